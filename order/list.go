@@ -1,0 +1,170 @@
+package order
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// List is TENSOR_ORDER for one configuration, or a user's list of names.
+type List struct {
+	Config  *Config // nil for a user's list
+	Entries []Entry
+	index   map[string]int
+}
+
+// New returns the list of a configuration, or an error that wraps [ErrModelType] when its family has none.
+func New(c *Config) (*List, error) {
+	fam := families[c.ModelType]
+	if fam.list == nil {
+		return nil, fmt.Errorf("%w yet: the configuration of %q is read, its tensors are not described", ErrModelType, c.ModelType)
+	}
+	return fam.list(c), nil
+}
+
+func newList(c *Config, entries []Entry) *List {
+	l := &List{Config: c, Entries: entries, index: make(map[string]int, len(entries))}
+	for i, e := range entries {
+		l.index[e.Name] = i
+	}
+	return l
+}
+
+// Lookup returns the entry of a name.
+func (l *List) Lookup(name string) (*Entry, bool) {
+	i, ok := l.index[name]
+	if !ok {
+		return nil, false
+	}
+	return &l.Entries[i], true
+}
+
+// Index returns the place of a name in the list, or −1.
+func (l *List) Index(name string) int {
+	if i, ok := l.index[name]; ok {
+		return i
+	}
+	return -1
+}
+
+// Names returns the names in order.
+func (l *List) Names() []string {
+	names := make([]string, len(l.Entries))
+	for i := range l.Entries {
+		names[i] = l.Entries[i].Name
+	}
+	return names
+}
+
+// Weights returns every checkpoint tensor that an entry needs, each once, in order of first use.
+func (l *List) Weights() []Weight {
+	var ws []Weight
+	seen := map[string]bool{}
+	for _, e := range l.Entries {
+		for _, w := range e.Weights {
+			if !seen[w.Name] {
+				seen[w.Name] = true
+				ws = append(ws, w)
+			}
+		}
+	}
+	return ws
+}
+
+// FormatVersion is the version of the JSON that [List.MarshalJSON] writes.
+const FormatVersion = 1
+
+// MarshalJSON writes {"version", "config", "entries"}. Every entry has name, layer, level, op (its kind and
+// constants), inputs, weights, shape (numbers, "T", "S.full", "S.sliding"), axes, and hf: where transformers shows it.
+// This is what the transformers runner reads.
+func (l *List) MarshalJSON() ([]byte, error) {
+	out := struct {
+		Version int             `json:"version"`
+		Config  json.RawMessage `json:"config,omitempty"`
+		Entries []Entry         `json:"entries"`
+	}{Version: FormatVersion, Entries: l.Entries}
+	if l.Config != nil {
+		out.Config = l.Config.Canonical()
+	}
+	return json.Marshal(out)
+}
+
+// maxNames bounds a user's order file: ten times the names of the largest model.
+const maxNames = 1 << 20
+
+// ReadNames reads a user's order: one name a line; empty lines and lines that start with '#' do not count. The entries
+// have a name and nothing else, so they give the walk alone: all elements are compared, nothing is known of shapes.
+// The error names the line.
+func ReadNames(r io.Reader) (*List, error) {
+	var entries []Entry
+	seen := map[string]int{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		name := strings.TrimSpace(lines.Text())
+		if name == "" || strings.HasPrefix(name, "#") {
+			continue
+		}
+		switch first, dup := seen[name]; {
+		case dup:
+			return nil, fmt.Errorf("line %d: %q is there already, in line %d", n, name, first)
+		case !utf8.ValidString(name) || strings.ContainsAny(name, "/# \t"):
+			return nil, fmt.Errorf("line %d: %.60q is not a tensor name: one name a line, without spaces, '/' or '#'", n, name)
+		case len(entries) == maxNames:
+			return nil, fmt.Errorf("line %d: more than %d names", n, maxNames)
+		}
+		seen[name] = n
+		entries = append(entries, Entry{Name: name, Layer: layerOf(name), Level: 1})
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("line %d: %w", len(seen)+1, err)
+	}
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("no names: want one tensor name a line")
+	}
+	return newList(nil, entries), nil
+}
+
+// Keep returns the list of some of l's entries.
+func (l *List) Keep(kept []*Entry) *List {
+	entries := make([]Entry, len(kept))
+	for i, e := range kept {
+		entries[i] = *e
+	}
+	return newList(l.Config, entries)
+}
+
+// Pick returns the names of a user's list, in its order, each with what l knows of it; names that l does not have stay
+// bare.
+func (l *List) Pick(names *List) *List {
+	entries := make([]Entry, len(names.Entries))
+	for i, e := range names.Entries {
+		entries[i] = e
+		if known, ok := l.Lookup(e.Name); ok {
+			entries[i] = *known
+		}
+	}
+	return newList(l.Config, entries)
+}
+
+// layerOf reads the layer from a name such as "layers.3.mlp", −1 where there is none.
+func layerOf(name string) int {
+	rest, ok := strings.CutPrefix(name, "layers.")
+	if !ok {
+		return -1
+	}
+	digits, _, _ := strings.Cut(rest, ".")
+	n := 0
+	for _, c := range digits {
+		if c < '0' || c > '9' || n > maxLayers {
+			return -1
+		}
+		n = n*10 + int(c-'0')
+	}
+	if digits == "" {
+		return -1
+	}
+	return n
+}
