@@ -1,0 +1,154 @@
+package tokenizer
+
+import "unicode/utf8"
+
+// A pair is two neighbouring ids.
+type pair struct{ left, right int32 }
+
+// A merge says what a pair becomes, and when: the lower its rank, the earlier.
+type merge struct{ rank, id int32 }
+
+// A bpe is the model of tokenizer.json: it starts from the characters of a text and joins neighbours,
+// the pair of lowest rank first and of equal ranks the leftmost, until no listed pair is left.
+type bpe struct {
+	vocab   map[string]int32
+	merges  map[pair]merge
+	bytes   *[256]int32 // ids of the byte pieces; nil without byte fallback
+	unknown int32       // used only where bytes is nil
+	fuse    bool        // a run of unknown characters is one token
+}
+
+// A symbol is a piece of the text on its way to being a token, in a doubly linked list.
+type symbol struct {
+	id         int32 // dead once it was merged into the symbol on its left
+	prev, next int   // -1: none
+}
+
+// dead is no id.
+const dead = -1
+
+// A candidate is a merge that was possible when it was queued: of the symbol at left with the next.
+type candidate struct {
+	merge
+	left int
+}
+
+// encode appends the ids of text, which is normalised and holds no added token, to ids. It takes time
+// in O(n log n) of the characters: every merge removes a symbol and queues at most two candidates.
+func (b *bpe) encode(text string, ids []int) []int {
+	symbols := b.split(text)
+	queue := make(candidates, 0, len(symbols))
+	suggest := func(left int) {
+		if left < 0 || symbols[left].next < 0 {
+			return
+		}
+		if m, ok := b.merges[pair{symbols[left].id, symbols[symbols[left].next].id}]; ok {
+			queue.push(candidate{m, left})
+		}
+	}
+	for i := range symbols {
+		suggest(i)
+	}
+	for len(queue) > 0 {
+		top := queue.pop()
+		left := &symbols[top.left]
+		if left.next < 0 {
+			continue
+		}
+		right := &symbols[left.next]
+		// Where one of the two has grown since, they make a longer piece or none; no pair has a dead id.
+		if m, ok := b.merges[pair{left.id, right.id}]; !ok || m.id != top.id {
+			continue
+		}
+		left.id, left.next, right.id = top.id, right.next, dead
+		if left.next >= 0 {
+			symbols[left.next].prev = top.left
+		}
+		suggest(left.prev)
+		suggest(top.left)
+	}
+	for _, s := range symbols {
+		if s.id != dead {
+			ids = append(ids, int(s.id))
+		}
+	}
+	return ids
+}
+
+// split returns the characters of text as symbols: a piece where the vocabulary has the character,
+// else its bytes, else the unknown token.
+func (b *bpe) split(text string) []symbol {
+	symbols := make([]symbol, 0, utf8.RuneCountInString(text))
+	add := func(id int32) {
+		n := len(symbols)
+		symbols = append(symbols, symbol{id: id, prev: n - 1, next: n + 1})
+	}
+	afterUnknown := false
+	for i, r := range text {
+		char := text[i : i+utf8.RuneLen(r)]
+		id, known := b.vocab[char]
+		switch {
+		case known:
+			add(id)
+		case b.bytes != nil:
+			for _, c := range []byte(char) {
+				add(b.bytes[c])
+			}
+		case !b.fuse || !afterUnknown:
+			add(b.unknown)
+		}
+		afterUnknown = !known
+	}
+	if len(symbols) > 0 {
+		symbols[len(symbols)-1].next = -1
+	}
+	return symbols
+}
+
+// candidates is a binary heap with the best candidate first. The standard library's heap would box
+// every candidate in an interface, an allocation each.
+type candidates []candidate
+
+// before reports whether a is to be merged before b.
+func (a candidate) before(b candidate) bool {
+	if a.rank != b.rank {
+		return a.rank < b.rank
+	}
+	return a.left < b.left
+}
+
+func (q *candidates) push(c candidate) {
+	heap := append(*q, c)
+	for i := len(heap) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !heap[i].before(heap[parent]) {
+			break
+		}
+		heap[i], heap[parent] = heap[parent], heap[i]
+		i = parent
+	}
+	*q = heap
+}
+
+func (q *candidates) pop() candidate {
+	heap := *q
+	top, last := heap[0], len(heap)-1
+	heap[0] = heap[last]
+	heap = heap[:last]
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= last {
+			break
+		}
+		if child+1 < last && heap[child+1].before(heap[child]) {
+			child++
+		}
+		if !heap[child].before(heap[i]) {
+			break
+		}
+		heap[i], heap[child] = heap[child], heap[i]
+		i = child
+	}
+	*q = heap
+	return top
+}

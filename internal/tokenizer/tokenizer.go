@@ -1,0 +1,152 @@
+// Package tokenizer turns a prompt into the token ids that transformers would give a Gemma model.
+//
+// It reads the two files that a Gemma checkpoint comes with and nothing else: tokenizer.json, with
+// code of its own, and tokenizer.model, through go-sentencepiece. Both are byte-pair encodings with
+// byte fallback over text in which a space is "▁". A file that asks for anything more (another
+// normaliser, another model, dropout) is refused by the name of the field: a tokenizer that is nearly
+// right is worse than none, because every later tensor then differs and nothing says why. Whoever has
+// another tokenizer passes ids instead.
+//
+// The two files agree on all text but one kind. Control tokens written out in a text, such as "<bos>",
+// are tokens to tokenizer.json and plain characters to SentencePiece. transformers reads the former,
+// and so does [Open] when both are there.
+//
+// Files are untrusted: sizes are limited, ids are checked, and nothing here panics on them.
+package tokenizer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"unicode/utf8"
+)
+
+// The names under which a model directory holds its tokenizer, in the order of preference.
+const (
+	jsonFile  = "tokenizer.json"
+	modelFile = "tokenizer.model"
+)
+
+const (
+	// maxFile bounds what is read of a tokenizer file. The largest that Gemma has published is the
+	// 33 MB tokenizer.json of its third generation.
+	maxFile = 64 << 20
+	// maxVocab bounds the number of pieces, four times Gemma's 262,144.
+	maxVocab = 1 << 20
+	// maxPiece bounds the bytes of one piece. Gemma's longest run of spaces has 93; without a
+	// bound, one absurd piece makes looking for it at every place in a text quadratic.
+	maxPiece = 1024
+)
+
+// space is how both files write a space.
+const space = "▁"
+
+// passIDs ends the message about a file that is sound but beyond this package.
+const passIDs = "pass token ids with --tokens instead"
+
+// encoder is one of the two readers.
+type encoder interface {
+	// encode returns the ids of text, which is valid UTF-8 and not empty.
+	encode(text string) []int
+	// matches reports whether piece, written in a text, becomes the token of that name.
+	matches(piece string) bool
+}
+
+// A Tokenizer is a vocabulary and a way to cut text into its pieces. It does not change after [Open]
+// and may be used by several goroutines at once.
+type Tokenizer struct {
+	pieces  []string // by id, as the file spells them: "▁the", "<0x0A>"
+	bos     int      // -1: the file names none
+	encoder encoder
+}
+
+// Open reads the tokenizer of the model directory fsys: tokenizer.json where it exists, for that is
+// what transformers reads, and tokenizer.model otherwise. A tokenizer.json that exists and is refused
+// is an error even beside a good tokenizer.model; falling back would change ids without a word.
+func Open(fsys fs.FS) (*Tokenizer, error) {
+	for _, reader := range []struct {
+		name  string
+		parse func([]byte) (*Tokenizer, error)
+	}{{jsonFile, parseJSON}, {modelFile, parseModel}} {
+		data, err := read(fsys, reader.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the tokenizer: %w", err)
+		}
+		t, err := reader.parse(data)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", reader.name, err)
+		}
+		return t, nil
+	}
+	return nil, fmt.Errorf("no tokenizer: looked for %s, then %s; %s", jsonFile, modelFile, passIDs)
+}
+
+// read returns the content of a file of at most maxFile bytes, whatever its directory entry claims.
+func read(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s has more than %d MiB, which no known tokenizer needs", name, maxFile>>20)
+	}
+	return data, nil
+}
+
+// Encode returns the ids of text, without a BOS before them. Empty text has no ids.
+//
+// Text that is not valid UTF-8 is an error that gives the place. The alternative, to replace the bad
+// bytes, is done differently by every implementation, and a reference cannot be given such text.
+func (t *Tokenizer) Encode(text string) ([]int, error) {
+	if err := valid(text); err != nil {
+		return nil, err
+	}
+	if text == "" {
+		return nil, nil
+	}
+	return t.encoder.encode(text), nil
+}
+
+// valid returns an error that gives the place of the first byte of text that belongs to no character.
+func valid(text string) error {
+	for at := 0; at < len(text); {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if r == utf8.RuneError && size == 1 { // a written U+FFFD has three bytes
+			return fmt.Errorf("encoding the prompt: not valid UTF-8 at byte %d (0x%02X)", at, text[at])
+		}
+		at += size
+	}
+	return nil
+}
+
+// BOS returns the id that transformers puts before a prompt; ok is false where the file names none.
+func (t *Tokenizer) BOS() (id int, ok bool) {
+	return t.bos, t.bos >= 0
+}
+
+// Size returns the number of ids, added tokens included: every id that Encode gives is below it. A
+// model's vocabulary may be larger; its last rows then have no text.
+func (t *Tokenizer) Size() int {
+	return len(t.pieces)
+}
+
+// Text returns the piece of an id for display, with its spaces as spaces. A byte piece stays as the
+// file spells it, "<0x0A>", because one byte of a character cannot be shown; an id outside of the
+// vocabulary is "<id 5000?>". The result may hold line breaks and control characters: quote it before
+// it reaches a terminal.
+func (t *Tokenizer) Text(id int) string {
+	if id < 0 || id >= len(t.pieces) {
+		return fmt.Sprintf("<id %d?>", id)
+	}
+	return strings.ReplaceAll(t.pieces[id], space, " ")
+}
