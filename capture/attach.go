@@ -1,0 +1,88 @@
+package capture
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Attach registers write, such as a [Writer]'s Observe, for the entries that a scope selects: it gets the passes and
+// rows in scope and nothing else. It goes before the model is built. passes has the number of tokens of each forward
+// call, which says where in the sequence a row stands.
+func Attach(reg *hooks.Registry, write hooks.Observer, l *order.List, s Scope, passes []int) error {
+	r := &recorder{write: write, scope: s, passes: passes, starts: make([]int, len(passes))}
+	for i := 1; i < len(passes); i++ {
+		r.starts[i] = r.starts[i-1] + passes[i-1]
+	}
+	for _, e := range s.Select(l) {
+		if err := reg.Observe(e.Name, func(ev hooks.Event) error { return r.observe(e, ev) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type recorder struct {
+	write          hooks.Observer
+	scope          Scope
+	passes, starts []int // tokens of each pass, and before it
+	scratch        []byte
+}
+
+func (r *recorder) observe(e *order.Entry, ev hooks.Event) error {
+	if ev.Pass >= len(r.passes) {
+		return fmt.Errorf("pass %d fired, %d were planned", ev.Pass, len(r.passes))
+	}
+	if !r.scope.Passes.Has(ev.Pass) {
+		return nil
+	}
+	axis := strings.IndexRune(e.Axes, order.AxisToken)
+	if len(r.scope.Positions) == 0 || axis < 0 || e.Name == idsName {
+		return r.write(ev)
+	}
+	rows := r.scope.Rows(r.starts[ev.Pass], r.passes[ev.Pass])
+	if len(rows) == 0 {
+		return nil
+	}
+	ev.Tensor = r.take(ev.Tensor, axis, rows)
+	return r.write(ev)
+}
+
+// take copies rows of one axis into scratch.
+func (r *recorder) take(t hooks.Tensor, axis int, rows []int) hooks.Tensor {
+	outer, _ := hooks.Elements(t.Shape[:axis])
+	inner, _ := hooks.Elements(t.Shape[axis+1:])
+	inner *= t.DType.Size()
+	r.scratch = r.scratch[:0]
+	for o := range outer {
+		for _, row := range rows {
+			from := (o*t.Shape[axis] + row) * inner
+			r.scratch = append(r.scratch, t.Data[from:from+inner]...)
+		}
+	}
+	shape := slices.Clone(t.Shape)
+	shape[axis] = len(rows)
+	return hooks.Tensor{DType: t.DType, Shape: shape, Data: r.scratch}
+}
+
+// Reserve is the header room that a capture needs: passes has the number of tokens of each forward call.
+func Reserve(l *order.List, s Scope, passes []int) int {
+	window := 0
+	if l.Config != nil {
+		window = l.Config.SlidingWindow
+	}
+	n, past := 0, 0
+	selected := s.Select(l)
+	for k, tokens := range passes {
+		if s.Passes.Has(k) {
+			for _, e := range selected {
+				n += HeaderBytes(Key(k, e.Name, 0), hooks.BF16, e.Size(order.Pass{Past: past, Tokens: tokens}, window))
+			}
+		}
+		past += tokens
+	}
+	return n
+}

@@ -1,0 +1,39 @@
+package capture
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// maxIDs bounds the tokens of one pass that IDs reads: no model has a longer context.
+const maxIDs = 1 << 24
+
+// IDs returns the token ids of every pass: the tensors input_ids, int64 of shape [1, T], from pass 0 on. The error says
+// which one is not like that, and a trace without any is an error.
+func (t *Trace) IDs() ([][]int, error) {
+	var passes [][]int
+	for {
+		r, ok := t.Lookup(len(passes), idsName)
+		if !ok {
+			break
+		}
+		if n, possible := hooks.Elements(r.Shape); r.DType != hooks.I64 || len(r.Shape) != 2 || r.Shape[0] != 1 || !possible || n > maxIDs {
+			return nil, fmt.Errorf("%s: %s is %s %v, want int64 [1, tokens]", t.Path(), r.Key, r.DType, r.Shape)
+		}
+		ids, err := t.Read(r)
+		if err != nil {
+			return nil, err
+		}
+		pass := make([]int, len(ids.Data)/8)
+		for i := range pass {
+			pass[i] = int(binary.LittleEndian.Uint64(ids.Data[8*i:]))
+		}
+		passes = append(passes, pass)
+	}
+	if len(passes) == 0 {
+		return nil, fmt.Errorf("%s has no %s: it cannot be said what it is a trace of", t.Path(), idsName)
+	}
+	return passes, nil
+}

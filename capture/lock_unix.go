@@ -1,0 +1,46 @@
+//go:build unix && !solaris && !aix
+
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// lock takes the file at path for this process, or returns errLocked. The kernel lets go of it when the process
+// ends, however it ends, so that a killed run never blocks the next.
+func lock(path string) (release func(), err error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+		if err != nil {
+			return nil, err
+		}
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, errLocked
+		}
+		// Some network file systems have no locks. There a second run is not noticed, which is better than no run.
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		if current(f, path) {
+			return func() { os.Remove(path); f.Close() }, nil
+		}
+		f.Close()
+	}
+}
+
+// current reports whether f is still the file at path. Between opening and locking it, the run that held the lock
+// may have removed it; a lock on a removed file keeps nobody out.
+func current(f *os.File, path string) bool {
+	mine, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(mine, now)
+}

@@ -1,0 +1,35 @@
+package capture
+
+import (
+	"encoding/json"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Manifest says what a trace is a trace of. A field's zero value is undeclared: it is not written, and no
+// comparison counts it as a difference. The texts have to be valid UTF-8.
+type Manifest struct {
+	Side     string            // "local" or "reference"
+	Producer Producer          // the program that ran the model
+	Model    string            // what was run, for people: a path or a name
+	Config   json.RawMessage   // a JSON object: the config with every default resolved
+	Weights  string            // "sha256:" and the digest in hexadecimal, or "unknown"
+	Scope    Scope             // what was asked for; Level 0 is undeclared
+	Entries  []string          // the names of one pass that are in scope, in order; nil is undeclared
+	Derived  []string          // those of them that the capturing side recomputed itself
+	Prompt   string            // the text that was tokenized
+	DType    hooks.DType       // the model's; a tensor may differ
+	Device   string            // "cpu", "cuda:0"
+	Passes   int               // how many forward calls the run makes
+	Axes     map[string]string // by name, where they are not those of the order: "b t h d"
+	Settings json.RawMessage   // how to repeat the capture; only the writer understands it
+	Status   Status            // what OpenFile found; Create does not look at it
+}
+
+// Producer is a program that ran a model: "transformers" 5.23.0, with what its numbers depend on as Details
+// (torch, python, cpu, cpu_flags, threads).
+type Producer struct {
+	Name    string            `json:"name"`
+	Version string            `json:"version"`
+	Details map[string]string `json:"details,omitempty"`
+}

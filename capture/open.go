@@ -1,0 +1,140 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/safetensors"
+)
+
+// open reads the header, decides whose file it is, and builds the records.
+func (t *Trace) open() error {
+	text, err := safetensors.Text(t.file, t.size)
+	if err != nil {
+		return err
+	}
+	mendStatus(text)
+	header, parseErr := safetensors.Parse(text)
+	if err := t.readMetadata(header.Metadata); err != nil {
+		return err
+	}
+	if parseErr != nil {
+		if !t.unfinished() || !errors.Is(parseErr, io.ErrUnexpectedEOF) {
+			return parseErr
+		}
+		t.note("the header is cut off behind tensor %d: the run stopped while it wrote the next one", len(header.Tensors))
+	}
+	ordered := inOrder(header.Tensors)
+	end, err := header.Layout()
+	if err != nil {
+		return err
+	}
+	if t.sequence && !ordered {
+		return errors.New("the header lists the tensors in another order than their data have")
+	}
+	start := 8 + int64(len(text))
+	tensors, err := t.fit(header.Tensors, end, t.size-start)
+	if err != nil {
+		return err
+	}
+	return t.list(tensors, start)
+}
+
+// inOrder reports whether the data follow one another in the order of the entries.
+func inOrder(tensors []safetensors.Tensor) bool {
+	end := int64(0)
+	for _, s := range tensors {
+		if s.Begin != end {
+			return false
+		}
+		end = s.End
+	}
+	return true
+}
+
+// readMetadata fills the manifest, if the file is a trace.
+func (t *Trace) readMetadata(metadata map[string]string) (err error) {
+	if _, t.ours = metadata[versionKey]; !t.ours {
+		return nil
+	}
+	if t.manifest, err = parseManifest(metadata); err != nil {
+		return err
+	}
+	switch s := metadata[sequenceKey]; s {
+	case "", execution:
+		t.sequence = s == execution
+	default:
+		return fmt.Errorf("metadata %s is %s, want %q", sequenceKey, quote(s), execution)
+	}
+	status, declared := metadata[statusKey]
+	if !declared {
+		return nil
+	}
+	t.manifest.Status = Status(strings.TrimRight(status, " "))
+	_, isFailed := t.manifest.Status.Failure()
+	if !isFailed && t.manifest.Status != StatusOpen && t.manifest.Status != StatusComplete {
+		t.note("status %s is none that a run leaves behind, unless it stopped while it wrote the status: read as %q", quote(string(t.manifest.Status)), StatusOpen)
+		t.manifest.Status = StatusOpen
+	}
+	return nil
+}
+
+// unfinished reports whether the file is a trace whose writer says, or was kept from saying, that more was to come.
+func (t *Trace) unfinished() bool {
+	return t.manifest.Status != "" && t.manifest.Status != StatusComplete
+}
+
+// fit compares the data that the header lists, end bytes, with what the file has. It returns the tensors whose
+// data are there: all of them, or the first ones of an unfinished trace.
+func (t *Trace) fit(tensors []safetensors.Tensor, end, have int64) ([]safetensors.Tensor, error) {
+	switch {
+	case have == end:
+		return tensors, nil
+	case !t.unfinished() && have > end:
+		return nil, fmt.Errorf("%d bytes after the last tensor belong to no tensor", have-end)
+	case !t.unfinished():
+		return nil, fmt.Errorf("%d of %d bytes of data are missing at its end", end-have, end)
+	}
+	listed := len(tensors)
+	for len(tensors) > 0 && tensors[len(tensors)-1].End > have {
+		tensors = tensors[:len(tensors)-1]
+	}
+	if lost := listed - len(tensors); lost > 0 {
+		t.note("%d tensors left out: their data lie beyond the end of the file", lost)
+	} else {
+		t.note("%d bytes after the last tensor left out: the run stopped before it listed them", have-end)
+	}
+	return tensors, nil
+}
+
+// list makes the records and their index. In a trace every key has to say what it is the key of.
+func (t *Trace) list(tensors []safetensors.Tensor, start int64) error {
+	t.records = make([]Record, len(tensors))
+	t.index = make(map[firing]int, len(tensors))
+	for i, s := range tensors {
+		r := Record{Key: s.Name, Name: s.Name, DType: s.DType, Shape: s.Shape, Size: s.End - s.Begin, offset: start + s.Begin}
+		if t.ours {
+			var err error
+			if r.Pass, r.Name, r.Firing, err = parseKey(s.Name); err != nil {
+				return err
+			}
+		}
+		if t.sequence {
+			if i > 0 && r.Pass < t.records[i-1].Pass {
+				return fmt.Errorf("tensor %s of pass %d stands after pass %d", quote(r.Key), r.Pass, t.records[i-1].Pass)
+			}
+			if _, before := t.LookupFiring(r.Pass, r.Name, r.Firing-1); r.Firing > 0 && !before {
+				return fmt.Errorf("tensor %s stands before firing %d of its name", quote(r.Key), r.Firing-1)
+			}
+		}
+		t.records[i] = r
+		t.index[firing{r.Pass, r.Name, r.Firing}] = i
+	}
+	return nil
+}
+
+func (t *Trace) note(format string, args ...any) {
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+}

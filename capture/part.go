@@ -1,0 +1,151 @@
+package capture
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/tracediff/tracediff/internal/safetensors"
+)
+
+// errLocked is returned when another run holds the lock of a trace.
+var errLocked = errors.New("another run is writing it: wait for that run to end, or write to another file")
+
+// disk is the file system as a writer uses it. Tests put one in its place that dies in the middle of a write.
+type disk interface {
+	Create(path string) (file, error) // a new, empty file, in place of any old one
+	Open(path string) (file, error)   // for reading and writing
+	Rename(from, to string) error
+	Remove(path string) error
+}
+
+// file is an open file of a disk.
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	Sync() error
+	Close() error
+}
+
+// osDisk is the real one.
+type osDisk struct{}
+
+func (osDisk) Create(path string) (file, error) { return os.Create(path) }
+func (osDisk) Open(path string) (file, error)   { return os.OpenFile(path, os.O_RDWR, 0) }
+func (osDisk) Rename(from, to string) error     { return os.Rename(from, to) }
+func (osDisk) Remove(path string) error         { return os.Remove(path) }
+
+// part is an unfinished trace on disk: the file NAME.part, made and replaced as a whole, so that it is a whole
+// trace from the moment it appears.
+type part struct {
+	file
+	disk   disk
+	path   string
+	header int64 // bytes reserved for the header
+	used   int64 // bytes of it that are text; the rest are spaces
+	data   int64 // bytes of data behind it
+}
+
+// rebuild writes the file anew, with a header of size bytes that starts with the text that head gives, and with
+// the data it had, and puts it in the place of the old one. It closes both for the rename, since some systems
+// rename no open file; the writer's lock keeps others away meanwhile.
+func (p *part) rebuild(size int64, head io.Reader) error {
+	if size > safetensors.MaxHeader {
+		return fmt.Errorf("a header of %d bytes: safetensors allows %d; capture less, or into several files", size, safetensors.MaxHeader)
+	}
+	fresh := p.path + ".new"
+	used, err := p.write(fresh, size, head)
+	if err != nil {
+		_ = p.disk.Remove(fresh) // best effort: the next run overwrites it
+		return err
+	}
+	if p.file != nil {
+		_ = p.Close() // its content has been copied
+	}
+	err = p.disk.Rename(fresh, p.path)
+	opened, openErr := p.disk.Open(p.path)
+	p.file = opened
+	if err = errors.Join(err, openErr); err != nil {
+		return err
+	}
+	p.header, p.used = size, used
+	return nil
+}
+
+// write makes the file at path for rebuild. It returns the bytes of head.
+func (p *part) write(path string, size int64, head io.Reader) (used int64, err error) {
+	f, err := p.disk.Create(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+
+	// Headers and data may be large: they pass through a buffer, not through memory as a whole.
+	const chunk = 256 << 10
+	buffer := make([]byte, chunk)
+	out := io.NewOffsetWriter(f, 0)
+	if _, err := out.Write(binary.LittleEndian.AppendUint64(nil, uint64(size))); err != nil {
+		return 0, err
+	}
+	used, err = io.CopyBuffer(out, head, buffer)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := io.CopyBuffer(out, io.LimitReader(blanks{}, size-used), buffer); err != nil {
+		return 0, err
+	}
+	if p.data == 0 {
+		return used, nil
+	}
+	n, err := io.CopyBuffer(out, io.NewSectionReader(p.file, 8+p.header, p.data), buffer)
+	if err == nil && n < p.data {
+		err = fmt.Errorf("copy %s to make room in its header: %d of %d bytes of data are there", p.path, n, p.data)
+	}
+	return used, err
+}
+
+// blanks reads as spaces without end.
+type blanks struct{}
+
+func (blanks) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+// append writes data behind what is there, then the entry over the closing brace of the header. Only the second
+// write makes the data part of the trace.
+func (p *part) append(data, entry []byte) error {
+	// The entry brings its own closing brace; the one that it overwrites makes room for its first byte.
+	grown := p.used + int64(len(entry)) - 1
+	if grown > p.header {
+		text := io.NewSectionReader(p.file, 8, p.used)
+		// Twice as long, so that the copies of a long run stay in proportion to what it writes.
+		if err := p.rebuild(roundUp(max(min(2*p.header, safetensors.MaxHeader), grown)), text); err != nil {
+			return err
+		}
+	}
+	if len(data) > 0 {
+		if _, err := p.WriteAt(data, 8+p.header+p.data); err != nil {
+			return err
+		}
+	}
+	if _, err := p.WriteAt(entry, 8+p.used-1); err != nil {
+		return err
+	}
+	p.used = grown
+	p.data += int64(len(data))
+	return nil
+}
+
+// setStatus overwrites the status and leaves everything else.
+func (p *part) setStatus(s Status) error {
+	_, err := p.WriteAt(s.slot(), 8+int64(len(statusStart)))
+	return err
+}
+
+// roundUp returns the next multiple of 8: data that start there are aligned for readers that map the file.
+func roundUp(n int64) int64 { return (n + 7) &^ 7 }

@@ -1,0 +1,188 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// MaxRead is the largest tensor that [Trace.Read] reads whole, in bytes. A file with holes can claim more than any
+// machine has memory; larger tensors are read in chunks, by [Trace.ReadAt].
+const MaxRead = 4 << 30
+
+// A Trace is an open trace, or any other safetensors file. Only its header is in memory. Several goroutines may
+// read from it at a time.
+type Trace struct {
+	path     string
+	file     io.ReaderAt
+	closer   io.Closer // nil if the caller brought the reader
+	size     int64     // of the file, when it was opened
+	manifest Manifest
+	ours     bool // has a trace's version, so its keys mean something
+	sequence bool
+	records  []Record
+	index    map[firing]int
+	notes    []string
+}
+
+// Record is one tensor of a trace, without its data.
+type Record struct {
+	Key    string
+	Name   string // the key without pass and firing; all of it in a file of another writer
+	Pass   int
+	Firing int // how often the name had been fired in this pass before
+	DType  hooks.DType
+	Shape  []int // empty for a scalar
+	Size   int64 // bytes of data
+
+	offset int64 // of the data, from the start of the file
+}
+
+// firing is what a record is found by.
+type firing struct {
+	pass int
+	name string
+	n    int
+}
+
+// OpenFile opens the trace at path. It reads the header and checks all of it, so that every record can be read
+// unless the file changes. What is wrong with a file is in the error; what was left out of an unfinished one is in
+// [Trace.Notes].
+func OpenFile(path string) (*Trace, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		if _, unfinished := os.Stat(path + Suffix); unfinished == nil && errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("open trace: %w; there is an unfinished one, %s", err, path+Suffix)
+		}
+		return nil, fmt.Errorf("open trace: %w", err)
+	}
+	// Opening a pipe would wait for its writer, and a directory cannot be read.
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open trace: %s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open trace: %w", err)
+	}
+	t, err := openFile(path, f)
+	if err != nil {
+		f.Close()
+	}
+	return t, err
+}
+
+// openFile reads the size from the open file: a trace that is being written may be another file by now than the one
+// that was at path before.
+func openFile(path string, f *os.File) (*Trace, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("open trace: %w", err)
+	}
+	t, err := OpenReader(path, f, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	t.closer = f
+	return t, nil
+}
+
+// OpenReader is OpenFile for a trace of size bytes in r. The name stands in errors and is the trace's Path.
+func OpenReader(name string, r io.ReaderAt, size int64) (*Trace, error) {
+	t := &Trace{path: name, file: r, size: size}
+	if err := t.open(); err != nil {
+		return nil, fmt.Errorf("trace %s: %w", name, err)
+	}
+	return t, nil
+}
+
+// Close closes the file, if OpenFile opened it. Records stay valid, reading them does not.
+func (t *Trace) Close() error {
+	if t.closer == nil {
+		return nil
+	}
+	return t.closer.Close()
+}
+
+// Path returns the name that the trace was opened by.
+func (t *Trace) Path() string { return t.path }
+
+// Manifest returns what the file says about the run. In a file of another writer it is the zero value.
+func (t *Trace) Manifest() Manifest { return t.manifest }
+
+// Status returns how far the writer came; empty in a file of another writer.
+func (t *Trace) Status() Status { return t.manifest.Status }
+
+// Sequence reports whether Records are in the order of execution, as the file promises. Without the promise the
+// order means nothing.
+func (t *Trace) Sequence() bool { return t.sequence }
+
+// Notes returns what was left out of an unfinished trace and why, a line each.
+func (t *Trace) Notes() []string { return t.notes }
+
+// Records returns all tensors in the order of their data in the file. The slice is the trace's own.
+func (t *Trace) Records() []Record { return t.records }
+
+// Lookup returns the first firing of name in a pass.
+func (t *Trace) Lookup(pass int, name string) (Record, bool) {
+	return t.LookupFiring(pass, name, 0)
+}
+
+// LookupFiring returns the n-th firing of name in a pass, counted from 0.
+func (t *Trace) LookupFiring(pass int, name string, n int) (Record, bool) {
+	i, ok := t.index[firing{pass, name, n}]
+	if !ok {
+		return Record{}, false
+	}
+	return t.records[i], true
+}
+
+// Read reads a whole tensor of at most [MaxRead] bytes into new memory.
+func (t *Trace) Read(r Record) (hooks.Tensor, error) {
+	if r.Size > MaxRead {
+		return hooks.Tensor{}, fmt.Errorf("trace %s: tensor %s has %d bytes, more than the %d that are read at once", t.path, quote(r.Key), r.Size, int64(MaxRead))
+	}
+	if err := t.holds(r); err != nil {
+		return hooks.Tensor{}, err
+	}
+	data := make([]byte, r.Size)
+	if _, err := t.ReadAt(r, data, 0); err != nil {
+		return hooks.Tensor{}, err
+	}
+	return hooks.Tensor{DType: r.DType, Shape: r.Shape, Data: data}, nil
+}
+
+// ReadAt reads bytes of a tensor's data from offset off, as [io.ReaderAt] does: fewer than len(p) only with an
+// error, which is io.EOF at the end of the tensor. A file that has become shorter since it was opened is an error
+// that wraps io.ErrUnexpectedEOF.
+func (t *Trace) ReadAt(r Record, p []byte, off int64) (int, error) {
+	if err := t.holds(r); err != nil {
+		return 0, err
+	}
+	if off < 0 || off > r.Size {
+		return 0, fmt.Errorf("trace %s: tensor %s: offset %d of %d bytes", t.path, quote(r.Key), off, r.Size)
+	}
+	var end error
+	if rest := r.Size - off; int64(len(p)) > rest {
+		p, end = p[:rest], io.EOF
+	}
+	n, err := t.file.ReadAt(p, r.offset+off)
+	if n == len(p) {
+		return n, end
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = fmt.Errorf("the file has become shorter since it was opened: %w", io.ErrUnexpectedEOF)
+	}
+	return n, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+}
+
+// holds refuses a record that is not of this trace, where its place is no place here.
+func (t *Trace) holds(r Record) error {
+	if r.Size < 0 || r.offset < 8 || r.Size > t.size-r.offset {
+		return fmt.Errorf("trace %s: no record of it: %s", t.path, quote(r.Key))
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/safetensors"
+)
+
+// Suffix is what the name of a trace has at its end while it is being written, and keeps if the run fails.
+const Suffix = ".part"
+
+// errClosed sticks to a writer that was closed or failed.
+var errClosed = errors.New("the trace is closed")
+
+// A Writer writes one trace while a model runs. Its memory does not grow with what it writes: it keeps the names
+// of one pass, and no tensor. An error sticks: after the first one every call returns it and nothing more is
+// written. A Writer is for one goroutine at a time, as a forward pass is.
+type Writer struct {
+	path    string
+	part    part
+	release func() // gives back the lock; nil once closed
+	err     error
+
+	pass  int
+	fired map[string]int // how often each name was fired in this pass
+	key   []byte         // scratch, kept so that a tensor costs no allocation
+	entry []byte
+}
+
+// Create starts the trace at path: it writes the manifest to path.part, with room for reserve more bytes of
+// header and a tenth more. [HeaderBytes] says what one tensor takes; too small a reserve costs a copy, no error.
+// An unfinished trace that an earlier run left at path.part is replaced. A trace at path stays until Close.
+//
+// While another run writes to path, the error says so. Other errors are those of the manifest (text that is not
+// valid UTF-8, a config that is not JSON, a scope without level) and of the file system.
+func Create(path string, m Manifest, reserve int) (*Writer, error) {
+	return createOn(osDisk{}, path, m, reserve)
+}
+
+func createOn(d disk, path string, m Manifest, reserve int) (_ *Writer, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("create trace %s: %w", path, err)
+		}
+	}()
+	header, err := m.header()
+	if err != nil {
+		return nil, err
+	}
+	release, err := lock(path + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{path: path, part: part{disk: d, path: path + Suffix}, release: release, fired: map[string]int{}}
+	size := int64(len(header)) + min(int64(max(reserve, 0)), safetensors.MaxHeader)*11/10
+	size = roundUp(max(min(size, safetensors.MaxHeader), int64(len(header))))
+	if err := w.part.rebuild(size, bytes.NewReader(header)); err != nil {
+		w.end()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Observe appends a tensor to the trace: it is a [hooks.Observer]. The tensor's bytes are written before it
+// returns, so they may change afterwards. The key is that of [Key], with the number of times that the name was
+// fired in this pass before. Events of an earlier pass than the last one's are an error, as are tensors that fail
+// their Check and names that cannot stand in a key.
+func (w *Writer) Observe(e hooks.Event) error {
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.observe(e); err != nil {
+		w.err = fmt.Errorf("trace %s: tensor %s: %w", w.path, quote(Key(e.Pass, e.Name, 0)), err)
+	}
+	return w.err
+}
+
+func (w *Writer) observe(e hooks.Event) error {
+	if err := checkName(e.Name); err != nil {
+		return err
+	}
+	if err := e.Tensor.Check(); err != nil {
+		return err
+	}
+	if e.Pass < w.pass {
+		return fmt.Errorf("pass %d after pass %d: passes only go forward", e.Pass, w.pass)
+	}
+	if e.Pass > w.pass {
+		clear(w.fired)
+		w.pass = e.Pass
+	}
+	w.key = appendKey(w.key[:0], e.Pass, e.Name, w.fired[e.Name])
+	end := w.part.data + int64(len(e.Tensor.Data))
+	w.entry = appendEntry(w.entry[:0], w.key, e.Tensor.DType, e.Tensor.Shape, w.part.data, end)
+	if err := w.part.append(e.Tensor.Data, w.entry); err != nil {
+		return err
+	}
+	w.fired[e.Name]++
+	return nil
+}
+
+// Close completes the trace: data to the disk, then the status, then the name. If an earlier call returned an
+// error the trace is left failed instead, as [Writer.Fail] leaves it, and Close returns that error.
+func (w *Writer) Close() error {
+	if w.err == nil {
+		w.err = w.complete()
+	}
+	if w.err != nil {
+		// What complete could not do is told by its own error, the first.
+		why := w.err
+		_ = w.Fail(why)
+		return why
+	}
+	w.end()
+	return nil
+}
+
+// complete does what Close promises. The data are synced before the status says that they are there.
+func (w *Writer) complete() error {
+	err := w.part.Sync()
+	if err == nil {
+		err = w.part.setStatus(StatusComplete)
+	}
+	if err == nil {
+		err = w.part.Sync()
+	}
+	if err == nil {
+		err = w.part.Close()
+		w.part.file = nil
+	}
+	if err == nil {
+		err = w.part.disk.Rename(w.part.path, w.path)
+	}
+	if err != nil {
+		return fmt.Errorf("close trace %s: %w", w.path, err)
+	}
+	return nil
+}
+
+// Fail ends the trace of a run that went wrong: its status becomes "failed: " and why, cut to [StatusWidth] bytes.
+// The file stays at path.part. On a closed writer Fail does nothing, so that it can be deferred.
+func (w *Writer) Fail(why error) error {
+	if w.release == nil {
+		return nil
+	}
+	defer w.end()
+	if why == nil {
+		why = errors.New("no reason given")
+	}
+	if w.part.file == nil {
+		return nil // the file could not be opened again or is closed already: an earlier error said so
+	}
+	err := w.part.setStatus(failed + Status(why.Error()))
+	if err == nil {
+		err = w.part.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("mark trace %s as failed: %w", w.path, err)
+	}
+	return nil
+}
+
+// end closes what is open. A later call finds the writer closed.
+func (w *Writer) end() {
+	if w.part.file != nil {
+		_ = w.part.Close() // synced already, or about to be reported as failed
+		w.part.file = nil
+	}
+	w.release()
+	w.release = nil
+	if w.err == nil {
+		w.err = fmt.Errorf("trace %s: %w", w.path, errClosed)
+	}
+}
