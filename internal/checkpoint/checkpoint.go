@@ -1,0 +1,289 @@
+// Package checkpoint reads a model directory as Hugging Face writes it: config.json and safetensors files, single or
+// sharded. Weights stay where they are: files on disk are mapped and tensors are views of the mapping, so opening
+// costs the headers and a weight that nobody uses costs nothing.
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/edsrzf/mmap-go"
+	"github.com/nlpodyssey/safetensors"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// The files of a model directory.
+const (
+	ConfigFile = "config.json"
+	singleFile = "model.safetensors"
+	indexFile  = "model.safetensors.index.json"
+)
+
+// Limits on the JSON files: the largest published index has some 200,000 names and 20 MB.
+const (
+	maxConfig = 1 << 20
+	maxIndex  = 1 << 28
+)
+
+// Checkpoint is an open model directory.
+type Checkpoint struct {
+	name    string
+	config  []byte
+	shards  []shard
+	tensors map[string]hooks.Tensor
+	prefix  string
+}
+
+type shard struct {
+	name   string
+	data   []byte
+	mapped mmap.MMap
+}
+
+// Open maps the model directory at dir. The error names the file that is missing, cut short or unreadable.
+func Open(dir string) (*Checkpoint, error) {
+	switch info, err := os.Stat(dir); {
+	case err != nil:
+		return nil, fmt.Errorf("opening the model directory: %w", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("opening the model directory: %s is a file", dir)
+	}
+	return open(dir, os.DirFS(dir), func(name string) (shard, error) { return mapFile(dir, name) })
+}
+
+// OpenFS reads the model directory that fsys is, whole, into memory: for an embedded one. name is what errors and
+// manifests call it.
+func OpenFS(name string, fsys fs.FS) (*Checkpoint, error) {
+	return open(name, fsys, func(file string) (shard, error) {
+		data, err := fs.ReadFile(fsys, file)
+		return shard{name: file, data: data}, err
+	})
+}
+
+func open(name string, fsys fs.FS, load func(name string) (shard, error)) (_ *Checkpoint, err error) {
+	c := &Checkpoint{name: name, tensors: map[string]hooks.Tensor{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if c.config, err = ReadConfig(fsys); err != nil {
+		return nil, err
+	}
+	files, where, err := shardNames(fsys)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		s, err := load(file)
+		if err != nil {
+			return nil, fmt.Errorf("opening weights: %w", err)
+		}
+		c.shards = append(c.shards, s)
+		if err := c.add(s, where); err != nil {
+			return nil, err
+		}
+	}
+	for tensor, file := range where {
+		if _, ok := c.tensors[tensor]; !ok {
+			return nil, fmt.Errorf("%s says that %s is in %s, and it is not", indexFile, tensor, file)
+		}
+	}
+	c.prefix = findPrefix(c.tensors)
+	return c, nil
+}
+
+// ReadConfig reads config.json alone.
+func ReadConfig(fsys fs.FS) ([]byte, error) { return readSmall(fsys, ConfigFile, maxConfig) }
+
+// readSmall reads a whole file of at most limit bytes.
+func readSmall(fsys fs.FS, name string, limit int64) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("opening the model directory: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("reading %s: it is larger than %d bytes", name, limit)
+	}
+	return data, nil
+}
+
+// shardNames lists the weight files, and for a sharded checkpoint which tensor is in which.
+func shardNames(fsys fs.FS) (files []string, where map[string]string, err error) {
+	if _, err := fs.Stat(fsys, singleFile); err == nil {
+		return []string{singleFile}, nil, nil
+	}
+	data, err := readSmall(fsys, indexFile, maxIndex)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("no weights: neither %s nor %s is there", singleFile, indexFile)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var index struct {
+		WeightMap map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(data, &index); err != nil {
+		return nil, nil, fmt.Errorf("reading %s: %w", indexFile, err)
+	}
+	for tensor, file := range index.WeightMap {
+		if file != path.Base(file) || !fs.ValidPath(file) || !strings.HasSuffix(file, ".safetensors") {
+			return nil, nil, fmt.Errorf("%s puts %s in %q, which is not a safetensors file of the directory", indexFile, tensor, file)
+		}
+		if !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+	}
+	if len(files) == 0 {
+		return nil, nil, fmt.Errorf("%s lists no tensors", indexFile)
+	}
+	slices.Sort(files)
+	return files, index.WeightMap, nil
+}
+
+func mapFile(dir, name string) (shard, error) {
+	f, err := os.Open(path.Join(dir, name))
+	if err != nil {
+		return shard{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return shard{}, err
+	}
+	if info.Size() == 0 { // an empty mapping is an error that names no file
+		return shard{}, fmt.Errorf("%s is empty", name)
+	}
+	m, err := mmap.Map(f, mmap.RDONLY, 0)
+	if err != nil {
+		return shard{}, fmt.Errorf("mapping %s: %w", name, err)
+	}
+	return shard{name: name, data: m, mapped: m}, nil
+}
+
+// FileError is a weight file that is no whole safetensors file.
+type FileError struct {
+	Name string
+	Size int
+	Err  error
+}
+
+// Error names the file, its size and what is wrong with it.
+func (e *FileError) Error() string {
+	return fmt.Sprintf("reading %s (%d bytes): %v", e.Name, e.Size, e.Err)
+}
+
+// Unwrap returns what is wrong with the file.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// add lists the tensors of one file; of a sharded checkpoint those that the index puts there.
+func (c *Checkpoint) add(s shard, where map[string]string) error {
+	file, err := safetensors.Deserialize(s.data)
+	if err != nil {
+		return &FileError{s.name, len(s.data), err}
+	}
+	for _, t := range file.Tensors() {
+		if where != nil && where[t.Name] != s.name {
+			continue
+		}
+		dtype, err := hooks.ParseDType(t.TensorView.DType().String())
+		if err != nil {
+			return fmt.Errorf("reading %s: tensor %s: %w", s.name, t.Name, err)
+		}
+		shape := make([]int, len(t.TensorView.Shape()))
+		for i, n := range t.TensorView.Shape() {
+			shape[i] = int(n)
+		}
+		tensor := hooks.Tensor{DType: dtype, Shape: shape, Data: t.TensorView.Data()}
+		if err := tensor.Check(); err != nil {
+			return fmt.Errorf("reading %s: tensor %s: %w", s.name, t.Name, err)
+		}
+		c.tensors[t.Name] = tensor
+	}
+	return nil
+}
+
+// prefixes of the text model's tensors, in the order in which they are tried.
+var prefixes = []string{"model.language_model.", "language_model.model.", "model.", ""}
+
+func findPrefix(tensors map[string]hooks.Tensor) string {
+	for _, p := range prefixes {
+		if _, ok := tensors[p+"embed_tokens.weight"]; ok {
+			return p
+		}
+	}
+	return ""
+}
+
+// Name is the directory as it was given.
+func (c *Checkpoint) Name() string { return c.name }
+
+// Config is the text of config.json.
+func (c *Checkpoint) Config() []byte { return c.config }
+
+// Prefix is what stands before the text model's tensor names in the files, such as "model.language_model.".
+func (c *Checkpoint) Prefix() string { return c.prefix }
+
+// Tensor returns a weight of the text model by its name without prefix. The head, which stands outside the text
+// model, is found under the names that checkpoints give it. Data is a view of the file.
+func (c *Checkpoint) Tensor(name string) (hooks.Tensor, bool) {
+	full := []string{c.prefix + name}
+	if name == "lm_head.weight" {
+		full = []string{"lm_head.weight", "language_model.lm_head.weight", c.prefix + name}
+	}
+	for _, n := range full {
+		if t, ok := c.tensors[n]; ok {
+			return t, true
+		}
+	}
+	return hooks.Tensor{}, false
+}
+
+// Digest identifies the weights by content: "sha256:" and the hex digest of the text that sha256sum prints for the
+// weight files in the order of their names. It reads every byte.
+func (c *Checkpoint) Digest() string {
+	shards := slices.Clone(c.shards)
+	slices.SortFunc(shards, func(a, b shard) int { return strings.Compare(a.name, b.name) })
+	sum := sha256.New()
+	for _, s := range shards {
+		fmt.Fprintf(sum, "%x  %s\n", sha256.Sum256(s.data), s.name)
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}
+
+// Size is the bytes of all weight files.
+func (c *Checkpoint) Size() int64 {
+	var n int64
+	for _, s := range c.shards {
+		n += int64(len(s.data))
+	}
+	return n
+}
+
+// Close unmaps the files; no tensor may be used afterwards.
+func (c *Checkpoint) Close() error {
+	var errs []error
+	for i, s := range c.shards {
+		if s.mapped != nil {
+			errs = append(errs, s.mapped.Unmap())
+			c.shards[i].mapped = nil
+		}
+	}
+	c.shards, c.tensors = nil, nil
+	return errors.Join(errs...)
+}

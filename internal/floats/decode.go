@@ -1,0 +1,95 @@
+package floats
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Decode reads len(dst) elements of dtype d, little-endian, from the start of src. Every float type fits a float64
+// exactly; so do integers up to 2^53, larger ones are rounded. A boolean is the value of its byte. It returns an error
+// for an unknown dtype and when src is too short, and then leaves dst as it was.
+func Decode(dst []float64, d hooks.DType, src []byte) error {
+	if !d.Valid() {
+		return fmt.Errorf("decoding elements of unknown dtype %s", d)
+	}
+	if len(src)/d.Size() < len(dst) {
+		return fmt.Errorf("decoding %d elements of %s from %d bytes", len(dst), d, len(src))
+	}
+	if d.Float() {
+		decodeFloats(dst, d, src)
+	} else {
+		decodeIntegers(dst, d, src)
+	}
+	return nil
+}
+
+func decodeFloats(dst []float64, d hooks.DType, src []byte) {
+	le := binary.LittleEndian
+	switch d {
+	case hooks.F64:
+		for i := range dst {
+			dst[i] = math.Float64frombits(le.Uint64(src[8*i:]))
+		}
+	case hooks.F32:
+		for i := range dst {
+			dst[i] = float64(math.Float32frombits(le.Uint32(src[4*i:])))
+		}
+	case hooks.F16:
+		for i := range dst {
+			dst[i] = float64(FromF16(le.Uint16(src[2*i:])))
+		}
+	case hooks.BF16:
+		for i := range dst {
+			dst[i] = float64(FromBF16(le.Uint16(src[2*i:])))
+		}
+	case hooks.F8E4M3:
+		for i := range dst {
+			dst[i] = float64(FromF8E4M3(src[i]))
+		}
+	case hooks.F8E5M2:
+		for i := range dst {
+			dst[i] = float64(FromF8E5M2(src[i]))
+		}
+	}
+}
+
+func decodeIntegers(dst []float64, d hooks.DType, src []byte) {
+	le := binary.LittleEndian
+	switch d {
+	case hooks.I64:
+		for i := range dst {
+			dst[i] = float64(int64(le.Uint64(src[8*i:])))
+		}
+	case hooks.I32:
+		for i := range dst {
+			dst[i] = float64(int32(le.Uint32(src[4*i:])))
+		}
+	case hooks.I16:
+		for i := range dst {
+			dst[i] = float64(int16(le.Uint16(src[2*i:])))
+		}
+	case hooks.I8:
+		for i := range dst {
+			dst[i] = float64(int8(src[i]))
+		}
+	case hooks.U64:
+		for i := range dst {
+			dst[i] = float64(le.Uint64(src[8*i:]))
+		}
+	case hooks.U32:
+		for i := range dst {
+			dst[i] = float64(le.Uint32(src[4*i:]))
+		}
+	case hooks.U16:
+		for i := range dst {
+			dst[i] = float64(le.Uint16(src[2*i:]))
+		}
+	case hooks.U8, hooks.Bool:
+		for i := range dst {
+			dst[i] = float64(src[i])
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package kernel
+
+import (
+	"runtime"
+	"sync"
+)
+
+// The tile of a product: rowTile rows of depth columns are widened once and then meet every token. 4 x 512 float64 are
+// half of a first-level cache, which leaves room for the tokens' columns; more rows would spill accumulators.
+const (
+	rowTile = 4
+	depth   = 512
+)
+
+// serialWork is the number of multiplications below which a product is not worth a second goroutine.
+const serialWork = 1 << 16
+
+// Mul computes dst[t,o] = R(Σ_k W[o,k]·x[t,k] + bias[o]) for x [tokens, Cols] and dst [tokens, Rows]; bias may be nil.
+// The sum is exact to float64 rounding, becomes a float32 once, and is then rounded to the dtype.
+func (m *Matrix) Mul(dst, x []float32, tokens int, bias []float32) {
+	wide := widePool.get(tokens * m.Cols)
+	for i, v := range x[:tokens*m.Cols] {
+		wide[i] = float64(v)
+	}
+	tiles := (m.Rows + rowTile - 1) / rowTile
+	parallel(tiles, m.Rows*m.Cols*tokens, func(lo, hi int) {
+		s := tilePool.get(rowTile*depth + tokens*rowTile)
+		for tile := lo; tile < hi; tile++ {
+			m.tile(dst, wide, tokens, tile*rowTile, bias, s)
+		}
+		tilePool.put(s)
+	})
+	widePool.put(wide)
+}
+
+// tile computes rowTile outputs from row on for every token. Past the last row it repeats the last one and drops the
+// result.
+func (m *Matrix) tile(dst []float32, x []float64, tokens, row int, bias []float32, scratch []float64) {
+	acc := scratch[rowTile*depth : rowTile*depth+tokens*rowTile]
+	clear(acc)
+	for from := 0; from < m.Cols; from += depth {
+		n := min(depth, m.Cols-from)
+		var w [rowTile][]float64
+		for r := range w {
+			w[r] = scratch[r*depth : r*depth+n]
+			m.widen(w[r], min(row+r, m.Rows-1), from)
+		}
+		t := 0
+		for ; t+1 < tokens; t += 2 {
+			dot2(acc[t*rowTile:], &w, x[t*m.Cols+from:][:n], x[(t+1)*m.Cols+from:][:n])
+		}
+		if t < tokens {
+			dot1(acc[t*rowTile:], &w, x[t*m.Cols+from:][:n])
+		}
+	}
+	for t := range tokens {
+		for r := range min(rowTile, m.Rows-row) {
+			sum := acc[t*rowTile+r]
+			if bias != nil {
+				sum += float64(bias[row+r])
+			}
+			dst[t*m.Rows+row+r] = m.arith.R(float32(sum))
+		}
+	}
+}
+
+// dot2 adds the products of four rows with two tokens to acc, eight independent sums.
+func dot2(acc []float64, w *[rowTile][]float64, x0, x1 []float64) {
+	n := len(x0)
+	w0, w1, w2, w3, x1 := w[0][:n], w[1][:n], w[2][:n], w[3][:n], x1[:n]
+	var a0, a1, a2, a3, b0, b1, b2, b3 float64
+	for k, a := range x0 {
+		b := x1[k]
+		v := w0[k]
+		a0 += v * a
+		b0 += v * b
+		v = w1[k]
+		a1 += v * a
+		b1 += v * b
+		v = w2[k]
+		a2 += v * a
+		b2 += v * b
+		v = w3[k]
+		a3 += v * a
+		b3 += v * b
+	}
+	acc = acc[:2*rowTile]
+	acc[0] += a0
+	acc[1] += a1
+	acc[2] += a2
+	acc[3] += a3
+	acc[4] += b0
+	acc[5] += b1
+	acc[6] += b2
+	acc[7] += b3
+}
+
+// dot1 is dot2 for one token; its sums are formed in the same order, so a token's result does not depend on how many
+// came with it.
+func dot1(acc []float64, w *[rowTile][]float64, x []float64) {
+	n := len(x)
+	w0, w1, w2, w3 := w[0][:n], w[1][:n], w[2][:n], w[3][:n]
+	var a0, a1, a2, a3 float64
+	for k, a := range x {
+		a0 += w0[k] * a
+		a1 += w1[k] * a
+		a2 += w2[k] * a
+		a3 += w3[k] * a
+	}
+	acc = acc[:rowTile]
+	acc[0] += a0
+	acc[1] += a1
+	acc[2] += a2
+	acc[3] += a3
+}
+
+// parallel splits [0, n) over the cores when work, a count of multiplications, is worth it. How the range is split
+// changes no result: every output is computed by one call, in one order.
+func parallel(n, work int, do func(lo, hi int)) {
+	cores := min(runtime.GOMAXPROCS(0), n)
+	if cores < 2 || work < serialWork {
+		do(0, n)
+		return
+	}
+	var wg sync.WaitGroup
+	for c := range cores {
+		wg.Go(func() { do(n*c/cores, n*(c+1)/cores) })
+	}
+	wg.Wait()
+}
+
+// pool hands out float64 scratch and takes it back, so that products allocate next to nothing.
+type pool struct{ p sync.Pool }
+
+var widePool, tilePool pool
+
+func (p *pool) get(n int) []float64 {
+	if s, ok := p.p.Get().(*[]float64); ok && cap(*s) >= n {
+		return (*s)[:n]
+	}
+	return make([]float64, n)
+}
+
+func (p *pool) put(s []float64) { p.p.Put(&s) }
