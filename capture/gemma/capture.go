@@ -1,0 +1,120 @@
+package gemma
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Job is one local capture: a model, what to feed it, and what to record.
+type Job struct {
+	Checkpoint *checkpoint.Checkpoint
+	List       *order.List // of the checkpoint's configuration
+	Record     *order.List // the names to record and their order; nil for List
+	DType      hooks.DType
+	Passes     [][]int
+	NewTokens  int // greedy passes after those
+	Path       string
+	Manifest   capture.Manifest // what the caller knows; Capture fills in the rest
+	Registry   *hooks.Registry  // may hold observers and replacers of the caller's; nil for none
+	Progress   func(pass, passes, layer, layers int)
+}
+
+// Capture runs the model and leaves a trace at Path. Only what the scope needs is computed: a pass ends after the last
+// layer that has a selected entry. On an error the unfinished trace stays beside Path and says why.
+func Capture(ctx context.Context, j Job) (out Output, err error) {
+	record := j.Record
+	if record == nil {
+		record = j.List
+	}
+	selected := j.Manifest.Scope.Select(record)
+	if err := known(j.List, selected); err != nil {
+		return out, err
+	}
+	reg := j.Registry
+	if reg == nil {
+		reg = &hooks.Registry{}
+	}
+	var tokens []int
+	for _, ids := range j.Passes {
+		tokens = append(tokens, len(ids))
+	}
+	for range j.NewTokens {
+		tokens = append(tokens, 1)
+	}
+
+	m := j.Manifest
+	m.Side, m.DType, m.Device, m.Passes = "local", j.DType, "cpu", len(tokens)
+	m.Config = j.List.Config.Canonical()
+	for _, e := range selected {
+		m.Entries = append(m.Entries, e.Name)
+	}
+	// The registry is complete before the model is built, and the trace begun only for a model that could be.
+	var w *capture.Writer
+	write := func(e hooks.Event) error { return w.Observe(e) }
+	if err := capture.Attach(reg, write, record, m.Scope, tokens); err != nil {
+		return out, err
+	}
+	last := lastLayer(j.List, selected)
+	build := last
+	if j.NewTokens > 0 { // the next token comes from the logits
+		build = All
+	}
+	model, err := New(j.Checkpoint, j.List, j.DType, reg, build)
+	if err != nil {
+		return out, err
+	}
+	if err := model.checkPasses(j.Passes); err != nil {
+		return out, err
+	}
+	w, err = capture.Create(j.Path, m, capture.Reserve(record, m.Scope, tokens))
+	if err != nil {
+		return out, err
+	}
+	model.progress = func(pass, layer int) {
+		if j.Progress != nil {
+			j.Progress(pass, len(tokens), layer, model.layers)
+		}
+	}
+	out, err = model.Run(ctx, reg, Input{Passes: j.Passes, MaxNewTokens: j.NewTokens, LastLayer: last})
+	if err != nil {
+		if failed := w.Fail(err); failed != nil {
+			return out, fmt.Errorf("%w (and %w)", err, failed)
+		}
+		return out, err
+	}
+	return out, w.Close()
+}
+
+// known reports the selected names that the model does not have: they would be missing from the trace without a word.
+func known(l *order.List, selected []*order.Entry) error {
+	var unknown []string
+	for _, e := range selected {
+		if l.Index(e.Name) < 0 {
+			unknown = append(unknown, e.Name)
+		}
+	}
+	switch {
+	case len(unknown) > 0:
+		return fmt.Errorf("the model has no tensor %s (%d of %d names are unknown)", unknown[0], len(unknown), len(selected))
+	case len(selected) <= 1: // input_ids alone
+		return fmt.Errorf("the scope selects no tensor of the model")
+	}
+	return nil
+}
+
+// lastLayer is the last layer that has to run for the selected entries.
+func lastLayer(l *order.List, selected []*order.Entry) int {
+	last := -1
+	for _, e := range selected {
+		if e.Layer < 0 && l.Index(e.Name) > l.Index("layers.0.in") {
+			return All
+		}
+		last = max(last, e.Layer)
+	}
+	return last
+}

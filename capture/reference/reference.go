@@ -1,0 +1,129 @@
+// Package reference finds the reference of a comparison among traces that are there already: the one stored beside the
+// local trace, or a golden that transformers made of an embedded checkpoint.
+//
+// A reference fits or is refused with the reason. Nothing is compared with a trace of another model, other token ids or
+// another dtype because it happened to be there.
+package reference
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Wanted says what a reference has to be a trace of.
+type Wanted struct {
+	Config    json.RawMessage
+	Weights   string // a digest, or "unknown", which fits every digest
+	DType     hooks.DType
+	Passes    [][]int       // the token ids of each pass; those of further passes are the reference's own
+	NewTokens int           // further passes wanted, one token each
+	Scope     capture.Scope // what will be compared
+	Entries   []string      // its names
+}
+
+// Fits returns the token ids of the passes wanted, or an error that says why the trace is no reference for them.
+func (w Wanted) Fits(t *capture.Trace) ([][]int, error) {
+	m := t.Manifest()
+	switch {
+	case t.Status() != capture.StatusComplete:
+		return nil, fmt.Errorf("it is not complete (%s)", t.Status())
+	case m.Config == nil:
+		return nil, errors.New("it does not say of which configuration it is")
+	case !sameJSON(m.Config, w.Config):
+		return nil, errors.New("it is of a model with another configuration")
+	case known(m.Weights) && known(w.Weights) && m.Weights != w.Weights:
+		return nil, errors.New("it is of other weights")
+	case m.DType != w.DType:
+		return nil, fmt.Errorf("it was computed in %s, not in %s", m.DType, w.DType)
+	}
+	if err := w.covered(m); err != nil {
+		return nil, err
+	}
+	passes, err := t.IDs()
+	if err != nil {
+		return nil, err
+	}
+	return w.Match(passes)
+}
+
+// Match returns the first passes of a trace, as many as are wanted, or an error when they are of other token ids or too
+// few.
+func (w Wanted) Match(passes [][]int) ([][]int, error) {
+	n := len(w.Passes) + w.NewTokens
+	if len(passes) < n {
+		return nil, fmt.Errorf("it has %d passes, %d are wanted", len(passes), n)
+	}
+	for i, ids := range passes[:n] {
+		switch {
+		case i < len(w.Passes) && !slices.Equal(ids, w.Passes[i]):
+			return nil, errors.New("it is of other token ids")
+		case i >= len(w.Passes) && len(ids) != 1:
+			return nil, fmt.Errorf("its pass %d has %d tokens, a decode step has one", i, len(ids))
+		}
+	}
+	return passes[:n], nil
+}
+
+// covered reports what is wanted and was not captured.
+func (w Wanted) covered(m capture.Manifest) error {
+	if len(m.Scope.Passes) > 0 && m.Scope.Passes.String() != w.Scope.Passes.String() {
+		return fmt.Errorf("it was captured for passes %s only", m.Scope.Passes)
+	}
+	if len(m.Scope.Positions) > 0 && m.Scope.Positions.String() != w.Scope.Positions.String() {
+		return fmt.Errorf("it was captured for positions %s only", m.Scope.Positions)
+	}
+	has := make(map[string]bool, len(m.Entries))
+	for _, name := range m.Entries {
+		has[name] = true
+	}
+	missing := slices.DeleteFunc(slices.Clone(w.Entries), func(name string) bool { return has[name] })
+	if len(missing) > 0 {
+		return fmt.Errorf("its scope (level %d) leaves out %d of the %d tensors wanted, %s first", m.Scope.Level, len(missing), len(w.Entries), missing[0])
+	}
+	return nil
+}
+
+func known(digest string) bool { return digest != "" && digest != "unknown" }
+
+// sameJSON compares values, not spelling: writers differ in how they print 1e-06.
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// Golden looks for a golden that fits among the traces golden/*/*.safetensors of fsys. It returns nil when none does.
+// The error is that of a golden that cannot be read.
+func Golden(fsys fs.FS, w Wanted) (*capture.Trace, [][]int, error) {
+	names, err := fs.Glob(fsys, "golden/*/*.safetensors")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		// The dtype stands in the name, so that a search opens half of them.
+		if dtype := strings.TrimPrefix(path.Ext(strings.TrimSuffix(name, ".safetensors")), "."); dtype != w.DType.String() {
+			continue
+		}
+		data, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		t, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			return nil, nil, err
+		}
+		if passes, err := w.Fits(t); err == nil {
+			return t, passes, nil
+		}
+	}
+	return nil, nil, nil
+}
