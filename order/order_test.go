@@ -224,11 +224,11 @@ func TestReadNames(t *testing.T) {
 		t.Errorf("layers %d %d %d, want 12 -1 -1", l.Entries[0].Layer, l.Entries[1].Layer, l.Entries[2].Layer)
 	}
 	for text, want := range map[string]string{
-		"":                               "no names",
-		"a\nb\na\n":                      `line 3: "a" is there already, in line 1`,
-		"a b\n":                          "line 1",
-		"ok\npass1/x\n":                  "line 2",
-		"x\xff\n":                        "line 1",
+		"":                                "no names",
+		"a\nb\na\n":                       `line 3: "a" is there already, in line 1`,
+		"a b\n":                           "line 1",
+		"ok\npass1/x\n":                   "line 2",
+		"x\xff\n":                         "line 1",
 		strings.Repeat("x", 1<<17) + "\n": "line 1",
 	} {
 		if _, err := order.ReadNames(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
