@@ -48,7 +48,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		tr, err := capture.OpenFile(path)
+		tr, err := capture.Open(path)
 		if err != nil {
 			b.Fatal(err)
 		}

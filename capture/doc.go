@@ -1,6 +1,6 @@
 // Package capture holds the trace: what one run of a model left behind, its named tensors in the order in which
 // they were computed and a manifest that says what was run. A [Writer] makes one while the model runs, in constant
-// memory; [OpenFile] reads one lazily, at the cost of its header.
+// memory; [Open] reads one lazily, at the cost of its header.
 //
 // # The file
 //

@@ -98,7 +98,7 @@ func fire(t testing.TB, w *capture.Writer, events ...hooks.Event) {
 
 func open(t testing.TB, path string) *capture.Trace {
 	t.Helper()
-	tr, err := capture.OpenFile(path)
+	tr, err := capture.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -185,9 +185,9 @@ func kill(t *testing.T, age int64, end string) string {
 // inspect opens what a victim left and checks it against what it had done by that age.
 func inspect(t *testing.T, path string, age int64, l life) (status capture.Status) {
 	t.Helper()
-	tr, err := capture.OpenFile(path)
+	tr, err := capture.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		tr, err = capture.OpenFile(path + capture.Suffix)
+		tr, err = capture.Open(path + capture.Suffix)
 	}
 	if errors.Is(err, fs.ErrNotExist) && age < l.created {
 		return "" // killed before there was a trace, and nothing half made is in its place

@@ -23,7 +23,7 @@ type Manifest struct {
 	Passes   int               // how many forward calls the run makes
 	Axes     map[string]string // by name, where they are not those of the order: "b t h d"
 	Settings json.RawMessage   // how to repeat the capture; only the writer understands it
-	Status   Status            // what OpenFile found; Create does not look at it
+	Status   Status            // what Open found; Create does not look at it
 }
 
 // Producer is a program that ran a model: "transformers" 5.23.0, with what its numbers depend on as Details

@@ -169,15 +169,15 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-func TestOpenFile(t *testing.T) {
+func TestOpen(t *testing.T) {
 	dir := t.TempDir()
-	_, err := capture.OpenFile(dir)
+	_, err := capture.Open(dir)
 	wantError(t, "directory", err, "not a regular file")
 	path := filepath.Join(dir, "run.safetensors")
-	_, err = capture.OpenFile(path)
+	_, err = capture.Open(path)
 	wantError(t, "missing", err, "no such file")
 	create(t, path, capture.Manifest{}, 0)
-	_, err = capture.OpenFile(path)
+	_, err = capture.Open(path)
 	wantError(t, "unfinished", err, "there is an unfinished one, "+path+".part")
 	tr := open(t, path+".part")
 	if tr.Path() != path+".part" || tr.Status() != capture.StatusOpen {
@@ -236,7 +236,7 @@ func TestShrinkingFile(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	wantError(t, "shrunk", err, `read tensor "pass2/twice": the file has become shorter since it was opened`)
-	_, err = capture.OpenFile(path)
+	_, err = capture.Open(path)
 	wantError(t, "opened again", err, "bytes of data are missing at its end")
 }
 

@@ -50,7 +50,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 		check := func(path string, status capture.Status) {
-			tr, err := capture.OpenFile(path)
+			tr, err := capture.Open(path)
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -18,11 +18,11 @@ type Scope struct {
 // Ranges is a set of non-negative integers as a person types it: "0-3,7" or "5-" (5 and up).
 type Ranges []Range
 
-// Range is the integers From to To, both included. To is Open for a range without an end.
+// Range is the integers From to To, both included. To is NoEnd for a range without an end.
 type Range struct{ From, To int }
 
-// Open is the end of a range that has none, such as "5-".
-const Open = 1<<31 - 1
+// NoEnd is the end of a range that has none, such as "5-".
+const NoEnd = 1<<31 - 1
 
 // ParseRanges reads comma-separated numbers and ranges: "0-3,7,12-". An empty text is the empty set of ranges,
 // which in a Scope limits nothing.
@@ -40,7 +40,7 @@ func ParseRanges(s string) (Ranges, error) {
 		r := Range{from, from}
 		switch {
 		case isRange && last == "":
-			r.To = Open
+			r.To = NoEnd
 		case isRange:
 			if r.To, err = parseIndex(last); err != nil {
 				return nil, fmt.Errorf("%q in %q: %w", part, s, err)
@@ -56,7 +56,7 @@ func ParseRanges(s string) (Ranges, error) {
 
 func parseIndex(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 31)
-	if err != nil || n >= Open {
+	if err != nil || n >= NoEnd {
 		return 0, fmt.Errorf("want a number such as 3 or a range such as 0-3")
 	}
 	return int(n), nil
@@ -72,10 +72,10 @@ func (rs Ranges) Has(n int) bool {
 	return len(rs) == 0
 }
 
-// Max returns the largest number of the set, Open if there is none.
+// Max returns the largest number of the set, NoEnd if there is none.
 func (rs Ranges) Max() int {
 	if len(rs) == 0 {
-		return Open
+		return NoEnd
 	}
 	m := 0
 	for _, r := range rs {
@@ -92,7 +92,7 @@ func (rs Ranges) String() string {
 			b.WriteByte(',')
 		}
 		b.WriteString(strconv.Itoa(r.From))
-		if r.To == Open {
+		if r.To == NoEnd {
 			b.WriteByte('-')
 		} else if r.To != r.From {
 			fmt.Fprintf(&b, "-%d", r.To)

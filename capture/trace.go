@@ -49,10 +49,10 @@ type firing struct {
 	n    int
 }
 
-// OpenFile opens the trace at path. It reads the header and checks all of it, so that every record can be read
+// Open opens the trace at path. It reads the header and checks all of it, so that every record can be read
 // unless the file changes. What is wrong with a file is in the error; what was left out of an unfinished one is in
 // [Trace.Notes].
-func OpenFile(path string) (*Trace, error) {
+func Open(path string) (*Trace, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		if _, unfinished := os.Stat(path + Suffix); unfinished == nil && errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +90,7 @@ func openFile(path string, f *os.File) (*Trace, error) {
 	return t, nil
 }
 
-// OpenReader is OpenFile for a trace of size bytes in r. The name stands in errors and is the trace's Path.
+// OpenReader is Open for a trace of size bytes in r. The name stands in errors and is the trace's Path.
 func OpenReader(name string, r io.ReaderAt, size int64) (*Trace, error) {
 	t := &Trace{path: name, file: r, size: size}
 	if err := t.open(); err != nil {
@@ -99,7 +99,7 @@ func OpenReader(name string, r io.ReaderAt, size int64) (*Trace, error) {
 	return t, nil
 }
 
-// Close closes the file, if OpenFile opened it. Records stay valid, reading them does not.
+// Close closes the file, if Open opened it. Records stay valid, reading them does not.
 func (t *Trace) Close() error {
 	if t.closer == nil {
 		return nil

@@ -1,0 +1,70 @@
+// Package floors has no code: its test holds the structure of the project to its plan.
+package floors_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// floors from the lowest to the highest. A package may import those of its own floor and of lower ones.
+var floors = []string{
+	"hooks", "internal", "order/op", "order", "capture", "capture/gemma", "capture/reference", "compare", "compare/report", "cmd",
+}
+
+// leaves import nothing of the project, and stand beside the floors.
+var leaves = []string{"fixtures", "hooks/python"}
+
+const module = "github.com/tracediff/tracediff"
+
+func floor(pkg string) int {
+	best, length := -1, 0
+	for i, f := range floors {
+		if (pkg == f || strings.HasPrefix(pkg, f+"/")) && len(f) > length {
+			best, length = i, len(f)
+		}
+	}
+	return best
+}
+
+func isLeaf(pkg string) bool {
+	for _, l := range leaves {
+		if pkg == l || strings.HasPrefix(pkg, l+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func TestImportsPointDown(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", module+"/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := 0
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		pkg := strings.TrimPrefix(words[0], module+"/")
+		packages++
+		if floor(pkg) < 0 && !isLeaf(pkg) {
+			t.Errorf("%s stands on no floor: the top-level folders are those of the plan", pkg)
+		}
+		for _, imported := range words[1:] {
+			rel, ours := strings.CutPrefix(imported, module+"/")
+			switch {
+			case pkg == "hooks" && strings.Contains(strings.Split(imported, "/")[0], "."):
+				t.Errorf("hooks imports %s: the lowest floor has the standard library alone", imported)
+			case !ours:
+			case isLeaf(pkg):
+				t.Errorf("%s imports %s: it is to be embedded and imports nothing", pkg, rel)
+			case !isLeaf(rel) && floor(rel) > floor(pkg):
+				t.Errorf("%s imports %s, which is above it", pkg, rel)
+			case pkg == "compare" && strings.HasPrefix(rel, "capture/"):
+				t.Errorf("compare imports %s: it knows no model and no runner", rel)
+			}
+		}
+	}
+	if packages < 10 {
+		t.Errorf("go list names %d packages", packages)
+	}
+}
