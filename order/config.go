@@ -9,6 +9,7 @@ package order
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 )
 
@@ -19,7 +20,7 @@ const (
 )
 
 // Config is a model's configuration with every default resolved: what the arithmetic depends on and nothing else.
-// Its JSON is canonical, so two traces were made of the same architecture exactly when their configs are equal bytes.
+// Its JSON is canonical: two traces were made of the same architecture exactly when these are equal, see [SameConfig].
 // Fields that a family does not have are zero and not written.
 type Config struct {
 	ModelType          string          `json:"model_type"` // of the text model: gemma3n_text, gemma3_text, gemma2, gemma, llama, qwen2, qwen3
@@ -125,6 +126,28 @@ func (c *Config) Canonical() json.RawMessage {
 		panic(err)
 	}
 	return b
+}
+
+// ParseCanonical reads what [Config.Canonical] writes, from a trace for one, and validates it.
+func ParseCanonical(data json.RawMessage) (*Config, error) {
+	var c Config
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, err
+	}
+	if _, ok := families[c.ModelType]; !ok {
+		return nil, fmt.Errorf("%w: %q", ErrModelType, c.ModelType)
+	}
+	if (c.ModelType == "gemma3n_text") != (c.Gemma3n != nil) {
+		return nil, fmt.Errorf("a %q configuration with, or without, the settings of Gemma 3n", c.ModelType)
+	}
+	return &c, c.validate()
+}
+
+// SameConfig reports whether two canonical configurations have the same values. Writers in other languages spell
+// numbers otherwise, 1e-06 for 0.000001, so bytes would not do.
+func SameConfig(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // Sizes beyond these are not those of a text model; they bound what a hostile config.json can make a list cost.

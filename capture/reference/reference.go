@@ -12,12 +12,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
 )
 
 // Wanted says what a reference has to be a trace of.
@@ -39,7 +39,7 @@ func (w Wanted) Fits(t *capture.Trace) ([][]int, error) {
 		return nil, fmt.Errorf("it is not complete (%s)", t.Status())
 	case m.Config == nil:
 		return nil, errors.New("it does not say of which configuration it is")
-	case !sameJSON(m.Config, w.Config):
+	case !order.SameConfig(m.Config, w.Config):
 		return nil, errors.New("it is of a model with another configuration")
 	case known(m.Weights) && known(w.Weights) && m.Weights != w.Weights:
 		return nil, errors.New("it is of other weights")
@@ -94,12 +94,6 @@ func (w Wanted) covered(m capture.Manifest) error {
 }
 
 func known(digest string) bool { return digest != "" && digest != "unknown" }
-
-// sameJSON compares values, not spelling: writers differ in how they print 1e-06.
-func sameJSON(a, b json.RawMessage) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
-}
 
 // Golden looks for a golden that fits among the traces golden/*/*.safetensors of fsys. It returns nil when none does.
 // The error is that of a golden that cannot be read.
