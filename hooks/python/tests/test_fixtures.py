@@ -1,0 +1,140 @@
+"""The checks of fixtures/make.py find what they are for."""
+
+import math
+import pathlib
+import shutil
+import sys
+import unittest
+
+import numpy
+from common import ROOT, TestCase
+from tracediff import trace
+
+FIXTURES = ROOT / "fixtures"
+sys.path.insert(0, str(FIXTURES))
+
+import checkpoints
+import goldens
+import properties
+
+HELLO = FIXTURES / "golden" / "gemma3n-tiny" / "hello.float32.safetensors"
+
+
+class Differences(TestCase):
+    """Comparing a golden with one that was made again."""
+
+    def changed(self, change):
+        """Return a copy of a golden in which one tensor's values were changed."""
+        path = pathlib.Path(shutil.copy(HELLO, self.folder / "again.safetensors"))
+        with trace.Reader(path) as reader:
+            name = "layers.6.out"
+            old, raw = reader.array(name).copy(), reader.read(name)
+        change(old.reshape(-1))
+        data = path.read_bytes()
+        self.assertEqual(data.count(raw), 1, "the tensor's bytes are found")
+        path.write_bytes(data.replace(raw, old.tobytes()))
+        return goldens.differences(path, HELLO)
+
+    def test_nothing(self):
+        self.assertEqual(goldens.differences(HELLO, HELLO), ([], 422))
+
+    def test_one_unit_is_listed_and_within_the_limits(self):
+        def unit(values):
+            values[7] = numpy.nextafter(values[7], numpy.float32(numpy.inf))
+
+        found, tensors = self.changed(unit)
+        self.assertEqual([(d.name, d.unequal, d.elements) for d in found], [("layers.6.out", 1, 4 * 3 * 32)])
+        self.assertGreater(found[0].relative, 0)
+        self.assertEqual(goldens.beyond(found, tensors, "float32"), "")
+
+    def test_a_large_change_is_beyond_them(self):
+        def scale(values):
+            values *= 1.01
+
+        found, tensors = self.changed(scale)
+        self.assertAlmostEqual(found[0].relative, 0.01, places=5)
+        self.assertIn("worst", goldens.beyond(found, tensors, "float32"))
+
+    def test_not_a_number_is_beyond_them(self):
+        def spoil(values):
+            values[0] = numpy.nan
+
+        found, tensors = self.changed(spoil)
+        self.assertIn("worst", goldens.beyond(found, tensors, "bfloat16"))
+
+    def test_many_small_changes_are_beyond_the_percentile(self):
+        small = [goldens.Difference(str(n), 1, 10, 1e-3) for n in range(5)]
+        self.assertEqual(goldens.beyond(small[:4], 422, "float32"), "")
+        self.assertIn("percentile", goldens.beyond(small, 422, "float32"))
+
+    def test_another_form(self):
+        found, tensors = goldens.differences(HELLO.with_name("what.float32.safetensors"), HELLO)
+        self.assertIn(goldens.Difference("input_ids", 0, 0, math.inf), found)
+        self.assertIn("worst", goldens.beyond(found, tensors, "float32"))
+
+
+class Properties(unittest.TestCase):
+    """What the checkpoints have to show is missed when it is not there."""
+
+    def setUp(self):
+        names = [g.name for g in goldens.GOLDENS if g.checkpoint == "gemma3n-tiny"]
+        self.runs = {n: properties.read(HELLO.with_name(f"{n}.float32.safetensors")) for n in names}
+
+    def complaints(self, function):
+        return list(function(self.runs, checkpoints.TINY.config))
+
+    def spoil(self, name, change):
+        for run in self.runs.values():
+            run[name] = [change(array) for array in run[name]]
+
+    def test_as_they_are(self):
+        for function in properties.ALWAYS:
+            self.assertEqual(self.complaints(function), [], function.__name__)
+
+    def test_spoiled(self):
+        def shut(gate):
+            return gate * [[[1]] if gate.shape[1] == 1 else [[0]] + [[1]] * (gate.shape[1] - 1)]
+
+        cases = (
+            (properties.finite_and_alive, "layers.2.laurel", lambda x: x * 0 + 3),
+            (properties.finite_and_alive, "layers.2.laurel", lambda x: x * numpy.inf),
+            (properties.logits, "lm_head", lambda x: x / 3),
+            (
+                properties.attention,
+                "layers.2.self_attn.probs_f32",
+                lambda x: (x == x.max(-1, keepdims=True)) + 1e-9 * x,
+            ),
+            (properties.attention, "layers.2.self_attn.probs_f32", lambda x: (x > 0) / (x > 0).sum(-1, keepdims=True)),
+            (properties.altup, "layers.4.altup.predict.modality_router", lambda x: x / 50),
+            (properties.altup, "layers.4.altup.correction_coefs", lambda x: x * 9),
+            (properties.altup, "layers.4.post_attention_layernorm", lambda x: x / 100),
+            (properties.gates, "layers.0.mlp.gate_sparse", shut),
+            (properties.gates, "layers.1.mlp.gate_sparse", lambda x: x + 1),
+            (properties.gates, "layers.5.per_layer_input_gate", lambda x: x * 9),
+            (properties.window, "input_ids", lambda x: x[:, :3]),
+            (properties.tables, "input_ids", lambda x: x % 1000),
+            (properties.greedy, "logits", lambda x: -x),
+        )
+        for function, name, change in cases:
+            with self.subTest(f"{function.__name__} {name}"):
+                self.setUp()
+                self.spoil(name, change)
+                self.assertNotEqual(self.complaints(function), [])
+
+
+class Weights(unittest.TestCase):
+    """The numbers of the checkpoints."""
+
+    def test_bell_of_deviation_one(self):
+        values = checkpoints.normal("test", 100_000)
+        self.assertAlmostEqual(float(values.mean()), 0, delta=0.02)
+        self.assertAlmostEqual(float(values.std()), 1, delta=0.02)
+        self.assertGreater(float(values.abs().max()), 3)
+
+    def test_a_name_gives_its_numbers(self):
+        self.assertTrue((checkpoints.normal("a", 9) == checkpoints.normal("a", 9)).all())
+        self.assertFalse((checkpoints.normal("a", 9) == checkpoints.normal("b", 9)).any())
+
+
+if __name__ == "__main__":
+    unittest.main()

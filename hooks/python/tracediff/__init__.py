@@ -1,0 +1,26 @@
+"""Reference captures for tracediff: transformers recorded tensor by tensor.
+
+The package runs a checkpoint in transformers, records every tensor that TENSOR_ORDER names, and writes one
+`.safetensors` trace that `tracediff compare` reads. It needs torch and transformers (requirements.txt has the versions
+that the goldens were made with) and nothing else of tracediff: copy the folder and an order.json to the machine that
+has the model, and run
+
+    python -m tracediff.hf --model DIR --order order.json --prompt "Hello world" --dtype bfloat16 --out ref.safetensors
+
+Modules, from the bottom:
+
+    errors      what is told to a person, and the exit code
+    trace       the trace file: writing it while a model runs, reading it back
+    order       TENSOR_ORDER as `tracediff order --format json` prints it
+    host        versions and machine, as a trace records them
+    model       loading a checkpoint so that it is the model that was published
+    attention   the steps inside the eager attention function
+    sources     hooks: where transformers shows each tensor
+    derived     tensors that it shows nowhere, recomputed
+    record      one pass: what fired, checked and put in order
+    capture     a whole run: passes, manifest, file
+    hf          the command line
+
+No tensor is named in any of them: names, shapes and places come from the order. `trace`, `order` and `errors` import
+neither torch nor numpy.
+"""

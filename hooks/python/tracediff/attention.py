@@ -1,0 +1,68 @@
+"""The steps inside the eager attention function, seen without changing it.
+
+Scores and probabilities exist only inside `eager_attention_forward`. The wrapper made here calls the original and
+returns what it returned; beside it, it performs the same steps with the same torch operations and shows those. If its
+own probabilities or output are not equal to the original's bit for bit, the steps are not what the model did, and
+the capture fails.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from tracediff.errors import CaptureFailed
+from tracediff.model import VERSION_HINT
+
+FUNCTION = "eager_attention_forward"
+ROLES = ("query", "key", "value", "scores", "scores_masked", "probs_f32", "probs")
+
+# Shows the steps of one call: the attention module, then tensors by role.
+Show = Callable[[Any, dict[str, Any]], None]
+
+
+def steps(repeat: Callable[[Any, int], Any], call: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """Perform the attention of one call, its arguments by name; return the tensors by role, and the output.
+
+    `repeat` is the model's own function that gives each query head its key and value head.
+    """
+    import torch
+
+    module, query, key, value = call["module"], call["query"], call["key"], call["value"]
+    scaling = module.head_dim**-0.5 if call.get("scaling") is None else call["scaling"]
+    groups = module.num_key_value_groups
+    scores = torch.matmul(query, repeat(key, groups).transpose(2, 3)) * scaling
+    masked = scores if call["attention_mask"] is None else scores + call["attention_mask"]
+    probs_f32 = torch.nn.functional.softmax(masked, dim=-1, dtype=torch.float32)
+    probs = probs_f32.to(query.dtype)
+    output = torch.matmul(probs, repeat(value, groups)).transpose(1, 2).contiguous()
+    return dict(zip(ROLES, (query, key, value, scores, masked, probs_f32, probs), strict=True)), output
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Report whether two tensors are equal in dtype, shape and every bit: NaN equals itself, 0 is not -0."""
+    import torch
+
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
+    return torch.equal(a.contiguous().view(bits), b.contiguous().view(bits))
+
+
+def wrap(original: Callable[..., Any], repeat: Callable[[Any, int], Any], show: Show) -> Callable[..., Any]:
+    """Return a function that does what `original` does, and shows its steps."""
+    signature = inspect.signature(original)
+
+    def shown(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        tensors, output = steps(repeat, bound.arguments)
+        expected = {"output": (output, result[0]), "probs": (tensors["probs"], result[1])}
+        for name, (ours, theirs) in expected.items():
+            if not same_bits(ours, theirs):
+                where = f"{type(bound.arguments['module']).__name__} {bound.arguments['module'].layer_idx}"
+                raise CaptureFailed(f"{where}: the {name} of the steps is not the model's", VERSION_HINT)
+        show(bound.arguments["module"], tensors)
+        return result
+
+    return shown

@@ -1,0 +1,147 @@
+"""Capture the tensors of a checkpoint as transformers computes them: python -m tracediff.hf --help."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from tracediff import capture, host, model, order
+from tracediff.errors import BadInput, Failure
+
+EPILOG = """\
+example:
+  tracediff order --model gemma-3n-E2B --format json > order.json
+  python -m tracediff.hf --model gemma-3n-E2B --order order.json --prompt "Hello world" \\
+      --max-new-tokens 4 --dtype bfloat16 --out ref.safetensors
+  tracediff compare local.safetensors ref.safetensors
+
+Passes of --tokens are forward calls: "2,513,88;17;29" runs a prompt of three tokens and then two tokens one at a
+time, with the cache that the calls before returned. That is how a trace of another engine is replayed. Decoding with
+--max-new-tokens is greedy and does not stop at an end token.
+
+exit code: 0 the trace is written; 1 the model did not run or did not show what the order says (what there was is left
+in OUT.part); 2 arguments, files or packages are not usable.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a wrong argument as every other error is reported."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the message; nothing is printed here."""
+        raise BadInput(message, "python -m tracediff.hf --help")
+
+
+def parser() -> Parser:
+    """Return the command line's parser."""
+    p = Parser(
+        prog="python -m tracediff.hf",
+        description="Capture the tensors of a checkpoint as transformers computes them, into one trace.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("--model", required=True, metavar="DIR", help="checkpoint folder: config.json and *.safetensors")
+    p.add_argument("--order", required=True, metavar="FILE", help="order.json of `tracediff order --format json`")
+    p.add_argument("--out", required=True, metavar="FILE", help="the trace to write, NAME.safetensors")
+    what = p.add_mutually_exclusive_group(required=True)
+    what.add_argument("--prompt", metavar="TEXT", help="text, tokenized by the checkpoint's tokenizer with its BOS")
+    what.add_argument("--tokens", metavar="IDS", help='token ids, one pass or several: "2,513,88;17;29"')
+    p.add_argument("--max-new-tokens", type=int, default=0, metavar="N", help="decode N more tokens (default 0)")
+    p.add_argument("--dtype", required=True, choices=model.DTYPES, help="to load the weights in, and to compute in")
+    p.add_argument(
+        "--level", type=int, default=3, choices=(1, 2, 3), help="1 block boundaries, 2 module outputs, 3 all (default)"
+    )
+    p.add_argument("--layers", default="", metavar="LIST", help='only these, for example "0-3,7"')
+    p.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1")
+    p.add_argument("--threads", type=int, default=0, metavar="N", help="CPU threads (default: torch's choice)")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    try:
+        run(parser().parse_args(argv))
+    except Failure as err:
+        print(f"tracediff.hf: {err}", file=sys.stderr)
+        if err.hint:
+            print(f"hint: {err.hint}", file=sys.stderr)
+        return err.code
+    except OSError as err:
+        print(f"tracediff.hf: {err}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("tracediff.hf: interrupted", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run(args: argparse.Namespace) -> None:
+    """Do what the arguments say. The cheap checks come first: loading can take minutes."""
+    for warning in host.versions()[1]:
+        host.warn(warning)
+    if args.max_new_tokens < 0 or args.threads < 0:
+        raise BadInput("--max-new-tokens and --threads are not negative")
+    listed = order.load(args.order)
+    job = _job(args)
+    if args.tokens is not None:
+        capture.check_ids(listed, job)
+    job.scope.select(listed.entries)
+    model.set_up(args.threads)
+    loaded = model.load(args.model, args.dtype, args.device, listed)
+    fed = capture.run(loaded, listed, job, args.out, _progress)
+    ids = ";".join(",".join(map(str, one)) for one in fed)
+    print(f"{args.out}: {len(fed)} passes, tokens {ids}")
+
+
+def _job(args: argparse.Namespace) -> capture.Job:
+    scope = order.Scope(args.level, args.layers)
+    if args.tokens is not None:
+        return capture.Job(_ids(args.tokens), args.max_new_tokens, "", scope)
+    return capture.Job([tokenize(args.model, args.prompt)], args.max_new_tokens, args.prompt, scope)
+
+
+MOST_DIGITS = 9  # of a token id: no vocabulary is larger, and Python refuses to read thousands of digits
+
+
+def _ids(text: str) -> list[list[int]]:
+    """Read "2,513,88;17;29"."""
+    passes = []
+    for part in text.split(";"):
+        numbers = [n.strip() for n in part.split(",")]
+        wrong = [n for n in numbers if not n.isdecimal() or len(n) > MOST_DIGITS]
+        if wrong:
+            raise BadInput(f"--tokens: {wrong[0]!r} is not a token id", 'for example: --tokens "2,513,88;17;29"')
+        passes.append([int(n) for n in numbers])
+    return passes
+
+
+def tokenize(folder: str, text: str) -> list[int]:
+    """Return the ids of a text, with the special tokens that the tokenizer adds."""
+    if not text:
+        raise BadInput("--prompt: the text is empty", "give the ids themselves: --tokens 2")
+    if not os.path.isdir(folder):
+        raise BadInput(f"--model {folder}: no such folder")
+    hint = 'give ids: --tokens "2,513,88"'
+    # Without files of its own AutoTokenizer makes an empty tokenizer up, which gives ids that mean nothing.
+    if not any(os.path.isfile(os.path.join(folder, name)) for name in ("tokenizer.json", "tokenizer.model")):
+        raise BadInput(f"--model {folder}: it has no tokenizer", hint)
+    import transformers
+
+    model.quiet(transformers)
+    try:
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
+    except Exception as err:  # a wrong file fails in many ways, deep in several libraries
+        raise BadInput(f"--model {folder}: its tokenizer does not load: {err}", hint) from err
+    return list(tokenizer(text).input_ids)
+
+
+def _progress(done: int, every: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r  pass {done} of {every}", end="\n" if done == every else "", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

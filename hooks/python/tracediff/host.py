@@ -1,0 +1,93 @@
+"""The packages and the machine, checked before a capture and recorded in its trace.
+
+Bits of a float result depend on the library's version and on the instructions that it finds, so both belong in the
+trace. What differs from run to run without changing results (times, paths, user) does not.
+"""
+
+import hashlib
+import importlib.metadata
+import os
+import pathlib
+import platform
+import sys
+
+from tracediff.errors import BadInput
+
+# What the goldens were made with; the same as in requirements.txt.
+PINS = {"torch": "2.15.0", "transformers": "5.23.0"}
+
+# Instruction sets that choose a kernel in torch or its libraries.
+FLAGS = ("sse4_2", "avx", "avx2", "f16c", "fma", "avx_vnni", "asimd", "asimddp", "bf16", "i8mm")
+FAMILIES = ("avx512", "amx_", "sve")  # and all flags that begin so
+
+
+def versions() -> tuple[dict[str, str], list[str]]:
+    """Return the installed version of each pinned package, and a warning for each that is another than pinned.
+
+    This reads metadata only: importing torch takes seconds, and to be told then that transformers is missing is
+    annoying.
+    """
+    found, warnings = {}, []
+    install = "pip install " + " ".join(f"{name}=={version}" for name, version in PINS.items())
+    for name, pin in PINS.items():
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            raise BadInput(f"{name}: not installed", install) from None
+        if found[name].split("+")[0] != pin:  # 2.15.0+cpu is 2.15.0
+            warnings.append(f"{name} {found[name]} is not the pinned {pin}: tensors can differ in their last bits")
+    return found, warnings
+
+
+def cpu() -> dict[str, str]:
+    """Return the processor's name and those of its flags that change results."""
+    name = ""
+    flags: list[str] = []
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            label, _, value = (part.strip() for part in line.partition(":"))
+            if label == "model name":
+                name = name or value
+            elif label in ("flags", "Features") and not flags:
+                flags = value.split()
+    except OSError:
+        pass  # another system: the machine's name has to do
+    kept = [f for f in flags if f in FLAGS or f.startswith(FAMILIES)]
+    return {"cpu": name or platform.processor() or platform.machine(), "cpu_flags": " ".join(sorted(kept))}
+
+
+def details(found: dict[str, str], device: str) -> dict[str, str]:
+    """Return what the numbers depend on. Call it after torch has been set up."""
+    import torch
+
+    out = {
+        "torch": found["torch"],
+        "python": platform.python_version(),
+        **cpu(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": str(torch.get_num_threads()),
+        "device": device,
+    }
+    if torch.device(device).type == "cuda":
+        out["device"] = torch.cuda.get_device_name(device)
+        out["cuda"] = str(torch.version.cuda)
+    return out
+
+
+def weights_digest(folder: str | os.PathLike[str]) -> str:
+    """Return "sha256:" and the digest of `sha256sum *.safetensors` in the folder, "unknown" without such files.
+
+    That is the SHA-256 of one line a file, sorted by name: its own digest in hexadecimal, two spaces, its name.
+    """
+    lines = []
+    for file in sorted(pathlib.Path(folder).glob("*.safetensors"), key=lambda f: f.name.encode()):
+        with file.open("rb") as data:
+            lines.append(f"{hashlib.file_digest(data, 'sha256').hexdigest()}  {file.name}\n")
+    if not lines:
+        return "unknown"
+    return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def warn(message: str) -> None:
+    """Print a warning, one line."""
+    print(f"tracediff.hf: warning: {message}", file=sys.stderr)

@@ -1,0 +1,180 @@
+"""Loading a checkpoint so that what runs is the model that was published.
+
+Each step here closes a way in which a capture can be of another model: weights that stayed random because their names
+did not fit, a class that was guessed, constants rounded by a cast after loading, an attention that skips the steps
+that are to be seen, another configuration than the order was made for.
+"""
+
+import dataclasses
+import os
+import pathlib
+import sys
+import types
+from typing import Any
+
+from tracediff import host
+from tracediff.errors import BadInput, CaptureFailed
+from tracediff.order import Order
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+# The class by model_type. The automatic classes would choose the multimodal one for a multimodal checkpoint, which
+# runs more than the text model and needs more packages.
+CLASSES = {"gemma3n": "Gemma3nForCausalLM", "gemma3n_text": "Gemma3nForCausalLM"}
+
+
+@dataclasses.dataclass
+class Loaded:
+    """A model ready to run: `outer` has the head, `text` is the decoder that names are relative to."""
+
+    outer: Any
+    text: Any
+    code: types.ModuleType  # the module that defines the text model, where its attention function is looked up
+    name: str  # the checkpoint as the person named it
+    weights: str  # its digest
+    versions: dict[str, str]  # of the packages
+    dtype: str
+    device: str
+
+    def module(self, path: str) -> Any:
+        """Return the module of an order's path; CaptureFailed when there is none."""
+        root, rest = (self.outer, path[1:]) if path.startswith("^") else (self.text, path)
+        try:
+            return root.get_submodule(rest)
+        except AttributeError:
+            raise CaptureFailed(f"{type(root).__name__} has no module {rest!r}", VERSION_HINT) from None
+
+    def weight(self, name: str, fallback: str = "") -> Any:
+        """Return a parameter of the text model by name, or else by the fallback."""
+        for candidate in filter(None, (name, fallback)):
+            try:
+                return self.text.get_parameter(candidate)
+            except AttributeError:
+                pass
+        raise CaptureFailed(f"{type(self.text).__name__} has no parameter {name!r}", VERSION_HINT)
+
+
+VERSION_HINT = "the order describes transformers 5.23: compare the installed version"
+
+
+def set_up(threads: int = 0) -> None:
+    """Make torch compute in the plain way; call it before a model is loaded. 0 threads are torch's choice."""
+    import torch
+
+    if threads:
+        torch.set_num_threads(threads)
+    # float32 on a GPU is float32, not TF32, and sums of 16-bit products are float32 sums.
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+
+
+def load(folder: str | os.PathLike[str], dtype: str, device: str, order: Order, name: str = "") -> Loaded:
+    """Load the checkpoint in a folder; traces will call it `name`, or else the folder's name as it was given.
+
+    BadInput when packages are missing, the folder is no checkpoint of a known family, a weight is not there, or the
+    configuration is another than the order's.
+    """
+    versions, _ = host.versions()
+    import torch
+    import transformers
+
+    path = pathlib.Path(folder)
+    if not (path / "config.json").is_file():
+        raise BadInput(f"--model {folder}: no checkpoint folder: config.json is not there")
+    quiet(transformers)
+    config = _config(transformers, path)
+    check_config(order, config)
+    if not any(path.glob("*.safetensors")):
+        raise BadInput(f"--model {folder}: no *.safetensors files are there")
+    cls = getattr(transformers, CLASSES[config.model_type])
+    try:
+        # dtype here and never model.to(dtype) later: that would round the rotary frequencies too.
+        outer, report = cls.from_pretrained(
+            path,
+            dtype=getattr(torch, dtype),
+            attn_implementation="eager",
+            use_kernels=False,
+            use_safetensors=True,
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except Exception as err:  # a damaged file fails in many ways, deep in several libraries
+        raise BadInput(f"--model {folder}: does not load: {err}") from err
+    _check_report(folder, report)
+    outer = _to_device(outer, device).eval()
+    text = outer.get_decoder()
+    code = sys.modules[type(text).__module__]
+    return Loaded(outer, text, code, name or str(folder), host.weights_digest(path), versions, dtype, device)
+
+
+def quiet(transformers: Any) -> None:
+    """Silence what transformers prints of itself; its loading report is checked instead."""
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+
+
+def _config(transformers: Any, path: pathlib.Path) -> Any:
+    """Return the text configuration."""
+    try:
+        config = transformers.AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+    except Exception as err:  # strict classes raise their own errors for a field of a wrong type
+        raise BadInput(f"--model {path}: config.json: {err}") from err
+    if config.model_type not in CLASSES:
+        known = ", ".join(CLASSES)
+        raise BadInput(f"--model {path}: model_type {config.model_type!r} is not supported", f"supported: {known}")
+    return config.get_text_config()
+
+
+def _to_device(model: Any, device: str) -> Any:
+    """Move the model. The device only: a dtype in this call would undo the care taken above."""
+    try:
+        return model.to(device=device)
+    except (RuntimeError, AssertionError) as err:  # torch without CUDA asserts
+        raise BadInput(f"--device {device}: {err}") from err
+
+
+def _check_report(folder: str | os.PathLike[str], report: dict[str, Any]) -> None:
+    """Fail when a weight was not in the file and is now random."""
+    for what in ("missing_keys", "mismatched_keys", "error_msgs"):
+        names = sorted(str(name) for name in report.get(what) or ())
+        if names:
+            more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+            raise BadInput(
+                f"--model {folder}: weights that do not fit ({what}): {', '.join(names[:4])}{more}",
+                "the model would run with random numbers there: complete the checkpoint",
+            )
+
+
+def check_config(order: Order, config: Any) -> None:
+    """Fail, by name, when a field of the order's configuration is not what transformers resolved."""
+    differences = list(_differences(order.config, config, ""))
+    if differences:
+        raise BadInput(
+            f"the order is of another configuration: {'; '.join(differences[:4])}",
+            "make it again from this checkpoint: tracediff order --model DIR --format json > order.json",
+        )
+
+
+_ABSENT = object()
+
+
+def _differences(wanted: dict[str, Any], config: Any, where: str) -> Any:
+    for name, value in wanted.items():
+        found = getattr(config, name, _ABSENT)
+        if found is _ABSENT and isinstance(value, dict):
+            # What only one family has stands in a group of its own; transformers keeps it beside the rest.
+            yield from _differences(value, config, where)
+        elif found is _ABSENT or not _same(value, found):
+            has = "has no such field" if found is _ABSENT else f"has {found!r}"
+            yield f"{where}{name} is {value!r}, the checkpoint {has}"
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Compare values of JSON: 30 is 30.0, true is not 1."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
+    return isinstance(a, bool) == isinstance(b, bool) and a == b

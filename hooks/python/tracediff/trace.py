@@ -1,0 +1,336 @@
+"""The trace file: named tensors in the order in which they were computed, and a manifest.
+
+A trace is one `.safetensors` file that any safetensors library opens: 8 bytes of header length, little endian; a JSON
+header; the data. What is particular to a trace:
+
+- Keys are `[pass<k>/]<name>[#<n>]`; `pass0/` and `#0` are not written. `#n` is the n-th firing of a name in one pass.
+- The tensors stand in the file, and in the header, in the order in which they were appended.
+- `__metadata__` comes first and is the manifest: flat strings. It begins with `tracediff.version` and
+  `tracediff.status`, which is padded with spaces to a fixed width, so that it can be changed in place: "open",
+  "complete" or "failed: why".
+
+Writing takes constant memory and leaves a file that can be opened at every moment between two appends: the header is
+reserved with spaces behind its closing brace, data is appended first, and then one small write replaces the brace by
+the tensor's entry and a new brace. When the reserve is used up, the file is copied once with a larger one. The name
+ends in `.part` until close.
+
+Neither torch nor numpy is imported here: tensors of both are recognised by what they can do.
+"""
+
+import ctypes
+import json
+import os
+import pathlib
+import struct
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tracediff.errors import BadInput
+
+VERSION = "1"
+STATUS = "tracediff.status"
+STATUS_WIDTH = 240  # bytes: "failed: " and a reason of a line and a half
+ALIGN = 8  # data starts at a multiple of this, as the format asks
+MAX_HEADER = 100_000_000  # bytes; the limit of the official library
+CHUNK = 1 << 20  # bytes per step when a file is copied or hashed
+
+# Bytes per element of what a trace may hold, by the format's name.
+SIZES = {
+    "BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
+    "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8,
+}  # fmt: skip
+
+# The format's names by those of torch and numpy, which agree on these.
+DTYPES = {
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "float16": "F16", "bfloat16": "BF16",
+    "int32": "I32", "uint32": "U32", "float32": "F32", "int64": "I64", "uint64": "U64", "float64": "F64",
+}  # fmt: skip
+
+
+class Info(NamedTuple):
+    """Where one tensor lies: byte offsets count from the start of the data."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+def key(name: str, pass_index: int = 0, firing: int = 0) -> str:
+    """Return the key of a tensor in the file."""
+    prefix = f"pass{pass_index}/" if pass_index else ""
+    suffix = f"#{firing}" if firing else ""
+    return prefix + name + suffix
+
+
+def count(shape: Iterable[int]) -> int:
+    """Return the number of elements."""
+    n = 1
+    for size in shape:
+        n *= size
+    return n
+
+
+def reserve(tensors: Iterable[tuple[str, str, tuple[int, ...]]]) -> int:
+    """Return how many bytes of header the tensors (key, dtype, shape) will take, appended in this order.
+
+    With every tensor known in advance this is exact, so a finished trace has no slack; when a guess was wrong the
+    writer makes room by itself.
+    """
+    total, end = 0, 0
+    for name, dtype, shape in tensors:
+        begin, end = end, end + SIZES[dtype] * count(shape)
+        total += len(_entry(name, Info(dtype, shape, begin, end)))
+    return total
+
+
+def _entry(name: str, info: Info) -> bytes:
+    """Return the header's text for one tensor, with the comma before it."""
+    value = {"dtype": info.dtype, "shape": list(info.shape), "data_offsets": [info.begin, info.end]}
+    return f",{json.dumps(name)}:{json.dumps(value, separators=(',', ':'))}".encode()
+
+
+def _bytes(tensor: Any) -> tuple[str, tuple[int, ...], Any]:
+    """Return dtype, shape and data of a torch tensor or a numpy array, row-major."""
+    shape = tuple(int(n) for n in tensor.shape)
+    dtype = DTYPES.get(str(tensor.dtype).removeprefix("torch."))
+    if dtype is None:
+        raise BadInput(f"writing a tensor: dtype {tensor.dtype} has no place in a safetensors file")
+    if not hasattr(tensor, "data_ptr"):
+        return dtype, shape, tensor.tobytes()  # numpy
+    tensor = tensor.detach().cpu().contiguous()
+    size = SIZES[dtype] * count(shape)
+    if not size:
+        return dtype, shape, b""
+    # The memory itself: numpy has no bfloat16, and torch may be installed without numpy. tobytes, and not a view,
+    # because the view would outlive the tensor.
+    return dtype, shape, (ctypes.c_char * size).from_address(tensor.data_ptr()).raw
+
+
+class Writer:
+    """A trace being written. Use as a context manager: leaving it normally completes the trace.
+
+    An exception that passes through marks the trace as failed and leaves it under its `.part` name; a finished trace
+    that had the final name before stays.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], manifest: Mapping[str, str], reserved: int = 1 << 16) -> None:
+        """Begin `path`.part with a manifest (its status is set here) and room for `reserved` bytes of header."""
+        if sys.byteorder != "little":
+            raise BadInput("writing a trace: this machine is big-endian, and safetensors files are not")
+        self.path = pathlib.Path(path)
+        self.part = self.path.with_name(self.path.name + ".part")
+        self._header = bytearray(_BEGIN + b"open".ljust(STATUS_WIDTH) + b'"}}')
+        for name, value in manifest.items():
+            self._header[-2:] = f",{json.dumps(name)}:{json.dumps(value)}}}}}".encode()
+        self._size = 0  # bytes of data
+        self._capacity = _padded(len(self._header) + reserved)
+        self._keys: set[str] = set()
+        if self.path.is_dir():
+            raise BadInput(f"{self.path}: a folder, not a file", "name the trace itself: NAME.safetensors")
+        try:
+            self._file = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        except OSError as err:
+            raise BadInput(f"{self.part}: {err.strerror}", "choose with --out a folder that exists") from err
+        self._put(self._file, self._head(), 0)
+
+    def _head(self) -> bytes:
+        return struct.pack("<Q", self._capacity) + bytes(self._header).ljust(self._capacity)
+
+    @staticmethod
+    def _put(file: int, data: Any, at: int) -> None:
+        view = memoryview(data)
+        while view:
+            n = os.pwrite(file, view, at)
+            view, at = view[n:], at + n
+
+    def append(self, name: str, tensor: Any) -> None:
+        """Add a torch tensor or numpy array under a key that is not there yet."""
+        if name in self._keys or name == "__metadata__":
+            raise ValueError(f"{name!r} is in the trace already")
+        dtype, shape, data = _bytes(tensor)
+        info = Info(dtype, shape, self._size, self._size + len(data))
+        entry = _entry(name, info)
+        if len(self._header) + len(entry) > self._capacity:
+            self._grow(len(entry))
+        self._put(self._file, data, 8 + self._capacity + info.begin)
+        # One write, over the closing brace: before it the file is the old trace with bytes behind, after it the new.
+        self._put(self._file, entry + b"}", 8 + len(self._header) - 1)
+        self._header[-1:] = entry + b"}"
+        self._size = info.end
+        self._keys.add(name)
+
+    def _grow(self, need: int) -> None:
+        """Copy the file with twice the header, so that it happens at most a few times."""
+        old_start = 8 + self._capacity
+        self._capacity = _padded(2 * (len(self._header) + need))
+        grown = self.part.with_name(self.part.name + ".grow")
+        file = os.open(grown, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+        self._put(file, self._head(), 0)
+        at = 0
+        while at < self._size:
+            data = os.pread(self._file, min(CHUNK, self._size - at), old_start + at)
+            if not data:
+                raise BadInput(f"{self.part}: cut off by somebody else while it was written")
+            self._put(file, data, 8 + self._capacity + at)
+            at += len(data)
+        os.replace(grown, self.part)
+        os.close(self._file)
+        self._file = file
+
+    def _set_status(self, status: str) -> None:
+        # What JSON would escape, or UTF-8 write in several bytes, would change the width.
+        text = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "'" for c in status)
+        slot = text.encode()[:STATUS_WIDTH].ljust(STATUS_WIDTH)
+        self._header[len(_BEGIN) : len(_BEGIN) + STATUS_WIDTH] = slot
+        self._put(self._file, slot, 8 + len(_BEGIN))
+
+    def close(self) -> None:
+        """Mark the trace complete and give it its final name."""
+        os.fsync(self._file)  # before the status says that the data are there
+        self._set_status("complete")
+        os.fsync(self._file)
+        os.close(self._file)
+        self._file = -1
+        os.replace(self.part, self.path)
+
+    def fail(self, why: str) -> None:
+        """Mark the trace failed; it keeps its `.part` name."""
+        self._set_status(f"failed: {why}")
+        os.close(self._file)
+        self._file = -1
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, kind: Any, err: BaseException | None, _tb: Any) -> None:
+        if self._file < 0:
+            return
+        if err is None:
+            self.close()
+        else:
+            self.fail(f"{kind.__name__}: {err}")
+
+
+# How the header of every trace begins; the status stands right behind it.
+_BEGIN = f'{{"__metadata__":{{"tracediff.version":"{VERSION}","{STATUS}":"'.encode()
+
+
+def _padded(size: int) -> int:
+    return size + -(8 + size) % ALIGN
+
+
+class Reader:
+    """A trace, or another safetensors file, opened for reading. Only the header is read until a tensor is asked for.
+
+    The file may be hostile: every number in the header is checked before it is used. Bytes behind the last tensor are
+    refused, unless the trace says that it is not complete: then they are an append that was cut off.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = pathlib.Path(path)
+        try:
+            self._file = self.path.open("rb", buffering=0)  # or a part of the file stays in memory, and old
+        except OSError as err:
+            raise BadInput(f"{self.path}: {err.strerror}") from err
+        try:
+            self._read_header()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _bad(self, why: str) -> BadInput:
+        return BadInput(f"{self.path}: not a safetensors file: {why}")
+
+    def _at(self, offset: int, size: int) -> bytes:
+        """Return `size` bytes, or fewer at the end of the file."""
+        data = bytearray()
+        while len(data) < size and (more := os.pread(self._file.fileno(), size - len(data), offset + len(data))):
+            data += more
+        return bytes(data)
+
+    def _read_header(self) -> None:
+        size = os.fstat(self._file.fileno()).st_size
+        head = self._at(0, 8)
+        if len(head) < 8:
+            raise self._bad("shorter than its first 8 bytes")
+        (length,) = struct.unpack("<Q", head)
+        if length > min(MAX_HEADER, size - 8):
+            raise self._bad(f"a header of {length} bytes in a file of {size}")
+        try:
+            header = json.loads(self._at(8, length), object_pairs_hook=_no_duplicates)
+        except (ValueError, RecursionError) as err:
+            raise self._bad(f"header: {err}") from err
+        if not isinstance(header, dict):
+            raise self._bad("the header is not a JSON object")
+        metadata = header.pop("__metadata__", None) or {}
+        if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+            raise self._bad("__metadata__ is not an object of strings")
+        self.metadata: dict[str, str] = metadata
+        self.tensors: dict[str, Info] = {name: self._info(name, value) for name, value in header.items()}
+        self._start = 8 + length
+        self._check_data(size - self._start)
+
+    def _info(self, name: str, value: Any) -> Info:
+        try:
+            dtype, shape, (begin, end) = value["dtype"], tuple(value["shape"]), value["data_offsets"]
+        except (TypeError, KeyError, ValueError) as err:
+            raise self._bad(f"{name!r} has no dtype, shape and data_offsets") from err
+        if not all(type(n) is int and n >= 0 for n in (*shape, begin, end)):
+            raise self._bad(f"{name!r} has a size or offset that is not a whole number")
+        if dtype not in SIZES or end - begin != SIZES[dtype] * count(shape):
+            raise self._bad(f"{name!r}: {dtype} {list(shape)} does not take {end - begin} bytes")
+        return Info(dtype, shape, begin, end)
+
+    def _check_data(self, size: int) -> None:
+        end = 0
+        for name, info in sorted(self.tensors.items(), key=lambda item: (item[1].begin, item[1].end)):
+            if info.begin != end:
+                raise self._bad(f"{name!r} starts at byte {info.begin}, the tensor before ends at {end}")
+            end = info.end
+        if end > size or (end < size and self.status not in ("open", "failed")):
+            raise self._bad(f"{size} bytes of data, the header describes {end}")
+
+    @property
+    def status(self) -> str:
+        """The first word of the status: "open", "complete" or "failed"; empty when the file is no trace."""
+        return self.metadata.get(STATUS, "").split(":")[0].strip()
+
+    def read(self, name: str) -> bytes:
+        """Return the data of one tensor, row-major, little endian."""
+        info = self.tensors[name]
+        data = self._at(self._start + info.begin, info.end - info.begin)
+        if len(data) != info.end - info.begin:
+            raise BadInput(f"{self.path}: became shorter while it was read")
+        return data
+
+    def array(self, name: str) -> Any:
+        """Return one tensor as a numpy array; bfloat16 as float32, which holds it exactly."""
+        import numpy  # here: everything else works without it
+
+        info = self.tensors[name]
+        if info.dtype == "BF16":
+            bits = numpy.frombuffer(self.read(name), "<u2").astype("<u4") << 16
+            return bits.view("<f4").reshape(info.shape)
+        kinds = {"F": "f", "I": "i", "U": "u", "B": "?"}
+        kind = kinds[info.dtype[0]]
+        code = kind if kind == "?" else f"<{kind}{SIZES[info.dtype]}"
+        return numpy.frombuffer(self.read(name), code).reshape(info.shape)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError("a key stands twice")
+    return out
