@@ -38,11 +38,7 @@ func New(ck *checkpoint.Checkpoint, list *order.List, dtype hooks.DType, reg *ho
 	if dtype != hooks.F32 && dtype != hooks.BF16 && dtype != hooks.F16 {
 		return nil, fmt.Errorf("the local model computes in float32, bfloat16 or float16, not in %s", dtype)
 	}
-	var wants []checkpoint.Want
-	for _, w := range list.Weights() {
-		wants = append(wants, checkpoint.Want{Name: w.Name, Fallback: w.Fallback, Shape: w.Shape})
-	}
-	if err := ck.Require(wants); err != nil {
+	if err := CheckWeights(ck, list); err != nil {
 		return nil, err
 	}
 	b := &builder{ck: ck, list: list, arith: kernel.Arith{DType: dtype}, registry: reg}
@@ -53,6 +49,15 @@ func New(ck *checkpoint.Checkpoint, list *order.List, dtype hooks.DType, reg *ho
 	}
 	m := b.model(min(lastLayer, c.NumLayers-1))
 	return m, b.err
+}
+
+// CheckWeights reports, in one error, every weight that the model needs and the checkpoint does not have as it should be.
+func CheckWeights(ck *checkpoint.Checkpoint, list *order.List) error {
+	var wants []checkpoint.Want
+	for _, w := range list.Weights() {
+		wants = append(wants, checkpoint.Want{Name: w.Name, Fallback: w.Fallback, Shape: w.Shape})
+	}
+	return ck.Require(wants)
 }
 
 // builder takes weights and points by name; the first error sticks.

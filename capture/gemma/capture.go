@@ -3,6 +3,8 @@ package gemma
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
@@ -24,7 +26,7 @@ type Job struct {
 	Progress   func(pass, passes, layer, layers int)
 }
 
-// Capture runs the model and leaves a trace at Path. Only what the scope needs is computed: a pass ends after the last
+// Capture runs the model and leaves a trace at Path, whose folder it makes. Only what the scope needs is computed: a pass ends after the last
 // layer that has a selected entry. On an error the unfinished trace stays beside Path and says why.
 func Capture(ctx context.Context, j Job) (out Output, err error) {
 	record := j.Record
@@ -68,8 +70,11 @@ func Capture(ctx context.Context, j Job) (out Output, err error) {
 	if err != nil {
 		return out, err
 	}
-	if err := model.checkPasses(j.Passes); err != nil {
+	if err := CheckPasses(j.List.Config, j.Passes); err != nil {
 		return out, err
+	}
+	if err := os.MkdirAll(filepath.Dir(j.Path), 0o777); err != nil {
+		return out, fmt.Errorf("making a place for the trace: %w", err)
 	}
 	w, err = capture.Create(j.Path, m, capture.Reserve(record, m.Scope, tokens))
 	if err != nil {

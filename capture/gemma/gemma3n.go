@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/internal/kernel"
+	"github.com/tracediff/tracediff/order"
 )
 
 // Model is the text decoder of Gemma 3n. Its fields are named as the checkpoint's modules; a module fires the hook of
@@ -43,7 +44,7 @@ type modelPoints struct {
 func (m *Model) forward(p *pass) []float32 {
 	p.seeInts(m.points.inputIDs, p.ids)
 	p.seeInts(m.points.positionIDs, p.positions)
-	if p.err = cmp.Or(p.err, m.checkPasses([][]int{p.ids})); p.err != nil { // a replacer may have put anything there
+	if p.err = cmp.Or(p.err, CheckPasses(m.config, [][]int{p.ids})); p.err != nil { // a replacer may have put anything there
 		return nil
 	}
 
@@ -210,16 +211,16 @@ func (n *RMSNorm) at(p *pass, x []float32, out point) []float32 {
 	return p.see(out, y)
 }
 
-// checkPasses reports the first pass without tokens and the first id outside the vocabulary.
-func (m *Model) checkPasses(passes [][]int) error {
-	at := m.past
+// CheckPasses reports the first pass without tokens and the first id outside the vocabulary.
+func CheckPasses(c *order.Config, passes [][]int) error {
+	at := 0
 	for n, ids := range passes {
 		if len(ids) == 0 {
 			return fmt.Errorf("pass %d has no tokens", n)
 		}
 		for _, id := range ids {
-			if id < 0 || id >= m.EmbedTokens.weight.Rows {
-				return fmt.Errorf("token id %d at position %d is outside the vocabulary of %d", id, at, m.EmbedTokens.weight.Rows)
+			if id < 0 || id >= c.VocabSize {
+				return fmt.Errorf("token id %d at position %d is outside the vocabulary of %d", id, at, c.VocabSize)
 			}
 			at++
 		}
