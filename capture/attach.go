@@ -40,7 +40,7 @@ func (r *recorder) observe(e *order.Entry, ev hooks.Event) error {
 		return nil
 	}
 	axis := strings.IndexRune(e.Axes, order.AxisToken)
-	if len(r.scope.Positions) == 0 || axis < 0 || e.Name == idsName {
+	if len(r.scope.Positions) == 0 || axis < 0 || e.Name == order.InputIDs {
 		return r.write(ev)
 	}
 	rows := r.scope.Rows(r.starts[ev.Pass], r.passes[ev.Pass])

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
 )
 
 // maxIDs bounds the tokens of one pass that IDs reads: no model has a longer context.
@@ -15,7 +16,7 @@ const maxIDs = 1 << 24
 func (t *Trace) IDs() ([][]int, error) {
 	var passes [][]int
 	for {
-		r, ok := t.Lookup(len(passes), idsName)
+		r, ok := t.Lookup(len(passes), order.InputIDs)
 		if !ok {
 			break
 		}
@@ -33,7 +34,7 @@ func (t *Trace) IDs() ([][]int, error) {
 		passes = append(passes, pass)
 	}
 	if len(passes) == 0 {
-		return nil, fmt.Errorf("%s has no %s: it cannot be said what it is a trace of", t.Path(), idsName)
+		return nil, fmt.Errorf("%s has no %s: it cannot be said what it is a trace of", t.Path(), order.InputIDs)
 	}
 	return passes, nil
 }

@@ -7,10 +7,6 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// idsName is the entry that every capture has, whatever its scope: without the token ids no two traces can be said to
-// be of the same input.
-const idsName = "input_ids"
-
 // Select returns the entries of a list that the scope asks for, in order. Layers limits the entries of layers and drops
 // those after the layers; those before stay. The token ids are always among them.
 func (s Scope) Select(l *order.List) []*order.Entry {
@@ -21,7 +17,7 @@ func (s Scope) Select(l *order.List) []*order.Entry {
 		inLayers = inLayers || e.Layer >= 0
 		after := inLayers && e.Layer < 0
 		switch {
-		case e.Name == idsName:
+		case e.Name == order.InputIDs:
 		case e.Level > s.Level, e.Layer >= 0 && !s.Layers.Has(e.Layer), after && len(s.Layers) > 0, !s.matches(e.Name):
 			continue
 		}

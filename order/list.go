@@ -136,15 +136,21 @@ func (l *List) Keep(kept []*Entry) *List {
 	return newList(l.Config, entries)
 }
 
+// InputIDs is the entry of the token ids, without which no two traces can be said to be of the same input.
+const InputIDs = "input_ids"
+
 // Pick returns the names of a user's list, in its order, each with what l knows of it; names that l does not have stay
-// bare.
+// bare. The token ids come first where l has them and the list does not.
 func (l *List) Pick(names *List) *List {
-	entries := make([]Entry, len(names.Entries))
-	for i, e := range names.Entries {
-		entries[i] = e
+	var entries []Entry
+	if ids, ok := l.Lookup(InputIDs); ok && names.Index(InputIDs) < 0 {
+		entries = append(entries, *ids)
+	}
+	for _, e := range names.Entries {
 		if known, ok := l.Lookup(e.Name); ok {
-			entries[i] = *known
+			e = *known
 		}
+		entries = append(entries, e)
 	}
 	return newList(l.Config, entries)
 }

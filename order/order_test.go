@@ -237,7 +237,7 @@ func TestReadNames(t *testing.T) {
 	}
 }
 
-// A picked list has the user's order and the entries' rules.
+// A picked list has the token ids, then the user's order, with the entries' rules.
 func TestPick(t *testing.T) {
 	l := list(t, "gemma3n-tiny")
 	names, err := order.ReadNames(strings.NewReader("norm\nlayers.0.self_attn.scores_masked\nmine\n"))
@@ -245,7 +245,7 @@ func TestPick(t *testing.T) {
 		t.Fatal(err)
 	}
 	picked := l.Pick(names)
-	if diff := cmp.Diff(names.Names(), picked.Names()); diff != "" {
+	if diff := cmp.Diff(append([]string{"input_ids"}, names.Names()...), picked.Names()); diff != "" {
 		t.Error(diff)
 	}
 	if e, _ := picked.Lookup("layers.0.self_attn.scores_masked"); e.Compare != order.Allowed {

@@ -34,7 +34,7 @@ func Capture(ctx context.Context, j Job) (out Output, err error) {
 		record = j.List
 	}
 	selected := j.Manifest.Scope.Select(record)
-	if err := known(j.List, selected); err != nil {
+	if err := CheckSelected(j.List, selected); err != nil {
 		return out, err
 	}
 	reg := j.Registry
@@ -95,8 +95,9 @@ func Capture(ctx context.Context, j Job) (out Output, err error) {
 	return out, w.Close()
 }
 
-// known reports the selected names that the model does not have: they would be missing from the trace without a word.
-func known(l *order.List, selected []*order.Entry) error {
+// CheckSelected reports selected names that the model does not have, which would be missing from the trace without a
+// word, and a selection of nothing.
+func CheckSelected(l *order.List, selected []*order.Entry) error {
 	var unknown []string
 	for _, e := range selected {
 		if l.Index(e.Name) < 0 {
