@@ -166,8 +166,12 @@ func (c *Config) validate() error {
 		name string
 		n    int
 	}{
-		{"vocab_size", c.VocabSize}, {"hidden_size", c.HiddenSize}, {"num_attention_heads", c.NumHeads},
-		{"num_key_value_heads", c.NumKVHeads}, {"head_dim", c.HeadDim}, {"max_position_embeddings", c.MaxPositions},
+		{"vocab_size", c.VocabSize},
+		{"hidden_size", c.HiddenSize},
+		{"num_attention_heads", c.NumHeads},
+		{"num_key_value_heads", c.NumKVHeads},
+		{"head_dim", c.HeadDim},
+		{"max_position_embeddings", c.MaxPositions},
 	}
 	for _, s := range sizes {
 		if s.n < 1 || s.n > maxSize {
