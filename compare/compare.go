@@ -1,0 +1,205 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Options say how to compare. The zero value compares everything that both traces declare, in the order in which the
+// reference was computed, and stops at the first divergence.
+type Options struct {
+	Order *order.List // nil: the reference trace's own, if it is one of execution
+	// Named says that somebody asked for the entries of Order by name: a trace that declares nothing misses those that it
+	// does not have, as it does with a list of names alone and without an Order. Otherwise such a trace has what it has.
+	Named bool
+
+	Scope capture.Scope // narrows what is compared further; Level 0 is no limit
+	// Typed says that every narrowing, of this scope and of both traces, was asked for: it is then noted and does not make
+	// the comparison incomplete.
+	Typed bool
+
+	All     bool // go on after the first divergence
+	Partial bool // accept traces that are not complete; such a comparison never succeeds
+	// StrictDType makes every difference of dtype a mismatch. Without it only a trace that leaves its own model's dtype
+	// where the order does not, and the other trace does not either, has one.
+	StrictDType bool
+
+	ReferenceLabel string              // what to call the reference beside its producer: "golden"
+	TokenText      func(id int) string // nil: ids are shown without texts
+	OnRow          func(Row)           // called with each row as it is decided; may be nil
+}
+
+// Run compares a local trace with a reference, entry by entry in order and pass by pass. Token ids come first in each
+// pass: where they differ the walk stops, since nothing behind them is comparable.
+//
+// The errors are those of reading either trace, and an [*UnsuitableError] when there is nothing to compare: traces of
+// different configurations, weights or orders, an unfinished trace, no order. What a comparison finds is never an error
+// but in the Result.
+//
+// A relative error is measured against the reference, but for operations that cancel or saturate at least against their
+// operands: the root of the summed squares of the terms of a sum that have its shape (add, sub, add_scale, the streams
+// of altup_predict, altup_correct and add_to_others), an eighth of the input's norm for gelu_tanh and shifted_relu, all
+// of it where their result is exactly zero. The operands are the reference's own; one that its trace does not have
+// counts as zero.
+func Run(localTrace, referenceTrace *capture.Trace, o Options) (*Result, error) {
+	if err := suitable(localTrace, referenceTrace, o); err != nil {
+		return nil, err
+	}
+	w := &walker{o: o, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)}, verdicts: map[string]Verdict{}}
+	var err error
+	if w.plan, err = newPlan(&w.sides, o); err != nil {
+		return nil, err
+	}
+	w.res = &Result{
+		Local: newSide(localTrace, ""), Reference: newSide(referenceTrace, o.ReferenceLabel), Typed: o.Scope,
+		Inputs: []Input{}, Rows: []Row{},
+	}
+	for _, pass := range w.plan.common() {
+		if w.stopped {
+			break
+		}
+		if err := w.pass(pass); err != nil {
+			return nil, err
+		}
+	}
+	w.finish()
+	return w.res, nil
+}
+
+// maxPasses bounds the forward calls of a trace: every one is walked, whatever a manifest or a key claims, and a capture
+// of more decode steps than any context has tokens is none.
+const maxPasses = 1 << 16
+
+// walker is the state of one comparison.
+type walker struct {
+	o     Options
+	sides [2]side
+	plan  *plan
+	meter meter
+	res   *Result
+
+	verdicts  map[string]Verdict // of rows, by key
+	lastMatch string             // key of the last row that matched and gates
+	stopped   bool
+	nanBoth   []string // keys of rows that are NaN on both sides
+}
+
+// pass walks the entries of one forward call.
+func (w *walker) pass(pass int) error {
+	if err := w.inputs(pass); err != nil {
+		return err
+	}
+	for i := range w.plan.entries {
+		if w.stopped {
+			return nil
+		}
+		if !w.plan.covered(i) || w.plan.rowless(i, pass) {
+			continue
+		}
+		if err := w.entry(i, pass); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry compares all firings of one entry in one pass.
+func (w *walker) entry(i, pass int) error {
+	e := &w.plan.entries[i]
+	for n := 0; !w.stopped; n++ {
+		l, hasL := w.sides[local].trace.LookupFiring(pass, e.Name, n)
+		r, hasR := w.sides[reference].trace.LookupFiring(pass, e.Name, n)
+		if !hasL || !hasR {
+			return nil // what is missing is listed at the end, for all entries and passes
+		}
+		row, err := w.row(i, pass, l, r)
+		if err != nil {
+			return err
+		}
+		row.Firing = n
+		w.keep(row)
+	}
+	return nil
+}
+
+// keep adds a decided row to the result and stops the walk at the first divergence.
+func (w *walker) keep(row Row) {
+	if w.o.OnRow != nil {
+		w.o.OnRow(row)
+	}
+	key := row.Key()
+	w.res.Rows = append(w.res.Rows, row)
+	w.verdicts[key] = row.Verdict
+	if row.Derived {
+		return
+	}
+	if row.has(Vacuous) {
+		w.res.Untested = append(w.res.Untested, key)
+	}
+	if row.has(BothNaN) {
+		w.nanBoth = append(w.nanBoth, key)
+	}
+	if row.Verdict == Match {
+		w.lastMatch = key
+		return
+	}
+	w.res.Mismatches++
+	if w.res.Divergence == nil {
+		w.res.Divergence = w.divergence(row)
+	}
+	// Behind different inputs nothing is comparable, whatever was asked for.
+	w.stopped = w.stopped || !w.o.All || row.Name == order.InputIDs
+}
+
+// inputs records the token ids of a pass and, where they differ, how.
+func (w *walker) inputs(pass int) error {
+	l, okL, err := integers(w.sides[local].trace, pass, order.InputIDs)
+	if err != nil {
+		return err
+	}
+	r, okR, err := integers(w.sides[reference].trace, pass, order.InputIDs)
+	if err != nil || !okL && !okR {
+		return err
+	}
+	in := Input{Pass: pass, Local: l, Reference: r, Texts: texts(l, w.o.TokenText), Match: okL && okR && slices.Equal(l, r)}
+	if okL && okR && !in.Match {
+		in.Edits = withTexts(edits(r, l), w.o.TokenText)
+	}
+	w.res.Inputs = append(w.res.Inputs, in)
+	return nil
+}
+
+// row decides one entry.
+func (w *walker) row(i, pass int, l, r capture.Record) (Row, error) {
+	e := &w.plan.entries[i]
+	row := Row{
+		Name: e.Name, Pass: pass, Layer: e.Layer, Derived: w.plan.derived(i), Verdict: Match, Local: describe(l), Ref: describe(r),
+	}
+	if e.Op != nil {
+		row.Op = e.Op.Kind()
+	}
+	axesL, axesR := w.plan.axesOf(local, e, len(l.Shape)), w.plan.axesOf(reference, e, len(r.Shape))
+	if axesL != axesR && axesL != "" && axesR != "" {
+		row.mismatch(Shape, fmt.Sprintf("local axes %q, reference axes %q", axesL, axesR))
+		return row, nil
+	}
+	var cutL, cutR *cut
+	if axesL != "" && axesL == axesR {
+		var err error
+		if cutL, cutR, err = w.common(axesR, pass, l, r); err != nil {
+			return row, err
+		}
+	}
+	p := &pair{
+		row: &row, entry: e, pass: pass, axes: axesR, cut: cutR, early: i < w.plan.before,
+		l: whole(w.sides[local].trace, l).cut(cutL), r: whole(w.sides[reference].trace, r).cut(cutR),
+	}
+	return row, w.compare(p)
+}
+
+func (r *Row) mismatch(c Class, detail string) {
+	r.Verdict, r.Class, r.Detail = Mismatch, c, detail
+}

@@ -1,0 +1,125 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// Divergence is the first row that does not match, with what is known around it.
+type Divergence struct {
+	Row       Row      `json:"row"`
+	LastMatch string   `json:"last_match,omitempty"` // key of the last match before it
+	Parents   []Parent `json:"parents,omitempty"`    // its nearest ancestors in the order that were compared
+	// Between has the ancestors on the way to those that were not compared: the bug may be in any of them.
+	Between []string       `json:"between,omitempty"`
+	Weights []order.Weight `json:"weights,omitempty"` // that the operation uses
+	Hints   []string       `json:"hints,omitempty"`   // what to look at next, a sentence each
+}
+
+// Parent is a compared ancestor of an entry.
+type Parent struct {
+	Key     string  `json:"key"`
+	Stream  *int    `json:"stream,omitempty"` // the one index of its first axis that is used
+	Verdict Verdict `json:"verdict"`
+}
+
+func (w *walker) divergence(row Row) *Divergence {
+	d := &Divergence{Row: row, LastMatch: w.lastMatch}
+	if w.o.Order != nil {
+		if e, ok := w.o.Order.Lookup(row.Name); ok {
+			d.Weights = e.Weights
+			w.ancestors(d, e, row.Pass, map[string]bool{})
+		}
+	}
+	d.Hints = w.hints(d)
+	return d
+}
+
+// ancestors collects the nearest compared ancestors of an entry, and what lies between.
+func (w *walker) ancestors(d *Divergence, e *order.Entry, pass int, seen map[string]bool) {
+	for _, ref := range e.Inputs {
+		at := pass
+		if ref.Prev {
+			at--
+		}
+		key := capture.Key(max(at, 0), ref.Name, 0)
+		if at < 0 || seen[key] {
+			continue
+		}
+		seen[key] = true
+		if v, compared := w.verdicts[key]; compared {
+			d.Parents = append(d.Parents, Parent{key, ref.Index, v})
+			continue
+		}
+		d.Between = append(d.Between, key)
+		if parent, ok := w.o.Order.Lookup(ref.Name); ok {
+			w.ancestors(d, parent, at, seen)
+		}
+	}
+}
+
+// clearScale is how far a fitted scale has to be from 1, and clearCosine how near the tensors to parallel, for the scale
+// to be the explanation.
+const (
+	clearScale  = 1e-2
+	clearCosine = 0.9999
+)
+
+func (w *walker) hints(d *Divergence) []string {
+	var hints []string
+	add := func(format string, args ...any) { hints = append(hints, fmt.Sprintf(format, args...)) }
+	r := &d.Row
+	if r.Name == order.InputIDs {
+		add("the two sides were given different tokens: look at the tokenizer, BOS and the chat template, or pass the same ids to both with --tokens")
+		return hints
+	}
+	if m := r.Metrics; m != nil {
+		scale := float64(m.Scale)
+		if float64(m.Cosine) > clearCosine && math.Abs(scale-1) > clearScale {
+			add("the local tensor is %.6g times the reference: a factor is missing, applied twice or another one", scale)
+		} else if float64(m.Cosine) < -clearCosine {
+			add("the local tensor has the opposite sign")
+		}
+	}
+	w.hintParents(d, add)
+	if r.Pass > 0 {
+		add("every entry compared in the passes before matches: look at what a decode step adds, the positions, the cache and the mask")
+	}
+	if e, ok := w.entryOf(r.Name); ok && e.Op != nil {
+		if text := opHints[e.Op.Kind()]; text != "" {
+			add("%s: %s", e.Op.Kind(), text)
+		}
+		if constants, err := op.Marshal(e.Op); err == nil && len(constants) > len(`{"kind":""}`)+len(e.Op.Kind()) {
+			add("the order has this operation as %s", constants)
+		}
+	}
+	return hints
+}
+
+// entryOf looks an entry up in the order, if there is one.
+func (w *walker) entryOf(name string) (*order.Entry, bool) {
+	if w.o.Order == nil {
+		return nil, false
+	}
+	return w.o.Order.Lookup(name)
+}
+
+func (w *walker) hintParents(d *Divergence, add func(string, ...any)) {
+	matching := 0
+	for _, p := range d.Parents {
+		if p.Verdict == Match {
+			matching++
+		}
+	}
+	switch {
+	case len(d.Parents) == 0 || matching < len(d.Parents):
+	case len(d.Between) == 0:
+		add("all its inputs match: the operation itself, or its weights, differ")
+	default:
+		add("its nearest compared ancestors match: the fault is in it or in one of those between, which were not compared (capture with --level 3 to see them)")
+	}
+}

@@ -1,0 +1,196 @@
+package compare
+
+import (
+	"fmt"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+)
+
+// finish counts what was compared and what was not, and says why a comparison is incomplete.
+func (w *walker) finish() {
+	done := map[string]bool{}
+	for i := range w.res.Rows {
+		r := &w.res.Rows[i]
+		done[capture.Key(r.Pass, r.Name, 0)] = true
+		if !r.Derived && r.Name != order.InputIDs && !r.has(Vacuous) {
+			w.res.Coverage.Tested++
+		}
+	}
+	w.coverage(done)
+	w.missing()
+	w.unknown()
+	w.incomplete(done)
+}
+
+// coverage counts entries and layers, over the passes of both sides.
+func (w *walker) coverage(done map[string]bool) {
+	c := &w.res.Coverage
+	c.Passes = w.plan.passes
+	complete := map[int]bool{}
+	for i, e := range w.plan.entries {
+		derived := w.plan.derived(i)
+		if _, seen := complete[e.Layer]; !seen && e.Layer >= 0 {
+			complete[e.Layer] = true
+		}
+		for pass := range w.plan.passes {
+			compared := done[capture.Key(pass, e.Name, 0)]
+			switch {
+			case derived && compared:
+				c.Derived++
+			case compared:
+				c.Compared++
+			case !derived && e.Layer >= 0:
+				complete[e.Layer] = false
+			}
+			if derived {
+				c.DerivedEntries++
+			} else {
+				c.Entries++
+			}
+		}
+	}
+	c.Layers = len(complete)
+	for _, whole := range complete {
+		if whole {
+			c.LayersComplete++
+		}
+	}
+}
+
+// missing lists, over all passes that both sides have, the entries in scope that a side promised and does not have. The
+// walk may have stopped before them: that they are missing is known all the same.
+func (w *walker) missing() {
+	for _, pass := range w.plan.common() {
+		for i := range w.plan.entries {
+			if w.plan.covered(i) && !w.plan.derived(i) && !w.plan.rowless(i, pass) {
+				w.missingFirings(i, pass)
+			}
+		}
+	}
+}
+
+// missingFirings lists one entry: when a side does not have it at all, or not as often as the other.
+func (w *walker) missingFirings(i, pass int) {
+	name := w.plan.entries[i].Name
+	for n := 0; ; n++ {
+		var has [2]bool
+		for side := range has {
+			_, has[side] = w.sides[side].trace.LookupFiring(pass, name, n)
+		}
+		if n > 0 && has[local] == has[reference] {
+			if !has[local] {
+				return
+			}
+			continue
+		}
+		key := name
+		if n > 0 {
+			key = capture.Key(0, name, n)
+		}
+		if side := w.plan.missing(i, has); side != "" {
+			w.res.Missing = append(w.res.Missing, Missing{Pass: pass, Name: key, Side: side})
+		}
+		if !has[local] || !has[reference] {
+			return
+		}
+	}
+}
+
+// unknown counts the tensors that the order does not know. They are not compared.
+func (w *walker) unknown() {
+	names := make(map[string]bool, len(w.plan.entries))
+	for i := range w.plan.entries {
+		names[w.plan.entries[i].Name] = true
+	}
+	for side, s := range w.sides {
+		n, example := 0, ""
+		for _, r := range s.trace.Records() {
+			if !names[r.Name] {
+				if n == 0 {
+					example = r.Name
+				}
+				n++
+			}
+		}
+		if n > 0 {
+			w.res.Coverage.Unknown += n
+			w.res.Notes = append(w.res.Notes, fmt.Sprintf("the order does not know %s of the %s trace, such as %.80q: not compared", count(n, "tensor"), sideNames[side], example))
+		}
+	}
+}
+
+// incomplete collects the reasons for which a comparison without a mismatch is still no success.
+func (w *walker) incomplete(done map[string]bool) {
+	reasons := &w.res.Incomplete
+	if narrowed := w.plan.narrowings(); w.o.Typed {
+		for _, n := range narrowed {
+			w.res.Notes = append(w.res.Notes, "as asked for, "+n)
+		}
+	} else {
+		*reasons = append(*reasons, narrowed...)
+	}
+	for side, s := range w.sides {
+		if st := s.trace.Status(); st != "" && st != capture.StatusComplete {
+			*reasons = append(*reasons, fmt.Sprintf("the %s trace is not complete: %s", sideNames[side], st))
+		}
+		for _, n := range s.trace.Notes() {
+			w.res.Notes = append(w.res.Notes, fmt.Sprintf("%s trace: %s", sideNames[side], n))
+		}
+	}
+	w.onlyOneSide()
+	if w.stopped {
+		return // at a divergence: what comes after it is not expected to have been compared
+	}
+	w.reach(done)
+	if n := len(w.nanBoth); n > 0 {
+		*reasons = append(*reasons, fmt.Sprintf("NaN on both sides in %s, the first is %s: nothing is tested there", count(n, "tensor"), w.nanBoth[0]))
+	}
+	switch c := w.res.Coverage; {
+	case c.Compared == 0:
+		*reasons = append(*reasons, "no entry was compared")
+	case c.Tested == 0:
+		*reasons = append(*reasons, "nothing was tested: the entries compared are the token ids, or constant, zero or empty in the reference")
+	}
+}
+
+// onlyOneSide reports the passes that one side does not have.
+func (w *walker) onlyOneSide() {
+	less, more := local, reference
+	if w.sides[local].passes > w.sides[reference].passes {
+		less, more = reference, local
+	}
+	n := 0
+	for pass := w.sides[less].passes; pass < w.sides[more].passes; pass++ {
+		if w.plan.passCovered(pass) {
+			n++
+		}
+	}
+	if n > 0 {
+		w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("the passes are not as many: the %s trace has %d more, from pass %d on", sideNames[more], n, w.sides[less].passes))
+	}
+}
+
+// count is a number of things in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// reach reports the passes in which the comparison does not show both ends of the way from the input to the logits.
+func (w *walker) reach(done map[string]bool) {
+	for _, pass := range w.plan.common() {
+		first, last := w.plan.ends(pass, w.o.Typed)
+		if first < 0 {
+			continue
+		}
+		for _, i := range []int{first, last} {
+			if name := w.plan.entries[i].Name; !done[capture.Key(pass, name, 0)] {
+				w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("pass %d does not reach from the input to the output: %s was not compared", pass, name))
+				break
+			}
+		}
+	}
+}

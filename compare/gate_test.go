@@ -1,0 +1,306 @@
+package compare_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+func TestGateSaysWhatItDid(t *testing.T) {
+	row := rowOf(t, naive{[]int{1, 2, 4}, hooks.F32, times(some, 1.5), some})
+	g := row.Gate
+	if g.From != "table, float32" || len(g.Checks) != 3 || g.Checks[0].What != "tensor" {
+		t.Fatalf("gate %+v", g)
+	}
+	if c := g.Checks[0]; math.Abs(float64(c.Error)-0.5) > 1e-12 || c.Limit != 1e-3 || c.Passed() {
+		t.Errorf("check of the tensor %+v", c)
+	}
+	if g.Tolerance != row.Metrics.RelL2 {
+		t.Errorf("the smallest tolerance that would have passed is %g, the error %g", g.Tolerance, row.Metrics.RelL2)
+	}
+	// A slice may be off by more than the tensor, the more so the smaller it is: here 3·(1 + √(2 ln 2 / 4)) times.
+	if want := 1e-3 * 3 * (1 + math.Sqrt(2*math.Log(2)/4)); math.Abs(float64(g.Checks[1].Limit)-want) > 1e-15 {
+		t.Errorf("limit of axis 1 is %g, want %g", g.Checks[1].Limit, want)
+	}
+}
+
+// TestToleranceIsTheSmallestThatPasses has a pair whose worst slice, not the whole, is what fails.
+func TestToleranceIsTheSmallestThatPasses(t *testing.T) {
+	n := naive{shape: []int{256, 64}, dtype: hooks.F32}
+	for i := range 256 * 64 {
+		v := float64(i%7) - 3.5
+		n.r = append(n.r, v)
+		if i/64 == 100 {
+			v *= 1 + 6e-3
+		}
+		n.l = append(n.l, v)
+	}
+	row := rowOf(t, n)
+	if row.Verdict != compare.Mismatch || row.Gate.Checks[0].Error > row.Gate.Checks[0].Limit {
+		t.Fatalf("%s, gate %+v", row.Verdict, row.Gate)
+	}
+	for _, c := range row.Gate.Checks {
+		scaled := row.Gate.Tolerance / 1e-3 * c.Limit // the limits for that tolerance
+		if c.Error > scaled*(1+1e-12) {
+			t.Errorf("%s: %g is beyond the %g that tolerance %g allows", c.What, c.Error, scaled, row.Gate.Tolerance)
+		}
+	}
+}
+
+// TestBeforeTheLayers has an embedding scale that was rounded to bfloat16, as EMB-04 of float32 ports.
+func TestBeforeTheLayers(t *testing.T) {
+	list := tiny(t)
+	scale := func(by float64) func(int, float64) float64 {
+		return func(_ int, v float64) float64 { return v * by }
+	}
+	r := model{list: list}.trace(t, "reference")
+	for _, tt := range []struct {
+		name string
+		by   float64
+		want int
+	}{
+		{"embed_tokens", 5.65625 / 5.656854249492381, 1},
+		{"embed_tokens", 1 + 1e-6, 0},
+		{"layers.3.mlp.up_proj", 5.65625 / 5.656854249492381, 0},
+		{"layers.3.mlp.up_proj", 1.002, 1},
+		{"norm", 1.0005, 0},
+	} {
+		l := model{list: list, change: changing(tt.name, 0, scale(tt.by))}.trace(t, "local")
+		if res := run(t, l, r, compare.Options{Order: list}); res.ExitCode() != tt.want {
+			t.Errorf("%s times %g: exit code %d, want %d", tt.name, tt.by, res.ExitCode(), tt.want)
+		}
+	}
+}
+
+// TestLimitsOfTheModelsDType has a tensor that is float32 in a bfloat16 model: what it is made of is bfloat16, and so
+// is its noise.
+func TestLimitsOfTheModelsDType(t *testing.T) {
+	list := tiny(t)
+	const name = "layers.0.self_attn.probs_f32"
+	noisy := changing(name, 0, func(i int, v float64) float64 { return v * (1 + 0.02*float64(i%3-1)) })
+	for _, tt := range []struct {
+		dtype hooks.DType
+		exit  int
+	}{{hooks.BF16, 0}, {hooks.F32, 1}} {
+		l, r := model{list: list, dtype: tt.dtype, change: noisy}.trace(t, "local"), model{list: list, dtype: tt.dtype}.trace(t, "reference")
+		if res := run(t, l, r, compare.Options{Order: list}); res.ExitCode() != tt.exit {
+			t.Errorf("%s: exit code %d, want %d", tt.dtype, res.ExitCode(), tt.exit)
+		}
+	}
+}
+
+// bug damages a port's tensor [tokens, channels] in place.
+type bug struct {
+	name string
+	do   func(x []float64, tokens, channels int)
+	// caught with limits for bfloat16, plain and with massive activations in the data
+	plain, massive bool
+}
+
+var bugs = []bug{
+	{"none: a healthy port", func([]float64, int, int) {}, false, false},
+	{"one NaN", func(x []float64, _, _ int) { x[12345] = math.NaN() }, true, true},
+	{"scale 2", func(x []float64, _, _ int) { scale(x, 2) }, true, true},
+	{"scale 1.15", func(x []float64, _, _ int) { scale(x, 1.15) }, true, true},
+	{"last token zeroed", func(x []float64, tokens, channels int) { scale(x[(tokens-1)*channels:], 0) }, true, true},
+	{"last token is another", func(x []float64, tokens, channels int) { copy(x[(tokens-1)*channels:], x[5*channels:6*channels]) }, true, true},
+	{"one of 16 heads negated", func(x []float64, tokens, channels int) {
+		for t := range tokens {
+			scale(x[t*channels+64:t*channels+128], -1)
+		}
+	}, true, true},
+	{"two channels swapped", func(x []float64, tokens, channels int) {
+		for t := range tokens {
+			x[t*channels+7], x[t*channels+8] = x[t*channels+8], x[t*channels+7]
+		}
+	}, true, true},
+	{"tokens permuted", func(x []float64, tokens, channels int) {
+		for t := 0; t+1 < tokens; t += 2 {
+			for c := range channels {
+				x[t*channels+c], x[(t+1)*channels+c] = x[(t+1)*channels+c], x[t*channels+c]
+			}
+		}
+	}, true, true},
+	// Smaller than what bfloat16 may accumulate: no limit on accumulated errors shows these, isolated operations do.
+	{"scale 1.03", func(x []float64, _, _ int) { scale(x, 1.03) }, false, false},
+	{"0.1 % of the elements 20 % too large", func(x []float64, _, _ int) {
+		for i := 0; i < len(x); i += 1000 {
+			x[i] *= 1.2
+		}
+	}, false, false},
+}
+
+func scale(x []float64, by float64) {
+	for i := range x {
+		x[i] *= by
+	}
+}
+
+// TestInjectedBugs has a port with noise of two unit roundoffs of bfloat16 on Gaussian data, once more with the massive
+// activations and the hot channel of a residual stream, which disarm whatever divides by one global norm or maximum.
+func TestInjectedBugs(t *testing.T) {
+	const tokens, channels = 128, 1024
+	for _, massive := range []bool{false, true} {
+		rng := rand.New(rand.NewPCG(3, 4))
+		r := make([]float64, tokens*channels)
+		for i := range r {
+			r[i] = rng.NormFloat64()
+			if massive && i%channels == 77 {
+				r[i] *= 40
+			}
+		}
+		if massive {
+			r[100], r[200] = 1500, -900
+		}
+		for _, b := range bugs {
+			l := make([]float64, len(r))
+			for i, v := range r {
+				l[i] = v * (1 + rng.NormFloat64()/256)
+			}
+			b.do(l, tokens, channels)
+			row := rowOf(t, naive{[]int{tokens, channels}, hooks.BF16, l, r})
+			want := b.plain
+			if massive {
+				want = b.massive
+			}
+			if got := row.Verdict == compare.Mismatch; got != want {
+				t.Errorf("massive %t, %s: %s, smallest tolerance %.3g", massive, b.name, row.Verdict, row.Gate.Tolerance)
+			}
+		}
+	}
+}
+
+// TestNoFalseAlarmOnSmallSlices has a single token with a large vocabulary: every logit is a slice of one element, and
+// the worst of so many is far from an average one.
+func TestNoFalseAlarmOnSmallSlices(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, noise := range []float64{0.05, 0.09} {
+		n := naive{shape: []int{1, 1, 50_000}, dtype: hooks.BF16}
+		for range 50_000 {
+			v := rng.NormFloat64()
+			n.r, n.l = append(n.r, v), append(n.l, v+noise*rng.NormFloat64())
+		}
+		if row := rowOf(t, n); row.Verdict != compare.Match {
+			t.Errorf("noise of %g of the norm: %s", noise, row.Detail)
+		}
+	}
+}
+
+// TestAxisThatIsTooLong is not measured index by index. The row says so, and the tensor is decided on all the same.
+func TestAxisThatIsTooLong(t *testing.T) {
+	const n = 1<<22 + 1
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = float64(i%13) - 6
+	}
+	row := rowOf(t, naive{[]int{n}, hooks.BF16, values, values})
+	if row.Verdict != compare.Match || !hasNote(row, compare.LongAxis) || row.Metrics.Axes != nil {
+		t.Errorf("%s, notes %v, axes %v", row.Verdict, row.Notes, row.Metrics.Axes)
+	}
+	if row := rowOf(t, naive{[]int{n}, hooks.BF16, times(values, 2), values}); row.Verdict != compare.Mismatch {
+		t.Error("a doubled tensor passes")
+	}
+}
+
+// operands are the reference's inputs of an operation that cancels or saturates, and its result.
+type operands struct {
+	a, b, out string
+	x, y      []float64
+}
+
+func (o operands) compare(t *testing.T, l, r []float64) compare.Row {
+	t.Helper()
+	list := tiny(t)
+	shape := []int{1, 2, 4}
+	trace := func(side string, out []float64) *capture.Trace {
+		events := []hooks.Event{fire(o.a, hooks.F32, shape, o.x...)}
+		if o.b != "" {
+			events = append(events, fire(o.b, hooks.F32, shape, o.y...))
+		}
+		return build(t, manifest(side, hooks.F32), append(events, fire(o.out, hooks.F32, shape, out...))...)
+	}
+	res := run(t, trace("local", l), trace("reference", r), compare.Options{Order: list, All: true})
+	return res.Rows[len(res.Rows)-1]
+}
+
+func TestSumsAreMeasuredAgainstTheirTerms(t *testing.T) {
+	// Terms that cancel to a thousandth: an error of 1e-4 of the terms is a tenth of the result.
+	x := times(some, 1)
+	y := times(some, -0.999)
+	sum := times(some, 0.001)
+	o := operands{"layers.0.input_layernorm", "layers.0.laurel.post_laurel_norm", "layers.0.laurel", x, y}
+	row := o.compare(t, times(some, 0.0011), sum)
+	if row.Verdict != compare.Match || !hasNote(row, compare.Floored) {
+		t.Errorf("an error of 1e-4 of the terms: %s, %+v", row.Verdict, row.Notes)
+	}
+	terms := math.Sqrt(1 + 0.999*0.999)
+	if got, want := float64(row.Metrics.Floor), norm(some)*terms; math.Abs(got/want-1) > 1e-6 {
+		t.Errorf("floor %g, want the norm of the terms, %g", got, want)
+	}
+	if row := o.compare(t, times(some, 0.004), sum); row.Verdict != compare.Mismatch {
+		t.Error("an error of 3e-3 of the terms passes")
+	}
+	// A term that was left out is as large as the terms.
+	if row := o.compare(t, x, sum); row.Verdict != compare.Mismatch {
+		t.Error("a sum without its second term passes")
+	}
+	// In one token alone, where the floor of the whole tensor would hide it if the other tokens were massive.
+	big := operands{o.a, o.b, o.out, []float64{1e6, 1e6, 1e6, 1e6, 1, 2, 3, 4}, []float64{1e6, -1e6, 1e6, 1e6, 4, 3, 2, 1}}
+	out := []float64{2e6, 0, 2e6, 2e6, 5, 5, 5, 5}
+	if row := big.compare(t, []float64{2e6, 0, 2e6, 2e6, 5, 5, -5, 5}, out); row.Verdict != compare.Mismatch {
+		t.Error("massive terms in one token hide a wrong sum in another")
+	}
+}
+
+func TestSaturatedActivations(t *testing.T) {
+	gate := []float64{-9, -8, -7, -6, -9, -8, -7, -6} // GELU of these is 0 in float32, or as good as
+	sparse := operands{"layers.0.mlp.gate_proj", "", "layers.0.mlp.gate_sparse", gate, nil}
+	gelu := operands{"layers.2.mlp.gate_proj", "", "layers.2.mlp.act_fn", gate, nil}
+	zero := times(gate, 0)
+	for _, o := range []operands{sparse, gelu} {
+		if row := o.compare(t, zero, zero); row.Verdict != compare.Match || !hasNote(row, compare.Vacuous) {
+			t.Errorf("%s: zero against zero: %s, %+v", o.out, row.Verdict, row.Notes)
+		}
+		if row := o.compare(t, times(gate, 1e-6), zero); row.Verdict != compare.Match || !hasNote(row, compare.Floored) {
+			t.Errorf("%s: tiny against its operands: %s", o.out, row.Detail)
+		}
+		if row := o.compare(t, times(gate, 5e-4), zero); row.Verdict != compare.Match {
+			t.Errorf("%s: half of the limit of the input, all of whose norm is the scale of a zero result: %s", o.out, row.Detail)
+		}
+		if row := o.compare(t, with(zero, 3, -0.5), zero); row.Verdict != compare.Mismatch {
+			t.Errorf("%s: an element that did not saturate passes", o.out)
+		}
+		if row := o.compare(t, gate, zero); row.Verdict != compare.Mismatch {
+			t.Errorf("%s: an activation that was left out passes", o.out)
+		}
+	}
+	// Where the reference is not zero the floor is an eighth of the input, so that errors of a sparse result show.
+	few := []float64{0, 0, 0, 2, 0, 0, 0, 0}
+	if row := sparse.compare(t, with(few, 3, 2.01), few); row.Verdict != compare.Mismatch {
+		t.Error("a sparse activation that is 5e-3 off passes")
+	}
+	// Without the operands in the reference trace there is no floor.
+	bare := operands{"layers.0.in", "", "layers.2.mlp.act_fn", gate, nil}
+	if row := bare.compare(t, times(gate, 1e-6), zero); row.Verdict != compare.Mismatch || !math.IsInf(float64(row.Metrics.RelL2), 1) {
+		t.Errorf("without operands: %s, relative L2 %g", row.Verdict, row.Metrics.RelL2)
+	}
+}
+
+// TestFloorOfStreams has the floor of what is added to every stream of a stack.
+func TestFloorOfStreams(t *testing.T) {
+	list := tiny(t)
+	// layers.0.altup.predict adds to all streams of layers.0.in, which have its shape.
+	shape := []int{4, 1, 1, 2}
+	in := []float64{1, 2, 3, 4, 5, 6, 7, 8}
+	trace := func(side string, by float64) *capture.Trace {
+		return build(t, manifest(side, hooks.F32), fire("layers.0.in", hooks.F32, shape, in...), fire("layers.0.altup.predict", hooks.F32, shape, times(in, by)...))
+	}
+	row := run(t, trace("local", 1e-6), trace("reference", 1e-9), compare.Options{Order: list}).Rows[1]
+	if row.Verdict != compare.Match || math.Abs(float64(row.Metrics.Floor)/norm(in)-1) > 1e-6 {
+		t.Errorf("%s, floor %g", row.Verdict, row.Metrics.Floor)
+	}
+}

@@ -1,0 +1,132 @@
+package compare_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// The lowest finite numbers of the dtypes, which transformers adds as a mask.
+const (
+	low32 = -math.MaxFloat32
+	low16 = -0x1.fep127 // bfloat16
+)
+
+// onePair compares two tensors as an entry of the tiny order.
+func onePair(t testing.TB, l, r hooks.Event) compare.Row {
+	t.Helper()
+	res := run(t, build(t, manifest("local", 0), l), build(t, manifest("reference", 0), r), compare.Options{Order: tiny(t)})
+	if len(res.Rows) != 1 {
+		t.Fatalf("%d rows", len(res.Rows))
+	}
+	return res.Rows[0]
+}
+
+func TestMaskPattern(t *testing.T) {
+	shape := []int{1, 1, 2, 3}
+	mask := func(d hooks.DType, v ...float64) hooks.Event { return fire("mask.full", d, shape, v...) }
+	causal := mask(hooks.F32, 0, 0, low32, 0, 0, 0)
+	tests := []struct {
+		why   string
+		l, r  hooks.Event
+		class compare.Class
+		want  compare.Pattern
+	}{
+		{"the same", causal, causal, "", compare.Pattern{Masked: 1, Shown: 5}},
+		{"−Inf is a way to write it", mask(hooks.F32, 0, 0, -inf, 0, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
+		{"so is the lowest bfloat16", mask(hooks.BF16, 0, 0, low16, 0, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
+		{"and false, where true means seen", mask(hooks.Bool, 1, 1, 0, 1, 1, 1), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
+		{"what is not masked has any value", mask(hooks.F32, 7, 0, low32, -3, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
+		{"−1e9 masks nothing", mask(hooks.F32, 0, 0, -1e9, 0, 0, 0), causal, compare.Value, compare.Pattern{Shown: 5, Gained: 1, Examples: [][]int{{0, 0, 0, 2}}}},
+		{
+			"one key too few and one too many",
+			mask(hooks.F32, 0, 0, 0, low32, 0, 0),
+			causal,
+			compare.Value,
+			compare.Pattern{Shown: 4, Gained: 1, Lost: 1, Examples: [][]int{{0, 0, 0, 2}, {0, 0, 1, 0}}},
+		},
+		{"NaN masks nothing and is not equal to 0", mask(hooks.F32, 0, 0, low32, notANum, 0, 0), causal, compare.NonFinite, compare.Pattern{Masked: 1, Shown: 4}},
+	}
+	for _, tt := range tests {
+		row := onePair(t, tt.l, tt.r)
+		if row.Class != tt.class || row.Gate.From != "pattern" {
+			t.Errorf("%s: class %q (%s), gate %q", tt.why, row.Class, row.Detail, row.Gate.From)
+		}
+		got := *row.Metrics.Pattern
+		if diff := cmp.Diff(tt.want.Examples, got.Examples); diff != "" || got.Masked != tt.want.Masked || got.Shown != tt.want.Shown || got.Gained != tt.want.Gained || got.Lost != tt.want.Lost {
+			t.Errorf("%s: pattern %+v, want %+v", tt.why, got, tt.want)
+		}
+	}
+	if row := onePair(t, mask(hooks.F32, 0), mask(hooks.F32, 0)); row.Verdict != compare.Match || !hasNote(row, compare.Vacuous) {
+		t.Errorf("a mask that masks nothing: %s, notes %v", row.Verdict, row.Notes)
+	}
+}
+
+func TestMaskedScores(t *testing.T) {
+	const name = "layers.0.self_attn.scores_masked"
+	scores := func(d hooks.DType, v ...float64) hooks.Event { return fire(name, d, []int{1, 1, 2, 3}, v...) }
+	r := scores(hooks.F32, 1, -2, low32, 3, -4, 5)
+	tests := []struct {
+		why   string
+		l     hooks.Event
+		class compare.Class
+	}{
+		{"a masked score absorbs its value", scores(hooks.F32, 1, -2, -3e38, 3, -4, 5), ""},
+		{"or is −Inf", scores(hooks.F32, 1, -2, -inf, 3, -4, 5), ""},
+		{"what is not masked is compared", scores(hooks.F32, 1, -2, low32, 3, -4, 5.1), compare.Value},
+		{"even NaN", scores(hooks.F32, 1, -2, low32, 3, -4, notANum), compare.NonFinite},
+		{"a key that should be masked", scores(hooks.F32, 1, -2, 7, 3, -4, 5), compare.Value},
+		{"a key that should be seen", scores(hooks.F32, 1, low32, low32, 3, -4, 5), compare.Value},
+		{"in bfloat16", scores(hooks.BF16, 1, -2, low16, 3, -4, 5), ""},
+	}
+	for _, tt := range tests {
+		row := onePair(t, tt.l, r)
+		if row.Class != tt.class {
+			t.Errorf("%s: class %q (%s)", tt.why, row.Class, row.Detail)
+		}
+		if tt.class == "" && (row.Metrics.Masked != 1 || row.Metrics.Compared != 5 || row.Metrics.RelL2 != 0) {
+			t.Errorf("%s: metrics %+v", tt.why, row.Metrics)
+		}
+	}
+}
+
+// TestMaskedScoresHaveNoFloor has a score of a masked key that is larger than all others: it is a term of the sum, and
+// nothing of it is left in the result.
+func TestMaskedScoresHaveNoFloor(t *testing.T) {
+	shape := []int{1, 1, 2, 3}
+	trace := func(side string, masked ...float64) *capture.Trace {
+		return build(t, manifest(side, hooks.F32), fire("layers.0.self_attn.scores", hooks.F32, shape, 1, -2, 1e6, 3, -4, 5),
+			fire("layers.0.self_attn.scores_masked", hooks.F32, shape, masked...))
+	}
+	l, r := trace("local", 1, -2, low32, 3, -4, 6), trace("reference", 1, -2, low32, 3, -4, 5)
+	if res := run(t, l, r, compare.Options{Order: tiny(t)}); res.Mismatches != 1 || res.Rows[1].Metrics.Floor != 0 {
+		t.Errorf("a wrong score: %+v", res.Rows[1].Metrics)
+	}
+}
+
+// TestMaskedScoresWithoutARule has scores in an order of names alone. The mask value is in both, and nothing but the rest
+// may decide: in the norm it would outweigh every error.
+func TestMaskedScoresWithoutARule(t *testing.T) {
+	r := []float64{1, -2, low32, 3, -4, 5}
+	wrong := slices.Clone(r)
+	wrong[5] = -5
+	for _, tt := range []struct {
+		why  string
+		l    []float64
+		want float64 // relative L2 of what is not masked
+	}{{"equal", r, 0}, {"one score negated", wrong, 10 / math.Sqrt(55)}} {
+		m := rowOf(t, naive{[]int{1, 1, 2, 3}, hooks.F32, tt.l, r}).Metrics
+		if m.Masked != 1 || math.Abs(float64(m.RelL2)-tt.want) > 1e-12 {
+			t.Errorf("%s: %d masked, relative L2 %g, want %g", tt.why, m.Masked, m.RelL2, tt.want)
+		}
+	}
+	if row := rowOf(t, naive{[]int{1, 1, 2, 3}, hooks.F32, with(r, 2, -3e38), r}); row.Verdict != compare.Mismatch {
+		t.Error("without a rule two mask values are two values")
+	}
+}

@@ -1,0 +1,166 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/order"
+)
+
+// divergence writes the block about the first row that does not match.
+func (p *printer) divergence(r *compare.Result) {
+	d := r.Divergence
+	if d == nil {
+		return
+	}
+	row := &d.Row
+	p.blank()
+	p.WriteString(paint(p.style.bad, "first divergence") + ": ")
+	p.line("%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
+	p.field("what", "%s", row.Detail)
+	if row.Name == order.InputIDs {
+		p.script(r, row.Pass)
+	} else {
+		p.gate(row)
+		p.worst(row)
+		p.distributions(row)
+	}
+	if d.LastMatch != "" {
+		p.field("last match", "%s", d.LastMatch)
+	}
+	p.ancestors(d)
+	for _, w := range d.Weights {
+		p.field("weight", "%s %v", w.Name, w.Shape)
+	}
+	for i, hint := range d.Hints {
+		label := ""
+		if i == 0 {
+			label = "look at"
+		}
+		p.field(label, "%s", hint)
+	}
+}
+
+// about is the operation and the place of a row.
+func about(r *compare.Row) string {
+	var parts []string
+	if r.Op != "" {
+		parts = append(parts, r.Op)
+	}
+	if r.Layer >= 0 {
+		parts = append(parts, fmt.Sprintf("layer %d", r.Layer))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("pass %d", r.Pass)), ", ")
+}
+
+// gate writes every check with its limit, where the limits come from and what would have passed.
+func (p *printer) gate(r *compare.Row) {
+	if r.Gate == nil || len(r.Gate.Checks) == 0 {
+		return
+	}
+	label := "limits"
+	for _, c := range r.Gate.Checks {
+		sign := "<="
+		if !c.Passed() {
+			sign = ">"
+		}
+		what := c.What
+		if what != "tensor" {
+			what = "worst " + what
+		}
+		p.field(label, "%s: relative L2 %s %s %s", what, number(c.Error), sign, number(c.Limit))
+		label = ""
+	}
+	p.field("", "from the %s; the smallest tolerance that would have passed is %s", r.Gate.From, number(r.Gate.Tolerance))
+}
+
+// worst writes where the difference is largest.
+func (p *printer) worst(r *compare.Row) {
+	m := r.Metrics
+	if m == nil {
+		return
+	}
+	if m.Worst != nil {
+		p.field("worst element", "%v: local %s, reference %s, difference %s", m.Worst, digits(m.LocalAt), digits(m.ReferenceAt), number(m.MaxAbs))
+	}
+	for _, a := range m.Axes {
+		if a.RelL2 == 0 {
+			continue
+		}
+		at := fmt.Sprint(a.Worst)
+		if a.Position != nil {
+			at += fmt.Sprintf(" (position %d)", *a.Position)
+		}
+		p.field("worst "+a.Axis, "%s of %d: relative L2 %s", at, a.Size, number(a.RelL2))
+	}
+	if q := m.Pattern; q != nil {
+		p.field("mask", "%d keys gained, %d lost; masked on both sides %d, seen on both %d", q.Gained, q.Lost, q.Masked, q.Shown)
+		if len(q.Examples) > 0 {
+			p.field("", "such as %s", strings.ReplaceAll(strings.Trim(fmt.Sprint(q.Examples), "[]"), "] [", "; "))
+		}
+	}
+	if m.NonFinite > 0 {
+		p.field("not finite", "%d elements on one side alone, the first at %v", m.NonFinite, m.NonFiniteAt)
+	}
+	if !math.IsNaN(float64(m.Scale)) && !math.IsNaN(float64(m.RelL2)) {
+		p.field("fitted scale", "%s, cosine %s", digits(m.Scale), parallel(m.Cosine))
+	}
+	if m.Floor > m.Norm {
+		p.field("floor", "%s, %s; the norm of the reference is %s", number(m.Floor), m.FloorFrom, number(m.Norm))
+	}
+}
+
+// digits is a value in full float32 precision, to be found again in a dump.
+func digits(n compare.Number) string { return fmt.Sprintf("%.9g", float64(n)) }
+
+func (p *printer) distributions(r *compare.Row) {
+	m := r.Metrics
+	if m == nil || m.Compared == 0 || m.Pattern != nil && math.IsNaN(float64(m.RelL2)) {
+		return
+	}
+	steps := ""
+	if m.MaxULP > 0 {
+		steps = fmt.Sprintf(", by up to %d steps of their dtype", m.MaxULP)
+	}
+	p.field("unequal", "%d of %d elements%s", m.Unequal, m.Compared, steps)
+	p.field("local", "%s", stats(m.Local))
+	p.field("reference", "%s", stats(m.Reference))
+}
+
+func stats(s compare.Stats) string {
+	text := fmt.Sprintf("min %s, max %s, mean %s, std %s", number(s.Min), number(s.Max), number(s.Mean), number(s.Std))
+	for _, c := range []struct {
+		n    int64
+		what string
+	}{{s.NaN, "NaN"}, {s.Inf, "+Inf"}, {s.NInf, "-Inf"}} {
+		if c.n > 0 {
+			text += fmt.Sprintf(", %d %s", c.n, c.what)
+		}
+	}
+	return text
+}
+
+// ancestors writes the nearest compared inputs and what lies between.
+func (p *printer) ancestors(d *compare.Divergence) {
+	for i, a := range d.Parents {
+		if i == maxListed {
+			p.field("", "and %d more", len(d.Parents)-i)
+			break
+		}
+		label := ""
+		if i == 0 {
+			label = "computed from"
+		}
+		p.field(label, "%s %s", a.Key, a.Verdict)
+	}
+	if n := len(d.Between); n > 0 {
+		names := d.Between[:min(n, maxListed)]
+		text := strings.Join(names, ", ")
+		if n > maxListed {
+			text += fmt.Sprintf(" and %d more", n-maxListed)
+		}
+		p.field("not compared", "%s", text)
+	}
+}

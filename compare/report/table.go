@@ -1,0 +1,147 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+
+	"github.com/tracediff/tracediff/compare"
+)
+
+// table writes one line an entry.
+func (p *printer) table(r *compare.Result) error {
+	passes := false
+	for i := range r.Rows {
+		passes = passes || r.Rows[i].Pass > 0
+	}
+	header := []string{"verdict", "pass", "name", "shape", "dtype", "max abs", "rel L2", "cosine", "note"}
+	right := []tw.Align{tw.AlignLeft, tw.AlignRight, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft, tw.AlignRight, tw.AlignRight, tw.AlignRight, tw.AlignLeft}
+	if !passes {
+		header, right = without(header, 1), without(right, 1)
+	}
+	cells := tw.CellConfig{
+		Padding:    tw.CellPadding{Global: tw.Padding{Right: "  ", Overwrite: true}},
+		Alignment:  tw.CellAlignment{PerColumn: right},
+		Formatting: tw.CellFormatting{AutoFormat: tw.Off, AutoWrap: tw.WrapNone},
+	}
+	var text strings.Builder
+	t := tablewriter.NewTable(&text,
+		tablewriter.WithConfig(tablewriter.Config{Header: cells, Row: cells}),
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders: tw.BorderNone,
+			Settings: tw.Settings{
+				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off, ShowHeader: tw.Off},
+				Lines:      tw.Lines{ShowHeaderLine: tw.Off, ShowTop: tw.Off, ShowBottom: tw.Off},
+			},
+		})),
+	)
+	t.Header(header)
+	for i := range r.Rows {
+		cells := p.cells(&r.Rows[i])
+		if !passes {
+			cells = without(cells, 1)
+		}
+		if err := t.Append(cells); err != nil {
+			return err
+		}
+	}
+	if err := t.Render(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text.String()) { // the last column is padded, too
+		p.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return nil
+}
+
+func without[T any](s []T, i int) []T {
+	return append(append([]T(nil), s[:i]...), s[i+1:]...)
+}
+
+// cells are one row as texts: numbers are formatted here, since the table would write them in full.
+func (p *printer) cells(r *compare.Row) []string {
+	name := r.Name
+	if r.Firing > 0 {
+		name += "#" + strconv.Itoa(r.Firing)
+	}
+	dtype := r.Ref.DType
+	if r.Local.DType != dtype {
+		dtype = r.Local.DType + "/" + dtype
+	}
+	maxAbs, relL2, cosine := "-", "-", "-"
+	if m := r.Metrics; m != nil && m.Pattern == nil || m != nil && !math.IsNaN(float64(m.RelL2)) {
+		maxAbs, relL2, cosine = number(m.MaxAbs), number(m.RelL2), parallel(m.Cosine)
+	}
+	return []string{p.verdict(r), strconv.Itoa(r.Pass), clean(name), shape(r), dtype, maxAbs, relL2, cosine, remarks(r)}
+}
+
+func (p *printer) verdict(r *compare.Row) string {
+	text := string(r.Verdict)
+	if r.Class != "" {
+		text += " " + string(r.Class)
+	}
+	switch {
+	case r.Derived:
+		return paint(p.style.quiet, text)
+	case r.Verdict == compare.Match:
+		return paint(p.style.good, text)
+	}
+	return paint(p.style.bad, text)
+}
+
+// remarks are the notes in a word each.
+func remarks(r *compare.Row) string {
+	var words []string
+	if r.Derived {
+		words = append(words, "derived")
+	}
+	for _, n := range r.Notes {
+		words = append(words, string(n.Kind))
+	}
+	return strings.Join(words, ", ")
+}
+
+func shape(r *compare.Row) string {
+	if text := sizes(r.Ref.Shape); text != sizes(r.Local.Shape) {
+		return sizes(r.Local.Shape) + " / " + text
+	}
+	return sizes(r.Ref.Shape)
+}
+
+func sizes(shape []int) string {
+	if len(shape) == 0 {
+		return "scalar"
+	}
+	var b strings.Builder
+	for i, n := range shape {
+		if i > 0 {
+			b.WriteByte('x')
+		}
+		b.WriteString(strconv.Itoa(n))
+	}
+	return b.String()
+}
+
+// number has three digits, enough to compare by eye; "-" where it is not defined.
+func number(n compare.Number) string {
+	if math.IsNaN(float64(n)) {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g", float64(n))
+}
+
+// parallel is a cosine, cut and not rounded, so that a difference in the seventh digit is not written as 1. The sum that
+// it comes from is good to twelve digits.
+func parallel(n compare.Number) string {
+	const digits, sum = 1e7, 1e-12
+	x := float64(n)
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return fmt.Sprintf("%.7f", math.Trunc((x+math.Copysign(sum, x))*digits)/digits)
+}

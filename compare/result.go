@@ -1,0 +1,190 @@
+package compare
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Result is what a comparison found, as data: everything that a report says is here, and nothing of how it looks. The
+// value marshals to JSON.
+type Result struct {
+	Reference Side `json:"reference"`
+	Local     Side `json:"local"`
+
+	Typed  capture.Scope `json:"typed"`  // the scope asked for at the comparison; Level 0 is no limit
+	Inputs []Input       `json:"inputs"` // the token ids of every pass that was walked
+	Rows   []Row         `json:"rows"`   // in the order of the walk
+
+	Divergence *Divergence `json:"divergence,omitempty"` // the first; nil where nothing diverges
+	Mismatches int         `json:"mismatches"`           // rows that do not match, derived ones apart
+	Missing    []Missing   `json:"missing,omitempty"`    // declared and absent
+	Incomplete []string    `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
+	Untested   []string    `json:"untested,omitempty"`   // keys of rows that match and test nothing: see Vacuous
+	Notes      []string    `json:"notes,omitempty"`      // oddities that decide nothing
+	Coverage   Coverage    `json:"coverage"`
+}
+
+// ExitCode is 0 when everything in scope was compared and matches, else 1: a divergence, a missing tensor, an incomplete
+// comparison, or one in which nothing was tested.
+func (r *Result) ExitCode() int {
+	if r.Mismatches > 0 || len(r.Missing) > 0 || len(r.Incomplete) > 0 || r.Coverage.Tested == 0 {
+		return 1
+	}
+	return 0
+}
+
+// Side is one of the two traces.
+type Side struct {
+	Path     string           `json:"path"`
+	Label    string           `json:"label,omitempty"` // what the caller calls it: "golden"
+	Producer capture.Producer `json:"producer"`
+	Model    string           `json:"model,omitempty"`
+	DType    string           `json:"dtype,omitempty"`
+	Device   string           `json:"device,omitempty"`
+	Weights  string           `json:"weights,omitempty"`
+	Status   capture.Status   `json:"status,omitempty"`
+	Passes   int              `json:"passes"`
+	Scope    capture.Scope    `json:"scope"` // Level 0: undeclared
+}
+
+// Input is the token ids of one pass, as far as they are in scope.
+type Input struct {
+	Pass      int      `json:"pass"`
+	Local     []int64  `json:"local"`
+	Reference []int64  `json:"reference"`
+	Texts     []string `json:"texts,omitempty"` // of Local
+	Match     bool     `json:"match"`
+	Edits     []Edit   `json:"edits,omitempty"` // how to get from Reference to Local, where they differ
+}
+
+// Verdict is the outcome for one entry.
+type Verdict string
+
+// The verdicts.
+const (
+	Match    Verdict = "MATCH"
+	Mismatch Verdict = "MISMATCH"
+)
+
+// Class is the kind of a mismatch.
+type Class string
+
+// The classes, in the order in which they win where several apply.
+const (
+	Shape     Class = "SHAPE"     // other sizes, or axes that both sides declare and that differ
+	NonFinite Class = "NONFINITE" // NaN or Inf in different places
+	Value     Class = "VALUE"     // an error beyond its limit, or other elements masked
+	DType     Class = "DTYPE"     // see Options.StrictDType
+)
+
+// Row is one entry of one pass.
+type Row struct {
+	Name    string   `json:"name"`
+	Pass    int      `json:"pass"`
+	Firing  int      `json:"firing,omitempty"`
+	Layer   int      `json:"layer"` // −1 outside the layers
+	Op      string   `json:"op,omitempty"`
+	Derived bool     `json:"derived,omitempty"` // recomputed by a capturing side: shown, never gated
+	Verdict Verdict  `json:"verdict"`
+	Class   Class    `json:"class,omitempty"`
+	Detail  string   `json:"detail,omitempty"` // a mismatch in words
+	Local   Tensor   `json:"local"`
+	Ref     Tensor   `json:"reference"`
+	Metrics *Metrics `json:"metrics,omitempty"` // nil where the shapes differ
+	Gate    *Gate    `json:"gate,omitempty"`
+	Notes   []Note   `json:"notes,omitempty"`
+}
+
+// Key is the row's key in both traces.
+func (r *Row) Key() string { return capture.Key(r.Pass, r.Name, r.Firing) }
+
+func (r *Row) has(kind NoteKind) bool {
+	return slices.ContainsFunc(r.Notes, func(n Note) bool { return n.Kind == kind })
+}
+
+// Tensor is one side of a row.
+type Tensor struct {
+	DType string `json:"dtype"`
+	Shape []int  `json:"shape"`
+}
+
+func describe(r capture.Record) Tensor { return Tensor{r.DType.String(), r.Shape} }
+
+// Note is a remark on a row, no verdict.
+type Note struct {
+	Kind NoteKind `json:"kind"`
+	Text string   `json:"text"`
+}
+
+// NoteKind is what a note is about.
+type NoteKind string
+
+// The kinds of notes.
+const (
+	// Vacuous: the sides agree, but the reference is constant, zero or empty, so that hardly anything was tested. Such
+	// rows are listed in Result.Untested.
+	Vacuous NoteKind = "vacuous"
+	// BothNaN: both sides are NaN in the same places. Nothing was tested there, and the comparison is incomplete.
+	BothNaN NoteKind = "nan"
+	// Tie: the most likely token differs, by less than the limit allows the logits to be off.
+	Tie NoteKind = "tie"
+	// Greedy: the most likely token differs by more than that.
+	Greedy NoteKind = "greedy"
+	// MixedDType: the sides have different dtypes and were compared in the coarser.
+	MixedDType NoteKind = "dtype"
+	// LongAxis: an axis has more indexes than are measured one by one.
+	LongAxis NoteKind = "axis"
+	// Floored: the reference is so much smaller than its operands that the error is relative to these.
+	Floored NoteKind = "floor"
+)
+
+// Missing is an entry that was declared and is not there.
+type Missing struct {
+	Pass int    `json:"pass"`
+	Name string `json:"name"`
+	Side string `json:"side"` // "local", "reference" or "both"
+}
+
+// Coverage counts entries, each once a pass; derived ones apart.
+type Coverage struct {
+	Compared       int `json:"compared"` // match or mismatch
+	Tested         int `json:"tested"`   // of those, neither vacuous nor the token ids, which say nothing about a model
+	Entries        int `json:"entries"`  // of the order, times the passes of either side
+	Derived        int `json:"derived"`  // compared
+	DerivedEntries int `json:"derived_entries"`
+	Layers         int `json:"layers"`
+	LayersComplete int `json:"layers_complete"` // all their entries compared in all passes
+	Passes         int `json:"passes"`
+	Unknown        int `json:"unknown"` // tensors that the order does not know: not compared
+}
+
+// The two sides, as indexes.
+const (
+	local = iota
+	reference
+)
+
+var sideNames = [2]string{"local", "reference"}
+
+func newSide(t *capture.Trace, label string) Side {
+	m := t.Manifest()
+	s := Side{
+		Path: t.Path(), Label: label, Producer: m.Producer, Model: m.Model, Device: m.Device, Weights: m.Weights,
+		Status: m.Status, Passes: passes(t), Scope: m.Scope,
+	}
+	if m.DType != hooks.DType(0) {
+		s.DType = m.DType.String()
+	}
+	return s
+}
+
+// passes is how many forward calls a trace has: what it declares, or what it holds if that is more.
+func passes(t *capture.Trace) int {
+	n := max(t.Manifest().Passes, 1)
+	for _, r := range t.Records() {
+		n = max(n, r.Pass+1)
+	}
+	return n
+}
