@@ -16,10 +16,9 @@ type Options struct {
 	// does not have, as it does with a list of names alone and without an Order. Otherwise such a trace has what it has.
 	Named bool
 
-	Scope capture.Scope // narrows what is compared further; Level 0 is no limit
-	// Typed says that every narrowing, of this scope and of both traces, was asked for: it is then noted and does not make
+	// Scope is what was asked for; Level 0 is no limit. What it leaves out is noted. What a trace leaves out of it makes
 	// the comparison incomplete.
-	Typed bool
+	Scope capture.Scope
 
 	All     bool // go on after the first divergence
 	Partial bool // accept traces that are not complete; such a comparison never succeeds

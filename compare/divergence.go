@@ -89,6 +89,10 @@ func (w *walker) hints(d *Divergence) []string {
 	if r.Pass > 0 {
 		add("every entry compared in the passes before matches: look at what a decode step adds, the positions, the cache and the mask")
 	}
+	if m := r.Metrics; m != nil && m.Pattern != nil && m.Pattern.Gained+m.Pattern.Lost > 0 {
+		add("the sides see different keys: %s", opHints[op.Mask{}.Kind()])
+		return hints
+	}
 	if e, ok := w.entryOf(r.Name); ok && e.Op != nil {
 		if text := opHints[e.Op.Kind()]; text != "" {
 			add("%s: %s", e.Op.Kind(), text)

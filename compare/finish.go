@@ -123,13 +123,11 @@ func (w *walker) unknown() {
 // incomplete collects the reasons for which a comparison without a mismatch is still no success.
 func (w *walker) incomplete(done map[string]bool) {
 	reasons := &w.res.Incomplete
-	if narrowed := w.plan.narrowings(); w.o.Typed {
-		for _, n := range narrowed {
-			w.res.Notes = append(w.res.Notes, "as asked for, "+n)
-		}
-	} else {
-		*reasons = append(*reasons, narrowed...)
+	asked, unasked := w.plan.narrowings()
+	for _, n := range asked {
+		w.res.Notes = append(w.res.Notes, "as asked for, "+n)
 	}
+	*reasons = append(*reasons, unasked...)
 	for side, s := range w.sides {
 		if st := s.trace.Status(); st != "" && st != capture.StatusComplete {
 			*reasons = append(*reasons, fmt.Sprintf("the %s trace is not complete: %s", sideNames[side], st))
@@ -182,7 +180,7 @@ func count(n int, thing string) string {
 // reach reports the passes in which the comparison does not show both ends of the way from the input to the logits.
 func (w *walker) reach(done map[string]bool) {
 	for _, pass := range w.plan.common() {
-		first, last := w.plan.ends(pass, w.o.Typed)
+		first, last := w.plan.ends(pass)
 		if first < 0 {
 			continue
 		}

@@ -42,7 +42,7 @@ func FuzzRun(f *testing.F) {
 		for _, other := range []*capture.Trace{l, r} {
 			for _, o := range []compare.Options{
 				{Order: list, All: true, Partial: true},
-				{Order: few, Typed: true, Scope: capture.Scope{Positions: capture.Ranges{{From: 1, To: 2}}}},
+				{Order: few, Scope: capture.Scope{Positions: capture.Ranges{{From: 1, To: 2}}}},
 				{Partial: true, All: true},
 			} {
 				res, err := compare.Run(l, other, o)

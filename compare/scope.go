@@ -220,38 +220,69 @@ func (p *plan) missing(i int, has [2]bool) string {
 	return ""
 }
 
-// narrowings says in words how the scopes leave out a part of the way from the input to the logits. A level alone does
-// not: it has fewer tensors of the whole way.
-func (p *plan) narrowings() []string {
-	var reasons []string
+// narrowings says in words how the scope that was asked for, and those of the traces beyond it, leave out a part of the
+// way from the input to the logits. A level alone does not: it has fewer tensors of the whole way.
+func (p *plan) narrowings() (asked, unasked []string) {
 	for n, s := range p.scopes {
-		left, all := 0, 0
-		for i := range p.entries {
-			if p.derived(i) || s.Level > 0 && p.entries[i].Level > s.Level {
-				continue
-			}
-			all++
-			if !p.chosen[n][p.entries[i].Name] {
-				left++
-			}
-		}
-		if left > 0 {
-			reasons = append(reasons, fmt.Sprintf("the scope of %s leaves out %d of %d entries (%s)", scopeNames[n], left, all, choice(s)))
-		}
-		passes := 0
-		for pass := range p.passes {
-			if !s.Passes.Has(pass) {
-				passes++
-			}
-		}
-		if passes > 0 {
-			reasons = append(reasons, fmt.Sprintf("the scope of %s leaves out %d of %d passes (passes %s)", scopeNames[n], passes, p.passes, s.Passes))
-		}
-		if len(s.Positions) > 0 && !slices.Contains(s.Positions, capture.Range{From: 0, To: capture.NoEnd}) {
-			reasons = append(reasons, fmt.Sprintf("the scope of %s has positions %s only", scopeNames[n], s.Positions))
+		reasons := p.narrowing(n, s)
+		if n == request {
+			asked = reasons
+		} else {
+			unasked = append(unasked, reasons...)
 		}
 	}
+	return asked, unasked
+}
+
+// request is the index of the scope that was asked for; the traces' are before it.
+const request = 2
+
+func (p *plan) narrowing(n int, s capture.Scope) (reasons []string) {
+	wanted := p.scopes[request]
+	left, all := 0, 0
+	for i := range p.entries {
+		name := p.entries[i].Name
+		if p.derived(i) || !p.levelCovered(i) || n != request && !p.chosen[request][name] {
+			continue
+		}
+		all++
+		if !p.chosen[n][name] {
+			left++
+		}
+	}
+	if left > 0 {
+		reasons = append(reasons, fmt.Sprintf("the scope of %s leaves out %d of %d entries (%s)", scopeNames[n], left, all, choice(s)))
+	}
+	passes := 0
+	for pass := range p.passes {
+		if !s.Passes.Has(pass) && (n == request || wanted.Passes.Has(pass)) {
+			passes++
+		}
+	}
+	if passes > 0 {
+		reasons = append(reasons, fmt.Sprintf("the scope of %s leaves out %d of %d passes (passes %s)", scopeNames[n], passes, p.passes, s.Passes))
+	}
+	if p.leavesOutPositions(n, s) {
+		reasons = append(reasons, fmt.Sprintf("the scope of %s has positions %s only", scopeNames[n], s.Positions))
+	}
 	return reasons
+}
+
+// leavesOutPositions reports whether a scope has not all the positions of the sequence, or of those asked for.
+func (p *plan) leavesOutPositions(n int, s capture.Scope) bool {
+	wanted := p.scopes[request].Positions
+	if len(s.Positions) == 0 || slices.Contains(s.Positions, capture.Range{From: 0, To: capture.NoEnd}) {
+		return false
+	}
+	if len(p.past) < p.passes || n == request { // how long the sequence is, is not known or does not matter
+		return n == request || s.Positions.String() != wanted.String()
+	}
+	for at := range p.past[p.passes-1] + p.tokens[p.passes-1] {
+		if wanted.Has(at) && !s.Positions.Has(at) {
+			return true
+		}
+	}
+	return false
 }
 
 // choice is how a scope chooses entries, in words.
@@ -267,11 +298,11 @@ func choice(s capture.Scope) string {
 }
 
 // ends returns the first and the last entry of a pass that a comparison has to show so that it reaches from the input
-// to the logits; −1 if there is none. A narrowing moves them only when it is accepted, a level always.
-func (p *plan) ends(pass int, accepted bool) (first, last int) {
+// to the logits; −1 if there is none. What was asked for moves them, and a level; what a trace leaves out does not.
+func (p *plan) ends(pass int) (first, last int) {
 	first, last = -1, -1
 	for i := range p.entries {
-		if p.derived(i) || !p.levelCovered(i) || accepted && (!p.covered(i) || p.rowless(i, pass)) {
+		if p.derived(i) || !p.levelCovered(i) || !p.chosen[request][p.entries[i].Name] || p.rowless(i, pass) {
 			continue
 		}
 		if first < 0 {

@@ -128,13 +128,14 @@ func TestNarrowing(t *testing.T) {
 			if res.Divergence != nil || res.Missing != nil {
 				t.Errorf("%s %s: divergence %+v, missing %v", tt.why, how, res.Divergence, res.Missing)
 			}
-			if (len(res.Incomplete) > 0) != tt.narrows || res.ExitCode() != btoi(tt.narrows) {
+			unasked := tt.narrows && how == "at the capture"
+			if (len(res.Incomplete) > 0) != unasked || res.ExitCode() != btoi(unasked) {
 				t.Errorf("%s %s: exit code %d, incomplete %q", tt.why, how, res.ExitCode(), res.Incomplete)
 			}
 			if c := res.Coverage; tt.compared > 0 && c.Compared != tt.compared || c.LayersComplete != tt.layers || c.Entries != 3*389 {
 				t.Errorf("%s %s: coverage %+v, want %d compared and %d layers", tt.why, how, c, tt.compared, tt.layers)
 			}
-			o.Typed = true
+			o.Scope = tt.scope
 			typed := run(t, l, r, o)
 			if typed.ExitCode() != 0 || typed.Coverage != res.Coverage {
 				t.Errorf("%s %s, asked for: exit code %d, incomplete %q", tt.why, how, typed.ExitCode(), typed.Incomplete)
@@ -142,6 +143,27 @@ func TestNarrowing(t *testing.T) {
 			if tt.narrows && !strings.Contains(strings.Join(typed.Notes, "\n"), "as asked for") {
 				t.Errorf("%s %s: the narrowing is not among the notes %q", tt.why, how, typed.Notes)
 			}
+		}
+	}
+}
+
+// TestCapturedLessThanAskedFor has traces that leave out a part of what the comparison asks for: a narrower request does
+// not excuse a still narrower trace.
+func TestCapturedLessThanAskedFor(t *testing.T) {
+	list := tiny(t)
+	for _, tt := range []struct{ captured, asked capture.Scope }{
+		{capture.Scope{Level: 3, Layers: ranges(t, "0")}, capture.Scope{Layers: ranges(t, "0-1")}},
+		{capture.Scope{Level: 3, Passes: ranges(t, "0")}, capture.Scope{Passes: ranges(t, "0-1")}},
+		{capture.Scope{Level: 3, Positions: ranges(t, "0-1")}, capture.Scope{Positions: ranges(t, "0-2")}},
+		{capture.Scope{Level: 3, Tensors: []string{"norm"}}, capture.Scope{Layers: ranges(t, "0-1")}},
+	} {
+		sides := [2]model{{list: list, passes: decode, scope: tt.captured}, {list: list, passes: decode}}
+		for range 2 {
+			res := run(t, sides[0].trace(t, "local"), sides[1].trace(t, "reference"), compare.Options{Order: list, Scope: tt.asked})
+			if res.ExitCode() != 1 || res.Incomplete == nil {
+				t.Errorf("captured %+v, asked for %+v: exit code %d, incomplete %q", tt.captured, tt.asked, res.ExitCode(), res.Incomplete)
+			}
+			sides[0], sides[1] = sides[1], sides[0]
 		}
 	}
 }
@@ -167,7 +189,7 @@ func TestNothingToCompareIsNoSuccess(t *testing.T) {
 		{"no such position", capture.Scope{Positions: ranges(t, "99"), Tensors: []string{"*.mlp.*"}}},
 	}
 	for _, tt := range tests {
-		if res := run(t, l, r, compare.Options{Order: list, Scope: tt.scope, Typed: true}); res.ExitCode() != 1 || res.Incomplete == nil {
+		if res := run(t, l, r, compare.Options{Order: list, Scope: tt.scope}); res.ExitCode() != 1 || res.Incomplete == nil {
 			t.Errorf("%s: exit code %d, coverage %+v, incomplete %q", tt.why, res.ExitCode(), res.Coverage, res.Incomplete)
 		}
 	}
@@ -181,7 +203,7 @@ func TestPositions(t *testing.T) {
 	list := tiny(t)
 	local := model{list: list, passes: decode, scope: capture.Scope{Level: 3, Positions: ranges(t, "3-6")}}
 	r := model{list: list, passes: decode, scope: capture.Scope{Level: 3, Positions: ranges(t, "1-4,6-")}}.trace(t, "reference")
-	res := run(t, local.trace(t, "local"), r, compare.Options{Order: list, Typed: true})
+	res := run(t, local.trace(t, "local"), r, compare.Options{Order: list, Scope: capture.Scope{Positions: ranges(t, "3-4,6")}})
 	if res.ExitCode() != 0 || res.Missing != nil {
 		t.Fatalf("exit code %d: %v %v %v", res.ExitCode(), res.Divergence, res.Incomplete, res.Missing)
 	}
@@ -200,7 +222,7 @@ func TestPositions(t *testing.T) {
 		t.Error("a row of pass 2, whose position the local side does not have")
 	}
 	// A comparison can ask for less than both sides have.
-	o := compare.Options{Order: list, Typed: true, Scope: capture.Scope{Positions: ranges(t, "3")}}
+	o := compare.Options{Order: list, Scope: capture.Scope{Positions: ranges(t, "3")}}
 	for _, row := range run(t, local.trace(t, "local"), r, o).Rows {
 		if row.Key() == name && row.Metrics.Elements != 64 {
 			t.Errorf("%d elements of %s compared, want those of position 3", row.Metrics.Elements, name)
@@ -213,7 +235,7 @@ func TestPositions(t *testing.T) {
 		}
 		return v
 	})
-	d := run(t, local.trace(t, "local"), r, compare.Options{Order: list, Typed: true}).Divergence
+	d := run(t, local.trace(t, "local"), r, compare.Options{Order: list}).Divergence
 	if d == nil || d.Row.Name != name || d.Row.Metrics.Worst[1] != 3 {
 		t.Fatalf("divergence %+v", d)
 	}
@@ -227,7 +249,7 @@ func TestPassOfOneSide(t *testing.T) {
 	list := tiny(t)
 	short, long := model{list: list, passes: decode[:2]}, model{list: list, passes: decode}
 	for _, sides := range [][2]model{{short, long}, {long, short}} {
-		res := run(t, sides[0].trace(t, "local"), sides[1].trace(t, "reference"), compare.Options{Order: list, Typed: true})
+		res := run(t, sides[0].trace(t, "local"), sides[1].trace(t, "reference"), compare.Options{Order: list})
 		if res.ExitCode() != 1 || len(res.Incomplete) != 1 || !strings.Contains(res.Incomplete[0], "from pass 2 on") {
 			t.Errorf("exit code %d, incomplete %q", res.ExitCode(), res.Incomplete)
 		}
@@ -255,7 +277,7 @@ func TestPortWithFewHooks(t *testing.T) {
 		{"not from the input", []string{"embed_tokens", "layers.6.out", "logits"}, 1},
 	}
 	for _, tt := range tests {
-		res := run(t, port(tt.names...).trace(t, "local"), model{list: list}.trace(t, "reference"), compare.Options{Order: list, Typed: true})
+		res := run(t, port(tt.names...).trace(t, "local"), model{list: list}.trace(t, "reference"), compare.Options{Order: list})
 		if res.ExitCode() != tt.exit || res.Coverage.Compared != len(tt.names) || (len(res.Incomplete) > 0) != (tt.exit > 0) {
 			t.Errorf("%s: exit code %d, coverage %+v, incomplete %q", tt.why, res.ExitCode(), res.Coverage, res.Incomplete)
 		}

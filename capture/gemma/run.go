@@ -23,11 +23,12 @@ type Output struct {
 	Greedy []int   // per pass, the token that the model itself would have gone on with; −1 where it stopped early
 }
 
-// Run feeds the passes one after the other, telling reg when each begins, then decodes greedily. Every pass is computed
-// from the cache of those before. A pass stops after LastLayer unless its logits choose the next token. The error is
+// Run feeds the passes one after the other, telling reg when each begins, then decodes greedily. It starts from an empty
+// cache, and every pass is computed from the cache of those before. A pass stops after LastLayer unless its logits choose the next token. The error is
 // that of ids outside the vocabulary, of a hook, or of ctx.
 func (m *Model) Run(ctx context.Context, reg *hooks.Registry, in Input) (Output, error) {
 	var out Output
+	m.reset()
 	total := len(in.Passes) + in.MaxNewTokens
 	for n := range total {
 		var ids []int
@@ -53,6 +54,14 @@ func (m *Model) Run(ctx context.Context, reg *hooks.Registry, in Input) (Output,
 		out.Greedy = append(out.Greedy, next)
 	}
 	return out, nil
+}
+
+// reset forgets the passes of an earlier run.
+func (m *Model) reset() {
+	m.past = 0
+	for _, l := range m.Layers {
+		l.SelfAttn.keys, l.SelfAttn.values, l.SelfAttn.s = nil, nil, 0
+	}
 }
 
 // pass runs one forward call and counts its tokens as past.

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/mattn/go-isatty"
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/tokenizer"
+	"github.com/tracediff/tracediff/order"
+)
+
+func compareCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "compare",
+		Usage:     "walk TENSOR_ORDER over both traces and stop at the first divergence",
+		ArgsUsage: "[LOCAL REFERENCE]",
+		Description: `Without arguments it captures the local side again, with the settings of the last capture, and compares it with
+the reference that fits: the stored one, else a golden of transformers. A command that names its input (--model,
+--prompt or --tokens) stands alone; otherwise flags change the last capture's settings. With two trace files it
+compares those.
+
+Exit status: 0 everything in scope was compared and matches, 1 it does not or is incomplete, 2 it cannot be compared.
+
+Examples:
+  tracediff compare --prompt "Hello world"
+  tracediff compare --level 3 --layers 0-2
+  tracediff compare local.safetensors reference.safetensors --all`,
+		Flags: append(jobFlags(),
+			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
+			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},
+			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
+			&cli.StringFlag{Name: "color", Category: catCompare, Value: "auto", Usage: "`WHEN` to colour: auto (on a terminal, unless NO_COLOR is set), always, never"}),
+		Action: func(c *cli.Context) error {
+			switch c.NArg() {
+			case 0:
+				return compareAgain(c)
+			case 2:
+				return compareFiles(c, c.Args().Get(0), c.Args().Get(1))
+			}
+			return hinted(fmt.Errorf("compare takes two traces or none, not %d arguments", c.NArg()), "tracediff compare LOCAL REFERENCE")
+		},
+	}
+}
+
+// compareAgain captures the local side and compares it with the reference that fits.
+func compareAgain(c *cli.Context) error {
+	s := defaults()
+	if !namesInput(c) {
+		last, found, err := lastSettings(tracePath(c.String("dir"), "local"))
+		if err != nil {
+			return err
+		}
+		if found {
+			s = last
+		}
+	}
+	s, err := readFlags(c, s)
+	if err != nil {
+		return err
+	}
+	j, err := openJob(s, c.String("dir"))
+	if err != nil {
+		return err
+	}
+	defer j.ck.Close()
+	ref, err := j.findReference(c)
+	if err != nil {
+		return err
+	}
+	defer ref.Close()
+	j.replay(ref.passes)
+	j.noteInput(notes(c))
+	if _, err := j.runLocal(c.Context, c); err != nil {
+		return err
+	}
+	local, err := capture.Open(j.path("local"))
+	if err != nil {
+		return err
+	}
+	defer local.Close()
+	return runCompare(c, local, ref.Trace, compare.Options{
+		Order: j.record, Named: j.Order != "", Scope: j.compared(ref.Trace), ReferenceLabel: ref.label, TokenText: j.text,
+	})
+}
+
+// compared is the scope of the comparison: the job's, and of a reference that went on decoding the passes asked for.
+func (j *job) compared(ref *capture.Trace) capture.Scope {
+	s := j.Scope
+	if asked := len(j.passes) + j.NewTokens; len(s.Passes) == 0 && ref.Manifest().Passes > asked {
+		s.Passes = capture.Ranges{{From: 0, To: asked - 1}}
+	}
+	return s
+}
+
+// compareFiles compares two traces as they are.
+func compareFiles(c *cli.Context, localFile, referenceFile string) error {
+	s, err := readFlags(c, settings{DType: "auto", Scope: capture.Scope{Level: 3}})
+	if err != nil {
+		return err
+	}
+	if !c.IsSet("level") {
+		s.Scope.Level = 0 // everything that both have
+	}
+	local, err := openTrace(localFile)
+	if err != nil {
+		return err
+	}
+	defer local.Close()
+	ref, err := openTrace(referenceFile)
+	if err != nil {
+		return err
+	}
+	defer ref.Close()
+	list, err := traceOrder(local, ref, s.Order)
+	if err != nil {
+		return err
+	}
+	return runCompare(c, local, ref, compare.Options{
+		Order: list, Named: s.Order != "", Scope: s.Scope, ReferenceLabel: "given", TokenText: traceTexts(s.Model, local, ref),
+	})
+}
+
+func openTrace(path string) (*capture.Trace, error) {
+	t, err := capture.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hinted(err, "compare takes two trace files, or none to capture the local side again")
+	}
+	return t, hinted(err, "want a trace, or any safetensors file that is whole; tracediff capture writes them")
+}
+
+// traceOrder is the order of the model that either trace declares, or the user's; nil when there is none, and the traces
+// have to know their own order.
+func traceOrder(local, ref *capture.Trace, file string) (*order.List, error) {
+	var list *order.List
+	for _, t := range []*capture.Trace{ref, local} {
+		raw := t.Manifest().Config
+		if raw == nil {
+			continue
+		}
+		config, err := order.ParseCanonical(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%s: its configuration: %w", t.Path(), err)
+		}
+		if list, err = order.New(config); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Path(), err)
+		}
+		break
+	}
+	if file == "" {
+		return list, nil
+	}
+	names, err := readOrder(file)
+	if err != nil || list == nil {
+		return names, err
+	}
+	return list.Pick(names), nil
+}
+
+// traceTexts returns the texts of token ids: by the tokenizer of the model that was named, or by the embedded one for
+// traces of the embedded checkpoint. Without one, ids are shown alone.
+func traceTexts(dir string, traces ...*capture.Trace) func(int) string {
+	var files fs.FS
+	if dir != "" {
+		files = os.DirFS(dir)
+	} else {
+		sub, err := fs.Sub(fixtures.Files, embedded)
+		config, err2 := readModelConfig("")
+		if err != nil || err2 != nil {
+			return nil
+		}
+		for _, t := range traces {
+			if t.Manifest().Config == nil || !order.SameConfig(t.Manifest().Config, config.Canonical()) {
+				return nil
+			}
+		}
+		files = sub
+	}
+	tok, err := tokenizer.Open(files)
+	if err != nil {
+		return nil
+	}
+	return tok.Text
+}
+
+// runCompare compares, prints the report and returns a mismatch as the error of the command.
+func runCompare(c *cli.Context, local, ref *capture.Trace, o compare.Options) error {
+	o.All, o.Partial, o.StrictDType = c.Bool("all"), c.Bool("partial"), c.Bool("strict-dtype")
+	style, err := colors(c)
+	if err != nil {
+		return err
+	}
+	result, err := compare.Run(local, ref, o)
+	if err != nil {
+		return err
+	}
+	if err := report.Text(c.App.Writer, result, style); err != nil {
+		return err
+	}
+	if result.ExitCode() != 0 {
+		return mismatch{}
+	}
+	return nil
+}
+
+// colors decides for the writer of the report, not for standard output at large.
+func colors(c *cli.Context) (report.Style, error) {
+	on := false
+	switch when := c.String("color"); when {
+	case "always":
+		on = true
+	case "never":
+	case "auto":
+		f, ok := c.App.Writer.(*os.File)
+		on = ok && isatty.IsTerminal(f.Fd()) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	default:
+		return report.Style{}, fmt.Errorf("--color is %q, want auto, always or never", when)
+	}
+	return report.NewStyle(on), nil
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture/gemma"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/tokenizer"
+	"github.com/tracediff/tracediff/order"
+)
+
+// embedded is the checkpoint that runs when no model is named.
+const embedded = "gemma3n-tiny"
+
+// digestLimit is the size up to which weights are hashed at every run: a tenth of a second. Larger ones are "unknown",
+// which no comparison gates on.
+const digestLimit = 128 << 20
+
+// job is a resolved capture: a model that is open and ids that are known.
+type job struct {
+	settings
+	dir     string // where traces are kept
+	ck      *checkpoint.Checkpoint
+	files   fs.FS // the model directory
+	list    *order.List
+	record  *order.List // the names to record: list, or the user's
+	tok     *tokenizer.Tokenizer
+	dtype   hooks.DType
+	passes  [][]int
+	isWhat  bool // no input was named
+	weights string
+}
+
+// openJob opens the model and tokenizes the input. The caller closes ck.
+func openJob(s settings, dir string) (*job, error) {
+	j := &job{settings: s, dir: dir}
+	if err := j.open(); err != nil {
+		if j.ck != nil {
+			err = errors.Join(err, j.ck.Close())
+		}
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *job) open() (err error) {
+	if err = j.openModel(); err != nil {
+		return err
+	}
+	config, err := order.ReadConfig(j.ck.Config())
+	if err == nil {
+		j.list, err = order.New(config)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", j.ck.Name(), err)
+	}
+	if err = gemma.CheckWeights(j.ck, j.list); err != nil {
+		return err
+	}
+	if j.record, err = j.recordList(); err != nil {
+		return err
+	}
+	if err = gemma.CheckSelected(j.list, j.Scope.Select(j.record)); err != nil {
+		return err
+	}
+	if j.dtype, err = j.settings.dtype(config.DType); err != nil {
+		return err
+	}
+	j.weights = "unknown"
+	if j.ck.Size() <= digestLimit {
+		j.weights = j.ck.Digest()
+	}
+	if err := j.readInput(); err != nil {
+		return err
+	}
+	return gemma.CheckPasses(config, j.passes)
+}
+
+func (j *job) openModel() (err error) {
+	if j.Model == "" {
+		if j.files, err = fs.Sub(fixtures.Files, embedded); err != nil {
+			return err
+		}
+		j.ck, err = checkpoint.OpenFS("fixtures/"+embedded, j.files)
+		return err
+	}
+	j.files = os.DirFS(j.Model)
+	if j.ck, err = checkpoint.Open(j.Model); err != nil {
+		return fmt.Errorf("%s: %w", j.Model, err)
+	}
+	return nil
+}
+
+// readModelConfig reads a directory's config.json alone; an empty dir is the embedded checkpoint.
+func readModelConfig(dir string) (*order.Config, error) {
+	var data []byte
+	var err error
+	if dir == "" {
+		data, err = fs.ReadFile(fixtures.Files, embedded+"/"+checkpoint.ConfigFile)
+	} else {
+		data, err = checkpoint.ReadConfig(os.DirFS(dir))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	return order.ReadConfig(data)
+}
+
+// recordList is the order, or the user's list with what the order knows of its names.
+func (j *job) recordList() (*order.List, error) {
+	if j.Order == "" {
+		return j.list, nil
+	}
+	names, err := readOrder(j.Order)
+	if err != nil {
+		return nil, err
+	}
+	return j.list.Pick(names), nil
+}
+
+// readOrder reads a user's order file; "-" is not one, since standard input cannot be read again by the next compare.
+func readOrder(path string) (*order.List, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, hinted(fmt.Errorf("reading the order: %w", err), "--order wants a file with one tensor name a line; tracediff order --format text prints one")
+	}
+	defer f.Close()
+	names, err := order.ReadNames(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return names, nil
+}
+
+// readInput finds the token ids: those given, those of the prompt, or "What".
+func (j *job) readInput() (err error) {
+	var missing error
+	if j.tok, missing = tokenizer.Open(j.files); missing != nil {
+		j.tok = nil
+	}
+	if j.Tokens != "" {
+		j.passes, err = parseTokens(j.Tokens)
+		return err
+	}
+	if missing != nil {
+		return hinted(fmt.Errorf("%s: %w", j.ck.Name(), missing), "give the ids themselves: --tokens 2,513,88")
+	}
+	var ids []int
+	switch {
+	case j.Prompt == nil:
+		j.isWhat = true
+		ids, err = j.tok.Encode("What")
+	case j.Chat:
+		ids, err = j.tok.Chat(*j.Prompt)
+	default:
+		ids, err = j.tok.Encode(*j.Prompt)
+		if bos, ok := j.tok.BOS(); ok {
+			ids = append([]int{bos}, ids...)
+		}
+	}
+	j.passes = [][]int{ids}
+	return err
+}
+
+// parseTokens reads "2,513,88;17;29": ids separated by commas, passes by semicolons.
+func parseTokens(text string) ([][]int, error) {
+	var passes [][]int
+	for part := range strings.SplitSeq(text, ";") {
+		var ids []int
+		for word := range strings.SplitSeq(part, ",") {
+			id, err := strconv.ParseUint(strings.TrimSpace(word), 10, 31)
+			if err != nil {
+				return nil, hinted(fmt.Errorf("--tokens: %q is not a token id", word), "want ids such as 2,513,88, with ';' between passes")
+			}
+			ids = append(ids, int(id))
+		}
+		passes = append(passes, ids)
+	}
+	return passes, nil
+}
+
+// formatTokens is the text that parseTokens reads.
+func formatTokens(passes [][]int) string {
+	var b strings.Builder
+	for n, ids := range passes {
+		if n > 0 {
+			b.WriteByte(';')
+		}
+		for i, id := range ids {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(strconv.Itoa(id))
+		}
+	}
+	return b.String()
+}
+
+// text is a token's text, empty when there is no tokenizer.
+func (j *job) text(id int) string {
+	if j.tok == nil {
+		return ""
+	}
+	return j.tok.Text(id)
+}
+
+// showInput prints the model and the ids with their texts.
+func (j *job) showInput(w io.Writer) {
+	fmt.Fprintf(w, "model: %s, %s\n", j.ck.Name(), j.dtype)
+	for n, ids := range j.passes {
+		var b strings.Builder
+		for _, id := range ids {
+			fmt.Fprintf(&b, "  %d", id)
+			if j.tok != nil {
+				fmt.Fprintf(&b, " %q", j.tok.Text(id))
+			}
+		}
+		fmt.Fprintf(w, "tokens, pass %d:%s\n", n, b.String())
+	}
+}
+
+// noteInput says what a reader should know of the input.
+func (j *job) noteInput(w io.Writer) {
+	if j.isWhat {
+		fmt.Fprintln(w, `note: no prompt was given, so the input is the single token "What" without BOS; --prompt TEXT or --tokens IDS give another`)
+	}
+	rows := j.list.Config.Gemma3n.PerLayerVocab
+	for _, ids := range j.passes {
+		for _, id := range ids {
+			if id >= rows {
+				fmt.Fprintf(w, "note: id %d is outside the per-layer table of %d rows and reads row 0 there, as in transformers\n", id, rows)
+				return
+			}
+		}
+	}
+}
+
+// wanted says what a reference for the job has to be.
+func (j *job) wanted() reference.Wanted {
+	w := reference.Wanted{
+		Config: j.list.Config.Canonical(), Weights: j.weights, DType: j.dtype, Passes: j.passes, NewTokens: j.NewTokens, Scope: j.Scope,
+	}
+	for _, e := range j.Scope.Select(j.record) {
+		if !e.Derived() { // a reference may leave out what it would have to recompute
+			w.Entries = append(w.Entries, e.Name)
+		}
+	}
+	return w
+}
+
+// path is where a side's trace is kept.
+func (j *job) path(side string) string { return tracePath(j.dir, side) }
+
+func tracePath(dir, side string) string { return filepath.Join(dir, side+".safetensors") }

@@ -1,0 +1,133 @@
+// Tracediff finds the first tensor at which a port of a language model and the reference disagree.
+//
+//	tracediff capture --prompt "Hello world"    dump the tensors of both sides
+//	tracediff compare                           capture the local side again, walk TENSOR_ORDER, stop at the first divergence
+//	tracediff order                             print TENSOR_ORDER
+//
+// Exit status: 0 everything in scope was compared and is right; 1 it is not, or something is missing; 2 the command, a
+// file or the model cannot be used.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Exit codes.
+const (
+	exitMatch    = 0
+	exitMismatch = 1
+	exitUnusable = 2
+)
+
+func main() {
+	os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the whole program: args[0] is its name. It returns the exit status.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	app := newApp(stdin, stdout, stderr)
+	err := app.RunContext(ctx, flagsFirst(app, args))
+	var verdict mismatch
+	switch {
+	case err == nil:
+		return exitMatch
+	case errors.As(err, &verdict):
+		return exitMismatch
+	}
+	printError(stderr, err)
+	return exitUnusable
+}
+
+// mismatch is the error of a comparison that ran and did not match; its report is already printed.
+type mismatch struct{}
+
+func (mismatch) Error() string { return "the traces do not match" }
+
+// printError prints an error and the hint that comes with it.
+func printError(w io.Writer, err error) {
+	fmt.Fprintf(w, "tracediff: %v\n", err)
+	if h := hintFor(err); h != "" {
+		fmt.Fprintf(w, "hint: %s\n", h)
+	}
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
+	usage := func(_ *cli.Context, err error, _ bool) error {
+		return hinted(err, "tracediff --help lists commands, tracediff COMMAND --help its flags")
+	}
+	app := &cli.App{
+		Name:                 "tracediff",
+		Usage:                "find the first tensor at which a port of a language model and the reference disagree",
+		Description:          "Try it: tracediff compare --prompt \"Hello world\"",
+		Commands:             []*cli.Command{captureCommand(), compareCommand(), orderCommand()},
+		Reader:               stdin,
+		Writer:               stdout,
+		ErrWriter:            stderr,
+		HideVersion:          true,
+		OnUsageError:         usage,
+		ExitErrHandler:       func(*cli.Context, error) {}, // main owns the exit status
+		CommandNotFound:      nil,
+		EnableBashCompletion: false,
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return hinted(fmt.Errorf("unknown command %q", c.Args().First()), "tracediff --help lists commands")
+			}
+			return cli.ShowAppHelp(c)
+		},
+	}
+	for _, c := range app.Commands {
+		c.OnUsageError = usage
+		c.HideHelpCommand = true
+	}
+	return app
+}
+
+// flagsFirst moves a command's flags before its arguments: the flag package of Go stops at the first argument and would
+// take what follows for arguments, in silence.
+func flagsFirst(app *cli.App, args []string) []string {
+	if len(args) < 2 {
+		return args
+	}
+	command := app.Command(args[1])
+	if command == nil {
+		return args
+	}
+	takesValue := map[string]bool{}
+	for _, f := range command.Flags {
+		_, isBool := f.(*cli.BoolFlag)
+		for _, name := range f.Names() {
+			takesValue[name] = !isBool
+		}
+	}
+	var flags, rest []string
+	for i := 2; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			rest = append(rest, args[i+1:]...)
+			break
+		}
+		if len(arg) < 2 || arg[0] != '-' {
+			rest = append(rest, arg)
+			continue
+		}
+		flags = append(flags, arg)
+		name, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if takesValue[name] && !hasValue && i+1 < len(args) {
+			i++
+			flags = append(flags, args[i])
+		}
+	}
+	out := append([]string{args[0], args[1]}, flags...)
+	return append(append(out, "--"), rest...)
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+)
+
+func orderCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "order",
+		Usage: "print TENSOR_ORDER: every named tensor in execution order, with the operation that makes it",
+		Description: `Example:
+  tracediff order --level 1
+  tracediff order --model ./gemma-3n-E2B --format json > order.json    what python -m tracediff.hf reads
+  tracediff order --format text > names.txt                            names to edit, for --order names.txt`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR`; only its config.json is read (default: the embedded tiny Gemma 3n)"},
+			&cli.StringFlag{Name: "format", Value: "table", Usage: "`FORMAT`: table, json, or text for the names alone"},
+			&cli.IntFlag{Name: "level", Value: 3, Usage: "up to this level: 1 block boundaries, 2 module outputs, 3 internals"},
+			&cli.StringFlag{Name: "layers", Usage: "only these `LAYERS`, such as 0-3,7, and what comes before them"},
+			&cli.StringFlag{Name: "order", Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
+		},
+		Action: func(c *cli.Context) error {
+			if err := noArguments(c); err != nil {
+				return err
+			}
+			return printOrder(c)
+		},
+	}
+}
+
+func printOrder(c *cli.Context) error {
+	layers, err := capture.ParseRanges(c.String("layers"))
+	if err != nil {
+		return fmt.Errorf("--layers: %w", err)
+	}
+	level := c.Int("level")
+	if level < 1 || level > 3 {
+		return fmt.Errorf("--level is %d, want 1, 2 or 3", level)
+	}
+	list, err := modelOrder(c.String("model"), c.String("order"))
+	if err != nil {
+		return err
+	}
+	list = list.Keep(capture.Scope{Level: level, Layers: layers}.Select(list))
+	switch c.String("format") {
+	case "json":
+		return json.NewEncoder(c.App.Writer).Encode(list)
+	case "text":
+		_, err := fmt.Fprintln(c.App.Writer, strings.Join(list.Names(), "\n"))
+		return err
+	case "table":
+		return orderTable(c.App.Writer, list)
+	}
+	return fmt.Errorf("--format is %q, want table, json or text", c.String("format"))
+}
+
+// modelOrder is the order of a model directory, of which only config.json is read.
+func modelOrder(dir, file string) (*order.List, error) {
+	config, err := readModelConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	list, err := order.New(config)
+	if err != nil || file == "" {
+		return list, err
+	}
+	names, err := readOrder(file)
+	if err != nil {
+		return nil, err
+	}
+	return list.Pick(names), nil
+}
+
+func orderTable(w io.Writer, list *order.List) error {
+	table := tablewriter.NewTable(w,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders:  tw.BorderNone,
+			Settings: tw.Settings{Separators: tw.Separators{BetweenColumns: tw.Off}, Lines: tw.Lines{ShowHeaderLine: tw.On}},
+		})),
+		tablewriter.WithHeaderAutoFormat(tw.Off), tablewriter.WithRowAutoWrap(tw.WrapNone),
+		tablewriter.WithHeaderAlignment(tw.AlignLeft), tablewriter.WithRowAlignment(tw.AlignLeft))
+	table.Header("name", "level", "shape", "dtype", "op", "transformers")
+	for _, e := range list.Entries {
+		if err := table.Append(orderRow(e)); err != nil {
+			return err
+		}
+	}
+	return table.Render()
+}
+
+func orderRow(e order.Entry) []string {
+	if e.Op == nil {
+		return []string{e.Name, "", "", "", "", ""}
+	}
+	shape := make([]string, len(e.Shape))
+	for i, d := range e.Shape {
+		shape[i] = d.String()
+	}
+	dtype := e.DType
+	if dtype == "" {
+		dtype = "model's"
+	}
+	return []string{e.Name, fmt.Sprint(e.Level), strings.Join(shape, " "), dtype, e.Op.Kind(), e.HF.String()}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/fixtures"
+)
+
+// found is a reference trace and where it comes from.
+type found struct {
+	*capture.Trace
+	label  string  // "golden", "stored", "given": for the report's first line
+	passes [][]int // the ids to feed the local side, pass by pass
+}
+
+// findReference returns the trace to compare the job with: the file that was given, as it is; else the stored one if
+// it fits, or a note why it does not; else a golden.
+func (j *job) findReference(c *cli.Context) (*found, error) {
+	if given := c.String("reference"); given != "" {
+		return j.givenReference(given, c.IsSet("prompt") || c.IsSet("tokens"))
+	}
+	notes := notes(c)
+	w := j.wanted()
+	t, err := capture.Open(j.path("reference"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		fmt.Fprintf(notes, "note: %s is passed over: %v\n", j.path("reference"), err)
+	default:
+		passes, err := w.Fits(t)
+		if err == nil {
+			return &found{t, "stored", passes}, nil
+		}
+		fmt.Fprintf(notes, "note: %s is passed over: %v\n", j.path("reference"), err)
+		if err := t.Close(); err != nil {
+			return nil, err
+		}
+	}
+	t, passes, err := reference.Golden(fixtures.Files, w)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		return nil, j.noReference()
+	}
+	return &found{t, "golden", passes}, nil
+}
+
+// givenReference opens a file as it is. Its ids are the input unless the command line names one; when they start with
+// that, the local side is fed the reference's further passes; when they do not, the comparison will say so.
+func (j *job) givenReference(path string, inputTyped bool) (*found, error) {
+	t, err := capture.Open(path)
+	if err != nil {
+		return nil, hinted(fmt.Errorf("reading the reference: %w", err), "--reference wants a trace file, as tracediff capture and python -m tracediff.hf write them")
+	}
+	ids, err := t.IDs()
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	if !inputTyped {
+		j.isWhat, j.NewTokens, j.Prompt, j.Chat, j.Tokens = false, 0, nil, false, formatTokens(ids)
+		return &found{t, "given", ids}, nil
+	}
+	f := &found{t, "given", j.passes}
+	if passes, err := j.wanted().Match(ids); err == nil {
+		f.passes = passes
+	}
+	return f, nil
+}
+
+// noReference is the error when nothing fits: the command that makes a reference, to the letter.
+func (j *job) noReference() error {
+	model, name, flag := "fixtures/"+embedded, "the embedded checkpoint", ""
+	if j.Model != "" {
+		model, name, flag = j.Model, j.Model, " --model "+quoteShell(j.Model)
+	}
+	order := filepath.Join(j.dir, "order.json")
+	steps := ""
+	if j.NewTokens > 0 {
+		steps = fmt.Sprintf(" --max-new-tokens %d", j.NewTokens)
+	}
+	hint := fmt.Sprintf(`make one with transformers (pip install -r hooks/python/requirements.txt), then repeat this command:
+  mkdir -p %s && tracediff order%s --format json > %s
+  PYTHONPATH=hooks/python python3 -m tracediff.hf --model %s --order %s --tokens '%s'%s --dtype %s --out %s
+or capture the local side alone with --side local`,
+		quoteShell(j.dir), flag, quoteShell(order), quoteShell(model), quoteShell(order), formatTokens(j.passes), steps, j.dtype, quoteShell(j.path("reference")))
+	return hinted(fmt.Errorf("no reference: neither a stored trace nor a golden is of %s, these token ids and %s", name, j.dtype), hint)
+}
+
+// quoteShell quotes a word for a POSIX shell where it has to be.
+func quoteShell(s string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@", r)
+	}
+	if s != "" && strings.TrimFunc(s, safe) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// store copies a reference to where compare looks for it. The file appears whole or not at all.
+func (j *job) store(f *found, given string) error {
+	to := j.path("reference")
+	if f.label == "stored" {
+		return nil
+	}
+	if err := os.MkdirAll(j.dir, 0o777); err != nil {
+		return fmt.Errorf("storing the reference: %w", err)
+	}
+	var from io.ReadCloser
+	var err error
+	if f.label == "golden" {
+		from, err = fixtures.Files.Open(f.Path())
+	} else {
+		from, err = os.Open(given)
+	}
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	if given != "" && sameFile(given, to) {
+		return nil
+	}
+	tmp, err := os.CreateTemp(j.dir, "reference-*.part")
+	if err != nil {
+		return fmt.Errorf("storing the reference: %w", err)
+	}
+	_, err = io.Copy(tmp, from)
+	if err = errors.Join(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), to)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("storing the reference: %w", err), os.Remove(tmp.Name()))
+	}
+	return nil
+}
+
+func sameFile(a, b string) bool {
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
+}
