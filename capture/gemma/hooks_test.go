@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -119,6 +120,8 @@ func TestObservingChangesNothing(t *testing.T) {
 
 // A registry with nothing to observe costs no allocation.
 func TestRegistryAllocatesNothing(t *testing.T) {
+	// A collection empties the pools of scratch, and to fill them again counts as allocations.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	m := openModel(t, "gemma3n-tiny")
 	count := func(reg *hooks.Registry) float64 {
 		g, err := gemma.New(m.ck, m.list, hooks.F32, reg, gemma.All)
@@ -203,4 +206,26 @@ func ids(n, vocabulary int) []int {
 		out[i] = rng.IntN(vocabulary)
 	}
 	return out
+}
+
+// A run starts afresh: the tokens of an earlier run are not its past.
+func TestRunsStartAfresh(t *testing.T) {
+	m := openModel(t, "gemma3n-tiny")
+	var reg hooks.Registry
+	var out [][]byte
+	must(t, reg.Observe("logits", func(e hooks.Event) error { out = append(out, bytes.Clone(e.Tensor.Data)); return nil }))
+	g, err := gemma.New(m.ck, m.list, hooks.BF16, &reg, gemma.All)
+	must(t, err)
+	for range 2 {
+		_, err := g.Run(context.Background(), &reg, gemma.Input{Passes: [][]int{{5, 6, 7}, {8}}, LastLayer: gemma.All})
+		must(t, err)
+	}
+	if len(out) != 4 || !bytes.Equal(out[0], out[2]) || !bytes.Equal(out[1], out[3]) {
+		t.Error("the second run gives other logits than the first")
+	}
+}
+
+// gemmaNew builds a model that nobody observes.
+func gemmaNew(m model) (*gemma.Model, error) {
+	return gemma.New(m.ck, m.list, hooks.F32, nil, gemma.All)
 }

@@ -69,8 +69,8 @@ func captureSides(c *cli.Context, s settings, side string) error {
 		j.replay(ref.passes)
 	}
 	out := c.App.Writer
+	j.showInput(out)
 	if !c.Bool("quiet") {
-		j.showInput(out)
 		j.noteInput(out)
 	}
 	if ref != nil {
