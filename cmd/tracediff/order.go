@@ -6,12 +6,11 @@ import (
 	"io"
 	"strings"
 
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -83,20 +82,12 @@ func modelOrder(dir, file string) (*order.List, error) {
 }
 
 func orderTable(w io.Writer, list *order.List) error {
-	table := tablewriter.NewTable(w,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders:  tw.BorderNone,
-			Settings: tw.Settings{Separators: tw.Separators{BetweenColumns: tw.Off}, Lines: tw.Lines{ShowHeaderLine: tw.On}},
-		})),
-		tablewriter.WithHeaderAutoFormat(tw.Off), tablewriter.WithRowAutoWrap(tw.WrapNone),
-		tablewriter.WithHeaderAlignment(tw.AlignLeft), tablewriter.WithRowAlignment(tw.AlignLeft))
-	table.Header("name", "level", "shape", "dtype", "op", "transformers")
-	for _, e := range list.Entries {
-		if err := table.Append(orderRow(e)); err != nil {
-			return err
-		}
+	rows := make([][]string, len(list.Entries))
+	for i, e := range list.Entries {
+		rows[i] = orderRow(e)
 	}
-	return table.Render()
+	align := []tw.Align{tw.AlignLeft, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft}
+	return report.Table(w, align, []string{"name", "level", "shape", "dtype", "op", "transformers"}, rows)
 }
 
 func orderRow(e order.Entry) []string {

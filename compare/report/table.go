@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -13,20 +14,12 @@ import (
 	"github.com/tracediff/tracediff/compare"
 )
 
-// table writes one line an entry.
-func (p *printer) table(r *compare.Result) error {
-	passes := false
-	for i := range r.Rows {
-		passes = passes || r.Rows[i].Pass > 0
-	}
-	header := []string{"verdict", "pass", "name", "shape", "dtype", "max abs", "rel L2", "cosine", "note"}
-	right := []tw.Align{tw.AlignLeft, tw.AlignRight, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft, tw.AlignRight, tw.AlignRight, tw.AlignRight, tw.AlignLeft}
-	if !passes {
-		header, right = without(header, 1), without(right, 1)
-	}
+// Table writes rows of cells in aligned columns, without lines and without blanks at the end: plain text that stays
+// readable in a log. Cells are written as they are, whatever their length. The error is that of w.
+func Table(w io.Writer, align []tw.Align, header []string, rows [][]string) error {
 	cells := tw.CellConfig{
 		Padding:    tw.CellPadding{Global: tw.Padding{Right: "  ", Overwrite: true}},
-		Alignment:  tw.CellAlignment{PerColumn: right},
+		Alignment:  tw.CellAlignment{PerColumn: align},
 		Formatting: tw.CellFormatting{AutoFormat: tw.Off, AutoWrap: tw.WrapNone},
 	}
 	var text strings.Builder
@@ -41,22 +34,39 @@ func (p *printer) table(r *compare.Result) error {
 		})),
 	)
 	t.Header(header)
-	for i := range r.Rows {
-		cells := p.cells(&r.Rows[i])
-		if !passes {
-			cells = without(cells, 1)
-		}
-		if err := t.Append(cells); err != nil {
-			return err
-		}
+	if err := t.Bulk(rows); err != nil {
+		return err
 	}
 	if err := t.Render(); err != nil {
 		return err
 	}
-	for line := range strings.Lines(text.String()) { // the last column is padded, too
-		p.WriteString(strings.TrimRight(line, " \n") + "\n")
+	for line := range strings.Lines(text.String()) {
+		if _, err := io.WriteString(w, strings.TrimRight(line, " \n")+"\n"); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// table writes one line an entry.
+func (p *printer) table(r *compare.Result) error {
+	passes := false
+	for i := range r.Rows {
+		passes = passes || r.Rows[i].Pass > 0
+	}
+	header := []string{"verdict", "pass", "name", "shape", "dtype", "max abs", "rel L2", "cosine", "note"}
+	align := []tw.Align{tw.AlignLeft, tw.AlignRight, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft, tw.AlignRight, tw.AlignRight, tw.AlignRight, tw.AlignLeft}
+	rows := make([][]string, len(r.Rows))
+	for i := range r.Rows {
+		rows[i] = p.cells(&r.Rows[i])
+		if !passes {
+			rows[i] = without(rows[i], 1)
+		}
+	}
+	if !passes {
+		header, align = without(header, 1), without(align, 1)
+	}
+	return Table(&p.Builder, align, header, rows)
 }
 
 func without[T any](s []T, i int) []T {
