@@ -142,7 +142,7 @@ func (w *walker) incomplete(done map[string]bool) {
 	}
 	w.reach(done)
 	if n := len(w.nanBoth); n > 0 {
-		*reasons = append(*reasons, fmt.Sprintf("NaN on both sides in %s, the first is %s: nothing is tested there", count(n, "tensor"), w.nanBoth[0]))
+		*reasons = append(*reasons, fmt.Sprintf("NaN or overflow on both sides in %s, the first is %s: nothing is tested there", count(n, "tensor"), w.nanBoth[0]))
 	}
 	switch c := w.res.Coverage; {
 	case c.Compared == 0:

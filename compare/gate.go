@@ -80,8 +80,8 @@ func judge(m *Metrics, arithmetic hooks.DType, beforeLayers bool) *Gate {
 	return g
 }
 
-// passed reports whether every check did.
-func (g *Gate) passed() bool {
+// Passed reports whether every check did.
+func (g *Gate) Passed() bool {
 	for _, c := range g.Checks {
 		if !c.Passed() {
 			return false

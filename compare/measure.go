@@ -236,7 +236,7 @@ func (p *sums) counts(a, b float64, i int) bool {
 	p.side[0].special(a)
 	p.side[1].special(b)
 	switch {
-	case a != a && b != b:
+	case a != a && b != b, a == b && a > 0: // −Inf on both sides is how some engines mask
 		p.nanBoth++
 	case a != b:
 		p.nonFinite++

@@ -47,7 +47,7 @@ type Metrics struct {
 
 	NonFinite   int64    `json:"non_finite,omitempty"`    // elements where one side is NaN or infinite and the other is not so
 	NonFiniteAt []int    `json:"non_finite_at,omitempty"` // the first of them
-	NaNBoth     int64    `json:"nan_both,omitempty"`      // elements that are NaN on both sides
+	NaNBoth     int64    `json:"nan_both,omitempty"`      // elements that are NaN, or +Inf, on both sides
 	Pattern     *Pattern `json:"pattern,omitempty"`       // of masks and masked scores
 
 	Local     Stats `json:"local"`

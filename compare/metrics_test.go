@@ -115,7 +115,7 @@ func (n naive) nonFinite() (differ, bothNaN int64) {
 	for i := range n.l {
 		a, b := n.l[i], n.r[i]
 		switch {
-		case math.IsNaN(a) && math.IsNaN(b):
+		case math.IsNaN(a) && math.IsNaN(b), math.IsInf(a, 1) && math.IsInf(b, 1):
 			bothNaN++
 		case (math.IsNaN(a) || math.IsInf(a, 0) || math.IsNaN(b) || math.IsInf(b, 0)) && a != b:
 			differ++

@@ -138,7 +138,7 @@ func (p *pair) decide(s *sums) {
 			m.Pattern.Gained, m.Pattern.Lost, m.Pattern.Examples[0]))
 	case s.exact && m.Unequal > 0:
 		p.row.mismatch(Value, fmt.Sprintf("%d of %d elements differ", m.Unequal, m.Elements))
-	case !p.row.Gate.passed():
+	case !p.row.Gate.Passed():
 		p.row.mismatch(Value, p.row.Gate.worst())
 	}
 }
@@ -168,7 +168,7 @@ func (p *pair) note(s *sums) {
 		p.row.Notes = append(p.row.Notes, Note{kind, fmt.Sprintf(format, args...)})
 	}
 	if m.NaNBoth > 0 {
-		add(BothNaN, "%d of %d elements are NaN on both sides", m.NaNBoth, m.Elements)
+		add(BothNaN, "%d of %d elements are NaN or overflowed on both sides", m.NaNBoth, m.Elements)
 	}
 	if why := p.vacuous(s); why != "" && p.row.Verdict == Match {
 		add(Vacuous, "%s", why)
@@ -225,16 +225,17 @@ func (p *pair) noteTop(s *sums, add func(NoteKind, string, ...any)) {
 // that the order gives the entry in a model like its own, and the other trace does not do the same.
 func (w *walker) checkDType(p *pair) {
 	dl, dr := p.l.rec.DType, p.r.rec.DType
-	if dl == dr || p.row.Verdict == Mismatch {
+	if p.row.Verdict == Mismatch || dl == dr && w.sides[local].m.DType == w.sides[reference].m.DType {
 		return
 	}
-	if w.o.StrictDType {
+	if w.o.StrictDType && dl != dr {
 		p.row.mismatch(DType, fmt.Sprintf("local %s, reference %s", dl, dr))
 		return
 	}
 	if p.entry.Op == nil || p.entry.Compare == order.Pattern {
 		return // a list of names does not know dtypes, and a mask may be written in any
 	}
+	// A trace that declares one dtype and holds another would be held to the limits of the coarser.
 	for i, d := range []hooks.DType{dl, dr} {
 		want := expected(p.entry, w.sides[i].m.DType)
 		if want == 0 || want == d || !want.Float() && !d.Float() {

@@ -126,7 +126,8 @@ const (
 	// Vacuous: the sides agree, but the reference is constant, zero or empty, so that hardly anything was tested. Such
 	// rows are listed in Result.Untested.
 	Vacuous NoteKind = "vacuous"
-	// BothNaN: both sides are NaN in the same places. Nothing was tested there, and the comparison is incomplete.
+	// BothNaN: both sides are NaN, or overflowed to +Inf, in the same places. Nothing was tested there, and the comparison
+	// is incomplete. −Inf on both sides is a mask.
 	BothNaN NoteKind = "nan"
 	// Tie: the most likely token differs, by less than the limit allows the logits to be off.
 	Tie NoteKind = "tie"

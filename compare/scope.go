@@ -176,10 +176,14 @@ func (p *plan) rowless(i, pass int) bool {
 	return true
 }
 
-// derived reports whether an entry was recomputed by the side that captured it, on either side.
+// derived reports whether an entry is recomputed by the capturing side and shown by no engine: the order says so, or for
+// an order of names alone the reference does. What a trace claims beyond that excuses it from nothing.
 func (p *plan) derived(i int) bool {
 	e := &p.entries[i]
-	return e.Derived() || p.sides[local].derived[e.Name] || p.sides[reference].derived[e.Name]
+	if e.Op != nil {
+		return e.Derived()
+	}
+	return p.sides[reference].derived[e.Name]
 }
 
 // promised reports whether a side should have an entry that every scope selects: it lists the name, or without a list

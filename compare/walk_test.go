@@ -230,3 +230,27 @@ func TestOrderOfTheReference(t *testing.T) {
 		t.Errorf("a tensor that only the local side has: %+v, notes %q", res.Coverage, res.Notes)
 	}
 }
+
+// TestATraceExcusesNothing has a trace that declares what it got wrong as derived, on either side: the order says what
+// is derived.
+func TestATraceExcusesNothing(t *testing.T) {
+	list := tiny(t)
+	wrong := model{list: list, change: changing("logits", 0, twice), edit: func(m *capture.Manifest) { m.Derived = []string{"logits"} }}
+	right := model{list: list}
+	for _, sides := range [][2]model{{wrong, right}, {right, wrong}} {
+		res := run(t, sides[0].trace(t, "local"), sides[1].trace(t, "reference"), compare.Options{Order: list})
+		if res.ExitCode() != 1 || res.Divergence == nil || res.Divergence.Row.Name != "logits" || res.Coverage.Entries != 389 {
+			t.Errorf("exit code %d, divergence %+v, coverage %+v", res.ExitCode(), res.Divergence, res.Coverage)
+		}
+	}
+}
+
+// TestADeclaredDTypeHasToBeHeld has a trace of float32 tensors that declares bfloat16, whose limits are wider.
+func TestADeclaredDTypeHasToBeHeld(t *testing.T) {
+	list := tiny(t)
+	local := model{list: list, dtype: hooks.F32, edit: func(m *capture.Manifest) { m.DType = hooks.BF16 }}
+	res := run(t, local.trace(t, "local"), model{list: list, dtype: hooks.F32}.trace(t, "reference"), compare.Options{Order: list})
+	if res.ExitCode() != 1 || res.Divergence == nil || res.Divergence.Row.Class != compare.DType {
+		t.Errorf("exit code %d, divergence %+v", res.ExitCode(), res.Divergence)
+	}
+}

@@ -73,6 +73,10 @@ func (p *printer) gate(r *compare.Row) {
 		p.field(label, "%s: relative L2 %s %s %s", what, number(c.Error), sign, number(c.Limit))
 		label = ""
 	}
+	if r.Gate.Passed() {
+		p.field("", "from the %s; the values that both sides show are within them", r.Gate.From)
+		return
+	}
 	p.field("", "from the %s; the smallest tolerance that would have passed is %s", r.Gate.From, number(r.Gate.Tolerance))
 }
 
