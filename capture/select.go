@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -28,6 +29,25 @@ func (s Scope) Select(l *order.List) []*order.Entry {
 
 func (s Scope) matches(name string) bool {
 	return len(s.Tensors) == 0 || slices.ContainsFunc(s.Tensors, func(p string) bool { return hooks.Match(p, name) })
+}
+
+// Check reports a part of the scope that can select nothing of a list: layers that the model does not have, patterns
+// that no name matches. A person who typed it meant something else.
+func (s Scope) Check(l *order.List) error {
+	for _, r := range s.Layers {
+		if l.Config == nil {
+			break
+		}
+		if last := l.Config.NumLayers - 1; r.From > last || r.To > last && r.To != NoEnd {
+			return fmt.Errorf("layers %s: the model has layers 0 to %d", Ranges{r}, last)
+		}
+	}
+	for _, p := range s.Tensors {
+		if !slices.ContainsFunc(l.Entries, func(e order.Entry) bool { return hooks.Match(p, e.Name) }) {
+			return fmt.Errorf("tensors %q: no name of the order matches", p)
+		}
+	}
+	return nil
 }
 
 // Narrow reports whether the scope leaves out a part of the way from the input to the logits. A level alone does not.

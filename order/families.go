@@ -26,9 +26,17 @@ type sizes struct {
 	activation                                                      string // the key
 }
 
-// common reads what all families have. A head count or head size of 0 in the defaults is derived: kv heads from
-// heads, the head size from the hidden size.
+// common reads what all families have. A head count or head size of 0 in the defaults is derived: kv heads from heads,
+// the head size from the hidden size. Outside Gemma an explicit null asks for that too, whatever the default.
 func common(f *fields, modelType string, d sizes) *Config {
+	if d.activation == "hidden_act" && modelType != "gemma" {
+		if f.null("num_key_value_heads") {
+			d.kv = 0
+		}
+		if f.null("head_dim") {
+			d.head = 0
+		}
+	}
 	c := &Config{
 		ModelType:  modelType,
 		VocabSize:  f.int("vocab_size", d.vocab),
@@ -173,7 +181,7 @@ func qwenWindow(f *fields, c *Config) {
 
 // softcap reads a cap of which an explicit null means none.
 func (f *fields) softcap(key string, def float64) float64 {
-	if v, there := f.m[key]; there && string(v) == "null" {
+	if f.null(key) {
 		return 0
 	}
 	return f.float(key, def)

@@ -65,6 +65,9 @@ func (f *fields) raw(key string) (json.RawMessage, bool) {
 	return v, ok && string(v) != "null"
 }
 
+// null reports whether key is there as an explicit null.
+func (f *fields) null(key string) bool { return string(f.m[key]) == "null" }
+
 // value decodes key into into and reports whether it was there.
 func (f *fields) value(key string, into any, want string) bool {
 	v, ok := f.raw(key)

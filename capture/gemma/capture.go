@@ -70,7 +70,7 @@ func Capture(ctx context.Context, j Job) (out Output, err error) {
 	if err != nil {
 		return out, err
 	}
-	if err := CheckPasses(j.List.Config, j.Passes); err != nil {
+	if err := CheckPasses(j.List.Config, j.Passes, j.NewTokens); err != nil {
 		return out, err
 	}
 	if err := os.MkdirAll(filepath.Dir(j.Path), 0o777); err != nil {

@@ -44,7 +44,7 @@ type modelPoints struct {
 func (m *Model) forward(p *pass) []float32 {
 	p.seeInts(m.points.inputIDs, p.ids)
 	p.seeInts(m.points.positionIDs, p.positions)
-	if p.err = cmp.Or(p.err, CheckPasses(m.config, [][]int{p.ids})); p.err != nil { // a replacer may have put anything there
+	if p.err = cmp.Or(p.err, CheckPasses(m.config, [][]int{p.ids}, 0)); p.err != nil { // a replacer may have put anything there
 		return nil
 	}
 
@@ -211,8 +211,9 @@ func (n *RMSNorm) at(p *pass, x []float32, out point) []float32 {
 	return p.see(out, y)
 }
 
-// CheckPasses reports the first pass without tokens and the first id outside the vocabulary.
-func CheckPasses(c *order.Config, passes [][]int) error {
+// CheckPasses reports the first pass without tokens, the first id outside the vocabulary, and more tokens than the model
+// has positions; further is the number of tokens to be decoded after the passes.
+func CheckPasses(c *order.Config, passes [][]int, further int) error {
 	at := 0
 	for n, ids := range passes {
 		if len(ids) == 0 {
@@ -224,6 +225,9 @@ func CheckPasses(c *order.Config, passes [][]int) error {
 			}
 			at++
 		}
+	}
+	if at+further > c.MaxPositions {
+		return fmt.Errorf("%d tokens are more than the %d positions of the model", at+further, c.MaxPositions)
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ import (
 // Wanted says what a reference has to be a trace of.
 type Wanted struct {
 	Config    json.RawMessage
-	Weights   string // a digest, or "unknown", which fits every digest
+	Model     string // a path or name; its last element tells models apart whose weights are not known
+	Weights   string // a digest, or "unknown"
 	DType     hooks.DType
 	Passes    [][]int       // the token ids of each pass; those of further passes are the reference's own
 	NewTokens int           // further passes wanted, one token each
@@ -33,18 +34,19 @@ type Wanted struct {
 
 // Fits returns the token ids of the passes wanted, or an error that says why the trace is no reference for them.
 func (w Wanted) Fits(t *capture.Trace) ([][]int, error) {
+	if err := w.SameModel(t); err != nil {
+		return nil, err
+	}
 	m := t.Manifest()
 	switch {
 	case t.Status() != capture.StatusComplete:
 		return nil, fmt.Errorf("it is not complete (%s)", t.Status())
 	case m.Config == nil:
 		return nil, errors.New("it does not say of which configuration it is")
-	case !order.SameConfig(m.Config, w.Config):
-		return nil, errors.New("it is of a model with another configuration")
-	case known(m.Weights) && known(w.Weights) && m.Weights != w.Weights:
-		return nil, errors.New("it is of other weights")
 	case m.DType != w.DType:
 		return nil, fmt.Errorf("it was computed in %s, not in %s", m.DType, w.DType)
+	case !(known(m.Weights) && known(w.Weights)) && path.Base(m.Model) != path.Base(w.Model):
+		return nil, fmt.Errorf("it is of %s, and weights of this size are not compared", m.Model)
 	}
 	if err := w.covered(m); err != nil {
 		return nil, err
@@ -54,6 +56,19 @@ func (w Wanted) Fits(t *capture.Trace) ([][]int, error) {
 		return nil, err
 	}
 	return w.Match(passes)
+}
+
+// SameModel reports what the trace declares otherwise than is wanted: another configuration, other weights. What it does
+// not declare is no difference.
+func (w Wanted) SameModel(t *capture.Trace) error {
+	m := t.Manifest()
+	switch {
+	case m.Config != nil && !order.SameConfig(m.Config, w.Config):
+		return errors.New("it is of a model with another configuration")
+	case known(m.Weights) && known(w.Weights) && m.Weights != w.Weights:
+		return errors.New("it is of other weights")
+	}
+	return nil
 }
 
 // Match returns the first passes of a trace, as many as are wanted, or an error when they are of other token ids or too
@@ -74,7 +89,7 @@ func (w Wanted) Match(passes [][]int) ([][]int, error) {
 	return passes[:n], nil
 }
 
-// covered reports what is wanted and was not captured.
+// covered reports what is wanted and was not captured, or not in this order.
 func (w Wanted) covered(m capture.Manifest) error {
 	if len(m.Scope.Passes) > 0 && m.Scope.Passes.String() != w.Scope.Passes.String() {
 		return fmt.Errorf("it was captured for passes %s only", m.Scope.Passes)
@@ -82,11 +97,23 @@ func (w Wanted) covered(m capture.Manifest) error {
 	if len(m.Scope.Positions) > 0 && m.Scope.Positions.String() != w.Scope.Positions.String() {
 		return fmt.Errorf("it was captured for positions %s only", m.Scope.Positions)
 	}
-	has := make(map[string]bool, len(m.Entries))
-	for _, name := range m.Entries {
-		has[name] = true
+	place := make(map[string]int, len(m.Entries))
+	for i, name := range m.Entries {
+		place[name] = i
 	}
-	missing := slices.DeleteFunc(slices.Clone(w.Entries), func(name string) bool { return has[name] })
+	var missing []string
+	last := -1
+	for _, name := range w.Entries {
+		at, has := place[name]
+		switch {
+		case !has:
+			missing = append(missing, name)
+		case at < last:
+			return fmt.Errorf("its tensors are in another order: %s comes before %s", name, m.Entries[last])
+		default:
+			last = at
+		}
+	}
 	if len(missing) > 0 {
 		return fmt.Errorf("its scope (level %d) leaves out %d of the %d tensors wanted, %s first", m.Scope.Level, len(missing), len(w.Entries), missing[0])
 	}

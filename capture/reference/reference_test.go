@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func wanted(t *testing.T, tr *capture.Trace) reference.Wanted {
 		t.Fatal(err)
 	}
 	m := tr.Manifest()
-	return reference.Wanted{Config: m.Config, Weights: m.Weights, DType: m.DType, Passes: passes, Scope: capture.Scope{Level: 3}, Entries: m.Entries}
+	return reference.Wanted{Config: m.Config, Model: m.Model, Weights: m.Weights, DType: m.DType, Passes: passes, Scope: capture.Scope{Level: 3}, Entries: m.Entries}
 }
 
 // Every golden is found by what it is of, and by its prompt and number of steps.
@@ -67,12 +68,17 @@ func TestFitsRefuses(t *testing.T) {
 		"another configuration": func(w *reference.Wanted) {
 			w.Config = json.RawMessage(strings.Replace(string(w.Config), `"sliding_window":4`, `"sliding_window":5`, 1))
 		},
-		"other weights":      func(w *reference.Wanted) { w.Weights = "sha256:" + strings.Repeat("0", 64) },
-		"in float32, not in": func(w *reference.Wanted) { w.DType = hooks.BF16 },
-		"other token ids":    func(w *reference.Wanted) { w.Passes = [][]int{{2, 3, 4}} },
-		"1 passes, 2 are":    func(w *reference.Wanted) { w.NewTokens = 1 },
-		"1 passes, 3 are":    func(w *reference.Wanted) { w.Passes = append(w.Passes, []int{1}, []int{2}) },
-		"leaves out 1 of":    func(w *reference.Wanted) { w.Entries = append([]string{"mine"}, w.Entries...) },
+		"other weights":                         func(w *reference.Wanted) { w.Weights = "sha256:" + strings.Repeat("0", 64) },
+		"in float32, not in":                    func(w *reference.Wanted) { w.DType = hooks.BF16 },
+		"other token ids":                       func(w *reference.Wanted) { w.Passes = [][]int{{2, 3, 4}} },
+		"1 passes, 2 are":                       func(w *reference.Wanted) { w.NewTokens = 1 },
+		"1 passes, 3 are":                       func(w *reference.Wanted) { w.Passes = append(w.Passes, []int{1}, []int{2}) },
+		"weights of this size are not compared": func(w *reference.Wanted) { w.Weights, w.Model = "unknown", "elsewhere/another" },
+		"in another order": func(w *reference.Wanted) {
+			w.Entries = slices.Clone(w.Entries)
+			w.Entries[3], w.Entries[4] = w.Entries[4], w.Entries[3]
+		},
+		"leaves out 1 of": func(w *reference.Wanted) { w.Entries = append([]string{"mine"}, w.Entries...) },
 	} {
 		w := wanted(t, tr)
 		change(&w)

@@ -68,21 +68,24 @@ func captureSides(c *cli.Context, s settings, side string) error {
 		defer ref.Close()
 		j.replay(ref.passes)
 	}
-	out := c.App.Writer
-	j.showInput(out)
-	if !c.Bool("quiet") {
-		j.noteInput(out)
+	if err := j.checkPasses(); err != nil {
+		return err
 	}
-	if ref != nil {
-		if err := j.store(ref, c.String("reference")); err != nil {
+	j.showInput(c.App.Writer)
+	j.noteInput(c.App.Writer)
+	if side != "reference" {
+		if err := j.captureLocal(c); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "reference: %s (%s), %d tensors -> %s\n", describe(ref.Trace), ref.label, len(ref.Records()), j.path("reference"))
 	}
-	if side == "reference" {
+	if ref == nil {
 		return nil
 	}
-	return j.captureLocal(c)
+	if err := j.store(ref, c.String("reference")); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %d tensors -> %s\n", describe(ref.Trace), ref.label, len(ref.Records()), j.path("reference"))
+	return nil
 }
 
 // replay feeds the local side the reference's ids, so that one tie does not make every later pass incomparable.

@@ -39,6 +39,9 @@ Examples:
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
 			&cli.StringFlag{Name: "color", Category: catCompare, Value: "auto", Usage: "`WHEN` to colour: auto (on a terminal, unless NO_COLOR is set), always, never"}),
 		Action: func(c *cli.Context) error {
+			if _, err := colors(c); err != nil {
+				return err
+			}
 			switch c.NArg() {
 			case 0:
 				return compareAgain(c)
@@ -77,7 +80,10 @@ func compareAgain(c *cli.Context) error {
 	}
 	defer ref.Close()
 	j.replay(ref.passes)
-	j.noteInput(notes(c))
+	if err := j.checkPasses(); err != nil {
+		return err
+	}
+	j.noteInput(c.App.ErrWriter)
 	if _, err := j.runLocal(c.Context, c); err != nil {
 		return err
 	}
@@ -122,6 +128,11 @@ func compareFiles(c *cli.Context, localFile, referenceFile string) error {
 	list, err := traceOrder(local, ref, s.Order)
 	if err != nil {
 		return err
+	}
+	if list != nil {
+		if err := checkScope(s.Scope, list); err != nil {
+			return err
+		}
 	}
 	return runCompare(c, local, ref, compare.Options{
 		Order: list, Named: s.Order != "", Scope: s.Scope, ReferenceLabel: "given", TokenText: traceTexts(s.Model, local, ref),

@@ -42,7 +42,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "layers", Category: catScope, Usage: "only these `LAYERS`, such as 0-3,7; the run stops after the last one"},
 		&cli.StringSliceFlag{Name: "tensors", Category: catScope, Usage: "only names that match `PATTERN`, such as '*.mlp.*' (repeatable)"},
 		&cli.StringFlag{Name: "passes", Category: catScope, Usage: "only these forward `PASSES`: 0 is the prefill"},
-		&cli.StringFlag{Name: "positions", Category: catScope, Usage: "only the rows of these token `POSITIONS`"},
+		&cli.StringFlag{Name: "positions", Category: catScope, Usage: "only the rows of these token `POSITIONS` are written"},
 		&cli.StringFlag{Name: "order", Category: catScope, Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
 		&cli.StringFlag{Name: "dir", Category: catFiles, Value: ".tracediff", Usage: "`DIR` where traces are kept"},
 		&cli.StringFlag{Name: "reference", Category: catFiles, Usage: "trace `FILE` to use as the reference, as it is"},
@@ -75,6 +75,11 @@ func readFlags(c *cli.Context, s settings) (settings, error) {
 	for name, into := range texts {
 		if c.IsSet(name) {
 			*into = c.String(name)
+		}
+	}
+	for _, name := range []string{"model", "tokens", "order"} {
+		if c.IsSet(name) && c.String(name) == "" {
+			return s, hinted(fmt.Errorf("--%s is empty", name), "leave the flag out for the default")
 		}
 	}
 	if c.IsSet("prompt") {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/fixtures"
@@ -70,6 +71,9 @@ func (j *job) open() (err error) {
 	if j.record, err = j.recordList(); err != nil {
 		return err
 	}
+	if err = checkScope(j.Scope, j.record); err != nil {
+		return err
+	}
 	if err = gemma.CheckSelected(j.list, j.Scope.Select(j.record)); err != nil {
 		return err
 	}
@@ -83,7 +87,23 @@ func (j *job) open() (err error) {
 	if err := j.readInput(); err != nil {
 		return err
 	}
-	return gemma.CheckPasses(config, j.passes)
+	return gemma.CheckPasses(config, j.passes, j.NewTokens)
+}
+
+// checkScope reports what was typed and can select nothing.
+func checkScope(s capture.Scope, l *order.List) error {
+	return hinted(s.Check(l), "tracediff order --format text lists the names; '*' in a pattern is any run of characters")
+}
+
+// checkPasses reports passes that were asked for and will not be run.
+func (j *job) checkPasses() error {
+	planned := len(j.passes) + j.NewTokens
+	for _, r := range j.Scope.Passes {
+		if r.From >= planned {
+			return hinted(fmt.Errorf("--passes %s: the run has passes 0 to %d", j.Scope.Passes, planned-1), "--max-new-tokens N decodes more of them")
+		}
+	}
+	return nil
 }
 
 func (j *job) openModel() (err error) {
@@ -248,7 +268,7 @@ func (j *job) noteInput(w io.Writer) {
 // wanted says what a reference for the job has to be.
 func (j *job) wanted() reference.Wanted {
 	w := reference.Wanted{
-		Config: j.list.Config.Canonical(), Weights: j.weights, DType: j.dtype, Passes: j.passes, NewTokens: j.NewTokens, Scope: j.Scope,
+		Config: j.list.Config.Canonical(), Model: j.ck.Name(), Weights: j.weights, DType: j.dtype, Passes: j.passes, NewTokens: j.NewTokens, Scope: j.Scope,
 	}
 	for _, e := range j.Scope.Select(j.record) {
 		if !e.Derived() { // a reference may leave out what it would have to recompute

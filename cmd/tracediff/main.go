@@ -67,18 +67,16 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		return hinted(err, "tracediff --help lists commands, tracediff COMMAND --help its flags")
 	}
 	app := &cli.App{
-		Name:                 "tracediff",
-		Usage:                "find the first tensor at which a port of a language model and the reference disagree",
-		Description:          "Try it: tracediff compare --prompt \"Hello world\"",
-		Commands:             []*cli.Command{captureCommand(), compareCommand(), orderCommand()},
-		Reader:               stdin,
-		Writer:               stdout,
-		ErrWriter:            stderr,
-		HideVersion:          true,
-		OnUsageError:         usage,
-		ExitErrHandler:       func(*cli.Context, error) {}, // main owns the exit status
-		CommandNotFound:      nil,
-		EnableBashCompletion: false,
+		Name:           "tracediff",
+		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
+		Description:    "Try it: tracediff compare --prompt \"Hello world\"",
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), orderCommand()},
+		Reader:         stdin,
+		Writer:         stdout,
+		ErrWriter:      stderr,
+		HideVersion:    true,
+		OnUsageError:   usage,
+		ExitErrHandler: func(*cli.Context, error) {}, // main owns the exit status
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return hinted(fmt.Errorf("unknown command %q", c.Args().First()), "tracediff --help lists commands")

@@ -51,7 +51,11 @@ func printOrder(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	list = list.Keep(capture.Scope{Level: level, Layers: layers}.Select(list))
+	scope := capture.Scope{Level: level, Layers: layers}
+	if err := checkScope(scope, list); err != nil {
+		return err
+	}
+	list = list.Keep(scope.Select(list))
 	switch c.String("format") {
 	case "json":
 		return json.NewEncoder(c.App.Writer).Encode(list)

@@ -64,6 +64,9 @@ func (j *job) givenReference(path string, inputTyped bool) (*found, error) {
 		return nil, hinted(fmt.Errorf("reading the reference: %w", err), "--reference wants a trace file, as tracediff capture and python -m tracediff.hf write them")
 	}
 	ids, err := t.IDs()
+	if err == nil {
+		err = j.suitable(t)
+	}
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -78,6 +81,14 @@ func (j *job) givenReference(path string, inputTyped bool) (*found, error) {
 	return f, nil
 }
 
+// suitable reports at once what the comparison would refuse after the run.
+func (j *job) suitable(t *capture.Trace) error {
+	if err := j.wanted().SameModel(t); err != nil {
+		return hinted(fmt.Errorf("%s cannot be the reference of %s: %w", t.Path(), j.ck.Name(), err), "capture both sides from the same checkpoint")
+	}
+	return nil
+}
+
 // noReference is the error when nothing fits: the command that makes a reference, to the letter.
 func (j *job) noReference() error {
 	model, name, flag := "fixtures/"+embedded, "the embedded checkpoint", ""
@@ -89,7 +100,7 @@ func (j *job) noReference() error {
 	if j.NewTokens > 0 {
 		steps = fmt.Sprintf(" --max-new-tokens %d", j.NewTokens)
 	}
-	hint := fmt.Sprintf(`make one with transformers (pip install -r hooks/python/requirements.txt), then repeat this command:
+	hint := fmt.Sprintf(`make one with transformers, in a checkout of tracediff (pip install -r hooks/python/requirements.txt), then repeat this command:
   mkdir -p %s && tracediff order%s --format json > %s
   PYTHONPATH=hooks/python python3 -m tracediff.hf --model %s --order %s --tokens '%s'%s --dtype %s --out %s
 or capture the local side alone with --side local`,

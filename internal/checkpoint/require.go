@@ -61,13 +61,18 @@ func (e *WeightsError) Error() string {
 
 // Hint says what usually is behind the problems, by their kind.
 func (e *WeightsError) Hint() string {
-	missing := 0
+	missing, unread := 0, 0
 	for _, p := range e.Problems {
-		if p.Found == nil && p.DType == "" {
+		switch {
+		case p.DType != "":
+			unread++
+		case p.Found == nil:
 			missing++
 		}
 	}
 	switch {
+	case unread == len(e.Problems):
+		return "convert the checkpoint to bfloat16, float16 or float32 first"
 	case missing == len(e.Problems) && e.Tensors > 0 && missing > 10:
 		return fmt.Sprintf("the files hold %d tensors under prefix %q; is config.json that of these weights, and is it a text model?", e.Tensors, e.Prefix)
 	case missing == len(e.Problems):
