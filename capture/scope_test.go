@@ -129,8 +129,8 @@ func TestSelect(t *testing.T) {
 // A recording keeps the rows and passes in scope, and nothing of what is out of it; token ids stay whole.
 func TestAttachKeepsPassesAndPositions(t *testing.T) {
 	list := tinyList(t)
-	scope := capture.Scope{Level: 3, Tensors: []string{"norm", "layers.0.self_attn.probs"}, Passes: parse(t, "0,2"), Positions: parse(t, "1,3-")}
-	passes := []int{3, 1, 2}
+	scope := capture.Scope{Level: 3, Tensors: []string{"norm", "layers.0.self_attn.probs"}, Passes: parse(t, "0,2"), Positions: parse(t, "1,3-4,6-")}
+	passes := []int{3, 2, 2}
 	path := filepath.Join(t.TempDir(), "t.safetensors")
 	w, err := capture.Create(path, capture.Manifest{Scope: scope}, capture.Reserve(list, scope, passes))
 	if err != nil {
@@ -178,9 +178,9 @@ func TestAttachKeepsPassesAndPositions(t *testing.T) {
 		"input_ids [1 3] 0 1 2",
 		"layers.0.self_attn.probs [1 2 1 2] 2 3 8 9", // position 1
 		"norm [1 1 2] 2 3",
-		"pass2/input_ids [1 2] 64 65", // positions 4 and 5
-		"pass2/layers.0.self_attn.probs [1 2 2 2] 64 65 66 67 68 69 70 71",
-		"pass2/norm [1 2 2] 64 65 66 67",
+		"pass2/input_ids [1 2] 80 81", // positions 5 and 6, of which 5 is left out
+		"pass2/layers.0.self_attn.probs [1 2 1 2] 82 83 86 87",
+		"pass2/norm [1 1 2] 82 83",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

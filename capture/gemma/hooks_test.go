@@ -229,3 +229,72 @@ func TestRunsStartAfresh(t *testing.T) {
 func gemmaNew(m model) (*gemma.Model, error) {
 	return gemma.New(m.ck, m.list, hooks.F32, nil, gemma.All)
 }
+
+// A replacer on the keys of a shared layer changes that layer alone: not the layer whose keys they are, nor what later
+// passes find in its cache.
+func TestReplacingSharedKeysStaysInTheLayer(t *testing.T) {
+	m := openModel(t, "gemma3n-tiny") // layer 5 reads the keys of layer 3
+	run := func(replace bool) map[string][]byte {
+		var reg hooks.Registry
+		if replace {
+			must(t, reg.Replace("layers.5.self_attn.keys", func(e hooks.Event) (hooks.Tensor, error) {
+				zero := e.Tensor
+				zero.Data = make([]byte, len(e.Tensor.Data))
+				return zero, nil
+			}))
+		}
+		seen := map[string][]byte{}
+		for _, name := range []string{"layers.3.self_attn.keys", "layers.5.self_attn.keys", "layers.5.self_attn.scores"} {
+			must(t, reg.Observe(name, func(e hooks.Event) error {
+				seen[fmt.Sprintf("%d %s", e.Pass, e.Name)] = bytes.Clone(e.Tensor.Data)
+				return nil
+			}))
+		}
+		m.run(t, hooks.F32, &reg, [][]int{{2, 5, 6}, {7}})
+		return seen
+	}
+	right, wrong := run(false), run(true)
+	for _, pass := range []string{"0 ", "1 "} {
+		if !bytes.Equal(right[pass+"layers.3.self_attn.keys"], wrong[pass+"layers.3.self_attn.keys"]) {
+			t.Errorf("pass %s: the keys of layer 3 were changed", pass)
+		}
+		for _, name := range []string{"layers.5.self_attn.keys", "layers.5.self_attn.scores"} {
+			if bytes.Equal(right[pass+name], wrong[pass+name]) {
+				t.Errorf("pass %s: %s was not changed: the test tests nothing", pass, name)
+			}
+		}
+	}
+}
+
+// A run that is limited to some layers decodes the same tokens as the whole model: only its last pass stops after the
+// last of them, since the others leave the cache that the choice of a token needs. Without decoding every pass stops.
+func TestLayerLimitWithDecoding(t *testing.T) {
+	m := openModel(t, "gemma3n-tiny")
+	run := func(last, steps int) (gemma.Output, map[string]bool) {
+		var reg hooks.Registry
+		fired := map[string]bool{}
+		must(t, reg.Observe("*", func(e hooks.Event) error { fired[fmt.Sprintf("%d %s", e.Pass, e.Name)] = true; return nil }))
+		g, err := gemma.New(m.ck, m.list, hooks.F32, &reg, gemma.All)
+		must(t, err)
+		out, err := g.Run(context.Background(), &reg, gemma.Input{Passes: [][]int{{2, 5}, {6}}, MaxNewTokens: steps, LastLayer: last})
+		must(t, err)
+		return out, fired
+	}
+	whole, _ := run(gemma.All, 2)
+	limited, fired := run(1, 2)
+	if diff := cmp.Diff(whole.Passes, limited.Passes); diff != "" {
+		t.Errorf("the tokens (-whole +limited): %s", diff)
+	}
+	_, replayed := run(1, 0)
+	for pass := range 4 {
+		for name, want := range map[string]bool{"layers.1.out": true, "layers.2.in": pass < 3, "logits": pass < 3} {
+			key := fmt.Sprintf("%d %s", pass, name)
+			if fired[key] != want {
+				t.Errorf("decoding: %s fired: %v, want %v", key, !want, want)
+			}
+			if want := pass < 2 && name == "layers.1.out"; replayed[key] != want {
+				t.Errorf("replaying: %s fired: %v, want %v", key, !want, want)
+			}
+		}
+	}
+}

@@ -24,7 +24,7 @@ type Output struct {
 }
 
 // Run feeds the passes one after the other, telling reg when each begins, then decodes greedily. It starts from an empty
-// cache, and every pass is computed from the cache of those before. A pass stops after LastLayer unless its logits choose the next token. The error is
+// cache, and every pass is computed from the cache of those before. A pass stops after LastLayer unless tokens are decoded after it. The error is
 // that of ids outside the vocabulary, of a hook, or of ctx.
 func (m *Model) Run(ctx context.Context, reg *hooks.Registry, in Input) (Output, error) {
 	var out Output
@@ -38,7 +38,7 @@ func (m *Model) Run(ctx context.Context, reg *hooks.Registry, in Input) (Output,
 			ids = out.Greedy[n-1:]
 		}
 		last := in.LastLayer
-		if n+1 >= len(in.Passes) && n+1 < total { // its logits choose the next token
+		if in.MaxNewTokens > 0 && n+1 < total { // a later pass chooses a token and needs the cache of every layer
 			last = All
 		}
 		reg.BeginPass(n)
