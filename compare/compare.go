@@ -28,7 +28,6 @@ type Options struct {
 
 	ReferenceLabel string              // what to call the reference beside its producer: "golden"
 	TokenText      func(id int) string // nil: ids are shown without texts
-	OnRow          func(Row)           // called with each row as it is decided; may be nil
 }
 
 // Run compares a local trace with a reference, entry by entry in order and pass by pass. Token ids come first in each
@@ -126,9 +125,6 @@ func (w *walker) entry(i, pass int) error {
 
 // keep adds a decided row to the result and stops the walk at the first divergence.
 func (w *walker) keep(row Row) {
-	if w.o.OnRow != nil {
-		w.o.OnRow(row)
-	}
 	key := row.Key()
 	w.res.Rows = append(w.res.Rows, row)
 	w.verdicts[key] = row.Verdict

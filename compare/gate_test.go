@@ -51,7 +51,7 @@ func TestToleranceIsTheSmallestThatPasses(t *testing.T) {
 	}
 }
 
-// TestBeforeTheLayers has an embedding scale that was rounded to bfloat16, as EMB-04 of float32 ports.
+// TestBeforeTheLayers has an embedding scale that was rounded to bfloat16, a known fault of float32 ports.
 func TestBeforeTheLayers(t *testing.T) {
 	list := tiny(t)
 	scale := func(by float64) func(int, float64) float64 {

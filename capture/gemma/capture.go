@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
@@ -26,66 +27,44 @@ type Job struct {
 	Progress   func(pass, passes, layer, layers int)
 }
 
-// Capture runs the model and leaves a trace at Path, whose folder it makes. Only what the scope needs is computed: a pass ends after the last
-// layer that has a selected entry. On an error the unfinished trace stays beside Path and says why.
-func Capture(ctx context.Context, j Job) (out Output, err error) {
-	record := j.Record
-	if record == nil {
-		record = j.List
+// Capture runs the model and leaves a trace at Path, whose folder it makes. Only what the scope needs is computed: a
+// pass ends after the last layer that has a selected entry. On an error the unfinished trace stays beside Path and says why.
+func Capture(ctx context.Context, j Job) (Output, error) {
+	if j.Record == nil {
+		j.Record = j.List
 	}
-	selected := j.Manifest.Scope.Select(record)
+	if j.Registry == nil {
+		j.Registry = &hooks.Registry{}
+	}
+	selected := j.Manifest.Scope.Select(j.Record)
 	if err := CheckSelected(j.List, selected); err != nil {
-		return out, err
+		return Output{}, err
 	}
-	reg := j.Registry
-	if reg == nil {
-		reg = &hooks.Registry{}
-	}
-	var tokens []int
-	for _, ids := range j.Passes {
-		tokens = append(tokens, len(ids))
-	}
-	for range j.NewTokens {
-		tokens = append(tokens, 1)
-	}
-
-	m := j.Manifest
-	m.Side, m.DType, m.Device, m.Passes = "local", j.DType, "cpu", len(tokens)
-	m.Config = j.List.Config.Canonical()
-	for _, e := range selected {
-		m.Entries = append(m.Entries, e.Name)
+	if err := CheckPasses(j.List.Config, j.Passes, j.NewTokens); err != nil {
+		return Output{}, err
 	}
 	// The registry is complete before the model is built, and the trace begun only for a model that could be.
 	var w *capture.Writer
 	write := func(e hooks.Event) error { return w.Observe(e) }
-	if err := capture.Attach(reg, write, record, m.Scope, tokens); err != nil {
-		return out, err
+	if err := capture.Attach(j.Registry, write, j.Record, j.Manifest.Scope, j.tokens()); err != nil {
+		return Output{}, err
 	}
 	last := lastLayer(j.List, selected)
 	build := last
 	if j.NewTokens > 0 { // the next token comes from the logits
 		build = All
 	}
-	model, err := New(j.Checkpoint, j.List, j.DType, reg, build)
+	model, err := New(j.Checkpoint, j.List, j.DType, j.Registry, build)
 	if err != nil {
-		return out, err
+		return Output{}, err
 	}
-	if err := CheckPasses(j.List.Config, j.Passes, j.NewTokens); err != nil {
-		return out, err
+	if w, err = j.create(selected); err != nil {
+		return Output{}, err
 	}
-	if err := os.MkdirAll(filepath.Dir(j.Path), 0o777); err != nil {
-		return out, fmt.Errorf("making a place for the trace: %w", err)
+	if j.Progress != nil {
+		model.progress = func(pass, layer int) { j.Progress(pass, len(j.tokens()), layer, model.layers) }
 	}
-	w, err = capture.Create(j.Path, m, capture.Reserve(record, m.Scope, tokens))
-	if err != nil {
-		return out, err
-	}
-	model.progress = func(pass, layer int) {
-		if j.Progress != nil {
-			j.Progress(pass, len(tokens), layer, model.layers)
-		}
-	}
-	out, err = model.Run(ctx, reg, Input{Passes: j.Passes, MaxNewTokens: j.NewTokens, LastLayer: last})
+	out, err := model.Run(ctx, j.Registry, Input{Passes: j.Passes, MaxNewTokens: j.NewTokens, LastLayer: last})
 	if err != nil {
 		if failed := w.Fail(err); failed != nil {
 			return out, fmt.Errorf("%w (and %w)", err, failed)
@@ -93,6 +72,30 @@ func Capture(ctx context.Context, j Job) (out Output, err error) {
 		return out, err
 	}
 	return out, w.Close()
+}
+
+// tokens is the number of tokens of each pass.
+func (j *Job) tokens() []int {
+	var n []int
+	for _, ids := range j.Passes {
+		n = append(n, len(ids))
+	}
+	return append(n, slices.Repeat([]int{1}, j.NewTokens)...)
+}
+
+// create begins the trace.
+func (j *Job) create(selected []*order.Entry) (*capture.Writer, error) {
+	tokens := j.tokens()
+	m := j.Manifest
+	m.Side, m.DType, m.Device, m.Passes = "local", j.DType, "cpu", len(tokens)
+	m.Config = j.List.Config.Canonical()
+	for _, e := range selected {
+		m.Entries = append(m.Entries, e.Name)
+	}
+	if err := os.MkdirAll(filepath.Dir(j.Path), 0o777); err != nil {
+		return nil, fmt.Errorf("making a place for the trace: %w", err)
+	}
+	return capture.Create(j.Path, m, capture.Reserve(j.Record, m.Scope, tokens))
 }
 
 // CheckSelected reports selected names that the model does not have, which would be missing from the trace without a

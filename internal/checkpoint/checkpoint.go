@@ -236,9 +236,6 @@ func (c *Checkpoint) Name() string { return c.name }
 // Config is the text of config.json.
 func (c *Checkpoint) Config() []byte { return c.config }
 
-// Prefix is what stands before the text model's tensor names in the files, such as "model.language_model.".
-func (c *Checkpoint) Prefix() string { return c.prefix }
-
 // Tensor returns a weight of the text model by its name without prefix. The head, which stands outside the text
 // model, is found under the names that checkpoints give it. Data is a view of the file.
 func (c *Checkpoint) Tensor(name string) (hooks.Tensor, bool) {

@@ -61,9 +61,6 @@ func TestLayouts(t *testing.T) {
 					if err := ck.Require(wants); err != nil {
 						t.Fatal(err)
 					}
-					if ck.Prefix() != prefix {
-						t.Errorf("prefix %q, want %q", ck.Prefix(), prefix)
-					}
 					norm, ok := ck.Tensor("layers.0.norm.weight")
 					if !ok || !bytes.Equal(norm.Data, all[1].Data) {
 						t.Error("the norm is not the file's")
@@ -81,18 +78,35 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
+// Where several prefixes would do, the text model of a multimodal checkpoint wins.
+func TestPrefixesInOrder(t *testing.T) {
+	prefixes := []string{"model.language_model.", "language_model.model.", "model.", ""}
+	for i := range prefixes {
+		var all []checkpointtest.Tensor
+		for _, p := range prefixes[i:] {
+			all = append(all, checkpointtest.Random(wants[:1], hooks.BF16, p, uint64(len(p)))...)
+		}
+		ck := open(t, checkpointtest.Write(t, t.TempDir(), []byte(`{}`), all, 1))
+		if got, ok := ck.Tensor("embed_tokens.weight"); !ok || !bytes.Equal(got.Data, all[0].Data) {
+			t.Errorf("of %q the first is not taken", prefixes[i:])
+		}
+	}
+}
+
 // All that is wrong with the weights is said at once, by the names that the file would have.
 func TestRequireSaysEverything(t *testing.T) {
 	all := tensors("model.")
 	all[1].Shape = []int{2, 2}
 	more := append(wants, checkpoint.Want{Name: "layers.1.norm.weight", Shape: []int{4}}, checkpoint.Want{Name: "ids", Shape: []int{1}})
 	all = append(all, checkpointtest.Tensor{Name: "model.ids", Tensor: hooks.Tensor{DType: hooks.I64, Shape: []int{1}, Data: make([]byte, 8)}})
-	ck := open(t, checkpointtest.Write(t, t.TempDir(), []byte(`{}`), all, 1))
-	err := ck.Require(more)
-	want := `3 weights do not fit the configuration:
+	double := checkpoint.Want{Name: "double", Shape: []int{1}}
+	more, all = append(more, double), append(all, checkpointtest.Tensor{Name: "model.double", Tensor: hooks.Tensor{DType: hooks.F64, Shape: []int{1}, Data: make([]byte, 8)}})
+	err := open(t, checkpointtest.Write(t, t.TempDir(), []byte(`{}`), all, 1)).Require(more)
+	want := `4 weights do not fit the configuration:
   model.layers.0.norm.weight is [2 2], want [4]
   model.layers.1.norm.weight [4] is missing
-  model.ids is int64; float32, bfloat16 and float16 are read`
+  model.ids is int64; float32, bfloat16 and float16 are read
+  model.double is float64; float32, bfloat16 and float16 are read`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
