@@ -223,16 +223,20 @@ func runCompare(c *cli.Context, local, ref *capture.Trace, o compare.Options) er
 
 // colors decides for the writer of the report, not for standard output at large.
 func colors(c *cli.Context) (report.Style, error) {
-	on := false
-	switch when := c.String("color"); when {
+	f, ok := c.App.Writer.(*os.File)
+	on, err := coloured(c.String("color"), ok && isatty.IsTerminal(f.Fd()), os.Getenv)
+	return report.NewStyle(on), err
+}
+
+// coloured decides by --color, and where that is auto by whether a terminal reads the output and by NO_COLOR and TERM.
+func coloured(when string, terminal bool, env func(string) string) (bool, error) {
+	switch when {
 	case "always":
-		on = true
+		return true, nil
 	case "never":
+		return false, nil
 	case "auto":
-		f, ok := c.App.Writer.(*os.File)
-		on = ok && isatty.IsTerminal(f.Fd()) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	default:
-		return report.Style{}, fmt.Errorf("--color is %q, want auto, always or never", when)
+		return terminal && env("NO_COLOR") == "" && env("TERM") != "dumb", nil
 	}
-	return report.NewStyle(on), nil
+	return false, fmt.Errorf("--color is %q, want auto, always or never", when)
 }
