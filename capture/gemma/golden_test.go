@@ -72,8 +72,8 @@ type goldenTrace struct {
 func goldens(t testing.TB, dtype hooks.DType) []goldenTrace {
 	t.Helper()
 	names, err := fs.Glob(fixtures.Files, "golden/*/*."+dtype.String()+".safetensors")
-	if err != nil || len(names) < 7 {
-		t.Fatalf("%d goldens in %s, %v", len(names), dtype, err)
+	if want := map[hooks.DType]int{hooks.F32: 9, hooks.BF16: 9, hooks.F16: 3}[dtype]; err != nil || len(names) != want {
+		t.Fatalf("%d goldens in %s, %v; want %d", len(names), dtype, err, want)
 	}
 	var all []goldenTrace
 	for _, name := range names {
@@ -145,10 +145,20 @@ func quantile(list []worst, q float64) float64 {
 	return list[min(int(q*float64(len(list))), len(list)-1)].err
 }
 
+// accumulated limits the relative L2 of the entries of one golden: their median, 99th percentile and worst. float32 is
+// what rounding in another order was measured to cause; the largest median, 9e-7, is the variant's, whose first gate
+// stands far from zero. In 16 bits most entries are equal bit for bit; what is not comes from ties, measured as
+// 2.5e-5 in bfloat16 and, where one of float16 is carried through six layers, 5.5e-4.
+var accumulated = map[hooks.DType]struct{ median, p99, worst float64 }{
+	hooks.F32:  {1e-6, 2e-4, 2e-3},
+	hooks.BF16: {1e-6, 1e-3, 1e-3},
+	hooks.F16:  {1e-6, 1e-3, 1e-3},
+}
+
 // Local against transformers, whole runs: every entry that transformers showed itself, in every pass, each golden by
-// itself. The float32 limits are what rounding in another order was measured to cause.
+// itself.
 func TestAccumulatedAgainstGoldens(t *testing.T) {
-	for _, dtype := range []hooks.DType{hooks.F32, hooks.BF16} {
+	for dtype, limit := range accumulated {
 		for _, g := range goldens(t, dtype) {
 			t.Run(strings.TrimPrefix(g.Path(), "golden/"), func(t *testing.T) {
 				m := openModel(t, g.model)
@@ -171,8 +181,8 @@ func TestAccumulatedAgainstGoldens(t *testing.T) {
 				last := errs[len(errs)-1]
 				median, p99 := quantile(errs, 0.5), quantile(errs, 0.99)
 				t.Logf("%d entries: median %.1e, 99th percentile %.1e, worst %.1e (%s)", len(errs), median, p99, last.err, last.name)
-				if dtype == hooks.F32 && !(median <= 1e-6 && p99 <= 2e-4 && last.err <= 2e-3) {
-					t.Error("past the limits 1e-6, 2e-4, 2e-3")
+				if !(median <= limit.median && p99 <= limit.p99 && last.err <= limit.worst) {
+					t.Errorf("past the limits %+v", limit)
 				}
 			})
 		}
@@ -180,86 +190,153 @@ func TestAccumulatedAgainstGoldens(t *testing.T) {
 }
 
 // Local against transformers, operation by operation: a replacer hands the model the golden's tensor at every point, so
-// that each operation computes from the golden's own inputs. What is then unequal in bfloat16 has to be explained: the
-// exact value lies on a tie, or what is left of a cancelled sum is rounding.
+// that each operation computes from the golden's own inputs. What is then unequal in 16 bits has to be explained: the
+// exact value lies on a tie, or what is left of a cancelled sum is rounding. Entries that transformers shows nowhere
+// were recomputed from what it shows by the same torch calls: they count as any other.
 func TestBitEqualGivenGoldenInputs(t *testing.T) {
-	total, unequal := 0, 0
-	for _, g := range goldens(t, hooks.BF16) {
-		m := openModel(t, g.model)
-		var reg hooks.Registry
-		must(t, reg.Replace("*", func(e hooks.Event) (hooks.Tensor, error) {
-			want := g.tensor(t, e.Pass, e.Name)
-			entry, _ := m.list.Lookup(e.Name)
-			if entry.Derived() || want.DType != hooks.BF16 {
-				return want, nil
+	for dtype, least := range map[hooks.DType]int{hooks.BF16: 1_000_000, hooks.F16: 400_000} {
+		t.Run(dtype.String(), func(t *testing.T) {
+			total, derived, unequal := 0, 0, 0
+			for _, g := range goldens(t, dtype) {
+				m := openModel(t, g.model)
+				var reg hooks.Registry
+				must(t, reg.Replace("*", func(e hooks.Event) (hooks.Tensor, error) {
+					want := g.tensor(t, e.Pass, e.Name)
+					if want.DType != dtype {
+						return want, nil
+					}
+					entry, _ := m.list.Lookup(e.Name)
+					a, b := values(e.Tensor), values(want)
+					total += len(a)
+					if entry.Derived() {
+						derived += len(a)
+					}
+					for i := range a {
+						if a[i] != b[i] {
+							unequal++
+							g.report(t, m, e.Pass, entry, i, a[i], b[i])
+						}
+					}
+					return want, nil
+				}))
+				m.run(t, dtype, &reg, g.passes)
 			}
-			a, b := values(e.Tensor), values(want)
-			total += len(a)
-			for i := range a {
-				if a[i] == b[i] {
-					continue
-				}
-				unequal++
-				where := fmt.Sprintf("%s pass %d %s[%d]: %g, transformers %g", strings.TrimPrefix(g.Path(), "golden/"), e.Pass, e.Name, i, a[i], b[i])
-				if why := explain(t, m, g, e.Pass, entry, i, a[i], b[i]); why != "" {
-					t.Logf("%s: %s", where, why)
-				} else {
-					t.Errorf("%s: not explained by rounding", where)
-				}
+			t.Logf("%d of %d elements unequal; %d are of derived entries", unequal, total, derived)
+			if total < least || derived < least/25 || float64(unequal) > 1e-4*float64(total) {
+				t.Errorf("want %d elements or more, %d of derived entries, at most 0.01 %% of all unequal", least, least/25)
 			}
-			return want, nil
-		}))
-		m.run(t, hooks.BF16, &reg, g.passes)
+		})
 	}
-	t.Logf("%d of %d elements unequal", unequal, total)
-	if total < 1_000_000 || float64(unequal) > 1e-4*float64(total) {
-		t.Errorf("%d of %d elements unequal, want at most 0.01 %%", unequal, total)
+}
+
+// report tells of one unequal element, and fails when rounding does not explain it.
+func (g goldenTrace) report(t *testing.T, m model, pass int, e *order.Entry, i int, local, want float64) {
+	t.Helper()
+	where := fmt.Sprintf("%s pass %d %s[%d]: %g, transformers %g", strings.TrimPrefix(g.Path(), "golden/"), pass, e.Name, i, local, want)
+	if why := explain(t, m, g, pass, e, i, local, want); why != "" {
+		t.Logf("%s: %s", where, why)
+	} else {
+		t.Errorf("%s: not explained by rounding", where)
 	}
 }
 
 // explain says why two results of one operation may differ, empty when they may not.
 func explain(t *testing.T, m model, g goldenTrace, pass int, e *order.Entry, i int, a, b float64) string {
-	in := values(g.tensor(t, pass, e.Inputs[0].Name))
-	var exact, bound, size float64
-	switch e.Op.(type) {
-	case op.Linear:
-		w, ok := m.ck.Tensor(e.Weights[0].Name)
-		if !ok {
-			w, _ = m.ck.Tensor(e.Weights[0].Fallback)
-		}
-		out, n := w.Shape[0], w.Shape[1]
-		token := i / out
-		if k := e.Inputs[0].Index; k != nil {
-			token += *k * g.tokens(pass)
-		}
-		var squares float64
-		rows := values(w)
-		for k := range n {
-			p := rows[i%out*n+k] * in[token*n+k]
-			exact += p
-			squares += p * p
-			size += math.Abs(p)
-		}
-		// A float32 sum of n products errs by a random walk of its roundings; three times that.
-		bound = 3 * math.Sqrt(float64(n)) * 0x1p-24 * (math.Sqrt(squares) + math.Abs(exact))
-	case op.GELUTanh:
-		x := in[i]
-		exact, size = 0.5*x*(1+math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))), math.Abs(x)
-		bound = math.Abs(0.5*x) * 0x1p-23 // 1 + tanh is a float32 near 0, a difference of numbers near 1
-	default:
+	sum, ok := g.exact(t, m, pass, e, i)
+	if !ok {
 		return ""
 	}
-	low, high := round16(exact-bound), round16(exact+bound)
+	// By way of float32, which is what both round to 16 bits.
+	dtype := g.tensor(t, pass, e.Name).DType
+	low, high := floats.Round(dtype, float64(float32(sum.value-sum.bound))), floats.Round(dtype, float64(float32(sum.value+sum.bound)))
 	if a < low || a > high || b < low || b > high {
 		return ""
 	}
-	if math.Abs(exact) < 1e-3*size {
-		return fmt.Sprintf("cancelled sum: %.2g is left of %.2g", exact, size)
+	if math.Abs(sum.value) < 1e-3*sum.size {
+		return fmt.Sprintf("cancelled sum: %.2g is left of %.2g", sum.value, sum.size)
 	}
-	return fmt.Sprintf("tie: the exact value is %.10g", exact)
+	return fmt.Sprintf("tie: the exact value is %.10g", sum.value)
 }
 
-func round16(x float64) float64 { return float64(floats.RoundBF16(float32(x))) }
+// exact is one element of a result in float64: its value, what float32 may add to it, and the size of what was summed.
+type exact struct{ value, bound, size float64 }
+
+// exact computes element i of an entry; false for operations that have to be equal bit for bit.
+func (g goldenTrace) exact(t *testing.T, m model, pass int, e *order.Entry, i int) (exact, bool) {
+	in := g.input(t, pass, e.Inputs[0])
+	switch e.Op.(type) {
+	case op.Linear:
+		w := g.weights(m, e)
+		out := len(w[0]) / (len(in) / g.tokens(pass))
+		n := len(w[0]) / out
+		token, row := i/out, i%out
+		x := dot(w[0][row*n:(row+1)*n], in[token*n:(token+1)*n])
+		if len(w) == 2 {
+			x.value += w[1][row]
+			x.size += math.Abs(w[1][row])
+			x.bound += math.Abs(w[1][row]) * 0x1p-23
+		}
+		return x, true
+	case op.Scores: // the scale is 1; a key head serves as many query heads as there are of them
+		keys, d := g.input(t, pass, e.Inputs[1]), m.list.Config.HeadDim
+		s := len(keys) / d / m.list.Config.NumKVHeads
+		query, key := i/s, i%s
+		head := query / g.tokens(pass) / (m.list.Config.NumHeads / m.list.Config.NumKVHeads)
+		return dot(in[query*d:(query+1)*d], keys[(head*s+key)*d:(head*s+key+1)*d]), true
+	case op.RMSNorm:
+		gain, n := 1.0, int(e.Shape[len(e.Shape)-1])
+		if w := g.weights(m, e); len(w) == 1 {
+			gain = w[0][i%n]
+		}
+		row := in[i/n*n : (i/n+1)*n]
+		squares := dot(row, row).value
+		x := in[i] / math.Sqrt(squares/float64(n)+m.list.Config.RMSNormEps) * gain
+		return exact{x, math.Abs(x) * 0x1p-21, math.Abs(x)}, true // a root, a reciprocal and two products
+	case op.GELUTanh:
+		x := in[i]
+		// 1 + tanh is a float32 near 0, a difference of numbers near 1.
+		return exact{0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))), math.Abs(0.5*x) * 0x1p-23, math.Abs(x)}, true
+	}
+	return exact{}, false
+}
+
+// dot is Σ a·b. A float32 sum of n products errs by a random walk of its roundings; the bound is three times that.
+func dot(a, b []float64) exact {
+	var x exact
+	var squares float64
+	for k := range a {
+		p := a[k] * b[k]
+		x.value += p
+		squares += p * p
+		x.size += math.Abs(p)
+	}
+	x.bound = 3 * math.Sqrt(float64(len(a))) * 0x1p-24 * (math.Sqrt(squares) + math.Abs(x.value))
+	return x
+}
+
+// input is what an entry reads of another one: all of it, or one stream.
+func (g goldenTrace) input(t *testing.T, pass int, r order.Ref) []float64 {
+	t.Helper()
+	x := g.tensor(t, pass, r.Name)
+	v := values(x)
+	if r.Index == nil {
+		return v
+	}
+	n := len(v) / x.Shape[0]
+	return v[*r.Index*n : (*r.Index+1)*n]
+}
+
+// weights are the values of an entry's weights, in its order.
+func (g goldenTrace) weights(m model, e *order.Entry) (list [][]float64) {
+	for _, want := range e.Weights {
+		w, ok := m.ck.Tensor(want.Name)
+		if !ok {
+			w, _ = m.ck.Tensor(want.Fallback)
+		}
+		list = append(list, values(w))
+	}
+	return list
+}
 
 func (g goldenTrace) tokens(pass int) int { return len(g.passes[pass]) }
 

@@ -88,7 +88,7 @@ class Properties(unittest.TestCase):
             run[name] = [change(array) for array in run[name]]
 
     def test_as_they_are(self):
-        for function in properties.ALWAYS:
+        for function in (*properties.EACH, *properties.TOGETHER):
             self.assertEqual(self.complaints(function), [], function.__name__)
 
     def test_spoiled(self):
@@ -120,6 +120,27 @@ class Properties(unittest.TestCase):
                 self.setUp()
                 self.spoil(name, change)
                 self.assertNotEqual(self.complaints(function), [])
+
+
+class Special(unittest.TestCase):
+    """What one checkpoint alone is for is missed when it is not there."""
+
+    def test_as_it_is_and_spoiled(self):
+        cases = (
+            ("gemma3n-odd", "altup.init.magnitude.2", lambda x: x + 1),
+            ("gemma3n-odd", "altup.final.magnitude.1", lambda x: x * 0),
+            ("gemma3n-variant", "layers.0.mlp.sparsity.mean", lambda x: x / 50),
+        )
+        for checkpoint, name, change in cases:
+            for dtype in goldens.MOST:
+                with self.subTest(f"{checkpoint} {name} {dtype}"):
+                    made = goldens.of(checkpoint, dtype)
+                    runs = {g.name: properties.read(goldens.path(FIXTURES, g, dtype)) for g in made}
+                    (function,) = properties.SPECIAL[checkpoint]
+                    self.assertEqual(list(function(runs, {})), [])
+                    for run in runs.values():
+                        run[name] = [change(array) for array in run[name]]
+                    self.assertNotEqual(list(function(runs, {})), [])
 
 
 class Weights(unittest.TestCase):
