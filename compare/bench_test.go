@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -26,7 +27,7 @@ func BenchmarkRun(b *testing.B) {
 			b.SetBytes(int64(2 * len(l) * d.Size()))
 			b.ReportAllocs()
 			for b.Loop() {
-				res, err := compare.Run(lt, rt, compare.Options{Order: list})
+				res, err := compare.Run(context.Background(), lt, rt, compare.Options{Order: list})
 				if err != nil || res.Coverage.Compared != 1 {
 					b.Fatal(err, res)
 				}

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -33,7 +34,7 @@ type Options struct {
 // Run compares a local trace with a reference, entry by entry in order and pass by pass. Token ids come first in each
 // pass: where they differ the walk stops, since nothing behind them is comparable.
 //
-// The errors are those of reading either trace, and an [*UnsuitableError] when there is nothing to compare: traces of
+// The errors are those of ctx, of reading either trace, and an [*UnsuitableError] when there is nothing to compare: traces of
 // different configurations, weights or orders, an unfinished trace, no order. What a comparison finds is never an error
 // but in the Result.
 //
@@ -42,11 +43,11 @@ type Options struct {
 // of altup_predict, altup_correct and add_to_others), an eighth of the input's norm for gelu_tanh and shifted_relu, all
 // of it where their result is exactly zero. The operands are the reference's own; one that its trace does not have
 // counts as zero.
-func Run(localTrace, referenceTrace *capture.Trace, o Options) (*Result, error) {
+func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Options) (*Result, error) {
 	if err := suitable(localTrace, referenceTrace, o); err != nil {
 		return nil, err
 	}
-	w := &walker{o: o, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)}, verdicts: map[string]Verdict{}}
+	w := &walker{ctx: ctx, o: o, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)}, verdicts: map[string]Verdict{}}
 	var err error
 	if w.plan, err = newPlan(&w.sides, o); err != nil {
 		return nil, err
@@ -67,12 +68,16 @@ func Run(localTrace, referenceTrace *capture.Trace, o Options) (*Result, error) 
 	return w.res, nil
 }
 
-// maxPasses bounds the forward calls of a trace: every one is walked, whatever a manifest or a key claims, and a capture
-// of more decode steps than any context has tokens is none.
+// maxPasses bounds the forward calls of a trace: a capture of more decode steps than any context has tokens is none.
 const maxPasses = 1 << 16
+
+// maxEmpty bounds, beside 64 for each tensor that a trace holds, the entries of all passes that are looked for: what a
+// manifest or a key claims may not cost more than what is there. The largest model has some 2000 entries a pass.
+const maxEmpty = 1 << 23
 
 // walker is the state of one comparison.
 type walker struct {
+	ctx   context.Context
 	o     Options
 	sides [2]side
 	plan  *plan
@@ -93,6 +98,9 @@ func (w *walker) pass(pass int) error {
 	for i := range w.plan.entries {
 		if w.stopped {
 			return nil
+		}
+		if err := w.ctx.Err(); err != nil {
+			return err
 		}
 		if !w.plan.covered(i) || w.plan.rowless(i, pass) {
 			continue

@@ -2,6 +2,7 @@ package compare_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"io/fs"
@@ -45,7 +46,7 @@ func FuzzRun(f *testing.F) {
 				{Order: few, Scope: capture.Scope{Positions: capture.Ranges{{From: 1, To: 2}}}},
 				{Partial: true, All: true},
 			} {
-				res, err := compare.Run(l, other, o)
+				res, err := compare.Run(context.Background(), l, other, o)
 				if err != nil {
 					continue
 				}

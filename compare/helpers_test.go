@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"context"
 	"encoding/binary"
 	"math"
 	"os"
@@ -151,7 +152,7 @@ func tiny(t testing.TB) *order.List {
 // run compares or fails.
 func run(t testing.TB, l, r *capture.Trace, o compare.Options) *compare.Result {
 	t.Helper()
-	res, err := compare.Run(l, r, o)
+	res, err := compare.Run(context.Background(), l, r, o)
 	if err != nil {
 		t.Fatal(err)
 	}

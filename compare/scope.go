@@ -54,6 +54,10 @@ func newPlan(sides *[2]side, o Options) (*plan, error) {
 			return nil, err
 		}
 	}
+	held := len(sides[local].trace.Records()) + len(sides[reference].trace.Records())
+	if claimed := p.passes * len(list.Entries); claimed > maxEmpty+64*held {
+		return nil, fmt.Errorf("comparing: the traces claim %d passes of %d entries and hold %d tensors", p.passes, len(list.Entries), held)
+	}
 	p.asked = o.Named || list.Config == nil
 	p.entries = slices.Clone(list.Entries)
 	p.scopes = [3]capture.Scope{sides[local].m.Scope, sides[reference].m.Scope, o.Scope}
@@ -186,15 +190,15 @@ func (p *plan) derived(i int) bool {
 	return p.sides[reference].derived[e.Name]
 }
 
-// promised reports whether a side should have an entry that every scope selects: it lists the name, or without a list
-// its scope does, or the name was asked for.
+// promised reports whether a side should have an entry that every scope selects: it declares a scope, or lists the name,
+// or the name was asked for. A port with fewer hooks declares its names and no scope.
 func (p *plan) promised(side, i int) bool {
 	s := &p.sides[side]
 	switch {
-	case s.entries != nil:
-		return s.entries[p.entries[i].Name]
 	case s.m.Scope.Level > 0:
 		return true
+	case s.entries != nil:
+		return s.entries[p.entries[i].Name]
 	}
 	return p.asked
 }
@@ -202,7 +206,7 @@ func (p *plan) promised(side, i int) bool {
 // declines reports whether a side says that it does not have an entry.
 func (p *plan) declines(side, i int) bool {
 	s := &p.sides[side]
-	return s.entries != nil && !s.entries[p.entries[i].Name]
+	return s.m.Scope.Level == 0 && s.entries != nil && !s.entries[p.entries[i].Name]
 }
 
 // missing returns the side that should have an entry of a pass and does not: "local", "reference", "both", or "" when
@@ -246,7 +250,11 @@ func (p *plan) narrowing(n int, s capture.Scope) (reasons []string) {
 	left, all := 0, 0
 	for i := range p.entries {
 		name := p.entries[i].Name
-		if p.derived(i) || !p.levelCovered(i) || n != request && !p.chosen[request][name] {
+		wantedLevel := p.levelCovered(i)
+		if wanted.Level > 0 { // a level that was asked for is not excused by a trace that has less
+			wantedLevel = p.entries[i].Level <= wanted.Level
+		}
+		if p.derived(i) || !wantedLevel || n != request && !p.chosen[request][name] {
 			continue
 		}
 		all++
@@ -292,6 +300,9 @@ func (p *plan) leavesOutPositions(n int, s capture.Scope) bool {
 // choice is how a scope chooses entries, in words.
 func choice(s capture.Scope) string {
 	var parts []string
+	if s.Level > 0 {
+		parts = append(parts, fmt.Sprintf("level %d", s.Level))
+	}
 	if len(s.Layers) > 0 {
 		parts = append(parts, "layers "+s.Layers.String())
 	}

@@ -22,6 +22,13 @@ func ranges(t testing.TB, s string) capture.Ranges {
 	return r
 }
 
+// forget takes a name out of those that a manifest declares.
+func forget(name string) func(*capture.Manifest) {
+	return func(m *capture.Manifest) {
+		m.Entries = slices.DeleteFunc(m.Entries, func(s string) bool { return s == name })
+	}
+}
+
 func TestMissing(t *testing.T) {
 	list := tiny(t)
 	const gone = "layers.3.self_attn.q_norm"
@@ -43,10 +50,14 @@ func TestMissing(t *testing.T) {
 			[]compare.Missing{{Name: gone, Side: "local"}},
 		},
 		{
-			"not among the names that the local side declares",
-			model{list: list, change: without(gone), edit: func(m *capture.Manifest) {
-				m.Entries = slices.DeleteFunc(m.Entries, func(s string) bool { return s == gone })
-			}},
+			"not among the names, and the scope that is declared has it",
+			model{list: list, change: without(gone), edit: forget(gone)},
+			full(),
+			[]compare.Missing{{Name: gone, Side: "local"}},
+		},
+		{
+			"not among the names of a port that declares no scope",
+			model{list: list, change: without(gone), edit: func(m *capture.Manifest) { forget(gone)(m); m.Scope = capture.Scope{} }},
 			full(), nil,
 		},
 		{"nobody declares anything, and the order was not asked for by name", model{list: list, change: without(gone), edit: undeclared}, full(), nil},
@@ -168,6 +179,18 @@ func TestCapturedLessThanAskedFor(t *testing.T) {
 	}
 }
 
+// TestALevelThatWasAskedFor is not excused by a trace that has less; one that nobody asked for is.
+func TestALevelThatWasAskedFor(t *testing.T) {
+	list := tiny(t)
+	l := model{list: list, scope: capture.Scope{Level: 1}}.trace(t, "local")
+	r := model{list: list}.trace(t, "reference")
+	for asked, exit := range map[int]int{0: 0, 1: 0, 2: 1, 3: 1} {
+		if res := run(t, l, r, compare.Options{Order: list, Scope: capture.Scope{Level: asked}}); res.ExitCode() != exit {
+			t.Errorf("level %d: exit code %d, want %d; incomplete %q", asked, res.ExitCode(), exit, res.Incomplete)
+		}
+	}
+}
+
 func btoi(b bool) int {
 	if b {
 		return 1
@@ -264,7 +287,7 @@ func TestPortWithFewHooks(t *testing.T) {
 	port := func(names ...string) model {
 		return model{
 			list: list, change: func(e *order.Entry, _ *hooks.Event) bool { return slices.Contains(names, e.Name) },
-			edit: func(m *capture.Manifest) { m.Entries = names },
+			edit: func(m *capture.Manifest) { m.Entries, m.Scope = names, capture.Scope{} },
 		}
 	}
 	tests := []struct {

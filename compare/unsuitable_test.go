@@ -2,6 +2,7 @@ package compare_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
 )
 
 func TestUnsuitable(t *testing.T) {
@@ -52,7 +54,7 @@ func TestUnsuitable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		l, r := model{list: list, edit: tt.l}.trace(t, "local"), model{list: list, edit: tt.r}.trace(t, "reference")
-		_, err := compare.Run(l, r, compare.Options{Order: list})
+		_, err := compare.Run(context.Background(), l, r, compare.Options{Order: list})
 		var u *compare.UnsuitableError
 		switch {
 		case tt.what == "" && err != nil:
@@ -78,7 +80,7 @@ func TestManyDifferencesAreCut(t *testing.T) {
 	}
 	list := tiny(t)
 	l, r := model{list: list, edit: big(1)}.trace(t, "local"), model{list: list, edit: big(2)}.trace(t, "reference")
-	_, err := compare.Run(l, r, compare.Options{Order: list})
+	_, err := compare.Run(context.Background(), l, r, compare.Options{Order: list})
 	if err == nil || !strings.Contains(err.Error(), ": a: local 1, reference 2; b: ") || !strings.Contains(err.Error(), "and 18 more") || len(err.Error()) > 500 {
 		t.Errorf("error %v", err)
 	}
@@ -91,7 +93,7 @@ func TestUnfinishedTrace(t *testing.T) {
 	m := manifest("local", 0)
 	m.Entries = []string{"a", "b"}
 	cut := unfinished(t, m, a)
-	_, err := compare.Run(cut, full, compare.Options{Order: list})
+	_, err := compare.Run(context.Background(), cut, full, compare.Options{Order: list})
 	var u *compare.UnsuitableError
 	if !errors.As(err, &u) || u.What != "status" || !strings.Contains(err.Error(), string(errTest)) || !strings.Contains(u.Hint, "--partial") {
 		t.Errorf("without Partial: %v", err)
@@ -131,7 +133,7 @@ func foreign(t testing.TB, names ...string) *capture.Trace {
 
 func TestForeignFilesNeedAnOrder(t *testing.T) {
 	l, r := foreign(t, "b", "a"), foreign(t, "b", "a")
-	_, err := compare.Run(l, r, compare.Options{})
+	_, err := compare.Run(context.Background(), l, r, compare.Options{})
 	var u *compare.UnsuitableError
 	if !errors.As(err, &u) || u.What != "sequence" || !strings.Contains(u.Hint, "--order") {
 		t.Errorf("without an order: %v", err)
@@ -171,7 +173,7 @@ func TestFileThatShrinksIsAnError(t *testing.T) {
 	s.left = 0
 	r := foreign(t, "x")
 	for _, sides := range [][2]*capture.Trace{{l, r}, {r, l}} {
-		if _, err := compare.Run(sides[0], sides[1], compare.Options{Order: names(t, "x")}); !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, err := compare.Run(context.Background(), sides[0], sides[1], compare.Options{Order: names(t, "x")}); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("error %v", err)
 		}
 	}
@@ -179,10 +181,21 @@ func TestFileThatShrinksIsAnError(t *testing.T) {
 
 func TestHostilePassesAreBounded(t *testing.T) {
 	m := manifest("local", 0)
-	m.Passes = 1 << 40
-	l := build(t, m, fire("x", hooks.F32, []int{8}, some...))
 	r := build(t, manifest("reference", 0), fire("x", hooks.F32, []int{8}, some...))
-	if _, err := compare.Run(l, r, compare.Options{Order: names(t, "x")}); err == nil || !strings.Contains(err.Error(), "passes") {
+	for passes, list := range map[int]*order.List{1 << 40: names(t, "x"), 1 << 15: tiny(t)} {
+		m.Passes = passes
+		l := build(t, m, fire("x", hooks.F32, []int{8}, some...))
+		if _, err := compare.Run(context.Background(), l, r, compare.Options{Order: list}); err == nil || !strings.Contains(err.Error(), "passes") {
+			t.Errorf("%d passes: error %v", passes, err)
+		}
+	}
+}
+
+func TestACancelledComparisonEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	x := build(t, manifest("local", 0), fire("x", hooks.F32, []int{8}, some...))
+	if _, err := compare.Run(ctx, x, x, compare.Options{Order: names(t, "x")}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -90,7 +90,7 @@ func captureSides(c *cli.Context, s settings, side string) error {
 
 // replay feeds the local side the reference's ids, so that one tie does not make every later pass incomparable.
 func (j *job) replay(passes [][]int) {
-	j.NewTokens = max(0, len(j.passes)+j.NewTokens-len(passes))
+	j.further = max(0, len(j.passes)+j.further-len(passes))
 	j.passes = passes
 }
 
@@ -124,7 +124,11 @@ func (j *job) captureLocal(c *cli.Context) error {
 
 // runLocal captures the local side to its place.
 func (j *job) runLocal(ctx context.Context, c *cli.Context) (gemma.Output, error) {
-	typed, err := json.Marshal(j.settings)
+	again, err := j.settings.absolute()
+	if err != nil {
+		return gemma.Output{}, err
+	}
+	typed, err := json.Marshal(again)
 	if err != nil {
 		return gemma.Output{}, err
 	}
@@ -137,7 +141,7 @@ func (j *job) runLocal(ctx context.Context, c *cli.Context) (gemma.Output, error
 	p := newProgress(c)
 	defer p.done()
 	out, err := gemma.Capture(ctx, gemma.Job{
-		Checkpoint: j.ck, List: j.list, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.NewTokens,
+		Checkpoint: j.ck, List: j.list, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further,
 		Path: j.path("local"), Manifest: m, Progress: p.layer,
 	})
 	if errors.Is(err, context.Canceled) {

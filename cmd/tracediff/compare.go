@@ -93,14 +93,18 @@ func compareAgain(c *cli.Context) error {
 	}
 	defer local.Close()
 	return runCompare(c, local, ref.Trace, compare.Options{
-		Order: j.record, Named: j.Order != "", Scope: j.compared(ref.Trace), ReferenceLabel: ref.label, TokenText: j.text,
+		Order: j.record, Named: j.Order != "", Scope: j.compared(ref.Trace, c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
 	})
 }
 
-// compared is the scope of the comparison: the job's, and of a reference that went on decoding the passes asked for.
-func (j *job) compared(ref *capture.Trace) capture.Scope {
+// compared is the scope of the comparison: the job's, and of a reference that went on decoding the passes asked for. A
+// level that nobody typed does not ask a reference for more than it has.
+func (j *job) compared(ref *capture.Trace, levelTyped bool) capture.Scope {
 	s := j.Scope
-	if asked := len(j.passes) + j.NewTokens; len(s.Passes) == 0 && ref.Manifest().Passes > asked {
+	if has := ref.Manifest().Scope.Level; !levelTyped && has > 0 {
+		s.Level = min(s.Level, has)
+	}
+	if asked := len(j.passes) + j.further; len(s.Passes) == 0 && ref.Manifest().Passes > asked {
 		s.Passes = capture.Ranges{{From: 0, To: asked - 1}}
 	}
 	return s
@@ -114,6 +118,11 @@ func compareFiles(c *cli.Context, localFile, referenceFile string) error {
 	}
 	if !c.IsSet("level") {
 		s.Scope.Level = 0 // everything that both have
+	}
+	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "reference"} {
+		if c.IsSet(name) {
+			return hinted(fmt.Errorf("--%s has no meaning with two traces", name), "nothing is run: the traces are compared as they are")
+		}
 	}
 	local, err := openTrace(localFile)
 	if err != nil {
@@ -208,7 +217,7 @@ func runCompare(c *cli.Context, local, ref *capture.Trace, o compare.Options) er
 	if err != nil {
 		return err
 	}
-	result, err := compare.Run(local, ref, o)
+	result, err := compare.Run(c.Context, local, ref, o)
 	if err != nil {
 		return err
 	}

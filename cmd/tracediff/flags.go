@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -77,7 +78,7 @@ func readFlags(c *cli.Context, s settings) (settings, error) {
 			*into = c.String(name)
 		}
 	}
-	for _, name := range []string{"model", "tokens", "order"} {
+	for _, name := range []string{"model", "tokens", "order", "dir", "reference"} {
 		if c.IsSet(name) && c.String(name) == "" {
 			return s, hinted(fmt.Errorf("--%s is empty", name), "leave the flag out for the default")
 		}
@@ -135,6 +136,21 @@ func (s *settings) check() error {
 		}
 	}
 	return nil
+}
+
+// absolute returns the settings with paths that mean the same from every folder.
+func (s settings) absolute() (settings, error) {
+	for _, path := range []*string{&s.Model, &s.Order} {
+		if *path == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			return s, err
+		}
+		*path = abs
+	}
+	return s, nil
 }
 
 // dtype resolves auto to what the checkpoint declares, float32 where it declares nothing.

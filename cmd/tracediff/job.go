@@ -38,13 +38,14 @@ type job struct {
 	tok     *tokenizer.Tokenizer
 	dtype   hooks.DType
 	passes  [][]int
+	further int  // tokens to decode after the passes; what was typed stays in the settings
 	isWhat  bool // no input was named
 	weights string
 }
 
 // openJob opens the model and tokenizes the input. The caller closes ck.
 func openJob(s settings, dir string) (*job, error) {
-	j := &job{settings: s, dir: dir}
+	j := &job{settings: s, dir: dir, further: s.NewTokens}
 	if err := j.open(); err != nil {
 		if j.ck != nil {
 			err = errors.Join(err, j.ck.Close())
@@ -87,7 +88,7 @@ func (j *job) open() (err error) {
 	if err := j.readInput(); err != nil {
 		return err
 	}
-	return gemma.CheckPasses(config, j.passes, j.NewTokens)
+	return gemma.CheckPasses(config, j.passes, j.further)
 }
 
 // checkScope reports what was typed and can select nothing.
@@ -97,7 +98,7 @@ func checkScope(s capture.Scope, l *order.List) error {
 
 // checkPasses reports passes that were asked for and will not be run.
 func (j *job) checkPasses() error {
-	planned := len(j.passes) + j.NewTokens
+	planned := len(j.passes) + j.further
 	for _, r := range j.Scope.Passes {
 		if r.From >= planned {
 			return hinted(fmt.Errorf("--passes %s: the run has passes 0 to %d", j.Scope.Passes, planned-1), "--max-new-tokens N decodes more of them")
@@ -268,7 +269,7 @@ func (j *job) noteInput(w io.Writer) {
 // wanted says what a reference for the job has to be.
 func (j *job) wanted() reference.Wanted {
 	w := reference.Wanted{
-		Config: j.list.Config.Canonical(), Model: j.ck.Name(), Weights: j.weights, DType: j.dtype, Passes: j.passes, NewTokens: j.NewTokens, Scope: j.Scope,
+		Config: j.list.Config.Canonical(), Model: j.ck.Name(), Weights: j.weights, DType: j.dtype, Passes: j.passes, NewTokens: j.further, Scope: j.Scope,
 	}
 	for _, e := range j.Scope.Select(j.record) {
 		if !e.Derived() { // a reference may leave out what it would have to recompute

@@ -121,8 +121,10 @@ func flagsFirst(app *cli.App, args []string) []string {
 		}
 		flags = append(flags, arg)
 		name, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-		if takesValue[name] && !hasValue && i+1 < len(args) {
-			i++
+		if takesValue[name] && !hasValue {
+			if i++; i == len(args) { // nothing may come behind it, or that would be its value
+				return append([]string{args[0], args[1]}, flags...)
+			}
 			flags = append(flags, args[i])
 		}
 	}

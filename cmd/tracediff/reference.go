@@ -38,6 +38,9 @@ func (j *job) findReference(c *cli.Context) (*found, error) {
 		fmt.Fprintf(notes, "note: %s is passed over: %v\n", j.path("reference"), err)
 	default:
 		passes, err := w.Fits(t)
+		if err == nil && j.weights == "unknown" {
+			err = j.fresh(t)
+		}
 		if err == nil {
 			return &found{t, "stored", passes}, nil
 		}
@@ -56,6 +59,19 @@ func (j *job) findReference(c *cli.Context) (*found, error) {
 	return &found{t, "golden", passes}, nil
 }
 
+// fresh reports weights that were changed after a reference was made of them. It is what can be said of weights that are
+// too large to be hashed at every run.
+func (j *job) fresh(t *capture.Trace) error {
+	info, err := os.Stat(t.Path())
+	if err != nil {
+		return err
+	}
+	if changed := j.ck.Changed(); changed.After(info.ModTime()) {
+		return fmt.Errorf("the weights of %s were changed after it was made", j.ck.Name())
+	}
+	return nil
+}
+
 // givenReference opens a file as it is. Its ids are the input unless the command line names one; when they start with
 // that, the local side is fed the reference's further passes; when they do not, the comparison will say so.
 func (j *job) givenReference(path string, inputTyped bool) (*found, error) {
@@ -71,7 +87,8 @@ func (j *job) givenReference(path string, inputTyped bool) (*found, error) {
 		return nil, errors.Join(err, t.Close())
 	}
 	if !inputTyped {
-		j.isWhat, j.NewTokens, j.Prompt, j.Chat, j.Tokens = false, 0, nil, false, formatTokens(ids)
+		j.isWhat, j.further = false, 0
+		j.NewTokens, j.Prompt, j.Chat, j.Tokens = 0, nil, false, formatTokens(ids)
 		return &found{t, "given", ids}, nil
 	}
 	f := &found{t, "given", j.passes}
@@ -97,8 +114,8 @@ func (j *job) noReference() error {
 	}
 	order := filepath.Join(j.dir, "order.json")
 	steps := ""
-	if j.NewTokens > 0 {
-		steps = fmt.Sprintf(" --max-new-tokens %d", j.NewTokens)
+	if j.further > 0 {
+		steps = fmt.Sprintf(" --max-new-tokens %d", j.further)
 	}
 	hint := fmt.Sprintf(`make one with transformers, in a checkout of tracediff (pip install -r hooks/python/requirements.txt), then repeat this command:
   mkdir -p %s && tracediff order%s --format json > %s

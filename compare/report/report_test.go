@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"flag"
@@ -131,7 +132,7 @@ func (c result) run(t *testing.T) *compare.Result {
 	if c.rm != nil {
 		c.rm(&rm)
 	}
-	res, err := compare.Run(trace(t, lm, c.l...), trace(t, rm, c.r...), c.o)
+	res, err := compare.Run(context.Background(), trace(t, lm, c.l...), trace(t, rm, c.r...), c.o)
 	if err != nil {
 		t.Fatal(err)
 	}

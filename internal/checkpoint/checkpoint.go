@@ -15,6 +15,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/edsrzf/mmap-go"
 	"github.com/nlpodyssey/safetensors"
@@ -45,9 +46,10 @@ type Checkpoint struct {
 }
 
 type shard struct {
-	name   string
-	data   []byte
-	mapped mmap.MMap
+	name    string
+	data    []byte
+	mapped  mmap.MMap
+	changed time.Time
 }
 
 // Open maps the model directory at dir. The error names the file that is missing, cut short or unreadable.
@@ -108,6 +110,13 @@ func ReadConfig(fsys fs.FS) ([]byte, error) { return readSmall(fsys, ConfigFile,
 
 // readSmall reads a whole file of at most limit bytes.
 func readSmall(fsys fs.FS, name string, limit int64) ([]byte, error) {
+	// Opening a pipe would wait for its other end.
+	switch info, err := fs.Stat(fsys, name); {
+	case err != nil:
+		return nil, fmt.Errorf("opening the model directory: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("opening the model directory: %s is not a regular file", name)
+	}
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("opening the model directory: %w", err)
@@ -157,15 +166,18 @@ func shardNames(fsys fs.FS) (files []string, where map[string]string, err error)
 }
 
 func mapFile(dir, name string) (shard, error) {
+	info, err := os.Stat(path.Join(dir, name))
+	switch {
+	case err != nil:
+		return shard{}, err
+	case !info.Mode().IsRegular():
+		return shard{}, fmt.Errorf("%s is not a regular file", name)
+	}
 	f, err := os.Open(path.Join(dir, name))
 	if err != nil {
 		return shard{}, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return shard{}, err
-	}
 	if info.Size() == 0 { // an empty mapping is an error that names no file
 		return shard{}, fmt.Errorf("%s is empty", name)
 	}
@@ -173,7 +185,7 @@ func mapFile(dir, name string) (shard, error) {
 	if err != nil {
 		return shard{}, fmt.Errorf("mapping %s: %w", name, err)
 	}
-	return shard{name: name, data: m, mapped: m}, nil
+	return shard{name: name, data: m, mapped: m, changed: info.ModTime()}, nil
 }
 
 // FileError is a weight file that is no whole safetensors file.
@@ -270,6 +282,17 @@ func (c *Checkpoint) Size() int64 {
 		n += int64(len(s.data))
 	}
 	return n
+}
+
+// Changed is when a weight file was changed last; the zero time for an embedded checkpoint.
+func (c *Checkpoint) Changed() time.Time {
+	var last time.Time
+	for _, s := range c.shards {
+		if s.changed.After(last) {
+			last = s.changed
+		}
+	}
+	return last
 }
 
 // Close unmaps the files; no tensor may be used afterwards.

@@ -88,6 +88,13 @@ func Open(fsys fs.FS) (*Tokenizer, error) {
 
 // read returns the content of a file of at most maxFile bytes, whatever its directory entry claims.
 func read(fsys fs.FS, name string) ([]byte, error) {
+	// Opening a pipe would wait for its other end.
+	switch info, err := fs.Stat(fsys, name); {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a regular file")
+	}
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err
