@@ -232,7 +232,11 @@ func runCompare(c *cli.Context, local, ref *capture.Trace, o compare.Options) er
 
 // colors decides for the writer of the report, not for standard output at large.
 func colors(c *cli.Context) (report.Style, error) {
-	f, ok := c.App.Writer.(*os.File)
+	var f *os.File
+	out, ok := c.App.Writer.(*output)
+	if ok {
+		f, ok = out.Writer.(*os.File)
+	}
 	on, err := coloured(c.String("color"), ok && isatty.IsTerminal(f.Fd()), os.Getenv)
 	return report.NewStyle(on), err
 }

@@ -39,7 +39,7 @@ func hintFor(err error) string {
 	case errors.As(err, &unsuitable):
 		return unsuitable.Hint
 	case errors.As(err, &file):
-		return "the file may have been cut short on its way: compare its size with the original's"
+		return "the file may have been cut short on its way (compare its size with the original's), or hold types that are not read; float32, bfloat16 and float16 are"
 	case errors.Is(err, order.ErrModelType):
 		return "the model's family has to be described in TENSOR_ORDER; Gemma 3n is (model_type gemma3n or gemma3n_text)"
 	case errors.Is(err, fs.ErrNotExist):

@@ -36,8 +36,12 @@ func main() {
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	app := newApp(stdin, stdout, stderr)
+	out := &output{Writer: stdout}
+	app := newApp(stdin, out, stderr)
 	err := app.RunContext(ctx, flagsFirst(app, args))
+	if out.err != nil && !errors.Is(out.err, syscall.EPIPE) { // a result that nobody could read is none
+		err = fmt.Errorf("writing the output: %w", out.err)
+	}
 	var verdict mismatch
 	switch {
 	case err == nil:
@@ -47,6 +51,20 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	printError(stderr, err)
 	return exitUnusable
+}
+
+// output remembers the first error of writing: much of what is printed goes through functions that do not return it.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // mismatch is the error of a comparison that ran and did not match; its report is already printed.

@@ -4,6 +4,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,6 +22,7 @@ import (
 	"github.com/nlpodyssey/safetensors"
 
 	"github.com/tracediff/tracediff/hooks"
+	header "github.com/tracediff/tracediff/internal/safetensors"
 )
 
 // The files of a model directory.
@@ -205,6 +207,14 @@ func (e *FileError) Unwrap() error { return e.Err }
 
 // add lists the tensors of one file; of a sharded checkpoint those that the index puts there.
 func (c *Checkpoint) add(s shard, where map[string]string) error {
+	// The library lets a name stand twice; which of the two a model means, nobody can say.
+	text, err := header.Text(bytes.NewReader(s.data), int64(len(s.data)))
+	if err == nil {
+		_, err = header.Parse(text)
+	}
+	if err != nil {
+		return &FileError{s.name, len(s.data), err}
+	}
 	file, err := safetensors.Deserialize(s.data)
 	if err != nil {
 		return &FileError{s.name, len(s.data), err}

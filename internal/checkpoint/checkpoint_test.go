@@ -134,6 +134,11 @@ func TestBadDirectories(t *testing.T) {
 	cut := good()
 	whole := cut["model.safetensors"].Data
 	cut["model.safetensors"] = &fstest.MapFile{Data: whole[:len(whole)/2]}
+	twice := good()
+	twice["model.safetensors"] = &fstest.MapFile{Data: checkpointtest.File(tensors("model."))}
+	doubled := bytes.Replace(twice["model.safetensors"].Data, []byte("model.layers.0.norm.weight"), []byte("model.embed_tokens.weight "), 1)
+	doubled = bytes.Replace(doubled, []byte(`"model.embed_tokens.weight "`), []byte(`"model.embed_tokens.weight" `), 1)
+	twice["model.safetensors"].Data = doubled
 	noConfig, noWeights, big := good(), good(), good()
 	delete(noConfig, "config.json")
 	delete(noWeights, "model.safetensors")
@@ -142,6 +147,7 @@ func TestBadDirectories(t *testing.T) {
 		files fstest.MapFS
 		want  string
 	}{
+		"a name twice":        {twice, "model.embed_tokens.weight"},
 		"no config":           {noConfig, "config.json"},
 		"config too large":    {big, "larger than"},
 		"no weights":          {noWeights, "neither model.safetensors nor model.safetensors.index.json"},

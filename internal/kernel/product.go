@@ -129,16 +129,33 @@ func parallel(n, work int, do func(lo, hi int)) {
 	wg.Wait()
 }
 
-// pool hands out float64 scratch and takes it back, so that products allocate next to nothing.
-type pool struct{ p sync.Pool }
+// pool hands out float64 scratch and takes it back, so that products allocate nothing once they have run. It holds as
+// many slices as were ever out at once.
+type pool struct {
+	mu   sync.Mutex
+	free [][]float64
+}
 
 var widePool, tilePool pool
 
+// minScratch is the least that is allocated, so that the small products of a model share what there is.
+const minScratch = 1 << 13
+
 func (p *pool) get(n int) []float64 {
-	if s, ok := p.p.Get().(*[]float64); ok && cap(*s) >= n {
-		return (*s)[:n]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := len(p.free) - 1; last >= 0 {
+		s := p.free[last]
+		p.free = p.free[:last]
+		if cap(s) >= n {
+			return s[:n]
+		}
 	}
-	return make([]float64, n)
+	return make([]float64, n, max(n, minScratch))
 }
 
-func (p *pool) put(s []float64) { p.p.Put(&s) }
+func (p *pool) put(s []float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, s)
+}
