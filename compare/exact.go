@@ -36,7 +36,7 @@ func (p *Pattern) add(localMasks bool, at int64) {
 }
 
 // masks returns whether a value of a mask of this dtype masks. A number does when it is below half the lowest finite
-// number, or −Inf; how an engine writes "masked" is its own affair. A boolean or integer does when it is 0, as in torch,
+// number, or −Inf; another large one, such as −1e9, does not. A boolean or integer does when it is 0, as in torch,
 // where True means "may be seen".
 func masks(d hooks.DType) func(x float64) bool {
 	if !d.Float() {
@@ -59,7 +59,7 @@ func (m *meter) measurePattern(l, r view) (*sums, error) {
 	err := m.each(l, r, func(a, b []float64, _, _ []byte) {
 		for i := range a {
 			switch x, y := maskL(a[i]), maskR(b[i]); {
-			case (a[i] != a[i]) != (b[i] != b[i]):
+			case a[i] != a[i] || b[i] != b[i]:
 				p.counts(a[i], b[i], i)
 			case x != y:
 				p.pattern.add(x, p.at+int64(i))

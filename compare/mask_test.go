@@ -68,6 +68,15 @@ func TestMaskPattern(t *testing.T) {
 	}
 }
 
+// TestMaskOfNaN has a mask that is NaN on both sides: nothing is tested there, as in any tensor.
+func TestMaskOfNaN(t *testing.T) {
+	broken := fire("mask.full", hooks.F32, []int{1, 1, 1, 2}, 0, notANum)
+	row := onePair(t, broken, broken)
+	if row.Verdict != compare.Match || row.Metrics.NaNBoth != 1 || !hasNote(row, compare.BothNaN) {
+		t.Errorf("verdict %s, notes %v", row.Verdict, row.Notes)
+	}
+}
+
 func TestMaskedScores(t *testing.T) {
 	const name = "layers.0.self_attn.scores_masked"
 	scores := func(d hooks.DType, v ...float64) hooks.Event { return fire(name, d, []int{1, 1, 2, 3}, v...) }

@@ -56,8 +56,8 @@ type Rule string
 // The rules. The zero Rule compares all elements.
 const (
 	All Rule = ""
-	// Pattern compares which elements are masked: below half the lowest finite number of the dtype, or −Inf. How an
-	// engine writes "masked" is its own affair.
+	// Pattern compares which elements are masked: below half the lowest finite number of the dtype, or −Inf, or false
+	// where the mask is boolean. Another finite number, such as −1e9, counts as seen: it is only nearly a mask.
 	Pattern Rule = "pattern"
 	// Allowed compares the pattern, then the values of what neither side masks: a masked score absorbs its value.
 	Allowed Rule = "allowed"
