@@ -62,7 +62,8 @@ func Capture(ctx context.Context, j Job) (Output, error) {
 		return Output{}, err
 	}
 	if j.Progress != nil {
-		model.progress = func(pass, layer int) { j.Progress(pass, len(j.tokens()), layer, model.layers) }
+		passes := len(j.Passes) + j.NewTokens
+		model.progress = func(pass, layer int) { j.Progress(pass, passes, layer, model.layers) }
 	}
 	out, err := model.Run(ctx, j.Registry, Input{Passes: j.Passes, MaxNewTokens: j.NewTokens, LastLayer: last})
 	if err != nil {

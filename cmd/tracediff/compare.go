@@ -166,11 +166,11 @@ func traceOrder(local, ref *capture.Trace, file string) (*order.List, error) {
 			continue
 		}
 		config, err := order.ParseCanonical(raw)
-		if err != nil {
-			return nil, fmt.Errorf("%s: its configuration: %w", t.Path(), err)
+		if err == nil {
+			list, err = order.New(config)
 		}
-		if list, err = order.New(config); err != nil {
-			return nil, fmt.Errorf("%s: %w", t.Path(), err)
+		if err != nil && !errors.Is(err, order.ErrModelType) { // of another family: its traces may know their order
+			return nil, fmt.Errorf("%s: its configuration: %w", t.Path(), err)
 		}
 		break
 	}

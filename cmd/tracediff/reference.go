@@ -27,7 +27,7 @@ type found struct {
 // it fits, or a note why it does not; else a golden.
 func (j *job) findReference(c *cli.Context) (*found, error) {
 	if given := c.String("reference"); given != "" {
-		return j.givenReference(given, c.IsSet("prompt") || c.IsSet("tokens"))
+		return j.givenReference(given, c.IsSet("prompt") || c.IsSet("tokens"), c.Bool("partial"))
 	}
 	notes := notes(c)
 	w := j.wanted()
@@ -74,14 +74,14 @@ func (j *job) fresh(t *capture.Trace) error {
 
 // givenReference opens a file as it is. Its ids are the input unless the command line names one; when they start with
 // that, the local side is fed the reference's further passes; when they do not, the comparison will say so.
-func (j *job) givenReference(path string, inputTyped bool) (*found, error) {
+func (j *job) givenReference(path string, inputTyped, partial bool) (*found, error) {
 	t, err := capture.Open(path)
 	if err != nil {
 		return nil, hinted(fmt.Errorf("reading the reference: %w", err), "--reference wants a trace file, as tracediff capture and python -m tracediff.hf write them")
 	}
 	ids, err := t.IDs()
 	if err == nil {
-		err = j.suitable(t)
+		err = j.suitable(t, partial)
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -99,7 +99,10 @@ func (j *job) givenReference(path string, inputTyped bool) (*found, error) {
 }
 
 // suitable reports at once what the comparison would refuse after the run.
-func (j *job) suitable(t *capture.Trace) error {
+func (j *job) suitable(t *capture.Trace, partial bool) error {
+	if s := t.Status(); s != "" && s != capture.StatusComplete && !partial {
+		return hinted(fmt.Errorf("%s is not complete, its status is %q", t.Path(), s), "make it again, or compare what is there with --partial")
+	}
 	if err := j.wanted().SameModel(t); err != nil {
 		return hinted(fmt.Errorf("%s cannot be the reference of %s: %w", t.Path(), j.ck.Name(), err), "capture both sides from the same checkpoint")
 	}
