@@ -12,11 +12,12 @@ func (Linear) Kind() string { return "linear" }
 // Gain is what an RMSNorm does with its weight.
 type Gain string
 
-// The gains of the Gemma family.
+// The gains of the families.
 const (
 	Plain   Gain = "plain"   // x·inv·w, one R at the end
 	NoScale Gain = "none"    // x·inv, one R at the end; no weight
 	OnePlus Gain = "oneplus" // x·inv·(1+w), one R at the end
+	After   Gain = "after"   // R(R(x·inv)·w): Llama and Qwen round before the weight
 )
 
 // RMSNorm is x · (mean(x²)+Eps)^(−1/2), then the gain, over the last axis, in float32. Input: x. Weight: w, unless
