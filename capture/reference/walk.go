@@ -1,0 +1,283 @@
+package reference
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// WalkName is the producer of a walk's trace.
+const WalkName = "tracediff float64 walk"
+
+// WalkVersion changes when the walk's numbers do.
+const WalkVersion = "1"
+
+// Job is one reference run by the walk: a model, what to feed it, and what to record.
+type Job struct {
+	Checkpoint *checkpoint.Checkpoint
+	List       *order.List // of the checkpoint's configuration
+	Record     *order.List // the names to record and their order; nil for List
+	DType      hooks.DType // float32, bfloat16 or float16
+	Exact      bool        // no rounding at all, written as float64: not what a model of DType computes, but its goal
+	Passes     [][]int
+	NewTokens  int // greedy passes after those
+	Path       string
+	Manifest   capture.Manifest // what the caller knows; Walk fills in the rest
+	Registry   *hooks.Registry  // may hold observers and replacers of the caller's; nil for none
+	Progress   func(pass, passes, entry, entries int)
+}
+
+// Output is what a walk fed and would have gone on with.
+type Output struct {
+	Passes [][]int // the ids of each pass
+	Greedy []int   // per pass, the most likely next token; −1 where the logits were not needed
+}
+
+// Walk evaluates TENSOR_ORDER entry by entry, pass by pass, in float64, with the dtype's rounding at every rounding point
+// of the reference, and leaves a trace at Path, whose folder it makes. Each entry's hook fires when the entry is there. It
+// shares no kernel and no forward pass with the local model: the operations of the list are all there is. Only ancestors
+// of what the scope selects are computed. On an error the unfinished trace stays beside Path and says why.
+func Walk(ctx context.Context, j Job) (Output, error) {
+	if j.Record == nil {
+		j.Record = j.List
+	}
+	if j.Registry == nil {
+		j.Registry = &hooks.Registry{}
+	}
+	selected := j.Manifest.Scope.Select(j.Record)
+	var w *capture.Writer
+	write := func(e hooks.Event) error { return w.Observe(e) }
+	if err := capture.Attach(j.Registry, write, j.Record, j.Manifest.Scope, j.tokens()); err != nil {
+		return Output{}, err
+	}
+	walk, err := j.newWalk(selected)
+	if err != nil {
+		return Output{}, err
+	}
+	if w, err = j.create(selected); err != nil {
+		return Output{}, err
+	}
+	if err := walk.run(ctx); err != nil {
+		if failed := w.Fail(err); failed != nil {
+			return walk.out, fmt.Errorf("%w (and %w)", err, failed)
+		}
+		return walk.out, err
+	}
+	return walk.out, w.Close()
+}
+
+// tokens is the number of tokens of each pass.
+func (j *Job) tokens() []int {
+	var n []int
+	for _, ids := range j.Passes {
+		n = append(n, len(ids))
+	}
+	return append(n, slices.Repeat([]int{1}, j.NewTokens)...)
+}
+
+// create begins the trace.
+func (j *Job) create(selected []*order.Entry) (*capture.Writer, error) {
+	m := j.Manifest
+	m.Side, m.DType, m.Device, m.Passes = "reference", j.DType, "cpu", len(j.tokens())
+	m.Producer = capture.Producer{Name: WalkName, Version: WalkVersion}
+	if j.Exact {
+		m.DType, m.Producer.Details = hooks.F64, map[string]string{"arithmetic": "exact"}
+	}
+	m.Config = j.List.Config.Canonical()
+	for _, e := range selected {
+		m.Entries = append(m.Entries, e.Name)
+	}
+	if err := os.MkdirAll(filepath.Dir(j.Path), 0o777); err != nil {
+		return nil, fmt.Errorf("making a place for the trace: %w", err)
+	}
+	return capture.Create(j.Path, m, capture.Reserve(j.Record, m.Scope, j.tokens()))
+}
+
+// walk is a plan for all passes and its state while it runs.
+type walk struct {
+	*Job
+	plan   *order.Plan
+	points []*hooks.Point // by entry
+	steps  []int          // of each pass
+	given  [][]op.Value   // by pass: the arguments, by entry
+	past   int            // tokens before this pass
+	done   int            // steps of this pass
+	bytes  []byte         // scratch of the hooks
+	out    Output
+}
+
+// newWalk plans the selected entries of the passes in scope, and the logits wherever a token is chosen by them.
+func (j *Job) newWalk(selected []*order.Entry) (*walk, error) {
+	w := &walk{Job: j, steps: make([]int, len(j.tokens()))}
+	for i := range j.List.Entries {
+		w.points = append(w.points, j.Registry.Point(j.List.Entries[i].Name))
+	}
+	var targets []order.Node
+	for pass := range j.tokens() {
+		for _, e := range selected {
+			at := j.List.Index(e.Name)
+			if at < 0 {
+				return nil, fmt.Errorf("the order of the model has no tensor %s", e.Name)
+			}
+			if j.Manifest.Scope.Passes.Has(pass) && !w.argument(at) {
+				targets = append(targets, order.Node{Entry: at, Pass: pass})
+			}
+		}
+		logits := order.Node{Entry: j.List.Index(logits), Pass: pass}
+		if next := pass + 1; next >= len(j.Passes) && next < len(j.tokens()) && !slices.Contains(targets, logits) {
+			targets = append(targets, logits)
+		}
+	}
+	var err error
+	w.plan, err = j.List.Plan(func(n order.Node) bool { return w.argument(n.Entry) }, targets)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range w.plan.Steps {
+		w.steps[n.Pass]++
+	}
+	return w, nil
+}
+
+// argument reports whether an entry is given, not computed.
+func (w *walk) argument(entry int) bool {
+	_, is := w.List.Entries[entry].Op.(op.Argument)
+	return is
+}
+
+func (w *walk) run(ctx context.Context) error {
+	env := order.Env{
+		Arith: op.Arith{DType: w.DType, Emulated: !w.Exact}, Passes: order.Passes(w.tokens()),
+		Read: w.read, Weights: Weights(w.Checkpoint, w.DType), Begin: w.begin, Visit: w.visit,
+	}
+	if err := w.plan.Run(ctx, env); err != nil {
+		return err
+	}
+	w.begin(len(w.steps) - 1) // passes at the end of which nothing is computed have their ids, too
+	return w.Registry.Err()
+}
+
+// begin fires the arguments of the passes up to this one: ids, those given or the token that the pass before chose, and
+// positions. A failing hook sticks to the registry.
+func (w *walk) begin(pass int) {
+	for k := len(w.given); k <= pass; k++ {
+		var ids []int
+		if k < len(w.Passes) {
+			ids = slices.Clone(w.Passes[k])
+		} else {
+			ids = []int{w.out.Greedy[k-1]}
+		}
+		w.out.Passes, w.out.Greedy = append(w.out.Passes, ids), append(w.out.Greedy, -1)
+		w.Registry.BeginPass(k)
+		w.done = 0
+		values := make([]op.Value, 2)
+		for i, name := range []string{order.InputIDs, positionIDs} {
+			values[i] = op.Value{Shape: []int{1, len(ids)}, Data: make([]float64, len(ids))}
+			for t, id := range ids {
+				values[i].Data[t] = float64(id)
+				if name == positionIDs {
+					values[i].Data[t] = float64(w.past + t)
+				}
+			}
+			if at := w.List.Index(name); at >= 0 {
+				_ = w.fire(at, hooks.I64, values[i])
+			}
+		}
+		w.past += len(ids)
+		w.given = append(w.given, values)
+	}
+}
+
+const (
+	positionIDs = "position_ids"
+	logits      = "logits"
+)
+
+// read gives the plan its leaves, which are arguments.
+func (w *walk) read(n order.Node) (op.Value, error) {
+	if w.List.Entries[n.Entry].Name == order.InputIDs {
+		return w.given[n.Pass][0], w.Registry.Err()
+	}
+	return w.given[n.Pass][1], w.Registry.Err()
+}
+
+// visit fires a computed entry, and notes the token that the last logits choose.
+func (w *walk) visit(n order.Node, v op.Value) error {
+	e := &w.List.Entries[n.Entry]
+	if w.done++; w.Progress != nil {
+		w.Progress(n.Pass, len(w.steps), w.done, w.steps[n.Pass])
+	}
+	dtype := e.DTypeOf(w.DType)
+	if w.Exact && dtype.Float() {
+		dtype = hooks.F64
+	}
+	if err := w.fire(n.Entry, dtype, v); err != nil {
+		return err
+	}
+	if e.Name == logits {
+		w.out.Greedy[n.Pass] = argmax(v.Data[len(v.Data)-v.Shape[len(v.Shape)-1]:])
+	}
+	return nil
+}
+
+// fire hands a value to its hook, in the dtype that it has in the model, and takes back what a replacer put there.
+func (w *walk) fire(entry int, dtype hooks.DType, v op.Value) error {
+	at := w.points[entry]
+	if at == nil {
+		return w.Registry.Err()
+	}
+	n := len(v.Data) * dtype.Size()
+	if cap(w.bytes) < n {
+		w.bytes = make([]byte, n)
+	}
+	b := w.bytes[:n]
+	encode(b, dtype, v.Data)
+	if err := at.Fire(hooks.Tensor{DType: dtype, Shape: v.Shape, Data: b}); err != nil {
+		return err
+	}
+	if at.Replaces() {
+		return floats.Decode(v.Data, dtype, b)
+	}
+	return nil
+}
+
+// encode writes numbers that dtype has.
+func encode(b []byte, dtype hooks.DType, data []float64) {
+	le := binary.LittleEndian
+	for i, v := range data {
+		switch dtype {
+		case hooks.I64:
+			le.PutUint64(b[8*i:], uint64(int64(v)))
+		case hooks.BF16:
+			le.PutUint16(b[2*i:], floats.BF16(float32(v)))
+		case hooks.F16:
+			le.PutUint16(b[2*i:], floats.F16(float32(v)))
+		case hooks.F32:
+			le.PutUint32(b[4*i:], math.Float32bits(float32(v)))
+		default:
+			le.PutUint64(b[8*i:], math.Float64bits(v))
+		}
+	}
+}
+
+// argmax is the first of the largest elements, as torch's.
+func argmax(x []float64) int {
+	best := 0
+	for i, v := range x {
+		if v > x[best] {
+			best = i
+		}
+	}
+	return best
+}

@@ -1,0 +1,62 @@
+package reference
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// Weights reads a checkpoint's tensors row by row, as a model of the given dtype has them: rounded to it where the file
+// holds a wider one, which is what from_pretrained(dtype=...) does. The error of the function names a weight that is
+// missing or has another shape.
+func Weights(ck *checkpoint.Checkpoint, model hooks.DType) func(order.Weight) (op.Rows, error) {
+	return func(w order.Weight) (op.Rows, error) {
+		t, ok := ck.Tensor(w.Name)
+		if !ok && w.Fallback != "" {
+			t, ok = ck.Tensor(w.Fallback)
+		}
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("the checkpoint has no tensor %s", w.Name)
+		case !slices.Equal(t.Shape, w.Shape):
+			return nil, fmt.Errorf("the checkpoint's %s has shape %v, not %v", w.Name, t.Shape, w.Shape)
+		case !t.DType.Float():
+			return nil, fmt.Errorf("the checkpoint's %s holds %s, not numbers with a fraction", w.Name, t.DType)
+		}
+		r := rows{tensor: t, cols: t.Shape[len(t.Shape)-1]}
+		if t.DType != model && model != hooks.F32 || t.DType == hooks.F64 { // bfloat16 and float16 both fit float32, not each other
+			r.round = model
+		}
+		return r, nil
+	}
+}
+
+// rows is a weight as a view of the checkpoint's file.
+type rows struct {
+	tensor hooks.Tensor
+	cols   int
+	round  hooks.DType // to round to; 0 for none
+}
+
+func (r rows) Size() (rows, cols int) {
+	n, _ := hooks.Elements(r.tensor.Shape)
+	return n / r.cols, r.cols
+}
+
+func (r rows) Row(dst []float64, i int) error {
+	size := r.cols * r.tensor.DType.Size()
+	if err := floats.Decode(dst[:r.cols], r.tensor.DType, r.tensor.Data[i*size:(i+1)*size]); err != nil {
+		return err
+	}
+	if r.round.Valid() {
+		for k, v := range dst[:r.cols] {
+			dst[k] = floats.Round(r.round, v)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+package op
+
+// AddScale is R(R(a + b) · By), or R(R(a + b) / By) with Divide. Inputs: a, b.
+type AddScale struct {
+	By     Const `json:"by"`
+	Divide bool  `json:"divide,omitempty"`
+}
+
+// Kind is "add_scale".
+func (AddScale) Kind() string { return "add_scale" }
+
+// Eval adds, then scales.
+func (o AddScale) Eval(c Call) (Value, error) {
+	by := o.By.in(c.Arith)
+	return c.each(func(i int) Num {
+		sum := c.R(c.add(c.In[0].at(i), c.In[1].at(i)))
+		if o.Divide {
+			return c.div(sum, by)
+		}
+		return c.mul(sum, by)
+	})
+}

@@ -1,0 +1,12 @@
+package op
+
+// Cast is R(x). Input: x.
+type Cast struct{}
+
+// Kind is "cast".
+func (Cast) Kind() string { return "cast" }
+
+// Eval copies: the one R is the caller's.
+func (Cast) Eval(c Call) (Value, error) {
+	return c.each(func(i int) Num { return c.In[0].at(i) })
+}

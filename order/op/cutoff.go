@@ -1,0 +1,15 @@
+package op
+
+// Cutoff is R(mean + R(std · Multiplier)). Inputs: mean, std.
+type Cutoff struct {
+	Multiplier Const `json:"multiplier"`
+}
+
+// Kind is "cutoff".
+func (Cutoff) Kind() string { return "cutoff" }
+
+// Eval follows the formula.
+func (o Cutoff) Eval(c Call) (Value, error) {
+	by := o.Multiplier.in(c.Arith)
+	return c.each(func(i int) Num { return c.add(c.In[0].at(i), c.R(c.mul(c.In[1].at(i), by))) })
+}

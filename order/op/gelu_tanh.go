@@ -1,0 +1,23 @@
+package op
+
+import "math"
+
+// GELUTanh is 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), every step float32, one R. Input: x.
+//
+// For x below about −2.5 the sum 1 + tanh cancels, so the float32 rounding of the tanh is seen even in bfloat16.
+type GELUTanh struct{}
+
+// Kind is "gelu_tanh".
+func (GELUTanh) Kind() string { return "gelu_tanh" }
+
+// Eval follows the formula step by step.
+func (GELUTanh) Eval(c Call) (Value, error) {
+	half, one := Num{V: 0.5}, Num{V: 1}
+	k, cubic := c.scalar(math.Sqrt(2/math.Pi)), c.scalar(0.044715)
+	return c.each(func(i int) Num {
+		x := c.In[0].at(i)
+		cube := c.mul(c.mul(x, x), x)
+		inner := c.mul(k, c.add(x, c.mul(cubic, cube)))
+		return c.mul(c.mul(half, x), c.add(one, c.function(math.Tanh, inner)))
+	})
+}

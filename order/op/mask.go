@@ -1,0 +1,41 @@
+package op
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Mask is the additive attention mask [1, 1, T, S]: 0 where query q may see key k, the lowest finite number of the
+// dtype elsewhere. It may when k ≤ q and, with a Window, k > q − Window. Input: positions, of which the last is the
+// position of the last key.
+type Mask struct {
+	Window int `json:"window,omitempty"`
+}
+
+// Kind is "mask".
+func (Mask) Kind() string { return "mask" }
+
+// Eval compares positions.
+func (o Mask) Eval(c Call) (Value, error) {
+	positions, keys := c.In[0].Data, c.Shape[len(c.Shape)-1]
+	first := positions[len(positions)-1] + 1 - float64(keys)
+	return c.each(func(i int) Num {
+		q, k := positions[i/keys], first+float64(i%keys)
+		if k <= q && (o.Window == 0 || k > q-float64(o.Window)) {
+			return Num{}
+		}
+		return Num{V: lowest(c.DType)}
+	})
+}
+
+// lowest is the lowest finite number of a dtype.
+func lowest(d hooks.DType) float64 {
+	switch d {
+	case hooks.BF16:
+		return -0x1.fep127
+	case hooks.F16:
+		return -65504
+	}
+	return -math.MaxFloat32
+}

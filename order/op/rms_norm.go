@@ -1,0 +1,60 @@
+package op
+
+import "math"
+
+// Gain is what an RMSNorm does with its weight.
+type Gain string
+
+// The gains of the families.
+const (
+	Plain   Gain = "plain"   // x·inv·w, one R at the end
+	NoScale Gain = "none"    // x·inv, one R at the end; no weight
+	OnePlus Gain = "oneplus" // x·inv·(1+w), one R at the end
+	After   Gain = "after"   // R(R(x·inv)·w): Llama and Qwen round before the weight
+)
+
+// RMSNorm is x · inv, inv = (mean(x²)+Eps)^(−1/2), then the gain, over the last axis of the result, in float32. Input: x.
+// Weight: w, unless Gain is NoScale.
+type RMSNorm struct {
+	Eps  float64 `json:"eps"`
+	Gain Gain    `json:"gain"`
+}
+
+// Kind is "rms_norm".
+func (RMSNorm) Kind() string { return "rms_norm" }
+
+// Eval norms each row.
+func (o RMSNorm) Eval(c Call) (Value, error) {
+	x, out := c.In[0], c.result()
+	n := out.last()
+	var w []float64
+	if o.Gain != NoScale {
+		var err error
+		if w, err = c.vector(0); err != nil {
+			return Value{}, err
+		}
+	}
+	for start := 0; start < len(x.Data); start += n {
+		row := x.slice(start, n)
+		inv := o.inverse(c, row)
+		for i := range n {
+			y := c.mul(row.at(i), inv)
+			switch o.Gain {
+			case Plain:
+				y = c.mul(y, Num{V: w[i]})
+			case OnePlus:
+				y = c.mul(y, c.add(Num{V: 1}, Num{V: w[i]}))
+			case After:
+				y = c.mul(c.R(y), Num{V: w[i]})
+			}
+			out.set(start+i, y)
+		}
+	}
+	return out, nil
+}
+
+// inverse is (mean(x²)+Eps)^(−1/2).
+func (o RMSNorm) inverse(c Call, x Value) Num {
+	ms := c.mean(len(x.Data), func(i int) Num { return c.mul(x.at(i), x.at(i)) })
+	return c.function(func(v float64) float64 { return 1 / math.Sqrt(v) }, c.add(ms, c.scalar(o.Eps)))
+}

@@ -1,0 +1,77 @@
+package op
+
+import "math"
+
+// Rotary is one of the two tables of the rotary embedding. Input: positions. Shape [1, T, Dim].
+//
+//	inv[j] = 1 / Theta^(2j/Dim), j < Dim/2, every step rounded to float32; scaled as Scaling says
+//	ang    = f32(inv[j] · position)
+//	out    = R(cos ang) or R(sin ang), the half table written twice
+type Rotary struct {
+	Theta     float64 `json:"theta"`
+	Dim       int     `json:"dim"`
+	Scaling   string  `json:"scaling"` // "default", "linear" or "llama3"
+	Factor    float64 `json:"factor,omitempty"`
+	LowFreq   float64 `json:"low_freq_factor,omitempty"`
+	HighFreq  float64 `json:"high_freq_factor,omitempty"`
+	Positions int     `json:"original_max_position_embeddings,omitempty"`
+	Sin       bool    `json:"sin"`
+}
+
+// Kind is "rotary".
+func (Rotary) Kind() string { return "rotary" }
+
+// Eval computes the table. Its bound allows a frequency two units of float32 off, which changes the angle by as much,
+// and so the function; the function itself is within an ulp.
+func (o Rotary) Eval(c Call) (Value, error) {
+	f := math.Cos
+	if o.Sin {
+		f = math.Sin
+	}
+	half := o.Dim / 2
+	inv := o.frequencies()
+	return c.each(func(i int) Num {
+		t, j := i/o.Dim, i%o.Dim%half
+		angle := f32(inv[j] * f32(c.In[0].Data[t]))
+		y := f(angle)
+		var e float64
+		if c.Bounds {
+			e = 3*unit32*math.Abs(angle) + (unitsOfFunction-1)*unit32*math.Abs(y)
+		}
+		return c.step(y, e)
+	})
+}
+
+// f32 rounds to float32.
+func f32(x float64) float64 { return float64(float32(x)) }
+
+// frequencies are inv, scaled; every step float32.
+func (o Rotary) frequencies() []float64 {
+	inv := make([]float64, o.Dim/2)
+	for j := range inv {
+		inv[j] = f32(1 / f32(math.Pow(f32(o.Theta), f32(float64(2*j)/float64(o.Dim)))))
+		switch o.Scaling {
+		case "linear":
+			inv[j] = f32(inv[j] / f32(o.Factor))
+		case "llama3":
+			inv[j] = o.llama3(inv[j])
+		}
+	}
+	return inv
+}
+
+// llama3 scales one frequency by its wavelength λ = 2π/inv: long ones by 1/Factor, short ones not at all, those between
+// the two limits by a mixture (transformers, modeling_rope_utils). A number over a tensor is there the rounded
+// reciprocal times the number.
+func (o Rotary) llama3(inv float64) float64 {
+	n := float64(o.Positions)
+	wavelength := f32(f32(1/inv) * f32(2*math.Pi))
+	switch {
+	case wavelength > f32(n/o.LowFreq):
+		return f32(inv / f32(o.Factor))
+	case wavelength < f32(n/o.HighFreq):
+		return inv
+	}
+	smooth := f32(f32(f32(f32(1/wavelength)*f32(n))-f32(o.LowFreq)) / f32(o.HighFreq-o.LowFreq))
+	return f32(f32(f32(f32(1-smooth)*inv)/f32(o.Factor)) + f32(smooth*inv))
+}

@@ -1,0 +1,14 @@
+package op
+
+// ShiftedReLU is max(0, R(x − cutoff)): what survives is x − cutoff, not x. Inputs: x [B,T,n], cutoff [B,T,1].
+type ShiftedReLU struct{}
+
+// Kind is "shifted_relu".
+func (ShiftedReLU) Kind() string { return "shifted_relu" }
+
+// Eval subtracts. Rounding is monotone and keeps 0, so that the R may come after the maximum.
+func (ShiftedReLU) Eval(c Call) (Value, error) {
+	x, cutoff := c.In[0], c.In[1]
+	n := x.last()
+	return c.each(func(i int) Num { return larger(Num{}, c.sub(x.at(i), cutoff.at(i/n))) })
+}

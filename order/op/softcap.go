@@ -1,0 +1,20 @@
+package op
+
+import "math"
+
+// Softcap is R(R(tanh R(x / Cap)) · Cap). Input: x.
+type Softcap struct {
+	Cap float64 `json:"cap"`
+}
+
+// Kind is "softcap".
+func (Softcap) Kind() string { return "softcap" }
+
+// Eval follows the three operations.
+func (o Softcap) Eval(c Call) (Value, error) {
+	limit := c.scalar(o.Cap)
+	return c.each(func(i int) Num {
+		u := c.R(c.div(c.In[0].at(i), limit))
+		return c.mul(c.R(c.function(math.Tanh, u)), limit)
+	})
+}

@@ -1,0 +1,31 @@
+package op
+
+import "math"
+
+// Softmax is exp(x−m) / Σ exp(x−m) with m the maximum, over the last axis, in float32 and not rounded. Input: x.
+type Softmax struct{}
+
+// Kind is "softmax".
+func (Softmax) Kind() string { return "softmax" }
+
+// Eval norms each row.
+func (Softmax) Eval(c Call) (Value, error) {
+	x, out := c.In[0], c.result()
+	n := x.last()
+	exps := make([]Num, n)
+	for start := 0; start < len(x.Data); start += n {
+		row := x.slice(start, n)
+		top := Num{V: math.Inf(-1)}
+		for _, v := range row.Data {
+			top.V = math.Max(top.V, v)
+		}
+		sum := c.sum(n, func(i int) Num {
+			exps[i] = c.function(math.Exp, c.sub(row.at(i), top))
+			return exps[i]
+		})
+		for i, e := range exps {
+			out.set(start+i, c.div(e, sum))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,26 @@
+package op
+
+// Std is R(√((1/n) Σ (x − mean)²)) over the last axis, kept with size 1: the population's, around the unrounded
+// mean. Input: x.
+type Std struct{}
+
+// Kind is "std".
+func (Std) Kind() string { return "std" }
+
+// Eval takes the deviation of each row. The mean is not rounded at all: torch updates it as it goes (Welford).
+func (Std) Eval(c Call) (Value, error) {
+	return c.eachRow(c.In[0], c.In[0].last(), func(x Value) Num {
+		n := len(x.Data)
+		mean := c.unrounded().mean(n, x.at)
+		return c.sqrt(c.mean(n, func(i int) Num {
+			d := c.unrounded().sub(x.at(i), mean)
+			return c.unrounded().mul(d, d)
+		}))
+	})
+}
+
+// unrounded is a without the rounding of steps to float32; bounds stay.
+func (a Arith) unrounded() Arith {
+	a.Emulated = false
+	return a
+}

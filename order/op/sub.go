@@ -1,0 +1,12 @@
+package op
+
+// Sub is R(a − b). Inputs: a, b.
+type Sub struct{}
+
+// Kind is "sub".
+func (Sub) Kind() string { return "sub" }
+
+// Eval subtracts.
+func (Sub) Eval(c Call) (Value, error) {
+	return c.each(func(i int) Num { return c.sub(c.In[0].at(i), c.In[1].at(i)) })
+}

@@ -1,0 +1,105 @@
+package order
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// Node is one entry in one pass: a vertex of the graph that the list's inputs draw over all passes.
+type Node struct {
+	Entry int // its place in the list
+	Pass  int
+}
+
+// Plan is what has to be computed to have some entries, and from what: a piece of the graph.
+type Plan struct {
+	Leaves []Node // read, not computed; in order of first use
+	Steps  []Node // computed, in execution order
+	list   *List
+}
+
+// Cut is the smallest piece of the graph between one entry and what is there: the entry, and every ancestor that is not
+// there, back to those that are, earlier passes included. The entry itself is always computed. have tells what is
+// there. The error is a [*BareError] when an ancestor can neither be read nor computed.
+func (l *List) Cut(have func(Node) bool, target Node) (*Plan, error) {
+	return l.Plan(have, []Node{target})
+}
+
+// Plan is the smallest piece of the graph that has all targets as steps; see [List.Cut].
+func (l *List) Plan(have func(Node) bool, targets []Node) (*Plan, error) {
+	p := &Plan{list: l}
+	seen := map[Node]bool{}
+	open := slices.Clone(targets)
+	for _, t := range targets {
+		seen[t] = true
+	}
+	for len(open) > 0 {
+		n := open[len(open)-1]
+		open = open[:len(open)-1]
+		p.Steps = append(p.Steps, n)
+		if e := &l.Entries[n.Entry]; !computable(e) {
+			return nil, &BareError{e.Name, n.Pass}
+		}
+		for _, in := range l.parents(n) {
+			switch {
+			case seen[in]:
+				continue
+			case have(in):
+				p.Leaves = append(p.Leaves, in)
+			default:
+				open = append(open, in)
+			}
+			seen[in] = true
+		}
+	}
+	slices.SortFunc(p.Steps, inOrder)
+	slices.SortFunc(p.Leaves, inOrder)
+	return p, nil
+}
+
+// inOrder compares by execution order: the list is a topological order of one pass.
+func inOrder(a, b Node) int {
+	if a.Pass != b.Pass {
+		return a.Pass - b.Pass
+	}
+	return a.Entry - b.Entry
+}
+
+// computable reports whether an entry has an operation that computes it from others.
+func computable(e *Entry) bool {
+	_, argument := e.Op.(op.Argument)
+	return e.Op != nil && !argument
+}
+
+// parents are the inputs of a node: those of the pass before are absent in pass 0.
+func (l *List) parents(n Node) []Node {
+	var in []Node
+	for _, ref := range l.Entries[n.Entry].Inputs {
+		if at, ok := l.parent(n, ref); ok {
+			in = append(in, at)
+		}
+	}
+	return in
+}
+
+func (l *List) parent(n Node, ref Ref) (Node, bool) {
+	at := Node{l.Index(ref.Name), n.Pass}
+	if ref.Prev {
+		at.Pass--
+	}
+	return at, at.Pass >= 0
+}
+
+// BareError is an entry that is needed and is neither there nor computed from anything: an argument of the model, or a
+// name of a user's list.
+type BareError struct {
+	Name string
+	Pass int
+}
+
+// Error names the entry.
+func (e *BareError) Error() string {
+	return fmt.Sprintf("%s of pass %d was not captured, and nothing computes it", e.Name, e.Pass)
+}
