@@ -27,6 +27,10 @@ type Options struct {
 	// where the order does not, and the other trace does not either, has one.
 	StrictDType bool
 
+	// Certified, when it is not nil, says that the reference is the walk, and which of its operations may accuse. An entry
+	// that any other has a part in is not judged. A nil one is for a reference that needs none, such as transformers.
+	Certified Certified
+
 	ReferenceLabel string              // what to call the reference beside its producer: "golden"
 	TokenText      func(id int) string // nil: ids are shown without texts
 }
@@ -55,6 +59,9 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	w.res = &Result{
 		Local: newSide(localTrace, ""), Reference: newSide(referenceTrace, o.ReferenceLabel), Typed: o.Scope,
 		Inputs: []Input{}, Rows: []Row{},
+	}
+	if o.Certified != nil && o.Order != nil {
+		w.unverified = o.Certified.unverified(o.Order)
 	}
 	for _, pass := range w.plan.common() {
 		if w.stopped {
@@ -88,6 +95,8 @@ type walker struct {
 	lastMatch string             // key of the last row that matched and gates
 	stopped   bool
 	nanBoth   []string // keys of rows that are NaN on both sides
+
+	unverified map[string]string // names that are not judged, and the form that is why
 }
 
 // pass walks the entries of one forward call.
@@ -134,6 +143,10 @@ func (w *walker) entry(i, pass int) error {
 // keep adds a decided row to the result and stops the walk at the first divergence.
 func (w *walker) keep(row Row) {
 	key := row.Key()
+	if form := w.unverified[row.Name]; form != "" && !row.Derived {
+		row.unjudged(form)
+		w.res.Unverified = append(w.res.Unverified, key)
+	}
 	w.res.Rows = append(w.res.Rows, row)
 	w.verdicts[key] = row.Verdict
 	if row.Derived {
@@ -145,8 +158,11 @@ func (w *walker) keep(row Row) {
 	if row.has(BothNaN) {
 		w.nanBoth = append(w.nanBoth, key)
 	}
-	if row.Verdict == Match {
+	switch row.Verdict {
+	case Match:
 		w.lastMatch = key
+		return
+	case Unverified:
 		return
 	}
 	w.res.Mismatches++
@@ -205,4 +221,14 @@ func (w *walker) row(i, pass int, l, r capture.Record) (Row, error) {
 
 func (r *Row) mismatch(c Class, detail string) {
 	r.Verdict, r.Class, r.Detail = Mismatch, c, detail
+}
+
+// unjudged takes a verdict back that the reference has no right to. What was measured stays.
+func (r *Row) unjudged(form string) {
+	why := "op unverified: the walk's " + form + " has not reproduced transformers"
+	if r.Verdict == Mismatch {
+		why += "; it differs: " + r.Detail
+	}
+	r.Verdict, r.Class, r.Detail = Unverified, "", why
+	r.Notes = append(r.Notes, Note{OpUnverified, why})
 }

@@ -13,7 +13,7 @@ func (w *walker) finish() {
 	for i := range w.res.Rows {
 		r := &w.res.Rows[i]
 		done[capture.Key(r.Pass, r.Name, 0)] = true
-		if !r.Derived && r.Name != order.InputIDs && !r.has(Vacuous) {
+		if !r.Derived && r.Name != order.InputIDs && !r.has(Vacuous) && r.Verdict != Unverified {
 			w.res.Coverage.Tested++
 		}
 	}
@@ -137,6 +137,10 @@ func (w *walker) incomplete(done map[string]bool) {
 		}
 	}
 	w.onlyOneSide()
+	if n := len(w.res.Unverified); n > 0 {
+		*reasons = append(*reasons, fmt.Sprintf("%s not judged, the first is %s: operations of the walk that have not reproduced transformers accuse nobody",
+			countOf(n, "entry was", "entries were"), w.res.Unverified[0]))
+	}
 	if w.stopped {
 		return // at a divergence: what comes after it is not expected to have been compared
 	}
@@ -167,6 +171,14 @@ func (w *walker) onlyOneSide() {
 	if n > 0 {
 		w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("the passes are not as many: the %s trace has %d more, from pass %d on", sideNames[more], n, w.sides[less].passes))
 	}
+}
+
+// countOf is a number of things in words, of which one and many are called otherwise.
+func countOf(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // count is a number of things in words.

@@ -21,6 +21,7 @@ type Result struct {
 	Mismatches int         `json:"mismatches"`           // rows that do not match, derived ones apart
 	Missing    []Missing   `json:"missing,omitempty"`    // declared and absent
 	Incomplete []string    `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
+	Unverified []string    `json:"unverified,omitempty"` // keys of rows that were not judged
 	Untested   []string    `json:"untested,omitempty"`   // keys of rows that match and test nothing: see Vacuous
 	Notes      []string    `json:"notes,omitempty"`      // oddities that decide nothing
 	Coverage   Coverage    `json:"coverage"`
@@ -66,6 +67,9 @@ type Verdict string
 const (
 	Match    Verdict = "MATCH"
 	Mismatch Verdict = "MISMATCH"
+	// Unverified: the reference is the walk, and an operation that leads to the entry has not reproduced transformers.
+	// Whatever differs, it accuses nobody; and what agrees shows nothing.
+	Unverified Verdict = "UNVERIFIED"
 )
 
 // Class is the kind of a mismatch.
@@ -137,6 +141,8 @@ const (
 	MixedDType NoteKind = "dtype"
 	// LongAxis: an axis has more indexes than are measured one by one.
 	LongAxis NoteKind = "axis"
+	// OpUnverified: the row was not judged, see [Unverified].
+	OpUnverified NoteKind = "op unverified"
 	// Floored: the reference is so much smaller than its operands that the error is relative to these.
 	Floored NoteKind = "floor"
 )

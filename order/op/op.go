@@ -13,6 +13,9 @@ package op
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // Op is one operation.
@@ -155,4 +158,44 @@ func (k Const) in(a Arith) Num {
 		return a.castConst(k.Value)
 	}
 	return a.scalar(k.Value)
+}
+
+// Form is an operation without its numbers: its kind, its texts, its flags and which numbers it has, such as
+// "rotary(dim, scaling=linear, sin, theta)". Two operations of one form run through the same arithmetic, so what is
+// shown of one holds for the other.
+func Form(o Op) string {
+	fields, err := json.Marshal(o)
+	var m map[string]any
+	if err == nil {
+		err = json.Unmarshal(fields, &m)
+	}
+	if err != nil { // numbers, texts, flags and structs of them: a value that is none of these is a mistake in this package
+		panic(fmt.Sprintf("op: %T does not marshal: %v", o, err))
+	}
+	parts := formOf(m)
+	if len(parts) == 0 {
+		return o.Kind()
+	}
+	return o.Kind() + "(" + strings.Join(parts, ", ") + ")"
+}
+
+func formOf(m map[string]any) []string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		switch v := m[key].(type) {
+		case bool:
+			if v {
+				parts = append(parts, key)
+			}
+		case string:
+			parts = append(parts, key+"="+v)
+		case map[string]any:
+			for _, part := range formOf(v) {
+				parts = append(parts, key+"."+part)
+			}
+		default:
+			parts = append(parts, key)
+		}
+	}
+	return parts
 }

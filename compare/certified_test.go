@@ -1,0 +1,202 @@
+package compare_test
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// certify adds the goldens of one checkpoint, isolated by the operations of list.
+func certify(t *testing.T, into compare.Certified, dir string, dtype hooks.DType, list *order.List, ck *checkpoint.Checkpoint) {
+	t.Helper()
+	names, err := fs.Glob(fixtures.Files, "golden/"+dir+"/*."+dtype.String()+".safetensors")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no goldens of %s: %v", dir, err)
+	}
+	for _, name := range names {
+		if err := into.Add(context.Background(), openGolden(t, name), list, reference.Weights(ck, dtype)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func openGolden(t *testing.T, name string) *capture.Trace {
+	t.Helper()
+	data, err := fs.ReadFile(fixtures.Files, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+func openModel(t *testing.T, dir string) (*checkpoint.Checkpoint, *order.List) {
+	t.Helper()
+	sub, err := fs.Sub(fixtures.Files, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ck, err := checkpoint.OpenFS(dir, sub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := order.ReadConfig(ck.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := order.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ck, list
+}
+
+// Each wrong operation has the form of the right one and computes something near it.
+
+type wrongNorm struct{ op.RMSNorm } // a hundredth too much
+
+func (o wrongNorm) Eval(c op.Call) (op.Value, error) { return bend(o.RMSNorm, c, 1+1e-2) }
+
+type wrongGELU struct{ op.GELUTanh } // a hundredth too much
+
+func (o wrongGELU) Eval(c op.Call) (op.Value, error) { return bend(o.GELUTanh, c, 1+1e-2) }
+
+type wrongStd struct{ op.Std } // n−1 in place of n, of n = 64
+
+func (o wrongStd) Eval(c op.Call) (op.Value, error) { return bend(o.Std, c, 1.0079) }
+
+type wrongSoftcap struct{ op.Softcap } // a cap that is lower
+
+func (o wrongSoftcap) Eval(c op.Call) (op.Value, error) {
+	return op.Softcap{Cap: o.Cap * 0.8}.Eval(c)
+}
+
+func bend(o op.Op, c op.Call, by float64) (op.Value, error) {
+	v, err := o.Eval(c)
+	for i := range v.Data {
+		v.Data[i] *= by
+	}
+	return v, err
+}
+
+// wrong replaces operations of one kind.
+func wrong(o op.Op, kind string) op.Op {
+	switch o := o.(type) {
+	case op.RMSNorm:
+		if kind == "rms_norm" && o.Gain == op.Plain {
+			return wrongNorm{o}
+		}
+	case op.GELUTanh:
+		if kind == o.Kind() {
+			return wrongGELU{o}
+		}
+	case op.Std:
+		if kind == o.Kind() {
+			return wrongStd{o}
+		}
+	case op.Softcap:
+		if kind == o.Kind() {
+			return wrongSoftcap{o}
+		}
+	}
+	return o
+}
+
+// A wrong operation of the walk is found out by the golden, and does not accuse a healthy trace; the others may accuse as
+// before.
+func TestWrongOperationIsFoundOutAndAccusesNobody(t *testing.T) {
+	const dir = "gemma3n-tiny"
+	ck, right := openModel(t, dir)
+	healthy := openGolden(t, "golden/"+dir+"/window.bfloat16.safetensors")
+	good := compare.Certified{}
+	certify(t, good, dir, hooks.BF16, right, ck)
+	for form, ok := range good {
+		if !ok {
+			t.Errorf("%s has not reproduced the goldens", form)
+		}
+	}
+	for _, kind := range []string{"rms_norm", "gelu_tanh", "std", "softcap"} {
+		t.Run(kind, func(t *testing.T) {
+			_, list := openModel(t, dir)
+			for i := range list.Entries {
+				list.Entries[i].Op = wrong(list.Entries[i].Op, kind)
+			}
+			bad := compare.Certified{}
+			certify(t, bad, dir, hooks.BF16, list, ck)
+			var out []string
+			for _, form := range slices.Sorted(maps.Keys(bad)) {
+				if !bad[form] {
+					out = append(out, form)
+				}
+			}
+			if !slices.ContainsFunc(out, func(form string) bool { return strings.HasPrefix(form, kind) }) {
+				t.Fatalf("the goldens have found out %v, not %s", out, kind)
+			}
+			walk := walkTrace(t, ck, list, healthy)
+			unchecked := run(t, healthy, walk, compare.Options{Order: right, All: true})
+			if unchecked.Mismatches == 0 {
+				t.Fatal("the wrong operation changes nothing: this shows nothing")
+			}
+			checked := run(t, healthy, walk, compare.Options{Order: right, All: true, Certified: bad})
+			if checked.Mismatches != 0 || len(checked.Unverified) == 0 || checked.ExitCode() != 1 {
+				t.Errorf("%d mismatches, %d not judged, exit %d; want none, some, 1", checked.Mismatches, len(checked.Unverified), checked.ExitCode())
+			}
+		})
+	}
+}
+
+// A walk whose operations are certified judges: a healthy trace matches it, a faulty one does not.
+func TestCertifiedWalkJudges(t *testing.T) {
+	const dir = "gemma3n-tiny"
+	ck, list := openModel(t, dir)
+	certified := compare.Certified{}
+	certify(t, certified, dir, hooks.BF16, list, ck)
+	healthy := openGolden(t, "golden/"+dir+"/hello.bfloat16.safetensors")
+	walk := walkTrace(t, ck, list, healthy)
+	if r := run(t, healthy, walk, compare.Options{Order: list, Certified: certified}); r.ExitCode() != 0 || len(r.Unverified) > 0 {
+		t.Errorf("transformers against the walk: exit %d, %v, %v", r.ExitCode(), r.Incomplete, r.Unverified)
+	}
+	delete(certified, "softcap(cap)")
+	r := run(t, healthy, walk, compare.Options{Order: list, Certified: certified})
+	if want := []string{"logits"}; r.ExitCode() != 1 || !slices.Equal(r.Unverified, want) {
+		t.Errorf("without a certified softcap: exit %d, not judged %v, want %v", r.ExitCode(), r.Unverified, want)
+	}
+}
+
+func walkTrace(t *testing.T, ck *checkpoint.Checkpoint, list *order.List, of *capture.Trace) *capture.Trace {
+	t.Helper()
+	ids, err := of.IDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "walk.safetensors")
+	_, err = reference.Walk(context.Background(), reference.Job{
+		Checkpoint: ck, List: list, DType: of.Manifest().DType, Passes: ids, Path: path, Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := capture.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tr.Close() })
+	return tr
+}
