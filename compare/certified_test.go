@@ -82,10 +82,10 @@ type wrongStd struct{ op.Std } // n−1 in place of n, of n = 64
 
 func (o wrongStd) Eval(c op.Call) (op.Value, error) { return bend(o.Std, c, 1.0079) }
 
-type wrongSoftcap struct{ op.Softcap } // a cap that is lower
+type wrongSoftcap struct{ op.Softcap } // half the cap
 
 func (o wrongSoftcap) Eval(c op.Call) (op.Value, error) {
-	return op.Softcap{Cap: o.Cap * 0.8}.Eval(c)
+	return op.Softcap{Cap: o.Cap * 0.5}.Eval(c)
 }
 
 func bend(o op.Op, c op.Call, by float64) (op.Value, error) {
