@@ -22,3 +22,18 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(x)
 }
+
+// UnmarshalJSON reads what [Number.MarshalJSON] writes.
+func (n *Number) UnmarshalJSON(data []byte) error {
+	switch string(data) {
+	case `"NaN"`:
+		*n = Number(math.NaN())
+	case `"Infinity"`:
+		*n = Number(math.Inf(1))
+	case `"-Infinity"`:
+		*n = Number(math.Inf(-1))
+	default:
+		return json.Unmarshal(data, (*float64)(n))
+	}
+	return nil
+}

@@ -9,8 +9,7 @@ import (
 
 // Arith is the arithmetic in which operations are evaluated.
 //
-// Exact, the zero Emulated: float64 throughout, no rounding anywhere. What is left of the dtype is the lowest finite number
-// in masks. Rotary angles are float32 in every arithmetic: they do not depend on the model's dtype, and at position
+// Exact, the zero Emulated: float64 throughout, no rounding anywhere. Rotary angles alone are float32 in every arithmetic: they do not depend on the model's dtype, and at position
 // 30000 their rounding is a thousandth of a radian, which is the reference's definition and not its noise.
 //
 // Emulated: as the reference computes. Every elementary step of a formula is rounded to float32, as torch computes

@@ -25,16 +25,18 @@ func (o Mask) Eval(c Call) (Value, error) {
 		if k <= q && (o.Window == 0 || k > q-float64(o.Window)) {
 			return Num{}
 		}
-		return Num{V: lowest(c.DType)}
+		return Num{V: c.lowest()}
 	})
 }
 
-// lowest is the lowest finite number of a dtype.
-func lowest(d hooks.DType) float64 {
-	switch d {
-	case hooks.BF16:
+// lowest is the lowest finite number of the dtype, in exact arithmetic of float64.
+func (a Arith) lowest() float64 {
+	switch {
+	case !a.Emulated:
+		return -math.MaxFloat64
+	case a.DType == hooks.BF16:
 		return -0x1.fep127
-	case hooks.F16:
+	case a.DType == hooks.F16:
 		return -65504
 	}
 	return -math.MaxFloat32
