@@ -9,8 +9,10 @@ package order
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Layer types, as checkpoints spell them.
@@ -111,6 +113,10 @@ func (c *Config) Types() []string {
 	return types
 }
 
+// singleRope reports whether all layers turn by the same tables, those of Full; validate has seen to it that the
+// family does so.
+func (c *Config) singleRope() bool { _, local := c.Rope[Sliding]; return !local }
+
 // Window returns the number of keys a query of layer type t sees, itself included; 0 for no limit.
 func (c *Config) Window(t string) int {
 	if t == Sliding {
@@ -195,11 +201,30 @@ func (c *Config) validate() error {
 			return fmt.Errorf("intermediate_size of layer %d is %d, want 1 to %d", i, n, maxSize)
 		}
 	}
-	if err := c.validateLayers(); err != nil {
-		return err
+	for _, check := range []func() error{c.validateArithmetic, c.validateLayers, c.validateRope} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	if c.Gemma3n != nil {
 		return c.Gemma3n.validate(c)
+	}
+	return nil
+}
+
+// validateArithmetic reports constants with which a layer gives no numbers, and what is not one of the operations.
+func (c *Config) validateArithmetic() error {
+	if _, ok := activations[c.Activation]; !ok {
+		return fmt.Errorf("the activation %q is not supported (%s are)", c.Activation, strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
+	}
+	if s := c.QueryPreAttnScalar; !(s >= 0 && s <= maxSize) || (s == 0 && families[c.ModelType].scalar) {
+		return fmt.Errorf("query_pre_attn_scalar is %g, want a positive number", s)
+	}
+	switch {
+	case c.AttnSoftcap < 0:
+		return fmt.Errorf("attn_logit_softcapping is %g, want a positive number or null", c.AttnSoftcap)
+	case c.FinalSoftcap < 0:
+		return fmt.Errorf("final_logit_softcapping is %g, want a positive number or null", c.FinalSoftcap)
 	}
 	return nil
 }
@@ -214,7 +239,23 @@ func (c *Config) validateLayers() error {
 			return fmt.Errorf("layer %d is sliding and sliding_window is %d, want 2 or more", i, c.SlidingWindow)
 		}
 	}
-	for t, r := range c.Rope {
+	return nil
+}
+
+// validateRope wants the settings of every embedding that the family turns by, and no others.
+func (c *Config) validateRope() error {
+	types := []string{Full}
+	if families[c.ModelType].localRope {
+		types = []string{Sliding, Full}
+	}
+	if len(c.Rope) != len(types) {
+		return fmt.Errorf("rope_parameters has %d embeddings, want %s", len(c.Rope), strings.Join(types, " and "))
+	}
+	for _, t := range types {
+		r, ok := c.Rope[t]
+		if !ok {
+			return fmt.Errorf("rope_parameters has nothing for %s", t)
+		}
 		if !(r.Theta > 0) {
 			return fmt.Errorf("rope_theta of %s is %g, want a positive number", t, r.Theta)
 		}

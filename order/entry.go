@@ -102,6 +102,8 @@ type Source struct {
 	When   string `json:"when,omitempty"`   // only the call whose argument layer_type has this value
 	Item   *int   `json:"item,omitempty"`   // which item of a tuple
 	LastT  bool   `json:"last_t,omitempty"` // only the last T positions of the axis before the last
+	// HeadsFirst: the tensor there is [1,h,T,D] and the entry [1,T,h,D], so axes 1 and 2 have to be exchanged.
+	HeadsFirst bool `json:"heads_first,omitempty"`
 }
 
 // The kinds of Source.
@@ -149,6 +151,9 @@ func (s Source) String() string {
 	}
 	if s.LastT {
 		b.WriteString("[-T:]")
+	}
+	if s.HeadsFirst {
+		b.WriteString(".transpose(1,2)")
 	}
 	return b.String()
 }

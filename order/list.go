@@ -16,11 +16,11 @@ type List struct {
 	index   map[string]int
 }
 
-// New returns the list of a configuration, or an error that wraps [ErrModelType] when its family has none.
+// New returns the list of a configuration, or an error that wraps [ErrModelType] when its family is not known.
 func New(c *Config) (*List, error) {
-	fam := families[c.ModelType]
-	if fam.list == nil {
-		return nil, fmt.Errorf("%w yet: the configuration of %q is read, its tensors are not described", ErrModelType, c.ModelType)
+	fam, ok := families[c.ModelType]
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", ErrModelType, c.ModelType)
 	}
 	return fam.list(c), nil
 }

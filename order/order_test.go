@@ -202,12 +202,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-func TestModelTypeWithoutAList(t *testing.T) {
-	c, err := order.ReadConfig([]byte(`{"model_type": "gemma2"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := order.New(c); !errors.Is(err, order.ErrModelType) {
+func TestUnknownModelType(t *testing.T) {
+	if _, err := order.New(&order.Config{ModelType: "mamba"}); !errors.Is(err, order.ErrModelType) {
 		t.Errorf("New gave %v, want ErrModelType", err)
 	}
 }

@@ -32,8 +32,11 @@ type settings struct {
 // stay open. The error lists every weight that is missing or misshapen.
 func New(ck *checkpoint.Checkpoint, list *order.List, dtype hooks.DType, reg *hooks.Registry, lastLayer int) (*Model, error) {
 	c := list.Config
-	if c == nil || c.Gemma3n == nil {
-		return nil, errors.New("the local model runs Gemma 3n")
+	if c == nil {
+		return nil, errors.New("the local model runs Gemma 3n; this is a list of names alone")
+	}
+	if c.Gemma3n == nil {
+		return nil, fmt.Errorf("the local model runs Gemma 3n, and this is a model of type %q", c.ModelType)
 	}
 	if dtype != hooks.F32 && dtype != hooks.BF16 && dtype != hooks.F16 {
 		return nil, fmt.Errorf("the local model computes in float32, bfloat16 or float16, not in %s", dtype)

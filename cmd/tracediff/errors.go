@@ -41,7 +41,7 @@ func hintFor(err error) string {
 	case errors.As(err, &file):
 		return "the file may have been cut short on its way (compare its size with the original's), or hold types that are not read; float32, bfloat16 and float16 are"
 	case errors.Is(err, order.ErrModelType):
-		return "the model's family has to be described in TENSOR_ORDER; Gemma 3n is (model_type gemma3n or gemma3n_text)"
+		return "the model's family has to be described in TENSOR_ORDER; Gemma 1, 2, 3 and 3n, Llama, Qwen2 and Qwen3 are"
 	case errors.Is(err, fs.ErrNotExist):
 		return "check the path; --model wants a directory with config.json and model.safetensors"
 	}

@@ -255,6 +255,9 @@ func (j *job) noteInput(w io.Writer) {
 	if j.isWhat {
 		fmt.Fprintln(w, `note: no prompt was given, so the input is the single token "What" without BOS; --prompt TEXT or --tokens IDS give another`)
 	}
+	if j.list.Config.Gemma3n == nil {
+		return
+	}
 	rows := j.list.Config.Gemma3n.PerLayerVocab
 	for _, ids := range j.passes {
 		for _, id := range ids {

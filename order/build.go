@@ -1,0 +1,225 @@
+package order
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// builder appends the entries of one list. It has what all families spell alike: names below the current layer, Linear
+// and norm modules with their weights, and where transformers shows them.
+type builder struct {
+	*Config
+	norm      op.RMSNorm // of every norm that has a weight
+	normInput string     // what the family's norm modules call their input
+	entries   []Entry
+	prefix    string // of the layer being listed
+	index     int    // that layer, −1 outside
+
+	hidden layout // [1,T,H]
+}
+
+func newBuilder(c *Config, gain op.Gain, normInput string) *builder {
+	return &builder{
+		Config: c, norm: op.RMSNorm{Eps: c.RMSNormEps, Gain: gain}, normInput: normInput, index: -1,
+		hidden: shape("btc", 1, T, c.HiddenSize),
+	}
+}
+
+// enter makes names relative to layer i, leave to the text model again.
+func (b *builder) enter(i int) { b.prefix, b.index = layerPath(i)+".", i }
+func (b *builder) leave()      { b.prefix, b.index = "", -1 }
+
+// layerPath is the module path of layer i.
+func layerPath(i int) string { return fmt.Sprintf("layers.%d", i) }
+
+// layout is a shape with the roles of its axes.
+type layout struct {
+	dims []Dim
+	axes string
+}
+
+// shape builds a layout from axis letters and sizes, a size being an int or a Dim.
+func shape(axes string, sizes ...any) layout {
+	l := layout{axes: axes}
+	for _, s := range sizes {
+		switch s := s.(type) {
+		case int:
+			l.dims = append(l.dims, Dim(s))
+		case Dim:
+			l.dims = append(l.dims, s)
+		}
+	}
+	return l
+}
+
+// flat is [1,T,n].
+func flat(n int) layout { return shape("btc", 1, T, n) }
+
+// add appends an entry; name, inputs and weights are relative to the current layer. An input that starts with "/" is
+// not.
+func (b *builder) add(level int, name string, l layout, hf Source, o op.Op, inputs ...Ref) *Entry {
+	for i := range inputs {
+		inputs[i].Name = b.path(inputs[i].Name)
+	}
+	b.entries = append(b.entries, Entry{
+		Name: b.prefix + name, Layer: b.index, Level: level, Op: o, Inputs: inputs, Shape: l.dims, Axes: l.axes, HF: hf,
+	})
+	return &b.entries[len(b.entries)-1]
+}
+
+func (b *builder) path(name string) string {
+	if name[0] == '/' {
+		return name[1:]
+	}
+	return b.prefix + name
+}
+
+func (b *builder) weight(name string, shape ...int) Weight {
+	return Weight{Name: b.path(name), Shape: shape}
+}
+
+// linear appends a Linear shown as a module's output.
+func (b *builder) linear(level int, name string, l layout, out, in int, bias bool, from Ref) {
+	e := b.add(level, name, l, b.out(name), op.Linear{Bias: bias}, from)
+	e.Weights = []Weight{b.weight(name+".weight", out, in)}
+	if bias {
+		e.Weights = append(e.Weights, b.weight(name+".bias", out))
+	}
+}
+
+// rms appends an RMSNorm shown as a module's output, its weight as long as the last axis.
+func (b *builder) rms(level int, name string, l layout, from string) *Entry {
+	e := b.add(level, name, l, b.out(name), b.norm, ref(from))
+	e.Weights = []Weight{b.weight(name+".weight", int(l.dims[len(l.dims)-1]))}
+	return e
+}
+
+func ref(name string) Ref { return Ref{Name: name} }
+
+var derived = Source{Kind: Derived}
+
+func (b *builder) out(module string) Source { return Source{Kind: Out, Module: b.prefix + module} }
+
+func (b *builder) in(module, parameter string) Source {
+	return Source{Kind: In, Module: b.prefix + module, Name: parameter}
+}
+
+// inLinear is the input of a torch Linear, whose parameter is called input.
+func (b *builder) inLinear(module string) Source { return b.in(module, "input") }
+
+// inNorm is the input of one of the family's norms.
+func (b *builder) inNorm(module string) Source { return b.in(module, b.normInput) }
+
+// inLayer is an argument of the current layer.
+func (b *builder) inLayer(parameter string) Source {
+	return Source{Kind: In, Module: layerPath(b.index), Name: parameter}
+}
+
+// outLayer is the output of the current layer.
+func (b *builder) outLayer() Source { return Source{Kind: Out, Module: layerPath(b.index)} }
+
+func cast(v float64) op.Const   { return op.Const{Value: v, Cast: true} }
+func scalar(v float64) op.Const { return op.Const{Value: v} }
+
+// arguments lists what the caller gives.
+func (b *builder) arguments() {
+	b.add(1, InputIDs, shape("bt", 1, T), Source{Kind: Input, Name: InputIDs}, op.Argument{}).DType = "int64"
+	b.add(2, "position_ids", shape("bt", 1, T), b.in(layerPath(0), "position_ids"), op.Argument{}).DType = "int64"
+}
+
+// lookup lists the rows of the embedding, before any scale.
+func (b *builder) lookup(hf Source) {
+	e := b.add(3, "embed_tokens.lookup", b.hidden, hf, op.Lookup{Rows: b.VocabSize}, ref(InputIDs))
+	e.Weights = []Weight{{Name: embedding, Shape: []int{b.VocabSize, b.HiddenSize}}}
+}
+
+// embedding is the table of token vectors, which a tied head uses too.
+const embedding = "embed_tokens.weight"
+
+// scaledEmbedding lists Gemma's embedding, whose module multiplies by √H, rounded to the dtype, itself: what it looked
+// up is shown nowhere.
+func (b *builder) scaledEmbedding() {
+	b.lookup(derived)
+	b.add(1, "embed_tokens", b.hidden, b.out("embed_tokens"), op.Scale{By: cast(math.Sqrt(float64(b.HiddenSize)))}, ref("embed_tokens.lookup"))
+}
+
+func (b *builder) masks() {
+	for _, t := range b.Types() {
+		first := 0
+		for b.LayerTypes[first] != t {
+			first++
+		}
+		e := b.add(3, mask(t), shape("bhts", 1, 1, T, keys(t)), b.in(layerPath(first), "attention_mask"),
+			op.Mask{Window: b.Window(t)}, ref("position_ids"))
+		e.Compare = Pattern
+	}
+}
+
+func mask(layerType string) string { return "mask." + short(layerType) }
+
+// short is the layer type as tensor names have it: "sliding" or "full".
+func short(layerType string) string {
+	if layerType == Sliding {
+		return "sliding"
+	}
+	return "full"
+}
+
+// keys is the number of keys that layers of a type see.
+func keys(layerType string) Dim {
+	if layerType == Sliding {
+		return SSliding
+	}
+	return SFull
+}
+
+// rotary lists the tables of the rotary embedding: those of each layer type, or the one pair that all layers share.
+func (b *builder) rotary() {
+	if b.singleRope() {
+		b.rotaryPair("rotary", "", b.Rope[Full])
+		return
+	}
+	for _, t := range b.Types() {
+		b.rotaryPair("rotary."+short(t), t, b.Rope[t])
+	}
+}
+
+// rotaryPair lists cos and sin. The module returns both at once, and is called with the layer type where there is more
+// than one pair.
+func (b *builder) rotaryPair(name, layerType string, r Rope) {
+	for item, part := range []string{"cos", "sin"} {
+		hf := b.out("rotary_emb")
+		hf.When, hf.Item = layerType, &item
+		b.add(2, name+"."+part, flat(b.HeadDim), hf, op.Rotary{
+			Theta: r.Theta, Dim: b.HeadDim, Scaling: r.Type, Factor: r.Factor, LowFreq: r.LowFreq, HighFreq: r.HighFreq,
+			Positions: r.OriginalPositions, Sin: part == "sin",
+		}, ref("position_ids"))
+	}
+}
+
+// tables are the cos and sin that layers of a type turn by.
+func (b *builder) tables(layerType string) (cos, sin Ref) {
+	name := "/rotary"
+	if !b.singleRope() {
+		name += "." + short(layerType)
+	}
+	return ref(name + ".cos"), ref(name + ".sin")
+}
+
+// head lists the way from the last norm to the logits.
+func (b *builder) head() {
+	logits := shape("btv", 1, T, b.VocabSize)
+	tied := "" // an untied model without a head has no head: the embedding does not stand in
+	if b.Tied {
+		tied = embedding
+	}
+	head := b.add(2, "lm_head", logits, b.out("^lm_head"), op.Linear{}, ref("norm"))
+	head.Weights = []Weight{{Name: "lm_head.weight", Fallback: tied, Shape: []int{b.VocabSize, b.HiddenSize}}}
+	var softcap op.Op = op.Identity{}
+	if b.FinalSoftcap > 0 {
+		softcap = op.Softcap{Cap: b.FinalSoftcap}
+	}
+	b.add(1, "logits", logits, Source{Kind: Result, Name: "logits"}, softcap, ref("lm_head"))
+}
