@@ -95,6 +95,15 @@ func TestBadConfigs(t *testing.T) {
 		`{"model_type": "llama", "rope_parameters": {"rope_type": "yarn", "factor": 4}}`:                                               `rope_type "yarn"`,
 		`{"model_type": "llama", "rope_scaling": {"rope_type": "linear"}}`:                                                             "factor",
 		`{"model_type": "llama", "rope_theta": -1}`:                                                                                    "rope_theta",
+		`{"model_type": "gemma2", "hidden_activation": "relu"}`:                                                                        `the activation "relu" is not supported (gelu, gelu_pytorch_tanh, silu are)`,
+		`{"model_type": "qwen3", "hidden_act": "swish"}`:                                                                               `the activation "swish"`,
+		`{"model_type": "gemma2", "query_pre_attn_scalar": 0}`:                                                                         "query_pre_attn_scalar is 0",
+		`{"model_type": "gemma3_text", "query_pre_attn_scalar": -4}`:                                                                   "query_pre_attn_scalar is -4",
+		`{"model_type": "gemma2", "attn_logit_softcapping": 0}`:                                                                        "attn_logit_softcapping is 0",
+		`{"model_type": "gemma2", "attn_logit_softcapping": -50}`:                                                                      "attn_logit_softcapping is -50",
+		`{"model_type": "gemma3_text", "final_logit_softcapping": 0.0}`:                                                                "final_logit_softcapping is 0",
+		`{"model_type": "gemma3n_text", "final_logit_softcapping": -30}`:                                                               "final_logit_softcapping is -30",
+		`{"model_type": "qwen2", "layer_types": ["sliding_attention"], "num_hidden_layers": 1}`:                                        "layer 0 is sliding and sliding_window is 0",
 		`{"model_type": "gemma3_text", "use_bidirectional_attention": true}`:                                                           "use_bidirectional_attention",
 		`{"model_type": "gemma3_text", "sliding_window_pattern": 0}`:                                                                   "sliding_window_pattern",
 		`{"model_type": "gemma3n_text", "altup_active_idx": 4}`:                                                                        "altup_active_idx is 4",
@@ -107,6 +116,43 @@ func TestBadConfigs(t *testing.T) {
 		_, err := order.ReadConfig([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", text, err, want)
+		}
+	}
+}
+
+// A canonical configuration comes out of a file, too: what its family's list needs has to be there, and nothing else.
+func TestBadCanonicalConfigs(t *testing.T) {
+	spoil := func(modelType, key string, value any) []byte {
+		c, err := order.ReadConfig([]byte(`{"model_type": "` + modelType + `"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := decode(t, c.Canonical()).(map[string]any)
+		if m[key] = value; value == nil {
+			delete(m, key)
+		}
+		data, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	rope := map[string]any{"rope_type": "default", "rope_theta": 1e4}
+	for _, c := range []struct {
+		data []byte
+		want string
+	}{
+		{spoil("gemma3_text", "rope_parameters", map[string]any{order.Full: rope}), "rope_parameters has 1 embeddings, want sliding_attention and full_attention"},
+		{spoil("gemma2", "rope_parameters", map[string]any{order.Full: rope, order.Sliding: rope}), "rope_parameters has 2 embeddings, want full_attention"},
+		{spoil("llama", "rope_parameters", map[string]any{order.Sliding: rope}), "rope_parameters has nothing for full_attention"},
+		{spoil("llama", "rope_parameters", nil), "rope_parameters has 0 embeddings"},
+		{spoil("gemma3_text", "query_pre_attn_scalar", nil), "query_pre_attn_scalar is 0"},
+		{spoil("qwen2", "hidden_activation", nil), `the activation ""`},
+		{spoil("gemma2", "gemma3n", map[string]any{}), "with, or without, the settings of Gemma 3n"},
+		{spoil("gemma2", "model_type", "mamba"), `"mamba"`},
+	} {
+		if _, err := order.ParseCanonical(c.data); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want an error with %q", c.data, err, c.want)
 		}
 	}
 }

@@ -73,10 +73,14 @@ func untied(f *fields, c *Config) {
 	c.Rope = f.ropeSingle(c.MaxPositions)
 }
 
-// softcap reads a cap of which an explicit null means none.
+// softcap reads a cap, of which an explicit null means none. A cap of 0 does not: the reference divides by it.
 func (f *fields) softcap(key string, def float64) float64 {
 	if f.null(key) {
 		return 0
 	}
-	return f.float(key, def)
+	limit := f.float(key, def)
+	if _, there := f.raw(key); there && limit == 0 {
+		f.fail("%s is 0, want a positive number or null", key)
+	}
+	return limit
 }

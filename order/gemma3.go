@@ -17,8 +17,12 @@ func readGemma3(f *fields) *Config {
 	c.LayerTypes = f.layerTypes(c.NumLayers, func(i int) bool { return (i+1)%pattern == 0 })
 	c.SlidingWindow = f.int("sliding_window", 4096)
 	c.QueryPreAttnScalar = f.float("query_pre_attn_scalar", 256)
-	// attn_logit_softcapping is in the class and never reaches the attention call.
-	c.FinalSoftcap = f.float("final_logit_softcapping", 0)
+	// attn_logit_softcapping is in the class and never reaches the attention call. The final cap is applied by
+	// Gemma3ForCausalLM; Gemma3ForConditionalGeneration, which runs files of the outer type, gives the head's logits
+	// whatever its text settings say.
+	if f.outerType != "gemma3" {
+		c.FinalSoftcap = f.softcap("final_logit_softcapping", 0)
+	}
 	if f.bool("use_bidirectional_attention", false) {
 		f.fail("use_bidirectional_attention is true: embedding models with bidirectional masks are not supported")
 	}

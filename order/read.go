@@ -25,6 +25,7 @@ func ReadConfig(data []byte) (*Config, error) {
 	if nested, ok := f.object("text_config"); ok {
 		f = fields{m: nested, outer: top, err: f.err}
 	}
+	f.outerType = outer
 	fam, ok := families[f.text("model_type", outer)]
 	if !ok {
 		return nil, fmt.Errorf("%w: %q; known are %s", ErrModelType, f.text("model_type", outer), strings.Join(knownTypes(), ", "))
@@ -56,8 +57,9 @@ func knownTypes() []string {
 
 // fields reads keys of one JSON object with a default each, and keeps the first error. A null counts as absent.
 type fields struct {
-	m, outer map[string]json.RawMessage
-	err      error
+	m, outer  map[string]json.RawMessage
+	outerType string // the model_type of the whole file, which says what class runs it
+	err       error
 }
 
 func (f *fields) raw(key string) (json.RawMessage, bool) {
