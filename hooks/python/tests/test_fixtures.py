@@ -14,6 +14,7 @@ FIXTURES = ROOT / "fixtures"
 sys.path.insert(0, str(FIXTURES))
 
 import checkpoints
+import gemma3n
 import goldens
 import properties
 
@@ -81,14 +82,14 @@ class Properties(unittest.TestCase):
         self.runs = {n: properties.read(HELLO.with_name(f"{n}.float32.safetensors")) for n in names}
 
     def complaints(self, function):
-        return list(function(self.runs, checkpoints.TINY.config))
+        return list(function(self.runs, gemma3n.TINY.config))
 
     def spoil(self, name, change):
         for run in self.runs.values():
             run[name] = [change(array) for array in run[name]]
 
     def test_as_they_are(self):
-        for function in (*properties.EACH, *properties.TOGETHER):
+        for function in properties.of(gemma3n.TINY, together=True):
             self.assertEqual(self.complaints(function), [], function.__name__)
 
     def test_spoiled(self):

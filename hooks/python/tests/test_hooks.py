@@ -1,5 +1,7 @@
 """Hooks and the recorder, on a toy model in which every way to go wrong can be arranged."""
 
+import functools
+import importlib
 import inspect
 import types
 import unittest
@@ -182,6 +184,10 @@ class Toy(TestCase):
         self.assertEqual(whole.shape[1], 3)
         self.assert_same(self.run_with([last])["x"], self.x[:, 2:], "x")
 
+    def test_heads_that_come_before_tokens(self):
+        swapped = entry("x", order.Source("in", "block", "x", heads_first=True), shape=(1, WIDTH, "T"))
+        self.assert_same(self.run_with([swapped])["x"], self.x.transpose(1, 2).contiguous(), "x")
+
 
 class Attention(TestCase):
     """The wrapper around the attention function."""
@@ -215,6 +221,21 @@ class Attention(TestCase):
         self.assertEqual(tuple(tensors), attention.ROLES)
         self.assert_same(tensors["probs"], results[0][1], "probs")
 
+    def test_every_familys_function(self):
+        for family in ("gemma3", "gemma2", "gemma", "llama", "qwen2", "qwen3"):
+            code = importlib.import_module(f"transformers.models.{family}.modeling_{family}")
+            for cap in (None, 0.9) if family in ("gemma3", "gemma2") else (None,):
+                self.where = f"{family} softcap {cap}"
+                function = functools.partial(code.eager_attention_forward, **({"softcap": cap} if cap else {}))
+                want, shown = self.call(function), []
+                wrapped = attention.wrap(function, code.repeat_kv, lambda _, tensors, to=shown: to.append(tensors))
+                self.assert_same(self.call(wrapped)[0], want[0], "output")
+                self.assertEqual("scores_softcap" in shown[0], cap is not None)
+                self.assert_same(shown[0]["probs"], want[1], "probs")
+                if cap:
+                    self.assertGreater(float(shown[0]["scores"].abs().max()), cap, "the cap is reached")
+                    self.assert_same(torch.tanh(shown[0]["scores"] / cap) * cap, shown[0]["scores_softcap"], "capped")
+
     def test_fails_when_the_steps_are_not_the_models(self):
         def scaled_twice(*args, **kwargs):
             return self.original(*args, **kwargs | {"scaling": 0.7000001})
@@ -224,7 +245,7 @@ class Attention(TestCase):
             output[0, 0, 0, 0] = torch.nextafter(output[0, 0, 0, 0], torch.tensor(torch.inf))
             return output, probs
 
-        def capped(*args, **kwargs):
+        def capped(*args, **kwargs):  # and does not say so
             return self.original(*args, **kwargs | {"softcap": 50.0})
 
         for function, name in ((scaled_twice, "probs|output"), (output_off, "output"), (capped, "probs|output")):

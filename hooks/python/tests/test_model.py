@@ -64,7 +64,7 @@ class Loading(TestCase):
         self.refused("no .*safetensors", folder)
 
     def test_config_of_another_kind(self):
-        self.refused("model_type 'llama' is not supported", self.checkpoint(config=lambda _: {"model_type": "llama"}))
+        self.refused("model_type 'mistral' is not supp", self.checkpoint(config=lambda _: {"model_type": "mistral"}))
 
     def test_order_of_another_configuration(self):
         self.refused("vocab_size is 1013, the checkpoint has 1024", TINY, order_of(ODD))
@@ -83,9 +83,9 @@ class Loading(TestCase):
             )
             changed = {k: other if k == name else v for k, v in config.items()}
             changed["gemma3n"] = {k: other if k == name else v for k, v in config["gemma3n"].items()}
-            with self.subTest(name), self.assertRaisesRegex(BadInput, f"{name} is .*, the checkpoint has"):
+            with self.subTest(name), self.assertRaisesRegex(BadInput, rf"{name}(\.\w+)? is .*, the checkpoint has"):
                 model.check_config(order.Order(changed, "", ()), resolved)
-        with self.assertRaisesRegex(BadInput, "heads is 3, the checkpoint has no such field"):
+        with self.assertRaisesRegex(BadInput, "heads is 3, the checkpoint has not set"):
             model.check_config(order.Order(config | {"heads": 3}, "", ()), resolved)
 
     def test_rotary_theta_is_compared(self):
@@ -93,7 +93,7 @@ class Loading(TestCase):
             settings["rope_parameters"]["sliding_attention"]["rope_theta"] = 1e6
             return settings
 
-        self.refused("rope_parameters", self.checkpoint(config=theta))
+        self.refused("rope_parameters.sliding_attention.rope_theta is 10000, .* has 1000000.0", self.checkpoint(config=theta))
 
     def test_published_layout_is_the_same_model(self):
         outer = {"model_type": "gemma3n"}

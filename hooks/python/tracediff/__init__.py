@@ -13,6 +13,7 @@ Modules, from the bottom:
     trace       the trace file: writing it while a model runs, reading it back
     order       TENSOR_ORDER as `tracediff order --format json` prints it
     host        versions and machine, as a trace records them
+    config      the configuration that transformers resolved, in an order's terms
     model       loading a checkpoint so that it is the model that was published
     attention   the steps inside the eager attention function
     sources     hooks: where transformers shows each tensor

@@ -14,6 +14,7 @@ from tracediff.errors import CaptureFailed
 from tracediff.model import VERSION_HINT
 
 FUNCTION = "eager_attention_forward"
+# What a call shows; where the scores are capped, also scores_softcap.
 ROLES = ("query", "key", "value", "scores", "scores_masked", "probs_f32", "probs")
 
 # Shows the steps of one call: the attention module, then tensors by role.
@@ -31,11 +32,15 @@ def steps(repeat: Callable[[Any, int], Any], call: dict[str, Any]) -> tuple[dict
     scaling = module.head_dim**-0.5 if call.get("scaling") is None else call["scaling"]
     groups = module.num_key_value_groups
     scores = torch.matmul(query, repeat(key, groups).transpose(2, 3)) * scaling
+    shown = {"query": query, "key": key, "value": value, "scores": scores}
+    if (cap := call.get("softcap")) is not None:
+        # Three operations, each rounded to the model's dtype.
+        scores = shown["scores_softcap"] = torch.tanh(scores / cap) * cap
     masked = scores if call["attention_mask"] is None else scores + call["attention_mask"]
     probs_f32 = torch.nn.functional.softmax(masked, dim=-1, dtype=torch.float32)
     probs = probs_f32.to(query.dtype)
     output = torch.matmul(probs, repeat(value, groups)).transpose(1, 2).contiguous()
-    return dict(zip(ROLES, (query, key, value, scores, masked, probs_f32, probs), strict=True)), output
+    return shown | {"scores_masked": masked, "probs_f32": probs_f32, "probs": probs}, output
 
 
 def same_bits(a: Any, b: Any) -> bool:

@@ -12,15 +12,26 @@ import sys
 import types
 from typing import Any
 
-from tracediff import host
+from tracediff import config, host
 from tracediff.errors import BadInput, CaptureFailed
 from tracediff.order import Order
 
 DTYPES = ("float32", "bfloat16", "float16")
 
-# The class by model_type. The automatic classes would choose the multimodal one for a multimodal checkpoint, which
-# runs more than the text model and needs more packages.
-CLASSES = {"gemma3n": "Gemma3nForCausalLM", "gemma3n_text": "Gemma3nForCausalLM"}
+# The class by model_type, never an automatic one. For a multimodal Gemma 3n that would be the multimodal class, which
+# runs more than the text model and needs more packages, where the text class reads the same file. Of a multimodal
+# Gemma 3 the text class finds no weights and runs random ones: there only the multimodal class will do, fed with text.
+CLASSES = {
+    "gemma3n": "Gemma3nForCausalLM",
+    "gemma3n_text": "Gemma3nForCausalLM",
+    "gemma3": "Gemma3ForConditionalGeneration",
+    "gemma3_text": "Gemma3ForCausalLM",
+    "gemma2": "Gemma2ForCausalLM",
+    "gemma": "GemmaForCausalLM",
+    "llama": "LlamaForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+}
 
 
 @dataclasses.dataclass
@@ -84,11 +95,11 @@ def load(folder: str | os.PathLike[str], dtype: str, device: str, order: Order, 
     if not (path / "config.json").is_file():
         raise BadInput(f"--model {folder}: no checkpoint folder: config.json is not there")
     quiet(transformers)
-    config = _config(transformers, path)
-    check_config(order, config)
+    settings = _config(transformers, path)
+    check_config(order, settings)
     if not any(path.glob("*.safetensors")):
         raise BadInput(f"--model {folder}: no *.safetensors files are there")
-    cls = getattr(transformers, CLASSES[config.model_type])
+    cls = getattr(transformers, CLASSES[settings.model_type])
     try:
         # dtype here and never model.to(dtype) later: that would round the rotary frequencies too.
         outer, report = cls.from_pretrained(
@@ -116,15 +127,15 @@ def quiet(transformers: Any) -> None:
 
 
 def _config(transformers: Any, path: pathlib.Path) -> Any:
-    """Return the text configuration."""
+    """Return the configuration: of a multimodal checkpoint the outer one."""
     try:
-        config = transformers.AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+        found = transformers.AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     except Exception as err:  # strict classes raise their own errors for a field of a wrong type
         raise BadInput(f"--model {path}: config.json: {err}") from err
-    if config.model_type not in CLASSES:
+    if found.model_type not in CLASSES:
         known = ", ".join(CLASSES)
-        raise BadInput(f"--model {path}: model_type {config.model_type!r} is not supported", f"supported: {known}")
-    return config.get_text_config()
+        raise BadInput(f"--model {path}: model_type {found.model_type!r} is not supported", f"supported: {known}")
+    return found
 
 
 def _to_device(model: Any, device: str) -> Any:
@@ -147,34 +158,11 @@ def _check_report(folder: str | os.PathLike[str], report: dict[str, Any]) -> Non
             )
 
 
-def check_config(order: Order, config: Any) -> None:
+def check_config(order: Order, outer: Any) -> None:
     """Fail, by name, when a field of the order's configuration is not what transformers resolved."""
-    differences = list(_differences(order.config, config, ""))
-    if differences:
+    found = list(config.differences(order.config, config.resolve(outer)))
+    if found:
         raise BadInput(
-            f"the order is of another configuration: {'; '.join(differences[:4])}",
+            f"the order is of another configuration: {'; '.join(found[:4])}",
             "make it again from this checkpoint: tracediff order --model DIR --format json > order.json",
         )
-
-
-_ABSENT = object()
-
-
-def _differences(wanted: dict[str, Any], config: Any, where: str) -> Any:
-    for name, value in wanted.items():
-        found = getattr(config, name, _ABSENT)
-        if found is _ABSENT and isinstance(value, dict):
-            # What only one family has stands in a group of its own; transformers keeps it beside the rest.
-            yield from _differences(value, config, where)
-        elif found is _ABSENT or not _same(value, found):
-            has = "has no such field" if found is _ABSENT else f"has {found!r}"
-            yield f"{where}{name} is {value!r}, the checkpoint {has}"
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Compare values of JSON: 30 is 30.0, true is not 1."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
-    if isinstance(a, list) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
-    return isinstance(a, bool) == isinstance(b, bool) and a == b

@@ -34,6 +34,7 @@ class Source:
     when      only the call whose argument layer_type has this value
     item      which item of a tuple
     last_t    only the last T positions of the axis before the last
+    heads_first  the tensor there is [1,heads,T,D] and the entry [1,T,heads,D]
     """
 
     kind: str
@@ -44,6 +45,7 @@ class Source:
     when: str = ""
     item: int | None = None
     last_t: bool = False
+    heads_first: bool = False
 
     def __str__(self) -> str:
         """Return a short form such as "out:layers.3.self_attn.q_norm", as `tracediff order` prints it."""
@@ -57,6 +59,7 @@ class Source:
         }.get(self.kind, self.name)
         extras = (f"[{self.when}]" if self.when else "") + (f".{self.item}" if self.item is not None else "")
         extras += (f"#{self.call}" if self.call else "") + ("[-T:]" if self.last_t else "")
+        extras += ".transpose(1,2)" if self.heads_first else ""
         return f"{self.kind}:{where}{extras}"
 
 

@@ -72,6 +72,8 @@ class Recorder:
             raise CaptureFailed(f"{entry.name}: {entry.source} is {type(tensor).__name__}, not a tensor", VERSION_HINT)
         if entry.source.last_t:
             tensor = tensor[..., -self._tokens :, :]
+        if entry.source.heads_first:
+            tensor = tensor.transpose(1, 2)
         want = entry.size(self._tokens, self._past, self._window)
         if not _splits(tuple(tensor.shape), want):
             raise CaptureFailed(f"{entry.name}: {entry.source} has shape {list(tensor.shape)}, want {list(want)}")
