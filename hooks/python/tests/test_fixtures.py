@@ -14,6 +14,7 @@ FIXTURES = ROOT / "fixtures"
 sys.path.insert(0, str(FIXTURES))
 
 import checkpoints
+import decoders
 import gemma3n
 import goldens
 import properties
@@ -142,6 +143,84 @@ class Special(unittest.TestCase):
                     for run in runs.values():
                         run[name] = [change(array) for array in run[name]]
                     self.assertNotEqual(list(function(runs, {})), [])
+
+
+class Decoders(TestCase):
+    """The plain decoders show what they are for, and what is spoiled is missed."""
+
+    def runs(self, fixture, dtype="float32"):
+        return {g.name: properties.read(goldens.path(FIXTURES, g, dtype)) for g in goldens.of(fixture.name, dtype)}
+
+    def test_spoiled(self):
+        cases = (
+            (properties.scores, decoders.GEMMA2, "layers.1.self_attn.scores", lambda x: x / 9),
+            (properties.scores, decoders.GEMMA3, "layers.1.self_attn.scores", lambda x: x / 9),
+            (properties.logits, decoders.GEMMA2, "lm_head", lambda x: x * 9),
+            (properties.residuals, decoders.LLAMA, "layers.2.attn_residual", lambda x: x * 9),
+            (properties.residuals, decoders.QWEN3, "layers.0.out", lambda x: x * 9),
+            (properties.activations, decoders.GEMMA1, "layers.0.mlp.gate_proj", lambda x: x / 9),
+            (properties.activations, decoders.QWEN2, "layers.0.mlp.act_fn", lambda x: x * (x[..., :1] < x[..., 1:2])),
+            (properties.rotary, decoders.QWEN2, "rotary.cos", lambda x: x**2),
+            (properties.window, decoders.QWEN2, "input_ids", lambda x: x[:, :7]),
+            (properties.window, decoders.LLAMA, "input_ids", lambda x: x[:, :7]),
+        )
+        for function, fixture, name, change in cases:
+            with self.subTest(f"{function.__name__} {fixture.name} {name}"):
+                runs = self.runs(fixture)
+                self.assertEqual(list(function(runs, fixture.text)), [])
+                for run in runs.values():
+                    run[name] = [change(array) for array in run[name]]
+                self.assertNotEqual(list(function(runs, fixture.text)), [])
+
+    def test_rotary_that_is_not_scaled_or_not_of_its_type(self):
+        for fixture in (decoders.GEMMA3, decoders.GEMMA3_MULTIMODAL):
+            runs = self.runs(fixture)
+            for run in runs.values():
+                run["rotary.full.cos"] = run["rotary.sliding.cos"]
+            self.assertIn("rotary.sliding.cos off the full one is 0", " ".join(properties.rotary(runs, fixture.text)))
+            plain = fixture.text["rope_parameters"] | {decoders.F: {"rope_type": "default", "rope_theta": 1e6}}
+            found = list(properties.rotary(self.runs(fixture), fixture.text | {"rope_parameters": plain}))
+            self.assertIn("rotary.full.cos off the unscaled one", " ".join(found))
+        plain = {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0}}
+        found = list(properties.rotary(self.runs(decoders.LLAMA), decoders.LLAMA.text | plain))
+        self.assertIn("rotary.cos off the unscaled one", " ".join(found))
+
+    def test_bands_that_are_empty(self):
+        rope, inverse = decoders.LLAMA.text["rope_parameters"], [1.0, 0.3, 0.1, 0.03]
+        for field, value, missing in (
+            ("high_freq_factor", 9.0, "keeps"),
+            ("low_freq_factor", 0.01, "divides"),
+            ("low_freq_factor", 1.1, "goes between in"),
+            ("original_max_position_embeddings", 14, "do not pass the length"),
+        ):
+            found = " ".join(properties.bands(rope | {field: value}, numpy.array(inverse), 14))
+            self.assertIn(missing, found)
+        self.assertEqual(list(properties.bands(rope, numpy.array(inverse), 14)), [])
+
+    def test_parameters_that_are_idle(self):
+        from safetensors.numpy import save_file
+
+        good = {"norm.weight": [0.3, -0.3, 0.1], "q_proj.bias": [0.3, -0.3, 0.1], "q_proj.weight": [[0.1], [0.2]]}
+        path = self.folder / "w.safetensors"
+        for name, bad in (
+            ("", None),
+            ("norm.weight", [0.3, 0.3, 0.3]),
+            ("norm.weight", [0.3, 0.29, 0.31]),
+            ("q_proj.bias", [0.01, -0.01, 0.02]),
+            ("q_proj.weight", [[0.1], [0.0]]),
+        ):
+            made = good | ({name: bad} if name else {})
+            save_file({k: numpy.array(v, numpy.float32) for k, v in made.items()}, path)
+            found = list(properties.parameters(path, gain=1))
+            self.assertEqual(bool(found), bool(name), found)
+
+    def test_settings_are_awkward(self):
+        texts = [f.text for f in decoders.FIXTURES]
+        for text in texts:
+            self.assertNotEqual(text.get("query_pre_attn_scalar"), text.get("head_dim", 0))
+        ratios = {t["num_attention_heads"] // t["num_key_value_heads"] for t in texts}
+        self.assertEqual(ratios, {1, 2, 3})
+        self.assertTrue(any(t.get("head_dim", 0) * t["num_attention_heads"] not in (0, t["hidden_size"]) for t in texts))
 
 
 class Weights(unittest.TestCase):
