@@ -1,4 +1,4 @@
-"""Captures of the plain decoders: what is recorded fits together bit for bit, and is of the model that was published."""
+"""Captures of the plain decoders: what is recorded fits together, and is of the model that was published."""
 
 import json
 import shutil
@@ -123,7 +123,8 @@ class Arithmetic(TestCase):
     def test_scores(self):
         for _, config, seen, at, kind in self.layers():
             at += "self_attn."
-            keys = seen[at + "keys"].repeat_interleave(config["num_attention_heads"] // config["num_key_value_heads"], 1)
+            groups = config["num_attention_heads"] // config["num_key_value_heads"]
+            keys = seen[at + "keys"].repeat_interleave(groups, 1)
             scale = config.get("query_pre_attn_scalar", config["head_dim"]) ** -0.5
             # A product of the same numbers laid out otherwise in memory is summed in another order.
             scores = seen[at + "q_rope"] @ keys.transpose(2, 3) * scale

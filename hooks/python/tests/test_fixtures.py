@@ -220,7 +220,8 @@ class Decoders(TestCase):
             self.assertNotEqual(text.get("query_pre_attn_scalar"), text.get("head_dim", 0))
         ratios = {t["num_attention_heads"] // t["num_key_value_heads"] for t in texts}
         self.assertEqual(ratios, {1, 2, 3})
-        self.assertTrue(any(t.get("head_dim", 0) * t["num_attention_heads"] not in (0, t["hidden_size"]) for t in texts))
+        own = [t for t in texts if t.get("head_dim", 0) * t["num_attention_heads"] not in (0, t["hidden_size"])]
+        self.assertEqual(len(own), 5)
 
 
 class Weights(unittest.TestCase):

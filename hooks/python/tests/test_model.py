@@ -93,7 +93,8 @@ class Loading(TestCase):
             settings["rope_parameters"]["sliding_attention"]["rope_theta"] = 1e6
             return settings
 
-        self.refused("rope_parameters.sliding_attention.rope_theta is 10000, .* has 1000000.0", self.checkpoint(config=theta))
+        why = "rope_parameters.sliding_attention.rope_theta is 10000, .* has 1000000.0"
+        self.refused(why, self.checkpoint(config=theta))
 
     def test_published_layout_is_the_same_model(self):
         outer = {"model_type": "gemma3n"}

@@ -55,7 +55,10 @@ def resolve(outer: Any) -> dict[str, Any]:
         "query_pre_attn_scalar": None if kind == "gemma3n_text" else getattr(c, "query_pre_attn_scalar", None),
         # Gemma 3 has the field and never hands it to the attention.
         "attn_logit_softcapping": c.attn_logit_softcapping if kind == "gemma2" else None,
-        "final_logit_softcapping": getattr(c, "final_logit_softcapping", None),
+        # The multimodal class of Gemma 3 gives the head's logits, whatever its text settings say.
+        "final_logit_softcapping": None
+        if outer.model_type == "gemma3"
+        else getattr(c, "final_logit_softcapping", None),
     }
     out = {name: value for name, value in out.items() if value}
     out["tie_word_embeddings"] = c.tie_word_embeddings
