@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,9 +15,7 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
 )
 
 // transformersTrace is a trace of transformers with the checkpoint and the order that it is of.
@@ -79,7 +77,7 @@ func (g transformersTrace) walk(t testing.TB, exact bool) *capture.Trace {
 	return tr
 }
 
-// agreement counts the elements of two tensors that are equal, masked scores left out.
+// agreement is how many of so many elements are equal.
 type agreement struct{ equal, elements int }
 
 func (a *agreement) add(x, y []float64) {
@@ -93,11 +91,12 @@ func (a *agreement) add(x, y []float64) {
 
 func (a agreement) share() float64 { return float64(a.equal) / float64(a.elements) }
 
-// relL2 is ‖x − y‖ / ‖y‖ over what is not masked; the absolute error where y is zero.
+// relL2 is ‖x − y‖ / ‖y‖, masked scores left out; the absolute error where y is zero.
 func relL2(x, y []float64) float64 {
+	const masked = -6e4 // half the lowest number of float16 and below: no score is
 	var d, n float64
 	for i := range x {
-		if y[i] < -1e37 && x[i] < -1e37 || y[i] == -65504 || math.IsInf(y[i], -1) {
+		if x[i] < masked && y[i] < masked {
 			continue
 		}
 		d += (x[i] - y[i]) * (x[i] - y[i])
@@ -109,79 +108,68 @@ func relL2(x, y []float64) float64 {
 	return math.Sqrt(d / n)
 }
 
-func TestWalkAgainstGoldens(t *testing.T) {
-	for _, dtype := range []hooks.DType{hooks.F32, hooks.BF16, hooks.F16} {
+// against compares a walk with the golden, entry by entry. probs_f32 are float32 in every dtype and pooled apart.
+func (g transformersTrace) against(t *testing.T, w *capture.Trace) (all agreement, errs []float64, worst string) {
+	t.Helper()
+	last := -1.0
+	for _, r := range g.Records() {
+		x, y := must(w.Value(r.Pass, r.Name))(t), must(g.Value(r.Pass, r.Name))(t)
+		if !slices.Equal(x.Shape, y.Shape) {
+			t.Errorf("%s: %s is %v in the walk, %v in transformers", g.Path(), r.Name, x.Shape, y.Shape)
+			continue
+		}
+		err := relL2(x.Data, y.Data)
+		errs = append(errs, err)
+		if err > last {
+			last, worst = err, capture.Key(r.Pass, r.Name, 0)
+		}
+		if e, _ := g.list.Lookup(r.Name); e.DType != "float32" {
+			all.add(x.Data, y.Data)
+		}
+	}
+	slices.Sort(errs)
+	return all, errs, worst
+}
+
+// accumulated limits what a whole run of the walk may differ by from transformers: in 16 bits the share of equal
+// elements of all goldens together, and the relative L2 of the median and of the worst entry of each. Measured: bfloat16
+// 99.999 % and a worst of 2.5e-5; float16 99.6 % and 6e-4, where one tie spreads; float32, where sums in another
+// order differ in their last bits, a median of 8e-7 and a worst of 2.1e-5.
+var accumulated = map[hooks.DType]struct{ equal, median, worst float64 }{
+	hooks.BF16: {0.999, 0, 1e-2},
+	hooks.F16:  {0.99, 1e-5, 5e-3},
+	hooks.F32:  {0, 2e-6, 1e-4},
+}
+
+// The walk with every rounding point reproduces transformers over whole runs.
+func TestWalkReproducesTransformers(t *testing.T) {
+	for dtype, limit := range accumulated {
+		var pooled agreement
 		for _, g := range goldens(t, dtype) {
-			w := g.walk(t, false)
-			var all, rotary agreement
-			var errs []float64
-			worst, at := 0.0, ""
-			for _, r := range g.Records() {
-				e, _ := g.list.Lookup(r.Name)
-				x, y := must(w.Value(r.Pass, r.Name))(t), must(g.Value(r.Pass, r.Name))(t)
-				err := relL2(x.Data, y.Data)
-				errs = append(errs, err)
-				if err > worst {
-					worst, at = err, r.Name
-				}
-				if e.DType != "float32" {
-					all.add(x.Data, y.Data)
-				}
-				if strings.HasPrefix(r.Name, "rotary") {
-					rotary.add(x.Data, y.Data)
-				}
+			all, errs, worst := g.against(t, g.walk(t, false))
+			pooled.equal, pooled.elements = pooled.equal+all.equal, pooled.elements+all.elements
+			median, last := errs[len(errs)/2], errs[len(errs)-1]
+			t.Logf("%s: %d of %d elements differ, relative L2 median %.2g, worst %.2g in %s", g.Path(), all.elements-all.equal, all.elements, median, last, worst)
+			if median > limit.median || last > limit.worst {
+				t.Errorf("%s: median %.3g, worst %.3g in %s; want at most %.3g and %.3g", g.Path(), median, last, worst, limit.median, limit.worst)
 			}
-			sort.Float64s(errs)
-			t.Logf("%s: equal %.5f %% (%d differ), median %.2g p99 %.2g worst %.2g %s", g.Path(), 100*all.share(), all.elements-all.equal, errs[len(errs)/2], errs[len(errs)*99/100], worst, at)
+		}
+		t.Logf("%s: %.4f %% of %d elements equal", dtype, 100*pooled.share(), pooled.elements)
+		if pooled.share() < limit.equal {
+			t.Errorf("%s: %.4f %% of the elements are equal, want %.4f %%", dtype, 100*pooled.share(), 100*limit.equal)
 		}
 	}
 }
 
-func TestIsolated(t *testing.T) {
-	for _, dtype := range []hooks.DType{hooks.F32, hooks.BF16, hooks.F16} {
-		for _, g := range goldens(t, dtype) {
-			var all agreement
-			worst, at := 0.0, ""
-			tokens := []int{}
-			for _, p := range g.passes {
-				tokens = append(tokens, len(p))
-			}
-			bad := 0
-			env := order.Env{
-				Arith: op.Arith{DType: dtype, Emulated: true, Bounds: true}, Passes: order.Passes(tokens),
-				Read:    func(n order.Node) (op.Value, error) { return g.Value(n.Pass, g.list.Entries[n.Entry].Name) },
-				Weights: reference.Weights(g.ck, dtype),
-			}
-			have := func(n order.Node) bool { _, ok := g.Lookup(n.Pass, g.list.Entries[n.Entry].Name); return ok }
-			for _, r := range g.Records() {
-				e, _ := g.list.Lookup(r.Name)
-				if _, arg := e.Op.(op.Argument); arg {
-					continue
-				}
-				cut := must(g.list.Cut(have, order.Node{Entry: g.list.Index(r.Name), Pass: r.Pass}))(t)
-				x := must(cut.Value(context.Background(), env))(t)
-				y := must(g.Value(r.Pass, r.Name))(t)
-				d := e.DTypeOf(dtype)
-				n := 0
-				for i := range x.Data {
-					lo, hi := floats.Round(d, x.Data[i]-x.Bound[i]), floats.Round(d, x.Data[i]+x.Bound[i])
-					if !(y.Data[i] >= lo && y.Data[i] <= hi) {
-						n++
-						if n < 3 {
-							t.Logf("%s %s[%d] %v of [%v %v] exact %v bound %v", g.Path(), r.Name, i, y.Data[i], lo, hi, x.Data[i], x.Bound[i])
-						}
-					}
-				}
-				bad += n
-				env.Round(x, d)
-				if err := relL2(x.Data, y.Data); err > worst {
-					worst, at = err, r.Name
-				}
-				if e.DType != "float32" {
-					all.add(x.Data, y.Data)
-				}
-			}
-			t.Logf("%s: equal %.5f %% (%d differ of %d), worst %.2g %s; inconsistent %d", g.Path(), 100*all.share(), all.elements-all.equal, all.elements, worst, at, bad)
+// The walk without rounding stays within float32's own rounding of what transformers computes in it. Measured: median
+// 4e-7 to 9e-7, worst 3e-5.
+func TestExactWalkIsNearFloat32(t *testing.T) {
+	for _, g := range goldens(t, hooks.F32) {
+		_, errs, worst := g.against(t, g.walk(t, true))
+		median, last := errs[len(errs)/2], errs[len(errs)-1]
+		t.Logf("%s: exact against float32: median %.2g, worst %.2g in %s", g.Path(), median, last, worst)
+		if median > 2e-6 || last > 1e-4 {
+			t.Errorf("%s: median %.3g, worst %.3g in %s", g.Path(), median, last, worst)
 		}
 	}
 }
