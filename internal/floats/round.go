@@ -36,6 +36,9 @@ func Precision(d hooks.DType) int {
 	return formats[d].precision
 }
 
+// MinExponent returns the exponent of the smallest normal number of a float type narrower than float64.
+func MinExponent(d hooks.DType) int { return formats[d].minExp }
+
 // Coarser returns the one of two float types whose significand is shorter, a when they are the same.
 func Coarser(a, b hooks.DType) hooks.DType {
 	if Precision(b) < Precision(a) {

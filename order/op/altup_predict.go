@@ -15,7 +15,7 @@ func (o AltUpPredict) Eval(c Call) (Value, error) {
 	return c.each(func(i int) Num {
 		to, j := i/size, i%size
 		row := j/n*o.Streams*o.Streams + to*o.Streams
-		mixed := c.sum(o.Streams, func(k int) Num { return exactProduct(x.at(k*size+j), coefs.at(row+k)) })
+		mixed := c.products(o.Streams, func(k int) (Num, Num) { return x.at(k*size + j), coefs.at(row + k) })
 		return c.add(c.R(mixed), x.at(i))
 	})
 }

@@ -9,12 +9,14 @@ import (
 
 // Arith is the arithmetic in which operations are evaluated.
 //
-// Exact, the zero Emulated: float64 throughout, no rounding anywhere. Rotary angles alone are float32 in every arithmetic: they do not depend on the model's dtype, and at position
-// 30000 their rounding is a thousandth of a radian, which is the reference's definition and not its noise.
+// Exact, the zero Emulated: float64 throughout, no rounding anywhere. Rotary angles alone are float32 in every arithmetic:
+// they do not depend on the model's dtype, and at position 30000 their rounding is a thousandth of a radian, which is the
+// reference's definition and not its noise.
 //
 // Emulated: as the reference computes. Every elementary step of a formula is rounded to float32, as torch computes
 // bfloat16 and float16 too, and every R to DType. A sum is accumulated in float64 and rounded once, since no order of
-// summation is the reference's; functions are rounded to float32 from their exact value.
+// summation is the reference's; functions are rounded to float32 from their exact value. Inner says where other engines
+// than the reference round, and Sum in which order they add.
 //
 // With Bounds every value carries how far a correct float32 implementation of the same formula may be from it, by
 // running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, section 3.3): each step adds u·|result|,
@@ -23,10 +25,29 @@ type Arith struct {
 	DType    hooks.DType // of the model: float32, bfloat16 or float16
 	Emulated bool
 	Bounds   bool
+	Inner    Inner
+	Narrow   hooks.DType // the coarsest dtype that Free allows inside; the zero DType is the model's
+	Rigorous bool        // bounds that hold for every order of summation, in place of nearly every
+	Sum      *Summation  // nil: no order, in float64
 }
 
+// Inner says where the steps inside an operation are rounded to the model's dtype.
+type Inner uint8
+
+// The inner roundings.
+const (
+	AsReference Inner = iota // at every R and nowhere else
+	Wide                     // nowhere: float32 is kept until the end
+	Every                    // after every elementary step
+	Free                     // after any step or none: values are not rounded, and bounds allow half a unit at each
+)
+
 // Num is one number and its bound: a correct computation lies in [V−E, V+E]. Without [Arith.Bounds] E is 0.
-type Num struct{ V, E float64 }
+type Num struct {
+	V, E float64
+	// inner: the result of a step within an operation. Whoever uses it may have rounded it first.
+	inner bool
+}
 
 const (
 	unit32 = 0x1p-24 // unit roundoff of float32
@@ -42,16 +63,43 @@ func (a Arith) step(v, e float64) Num {
 	if a.Emulated {
 		v = float64(float32(v))
 	}
+	n := Num{V: v, inner: true}
 	if a.Bounds {
-		return Num{v, e + unit32*math.Abs(v)}
+		n.E = e + unit32*math.Abs(v)
 	}
-	return Num{V: v}
+	if a.Inner == Every && a.Emulated {
+		n = roundTo(a.DType, n)
+	}
+	return n
+}
+
+// use is a number as the next step sees it: one that a free engine may have rounded on the way.
+func (a Arith) use(n Num) Num {
+	if n.inner && a.Inner == Free && a.Bounds {
+		n.E += halfUnit(a.narrow(), math.Abs(n.V)+n.E)
+	}
+	n.inner = false
+	return n
+}
+
+func (a Arith) narrow() hooks.DType {
+	if a.Narrow.Valid() {
+		return a.Narrow
+	}
+	return a.DType
+}
+
+// halfUnit is half the distance of d's numbers just below x, or above where x is a power of two: what rounding changes a
+// number of that size by at most.
+func halfUnit(d hooks.DType, x float64) float64 {
+	_, e := math.Frexp(x)
+	return math.Ldexp(1, max(e, floats.MinExponent(d)+1)-floats.Precision(d)-1)
 }
 
 // R is a rounding point within a formula. In bounds, the numbers in [V−E, V+E] become those that they round to: most
 // often one, two when a midpoint lies among them.
 func (a Arith) R(n Num) Num {
-	if !a.Emulated {
+	if !a.Emulated || a.Inner != AsReference {
 		return n
 	}
 	return roundTo(a.DType, n)
@@ -62,16 +110,23 @@ func roundTo(d hooks.DType, n Num) Num {
 	if n.E == 0 {
 		return Num{V: v}
 	}
-	return Num{v, max(floats.Round(d, n.V+n.E)-v, v-floats.Round(d, n.V-n.E))}
+	return Num{V: v, E: max(floats.Round(d, n.V+n.E)-v, v-floats.Round(d, n.V-n.E))}
 }
 
-// Round applies the last R of an entry's operation, to d, in place. It does nothing in exact arithmetic.
+// Round applies the last R of an entry's operation, to d, in place. It does nothing in exact arithmetic. A free engine
+// that hands the value on inside may have rounded it or not.
 func (a Arith) Round(v Value, d hooks.DType) {
-	if !a.Emulated || !d.Float() {
+	if !a.Emulated || !d.Float() || a.Inner == Wide {
 		return
 	}
 	for i := range v.Data {
-		v.set(i, roundTo(d, v.at(i)))
+		n := v.at(i)
+		if a.Inner == Free {
+			n.inner = true
+			v.set(i, a.use(n))
+		} else {
+			v.set(i, roundTo(d, n))
+		}
 	}
 }
 
@@ -83,7 +138,8 @@ func (a Arith) scalar(x float64) Num {
 	return Num{V: x}
 }
 
-// castConst is a Python number made a tensor of the model's dtype, by way of float32.
+// castConst is a Python number made a tensor of the model's dtype, by way of float32. Its rounding is part of the model,
+// so it is never free.
 func (a Arith) castConst(x float64) Num {
 	if a.Emulated {
 		x = floats.Round(a.DType, float64(float32(x)))
@@ -91,9 +147,19 @@ func (a Arith) castConst(x float64) Num {
 	return Num{V: x}
 }
 
-// exactProduct is x·y as a term of a sum, whose rounding counts it.
-func exactProduct(x, y Num) Num {
-	return Num{x.V * y.V, spread(x.V, x.E, y.V, y.E)}
+func (a Arith) add(x, y Num) Num {
+	x, y = a.use(x), a.use(y)
+	return a.step(x.V+y.V, x.E+y.E)
+}
+
+func (a Arith) sub(x, y Num) Num {
+	x, y = a.use(x), a.use(y)
+	return a.step(x.V-y.V, x.E+y.E)
+}
+
+func (a Arith) mul(x, y Num) Num {
+	x, y = a.use(x), a.use(y)
+	return a.step(x.V*y.V, spread(x.V, x.E, y.V, y.E))
 }
 
 // spread is how far the product of x and y moves when they move by up to xe and ye. Products are converted so that no
@@ -102,16 +168,9 @@ func spread(x, xe, y, ye float64) float64 {
 	return float64(math.Abs(x)*ye) + float64(math.Abs(y)*xe) + float64(xe*ye)
 }
 
-func (a Arith) add(x, y Num) Num { return a.step(x.V+y.V, x.E+y.E) }
-
-func (a Arith) sub(x, y Num) Num { return a.step(x.V-y.V, x.E+y.E) }
-
-func (a Arith) mul(x, y Num) Num {
-	return a.step(x.V*y.V, spread(x.V, x.E, y.V, y.E))
-}
-
 // div: the quotient changes by E_x/|y| and by |x|·E_y/y², the divisor taken at its nearest to zero.
 func (a Arith) div(x, y Num) Num {
+	x, y = a.use(x), a.use(y)
 	q := x.V / y.V
 	var e float64
 	if x.E > 0 || y.E > 0 {
@@ -122,6 +181,7 @@ func (a Arith) div(x, y Num) Num {
 
 // sqrt: half the relative change of x, the derivative at the near end.
 func (a Arith) sqrt(x Num) Num {
+	x = a.use(x)
 	r := math.Sqrt(x.V)
 	var e float64
 	if x.E > 0 {
@@ -131,10 +191,13 @@ func (a Arith) sqrt(x Num) Num {
 }
 
 // larger is max(x, y), which rounds nothing.
-func larger(x, y Num) Num { return Num{math.Max(x.V, y.V), max(x.E, y.E)} }
+func larger(x, y Num) Num {
+	return Num{V: math.Max(x.V, y.V), E: max(x.E, y.E), inner: x.inner || y.inner}
+}
 
 // function applies a monotone function of a library: its bound is its change over [V−E, V+E], and the library's error.
 func (a Arith) function(f func(float64) float64, x Num) Num {
+	x = a.use(x)
 	y := f(x.V)
 	var e float64
 	if a.Bounds {
@@ -146,26 +209,55 @@ func (a Arith) function(f func(float64) float64, x Num) Num {
 	return a.step(y, e)
 }
 
-// sum adds n numbers in no particular order: λ·√n·u·(‖terms‖₂ + |Σ|) beside the terms' own bounds.
+// sum adds n numbers in no particular order.
 func (a Arith) sum(n int, term func(i int) Num) Num {
-	var s, squares, e float64
-	for i := range n {
-		t := term(i)
-		s += t.V
-		if a.Bounds {
-			squares += float64(t.V * t.V)
-			e += t.E
-		}
+	if a.Sum != nil {
+		return a.replay(n, func(i int) (Num, Num) { return term(i), Num{V: 1} })
 	}
-	return a.total(s, squares, e, n)
+	var s partial
+	for i := range n {
+		s.add(a.use(term(i)), a.Bounds)
+	}
+	return a.total(s, n)
 }
 
-// total finishes a sum of n terms: s, the sum of their squares, and their own bounds together.
-func (a Arith) total(s, squares, e float64, n int) Num {
-	if a.Bounds {
-		e += lambda * math.Sqrt(float64(n)) * unit32 * (math.Sqrt(squares) + math.Abs(s))
+// products is the sum of n products, whose roundings its bound counts.
+func (a Arith) products(n int, factors func(i int) (x, y Num)) Num {
+	if a.Sum != nil {
+		return a.replay(n, factors)
 	}
-	return a.step(s, e)
+	var s partial
+	for i := range n {
+		x, y := factors(i)
+		x, y = a.use(x), a.use(y)
+		s.add(Num{V: x.V * y.V, E: spread(x.V, x.E, y.V, y.E)}, a.Bounds)
+	}
+	return a.total(s, n)
+}
+
+// partial is a sum being taken: its value and, for its bound, that of its terms.
+type partial struct{ sum, squares, abs, e float64 }
+
+func (p *partial) add(t Num, bounds bool) {
+	p.sum += t.V
+	if bounds {
+		p.squares += float64(t.V * t.V)
+		p.abs += math.Abs(t.V)
+		p.e += t.E
+	}
+}
+
+// total finishes a sum of n terms. In float32 it is off by at most n·u·Σ|t|, and in all but very structured data and
+// orders by λ·√n·u·(‖t‖₂ + |Σt|): rounding errors are as good as independent, and so add as a random walk.
+func (a Arith) total(p partial, n int) Num {
+	switch {
+	case !a.Bounds:
+	case a.Rigorous:
+		p.e += float64(n) * unit32 * p.abs
+	default:
+		p.e += lambda * math.Sqrt(float64(n)) * unit32 * (math.Sqrt(p.squares) + math.Abs(p.sum))
+	}
+	return a.step(p.sum, p.e)
 }
 
 // mean is sum / n.

@@ -20,7 +20,7 @@ func (Linear) Kind() string { return "linear" }
 func (o Linear) Eval(c Call) (Value, error) {
 	out := c.result()
 	rows, _ := c.W[0].Size()
-	bias := make([]float64, rows) // adding 0 rounds the sum to float32
+	var bias []float64
 	if o.Bias {
 		var err error
 		if bias, err = c.vector(1); err != nil {
@@ -77,28 +77,34 @@ func (c Call) multiply(out Value, bias []float64, rows int, next *block) error {
 			}
 			dots(sums, w, x.Data)
 			for t, s := range sums {
-				y := c.add(c.product(s, w, x.slice(t*n, n)), Num{V: bias[r]})
+				y := c.product(s, w, x.slice(t*n, n))
+				if bias != nil {
+					y = c.add(y, Num{V: bias[r]})
+				}
 				out.set(t*rows+r, y)
 			}
 		}
 	}
 }
 
-// product finishes one sum of products w·x that is s. It is not rounded yet: the reference accumulates a bias with the
-// products.
+// product finishes one sum of products w·x that is s.
 func (c Call) product(s float64, w []float64, x Value) Num {
-	if !c.Bounds {
-		return Num{V: s}
+	switch {
+	case c.Sum != nil:
+		return c.replay(len(w), func(k int) (Num, Num) { return Num{V: w[k]}, x.at(k) })
+	case !c.Bounds:
+		return c.step(s, 0)
 	}
-	var squares, e float64
+	p := partial{sum: s}
 	for k, v := range x.Data {
-		p := float64(w[k] * v)
-		squares += float64(p * p)
+		t := math.Abs(float64(w[k] * v))
+		p.squares += float64(t * t)
+		p.abs += t
 		if x.Bound != nil {
-			e += float64(math.Abs(w[k]) * x.Bound[k])
+			p.e += float64(math.Abs(w[k]) * x.Bound[k])
 		}
 	}
-	return c.unrounded().total(s, squares, e, len(w))
+	return c.total(p, len(w))
 }
 
 // dots computes the dot product of w with each row of x. Four rows at a time share one reading of w; a row that is left

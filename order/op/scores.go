@@ -23,15 +23,5 @@ func (o Scores) Eval(c Call) (Value, error) {
 
 // dot is Σ x·y.
 func (a Arith) dot(x, y Value) Num {
-	var s, squares, e float64
-	for k, v := range x.Data {
-		p := float64(v * y.Data[k])
-		s += p
-		if a.Bounds {
-			squares += float64(p * p)
-			xe, ye := x.at(k).E, y.at(k).E
-			e += spread(v, xe, y.Data[k], ye)
-		}
-	}
-	return a.total(s, squares, e, len(x.Data))
+	return a.products(len(x.Data), func(k int) (Num, Num) { return x.at(k), y.at(k) })
 }

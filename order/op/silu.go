@@ -12,6 +12,6 @@ func (SiLU) Kind() string { return "silu" }
 func (SiLU) Eval(c Call) (Value, error) {
 	return c.each(func(i int) Num {
 		x := c.In[0].at(i)
-		return c.div(x, c.add(Num{V: 1}, c.function(math.Exp, Num{-x.V, x.E})))
+		return c.div(x, c.add(Num{V: 1}, c.function(math.Exp, Num{V: -x.V, E: x.E})))
 	})
 }

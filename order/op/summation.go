@@ -1,0 +1,95 @@
+package op
+
+import (
+	"fmt"
+	"math"
+)
+
+// Summation is an order in which an engine may add n products in float32. A sum that no bound explains is replayed in the
+// orders that engines use: on structured rows, constant or few-valued, errors add up in one direction, and the usual
+// random-walk bound is broken by arithmetic that is right.
+type Summation struct {
+	Lanes    int  // partial sums, term k going to lane k mod Lanes, which are then added in pairs; 1 is one after the other
+	Pairwise bool // halves, recursively: Lanes is not used
+	Reversed bool // from the last term to the first
+	Fused    bool // the product is not rounded before it is added
+}
+
+// String names the order, such as "16 lanes, fused".
+func (s Summation) String() string {
+	name := fmt.Sprintf("%d lanes", s.Lanes)
+	switch {
+	case s.Pairwise:
+		name = "pairwise"
+	case s.Lanes == 1 && s.Reversed:
+		name = "reversed"
+	case s.Lanes == 1:
+		name = "sequential"
+	}
+	if s.Fused {
+		name += ", fused"
+	}
+	return name
+}
+
+// Summations are the orders that are tried, the plainest first.
+func Summations() []Summation {
+	var all []Summation
+	for _, fused := range []bool{false, true} {
+		all = append(all, Summation{Lanes: 1, Fused: fused}, Summation{Lanes: 1, Reversed: true, Fused: fused}, Summation{Pairwise: true, Fused: fused})
+		for lanes := 4; lanes <= 64; lanes *= 2 {
+			all = append(all, Summation{Lanes: lanes, Fused: fused})
+		}
+	}
+	return all
+}
+
+// replay adds products in the order of a.Sum, in float32. What the terms' own bounds make is all the bound there is: the
+// order's rounding is in the value.
+func (a Arith) replay(n int, product func(i int) (x, y Num)) Num {
+	var e float64
+	v := a.Sum.add(n, func(i int) (float64, float64) {
+		x, y := product(i)
+		x, y = a.use(x), a.use(y)
+		e += spread(x.V, x.E, y.V, y.E)
+		return x.V, y.V
+	})
+	return a.step(v, e)
+}
+
+// add is the sum of n products, each read once.
+func (s *Summation) add(n int, product func(i int) (x, y float64)) float64 {
+	if s.Pairwise {
+		return s.halves(0, n, product)
+	}
+	lanes := make([]float64, s.Lanes)
+	for k := range n {
+		i := k
+		if s.Reversed {
+			i = n - 1 - k
+		}
+		lanes[k%s.Lanes] = s.step(lanes[k%s.Lanes], i, product)
+	}
+	for width := len(lanes); width > 1; width /= 2 {
+		for i := range width / 2 {
+			lanes[i] = f32(lanes[i] + lanes[i+width/2])
+		}
+	}
+	return lanes[0]
+}
+
+// step adds term i to a partial sum: rounded to float32 once if fused, else the product first.
+func (s *Summation) step(sum float64, i int, product func(i int) (x, y float64)) float64 {
+	x, y := product(i)
+	if s.Fused { // the product is exact in float64; rounding the sum to float64 on its way is seen in one case of 2^29
+		return f32(math.FMA(x, y, sum))
+	}
+	return f32(sum + f32(x*y))
+}
+
+func (s *Summation) halves(from, n int, product func(i int) (x, y float64)) float64 {
+	if n <= 1 {
+		return s.step(0, from, product)
+	}
+	return f32(s.halves(from, n/2, product) + s.halves(from+n/2, n-n/2, product))
+}
