@@ -190,9 +190,11 @@ func (a Arith) sqrt(x Num) Num {
 	return a.step(r, e)
 }
 
-// larger is max(x, y), which rounds nothing.
+// larger is max(x, y), which rounds nothing: where one lies below the other with its whole bound, that bound is gone.
 func larger(x, y Num) Num {
-	return Num{V: math.Max(x.V, y.V), E: max(x.E, y.E), inner: x.inner || y.inner}
+	v := math.Max(x.V, y.V)
+	e := max(math.Max(x.V+x.E, y.V+y.E)-v, v-math.Max(x.V-x.E, y.V-y.E))
+	return Num{V: v, E: e, inner: x.inner || y.inner}
 }
 
 // function applies a monotone function of a library: its bound is its change over [V−E, V+E], and the library's error.
