@@ -20,7 +20,7 @@ func (c Certified) Add(ctx context.Context, t *capture.Trace, list *order.List, 
 	if name := t.Manifest().Producer.Name; name != "transformers" {
 		return fmt.Errorf("%s is a trace of %q: only transformers certifies", t.Path(), name)
 	}
-	i, err := NewIsolator(t, list, weights)
+	i, err := NewIsolator(t, list, weights, IsolateOptions{Arithmetic: Strict})
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.Path(), err)
 	}
@@ -40,7 +40,7 @@ func (c Certified) Add(ctx context.Context, t *capture.Trace, list *order.List, 
 		for _, n := range cut.Steps {
 			form := op.Form(list.Entries[n.Entry].Op)
 			if good, seen := c[form]; !seen || good {
-				c[form] = cert.Outcome != Bug
+				c[form] = cert.Good()
 			}
 		}
 	}

@@ -31,6 +31,11 @@ type Options struct {
 	// that any other has a part in is not judged. A nil one is for a reference that needs none, such as transformers.
 	Certified Certified
 
+	// Isolator certifies every entry that is visited, from the local trace's own inputs. nil: nothing is certified, and
+	// NotIsolated says why, for the report.
+	Isolator    *Isolator
+	NotIsolated string
+
 	ReferenceLabel string              // what to call the reference beside its producer: "golden"
 	TokenText      func(id int) string // nil: ids are shown without texts
 }
@@ -51,7 +56,10 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	if err := suitable(localTrace, referenceTrace, o); err != nil {
 		return nil, err
 	}
-	w := &walker{ctx: ctx, o: o, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)}, verdicts: map[string]Verdict{}}
+	w := &walker{
+		ctx: ctx, o: o, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)},
+		verdicts: map[string]Verdict{}, errors: map[string]Number{}, chain: newChain(o.Isolator),
+	}
 	var err error
 	if w.plan, err = newPlan(&w.sides, o); err != nil {
 		return nil, err
@@ -97,6 +105,8 @@ type walker struct {
 	nanBoth   []string // keys of rows that are NaN on both sides
 
 	unverified map[string]string // names that are not judged, and the form that is why
+	chain      *chain            // what is right by itself back to the token ids; nil without an isolator
+	errors     map[string]Number // relative L2 of rows, by key
 }
 
 // pass walks the entries of one forward call.
@@ -135,6 +145,9 @@ func (w *walker) entry(i, pass int) error {
 			return err
 		}
 		row.Firing = n
+		if err := w.certify(&row); err != nil {
+			return err
+		}
 		w.keep(row)
 	}
 	return nil
@@ -147,6 +160,10 @@ func (w *walker) keep(row Row) {
 		row.unjudged(form)
 		w.res.Unverified = append(w.res.Unverified, key)
 	}
+	if row.Metrics != nil {
+		w.errors[key] = row.Metrics.RelL2
+	}
+	w.blame(&row)
 	w.res.Rows = append(w.res.Rows, row)
 	w.verdicts[key] = row.Verdict
 	if row.Derived {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -32,34 +31,12 @@ func (w *walker) divergence(row Row) *Divergence {
 	if w.o.Order != nil {
 		if e, ok := w.o.Order.Lookup(row.Name); ok {
 			d.Weights = e.Weights
-			w.ancestors(d, e, row.Pass, map[string]bool{})
+			a := w.nearest(e, row.Pass)
+			d.Parents, d.Between = a.parents, a.between
 		}
 	}
 	d.Hints = w.hints(d)
 	return d
-}
-
-// ancestors collects the nearest compared ancestors of an entry, and what lies between.
-func (w *walker) ancestors(d *Divergence, e *order.Entry, pass int, seen map[string]bool) {
-	for _, ref := range e.Inputs {
-		at := pass
-		if ref.Prev {
-			at--
-		}
-		key := capture.Key(max(at, 0), ref.Name, 0)
-		if at < 0 || seen[key] {
-			continue
-		}
-		seen[key] = true
-		if v, compared := w.verdicts[key]; compared {
-			d.Parents = append(d.Parents, Parent{key, ref.Index, v})
-			continue
-		}
-		d.Between = append(d.Between, key)
-		if parent, ok := w.o.Order.Lookup(ref.Name); ok {
-			w.ancestors(d, parent, at, seen)
-		}
-	}
 }
 
 // clearScale is how far a fitted scale has to be from 1, and clearCosine how near the tensors to parallel, for the scale

@@ -14,41 +14,41 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// Outcome is what isolation says of one entry.
-type Outcome string
+// Arithmetic is which engines an isolated entry may come from.
+type Arithmetic string
 
-// The outcomes.
+// The arithmetics.
 const (
-	Exact    Outcome = "EXACT"    // every element is the rounded exact value
-	Rounding Outcome = "ROUNDING" // every element is what correct arithmetic may make of the inputs
-	Bug      Outcome = "BUG"      // some element is not
+	// Auto is strict, and where that fails free, by kind of operation: an engine has one arithmetic for all its norms.
+	Auto   Arithmetic = "auto"
+	Strict Arithmetic = "strict" // every rounding point of the reference and no other
+	FreeIn Arithmetic = "free"   // a rounding to the model's dtype after any inner step, or none
+	// Float16In is free, and inner steps may be float16: caches and lookup tables of some engines.
+	Float16In Arithmetic = "float16"
 )
 
-// Certificate is the verdict on one entry by itself: computed again from the trace's own inputs and compared, element by
-// element, with what correct arithmetic can give.
-type Certificate struct {
-	Outcome  Outcome `json:"outcome"`
-	Elements int64   `json:"elements"`
-	Unequal  int64   `json:"unequal"` // elements that are not R(x), x being the exact value on the trace's inputs
-	Outside  int64   `json:"outside"` // elements y outside R([x − δ, x + δ]), δ being the operation's bound
-	// Worst is the largest |y − R(x)| of these, in units of δ or of the dtype's last place at x, whichever is larger.
-	Worst Number `json:"worst,omitempty"`
-	RelL2 Number `json:"rel_l2"` // ‖y − R(x)‖ / ‖R(x)‖, masked elements left out
-	// From has the keys of the captured tensors that it was computed from.
-	From []string `json:"from,omitempty"`
+// IsolateOptions say how entries are isolated. The zero value is auto arithmetic with probabilistic bounds, in which every
+// operation may accuse.
+type IsolateOptions struct {
+	Arithmetic Arithmetic
+	// Rigorous takes bounds that hold for any order of summation, in place of those that hold for nearly every.
+	Rigorous  bool
+	Certified Certified // which operations may accuse; nil for all
 }
 
-// Isolator computes entries of one trace from that trace's own captured ancestors and a checkpoint's weights.
+// Isolator computes entries of one trace from that trace's own captured ancestors and a checkpoint's weights. It may be
+// used from several goroutines.
 type Isolator struct {
 	trace   *capture.Trace
 	list    *order.List
 	env     order.Env
 	derived map[string]bool // recomputed by the capturing side: says nothing about the engine
+	o       IsolateOptions
 }
 
 // NewIsolator prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
 // trace lacks: token ids, whole rows, a dtype.
-func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error)) (*Isolator, error) {
+func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error), o IsolateOptions) (*Isolator, error) {
 	m := t.Manifest()
 	switch {
 	case list.Config == nil:
@@ -66,12 +66,15 @@ func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	for _, ids := range passes {
 		tokens = append(tokens, len(ids))
 	}
-	i := &Isolator{trace: t, list: list, derived: map[string]bool{}}
+	if o.Arithmetic == "" {
+		o.Arithmetic = Auto
+	}
+	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o}
 	for _, name := range m.Derived {
 		i.derived[name] = true
 	}
 	i.env = order.Env{
-		Arith: op.Arith{DType: m.DType, Emulated: true, Bounds: true}, Passes: order.Passes(tokens), Weights: weights,
+		Arith: op.Arith{DType: m.DType, Emulated: true, Bounds: true, Rigorous: o.Rigorous}, Passes: order.Passes(tokens), Weights: weights,
 		Read: func(n order.Node) (op.Value, error) { return t.Value(n.Pass, list.Entries[n.Entry].Name) },
 	}
 	return i, nil
@@ -87,14 +90,8 @@ func (i *Isolator) has(n order.Node) bool {
 // Certify isolates one entry of one pass. The error is an [*order.BareError] when what it is made of was not captured, or
 // that of reading the trace or the weights.
 func (i *Isolator) Certify(ctx context.Context, name string, pass int) (*Certificate, error) {
-	c, cut, err := i.certify(ctx, name, pass)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range cut.Leaves {
-		c.From = append(c.From, capture.Key(n.Pass, i.list.Entries[n.Entry].Name, 0))
-	}
-	return c, nil
+	c, _, err := i.certify(ctx, name, pass)
+	return c, err
 }
 
 func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certificate, *order.Plan, error) {
@@ -110,51 +107,182 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 	if err != nil {
 		return nil, nil, err
 	}
-	x, err := cut.Value(ctx, i.env)
-	if err != nil {
-		return nil, nil, err
-	}
 	y, err := i.trace.Value(pass, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !slices.Equal(x.Shape, y.Shape) {
-		return nil, nil, fmt.Errorf("%s has shape %v, not %v", capture.Key(pass, name, 0), y.Shape, x.Shape)
+	t := &trial{ctx: ctx, i: i, cut: cut, entry: &i.list.Entries[at], y: y, d: rec.DType}
+	c, err := t.certify()
+	if err != nil {
+		return nil, nil, err
 	}
-	return judgeIsolated(x, y, rec.DType), cut, nil
+	for _, n := range cut.Leaves {
+		c.From = append(c.From, capture.Key(n.Pass, i.list.Entries[n.Entry].Name, 0))
+	}
+	return c, cut, nil
 }
 
-// judgeIsolated compares y, elements of dtype d, with what may become of x.
-func judgeIsolated(x, y op.Value, d hooks.DType) *Certificate {
-	c := &Certificate{Outcome: Exact, Elements: int64(len(y.Data))}
-	huge := halfLargest(d)
-	var dd, rr float64
-	for k, v := range y.Data {
-		want := floats.Round(d, x.Data[k])
-		if v != want && (v == v || want == want) {
-			c.Unequal++
-			if !(v >= floats.Round(d, x.Data[k]-x.Bound[k]) && v <= floats.Round(d, x.Data[k]+x.Bound[k])) {
-				c.Outside++
-				c.Worst = max(c.Worst, Number(math.Abs(v-want)/max(x.Bound[k], lastPlace(d, want))))
-			}
-		}
-		if math.Abs(v) < huge && math.Abs(want) < huge {
-			dd += float64((v - want) * (v - want))
-			rr += float64(want * want)
+// trial is one entry being certified.
+type trial struct {
+	ctx   context.Context
+	i     *Isolator
+	cut   *order.Plan
+	entry *order.Entry
+	y     op.Value
+	d     hooks.DType // of y
+}
+
+// in evaluates the cut in an arithmetic. The last rounding of the reference is to the entry's dtype; what an engine wrote in
+// a wider one is held to that in strict arithmetic only.
+func (t *trial) in(a op.Arith) (*judged, error) {
+	env := t.i.env
+	env.Arith = a
+	x, err := t.cut.Value(t.ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(x.Shape, t.y.Shape) {
+		return nil, fmt.Errorf("%s has shape %v, not %v", t.entry.Name, t.y.Shape, x.Shape)
+	}
+	if own := t.entry.DTypeOf(a.DType); a.Inner == op.AsReference && floats.Precision(own) < floats.Precision(t.d) {
+		a.Round(x, own)
+	}
+	return &judged{x: x, y: t.y, d: t.d, arith: a}, nil
+}
+
+// certify tries the arithmetics in order: the reference's, those of other engines, and for sums that are left the orders
+// in which engines add.
+func (t *trial) certify() (*Certificate, error) {
+	a := t.i.env.Arith
+	switch t.i.o.Arithmetic {
+	case FreeIn:
+		a.Inner = op.Free
+	case Float16In:
+		a.Inner, a.Narrow = op.Free, hooks.F16
+	}
+	j, err := t.in(a)
+	if err != nil {
+		return nil, err
+	}
+	c := newCertificate(j, t.entry.Compare)
+	c.Form, c.Arithmetic = op.Form(t.entry.Op), string(Strict)
+	if a.Inner == op.Free {
+		c.Arithmetic = string(t.i.o.Arithmetic)
+	}
+	left := j.outside()
+	if len(left) > 0 && t.i.o.Arithmetic == Auto {
+		if j, left, err = t.otherEngines(c, j, left); err != nil {
+			return nil, err
 		}
 	}
-	c.RelL2 = Number(ratio(math.Sqrt(dd), math.Sqrt(rr)))
+	if len(left) > 0 {
+		if left, err = t.replay(c, j, left); err != nil {
+			return nil, err
+		}
+	}
+	c.settle(j, left, t.entry)
+	for _, n := range t.cut.Steps {
+		if form := op.Form(t.i.list.Entries[n.Entry].Op); t.i.o.Certified != nil && !t.i.o.Certified[form] {
+			c.Outcome, c.unverified = NotCertified, form
+		}
+	}
+	return c, nil
+}
+
+// settle gives the certificate its outcome by the elements that nothing explains.
+func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
+	c.Outside = int64(len(left))
+	for _, i := range left {
+		want := floats.Round(j.d, j.x.Data[i])
+		c.Worst = max(c.Worst, Number(ratio(math.Abs(j.y.Data[i]-want), max(j.x.Bound[i], lastPlace(j.d, want)))))
+	}
+	c.Set = whereOutside(left, j.y.Shape, e.Axes)
 	switch {
-	case c.Outside > 0:
+	case len(left) > 0:
+		c.Outcome = Bug
+	case c.ScaleOff && c.Arithmetic == string(Strict):
 		c.Outcome = Bug
 	case c.Unequal > 0:
 		c.Outcome = Rounding
+	default:
+		c.Outcome = Exact
 	}
-	return c
 }
 
-// lastPlace is the distance of d's numbers near x.
-func lastPlace(d hooks.DType, x float64) float64 {
-	_, e := math.Frexp(x)
-	return math.Ldexp(1, e-floats.Precision(d))
+// engine is an arithmetic that some engine has, in words.
+type engine struct {
+	words string
+	set   func(*op.Arith)
+}
+
+const freeWords = "rounds inside at other steps than transformers"
+
+// engines are the arithmetics that are named, before the one that allows them all.
+var engines = []engine{
+	{"keeps float32 inside, where transformers rounds", func(a *op.Arith) { a.Inner = op.Wide }},
+	{"rounds after every step, where transformers keeps float32", func(a *op.Arith) { a.Inner = op.Every }},
+	{freeWords, func(a *op.Arith) { a.Inner = op.Free }},
+}
+
+// otherEngines looks for an arithmetic that explains what strict arithmetic does not. In float32 there is none: all its
+// steps are rounded alike.
+func (t *trial) otherEngines(c *Certificate, strict *judged, left []int) (*judged, []int, error) {
+	if t.i.env.DType == hooks.F32 {
+		return strict, left, nil
+	}
+	for _, e := range engines {
+		a := t.i.env.Arith
+		e.set(&a)
+		j, err := t.in(a)
+		if err != nil {
+			return nil, nil, err
+		}
+		if rest := j.outside(); len(rest) == 0 {
+			c.Arithmetic = e.words
+			return j, nil, nil
+		} else if a.Inner == op.Free && len(rest) < len(left) {
+			c.Arithmetic = e.words
+			return j, rest, nil
+		}
+	}
+	return strict, left, nil
+}
+
+// replay computes what is left in the orders of summation that engines use. An element that lies within what these give is
+// rounding. Nothing is tried for an element that no order of summation can explain.
+func (t *trial) replay(c *Certificate, j *judged, left []int) ([]int, error) {
+	a := j.arith
+	a.Rigorous = true
+	all, err := t.in(a)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range left {
+		if !all.consistent(i) {
+			return left, nil
+		}
+	}
+	lo, hi := slices.Clone(j.x.Data), slices.Clone(j.x.Data)
+	for _, s := range op.Summations() {
+		a := j.arith
+		a.Sum = &s
+		k, err := t.in(a)
+		if err != nil {
+			return nil, err
+		}
+		var rest []int
+		for _, i := range left {
+			lo[i], hi[i] = min(lo[i], k.x.Data[i]-k.x.Bound[i]), max(hi[i], k.x.Data[i]+k.x.Bound[i])
+			if y := t.y.Data[i]; !(y >= floats.Round(t.d, lo[i]) && y <= floats.Round(t.d, hi[i])) {
+				rest = append(rest, i)
+			}
+		}
+		if len(rest) < len(left) {
+			c.Summation = s.String()
+		}
+		if left = rest; len(left) == 0 {
+			break
+		}
+	}
+	return left, nil
 }

@@ -32,7 +32,7 @@ func TestTransformersIsolated(t *testing.T) {
 			dir := path.Base(path.Dir(name))
 			ck, list := openModel(t, dir)
 			trace := openGolden(t, name)
-			i, err := compare.NewIsolator(trace, list, reference.Weights(ck, dtype))
+			i, err := compare.NewIsolator(trace, list, reference.Weights(ck, dtype), compare.IsolateOptions{Arithmetic: compare.Strict})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,6 +21,8 @@ type Result struct {
 	Mismatches int         `json:"mismatches"`           // rows that do not match, derived ones apart
 	Missing    []Missing   `json:"missing,omitempty"`    // declared and absent
 	Incomplete []string    `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
+	Roots      []string    `json:"roots,omitempty"`      // keys of mismatches that are the fault of their own operation
+	Isolation  *Isolation  `json:"isolation,omitempty"`  // what certifying found; nil where nothing was certified
 	Unverified []string    `json:"unverified,omitempty"` // keys of rows that were not judged
 	Untested   []string    `json:"untested,omitempty"`   // keys of rows that match and test nothing: see Vacuous
 	Notes      []string    `json:"notes,omitempty"`      // oddities that decide nothing
@@ -98,7 +100,13 @@ type Row struct {
 	Ref     Tensor   `json:"reference"`
 	Metrics *Metrics `json:"metrics,omitempty"` // nil where the shapes differ
 	Gate    *Gate    `json:"gate,omitempty"`
-	Notes   []Note   `json:"notes,omitempty"`
+	// Isolated is the entry by itself; nil where it is not isolated, and NotIsolated says why if there is more to say
+	// than that nobody asked.
+	Isolated    *Certificate `json:"isolated,omitempty"`
+	NotIsolated string       `json:"not_isolated,omitempty"`
+	Blame       Blame        `json:"blame,omitempty"`  // of a mismatch
+	Growth      Number       `json:"growth,omitempty"` // of a mismatch: its relative L2 over the largest of its compared ancestors'
+	Notes       []Note       `json:"notes,omitempty"`
 }
 
 // Key is the row's key in both traces.
@@ -141,6 +149,8 @@ const (
 	MixedDType NoteKind = "dtype"
 	// LongAxis: an axis has more indexes than are measured one by one.
 	LongAxis NoteKind = "axis"
+	// Drift: past the accumulated limit, and every operation from the token ids to here is right by itself.
+	Drift NoteKind = "drift"
 	// OpUnverified: the row was not judged, see [Unverified].
 	OpUnverified NoteKind = "op unverified"
 	// Floored: the reference is so much smaller than its operands that the error is relative to these.

@@ -1,0 +1,105 @@
+package compare
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Blame says whose fault a mismatch is.
+type Blame string
+
+// The blames.
+const (
+	// Root: the entry's own operation, or one that was not captured between it and ancestors that match. Certified: it is
+	// wrong on its own inputs.
+	Root Blame = "ROOT"
+	// Inherited: an ancestor's. Certified: right on its own inputs.
+	Inherited Blame = "INHERITED"
+	// Unknown: the ancestors reach past what was captured, so nobody can say.
+	Unknown Blame = "UNKNOWN"
+)
+
+// blame decides by the certificate where there is one, else by the nearest captured ancestors, and measures how much the
+// error grew.
+func (w *walker) blame(r *Row) {
+	r.Growth = nan
+	if r.Verdict != Mismatch || r.Derived {
+		r.Growth = 0
+		return
+	}
+	e, ok := w.entryOf(r.Name)
+	if !ok || e.Op == nil {
+		r.Blame = Unknown
+		return
+	}
+	a := w.nearest(e, r.Pass)
+	var most Number
+	matching := 0
+	for _, p := range a.parents {
+		if p.Verdict != Mismatch {
+			matching++
+		}
+		if err := w.errors[p.Key]; !math.IsNaN(float64(err)) {
+			most = max(most, err)
+		}
+	}
+	if r.Metrics != nil && most > 0 {
+		r.Growth = r.Metrics.RelL2 / most
+	}
+	switch c := r.Isolated; {
+	case c != nil && c.Outcome == Bug:
+		r.Blame = Root
+	case c != nil && c.Good():
+		r.Blame = Inherited
+	case matching < len(a.parents):
+		r.Blame = Inherited
+	case a.bare || len(a.parents) == 0 && r.Name != order.InputIDs:
+		r.Blame = Unknown
+	default:
+		r.Blame = Root
+	}
+	if r.Blame == Root {
+		w.res.Roots = append(w.res.Roots, r.Key())
+	}
+}
+
+// ancestry is what an entry was computed from, as far as it was compared.
+type ancestry struct {
+	parents []Parent
+	between []string // ancestors on the way that were not compared
+	bare    bool     // an argument of the model among them: nothing stands between the entry and the input
+}
+
+// nearest collects the nearest compared ancestors of an entry, and what lies between.
+func (w *walker) nearest(e *order.Entry, pass int) ancestry {
+	var a ancestry
+	w.ancestors(&a, e, pass, map[string]bool{})
+	return a
+}
+
+func (w *walker) ancestors(a *ancestry, e *order.Entry, pass int, seen map[string]bool) {
+	for _, ref := range e.Inputs {
+		at := pass
+		if ref.Prev {
+			at--
+		}
+		key := capture.Key(max(at, 0), ref.Name, 0)
+		if at < 0 || seen[key] {
+			continue
+		}
+		seen[key] = true
+		if v, compared := w.verdicts[key]; compared {
+			a.parents = append(a.parents, Parent{key, ref.Index, v})
+			continue
+		}
+		a.between = append(a.between, key)
+		parent, ok := w.o.Order.Lookup(ref.Name)
+		if !ok || len(parent.Inputs) == 0 {
+			a.bare = true
+			continue
+		}
+		w.ancestors(a, parent, at, seen)
+	}
+}

@@ -1,0 +1,261 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// Outcome is what isolation says of one entry.
+type Outcome string
+
+// The outcomes.
+const (
+	Exact    Outcome = "EXACT"    // every element is the rounded exact value
+	Rounding Outcome = "ROUNDING" // every element is what correct arithmetic may make of the inputs
+	Bug      Outcome = "BUG"      // some element is not
+	// NotCertified: an operation on the way has not reproduced transformers, so it may not accuse; see [Certified].
+	NotCertified Outcome = "UNVERIFIED"
+)
+
+// Certificate is the verdict on one entry by itself: computed again from the trace's own inputs and compared, element by
+// element, with what correct arithmetic can give. x is the exact value of an element on these inputs, δ the bound on what
+// correct arithmetic may add before the last rounding R, y the element of the trace.
+type Certificate struct {
+	Outcome  Outcome `json:"outcome"`
+	Elements int64   `json:"elements"`
+	Unequal  int64   `json:"unequal"` // elements that are not R(x)
+	Outside  int64   `json:"outside"` // elements y outside R([x − δ, x + δ]), by the most permissive arithmetic tried
+	// Worst is the largest |y − R(x)| of these, in units of δ or of the dtype's last place at x, whichever is larger.
+	Worst Number `json:"worst,omitempty"`
+	RelL2 Number `json:"rel_l2"` // ‖y − R(x)‖ / ‖R(x)‖, masked elements left out; in strict arithmetic
+
+	// Arithmetic is the one that explains the entry: "strict", or how the engine rounds otherwise than transformers.
+	Arithmetic string `json:"arithmetic,omitempty"`
+	// Summation is the order in which some sums explain elements that no bound does; empty where there are none.
+	Summation string `json:"summation,omitempty"`
+
+	// Power is the smallest error of scale that would have been outside here: for y = R(x·(1+ε)) with |ε| that large, at
+	// least one element is. NaN where no scale is seen: a tensor of zeros, or of infinities.
+	Power Number `json:"power"`
+	// Scale is Σxy/Σx², and ScaleError its standard error √Σ(x·(y−Scale·x))² / Σx², which needs no error to be of one size.
+	Scale      Number `json:"scale"`
+	ScaleError Number `json:"scale_error"`
+	// ScaleOff: the scale is off by more than chance and what shared steps may add. Elements that are each consistent and
+	// all too large by the same factor are no rounding; it makes the outcome a BUG.
+	ScaleOff bool `json:"scale_off,omitempty"`
+
+	// Set says where the elements outside lie, a phrase an axis: "token 3 and after", "channel 17", "head 2 of 4".
+	Set  []string `json:"set,omitempty"`
+	From []string `json:"from,omitempty"` // keys of the captured tensors that it was computed from
+	Form string   `json:"form"`           // of the entry's operation, see [op.Form]
+
+	unverified string // the form that may not accuse
+	ambiguous  int64  // elements that arithmetic of other engines could have made otherwise
+}
+
+// Good reports whether the entry is right by itself.
+func (c *Certificate) Good() bool { return c.Outcome == Exact || c.Outcome == Rounding }
+
+// judged is a trace's tensor against an expected value with its bounds.
+type judged struct {
+	x, y  op.Value
+	d     hooks.DType // of y
+	arith op.Arith    // that x was computed in
+}
+
+// consistent reports whether element i may be what correct arithmetic makes of the inputs.
+func (j *judged) consistent(i int) bool {
+	y, x, e := j.y.Data[i], j.x.Data[i], j.x.Bound[i]
+	if x != x || y != y {
+		return x != x && y != y
+	}
+	if math.IsInf(x, 0) && x == y {
+		return true
+	}
+	return y >= floats.Round(j.d, x-e) && y <= floats.Round(j.d, x+e)
+}
+
+// outside lists the elements that are not consistent.
+func (j *judged) outside() []int {
+	var at []int
+	for i := range j.y.Data {
+		if !j.consistent(i) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// newCertificate measures y against x in strict arithmetic: everything but the verdict.
+func newCertificate(j *judged, rule order.Rule) *Certificate {
+	c := &Certificate{Elements: int64(len(j.y.Data)), Power: nan, Scale: nan, ScaleError: nan}
+	huge := halfLargest(j.d)
+	var dd, rr float64
+	for i, y := range j.y.Data {
+		want := floats.Round(j.d, j.x.Data[i])
+		if y != want && (y == y || want == want) {
+			c.Unequal++
+		}
+		if math.Abs(y) < huge && math.Abs(want) < huge {
+			dd += float64((y - want) * (y - want))
+			rr += float64(want * want)
+		}
+	}
+	c.RelL2 = Number(ratio(math.Sqrt(dd), math.Sqrt(rr)))
+	if rule == order.All {
+		c.power(j)
+		c.fitScale(j)
+	}
+	return c
+}
+
+// power finds the smallest |ε| with which R(x·(1+ε)) leaves R([x−δ, x+δ]) in some element, in the direction that is
+// harder to see. Rounding is monotone, so an element leaves when |x|·(1+ε) passes the midpoint beyond R(|x|+δ), or the one
+// below R(|x|−δ).
+func (c *Certificate) power(j *judged) {
+	up, down := math.Inf(1), math.Inf(1)
+	for i, v := range j.x.Data {
+		x, e := math.Abs(v), j.x.Bound[i]
+		if x == 0 || math.IsInf(x, 0) || x != x {
+			continue
+		}
+		hi := floats.Round(j.d, x+e)
+		up = min(up, (hi+lastPlace(j.d, hi)/2)/x-1)
+		if lo := floats.Round(j.d, x-e); lo > 0 {
+			down = min(down, 1-(lo-lastPlace(j.d, lo)/2)/x)
+		}
+	}
+	if worst := max(up, down); !math.IsInf(worst, 0) {
+		c.Power = Number(worst)
+	}
+}
+
+// lastPlace is the distance of d's numbers at x, 0 for those that are not finite.
+func lastPlace(d hooks.DType, x float64) float64 {
+	if x-x != 0 {
+		return 0
+	}
+	_, e := math.Frexp(x)
+	return math.Ldexp(1, max(e-1, floats.MinExponent(d))-floats.Precision(d)+1)
+}
+
+// The scale is off when it differs from 1 by more than scaleSigmas standard errors and, beside that, by more than shared
+// steps may add: a constant, a reciprocal or a scalar factor that an engine rounds once for all elements, scaleUnits units
+// of float32 together. fitElements is the least number of elements that a standard error is taken from.
+const (
+	scaleSigmas = 8
+	scaleUnits  = 16
+	fitElements = 256
+)
+
+func (c *Certificate) fitScale(j *judged) {
+	var xx, xy float64
+	n := 0
+	for i, x := range j.x.Data {
+		if y := j.y.Data[i]; finite(x) && finite(y) {
+			xx += float64(x * x)
+			xy += float64(x * y)
+			n++
+		}
+	}
+	if !(xx > 0) || math.IsInf(xx, 0) {
+		return
+	}
+	s := xy / xx
+	var residual float64
+	for i, x := range j.x.Data {
+		if y := j.y.Data[i]; finite(x) && finite(y) {
+			r := x * (y - float64(s*x))
+			residual += float64(r * r)
+		}
+	}
+	c.Scale, c.ScaleError = Number(s), Number(math.Sqrt(residual)/xx)
+	c.ScaleOff = n >= fitElements && math.Abs(s-1) > scaleSigmas*float64(c.ScaleError)+c.shared(j, xx)
+}
+
+// shared is what steps that many elements have in common may add to the scale: a few roundings, and where a row shares one
+// statistic, such as a norm's, all that its bound allows.
+func (c *Certificate) shared(j *judged, xx float64) float64 {
+	allowed := scaleUnits * 0x1p-24
+	if !sharesStatistic(c.Form) {
+		return allowed
+	}
+	var xe float64
+	for i, x := range j.x.Data {
+		if finite(x) {
+			xe += float64(math.Abs(x) * j.x.Bound[i])
+		}
+	}
+	return allowed + xe/xx
+}
+
+// sharesStatistic reports whether elements of an operation are all multiplied by one computed number of their row.
+func sharesStatistic(form string) bool {
+	kind, _, _ := strings.Cut(form, "(")
+	return slices.Contains([]string{"rms_norm", "softmax", "rescale", "altup_init", "altup_correct", "altup_predict", "std", "mean", "magnitude", "cutoff"}, kind)
+}
+
+// whereOutside describes a set of elements by what it is confined to on each axis with more than one index.
+func whereOutside(at []int, shape []int, axes string) []string {
+	if len(at) == 0 {
+		return nil
+	}
+	var set []string
+	inner := 1
+	for a := len(shape) - 1; a >= 0; a-- {
+		n := shape[a]
+		if n > 1 {
+			hit := make([]bool, n)
+			for _, i := range at {
+				hit[i/inner%n] = true
+			}
+			if phrase := indexes(hit); phrase != "" {
+				set = append(set, axisName(axes, a)+" "+phrase)
+			}
+		}
+		inner *= n
+	}
+	slices.Reverse(set)
+	if len(set) == 0 {
+		return []string{"everywhere"}
+	}
+	return set
+}
+
+// maxIndexes is how many indexes are listed one by one.
+const maxIndexes = 4
+
+// indexes puts a set of indexes into words; empty when it has no shape: all of them, or many here and there.
+func indexes(hit []bool) string {
+	var list []string
+	first, last, n := -1, -1, 0
+	for i, h := range hit {
+		if h {
+			if first < 0 {
+				first = i
+			}
+			last = i
+			if n++; n <= maxIndexes {
+				list = append(list, fmt.Sprint(i))
+			}
+		}
+	}
+	switch {
+	case n == len(hit):
+		return ""
+	case n <= maxIndexes:
+		return fmt.Sprintf("%s of %d", strings.Join(list, ", "), len(hit))
+	case last-first+1 == n && last == len(hit)-1:
+		return fmt.Sprintf("%d and after", first)
+	case last-first+1 == n:
+		return fmt.Sprintf("%d to %d of %d", first, last, len(hit))
+	}
+	return fmt.Sprintf("%d of %d", n, len(hit))
+}

@@ -1,0 +1,201 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// chain knows which entries stand on an unbroken chain: right by themselves, and so are all captured entries that they were
+// computed from, back to the token ids.
+type chain struct {
+	i     *Isolator
+	certs map[string]*certified // by key
+}
+
+// certified is the certificate of one entry, or why it has none.
+type certified struct {
+	cert  *Certificate
+	why   string
+	whole bool // the chain is unbroken
+}
+
+func newChain(i *Isolator) *chain {
+	if i == nil {
+		return nil
+	}
+	return &chain{i: i, certs: map[string]*certified{}}
+}
+
+// at certifies an entry and all that it was computed from. An argument needs no certificate: the comparison has seen
+// whether it is the reference's.
+func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
+	key := capture.Key(pass, name, 0)
+	if got, ok := c.certs[key]; ok {
+		return got, nil
+	}
+	e, ok := c.i.list.Lookup(name)
+	if !ok {
+		return &certified{why: "the order does not know it"}, nil
+	}
+	got := &certified{}
+	c.certs[key] = got
+	if _, argument := e.Op.(op.Argument); argument {
+		got.whole = w.verdicts[key] == Match
+		return got, nil
+	}
+	var bare *order.BareError
+	cert, cut, err := c.i.certify(w.ctx, name, pass)
+	switch {
+	case errors.As(err, &bare):
+		got.why = bare.Error()
+		return got, nil
+	case err != nil:
+		return nil, err
+	}
+	got.cert, got.whole = cert, cert.Good()
+	for _, n := range cut.Leaves {
+		parent, err := c.at(w, c.i.list.Entries[n.Entry].Name, n.Pass)
+		if err != nil {
+			return nil, err
+		}
+		got.whole = got.whole && parent.whole
+	}
+	return got, nil
+}
+
+// certify isolates a row's entry and lets both verdicts decide: an operation that is wrong by itself is a mismatch however
+// little it shows, and an error that only accumulated is none.
+func (w *walker) certify(r *Row) error {
+	if w.chain == nil || r.Derived || r.Firing > 0 || r.Class == Shape {
+		return nil
+	}
+	if e, ok := w.chain.i.list.Lookup(r.Name); ok && w.chain.i.derived[e.Name] {
+		r.NotIsolated = "the capturing side recomputed it"
+		return nil
+	}
+	got, err := w.chain.at(w, r.Name, r.Pass)
+	if err != nil {
+		return err
+	}
+	r.Isolated, r.NotIsolated = got.cert, got.why
+	if c := got.cert; c != nil && c.Outcome == Bug {
+		detail := c.detail()
+		if r.Verdict == Mismatch {
+			detail += "; " + r.Detail
+		}
+		r.mismatch(Value, detail)
+		return nil
+	}
+	if r.Verdict == Mismatch && r.Class == Value && r.Gate.tolerant() && got.whole {
+		r.Notes = append(r.Notes, Note{Drift, "every operation from the token ids to here is right on its own inputs; accumulated, " + r.Detail})
+		r.Verdict, r.Class, r.Detail = Match, "", ""
+	}
+	return nil
+}
+
+// tolerant reports whether the gate has limits: ids, masks and booleans are equal or not.
+func (g *Gate) tolerant() bool { return g != nil && len(g.Checks) > 0 }
+
+// detail puts a BUG into words.
+func (c *Certificate) detail() string {
+	if c.Outside == 0 {
+		return fmt.Sprintf("wrong on its own inputs: scaled by %.9g ± %.2g, which no rounding does", float64(c.Scale), float64(c.ScaleError))
+	}
+	text := fmt.Sprintf("wrong on its own inputs: %d of %d elements are beyond what rounding explains, by up to %.3g bounds",
+		c.Outside, c.Elements, float64(c.Worst))
+	for i, s := range c.Set {
+		if i == 0 {
+			text += " ("
+		} else {
+			text += ", "
+		}
+		text += s
+	}
+	if len(c.Set) > 0 {
+		text += ")"
+	}
+	return text
+}
+
+// Isolation is what certifying found over all rows.
+type Isolation struct {
+	Certified int `json:"certified"` // rows with a certificate
+	Exact     int `json:"exact"`
+	Rounding  int `json:"rounding"`
+	Bugs      int `json:"bugs"`
+	// Unverified rows have an operation on the way that may not accuse; NotIsolated ones cannot be computed from what was
+	// captured.
+	Unverified  int `json:"unverified,omitempty"`
+	NotIsolated int `json:"not_isolated,omitempty"`
+	Drift       int `json:"drift,omitempty"`
+	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers.
+	Findings []Finding `json:"findings,omitempty"`
+	// Weakest is the key of the certified row with the largest Power: the smallest error of scale that would show
+	// everywhere is WeakestPower.
+	Weakest      string `json:"weakest,omitempty"`
+	WeakestPower Number `json:"weakest_power,omitempty"`
+}
+
+// Finding is a way of an engine that is no bug.
+type Finding struct {
+	Form  string `json:"form"`
+	What  string `json:"what"`
+	Rows  int    `json:"rows"`
+	First string `json:"first"` // key
+}
+
+// isolation sums up.
+func (w *walker) isolation() {
+	if w.chain == nil {
+		return
+	}
+	s := &Isolation{}
+	w.res.Isolation = s
+	found := map[[2]string]int{}
+	note := func(form, what, key string) {
+		at, seen := found[[2]string{form, what}]
+		if !seen {
+			at = len(s.Findings)
+			found[[2]string{form, what}] = at
+			s.Findings = append(s.Findings, Finding{Form: form, What: what, First: key})
+		}
+		s.Findings[at].Rows++
+	}
+	for i := range w.res.Rows {
+		r := &w.res.Rows[i]
+		if r.has(Drift) {
+			s.Drift++
+		}
+		c := r.Isolated
+		if c == nil {
+			if r.NotIsolated != "" {
+				s.NotIsolated++
+			}
+			continue
+		}
+		s.Certified++
+		switch c.Outcome {
+		case Exact:
+			s.Exact++
+		case Rounding:
+			s.Rounding++
+		case Bug:
+			s.Bugs++
+		case NotCertified:
+			s.Unverified++
+		}
+		if c.Good() && c.Arithmetic != string(Strict) {
+			note(c.Form, c.Arithmetic, r.Key())
+		}
+		if c.Good() && c.Summation != "" {
+			note(c.Form, "adds in the order: "+c.Summation, r.Key())
+		}
+		if c.Good() && c.Power > s.WeakestPower {
+			s.WeakestPower, s.Weakest = c.Power, r.Key()
+		}
+	}
+}
