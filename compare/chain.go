@@ -1,8 +1,12 @@
 package compare
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
@@ -14,6 +18,43 @@ import (
 type chain struct {
 	i     *Isolator
 	certs map[string]*certified // by key
+	ready map[string]result     // certificates made ahead, on all cores
+}
+
+// result is a certificate and the captured entries that it stands on, or an error.
+type result struct {
+	cert   *Certificate
+	leaves []order.Node
+	err    error
+}
+
+func (i *Isolator) result(ctx context.Context, name string, pass int) result {
+	cert, cut, err := i.certify(ctx, name, pass)
+	if err != nil {
+		return result{err: err}
+	}
+	return result{cert, cut.Leaves, nil}
+}
+
+// prepare certifies entries of one pass on all cores. Each is computed by itself, so the order in which they are ready
+// changes nothing.
+func (c *chain) prepare(ctx context.Context, names []string, pass int) {
+	results := make([]result, len(names))
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(names)) {
+		wait.Go(func() {
+			for n := int(next.Add(1)) - 1; n < len(names) && ctx.Err() == nil; n = int(next.Add(1)) - 1 {
+				results[n] = c.i.result(ctx, names[n], pass)
+			}
+		})
+	}
+	wait.Wait()
+	for n, r := range results {
+		if r.cert != nil || r.err != nil {
+			c.ready[capture.Key(pass, names[n], 0)] = r
+		}
+	}
 }
 
 // certified is the certificate of one entry, or why it has none.
@@ -27,7 +68,7 @@ func newChain(i *Isolator) *chain {
 	if i == nil {
 		return nil
 	}
-	return &chain{i: i, certs: map[string]*certified{}}
+	return &chain{i: i, certs: map[string]*certified{}, ready: map[string]result{}}
 }
 
 // at certifies an entry and all that it was computed from. An argument needs no certificate: the comparison has seen
@@ -47,8 +88,16 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 		got.whole = w.verdicts[key] == Match
 		return got, nil
 	}
+	if c.i.derived[name] {
+		got.why = "the capturing side recomputed it"
+		return got, nil
+	}
 	var bare *order.BareError
-	cert, cut, err := c.i.certify(w.ctx, name, pass)
+	ready, ok := c.ready[key]
+	if delete(c.ready, key); !ok {
+		ready = c.i.result(w.ctx, name, pass)
+	}
+	cert, leaves, err := ready.cert, ready.leaves, ready.err
 	switch {
 	case errors.As(err, &bare):
 		got.why = bare.Error()
@@ -57,7 +106,7 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 		return nil, err
 	}
 	got.cert, got.whole = cert, cert.Good()
-	for _, n := range cut.Leaves {
+	for _, n := range leaves {
 		parent, err := c.at(w, c.i.list.Entries[n.Entry].Name, n.Pass)
 		if err != nil {
 			return nil, err
@@ -73,15 +122,21 @@ func (w *walker) certify(r *Row) error {
 	if w.chain == nil || r.Derived || r.Firing > 0 || r.Class == Shape {
 		return nil
 	}
-	if e, ok := w.chain.i.list.Lookup(r.Name); ok && w.chain.i.derived[e.Name] {
-		r.NotIsolated = "the capturing side recomputed it"
-		return nil
-	}
 	got, err := w.chain.at(w, r.Name, r.Pass)
 	if err != nil {
 		return err
 	}
 	r.Isolated, r.NotIsolated = got.cert, got.why
+	if w.o.Alone && got.why != "" {
+		r.Verdict, r.Detail = Unverified, got.why
+	}
+	if c := got.cert; c != nil && c.Outcome == NotCertified {
+		why := "op unverified: the walk's " + c.unverified + " has not reproduced transformers, so it certifies nothing"
+		r.Notes = append(r.Notes, Note{OpUnverified, why})
+		if r.NotIsolated = why; w.o.Alone {
+			r.Verdict, r.Detail = Unverified, why
+		}
+	}
 	if c := got.cert; c != nil && c.Outcome == Bug {
 		detail := c.detail()
 		if r.Verdict == Mismatch {

@@ -35,6 +35,9 @@ type Options struct {
 	// NotIsolated says why, for the report.
 	Isolator    *Isolator
 	NotIsolated string
+	// Alone says that both traces are one and the same, so that nothing but its certificates is tested. An entry without
+	// one then makes the comparison incomplete.
+	Alone bool
 
 	ReferenceLabel string              // what to call the reference beside its producer: "golden"
 	TokenText      func(id int) string // nil: ids are shown without texts
@@ -65,7 +68,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		return nil, err
 	}
 	w.res = &Result{
-		Local: newSide(localTrace, ""), Reference: newSide(referenceTrace, o.ReferenceLabel), Typed: o.Scope,
+		Alone: o.Alone, NotIsolated: o.NotIsolated, Local: newSide(localTrace, ""), Reference: newSide(referenceTrace, o.ReferenceLabel), Typed: o.Scope,
 		Inputs: []Input{}, Rows: []Row{},
 	}
 	if o.Certified != nil && o.Order != nil {
@@ -113,6 +116,9 @@ type walker struct {
 func (w *walker) pass(pass int) error {
 	if err := w.inputs(pass); err != nil {
 		return err
+	}
+	if w.chain != nil && w.o.All {
+		w.chain.prepare(w.ctx, w.plan.isolable(pass), pass)
 	}
 	for i := range w.plan.entries {
 		if w.stopped {

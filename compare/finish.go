@@ -13,7 +13,7 @@ func (w *walker) finish() {
 	for i := range w.res.Rows {
 		r := &w.res.Rows[i]
 		done[capture.Key(r.Pass, r.Name, 0)] = true
-		if !r.Derived && r.Name != order.InputIDs && !r.has(Vacuous) && r.Verdict != Unverified {
+		if !r.Derived && r.Name != order.InputIDs && !r.has(Vacuous) && r.Verdict != Unverified && !(w.o.Alone && r.Isolated == nil) {
 			w.res.Coverage.Tested++
 		}
 	}
@@ -149,6 +149,9 @@ func (w *walker) incomplete(done map[string]bool) {
 	if n := len(w.nanBoth); n > 0 {
 		*reasons = append(*reasons, fmt.Sprintf("NaN or overflow on both sides in %s, the first is %s: nothing is tested there", count(n, "tensor"), w.nanBoth[0]))
 	}
+	if w.o.Alone {
+		w.uncertified()
+	}
 	switch c := w.res.Coverage; {
 	case c.Compared == 0:
 		*reasons = append(*reasons, "no entry was compared")
@@ -171,6 +174,22 @@ func (w *walker) onlyOneSide() {
 	}
 	if n > 0 {
 		w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("the passes are not as many: the %s trace has %d more, from pass %d on", sideNames[more], n, w.sides[less].passes))
+	}
+}
+
+// uncertified reports the entries of a trace alone of which nothing can be said.
+func (w *walker) uncertified() {
+	n, first := 0, ""
+	for i := range w.res.Rows {
+		if r := &w.res.Rows[i]; r.NotIsolated != "" && !r.Derived {
+			if n == 0 {
+				first = fmt.Sprintf("%s: %s", r.Key(), r.NotIsolated)
+			}
+			n++
+		}
+	}
+	if n > 0 {
+		w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("%s not certified, the first is %s", countOf(n, "entry is", "entries are"), first))
 	}
 }
 

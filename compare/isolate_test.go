@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/fixtures"
@@ -61,5 +62,23 @@ func TestTransformersIsolated(t *testing.T) {
 		if equal < limit.equal || float64(worst) > limit.relL2 {
 			t.Errorf("%s: %.5f %% equal, worst relative L2 %.3g in %s; want %.5f %% and %.3g", dtype, 100*equal, float64(worst), worstAt, 100*limit.equal, limit.relL2)
 		}
+	}
+}
+
+// A trace alone: every entry from its own inputs, and nothing else is needed to say that it is right, or which operations
+// are wrong, however far apart.
+func TestIsolateAlone(t *testing.T) {
+	const dir = "gemma3n-tiny"
+	ck, list := openModel(t, dir)
+	healthy := openGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
+	alone := func(trace *capture.Trace) *compare.Result {
+		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), compare.IsolateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run(t, trace, trace, compare.Options{Order: list, All: true, Isolator: i, Alone: true})
+	}
+	if r := alone(healthy); r.ExitCode() != 0 || r.Isolation.Bugs != 0 || r.Isolation.Certified < 2500 {
+		t.Errorf("a healthy trace: exit %d, %d bugs, %d certified, %v", r.ExitCode(), r.Isolation.Bugs, r.Isolation.Certified, r.Incomplete)
 	}
 }

@@ -12,6 +12,10 @@ import (
 type Result struct {
 	Reference Side `json:"reference"`
 	Local     Side `json:"local"`
+	Alone     bool `json:"alone,omitempty"` // the two are one: only what isolation says is tested
+
+	// NotIsolated says why nothing was certified; empty where it was.
+	NotIsolated string `json:"not_isolated,omitempty"`
 
 	Typed  capture.Scope `json:"typed"`  // the scope asked for at the comparison; Level 0 is no limit
 	Inputs []Input       `json:"inputs"` // the token ids of every pass that was walked
