@@ -30,8 +30,7 @@ func (w *walker) blame(r *Row) {
 		return
 	}
 	e, ok := w.entryOf(r.Name)
-	if !ok || e.Op == nil {
-		r.Blame = Unknown
+	if !ok || e.Op == nil || r.Name == order.InputIDs { // nothing is known of it, or it is given and nobody's computation
 		return
 	}
 	a := w.nearest(e, r.Pass)
@@ -55,7 +54,7 @@ func (w *walker) blame(r *Row) {
 		r.Blame = Inherited
 	case matching < len(a.parents):
 		r.Blame = Inherited
-	case a.bare || len(a.parents) == 0 && r.Name != order.InputIDs:
+	case a.bare || len(a.parents) == 0:
 		r.Blame = Unknown
 	default:
 		r.Blame = Root

@@ -20,6 +20,8 @@ func (p *printer) divergence(r *compare.Result) {
 	p.WriteString(paint(p.style.bad, "first divergence") + ": ")
 	p.line("%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
 	p.field("what", "%s", row.Detail)
+	p.certificate(row)
+	p.blame(row)
 	if row.Name == order.InputIDs {
 		p.script(r, row.Pass)
 	} else {

@@ -28,8 +28,10 @@ func Text(w io.Writer, r *compare.Result, s Style) error {
 		}
 	}
 	p.divergence(r)
+	p.roots(r)
 	p.missing(r)
 	p.notes(r)
+	p.isolation(r)
 	p.end(r)
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -64,8 +66,13 @@ func (p *printer) field(label, format string, args ...any) {
 }
 
 func (p *printer) sides(r *compare.Result) {
-	p.line("reference: %s", side(r.Reference))
-	p.line("local:     %s", side(r.Local))
+	if r.Alone {
+		p.line("reference: none, every entry is computed from the trace's own inputs")
+		p.line("trace:     %s", side(r.Local))
+	} else {
+		p.line("reference: %s", side(r.Reference))
+		p.line("local:     %s", side(r.Local))
+	}
 	p.line("scope:     %s", scopes(r))
 }
 
@@ -155,7 +162,7 @@ func (p *printer) end(r *compare.Result) {
 		p.WriteString(paint(p.style.bad, "INCOMPLETE") + ": ")
 		p.line("%s", reason)
 	}
-	if r.Mismatches > 0 {
+	if r.Mismatches > 0 && r.Divergence != nil {
 		p.WriteString(paint(p.style.bad, "MISMATCH") + ": ")
 		p.line("first at %s, %s in all", r.Divergence.Row.Key(), count(r.Mismatches, "entry", "entries"))
 	} else if r.ExitCode() == 0 {

@@ -54,26 +54,35 @@ func (p *printer) table(r *compare.Result) error {
 	for i := range r.Rows {
 		passes = passes || r.Rows[i].Pass > 0
 	}
-	header := []string{"verdict", "pass", "name", "shape", "dtype", "max abs", "rel L2", "cosine", "note"}
-	align := []tw.Align{tw.AlignLeft, tw.AlignRight, tw.AlignLeft, tw.AlignLeft, tw.AlignLeft, tw.AlignRight, tw.AlignRight, tw.AlignRight, tw.AlignLeft}
-	rows := make([][]string, len(r.Rows))
-	for i := range r.Rows {
-		rows[i] = p.cells(&r.Rows[i])
-		if !passes {
-			rows[i] = without(rows[i], 1)
+	const right, left = tw.AlignRight, tw.AlignLeft
+	columns := []struct {
+		title string
+		align tw.Align
+		shown bool
+	}{
+		{"verdict", left, true}, {"pass", right, passes}, {"name", left, true}, {"shape", left, true}, {"dtype", left, true},
+		{"max abs", right, !r.Alone}, {"accumulated", right, !r.Alone}, {"cosine", right, !r.Alone}, {"isolated", left, r.Isolation != nil},
+		{"note", left, true},
+	}
+	var header []string
+	var align []tw.Align
+	for _, c := range columns {
+		if c.shown {
+			header, align = append(header, c.title), append(align, c.align)
 		}
 	}
-	if !passes {
-		header, align = without(header, 1), without(align, 1)
+	rows := make([][]string, len(r.Rows))
+	for i := range r.Rows {
+		for k, cell := range p.cells(&r.Rows[i]) {
+			if columns[k].shown {
+				rows[i] = append(rows[i], cell)
+			}
+		}
 	}
 	return Table(&p.Builder, align, header, rows)
 }
 
-func without[T any](s []T, i int) []T {
-	return append(append([]T(nil), s[:i]...), s[i+1:]...)
-}
-
-// cells are one row as texts: numbers are formatted here, since the table would write them in full.
+// cells are one row as texts, a cell a column: numbers are formatted here, since the table would write them in full.
 func (p *printer) cells(r *compare.Row) []string {
 	name := r.Name
 	if r.Firing > 0 {
@@ -87,7 +96,23 @@ func (p *printer) cells(r *compare.Row) []string {
 	if m := r.Metrics; m != nil && m.Pattern == nil || m != nil && !math.IsNaN(float64(m.RelL2)) {
 		maxAbs, relL2, cosine = number(m.MaxAbs), number(m.RelL2), parallel(m.Cosine)
 	}
-	return []string{p.verdict(r), strconv.Itoa(r.Pass), clean(name), shape(r), dtype, maxAbs, relL2, cosine, remarks(r)}
+	return []string{p.verdict(r), strconv.Itoa(r.Pass), clean(name), shape(r), dtype, maxAbs, relL2, cosine, p.isolated(r), remarks(r)}
+}
+
+// isolated is the certificate in a word, with the error of the operation alone where there is one.
+func (p *printer) isolated(r *compare.Row) string {
+	c := r.Isolated
+	if c == nil {
+		return "-"
+	}
+	text := string(c.Outcome)
+	if c.RelL2 > 0 {
+		text += " " + number(c.RelL2)
+	}
+	if c.Outcome == compare.Bug {
+		return paint(p.style.bad, text)
+	}
+	return text
 }
 
 func (p *printer) verdict(r *compare.Row) string {
@@ -109,6 +134,9 @@ func remarks(r *compare.Row) string {
 	var words []string
 	if r.Derived {
 		words = append(words, "derived")
+	}
+	if r.Blame != "" {
+		words = append(words, string(r.Blame))
 	}
 	for _, n := range r.Notes {
 		words = append(words, string(n.Kind))

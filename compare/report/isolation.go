@@ -1,0 +1,81 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+)
+
+// isolation sums up what certifying found, or says why there was none.
+func (p *printer) isolation(r *compare.Result) {
+	s := r.Isolation
+	if s == nil {
+		if r.NotIsolated != "" {
+			p.blank()
+			p.line("not certified: %s", r.NotIsolated)
+		}
+		return
+	}
+	p.blank()
+	text := fmt.Sprintf("certified %s from their own inputs: %d EXACT, %d ROUNDING, %d BUG", count(s.Certified, "entry", "entries"), s.Exact, s.Rounding, s.Bugs)
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{s.Unverified, "UNVERIFIED"}, {s.NotIsolated, "not isolated"}, {s.Drift, "past their limit by drift alone"}} {
+		if c.n > 0 {
+			text += fmt.Sprintf(", %d %s", c.n, c.what)
+		}
+	}
+	p.line("%s", text)
+	if s.Weakest != "" {
+		p.line("an error of scale of %s would have shown in each of them (weakest: %s)", number(s.WeakestPower), s.Weakest)
+	}
+	for _, f := range s.Findings {
+		p.line("finding: %s: %s (%s, the first is %s)", f.Form, f.What, count(f.Rows, "entry", "entries"), f.First)
+	}
+}
+
+// certificate writes what isolation says of the first divergence, and which of the two verdicts decided.
+func (p *printer) certificate(r *compare.Row) {
+	switch c := r.Isolated; {
+	case c == nil && r.NotIsolated != "":
+		p.field("isolated", "%s", r.NotIsolated)
+	case c == nil:
+	case c.Outcome == compare.Bug:
+		p.field("isolated", "%s: %d of %d elements outside, relative L2 %s; an error of scale of %s would show here", c.Outcome, c.Outside, c.Elements, number(c.RelL2), number(c.Power))
+		p.field("decided by", "isolation: the operation is wrong on its own inputs, whatever the accumulated error")
+	default:
+		p.field("isolated", "%s, relative L2 %s", c.Outcome, number(c.RelL2))
+		p.field("decided by", "the accumulated error: the operation is right on its own inputs, what it was given is not")
+	}
+}
+
+// blame writes whose fault it is and how the error grew.
+func (p *printer) blame(r *compare.Row) {
+	if r.Blame == "" {
+		return
+	}
+	text := map[compare.Blame]string{
+		compare.Root:      "its own operation, or one next to it that was not captured",
+		compare.Inherited: "an ancestor's fault",
+		compare.Unknown:   "what it was computed from was not captured; --level 3 captures all of it",
+	}[r.Blame]
+	if r.Growth > 0 {
+		text += fmt.Sprintf("; the error is %s times that of its inputs", number(r.Growth))
+	}
+	p.field("blame", "%s, %s", r.Blame, text)
+}
+
+// roots lists the mismatches that are nobody else's fault, if there are several.
+func (p *printer) roots(r *compare.Result) {
+	if len(r.Roots) < 2 {
+		return
+	}
+	names := strings.Join(r.Roots[:min(len(r.Roots), maxListed)], ", ")
+	if n := len(r.Roots); n > maxListed {
+		names += fmt.Sprintf(" and %d more", n-maxListed)
+	}
+	p.blank()
+	p.line("ROOT: %d of %s: %s", len(r.Roots), count(r.Mismatches, "mismatch", "mismatches"), names)
+}
