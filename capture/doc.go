@@ -37,7 +37,6 @@
 //	tracediff.device    "cpu", "cuda:0"
 //	tracediff.passes    how many forward calls the run makes, in decimal digits
 //	tracediff.axes      JSON object, name to axes, such as "b t h d", for names whose axes are not the order's
-//	tracediff.settings  JSON: how to repeat the capture; only the writer understands it
 //
 // Token ids and positions are no metadata but ordinary I64 tensors named input_ids and position_ids.
 //

@@ -22,7 +22,6 @@ type Manifest struct {
 	Device   string            // "cpu", "cuda:0"
 	Passes   int               // how many forward calls the run makes
 	Axes     map[string]string // by name, where they are not those of the order: "b t h d"
-	Settings json.RawMessage   // how to repeat the capture; only the writer understands it
 	Status   Status            // what Open found; Create does not look at it
 }
 

@@ -23,14 +23,13 @@ var declared = capture.Manifest{
 		Level: 2, Layers: capture.Ranges{{From: 0, To: 3}, {From: 7, To: 7}}, Tensors: []string{"*.mlp.*"},
 		Passes: capture.Ranges{{From: 1, To: 1<<31 - 1}}, Positions: capture.Ranges{{From: 0, To: 15}},
 	},
-	Entries:  []string{"input_ids", "embed_tokens"},
-	Derived:  []string{"rope.cos"},
-	Prompt:   "Hello \"world\"\\\n\t\x00 <b>é木</b> \u2028",
-	DType:    hooks.BF16,
-	Device:   "cpu",
-	Passes:   7,
-	Axes:     map[string]string{"k_cache": "b h t d"},
-	Settings: json.RawMessage(`["anything"]`),
+	Entries: []string{"input_ids", "embed_tokens"},
+	Derived: []string{"rope.cos"},
+	Prompt:  "Hello \"world\"\\\n\t\x00 <b>é木</b> \u2028",
+	DType:   hooks.BF16,
+	Device:  "cpu",
+	Passes:  7,
+	Axes:    map[string]string{"k_cache": "b h t d"},
 }
 
 func TestManifestRoundTrip(t *testing.T) {
@@ -78,7 +77,6 @@ func TestMetadataKeys(t *testing.T) {
 		"tracediff.device":   "cpu",
 		"tracediff.passes":   "7",
 		"tracediff.axes":     `{"k_cache":"b h t d"}`,
-		"tracediff.settings": `["anything"]`,
 	}
 	if diff := cmp.Diff(want, header.Metadata); diff != "" {
 		t.Errorf("want -, got +\n%s", diff)

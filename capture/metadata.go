@@ -48,7 +48,6 @@ var fields = []field{
 	text("device", func(m *Manifest) *string { return &m.Device }),
 	{keyPrefix + "passes", encodePasses, decodePasses},
 	coded("axes", func(m *Manifest) *map[string]string { return &m.Axes }),
-	raw("settings", func(m *Manifest) *json.RawMessage { return &m.Settings }),
 }
 
 // text is a field that is written as it is.

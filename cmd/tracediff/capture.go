@@ -1,19 +1,13 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/gemma"
 )
 
 func captureCommand() *cli.Command {
@@ -49,8 +43,6 @@ func noArguments(c *cli.Context) error {
 	return nil
 }
 
-func defaults() settings { return settings{DType: "auto", Scope: capture.Scope{Level: 2}} }
-
 func captureSides(c *cli.Context, s settings, side string) error {
 	if side != "both" && side != "local" && side != "reference" {
 		return fmt.Errorf("--side is %q, want local, reference or both", side)
@@ -60,6 +52,11 @@ func captureSides(c *cli.Context, s settings, side string) error {
 		return err
 	}
 	defer j.ck.Close()
+	if side != "reference" {
+		if err := j.checkLocal(c); err != nil {
+			return err
+		}
+	}
 	var ref *found
 	if side != "local" {
 		if ref, err = j.findReference(c); err != nil {
@@ -69,6 +66,9 @@ func captureSides(c *cli.Context, s settings, side string) error {
 		j.replay(ref.passes)
 	}
 	if err := j.checkPasses(); err != nil {
+		return err
+	}
+	if err := j.settings.save(j.dir); err != nil {
 		return err
 	}
 	j.showInput(c.App.Writer)
@@ -81,7 +81,7 @@ func captureSides(c *cli.Context, s settings, side string) error {
 	if ref == nil {
 		return nil
 	}
-	if err := j.store(ref, c.String("reference")); err != nil {
+	if err := j.store(ref, j.Reference.Text); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %d tensors -> %s\n", describe(ref.Trace), ref.label, len(ref.Records()), j.path("reference"))
@@ -92,82 +92,6 @@ func captureSides(c *cli.Context, s settings, side string) error {
 func (j *job) replay(passes [][]int) {
 	j.further = max(0, len(j.passes)+j.further-len(passes))
 	j.passes = passes
-}
-
-// captureLocal runs the local model and says what it left.
-func (j *job) captureLocal(c *cli.Context) error {
-	started := time.Now()
-	result, err := j.runLocal(c.Context, c)
-	if err != nil {
-		return err
-	}
-	t, err := capture.Open(j.path("local"))
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	var bytes int64
-	for _, r := range t.Records() {
-		bytes += r.Size
-	}
-	fmt.Fprintf(c.App.Writer, "local: %s, %d tensors, %s -> %s\n", describe(t), len(t.Records()), size(bytes), j.path("local"))
-	if !c.Bool("quiet") {
-		for n, id := range result.Greedy {
-			if id >= 0 {
-				fmt.Fprintf(c.App.Writer, "pass %d goes on with token %d %q\n", n, id, j.text(id))
-			}
-		}
-		fmt.Fprintf(notes(c), "captured in %s\n", time.Since(started).Round(time.Millisecond))
-	}
-	return nil
-}
-
-// runLocal captures the local side to its place.
-func (j *job) runLocal(ctx context.Context, c *cli.Context) (gemma.Output, error) {
-	again, err := j.settings.absolute()
-	if err != nil {
-		return gemma.Output{}, err
-	}
-	typed, err := json.Marshal(again)
-	if err != nil {
-		return gemma.Output{}, err
-	}
-	m := capture.Manifest{
-		Producer: capture.Producer{Name: "tracediff", Version: version()}, Model: j.ck.Name(), Weights: j.weights, Scope: j.Scope, Settings: typed,
-	}
-	if j.Prompt != nil {
-		m.Prompt = *j.Prompt
-	}
-	p := newProgress(c)
-	defer p.done()
-	out, err := gemma.Capture(ctx, gemma.Job{
-		Checkpoint: j.ck, List: j.list, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further,
-		Path: j.path("local"), Manifest: m, Progress: p.layer,
-	})
-	if errors.Is(err, context.Canceled) {
-		return out, hinted(errors.New("interrupted"), "what was captured so far is in "+j.path("local")+capture.Suffix)
-	}
-	return out, err
-}
-
-// lastSettings reads the settings of the last capture from its trace; false when there is none.
-func lastSettings(path string) (settings, bool, error) {
-	t, err := capture.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return settings{}, false, nil
-	}
-	if err != nil {
-		return settings{}, false, hinted(fmt.Errorf("reading the settings of the last capture: %w", err), "name the input: tracediff compare --prompt TEXT, or capture again")
-	}
-	defer t.Close()
-	s := defaults()
-	if raw := t.Manifest().Settings; raw != nil {
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return s, false, fmt.Errorf("%s: its settings: %w", path, err)
-		}
-		return s, true, s.check()
-	}
-	return s, false, hinted(fmt.Errorf("%s does not say how it was captured", path), "name the input: tracediff compare --prompt TEXT")
 }
 
 // describe names who made a trace: "transformers 5.23.0, float32".

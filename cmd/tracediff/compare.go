@@ -32,6 +32,7 @@ Exit status: 0 everything in scope was compared and matches, 1 it does not or is
 Examples:
   tracediff compare --prompt "Hello world"
   tracediff compare --level 3 --layers 0-2
+  tracediff compare --local 'exec:./port --tokens {tokens} --out {out}' --prompt "Hello world"
   tracediff compare local.safetensors reference.safetensors --all`,
 		Flags: append(jobFlags(),
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
@@ -57,7 +58,7 @@ Examples:
 func compareAgain(c *cli.Context) error {
 	s := defaults()
 	if !namesInput(c) {
-		last, found, err := lastSettings(tracePath(c.String("dir"), "local"))
+		last, found, err := lastSettings(c.String("dir"))
 		if err != nil {
 			return err
 		}
@@ -74,6 +75,9 @@ func compareAgain(c *cli.Context) error {
 		return err
 	}
 	defer j.ck.Close()
+	if err := j.checkLocal(c); err != nil {
+		return err
+	}
 	ref, err := j.findReference(c)
 	if err != nil {
 		return err
@@ -84,10 +88,10 @@ func compareAgain(c *cli.Context) error {
 		return err
 	}
 	j.noteInput(c.App.ErrWriter)
-	if _, err := j.runLocal(c.Context, c); err != nil {
+	if err := j.settings.save(j.dir); err != nil {
 		return err
 	}
-	local, err := capture.Open(j.path("local"))
+	local, _, err := j.local(c)
 	if err != nil {
 		return err
 	}
@@ -119,7 +123,7 @@ func compareFiles(c *cli.Context, localFile, referenceFile string) error {
 	if !c.IsSet("level") {
 		s.Scope.Level = 0 // everything that both have
 	}
-	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "reference"} {
+	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference"} {
 		if c.IsSet(name) {
 			return hinted(fmt.Errorf("--%s has no meaning with two traces", name), "nothing is run: the traces are compared as they are")
 		}

@@ -2,30 +2,17 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/hooks"
 )
-
-// settings say what is captured. They are written into the local trace, so that a later compare can repeat it.
-type settings struct {
-	Model     string        `json:"model,omitempty"` // empty: the embedded checkpoint
-	Prompt    *string       `json:"prompt,omitempty"`
-	Tokens    string        `json:"tokens,omitempty"`
-	Chat      bool          `json:"chat,omitempty"`
-	DType     string        `json:"dtype"`
-	NewTokens int           `json:"max_new_tokens,omitempty"`
-	Order     string        `json:"order,omitempty"`
-	Scope     capture.Scope `json:"scope"`
-}
 
 const (
 	catInput   = "INPUT"
 	catScope   = "SCOPE (limits the work, not only the output)"
+	catSides   = "SIDES"
 	catFiles   = "FILES"
 	catCompare = "COMPARISON"
 )
@@ -46,7 +33,8 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "positions", Category: catScope, Usage: "only the rows of these token `POSITIONS` are written"},
 		&cli.StringFlag{Name: "order", Category: catScope, Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
 		&cli.StringFlag{Name: "dir", Category: catFiles, Value: ".tracediff", Usage: "`DIR` where traces are kept"},
-		&cli.StringFlag{Name: "reference", Category: catFiles, Usage: "trace `FILE` to use as the reference, as it is"},
+		&cli.StringFlag{Name: "local", Category: catSides, Value: kindGo, Usage: "`RUNNER` of the local side: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
+		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, or auto for the trace that fits"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: catFiles, Usage: "no progress and no notes, only results and errors"},
 	}
 }
@@ -72,15 +60,16 @@ func readFlags(c *cli.Context, s settings) (settings, error) {
 		}
 		*into = r
 	}
+	for _, name := range []string{"model", "tokens", "order", "dir", "local", "reference"} {
+		if c.IsSet(name) && c.String(name) == "" {
+			return s, hinted(fmt.Errorf("--%s is empty", name), "leave the flag out for the default")
+		}
+	}
+	errs = append(errs, readSources(c, &s))
 	texts := map[string]*string{"model": &s.Model, "tokens": &s.Tokens, "dtype": &s.DType, "order": &s.Order}
 	for name, into := range texts {
 		if c.IsSet(name) {
 			*into = c.String(name)
-		}
-	}
-	for _, name := range []string{"model", "tokens", "order", "dir", "reference"} {
-		if c.IsSet(name) && c.String(name) == "" {
-			return s, hinted(fmt.Errorf("--%s is empty", name), "leave the flag out for the default")
 		}
 	}
 	if c.IsSet("prompt") {
@@ -111,62 +100,19 @@ func readFlags(c *cli.Context, s settings) (settings, error) {
 	return s, nil
 }
 
-// maxNewTokens bounds --max-new-tokens: every pass is written to the trace.
-const maxNewTokens = 4096
-
-func (s *settings) check() error {
-	switch {
-	case s.Prompt != nil && s.Tokens != "":
-		return hinted(fmt.Errorf("--prompt and --tokens were both given"), "give the text or the ids")
-	case s.Prompt != nil && *s.Prompt == "":
-		return hinted(fmt.Errorf("the prompt is empty"), "leave --prompt out for the single token \"What\", or give token ids with --tokens")
-	case s.Chat && s.Prompt == nil:
-		return hinted(fmt.Errorf("--chat needs a prompt"), "add --prompt TEXT")
-	case s.Scope.Level < 1 || s.Scope.Level > 3:
-		return fmt.Errorf("--level is %d, want 1, 2 or 3", s.Scope.Level)
-	case s.NewTokens < 0 || s.NewTokens > maxNewTokens:
-		return fmt.Errorf("--max-new-tokens is %d, want 0 to %d", s.NewTokens, maxNewTokens)
-	}
-	if _, err := s.dtype(""); err != nil {
-		return err
-	}
-	for _, p := range s.Scope.Tensors {
-		if err := hooks.CheckPattern(p); err != nil {
-			return fmt.Errorf("--tensors: %w", err)
+// readSources lays --local and --reference over s. The token ids of a file are the input where no other is named.
+func readSources(c *cli.Context, s *settings) error {
+	for name, into := range map[string]*source{"local": &s.Local, "reference": &s.Reference} {
+		if !c.IsSet(name) {
+			continue
+		}
+		var err error
+		if *into, err = parseSource(name, c.String(name)); err != nil {
+			return err
+		}
+		if into.Kind == kindFile && !c.IsSet("prompt") && !c.IsSet("tokens") {
+			s.Prompt, s.Tokens, s.Chat, s.NewTokens = nil, "", false, 0
 		}
 	}
 	return nil
-}
-
-// absolute returns the settings with paths that mean the same from every folder.
-func (s settings) absolute() (settings, error) {
-	for _, path := range []*string{&s.Model, &s.Order} {
-		if *path == "" {
-			continue
-		}
-		abs, err := filepath.Abs(*path)
-		if err != nil {
-			return s, err
-		}
-		*path = abs
-	}
-	return s, nil
-}
-
-// dtype resolves auto to what the checkpoint declares, float32 where it declares nothing.
-func (s *settings) dtype(declared string) (hooks.DType, error) {
-	name := s.DType
-	if name == "auto" {
-		if name = declared; name == "" {
-			name = "float32"
-		}
-	}
-	switch name {
-	case "float32", "bfloat16", "float16":
-		return hooks.ParseDType(name)
-	}
-	if s.DType == "auto" {
-		return 0, hinted(fmt.Errorf("config.json declares dtype %q, which is not computed in", name), "choose with --dtype float32, bfloat16 or float16")
-	}
-	return 0, hinted(fmt.Errorf("--dtype is %q", name), "want float32, bfloat16, float16 or auto")
 }

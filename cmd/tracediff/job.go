@@ -163,7 +163,7 @@ func readOrder(path string) (*order.List, error) {
 	return names, nil
 }
 
-// readInput finds the token ids: those given, those of the prompt, or "What".
+// readInput finds the token ids: those given, those of the prompt, those of a given trace, or "What".
 func (j *job) readInput() (err error) {
 	var missing error
 	if j.tok, missing = tokenizer.Open(j.files); missing != nil {
@@ -171,6 +171,11 @@ func (j *job) readInput() (err error) {
 	}
 	if j.Tokens != "" {
 		j.passes, err = parseTokens(j.Tokens)
+		return err
+	}
+	if file := j.inputFile(); file != "" {
+		j.further = 0
+		j.passes, err = traceIDs(file)
 		return err
 	}
 	if missing != nil {
@@ -191,6 +196,16 @@ func (j *job) readInput() (err error) {
 	}
 	j.passes = [][]int{ids}
 	return err
+}
+
+// traceIDs reads the ids of a trace, pass by pass.
+func traceIDs(path string) ([][]int, error) {
+	t, err := openTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	return t.IDs()
 }
 
 // parseTokens reads "2,513,88;17;29": ids separated by commas, passes by semicolons.

@@ -26,8 +26,18 @@ type found struct {
 // findReference returns the trace to compare the job with: the file that was given, as it is; else the stored one if
 // it fits, or a note why it does not; else a golden.
 func (j *job) findReference(c *cli.Context) (*found, error) {
-	if given := c.String("reference"); given != "" {
-		return j.givenReference(given, c.IsSet("prompt") || c.IsSet("tokens"), c.Bool("partial"))
+	switch j.Reference.Kind {
+	case kindFile:
+		return j.givenReference(j.Reference.Text, c.Bool("partial"))
+	case kindExec:
+		if err := j.runCommand(c, j.Reference, "reference", j.path("reference")); err != nil {
+			return nil, err
+		}
+		f, err := j.givenReference(j.path("reference"), false)
+		if f != nil {
+			f.label = "exec"
+		}
+		return f, err
 	}
 	notes := notes(c)
 	w := j.wanted()
@@ -72,24 +82,19 @@ func (j *job) fresh(t *capture.Trace) error {
 	return nil
 }
 
-// givenReference opens a file as it is. Its ids are the input unless the command line names one; when they start with
-// that, the local side is fed the reference's further passes; when they do not, the comparison will say so.
-func (j *job) givenReference(path string, inputTyped, partial bool) (*found, error) {
+// givenReference opens a file as it is. When its ids start with those of the input, the local side is fed its further
+// passes; when they do not, the comparison will say so.
+func (j *job) givenReference(path string, partial bool) (*found, error) {
 	t, err := capture.Open(path)
 	if err != nil {
 		return nil, hinted(fmt.Errorf("reading the reference: %w", err), "--reference wants a trace file, as tracediff capture and python -m tracediff.hf write them")
 	}
 	ids, err := t.IDs()
 	if err == nil {
-		err = j.suitable(t, partial)
+		err = j.suitable(t, "reference", partial)
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
-	}
-	if !inputTyped {
-		j.isWhat, j.further = false, 0
-		j.NewTokens, j.Prompt, j.Chat, j.Tokens = 0, nil, false, formatTokens(ids)
-		return &found{t, "given", ids}, nil
 	}
 	f := &found{t, "given", j.passes}
 	if passes, err := j.wanted().Match(ids); err == nil {
@@ -99,12 +104,12 @@ func (j *job) givenReference(path string, inputTyped, partial bool) (*found, err
 }
 
 // suitable reports at once what the comparison would refuse after the run.
-func (j *job) suitable(t *capture.Trace, partial bool) error {
+func (j *job) suitable(t *capture.Trace, side string, partial bool) error {
 	if s := t.Status(); s != "" && s != capture.StatusComplete && !partial {
 		return hinted(fmt.Errorf("%s is not complete, its status is %q", t.Path(), s), "make it again, or compare what is there with --partial")
 	}
 	if err := j.wanted().SameModel(t); err != nil {
-		return hinted(fmt.Errorf("%s cannot be the reference of %s: %w", t.Path(), j.ck.Name(), err), "capture both sides from the same checkpoint")
+		return hinted(fmt.Errorf("%s cannot be the %s of %s: %w", t.Path(), side, j.ck.Name(), err), "capture both sides from the same checkpoint")
 	}
 	return nil
 }
@@ -142,7 +147,7 @@ func quoteShell(s string) string {
 // store copies a reference to where compare looks for it. The file appears whole or not at all.
 func (j *job) store(f *found, given string) error {
 	to := j.path("reference")
-	if f.label == "stored" {
+	if f.label == "stored" || f.label == "exec" {
 		return nil
 	}
 	if err := os.MkdirAll(j.dir, 0o777); err != nil {

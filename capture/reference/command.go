@@ -1,0 +1,216 @@
+package reference
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Command is a runner that is not ours: a command line for the system's shell that runs a model and writes a trace. It
+// may stand on either side.
+//
+// In the line {prompt}, {tokens}, {model}, {order} and {out} are replaced by their values, quoted for the shell, and {{
+// by one brace. Braces around anything but lower-case letters are the shell's own. The same values, and what has no
+// place in a line, are in the environment: TRACEDIFF_SIDE, _PROMPT (unset without one), _TOKENS, _MAX_NEW_TOKENS, _MODEL,
+// _ORDER, _OUT, _DTYPE, _LEVEL, _LAYERS and _SCOPE.
+type Command struct {
+	Line      string
+	Folder    string        // where it runs; empty for the current folder
+	Side      string        // "local" or "reference"
+	Prompt    string        // the text of the first pass
+	NoPrompt  string        // why there is no text; empty when there is
+	Tokens    string        // ids of every pass: "2,513,88;17;29"
+	NewTokens int           // passes to decode after those, one token each
+	Model     string        // a directory with config.json, weights and tokenizer
+	Order     string        // TENSOR_ORDER as JSON
+	DType     hooks.DType   // to compute in
+	Scope     capture.Scope // what will be compared; a command may capture more
+	Out       string        // where the trace has to be afterwards; nothing is there before
+	Show      io.Writer     // what the command prints on either output, as it comes
+}
+
+// placeholder is what is replaced: a doubled brace, or a name in braces. The shell's ${HOME} and { list; } are none.
+var placeholder = regexp.MustCompile(`\{\{|\{[a-z_]+\}`)
+
+// names of the placeholders, in the order in which an error lists them.
+var names = []string{"prompt", "tokens", "model", "order", "out"}
+
+// Expand returns the line with its placeholders filled in. The error is that of an unknown name, or of {prompt} where
+// there is no prompt.
+func (c *Command) Expand() (string, error) {
+	values := map[string]string{"prompt": c.Prompt, "tokens": c.Tokens, "model": c.Model, "order": c.Order, "out": c.Out}
+	var wrong error
+	line := placeholder.ReplaceAllStringFunc(c.Line, func(found string) string {
+		if found == "{{" {
+			return "{"
+		}
+		name := strings.Trim(found, "{}")
+		value, known := values[name]
+		switch {
+		case !known:
+			wrong = fmt.Errorf("the command has %s; known are {%s}, and {{ is a brace", found, strings.Join(names, "}, {"))
+		case name == "prompt" && c.NoPrompt != "":
+			wrong = fmt.Errorf("the command has {prompt}, and %s; {tokens} stands for the ids", c.NoPrompt)
+		}
+		quoted, ok := quote(value)
+		if !ok {
+			wrong = fmt.Errorf("%s cannot be quoted for this system's shell: %.80q; the command can read TRACEDIFF_%s", found, value, strings.ToUpper(name))
+		}
+		return quoted
+	})
+	return line, wrong
+}
+
+// killWait is how long a command that was interrupted may take to end before it is killed, and how long its output is
+// waited for when it left a process behind that holds it open.
+const killWait = 2 * time.Second
+
+// Run runs the command and returns nil when it has left a complete trace at Out. The error says with which status it
+// ended and what it left instead: nothing, an unfinished trace, an old one. When ctx is done the command is ended with
+// every process that it started.
+func (c *Command) Run(ctx context.Context) error {
+	line, err := c.Expand()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(c.Out); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is there already, a trace at it could be an old one", c.Out)
+	}
+	env, err := c.environment()
+	if err != nil {
+		return err
+	}
+	cmd := shell(ctx, line)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = c.Folder, env, killWait
+	cmd.Stdout, cmd.Stderr = c.Show, c.Show
+	started := time.Now()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the command: %w", err)
+	}
+	err = cmd.Wait()
+	endGroup(cmd) // what it left running could still write
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &exit):
+		return &StatusError{cmd.ProcessState.ExitCode(), cmd.ProcessState.String(), left(c.Out)}
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a process that outlived it is no failure
+		return fmt.Errorf("running the command: %w", err)
+	}
+	if err := whole(c.Out, started); err != nil {
+		return &StatusError{0, cmd.ProcessState.String(), err}
+	}
+	return nil
+}
+
+// StatusError is a command that ended and left no complete trace, or failed although it did.
+type StatusError struct {
+	Code   int    // the exit status; −1 when a signal ended it
+	Status string // in words: "exit status 1"
+	Left   error  // what there is in place of a trace, fs.ErrNotExist for nothing; nil for a complete one
+}
+
+// Error says how the command ended and what it left.
+func (e *StatusError) Error() string {
+	if e.Left == nil {
+		return fmt.Sprintf("the command failed (%s), although its trace is complete", e.Status)
+	}
+	return fmt.Sprintf("the command left no complete trace (%s): %v", e.Status, e.Left)
+}
+
+// Unwrap returns Left.
+func (e *StatusError) Unwrap() error { return e.Left }
+
+func (c *Command) environment() ([]string, error) {
+	scope, err := json.Marshal(c.Scope)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]string{
+		"SIDE": c.Side, "TOKENS": c.Tokens, "MAX_NEW_TOKENS": fmt.Sprint(c.NewTokens), "MODEL": c.Model, "ORDER": c.Order, "OUT": c.Out,
+		"DTYPE": c.DType.String(), "LEVEL": fmt.Sprint(c.Scope.Level), "LAYERS": c.Scope.Layers.String(), "SCOPE": string(scope),
+	}
+	if c.NoPrompt == "" {
+		values["PROMPT"] = c.Prompt
+	}
+	var env []string
+	for _, v := range os.Environ() { // a value of an outer run would be believed
+		if !strings.HasPrefix(v, "TRACEDIFF_PROMPT=") {
+			env = append(env, v)
+		}
+	}
+	for name, value := range values {
+		if strings.ContainsRune(value, 0) {
+			return nil, fmt.Errorf("TRACEDIFF_%s cannot be passed on: it has a zero byte", name)
+		}
+		env = append(env, "TRACEDIFF_"+name+"="+value)
+	}
+	return env, nil
+}
+
+// clock is the coarsest step of a file system's clock: a file that a run wrote can seem that much older than its start.
+const clock = 2 * time.Second
+
+// whole reports what keeps the file at path from being a complete trace that was written after started. A safetensors
+// file of another writer has no status and is read strictly, so it is complete when it can be read.
+func whole(path string, started time.Time) error {
+	if err := left(path); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.ModTime().Before(started.Add(-clock)) {
+		return fmt.Errorf("%s was written %s before the command began", path, started.Sub(info.ModTime()).Round(time.Second))
+	}
+	return nil
+}
+
+// left says what there is at path in place of a complete trace; nil for one.
+func left(path string) error {
+	t, err := capture.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return unfinished(path)
+	}
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	switch s := t.Status(); {
+	case s != "" && s != capture.StatusComplete:
+		return fmt.Errorf("%s has %d tensors and its status is %q", path, len(t.Records()), s)
+	case len(t.Records()) == 0:
+		return fmt.Errorf("%s holds no tensors", path)
+	}
+	return nil
+}
+
+// unfinished describes the .part that a run left which did not come to its end.
+func unfinished(path string) error {
+	t, err := capture.Open(path + capture.Suffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	last := "none"
+	if n := len(t.Records()); n > 0 {
+		last = t.Records()[n-1].Key
+	}
+	return fmt.Errorf("%s is not there, only %s with %d tensors, the last %.80q, status %q", path, capture.Suffix, len(t.Records()), last, t.Status())
+}

@@ -1,0 +1,27 @@
+//go:build unix
+
+package reference
+
+import (
+	"context"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// shell is a command line in a process group of its own, all of which ends when ctx is done. The group is not the
+// terminal's, so that an interrupt from the keyboard reaches it once, through ctx.
+func shell(ctx context.Context, line string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	return cmd
+}
+
+// endGroup kills what is left of a command's process group. An error means that nothing is.
+func endGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+
+// quote quotes a word for a POSIX shell; false when it cannot be a word.
+func quote(s string) (string, bool) {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'", !strings.ContainsRune(s, 0)
+}

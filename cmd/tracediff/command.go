@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/order"
+)
+
+// commandHint shows how a command is written.
+const commandHint = "for example: 'exec:./port --model {model} --tokens {tokens} --out {out}'; {prompt} and {order} are known too, and a brace of the command's own is {{"
+
+// command fills in what a side's command is told. Nothing is written.
+func (j *job) command(src source, side string) (*reference.Command, error) {
+	dir, err := filepath.Abs(j.dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &reference.Command{
+		Line: src.Text, Folder: src.Folder, Side: side, Tokens: formatTokens(j.passes), NewTokens: j.further, DType: j.dtype, Scope: j.Scope,
+		Model: filepath.Join(dir, "model", embedded), Order: filepath.Join(dir, "order.json"), Out: filepath.Join(dir, "exec", side+".safetensors"),
+	}
+	if j.Model != "" {
+		if r.Model, err = filepath.Abs(j.Model); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case j.Prompt == nil:
+		r.NoPrompt = "no prompt was given"
+	case j.Chat:
+		r.NoPrompt = "a prompt in the turn template is handed on as ids"
+	case len(j.passes) > 1:
+		r.NoPrompt = "the passes after the first are replayed by their ids"
+	default:
+		r.Prompt = *j.Prompt
+	}
+	return r, nil
+}
+
+// checkCommand reports a command line that cannot be filled in.
+func (j *job) checkCommand(src source, side string) error {
+	r, err := j.command(src, side)
+	if err == nil {
+		_, err = r.Expand()
+	}
+	if err != nil {
+		return hinted(fmt.Errorf("--%s: %w", side, err), commandHint)
+	}
+	return nil
+}
+
+// runCommand runs a side's command and puts the trace that it wrote at path. What a command that failed has left stays
+// where it was told to write.
+func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
+	r, err := j.command(src, side)
+	if err != nil {
+		return err
+	}
+	line, err := r.Expand()
+	if err != nil {
+		return hinted(fmt.Errorf("--%s: %w", side, err), commandHint)
+	}
+	if err := j.prepare(filepath.Dir(r.Out)); err != nil {
+		return fmt.Errorf("preparing the command: %w", err)
+	}
+	var kept ending
+	r.Show = &kept
+	if !c.Bool("quiet") {
+		r.Show = io.MultiWriter(&kept, &prefixed{w: c.App.ErrWriter, prefix: side + " | "})
+	}
+	fmt.Fprintf(notes(c), "%s | $ %s\n", side, line)
+	started := time.Now()
+	if err := r.Run(c.Context); err != nil {
+		return j.commandFailed(c, side, &kept, err)
+	}
+	fmt.Fprintf(notes(c), "%s | exit status 0 after %s\n", side, time.Since(started).Round(time.Millisecond))
+	return os.Rename(r.Out, path)
+}
+
+// commandFailed is the error of a command that left no trace. Its last output is shown where it was not shown already.
+func (j *job) commandFailed(c *cli.Context, side string, kept *ending, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted; the command was ended with everything that it had started")
+	}
+	if c.Bool("quiet") && len(kept.text) > 0 {
+		fmt.Fprintf(&prefixed{w: c.App.ErrWriter, prefix: side + " | "}, "%s\n", bytes.TrimRight(kept.text, "\n"))
+	}
+	err = fmt.Errorf("--%s: %w", side, err)
+	var status *reference.StatusError
+	if errors.As(err, &status) && status.Code == 0 && errors.Is(status.Left, fs.ErrNotExist) {
+		return hinted(err, "the command has to write its trace to {out}, which is also TRACEDIFF_OUT in its environment")
+	}
+	return hinted(err, "what the command printed is above; tracediff compare FILE REFERENCE --partial looks into an unfinished trace")
+}
+
+// prepare writes what a command is told of: the order, the embedded checkpoint when no other is named, and an empty
+// folder for its trace.
+func (j *job) prepare(out string) error {
+	if err := os.RemoveAll(out); err != nil { // an old trace there would pass for a new one
+		return err
+	}
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		return err
+	}
+	if err := j.writeOrder(j.record); err != nil {
+		return err
+	}
+	if j.Model != "" {
+		return nil
+	}
+	_, err := writeEmbedded(j.dir)
+	return err
+}
+
+// writeOrder writes the file that {order} is.
+func (j *job) writeOrder(l *order.List) error {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(j.dir, "order.json"), append(text, '\n'))
+}
+
+// writeEmbedded puts the embedded checkpoint under dir, for runners that read a directory, and returns where. Files that
+// are there already and the same are left alone, so that their times say when they changed.
+func writeEmbedded(dir string) (string, error) {
+	folder := filepath.Join(dir, "model", embedded)
+	err := fs.WalkDir(fixtures.Files, embedded, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(fixtures.Files, name)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(dir, "model", filepath.FromSlash(name))
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, data) {
+			return nil
+		}
+		return writeWhole(path, data)
+	})
+	return folder, err
+}
+
+// prefixed writes a prefix before every line. A carriage return, with which programs redraw a line of progress, begins
+// one too.
+type prefixed struct {
+	w      io.Writer
+	prefix string
+	within bool // a line that was begun
+}
+
+func (p *prefixed) Write(data []byte) (int, error) {
+	var b bytes.Buffer
+	for _, c := range data {
+		if !p.within {
+			b.WriteString(p.prefix)
+		}
+		b.WriteByte(c)
+		p.within = c != '\n' && c != '\r'
+	}
+	_, err := p.w.Write(b.Bytes())
+	return len(data), err
+}
+
+// maxEnding is how much of a command's output is kept to be shown when it fails: a long stack trace.
+const maxEnding = 16 << 10
+
+// ending keeps the end of what is written to it.
+type ending struct{ text []byte }
+
+func (t *ending) Write(data []byte) (int, error) {
+	t.text = append(t.text, data...)
+	if over := len(t.text) - maxEnding; over > 0 {
+		t.text = append(t.text[:0], t.text[over:]...)
+	}
+	return len(data), nil
+}
+

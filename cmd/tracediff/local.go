@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/gemma"
+)
+
+// captureLocal makes the local side's trace and says what it left.
+func (j *job) captureLocal(c *cli.Context) error {
+	started := time.Now()
+	t, greedy, err := j.local(c)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	var bytes int64
+	for _, r := range t.Records() {
+		bytes += r.Size
+	}
+	fmt.Fprintf(c.App.Writer, "local: %s, %d tensors, %s -> %s\n", describe(t), len(t.Records()), size(bytes), t.Path())
+	if c.Bool("quiet") {
+		return nil
+	}
+	for n, id := range greedy {
+		if id >= 0 {
+			fmt.Fprintf(c.App.Writer, "pass %d goes on with token %d %q\n", n, id, j.text(id))
+		}
+	}
+	fmt.Fprintf(notes(c), "captured in %s\n", time.Since(started).Round(time.Millisecond))
+	return nil
+}
+
+// local makes the local side's trace, if it is not a file that is given, and opens it. greedy has the token that the Go
+// model would have gone on with after each pass, −1 where it stopped early.
+func (j *job) local(c *cli.Context) (_ *capture.Trace, greedy []int, err error) {
+	switch j.Local.Kind {
+	case kindFile:
+		t, err := openTrace(j.Local.Text)
+		return t, nil, err
+	case kindExec:
+		err = j.runCommand(c, j.Local, "local", j.path("local"))
+	default:
+		var out gemma.Output
+		out, err = j.runModel(c)
+		greedy = out.Greedy
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := capture.Open(j.path("local"))
+	return t, greedy, err
+}
+
+// checkLocal reports, before anything runs, what would keep the local side from being run or compared.
+func (j *job) checkLocal(c *cli.Context) error {
+	switch j.Local.Kind {
+	case kindFile:
+		t, err := openTrace(j.Local.Text)
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		return j.suitable(t, "local side", c.Bool("partial"))
+	case kindExec:
+		return j.checkCommand(j.Local, "local")
+	}
+	return nil
+}
+
+// runModel captures the Go model to the local side's place.
+func (j *job) runModel(c *cli.Context) (gemma.Output, error) {
+	m := capture.Manifest{
+		Producer: capture.Producer{Name: "tracediff", Version: version()}, Model: j.ck.Name(), Weights: j.weights, Scope: j.Scope,
+	}
+	if j.Prompt != nil {
+		m.Prompt = *j.Prompt
+	}
+	p := newProgress(c)
+	defer p.done()
+	out, err := gemma.Capture(c.Context, gemma.Job{
+		Checkpoint: j.ck, List: j.list, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further,
+		Path: j.path("local"), Manifest: m, Progress: p.layer,
+	})
+	if errors.Is(err, context.Canceled) {
+		return out, hinted(errors.New("interrupted"), "what was captured so far is in "+j.path("local")+capture.Suffix)
+	}
+	return out, err
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// source is where the trace of a side comes from. The zero source is the default: the Go model for the local side, what
+// fits best for the reference.
+type source struct {
+	Kind   string `json:"kind"`             // one of the constants below
+	Text   string `json:"text,omitempty"`   // the path of a file; a command
+	Folder string `json:"folder,omitempty"` // where the command runs: that in which it was typed
+}
+
+const (
+	kindGo   = "go"   // the Go model; for the reference, the float64 walk
+	kindHF   = "hf"   // transformers
+	kindFile = "file" // a trace, as it is
+	kindExec = "exec" // a command that writes a trace
+)
+
+// sideKinds are the kinds that each side takes.
+var sideKinds = map[string][]string{
+	"local":     {kindGo, kindFile, kindExec},
+	"reference": {kindGo, kindHF, kindFile, kindExec},
+}
+
+const execPrefix = "exec:"
+
+// parseSource reads the value of --local or --reference. auto is the default. What is no keyword and no command is the name of a
+// file, which has to be there.
+func parseSource(flag, value string) (source, error) {
+	kinds := sideKinds[flag]
+	if value == "auto" {
+		return source{}, nil
+	}
+	if value != kindFile && value != kindExec && slices.Contains(kinds, value) {
+		return source{Kind: value}, nil
+	}
+	if command, ok := strings.CutPrefix(value, execPrefix); ok {
+		if strings.TrimSpace(command) == "" {
+			return source{}, hinted(fmt.Errorf("--%s has an empty command", flag), "for example: --"+flag+" 'exec:./port --tokens {tokens} --out {out}'")
+		}
+		folder, err := os.Getwd()
+		return source{Kind: kindExec, Text: command, Folder: folder}, err
+	}
+	if _, err := os.Stat(value); err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			return source{}, fmt.Errorf("--%s: %w", flag, err)
+		}
+		words := slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == kindFile || k == kindExec })
+		return source{}, hinted(fmt.Errorf("--%s is %q, and there is no file of that name", flag, value),
+			fmt.Sprintf("--%s wants a trace file, as tracediff capture and python -m tracediff.hf write them, or %s, or exec:COMMAND", flag, strings.Join(words, " or ")))
+	}
+	return source{Kind: kindFile, Text: value}, nil
+}
+
+// check reports a source that a settings file cannot have got from a command line.
+func (s source) check(flag string) error {
+	needsText := s.Kind == kindFile || s.Kind == kindExec
+	switch {
+	case s == source{}:
+		return nil
+	case !slices.Contains(sideKinds[flag], s.Kind):
+		return fmt.Errorf("--%s: unknown kind %q", flag, s.Kind)
+	case needsText != (s.Text != ""), (s.Kind == kindExec) != (s.Folder != ""):
+		return fmt.Errorf("--%s: a %s without what belongs to it", flag, s.Kind)
+	}
+	return nil
+}
