@@ -189,4 +189,3 @@ func (t *ending) Write(data []byte) (int, error) {
 	}
 	return len(data), nil
 }
-
