@@ -6,7 +6,6 @@ package checkpoint
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,10 +47,11 @@ type Checkpoint struct {
 }
 
 type shard struct {
-	name    string
-	data    []byte
-	mapped  mmap.MMap
-	changed time.Time
+	name     string
+	data     []byte
+	mapped   mmap.MMap
+	changed  time.Time
+	identity identity // when it was opened
 }
 
 // Open maps the model directory at dir. The error names the file that is missing, cut short or unreadable.
@@ -180,6 +180,9 @@ func mapFile(dir, name string) (shard, error) {
 		return shard{}, err
 	}
 	defer f.Close()
+	if info, err = f.Stat(); err != nil { // of what is open: another file may have the name by now
+		return shard{}, err
+	}
 	if info.Size() == 0 { // an empty mapping is an error that names no file
 		return shard{}, fmt.Errorf("%s is empty", name)
 	}
@@ -187,7 +190,7 @@ func mapFile(dir, name string) (shard, error) {
 	if err != nil {
 		return shard{}, fmt.Errorf("mapping %s: %w", name, err)
 	}
-	return shard{name: name, data: m, mapped: m, changed: info.ModTime()}, nil
+	return shard{name: name, data: m, mapped: m, changed: info.ModTime(), identity: identify(info)}, nil
 }
 
 // FileError is a weight file that is no whole safetensors file.
@@ -276,13 +279,11 @@ func (c *Checkpoint) Tensor(name string) (hooks.Tensor, bool) {
 // Digest identifies the weights by content: "sha256:" and the hex digest of the text that sha256sum prints for the
 // weight files in the order of their names. It reads every byte.
 func (c *Checkpoint) Digest() string {
-	shards := slices.Clone(c.shards)
-	slices.SortFunc(shards, func(a, b shard) int { return strings.Compare(a.name, b.name) })
-	sum := sha256.New()
-	for _, s := range shards {
-		fmt.Fprintf(sum, "%x  %s\n", sha256.Sum256(s.data), s.name)
+	var sums []string
+	for _, s := range c.sorted() {
+		sums = append(sums, fmt.Sprintf("%x", sha256.Sum256(s.data)))
 	}
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	return c.combine(sums)
 }
 
 // Size is the bytes of all weight files.
