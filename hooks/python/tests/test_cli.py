@@ -50,6 +50,10 @@ class Command(TestCase):
         self.assertEqual(seen["input_ids"].tolist(), [[2, 527, 876]])
         self.assertEqual(seen["pass1/input_ids"].shape, (1, 1))
 
+    def test_progress_is_lines(self):
+        code, _, err = self.run_with("--tokens", "2,5;7", "--level", "1", "--progress")
+        self.assertEqual((code, err), (0, f"loading {TINY} in float32\npass 1 of 2\npass 2 of 2\n"))
+
     def test_tokens_pass_by_pass(self):
         code, _, err = self.run_with("--tokens", "2, 513,88;17", "--level", "1", "--layers", "0")
         self.assertEqual((code, err), (0, ""))

@@ -55,6 +55,7 @@ def parser() -> Parser:
     p.add_argument("--layers", default="", metavar="LIST", help='only these, for example "0-3,7"')
     p.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1")
     p.add_argument("--threads", type=int, default=0, metavar="N", help="CPU threads (default: torch's choice)")
+    p.add_argument("--progress", action="store_true", help="say on stderr, a line each, how far the run is")
     return p
 
 
@@ -88,8 +89,10 @@ def run(args: argparse.Namespace) -> None:
         capture.check_ids(listed, job)
     job.scope.select(listed.entries)
     model.set_up(args.threads)
+    if args.progress:
+        print(f"loading {args.model} in {args.dtype}", file=sys.stderr, flush=True)
     loaded = model.load(args.model, args.dtype, args.device, listed)
-    fed = capture.run(loaded, listed, job, args.out, _progress)
+    fed = capture.run(loaded, listed, job, args.out, _lines if args.progress else _progress)
     ids = ";".join(",".join(map(str, one)) for one in fed)
     print(f"{args.out}: {len(fed)} passes, tokens {ids}")
 
@@ -141,6 +144,11 @@ def tokenize(folder: str, text: str) -> list[int]:
 def _progress(done: int, every: int) -> None:
     if sys.stderr.isatty():
         print(f"\r  pass {done} of {every}", end="\n" if done == every else "", file=sys.stderr, flush=True)
+
+
+def _lines(done: int, every: int) -> None:
+    """Report progress to a program, which shows lines as they come."""
+    print(f"pass {done} of {every}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

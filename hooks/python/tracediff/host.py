@@ -6,6 +6,7 @@ trace. What differs from run to run without changing results (times, paths, user
 
 import hashlib
 import importlib.metadata
+import json
 import os
 import pathlib
 import platform
@@ -75,12 +76,22 @@ def details(found: dict[str, str], device: str) -> dict[str, str]:
 
 
 def weights_digest(folder: str | os.PathLike[str]) -> str:
-    """Return "sha256:" and the digest of `sha256sum *.safetensors` in the folder, "unknown" without such files.
+    """Return "sha256:" and the digest of `sha256sum` of the weight files in the folder, "unknown" without any.
 
-    That is the SHA-256 of one line a file, sorted by name: its own digest in hexadecimal, two spaces, its name.
+    That is the SHA-256 of one line a file, sorted by name: its own digest in hexadecimal, two spaces, its name. The
+    files are those that are loaded, since folders hold copies in other layouts, too: model.safetensors, or else what
+    the index names, or else all there are.
     """
+    path = pathlib.Path(folder)
+    index = path / "model.safetensors.index.json"
+    if (path / "model.safetensors").is_file():
+        files = [path / "model.safetensors"]
+    elif index.is_file():
+        files = [path / name for name in set(json.loads(index.read_text())["weight_map"].values())]
+    else:
+        files = list(path.glob("*.safetensors"))
     lines = []
-    for file in sorted(pathlib.Path(folder).glob("*.safetensors"), key=lambda f: f.name.encode()):
+    for file in sorted(files, key=lambda f: f.name.encode()):
         with file.open("rb") as data:
             lines.append(f"{hashlib.file_digest(data, 'sha256').hexdigest()}  {file.name}\n")
     if not lines:
