@@ -86,3 +86,29 @@ func Reserve(l *order.List, s Scope, passes []int) int {
 	}
 	return n
 }
+
+// DataBytes estimates the data that a capture of a list writes in a model's dtype: passes has the number of tokens of each
+// forward call. Positions, which leave out rows, are not counted off, and the header is not in it. Sizes are those of a
+// configuration that nobody has checked, so the sum is a float and cannot overflow.
+func DataBytes(l *order.List, s Scope, dtype hooks.DType, passes []int) float64 {
+	window := 0
+	if l.Config != nil {
+		window = l.Config.SlidingWindow
+	}
+	sum, past := 0.0, 0
+	selected := s.Select(l)
+	for k, tokens := range passes {
+		for _, e := range selected {
+			if !s.Passes.Has(k) {
+				break
+			}
+			n := float64(e.DTypeOf(dtype).Size())
+			for _, d := range e.Size(order.Pass{Past: past, Tokens: tokens}, window) {
+				n *= float64(d)
+			}
+			sum += n
+		}
+		past += tokens
+	}
+	return sum
+}

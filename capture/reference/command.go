@@ -84,32 +84,39 @@ func (c *Command) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Lstat(c.Out); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is there already, a trace at it could be an old one", c.Out)
-	}
 	env, err := c.environment()
 	if err != nil {
 		return err
 	}
 	cmd := shell(ctx, line)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = c.Folder, env, killWait
+	cmd.Dir, cmd.Env = c.Folder, env
 	cmd.Stdout, cmd.Stderr = c.Show, c.Show
+	return runTo(ctx, cmd, c.Out)
+}
+
+// runTo runs a command in a group of its own and returns nil when it ended well and has left a complete trace at out.
+func runTo(ctx context.Context, cmd *exec.Cmd, out string) error {
+	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is there already, a trace at it could be an old one", out)
+	}
+	group(cmd)
+	cmd.WaitDelay = killWait
 	started := time.Now()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting the command: %w", err)
 	}
-	err = cmd.Wait()
+	err := cmd.Wait()
 	endGroup(cmd) // what it left running could still write
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &exit):
-		return &StatusError{cmd.ProcessState.ExitCode(), cmd.ProcessState.String(), left(c.Out)}
+		return &StatusError{cmd.ProcessState.ExitCode(), cmd.ProcessState.String(), left(out)}
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a process that outlived it is no failure
 		return fmt.Errorf("running the command: %w", err)
 	}
-	if err := whole(c.Out, started); err != nil {
+	if err := whole(out, started); err != nil {
 		return &StatusError{0, cmd.ProcessState.String(), err}
 	}
 	return nil

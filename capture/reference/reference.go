@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
@@ -23,8 +24,10 @@ import (
 // Wanted says what a reference has to be a trace of.
 type Wanted struct {
 	Config    json.RawMessage
-	Model     string // a path or name; its last element tells models apart whose weights are not known
-	Weights   string // a digest, or "unknown"
+	Model     string    // a path or name; its last element tells models apart whose weights are not known
+	Weights   string    // a digest, or "unknown"
+	Changed   time.Time // when the weights were changed last; what can be said of weights that are not known
+	Order     string    // the digest of the list to record, see OrderDigest
 	DType     hooks.DType
 	Passes    [][]int       // the token ids of each pass; those of further passes are the reference's own
 	NewTokens int           // further passes wanted, one token each

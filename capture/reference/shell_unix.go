@@ -9,13 +9,16 @@ import (
 	"syscall"
 )
 
-// shell is a command line in a process group of its own, all of which ends when ctx is done. The group is not the
-// terminal's, so that an interrupt from the keyboard reaches it once, through ctx.
+// shell is a command line for sh.
 func shell(ctx context.Context, line string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	return exec.CommandContext(ctx, "sh", "-c", line)
+}
+
+// group puts a command into a process group of its own, all of which ends when the command's context is done. The group is
+// not the terminal's, so that an interrupt from the keyboard reaches it once, through the context.
+func group(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	return cmd
 }
 
 // endGroup kills what is left of a command's process group. An error means that nothing is.

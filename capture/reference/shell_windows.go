@@ -12,11 +12,14 @@ import (
 func shell(ctx context.Context, line string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "cmd")
 	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: `cmd /d /s /c "` + line + `"`}
+	return cmd
+}
+
+// group ends a command's children with it, which Windows otherwise leaves alone.
+func group(cmd *exec.Cmd) {
 	cmd.Cancel = func() error {
-		// Ending a process leaves its children alone on Windows.
 		return exec.Command("taskkill", "/t", "/f", "/pid", strconv.Itoa(cmd.Process.Pid)).Run()
 	}
-	return cmd
 }
 
 func endGroup(*exec.Cmd) {}

@@ -59,7 +59,7 @@ func captureSides(c *cli.Context, s settings, side string) error {
 	}
 	var ref *found
 	if side != "local" {
-		if ref, err = j.findReference(c); err != nil {
+		if ref, err = j.findReference(c, true); err != nil {
 			return err
 		}
 		defer ref.Close()
@@ -81,10 +81,14 @@ func captureSides(c *cli.Context, s settings, side string) error {
 	if ref == nil {
 		return nil
 	}
-	if err := j.store(ref, j.Reference.Text); err != nil {
+	if err := j.measureFloor(c, ref); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %d tensors -> %s\n", describe(ref.Trace), ref.label, len(ref.Records()), j.path("reference"))
+	path, err := j.dump(ref)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %d tensors -> %s\n", describe(ref.Trace), ref.label, len(ref.Records()), path)
 	return nil
 }
 

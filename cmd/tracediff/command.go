@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -29,13 +30,11 @@ func (j *job) command(src source, side string) (*reference.Command, error) {
 		return nil, err
 	}
 	r := &reference.Command{
-		Line: src.Text, Folder: src.Folder, Side: side, Tokens: formatTokens(j.passes), NewTokens: j.further, DType: j.dtype, Scope: j.Scope,
-		Model: filepath.Join(dir, "model", embedded), Order: filepath.Join(dir, "order.json"), Out: filepath.Join(dir, "exec", side+".safetensors"),
+		Line: src.Text, Folder: src.Folder, Side: side, Tokens: reference.FormatTokens(j.passes), NewTokens: j.further, DType: j.dtype, Scope: j.Scope,
+		Out: filepath.Join(dir, "exec", side+".safetensors"),
 	}
-	if j.Model != "" {
-		if r.Model, err = filepath.Abs(j.Model); err != nil {
-			return nil, err
-		}
+	if r.Model, r.Order, err = j.handed(); err != nil {
+		return nil, err
 	}
 	switch {
 	case j.Prompt == nil:
@@ -48,6 +47,19 @@ func (j *job) command(src source, side string) (*reference.Command, error) {
 		r.Prompt = *j.Prompt
 	}
 	return r, nil
+}
+
+// handed are the paths that a runner outside is handed: the model directory and the order file.
+func (j *job) handed() (model, order string, err error) {
+	dir, err := filepath.Abs(j.dir)
+	if err != nil {
+		return "", "", err
+	}
+	model = filepath.Join(dir, "model", embedded)
+	if j.Model != "" {
+		model, err = filepath.Abs(j.Model)
+	}
+	return model, filepath.Join(dir, "order.json"), err
 }
 
 // checkCommand reports a command line that cannot be filled in.
@@ -73,7 +85,8 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 	if err != nil {
 		return hinted(fmt.Errorf("--%s: %w", side, err), commandHint)
 	}
-	if err := j.prepare(filepath.Dir(r.Out)); err != nil {
+	err = os.RemoveAll(filepath.Dir(r.Out)) // an old trace there would pass for a new one
+	if err = errors.Join(err, os.MkdirAll(filepath.Dir(r.Out), 0o777), j.prepare(), j.writeOrder(j.record)); err != nil {
 		return fmt.Errorf("preparing the command: %w", err)
 	}
 	var kept ending
@@ -106,23 +119,12 @@ func (j *job) commandFailed(c *cli.Context, side string, kept *ending, err error
 	return hinted(err, "what the command printed is above; tracediff compare FILE REFERENCE --partial looks into an unfinished trace")
 }
 
-// prepare writes what a command is told of: the order, the embedded checkpoint when no other is named, and an empty
-// folder for its trace.
-func (j *job) prepare(out string) error {
-	if err := os.RemoveAll(out); err != nil { // an old trace there would pass for a new one
-		return err
-	}
-	if err := os.MkdirAll(out, 0o777); err != nil {
-		return err
-	}
-	if err := j.writeOrder(j.record); err != nil {
-		return err
-	}
+// prepare writes the embedded checkpoint out when no other is named.
+func (j *job) prepare() error {
 	if j.Model != "" {
 		return nil
 	}
-	_, err := writeEmbedded(j.dir)
-	return err
+	return writeEmbedded(j.dir)
 }
 
 // writeOrder writes the file that {order} is.
@@ -134,11 +136,10 @@ func (j *job) writeOrder(l *order.List) error {
 	return writeWhole(filepath.Join(j.dir, "order.json"), append(text, '\n'))
 }
 
-// writeEmbedded puts the embedded checkpoint under dir, for runners that read a directory, and returns where. Files that
+// writeEmbedded puts the embedded checkpoint under dir, for runners that read a directory. Files that
 // are there already and the same are left alone, so that their times say when they changed.
-func writeEmbedded(dir string) (string, error) {
-	folder := filepath.Join(dir, "model", embedded)
-	err := fs.WalkDir(fixtures.Files, embedded, func(name string, d fs.DirEntry, err error) error {
+func writeEmbedded(dir string) error {
+	return fs.WalkDir(fixtures.Files, embedded, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -152,7 +153,6 @@ func writeEmbedded(dir string) (string, error) {
 		}
 		return writeWhole(path, data)
 	})
-	return folder, err
 }
 
 // prefixed writes a prefix before every line. A carriage return, with which programs redraw a line of progress, begins
@@ -188,4 +188,15 @@ func (t *ending) Write(data []byte) (int, error) {
 		t.text = append(t.text[:0], t.text[over:]...)
 	}
 	return len(data), nil
+}
+
+// quoteShell quotes a word for a POSIX shell where it has to be, for a hint.
+func quoteShell(s string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@", r)
+	}
+	if s != "" && strings.TrimFunc(s, safe) == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -78,7 +78,7 @@ func compareAgain(c *cli.Context) error {
 	if err := j.checkLocal(c); err != nil {
 		return err
 	}
-	ref, err := j.findReference(c)
+	ref, err := j.findReference(c, false)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func compareFiles(c *cli.Context, localFile, referenceFile string) error {
 	if !c.IsSet("level") {
 		s.Scope.Level = 0 // everything that both have
 	}
-	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference"} {
+	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "gate"} {
 		if c.IsSet(name) {
 			return hinted(fmt.Errorf("--%s has no meaning with two traces", name), "nothing is run: the traces are compared as they are")
 		}

@@ -28,14 +28,14 @@ func hinted(err error, hint string) error {
 // hintFor returns the next step of an error: the one attached to it, or what usually is behind its kind.
 func hintFor(err error) string {
 	var h hintError
-	var weights *checkpoint.WeightsError
+	var own interface{ Hint() string }
 	var file *checkpoint.FileError
 	var unsuitable *compare.UnsuitableError
 	switch {
 	case errors.As(err, &h):
 		return h.hint
-	case errors.As(err, &weights):
-		return weights.Hint()
+	case errors.As(err, &own):
+		return own.Hint()
 	case errors.As(err, &unsuitable):
 		return unsuitable.Hint
 	case errors.As(err, &file):

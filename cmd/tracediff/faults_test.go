@@ -15,6 +15,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
+	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 )
@@ -167,7 +168,7 @@ func (f fault) plant(t *testing.T, dir string) (local, reference string) {
 	passes, err := golden.IDs()
 	must(t, err)
 
-	j, err := openJob(settings{Tokens: formatTokens(passes), DType: "float32", Scope: capture.Scope{Level: 3}}, dir)
+	j, err := openJob(settings{Tokens: tokensOf(passes), DType: "float32", Scope: capture.Scope{Level: 3}}, dir)
 	must(t, err)
 	defer j.ck.Close()
 	var reg hooks.Registry
@@ -206,6 +207,8 @@ func (f fault) plant(t *testing.T, dir string) (local, reference string) {
 	}
 	return local, reference
 }
+
+func tokensOf(passes [][]int) string { return reference.FormatTokens(passes) }
 
 func must(t *testing.T, err error) {
 	t.Helper()

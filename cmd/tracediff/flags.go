@@ -17,6 +17,9 @@ const (
 	catCompare = "COMPARISON"
 )
 
+// defaultDir is where traces are kept when --dir names no other place.
+const defaultDir = ".tracediff"
+
 // jobFlags are the flags of every command that runs the model.
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
@@ -32,9 +35,11 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "passes", Category: catScope, Usage: "only these forward `PASSES`: 0 is the prefill"},
 		&cli.StringFlag{Name: "positions", Category: catScope, Usage: "only the rows of these token `POSITIONS` are written"},
 		&cli.StringFlag{Name: "order", Category: catScope, Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
-		&cli.StringFlag{Name: "dir", Category: catFiles, Value: ".tracediff", Usage: "`DIR` where traces are kept"},
+		&cli.StringFlag{Name: "dir", Category: catFiles, Value: defaultDir, Usage: "`DIR` where traces are kept"},
 		&cli.StringFlag{Name: "local", Category: catSides, Value: kindGo, Usage: "`RUNNER` of the local side: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
-		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, or auto for the trace that fits"},
+		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, go for the float64 walk, hf for transformers, or auto for the best there is"},
+		&cli.StringFlag{Name: "python", Category: catSides, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers, for --reference hf"},
+		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "no walk in place of a transformers trace, unless --reference go says so (implied by CI=true)"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: catFiles, Usage: "no progress and no notes, only results and errors"},
 	}
 }
@@ -60,13 +65,13 @@ func readFlags(c *cli.Context, s settings) (settings, error) {
 		}
 		*into = r
 	}
-	for _, name := range []string{"model", "tokens", "order", "dir", "local", "reference"} {
+	for _, name := range []string{"model", "tokens", "order", "dir", "local", "reference", "python"} {
 		if c.IsSet(name) && c.String(name) == "" {
 			return s, hinted(fmt.Errorf("--%s is empty", name), "leave the flag out for the default")
 		}
 	}
 	errs = append(errs, readSources(c, &s))
-	texts := map[string]*string{"model": &s.Model, "tokens": &s.Tokens, "dtype": &s.DType, "order": &s.Order}
+	texts := map[string]*string{"model": &s.Model, "tokens": &s.Tokens, "dtype": &s.DType, "order": &s.Order, "python": &s.Python}
 	for name, into := range texts {
 		if c.IsSet(name) {
 			*into = c.String(name)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
@@ -23,8 +25,8 @@ import (
 // embedded is the checkpoint that runs when no model is named.
 const embedded = "gemma3n-tiny"
 
-// digestLimit is the size up to which weights are hashed at every run: a tenth of a second. Larger ones are "unknown",
-// which no comparison gates on.
+// digestLimit is the size up to which weights are hashed at every run: a tenth of a second. Of larger ones the digest is
+// known when a reference was made of them here, and else "unknown", which no comparison gates on.
 const digestLimit = 128 << 20
 
 // job is a resolved capture: a model that is open and ids that are known.
@@ -41,6 +43,8 @@ type job struct {
 	further int  // tokens to decode after the passes; what was typed stays in the settings
 	isWhat  bool // no input was named
 	weights string
+
+	orderDigest, recordDigest string // of list and record
 }
 
 // openJob opens the model and tokenizes the input. The caller closes ck.
@@ -72,6 +76,12 @@ func (j *job) open() (err error) {
 	if j.record, err = j.recordList(); err != nil {
 		return err
 	}
+	if j.orderDigest, err = reference.OrderDigest(j.list); err != nil {
+		return err
+	}
+	if j.recordDigest, err = reference.OrderDigest(j.record); err != nil {
+		return err
+	}
 	if err = checkScope(j.Scope, j.record); err != nil {
 		return err
 	}
@@ -81,14 +91,39 @@ func (j *job) open() (err error) {
 	if j.dtype, err = j.settings.dtype(config.DType); err != nil {
 		return err
 	}
-	j.weights = "unknown"
-	if j.ck.Size() <= digestLimit {
-		j.weights = j.ck.Digest()
-	}
+	j.knownWeights()
 	if err := j.readInput(); err != nil {
 		return err
 	}
 	return gemma.CheckPasses(config, j.passes, j.further)
+}
+
+// knownWeights sets the digest of the weights where that costs no second: of small ones, and of those that were hashed
+// when a reference was made of them and have not changed since.
+func (j *job) knownWeights() {
+	j.weights = "unknown"
+	if j.ck.Size() <= digestLimit {
+		j.weights = j.ck.Digest()
+	} else if sum, ok := checkpoint.NewDigests(j.digests()).Cached(j.ck); ok {
+		j.weights = sum
+	}
+}
+
+// digests is where the digests of weight files are remembered.
+func (j *job) digests() string { return filepath.Join(j.dir, "digests.json") }
+
+// hashWeights makes the digest known: a reference that is stored has to say of which weights it is.
+func (j *job) hashWeights(c *cli.Context) (err error) {
+	if j.weights != "unknown" {
+		return nil
+	}
+	const mega = 1e6
+	p := newProgress(c, "hashing the weights", "MB")
+	defer p.done()
+	j.weights, err = checkpoint.NewDigests(j.digests()).Compute(c.Context, j.ck, func(done, all int64) {
+		p.step(0, 1, int(done/mega), int(all/mega))
+	})
+	return err
 }
 
 // checkScope reports what was typed and can select nothing.
@@ -225,23 +260,6 @@ func parseTokens(text string) ([][]int, error) {
 	return passes, nil
 }
 
-// formatTokens is the text that parseTokens reads.
-func formatTokens(passes [][]int) string {
-	var b strings.Builder
-	for n, ids := range passes {
-		if n > 0 {
-			b.WriteByte(';')
-		}
-		for i, id := range ids {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(strconv.Itoa(id))
-		}
-	}
-	return b.String()
-}
-
 // text is a token's text, empty when there is no tokenizer.
 func (j *job) text(id int) string {
 	if j.tok == nil {
@@ -284,10 +302,14 @@ func (j *job) noteInput(w io.Writer) {
 	}
 }
 
-// wanted says what a reference for the job has to be.
-func (j *job) wanted() reference.Wanted {
+// wanted says what a reference for the job has to be. A command is told the names to record, other runners record all.
+func (j *job) wanted(runner string) reference.Wanted {
 	w := reference.Wanted{
-		Config: j.list.Config.Canonical(), Model: j.ck.Name(), Weights: j.weights, DType: j.dtype, Passes: j.passes, NewTokens: j.further, Scope: j.Scope,
+		Config: j.list.Config.Canonical(), Model: j.ck.Name(), Weights: j.weights, Changed: j.ck.Changed(), DType: j.dtype,
+		Passes: j.passes, NewTokens: j.further, Scope: j.Scope, Order: j.orderDigest,
+	}
+	if runner == reference.External {
+		w.Order = j.recordDigest
 	}
 	for _, e := range j.Scope.Select(j.record) {
 		if !e.Derived() { // a reference may leave out what it would have to recompute

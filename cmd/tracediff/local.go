@@ -82,11 +82,11 @@ func (j *job) runModel(c *cli.Context) (gemma.Output, error) {
 	if j.Prompt != nil {
 		m.Prompt = *j.Prompt
 	}
-	p := newProgress(c)
+	p := newProgress(c, "local model", "layer")
 	defer p.done()
 	out, err := gemma.Capture(c.Context, gemma.Job{
 		Checkpoint: j.ck, List: j.list, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further,
-		Path: j.path("local"), Manifest: m, Progress: p.layer,
+		Path: j.path("local"), Manifest: m, Progress: p.step,
 	})
 	if errors.Is(err, context.Canceled) {
 		return out, hinted(errors.New("interrupted"), "what was captured so far is in "+j.path("local")+capture.Suffix)

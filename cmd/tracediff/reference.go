@@ -1,13 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -19,66 +19,261 @@ import (
 // found is a reference trace and where it comes from.
 type found struct {
 	*capture.Trace
-	label  string  // "golden", "stored", "given": for the report's first line
-	passes [][]int // the ids to feed the local side, pass by pass
+	label  string           // "golden", "stored", "given", "exec", or "captured" just now: for the report's first line
+	passes [][]int          // the ids to feed the local side, pass by pass
+	entry  *reference.Entry // where it is stored; nil for a golden and for what is used as it is
 }
 
-// findReference returns the trace to compare the job with: the file that was given, as it is; else the stored one if
-// it fits, or a note why it does not; else a golden.
-func (j *job) findReference(c *cli.Context) (*found, error) {
+// findReference returns the trace to compare the job with: of the runner that was named, or else the best that there is.
+// again asks for what a command writes now, whatever it wrote before.
+func (j *job) findReference(c *cli.Context, again bool) (*found, error) {
 	switch j.Reference.Kind {
 	case kindFile:
 		return j.givenReference(j.Reference.Text, c.Bool("partial"))
 	case kindExec:
-		if err := j.runCommand(c, j.Reference, "reference", j.path("reference")); err != nil {
+		if err := j.checkCommand(j.Reference, "reference"); err != nil {
 			return nil, err
 		}
-		f, err := j.givenReference(j.path("reference"), false)
-		if f != nil {
-			f.label = "exec"
-		}
+		return j.storedOrMade(c, reference.CommandRunner(j.Reference.Text), again)
+	case kindHF:
+		return j.storedOrMade(c, reference.TransformersRunner(), false)
+	case kindGo:
+		return j.storedOrMade(c, reference.WalkRunner(), false)
+	}
+	return j.bestReference(c)
+}
+
+// bestReference is a stored trace of transformers, a golden, a stored walk, or a walk that is made now. Parity means
+// transformers, so a gate has no use for the last two.
+func (j *job) bestReference(c *cli.Context) (*found, error) {
+	f, err := j.stored(c, reference.TransformersRunner())
+	if f != nil || err != nil {
 		return f, err
 	}
-	notes := notes(c)
-	w := j.wanted()
-	t, err := capture.Open(j.path("reference"))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		fmt.Fprintf(notes, "note: %s is passed over: %v\n", j.path("reference"), err)
-	default:
-		passes, err := w.Fits(t)
-		if err == nil && j.weights == "unknown" {
-			err = j.fresh(t)
-		}
-		if err == nil {
-			return &found{t, "stored", passes}, nil
-		}
-		fmt.Fprintf(notes, "note: %s is passed over: %v\n", j.path("reference"), err)
-		if err := t.Close(); err != nil {
-			return nil, err
-		}
-	}
-	t, passes, err := reference.Golden(fixtures.Files, w)
+	t, passes, err := reference.Golden(fixtures.Files, j.wanted(reference.Transformers))
 	if err != nil {
 		return nil, err
 	}
-	if t == nil {
-		return nil, j.noReference()
+	if t != nil {
+		return &found{t, "golden", passes, nil}, nil
 	}
-	return &found{t, "golden", passes}, nil
+	if gated(c) {
+		return nil, j.gateError()
+	}
+	return j.storedOrMade(c, reference.WalkRunner(), false)
 }
 
-// fresh reports weights that were changed after a reference was made of them. It is what can be said of weights that are
-// too large to be hashed at every run.
-func (j *job) fresh(t *capture.Trace) error {
-	info, err := os.Stat(t.Path())
+func (j *job) storedOrMade(c *cli.Context, r reference.Runner, again bool) (*found, error) {
+	if !again {
+		if f, err := j.stored(c, r); f != nil || err != nil {
+			return f, err
+		}
+	}
+	return j.makeReference(c, r)
+}
+
+// maxPassed is how many stored references are named that were passed over: those of other prompts are no news.
+const maxPassed = 3
+
+// stored looks for a stored reference by a runner, and notes what kept the nearest ones from being used. It returns nil
+// when there is none.
+func (j *job) stored(c *cli.Context, r reference.Runner) (*found, error) {
+	t, passes, e, passed, err := reference.NewStore(j.dir).Find(j.wanted(r.Name), r)
+	if err != nil {
+		return nil, err
+	}
+	if t != nil {
+		return &found{t, "stored", passes, &e}, nil
+	}
+	for i, p := range passed {
+		if i == maxPassed {
+			fmt.Fprintf(notes(c), "note: %d more stored references are passed over\n", len(passed)-i)
+			break
+		}
+		fmt.Fprintf(notes(c), "note: %s is passed over: %v\n", p.Path, p.Why)
+	}
+	return nil, nil
+}
+
+// gated reports whether only transformers may be the reference: --gate, or a CI that says it is one.
+func gated(c *cli.Context) bool {
+	if c.IsSet("gate") {
+		return c.Bool("gate")
+	}
+	return os.Getenv("CI") == "true"
+}
+
+// gateError names the command that makes the reference which is missing.
+func (j *job) gateError() error {
+	command := "tracediff capture --side reference --reference hf"
+	if j.Model != "" {
+		command += " --model " + quoteShell(j.Model)
+	}
+	command += " --tokens " + quoteShell(reference.FormatTokens(j.passes))
+	if j.further > 0 {
+		command += fmt.Sprintf(" --max-new-tokens %d", j.further)
+	}
+	command += " --dtype " + j.dtype.String()
+	if j.dir != defaultDir {
+		command += " --dir " + quoteShell(j.dir)
+	}
+	return hinted(fmt.Errorf("no trace of transformers is of %s, these token ids and %s, and a gate does not take the walk for it", j.ck.Name(), j.dtype),
+		"make one: "+command+"\nor take the walk: --reference go. A gate is asked for by --gate, or by CI=true in the environment")
+}
+
+// makeReference runs a reference runner and stores what it wrote.
+func (j *job) makeReference(c *cli.Context, r reference.Runner) (*found, error) {
+	if err := j.hashWeights(c); err != nil {
+		return nil, err
+	}
+	w, store := j.wanted(r.Name), reference.NewStore(j.dir)
+	scope := j.storedScope(r)
+	key := reference.NewKey(w, scope, r)
+	path, err := store.Place(key)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { // what was not kept
+		os.Remove(path)
+		os.Remove(path + capture.Suffix)
+	}()
+	switch r.Name {
+	case reference.External:
+		err = j.runCommand(c, j.Reference, "reference", path)
+	case reference.Transformers:
+		err = j.runTransformers(c, scope, path)
+	default:
+		err = j.runWalk(c, scope, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, passes, e, err := store.Keep(path, w, key)
+	if err != nil && r.Name == reference.External { // it is not what was asked for: the comparison says how
+		return j.unstored(c, path, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &found{t, "captured", passes, &e}
+	return f, j.measureFloor(c, f)
+}
+
+// unstored uses a command's trace as it is.
+func (j *job) unstored(c *cli.Context, path string, why error) (*found, error) {
+	fmt.Fprintf(notes(c), "note: %v; it is used as it is\n", why)
+	if err := os.Rename(path, j.path("reference")); err != nil {
+		return nil, err
+	}
+	f, err := j.givenReference(j.path("reference"), false)
+	if err != nil {
+		return nil, err
+	}
+	f.label = "exec"
+	return f, nil
+}
+
+// storedScope is what a runner captures: everything, so that each narrower comparison finds it, unless that is too large.
+func (j *job) storedScope(r reference.Runner) capture.Scope {
+	all := capture.Scope{Level: 3}
+	switch {
+	case r.Name == reference.External: // it is told what is wanted, and may capture that alone
+		return j.Scope
+	case capture.DataBytes(j.list, all, j.dtype, j.tokens()) <= reference.MaxStored:
+		return all
+	case r.Name == reference.Transformers: // which knows no other limits
+		return capture.Scope{Level: j.Scope.Level, Layers: j.Scope.Layers}
+	}
+	return j.Scope
+}
+
+// tokens is the number of tokens of each pass.
+func (j *job) tokens() []int {
+	var n []int
+	for _, ids := range j.passes {
+		n = append(n, len(ids))
+	}
+	for range j.further {
+		n = append(n, 1)
+	}
+	return n
+}
+
+// runTransformers runs the embedded runner.
+func (j *job) runTransformers(c *cli.Context, scope capture.Scope, path string) error {
+	if err := j.prepare(); err != nil {
+		return fmt.Errorf("preparing transformers: %w", err)
+	}
+	if err := j.writeOrder(j.list); err != nil {
+		return fmt.Errorf("preparing transformers: %w", err)
+	}
+	model, order, err := j.handed()
 	if err != nil {
 		return err
 	}
-	if changed := j.ck.Changed(); changed.After(info.ModTime()) {
-		return fmt.Errorf("the weights of %s were changed after it was made", j.ck.Name())
+	out, err := filepath.Abs(path)
+	if err != nil {
+		return err
 	}
+	interpreter := j.Python
+	if interpreter == "" {
+		interpreter = "python3"
+	}
+	r := reference.HF{
+		Python: interpreter, Model: model, Order: order, Out: out, Tokens: reference.FormatTokens(j.passes), NewTokens: j.further,
+		DType: j.dtype, Level: scope.Level, Layers: scope.Layers, Show: &prefixed{w: notes(c), prefix: "transformers | "},
+	}
+	err = r.Run(c.Context)
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted; nothing was stored")
+	}
+	if err != nil {
+		return fmt.Errorf("--reference hf: %w", err)
+	}
+	return nil
+}
+
+// runWalk evaluates TENSOR_ORDER in float64.
+func (j *job) runWalk(c *cli.Context, scope capture.Scope, path string) error {
+	p := newProgress(c, "reference walk", "entry")
+	defer p.done()
+	job := j.walk(scope)
+	job.Path, job.Progress = path, p.step
+	_, err := reference.Walk(c.Context, job)
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted; nothing was stored")
+	}
+	return err
+}
+
+// walk is the reference job of these passes at a scope, without a place to write to.
+func (j *job) walk(scope capture.Scope) reference.Job {
+	m := capture.Manifest{Model: j.ck.Name(), Weights: j.weights, Scope: scope}
+	if j.Prompt != nil {
+		m.Prompt = *j.Prompt
+	}
+	return reference.Job{Checkpoint: j.ck, List: j.list, DType: j.dtype, Passes: j.passes, NewTokens: j.further, Manifest: m}
+}
+
+// measureFloor puts the noise floor of a stored reference's passes beside it. A floor that cannot be measured is a note:
+// the reference is as good without.
+func (j *job) measureFloor(c *cli.Context, f *found) error {
+	if f.entry == nil || f.entry.Floor {
+		return nil
+	}
+	p := newProgress(c, "noise floor", "entry")
+	defer p.done()
+	job := j.walk(f.entry.Key.Scope)
+	job.Passes, job.NewTokens, job.Progress = f.passes, 0, p.step
+	err := writeFloor(c.Context, job, f.entry.FloorPath())
+	if errors.Is(err, context.Canceled) {
+		return errors.Join(hinted(errors.New("interrupted"), "the reference is stored; its noise floor is measured by the next tracediff capture"), f.Close())
+	}
+	if err != nil {
+		fmt.Fprintf(notes(c), "note: the reference has no noise floor: %v\n", err)
+		return nil
+	}
+	f.entry.Floor = true
 	return nil
 }
 
@@ -96,8 +291,8 @@ func (j *job) givenReference(path string, partial bool) (*found, error) {
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
-	f := &found{t, "given", j.passes}
-	if passes, err := j.wanted().Match(ids); err == nil {
+	f := &found{t, "given", j.passes, nil}
+	if passes, err := j.wanted("").Match(ids); err == nil {
 		f.passes = passes
 	}
 	return f, nil
@@ -108,81 +303,56 @@ func (j *job) suitable(t *capture.Trace, side string, partial bool) error {
 	if s := t.Status(); s != "" && s != capture.StatusComplete && !partial {
 		return hinted(fmt.Errorf("%s is not complete, its status is %q", t.Path(), s), "make it again, or compare what is there with --partial")
 	}
-	if err := j.wanted().SameModel(t); err != nil {
+	if err := j.wanted("").SameModel(t); err != nil {
 		return hinted(fmt.Errorf("%s cannot be the %s of %s: %w", t.Path(), side, j.ck.Name(), err), "capture both sides from the same checkpoint")
 	}
 	return nil
 }
 
-// noReference is the error when nothing fits: the command that makes a reference, to the letter.
-func (j *job) noReference() error {
-	model, name, flag := "fixtures/"+embedded, "the embedded checkpoint", ""
-	if j.Model != "" {
-		model, name, flag = j.Model, j.Model, " --model "+quoteShell(j.Model)
-	}
-	order := filepath.Join(j.dir, "order.json")
-	steps := ""
-	if j.further > 0 {
-		steps = fmt.Sprintf(" --max-new-tokens %d", j.further)
-	}
-	hint := fmt.Sprintf(`make one with transformers, in a checkout of tracediff (pip install -r hooks/python/requirements.txt), then repeat this command:
-  mkdir -p %s && tracediff order%s --format json > %s
-  PYTHONPATH=hooks/python python3 -m tracediff.hf --model %s --order %s --tokens '%s'%s --dtype %s --out %s
-or capture the local side alone with --side local`,
-		quoteShell(j.dir), flag, quoteShell(order), quoteShell(model), quoteShell(order), formatTokens(j.passes), steps, j.dtype, quoteShell(j.path("reference")))
-	return hinted(fmt.Errorf("no reference: neither a stored trace nor a golden is of %s, these token ids and %s", name, j.dtype), hint)
-}
-
-// quoteShell quotes a word for a POSIX shell where it has to be.
-func quoteShell(s string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@", r)
-	}
-	if s != "" && strings.TrimFunc(s, safe) == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// store copies a reference to where compare looks for it. The file appears whole or not at all.
-func (j *job) store(f *found, given string) error {
+// dump puts the reference beside the local trace, under the name of its side, so that a person has both: a golden is
+// written out, a stored trace gets a second name. It returns the path; what was given stays where it is.
+func (j *job) dump(f *found) (string, error) {
 	to := j.path("reference")
-	if f.label == "stored" || f.label == "exec" {
-		return nil
-	}
-	if err := os.MkdirAll(j.dir, 0o777); err != nil {
-		return fmt.Errorf("storing the reference: %w", err)
-	}
-	var from io.ReadCloser
 	var err error
-	if f.label == "golden" {
-		from, err = fixtures.Files.Open(f.Path())
-	} else {
-		from, err = os.Open(given)
+	switch {
+	case f.label == "golden":
+		var data []byte
+		if data, err = fs.ReadFile(fixtures.Files, f.Path()); err == nil {
+			err = writeWhole(to, data)
+		}
+	case f.entry == nil:
+		return f.Path(), nil
+	default:
+		if err = os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err = os.Link(f.Path(), to); err != nil { // not on every file system
+			err = copyFile(f.Path(), to)
+		}
 	}
+	if err != nil {
+		return "", fmt.Errorf("putting the reference beside the local trace: %w", err)
+	}
+	return to, nil
+}
+
+// copyFile copies a file, which appears whole or not at all.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
-	if given != "" && sameFile(given, to) {
-		return nil
-	}
-	tmp, err := os.CreateTemp(j.dir, "reference-*.part")
+	defer in.Close()
+	tmp, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+"-*.part")
 	if err != nil {
-		return fmt.Errorf("storing the reference: %w", err)
+		return err
 	}
-	_, err = io.Copy(tmp, from)
+	_, err = io.Copy(tmp, in)
 	if err = errors.Join(err, tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), to)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("storing the reference: %w", err), os.Remove(tmp.Name()))
+		return errors.Join(err, os.Remove(tmp.Name()))
 	}
 	return nil
-}
-
-func sameFile(a, b string) bool {
-	x, errA := os.Stat(a)
-	y, errB := os.Stat(b)
-	return errA == nil && errB == nil && os.SameFile(x, y)
 }

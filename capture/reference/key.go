@@ -1,0 +1,187 @@
+package reference
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Runner is what makes a reference, and which one: a change of version makes its older traces unusable.
+type Runner struct {
+	Name    string `json:"runner"`
+	Version string `json:"version"`
+}
+
+// The names of runners.
+const (
+	Transformers = "hf"   // its version: a digest of the embedded runner and its pins
+	GoWalk       = "go"   // the version of the walk and of TENSOR_ORDER's JSON
+	External     = "exec" // the command line
+)
+
+// TransformersRunner is the embedded transformers runner.
+func TransformersRunner() Runner { return Runner{Transformers, hfVersion()} }
+
+// WalkRunner is the float64 walk.
+func WalkRunner() Runner {
+	return Runner{GoWalk, WalkVersion + "." + strconv.Itoa(order.FormatVersion)}
+}
+
+// CommandRunner is a command line, as it was typed. What the command runs can change without a word of it.
+func CommandRunner(line string) Runner { return Runner{External, line} }
+
+// Key is everything that a stored reference depends on.
+type Key struct {
+	Weights   string        `json:"weights"` // digest, or "unknown"
+	Config    string        `json:"config"`  // digest of its canonical form
+	Tokens    string        `json:"tokens"`  // ids of the passes that were given: "2,513,88;17"
+	NewTokens int           `json:"new_tokens,omitempty"`
+	DType     string        `json:"dtype"`
+	Order     string        `json:"order"` // digest of the list that was recorded, as JSON
+	Scope     capture.Scope `json:"scope"` // what was captured
+	Runner
+}
+
+// NewKey returns the key of a reference that a runner makes of what is wanted, at a scope.
+func NewKey(w Wanted, scope capture.Scope, r Runner) Key {
+	return Key{w.Weights, digest(w.Config), FormatTokens(w.Passes), w.NewTokens, w.DType.String(), w.Order, scope, r}
+}
+
+// String is the key's name: 16 hexadecimal digits of the SHA-256 of its JSON.
+func (k Key) String() string {
+	text, err := json.Marshal(k)
+	if err != nil { // of strings, an int and a scope
+		panic(err)
+	}
+	return digest(text)
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+// OrderDigest identifies a list by its JSON.
+func OrderDigest(l *order.List) (string, error) {
+	text, err := json.Marshal(l)
+	return digest(text), err
+}
+
+// FormatTokens writes the ids of passes: "2,513,88;17".
+func FormatTokens(passes [][]int) string {
+	var b strings.Builder
+	for n, ids := range passes {
+		if n > 0 {
+			b.WriteByte(';')
+		}
+		for i, id := range ids {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(strconv.Itoa(id))
+		}
+	}
+	return b.String()
+}
+
+// Refusal is why a stored reference is not used: the first component of its key that is not what is wanted. Components
+// go from the model over the input to the runner, so a later one is a nearer miss.
+type Refusal struct {
+	Component int // its place among the components, from 0
+	Why       string
+}
+
+func (r *Refusal) Error() string { return r.Why }
+
+// refusal compares an entry with what is wanted, component by component; nil when it can be used. What the ids of further
+// passes are, only the trace knows.
+func (e *Entry) refusal(w Wanted, r Runner) *Refusal {
+	k := e.Key
+	otherRunner := "it was made by another runner (" + k.Name + ")"
+	if k.Name == r.Name {
+		otherRunner = map[string]string{
+			Transformers: "it was made by another version of the transformers runner", GoWalk: "it was made by another version of the walk",
+			External: "it was made by another command",
+		}[k.Name]
+	}
+	for i, c := range []struct {
+		differs bool
+		why     string
+	}{
+		{k.Config != digest(w.Config), "it is of a model with another configuration"},
+		{known(k.Weights) && known(w.Weights) && k.Weights != w.Weights, "it is of other weights"},
+		{!(known(k.Weights) && known(w.Weights)) && filepath.Base(e.Model) != filepath.Base(w.Model), "it is of " + e.Model + ", and the digest of these weights is not known"},
+		{!known(w.Weights) && w.Changed.After(e.Made), fmt.Sprintf("the weights of %s were changed after it was made", w.Model)},
+		{!w.startsWith(k), "it is of other token ids"},
+		{k.DType != w.DType.String(), fmt.Sprintf("it was computed in %s, not in %s", k.DType, w.DType)},
+		{k.Order != w.Order, "it was captured by another order"},
+		{!covers(k.Scope, w.Scope), fmt.Sprintf("its scope is narrower (level %d%s)", k.Scope.Level, limits(k.Scope))},
+		{k.Runner != r, otherRunner},
+	} {
+		if c.differs {
+			return &Refusal{i, c.why}
+		}
+	}
+	return nil
+}
+
+// startsWith reports whether a key's passes begin like those that are wanted. A trace whose later passes were decoded may
+// hold what is wanted as replayed passes, so their number is left to the trace.
+func (w Wanted) startsWith(k Key) bool {
+	wanted := FormatTokens(w.Passes)
+	return k.Tokens == wanted || strings.HasPrefix(k.Tokens, wanted+";") || k.NewTokens > 0 && strings.HasPrefix(wanted, k.Tokens+";")
+}
+
+// covers reports whether a capture at scope a has all that one at scope b has.
+func covers(a, b capture.Scope) bool {
+	same := func(x, y capture.Ranges) bool { return len(x) == 0 || x.String() == y.String() }
+	return a.Level >= b.Level && same(a.Layers, b.Layers) && same(a.Passes, b.Passes) && same(a.Positions, b.Positions) &&
+		(len(a.Tensors) == 0 || slices.Equal(a.Tensors, b.Tensors))
+}
+
+// limits names what narrows a scope.
+func limits(s capture.Scope) string {
+	out := ""
+	for _, part := range []struct{ name, value string }{
+		{"layers", s.Layers.String()}, {"passes", s.Passes.String()}, {"positions", s.Positions.String()}, {"tensors", strings.Join(s.Tensors, " ")},
+	} {
+		if part.value != "" {
+			out += ", " + part.name + " " + part.value
+		}
+	}
+	return out
+}
+
+// agrees reports what a trace says of itself otherwise than the key under which it is stored. A trace of an external
+// command may leave things unsaid; then its ids alone are held to the key.
+func (w Wanted) agrees(t *capture.Trace, k Key) ([][]int, error) {
+	if k.Name != External {
+		return w.Fits(t)
+	}
+	if err := w.SameModel(t); err != nil {
+		return nil, err
+	}
+	m := t.Manifest()
+	switch {
+	case m.Status != "" && m.Status != capture.StatusComplete:
+		return nil, fmt.Errorf("it is not complete (%s)", m.Status)
+	case m.DType != 0 && m.DType != w.DType:
+		return nil, fmt.Errorf("it was computed in %s, not in %s", m.DType, w.DType)
+	case len(t.Records()) == 0:
+		return nil, errors.New("it holds no tensors")
+	}
+	passes, err := t.IDs()
+	if err != nil {
+		return nil, err
+	}
+	return w.Match(passes)
+}

@@ -1,0 +1,248 @@
+package reference
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracediff/tracediff/capture"
+)
+
+// MaxStored is the estimated size up to which a reference is captured whole, at level 3, all layers and positions, so that
+// every narrower comparison of the same input can use it. A larger one is captured at the scope that was asked for.
+const MaxStored = 1 << 30
+
+// Store is the references of a folder of traces: for each key KEY.safetensors, KEY.json which describes it, and perhaps
+// KEY.floor.json, the noise floor of its passes.
+type Store struct{ dir string }
+
+// NewStore is the store of a folder of traces. Nothing is made or read yet.
+func NewStore(traces string) Store { return Store{filepath.Join(traces, "references")} }
+
+// Entry is one stored reference.
+type Entry struct {
+	Key   Key
+	Model string    // what was run, as the person named it then
+	Path  string    // of the trace
+	Made  time.Time // when the trace was finished
+	Size  int64     // bytes of the trace and what belongs to it
+	Floor bool      // a noise floor is beside it
+	Err   error     // why the entry cannot be used by anybody; Key and Model are then not to be relied on
+}
+
+// FloorPath is where the noise floor of a reference stands.
+func (e *Entry) FloorPath() string { return strings.TrimSuffix(e.Path, ".safetensors") + ".floor.json" }
+
+// sidecar is the content of KEY.json.
+type sidecar struct {
+	Key   Key    `json:"key"`
+	Model string `json:"model"`
+}
+
+// maxSidecar bounds a description: its largest part are token ids, 10 bytes each, of the longest context.
+const maxSidecar = 16 << 20
+
+var keyName = regexp.MustCompile(`^[0-9a-f]{16}\.safetensors$`)
+
+// List returns the entries, the newest first. A folder that is not there is an empty store. Entries that are broken are
+// listed with the reason.
+func (s Store) List() ([]Entry, error) {
+	files, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the stored references: %w", err)
+	}
+	var entries []Entry
+	for _, f := range files {
+		if !keyName.MatchString(f.Name()) {
+			continue
+		}
+		e := Entry{Path: filepath.Join(s.dir, f.Name())}
+		e.Err = e.describe()
+		entries = append(entries, e)
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Or(b.Made.Compare(a.Made), cmp.Compare(a.Path, b.Path)) })
+	return entries, nil
+}
+
+// describe fills an entry in from its files.
+func (e *Entry) describe() error {
+	info, err := os.Stat(e.Path)
+	if err != nil {
+		return err
+	}
+	e.Made, e.Size = info.ModTime(), info.Size()
+	base := strings.TrimSuffix(e.Path, ".safetensors")
+	if floor, err := os.Stat(e.FloorPath()); err == nil {
+		e.Floor, e.Size = true, e.Size+floor.Size()
+	}
+	data, err := readSmall(base+".json", maxSidecar)
+	if err != nil {
+		return fmt.Errorf("its description: %w", err)
+	}
+	e.Size += int64(len(data))
+	var side sidecar
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields() // a component that is not known may be what makes it another reference
+	if err := d.Decode(&side); err != nil {
+		return fmt.Errorf("its description: %w", err)
+	}
+	e.Key, e.Model = side.Key, side.Model
+	if e.Key.String() != filepath.Base(base) {
+		return errors.New("its description is that of another reference")
+	}
+	return nil
+}
+
+// readSmall reads a regular file of at most limit bytes.
+func readSmall(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s is larger than %d bytes", path, limit)
+	}
+	return data, err
+}
+
+// Open opens the entry's trace when it is what is wanted of a runner, and returns the ids of the passes wanted. The error
+// is a *[Refusal] when the key differs, and says what the trace itself contradicts when it is not what its key says.
+func (e *Entry) Open(w Wanted, r Runner) (*capture.Trace, [][]int, error) {
+	if e.Err != nil {
+		return nil, nil, e.Err
+	}
+	if why := e.refusal(w, r); why != nil {
+		return nil, nil, why
+	}
+	t, err := capture.Open(e.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	passes, err := w.agrees(t, e.Key)
+	if err != nil {
+		return nil, nil, errors.Join(err, t.Close())
+	}
+	return t, passes, nil
+}
+
+// Passed is a stored reference that was not used, and why.
+type Passed struct {
+	Entry
+	Why error
+}
+
+// Find returns the newest entry that is what is wanted of a runner, open, with the ids of the passes wanted. Without one
+// the trace is nil, and passed has the entries of this model by this runner, the nearest misses first.
+func (s Store) Find(w Wanted, r Runner) (t *capture.Trace, passes [][]int, e Entry, passed []Passed, err error) {
+	entries, err := s.List()
+	if err != nil {
+		return nil, nil, Entry{}, nil, err
+	}
+	for _, e := range entries {
+		t, passes, err := e.Open(w, r)
+		if err == nil {
+			return t, passes, e, nil, nil
+		}
+		if e.Err != nil || e.Key.Name == r.Name && (e.Key.Config == digest(w.Config) || filepath.Base(e.Model) == filepath.Base(w.Model)) {
+			passed = append(passed, Passed{e, err})
+		}
+	}
+	slices.SortStableFunc(passed, func(a, b Passed) int { return cmp.Compare(nearness(b.Why), nearness(a.Why)) })
+	return nil, nil, Entry{}, passed, nil
+}
+
+// nearness is larger the later a refusal comes; a broken entry, which a person wants to know of, is nearest.
+func nearness(why error) int {
+	var r *Refusal
+	if errors.As(why, &r) {
+		return r.Component
+	}
+	return 1 << 10
+}
+
+// Place makes the folder and returns where the trace of a key is to be written, which is free.
+func (s Store) Place(k Key) (string, error) {
+	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+		return "", fmt.Errorf("storing the reference: %w", err)
+	}
+	path := filepath.Join(s.dir, k.String()+".new.safetensors")
+	if err := os.RemoveAll(path); err != nil {
+		return "", fmt.Errorf("storing the reference: %w", err)
+	}
+	return path, nil
+}
+
+// Keep stores the trace at a path, which is on the same file system, under a key, and returns its entry, open. It is an
+// error, and the file stays where it is, when the trace is not what the key says.
+func (s Store) Keep(path string, w Wanted, k Key) (*capture.Trace, [][]int, Entry, error) {
+	fail := func(err error) (*capture.Trace, [][]int, Entry, error) {
+		return nil, nil, Entry{}, fmt.Errorf("storing the reference: %w", err)
+	}
+	t, err := capture.Open(path)
+	if err != nil {
+		return fail(err)
+	}
+	_, err = w.agrees(t, k)
+	if err = errors.Join(err, t.Close()); err != nil {
+		return fail(err)
+	}
+	e := Entry{Path: filepath.Join(s.dir, k.String()+".safetensors")}
+	text, err := json.MarshalIndent(sidecar{k, w.Model}, "", "\t")
+	if err != nil {
+		return fail(err)
+	}
+	// The description first: a trace without one is broken, a description without a trace is nothing.
+	for _, old := range []string{e.Path, e.FloorPath()} {
+		if err := os.RemoveAll(old); err != nil {
+			return fail(err)
+		}
+	}
+	if err := os.WriteFile(strings.TrimSuffix(e.Path, ".safetensors")+".json", append(text, '\n'), 0o666); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(path, e.Path); err != nil {
+		return fail(err)
+	}
+	if e.Err = e.describe(); e.Err != nil {
+		return fail(e.Err)
+	}
+	t, passes, err := e.Open(w, k.Runner)
+	if err != nil {
+		return fail(err)
+	}
+	return t, passes, e, nil
+}
+
+// Remove deletes an entry's files, those that belong to its key and no others.
+func (e *Entry) Remove() error {
+	base := strings.TrimSuffix(e.Path, ".safetensors")
+	var errs []error
+	for _, path := range []string{e.Path, base + ".json", e.FloorPath()} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,120 @@
+//go:build live
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// goldens that transformers is run for again, with the number of passes that it decoded itself.
+var liveGoldens = []struct {
+	checkpoint, name, dtype string
+	decoded                 int
+}{
+	{"gemma3n-tiny", "hello", "bfloat16", 0},
+	{"gemma3n-tiny", "decode", "float32", 6},
+	{"gemma3n-odd", "decode", "bfloat16", 4},
+	{"gemma3n-variant", "prefill", "float32", 0},
+}
+
+// limits of relative L2 of a tensor on machines that are not of the kind on which the goldens were made; fixtures/README.md
+// says where they come from.
+var liveLimits = map[string]float64{"float32": 2e-3, "bfloat16": 1e-1, "float16": 1.5e-2}
+
+// What `tracediff capture --reference hf` captures is the committed golden, to the byte on the same kind of machine. The
+// interpreter that TRACEDIFF_PYTHON names has to have torch and transformers.
+func TestLiveTransformers(t *testing.T) {
+	interpreter := os.Getenv("TRACEDIFF_PYTHON")
+	if interpreter == "" {
+		t.Fatal("TRACEDIFF_PYTHON names no interpreter")
+	}
+	t.Setenv("OMP_NUM_THREADS", "1") // as when the goldens were made
+	folder := t.TempDir()
+	must(t, os.CopyFS(folder, fixtures.Files))
+	for _, g := range liveGoldens {
+		t.Run(fmt.Sprint(g), func(t *testing.T) {
+			path := "golden/" + g.checkpoint + "/" + g.name + "." + g.dtype + ".safetensors"
+			data, err := fs.ReadFile(fixtures.Files, path)
+			must(t, err)
+			want, err := capture.OpenReader(path, bytes.NewReader(data), int64(len(data)))
+			must(t, err)
+			passes, err := want.IDs()
+			must(t, err)
+
+			dir := t.TempDir()
+			var out, errOut bytes.Buffer
+			args := []string{
+				"tracediff", "capture", "--side", "reference", "--reference", "hf", "--python", interpreter, "--dir", dir,
+				"--model", filepath.Join(folder, g.checkpoint), "--tokens", tokensOf(passes[:len(passes)-g.decoded]),
+				"--max-new-tokens", fmt.Sprint(g.decoded), "--dtype", g.dtype,
+			}
+			if code := run(args, nil, &out, &errOut); code != exitMatch {
+				t.Fatalf("exit %d\n%s%s", code, out.String(), errOut.String())
+			}
+			got, err := capture.Open(filepath.Join(dir, "reference.safetensors"))
+			must(t, err)
+			defer got.Close()
+			compareLive(t, got, want, liveLimits[g.dtype])
+		})
+	}
+}
+
+// compareLive holds a trace to a golden: manifest, names and shapes always, bytes where the same machine made them.
+func compareLive(t *testing.T, got, want *capture.Trace, limit float64) {
+	t.Helper()
+	a, b := got.Manifest(), want.Manifest()
+	same := cmp.Equal(a.Producer, b.Producer)
+	if a.Weights != b.Weights || a.Passes != b.Passes || a.DType != b.DType || a.Producer.Version != b.Producer.Version || !cmp.Equal(a.Entries, b.Entries) {
+		t.Errorf("the manifest is another: %+v, %+v", a.Producer, b.Producer)
+	}
+	if len(got.Records()) != len(want.Records()) || len(want.Records()) < 100 {
+		t.Fatalf("%d tensors, want %d", len(got.Records()), len(want.Records()))
+	}
+	for i, r := range want.Records() {
+		g := got.Records()[i]
+		if g.Key != r.Key || g.DType != r.DType || !cmp.Equal(g.Shape, r.Shape) {
+			t.Fatalf("%s %v %v, want %s %v %v", g.Key, g.DType, g.Shape, r.Key, r.DType, r.Shape)
+		}
+		x, err := got.Read(g)
+		must(t, err)
+		y, err := want.Read(r)
+		must(t, err)
+		if bytes.Equal(x.Data, y.Data) {
+			continue
+		}
+		if d := liveDistance(t, x, y); same || !(d <= limit) {
+			t.Errorf("%s: relative L2 %g (same kind of machine: %v)", r.Key, d, same)
+		}
+	}
+	t.Logf("same kind of machine: %v", same)
+}
+
+// liveDistance is the relative L2 distance of finite tensors.
+func liveDistance(t *testing.T, x, y hooks.Tensor) float64 {
+	t.Helper()
+	if !x.DType.Float() {
+		return math.Inf(1)
+	}
+	a, b := make([]float64, len(x.Data)/x.DType.Size()), make([]float64, len(y.Data)/y.DType.Size())
+	must(t, floats.Decode(a, x.DType, x.Data))
+	must(t, floats.Decode(b, y.DType, y.Data))
+	var diff, norm float64
+	for i := range a {
+		diff += (a[i] - b[i]) * (a[i] - b[i])
+		norm += b[i] * b[i]
+	}
+	return math.Sqrt(diff / norm)
+}
