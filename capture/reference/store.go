@@ -234,15 +234,3 @@ func (s Store) Keep(path string, w Wanted, k Key) (*capture.Trace, [][]int, Entr
 	}
 	return t, passes, e, nil
 }
-
-// Remove deletes an entry's files, those that belong to its key and no others.
-func (e *Entry) Remove() error {
-	base := strings.TrimSuffix(e.Path, ".safetensors")
-	var errs []error
-	for _, path := range []string{e.Path, base + ".json", e.FloorPath()} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}

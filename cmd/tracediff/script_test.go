@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("FIXTURES", folder)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cut": cut, "unfinish": unfinish, "model": modelDir},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cut": cut, "unfinish": unfinish, "model": modelDir, "spoil": spoil, "grow": grow},
 	})
 }
 
@@ -70,4 +71,34 @@ func modelDir(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		return err
 	}))
+}
+
+// spoil FILE changes a weight: the lowest bit of the last byte.
+func spoil(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	ts.Check(err)
+	defer f.Close()
+	info, err := f.Stat()
+	ts.Check(err)
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, info.Size()-1)
+	ts.Check(err)
+	_, err = f.WriteAt([]byte{last[0] ^ 1}, info.Size()-1)
+	ts.Check(err)
+}
+
+// grow FILE adds a tensor of zeros to a safetensors file, as a hole: its size is past what is hashed at every run.
+func grow(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	length := int(binary.LittleEndian.Uint64(data))
+	header := bytes.TrimRight(data[8:8+length], " ")
+	end := len(data) - 8 - length
+	header = fmt.Appendf(header[:len(header)-1:len(header)-1], `,"hole":{"dtype":"U8","shape":[%d],"data_offsets":[%d,%d]}}`, digestLimit, end, end+digestLimit)
+	grown := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
+	grown = append(append(grown, header...), data[8+length:]...)
+	ts.Check(os.WriteFile(path, grown, 0o666))
+	ts.Check(os.Truncate(path, int64(len(grown))+digestLimit))
 }
