@@ -1,51 +1,41 @@
 package tokenizer
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // An addedToken is a line of tokenizer.json's added_tokens: text that becomes one token wherever it
-// stands, before any merge. Whether it is special matters only for decoding.
+// stands, before any merge.
 type addedToken struct {
 	ID         int    `json:"id"`
 	Content    string `json:"content"`
-	SingleWord bool   `json:"single_word"` // only between word boundaries: refused
-	LStrip     bool   `json:"lstrip"`      // swallows the white space before it: refused
-	RStrip     bool   `json:"rstrip"`      // swallows the white space after it: refused
+	SingleWord bool   `json:"single_word"` // only where no word goes on before or after it
+	LStrip     bool   `json:"lstrip"`      // swallows the white space before it
+	RStrip     bool   `json:"rstrip"`      // swallows the white space after it
 	Normalized bool   `json:"normalized"`  // looked for after the normaliser, itself normalised
-	Special    bool   `json:"special"`
-}
-
-// unsupported returns an error that names what the token asks for and this package does not do. Gemma
-// uses none of it, and each would change the text around the token.
-func (a addedToken) unsupported() error {
-	for _, flag := range []struct {
-		name string
-		set  bool
-	}{{"single_word", a.SingleWord}, {"lstrip", a.LStrip}, {"rstrip", a.RStrip}} {
-		if flag.set {
-			return fmt.Errorf("added_tokens: %q has %s, which is not implemented; %s", a.Content, flag.name, passIDs)
-		}
-	}
-	return nil
+	Special    bool   `json:"special"`     // comes before the others; else of consequence for decoding only
 }
 
 // A matcher finds the leftmost of a set of strings in a text and, of those that start there, the
 // longest. For every first byte it knows the lengths that can follow: Gemma's 6,400 added tokens have
 // some thirty, so a place in the text costs a few map lookups and mostly none.
 type matcher struct {
-	ids     map[string]int
+	tokens  map[string]addedToken
 	lengths [256][]int // by first byte, longest first
 }
 
-// add makes content a token of m. The content is not empty.
-func (m *matcher) add(content string, id int) {
-	if m.ids == nil {
-		m.ids = make(map[string]int)
+// add makes content, which is not empty, the text by which token is found, unless another is already.
+func (m *matcher) add(content string, token addedToken) {
+	if m.tokens == nil {
+		m.tokens = make(map[string]addedToken)
 	}
-	m.ids[content] = id
+	if m.has(content) {
+		return
+	}
+	m.tokens[content] = token
 	lengths := &m.lengths[content[0]]
 	at, found := slices.BinarySearchFunc(*lengths, len(content), func(a, b int) int { return b - a })
 	if !found {
@@ -53,24 +43,66 @@ func (m *matcher) add(content string, id int) {
 	}
 }
 
-// next cuts text at its first token: what stands before it, its id and what stands after it. Without
-// a token, before is the whole text and ok is false. Comparing bytes is enough: in valid UTF-8 a
-// character never starts inside of another.
-func (m *matcher) next(text string) (before string, id int, after string, ok bool) {
-	for i := range len(text) {
-		for _, n := range m.lengths[text[i]] {
-			if i+n > len(text) {
-				continue
-			}
-			if id, ok := m.ids[text[i:i+n]]; ok {
-				return text[:i], id, text[i+n:], true
-			}
-		}
-	}
-	return text, 0, "", false
+// has reports whether content is found as a token.
+func (m *matcher) has(content string) bool {
+	_, ok := m.tokens[content]
+	return ok
 }
 
-// normalize is Gemma's only normaliser.
-func normalize(text string) string {
-	return strings.ReplaceAll(text, " ", space)
+// split cuts text at its tokens and calls plain with what stands between them, never empty, and whether
+// it begins the text, and token with their ids.
+func (m *matcher) split(text string, plain func(text string, atStart bool), token func(id int)) {
+	done := 0 // how far plain and token have been called
+	for at := 0; at < len(text); {
+		found, size := m.at(text[at:])
+		if size == 0 {
+			at++
+			continue
+		}
+		start, end := at, at+size
+		// Even where the surroundings forbid it, nothing else is looked for inside of the match.
+		at = end
+		if found.SingleWord && (endsWord(text[:start]) || startsWord(text[end:])) {
+			continue
+		}
+		if found.LStrip {
+			start = max(done, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
+		}
+		if found.RStrip {
+			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+		}
+		if done < start {
+			plain(text[done:start], done == 0)
+		}
+		token(found.ID)
+		done = end
+	}
+	if done < len(text) {
+		plain(text[done:], done == 0)
+	}
+}
+
+// at returns the longest token that text begins with and its length, 0 without one. Comparing bytes is
+// enough: in valid UTF-8 a character never starts inside of another.
+func (m *matcher) at(text string) (token addedToken, size int) {
+	for _, n := range m.lengths[text[0]] {
+		if n > len(text) {
+			continue
+		}
+		if token, ok := m.tokens[text[:n]]; ok {
+			return token, n
+		}
+	}
+	return addedToken{}, 0
+}
+
+// endsWord and startsWord report whether text ends or starts inside of a word.
+func endsWord(text string) bool {
+	r, size := utf8.DecodeLastRuneInString(text)
+	return size > 0 && isWord(r)
+}
+
+func startsWord(text string) bool {
+	r, size := utf8.DecodeRuneInString(text)
+	return size > 0 && isWord(r)
 }

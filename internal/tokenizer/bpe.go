@@ -8,14 +8,17 @@ type pair struct{ left, right int32 }
 // A merge says what a pair becomes, and when: the lower its rank, the earlier.
 type merge struct{ rank, id int32 }
 
-// A bpe is the model of tokenizer.json: it starts from the characters of a text and joins neighbours,
-// the pair of lowest rank first and of equal ranks the leftmost, until no listed pair is left.
+// A bpe is the model of tokenizer.json: it starts from the characters of a word, or from its bytes, and
+// joins neighbours, the pair of lowest rank first and of equal ranks the leftmost, until no listed pair
+// is left. What a word is, the pre-tokenizer says; to Gemma it is the whole text.
 type bpe struct {
-	vocab   map[string]int32
-	merges  map[pair]merge
-	bytes   *[256]int32 // ids of the byte pieces; nil without byte fallback
-	unknown int32       // used only where bytes is nil
-	fuse    bool        // a run of unknown characters is one token
+	vocab     map[string]int32 // by the text, at byte level by the bytes that a piece spells
+	merges    map[pair]merge
+	byteLevel bool        // a word starts as bytes
+	bytes     *[256]int32 // ids of the bytes: all there is at byte level, else the fallback or nil
+	unknown   int32       // used only where bytes is nil
+	fuse      bool        // a run of unknown characters is one token
+	whole     bool        // a word that is a piece is that piece, whatever the merges make of it
 }
 
 // A symbol is a piece of the text on its way to being a token, in a doubly linked list.
@@ -27,17 +30,55 @@ type symbol struct {
 // dead is no id.
 const dead = -1
 
+// A workspace is what the encoding of a word leaves for that of the next. The zero value is ready.
+type workspace struct {
+	symbols []symbol
+	queue   candidates
+}
+
 // A candidate is a merge that was possible when it was queued: of the symbol at left with the next.
 type candidate struct {
 	merge
 	left int
 }
 
-// encode appends the ids of text, which is normalised and holds no added token, to ids. It takes time
+// encode appends the ids of a word, which is normalised and holds no added token, to ids. It takes time
 // in O(n log n) of the characters: every merge removes a symbol and queues at most two candidates.
-func (b *bpe) encode(text string, ids []int) []int {
-	symbols := b.split(text)
-	queue := make(candidates, 0, len(symbols))
+func (b *bpe) encode(word string, ids []int, work *workspace) []int {
+	if b.whole {
+		if id, ok := b.vocab[word]; ok {
+			return append(ids, int(id))
+		}
+	}
+	work.symbols = work.symbols[:0]
+	if b.byteLevel {
+		for _, c := range []byte(word) {
+			work.add(b.bytes[c])
+		}
+	} else {
+		b.split(word, work)
+	}
+	b.join(work)
+	for _, s := range work.symbols {
+		if s.id != dead {
+			ids = append(ids, int(s.id))
+		}
+	}
+	return ids
+}
+
+// add appends a symbol.
+func (w *workspace) add(id int32) {
+	n := len(w.symbols)
+	if n > 0 {
+		w.symbols[n-1].next = n
+	}
+	w.symbols = append(w.symbols, symbol{id: id, prev: n - 1, next: -1})
+}
+
+// join merges the symbols until no listed pair is left.
+func (b *bpe) join(work *workspace) {
+	symbols, queue := work.symbols, work.queue[:0]
 	suggest := func(left int) {
 		if left < 0 || symbols[left].next < 0 {
 			return
@@ -67,42 +108,28 @@ func (b *bpe) encode(text string, ids []int) []int {
 		suggest(left.prev)
 		suggest(top.left)
 	}
-	for _, s := range symbols {
-		if s.id != dead {
-			ids = append(ids, int(s.id))
-		}
-	}
-	return ids
+	work.queue = queue
 }
 
-// split returns the characters of text as symbols: a piece where the vocabulary has the character,
-// else its bytes, else the unknown token.
-func (b *bpe) split(text string) []symbol {
-	symbols := make([]symbol, 0, utf8.RuneCountInString(text))
-	add := func(id int32) {
-		n := len(symbols)
-		symbols = append(symbols, symbol{id: id, prev: n - 1, next: n + 1})
-	}
+// split makes the characters of text symbols: a piece where the vocabulary has the character, else its
+// bytes, else the unknown token.
+func (b *bpe) split(text string, work *workspace) {
 	afterUnknown := false
 	for i, r := range text {
 		char := text[i : i+utf8.RuneLen(r)]
 		id, known := b.vocab[char]
 		switch {
 		case known:
-			add(id)
+			work.add(id)
 		case b.bytes != nil:
 			for _, c := range []byte(char) {
-				add(b.bytes[c])
+				work.add(b.bytes[c])
 			}
 		case !b.fuse || !afterUnknown:
-			add(b.unknown)
+			work.add(b.unknown)
 		}
 		afterUnknown = !known
 	}
-	if len(symbols) > 0 {
-		symbols[len(symbols)-1].next = -1
-	}
-	return symbols
 }
 
 // candidates is a binary heap with the best candidate first. The standard library's heap would box

@@ -1,12 +1,9 @@
 package tokenizer
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
 	"unicode/utf8"
 )
 
@@ -38,15 +35,10 @@ type fileModel struct {
 	Merges                  json.RawMessage  `json:"merges"` // see mergeList
 }
 
-// What Gemma's file has in these two fields. Other settings are refused.
-const (
-	gemmaNormalizer = `{"type": "Replace", "pattern": {"String": " "}, "content": "▁"}`
-	// It never does anything, for the normaliser has left no space to split at.
-	gemmaPreTokenizer = `{"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": false}`
-)
-
-// reader is the encoder of tokenizer.json.
+// reader is the encoder of tokenizer.json: added tokens, normaliser, pre-tokenizer, merges.
 type reader struct {
+	normalize  func(string) string
+	steps      []step
 	bpe        bpe
 	raw        matcher // added tokens as they are written
 	normalized matcher // added tokens to be found in normalised text
@@ -59,13 +51,8 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 		return nil, errors.New("not valid UTF-8")
 	}
 	var f file
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&f); err != nil {
+	if err := strict(data, &f); err != nil {
 		return nil, err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("data after the end of the JSON value")
 	}
 	if err := f.unsupported(); err != nil {
 		return nil, err
@@ -75,101 +62,111 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	r := &reader{}
-	if r.bpe, err = f.Model.bpe(); err != nil {
+	if r.normalize, err = f.readNormalizer(); err != nil {
 		return nil, err
 	}
-	for _, a := range f.AddedTokens {
-		if a.Normalized {
-			r.normalized.add(normalize(a.Content), a.ID)
-		} else {
-			r.raw.add(a.Content, a.ID)
-		}
+	steps, byteLevel, err := f.readPreTokenizer()
+	if err != nil {
+		return nil, err
 	}
+	r.steps = steps
+	if r.bpe, err = f.Model.bpe(byteLevel); err != nil {
+		return nil, err
+	}
+	added := r.addTokens(f.AddedTokens)
 	bos, err := f.bos()
 	if err != nil {
 		return nil, err
 	}
-	return &Tokenizer{pieces: pieces, bos: bos, encoder: r}, nil
+	return &Tokenizer{pieces: pieces, added: added, byteLevel: byteLevel, bos: bos, encoder: r}, nil
+}
+
+// addTokens fills both matchers and returns the ids of the tokens by their content. Special tokens come
+// first: of two that normalise to one text, the first is found.
+func (r *reader) addTokens(tokens []addedToken) map[string]int {
+	ids := make(map[string]int, len(tokens))
+	for _, special := range []bool{true, false} {
+		for _, a := range tokens {
+			if a.Special != special {
+				continue
+			}
+			ids[a.Content] = a.ID
+			if a.Normalized {
+				r.normalized.add(r.normalize(a.Content), a)
+			} else {
+				r.raw.add(a.Content, a)
+			}
+		}
+	}
+	return ids
 }
 
 // encode splits text at the added tokens as written, normalises what is between them, splits that at
-// the normalised ones and merges the rest.
+// the normalised ones, cuts the rest into pieces and merges those.
 func (r *reader) encode(text string) []int {
-	// Three characters a token is what English has; more tokens only grow the slice.
-	ids := make([]int, 0, len(text)/3+1)
-	for more := true; more; {
-		var plain string
-		var token int
-		plain, token, text, more = r.raw.next(text)
-		ids = r.encodeNormalized(normalize(plain), ids)
-		if more {
-			ids = append(ids, token)
-		}
-	}
-	return ids
+	e := &encoding{reader: r, ids: make([]int, 0, len(text)/3+1)} // some three characters make a token
+	r.raw.split(text, func(plain string, atStart bool) {
+		r.normalized.split(r.normalize(plain), func(plain string, first bool) {
+			e.pieces(plain, r.steps, atStart && first)
+		}, e.token)
+	}, e.token)
+	return e.ids
 }
 
-// encodeNormalized appends the ids of a text without added tokens as written to ids.
-func (r *reader) encodeNormalized(text string, ids []int) []int {
-	for more := true; more; {
-		var plain string
-		var token int
-		plain, token, text, more = r.normalized.next(text)
-		ids = r.bpe.encode(plain, ids)
-		if more {
-			ids = append(ids, token)
-		}
+// An encoding is the work on one text.
+type encoding struct {
+	*reader
+	work workspace
+	ids  []int
+}
+
+func (e *encoding) token(id int) {
+	e.ids = append(e.ids, id)
+}
+
+// pieces appends the ids of a text without added tokens.
+func (e *encoding) pieces(text string, steps []step, atStart bool) {
+	if len(steps) == 0 {
+		e.ids = e.bpe.encode(text, e.ids, &e.work)
+		return
 	}
-	return ids
+	text = steps[0].prepare(text, atStart)
+	for len(text) > 0 {
+		n := len(text)
+		if split := steps[0].split; split != nil {
+			n = split(text)
+		}
+		e.pieces(text[:n], steps[1:], atStart)
+		text, atStart = text[n:], false
+	}
 }
 
 // matches reports whether piece is an added token.
 func (r *reader) matches(piece string) bool {
-	_, raw := r.raw.ids[piece]
-	_, normalized := r.normalized.ids[normalize(piece)]
-	return raw || normalized
+	return r.raw.has(piece) || r.normalized.has(r.normalize(piece))
 }
 
 // unsupported returns an error that names the first setting of f which would change ids in a way that
 // this package does not implement.
 func (f *file) unsupported() error {
-	null := func(raw json.RawMessage) bool { return len(raw) == 0 || sameJSON(raw, "null") }
 	m := &f.Model
 	for _, field := range []struct {
 		name string
 		ok   bool
 		want string
 	}{
-		{"truncation", null(f.Truncation), "null"},
-		{"padding", null(f.Padding), "null"},
-		{"normalizer", sameJSON(f.Normalizer, gemmaNormalizer), gemmaNormalizer},
-		{"pre_tokenizer", null(f.PreTokenizer) || sameJSON(f.PreTokenizer, gemmaPreTokenizer), gemmaPreTokenizer},
+		{"truncation", isNull(f.Truncation), "null"},
+		{"padding", isNull(f.Padding), "null"},
 		{"model.type", m.Type == "BPE", `"BPE"`},
-		{"model.dropout", null(m.Dropout), "null"},
+		{"model.dropout", isNull(m.Dropout), "null"},
 		{"model.continuing_subword_prefix", m.ContinuingSubwordPrefix == nil || *m.ContinuingSubwordPrefix == "", "null"},
 		{"model.end_of_word_suffix", m.EndOfWordSuffix == nil || *m.EndOfWordSuffix == "", "null"},
-		{"model.ignore_merges", !m.IgnoreMerges, "false"},
 	} {
 		if !field.ok {
 			return fmt.Errorf("%s: only %s is implemented; %s", field.name, field.want, passIDs)
 		}
 	}
-	for _, a := range f.AddedTokens {
-		if err := a.unsupported(); err != nil {
-			return err
-		}
-	}
 	return nil
-}
-
-// sameJSON reports whether raw has the value that want spells, whatever the layout and the order of
-// the keys.
-func sameJSON(raw json.RawMessage, want string) bool {
-	var a, b any
-	if json.Unmarshal(raw, &a) != nil || json.Unmarshal([]byte(want), &b) != nil {
-		return false
-	}
-	return reflect.DeepEqual(a, b)
 }
 
 // pieces returns the pieces by id, those of the vocabulary and then the added tokens outside of it.
@@ -218,31 +215,64 @@ func (f *file) pieces() ([]string, error) {
 }
 
 // bpe returns the model, its pieces and merges resolved to ids.
-func (m *fileModel) bpe() (bpe, error) {
-	b := bpe{vocab: m.Vocab, fuse: m.FuseUnk}
-	if m.ByteFallback {
-		b.bytes = new([256]int32)
-		for i := range b.bytes {
-			name := fmt.Sprintf("<0x%02X>", i)
-			id, ok := b.vocab[name]
-			if !ok {
-				// transformers falls back to the unknown token for some characters then.
-				return bpe{}, fmt.Errorf("model.byte_fallback: piece %s is missing; %s", name, passIDs)
-			}
-			b.bytes[i] = id
-		}
-	} else {
-		if m.UnkToken == nil {
-			return bpe{}, fmt.Errorf("model.unk_token: null without byte_fallback is not implemented; %s", passIDs)
-		}
-		id, ok := b.vocab[*m.UnkToken]
+func (m *fileModel) bpe(byteLevel bool) (bpe, error) {
+	b := bpe{vocab: m.Vocab, fuse: m.FuseUnk, whole: m.IgnoreMerges}
+	var err error
+	switch {
+	case byteLevel:
+		b.byteLevel = true
+		b.bytes, err = m.byteIDs("pre_tokenizer: ByteLevel", func(i int) string { return string(byteChars[i]) })
+	case m.ByteFallback:
+		// Where one is missing, transformers falls back to the unknown token for some characters.
+		b.bytes, err = m.byteIDs("model.byte_fallback", func(i int) string { return fmt.Sprintf("<0x%02X>", i) })
+	case m.UnkToken == nil:
+		err = fmt.Errorf("model.unk_token: null without byte_fallback is not implemented; %s", passIDs)
+	default:
+		id, ok := m.Vocab[*m.UnkToken]
 		if !ok {
-			return bpe{}, fmt.Errorf("model.unk_token: %q is not in the vocabulary", *m.UnkToken)
+			err = fmt.Errorf("model.unk_token: %q is not in the vocabulary", *m.UnkToken)
 		}
 		b.unknown = id
 	}
+	if err != nil {
+		return bpe{}, err
+	}
 	// Sixteen bytes a merge is below what real files have, so the map never grows.
-	merges := mergeList{vocab: b.vocab, merges: make(map[pair]merge, len(m.Merges)/16)}
+	merges := mergeList{vocab: m.Vocab, merges: make(map[pair]merge, len(m.Merges)/16)}
 	b.merges = merges.merges
-	return b, merges.read(m.Merges)
+	if err := merges.read(m.Merges); err != nil {
+		return bpe{}, err
+	}
+	if byteLevel {
+		b.vocab = m.spelled()
+	}
+	return b, nil
+}
+
+// byteIDs returns the ids of the pieces that stand for the 256 bytes, of which field has need.
+func (m *fileModel) byteIDs(field string, name func(i int) string) (*[256]int32, error) {
+	var ids [256]int32
+	for i := range ids {
+		id, ok := m.Vocab[name(i)]
+		if !ok {
+			return nil, fmt.Errorf("%s: piece %s is missing; %s", field, name(i), passIDs)
+		}
+		ids[i] = id
+	}
+	return &ids, nil
+}
+
+// spelled returns the ids of a byte-level vocabulary by the bytes that its pieces spell, as whole words
+// are looked up. Pieces that spell none are never found; nil where no words are.
+func (m *fileModel) spelled() map[string]int32 {
+	if !m.IgnoreMerges {
+		return nil
+	}
+	vocab := make(map[string]int32, len(m.Vocab))
+	for piece, id := range m.Vocab {
+		if text, ok := bytesOf(piece); ok {
+			vocab[text] = id
+		}
+	}
+	return vocab
 }

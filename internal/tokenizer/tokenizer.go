@@ -40,8 +40,8 @@ const (
 	maxPiece = 1024
 )
 
-// space is how both files write a space.
-const space = "▁"
+// spaceMark is how Gemma and SentencePiece files write a space.
+const spaceMark = "▁"
 
 // passIDs ends the message about a file that is sound but beyond this package.
 const passIDs = "pass token ids with --tokens instead"
@@ -57,9 +57,11 @@ type encoder interface {
 // A Tokenizer is a vocabulary and a way to cut text into its pieces. It does not change after [Open]
 // and may be used by several goroutines at once.
 type Tokenizer struct {
-	pieces  []string // by id, as the file spells them: "▁the", "<0x0A>"
-	bos     int      // -1: the file names none
-	encoder encoder
+	pieces    []string       // by id, as the file spells them: "▁the", "<0x0A>", "Ġthe"
+	added     map[string]int // ids of the added tokens, which stand for their own text
+	byteLevel bool           // the other pieces spell bytes
+	bos       int            // -1: none is put before a prompt
+	encoder   encoder
 }
 
 // Open reads the tokenizer of the model directory fsys: tokenizer.json where it exists, for that is
@@ -148,12 +150,23 @@ func (t *Tokenizer) Size() int {
 }
 
 // Text returns the piece of an id for display, with its spaces as spaces. A byte piece stays as the
-// file spells it, "<0x0A>", because one byte of a character cannot be shown; an id outside of the
-// vocabulary is "<id 5000?>". The result may hold line breaks and control characters: quote it before
-// it reaches a terminal.
+// file spells it, "<0x0A>", because one byte of a character cannot be shown, and of a byte-level piece
+// the bytes that make no whole character are written like it; an id outside of the vocabulary is
+// "<id 5000?>". The result may hold line breaks and control characters: quote it before it reaches a
+// terminal.
 func (t *Tokenizer) Text(id int) string {
 	if id < 0 || id >= len(t.pieces) {
 		return fmt.Sprintf("<id %d?>", id)
 	}
-	return strings.ReplaceAll(t.pieces[id], space, " ")
+	piece := t.pieces[id]
+	if !t.byteLevel {
+		return strings.ReplaceAll(piece, spaceMark, " ")
+	}
+	if added, ok := t.added[piece]; ok && added == id {
+		return piece
+	}
+	if text, ok := bytesOf(piece); ok {
+		return showBytes(text)
+	}
+	return piece
 }

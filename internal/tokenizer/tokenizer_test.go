@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -121,9 +122,9 @@ func TestEncodeEqualsPython(t *testing.T) {
 	}
 }
 
-// equal compares ids; no ids may be nil or empty.
+// equal compares ids.
 func equal(a, b []int) bool {
-	return len(a) == 0 && len(b) == 0 || cmp.Equal(a, b)
+	return slices.Equal(a, b)
 }
 
 func TestChatEqualsTransformers(t *testing.T) {
