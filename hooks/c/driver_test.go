@@ -1,0 +1,192 @@
+package c_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// strict are the warnings under which the header has to compile in somebody else's build.
+var strict = []string{"-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror", "-O1"}
+
+// variants are the compilers and languages in which the header is tried.
+var variants = []struct {
+	name, compiler string
+	args           []string
+}{
+	{"C99", "cc", []string{"-std=c99"}},
+	{"C++11", "c++", []string{"-x", "c++", "-std=c++11"}},
+	{"sanitized", "cc", []string{"-std=gnu99", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"}},
+}
+
+// drivers maps a variant to its built testdata/driver.c. Without a compiler it is empty and there is nothing to test:
+// the header is somebody else's to compile then.
+var drivers = map[string]string{}
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "tracediff-c")
+	if err == nil {
+		err = build(dir)
+	}
+	code := 1
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		code = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// build compiles the driver once for each variant. A compiler that is there and fails is an error; one without
+// sanitizers leaves that variant out.
+func build(dir string) error {
+	for _, v := range variants {
+		if _, err := exec.LookPath(v.compiler); err != nil {
+			fmt.Fprintf(os.Stderr, "no %s on this machine: hooks/c/tracediff.h is NOT TESTED as %s\n", v.compiler, v.name)
+			continue
+		}
+		path := filepath.Join(dir, v.name)
+		args := append(append([]string{}, v.args...), strict...)
+		args = append(args, "-o", path, "testdata/driver.c", "testdata/plain.c")
+		out, err := exec.Command(v.compiler, args...).CombinedOutput()
+		switch {
+		case err == nil:
+			drivers[v.name] = path
+		case v.name == "sanitized" && bytes.Contains(out, []byte("san")) && !bytes.Contains(out, []byte("tracediff.h")):
+			fmt.Fprintf(os.Stderr, "%s has no sanitizers: hooks/c/tracediff.h is NOT TESTED under them\n", v.compiler)
+		default:
+			return fmt.Errorf("compiling tracediff.h as %s: %w\n%s", v.name, err, out)
+		}
+	}
+	return nil
+}
+
+// each runs a test in every variant that was built.
+func each(t *testing.T, test func(t *testing.T, driver string)) {
+	if len(drivers) == 0 {
+		t.Log("no C compiler on this machine: nothing was tested")
+	}
+	for name, driver := range drivers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, driver)
+		})
+	}
+}
+
+// A script is what a driver is told to do.
+type script struct{ strings.Builder }
+
+// manifest is td_manifest; nil texts are NULL, nil names are not declared.
+type manifest struct {
+	side, producer, version, model, prompt, dtype, device *string
+
+	passes, level int
+	layers        *string
+	reserve       int
+	names         []string
+}
+
+func text(s string) *string { return &s }
+
+func word(s *string) string {
+	switch {
+	case s == nil:
+		return "-"
+	case *s == "":
+		return "="
+	}
+	return hex.EncodeToString([]byte(*s))
+}
+
+func (s *script) open(path string, m manifest) {
+	s.WriteString("open " + word(&path))
+	for _, p := range []*string{m.side, m.producer, m.version, m.model, m.prompt, m.dtype, m.device} {
+		s.WriteString(" " + word(p))
+	}
+	fmt.Fprintf(s, " %d %d %s %d", m.passes, m.level, word(m.layers), m.reserve)
+	if m.names == nil {
+		s.WriteString(" -1")
+	} else {
+		fmt.Fprintf(s, " %d", len(m.names))
+	}
+	for _, name := range m.names {
+		s.WriteString(" " + word(&name))
+	}
+	s.WriteByte('\n')
+}
+
+func (s *script) do(format string, args ...any) { fmt.Fprintf(s, format+"\n", args...) }
+
+// tensor is the part that the commands which record have in common.
+func (s *script) tensor(command, name string, x hooks.Tensor) {
+	data := string(x.Data)
+	fmt.Fprintf(s, "%s %s %d %s %s", command, word(&name), int(x.DType)-1, list(x.Shape), word(&data))
+}
+
+func (s *script) record(name string, x hooks.Tensor) {
+	s.tensor("record", name, x)
+	s.WriteByte('\n')
+}
+
+func list(numbers []int) string {
+	return strings.Trim(fmt.Sprint(len(numbers), " ", strings.Trim(fmt.Sprint(numbers), "[]")), " ")
+}
+
+// An answer is what one call returned, and the writer's error after it.
+type answer struct {
+	code string
+	err  string
+}
+
+// run lets a driver do a script and returns its answers.
+func run(t testing.TB, driver string, s *script) []answer {
+	t.Helper()
+	return runCommand(t, s, exec.Command(driver))
+}
+
+func runCommand(t testing.TB, s *script, cmd *exec.Cmd) []answer {
+	t.Helper()
+	var stderr strings.Builder
+	cmd.Stdin, cmd.Stderr = strings.NewReader(s.String()), &stderr
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == killed {
+		err = nil
+	}
+	if err != nil {
+		t.Fatalf("driver: %v\n%s", err, stderr.String())
+	}
+	var answers []answer
+	for line := range strings.Lines(string(out)) {
+		code, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		answers = append(answers, answer{code, rest})
+	}
+	return answers
+}
+
+// killed is the exit code of a driver that ended itself in the middle.
+const killed = 9
+
+// mustRun is run for a script in which nothing may go wrong.
+func mustRun(t testing.TB, driver string, s *script) {
+	t.Helper()
+	answers := run(t, driver, s)
+	if want := strings.Count(s.String(), "\n"); len(answers) != want {
+		t.Fatalf("%d answers to %d commands", len(answers), want)
+	}
+	for i, a := range answers {
+		if a.code != "0" || a.err != "" {
+			t.Fatalf("command %d: %s %s", i, a.code, a.err)
+		}
+	}
+}

@@ -1,0 +1,733 @@
+/*
+ * tracediff.h: record named tensors of a C, C++, CUDA or ggml engine into a trace that `tracediff compare` reads.
+ *
+ * One header, no dependency but the C library; C99 and C++11. In exactly one source file write
+ *
+ *     #define TRACEDIFF_IMPLEMENTATION
+ *     #include "tracediff.h"
+ *
+ * and include it plainly everywhere else. It is made so, and not of inline functions, because the hooks of an engine
+ * stand in many files, a .cu among them, and all of them record into one trace with one copy of this code.
+ *
+ *     static td_writer trace;                          // zero: off, and every call below does nothing
+ *
+ *     td_manifest m = {0};
+ *     m.producer = "my-engine"; m.version = "1.2"; m.dtype = "float32"; m.level = 2; m.layers = "0-3";
+ *     td_open(&trace, getenv("TRACEDIFF_OUT"), &m);    // no path: stays off, so the hooks can stay in the code
+ *     for (...) {                                      // each forward call; tokens of pass 0 are the prompt
+ *         td_begin_pass(&trace, pass);
+ *         const int64_t ids_shape[] = {1, T}, shape[] = {1, T, H};
+ *         td_record(&trace, "input_ids", TD_I64, ids_shape, 2, ids);
+ *         td_record(&trace, "layers.0.mlp.down_proj", TD_F32, shape, 3, y);    // the name is the reference's
+ *     }
+ *     if (td_close(&trace)) fprintf(stderr, "%s\n", td_error(&trace));
+ *
+ * Errors stick: after the first one every call returns it and nothing more is written, so a hook need not look at what
+ * it gets back as long as td_close is looked at. A tensor is written before td_record returns and may change
+ * afterwards. The file grows as PATH.part, can be opened at every moment, and gets its name when it is complete; of a
+ * run that is killed everything up to there is left. Memory does not grow with what is written.
+ *
+ * Limits. One thread at a time; calls in the order of execution. Little-endian machines. Two runs that write the same
+ * path spoil each other's file. Quantised blocks have no place in a trace: record what they stand for. Without POSIX or
+ * Windows (-std=c99 shows neither) the file is flushed but not synced.
+ */
+#ifndef TRACEDIFF_H
+#define TRACEDIFF_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Element types, little-endian in memory as in the file. */
+typedef enum td_dtype {
+	TD_F64, TD_F32, TD_F16, TD_BF16, TD_F8_E4M3, TD_F8_E5M2,
+	TD_I64, TD_I32, TD_I16, TD_I8, TD_U64, TD_U32, TD_U16, TD_U8,
+	TD_BOOL /* one byte, 0 or 1 */
+} td_dtype;
+
+/* What the trace is a trace of. What is NULL or 0 is not declared, which never counts as a difference. UTF-8. */
+typedef struct td_manifest {
+	const char *side;     /* "local" (also when NULL) or "reference" */
+	const char *producer; /* the program's name */
+	const char *version;  /* and its version */
+	const char *model;    /* what was run, for people: a path or a name */
+	const char *prompt;   /* the text that was tokenized */
+	const char *dtype;    /* the model's, as torch spells it: "float32", "bfloat16" */
+	const char *device;   /* "cpu", "cuda:0" */
+	int passes;           /* how many forward calls the run makes */
+
+	/* What this run promises to record, so that what does not come is reported. Either the scope: every entry of
+	 * tracediff's order up to a level (1 block boundaries, 2 module outputs, 3 internals), all layers or those of a
+	 * list such as "0-3,7" and nothing after the last of them. Or the names of one pass, ended by NULL: the rest is
+	 * then known not to be there. A scope and names together: the scope promises, the names are for the reader. */
+	int level;
+	const char *layers;
+	const char *const *names;
+
+	size_t reserve; /* bytes of header kept free; 0: room for about 500 tensors. Too few cost a copy of the file */
+} td_manifest;
+
+typedef struct td_text {
+	char *at; /* ends with a 0, which len does not count */
+	size_t len, cap;
+	int lost; /* there was no memory for all of it */
+} td_text;
+
+/* A trace being written. Zeroed it is off. All fields are private. */
+typedef struct td_writer {
+	int state;
+	FILE *data, *head;           /* the same file twice, so that no seek goes beyond the header (long has 32 bits on Windows) */
+	td_text path, part;          /* its last name and the one until then */
+	uint64_t header, used, end;  /* bytes of header, those of it that are text, bytes of data */
+	long pass;
+	td_text names;               /* fired in this pass, each ended by a 0 */
+	size_t *slots, slots_cap;    /* hash table of them: place in names + 1, firings */
+	size_t names_count;
+	td_text entry;               /* scratch */
+	unsigned char *chunk;
+	char error[512];
+} td_writer;
+
+/* Start a trace. A path that is NULL or empty leaves the writer off. An older trace at path stays until td_close. A
+ * writer that is open has to be closed before. All functions that return int return 0, or -1 for an error. */
+int td_open(td_writer *w, const char *path, const td_manifest *m);
+
+/* Say which forward call the tensors to come belong to: 0 the prefill, then one each decode step. Only forward. */
+int td_begin_pass(td_writer *w, long pass);
+
+/* Append a tensor: row-major, the shape outermost axis first, at most TD_MAX_DIMS axes. A name that comes again in the
+ * same pass is a second firing and is kept as such. A name is UTF-8 and has no '/' or '#'. */
+#define TD_MAX_DIMS 16
+int td_record(td_writer *w, const char *name, td_dtype dtype, const int64_t *shape, int ndim, const void *data);
+
+/* The same for a view: stride[i] is the distance in bytes between neighbours on axis i. ggml lists axes innermost first,
+ * so shape[i] = t->ne[ndim-1-i] and stride[i] = (int64_t)t->nb[ndim-1-i]. */
+int td_record_strided(td_writer *w, const char *name, td_dtype dtype, const int64_t *shape, const int64_t *stride,
+	int ndim, const void *data);
+
+/* The same for memory that the CPU cannot read: copy is called for one piece of at most TD_CHUNK bytes after the other
+ * and brings bytes [offset, offset+size) of the source to host; it returns 0, or anything else for a failure.
+ *
+ *     static int from_cuda(void *host, const void *source, size_t offset, size_t size, void *context) {
+ *         (void)context;
+ *         return cudaMemcpy(host, (const char *)source + offset, size, cudaMemcpyDeviceToHost) != cudaSuccess;
+ *     }
+ *     td_record_from(&trace, "layers.0.mlp.down_proj", TD_BF16, shape, 3, device_y, from_cuda, NULL);
+ *
+ * cudaMemcpy waits for the default stream only: when y is computed on another, cudaStreamSynchronize it first, in the
+ * hook, or what is recorded may be what y was before. A ggml backend: ggml_backend_tensor_get(source, host, offset, size). */
+#define TD_CHUNK ((size_t)256 << 10)
+typedef int (*td_copy)(void *host, const void *source, size_t offset, size_t size, void *context);
+int td_record_from(td_writer *w, const char *name, td_dtype dtype, const int64_t *shape, int ndim, const void *source,
+	td_copy copy, void *context);
+
+/* Complete the trace: sync it, give it its name, let go of everything. After an error the trace stays PATH.part, marked
+ * as failed with that error, and td_close returns -1. */
+int td_close(td_writer *w);
+
+/* End the trace of a run that went wrong: it stays PATH.part, marked as failed and why. Returns -1. On a writer that is
+ * closed or off it does nothing and returns 0. */
+int td_fail(td_writer *w, const char *why);
+
+/* The first error in words, until the next td_open; "" when there was none. */
+const char *td_error(const td_writer *w);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TRACEDIFF_H */
+
+#if defined(TRACEDIFF_IMPLEMENTATION) && !defined(TRACEDIFF_IMPLEMENTED)
+#define TRACEDIFF_IMPLEMENTED
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(_WIN32)
+#include <io.h>
+#define TD__SYNC(f) _commit(_fileno(f))
+#elif (defined(_POSIX_C_SOURCE) && _POSIX_C_SOURCE >= 200112L) || (defined(_XOPEN_SOURCE) && _XOPEN_SOURCE >= 600) || defined(__APPLE__)
+#include <unistd.h>
+#define TD__SYNC(f) fsync(fileno(f))
+#else
+#define TD__SYNC(f) 0
+#endif
+
+#define TD__MAX_HEADER 100000000u /* bytes: the limit of the safetensors format */
+#define TD__STATUS 240            /* bytes kept for the status, so that it can be changed in place */
+#define TD__START "{\"__metadata__\":{\"tracediff.version\":\"1\",\"tracediff.status\":\""
+
+enum { TD__OFF, TD__OPEN, TD__ERROR, TD__DONE };
+
+static int td__error(td_writer *w, const char *format, ...) {
+	va_list args;
+	if (w->error[0] == 0) { /* the first one sticks */
+		va_start(args, format);
+		(void)vsnprintf(w->error, sizeof w->error, format, args);
+		va_end(args);
+	}
+	if (w->state == TD__OPEN) w->state = TD__ERROR;
+	return -1;
+}
+
+static int td__io(td_writer *w, const char *what) {
+	int code = errno;
+	return td__error(w, "trace %.200s: %.120s: %s", w->part.at, what, code != 0 ? strerror(code) : "shorter than it was");
+}
+
+static void td__bytes(td_text *t, const char *bytes, size_t n) {
+	char *grown;
+	if (t->lost) return;
+	if (t->len + n + 1 > t->cap) {
+		grown = (char *)realloc(t->at, 2 * (t->len + n + 1));
+		if (grown == NULL) {
+			t->lost = 1;
+			return;
+		}
+		t->at = grown;
+		t->cap = 2 * (t->len + n + 1);
+	}
+	if (n > 0) memcpy(t->at + t->len, bytes, n);
+	t->len += n;
+	t->at[t->len] = 0;
+}
+
+static void td__put(td_text *t, const char *s) { td__bytes(t, s, strlen(s)); }
+
+static void td__free(td_text *t) {
+	free(t->at);
+	memset(t, 0, sizeof *t);
+}
+
+static void td__number(td_text *t, uint64_t n) {
+	char digits[20];
+	size_t at = sizeof digits;
+	do {
+		digits[--at] = (char)('0' + n % 10);
+	} while (n /= 10);
+	td__bytes(t, digits + at, sizeof digits - at);
+}
+
+/* The inside of a JSON string. */
+static void td__escaped(td_text *t, const char *s) {
+	static const char hex[] = "0123456789abcdef";
+	char code[6] = {'\\', 'u', '0', '0', 0, 0};
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+		if (c == '"' || c == '\\') td__bytes(t, "\\", 1);
+		if (c >= ' ') {
+			td__bytes(t, s, 1);
+			continue;
+		}
+		code[4] = hex[c >> 4];
+		code[5] = hex[c & 15];
+		td__bytes(t, code, sizeof code);
+	}
+}
+
+static void td__string(td_text *t, const char *s) {
+	td__put(t, "\"");
+	td__escaped(t, s);
+	td__put(t, "\"");
+}
+
+/* The bytes of the UTF-8 sequence at s, 0 if there is none: surrogates, long forms and what is beyond U+10FFFF are not. */
+static size_t td__rune(const char *s) {
+	const unsigned char *u = (const unsigned char *)s;
+	unsigned char low = 0x80, high = 0xbf;
+	size_t n, i;
+	if (u[0] < 0x80) return 1;
+	if (u[0] < 0xc2 || u[0] > 0xf4) return 0;
+	n = u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : 4;
+	if (u[0] == 0xe0) low = 0xa0;
+	if (u[0] == 0xed) high = 0x9f;
+	if (u[0] == 0xf0) low = 0x90;
+	if (u[0] == 0xf4) high = 0x8f;
+	for (i = 1; i < n; i++) { /* a text that ends early has a 0 here, which is no continuation */
+		if (u[i] < low || u[i] > high) return 0;
+		low = 0x80, high = 0xbf;
+	}
+	return n;
+}
+
+static int td__utf8(const char *s) {
+	size_t n;
+	for (; *s; s += n) {
+		n = td__rune(s);
+		if (n == 0) return 0;
+	}
+	return 1;
+}
+
+/* Numbers and ranges as the reader wants them: "0-3,7,12-". A scope that it refuses would make the file unreadable. */
+static int td__ranges(const char *s) {
+	unsigned long from, to;
+	for (;; s++) {
+		if (*s < '0' || *s > '9') return 0;
+		for (from = 0; *s >= '0' && *s <= '9' && from < 100000000; s++) from = 10 * from + (unsigned long)(*s - '0');
+		to = from;
+		if (*s == '-' && s[1] >= '0' && s[1] <= '9') {
+			for (s++, to = 0; *s >= '0' && *s <= '9' && to < 100000000; s++) to = 10 * to + (unsigned long)(*s - '0');
+		} else if (*s == '-') {
+			s++;
+		}
+		if (to < from) return 0;
+		if (*s == 0) return 1;
+		if (*s != ',') return 0;
+	}
+}
+
+static void td__field(td_text *t, const char *key, const char *value) {
+	if (value == NULL || *value == 0) return;
+	td__put(t, ",\"tracediff.");
+	td__put(t, key);
+	td__put(t, "\":");
+	td__string(t, value);
+}
+
+/* The header of a trace without tensors. Some values are JSON inside of a JSON string, so they are made first. */
+static int td__manifest(td_text *t, const td_manifest *m) {
+	td_text inner = {NULL, 0, 0, 0};
+	const char *const *name;
+	int lost;
+	td__put(t, TD__START "open");
+	while (t->len < sizeof TD__START - 1 + TD__STATUS && !t->lost) td__put(t, " ");
+	td__put(t, "\",\"tracediff.sequence\":\"execution\"");
+	td__field(t, "side", m->side != NULL ? m->side : "local");
+	if (m->producer != NULL || m->version != NULL) {
+		td__put(&inner, "{\"name\":");
+		td__string(&inner, m->producer != NULL ? m->producer : "");
+		td__put(&inner, ",\"version\":");
+		td__string(&inner, m->version != NULL ? m->version : "");
+		td__put(&inner, "}");
+		td__field(t, "producer", inner.at);
+	}
+	td__field(t, "model", m->model);
+	if (m->level > 0) {
+		inner.len = 0;
+		td__put(&inner, "{\"level\":");
+		td__number(&inner, (uint64_t)m->level);
+		if (m->layers != NULL && *m->layers != 0) {
+			td__put(&inner, ",\"layers\":");
+			td__string(&inner, m->layers);
+		}
+		td__put(&inner, "}");
+		td__field(t, "scope", inner.at);
+	}
+	if (m->names != NULL) {
+		inner.len = 0;
+		for (name = m->names; *name != NULL; name++) {
+			td__put(&inner, name == m->names ? "[" : ",");
+			td__string(&inner, *name);
+		}
+		td__put(&inner, inner.len == 0 ? "[]" : "]");
+		td__field(t, "entries", inner.at);
+	}
+	td__field(t, "prompt", m->prompt);
+	td__field(t, "dtype", m->dtype);
+	td__field(t, "device", m->device);
+	if (m->passes > 0) {
+		inner.len = 0;
+		td__number(&inner, (uint64_t)m->passes);
+		td__field(t, "passes", inner.at);
+	}
+	td__put(t, "}}");
+	lost = inner.lost || t->lost;
+	td__free(&inner);
+	return lost ? -1 : 0;
+}
+
+static const struct {
+	const char *name, *torch;
+	size_t size;
+} td__dtypes[] = {
+	{"F64", "float64", 8}, {"F32", "float32", 4}, {"F16", "float16", 2}, {"BF16", "bfloat16", 2},
+	{"F8_E4M3", "float8_e4m3fn", 1}, {"F8_E5M2", "float8_e5m2", 1},
+	{"I64", "int64", 8}, {"I32", "int32", 4}, {"I16", "int16", 2}, {"I8", "int8", 1},
+	{"U64", "uint64", 8}, {"U32", "uint32", 4}, {"U16", "uint16", 2}, {"U8", "uint8", 1}, {"BOOL", "bool", 1},
+};
+enum { TD__DTYPES = sizeof td__dtypes / sizeof td__dtypes[0] };
+
+/* What is wrong with a manifest, NULL if nothing: what a reader would refuse is refused here. */
+static const char *td__refused(const td_manifest *m) {
+	const char *texts[7];
+	const char *const *name;
+	size_t i;
+	texts[0] = m->side, texts[1] = m->producer, texts[2] = m->version, texts[3] = m->model;
+	texts[4] = m->prompt, texts[5] = m->device, texts[6] = m->layers;
+	for (i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		if (texts[i] != NULL && !td__utf8(texts[i])) return "a text is not valid UTF-8";
+	for (name = m->names; name != NULL && *name != NULL; name++)
+		if (!td__utf8(*name)) return "a name is not valid UTF-8";
+	if (m->level < 0 || m->level > 3) return "the level of a scope is 1, 2 or 3";
+	if (m->layers != NULL && *m->layers != 0 && (m->level == 0 || !td__ranges(m->layers)))
+		return "layers are a list such as 0-3,7, and need a level";
+	if (m->passes < 0) return "the number of passes is negative";
+	if (m->dtype == NULL || *m->dtype == 0) return NULL;
+	for (i = 0; i < TD__DTYPES; i++)
+		if (strcmp(m->dtype, td__dtypes[i].torch) == 0) return NULL;
+	return "the dtype is none that torch has, such as bfloat16";
+}
+
+static uint64_t td__round_up(uint64_t n) { return (n + 7) & ~(uint64_t)7; }
+
+static int td__write(FILE *f, const void *bytes, size_t n) { return n > 0 && fwrite(bytes, 1, n, f) != n ? -1 : 0; }
+
+/* Copy n bytes from one file to another, through memory of a fixed size. */
+static int td__copy(td_writer *w, FILE *to, FILE *from, uint64_t n) {
+	size_t piece;
+	for (; n > 0; n -= piece) {
+		piece = n < TD_CHUNK ? (size_t)n : TD_CHUNK;
+		if (fread(w->chunk, 1, piece, from) != piece || td__write(to, w->chunk, piece)) return -1;
+	}
+	return 0;
+}
+
+/* Write the length, the text and spaces up to the length; then what a file that was too small had. */
+static int td__fill(td_writer *w, FILE *to, uint64_t header, const td_text *text, FILE *from) {
+	unsigned char length[8];
+	uint64_t left = header - w->used;
+	int i;
+	for (i = 0; i < 8; i++) length[i] = (unsigned char)(header >> 8 * i);
+	if (td__write(to, length, sizeof length)) return -1;
+	if (from == NULL) {
+		if (td__write(to, text->at, text->len)) return -1;
+	} else if (fseek(from, 8, SEEK_SET) != 0 || td__copy(w, to, from, w->used)) {
+		return -1;
+	}
+	memset(w->chunk, ' ', TD_CHUNK);
+	for (; left > 0; left -= left < TD_CHUNK ? left : TD_CHUNK)
+		if (td__write(to, w->chunk, left < TD_CHUNK ? (size_t)left : TD_CHUNK)) return -1;
+	if (from == NULL) return 0;
+	return fseek(from, (long)(8 + w->header), SEEK_SET) != 0 || td__copy(w, to, from, w->end) ? -1 : 0;
+}
+
+static void td__shut(td_writer *w) {
+	if (w->data != NULL) (void)fclose(w->data);
+	if (w->head != NULL) (void)fclose(w->head);
+	w->data = w->head = NULL;
+}
+
+static int td__rename(const char *from, const char *to) {
+#if defined(_WIN32)
+	(void)remove(to); /* there rename does not replace */
+#endif
+	return rename(from, to);
+}
+
+/* Make the file anew with a header of so many bytes, from a text or from the file that there is, and put it in place. */
+static int td__rebuild(td_writer *w, uint64_t header, const td_text *text) {
+	td_text fresh = {NULL, 0, 0, 0};
+	FILE *to = NULL, *from = NULL;
+	int bad;
+	if (header > TD__MAX_HEADER) return td__error(w, "trace %.200s: safetensors allows no header of more than 100 MB", w->part.at);
+	td__put(&fresh, w->part.at);
+	td__put(&fresh, ".new");
+	if (fresh.lost) return td__error(w, "a trace: out of memory");
+	errno = 0;
+	to = fopen(fresh.at, "wb");
+	if (text == NULL) from = fopen(w->part.at, "rb");
+	bad = to == NULL || (text == NULL && from == NULL) || td__fill(w, to, header, text, from);
+	if (from != NULL) (void)fclose(from);
+	if (to != NULL && fclose(to) != 0) bad = 1;
+	if (!bad) {
+		td__shut(w); /* no system renames over a file that is open, except the ones that do */
+		bad = td__rename(fresh.at, w->part.at);
+	}
+	if (!bad) {
+		w->data = fopen(w->part.at, "ab");
+		w->head = fopen(w->part.at, "r+b");
+		bad = w->data == NULL || w->head == NULL;
+	}
+	if (bad) {
+		(void)td__io(w, text != NULL ? "cannot be created" : "cannot be made larger");
+		(void)remove(fresh.at);
+	}
+	td__free(&fresh);
+	if (bad) return -1;
+	(void)setvbuf(w->head, NULL, _IONBF, 0); /* one entry is one write */
+	w->header = header;
+	return 0;
+}
+
+int td_open(td_writer *w, const char *path, const td_manifest *m) {
+	td_text text = {NULL, 0, 0, 0};
+	const uint16_t one = 1;
+	const char *why;
+	uint64_t size;
+	int bad;
+	if (w == NULL) return 0;
+	memset(w, 0, sizeof *w);
+	if (path == NULL || *path == 0) return 0;
+	td__put(&w->path, path);
+	td__put(&w->part, path);
+	td__put(&w->part, ".part");
+	w->state = TD__OPEN;
+	w->chunk = (unsigned char *)malloc(TD_CHUNK);
+	if (w->path.lost || w->part.lost || w->chunk == NULL) return td__error(w, "a trace: out of memory");
+	why = td__refused(m);
+	if (why == NULL && *(const unsigned char *)&one != 1) why = "this machine is big-endian, and traces are not";
+	if (why == NULL && td__manifest(&text, m)) why = "out of memory";
+	if (why != NULL) {
+		td__free(&text);
+		return td__error(w, "trace %.200s: %s", path, why);
+	}
+	w->used = text.len;
+	size = m->reserve > 0 ? m->reserve : (uint64_t)64 << 10;
+	size = text.len + (size < TD__MAX_HEADER ? size : TD__MAX_HEADER) * 11 / 10;
+	if (size > TD__MAX_HEADER && text.len < TD__MAX_HEADER) size = TD__MAX_HEADER;
+	bad = td__rebuild(w, td__round_up(size), &text);
+	td__free(&text);
+	return bad;
+}
+
+int td_begin_pass(td_writer *w, long pass) {
+	if (w == NULL || w->state == TD__OFF) return 0;
+	if (w->state != TD__OPEN) return -1;
+	if (pass < w->pass) return td__error(w, "trace %.200s: pass %ld after pass %ld: passes only go forward", w->part.at, pass, w->pass);
+	if (pass > w->pass) {
+		w->names.len = w->names_count = 0;
+		if (w->slots != NULL) memset(w->slots, 0, 2 * w->slots_cap * sizeof *w->slots);
+	}
+	w->pass = pass;
+	return 0;
+}
+
+/* The slot of a name: where it stands, or the free one where it would. */
+static size_t *td__slot(const td_writer *w, const char *name) {
+	uint64_t hash = 14695981039346656037u; /* FNV-1a */
+	const char *c;
+	size_t i;
+	for (c = name; *c; c++) hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+	for (i = (size_t)hash & (w->slots_cap - 1);; i = (i + 1) & (w->slots_cap - 1)) {
+		size_t *slot = w->slots + 2 * i;
+		if (slot[0] == 0 || strcmp(w->names.at + slot[0] - 1, name) == 0) return slot;
+	}
+}
+
+/* Keep the table of names at most half full. */
+static int td__widen(td_writer *w) {
+	size_t *old = w->slots, cap = w->slots_cap, i, *slot;
+	if (2 * (w->names_count + 1) <= cap) return 0;
+	w->slots_cap = cap > 0 ? 2 * cap : 256;
+	w->slots = (size_t *)calloc(2 * w->slots_cap, sizeof *w->slots);
+	if (w->slots == NULL) {
+		w->slots = old;
+		w->slots_cap = cap;
+		return -1;
+	}
+	for (i = 0; i < cap; i++) {
+		if (old[2 * i] == 0) continue;
+		slot = td__slot(w, w->names.at + old[2 * i] - 1);
+		slot[0] = old[2 * i], slot[1] = old[2 * i + 1];
+	}
+	free(old);
+	return 0;
+}
+
+/* Count a firing of a name in this pass and set how many there were before. */
+static int td__fire(td_writer *w, const char *name, size_t *before) {
+	size_t *slot;
+	if (td__widen(w)) return -1;
+	slot = td__slot(w, name);
+	if (slot[0] == 0) {
+		size_t at = w->names.len + 1;
+		td__bytes(&w->names, name, strlen(name) + 1);
+		if (w->names.lost) return -1;
+		slot[0] = at, slot[1] = 0;
+		w->names_count++;
+	}
+	*before = slot[1]++;
+	return 0;
+}
+
+/* Write the data of a tensor piece by piece, as the caller brings them. Returns 1 when that fails. */
+static int td__pull(td_writer *w, uint64_t bytes, const void *source, td_copy copy, void *context) {
+	uint64_t at;
+	for (at = 0; at < bytes; at += TD_CHUNK) {
+		size_t piece = bytes - at < TD_CHUNK ? (size_t)(bytes - at) : TD_CHUNK;
+		if (copy(w->chunk, source, (size_t)at, piece, context) != 0) return 1;
+		if (td__write(w->data, w->chunk, piece)) return -1;
+	}
+	return 0;
+}
+
+/* Write the elements of a view in row-major order; where the last axis has no gaps, a row at a time. */
+static int td__walk(td_writer *w, size_t size, const int64_t *shape, const int64_t *stride, int ndim, const void *data) {
+	int64_t index[TD_MAX_DIMS] = {0}, at = 0;
+	int axis;
+	if (ndim > 0 && stride[ndim - 1] == (int64_t)size) size *= (size_t)shape[--ndim];
+	for (;;) {
+		if (td__write(w->data, (const char *)data + at, size)) return -1;
+		for (axis = ndim - 1; axis >= 0; axis--) {
+			at += stride[axis];
+			if (++index[axis] < shape[axis]) break;
+			at -= stride[axis] * shape[axis];
+			index[axis] = 0;
+		}
+		if (axis < 0) return 0;
+	}
+}
+
+static void td__entry(td_text *t, const td_writer *w, const char *name, size_t firing, td_dtype dtype, const int64_t *shape, int ndim, uint64_t bytes) {
+	int i;
+	td__put(t, ",\"");
+	if (w->pass > 0) {
+		td__put(t, "pass");
+		td__number(t, (uint64_t)w->pass);
+		td__put(t, "/");
+	}
+	td__escaped(t, name);
+	if (firing > 0) {
+		td__put(t, "#");
+		td__number(t, firing);
+	}
+	td__put(t, "\":{\"dtype\":\"");
+	td__put(t, td__dtypes[dtype].name);
+	td__put(t, "\",\"shape\":[");
+	for (i = 0; i < ndim; i++) {
+		if (i > 0) td__put(t, ",");
+		td__number(t, (uint64_t)shape[i]);
+	}
+	td__put(t, "],\"data_offsets\":[");
+	td__number(t, w->end);
+	td__put(t, ",");
+	td__number(t, w->end + bytes);
+	td__put(t, "]}}");
+}
+
+/* What is wrong with a tensor, NULL if nothing; its bytes. */
+static const char *td__unfit(const char *name, td_dtype dtype, const int64_t *shape, int ndim, uint64_t *bytes) {
+	int i;
+	if (name == NULL || *name == 0) return "the name is empty";
+	if (strpbrk(name, "/#") != NULL) return "the name contains '/' or '#', which separate pass and firing in a trace";
+	if (strcmp(name, "__metadata__") == 0) return "safetensors keeps this name for its metadata";
+	if (!td__utf8(name)) return "the name is not valid UTF-8";
+	if ((unsigned)dtype >= TD__DTYPES) return "no such dtype";
+	if (ndim < 0 || ndim > TD_MAX_DIMS) return "more axes than TD_MAX_DIMS";
+	*bytes = td__dtypes[dtype].size;
+	for (i = 0; i < ndim; i++) {
+		if (shape[i] < 0) return "a size in its shape is negative";
+		if (shape[i] > 0 && *bytes > (uint64_t)INT64_MAX / 2 / (uint64_t)shape[i]) return "its shape is beyond any memory";
+		*bytes *= (uint64_t)shape[i];
+	}
+	return NULL;
+}
+
+/* Make room in the header for the entry that is about to come. */
+static int td__room(td_writer *w) {
+	uint64_t need = w->used + w->entry.len - 1, twice = 2 * w->header;
+	if (need <= w->header) return 0;
+	if (twice > TD__MAX_HEADER) twice = TD__MAX_HEADER;
+	return td__rebuild(w, td__round_up(twice > need ? twice : need), NULL);
+}
+
+static int td__record(td_writer *w, const char *name, td_dtype dtype, const int64_t *shape, const int64_t *stride, int ndim, const void *data,
+	td_copy copy, void *context) {
+	uint64_t bytes = 0;
+	const char *why;
+	size_t firing = 0;
+	int bad = 0;
+	if (w == NULL || w->state == TD__OFF) return 0;
+	if (w->state == TD__ERROR) return -1;
+	why = w->state == TD__DONE ? "it comes after the trace was closed" : td__unfit(name, dtype, shape, ndim, &bytes);
+	if (why == NULL && bytes > 0 && data == NULL && copy == NULL) why = "it has no data";
+	if (why == NULL && td__fire(w, name, &firing)) why = "out of memory";
+	if (why == NULL) {
+		w->entry.len = 0;
+		td__entry(&w->entry, w, name, firing, dtype, shape, ndim, bytes);
+		if (w->entry.lost) why = "out of memory";
+	}
+	if (why == NULL && td__room(w)) return -1;
+	errno = 0;
+	if (why == NULL && bytes > 0) {
+		if (copy != NULL) bad = td__pull(w, bytes, data, copy, context);
+		else if (stride != NULL) bad = td__walk(w, td__dtypes[dtype].size, shape, stride, ndim, data);
+		else bad = td__write(w->data, data, (size_t)bytes);
+		if (bad > 0) why = "the copy from its device failed";
+	}
+	if (why != NULL) return td__error(w, "tensor \"%.120s\" of a trace: %s", name != NULL ? name : "", why);
+	/* Only when the data are with the system does the entry follow: killed between the two, the trace has one tensor less. */
+	if (bad < 0 || fflush(w->data) != 0 || fseek(w->head, (long)(7 + w->used), SEEK_SET) != 0 || td__write(w->head, w->entry.at, w->entry.len))
+		return td__io(w, name);
+	w->used += w->entry.len - 1; /* the entry brings its closing brace, in the place of the one before */
+	w->end += bytes;
+	return 0;
+}
+
+int td_record(td_writer *w, const char *name, td_dtype dtype, const int64_t *shape, int ndim, const void *data) {
+	return td__record(w, name, dtype, shape, NULL, ndim, data, NULL, NULL);
+}
+
+int td_record_strided(td_writer *w, const char *name, td_dtype dtype, const int64_t *shape, const int64_t *stride, int ndim, const void *data) {
+	return td__record(w, name, dtype, shape, stride, ndim, data, NULL, NULL);
+}
+
+int td_record_from(td_writer *w, const char *name, td_dtype dtype, const int64_t *shape, int ndim, const void *source, td_copy copy, void *context) {
+	return td__record(w, name, dtype, shape, NULL, ndim, source, copy, context);
+}
+
+/* Change the status in place. What JSON would escape is replaced, so that it keeps its width; cut between runes. */
+static int td__status(td_writer *w, const char *before, const char *why) {
+	char slot[TD__STATUS];
+	size_t at = strlen(before), n;
+	memset(slot, ' ', sizeof slot);
+	memcpy(slot, before, at);
+	for (; *why; why += n > 0 ? n : 1) {
+		n = td__rune(why);
+		if (at + n >= sizeof slot) break;
+		if (n == 0) slot[at++] = '?';
+		else if (n > 1) memcpy(slot + at, why, n), at += n;
+		else slot[at++] = *why == '"' ? '\'' : *why == '\\' ? '/' : (unsigned char)*why < ' ' ? ' ' : *why;
+	}
+	if (w->head == NULL || fseek(w->head, 8 + (long)(sizeof TD__START - 1), SEEK_SET) != 0) return -1;
+	return td__write(w->head, slot, sizeof slot) || TD__SYNC(w->head) ? -1 : 0;
+}
+
+static void td__end(td_writer *w) {
+	td__shut(w);
+	td__free(&w->names);
+	td__free(&w->entry);
+	td__free(&w->part);
+	td__free(&w->path);
+	free(w->slots);
+	free(w->chunk);
+	w->slots = NULL;
+	w->chunk = NULL;
+	w->slots_cap = w->names_count = 0;
+	w->state = TD__DONE;
+}
+
+int td_close(td_writer *w) {
+	if (w == NULL || w->state == TD__OFF) return 0;
+	if (w->state == TD__OPEN) { /* the data are synced before the status says that they are there */
+		errno = 0;
+		if (fflush(w->data) != 0 || TD__SYNC(w->data) != 0 || td__status(w, "complete", "")) (void)td__io(w, "cannot be completed");
+	}
+	if (w->state == TD__OPEN) {
+		td__shut(w);
+		if (td__rename(w->part.at, w->path.at) != 0) (void)td__io(w, "cannot get its name");
+	}
+	if (w->state == TD__ERROR) return td_fail(w, NULL);
+	td__end(w);
+	return w->error[0] != 0 ? -1 : 0;
+}
+
+int td_fail(td_writer *w, const char *why) {
+	if (w == NULL || w->state == TD__OFF || w->state == TD__DONE) return 0;
+	if (why == NULL) why = "no reason given";
+	(void)td__status(w, "failed: ", w->error[0] != 0 ? w->error : why); /* the first error is the one to be told */
+	(void)td__error(w, "trace %.200s: failed: %.200s", w->path.at, why);
+	td__end(w);
+	return -1;
+}
+
+const char *td_error(const td_writer *w) { return w != NULL ? w->error : ""; }
+
+#endif /* TRACEDIFF_IMPLEMENTATION */
