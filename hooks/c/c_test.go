@@ -55,8 +55,13 @@ func TestSnapshots(t *testing.T) {
 			snapshot, end string
 			tensors       int
 		}{
-			{"open-0", "exit", 0}, {"open-1", "exit", 1}, {"open-4", "exit", 4}, {"open-5", "exit", 5},
-			{"open-10", "exit", 10}, {"complete-10", "close", 10}, {"failed-2", "fail " + word(text("größe 木")), 2},
+			{"open-0", "exit", 0},
+			{"open-1", "exit", 1},
+			{"open-4", "exit", 4},
+			{"open-5", "exit", 5},
+			{"open-10", "exit", 10},
+			{"complete-10", "close", 10},
+			{"failed-2", "fail " + word(text("größe 木")), 2},
 		} {
 			path := filepath.Join(t.TempDir(), "run.safetensors")
 			var s script
