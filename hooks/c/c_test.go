@@ -119,8 +119,8 @@ func drawEvents(r *rapid.T) []hooks.Event {
 // Whatever is recorded, the file is the one that the Go writer makes of it.
 func TestSameAsGo(t *testing.T) {
 	each(t, func(t *testing.T, driver string) {
+		d, dir := start(t, driver), t.TempDir()
 		rapid.Check(t, func(r *rapid.T) {
-			dir := t.TempDir()
 			free := rapid.StringN(1, 20, -1).Filter(func(s string) bool { return !strings.Contains(s, "\x00") })
 			model, prompt := free.Draw(r, "model"), free.Draw(r, "prompt")
 			reserve := rapid.IntRange(1, 4000).Draw(r, "reserve")
@@ -144,7 +144,7 @@ func TestSameAsGo(t *testing.T) {
 			if err := w.Close(); err != nil {
 				r.Fatal(err)
 			}
-			mustRun(t, driver, &s)
+			d.mustDo(t, &s)
 			sameFile(t, path, filepath.Join(dir, "go.safetensors"))
 			if t.Failed() {
 				r.Fatalf("events %v", all)
@@ -197,6 +197,7 @@ func TestManifest(t *testing.T) {
 // A view is what copying its elements one by one gives, for any axes swapped, skipped, turned around or repeated.
 func TestStrided(t *testing.T) {
 	each(t, func(t *testing.T, driver string) {
+		d, dir := start(t, driver), t.TempDir()
 		rapid.Check(t, func(r *rapid.T) {
 			dtype := rapid.SampledFrom([]hooks.DType{hooks.U8, hooks.BF16, hooks.F32, hooks.F64}).Draw(r, "dtype")
 			shape := rapid.SliceOfN(rapid.IntRange(0, 4), 0, 4).Draw(r, "shape")
@@ -213,14 +214,14 @@ func TestStrided(t *testing.T) {
 			var want []byte
 			elements(shape, strides, -low, func(at int) { want = append(want, memory[at:at+dtype.Size()]...) })
 
-			path := filepath.Join(t.TempDir(), "run.safetensors")
+			path := filepath.Join(dir, "run.safetensors")
 			var s script
 			s.open(path, manifest{})
 			s.tensor("strided", "x", hooks.Tensor{DType: dtype, Shape: shape, Data: memory})
 			s.do(" %d %s", -low, list(strides))
 			s.do("close")
-			mustRun(t, driver, &s)
-			got := events(t, open(t, path))[0].Tensor
+			d.mustDo(t, &s)
+			got := events(t, open(t, path))[0].Tensor // the file is replaced, not changed, by the next check
 			if !bytes.Equal(got.Data, want) || !slices.Equal(got.Shape, shape) {
 				r.Fatalf("%v, want %v of %v", got, want, shape)
 			}

@@ -1,10 +1,12 @@
 package c_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -176,6 +178,47 @@ func runCommand(t testing.TB, s *script, cmd *exec.Cmd) []answer {
 
 // killed is the exit code of a driver that ended itself in the middle.
 const killed = 9
+
+// A session is a driver that stays, for the properties: starting a process is what most of their time would go to.
+type session struct {
+	in      io.WriteCloser
+	answers *bufio.Scanner
+}
+
+func start(t *testing.T, driver string) *session {
+	t.Helper()
+	cmd := exec.Command(driver)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil { // a leak, if nothing else
+			t.Errorf("driver: %v", err)
+		}
+	})
+	return &session{in, bufio.NewScanner(out)}
+}
+
+// mustDo does a script in which nothing may go wrong.
+func (s *session) mustDo(t testing.TB, todo *script) {
+	t.Helper()
+	go func() { _, _ = io.WriteString(s.in, todo.String()) }() // a driver that died is noticed by its silence
+	for i := range strings.Count(todo.String(), "\n") {
+		if !s.answers.Scan() || s.answers.Text() != "0 " {
+			t.Fatalf("command %d: %q", i, s.answers.Text())
+		}
+	}
+}
 
 // mustRun is run for a script in which nothing may go wrong.
 func mustRun(t testing.TB, driver string, s *script) {
