@@ -437,7 +437,7 @@ static int td__rebuild(td_writer *w, uint64_t header, const td_text *text) {
 	if (from != NULL) (void)fclose(from);
 	if (to != NULL && fclose(to) != 0) bad = 1;
 	if (!bad) {
-		td__shut(w); /* no system renames over a file that is open, except the ones that do */
+		td__shut(w); /* Windows renames no file that is open */
 		bad = td__rename(fresh.at, w->part.at);
 	}
 	if (!bad) {
