@@ -3,6 +3,7 @@
 //	tracediff capture --prompt "Hello world"    dump the tensors of both sides
 //	tracediff compare                           capture the local side again, walk TENSOR_ORDER, stop at the first divergence
 //	tracediff order                             print TENSOR_ORDER
+//	tracediff doctor                            say what this machine can do, and whether a model is sound
 //
 // Exit status: 0 everything in scope was compared and is right; 1 it is not, or something is missing; 2 the command, a
 // file or the model cannot be used.
@@ -88,7 +89,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Name:           "tracediff",
 		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
 		Description:    "Try it: tracediff compare --prompt \"Hello world\"",
-		Commands:       []*cli.Command{captureCommand(), compareCommand(), orderCommand()},
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), orderCommand(), doctorCommand()},
 		Reader:         stdin,
 		Writer:         stdout,
 		ErrWriter:      stderr,

@@ -34,7 +34,10 @@ func TestScripts(t *testing.T) {
 			e.Setenv("FIXTURES", folder)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cut": cut, "unfinish": unfinish, "model": modelDir, "spoil": spoil, "grow": grow},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"cut": cut, "unfinish": unfinish, "model": modelDir, "spoil": spoil, "grow": grow,
+			"weights": weights, "shard": shard, "replace": replace,
+		},
 	})
 }
 

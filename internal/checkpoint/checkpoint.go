@@ -84,7 +84,7 @@ func open(name string, fsys fs.FS, load func(name string) (shard, error)) (_ *Ch
 	if c.config, err = ReadConfig(fsys); err != nil {
 		return nil, err
 	}
-	files, where, err := shardNames(fsys)
+	files, where, err := WeightFiles(fsys)
 	if err != nil {
 		return nil, err
 	}
@@ -108,10 +108,10 @@ func open(name string, fsys fs.FS, load func(name string) (shard, error)) (_ *Ch
 }
 
 // ReadConfig reads config.json alone.
-func ReadConfig(fsys fs.FS) ([]byte, error) { return readSmall(fsys, ConfigFile, maxConfig) }
+func ReadConfig(fsys fs.FS) ([]byte, error) { return ReadFile(fsys, ConfigFile, maxConfig) }
 
-// readSmall reads a whole file of at most limit bytes.
-func readSmall(fsys fs.FS, name string, limit int64) ([]byte, error) {
+// ReadFile reads a whole regular file of a model directory, of at most limit bytes.
+func ReadFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	// Opening a pipe would wait for its other end.
 	switch info, err := fs.Stat(fsys, name); {
 	case err != nil:
@@ -134,12 +134,13 @@ func readSmall(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// shardNames lists the weight files, and for a sharded checkpoint which tensor is in which.
-func shardNames(fsys fs.FS) (files []string, where map[string]string, err error) {
+// WeightFiles lists the weight files of a model directory without opening them, and for a sharded one which tensor its
+// index puts into which. The files need not be there.
+func WeightFiles(fsys fs.FS) (files []string, where map[string]string, err error) {
 	if _, err := fs.Stat(fsys, singleFile); err == nil {
 		return []string{singleFile}, nil, nil
 	}
-	data, err := readSmall(fsys, indexFile, maxIndex)
+	data, err := ReadFile(fsys, indexFile, maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("no weights: neither %s nor %s is there", singleFile, indexFile)
 	}
@@ -257,6 +258,9 @@ func findPrefix(tensors map[string]hooks.Tensor) string {
 
 // Name is the directory as it was given.
 func (c *Checkpoint) Name() string { return c.name }
+
+// Prefix is what stands before the text model's names in the files, such as "model.".
+func (c *Checkpoint) Prefix() string { return c.prefix }
 
 // Config is the text of config.json.
 func (c *Checkpoint) Config() []byte { return c.config }

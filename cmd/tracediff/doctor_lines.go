@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/fatih/color"
+	"github.com/mattn/go-isatty"
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/internal/health"
+)
+
+// linePrinter returns what prints the lines in the format that was asked for.
+func linePrinter(c *cli.Context) (func(io.Writer, []health.Line) error, error) {
+	var f *os.File
+	out, ok := c.App.Writer.(*output)
+	if ok {
+		f, ok = out.Writer.(*os.File)
+	}
+	on, err := coloured(c.String("color"), ok && isatty.IsTerminal(f.Fd()), os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	switch c.String("format") {
+	case "text":
+		return func(w io.Writer, lines []health.Line) error { return printLines(w, lines, on) }, nil
+	case "json":
+		return printLinesJSON, nil
+	}
+	return nil, fmt.Errorf("--format is %q, want text or json", c.String("format"))
+}
+
+// tally counts lines by status.
+type tally struct {
+	OK       int `json:"ok"`
+	Warnings int `json:"warnings"`
+	Errors   int `json:"errors"`
+}
+
+func tallyOf(lines []health.Line) tally {
+	var t tally
+	for _, l := range lines {
+		switch l.Status {
+		case health.OK:
+			t.OK++
+		case health.Warning:
+			t.Warnings++
+		case health.Error:
+			t.Errors++
+		}
+	}
+	return t
+}
+
+// printLines prints a line each, status and section first so that they can be searched for, the hint below.
+func printLines(w io.Writer, lines []health.Line, coloured bool) error {
+	paint := map[health.Status]*color.Color{
+		health.OK: color.New(color.FgGreen), health.Warning: color.New(color.FgYellow), health.Error: color.New(color.FgRed, color.Bold),
+	}
+	for _, l := range lines {
+		status := fmt.Sprintf("%-7s", l.Status)
+		if c := paint[l.Status]; coloured && c != nil {
+			c.EnableColor()
+			status = c.Sprint(status)
+		}
+		if _, err := fmt.Fprintf(w, "%s  %-7s  %s\n", status, l.Section, l.What); err != nil {
+			return err
+		}
+		if l.Hint != "" {
+			if _, err := fmt.Fprintf(w, "%18shint: %s\n", "", l.Hint); err != nil {
+				return err
+			}
+		}
+	}
+	t := tallyOf(lines)
+	_, err := fmt.Fprintf(w, "\n%d ok, %s, %s\n", t.OK, plural(t.Warnings, "warning"), plural(t.Errors, "error"))
+	return err
+}
+
+// plural is "1 error", "2 errors".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// printLinesJSON prints one object: the lines, and how many of them there are of each status.
+func printLinesJSON(w io.Writer, lines []health.Line) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	return e.Encode(struct {
+		Lines []health.Line `json:"lines"`
+		tally
+	}{lines, tallyOf(lines)})
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+	"github.com/tracediff/tracediff/internal/health"
+	"github.com/tracediff/tracediff/internal/safetensors"
+	"github.com/tracediff/tracediff/order"
+)
+
+// weights DIR HOW NAME spoils tensors of DIR/model.safetensors whose name ends in NAME:
+// drop, zero, one, nan, reshape (one element more on the first axis), int8, float32, copy (as lm_head.weight), extra (as NAME).
+func weights(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(filepath.Join(args[0], "model.safetensors"))
+	tensors := readWeights(ts, path)
+	var out []checkpointtest.Tensor
+	hit := false
+	for _, t := range tensors {
+		if !strings.HasSuffix(t.Name, args[2]) {
+			out = append(out, t)
+			continue
+		}
+		hit = true
+		out = append(out, spoil(ts, t, args[1])...)
+	}
+	if args[1] == "extra" {
+		hit = true
+		out = append(out, checkpointtest.Tensor{Name: args[2], Tensor: hooks.Tensor{DType: hooks.F32, Shape: []int{1}, Data: make([]byte, 4)}})
+	}
+	if !hit {
+		ts.Fatalf("no tensor ends in %s", args[2])
+	}
+	ts.Check(os.WriteFile(path, checkpointtest.File(out), 0o666))
+}
+
+func spoil(ts *testscript.TestScript, t checkpointtest.Tensor, how string) []checkpointtest.Tensor {
+	switch how {
+	case "drop":
+		return nil
+	case "zero":
+		clear(t.Data)
+	case "one":
+		for i := 0; i < len(t.Data); i += 2 {
+			binary.LittleEndian.PutUint16(t.Data[i:], 0x3f80)
+		}
+	case "nan":
+		binary.LittleEndian.PutUint16(t.Data[2:], 0x7fc0)
+	case "reshape":
+		row := len(t.Data) / t.Shape[0]
+		t.Shape = append([]int{t.Shape[0] + 1}, t.Shape[1:]...)
+		t.Data = append(t.Data, make([]byte, row)...)
+	case "int8":
+		t.DType, t.Data = hooks.I8, t.Data[:len(t.Data)/2]
+	case "float32":
+		var wide []byte
+		for i := 0; i < len(t.Data); i += 2 { // a bfloat16 is the upper half of a float32
+			wide = append(wide, 0, 0, t.Data[i], t.Data[i+1])
+		}
+		t.DType, t.Data = hooks.F32, wide
+	case "copy":
+		return []checkpointtest.Tensor{t, {Name: "lm_head.weight", Tensor: t.Tensor}}
+	default:
+		ts.Fatalf("unknown damage %q", how)
+	}
+	return []checkpointtest.Tensor{t}
+}
+
+func readWeights(ts *testscript.TestScript, path string) []checkpointtest.Tensor {
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	text, err := safetensors.Text(bytes.NewReader(data), int64(len(data)))
+	ts.Check(err)
+	h, err := safetensors.Parse(text)
+	ts.Check(err)
+	var tensors []checkpointtest.Tensor
+	body := data[8+len(text):]
+	for _, t := range h.Tensors {
+		tensors = append(tensors, checkpointtest.Tensor{Name: t.Name, Tensor: hooks.Tensor{DType: t.DType, Shape: t.Shape, Data: body[t.Begin:t.End:t.End]}})
+	}
+	return tensors
+}
+
+// shard DIR splits DIR/model.safetensors in two, with an index.
+func shard(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	single := filepath.Join(dir, "model.safetensors")
+	tensors := readWeights(ts, single)
+	where := map[string]string{}
+	for i, part := range [][]checkpointtest.Tensor{tensors[:100], tensors[100:]} {
+		name := fmt.Sprintf("model-%05d-of-00002.safetensors", i+1)
+		for _, t := range part {
+			where[t.Name] = name
+		}
+		ts.Check(os.WriteFile(filepath.Join(dir, name), checkpointtest.File(part), 0o666))
+	}
+	index, err := json.Marshal(map[string]any{"weight_map": where})
+	ts.Check(err)
+	ts.Check(os.WriteFile(single+".index.json", index, 0o666))
+	ts.Check(os.Remove(single))
+}
+
+// replace FILE OLD NEW replaces a text that has to be there.
+func replace(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	if !bytes.Contains(data, []byte(args[1])) {
+		ts.Fatalf("%s has no %s", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(path, bytes.ReplaceAll(data, []byte(args[1]), []byte(args[2])), 0o666))
+}
+
+// With no Python anywhere the machine is as able as with one, but for --reference hf.
+func TestDoctorWithoutPython(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("PATH", t.TempDir())
+	var out bytes.Buffer
+	if code := run([]string{"tracediff", "doctor"}, nil, &out, io.Discard); code != exitMatch {
+		t.Errorf("exit %d\n%s", code, out.String())
+	}
+	if want := "warning  python   \"python3\": not found\n                  hint: Python is needed for --reference hf and for nothing else"; !strings.Contains(out.String(), want) {
+		t.Errorf("no %q in\n%s", want, out.String())
+	}
+}
+
+// What the doctor holds an installation to is what the goldens were made with.
+func TestPins(t *testing.T) {
+	for _, file := range []string{"requirements.txt", "tracediff/host.py"} {
+		data, err := os.ReadFile(filepath.Join("../../hooks/python", file))
+		must(t, err)
+		for _, pin := range pins {
+			lines := []string{"\n" + pin.Name + "==" + pin.Version + "\n"}
+			if strings.HasSuffix(file, ".py") {
+				if pin.Name != "torch" && pin.Name != "transformers" {
+					continue
+				}
+				lines = []string{fmt.Sprintf("%q: %q", pin.Name, pin.Version)}
+			}
+			if !bytes.Contains(data, []byte(lines[0])) {
+				t.Errorf("%s does not have %q", file, strings.TrimSpace(lines[0]))
+			}
+		}
+	}
+}
+
+// The estimate is what a capture then takes: not less, and not much more.
+func TestEstimate(t *testing.T) {
+	t.Chdir(t.TempDir())
+	files, err := fs.Sub(fixtures.Files, embedded)
+	must(t, err)
+	data, err := fs.ReadFile(files, "config.json")
+	must(t, err)
+	config, err := order.ReadConfig(data)
+	must(t, err)
+	list, err := order.New(config)
+	must(t, err)
+	for _, c := range []struct {
+		tokens  string
+		further int
+		level   int
+		dtype   string
+	}{
+		{"2,527,876", 0, 1, "bfloat16"},
+		{"2,527,876", 0, 3, "float32"},
+		{"2,527,876,1,2,3,4", 5, 3, "bfloat16"}, // past the window of 4
+		{"2,527,876;17;29", 2, 2, "float16"},
+	} {
+		var errOut bytes.Buffer
+		args := []string{"tracediff", "capture", "--side", "local", "--tokens", c.tokens, "--dtype", c.dtype, "--level", fmt.Sprint(c.level), "--max-new-tokens", fmt.Sprint(c.further)}
+		if code := run(args, nil, io.Discard, &errOut); code != exitMatch {
+			t.Fatalf("%q: exit %d: %s", args, code, errOut.String())
+		}
+		info, err := os.Stat(filepath.Join(".tracediff", "local.safetensors"))
+		must(t, err)
+		passes, err := parseTokens(c.tokens)
+		must(t, err)
+		dtype, err := hooks.ParseDType(c.dtype)
+		must(t, err)
+		got := traceBytes(list, capture.Scope{Level: c.level}, dtype, passes, c.further)
+		if ratio := float64(got) / float64(info.Size()); ratio < 0.9 || ratio > 1.1 {
+			t.Errorf("%+v: estimated %d, it takes %d (%.2f)", c, got, info.Size(), ratio)
+		}
+	}
+}
+
+// A configuration at the limits of what is read makes an estimate, at once and without overflow.
+func TestEstimateSaturates(t *testing.T) {
+	entry := order.Entry{Name: "x", Level: 1, Shape: []order.Dim{1 << 24, 1 << 24, 1 << 24, order.T}}
+	list := (&order.List{Config: &order.Config{}}).Keep([]*order.Entry{&entry})
+	list.Config = &order.Config{}
+	if got := traceBytes(list, capture.Scope{Level: 1}, hooks.F32, [][]int{{1}}, maxNewTokens); got != math.MaxInt64 {
+		t.Errorf("%d", got)
+	}
+}
+
+func TestPrintLines(t *testing.T) {
+	lines := []health.Line{{Section: "model", Status: health.Error, What: "bad", Hint: "mend it"}, {Section: "disk", Status: health.OK, What: "room"}}
+	var plain, painted bytes.Buffer
+	must(t, printLines(&plain, lines, false))
+	must(t, printLines(&painted, lines, true))
+	if want := "error    model    bad\n                  hint: mend it\nok       disk     room\n\n1 ok, 0 warnings, 1 error\n"; plain.String() != want {
+		t.Errorf("got %q, want %q", plain.String(), want)
+	}
+	if !strings.Contains(painted.String(), "\x1b[31;1merror  \x1b[") {
+		t.Errorf("not painted: %q", painted.String())
+	}
+	if err := printLines(full{}, lines, false); err == nil {
+		t.Error("no error of a full disk")
+	}
+}

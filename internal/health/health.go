@@ -1,0 +1,145 @@
+// Package health looks at what a run needs before anything runs: the machine, the Python that transformers runs in, the
+// files and values of a model directory, the room on a disk. What it finds are lines: ok, a warning, or an error, each with
+// a next step.
+//
+// Its opinions: an error is what makes a run fail or its result worthless; a warning is what a person should know and may
+// have wanted; whatever a file or a program says is printed as one line of harmless characters. Nothing is repaired and
+// nothing is written. Values are sampled unless all are asked for, and the line says so: a single bad element of a large
+// weight is found by reading all of them and in no other way.
+package health
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Status says how serious a line is.
+type Status string
+
+// The three statuses.
+const (
+	OK      Status = "ok"
+	Warning Status = "warning"
+	Error   Status = "error"
+)
+
+// Line is one thing that was looked at.
+type Line struct {
+	Section string `json:"section"`
+	Status  Status `json:"status"`
+	What    string `json:"what"`
+	Hint    string `json:"hint,omitempty"` // the next step; empty when there is none to take
+}
+
+// Check looks at one subject and adds its lines to a section. It stops early, with the lines so far, when ctx is done.
+type Check struct {
+	Section string
+	Run     func(ctx context.Context, s *Section)
+}
+
+// Run runs the checks in order and returns their lines. before, which may be nil, is told the section of each check before
+// it runs: some take seconds. The error is that of ctx.
+func Run(ctx context.Context, checks []Check, before func(section string)) ([]Line, error) {
+	var lines []Line
+	for _, c := range checks {
+		if before != nil {
+			before(c.Section)
+		}
+		s := Section{Name: c.Section}
+		c.Run(ctx, &s)
+		if err := ctx.Err(); err != nil {
+			return lines, err
+		}
+		lines = append(lines, s.Lines...)
+	}
+	return lines, nil
+}
+
+// Section collects the lines about one subject, in the order in which they were added.
+type Section struct {
+	Name  string
+	Lines []Line
+}
+
+// OK adds a line about something that is as it should be.
+func (s *Section) OK(format string, args ...any) {
+	s.add(OK, "", fmt.Sprintf(format, args...))
+}
+
+// Warn adds a warning with its next step.
+func (s *Section) Warn(hint, format string, args ...any) {
+	s.add(Warning, hint, fmt.Sprintf(format, args...))
+}
+
+// Fail adds an error with its next step.
+func (s *Section) Fail(hint, format string, args ...any) {
+	s.add(Error, hint, fmt.Sprintf(format, args...))
+}
+
+func (s *Section) add(status Status, hint, what string) {
+	s.Lines = append(s.Lines, Line{Section: s.Name, Status: status, What: oneLine(what), Hint: oneLine(hint)})
+}
+
+// maxText bounds one text of a line, in bytes: names in a hostile file may have megabytes.
+const maxText = 2000
+
+// oneLine makes text that comes from files and programs safe to print: line breaks become "; ", what does not print
+// becomes its escape, and a very long text ends in "...".
+func oneLine(text string) string {
+	var b strings.Builder
+	for _, r := range strings.TrimSpace(text) {
+		switch {
+		case b.Len() > maxText:
+			return b.String() + "..."
+		case r == '\n':
+			b.WriteString("; ")
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, "\\u%04x", r)
+		}
+	}
+	return b.String()
+}
+
+// few joins the first names of a list and says how many more there are.
+func few(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// quote is %q, shortened.
+func quote(name string) string {
+	const most = 120
+	if len(name) > most {
+		return fmt.Sprintf("%q...", name[:most])
+	}
+	return fmt.Sprintf("%q", name)
+}
+
+// count is "1 tensor", "2 tensors".
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Bytes is a count of bytes for people, in powers of 1024.
+func Bytes(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, names := float64(n)/unit, []string{"KiB", "MiB", "GiB", "TiB", "PiB"}
+	i := 0
+	for ; v >= unit && i < len(names)-1; i++ {
+		v /= unit
+	}
+	return fmt.Sprintf("%.1f %s", v, names[i])
+}

@@ -1,0 +1,216 @@
+package health
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// Role says what a weight is for, and so which values are suspicious in it.
+type Role uint8
+
+// The roles.
+const (
+	Matrix  Role = iota
+	Bias         // may be zero
+	Gain         // of a norm that multiplies by w: 1 at the start of training
+	OneGain      // of a norm that multiplies by 1+w: 0 at the start of training
+)
+
+// Weight is a tensor of the model, its data a view of the file.
+type Weight struct {
+	Name string
+	Role Role
+	hooks.Tensor
+}
+
+// What is looked at of a weight that is not read whole: some blocks, spread evenly, the first and the last among them.
+// All of E2B's weights so take 40 MB of reading.
+const (
+	wholeBelow = 1 << 16 // elements: norms, scales and every small matrix are read whole
+	blocks     = 16
+	blockSize  = 2048 // elements
+)
+
+// stats are of the elements looked at.
+type stats struct {
+	seen, zero, nan, inf int
+	sum, min, max        float64
+}
+
+func (t *stats) add(values []float64) {
+	for _, v := range values {
+		t.seen++
+		switch {
+		case math.IsNaN(v):
+			t.nan++
+			continue
+		case math.IsInf(v, 0):
+			t.inf++
+			continue
+		case v == 0:
+			t.zero++
+		}
+		t.sum += v
+		t.min, t.max = math.Min(t.min, v), math.Max(t.max, v)
+	}
+}
+
+// mean is of the finite elements.
+func (t *stats) mean() float64 { return t.sum / float64(max(t.seen-t.nan-t.inf, 1)) }
+
+// look reads a weight, whole or in part. The data hold the elements of the shape: the checkpoint has seen to it.
+func look(ctx context.Context, w Weight, all bool) stats {
+	t := stats{min: math.Inf(1), max: math.Inf(-1)}
+	buffer := make([]float64, blockSize)
+	for start, end := range spans(w.Tensor, all) {
+		if ctx.Err() != nil {
+			break
+		}
+		part := buffer[:end-start]
+		if err := floats.Decode(part, w.DType, w.Data[start*w.DType.Size():]); err == nil {
+			t.add(part)
+		}
+	}
+	return t
+}
+
+// spans yields the blocks of a tensor that are looked at, from and to, at most blockSize elements each.
+func spans(t hooks.Tensor, all bool) func(yield func(start, end int) bool) {
+	n := len(t.Data) / t.DType.Size()
+	whole := all || n <= wholeBelow
+	steps := blocks
+	if whole {
+		steps = (n + blockSize - 1) / blockSize
+	}
+	return func(yield func(start, end int) bool) {
+		for i := range steps {
+			start := i * blockSize
+			if !whole {
+				start = int(int64(i) * int64(n-blockSize) / (blocks - 1))
+			}
+			if !yield(start, min(start+blockSize, n)) {
+				return
+			}
+		}
+	}
+}
+
+// Values looks for weights that were never loaded, were damaged, or were converted for another arithmetic: all zero, not
+// finite, norm weights at their initial value or with 1 added. all reads every element; otherwise large weights are
+// sampled.
+func Values(ctx context.Context, s *Section, weights []Weight, all bool) {
+	found := lookAll(ctx, weights, all)
+	if ctx.Err() != nil {
+		return
+	}
+	var seen, total int
+	var zero, broken []string
+	for i, w := range weights {
+		t := found[i]
+		seen, total = seen+t.seen, total+len(w.Data)/w.DType.Size()
+		if t.nan+t.inf > 0 {
+			broken = append(broken, fmt.Sprintf("%s has %d NaN and %d Inf in %d", w.Name, t.nan, t.inf, t.seen))
+		}
+		if t.seen > 0 && t.zero == t.seen && w.Role != Bias && w.Role != OneGain {
+			zero = append(zero, w.Name)
+		}
+	}
+	if len(broken) > 0 {
+		s.Fail("the file is damaged, or was written by a run that had already diverged", "%s not finite: %s", count(len(broken), "weight"), few(broken))
+	}
+	if len(zero) > 0 {
+		s.Warn("a weight that was never loaded or never trained is zero: compare it with the original's", "%s all zero: %s", count(len(zero), "weight"), few(zero))
+	}
+	gains(s, weights, found)
+	if seen == total {
+		s.OK("values: all %d looked at", seen)
+	} else {
+		s.OK("values: %d of %d looked at (small weights whole, large ones in %d places; --full reads all)", seen, total, blocks)
+	}
+}
+
+// lookAll looks at the weights on all cores.
+func lookAll(ctx context.Context, weights []Weight, all bool) []stats {
+	found := make([]stats, len(weights))
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(weights)) {
+		group.Go(func() {
+			for i := next.Add(1) - 1; int(i) < len(weights); i = next.Add(1) - 1 {
+				found[i] = look(ctx, weights[i], all)
+			}
+		})
+	}
+	group.Wait()
+	return found
+}
+
+// gains looks at the norm weights together: one alone may be anything.
+func gains(s *Section, weights []Weight, found []stats) {
+	for _, role := range []Role{Gain, OneGain} {
+		n, lowest, highest, sum := 0, math.Inf(1), math.Inf(-1), 0.0
+		for i, w := range weights {
+			if w.Role != role || found[i].nan+found[i].inf > 0 || found[i].seen == 0 {
+				continue
+			}
+			n++
+			sum += found[i].mean()
+			lowest, highest = min(lowest, found[i].min), max(highest, found[i].max)
+		}
+		initial := map[Role]float64{Gain: 1, OneGain: 0}[role]
+		switch mean := sum / float64(n); {
+		case n == 0:
+		case lowest == initial && highest == initial:
+			s.Warn("fresh models look so: was a trained checkpoint loaded before this one was saved?", "all %s are %g, their initial value", count(n, "norm weight"), initial)
+		case role == OneGain && lowest > 0 && math.Abs(mean-1) < 0.25:
+			// As published these scatter around a mean of their own, many below zero; a converter's have 1 added to each.
+			s.Warn("converters to GGUF add 1 to them, and this family adds 1 again: take the norm weights of the original",
+				"the %s are around 1 (mean %.2f, least %.2g): 1 may have been added already", count(n, "norm weight"), mean, lowest)
+		}
+	}
+}
+
+// DTypes says in which types the weights are kept, and warns where they are mixed.
+func DTypes(s *Section, weights []Weight) {
+	byType := map[hooks.DType][]string{}
+	for _, w := range weights {
+		byType[w.DType] = append(byType[w.DType], w.Name)
+	}
+	var parts []string
+	for d := hooks.F64; d.Valid(); d++ {
+		if names := byType[d]; len(names) > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s (%s)", len(names), d, few(names)))
+		}
+	}
+	switch len(parts) {
+	case 0:
+	case 1:
+		s.OK("%s, all %s", count(len(weights), "weight"), weights[0].DType)
+	default:
+		s.Warn("each weight is rounded to the type that is computed in; published checkpoints have one type", "the weights have several types: %s", few(parts))
+	}
+}
+
+// Head compares a head that stands in the file with the embedding that it is said to be.
+func Head(s *Section, head, embedding Weight, all bool) {
+	same := head.DType == embedding.DType && len(head.Data) == len(embedding.Data)
+	if same {
+		size := head.DType.Size()
+		for start, end := range spans(head.Tensor, all) {
+			same = same && bytes.Equal(head.Data[start*size:end*size], embedding.Data[start*size:end*size])
+		}
+	}
+	if !same {
+		s.Warn("transformers 5 uses the head of the file, older versions and most ports the embedding", "tie_word_embeddings is true, and %s differs from %s", head.Name, embedding.Name)
+		return
+	}
+	s.OK("%s stands in the file and equals %s, as tie_word_embeddings says", head.Name, embedding.Name)
+}
