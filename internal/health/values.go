@@ -169,7 +169,7 @@ func gains(s *Section, weights []Weight, found []stats) {
 		switch mean := sum / float64(n); {
 		case n == 0:
 		case lowest == initial && highest == initial:
-			s.Warn("fresh models look so: was a trained checkpoint loaded before this one was saved?", "all %s are %g, their initial value", count(n, "norm weight"), initial)
+			s.Warn("fresh models look so: was a trained checkpoint loaded before this one was saved?", "%s, all at the initial value %g", count(n, "norm weight"), initial)
 		case role == OneGain && lowest > 0 && math.Abs(mean-1) < 0.25:
 			// As published these scatter around a mean of their own, many below zero; a converter's have 1 added to each.
 			s.Warn("converters to GGUF add 1 to them, and this family adds 1 again: take the norm weights of the original",
