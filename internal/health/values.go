@@ -45,21 +45,28 @@ type stats struct {
 	sum, min, max        float64
 }
 
+// add runs once an element of the whole model, so it compares where math.Min would call.
 func (t *stats) add(values []float64) {
+	t.seen += len(values)
 	for _, v := range values {
-		t.seen++
-		switch {
-		case math.IsNaN(v):
-			t.nan++
+		if v-v != 0 {
+			if v != v {
+				t.nan++
+			} else {
+				t.inf++
+			}
 			continue
-		case math.IsInf(v, 0):
-			t.inf++
-			continue
-		case v == 0:
+		}
+		if v == 0 {
 			t.zero++
 		}
 		t.sum += v
-		t.min, t.max = math.Min(t.min, v), math.Max(t.max, v)
+		if v < t.min {
+			t.min = v
+		}
+		if v > t.max {
+			t.max = v
+		}
 	}
 }
 
