@@ -222,7 +222,7 @@ func (p *patient) extra(s *health.Section, prefix string, names []string) {
 		s.OK("ignored, outside of the text model: %s", plural(others, "tensor"))
 	}
 	if leftover > 0 {
-		s.OK("ignored, as no operation reads them (keys and values of sharing layers, rotary frequencies): %s", plural(leftover, "tensor"))
+		s.OK("ignored, as no operation reads them (keys and values of sharing layers, rotary frequencies, scales turned off): %s", plural(leftover, "tensor"))
 	}
 	if n := len(unexpected); n > 0 {
 		s.Warn("config.json may be of a smaller model, or the family has a part that is not described here",
@@ -232,7 +232,8 @@ func (p *patient) extra(s *health.Section, prefix string, names []string) {
 
 // leftOver reports names that files have and the model rightly passes over.
 func (p *patient) leftOver(name string) bool {
-	if strings.HasSuffix(name, "rotary_emb.inv_freq") { // computed from the configuration today
+	// Frequencies are computed from the configuration today; a scale is saved where altup_correct_scale turns it off.
+	if strings.HasSuffix(name, "rotary_emb.inv_freq") || strings.HasSuffix(name, ".altup.correct_output_scale") {
 		return true
 	}
 	var layer int

@@ -19,13 +19,14 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/safetensors"
 	"github.com/tracediff/tracediff/order"
 )
 
 // weights DIR HOW NAME spoils tensors of DIR/model.safetensors whose name ends in NAME:
-// drop, zero, one, nan, reshape (one element more on the first axis), int8, float32, copy (as lm_head.weight), extra (as NAME).
+// drop, zero, one, plusone, nan, reshape (one element more on the first axis), int8, float32, copy (as lm_head.weight), extra (as NAME).
 func weights(ts *testscript.TestScript, _ bool, args []string) {
 	path := ts.MkAbs(filepath.Join(args[0], "model.safetensors"))
 	tensors := readWeights(ts, path)
@@ -58,6 +59,11 @@ func spoil(ts *testscript.TestScript, t checkpointtest.Tensor, how string) []che
 	case "one":
 		for i := 0; i < len(t.Data); i += 2 {
 			binary.LittleEndian.PutUint16(t.Data[i:], 0x3f80)
+		}
+	case "plusone":
+		for i := 0; i < len(t.Data); i += 2 {
+			v := floats.FromBF16(binary.LittleEndian.Uint16(t.Data[i:]))
+			binary.LittleEndian.PutUint16(t.Data[i:], floats.BF16(v+1))
 		}
 	case "nan":
 		binary.LittleEndian.PutUint16(t.Data[2:], 0x7fc0)

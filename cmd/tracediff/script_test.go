@@ -63,9 +63,9 @@ func unfinish(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(path, append(append(data[:8:8], header...), data[8+length:]...), 0o666))
 }
 
-// model DIR copies the embedded tiny checkpoint to a folder, to be spoiled.
+// model DIR [NAME] copies an embedded checkpoint, the tiny one by default, to a folder, to be spoiled.
 func modelDir(ts *testscript.TestScript, _ bool, args []string) {
-	from, err := fs.Sub(fixtures.Files, embedded)
+	from, err := fs.Sub(fixtures.Files, append(args, embedded)[1])
 	ts.Check(err)
 	ts.Check(os.CopyFS(ts.MkAbs(args[0]), from))
 	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, _ fs.DirEntry, err error) error {

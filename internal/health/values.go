@@ -177,10 +177,11 @@ func gains(s *Section, weights []Weight, found []stats) {
 		case n == 0:
 		case lowest == initial && highest == initial:
 			s.Warn("fresh models look so: was a trained checkpoint loaded before this one was saved?", "%s, all at the initial value %g", count(n, "norm weight"), initial)
-		case role == OneGain && lowest > 0 && math.Abs(mean-1) < 0.25:
-			// As published these scatter around a mean of their own, many below zero; a converter's have 1 added to each.
+		case role == OneGain && lowest >= 0 && mean > 0.5:
+			// As saved many of these are below zero, wherever a channel is damped. With 1 added that is a sign change of the
+			// channel, which training hardly ever finds.
 			s.Warn("converters to GGUF add 1 to them, and this family adds 1 again: take the norm weights of the original",
-				"the %s are around 1 (mean %.2f, least %.2g): 1 may have been added already", count(n, "norm weight"), mean, lowest)
+				"nothing in the %s is below zero (least %.2g, mean %.2f): 1 may have been added already", count(n, "norm weight"), lowest, mean)
 		}
 	}
 }

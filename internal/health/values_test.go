@@ -37,7 +37,7 @@ func TestValues(t *testing.T) {
 		{"sound", []health.Weight{weight("a", health.Matrix, 10, wave(0, 1)), weight("n", health.Gain, 10, wave(1, 0.3))}, "ok: values: all 20 looked at"},
 		{"published norm weights of 1+w are below zero here and there", []health.Weight{weight("n", health.OneGain, 100, wave(0.9, 1))}, "ok: values: all 100 looked at"},
 		{"norm weights of w are around 1", []health.Weight{weight("n", health.Gain, 100, wave(1, 0.3))}, "ok: values: all 100 looked at"},
-		{"1 added already", []health.Weight{weight("n", health.OneGain, 100, wave(1.1, 0.3)), weight("m", health.OneGain, 100, wave(0.9, 0.3))}, "warning: the 2 norm weights are around 1 (mean 1.00, least 0.6): 1 may have been added already"},
+		{"1 added already", []health.Weight{weight("n", health.OneGain, 100, wave(1.1, 0.3)), weight("m", health.OneGain, 100, wave(0.9, 0.3))}, "warning: nothing in the 2 norm weights is below zero (least 0.6, mean 1.00): 1 may have been added already"},
 		{"untrained, plain", []health.Weight{weight("n", health.Gain, 5, always(1))}, "warning: 1 norm weight, all at the initial value 1"},
 		{"untrained, 1+w", []health.Weight{weight("n", health.OneGain, 5, always(0)), weight("m", health.OneGain, 5, always(0))}, "warning: 2 norm weights, all at the initial value 0"},
 		{"biases may be zero", []health.Weight{weight("b", health.Bias, 5, always(0))}, "ok: values: all 5 looked at"},
