@@ -38,7 +38,7 @@ func weights(ts *testscript.TestScript, _ bool, args []string) {
 			continue
 		}
 		hit = true
-		out = append(out, spoil(ts, t, args[1])...)
+		out = append(out, damaged(ts, t, args[1])...)
 	}
 	if args[1] == "extra" {
 		hit = true
@@ -50,7 +50,7 @@ func weights(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(path, checkpointtest.File(out), 0o666))
 }
 
-func spoil(ts *testscript.TestScript, t checkpointtest.Tensor, how string) []checkpointtest.Tensor {
+func damaged(ts *testscript.TestScript, t checkpointtest.Tensor, how string) []checkpointtest.Tensor {
 	switch how {
 	case "drop":
 		return nil

@@ -150,7 +150,7 @@ func (c *Checkpoint) combine(sums []string) string {
 
 func (d Digests) load() map[string]hashed {
 	files := map[string]hashed{}
-	data, err := readSmall(os.DirFS(filepath.Dir(d.path)), filepath.Base(d.path), maxDigests)
+	data, err := ReadFile(os.DirFS(filepath.Dir(d.path)), filepath.Base(d.path), maxDigests)
 	if err != nil || json.Unmarshal(data, &files) != nil {
 		return map[string]hashed{}
 	}
