@@ -1,8 +1,9 @@
-// Package gemma is the local model: the text decoder of Gemma 3n, readable before fast, with the hooks of TENSOR_ORDER
-// fired from the forward pass itself.
+// Package gemma is the local model: the text decoders of Gemma 3n, Gemma 3, Gemma 2 and Gemma 1, readable before fast,
+// with the hooks of TENSOR_ORDER fired from the forward pass itself. What the families share is written once; the file of
+// a family has what is its own.
 //
 // It is an implementation to debug with and to be compared against, not a serving engine: one sequence, no batching.
-// In bfloat16 and float16 every place where transformers rounds is a rounding here.
+// In bfloat16 and float16 every place where transformers rounds is a rounding here. Other families have no local model.
 package gemma
 
 import (
@@ -14,29 +15,41 @@ import (
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/kernel"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
 )
+
+// families by the model type of a resolved configuration: each builds its layers up to the last one that will run.
+var families = map[string]func(b *builder, lastLayer int) stack{
+	"gemma3n_text": newGemma3n,
+	"gemma3_text":  newGemma3,
+	"gemma2":       newGemma2,
+	"gemma":        newGemma,
+}
 
 // settings are the sizes that the whole model shares.
 type settings struct {
-	config                           *order.Config
-	hidden, layers                   int
-	heads, kvHeads, headDim          int
-	streams, active, perLayerWidth   int
-	perLayerProjectionScale, softcap float64
+	config                  *order.Config
+	hidden, layers          int
+	heads, kvHeads, headDim int
+}
+
+// CheckFamily reports a list whose model has no forward pass here.
+func CheckFamily(list *order.List) error {
+	if list.Config == nil {
+		return errors.New("a list of names alone has no local model; give a trace or a command with --local")
+	}
+	if families[list.Config.ModelType] == nil {
+		return fmt.Errorf("a model of type %q has no local model; give a trace or a command with --local", list.Config.ModelType)
+	}
+	return nil
 }
 
 // New builds the model of a checkpoint in a dtype: float32, bfloat16 or float16. Points are resolved from reg by the
 // names of list, which is the order of the checkpoint's configuration; reg may be nil. lastLayer is the last one that
 // will run, or [All]: the weights of the others are looked for and not read. Weights stay in the checkpoint, which has to
-// stay open. The error lists every weight that is missing or misshapen.
+// stay open. The error is that of [CheckFamily], or lists every weight that is missing or misshapen.
 func New(ck *checkpoint.Checkpoint, list *order.List, dtype hooks.DType, reg *hooks.Registry, lastLayer int) (*Model, error) {
-	c := list.Config
-	if c == nil {
-		return nil, errors.New("the local model runs Gemma 3n; this is a list of names alone")
-	}
-	if c.Gemma3n == nil {
-		return nil, fmt.Errorf("the local model runs Gemma 3n, and this is a model of type %q", c.ModelType)
+	if err := CheckFamily(list); err != nil {
+		return nil, err
 	}
 	if dtype != hooks.F32 && dtype != hooks.BF16 && dtype != hooks.F16 {
 		return nil, fmt.Errorf("the local model computes in float32, bfloat16 or float16, not in %s", dtype)
@@ -44,11 +57,10 @@ func New(ck *checkpoint.Checkpoint, list *order.List, dtype hooks.DType, reg *ho
 	if err := CheckWeights(ck, list); err != nil {
 		return nil, err
 	}
+	c := list.Config
 	b := &builder{ck: ck, list: list, arith: kernel.Arith{DType: dtype}, registry: reg}
 	b.settings = &settings{
 		config: c, hidden: c.HiddenSize, layers: c.NumLayers, heads: c.NumHeads, kvHeads: c.NumKVHeads, headDim: c.HeadDim,
-		streams: c.Gemma3n.AltUpStreams, active: c.Gemma3n.AltUpActive, perLayerWidth: c.Gemma3n.PerLayerWidth,
-		perLayerProjectionScale: 1 / math.Sqrt(float64(c.HiddenSize)), softcap: c.FinalSoftcap,
 	}
 	m := b.model(min(lastLayer, c.NumLayers-1))
 	return m, b.err
@@ -66,146 +78,30 @@ func CheckWeights(ck *checkpoint.Checkpoint, list *order.List) error {
 // builder takes weights and points by name; the first error sticks.
 type builder struct {
 	*settings
-	ck       *checkpoint.Checkpoint
-	list     *order.List
-	arith    kernel.Arith
-	registry *hooks.Registry
-	prefix   string // of the layer being built
-	err      error
+	ck         *checkpoint.Checkpoint
+	list       *order.List
+	arith      kernel.Arith
+	registry   *hooks.Registry
+	onePlus    bool // norms multiply by 1 + w, not by w; a family sets it before it builds
+	prefix     string
+	attentions []*Attention // by layer, those built so far
+	err        error
 }
 
 func (b *builder) model(lastLayer int) *Model {
-	m := &Model{settings: b.settings, arith: b.arith, inv: map[string][]float32{}}
+	m := &Model{settings: b.settings, arith: b.arith, softcap: b.config.FinalSoftcap}
+	m.stack = families[b.config.ModelType](b, lastLayer)
+	m.attentions = b.attentions
 	m.EmbedTokens = b.embedding("embed_tokens", b.hidden, false)
-	m.EmbedTokensPerLayer = b.embedding("embed_tokens_per_layer", b.perLayerWidth, true)
-	m.PerLayerModelProjection = b.linear("per_layer_model_projection")
-	m.PerLayerProjectionNorm = b.norm("per_layer_projection_norm")
-	m.points = modelPoints{
-		inputIDs: b.point("input_ids"), positionIDs: b.point("position_ids"), inputsEmbeds: b.point("inputs_embeds"),
-		projectionScaled: b.point("per_layer_model_projection.scaled"), perLayerInputs: b.point("per_layer_inputs"),
-		initTarget: b.point("altup.init.target_magnitude"), init: b.point("altup.init"),
-		finalTarget: b.point("altup.final.target_magnitude"), finalMean: b.point("altup.final.mean"), logits: b.point("logits"),
-		mask: map[string]point{}, cos: map[string]point{}, sin: map[string]point{},
-	}
-	for k := 1; k < b.streams; k++ {
-		m.AltupProjections = append(m.AltupProjections, b.linear(fmt.Sprintf("altup_projections.%d", k-1)))
-		m.AltupUnembedProjections = append(m.AltupUnembedProjections, b.linear(fmt.Sprintf("altup_unembed_projections.%d", k-1)))
-		m.points.initMagnitude = append(m.points.initMagnitude, b.point(fmt.Sprintf("altup.init.magnitude.%d", k)))
-		m.points.finalMagnitude = append(m.points.finalMagnitude, b.point(fmt.Sprintf("altup.final.magnitude.%d", k)))
-		m.points.finalStream = append(m.points.finalStream, b.point(fmt.Sprintf("altup.final.stream.%d", k)))
-	}
-	for t, short := range map[string]string{order.Sliding: "sliding", order.Full: "full"} {
-		if b.list.Index("mask."+short) < 0 {
-			continue
-		}
-		m.points.mask[t] = b.point("mask." + short)
-		m.points.cos[t], m.points.sin[t] = b.point("rotary."+short+".cos"), b.point("rotary."+short+".sin")
-		m.inv[t] = frequencies(b.config.Rope[t], b.headDim)
-	}
-	for i := range lastLayer + 1 {
-		m.Layers = append(m.Layers, b.layer(i, m.Layers))
-	}
+	m.inputIDs, m.positionIDs, m.logits = b.point("input_ids"), b.point("position_ids"), b.point("logits")
 	m.Norm = b.norm("norm")
 	m.LMHead = b.linear("lm_head")
 	return m
 }
 
-// frequencies of one rotary embedding, scaled as the configuration says.
-func frequencies(r order.Rope, dim int) []float32 {
-	inv := kernel.InverseFrequencies(r.Theta, dim)
-	switch r.Type {
-	case "linear":
-		kernel.ScaleLinear(inv, r.Factor)
-	case "llama3":
-		kernel.ScaleLlama3(inv, r.Factor, r.LowFreq, r.HighFreq, r.OriginalPositions)
-	}
-	return inv
-}
-
-func (b *builder) layer(i int, before []*Layer) *Layer {
-	b.prefix = fmt.Sprintf("layers.%d.", i)
-	defer func() { b.prefix = "" }()
-	l := &Layer{
-		settings: b.settings, index: i,
-		AltUp:                    b.altUp(),
-		Laurel:                   Laurel{b.linear("laurel.linear_left"), b.linear("laurel.linear_right"), b.norm("laurel.post_laurel_norm"), b.point("laurel")},
-		SelfAttn:                 b.attention(i, before),
-		MLP:                      b.mlp(i),
-		InputLayernorm:           b.norm("input_layernorm"),
-		PostAttentionLayernorm:   b.norm("post_attention_layernorm"),
-		PreFeedforwardLayernorm:  b.norm("pre_feedforward_layernorm"),
-		PostFeedforwardLayernorm: b.norm("post_feedforward_layernorm"),
-		PerLayerInputGate:        b.linear("per_layer_input_gate"),
-		PerLayerProjection:       b.linear("per_layer_projection"),
-		PostPerLayerInputNorm:    b.norm("post_per_layer_input_norm"),
-		points: layerPoints{
-			in: b.point("in"), perLayerInput: b.point("per_layer_input"), activePrediction: b.point("active_prediction"),
-			attnGated: b.point("attn_gated"), attnLaurel: b.point("attn_laurel"), attnFfwLaurelGated: b.point("attn_ffw_laurel_gated"),
-			actFn: b.point("act_fn"), perLayerGated: b.point("per_layer_gated"), out: b.point("out"),
-		},
-	}
-	if l.SelfAttn.source == nil {
-		l.SelfAttn.source = &l.SelfAttn
-	}
-	return l
-}
-
-func (b *builder) altUp() AltUp {
-	router := func(of string) routerPoints {
-		return routerPoints{b.point(of + ".router_norm"), b.point(of + ".router_input"), b.point(of + ".modality_router"), b.point(of + ".modalities")}
-	}
-	a := AltUp{
-		settings:        b.settings,
-		CorrectionCoefs: b.linear("altup.correction_coefs"), PredictionCoefs: b.linear("altup.prediction_coefs"),
-		ModalityRouter: b.linearAt("altup.modality_router", point{}),
-		RouterNorm:     RMSNorm{weight: b.vector("altup.router_norm.weight"), width: b.hidden, eps: float32(b.config.RMSNormEps)},
-		before:         router("altup.predict"), after: router("altup.correct"),
-		predictOut: b.point("altup.predict"), innovation: b.point("altup.correct.innovation"),
-		correctOut: b.point("altup.correct"), scaledCorrected: b.point("altup.scale_corrected_output"),
-	}
-	if b.config.Gemma3n.AltUpCorrectScale {
-		a.CorrectOutputScale = b.vector("altup.correct_output_scale")
-	}
-	return a
-}
-
-func (b *builder) attention(i int, before []*Layer) Attention {
-	a := Attention{
-		settings: b.settings, layerType: b.config.LayerTypes[i],
-		QProj: b.linear("self_attn.q_proj"), OProj: b.linear("self_attn.o_proj"), QNorm: b.norm("self_attn.q_norm"),
-		points: attentionPoints{
-			qRope: b.point("self_attn.q_rope"), keys: b.point("self_attn.keys"), values: b.point("self_attn.values"),
-			scores: b.point("self_attn.scores"), masked: b.point("self_attn.scores_masked"), probsF32: b.point("self_attn.probs_f32"),
-			probs: b.point("self_attn.probs"), context: b.point("self_attn.context"),
-		},
-	}
-	if source := b.config.KVSource(i); source != i {
-		a.source = &before[source].SelfAttn
-		return a
-	}
-	a.KProj, a.VProj, a.KNorm = b.linear("self_attn.k_proj"), b.linear("self_attn.v_proj"), b.norm("self_attn.k_norm")
-	a.VNorm = RMSNorm{width: b.headDim, eps: float32(b.config.RMSNormEps), out: b.point("self_attn.v_norm")}
-	a.points.kRope = b.point("self_attn.k_rope")
-	return a
-}
-
-func (b *builder) mlp(i int) MLP {
-	m := MLP{
-		GateProj: b.linear("mlp.gate_proj"), UpProj: b.linear("mlp.up_proj"), DownProj: b.linear("mlp.down_proj"),
-		actFn: b.point("mlp.act_fn"), gate: b.point("mlp.gated"),
-	}
-	if b.config.Gemma3n.Sparsity[i] > 0 {
-		m.sparse = true
-		m.mean, m.std = b.point("mlp.sparsity.mean"), b.point("mlp.sparsity.std")
-		m.cutoff, m.gateSparse = b.point("mlp.sparsity.cutoff"), b.point("mlp.gate_sparse")
-		cutoff, ok := m.cutoff.entry.Op.(op.Cutoff)
-		if !ok {
-			b.fail(fmt.Errorf("the order has no cutoff for layer %d", i))
-		}
-		m.multiplier = cutoff.Multiplier.Value
-	}
-	return m
-}
+// enter makes names relative to layer i, leave to the text model again.
+func (b *builder) enter(i int) { b.prefix = fmt.Sprintf("layers.%d.", i) }
+func (b *builder) leave()      { b.prefix = "" }
 
 // point resolves a name of the order. A name that the order does not have is a mistake in this package.
 func (b *builder) point(name string) point {
@@ -256,9 +152,17 @@ func (b *builder) linearAt(module string, out point) Linear {
 	return l
 }
 
-func (b *builder) norm(module string) RMSNorm {
+func (b *builder) norm(module string) *RMSNorm { return b.normAt(module, b.point(module)) }
+
+// normAt reads the norm's weight as what it multiplies by: 1 + w is a float32, whatever the dtype of w.
+func (b *builder) normAt(module string, out point) *RMSNorm {
 	w := b.vector(module + ".weight")
-	return RMSNorm{weight: w, width: len(w), eps: float32(b.config.RMSNormEps), out: b.point(module)}
+	if b.onePlus {
+		for i := range w {
+			w[i]++
+		}
+	}
+	return &RMSNorm{gain: w, width: len(w), eps: float32(b.config.RMSNormEps), out: out}
 }
 
 func (b *builder) embedding(module string, width int, fallback bool) Embedding {

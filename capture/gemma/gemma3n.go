@@ -1,233 +1,189 @@
 package gemma
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-
-	"github.com/tracediff/tracediff/internal/kernel"
-	"github.com/tracediff/tracediff/order"
 )
 
-// Model is the text decoder of Gemma 3n. Its fields are named as the checkpoint's modules; a module fires the hook of
-// its own output, and values that no module shows have a point of their own.
-type Model struct {
-	EmbedTokens             Embedding
+// gemma3n is the stack of Gemma 3n: several streams of which each layer predicts and corrects all (AltUp), a low-rank
+// residual beside attention (LAUREL), inputs of their own for every layer, gates with Gaussian sparsity, and last layers
+// that share keys and values.
+type gemma3n struct {
 	EmbedTokensPerLayer     Embedding
 	PerLayerModelProjection Linear
-	PerLayerProjectionNorm  RMSNorm
+	PerLayerProjectionNorm  *RMSNorm
 	AltupProjections        []Linear
 	AltupUnembedProjections []Linear
-	Layers                  []*Layer
-	Norm                    RMSNorm
-	LMHead                  Linear
+	Layers                  []*Gemma3nLayer
 
-	*settings
-	arith  kernel.Arith
-	inv    map[string][]float32 // inverse frequencies by layer type
-	points modelPoints
-	arena  arena
-
-	progress func(pass, layer int) // told before each layer; nil for nobody
-	past     int                   // tokens of the passes so far
+	positional
+	streams int
+	ple     []float32 // the pass's per-layer inputs [T, L, P]
+	points  gemma3nPoints
 }
 
-type modelPoints struct {
-	inputIDs, positionIDs, inputsEmbeds, projectionScaled, perLayerInputs point
-	initTarget, init, finalTarget, finalMean, logits                      point
-	initMagnitude, finalMagnitude, finalStream                            []point
-	mask, cos, sin                                                        map[string]point
+type gemma3nPoints struct {
+	inputsEmbeds, projectionScaled, perLayerInputs point
+	initTarget, init, finalTarget, finalMean       point
+	initMagnitude, finalMagnitude, finalStream     []point
 }
 
-// forward runs one pass over ids, which follow the tokens of the passes before, and returns the logits [T, V]; nil when
-// the pass stopped after the last layer needed.
-func (m *Model) forward(p *pass) []float32 {
-	p.seeInts(m.points.inputIDs, p.ids)
-	p.seeInts(m.points.positionIDs, p.positions)
-	if p.err = cmp.Or(p.err, CheckPasses(m.config, [][]int{p.ids}, 0)); p.err != nil { // a replacer may have put anything there
-		return nil
+func newGemma3n(b *builder, lastLayer int) stack {
+	c := b.config.Gemma3n
+	g := &gemma3n{
+		EmbedTokensPerLayer:     b.embedding("embed_tokens_per_layer", c.PerLayerWidth, true),
+		PerLayerModelProjection: b.linear("per_layer_model_projection"),
+		PerLayerProjectionNorm:  b.norm("per_layer_projection_norm"),
+		positional:              b.positional(),
+		streams:                 c.AltUpStreams,
+		points: gemma3nPoints{
+			inputsEmbeds: b.point("inputs_embeds"), projectionScaled: b.point("per_layer_model_projection.scaled"),
+			perLayerInputs: b.point("per_layer_inputs"), initTarget: b.point("altup.init.target_magnitude"), init: b.point("altup.init"),
+			finalTarget: b.point("altup.final.target_magnitude"), finalMean: b.point("altup.final.mean"),
+		},
 	}
+	for k := 1; k < c.AltUpStreams; k++ {
+		g.AltupProjections = append(g.AltupProjections, b.linear(fmt.Sprintf("altup_projections.%d", k-1)))
+		g.AltupUnembedProjections = append(g.AltupUnembedProjections, b.linear(fmt.Sprintf("altup_unembed_projections.%d", k-1)))
+		g.points.initMagnitude = append(g.points.initMagnitude, b.point(fmt.Sprintf("altup.init.magnitude.%d", k)))
+		g.points.finalMagnitude = append(g.points.finalMagnitude, b.point(fmt.Sprintf("altup.final.magnitude.%d", k)))
+		g.points.finalStream = append(g.points.finalStream, b.point(fmt.Sprintf("altup.final.stream.%d", k)))
+	}
+	for i := range lastLayer + 1 {
+		g.Layers = append(g.Layers, b.gemma3nLayer(i))
+	}
+	return g
+}
 
-	x0 := m.EmbedTokens.forward(p)
-	tok := m.EmbedTokensPerLayer.forward(p)
-	x0 = p.see(m.points.inputsEmbeds, p.own(m.points.inputsEmbeds, x0))
-	ple := m.projectPerLayerInputs(p, x0, tok)
-	p.masks = m.masks(p)
-	x := m.expand(p, x0)
-	p.cos, p.sin = m.rotary(p)
+// begin makes the per-layer inputs of all layers and expands the embedding to streams: [A, T, H].
+func (g *gemma3n) begin(p *pass, x []float32) []float32 {
+	tok := g.EmbedTokensPerLayer.forward(p)
+	x = p.see(g.points.inputsEmbeds, p.own(g.points.inputsEmbeds, x))
+	g.ple = g.projectPerLayerInputs(p, x, tok)
+	g.mask(p)
+	x = g.expand(p, x)
+	g.turn(p)
+	return x
+}
 
-	for i, layer := range m.Layers {
-		if p.err == nil {
-			p.err = p.ctx.Err()
-		}
-		if i > p.lastLayer || p.err != nil {
-			return nil
-		}
-		if m.progress != nil {
-			m.progress(p.number, i)
-		}
-		x = layer.forward(p, x, ple)
-	}
-	if p.lastLayer < m.layers || p.err != nil {
-		return nil
-	}
-	return m.output(p, x)
+func (g *gemma3n) layer(p *pass, i int, x []float32) []float32 {
+	return g.Layers[i].forward(p, x, g.ple)
 }
 
 // projectPerLayerInputs mixes tok, the tokens' rows of the per-layer table, with a projection of x0: [T, L, P].
-func (m *Model) projectPerLayerInputs(p *pass, x0, tok []float32) []float32 {
-	proj := m.PerLayerModelProjection.forward(p, x0)
-	proj = p.see(m.points.projectionScaled, p.scale(proj, p.R(m.perLayerProjectionScale)))
-	proj = m.PerLayerProjectionNorm.forward(p, proj)
-	return p.see(m.points.perLayerInputs, p.scale(p.add(proj, tok), p.R(math.Sqrt2/2)))
+func (g *gemma3n) projectPerLayerInputs(p *pass, x0, tok []float32) []float32 {
+	proj := g.PerLayerModelProjection.forward(p, x0)
+	proj = p.see(g.points.projectionScaled, p.scale(proj, p.R(1/math.Sqrt(float64(p.hidden)))))
+	proj = g.PerLayerProjectionNorm.forward(p, proj)
+	return p.see(g.points.perLayerInputs, p.scale(p.add(proj, tok), p.R(math.Sqrt2/2)))
 }
 
 // expand stacks the embedding and its projections, each brought to the embedding's magnitude: [A, T, H].
-func (m *Model) expand(p *pass, x0 []float32) []float32 {
-	tm := p.see(m.points.initTarget, p.magnitude(x0, m.hidden, 0))
-	x := p.take(m.streams * len(x0))
+func (g *gemma3n) expand(p *pass, x0 []float32) []float32 {
+	tm := p.see(g.points.initTarget, p.magnitude(x0, 0))
+	x := p.take(g.streams * len(x0))
 	copy(x, x0)
-	for k, projection := range m.AltupProjections {
+	for k, projection := range g.AltupProjections {
 		y := projection.forward(p, x0)
-		nm := p.see(m.points.initMagnitude[k], p.magnitude(y, m.hidden, magnitudeFloor))
+		nm := p.see(g.points.initMagnitude[k], p.magnitude(y, magnitudeFloor))
 		copy(x[(k+1)*len(x0):], p.rescale(y, tm, nm))
 	}
-	return p.see(m.points.init, x)
+	return p.see(g.points.init, x)
 }
 
 // magnitudeFloor is the least mean square that a projection is rescaled from.
 const magnitudeFloor = 1e-5
 
-// output merges the streams and reads the vocabulary: logits [T, V].
-func (m *Model) output(p *pass, x []float32) []float32 {
-	tm := p.see(m.points.finalTarget, p.magnitude(p.stream(x, 0), m.hidden, 0))
+// end merges the streams: [T, H].
+func (g *gemma3n) end(p *pass, x []float32) []float32 {
+	tm := p.see(g.points.finalTarget, p.magnitude(p.stream(x, 0), 0))
 	streams := [][]float32{p.stream(x, 0)}
-	for k, projection := range m.AltupUnembedProjections {
+	for k, projection := range g.AltupUnembedProjections {
 		y := projection.forward(p, p.stream(x, k+1))
-		nm := p.see(m.points.finalMagnitude[k], p.magnitude(y, m.hidden, magnitudeFloor))
-		streams = append(streams, p.see(m.points.finalStream[k], p.rescale(y, tm, nm)))
+		nm := p.see(g.points.finalMagnitude[k], p.magnitude(y, magnitudeFloor))
+		streams = append(streams, p.see(g.points.finalStream[k], p.rescale(y, tm, nm)))
 	}
-	h := p.see(m.points.finalMean, p.mean(streams))
-	logits := m.LMHead.forward(p, m.Norm.forward(p, h))
-	if m.softcap > 0 {
-		logits = p.softcap(logits, m.softcap)
+	return p.see(g.points.finalMean, p.mean(streams))
+}
+
+// Gemma3nLayer is one decoder layer of Gemma 3n.
+type Gemma3nLayer struct {
+	AltUp                    AltUp
+	Laurel                   Laurel
+	SelfAttn                 *Attention
+	MLP                      MLP
+	InputLayernorm           *RMSNorm
+	PostAttentionLayernorm   *RMSNorm
+	PreFeedforwardLayernorm  *RMSNorm
+	PostFeedforwardLayernorm *RMSNorm
+	PerLayerInputGate        Linear
+	PerLayerProjection       Linear
+	PostPerLayerInputNorm    *RMSNorm
+
+	index, perLayerWidth, active, streams int
+	points                                gemma3nLayerPoints
+}
+
+type gemma3nLayerPoints struct {
+	in, perLayerInput, activePrediction, attnGated, attnLaurel, attnFfwLaurelGated point
+	actFn, perLayerGated, out                                                      point
+}
+
+func (b *builder) gemma3nLayer(i int) *Gemma3nLayer {
+	b.enter(i)
+	defer b.leave()
+	c := b.config.Gemma3n
+	l := &Gemma3nLayer{
+		AltUp: b.altUp(), Laurel: b.laurel(), SelfAttn: b.attention(i, attentionKind{headNorms: true, valueNorm: true, scale: 1}), MLP: b.mlp(),
+		InputLayernorm:           b.norm("input_layernorm"),
+		PostAttentionLayernorm:   b.norm("post_attention_layernorm"),
+		PreFeedforwardLayernorm:  b.norm("pre_feedforward_layernorm"),
+		PostFeedforwardLayernorm: b.norm("post_feedforward_layernorm"),
+		PerLayerInputGate:        b.linear("per_layer_input_gate"),
+		PerLayerProjection:       b.linear("per_layer_projection"),
+		PostPerLayerInputNorm:    b.norm("post_per_layer_input_norm"),
+		index:                    i, perLayerWidth: c.PerLayerWidth, active: c.AltUpActive, streams: c.AltUpStreams,
+		points: gemma3nLayerPoints{
+			in: b.point("in"), perLayerInput: b.point("per_layer_input"), activePrediction: b.point("active_prediction"),
+			attnGated: b.point("attn_gated"), attnLaurel: b.point("attn_laurel"), attnFfwLaurelGated: b.point("attn_ffw_laurel_gated"),
+			actFn: b.point("act_fn"), perLayerGated: b.point("per_layer_gated"), out: b.point("out"),
+		},
 	}
-	return p.see(m.points.logits, logits)
+	l.MLP.sparsity = b.sparsity(i)
+	return l
 }
 
-// masks builds the additive mask [T, S] of each layer type: 0 where query q may see key k, that is k ≤ q and, in a
-// window of W, k > q − W.
-func (m *Model) masks(p *pass) map[string][]float32 {
-	masks := map[string][]float32{}
-	for _, t := range m.config.Types() {
-		window := m.config.Window(t)
-		first, s := m.keys(p, t)
-		mask := p.take(len(p.ids) * s)
-		clear(mask)
-		for i := range p.ids {
-			q := m.past + i
-			for j := range s {
-				if k := first + j; k > q || window > 0 && k <= q-window {
-					mask[i*s+j] = p.Lowest()
-				}
-			}
-		}
-		masks[t] = p.see(m.points.mask[t], mask)
+// forward takes the streams x [A, T, H] and the per-layer inputs of all layers [T, L, P] to the streams of the next
+// layer. The layer's own scratch is given back at its end.
+func (l *Gemma3nLayer) forward(p *pass, x, ple []float32) []float32 {
+	out := p.take(len(x))
+	defer p.release(p.mark())
+
+	x = p.see(l.points.in, p.own(l.points.in, x))
+	ple = p.see(l.points.perLayerInput, p.block(ple, l.index, p.layers, l.perLayerWidth))
+	pred := l.AltUp.predict(p, x)
+	act := p.see(l.points.activePrediction, p.copyOf(p.stream(pred, l.active)))
+	nrm := l.InputLayernorm.forward(p, act)
+	lau := l.Laurel.forward(p, nrm)
+
+	att := l.PostAttentionLayernorm.forward(p, l.SelfAttn.forward(p, nrm))
+	gated := p.see(l.points.attnGated, p.add(act, att))
+	al := p.see(l.points.attnLaurel, p.div(p.add(gated, lau), math.Sqrt2))
+
+	ffw := l.MLP.forward(p, l.PreFeedforwardLayernorm.forward(p, al))
+	ffw = l.PostFeedforwardLayernorm.forward(p, ffw)
+	act2 := p.see(l.points.attnFfwLaurelGated, p.add(al, ffw))
+	c := l.AltUp.correct(p, act2, act, pred)
+
+	z := l.AltUp.scaleCorrectedOutput(p, p.stream(c, l.active))
+	z = l.PerLayerInputGate.forward(p, z)
+	z = p.see(l.points.actFn, p.gelu(z))
+	z = p.see(l.points.perLayerGated, p.mul(z, ple))
+	z = l.PostPerLayerInputNorm.forward(p, l.PerLayerProjection.forward(p, z))
+
+	copy(p.stream(out, 0), p.stream(c, 0))
+	for o := 1; o < l.streams; o++ {
+		p.Add(p.stream(out, o), p.stream(c, o), z)
 	}
-	return masks
-}
-
-// keys returns the position of the first key that layers of type t see in this pass, and how many they see. Of the past
-// a sliding layer has kept the last W−1.
-func (m *Model) keys(p *pass, t string) (first, n int) {
-	kept := m.past
-	if w := m.config.Window(t); w > 0 {
-		kept = min(kept, w-1)
-	}
-	return m.past - kept, kept + len(p.ids)
-}
-
-// rotary fills the tables cos and sin [T, D] of each layer type.
-func (m *Model) rotary(p *pass) (cos, sin map[string][]float32) {
-	cos, sin = map[string][]float32{}, map[string][]float32{}
-	for _, t := range m.config.Types() {
-		c, s := p.take(len(p.ids)*m.headDim), p.take(len(p.ids)*m.headDim)
-		p.RotaryTables(c, s, m.inv[t], p.positions)
-		cos[t], sin[t] = p.see(m.points.cos[t], c), p.see(m.points.sin[t], s)
-	}
-	return cos, sin
-}
-
-// Embedding is a table of scaled rows.
-type Embedding struct {
-	weight      kernel.Matrix
-	scale       float64
-	fallback    bool // an id outside the table reads row 0
-	lookup, out point
-}
-
-// forward returns R(row · R(scale)) for every id: [T, columns].
-func (e *Embedding) forward(p *pass) []float32 {
-	x := p.take(len(p.ids) * e.weight.Cols)
-	for t, id := range p.ids {
-		if e.fallback && id >= e.weight.Rows {
-			id = 0
-		}
-		e.weight.Row(x[t*e.weight.Cols:(t+1)*e.weight.Cols], id)
-	}
-	x = p.see(e.lookup, x)
-	return p.see(e.out, p.scale(x, p.R(e.scale)))
-}
-
-// Linear is a product with W [out, in], and a bias if the checkpoint has one.
-type Linear struct {
-	weight kernel.Matrix
-	bias   []float32
-	out    point
-}
-
-// forward returns R(Σ W·x + b): [T, out].
-func (l *Linear) forward(p *pass, x []float32) []float32 {
-	rows := len(x) / l.weight.Cols
-	y := p.take(rows * l.weight.Rows)
-	l.weight.Mul(y, x, rows, l.bias)
-	return p.see(l.out, y)
-}
-
-// RMSNorm normalises rows as long as its weight.
-type RMSNorm struct {
-	weight []float32 // nil: no gain
-	width  int
-	eps    float32
-	out    point
-}
-
-func (n *RMSNorm) forward(p *pass, x []float32) []float32 { return n.at(p, x, n.out) }
-
-// at is forward with another point, for a module that runs twice a layer.
-func (n *RMSNorm) at(p *pass, x []float32, out point) []float32 {
-	y := p.take(len(x))
-	p.RMSNorm(y, x, n.weight, n.width, n.eps)
-	return p.see(out, y)
-}
-
-// CheckPasses reports the first pass without tokens, the first id outside the vocabulary, and more tokens than the model
-// has positions; further is the number of tokens to be decoded after the passes.
-func CheckPasses(c *order.Config, passes [][]int, further int) error {
-	at := 0
-	for n, ids := range passes {
-		if len(ids) == 0 {
-			return fmt.Errorf("pass %d has no tokens", n)
-		}
-		for _, id := range ids {
-			if id < 0 || id >= c.VocabSize {
-				return fmt.Errorf("token id %d at position %d is outside the vocabulary of %d", id, at, c.VocabSize)
-			}
-			at++
-		}
-	}
-	if at+further > c.MaxPositions {
-		return fmt.Errorf("%d tokens are more than the %d positions of the model", at+further, c.MaxPositions)
-	}
-	return nil
+	return p.see(l.points.out, out)
 }

@@ -119,17 +119,6 @@ func (p *pass) copyOf(x []float32) []float32 {
 	return y
 }
 
-// stream is stream k of x [A, T, H]: [T, H].
-func (p *pass) stream(x []float32, k int) []float32 {
-	n := len(p.ids) * p.hidden
-	return x[k*n : (k+1)*n]
-}
-
-// row is token t of stream k of x [A, T, H]: [H].
-func (p *pass) row(x []float32, k, t int) []float32 {
-	return x[(k*len(p.ids)+t)*p.hidden:][:p.hidden]
-}
-
 // block is index i of the middle axis of x [T, n, width]: [T, width].
 func (p *pass) block(x []float32, i, n, width int) []float32 {
 	y := p.take(len(p.ids) * width)
@@ -201,40 +190,6 @@ func (p *pass) headsFirst(x []float32, heads, d int) []float32 {
 		for h := range heads {
 			copy(z[(h*len(p.ids)+t)*d:][:d], x[(t*heads+h)*d:])
 		}
-	}
-	return z
-}
-
-// magnitude is R(√R(mean R(x²))) of each row; with a floor, R(√max(R(mean R(x²)), R(floor))).
-func (p *pass) magnitude(x []float32, width int, floor float64) []float32 {
-	z := p.take(len(x) / width)
-	p.MeanSquare(z, x, width)
-	for i, v := range z {
-		z[i] = p.R32(float32(math.Sqrt(float64(max(v, p.R(floor))))))
-	}
-	return z
-}
-
-// rescale is R(R(y · target) / own) of each row.
-func (p *pass) rescale(y, target, own []float32) []float32 {
-	z := p.take(len(y))
-	for t := range target {
-		row := z[t*p.hidden : (t+1)*p.hidden]
-		p.Scale(row, y[t*p.hidden:(t+1)*p.hidden], target[t])
-		p.Div(row, row, own[t])
-	}
-	return z
-}
-
-// mean is R(Σ streams / A).
-func (p *pass) mean(streams [][]float32) []float32 {
-	z := p.take(len(streams[0]))
-	for i := range z {
-		var sum float32
-		for _, x := range streams {
-			sum += x[i]
-		}
-		z[i] = p.R32(sum / float32(len(streams)))
 	}
 	return z
 }

@@ -59,8 +59,8 @@ func (m *Model) Run(ctx context.Context, reg *hooks.Registry, in Input) (Output,
 // reset forgets the passes of an earlier run.
 func (m *Model) reset() {
 	m.past = 0
-	for _, l := range m.Layers {
-		l.SelfAttn.keys, l.SelfAttn.values, l.SelfAttn.s = nil, nil, 0
+	for _, a := range m.attentions {
+		a.keys, a.values, a.s = nil, nil, 0
 	}
 }
 

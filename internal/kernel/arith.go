@@ -119,9 +119,24 @@ func (a Arith) GELUTanh(dst, x []float32) {
 	}
 }
 
-// RMSNorm normalises each row of len(w) elements: x · (mean x² + eps)^(−1/2) · w, float32 after every step, one R.
-// A nil w is none, and then width says how long a row is.
-func (a Arith) RMSNorm(dst, x, w []float32, width int, eps float32) {
+// GELU is dst = R(0.5x · (1 + erf(x/√2))), float32 after every step; √½ is a float32 and multiplies.
+func (a Arith) GELU(dst, x []float32) {
+	for i, v := range x {
+		erf := float32(math.Erf(float64(float32(v * float32(math.Sqrt2/2)))))
+		dst[i] = a.R(float32(0.5*v) * float32(1+erf))
+	}
+}
+
+// SiLU is dst = R(x / (1 + exp(−x))), float32 after every step.
+func (a Arith) SiLU(dst, x []float32) {
+	for i, v := range x {
+		dst[i] = a.R(v / float32(1+float32(math.Exp(float64(-v)))))
+	}
+}
+
+// RMSNorm normalises each row of width elements: x · (mean x² + eps)^(−1/2) · gain, float32 after every step, one R.
+// A nil gain is none.
+func (a Arith) RMSNorm(dst, x, gain []float32, width int, eps float32) {
 	for from := 0; from < len(x); from += width {
 		row, out := x[from:from+width], dst[from:from+width]
 		var sum float64
@@ -132,8 +147,8 @@ func (a Arith) RMSNorm(dst, x, w []float32, width int, eps float32) {
 		inv := float32(1 / math.Sqrt(float64(ms+eps)))
 		for k, v := range row {
 			y := v * inv
-			if w != nil {
-				y *= w[k]
+			if gain != nil {
+				y *= gain[k]
 			}
 			out[k] = a.R(y)
 		}
