@@ -71,8 +71,8 @@ type goldenTrace struct {
 
 func goldens(t testing.TB, dtype hooks.DType) []goldenTrace {
 	t.Helper()
-	names, err := fs.Glob(fixtures.Files, "golden/gemma3n-*/*."+dtype.String()+".safetensors")
-	if want := map[hooks.DType]int{hooks.F32: 9, hooks.BF16: 9, hooks.F16: 3}[dtype]; err != nil || len(names) != want {
+	names, err := fs.Glob(fixtures.Files, "golden/gemma*/*."+dtype.String()+".safetensors")
+	if want := map[hooks.DType]int{hooks.F32: 17, hooks.BF16: 17, hooks.F16: 3}[dtype]; err != nil || len(names) != want {
 		t.Fatalf("%d goldens in %s, %v; want %d", len(names), dtype, err, want)
 	}
 	var all []goldenTrace
