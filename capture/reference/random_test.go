@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -42,11 +43,26 @@ func drawCase(t *testing.T, family string, seed int) randomCase {
 		wants = append(wants, checkpoint.Want{Name: w.Name, Fallback: w.Fallback, Shape: w.Shape})
 	}
 	weights := checkpointtest.Random(wants, pick(d, hooks.F32, hooks.BF16, hooks.F16), "model.", d.Uint64())
+	r.passes = d.passes(c.VocabSize, max(c.SlidingWindow, 2))
+	d.zero(weights)
 	r.ck = must(checkpoint.OpenFS("random", fstest.MapFS{
 		"config.json": {Data: r.config}, "model.safetensors": {Data: checkpointtest.File(weights)},
 	}))(t)
-	r.passes = d.passes(c.VocabSize, max(c.SlidingWindow, 2))
 	return r
+}
+
+// zero clears what checkpoints may have as zeros: the vector of the padding token, and now and then a projection of
+// Gemma 3n's, which then is rescaled from the floor of magnitudes.
+func (d drawer) zero(weights []checkpointtest.Tensor) {
+	projections := d.bool()
+	for _, w := range weights {
+		switch {
+		case w.Name == "model.embed_tokens.weight":
+			clear(w.Data[:len(w.Data)/w.Shape[0]])
+		case strings.HasSuffix(w.Name, "projections.0.weight") && projections:
+			clear(w.Data)
+		}
+	}
 }
 
 // tokens are the numbers of tokens of the passes.
