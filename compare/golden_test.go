@@ -69,7 +69,7 @@ func localRun(t testing.TB, name string, ref *capture.Trace, reg *hooks.Registry
 
 // TestHealthyPortsMatch compares the local model with transformers on every golden.
 func TestHealthyPortsMatch(t *testing.T) {
-	paths, err := fs.Glob(fixtures.Files, "golden/gemma3n-*/*.safetensors")
+	paths, err := fs.Glob(fixtures.Files, "golden/gemma*/*.safetensors")
 	if err != nil || len(paths) == 0 {
 		t.Fatal(paths, err)
 	}

@@ -184,11 +184,12 @@ func decode(t testing.TB, x hooks.Tensor) []float64 {
 	return v
 }
 
-// randomLimits of one configuration. In float32 the two differ by how sums are carried: 2.2e-7 was measured given the same
-// inputs, and 1.1e-5 over whole runs (1.1e-4 in other draws). In bfloat16 an element may differ where the exact value is a tie; none
-// of the million drawn here does, so that what is allowed is for processors whose functions are an ulp of float32 away.
+// randomLimits of one configuration. In float32 the two differ by how sums are carried: given the same inputs 2.2e-7 was
+// measured, over whole runs 9.3e-5, and what amplifies is the configuration (six layers of three channels: of 1600 others
+// two were past 2e-4). In bfloat16 an element may differ where the exact value is a tie; none of the 1.2 million drawn here
+// does, so that what is allowed is for processors whose functions are an ulp of float32 away.
 var randomLimits = map[hooks.DType]map[bool]struct{ worst, unequal float64 }{
-	hooks.F32:  {true: {1e-6, 1}, false: {1e-4, 1}},
+	hooks.F32:  {true: {1e-6, 1}, false: {5e-4, 1}},
 	hooks.BF16: {true: {4e-3, 1e-4}, false: {5e-2, 1e-2}},
 }
 
