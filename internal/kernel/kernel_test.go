@@ -143,7 +143,7 @@ func TestMatrixRefusesWhatItCannotRead(t *testing.T) {
 }
 
 // What torch 2.15 gives on a CPU: GELU in its tanh form, whose tail is as wrong as float32 makes it (exact is
-// −0.00363739), softcaps and the lowest numbers.
+// −0.00363739), and with the error function, SiLU, softcaps and the lowest numbers.
 func TestConstants(t *testing.T) {
 	f32 := kernel.Arith{DType: hooks.F32}
 	one := func(op func(dst, x []float32), x float32) float64 {
@@ -160,6 +160,12 @@ func TestConstants(t *testing.T) {
 		{"gelu(-0.5)", one(f32.GELUTanh, -0.5), -0.15428599},
 		{"gelu(1)", one(f32.GELUTanh, 1), 0.84119199},
 		{"gelu(3)", one(f32.GELUTanh, 3), 2.99636261},
+		{"erf gelu(-0.5)", one(f32.GELU, -0.5), -0.154268786},
+		{"erf gelu(1)", one(f32.GELU, 1), 0.841344714},
+		{"erf gelu(20)", one(f32.GELU, 20), 20},
+		{"silu(-8)", one(f32.SiLU, -8), -0.0026828011},
+		{"silu(0.25)", one(f32.SiLU, 0.25), 0.140544131},
+		{"silu(3)", one(f32.SiLU, 3), 2.85772252},
 		{"softcap 30 of 45", one(func(d, x []float32) { f32.Softcap(d, x, 30) }, 45), 27.1544476},
 		{"softcap 50 of 60", one(func(d, x []float32) { f32.Softcap(d, x, 50) }, 60), 41.6827304},
 	} {
