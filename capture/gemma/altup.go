@@ -1,10 +1,9 @@
 package gemma
 
 import (
-	"fmt"
 	"math"
 
-	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/internal/kernel"
 )
 
 // AltUp predicts all streams before a layer and corrects them after it.
@@ -114,25 +113,20 @@ func (l *Laurel) forward(p *pass, x []float32) []float32 {
 
 // sparsity is the Gaussian top-k of a gate.
 type sparsity struct {
-	multiplier              float64 // Φ⁻¹ of the share that is cut off
+	multiplier              float32 // Φ⁻¹ of the share that is cut off
 	mean, std, cutoff, gate point
 }
 
 // sparsity builds that of layer i, nil where it has none.
 func (b *builder) sparsity(i int) *sparsity {
-	if b.config.Gemma3n.Sparsity[i] == 0 {
+	share := b.config.Gemma3n.Sparsity[i]
+	if share == 0 {
 		return nil
 	}
-	s := &sparsity{
-		mean: b.point("mlp.sparsity.mean"), std: b.point("mlp.sparsity.std"),
+	return &sparsity{
+		multiplier: kernel.NormalQuantile(share), mean: b.point("mlp.sparsity.mean"), std: b.point("mlp.sparsity.std"),
 		cutoff: b.point("mlp.sparsity.cutoff"), gate: b.point("mlp.gate_sparse"),
 	}
-	cutoff, ok := s.cutoff.entry.Op.(op.Cutoff)
-	if !ok {
-		b.fail(fmt.Errorf("the order has no cutoff for layer %d", i))
-	}
-	s.multiplier = cutoff.Multiplier.Value
-	return s
 }
 
 // forward is max(0, R(x − cut)) with cut = R(mean + R(std · R(multiplier))) of each token.
@@ -143,7 +137,7 @@ func (s *sparsity) forward(p *pass, x []float32) []float32 {
 	mean = p.see(s.mean, mean)
 	p.Std(std, x, width)
 	std = p.see(s.std, std)
-	cut := p.see(s.cutoff, p.add(mean, p.scale(std, p.R(s.multiplier))))
+	cut := p.see(s.cutoff, p.add(mean, p.scale(std, p.R32(s.multiplier))))
 	y := p.take(len(x))
 	for i, v := range x {
 		y[i] = max(0, p.R32(v-cut[i/width]))

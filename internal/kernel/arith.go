@@ -195,6 +195,12 @@ func (a Arith) Std(dst, x []float32, width int) {
 	}
 }
 
+// NormalQuantile is Φ⁻¹(p) = √2·erfinv(2p−1) as torch has it in float32: p, 2p−1 and the result are rounded.
+func NormalQuantile(p float64) float32 {
+	x := float32(2*float32(p)) - 1
+	return float32(math.Erfinv(float64(x))) * math.Sqrt2
+}
+
 // Softmax replaces each row of width elements by its softmax in float32, not rounded to the dtype.
 func Softmax(dst, x []float32, width int) {
 	for from := 0; from < len(x); from += width {

@@ -166,6 +166,8 @@ func TestConstants(t *testing.T) {
 		{"silu(-8)", one(f32.SiLU, -8), -0.0026828011},
 		{"silu(0.25)", one(f32.SiLU, 0.25), 0.140544131},
 		{"silu(3)", one(f32.SiLU, 3), 2.85772252},
+		{"quantile 0.95", float64(kernel.NormalQuantile(0.95)), 1.6448533535003662},
+		{"quantile 0.5", float64(kernel.NormalQuantile(0.5)), 0},
 		{"softcap 30 of 45", one(func(d, x []float32) { f32.Softcap(d, x, 30) }, 45), 27.1544476},
 		{"softcap 50 of 60", one(func(d, x []float32) { f32.Softcap(d, x, 50) }, 60), 41.6827304},
 	} {
