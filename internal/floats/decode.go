@@ -42,9 +42,7 @@ func decodeFloats(dst []float64, d hooks.DType, src []byte) {
 			dst[i] = float64(FromF16(le.Uint16(src[2*i:])))
 		}
 	case hooks.BF16:
-		for i := range dst {
-			dst[i] = float64(FromBF16(le.Uint16(src[2*i:])))
-		}
+		decodeBF16(dst, src)
 	case hooks.F8E4M3:
 		for i := range dst {
 			dst[i] = float64(FromF8E4M3(src[i]))
@@ -53,6 +51,21 @@ func decodeFloats(dst []float64, d hooks.DType, src []byte) {
 		for i := range dst {
 			dst[i] = float64(FromF8E5M2(src[i]))
 		}
+	}
+}
+
+// decodeBF16 takes four numbers by one load: weights are read by the billion. A bfloat16 is the upper half of a float32.
+func decodeBF16(dst []float64, src []byte) {
+	for len(dst) >= 4 && len(src) >= 8 {
+		v := binary.LittleEndian.Uint64(src)
+		dst[0] = float64(FromBF16(uint16(v)))
+		dst[1] = float64(FromBF16(uint16(v >> 16)))
+		dst[2] = float64(FromBF16(uint16(v >> 32)))
+		dst[3] = float64(FromBF16(uint16(v >> 48)))
+		dst, src = dst[4:], src[8:]
+	}
+	for i := range dst {
+		dst[i] = float64(FromBF16(binary.LittleEndian.Uint16(src[2*i:])))
 	}
 }
 

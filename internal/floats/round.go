@@ -15,6 +15,9 @@ type format struct {
 	saturates bool    // numbers beyond max become max: the format has no infinity
 }
 
+// smallest is the smallest normal number of f, 2^minExp.
+func (f *format) smallest() float64 { return math.Float64frombits(uint64(f.minExp+1023) << 52) }
+
 // formats has the narrow formats by dtype; precision is 0 for what is none.
 var formats = [...]format{
 	hooks.F32:    {24, -126, math.MaxFloat32, false},
@@ -59,7 +62,14 @@ func Round(d hooks.DType, x float64) float64 {
 	if !d.Float() {
 		panic(fmt.Sprintf("floats: rounding to %s, which is not a float type", d))
 	}
-	f := formats[d]
+	f := &formats[d]
+	if a := math.Abs(x); a >= f.smallest() && a <= f.max {
+		// Nearly every number: adding half a unit, less one where the last kept bit is even, carries into the kept bits exactly
+		// when the number has to go up.
+		drop := (53 - f.precision) & 63 // & tells the compiler that no shift is too wide
+		b := math.Float64bits(x)
+		return math.Float64frombits((b + (1<<(drop-1) - 1 + b>>drop&1)) &^ (1<<drop - 1))
+	}
 	if x == 0 || x != x {
 		return x
 	}
