@@ -21,6 +21,9 @@ type Env struct {
 
 // DTypeOf is the dtype of an entry in a model of the given dtype.
 func (e *Entry) DTypeOf(model hooks.DType) hooks.DType {
+	if e.DType == "" {
+		return model
+	}
 	if d, err := hooks.ParseDType(e.DType); err == nil {
 		return d
 	}
