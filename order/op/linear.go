@@ -3,7 +3,9 @@ package op
 import (
 	"math"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Linear is R(Σ_k W[o,k]·x[k] + b[o]), accumulated in float32 and rounded once. Input: x. Weights: W [out, in] and, with
@@ -15,8 +17,8 @@ type Linear struct {
 // Kind is "linear".
 func (Linear) Kind() string { return "linear" }
 
-// Eval multiplies. A row of W is widened once for all tokens; blocks of rows are shared out over the cores, and since
-// every element is one sum in one order, results do not depend on how many there are.
+// Eval multiplies. A row of W is widened once for all tokens; rows are shared out over the cores a few at a time. Every
+// element is one sum in the order of k, so results depend neither on how many cores there are nor on the other tokens.
 func (o Linear) Eval(c Call) (Value, error) {
 	out := c.result()
 	rows, _ := c.W[0].Size()
@@ -27,12 +29,13 @@ func (o Linear) Eval(c Call) (Value, error) {
 			return Value{}, err
 		}
 	}
-	workers := min(runtime.GOMAXPROCS(0), (rows+linearBlock-1)/linearBlock)
+	right := c.right()
+	workers := min(runtime.GOMAXPROCS(0), (rows+tileRows-1)/tileRows)
 	errs := make([]error, workers)
-	var next block
+	var next atomic.Int64
 	var wait sync.WaitGroup
 	for k := range workers {
-		wait.Go(func() { errs[k] = c.multiply(out, bias, rows, &next) })
+		wait.Go(func() { errs[k] = c.multiply(out, bias, right, &next) })
 	}
 	wait.Wait()
 	for _, err := range errs {
@@ -43,104 +46,165 @@ func (o Linear) Eval(c Call) (Value, error) {
 	return out, nil
 }
 
-// linearBlock is how many rows of a weight a worker takes at once.
-const linearBlock = 16
+// tileRows is how many rows of a weight a worker takes at once: as many as [four] multiplies.
+const tileRows = 4
 
-// block hands out blocks of rows.
-type block struct {
-	sync.Mutex
-	row int
+// right holds the right-hand sides of products with W: x itself, and what bounds need of it.
+type right struct {
+	x       Value
+	squared []float64 // x², for Σ (w·x)²
+	abs     []float64 // |x|, for Σ |w·x|
 }
 
-func (b *block) take(rows int) (from, to int) {
-	b.Lock()
-	defer b.Unlock()
-	from = b.row
-	b.row = min(from+linearBlock, rows)
-	return from, b.row
+func (c Call) right() right {
+	r := right{x: c.In[0]}
+	switch {
+	case !c.Bounds:
+	case c.Rigorous:
+		r.abs = absolute(slices.Clone(r.x.Data))
+	default:
+		r.squared = square(slices.Clone(r.x.Data))
+	}
+	return r
 }
 
-// multiply computes blocks of rows until there are none left.
-func (c Call) multiply(out Value, bias []float64, rows int, next *block) error {
-	x := c.In[0]
-	_, n := c.W[0].Size()
-	tokens := len(x.Data) / n
-	w, sums := make([]float64, n), make([]float64, tokens)
+// multiply computes rows of the result, a tile at a time, until another worker has taken the last one.
+func (c Call) multiply(out Value, bias []float64, right right, next *atomic.Int64) error {
+	rows, n := c.W[0].Size()
+	t := tile{Call: c, right: right, tokens: len(right.x.Data) / n, w: make([]float64, tileRows*n)}
 	for {
-		from, to := next.take(rows)
-		if from == to {
+		from := int(next.Add(tileRows)) - tileRows
+		if from >= rows {
 			return nil
 		}
-		for r := from; r < to; r++ {
-			if err := c.W[0].Row(w, r); err != nil {
+		count := min(tileRows, rows-from)
+		t.w = t.w[:count*n]
+		for r := range count {
+			if err := c.W[0].Row(t.w[r*n:][:n], from+r); err != nil {
 				return err
 			}
-			dots(sums, w, x.Data)
-			for t, s := range sums {
-				y := c.product(s, w, x.slice(t*n, n))
-				if bias != nil {
-					y = c.add(y, Num{V: bias[r]})
-				}
-				out.set(t*rows+r, y)
+		}
+		for i, y := range t.products(n) {
+			token, row := i/count, from+i%count
+			if bias != nil {
+				y = c.add(y, Num{V: bias[row]})
 			}
+			out.set(token*rows+row, y)
 		}
 	}
 }
 
-// product finishes one sum of products w·x that is s.
-func (c Call) product(s float64, w []float64, x Value) Num {
-	switch {
-	case c.Sum != nil:
-		return c.replay(len(w), func(k int) (Num, Num) { return Num{V: w[k]}, x.at(k) })
-	case !c.Bounds:
-		return c.step(s, 0)
-	}
-	p := partial{sum: s}
-	for k, v := range x.Data {
-		t := math.Abs(float64(w[k] * v))
-		p.squares += float64(t * t)
-		p.abs += t
-		if x.Bound != nil {
-			p.e += float64(math.Abs(w[k]) * x.Bound[k])
-		}
-	}
-	return c.total(p, len(w))
+// tile is some rows of W being multiplied with every row of x, and scratch for it.
+type tile struct {
+	Call
+	right  right
+	tokens int
+	w      []float64
+	out    []Num
+	// Of each product: Σ w·x, and for its bound Σ (w·x)², Σ |w·x| and Σ |w|·E.
+	sums, squares, sizes, spreads []float64
 }
 
-// dots computes the dot product of w with each row of x. Four rows at a time share one reading of w; a row that is left
-// over is summed in four parts. Products are converted so that no compiler fuses them with the addition: results are
-// the same on every processor.
-func dots(sums, w, x []float64) {
-	n := len(w)
+// products are the sums of n products each: first those of one row of x with each row of W.
+func (t *tile) products(n int) []Num {
+	rows := len(t.w) / n
+	size, x := rows*t.tokens, t.right.x
+	if t.out == nil {
+		t.out, t.sums = make([]Num, size), make([]float64, size)
+		t.squares, t.sizes, t.spreads = make([]float64, size), make([]float64, size), make([]float64, size)
+	}
+	out := t.out[:size]
+	if t.Sum != nil {
+		for i := range out {
+			w, x := t.w[i%rows*n:][:n], x.slice(i/rows*n, n)
+			out[i] = t.replay(n, func(k int) (Num, Num) { return Num{V: w[k]}, x.at(k) })
+		}
+		return out
+	}
+	dots(t.sums, t.w, x.Data, n)
+	t.bounds(n)
+	for i := range out {
+		out[i] = t.total(partial{sum: t.sums[i], squares: t.squares[i], abs: t.sizes[i], e: t.spreads[i]}, n)
+	}
+	return out
+}
+
+// bounds sums up what the bounds of the products need, by the same loops. It uses w up.
+func (t *tile) bounds(n int) {
+	if !t.Bounds {
+		return
+	}
+	absolute(t.w)
+	if bound := t.right.x.Bound; bound != nil {
+		dots(t.spreads, t.w, bound, n)
+	}
+	if t.Rigorous {
+		dots(t.sizes, t.w, t.right.abs, n)
+	} else {
+		dots(t.squares, square(t.w), t.right.squared, n)
+	}
+}
+
+// absolute replaces numbers by their absolute values.
+func absolute(x []float64) []float64 {
+	for i, v := range x {
+		x[i] = math.Abs(v)
+	}
+	return x
+}
+
+// square replaces numbers by their squares.
+func square(x []float64) []float64 {
+	for i, v := range x {
+		x[i] = v * v
+	}
+	return x
+}
+
+// dots computes the dot product of each row of x with each row of w, n numbers long each: first those of one row of x.
+func dots(sums, w, x []float64, n int) {
+	rows, tokens := len(w)/n, len(x)/n
+	row := func(m []float64, i int) []float64 { return m[i*n:][:n] }
 	t := 0
-	for ; t+4 <= len(sums); t += 4 {
-		a, b, c, d := x[t*n:][:n], x[(t+1)*n:][:n], x[(t+2)*n:][:n], x[(t+3)*n:][:n]
-		var sa, sb, sc, sd float64
-		for k, v := range w {
-			sa += float64(v * a[k])
-			sb += float64(v * b[k])
-			sc += float64(v * c[k])
-			sd += float64(v * d[k])
+	for ; t+4 <= tokens; t += 4 {
+		for r := range rows {
+			s := four(row(w, r), x[t*n:])
+			sums[t*rows+r], sums[(t+1)*rows+r], sums[(t+2)*rows+r], sums[(t+3)*rows+r] = s[0], s[1], s[2], s[3]
 		}
-		sums[t], sums[t+1], sums[t+2], sums[t+3] = sa, sb, sc, sd
 	}
-	for ; t < len(sums); t++ {
-		sums[t] = dot1(w, x[t*n:][:n])
+	for ; t < tokens; t++ {
+		if rows == tileRows {
+			*(*[4]float64)(sums[t*rows:]) = four(row(x, t), w)
+			continue
+		}
+		for r := range rows {
+			sums[t*rows+r] = dot(row(w, r), row(x, t))
+		}
 	}
 }
 
-func dot1(w, x []float64) float64 {
-	var s0, s1, s2, s3 float64
-	x = x[:len(w)]
-	k := 0
-	for ; k+4 <= len(w); k += 4 {
-		s0 += float64(w[k] * x[k])
-		s1 += float64(w[k+1] * x[k+1])
-		s2 += float64(w[k+2] * x[k+2])
-		s3 += float64(w[k+3] * x[k+3])
+// four computes the dot products of v with the four rows that m begins with. One sum has to wait for its last addition;
+// four at a time keep a processor busy. A product is converted so that no compiler fuses it with the addition: results
+// are the same on every processor.
+func four(v, m []float64) [4]float64 {
+	n := len(v)
+	a, b, c, d := m[:n], m[n:][:n], m[2*n:][:n], m[3*n:][:n]
+	var sa, sb, sc, sd float64
+	for k, v := range v {
+		sa += float64(v * a[k])
+		sb += float64(v * b[k])
+		sc += float64(v * c[k])
+		sd += float64(v * d[k])
 	}
-	for ; k < len(w); k++ {
-		s0 += float64(w[k] * x[k])
+	return [4]float64{sa, sb, sc, sd}
+}
+
+// dot is one of them alone.
+func dot(v, a []float64) float64 {
+	a = a[:len(v)]
+	var s float64
+	for k, v := range v {
+		s += float64(v * a[k])
 	}
-	return (s0 + s1) + (s2 + s3)
+	return s
 }
