@@ -1,0 +1,265 @@
+package reference_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// hello is a golden that a store holds, and what a reference has to be to be it.
+func hello(t *testing.T) (data []byte, w reference.Wanted) {
+	t.Helper()
+	data, err := fixtures.Files.ReadFile("golden/gemma3n-tiny/hello.bfloat16.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := capture.OpenReader("hello", bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes, err := trace.IDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := trace.Manifest()
+	return data, reference.Wanted{
+		Config: m.Config, Model: "models/tiny", Weights: m.Weights, DType: hooks.BF16, Passes: passes,
+		Scope: capture.Scope{Level: 2}, Entries: []string{"input_ids", "logits"}, Order: "of the list",
+	}
+}
+
+// stored puts a trace into a new store.
+func stored(t *testing.T, data []byte, w reference.Wanted, scope capture.Scope, r reference.Runner) (reference.Store, reference.Entry) {
+	t.Helper()
+	s := reference.NewStore(t.TempDir())
+	k := reference.NewKey(w, scope, r)
+	path, err := s.Place(k)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, _, e, err := s.Keep(path, w, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trace.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return s, e
+}
+
+// Every component of the key decides: the one that differs is the reason, and what does not matter does not.
+func TestEveryComponentDecides(t *testing.T) {
+	data, made := hello(t)
+	made.Scope.Layers = capture.Ranges{{From: 0, To: 6}}
+	runner := reference.TransformersRunner()
+	s, e := stored(t, data, made, capture.Scope{Level: 3, Layers: made.Scope.Layers}, runner)
+	for _, test := range []struct {
+		what   string
+		change func(w *reference.Wanted, r *reference.Runner)
+		why    string // empty: it is used
+	}{
+		{"nothing", func(*reference.Wanted, *reference.Runner) {}, ""},
+		{"a higher level", func(w *reference.Wanted, _ *reference.Runner) { w.Scope.Level = 3 }, ""},
+		{"fewer tensors", func(w *reference.Wanted, _ *reference.Runner) { w.Scope.Tensors = []string{"logits"} }, ""},
+		{"another name of the model", func(w *reference.Wanted, _ *reference.Runner) { w.Model = "elsewhere/tiny-copy" }, ""},
+		{"the configuration", func(w *reference.Wanted, _ *reference.Runner) { w.Config = json.RawMessage(`{}`) }, "it is of a model with another configuration"},
+		{"the weights", func(w *reference.Wanted, _ *reference.Runner) { w.Weights = "sha256:other" }, "it is of other weights"},
+		{"weights not known, of another name", func(w *reference.Wanted, _ *reference.Runner) { w.Weights, w.Model = "unknown", "other" }, "and the digest of these weights is not known"},
+		{"weights not known, changed since", func(w *reference.Wanted, _ *reference.Runner) {
+			w.Weights, w.Changed = "unknown", time.Now().Add(time.Hour)
+		}, "were changed after it was made"},
+		{"weights not known, not changed", func(w *reference.Wanted, _ *reference.Runner) {
+			w.Weights, w.Model, w.Changed = "unknown", "elsewhere/hello", time.Now().Add(-time.Hour)
+		}, "the digest of these weights is not known"},
+		{"the ids", func(w *reference.Wanted, _ *reference.Runner) { w.Passes = [][]int{{2, 527}} }, "it is of other token ids"},
+		{"an id more", func(w *reference.Wanted, _ *reference.Runner) { w.Passes = [][]int{{2, 527, 876, 5}} }, "it is of other token ids"},
+		{"the dtype", func(w *reference.Wanted, _ *reference.Runner) { w.DType = hooks.F32 }, "it was computed in bfloat16, not in float32"},
+		{"the order", func(w *reference.Wanted, _ *reference.Runner) { w.Order = "of another list" }, "it was captured by another order"},
+		{"other layers", func(w *reference.Wanted, _ *reference.Runner) { w.Scope.Layers = nil }, "its scope is narrower (level 3, layers 0-6)"},
+		{"the runner's version", func(_ *reference.Wanted, r *reference.Runner) { r.Version = "older" }, "it was made by another version of the transformers runner"},
+		{"the runner", func(_ *reference.Wanted, r *reference.Runner) { *r = reference.WalkRunner() }, "it was made by another runner (hf)"},
+	} {
+		w, r := made, runner
+		test.change(&w, &r)
+		trace, passes, err := e.Open(w, r)
+		if trace != nil {
+			if len(passes) != 1 {
+				t.Errorf("%s: %d passes", test.what, len(passes))
+			}
+			trace.Close()
+		}
+		var refused *reference.Refusal
+		if test.why == "" && err != nil || test.why != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Why, test.why)) {
+			t.Errorf("%s: %v, want %q", test.what, err, test.why)
+		}
+	}
+	trace, _, found, passed, err := s.Find(made, runner)
+	if err != nil || trace == nil || found.Path != e.Path || passed != nil {
+		t.Fatalf("not found: %v, %v", passed, err)
+	}
+	trace.Close()
+}
+
+// The nearest miss comes first, and the entry that is used is the newest that fits.
+func TestFind(t *testing.T) {
+	data, w := hello(t)
+	s, first := stored(t, data, w, capture.Scope{Level: 3}, reference.TransformersRunner())
+	put := func(w reference.Wanted, scope capture.Scope, r reference.Runner) reference.Entry {
+		t.Helper()
+		k := reference.NewKey(w, scope, r)
+		path, err := s.Place(k)
+		if err == nil {
+			err = os.WriteFile(path, data, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		trace, _, e, err := s.Keep(path, w, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trace.Close()
+		return e
+	}
+	second := put(w, capture.Scope{Level: 2}, reference.TransformersRunner())
+	walk := put(w, capture.Scope{Level: 3}, reference.WalkRunner())
+	old := time.Now().Add(-time.Hour)
+	for path, when := range map[string]time.Time{first.Path: old, second.Path: old.Add(time.Minute), walk.Path: old.Add(2 * time.Minute)} {
+		if err := os.Chtimes(path, when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := s.List()
+	if err != nil || len(entries) != 3 || entries[0].Path != walk.Path || entries[1].Path != second.Path || entries[2].Path != first.Path {
+		t.Fatalf("%v %v", entries, err)
+	}
+	find := func(w reference.Wanted) (string, []reference.Passed) {
+		trace, _, e, passed, err := s.Find(w, reference.TransformersRunner())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if trace != nil {
+			trace.Close()
+		}
+		return e.Path, passed
+	}
+	if got, _ := find(w); got != second.Path {
+		t.Errorf("level 2: %s, want the newer one", got)
+	}
+	w.Scope.Level = 3
+	if got, _ := find(w); got != first.Path {
+		t.Errorf("level 3: %s, want the one that has it", got)
+	}
+	w.DType, w.Scope = hooks.F32, capture.Scope{Level: 2}
+	got, passed := find(w)
+	if got != "" || len(passed) != 2 || !strings.Contains(passed[0].Why.Error(), "computed in bfloat16") {
+		t.Errorf("float32: %s, %v", got, passed)
+	}
+}
+
+// A trace that is not what its key says is not stored, and stays where it was.
+func TestKeepHoldsTheTraceToItsKey(t *testing.T) {
+	data, w := hello(t)
+	for name, change := range map[string]func(*reference.Wanted){
+		"it is of other token ids":        func(w *reference.Wanted) { w.Passes = [][]int{{2}} },
+		"it is of other weights":          func(w *reference.Wanted) { w.Weights = "sha256:other" },
+		"it was computed in bfloat16":     func(w *reference.Wanted) { w.DType = hooks.F16 },
+		"leaves out 1 of the 2":           func(w *reference.Wanted) { w.Entries = []string{"input_ids", "unheard.of"} },
+		"it has 1 passes, 3 are wanted":   func(w *reference.Wanted) { w.NewTokens = 2 },
+		"a model with another configurat": func(w *reference.Wanted) { w.Config = json.RawMessage(`{"model_type":"x"}`) },
+	} {
+		w := w
+		change(&w)
+		s := reference.NewStore(t.TempDir())
+		k := reference.NewKey(w, capture.Scope{Level: 3}, reference.WalkRunner())
+		path, err := s.Place(k)
+		if err == nil {
+			err = os.WriteFile(path, data, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, _, err = s.Keep(path, w, k)
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, want %q", err, name)
+		}
+		if entries, err := s.List(); err != nil || len(entries) != 0 {
+			t.Errorf("stored all the same: %v %v", entries, err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Files of other names are nobody's entry, and broken entries are listed with what is wrong.
+func TestListOddFiles(t *testing.T) {
+	data, w := hello(t)
+	s, e := stored(t, data, w, capture.Scope{Level: 3}, reference.WalkRunner())
+	dir := filepath.Dir(e.Path)
+	for _, name := range []string{"notes.txt", "0123456789abcdef.json", "0123456789ABCDEF.safetensors", "x0123456789abcdef.safetensors", "0123456789abcdef.safetensors.part"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(e.FloorPath(), []byte("{}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := s.List()
+	if err != nil || len(entries) != 1 || !entries[0].Floor || entries[0].Size <= int64(len(data)) || entries[0].Err != nil {
+		t.Errorf("%+v %v", entries, err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "fedcba9876543210.safetensors"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	entries, err = s.List()
+	if err != nil || len(entries) != 2 || entries[0].Err == nil == (entries[1].Err == nil) {
+		t.Errorf("%+v %v", entries, err)
+	}
+	if none, err := reference.NewStore(filepath.Join(dir, "nowhere")).List(); err != nil || none != nil {
+		t.Errorf("no store: %v %v", none, err)
+	}
+}
+
+// A description is read from a folder that anybody may have written: it is refused or it is that of its key.
+func FuzzDescription(f *testing.F) {
+	f.Add([]byte(`{"key":{"weights":"unknown","config":"","tokens":"2","dtype":"float32","order":"","scope":{"level":3},"runner":"hf","version":""},"model":"m"}`))
+	f.Add([]byte(`{"key":{"scope":{"level":-1,"layers":"9-1"}}}`))
+	f.Add([]byte("{}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		const name = "0123456789abcdef"
+		folder := filepath.Join(dir, "references")
+		if err := os.Mkdir(folder, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for ending, data := range map[string][]byte{".json": text, ".safetensors": []byte("no trace")} {
+			if err := os.WriteFile(filepath.Join(folder, name+ending), data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		entries, err := reference.NewStore(dir).List()
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%v %v", entries, err)
+		}
+		if e := entries[0]; e.Err == nil && e.Key.String() != name {
+			t.Errorf("taken for %s", e.Key)
+		}
+		if _, _, err := entries[0].Open(reference.Wanted{}, reference.WalkRunner()); err == nil {
+			t.Error("it was opened")
+		}
+	})
+}
