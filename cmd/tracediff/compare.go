@@ -21,11 +21,15 @@ func compareCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
 		Usage:     "walk TENSOR_ORDER over both traces and stop at the first divergence",
-		ArgsUsage: "[LOCAL REFERENCE]",
+		ArgsUsage: "[LOCAL [REFERENCE]]",
 		Description: `Without arguments it captures the local side again, with the settings of the last capture, and compares it with
 the reference that fits: the stored one, else a golden of transformers. A command that names its input (--model,
 --prompt or --tokens) stands alone; otherwise flags change the last capture's settings. With two trace files it
-compares those.
+compares those; with one and --isolate, every entry of it is computed from its own inputs and the checkpoint.
+
+Every entry that is visited is certified by itself, from the local side's own inputs: EXACT, ROUNDING or BUG. An entry past
+its accumulated limit on an unbroken chain of right operations has drifted and is no bug; an operation that is wrong by
+itself is one, within any limit.
 
 Exit status: 0 everything in scope was compared and matches, 1 it does not or is incomplete, 2 it cannot be compared.
 
@@ -33,8 +37,9 @@ Examples:
   tracediff compare --prompt "Hello world"
   tracediff compare --level 3 --layers 0-2
   tracediff compare --local 'exec:./port --tokens {tokens} --out {out}' --prompt "Hello world"
-  tracediff compare local.safetensors reference.safetensors --all`,
-		Flags: append(jobFlags(),
+  tracediff compare local.safetensors reference.safetensors --all
+  tracediff compare --isolate local.safetensors --model ./gemma-3n-E2B`,
+		Flags: append(append(jobFlags(), isolationFlags()...),
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
@@ -46,6 +51,8 @@ Examples:
 			switch c.NArg() {
 			case 0:
 				return compareAgain(c)
+			case 1:
+				return isolateFile(c, c.Args().First())
 			case 2:
 				return compareFiles(c, c.Args().Get(0), c.Args().Get(1))
 			}
@@ -96,9 +103,13 @@ func compareAgain(c *cli.Context) error {
 		return err
 	}
 	defer local.Close()
-	return runCompare(c, local, ref.Trace, compare.Options{
+	o := compare.Options{
 		Order: j.record, Named: j.Order != "", Scope: j.compared(ref.Trace, c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
-	})
+	}
+	if err := isolate(c, &o, local, ref.Trace, j.list, j.ck); err != nil {
+		return err
+	}
+	return runCompare(c, local, ref.Trace, o)
 }
 
 // compared is the scope of the comparison: the job's, and of a reference that went on decoding the passes asked for. A
@@ -116,17 +127,9 @@ func (j *job) compared(ref *capture.Trace, levelTyped bool) capture.Scope {
 
 // compareFiles compares two traces as they are.
 func compareFiles(c *cli.Context, localFile, referenceFile string) error {
-	s, err := readFlags(c, settings{DType: "auto", Scope: capture.Scope{Level: 3}})
+	s, err := fileSettings(c, "nothing is run: the traces are compared as they are")
 	if err != nil {
 		return err
-	}
-	if !c.IsSet("level") {
-		s.Scope.Level = 0 // everything that both have
-	}
-	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "gate"} {
-		if c.IsSet(name) {
-			return hinted(fmt.Errorf("--%s has no meaning with two traces", name), "nothing is run: the traces are compared as they are")
-		}
 	}
 	local, err := openTrace(localFile)
 	if err != nil {
@@ -138,18 +141,69 @@ func compareFiles(c *cli.Context, localFile, referenceFile string) error {
 		return err
 	}
 	defer ref.Close()
-	list, err := traceOrder(local, ref, s.Order)
+	return compareTraces(c, s, local, ref, compare.Options{ReferenceLabel: "given"})
+}
+
+// compareTraces compares open traces by the order of the model that they declare.
+func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o compare.Options) error {
+	whole, err := traceOrder(local, ref, "")
 	if err != nil {
 		return err
 	}
-	if list != nil {
-		if err := checkScope(s.Scope, list); err != nil {
+	if o.Order, err = traceOrder(local, ref, s.Order); err != nil {
+		return err
+	}
+	if o.Order != nil {
+		if err := checkScope(s.Scope, o.Order); err != nil {
 			return err
 		}
 	}
-	return runCompare(c, local, ref, compare.Options{
-		Order: list, Named: s.Order != "", Scope: s.Scope, ReferenceLabel: "given", TokenText: traceTexts(s.Model, local, ref),
-	})
+	ck, err := traceCheckpoint(s.Model, local)
+	if err != nil {
+		return err
+	}
+	if ck != nil {
+		defer ck.Close()
+	}
+	o.Named, o.Scope, o.TokenText = s.Order != "", s.Scope, traceTexts(s.Model, local, ref)
+	if err := isolate(c, &o, local, ref, whole, ck); err != nil {
+		return err
+	}
+	return runCompare(c, local, ref, o)
+}
+
+// isolateFile certifies every entry of one trace from that trace's own inputs: there is nothing that it is compared with.
+func isolateFile(c *cli.Context, file string) error {
+	if !c.Bool("isolate") {
+		return hinted(errors.New("compare takes two traces or none, not 1 argument"), "tracediff compare LOCAL REFERENCE, or tracediff compare --isolate LOCAL for one trace by itself")
+	}
+	s, err := fileSettings(c, "nothing is run: the trace is taken as it is")
+	if err != nil {
+		return err
+	}
+	t, err := openTrace(file)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return compareTraces(c, s, t, t, compare.Options{Alone: true, All: true})
+}
+
+// fileSettings reads the flags that have a meaning where traces are given.
+func fileSettings(c *cli.Context, hint string) (settings, error) {
+	s, err := readFlags(c, settings{DType: "auto", Scope: capture.Scope{Level: 3}})
+	if err != nil {
+		return s, err
+	}
+	if !c.IsSet("level") {
+		s.Scope.Level = 0 // everything that is there
+	}
+	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "gate"} {
+		if c.IsSet(name) {
+			return s, hinted(fmt.Errorf("--%s has no meaning where traces are given", name), hint)
+		}
+	}
+	return s, nil
 }
 
 func openTrace(path string) (*capture.Trace, error) {
@@ -216,7 +270,7 @@ func traceTexts(dir string, traces ...*capture.Trace) func(int) string {
 
 // runCompare compares, prints the report and returns a mismatch as the error of the command.
 func runCompare(c *cli.Context, local, ref *capture.Trace, o compare.Options) error {
-	o.All, o.Partial, o.StrictDType = c.Bool("all"), c.Bool("partial"), c.Bool("strict-dtype")
+	o.All, o.Partial, o.StrictDType = o.All || c.Bool("all"), c.Bool("partial"), c.Bool("strict-dtype")
 	style, err := colors(c)
 	if err != nil {
 		return err

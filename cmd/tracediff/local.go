@@ -71,7 +71,7 @@ func (j *job) checkLocal(c *cli.Context) error {
 	case kindExec:
 		return j.checkCommand(j.Local, "local")
 	}
-	return nil
+	return gemma.CheckFamily(j.list)
 }
 
 // runModel captures the Go model to the local side's place.

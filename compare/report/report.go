@@ -167,9 +167,15 @@ func (p *printer) end(r *compare.Result) {
 		p.line("first at %s, %s in all", r.Divergence.Row.Key(), count(r.Mismatches, "entry", "entries"))
 	} else if r.ExitCode() == 0 {
 		p.WriteString(paint(p.style.good, "MATCH") + ": ")
-		p.line("every entry that was compared")
+		if r.Alone {
+			p.line("every entry is right on its own inputs")
+		} else {
+			p.line("every entry that was compared")
+		}
 	}
-	p.limits(r)
+	if !r.Alone {
+		p.limits(r)
+	}
 	c := r.Coverage
 	p.line("compared %d of %d entries, %d of %d layers complete%s", c.Compared, c.Entries, c.LayersComplete, c.Layers, beside(c))
 }

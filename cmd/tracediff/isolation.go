@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// isolationFlags say how entries are certified.
+func isolationFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "certify every entry of every pass from the local trace's own inputs, and do not stop; with one trace, it alone"},
+		&cli.BoolFlag{Name: "no-isolate", Category: catCompare, Usage: "certify nothing: the accumulated errors alone decide"},
+		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "the `ROUNDING` an engine may do inside an operation: strict (transformers'), free, float16 (free, and float16 inside), auto (strict, then free by kind of operation)"},
+		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
+	}
+}
+
+// isolateOptions reads the flags.
+func isolateOptions(c *cli.Context) (o compare.IsolateOptions, err error) {
+	switch o.Arithmetic = compare.Arithmetic(c.String("arithmetic")); o.Arithmetic {
+	case compare.Auto, compare.Strict, compare.FreeIn, compare.Float16In:
+	default:
+		return o, hinted(fmt.Errorf("--arithmetic is %q", o.Arithmetic), "want auto, strict, free or float16")
+	}
+	switch bound := c.String("bound"); bound {
+	case "probabilistic":
+	case "rigorous":
+		o.Rigorous = true
+	default:
+		return o, hinted(fmt.Errorf("--bound is %q", bound), "want probabilistic or rigorous")
+	}
+	if c.Bool("isolate") && c.Bool("no-isolate") {
+		return o, hinted(errors.New("--isolate and --no-isolate were both given"), "leave one of them out")
+	}
+	return o, nil
+}
+
+// isolate adds to the options of a comparison what certifies the local trace, or why nothing does. list is the model's
+// whole order, ck its checkpoint, which may be nil when it is not known.
+func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) error {
+	io, err := isolateOptions(c)
+	if err != nil {
+		return err
+	}
+	io.Thorough = o.Alone
+	o.All = o.All || c.Bool("isolate")
+	unable := func(why string) error {
+		if o.NotIsolated = why; c.Bool("isolate") {
+			return hinted(fmt.Errorf("nothing can be isolated: %s", why), "--model DIR names the checkpoint that the local trace was made of")
+		}
+		return nil
+	}
+	if list != nil && list.Config != nil {
+		dtype := local.Manifest().DType
+		io.Certified = sync.OnceValues(func() (compare.Certified, error) { return certified(c.Context, list, dtype) })
+		if ref.Manifest().Producer.Name == reference.WalkName && !o.Alone {
+			if o.Certified, err = io.Certified(); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case c.Bool("no-isolate"):
+		o.NotIsolated = "as asked for (--no-isolate)"
+		return nil
+	case list == nil || list.Config == nil:
+		return unable("the order has names and no operations")
+	case ck == nil:
+		return unable("the checkpoint of the local trace is not known")
+	}
+	if o.Isolator, err = compare.NewIsolator(local, list, reference.Weights(ck, local.Manifest().DType), io); err != nil {
+		o.Isolator = nil
+		return unable(err.Error())
+	}
+	return nil
+}
+
+// certified isolates the goldens of a model's family: every form of an operation that reproduces them may accuse. They are
+// those of the dtype; for one that has none, all.
+func certified(ctx context.Context, list *order.List, dtype hooks.DType) (compare.Certified, error) {
+	names, err := goldensOf(list, "*."+dtype.String())
+	if err == nil && len(names) == 0 {
+		names, err = goldensOf(list, "*")
+	}
+	if err != nil {
+		return nil, err
+	}
+	into := compare.Certified{}
+	for _, name := range names {
+		if err := certifyBy(ctx, into, name); err != nil {
+			return nil, fmt.Errorf("certifying the operations of the walk: %w", err)
+		}
+	}
+	return into, nil
+}
+
+// goldensOf lists the goldens of checkpoints of the list's family whose names match.
+func goldensOf(list *order.List, pattern string) ([]string, error) {
+	all, err := fs.Glob(fixtures.Files, "golden/*/"+pattern+".safetensors")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, name := range all {
+		data, err := fs.ReadFile(fixtures.Files, path.Base(path.Dir(name))+"/"+checkpoint.ConfigFile)
+		if err != nil {
+			return nil, err
+		}
+		config, err := order.ReadConfig(data)
+		if err != nil {
+			return nil, err
+		}
+		if config.ModelType == list.Config.ModelType {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// certifyBy isolates one golden.
+func certifyBy(ctx context.Context, into compare.Certified, name string) error {
+	dir := path.Base(path.Dir(name))
+	files, err := fs.Sub(fixtures.Files, dir)
+	if err != nil {
+		return err
+	}
+	ck, err := checkpoint.OpenFS(dir, files)
+	if err != nil {
+		return err
+	}
+	config, err := order.ReadConfig(ck.Config())
+	if err != nil {
+		return err
+	}
+	list, err := order.New(config)
+	if err != nil {
+		return err
+	}
+	data, err := fs.ReadFile(fixtures.Files, name)
+	if err != nil {
+		return err
+	}
+	t, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return err
+	}
+	return into.Add(ctx, t, list, reference.Weights(ck, t.Manifest().DType))
+}
+
+// traceCheckpoint opens the checkpoint that a trace was made of: the one that was named, an embedded one with the same
+// weights, or the directory that the trace names, if it still is what it was. It is nil when none of these is there.
+func traceCheckpoint(dir string, t *capture.Trace) (*checkpoint.Checkpoint, error) {
+	m := t.Manifest()
+	if dir != "" {
+		ck, err := checkpoint.Open(dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
+		if why := notOf(ck, m); why != "" {
+			return nil, errors.Join(hinted(fmt.Errorf("%s is not the checkpoint of %s: %s", dir, t.Path(), why), "--model names the checkpoint that the local trace was made of"), ck.Close())
+		}
+		return ck, nil
+	}
+	configs, err := fs.Glob(fixtures.Files, "*/"+checkpoint.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range configs {
+		files, err := fs.Sub(fixtures.Files, path.Dir(name))
+		if err != nil {
+			return nil, err
+		}
+		ck, err := checkpoint.OpenFS("fixtures/"+path.Dir(name), files)
+		if err != nil {
+			return nil, err
+		}
+		if m.Config != nil && knownDigest(m.Weights) && notOf(ck, m) == "" {
+			return ck, nil
+		}
+	}
+	ck, err := checkpoint.Open(m.Model)
+	if err != nil { // a name, or a directory that is gone: nobody asked for it
+		return nil, nil
+	}
+	if m.Config == nil || notOf(ck, m) != "" {
+		return nil, ck.Close()
+	}
+	return ck, nil
+}
+
+func knownDigest(d string) bool { return d != "" && d != "unknown" }
+
+// notOf says what keeps a checkpoint from being the one of a trace; empty when nothing is known to. Weights that are too
+// large to be hashed at every run are not.
+func notOf(ck *checkpoint.Checkpoint, m capture.Manifest) string {
+	config, err := order.ReadConfig(ck.Config())
+	switch {
+	case err != nil:
+		return err.Error()
+	case m.Config != nil && !order.SameConfig(m.Config, config.Canonical()):
+		return "its configuration is another"
+	case knownDigest(m.Weights) && ck.Size() <= digestLimit && ck.Digest() != m.Weights:
+		return "its weights are others"
+	}
+	return ""
+}
