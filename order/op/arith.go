@@ -149,12 +149,21 @@ func (a Arith) castConst(x float64) Num {
 
 func (a Arith) add(x, y Num) Num {
 	x, y = a.use(x), a.use(y)
+	switch {
+	case a.absorbs(x, y):
+		return x
+	case a.absorbs(y, x):
+		return y
+	}
 	return a.step(x.V+y.V, x.E+y.E)
 }
 
-func (a Arith) sub(x, y Num) Num {
-	x, y = a.use(x), a.use(y)
-	return a.step(x.V-y.V, x.E+y.E)
+func (a Arith) sub(x, y Num) Num { return a.add(x, Num{V: -y.V, E: y.E, inner: y.inner}) }
+
+// absorbs reports whether y is so small beside x that their sum is x in every arithmetic, as a score is beside a mask. A
+// bound of u·|x| would be far larger than anything that is not masked.
+func (a Arith) absorbs(x, y Num) bool {
+	return a.Emulated && math.Abs(y.V)+y.E < unit32/4*math.Abs(x.V)
 }
 
 func (a Arith) mul(x, y Num) Num {
