@@ -16,7 +16,7 @@ type addedToken struct {
 	LStrip     bool   `json:"lstrip"`      // swallows the white space before it
 	RStrip     bool   `json:"rstrip"`      // swallows the white space after it
 	Normalized bool   `json:"normalized"`  // looked for after the normaliser, itself normalised
-	Special    bool   `json:"special"`     // comes before the others; else of consequence for decoding only
+	Special    bool   `json:"special"`     // of consequence for decoding only
 }
 
 // A matcher finds the leftmost of a set of strings in a text and, of those that start there, the
@@ -27,13 +27,10 @@ type matcher struct {
 	lengths [256][]int // by first byte, longest first
 }
 
-// add makes content, which is not empty, the text by which token is found, unless another is already.
+// add makes content, which is not empty, the text by which token is found.
 func (m *matcher) add(content string, token addedToken) {
 	if m.tokens == nil {
 		m.tokens = make(map[string]addedToken)
-	}
-	if m.has(content) {
-		return
 	}
 	m.tokens[content] = token
 	lengths := &m.lengths[content[0]]
@@ -52,7 +49,8 @@ func (m *matcher) has(content string) bool {
 // split cuts text at its tokens and calls plain with what stands between them, never empty, and whether
 // it begins the text, and token with their ids.
 func (m *matcher) split(text string, plain func(text string, atStart bool), token func(id int)) {
-	done := 0 // how far plain and token have been called
+	done := 0      // how far plain and token have been called
+	swallowed := 0 // the end of the last white space that a token has taken
 	for at := 0; at < len(text); {
 		found, size := m.at(text[at:])
 		if size == 0 {
@@ -60,16 +58,19 @@ func (m *matcher) split(text string, plain func(text string, atStart bool), toke
 			continue
 		}
 		start, end := at, at+size
-		// Even where the surroundings forbid it, nothing else is looked for inside of the match.
+		// Whatever the surroundings do to the match, the search goes on behind its text.
 		at = end
 		if found.SingleWord && (endsWord(text[:start]) || startsWord(text[end:])) {
 			continue
 		}
-		if found.LStrip {
-			start = max(done, len(strings.TrimRightFunc(text[:start], unicode.IsSpace)))
+		if found.LStrip && done < start {
+			start = done + len(strings.TrimRightFunc(text[done:start], unicode.IsSpace))
 		}
 		if found.RStrip {
-			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+			if end >= swallowed {
+				swallowed = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+			}
+			end = swallowed
 		}
 		if done < start {
 			plain(text[done:start], done == 0)

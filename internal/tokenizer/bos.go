@@ -5,9 +5,6 @@ import (
 	"fmt"
 )
 
-// defaultBOS is Gemma's, for files that do not say what comes before a text.
-const defaultBOS = "<bos>"
-
 // template is a post_processor that says which tokens go around a text.
 type template struct {
 	Type   string `json:"type"`
@@ -24,8 +21,7 @@ type template struct {
 	} `json:"special_tokens"`
 }
 
-// bos returns the id of the token that the post-processor puts before a text, else of <bos> where that
-// is an added token, else -1.
+// bos returns the id of the token that the post-processor puts before a text, -1 for none.
 func (f *file) bos() (int, error) {
 	parts := []json.RawMessage{f.PostProcessor}
 	if typeOf(f.PostProcessor) == "Sequence" {
@@ -45,7 +41,7 @@ func (f *file) bos() (int, error) {
 		case kind == "ByteLevel":
 			// It changes the places of tokens in the text only.
 			if _, err := readByteLevel(part); err != nil {
-				return 0, fmt.Errorf("post_processor: %w", err)
+				return 0, fmt.Errorf("post_processor: ByteLevel: %w", err)
 			}
 		case kind == "TemplateProcessing" && templates == 0:
 			templates++
@@ -56,9 +52,6 @@ func (f *file) bos() (int, error) {
 		default:
 			return 0, fmt.Errorf("post_processor: %q is not implemented; %s", kind, passIDs)
 		}
-	}
-	if bos < 0 {
-		return f.added(defaultBOS), nil
 	}
 	return bos, nil
 }

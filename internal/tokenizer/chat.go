@@ -1,41 +1,170 @@
 package tokenizer
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
 
-// The markers of Gemma's turns.
-const (
-	startOfTurn = "<start_of_turn>"
-	endOfTurn   = "<end_of_turn>"
+// A chat is the part of a chat template that a conversation of one turn uses: what it writes before and
+// after what the user has said, up to where the model is to answer.
+type chat struct {
+	bos          bool // a BOS comes first
+	before       string
+	trim         bool // white space at both ends of the prompt goes
+	after        string
+	markers      []string // the tokens by which the family is known
+	templateFree bool     // all models of the family have the same template
+}
+
+// The families with a known template. Their turns are fixed by the markers; what else stands there, a
+// system turn that nobody asked for, differs from model to model, and the checkpoint's template says it.
+var (
+	gemmaChat = chat{
+		bos:          true,
+		before:       "<start_of_turn>user\n",
+		trim:         true,
+		after:        "<end_of_turn>\n<start_of_turn>model\n",
+		markers:      []string{"<start_of_turn>", "<end_of_turn>"},
+		templateFree: true,
+	}
+	llama3Chat = chat{
+		bos:     true,
+		before:  "<|start_header_id|>user<|end_header_id|>\n\n",
+		trim:    true,
+		after:   "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+		markers: []string{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"},
+	}
+	chatML = chat{
+		before:  "<|im_start|>user\n",
+		after:   "<|im_end|>\n<|im_start|>assistant\n",
+		markers: []string{"<|im_start|>", "<|im_end|>"},
+	}
 )
 
 // Chat returns the ids of a conversation in which a user has said prompt and the model is to answer:
 //
-//	<bos><start_of_turn>user\n{prompt}<end_of_turn>\n<start_of_turn>model\n
+//	Gemma:   <bos><start_of_turn>user\n{prompt}<end_of_turn>\n<start_of_turn>model\n
+//	Llama 3: <|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\n{prompt}<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n
+//	Qwen:    <|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n
 //
-// It is the template that Gemma's published checkpoints carry, written in code because no other is
-// wanted; like them it trims white space from both ends of prompt. Markers inside of prompt count as
-// markers, as they do in transformers. The error says what is missing when the vocabulary has no BOS
-// or does not read a written marker as one token.
+// These are the templates that the published checkpoints carry, written in code: a template is a
+// program, and this package runs none. Gemma's and Llama's trim white space from both ends of prompt;
+// Llama 3.1 and most Qwens have a system turn before, which is taken from the checkpoint's template.
+// Markers inside of prompt count as markers, as they do in transformers.
+//
+// The error says what is missing: markers that are tokens, a BOS, or a template of which it is known what
+// it writes. Llama 3.2's is not: it writes today's date.
 func (t *Tokenizer) Chat(prompt string) ([]int, error) {
-	bos, ok := t.BOS()
-	if !ok {
-		return nil, fmt.Errorf("applying the chat template: the tokenizer names no BOS token")
+	c, err := t.chat()
+	if err != nil {
+		return nil, fmt.Errorf("applying the chat template: %w", err)
 	}
-	for _, marker := range []string{startOfTurn, endOfTurn} {
-		if !t.encoder.matches(marker) {
-			return nil, fmt.Errorf("applying the chat template: %s is no token of this vocabulary; is this an instruction-tuned Gemma?", marker)
-		}
+	if c.bos && t.named < 0 {
+		return nil, errors.New("applying the chat template: the tokenizer names no BOS token")
 	}
 	if err := valid(prompt); err != nil {
 		return nil, err
 	}
-	prompt = strings.TrimFunc(prompt, trimmed)
-	text := startOfTurn + "user\n" + prompt + endOfTurn + "\n" + startOfTurn + "model\n"
-	return append([]int{bos}, t.encoder.encode(text)...), nil
+	if c.trim {
+		prompt = strings.TrimFunc(prompt, trimmed)
+	}
+	ids := t.encoder.encode(c.before + prompt + c.after)
+	if c.bos {
+		ids = append([]int{t.named}, ids...)
+	}
+	return ids, nil
+}
+
+// chat returns the family's chat with the checkpoint's system turn.
+func (t *Tokenizer) chat() (chat, error) {
+	for _, family := range []struct {
+		chat
+		system func(template string) (string, error)
+	}{{gemmaChat, nil}, {llama3Chat, llama3System}, {chatML, chatMLSystem}} {
+		c := family.chat
+		if slices.ContainsFunc(c.markers, func(marker string) bool { return !t.encoder.matches(marker) }) {
+			continue
+		}
+		if c.templateFree {
+			return c, nil
+		}
+		if t.template == "" {
+			return chat{}, fmt.Errorf("%s has none, and neither is there a %s; %s", configFile, templateFile, passIDs)
+		}
+		// Older templates spell a line break as such, newer ones as an escape.
+		system, err := family.system(strings.ReplaceAll(t.template, `\n`, "\n"))
+		c.before = system + c.before
+		return c, err
+	}
+	return chat{}, fmt.Errorf("none of %s, %s and %s is a token of this vocabulary; is this an instruction-tuned model?",
+		gemmaChat.markers[0], llama3Chat.markers[0], chatML.markers[0])
+}
+
+// errTemplate is about a template that may well be sound.
+var errTemplate = fmt.Errorf("the checkpoint's template is none of those that are known; %s", passIDs)
+
+// llama3System returns the system turn of a Llama 3 template: none, or from 3.1 on one with two dates.
+func llama3System(template string) (string, error) {
+	const (
+		turn      = "<|start_header_id|>system<|end_header_id|>\n\n"
+		knowledge = "Cutting Knowledge Date: December 2023\n"
+		today     = "26 Jul 2024"
+	)
+	has := func(part string) bool { return strings.Contains(template, part) }
+	switch {
+	case has("strftime_now"):
+		return "", fmt.Errorf("the checkpoint's template writes today's date, and no two days give the same ids; %s", passIDs)
+	case !has("message['content'] | trim + '<|eot_id|>'") || !closes(template, "<|start_header_id|>assistant<|end_header_id|>\n\n"):
+		return "", errTemplate
+	case has(`"`+knowledge+`"`) && has(`"`+turn+`"`) && has(`set date_string = "`+today+`"`):
+		return turn + knowledge + "Today Date: " + today + "\n\n<|eot_id|>", nil
+	case has("system"), has("Date"):
+		// The template of 3.0 treats a system turn as any other and does not name it.
+		return "", errTemplate
+	}
+	return "", nil
+}
+
+// chatMLSystem returns the system turn that a ChatML template writes where the conversation has none. It
+// is the one piece of text between the markers of a system turn.
+func chatMLSystem(template string) (string, error) {
+	const start, end = "<|im_start|>system\n", "<|im_end|>\n"
+	// Models that only think open the thoughts, too, and others trim what the user has said.
+	if !closes(template, "<|im_start|>assistant\n") || !strings.Contains(template, "'<|im_end|>") || strings.Contains(template, "trim") {
+		return "", errTemplate
+	}
+	var found string
+	for rest := template; ; {
+		_, after, ok := strings.Cut(rest, start)
+		if !ok {
+			return found, nil
+		}
+		rest = after
+		if quoted(after) {
+			continue // the system turn of the conversation
+		}
+		text, _, ok := strings.Cut(after, end)
+		turn := start + text + end
+		if !ok || strings.ContainsAny(text, `'"{}<`) || found != "" && found != turn {
+			return "", errTemplate
+		}
+		found = turn
+	}
+}
+
+// closes reports whether template has words, and ends the quoted text with them wherever it does: it then
+// writes nothing behind them.
+func closes(template, words string) bool {
+	parts := strings.Split(template, words)
+	return len(parts) > 1 && !slices.ContainsFunc(parts[1:], func(after string) bool { return !quoted(after) })
+}
+
+// quoted reports whether a quoted text ends where template begins.
+func quoted(template string) bool {
+	return template != "" && strings.ContainsAny(template[:1], `'"`)
 }
 
 // trimmed reports whether the template's trim, which is Python's str.strip, takes r for white space:

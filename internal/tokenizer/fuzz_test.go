@@ -38,9 +38,28 @@ func FuzzOpenJSON(f *testing.F) {
 	for _, v := range lines[struct{ Tokenizer json.RawMessage }](f, "variants.jsonl") {
 		f.Add([]byte(v.Tokenizer), "a b new york")
 	}
+	for name := range families {
+		f.Add(familyJSON(f, name), "A word's <|eot_id|> 123\r\n")
+	}
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
 		if tok, err := tokenizer.Open(fstest.MapFS{"tokenizer.json": {Data: data}}); err == nil {
 			use(t, tok, text)
+		}
+	})
+}
+
+func FuzzOpenConfig(f *testing.F) {
+	for _, c := range lines[chatGolden](f, "chats.jsonl") {
+		f.Add([]byte(c.Config), []byte(c.Jinja), "a")
+	}
+	f.Add([]byte(`{"added_tokens_decoder": {"0": {"content": "<|im_end|>"}}}`), []byte(chatMLTemplate), "")
+	llama3, qwen2 := familyJSON(f, "llama3"), familyJSON(f, "qwen2")
+	f.Fuzz(func(t *testing.T, config, jinja []byte, text string) {
+		for _, data := range [][]byte{llama3, qwen2} {
+			files := fstest.MapFS{"tokenizer.json": {Data: data}, "tokenizer_config.json": {Data: config}, "chat_template.jinja": {Data: jinja}}
+			if tok, err := tokenizer.Open(files); err == nil {
+				use(t, tok, text)
+			}
 		}
 	})
 }
@@ -57,15 +76,24 @@ func FuzzOpenModel(f *testing.F) {
 
 func FuzzEncode(f *testing.F) {
 	byJSON, byModel := readers(f)
+	llama3, qwen2, gpt2, llama2 := openFamily(f, "llama3"), openFamily(f, "qwen2"), openFamily(f, "gpt2"), openFamily(f, "llama2")
+	spellLlama3, spellQwen2 := spelling(f, "llama3"), spelling(f, "qwen2")
 	for _, g := range lines[golden](f, "texts.jsonl")[:200] {
 		f.Add(g.Text)
+	}
+	for _, line := range mixedLines(f)[:200] {
+		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		use(t, byJSON, text)
 		use(t, byModel, text)
+		use(t, gpt2, text)
+		use(t, llama2, text)
 		if !utf8.ValidString(text) {
 			return
 		}
+		checkSpelling(t, llama3, spellLlama3, text, false)
+		checkSpelling(t, qwen2, spellQwen2, text, true)
 		ids := encode(t, byJSON, text)
 		if got, want := spell(byJSON, ids), strings.ReplaceAll(text, "▁", " "); got != want {
 			t.Fatalf("the pieces spell %q, want %q", got, want)
@@ -92,6 +120,28 @@ func BenchmarkEncode(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					if _, err := tok.Encode(size.text); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkFamilies encodes the mixed lines, which are harder than prose, and the prose.
+func BenchmarkFamilies(b *testing.B) {
+	corpus, err := os.ReadFile("../../fixtures/tokenizer/corpus.txt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, text := range []struct{ name, text string }{{"prose", string(corpus)}, {"mixed", strings.Join(mixedLines(b), "\n")}} {
+		for name := range families {
+			tok := openFamily(b, name)
+			b.Run(name+"/"+text.name, func(b *testing.B) {
+				b.SetBytes(int64(len(text.text)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := tok.Encode(text.text); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -35,6 +35,9 @@ type fileModel struct {
 	Merges                  json.RawMessage  `json:"merges"` // see mergeList
 }
 
+// gemmaBOS begins a conversation where no file says what does: Gemma's template cannot do without.
+const gemmaBOS = "<bos>"
+
 // reader is the encoder of tokenizer.json: added tokens, normaliser, pre-tokenizer, merges.
 type reader struct {
 	normalize  func(string) string
@@ -73,32 +76,38 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 	if r.bpe, err = f.Model.bpe(byteLevel); err != nil {
 		return nil, err
 	}
-	added := r.addTokens(f.AddedTokens)
+	added, err := r.addTokens(f.AddedTokens)
+	if err != nil {
+		return nil, err
+	}
 	bos, err := f.bos()
 	if err != nil {
 		return nil, err
 	}
-	return &Tokenizer{pieces: pieces, added: added, byteLevel: byteLevel, bos: bos, encoder: r}, nil
+	t := &Tokenizer{pieces: pieces, added: added, byteLevel: byteLevel, bos: bos, named: bos, encoder: r}
+	if gemma, ok := added[gemmaBOS]; ok && bos < 0 {
+		t.named = gemma.ID
+	}
+	return t, nil
 }
 
-// addTokens fills both matchers and returns the ids of the tokens by their content. Special tokens come
-// first: of two that normalise to one text, the first is found.
-func (r *reader) addTokens(tokens []addedToken) map[string]int {
-	ids := make(map[string]int, len(tokens))
-	for _, special := range []bool{true, false} {
-		for _, a := range tokens {
-			if a.Special != special {
-				continue
-			}
-			ids[a.Content] = a.ID
-			if a.Normalized {
-				r.normalized.add(r.normalize(a.Content), a)
-			} else {
-				r.raw.add(a.Content, a)
-			}
+// addTokens fills both matchers and returns the tokens by their content. Two tokens that normalise to one
+// text are an error: which of them `tokenizers` finds differs from run to run.
+func (r *reader) addTokens(tokens []addedToken) (map[string]addedToken, error) {
+	added := make(map[string]addedToken, len(tokens))
+	for _, a := range tokens {
+		added[a.Content] = a
+		if !a.Normalized {
+			r.raw.add(a.Content, a)
+			continue
 		}
+		content := r.normalize(a.Content)
+		if other, ok := r.normalized.tokens[content]; ok {
+			return nil, fmt.Errorf("added_tokens: %q and %q are one text to the normalizer", other.Content, a.Content)
+		}
+		r.normalized.add(content, a)
 	}
-	return ids
+	return added, nil
 }
 
 // encode splits text at the added tokens as written, normalises what is between them, splits that at

@@ -51,6 +51,10 @@ func markSpaces(text string) string {
 	return strings.ReplaceAll(text, " ", spaceMark)
 }
 
+// maxSteps bounds the parts of a pre-tokenizer, for the work on a text grows with them. Known ones have
+// two or three.
+const maxSteps = 16
+
 // A step is a part of the pre-tokenizer. It prepares a piece of text and cuts it.
 type step struct {
 	marks  bool     // spaces become "▁"
@@ -87,6 +91,9 @@ func (f *file) readPreTokenizer() (steps []step, byteLevel bool, err error) {
 		if err := strict(f.PreTokenizer, &sequence); err != nil {
 			return nil, false, fmt.Errorf("pre_tokenizer: %w", err)
 		}
+		if len(sequence.PreTokenizers) > maxSteps {
+			return nil, false, fmt.Errorf("pre_tokenizer: a Sequence of more than %d", maxSteps)
+		}
 		parts = sequence.PreTokenizers
 	}
 	for i, part := range parts {
@@ -105,19 +112,21 @@ func (f *file) readPreTokenizer() (steps []step, byteLevel bool, err error) {
 
 // readStep reads a pre-tokenizer that is no Sequence.
 func readStep(raw json.RawMessage) (s step, byteLevel bool, err error) {
-	switch kind := typeOf(raw); kind {
+	kind := typeOf(raw)
+	switch kind {
 	case "Split":
 		s, err = readSplit(raw)
-		return s, false, err
 	case "ByteLevel":
 		s, err = readByteLevel(raw)
-		return s, true, err
 	case "Metaspace":
 		s, err = readMetaspace(raw)
-		return s, false, err
 	default:
 		return step{}, false, fmt.Errorf("%q is not implemented; %s", kind, passIDs)
 	}
+	if err != nil {
+		return step{}, false, fmt.Errorf("%s: %w", kind, err)
+	}
+	return s, kind == "ByteLevel", nil
 }
 
 // readSplit reads a Split by one of the published patterns.
@@ -132,15 +141,15 @@ func readSplit(raw json.RawMessage) (step, error) {
 		Invert   bool   `json:"invert"`
 	}
 	if err := strict(raw, &split); err != nil {
-		return step{}, fmt.Errorf("Split: %w", err)
+		return step{}, err
 	}
 	cut, known := splitters[split.Pattern.Regex]
 	switch {
 	case split.Pattern.String != nil || !known:
-		return step{}, fmt.Errorf("Split: pattern %.200q is none of those that are implemented: GPT-2's, Llama 3's and Qwen2's; %s",
+		return step{}, fmt.Errorf("pattern %.200q is none of those that are implemented: GPT-2's, Llama 3's and Qwen2's; %s",
 			split.Pattern.Regex, passIDs)
 	case split.Behavior != "Isolated" || split.Invert:
-		return step{}, fmt.Errorf("Split: behavior %q, invert %t: only \"Isolated\", false is implemented; %s",
+		return step{}, fmt.Errorf("behavior %q, invert %t: only \"Isolated\", false is implemented; %s",
 			split.Behavior, split.Invert, passIDs)
 	}
 	return step{split: cut}, nil
@@ -155,7 +164,7 @@ func readByteLevel(raw json.RawMessage) (step, error) {
 		UseRegex       bool   `json:"use_regex"`
 	}{UseRegex: true}
 	if err := strict(raw, &level); err != nil {
-		return step{}, fmt.Errorf("ByteLevel: %w", err)
+		return step{}, err
 	}
 	var s step
 	if level.AddPrefixSpace {
@@ -178,13 +187,13 @@ func readMetaspace(raw json.RawMessage) (step, error) {
 		Split          bool   `json:"split"`
 	}{PrependScheme: "always", Split: true}
 	if err := strict(raw, &meta); err != nil {
-		return step{}, fmt.Errorf("Metaspace: %w", err)
+		return step{}, err
 	}
 	if meta.Replacement != spaceMark {
-		return step{}, fmt.Errorf("Metaspace: replacement %q: only %q is implemented; %s", meta.Replacement, spaceMark, passIDs)
+		return step{}, fmt.Errorf("replacement %q: only %q is implemented; %s", meta.Replacement, spaceMark, passIDs)
 	}
 	if meta.AddPrefixSpace != nil {
-		return step{}, fmt.Errorf("Metaspace: add_prefix_space is not implemented, prepend_scheme is; %s", passIDs)
+		return step{}, fmt.Errorf("add_prefix_space is not implemented, prepend_scheme is; %s", passIDs)
 	}
 	s := step{marks: true}
 	if meta.Split {
@@ -195,7 +204,7 @@ func readMetaspace(raw json.RawMessage) (step, error) {
 		s.prefix, s.first = spaceMark, meta.PrependScheme == "first"
 	case "never":
 	default:
-		return step{}, fmt.Errorf("Metaspace: prepend_scheme %q is none of always, first and never", meta.PrependScheme)
+		return step{}, fmt.Errorf("prepend_scheme %q is none of always, first and never", meta.PrependScheme)
 	}
 	return s, nil
 }

@@ -68,9 +68,9 @@ func parseModel(data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{pieces: s.pieces, bos: -1, encoder: &processor{proc: proc, symbols: symbols}}
+	t := &Tokenizer{pieces: s.pieces, bos: -1, named: -1, encoder: &processor{proc: proc, symbols: symbols}}
 	if id := int(s.bosID); 0 <= id && id < len(s.pieces) && s.types[id] == controlPiece {
-		t.bos = id
+		t.bos, t.named = id, id
 	}
 	return t, nil
 }

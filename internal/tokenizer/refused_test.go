@@ -72,6 +72,7 @@ func TestJSONBeyondGemmaIsRefusedByName(t *testing.T) {
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Sequence", "pretokenizers": [
 			{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true},
 			{"type": "Split", "pattern": {"Regex": "\\s"}, "behavior": "Isolated", "invert": false}]}, "decoder": {`, "last of a Sequence"},
+		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Sequence", "pretokenizers": [` + strings.Repeat("{},", 99) + `{}]}, "decoder": {`, "16"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Sequence", "pretokenizers": {}}, "decoder": {`, "pre_tokenizer"},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": false}, "decoder": {`, `"(a+)+$"`},
 		{`"pre_tokenizer": {`, `"pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "Isolated", "invert": false}, "decoder": {`, "pattern"},
@@ -131,6 +132,9 @@ func TestDamagedJSONIsRefused(t *testing.T) {
 		{`"id": 5`, `"id": 6`, `"<x>" has id 6, want 5`},
 		{`"content": "<x>"`, `"content": "<bos>"`, "listed twice"},
 		{`"content": "<x>"`, `"content": ""`, "token 5"},
+		{`"normalized": false, "special": true}
+  ]`, `"normalized": true}, {"id": 6, "content": "a b", "normalized": true}, {"id": 7, "content": "a▁b", "normalized": true}
+  ]`, `"a b" and "a▁b"`},
 		{`"content": "<x>"`, `"content": "` + long + `"`, "token 5"},
 		{`"<bos>": {"id"`, `"<eos>": {"id"`, "post_processor"},
 		{`"single": [`, `"single": "A", "x": [`, "post_processor"},
@@ -144,31 +148,28 @@ func TestDamagedJSONIsRefused(t *testing.T) {
 
 func TestBOSComesFromThePostProcessor(t *testing.T) {
 	const first = `{"SpecialToken": {"id": "<bos>", "type_id": 0}}, `
-	for name, text := range map[string]string{
-		"first in the template":        small,
-		"another name in the template": strings.ReplaceAll(small, "<bos>", "<s>"),
-		"none in the template":         edit{first, "", ""}.apply(t),
-		"no post_processor":            edit{`"post_processor": {`, `"post_processor": null, "decoder": {`, ""}.apply(t),
+	for _, c := range []struct {
+		name, text string
+		id         int
+		ok         bool
+	}{
+		{"first in the template", small, 1, true},
+		{"another name in the template", strings.ReplaceAll(small, "<bos>", "<s>"), 1, true},
+		{"none in the template", edit{first, "", ""}.apply(t), -1, false},
+		{"no post_processor", edit{`"post_processor": {`, `"post_processor": null, "decoder": {`, ""}.apply(t), -1, false},
+		{
+			"no template in a sequence",
+			edit{`"post_processor": {`, `"post_processor": {"type": "Sequence", "processors": []}, "decoder": {`, ""}.apply(t), -1, false,
+		},
 	} {
-		tok, err := fromJSON(text)
+		tok, err := fromJSON(c.text)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if id, ok := tok.BOS(); id != 1 || !ok {
-			t.Errorf("%s: BOS() = %d, %t, want 1", name, id, ok)
+		if id, ok := tok.BOS(); id != c.id || ok != c.ok {
+			t.Errorf("%s: BOS() = %d, %t, want %d, %t", c.name, id, ok, c.id, c.ok)
 		}
-	}
-
-	tok, err := fromJSON(strings.ReplaceAll(edit{first, "", ""}.apply(t), "<bos>", "<s>"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if id, ok := tok.BOS(); ok {
-		t.Errorf("neither in the template nor called <bos>: BOS() = %d, want none", id)
-	}
-	if _, err := tok.Chat("a"); err == nil || !strings.Contains(err.Error(), "BOS") {
-		t.Errorf("without a BOS: Chat gives %v, want an error that says so", err)
 	}
 }
 

@@ -57,10 +57,12 @@ type encoder interface {
 // A Tokenizer is a vocabulary and a way to cut text into its pieces. It does not change after [Open]
 // and may be used by several goroutines at once.
 type Tokenizer struct {
-	pieces    []string       // by id, as the file spells them: "▁the", "<0x0A>", "Ġthe"
-	added     map[string]int // ids of the added tokens, which stand for their own text
-	byteLevel bool           // the other pieces spell bytes
-	bos       int            // -1: none is put before a prompt
+	pieces    []string              // by id, as the file spells them: "▁the", "<0x0A>", "Ġthe"
+	added     map[string]addedToken // tokens that stand for their own text; nil in a tokenizer.model
+	byteLevel bool                  // the other pieces spell bytes
+	bos       int                   // put before a prompt; -1: none is
+	named     int                   // the BOS that chat templates write; -1: none
+	template  string                // the chat template of the checkpoint
 	encoder   encoder
 }
 
@@ -82,6 +84,9 @@ func Open(fsys fs.FS) (*Tokenizer, error) {
 		t, err := reader.parse(data)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", reader.name, err)
+		}
+		if err := t.configure(fsys); err != nil {
+			return nil, err
 		}
 		return t, nil
 	}
@@ -138,7 +143,8 @@ func valid(text string) error {
 	return nil
 }
 
-// BOS returns the id that transformers puts before a prompt; ok is false where the file names none.
+// BOS returns the id that transformers puts before a prompt; ok is false where it puts none, as with
+// every Qwen.
 func (t *Tokenizer) BOS() (id int, ok bool) {
 	return t.bos, t.bos >= 0
 }
@@ -162,7 +168,7 @@ func (t *Tokenizer) Text(id int) string {
 	if !t.byteLevel {
 		return strings.ReplaceAll(piece, spaceMark, " ")
 	}
-	if added, ok := t.added[piece]; ok && added == id {
+	if added, ok := t.added[piece]; ok && added.ID == id {
 		return piece
 	}
 	if text, ok := bytesOf(piece); ok {

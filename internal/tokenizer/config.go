@@ -1,0 +1,133 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+)
+
+// Two more files of a model directory say what goes around a prompt. Neither has to be there.
+const (
+	configFile   = "tokenizer_config.json"
+	templateFile = "chat_template.jinja" // newer checkpoints have the template outside of the config
+)
+
+// A config is a tokenizer_config.json, as far as it matters here. It has many more fields; two of them,
+// add_bos_token and add_eos_token, transformers does not heed either where there is a tokenizer.json.
+type config struct {
+	BOS      json.RawMessage       `json:"bos_token"`
+	Template json.RawMessage       `json:"chat_template"`
+	Added    map[string]addedToken `json:"added_tokens_decoder"` // by id; without the field id
+}
+
+// configure reads the two files, where they exist, into t.
+func (t *Tokenizer) configure(fsys fs.FS) error {
+	data, err := read(fsys, configFile)
+	if err == nil {
+		var c config
+		if err := json.Unmarshal(data, &c); err != nil {
+			return fmt.Errorf("reading %s: %w", configFile, err)
+		}
+		if err := t.apply(&c); err != nil {
+			return fmt.Errorf("reading %s: %w", configFile, err)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading the tokenizer: %w", err)
+	}
+	data, err = read(fsys, templateFile)
+	switch {
+	case err == nil:
+		t.template = string(data)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("reading the tokenizer: %w", err)
+	}
+	return nil
+}
+
+// apply takes from c the chat template and the BOS that it writes. Whether a BOS stands before a prompt
+// that is no conversation, the post-processor of tokenizer.json alone says.
+func (t *Tokenizer) apply(c *config) error {
+	if err := t.sameTokens(c.Added); err != nil {
+		return fmt.Errorf("added_tokens_decoder: %w", err)
+	}
+	if err := t.readTemplate(c.Template); err != nil {
+		return err
+	}
+	if len(c.BOS) == 0 || t.added == nil { // tokenizer.model names its BOS itself
+		return nil
+	}
+	name, err := tokenName(c.BOS)
+	if err != nil {
+		return fmt.Errorf("bos_token: %w", err)
+	}
+	t.named = -1
+	if name == "" {
+		return nil
+	}
+	token, ok := t.added[name]
+	if !ok {
+		return fmt.Errorf("bos_token: %q is no added token of %s", name, jsonFile)
+	}
+	t.named = token.ID
+	return nil
+}
+
+// sameTokens returns an error where the config has an added token that tokenizer.json has not, or has
+// otherwise: transformers adds it, and ids change.
+func (t *Tokenizer) sameTokens(tokens map[string]addedToken) error {
+	if t.added == nil {
+		return nil // tokenizer.model knows no added tokens
+	}
+	for key, a := range tokens {
+		b, ok := t.added[a.Content]
+		if id, err := strconv.Atoi(key); err != nil || !ok || b.ID != id {
+			return fmt.Errorf("%q with the id %s is no added token of %s", a.Content, key, jsonFile)
+		}
+		// Of a special token transformers keeps the flag normalized that it has in tokenizer.json.
+		if a.SingleWord != b.SingleWord || a.LStrip != b.LStrip || a.RStrip != b.RStrip || a.Normalized != b.Normalized && !b.Special {
+			return fmt.Errorf("%q has other flags than in %s", a.Content, jsonFile)
+		}
+	}
+	return nil
+}
+
+// readTemplate takes the chat template: a text, or a list of texts with names, of which "default" counts.
+func (t *Tokenizer) readTemplate(raw json.RawMessage) error {
+	if isNull(raw) || json.Unmarshal(raw, &t.template) == nil {
+		return nil
+	}
+	var list []struct {
+		Name     string `json:"name"`
+		Template string `json:"template"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return errors.New("chat_template: neither a text nor a list of texts with names")
+	}
+	for _, entry := range list {
+		if entry.Name == "default" {
+			t.template = entry.Template
+		}
+	}
+	return nil
+}
+
+// tokenName returns the text of a token that is given as such or as an object with the field content; ""
+// where the field is absent or null.
+func tokenName(raw json.RawMessage) (string, error) {
+	if isNull(raw) {
+		return "", nil
+	}
+	var name string
+	if json.Unmarshal(raw, &name) == nil {
+		return name, nil
+	}
+	var token struct {
+		Content *string `json:"content"`
+	}
+	if json.Unmarshal(raw, &token) != nil || token.Content == nil {
+		return "", errors.New("neither a text nor an added token")
+	}
+	return *token.Content, nil
+}
