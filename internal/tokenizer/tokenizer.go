@@ -1,17 +1,29 @@
-// Package tokenizer turns a prompt into the token ids that transformers would give a Gemma model.
+// Package tokenizer turns a prompt into the token ids that transformers would give the model.
 //
-// It reads the two files that a Gemma checkpoint comes with and nothing else: tokenizer.json, with
-// code of its own, and tokenizer.model, through go-sentencepiece. Both are byte-pair encodings with
-// byte fallback over text in which a space is "▁". A file that asks for anything more (another
-// normaliser, another model, dropout) is refused by the name of the field: a tokenizer that is nearly
-// right is worse than none, because every later tensor then differs and nothing says why. Whoever has
-// another tokenizer passes ids instead.
+// It reads tokenizer.json, with code of its own, and tokenizer.model, through go-sentencepiece. Of the
+// former it knows the byte-pair encodings of these families, and of a few that are made alike:
 //
-// The two files agree on all text but one kind. Control tokens written out in a text, such as "<bos>",
-// are tokens to tokenizer.json and plain characters to SentencePiece. transformers reads the former,
-// and so does [Open] when both are there.
+//   - Gemma: text in which a space is "▁", with byte fallback;
+//   - Llama 2: the same, with a "▁" before the text, by a normaliser or by Metaspace;
+//   - Llama 3, Qwen2, Qwen3, GPT-2: words cut by a published pattern and spelled in bytes, for Qwen in
+//     Unicode's form C.
 //
-// Files are untrusted: sizes are limited, ids are checked, and nothing here panics on them.
+// Of tokenizer.model it knows Gemma's. A file that asks for anything more (another normaliser, another
+// pattern, another model, dropout) is refused by the name of the field: a tokenizer that is nearly right
+// is worse than none, because every later tensor then differs and nothing says why. Whoever has another
+// tokenizer passes ids instead.
+//
+// The measure is the `tokenizers` package, version 0.23, down to the age of its tables of Unicode, of
+// which it has three. In one thing transformers 5 does not do what a tokenizer.json says: for Llama 2 its
+// LlamaTokenizer puts the "▁" before the whole text only, not before what follows an added token, and not
+// before a space. We do what the file says.
+//
+// Gemma's two files agree on all text but one kind. Control tokens written out in a text, such as
+// "<bos>", are tokens to tokenizer.json and plain characters to SentencePiece. transformers reads the
+// former, and so does [Open] when both are there.
+//
+// Files are untrusted: sizes are limited, ids are checked, no expression of a file is run, and nothing
+// here panics on them.
 package tokenizer
 
 import (
@@ -68,7 +80,8 @@ type Tokenizer struct {
 
 // Open reads the tokenizer of the model directory fsys: tokenizer.json where it exists, for that is
 // what transformers reads, and tokenizer.model otherwise. A tokenizer.json that exists and is refused
-// is an error even beside a good tokenizer.model; falling back would change ids without a word.
+// is an error even beside a good tokenizer.model; falling back would change ids without a word. What
+// tokenizer_config.json and chat_template.jinja say of conversations is kept for [Tokenizer.Chat].
 func Open(fsys fs.FS) (*Tokenizer, error) {
 	for _, reader := range []struct {
 		name  string
