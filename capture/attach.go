@@ -95,14 +95,21 @@ func DataBytes(l *order.List, s Scope, dtype hooks.DType, passes []int) float64 
 	if l.Config != nil {
 		window = l.Config.SlidingWindow
 	}
+	// Thousands of entries have some dozens of shapes: a long decode is not to walk all of them at every step.
+	type form struct{ shape, dtype string }
+	entries, times := map[form]*order.Entry{}, map[form]int{}
+	for _, e := range s.Select(l) {
+		f := form{fmt.Sprint(e.Shape), e.DType}
+		entries[f] = e
+		times[f]++
+	}
 	sum, past := 0.0, 0
-	selected := s.Select(l)
 	for k, tokens := range passes {
-		for _, e := range selected {
+		for f, e := range entries {
 			if !s.Passes.Has(k) {
 				break
 			}
-			n := float64(e.DTypeOf(dtype).Size())
+			n := float64(times[f]) * float64(e.DTypeOf(dtype).Size())
 			for _, d := range e.Size(order.Pass{Past: past, Tokens: tokens}, window) {
 				n *= float64(d)
 			}

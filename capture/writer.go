@@ -175,3 +175,13 @@ func (w *Writer) end() {
 		w.err = fmt.Errorf("trace %s: %w", w.path, errClosed)
 	}
 }
+
+// Busy reports whether a run, of this process or another, is writing the trace at path. A lock that a killed run left is
+// taken away.
+func Busy(path string) bool {
+	release, err := lock(path + ".lock")
+	if err == nil {
+		release()
+	}
+	return errors.Is(err, errLocked)
+}

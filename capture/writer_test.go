@@ -235,10 +235,16 @@ func TestTwoWriters(t *testing.T) {
 	fire(t, first, some[3:]...)
 	_, err = capture.Create(path, capture.Manifest{}, 0)
 	wantError(t, "a third writer", err, "another run is writing it")
+	if !capture.Busy(path) {
+		t.Error("a trace that is being written is not busy")
+	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	sameAsFired(t, open(t, path), some)
+	if capture.Busy(path) {
+		t.Error("a trace that is written is busy")
+	}
 	create(t, path, capture.Manifest{}, 0) // and now the way is free
 }
 
