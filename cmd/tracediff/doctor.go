@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,7 +12,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
-	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 	"github.com/tracediff/tracediff/order"
@@ -21,14 +23,16 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "say what this machine can do, and whether a model directory is sound, before anything runs",
-		Description: `Looks at the machine, its Python, torch and transformers, at the files and values of a model directory, and at
-the room that traces of an input take. Every line is ok, a warning or an error, with a next step.
+		Description: `Looks at the machine, its Python, torch and transformers, at the files and values of a model directory, at the
+room that traces of an input take, and at what earlier captures have left. Every line is ok, a warning or an error, with
+a next step. Where no input is named, it is that of the last capture, as for "tracediff compare".
 Exit status: 0 no error, 1 an error, 2 the command cannot be used.
 
 Examples:
   tracediff doctor
   tracediff doctor --model ./gemma-3n-E2B --prompt "Hello world" --level 3
-  tracediff doctor --python ~/venv/bin/python --format json`,
+  tracediff doctor --python ~/venv/bin/python --format json
+  tracediff doctor --clean                                   remove what captures have put into .tracediff`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the embedded tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` to estimate traces of (default: the single token \"What\")"},
@@ -36,7 +40,8 @@ Examples:
 			&cli.StringFlag{Name: "dtype", Category: catInput, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
 			&cli.IntFlag{Name: "max-new-tokens", Category: catInput, Usage: "decode `N` tokens, each a pass of its own"},
 			&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "1 block boundaries, 2 module outputs, 3 internals"},
-			&cli.StringFlag{Name: "dir", Category: catFiles, Value: ".tracediff", Usage: "`DIR` where traces are kept"},
+			&cli.StringFlag{Name: "dir", Category: catFiles, Value: defaultDir, Usage: "`DIR` where traces are kept"},
+			&cli.BoolFlag{Name: "clean", Category: catFiles, Usage: "remove traces, stored references and all else that tracediff has put into DIR, and nothing else"},
 			&cli.BoolFlag{Name: "full", Category: catFiles, Usage: "look at every value of every weight, not at a sample of the large ones"},
 			&cli.StringFlag{Name: "python", Category: catMachine, Value: "python3", Usage: "the Python to ask: a `PATH` or a name"},
 			&cli.DurationFlag{Name: "timeout", Category: catMachine, Value: time.Minute, Usage: "kill Python after this `TIME`: importing torch from a network disk can take long"},
@@ -62,11 +67,15 @@ func examine(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	checks := p.checks()
+	if c.Bool("clean") {
+		checks = []health.Check{{Section: "store", Run: p.clean}}
+	}
 	before, done := announce(c)
-	lines, err := health.Run(c.Context, p.checks(), before)
+	lines, err := health.Run(c.Context, checks, before)
 	done()
 	if err != nil {
-		return hinted(fmt.Errorf("interrupted"), "nothing was written")
+		return errors.New("interrupted")
 	}
 	if err := print(c.App.Writer, lines); err != nil {
 		return err
@@ -85,12 +94,13 @@ type patient struct {
 	dir    string
 	python health.Interpreter
 	full   bool
-	passes [][]int // those typed with --tokens, then those of the prompt
 
-	files  fs.FS // the model directory
-	config *order.Config
-	list   *order.List // nil: the model is not described, or cannot be read
-	tok    *tokenizer.Tokenizer
+	files   fs.FS // the model directory
+	config  *order.Config
+	list    *order.List // nil: the model is not described, or cannot be read
+	tok     *tokenizer.Tokenizer
+	passes  [][]int // the ids; nil when they are not known
+	further int     // tokens to decode after them
 }
 
 // checks is the list that grows: a check is a name and a function that adds lines.
@@ -101,40 +111,46 @@ func (p *patient) checks() []health.Check {
 		{Section: "model", Run: p.checkModel},
 		{Section: "input", Run: p.checkInput},
 		{Section: "disk", Run: p.checkDisk},
+		{Section: "store", Run: p.checkStore},
 	}
 }
 
 // newPatient reads the flags. What was typed wrongly is an error of usage, not a line.
 func newPatient(c *cli.Context) (*patient, error) {
-	s, err := readFlags(c, settings{DType: "auto", Scope: capture.Scope{Level: 2}})
+	s := defaults()
+	if last, found, err := lastSettings(c.String("dir")); err == nil && found && !namesInput(c) {
+		s = last // what cannot be read of them is a line, see checkStore
+	}
+	s, err := readFlags(c, s)
 	if err != nil {
 		return nil, err
 	}
 	if c.Duration("timeout") <= 0 {
 		return nil, fmt.Errorf("--timeout is %v, want a time such as 60s", c.Duration("timeout"))
 	}
-	if c.String("python") == "" {
-		return nil, hinted(fmt.Errorf("--python is empty"), "leave the flag out for python3")
-	}
-	p := &patient{settings: s, dir: c.String("dir"), full: c.Bool("full"), python: health.Interpreter{
-		Path: c.String("python"), Typed: c.IsSet("python"), Command: quoteShell(c.String("python")), Timeout: c.Duration("timeout"), Pins: pins,
-	}}
 	if s.Tokens != "" {
-		if p.passes, err = parseTokens(s.Tokens); err != nil {
+		if _, err := parseTokens(s.Tokens); err != nil {
 			return nil, err
 		}
 	}
-	return p, nil
+	p := &patient{settings: s, dir: c.String("dir"), full: c.Bool("full")}
+	p.python = health.Interpreter{Path: cmp.Or(s.Python, c.String("python")), Typed: s.Python != "", Timeout: c.Duration("timeout")}
+	p.python.Command = quoteShell(p.python.Path)
+	p.python.Pins, err = pins()
+	return p, err
 }
 
-// pins are the versions that the goldens were made with, as hooks/python/requirements.txt has them; a test holds the two
-// together.
-var pins = []health.Pin{
-	{Name: "torch", Version: "2.15.0"},
-	{Name: "transformers", Version: "5.23.0"},
-	{Name: "tokenizers", Version: "0.23.3"},
-	{Name: "safetensors", Version: "0.8.0"},
-	{Name: "numpy", Version: "2.4.6"},
+// pins are the versions that the goldens were made with, of what the transformers runner uses.
+func pins() ([]health.Pin, error) {
+	versions, err := reference.Pins()
+	if err != nil {
+		return nil, err
+	}
+	var list []health.Pin
+	for _, name := range []string{"torch", "transformers", "tokenizers", "safetensors", "numpy"} {
+		list = append(list, health.Pin{Name: name, Version: versions[name]})
+	}
+	return list, nil
 }
 
 // announce shows, on a terminal and nowhere else, what is being looked at: torch takes seconds to import.

@@ -7,55 +7,45 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
+	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/order"
 )
 
-// checkInput turns the prompt into ids, so that what follows can be said of them.
+// checkInput finds the ids as a run does, so that what follows can be said of them.
 func (p *patient) checkInput(_ context.Context, s *health.Section) {
 	if p.config == nil {
 		return
 	}
-	if p.passes == nil {
-		ids, err := p.encode()
-		if err != nil {
-			s.Fail("give the ids themselves: --tokens 2,513,88", "%v", err)
+	if p.tok == nil && p.Tokens == "" && p.inputFile() == "" {
+		const hint = "give the ids themselves: --tokens 2,513,88"
+		if p.Prompt != nil {
+			s.Fail(hint, "the prompt cannot be turned into ids without a tokenizer")
 			return
 		}
-		p.passes = [][]int{ids}
+		s.Warn(hint, "no input: there is no tokenizer, and no ids were given")
+		return
 	}
+	j := &job{settings: p.settings, files: p.files, further: p.NewTokens}
+	err := j.readInput()
+	if err == nil {
+		err = gemma.CheckPasses(p.config, j.passes, j.further)
+	}
+	if err != nil {
+		s.Fail(hintFor(err), "%v", err)
+		return
+	}
+	p.passes, p.further = j.passes, j.further
 	tokens := 0
 	for _, ids := range p.passes {
 		tokens += len(ids)
 	}
-	if err := gemma.CheckPasses(p.config, p.passes, p.NewTokens); err != nil {
-		s.Fail(hintFor(err), "%v", err)
-		return
-	}
 	further := ""
-	if p.NewTokens > 0 {
-		further = ", then " + plural(p.NewTokens, "decode step")
+	if p.further > 0 {
+		further = ", then " + plural(p.further, "decode step")
 	}
 	s.OK("%s in %s%s", plural(tokens, "token"), plural(len(p.passes), "forward call"), further)
-}
-
-// encode returns the ids of the prompt, or of "What" where there is none. Without a tokenizer any id has the size of
-// another.
-func (p *patient) encode() ([]int, error) {
-	switch {
-	case p.tok == nil && p.Prompt != nil:
-		return nil, fmt.Errorf("the prompt cannot be turned into ids without a tokenizer")
-	case p.tok == nil:
-		return []int{0}, nil
-	case p.Prompt == nil:
-		return p.tok.Encode("What")
-	}
-	ids, err := p.tok.Encode(*p.Prompt)
-	if bos, ok := p.tok.BOS(); ok {
-		ids = append([]int{bos}, ids...)
-	}
-	return ids, err
 }
 
 // checkDisk estimates the traces of the input and compares them with the room that there is.
@@ -77,11 +67,18 @@ func (p *patient) checkDisk(_ context.Context, s *health.Section) {
 	if err != nil {
 		return // said of the model
 	}
-	local := traceBytes(p.list, p.Scope, dtype, p.passes, p.NewTokens)
-	reference := traceBytes(p.list, capture.Scope{Level: 3}, dtype, p.passes, p.NewTokens)
-	what := fmt.Sprintf("about %s for the local trace (level %d, %s) and %s for the reference (level 3); %s at %s",
-		size(local), p.Scope.Level, dtype, size(reference), free, disk.Folder)
-	need := saturate(float64(local) + float64(reference))
+	// Where all of a reference is too large to be kept, its capture has the scope that was asked for.
+	j := job{list: p.list, passes: p.passes, further: p.further}
+	limit := size(reference.MaxStored)
+	kept, why := capture.Scope{Level: 3}, ", which is kept up to "+limit
+	if capture.DataBytes(p.list, kept, dtype, j.tokens()) > reference.MaxStored {
+		kept, why = p.Scope, ", since level 3 takes more than "+limit
+	}
+	local := traceBytes(p.list, p.Scope, dtype, j.tokens())
+	stored := traceBytes(p.list, kept, dtype, j.tokens())
+	what := fmt.Sprintf("about %s for the local trace (level %d, %s) and %s for a stored reference (level %d%s); %s at %s",
+		size(local), p.Scope.Level, dtype, size(stored), kept.Level, why, free, disk.Folder)
+	need := saturate(float64(local) + float64(stored))
 	const less = "a lower --level, fewer --layers or --positions at the capture take less; --dir names another disk"
 	switch {
 	case disk.Free >= 0 && need > disk.Free:
@@ -93,47 +90,20 @@ func (p *patient) checkDisk(_ context.Context, s *health.Section) {
 	}
 }
 
-// traceBytes estimates the size of a trace: the data to the byte, the header with the room that a writer reserves. Each
-// of further passes has one token. A sum beyond int64 is its maximum.
-func traceBytes(list *order.List, scope capture.Scope, dtype hooks.DType, passes [][]int, further int) int64 {
-	type form struct{ shape, dtype string }
-	window := list.Config.SlidingWindow
-	entries, times := map[form]*order.Entry{}, map[form]int{} // thousands of entries have some dozens of shapes
-	selected := scope.Select(list)
-	for _, e := range selected {
-		f := form{fmt.Sprint(e.Shape), e.DType}
-		entries[f] = e
-		times[f]++
-	}
-	total, past := 0.0, 0
-	for pass := range len(passes) + further {
-		tokens := 1
-		if pass < len(passes) {
-			tokens = len(passes[pass])
+// traceBytes estimates the size of a trace: the data to the byte, the header with the room that a writer reserves. tokens
+// has those of each forward call. A sum beyond int64 is its maximum.
+func traceBytes(list *order.List, scope capture.Scope, dtype hooks.DType, tokens []int) int64 {
+	passes, all := 0, 0
+	for pass, n := range tokens {
+		all += n
+		if scope.Passes.Has(pass) {
+			passes++
 		}
-		for f, e := range entries {
-			total += float64(times[f]) * elementBytes(e, dtype) * elementsOf(e.Size(order.Pass{Past: past, Tokens: tokens}, window))
-		}
-		past += tokens
 	}
-	header := capture.Reserve(list, scope, []int{past}) // of one pass; keys of others are a little longer
-	return saturate(total + float64(header)*float64(len(passes)+further))
-}
-
-func elementBytes(e *order.Entry, dtype hooks.DType) float64 {
-	if own, err := hooks.ParseDType(e.DType); err == nil {
-		dtype = own
-	}
-	return float64(dtype.Size())
-}
-
-// elementsOf is a product that cannot overflow.
-func elementsOf(shape []int) float64 {
-	n := 1.0
-	for _, d := range shape {
-		n *= float64(d)
-	}
-	return n
+	one := scope
+	one.Passes = nil
+	header := capture.Reserve(list, one, []int{all}) // of one pass; the keys of others are a little longer
+	return saturate(capture.DataBytes(list, scope, dtype, tokens) + float64(passes)*float64(header))
 }
 
 func saturate(n float64) int64 {
