@@ -134,12 +134,11 @@ func (t *tile) bounds(n int) {
 	if !t.Bounds {
 		return
 	}
-	absolute(t.w)
 	if bound := t.right.x.Bound; bound != nil {
-		dots(t.spreads, t.w, bound, n)
+		dots(t.spreads, absolute(t.w), bound, n)
 	}
 	if t.Rigorous {
-		dots(t.sizes, t.w, t.right.abs, n)
+		dots(t.sizes, absolute(t.w), t.right.abs, n)
 	} else {
 		dots(t.squares, square(t.w), t.right.squared, n)
 	}
