@@ -90,8 +90,15 @@ func (c *Command) Run(ctx context.Context) error {
 	}
 	cmd := shell(ctx, line)
 	cmd.Dir, cmd.Env = c.Folder, env
-	cmd.Stdout, cmd.Stderr = c.Show, c.Show
-	return runTo(ctx, cmd, c.Out)
+	var said ending
+	show := io.MultiWriter(&said, c.Show)
+	cmd.Stdout, cmd.Stderr = show, show // the same writer: one pipe, and lines stay in their order
+	err = runTo(ctx, cmd, c.Out)
+	var status *StatusError
+	if errors.As(err, &status) {
+		status.Output = said.text
+	}
+	return err
 }
 
 // runTo runs a command in a group of its own and returns nil when it ended well and has left a complete trace at out.
@@ -112,12 +119,12 @@ func runTo(ctx context.Context, cmd *exec.Cmd, out string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &exit):
-		return &StatusError{cmd.ProcessState.ExitCode(), cmd.ProcessState.String(), left(out)}
+		return &StatusError{Code: cmd.ProcessState.ExitCode(), Status: cmd.ProcessState.String(), Left: left(out)}
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a process that outlived it is no failure
 		return fmt.Errorf("running the command: %w", err)
 	}
 	if err := whole(out, started); err != nil {
-		return &StatusError{0, cmd.ProcessState.String(), err}
+		return &StatusError{Status: cmd.ProcessState.String(), Left: err}
 	}
 	return nil
 }
@@ -127,6 +134,7 @@ type StatusError struct {
 	Code   int    // the exit status; −1 when a signal ended it
 	Status string // in words: "exit status 1"
 	Left   error  // what there is in place of a trace, fs.ErrNotExist for nothing; nil for a complete one
+	Output []byte // the end of what a Command printed
 }
 
 // Error says how the command ended and what it left.

@@ -1,8 +1,10 @@
-// Package reference finds the reference of a comparison among traces that are there already: the one stored beside the
-// local trace, or a golden that transformers made of an embedded checkpoint.
+// Package reference makes and keeps the reference of a comparison: the float64 walk over TENSOR_ORDER, transformers run by
+// the embedded runner, any command that writes a trace, a golden that transformers made of an embedded checkpoint, and the
+// store in which what was made once is found again.
 //
 // A reference fits or is refused with the reason. Nothing is compared with a trace of another model, other token ids or
-// another dtype because it happened to be there.
+// another dtype because it happened to be there. A runner is believed when it ended well and left a complete trace,
+// and not for one of the two.
 package reference
 
 import (

@@ -153,24 +153,31 @@ type Passed struct {
 	Why error
 }
 
-// Find returns the newest entry that is what is wanted of a runner, open, with the ids of the passes wanted. Without one
-// the trace is nil, and passed has the entries of this model by this runner, the nearest misses first.
-func (s Store) Find(w Wanted, r Runner) (t *capture.Trace, passes [][]int, e Entry, passed []Passed, err error) {
+// Found is a stored reference that is what was wanted, open.
+type Found struct {
+	*capture.Trace
+	Passes [][]int // the ids of the passes that were wanted
+	Entry  Entry
+}
+
+// Find returns the newest entry that is what is wanted of a runner, nil when there is none. Then passed has the entries of
+// this model by this runner, the nearest misses first. The error is that of reading the folder.
+func (s Store) Find(w Wanted, r Runner) (_ *Found, passed []Passed, err error) {
 	entries, err := s.List()
 	if err != nil {
-		return nil, nil, Entry{}, nil, err
+		return nil, nil, err
 	}
 	for _, e := range entries {
 		t, passes, err := e.Open(w, r)
 		if err == nil {
-			return t, passes, e, nil, nil
+			return &Found{t, passes, e}, nil, nil
 		}
 		if e.Err != nil || e.Key.Name == r.Name && (e.Key.Config == digest(w.Config) || filepath.Base(e.Model) == filepath.Base(w.Model)) {
 			passed = append(passed, Passed{e, err})
 		}
 	}
 	slices.SortStableFunc(passed, func(a, b Passed) int { return cmp.Compare(nearness(b.Why), nearness(a.Why)) })
-	return nil, nil, Entry{}, passed, nil
+	return nil, passed, nil
 }
 
 // nearness is larger the later a refusal comes; a broken entry, which a person wants to know of, is nearest.
@@ -194,43 +201,48 @@ func (s Store) Place(k Key) (string, error) {
 	return path, nil
 }
 
-// Keep stores the trace at a path, which is on the same file system, under a key, and returns its entry, open. It is an
-// error, and the file stays where it is, when the trace is not what the key says.
-func (s Store) Keep(path string, w Wanted, k Key) (*capture.Trace, [][]int, Entry, error) {
-	fail := func(err error) (*capture.Trace, [][]int, Entry, error) {
-		return nil, nil, Entry{}, fmt.Errorf("storing the reference: %w", err)
-	}
-	t, err := capture.Open(path)
-	if err != nil {
-		return fail(err)
-	}
-	_, err = w.agrees(t, k)
-	if err = errors.Join(err, t.Close()); err != nil {
-		return fail(err)
+// Keep stores the trace at a path, which is on the same file system, under a key. When the trace is not what the key says
+// that is an error, and the file stays where it is.
+func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
+	if err := holds(path, w, k); err != nil {
+		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
 	e := Entry{Path: filepath.Join(s.dir, k.String()+".safetensors")}
-	text, err := json.MarshalIndent(sidecar{k, w.Model}, "", "\t")
-	if err != nil {
-		return fail(err)
+	if err := e.replace(path, sidecar{k, w.Model}); err != nil {
+		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
-	// The description first: a trace without one is broken, a description without a trace is nothing.
+	e.Err = e.describe()
+	t, passes, err := e.Open(w, k.Runner)
+	if err != nil {
+		return nil, fmt.Errorf("storing the reference: %w", err)
+	}
+	return &Found{t, passes, e}, nil
+}
+
+// holds reports what a trace says otherwise than its key.
+func holds(path string, w Wanted, k Key) error {
+	t, err := capture.Open(path)
+	if err != nil {
+		return err
+	}
+	_, err = w.agrees(t, k)
+	return errors.Join(err, t.Close())
+}
+
+// replace puts a new trace and its description in the place of older ones. The description goes first: a trace without one
+// is broken, a description without a trace is nothing.
+func (e *Entry) replace(path string, side sidecar) error {
+	text, err := json.MarshalIndent(side, "", "\t")
+	if err != nil {
+		return err
+	}
 	for _, old := range []string{e.Path, e.FloorPath()} {
 		if err := os.RemoveAll(old); err != nil {
-			return fail(err)
+			return err
 		}
 	}
 	if err := os.WriteFile(strings.TrimSuffix(e.Path, ".safetensors")+".json", append(text, '\n'), 0o666); err != nil {
-		return fail(err)
+		return err
 	}
-	if err := os.Rename(path, e.Path); err != nil {
-		return fail(err)
-	}
-	if e.Err = e.describe(); e.Err != nil {
-		return fail(e.Err)
-	}
-	t, passes, err := e.Open(w, k.Runner)
-	if err != nil {
-		return fail(err)
-	}
-	return t, passes, e, nil
+	return os.Rename(path, e.Path)
 }

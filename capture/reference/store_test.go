@@ -50,14 +50,14 @@ func stored(t *testing.T, data []byte, w reference.Wanted, scope capture.Scope, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, _, e, err := s.Keep(path, w, k)
+	f, err := s.Keep(path, w, k)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := trace.Close(); err != nil {
+	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return s, e
+	return s, f.Entry
 }
 
 // Every component of the key decides: the one that differs is the reason, and what does not matter does not.
@@ -106,11 +106,11 @@ func TestEveryComponentDecides(t *testing.T) {
 			t.Errorf("%s: %v, want %q", test.what, err, test.why)
 		}
 	}
-	trace, _, found, passed, err := s.Find(made, runner)
-	if err != nil || trace == nil || found.Path != e.Path || passed != nil {
+	f, passed, err := s.Find(made, runner)
+	if err != nil || f == nil || f.Entry.Path != e.Path || passed != nil {
 		t.Fatalf("not found: %v, %v", passed, err)
 	}
-	trace.Close()
+	f.Close()
 }
 
 // The nearest miss comes first, and the entry that is used is the newest that fits.
@@ -127,12 +127,12 @@ func TestFind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace, _, e, err := s.Keep(path, w, k)
+		f, err := s.Keep(path, w, k)
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace.Close()
-		return e
+		f.Close()
+		return f.Entry
 	}
 	second := put(w, capture.Scope{Level: 2}, reference.TransformersRunner())
 	walk := put(w, capture.Scope{Level: 3}, reference.WalkRunner())
@@ -147,14 +147,15 @@ func TestFind(t *testing.T) {
 		t.Fatalf("%v %v", entries, err)
 	}
 	find := func(w reference.Wanted) (string, []reference.Passed) {
-		trace, _, e, passed, err := s.Find(w, reference.TransformersRunner())
+		f, passed, err := s.Find(w, reference.TransformersRunner())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if trace != nil {
-			trace.Close()
+		if f == nil {
+			return "", passed
 		}
-		return e.Path, passed
+		f.Close()
+		return f.Entry.Path, passed
 	}
 	if got, _ := find(w); got != second.Path {
 		t.Errorf("level 2: %s, want the newer one", got)
@@ -192,7 +193,7 @@ func TestKeepHoldsTheTraceToItsKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, _, err = s.Keep(path, w, k)
+		_, err = s.Keep(path, w, k)
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)
 		}

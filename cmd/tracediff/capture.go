@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
 )
 
 func captureCommand() *cli.Command {
@@ -15,13 +16,17 @@ func captureCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "capture",
 		Usage: "dump the tensors of the local model and of the reference to files",
-		Description: `Runs the local model with hooks and writes local.safetensors, and puts the reference's trace of the same
-tokens beside it. The next "tracediff compare" repeats the local side with these settings.
+		Description: `Runs the local side and writes local.safetensors, and puts the reference's trace of the same tokens beside
+it. The next "tracediff compare" repeats the local side with these settings.
+
+A reference that is run is kept by a key of everything it depends on, at level 3 and all layers up to ` + size(reference.MaxStored) + ` of
+estimated data, else at the scope that was asked for, and used again while the key holds.
 
 Examples:
   tracediff capture --prompt "Hello world"
   tracediff capture --model ./gemma-3n-E2B --prompt "Hello world" --side local --layers 0-3 --level 3
-  tracediff capture --tokens '2,513,88;17' --dtype float32`,
+  tracediff capture --tokens '2,513,88;17' --dtype float32
+  tracediff capture --side reference --reference hf --prompt "Hello world"`,
 		Flags: append(jobFlags(), side),
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {

@@ -89,31 +89,27 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 	if err = errors.Join(err, os.MkdirAll(filepath.Dir(r.Out), 0o777), j.prepare(), j.writeOrder(j.record)); err != nil {
 		return fmt.Errorf("preparing the command: %w", err)
 	}
-	var kept ending
-	r.Show = &kept
-	if !c.Bool("quiet") {
-		r.Show = io.MultiWriter(&kept, &prefixed{w: c.App.ErrWriter, prefix: side + " | "})
-	}
+	r.Show = &prefixed{w: notes(c), prefix: side + " | "}
 	fmt.Fprintf(notes(c), "%s | $ %s\n", side, line)
 	started := time.Now()
 	if err := r.Run(c.Context); err != nil {
-		return j.commandFailed(c, side, &kept, err)
+		return commandFailed(c, side, err)
 	}
 	fmt.Fprintf(notes(c), "%s | exit status 0 after %s\n", side, time.Since(started).Round(time.Millisecond))
 	return os.Rename(r.Out, path)
 }
 
 // commandFailed is the error of a command that left no trace. Its last output is shown where it was not shown already.
-func (j *job) commandFailed(c *cli.Context, side string, kept *ending, err error) error {
+func commandFailed(c *cli.Context, side string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted; the command was ended with everything that it had started")
 	}
-	if c.Bool("quiet") && len(kept.text) > 0 {
-		fmt.Fprintf(&prefixed{w: c.App.ErrWriter, prefix: side + " | "}, "%s\n", bytes.TrimRight(kept.text, "\n"))
-	}
 	err = fmt.Errorf("--%s: %w", side, err)
 	var status *reference.StatusError
-	if errors.As(err, &status) && status.Code == 0 && errors.Is(status.Left, fs.ErrNotExist) {
+	if errors.As(err, &status) && c.Bool("quiet") && len(status.Output) > 0 {
+		fmt.Fprintf(&prefixed{w: c.App.ErrWriter, prefix: side + " | "}, "%s\n", bytes.TrimRight(status.Output, "\n"))
+	}
+	if status != nil && status.Code == 0 && errors.Is(status.Left, fs.ErrNotExist) {
 		return hinted(err, "the command has to write its trace to {out}, which is also TRACEDIFF_OUT in its environment")
 	}
 	return hinted(err, "what the command printed is above; tracediff compare FILE REFERENCE --partial looks into an unfinished trace")
@@ -174,20 +170,6 @@ func (p *prefixed) Write(data []byte) (int, error) {
 	}
 	_, err := p.w.Write(b.Bytes())
 	return len(data), err
-}
-
-// maxEnding is how much of a command's output is kept to be shown when it fails: a long stack trace.
-const maxEnding = 16 << 10
-
-// ending keeps the end of what is written to it.
-type ending struct{ text []byte }
-
-func (t *ending) Write(data []byte) (int, error) {
-	t.text = append(t.text, data...)
-	if over := len(t.text) - maxEnding; over > 0 {
-		t.text = append(t.text[:0], t.text[over:]...)
-	}
-	return len(data), nil
 }
 
 // quoteShell quotes a word for a POSIX shell where it has to be, for a hint.

@@ -23,9 +23,10 @@ func compareCommand() *cli.Command {
 		Usage:     "walk TENSOR_ORDER over both traces and stop at the first divergence",
 		ArgsUsage: "[LOCAL [REFERENCE]]",
 		Description: `Without arguments it captures the local side again, with the settings of the last capture, and compares it with
-the reference that fits: the stored one, else a golden of transformers. A command that names its input (--model,
---prompt or --tokens) stands alone; otherwise flags change the last capture's settings. With two trace files it
-compares those; with one and --isolate, every entry of it is computed from its own inputs and the checkpoint.
+the reference: without --reference a stored trace of transformers, else a golden, else the float64 walk, stored or
+run now. A command that names its input (--model, --prompt or --tokens) stands alone; otherwise flags change the last
+capture's settings. With two trace files it compares those; with one and --isolate, every entry of it is computed from its
+own inputs and the checkpoint.
 
 Every entry that is visited is certified by itself, from the local side's own inputs: EXACT, ROUNDING or BUG. An entry past
 its accumulated limit on an unbroken chain of right operations has drifted and is no bug; an operation that is wrong by
@@ -36,6 +37,7 @@ Exit status: 0 everything in scope was compared and matches, 1 it does not or is
 Examples:
   tracediff compare --prompt "Hello world"
   tracediff compare --level 3 --layers 0-2
+  tracediff compare --reference hf --python venv/bin/python
   tracediff compare --local 'exec:./port --tokens {tokens} --out {out}' --prompt "Hello world"
   tracediff compare local.safetensors reference.safetensors --all
   tracediff compare --isolate local.safetensors --model ./gemma-3n-E2B`,

@@ -71,7 +71,7 @@ func (j *job) checkLocal(c *cli.Context) error {
 	case kindExec:
 		return j.checkCommand(j.Local, "local")
 	}
-	return gemma.CheckFamily(j.list)
+	return hinted(gemma.CheckFamily(j.list), "compare a port of it: --local 'exec:COMMAND' or --local FILE; or capture the reference alone with --side reference")
 }
 
 // runModel captures the Go model to the local side's place.

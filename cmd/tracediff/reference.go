@@ -78,12 +78,12 @@ const maxPassed = 3
 // stored looks for a stored reference by a runner, and notes what kept the nearest ones from being used. It returns nil
 // when there is none.
 func (j *job) stored(c *cli.Context, r reference.Runner) (*found, error) {
-	t, passes, e, passed, err := reference.NewStore(j.dir).Find(j.wanted(r.Name), r)
+	f, passed, err := reference.NewStore(j.dir).Find(j.wanted(r.Name), r)
 	if err != nil {
 		return nil, err
 	}
-	if t != nil {
-		return &found{t, "stored", passes, &e}, nil
+	if f != nil {
+		return &found{f.Trace, "stored", f.Passes, &f.Entry}, nil
 	}
 	for i, p := range passed {
 		if i == maxPassed {
@@ -148,14 +148,14 @@ func (j *job) makeReference(c *cli.Context, r reference.Runner) (*found, error) 
 	if err != nil {
 		return nil, err
 	}
-	t, passes, e, err := store.Keep(path, w, key)
+	kept, err := store.Keep(path, w, key)
 	if err != nil && r.Name == reference.External { // it is not what was asked for: the comparison says how
 		return j.unstored(c, path, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	f := &found{t, "captured", passes, &e}
+	f := &found{kept.Trace, "captured", kept.Passes, &kept.Entry}
 	return f, j.measureFloor(c, f)
 }
 
