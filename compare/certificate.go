@@ -32,6 +32,11 @@ type Certificate struct {
 	Elements int64   `json:"elements"`
 	Unequal  int64   `json:"unequal"` // elements that are not R(x)
 	Outside  int64   `json:"outside"` // elements y outside R([x − δ, x + δ]), by the most permissive arithmetic tried
+	// Unbounded counts elements with an infinite δ, of which nothing is known: too much of what they were computed from was
+	// not captured.
+	Unbounded int64 `json:"unbounded,omitempty"`
+	// Reach is ‖δ‖ / ‖x‖ with the last rounding in δ: how far apart, as relative L2, two tensors may be that both pass.
+	Reach Number `json:"reach"`
 	// Worst is the largest |y − R(x)| of these, in units of δ or of the dtype's last place at x, whichever is larger.
 	Worst Number `json:"worst,omitempty"`
 	RelL2 Number `json:"rel_l2"` // ‖y − R(x)‖ / ‖R(x)‖, masked elements left out; in strict arithmetic
@@ -97,18 +102,26 @@ func (j *judged) outside() []int {
 func newCertificate(j *judged, rule order.Rule) *Certificate {
 	c := &Certificate{Elements: int64(len(j.y.Data)), Power: nan, Scale: nan, ScaleError: nan}
 	huge := halfLargest(j.d)
-	var dd, rr float64
+	var dd, rr, ee float64
 	for i, y := range j.y.Data {
 		want := floats.Round(j.d, j.x.Data[i])
 		if y != want && (y == y || want == want) {
 			c.Unequal++
 		}
+		if math.IsInf(j.x.Bound[i], 0) {
+			c.Unbounded++
+		}
 		if math.Abs(y) < huge && math.Abs(want) < huge {
 			dd += float64((y - want) * (y - want))
 			rr += float64(want * want)
+			e := j.x.Bound[i] + lastPlace(j.d, want)/2
+			ee += float64(e * e)
 		}
 	}
 	c.RelL2 = Number(ratio(math.Sqrt(dd), math.Sqrt(rr)))
+	if c.Reach = Number(ratio(math.Sqrt(ee), math.Sqrt(rr))); rr == 0 && c.Unequal == 0 {
+		c.Reach = 0
+	}
 	if rule == order.All {
 		c.power(j)
 		c.fitScale(j)

@@ -105,7 +105,11 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 	case err != nil:
 		return nil, err
 	}
-	got.cert, got.whole = cert, cert.Good()
+	if cert.Unbounded > 0 && cert.Good() {
+		got.why = fmt.Sprintf("nothing bounds the rounding of %d of %d elements: too much of what they were computed from was not captured (--level 3 captures all)", cert.Unbounded, cert.Elements)
+		return got, nil
+	}
+	got.cert, got.whole = cert, cert.Good() && c.tight(cert)
 	for _, n := range leaves {
 		parent, err := c.at(w, c.i.list.Entries[n.Entry].Name, n.Pass)
 		if err != nil {
@@ -114,6 +118,12 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 		got.whole = got.whole && parent.whole
 	}
 	return got, nil
+}
+
+// tight reports whether a certificate says more than the accumulated gate would: a chain of operations whose bounds reach
+// further than its limit excuses nothing.
+func (c *chain) tight(cert *Certificate) bool {
+	return float64(cert.Reach) <= table[c.i.env.DType].through
 }
 
 // certify isolates a row's entry and lets both verdicts decide: an operation that is wrong by itself is a mismatch however
@@ -140,7 +150,7 @@ func (w *walker) certify(r *Row) error {
 	if c := got.cert; c != nil && c.Outcome == Bug {
 		detail := c.detail()
 		if r.Verdict == Mismatch {
-			detail += "; " + r.Detail
+			detail = r.Detail + "; " + detail
 		}
 		r.mismatch(Value, detail)
 		return nil

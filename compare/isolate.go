@@ -100,8 +100,11 @@ func (i *Isolator) Certify(ctx context.Context, name string, pass int) (*Certifi
 
 func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certificate, *order.Plan, error) {
 	at := i.list.Index(name)
-	if at < 0 || pass >= len(i.env.Passes) {
-		return nil, nil, fmt.Errorf("the order has no %s in pass %d", name, pass)
+	if at < 0 {
+		return nil, nil, fmt.Errorf("the order has no %s", name)
+	}
+	if pass >= len(i.env.Passes) { // nor is known how many tokens the passes before had
+		return nil, nil, &order.BareError{Name: order.InputIDs, Pass: len(i.env.Passes)}
 	}
 	rec, ok := i.trace.Lookup(pass, name)
 	if !ok {

@@ -43,10 +43,12 @@ func TestCut(t *testing.T) {
 		{"everything is there", "layers.0.mlp.gated", 0, captured(l, 3), []string{"layers.0.mlp.act_fn", "layers.0.mlp.up_proj"}, []string{"layers.0.mlp.gated"}},
 		{
 			"one stream of a stack", "layers.0.active_prediction", 0, captured(l, 3),
-			[]string{"layers.0.altup.predict"}, []string{"layers.0.active_prediction"},
+			[]string{"layers.0.altup.predict"},
+			[]string{"layers.0.active_prediction"},
 		},
 		{
-			"what the capture recomputes is no leaf", "layers.0.mlp.gate_sparse", 0, captured(l, 3), []string{"layers.0.mlp.gate_proj"},
+			"what the capture recomputes is no leaf", "layers.0.mlp.gate_sparse", 0, captured(l, 3),
+			[]string{"layers.0.mlp.gate_proj"},
 			[]string{"layers.0.mlp.sparsity.mean", "layers.0.mlp.sparsity.std", "layers.0.mlp.sparsity.cutoff", "layers.0.mlp.gate_sparse"},
 		},
 		{
@@ -61,15 +63,18 @@ func TestCut(t *testing.T) {
 		},
 		{
 			"as far as it was not captured", "layers.2.self_attn.keys", 2, captured(l, 3),
-			[]string{"pass1/layers.2.self_attn.keys", "pass2/layers.2.self_attn.k_rope"}, []string{"pass2/layers.2.self_attn.keys"},
+			[]string{"pass1/layers.2.self_attn.keys", "pass2/layers.2.self_attn.k_rope"},
+			[]string{"pass2/layers.2.self_attn.keys"},
 		},
 		{
 			"a shared layer reads another's", "layers.5.self_attn.keys", 0, captured(l, 3, "layers.3.self_attn.keys"),
-			[]string{"layers.3.self_attn.k_rope"}, []string{"layers.3.self_attn.keys", "layers.5.self_attn.keys"},
+			[]string{"layers.3.self_attn.k_rope"},
+			[]string{"layers.3.self_attn.keys", "layers.5.self_attn.keys"},
 		},
 		{
 			"a hole", "layers.0.mlp.down_proj", 0, captured(l, 3, "layers.0.mlp.gated", "layers.0.mlp.up_proj"),
-			[]string{"layers.0.pre_feedforward_layernorm", "layers.0.mlp.act_fn"}, []string{"layers.0.mlp.up_proj", "layers.0.mlp.gated", "layers.0.mlp.down_proj"},
+			[]string{"layers.0.pre_feedforward_layernorm", "layers.0.mlp.act_fn"},
+			[]string{"layers.0.mlp.up_proj", "layers.0.mlp.gated", "layers.0.mlp.down_proj"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -60,8 +60,15 @@ func (p *printer) table(r *compare.Result) error {
 		align tw.Align
 		shown bool
 	}{
-		{"verdict", left, true}, {"pass", right, passes}, {"name", left, true}, {"shape", left, true}, {"dtype", left, true},
-		{"max abs", right, !r.Alone}, {"accumulated", right, !r.Alone}, {"cosine", right, !r.Alone}, {"isolated", left, r.Isolation != nil},
+		{"verdict", left, true},
+		{"pass", right, passes},
+		{"name", left, true},
+		{"shape", left, true},
+		{"dtype", left, true},
+		{"max abs", right, !r.Alone},
+		{"accumulated", right, !r.Alone},
+		{"cosine", right, !r.Alone},
+		{"isolated", left, r.Isolation != nil},
 		{"note", left, true},
 	}
 	var header []string

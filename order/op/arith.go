@@ -19,8 +19,8 @@ import (
 // than the reference round, and Sum in which order they add.
 //
 // With Bounds every value carries how far a correct float32 implementation of the same formula may be from it, by
-// running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, section 3.3): each step adds u·|result|,
-// u = 2⁻²⁴, to what its inputs' bounds become.
+// running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, section 3.3): each step whose
+// result float32 does not have adds u·|result|, u = 2⁻²⁴, to what its inputs' bounds become. A bound may be infinite.
 type Arith struct {
 	DType    hooks.DType // of the model: float32, bfloat16 or float16
 	Emulated bool
@@ -60,12 +60,18 @@ const (
 
 // step finishes one elementary float32 operation whose exact result on V is v and whose inputs' bounds make e.
 func (a Arith) step(v, e float64) Num {
-	if a.Emulated {
-		v = float64(float32(v))
-	}
 	n := Num{V: v, inner: true}
+	if a.Emulated {
+		n.V = float64(float32(v))
+	}
 	if a.Bounds {
-		n.E = e + unit32*math.Abs(v)
+		// What float32 has exactly is not rounded, by no engine.
+		if n.E = e; n.V != v || !a.Emulated {
+			n.E += unit32 * math.Abs(v)
+		}
+		if n.E != n.E { // 0·∞: nothing is known
+			n.E = math.Inf(1)
+		}
 	}
 	if a.Inner == Every && a.Emulated {
 		n = roundTo(a.DType, n)

@@ -56,5 +56,7 @@ func (o RMSNorm) Eval(c Call) (Value, error) {
 // inverse is (mean(x²)+Eps)^(−1/2).
 func (o RMSNorm) inverse(c Call, x Value) Num {
 	ms := c.mean(len(x.Data), func(i int) Num { return c.mul(x.at(i), x.at(i)) })
-	return c.function(func(v float64) float64 { return 1 / math.Sqrt(v) }, c.add(ms, c.scalar(o.Eps)))
+	eps := c.scalar(o.Eps)
+	// A mean of squares is not below zero, whatever its bound.
+	return c.function(func(v float64) float64 { return 1 / math.Sqrt(math.Max(v, eps.V)) }, c.add(ms, eps))
 }
