@@ -62,7 +62,6 @@ type Certificate struct {
 	Form string   `json:"form"`           // of the entry's operation, see [op.Form]
 
 	unverified string // the form that may not accuse
-	ambiguous  int64  // elements that arithmetic of other engines could have made otherwise
 }
 
 // Good reports whether the entry is right by itself.
