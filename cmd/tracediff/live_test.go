@@ -28,7 +28,13 @@ var liveGoldens = []struct {
 	{"gemma3n-tiny", "decode", "float32", 6},
 	{"gemma3n-odd", "decode", "bfloat16", 4},
 	{"gemma3n-variant", "prefill", "float32", 0},
+	{"gemma3-tiny", "decode", "bfloat16", 4},
+	{"gemma3-multimodal", "prefill", "float32", 0},
+	{"gemma2-tiny", "prefill", "bfloat16", 0},
+	{"gemma-tiny", "decode", "float32", 4},
 	{"llama-tiny", "prefill", "bfloat16", 0},
+	{"qwen2-tiny", "prefill", "float32", 0},
+	{"qwen3-tiny", "decode", "bfloat16", 4},
 }
 
 // limits of relative L2 of a tensor on machines that are not of the kind on which the goldens were made; fixtures/README.md
