@@ -47,6 +47,20 @@ func (c Certified) Add(ctx context.Context, t *capture.Trace, list *order.List, 
 	return nil
 }
 
+// Knows reports whether every form of a list was looked at, whatever came of it.
+func (c Certified) Knows(list *order.List) bool {
+	for i := range list.Entries {
+		o := list.Entries[i].Op
+		if _, argument := o.(op.Argument); argument {
+			continue
+		}
+		if _, seen := c[op.Form(o)]; !seen {
+			return false
+		}
+	}
+	return true
+}
+
 // unverified returns, by name, the form for which an entry of the walk may not accuse: its own, or that of an ancestor,
 // whose fault it would show too. It is empty when all forms are certified.
 func (c Certified) unverified(list *order.List) map[string]string {

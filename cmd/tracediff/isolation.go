@@ -90,46 +90,61 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 	return nil
 }
 
-// certified isolates the goldens of a model's family: every form of an operation that reproduces them may accuse. They are
-// those of the dtype; for one that has none, all.
+// certified isolates the goldens of a model's family: every form of an operation that reproduces them may accuse. A form
+// that the family's goldens do not have, such as a scaling of the rotary embedding, is what it is in any family: those of the
+// others decide. Goldens are those of the dtype; for one that has none, all.
 func certified(ctx context.Context, list *order.List, dtype hooks.DType) (compare.Certified, error) {
-	names, err := goldensOf(list, "*."+dtype.String())
-	if err == nil && len(names) == 0 {
-		names, err = goldensOf(list, "*")
+	own, others, err := goldensOf(list, "*."+dtype.String())
+	if err == nil && len(own) == 0 {
+		own, others, err = goldensOf(list, "*")
 	}
 	if err != nil {
 		return nil, err
 	}
-	into := compare.Certified{}
-	for _, name := range names {
+	into, elsewhere := compare.Certified{}, compare.Certified{}
+	for _, name := range own {
 		if err := certifyBy(ctx, into, name); err != nil {
 			return nil, fmt.Errorf("certifying the operations of the walk: %w", err)
+		}
+	}
+	for _, name := range others {
+		if into.Knows(list) {
+			return into, nil
+		}
+		if err := certifyBy(ctx, elsewhere, name); err != nil {
+			return nil, fmt.Errorf("certifying the operations of the walk: %w", err)
+		}
+	}
+	for form, good := range elsewhere {
+		if _, seen := into[form]; !seen {
+			into[form] = good
 		}
 	}
 	return into, nil
 }
 
-// goldensOf lists the goldens of checkpoints of the list's family whose names match.
-func goldensOf(list *order.List, pattern string) ([]string, error) {
+// goldensOf lists the goldens whose names match: those of checkpoints of the list's family, and the others.
+func goldensOf(list *order.List, pattern string) (own, others []string, err error) {
 	all, err := fs.Glob(fixtures.Files, "golden/*/"+pattern+".safetensors")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var names []string
 	for _, name := range all {
 		data, err := fs.ReadFile(fixtures.Files, path.Base(path.Dir(name))+"/"+checkpoint.ConfigFile)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		config, err := order.ReadConfig(data)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if config.ModelType == list.Config.ModelType {
-			names = append(names, name)
+			own = append(own, name)
+		} else {
+			others = append(others, name)
 		}
 	}
-	return names, nil
+	return own, others, nil
 }
 
 // certifyBy isolates one golden.
