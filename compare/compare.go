@@ -39,6 +39,10 @@ type Options struct {
 	// one then makes the comparison incomplete.
 	Alone bool
 
+	// Workers is how many blocks of tensors are measured at a time; 0 is as many as there are processors, 16 at most. No
+	// result depends on it.
+	Workers int
+
 	ReferenceLabel string              // what to call the reference beside its producer: "golden"
 	TokenText      func(id int) string // nil: ids are shown without texts
 }
@@ -59,8 +63,10 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	if err := suitable(localTrace, referenceTrace, o); err != nil {
 		return nil, err
 	}
+	meter := newMeter(ctx, o.Workers)
+	defer meter.close()
 	w := &walker{
-		ctx: ctx, o: o, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)},
+		ctx: ctx, o: o, meter: meter, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)},
 		verdicts: map[string]Verdict{}, errors: map[string]Number{}, chain: newChain(o.Isolator),
 	}
 	var err error
@@ -99,7 +105,8 @@ type walker struct {
 	o     Options
 	sides [2]side
 	plan  *plan
-	meter meter
+	meter *meter
+	next  int // the entry of this pass that is to be measured ahead next
 	res   *Result
 
 	verdicts  map[string]Verdict // of rows, by key
@@ -114,6 +121,7 @@ type walker struct {
 
 // pass walks the entries of one forward call.
 func (w *walker) pass(pass int) error {
+	w.next = 0
 	if err := w.inputs(pass); err != nil {
 		return err
 	}
@@ -130,6 +138,7 @@ func (w *walker) pass(pass int) error {
 		if !w.plan.covered(i) || w.plan.rowless(i, pass) {
 			continue
 		}
+		w.readAhead(i, pass)
 		if err := w.entry(i, pass); err != nil {
 			return err
 		}
@@ -216,30 +225,36 @@ func (w *walker) inputs(pass int) error {
 
 // row decides one entry.
 func (w *walker) row(i, pass int, l, r capture.Record) (Row, error) {
+	p, err := w.pair(i, pass, l, r)
+	if err == nil && p.row.Verdict == Match {
+		err = w.compare(p)
+	}
+	return *p.row, err
+}
+
+// pair puts two tensors side by side. The row's verdict is no match where their axes are different ones, else open.
+func (w *walker) pair(i, pass int, l, r capture.Record) (*pair, error) {
 	e := &w.plan.entries[i]
-	row := Row{
+	row := &Row{
 		Name: e.Name, Pass: pass, Layer: e.Layer, Derived: w.plan.derived(i), Verdict: Match, Local: describe(l), Ref: describe(r),
 	}
 	if e.Op != nil {
 		row.Op = e.Op.Kind()
 	}
+	p := &pair{row: row, entry: e, pass: pass, early: i < w.plan.before}
 	axesL, axesR := w.plan.axesOf(local, e, len(l.Shape)), w.plan.axesOf(reference, e, len(r.Shape))
 	if axesL != axesR && axesL != "" && axesR != "" {
 		row.mismatch(Shape, fmt.Sprintf("local axes %q, reference axes %q", axesL, axesR))
-		return row, nil
+		return p, nil
 	}
-	var cutL, cutR *cut
+	p.axes = axesR
+	var cutL *cut
+	var err error
 	if axesL != "" && axesL == axesR {
-		var err error
-		if cutL, cutR, err = w.common(axesR, pass, l, r); err != nil {
-			return row, err
-		}
+		cutL, p.cut, err = w.common(axesR, pass, l, r)
 	}
-	p := &pair{
-		row: &row, entry: e, pass: pass, axes: axesR, cut: cutR, early: i < w.plan.before,
-		l: whole(w.sides[local].trace, l).cut(cutL), r: whole(w.sides[reference].trace, r).cut(cutR),
-	}
-	return row, w.compare(p)
+	p.l, p.r = whole(w.sides[local].trace, l).cut(cutL), whole(w.sides[reference].trace, r).cut(p.cut)
+	return p, err
 }
 
 func (r *Row) mismatch(c Class, detail string) {

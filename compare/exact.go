@@ -3,9 +3,9 @@ package compare
 import (
 	"encoding/binary"
 	"math"
+	"math/big"
 
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/order"
 )
 
 // Pattern compares which elements are masked.
@@ -46,68 +46,99 @@ func masks(d hooks.DType) func(x float64) bool {
 	return func(x float64) bool { return x < limit }
 }
 
-// withoutSums makes p the measurement of a pair that has no tolerance: relative errors are not defined.
-func (p *sums) withoutSums() *sums {
-	p.exact, p.axes, p.columns = true, nil, nil
-	return p
+// merge takes in the elements that come next.
+func (p *Pattern) merge(o *Pattern) {
+	p.Masked += o.Masked
+	p.Shown += o.Shown
+	p.Gained += o.Gained
+	p.Lost += o.Lost
+	p.at = append(p.at, o.at[:min(len(o.at), maxExamples-len(p.at))]...)
 }
 
-// measurePattern compares two masks, and where they hold NaN, which masks nothing.
-func (m *meter) measurePattern(l, r view) (*sums, error) {
-	p := newSums(l.shape, l.rec.DType, r.rec.DType, order.Pattern).withoutSums()
-	maskL, maskR := masks(l.rec.DType), masks(r.rec.DType)
-	err := m.each(l, r, func(a, b []float64, _, _ []byte) {
-		for i := range a {
-			switch x, y := maskL(a[i]), maskR(b[i]); {
-			case a[i] != a[i] || b[i] != b[i]:
-				p.counts(a[i], b[i], i)
-			case x != y:
-				p.pattern.add(x, p.at+int64(i))
-			case x:
-				p.pattern.Masked++
-			default:
-				p.pattern.Shown++
-			}
+// patterns compares a strip of two masks; where they hold NaN, that masks nothing.
+func (b *block) patterns(m *measurement, s *strip) {
+	b.compared += int64(s.n)
+	for i, x := range s.l {
+		y := s.r[i]
+		at := int64(b.first + s.at + i)
+		switch maskL, maskR := m.masks[local](x), m.masks[reference](y); {
+		case x != x || y != y:
+			b.special(x, y, at)
+		case maskL != maskR:
+			b.pattern.add(maskL, at)
+		case maskL:
+			b.pattern.Masked++
+		default:
+			b.pattern.Shown++
 		}
-		p.at += int64(len(a))
-	})
-	p.compared = p.at
-	return p, err
+	}
 }
 
-// measureExact compares element by element where either side has integers or booleans. There is no tolerance.
-func (m *meter) measureExact(l, r view) (*sums, error) {
-	p := newSums(l.shape, l.rec.DType, r.rec.DType, order.All).withoutSums()
-	words := is64(l.rec.DType) && is64(r.rec.DType)
-	err := m.each(l, r, func(a, b []float64, rawA, rawB []byte) {
-		for i := range a {
-			p.side[0].add(a[i])
-			p.side[1].add(b[i])
-			d := math.Abs(a[i] - b[i])
-			// Beyond 2^53 two integers may be different and decode to the same float64.
-			if d == 0 && (!words || binary.LittleEndian.Uint64(rawA[8*i:]) == binary.LittleEndian.Uint64(rawB[8*i:])) {
+// exactly compares a strip element by element where either side has integers or booleans. There is no tolerance.
+func (b *block) exactly(m *measurement, s *strip) {
+	b.compared += int64(s.n)
+	for i, x := range s.l {
+		if s.same {
+			break
+		}
+		if d := m.distance(s, i); d != 0 {
+			b.unequal++
+			b.differ(d, int64(b.first+s.at+i), x, s.r[i])
+		}
+	}
+	for side, x := range [][]float64{s.l, s.r} {
+		if s.same && side == reference {
+			break // the same memory, and already measured
+		}
+		b.holes = b.holes[:0]
+		r := nothing
+		for i, v := range x {
+			if finite(v) {
+				r.add(v)
 				continue
 			}
-			p.unequal++
-			if p.maxAt < 0 || d > p.maxAbs {
-				p.maxAbs, p.maxAt, p.maxL, p.maxR = d, p.at+int64(i), a[i], b[i]
-			}
+			b.side[side].special(v)
+			b.holes = append(b.holes, i)
+			x[i] = 0
 		}
-		p.at += int64(len(a))
-	})
-	p.compared = p.at
-	return p, err
+		o := momentsOf(x, b.holes, r)
+		b.side[side].merge(&o)
+		if s.same {
+			b.side[reference].merge(&o)
+		}
+	}
 }
 
-// is64 reports whether d is an integer type that a float64 does not hold exactly.
-func is64(d hooks.DType) bool { return d == hooks.I64 || d == hooks.U64 }
+// exactFloat is the bound below which every integer is a float64.
+const exactFloat = 1 << 53
 
-// measure compares two tensors of floats of one shape by a rule.
-func (m *meter) measure(l, r view, rule order.Rule, tokens bool) (*sums, error) {
-	p := newSums(l.shape, l.rec.DType, r.rec.DType, rule)
-	if tokens {
-		p.top = &topTokens{}
+// distance is |l − r| of element i, rounded once: 0 for equal numbers alone. A float64 does not hold every integer of 64
+// bits, so two that differ may decode to the same. NaN is at the distance NaN from everything.
+func (m *measurement) distance(s *strip, i int) float64 {
+	x, y := s.l[i], s.r[i]
+	if !(math.Abs(x) >= exactFloat && math.Abs(y) >= exactFloat) {
+		return math.Abs(x - y) // one of them is a small integer, or NaN: of integers the difference is rounded once
 	}
-	err := m.each(l, r, func(a, b []float64, _, _ []byte) { p.chunk(a, b) })
-	return p, err
+	if d := math.Abs(x - y); math.IsInf(d, 0) {
+		return d
+	}
+	a, okA := integer(m.views[local].rec.DType, s.raw[local], i, x)
+	b, okB := integer(m.views[reference].rec.DType, s.raw[reference], i, y)
+	if !okA || !okB {
+		return math.Abs(x - y) // beyond any integer of 64 bits
+	}
+	d, _ := new(big.Float).SetInt(a.Sub(a, b)).Float64()
+	return math.Abs(d)
+}
+
+// integer returns the whole number that element i is: x, where its dtype is none of 64 bits.
+func integer(d hooks.DType, raw []byte, i int, x float64) (*big.Int, bool) {
+	switch d {
+	case hooks.I64:
+		return big.NewInt(int64(binary.LittleEndian.Uint64(raw[8*i:]))), true
+	case hooks.U64:
+		return new(big.Int).SetUint64(binary.LittleEndian.Uint64(raw[8*i:])), true
+	}
+	n, accuracy := big.NewFloat(x).Int(nil)
+	return n, accuracy == big.Exact
 }

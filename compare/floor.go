@@ -80,7 +80,7 @@ func (w *walker) floorOf(e *order.Entry, pass int, out view, c *cut) (*floor, er
 		if !ok || !rec.DType.Float() || !slices.Equal(rec.Shape, out.rec.Shape) {
 			continue
 		}
-		p, err := w.meter.squares(whole(trace, rec).cut(c))
+		p, err := w.meter.alone(whole(trace, rec).cut(c))
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +94,7 @@ func (w *walker) floorOf(e *order.Entry, pass int, out view, c *cut) (*floor, er
 
 // add takes another operand in: norms of independent terms add as squares.
 func (f *floor) add(p *sums) {
-	f.square += p.rr
+	f.square += p.sum.ref
 	if f.axes == nil {
 		f.axes = p.axes
 		return

@@ -74,7 +74,7 @@ type AxisError struct {
 func (p *sums) metrics(floor *floor, place func(int64) []int) *Metrics {
 	m := &Metrics{
 		Elements: int64(elements(p.shape)), Compared: p.compared, Masked: p.masked, MaxAbs: Number(p.maxAbs),
-		RMS: nan, Cosine: nan, Scale: nan, Norm: Number(math.Sqrt(p.rr)), Unequal: p.unequal, MaxULP: p.maxULP,
+		RMS: nan, Cosine: nan, Scale: nan, Norm: Number(math.Sqrt(p.sum.ref)), Unequal: p.unequal, MaxULP: p.maxULP,
 		NonFinite: p.nonFinite, NaNBoth: p.nanBoth, Local: p.side[0].stats(), Reference: p.side[1].stats(),
 	}
 	if p.maxAt >= 0 {
@@ -87,22 +87,19 @@ func (p *sums) metrics(floor *floor, place func(int64) []int) *Metrics {
 		m.RelL2, m.Norm = nan, nan
 		return m
 	}
-	den := math.Sqrt(p.rr)
+	den := math.Sqrt(p.sum.ref)
 	if floor != nil {
 		f := floor.tensor(den)
 		m.Floor, m.FloorFrom = Number(f), floor.from
 		den = max(den, f)
 	}
-	m.RelL2 = Number(ratio(math.Sqrt(p.dd), den))
+	m.RelL2 = Number(ratio(math.Sqrt(p.sum.diff), den))
 	if p.compared > 0 {
-		m.RMS = Number(math.Sqrt(p.dd / float64(p.compared)))
+		m.RMS = Number(math.Sqrt(p.sum.diff / float64(p.compared)))
 	}
-	if p.rr > 0 {
-		m.Scale = Number(p.lr / p.rr)
-		if p.ll > 0 {
-			cosine := p.lr / (math.Sqrt(p.ll) * math.Sqrt(p.rr))
-			m.Cosine = Number(max(-1, min(1, cosine)))
-		}
+	if p.sum.ref > 0 {
+		m.Scale = Number(p.sum.cross / p.sum.ref)
+		m.Cosine = Number(p.sum.cosine())
 	}
 	for _, a := range p.axes {
 		m.Axes = append(m.Axes, p.axisError(a, floor))

@@ -307,28 +307,6 @@ func checkStats(t *rapid.T, side string, s compare.Stats, x []float64) {
 	}
 }
 
-// TestChunksDoNotMatter compares whole results, bit for bit: the numbers of a report do not depend on how a file is read.
-func TestChunksDoNotMatter(t *testing.T) {
-	outer := t
-	rapid.Check(t, func(t *rapid.T) {
-		l, r := drawPair(t).traces(outer)
-		o := compare.Options{Order: names(outer, "x")}
-		want, err := json.Marshal(run(outer, l, r, o))
-		if err != nil {
-			t.Fatal(err)
-		}
-		undo := compare.SetChunk(rapid.IntRange(1, 9).Draw(t, "chunk"))
-		defer undo()
-		got, err := json.Marshal(run(outer, l, r, o))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Fatal(diff)
-		}
-	})
-}
-
 // TestSidesChangePlaces has what is symmetric, and how the rest changes, when local and reference change places.
 func TestSidesChangePlaces(t *testing.T) {
 	outer := t

@@ -29,22 +29,15 @@ func (w *walker) compare(p *pair) error {
 		p.row.mismatch(Shape, shapeDetail(p.l.shape, p.r.shape))
 		return nil
 	}
-	dl, dr := p.l.rec.DType, p.r.rec.DType
-	var s *sums
-	var f *floor
-	var err error
-	switch {
-	case p.entry.Compare == order.Pattern:
-		s, err = w.meter.measurePattern(p.l, p.r)
-	case exact(dl, dr):
-		s, err = w.meter.measureExact(p.l, p.r)
-	default:
-		if s, err = w.meter.measure(p.l, p.r, p.entry.Compare, p.entry.Name == "logits"); err == nil {
-			f, err = w.floorOf(p.entry, p.pass, p.r, p.cut)
-		}
-	}
+	s, err := w.meter.measure(p.l, p.r, p.entry.Compare, p.entry.Name == logits)
 	if err != nil {
 		return err
+	}
+	var f *floor
+	if !s.exact {
+		if f, err = w.floorOf(p.entry, p.pass, p.r, p.cut); err != nil {
+			return err
+		}
 	}
 	p.row.Metrics = s.metrics(f, p.place)
 	if err := w.nameAxes(p); err != nil {
@@ -211,7 +204,7 @@ func (p *pair) vacuous(s *sums) string {
 // noteTop tells a flip of the most likely token that the limit allows from one that it does not: within it two logits
 // are each off by their share, limit · √(mean r²), so their difference is by twice that at most.
 func (p *pair) noteTop(s *sums, add func(NoteKind, string, ...any)) {
-	rms := math.Sqrt(s.rr / float64(max(s.compared, 1)))
+	rms := math.Sqrt(s.sum.ref / float64(max(s.compared, 1)))
 	allowed := 2 * table[p.arithmetic].through * rms
 	kind, relation := Tie, "within"
 	if !(s.top.gap <= allowed) {

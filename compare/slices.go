@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// maxSlices bounds the indexes of an axis that are measured one by one, at 16 bytes each: more than any vocabulary has.
-// Longer axes get no slices, and a note on the row says so.
-const maxSlices = 1 << 22
+// maxSlices bounds the indexes of an axis that are measured one by one, at 16 bytes each: twice as many as the largest
+// vocabulary has. Longer axes get no slices, and a note on the row says so.
+const maxSlices = 1 << 19
 
 // axis accumulates one axis of a tensor: for each of its indexes, the squares of all elements there.
 type axis struct {
@@ -29,6 +29,15 @@ func newAxes(shape []int) (axes []axis, tooLong bool) {
 		}
 	}
 	return axes, tooLong
+}
+
+// add adds the squares of consecutive indexes, from the first on.
+func (a *axis) add(first int, diff, ref []float64) {
+	d, r := a.diff[first:first+len(diff)], a.ref[first:first+len(diff)]
+	for i, x := range diff {
+		d[i] += x
+		r[i] += ref[i]
+	}
 }
 
 // worst returns the index with the largest relative L2 and that error:

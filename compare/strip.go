@@ -1,0 +1,157 @@
+package compare
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// floats measures a strip of two tensors of floats.
+func (b *block) floats(m *measurement, s *strip) {
+	if m.tokens {
+		b.choose(m, s)
+	}
+	ranges := b.exclude(m, s)
+	b.compared += int64(s.n - len(s.holes))
+	if !s.same {
+		b.differences(m, s)
+	}
+	b.products(m, s)
+	right := momentsOf(s.r, s.holes, ranges[reference])
+	left := right
+	if !s.same {
+		left = momentsOf(s.l, s.holes, ranges[local])
+	}
+	b.side[local].merge(&left)
+	b.side[reference].merge(&right)
+}
+
+// interval is the least and the largest of some numbers.
+type interval struct{ least, most float64 }
+
+// nothing is the interval of no number.
+var nothing = interval{math.Inf(1), math.Inf(-1)}
+
+func (r *interval) add(x float64) { r.least, r.most = min(r.least, x), max(r.most, x) }
+
+// extremes returns the interval of a strip; ok is false when one of its numbers is NaN or as large as huge, and then the
+// interval says nothing.
+func extremes(x []float64, huge float64) (r interval, ok bool) {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, v := range x {
+		if !(math.Abs(v) < huge) {
+			return nothing, false
+		}
+		if v < least {
+			least = v
+		}
+		if v > most {
+			most = v
+		}
+	}
+	return interval{least, most}, true
+}
+
+// exclude finds the elements that do not count, of which most strips have none, and returns the intervals of the others.
+func (b *block) exclude(m *measurement, s *strip) (ranges [2]interval) {
+	var ok bool
+	if ranges[reference], ok = extremes(s.r, m.huge[reference]); ok {
+		if s.same {
+			ranges[local] = ranges[reference]
+			return ranges
+		}
+		if ranges[local], ok = extremes(s.l, m.huge[local]); ok {
+			return ranges
+		}
+	}
+	ranges = [2]interval{nothing, nothing}
+	b.holes = b.holes[:0]
+	for i, x := range s.l {
+		y := s.r[i]
+		if math.Abs(x) < m.huge[local] && math.Abs(y) < m.huge[reference] || b.counts(m.rule, m.huge, x, y, int64(b.first+s.at+i)) {
+			ranges[local].add(x)
+			ranges[reference].add(y)
+			continue
+		}
+		b.holes = append(b.holes, i)
+		s.l[i], s.r[i] = 0, 0
+		for side, v := range m.views {
+			if raw := s.raw[side]; raw != nil {
+				size := v.rec.DType.Size()
+				clear(raw[i*size : (i+1)*size])
+			}
+		}
+	}
+	s.holes = b.holes
+	return ranges
+}
+
+// differences counts the elements that differ, and finds the largest difference.
+func (b *block) differences(m *measurement, s *strip) {
+	unequal, most := int64(0), uint64(0)
+	if m.views[local].rec.DType == m.views[reference].rec.DType {
+		unequal, most = floats.Steps(m.coarser, s.raw[local], s.raw[reference], s.n)
+	} else {
+		for i, x := range s.l {
+			if x == s.r[i] {
+				continue
+			}
+			if steps := floats.Distance(m.coarser, x, s.r[i]); steps > 0 {
+				unequal++
+				most = max(most, steps)
+			}
+		}
+	}
+	b.unequal += unequal
+	b.maxULP = max(b.maxULP, most)
+	// Two numbers of different dtypes may differ and be equal in the coarser.
+	if d, i := largestDifference(s.l, s.r); d > 0 {
+		b.differ(d, int64(b.first+s.at+i), s.l[i], s.r[i])
+	}
+}
+
+// products adds up the strip's runs, and with them the rows and the columns.
+func (b *block) products(m *measurement, s *strip) {
+	for at := 0; at < s.n; {
+		place := b.col + s.at + at // from the start of the row in which the block begins
+		row, col := place/m.last, place%m.last
+		n := min(s.n-at, m.last-col)
+		l, r := s.l[at:at+n], s.r[at:at+n]
+		var sum squares
+		if s.same {
+			sum = sameProducts(r)
+		} else {
+			sum = products(l, r)
+		}
+		b.sum.add(sum)
+		if m.byRow {
+			b.rows.diff[row] += sum.diff
+			b.rows.ref[row] += sum.ref
+		}
+		if m.byColumn {
+			if m.last > blockSize {
+				col = s.at + at
+			}
+			b.cols.add(col, l, r, s.same)
+		}
+		at += n
+	}
+}
+
+// add adds the squares of consecutive elements to consecutive slices, from the first on.
+func (s *sliceSums) add(first int, l, r []float64, same bool) {
+	ref := s.ref[first : first+len(r)]
+	if same {
+		for i, y := range r {
+			ref[i] += float64(y * y)
+		}
+		return
+	}
+	diff := s.diff[first : first+len(r)]
+	l = l[:len(r)]
+	for i, y := range r {
+		d := l[i] - y
+		diff[i] += float64(d * d)
+		ref[i] += float64(y * y)
+	}
+}
