@@ -91,17 +91,18 @@ func (b *block) exactly(m *measurement, s *strip) {
 			break // the same memory, and already measured
 		}
 		b.holes = b.holes[:0]
-		r := nothing
-		for i, v := range x {
-			if finite(v) {
-				r.add(v)
+		v := nothing
+		for i, y := range x {
+			if finite(y) {
+				v.add(y)
 				continue
 			}
-			b.side[side].special(v)
+			b.side[side].special(y)
 			b.holes = append(b.holes, i)
 			x[i] = 0
 		}
-		o := momentsOf(x, b.holes, r)
+		v.total = total(x)
+		o := momentsOf(x, b.holes, v)
 		b.side[side].merge(&o)
 		if s.same {
 			b.side[reference].merge(&o)

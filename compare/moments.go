@@ -31,13 +31,13 @@ func (m *moments) merge(o *moments) {
 	}
 }
 
-// momentsOf returns those of a strip without its holes, which are 0; it overwrites them. r is the interval of the others.
-func momentsOf(x []float64, holes []int, r interval) moments {
+// momentsOf returns those of a strip without its holes, which are 0; it overwrites them. v is the survey of the others.
+func momentsOf(x []float64, holes []int, v survey) moments {
 	n := int64(len(x) - len(holes))
 	if n == 0 {
 		return moments{}
 	}
-	m := moments{n: n, mean: total(x) / float64(n), min: r.least, max: r.most}
+	m := moments{n: n, mean: v.total / float64(n), min: v.least, max: v.most}
 	for _, i := range holes {
 		x[i] = m.mean // at no distance
 	}

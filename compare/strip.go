@@ -11,79 +11,82 @@ func (b *block) floats(m *measurement, s *strip) {
 	if m.tokens {
 		b.choose(m, s)
 	}
-	ranges := b.exclude(m, s)
+	surveys := b.exclude(m, s)
 	b.compared += int64(s.n - len(s.holes))
 	if !s.same {
 		b.differences(m, s)
 	}
 	b.products(m, s)
-	right := momentsOf(s.r, s.holes, ranges[reference])
+	right := momentsOf(s.r, s.holes, surveys[reference])
 	left := right
 	if !s.same {
-		left = momentsOf(s.l, s.holes, ranges[local])
+		left = momentsOf(s.l, s.holes, surveys[local])
 	}
 	b.side[local].merge(&left)
 	b.side[reference].merge(&right)
 }
 
-// interval is the least and the largest of some numbers.
-type interval struct{ least, most float64 }
+// survey is the least and the largest of some numbers, and their total.
+type survey struct{ least, most, total float64 }
 
-// nothing is the interval of no number.
-var nothing = interval{math.Inf(1), math.Inf(-1)}
+// nothing is the survey of no number.
+var nothing = survey{least: math.Inf(1), most: math.Inf(-1)}
 
-func (r *interval) add(x float64) { r.least, r.most = min(r.least, x), max(r.most, x) }
+func (v *survey) add(x float64) { v.least, v.most = min(v.least, x), max(v.most, x) }
 
-// extremes returns the interval of a strip; ok is false when one of its numbers is NaN or as large as huge, and then the
-// interval says nothing.
-func extremes(x []float64, huge float64) (r interval, ok bool) {
-	least, most := math.Inf(1), math.Inf(-1)
-	for _, v := range x {
-		if !(math.Abs(v) < huge) {
-			return nothing, false
-		}
-		if v < least {
-			least = v
-		}
-		if v > most {
-			most = v
+// surveyOf surveys a strip that is not empty; ok is false when one of its numbers is NaN or as large as huge. A total that
+// is NaN tells of a NaN, and of sums of huge numbers only beside.
+func surveyOf(x []float64, huge float64) (v survey, ok bool) {
+	least, most := x[0], x[0]
+	for _, y := range x {
+		if y < least {
+			least = y
+		} else if y > most {
+			most = y
 		}
 	}
-	return interval{least, most}, true
+	v = survey{least, most, total(x)}
+	return v, v.total == v.total && -huge < least && most < huge
 }
 
-// exclude finds the elements that do not count, of which most strips have none, and returns the intervals of the others.
-func (b *block) exclude(m *measurement, s *strip) (ranges [2]interval) {
+// exclude finds the elements that do not count, of which most strips have none, and surveys the others.
+func (b *block) exclude(m *measurement, s *strip) (surveys [2]survey) {
 	var ok bool
-	if ranges[reference], ok = extremes(s.r, m.huge[reference]); ok {
+	if surveys[reference], ok = surveyOf(s.r, m.huge[reference]); ok {
 		if s.same {
-			ranges[local] = ranges[reference]
-			return ranges
+			surveys[local] = surveys[reference]
+			return surveys
 		}
-		if ranges[local], ok = extremes(s.l, m.huge[local]); ok {
-			return ranges
+		if surveys[local], ok = surveyOf(s.l, m.huge[local]); ok {
+			return surveys
 		}
 	}
-	ranges = [2]interval{nothing, nothing}
+	surveys = [2]survey{nothing, nothing}
 	b.holes = b.holes[:0]
 	for i, x := range s.l {
 		y := s.r[i]
 		if math.Abs(x) < m.huge[local] && math.Abs(y) < m.huge[reference] || b.counts(m.rule, m.huge, x, y, int64(b.first+s.at+i)) {
-			ranges[local].add(x)
-			ranges[reference].add(y)
-			continue
-		}
-		b.holes = append(b.holes, i)
-		s.l[i], s.r[i] = 0, 0
-		for side, v := range m.views {
-			if raw := s.raw[side]; raw != nil {
-				size := v.rec.DType.Size()
-				clear(raw[i*size : (i+1)*size])
-			}
+			surveys[local].add(x)
+			surveys[reference].add(y)
+		} else {
+			b.holes = append(b.holes, i)
+			s.clear(m, i)
 		}
 	}
 	s.holes = b.holes
-	return ranges
+	surveys[local].total, surveys[reference].total = total(s.l), total(s.r)
+	return surveys
+}
+
+// clear makes an element 0 on both sides.
+func (s *strip) clear(m *measurement, i int) {
+	s.l[i], s.r[i] = 0, 0
+	for side, v := range m.views {
+		if raw := s.raw[side]; raw != nil {
+			size := v.rec.DType.Size()
+			clear(raw[i*size : (i+1)*size])
+		}
+	}
 }
 
 // differences counts the elements that differ, and finds the largest difference.
