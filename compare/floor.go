@@ -67,8 +67,9 @@ func floorKind(o op.Op) (fraction float64, from string) {
 
 // floorOf returns the floor of an entry from those of its operands that the reference trace has and that have the
 // entry's shape: both terms of a sum, the streams that something is added to, the input of an activation. It is nil where
-// the operation has none, and for masked scores, whose mask would be a floor above everything.
-func (w *walker) floorOf(e *order.Entry, pass int, out view, c *cut) (*floor, error) {
+// the operation has none, and for masked scores, whose mask would be a floor above everything. Its norms are times scale, as
+// those of the entry are.
+func (w *walker) floorOf(e *order.Entry, pass int, out view, c *cut, scale float64) (*floor, error) {
 	fraction, from := floorKind(e.Op)
 	if fraction == 0 || e.Compare != order.All {
 		return nil, nil
@@ -80,7 +81,7 @@ func (w *walker) floorOf(e *order.Entry, pass int, out view, c *cut) (*floor, er
 		if !ok || !rec.DType.Float() || !slices.Equal(rec.Shape, out.rec.Shape) {
 			continue
 		}
-		p, err := w.meter.alone(whole(trace, rec).cut(c))
+		p, err := w.meter.alone(whole(trace, rec).cut(c), scale)
 		if err != nil {
 			return nil, err
 		}

@@ -304,3 +304,11 @@ func TestFloorOfStreams(t *testing.T) {
 		t.Errorf("%s, floor %g", row.Verdict, row.Metrics.Floor)
 	}
 }
+
+func norm(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v * v
+	}
+	return math.Sqrt(sum)
+}

@@ -25,6 +25,7 @@ type measurement struct {
 	rule    order.Rule
 	tokens  bool        // logits: see topTokens
 	huge    [2]float64  // per side: half the largest finite number of its dtype
+	scale   float64     // power of two by which the sums' elements are multiplied: see sums.rescale
 	coarser hooks.DType // of two floats
 	masks   [2]func(x float64) bool
 
@@ -36,7 +37,7 @@ type measurement struct {
 func newMeasurement(l, r view, rule order.Rule, tokens bool) measurement {
 	dl, dr := l.rec.DType, r.rec.DType
 	m := measurement{
-		views: [2]view{l, r}, rule: rule, elements: elements(r.shape), last: 1,
+		views: [2]view{l, r}, scale: 1, rule: rule, elements: elements(r.shape), last: 1,
 		huge: [2]float64{halfLargest(dl), halfLargest(dr)}, masks: [2]func(float64) bool{masks(dl), masks(dr)},
 	}
 	if rank := len(r.shape); rank > 0 {
@@ -62,7 +63,8 @@ type sums struct {
 	tally
 	shape   []int
 	coarser hooks.DType
-	exact   bool // compared without a tolerance: there are no sums
+	exact   bool    // compared without a tolerance: there are no sums
+	scale   float64 // all sums are of elements times this
 
 	axes    []axis
 	columns *axis // the one of them that is the last axis, if it is there
@@ -74,7 +76,7 @@ type sums struct {
 
 // newSums returns the sums of a measurement of which no block is merged yet. It sets m.byRow and m.byColumn.
 func newSums(m *measurement) *sums {
-	p := &sums{tally: empty, shape: m.views[reference].shape, coarser: m.coarser, exact: m.kind != closely}
+	p := &sums{tally: empty, shape: m.views[reference].shape, coarser: m.coarser, exact: m.kind != closely, scale: m.scale}
 	if m.tokens {
 		p.top = &topTokens{row: noPick}
 	}
@@ -92,6 +94,30 @@ func newSums(m *measurement) *sums {
 		}
 	}
 	return p
+}
+
+// Squares of numbers out of this range, which float64 alone among the dtypes has, overflow, or vanish and let a difference
+// pass for none.
+const (
+	mostSquared  = 0x1p500
+	leastSquared = 0x1p-500
+)
+
+// rescale returns a power of two by which the tensors have to be multiplied for their squares to be numbers; 1 where they
+// are as they stand. It brings the largest element of either to 1: of elements smaller than 2^−500 of that, the squares
+// still vanish, and beside its square they are nothing.
+func (p *sums) rescale() float64 {
+	most := 0.0
+	for _, m := range p.side {
+		if m.n > 0 {
+			most = max(most, -m.min, m.max)
+		}
+	}
+	if p.exact || most == 0 || leastSquared < most && most < mostSquared {
+		return 1
+	}
+	_, exponent := math.Frexp(most)
+	return math.Ldexp(1, min(-exponent, 1000)) // a subnormal number needs less than 2^1075 and gets enough
 }
 
 // merge takes in the block that comes next.

@@ -82,13 +82,22 @@ func (m *meter) measure(l, r view, rule order.Rule, tokens bool) (*sums, error) 
 	} else {
 		j = m.start(newMeasurement(l, r, rule, tokens))
 	}
-	return m.wait(j)
+	p, err := m.wait(j)
+	if err != nil {
+		return nil, err
+	}
+	if scale := p.rescale(); scale != 1 {
+		what := newMeasurement(l, r, rule, tokens)
+		what.scale = scale
+		return m.wait(m.start(what))
+	}
+	return p, nil
 }
 
-// alone measures one view as if it were both sides: its squares, and those of every slice.
-func (m *meter) alone(v view) (*sums, error) {
+// alone measures one view as if it were both sides: its squares, of its elements times scale, and those of every slice.
+func (m *meter) alone(v view, scale float64) (*sums, error) {
 	what := newMeasurement(v, v, order.All, false)
-	what.alone = true
+	what.alone, what.scale = true, scale
 	return m.wait(m.start(what))
 }
 

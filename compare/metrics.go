@@ -74,8 +74,8 @@ type AxisError struct {
 func (p *sums) metrics(floor *floor, place func(int64) []int) *Metrics {
 	m := &Metrics{
 		Elements: int64(elements(p.shape)), Compared: p.compared, Masked: p.masked, MaxAbs: Number(p.maxAbs),
-		RMS: nan, Cosine: nan, Scale: nan, Norm: Number(math.Sqrt(p.sum.ref)), Unequal: p.unequal, MaxULP: p.maxULP,
-		NonFinite: p.nonFinite, NaNBoth: p.nanBoth, Local: p.side[0].stats(), Reference: p.side[1].stats(),
+		RMS: nan, Cosine: nan, Scale: nan, Norm: Number(math.Sqrt(p.sum.ref) / p.scale), Unequal: p.unequal, MaxULP: p.maxULP,
+		NonFinite: p.nonFinite, NaNBoth: p.nanBoth, Local: p.side[0].stats(p.scale), Reference: p.side[1].stats(p.scale),
 	}
 	if p.maxAt >= 0 {
 		m.Worst, m.LocalAt, m.ReferenceAt = place(p.maxAt), Number(p.maxL), Number(p.maxR)
@@ -90,12 +90,12 @@ func (p *sums) metrics(floor *floor, place func(int64) []int) *Metrics {
 	den := math.Sqrt(p.sum.ref)
 	if floor != nil {
 		f := floor.tensor(den)
-		m.Floor, m.FloorFrom = Number(f), floor.from
+		m.Floor, m.FloorFrom = Number(f / p.scale), floor.from
 		den = max(den, f)
 	}
 	m.RelL2 = Number(ratio(math.Sqrt(p.sum.diff), den))
 	if p.compared > 0 {
-		m.RMS = Number(math.Sqrt(p.sum.diff / float64(p.compared)))
+		m.RMS = Number(math.Sqrt(p.sum.diff/float64(p.compared)) / p.scale)
 	}
 	if p.sum.ref > 0 {
 		m.Scale = Number(p.sum.cross / p.sum.ref)

@@ -61,8 +61,7 @@ func (m *moments) special(x float64) {
 // are NaN. Min and Max are those of the elements, a zero being +0 whatever its sign.
 //
 // Mean is Σx / n and Std is √(Σ(x − Mean)² / n), the population's. Both keep their digits wherever the numbers lie: at a
-// mean of 1e5 and a standard deviation of 1 the error of Std is some 1e−15, where Σx²/n − Mean² in float64 has 1e−6. Of
-// float64 numbers beyond 1e154 the squares, and with them Std, are infinite.
+// mean of 1e5 and a standard deviation of 1 the error of Std is some 1e−15, where Σx²/n − Mean² in float64 has 1e−6.
 type Stats struct {
 	Min  Number `json:"min"`
 	Max  Number `json:"max"`
@@ -73,7 +72,8 @@ type Stats struct {
 	NInf int64  `json:"neg_inf,omitempty"` // −Inf
 }
 
-func (m *moments) stats() Stats {
+// stats are those of elements of which mean and squares were taken times scale.
+func (m *moments) stats(scale float64) Stats {
 	s := Stats{Min: nan, Max: nan, Mean: nan, Std: nan, NaN: m.nan, Inf: m.posInf, NInf: m.negInf}
 	switch {
 	case m.n == 0:
@@ -81,7 +81,7 @@ func (m *moments) stats() Stats {
 		s.Min, s.Max, s.Mean, s.Std = Number(m.min+0), Number(m.max+0), Number(m.min+0), 0
 	default:
 		// −0 + 0 is +0: the sign of a zero depends on which of several came first
-		s.Min, s.Max, s.Mean, s.Std = Number(m.min+0), Number(m.max+0), Number(m.mean), Number(math.Sqrt(m.squares/float64(m.n)))
+		s.Min, s.Max, s.Mean, s.Std = Number(m.min+0), Number(m.max+0), Number(m.mean/scale), Number(math.Sqrt(m.squares/float64(m.n))/scale)
 	}
 	return s
 }

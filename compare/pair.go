@@ -35,7 +35,7 @@ func (w *walker) compare(p *pair) error {
 	}
 	var f *floor
 	if !s.exact {
-		if f, err = w.floorOf(p.entry, p.pass, p.r, p.cut); err != nil {
+		if f, err = w.floorOf(p.entry, p.pass, p.r, p.cut, s.scale); err != nil {
 			return err
 		}
 	}
@@ -204,7 +204,7 @@ func (p *pair) vacuous(s *sums) string {
 // noteTop tells a flip of the most likely token that the limit allows from one that it does not: within it two logits
 // are each off by their share, limit · √(mean r²), so their difference is by twice that at most.
 func (p *pair) noteTop(s *sums, add func(NoteKind, string, ...any)) {
-	rms := math.Sqrt(s.sum.ref / float64(max(s.compared, 1)))
+	rms := float64(p.row.Metrics.Norm) / math.Sqrt(float64(max(s.compared, 1)))
 	allowed := 2 * table[p.arithmetic].through * rms
 	kind, relation := Tie, "within"
 	if !(s.top.gap <= allowed) {

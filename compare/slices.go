@@ -79,12 +79,12 @@ func medianNorm(squares []float64) float64 {
 }
 
 // ratio is err/den where both say something: 0 for no error, whatever the denominator, infinite for an error over zero
-// and, so that an overflow is never taken for a match, for what is not a number.
+// and, so that an overflow is never taken for a match, for what is not a number or over infinity.
 func ratio(err, den float64) float64 {
 	if err == 0 {
 		return 0
 	}
-	if q := err / den; q == q {
+	if q := err / den; q == q && !math.IsInf(den, 0) {
 		return q
 	}
 	return math.Inf(1)

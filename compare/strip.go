@@ -16,6 +16,9 @@ func (b *block) floats(m *measurement, s *strip) {
 	if !s.same {
 		b.differences(m, s)
 	}
+	if m.scale != 1 {
+		s.multiply(m.scale, &surveys)
+	}
 	b.products(m, s)
 	right := momentsOf(s.r, s.holes, surveys[reference])
 	left := right
@@ -24,6 +27,22 @@ func (b *block) floats(m *measurement, s *strip) {
 	}
 	b.side[local].merge(&left)
 	b.side[reference].merge(&right)
+}
+
+// multiply scales a strip and its totals.
+func (s *strip) multiply(by float64, surveys *[2]survey) {
+	for i := range s.r {
+		s.r[i] *= by
+	}
+	surveys[reference].total = total(s.r)
+	if s.same {
+		surveys[local].total = surveys[reference].total
+		return
+	}
+	for i := range s.l {
+		s.l[i] *= by
+	}
+	surveys[local].total = total(s.l)
 }
 
 // survey is the least and the largest of some numbers, and their total.
