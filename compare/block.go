@@ -14,7 +14,7 @@ type block struct {
 	col      int // the place of the first one in its row
 
 	rows, cols sliceSums // of the part of each row, and of each column or, where rows are longer than a block, of each element
-	tops       []pick  // of the part of each row
+	tops       []pick    // of the part of each row
 
 	raw    [2][]byte
 	values [2][stripSize]float64

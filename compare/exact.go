@@ -83,6 +83,9 @@ func (b *block) exactly(m *measurement, s *strip) {
 		}
 		if d := m.distance(s, i); d != 0 {
 			b.unequal++
+			if d != d {
+				d = 0 // NaN differs, but by no amount: any other difference is larger
+			}
 			b.differ(d, int64(b.first+s.at+i), x, s.r[i])
 		}
 	}
@@ -117,29 +120,23 @@ const exactFloat = 1 << 53
 // bits, so two that differ may decode to the same. NaN is at the distance NaN from everything.
 func (m *measurement) distance(s *strip, i int) float64 {
 	x, y := s.l[i], s.r[i]
-	if !(math.Abs(x) >= exactFloat && math.Abs(y) >= exactFloat) {
-		return math.Abs(x - y) // one of them is a small integer, or NaN: of integers the difference is rounded once
+	if math.Abs(x) < exactFloat && math.Abs(y) < exactFloat || !finite(x) || !finite(y) {
+		return math.Abs(x - y)
 	}
-	if d := math.Abs(x - y); math.IsInf(d, 0) {
-		return d
-	}
-	a, okA := integer(m.views[local].rec.DType, s.raw[local], i, x)
-	b, okB := integer(m.views[reference].rec.DType, s.raw[reference], i, y)
-	if !okA || !okB {
-		return math.Abs(x - y) // beyond any integer of 64 bits
-	}
-	d, _ := new(big.Float).SetInt(a.Sub(a, b)).Float64()
+	a, b := precise(m.views[local].rec.DType, s.raw[local], i, x), precise(m.views[reference].rec.DType, s.raw[reference], i, y)
+	d, _ := a.Sub(a, b).Float64()
 	return math.Abs(d)
 }
 
-// integer returns the whole number that element i is: x, where its dtype is none of 64 bits.
-func integer(d hooks.DType, raw []byte, i int, x float64) (*big.Int, bool) {
+// precise returns the number that element i is, with room for the difference of any float64 from any integer. x is what
+// it was decoded to.
+func precise(d hooks.DType, raw []byte, i int, x float64) *big.Float {
+	f := new(big.Float).SetPrec(64 + 1074)
 	switch d {
 	case hooks.I64:
-		return big.NewInt(int64(binary.LittleEndian.Uint64(raw[8*i:]))), true
+		return f.SetInt64(int64(binary.LittleEndian.Uint64(raw[8*i:])))
 	case hooks.U64:
-		return new(big.Int).SetUint64(binary.LittleEndian.Uint64(raw[8*i:])), true
+		return f.SetUint64(binary.LittleEndian.Uint64(raw[8*i:]))
 	}
-	n, accuracy := big.NewFloat(x).Int(nil)
-	return n, accuracy == big.Exact
+	return f.SetFloat64(x)
 }

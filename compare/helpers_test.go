@@ -46,6 +46,8 @@ func appendValue(b []byte, d hooks.DType, v float64) []byte {
 		return le.AppendUint16(b, floats.F16(float32(v)))
 	case hooks.BF16:
 		return le.AppendUint16(b, floats.BF16(float32(v)))
+	case hooks.F8E4M3:
+		return append(b, floats.F8E4M3(float32(v)))
 	case hooks.I64:
 		return le.AppendUint64(b, uint64(int64(v)))
 	case hooks.U64:

@@ -96,16 +96,16 @@ func newSums(m *measurement) *sums {
 	return p
 }
 
-// Squares of numbers out of this range, which float64 alone among the dtypes has, overflow, or vanish and let a difference
-// pass for none.
+// Squares of numbers far out of this range, which float64 alone among the dtypes has, overflow, or vanish and let a
+// difference pass for none. The range leaves room below it for elements, and differences, much smaller than the largest one.
 const (
-	mostSquared  = 0x1p500
-	leastSquared = 0x1p-500
+	mostSquared  = 0x1p300
+	leastSquared = 0x1p-300
 )
 
 // rescale returns a power of two by which the tensors have to be multiplied for their squares to be numbers; 1 where they
-// are as they stand. It brings the largest element of either to 1: of elements smaller than 2^−500 of that, the squares
-// still vanish, and beside its square they are nothing.
+// are as they stand. It brings the largest element of either to 1: what is smaller than 2^−500 of that vanishes all the
+// same, and is nothing beside it.
 func (p *sums) rescale() float64 {
 	most := 0.0
 	for _, m := range p.side {

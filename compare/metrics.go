@@ -90,7 +90,7 @@ func (p *sums) metrics(floor *floor, place func(int64) []int) *Metrics {
 	den := math.Sqrt(p.sum.ref)
 	if floor != nil {
 		f := floor.tensor(den)
-		m.Floor, m.FloorFrom = Number(f / p.scale), floor.from
+		m.Floor, m.FloorFrom = Number(f/p.scale), floor.from
 		den = max(den, f)
 	}
 	m.RelL2 = Number(ratio(math.Sqrt(p.sum.diff), den))

@@ -46,36 +46,40 @@ func (o oracle) masked(i int) bool {
 
 func wild(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
 
-// counted are the elements that the sums are over, of all or of one index of an axis.
-func (o oracle) counted(axis, index int) (at []int) {
-	inner := 1
-	if axis >= 0 {
-		for _, s := range o.shape[axis+1:] {
-			inner *= s
-		}
-	}
+// counted are the elements that the sums are over.
+func (o oracle) counted() (at []int) {
 	for i := range o.l {
-		if !wild(o.l[i]) && !wild(o.r[i]) && !o.masked(i) && (axis < 0 || i/inner%o.shape[axis] == index) {
+		if !wild(o.l[i]) && !wild(o.r[i]) && !o.masked(i) {
 			at = append(at, i)
 		}
 	}
 	return at
 }
 
-// products are Σ(l−r)², Σr², Σl² and Σl·r over some elements, and Σ|l·r|.
-func (o oracle) products(at []int) (dd, rr, ll, lr, size *big.Float) {
-	dd, rr, ll, lr, size = zero(), zero(), zero(), zero(), zero()
+// squares are Σ(l−r)² and Σr² over some elements.
+func (o oracle) squares(at []int) (dd, rr *big.Float) {
+	dd, rr = zero(), zero()
+	d, b := zero(), zero()
 	for _, i := range at {
-		a, b := number(o.l[i]), number(o.r[i])
-		d := zero().Sub(a, b)
+		b.SetFloat64(o.r[i])
+		d.Sub(d.SetFloat64(o.l[i]), b)
 		dd.Add(dd, d.Mul(d, d))
-		rr.Add(rr, zero().Mul(b, b))
-		ll.Add(ll, zero().Mul(a, a))
-		ab := zero().Mul(a, b)
-		lr.Add(lr, ab)
-		size.Add(size, ab.Abs(ab))
+		rr.Add(rr, b.Mul(b, b))
 	}
-	return dd, rr, ll, lr, size
+	return dd, rr
+}
+
+// products are Σl² and Σl·r, and Σ|l·r|.
+func (o oracle) products(at []int) (ll, lr, size *big.Float) {
+	ll, lr, size = zero(), zero(), zero()
+	a, b := zero(), zero()
+	for _, i := range at {
+		b.Mul(a.SetFloat64(o.l[i]), b.SetFloat64(o.r[i]))
+		ll.Add(ll, a.Mul(a, a))
+		lr.Add(lr, b)
+		size.Add(size, b.Abs(b))
+	}
+	return ll, lr, size
 }
 
 // over is the root of a quotient: 0 over anything is 0, anything else over 0 infinite.
@@ -93,27 +97,37 @@ func over(a, b *big.Float) float64 {
 
 func root(a *big.Float) float64 { return over(a, number(1)) }
 
-// sliceError is e(i) of one index, and median the lower median of the squares of the slices of an axis that are not zero.
-func (o oracle) sliceError(axis, index int, median *big.Float) float64 {
-	dd, rr, _, _, _ := o.products(o.counted(axis, index))
-	if rr.Cmp(median) < 0 {
-		rr = median
+// sliceErrors is e(i) of every index of an axis.
+func (o oracle) sliceErrors(axis int) (errors []float64) {
+	inner := 1
+	for _, s := range o.shape[axis+1:] {
+		inner *= s
 	}
-	return over(dd, rr)
-}
-
-func (o oracle) median(axis int) *big.Float {
-	var squares []*big.Float
-	for i := range o.shape[axis] {
-		if _, rr, _, _, _ := o.products(o.counted(axis, i)); rr.Sign() > 0 {
-			squares = append(squares, rr)
+	at := make([][]int, o.shape[axis])
+	for _, i := range o.counted() {
+		index := i / inner % o.shape[axis]
+		at[index] = append(at[index], i)
+	}
+	var diffs, refs, some []*big.Float
+	for _, elements := range at {
+		dd, rr := o.squares(elements)
+		diffs, refs = append(diffs, dd), append(refs, rr)
+		if rr.Sign() > 0 {
+			some = append(some, rr)
 		}
 	}
-	if len(squares) == 0 {
-		return zero()
+	median := zero() // the lower one, of the slices that are not zero
+	if len(some) > 0 {
+		slices.SortFunc(some, (*big.Float).Cmp)
+		median = some[(len(some)-1)/2]
 	}
-	slices.SortFunc(squares, (*big.Float).Cmp)
-	return squares[(len(squares)-1)/2]
+	for i, rr := range refs {
+		if rr.Cmp(median) < 0 {
+			rr = median
+		}
+		errors = append(errors, over(diffs[i], rr))
+	}
+	return errors
 }
 
 // ladder has the finite numbers of a type of 8 or 16 bits from 0 upwards, each at the place that is its bits.
@@ -167,7 +181,7 @@ func rung(d hooks.DType, x float64) int64 {
 func (o oracle) unequal() (count int64, most uint64) {
 	coarser := floats.Coarser(o.dl, o.dr)
 	signed := func(x float64) int64 { return int64(math.Copysign(1, x)) * rung(coarser, math.Abs(x)) }
-	for _, i := range o.counted(-1, 0) {
+	for _, i := range o.counted() {
 		a, b := signed(o.l[i]), signed(o.r[i])
 		if steps := uint64(max(a, b)) - uint64(min(a, b)); steps > 0 {
 			count++
@@ -178,7 +192,7 @@ func (o oracle) unequal() (count int64, most uint64) {
 }
 
 // near fails unless got is want up to a relative error, or an absolute one in units of size.
-func near(t *rapid.T, what string, got compare.Number, want, size float64) {
+func near(t rapid.TB, what string, got compare.Number, want, size float64) {
 	t.Helper()
 	g := float64(got)
 	same := g == want || math.IsNaN(g) && math.IsNaN(want)
@@ -188,13 +202,14 @@ func near(t *rapid.T, what string, got compare.Number, want, size float64) {
 }
 
 // check holds metrics to their definitions.
-func (o oracle) check(t *rapid.T, m *compare.Metrics) {
+func (o oracle) check(t rapid.TB, m *compare.Metrics) {
 	t.Helper()
-	at := o.counted(-1, 0)
+	at := o.counted()
 	if m.Elements != int64(len(o.l)) || m.Compared != int64(len(at)) {
 		t.Fatalf("%d elements, %d compared, want %d and %d", m.Elements, m.Compared, len(o.l), len(at))
 	}
-	dd, rr, ll, lr, size := o.products(at)
+	dd, rr := o.squares(at)
+	ll, lr, size := o.products(at)
 	near(t, "relative L2", m.RelL2, over(dd, rr), 0)
 	near(t, "norm", m.Norm, root(rr), 0)
 	rms, cosine, scale := math.NaN(), math.NaN(), math.NaN()
@@ -221,7 +236,7 @@ func (o oracle) check(t *rapid.T, m *compare.Metrics) {
 }
 
 // checkCounts is what is counted and found: exactly as defined.
-func (o oracle) checkCounts(t *rapid.T, m *compare.Metrics, counted []int) {
+func (o oracle) checkCounts(t rapid.TB, m *compare.Metrics, counted []int) {
 	t.Helper()
 	most, at := zero(), -1
 	for _, i := range counted {
@@ -271,7 +286,7 @@ func place(index, shape []int) int {
 	return at
 }
 
-func (o oracle) checkAxes(t *rapid.T, m *compare.Metrics) {
+func (o oracle) checkAxes(t rapid.TB, m *compare.Metrics) {
 	t.Helper()
 	var want, got []int
 	for axis, size := range o.shape {
@@ -281,20 +296,18 @@ func (o oracle) checkAxes(t *rapid.T, m *compare.Metrics) {
 	}
 	for _, a := range m.Axes {
 		got = append(got, a.Number)
-		median, worst := o.median(a.Number), -1.0
-		for i := range a.Size {
-			worst = max(worst, o.sliceError(a.Number, i, median))
-		}
+		errors := o.sliceErrors(a.Number)
+		worst := slices.Max(errors)
 		near(t, fmt.Sprintf("worst of axis %d", a.Number), a.RelL2, worst, 0)
 		// Two slices may be equally bad up to the last bit: the one named has to be as bad as the worst.
-		near(t, fmt.Sprintf("error of index %d of axis %d", a.Worst, a.Number), compare.Number(o.sliceError(a.Number, a.Worst, median)), worst, 0)
+		near(t, fmt.Sprintf("error of index %d of axis %d", a.Worst, a.Number), compare.Number(errors[a.Worst]), worst, 0)
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("axes %v, want %v", got, want)
 	}
 }
 
-func (o oracle) checkStats(t *rapid.T, side string, s compare.Stats, x []float64, at []int) {
+func (o oracle) checkStats(t rapid.TB, side string, s compare.Stats, x []float64, at []int) {
 	t.Helper()
 	var notANumber, inf, negInf int64
 	for i, v := range x {
@@ -335,6 +348,15 @@ func (o oracle) checkStats(t *rapid.T, side string, s compare.Stats, x []float64
 	if b, err := json.Marshal([]compare.Number{s.Min, s.Max}); err != nil || bytes.Contains(b, []byte("-0,")) || bytes.Contains(b, []byte("-0]")) {
 		t.Fatalf("%s: %s: a zero with a sign (%v)", side, b, err)
 	}
+}
+
+func decoded(t testing.TB, d hooks.DType, raw []byte) []float64 {
+	t.Helper()
+	x := make([]float64, len(raw)/d.Size())
+	if err := floats.Decode(x, d, raw); err != nil {
+		t.Fatal(err)
+	}
+	return x
 }
 
 // fileOf is a file of one tensor, as any writer leaves it, opened from memory.
@@ -403,13 +425,7 @@ func TestMetricsAreTheirDefinitions(t *testing.T) {
 						}
 						l = append(l, bits...)
 					}
-					o.l, o.r = make([]float64, n), make([]float64, n)
-					if err := floats.Decode(o.l, dl, l); err != nil {
-						t.Fatal(err)
-					}
-					if err := floats.Decode(o.r, dr, r); err != nil {
-						t.Fatal(err)
-					}
+					o.l, o.r = decoded(outer, dl, l), decoded(outer, dr, r)
 					res := run(outer, fileOf(outer, "local", dl, o.shape, l), fileOf(outer, "reference", dr, o.shape, r), compare.Options{Order: order, Workers: 1})
 					o.check(t, res.Rows[0].Metrics)
 				})
