@@ -20,7 +20,8 @@ import (
 //
 // With Bounds every value carries how far a correct float32 implementation of the same formula may be from it, by
 // running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, section 3.3): each step whose
-// result float32 does not have adds u·|result|, u = 2⁻²⁴, to what its inputs' bounds become. A bound may be infinite.
+// result float32 does not have adds u·|result|, u = 2⁻²⁴, and the rounding of the value itself to what its inputs' bounds
+// become. A bound may be infinite.
 type Arith struct {
 	DType    hooks.DType // of the model: float32, bfloat16 or float16
 	Emulated bool
@@ -65,9 +66,10 @@ func (a Arith) step(v, e float64) Num {
 		n.V = float64(float32(v))
 	}
 	if a.Bounds {
-		// What float32 has exactly is not rounded, by no engine.
-		if n.E = e; n.V != v || !a.Emulated {
-			n.E += unit32 * math.Abs(v)
+		// What float32 has exactly is not rounded, by no engine. One whose operands differ has something else to round, and
+		// may round it the other way than V was: both roundings count.
+		if n.E = e; n.V != v || e != 0 || !a.Emulated {
+			n.E += unit32*math.Abs(v) + math.Abs(n.V-v)
 		}
 		if n.E != n.E { // 0·∞: nothing is known
 			n.E = math.Inf(1)
