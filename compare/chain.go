@@ -82,12 +82,12 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 	if !ok {
 		return &certified{why: "the order does not know it"}, nil
 	}
+	if _, argument := e.Op.(op.Argument); argument {
+		// Not remembered: the row that is being decided asks too, and has no verdict yet.
+		return &certified{whole: w.verdicts[key] == Match}, nil
+	}
 	got := &certified{}
 	c.certs[key] = got
-	if _, argument := e.Op.(op.Argument); argument {
-		got.whole = w.verdicts[key] == Match
-		return got, nil
-	}
 	if c.i.derived[name] {
 		got.why = "the capturing side recomputed it"
 		return got, nil
