@@ -1,0 +1,71 @@
+"""Faults are planted where they are said to be, and taken out again."""
+
+import sys
+import unittest
+
+from common import ROOT, TINY, TestCase, loaded, order_of
+from tracediff import capture
+
+sys.path.insert(0, str(ROOT / "fixtures"))
+
+import faults
+import mistakes
+import planting
+
+JOB = capture.Job([[2, 417, 747, 609, 417]], 1)
+
+
+class Planting(TestCase):
+    """Changing a model for a while."""
+
+    def test_every_fault_fits_and_is_taken_out_again(self):
+        tiny = [f for f in mistakes.FAULTS if f.checkpoint == TINY.name]
+        self.assertGreater(len(tiny), 40)
+        before = self.capture(TINY, "float32", JOB)
+        for fault in tiny:
+            with planting.Plant(loaded(TINY, "float32")) as plant:
+                fault.plant(plant)
+        after = self.capture(TINY, "float32", JOB)
+        for name, tensor in before.items():
+            self.assert_same(tensor, after[name], name)
+
+    def test_a_piece_that_is_not_there_once_is_refused(self):
+        with planting.Plant(loaded(TINY, "float32")) as plant:
+            for piece in ("no such text", "self"):
+                with self.assertRaisesRegex(LookupError, piece):
+                    plant.method("layers.0.laurel", "forward", piece, "pass")
+            with self.assertRaisesRegex(LookupError, "no module"):
+                plant.value("layers.9.laurel", "x", 1)
+
+    def test_two_changes_of_one_function_add_up(self):
+        with planting.Plant(loaded(TINY, "float32")) as plant:
+            plant.method("layers.0.laurel", "forward", "hidden_states + normed_", "2 * normed_")
+            plant.method("layers.0.laurel", "forward", "2 * normed_", "3 * normed_")
+            found = self.capture(TINY, "float32", JOB)
+            want = 3 * found["layers.0.laurel.post_laurel_norm"]
+            self.assert_same(found["layers.0.laurel"], want, "layers.0.laurel")
+
+    def test_a_weight_that_is_tied_changes_alone(self):
+        model = loaded(TINY, "float32")
+        with planting.Plant(model) as plant:
+            plant.weight("embed_tokens", lambda w: w * 2)
+            self.assertFalse((model.text.embed_tokens.weight == model.outer.lm_head.weight).all())
+        self.assertIs(model.text.embed_tokens.weight, model.outer.lm_head.weight)
+
+
+class Guilty(unittest.TestCase):
+    """What faults.json says of a fault."""
+
+    def test_passes_and_order(self):
+        fault = next(f for f in mistakes.FAULTS if f.name == "keys-evicted")
+        found = [(g["pass"], g["name"]) for g in faults.guilty(fault, order_of(TINY), 3)]
+        names = [f"layers.{i}.self_attn.keys" for i in (0, 1, 3)]
+        self.assertEqual(found, [(p, name) for p in (1, 2) for name in names])
+
+    def test_names_are_unique(self):
+        names = [f.name for f in mistakes.FAULTS]
+        self.assertEqual(len(names), len(set(names)))
+
+
+if __name__ == "__main__":
+    unittest.main()
