@@ -1,0 +1,301 @@
+package compare_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// faultsVariable names the folder that fixtures/faults.py has written. Without it there is nothing to look at: the runs
+// need transformers, which the gate has and a checkout has not.
+const faultsVariable = "TRACEDIFF_FAULTS"
+
+// pyFault is one run of transformers with a mistake in it, as fixtures/faults.py describes it.
+type pyFault struct {
+	Name       string    `json:"name"`
+	What       string    `json:"what"`
+	Checkpoint string    `json:"checkpoint"`
+	DType      string    `json:"dtype"`
+	File       string    `json:"file"`
+	Reference  string    `json:"reference"` // the healthy run of the same ids
+	Op         string    `json:"op"`        // the kind of the first guilty entry
+	Guilty     []pyEntry `json:"guilty"`    // computed wrongly from their inputs, in order
+	Rounding   string    `json:"rounding"`  // how an engine may round that would give the same
+	Hidden     string    `json:"hidden"`    // why the run cannot show it
+}
+
+type pyEntry struct {
+	Pass int    `json:"pass"`
+	Name string `json:"name"`
+}
+
+func (e pyEntry) key() string { return capture.Key(e.Pass, e.Name, 0) }
+
+func (f pyFault) guilty() []string {
+	var keys []string
+	for _, e := range f.Guilty {
+		keys = append(keys, e.key())
+	}
+	return keys
+}
+
+// found is what comparing and isolating one faulty run has shown.
+type found struct {
+	walk   pyEntry  // where the walk stops by accumulated errors; the zero value where it does not
+	both   pyEntry  // where it stops when it certifies what it visits
+	strict []string // entries that isolation of the faulty run alone calls wrong, of an engine that rounds as transformers does
+	auto   []string // and of any engine
+	notes  []string // of each of strict, the numbers
+}
+
+// Every fault in transformers is located: isolation, which sees the faulty run alone, flags the guilty entries and nothing
+// else; the walk that certifies stops at the first of them. The walk by accumulated errors alone stops there too where the
+// error is beyond its limit, and never before. Where a run cannot show a fault, nothing else is flagged.
+func TestFaultsInTransformersAreLocated(t *testing.T) {
+	dir, set := os.LookupEnv(faultsVariable)
+	if !set {
+		t.Logf("%s is not set: python fixtures/faults.py OUT makes what this test looks at", faultsVariable)
+		return
+	}
+	faults := readFaults(t, dir)
+	models := faultModels{}
+	results := make([]found, len(faults))
+	for i, f := range faults {
+		t.Run(f.Name+"/"+f.DType, func(t *testing.T) {
+			m := models.open(t, f.Checkpoint)
+			results[i] = locate(t, dir, f, m)
+			judgeFault(t, f, results[i], m.list)
+		})
+	}
+	healthy := map[string]bool{}
+	for _, f := range faults {
+		if !healthy[f.Reference] {
+			healthy[f.Reference] = true
+			nothingWrong(t, filepath.Join(dir, f.Reference), models[f.Checkpoint])
+		}
+	}
+	t.Log("\n" + faultTable(faults, results))
+	enoughFaults(t, faults)
+}
+
+func readFaults(t *testing.T, dir string) []pyFault {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "faults.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var faults []pyFault
+	if err := json.Unmarshal(data, &faults); err != nil {
+		t.Fatal(err)
+	}
+	return faults
+}
+
+// faultModels keeps the checkpoints open that faults are made in.
+type faultModels map[string]faultModel
+
+type faultModel struct {
+	ck   *checkpoint.Checkpoint
+	list *order.List
+}
+
+func (m faultModels) open(t *testing.T, name string) faultModel {
+	t.Helper()
+	if _, ok := m[name]; !ok {
+		ck, list := openModel(t, name)
+		m[name] = faultModel{ck, list}
+	}
+	return m[name]
+}
+
+func locate(t *testing.T, dir string, f pyFault, m faultModel) found {
+	t.Helper()
+	faulty, healthy := open(t, filepath.Join(dir, f.File)), open(t, filepath.Join(dir, f.Reference))
+	isolator := func(a compare.Arithmetic) *compare.Isolator {
+		i, err := compare.NewIsolator(faulty, m.list, reference.Weights(m.ck, faulty.Manifest().DType), compare.IsolateOptions{Arithmetic: a})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	auto := isolator(compare.Auto)
+	var out found
+	out.walk = stop(run(t, faulty, healthy, compare.Options{Order: m.list}))
+	out.both = stop(run(t, faulty, healthy, compare.Options{Order: m.list, Isolator: auto}))
+	out.auto, _ = wrongAlone(t, faulty, m.list, auto)
+	out.strict, out.notes = wrongAlone(t, faulty, m.list, isolator(compare.Strict))
+	return out
+}
+
+// wrongAlone isolates a whole trace by itself and returns the keys of what is wrong, and in words how.
+func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *compare.Isolator) (keys, notes []string) {
+	t.Helper()
+	r := run(t, trace, trace, compare.Options{Order: list, Isolator: i, All: true, Alone: true})
+	if r.Isolation.NotIsolated > 0 || r.Isolation.Certified == 0 {
+		t.Errorf("%d entries certified, %d not isolated", r.Isolation.Certified, r.Isolation.NotIsolated)
+	}
+	for _, row := range r.Rows {
+		if row.Verdict == compare.Mismatch {
+			keys = append(keys, row.Key())
+			notes = append(notes, row.Key()+": "+row.Detail)
+		}
+	}
+	return keys, notes
+}
+
+// nothingWrong isolates a healthy run.
+func nothingWrong(t *testing.T, path string, m faultModel) {
+	t.Helper()
+	trace := open(t, path)
+	i, err := compare.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), compare.IsolateOptions{Arithmetic: compare.Strict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys, notes := wrongAlone(t, trace, m.list, i); len(keys) > 0 {
+		t.Errorf("%s is healthy:\n%s", path, strings.Join(notes, "\n"))
+	}
+}
+
+// stop is where a walk stops.
+func stop(r *compare.Result) pyEntry {
+	if r.Divergence == nil {
+		return pyEntry{}
+	}
+	return pyEntry{r.Divergence.Row.Pass, r.Divergence.Row.Name}
+}
+
+func judgeFault(t *testing.T, f pyFault, got found, list *order.List) {
+	t.Helper()
+	guilty := f.guilty()
+	if f.Hidden != "" {
+		for _, key := range slices.Concat(got.strict, got.auto, stops(got.walk, got.both)) {
+			if !slices.Contains(guilty, key) {
+				t.Errorf("%s is flagged; it is healthy", key)
+			}
+		}
+		return
+	}
+	if diff := cmp.Diff(guilty, got.strict); diff != "" {
+		t.Errorf("isolation in strict arithmetic (-want +got):\n%s%s", diff, strings.Join(got.notes, "\n"))
+	}
+	if got.walk != (pyEntry{}) && before(list, got.walk, f.Guilty[0]) {
+		t.Errorf("the walk stops at %s, before %s", got.walk.key(), guilty[0])
+	}
+	if f.Rounding != "" { // no error beyond what some engine's rounding gives: nothing else may be accused in its place
+		for _, key := range slices.Concat(got.auto, stops(got.both)) {
+			if !slices.Contains(guilty, key) {
+				t.Errorf("%s is flagged; it is healthy", key)
+			}
+		}
+		return
+	}
+	if diff := cmp.Diff(guilty, got.auto); diff != "" {
+		t.Errorf("isolation (-want +got):\n%s", diff)
+	}
+	if got.both != f.Guilty[0] {
+		t.Errorf("the walk that certifies stops at %q, want %s", got.both.key(), guilty[0])
+	}
+}
+
+// stops are the keys of where walks stop.
+func stops(at ...pyEntry) (keys []string) {
+	for _, e := range at {
+		if e != (pyEntry{}) {
+			keys = append(keys, e.key())
+		}
+	}
+	return keys
+}
+
+// before reports whether a comes first in a run.
+func before(list *order.List, a, b pyEntry) bool {
+	return a.Pass < b.Pass || a.Pass == b.Pass && list.Index(a.Name) < list.Index(b.Name)
+}
+
+// faultTable is docs/faults.md's: a line for each fault, in one table those that any engine's run shows, in another those
+// that some engine's rounding could explain, and those that a run cannot show apart.
+func faultTable(faults []pyFault, results []found) string {
+	lines := make([][]string, 3)
+	for i := 0; i < len(faults); {
+		f, cells, table := faults[i], map[string][2]string{}, 0
+		for ; i < len(faults) && faults[i].Name == f.Name; i++ {
+			cells[faults[i].DType] = [2]string{faults[i].where(results[i].walk), faults[i].share(results[i])}
+			switch {
+			case faults[i].Hidden != "":
+				table, f.Hidden = 2, ": "+faults[i].Hidden
+			case faults[i].Rounding != "":
+				table, f.Hidden = 1, ": "+faults[i].Rounding
+			}
+		}
+		line := fmt.Sprintf("| %s | %s | %s | %s |", f.Name, f.Checkpoint, f.Op, f.Guilty[0].key())
+		for _, dtype := range []string{"float32", "bfloat16"} {
+			line += fmt.Sprintf(" %s | %s |", cells[dtype][0], cells[dtype][1])
+		}
+		lines[table] = append(lines[table], line+" "+strings.TrimSuffix(f.What, ".")+f.Hidden+" |")
+	}
+	const head = "| fault | checkpoint | op | first guilty entry | walk, float32 | isolation | walk, bfloat16 | isolation | what |\n|---|---|---|---|---|---|---|---|---|\n"
+	var b strings.Builder
+	for _, table := range lines {
+		b.WriteString(head + strings.Join(table, "\n") + "\n\n")
+	}
+	return b.String()
+}
+
+// where says where the walk stops, seen from the first guilty entry.
+func (f pyFault) where(at pyEntry) string {
+	switch at {
+	case pyEntry{}:
+		return "–"
+	case f.Guilty[0]:
+		return "there"
+	}
+	return at.key()
+}
+
+// share says how many of the guilty entries isolation flags; where the arithmetics differ, that of any engine first.
+func (f pyFault) share(got found) string {
+	text := fmt.Sprintf("%d of %d", len(got.auto), len(f.Guilty))
+	if len(got.strict) != len(got.auto) {
+		text += fmt.Sprintf(", strict %d", len(got.strict))
+	}
+	return text
+}
+
+// enoughFaults holds the set of faults to what it is for: many places, many kinds of operation, both dtypes, the prompt
+// and the steps after it.
+func enoughFaults(t *testing.T, faults []pyFault) {
+	t.Helper()
+	entries, ops, dtypes, passes := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[int]bool{}
+	for _, f := range faults {
+		if f.Hidden == "" {
+			entries[f.Checkpoint+" "+f.Guilty[0].Name], ops[f.Op], dtypes[f.DType], passes[f.Guilty[0].Pass] = true, true, true, true
+		}
+	}
+	doc, err := os.ReadFile("../docs/faults.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range faults {
+		if !bytes.Contains(doc, []byte("| "+f.Name+" |")) {
+			t.Errorf("docs/faults.md does not list %s", f.Name)
+		}
+	}
+	if len(entries) < 25 || len(ops) < 12 || len(dtypes) < 2 || len(passes) < 2 {
+		t.Errorf("%d first entries, %d kinds of operation %v, dtypes %v, passes %v",
+			len(entries), len(ops), slices.Sorted(maps.Keys(ops)), dtypes, passes)
+	}
+}
