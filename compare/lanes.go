@@ -142,25 +142,26 @@ func total(x []float64) float64 {
 	return sum.fold()
 }
 
-// deviations adds up the squares of a strip's distances from a number.
-func deviations(x []float64, from float64) float64 {
-	var sum lanes
-	for half := 0; half < laneCount; half += 8 {
-		var s0, s1, s2, s3, s4, s5, s6, s7 float64
+// deviations adds up a strip's distances from a number, and their squares.
+func deviations(x []float64, from float64) (sum, squares float64) {
+	var first, second lanes
+	for quarter := 0; quarter < laneCount; quarter += 4 {
+		var s0, s1, s2, s3, q0, q1, q2, q3 float64
 		for y := x; len(y) >= laneCount; y = y[laneCount:] {
-			a := (*[8]float64)(y[half:])
+			a := (*[4]float64)(y[quarter:])
 			d0, d1, d2, d3 := a[0]-from, a[1]-from, a[2]-from, a[3]-from
-			s0, s1, s2, s3 = s0+float64(d0*d0), s1+float64(d1*d1), s2+float64(d2*d2), s3+float64(d3*d3)
-			d0, d1, d2, d3 = a[4]-from, a[5]-from, a[6]-from, a[7]-from
-			s4, s5, s6, s7 = s4+float64(d0*d0), s5+float64(d1*d1), s6+float64(d2*d2), s7+float64(d3*d3)
+			s0, s1, s2, s3 = s0+d0, s1+d1, s2+d2, s3+d3
+			q0, q1, q2, q3 = q0+float64(d0*d0), q1+float64(d1*d1), q2+float64(d2*d2), q3+float64(d3*d3)
 		}
-		*(*[8]float64)(sum[half:]) = [8]float64{s0, s1, s2, s3, s4, s5, s6, s7}
+		*(*[4]float64)(first[quarter:]) = [4]float64{s0, s1, s2, s3}
+		*(*[4]float64)(second[quarter:]) = [4]float64{q0, q1, q2, q3}
 	}
 	for j, v := range x[len(x)-len(x)%laneCount:] {
 		d := v - from
-		sum[j] += float64(d * d)
+		first[j] += d
+		second[j] += float64(d * d)
 	}
-	return sum.fold()
+	return first.fold(), second.fold()
 }
 
 // largestDifference returns max |l − r| of a strip and where it is first reached.

@@ -133,10 +133,8 @@ func TestManyBlocksAgainstExactArithmetic(t *testing.T) {
 		shape  []int
 		center float64
 	}{
-		{hooks.F32, []int{3, 3, 8007}, 0},
-		{hooks.F32, []int{2, 33000}, 1e5},
-		{hooks.BF16, []int{66000, 1}, 1},
-		{hooks.F64, []int{4, 9, 2001}, 1e12},
+		{hooks.F32, []int{3, 3, 8007}, 1e5}, // rows of several strips, one of them over the end of a block
+		{hooks.F64, []int{2, 33000}, 0},
 	} {
 		t.Run(fmt.Sprint(tt.dtype, tt.shape), func(t *testing.T) {
 			n, _ := hooks.Elements(tt.shape)

@@ -6,26 +6,35 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Metrics is what one pass over a pair of tensors measures, l the local one and r the reference. Elements that are NaN
-// or infinite on either side take part in the counts alone; masked ones (see order.Allowed) in none; nor do elements
-// that hold the same mask value on both sides, whatever the rule, since one of them would outweigh all others. −0 equals
-// 0. Sums are accumulated in float64 in row-major order. A quantity that is not defined is NaN.
+// Metrics is what one pass over a pair of tensors measures, l the local one and r the reference. docs/metrics.md has each
+// number with three lines of Python that compute it from the traces.
+//
+// An element counts when it is finite on both sides and not masked; Σ, max and means are over those alone. NaN and
+// infinities are counted by themselves (NonFinite, NaNBoth, Stats). Masked are what order.Allowed excludes and, whatever the
+// rule, two equal numbers below half of the lowest finite one of their dtypes, since one of them would outweigh all others.
+// −0 equals 0. A quantity that is not defined is NaN: all but Elements, the counts and MaxAbs of an empty tensor.
+//
+// Sums are of float64, in the order that lanes.go lays down, of products that are rounded first: the same to the bit on
+// every machine and with any number of workers. float64 tensors whose squares would overflow or vanish are measured scaled
+// by a power of two.
 type Metrics struct {
-	Elements int64 `json:"elements"` // of the tensor, or of the part of it that is in scope
-	Compared int64 `json:"compared"` // of those, in the sums below
-	Masked   int64 `json:"masked,omitempty"`
+	Elements int64 `json:"elements"`         // of the tensor, or of the part of it that is in scope
+	Compared int64 `json:"compared"`         // of those, the ones that count; all, where there is no tolerance
+	Masked   int64 `json:"masked,omitempty"` // neither compared nor NaN or infinite
 
-	// MaxAbs is max |l − r|, the largest difference in the tensor's own units; Worst is where it is first reached, in
-	// the reference's indexes, and LocalAt and ReferenceAt are the values there. Worst is nil where nothing differs.
+	// MaxAbs is max |l − r|, the largest difference in the tensor's own units, rounded once; Worst is where it is first
+	// reached, in the reference's indexes, and LocalAt and ReferenceAt are the values there. Where nothing differs Worst is
+	// nil and the others are 0. An integer and NaN differ by no amount: MaxAbs is that of the others.
 	MaxAbs      Number `json:"max_abs"`
 	Worst       []int  `json:"worst,omitempty"`
 	LocalAt     Number `json:"local_at"`
 	ReferenceAt Number `json:"reference_at"`
 
-	RMS Number `json:"rms"` // √(Σ(l − r)² / Compared); NaN when nothing is compared
+	// RMS is √(Σ(l − r)² / Compared); NaN where nothing counts, and for what has no tolerance: integers, booleans, masks.
+	RMS Number `json:"rms"`
 
-	// RelL2 is ‖l − r‖ / max(‖r‖, Floor): 0 when nothing differs, infinite for a difference over zero, NaN for integers,
-	// booleans and masks, which have no tolerance.
+	// RelL2 is ‖l − r‖ / max(‖r‖, Floor), ‖x‖ being √Σx²: 0 where nothing differs, infinite for a difference over zero, NaN
+	// for what has no tolerance.
 	RelL2 Number `json:"rel_l2"`
 	// Floor is the scale of the operands, in the units of r, for operations that cancel or saturate; 0 for others and
 	// where the operands were not captured. See [Run].
@@ -33,13 +42,15 @@ type Metrics struct {
 	FloorFrom string `json:"floor_from,omitempty"`
 	Norm      Number `json:"norm"` // ‖r‖
 
-	// Cosine is ⟨l,r⟩ / (‖l‖·‖r‖), NaN where either is zero. It is the same for l and 2l: no verdict rests on it.
+	// Cosine is Σl·r / (‖l‖·‖r‖), within ±1 and exactly 1 for equal tensors; NaN where either is zero. It is the same for l
+	// and 2l: no verdict rests on it.
 	Cosine Number `json:"cosine"`
-	// Scale is ⟨l,r⟩ / ⟨r,r⟩, the factor s for which s·r comes nearest to l; NaN where r is zero.
+	// Scale is Σl·r / Σr², the factor s for which s·r comes nearest to l; NaN where r is zero.
 	Scale Number `json:"scale"`
 
-	// Unequal counts the elements whose values differ after rounding both to the coarser of the two dtypes, and
-	// MaxULP is the most steps of that dtype between two of them. For integers Unequal counts those that differ.
+	// Unequal counts the elements whose values differ after rounding both to the coarser of the two dtypes, and MaxULP is
+	// the most steps of that dtype between two of them, counting zero once. Of integers Unequal counts those that differ,
+	// beyond 2^53 too, and of integers and floats the ones that are not the same number: NaN is none.
 	Unequal int64  `json:"unequal"`
 	MaxULP  uint64 `json:"max_ulp"`
 
@@ -54,9 +65,12 @@ type Metrics struct {
 	Reference Stats `json:"reference"`
 }
 
-// AxisError is the worst index of one axis: the one whose elements have the largest relative L2. A slice's denominator
-// is the norm of its own reference, of the median slice of the axis, or of its operands, whichever is largest; slices
-// that are zero are left out of the median.
+// AxisError is the worst index of one axis, the first with the largest relative L2 of all elements at that index:
+//
+//	e(i) = ‖l(i) − r(i)‖ / max(‖r(i)‖, floor(i), median of ‖r(j)‖ over the j with r(j) ≠ 0)
+//
+// of an even number of norms the lower median, floor(i) being that of the index's operands (see [Metrics]). 0 for equal
+// slices, infinite for others where the denominator is zero.
 type AxisError struct {
 	Axis   string `json:"axis"`   // what it is: "token", "key", "channel", "head" ..., "axis 2" where that is unknown
 	Number int    `json:"number"` // which axis of the tensor

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,11 +99,20 @@ func TestUnequalIsOfTheCoarserDType(t *testing.T) {
 	}
 }
 
+// TestStandardDeviationFarFromZero has numbers whose squares leave nothing of their differences in float64.
 func TestStandardDeviationFarFromZero(t *testing.T) {
-	values := []float64{1e8, 1e8 + 1, 1e8 + 2, 1e8 + 3}
-	m := rowOf(t, naive{[]int{4}, hooks.F64, values, values}).Metrics
-	if want := math.Sqrt(1.25); math.Abs(float64(m.Local.Std)-want) > 1e-12 {
-		t.Errorf("standard deviation %g, want %g", m.Local.Std, want)
+	for _, center := range []float64{1e5, 1e8, 1e12} {
+		rng := rand.New(rand.NewPCG(5, 5))
+		o := oracle{shape: []int{3, 25000}, dl: hooks.F64, dr: hooks.F64}
+		for range 75000 {
+			o.l = append(o.l, center+rng.NormFloat64())
+		}
+		o.r = o.l
+		m := rowOf(t, naive{o.shape, hooks.F64, o.l, o.l}).Metrics
+		std := o.std(o.l, o.counted())
+		if off := math.Abs(float64(m.Local.Std)/std - 1); off > 1e-14 {
+			t.Errorf("at %g the standard deviation is %v, want %v: off by %g", center, m.Local.Std, std, off)
+		}
 	}
 }
 

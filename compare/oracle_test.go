@@ -307,6 +307,23 @@ func (o oracle) checkAxes(t rapid.TB, m *compare.Metrics) {
 	}
 }
 
+func (o oracle) mean(x []float64, at []int) *big.Float {
+	sum := zero()
+	for _, i := range at {
+		sum.Add(sum, number(x[i]))
+	}
+	return sum.Quo(sum, number(float64(len(at))))
+}
+
+func (o oracle) std(x []float64, at []int) float64 {
+	mean, squares := o.mean(x, at), zero()
+	for _, i := range at {
+		d := zero().Sub(number(x[i]), mean)
+		squares.Add(squares, d.Mul(d, d))
+	}
+	return over(squares, number(float64(len(at))))
+}
+
 func (o oracle) checkStats(t rapid.TB, side string, s compare.Stats, x []float64, at []int) {
 	t.Helper()
 	var notANumber, inf, negInf int64
@@ -326,20 +343,13 @@ func (o oracle) checkStats(t rapid.TB, side string, s compare.Stats, x []float64
 	}
 	least, most, mean, std := math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	size := 0.0
-	if n := number(float64(len(at))); len(at) > 0 {
+	if len(at) > 0 {
 		least, most = x[at[0]], x[at[0]]
-		sum, squares := zero(), zero()
 		for _, i := range at {
 			least, most = min(least, x[i]), max(most, x[i])
-			sum.Add(sum, number(x[i]))
 		}
-		center := zero().Quo(sum, n)
-		for _, i := range at {
-			d := zero().Sub(number(x[i]), center)
-			squares.Add(squares, d.Mul(d, d))
-		}
-		mean, _ = center.Float64()
-		std, size = over(squares, n), max(-least, most)
+		mean, _ = o.mean(x, at).Float64()
+		std, size = o.std(x, at), max(-least, most)
 	}
 	near(t, side+" minimum", s.Min, least, 0)
 	near(t, side+" maximum", s.Max, most, 0)
