@@ -81,9 +81,10 @@ func (a Arith) step(v, e float64) Num {
 	return n
 }
 
-// use is a number as the next step sees it: one that a free engine may have rounded on the way.
+// use is a number as the next step sees it: one that a free engine may have rounded on the way. Rounding changes nothing of
+// what the dtype has exactly.
 func (a Arith) use(n Num) Num {
-	if n.inner && a.Inner == Free && a.Bounds {
+	if n.inner && a.Inner == Free && a.Bounds && !(n.E == 0 && floats.Round(a.narrow(), n.V) == n.V) {
 		n.E += halfUnit(a.narrow(), math.Abs(n.V)+n.E)
 	}
 	n.inner = false
