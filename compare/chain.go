@@ -62,6 +62,8 @@ type certified struct {
 	cert  *Certificate
 	why   string
 	whole bool // the chain is unbroken
+	// broken is the key of the first entry on the chain that is wrong by itself; empty where there is none.
+	broken string
 }
 
 func newChain(i *Isolator) *chain {
@@ -110,12 +112,18 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 		return got, nil
 	}
 	got.cert, got.whole = cert, cert.Good() && c.tight(cert)
+	if cert.Outcome == Bug {
+		got.broken = key
+	}
 	for _, n := range leaves {
 		parent, err := c.at(w, c.i.list.Entries[n.Entry].Name, n.Pass)
 		if err != nil {
 			return nil, err
 		}
 		got.whole = got.whole && parent.whole
+		if parent.broken != "" {
+			got.broken = parent.broken
+		}
 	}
 	return got, nil
 }
@@ -156,11 +164,34 @@ func (w *walker) certify(r *Row) error {
 		return nil
 	}
 	if r.Verdict == Mismatch && r.Class == Value && r.Gate.tolerant() && got.whole {
-		if may, err := w.chain.i.mayExcuse(); err != nil || !may {
-			return err
-		}
-		r.Notes = append(r.Notes, Note{Drift, "every operation from the token ids to here is right on its own inputs; accumulated, " + r.Detail})
+		return w.excuse(r)
+	}
+	return nil
+}
+
+// excuse turns a mismatch by what accumulated into a drift, if the reference is as right by itself as the local side: then
+// both computed the same model from the same tokens, and only rounding is between them. A reference that is not has other
+// weights or settings, is damaged, or is of a transformers that this order does not describe.
+func (w *walker) excuse(r *Row) error {
+	if may, err := w.chain.i.mayExcuse(); err != nil || !may {
+		return err
+	}
+	const right = "every operation from the token ids to here is right on the local side's own inputs"
+	if w.refChain == nil {
+		r.Detail += "; " + right + ", but the reference cannot be held to the same"
+		return nil
+	}
+	ref, err := w.refChain.at(w, r.Name, r.Pass)
+	switch {
+	case err != nil:
+		return err
+	case ref.whole:
+		r.Notes = append(r.Notes, Note{Drift, right + ", and on the reference's; accumulated, " + r.Detail})
 		r.Verdict, r.Class, r.Detail = Match, "", ""
+	case ref.broken != "":
+		r.Detail += "; " + right + ", and those of the reference are not: " + ref.broken
+	default:
+		r.Detail += "; " + right + ", but the reference does not show as much"
 	}
 	return nil
 }

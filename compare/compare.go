@@ -35,6 +35,9 @@ type Options struct {
 	// NotIsolated says why, for the report.
 	Isolator    *Isolator
 	NotIsolated string
+	// ReferenceIsolator certifies the reference from its own inputs, where an error that accumulated is to be excused: both
+	// sides have to be right by themselves. nil: nothing is excused.
+	ReferenceIsolator *Isolator
 	// Alone says that both traces are one and the same, so that nothing but its certificates is tested. An entry without
 	// one then makes the comparison incomplete.
 	Alone bool
@@ -67,7 +70,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	defer meter.close()
 	w := &walker{
 		ctx: ctx, o: o, meter: meter, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)},
-		verdicts: map[string]Verdict{}, errors: map[string]Number{}, chain: newChain(o.Isolator),
+		verdicts: map[string]Verdict{}, errors: map[string]Number{}, chain: newChain(o.Isolator), refChain: newChain(o.ReferenceIsolator),
 	}
 	var err error
 	if w.plan, err = newPlan(&w.sides, o); err != nil {
@@ -116,6 +119,7 @@ type walker struct {
 
 	unverified map[string]string // names that are not judged, and the form that is why
 	chain      *chain            // what is right by itself back to the token ids; nil without an isolator
+	refChain   *chain            // and in the reference, as far as it was asked
 	errors     map[string]Number // relative L2 of rows, by key
 }
 

@@ -79,9 +79,28 @@ func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	}
 	i.env = order.Env{
 		Arith: op.Arith{DType: m.DType, Emulated: true, Bounds: true, Rigorous: o.Rigorous}, Passes: order.Passes(tokens), Weights: weights,
-		Read: func(n order.Node) (op.Value, error) { return t.Value(n.Pass, list.Entries[n.Entry].Name) },
+		Read: func(n order.Node) (op.Value, error) {
+			v, _, err := i.value(n.Pass, &list.Entries[n.Entry])
+			return v, err
+		},
 	}
 	return i, nil
+}
+
+// value reads an entry of the trace and says of which dtype its elements are. A mask of booleans, true where a key is seen,
+// becomes one that is added.
+func (i *Isolator) value(pass int, e *order.Entry) (op.Value, hooks.DType, error) {
+	v, err := i.trace.Value(pass, e.Name)
+	rec, ok := i.trace.Lookup(pass, e.Name)
+	if err != nil || !ok || e.Compare != order.Pattern || rec.DType.Float() {
+		return v, rec.DType, err
+	}
+	for k, seen := range v.Data {
+		if v.Data[k] = 0; seen == 0 {
+			v.Data[k] = math.Inf(-1)
+		}
+	}
+	return v, i.env.DType, nil
 }
 
 // has reports whether a node was captured.
@@ -106,19 +125,18 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 	if pass >= len(i.env.Passes) { // nor is known how many tokens the passes before had
 		return nil, nil, &order.BareError{Name: order.InputIDs, Pass: len(i.env.Passes)}
 	}
-	rec, ok := i.trace.Lookup(pass, name)
-	if !ok {
+	if _, ok := i.trace.Lookup(pass, name); !ok {
 		return nil, nil, fmt.Errorf("the trace has no %s", capture.Key(pass, name, 0))
 	}
 	cut, err := i.list.Cut(i.has, order.Node{Entry: at, Pass: pass})
 	if err != nil {
 		return nil, nil, err
 	}
-	y, err := i.trace.Value(pass, name)
+	y, dtype, err := i.value(pass, &i.list.Entries[at])
 	if err != nil {
 		return nil, nil, err
 	}
-	t := &trial{ctx: ctx, i: i, cut: cut, entry: &i.list.Entries[at], y: y, d: rec.DType}
+	t := &trial{ctx: ctx, i: i, cut: cut, entry: &i.list.Entries[at], y: y, d: dtype}
 	c, err := t.certify()
 	if err != nil {
 		return nil, nil, err
@@ -154,7 +172,7 @@ func (t *trial) in(a op.Arith) (*judged, error) {
 	if own := t.entry.DTypeOf(a.DType); a.Inner == op.AsReference && floats.Precision(own) < floats.Precision(t.d) {
 		a.Round(x, own)
 	}
-	return &judged{x: x, y: t.y, d: t.d, arith: a}, nil
+	return &judged{x: x, y: t.y, d: t.d, arith: a, rule: t.entry.Compare}, nil
 }
 
 // certify tries the arithmetics in order: the reference's, those of other engines, and for sums that are left the orders

@@ -2,8 +2,12 @@ package compare_test
 
 import (
 	"context"
+	"encoding/binary"
 	"io/fs"
+	"maps"
+	"math"
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/op"
 )
 
@@ -80,5 +85,192 @@ func TestIsolateAlone(t *testing.T) {
 	}
 	if r := alone(healthy); r.ExitCode() != 0 || r.Isolation.Bugs != 0 || r.Isolation.Certified < 2500 {
 		t.Errorf("a healthy trace: exit %d, %d bugs, %d certified, %v", r.ExitCode(), r.Isolation.Bugs, r.Isolation.Certified, r.Incomplete)
+	}
+}
+
+// tamper copies a trace, changing tensors on the way: change gets the values and returns those to write.
+func tamper(t *testing.T, from *capture.Trace, change func(key string, r capture.Record, data []float64) ([]float64, hooks.DType)) *capture.Trace {
+	t.Helper()
+	m := from.Manifest()
+	m.Producer = capture.Producer{Name: "a port", Version: "1"}
+	path := filepath.Join(t.TempDir(), "tampered.safetensors")
+	w, err := capture.Create(path, m, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range from.Records() {
+		x, err := from.Read(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.DType.Float() {
+			v, err := from.Value(r.Pass, r.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if data, dtype := change(capture.Key(r.Pass, r.Name, 0), r, v.Data); data != nil {
+				x = tensorOf(dtype, r.Shape, data)
+			}
+		}
+		if err := w.Observe(hooks.Event{Name: r.Name, Pass: r.Pass, Tensor: x}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := capture.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { out.Close() })
+	return out
+}
+
+func tensorOf(d hooks.DType, shape []int, data []float64) hooks.Tensor {
+	x := hooks.Tensor{DType: d, Shape: shape, Data: make([]byte, len(data)*d.Size())}
+	for i, v := range data {
+		switch d {
+		case hooks.BF16:
+			binary.LittleEndian.PutUint16(x.Data[2*i:], floats.BF16(float32(v)))
+		case hooks.F32:
+			binary.LittleEndian.PutUint32(x.Data[4*i:], math.Float32bits(float32(v)))
+		case hooks.Bool:
+			x.Data[i] = byte(v)
+		}
+	}
+	return x
+}
+
+// How an engine writes its masks is its own: minus infinity, or booleans.
+func TestMasksOfOtherEnginesAreNoBug(t *testing.T) {
+	ck, list := openModel(t, "gemma3-tiny")
+	ref := openGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
+	for name, bools := range map[string]bool{"minus infinity": false, "booleans": true} {
+		t.Run(name, func(t *testing.T) {
+			local := tamper(t, ref, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+				mask := strings.HasPrefix(key, "mask.")
+				if !mask && !strings.HasSuffix(key, "scores_masked") {
+					return nil, 0
+				}
+				out := make([]float64, len(data))
+				for i, v := range data {
+					if out[i] = v; v < -1e37 {
+						out[i] = math.Inf(-1)
+					}
+					if mask && bools {
+						out[i] = 0
+						if v == 0 {
+							out[i] = 1
+						}
+					}
+				}
+				if mask && bools {
+					return out, hooks.Bool
+				}
+				return out, hooks.F32
+			})
+			i, err := compare.NewIsolator(local, list, reference.Weights(ck, hooks.F32), compare.IsolateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := run(t, local, ref, compare.Options{Order: list, All: true, Isolator: i})
+			if r.ExitCode() != 0 || r.Isolation.Bugs != 0 {
+				t.Errorf("exit %d, %d bugs, first divergence %+v", r.ExitCode(), r.Isolation.Bugs, r.Divergence)
+			}
+		})
+	}
+}
+
+// An error that only accumulated is excused when both sides are right by themselves, and not when the reference is not: it
+// is of another model then, or damaged.
+func TestDriftIsExcusedByBothSides(t *testing.T) {
+	const dir = "gemma3n-tiny"
+	ck, list := openModel(t, dir)
+	isolator := func(trace *capture.Trace) *compare.Isolator {
+		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), compare.IsolateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	// bfloat16 against float32 goes past the table's limit, with nothing wrong on the way.
+	local, ref := openGolden(t, "golden/"+dir+"/hello.bfloat16.safetensors"), openGolden(t, "golden/"+dir+"/hello.float32.safetensors")
+	o := compare.Options{Order: list, All: true, Isolator: isolator(local)}
+	if r := run(t, local, ref, o); r.ExitCode() != 1 || r.Isolation.Drift != 0 {
+		t.Errorf("a reference that was not held to its inputs: exit %d, %d excused", r.ExitCode(), r.Isolation.Drift)
+	}
+	o.ReferenceIsolator = isolator(ref)
+	if r := run(t, local, ref, o); r.ExitCode() != 0 || r.Isolation.Drift == 0 {
+		t.Errorf("both sides right by themselves: exit %d, %d excused, first divergence %+v", r.ExitCode(), r.Isolation.Drift, r.Divergence)
+	}
+	// The same reference with other logits is right nowhere near them.
+	broken := tamper(t, ref, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+		if key != "layers.4.mlp.down_proj" {
+			return nil, 0
+		}
+		out := make([]float64, len(data))
+		for i := range out {
+			out[i] = data[len(data)-1-i]
+		}
+		return out, hooks.F32
+	})
+	o.ReferenceIsolator = isolator(broken)
+	r := run(t, local, broken, o)
+	if r.ExitCode() != 1 || r.Divergence == nil || r.Divergence.Row.Name != "layers.4.mlp.down_proj" || !strings.Contains(r.Divergence.Row.Detail, "those of the reference are not") {
+		t.Errorf("a damaged reference: exit %d, %+v", r.ExitCode(), r.Divergence)
+	}
+}
+
+// An operation that has not reproduced transformers accuses nobody when it certifies either, and alone it passes nothing.
+func TestUncertifiedOperationsIsolateNothing(t *testing.T) {
+	const dir = "gemma3n-tiny"
+	ck, list := openModel(t, dir)
+	golden := openGolden(t, "golden/"+dir+"/hello.float32.safetensors")
+	faulty := tamper(t, golden, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+		if key != "layers.2.mlp.act_fn" {
+			return nil, 0
+		}
+		out := make([]float64, len(data))
+		for i, v := range data {
+			out[i] = v * (1 + 1e-5) // far below the table's limit
+		}
+		return out, hooks.F32
+	})
+	all := compare.Certified{}
+	certify(t, all, dir, hooks.F32, list, ck)
+	for _, c := range []struct {
+		name     string
+		may      bool
+		outcome  compare.Outcome
+		verdict  compare.Verdict
+		thorough bool
+	}{
+		{"certified", true, compare.Bug, compare.Mismatch, false},
+		{"not certified", false, compare.NotCertified, compare.Match, false},
+		{"not certified, alone", false, compare.NotCertified, compare.Unverified, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			may := maps.Clone(all)
+			may["gelu_tanh"] = c.may
+			o := compare.IsolateOptions{Thorough: c.thorough, Certified: func() (compare.Certified, error) { return may, nil }}
+			i, err := compare.NewIsolator(faulty, list, reference.Weights(ck, hooks.F32), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ref := golden
+			if c.thorough {
+				ref = faulty
+			}
+			r := run(t, faulty, ref, compare.Options{Order: list, All: true, Isolator: i, Alone: c.thorough})
+			for _, row := range r.Rows {
+				if row.Name == "layers.2.mlp.act_fn" && (row.Isolated == nil || row.Isolated.Outcome != c.outcome || row.Verdict != c.verdict) {
+					t.Errorf("%s, isolated %+v; want %s, %s", row.Verdict, row.Isolated, c.verdict, c.outcome)
+				}
+			}
+			if c.thorough && r.ExitCode() != 1 {
+				t.Error("a trace alone passed with an operation that certifies nothing")
+			}
+		})
 	}
 }

@@ -87,6 +87,13 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		o.Isolator = nil
 		return unable(err.Error())
 	}
+	if o.Alone {
+		return nil
+	}
+	// What keeps the reference from being isolated is said only where something is to be excused by it.
+	if o.ReferenceIsolator, err = compare.NewIsolator(ref, list, reference.Weights(ck, ref.Manifest().DType), io); err != nil {
+		o.ReferenceIsolator = nil
+	}
 	return nil
 }
 
