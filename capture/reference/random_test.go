@@ -3,76 +3,26 @@ package reference_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/checkpoint"
-	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 	"github.com/tracediff/tracediff/internal/floats"
-	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
+// randomSeeds is how many configurations are drawn of each family. They are the same in every run.
+const randomSeeds = 20
+
 // randomCase is a model with random weights and what to feed it.
-type randomCase struct {
-	config []byte
-	ck     *checkpoint.Checkpoint
-	list   *order.List
-	passes [][]int
-}
-
-// drawCase draws case number seed of a family. Weights are in memory, in one of the formats that checkpoints have.
-func drawCase(t *testing.T, family string, seed int) randomCase {
-	t.Helper()
-	d := newDrawer(family, seed)
-	r := randomCase{config: must(json.Marshal(d.config(family)))(t)}
-	c := must(order.ReadConfig(r.config))(t)
-	r.list = must(order.New(c))(t)
-	var wants []checkpoint.Want
-	for _, w := range r.list.Weights() {
-		wants = append(wants, checkpoint.Want{Name: w.Name, Fallback: w.Fallback, Shape: w.Shape})
-	}
-	weights := checkpointtest.Random(wants, pick(d, hooks.F32, hooks.BF16, hooks.F16), "model.", d.Uint64())
-	r.passes = d.passes(c.VocabSize, max(c.SlidingWindow, 2))
-	d.zero(weights)
-	r.ck = must(checkpoint.OpenFS("random", fstest.MapFS{
-		"config.json": {Data: r.config}, "model.safetensors": {Data: checkpointtest.File(weights)},
-	}))(t)
-	return r
-}
-
-// zero clears what checkpoints may have as zeros: the vector of the padding token, and now and then a projection of
-// Gemma 3n's, which then is rescaled from the floor of magnitudes.
-func (d drawer) zero(weights []checkpointtest.Tensor) {
-	projections := d.bool()
-	for _, w := range weights {
-		switch {
-		case w.Name == "model.embed_tokens.weight":
-			clear(w.Data[:len(w.Data)/w.Shape[0]])
-		case strings.HasSuffix(w.Name, "projections.0.weight") && projections:
-			clear(w.Data)
-		}
-	}
-}
-
-// tokens are the numbers of tokens of the passes.
-func (r randomCase) tokens() []int {
-	var n []int
-	for _, ids := range r.passes {
-		n = append(n, len(ids))
-	}
-	return n
-}
+type randomCase struct{ ordertest.Case }
 
 // firing names a tensor of a run.
 type firing struct {
@@ -93,7 +43,7 @@ func (r randomCase) walk(t *testing.T, dtype hooks.DType) map[firing]hooks.Tenso
 		t.Fatal(err)
 	}
 	must(reference.Walk(context.Background(), reference.Job{
-		Checkpoint: r.ck, List: r.list, DType: dtype, Passes: r.passes, Registry: &reg,
+		Checkpoint: r.Checkpoint, List: r.List, DType: dtype, Passes: r.Passes, Registry: &reg,
 		Path: filepath.Join(t.TempDir(), "walk.safetensors"), Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
 	}))(t)
 	return seen
@@ -147,8 +97,8 @@ func (r randomCase) compareLocal(t *testing.T, dtype hooks.DType, walk map[firin
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := must(gemma.New(r.ck, r.list, dtype, &reg, gemma.All))(t)
-	must(m.Run(context.Background(), &reg, gemma.Input{Passes: r.passes, LastLayer: gemma.All}))(t)
+	m := must(gemma.New(r.Checkpoint, r.List, dtype, &reg, gemma.All))(t)
+	must(m.Run(context.Background(), &reg, gemma.Input{Passes: r.Passes, LastLayer: gemma.All}))(t)
 	if fired != len(walk) {
 		t.Errorf("%d tensors, the walk has %d", fired, len(walk))
 	}
@@ -158,7 +108,7 @@ func (r randomCase) compareLocal(t *testing.T, dtype hooks.DType, walk map[firin
 // relative is the relative L2 of x against the walk's y. A mean that is what cancellation left is measured by the size of
 // what it was taken of.
 func (r randomCase) relative(t *testing.T, x, y []float64, at firing, walk map[firing]hooks.Tensor) float64 {
-	e, _ := r.list.Lookup(at.name)
+	e, _ := r.List.Lookup(at.name)
 	if _, is := e.Op.(op.Mean); !is {
 		return relL2(x, y)
 	}
@@ -196,11 +146,11 @@ var randomLimits = map[hooks.DType]map[bool]struct{ worst, unequal float64 }{
 // The local model and the walk share the specification and no code. They agree entry by entry on random configurations of
 // every family, over whole runs and given the same inputs, in prefill and after it.
 func TestLocalAgreesWithTheWalkOnRandomConfigurations(t *testing.T) {
-	for _, family := range randomFamilies {
+	for _, family := range ordertest.Gemma {
 		t.Run(family, func(t *testing.T) {
 			totals := map[string]*parity{}
 			for seed := range randomSeeds {
-				r := drawCase(t, family, seed)
+				r := randomCase{ordertest.Draw(t, family, seed)}
 				for dtype, limits := range randomLimits {
 					walk := r.walk(t, dtype)
 					for isolated, limit := range limits {
@@ -212,7 +162,7 @@ func TestLocalAgreesWithTheWalkOnRandomConfigurations(t *testing.T) {
 						totals[name].add(p)
 						if !(p.worst <= limit.worst && float64(p.unequal) <= limit.unequal*float64(p.elements)) {
 							t.Errorf("seed %d, %s: %d of %d elements unequal, worst %.2g in %v; past %+v\n%s\n%v",
-								seed, name, p.unequal, p.elements, p.worst, p.at, limit, r.config, r.passes)
+								seed, name, p.unequal, p.elements, p.worst, p.at, limit, r.Config, r.Passes)
 						}
 					}
 				}
