@@ -49,7 +49,9 @@ type Certificate struct {
 	// Power is the smallest error of scale that would have been outside here: for y = R(x·(1+ε)) with |ε| that large, at
 	// least one element is. NaN where no scale is seen: a tensor of zeros, or of infinities.
 	Power Number `json:"power"`
-	// Scale is Σxy/Σx², and ScaleError its standard error √Σ(x·(y−Scale·x))² / Σx², which needs no error to be of one size.
+	// Scale is Σry/Σr² with r = R(x), and ScaleError its standard error √Σ(r·(y−Scale·r))² / Σr², which needs no error to be
+	// of one size. It is fitted to r and not to x because what R does to x need not average out: a saturated activation
+	// has few values, and all elements with one of them are rounded the same way.
 	Scale      Number `json:"scale"`
 	ScaleError Number `json:"scale_error"`
 	// ScaleOff: the scale is off by more than chance and what shared steps may add. Elements that are each consistent and
@@ -178,28 +180,31 @@ const (
 )
 
 func (c *Certificate) fitScale(j *judged) {
-	var xx, xy float64
+	var rr, rd float64
 	n := 0
-	for i, x := range j.x.Data {
-		if y := j.y.Data[i]; finite(x) && finite(y) {
-			xx += float64(x * x)
-			xy += float64(x * y)
-			n++
+	each := func(do func(r, d float64)) {
+		for i, x := range j.x.Data {
+			if r, y := floats.Round(j.d, x), j.y.Data[i]; finite(r) && finite(y) {
+				do(r, y-r)
+			}
 		}
 	}
-	if !(xx > 0) || math.IsInf(xx, 0) {
+	each(func(r, d float64) {
+		rr += float64(r * r)
+		rd += float64(r * d)
+		n++
+	})
+	if !(rr > 0) || math.IsInf(rr, 0) {
 		return
 	}
-	s := xy / xx
+	off := rd / rr
 	var residual float64
-	for i, x := range j.x.Data {
-		if y := j.y.Data[i]; finite(x) && finite(y) {
-			r := x * (y - float64(s*x))
-			residual += float64(r * r)
-		}
-	}
-	c.Scale, c.ScaleError = Number(s), Number(math.Sqrt(residual)/xx)
-	c.ScaleOff = n >= fitElements && math.Abs(s-1) > scaleSigmas*float64(c.ScaleError)+c.shared(j, xx)
+	each(func(r, d float64) {
+		e := r * (d - float64(off*r))
+		residual += float64(e * e)
+	})
+	c.Scale, c.ScaleError = Number(1+off), Number(math.Sqrt(residual)/rr)
+	c.ScaleOff = n >= fitElements && math.Abs(off) > scaleSigmas*float64(c.ScaleError)+c.shared(j, rr)
 }
 
 // shared is what steps that many elements have in common may add to the scale: a few roundings, and where a row shares one

@@ -27,6 +27,9 @@ var (
 
 // Case is a model with random weights and what to feed it.
 type Case struct {
+	Family string
+	Seed   int
+
 	Config     []byte // of config.json
 	Weights    []checkpointtest.Tensor
 	Checkpoint *checkpoint.Checkpoint // of both, in memory
@@ -38,7 +41,7 @@ type Case struct {
 func Draw(t testing.TB, family string, seed int) Case {
 	t.Helper()
 	d := newDrawer(family, seed)
-	var c Case
+	c := Case{Family: family, Seed: seed}
 	c.Config = must(json.Marshal(d.config(family)))(t)
 	config := must(order.ReadConfig(c.Config))(t)
 	c.List = must(order.New(config))(t)
