@@ -34,7 +34,7 @@ func certify(t *testing.T, into compare.Certified, dir string, dtype hooks.DType
 	}
 }
 
-func openGolden(t *testing.T, name string) *capture.Trace {
+func openGolden(t testing.TB, name string) *capture.Trace {
 	t.Helper()
 	data, err := fs.ReadFile(fixtures.Files, name)
 	if err != nil {
@@ -47,7 +47,7 @@ func openGolden(t *testing.T, name string) *capture.Trace {
 	return tr
 }
 
-func openModel(t *testing.T, dir string) (*checkpoint.Checkpoint, *order.List) {
+func openModel(t testing.TB, dir string) (*checkpoint.Checkpoint, *order.List) {
 	t.Helper()
 	sub, err := fs.Sub(fixtures.Files, dir)
 	if err != nil {
@@ -57,6 +57,11 @@ func openModel(t *testing.T, dir string) (*checkpoint.Checkpoint, *order.List) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ck, orderOf(t, ck)
+}
+
+func orderOf(t testing.TB, ck *checkpoint.Checkpoint) *order.List {
+	t.Helper()
 	config, err := order.ReadConfig(ck.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +70,7 @@ func openModel(t *testing.T, dir string) (*checkpoint.Checkpoint, *order.List) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ck, list
+	return list
 }
 
 // Each wrong operation has the form of the right one and computes something near it.

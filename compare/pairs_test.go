@@ -100,7 +100,7 @@ func TestRoundingOfFewValuesIsNoScale(t *testing.T) {
 }
 
 // localOf runs the local model on a case.
-func localOf(t *testing.T, c ordertest.Case, dtype hooks.DType) *capture.Trace {
+func localOf(t testing.TB, c ordertest.Case, dtype hooks.DType) *capture.Trace {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "local.safetensors")
 	_, err := gemma.Capture(context.Background(), gemma.Job{
@@ -114,7 +114,7 @@ func localOf(t *testing.T, c ordertest.Case, dtype hooks.DType) *capture.Trace {
 }
 
 // walkOf runs the walk on a case.
-func walkOf(t *testing.T, c ordertest.Case, dtype hooks.DType) *capture.Trace {
+func walkOf(t testing.TB, c ordertest.Case, dtype hooks.DType) *capture.Trace {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "walk.safetensors")
 	_, err := reference.Walk(context.Background(), reference.Job{

@@ -3,6 +3,7 @@ package reference
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -13,8 +14,9 @@ import (
 
 // Weights reads a checkpoint's tensors row by row, as a model of the given dtype has them: rounded to it where the file
 // holds a wider one, which is what from_pretrained(dtype=...) does. The error of the function names a weight that is
-// missing or has another shape.
+// missing or has another shape. Mapped weights are let go of every releaseBytes.
 func Weights(ck *checkpoint.Checkpoint, model hooks.DType) func(order.Weight) (op.Rows, error) {
+	pages := &pages{ck: ck}
 	return func(w order.Weight) (op.Rows, error) {
 		t, ok := ck.Tensor(w.Name)
 		if !ok && w.Fallback != "" {
@@ -28,11 +30,27 @@ func Weights(ck *checkpoint.Checkpoint, model hooks.DType) func(order.Weight) (o
 		case !t.DType.Float():
 			return nil, fmt.Errorf("the checkpoint's %s holds %s, not numbers with a fraction", w.Name, t.DType)
 		}
-		r := rows{tensor: t, cols: t.Shape[len(t.Shape)-1]}
+		r := rows{tensor: t, cols: t.Shape[len(t.Shape)-1], pages: pages}
 		if t.DType != model && model != hooks.F32 || t.DType == hooks.F64 { // bfloat16 and float16 both fit float32, not each other
 			r.round = model
 		}
 		return r, nil
+	}
+}
+
+// releaseBytes is how much of a checkpoint is looked at before its pages are let go of: far more than the weights of one
+// operation but for the head, and little beside the memory of a machine that runs the model.
+const releaseBytes = 256 << 20
+
+// pages counts what was read of a checkpoint since it was last released.
+type pages struct {
+	ck   *checkpoint.Checkpoint
+	read atomic.Int64
+}
+
+func (p *pages) add(n int) {
+	if read := p.read.Add(int64(n)); read >= releaseBytes && p.read.CompareAndSwap(read, 0) {
+		p.ck.Release()
 	}
 }
 
@@ -41,6 +59,7 @@ type rows struct {
 	tensor hooks.Tensor
 	cols   int
 	round  hooks.DType // to round to; 0 for none
+	pages  *pages
 }
 
 func (r rows) Size() (rows, cols int) {
@@ -50,6 +69,7 @@ func (r rows) Size() (rows, cols int) {
 
 func (r rows) Row(dst []float64, i int) error {
 	size := r.cols * r.tensor.DType.Size()
+	r.pages.add(size)
 	if err := floats.Decode(dst[:r.cols], r.tensor.DType, r.tensor.Data[i*size:(i+1)*size]); err != nil {
 		return err
 	}

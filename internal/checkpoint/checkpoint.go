@@ -262,6 +262,15 @@ func (c *Checkpoint) Name() string { return c.name }
 // Prefix is what stands before the text model's names in the files, such as "model.".
 func (c *Checkpoint) Prefix() string { return c.prefix }
 
+// Release lets go of the memory that weights were read into: those of a mapped file are read from it again when they are
+// next needed. Views stay valid, also while others read them. Who goes through a checkpoint larger than memory ought to
+// call it now and then, since every page that was looked at counts as the process's own.
+func (c *Checkpoint) Release() {
+	for _, s := range c.shards {
+		s.release()
+	}
+}
+
 // Config is the text of config.json.
 func (c *Checkpoint) Config() []byte { return c.config }
 
