@@ -30,7 +30,7 @@ func (r liveRun) trace() string { return r.args[len(r.args)-1] }
 
 // Transformers against the walk on random models of the families that the local model does not run: here the
 // healthy port is transformers itself. The interpreter that TRACEDIFF_PYTHON names has to have it.
-func TestLiveHealthyPairs(t *testing.T) {
+func TestHealthyPairsOfTransformers(t *testing.T) {
 	interpreter := os.Getenv("TRACEDIFF_PYTHON")
 	if interpreter == "" {
 		t.Fatal("TRACEDIFF_PYTHON names no interpreter")
