@@ -49,13 +49,13 @@ type Certificate struct {
 	// Power is the smallest error of scale that would have been outside here: for y = R(x·(1+ε)) with |ε| that large, at
 	// least one element is. NaN where no scale is seen: a tensor of zeros, or of infinities.
 	Power Number `json:"power"`
-	// Scale is Σry/Σr² with r = R(x), and ScaleError its standard error √Σ(r·(y−Scale·r))² / Σr², which needs no error to be
-	// of one size. It is fitted to r and not to x because what R does to x need not average out: a saturated activation
-	// has few values, and all elements with one of them are rounded the same way.
+	// Scale is the s for which s·R(x) comes nearest to y, and ScaleError its standard error; see [fit]. NaN where no element
+	// has a scale.
 	Scale      Number `json:"scale"`
 	ScaleError Number `json:"scale_error"`
-	// ScaleOff: the scale is off by more than chance and what shared steps may add. Elements that are each consistent and
-	// all too large by the same factor are no rounding; it makes the outcome a BUG.
+	// ScaleOff: the scale is off by more than chance, what shared steps may add, and what the usual orders of summation
+	// make. Elements that are each consistent and all too large by the same factor are no rounding; in strict arithmetic it
+	// makes the outcome a BUG.
 	ScaleOff bool `json:"scale_off,omitempty"`
 
 	// Set says where the elements outside lie, a phrase an axis: "token 3 and after", "channel 17", "head 2 of 4".
@@ -63,7 +63,8 @@ type Certificate struct {
 	From []string `json:"from,omitempty"` // keys of the captured tensors that it was computed from
 	Form string   `json:"form"`           // of the entry's operation, see [op.Form]
 
-	unverified string // the form that may not accuse
+	unverified string  // the form that may not accuse
+	allowed    float64 // how far shared steps may move the scale
 }
 
 // Good reports whether the entry is right by itself.
@@ -109,8 +110,8 @@ func (j *judged) outside() []int {
 	return at
 }
 
-// newCertificate measures y against x in strict arithmetic: everything but the verdict.
-func newCertificate(j *judged, rule order.Rule) *Certificate {
+// newCertificate measures y against x in strict arithmetic: everything but the verdict. shares: elements share a statistic.
+func newCertificate(j *judged, rule order.Rule, shares bool) *Certificate {
 	c := &Certificate{Elements: int64(len(j.y.Data)), Power: nan, Scale: nan, ScaleError: nan}
 	huge := halfLargest(j.d)
 	var dd, rr, ee float64
@@ -135,7 +136,7 @@ func newCertificate(j *judged, rule order.Rule) *Certificate {
 	}
 	if rule == order.All {
 		c.power(j)
-		c.fitScale(j)
+		c.fitScale(j, shares)
 	}
 	return c
 }
@@ -168,65 +169,6 @@ func lastPlace(d hooks.DType, x float64) float64 {
 	}
 	_, e := math.Frexp(x)
 	return math.Ldexp(1, max(e-1, floats.MinExponent(d))-floats.Precision(d)+1)
-}
-
-// The scale is off when it differs from 1 by more than scaleSigmas standard errors and, beside that, by more than shared
-// steps may add: a constant, a reciprocal or a scalar factor that an engine rounds once for all elements, scaleUnits units
-// of float32 together. fitElements is the least number of elements that a standard error is taken from.
-const (
-	scaleSigmas = 8
-	scaleUnits  = 16
-	fitElements = 256
-)
-
-func (c *Certificate) fitScale(j *judged) {
-	var rr, rd float64
-	n := 0
-	each := func(do func(r, d float64)) {
-		for i, x := range j.x.Data {
-			if r, y := floats.Round(j.d, x), j.y.Data[i]; finite(r) && finite(y) {
-				do(r, y-r)
-			}
-		}
-	}
-	each(func(r, d float64) {
-		rr += float64(r * r)
-		rd += float64(r * d)
-		n++
-	})
-	if !(rr > 0) || math.IsInf(rr, 0) {
-		return
-	}
-	off := rd / rr
-	var residual float64
-	each(func(r, d float64) {
-		e := r * (d - float64(off*r))
-		residual += float64(e * e)
-	})
-	c.Scale, c.ScaleError = Number(1+off), Number(math.Sqrt(residual)/rr)
-	c.ScaleOff = n >= fitElements && math.Abs(off) > scaleSigmas*float64(c.ScaleError)+c.shared(j, rr)
-}
-
-// shared is what steps that many elements have in common may add to the scale: a few roundings, and where a row shares one
-// statistic, such as a norm's, all that its bound allows.
-func (c *Certificate) shared(j *judged, xx float64) float64 {
-	allowed := scaleUnits * 0x1p-24
-	if !sharesStatistic(c.Form) {
-		return allowed
-	}
-	var xe float64
-	for i, x := range j.x.Data {
-		if finite(x) {
-			xe += float64(math.Abs(x) * j.x.Bound[i])
-		}
-	}
-	return allowed + xe/xx
-}
-
-// sharesStatistic reports whether elements of an operation are all multiplied by one computed number of their row.
-func sharesStatistic(form string) bool {
-	kind, _, _ := strings.Cut(form, "(")
-	return slices.Contains([]string{"rms_norm", "softmax", "rescale", "altup_init", "altup_correct", "altup_predict", "std", "mean", "magnitude", "cutoff"}, kind)
 }
 
 // whereOutside describes a set of elements by what it is confined to on each axis with more than one index.

@@ -189,7 +189,7 @@ func (t *trial) certify() (*Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newCertificate(j, t.entry.Compare)
+	c := newCertificate(j, t.entry.Compare, t.shares())
 	c.Form, c.Arithmetic = op.Form(t.entry.Op), string(Strict)
 	if a.Inner == op.Free {
 		c.Arithmetic = string(t.i.o.Arithmetic)
@@ -202,6 +202,11 @@ func (t *trial) certify() (*Certificate, error) {
 	}
 	if len(left) > 0 {
 		if left, err = t.replay(c, j, left); err != nil {
+			return nil, err
+		}
+	}
+	if c.ScaleOff && len(left) == 0 && c.Arithmetic == string(Strict) {
+		if err := t.replayScale(c, j); err != nil {
 			return nil, err
 		}
 	}

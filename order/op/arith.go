@@ -51,7 +51,8 @@ type Num struct {
 }
 
 const (
-	unit32 = 0x1p-24 // unit roundoff of float32
+	unit32   = 0x1p-24  // unit roundoff of float32
+	normal32 = 0x1p-126 // its least normal number: vector units and GPUs take what is smaller for zero, and so do libraries
 	// Vectorised exp, tanh, erf and pow are within an ulp of float32 (SLEEF states 1.0 ulp, that is two units, for the
 	// variants torch uses); one more unit is for other libraries.
 	unitsOfFunction = 3
@@ -69,7 +70,10 @@ func (a Arith) step(v, e float64) Num {
 		// What float32 has exactly is not rounded, by no engine. One whose operands differ has something else to round, and
 		// may round it the other way than V was: both roundings count.
 		if n.E = e; n.V != v || e != 0 || !a.Emulated {
-			n.E += unit32*math.Abs(v) + math.Abs(n.V-v)
+			n.E += unit32*(math.Abs(v)+e) + math.Abs(n.V-v)
+		}
+		if math.Abs(v) < normal32 && v != 0 { // below the normal numbers: flushed to zero, or off by units of 2⁻¹⁴⁹
+			n.E += math.Abs(v) + 0x1p-149
 		}
 		if n.E != n.E { // 0·∞: nothing is known
 			n.E = math.Inf(1)
@@ -197,13 +201,13 @@ func (a Arith) div(x, y Num) Num {
 	return a.step(q, e)
 }
 
-// sqrt: half the relative change of x, the derivative at the near end.
+// sqrt: what the root changes by over [V−E, V+E], most at the near end, which is not below zero.
 func (a Arith) sqrt(x Num) Num {
 	x = a.use(x)
 	r := math.Sqrt(x.V)
 	var e float64
 	if x.E > 0 {
-		e = r - math.Sqrt(max(x.V-x.E, 0))
+		e = max(r-math.Sqrt(max(x.V-x.E, 0)), math.Sqrt(x.V+x.E)-r)
 	}
 	return a.step(r, e)
 }

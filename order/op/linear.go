@@ -84,12 +84,11 @@ func (c Call) multiply(out Value, bias []float64, right right, next *atomic.Int6
 				return err
 			}
 		}
+		if t.bias = nil; bias != nil {
+			t.bias = bias[from:][:count]
+		}
 		for i, y := range t.products(n) {
-			token, row := i/count, from+i%count
-			if bias != nil {
-				y = c.add(y, Num{V: bias[row]})
-			}
-			out.set(token*rows+row, y)
+			out.set(i/count*rows+from+i%count, y)
 		}
 	}
 }
@@ -100,6 +99,7 @@ type tile struct {
 	right  right
 	tokens int
 	w      []float64
+	bias   []float64 // of these rows; nil for none
 	out    []Num
 	// Of each product: Σ w·x, and for its bound Σ (w·x)², Σ |w·x| and Σ |w|·E.
 	sums, squares, sizes, spreads []float64
@@ -116,17 +116,49 @@ func (t *tile) products(n int) []Num {
 	out := t.out[:size]
 	if t.Sum != nil {
 		for i := range out {
-			w, x := t.w[i%rows*n:][:n], x.slice(i/rows*n, n)
-			out[i] = t.replay(n, func(k int) (Num, Num) { return Num{V: w[k]}, x.at(k) })
+			out[i] = t.ordered(i%rows, x.slice(i/rows*n, n))
 		}
 		return out
 	}
 	dots(t.sums, t.w, x.Data, n)
 	t.bounds(n)
 	for i := range out {
-		out[i] = t.total(partial{sum: t.sums[i], squares: t.squares[i], abs: t.sizes[i], e: t.spreads[i]}, n)
+		p, terms := partial{sum: t.sums[i], squares: t.squares[i], abs: t.sizes[i], e: t.spreads[i]}, n
+		if t.bias != nil { // one more term: some engines add it last, others begin with it
+			p.add(Num{V: t.bias[i%rows]}, t.Bounds)
+			terms++
+		}
+		out[i] = t.total(p, terms)
 	}
 	return out
+}
+
+// ordered is the product of a row of W and x in the order of t.Sum. Engines add the bias last, or begin with it: the bound
+// reaches from one to the other.
+func (t *tile) ordered(r int, x Value) Num {
+	n := len(x.Data)
+	w := t.w[r*n:][:n]
+	product := func(k int) (Num, Num) { return Num{V: w[k]}, x.at(k) }
+	y := t.replay(n, product)
+	if t.bias == nil {
+		return y
+	}
+	bias, at := Num{V: t.bias[r]}, 0
+	if t.Sum.Reversed {
+		at = n
+	}
+	y = t.add(y, bias)
+	begun := t.replay(n+1, func(k int) (Num, Num) {
+		switch {
+		case k == at:
+			return bias, Num{V: 1}
+		case k > at:
+			k--
+		}
+		return product(k)
+	})
+	y.E = max(y.E, math.Abs(begun.V-y.V)+begun.E)
+	return y
 }
 
 // bounds sums up what the bounds of the products need, by the same loops. It uses w up.
