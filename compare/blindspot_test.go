@@ -1,0 +1,251 @@
+package compare_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// The tensor of the blind-spot test: tokens × channels, of blindHeads heads.
+const (
+	blindTokens, blindChannels, blindHeads = 512, 1024, 16
+	blindNoise                             = 0x1p-8 // of every port, relative: two unit roundoffs of bfloat16
+)
+
+// blindFaults are planted in a port's tensor, in place.
+var blindFaults = []struct {
+	name  string
+	plant func(rng *rand.Rand, y []float32)
+}{
+	{"healthy", func(*rand.Rand, []float32) {}},
+	{"one NaN", func(rng *rand.Rand, y []float32) { y[rng.IntN(len(y))] = float32(math.NaN()) }},
+	{"scale 1.03", scaledBy(1.03)},
+	{"scale 2", scaledBy(2)},
+	{"bias missing (0.05 sd)", func(_ *rand.Rand, y []float32) {
+		for i := range y {
+			y[i] -= 0.05
+		}
+	}},
+	{"last token zeroed", func(_ *rand.Rand, y []float32) { clear(y[len(y)-blindChannels:]) }},
+	{"last token = other token", func(rng *rand.Rand, y []float32) {
+		copy(y[len(y)-blindChannels:], y[(1+rng.IntN(len(y)/blindChannels-2))*blindChannels:])
+	}},
+	{"1 of 16 heads negated", func(rng *rand.Rand, y []float32) {
+		eachOfHead(rng, y, func(head []float32) {
+			for i := range head {
+				head[i] = -head[i]
+			}
+		})
+	}},
+	{"2 channels swapped", func(rng *rand.Rand, y []float32) {
+		a := rng.IntN(blindChannels)
+		b := (a + 1 + rng.IntN(blindChannels-1)) % blindChannels
+		for t := 0; t < len(y); t += blindChannels {
+			y[t+a], y[t+b] = y[t+b], y[t+a]
+		}
+	}},
+	{"RoPE pairing wrong, 1 head", func(rng *rand.Rand, y []float32) {
+		token := 0
+		eachOfHead(rng, y, func(head []float32) {
+			mispair(head, token)
+			token++
+		})
+	}},
+	{"tokens permuted", func(rng *rand.Rand, y []float32) {
+		rng.Shuffle(len(y)/blindChannels, func(a, b int) {
+			for c := range blindChannels {
+				i, j := a*blindChannels+c, b*blindChannels+c
+				y[i], y[j] = y[j], y[i]
+			}
+		})
+	}},
+	{"0.1 % elements +20 %", func(rng *rand.Rand, y []float32) {
+		for range len(y) / 1000 {
+			y[rng.IntN(len(y))] *= 1.2
+		}
+	}},
+}
+
+func scaledBy(s float32) func(*rand.Rand, []float32) {
+	return func(_ *rand.Rand, y []float32) {
+		for i := range y {
+			y[i] *= s
+		}
+	}
+}
+
+// eachOfHead hands out one head of every token.
+func eachOfHead(rng *rand.Rand, y []float32, do func(head []float32)) {
+	const width = blindChannels / blindHeads
+	from := rng.IntN(blindHeads) * width
+	for t := 0; t < len(y); t += blindChannels {
+		do(y[t+from:][:width])
+	}
+}
+
+// mispair takes the rotation of pairs (j, j+d/2) back and turns pairs (2j, 2j+1) by the same angles.
+func mispair(head []float32, token int) {
+	half := len(head) / 2
+	turn := func(i, j, pair int, back float64) {
+		sin, cos := math.Sincos(back * float64(token) * math.Pow(1e4, -float64(pair)/float64(half)))
+		a, b := float64(head[i]), float64(head[j])
+		head[i], head[j] = float32(a*cos-b*sin), float32(a*sin+b*cos)
+	}
+	for j := range half {
+		turn(j, j+half, j, -1)
+	}
+	for j := range half {
+		turn(2*j, 2*j+1, j, 1)
+	}
+}
+
+// A blind-spot data set: how the reference and the noise are drawn.
+type blindSet struct {
+	name           string
+	massive, heavy bool
+}
+
+var blindSets = []blindSet{{"plain", false, false}, {"massive", true, false}, {"massive, heavy tails", true, true}}
+
+// reference is Gaussian; massive adds two activations on token 0 and a hot channel, as residual streams have them.
+func (s blindSet) reference(rng *rand.Rand) []float32 {
+	x := make([]float32, blindTokens*blindChannels)
+	for i := range x {
+		x[i] = float32(rng.NormFloat64())
+	}
+	if s.massive {
+		x[100], x[700] = 1500, -900
+		for i := 300; i < len(x); i += blindChannels {
+			x[i] *= 30
+		}
+	}
+	return x
+}
+
+// port is the reference with noise on every element: Gaussian, or Student's t with three degrees of freedom, of the same
+// standard deviation.
+func (s blindSet) port(rng *rand.Rand, ref []float32) []float32 {
+	y := make([]float32, len(ref))
+	for i, r := range ref {
+		z := rng.NormFloat64()
+		if s.heavy {
+			a, b, c := rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()
+			z /= math.Sqrt(a*a + b*b + c*c)
+		}
+		y[i] = float32(float64(r) * (1 + blindNoise*z))
+	}
+	return y
+}
+
+// blindK are the multiples of the noise floor that are looked at.
+var blindK = []float64{3, 4, 6}
+
+// Eleven faults and a healthy port against an exact reference, the floor from another healthy draw. TRACEDIFF_BLINDSPOT
+// sets the number of seeds; the table of 200 stands in docs/power.md.
+func TestBlindSpots(t *testing.T) {
+	seeds := samples(t, "TRACEDIFF_BLINDSPOT", 1)
+	header := []string{"injected"}
+	for _, g := range gates {
+		header = append(header, g.name)
+	}
+	for _, k := range blindK {
+		header = append(header, fmt.Sprintf("floor × %g", k))
+	}
+	header = append(header, "certificate")
+	var text strings.Builder
+	for n, set := range blindSets {
+		counts := make([][]int, len(blindFaults))
+		for seed := range seeds {
+			for f, found := range set.trial(t, uint64(seed), uint64(n)) {
+				if counts[f] == nil {
+					counts[f] = make([]int, len(found))
+				}
+				for i, caught := range found {
+					if caught {
+						counts[f][i]++
+					}
+				}
+			}
+		}
+		fmt.Fprintf(&text, "\n%s:\n\n%s", set.name, blindTable(header, counts, seeds))
+		for f, c := range counts {
+			if last := c[len(c)-1]; (f == 0) != (last == 0) || f > 0 && last < seeds {
+				t.Errorf("%s, %s: the certificate stops it in %d of %d", set.name, blindFaults[f].name, last, seeds)
+			}
+		}
+	}
+	t.Log(text.String())
+}
+
+func blindTable(header []string, counts [][]int, seeds int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(header, " | "), strings.Repeat("---|", len(header)))
+	for f, c := range counts {
+		fmt.Fprintf(&b, "| %s |", blindFaults[f].name)
+		for _, n := range c {
+			fmt.Fprintf(&b, " %s |", rate(n, seeds))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// rate is how many of all, in few characters.
+func rate(n, of int) string {
+	switch n {
+	case 0:
+		return "0"
+	case of:
+		return "all"
+	}
+	return fmt.Sprintf("%d/%d", n, of)
+}
+
+// trial plants every fault once and says, fault by fault, who stops it: the gates of other tools, ours at several k, and
+// the certificate.
+func (s blindSet) trial(t *testing.T, seed, set uint64) [][]bool {
+	rng := rand.New(rand.NewPCG(seed, set))
+	ref := s.reference(rng)
+	floor, port := s.port(rng, ref), s.port(rng, ref)
+	shape := []int{1, blindTokens, blindChannels}
+	noise := accumulated(t, "btc", shape, ref, floor)
+	var found [][]bool
+	for f := range blindFaults {
+		p := pairing{shape, ref, append([]float32{}, port...), floor, hooks.BF16}
+		blindFaults[f].plant(rng, p.port)
+		row := p.caught()
+		off := above(accumulated(t, "btc", shape, ref, p.port), noise)
+		for _, k := range blindK {
+			row = append(row, !(off <= k))
+		}
+		found = append(found, row)
+	}
+	for f, c := range certifyAll(t, hooks.BF16, compare.IsolateOptions{}, s.isolated(rng, port)) {
+		found[f] = append(found[f], c.Outcome == compare.Bug)
+	}
+	return found
+}
+
+// certifiedTokens is how many tokens the certificate sees: enough for it.
+const certifiedTokens = 64
+
+// isolated is a norm of the port's tensor by the port itself, with every fault in turn in what comes out.
+func (s blindSet) isolated(rng *rand.Rand, port []float32) []single {
+	g := drawing{rng, engine{adder: adder{block: 1, lanes: 16, fused: true, tree: true}, dtype: hooks.BF16}, "", ""}
+	x := array{[]int{1, certifiedTokens, blindChannels}, g.rounded(append([]float32{}, port[:certifiedTokens*blindChannels]...))}
+	y := rows(x, func(row []float32) []float32 { return g.norm(row, nil, 1e-6, "none") })
+	var all []single
+	for f := range blindFaults {
+		out := array{y.shape, append([]float32{}, y.data...)}
+		blindFaults[f].plant(rng, out.data)
+		g.rounded(out.data)
+		all = append(all, single{op: op.RMSNorm{Eps: 1e-6, Gain: op.NoScale}, in: []array{x}, out: out, about: blindFaults[f].name})
+	}
+	return all
+}
