@@ -59,7 +59,7 @@ func (w *walker) blame(r *Row) {
 	default:
 		r.Blame = Root
 	}
-	if r.Blame == Root {
+	if r.Blame == Root && r.Allowed == "" {
 		w.res.Roots = append(w.res.Roots, r.Key())
 	}
 }

@@ -160,7 +160,11 @@ func (w *walker) certify(r *Row) error {
 		if r.Verdict == Mismatch {
 			detail = r.Detail + "; " + detail
 		}
-		r.mismatch(Value, detail)
+		class := Value
+		if r.Class == NonFinite { // an allow-list tells it from a wrong number
+			class = NonFinite
+		}
+		r.mismatch(class, detail)
 		return nil
 	}
 	if r.Verdict == Mismatch && r.Class == Value && r.Gate.tolerant() && got.whole {

@@ -22,6 +22,11 @@ type Options struct {
 	Scope capture.Scope
 
 	All     bool // go on after the first divergence
+	// Limits are a person's own, in place of those of the noise floor and the table; nil: none.
+	Limits *Limits
+	// Noise is the noise floor of this prompt. It limits pairs that come out of arithmetic in its dtype. nil: the table does.
+	Noise *NoiseFloor
+
 	Partial bool // accept traces that are not complete; such a comparison never succeeds
 	// StrictDType makes every difference of dtype a mismatch. Without it only a trace that leaves its own model's dtype
 	// where the order does not, and the other trace does not either, has one.
@@ -70,14 +75,17 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	defer meter.close()
 	w := &walker{
 		ctx: ctx, o: o, meter: meter, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)},
-		verdicts: map[string]Verdict{}, errors: map[string]Number{}, chain: newChain(o.Isolator), refChain: newChain(o.ReferenceIsolator),
+		verdicts: map[string]Verdict{}, errors: map[string]Number{}, chain: newChain(o.Isolator), refChain: newChain(o.ReferenceIsolator), noise: newNoise(o.Noise),
 	}
 	var err error
 	if w.plan, err = newPlan(&w.sides, o); err != nil {
 		return nil, err
 	}
+	if err := w.unlimited(); err != nil {
+		return nil, err
+	}
 	w.res = &Result{
-		Alone: o.Alone, NotIsolated: o.NotIsolated, Local: newSide(localTrace, ""), Reference: newSide(referenceTrace, o.ReferenceLabel), Typed: o.Scope,
+		Alone: o.Alone, NotIsolated: o.NotIsolated, Local: newSide(localTrace, ""), Reference: newSide(referenceTrace, o.ReferenceLabel), Typed: o.Scope, Allowed: newAllowed(o.Limits),
 		Inputs: []Input{}, Rows: []Row{},
 	}
 	if o.Certified != nil && o.Order != nil {
@@ -120,6 +128,7 @@ type walker struct {
 	unverified map[string]string // names that are not judged, and the form that is why
 	chain      *chain            // what is right by itself back to the token ids; nil without an isolator
 	refChain   *chain            // and in the reference, as far as it was asked
+	noise      *noise            // nil without a noise floor
 	errors     map[string]Number // relative L2 of rows, by key
 }
 
@@ -182,6 +191,7 @@ func (w *walker) keep(row Row) {
 	if row.Metrics != nil {
 		w.errors[key] = row.Metrics.RelL2
 	}
+	w.allow(&row)
 	w.blame(&row)
 	w.res.Rows = append(w.res.Rows, row)
 	w.verdicts[key] = row.Verdict
@@ -199,6 +209,9 @@ func (w *walker) keep(row Row) {
 		w.lastMatch = key
 		return
 	case Unverified:
+		return
+	}
+	if row.Allowed != "" {
 		return
 	}
 	w.res.Mismatches++

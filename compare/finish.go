@@ -13,7 +13,7 @@ func (w *walker) finish() {
 	for i := range w.res.Rows {
 		r := &w.res.Rows[i]
 		done[capture.Key(r.Pass, r.Name, 0)] = true
-		if !r.Derived && r.Name != order.InputIDs && !r.has(Vacuous) && r.Verdict != Unverified && !(w.o.Alone && r.Isolated == nil) {
+		if !r.Derived && r.Name != order.InputIDs && !r.has(Vacuous) && r.Allowed == "" && r.Verdict != Unverified && !(w.o.Alone && r.Isolated == nil) {
 			w.res.Coverage.Tested++
 		}
 	}
@@ -89,7 +89,10 @@ func (w *walker) missingFirings(i, pass int) {
 		if n > 0 {
 			key = capture.Key(0, name, n)
 		}
-		if side := w.plan.missing(i, has); side != "" {
+		if side := w.plan.missing(i, has); side == "" {
+		} else if line := w.o.Limits.allows(name, pass, Absent); line >= 0 {
+			w.res.Allowed[line].Keys = append(w.res.Allowed[line].Keys, capture.Key(pass, key, 0))
+		} else {
 			w.res.Missing = append(w.res.Missing, Missing{Pass: pass, Name: key, Side: side})
 		}
 		if !has[local] || !has[reference] {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
 )
 
 // limits are the relative L2 that a whole tensor may have.
@@ -45,40 +46,38 @@ const sliceFactor = 3
 // 2048 channels needs next to none; one of 262144 logits, being a slice of one element, needs six times.
 func spread(n int, m float64) float64 { return 1 + math.Sqrt(2*math.Log(float64(n))/m) }
 
-// Gate is the decision on one entry: errors, their limits and where the limits come from.
+// Gate is the decision on one entry: errors, their limits and where the limits come from. From tells the sources apart:
+//
+//   - `tolerances, "PATTERN"` or `flags`: a person's, see [Tolerance];
+//   - `noise floor, DTYPE`: [NoiseFactor] times what rounding alone does to this prompt, see [NoiseFloor];
+//   - `table, DTYPE` or `table, DTYPE before the layers`: what healthy ports have shown on other models;
+//   - `exact` and `pattern`: integers, booleans and masks, which have no tolerance.
+//
+// The limit of a slice is three times that of the tensor, and more where the slices are small, since the worst of many
+// is far from an average one: 3 · (1 + √(2 ln n / m)) for n slices of m elements. A noise floor has one for each axis.
 type Gate struct {
-	From   string  `json:"from"` // "exact", "pattern", "table, bfloat16" or "table, bfloat16 before the layers"
+	From   string  `json:"from"`
 	Checks []Check `json:"checks,omitempty"`
 	// Tolerance is the smallest limit on the whole tensor with which all checks would have passed, the limits on slices
-	// being multiples of it. NaN where there is no tolerance.
+	// growing and shrinking with it. NaN where there is no tolerance, infinite where none would do.
 	Tolerance Number `json:"tolerance"`
+	// Noise is the smallest multiple of the noise floor with which all checks would have passed; 0 where the floor did not
+	// decide.
+	Noise Number `json:"noise,omitempty"`
 }
 
 // Check is one error and its limit.
 type Check struct {
-	What  string `json:"what"` // "tensor", or the axis whose worst slice it is
+	What  string `json:"what"` // "tensor", the axis whose worst slice it is, or "largest element", an absolute error
 	Error Number `json:"error"`
 	Limit Number `json:"limit"`
 }
 
+// largestElement is the absolute error that is checked where the reference is zero and there is no relative one.
+const largestElement = "largest element"
+
 // Passed reports whether the error is within the limit; one that is not a number is not.
 func (c Check) Passed() bool { return c.Error <= c.Limit }
-
-// judge decides on the metrics of a pair of floats that come out of arithmetic in a dtype.
-func judge(m *Metrics, arithmetic hooks.DType, beforeLayers bool) *Gate {
-	limit, from := table[arithmetic].through, fmt.Sprintf("table, %s", arithmetic)
-	if beforeLayers {
-		limit, from = table[arithmetic].before, from+" before the layers"
-	}
-	g := &Gate{From: from, Tolerance: m.RelL2}
-	g.Checks = append(g.Checks, Check{"tensor", m.RelL2, Number(limit)})
-	for _, a := range m.Axes {
-		factor := sliceFactor * spread(a.Size, a.elements)
-		g.Checks = append(g.Checks, Check{a.Axis, a.RelL2, Number(limit * factor)})
-		g.Tolerance = max(g.Tolerance, a.RelL2/Number(factor))
-	}
-	return g
-}
 
 // Passed reports whether every check did.
 func (g *Gate) Passed() bool {
@@ -88,4 +87,49 @@ func (g *Gate) Passed() bool {
 		}
 	}
 	return true
+}
+
+// factor is how many times the tensor's limit a slice of an axis may be off.
+func (a AxisError) factor() float64 { return sliceFactor * spread(a.Size, a.elements) }
+
+// gate holds the errors of a pair against limits: one for the tensor, one for each axis.
+func (m *Metrics) gate(from string, limit float64, slice func(a AxisError) float64) *Gate {
+	g := &Gate{From: from, Tolerance: m.RelL2, Checks: []Check{{"tensor", m.RelL2, Number(limit)}}}
+	for _, a := range m.Axes {
+		of := slice(a)
+		g.Checks = append(g.Checks, Check{a.Axis, a.RelL2, Number(of)})
+		factor := a.factor()
+		if limit > 0 {
+			factor = of / limit
+		}
+		g.Tolerance = max(g.Tolerance, Number(ratio(float64(a.RelL2), factor)))
+	}
+	return g
+}
+
+// fromTable decides by the table, for what comes out of arithmetic in a dtype.
+func (m *Metrics) fromTable(arithmetic hooks.DType, beforeLayers bool) *Gate {
+	limit, from := table[arithmetic].through, fmt.Sprintf("table, %s", arithmetic)
+	if beforeLayers {
+		limit, from = table[arithmetic].before, from+" before the layers"
+	}
+	return m.gate(from, limit, func(a AxisError) float64 { return limit * a.factor() })
+}
+
+// gateOf decides on a pair: by a person's tolerance, else by the noise floor, else by the table.
+func (w *walker) gateOf(p *pair, exact bool) *Gate {
+	switch {
+	case p.entry.Compare == order.Pattern:
+		return &Gate{From: "pattern", Tolerance: nan}
+	case exact:
+		return &Gate{From: "exact", Tolerance: nan}
+	}
+	m := p.row.Metrics
+	if t, from := w.o.Limits.tolerance(p.entry.Name, p.pass); t != nil {
+		return t.gate(m, from)
+	}
+	if g := w.noise.gate(p); g != nil {
+		return g
+	}
+	return m.fromTable(p.arithmetic, p.early)
 }

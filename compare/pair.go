@@ -49,7 +49,7 @@ func (w *walker) compare(p *pair) error {
 			p.arithmetic = floats.Coarser(p.arithmetic, d)
 		}
 	}
-	p.row.Gate = gateOf(p, s)
+	p.row.Gate = w.gateOf(p, s.exact)
 	p.decide(s)
 	p.note(s)
 	w.checkDType(p)
@@ -100,16 +100,6 @@ func (w *walker) nameAxes(p *pair) error {
 	return nil
 }
 
-func gateOf(p *pair, s *sums) *Gate {
-	switch {
-	case p.entry.Compare == order.Pattern:
-		return &Gate{From: "pattern", Tolerance: nan}
-	case s.exact:
-		return &Gate{From: "exact", Tolerance: nan}
-	}
-	return judge(p.row.Metrics, p.arithmetic, p.early)
-}
-
 // decide gives the row its verdict.
 func (p *pair) decide(s *sums) {
 	m := p.row.Metrics
@@ -144,14 +134,18 @@ func (g *Gate) worst() string {
 			worst = c
 		}
 	}
-	return fmt.Sprintf("relative L2 of the %s is %.3g, the limit %.3g", worstWhat(worst.What), float64(worst.Error), float64(worst.Limit))
+	return fmt.Sprintf("%s is %.3g, the limit %.3g", worst.name(), float64(worst.Error), float64(worst.Limit))
 }
 
-func worstWhat(what string) string {
-	if what == "tensor" {
-		return what
+// name is the error that was checked, in words.
+func (c Check) name() string {
+	switch c.What {
+	case "tensor":
+		return "relative L2 of the tensor"
+	case largestElement:
+		return "over a reference of zero, the largest element"
 	}
-	return "worst " + what
+	return "relative L2 of the worst " + c.What
 }
 
 // note adds what is remarkable about a row beside its verdict.
@@ -175,7 +169,7 @@ func (p *pair) note(s *sums) {
 	if dl, dr := p.l.rec.DType, p.r.rec.DType; dl != dr && !s.exact {
 		add(MixedDType, "local %s, reference %s: compared as %s", dl, dr, s.coarser)
 	}
-	if s.top != nil && s.top.flipped > 0 {
+	if s.top != nil && s.top.flipped > 0 && p.row.Gate.tolerant() {
 		p.noteTop(s, add)
 	}
 }
@@ -205,7 +199,7 @@ func (p *pair) vacuous(s *sums) string {
 // are each off by their share, limit · √(mean r²), so their difference is by twice that at most.
 func (p *pair) noteTop(s *sums, add func(NoteKind, string, ...any)) {
 	rms := float64(p.row.Metrics.Norm) / math.Sqrt(float64(max(s.compared, 1)))
-	allowed := 2 * table[p.arithmetic].through * rms
+	allowed := 2 * float64(p.row.Gate.Checks[0].Limit) * rms
 	kind, relation := Tie, "within"
 	if !(s.top.gap <= allowed) {
 		kind, relation = Greedy, "beyond"

@@ -22,8 +22,9 @@ type Result struct {
 	Rows   []Row         `json:"rows"`   // in the order of the walk
 
 	Divergence *Divergence `json:"divergence,omitempty"` // the first; nil where nothing diverges
-	Mismatches int         `json:"mismatches"`           // rows that do not match, derived ones apart
+	Mismatches int         `json:"mismatches"`           // rows that do not match and are not allowed, derived ones apart
 	Missing    []Missing   `json:"missing,omitempty"`    // declared and absent
+	Allowed    []Allowed   `json:"allowed,omitempty"`    // the allow-list, line by line, and what each accepted
 	Incomplete []string    `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
 	Roots      []string    `json:"roots,omitempty"`      // keys of mismatches that are the fault of their own operation
 	Isolation  *Isolation  `json:"isolation,omitempty"`  // what certifying found; nil where nothing was certified
@@ -87,6 +88,7 @@ const (
 	NonFinite Class = "NONFINITE" // NaN or Inf in different places
 	Value     Class = "VALUE"     // an error beyond its limit, or other elements masked
 	DType     Class = "DTYPE"     // see Options.StrictDType
+	Absent    Class = "MISSING"   // of no row: see Result.Missing
 )
 
 // Row is one entry of one pass.
@@ -99,7 +101,8 @@ type Row struct {
 	Derived bool     `json:"derived,omitempty"` // recomputed by a capturing side: shown, never gated
 	Verdict Verdict  `json:"verdict"`
 	Class   Class    `json:"class,omitempty"`
-	Detail  string   `json:"detail,omitempty"` // a mismatch in words
+	Detail  string   `json:"detail,omitempty"`  // a mismatch in words
+	Allowed string   `json:"allowed,omitempty"` // why a mismatch is accepted; empty: it is not
 	Local   Tensor   `json:"local"`
 	Ref     Tensor   `json:"reference"`
 	Metrics *Metrics `json:"metrics,omitempty"` // nil where the shapes differ
@@ -160,6 +163,16 @@ const (
 	// Floored: the reference is so much smaller than its operands that the error is relative to these.
 	Floored NoteKind = "floor"
 )
+
+// Allowed is a line of the allow-list, and the mismatches that it accepted in this comparison; none: it is not needed, as
+// far as the walk came.
+type Allowed struct {
+	Tensors string   `json:"tensors"`
+	Passes  string   `json:"passes,omitempty"`
+	Classes []Class  `json:"classes"`
+	Reason  string   `json:"reason"`
+	Keys    []string `json:"keys,omitempty"`
+}
 
 // Missing is an entry that was declared and is not there.
 type Missing struct {

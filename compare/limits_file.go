@@ -1,0 +1,178 @@
+package compare
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// MaxLimits bounds a file of tolerances. A line for every entry of the largest model is a hundredth of it.
+const MaxLimits = 16 << 20
+
+// maxRules bounds the lines of each kind: every entry of every pass is held against them one by one, and more than there
+// are entries in a model say nothing.
+const maxRules = 1 << 12
+
+// limitsFile is the file as TOML has it. Pointers tell what was left out from what is zero.
+type limitsFile struct {
+	Tolerance []struct {
+		Tensors string   `toml:"tensors"`
+		Passes  string   `toml:"passes"`
+		RTol    *float64 `toml:"rtol"`
+		ATol    *float64 `toml:"atol"`
+		Token   *float64 `toml:"token"`
+		Channel *float64 `toml:"channel"`
+	} `toml:"tolerance"`
+	Allow []struct {
+		Tensors string   `toml:"tensors"`
+		Passes  string   `toml:"passes"`
+		Classes []string `toml:"classes"`
+		Reason  string   `toml:"reason"`
+	} `toml:"allow"`
+}
+
+// ParseLimits reads a file of tolerances and of mismatches that are allowed:
+//
+//	[[tolerance]]              # the first that matches an entry decides
+//	tensors = "*.altup.*"      # required: a pattern as in --tensors
+//	passes  = "1-"             # all passes if it is left out
+//	rtol    = 2e-2             # relative L2 of the tensor; rtol or atol is required
+//	atol    = 1e-6             # root mean square, in the tensor's units
+//	token   = 5e-2             # of the worst token, in place of a multiple of rtol
+//	channel = 5e-2             # of the worst channel
+//
+//	[[allow]]                  # a known mismatch
+//	tensors = "layers.3.mlp.*" # required
+//	passes  = "0"
+//	classes = ["VALUE"]        # VALUE if it is left out; SHAPE, NONFINITE, DTYPE and MISSING have to be said
+//	reason  = "why it is no matter"  # required
+//
+// A key that is not known is an error which quotes its line: a tolerance that was misspelt is none.
+func ParseLimits(data []byte) (*Limits, error) {
+	if len(data) > MaxLimits {
+		return nil, fmt.Errorf("tolerances of %d bytes, more than %d", len(data), MaxLimits)
+	}
+	var f limitsFile
+	if err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(&f); err != nil {
+		return nil, quoted(err, data)
+	}
+	if n := max(len(f.Tolerance), len(f.Allow)); n > maxRules {
+		return nil, fmt.Errorf("%d lines of one kind, more than %d", n, maxRules)
+	}
+	return f.limits()
+}
+
+// quoted adds the line to an error of the TOML reader, and names a key that it does not know.
+func quoted(err error, data []byte) error {
+	var at *toml.DecodeError
+	var unknown *toml.StrictMissingError
+	if errors.As(err, &unknown) && len(unknown.Errors) > 0 {
+		at = &unknown.Errors[0]
+		err = fmt.Errorf("unknown key %.80q", strings.Join(at.Key(), "."))
+	} else if !errors.As(err, &at) {
+		return err
+	}
+	row, _ := at.Position()
+	lines := strings.Split(string(data), "\n")
+	if row < 1 || row > len(lines) {
+		return err
+	}
+	return fmt.Errorf("line %d, %.120q: %w", row, strings.TrimSpace(lines[row-1]), err)
+}
+
+// limits checks every line and gives it its meaning.
+func (f *limitsFile) limits() (*Limits, error) {
+	l := &Limits{}
+	for i, t := range f.Tolerance {
+		passes, err := target(t.Tensors, t.Passes)
+		switch {
+		case err != nil:
+		case t.RTol == nil && t.ATol == nil:
+			err = errors.New("neither rtol nor atol")
+		default:
+			err = sizes(map[string]*float64{"rtol": t.RTol, "atol": t.ATol, "token": t.Token, "channel": t.Channel})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("[[tolerance]] %d, %.80q: %w", i+1, t.Tensors, err)
+		}
+		l.Rules = append(l.Rules, Rule{t.Tensors, passes, Tolerance{orZero(t.RTol), orZero(t.ATol), t.Token, t.Channel}})
+	}
+	for i, a := range f.Allow {
+		passes, err := target(a.Tensors, a.Passes)
+		var classes []Class
+		if err == nil {
+			classes, err = classesOf(a.Classes)
+		}
+		if err == nil && strings.TrimSpace(a.Reason) == "" {
+			err = errors.New("no reason: say why this mismatch is no matter")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("[[allow]] %d, %.80q: %w", i+1, a.Tensors, err)
+		}
+		l.Allowed = append(l.Allowed, Allow{a.Tensors, passes, classes, strings.TrimSpace(a.Reason)})
+	}
+	return l, nil
+}
+
+// target checks which entries a line is about.
+func target(tensors, passes string) (capture.Ranges, error) {
+	if tensors == "" {
+		return nil, errors.New(`no tensors: want a pattern, "*" for all`)
+	}
+	if err := hooks.CheckPattern(tensors); err != nil {
+		return nil, err
+	}
+	if passes == "" {
+		return nil, nil
+	}
+	r, err := capture.ParseRanges(passes)
+	if err != nil {
+		return nil, fmt.Errorf("passes: %w", err)
+	}
+	return r, nil
+}
+
+// Check reports limits that are no sizes of an error.
+func (t *Tolerance) Check() error {
+	return sizes(map[string]*float64{"rtol": &t.RTol, "atol": &t.ATol, "token": t.Token, "channel": t.Channel})
+}
+
+func sizes(limits map[string]*float64) error {
+	for _, name := range []string{"rtol", "atol", "token", "channel"} {
+		if v := limits[name]; v != nil && !(*v >= 0 && *v <= math.MaxFloat64) {
+			return fmt.Errorf("%s is %g, want 0 or more", name, *v)
+		}
+	}
+	return nil
+}
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// classesOf reads the classes that a line accepts.
+func classesOf(names []string) ([]Class, error) {
+	if len(names) == 0 {
+		return DefaultAllowed, nil
+	}
+	var classes []Class
+	for _, n := range names {
+		c := Class(n)
+		if !slices.Contains([]Class{Shape, NonFinite, Value, DType, Absent}, c) {
+			return nil, fmt.Errorf("classes: %.40q is none of VALUE, SHAPE, NONFINITE, DTYPE and MISSING", n)
+		}
+		classes = append(classes, c)
+	}
+	return classes, nil
+}

@@ -1,0 +1,111 @@
+package compare
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// NoiseFactor is how many times its noise floor an entry may be off. docs/tolerance.md has the measured rate at which
+// healthy pairs are further off than that.
+const NoiseFactor = 6
+
+// noisePrior is the weight, in elements, of the floors of an entry's kind beside its own. One draw of rounding errors over
+// n elements tells their size to about 1/√(2n): a coefficient for each of four streams that happens to come out right
+// tells nothing, and the same coefficients of all layers and passes tell what it usually is. It is the moderated variance
+// of statistics with few samples (Smyth, 2004), with the prior's degrees of freedom fixed.
+const noisePrior = 64
+
+// noise answers for the pairs of one comparison.
+type noise struct {
+	floor *NoiseFloor
+	kinds map[string]Noise // by kind of entry, the root mean square of the floors
+}
+
+func newNoise(f *NoiseFloor) *noise {
+	if f == nil {
+		return nil
+	}
+	n := &noise{f, map[string]Noise{}}
+	count := map[string]map[string]float64{}
+	keys := slices.Sorted(maps.Keys(f.Entries)) // sums in one order, whatever the map's
+	for _, key := range keys {
+		kind := kindOf(key)
+		if count[kind] == nil {
+			count[kind], n.kinds[kind] = map[string]float64{}, Noise{Worst: map[string]Number{}}
+		}
+		e, k := f.Entries[key], n.kinds[kind]
+		k.RelL2 += e.RelL2 * e.RelL2
+		count[kind][""]++
+		for axis, err := range e.Worst {
+			if finite(float64(err)) {
+				k.Worst[axis] += err * err
+				count[kind][axis]++
+			}
+		}
+		n.kinds[kind] = k
+	}
+	for kind, k := range n.kinds {
+		k.RelL2 = Number(math.Sqrt(float64(k.RelL2) / count[kind][""]))
+		for axis, sum := range k.Worst {
+			k.Worst[axis] = Number(math.Sqrt(float64(sum) / count[kind][axis]))
+		}
+		n.kinds[kind] = k
+	}
+	return n
+}
+
+// kindOf is what entries of other layers and passes have in common with this one: its name without numbers.
+func kindOf(key string) string {
+	if pass, name, ok := strings.Cut(key, "/"); ok && strings.HasPrefix(pass, "pass") {
+		key = name
+	}
+	parts := strings.Split(key, ".")
+	for i, part := range parts {
+		if strings.Trim(part, "0123456789") == "" {
+			parts[i] = "*"
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// gate decides by the floor; nil where there is none for the pair.
+//
+// The floor of a tensor, and of its worst slices, is the largest of
+//   - its own, as it was measured;
+//   - what it would be if it were one of its kind, as far as it is too small to say for itself: with m elements,
+//     √((m·own² + 64·kind²) / (m + 64));
+//   - half a unit roundoff of the dtype, which is half of what one rounding may do to a number: an entry which the walk happens to
+//     hit exactly, or does not round at all, has a floor of zero, and any difference would be infinitely many times that.
+//
+// A slice's is at least the tensor's. Where only some tokens are compared they may be the worst ones.
+func (n *noise) gate(p *pair) *Gate {
+	if n == nil || n.floor.DType != p.arithmetic.String() {
+		return nil
+	}
+	own, ok := n.floor.Entries[p.row.Key()]
+	if !ok {
+		return nil
+	}
+	kind, m := n.kinds[kindOf(p.row.Name)], p.row.Metrics
+	least := floats.Unit(p.arithmetic) / 2
+	of := func(own, kind Number) float64 {
+		size := float64(m.Compared)
+		usual := math.Sqrt((size*float64(own*own) + noisePrior*float64(kind*kind)) / (size + noisePrior))
+		return max(float64(own), usual, least)
+	}
+	tensor := of(own.RelL2, kind.RelL2)
+	if p.cut != nil {
+		tensor = max(tensor, float64(own.Worst["token"]))
+	}
+	g := m.gate("noise floor, "+n.floor.DType, NoiseFactor*tensor, func(a AxisError) float64 {
+		return NoiseFactor * max(tensor, of(own.Worst[a.Axis], kind.Worst[a.Axis]))
+	})
+	for _, c := range g.Checks {
+		g.Noise = max(g.Noise, NoiseFactor*c.Error/c.Limit)
+	}
+	return g
+}
