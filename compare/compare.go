@@ -21,7 +21,7 @@ type Options struct {
 	// the comparison incomplete.
 	Scope capture.Scope
 
-	All     bool // go on after the first divergence
+	All bool // go on after the first divergence
 	// Limits are a person's own, in place of those of the noise floor and the table; nil: none.
 	Limits *Limits
 	// Noise is the noise floor of this prompt. It limits pairs that come out of arithmetic in its dtype. nil: the table does.

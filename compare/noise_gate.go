@@ -1,9 +1,7 @@
 package compare
 
 import (
-	"maps"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/internal/floats"
@@ -11,7 +9,7 @@ import (
 
 // NoiseFactor is how many times its noise floor an entry may be off. docs/tolerance.md has the measured rate at which
 // healthy pairs are further off than that.
-const NoiseFactor = 6
+const NoiseFactor = 8
 
 // noisePrior is the weight, in elements, of the floors of an entry's kind beside its own. One draw of rounding errors over
 // n elements tells their size to about 1/√(2n): a coefficient for each of four streams that happens to come out right
@@ -30,28 +28,17 @@ func newNoise(f *NoiseFloor) *noise {
 		return nil
 	}
 	n := &noise{f, map[string]Noise{}}
-	count := map[string]map[string]float64{}
-	keys := slices.Sorted(maps.Keys(f.Entries)) // sums in one order, whatever the map's
-	for _, key := range keys {
+	for key, e := range f.Entries {
 		kind := kindOf(key)
-		if count[kind] == nil {
-			count[kind], n.kinds[kind] = map[string]float64{}, Noise{Worst: map[string]Number{}}
+		k, seen := n.kinds[kind]
+		if !seen {
+			k.Worst = map[string]Number{}
 		}
-		e, k := f.Entries[key], n.kinds[kind]
-		k.RelL2 += e.RelL2 * e.RelL2
-		count[kind][""]++
+		k.RelL2 = max(k.RelL2, e.RelL2)
 		for axis, err := range e.Worst {
 			if finite(float64(err)) {
-				k.Worst[axis] += err * err
-				count[kind][axis]++
+				k.Worst[axis] = max(k.Worst[axis], err)
 			}
-		}
-		n.kinds[kind] = k
-	}
-	for kind, k := range n.kinds {
-		k.RelL2 = Number(math.Sqrt(float64(k.RelL2) / count[kind][""]))
-		for axis, sum := range k.Worst {
-			k.Worst[axis] = Number(math.Sqrt(float64(sum) / count[kind][axis]))
 		}
 		n.kinds[kind] = k
 	}
