@@ -84,6 +84,11 @@ func compareAgain(c *cli.Context) error {
 		return err
 	}
 	defer j.ck.Close()
+	release, err := lockFolder(j.dir)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := j.checkLocal(c); err != nil {
 		return err
 	}
