@@ -1,6 +1,9 @@
 package compare
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // The order in which numbers are added is laid down here, once for every machine. A floating-point sum depends on it, and
 // a result that changes with the number of cores, or with the vectors that a processor has, cannot be compared with
@@ -62,89 +65,59 @@ func (s *squares) cosine() float64 {
 
 // products adds up a run of both sides, which are equally long.
 func products(l, r []float64) squares {
-	if len(l) < laneCount {
-		return shortProducts(l, r)
-	}
-	var diff, ref, local, cross lanes
-	r = r[:len(l)]
-	for len(l) >= laneCount {
-		a, b := (*lanes)(l), (*lanes)(r)
-		for j := range laneCount {
-			x, y := a[j], b[j]
-			d := x - y
-			diff[j] += float64(d * d)
-			ref[j] += float64(y * y)
-			local[j] += float64(x * x)
-			cross[j] += float64(x * y)
-		}
-		l, r = l[laneCount:], r[laneCount:]
-	}
-	for j, x := range l {
-		y := r[j]
-		d := x - y
-		diff[j] += float64(d * d)
-		ref[j] += float64(y * y)
-		local[j] += float64(x * x)
-		cross[j] += float64(x * y)
-	}
-	return squares{diff.fold(), ref.fold(), local.fold(), cross.fold()}
-}
-
-// shortProducts is products of less elements than there are lanes. A run of one, of which a tensor whose last axis is 1
-// consists, needs no lanes at all: the fifteen others are zero.
-func shortProducts(l, r []float64) squares {
-	if len(l) == 1 {
+	if len(l) == 1 { // as every run of a tensor whose last axis is 1: of the sixteen lanes fifteen are zero
 		x, y := l[0], r[0]
 		d := x - y
 		return squares{float64(d * d), float64(y * y), float64(x * x), float64(x * y)}
 	}
-	var diff, ref, local, cross lanes
-	for j, x := range l {
-		y := r[j]
+	var sum [4]lanes
+	whole := len(l) - len(l)%laneCount
+	if whole > 0 {
+		productLanes(&sum, l[:whole], r[:whole])
+	}
+	for j, x := range l[whole:] {
+		y := r[whole+j]
 		d := x - y
-		diff[j], ref[j], local[j], cross[j] = float64(d*d), float64(y*y), float64(x*x), float64(x*y)
+		sum[0][j] += float64(d * d)
+		sum[1][j] += float64(y * y)
+		sum[2][j] += float64(x * x)
+		sum[3][j] += float64(x * y)
 	}
-	return squares{diff.fold(), ref.fold(), local.fold(), cross.fold()}
+	return squares{sum[0].fold(), sum[1].fold(), sum[2].fold(), sum[3].fold()}
 }
 
-// sameProducts is products(x, x).
-func sameProducts(x []float64) squares {
-	var sum lanes
-	for len(x) >= laneCount {
-		a := (*lanes)(x)
+func productLanesGo(out *[4]lanes, l, r []float64) {
+	for len(l) >= laneCount && len(r) >= laneCount {
+		a, b := (*lanes)(l), (*lanes)(r)
 		for j := range laneCount {
-			sum[j] += float64(a[j] * a[j])
+			x, y := a[j], b[j]
+			d := x - y
+			out[0][j] += float64(d * d)
+			out[1][j] += float64(y * y)
+			out[2][j] += float64(x * x)
+			out[3][j] += float64(x * y)
 		}
-		x = x[laneCount:]
+		l, r = l[laneCount:], r[laneCount:]
 	}
-	for j, v := range x {
-		sum[j] += float64(v * v)
-	}
-	s := sum.fold()
-	return squares{0, s, s, s}
-}
-
-// total adds up a strip. Half of the lanes at a time stay in registers, which is twice as fast as all of them in memory.
-func total(x []float64) float64 {
-	var sum lanes
-	for half := 0; half < laneCount; half += 8 {
-		var s0, s1, s2, s3, s4, s5, s6, s7 float64
-		for y := x; len(y) >= laneCount; y = y[laneCount:] {
-			a := (*[8]float64)(y[half:])
-			s0, s1, s2, s3 = s0+a[0], s1+a[1], s2+a[2], s3+a[3]
-			s4, s5, s6, s7 = s4+a[4], s5+a[5], s6+a[6], s7+a[7]
-		}
-		*(*[8]float64)(sum[half:]) = [8]float64{s0, s1, s2, s3, s4, s5, s6, s7}
-	}
-	for j, v := range x[len(x)-len(x)%laneCount:] {
-		sum[j] += v
-	}
-	return sum.fold()
 }
 
 // deviations adds up a strip's distances from a number, and their squares.
 func deviations(x []float64, from float64) (sum, squares float64) {
-	var first, second lanes
+	var both [2]lanes
+	whole := len(x) - len(x)%laneCount
+	if whole > 0 {
+		deviationLanes(&both, x[:whole], from)
+	}
+	for j, v := range x[whole:] {
+		d := v - from
+		both[0][j] += d
+		both[1][j] += float64(d * d)
+	}
+	return both[0].fold(), both[1].fold()
+}
+
+// deviationLanesGo keeps some of the lanes at a time in registers, which is faster than all of them in memory.
+func deviationLanesGo(out *[2]lanes, x []float64, from float64) {
 	for quarter := 0; quarter < laneCount; quarter += 4 {
 		var s0, s1, s2, s3, q0, q1, q2, q3 float64
 		for y := x; len(y) >= laneCount; y = y[laneCount:] {
@@ -153,24 +126,89 @@ func deviations(x []float64, from float64) (sum, squares float64) {
 			s0, s1, s2, s3 = s0+d0, s1+d1, s2+d2, s3+d3
 			q0, q1, q2, q3 = q0+float64(d0*d0), q1+float64(d1*d1), q2+float64(d2*d2), q3+float64(d3*d3)
 		}
-		*(*[4]float64)(first[quarter:]) = [4]float64{s0, s1, s2, s3}
-		*(*[4]float64)(second[quarter:]) = [4]float64{q0, q1, q2, q3}
+		*(*[4]float64)(out[0][quarter:]) = [4]float64{s0, s1, s2, s3}
+		*(*[4]float64)(out[1][quarter:]) = [4]float64{q0, q1, q2, q3}
 	}
-	for j, v := range x[len(x)-len(x)%laneCount:] {
-		d := v - from
-		first[j] += d
-		second[j] += float64(d * d)
-	}
-	return first.fold(), second.fold()
 }
 
-// largestDifference returns max |l − r| of a strip and where it is first reached.
-func largestDifference(l, r []float64) (most float64, at int) {
+// survey is the least and the largest of some numbers, and their total.
+type survey struct{ least, most, total float64 }
+
+// nothing is the survey of no number.
+var nothing = survey{least: math.Inf(1), most: math.Inf(-1)}
+
+func (v *survey) add(x float64) { v.least, v.most = min(v.least, x), max(v.most, x) }
+
+// within reports whether all numbers are smaller than huge. A total that is NaN tells of a NaN; of finite numbers whose sum
+// overflows too, which only costs time.
+func (v survey) within(huge float64) bool {
+	return v.total == v.total && -huge < v.least && v.most < huge
+}
+
+// surveyed is a survey by lanes. The least is any of four, and so is the largest.
+type surveyed struct {
+	total       lanes
+	least, most [4]float64
+}
+
+// surveyOf surveys a strip that is not empty. Where it has a NaN the total is one, and the rest says nothing.
+func surveyOf(x []float64) survey {
+	v := nothing
+	var by surveyed
+	whole := len(x) - len(x)%laneCount
+	if whole > 0 {
+		surveyLanes(&by, x[:whole])
+		v.least, v.most = slices.Min(by.least[:]), slices.Max(by.most[:])
+	}
+	for j, y := range x[whole:] {
+		by.total[j] += y
+		v.add(y)
+	}
+	v.total = by.total.fold()
+	return v
+}
+
+func surveyLanesGo(out *surveyed, x []float64) {
+	least, most := x[0], x[0]
+	for _, y := range x {
+		if y < least {
+			least = y
+		} else if y > most {
+			most = y
+		}
+	}
+	for i := range out.least {
+		out.least[i], out.most[i] = least, most
+	}
+	for half := 0; half < laneCount; half += 8 {
+		var s0, s1, s2, s3, s4, s5, s6, s7 float64
+		for y := x; len(y) >= laneCount; y = y[laneCount:] {
+			a := (*[8]float64)(y[half:])
+			s0, s1, s2, s3 = s0+a[0], s1+a[1], s2+a[2], s3+a[3]
+			s4, s5, s6, s7 = s4+a[4], s5+a[5], s6+a[6], s7+a[7]
+		}
+		*(*[8]float64)(out.total[half:]) = [8]float64{s0, s1, s2, s3, s4, s5, s6, s7}
+	}
+}
+
+// total adds up a strip, which may be empty.
+func total(x []float64) float64 { return surveyOf(x).total }
+
+func addColumnsGo(diff, ref, l, r []float64) {
+	diff, ref, l = diff[:len(r)], ref[:len(r)], l[:len(r)]
+	for i, y := range r {
+		d := l[i] - y
+		diff[i] += float64(d * d)
+		ref[i] += float64(y * y)
+	}
+}
+
+func largestGo(l, r []float64) (most float64) {
 	r = r[:len(l)]
 	for i, x := range l {
 		if d := math.Abs(x - r[i]); d > most {
-			most, at = d, i
+			most = d
 		}
 	}
-	return most, at
+	return most
 }

@@ -45,40 +45,15 @@ func (s *strip) multiply(by float64, surveys *[2]survey) {
 	surveys[local].total = total(s.l)
 }
 
-// survey is the least and the largest of some numbers, and their total.
-type survey struct{ least, most, total float64 }
-
-// nothing is the survey of no number.
-var nothing = survey{least: math.Inf(1), most: math.Inf(-1)}
-
-func (v *survey) add(x float64) { v.least, v.most = min(v.least, x), max(v.most, x) }
-
-// surveyOf surveys a strip that is not empty; ok is false when one of its numbers is NaN or as large as huge. A total that
-// is NaN tells of a NaN, and of sums of huge numbers only beside.
-func surveyOf(x []float64, huge float64) (v survey, ok bool) {
-	least, most := x[0], x[0]
-	for _, y := range x {
-		if y < least {
-			least = y
-		} else if y > most {
-			most = y
-		}
-	}
-	v = survey{least, most, total(x)}
-	return v, v.total == v.total && -huge < least && most < huge
-}
-
 // exclude finds the elements that do not count, of which most strips have none, and surveys the others.
 func (b *block) exclude(m *measurement, s *strip) (surveys [2]survey) {
-	var ok bool
-	if surveys[reference], ok = surveyOf(s.r, m.huge[reference]); ok {
-		if s.same {
-			surveys[local] = surveys[reference]
-			return surveys
-		}
-		if surveys[local], ok = surveyOf(s.l, m.huge[local]); ok {
-			return surveys
-		}
+	surveys[reference] = surveyOf(s.r)
+	surveys[local] = surveys[reference]
+	if !s.same {
+		surveys[local] = surveyOf(s.l)
+	}
+	if surveys[reference].within(m.huge[reference]) && surveys[local].within(m.huge[local]) {
+		return surveys
 	}
 	surveys = [2]survey{nothing, nothing}
 	b.holes = b.holes[:0]
@@ -127,7 +102,11 @@ func (b *block) differences(m *measurement, s *strip) {
 	b.unequal += unequal
 	b.maxULP = max(b.maxULP, most)
 	// Two numbers of different dtypes may differ and be equal in the coarser.
-	if d, i := largestDifference(s.l, s.r); d > 0 {
+	if d := largest(s.l, s.r); d > b.maxAbs {
+		i := 0
+		for math.Abs(s.l[i]-s.r[i]) != d {
+			i++
+		}
 		b.differ(d, int64(b.first+s.at+i), s.l[i], s.r[i])
 	}
 }
@@ -139,12 +118,7 @@ func (b *block) products(m *measurement, s *strip) {
 		row, col := place/m.last, place%m.last
 		n := min(s.n-at, m.last-col)
 		l, r := s.l[at:at+n], s.r[at:at+n]
-		var sum squares
-		if s.same {
-			sum = sameProducts(r)
-		} else {
-			sum = products(l, r)
-		}
+		sum := products(l, r)
 		b.sum.add(sum)
 		if m.byRow {
 			b.rows.diff[row] += sum.diff
@@ -154,26 +128,8 @@ func (b *block) products(m *measurement, s *strip) {
 			if m.last > blockSize {
 				col = s.at + at
 			}
-			b.cols.add(col, l, r, s.same)
+			addColumns(b.cols.diff[col:], b.cols.ref[col:], l, r)
 		}
 		at += n
-	}
-}
-
-// add adds the squares of consecutive elements to consecutive slices, from the first on.
-func (s *sliceSums) add(first int, l, r []float64, same bool) {
-	ref := s.ref[first : first+len(r)]
-	if same {
-		for i, y := range r {
-			ref[i] += float64(y * y)
-		}
-		return
-	}
-	diff := s.diff[first : first+len(r)]
-	l = l[:len(r)]
-	for i, y := range r {
-		d := l[i] - y
-		diff[i] += float64(d * d)
-		ref[i] += float64(y * y)
 	}
 }

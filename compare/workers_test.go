@@ -74,7 +74,7 @@ func many(t testing.TB) (l, r *capture.Trace, names []string) {
 	return build(t, manifest("local", hooks.F32), left...), build(t, manifest("reference", hooks.F32), right...), names
 }
 
-// TestWorkersDoNotMatter compares whole Results, bit for bit.
+// TestWorkersDoNotMatter compares whole Results, bit for bit, of several workers and with and without vectors.
 func TestWorkersDoNotMatter(t *testing.T) {
 	l, r, list := many(t)
 	results := map[int]string{}
@@ -100,6 +100,15 @@ func TestWorkersDoNotMatter(t *testing.T) {
 		if diff := cmp.Diff(results[1], results[workers]); diff != "" {
 			t.Errorf("%d workers:\n%s", workers, diff)
 		}
+	}
+	undo := compare.SetVectors(false)
+	defer undo()
+	data, err := json.MarshalIndent(run(t, l, r, compare.Options{Order: order, All: true}), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(results[1], string(data)); diff != "" {
+		t.Errorf("without vectors:\n%s", diff)
 	}
 }
 

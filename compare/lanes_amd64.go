@@ -1,0 +1,70 @@
+package compare
+
+import "golang.org/x/sys/cpu"
+
+// vectors says that the lanes of lanes.go are computed four at a time. Their sums are the same to the bit.
+var vectors = cpu.X86.HasAVX2
+
+//go:noescape
+func productsAVX2(out *[4]lanes, l, r *float64, n int)
+
+//go:noescape
+func deviationsAVX2(out *[2]lanes, x *float64, n int, from float64)
+
+//go:noescape
+func surveyAVX2(out *surveyed, x *float64, n int)
+
+//go:noescape
+func columnsAVX2(diff, ref, l, r *float64, n int)
+
+//go:noescape
+func largestAVX2(l, r *float64, n int) float64
+
+// productLanes adds up the products of runs of whole rounds of lanes, at least one.
+func productLanes(out *[4]lanes, l, r []float64) {
+	if vectors {
+		productsAVX2(out, &l[0], &r[:len(l)][0], len(l))
+	} else {
+		productLanesGo(out, l, r)
+	}
+}
+
+// deviationLanes adds up distances and their squares, of whole rounds of lanes, at least one.
+func deviationLanes(out *[2]lanes, x []float64, from float64) {
+	if vectors {
+		deviationsAVX2(out, &x[0], len(x), from)
+	} else {
+		deviationLanesGo(out, x, from)
+	}
+}
+
+// surveyLanes adds up elements and finds the least and the largest of them, of whole rounds of lanes, at least one.
+func surveyLanes(out *surveyed, x []float64) {
+	if vectors {
+		surveyAVX2(out, &x[0], len(x))
+	} else {
+		surveyLanesGo(out, x)
+	}
+}
+
+// addColumns adds squares to columns.
+func addColumns(diff, ref, l, r []float64) {
+	n := 0
+	if vectors {
+		if n = len(r) &^ 3; n > 0 {
+			columnsAVX2(&diff[:n][0], &ref[:n][0], &l[:n][0], &r[0], n)
+		}
+	}
+	addColumnsGo(diff[n:], ref[n:], l[n:], r[n:])
+}
+
+// largest returns max |l − r|.
+func largest(l, r []float64) float64 {
+	n, most := 0, 0.0
+	if vectors {
+		if n = len(l) &^ (laneCount - 1); n > 0 {
+			most = largestAVX2(&l[0], &r[:n][0], n)
+		}
+	}
+	return max(most, largestGo(l[n:], r[n:]))
+}
