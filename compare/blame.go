@@ -55,7 +55,7 @@ func (w *walker) blame(r *Row) {
 	case matching < len(a.parents):
 		r.Blame = Inherited
 	case a.bare || len(a.parents) == 0:
-		r.Blame = Unknown
+		r.Blame, r.Needs = Unknown, a.needs.String()
 	default:
 		r.Blame = Root
 	}
@@ -68,6 +68,7 @@ func (w *walker) blame(r *Row) {
 type ancestry struct {
 	parents []Parent
 	between []string // ancestors on the way that were not compared
+	needs   needs    // what kept those from being compared
 	bare    bool     // an argument of the model among them: nothing stands between the entry and the input
 }
 
@@ -95,6 +96,9 @@ func (w *walker) ancestors(a *ancestry, e *order.Entry, pass int, seen map[strin
 		}
 		a.between = append(a.between, key)
 		parent, ok := w.o.Order.Lookup(ref.Name)
+		if ok {
+			a.needs.of(parent, at, w.plan.scopes[:]...)
+		}
 		if !ok || len(parent.Inputs) == 0 {
 			a.bare = true
 			continue

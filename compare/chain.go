@@ -23,9 +23,9 @@ type chain struct {
 
 // result is a certificate and the captured entries that it stands on, or an error.
 type result struct {
-	cert   *Certificate
-	leaves []order.Node
-	err    error
+	cert *Certificate
+	cut  *order.Plan
+	err  error
 }
 
 func (i *Isolator) result(ctx context.Context, name string, pass int) result {
@@ -33,7 +33,7 @@ func (i *Isolator) result(ctx context.Context, name string, pass int) result {
 	if err != nil {
 		return result{err: err}
 	}
-	return result{cert, cut.Leaves, nil}
+	return result{cert, cut, nil}
 }
 
 // prepare certifies entries of one pass on all cores. Each is computed by itself, so the order in which they are ready
@@ -64,6 +64,8 @@ type certified struct {
 	whole bool // the chain is unbroken
 	// broken is the key of the first entry on the chain that is wrong by itself; empty where there is none.
 	broken string
+	// wrong is the key of a captured entry that it was computed from and that is wrong by itself.
+	wrong string
 }
 
 func newChain(i *Isolator) *chain {
@@ -99,23 +101,24 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 	if delete(c.ready, key); !ok {
 		ready = c.i.result(w.ctx, name, pass)
 	}
-	cert, leaves, err := ready.cert, ready.leaves, ready.err
+	cert, cut, err := ready.cert, ready.cut, ready.err
 	switch {
 	case errors.As(err, &bare):
-		got.why = bare.Error()
+		got.why = c.lacking(w, bare)
 		return got, nil
 	case err != nil:
 		return nil, err
 	}
 	if cert.Unbounded > 0 && cert.Good() {
-		got.why = fmt.Sprintf("nothing bounds the rounding of %d of %d elements: too much of what they were computed from was not captured (--level 3 captures all)", cert.Unbounded, cert.Elements)
+		got.why = fmt.Sprintf("nothing bounds the rounding of %d of %d elements: too much of what they were computed from was not captured%s",
+			cert.Unbounded, cert.Elements, c.takes(w, cut))
 		return got, nil
 	}
 	got.cert, got.whole = cert, cert.Good() && c.tight(cert)
 	if cert.Outcome == Bug {
 		got.broken = key
 	}
-	for _, n := range leaves {
+	for _, n := range cut.Leaves {
 		parent, err := c.at(w, c.i.list.Entries[n.Entry].Name, n.Pass)
 		if err != nil {
 			return nil, err
@@ -124,8 +127,34 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 		if parent.broken != "" {
 			got.broken = parent.broken
 		}
+		if parent.cert != nil && parent.cert.Outcome == Bug {
+			got.wrong = capture.Key(n.Pass, c.i.list.Entries[n.Entry].Name, 0)
+		}
 	}
 	return got, nil
+}
+
+// takes says what would have captured what a cut has to compute.
+func (c *chain) takes(w *walker, cut *order.Plan) string {
+	var n needs
+	for _, at := range cut.Steps[:len(cut.Steps)-1] {
+		n.of(&c.i.list.Entries[at.Entry], at.Pass, w.sides[local].m.Scope)
+	}
+	if n.entries == 0 {
+		return ""
+	}
+	return "; that takes " + n.String()
+}
+
+// lacking says what an entry cannot do without, and what would have captured it.
+func (c *chain) lacking(w *walker, bare *order.BareError) string {
+	e, ok := c.i.list.Lookup(bare.Name)
+	if !ok {
+		return bare.Error()
+	}
+	var n needs
+	n.of(e, bare.Pass, w.sides[local].m.Scope)
+	return bare.Error() + "; that takes " + n.String()
 }
 
 // tight reports whether a certificate says more than the accumulated gate would: a chain of operations whose bounds reach
@@ -136,14 +165,21 @@ func (c *chain) tight(cert *Certificate) bool {
 
 // certify isolates a row's entry and lets both verdicts decide: an operation that is wrong by itself is a mismatch however
 // little it shows, and an error that only accumulated is none.
+//
+// An entry that the order has the capturing side recompute, and that the local engine fired all the same, is the engine's
+// own: the next one may be right given it, so that its fault would be seen nowhere else.
 func (w *walker) certify(r *Row) error {
-	if w.chain == nil || r.Derived || r.Firing > 0 || r.Class == Shape {
+	if w.chain == nil || r.Firing > 0 || r.Class == Shape || r.Derived && w.chain.i.derived[r.Name] {
 		return nil
 	}
 	got, err := w.chain.at(w, r.Name, r.Pass)
 	if err != nil {
 		return err
 	}
+	if r.Derived && (got.cert == nil || got.cert.Outcome != Bug) {
+		return nil // the reference's is no tensor of an engine, so that there is nothing else to hold it to
+	}
+	r.Derived = false
 	r.Isolated, r.NotIsolated = got.cert, got.why
 	if w.o.Alone && got.why != "" {
 		r.Verdict, r.Detail = Unverified, got.why
@@ -155,22 +191,32 @@ func (w *walker) certify(r *Row) error {
 			r.Verdict, r.Detail = Unverified, why
 		}
 	}
-	if c := got.cert; c != nil && c.Outcome == Bug {
-		detail := c.detail()
+	if why := w.wrong(got); why != "" {
 		if r.Verdict == Mismatch {
-			detail = r.Detail + "; " + detail
+			why = r.Detail + "; " + why
 		}
 		class := Value
 		if r.Class == NonFinite { // an allow-list tells it from a wrong number
 			class = NonFinite
 		}
-		r.mismatch(class, detail)
+		r.mismatch(class, why)
 		return nil
 	}
 	if r.Verdict == Mismatch && r.Class == Value && r.Gate.tolerant() && got.whole {
 		return w.excuse(r)
 	}
 	return nil
+}
+
+// wrong says what isolation accuses, empty if nothing: the operation itself, or one before it that no row stands for.
+func (w *walker) wrong(got *certified) string {
+	if c := got.cert; c != nil && c.Outcome == Bug {
+		return c.detail()
+	}
+	if _, compared := w.verdicts[got.wrong]; got.wrong != "" && !compared {
+		return got.wrong + ", which it was computed from and which was not compared, is " + w.chain.certs[got.wrong].cert.detail()
+	}
+	return ""
 }
 
 // excuse turns a mismatch by what accumulated into a drift, if the reference is as right by itself as the local side: then

@@ -99,6 +99,9 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 			return nil, err
 		}
 	}
+	if err := w.downstream(); err != nil {
+		return nil, err
+	}
 	w.finish()
 	return w.res, nil
 }

@@ -14,9 +14,11 @@ type Divergence struct {
 	LastMatch string   `json:"last_match,omitempty"` // key of the last match before it
 	Parents   []Parent `json:"parents,omitempty"`    // its nearest ancestors in the order that were compared
 	// Between has the ancestors on the way to those that were not compared: the bug may be in any of them.
-	Between []string       `json:"between,omitempty"`
-	Weights []order.Weight `json:"weights,omitempty"` // that the operation uses
-	Hints   []string       `json:"hints,omitempty"`   // what to look at next, a sentence each
+	Between []string `json:"between,omitempty"`
+	// Downstream is where the error goes; nil where nothing that is computed from it was compared.
+	Downstream *Downstream    `json:"downstream,omitempty"`
+	Weights    []order.Weight `json:"weights,omitempty"` // that the operation uses
+	Hints      []string       `json:"hints,omitempty"`   // what to look at next, a sentence each
 }
 
 // Parent is a compared ancestor of an entry.

@@ -111,9 +111,11 @@ type Row struct {
 	// than that nobody asked.
 	Isolated    *Certificate `json:"isolated,omitempty"`
 	NotIsolated string       `json:"not_isolated,omitempty"`
-	Blame       Blame        `json:"blame,omitempty"`  // of a mismatch
-	Growth      Number       `json:"growth,omitempty"` // of a mismatch: its relative L2 over the largest of its compared ancestors'
-	Notes       []Note       `json:"notes,omitempty"`
+	Blame       Blame        `json:"blame,omitempty"` // of a mismatch
+	// Needs says what would have captured what was between it and the input; of a mismatch whose Blame is Unknown.
+	Needs  string `json:"needs,omitempty"`
+	Growth Number `json:"growth,omitempty"` // of a mismatch: its relative L2 over the largest of its compared ancestors'
+	Notes  []Note `json:"notes,omitempty"`
 }
 
 // Key is the row's key in both traces.

@@ -33,6 +33,7 @@ func (p *printer) divergence(r *compare.Result) {
 		p.field("last match", "%s", d.LastMatch)
 	}
 	p.ancestors(d)
+	p.downstream(d.Downstream)
 	for _, w := range d.Weights {
 		p.field("weight", "%s %v", w.Name, w.Shape)
 	}
@@ -146,6 +147,25 @@ func stats(s compare.Stats) string {
 		}
 	}
 	return text
+}
+
+// downstream writes how far the error goes.
+func (p *printer) downstream(d *compare.Downstream) {
+	if d == nil {
+		return
+	}
+	looked := fmt.Sprintf("%d of %s computed from it in this pass", d.Past, count(d.Compared, "entry", "entries"))
+	if d.Partial {
+		looked = fmt.Sprintf("%d of the next %s computed from it", d.Past, count(d.Compared, "entry", "entries"))
+	}
+	switch {
+	case d.Past == 0:
+		p.field("downstream", "vanishes at once: %s past their limits, from %s on", looked, d.Vanishes)
+	case d.Vanishes != "":
+		p.field("downstream", "vanishes at %s: it and all after it are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
+	default:
+		p.field("downstream", "reaches %s, relative L2 %s: %s are past their limits", d.Last, number(d.LastRelL2), looked)
+	}
 }
 
 // ancestors writes the nearest compared inputs and what lies between.

@@ -59,8 +59,11 @@ func (p *printer) blame(r *compare.Row) {
 	text := map[compare.Blame]string{
 		compare.Root:      "its own operation, or one next to it that was not captured",
 		compare.Inherited: "an ancestor's fault",
-		compare.Unknown:   "what it was computed from was not captured; --level 3 captures all of it",
+		compare.Unknown:   "what it was computed from was not captured",
 	}[r.Blame]
+	if r.Needs != "" {
+		text += "; that takes " + r.Needs
+	}
 	if r.Growth > 0 {
 		text += fmt.Sprintf("; the error is %s times that of its inputs", number(r.Growth))
 	}
