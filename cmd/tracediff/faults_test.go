@@ -156,24 +156,49 @@ func floats32(t hooks.Tensor) []float32 {
 	return out
 }
 
-// plant captures the golden's passes with the local model, one tensor of one pass replaced.
+// plant captures the golden's passes with the local model at level 3, one tensor of one pass replaced.
 func (f fault) plant(t *testing.T, dir string) (local, reference string) {
 	t.Helper()
+	return plant(t, dir, 3, f)
+}
+
+// plant captures the passes of the faults' golden with the local model, with all of them in it.
+func plant(t *testing.T, dir string, level int, all ...fault) (local, reference string) {
+	t.Helper()
 	local, reference = filepath.Join(dir, "local.safetensors"), filepath.Join(dir, "reference.safetensors")
-	data, err := fs.ReadFile(fixtures.Files, "golden/gemma3n-tiny/"+f.golden+".float32.safetensors")
+	data, err := fs.ReadFile(fixtures.Files, "golden/gemma3n-tiny/"+all[0].golden+".float32.safetensors")
 	must(t, err)
 	must(t, os.WriteFile(reference, data, 0o666))
-	golden, err := capture.OpenReader(f.golden, bytes.NewReader(data), int64(len(data)))
+	golden, err := capture.OpenReader(all[0].golden, bytes.NewReader(data), int64(len(data)))
 	must(t, err)
 	passes, err := golden.IDs()
 	must(t, err)
 
-	j, err := openJob(settings{Tokens: tokensOf(passes), DType: "float32", Scope: capture.Scope{Level: 3}}, dir)
+	j, err := openJob(settings{Tokens: tokensOf(passes), DType: "float32", Scope: capture.Scope{Level: level}}, dir)
 	must(t, err)
 	defer j.ck.Close()
 	var reg hooks.Registry
-	state := &faulty{seen: map[string][]float32{}, last: map[string][]float32{}}
 	planted := 0
+	for _, f := range all {
+		f.register(t, &reg, &planted)
+	}
+	_, err = gemma.Capture(context.Background(), gemma.Job{
+		Checkpoint: j.ck, List: j.list, DType: j.dtype, Passes: j.passes, Path: local, Registry: &reg,
+		Manifest: capture.Manifest{
+			Producer: capture.Producer{Name: "a port with a bug"}, Model: "gemma3n-tiny", Weights: j.weights, Scope: capture.Scope{Level: level},
+		},
+	})
+	must(t, err)
+	if planted != len(all) {
+		t.Fatalf("planted %d times, want %d", planted, len(all))
+	}
+	return local, reference
+}
+
+// register has the tensor of a fault's entry replaced, once in the run.
+func (f fault) register(t *testing.T, reg *hooks.Registry, planted *int) {
+	t.Helper()
+	state := &faulty{seen: map[string][]float32{}, last: map[string][]float32{}}
 	for _, name := range f.needs {
 		must(t, reg.Observe(name, func(e hooks.Event) error {
 			state.last[name], state.seen[name] = state.seen[name], floats32(e.Tensor)
@@ -184,7 +209,7 @@ func (f fault) plant(t *testing.T, dir string) (local, reference string) {
 		if e.Pass != f.pass {
 			return hooks.Tensor{}, nil
 		}
-		planted++
+		*planted++
 		state.now, state.shape = floats32(e.Tensor), e.Tensor.Shape
 		if f.needs != nil && f.needs[0] == f.entry { // the observer has not seen this pass yet
 			state.last = state.seen
@@ -195,17 +220,6 @@ func (f fault) plant(t *testing.T, dir string) (local, reference string) {
 		}
 		return wrong, nil
 	}))
-	_, err = gemma.Capture(context.Background(), gemma.Job{
-		Checkpoint: j.ck, List: j.list, DType: j.dtype, Passes: j.passes, Path: local, Registry: &reg,
-		Manifest: capture.Manifest{
-			Producer: capture.Producer{Name: "a port with a bug"}, Model: "gemma3n-tiny", Weights: j.weights, Scope: capture.Scope{Level: 3},
-		},
-	})
-	must(t, err)
-	if planted != 1 {
-		t.Fatalf("planted %d times", planted)
-	}
-	return local, reference
 }
 
 func tokensOf(passes [][]int) string { return reference.FormatTokens(passes) }
