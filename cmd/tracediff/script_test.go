@@ -21,7 +21,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"tracediff": main})
 }
 
-// The scripts run the real program as a person would. $FIXTURES is a folder with the embedded files in it.
+// The scripts run the real program as a person would. $FIXTURES is a folder with the embedded files in it, $BUG the trace
+// of a port with a bug.
 func TestScripts(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, fixtures.Files); err != nil {
@@ -32,6 +33,11 @@ func TestScripts(t *testing.T) {
 		UpdateScripts: *update,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("FIXTURES", folder)
+			bug, err := filepath.Abs(bugFixture)
+			e.Setenv("BUG", bug)
+			if err != nil {
+				return err
+			}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

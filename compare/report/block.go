@@ -24,7 +24,7 @@ func (p *printer) divergence(r *compare.Result) {
 	p.blame(row)
 	if row.Name == order.InputIDs {
 		p.script(r, row.Pass)
-	} else {
+	} else if !r.Alone { // one trace is equal to itself
 		p.gate(row)
 		p.worst(row)
 		p.distributions(row)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
@@ -43,12 +44,20 @@ func (p *printer) certificate(r *compare.Row) {
 		p.field("isolated", "%s", r.NotIsolated)
 	case c == nil:
 	case c.Outcome == compare.Bug:
-		p.field("isolated", "%s: %d of %d elements outside, relative L2 %s; an error of scale of %s would show here", c.Outcome, c.Outside, c.Elements, number(c.RelL2), number(c.Power))
+		p.field("isolated", "%s: %d of %d elements outside, relative L2 %s%s", c.Outcome, c.Outside, c.Elements, number(c.RelL2), power(c))
 		p.field("decided by", "isolation: the operation is wrong on its own inputs, whatever the accumulated error")
 	default:
 		p.field("isolated", "%s, relative L2 %s", c.Outcome, number(c.RelL2))
 		p.field("decided by", "the accumulated error: the operation is right on its own inputs, what it was given is not")
 	}
+}
+
+// power says how small an error of scale would show, where there is a scale to be seen: not in a mask.
+func power(c *compare.Certificate) string {
+	if math.IsNaN(float64(c.Power)) {
+		return ""
+	}
+	return fmt.Sprintf("; an error of scale of %s would show here", number(c.Power))
 }
 
 // blame writes whose fault it is and how the error grew.
