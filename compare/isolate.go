@@ -63,6 +63,9 @@ func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 		return nil, errors.New("the trace has some positions only: operations need all rows")
 	}
 	passes, err := t.IDs()
+	if err != nil && len(m.Scope.Passes) > 0 {
+		return nil, fmt.Errorf("the trace has some passes only, and what was computed before them is not known; that takes no --passes (%w)", err)
+	}
 	if err != nil {
 		return nil, err
 	}
