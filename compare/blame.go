@@ -25,7 +25,7 @@ const (
 // error grew.
 func (w *walker) blame(r *Row) {
 	r.Growth = nan
-	if r.Verdict != Mismatch || r.Derived {
+	if r.Verdict != Mismatch || r.Derived || r.has(Expected) {
 		r.Growth = 0
 		return
 	}

@@ -2,8 +2,8 @@ package compare
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
@@ -51,7 +51,16 @@ type Options struct {
 	// result depends on it.
 	Workers int
 
-	ReferenceLabel string              // what to call the reference beside its producer: "golden"
+	// AB says that neither trace is the one that is right: they are of one model, from one port at two commits, with a
+	// feature on and off, in two dtypes or on two devices. They are called A and B; configurations and orders that differ
+	// are listed in the Result and do not keep the traces from being compared. The relative errors are measured against B.
+	AB bool
+	// Different are patterns of the names of entries that are expected to differ, in the syntax of [hooks.Match]; see
+	// [Expectation].
+	Different []string
+
+	LocalLabel     string // what to call the sides beside their producers: "golden"
+	ReferenceLabel string
 	TokenText      func(id int) string // nil: ids are shown without texts
 }
 
@@ -59,7 +68,7 @@ type Options struct {
 // pass: where they differ the walk stops, since nothing behind them is comparable.
 //
 // The errors are those of ctx, of reading either trace, and an [*UnsuitableError] when there is nothing to compare: traces of
-// different configurations, weights or orders, an unfinished trace, no order. What a comparison finds is never an error
+// different configurations, weights or orders, an unfinished trace, no order; and a pattern that no entry matches. What a comparison finds is never an error
 // but in the Result.
 //
 // A relative error is measured against the reference, but for operations that cancel or saturate at least against their
@@ -68,16 +77,17 @@ type Options struct {
 // of it where their result is exactly zero. The operands are the reference's own; one that its trace does not have
 // counts as zero.
 func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Options) (*Result, error) {
-	if err := suitable(localTrace, referenceTrace, o); err != nil {
+	differences, err := suitable(localTrace, referenceTrace, o)
+	if err != nil {
 		return nil, err
 	}
 	meter := newMeter(ctx, o.Workers)
 	defer meter.close()
 	w := &walker{
-		ctx: ctx, o: o, meter: meter, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)},
-		verdicts: map[string]Verdict{}, errors: map[string]Number{}, chain: newChain(o.Isolator), refChain: newChain(o.ReferenceIsolator), noise: newNoise(o.Noise),
+		ctx: ctx, o: o, names: o.names(), meter: meter, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)},
+		verdicts: map[string]Verdict{}, different: map[string]bool{}, errors: map[string]Number{},
+		chain: newChain(o.Isolator), refChain: newChain(o.ReferenceIsolator), noise: newNoise(o.Noise),
 	}
-	var err error
 	if w.plan, err = newPlan(&w.sides, o); err != nil {
 		return nil, err
 	}
@@ -85,11 +95,15 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		return nil, err
 	}
 	w.res = &Result{
-		Alone: o.Alone, NotIsolated: o.NotIsolated, Local: newSide(localTrace, ""), Reference: newSide(referenceTrace, o.ReferenceLabel), Typed: o.Scope, Allowed: newAllowed(o.Limits),
+		Alone: o.Alone, AB: o.AB, Differences: differences, NotIsolated: o.NotIsolated, Typed: o.Scope, Allowed: newAllowed(o.Limits),
 		Inputs: []Input{}, Rows: []Row{},
+		Local: newSide(localTrace, w.names[local], o.LocalLabel), Reference: newSide(referenceTrace, w.names[reference], o.ReferenceLabel),
 	}
 	if o.Certified != nil && o.Order != nil {
 		w.unverified = o.Certified.unverified(o.Order)
+	}
+	if err := w.expect(); err != nil {
+		return nil, err
 	}
 	for _, pass := range w.plan.common() {
 		if w.stopped {
@@ -117,6 +131,7 @@ const maxEmpty = 1 << 23
 type walker struct {
 	ctx   context.Context
 	o     Options
+	names sideNames
 	sides [2]side
 	plan  *plan
 	meter *meter
@@ -126,7 +141,8 @@ type walker struct {
 	verdicts  map[string]Verdict // of rows, by key
 	lastMatch string             // key of the last row that matched and gates
 	stopped   bool
-	nanBoth   []string // keys of rows that are NaN on both sides
+	nanBoth   []string        // keys of rows that are NaN on both sides
+	different map[string]bool // keys of rows that differ and were expected to
 
 	unverified map[string]string // names that are not judged, and the form that is why
 	chain      *chain            // what is right by itself back to the token ids; nil without an isolator
@@ -191,6 +207,7 @@ func (w *walker) keep(row Row) {
 		row.unjudged(form)
 		w.res.Unverified = append(w.res.Unverified, key)
 	}
+	w.expected(&row)
 	if row.Metrics != nil {
 		w.errors[key] = row.Metrics.RelL2
 	}
@@ -206,6 +223,10 @@ func (w *walker) keep(row Row) {
 	}
 	if row.has(BothNaN) {
 		w.nanBoth = append(w.nanBoth, key)
+	}
+	if row.has(Expected) {
+		w.different[key] = true
+		return
 	}
 	switch row.Verdict {
 	case Match:
@@ -261,10 +282,10 @@ func (w *walker) pair(i, pass int, l, r capture.Record) (*pair, error) {
 	if e.Op != nil {
 		row.Op = e.Op.Kind()
 	}
-	p := &pair{row: row, entry: e, pass: pass, early: i < w.plan.before}
+	p := &pair{row: row, entry: e, pass: pass, names: w.names, early: i < w.plan.before}
 	axesL, axesR := w.plan.axesOf(local, e, len(l.Shape)), w.plan.axesOf(reference, e, len(r.Shape))
 	if axesL != axesR && axesL != "" && axesR != "" {
-		row.mismatch(Shape, fmt.Sprintf("local axes %q, reference axes %q", axesL, axesR))
+		row.mismatch(Shape, "axes: "+w.names.pair(strconv.Quote(axesL), strconv.Quote(axesR)))
 		return p, nil
 	}
 	p.axes = axesR

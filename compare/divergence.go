@@ -38,6 +38,9 @@ func (w *walker) divergence(row Row) *Divergence {
 		}
 	}
 	d.Hints = w.hints(d)
+	if w.o.AB && row.Name != order.InputIDs {
+		d.Hints = append(d.Hints, "tracediff compare --isolate FILE says of one side by itself which of its operations are wrong")
+	}
 	return d
 }
 
@@ -59,9 +62,9 @@ func (w *walker) hints(d *Divergence) []string {
 	if m := r.Metrics; m != nil {
 		scale := float64(m.Scale)
 		if float64(m.Cosine) > clearCosine && math.Abs(scale-1) > clearScale {
-			add("the local tensor is %.6g times the reference: a factor is missing, applied twice or another one", scale)
+			add("%s is %.6g times %s: a factor is missing, applied twice or another one", w.names[local].Side, scale, w.names[reference].Side)
 		} else if float64(m.Cosine) < -clearCosine {
-			add("the local tensor has the opposite sign")
+			add("the two sides have opposite signs")
 		}
 	}
 	w.hintParents(d, add)
@@ -98,11 +101,22 @@ func (w *walker) hintParents(d *Divergence, add func(string, ...any)) {
 			matching++
 		}
 	}
+	w.hintExpected(d, add)
 	switch {
 	case len(d.Parents) == 0 || matching < len(d.Parents):
 	case len(d.Between) == 0:
 		add("all its inputs match: the operation itself, or its weights, differ")
 	default:
 		add("its nearest compared ancestors match: the fault is in it or in one of those between, which were not compared (capture with --level 3 to see them)")
+	}
+}
+
+// hintExpected says that a divergence may be what expected differences lead to.
+func (w *walker) hintExpected(d *Divergence, add func(string, ...any)) {
+	for _, p := range d.Parents {
+		if w.different[p.Key] {
+			add("computed from %s, which was expected to differ: if this is too, expect it with another --expect-different", p.Key)
+			break
+		}
 	}
 }

@@ -21,6 +21,7 @@ func (w *walker) finish() {
 	w.missing()
 	w.unknown()
 	w.isolation()
+	w.unmet()
 	w.incomplete(done)
 }
 
@@ -119,7 +120,12 @@ func (w *walker) unknown() {
 		}
 		if n > 0 {
 			w.res.Coverage.Unknown += n
-			w.res.Notes = append(w.res.Notes, fmt.Sprintf("the order does not know %s of the %s trace, such as %.80q: not compared", count(n, "tensor"), sideNames[side], example))
+			text := fmt.Sprintf("the order does not know %s of %s, such as %.80q: not compared", count(n, "tensor"), w.names[side].Trace, example)
+			if w.o.AB && len(w.res.Differences) > 0 { // what only one of two configurations has is what they differ in
+				w.res.Incomplete = append(w.res.Incomplete, text)
+			} else {
+				w.res.Notes = append(w.res.Notes, text)
+			}
 		}
 	}
 }
@@ -134,10 +140,10 @@ func (w *walker) incomplete(done map[string]bool) {
 	*reasons = append(*reasons, unasked...)
 	for side, s := range w.sides {
 		if st := s.trace.Status(); st != "" && st != capture.StatusComplete {
-			*reasons = append(*reasons, fmt.Sprintf("the %s trace is not complete: %s", sideNames[side], st))
+			*reasons = append(*reasons, fmt.Sprintf("%s is not complete: %s", w.names[side].Trace, st))
 		}
 		for _, n := range s.trace.Notes() {
-			w.res.Notes = append(w.res.Notes, fmt.Sprintf("%s trace: %s", sideNames[side], n))
+			w.res.Notes = append(w.res.Notes, w.names[side].Trace+": "+n)
 		}
 	}
 	w.onlyOneSide()
@@ -159,7 +165,7 @@ func (w *walker) incomplete(done map[string]bool) {
 	case c.Compared == 0:
 		*reasons = append(*reasons, "no entry was compared")
 	case c.Tested == 0:
-		*reasons = append(*reasons, "nothing was tested: the entries compared are the token ids, or constant, zero or empty in the reference")
+		*reasons = append(*reasons, "nothing was tested: the entries compared are the token ids, or constant, zero or empty in "+w.names[reference].Side)
 	}
 }
 
@@ -176,7 +182,7 @@ func (w *walker) onlyOneSide() {
 		}
 	}
 	if n > 0 {
-		w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("the passes are not as many: the %s trace has %d more, from pass %d on", sideNames[more], n, w.sides[less].passes))
+		w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("the passes are not as many: %s has %d more, from pass %d on", w.names[more].Trace, n, w.sides[less].passes))
 	}
 }
 

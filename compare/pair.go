@@ -18,6 +18,7 @@ type pair struct {
 	axes  string // letters, empty when unknown
 	cut   *cut   // of the reference; nil for all of it
 	early bool   // the order has it before the layers
+	names sideNames
 	l, r  view
 
 	arithmetic hooks.DType // the coarsest float type that took part in making either tensor, as far as the traces say
@@ -26,7 +27,7 @@ type pair struct {
 // compare measures a pair and decides.
 func (w *walker) compare(p *pair) error {
 	if !slices.Equal(p.l.shape, p.r.shape) {
-		p.row.mismatch(Shape, shapeDetail(p.l.shape, p.r.shape))
+		p.row.mismatch(Shape, p.names.shapes(p.l.shape, p.r.shape))
 		return nil
 	}
 	s, err := w.meter.measure(p.l, p.r, p.entry.Compare, p.entry.Name == logits)
@@ -52,12 +53,15 @@ func (w *walker) compare(p *pair) error {
 	p.row.Gate = w.gateOf(p, s.exact)
 	p.decide(s)
 	p.note(s)
+	if s.top != nil && s.top.flipped > 0 && p.row.Gate.tolerant() {
+		w.noteTop(p, s)
+	}
 	w.checkDType(p)
-	return nil
+	return w.final(p, s)
 }
 
-func shapeDetail(l, r []int) string {
-	detail := fmt.Sprintf("local %v, reference %v", l, r)
+func (n sideNames) shapes(l, r []int) string {
+	detail := n.pair(fmt.Sprint(l), fmt.Sprint(r))
 	if elements(l) == elements(r) {
 		detail += ", of as many elements: another layout?"
 	}
@@ -117,8 +121,8 @@ func (p *pair) decide(s *sums) {
 	case m.NonFinite > 0:
 		p.row.mismatch(NonFinite, fmt.Sprintf("NaN or infinite on one side alone in %s, the first at %v", count(int(m.NonFinite), "element"), m.NonFiniteAt))
 	case masked && m.Pattern.Gained+m.Pattern.Lost > 0:
-		p.row.mismatch(Value, fmt.Sprintf("the local side sees %d keys more and %d fewer, the first at %v",
-			m.Pattern.Gained, m.Pattern.Lost, m.Pattern.Examples[0]))
+		p.row.mismatch(Value, fmt.Sprintf("%s sees %d keys more and %d fewer, the first at %v",
+			p.names[local].Side, m.Pattern.Gained, m.Pattern.Lost, m.Pattern.Examples[0]))
 	case s.exact && m.Unequal > 0:
 		p.row.mismatch(Value, fmt.Sprintf("%d of %d elements differ", m.Unequal, m.Elements))
 	case !p.row.Gate.Passed():
@@ -164,13 +168,10 @@ func (p *pair) note(s *sums) {
 		add(LongAxis, "an axis has more than %d indexes, which were not measured one by one", maxSlices)
 	}
 	if m.Floor > 2*m.Norm { // less is what terms that point in different directions do
-		add(Floored, "errors are relative to %.3g, %s, not to the reference's %.3g", float64(m.Floor), m.FloorFrom, float64(m.Norm))
+		add(Floored, "errors are relative to %.3g, %s, not to the %.3g of %s", float64(m.Floor), m.FloorFrom, float64(m.Norm), p.names[reference].Side)
 	}
 	if dl, dr := p.l.rec.DType, p.r.rec.DType; dl != dr && !s.exact {
-		add(MixedDType, "local %s, reference %s: compared as %s", dl, dr, s.coarser)
-	}
-	if s.top != nil && s.top.flipped > 0 && p.row.Gate.tolerant() {
-		p.noteTop(s, add)
+		add(MixedDType, "%s: compared as %s", p.names.pair(dl.String(), dr.String()), s.coarser)
 	}
 }
 
@@ -188,24 +189,22 @@ func (p *pair) vacuous(s *sums) string {
 	case m.Compared == 0:
 		return "no element is compared"
 	case r.min == 0 && r.max == 0:
-		return "the reference is zero"
+		return p.names[reference].Side + " is zero"
 	case r.min == r.max && m.Compared > 1:
-		return fmt.Sprintf("the reference is %g everywhere", r.min)
+		return fmt.Sprintf("%s is %g everywhere", p.names[reference].Side, r.min)
 	}
 	return ""
 }
 
-// noteTop tells a flip of the most likely token that the limit allows from one that it does not: within it two logits
-// are each off by their share, limit · √(mean r²), so their difference is by twice that at most.
-func (p *pair) noteTop(s *sums, add func(NoteKind, string, ...any)) {
-	rms := float64(p.row.Metrics.Norm) / math.Sqrt(float64(max(s.compared, 1)))
-	allowed := 2 * float64(p.row.Gate.Checks[0].Limit) * rms
+// noteTop tells a flip of the most likely token that noise explains from one that it does not.
+func (w *walker) noteTop(p *pair, s *sums) {
+	_, allowed, from := w.tokenNoise(p, float64(p.row.Metrics.Norm)/math.Sqrt(float64(max(s.compared, 1))))
 	kind, relation := Tie, "within"
-	if !(s.top.gap <= allowed) {
+	if !(Number(s.top.gap) <= allowed) {
 		kind, relation = Greedy, "beyond"
 	}
-	add(kind, "the most likely token differs in %d of %d rows; the reference has the two %.3g apart at most, %s the %.3g that the limit allows",
-		s.top.flipped, s.top.rows, s.top.gap, relation, allowed)
+	p.row.Notes = append(p.row.Notes, Note{kind, fmt.Sprintf("the most likely token differs in %d of %d rows; %s has the two %.3g apart at most, %s the %.3g that the %s allows",
+		s.top.flipped, s.top.rows, w.names[reference].Side, s.top.gap, relation, float64(allowed), from)})
 }
 
 // checkDType makes a difference of dtypes a mismatch: any with Options.StrictDType, else where one trace leaves the dtype
@@ -216,7 +215,7 @@ func (w *walker) checkDType(p *pair) {
 		return
 	}
 	if w.o.StrictDType && dl != dr {
-		p.row.mismatch(DType, fmt.Sprintf("local %s, reference %s", dl, dr))
+		p.row.mismatch(DType, p.names.pair(dl.String(), dr.String()))
 		return
 	}
 	if p.entry.Op == nil || p.entry.Compare == order.Pattern {
@@ -228,7 +227,7 @@ func (w *walker) checkDType(p *pair) {
 		if want == 0 || want == d || !want.Float() && !d.Float() {
 			continue
 		}
-		p.row.mismatch(DType, fmt.Sprintf("the %s trace has %s where the order has %s (local %s, reference %s)", sideNames[i], d, want, dl, dr))
+		p.row.mismatch(DType, fmt.Sprintf("%s has %s where the order has %s (%s)", p.names[i].Trace, d, want, p.names.pair(dl.String(), dr.String())))
 		return
 	}
 }

@@ -13,6 +13,10 @@ type Result struct {
 	Reference Side `json:"reference"`
 	Local     Side `json:"local"`
 	Alone     bool `json:"alone,omitempty"` // the two are one: only what isolation says is tested
+	AB        bool `json:"ab,omitempty"`    // neither is the one that is right: Local is A, Reference is B
+
+	// Differences says in what A and B were declared to differ, a line each; see Options.AB.
+	Differences []string `json:"differences,omitempty"`
 
 	// NotIsolated says why nothing was certified; empty where it was.
 	NotIsolated string `json:"not_isolated,omitempty"`
@@ -21,23 +25,25 @@ type Result struct {
 	Inputs []Input       `json:"inputs"` // the token ids of every pass that was walked
 	Rows   []Row         `json:"rows"`   // in the order of the walk
 
-	Divergence *Divergence `json:"divergence,omitempty"` // the first; nil where nothing diverges
-	Mismatches int         `json:"mismatches"`           // rows that do not match and are not allowed, derived ones apart
-	Missing    []Missing   `json:"missing,omitempty"`    // declared and absent
-	Allowed    []Allowed   `json:"allowed,omitempty"`    // the allow-list, line by line, and what each accepted
-	Incomplete []string    `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
-	Roots      []string    `json:"roots,omitempty"`      // keys of mismatches that are the fault of their own operation
-	Isolation  *Isolation  `json:"isolation,omitempty"`  // what certifying found; nil where nothing was certified
-	Unverified []string    `json:"unverified,omitempty"` // keys of rows that were not judged
-	Untested   []string    `json:"untested,omitempty"`   // keys of rows that match and test nothing: see Vacuous
-	Notes      []string    `json:"notes,omitempty"`      // oddities that decide nothing
-	Coverage   Coverage    `json:"coverage"`
+	Divergence *Divergence   `json:"divergence,omitempty"` // the first; nil where nothing diverges
+	Mismatches int           `json:"mismatches"`           // rows that do not match and are neither allowed nor expected to, derived ones apart
+	Missing    []Missing     `json:"missing,omitempty"`    // declared and absent
+	Allowed    []Allowed     `json:"allowed,omitempty"`    // the allow-list, line by line, and what each accepted
+	Incomplete []string      `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
+	Roots      []string      `json:"roots,omitempty"`      // keys of mismatches that are the fault of their own operation
+	Final      *Final        `json:"final,omitempty"`      // the next token; nil where no logits were compared
+	Isolation  *Isolation    `json:"isolation,omitempty"`  // what certifying found; nil where nothing was certified
+	Unverified []string      `json:"unverified,omitempty"` // keys of rows that were not judged
+	Untested   []string      `json:"untested,omitempty"`   // keys of rows that match and test nothing: see Vacuous
+	Expected   []Expectation `json:"expected,omitempty"`   // what Options.Different came to
+	Notes      []string      `json:"notes,omitempty"`      // oddities that decide nothing
+	Coverage   Coverage      `json:"coverage"`
 }
 
 // ExitCode is 0 when everything in scope was compared and matches, else 1: a divergence, a missing tensor, an incomplete
-// comparison, or one in which nothing was tested.
+// comparison, one in which nothing was tested, or nothing different that was expected to be.
 func (r *Result) ExitCode() int {
-	if r.Mismatches > 0 || len(r.Missing) > 0 || len(r.Incomplete) > 0 || r.Coverage.Tested == 0 {
+	if r.Mismatches > 0 || r.unmetExpectation() || len(r.Missing) > 0 || len(r.Incomplete) > 0 || r.Coverage.Tested == 0 {
 		return 1
 	}
 	return 0
@@ -45,6 +51,7 @@ func (r *Result) ExitCode() int {
 
 // Side is one of the two traces.
 type Side struct {
+	Name     Name             `json:"name"`
 	Path     string           `json:"path"`
 	Label    string           `json:"label,omitempty"` // what the caller calls it: "golden"
 	Producer capture.Producer `json:"producer"`
@@ -160,6 +167,8 @@ const (
 	LongAxis NoteKind = "axis"
 	// Drift: past the accumulated limit, and every operation from the token ids to here is right by itself.
 	Drift NoteKind = "drift"
+	// Expected: the row differs, and was expected to; see [Expectation].
+	Expected NoteKind = "expected"
 	// OpUnverified: the row was not judged, see [Unverified].
 	OpUnverified NoteKind = "op unverified"
 	// Floored: the reference is so much smaller than its operands that the error is relative to these.
@@ -180,7 +189,7 @@ type Allowed struct {
 type Missing struct {
 	Pass int    `json:"pass"`
 	Name string `json:"name"`
-	Side string `json:"side"` // "local", "reference" or "both"
+	Side string `json:"side"` // "both", or the label of the one, see [Name]
 }
 
 // Coverage counts entries, each once a pass; derived ones apart.
@@ -202,12 +211,10 @@ const (
 	reference
 )
 
-var sideNames = [2]string{"local", "reference"}
-
-func newSide(t *capture.Trace, label string) Side {
+func newSide(t *capture.Trace, name Name, label string) Side {
 	m := t.Manifest()
 	s := Side{
-		Path: t.Path(), Label: label, Producer: m.Producer, Model: m.Model, Device: m.Device, Weights: m.Weights,
+		Name: name, Path: t.Path(), Label: label, Producer: m.Producer, Model: m.Model, Device: m.Device, Weights: m.Weights,
 		Status: m.Status, Passes: passes(t), Scope: m.Scope,
 	}
 	if m.DType != hooks.DType(0) {

@@ -33,6 +33,7 @@ type plan struct {
 	entries []order.Entry
 	asked   bool // the entries were asked for by name: who does not have one misses it
 	sides   *[2]side
+	names   sideNames
 	scopes  [3]capture.Scope   // that limit the comparison: the two traces' and its own
 	chosen  [3]map[string]bool // the names that each of them selects
 	before  int                // entries before the first layer, as far as the order knows more than names
@@ -41,10 +42,8 @@ type plan struct {
 	tokens  []int              // tokens of each of those passes
 }
 
-var scopeNames = [3]string{"the local trace", "the reference trace", "this comparison"}
-
 func newPlan(sides *[2]side, o Options) (*plan, error) {
-	p := &plan{sides: sides, passes: max(sides[0].passes, sides[1].passes)}
+	p := &plan{sides: sides, names: o.names(), passes: max(sides[0].passes, sides[1].passes)}
 	if p.passes > maxPasses {
 		return nil, fmt.Errorf("comparing: a trace of %d passes, more than the %d that are walked", p.passes, maxPasses)
 	}
@@ -225,8 +224,8 @@ func (p *plan) declines(side, i int) bool {
 	return s.m.Scope.Level == 0 && s.entries != nil && !s.entries[p.entries[i].Name]
 }
 
-// missing returns the side that should have an entry of a pass and does not: "local", "reference", "both", or "" when
-// nobody is to blame.
+// missing returns the side that should have an entry of a pass and does not: its label, "both", or "" when nobody
+// is to blame.
 func (p *plan) missing(i int, has [2]bool) string {
 	var lacks [2]bool
 	for side := range lacks {
@@ -237,9 +236,9 @@ func (p *plan) missing(i int, has [2]bool) string {
 	case lacks[local] && lacks[reference]:
 		return "both"
 	case lacks[local]:
-		return sideNames[local]
+		return p.names[local].Label
 	case lacks[reference]:
-		return sideNames[reference]
+		return p.names[reference].Label
 	}
 	return ""
 }
@@ -261,6 +260,13 @@ func (p *plan) narrowings() (asked, unasked []string) {
 // request is the index of the scope that was asked for; the traces' are before it.
 const request = 2
 
+func (p *plan) scopeName(n int) string {
+	if n == request {
+		return "this comparison"
+	}
+	return p.names[n].Trace
+}
+
 func (p *plan) narrowing(n int, s capture.Scope) (reasons []string) {
 	wanted := p.scopes[request]
 	left, all := 0, 0
@@ -279,7 +285,7 @@ func (p *plan) narrowing(n int, s capture.Scope) (reasons []string) {
 		}
 	}
 	if left > 0 {
-		reasons = append(reasons, fmt.Sprintf("the scope of %s leaves out %d of %d entries (%s)", scopeNames[n], left, all, choice(s)))
+		reasons = append(reasons, fmt.Sprintf("the scope of %s leaves out %d of %d entries (%s)", p.scopeName(n), left, all, choice(s)))
 	}
 	passes := 0
 	for pass := range p.passes {
@@ -288,10 +294,10 @@ func (p *plan) narrowing(n int, s capture.Scope) (reasons []string) {
 		}
 	}
 	if passes > 0 {
-		reasons = append(reasons, fmt.Sprintf("the scope of %s leaves out %d of %d passes (passes %s)", scopeNames[n], passes, p.passes, s.Passes))
+		reasons = append(reasons, fmt.Sprintf("the scope of %s leaves out %d of %d passes (passes %s)", p.scopeName(n), passes, p.passes, s.Passes))
 	}
 	if p.leavesOutPositions(n, s) {
-		reasons = append(reasons, fmt.Sprintf("the scope of %s has positions %s only", scopeNames[n], s.Positions))
+		reasons = append(reasons, fmt.Sprintf("the scope of %s has positions %s only", p.scopeName(n), s.Positions))
 	}
 	return reasons
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -30,43 +31,46 @@ func (e *UnsuitableError) Error() string {
 const maxDifferences = 8
 
 // suitable returns an [*UnsuitableError] unless the traces are of one model and may be compared. What only one side
-// declares is no difference.
-func suitable(l, r *capture.Trace, o Options) error {
+// declares is no difference. An A/B comparison is made of different configurations and orders too, and they are returned.
+func suitable(l, r *capture.Trace, o Options) (differences []string, err error) {
+	names := o.names()
 	for i, t := range []*capture.Trace{l, r} {
 		if s := t.Status(); s != "" && s != capture.StatusComplete && !o.Partial {
-			return &UnsuitableError{
-				What: "status", Reason: fmt.Sprintf("the %s trace is not complete, its status is %q", sideNames[i], s),
+			return nil, &UnsuitableError{
+				What: "status", Reason: fmt.Sprintf("%s is not complete, its status is %q", names[i].Trace, s),
 				Hint: "capture it again, or add --partial to compare what is there",
 			}
 		}
 	}
 	lm, rm := l.Manifest(), r.Manifest()
 	if lm.Weights != rm.Weights && known(lm.Weights) && known(rm.Weights) {
-		return &UnsuitableError{
+		return nil, &UnsuitableError{
 			What: "weights", Reason: "the two traces are of different weights",
-			Differences: []string{fmt.Sprintf("local %.40q, reference %.40q", lm.Weights, rm.Weights)},
+			Differences: []string{names.pair(fmt.Sprintf("%.40q", lm.Weights), fmt.Sprintf("%.40q", rm.Weights))},
 			Hint:        "capture both sides from the same checkpoint",
 		}
 	}
-	if len(lm.Config) > 0 && len(rm.Config) > 0 {
-		diffs, err := configDifferences(lm.Config, rm.Config)
-		if err != nil {
-			return err
+	config, err := names.configDifferences(lm.Config, rm.Config)
+	if err != nil {
+		return nil, err
+	}
+	orders := names.orderDifferences(lm, rm, o.Order)
+	for _, d := range []UnsuitableError{
+		{"config", "the two traces are of different configurations", config, "capture both sides from the same checkpoint, or add --ab if they are to differ"},
+		{"order", "the two traces were captured by different orders", orders, "capture both sides with the same version of tracediff and the same --order, or add --ab if they are to differ"},
+	} {
+		if len(d.Differences) == 0 {
+			continue
 		}
-		if len(diffs) > 0 {
-			return &UnsuitableError{
-				What: "config", Reason: "the two traces are of different configurations", Differences: first(diffs),
-				Hint: "capture both sides from the same checkpoint",
-			}
+		d.Differences = first(d.Differences)
+		if !o.AB {
+			return nil, &d
+		}
+		for _, line := range d.Differences {
+			differences = append(differences, d.What+": "+line)
 		}
 	}
-	if diffs := orderDifferences(lm, rm, o.Order); len(diffs) > 0 {
-		return &UnsuitableError{
-			What: "order", Reason: "the two traces were captured by different orders", Differences: first(diffs),
-			Hint: "capture both sides with the same version of tracediff and the same --order",
-		}
-	}
-	return nil
+	return differences, nil
 }
 
 func known(weights string) bool { return weights != "" && weights != "unknown" }
@@ -79,37 +83,40 @@ func first(diffs []string) []string {
 }
 
 // configDifferences lists the keys in which two JSON values differ. Numbers are equal when they are the same float64,
-// however they are written.
-func configDifferences(l, r json.RawMessage) ([]string, error) {
+// however they are written. A configuration that is not declared differs from none.
+func (n sideNames) configDifferences(l, r json.RawMessage) ([]string, error) {
+	if len(l) == 0 || len(r) == 0 {
+		return nil, nil
+	}
 	var a, b any
 	if err := json.Unmarshal(l, &a); err != nil {
-		return nil, fmt.Errorf("config of the local trace: %w", err)
+		return nil, fmt.Errorf("config of %s: %w", n[local].Trace, err)
 	}
 	if err := json.Unmarshal(r, &b); err != nil {
-		return nil, fmt.Errorf("config of the reference trace: %w", err)
+		return nil, fmt.Errorf("config of %s: %w", n[reference].Trace, err)
 	}
 	var diffs []string
-	jsonDifferences("", a, b, &diffs)
+	n.jsonDifferences("", a, b, &diffs)
 	return diffs, nil
 }
 
-func jsonDifferences(path string, a, b any, diffs *[]string) {
+func (n sideNames) jsonDifferences(path string, a, b any, diffs *[]string) {
 	if x, ok := a.(map[string]any); ok {
 		if y, ok := b.(map[string]any); ok {
 			for _, key := range unionKeys(x, y) {
 				u, inX := x[key]
 				v, inY := y[key]
 				if inX && inY {
-					jsonDifferences(path+key+".", u, v, diffs)
+					n.jsonDifferences(path+key+".", u, v, diffs)
 				} else {
-					*diffs = append(*diffs, fmt.Sprintf("%s%s: local %s, reference %s", path, key, text(u, inX), text(v, inY)))
+					*diffs = append(*diffs, path+key+": "+n.pair(text(u, inX), text(v, inY)))
 				}
 			}
 			return
 		}
 	}
 	if u, v := text(a, true), text(b, true); u != v {
-		*diffs = append(*diffs, fmt.Sprintf("%s: local %s, reference %s", strings.TrimSuffix(path, "."), u, v))
+		*diffs = append(*diffs, strings.TrimSuffix(path, ".")+": "+n.pair(u, v))
 	}
 }
 
@@ -142,7 +149,7 @@ func text(v any, there bool) string {
 // orderDifferences lists where the names that both sides declare contradict each other. A side may well declare fewer
 // names than the other, because its scope is narrower or because it has fewer hooks. But names that both have stand in
 // one order; and where each side's scope covers names that only the other one has, the two were not made from one order.
-func orderDifferences(l, r capture.Manifest, list *order.List) []string {
+func (n sideNames) orderDifferences(l, r capture.Manifest, list *order.List) []string {
 	if l.Entries == nil || r.Entries == nil {
 		return nil
 	}
@@ -151,7 +158,7 @@ func orderDifferences(l, r capture.Manifest, list *order.List) []string {
 	a, b := slices.DeleteFunc(slices.Clone(l.Entries), both(inR)), slices.DeleteFunc(slices.Clone(r.Entries), both(inL))
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
-			return []string{fmt.Sprintf("number %d of the common names: local %q, reference %q", i+1, a[i], b[i])}
+			return []string{fmt.Sprintf("number %d of the common names: %s", i+1, n.pair(strconv.Quote(a[i]), strconv.Quote(b[i])))}
 		}
 	}
 	onlyL, onlyR := unshared(l.Entries, inR, r.Scope, list), unshared(r.Entries, inL, l.Scope, list)
@@ -161,10 +168,10 @@ func orderDifferences(l, r capture.Manifest, list *order.List) []string {
 	var diffs []string
 	for i := range max(len(onlyL), len(onlyR)) {
 		if i < len(onlyL) {
-			diffs = append(diffs, fmt.Sprintf("only local declares %q", onlyL[i]))
+			diffs = append(diffs, fmt.Sprintf("only %s declares %q", n[local].Side, onlyL[i]))
 		}
 		if i < len(onlyR) {
-			diffs = append(diffs, fmt.Sprintf("only the reference declares %q", onlyR[i]))
+			diffs = append(diffs, fmt.Sprintf("only %s declares %q", n[reference].Side, onlyR[i]))
 		}
 	}
 	return diffs

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // view is the part of a tensor that takes part in a comparison, as a tensor of its own: all of it, or some rows of one
@@ -85,4 +86,13 @@ func (v view) read(raw []byte, at, n int) error {
 		raw, at, n = raw[k*size:], at+k, n-k
 	}
 	return nil
+}
+
+// values fills dst with the values of the view from element at on; there are as many.
+func (v view) values(dst []float64, at int) error {
+	raw := make([]byte, len(dst)*v.rec.DType.Size())
+	if err := v.read(raw, at, len(dst)); err != nil {
+		return err
+	}
+	return floats.Decode(dst, v.rec.DType, raw)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
@@ -26,7 +27,8 @@ func compareCommand() *cli.Command {
 the reference: without --reference a stored trace of transformers, else a golden, else the float64 walk, stored or
 run now. A command that names its input (--model, --prompt or --tokens) stands alone; otherwise flags change the last
 capture's settings. With two trace files it compares those; with one and --isolate, every entry of it is computed from its
-own inputs and the checkpoint.
+own inputs and the checkpoint. With --ab the two are runs of one model, A and B, of which neither is the reference: the
+same walk, with the entries that --expect-different names expected to differ and all others to match.
 
 Every entry that is visited is certified by itself, from the local side's own inputs: EXACT, ROUNDING or BUG. An entry past
 its accumulated limit on an unbroken chain of right operations has drifted and is no bug; an operation that is wrong by
@@ -40,8 +42,10 @@ Examples:
   tracediff compare --reference hf --python venv/bin/python
   tracediff compare --local 'exec:./port --tokens {tokens} --out {out}' --prompt "Hello world"
   tracediff compare local.safetensors reference.safetensors --all
-  tracediff compare --isolate local.safetensors --model ./gemma-3n-E2B`,
-		Flags: append(append(jobFlags(), isolationFlags()...),
+  tracediff compare --isolate local.safetensors --model ./gemma-3n-E2B
+  tracediff compare --ab before.safetensors after.safetensors
+  tracediff compare off.safetensors on.safetensors --expect-different 'layers.*.self_attn.*' --all`,
+		Flags: append(slices.Concat(jobFlags(), isolationFlags(), abFlags()),
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
@@ -49,6 +53,11 @@ Examples:
 		Action: func(c *cli.Context) error {
 			if _, err := colors(c); err != nil {
 				return err
+			}
+			if asksAB(c) {
+				if err := checkAB(c); err != nil {
+					return err
+				}
 			}
 			switch c.NArg() {
 			case 0:
@@ -113,6 +122,9 @@ func compareAgain(c *cli.Context) error {
 	o := compare.Options{
 		Order: j.record, Named: j.Order != "", Scope: j.compared(ref.Trace, c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
 	}
+	if o.Noise, err = ref.noise(); err != nil {
+		return err
+	}
 	if err := isolate(c, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return err
 	}
@@ -148,7 +160,11 @@ func compareFiles(c *cli.Context, localFile, referenceFile string) error {
 		return err
 	}
 	defer ref.Close()
-	return compareTraces(c, s, local, ref, compare.Options{ReferenceLabel: "given"})
+	o := compare.Options{ReferenceLabel: "given"}
+	if asksAB(c) {
+		o = abOptions(c, local, ref)
+	}
+	return compareTraces(c, s, local, ref, o)
 }
 
 // compareTraces compares open traces by the order of the model that they declare.
@@ -165,6 +181,10 @@ func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o comp
 			return err
 		}
 	}
+	o.Named, o.Scope, o.TokenText = s.Order != "", s.Scope, traceTexts(s.Model, local, ref)
+	if o.AB {
+		return runCompare(c, local, ref, o)
+	}
 	ck, err := traceCheckpoint(s.Model, local)
 	if err != nil {
 		return err
@@ -172,7 +192,6 @@ func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o comp
 	if ck != nil {
 		defer ck.Close()
 	}
-	o.Named, o.Scope, o.TokenText = s.Order != "", s.Scope, traceTexts(s.Model, local, ref)
 	if err := isolate(c, &o, local, ref, whole, ck); err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ func (p *printer) divergence(r *compare.Result) {
 		p.script(r, row.Pass)
 	} else if !r.Alone { // one trace is equal to itself
 		p.gate(row)
-		p.worst(row)
-		p.distributions(row)
+		p.worst(r, row)
+		p.distributions(r, row)
 	}
 	if d.LastMatch != "" {
 		p.field("last match", "%s", d.LastMatch)
@@ -84,13 +84,14 @@ func (p *printer) gate(r *compare.Row) {
 }
 
 // worst writes where the difference is largest.
-func (p *printer) worst(r *compare.Row) {
+func (p *printer) worst(res *compare.Result, r *compare.Row) {
 	m := r.Metrics
 	if m == nil {
 		return
 	}
 	if m.Worst != nil {
-		p.field("worst element", "%v: local %s, reference %s, difference %s", m.Worst, digits(m.LocalAt), digits(m.ReferenceAt), number(m.MaxAbs))
+		p.field("worst element", "%v: %s %s, %s %s, difference %s", m.Worst,
+			res.Local.Name.Label, digits(m.LocalAt), res.Reference.Name.Label, digits(m.ReferenceAt), number(m.MaxAbs))
 	}
 	for _, a := range m.Axes {
 		if a.RelL2 == 0 {
@@ -115,14 +116,14 @@ func (p *printer) worst(r *compare.Row) {
 		p.field("fitted scale", "%s, cosine %s", digits(m.Scale), parallel(m.Cosine))
 	}
 	if m.Floor > m.Norm {
-		p.field("floor", "%s, %s; the norm of the reference is %s", number(m.Floor), m.FloorFrom, number(m.Norm))
+		p.field("floor", "%s, %s; the norm of %s is %s", number(m.Floor), m.FloorFrom, res.Reference.Name.Side, number(m.Norm))
 	}
 }
 
 // digits is a value in full float32 precision, to be found again in a dump.
 func digits(n compare.Number) string { return fmt.Sprintf("%.9g", float64(n)) }
 
-func (p *printer) distributions(r *compare.Row) {
+func (p *printer) distributions(res *compare.Result, r *compare.Row) {
 	m := r.Metrics
 	if m == nil || m.Compared == 0 || m.Pattern != nil && math.IsNaN(float64(m.RelL2)) {
 		return
@@ -132,8 +133,8 @@ func (p *printer) distributions(r *compare.Row) {
 		steps = fmt.Sprintf(", by up to %d steps of their dtype", m.MaxULP)
 	}
 	p.field("unequal", "%d of %d elements%s", m.Unequal, m.Compared, steps)
-	p.field("local", "%s", stats(m.Local))
-	p.field("reference", "%s", stats(m.Reference))
+	p.field(res.Local.Name.Label, "%s", stats(m.Local))
+	p.field(res.Reference.Name.Label, "%s", stats(m.Reference))
 }
 
 func stats(s compare.Stats) string {

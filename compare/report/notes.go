@@ -44,9 +44,25 @@ func (p *printer) notes(r *compare.Result) {
 		if n > maxListed {
 			names += ", ..."
 		}
-		p.line("untested: %s constant, zero or empty in the reference: %s", count(n, "entry is", "entries are"), names)
+		p.line("untested: %s constant, zero or empty in %s: %s", count(n, "entry is", "entries are"), r.Reference.Name.Side, names)
 	}
 	for _, n := range r.Notes {
 		p.line("note: %s", n)
+	}
+}
+
+// expected writes what the patterns of entries that were to differ came to.
+func (p *printer) expected(r *compare.Result) {
+	for _, e := range r.Expected {
+		switch {
+		case e.Differ > 0:
+			p.line("different, as expected by %q: %d of %s compared, the first is %s", e.Pattern, e.Differ, count(e.Compared, "entry", "entries"), e.First)
+		case e.Unmet && e.Compared == 0:
+			p.WriteString(paint(p.style.bad, "NOT DIFFERENT") + ": ")
+			p.line("%q was expected to differ, and none of the %s that it matches was compared", e.Pattern, count(e.Entries, "entry", "entries"))
+		case e.Unmet:
+			p.WriteString(paint(p.style.bad, "NOT DIFFERENT") + ": ")
+			p.line("%q was expected to differ, and all of the %s compared are within their limits; the largest relative L2 is %s", e.Pattern, count(e.Compared, "entry", "entries"), number(e.Largest))
+		}
 	}
 }

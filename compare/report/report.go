@@ -32,6 +32,9 @@ func Text(w io.Writer, r *compare.Result, s Style) error {
 	p.missing(r)
 	p.notes(r)
 	p.isolation(r)
+	if err := p.final(r); err != nil {
+		return err
+	}
 	p.end(r)
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -70,10 +73,17 @@ func (p *printer) sides(r *compare.Result) {
 		p.line("reference: none, every entry is computed from the trace's own inputs")
 		p.line("trace:     %s", side(r.Local))
 	} else {
-		p.line("reference: %s", side(r.Reference))
-		p.line("local:     %s", side(r.Local))
+		first, second := r.Reference, r.Local
+		if r.AB {
+			first, second = second, first
+		}
+		p.line("%-10s %s", first.Name.Label+":", side(first))
+		p.line("%-10s %s", second.Name.Label+":", side(second))
 	}
 	p.line("scope:     %s", scopes(r))
+	for _, d := range r.Differences {
+		p.line("differs:   %s", d)
+	}
 }
 
 // side names a trace by what made it, or by its file when it does not say.
@@ -97,7 +107,7 @@ func side(s compare.Side) string {
 // scopes says what limited the comparison; equal limits of both traces once.
 func scopes(r *compare.Result) string {
 	l, ref, typed := scope(r.Local.Scope), scope(r.Reference.Scope), scope(r.Typed)
-	text := "local " + l + "; reference " + ref
+	text := r.Local.Name.Label + " " + l + "; " + r.Reference.Name.Label + " " + ref
 	if l == ref {
 		text = l
 	}
@@ -162,6 +172,7 @@ func (p *printer) end(r *compare.Result) {
 		p.WriteString(paint(p.style.bad, "INCOMPLETE") + ": ")
 		p.line("%s", reason)
 	}
+	p.expected(r)
 	if r.Mismatches > 0 && r.Divergence != nil {
 		p.WriteString(paint(p.style.bad, "MISMATCH") + ": ")
 		p.line("first at %s, %s in all", r.Divergence.Row.Key(), count(r.Mismatches, "entry", "entries"))
@@ -169,6 +180,8 @@ func (p *printer) end(r *compare.Result) {
 		p.WriteString(paint(p.style.good, "MATCH") + ": ")
 		if r.Alone {
 			p.line("every entry is right on its own inputs")
+		} else if len(r.Expected) > 0 {
+			p.line("every entry that was compared but those that were expected to differ, and these do")
 		} else {
 			p.line("every entry that was compared")
 		}

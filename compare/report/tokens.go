@@ -57,9 +57,9 @@ func (p *printer) script(r *compare.Result, pass int) {
 			label, most := "both have", maxListed
 			switch e.Op {
 			case compare.Delete:
-				label, most = "- reference", maxTokens
+				label, most = "- "+r.Reference.Name.Label, maxTokens
 			case compare.Insert:
-				label, most = "+ local", maxTokens
+				label, most = "+ "+r.Local.Name.Label, maxTokens
 			}
 			p.field(label, "%s", ids(e.IDs, e.Texts, most))
 		}

@@ -1,0 +1,26 @@
+package compare
+
+// Name is what a comparison calls one of its two sides, in the forms in which its sentences need it, so that a rendering
+// chooses no words.
+type Name struct {
+	Label string `json:"label"` // "local", "reference"; "A", "B"
+	Side  string `json:"side"`  // in a sentence: "the local side", "the reference", "A"
+	Trace string `json:"trace"` // its trace in a sentence: "the local trace", "trace A"
+}
+
+// names are what the sides are called. Where neither is the one that is right, as in an A/B comparison, they have names
+// that say so.
+func (o *Options) names() sideNames {
+	if o.AB {
+		return sideNames{{"A", "A", "trace A"}, {"B", "B", "trace B"}}
+	}
+	return sideNames{{"local", "the local side", "the local trace"}, {"reference", "the reference", "the reference trace"}}
+}
+
+// sideNames are what a part of the program calls the sides.
+type sideNames [2]Name
+
+// pair is two values, one of each side, in words.
+func (n sideNames) pair(l, r string) string {
+	return n[local].Label + " " + l + ", " + n[reference].Label + " " + r
+}
