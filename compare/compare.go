@@ -54,6 +54,7 @@ type Options struct {
 	// AB says that neither trace is the one that is right: they are of one model, from one port at two commits, with a
 	// feature on and off, in two dtypes or on two devices. They are called A and B; configurations and orders that differ
 	// are listed in the Result and do not keep the traces from being compared. The relative errors are measured against B.
+	// Nothing is certified, whatever Isolator and Certified say: that A is right excuses no difference, since B may be wrong.
 	AB bool
 	// Different are patterns of the names of entries that are expected to differ, in the syntax of [hooks.Match]; see
 	// [Expectation].
@@ -77,6 +78,9 @@ type Options struct {
 // of it where their result is exactly zero. The operands are the reference's own; one that its trace does not have
 // counts as zero.
 func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Options) (*Result, error) {
+	if o.AB {
+		o.Isolator, o.Certified = nil, nil
+	}
 	differences, err := suitable(localTrace, referenceTrace, o)
 	if err != nil {
 		return nil, err
