@@ -8,11 +8,19 @@ import (
 	"testing"
 )
 
-// Every command that the README shows with its output prints that output today. A line of "..." stands for any lines.
+// Every command that the README and a page of docs show with its output prints that output today. A line of "..." stands
+// for any lines.
 func TestREADME(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	must(t, err)
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	for page, least := range map[string]int{"README.md": 4, "docs/ab.md": 1} {
+		t.Run(page, func(t *testing.T) { checkPage(t, root, page, least) })
+	}
+}
+
+// checkPage runs the commands of one page, of which it has to have so many.
+func checkPage(t *testing.T, root, page string, least int) {
+	readme, err := os.ReadFile(filepath.Join(root, page))
 	must(t, err)
 	t.Chdir(t.TempDir())
 	t.Setenv("CI", "") // where one of them would be refused
@@ -28,11 +36,11 @@ func TestREADME(t *testing.T) {
 		var out, errOut bytes.Buffer
 		run(append([]string{"tracediff"}, words(args)...), nil, &out, &errOut)
 		if line, ok := shows(strings.Split(out.String(), "\n"), strings.Split(strings.TrimSuffix(want, "\n"), "\n")); !ok {
-			t.Errorf("README: %s\ndoes not print %q where it is shown; it prints\n%s%s", command, line, out.String(), errOut.String())
+			t.Errorf("%s\ndoes not print %q where it is shown; it prints\n%s%s", command, line, out.String(), errOut.String())
 		}
 	}
-	if shown < 4 {
-		t.Errorf("the README shows %d commands with their output", shown)
+	if shown < least {
+		t.Errorf("it shows %d commands with their output", shown)
 	}
 }
 

@@ -21,11 +21,15 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"tracediff": main})
 }
 
-// The scripts run the real program as a person would. $FIXTURES is a folder with the embedded files in it, $BUG the trace
-// of a port with a bug.
+// The scripts run the real program as a person would. $FIXTURES is a folder with the embedded files in it, $BUGS one with
+// traces of ports that have a bug, $BUG the first of them.
 func TestScripts(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, fixtures.Files); err != nil {
+		t.Fatal(err)
+	}
+	bugs, err := filepath.Abs("../../fixtures/bugs")
+	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
@@ -35,6 +39,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("FIXTURES", folder)
 			bug, err := filepath.Abs(bugFixture)
 			e.Setenv("BUG", bug)
+			e.Setenv("BUGS", bugs)
 			if err != nil {
 				return err
 			}

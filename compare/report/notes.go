@@ -62,7 +62,7 @@ func (p *printer) expected(r *compare.Result) {
 			p.line("%q was expected to differ, and none of the %s that it matches was compared", e.Pattern, count(e.Entries, "entry", "entries"))
 		case e.Unmet:
 			p.WriteString(paint(p.style.bad, "NOT DIFFERENT") + ": ")
-			p.line("%q was expected to differ, and all of the %s compared are within their limits; the largest relative L2 is %s", e.Pattern, count(e.Compared, "entry", "entries"), number(e.Largest))
+			p.line("%q was expected to differ, and does not: %s compared, all within their limits; the largest relative L2 is %s", e.Pattern, count(e.Compared, "entry", "entries"), number(e.Largest))
 		}
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,7 +31,7 @@ func tensor(pass int, name string, shape []int, values ...float64) hooks.Event {
 	d := hooks.F32
 	var data []byte
 	for _, v := range values {
-		if name == "input_ids" {
+		if name == "input_ids" || name == "position_ids" {
 			d, data = hooks.I64, binary.LittleEndian.AppendUint64(data, uint64(v))
 		} else {
 			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(v)))
@@ -102,9 +104,10 @@ func names(t *testing.T, lines ...string) *order.List {
 }
 
 var (
-	ids   = tensor(0, "input_ids", []int{1, 3}, 2, 500, 501)
-	embed = tensor(0, "embed_tokens", []int{1, 3, 2}, 1, -2, 3, -4, 5, -6)
-	eight = []float64{1, -2, 3, -4, 5, -6, 7, -8}
+	ids    = tensor(0, "input_ids", []int{1, 3}, 2, 500, 501)
+	places = tensor(0, "position_ids", []int{1, 3}, 0, 1, 2)
+	embed  = tensor(0, "embed_tokens", []int{1, 3, 2}, 1, -2, 3, -4, 5, -6)
+	eight  = []float64{1, -2, 3, -4, 5, -6, 7, -8}
 )
 
 func times(by float64, values []float64) []float64 {
@@ -161,6 +164,12 @@ func cases(t *testing.T) map[string]result {
 		}
 	}
 	two := func(m *capture.Manifest) { m.Passes = 2 }
+	vocabulary := func(v ...float64) []hooks.Event {
+		return []hooks.Event{ids, places, tensor(0, "logits", []int{1, 3, 6}, v...)}
+	}
+	window := func(size string) func(*capture.Manifest) {
+		return func(m *capture.Manifest) { m.Scope, m.Config = capture.Scope{}, json.RawMessage(`{"window":`+size+`}`) }
+	}
 	return map[string]result{
 		"match": {l: mlp(1)[:2], r: mlp(1)[:2], o: compare.Options{Order: names(t, "input_ids", "embed_tokens"), ReferenceLabel: "golden", TokenText: text}},
 		"divergence": {
@@ -179,6 +188,25 @@ func cases(t *testing.T) map[string]result {
 		"shape": {
 			l: []hooks.Event{ids, tensor(0, "x", []int{4, 2}, eight...)}, r: []hooks.Event{ids, tensor(0, "x", []int{2, 4}, eight...)},
 			o: compare.Options{Order: names(t, "input_ids", "x")},
+		},
+		"tie": {
+			l: vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8.001, 4, 8, -9),
+			r: vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 1, 1, 2, 8, 4, 8.001, -9),
+			o: compare.Options{Order: names(t, "input_ids", "position_ids", "logits"), TokenText: text, Noise: &compare.NoiseFloor{
+				DType: "float32", Entries: map[string]compare.Noise{"logits": {RelL2: 1e-4}},
+			}, All: true},
+		},
+		"ab": {
+			l: mlp(2), r: mlp(1), lm: window("4"), rm: window("8"),
+			o: compare.Options{Order: tiny(t), AB: true, LocalLabel: "off.safetensors", ReferenceLabel: "on.safetensors", TokenText: text},
+		},
+		"expected": {
+			l: append(mlp(2), vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8, 4, 7, -9)[2]),
+			r: append(mlp(1), vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8, 4, 7, -9)[2]),
+			o: compare.Options{
+				Order: names(t, "input_ids", "embed_tokens", "layers.0.mlp.gated", "layers.0.mlp.down_proj", "logits"),
+				AB:    true, Different: []string{"*.down_proj", "*.gated"}, TokenText: text,
+			},
 		},
 		"notes": {
 			l: []hooks.Event{ids, tensor(0, "zero", []int{2}, 0, 0), tensor(0, "x", []int{2}, 1, math.NaN()), tensor(0, "other", []int{1}, 1)},
@@ -218,7 +246,11 @@ func TestFirstAndLastLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-		if !strings.HasPrefix(lines[0], "reference: transformers 5.23.0, float32") {
+		want := "reference: transformers 5.23.0, float32"
+		if c.o.AB {
+			want = "A:         tracediff 0.1.0, float32"
+		}
+		if !strings.HasPrefix(lines[0], want) {
 			t.Errorf("%s: first line %q", name, lines[0])
 		}
 		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "compared ") || !strings.Contains(last, "layers complete") {
@@ -228,6 +260,21 @@ func TestFirstAndLastLine(t *testing.T) {
 			if line != strings.TrimRight(line, " ") {
 				t.Errorf("%s: line %d ends in spaces: %q", name, i+1, line)
 			}
+		}
+	}
+}
+
+// Between A and B neither is the reference, and no line says so, whatever it is about.
+func TestABHasNoReference(t *testing.T) {
+	word := regexp.MustCompile(`(?i)\b(local|reference)\b`)
+	for name, c := range cases(t) {
+		c.o.AB, c.o.ReferenceLabel = true, ""
+		var b strings.Builder
+		if err := report.Text(&b, c.run(t), report.Style{}); err != nil {
+			t.Fatal(err)
+		}
+		if line := word.FindString(b.String()); line != "" {
+			t.Errorf("%s: %q in\n%s", name, line, b.String())
 		}
 	}
 }
