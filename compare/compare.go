@@ -54,7 +54,7 @@ type Options struct {
 	// AB says that neither trace is the one that is right: they are of one model, from one port at two commits, with a
 	// feature on and off, in two dtypes or on two devices. They are called A and B; configurations and orders that differ
 	// are listed in the Result and do not keep the traces from being compared. The relative errors are measured against B.
-	// Nothing is certified, whatever Isolator and Certified say: that A is right excuses no difference, since B may be wrong.
+	// Nothing is certified, whatever isolators there are: A and B agree also where both have the same bug.
 	AB bool
 	// Different are patterns of the names of entries that are expected to differ, in the syntax of [hooks.Match]; see
 	// [Expectation].
@@ -79,7 +79,7 @@ type Options struct {
 // counts as zero.
 func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Options) (*Result, error) {
 	if o.AB {
-		o.Isolator, o.Certified = nil, nil
+		o.Isolator, o.ReferenceIsolator, o.Certified = nil, nil, nil
 	}
 	differences, err := suitable(localTrace, referenceTrace, o)
 	if err != nil {

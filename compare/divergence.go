@@ -62,7 +62,7 @@ func (w *walker) hints(d *Divergence) []string {
 	if m := r.Metrics; m != nil {
 		scale := float64(m.Scale)
 		if float64(m.Cosine) > clearCosine && math.Abs(scale-1) > clearScale {
-			add("%s is %.6g times %s: a factor is missing, applied twice or another one", w.names[local].Side, scale, w.names[reference].Side)
+			add("%s is %.6g times %s: a factor is missing, applied twice or another one", w.names[local].Tensor, scale, w.names[reference].Tensor)
 		} else if float64(m.Cosine) < -clearCosine {
 			add("the two sides have opposite signs")
 		}

@@ -3,18 +3,21 @@ package compare
 // Name is what a comparison calls one of its two sides, in the forms in which its sentences need it, so that a rendering
 // chooses no words.
 type Name struct {
-	Label string `json:"label"` // "local", "reference"; "A", "B"
-	Side  string `json:"side"`  // in a sentence: "the local side", "the reference", "A"
-	Trace string `json:"trace"` // its trace in a sentence: "the local trace", "trace A"
+	Label  string `json:"label"`  // "local", "reference"; "A", "B"
+	Side   string `json:"side"`   // in a sentence: "the local side", "the reference", "A"
+	Trace  string `json:"trace"`  // its trace in a sentence: "the local trace", "trace A"
+	Tensor string `json:"tensor"` // one of its tensors in a sentence: "the local tensor", "A"
 }
 
 // names are what the sides are called. Where neither is the one that is right, as in an A/B comparison, they have names
 // that say so.
 func (o *Options) names() sideNames {
 	if o.AB {
-		return sideNames{{"A", "A", "trace A"}, {"B", "B", "trace B"}}
+		return sideNames{{"A", "A", "trace A", "A"}, {"B", "B", "trace B", "B"}}
 	}
-	return sideNames{{"local", "the local side", "the local trace"}, {"reference", "the reference", "the reference trace"}}
+	return sideNames{
+		{"local", "the local side", "the local trace", "the local tensor"}, {"reference", "the reference", "the reference trace", "the reference"},
+	}
 }
 
 // sideNames are what a part of the program calls the sides.

@@ -21,8 +21,8 @@ func abFlags() []cli.Flag {
 // asksAB reports whether a command line asks about A and B.
 func asksAB(c *cli.Context) bool { return c.Bool("ab") || c.IsSet("expect-different") }
 
-// checkAB reports what has no meaning in an A/B comparison. Certificates are of one side: of an engine that is right, they
-// would excuse a difference that is the other's fault.
+// checkAB reports what has no meaning in an A/B comparison. A certificate is of one side, whether it is right by itself; A and
+// B agree also where both have the same bug.
 func checkAB(c *cli.Context) error {
 	if c.NArg() != 2 {
 		return hinted(errors.New("--ab and --expect-different compare two traces"), "tracediff compare --ab A B")
