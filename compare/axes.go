@@ -85,13 +85,13 @@ func (w *walker) rowPositions(side, pass, n int) ([]int64, error) {
 }
 
 // common returns, for a tensor whose token axis was narrowed to different positions on the two sides, or is narrowed by
-// this comparison, the rows that both have and that are wanted. Both are nil where all rows are compared. The input ids
-// are never narrowed.
+// this comparison, the rows that both have and that are wanted; for one with cached keys, their order. Both are nil where
+// all rows are compared as they lie. The input ids are never narrowed.
 func (w *walker) common(axes string, pass int, l, r capture.Record) (cutL, cutR *cut, err error) {
 	axis := strings.IndexRune(axes, order.AxisToken)
 	wanted := w.plan.scopes[2].Positions
 	if axis < 0 || l.Name == order.InputIDs || len(wanted) == 0 && w.plan.scopes[local].Positions.String() == w.plan.scopes[reference].Positions.String() {
-		return nil, nil, nil
+		return w.logical(pass, l, r)
 	}
 	posL, err := w.rowPositions(local, pass, l.Shape[axis])
 	if err != nil {

@@ -43,6 +43,8 @@ type Certificate struct {
 
 	// Arithmetic is the one that explains the entry: "strict", or how the engine rounds otherwise than transformers.
 	Arithmetic string `json:"arithmetic,omitempty"`
+	// Contradicted says why an arithmetic that would explain what is outside is not the engine's, a sentence.
+	Contradicted string `json:"contradicted,omitempty"`
 	// Summation is the order in which some sums explain elements that no bound does; empty where there are none.
 	Summation string `json:"summation,omitempty"`
 
@@ -72,10 +74,10 @@ func (c *Certificate) Good() bool { return c.Outcome == Exact || c.Outcome == Ro
 
 // judged is a trace's tensor against an expected value with its bounds.
 type judged struct {
-	x, y  op.Value
-	d     hooks.DType // of y
-	arith op.Arith    // that x was computed in
-	rule  order.Rule
+	x, y   op.Value
+	d      hooks.DType // of y
+	engine engine      // that x was computed in
+	rule   order.Rule
 }
 
 // masked reports whether element i is masked on both sides: which number says so, every engine chooses for itself.

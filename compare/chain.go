@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -202,6 +204,9 @@ func (w *walker) certify(r *Row) error {
 		r.mismatch(class, why)
 		return nil
 	}
+	if c := got.cert; c != nil && c.Good() && r.Class == DType && !w.o.StrictDType && w.chain.wider(r) {
+		r.Verdict, r.Class, r.Detail = Match, "", "" // a finding says how the engine's arithmetic differs
+	}
 	if r.Verdict == Mismatch && r.Class == Value && r.Gate.tolerant() && got.whole {
 		return w.excuse(r)
 	}
@@ -246,6 +251,18 @@ func (w *walker) excuse(r *Row) error {
 	return nil
 }
 
+// wider reports whether a row has more digits on the local side than the order gives it: as an engine has that keeps float32
+// where transformers rounds.
+func (c *chain) wider(r *Row) bool {
+	e, known := c.i.list.Lookup(r.Name)
+	d, err := hooks.ParseDType(r.Local.DType)
+	if !known || err != nil || !d.Float() {
+		return false
+	}
+	own := e.DTypeOf(c.i.env.DType)
+	return own.Float() && floats.Precision(d) > floats.Precision(own)
+}
+
 // tolerant reports whether the gate has limits: ids, masks and booleans are equal or not.
 func (g *Gate) tolerant() bool { return g != nil && len(g.Checks) > 0 }
 
@@ -267,84 +284,8 @@ func (c *Certificate) detail() string {
 	if len(c.Set) > 0 {
 		text += ")"
 	}
+	if c.Contradicted != "" {
+		text += "; " + c.Contradicted
+	}
 	return text
-}
-
-// Isolation is what certifying found over all rows.
-type Isolation struct {
-	Certified int `json:"certified"` // rows with a certificate
-	Exact     int `json:"exact"`
-	Rounding  int `json:"rounding"`
-	Bugs      int `json:"bugs"`
-	// Unverified rows have an operation on the way that may not accuse; NotIsolated ones cannot be computed from what was
-	// captured.
-	Unverified  int `json:"unverified,omitempty"`
-	NotIsolated int `json:"not_isolated,omitempty"`
-	Drift       int `json:"drift,omitempty"`
-	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers.
-	Findings []Finding `json:"findings,omitempty"`
-	// Weakest is the key of the certified row with the largest Power: the smallest error of scale that would show
-	// everywhere is WeakestPower.
-	Weakest      string `json:"weakest,omitempty"`
-	WeakestPower Number `json:"weakest_power,omitempty"`
-}
-
-// Finding is a way of an engine that is no bug.
-type Finding struct {
-	Form  string `json:"form"`
-	What  string `json:"what"`
-	Rows  int    `json:"rows"`
-	First string `json:"first"` // key
-}
-
-// isolation sums up.
-func (w *walker) isolation() {
-	if w.chain == nil {
-		return
-	}
-	s := &Isolation{}
-	w.res.Isolation = s
-	found := map[[2]string]int{}
-	note := func(form, what, key string) {
-		at, seen := found[[2]string{form, what}]
-		if !seen {
-			at = len(s.Findings)
-			found[[2]string{form, what}] = at
-			s.Findings = append(s.Findings, Finding{Form: form, What: what, First: key})
-		}
-		s.Findings[at].Rows++
-	}
-	for i := range w.res.Rows {
-		r := &w.res.Rows[i]
-		if r.has(Drift) {
-			s.Drift++
-		}
-		c := r.Isolated
-		if c == nil {
-			if r.NotIsolated != "" {
-				s.NotIsolated++
-			}
-			continue
-		}
-		s.Certified++
-		switch c.Outcome {
-		case Exact:
-			s.Exact++
-		case Rounding:
-			s.Rounding++
-		case Bug:
-			s.Bugs++
-		case NotCertified:
-			s.Unverified++
-		}
-		if c.Good() && c.Arithmetic != string(Strict) {
-			note(c.Form, c.Arithmetic, r.Key())
-		}
-		if c.Good() && c.Summation != "" {
-			note(c.Form, "adds in the order: "+c.Summation, r.Key())
-		}
-		if c.Good() && c.Power > s.WeakestPower {
-			s.WeakestPower, s.Weakest = c.Power, r.Key()
-		}
-	}
 }

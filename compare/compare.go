@@ -98,6 +98,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	if err := w.unlimited(); err != nil {
 		return nil, err
 	}
+	w.layouts = w.layoutsOf(o)
 	w.res = &Result{
 		Alone: o.Alone, AB: o.AB, Differences: differences, NotIsolated: o.NotIsolated, Typed: o.Scope, Allowed: newAllowed(o.Limits),
 		Inputs: []Input{}, Rows: []Row{},
@@ -148,6 +149,7 @@ type walker struct {
 	nanBoth   []string        // keys of rows that are NaN on both sides
 	different map[string]bool // keys of rows that differ and were expected to
 
+	layouts    [2]*layout        // of cached keys
 	unverified map[string]string // names that are not judged, and the form that is why
 	chain      *chain            // what is right by itself back to the token ids; nil without an isolator
 	refChain   *chain            // and in the reference, as far as it was asked

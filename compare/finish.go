@@ -20,6 +20,7 @@ func (w *walker) finish() {
 	w.coverage(done)
 	w.missing()
 	w.unknown()
+	w.noteLayouts()
 	w.isolation()
 	w.unmet()
 	w.incomplete(done)

@@ -145,7 +145,7 @@ func (t *trial) shares() bool {
 func (t *trial) replayScale(c *Certificate, j *judged) error {
 	off := math.Abs(float64(c.Scale)-1) - scaleSigmas*float64(c.ScaleError) - c.allowed
 	for _, s := range op.Summations() {
-		a := j.arith
+		a := j.engine
 		a.Sum = &s
 		k, err := t.in(a)
 		if err != nil {

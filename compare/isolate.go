@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
@@ -48,6 +49,10 @@ type Isolator struct {
 	env     order.Env
 	derived map[string]bool // recomputed by the capturing side: says nothing about the engine
 	o       IsolateOptions
+	layout  *layout // of cached keys and values
+
+	mu    sync.Mutex
+	kinds map[string]*siblings // by form
 }
 
 // NewIsolator prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
@@ -76,25 +81,27 @@ func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	if o.Arithmetic == "" {
 		o.Arithmetic = Auto
 	}
-	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o}
+	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, layout: newLayout(t, list), kinds: map[string]*siblings{}}
 	for _, name := range m.Derived {
 		i.derived[name] = true
 	}
+	i.layout.expect = i.expected
 	i.env = order.Env{
 		Arith: op.Arith{DType: m.DType, Emulated: true, Bounds: true, Rigorous: o.Rigorous}, Passes: order.Passes(tokens), Weights: weights,
 		Read: func(n order.Node) (op.Value, error) {
-			v, _, err := i.value(n.Pass, &list.Entries[n.Entry])
+			v, _, err := i.value(n)
 			return v, err
 		},
 	}
 	return i, nil
 }
 
-// value reads an entry of the trace and says of which dtype its elements are. A mask of booleans, true where a key is seen,
-// becomes one that is added.
-func (i *Isolator) value(pass int, e *order.Entry) (op.Value, hooks.DType, error) {
-	v, err := i.trace.Value(pass, e.Name)
-	rec, ok := i.trace.Lookup(pass, e.Name)
+// value reads an entry of the trace, its keys from the oldest to the newest, and says of which dtype its elements are. A mask
+// of booleans, true where a key is seen, becomes one that is added.
+func (i *Isolator) value(n order.Node) (op.Value, hooks.DType, error) {
+	e := &i.list.Entries[n.Entry]
+	v, err := i.layout.value(n)
+	rec, ok := i.trace.Lookup(n.Pass, e.Name)
 	if err != nil || !ok || e.Compare != order.Pattern || rec.DType.Float() {
 		return v, rec.DType, err
 	}
@@ -104,6 +111,21 @@ func (i *Isolator) value(pass int, e *order.Entry) (op.Value, hooks.DType, error
 		}
 	}
 	return v, i.env.DType, nil
+}
+
+// maxExpected bounds the entries beside one a pass from which [Isolator.expected] computes one: more than attention has.
+const maxExpected = 16
+
+// expected computes a node without any tensor whose keys may lie in another order; nothing where what it is computed from
+// is far away.
+func (i *Isolator) expected(n order.Node) (op.Value, error) {
+	cut, err := i.list.Cut(func(n order.Node) bool { return keyAxis(&i.list.Entries[n.Entry]) < 0 && i.has(n) }, n)
+	if err != nil || len(cut.Steps) > n.Pass+maxExpected {
+		return op.Value{}, nil
+	}
+	env := i.env
+	env.Bounds = false
+	return cut.Value(context.Background(), env)
 }
 
 // has reports whether a node was captured.
@@ -128,43 +150,50 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 	if pass >= len(i.env.Passes) { // nor is known how many tokens the passes before had
 		return nil, nil, &order.BareError{Name: order.InputIDs, Pass: len(i.env.Passes)}
 	}
-	if _, ok := i.trace.Lookup(pass, name); !ok {
-		return nil, nil, fmt.Errorf("the trace has no %s", capture.Key(pass, name, 0))
-	}
-	cut, err := i.list.Cut(i.has, order.Node{Entry: at, Pass: pass})
+	t, err := i.trial(ctx, order.Node{Entry: at, Pass: pass})
 	if err != nil {
 		return nil, nil, err
 	}
-	y, dtype, err := i.value(pass, &i.list.Entries[at])
-	if err != nil {
-		return nil, nil, err
-	}
-	t := &trial{ctx: ctx, i: i, cut: cut, entry: &i.list.Entries[at], y: y, d: dtype}
 	c, err := t.certify()
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, n := range cut.Leaves {
+	for _, n := range t.cut.Leaves {
 		c.From = append(c.From, capture.Key(n.Pass, i.list.Entries[n.Entry].Name, 0))
 	}
-	return c, cut, nil
+	return c, t.cut, nil
+}
+
+// trial prepares what an entry is certified from.
+func (i *Isolator) trial(ctx context.Context, n order.Node) (*trial, error) {
+	e := &i.list.Entries[n.Entry]
+	if _, ok := i.trace.Lookup(n.Pass, e.Name); !ok {
+		return nil, fmt.Errorf("the trace has no %s", capture.Key(n.Pass, e.Name, 0))
+	}
+	cut, err := i.list.Cut(i.has, n)
+	if err != nil {
+		return nil, err
+	}
+	y, dtype, err := i.value(n)
+	return &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: dtype}, err
 }
 
 // trial is one entry being certified.
 type trial struct {
 	ctx   context.Context
 	i     *Isolator
+	node  order.Node
 	cut   *order.Plan
 	entry *order.Entry
 	y     op.Value
 	d     hooks.DType // of y
 }
 
-// in evaluates the cut in an arithmetic. The last rounding of the reference is to the entry's dtype; what an engine wrote in
-// a wider one is held to that in strict arithmetic only.
-func (t *trial) in(a op.Arith) (*judged, error) {
+// in evaluates the cut in an engine's arithmetic. The last rounding of the reference is to the entry's dtype; what an engine
+// wrote in a wider one is held to that, unless its arithmetic is open.
+func (t *trial) in(e engine) (*judged, error) {
 	env := t.i.env
-	env.Arith = a
+	env.Arith, env.Op = e.Arith, e.ops
 	x, err := t.cut.Value(t.ctx, env)
 	if err != nil {
 		return nil, err
@@ -172,39 +201,30 @@ func (t *trial) in(a op.Arith) (*judged, error) {
 	if !slices.Equal(x.Shape, t.y.Shape) {
 		return nil, fmt.Errorf("%s has shape %v, not %v", t.entry.Name, t.y.Shape, x.Shape)
 	}
-	if own := t.entry.DTypeOf(a.DType); a.Inner == op.AsReference && floats.Precision(own) < floats.Precision(t.d) {
-		a.Round(x, own)
+	if e.Inner == op.AsReference && !e.open && t.wider() {
+		e.Round(x, t.entry.DTypeOf(e.DType))
 	}
-	return &judged{x: x, y: t.y, d: t.d, arith: a, rule: t.entry.Compare}, nil
+	return &judged{x: x, y: t.y, d: t.d, engine: e, rule: t.entry.Compare}, nil
 }
 
-// certify tries the arithmetics in order: the reference's, those of other engines, and for sums that are left the orders
-// in which engines add.
+// certify tries the arithmetics in order: the reference's, also with sums in the orders in which engines add, then those of
+// other engines.
 func (t *trial) certify() (*Certificate, error) {
-	a := t.i.env.Arith
-	switch t.i.o.Arithmetic {
-	case FreeIn:
-		a.Inner = op.Free
-	case Float16In:
-		a.Inner, a.Narrow = op.Free, hooks.F16
-	}
-	j, err := t.in(a)
+	e := t.i.strict()
+	j, err := t.in(e)
 	if err != nil {
 		return nil, err
 	}
 	c := newCertificate(j, t.entry.Compare, t.shares())
-	c.Form, c.Arithmetic = op.Form(t.entry.Op), string(Strict)
-	if a.Inner == op.Free {
-		c.Arithmetic = string(t.i.o.Arithmetic)
-	}
+	c.Form, c.Arithmetic = op.Form(t.entry.Op), e.words
 	left := j.outside()
-	if len(left) > 0 && t.i.o.Arithmetic == Auto {
-		if j, left, err = t.otherEngines(c, j, left); err != nil {
+	if len(left) > 0 {
+		if left, c.Summation, err = t.replay(j, left); err != nil {
 			return nil, err
 		}
 	}
-	if len(left) > 0 {
-		if left, err = t.replay(c, j, left); err != nil {
+	if len(left) > 0 && t.i.o.Arithmetic == Auto {
+		if j, left, err = t.otherEngines(c, j, left); err != nil {
 			return nil, err
 		}
 	}
@@ -264,66 +284,29 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 	}
 }
 
-// engine is an arithmetic that some engine has, in words.
-type engine struct {
-	words string
-	set   func(*op.Arith)
-}
-
-const freeWords = "rounds inside at other steps than transformers"
-
-// engines are the arithmetics that are named, before the one that allows them all.
-var engines = []engine{
-	{"keeps float32 inside, where transformers rounds", func(a *op.Arith) { a.Inner = op.Wide }},
-	{"rounds after every step, where transformers keeps float32", func(a *op.Arith) { a.Inner = op.Every }},
-	{freeWords, func(a *op.Arith) { a.Inner = op.Free }},
-}
-
-// otherEngines looks for an arithmetic that explains what strict arithmetic does not. In float32 there is none: all its
-// steps are rounded alike.
-func (t *trial) otherEngines(c *Certificate, strict *judged, left []int) (*judged, []int, error) {
-	if t.i.env.DType == hooks.F32 {
-		return strict, left, nil
-	}
-	for _, e := range engines {
-		a := t.i.env.Arith
-		e.set(&a)
-		j, err := t.in(a)
-		if err != nil {
-			return nil, nil, err
-		}
-		if rest := j.outside(); len(rest) == 0 {
-			c.Arithmetic = e.words
-			return j, nil, nil
-		} else if a.Inner == op.Free && len(rest) < len(left) {
-			c.Arithmetic = e.words
-			return j, rest, nil
-		}
-	}
-	return strict, left, nil
-}
-
-// replay computes what is left in the orders of summation that engines use. An element that lies within what these give is
-// rounding. Nothing is tried for an element that no order of summation can explain.
-func (t *trial) replay(c *Certificate, j *judged, left []int) ([]int, error) {
-	a := j.arith
-	a.Rigorous = true
-	all, err := t.in(a)
+// replay computes what is left in the orders of summation that engines use, and returns what none of them explains and the
+// last order that explained some. An element that lies within what these give is rounding. Nothing is tried for an
+// element that no order of summation can explain.
+func (t *trial) replay(j *judged, left []int) ([]int, string, error) {
+	rigorous := j.engine
+	rigorous.Rigorous = true
+	all, err := t.in(rigorous)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for _, i := range left {
 		if !all.consistent(i) {
-			return left, nil
+			return left, "", nil
 		}
 	}
+	order := ""
 	lo, hi := slices.Clone(j.x.Data), slices.Clone(j.x.Data)
 	for _, s := range op.Summations() {
-		a := j.arith
-		a.Sum = &s
-		k, err := t.in(a)
+		e := j.engine
+		e.Sum = &s
+		k, err := t.in(e)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		var rest []int
 		for _, i := range left {
@@ -333,11 +316,11 @@ func (t *trial) replay(c *Certificate, j *judged, left []int) ([]int, error) {
 			}
 		}
 		if len(rest) < len(left) {
-			c.Summation = s.String()
+			order = s.String()
 		}
 		if left = rest; len(left) == 0 {
 			break
 		}
 	}
-	return left, nil
+	return left, order, nil
 }

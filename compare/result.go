@@ -35,6 +35,7 @@ type Result struct {
 	Isolation  *Isolation    `json:"isolation,omitempty"`  // what certifying found; nil where nothing was certified
 	Unverified []string      `json:"unverified,omitempty"` // keys of rows that were not judged
 	Untested   []string      `json:"untested,omitempty"`   // keys of rows that match and test nothing: see Vacuous
+	Layouts    []string      `json:"layouts,omitempty"`    // other layouts, which are no mistakes, a sentence each
 	Expected   []Expectation `json:"expected,omitempty"`   // what Options.Different came to
 	Notes      []string      `json:"notes,omitempty"`      // oddities that decide nothing
 	Coverage   Coverage      `json:"coverage"`

@@ -38,7 +38,7 @@ func elements(shape []int) int {
 	return n
 }
 
-// cut is the part of one axis that is compared: some of its indexes, which ascend.
+// cut is the part of one axis that is compared: some of its indexes, in the order in which they are.
 type cut struct {
 	axis int
 	rows []int

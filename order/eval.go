@@ -15,6 +15,7 @@ type Env struct {
 	Passes  []Pass                        // the geometry of each forward call
 	Read    func(Node) (op.Value, error)  // a leaf, of the shape that the list gives it
 	Weights func(Weight) (op.Rows, error) // a checkpoint tensor in the model's dtype
+	Op      func(op.Op) op.Op             // the operation to compute in place of an entry's; nil for its own
 	Begin   func(pass int)                // told when the first step of a pass is near; may be nil
 	Visit   func(Node, op.Value) error    // sees every step, rounded; what it writes into Data, later steps read; may be nil
 }
@@ -124,7 +125,11 @@ func (r *run) step(n Node) (op.Value, error) {
 		}
 		c.W = append(c.W, rows)
 	}
-	v, err := e.Op.Eval(c)
+	o := e.Op
+	if r.env.Op != nil {
+		o = r.env.Op(o)
+	}
+	v, err := o.Eval(c)
 	if err != nil {
 		return op.Value{}, fmt.Errorf("computing %s of pass %d: %w", e.Name, n.Pass, err)
 	}

@@ -33,7 +33,7 @@ func (p *printer) isolation(r *compare.Result) {
 		p.line("an error of scale of %s would have shown in each of them (weakest: %s)", number(s.WeakestPower), s.Weakest)
 	}
 	for _, f := range s.Findings {
-		p.line("finding: %s: %s (%s, the first is %s)", f.Form, f.What, count(f.Rows, "entry", "entries"), f.First)
+		p.line("%s: %s: %s (%s, the first is %s)", f.Kind, f.Form, f.What, count(f.Rows, "entry", "entries"), f.First)
 	}
 }
 

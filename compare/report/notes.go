@@ -27,7 +27,7 @@ func (p *printer) notes(r *compare.Result) {
 			groups[n.Kind].rows++
 		}
 	}
-	if len(kinds) == 0 && len(r.Untested) == 0 && len(r.Notes) == 0 {
+	if len(kinds) == 0 && len(r.Untested) == 0 && len(r.Layouts) == 0 && len(r.Notes) == 0 {
 		return
 	}
 	p.blank()
@@ -45,6 +45,9 @@ func (p *printer) notes(r *compare.Result) {
 			names += ", ..."
 		}
 		p.line("untested: %s constant, zero or empty in %s: %s", count(n, "entry is", "entries are"), r.Reference.Name.Side, names)
+	}
+	for _, l := range r.Layouts {
+		p.line("layout: %s", l)
 	}
 	for _, n := range r.Notes {
 		p.line("note: %s", n)

@@ -83,7 +83,7 @@ func TestKnownValues(t *testing.T) {
 	}
 }
 
-// Each gain of the norm does with its weight what its comment says; only Gain After rounds before it.
+// Each gain of the norm does with its weight what its comment says; only the gains named so and OnePlusStored round before it.
 func TestGains(t *testing.T) {
 	w := matrix{1, 2, []float64{0.3, -0.7}, nil}
 	in := []op.Value{vector(1.5, -2.25)}
@@ -94,6 +94,9 @@ func TestGains(t *testing.T) {
 		op.NoScale: {1.5 * inv, -2.25 * inv},
 		op.OnePlus: {1.5 * inv * 1.3, -2.25 * inv * 0.3},
 		op.After:   {round(1.5*inv) * 0.3, round(-2.25*inv) * -0.7},
+
+		op.OnePlusAfter:  {round(1.5*inv) * 1.3, round(-2.25*inv) * 0.3},
+		op.OnePlusStored: {round(1.5*inv) * round(1.3), round(-2.25*inv) * round(0.3)},
 	} {
 		got := eval(t, op.RMSNorm{Eps: 1e-6, Gain: gain}, op.Call{Arith: bf16, In: in, W: []op.Rows{w}, Shape: []int{1, 1, 2}})
 		for i := range want {
@@ -101,6 +104,32 @@ func TestGains(t *testing.T) {
 				t.Errorf("%s[%d] = %v, want %v", gain, i, got[i], want[i])
 			}
 		}
+	}
+}
+
+// What other engines and mistaken ones compute is near to the right operation, of the same kind, and not the same: to be told
+// apart by rounding alone.
+func TestOtherwiseAndMistakesAreNear(t *testing.T) {
+	w := matrix{1, 4, []float64{0.3, -0.7, 0.11, 0.52}, nil}
+	c := op.Call{Arith: bf16, In: []op.Value{vector(1.515625, -2.25, 0.30078125, 0.01171875)}, W: []op.Rows{w}, Shape: []int{1, 1, 4}}
+	n := 0
+	for _, right := range []op.Op{
+		op.RMSNorm{Eps: 1e-6, Gain: op.Plain}, op.RMSNorm{Eps: 1e-6, Gain: op.OnePlus}, op.SiLU{}, op.GELU{}, op.GELUTanh{},
+	} {
+		want := eval(t, right, c)
+		for _, r := range append(op.Otherwise(right), op.Mistakes(right)...) {
+			n++
+			got, far := eval(t, r.Op, c), false
+			for i := range want {
+				far = far || math.Abs(got[i]-want[i]) > 2e-2*math.Abs(want[i])
+			}
+			if far || slices.Equal(got, want) || r.Op == right || r.Words == "" {
+				t.Errorf("%T %+v: %v, the right one %v", right, r, got, want)
+			}
+		}
+	}
+	if n < 12 {
+		t.Errorf("%d operations", n)
 	}
 }
 

@@ -13,6 +13,12 @@ const (
 	After   Gain = "after"   // R(R(x·inv)·w): Llama and Qwen round before the weight
 )
 
+// Gains that no family has in transformers, but other engines where the family has OnePlus.
+const (
+	OnePlusAfter  Gain = "oneplus_after"  // R(R(x·inv)·(1+w))
+	OnePlusStored Gain = "oneplus_stored" // R(R(x·inv)·R(1+w)): 1+w was made a weight in the model's dtype
+)
+
 // RMSNorm is x · inv, inv = (mean(x²)+Eps)^(−1/2), then the gain, over the last axis of the result, in float32. Input: x.
 // Weight: w, unless Gain is NoScale.
 type RMSNorm struct {
@@ -46,6 +52,10 @@ func (o RMSNorm) Eval(c Call) (Value, error) {
 				y = c.mul(y, c.add(Num{V: 1}, Num{V: w[i]}))
 			case After:
 				y = c.mul(c.R(y), Num{V: w[i]})
+			case OnePlusAfter:
+				y = c.mul(c.R(y), c.add(Num{V: 1}, Num{V: w[i]}))
+			case OnePlusStored:
+				y = c.mul(c.R(y), c.R(c.add(Num{V: 1}, Num{V: w[i]})))
 			}
 			out.set(start+i, y)
 		}

@@ -1,0 +1,90 @@
+package compare
+
+// Isolation is what certifying found over all rows.
+type Isolation struct {
+	Certified int `json:"certified"` // rows with a certificate
+	Exact     int `json:"exact"`
+	Rounding  int `json:"rounding"`
+	Bugs      int `json:"bugs"`
+	// Unverified rows have an operation on the way that may not accuse; NotIsolated ones cannot be computed from what was
+	// captured.
+	Unverified  int `json:"unverified,omitempty"`
+	NotIsolated int `json:"not_isolated,omitempty"`
+	Drift       int `json:"drift,omitempty"`
+	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers.
+	Findings []Finding `json:"findings,omitempty"`
+	// Weakest is the key of the certified row with the largest Power: the smallest error of scale that would show
+	// everywhere is WeakestPower.
+	Weakest      string `json:"weakest,omitempty"`
+	WeakestPower Number `json:"weakest_power,omitempty"`
+}
+
+// Finding is a way of an engine that is no bug.
+type Finding struct {
+	Kind  FindingKind `json:"kind"`
+	Form  string      `json:"form"`
+	What  string      `json:"what"`
+	Rows  int         `json:"rows"`
+	First string      `json:"first"` // key
+}
+
+// FindingKind is what an engine does in its own way.
+type FindingKind string
+
+// The kinds of findings. Another layout is a note of the result: it is no matter of one operation.
+const (
+	OtherArithmetic FindingKind = "arithmetic" // it rounds elsewhere
+	OtherSummation  FindingKind = "summation"  // it adds in an order that usual bounds do not cover
+)
+
+// isolation sums up.
+func (w *walker) isolation() {
+	if w.chain == nil {
+		return
+	}
+	s := &Isolation{}
+	w.res.Isolation = s
+	found := map[[2]string]int{}
+	note := func(kind FindingKind, form, what, key string) {
+		at, seen := found[[2]string{form, what}]
+		if !seen {
+			at = len(s.Findings)
+			found[[2]string{form, what}] = at
+			s.Findings = append(s.Findings, Finding{Kind: kind, Form: form, What: what, First: key})
+		}
+		s.Findings[at].Rows++
+	}
+	for i := range w.res.Rows {
+		r := &w.res.Rows[i]
+		if r.has(Drift) {
+			s.Drift++
+		}
+		c := r.Isolated
+		if c == nil {
+			if r.NotIsolated != "" {
+				s.NotIsolated++
+			}
+			continue
+		}
+		s.Certified++
+		switch c.Outcome {
+		case Exact:
+			s.Exact++
+		case Rounding:
+			s.Rounding++
+		case Bug:
+			s.Bugs++
+		case NotCertified:
+			s.Unverified++
+		}
+		if c.Good() && c.Arithmetic != string(Strict) {
+			note(OtherArithmetic, c.Form, c.Arithmetic, r.Key())
+		}
+		if c.Good() && c.Summation != "" {
+			note(OtherSummation, c.Form, "adds in the order: "+c.Summation, r.Key())
+		}
+		if c.Good() && c.Power > s.WeakestPower {
+			s.WeakestPower, s.Weakest = c.Power, r.Key()
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// An engine has one arithmetic for all operations of a form. So what an entry is explained by, when transformers' own
+// arithmetic does not, is held against other entries of the form: free arithmetic allows every element half a unit at each
+// step, and a mistake of one unit in a few elements of one norm would hide in it.
+
+const (
+	// proof is in how many elements a definite arithmetic has to differ from transformers' for the entry to speak for itself:
+	// no mistake hits exactly those by chance.
+	proof = 8
+	// contrary is in how many elements other entries have to show transformers' arithmetic against a definite one that
+	// explains fewer than proof. One is a bound that nearly every sum keeps.
+	contrary = 4
+	// improbable is −log of the chance that entries of one arithmetic are as unlike as those seen: one in a million.
+	improbable = 14
+)
+
+// Other entries of a form are looked at until there are maxSiblings, or siblingElements elements of minSiblings, spread over
+// the trace: the cost of a judgement that is rare does not grow with the trace.
+const (
+	maxSiblings     = 256
+	minSiblings     = 4
+	siblingElements = 1 << 18
+)
+
+// explanations are the elements of one entry that each arithmetic leaves, by its words.
+type explanations struct {
+	left  map[string][]int
+	width int // of a row
+	slack int // rows in which free arithmetic leaves an element a choice
+}
+
+func newExplanations(y op.Value) *explanations {
+	x := &explanations{left: map[string][]int{}, width: 1}
+	if n := len(y.Shape); n > 0 {
+		x.width = max(y.Shape[n-1], 1)
+	}
+	return x
+}
+
+// rows counts the rows in which some elements, which ascend, lie. Rows are what is counted: an engine that rounds a norm's
+// factor changes all of a row or nothing.
+func (x *explanations) rows(at []int) int {
+	n, last := 0, -1
+	for _, i := range at {
+		if row := i / x.width; row != last {
+			n, last = n+1, row
+		}
+	}
+	return n
+}
+
+// choice notes the rows in which an arithmetic leaves an element more than one value.
+func (x *explanations) choice(j *judged) {
+	var at []int
+	for i, v := range j.x.Data {
+		if e := j.x.Bound[i]; floats.Round(j.d, v-e) != floats.Round(j.d, v+e) {
+			at = append(at, i)
+		}
+	}
+	x.slack = x.rows(at)
+}
+
+// siblings are what entries of one form show.
+type siblings struct {
+	once sync.Once
+	all  map[order.Node]*explanations
+	err  error
+}
+
+// siblings looks at entries of a form, once.
+func (i *Isolator) siblings(ctx context.Context, form string) (map[order.Node]*explanations, error) {
+	i.mu.Lock()
+	s := i.kinds[form]
+	if s == nil {
+		s = &siblings{}
+		i.kinds[form] = s
+	}
+	i.mu.Unlock()
+	s.once.Do(func() { s.all, s.err = i.look(ctx, form) })
+	return s.all, s.err
+}
+
+func (i *Isolator) look(ctx context.Context, form string) (map[order.Node]*explanations, error) {
+	var nodes []order.Node
+	for _, r := range i.trace.Records() {
+		n := order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}
+		if n.Entry >= 0 && r.Firing == 0 && i.has(n) && op.Form(i.list.Entries[n.Entry].Op) == form {
+			nodes = append(nodes, n)
+		}
+	}
+	all := map[order.Node]*explanations{}
+	elements := 0
+	for _, k := range scattered(len(nodes)) {
+		if len(all) >= maxSiblings || len(all) >= minSiblings && elements >= siblingElements {
+			break
+		}
+		t, err := i.trial(ctx, nodes[k])
+		var bare *order.BareError
+		switch {
+		case errors.As(err, &bare):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if all[nodes[k]], err = t.explain(); err != nil {
+			return nil, err
+		}
+		elements += len(t.y.Data)
+	}
+	return all, nil
+}
+
+// scattered lists 0 to n−1 in an order whose beginnings are spread over all: by steps of about the golden section of n that
+// have no common divisor with it.
+func scattered(n int) []int {
+	step := max(int(float64(n)*(math.Sqrt(5)-1)/2), 1)
+	for divisor(step, n) != 1 {
+		step++
+	}
+	list := make([]int, n)
+	for k := range list {
+		list[k] = k * step % n
+	}
+	return list
+}
+
+func divisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// explain tries all arithmetics on an entry.
+func (t *trial) explain() (*explanations, error) {
+	x := newExplanations(t.y)
+	for _, e := range append([]engine{t.i.strict()}, t.engines()...) {
+		j, err := t.in(e)
+		if err != nil {
+			return nil, err
+		}
+		x.left[e.words] = j.outside()
+		if e.Inner == op.Free {
+			x.choice(j)
+		}
+	}
+	return x, nil
+}
+
+// contradicted returns what is left of an entry that the engine explains when the other entries of its form say that it was
+// not computed so, or when a known mistake gives all of it, and why; nil when neither does.
+func (t *trial) contradicted(e engine, x *explanations) (left []int, why string, err error) {
+	off := x.left[string(Strict)]
+	if e.Inner != op.Free && len(off) >= proof {
+		return nil, "", nil
+	}
+	form := op.Form(t.entry.Op)
+	others, err := t.i.siblings(t.ctx, form)
+	if err != nil {
+		return nil, "", err
+	}
+	why = fmt.Sprintf("an engine that %s might give them, but other entries of %s show that this one does not", e.words, form)
+	if e.Inner != op.Free {
+		if t.against(others, e.words) < contrary {
+			return nil, "", nil
+		}
+		return off, why, nil
+	}
+	if mistake, err := t.mistaken(off); err != nil || mistake != "" {
+		return off, "they are those of an engine that " + mistake, err
+	}
+	for _, base := range append([]engine{t.i.strict()}, t.engines()...) {
+		if base.Inner != op.Free && t.unlike(others, base.words, x) {
+			return x.left[base.words], why, nil
+		}
+	}
+	return nil, "", nil
+}
+
+// against counts the elements of entries that follow transformers which an arithmetic does not explain.
+func (t *trial) against(others map[order.Node]*explanations, words string) int {
+	sum := 0
+	for n, o := range others {
+		if n != t.node && len(o.left[string(Strict)]) == 0 {
+			sum += len(o.left[words])
+		}
+	}
+	return sum
+}
+
+// mistaken returns the known mistake that gives all of the entry, in transformers' arithmetic, where the right operation
+// leaves enough of it: what is definite comes before a choice. It is empty where none does.
+func (t *trial) mistaken(off []int) (string, error) {
+	if len(off) < proof {
+		return "", nil
+	}
+	for _, m := range op.Mistakes(t.entry.Op) {
+		e := t.i.strict()
+		e.ops = func(o op.Op) op.Op {
+			if o == t.entry.Op {
+				return m.Op
+			}
+			return o
+		}
+		j, err := t.in(e)
+		if err != nil {
+			return "", err
+		}
+		if len(j.outside()) == 0 {
+			return m.Words, nil
+		}
+	}
+	return "", nil
+}
+
+// most is the largest share of rows that an arithmetic is taken to change: of a row, it may change nothing by chance.
+const most = 0.9
+
+// unlike reports whether others follow a definite arithmetic too closely to be of one that changes as many rows of this
+// entry, or as few as of those of them that it changes some of: p is the least of these shares, N the rows of the entries
+// of which it changes none, and (1−p)^N, times in how many ways that many of them can be chosen, the chance.
+//
+// What a rounding changes of a function that saturates depends on its arguments, so p is then the least share of any entry;
+// of other operations it is a matter of the arithmetic alone, and p the share of all.
+func (t *trial) unlike(others map[order.Node]*explanations, words string, x *explanations) bool {
+	share := func(changed, rows int) float64 { return min(float64(changed)/float64(max(rows, changed)), most) }
+	own := x.rows(x.left[words])
+	if own == 0 {
+		return false
+	}
+	least := share(own, x.slack)
+	sum, of := own, max(x.slack, own)
+	follow, total, followed := 0, 0, 0
+	for n, o := range others {
+		rest, known := o.left[words]
+		if n == t.node || !known || o.slack == 0 {
+			continue
+		}
+		total++
+		changed := o.rows(rest)
+		if changed == 0 {
+			follow++
+			followed += o.slack
+			continue
+		}
+		sum, of = sum+changed, of+max(o.slack, changed)
+		least = min(least, share(changed, o.slack))
+	}
+	p := least
+	if !saturates(t.entry.Op) {
+		p = min(share(own, x.slack), share(sum, of))
+	}
+	return -float64(followed)*math.Log1p(-p)-choices(total, follow) >= improbable
+}
+
+// saturates reports whether an operation has ranges of arguments in which rounding inside it shows nowhere.
+func saturates(o op.Op) bool {
+	switch o.(type) {
+	case op.GELU, op.GELUTanh, op.SiLU, op.Tanh, op.Softcap, op.Softmax, op.ShiftedReLU, op.Cutoff:
+		return true
+	}
+	return false
+}
+
+// choices is the log of the number of ways to choose k of n.
+func choices(n, k int) float64 {
+	a, _ := math.Lgamma(float64(n + 1))
+	b, _ := math.Lgamma(float64(k + 1))
+	c, _ := math.Lgamma(float64(n - k + 1))
+	return a - b - c
+}
