@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
@@ -133,16 +134,30 @@ func (p pairing) caught() []bool {
 	return out
 }
 
-// accumulated is what our own comparison measures of a port against an exact reference: the relative L2 of the tensor, and
-// of the worst slice of each axis. NaN comes out as infinite errors.
-func accumulated(t testing.TB, letters string, shape []int, ref, port []float32) map[string]float64 {
+// exactReference is a tensor of a trace that ports are compared with.
+type exactReference struct {
+	list  *order.List
+	trace *capture.Trace
+	shape []int
+}
+
+func newExactReference(t testing.TB, letters string, shape []int, values []float32) exactReference {
 	t.Helper()
 	list := tiny(t)
 	input, _ := list.Lookup(order.InputIDs)
-	entry := array{shape, nil}.entry("tensor", op.Identity{}, letters)
-	local := build(t, manifest("local", hooks.F32), ids(2), array{shape, port}.event("tensor", hooks.F32))
-	reference := build(t, manifest("reference", hooks.F32), ids(2), array{shape, ref}.event("tensor", hooks.F32))
-	row := run(t, local, reference, compare.Options{Order: list.Keep([]*order.Entry{input, entry}), All: true}).Rows[1]
+	a := array{shape, values}
+	return exactReference{
+		list.Keep([]*order.Entry{input, a.entry("tensor", op.Identity{}, letters)}),
+		build(t, manifest("reference", hooks.F32), ids(2), a.event("tensor", hooks.F32)), shape,
+	}
+}
+
+// errors is what our own comparison measures of a port: the relative L2 of the tensor, and of the worst slice of each axis.
+// NaN comes out as an infinite error.
+func (r exactReference) errors(t testing.TB, port []float32) map[string]float64 {
+	t.Helper()
+	local := build(t, manifest("local", hooks.F32), ids(2), array{r.shape, port}.event("tensor", hooks.F32))
+	row := run(t, local, r.trace, compare.Options{Order: r.list, All: true}).Rows[1]
 	if row.Class == compare.NonFinite {
 		return map[string]float64{"tensor": math.Inf(1)}
 	}

@@ -47,11 +47,11 @@ func (a array) Row(dst []float64, i int) error {
 func (a array) replaced(data []float32) array { return array{a.shape, data} }
 
 func (a array) event(name string, d hooks.DType) hooks.Event {
-	values := make([]float64, len(a.data))
-	for i, v := range a.data {
-		values[i] = float64(v)
+	data := make([]byte, 0, len(a.data)*d.Size())
+	for _, v := range a.data {
+		data = appendValue(data, d, float64(v))
 	}
-	return fire(name, d, a.shape, values...)
+	return hooks.Event{Name: name, Tensor: hooks.Tensor{DType: d, Shape: a.shape, Data: data}}
 }
 
 func (a array) entry(name string, o op.Op, axes string) *order.Entry {
