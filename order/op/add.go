@@ -7,7 +7,8 @@ type Add struct{}
 // Kind is "add".
 func (Add) Kind() string { return "add" }
 
-// Eval adds.
+// Eval adds. Bound: E_a + E_b and the rounding of one step, by running error analysis as [Arith] has it; of a term
+// that the other absorbs, nothing.
 func (Add) Eval(c Call) (Value, error) {
 	a, b := c.In[0], c.In[1]
 	return c.each(func(i int) Num { return c.add(a.at(i), b.at(i%len(b.Data))) })

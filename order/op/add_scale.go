@@ -9,7 +9,8 @@ type AddScale struct {
 // Kind is "add_scale".
 func (AddScale) Kind() string { return "add_scale" }
 
-// Eval adds, then scales.
+// Eval adds, then scales. Bound: by running error analysis, two steps; the R between them turns an interval into the
+// numbers of the dtype that lie in it, see [Arith.R].
 func (o AddScale) Eval(c Call) (Value, error) {
 	by := o.By.in(c.Arith)
 	return c.each(func(i int) Num {

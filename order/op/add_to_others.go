@@ -6,7 +6,7 @@ type AddToOthers struct{}
 // Kind is "add_to_others".
 func (AddToOthers) Kind() string { return "add_to_others" }
 
-// Eval adds.
+// Eval adds. Bound: that of X_0 for its copy, of the others E_X + E_z and the rounding of one step.
 func (AddToOthers) Eval(c Call) (Value, error) {
 	x, z := c.In[0], c.In[1]
 	size := len(z.Data)

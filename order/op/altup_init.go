@@ -7,7 +7,7 @@ type AltUpInit struct{}
 // Kind is "altup_init".
 func (AltUpInit) Kind() string { return "altup_init" }
 
-// Eval rescales as [Rescale] does.
+// Eval rescales as [Rescale] does, and its bound is the same; that of the copy is its input's.
 func (AltUpInit) Eval(c Call) (Value, error) {
 	x, target := c.In[0], c.In[1]
 	size, n := len(x.Data), x.last()

@@ -8,7 +8,8 @@ type AltUpPredict struct {
 // Kind is "altup_predict".
 func (AltUpPredict) Kind() string { return "altup_predict" }
 
-// Eval mixes the streams of each token.
+// Eval mixes the streams of each token. Bound: that of a sum of A products, see [Arith.total], then of an R and one
+// step.
 func (o AltUpPredict) Eval(c Call) (Value, error) {
 	coefs, x := c.In[0], c.In[1]
 	size, n := len(x.Data)/o.Streams, x.last()

@@ -11,7 +11,7 @@ type Cache struct {
 // Kind is "cache".
 func (Cache) Kind() string { return "cache" }
 
-// Eval copies.
+// Eval copies, and with each element its bound.
 func (o Cache) Eval(c Call) (Value, error) {
 	heads, keys, d := c.Shape[1], c.Shape[2], c.Shape[3]
 	now := c.In[0]

@@ -6,7 +6,8 @@ type Context struct{}
 // Kind is "context".
 func (Context) Kind() string { return "context" }
 
-// Eval multiplies. A column of values is gathered once for all queries that read it.
+// Eval multiplies. A column of values is gathered once for all queries that read it. Bound: that of a sum of S
+// products, see [Arith.total].
 func (Context) Eval(c Call) (Value, error) {
 	p, v, out := c.In[0], c.In[1], c.result()
 	heads, tokens, keys := p.Shape[1], p.Shape[2], p.Shape[3]

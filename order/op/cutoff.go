@@ -8,7 +8,7 @@ type Cutoff struct {
 // Kind is "cutoff".
 func (Cutoff) Kind() string { return "cutoff" }
 
-// Eval follows the formula.
+// Eval follows the formula. Bound: by running error analysis, two steps with an R between them.
 func (o Cutoff) Eval(c Call) (Value, error) {
 	by := o.Multiplier.in(c.Arith)
 	return c.each(func(i int) Num { return c.add(c.In[0].at(i), c.R(c.mul(c.In[1].at(i), by))) })

@@ -16,7 +16,9 @@ const unitsOfFusedErf = 12
 // Kind is "gelu".
 func (GELU) Kind() string { return "gelu" }
 
-// Eval follows the formula step by step.
+// Eval follows the formula step by step. Bound: by running error analysis; erf passes on its change over its
+// argument's interval and adds the library's error, see [Arith.function]. Below −2 the sum 1 + erf cancels, and the
+// bound is u of 1, not of the result: so is the error of every engine that follows the formula.
 func (GELU) Eval(c Call) (Value, error) {
 	half, one, k := Num{V: 0.5}, Num{V: 1}, c.scalar(math.Sqrt2/2)
 	return c.each(func(i int) Num {

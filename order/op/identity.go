@@ -6,7 +6,7 @@ type Identity struct{}
 // Kind is "identity".
 func (Identity) Kind() string { return "identity" }
 
-// Eval copies.
+// Eval copies, and with each element its bound.
 func (Identity) Eval(c Call) (Value, error) {
 	return c.each(func(i int) Num { return c.In[0].at(i) })
 }

@@ -19,6 +19,7 @@ func (Linear) Kind() string { return "linear" }
 
 // Eval multiplies. A row of W is widened once for all tokens; rows are shared out over the cores a few at a time. Every
 // element is one sum in the order of k, so results depend neither on how many cores there are nor on the other tokens.
+// Bound: that of a sum of as many products as W has columns, and of one term more for the bias, see [Arith.total].
 func (o Linear) Eval(c Call) (Value, error) {
 	out := c.result()
 	rows, _ := c.W[0].Size()

@@ -12,7 +12,7 @@ type Lookup struct {
 // Kind is "lookup".
 func (Lookup) Kind() string { return "lookup" }
 
-// Eval takes rows, exactly.
+// Eval takes rows, exactly: what it copies has no bound.
 func (o Lookup) Eval(c Call) (Value, error) {
 	out, ids := c.result(), c.In[0]
 	_, width := c.W[0].Size()

@@ -9,7 +9,9 @@ type Magnitude struct {
 // Kind is "magnitude".
 func (Magnitude) Kind() string { return "magnitude" }
 
-// Eval takes the root mean square of each row.
+// Eval takes the root mean square of each row. Bound: squares are one step and an R each, the mean that of a sum of n
+// terms and a division, the root halves the relative error; see [Arith.total] and [Arith.sqrt]. The maximum with the
+// floor adds none.
 func (o Magnitude) Eval(c Call) (Value, error) {
 	floor := c.castConst(o.Floor)
 	return c.eachRow(c.In[0], c.In[0].last(), func(x Value) Num {

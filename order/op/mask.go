@@ -16,7 +16,7 @@ type Mask struct {
 // Kind is "mask".
 func (Mask) Kind() string { return "mask" }
 
-// Eval compares positions.
+// Eval compares positions, exactly: there is no bound.
 func (o Mask) Eval(c Call) (Value, error) {
 	positions, keys := c.In[0].Data, c.Shape[len(c.Shape)-1]
 	first := positions[len(positions)-1] + 1 - float64(keys)

@@ -6,7 +6,7 @@ type Mean struct{}
 // Kind is "mean".
 func (Mean) Kind() string { return "mean" }
 
-// Eval averages each row.
+// Eval averages each row. Bound: that of a sum of n terms, see [Arith.total], and of a division.
 func (Mean) Eval(c Call) (Value, error) {
 	return c.eachRow(c.In[0], c.In[0].last(), func(x Value) Num { return c.mean(len(x.Data), x.at) })
 }

@@ -23,8 +23,9 @@ type Op interface {
 	// Kind is the operation's name in listings and in JSON, such as "rms_norm".
 	Kind() string
 	// Eval computes the operation on inputs and weights of the shapes that the order gives them, which it trusts. The last R
-	// of the formula is left to the caller, see [Arith.Round]: a judge wants the value before it. The error is that of
-	// an index out of range, or of a weight that cannot be read.
+	// of the formula is left to the caller, see [Arith.Round]: a judge wants the value before it. With Bounds the value has
+	// them; how an operation's follows stands in the comment of its Eval. The error is that of an index out of range, or of
+	// a weight that cannot be read.
 	Eval(c Call) (Value, error)
 }
 

@@ -8,7 +8,7 @@ type Scale struct {
 // Kind is "scale".
 func (Scale) Kind() string { return "scale" }
 
-// Eval multiplies.
+// Eval multiplies. Bound: |By|·E and the rounding of one step; the constant is exact, as [Const] says what it is.
 func (o Scale) Eval(c Call) (Value, error) {
 	by := o.By.in(c.Arith)
 	return c.each(func(i int) Num { return c.mul(c.In[0].at(i), by) })

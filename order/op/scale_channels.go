@@ -6,7 +6,7 @@ type ScaleChannels struct{}
 // Kind is "scale_channels".
 func (ScaleChannels) Kind() string { return "scale_channels" }
 
-// Eval multiplies.
+// Eval multiplies. Bound: |w|·E and the rounding of one step.
 func (ScaleChannels) Eval(c Call) (Value, error) {
 	w, err := c.vector(0)
 	if err != nil {

@@ -8,7 +8,8 @@ type Scores struct {
 // Kind is "scores".
 func (Scores) Kind() string { return "scores" }
 
-// Eval multiplies; the scale is a Python number.
+// Eval multiplies; the scale is a Python number. Bound: that of a sum of D products, see [Arith.total], then of an R
+// and one step.
 func (o Scores) Eval(c Call) (Value, error) {
 	q, k := c.In[0], c.In[1]
 	heads, tokens, keys, d := c.Shape[1], c.Shape[2], c.Shape[3], q.last()

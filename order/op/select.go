@@ -9,7 +9,7 @@ type Select struct {
 // Kind is "select".
 func (Select) Kind() string { return "select" }
 
-// Eval copies.
+// Eval copies, and with each element its bound.
 func (o Select) Eval(c Call) (Value, error) {
 	x := c.In[0]
 	inner, n := sizeOf(x.Shape[o.Axis+1:]), x.Shape[o.Axis]

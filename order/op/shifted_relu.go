@@ -6,7 +6,8 @@ type ShiftedReLU struct{}
 // Kind is "shifted_relu".
 func (ShiftedReLU) Kind() string { return "shifted_relu" }
 
-// Eval subtracts. Rounding is monotone and keeps 0, so that the R may come after the maximum.
+// Eval subtracts. Rounding is monotone and keeps 0, so that the R may come after the maximum. Bound: E_x + E_cutoff
+// and the rounding of one step, as far as it reaches above 0, see [larger].
 func (ShiftedReLU) Eval(c Call) (Value, error) {
 	x, cutoff := c.In[0], c.In[1]
 	n := x.last()

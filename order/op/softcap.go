@@ -10,7 +10,7 @@ type Softcap struct {
 // Kind is "softcap".
 func (Softcap) Kind() string { return "softcap" }
 
-// Eval follows the three operations.
+// Eval follows the three operations. Bound: by running error analysis, an R after each of the first two.
 func (o Softcap) Eval(c Call) (Value, error) {
 	limit := c.scalar(o.Cap)
 	return c.each(func(i int) Num {

@@ -7,7 +7,10 @@ type Std struct{}
 // Kind is "std".
 func (Std) Kind() string { return "std" }
 
-// Eval takes the deviation of each row. The mean is not rounded at all: torch updates it as it goes (Welford).
+// Eval takes the deviation of each row. The mean is not rounded at all: torch updates it as it goes (Welford). Bound:
+// by running error analysis of the two passes (Chan, Golub and LeVeque, Algorithms for computing the sample variance,
+// 1983): each deviation is off by what bounds the mean, each square by twice its product with the deviation, and the
+// root of a sum that is all error, as of a constant row, by the root of that error.
 func (Std) Eval(c Call) (Value, error) {
 	return c.eachRow(c.In[0], c.In[0].last(), func(x Value) Num {
 		n := len(x.Data)

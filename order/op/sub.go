@@ -6,7 +6,7 @@ type Sub struct{}
 // Kind is "sub".
 func (Sub) Kind() string { return "sub" }
 
-// Eval subtracts.
+// Eval subtracts. Bound: E_a + E_b and the rounding of one step, by running error analysis as [Arith] has it.
 func (Sub) Eval(c Call) (Value, error) {
 	return c.each(func(i int) Num { return c.sub(c.In[0].at(i), c.In[1].at(i)) })
 }

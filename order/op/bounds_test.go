@@ -1,0 +1,76 @@
+package op_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// bounded is float32 arithmetic with bounds, and rigorous with those that hold for every order of summation.
+var (
+	bounded  = op.Arith{DType: hooks.F32, Emulated: true, Bounds: true}
+	rigorous = op.Arith{DType: hooks.F32, Emulated: true, Bounds: true, Rigorous: true}
+)
+
+// within fails unless y is within the bound of an operation's one element, and the bound is below most.
+func within(t *testing.T, o op.Op, c op.Call, y float32, most float64) {
+	t.Helper()
+	v, err := o.Eval(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if off := math.Abs(float64(y) - v.Data[0]); off > v.Bound[0] {
+		t.Errorf("%s: %v is %g from %v, the bound is %g", o.Kind(), y, off, v.Data[0], v.Bound[0])
+	}
+	if v.Bound[0] > most {
+		t.Errorf("%s: the bound %g is above %g", o.Kind(), v.Bound[0], most)
+	}
+}
+
+// The deviation of a constant row is zero, where the root has no derivative: a float32 mean that is off makes it as large
+// as that error.
+func TestBoundOfADeviationOfZero(t *testing.T) {
+	const n = 1000
+	row := make([]float64, n)
+	var sum float32
+	for i := range row {
+		row[i] = float64(float32(0.1))
+		sum += 0.1
+	}
+	mean := sum / n
+	if mean == 0.1 {
+		t.Fatal("the mean is exact: nothing is tested")
+	}
+	within(t, op.Std{}, op.Call{Arith: rigorous, In: []op.Value{vector(row...)}, Shape: []int{1, 1, 1}}, float32(math.Abs(float64(mean-0.1))), 1e-4)
+}
+
+// Accumulators may begin with the bias: each product is then rounded at its size.
+func TestBoundOfALargeBias(t *testing.T) {
+	const n, bias = 100, 4096
+	w, x := make([]float64, n), make([]float64, n)
+	sum := float32(bias)
+	for i := range w {
+		w[i], x[i] = 1, float64(float32(1)/float32(i+3))
+		sum += float32(x[i])
+	}
+	c := op.Call{Arith: bounded, In: []op.Value{vector(x...)}, W: []op.Rows{matrix{1, n, w, nil}, matrix{1, 1, []float64{bias}, nil}}, Shape: []int{1, 1, 1}}
+	within(t, op.Linear{Bias: true}, c, sum, 1e-1)
+	for _, s := range op.Summations() {
+		c.Sum = &s
+		if s.Lanes == 1 && !s.Reversed && !s.Pairwise { // the order in which it was added, and therefore exact
+			within(t, op.Linear{Bias: true}, c, sum, 1e-1)
+		}
+	}
+}
+
+// What is below the normal numbers may be taken for zero.
+func TestBoundBelowTheNormalNumbers(t *testing.T) {
+	tiny := float64(float32(math.Exp(-95)))
+	if tiny == 0 || tiny >= 0x1p-126 {
+		t.Fatalf("%g is no subnormal number", tiny)
+	}
+	c := op.Call{Arith: bounded, In: []op.Value{vector(-95, 0)}, Shape: []int{1, 1, 2}}
+	within(t, op.Softmax{}, c, 0, 3*tiny)
+}
