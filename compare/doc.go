@@ -13,6 +13,7 @@
 //     over all hides a wrong token behind a massive activation. The other metrics are shown and decide nothing.
 //   - Integers, booleans and masks have no tolerance.
 //
-// The limits are of errors accumulated from the input on, out of a fixed table by dtype. They tell a bug from noise only
-// roughly: noise that a long model amplifies can pass the limit, and a bug smaller than the noise stays below it.
+// The limits are of errors accumulated from the input on: a person's own, multiples of the noise floor that the walk measures
+// for the prompt, or a table by dtype. They tell a bug from noise only roughly, since noise that a long model amplifies can
+// pass a limit, and a bug smaller than the noise stays below it. What tells them apart is the certificate of an [Isolator].
 package compare

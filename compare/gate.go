@@ -49,7 +49,7 @@ func spread(n int, m float64) float64 { return 1 + math.Sqrt(2*math.Log(float64(
 // Gate is the decision on one entry: errors, their limits and where the limits come from. From tells the sources apart:
 //
 //   - `tolerances, "PATTERN"` or `flags`: a person's, see [Tolerance];
-//   - `noise floor, DTYPE`: [NoiseFactor] times what rounding alone does to this prompt, see [NoiseFloor];
+//   - `K x noise floor, DTYPE`: [NoiseFactor] times what rounding alone does to this prompt, see [NoiseFloor];
 //   - `table, DTYPE` or `table, DTYPE before the layers`: what healthy ports have shown on other models;
 //   - `exact` and `pattern`: integers, booleans and masks, which have no tolerance.
 //
@@ -78,6 +78,17 @@ const largestElement = "largest element"
 
 // Passed reports whether the error is within the limit; one that is not a number is not.
 func (c Check) Passed() bool { return c.Error <= c.Limit }
+
+// Name is the error that was checked, in words.
+func (c Check) Name() string {
+	switch c.What {
+	case "tensor":
+		return "relative L2 of the tensor"
+	case largestElement:
+		return "largest element, over a reference of zero,"
+	}
+	return "relative L2 of the worst " + c.What
+}
 
 // Passed reports whether every check did.
 func (g *Gate) Passed() bool {

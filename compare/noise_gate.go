@@ -1,26 +1,30 @@
 package compare
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// NoiseFactor is how many times its noise floor an entry may be off. docs/tolerance.md has the measured rate at which
-// healthy pairs are further off than that.
-const NoiseFactor = 8
+// NoiseFactor is how many times its noise floor an entry may be off, by the dtype of the floor; docs/tolerance.md has the
+// measured rate at which healthy pairs are further off. In float32 it has to be larger: the walk adds up in float64, so the
+// rounding of an engine's own float32 sums is not in the floor. In 16 bits it is nothing beside that of the tensors.
+var NoiseFactor = map[hooks.DType]float64{hooks.F32: 8, hooks.BF16: 4, hooks.F16: 4}
 
 // noisePrior is the weight, in elements, of the floors of an entry's kind beside its own. One draw of rounding errors over
 // n elements tells their size to about 1/√(2n): a coefficient for each of four streams that happens to come out right
-// tells nothing, and the same coefficients of all layers and passes tell what it usually is. It is the moderated variance
-// of statistics with few samples (Smyth, 2004), with the prior's degrees of freedom fixed.
+// tells nothing, and the same coefficients of all layers and passes tell what it usually is. This is the moderated
+// variance of statistics with few samples (Smyth, 2004), with the prior's degrees of freedom fixed and, since small entries
+// have heavy tails, the largest of the kind as its prior.
 const noisePrior = 64
 
 // noise answers for the pairs of one comparison.
 type noise struct {
 	floor *NoiseFloor
-	kinds map[string]Noise // by kind of entry, the root mean square of the floors
+	kinds map[string]Noise // by kind of entry, the largest floor
 }
 
 func newNoise(f *NoiseFloor) *noise {
@@ -73,6 +77,10 @@ func (n *noise) gate(p *pair) *Gate {
 	if n == nil || n.floor.DType != p.arithmetic.String() {
 		return nil
 	}
+	factor, ok := NoiseFactor[p.arithmetic]
+	if !ok {
+		return nil
+	}
 	own, ok := n.floor.Entries[p.row.Key()]
 	if !ok {
 		return nil
@@ -88,11 +96,15 @@ func (n *noise) gate(p *pair) *Gate {
 	if p.cut != nil {
 		tensor = max(tensor, float64(own.Worst["token"]))
 	}
-	g := m.gate("noise floor, "+n.floor.DType, NoiseFactor*tensor, func(a AxisError) float64 {
-		return NoiseFactor * max(tensor, of(own.Worst[a.Axis], kind.Worst[a.Axis]))
+	g := m.gate(fmt.Sprintf("%g x noise floor, %s", factor, n.floor.DType), factor*tensor, func(a AxisError) float64 {
+		worst, ok := own.Worst[a.Axis]
+		if !ok || !finite(float64(worst)) { // a slice that the walk has as zero: the multiple of a tensor's, as everywhere
+			return factor * tensor * a.factor()
+		}
+		return factor * max(tensor, of(worst, kind.Worst[a.Axis]))
 	})
 	for _, c := range g.Checks {
-		g.Noise = max(g.Noise, NoiseFactor*c.Error/c.Limit)
+		g.Noise = max(g.Noise, Number(factor)*c.Error/c.Limit)
 	}
 	return g
 }

@@ -138,18 +138,7 @@ func (g *Gate) worst() string {
 			worst = c
 		}
 	}
-	return fmt.Sprintf("%s is %.3g, the limit %.3g", worst.name(), float64(worst.Error), float64(worst.Limit))
-}
-
-// name is the error that was checked, in words.
-func (c Check) name() string {
-	switch c.What {
-	case "tensor":
-		return "relative L2 of the tensor"
-	case largestElement:
-		return "over a reference of zero, the largest element"
-	}
-	return "relative L2 of the worst " + c.What
+	return fmt.Sprintf("%s is %.3g, the limit %.3g", worst.Name(), float64(worst.Error), float64(worst.Limit))
 }
 
 // note adds what is remarkable about a row beside its verdict.

@@ -34,6 +34,9 @@ Every entry that is visited is certified by itself, from the local side's own in
 its accumulated limit on an unbroken chain of right operations has drifted and is no bug; an operation that is wrong by
 itself is one, within any limit.
 
+Accumulated errors are limited by --rtol, --atol and --tolerances, else by a multiple of the noise floor: what the dtype's
+rounding alone does to this prompt, which the walk measures. Where neither is known, a table by dtype decides.
+
 Exit status: 0 everything in scope was compared and matches, 1 it does not or is incomplete, 2 it cannot be compared.
 
 Examples:
@@ -45,7 +48,7 @@ Examples:
   tracediff compare --isolate local.safetensors --model ./gemma-3n-E2B
   tracediff compare --ab before.safetensors after.safetensors
   tracediff compare off.safetensors on.safetensors --expect-different 'layers.*.self_attn.*' --all`,
-		Flags: append(slices.Concat(jobFlags(), isolationFlags(), abFlags()),
+		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), abFlags()),
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
@@ -128,6 +131,9 @@ func compareAgain(c *cli.Context) error {
 	if err := isolate(c, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return err
 	}
+	if err := limit(c, &o, local, ref.Trace, ref.entry, j.list, j.ck); err != nil {
+		return err
+	}
 	return runCompare(c, local, ref.Trace, o)
 }
 
@@ -193,6 +199,9 @@ func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o comp
 		defer ck.Close()
 	}
 	if err := isolate(c, &o, local, ref, whole, ck); err != nil {
+		return err
+	}
+	if err := limit(c, &o, local, ref, nil, whole, ck); err != nil {
 		return err
 	}
 	return runCompare(c, local, ref, o)

@@ -40,6 +40,7 @@ var layout = []struct {
 }{
 	{kindTraces, regexp.MustCompile(`^(local|reference)\.safetensors$`)},
 	{kindStored, regexp.MustCompile(`^references/[0-9a-f]{16}(\.safetensors|\.json|\.floor\.json)$`)},
+	{kindStored, regexp.MustCompile(`^floors/[0-9a-f]{16}\.json$`)},
 	{kindHanded, regexp.MustCompile(`^order\.json$`)},
 	{kindDigests, regexp.MustCompile(`^digests\.json$`)},
 	{kindSettings, regexp.MustCompile(`^settings\.json$`)},
@@ -48,7 +49,7 @@ var layout = []struct {
 	{kindLeft, regexp.MustCompile(`^(settings\.json|digests\.json|order\.json|reference\.safetensors)-[0-9]+\.part$`)},
 	{kindLeft, regexp.MustCompile(`^exec/(local|reference)-[0-9]+/(local|reference)\.safetensors(\.part|\.part\.new|\.lock)?$`)},
 	{kindLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.new-[0-9]+/reference\.safetensors(\.part|\.part\.new|\.lock)?$`)},
-	{kindLeft, regexp.MustCompile(`^references/floor-[0-9]+\.tmp/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json)$`)},
+	{kindLeft, regexp.MustCompile(`^(references|floors)/floor-[0-9]+\.tmp/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json)$`)},
 }
 
 // maxFolder bounds the files of a folder of traces that are looked at: some thousand stored references have three each.

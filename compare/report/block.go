@@ -69,18 +69,17 @@ func (p *printer) gate(r *compare.Row) {
 		if !c.Passed() {
 			sign = ">"
 		}
-		what := c.What
-		if what != "tensor" {
-			what = "worst " + what
-		}
-		p.field(label, "%s: relative L2 %s %s %s", what, number(c.Error), sign, number(c.Limit))
+		p.field(label, "%s: %s %s %s", c.Name(), number(c.Error), sign, number(c.Limit))
 		label = ""
 	}
 	if r.Gate.Passed() {
-		p.field("", "from the %s; the values that both sides show are within them", r.Gate.From)
-		return
+		p.field("", "the values that both sides show are within them")
 	}
-	p.field("", "from the %s; the smallest tolerance that would have passed is %s", r.Gate.From, number(r.Gate.Tolerance))
+	times := ""
+	if r.Gate.Noise > 0 {
+		times = fmt.Sprintf(", %s times the floor", number(r.Gate.Noise))
+	}
+	p.field("", "from the %s; the smallest tolerance that would have passed is %s%s", r.Gate.From, number(r.Gate.Tolerance), times)
 }
 
 // worst writes where the difference is largest.

@@ -30,6 +30,7 @@ func Text(w io.Writer, r *compare.Result, s Style) error {
 	p.divergence(r)
 	p.roots(r)
 	p.missing(r)
+	p.allowed(r)
 	p.notes(r)
 	p.isolation(r)
 	if err := p.final(r); err != nil {
@@ -183,7 +184,7 @@ func (p *printer) end(r *compare.Result) {
 		} else if len(r.Expected) > 0 {
 			p.line("every entry that was compared but those that were expected to differ, and these do")
 		} else {
-			p.line("every entry that was compared")
+			p.line("every entry that was compared%s", butFor(r))
 		}
 	}
 	if !r.Alone {
@@ -191,34 +192,6 @@ func (p *printer) end(r *compare.Result) {
 	}
 	c := r.Coverage
 	p.line("compared %d of %d entries, %d of %d layers complete%s", c.Compared, c.Entries, c.LayersComplete, c.Layers, beside(c))
-}
-
-// limits says by which limits the rows were judged, and how far the worst of those that match was from them.
-func (p *printer) limits(r *compare.Result) {
-	var tables []string
-	limit := map[string]string{}
-	var worst *compare.Row
-	for i := range r.Rows {
-		row := &r.Rows[i]
-		if row.Gate == nil || len(row.Gate.Checks) == 0 || row.Derived {
-			continue
-		}
-		if _, seen := limit[row.Gate.From]; !seen {
-			tables = append(tables, row.Gate.From)
-			limit[row.Gate.From] = number(row.Gate.Checks[0].Limit)
-		}
-		if row.Verdict == compare.Match && (worst == nil || row.Gate.Tolerance > worst.Gate.Tolerance) {
-			worst = row
-		}
-	}
-	if worst == nil {
-		return
-	}
-	for i, t := range tables {
-		tables[i] = limit[t] + " (" + t + ")"
-	}
-	p.line("limits of relative L2: %s; the matches would pass with %s, the worst is %s",
-		strings.Join(tables, ", "), number(worst.Gate.Tolerance), worst.Key())
 }
 
 // beside is what the coverage counts apart.

@@ -67,6 +67,7 @@ func (p *printer) table(r *compare.Result) error {
 		{"dtype", left, true},
 		{"max abs", right, !r.Alone},
 		{"accumulated", right, !r.Alone},
+		{"limit", right, !r.Alone},
 		{"cosine", right, !r.Alone},
 		{"isolated", left, r.Isolation != nil},
 		{"note", left, true},
@@ -103,7 +104,11 @@ func (p *printer) cells(r *compare.Row) []string {
 	if m := r.Metrics; m != nil && m.Pattern == nil || m != nil && !math.IsNaN(float64(m.RelL2)) {
 		maxAbs, relL2, cosine = number(m.MaxAbs), number(m.RelL2), parallel(m.Cosine)
 	}
-	return []string{p.verdict(r), strconv.Itoa(r.Pass), clean(name), shape(r), dtype, maxAbs, relL2, cosine, p.isolated(r), remarks(r)}
+	limit := "-"
+	if r.Gate != nil && len(r.Gate.Checks) > 0 {
+		limit = number(r.Gate.Checks[0].Limit)
+	}
+	return []string{p.verdict(r), strconv.Itoa(r.Pass), clean(name), shape(r), dtype, maxAbs, relL2, limit, cosine, p.isolated(r), remarks(r)}
 }
 
 // isolated is the certificate in a word, with the error of the operation alone where there is one.
@@ -128,7 +133,7 @@ func (p *printer) verdict(r *compare.Row) string {
 		text += " " + string(r.Class)
 	}
 	switch {
-	case r.Derived:
+	case r.Derived || r.Allowed != "":
 		return paint(p.style.quiet, text)
 	case r.Verdict == compare.Match:
 		return paint(p.style.good, text)
@@ -141,6 +146,9 @@ func remarks(r *compare.Row) string {
 	var words []string
 	if r.Derived {
 		words = append(words, "derived")
+	}
+	if r.Allowed != "" {
+		words = append(words, "allowed")
 	}
 	if r.Blame != "" {
 		words = append(words, string(r.Blame))

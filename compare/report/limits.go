@@ -1,0 +1,92 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+)
+
+// span is the limits of one source.
+type span struct {
+	from     string
+	min, max compare.Number
+}
+
+// limits says by which limits the rows were judged, and with which single one all of them would have matched.
+func (p *printer) limits(r *compare.Result) {
+	var spans []span
+	at := map[string]int{}
+	var worst, loudest *compare.Row
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Gate == nil || len(row.Gate.Checks) == 0 || row.Derived {
+			continue
+		}
+		limit := row.Gate.Checks[0].Limit
+		n, seen := at[row.Gate.From]
+		if !seen {
+			n = len(spans)
+			at[row.Gate.From], spans = n, append(spans, span{row.Gate.From, limit, limit})
+		}
+		s := &spans[n]
+		s.min, s.max = min(s.min, limit), max(s.max, limit)
+		if worst == nil || row.Gate.Tolerance > worst.Gate.Tolerance {
+			worst = row
+		}
+		if row.Gate.Noise > 0 && (loudest == nil || row.Gate.Noise > loudest.Gate.Noise) {
+			loudest = row
+		}
+	}
+	if worst == nil {
+		return
+	}
+	var texts []string
+	for _, s := range spans {
+		text := number(s.min)
+		if s.max > s.min {
+			text += " to " + number(s.max)
+		}
+		texts = append(texts, text+" ("+s.from+")")
+	}
+	p.line("limits of relative L2: %s", strings.Join(texts, ", "))
+	text := fmt.Sprintf("the smallest that would have passed everywhere: %s, for %s", number(worst.Gate.Tolerance), worst.Key())
+	if loudest != nil {
+		text += fmt.Sprintf("; %s times the noise floor, for %s", number(loudest.Gate.Noise), loudest.Key())
+	}
+	p.line("%s", text)
+}
+
+// allowed writes the allow-list, whether its lines were needed or not.
+func (p *printer) allowed(r *compare.Result) {
+	if len(r.Allowed) == 0 {
+		return
+	}
+	p.blank()
+	for _, a := range r.Allowed {
+		where := fmt.Sprintf("%q", a.Tensors)
+		if a.Passes != "" {
+			where += " in passes " + a.Passes
+		}
+		for _, c := range a.Classes {
+			where += " " + string(c)
+		}
+		use := "nothing that was compared needs it"
+		if n := len(a.Keys); n > 0 {
+			use = count(n, "mismatch", "mismatches") + ", the first is " + a.Keys[0]
+		}
+		p.line("allowed: %s, because: %s (%s)", where, a.Reason, use)
+	}
+}
+
+// butFor counts what matches only because it is allowed not to.
+func butFor(r *compare.Result) string {
+	n := 0
+	for _, a := range r.Allowed {
+		n += len(a.Keys)
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", but for %s that the allow-list names", count(n, "mismatch", "mismatches"))
+}
