@@ -49,7 +49,7 @@ func spread(n int, m float64) float64 { return 1 + math.Sqrt(2*math.Log(float64(
 // Gate is the decision on one entry: errors, their limits and where the limits come from. From tells the sources apart:
 //
 //   - `tolerances, "PATTERN"` or `flags`: a person's, see [Tolerance];
-//   - `K x noise floor, DTYPE`: [NoiseFactor] times what rounding alone does to this prompt, see [NoiseFloor];
+//   - `K x noise floor, DTYPE`: a few times what rounding alone does to this prompt, see [NoiseFloor];
 //   - `table, DTYPE` or `table, DTYPE before the layers`: what healthy ports have shown on other models;
 //   - `exact` and `pattern`: integers, booleans and masks, which have no tolerance.
 //

@@ -259,8 +259,10 @@ func TestLimitsByTheNoiseFloor(t *testing.T) {
 		limit float64
 	}{
 		{"its own", floor("float32", 1e-5), "8 x noise floor, float32", factor * 1e-5},
-		{"that of its kind has the weight of 64 elements beside its 4096", floor("float32", 1e-5, 1e-4), "8 x noise floor, float32",
-			factor * math.Sqrt((4096*1e-10+64*1e-8)/(4096+64))},
+		{
+			"that of its kind has the weight of 64 elements beside its 4096", floor("float32", 1e-5, 1e-4), "8 x noise floor, float32",
+			factor * math.Sqrt((4096*1e-10+64*1e-8)/(4096+64)),
+		},
 		{"its own where its kind is more quiet", floor("float32", 1e-5, 1e-7), "8 x noise floor, float32", factor * 1e-5},
 		{"half a unit where the walk happens to be exact", floor("float32", 0), "8 x noise floor, float32", factor * unit / 2},
 		{"a floor of another dtype says nothing", floor("bfloat16", 1e-5), "table, float32", 1e-3},

@@ -9,10 +9,10 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// NoiseFactor is how many times its noise floor an entry may be off, by the dtype of the floor; docs/tolerance.md has the
+// noiseFactor is how many times its noise floor an entry may be off, by the dtype of the floor; docs/tolerance.md has the
 // measured rate at which healthy pairs are further off. In float32 it has to be larger: the walk adds up in float64, so the
 // rounding of an engine's own float32 sums is not in the floor. In 16 bits it is nothing beside that of the tensors.
-var NoiseFactor = map[hooks.DType]float64{hooks.F32: 8, hooks.BF16: 4, hooks.F16: 4}
+var noiseFactor = map[hooks.DType]float64{hooks.F32: 8, hooks.BF16: 4, hooks.F16: 4}
 
 // noisePrior is the weight, in elements, of the floors of an entry's kind beside its own. One draw of rounding errors over
 // n elements tells their size to about 1/√(2n): a coefficient for each of four streams that happens to come out right
@@ -77,7 +77,7 @@ func (n *noise) gate(p *pair) *Gate {
 	if n == nil || n.floor.DType != p.arithmetic.String() {
 		return nil
 	}
-	factor, ok := NoiseFactor[p.arithmetic]
+	factor, ok := noiseFactor[p.arithmetic]
 	if !ok {
 		return nil
 	}
