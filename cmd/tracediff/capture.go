@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime/debug"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -132,22 +132,15 @@ func notes(c *cli.Context) io.Writer {
 	return c.App.ErrWriter
 }
 
-// version of this build: the module's, or the commit.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+// detail writes a line of what --verbose shows, on standard error with everything else that is no result.
+func detail(c *cli.Context, format string, args ...any) {
+	if c.Bool("verbose") {
+		fmt.Fprintf(c.App.ErrWriter, "verbose: "+format+"\n", args...)
 	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
-		}
-	}
-	if info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "devel"
 }
+
+// took is how long a step has run, to the millisecond.
+func took(since time.Time) time.Duration { return time.Since(since).Round(time.Millisecond) }
 
 // size is a count of bytes for people.
 func size(n int64) string {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
@@ -310,10 +311,12 @@ func runCompare(c *cli.Context, local, ref *capture.Trace, o compare.Options) er
 	if err != nil {
 		return err
 	}
+	started := time.Now()
 	result, err := compare.Run(c.Context, local, ref, o)
 	if err != nil {
 		return err
 	}
+	detail(c, "compared %d entries in %s", len(result.Rows), took(started))
 	if err := report.Text(c.App.Writer, result, style); err != nil {
 		return err
 	}

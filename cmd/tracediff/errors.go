@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -25,6 +29,21 @@ func hinted(err error, hint string) error {
 	return hintError{err, hint}
 }
 
+// printError prints an error in two lines, what and why, and what to do. Only an error that is a list takes more.
+func printError(w io.Writer, err error) {
+	fmt.Fprintf(w, "tracediff: %s\n", strings.TrimSpace(err.Error()))
+	fmt.Fprintf(w, "hint: %s\n", hintFor(err))
+}
+
+// interrupted is the error of a run that a person stopped. What was being done says more than that a context was
+// canceled, where it is known.
+func interrupted(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return hinted(errors.New("interrupted"), "nothing was decided; the same command starts again")
+	}
+	return err
+}
+
 // hintFor returns the next step of an error: the one attached to it, or what usually is behind its kind.
 func hintFor(err error) string {
 	var h hintError
@@ -45,5 +64,8 @@ func hintFor(err error) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return "check the path; --model wants a directory with config.json and model.safetensors"
 	}
-	return ""
+	return generalHint
 }
+
+// generalHint is for errors that say themselves what is wanted.
+const generalHint = "tracediff COMMAND --help says what each flag wants, with examples; tracediff doctor looks at the machine and the model"

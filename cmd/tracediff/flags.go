@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -41,6 +42,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "python", Category: catSides, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers, for --reference hf"},
 		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "no walk in place of a transformers trace, unless --reference go says so (implied by CI=true)"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: catFiles, Usage: "no progress and no notes, only results and errors"},
+		&cli.BoolFlag{Name: "verbose", Category: catFiles, Usage: "say which files are used, what was passed over, and how long each step takes"},
 	}
 }
 
@@ -64,6 +66,9 @@ func readFlags(c *cli.Context, s settings) (settings, error) {
 			errs = append(errs, fmt.Errorf("--%s: %w", name, err))
 		}
 		*into = r
+	}
+	if c.Bool("quiet") && c.Bool("verbose") {
+		return s, hinted(errors.New("--quiet and --verbose were both given"), "leave one of them out")
 	}
 	for _, name := range []string{"model", "tokens", "order", "dir", "local", "reference", "python"} {
 		if c.IsSet(name) && c.String(name) == "" {

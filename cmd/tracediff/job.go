@@ -118,7 +118,7 @@ func (j *job) hashWeights(c *cli.Context) (err error) {
 		return nil
 	}
 	const mega = 1e6
-	p := newProgress(c, "hashing the weights", "MB")
+	p := newProgress(c, "hashing the weights", "MB", "")
 	defer p.done()
 	j.weights, err = checkpoint.NewDigests(j.digests()).Compute(c.Context, j.ck, func(done, all int64) {
 		p.step(0, 1, int(done/mega), int(all/mega))

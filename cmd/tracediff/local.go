@@ -40,8 +40,10 @@ func (j *job) captureLocal(c *cli.Context) error {
 // local makes the local side's trace, if it is not a file that is given, and opens it. greedy has the token that the Go
 // model would have gone on with after each pass, −1 where it stopped early.
 func (j *job) local(c *cli.Context) (_ *capture.Trace, greedy []int, err error) {
+	started := time.Now()
 	switch j.Local.Kind {
 	case kindFile:
+		detail(c, "local side %s, as it is", j.Local.Text)
 		t, err := openTrace(j.Local.Text)
 		return t, nil, err
 	case kindExec:
@@ -55,6 +57,7 @@ func (j *job) local(c *cli.Context) (_ *capture.Trace, greedy []int, err error) 
 		return nil, nil, err
 	}
 	t, err := capture.Open(j.path("local"))
+	detail(c, "local side %s after %s", j.path("local"), took(started))
 	return t, greedy, err
 }
 
@@ -82,7 +85,7 @@ func (j *job) runModel(c *cli.Context) (gemma.Output, error) {
 	if j.Prompt != nil {
 		m.Prompt = *j.Prompt
 	}
-	p := newProgress(c, "local model", "layer")
+	p := newProgress(c, "capturing the local model", "layer", j.path("local"))
 	defer p.done()
 	out, err := gemma.Capture(c.Context, gemma.Job{
 		Checkpoint: j.ck, List: j.list, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further,

@@ -5,8 +5,12 @@
 //	tracediff order                             print TENSOR_ORDER
 //	tracediff doctor                            say what this machine can do, and whether a model is sound
 //
+//	tracediff version                           say which build this is
+//	tracediff completion bash                   print the shell's completion script
+//
 // Exit status: 0 everything in scope was compared and is right; 1 it is not, or something is missing; 2 the command, a
-// file or the model cannot be used.
+// file or the model cannot be used; 130 interrupted. Errors are two lines on standard error, "tracediff: what: why" and
+// "hint: what to do".
 package main
 
 import (
@@ -27,6 +31,8 @@ const (
 	exitMatch    = 0
 	exitMismatch = 1
 	exitUnusable = 2
+
+	exitInterrupted = 130 // 128 and the number of SIGINT, as shells have it
 )
 
 func main() {
@@ -37,11 +43,17 @@ func main() {
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second interrupt ends the program wherever it is
+	// Go would end the program at the first write to a closed pipe, before it has cleaned up and has a verdict. Notified,
+	// it goes on; ignored, the commands that it starts would inherit that.
+	pipes := make(chan os.Signal, 1)
+	signal.Notify(pipes, syscall.SIGPIPE)
+	defer signal.Stop(pipes)
 	out := &output{Writer: stdout}
 	app := newApp(stdin, out, stderr)
 	err := app.RunContext(ctx, flagsFirst(app, args))
-	if out.err != nil && !errors.Is(out.err, syscall.EPIPE) { // a result that nobody could read is none
-		err = fmt.Errorf("writing the output: %w", out.err)
+	if out.err != nil { // a result that could not be written is none
+		err = hinted(fmt.Errorf("writing the output: %w", out.err), "is the disk full, or the output closed?")
 	}
 	var verdict mismatch
 	switch {
@@ -49,12 +61,16 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitMatch
 	case errors.As(err, &verdict):
 		return exitMismatch
+	case ctx.Err() != nil: // whatever else went wrong, this is why
+		printError(stderr, interrupted(err))
+		return exitInterrupted
 	}
 	printError(stderr, err)
 	return exitUnusable
 }
 
-// output remembers the first error of writing: much of what is printed goes through functions that do not return it.
+// output remembers the first error of writing: much of what is printed goes through functions that do not return it. That
+// nobody reads any further, as behind "| head", is none: the rest goes nowhere, and the verdict is what it is.
 type output struct {
 	io.Writer
 	err error
@@ -62,6 +78,10 @@ type output struct {
 
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		o.Writer = io.Discard
+		return len(p), nil
+	}
 	if o.err == nil {
 		o.err = err
 	}
@@ -73,23 +93,16 @@ type mismatch struct{}
 
 func (mismatch) Error() string { return "the traces do not match" }
 
-// printError prints an error and the hint that comes with it.
-func printError(w io.Writer, err error) {
-	fmt.Fprintf(w, "tracediff: %v\n", err)
-	if h := hintFor(err); h != "" {
-		fmt.Fprintf(w, "hint: %s\n", h)
-	}
-}
-
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 	usage := func(_ *cli.Context, err error, _ bool) error {
-		return hinted(err, "tracediff --help lists commands, tracediff COMMAND --help its flags")
+		return hinted(err, "tracediff --help lists commands, tracediff COMMAND --help the flags of one")
 	}
 	app := &cli.App{
 		Name:           "tracediff",
 		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
 		Description:    "Try it: tracediff compare --prompt \"Hello world\"",
-		Commands:       []*cli.Command{captureCommand(), compareCommand(), orderCommand(), doctorCommand()},
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), orderCommand(), doctorCommand(), versionCommand(), completionCommand()},
+		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version"}},
 		Reader:         stdin,
 		Writer:         stdout,
 		ErrWriter:      stderr,
@@ -97,6 +110,9 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		OnUsageError:   usage,
 		ExitErrHandler: func(*cli.Context, error) {}, // main owns the exit status
 		Action: func(c *cli.Context) error {
+			if c.Bool("version") {
+				return printVersion(c.App.Writer)
+			}
 			if c.Args().Present() {
 				return hinted(fmt.Errorf("unknown command %q", c.Args().First()), "tracediff --help lists commands")
 			}

@@ -1,28 +1,37 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/tracediff/tracediff/capture"
 )
 
-// progress shows, on a terminal and nowhere else, how far a run is.
+// progress shows, on a terminal and nowhere else, how far a run is: what is captured, the bytes on the disk and their rate.
 type progress struct {
-	bars *mpb.Progress
-	bar  *mpb.Bar
-	what string
-	unit string
+	bars    *mpb.Progress
+	bar     *mpb.Bar
+	what    string
+	unit    string
+	path    string // of the trace that grows; empty where none does
+	started time.Time
 }
 
-// newProgress shows nothing yet. what runs and unit are words, such as "local model" and "layer".
-func newProgress(c *cli.Context, what, unit string) *progress {
-	if f, ok := c.App.ErrWriter.(*os.File); !ok || c.Bool("quiet") || !isatty.IsTerminal(f.Fd()) {
+// newProgress shows nothing yet. what runs and unit are words, such as "local model" and "layer"; path is the trace that is
+// being written, if one is.
+func newProgress(c *cli.Context, what, unit, path string) *progress {
+	if f, ok := c.App.ErrWriter.(*os.File); !ok || c.Bool("quiet") || !isatty.IsTerminal(f.Fd()) || os.Getenv("TERM") == "dumb" {
 		return &progress{}
 	}
-	return &progress{bars: mpb.New(mpb.WithOutput(c.App.ErrWriter), mpb.WithWidth(40)), what: what, unit: unit}
+	return &progress{
+		bars: mpb.New(mpb.WithOutput(c.App.ErrWriter), mpb.WithWidth(30)), what: what, unit: unit, path: path, started: time.Now(),
+	}
 }
 
 // step is told before each step of each pass.
@@ -31,10 +40,25 @@ func (p *progress) step(pass, passes, at, steps int) {
 		return
 	}
 	if p.bar == nil {
+		state := func(decor.Statistics) string { return p.amount(time.Since(p.started)) }
 		p.bar = p.bars.AddBar(int64(passes*steps), mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Name(p.what+" ")), mpb.AppendDecorators(decor.CountersNoUnit(p.unit+" %d of %d")))
+			mpb.PrependDecorators(decor.Name(p.what+" ")),
+			mpb.AppendDecorators(decor.CountersNoUnit(p.unit+" %d of %d"), decor.Any(state)))
 	}
 	p.bar.SetCurrent(int64(pass*steps + at))
+}
+
+// amount is how much of the trace is written, and how fast: ", 12.4 MiB, 35.0 MiB/s". It is empty where no file grows.
+func (p *progress) amount(elapsed time.Duration) string {
+	if p.path == "" {
+		return ""
+	}
+	info, err := os.Stat(p.path + capture.Suffix)
+	if err != nil || elapsed <= 0 {
+		return ""
+	}
+	rate := float64(info.Size()) / elapsed.Seconds()
+	return fmt.Sprintf(", %s, %s/s", size(info.Size()), size(int64(rate)))
 }
 
 // done takes the bar away.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -27,6 +28,16 @@ type found struct {
 // findReference returns the trace to compare the job with: of the runner that was named, or else the best that there is.
 // again asks for what a command writes now, whatever it wrote before.
 func (j *job) findReference(c *cli.Context, again bool) (*found, error) {
+	detail(c, "model %s, %s of weights, digest %s", j.ck.Name(), size(j.ck.Size()), j.weights)
+	started := time.Now()
+	f, err := j.chooseReference(c, again)
+	if err == nil {
+		detail(c, "reference %s (%s) after %s", f.Path(), f.label, took(started))
+	}
+	return f, err
+}
+
+func (j *job) chooseReference(c *cli.Context, again bool) (*found, error) {
 	switch j.Reference.Kind {
 	case kindFile:
 		return j.givenReference(j.Reference.Text, c.Bool("partial"))
@@ -86,7 +97,7 @@ func (j *job) stored(c *cli.Context, r reference.Runner) (*found, error) {
 		return &found{f.Trace, "stored", f.Passes, &f.Entry}, nil
 	}
 	for i, p := range passed {
-		if i == maxPassed {
+		if i == maxPassed && !c.Bool("verbose") {
 			fmt.Fprintf(notes(c), "note: %d more stored references are passed over\n", len(passed)-i)
 			break
 		}
@@ -222,7 +233,7 @@ func (j *job) runTransformers(c *cli.Context, scope capture.Scope, path string) 
 	}
 	err = r.Run(c.Context)
 	if errors.Is(err, context.Canceled) {
-		return errors.New("interrupted; nothing was stored")
+		return hinted(errors.New("interrupted; nothing was stored"), "the same command starts again")
 	}
 	if err != nil {
 		return fmt.Errorf("--reference hf: %w", err)
@@ -232,13 +243,13 @@ func (j *job) runTransformers(c *cli.Context, scope capture.Scope, path string) 
 
 // runWalk evaluates TENSOR_ORDER in float64.
 func (j *job) runWalk(c *cli.Context, scope capture.Scope, path string) error {
-	p := newProgress(c, "reference walk", "entry")
+	p := newProgress(c, "capturing the reference walk", "entry", path)
 	defer p.done()
 	job := j.walk(scope)
 	job.Path, job.Progress = path, p.step
 	_, err := reference.Walk(c.Context, job)
 	if errors.Is(err, context.Canceled) {
-		return errors.New("interrupted; nothing was stored")
+		return hinted(errors.New("interrupted; nothing was stored"), "the same command starts again")
 	}
 	return err
 }
@@ -258,7 +269,7 @@ func (j *job) measureFloor(c *cli.Context, f *found) error {
 	if f.entry == nil || f.entry.Floor {
 		return nil
 	}
-	p := newProgress(c, "noise floor", "entry")
+	p := newProgress(c, "measuring the noise floor", "entry", "")
 	defer p.done()
 	job := j.walk(f.entry.Key.Scope)
 	job.Passes, job.NewTokens, job.Progress = f.passes, 0, p.step

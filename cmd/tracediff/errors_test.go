@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/fixtures"
+)
+
+// failing are the ways in which a command line cannot be used, each with what is said first and what is to be done. The
+// words between commas are arguments; the folder has what prepareErrors puts there.
+var failing = []struct {
+	args string
+	what string // a pattern of the first line, behind "tracediff: "
+	hint string // one of the second
+}{
+	{"decode", `unknown command "decode"`, "--help lists commands"},
+	{"--bogus", `flag provided but not defined: -bogus`, "--help"},
+	{"compare,--bogus", `flag provided but not defined: -bogus`, "--help"},
+	{"compare,--dir", `flag needs an argument: -dir`, "--help"},
+	{"compare,a,b,c", `compare takes two traces or none, not 3 arguments`, "compare LOCAL REFERENCE"},
+	{"compare,hello.safetensors", `compare takes two traces or none`, "--isolate"},
+	{"compare,hello.safetensors,nowhere", `.*nowhere: no such file`, "two trace files"},
+	{"compare,hello.safetensors,notes.txt", `.*notes.txt`, "want a trace"},
+	{"compare,hello.safetensors,half.safetensors", `.*half.safetensors`, "want a trace"},
+	{"compare,hello.safetensors,hello.safetensors,--prompt,x", `--prompt has no meaning where traces are given`, "nothing is run"},
+	{"compare,hello.safetensors,hello.safetensors,--layers,90-91", `.*layers 90-91: the model has layers 0 to 6`, "tracediff order"},
+	{"compare,--isolate,--no-isolate", `--isolate and --no-isolate were both given`, "leave one"},
+	{"compare,--arithmetic,loose", `--arithmetic is "loose"`, "want auto"},
+	{"compare,--bound,none", `--bound is "none"`, "want probabilistic"},
+	{"compare,--color,sometimes", `--color is "sometimes"`, "--help"},
+	{"compare,--quiet,--verbose", `--quiet and --verbose were both given`, "leave one"},
+	{"compare,--layers,5-7", `.*layers 5-7: the model has layers 0 to 6`, "tracediff order"},
+	{"compare,--passes,1", `--passes 1: the run has passes 0 to 0`, "--max-new-tokens"},
+	{"compare,--reference,odd.safetensors", `.*cannot be the reference of`, "same checkpoint"},
+	{"compare,--dir,broken", `reading the settings of the last capture`, "compare --prompt"},
+	{"capture,Hello", `unexpected argument "Hello"`, "quote a prompt"},
+	{"capture,--side,neither", `--side is "neither"`, "--help"},
+	{"capture,--level,4", `--level is 4, want 1, 2 or 3`, "--help"},
+	{"capture,--level,x", `.*invalid value "x" for flag -level`, "--help"},
+	{"capture,--layers,3-1", `--layers: "3-1"`, "--help"},
+	{"capture,--tensors,[", `--tensors: pattern`, "--help"},
+	{"capture,--tensors,nothing.here", `.*nothing.here`, "tracediff order"},
+	{"capture,--dtype,int8", `--dtype is "int8"`, "want float32"},
+	{"capture,--prompt,", `the prompt is empty`, "--tokens"},
+	{"capture,--prompt,x,--tokens,2", `--prompt and --tokens were both given`, "text or the ids"},
+	{"capture,--tokens,two", `--tokens: "two" is not a token id`, "want ids"},
+	{"capture,--tokens,4096", `token id 4096 at position 0 is outside the vocabulary`, "."},
+	{"capture,--tokens,", `--tokens is empty`, "leave the flag out"},
+	{"capture,--chat", `--chat needs a prompt`, "--prompt TEXT"},
+	{"capture,--max-new-tokens,-1", `--max-new-tokens is -1`, "--help"},
+	{"capture,--max-new-tokens,200", `.*tokens are more than the 128 positions`, "."},
+	{"capture,--model,nowhere", `nowhere: opening the model directory`, "check the path"},
+	{"capture,--model,notes.txt", `notes.txt: .*is a file`, "."},
+	{"capture,--model,.", `\.: .*config.json`, "check the path"},
+	{"capture,--order,nowhere", `reading the order: `, "tracediff order"},
+	{"capture,--order,odd.safetensors", `.*odd.safetensors`, "."},
+	{"capture,--local,hf", `--local is "hf"`, "exec:COMMAND"},
+	{"capture,--local,exec:", `--local has an empty command`, "for example"},
+	{"capture,--local,exec:true {nothing}", `--local: .*\{nothing\}`, "for example"},
+	{"capture,--local,exec:true", `--local: .*exit`, "."},
+	{"capture,--local,exec:exit 3", `--local: .*3`, "."},
+	{"capture,--reference,ghosts", `--reference is "ghosts"`, "wants a trace file"},
+	{"capture,--reference,hf,--python,./nowhere", `--reference hf: `, "."},
+	{"capture,--prompt,No golden has this,--gate", `no trace of transformers`, "make one: tracediff capture"},
+	{"capture,--dir,notes.txt", `.*notes.txt`, "."},
+	{"order,--format,yaml", `--format is "yaml", want table, json or text`, "--help"},
+	{"order,--level,0", `--level is 0`, "--help"},
+	{"order,--layers,x", `--layers: "x"`, "--help"},
+	{"order,--model,nowhere", `nowhere: `, "check the path"},
+	{"order,names", `unexpected argument "names"`, "--help"},
+	{"doctor,--timeout,0s", `--timeout is 0s, want a time`, "--help"},
+	{"doctor,--format,yaml", `--format is "yaml"`, "."},
+	{"version,now", `unexpected argument "now"`, "--help"},
+	{"completion,tcsh", `completion: "tcsh" is no shell`, "want bash, zsh or fish"},
+	{"completion", `completion: "" is no shell`, "want bash, zsh or fish"},
+}
+
+// prepareErrors makes a folder with two goldens, half of one, a file that is no trace, and settings that are none.
+func prepareErrors(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("CI", "")
+	files := map[string][]byte{"notes.txt": []byte("no trace\n"), filepath.Join("broken", settingsFile): []byte(`{"tokenz": "2"}`)}
+	for name, golden := range map[string]string{
+		"hello.safetensors": "golden/gemma3n-tiny/hello.bfloat16.safetensors", "odd.safetensors": "golden/gemma3n-odd/prefill.bfloat16.safetensors",
+	} {
+		data, err := fixtures.Files.ReadFile(golden)
+		must(t, err)
+		files[name] = data
+	}
+	files["half.safetensors"] = files["hello.safetensors"][:30000]
+	must(t, os.Mkdir("broken", 0o777))
+	for name, data := range files {
+		must(t, os.WriteFile(name, data, 0o666))
+	}
+}
+
+// Every error is two lines, what is wrong and what to do, on standard error alone; the exit status is 2.
+func TestErrors(t *testing.T) {
+	prepareErrors(t)
+	for _, f := range failing {
+		t.Run(f.args, func(t *testing.T) {
+			var out, errOut bytes.Buffer
+			status := run(append([]string{"tracediff"}, strings.Split(f.args, ",")...), nil, &out, &errOut)
+			if status != exitUnusable {
+				t.Errorf("exit status %d, want %d", status, exitUnusable)
+			}
+			text := errOut.String()
+			at := strings.LastIndex("\n"+text, "\ntracediff: ") // behind what a command printed, and notes
+			if at < 0 || !regexp.MustCompile(`\Atracediff: [^\n]+\nhint: [^\n]+\n(or [^\n]+\n)?\z`).MatchString(text[at:]) {
+				t.Fatalf("not of two lines:\n%s", text)
+			}
+			first, second, _ := strings.Cut(text[at:], "\n")
+			if !regexp.MustCompile("^tracediff: " + f.what).MatchString(first) {
+				t.Errorf("%q does not say %q", first, f.what)
+			}
+			if !regexp.MustCompile("^hint: .*" + f.hint).MatchString(second) {
+				t.Errorf("%q does not say %q", second, f.hint)
+			}
+		})
+	}
+}
+
+// Every command's help has an example that begins with the command.
+func TestHelpHasExamples(t *testing.T) {
+	app := newApp(nil, &bytes.Buffer{}, &bytes.Buffer{})
+	for _, c := range app.Commands {
+		_, examples, ok := strings.Cut(c.Description, "Example")
+		if !ok || !strings.Contains(examples, "tracediff "+c.Name) {
+			t.Errorf("the help of %s has no example of it:\n%s", c.Name, c.Description)
+		}
+	}
+}
