@@ -1,0 +1,57 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/tracediff/tracediff/compare"
+)
+
+// Schema names the format of [Document], and RecordSchema that of [Record]; docs/schema has both as JSON Schema. The
+// number is raised when a key goes, or means something else. New keys may come at any time: a reader passes over what it
+// does not know.
+const (
+	Schema       = "tracediff/report/1"
+	RecordSchema = "tracediff/records/1"
+)
+
+// Document is the outcome of one command: one run of compare, or one for every prompt of a gate.
+type Document struct {
+	Schema string `json:"schema"` // "tracediff/report/1"
+	Tool   Tool   `json:"tool"`   // that wrote the report
+	Exit   int    `json:"exit"`   // the exit status of the command: the largest of its runs
+	Runs   []Run  `json:"runs"`   // in the order in which they ran
+}
+
+// Tool is the program.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Run is one comparison. It has a result, or an error that kept it from having one.
+type Run struct {
+	Name   string          `json:"name,omitempty"` // of the prompt, where several have names
+	Exit   int             `json:"exit"`           // 0 it matches, 1 it does not or is incomplete, 2 it cannot be compared
+	Error  string          `json:"error,omitempty"`
+	Hint   string          `json:"hint,omitempty"` // what to do about the error
+	Result *compare.Result `json:"result,omitempty"`
+}
+
+// NewDocument collects runs.
+func NewDocument(version string, runs ...Run) *Document {
+	d := &Document{Schema: Schema, Tool: Tool{"tracediff", version}, Runs: runs}
+	for _, r := range runs {
+		d.Exit = max(d.Exit, r.Exit)
+	}
+	return d
+}
+
+// JSON writes the document as one indented object. Numbers that JSON does not have are the strings "NaN", "Infinity" and
+// "-Infinity". The error is that of w.
+func JSON(w io.Writer, d *Document) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(d)
+}
