@@ -44,45 +44,52 @@ Examples:
   tracediff compare --prompt "Hello world"
   tracediff compare --level 3 --layers 0-2
   tracediff compare --reference hf --python venv/bin/python
+  tracediff compare --report junit=out.xml --report json=out.json
   tracediff compare --local 'exec:./port --tokens {tokens} --out {out}' --prompt "Hello world"
   tracediff compare local.safetensors reference.safetensors --all
   tracediff compare --isolate local.safetensors --model ./gemma-3n-E2B
   tracediff compare --ab before.safetensors after.safetensors
   tracediff compare off.safetensors on.safetensors --expect-different 'layers.*.self_attn.*' --all`,
-		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), abFlags()),
+		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), reportFlags(), abFlags()),
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},
-			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
-			&cli.StringFlag{Name: "color", Category: catCompare, Value: "auto", Usage: "`WHEN` to colour: auto (on a terminal, unless NO_COLOR is set), always, never"}),
+			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"}),
 		Action: func(c *cli.Context) error {
-			if _, err := colors(c); err != nil {
+			out, err := readOutputs(c)
+			if err != nil {
 				return err
 			}
-			if asksAB(c) {
-				if err := checkAB(c); err != nil {
-					return err
-				}
-			}
-			switch c.NArg() {
-			case 0:
-				return compareAgain(c)
-			case 1:
-				return isolateFile(c, c.Args().First())
-			case 2:
-				return compareFiles(c, c.Args().Get(0), c.Args().Get(1))
-			}
-			return hinted(fmt.Errorf("compare takes two traces or none, not %d arguments", c.NArg()), "tracediff compare LOCAL REFERENCE")
+			result, err := compareArguments(c)
+			return out.publish(c, report.NewDocument(version(), newRun("", result, err)), err)
 		},
 	}
 }
 
+// compareArguments compares what the arguments name.
+func compareArguments(c *cli.Context) (*compare.Result, error) {
+	if asksAB(c) {
+		if err := checkAB(c); err != nil {
+			return nil, err
+		}
+	}
+	switch c.NArg() {
+	case 0:
+		return compareAgain(c)
+	case 1:
+		return isolateFile(c, c.Args().First())
+	case 2:
+		return compareFiles(c, c.Args().Get(0), c.Args().Get(1))
+	}
+	return nil, hinted(fmt.Errorf("compare takes two traces or none, not %d arguments", c.NArg()), "tracediff compare LOCAL REFERENCE")
+}
+
 // compareAgain captures the local side and compares it with the reference that fits.
-func compareAgain(c *cli.Context) error {
+func compareAgain(c *cli.Context) (*compare.Result, error) {
 	s := defaults()
 	if !namesInput(c) {
 		last, found, err := lastSettings(c.String("dir"))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if found {
 			s = last
@@ -90,50 +97,55 @@ func compareAgain(c *cli.Context) error {
 	}
 	s, err := readFlags(c, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return compareSettings(c, s, true)
+}
+
+// compareSettings captures the local side by settings and compares it with the reference that fits. keep makes the settings
+// those of the last capture.
+func compareSettings(c *cli.Context, s settings, keep bool) (*compare.Result, error) {
 	j, err := openJob(s, c.String("dir"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer j.ck.Close()
 	release, err := lockFolder(j.dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
 	if err := j.checkLocal(c); err != nil {
-		return err
+		return nil, err
 	}
 	ref, err := j.findReference(c, false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer ref.Close()
 	j.replay(ref.passes)
 	if err := j.checkPasses(); err != nil {
-		return err
+		return nil, err
 	}
 	j.noteInput(c.App.ErrWriter)
-	if err := j.settings.save(j.dir); err != nil {
-		return err
+	if keep {
+		if err := j.settings.save(j.dir); err != nil {
+			return nil, err
+		}
 	}
 	local, _, err := j.local(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer local.Close()
 	o := compare.Options{
 		Order: j.record, Named: j.Order != "", Scope: j.compared(ref.Trace, c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
 	}
-	if o.Noise, err = ref.noise(); err != nil {
-		return err
-	}
 	if err := isolate(c, &o, local, ref.Trace, j.list, j.ck); err != nil {
-		return err
+		return nil, err
 	}
 	if err := limit(c, &o, local, ref.Trace, ref.entry, j.list, j.ck); err != nil {
-		return err
+		return nil, err
 	}
 	return runCompare(c, local, ref.Trace, o)
 }
@@ -152,19 +164,19 @@ func (j *job) compared(ref *capture.Trace, levelTyped bool) capture.Scope {
 }
 
 // compareFiles compares two traces as they are.
-func compareFiles(c *cli.Context, localFile, referenceFile string) error {
+func compareFiles(c *cli.Context, localFile, referenceFile string) (*compare.Result, error) {
 	s, err := fileSettings(c, "nothing is run: the traces are compared as they are")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	local, err := openTrace(localFile)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer local.Close()
 	ref, err := openTrace(referenceFile)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer ref.Close()
 	o := compare.Options{ReferenceLabel: "given"}
@@ -175,17 +187,17 @@ func compareFiles(c *cli.Context, localFile, referenceFile string) error {
 }
 
 // compareTraces compares open traces by the order of the model that they declare.
-func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o compare.Options) error {
+func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
 	whole, err := traceOrder(local, ref, "")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if o.Order, err = traceOrder(local, ref, s.Order); err != nil {
-		return err
+		return nil, err
 	}
 	if o.Order != nil {
 		if err := checkScope(s.Scope, o.Order); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	o.Named, o.Scope, o.TokenText = s.Order != "", s.Scope, traceTexts(s.Model, local, ref)
@@ -194,32 +206,32 @@ func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o comp
 	}
 	ck, err := traceCheckpoint(s.Model, local)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if ck != nil {
 		defer ck.Close()
 	}
 	if err := isolate(c, &o, local, ref, whole, ck); err != nil {
-		return err
+		return nil, err
 	}
 	if err := limit(c, &o, local, ref, nil, whole, ck); err != nil {
-		return err
+		return nil, err
 	}
 	return runCompare(c, local, ref, o)
 }
 
 // isolateFile certifies every entry of one trace from that trace's own inputs: there is nothing that it is compared with.
-func isolateFile(c *cli.Context, file string) error {
+func isolateFile(c *cli.Context, file string) (*compare.Result, error) {
 	if !c.Bool("isolate") {
-		return hinted(errors.New("compare takes two traces or none, not 1 argument"), "tracediff compare LOCAL REFERENCE, or tracediff compare --isolate LOCAL for one trace by itself")
+		return nil, hinted(errors.New("compare takes two traces or none, not 1 argument"), "tracediff compare LOCAL REFERENCE, or tracediff compare --isolate LOCAL for one trace by itself")
 	}
 	s, err := fileSettings(c, "nothing is run: the trace is taken as it is")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t, err := openTrace(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer t.Close()
 	return compareTraces(c, s, t, t, compare.Options{Alone: true, All: true})
@@ -304,26 +316,16 @@ func traceTexts(dir string, traces ...*capture.Trace) func(int) string {
 	return tok.Text
 }
 
-// runCompare compares, prints the report and returns a mismatch as the error of the command.
-func runCompare(c *cli.Context, local, ref *capture.Trace, o compare.Options) error {
+// runCompare compares open traces.
+func runCompare(c *cli.Context, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
 	o.All, o.Partial, o.StrictDType = o.All || c.Bool("all"), c.Bool("partial"), c.Bool("strict-dtype")
-	style, err := colors(c)
-	if err != nil {
-		return err
-	}
 	started := time.Now()
 	result, err := compare.Run(c.Context, local, ref, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	detail(c, "compared %d entries in %s", len(result.Rows), took(started))
-	if err := report.Text(c.App.Writer, result, style); err != nil {
-		return err
-	}
-	if result.ExitCode() != 0 {
-		return mismatch{}
-	}
-	return nil
+	return result, nil
 }
 
 // colors decides for the writer of the report, not for standard output at large.

@@ -16,6 +16,7 @@ const (
 	catSides   = "SIDES"
 	catFiles   = "FILES"
 	catCompare = "COMPARISON"
+	catReport  = "REPORT"
 )
 
 // defaultDir is where traces are kept when --dir names no other place.

@@ -55,19 +55,3 @@ func writeFloor(ctx context.Context, j reference.Job, path string) (err error) {
 	}
 	return os.Rename(part, path)
 }
-
-// noise is the noise floor that was measured beside a stored reference, nil where there is none.
-func (f *found) noise() (*compare.NoiseFloor, error) {
-	if f.entry == nil || !f.entry.Floor {
-		return nil, nil
-	}
-	data, err := os.ReadFile(f.entry.FloorPath())
-	if err != nil {
-		return nil, fmt.Errorf("reading the noise floor: %w", err)
-	}
-	floor, err := compare.ParseNoiseFloor(data)
-	if err != nil {
-		return nil, hinted(fmt.Errorf("%s: %w", f.entry.FloorPath(), err), "remove the file: the next tracediff capture measures it again")
-	}
-	return floor, nil
-}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/report"
+)
+
+// reportFlags say how and where a result is written.
+func reportFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT` of standard output: text, json, jsonl or junit"},
+		&cli.StringSliceFlag{Name: "report", Category: catReport, Usage: "also write `FORMAT=FILE`, such as junit=out.xml (repeatable)"},
+		&cli.StringFlag{Name: "color", Category: catReport, Value: "auto", Usage: "`WHEN` to colour: auto (on a terminal, unless NO_COLOR is set), always, never"},
+	}
+}
+
+// formats write a document, by the name that a person types.
+var formats = map[string]func(io.Writer, *report.Document, report.Style) error{
+	"text":  texts,
+	"json":  func(w io.Writer, d *report.Document, _ report.Style) error { return report.JSON(w, d) },
+	"jsonl": func(w io.Writer, d *report.Document, _ report.Style) error { return report.JSONLines(w, d) },
+	"junit": func(w io.Writer, d *report.Document, _ report.Style) error { return report.JUnit(w, d) },
+}
+
+const formatHint = "want text, json, jsonl or junit"
+
+// outputs are where a result goes: standard output in one format, and any number of files.
+type outputs struct {
+	format string
+	style  report.Style // of standard output
+	files  []outputFile
+}
+
+type outputFile struct{ format, path string }
+
+// readOutputs reads the flags, before anything runs: an hour of work must not end at a misspelt format.
+func readOutputs(c *cli.Context) (*outputs, error) {
+	style, err := colors(c)
+	if err != nil {
+		return nil, err
+	}
+	o := &outputs{format: c.String("format"), style: style}
+	if formats[o.format] == nil {
+		return nil, hinted(fmt.Errorf("--format is %q", o.format), formatHint)
+	}
+	for _, value := range c.StringSlice("report") {
+		format, path, _ := strings.Cut(value, "=")
+		if formats[format] == nil || path == "" {
+			return nil, hinted(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as junit=out.xml; a format is text, json, jsonl or junit")
+		}
+		if slices.ContainsFunc(o.files, func(f outputFile) bool { return f.path == path }) {
+			return nil, hinted(fmt.Errorf("--report: %q is to be written twice", path), "give every report a file of its own")
+		}
+		o.files = append(o.files, outputFile{format, path})
+	}
+	return o, nil
+}
+
+// publish writes the outcome of a command everywhere, and returns its error. The files come first: whoever reads standard
+// output may stop. Of a text, an error is no part: it is printed as every other.
+func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) error {
+	for _, f := range o.files {
+		var b bytes.Buffer
+		err := formats[f.format](&b, d, report.NewStyle(false))
+		if err == nil {
+			err = writeWhole(f.path, b.Bytes())
+		}
+		if err != nil {
+			return errors.Join(hinted(fmt.Errorf("writing the report: %w", err), "is "+f.path+" a place where files can be made?"), failed)
+		}
+		detail(c, "report %s, %s", f.path, size(int64(b.Len())))
+	}
+	if err := formats[o.format](c.App.Writer, d, o.style); err != nil {
+		return err
+	}
+	switch {
+	case failed != nil:
+		return failed
+	case d.Exit != exitMatch:
+		return mismatch{}
+	}
+	return nil
+}
+
+// texts writes the runs one after the other, each under its name where it has one. Errors are printed elsewhere.
+func texts(w io.Writer, d *report.Document, style report.Style) error {
+	for i, r := range d.Runs {
+		if r.Name != "" {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			fmt.Fprintf(w, "== %s\n", r.Name)
+		}
+		if r.Result == nil {
+			continue
+		}
+		if err := report.Text(w, r.Result, style); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newRun is a comparison as reports have it.
+func newRun(name string, result *compare.Result, err error) report.Run {
+	if err != nil {
+		return report.Run{Name: name, Exit: exitUnusable, Error: err.Error(), Hint: hintFor(err)}
+	}
+	return report.Run{Name: name, Exit: result.ExitCode(), Result: result}
+}
