@@ -330,15 +330,12 @@ func lockFolder(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, hinted(fmt.Errorf("making the folder for traces: %w", err), "--dir names a folder that can be written to")
 	}
-	unlock, err := capture.Lock(filepath.Join(dir, "run.lock"))
+	release, err = capture.Lock(filepath.Join(dir, "run.lock"))
 	if errors.Is(err, capture.ErrLocked) {
 		return nil, hinted(fmt.Errorf("another run of tracediff is using %s", dir), "wait until it ends, or give this one a folder of its own with --dir")
 	}
 	if err != nil {
 		return nil, hinted(fmt.Errorf("using the folder for traces: %w", err), "--dir names a folder that can be written to")
 	}
-	return func() {
-		unlock()
-		_ = os.Remove(dir) // a run that was refused leaves no empty folder; one that is not empty stays
-	}, nil
+	return release, nil
 }
