@@ -176,13 +176,6 @@ func (w *Writer) end() {
 	}
 }
 
-// Lock takes the file at path for this process until release is called; the kernel lets go of it when the process ends. The
-// error is [ErrLocked] when another process, or another Lock of this one, has it.
-func Lock(path string) (release func(), err error) { return lock(path) }
-
-// ErrLocked is the error of [Lock] for a file that somebody else has.
-var ErrLocked = errLocked
-
 // Busy reports whether a run, of this process or another, is writing the trace at path. A lock that a killed run left is
 // taken away.
 func Busy(path string) bool {

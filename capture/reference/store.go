@@ -3,8 +3,6 @@ package reference
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,8 +38,6 @@ type Entry struct {
 	Size  int64     // bytes of the trace and what belongs to it
 	Floor bool      // a noise floor is beside it
 	Err   error     // why the entry cannot be used by anybody; Key and Model are then not to be relied on
-
-	digest string
 }
 
 // FloorPath is where the noise floor of a reference stands.
@@ -49,9 +45,8 @@ func (e *Entry) FloorPath() string { return strings.TrimSuffix(e.Path, ".safeten
 
 // sidecar is the content of KEY.json.
 type sidecar struct {
-	Key    Key    `json:"key"`
-	Model  string `json:"model"`
-	Digest string `json:"sha256"` // of the trace: whoever writes into the file makes another reference of it
+	Key   Key    `json:"key"`
+	Model string `json:"model"`
 }
 
 // maxSidecar bounds a description: its largest part are token ids, 10 bytes each, of the longest context.
@@ -104,7 +99,7 @@ func (e *Entry) describe() error {
 	if err := d.Decode(&side); err != nil {
 		return fmt.Errorf("its description: %w", err)
 	}
-	e.Key, e.Model, e.digest = side.Key, side.Model, side.Digest
+	e.Key, e.Model = side.Key, side.Model
 	if e.Key.String() != filepath.Base(base) {
 		return errors.New("its description is that of another reference")
 	}
@@ -141,9 +136,6 @@ func (e *Entry) Open(w Wanted, r Runner) (*capture.Trace, [][]int, error) {
 	if why := e.refusal(w, r); why != nil {
 		return nil, nil, why
 	}
-	if err := e.unchanged(); err != nil {
-		return nil, nil, err
-	}
 	t, err := capture.Open(e.Path)
 	if err != nil {
 		return nil, nil, err
@@ -153,30 +145,6 @@ func (e *Entry) Open(w Wanted, r Runner) (*capture.Trace, [][]int, error) {
 		return nil, nil, errors.Join(err, t.Close())
 	}
 	return t, passes, nil
-}
-
-// unchanged reports a trace that is not the one that was kept. It is read whole: a reference that somebody wrote into would
-// pass whatever was written there.
-func (e *Entry) unchanged() error {
-	sum, err := digestOf(e.Path)
-	if err == nil && sum != e.digest {
-		err = errors.New("it was changed after it was stored")
-	}
-	return err
-}
-
-// digestOf is the SHA-256 of a file, in hexadecimal.
-func digestOf(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // Passed is a stored reference that was not used, and why.
@@ -221,17 +189,16 @@ func nearness(why error) int {
 	return 1 << 10
 }
 
-// Place makes a folder in which nobody else writes, and returns where in it the trace of a key is to be written. The caller
-// removes the folder.
+// Place makes the folder and returns where the trace of a key is to be written, which is free.
 func (s Store) Place(k Key) (string, error) {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return "", fmt.Errorf("storing the reference: %w", err)
 	}
-	dir, err := os.MkdirTemp(s.dir, k.String()+".new-*")
-	if err != nil {
+	path := filepath.Join(s.dir, k.String()+".new.safetensors")
+	if err := os.RemoveAll(path); err != nil {
 		return "", fmt.Errorf("storing the reference: %w", err)
 	}
-	return filepath.Join(dir, "reference.safetensors"), nil
+	return path, nil
 }
 
 // Keep stores the trace at a path, which is on the same file system, under a key. When the trace is not what the key says
@@ -241,11 +208,7 @@ func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
 		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
 	e := Entry{Path: filepath.Join(s.dir, k.String()+".safetensors")}
-	sum, err := digestOf(path)
-	if err != nil {
-		return nil, fmt.Errorf("storing the reference: %w", err)
-	}
-	if err := e.replace(path, sidecar{k, w.Model, sum}); err != nil {
+	if err := e.replace(path, sidecar{k, w.Model}); err != nil {
 		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
 	e.Err = e.describe()

@@ -57,11 +57,6 @@ func captureSides(c *cli.Context, s settings, side string) error {
 		return err
 	}
 	defer j.ck.Close()
-	release, err := lockFolder(j.dir)
-	if err != nil {
-		return err
-	}
-	defer release()
 	if side != "reference" {
 		if err := j.checkLocal(c); err != nil {
 			return err

@@ -81,14 +81,12 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 	if err != nil {
 		return err
 	}
-	if r.Out, err = freshOut(filepath.Dir(r.Out), side); err != nil {
-		return fmt.Errorf("preparing the command: %w", err)
-	}
 	line, err := r.Expand()
 	if err != nil {
 		return hinted(fmt.Errorf("--%s: %w", side, err), commandHint)
 	}
-	if err = errors.Join(j.prepare(), j.writeOrder(j.record)); err != nil {
+	err = os.RemoveAll(filepath.Dir(r.Out)) // an old trace there would pass for a new one
+	if err = errors.Join(err, os.MkdirAll(filepath.Dir(r.Out), 0o777), j.prepare(), j.writeOrder(j.record)); err != nil {
 		return fmt.Errorf("preparing the command: %w", err)
 	}
 	r.Show = &prefixed{w: notes(c), prefix: side + " | "}
@@ -98,31 +96,7 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 		return commandFailed(c, side, err)
 	}
 	fmt.Fprintf(notes(c), "%s | exit status 0 after %s\n", side, time.Since(started).Round(time.Millisecond))
-	return errors.Join(os.Rename(r.Out, path), os.RemoveAll(filepath.Dir(r.Out)))
-}
-
-// leftoverAge is how long what a command left behind stays: long enough to look into it, and longer than any run.
-const leftoverAge = 48 * time.Hour
-
-// freshOut makes a folder for one run's trace, in which nothing is and nobody else writes: an old trace there, or that of
-// another run, would pass for this one's. What failed runs left long ago is removed.
-func freshOut(dir, side string) (string, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return "", err
-	}
-	old, err := filepath.Glob(filepath.Join(dir, "*-*"))
-	if err != nil {
-		return "", err
-	}
-	for _, path := range old {
-		if info, err := os.Lstat(path); err == nil && info.IsDir() && time.Since(info.ModTime()) > leftoverAge {
-			if err := os.RemoveAll(path); err != nil {
-				return "", err
-			}
-		}
-	}
-	fresh, err := os.MkdirTemp(dir, side+"-*")
-	return filepath.Join(fresh, side+".safetensors"), err
+	return os.Rename(r.Out, path)
 }
 
 // commandFailed is the error of a command that left no trace. Its last output is shown where it was not shown already.

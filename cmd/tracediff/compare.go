@@ -110,11 +110,6 @@ func compareSettings(c *cli.Context, s settings, keep bool) (*compare.Result, er
 		return nil, err
 	}
 	defer j.ck.Close()
-	release, err := lockFolder(j.dir)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	if err := j.checkLocal(c); err != nil {
 		return nil, err
 	}

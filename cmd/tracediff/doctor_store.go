@@ -132,7 +132,7 @@ func (j *job) useOf(e *reference.Entry) string {
 
 // describeEntry has the parts of a reference's key, its size and its age.
 func describeEntry(e *reference.Entry) string {
-	by := map[string]string{reference.Transformers: "transformers", reference.GoWalk: "float64 walk", reference.External: "exec " + e.Key.Version}[e.Key.Name]
+	by := map[string]string{reference.Transformers: "transformers", reference.GoWalk: "float64 walk", reference.External: "exec:" + e.Key.Version}[e.Key.Name]
 	tokens := e.Key.Tokens
 	if len(tokens) > 40 {
 		tokens = tokens[:40] + "..."

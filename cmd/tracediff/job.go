@@ -323,19 +323,3 @@ func (j *job) wanted(runner string) reference.Wanted {
 func (j *job) path(side string) string { return tracePath(j.dir, side) }
 
 func tracePath(dir, side string) string { return filepath.Join(dir, side+".safetensors") }
-
-// lockFolder takes a folder of traces for this run. Two runs in one folder would read each other's local traces, and a
-// verdict would be about the other's port.
-func lockFolder(dir string) (release func(), err error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, hinted(fmt.Errorf("making the folder for traces: %w", err), "--dir names a folder that can be written to")
-	}
-	release, err = capture.Lock(filepath.Join(dir, "run.lock"))
-	if errors.Is(err, capture.ErrLocked) {
-		return nil, hinted(fmt.Errorf("another run of tracediff is using %s", dir), "wait until it ends, or give this one a folder of its own with --dir")
-	}
-	if err != nil {
-		return nil, hinted(fmt.Errorf("using the folder for traces: %w", err), "--dir names a folder that can be written to")
-	}
-	return release, nil
-}

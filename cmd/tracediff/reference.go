@@ -45,7 +45,7 @@ func (j *job) chooseReference(c *cli.Context, again bool) (*found, error) {
 		if err := j.checkCommand(j.Reference, "reference"); err != nil {
 			return nil, err
 		}
-		return j.storedOrMade(c, reference.CommandRunner(j.Reference.Folder, j.Reference.Text), again)
+		return j.storedOrMade(c, reference.CommandRunner(j.Reference.Text), again)
 	case kindHF:
 		return j.storedOrMade(c, reference.TransformersRunner(), false)
 	case kindGo:
@@ -144,7 +144,10 @@ func (j *job) makeReference(c *cli.Context, r reference.Runner) (*found, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(filepath.Dir(path)) // and what was not kept
+	defer func() { // what was not kept
+		os.Remove(path)
+		os.Remove(path + capture.Suffix)
+	}()
 	switch r.Name {
 	case reference.External:
 		err = j.runCommand(c, j.Reference, "reference", path)
@@ -318,7 +321,7 @@ func (j *job) suitable(t *capture.Trace, side string, partial bool) error {
 }
 
 // dump puts the reference beside the local trace, under the name of its side, so that a person has both: a golden is
-// written out, a stored trace copied. It returns the path; what was given stays where it is.
+// written out, a stored trace gets a second name. It returns the path; what was given stays where it is.
 func (j *job) dump(f *found) (string, error) {
 	to := j.path("reference")
 	var err error
@@ -331,7 +334,12 @@ func (j *job) dump(f *found) (string, error) {
 	case f.entry == nil:
 		return f.Path(), nil
 	default:
-		err = copyFile(f.Path(), to) // not a link: who writes into this one leaves the stored reference alone
+		if err = os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if err = os.Link(f.Path(), to); err != nil { // not on every file system
+			err = copyFile(f.Path(), to)
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("putting the reference beside the local trace: %w", err)
