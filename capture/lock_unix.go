@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// lock takes the file at path for this process, or returns errLocked. The kernel lets go of it when the process
+// lock takes the file at path for this process, or returns ErrLocked. The kernel lets go of it when the process
 // ends, however it ends, so that a killed run never blocks the next.
 func lock(path string) (release func(), err error) {
 	for {
@@ -20,7 +20,7 @@ func lock(path string) (release func(), err error) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			f.Close()
-			return nil, errLocked
+			return nil, ErrLocked
 		}
 		// Some network file systems have no locks. There a second run is not noticed, which is better than no run.
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {

@@ -176,6 +176,11 @@ func (w *Writer) end() {
 	}
 }
 
+// Lock keeps other runs from what stands at path: the file path.lock is this run's until release is called or the process
+// ends, however it ends. The error is [ErrLocked] while another run, of this process or another, has it; others are those
+// of the file system. A [Writer] locks the path of its trace itself.
+func Lock(path string) (release func(), err error) { return lock(path + ".lock") }
+
 // Busy reports whether a run, of this process or another, is writing the trace at path. A lock that a killed run left is
 // taken away.
 func Busy(path string) bool {
@@ -183,5 +188,5 @@ func Busy(path string) bool {
 	if err == nil {
 		release()
 	}
-	return errors.Is(err, errLocked)
+	return errors.Is(err, ErrLocked)
 }

@@ -3,6 +3,7 @@ package reference
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -189,16 +190,22 @@ func nearness(why error) int {
 	return 1 << 10
 }
 
-// Place makes the folder and returns where the trace of a key is to be written, which is free.
-func (s Store) Place(k Key) (string, error) {
+// Lock makes the folder and keeps other runs from making the reference of a key, until release is called. While another run
+// makes it the error is [capture.ErrLocked].
+func (s Store) Lock(k Key) (release func(), err error) {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
-		return "", fmt.Errorf("storing the reference: %w", err)
+		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
-	path := filepath.Join(s.dir, k.String()+".new.safetensors")
-	if err := os.RemoveAll(path); err != nil {
-		return "", fmt.Errorf("storing the reference: %w", err)
+	if release, err = capture.Lock(filepath.Join(s.dir, k.String())); err != nil {
+		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
-	return path, nil
+	return release, nil
+}
+
+// Place returns where the trace of a key is to be written: a name that no other run has, so that none takes or removes
+// what another writes, even where the file system knows no locks. The folder is there once the key is locked.
+func (s Store) Place(k Key) string {
+	return filepath.Join(s.dir, k.String()+"."+strings.ToLower(rand.Text())+".new.safetensors")
 }
 
 // Keep stores the trace at a path, which is on the same file system, under a key. When the trace is not what the key says

@@ -38,18 +38,27 @@ func hello(t *testing.T) (data []byte, w reference.Wanted) {
 	}
 }
 
+// placed writes a trace to a place of a store.
+func placed(t *testing.T, s reference.Store, k reference.Key, data []byte) string {
+	t.Helper()
+	release, err := s.Lock(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	path := s.Place(k)
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // stored puts a trace into a new store.
 func stored(t *testing.T, data []byte, w reference.Wanted, scope capture.Scope, r reference.Runner) (reference.Store, reference.Entry) {
 	t.Helper()
 	s := reference.NewStore(t.TempDir())
 	k := reference.NewKey(w, scope, r)
-	path, err := s.Place(k)
-	if err == nil {
-		err = os.WriteFile(path, data, 0o666)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := placed(t, s, k, data)
 	f, err := s.Keep(path, w, k)
 	if err != nil {
 		t.Fatal(err)
@@ -120,13 +129,7 @@ func TestFind(t *testing.T) {
 	put := func(w reference.Wanted, scope capture.Scope, r reference.Runner) reference.Entry {
 		t.Helper()
 		k := reference.NewKey(w, scope, r)
-		path, err := s.Place(k)
-		if err == nil {
-			err = os.WriteFile(path, data, 0o666)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		path := placed(t, s, k, data)
 		f, err := s.Keep(path, w, k)
 		if err != nil {
 			t.Fatal(err)
@@ -186,14 +189,8 @@ func TestKeepHoldsTheTraceToItsKey(t *testing.T) {
 		change(&w)
 		s := reference.NewStore(t.TempDir())
 		k := reference.NewKey(w, capture.Scope{Level: 3}, reference.WalkRunner())
-		path, err := s.Place(k)
-		if err == nil {
-			err = os.WriteFile(path, data, 0o666)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.Keep(path, w, k)
+		path := placed(t, s, k, data)
+		_, err := s.Keep(path, w, k)
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)
 		}
@@ -204,6 +201,27 @@ func TestKeepHoldsTheTraceToItsKey(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// Two runs of one key never write to one file, and the second is told that the first is at it.
+func TestPlacesAreOnesOwn(t *testing.T) {
+	_, w := hello(t)
+	s, k := reference.NewStore(t.TempDir()), reference.NewKey(w, capture.Scope{Level: 3}, reference.WalkRunner())
+	if a, b := s.Place(k), s.Place(k); a == b {
+		t.Errorf("both write to %s", a)
+	}
+	release, err := s.Lock(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Lock(k); !errors.Is(err, capture.ErrLocked) {
+		t.Errorf("locked twice: %v", err)
+	}
+	release()
+	if release, err = s.Lock(k); err != nil {
+		t.Fatal(err)
+	}
+	release()
 }
 
 // Files of other names are nobody's entry, and broken entries are listed with what is wrong.

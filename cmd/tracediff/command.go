@@ -31,7 +31,7 @@ func (j *job) command(src source, side string) (*reference.Command, error) {
 	}
 	r := &reference.Command{
 		Line: src.Text, Folder: src.Folder, Side: side, Tokens: reference.FormatTokens(j.passes), NewTokens: j.further, DType: j.dtype, Scope: j.Scope,
-		Out: filepath.Join(dir, "exec", side+".safetensors"),
+		Out: filepath.Join(dir, execFolder, side, side+".safetensors"),
 	}
 	if r.Model, r.Order, err = j.handed(); err != nil {
 		return nil, err
@@ -82,11 +82,18 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 		return err
 	}
 	line, err := r.Expand()
-	if err != nil {
+	if err != nil { // before anything is written
 		return hinted(fmt.Errorf("--%s: %w", side, err), commandHint)
 	}
-	err = os.RemoveAll(filepath.Dir(r.Out)) // an old trace there would pass for a new one
-	if err = errors.Join(err, os.MkdirAll(filepath.Dir(r.Out), 0o777), j.prepare(), j.writeOrder(j.record)); err != nil {
+	done, err := j.ownFolder(r)
+	if err != nil {
+		return fmt.Errorf("preparing the command: %w", err)
+	}
+	defer done()
+	if line, err = r.Expand(); err == nil {
+		err = errors.Join(j.prepare(), j.writeOrder(j.record))
+	}
+	if err != nil {
 		return fmt.Errorf("preparing the command: %w", err)
 	}
 	r.Show = &prefixed{w: notes(c), prefix: side + " | "}
@@ -96,7 +103,10 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 		return commandFailed(c, side, err)
 	}
 	fmt.Fprintf(notes(c), "%s | exit status 0 after %s\n", side, time.Since(started).Round(time.Millisecond))
-	return os.Rename(r.Out, path)
+	if err := os.Rename(r.Out, path); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Dir(r.Out)) // and what the command has left beside it
 }
 
 // commandFailed is the error of a command that left no trace. Its last output is shown where it was not shown already.

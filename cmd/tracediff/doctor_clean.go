@@ -38,15 +38,16 @@ var layout = []struct {
 	kind string
 	path *regexp.Regexp
 }{
-	{kindTraces, regexp.MustCompile(`^(exec/)?(local|reference)\.safetensors$`)},
+	{kindTraces, regexp.MustCompile(`^(local|reference)\.safetensors$`)},
 	{kindStored, regexp.MustCompile(`^references/[0-9a-f]{16}(\.safetensors|\.json|\.floor\.json)$`)},
 	{kindStored, regexp.MustCompile(`^floors/[0-9a-f]{16}\.json$`)},
 	{kindHanded, regexp.MustCompile(`^order\.json$`)},
 	{kindDigests, regexp.MustCompile(`^digests\.json$`)},
 	{kindSettings, regexp.MustCompile(`^settings\.json$`)},
-	{kindLeft, regexp.MustCompile(`^(exec/)?(local|reference)\.safetensors\.(part|part\.new|lock)$`)},
+	{kindLeft, regexp.MustCompile(`^(local|reference)\.(lock|safetensors\.(part|part\.new|lock))$`)},
+	{kindLeft, regexp.MustCompile(`^exec/(local|reference)-[0-9]+(\.lock|/(local|reference)\.safetensors(\.part|\.part\.new|\.lock)?)$`)},
 	{kindLeft, regexp.MustCompile(`^(settings\.json|digests\.json|order\.json|reference\.safetensors)-[0-9]+\.part$`)},
-	{kindLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.new\.safetensors(\.part|\.part\.new|\.lock)?$`)},
+	{kindLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.(lock|[0-9a-z]{26}\.new\.safetensors(\.part|\.part\.new|\.lock)?)$`)},
 	{kindLeft, regexp.MustCompile(`^(references|floors)/floor-[0-9]+\.tmp/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json)$`)},
 }
 

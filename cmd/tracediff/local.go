@@ -41,11 +41,18 @@ func (j *job) captureLocal(c *cli.Context) error {
 // model would have gone on with after each pass, −1 where it stopped early.
 func (j *job) local(c *cli.Context) (_ *capture.Trace, greedy []int, err error) {
 	started := time.Now()
-	switch j.Local.Kind {
-	case kindFile:
+	if j.Local.Kind == kindFile {
 		detail(c, "local side %s, as it is", j.Local.Text)
 		t, err := openTrace(j.Local.Text)
 		return t, nil, err
+	}
+	// Until the trace is open: another run's would be taken for it. What is open stays, whatever takes its place.
+	release, err := j.lockSide("local")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
+	switch j.Local.Kind {
 	case kindExec:
 		err = j.runCommand(c, j.Local, "local", j.path("local"))
 	default:

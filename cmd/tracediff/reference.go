@@ -140,10 +140,15 @@ func (j *job) makeReference(c *cli.Context, r reference.Runner) (*found, error) 
 	w, store := j.wanted(r.Name), reference.NewStore(j.dir)
 	scope := j.storedScope(r)
 	key := reference.NewKey(w, scope, r)
-	path, err := store.Place(key)
+	release, err := store.Lock(key)
+	if errors.Is(err, capture.ErrLocked) {
+		return nil, hinted(errors.New("storing the reference: another run is making it"), "wait for it to end, and then repeat the command: the reference is stored by then")
+	}
 	if err != nil {
 		return nil, err
 	}
+	defer release()
+	path := store.Place(key)
 	defer func() { // what was not kept
 		os.Remove(path)
 		os.Remove(path + capture.Suffix)
@@ -173,6 +178,11 @@ func (j *job) makeReference(c *cli.Context, r reference.Runner) (*found, error) 
 // unstored uses a command's trace as it is.
 func (j *job) unstored(c *cli.Context, path string, why error) (*found, error) {
 	fmt.Fprintf(notes(c), "note: %v; it is used as it is\n", why)
+	release, err := j.lockSide("reference")
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if err := os.Rename(path, j.path("reference")); err != nil {
 		return nil, err
 	}
