@@ -28,6 +28,9 @@ const (
 	External     = "exec" // the command line
 )
 
+// producers are what the traces of our own runners say that made them. A command is anybody.
+var producers = map[string]string{Transformers: "transformers", GoWalk: WalkName}
+
 // TransformersRunner is the embedded transformers runner.
 func TransformersRunner() Runner { return Runner{Transformers, hfVersion()} }
 
@@ -165,7 +168,11 @@ func limits(s capture.Scope) string {
 // command may leave things unsaid; then its ids alone are held to the key.
 func (w Wanted) agrees(t *capture.Trace, k Key) ([][]int, error) {
 	if k.Name != External {
-		return w.Fits(t)
+		passes, err := w.Fits(t)
+		if by, want := t.Manifest().Producer.Name, producers[k.Name]; err == nil && by != want {
+			return nil, fmt.Errorf("it says that %q made it, and it is stored as one of %s", by, want)
+		}
+		return passes, err
 	}
 	if err := w.SameModel(t); err != nil {
 		return nil, err

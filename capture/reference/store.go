@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/checkpoint"
 )
 
 // MaxStored is the estimated size up to which a reference is captured whole, at level 3, all layers and positions, so that
@@ -25,10 +26,15 @@ const MaxStored = 1 << 30
 
 // Store is the references of a folder of traces: for each key KEY.safetensors, KEY.json which describes it, and perhaps
 // KEY.floor.json, the noise floor of its passes.
-type Store struct{ dir string }
+type Store struct {
+	dir     string
+	digests checkpoint.Digests // of the traces: a large one is not hashed at every comparison
+}
 
 // NewStore is the store of a folder of traces. Nothing is made or read yet.
-func NewStore(traces string) Store { return Store{filepath.Join(traces, "references")} }
+func NewStore(traces string) Store {
+	return Store{filepath.Join(traces, "references"), checkpoint.NewDigests(filepath.Join(traces, "digests.json"))}
+}
 
 // Entry is one stored reference.
 type Entry struct {
@@ -39,6 +45,9 @@ type Entry struct {
 	Size  int64     // bytes of the trace and what belongs to it
 	Floor bool      // a noise floor is beside it
 	Err   error     // why the entry cannot be used by anybody; Key and Model are then not to be relied on
+
+	trace   content // what was kept
+	digests checkpoint.Digests
 }
 
 // FloorPath is where the noise floor of a reference stands.
@@ -46,8 +55,15 @@ func (e *Entry) FloorPath() string { return strings.TrimSuffix(e.Path, ".safeten
 
 // sidecar is the content of KEY.json.
 type sidecar struct {
-	Key   Key    `json:"key"`
-	Model string `json:"model"`
+	Key   Key     `json:"key"`
+	Model string  `json:"model"`
+	Trace content `json:"trace"`
+}
+
+// content is what tells a trace from one that was put in its place or written into: a key says what a file ought to be.
+type content struct {
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
 }
 
 // maxSidecar bounds a description: its largest part are token ids, 10 bytes each, of the longest context.
@@ -70,7 +86,7 @@ func (s Store) List() ([]Entry, error) {
 		if !keyName.MatchString(f.Name()) {
 			continue
 		}
-		e := Entry{Path: filepath.Join(s.dir, f.Name())}
+		e := Entry{Path: filepath.Join(s.dir, f.Name()), digests: s.digests}
 		e.Err = e.describe()
 		entries = append(entries, e)
 	}
@@ -100,11 +116,31 @@ func (e *Entry) describe() error {
 	if err := d.Decode(&side); err != nil {
 		return fmt.Errorf("its description: %w", err)
 	}
-	e.Key, e.Model = side.Key, side.Model
+	e.Key, e.Model, e.trace = side.Key, side.Model, side.Trace
 	if e.Key.String() != filepath.Base(base) {
 		return errors.New("its description is that of another reference")
 	}
 	return nil
+}
+
+// Intact reports a trace that is not the one that was kept: the error names it.
+func (e *Entry) Intact() error {
+	if e.Err != nil {
+		return e.Err
+	}
+	info, err := os.Stat(e.Path)
+	if err != nil {
+		return err
+	}
+	changed := fmt.Errorf("%s was changed after it was stored", filepath.Base(e.Path))
+	if !info.Mode().IsRegular() || info.Size() != e.trace.Size {
+		return changed
+	}
+	sum, err := e.digests.File(e.Path)
+	if err == nil && sum != e.trace.SHA256 {
+		return changed
+	}
+	return err
 }
 
 // readSmall reads a regular file of at most limit bytes.
@@ -142,6 +178,9 @@ func (e *Entry) Open(w Wanted, r Runner) (*capture.Trace, [][]int, error) {
 		return nil, nil, err
 	}
 	passes, err := w.agrees(t, e.Key)
+	if err == nil { // only now, as it takes longest; what is open is what is hashed, or the hash differs
+		err = e.Intact()
+	}
 	if err != nil {
 		return nil, nil, errors.Join(err, t.Close())
 	}
@@ -214,8 +253,12 @@ func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
 	if err := holds(path, w, k); err != nil {
 		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
-	e := Entry{Path: filepath.Join(s.dir, k.String()+".safetensors")}
-	if err := e.replace(path, sidecar{k, w.Model}); err != nil {
+	e := Entry{Path: filepath.Join(s.dir, k.String()+".safetensors"), digests: s.digests}
+	is, err := s.content(path)
+	if err == nil {
+		err = e.replace(path, sidecar{k, w.Model, is})
+	}
+	if err != nil {
 		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
 	e.Err = e.describe()
@@ -224,6 +267,15 @@ func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
 		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
 	return &Found{t, passes, e}, nil
+}
+
+func (s Store) content(path string) (content, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return content{}, err
+	}
+	sum, err := s.digests.File(path)
+	return content{info.Size(), sum}, err
 }
 
 // holds reports what a trace says otherwise than its key.

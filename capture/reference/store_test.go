@@ -2,6 +2,7 @@ package reference_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"os"
@@ -38,6 +39,41 @@ func hello(t *testing.T) (data []byte, w reference.Wanted) {
 	}
 }
 
+// madeBy returns a trace with another producer in its header.
+func madeBy(data []byte, producer string) []byte {
+	n := binary.LittleEndian.Uint64(data)
+	header := bytes.Replace(data[8:8+n], []byte(`\"name\":\"transformers\"`), []byte(`\"name\":\"`+producer+`\"`), 1)
+	header = append(header, bytes.Repeat([]byte(" "), -len(header)&7)...)
+	return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), data[8+n:]...)
+}
+
+// What was kept is what is used: a trace that was written into, or is of another producer than its key says, is refused.
+func TestContentIsHeldToWhatWasKept(t *testing.T) {
+	data, w := hello(t)
+	r := reference.TransformersRunner()
+	s, e := stored(t, data, w, capture.Scope{Level: 3}, r)
+	if err := e.Intact(); err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.Clone(data)
+	changed[len(changed)-1] ^= 1 // a value, so that the trace is as well formed as before
+	if err := os.WriteFile(e.Path, changed, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	want := filepath.Base(e.Path) + " was changed after it was stored"
+	if err := e.Intact(); err == nil || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
+	}
+	f, passed, err := s.Find(w, r)
+	if err != nil || f != nil || len(passed) != 1 || passed[0].Why.Error() != want {
+		t.Errorf("%v %v %v, want %q", f, passed, err, want)
+	}
+	k := reference.NewKey(w, capture.Scope{Level: 3}, r)
+	if _, err := s.Keep(placed(t, s, k, madeBy(data, reference.WalkName)), w, k); err == nil || !strings.Contains(err.Error(), `it says that "tracediff float64 walk" made it`) {
+		t.Errorf("a walk for transformers: %v", err)
+	}
+}
+
 // placed writes a trace to a place of a store.
 func placed(t *testing.T, s reference.Store, k reference.Key, data []byte) string {
 	t.Helper()
@@ -58,8 +94,10 @@ func stored(t *testing.T, data []byte, w reference.Wanted, scope capture.Scope, 
 	t.Helper()
 	s := reference.NewStore(t.TempDir())
 	k := reference.NewKey(w, scope, r)
-	path := placed(t, s, k, data)
-	f, err := s.Keep(path, w, k)
+	if r.Name == reference.GoWalk {
+		data = madeBy(data, reference.WalkName)
+	}
+	f, err := s.Keep(placed(t, s, k, data), w, k)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +167,9 @@ func TestFind(t *testing.T) {
 	put := func(w reference.Wanted, scope capture.Scope, r reference.Runner) reference.Entry {
 		t.Helper()
 		k := reference.NewKey(w, scope, r)
+		if r.Name == reference.GoWalk {
+			data = madeBy(data, reference.WalkName)
+		}
 		path := placed(t, s, k, data)
 		f, err := s.Keep(path, w, k)
 		if err != nil {
@@ -188,7 +229,7 @@ func TestKeepHoldsTheTraceToItsKey(t *testing.T) {
 		w := w
 		change(&w)
 		s := reference.NewStore(t.TempDir())
-		k := reference.NewKey(w, capture.Scope{Level: 3}, reference.WalkRunner())
+		k := reference.NewKey(w, capture.Scope{Level: 3}, reference.TransformersRunner())
 		path := placed(t, s, k, data)
 		_, err := s.Keep(path, w, k)
 		if err == nil || !strings.Contains(err.Error(), name) {

@@ -103,6 +103,10 @@ func (p *patient) references(s *health.Section) {
 			s.Warn(hintClean, "%s, %s, %s old, is never used: %v", name, size(e.Size), age(e.Made), e.Err)
 			continue
 		}
+		if err := e.Intact(); err != nil {
+			s.Warn(hintClean, "%s, %s, %s old, is never used: %v", name, size(e.Size), age(e.Made), err)
+			continue
+		}
 		use := "not known whether it would be used: the model does not run as it is"
 		if whyNot == nil {
 			use = j.useOf(&e)

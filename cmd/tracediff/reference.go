@@ -331,10 +331,14 @@ func (j *job) suitable(t *capture.Trace, side string, partial bool) error {
 }
 
 // dump puts the reference beside the local trace, under the name of its side, so that a person has both: a golden is
-// written out, a stored trace gets a second name. It returns the path; what was given stays where it is.
+// written out, a stored trace copied. It returns the path; what was given stays where it is.
 func (j *job) dump(f *found) (string, error) {
 	to := j.path("reference")
-	var err error
+	release, err := j.lockSide("reference")
+	if err != nil {
+		return "", err
+	}
+	defer release()
 	switch {
 	case f.label == "golden":
 		var data []byte
@@ -343,13 +347,8 @@ func (j *job) dump(f *found) (string, error) {
 		}
 	case f.entry == nil:
 		return f.Path(), nil
-	default:
-		if err = os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		if err = os.Link(f.Path(), to); err != nil { // not on every file system
-			err = copyFile(f.Path(), to)
-		}
+	default: // not a link: whoever writes into a trace of their own would write into the store
+		err = copyFile(f.Path(), to)
 	}
 	if err != nil {
 		return "", fmt.Errorf("putting the reference beside the local trace: %w", err)
@@ -369,7 +368,7 @@ func copyFile(from, to string) error {
 		return err
 	}
 	_, err = io.Copy(tmp, in)
-	if err = errors.Join(err, tmp.Close()); err == nil {
+	if err = errors.Join(err, tmp.Chmod(0o644), tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), to)
 	}
 	if err != nil {

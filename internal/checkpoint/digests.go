@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 	"time"
 )
 
-// Digests remembers the digests of weight files in a JSON file, since reading gigabytes again takes seconds. A file is the
+// Digests remembers the digests of weight files and of stored traces in a JSON file, since reading gigabytes again takes seconds. A file is the
 // one that was hashed while its path, size, times and, where the system has them, inode and time of status change are the
 // same. What cannot be read of the JSON is nothing remembered.
 type Digests struct{ path string }
@@ -97,6 +98,42 @@ func (d Digests) Compute(ctx context.Context, c *Checkpoint, progress func(done,
 		files[path] = hashed{s.identity, sum}
 	}
 	return c.combine(sums), d.save(files)
+}
+
+// File returns the SHA-256 of a regular file in hexadecimal, from memory where the file is the one that was hashed. A file
+// that was only just written is hashed and not remembered, see settle. That the cache cannot be written is no error: the
+// file is hashed again the next time.
+func (d Digests) File(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	files, id := d.load(), identify(info)
+	if known, ok := files[path]; ok && known.identity == id {
+		return known.Digest, nil
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	digest := hex.EncodeToString(sum.Sum(nil))
+	if info, err := f.Stat(); err != nil || identify(info) != id {
+		return "", errors.Join(fmt.Errorf("%s was changed while it was hashed", path), err)
+	}
+	if time.Since(time.Unix(0, max(id.Written, id.Status))) > settle {
+		files[path] = hashed{id, digest}
+		_ = d.save(files)
+	}
+	return digest, nil
 }
 
 // rest waits until a file that was only just written can no longer be written within the same tick of its clock.
