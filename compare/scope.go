@@ -44,9 +44,6 @@ type plan struct {
 
 func newPlan(sides *[2]side, o Options) (*plan, error) {
 	p := &plan{sides: sides, names: o.names(), passes: max(sides[0].passes, sides[1].passes)}
-	if p.passes > maxPasses {
-		return nil, fmt.Errorf("comparing: a trace of %d passes, more than the %d that are walked", p.passes, maxPasses)
-	}
 	list := o.Order
 	if list == nil {
 		var err error
@@ -55,8 +52,8 @@ func newPlan(sides *[2]side, o Options) (*plan, error) {
 		}
 	}
 	held := len(sides[local].trace.Records()) + len(sides[reference].trace.Records())
-	if claimed := p.passes * len(list.Entries); claimed > maxEmpty+64*held {
-		return nil, fmt.Errorf("comparing: the traces claim %d passes of %d entries and hold %d tensors", p.passes, len(list.Entries), held)
+	if err := walkable(p.passes, len(list.Entries), held); err != nil {
+		return nil, err
 	}
 	p.asked = o.Named || list.Config == nil
 	p.entries = slices.Clone(list.Entries)
@@ -203,6 +200,22 @@ func (p *plan) derived(i int) bool {
 		return e.Derived()
 	}
 	return p.sides[reference].derived[e.Name]
+}
+
+// Walkable reports a trace that claims more passes of the entries of a list than a comparison walks, given how many
+// tensors it holds. [Run] says the same; a caller that has to run a model first can say it before.
+func Walkable(t *capture.Trace, list *order.List) error {
+	return walkable(passes(t), len(list.Entries), len(t.Records()))
+}
+
+func walkable(passes, entries, held int) error {
+	if passes > maxPasses {
+		return fmt.Errorf("comparing: a trace of %d passes, more than the %d that are walked", passes, maxPasses)
+	}
+	if passes*entries > maxEmpty+64*held {
+		return fmt.Errorf("comparing: %d passes of %d entries are claimed, and %d tensors are there", passes, entries, held)
+	}
+	return nil
 }
 
 // promised reports whether a side should have an entry that every scope selects: it declares a scope, or lists the name,

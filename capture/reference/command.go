@@ -78,7 +78,7 @@ const killWait = 2 * time.Second
 
 // Run runs the command and returns nil when it has left a complete trace at Out. The error says with which status it
 // ended and what it left instead: nothing, an unfinished trace, an old one. When ctx is done the command is ended with
-// every process that it started.
+// its process group; a process that left the group goes on.
 func (c *Command) Run(ctx context.Context) error {
 	line, err := c.Expand()
 	if err != nil {

@@ -25,7 +25,7 @@ type Runner struct {
 const (
 	Transformers = "hf"   // its version: a digest of the embedded runner and its pins
 	GoWalk       = "go"   // the version of the walk and of TENSOR_ORDER's JSON
-	External     = "exec" // the command line
+	External     = "exec" // the command line and its folder
 )
 
 // producers are what the traces of our own runners say that made them. A command is anybody.
@@ -39,8 +39,9 @@ func WalkRunner() Runner {
 	return Runner{GoWalk, WalkVersion + "." + strconv.Itoa(order.FormatVersion)}
 }
 
-// CommandRunner is a command line, as it was typed. What the command runs can change without a word of it.
-func CommandRunner(line string) Runner { return Runner{External, line} }
+// CommandRunner is a command line, as it was typed, and the folder in which it runs: ./port is another program in another
+// folder. What the command runs can change without a word of it.
+func CommandRunner(line, folder string) Runner { return Runner{External, line + "\nin " + folder} }
 
 // Key is everything that a stored reference depends on.
 type Key struct {
@@ -113,7 +114,7 @@ func (e *Entry) refusal(w Wanted, r Runner) *Refusal {
 	if k.Name == r.Name {
 		otherRunner = map[string]string{
 			Transformers: "it was made by another version of the transformers runner", GoWalk: "it was made by another version of the walk",
-			External: "it was made by another command",
+			External: "it was made by another command, or in another folder",
 		}[k.Name]
 	}
 	for i, c := range []struct {

@@ -112,7 +112,7 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 // commandFailed is the error of a command that left no trace. Its last output is shown where it was not shown already.
 func commandFailed(c *cli.Context, side string, err error) error {
 	if errors.Is(err, context.Canceled) {
-		return hinted(errors.New("interrupted; the command was ended with everything that it had started"), "what it had written is in {out}, under "+c.String("dir")+"; the same command starts again")
+		return hinted(errors.New("interrupted; the command was ended with its process group"), "what it had written is in {out}, under "+c.String("dir")+"; the same command starts again")
 	}
 	err = fmt.Errorf("--%s: %w", side, err)
 	var status *reference.StatusError

@@ -134,7 +134,8 @@ func compareSettings(c *cli.Context, s settings, keep bool) (*compare.Result, er
 	}
 	defer local.Close()
 	o := compare.Options{
-		Order: j.record, Named: j.Order != "", Scope: j.compared(ref.Trace, c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
+		// A gate is about everything at the level asked for, whatever the port says that it can show.
+		Order: j.record, Named: j.Order != "" || gated(c), Scope: j.compared(ref.Trace, c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
 	}
 	if err := isolate(c, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
@@ -177,6 +178,8 @@ func compareFiles(c *cli.Context, localFile, referenceFile string) (*compare.Res
 	o := compare.Options{ReferenceLabel: "given"}
 	if asksAB(c) {
 		o = abOptions(c, local, ref)
+	} else if err := notGated(c, ref); err != nil {
+		return nil, err
 	}
 	return compareTraces(c, s, local, ref, o)
 }
@@ -195,7 +198,7 @@ func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o comp
 			return nil, err
 		}
 	}
-	o.Named, o.Scope, o.TokenText = s.Order != "", s.Scope, traceTexts(s.Model, local, ref)
+	o.Named, o.Scope, o.TokenText = s.Order != "" || gated(c) && !o.AB, s.Scope, traceTexts(s.Model, local, ref)
 	if o.AB {
 		return runCompare(c, local, ref, o)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
@@ -136,7 +137,7 @@ func (j *job) useOf(e *reference.Entry) string {
 
 // describeEntry has the parts of a reference's key, its size and its age.
 func describeEntry(e *reference.Entry) string {
-	by := map[string]string{reference.Transformers: "transformers", reference.GoWalk: "float64 walk", reference.External: "exec:" + e.Key.Version}[e.Key.Name]
+	by := map[string]string{reference.Transformers: "transformers", reference.GoWalk: "float64 walk", reference.External: "exec:" + strings.ReplaceAll(e.Key.Version, "\n", " ")}[e.Key.Name]
 	tokens := e.Key.Tokens
 	if len(tokens) > 40 {
 		tokens = tokens[:40] + "..."

@@ -26,7 +26,7 @@ const defaultDir = ".tracediff"
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the embedded tiny Gemma 3n)"},
-		&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` to tokenize, BOS first (default: the single token \"What\" without BOS)"},
+		&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` to tokenize, after BOS where the model has one (default: the single token \"What\" without BOS)"},
 		&cli.StringFlag{Name: "tokens", Category: catInput, Usage: "token `IDS` instead of a prompt: 2,513,88; passes separated by ';' are replayed one by one"},
 		&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into Gemma's turn template"},
 		&cli.StringFlag{Name: "dtype", Category: catInput, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/fixtures"
 )
 
@@ -40,12 +41,19 @@ func (j *job) findReference(c *cli.Context, again bool) (*found, error) {
 func (j *job) chooseReference(c *cli.Context, again bool) (*found, error) {
 	switch j.Reference.Kind {
 	case kindFile:
-		return j.givenReference(j.Reference.Text, c.Bool("partial"))
+		f, err := j.givenReference(j.Reference.Text, c.Bool("partial"))
+		if err == nil {
+			err = notGated(c, f.Trace)
+		}
+		if err != nil && f != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return f, err
 	case kindExec:
 		if err := j.checkCommand(j.Reference, "reference"); err != nil {
 			return nil, err
 		}
-		return j.storedOrMade(c, reference.CommandRunner(j.Reference.Text), again)
+		return j.storedOrMade(c, reference.CommandRunner(j.Reference.Text, j.Reference.Folder), again)
 	case kindHF:
 		return j.storedOrMade(c, reference.TransformersRunner(), false)
 	case kindGo:
@@ -112,6 +120,16 @@ func gated(c *cli.Context) bool {
 		return c.Bool("gate")
 	}
 	return os.Getenv("CI") == "true"
+}
+
+// notGated reports a walk in a file where only transformers may be the reference: a file's name does not say that somebody
+// asked for a walk.
+func notGated(c *cli.Context, ref *capture.Trace) error {
+	if !gated(c) || ref.Manifest().Producer.Name != reference.WalkName {
+		return nil
+	}
+	return hinted(fmt.Errorf("%s is the float64 walk, and a gate does not take the walk for transformers", ref.Path()),
+		"make a trace with --reference hf, or take the walk: --reference go. A gate is asked for by --gate, or by CI=true in the environment")
 }
 
 // gateError names the command that makes the reference which is missing.
@@ -323,6 +341,9 @@ func (j *job) givenReference(path string, partial bool) (*found, error) {
 func (j *job) suitable(t *capture.Trace, side string, partial bool) error {
 	if s := t.Status(); s != "" && s != capture.StatusComplete && !partial {
 		return hinted(fmt.Errorf("%s is not complete, its status is %q", t.Path(), s), "make it again, or compare what is there with --partial")
+	}
+	if err := compare.Walkable(t, j.record); err != nil {
+		return fmt.Errorf("%s: %w", t.Path(), err)
 	}
 	if err := j.wanted("").SameModel(t); err != nil {
 		return hinted(fmt.Errorf("%s cannot be the %s of %s: %w", t.Path(), side, j.ck.Name(), err), "capture both sides from the same checkpoint")

@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
@@ -46,7 +48,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"cut": cut, "unfinish": unfinish, "model": modelDir, "spoil": spoil, "grow": grow,
+			"cut": cut, "unfinish": unfinish, "claim": claim, "bare": bare, "model": modelDir, "spoil": spoil, "grow": grow,
 			"weights": weights, "shard": shard, "replace": replace,
 		},
 	})
@@ -72,6 +74,28 @@ func unfinish(ts *testscript.TestScript, _ bool, args []string) {
 	length := int(binary.LittleEndian.Uint64(data))
 	header := bytes.Replace(data[8:8+length], []byte("complete"), []byte("open    "), 1)
 	ts.Check(os.WriteFile(path, append(append(data[:8:8], header...), data[8+length:]...), 0o666))
+}
+
+// claim FILE N makes a trace of one pass say that it has N.
+func claim(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	length := binary.LittleEndian.Uint64(data)
+	header := bytes.Replace(data[8:8+length], []byte(`"tracediff.passes":"1"`), []byte(`"tracediff.passes":"`+args[1]+`"`), 1)
+	header = append(header, bytes.Repeat([]byte(" "), -len(header)&7)...)
+	claimed := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
+	ts.Check(os.WriteFile(path, append(claimed, data[8+length:]...), 0o666))
+}
+
+// bare FILE NAME... leaves the tensors of these names, and nothing of what a trace says of itself.
+func bare(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	tensors := slices.DeleteFunc(readWeights(ts, path), func(t checkpointtest.Tensor) bool { return !slices.Contains(args[1:], t.Name) })
+	if len(tensors) != len(args)-1 {
+		ts.Fatalf("%d of %d names are there", len(tensors), len(args)-1)
+	}
+	ts.Check(os.WriteFile(path, checkpointtest.File(tensors), 0o666))
 }
 
 // model DIR [NAME] copies an embedded checkpoint, the tiny one by default, to a folder, to be spoiled.
