@@ -144,8 +144,8 @@ func (s blindSet) port(rng *rand.Rand, ref []float32) []float32 {
 	return y
 }
 
-// blindK are the multiples of the noise floor that are looked at.
-var blindK = []float64{3, 4, 6}
+// blindK are the multiples of the noise floor that are looked at. Our own gate has 4 in 16 bits and 8 in float32.
+var blindK = []float64{3, 4, 8}
 
 // Eleven faults and a healthy port against an exact reference, the floor from another healthy draw. TRACEDIFF_BLINDSPOT
 // sets the number of seeds; the table of 200 stands in docs/certificate.md. The certificate stops all faults and no healthy
@@ -243,7 +243,7 @@ func (s blindSet) trial(t *testing.T, seed, set uint64) [][]bool {
 }
 
 // certifiedTokens is how many tokens the certificate sees: enough for it.
-const certifiedTokens = 64
+const certifiedTokens = 16
 
 // isolated is a norm of the port's tensor by the port itself, with every fault in turn in what comes out.
 func (s blindSet) isolated(rng *rand.Rand, port []float32) []single {

@@ -3,7 +3,6 @@ package compare
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/op"
@@ -30,7 +29,7 @@ type fitted struct {
 	q, moved float64 // w²/b², and w·(y−w)/b²
 }
 
-// elementsOf are the elements of j that know something of a scale.
+// elements hands out those that know something of a scale, each with its reach δ/|w|.
 func (j *judged) elements(do func(fitted, float64)) {
 	for i, x := range j.x.Data {
 		w, y, e := floats.Round(j.d, x), j.y.Data[i], j.x.Bound[i]
@@ -44,7 +43,7 @@ func (j *judged) elements(do func(fitted, float64)) {
 // newFit fits a scale in one pass, every element being taken for independent.
 func newFit(j *judged) fit {
 	var f fit
-	var moved, qq, mm, mq float64
+	var moved, qq, mm, mq float64 // Σ of moved, q², moved² and moved·q
 	j.elements(func(e fitted, reach float64) {
 		f.weight += e.q
 		f.shared += float64(e.q * reach)
@@ -66,7 +65,7 @@ func newFit(j *judged) fit {
 func (f *fit) finish(moved, qq, mm, mq float64) {
 	d := moved / f.weight
 	f.scale = 1 + d
-	f.err = math.Sqrt(max(mm-2*d*mq+d*d*qq, 0)) / f.weight
+	f.err = math.Sqrt(max(mm-float64(2*d*mq)+float64(d*d*qq), 0)) / f.weight
 	f.elements = f.weight * f.weight / qq
 }
 
@@ -115,6 +114,7 @@ func (f *fit) off(allowed float64) bool {
 	return f.elements >= fitElements && math.Abs(f.scale-1) > scaleSigmas*f.err+allowed
 }
 
+// fitScale fits a scale to a tensor, and looks twice where it seems to be off.
 func (c *Certificate) fitScale(j *judged, shares bool) {
 	f := newFit(j)
 	allowed := scaleUnits * 0x1p-24
@@ -129,11 +129,13 @@ func (c *Certificate) fitScale(j *judged, shares bool) {
 	c.allowed = allowed
 }
 
-// shares reports whether on the way to an entry elements are multiplied by one computed number of their row.
+// statistics are the kinds of operations that multiply all elements of a row by one number that they computed.
+var statistics = []string{"rms_norm", "softmax", "rescale", "altup_init", "altup_correct", "altup_predict", "std", "mean", "magnitude", "cutoff"}
+
+// shares reports whether a statistic is on the way to an entry, also where it was not captured.
 func (t *trial) shares() bool {
 	for _, n := range t.cut.Steps {
-		kind, _, _ := strings.Cut(op.Form(t.i.list.Entries[n.Entry].Op), "(")
-		if slices.Contains([]string{"rms_norm", "softmax", "rescale", "altup_init", "altup_correct", "altup_predict", "std", "mean", "magnitude", "cutoff"}, kind) {
+		if slices.Contains(statistics, t.i.list.Entries[n.Entry].Op.Kind()) {
 			return true
 		}
 	}

@@ -195,7 +195,11 @@ func (p powerOf) gateRows() [5][]string {
 		port = noisy(port)
 		row := pairing{shape, y, port, healthy, p.dtype}.caught()
 		off := above(exact.errors(p.t, port), floor)
-		return append([]bool{!(off <= blindK[0]), !(off <= blindK[2])}, row...)
+		var own []bool
+		for _, k := range blindK {
+			own = append(own, !(off <= k))
+		}
+		return append(own, row...)
 	}
 	alarm := stopped(y)
 	var out [5][]string
@@ -288,7 +292,10 @@ func powers(t *testing.T, w width, d hooks.DType) (all []powerOf) {
 
 // section is the tables of one width and dtype.
 func section(t *testing.T, w width, d hooks.DType) string {
-	columns := []string{"operation", "certificate", "strict", "floor × 3", "floor × 6"}
+	columns := []string{"operation", "certificate", "strict"}
+	for _, k := range blindK {
+		columns = append(columns, fmt.Sprintf("floor × %g", k))
+	}
 	for _, g := range gates {
 		columns = append(columns, g.name)
 	}

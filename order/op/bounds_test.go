@@ -2,6 +2,7 @@ package op_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -73,4 +74,25 @@ func TestBoundBelowTheNormalNumbers(t *testing.T) {
 	}
 	c := op.Call{Arith: bounded, In: []op.Value{vector(-95, 0)}, Shape: []int{1, 1, 2}}
 	within(t, op.Softmax{}, c, 0, 3*tiny)
+}
+
+// An order gives the same sum whether its terms are exact, and added by a plain loop, or have bounds.
+func TestOrdersOfExactTerms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 9))
+	for _, n := range []int{1, 3, 64, 100, 257} {
+		w, x := make([]float64, n), make([]float64, n)
+		for i := range w {
+			w[i], x[i] = float64(float32(rng.NormFloat64())), float64(float32(rng.NormFloat64()))
+		}
+		in := vector(x...)
+		for _, s := range op.Summations() {
+			c := op.Call{Arith: bounded, In: []op.Value{in}, W: []op.Rows{matrix{1, n, w, nil}}, Shape: []int{1, 1, 1}}
+			c.Sum = &s
+			plain := eval(t, op.Linear{}, c)
+			c.In[0].Bound = make([]float64, n)
+			if slow := eval(t, op.Linear{}, c); slow[0] != plain[0] {
+				t.Errorf("%d products, %s: %v, with bounds %v", n, s, plain[0], slow[0])
+			}
+		}
+	}
 }

@@ -140,6 +140,9 @@ func (t *tile) ordered(r int, x Value) Num {
 	n := len(x.Data)
 	w := t.w[r*n:][:n]
 	product := func(k int) (Num, Num) { return Num{V: w[k]}, x.at(k) }
+	if t.bias == nil && x.Bound == nil {
+		return t.step(t.Sum.dot(w, x.Data), 0)
+	}
 	y := t.replay(n, product)
 	if t.bias == nil {
 		return y

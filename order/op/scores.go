@@ -24,8 +24,11 @@ func (o Scores) Eval(c Call) (Value, error) {
 
 // dot is Σ x·y.
 func (a Arith) dot(x, y Value) Num {
-	if !a.Bounds && a.Sum == nil { // the usual case, several times as fast
+	switch {
+	case !a.Bounds && a.Sum == nil: // the usual case, several times as fast
 		return a.total(partial{sum: dot(x.Data, y.Data)}, len(x.Data))
+	case a.Sum != nil && x.Bound == nil && y.Bound == nil:
+		return a.step(a.Sum.dot(x.Data, y.Data), 0)
 	}
 	return a.products(len(x.Data), func(k int) (Num, Num) { return x.at(k), y.at(k) })
 }

@@ -70,6 +70,33 @@ func (s *Summation) add(n int, product func(i int) (x, y float64)) float64 {
 		}
 		lanes[k%s.Lanes] = s.step(lanes[k%s.Lanes], i, product)
 	}
+	return joined(lanes)
+}
+
+// dot is the sum of the products of x and y: add without a call for each, since a replay takes all products of a tensor
+// again in every order.
+func (s *Summation) dot(x, y []float64) float64 {
+	n := len(x)
+	if s.Pairwise || s.Reversed {
+		return s.add(n, func(i int) (float64, float64) { return x[i], y[i] })
+	}
+	lanes := make([]float64, s.Lanes)
+	y = y[:n]
+	for from := 0; from < n; from += s.Lanes {
+		for i := range min(s.Lanes, n-from) {
+			a, b := x[from+i], y[from+i]
+			if s.Fused {
+				lanes[i] = f32(math.FMA(a, b, lanes[i]))
+			} else {
+				lanes[i] = f32(lanes[i] + f32(a*b))
+			}
+		}
+	}
+	return joined(lanes)
+}
+
+// joined adds partial sums in pairs.
+func joined(lanes []float64) float64 {
 	for width := len(lanes); width > 1; width /= 2 {
 		for i := range width / 2 {
 			lanes[i] = f32(lanes[i] + lanes[i+width/2])
