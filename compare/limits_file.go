@@ -1,17 +1,15 @@
 package compare
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/tomlfile"
 )
 
 // MaxLimits bounds a file of tolerances. A line for every entry of the largest model is a hundredth of it.
@@ -21,8 +19,9 @@ const MaxLimits = 16 << 20
 // are entries in a model say nothing.
 const maxRules = 1 << 12
 
-// limitsFile is the file as TOML has it. Pointers tell what was left out from what is zero.
-type limitsFile struct {
+// LimitSections are the sections of a TOML file that hold limits, as [ParseLimits] describes them, for files that have
+// others beside them. Pointers tell what was left out from what is zero.
+type LimitSections struct {
 	Tolerance []struct {
 		Tensors string   `toml:"tensors"`
 		Passes  string   `toml:"passes"`
@@ -60,36 +59,18 @@ func ParseLimits(data []byte) (*Limits, error) {
 	if len(data) > MaxLimits {
 		return nil, fmt.Errorf("tolerances of %d bytes, more than %d", len(data), MaxLimits)
 	}
-	var f limitsFile
-	if err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(&f); err != nil {
-		return nil, quoted(err, data)
+	var f LimitSections
+	if err := tomlfile.Decode(data, &f); err != nil {
+		return nil, err
 	}
+	return f.Limits()
+}
+
+// Limits checks every line and gives it its meaning.
+func (f *LimitSections) Limits() (*Limits, error) {
 	if n := max(len(f.Tolerance), len(f.Allow)); n > maxRules {
 		return nil, fmt.Errorf("%d lines of one kind, more than %d", n, maxRules)
 	}
-	return f.limits()
-}
-
-// quoted adds the line to an error of the TOML reader, and names a key that it does not know.
-func quoted(err error, data []byte) error {
-	var at *toml.DecodeError
-	var unknown *toml.StrictMissingError
-	if errors.As(err, &unknown) && len(unknown.Errors) > 0 {
-		at = &unknown.Errors[0]
-		err = fmt.Errorf("unknown key %.80q", strings.Join(at.Key(), "."))
-	} else if !errors.As(err, &at) {
-		return err
-	}
-	row, _ := at.Position()
-	lines := strings.Split(string(data), "\n")
-	if row < 1 || row > len(lines) {
-		return err
-	}
-	return fmt.Errorf("line %d, %.120q: %w", row, strings.TrimSpace(lines[row-1]), err)
-}
-
-// limits checks every line and gives it its meaning.
-func (f *limitsFile) limits() (*Limits, error) {
 	l := &Limits{}
 	for i, t := range f.Tolerance {
 		passes, err := target(t.Tensors, t.Passes)

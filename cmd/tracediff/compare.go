@@ -99,12 +99,12 @@ func compareAgain(c *cli.Context) (*compare.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compareSettings(c, s, true)
+	return compareSettings(c, s, nil)
 }
 
-// compareSettings captures the local side by settings and compares it with the reference that fits. keep makes the settings
-// those of the last capture.
-func compareSettings(c *cli.Context, s settings, keep bool) (*compare.Result, error) {
+// compareSettings captures the local side by settings and compares it with the reference that fits. limits are those of a
+// gate's file; where they are nil, those of the command line apply, and the settings become those of the last capture.
+func compareSettings(c *cli.Context, s settings, limits *compare.Limits) (*compare.Result, error) {
 	j, err := openJob(s, c.String("dir"))
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func compareSettings(c *cli.Context, s settings, keep bool) (*compare.Result, er
 		return nil, err
 	}
 	j.noteInput(c.App.ErrWriter)
-	if keep {
+	if limits == nil {
 		if err := j.settings.save(j.dir); err != nil {
 			return nil, err
 		}
@@ -135,13 +135,16 @@ func compareSettings(c *cli.Context, s settings, keep bool) (*compare.Result, er
 	defer local.Close()
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
-		Order: j.record, Named: j.Order != "" || gated(c), Scope: j.compared(ref.Trace, c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
+		Order: j.record, Named: j.Order != "" || gated(c), Scope: j.compared(ref.Trace, limits != nil || c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
 	}
 	if err := isolate(c, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
 	}
 	if err := limit(c, &o, local, ref.Trace, ref.entry, j.list, j.ck); err != nil {
 		return nil, err
+	}
+	if limits != nil {
+		o.Limits = limits
 	}
 	return runCompare(c, local, ref.Trace, o)
 }

@@ -54,7 +54,10 @@ var flagValues = map[string][]string{
 }
 
 // formatValues differ by command.
-var formatValues = map[string][]string{"compare": {"text", "json", "jsonl", "junit"}, "order": {"table", "json", "text"}, "doctor": {"text", "json"}}
+var formatValues = map[string][]string{
+	"compare": {"text", "json", "jsonl", "junit"}, "gate": {"text", "json", "jsonl", "junit"},
+	"order": {"table", "json", "text"}, "doctor": {"text", "json"},
+}
 
 // completions are the commands of the program, as they are defined.
 func completions(app *cli.App) []completed {

@@ -80,6 +80,16 @@ var failing = []struct {
 	{"order,names", `unexpected argument "names"`, "--help"},
 	{"doctor,--timeout,0s", `--timeout is 0s, want a time`, "--help"},
 	{"doctor,--format,yaml", `--format is "yaml"`, "."},
+	{"gate", `there is no tracediff.toml here`, "tracediff init"},
+	{"gate,--config,notes.txt", `notes.txt: line 1, "no trace": `, "tracediff init"},
+	{"gate,--config,empty.toml", `empty.toml: it has 0 sections`, "tracediff init"},
+	{"gate,--config,gate.toml,nobody", `there is no prompt "nobody"`, "the file has a"},
+	{"gate,--config,gate.toml,--format,yaml", `--format is "yaml"`, "want text, json"},
+	{"gate,--config,gate.toml", `prompt "a": no trace of transformers`, "make one: tracediff capture"},
+	{"gate,--quiet,--verbose", `--quiet and --verbose were both given`, "leave one"},
+	{"init,a,b", `init takes one file`, "init FILE"},
+	{"init,notes.txt", `notes.txt: it is there already`, "name another file"},
+	{"init,notes.txt/a", `notes.txt/a: `, "."},
 	{"version,now", `unexpected argument "now"`, "--help"},
 	{"completion,tcsh", `completion: "tcsh" is no shell`, "want bash, zsh or fish"},
 	{"completion", `completion: "" is no shell`, "want bash, zsh or fish"},
@@ -89,7 +99,10 @@ var failing = []struct {
 func prepareErrors(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("CI", "")
-	files := map[string][]byte{"notes.txt": []byte("no trace\n"), filepath.Join("broken", settingsFile): []byte(`{"tokenz": "2"}`)}
+	files := map[string][]byte{
+		"notes.txt": []byte("no trace\n"), "empty.toml": nil, "gate.toml": []byte("[[prompt]]\nname = 'a'\ntokens = '2'\n"),
+		filepath.Join("broken", settingsFile): []byte(`{"tokenz": "2"}`),
+	}
 	for name, golden := range map[string]string{
 		"hello.safetensors": "golden/gemma3n-tiny/hello.bfloat16.safetensors", "odd.safetensors": "golden/gemma3n-odd/prefill.bfloat16.safetensors",
 	} {

@@ -24,7 +24,7 @@ const defaultDir = ".tracediff"
 
 // jobFlags are the flags of every command that runs the model.
 func jobFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the embedded tiny Gemma 3n)"},
 		&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` to tokenize, after BOS where the model has one (default: the single token \"What\" without BOS)"},
 		&cli.StringFlag{Name: "tokens", Category: catInput, Usage: "token `IDS` instead of a prompt: 2,513,88; passes separated by ';' are replayed one by one"},
@@ -42,9 +42,22 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, go for the float64 walk, hf for transformers, or auto for the best there is"},
 		&cli.StringFlag{Name: "python", Category: catSides, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers, for --reference hf"},
 		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "no walk in place of a transformers trace, unless --reference go says so (implied by CI=true)"},
+	}, talkFlags()...)
+}
+
+// talkFlags say how much is said beside the result.
+func talkFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: catFiles, Usage: "no progress and no notes, only results and errors"},
 		&cli.BoolFlag{Name: "verbose", Category: catFiles, Usage: "say which files are used, what was passed over, and how long each step takes"},
 	}
+}
+
+func checkTalk(c *cli.Context) error {
+	if c.Bool("quiet") && c.Bool("verbose") {
+		return hinted(errors.New("--quiet and --verbose were both given"), "leave one of them out")
+	}
+	return nil
 }
 
 // inputFlags name what is run. A command line that has one of them stands alone; without any, the settings of the last
@@ -68,8 +81,8 @@ func readFlags(c *cli.Context, s settings) (settings, error) {
 		}
 		*into = r
 	}
-	if c.Bool("quiet") && c.Bool("verbose") {
-		return s, hinted(errors.New("--quiet and --verbose were both given"), "leave one of them out")
+	if err := checkTalk(c); err != nil {
+		return s, err
 	}
 	for _, name := range []string{"model", "tokens", "order", "dir", "local", "reference", "python"} {
 		if c.IsSet(name) && c.String(name) == "" {

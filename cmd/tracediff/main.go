@@ -5,6 +5,8 @@
 //	tracediff order                             print TENSOR_ORDER
 //	tracediff doctor                            say what this machine can do, and whether a model is sound
 //
+//	tracediff init                              write a tracediff.toml, with every key explained
+//	tracediff gate                              compare every prompt of tracediff.toml, for CI
 //	tracediff version                           say which build this is
 //	tracediff completion bash                   print the shell's completion script
 //
@@ -56,11 +58,14 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = hinted(fmt.Errorf("writing the output: %w", out.err), "is the disk full, or the output closed?")
 	}
 	var verdict mismatch
+	var said unusable
 	switch {
 	case err == nil:
 		return exitMatch
 	case errors.As(err, &verdict):
 		return exitMismatch
+	case errors.As(err, &said):
+		return exitUnusable
 	case ctx.Err() != nil: // whatever else went wrong, this is why
 		printError(stderr, interrupted(err))
 		return exitInterrupted
@@ -93,6 +98,11 @@ type mismatch struct{}
 
 func (mismatch) Error() string { return "the traces do not match" }
 
+// unusable is the error of a gate in which a prompt could not be compared; why is already printed.
+type unusable struct{}
+
+func (unusable) Error() string { return "a prompt could not be compared" }
+
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 	usage := func(_ *cli.Context, err error, _ bool) error {
 		return hinted(err, "tracediff --help lists commands, tracediff COMMAND --help the flags of one")
@@ -101,7 +111,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Name:           "tracediff",
 		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
 		Description:    "Try it: tracediff compare --prompt \"Hello world\"",
-		Commands:       []*cli.Command{captureCommand(), compareCommand(), orderCommand(), doctorCommand(), versionCommand(), completionCommand()},
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), orderCommand(), doctorCommand(), gateCommand(), initCommand(), versionCommand(), completionCommand()},
 		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version"}},
 		Reader:         stdin,
 		Writer:         stdout,

@@ -107,6 +107,9 @@ func texts(w io.Writer, d *report.Document, style report.Style) error {
 			return err
 		}
 	}
+	if len(d.Runs) > 0 && d.Runs[0].Name != "" {
+		fmt.Fprintf(w, "\n%s\n", summary(d))
+	}
 	return nil
 }
 

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/report"
+)
+
+func gateCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "gate",
+		Usage:     "compare every prompt of tracediff.toml with transformers, for CI",
+		ArgsUsage: "[PROMPT]...",
+		Description: `Reads tracediff.toml, which "tracediff init" writes, and compares each of its prompts, or those that are named, as
+"tracediff compare" would. Everything that decides stands in the file. The settings of the last capture are neither used nor
+changed. Parity means transformers: where there is no trace of it, the prompt is refused, unless the file says
+reference = "go".
+
+Exit status: 0 every prompt matches, 1 one does not or is incomplete, 2 one cannot be compared.
+
+Examples:
+  tracediff gate
+  tracediff gate hello long --verbose
+  tracediff gate --config ci/tracediff.toml --report junit=tracediff.xml --report json=tracediff.json`,
+		Flags: slices.Concat([]cli.Flag{
+			&cli.StringFlag{Name: "config", Category: catFiles, Value: configName, Usage: "the `FILE` that says what is compared"},
+			&cli.StringFlag{Name: "dir", Category: catFiles, Value: defaultDir, Usage: "`DIR` where traces are kept"},
+			&cli.StringFlag{Name: "python", Category: catSides, Usage: "Python `INTERPRETER` in place of the file's"},
+			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
+			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
+		}, isolationFlags(), reportFlags(), talkFlags()),
+		Action: func(c *cli.Context) error {
+			if err := checkTalk(c); err != nil {
+				return err
+			}
+			out, err := readOutputs(c)
+			if err != nil {
+				return err
+			}
+			all, limits, err := openConfig(c.String("config"))
+			if err != nil {
+				return err
+			}
+			if all, err = chosen(all, c.Args().Slice()); err != nil {
+				return err
+			}
+			return gate(c, out, all, limits)
+		},
+	}
+}
+
+// chosen are the prompts that were named, in the order of the file; all where none was.
+func chosen(all []namedSettings, names []string) ([]namedSettings, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var known []string
+	for _, n := range all {
+		known = append(known, n.name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, hinted(fmt.Errorf("there is no prompt %q", name), "the file has "+strings.Join(known, ", "))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(n namedSettings) bool { return !slices.Contains(names, n.name) }), nil
+}
+
+// gate compares the prompts one after the other. One that cannot be compared does not keep the others from it; an interrupt
+// does.
+func gate(c *cli.Context, out *outputs, all []namedSettings, limits *compare.Limits) error {
+	var runs []report.Run
+	var failed error
+	for _, n := range all {
+		s := n.settings
+		if c.IsSet("python") {
+			s.Python = c.String("python")
+		}
+		detail(c, "prompt %s", n.name)
+		result, err := compareSettings(c, s, limits)
+		if c.Context.Err() != nil {
+			return cmp.Or(err, c.Context.Err())
+		}
+		runs = append(runs, newRun(n.name, result, err))
+		if err != nil {
+			printError(c.App.ErrWriter, fmt.Errorf("prompt %q: %w", n.name, err))
+			failed = unusable{}
+		}
+	}
+	return out.publish(c, report.NewDocument(version(), runs...), failed)
+}
+
+// summary says of every run of a gate how it ended.
+func summary(d *report.Document) string {
+	matching := 0
+	var others []string
+	for _, r := range d.Runs {
+		if r.Exit == exitMatch {
+			matching++
+			continue
+		}
+		others = append(others, fmt.Sprintf("%s (exit status %d)", r.Name, r.Exit))
+	}
+	text := fmt.Sprintf("gate: %d of %d prompts match", matching, len(d.Runs))
+	if others != nil {
+		text += "; not " + strings.Join(others, ", ")
+	}
+	return text
+}

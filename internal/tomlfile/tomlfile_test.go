@@ -1,0 +1,47 @@
+package tomlfile_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/internal/tomlfile"
+)
+
+type file struct {
+	Name string `toml:"name"`
+	Item []struct {
+		Size float64 `toml:"size"`
+	} `toml:"item"`
+}
+
+func TestDecode(t *testing.T) {
+	var f file
+	if err := tomlfile.Decode([]byte("name = 'x'\n[[item]]\nsize = 2e-3\n"), &f); err != nil || f.Name != "x" || len(f.Item) != 1 || f.Item[0].Size != 2e-3 {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// Whatever is wrong, the error quotes the line.
+func TestErrorsQuoteTheLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"name = 'x'\nnmae = 'y'\n":           `line 2, "nmae = 'y'": unknown key "nmae"`,
+		"[[item]]\nsize = 1\nsise = 2 # two": `line 3, "sise = 2 # two": unknown key "item.sise"`,
+		"name = 3":                           `line 1, "name = 3": `,
+		"name = 'x'\n\n[[item\n":             `line 3, "[[item": `,
+	} {
+		err := tomlfile.Decode([]byte(text), &file{})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte("name = 'x'\n[[item]]\nsize = 2e-3\n"))
+	f.Add([]byte("nmae = \"\\u0000\"\r\n[a.b]\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := tomlfile.Decode(data, &file{}); err != nil && err.Error() == "" {
+			t.Error("an error that says nothing")
+		}
+	})
+}
