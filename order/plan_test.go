@@ -3,6 +3,7 @@ package order_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -182,5 +183,74 @@ func TestRunRefusesOtherShapes(t *testing.T) {
 	})
 	if err == nil {
 		t.Error("a leaf of another shape was taken")
+	}
+}
+
+// What is in memory at one time is what a layer or two need, however many layers there are: of 30 layers, whose tensors
+// together take ten times the limit.
+func TestRunKeepsWhatOneLayerNeeds(t *testing.T) {
+	const layers, tokens = 30, 64
+	config, err := order.ReadConfig([]byte(`{"model_type": "gemma2", "vocab_size": 64, "hidden_size": 64, "intermediate_size": 256,
+		"num_hidden_layers": 30, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "sliding_window": 16,
+		"query_pre_attn_scalar": 16}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := order.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes := order.Passes([]int{tokens})
+	all := 0
+	for i := range l.Entries {
+		n := 8
+		for _, d := range l.Entries[i].Size(passes[0], config.SlidingWindow) {
+			n *= d
+		}
+		all += n
+	}
+	given := func(n order.Node) bool {
+		_, is := l.Entries[n.Entry].Op.(op.Argument)
+		return is
+	}
+	p, err := l.Plan(given, []order.Node{{Entry: l.Index("logits")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heap := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before, peak, visited := heap(), 0, 0
+	env := order.Env{
+		Arith: op.Arith{DType: hooks.BF16, Emulated: true}, Passes: passes,
+		Read: func(order.Node) (op.Value, error) {
+			v := op.Value{Shape: []int{1, tokens}, Data: make([]float64, tokens)}
+			for i := range v.Data {
+				v.Data[i] = float64(i)
+			}
+			return v, nil
+		},
+		Weights: func(w order.Weight) (op.Rows, error) {
+			if len(w.Shape) == 1 {
+				return ones{1, w.Shape[0]}, nil
+			}
+			return ones{w.Shape[0], w.Shape[1]}, nil
+		},
+		Visit: func(order.Node, op.Value) error {
+			if visited++; visited%7 == 0 {
+				peak = max(peak, heap()-before)
+			}
+			return nil
+		},
+	}
+	if err := p.Run(context.Background(), env); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d entries, %.1f MB together, at most %.1f MB at one time", len(l.Entries), float64(all)/1e6, float64(peak)/1e6)
+	if peak > 2*all/layers {
+		t.Errorf("%d bytes at one time, want those of two of %d layers at most, %d", peak, layers, 2*all/layers)
 	}
 }

@@ -133,9 +133,9 @@ func (g transformersTrace) against(t *testing.T, w *capture.Trace) (all agreemen
 
 // accumulated limits what a whole run of the walk may differ by from transformers: in 16 bits the share of equal
 // elements of all goldens together and, in bfloat16, of each; the relative L2 of the median and of the worst entry of each.
-// Measured: bfloat16
-// 99.999 % and a worst of 2.5e-5; float16 99.1 % and 6e-4, where one tie spreads; float32, where sums in another
-// order differ in their last bits, a median of 8e-7 and a worst of 2.1e-5.
+// Measured: bfloat16 99.999 % and a worst of 2.5e-5; float16 99.1 % and 6e-4, where one tie spreads; float32, where sums
+// in another order differ in their last bits, a median of 8e-7 and a worst of 2.1e-5. Of the tiny Gemma 3n, fewer than ten
+// elements of 200,000 differ in bfloat16.
 var accumulated = map[hooks.DType]struct{ equal, each, median, worst float64 }{
 	hooks.BF16: {0.999, 0.999, 0, 1e-2},
 	hooks.F16:  {0.99, 0, 1e-5, 5e-3},
@@ -151,6 +151,9 @@ func TestWalkReproducesTransformers(t *testing.T) {
 			pooled.equal, pooled.elements = pooled.equal+all.equal, pooled.elements+all.elements
 			median, last := errs[len(errs)/2], errs[len(errs)-1]
 			t.Logf("%s: %d of %d elements differ, relative L2 median %.2g, worst %.2g in %s", g.Path(), all.elements-all.equal, all.elements, median, last, worst)
+			if unequal := all.elements - all.equal; dtype == hooks.BF16 && strings.Contains(g.Path(), "gemma3n-tiny") && unequal*200_000 >= 10*max(all.elements, 200_000) {
+				t.Errorf("%s: %d of %d elements differ, want fewer than ten of 200,000", g.Path(), unequal, all.elements)
+			}
 			if all.share() < limit.each { // one family that is off would drown among the others
 				t.Errorf("%s: %.4f %% of the elements are equal, want %.4f %%", g.Path(), 100*all.share(), 100*limit.each)
 			}
