@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -100,7 +101,7 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 	fmt.Fprintf(notes(c), "%s | $ %s\n", side, line)
 	started := time.Now()
 	if err := r.Run(c.Context); err != nil {
-		return commandFailed(c, side, err)
+		return commandFailed(c, src, side, err)
 	}
 	fmt.Fprintf(notes(c), "%s | exit status 0 after %s\n", side, time.Since(started).Round(time.Millisecond))
 	if err := os.Rename(r.Out, path); err != nil {
@@ -109,8 +110,11 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 	return os.RemoveAll(filepath.Dir(r.Out)) // and what the command has left beside it
 }
 
+// quoted finds what is to be filled in between quotes of the person's own.
+var quoted = regexp.MustCompile(`['"]\{[a-z]+\}|\{[a-z]+\}['"]`)
+
 // commandFailed is the error of a command that left no trace. Its last output is shown where it was not shown already.
-func commandFailed(c *cli.Context, side string, err error) error {
+func commandFailed(c *cli.Context, src source, side string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return hinted(errors.New("interrupted; the command was ended with its process group"), "what it had written is in {out}, under "+c.String("dir")+"; the same command starts again")
 	}
@@ -121,6 +125,9 @@ func commandFailed(c *cli.Context, side string, err error) error {
 	}
 	if status != nil && status.Code == 0 && errors.Is(status.Left, fs.ErrNotExist) {
 		return hinted(err, "the command has to write its trace to {out}, which is also TRACEDIFF_OUT in its environment")
+	}
+	if quoted.MatchString(src.Text) {
+		return hinted(err, "{prompt}, {tokens} and the others are quoted when they are filled in: write them without quotes of your own")
 	}
 	return hinted(err, "what the command printed is above; tracediff compare FILE REFERENCE --partial looks into an unfinished trace")
 }

@@ -49,6 +49,9 @@ type job struct {
 
 // openJob opens the model and tokenizes the input. The caller closes ck.
 func openJob(s settings, dir string) (*job, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, hinted(fmt.Errorf("--dir: %s is not a folder", dir), "--dir names the folder where traces are kept; it is made when it is not there")
+	}
 	j := &job{settings: s, dir: dir, further: s.NewTokens}
 	if err := j.open(); err != nil {
 		if j.ck != nil {

@@ -133,7 +133,7 @@ func (s settings) save(dir string) error {
 		return err
 	}
 	if err := writeWhole(filepath.Join(dir, settingsFile), append(text, '\n')); err != nil {
-		return fmt.Errorf("keeping the settings: %w", err)
+		return hinted(fmt.Errorf("keeping the settings: %w", err), "--dir names a folder that can be written to")
 	}
 	return nil
 }
