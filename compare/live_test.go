@@ -50,8 +50,8 @@ func documented(t *testing.T) (numbers []numberOf) {
 	return numbers
 }
 
-// measured returns the files of two tensors and the JSON of their metrics.
-func measured(t *testing.T, wild bool) (paths [2]string, metrics map[string]any) {
+// measuredLive returns the files of two tensors and the JSON of their metrics.
+func measuredLive(t *testing.T, wild bool) (paths [2]string, metrics map[string]any) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	l, r := make([]float64, 600), make([]float64, 600)
 	for i := range r {
@@ -93,7 +93,7 @@ func TestLiveMetricsInPython(t *testing.T) {
 	var replace [2]*strings.Replacer
 	for i, wild := range []bool{false, true} {
 		var paths [2]string
-		paths, want[wild] = measured(t, wild)
+		paths, want[wild] = measuredLive(t, wild)
 		replace[i] = strings.NewReplacer(`"local.safetensors"`, fmt.Sprintf("%q", paths[0]), `"reference.safetensors"`, fmt.Sprintf("%q", paths[1]), "NAME", "x")
 	}
 	var scripts []string

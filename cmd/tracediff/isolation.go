@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"sync"
 
@@ -67,7 +68,13 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 	}
 	if list != nil && list.Config != nil {
 		dtype := local.Manifest().DType
-		io.Certified = sync.OnceValues(func() (compare.Certified, error) { return certified(c.Context, list, dtype) })
+		io.Certified = sync.OnceValues(func() (compare.Certified, error) {
+			into, err := certified(c.Context, list, dtype)
+			if err != nil || ck == nil {
+				return into, err
+			}
+			return into, certifyByStored(c.Context, into, c.String("dir"), list, ck, dtype)
+		})
 		if ref.Manifest().Producer.Name == reference.WalkName && !o.Alone {
 			if o.Certified, err = io.Certified(); err != nil {
 				return err
@@ -128,6 +135,35 @@ func certified(ctx context.Context, list *order.List, dtype hooks.DType) (compar
 		}
 	}
 	return into, nil
+}
+
+// certifyByStored isolates the traces of transformers that are stored of this very model, in this dtype: they have the last
+// word on every form that they show, and the only one on forms that no golden has.
+func certifyByStored(ctx context.Context, into compare.Certified, dir string, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) error {
+	entries, err := reference.NewStore(dir).List()
+	if err != nil {
+		return err
+	}
+	own := compare.Certified{}
+	for i := range entries {
+		e := &entries[i]
+		if e.Key.Name != reference.Transformers || e.Key.DType != dtype.String() || e.Intact() != nil {
+			continue
+		}
+		t, err := capture.Open(e.Path)
+		if err != nil {
+			return err
+		}
+		m := t.Manifest()
+		if m.Config != nil && order.SameConfig(m.Config, list.Config.Canonical()) && notOf(ck, m) == "" {
+			err = own.Add(ctx, t, list, reference.Weights(ck, dtype))
+		}
+		if err = errors.Join(err, t.Close()); err != nil {
+			return fmt.Errorf("certifying the operations of the walk: %w", err)
+		}
+	}
+	maps.Copy(into, own)
+	return nil
 }
 
 // goldensOf lists the goldens whose names match: those of checkpoints of the list's family, and the others.
