@@ -82,8 +82,7 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 	if err != nil {
 		return err
 	}
-	line, err := r.Expand()
-	if err != nil { // before anything is written
+	if _, err = r.Expand(); err != nil { // before anything is written
 		return hinted(fmt.Errorf("--%s: %w", side, err), commandHint)
 	}
 	done, err := j.ownFolder(r)
@@ -91,7 +90,8 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 		return fmt.Errorf("preparing the command: %w", err)
 	}
 	defer done()
-	if line, err = r.Expand(); err == nil {
+	line, err := r.Expand()
+	if err == nil {
 		err = errors.Join(j.prepare(), j.writeOrder(j.record))
 	}
 	if err != nil {
