@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/lanes"
 )
 
 // block is one block of a pair of tensors, and what was measured of it. A worker has one and uses it for one block after
@@ -17,7 +18,7 @@ type block struct {
 	tops       []pick    // of the part of each row
 
 	raw    [2][]byte
-	values [2][stripSize]float64
+	values [2][lanes.Strip]float64
 	holes  []int // buffer of strip.holes
 }
 
@@ -36,8 +37,8 @@ func (s *sliceSums) reset(n int) {
 
 // begin makes the block the k-th of a measurement, with nothing measured yet.
 func (b *block) begin(m *measurement, k int) {
-	b.tally, b.first = empty, k*blockSize
-	b.n, b.col = min(blockSize, m.elements-b.first), b.first%m.last
+	b.tally, b.first = empty, k*lanes.Block
+	b.n, b.col = min(lanes.Block, m.elements-b.first), b.first%m.last
 	rows := (b.col + b.n + m.last - 1) / m.last
 	b.rows.reset(0)
 	b.cols.reset(0)
@@ -46,7 +47,7 @@ func (b *block) begin(m *measurement, k int) {
 		b.rows.reset(rows)
 	}
 	if m.byColumn {
-		b.cols.reset(min(m.last, blockSize))
+		b.cols.reset(min(m.last, lanes.Block))
 	}
 	if m.tokens {
 		for range rows {
@@ -75,7 +76,7 @@ func (b *block) read(m *measurement) error {
 
 // measure measures a block that was read, strip by strip.
 func (b *block) measure(m *measurement) error {
-	for at := 0; at < b.n; at += stripSize {
+	for at := 0; at < b.n; at += lanes.Strip {
 		s, err := b.decode(m, at)
 		if err != nil {
 			return err
@@ -103,7 +104,7 @@ type strip struct {
 
 // decode cuts a strip out of a block.
 func (b *block) decode(m *measurement, at int) (s strip, err error) {
-	s.at, s.n = at, min(stripSize, b.n-at)
+	s.at, s.n = at, min(lanes.Strip, b.n-at)
 	for side, v := range m.views {
 		if side == reference || !m.alone {
 			size := v.rec.DType.Size()

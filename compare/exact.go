@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/big"
 
+	"github.com/tracediff/tracediff/internal/lanes"
+
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -94,21 +96,21 @@ func (b *block) exactly(m *measurement, s *strip) {
 			break // the same memory, and already measured
 		}
 		b.holes = b.holes[:0]
-		v := nothing
+		v := lanes.Nothing
 		for i, y := range x {
 			if finite(y) {
-				v.add(y)
+				v.Add(y)
 				continue
 			}
-			b.side[side].special(y)
+			b.side[side].Special(y)
 			b.holes = append(b.holes, i)
 			x[i] = 0
 		}
-		v.total = total(x)
-		o := momentsOf(x, b.holes, v)
-		b.side[side].merge(&o)
+		v.Total = lanes.Total(x)
+		o := lanes.MomentsOf(x, b.holes, v)
+		b.side[side].Merge(&o)
 		if s.same {
-			b.side[reference].merge(&o)
+			b.side[reference].Merge(&o)
 		}
 	}
 }

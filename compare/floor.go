@@ -95,7 +95,7 @@ func (w *walker) floorOf(e *order.Entry, pass int, out view, c *cut, scale float
 
 // add takes another operand in: norms of independent terms add as squares.
 func (f *floor) add(p *sums) {
-	f.square += p.sum.ref
+	f.square += p.sum.Ref
 	if f.axes == nil {
 		f.axes = p.axes
 		return

@@ -11,9 +11,10 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/lanes"
 )
 
-// The canonical order of every sum, as lanes.go says it, and nothing else: no thought of speed or of several cores.
+// The canonical order of every sum, as package lanes says it, and nothing else: no thought of speed or of several cores.
 const (
 	canonicalStrip = 1 << 11
 	canonicalLanes = 16
@@ -98,7 +99,7 @@ func TestCanonicalOrder(t *testing.T) {
 				local, cross = append(local, float64(x*x)), append(cross, float64(x*y))
 			}
 			m := rowOf(t, naive{shape, hooks.F64, o.l, o.r}).Metrics
-			undo := compare.SetVectors(false)
+			undo := lanes.SetVectors(false)
 			defer undo()
 			if diff := cmp.Diff(m, rowOf(t, naive{shape, hooks.F64, o.l, o.r}).Metrics, cmpopts.IgnoreUnexported(compare.AxisError{})); diff != "" {
 				t.Errorf("without vectors:\n%s", diff)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/lanes"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -58,7 +59,7 @@ func newMeasurement(l, r view, rule order.Rule, tokens bool) measurement {
 }
 
 // sums is what was measured of a pair of tensors, and everything that their metrics are made of. In which order it was
-// added up is laid down in lanes.go.
+// added up is laid down in package lanes.
 type sums struct {
 	tally
 	shape   []int
@@ -109,8 +110,8 @@ const (
 func (p *sums) rescale() float64 {
 	most := 0.0
 	for _, m := range p.side {
-		if m.n > 0 {
-			most = max(most, -m.min, m.max)
+		if m.N > 0 {
+			most = max(most, -m.Min, m.Max)
 		}
 	}
 	if p.exact || most == 0 || leastSquared < most && most < mostSquared {
@@ -156,7 +157,7 @@ func (p *sums) mergeRow(diff, ref float64) {
 // mergeColumns adds the squares of a block's columns. Where rows are longer than a block it has them from its first
 // element on, over the end of a row.
 func (p *sums) mergeColumns(b *block, last int) {
-	if last <= blockSize {
+	if last <= lanes.Block {
 		p.columns.add(0, b.cols.diff, b.cols.ref)
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tracediff/tracediff/internal/lanes"
+
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -112,7 +114,7 @@ func (m *meter) prepare(l, r view, rule order.Rule, tokens bool) {
 func (m *meter) full() bool { return m.blocks >= m.maxAhead }
 
 func (m *meter) start(what measurement) *job {
-	j := &job{measurement: what, blocks: (what.elements + blockSize - 1) / blockSize, finished: make(chan struct{})}
+	j := &job{measurement: what, blocks: (what.elements + lanes.Block - 1) / lanes.Block, finished: make(chan struct{})}
 	j.sums = newSums(&j.measurement)
 	if j.blocks == 0 {
 		close(j.finished)

@@ -14,7 +14,7 @@ import (
 // rule, two equal numbers below half of the lowest finite one of their dtypes, since one of them would outweigh all others.
 // −0 equals 0. A quantity that is not defined is NaN: all but Elements, the counts and MaxAbs of an empty tensor.
 //
-// Sums are of float64, in the order that lanes.go lays down, of products that are rounded first: the same to the bit on
+// Sums are of float64, in the order that package lanes lays down, of products that are rounded first: the same to the bit on
 // every machine and with any number of workers. float64 tensors whose squares would overflow or vanish are measured scaled
 // by a power of two.
 type Metrics struct {
@@ -88,8 +88,8 @@ type AxisError struct {
 func (p *sums) metrics(floor *floor, place func(int64) []int) *Metrics {
 	m := &Metrics{
 		Elements: int64(elements(p.shape)), Compared: p.compared, Masked: p.masked, MaxAbs: Number(p.maxAbs),
-		RMS: nan, Cosine: nan, Scale: nan, Norm: Number(math.Sqrt(p.sum.ref) / p.scale), Unequal: p.unequal, MaxULP: p.maxULP,
-		NonFinite: p.nonFinite, NaNBoth: p.nanBoth, Local: p.side[0].stats(p.scale), Reference: p.side[1].stats(p.scale),
+		RMS: nan, Cosine: nan, Scale: nan, Norm: Number(math.Sqrt(p.sum.Ref) / p.scale), Unequal: p.unequal, MaxULP: p.maxULP,
+		NonFinite: p.nonFinite, NaNBoth: p.nanBoth, Local: StatsOf(&p.side[0], p.scale), Reference: StatsOf(&p.side[1], p.scale),
 	}
 	if p.maxAt >= 0 {
 		m.Worst, m.LocalAt, m.ReferenceAt = place(p.maxAt), Number(p.maxL), Number(p.maxR)
@@ -101,19 +101,19 @@ func (p *sums) metrics(floor *floor, place func(int64) []int) *Metrics {
 		m.RelL2, m.Norm = nan, nan
 		return m
 	}
-	den := math.Sqrt(p.sum.ref)
+	den := math.Sqrt(p.sum.Ref)
 	if floor != nil {
 		f := floor.tensor(den)
 		m.Floor, m.FloorFrom = Number(f/p.scale), floor.from
 		den = max(den, f)
 	}
-	m.RelL2 = Number(ratio(math.Sqrt(p.sum.diff), den))
+	m.RelL2 = Number(ratio(math.Sqrt(p.sum.Diff), den))
 	if p.compared > 0 {
-		m.RMS = Number(math.Sqrt(p.sum.diff/float64(p.compared)) / p.scale)
+		m.RMS = Number(math.Sqrt(p.sum.Diff/float64(p.compared)) / p.scale)
 	}
-	if p.sum.ref > 0 {
-		m.Scale = Number(p.sum.cross / p.sum.ref)
-		m.Cosine = Number(p.sum.cosine())
+	if p.sum.Ref > 0 {
+		m.Scale = Number(p.sum.Cross / p.sum.Ref)
+		m.Cosine = Number(p.sum.Cosine())
 	}
 	for _, a := range p.axes {
 		m.Axes = append(m.Axes, p.axisError(a, floor))

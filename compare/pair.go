@@ -177,10 +177,10 @@ func (p *pair) vacuous(s *sums) string {
 	case s.exact:
 	case m.Compared == 0:
 		return "no element is compared"
-	case r.min == 0 && r.max == 0:
+	case r.Min == 0 && r.Max == 0:
 		return p.names[reference].Side + " is zero"
-	case r.min == r.max && m.Compared > 1:
-		return fmt.Sprintf("%s is %g everywhere", p.names[reference].Side, r.min)
+	case r.Min == r.Max && m.Compared > 1:
+		return fmt.Sprintf("%s is %g everywhere", p.names[reference].Side, r.Min)
 	}
 	return ""
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/tracediff/tracediff/internal/lanes"
 )
 
 // softmaxes measures how far the distributions are apart that two rows of logits stand for. It keeps its buffers from row
@@ -91,7 +93,7 @@ const memoryOfRows = 32 * maxVocabulary
 func divergences(ctx context.Context, p *pair) (spreads, error) {
 	size := p.r.shape[len(p.r.shape)-1]
 	all := spreads{rows: elements(p.r.shape) / size, worst: math.NaN()}
-	batch := max(1, blockSize/size) // rows read at a time
+	batch := max(1, lanes.Block/size) // rows read at a time
 	workers := min(runtime.GOMAXPROCS(0), max(1, memoryOfRows/(32*size*batch)), (all.rows+batch-1)/batch)
 	var next atomic.Int64
 	var wait sync.WaitGroup

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/lanes"
 )
 
 // floats measures a strip of two tensors of floats.
@@ -20,55 +21,55 @@ func (b *block) floats(m *measurement, s *strip) {
 		s.multiply(m.scale, &surveys)
 	}
 	b.products(m, s)
-	right := momentsOf(s.r, s.holes, surveys[reference])
+	right := lanes.MomentsOf(s.r, s.holes, surveys[reference])
 	left := right
 	if !s.same {
-		left = momentsOf(s.l, s.holes, surveys[local])
+		left = lanes.MomentsOf(s.l, s.holes, surveys[local])
 	}
-	b.side[local].merge(&left)
-	b.side[reference].merge(&right)
+	b.side[local].Merge(&left)
+	b.side[reference].Merge(&right)
 }
 
 // multiply scales a strip and its totals.
-func (s *strip) multiply(by float64, surveys *[2]survey) {
+func (s *strip) multiply(by float64, surveys *[2]lanes.Survey) {
 	for i := range s.r {
 		s.r[i] *= by
 	}
-	surveys[reference].total = total(s.r)
+	surveys[reference].Total = lanes.Total(s.r)
 	if s.same {
-		surveys[local].total = surveys[reference].total
+		surveys[local].Total = surveys[reference].Total
 		return
 	}
 	for i := range s.l {
 		s.l[i] *= by
 	}
-	surveys[local].total = total(s.l)
+	surveys[local].Total = lanes.Total(s.l)
 }
 
 // exclude finds the elements that do not count, of which most strips have none, and surveys the others.
-func (b *block) exclude(m *measurement, s *strip) (surveys [2]survey) {
-	surveys[reference] = surveyOf(s.r)
+func (b *block) exclude(m *measurement, s *strip) (surveys [2]lanes.Survey) {
+	surveys[reference] = lanes.SurveyOf(s.r)
 	surveys[local] = surveys[reference]
 	if !s.same {
-		surveys[local] = surveyOf(s.l)
+		surveys[local] = lanes.SurveyOf(s.l)
 	}
-	if surveys[reference].within(m.huge[reference]) && surveys[local].within(m.huge[local]) {
+	if surveys[reference].Within(m.huge[reference]) && surveys[local].Within(m.huge[local]) {
 		return surveys
 	}
-	surveys = [2]survey{nothing, nothing}
+	surveys = [2]lanes.Survey{lanes.Nothing, lanes.Nothing}
 	b.holes = b.holes[:0]
 	for i, x := range s.l {
 		y := s.r[i]
 		if math.Abs(x) < m.huge[local] && math.Abs(y) < m.huge[reference] || b.counts(m.rule, m.huge, x, y, int64(b.first+s.at+i)) {
-			surveys[local].add(x)
-			surveys[reference].add(y)
+			surveys[local].Add(x)
+			surveys[reference].Add(y)
 		} else {
 			b.holes = append(b.holes, i)
 			s.clear(m, i)
 		}
 	}
 	s.holes = b.holes
-	surveys[local].total, surveys[reference].total = total(s.l), total(s.r)
+	surveys[local].Total, surveys[reference].Total = lanes.Total(s.l), lanes.Total(s.r)
 	return surveys
 }
 
@@ -102,7 +103,7 @@ func (b *block) differences(m *measurement, s *strip) {
 	b.unequal += unequal
 	b.maxULP = max(b.maxULP, most)
 	// Two numbers of different dtypes may differ and be equal in the coarser.
-	if d := largest(s.l, s.r); d > b.maxAbs {
+	if d := lanes.Largest(s.l, s.r); d > b.maxAbs {
 		i := 0
 		for math.Abs(s.l[i]-s.r[i]) != d {
 			i++
@@ -118,17 +119,17 @@ func (b *block) products(m *measurement, s *strip) {
 		row, col := place/m.last, place%m.last
 		n := min(s.n-at, m.last-col)
 		l, r := s.l[at:at+n], s.r[at:at+n]
-		sum := products(l, r)
-		b.sum.add(sum)
+		sum := lanes.Products(l, r)
+		b.sum.Add(sum)
 		if m.byRow {
-			b.rows.diff[row] += sum.diff
-			b.rows.ref[row] += sum.ref
+			b.rows.diff[row] += sum.Diff
+			b.rows.ref[row] += sum.Ref
 		}
 		if m.byColumn {
-			if m.last > blockSize {
+			if m.last > lanes.Block {
 				col = s.at + at
 			}
-			addColumns(b.cols.diff[col:], b.cols.ref[col:], l, r)
+			lanes.AddColumns(b.cols.diff[col:], b.cols.ref[col:], l, r)
 		}
 		at += n
 	}

@@ -3,20 +3,22 @@ package compare
 import (
 	"math"
 
+	"github.com/tracediff/tracediff/internal/lanes"
+
 	"github.com/tracediff/tracediff/order"
 )
 
 // tally is what is counted, found and added up over a block, or over the blocks of a tensor so far. Places are elements
 // of the view, from its start.
 type tally struct {
-	sum squares // the other sums, by axis, are not here
+	sum lanes.Squares // the other sums, by axis, are not here
 
 	compared, masked, unequal int64
 	maxULP                    uint64
 	maxAbs                    float64
 	maxAt                     int64 // −1: no two elements differ
 	maxL, maxR                float64
-	side                      [2]moments
+	side                      [2]lanes.Moments
 	nanBoth, nonFinite        int64
 	nonFiniteAt               int64 // −1: there is none
 	pattern                   Pattern
@@ -27,7 +29,7 @@ var empty = tally{maxAt: -1, nonFiniteAt: -1}
 
 // merge takes in the tally of the block that comes next.
 func (t *tally) merge(o *tally) {
-	t.sum.add(o.sum)
+	t.sum.Add(o.sum)
 	t.compared += o.compared
 	t.masked += o.masked
 	t.unequal += o.unequal
@@ -36,7 +38,7 @@ func (t *tally) merge(o *tally) {
 		t.differ(o.maxAbs, o.maxAt, o.maxL, o.maxR)
 	}
 	for i := range t.side {
-		t.side[i].merge(&o.side[i])
+		t.side[i].Merge(&o.side[i])
 	}
 	t.nanBoth += o.nanBoth
 	t.nonFinite += o.nonFinite
@@ -78,8 +80,8 @@ func (t *tally) counts(rule order.Rule, huge [2]float64, a, b float64, at int64)
 
 // special counts a pair of which one at least is NaN or infinite.
 func (t *tally) special(a, b float64, at int64) {
-	t.side[0].special(a)
-	t.side[1].special(b)
+	t.side[0].Special(a)
+	t.side[1].Special(b)
 	switch {
 	case a != a && b != b, a == b && a > 0: // −Inf on both sides is how some engines mask
 		t.nanBoth++

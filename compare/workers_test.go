@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/lanes"
 	rule "github.com/tracediff/tracediff/order"
 )
 
@@ -101,7 +102,7 @@ func TestWorkersDoNotMatter(t *testing.T) {
 			t.Errorf("%d workers:\n%s", workers, diff)
 		}
 	}
-	undo := compare.SetVectors(false)
+	undo := lanes.SetVectors(false)
 	defer undo()
 	data, err := json.MarshalIndent(run(t, l, r, compare.Options{Order: order, All: true}), "", " ")
 	if err != nil {

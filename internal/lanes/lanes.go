@@ -1,10 +1,5 @@
-package compare
-
-import (
-	"math"
-	"slices"
-)
-
+// Package lanes adds numbers up: statistics of a tensor, and the sums of which the metrics of two are made.
+//
 // The order in which numbers are added is laid down here, once for every machine. A floating-point sum depends on it, and
 // a result that changes with the number of cores, or with the vectors that a processor has, cannot be compared with
 // yesterday's. So there is one canonical order, and every implementation, however wide, computes it to the bit:
@@ -18,23 +13,31 @@ import (
 //   - The sums of runs are added in ascending order: to their row, a row's part of a block to the index that the row has
 //     on every axis, the runs of a block to the block. A column, an index of the last axis, has its elements of one block
 //     added in ascending order of their rows.
-//   - An element that does not count (see [Metrics]) adds +0, which changes no sum; it keeps its place.
+//   - An element that does not count adds +0, which changes no sum; it keeps its place.
 //
 // All of it is float64 without contraction: a product is rounded before it is added, which float64(a*b) makes certain.
-const (
-	// blockSize is in elements: 128 to 512 KiB of file, which is as much as it takes to read at full speed, and few
-	// enough that one tensor of a few MiB is work for several cores.
-	blockSize = 1 << 16
-	// stripSize is in elements: both sides as float64 stay in a core's first-level cache, or nearly.
-	stripSize = 1 << 11
-	laneCount = 16
+package lanes
+
+import (
+	"math"
+	"slices"
 )
 
-type lanes [laneCount]float64
+const (
+	// Block is in elements: 128 to 512 KiB of file, which is as much as it takes to read at full speed, and few
+	// enough that one tensor of a few MiB is work for several cores.
+	Block = 1 << 16
+	// Strip is in elements: both sides as float64 stay in a core's first-level cache, or nearly.
+	Strip = 1 << 11
+	// Count is the number of lanes.
+	Count = 16
+)
+
+type lanes [Count]float64
 
 // fold adds the lanes up. It overwrites them.
 func (l *lanes) fold() float64 {
-	for half := laneCount / 2; half > 0; half /= 2 {
+	for half := Count / 2; half > 0; half /= 2 {
 		for i := range half {
 			l[i] += l[i+half]
 		}
@@ -42,36 +45,37 @@ func (l *lanes) fold() float64 {
 	return l[0]
 }
 
-// squares is what a run, a block or a tensor adds up: of its differences, of the two sides, and of their products.
-type squares struct {
-	diff, ref    float64 // Σ(l−r)², Σr²
-	local, cross float64 // Σl², Σl·r
+// Squares is what a run, a block or a tensor adds up: of its differences, of the two sides, and of their products.
+type Squares struct {
+	Diff, Ref    float64 // Σ(l−r)², Σr²
+	Local, Cross float64 // Σl², Σl·r
 }
 
-func (s *squares) add(t squares) {
-	s.diff += t.diff
-	s.ref += t.ref
-	s.local += t.local
-	s.cross += t.cross
+// Add takes in what comes next.
+func (s *Squares) Add(t Squares) {
+	s.Diff += t.Diff
+	s.Ref += t.Ref
+	s.Local += t.Local
+	s.Cross += t.Cross
 }
 
-// cosine is ⟨l,r⟩ / (‖l‖·‖r‖), within ±1, and exactly 1 for a tensor and itself; NaN where either is zero.
-func (s *squares) cosine() float64 {
-	if s.local == s.ref {
-		return max(-1, min(1, s.cross/s.ref)) // of the same length, as equal tensors are: no root is rounded
+// Cosine is ⟨l,r⟩ / (‖l‖·‖r‖), within ±1, and exactly 1 for a tensor and itself; NaN where either is zero.
+func (s *Squares) Cosine() float64 {
+	if s.Local == s.Ref {
+		return max(-1, min(1, s.Cross/s.Ref)) // of the same length, as equal tensors are: no root is rounded
 	}
-	return max(-1, min(1, s.cross/(math.Sqrt(s.local)*math.Sqrt(s.ref))))
+	return max(-1, min(1, s.Cross/(math.Sqrt(s.Local)*math.Sqrt(s.Ref))))
 }
 
-// products adds up a run of both sides, which are equally long.
-func products(l, r []float64) squares {
+// Products adds up a run of both sides, which are equally long.
+func Products(l, r []float64) Squares {
 	if len(l) == 1 { // as every run of a tensor whose last axis is 1: of the sixteen lanes fifteen are zero
 		x, y := l[0], r[0]
 		d := x - y
-		return squares{float64(d * d), float64(y * y), float64(x * x), float64(x * y)}
+		return Squares{float64(d * d), float64(y * y), float64(x * x), float64(x * y)}
 	}
 	var sum [4]lanes
-	whole := len(l) - len(l)%laneCount
+	whole := len(l) - len(l)%Count
 	if whole > 0 {
 		productLanes(&sum, l[:whole], r[:whole])
 	}
@@ -83,13 +87,13 @@ func products(l, r []float64) squares {
 		sum[2][j] += float64(x * x)
 		sum[3][j] += float64(x * y)
 	}
-	return squares{sum[0].fold(), sum[1].fold(), sum[2].fold(), sum[3].fold()}
+	return Squares{sum[0].fold(), sum[1].fold(), sum[2].fold(), sum[3].fold()}
 }
 
 func productLanesGo(out *[4]lanes, l, r []float64) {
-	for len(l) >= laneCount && len(r) >= laneCount {
+	for len(l) >= Count && len(r) >= Count {
 		a, b := (*lanes)(l), (*lanes)(r)
-		for j := range laneCount {
+		for j := range Count {
 			x, y := a[j], b[j]
 			d := x - y
 			out[0][j] += float64(d * d)
@@ -97,14 +101,14 @@ func productLanesGo(out *[4]lanes, l, r []float64) {
 			out[2][j] += float64(x * x)
 			out[3][j] += float64(x * y)
 		}
-		l, r = l[laneCount:], r[laneCount:]
+		l, r = l[Count:], r[Count:]
 	}
 }
 
 // deviations adds up a strip's distances from a number, and their squares.
 func deviations(x []float64, from float64) (sum, squares float64) {
 	var both [2]lanes
-	whole := len(x) - len(x)%laneCount
+	whole := len(x) - len(x)%Count
 	if whole > 0 {
 		deviationLanes(&both, x[:whole], from)
 	}
@@ -118,9 +122,9 @@ func deviations(x []float64, from float64) (sum, squares float64) {
 
 // deviationLanesGo keeps some of the lanes at a time in registers, which is faster than all of them in memory.
 func deviationLanesGo(out *[2]lanes, x []float64, from float64) {
-	for quarter := 0; quarter < laneCount; quarter += 4 {
+	for quarter := 0; quarter < Count; quarter += 4 {
 		var s0, s1, s2, s3, q0, q1, q2, q3 float64
-		for y := x; len(y) >= laneCount; y = y[laneCount:] {
+		for y := x; len(y) >= Count; y = y[Count:] {
 			a := (*[4]float64)(y[quarter:])
 			d0, d1, d2, d3 := a[0]-from, a[1]-from, a[2]-from, a[3]-from
 			s0, s1, s2, s3 = s0+d0, s1+d1, s2+d2, s3+d3
@@ -131,18 +135,19 @@ func deviationLanesGo(out *[2]lanes, x []float64, from float64) {
 	}
 }
 
-// survey is the least and the largest of some numbers, and their total.
-type survey struct{ least, most, total float64 }
+// Survey is the least and the largest of some numbers, and their total.
+type Survey struct{ Least, Most, Total float64 }
 
-// nothing is the survey of no number.
-var nothing = survey{least: math.Inf(1), most: math.Inf(-1)}
+// Nothing is the survey of no number.
+var Nothing = Survey{Least: math.Inf(1), Most: math.Inf(-1)}
 
-func (v *survey) add(x float64) { v.least, v.most = min(v.least, x), max(v.most, x) }
+// Add takes in a number, but not into the total: see [Total].
+func (v *Survey) Add(x float64) { v.Least, v.Most = min(v.Least, x), max(v.Most, x) }
 
-// within reports whether all numbers are smaller than huge. A total that is NaN tells of a NaN; of finite numbers whose sum
+// Within reports whether all numbers are smaller than huge. A total that is NaN tells of a NaN; of finite numbers whose sum
 // overflows too, which only costs time.
-func (v survey) within(huge float64) bool {
-	return v.total == v.total && -huge < v.least && v.most < huge
+func (v Survey) Within(huge float64) bool {
+	return v.Total == v.Total && -huge < v.Least && v.Most < huge
 }
 
 // surveyed is a survey by lanes. The least is any of four, and so is the largest.
@@ -151,20 +156,20 @@ type surveyed struct {
 	least, most [4]float64
 }
 
-// surveyOf surveys a strip that is not empty. Where it has a NaN the total is one, and the rest says nothing.
-func surveyOf(x []float64) survey {
-	v := nothing
+// SurveyOf surveys a strip that is not empty. Where it has a NaN the total is one, and the rest says nothing.
+func SurveyOf(x []float64) Survey {
+	v := Nothing
 	var by surveyed
-	whole := len(x) - len(x)%laneCount
+	whole := len(x) - len(x)%Count
 	if whole > 0 {
 		surveyLanes(&by, x[:whole])
-		v.least, v.most = slices.Min(by.least[:]), slices.Max(by.most[:])
+		v.Least, v.Most = slices.Min(by.least[:]), slices.Max(by.most[:])
 	}
 	for j, y := range x[whole:] {
 		by.total[j] += y
-		v.add(y)
+		v.Add(y)
 	}
-	v.total = by.total.fold()
+	v.Total = by.total.fold()
 	return v
 }
 
@@ -180,9 +185,9 @@ func surveyLanesGo(out *surveyed, x []float64) {
 	for i := range out.least {
 		out.least[i], out.most[i] = least, most
 	}
-	for half := 0; half < laneCount; half += 8 {
+	for half := 0; half < Count; half += 8 {
 		var s0, s1, s2, s3, s4, s5, s6, s7 float64
-		for y := x; len(y) >= laneCount; y = y[laneCount:] {
+		for y := x; len(y) >= Count; y = y[Count:] {
 			a := (*[8]float64)(y[half:])
 			s0, s1, s2, s3 = s0+a[0], s1+a[1], s2+a[2], s3+a[3]
 			s4, s5, s6, s7 = s4+a[4], s5+a[5], s6+a[6], s7+a[7]
@@ -191,8 +196,8 @@ func surveyLanesGo(out *surveyed, x []float64) {
 	}
 }
 
-// total adds up a strip, which may be empty.
-func total(x []float64) float64 { return surveyOf(x).total }
+// Total adds up a strip, which may be empty.
+func Total(x []float64) float64 { return SurveyOf(x).Total }
 
 func addColumnsGo(diff, ref, l, r []float64) {
 	diff, ref, l = diff[:len(r)], ref[:len(r)], l[:len(r)]
@@ -211,4 +216,12 @@ func largestGo(l, r []float64) (most float64) {
 		}
 	}
 	return most
+}
+
+// SetVectors turns the vectors of the processor off, or on where it has them, and returns what undoes it. It is for tests,
+// which compare the two.
+func SetVectors(on bool) (undo func()) {
+	old := vectors
+	vectors = on && old
+	return func() { vectors = old }
 }

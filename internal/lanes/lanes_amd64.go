@@ -1,4 +1,4 @@
-package compare
+package lanes
 
 import "golang.org/x/sys/cpu"
 
@@ -47,8 +47,8 @@ func surveyLanes(out *surveyed, x []float64) {
 	}
 }
 
-// addColumns adds squares to columns.
-func addColumns(diff, ref, l, r []float64) {
+// AddColumns adds (l − r)² and r² of a run to the sums of its columns.
+func AddColumns(diff, ref, l, r []float64) {
 	n := 0
 	if vectors {
 		if n = len(r) &^ 3; n > 0 {
@@ -58,11 +58,11 @@ func addColumns(diff, ref, l, r []float64) {
 	addColumnsGo(diff[n:], ref[n:], l[n:], r[n:])
 }
 
-// largest returns max |l − r|.
-func largest(l, r []float64) float64 {
+// Largest returns max |l − r|.
+func Largest(l, r []float64) float64 {
 	n, most := 0, 0.0
 	if vectors {
-		if n = len(l) &^ (laneCount - 1); n > 0 {
+		if n = len(l) &^ (Count - 1); n > 0 {
 			most = largestAVX2(&l[0], &r[:n][0], n)
 		}
 	}
