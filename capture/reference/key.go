@@ -104,6 +104,7 @@ type Refusal struct {
 	Why       string
 }
 
+// Error is the reason.
 func (r *Refusal) Error() string { return r.Why }
 
 // refusal compares an entry with what is wanted, component by component; nil when it can be used. What the ids of further
