@@ -112,9 +112,9 @@ func (j *judged) outside() []int {
 	return at
 }
 
-// newCertificate measures y against x in strict arithmetic: everything but the verdict. shares: elements share a statistic.
-func newCertificate(j *judged, rule order.Rule, shares bool) *Certificate {
-	c := &Certificate{Elements: int64(len(j.y.Data)), Power: nan, Scale: nan, ScaleError: nan}
+// newCertificate measures y against x in strict arithmetic: everything but the verdict.
+func newCertificate(j *judged) *Certificate {
+	c := &Certificate{Elements: int64(len(j.y.Data))}
 	huge := halfLargest(j.d)
 	var dd, rr, ee float64
 	for i, y := range j.y.Data {
@@ -135,10 +135,6 @@ func newCertificate(j *judged, rule order.Rule, shares bool) *Certificate {
 	c.RelL2 = Number(ratio(math.Sqrt(dd), math.Sqrt(rr)))
 	if c.Reach = Number(ratio(math.Sqrt(ee), math.Sqrt(rr))); rr == 0 && c.Unequal == 0 {
 		c.Reach = 0
-	}
-	if rule == order.All {
-		c.power(j)
-		c.fitScale(j, shares)
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -96,7 +97,7 @@ func (t *trial) otherEngines(c *Certificate, strict *judged, left []int) (*judge
 		}
 		rest, order := j.outside(), ""
 		if e.Inner == op.Free {
-			x.choice(j)
+			x.free(j, t)
 			if len(rest) > 0 {
 				if rest, order, err = t.replay(j, rest); err != nil {
 					return nil, nil, err
@@ -107,12 +108,21 @@ func (t *trial) otherEngines(c *Certificate, strict *judged, left []int) (*judge
 		if len(rest) > 0 && (e.Inner != op.Free || len(rest) >= len(left)) {
 			continue
 		}
+		of := *c // as it would be
+		of.Arithmetic, of.Summation, of.Contradicted = e.words, order, ""
+		if err := t.weigh(&of, j, len(rest) == 0); err != nil {
+			return nil, nil, err
+		}
+		if of.ScaleOff && len(rest) == 0 {
+			c.Contradicted = fmt.Sprintf("an engine that %s might give each of them, but together they are scaled by %.9g ± %.2g", e.words, of.Scale, of.ScaleError)
+			continue
+		}
 		refuted, why, err := t.contradicted(e, x)
 		if err != nil {
 			return nil, nil, err
 		}
 		if refuted == nil {
-			c.Arithmetic, c.Summation, c.Contradicted = e.words, order, ""
+			*c = of
 			return j, rest, nil
 		}
 		c.Contradicted, left = why, refuted

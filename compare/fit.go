@@ -101,7 +101,7 @@ func (f *fit) cluster(j *judged) {
 
 // The scale is off when it differs from 1 by more than scaleSigmas standard errors and, beside that, by more than shared
 // steps may add: a constant, a reciprocal or a scalar factor that an engine rounds once for all elements, scaleUnits units
-// of float32 together, and where a row shares one statistic, such as a norm's, all that its bound allows. fitElements is
+// of float32 together, and where a row shares one statistic, such as a norm's, or the arithmetic is free, all that the bounds allow. fitElements is
 // the least number of elements that a standard error is taken from.
 const (
 	scaleSigmas = 8

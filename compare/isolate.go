@@ -215,7 +215,7 @@ func (t *trial) certify() (*Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newCertificate(j, t.entry.Compare, t.shares())
+	c := newCertificate(j)
 	c.Form, c.Arithmetic = op.Form(t.entry.Op), e.words
 	left := j.outside()
 	if len(left) > 0 {
@@ -223,13 +223,11 @@ func (t *trial) certify() (*Certificate, error) {
 			return nil, err
 		}
 	}
+	if err := t.weigh(c, j, len(left) == 0); err != nil {
+		return nil, err
+	}
 	if len(left) > 0 && t.i.o.Arithmetic == Auto {
 		if j, left, err = t.otherEngines(c, j, left); err != nil {
-			return nil, err
-		}
-	}
-	if c.ScaleOff && len(left) == 0 && c.Arithmetic == string(Strict) {
-		if err := t.replayScale(c, j); err != nil {
 			return nil, err
 		}
 	}
@@ -264,6 +262,21 @@ func (i *Isolator) mayExcuse() (bool, error) {
 	return err == nil && len(certified.unverified(i.list)) == 0, err
 }
 
+// weigh says what the judgement in one arithmetic is worth: its power, and whether all elements are off by one factor, which
+// an order of summation may take back where it matters.
+func (t *trial) weigh(c *Certificate, j *judged, replay bool) error {
+	c.Power, c.Scale, c.ScaleError, c.ScaleOff = nan, nan, nan, false
+	if t.entry.Compare != order.All {
+		return nil
+	}
+	c.power(j)
+	c.fitScale(j, j.engine.Inner == op.Free || t.shares())
+	if !c.ScaleOff || !replay {
+		return nil
+	}
+	return t.replayScale(c, j)
+}
+
 // settle gives the certificate its outcome by the elements that nothing explains.
 func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 	c.Outside = int64(len(left))
@@ -275,7 +288,7 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 	switch {
 	case len(left) > 0:
 		c.Outcome = Bug
-	case c.ScaleOff && c.Arithmetic == string(Strict):
+	case c.ScaleOff:
 		c.Outcome = Bug
 	case c.Unequal > 0:
 		c.Outcome = Rounding

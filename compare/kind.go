@@ -40,6 +40,8 @@ type explanations struct {
 	left  map[string][]int
 	width int // of a row
 	slack int // rows in which free arithmetic leaves an element a choice
+
+	shifts shifts // of the rows, in free arithmetic
 }
 
 func newExplanations(y op.Value) *explanations {
@@ -62,8 +64,9 @@ func (x *explanations) rows(at []int) int {
 	return n
 }
 
-// choice notes the rows in which an arithmetic leaves an element more than one value.
-func (x *explanations) choice(j *judged) {
+// free notes the rows in which free arithmetic leaves an element more than one value, and how far it lets rows be off.
+func (x *explanations) free(j *judged, t *trial) {
+	x.shifts = newShifts(j, t.entry.Op, t.node.Entry, x.width)
 	var at []int
 	for i, v := range j.x.Data {
 		if e := j.x.Bound[i]; floats.Round(j.d, v-e) != floats.Round(j.d, v+e) {
@@ -154,7 +157,7 @@ func (t *trial) explain() (*explanations, error) {
 		}
 		x.left[e.words] = j.outside()
 		if e.Inner == op.Free {
-			x.choice(j)
+			x.free(j, t)
 		}
 	}
 	return x, nil
@@ -181,6 +184,9 @@ func (t *trial) contradicted(e engine, x *explanations) (left []int, why string,
 	}
 	if mistake, err := t.mistaken(off); err != nil || mistake != "" {
 		return off, "they are those of an engine that " + mistake, err
+	}
+	if why := t.shifted(others, x); why != "" {
+		return off, why, nil
 	}
 	for _, base := range append([]engine{t.i.strict()}, t.engines()...) {
 		if base.Inner != op.Free && t.unlike(others, base.words, x) {
