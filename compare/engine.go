@@ -97,7 +97,9 @@ func (t *trial) otherEngines(c *Certificate, strict *judged, left []int) (*judge
 		}
 		rest, order := j.outside(), ""
 		if e.Inner == op.Free {
-			x.free(j, t)
+			if err := x.free(j, t); err != nil {
+				return nil, nil, err
+			}
 			if len(rest) > 0 {
 				if rest, order, err = t.replay(j, rest); err != nil {
 					return nil, nil, err

@@ -64,9 +64,8 @@ func (x *explanations) rows(at []int) int {
 	return n
 }
 
-// free notes the rows in which free arithmetic leaves an element more than one value, and how far it lets rows be off.
-func (x *explanations) free(j *judged, t *trial) {
-	x.shifts = newShifts(j, t.entry.Op, t.node.Entry, x.width)
+// free notes the rows in which free arithmetic leaves an element more than one value, and how far rows are off in it.
+func (x *explanations) free(j *judged, t *trial) (err error) {
 	var at []int
 	for i, v := range j.x.Data {
 		if e := j.x.Bound[i]; floats.Round(j.d, v-e) != floats.Round(j.d, v+e) {
@@ -74,6 +73,8 @@ func (x *explanations) free(j *judged, t *trial) {
 		}
 	}
 	x.slack = x.rows(at)
+	x.shifts, err = t.shifts(j, x.width)
+	return err
 }
 
 // siblings are what entries of one form show.
@@ -157,7 +158,9 @@ func (t *trial) explain() (*explanations, error) {
 		}
 		x.left[e.words] = j.outside()
 		if e.Inner == op.Free {
-			x.free(j, t)
+			if err := x.free(j, t); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return x, nil

@@ -16,73 +16,143 @@ import (
 // row alone may be too large by all that its bound allows. Many rows may not, being rounded each by itself: what they have in
 // common is no rounding. This is the scale of [fit] for a form of operation, over all its entries.
 
-// shift is how much too large some elements are, as a share of themselves, and the most that their bounds allow.
-type shift struct{ by, most float64 }
-
-// alike are rows whose shared steps may well be the same numbers, and are rounded alike then: those of one entry, behind
-// the same weights, whatever the pass; of softmax those whose sums of exponentials are one number of the dtype.
+// alike are rows whose shared steps may well be the same numbers, and are rounded alike then: those of one entry, behind the
+// same weights, whatever the pass, or those in which one number decides.
 type alike struct {
 	entry int
-	sum   float64
+	same  float64
 }
 
-// dominated is the probability from which on a softmax's row says nothing: a sum a little above 1 is rounded to 1 by every
-// engine, and so not up as often as down.
-const dominated = 0.9
-
-// shifts are those of rows that are rounded alike, each by its own bounds, in the order of the rows.
-type shifts map[alike][]shift
-
-// newShifts takes the rows of an entry, j being the judgement in free arithmetic; none of an operation that saturates, where
-// the rounding of many arguments goes one way.
-func newShifts(j *judged, o op.Op, entry, width int) shifts {
-	_, softmax := o.(op.Softmax)
-	if saturates(o) && !softmax {
-		return nil
-	}
-	all := shifts{}
-	for at := 0; at+width <= len(j.x.Data); at += width {
-		s, top := j.shift(at, at+width)
-		of := alike{entry: entry}
-		if softmax {
-			of = alike{sum: floats.Round(j.engine.DType, 1/top)}
-		}
-		if s.most > 0 && finite(s.most) && !(softmax && top > dominated) {
-			all[of] = append(all[of], s)
-		}
-	}
-	return all
+// shift is how much too large some elements are, as a share of themselves, and the most that their bounds allow: means in
+// which elements, and rows, weigh as much as their bounds let them know. The zero value is of no element.
+type shift struct {
+	by, most float64 // times weight
+	weight   float64
 }
 
-// shift fits a scale to some elements, as [fit] does, and finds the largest of them.
-func (j *judged) shift(from, to int) (s shift, top float64) {
-	var weight float64
+func (s *shift) add(o shift) {
+	s.by += o.by
+	s.most += o.most
+	s.weight += o.weight
+}
+
+// row makes the mean of a row's elements one piece, of which the bound on the mean is the bound.
+func (s shift) row() shift {
+	by, most := s.by/s.weight, s.most/s.weight
+	w := 1 / float64(most*most)
+	if !(w > 0) || !finite(w) {
+		return shift{}
+	}
+	return shift{float64(by * w), 1 / most, w}
+}
+
+// shifts are those of rows that are rounded alike.
+type shifts map[alike]shift
+
+// add takes in what is known of more of them.
+func (s shifts) add(of alike, more shift) {
+	if more.weight > 0 {
+		sum := s[of]
+		sum.add(more)
+		s[of] = sum
+	}
+}
+
+// shift fits a scale to some elements, as [fit] does, where op is far from saturation.
+func (j *judged) shift(from, to int, o op.Op) (s shift) {
 	for i := from; i < to; i++ {
 		x, y := j.x.Data[i], j.y.Data[i]
 		w, e, unit := floats.Round(j.d, x), j.x.Bound[i], lastPlace(j.d, x)
 		b := e + unit/2
-		if w == 0 || !finite(w) || !finite(y) || !finite(b) || b <= 0 || j.masked(i) {
+		if w == 0 || !finite(w) || !finite(y) || !finite(b) || b <= 0 || j.masked(i) || !straight(o, w) {
 			continue
 		}
 		r := w / b
-		weight += float64(r * r)
-		s.by += float64(r * ((y - w) / b))
-		s.most += float64(math.Abs(r) * ((e + unit) / b))
-		top = max(top, w)
+		s.add(shift{float64(r * ((y - w) / b)), float64(math.Abs(r) * ((e + unit) / b)), float64(r * r)})
 	}
-	return shift{s.by / weight, s.most / weight}, top
+	return s
 }
 
-// mean is the shift of rows together, each weighing as its bounds let it know.
-func mean(rows []shift) shift {
-	var by, weight, most float64
-	for _, r := range rows {
-		w := 1 / float64(r.most*r.most)
-		by += float64(w * r.by)
-		weight += w
-		most += 1 / r.most
+// straight reports whether an operation that gives y is far from saturation there, so that what is rounded inside it goes up
+// as often as down: next to 1, a sum with 1 is rounded to 1 by every engine.
+func straight(o op.Op, y float64) bool {
+	switch o := o.(type) {
+	case op.Softcap:
+		return math.Abs(y) < o.Cap/2
+	case op.Tanh:
+		return math.Abs(y) < 0.5
+	case op.GELU, op.GELUTanh, op.SiLU:
+		return 0 < y && y < 0.3 // of arguments from 0 to about a half
 	}
-	return shift{by / weight, most / weight}
+	return true
+}
+
+// dominated is the probability from which on a softmax's row says nothing: its sum is a little above 1.
+const dominated = 0.9
+
+// shifts takes the rows of an entry, j being the judgement in free arithmetic.
+func (t *trial) shifts(j *judged, width int) (shifts, error) {
+	all, own := shifts{}, alike{entry: t.node.Entry}
+	alone := len(t.cut.Steps) == 1 // nothing but the operation itself is computed
+	rows := func(of func(row int) (alike, bool)) {
+		for at := 0; at+width <= len(j.x.Data); at += width {
+			if of, ok := of(at / width); ok {
+				all.add(of, j.shift(at, at+width, t.entry.Op).row())
+			}
+		}
+	}
+	switch o := t.entry.Op.(type) {
+	case op.ShiftedReLU, op.Cutoff:
+		return nil, nil
+	case op.Softmax: // the sum of exponentials is the reciprocal of the largest probability
+		rows(func(row int) (alike, bool) {
+			top := slices.Max(j.x.Data[row*width:][:width])
+			return alike{same: floats.Round(j.engine.DType, 1/top)}, top > 0 && top < dominated
+		})
+	case op.Softcap, op.Tanh, op.GELU, op.GELUTanh, op.SiLU:
+		if alone { // every element by itself
+			for i, x := range j.x.Data {
+				all.add(alike{same: math.Abs(floats.Round(j.d, x))}, j.shift(i, i+1, t.entry.Op).row())
+			}
+			break
+		}
+		rows(func(int) (alike, bool) { return own, true })
+	case op.RMSNorm: // the mean square; that a weight is one plus something is rounded, too, for all rows behind it
+		squares, err := t.meanSquares(width)
+		if err != nil {
+			return nil, err
+		}
+		rows(func(row int) (alike, bool) {
+			if alone && o.Gain != op.OnePlus && row < len(squares) {
+				return alike{same: floats.Round(j.engine.DType, squares[row])}, true
+			}
+			return own, true
+		})
+	default:
+		rows(func(int) (alike, bool) { return own, true })
+	}
+	return all, nil
+}
+
+// meanSquares are those of the rows of an entry's first input, where it was captured.
+func (t *trial) meanSquares(width int) ([]float64, error) {
+	n := order.Node{Entry: t.i.list.Index(t.entry.Inputs[0].Name), Pass: t.node.Pass}
+	if n.Entry < 0 || !t.i.has(n) || t.entry.Inputs[0].Index != nil {
+		return nil, nil
+	}
+	x, _, err := t.i.value(n)
+	if err != nil {
+		return nil, err
+	}
+	var means []float64
+	for at := 0; at+width <= len(x.Data); at += width {
+		sum := 0.0
+		for _, v := range x.Data[at:][:width] {
+			sum += float64(v * v)
+		}
+		means = append(means, sum/float64(width))
+	}
+	return means, nil
 }
 
 const (
@@ -97,17 +167,20 @@ const (
 // p (Hoeffding, 1963); of many it is seldom beyond scaleSigmas standard errors. Steps that all elements share, whatever their
 // row, may add scaleUnits units of float32.
 func common(groups []shift) (by, allowed float64) {
-	by = mean(groups).by
-	var weight, squares float64
+	var all shift
+	for i := range groups {
+		groups[i] = groups[i].row()
+		all.add(groups[i])
+	}
+	by = all.by / all.weight
+	squares := 0.0
 	for _, g := range groups {
-		w := 1 / float64(g.most*g.most)
-		weight += w
-		d := float64(w * (g.by - by))
+		d := g.by - float64(g.weight*by)
 		squares += float64(d * d)
 	}
-	allowed = math.Sqrt(2 * math.Log(2/chanceOfShift) / weight)
+	allowed = math.Sqrt(2 * math.Log(2/chanceOfShift) / all.weight)
 	if len(groups) >= leastGroups {
-		allowed = min(allowed, scaleSigmas*math.Sqrt(squares)/weight)
+		allowed = min(allowed, scaleSigmas*math.Sqrt(squares)/all.weight)
 	}
 	return by, allowed + scaleUnits*0x1p-24
 }
@@ -115,14 +188,17 @@ func common(groups []shift) (by, allowed float64) {
 // shifted says why free arithmetic does not explain an entry that it might: together with the others of its form that do not
 // follow transformers, it is off by a factor. It is empty where that is not so.
 func (t *trial) shifted(others map[order.Node]*explanations, x *explanations) string {
-	all := maps.Clone(x.shifts)
+	all := shifts{}
+	for of, s := range x.shifts {
+		all.add(of, s)
+	}
 	nodes := slices.SortedFunc(maps.Keys(others), func(a, b order.Node) int {
 		return cmp.Or(cmp.Compare(a.Pass, b.Pass), cmp.Compare(a.Entry, b.Entry))
 	})
 	for _, n := range nodes { // in their order, since a sum depends on it
 		if o := others[n]; n != t.node && len(o.left[string(Strict)]) > 0 {
-			for of, rows := range o.shifts {
-				all[of] = append(slices.Clip(all[of]), rows...)
+			for of, s := range o.shifts {
+				all.add(of, s)
 			}
 		}
 	}
@@ -131,9 +207,9 @@ func (t *trial) shifted(others map[order.Node]*explanations, x *explanations) st
 	}
 	var groups []shift
 	for _, of := range slices.SortedFunc(maps.Keys(all), func(a, b alike) int {
-		return cmp.Or(cmp.Compare(a.entry, b.entry), cmp.Compare(a.sum, b.sum))
+		return cmp.Or(cmp.Compare(a.entry, b.entry), cmp.Compare(a.same, b.same))
 	}) {
-		groups = append(groups, mean(all[of]))
+		groups = append(groups, all[of])
 	}
 	by, allowed := common(groups)
 	if math.Abs(by) <= allowed {
