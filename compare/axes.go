@@ -29,8 +29,8 @@ func (p *plan) axesOf(side int, e *order.Entry, rank int) string {
 	return axes
 }
 
-// axisName is the role of axis i in words.
-func axisName(axes string, i int) string {
+// AxisName is the role of axis i in words, by the letters of an entry's axes; "axis 2" where they do not say.
+func AxisName(axes string, i int) string {
 	if i < len(axes) {
 		if name, ok := axisNames[rune(axes[i])]; ok {
 			return name

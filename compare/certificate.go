@@ -184,7 +184,7 @@ func whereOutside(at []int, shape []int, axes string) []string {
 				hit[i/inner%n] = true
 			}
 			if phrase := indexes(hit); phrase != "" {
-				set = append(set, axisName(axes, a)+" "+phrase)
+				set = append(set, AxisName(axes, a)+" "+phrase)
 			}
 		}
 		inner *= n

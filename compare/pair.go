@@ -85,7 +85,7 @@ func (p *pair) place(at int64) []int {
 func (w *walker) nameAxes(p *pair) error {
 	for i := range p.row.Metrics.Axes {
 		a := &p.row.Metrics.Axes[i]
-		a.Axis = axisName(p.axes, a.Number)
+		a.Axis = AxisName(p.axes, a.Number)
 		if p.cut != nil && p.cut.axis == a.Number {
 			a.Worst = p.cut.rows[a.Worst]
 		}

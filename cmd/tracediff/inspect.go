@@ -1,0 +1,156 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/inspect"
+	"github.com/tracediff/tracediff/compare/report"
+)
+
+const inspectHint = "tracediff inspect FILE [NAME], or two files and a NAME"
+
+func inspectCommand() *cli.Command {
+	const catLook = "WHAT TO SHOW"
+	return &cli.Command{
+		Name:      "inspect",
+		Usage:     "look into a trace, or any safetensors file: shapes, statistics, histograms, single values",
+		ArgsUsage: "FILE [NAME] | A B NAME",
+		Description: `With a file alone, or a pattern such as 'layers.*.mlp.*', it lists tensors with their statistics. With a NAME it shows one
+tensor: statistics, percentiles, a histogram, heads and AltUp streams apart, the channels that stand out, of logits the
+tokens that they choose. With two files it shows one tensor of both, side by side, and their difference.
+
+NaN, infinities and what stands for -Inf in a mask are counted and left out of statistics. Nothing is judged: that is for
+"tracediff compare".
+
+Exit status: 0 it was shown, 2 a file or a name cannot be used.
+
+Examples:
+  tracediff inspect .tracediff/local.safetensors
+  tracediff inspect .tracediff/local.safetensors 'layers.3.*' --pass 0
+  tracediff inspect local.safetensors layers.3.self_attn.probs --slice '0,0,:8,:8'
+  tracediff inspect local.safetensors logits --top 10
+  tracediff inspect model.safetensors model.embed_tokens.weight --axis 0
+  tracediff inspect local.safetensors reference.safetensors layers.3.mlp.down_proj`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "pass", Category: catLook, Usage: "only these forward `PASSES`, such as 0 or 1-3: 0 is the prefill (default: all in a list, of one tensor the first that has it)"},
+			&cli.StringFlag{Name: "slice", Category: catLook, Usage: "show the values of `SLICE`, as Python has it: an index or start:stop:step for each axis, as in '0,:8,-1'"},
+			&cli.IntFlag{Name: "axis", Category: catLook, Usage: "statistics of each index of axis `N`, in place of heads and streams; -1 is the last"},
+			&cli.IntFlag{Name: "row", Category: catLook, Usage: "show what row `N` of the logits chooses (default: the last)"},
+			&cli.IntFlag{Name: "top", Category: catLook, Value: 5, Usage: "list `N` channels and tokens"},
+			&cli.BoolFlag{Name: "header", Category: catLook, Usage: "list names, shapes and dtypes alone: no data are read"},
+			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose tokenizer has the texts of token ids (default: the embedded one, for its own traces)"},
+			&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT`: text, or json"},
+		}, talkFlags()...),
+		Action: inspectFiles,
+	}
+}
+
+// inspectFiles looks into what the arguments name.
+func inspectFiles(c *cli.Context) error {
+	o, err := inspectOptions(c)
+	if err != nil {
+		return err
+	}
+	args := c.Args().Slice()
+	if len(args) == 0 || len(args) > 3 {
+		return hinted(fmt.Errorf("inspect takes a file and the name of a tensor, or two files and a name, not %d arguments", len(args)), inspectHint)
+	}
+	files := args[:1]
+	if len(args) == 3 {
+		files = args[:2]
+	}
+	if len(args) > 1 {
+		o.Name = args[len(args)-1]
+		if o.Name == "" {
+			return hinted(errors.New("the name is empty"), "leave it out for a list of all tensors")
+		}
+	}
+	var traces []*capture.Trace
+	for _, path := range files {
+		t, err := openInspected(path)
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		traces = append(traces, t)
+	}
+	result, err := inspectTraces(c, traces, o)
+	if err != nil {
+		if _, isFile := os.Stat(o.Name); len(args) == 2 && isFile == nil && errors.As(err, new(*inspect.OptionError)) {
+			return hinted(err, "two files are put side by side for one tensor: tracediff inspect A B NAME")
+		}
+		return err
+	}
+	if c.String("format") == "json" {
+		return report.InspectionJSON(c.App.Writer, version(), result)
+	}
+	return report.InspectionText(c.App.Writer, result)
+}
+
+// inspectTraces looks into one trace, or two.
+func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (*inspect.Result, error) {
+	first, last := traces[0], traces[len(traces)-1]
+	list, err := traceOrder(first, last, "")
+	if err != nil { // a configuration that is not understood leaves axes without names, and no more
+		fmt.Fprintf(notes(c), "note: no order: %v\n", err)
+	}
+	o.Order, o.TokenText = list, traceTexts(c.String("model"), traces...)
+	if c.IsSet("model") && o.TokenText == nil {
+		return nil, hinted(fmt.Errorf("--model %s: no tokenizer that is understood", c.String("model")), "want a directory with tokenizer.json or tokenizer.model; tracediff doctor --model says what is wrong with it")
+	}
+	progress := newProgress(c, "statistics", "tensor", "")
+	defer progress.done()
+	o.Step = func(at, of int) { progress.step(0, 1, at, of) }
+	if len(traces) == 1 {
+		return inspect.Run(c.Context, first, o)
+	}
+	return inspect.Pair(c.Context, first, last, o)
+}
+
+// inspectOptions reads the flags.
+func inspectOptions(c *cli.Context) (inspect.Options, error) {
+	o := inspect.Options{Header: c.Bool("header"), Slice: c.String("slice"), Top: c.Int("top")}
+	if err := checkTalk(c); err != nil {
+		return o, err
+	}
+	passes, err := capture.ParseRanges(c.String("pass"))
+	if err != nil {
+		return o, fmt.Errorf("--pass: %w", err)
+	}
+	o.Passes = passes
+	for name, into := range map[string]**int{"axis": &o.Axis, "row": &o.Row} {
+		if c.IsSet(name) {
+			n := c.Int(name)
+			*into = &n
+		}
+	}
+	switch format := c.String("format"); {
+	case format != "text" && format != "json":
+		return o, fmt.Errorf("--format is %q, want text or json", format)
+	case o.Top < 1:
+		return o, fmt.Errorf("--top is %d, want at least 1", o.Top)
+	case c.IsSet("slice") && o.Slice == "":
+		return o, hinted(errors.New("--slice is empty"), "want an index or start:stop:step for each axis, as in '0,:8,-1'")
+	case c.NArg() == 1 && (o.Slice != "" || o.Axis != nil || o.Row != nil):
+		return o, hinted(errors.New("--slice, --axis and --row are about one tensor, and none is named"), inspectHint)
+	}
+	return o, nil
+}
+
+// openInspected opens a file that has to be read in several places.
+func openInspected(path string) (*capture.Trace, error) {
+	if path == "-" {
+		return nil, hinted(errors.New("inspect cannot read standard input: it reads a tensor several times, wherever it lies in the file"), "write it to a file and name that")
+	}
+	t, err := capture.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hinted(err, inspectHint)
+	}
+	return t, hinted(err, "want a trace, or any safetensors file that is whole")
+}

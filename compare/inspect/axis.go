@@ -1,0 +1,115 @@
+package inspect
+
+import (
+	"fmt"
+
+	"github.com/tracediff/tracediff/compare"
+)
+
+// Axis has the statistics of each index of one axis, of all elements there.
+type Axis struct {
+	Axis   string  `json:"axis"` // its role in words
+	Number int     `json:"number"`
+	Slices []Stats `json:"slices"` // by index
+}
+
+// maxIndexes bounds the indexes of an axis of which statistics are listed: more heads than any model has, and 2 MiB of
+// buffers. A person who wants one channel asks for its values by a slice.
+const maxIndexes = 1024
+
+// waiting is how many elements of an index are collected before they are added up: what lies far apart, such as the
+// elements of one head, is too little in one place for sums by lanes.
+const waiting = 256
+
+// byAxis adds up the elements of each index of an axis.
+type byAxis struct {
+	Axis
+	stride, size int
+	tallies      []tally
+	buffers      [][]float64
+	mask         float64
+}
+
+func newByAxis(s source, number int, role string) *byAxis {
+	b := &byAxis{Axis: Axis{Axis: role, Number: number}, stride: product(s.shape[number+1:]), size: s.shape[number], mask: s.mask}
+	b.tallies, b.buffers = make([]tally, b.size), make([][]float64, b.size)
+	return b
+}
+
+// add takes in the strip that comes next.
+func (b *byAxis) add(at int64, x []float64) {
+	for len(x) > 0 {
+		index := int(at / int64(b.stride) % int64(b.size))
+		n := min(b.stride-int(at%int64(b.stride)), len(x))
+		b.collect(index, x[:n])
+		x, at = x[n:], at+int64(n)
+	}
+}
+
+func (b *byAxis) collect(index int, x []float64) {
+	for len(x) > 0 {
+		buffer := b.buffers[index]
+		if buffer == nil {
+			buffer = make([]float64, 0, waiting)
+		}
+		n := min(waiting-len(buffer), len(x))
+		b.buffers[index] = append(buffer, x[:n]...)
+		x = x[n:]
+		if len(b.buffers[index]) == waiting {
+			b.flush(index)
+		}
+	}
+}
+
+func (b *byAxis) flush(index int) {
+	b.tallies[index].add(b.buffers[index], b.mask)
+	b.buffers[index] = b.buffers[index][:0]
+}
+
+func (b *byAxis) result() Axis {
+	for i := range b.tallies {
+		b.flush(i)
+		b.Slices = append(b.Slices, b.tallies[i].stats())
+	}
+	return b.Axis
+}
+
+// axesWanted are the axes of which statistics are listed: the one that was asked for, else heads and streams, which are
+// told apart in no statistic of the whole.
+func (x *looker) axesWanted() ([]int, error) {
+	rank := len(x.rec.Shape)
+	if x.o.Axis != nil {
+		number := *x.o.Axis
+		if number < 0 {
+			number += rank
+		}
+		switch {
+		case number < 0 || number >= rank:
+			return nil, optionError(fmt.Errorf("--axis %d: %q has %d axes", *x.o.Axis, x.rec.Key, rank),
+				"the shape is %v; axes count from 0, from the last as -1", x.rec.Shape)
+		case x.rec.Shape[number] > maxIndexes:
+			return nil, optionError(fmt.Errorf("--axis %d has %d indexes, and statistics of at most %d are listed", *x.o.Axis, x.rec.Shape[number], maxIndexes),
+				"--slice shows the values of some of them, as in --slice ':,:8'")
+		}
+		return []int{number}, nil
+	}
+	var list []int
+	for i, size := range x.rec.Shape {
+		if role := x.axes[i]; (role == "head" || role == "stream") && size > 1 && size <= maxIndexes {
+			list = append(list, i)
+		}
+	}
+	return list, nil
+}
+
+// axisRoles are those of the axes of a tensor in words, by the letters of the file, else by those of the order.
+func axisRoles(letters string, rank int) []string {
+	if len(letters) != rank {
+		letters = ""
+	}
+	roles := make([]string, rank)
+	for i := range roles {
+		roles[i] = compare.AxisName(letters, i)
+	}
+	return roles
+}

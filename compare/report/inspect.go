@@ -1,0 +1,276 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/olekukonko/tablewriter/tw"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/inspect"
+)
+
+// InspectionSchema names the format of [Inspection], which docs/schema has as JSON Schema; its number is raised as that of
+// [Schema] is.
+const InspectionSchema = "tracediff/inspect/1"
+
+// Inspection is what a look into one or two files has shown.
+type Inspection struct {
+	Schema string          `json:"schema"` // "tracediff/inspect/1"
+	Tool   Tool            `json:"tool"`   // that wrote it
+	Result *inspect.Result `json:"result"`
+}
+
+// InspectionJSON writes a result as one indented object, with numbers as [JSON] writes them. The error is that of w.
+func InspectionJSON(w io.Writer, version string, r *inspect.Result) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(Inspection{InspectionSchema, Tool{"tracediff", version}, r})
+}
+
+// InspectionText writes a result for people, at most 80 columns wide but for names, tables of many columns and the values
+// of a slice. The error is that of w.
+func InspectionText(w io.Writer, r *inspect.Result) error {
+	p := &inspection{result: r}
+	for i := range r.Files {
+		p.file(i)
+	}
+	switch {
+	case len(r.Tensors) == 0:
+		p.list(r.List)
+	case len(r.Tensors) == 1:
+		p.one(&r.Tensors[0])
+	default:
+		p.pair(r)
+	}
+	if len(r.Notes) > 0 {
+		p.blank()
+	}
+	for _, n := range r.Notes {
+		p.line("note: %s", n)
+	}
+	if p.err != nil {
+		return fmt.Errorf("writing the tables: %w", p.err)
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// inspection collects the text.
+type inspection struct {
+	printer
+	result *inspect.Result
+	err    error // of a table
+}
+
+// sideName is A or B where there are two files.
+func (p *inspection) sideName(i int) string {
+	if len(p.result.Files) == 1 {
+		return ""
+	}
+	return string(rune('A' + i))
+}
+
+func (p *inspection) file(i int) {
+	f := &p.result.Files[i]
+	label := p.sideName(i)
+	if label == "" {
+		label = "file"
+	}
+	text := f.Path
+	if by := strings.TrimSpace(f.Producer.Name + " " + f.Producer.Version); by != "" {
+		text += ", " + by
+	}
+	for _, part := range []string{f.DType, f.Model} {
+		if part != "" {
+			text += ", " + part
+		}
+	}
+	p.line("%-6s %s", label+":", text)
+	if !f.Sequence {
+		p.line("%-6s unknown: the file does not say so, and other writers sort by dtype and name", "order:")
+	}
+	if f.Status != "" && f.Status != "complete" {
+		p.line("%-6s %s", "run:", f.Status)
+	}
+	for _, n := range f.Notes {
+		p.line("%-6s %s", "note:", n)
+	}
+}
+
+// table is written behind a blank line.
+func (p *inspection) table(align []tw.Align, header []string, rows [][]string) {
+	p.blank()
+	if err := Table(&p.Builder, align, header, rows); err != nil && p.err == nil {
+		p.err = err
+	}
+}
+
+// columns is the alignment of a table: the first so many to the left, the others to the right.
+func columns(left, right int) []tw.Align {
+	var align []tw.Align
+	for range left {
+		align = append(align, tw.AlignLeft)
+	}
+	for range right {
+		align = append(align, tw.AlignRight)
+	}
+	return align
+}
+
+func (p *inspection) list(lines []inspect.Line) {
+	header, align := []string{"name", "shape", "dtype"}, columns(3, 0)
+	if passes := p.result.Files[0].Passes > 1; passes {
+		header, align = append([]string{"pass"}, header...), append(columns(0, 1), align...)
+	}
+	width := len(header)
+	if len(lines) > 0 && lines[0].Stats != nil {
+		header, align = append(header, "min", "max", "mean", "std", "note"), append(append(align, columns(0, 4)...), tw.AlignLeft)
+	}
+	rows := make([][]string, len(lines))
+	bytes := int64(0)
+	for i := range lines {
+		l := &lines[i]
+		name := l.Name
+		if l.Firing > 0 {
+			name += "#" + strconv.Itoa(l.Firing)
+		}
+		rows[i] = []string{strconv.Itoa(l.Pass), clean(name), sizes(l.Shape), l.DType}[4-width:]
+		if s := l.Stats; s != nil {
+			rows[i] = append(rows[i], figure(s.Min, 4), figure(s.Max, 4), figure(s.Mean, 4), figure(s.Std, 4), strings.Join(oddities(s), ", "))
+		}
+		bytes += l.Bytes
+	}
+	p.table(align, header, rows)
+	p.blank()
+	text := count(len(lines), "tensor", "tensors")
+	if all := p.result.Files[0].Tensors; all != len(lines) {
+		text += fmt.Sprintf(" of %d", all)
+	}
+	p.line("%s, %s", text, amount(bytes))
+}
+
+// oddities are what a person has to know of elements beside their statistics.
+func oddities(s *inspect.Stats) []string {
+	var list []string
+	for _, c := range []struct {
+		n    int64
+		what string
+	}{{s.NaN, "NaN"}, {s.Inf, "+Inf"}, {s.NInf, "-Inf"}, {s.Masked, "masked"}} {
+		if c.n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	switch {
+	case s.Elements == 0:
+		list = append(list, "empty")
+	case s.Finite > 0 && s.Zeros == s.Finite:
+		list = append(list, "all zero")
+	case s.Finite > 1 && s.Min == s.Max:
+		list = append(list, "constant")
+	}
+	return list
+}
+
+// one writes a tensor in full.
+func (p *inspection) one(t *inspect.Tensor) {
+	p.blank()
+	p.head(t)
+	p.stats(t.Line.Stats)
+	p.percentiles(t.Percentiles)
+	p.histogram(t.Histogram)
+	for i := range t.ByAxis {
+		p.byAxis(&t.ByAxis[i])
+	}
+	p.channels(t.Channels)
+	p.logits(t.Logits)
+	p.values("values", t.Values)
+}
+
+// head writes what a tensor is.
+func (p *inspection) head(t *inspect.Tensor) {
+	p.line("%s", t.Line.Key)
+	shape := sizes(t.Line.Shape)
+	if known(t.Axes) {
+		shape += ": " + strings.Join(t.Axes, " x ")
+	}
+	p.field("shape", "%s", shape)
+	p.field("dtype", "%s, %s", t.Line.DType, amount(t.Line.Bytes))
+	if e := t.Entry; e != nil {
+		parts := []string{fmt.Sprintf("entry %d of %d", e.Index+1, e.Entries)}
+		if e.Op != "" {
+			parts = append(parts, e.Op)
+		}
+		if e.Layer >= 0 {
+			parts = append(parts, fmt.Sprintf("layer %d", e.Layer))
+		}
+		p.field("order", "%s, level %d", strings.Join(parts, ", "), e.Level)
+	}
+	p.field("pass", "%d%s", t.Line.Pass, alsoIn(t.Passes))
+}
+
+func alsoIn(passes string) string {
+	if passes == "" {
+		return ""
+	}
+	return "; also in " + passes
+}
+
+// known reports whether axes have roles.
+func known(axes []string) bool {
+	for i, a := range axes {
+		if a != compare.AxisName("", i) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *inspection) stats(s *inspect.Stats) {
+	p.blank()
+	text := fmt.Sprintf("%d", s.Elements)
+	for _, odd := range oddities(s) {
+		text += ", " + odd
+	}
+	if s.Zeros > 0 && s.Zeros < s.Finite {
+		text += fmt.Sprintf(", %d zero", s.Zeros)
+	}
+	p.field("elements", "%s", text)
+	for _, n := range []struct {
+		label string
+		value compare.Number
+		at    []int
+	}{{"min", s.Min, s.MinAt}, {"max", s.Max, s.MaxAt}, {"mean", s.Mean, nil}, {"std", s.Std, nil}, {"rms", s.RMS, nil}} {
+		text := figure(n.value, 6)
+		if n.at != nil {
+			text += fmt.Sprintf(" at %v", n.at)
+		}
+		p.field(n.label, "%s", text)
+	}
+}
+
+// figure is a number with so many significant digits; "-" where it is not defined.
+func figure(n compare.Number, most int) string {
+	if math.IsNaN(float64(n)) {
+		return "-"
+	}
+	return strconv.FormatFloat(float64(n), 'g', most, 64)
+}
+
+// amount is a count of bytes for people.
+func amount(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, i := float64(n)/unit, 0
+	for ; v >= unit && i < 3; i++ {
+		v /= unit
+	}
+	return fmt.Sprintf("%.1f %s", v, [...]string{"KiB", "MiB", "GiB", "TiB"}[i])
+}

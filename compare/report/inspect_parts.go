@@ -1,0 +1,200 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/inspect"
+)
+
+func (p *inspection) percentiles(list []inspect.Percentile) {
+	if len(list) == 0 {
+		return
+	}
+	header, row := []string{"percentile"}, []string{""}
+	for _, q := range list {
+		header, row = append(header, strconv.FormatFloat(q.P, 'g', -1, 64)), append(row, figure(q.Value, 3))
+	}
+	p.table(columns(1, len(list)), header, [][]string{row})
+}
+
+// barWidth is the longest bar, so that a line with its bounds and its count stays within 80 columns.
+const barWidth = 36
+
+func (p *inspection) histogram(h *inspect.Histogram) {
+	if h == nil {
+		return
+	}
+	var labels []string
+	var counts []int64
+	add := func(label string, n int64) { labels, counts = append(labels, label), append(counts, n) }
+	last := len(h.Bins) - 1
+	if h.Below > 0 {
+		add("below "+figure(h.Bins[0].From, 3), h.Below)
+	}
+	for _, b := range h.Bins {
+		label := figure(b.From, 3)
+		if b.To > b.From {
+			label += " to " + figure(b.To, 3)
+		}
+		add(label, b.Count)
+	}
+	if h.Above > 0 {
+		add("above "+figure(h.Bins[last].To, 3), h.Above)
+	}
+	most, rows := int64(1), make([][]string, len(labels))
+	for _, n := range counts {
+		most = max(most, n)
+	}
+	for i, n := range counts {
+		rows[i] = []string{labels[i], strconv.FormatInt(n, 10), bar(n, most)}
+	}
+	align := columns(0, 3)
+	align[2] = columns(1, 0)[0]
+	p.table(align, []string{"from to", "elements", ""}, rows)
+}
+
+// bar is as long as n is of most; a bin that is not empty never looks as if it were.
+func bar(n, most int64) string {
+	long := int(float64(n) / float64(most) * barWidth)
+	if long == 0 && n > 0 {
+		return "."
+	}
+	return strings.Repeat("#", long)
+}
+
+func (p *inspection) byAxis(a *inspect.Axis) {
+	header := []string{fmt.Sprintf("by %s", a.Axis), "min", "max", "mean", "std", "rms", "note"}
+	rows := make([][]string, len(a.Slices))
+	for i := range a.Slices {
+		s := &a.Slices[i]
+		rows[i] = []string{strconv.Itoa(i), figure(s.Min, 4), figure(s.Max, 4), figure(s.Mean, 4), figure(s.Std, 4), figure(s.RMS, 4), strings.Join(oddities(s), ", ")}
+	}
+	align := columns(0, 7)
+	align[6] = columns(1, 0)[0]
+	p.table(align, header, rows)
+}
+
+func (p *inspection) channels(c *inspect.Channels) {
+	if c == nil {
+		return
+	}
+	rows := make([][]string, len(c.Top))
+	for i, t := range c.Top {
+		rows[i] = []string{strconv.Itoa(t.Index), figure(t.RMS, 4), figure(t.Ratio, 3), figure(t.Peak, 4), fmt.Sprint(t.At)}
+	}
+	align := columns(0, 5)
+	align[4] = columns(1, 0)[0]
+	p.table(align, []string{"top " + c.Axis, "rms", "times the median", "peak", "at"}, rows)
+}
+
+func (p *inspection) logits(l *inspect.Logits) {
+	if l == nil {
+		return
+	}
+	header, align := []string{"rank", "id", "logit", "probability", "text"}, append(columns(0, 4), columns(1, 0)...)
+	rows := make([][]string, len(l.Top))
+	shown := 4 // columns, without texts
+	for i, t := range l.Top {
+		rows[i] = []string{strconv.Itoa(i + 1), strconv.Itoa(t.ID), figure(t.Logit, 6), figure(t.Probability, 4), ""}
+		if t.Text != nil {
+			rows[i][4], shown = strconv.Quote(*t.Text), 5
+		}
+	}
+	for i := range rows {
+		rows[i] = rows[i][:shown]
+	}
+	p.blank()
+	p.line("next token, by row %v of %d; entropy %s nats", l.Row, l.Rows, figure(l.Entropy, 4))
+	p.table(align[:shown], header[:shown], rows)
+}
+
+// values writes the last two axes as a table, once for each index of the others.
+func (p *inspection) values(title string, v *inspect.Values) {
+	if v == nil {
+		return
+	}
+	if v.Slice != "" {
+		title += fmt.Sprintf(" [%s]", v.Slice)
+	}
+	p.blank()
+	p.line("%s: %s, mean %s, std %s", title, count(len(v.Values), "value", "values"), figure(v.Stats.Mean, 6), figure(v.Stats.Std, 6))
+	if len(v.Values) == 0 {
+		return
+	}
+	axes := len(v.Indexes)
+	across := []int{0} // a scalar is a table of one
+	if axes > 0 {
+		across = v.Indexes[axes-1]
+	}
+	down := []int{0}
+	if axes > 1 {
+		down = v.Indexes[axes-2]
+	}
+	each := len(across) * len(down)
+	for n := 0; n < len(v.Values); n += each {
+		if axes > 2 {
+			p.blank()
+			p.line("%s", outer(v, n/each))
+		}
+		var texts []string
+		if v.Texts != nil {
+			texts = v.Texts[n : n+each]
+		}
+		p.matrix(v, down, across, v.Values[n:n+each], texts)
+	}
+}
+
+// outer says where the n-th table of a slice lies.
+func outer(v *inspect.Values, n int) string {
+	parts := make([]string, len(v.Indexes)-2)
+	for i := len(parts) - 1; i >= 0; i-- {
+		size := len(v.Indexes[i])
+		parts[i] = fmt.Sprintf("%s %d", v.Axes[i], v.Indexes[i][n%size])
+		n /= size
+	}
+	return strings.Join(parts, ", ")
+}
+
+// matrix writes a table of values under the indexes of the tensor.
+func (p *inspection) matrix(v *inspect.Values, down, across []int, values []compare.Number, texts []string) {
+	axes := len(v.Indexes)
+	header := []string{""}
+	for _, i := range across {
+		label := ""
+		if axes > 0 {
+			label = strconv.Itoa(i)
+		}
+		header = append(header, label)
+	}
+	rows := make([][]string, len(down))
+	for r, i := range down {
+		label := ""
+		if axes > 1 {
+			label = strconv.Itoa(i)
+		}
+		rows[r] = []string{label}
+		for c := range across {
+			rows[r] = append(rows[r], exactly(values[r*len(across)+c]))
+		}
+		if texts != nil {
+			row := []string{""}
+			for c := range across {
+				row = append(row, strconv.Quote(texts[r*len(across)+c]))
+			}
+			rows = append(rows, row)
+		}
+	}
+	p.table(columns(0, len(header)), header, rows)
+}
+
+// exactly is a value as it is read off: six digits, and NaN by its name, since it is a value here and not a statistic that is
+// not defined.
+func exactly(n compare.Number) string {
+	if n != n {
+		return "NaN"
+	}
+	return figure(n, 6)
+}
