@@ -85,7 +85,7 @@ func (x *looker) axesWanted() ([]int, error) {
 		}
 		switch {
 		case number < 0 || number >= rank:
-			return nil, optionError(fmt.Errorf("--axis %d: %q has %d axes", *x.o.Axis, x.rec.Key, rank),
+			return nil, optionError(fmt.Errorf("--axis %d: %q has %d axes", *x.o.Axis, short(x.rec.Key), rank),
 				"the shape is %v; axes count from 0, from the last as -1", x.rec.Shape)
 		case x.rec.Shape[number] > maxIndexes:
 			return nil, optionError(fmt.Errorf("--axis %d has %d indexes, and statistics of at most %d are listed", *x.o.Axis, x.rec.Shape[number], maxIndexes),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -108,7 +109,7 @@ func similar(name string, all []capture.Record) []string {
 	}
 	var names []string
 	for _, n := range list {
-		names = append(names, short(n.name))
+		names = append(names, strconv.Quote(short(n.name)))
 	}
 	return names
 }

@@ -48,7 +48,7 @@ func (x *looker) isLogits() bool {
 func (x *looker) logits() (*Logits, error) {
 	if !x.isLogits() {
 		if x.o.Row != nil {
-			return nil, optionError(fmt.Errorf("--row: %q has no logits", x.rec.Key), "--row is for tensors whose last axis is a vocabulary; --slice shows the rows of any other")
+			return nil, optionError(fmt.Errorf("--row: %q has no logits", short(x.rec.Key)), "--row is for tensors whose last axis is a vocabulary; --slice shows the rows of any other")
 		}
 		return nil, nil
 	}
@@ -60,7 +60,7 @@ func (x *looker) logits() (*Logits, error) {
 			at += rows
 		}
 		if at < 0 || at >= rows {
-			return nil, optionError(fmt.Errorf("--row %d: %q has %d rows", *x.o.Row, x.rec.Key, rows), "rows count from 0, from the last as -1")
+			return nil, optionError(fmt.Errorf("--row %d: %q has %d rows", *x.o.Row, short(x.rec.Key), rows), "rows count from 0, from the last as -1")
 		}
 	}
 	l := &Logits{Row: unravel(int64(at), x.rec.Shape[:last]), Rows: rows}

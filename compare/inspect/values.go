@@ -39,7 +39,7 @@ func (x *looker) sliceWanted() (*slice, error) {
 	s, err := parseSlice(x.o.Slice, x.rec.Shape)
 	if err != nil {
 		return nil, optionError(fmt.Errorf("--slice %q: %w", x.o.Slice, err),
-			"%s has the shape %v; write an index or start:stop:step for each axis, as in --slice '0,:8,-1'", x.rec.Key, x.rec.Shape)
+			"%q has the shape %v; write an index or start:stop:step for each axis, as in --slice '0,:8,-1'", short(x.rec.Key), x.rec.Shape)
 	}
 	count := 1
 	for _, a := range s.axes {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/inspect"
+	"github.com/tracediff/tracediff/hooks"
 )
 
 // InspectionSchema names the format of [Inspection], which docs/schema has as JSON Schema; its number is raised as that of
@@ -93,7 +94,7 @@ func (p *inspection) file(i int) {
 	}
 	p.line("%-6s %s", label+":", text)
 	if !f.Sequence {
-		p.line("%-6s unknown: the file does not say so, and other writers sort by dtype and name", "order:")
+		p.line("%-6s unknown, the file does not tell: other writers sort by dtype and name", "order:")
 	}
 	if f.Status != "" && f.Status != "complete" {
 		p.line("%-6s %s", "run:", f.Status)
@@ -142,7 +143,7 @@ func (p *inspection) list(lines []inspect.Line) {
 		}
 		rows[i] = []string{strconv.Itoa(l.Pass), clean(name), sizes(l.Shape), l.DType}[4-width:]
 		if s := l.Stats; s != nil {
-			rows[i] = append(rows[i], figure(s.Min, 4), figure(s.Max, 4), figure(s.Mean, 4), figure(s.Std, 4), strings.Join(oddities(s), ", "))
+			rows[i] = append(rows[i], extreme(s.Min, 4, l.DType), extreme(s.Max, 4, l.DType), figure(s.Mean, 4), figure(s.Std, 4), strings.Join(oddities(s), ", "))
 		}
 		bytes += l.Bytes
 	}
@@ -181,15 +182,17 @@ func oddities(s *inspect.Stats) []string {
 func (p *inspection) one(t *inspect.Tensor) {
 	p.blank()
 	p.head(t)
-	p.stats(t.Line.Stats)
-	p.percentiles(t.Percentiles)
-	p.histogram(t.Histogram)
+	p.stats(t.Line.Stats, t.Line.DType)
+	if t.Line.Stats.Finite > 1 {
+		p.percentiles(t.Percentiles)
+		p.histogram(t.Histogram)
+	}
 	for i := range t.ByAxis {
 		p.byAxis(&t.ByAxis[i])
 	}
 	p.channels(t.Channels)
 	p.logits(t.Logits)
-	p.values("values", t.Values)
+	p.values("values", t.Values, t.Line.DType)
 }
 
 // head writes what a tensor is.
@@ -211,14 +214,12 @@ func (p *inspection) head(t *inspect.Tensor) {
 		}
 		p.field("order", "%s, level %d", strings.Join(parts, ", "), e.Level)
 	}
-	p.field("pass", "%d%s", t.Line.Pass, alsoIn(t.Passes))
-}
-
-func alsoIn(passes string) string {
-	if passes == "" {
-		return ""
+	switch {
+	case t.Passes != "":
+		p.field("pass", "%d; --pass shows it in %s", t.Line.Pass, t.Passes)
+	case t.Line.Pass > 0:
+		p.field("pass", "%d", t.Line.Pass)
 	}
-	return "; also in " + passes
 }
 
 // known reports whether axes have roles.
@@ -231,7 +232,7 @@ func known(axes []string) bool {
 	return false
 }
 
-func (p *inspection) stats(s *inspect.Stats) {
+func (p *inspection) stats(s *inspect.Stats, dtype string) {
 	p.blank()
 	text := fmt.Sprintf("%d", s.Elements)
 	for _, odd := range oddities(s) {
@@ -241,17 +242,26 @@ func (p *inspection) stats(s *inspect.Stats) {
 		text += fmt.Sprintf(", %d zero", s.Zeros)
 	}
 	p.field("elements", "%s", text)
-	for _, n := range []struct {
-		label string
-		value compare.Number
-		at    []int
-	}{{"min", s.Min, s.MinAt}, {"max", s.Max, s.MaxAt}, {"mean", s.Mean, nil}, {"std", s.Std, nil}, {"rms", s.RMS, nil}} {
-		text := figure(n.value, 6)
-		if n.at != nil {
-			text += fmt.Sprintf(" at %v", n.at)
-		}
-		p.field(n.label, "%s", text)
+	p.field("min", "%s%s", extreme(s.Min, 6, dtype), at(s.MinAt))
+	p.field("max", "%s%s", extreme(s.Max, 6, dtype), at(s.MaxAt))
+	p.field("mean", "%s", figure(s.Mean, 6))
+	p.field("std", "%s", figure(s.Std, 6))
+	p.field("rms", "%s", figure(s.RMS, 6))
+}
+
+func at(index []int) string {
+	if index == nil {
+		return ""
 	}
+	return fmt.Sprintf(" at %v", index)
+}
+
+// extreme is a number that a tensor holds: an integer in full, since it may be an id.
+func extreme(n compare.Number, most int, dtype string) string {
+	if d, err := hooks.ParseDType(dtype); err == nil && !d.Float() && !math.IsNaN(float64(n)) {
+		return strconv.FormatFloat(float64(n), 'f', 0, 64)
+	}
+	return figure(n, most)
 }
 
 // figure is a number with so many significant digits; "-" where it is not defined.

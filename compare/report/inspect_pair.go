@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 
 	"github.com/tracediff/tracediff/compare"
@@ -29,7 +31,13 @@ func (p *inspection) pair(r *inspect.Result) {
 	if d != nil {
 		stats, percentiles = append(stats, &d.Stats), append(percentiles, d.Percentiles)
 	}
-	rows = append(rows, sideBySide(stats, percentiles)...)
+	dtype := a.Line.DType
+	if b.Line.DType != dtype {
+		dtype = "" // of which the difference has neither
+	}
+	rows = append(rows, counts(stats)...)
+	rows = append(rows, moments(stats)...)
+	rows = append(rows, ranks(percentiles)...)
 	p.table(columns(1, len(header)-1), header, rows)
 	if d == nil {
 		return
@@ -37,64 +45,60 @@ func (p *inspection) pair(r *inspect.Result) {
 	p.metrics(d.Metrics)
 	p.histogram(d.Histogram)
 	if d.Values != nil {
-		p.values("A", a.Values)
-		p.values("B", b.Values)
-		p.values("A - B", d.Values)
+		p.values("A", a.Values, a.Line.DType)
+		p.values("B", b.Values, b.Line.DType)
+		p.values("A - B", d.Values, dtype)
 	}
 }
 
-// sideBySide are the lines of statistics of several tensors, of each a column.
-func sideBySide(stats []*inspect.Stats, percentiles [][]inspect.Percentile) [][]string {
+// counts are the lines of how many elements are what, of several tensors. What none of them has is no line.
+func counts(all []*inspect.Stats) [][]string {
 	var rows [][]string
-	row := func(label string, cell func(i int) string) {
-		cells := []string{label}
-		for i := range stats {
-			cells = append(cells, cell(i))
-		}
-		rows = append(rows, cells)
-	}
 	for _, c := range []struct {
 		label string
 		of    func(s *inspect.Stats) int64
-		shown bool
 	}{
-		{"elements", func(s *inspect.Stats) int64 { return s.Elements }, true},
-		{"masked", func(s *inspect.Stats) int64 { return s.Masked }, false},
-		{"NaN", func(s *inspect.Stats) int64 { return s.NaN }, false},
-		{"+Inf", func(s *inspect.Stats) int64 { return s.Inf }, false},
-		{"-Inf", func(s *inspect.Stats) int64 { return s.NInf }, false},
-		{"zero", func(s *inspect.Stats) int64 { return s.Zeros }, true},
+		{"elements", func(s *inspect.Stats) int64 { return s.Elements }},
+		{"masked", func(s *inspect.Stats) int64 { return s.Masked }},
+		{"NaN", func(s *inspect.Stats) int64 { return s.NaN }},
+		{"+Inf", func(s *inspect.Stats) int64 { return s.Inf }},
+		{"-Inf", func(s *inspect.Stats) int64 { return s.NInf }},
+		{"zero", func(s *inspect.Stats) int64 { return s.Zeros }},
 	} {
-		shown := c.shown
-		for _, s := range stats {
-			shown = shown || c.of(s) > 0
+		row, some := []string{c.label}, false
+		for _, s := range all {
+			row, some = append(row, strconv.FormatInt(c.of(s), 10)), some || c.of(s) > 0
 		}
-		if shown {
-			row(c.label, func(i int) string { return strconv.FormatInt(c.of(stats[i]), 10) })
+		if some {
+			rows = append(rows, row)
 		}
 	}
-	for _, n := range []struct {
-		label string
-		of    func(s *inspect.Stats) compare.Number
-	}{
-		{"min", func(s *inspect.Stats) compare.Number { return s.Min }},
-		{"max", func(s *inspect.Stats) compare.Number { return s.Max }},
-		{"mean", func(s *inspect.Stats) compare.Number { return s.Mean }},
-		{"std", func(s *inspect.Stats) compare.Number { return s.Std }},
-		{"rms", func(s *inspect.Stats) compare.Number { return s.RMS }},
-	} {
-		row(n.label, func(i int) string { return figure(n.of(stats[i]), 6) })
+	return rows
+}
+
+// moments are the lines of the statistics of several tensors.
+func moments(all []*inspect.Stats) [][]string {
+	rows := [][]string{{"min"}, {"max"}, {"mean"}, {"std"}, {"rms"}}
+	for _, s := range all {
+		for i, n := range []compare.Number{s.Min, s.Max, s.Mean, s.Std, s.RMS} {
+			rows[i] = append(rows[i], figure(n, 6))
+		}
 	}
-	for at := range max(len(percentiles[0]), len(percentiles[1])) {
-		label := ""
-		row("", func(i int) string {
-			if at >= len(percentiles[i]) {
-				return "-"
+	return rows
+}
+
+// ranks are the lines of the percentiles of several tensors, of which some may have none.
+func ranks(all [][]inspect.Percentile) [][]string {
+	var rows [][]string
+	for side, list := range all {
+		for i, q := range list {
+			if i == len(rows) {
+				row := slices.Repeat([]string{"-"}, len(all)+1)
+				row[0] = strconv.FormatFloat(q.P, 'g', -1, 64) + "%"
+				rows = append(rows, row)
 			}
-			label = strconv.FormatFloat(percentiles[i][at].P, 'g', -1, 64) + "%"
-			return figure(percentiles[i][at].Value, 6)
-		})
-		rows[len(rows)-1][0] = label
+			rows[i][side+1] = figure(q.Value, 6)
+		}
 	}
 	return rows
 }
@@ -107,14 +111,23 @@ func (p *inspection) metrics(m *compare.Metrics) {
 	} else {
 		p.field("max abs", "%s at %v: A %s, B %s", number(m.MaxAbs), m.Worst, figure(m.LocalAt, 9), figure(m.ReferenceAt, 9))
 	}
-	p.field("relative L2", "%s, of B", number(m.RelL2))
-	p.field("cosine", "%s", parallel(m.Cosine))
-	p.field("scale", "%s: A is nearest to B times this", figure(m.Scale, 8))
-	p.field("unequal", "%d of %d, up to %d units in the last place of the coarser dtype", m.Unequal, m.Elements, m.MaxULP)
+	if !math.IsNaN(float64(m.RelL2)) { // integers have none
+		p.field("relative L2", "%s, of B", number(m.RelL2))
+		p.field("cosine", "%s", parallel(m.Cosine))
+		p.field("scale", "%s: A is nearest to B times this", figure(m.Scale, 8))
+	}
+	ulp := ""
+	if m.MaxULP > 0 {
+		ulp = fmt.Sprintf(", by up to %d units in the last place of the coarser dtype", m.MaxULP)
+	}
+	p.field("unequal", "%d of %d%s", m.Unequal, m.Elements, ulp)
 	for _, a := range m.Axes {
+		if a.RelL2 == 0 {
+			continue
+		}
 		p.field("worst "+a.Axis, "%d of %d: relative L2 %s", a.Worst, a.Size, number(a.RelL2))
 	}
 	if m.NonFinite > 0 {
-		p.field("non-finite", "%s", fmt.Sprintf("on one side alone in %s, the first at %v", count(int(m.NonFinite), "element", "elements"), m.NonFiniteAt))
+		p.field("non-finite", "on one side alone in %s, the first at %v", count(int(m.NonFinite), "element", "elements"), m.NonFiniteAt)
 	}
 }

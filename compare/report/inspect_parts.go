@@ -112,7 +112,7 @@ func (p *inspection) logits(l *inspect.Logits) {
 }
 
 // values writes the last two axes as a table, once for each index of the others.
-func (p *inspection) values(title string, v *inspect.Values) {
+func (p *inspection) values(title string, v *inspect.Values, dtype string) {
 	if v == nil {
 		return
 	}
@@ -120,16 +120,16 @@ func (p *inspection) values(title string, v *inspect.Values) {
 		title += fmt.Sprintf(" [%s]", v.Slice)
 	}
 	p.blank()
+	if len(v.Indexes) == 0 {
+		p.line("%s: %s", title, exactly(v.Values[0], dtype))
+		return
+	}
 	p.line("%s: %s, mean %s, std %s", title, count(len(v.Values), "value", "values"), figure(v.Stats.Mean, 6), figure(v.Stats.Std, 6))
 	if len(v.Values) == 0 {
 		return
 	}
 	axes := len(v.Indexes)
-	across := []int{0} // a scalar is a table of one
-	if axes > 0 {
-		across = v.Indexes[axes-1]
-	}
-	down := []int{0}
+	across, down := v.Indexes[axes-1], []int{0}
 	if axes > 1 {
 		down = v.Indexes[axes-2]
 	}
@@ -143,7 +143,7 @@ func (p *inspection) values(title string, v *inspect.Values) {
 		if v.Texts != nil {
 			texts = v.Texts[n : n+each]
 		}
-		p.matrix(v, down, across, v.Values[n:n+each], texts)
+		p.matrix(down, across, v.Values[n:n+each], texts, dtype)
 	}
 }
 
@@ -159,26 +159,18 @@ func outer(v *inspect.Values, n int) string {
 }
 
 // matrix writes a table of values under the indexes of the tensor.
-func (p *inspection) matrix(v *inspect.Values, down, across []int, values []compare.Number, texts []string) {
-	axes := len(v.Indexes)
+func (p *inspection) matrix(down, across []int, values []compare.Number, texts []string, dtype string) {
 	header := []string{""}
 	for _, i := range across {
-		label := ""
-		if axes > 0 {
-			label = strconv.Itoa(i)
-		}
-		header = append(header, label)
+		header = append(header, strconv.Itoa(i))
 	}
-	rows := make([][]string, len(down))
+	var rows [][]string
 	for r, i := range down {
-		label := ""
-		if axes > 1 {
-			label = strconv.Itoa(i)
-		}
-		rows[r] = []string{label}
+		row := []string{strconv.Itoa(i)}
 		for c := range across {
-			rows[r] = append(rows[r], exactly(values[r*len(across)+c]))
+			row = append(row, exactly(values[r*len(across)+c], dtype))
 		}
+		rows = append(rows, row)
 		if texts != nil {
 			row := []string{""}
 			for c := range across {
@@ -190,11 +182,10 @@ func (p *inspection) matrix(v *inspect.Values, down, across []int, values []comp
 	p.table(columns(0, len(header)), header, rows)
 }
 
-// exactly is a value as it is read off: six digits, and NaN by its name, since it is a value here and not a statistic that is
-// not defined.
-func exactly(n compare.Number) string {
+// exactly is a value as it is read off, NaN by its name: it is a value here and not a statistic that is not defined.
+func exactly(n compare.Number, dtype string) string {
 	if n != n {
 		return "NaN"
 	}
-	return figure(n, 6)
+	return extreme(n, 6, dtype)
 }
