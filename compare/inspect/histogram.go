@@ -27,7 +27,7 @@ const crowded = 10
 // newHistogram lays out the bins for elements of which statistics and percentiles are known.
 func newHistogram(s *Stats, p []Percentile, integers bool) *Histogram {
 	lo, hi := float64(s.Min), float64(s.Max)
-	if integers && hi-lo < maxBins {
+	if integers && hi-lo < maxBins && max(-lo, hi) < 1<<53 { // beyond it, the next integer is no float64
 		h := &Histogram{}
 		for v := lo; v <= hi; v++ {
 			h.Bins = append(h.Bins, Bin{From: compare.Number(v), To: compare.Number(v + 1)})

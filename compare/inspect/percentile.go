@@ -27,7 +27,8 @@ type selector struct {
 	bits   int // of a key
 	known  int // of these, how many the rounds before have found
 	ranks  []int64
-	tables []*table // by prefix, ascending
+	tables []*table     // by prefix, ascending
+	begins [digits]bool // whether the prefix of a table begins with this digit: of most elements it does not
 	found  []wanted
 }
 
@@ -52,7 +53,7 @@ func newSelector(bits int) *selector { return &selector{bits: bits, tables: []*t
 
 // count takes in elements; NaN, infinities and what is masked have no rank.
 func (s *selector) count(x []float64, mask float64) {
-	above, shift := s.bits-s.known, s.bits-s.known-digitBits
+	above, shift, first := s.bits-s.known, s.bits-s.known-digitBits, s.bits-digitBits
 	t := s.tables[0]
 	for _, v := range x {
 		if !finite(v) || v <= mask {
@@ -60,6 +61,9 @@ func (s *selector) count(x []float64, mask float64) {
 		}
 		k := keyOf(v, s.bits)
 		if s.known > 0 {
+			if !s.begins[k>>first] {
+				continue
+			}
 			if t = s.table(k >> above); t == nil {
 				continue
 			}
@@ -102,7 +106,9 @@ func (s *selector) next(n int64) bool {
 	if s.known == s.bits {
 		return false
 	}
+	clear(s.begins[:])
 	for _, w := range s.found { // ascending, as the ranks are
+		s.begins[w.prefix>>(s.known-digitBits)] = true
 		if last := len(s.tables) - 1; last < 0 || s.tables[last].prefix != w.prefix {
 			s.tables = append(s.tables, &table{prefix: w.prefix})
 		}
