@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 // The scripts run the real program as a person would. $FIXTURES is a folder with the embedded files in it, $BUGS one with
-// traces of ports that have a bug, $BUG the first of them.
+// traces of ports that have a bug, $BUG the first of them. $FOREIGN is a file that the official Python package wrote.
 func TestScripts(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, fixtures.Files); err != nil {
@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 			bug, err := filepath.Abs(bugFixture)
 			e.Setenv("BUG", bug)
 			e.Setenv("BUGS", bugs)
+			e.Setenv("FOREIGN", filepath.Join(filepath.Dir(bugs), "foreign", "official.safetensors"))
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"testing"
@@ -203,6 +204,66 @@ func oneOf(t *rapid.T, data []byte, o inspect.Options) *inspect.Tensor {
 		t.Fatal(err)
 	}
 	return &r.Tensors[0]
+}
+
+// The same of tensors that are longer than a block, with rows that end anywhere in a strip.
+func TestLongTensors(t *testing.T) {
+	shape := []int{3, 5, 9001}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, d := range []hooks.DType{hooks.F64, hooks.F32, hooks.F16, hooks.BF16, hooks.I32} {
+		values := make([]float64, 3*5*9001)
+		for i := range values {
+			values[i] = math.Trunc(1000 * rng.NormFloat64())
+		}
+		x := tensor("w", d, shape, values...)
+		if err := floats.Decode(values, d, x.Data); err != nil {
+			t.Fatal(err)
+		}
+		sorted := slices.Sorted(slices.Values(values))
+		for axis, size := range shape {
+			got := one(t, open(t, file(x)), inspect.Options{Name: "w", Axis: &axis, Top: size, Slice: "0,0,0"})
+			if len(got.Percentiles) != 9 {
+				t.Fatalf("%s: %d percentiles", d, len(got.Percentiles))
+			}
+			for _, p := range got.Percentiles {
+				if want := numpyPercentile(sorted, p.P); float64(p.Value) != want {
+					t.Errorf("%s: percentile %v is %v, want %v", d, p.P, p.Value, want)
+				}
+			}
+			checkSquares(t, values, shape, axis, got)
+			if axis == 1 {
+				break // the last has more indexes than are listed
+			}
+		}
+	}
+}
+
+// checkSquares compares the root mean squares by axis and by channel with sums in the plainest order.
+func checkSquares(t *testing.T, values []float64, shape []int, axis int, got *inspect.Tensor) {
+	t.Helper()
+	stride, _ := hooks.Elements(shape[axis+1:])
+	by, channels := make([]float64, shape[axis]), make([]float64, shape[2])
+	for i, v := range values {
+		by[i/stride%shape[axis]] += v * v
+		channels[i%shape[2]] += v * v
+	}
+	near := func(what string, index int, got compare.Number, squares float64, n int) {
+		if want := math.Sqrt(squares / float64(n)); math.Abs(float64(got)/want-1) > 1e-12 {
+			t.Errorf("%s %d: rms %v, want %v", what, index, got, want)
+		}
+	}
+	for i, s := range got.ByAxis[0].Slices {
+		near("axis", i, s.RMS, by[i], len(values)/shape[axis])
+	}
+	if got.Channels == nil {
+		return // integers
+	}
+	for _, c := range got.Channels.Top {
+		near("channel", c.Index, c.RMS, channels[c.Index], len(values)/shape[2])
+		if at := (c.At[0]*shape[1]+c.At[1])*shape[2] + c.At[2]; values[at] != float64(c.Peak) || c.At[2] != c.Index {
+			t.Errorf("channel %d: peak %v at %v", c.Index, c.Peak, c.At)
+		}
+	}
 }
 
 // One element far away leaves the others their bins.
