@@ -101,7 +101,7 @@ var failing = []struct {
 	{"inspect,hello.safetensors,logits,--row,99", `--row 99: "logits" has 3 rows`, "rows count from 0"},
 	{"inspect,hello.safetensors,logits,--top,0", `--top is 0`, "--help"},
 	{"inspect,hello.safetensors,--format,yaml", `--format is "yaml", want text or json`, "--help"},
-	{"inspect,hello.safetensors,logits,--model,nowhere", `--model nowhere: no tokenizer`, "tokenizer.json"},
+	{"inspect,hello.safetensors,logits,--model,nowhere", `nowhere: `, "check the path"},
 	{"inspect,hello.safetensors,--quiet,--verbose", `--quiet and --verbose were both given`, "leave one"},
 	{"gate", `there is no tracediff.toml here`, "tracediff init"},
 	{"gate,--config,notes.txt", `notes.txt: line 1, "no trace": `, "tracediff init"},

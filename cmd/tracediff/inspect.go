@@ -44,7 +44,7 @@ Examples:
 			&cli.IntFlag{Name: "row", Category: catLook, Usage: "show what row `N` of the logits chooses (default: the last)"},
 			&cli.IntFlag{Name: "top", Category: catLook, Value: 5, Usage: "list `N` channels and tokens"},
 			&cli.BoolFlag{Name: "header", Category: catLook, Usage: "list names, shapes and dtypes alone: no data are read"},
-			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose tokenizer has the texts of token ids (default: the embedded one, for its own traces)"},
+			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose tokenizer has the texts of token ids, and whose config.json the order, where the file has none (default: the embedded one, for its own traces)"},
 			&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT`: text, or json"},
 		}, talkFlags()...),
 		Action: inspectFiles,
@@ -101,8 +101,14 @@ func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (
 		fmt.Fprintf(notes(c), "note: no order: %v\n", err)
 	}
 	o.Order, o.TokenText = list, traceTexts(c.String("model"), traces...)
-	if c.IsSet("model") && o.TokenText == nil {
-		return nil, hinted(fmt.Errorf("--model %s: no tokenizer that is understood", c.String("model")), "want a directory with tokenizer.json or tokenizer.model; tracediff doctor --model says what is wrong with it")
+	if dir := c.String("model"); c.IsSet("model") {
+		named, err := modelOrder(dir, "")
+		if err != nil && o.TokenText == nil {
+			return nil, err
+		}
+		if o.Order == nil {
+			o.Order = named
+		}
 	}
 	progress := newProgress(c, "statistics", "tensor", "")
 	defer progress.done()

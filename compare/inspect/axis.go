@@ -3,7 +3,7 @@ package inspect
 import (
 	"fmt"
 
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/order"
 )
 
 // Axis has the statistics of each index of one axis, of all elements there.
@@ -95,21 +95,9 @@ func (x *looker) axesWanted() ([]int, error) {
 	}
 	var list []int
 	for i, size := range x.rec.Shape {
-		if role := x.axes[i]; (role == "head" || role == "stream") && size > 1 && size <= maxIndexes {
+		if role := x.role(i); (role == order.AxisHead || role == order.AxisStream) && size > 1 && size <= maxIndexes {
 			list = append(list, i)
 		}
 	}
 	return list, nil
-}
-
-// axisRoles are those of the axes of a tensor in words, by the letters of the file, else by those of the order.
-func axisRoles(letters string, rank int) []string {
-	if len(letters) != rank {
-		letters = ""
-	}
-	roles := make([]string, rank)
-	for i := range roles {
-		roles[i] = compare.AxisName(letters, i)
-	}
-	return roles
 }

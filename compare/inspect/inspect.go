@@ -65,11 +65,11 @@ type Result struct {
 // File is one file, and what it says of itself.
 type File struct {
 	Path     string           `json:"path"`
-	Sequence bool             `json:"sequence"`           // the order of its tensors is that of execution
-	Status   string           `json:"status,omitempty"`   // "complete", or how the run ended
-	Producer capture.Producer `json:"producer,omitempty"` // the program that ran the model
-	Model    string           `json:"model,omitempty"`    // a path or a name
-	DType    string           `json:"dtype,omitempty"`    // the model's
+	Sequence bool             `json:"sequence"`         // the order of its tensors is that of execution
+	Status   string           `json:"status,omitempty"` // "complete", or how the run ended
+	Producer capture.Producer `json:"producer"`         // the program that ran the model
+	Model    string           `json:"model,omitempty"`  // a path or a name
+	DType    string           `json:"dtype,omitempty"`  // the model's
 	Device   string           `json:"device,omitempty"`
 	Passes   int              `json:"passes"`  // forward calls of which it has a tensor
 	Tensors  int              `json:"tensors"` // all, whatever was asked for

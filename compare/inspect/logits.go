@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/order"
 )
 
 // Logits is what one row of logits chooses. Of equal logits the lower id comes first, as greedy decoding takes it; a NaN is
@@ -37,8 +38,8 @@ func (x *looker) isLogits() bool {
 	if last < 0 || !x.rec.DType.Float() || x.rec.Shape[last] < 2 || x.rec.Shape[last] > maxVocabulary || product(x.rec.Shape) == 0 {
 		return false
 	}
-	if x.axes[last] != compare.AxisName("", last) {
-		return x.axes[last] == "vocabulary"
+	if role := x.role(last); role != 0 {
+		return role == order.AxisVocab
 	}
 	name := x.rec.Name[strings.LastIndexAny(x.rec.Name, "./")+1:]
 	return name == "logits" || name == "lm_head"
@@ -78,15 +79,15 @@ func (x *looker) logits() (*Logits, error) {
 
 // choose ranks the tokens of a row.
 func (l *Logits) choose(row []float64, o *Options) {
-	order := make([]int, 0, len(row))
+	ids := make([]int, 0, len(row))
 	most := math.Inf(-1)
 	for id, v := range row {
 		if v > math.Inf(-1) {
-			order = append(order, id)
+			ids = append(ids, id)
 			most = max(most, v)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
+	slices.SortStableFunc(ids, func(a, b int) int {
 		switch {
 		case row[a] > row[b]:
 			return -1
@@ -106,7 +107,7 @@ func (l *Logits) choose(row []float64, o *Options) {
 	}
 	l.Entropy = compare.Number(math.Log(total) - weighted/total)
 	l.Top = []Token{}
-	for _, id := range order[:min(o.top(), len(order))] {
+	for _, id := range ids[:min(o.top(), len(ids))] {
 		t := Token{ID: id, Logit: compare.Number(row[id]), Probability: compare.Number(math.Exp(row[id]-most) / total)}
 		if o.TokenText != nil {
 			text := o.TokenText(id)

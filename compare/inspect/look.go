@@ -8,15 +8,17 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/order"
 )
 
 // looker looks at one tensor in full.
 type looker struct {
-	t     *capture.Trace
-	rec   capture.Record
-	o     *Options
-	axes  []string // roles in words
-	entry *Entry
+	t       *capture.Trace
+	rec     capture.Record
+	o       *Options
+	letters string   // the roles of the axes, as an entry of the order has them; empty where they are not known
+	axes    []string // in words
+	entry   *Entry
 
 	source source
 	index  *slice // what --slice asks for; nil for nothing
@@ -44,7 +46,7 @@ func look(ctx context.Context, t *capture.Trace, r capture.Record, o *Options) (
 
 // know finds out what the file and the order say about the tensor.
 func (x *looker) know() {
-	letters := strings.ReplaceAll(x.t.Manifest().Axes[x.rec.Name], " ", "")
+	letters, rank := strings.ReplaceAll(x.t.Manifest().Axes[x.rec.Name], " ", ""), len(x.rec.Shape)
 	if x.o.Order != nil {
 		if e, ok := x.o.Order.Lookup(x.rec.Name); ok {
 			if letters == "" {
@@ -56,7 +58,21 @@ func (x *looker) know() {
 			}
 		}
 	}
-	x.axes = axisRoles(letters, len(x.rec.Shape))
+	if len(letters) == rank {
+		x.letters = letters
+	}
+	x.axes = make([]string, rank)
+	for i := range x.axes {
+		x.axes[i] = compare.AxisName(x.letters, i)
+	}
+}
+
+// role is that of axis i, 0 where it is not known.
+func (x *looker) role(i int) byte {
+	if x.letters == "" {
+		return 0
+	}
+	return x.letters[i]
 }
 
 // measure reads the tensor as often as it has to: for everything but what depends on the range of the percentiles once.
@@ -96,7 +112,8 @@ func (x *looker) hasChannels() bool {
 	if last < 1 || !x.rec.DType.Float() || x.rec.Shape[last] < 2 || x.rec.Shape[last] > maxChannels {
 		return false
 	}
-	return x.axes[last] == "channel" || x.axes[last] == compare.AxisName("", last) && !x.isLogits()
+	role := x.role(last)
+	return role == order.AxisChannel || role == 0 && !x.isLogits()
 }
 
 // measured is what there is to know about any source.

@@ -191,7 +191,7 @@ func (p *inspection) one(t *inspect.Tensor) {
 		p.byAxis(&t.ByAxis[i])
 	}
 	p.channels(t.Channels)
-	p.logits(t.Logits)
+	p.logits("next token", t.Logits)
 	p.values("values", t.Values, t.Line.DType)
 }
 

@@ -44,11 +44,28 @@ func (p *inspection) pair(r *inspect.Result) {
 	}
 	p.metrics(d.Metrics)
 	p.histogram(d.Histogram)
+	for i := range a.ByAxis {
+		p.byAxisOfBoth(&a.ByAxis[i], &b.ByAxis[i])
+	}
+	p.logits("A: next token", a.Logits)
+	p.logits("B: next token", b.Logits)
 	if d.Values != nil {
 		p.values("A", a.Values, a.Line.DType)
 		p.values("B", b.Values, b.Line.DType)
 		p.values("A - B", d.Values, dtype)
 	}
+}
+
+// byAxisOfBoth writes the statistics of each index of an axis, which both tensors have.
+func (p *inspection) byAxisOfBoth(a, b *inspect.Axis) {
+	rows := make([][]string, min(len(a.Slices), len(b.Slices)))
+	for i := range rows {
+		x, y := &a.Slices[i], &b.Slices[i]
+		rows[i] = []string{
+			strconv.Itoa(i), figure(x.Mean, 4), figure(y.Mean, 4), figure(x.Std, 4), figure(y.Std, 4), figure(x.RMS, 4), figure(y.RMS, 4),
+		}
+	}
+	p.table(columns(0, 7), []string{"by " + a.Axis, "mean A", "mean B", "std A", "std B", "rms A", "rms B"}, rows)
 }
 
 // counts are the lines of how many elements are what, of several tensors. What none of them has is no line.

@@ -90,7 +90,7 @@ func (p *inspection) channels(c *inspect.Channels) {
 	p.table(align, []string{"top " + c.Axis, "rms", "times the median", "peak", "at"}, rows)
 }
 
-func (p *inspection) logits(l *inspect.Logits) {
+func (p *inspection) logits(title string, l *inspect.Logits) {
 	if l == nil {
 		return
 	}
@@ -107,7 +107,7 @@ func (p *inspection) logits(l *inspect.Logits) {
 		rows[i] = rows[i][:shown]
 	}
 	p.blank()
-	p.line("next token, by row %v of %d; entropy %s nats", l.Row, l.Rows, figure(l.Entropy, 4))
+	p.line("%s, by row %v of %d; entropy %s nats", title, l.Row, l.Rows, figure(l.Entropy, 4))
 	p.table(align[:shown], header[:shown], rows)
 }
 
@@ -121,11 +121,19 @@ func (p *inspection) values(title string, v *inspect.Values, dtype string) {
 	}
 	p.blank()
 	if len(v.Indexes) == 0 {
-		p.line("%s: %s", title, exactly(v.Values[0], dtype))
+		text := ""
+		if v.Texts != nil {
+			text = " " + strconv.Quote(v.Texts[0])
+		}
+		p.line("%s: %s%s", title, exactly(v.Values[0], dtype), text)
 		return
 	}
 	p.line("%s: %s, mean %s, std %s", title, count(len(v.Values), "value", "values"), figure(v.Stats.Mean, 6), figure(v.Stats.Std, 6))
 	if len(v.Values) == 0 {
+		return
+	}
+	if v.Texts != nil {
+		p.tokens(v)
 		return
 	}
 	axes := len(v.Indexes)
@@ -139,12 +147,18 @@ func (p *inspection) values(title string, v *inspect.Values, dtype string) {
 			p.blank()
 			p.line("%s", outer(v, n/each))
 		}
-		var texts []string
-		if v.Texts != nil {
-			texts = v.Texts[n : n+each]
-		}
-		p.matrix(down, across, v.Values[n:n+each], texts, dtype)
+		p.matrix(down, across, v.Values[n:n+each], dtype)
 	}
+}
+
+// tokens writes a line for each token id, with its text.
+func (p *inspection) tokens(v *inspect.Values) {
+	across := v.Indexes[len(v.Indexes)-1]
+	rows := make([][]string, len(v.Values))
+	for i, id := range v.Values {
+		rows[i] = []string{strconv.Itoa(across[i%len(across)]), strconv.FormatFloat(float64(id), 'f', 0, 64), strconv.Quote(v.Texts[i])}
+	}
+	p.table(append(columns(0, 2), columns(1, 0)...), []string{v.Axes[len(v.Axes)-1], "id", "text"}, rows)
 }
 
 // outer says where the n-th table of a slice lies.
@@ -159,24 +173,16 @@ func outer(v *inspect.Values, n int) string {
 }
 
 // matrix writes a table of values under the indexes of the tensor.
-func (p *inspection) matrix(down, across []int, values []compare.Number, texts []string, dtype string) {
+func (p *inspection) matrix(down, across []int, values []compare.Number, dtype string) {
 	header := []string{""}
 	for _, i := range across {
 		header = append(header, strconv.Itoa(i))
 	}
-	var rows [][]string
+	rows := make([][]string, len(down))
 	for r, i := range down {
-		row := []string{strconv.Itoa(i)}
+		rows[r] = []string{strconv.Itoa(i)}
 		for c := range across {
-			row = append(row, exactly(values[r*len(across)+c], dtype))
-		}
-		rows = append(rows, row)
-		if texts != nil {
-			row := []string{""}
-			for c := range across {
-				row = append(row, strconv.Quote(texts[r*len(across)+c]))
-			}
-			rows = append(rows, row)
+			rows[r] = append(rows[r], exactly(values[r*len(across)+c], dtype))
 		}
 	}
 	p.table(columns(0, len(header)), header, rows)
