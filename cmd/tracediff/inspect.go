@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -35,13 +36,13 @@ Examples:
   tracediff inspect .tracediff/local.safetensors 'layers.3.*' --pass 0
   tracediff inspect local.safetensors layers.3.self_attn.probs --slice '0,0,:8,:8'
   tracediff inspect local.safetensors logits --top 10
-  tracediff inspect model.safetensors model.embed_tokens.weight --axis 0
+  tracediff inspect model.safetensors model.layers.0.mlp.up_proj.weight --slice ':4,:8' --top 10
   tracediff inspect local.safetensors reference.safetensors layers.3.mlp.down_proj`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "pass", Category: catLook, Usage: "only these forward `PASSES`, such as 0 or 1-3: 0 is the prefill (default: all in a list, of one tensor the first that has it)"},
 			&cli.StringFlag{Name: "slice", Category: catLook, Usage: "show the values of `SLICE`, as Python has it: an index or start:stop:step for each axis, as in '0,:8,-1'"},
-			&cli.IntFlag{Name: "axis", Category: catLook, Usage: "statistics of each index of axis `N`, in place of heads and streams; -1 is the last"},
-			&cli.IntFlag{Name: "row", Category: catLook, Usage: "show what row `N` of the logits chooses (default: the last)"},
+			&cli.IntFlag{Name: "axis", Category: catLook, DefaultText: "heads and streams", Usage: "statistics of each index of axis `N`; -1 is the last"},
+			&cli.IntFlag{Name: "row", Category: catLook, DefaultText: "the last", Usage: "show what row `N` of the logits chooses"},
 			&cli.IntFlag{Name: "top", Category: catLook, Value: 5, Usage: "list `N` channels and tokens"},
 			&cli.BoolFlag{Name: "header", Category: catLook, Usage: "list names, shapes and dtypes alone: no data are read"},
 			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose tokenizer has the texts of token ids, and whose config.json the order, where the file has none (default: the embedded one, for its own traces)"},
@@ -113,6 +114,7 @@ func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (
 	progress := newProgress(c, "statistics", "tensor", "")
 	defer progress.done()
 	o.Step = func(at, of int) { progress.step(0, 1, at, of) }
+	defer func(started time.Time) { detail(c, "read in %s", took(started)) }(time.Now())
 	if len(traces) == 1 {
 		return inspect.Run(c.Context, first, o)
 	}

@@ -25,22 +25,26 @@ var percents = [...]float64{0.1, 1, 5, 25, 50, 75, 95, 99, 99.9}
 // a wanted key: 18 of half a MiB at most, for nine percentiles that lie between two elements each.
 type selector struct {
 	bits   int // of a key
-	known  int // of these, how many the rounds before have found
+	digit  int // bits of a digit
+	known  int // of the key, how many the rounds before have found
 	ranks  []int64
-	tables []*table     // by prefix, ascending
-	begins [digits]bool // whether the prefix of a table begins with this digit: of most elements it does not
+	tables []*table // by prefix, ascending
+	begins []bool   // whether the prefix of a table begins with this digit: of most elements it does not
 	found  []wanted
 }
 
+// Bits of a digit: those above, and for a tensor of few elements, which is quickly read, fewer: there the tables are what
+// takes time. Keys have a multiple of either.
 const (
 	digitBits = 16
-	digits    = 1 << digitBits
+	fewBits   = 8
+	fewCounts = 1 << 12
 )
 
 // table counts the elements whose keys begin with prefix, by the digit that comes next.
 type table struct {
 	prefix uint64
-	counts [digits]int64
+	counts []int64
 }
 
 // wanted is an element of a rank, as far as it is known.
@@ -49,12 +53,22 @@ type wanted struct {
 	rank   int64 // among the elements with this prefix
 }
 
-func newSelector(bits int) *selector { return &selector{bits: bits, tables: []*table{new(table)}} }
+// newSelector is for a number of elements with keys of so many bits.
+func newSelector(elements, bits int) *selector {
+	s := &selector{bits: bits, digit: digitBits}
+	if elements <= fewCounts {
+		s.digit = fewBits
+	}
+	s.begins, s.tables = make([]bool, 1<<s.digit), []*table{s.newTable(0)}
+	return s
+}
+
+func (s *selector) newTable(prefix uint64) *table { return &table{prefix, make([]int64, 1<<s.digit)} }
 
 // count takes in elements; NaN, infinities and what is masked have no rank.
 func (s *selector) count(x []float64, mask float64) {
-	above, shift, first := s.bits-s.known, s.bits-s.known-digitBits, s.bits-digitBits
-	t := s.tables[0]
+	above, shift, first := s.bits-s.known, s.bits-s.known-s.digit, s.bits-s.digit
+	t, last := s.tables[0], uint64(1)<<s.digit-1
 	for _, v := range x {
 		if !finite(v) || v <= mask {
 			continue
@@ -68,7 +82,7 @@ func (s *selector) count(x []float64, mask float64) {
 				continue
 			}
 		}
-		t.counts[k>>shift&(digits-1)]++
+		t.counts[k>>shift&last]++
 	}
 }
 
@@ -95,22 +109,22 @@ func (s *selector) next(n int64) bool {
 	}
 	for i := range s.found {
 		w := &s.found[i]
-		counts, digit := &s.table(w.prefix).counts, 0
+		counts, digit := s.table(w.prefix).counts, 0
 		for ; w.rank >= counts[digit]; digit++ {
 			w.rank -= counts[digit]
 		}
-		w.prefix = w.prefix<<digitBits | uint64(digit)
+		w.prefix = w.prefix<<s.digit | uint64(digit)
 	}
-	s.known += digitBits
+	s.known += s.digit
 	s.tables = s.tables[:0]
 	if s.known == s.bits {
 		return false
 	}
-	clear(s.begins[:])
+	clear(s.begins)
 	for _, w := range s.found { // ascending, as the ranks are
-		s.begins[w.prefix>>(s.known-digitBits)] = true
+		s.begins[w.prefix>>(s.known-s.digit)] = true
 		if last := len(s.tables) - 1; last < 0 || s.tables[last].prefix != w.prefix {
-			s.tables = append(s.tables, &table{prefix: w.prefix})
+			s.tables = append(s.tables, s.newTable(w.prefix))
 		}
 	}
 	return len(s.found) > 0

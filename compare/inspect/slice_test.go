@@ -108,6 +108,17 @@ func TestSlicesThatAreNone(t *testing.T) {
 	}
 }
 
+// A tensor without elements can have axes of any size, of which nothing is held.
+func TestSliceOfAnEmptyTensorWithAHugeAxis(t *testing.T) {
+	tr := open(t, file(tensor("w", hooks.F32, []int{0, 1 << 40, 1 << 19}, 0)))
+	if _, err := inspect.Run(context.Background(), tr, inspect.Options{Name: "w", Slice: ":,:,:"}); !errors.As(err, new(*inspect.OptionError)) {
+		t.Error(err)
+	}
+	if x := one(t, tr, inspect.Options{Name: "w", Slice: ":,-1,:2"}); len(x.Values.Values) != 0 || x.Channels != nil {
+		t.Errorf("%+v", x)
+	}
+}
+
 // Whatever is typed, values are those of the tensor or there is an error.
 func FuzzSlice(f *testing.F) {
 	tr := counted(f, 3, 5, 2)

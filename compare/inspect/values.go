@@ -43,7 +43,8 @@ func (x *looker) sliceWanted() (*slice, error) {
 	}
 	count := 1
 	for _, a := range s.axes {
-		if count *= a.count; count > maxValues {
+		// An axis of a tensor without elements can claim any size.
+		if count *= a.count; max(count, a.count) > maxValues {
 			return nil, optionError(fmt.Errorf("--slice %q: more than %d values", x.o.Slice, maxValues), "narrow it; the shape is %v", x.rec.Shape)
 		}
 	}
