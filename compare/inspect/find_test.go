@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -147,15 +148,35 @@ func TestFilesOfOthers(t *testing.T) {
 	}
 }
 
-// The header alone is read from no data: a file that lost them is listed.
+// headerOnly is a file whose data cannot be read.
+type headerOnly struct {
+	data []byte
+	end  int64 // of the header
+}
+
+var errData = errors.New("the data were read")
+
+func (h headerOnly) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) > h.end {
+		return 0, errData
+	}
+	return copy(p, h.data[off:]), nil
+}
+
+// With Header no data are read; without, the error of reading them is what comes back.
 func TestHeaderReadsNoData(t *testing.T) {
-	r, err := inspect.Run(context.Background(), passes(t), inspect.Options{Header: true})
+	data := file(tensor("w", hooks.F32, []int{2}, 1), tensor("v", hooks.F32, []int{2}, 1))
+	tr, err := capture.OpenReader("x", headerOnly{data, 8 + int64(binary.LittleEndian.Uint64(data))}, int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range r.List {
-		if l.Stats != nil {
-			t.Errorf("%s has statistics", l.Key)
+	r, err := inspect.Run(context.Background(), tr, inspect.Options{Header: true})
+	if err != nil || len(r.List) != 2 || r.List[0].Stats != nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, o := range []inspect.Options{{}, {Name: "w"}, {Name: "w", Slice: "0"}} {
+		if _, err := inspect.Run(context.Background(), tr, o); !errors.Is(err, errData) {
+			t.Errorf("%+v: %v", o, err)
 		}
 	}
 }

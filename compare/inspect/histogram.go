@@ -4,7 +4,7 @@ import "github.com/tracediff/tracediff/compare"
 
 // Histogram counts elements in bins of one width. Where the whole range of the elements is more than ten times as wide as
 // the middle 98 percent of them, the bins have these, and Below and Above the rest: one outlier would leave all others in
-// one bin. Of integers with no more values than bins each value has a bin.
+// one bin. Where all elements are equal, or neighbours among the floats, there is one bin. Of integers with no more values than bins each value has a bin.
 type Histogram struct {
 	Below int64 `json:"below,omitempty"`
 	Above int64 `json:"above,omitempty"`
@@ -34,15 +34,15 @@ func newHistogram(s *Stats, p []Percentile, integers bool) *Histogram {
 		}
 		return h
 	}
-	if lo == hi {
-		return &Histogram{Bins: []Bin{{From: s.Min, To: s.Max}}}
-	}
 	if low, high := percentile(p, 1), percentile(p, 99); low < high && hi/crowded-lo/crowded > high-low {
 		lo, hi = low, high
 	}
 	h := &Histogram{Bins: make([]Bin, maxBins)}
 	for i := range h.Bins {
 		h.Bins[i] = Bin{From: edge(lo, hi, i), To: edge(lo, hi, i+1)}
+		if h.Bins[i].From >= h.Bins[i].To { // between neighbouring floats there is nothing to be cut
+			return &Histogram{Bins: []Bin{{From: compare.Number(lo), To: compare.Number(hi)}}}
+		}
 	}
 	return h
 }
