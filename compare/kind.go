@@ -40,6 +40,7 @@ type explanations struct {
 	left  map[string][]int
 	width int // of a row
 	slack int // rows in which free arithmetic leaves an element a choice
+	whole int // rows that are changed as a whole, see [explanations.wholly]
 
 	shifts shifts // of the rows, in free arithmetic
 }
@@ -72,7 +73,7 @@ func (x *explanations) free(j *judged, t *trial) (err error) {
 			at = append(at, i)
 		}
 	}
-	x.slack = x.rows(at)
+	x.slack, x.whole = x.rows(at), x.wholly(at)
 	x.shifts, err = t.shifts(j, x.width)
 	return err
 }
@@ -189,6 +190,9 @@ func (t *trial) contradicted(e engine, x *explanations) (left []int, why string,
 		return off, "they are those of an engine that " + mistake, err
 	}
 	if why := t.shifted(others, x); why != "" {
+		return off, why, nil
+	}
+	if t.lonely(others, x) {
 		return off, why, nil
 	}
 	for _, base := range append([]engine{t.i.strict()}, t.engines()...) {

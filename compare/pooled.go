@@ -159,7 +159,7 @@ const (
 	// chanceOfShift is the chance, at most, of calling rows of a healthy engine off.
 	chanceOfShift = 1e-9
 	// leastGroups is from how many groups of rows a standard error is taken.
-	leastGroups = 16
+	leastGroups = 12
 )
 
 // common returns how much too large groups of rows are together, and how much chance may make of that. Of independent
@@ -216,4 +216,54 @@ func (t *trial) shifted(others map[order.Node]*explanations, x *explanations) st
 		return ""
 	}
 	return fmt.Sprintf("one by one they might be rounding, but the rows of %s are together scaled by %.6g ± %.1g", op.Form(t.entry.Op), 1+by, allowed)
+}
+
+const (
+	// A row is changed as a whole when at least wholeElements of its elements, and half of those that free arithmetic leaves a
+	// choice, are not as in transformers' arithmetic: a number that they share is another.
+	wholeElements = 2
+	// rarest is the least share of rows in which rounding such a number otherwise changes some element: it is 0.9 or so of
+	// those that have a choice.
+	rarest = 0.2
+)
+
+// wholly counts the rows that are changed as a whole; open are the elements with a choice.
+func (x *explanations) wholly(open []int) (n int) {
+	changed := map[int]int{}
+	for _, i := range x.left[string(Strict)] {
+		changed[i/x.width]++
+	}
+	free := map[int]int{}
+	for _, i := range open {
+		free[i/x.width]++
+	}
+	for row, c := range changed {
+		if c >= wholeElements && 2*c >= free[row] {
+			n++
+		}
+	}
+	return n
+}
+
+// lonely reports whether whole rows of the entry are changed and hardly any of other entries are at all, which no arithmetic
+// does that rounds a number of every row otherwise. k of N rows, or fewer, have a chance of at most exp(−N·D(k/N ‖ rarest))
+// (Chernoff).
+func (t *trial) lonely(others map[order.Node]*explanations, x *explanations) bool {
+	if _, softmax := t.entry.Op.(op.Softmax); saturates(t.entry.Op) && !softmax || x.whole == 0 {
+		return false
+	}
+	changed, rows := 0, 0
+	count := func(x *explanations) {
+		k := x.rows(x.left[string(Strict)])
+		changed, rows = changed+k, rows+max(x.slack, k)
+	}
+	count(x)
+	for node, o := range others {
+		if node != t.node {
+			count(o)
+		}
+	}
+	share := float64(changed) / float64(rows)
+	divergence := share*math.Log(share/rarest) + (1-share)*math.Log((1-share)/(1-rarest))
+	return share < rarest && float64(rows)*divergence >= improbable
 }
