@@ -14,7 +14,8 @@
 // Keys. A tensor's key is [pass<k>/]<name>[#<n>], see [Key]. Pass k counts forward calls: 0 is the prefill, then one
 // each decode step. n counts the firings of one name within one pass, from 0. "pass0/" and "#0" are not written,
 // numbers have no leading zeros. A name is not empty, is valid UTF-8, contains neither '/' nor '#', and is not
-// "__metadata__". Passes only go forward, and #n follows #n-1.
+// "__metadata__". Passes only go forward, and #n follows #n-1. In a trace of a training run a pass is a step; there
+// "loss" is a name, and a name behind "grad/" is the gradient of what has that name.
 //
 // Metadata. All keys start with "tracediff." and all values are strings; where a value is JSON it is the text of
 // it. The first entry of the header is "__metadata__", its first two keys are version and status, and nothing in

@@ -11,6 +11,10 @@ import (
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
 
+// Gradient begins the names of gradients, which a training run records: the rest is the name of the parameter, or of the
+// tensor, of which the loss is derived.
+const Gradient = "grad/"
+
 // Key returns the key in a trace of the firing-th firing of name in a pass: [pass<k>/]<name>[#<n>], without the
 // part that says 0.
 func Key(pass int, name string, firing int) string {
@@ -35,7 +39,7 @@ func appendKey(b []byte, pass int, name string, firing int) []byte {
 // parseKey is the inverse of Key.
 func parseKey(key string) (pass int, name string, firing int, err error) {
 	name = key
-	if prefix, rest, ok := strings.Cut(key, "/"); ok {
+	if prefix, rest, ok := strings.Cut(key, "/"); ok && prefix+"/" != Gradient {
 		digits, _ := strings.CutPrefix(prefix, "pass")
 		pass, _ = strconv.Atoi(digits)
 		name = rest
@@ -57,13 +61,14 @@ func parseKey(key string) (pass int, name string, firing int, err error) {
 
 // checkName returns why name cannot stand in a key.
 func checkName(name string) error {
+	name, _ = strings.CutPrefix(name, Gradient)
 	switch {
 	case name == "":
 		return errors.New("the name is empty")
 	case name == safetensors.MetadataKey:
 		return errors.New("safetensors keeps this name for its metadata")
 	case strings.ContainsAny(name, "/#"):
-		return errors.New("the name contains '/' or '#', which separate pass and firing in a trace")
+		return errors.New("the name contains '/' or '#', which separate pass and firing in a trace (only the prefix " + Gradient + " may)")
 	case !utf8.ValidString(name):
 		return errors.New("the name is not valid UTF-8")
 	}

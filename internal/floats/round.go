@@ -42,6 +42,14 @@ func Precision(d hooks.DType) int {
 // MinExponent returns the exponent of the smallest normal number of a float type narrower than float64.
 func MinExponent(d hooks.DType) int { return formats[d].minExp }
 
+// Largest returns the largest finite number of a float type.
+func Largest(d hooks.DType) float64 {
+	if d == hooks.F64 {
+		return math.MaxFloat64
+	}
+	return formats[d].max
+}
+
 // Coarser returns the one of two float types whose significand is shorter, a when they are the same.
 func Coarser(a, b hooks.DType) hooks.DType {
 	if Precision(b) < Precision(a) {

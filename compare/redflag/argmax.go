@@ -1,0 +1,110 @@
+package redflag
+
+import (
+	"slices"
+	"strings"
+)
+
+// argmax looks at what the passes predict. Of logits before and after a cap those after it are enough.
+func (v *view) argmax() error {
+	name := ""
+	for i := range v.subjects {
+		if s := &v.subjects[i]; s.role.logits && s.role.number && s.dim(1) > 1 && s.dim(1) <= maxRow && (name == "" || strings.HasSuffix(s.name, "logits")) {
+			name = s.name
+		}
+	}
+	if name == "" || !v.look(ArgmaxSame) {
+		return nil
+	}
+	same, err := v.sameArgmax(name)
+	if err != nil || same {
+		return err
+	}
+	return v.sameLogits(name)
+}
+
+// sameArgmax looks for one token that is the most likely after every token of every pass. A model may well repeat one token
+// when it is fed that one, so there have to be several in its input.
+func (v *view) sameArgmax(name string) (bool, error) {
+	var first *subject
+	rows, best, same := int64(0), -1, true
+	ids := map[int]bool{}
+	for pass := 0; pass < v.passes && same; pass++ {
+		s := v.find(pass, name)
+		if s == nil {
+			break
+		}
+		if first == nil {
+			first = s
+		}
+		tokens := s.dim(2)
+		err := v.rows(s, func(i int64, x []float64) (bool, error) {
+			rows++
+			at := largestOf(x)
+			same = at >= 0 && (best < 0 || at == best)
+			best = at
+			if id, ok := v.tokenID(pass, int(i%int64(max(tokens, 1))), tokens); ok {
+				ids[id] = true
+			} else if len(v.ids) == 0 && tokens > 1 { // a prompt: nearly never the same token again and again
+				ids[-1-int(i)] = true
+			}
+			return same, nil
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	if !same || rows < argmaxRows || len(ids) < argmaxIDs {
+		return false, nil
+	}
+	v.raise(ArgmaxSame, first, []Number{number("rows", float64(rows)), number("tokens_fed", float64(len(ids))), number("argmax", float64(best))},
+		"all %d rows, behind %d different tokens, have their maximum at token %d", rows, len(ids), best)
+	return true, nil
+}
+
+// largestOf is the index of the largest of some numbers, the lowest of equals; −1 where one is NaN.
+func largestOf(x []float64) int {
+	at := 0
+	for j, y := range x {
+		if y != y {
+			return -1
+		}
+		if y > x[at] {
+			at = j
+		}
+	}
+	return at
+}
+
+// sameLogits looks for passes that all end with the same numbers, although they were not fed the same token.
+func (v *view) sameLogits(name string) error {
+	var first *subject
+	var last []float64
+	ids := map[int]bool{}
+	passes := 0
+	for ; passes < v.passes; passes++ {
+		s := v.find(passes, name)
+		if s == nil || s.dim(1) > maxRow || s.elements() == 0 {
+			break
+		}
+		x, err := v.row(s, s.elements()-int64(s.dim(1)), s.dim(1))
+		if err != nil {
+			return err
+		}
+		if first == nil {
+			first = s
+		} else if !slices.Equal(x, last) {
+			return nil
+		}
+		last = x
+		if passes < len(v.ids) && len(v.ids[passes]) > 0 {
+			ids[v.ids[passes][len(v.ids[passes])-1]] = true
+		}
+	}
+	if passes < unchangedPasses || v.ids != nil && len(ids) < 2 {
+		return nil
+	}
+	v.raise(ArgmaxSame, first, []Number{number("passes", float64(passes)), number("argmax", float64(largestOf(last)))},
+		"all %d passes end with the same numbers, to the bit; the maximum is at token %d", passes, largestOf(last))
+	return nil
+}

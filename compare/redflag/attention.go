@@ -1,0 +1,267 @@
+package redflag
+
+import (
+	"math"
+	"slices"
+)
+
+// attention looks at the probabilities of every layer: row by row, then across the passes.
+func (v *view) attention() error {
+	stuck := map[string]*onOne{}
+	var order []string
+	for i := range v.subjects {
+		s := &v.subjects[i]
+		if !s.role.probs || !s.role.number || len(s.Shape) < 3 || s.dim(1) > maxRow || s.elements() == 0 {
+			continue
+		}
+		p, err := v.probabilities(s)
+		if err != nil {
+			return err
+		}
+		v.sums(s, p)
+		v.spread(s, p)
+		if stuck[s.name] == nil {
+			stuck[s.name] = &onOne{}
+			order = append(order, s.name)
+		}
+		stuck[s.name].add(s, p)
+	}
+	for _, name := range order {
+		v.stuck(stuck[name])
+		if err := v.repetition(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probabilities are what the rows of one tensor [.., heads, queries, keys] have.
+type probabilities struct {
+	rows          int64
+	wrong         int64   // rows that do not sum to 1, or have a negative number
+	worst         int64   // of them the one whose sum is farthest from 1
+	sum           float64 // of that row
+	least         float64 // of all
+	wide, uniform int64   // rows that see enough keys; of them those with equal weights
+	spread        float64 // the least of the rows that are wide
+	later, alone  int64   // rows with an earlier key; of them those that give it nothing
+	before        float64 // the most that a row gives to earlier keys
+	key           int     // on which all rows put nearly everything
+	other         bool    // not all do
+	queries, keys int
+	weight        float64 // the least on that key
+}
+
+// probabilities reads the rows of a tensor. Query t of T stands at key S − T + t, as in the order.
+func (v *view) probabilities(s *subject) (*probabilities, error) {
+	p := &probabilities{queries: s.dim(2), keys: s.dim(1), sum: 1, key: -1, weight: 1, spread: math.Inf(1)}
+	tolerance := sumTolerance(s.DType, p.keys)
+	err := v.rows(s, func(i int64, x []float64) (bool, error) {
+		if p.queries == 0 {
+			return false, nil
+		}
+		own := p.keys - p.queries + int(i%int64(p.queries))
+		p.rows++
+		p.total(i, x, tolerance)
+		if own >= uniformKeys-1 {
+			p.flat(x)
+		}
+		if own >= 1 && own < p.keys {
+			p.context(x, own)
+		}
+		return true, nil
+	})
+	return p, err
+}
+
+// total takes in the sum of a row. A row with NaN or infinities is none: it has a flag of its own.
+func (p *probabilities) total(i int64, x []float64, tolerance float64) {
+	sum := 0.
+	for _, y := range x {
+		sum += y
+	}
+	least := slices.Min(x)
+	p.least = min(p.least, least)
+	if far := math.Abs(sum - 1); far > tolerance && far <= math.MaxFloat64 || least < 0 {
+		p.wrong++
+		if p.wrong == 1 || far > math.Abs(p.sum-1) {
+			p.worst, p.sum = i, sum
+		}
+	}
+}
+
+// flat takes in a row that sees enough keys to say whether its weights are equal.
+func (p *probabilities) flat(x []float64) {
+	p.wide++
+	seen, sum := 0, 0.
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, y := range x {
+		if y > 0 {
+			seen++
+			sum += y
+			least, most = min(least, y), max(most, y)
+		}
+	}
+	if seen < uniformKeys {
+		return
+	}
+	mean := sum / float64(seen)
+	spread := max(most-mean, mean-least) / mean
+	p.spread = min(p.spread, spread)
+	if spread <= uniformSpread {
+		p.uniform++
+	}
+}
+
+// context takes in a row with keys before its own.
+func (p *probabilities) context(x []float64, own int) {
+	p.later++
+	before := 0.
+	key := 0
+	for j, y := range x {
+		if j < own {
+			before += math.Abs(y)
+		}
+		if y > x[key] {
+			key = j
+		}
+	}
+	p.before = max(p.before, before)
+	if before <= ignored {
+		p.alone++
+	}
+	if p.key < 0 {
+		p.key = key
+	}
+	if key != p.key || key == own || !(x[key] >= stuckWeight) {
+		p.other = true
+	}
+	p.weight = min(p.weight, x[key])
+}
+
+func (v *view) sums(s *subject, p *probabilities) {
+	if !v.look(ProbabilitySum) || p.wrong == 0 {
+		return
+	}
+	tolerance := sumTolerance(s.DType, p.keys)
+	shape := s.Shape[:len(s.Shape)-1]
+	v.raise(ProbabilitySum, s, []Number{
+		number("rows", float64(p.rows)), number("rows_wrong", float64(p.wrong)), number("sum", p.sum), number("tolerance", tolerance), number("least", p.least),
+	}, "%d of %d rows are wrong: row %s sums to %.6g, want 1 ± %.1e; the least number is %.3g", p.wrong, p.rows, coordinates(shape, p.worst), p.sum, tolerance, p.least)
+}
+
+func (v *view) spread(s *subject, p *probabilities) {
+	if p.wide > 0 && v.look(AttentionUniform) && p.uniform == p.wide {
+		v.raise(AttentionUniform, s, []Number{number("rows", float64(p.wide)), number("spread", p.spread), number("limit", uniformSpread)},
+			"all %d rows of %d keys or more weigh them the same, within %.2g of the mean", p.wide, uniformKeys, uniformSpread)
+	}
+	if p.later > 0 && v.look(ContextIgnored) && p.alone == p.later {
+		v.raise(ContextIgnored, s, []Number{number("rows", float64(p.later)), number("weight", p.before), number("limit", ignored)},
+			"the earlier positions weigh %.3g together in the row that sees them most, of %d rows in %d heads", p.before, p.later, max(p.later/int64(max(p.queries, 1)), 1))
+	}
+}
+
+// onOne is whether one layer, over all passes, looks at one key alone: by its place in the row, or, where a window moves
+// on, in the sequence.
+type onOne struct {
+	first         *subject
+	rows          int64
+	tokens        int // of the passes so far
+	slot, place   int
+	moved, parted bool // another slot; another place
+	weight        float64
+	no            bool
+}
+
+// add takes in one pass.
+func (o *onOne) add(s *subject, p *probabilities) {
+	start := o.tokens + p.queries - p.keys // where slot 0 stands in the sequence
+	o.tokens += p.queries
+	if p.later == 0 {
+		return
+	}
+	if o.first == nil {
+		o.first, o.slot, o.place, o.weight = s, p.key, start+p.key, 1
+	}
+	o.rows += p.later
+	o.no = o.no || p.other
+	o.moved = o.moved || p.key != o.slot
+	o.parted = o.parted || start+p.key != o.place
+	o.weight = min(o.weight, p.weight)
+}
+
+func (v *view) stuck(o *onOne) {
+	if o.first == nil || o.rows < stuckRows || !v.look(AttentionStuck) || o.no || o.moved && o.parted {
+		return
+	}
+	v.raise(AttentionStuck, o.first, []Number{number("rows", float64(o.rows)), number("key", float64(o.slot)), number("weight", o.weight), number("limit", stuckWeight)},
+		"all %d rows of all heads and passes put at least %.4g on key %d", o.rows, o.weight, o.slot)
+}
+
+// repetition looks for a layer whose weights are those of the pass before, in every decode pass.
+func (v *view) repetition(name string) error {
+	steps := v.decodes(name)
+	if len(steps) <= repeatedPairs || !v.varied(steps) || !v.look(AttentionRepeated) {
+		return nil
+	}
+	most := 0.
+	for i, s := range steps[1:] {
+		far, err := v.apart(steps[i], s)
+		if err != nil {
+			return err
+		}
+		if most = max(most, far); !(most <= repeated) {
+			return nil
+		}
+	}
+	v.raise(AttentionRepeated, steps[1], []Number{number("passes", float64(len(steps))), number("difference", most), number("limit", repeated)},
+		"%d decode passes in a row have the same weights, within %.3g", len(steps), most)
+	return nil
+}
+
+// decodes are the tensors of a name in the decode passes, from pass 1 on, each of one query and two keys or more.
+func (v *view) decodes(name string) []*subject {
+	var steps []*subject
+	for pass := 1; pass < v.passes; pass++ {
+		s := v.find(pass, name)
+		if s == nil || s.dim(2) != 1 || s.dim(1) < 2 || len(steps) > 0 && s.dim(3) != steps[0].dim(3) {
+			break
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// varied reports whether decode passes are fed several tokens, or tokens that are not known. Of one token that comes again
+// and again a first layer with a window gives the same weights, by right.
+func (v *view) varied(steps []*subject) bool {
+	first, known := v.tokenID(steps[0].pass, 0, 1)
+	for _, s := range steps {
+		if id, _ := v.tokenID(s.pass, 0, 1); known && id != first {
+			return true
+		}
+	}
+	return !known
+}
+
+// apart is the largest difference of two tensors of decode passes [.., heads, 1, keys], of the keys that both have.
+func (v *view) apart(a, b *subject) (float64, error) {
+	common := min(a.dim(1), b.dim(1))
+	most := 0.
+	for head := range a.dim(3) {
+		x, err := v.row(a, int64(head)*int64(a.dim(1)), common)
+		if err != nil {
+			return 0, err
+		}
+		y, err := v.row(b, int64(head)*int64(b.dim(1)), common)
+		if err != nil {
+			return 0, err
+		}
+		for j := range x {
+			if far := math.Abs(x[j] - y[j]); !(far <= most) {
+				most = far
+			}
+		}
+	}
+	return most, nil
+}

@@ -1,0 +1,104 @@
+package redflag
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+const (
+	f16 = hooks.F16
+	f32 = hooks.F32
+)
+
+// dtypes looks at what the tensors are stored as, beside their neighbours and beside their numbers.
+func (v *view) dtypes() error {
+	body := v.body()
+	for i := range v.subjects {
+		s := &v.subjects[i]
+		if s.role.number && !s.role.mask && !s.role.table && s.elements() > 0 {
+			v.change(s, body)
+			v.narrow(s)
+		}
+	}
+	return nil
+}
+
+// free reports whether a tensor may have a dtype of its own: what is float32 by design, and what is no part of the forward
+// pass.
+func (s *subject) free() bool {
+	r := &s.role
+	return !r.number || r.mask || r.table || r.gradient || r.loss || r.parameter || r.wide || s.entry != nil && s.entry.DType != ""
+}
+
+// body is the dtype of most of the tensors that have the model's; 0 without any. Of equally many the first has it.
+func (v *view) body() hooks.DType {
+	count := map[hooks.DType]int{}
+	var most hooks.DType
+	for i := range v.subjects {
+		if s := &v.subjects[i]; !s.free() {
+			count[s.DType]++
+			if count[s.DType] > count[most] {
+				most = s.DType
+			}
+		}
+	}
+	return most
+}
+
+// change looks for a tensor of another dtype than it is to have.
+func (v *view) change(s *subject, body hooks.DType) {
+	want, why := body, "most of the model is "+body.String()
+	switch {
+	case s.entry != nil && s.entry.DType != "":
+		declared, err := hooks.ParseDType(s.entry.DType)
+		if err != nil {
+			return
+		}
+		want, why = declared, "the order has "+declared.String()+" here"
+	case s.free():
+		return
+	}
+	if !v.look(DTypeChange) || s.DType == want {
+		return
+	}
+	near := ""
+	if from := v.neighbour(s); from != nil {
+		near = fmt.Sprintf(", %s before it is %s", from.name, from.DType)
+	}
+	v.raise(DTypeChange, s, []Number{number("bits", float64(8*s.DType.Size())), number("bits_wanted", float64(8*want.Size()))},
+		"it is %s%s: %s", s.DType, near, why)
+}
+
+// neighbour is the nearest tensor of floats before another: one that it is computed from, or the one before it in the file.
+func (v *view) neighbour(s *subject) *subject {
+	for _, p := range v.parents(s) {
+		if from := v.find(p.pass, p.name); from.role.number && !from.free() {
+			return from
+		}
+	}
+	if v.list != nil && s.entry != nil || !v.t.Sequence() {
+		return nil
+	}
+	for i := v.index[s.place()] - 1; i >= 0; i-- {
+		if from := &v.subjects[i]; !from.free() {
+			return from
+		}
+	}
+	return nil
+}
+
+// narrow looks for a tensor whose numbers all are of a narrower type.
+func (v *view) narrow(s *subject) {
+	n := &s.seen
+	if s.role.embedding || s.role.parameter || narrower(s.DType) == nil || n.plain < minPlain && len(n.narrow) > 0 || !v.look(NarrowValues) || len(n.narrow) == 0 {
+		return
+	}
+	var types []string
+	for _, d := range n.narrow {
+		types = append(types, d.String())
+	}
+	v.raise(NarrowValues, s, []Number{number("elements", float64(s.elements())), number("bits", float64(8*s.DType.Size())), number("bits_needed", float64(8*n.narrow[0].Size()))},
+		"it is %s, and each of its %d elements is a number of %s", s.DType, s.elements(), strings.Join(types, " and of "))
+}

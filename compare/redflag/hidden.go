@@ -1,0 +1,143 @@
+package redflag
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// hidden looks at what a layer makes of the state before it.
+func (v *view) hidden() error {
+	for i := range v.subjects {
+		s := &v.subjects[i]
+		from := v.stateBefore(s)
+		if from == nil || from.DType != s.DType || !slices.Equal(from.Shape, s.Shape) || s.elements() == 0 || s.dim(2) > maxRow || s.dim(1) > maxRow || !v.look(HiddenStatic) {
+			continue
+		}
+		if err := v.evolves(from, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stateBefore is the state that a layer starts from: its input, or the output of the layer before.
+func (v *view) stateBefore(s *subject) *subject {
+	if s.role.layer < 0 || !s.role.number {
+		return nil
+	}
+	if base, ok := strings.CutSuffix(s.name, ".out"); ok {
+		if from := v.find(s.pass, base+".in"); from != nil {
+			return from
+		}
+	}
+	old, last := fmt.Sprintf(".%d", s.role.layer), fmt.Sprintf(".%d", s.role.layer-1)
+	at := strings.LastIndex(s.name, old)
+	if at < 0 {
+		return nil
+	}
+	return v.find(s.pass, s.name[:at]+last+s.name[at+len(old):])
+}
+
+// evolves measures how far each token's state moves, its streams together.
+func (v *view) evolves(from, s *subject) error {
+	tokens := s.dim(2)
+	diff, length := make([]float64, tokens), make([]float64, tokens)
+	width := int64(s.dim(1))
+	at := int64(0)
+	err := v.pairs(from, s, func(x, y []float64) bool {
+		for j := range x {
+			t := int((at + int64(j)) / width % int64(tokens))
+			diff[t] += (x[j] - y[j]) * (x[j] - y[j])
+			length[t] += x[j] * x[j]
+		}
+		at += int64(len(x))
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	most := 0.
+	for t := range diff {
+		if change := math.Sqrt(diff[t] / length[t]); length[t] > 0 && !(change <= most) {
+			most = change
+		}
+	}
+	if slices.Max(length) > 0 && most <= static {
+		v.raise(HiddenStatic, s, []Number{number("tokens", float64(tokens)), number("change", most), number("limit", static)},
+			"the state is that of %s: of %d tokens none changes by more than %.3g of its length", from.name, tokens, most)
+	}
+	return nil
+}
+
+// tokens looks for states that are the same for every token.
+func (v *view) tokens() error {
+	for i := range v.subjects {
+		s := &v.subjects[i]
+		if !v.hasTokens(s) || s.dim(1) > maxRow || s.dim(1) < 2 || s.elements() == 0 || !v.differ(s) || !v.look(TokensIdentical) {
+			continue
+		}
+		if err := v.sameRows(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasTokens reports whether a tensor is [.., T, channels] by its name.
+func (v *view) hasTokens(s *subject) bool {
+	state := s.role.layer >= 0 || s.role.embedding || s.role.logits || s.name == "norm" || strings.HasSuffix(s.name, ".norm")
+	// Of tables by layer, [1,T,L,c], the last but one is another axis.
+	return state && s.role.number && len(s.Shape) >= 2 && s.dim(2) >= 2 && !strings.Contains(s.name, "per_layer")
+}
+
+// judged is the first token that is looked at: without the first, which often stands for the start, where there are enough.
+func judged(tokens int) int { return min(1, tokens-2) }
+
+// differ reports whether the tokens are known to be, or may be, different ones.
+func (v *view) differ(s *subject) bool {
+	tokens := s.dim(2)
+	first, known := v.tokenID(s.pass, judged(tokens), tokens)
+	for t := judged(tokens); known && t < tokens; t++ {
+		if id, _ := v.tokenID(s.pass, t, tokens); id != first {
+			return true
+		}
+	}
+	return !known
+}
+
+// sameRows compares every token with the last one, stream by stream, until one is different.
+func (v *view) sameRows(s *subject) error {
+	tokens, width := int64(s.dim(2)), s.dim(1)
+	streams := s.elements() / (tokens * int64(width))
+	most, positive := 0., false
+	for a := range streams {
+		want, err := v.row(s, ((a+1)*tokens-1)*int64(width), width)
+		if err != nil {
+			return err
+		}
+		for t := int64(judged(int(tokens))); t < tokens-1; t++ {
+			x, err := v.row(s, (a*tokens+t)*int64(width), width)
+			if err != nil {
+				return err
+			}
+			diff, length := 0., 0.
+			for j := range x {
+				diff += (x[j] - want[j]) * (x[j] - want[j])
+				length += want[j] * want[j]
+			}
+			positive = positive || length > 0
+			if far := math.Sqrt(diff / length); !(far <= identical) && (diff > 0 || length > 0) {
+				return nil
+			} else if length > 0 {
+				most = max(most, far)
+			}
+		}
+	}
+	if positive {
+		v.raise(TokensIdentical, s, []Number{number("tokens", float64(tokens)), number("difference", most), number("limit", identical)},
+			"tokens %d to %d have the same state, within %.3g of its length", judged(int(tokens)), tokens-1, most)
+	}
+	return nil
+}

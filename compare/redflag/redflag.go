@@ -1,0 +1,138 @@
+package redflag
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare"
+)
+
+// Options say what is looked for. The zero value looks for everything, with the limits of docs/check.md.
+type Options struct {
+	Skip      []Kind
+	Magnitude float64 // the largest number that raises nothing; 0 for [DefaultMagnitude]
+}
+
+// Result is what was found, and what was looked at.
+type Result struct {
+	Trace   string   `json:"trace"`   // its path
+	Tensors int      `json:"tensors"` // in the trace
+	Passes  int      `json:"passes"`  // that it has tensors of
+	Flags   []Flag   `json:"flags"`   // by kind, then in the order of the trace
+	Looked  []Looked `json:"looked"`  // what each kind had to look at: a kind that had nothing has found nothing
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// Flag is one thing that is nearly always wrong.
+type Flag struct {
+	Kind    Kind     `json:"kind"`
+	Entry   string   `json:"entry"` // the tensor's name
+	Pass    int      `json:"pass"`
+	What    string   `json:"what"` // a sentence with the numbers
+	Numbers []Number `json:"numbers"`
+	Also    []string `json:"also,omitempty"` // keys of further tensors of which the same is to be said, or to which it has passed
+	Means   string   `json:"means"`          // what it usually means
+	Try     string   `json:"try"`            // what to try first
+}
+
+// Number is one of a flag's numbers.
+type Number struct {
+	Name  string         `json:"name"`
+	Value compare.Number `json:"value"`
+}
+
+// Looked is how many tensors a kind was looked for in.
+type Looked struct {
+	Kind    Kind `json:"kind"`
+	Tensors int  `json:"tensors"`
+	Skipped bool `json:"skipped,omitempty"` // it was not wanted
+}
+
+// Check looks for red flags in a trace, or in another safetensors file. The error is that of reading, or ctx's.
+func Check(ctx context.Context, t *capture.Trace, o Options) (*Result, error) {
+	if o.Magnitude == 0 {
+		o.Magnitude = DefaultMagnitude
+	}
+	v, err := newView(ctx, t, o)
+	if err != nil {
+		return nil, fmt.Errorf("checking %s: %w", t.Path(), err)
+	}
+	for _, look := range []func(*view) error{
+		(*view).survey,
+		(*view).values, (*view).dtypes, (*view).attention, (*view).rope, (*view).rotary, (*view).cache,
+		(*view).hidden, (*view).tokens, (*view).argmax, (*view).gradients, (*view).loss,
+	} {
+		if err := look(v); err != nil {
+			return nil, fmt.Errorf("checking %s: %w", t.Path(), err)
+		}
+	}
+	return v.result(), nil
+}
+
+func (v *view) result() *Result {
+	r := &Result{Trace: v.t.Path(), Tensors: len(v.subjects), Passes: v.passes, Notes: v.notes}
+	for i := range Kinds {
+		k := Kinds[i].Kind
+		for _, f := range v.flags {
+			if f.Kind == k {
+				r.Flags = append(r.Flags, *f)
+			}
+		}
+		r.Looked = append(r.Looked, Looked{Kind: k, Tensors: v.looked[k], Skipped: slices.Contains(v.o.Skip, k)})
+	}
+	return r
+}
+
+// raise adds a flag about a subject, unless the same was said of what it is computed from: then it is one more tensor of
+// that flag.
+func (v *view) raise(k Kind, s *subject, numbers []Number, format string, args ...any) {
+	if slices.Contains(v.o.Skip, k) {
+		return
+	}
+	if v.raised[k] == nil {
+		v.raised[k] = map[place]*Flag{}
+	}
+	if f := v.before(k, s); f != nil {
+		v.raised[k][s.place()] = f
+		f.Also = append(f.Also, s.Key)
+		return
+	}
+	a := about(k)
+	f := &Flag{Kind: k, Entry: s.name, Pass: s.pass, What: fmt.Sprintf(format, args...), Numbers: numbers, Means: a.Means, Try: a.Try}
+	v.raised[k][s.place()] = f
+	v.flags = append(v.flags, f)
+	if v.first[k] == nil {
+		v.first[k] = f
+	}
+}
+
+// before is the flag of the same kind to which another tensor belongs: of kinds that pass on, the one of what it is computed
+// from, which only the order knows; of others the first.
+func (v *view) before(k Kind, s *subject) *Flag {
+	raised := v.raised[k]
+	if about(k).follows && v.list != nil && v.list.Index(s.name) >= 0 {
+		for _, from := range v.parents(s) {
+			if f := raised[from]; f != nil {
+				return f
+			}
+		}
+		return raised[place{s.pass - 1, s.name}]
+	}
+	return v.first[k]
+}
+
+// look counts a subject as looked at for some kinds, and reports whether any of them is wanted.
+func (v *view) look(kinds ...Kind) bool {
+	wanted := false
+	for _, k := range kinds {
+		if !slices.Contains(v.o.Skip, k) {
+			v.looked[k]++
+			wanted = true
+		}
+	}
+	return wanted
+}
+
+func number(name string, x float64) Number { return Number{name, compare.Number(x)} }

@@ -1,0 +1,199 @@
+package redflag
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// rope looks at queries and keys before and behind their rotation: [.., T, h, D] or [.., T, h·D], and [.., h, T, D].
+func (v *view) rope() error {
+	for i := range v.subjects {
+		s := &v.subjects[i]
+		base, ok := strings.CutSuffix(s.name, "_rope")
+		if !ok || !s.role.number || len(s.Shape) < 3 || s.elements() == 0 || s.dim(1) > maxRow {
+			continue
+		}
+		plain := v.find(s.pass, base+"_norm")
+		if plain == nil {
+			plain = v.find(s.pass, base+"_proj")
+		}
+		if plain == nil || plain.elements() != s.elements() || plain.DType != s.DType {
+			continue
+		}
+		if err := v.turned(plain, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turned compares each token's vectors before and after.
+func (v *view) turned(plain, s *subject) error {
+	heads, tokens, width := s.dim(3), s.dim(2), s.dim(1)
+	if int64(heads)*int64(tokens)*int64(width) != s.elements() {
+		return nil // more than one sequence
+	}
+	at := positions(s.pass, tokens)
+	if len(at) == 0 || !v.look(RopeUnchanged) {
+		return nil
+	}
+	still, first, least := 0, -1, math.Inf(1)
+	for _, t := range at {
+		diff, length := 0., 0.
+		for h := range heads {
+			x, err := v.row(plain, (int64(t)*int64(heads)+int64(h))*int64(width), width)
+			if err != nil {
+				return err
+			}
+			y, err := v.row(s, (int64(h)*int64(tokens)+int64(t))*int64(width), width)
+			if err != nil {
+				return err
+			}
+			for j := range x {
+				diff += (x[j] - y[j]) * (x[j] - y[j])
+				length += x[j] * x[j]
+			}
+		}
+		if !(length > 0) {
+			continue // zero has a flag of its own
+		}
+		change := math.Sqrt(diff / length)
+		least = min(least, change)
+		if change <= unturned {
+			if still++; first < 0 {
+				first = t
+			}
+		}
+	}
+	if still == 0 {
+		return nil
+	}
+	v.raise(RopeUnchanged, s, []Number{number("tokens", float64(len(at))), number("unchanged", float64(still)), number("change", least), number("limit", unturned)},
+		"%d of the %d tokens looked at, the first at index %d, are what %s has: the relative change is %.3g", still, len(at), first, plain.name, least)
+	return nil
+}
+
+// positions are up to turnedTokens tokens of a pass that stand above position 0, evenly, with the first and the last.
+func positions(pass, tokens int) []int {
+	from := 1
+	if pass > 0 {
+		from = 0
+	}
+	n := tokens - from
+	if n <= 0 {
+		return nil
+	}
+	count := min(n, turnedTokens)
+	at := make([]int, count)
+	for i := range at {
+		at[i] = from
+		if count > 1 {
+			at[i] += int(int64(i) * int64(n-1) / int64(count-1))
+		}
+	}
+	return at
+}
+
+// rotary looks at the tables of cosines and sines, [.., T, D].
+func (v *view) rotary() error {
+	for i := range v.subjects {
+		sin := &v.subjects[i]
+		base, ok := strings.CutSuffix(sin.name, "sin")
+		if !ok || !sin.role.table || !sin.role.number || sin.elements() == 0 {
+			continue
+		}
+		cos := v.find(sin.pass, base+"cos")
+		if cos == nil || !slices.Equal(cos.Shape, sin.Shape) || len(sin.Shape) < 2 || sin.dim(1) > maxRow {
+			continue
+		}
+		if err := v.angles(cos, sin); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// angles walks a pair of tables token by token, from the last token of the pass before.
+func (v *view) angles(cos, sin *subject) error {
+	width, tokens := sin.dim(1), sin.dim(2)
+	if sin.elements() != int64(width)*int64(tokens) {
+		return nil // a table for each of several sequences
+	}
+	wanted := v.look(RotaryFrozen)
+	if v.zeroAngles(sin) || !wanted { // of angles that are zero, that they do not grow is no news
+		return nil
+	}
+	c, s, err := v.lastAngles(cos, sin)
+	if err != nil {
+		return err
+	}
+	for t := range tokens {
+		cosines, err := v.row(cos, int64(t)*int64(width), width)
+		if err != nil {
+			return err
+		}
+		sines, err := v.row(sin, int64(t)*int64(width), width)
+		if err != nil {
+			return err
+		}
+		if c != nil && v.frozen(sin, t, c, s, cosines, sines) {
+			return nil
+		}
+		c, s = cosines, sines
+	}
+	return nil
+}
+
+// zeroAngles looks for a table whose angles are all zero; one of position 0 alone has nothing to say.
+func (v *view) zeroAngles(sin *subject) bool {
+	if sin.pass == 0 && sin.dim(2) == 1 {
+		return false
+	}
+	m := &sin.seen.moments
+	if !v.look(RotaryZero) || sin.seen.bad() || max(m.Max, -m.Min) > angle {
+		return false
+	}
+	v.raise(RotaryZero, sin, []Number{number("largest", sin.seen.largest), number("limit", angle)}, "the sines of all %d tokens are at most %.3g", sin.dim(2), sin.seen.largest)
+	return true
+}
+
+// lastAngles are the rows of the last token of the pass before; nil where they are not in the trace.
+func (v *view) lastAngles(cos, sin *subject) (c, s []float64, err error) {
+	a, b := v.find(sin.pass-1, cos.name), v.find(sin.pass-1, sin.name)
+	width := sin.dim(1)
+	if a == nil || b == nil || !slices.Equal(a.Shape, b.Shape) || b.dim(1) != width || b.dim(2) == 0 || b.elements() != int64(width)*int64(b.dim(2)) {
+		return nil, nil, nil
+	}
+	from := b.elements() - int64(width)
+	if c, err = v.row(a, from, width); err != nil {
+		return nil, nil, err
+	}
+	s, err = v.row(b, from, width)
+	return c, s, err
+}
+
+// frozen compares the angles of a token with those of the token before it.
+func (v *view) frozen(sin *subject, t int, c0, s0, c, s []float64) bool {
+	most := 0.
+	for j := range c {
+		for _, far := range []float64{math.Abs(c[j] - c0[j]), math.Abs(s[j] - s0[j])} {
+			if !(far <= most) {
+				most = far
+			}
+		}
+	}
+	if most <= angle {
+		v.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("difference", most), number("limit", angle)},
+			"token %d has the angles of the token before it, within %.3g", t, most)
+		return true
+	}
+	// The first frequency is the highest, at most 1 in a step; in a part of the positions a step may be any.
+	turn := math.Atan2(s[0]*c0[0]-c[0]*s0[0], c[0]*c0[0]+s[0]*s0[0])
+	if len(v.t.Manifest().Scope.Positions) == 0 && turn < -backwards {
+		v.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("turn", turn), number("limit", -backwards)},
+			"the first angle of token %d is %.3g radians behind that of the token before it", t, -turn)
+		return true
+	}
+	return false
+}

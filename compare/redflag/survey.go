@@ -1,0 +1,114 @@
+package redflag
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/lanes"
+)
+
+// seen are the numbers of one tensor, taken in one pass over it. What masks is left out of all of them.
+type seen struct {
+	moments  lanes.Moments
+	firstBad int64 // the first NaN or infinity
+	largest  float64
+	at       int64 // of the largest absolute value
+	plain    int64 // elements that are neither 0 nor ±1
+	narrow   []hooks.DType
+}
+
+// bad reports whether an element is NaN or infinite.
+func (s *seen) bad() bool { return s.moments.NaN+s.moments.PosInf+s.moments.NegInf > 0 }
+
+// narrower are the types that hold fewer numbers than a dtype does, of those that models are computed and stored in.
+func narrower(d hooks.DType) []hooks.DType {
+	switch d {
+	case hooks.F64:
+		return []hooks.DType{hooks.F32}
+	case hooks.F32:
+		return []hooks.DType{hooks.BF16, hooks.F16}
+	case hooks.BF16, hooks.F16:
+		return []hooks.DType{hooks.F8E4M3, hooks.F8E5M2}
+	}
+	return nil
+}
+
+// survey takes the numbers of every tensor of floats: the one reading of the whole file.
+func (v *view) survey() error {
+	for i := range v.subjects {
+		s := &v.subjects[i]
+		if !s.role.number {
+			continue
+		}
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		s.seen = seen{narrow: narrower(s.DType)}
+		err := v.t.Each(s.Record, func(at int64, x []float64) error {
+			s.strip(at, x)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strip takes in the elements from at on. It overwrites them.
+func (s *subject) strip(at int64, x []float64) {
+	n := &s.seen
+	if s.role.mask || s.role.masked { // minus infinity is what they are for
+		for i, y := range x {
+			if y < -floats.Largest(s.DType)/2 {
+				x[i] = 0
+			}
+		}
+	}
+	n.narrow = fitting(n.narrow, x)
+	if n.plain < minPlain && len(n.narrow) > 0 {
+		for _, y := range x {
+			if y != 0 && y != 1 && y != -1 {
+				n.plain++
+			}
+		}
+	}
+	n.extremes(at, x)
+	n.moments.Add(x)
+}
+
+// extremes finds the largest of some elements, and the first that is not finite.
+func (n *seen) extremes(at int64, x []float64) {
+	if v := lanes.SurveyOf(x); v.Within(math.Inf(1)) && max(v.Most, -v.Least) <= n.largest {
+		return // nearly every strip
+	}
+	bad := n.bad()
+	for i, y := range x {
+		a := math.Abs(y)
+		switch finite := a <= math.MaxFloat64; {
+		case !finite && !bad:
+			n.firstBad, bad = at+int64(i), true
+		case finite && a > n.largest:
+			n.largest, n.at = a, at+int64(i)
+		}
+	}
+}
+
+// fitting keeps the types that have all of some numbers. NaN and infinities fit any.
+func fitting(types []hooks.DType, x []float64) []hooks.DType {
+	var kept []hooks.DType
+	for _, d := range types {
+		fits := true
+		for _, y := range x {
+			if math.Abs(y) <= math.MaxFloat64 && floats.Round(d, y) != y {
+				fits = false
+				break
+			}
+		}
+		if fits {
+			kept = append(kept, d)
+		}
+	}
+	return kept
+}

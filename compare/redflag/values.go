@@ -1,0 +1,106 @@
+package redflag
+
+import (
+	"fmt"
+
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// values looks at the numbers of every tensor by itself.
+func (v *view) values() error {
+	for i := range v.subjects {
+		s := &v.subjects[i]
+		if !s.role.number || s.elements() == 0 || s.role.gradient { // see gradients
+			continue
+		}
+		v.nonFinite(s)
+		v.same(s)
+		v.size(s)
+	}
+	return nil
+}
+
+// nonFinite raises a flag where NaN and infinities began. What is computed from such a tensor is part of its flag.
+func (v *view) nonFinite(s *subject) {
+	if !v.look(NonFinite) || !s.seen.bad() {
+		return
+	}
+	m := &s.seen.moments
+	v.raise(NonFinite, s, []Number{
+		number("nan", float64(m.NaN)), number("inf", float64(m.PosInf)), number("neg_inf", float64(m.NegInf)), number("elements", float64(s.elements())),
+	}, "%d of %d elements are not finite (%d NaN, %d +Inf, %d -Inf), the first at %s%s",
+		m.NaN+m.PosInf+m.NegInf, s.elements(), m.NaN, m.PosInf, m.NegInf, coordinates(s.Shape, s.seen.firstBad), v.began(s))
+}
+
+// began says of a tensor with NaN whether they began there.
+func (v *view) began(s *subject) string {
+	switch parents := v.parents(s); {
+	case len(parents) > 0:
+		return fmt.Sprintf("; it began here: what it is computed from is finite (%s)", names(parents))
+	case v.t.Sequence():
+		return "; no tensor before it in the trace has any"
+	}
+	return ""
+}
+
+// names are some places in words.
+func names(places []place) string {
+	text := ""
+	for i, p := range places {
+		if i == 3 {
+			return text + fmt.Sprintf(" and %d more", len(places)-i)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += p.name
+	}
+	return text
+}
+
+// same looks for tensors of one number.
+func (v *view) same(s *subject) {
+	if s.role.mask || s.role.masked || s.role.table || s.role.bias || s.role.loss || s.elements() < minZero {
+		return
+	}
+	// The weights on the only key are 1, by right.
+	one := s.role.probs && s.dim(1) == 1
+	few := s.elements() < minConstant || s.dim(1) == 1
+	kinds := []Kind{Zero}
+	if !few && !one && !s.role.parameter {
+		kinds = append(kinds, Constant)
+	}
+	if !v.look(kinds...) || s.seen.bad() {
+		return
+	}
+	m := &s.seen.moments
+	size := []Number{number("elements", float64(s.elements()))}
+	switch {
+	case m.Min != m.Max:
+	case m.Min == 0:
+		v.raise(Zero, s, size, "all %d elements are 0", s.elements())
+	case len(kinds) > 1:
+		v.raise(Constant, s, append(size, number("value", m.Min)), "all %d elements are %.6g", s.elements(), m.Min)
+	}
+}
+
+// size looks for numbers that are too large.
+func (v *view) size(s *subject) {
+	if s.role.mask || s.role.masked || s.role.table || !v.look(Magnitude, Overflow) {
+		return
+	}
+	n := &s.seen
+	numbers := []Number{number("largest", n.largest), number("std", n.moments.Summary(1).Std)}
+	at := coordinates(s.Shape, n.at)
+	if n.largest > v.o.Magnitude {
+		beyond := ""
+		if half := floats.Largest(f16); n.largest > half && s.DType != f16 {
+			beyond = fmt.Sprintf("; float16 ends at %.0f", half)
+		}
+		v.raise(Magnitude, s, append(numbers, number("limit", v.o.Magnitude)), "|x| reaches %.6g at %s, beyond %g; the standard deviation is %.4g%s",
+			n.largest, at, v.o.Magnitude, n.moments.Summary(1).Std, beyond)
+	}
+	if most := floats.Largest(s.DType); n.largest > most*overflowShare {
+		v.raise(Overflow, s, append(numbers, number("limit", most)), "|x| reaches %.6g at %s, and %s ends at %.6g", n.largest, at, s.DType, most)
+	}
+}
