@@ -2,6 +2,7 @@
 //
 //	tracediff capture --prompt "Hello world"    dump the tensors of both sides
 //	tracediff compare                           capture the local side again, walk TENSOR_ORDER, stop at the first divergence
+//	tracediff check TRACE                       look for red flags in one trace, without a reference
 //	tracediff order                             print TENSOR_ORDER
 //	tracediff inspect FILE [NAME]               look into a trace: shapes, statistics, histograms, single values
 //	tracediff doctor                            say what this machine can do, and whether a model is sound
@@ -112,7 +113,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Name:           "tracediff",
 		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
 		Description:    "Try it: tracediff compare --prompt \"Hello world\"",
-		Commands:       []*cli.Command{captureCommand(), compareCommand(), orderCommand(), inspectCommand(), doctorCommand(), gateCommand(), initCommand(), versionCommand(), completionCommand()},
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), checkCommand(), orderCommand(), inspectCommand(), doctorCommand(), gateCommand(), initCommand(), versionCommand(), completionCommand()},
 		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version"}},
 		Reader:         stdin,
 		Writer:         stdout,

@@ -72,7 +72,7 @@ func Check(ctx context.Context, t *capture.Trace, o Options) (*Result, error) {
 }
 
 func (v *view) result() *Result {
-	r := &Result{Trace: v.t.Path(), Tensors: len(v.subjects), Passes: v.passes, Notes: v.notes}
+	r := &Result{Trace: v.t.Path(), Tensors: len(v.subjects), Passes: v.passes, Flags: []Flag{}, Notes: v.notes}
 	for i := range Kinds {
 		k := Kinds[i].Kind
 		for _, f := range v.flags {

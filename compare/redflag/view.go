@@ -276,7 +276,6 @@ var (
 	copiedName = regexp.MustCompile(`(^|\.)(embed_tokens|inputs_embeds|wte|embed_tokens_per_layer)(\.lookup)?$|(^|\.)layers\.0\.in$`)
 )
 
-
 func roleOf(name string, d hooks.DType) role {
 	r := role{layer: -1, number: d.Float()}
 	if strings.HasPrefix(name, capture.Gradient) {

@@ -24,7 +24,7 @@ import (
 const schemaFolder = "../../docs/schema"
 
 // schemas are the roots, by the file that describes them.
-var schemas = map[string]any{"report-1.json": report.Document{}, "records-1.json": report.Record{}, "inspect-1.json": report.Inspection{}}
+var schemas = map[string]any{"report-1.json": report.Document{}, "records-1.json": report.Record{}, "inspect-1.json": report.Inspection{}, "check-1.json": report.CheckDocument{}}
 
 func TestSchemasAreThoseOfTheTypes(t *testing.T) {
 	said := comments(t)
@@ -142,7 +142,7 @@ func (m *maker) object(t reflect.Type) map[string]any {
 // comments reads what the packages whose types are written say about them.
 func comments(t *testing.T) map[string]said {
 	all := map[string]said{}
-	for _, dir := range []string{".", "..", "../inspect", "../../capture", "../../order"} {
+	for _, dir := range []string{".", "..", "../inspect", "../redflag", "../../capture", "../../order"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/redflag"
+	"github.com/tracediff/tracediff/compare/report"
+)
+
+func checkCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "check",
+		Usage:     "look for red flags in one trace: what is nearly always wrong, whatever the reference would say",
+		ArgsUsage: "TRACE",
+		Description: `Looks at probabilities, rotations, the cache, hidden states, logits, gradients and the numbers of every tensor, with
+limits that no healthy model comes near; docs/check.md has them. A trace without a flag may still be wrong: compare it.
+TRACE is a trace, complete or not, or any safetensors file whose tensors are named alike.
+Exit status: 0 no flag, 1 a flag, 2 the file cannot be checked.
+
+Examples:
+  tracediff check .tracediff/local.safetensors
+  tracediff check training.safetensors --format json
+  tracediff check large.safetensors --magnitude 1e5 --skip narrow-values,dtype-change`,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "skip", Usage: "leave these `KINDS` of flags out, by the names that docs/check.md lists (repeatable)"},
+			&cli.Float64Flag{Name: "magnitude", Value: redflag.DefaultMagnitude, Usage: "raise a flag beyond this `NUMBER`, for models that have large numbers by nature"},
+			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
+			&cli.StringFlag{Name: "color", Value: "auto", Usage: "`WHEN`: auto, always or never"},
+		},
+		Action: checkTrace,
+	}
+}
+
+func checkTrace(c *cli.Context) error {
+	if c.NArg() != 1 {
+		return hinted(fmt.Errorf("check takes one trace, not %d arguments", c.NArg()), "tracediff check TRACE; tracediff capture leaves one in .tracediff/local.safetensors")
+	}
+	style, err := colors(c)
+	if err != nil {
+		return err
+	}
+	o, err := checkOptions(c)
+	if err != nil {
+		return err
+	}
+	format := c.String("format")
+	if format != "text" && format != "json" {
+		return hinted(fmt.Errorf("--format is %q", format), "want text or json")
+	}
+	trace, err := openChecked(c.Args().First())
+	if err != nil {
+		return err
+	}
+	defer trace.Close()
+	r, err := redflag.Check(c.Context, trace, o)
+	if err != nil {
+		return hinted(err, "the file was readable when it was opened: is it still being written, or on a disk that fails?")
+	}
+	if !slices.ContainsFunc(r.Looked, func(l redflag.Looked) bool { return l.Tensors > 0 }) {
+		return hinted(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at tensors of floats; docs/check.md says at which, and by which names")
+	}
+	if format == "json" {
+		err = report.CheckJSON(c.App.Writer, version(), r)
+	} else {
+		err = report.CheckText(c.App.Writer, r, style)
+	}
+	if err == nil && len(r.Flags) > 0 {
+		err = mismatch{}
+	}
+	return err
+}
+
+func checkOptions(c *cli.Context) (redflag.Options, error) {
+	o := redflag.Options{Magnitude: c.Float64("magnitude")}
+	if !(o.Magnitude > 0) || math.IsInf(o.Magnitude, 1) {
+		return o, hinted(fmt.Errorf("--magnitude is %v", o.Magnitude), "want a positive number, such as 1e5; --skip magnitude leaves the flag out")
+	}
+	for _, word := range c.StringSlice("skip") {
+		for name := range strings.SplitSeq(word, ",") {
+			kind := redflag.Kind(strings.TrimSpace(name))
+			if !slices.ContainsFunc(redflag.Kinds, func(a redflag.About) bool { return a.Kind == kind }) {
+				return o, hinted(fmt.Errorf("--skip: %q is no kind of flag", name), "want "+kindNames())
+			}
+			o.Skip = append(o.Skip, kind)
+		}
+	}
+	return o, nil
+}
+
+// kindNames are all kinds in words.
+func kindNames() string {
+	var names []string
+	for _, a := range redflag.Kinds {
+		names = append(names, string(a.Kind))
+	}
+	return strings.Join(names, ", ")
+}
+
+// openChecked opens what is to be checked.
+func openChecked(path string) (*capture.Trace, error) {
+	if path == "-" {
+		return nil, hinted(fmt.Errorf("a trace is read from a file, not from standard input"), "write it to a file first: its header says where in the file each tensor lies")
+	}
+	trace, err := capture.Open(path)
+	return trace, hinted(err, "want a trace that a capture has written, or another safetensors file")
+}
