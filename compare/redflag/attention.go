@@ -52,7 +52,7 @@ type probabilities struct {
 	weight        float64 // the least on that key
 }
 
-// probabilities reads the rows of a tensor. Query t of T stands at key S − T + t, as in the order.
+// probabilities reads the rows of a tensor. Token t of T stands at key S − T + t, as in the order.
 func (v *view) probabilities(s *subject) (*probabilities, error) {
 	p := &probabilities{queries: s.dim(2), keys: s.dim(1), sum: 1, key: -1, weight: 1, spread: math.Inf(1)}
 	tolerance := sumTolerance(s.DType, p.keys)
@@ -60,9 +60,13 @@ func (v *view) probabilities(s *subject) (*probabilities, error) {
 		if p.queries == 0 {
 			return false, nil
 		}
-		own := p.keys - p.queries + int(i%int64(p.queries))
 		p.rows++
 		p.total(i, x, tolerance)
+		token, tokens, known := v.token(s.pass, int(i%int64(p.queries)), p.queries)
+		own := p.keys - tokens + token
+		if !known {
+			return true, nil
+		}
 		if own >= uniformKeys-1 {
 			p.flat(x)
 		}

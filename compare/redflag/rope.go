@@ -34,7 +34,7 @@ func (v *view) turned(plain, s *subject) error {
 	if int64(heads)*int64(tokens)*int64(width) != s.elements() {
 		return nil // more than one sequence
 	}
-	at := positions(s.pass, tokens)
+	at := v.above(s.pass, tokens)
 	if len(at) == 0 || !v.look(RopeUnchanged) {
 		return nil
 	}
@@ -74,13 +74,13 @@ func (v *view) turned(plain, s *subject) error {
 	return nil
 }
 
-// positions are up to turnedTokens tokens of a pass that stand above position 0, evenly, with the first and the last.
-func positions(pass, tokens int) []int {
-	from := 1
-	if pass > 0 {
-		from = 0
+// above are up to turnedTokens rows of a pass whose tokens stand above position 0, evenly, with the first and the last.
+func (v *view) above(pass, rows int) []int {
+	from := 0
+	if index, _, known := v.token(pass, 0, rows); pass == 0 && (index == 0 || !known) {
+		from = 1
 	}
-	n := tokens - from
+	n := rows - from
 	if n <= 0 {
 		return nil
 	}

@@ -14,7 +14,7 @@ type seen struct {
 	firstBad int64 // the first NaN or infinity
 	largest  float64
 	at       int64 // of the largest absolute value
-	plain    int64 // elements that are neither 0 nor ±1
+	plain    int64 // finite elements that are neither 0 nor ±1
 	narrow   []hooks.DType
 }
 
@@ -69,7 +69,7 @@ func (s *subject) strip(at int64, x []float64) {
 	n.narrow = fitting(n.narrow, x)
 	if n.plain < minPlain && len(n.narrow) > 0 {
 		for _, y := range x {
-			if y != 0 && y != 1 && y != -1 {
+			if a := math.Abs(y); a > 0 && a != 1 && a <= math.MaxFloat64 {
 				n.plain++
 			}
 		}

@@ -22,7 +22,8 @@ type view struct {
 	subjects []subject
 	index    map[place]int
 	passes   int
-	ids      [][]int // by pass; nil where the trace has none
+	ids      [][]int       // by pass; nil where the trace has none
+	shown    map[int][]int // by pass, which of its tokens a capture of some positions shows
 
 	looked map[Kind]int
 	flags  []*Flag
@@ -61,7 +62,7 @@ func (s *subject) dim(fromLast int) int {
 }
 
 func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
-	v := &view{ctx: ctx, t: t, o: o, index: map[place]int{}, looked: map[Kind]int{}, first: map[Kind]*Flag{}, raised: map[Kind]map[place]*Flag{}}
+	v := &view{ctx: ctx, t: t, o: o, index: map[place]int{}, shown: map[int][]int{}, looked: map[Kind]int{}, first: map[Kind]*Flag{}, raised: map[Kind]map[place]*Flag{}}
 	v.notes = append(v.notes, t.Notes()...)
 	v.readOrder()
 	foreign := t.Status() == ""
@@ -144,12 +145,37 @@ func (v *view) find(pass int, name string) *subject {
 	return nil
 }
 
-// tokenID returns the id at a token of a pass, and whether it is known.
-func (v *view) tokenID(pass, token, tokens int) (int, bool) {
-	if pass >= len(v.ids) || len(v.ids[pass]) != tokens {
+// token says which token of its pass a row of a tensor is, of how many; a capture of some positions has some rows. It
+// reports false where that is not known.
+func (v *view) token(pass, row, rows int) (index, tokens int, known bool) {
+	scope := v.t.Manifest().Scope
+	if len(scope.Positions) == 0 {
+		return row, rows, true
+	}
+	if pass >= len(v.ids) {
+		return 0, 0, false
+	}
+	if _, there := v.shown[pass]; !there {
+		past := 0
+		for _, ids := range v.ids[:pass] {
+			past += len(ids)
+		}
+		v.shown[pass] = scope.Rows(past, len(v.ids[pass]))
+	}
+	shown := v.shown[pass]
+	if len(shown) != rows || row >= rows {
+		return 0, 0, false
+	}
+	return shown[row], len(v.ids[pass]), true
+}
+
+// tokenID returns the id at a row of a tensor of a pass, and whether it is known.
+func (v *view) tokenID(pass, row, rows int) (int, bool) {
+	index, tokens, known := v.token(pass, row, rows)
+	if !known || pass >= len(v.ids) || len(v.ids[pass]) != tokens {
 		return 0, false
 	}
-	return v.ids[pass][token], true
+	return v.ids[pass][index], true
 }
 
 // parents returns what a subject is computed from, as far as it was captured: of an input that was not, its own inputs.
