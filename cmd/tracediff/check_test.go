@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
@@ -353,5 +355,109 @@ func TestFlawsAreFlagged(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A head in float32 on a body in bfloat16: the local model runs in bfloat16, and a port that widens behind the last norm
+// writes down what its head makes of it.
+func TestHeadInFloat32IsFlagged(t *testing.T) {
+	golden, passes, ck, list := goldenFile(t, "gemma3n-tiny", "hello.bfloat16")
+	if code, d := checked(t, golden); code != exitMatch {
+		t.Fatalf("the golden has flags: %+v", d.Result.Flags)
+	}
+	table, ok := ck.Tensor("embed_tokens.weight")
+	if !ok {
+		t.Fatal("no table")
+	}
+	head := numbersOf(t, table)
+	width := table.Shape[1]
+	path := filepath.Join(t.TempDir(), "local.safetensors")
+	scope, tokens := capture.Scope{Level: 3}, []int{len(passes[0])}
+	w, err := capture.Create(path, capture.Manifest{
+		Producer: capture.Producer{Name: "a port"}, Config: list.Config.Canonical(), Scope: scope, DType: hooks.BF16, Passes: 1,
+	}, capture.Reserve(list, scope, tokens))
+	must(t, err)
+	var norm []float64
+	var reg hooks.Registry
+	must(t, capture.Attach(&reg, func(e hooks.Event) error {
+		switch e.Name {
+		case "norm":
+			norm = numbersOf(t, e.Tensor)
+		case "lm_head", "logits":
+			wide := make([]float64, len(e.Tensor.Data)/2)
+			for i := range wide {
+				for k := range width {
+					wide[i] += head[i%table.Shape[0]*width+k] * norm[i/table.Shape[0]*width+k]
+				}
+				if limit := list.Config.FinalSoftcap; e.Name == "logits" {
+					wide[i] = limit * math.Tanh(wide[i]/limit)
+				}
+			}
+			e.Tensor = tensorOf(hooks.F32, e.Tensor.Shape, wide)
+		}
+		return w.Observe(e)
+	}, list, scope, tokens))
+	model, err := gemma.New(ck, list, hooks.BF16, &reg, gemma.All)
+	must(t, err)
+	_, err = model.Run(t.Context(), &reg, gemma.Input{Passes: passes, LastLayer: gemma.All})
+	must(t, err)
+	must(t, w.Close())
+	_, d := checked(t, path)
+	if len(d.Result.Flags) != 1 {
+		t.Fatalf("flags: %+v", d.Result.Flags)
+	}
+	g := d.Result.Flags[0]
+	want := "it is float32, norm before it is bfloat16: most of the model is bfloat16"
+	if g.Kind != redflag.DTypeChange || g.Entry != "lm_head" || g.What != want || !slices.Equal(g.Also, []string{"logits"}) {
+		t.Errorf("%+v", g)
+	}
+}
+
+// trainings are the traces of fixtures/training.py and what each mistake shows, the kind and the entry.
+var trainings = map[string][][2]string{
+	"healthy":    nil,
+	"no-epsilon": {{"gradient-non-finite", "grad/embed.weight"}, {"non-finite", "loss"}},
+	"dead-relu":  {{"gradient-zero", "grad/embed.weight"}, {"loss-plateau", "loss"}},
+	"detached":   {{"gradient-missing", "grad/embed.weight"}},
+	"no-rate":    {{"loss-plateau", "loss"}},
+}
+
+// The traces of a training loop raise the flags of what is wrong with it, those of the repository and, where .ci/run has
+// trained anew, those.
+func TestTrainingIsFlagged(t *testing.T) {
+	folders := []string{"../../fixtures/training"}
+	if dir, set := os.LookupEnv("TRACEDIFF_TRAINING"); set {
+		folders = append(folders, dir)
+	}
+	for _, dir := range folders {
+		for name, want := range trainings {
+			_, d := checked(t, filepath.Join(dir, name+".safetensors"))
+			var got [][2]string
+			for _, g := range d.Result.Flags {
+				got = append(got, [2]string{string(g.Kind), g.Entry})
+			}
+			slices.SortFunc(got, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+			if !slices.Equal(got, want) {
+				t.Errorf("%s/%s: %v, want %v", dir, name, got, want)
+			}
+		}
+	}
+}
+
+// Every kind is raised by a fault that was really there: in the local model, or in a training loop of torch.
+func TestEveryKindIsRaised(t *testing.T) {
+	raised := map[redflag.Kind]bool{redflag.DTypeChange: true} // TestHeadInFloat32IsFlagged
+	for _, f := range flaws {
+		raised[f.kind] = true
+	}
+	for _, flags := range trainings {
+		for _, g := range flags {
+			raised[redflag.Kind(g[0])] = true
+		}
+	}
+	for _, a := range redflag.Kinds {
+		if !raised[a.Kind] {
+			t.Errorf("no fault raises %s", a.Kind)
+		}
 	}
 }

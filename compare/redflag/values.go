@@ -34,13 +34,20 @@ func (v *view) nonFinite(s *subject) {
 
 // began says of a tensor with NaN whether they began there.
 func (v *view) began(s *subject) string {
-	switch parents := v.parents(s); {
-	case len(parents) > 0:
+	if parents := v.parents(s); len(parents) > 0 {
 		return fmt.Sprintf("; it began here: what it is computed from is finite (%s)", names(parents))
-	case v.t.Sequence():
-		return "; no tensor before it in the trace has any"
 	}
-	return ""
+	if !v.t.Sequence() {
+		return ""
+	}
+	for i := range v.subjects {
+		if at := &v.subjects[i]; at == s {
+			break
+		} else if at.seen.bad() {
+			return fmt.Sprintf("; the first in the trace that has any is %s, pass %d", at.name, at.pass)
+		}
+	}
+	return "; no tensor before it in the trace has any"
 }
 
 // names are some places in words.

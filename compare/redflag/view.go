@@ -1,9 +1,11 @@
 package redflag
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,7 +68,7 @@ func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 	v.notes = append(v.notes, t.Notes()...)
 	v.readOrder()
 	foreign := t.Status() == ""
-	for _, r := range t.Records() {
+	for _, r := range v.records() {
 		s := subject{Record: r, pass: r.Pass, name: r.Name}
 		if foreign { // its keys are names to the reader, but may have been made by the same rule
 			s.pass, s.name = splitPass(r.Key)
@@ -100,6 +102,18 @@ func (v *view) readOrder() {
 	if !v.t.Sequence() {
 		v.notes = append(v.notes, "the file does not promise the order of execution: of several tensors, which came first is not known")
 	}
+}
+
+// records are those of the file, in the order in which they were computed as far as that can be known.
+func (v *view) records() []capture.Record {
+	if v.t.Sequence() || v.list == nil {
+		return v.t.Records()
+	}
+	records := slices.Clone(v.t.Records())
+	slices.SortStableFunc(records, func(a, b capture.Record) int {
+		return cmp.Or(cmp.Compare(a.Pass, b.Pass), cmp.Compare(v.list.Index(a.Name), v.list.Index(b.Name)))
+	})
+	return records
 }
 
 // passKey is a key with the number of a pass that is not 0.
@@ -265,6 +279,9 @@ func (v *view) pairs(a, b *subject, do func(x, y []float64) (more bool)) error {
 
 // coordinates are the indices of an element, as "[0,3,17]".
 func coordinates(shape []int, at int64) string {
+	if len(shape) == 0 {
+		return "its only element"
+	}
 	index := make([]string, len(shape))
 	for i := len(shape) - 1; i >= 0; i-- {
 		size := int64(max(shape[i], 1))

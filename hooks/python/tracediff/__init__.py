@@ -21,6 +21,7 @@ Modules, from the bottom:
     record      one pass: what fired, checked and put in order
     capture     a whole run: passes, manifest, file
     hf          the command line
+    training    losses and gradients of a training loop; it needs torch alone
 
 No tensor is named in any of them: names, shapes and places come from the order. `trace`, `order` and `errors` import
 neither torch nor numpy.
