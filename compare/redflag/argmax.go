@@ -79,7 +79,7 @@ func largestOf(x []float64) int {
 // sameLogits looks for passes that all end with the same numbers, although they were not fed the same token.
 func (v *view) sameLogits(name string) error {
 	var first *subject
-	var last []float64
+	var last, x []float64
 	ids := map[int]bool{}
 	passes := 0
 	for ; passes < v.passes; passes++ {
@@ -87,8 +87,10 @@ func (v *view) sameLogits(name string) error {
 		if s == nil || s.dim(1) > maxRow || s.elements() == 0 {
 			break
 		}
-		x, err := v.row(s, s.elements()-int64(s.dim(1)), s.dim(1))
-		if err != nil {
+		if len(x) != s.dim(1) {
+			x = make([]float64, s.dim(1))
+		}
+		if err := v.read(s, s.elements()-int64(s.dim(1)), x); err != nil {
 			return err
 		}
 		if first == nil {
@@ -96,7 +98,7 @@ func (v *view) sameLogits(name string) error {
 		} else if !slices.Equal(x, last) {
 			return nil
 		}
-		last = x
+		last = append(last[:0], x...)
 		if passes < len(v.ids) && len(v.ids[passes]) > 0 {
 			ids[v.ids[passes][len(v.ids[passes])-1]] = true
 		}

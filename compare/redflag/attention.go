@@ -228,7 +228,7 @@ func (v *view) decodes(name string) []*subject {
 	var steps []*subject
 	for pass := 1; pass < v.passes; pass++ {
 		s := v.find(pass, name)
-		if s == nil || s.dim(2) != 1 || s.dim(1) < 2 || len(steps) > 0 && s.dim(3) != steps[0].dim(3) {
+		if s == nil || s.dim(2) != 1 || s.dim(1) < 2 || s.dim(1) > maxRow || s.elements() != int64(s.dim(3))*int64(s.dim(1)) || len(steps) > 0 && s.dim(3) != steps[0].dim(3) {
 			break
 		}
 		steps = append(steps, s)
@@ -251,14 +251,13 @@ func (v *view) varied(steps []*subject) bool {
 // apart is the largest difference of two tensors of decode passes [.., heads, 1, keys], of the keys that both have.
 func (v *view) apart(a, b *subject) (float64, error) {
 	common := min(a.dim(1), b.dim(1))
+	x, y := make([]float64, common), make([]float64, common)
 	most := 0.
-	for head := range a.dim(3) {
-		x, err := v.row(a, int64(head)*int64(a.dim(1)), common)
-		if err != nil {
+	for head := range int64(a.dim(3)) {
+		if err := v.read(a, head*int64(a.dim(1)), x); err != nil {
 			return 0, err
 		}
-		y, err := v.row(b, int64(head)*int64(b.dim(1)), common)
-		if err != nil {
+		if err := v.read(b, head*int64(b.dim(1)), y); err != nil {
 			return 0, err
 		}
 		for j := range x {

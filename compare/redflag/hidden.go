@@ -46,14 +46,13 @@ func (v *view) evolves(from, s *subject) error {
 	diff, length := make([]float64, tokens), make([]float64, tokens)
 	width := int64(s.dim(1))
 	at := int64(0)
-	err := v.pairs(from, s, func(x, y []float64) bool {
+	err := v.pairs(from, s, func(x, y []float64) {
 		for j := range x {
 			t := int((at + int64(j)) / width % int64(tokens))
 			diff[t] += (x[j] - y[j]) * (x[j] - y[j])
 			length[t] += x[j] * x[j]
 		}
 		at += int64(len(x))
-		return true
 	})
 	if err != nil {
 		return err
@@ -112,14 +111,13 @@ func (v *view) sameRows(s *subject) error {
 	tokens, width := int64(s.dim(2)), s.dim(1)
 	streams := s.elements() / (tokens * int64(width))
 	most, positive := 0., false
+	want, x := make([]float64, width), make([]float64, width)
 	for a := range streams {
-		want, err := v.row(s, ((a+1)*tokens-1)*int64(width), width)
-		if err != nil {
+		if err := v.read(s, ((a+1)*tokens-1)*int64(width), want); err != nil {
 			return err
 		}
 		for t := int64(judged(int(tokens))); t < tokens-1; t++ {
-			x, err := v.row(s, (a*tokens+t)*int64(width), width)
-			if err != nil {
+			if err := v.read(s, (a*tokens+t)*int64(width), x); err != nil {
 				return err
 			}
 			diff, length := 0., 0.

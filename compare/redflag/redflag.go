@@ -3,7 +3,9 @@ package redflag
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
@@ -85,43 +87,51 @@ func (v *view) result() *Result {
 	return r
 }
 
-// raise adds a flag about a subject, unless the same was said of what it is computed from: then it is one more tensor of
-// that flag.
+// raise adds a flag about a subject, unless the same was said of what it is computed from, or of the same tensor of another
+// layer: then it is one more tensor of that flag.
 func (v *view) raise(k Kind, s *subject, numbers []Number, format string, args ...any) {
 	if slices.Contains(v.o.Skip, k) {
 		return
 	}
 	if v.raised[k] == nil {
-		v.raised[k] = map[place]*Flag{}
+		v.raised[k], v.alike[k] = map[place]*Flag{}, map[string]*Flag{}
 	}
-	if f := v.before(k, s); f != nil {
-		v.raised[k][s.place()] = f
+	f := v.before(k, s)
+	if f != nil {
 		f.Also = append(f.Also, s.Key)
-		return
+	} else {
+		a := about(k)
+		f = &Flag{Kind: k, Entry: s.name, Pass: s.pass, What: fmt.Sprintf(format, args...), Numbers: numbers, Means: a.Means, Try: a.Try}
+		if s.Firing > 0 {
+			f.Entry += "#" + strconv.Itoa(s.Firing)
+		}
+		v.flags = append(v.flags, f)
+		v.alike[k][layerless(s.name)] = f
+		if v.first[k] == nil {
+			v.first[k] = f
+		}
 	}
-	a := about(k)
-	f := &Flag{Kind: k, Entry: s.name, Pass: s.pass, What: fmt.Sprintf(format, args...), Numbers: numbers, Means: a.Means, Try: a.Try}
 	v.raised[k][s.place()] = f
-	v.flags = append(v.flags, f)
-	if v.first[k] == nil {
-		v.first[k] = f
-	}
 }
 
 // before is the flag of the same kind to which another tensor belongs: of kinds that pass on, the one of what it is computed
 // from, which only the order knows; of others the first.
 func (v *view) before(k Kind, s *subject) *Flag {
-	raised := v.raised[k]
-	if about(k).follows && v.list != nil && v.list.Index(s.name) >= 0 {
-		for _, from := range v.parents(s) {
-			if f := raised[from]; f != nil {
-				return f
-			}
-		}
-		return raised[place{s.pass - 1, s.name}]
+	if !about(k).follows || v.list == nil || v.list.Index(s.name) < 0 {
+		return v.first[k]
 	}
-	return v.first[k]
+	for _, from := range append(v.parents(s), place{s.pass - 1, s.name}) {
+		if f := v.raised[k][from]; f != nil {
+			return f
+		}
+	}
+	return v.alike[k][layerless(s.name)]
 }
+
+var layerNumber = regexp.MustCompile(`\.[0-9]+\.`)
+
+// layerless is a name without its numbers.
+func layerless(name string) string { return layerNumber.ReplaceAllString(name, ".*.") }
 
 // look counts a subject as looked at for some kinds, and reports whether any of them is wanted.
 func (v *view) look(kinds ...Kind) bool {

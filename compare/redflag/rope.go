@@ -39,15 +39,14 @@ func (v *view) turned(plain, s *subject) error {
 		return nil
 	}
 	still, first, least := 0, -1, math.Inf(1)
+	x, y := make([]float64, width), make([]float64, width)
 	for _, t := range at {
 		diff, length := 0., 0.
 		for h := range heads {
-			x, err := v.row(plain, (int64(t)*int64(heads)+int64(h))*int64(width), width)
-			if err != nil {
+			if err := v.read(plain, (int64(t)*int64(heads)+int64(h))*int64(width), x); err != nil {
 				return err
 			}
-			y, err := v.row(s, (int64(h)*int64(tokens)+int64(t))*int64(width), width)
-			if err != nil {
+			if err := v.read(s, (int64(h)*int64(tokens)+int64(t))*int64(width), y); err != nil {
 				return err
 			}
 			for j := range x {
@@ -128,19 +127,22 @@ func (v *view) angles(cos, sin *subject) error {
 	if err != nil {
 		return err
 	}
+	known := c != nil
+	if !known {
+		c, s = make([]float64, width), make([]float64, width)
+	}
+	cosines, sines := make([]float64, width), make([]float64, width)
 	for t := range tokens {
-		cosines, err := v.row(cos, int64(t)*int64(width), width)
-		if err != nil {
+		if err := v.read(cos, int64(t)*int64(width), cosines); err != nil {
 			return err
 		}
-		sines, err := v.row(sin, int64(t)*int64(width), width)
-		if err != nil {
+		if err := v.read(sin, int64(t)*int64(width), sines); err != nil {
 			return err
 		}
-		if c != nil && v.frozen(sin, t, c, s, cosines, sines) {
+		if known && v.frozen(sin, t, c, s, cosines, sines) {
 			return nil
 		}
-		c, s = cosines, sines
+		c, s, cosines, sines, known = cosines, sines, c, s, true
 	}
 	return nil
 }

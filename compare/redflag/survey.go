@@ -52,6 +52,9 @@ func (v *view) survey() error {
 		if err != nil {
 			return err
 		}
+		if v.bad == nil && s.seen.bad() {
+			v.bad = s
+		}
 	}
 	return nil
 }

@@ -40,12 +40,8 @@ func (v *view) began(s *subject) string {
 	if !v.t.Sequence() {
 		return ""
 	}
-	for i := range v.subjects {
-		if at := &v.subjects[i]; at == s {
-			break
-		} else if at.seen.bad() {
-			return fmt.Sprintf("; the first in the trace that has any is %s, pass %d", at.name, at.pass)
-		}
+	if v.bad != s {
+		return fmt.Sprintf("; the first in the trace that has any is %s, pass %d", v.bad.name, v.bad.pass)
 	}
 	return "; no tensor before it in the trace has any"
 }

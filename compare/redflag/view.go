@@ -7,11 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -27,10 +24,13 @@ type view struct {
 	ids      [][]int       // by pass; nil where the trace has none
 	shown    map[int][]int // by pass, which of its tokens a capture of some positions shows
 
+	raw    []byte // scratch of reading
 	looked map[Kind]int
 	flags  []*Flag
+	bad    *subject // the first that has NaN or infinities, nil for none
 	first  map[Kind]*Flag
 	raised map[Kind]map[place]*Flag
+	alike  map[Kind]map[string]*Flag // by name, without the number of the layer
 	notes  []string
 }
 
@@ -64,13 +64,15 @@ func (s *subject) dim(fromLast int) int {
 }
 
 func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
-	v := &view{ctx: ctx, t: t, o: o, index: map[place]int{}, shown: map[int][]int{}, looked: map[Kind]int{}, first: map[Kind]*Flag{}, raised: map[Kind]map[place]*Flag{}}
+	v := &view{
+		ctx: ctx, t: t, o: o, index: map[place]int{}, shown: map[int][]int{}, looked: map[Kind]int{}, first: map[Kind]*Flag{},
+		raised: map[Kind]map[place]*Flag{}, alike: map[Kind]map[string]*Flag{},
+	}
 	v.notes = append(v.notes, t.Notes()...)
 	v.readOrder()
-	foreign := t.Status() == ""
 	for _, r := range v.records() {
 		s := subject{Record: r, pass: r.Pass, name: r.Name}
-		if foreign { // its keys are names to the reader, but may have been made by the same rule
+		if r.Name == r.Key { // of a file of another writer, whose keys may have been made by the same rule
 			s.pass, s.name = splitPass(r.Key)
 		}
 		s.role = roleOf(s.name, r.DType)
@@ -218,127 +220,4 @@ func (v *view) parents(s *subject) []place {
 		walk(s.entry, s.pass)
 	}
 	return found
-}
-
-// row reads n elements from one on. Callers bound n by maxRow.
-func (v *view) row(s *subject, from int64, n int) ([]float64, error) {
-	if err := v.ctx.Err(); err != nil {
-		return nil, err
-	}
-	raw := make([]byte, n*s.DType.Size())
-	if _, err := v.t.ReadAt(s.Record, raw, from*int64(s.DType.Size())); err != nil {
-		return nil, err
-	}
-	x := make([]float64, n)
-	return x, floats.Decode(x, s.DType, raw)
-}
-
-// rows hands out the rows along the last axis, one after the other, until do says that it has seen enough. A tensor with
-// longer rows than are held in memory has none.
-func (v *view) rows(s *subject, do func(i int64, x []float64) (more bool, err error)) error {
-	width := s.dim(1)
-	if width == 0 || width > maxRow || s.elements() == 0 {
-		return nil
-	}
-	const most = 1 << 16 // elements that are read at a time: a few rows, or one
-	count := s.elements() / int64(width)
-	some := max(1, most/width)
-	for at := int64(0); at < count; {
-		n := int(min(int64(some), count-at))
-		x, err := v.row(s, at*int64(width), n*width)
-		if err != nil {
-			return err
-		}
-		for i := range n {
-			more, err := do(at+int64(i), x[i*width:(i+1)*width])
-			if err != nil || !more {
-				return err
-			}
-		}
-		at += int64(n)
-	}
-	return nil
-}
-
-// pairs hands out the elements of two tensors of the same size beside each other, until do has seen enough.
-func (v *view) pairs(a, b *subject, do func(x, y []float64) (more bool)) error {
-	const some = 1 << 14
-	for at, n := int64(0), a.elements(); at < n; at += some {
-		count := int(min(some, n-at))
-		x, err := v.row(a, at, count)
-		if err != nil {
-			return err
-		}
-		y, err := v.row(b, at, count)
-		if err != nil || !do(x, y) {
-			return err
-		}
-	}
-	return nil
-}
-
-// coordinates are the indices of an element, as "[0,3,17]".
-func coordinates(shape []int, at int64) string {
-	if len(shape) == 0 {
-		return "its only element"
-	}
-	index := make([]string, len(shape))
-	for i := len(shape) - 1; i >= 0; i-- {
-		size := int64(max(shape[i], 1))
-		index[i] = strconv.FormatInt(at%size, 10)
-		at /= size
-	}
-	return "[" + strings.Join(index, ",") + "]"
-}
-
-// role is what a name says that a tensor is.
-type role struct {
-	mask      bool // of attention: no numbers of the model's
-	masked    bool // scores, in which what is masked is very small or minus infinity
-	table     bool // of cosines or sines
-	parameter bool
-	bias      bool
-	gradient  bool
-	loss      bool
-	probs     bool
-	embedding bool // copied from weights, which have the dtype of the checkpoint
-	cached    bool // keys or values
-	logits    bool
-	layer     int // whose output it is, or −1
-	wide      bool
-	number    bool // a float
-}
-
-// words that the last part of a name may be.
-var (
-	probsName  = regexp.MustCompile(`(^|[._])(probs(_f32)?|attn_probs|attn_weights|attention_probs|attention_weights)$`)
-	cachedName = regexp.MustCompile(`(^|\.)(keys|values|k_cache|v_cache|key_cache|value_cache)$`)
-	tableName  = regexp.MustCompile(`(^|\.)(rotary|rope)[a-z_]*(\.[a-z_]+)*\.(cos|sin)$`)
-	maskName   = regexp.MustCompile(`(^|[._])mask(\.[a-z_]+)?$`)
-	outName    = regexp.MustCompile(`(?:^|\.)(?:layers|h|blocks|blk)\.([0-9]{1,6})(?:\.out|\.output)?$|^hidden_states\.([0-9]{1,6})$`)
-	copiedName = regexp.MustCompile(`(^|\.)(embed_tokens|inputs_embeds|wte|embed_tokens_per_layer)(\.lookup)?$|(^|\.)layers\.0\.in$`)
-)
-
-func roleOf(name string, d hooks.DType) role {
-	r := role{layer: -1, number: d.Float()}
-	if strings.HasPrefix(name, capture.Gradient) {
-		r.gradient = true
-		return r
-	}
-	last := name[strings.LastIndexByte(name, '.')+1:]
-	r.loss = name == "loss"
-	r.mask = maskName.MatchString(name)
-	r.masked = strings.HasSuffix(last, "scores_masked")
-	r.table = tableName.MatchString(name)
-	r.bias = last == "bias"
-	r.parameter = last == "weight" || r.bias
-	r.probs = probsName.MatchString(name)
-	r.embedding = copiedName.MatchString(name)
-	r.cached = cachedName.MatchString(name)
-	r.logits = last == "logits" || last == "lm_head"
-	r.wide = strings.HasSuffix(last, "_f32")
-	if m := outName.FindStringSubmatch(name); m != nil {
-		r.layer, _ = strconv.Atoi(m[1] + m[2])
-	}
-	return r
 }
