@@ -24,13 +24,18 @@ func TestMain(m *testing.M) {
 }
 
 // The scripts run the real program as a person would. $FIXTURES is a folder with the embedded files in it, $BUGS one with
-// traces of ports that have a bug, $BUG the first of them. $FOREIGN is a file that the official Python package wrote.
+// traces of ports that have a bug, $BUG the first of them, $TRAINING one with traces of training loops. $FOREIGN is a file
+// that the official Python package wrote.
 func TestScripts(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, fixtures.Files); err != nil {
 		t.Fatal(err)
 	}
 	bugs, err := filepath.Abs("../../fixtures/bugs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	training, err := filepath.Abs("../../fixtures/training")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +48,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("BUG", bug)
 			e.Setenv("BUGS", bugs)
 			e.Setenv("FOREIGN", filepath.Join(filepath.Dir(bugs), "foreign", "official.safetensors"))
+			e.Setenv("TRAINING", training)
 			if err != nil {
 				return err
 			}
