@@ -13,7 +13,7 @@ import (
 func TestREADME(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	must(t, err)
-	for page, least := range map[string]int{"README.md": 4, "docs/ab.md": 1, "docs/inspect.md": 6} {
+	for page, least := range map[string]int{"README.md": 4, "docs/ab.md": 1, "docs/inspect.md": 6, "docs/check.md": 2} {
 		t.Run(page, func(t *testing.T) { checkPage(t, root, page, least) })
 	}
 }

@@ -37,6 +37,8 @@ func (v *view) attention() error {
 
 // probabilities are what the rows of one tensor [.., heads, queries, keys] have.
 type probabilities struct {
+	limits        *limits
+	tolerance     float64 // of a sum
 	rows          int64
 	wrong         int64   // rows that do not sum to 1, or have a negative number
 	worst         int64   // of them the one whose sum is farthest from 1
@@ -54,14 +56,14 @@ type probabilities struct {
 
 // probabilities reads the rows of a tensor. Token t of T stands at key S − T + t, as in the order.
 func (v *view) probabilities(s *subject) (*probabilities, error) {
-	p := &probabilities{queries: s.dim(2), keys: s.dim(1), sum: 1, key: -1, weight: 1, spread: math.Inf(1)}
-	tolerance := sumTolerance(s.DType, p.keys)
+	p := &probabilities{limits: &v.limits, queries: s.dim(2), keys: s.dim(1), sum: 1, key: -1, weight: 1, spread: math.Inf(1)}
+	p.tolerance = v.limits.sum * sumTolerance(s.DType, p.keys)
 	err := v.rows(s, func(i int64, x []float64) (bool, error) {
 		if p.queries == 0 {
 			return false, nil
 		}
 		p.rows++
-		p.total(i, x, tolerance)
+		p.total(i, x)
 		token, tokens, known := v.token(s.pass, int(i%int64(p.queries)), p.queries)
 		own := p.keys - tokens + token
 		if !known {
@@ -79,14 +81,14 @@ func (v *view) probabilities(s *subject) (*probabilities, error) {
 }
 
 // total takes in the sum of a row. A row with NaN or infinities is none: it has a flag of its own.
-func (p *probabilities) total(i int64, x []float64, tolerance float64) {
+func (p *probabilities) total(i int64, x []float64) {
 	sum := 0.
 	for _, y := range x {
 		sum += y
 	}
 	least := slices.Min(x)
 	p.least = min(p.least, least)
-	if far := math.Abs(sum - 1); far > tolerance && far <= math.MaxFloat64 || least < 0 {
+	if far := math.Abs(sum - 1); far > p.tolerance && far <= math.MaxFloat64 || least < 0 {
 		p.wrong++
 		if p.wrong == 1 || far > math.Abs(p.sum-1) {
 			p.worst, p.sum = i, sum
@@ -112,7 +114,7 @@ func (p *probabilities) flat(x []float64) {
 	mean := sum / float64(seen)
 	spread := max(most-mean, mean-least) / mean
 	p.spread = min(p.spread, spread)
-	if spread <= uniformSpread {
+	if spread <= p.limits.uniform {
 		p.uniform++
 	}
 }
@@ -131,13 +133,13 @@ func (p *probabilities) context(x []float64, own int) {
 		}
 	}
 	p.before = max(p.before, before)
-	if before <= ignored {
+	if before <= p.limits.ignored {
 		p.alone++
 	}
 	if p.key < 0 {
 		p.key = key
 	}
-	if key != p.key || key == own || !(x[key] >= stuckWeight) {
+	if key != p.key || key == own || !(x[key] >= p.limits.stuck) {
 		p.other = true
 	}
 	p.weight = min(p.weight, x[key])
@@ -147,20 +149,19 @@ func (v *view) sums(s *subject, p *probabilities) {
 	if !v.look(ProbabilitySum) || p.wrong == 0 {
 		return
 	}
-	tolerance := sumTolerance(s.DType, p.keys)
 	shape := s.Shape[:len(s.Shape)-1]
 	v.raise(ProbabilitySum, s, []Number{
-		number("rows", float64(p.rows)), number("rows_wrong", float64(p.wrong)), number("sum", p.sum), number("tolerance", tolerance), number("least", p.least),
-	}, "%d of %d rows are wrong: row %s sums to %.6g, want 1 ± %.1e; the least number is %.3g", p.wrong, p.rows, coordinates(shape, p.worst), p.sum, tolerance, p.least)
+		number("rows", float64(p.rows)), number("rows_wrong", float64(p.wrong)), number("sum", p.sum), number("tolerance", p.tolerance), number("least", p.least),
+	}, "%d of %d rows are wrong: row %s sums to %.6g, want 1 ± %.1e; the least number is %.3g", p.wrong, p.rows, coordinates(shape, p.worst), p.sum, p.tolerance, p.least)
 }
 
 func (v *view) spread(s *subject, p *probabilities) {
 	if p.wide > 0 && v.look(AttentionUniform) && p.uniform == p.wide {
-		v.raise(AttentionUniform, s, []Number{number("rows", float64(p.wide)), number("spread", p.spread), number("limit", uniformSpread)},
-			"all %d rows of %d keys or more weigh them the same, within %.2g of the mean", p.wide, uniformKeys, uniformSpread)
+		v.raise(AttentionUniform, s, []Number{number("rows", float64(p.wide)), number("spread", p.spread), number("limit", v.limits.uniform)},
+			"all %d rows of %d keys or more weigh them the same, within %.2g of the mean", p.wide, uniformKeys, v.limits.uniform)
 	}
 	if p.later > 0 && v.look(ContextIgnored) && p.alone == p.later {
-		v.raise(ContextIgnored, s, []Number{number("rows", float64(p.later)), number("weight", p.before), number("limit", ignored)},
+		v.raise(ContextIgnored, s, []Number{number("rows", float64(p.later)), number("weight", p.before), number("limit", v.limits.ignored)},
 			"the earlier positions weigh %.3g together in the row that sees them most, of %d rows in %d heads", p.before, p.later, max(p.later/int64(max(p.queries, 1)), 1))
 	}
 }
@@ -198,7 +199,7 @@ func (v *view) stuck(o *onOne) {
 	if o.first == nil || o.rows < stuckRows || !v.look(AttentionStuck) || o.no || o.moved && o.parted {
 		return
 	}
-	v.raise(AttentionStuck, o.first, []Number{number("rows", float64(o.rows)), number("key", float64(o.slot)), number("weight", o.weight), number("limit", stuckWeight)},
+	v.raise(AttentionStuck, o.first, []Number{number("rows", float64(o.rows)), number("key", float64(o.slot)), number("weight", o.weight), number("limit", v.limits.stuck)},
 		"all %d rows of all heads and passes put at least %.4g on key %d", o.rows, o.weight, o.slot)
 }
 
@@ -214,11 +215,11 @@ func (v *view) repetition(name string) error {
 		if err != nil {
 			return err
 		}
-		if most = max(most, far); !(most <= repeated) {
+		if most = max(most, far); !(most <= v.limits.repeated) {
 			return nil
 		}
 	}
-	v.raise(AttentionRepeated, steps[1], []Number{number("passes", float64(len(steps))), number("difference", most), number("limit", repeated)},
+	v.raise(AttentionRepeated, steps[1], []Number{number("passes", float64(len(steps))), number("difference", most), number("limit", v.limits.repeated)},
 		"%d decode passes in a row have the same weights, within %.3g", len(steps), most)
 	return nil
 }

@@ -92,7 +92,8 @@ func (v *view) neighbour(s *subject) *subject {
 // narrow looks for a tensor whose numbers all are of a narrower type.
 func (v *view) narrow(s *subject) {
 	n := &s.seen
-	if s.role.embedding || s.role.parameter || narrower(s.DType) == nil || n.plain < minPlain && len(n.narrow) > 0 || !v.look(NarrowValues) || len(n.narrow) == 0 {
+	few := len(n.narrow) > 0 && float64(n.plain) < v.limits.plain // of a tensor that fits no other type there is no count
+	if s.role.embedding || s.role.parameter || narrower(s.DType) == nil || few || !v.look(NarrowValues) || len(n.narrow) == 0 {
 		return
 	}
 	var types []string

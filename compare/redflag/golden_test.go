@@ -2,7 +2,10 @@ package redflag_test
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +62,68 @@ func TestNoFlagOnAnyGolden(t *testing.T) {
 		training := strings.HasPrefix(string(a.Kind), "gradient") || a.Kind == redflag.LossPlateau
 		if (looked[a.Kind] == 0) != training {
 			t.Errorf("%s looked at %d tensors of the goldens", a.Kind, looked[a.Kind])
+		}
+	}
+}
+
+// No golden comes near a limit: with every limit moved as far as docs/check.md says, they raise none either, and a little
+// further one raises it, so the page says how wide the margins are and no more.
+func TestMargins(t *testing.T) {
+	page, err := os.ReadFile("../../docs/check.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One limit of a kind at a time: of two it could not be said which one raised the flag.
+	first, second := redflag.Margins, []redflag.Margin(nil)
+	for i, m := range redflag.Margins {
+		if i > 0 && m.Kind == redflag.Margins[i-1].Kind {
+			first, second = slices.Delete(slices.Clone(first), i, i+1), append(second, m)
+		}
+	}
+	raised := map[string]bool{}
+	for _, name := range goldens(t) {
+		trace := openGolden(t, name)
+		for _, f := range check(t, trace, redflag.At(false, redflag.Margins...)).Flags {
+			t.Errorf("%s: %s of %s in pass %d: %s", name, f.Kind, f.Entry, f.Pass, f.What)
+		}
+		for _, some := range [][]redflag.Margin{first, second} {
+			flags := check(t, trace, redflag.At(true, some...)).Flags
+			for _, m := range some {
+				raised[m.What] = raised[m.What] || slices.ContainsFunc(flags, func(f redflag.Flag) bool { return f.Kind == m.Kind })
+			}
+		}
+	}
+	if len(second) != 1 {
+		t.Errorf("%d kinds have a second limit", len(second))
+	}
+	for _, m := range redflag.Margins {
+		past := fmt.Sprintf("%.4g", m.Past)
+		if m.Never {
+			past = "none"
+		}
+		if row := fmt.Sprintf("| `%s` | %s | %.4g | %.4g | %s |", m.Kind, m.What, m.Limit(), m.Near, past); !strings.Contains(string(page), row) {
+			t.Errorf("docs/check.md does not have the row\n%s", row)
+		}
+		if raised[m.What] == m.Never {
+			t.Errorf("%s at %g: raised by a golden: %v", m.What, m.Past, raised[m.What])
+		}
+	}
+}
+
+// docs/check.md says of every kind what the program says.
+func TestPageHasEveryKind(t *testing.T) {
+	page, err := os.ReadFile("../../docs/check.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range redflag.Kinds {
+		for _, row := range []string{
+			fmt.Sprintf("| `%s` | %s | %s |", a.Kind, a.Wants, a.When),
+			fmt.Sprintf("| `%s` | %s | %s |", a.Kind, a.Means, a.Try),
+		} {
+			if !strings.Contains(string(page), row) {
+				t.Errorf("docs/check.md does not have the row\n%s", row)
+			}
 		}
 	}
 }

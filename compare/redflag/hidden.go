@@ -63,8 +63,8 @@ func (v *view) evolves(from, s *subject) error {
 			most = change
 		}
 	}
-	if slices.Max(length) > 0 && most <= static {
-		v.raise(HiddenStatic, s, []Number{number("tokens", float64(tokens)), number("change", most), number("limit", static)},
+	if slices.Max(length) > 0 && most <= v.limits.static {
+		v.raise(HiddenStatic, s, []Number{number("tokens", float64(tokens)), number("change", most), number("limit", v.limits.static)},
 			"the state is that of %s: of %d tokens none changes by more than %.3g of its length", from.name, tokens, most)
 	}
 	return nil
@@ -126,7 +126,7 @@ func (v *view) sameRows(s *subject) error {
 				length += want[j] * want[j]
 			}
 			positive = positive || length > 0
-			if far := math.Sqrt(diff / length); !(far <= identical) && (diff > 0 || length > 0) {
+			if far := math.Sqrt(diff / length); !(far <= v.limits.identical) && (diff > 0 || length > 0) {
 				return nil
 			} else if length > 0 {
 				most = max(most, far)
@@ -134,7 +134,7 @@ func (v *view) sameRows(s *subject) error {
 		}
 	}
 	if positive {
-		v.raise(TokensIdentical, s, []Number{number("tokens", float64(tokens)), number("difference", most), number("limit", identical)},
+		v.raise(TokensIdentical, s, []Number{number("tokens", float64(tokens)), number("difference", most), number("limit", v.limits.identical)},
 			"tokens %d to %d have the same state, within %.3g of its length", judged(int(tokens)), tokens-1, most)
 	}
 	return nil

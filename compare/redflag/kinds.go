@@ -45,7 +45,7 @@ type About struct {
 // Kinds describes every kind. The sentences are those of the flags, and docs/check.md has the same.
 var Kinds = []About{
 	{
-		NonFinite, "floats, and the minus infinity of masks left out", "an element is NaN or infinite",
+		NonFinite, "floats; the minus infinity of masks does not count", "an element is NaN or infinite",
 		"an overflow (exp, a square, float16), a division by zero in a norm or softmax, a row that is masked everywhere, or memory that nobody wrote",
 		"look at this entry's inputs at the element named: the first tensor that has one is where it began", true,
 	},
@@ -55,17 +55,17 @@ var Kinds = []About{
 		"see whether the entry's weights are loaded and its inputs are not zero; then whether the kernel writes the buffer that was recorded", true,
 	},
 	{
-		Constant, "as for zero, of 16 elements or more, but for weights and numbers one a token", "every element is the same number",
+		Constant, "as for zero, of 16 elements or more, but for weights and where there is one number a token", "every element is the same number",
 		"a buffer filled with its initial value, an activation in saturation, or one element broadcast over the tensor",
 		"look at strides and broadcasting where the entry is computed", true,
 	},
 	{
-		Magnitude, "floats, and masked scores left out", "an element is beyond ±1000",
+		Magnitude, "floats, but for masks, masked scores and tables of rotation", "an element is beyond ±1000, or what --magnitude says",
 		"a norm or a scale that is left out (1/√d, √H), a weight in another unit, or a residual that grows from layer to layer; a few large models have such channels by nature",
 		"compare the scale with the layer before; where the checkpoint is known for it, raise --magnitude", true,
 	},
 	{
-		Overflow, "floats, and masked scores left out", "an element is beyond an eighth of the largest number of its dtype (8188 in float16)",
+		Overflow, "as for magnitude", "an element is beyond an eighth of the largest number of its dtype (8188 in float16)",
 		"three doublings from infinity: a square, a sum or a longer prompt overflows",
 		"keep this part in bfloat16 or float32, or norm before it", true,
 	},
@@ -145,7 +145,7 @@ var Kinds = []About{
 		"check requires_grad, detach and no_grad on the way, and that the optimizer has the parameter", false,
 	},
 	{
-		GradientZero, "gradients", "every element is 0 in the last step that has it, and in those before it that are counted",
+		GradientZero, "gradients", "every element is 0 in the last step that has the gradient",
 		"the way to the loss is multiplied by zero: a dead activation, a mask, a factor that starts at zero",
 		"look at the activations behind this parameter", false,
 	},

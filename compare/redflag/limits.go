@@ -7,42 +7,48 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// The limits. Beside each stands what is nearest to it in the goldens, which are healthy.
+// DefaultMagnitude is the largest number that raises nothing, unless [Options] has another.
+const DefaultMagnitude = 1000
+
+// limits are what raises a flag. A test tightens each towards what the goldens, which are healthy, have; docs/check.md has
+// the margins.
+type limits struct {
+	magnitude float64
+	overflow  float64 // share of the largest number of a dtype: an eighth is three doublings of headroom
+	plain     float64 // elements neither 0 nor ±1, of which none fits a narrower type by chance
+	sum       float64 // of the tolerance of sumTolerance
+	uniform   float64 // how far a weight is from the mean of its row, of that mean
+	stuck     float64 // the least weight on the one key
+	repeated  float64 // the largest difference of two weights
+	ignored   float64 // the largest weight of all earlier keys together
+	unturned  float64 // the relative change of a vector by its rotation
+	angle     float64 // the largest difference of two cosines or sines
+	backwards float64 // radians that the first angle goes back, beyond what bfloat16 tables are wrong by
+	static    float64 // the relative change of a state by a layer
+	identical float64 // the relative difference of two tokens' states
+	plateau   float64 // the share by which the best loss is to fall
+}
+
+var defaults = limits{
+	magnitude: DefaultMagnitude, overflow: 1. / 8, plain: 32,
+	sum: 1, uniform: 0.01, stuck: 0.99, repeated: 1e-6, ignored: 1e-6,
+	unturned: 1e-3, angle: 1e-6, backwards: 0.05,
+	static: 1e-5, identical: 1e-5, plateau: 1e-3,
+}
+
+// How much there has to be before it can be judged.
 const (
-	// DefaultMagnitude is the largest number that raises nothing. The goldens reach 141.
-	DefaultMagnitude = 1000
-	// overflowShare of the largest number of a dtype: three doublings of headroom.
-	overflowShare = 1. / 8
-
-	// minZero and minConstant are elements: fewer can be equal by chance, as the few numbers of a router in saturation are.
+	// Fewer elements can be equal by chance, as the few numbers of a router in saturation are.
 	minZero, minConstant = 2, 16
-	// minPlain elements are neither 0 nor ±1: of so many none fits a narrower type by chance. Of the goldens, 8 do.
-	minPlain = 32
 
-	// uniformSpread is how far a weight may be from the mean of its row, of that mean; 0.099 in the flattest row.
-	uniformSpread, uniformKeys = 0.01, 4
-	// stuckWeight is the least weight on the one key. In the goldens no layer has all heads on one key in all rows.
-	stuckWeight, stuckRows = 0.99, 4
-	// repeated is the largest difference of two weights; 0.08 in the goldens.
-	repeated, repeatedPairs = 1e-6, 2
-	// ignored is the largest weight on all earlier keys together; 0.16 in the goldens.
-	ignored = 1e-6
-
-	// unturned is the relative change of a vector by its rotation; 0.025 in the goldens.
-	unturned     = 1e-3
-	turnedTokens = 64 // looked at in one pass, spread over it
-	// angle is the largest difference of two cosines or sines that counts as none; 0.12 in the goldens, in bfloat16.
-	angle = 1e-6
-	// backwards is how far the first angle has to go back, in radians: beyond what bfloat16 tables are wrong by.
-	backwards = 0.05
-
-	// static and identical are relative L2; 0.29 and 1.05 in the goldens.
-	static, identical = 1e-5, 1e-5
+	uniformKeys   = 4
+	stuckRows     = 4
+	repeatedPairs = 2
+	turnedTokens  = 64 // looked at in one pass, spread over it
 
 	argmaxRows, argmaxIDs = 4, 3
 	unchangedPasses       = 3
-
-	plateauLosses, plateauGain = 8, 1e-3
+	plateauLosses         = 8
 )
 
 // maxRow is the longest row that is held in memory, in elements: four times the largest vocabulary, and longer than any

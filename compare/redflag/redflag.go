@@ -15,6 +15,7 @@ import (
 type Options struct {
 	Skip      []Kind
 	Magnitude float64 // the largest number that raises nothing; 0 for [DefaultMagnitude]
+	limits    *limits // nil for the defaults: a test has its own
 }
 
 // Result is what was found, and what was looked at.
@@ -54,9 +55,6 @@ type Looked struct {
 
 // Check looks for red flags in a trace, or in another safetensors file. The error is that of reading, or ctx's.
 func Check(ctx context.Context, t *capture.Trace, o Options) (*Result, error) {
-	if o.Magnitude == 0 {
-		o.Magnitude = DefaultMagnitude
-	}
 	v, err := newView(ctx, t, o)
 	if err != nil {
 		return nil, fmt.Errorf("checking %s: %w", t.Path(), err)

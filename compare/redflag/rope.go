@@ -59,7 +59,7 @@ func (v *view) turned(plain, s *subject) error {
 		}
 		change := math.Sqrt(diff / length)
 		least = min(least, change)
-		if change <= unturned {
+		if change <= v.limits.unturned {
 			if still++; first < 0 {
 				first = t
 			}
@@ -68,7 +68,7 @@ func (v *view) turned(plain, s *subject) error {
 	if still == 0 {
 		return nil
 	}
-	v.raise(RopeUnchanged, s, []Number{number("tokens", float64(len(at))), number("unchanged", float64(still)), number("change", least), number("limit", unturned)},
+	v.raise(RopeUnchanged, s, []Number{number("tokens", float64(len(at))), number("unchanged", float64(still)), number("change", least), number("limit", v.limits.unturned)},
 		"%d of the %d tokens looked at, the first at index %d, are what %s has: the relative change is %.3g", still, len(at), first, plain.name, least)
 	return nil
 }
@@ -153,10 +153,10 @@ func (v *view) zeroAngles(sin *subject) bool {
 		return false
 	}
 	m := &sin.seen.moments
-	if !v.look(RotaryZero) || sin.seen.bad() || max(m.Max, -m.Min) > angle {
+	if !v.look(RotaryZero) || sin.seen.bad() || max(m.Max, -m.Min) > v.limits.angle {
 		return false
 	}
-	v.raise(RotaryZero, sin, []Number{number("largest", sin.seen.largest), number("limit", angle)}, "the sines of all %d tokens are at most %.3g", sin.dim(2), sin.seen.largest)
+	v.raise(RotaryZero, sin, []Number{number("largest", sin.seen.largest), number("limit", v.limits.angle)}, "the sines of all %d tokens are at most %.3g", sin.dim(2), sin.seen.largest)
 	return true
 }
 
@@ -185,15 +185,15 @@ func (v *view) frozen(sin *subject, t int, c0, s0, c, s []float64) bool {
 			}
 		}
 	}
-	if most <= angle {
-		v.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("difference", most), number("limit", angle)},
+	if most <= v.limits.angle {
+		v.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("difference", most), number("limit", v.limits.angle)},
 			"token %d has the angles of the token before it, within %.3g", t, most)
 		return true
 	}
 	// The first frequency is the highest, at most 1 in a step; in a part of the positions a step may be any.
 	turn := math.Atan2(s[0]*c0[0]-c[0]*s0[0], c[0]*c0[0]+s[0]*s0[0])
-	if len(v.t.Manifest().Scope.Positions) == 0 && turn < -backwards {
-		v.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("turn", turn), number("limit", -backwards)},
+	if len(v.t.Manifest().Scope.Positions) == 0 && turn < -v.limits.backwards {
+		v.raise(RotaryFrozen, sin, []Number{number("token", float64(t)), number("turn", turn), number("limit", -v.limits.backwards)},
 			"the first angle of token %d is %.3g radians behind that of the token before it", t, -turn)
 		return true
 	}

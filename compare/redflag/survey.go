@@ -70,7 +70,7 @@ func (s *subject) strip(at int64, x []float64) {
 		}
 	}
 	n.narrow = fitting(n.narrow, x)
-	if n.plain < minPlain && len(n.narrow) > 0 {
+	if len(n.narrow) > 0 {
 		for _, y := range x {
 			if a := math.Abs(y); a > 0 && a != 1 && a <= math.MaxFloat64 {
 				n.plain++

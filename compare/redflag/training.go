@@ -112,12 +112,12 @@ func (v *view) loss() error {
 	}
 	half := len(losses) / 2
 	before, after := slices.Min(losses[:half]), slices.Min(losses[half:])
-	if after < before-plateauGain*math.Abs(before) {
+	if after < before-v.limits.plateau*math.Abs(before) {
 		return nil
 	}
 	said := fmt.Sprintf("the best loss of the first %d steps is %.6g, of the %d after them %.6g", half, before, len(losses)-half, after)
 	v.raise(LossPlateau, steps[half], []Number{
-		number("steps", float64(len(losses))), number("best_before", before), number("best_after", after), number("gain_wanted", plateauGain),
+		number("steps", float64(len(losses))), number("best_before", before), number("best_after", after), number("gain_wanted", v.limits.plateau),
 	}, "%s", said)
 	return nil
 }

@@ -95,15 +95,15 @@ func (v *view) size(s *subject) {
 	n := &s.seen
 	numbers := []Number{number("largest", n.largest), number("std", n.moments.Summary(1).Std)}
 	at := coordinates(s.Shape, n.at)
-	if n.largest > v.o.Magnitude {
+	if n.largest > v.limits.magnitude {
 		beyond := ""
 		if half := floats.Largest(f16); n.largest > half && s.DType != f16 {
 			beyond = fmt.Sprintf("; float16 ends at %.0f", half)
 		}
-		v.raise(Magnitude, s, append(numbers, number("limit", v.o.Magnitude)), "|x| reaches %.6g at %s, beyond %g; the standard deviation is %.4g%s",
-			n.largest, at, v.o.Magnitude, n.moments.Summary(1).Std, beyond)
+		v.raise(Magnitude, s, append(numbers, number("limit", v.limits.magnitude)), "|x| reaches %.6g at %s, beyond %g; the standard deviation is %.4g%s",
+			n.largest, at, v.limits.magnitude, n.moments.Summary(1).Std, beyond)
 	}
-	if most := floats.Largest(s.DType); n.largest > most*overflowShare {
+	if most := floats.Largest(s.DType); n.largest > most*v.limits.overflow {
 		v.raise(Overflow, s, append(numbers, number("limit", most)), "|x| reaches %.6g at %s, and %s ends at %.6g", n.largest, at, s.DType, most)
 	}
 }

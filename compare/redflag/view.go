@@ -17,6 +17,7 @@ type view struct {
 	ctx      context.Context
 	t        *capture.Trace
 	o        Options
+	limits   limits
 	list     *order.List // nil without a configuration
 	subjects []subject
 	index    map[place]int
@@ -65,8 +66,14 @@ func (s *subject) dim(fromLast int) int {
 
 func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 	v := &view{
-		ctx: ctx, t: t, o: o, index: map[place]int{}, shown: map[int][]int{}, looked: map[Kind]int{}, first: map[Kind]*Flag{},
+		ctx: ctx, t: t, o: o, limits: defaults, index: map[place]int{}, shown: map[int][]int{}, looked: map[Kind]int{}, first: map[Kind]*Flag{},
 		raised: map[Kind]map[place]*Flag{}, alike: map[Kind]map[string]*Flag{},
+	}
+	if o.limits != nil {
+		v.limits = *o.limits
+	}
+	if o.Magnitude > 0 {
+		v.limits.magnitude = o.Magnitude
 	}
 	v.notes = append(v.notes, t.Notes()...)
 	v.readOrder()
