@@ -197,6 +197,18 @@ func TestHeadInFloat32IsFlagged(t *testing.T) {
 	}
 }
 
+// An engine with another arithmetic, float32 inside attention and a ring buffer for a cache, is no worse for it.
+func TestAnotherEngineHasNoFlag(t *testing.T) {
+	for dir, dtypes := range map[string][]hooks.DType{"gemma3n-tiny": {hooks.F32}, "gemma3-tiny": {hooks.F32, hooks.BF16}} {
+		for _, d := range dtypes {
+			_, passes, ck, list := goldenFile(t, dir, "decode."+d.String())
+			if code, doc := checked(t, (&otherEngine{list: list, dtype: d}).run(t, ck, passes)); code != exitMatch {
+				t.Errorf("%s %s: %+v", dir, d, doc.Result.Flags)
+			}
+		}
+	}
+}
+
 // trainings are the traces of fixtures/training.py and what each mistake shows, the kind and the entry.
 var trainings = map[string][][2]string{
 	"healthy":    nil,

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 )
 
 const (
@@ -57,7 +58,7 @@ func (v *view) change(s *subject, body hooks.DType) {
 			return
 		}
 		want, why = declared, "the order has "+declared.String()+" here"
-	case s.free():
+	case s.free(), s.role.interior && floats.Precision(s.DType) > floats.Precision(body):
 		return
 	}
 	if !v.look(DTypeChange) || s.DType == want {

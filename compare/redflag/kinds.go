@@ -70,7 +70,7 @@ var Kinds = []About{
 		"keep this part in bfloat16 or float32, or norm before it", true,
 	},
 	{
-		DTypeChange, "floats, but for masks, tables of rotation, losses, gradients and what is float32 by design", "a tensor has another dtype than most of the model, or than the order says",
+		DTypeChange, "floats, but for masks, tables of rotation, weights, losses, gradients, `*_f32`, and scores and probabilities that are wider", "a tensor has another dtype than most of the model, or than the order says",
 		"a cast that was added or forgotten at a boundary, such as a float32 head on a bfloat16 body: it costs memory and speed, and it rounds where the reference does not",
 		"look for the cast between the two entries named", true,
 	},

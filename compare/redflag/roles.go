@@ -16,6 +16,7 @@ type role struct {
 	masked    bool // scores, in which what is masked is very small or minus infinity
 	table     bool // of cosines or sines
 	probs     bool // of attention
+	interior  bool // scores or probabilities, which engines keep in float32 while they fuse the steps of attention
 	cached    bool // keys or values
 	logits    bool
 	embedding bool // copied from weights, which have the dtype of the checkpoint
@@ -51,6 +52,7 @@ func roleOf(name string, d hooks.DType) role {
 	r.bias = last == "bias"
 	r.parameter = last == "weight" || r.bias
 	r.probs = probsName.MatchString(name)
+	r.interior = r.probs || strings.HasPrefix(last, "scores")
 	r.embedding = copiedName.MatchString(name)
 	r.cached = cachedName.MatchString(name)
 	r.logits = last == "logits" || last == "lm_head"
