@@ -38,6 +38,8 @@ var (
 	copiedName = regexp.MustCompile(`(^|\.)(embed_tokens|inputs_embeds|wte|embed_tokens_per_layer)(\.lookup)?$|(^|\.)layers\.0\.in$`)
 )
 
+// roleOf reads a name without the pass. Of a gradient nothing else is asked: it has the shape of what it belongs to, and none
+// of its meaning.
 func roleOf(name string, d hooks.DType) role {
 	r := role{layer: -1, number: d.Float()}
 	if strings.HasPrefix(name, capture.Gradient) {

@@ -8,7 +8,7 @@ import (
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
-// seen are the numbers of one tensor, taken in one pass over it. What masks is left out of all of them.
+// seen are the numbers of one tensor, taken in one pass over it. What masks counts as 0, and no check wants to know of it.
 type seen struct {
 	moments  lanes.Moments
 	firstBad int64 // the first NaN or infinity
