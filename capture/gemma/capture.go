@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/debug"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
@@ -24,6 +25,7 @@ type Job struct {
 	Path       string
 	Manifest   capture.Manifest // what the caller knows; Capture fills in the rest
 	Registry   *hooks.Registry  // may hold observers and replacers of the caller's; nil for none
+	Debug      *debug.Log       // shows what is recorded; nil for nothing
 	Progress   func(pass, passes, layer, layers int)
 }
 
@@ -46,7 +48,7 @@ func Capture(ctx context.Context, j Job) (Output, error) {
 	// The registry is complete before the model is built, and the trace begun only for a model that could be.
 	var w *capture.Writer
 	write := func(e hooks.Event) error { return w.Observe(e) }
-	if err := capture.Attach(j.Registry, write, j.Record, j.Manifest.Scope, j.tokens()); err != nil {
+	if err := capture.Attach(j.Registry, j.Debug.Around(write), j.Record, j.Manifest.Scope, j.tokens()); err != nil {
 		return Output{}, err
 	}
 	last := lastLayer(j.List, selected)

@@ -23,7 +23,7 @@ import (
 // In the line {prompt}, {tokens}, {model}, {order} and {out} are replaced by their values, quoted for the shell, and {{
 // by one brace. Braces around anything but lower-case letters are the shell's own. The same values, and what has no
 // place in a line, are in the environment: TRACEDIFF_SIDE, _PROMPT (unset without one), _TOKENS, _MAX_NEW_TOKENS, _MODEL,
-// _ORDER, _OUT, _DTYPE, _LEVEL, _LAYERS and _SCOPE.
+// _ORDER, _OUT, _DTYPE, _LEVEL, _LAYERS, _SCOPE, _DEBUG and _DEBUG_PASSES.
 type Command struct {
 	Line      string
 	Folder    string        // where it runs; empty for the current folder
@@ -37,6 +37,8 @@ type Command struct {
 	DType     hooks.DType   // to compute in
 	Scope     capture.Scope // what will be compared; a command may capture more
 	Out       string        // where the trace has to be afterwards; nothing is there before
+	Debug     bool          // show hooks as they fire, if the command's recorder can
+	DebugFull int           // passes that are shown in full then
 	Show      io.Writer     // what the command prints on either output, as it comes
 }
 
@@ -156,6 +158,7 @@ func (c *Command) environment() ([]string, error) {
 	values := map[string]string{
 		"SIDE": c.Side, "TOKENS": c.Tokens, "MAX_NEW_TOKENS": fmt.Sprint(c.NewTokens), "MODEL": c.Model, "ORDER": c.Order, "OUT": c.Out,
 		"DTYPE": c.DType.String(), "LEVEL": fmt.Sprint(c.Scope.Level), "LAYERS": c.Scope.Layers.String(), "SCOPE": string(scope),
+		"DEBUG": onOff(c.Debug), "DEBUG_PASSES": fmt.Sprint(c.DebugFull),
 	}
 	if c.NoPrompt == "" {
 		values["PROMPT"] = c.Prompt
@@ -173,6 +176,14 @@ func (c *Command) environment() ([]string, error) {
 		env = append(env, "TRACEDIFF_"+name+"="+value)
 	}
 	return env, nil
+}
+
+// onOff is a switch as the recorders read it: they look at DEBUG where it is empty.
+func onOff(on bool) string {
+	if on {
+		return "1"
+	}
+	return "0"
 }
 
 // clock is the coarsest step of a file system's clock: a file that a run wrote can seem that much older than its start.

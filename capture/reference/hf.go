@@ -26,6 +26,8 @@ type HF struct {
 	DType     hooks.DType
 	Level     int
 	Layers    capture.Ranges
+	Debug     bool      // show hooks as they fire
+	DebugFull int       // passes that are shown in full then
 	Show      io.Writer // what the runner says while it works, a line each
 }
 
@@ -63,7 +65,8 @@ func (h *HF) Run(ctx context.Context) error {
 	// -m looks into the current folder first, and there nobody else has put a torch.py.
 	cmd := exec.CommandContext(ctx, p.Path, h.arguments()...)
 	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+prependPath(folder, os.Getenv("PYTHONPATH")), "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+prependPath(folder, os.Getenv("PYTHONPATH")), "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
+		"TRACEDIFF_DEBUG="+onOff(h.Debug), fmt.Sprint("TRACEDIFF_DEBUG_PASSES=", h.DebugFull))
 	var said ending
 	cmd.Stderr = io.MultiWriter(&said, h.Show)
 	err = runTo(ctx, cmd, h.Out)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/debug"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -35,6 +36,7 @@ type Job struct {
 	Path       string
 	Manifest   capture.Manifest // what the caller knows; Walk fills in the rest
 	Registry   *hooks.Registry  // may hold observers and replacers of the caller's; nil for none
+	Debug      *debug.Log       // shows what is recorded; nil for nothing
 	Progress   func(pass, passes, entry, entries int)
 }
 
@@ -58,7 +60,7 @@ func Walk(ctx context.Context, j Job) (Output, error) {
 	selected := j.Manifest.Scope.Select(j.Record)
 	var w *capture.Writer
 	write := func(e hooks.Event) error { return w.Observe(e) }
-	if err := capture.Attach(j.Registry, write, j.Record, j.Manifest.Scope, j.tokens()); err != nil {
+	if err := capture.Attach(j.Registry, j.Debug.Around(write), j.Record, j.Manifest.Scope, j.tokens()); err != nil {
 		return Output{}, err
 	}
 	walk, err := j.newWalk(selected)

@@ -97,6 +97,7 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 	if err != nil {
 		return fmt.Errorf("preparing the command: %w", err)
 	}
+	r.Debug, r.DebugFull = debugs(c), j.debugPasses()
 	r.Show = &prefixed{w: notes(c), prefix: side + " | "}
 	fmt.Fprintf(notes(c), "%s | $ %s\n", side, line)
 	started := time.Now()

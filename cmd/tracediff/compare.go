@@ -247,7 +247,7 @@ func fileSettings(c *cli.Context, hint string) (settings, error) {
 	if !c.IsSet("level") {
 		s.Scope.Level = 0 // everything that is there
 	}
-	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "gate"} {
+	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "gate", "debug"} {
 		if c.IsSet(name) {
 			return s, hinted(fmt.Errorf("--%s has no meaning where traces are given", name), hint)
 		}

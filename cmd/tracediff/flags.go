@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -42,7 +43,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, go for the float64 walk, hf for transformers, or auto for the best there is"},
 		&cli.StringFlag{Name: "python", Category: catSides, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers, for --reference hf"},
 		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "no walk in place of a transformers trace, unless --reference go says so (implied by CI=true)"},
-	}, talkFlags()...)
+	}, append(talkFlags(), debugFlag())...)
 }
 
 // talkFlags say how much is said beside the result.
@@ -81,7 +82,7 @@ func readFlags(c *cli.Context, s settings) (settings, error) {
 		}
 		*into = r
 	}
-	if err := checkTalk(c); err != nil {
+	if err := cmp.Or(checkTalk(c), checkDebug(c)); err != nil {
 		return s, err
 	}
 	for _, name := range []string{"model", "tokens", "order", "dir", "local", "reference", "python"} {

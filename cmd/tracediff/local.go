@@ -94,9 +94,11 @@ func (j *job) runModel(c *cli.Context) (gemma.Output, error) {
 	}
 	p := newProgress(c, "capturing the local model", "layer", j.path("local"))
 	defer p.done()
+	log := j.debugLog(c, "local")
+	defer log.End()
 	out, err := gemma.Capture(c.Context, gemma.Job{
 		Checkpoint: j.ck, List: j.list, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further,
-		Path: j.path("local"), Manifest: m, Progress: p.step,
+		Path: j.path("local"), Manifest: m, Progress: p.step, Debug: log,
 	})
 	if errors.Is(err, context.Canceled) {
 		return out, hinted(errors.New("interrupted"), "what was captured so far is in "+j.path("local")+capture.Suffix)

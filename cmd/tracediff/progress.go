@@ -23,10 +23,10 @@ type progress struct {
 	started time.Time
 }
 
-// newProgress shows nothing yet. what runs and unit are words, such as "local model" and "layer"; path is the trace that is
+// newProgress shows nothing yet, and in debug mode nothing at all: a bar would be drawn over the lines. what runs and unit are words, such as "local model" and "layer"; path is the trace that is
 // being written, if one is.
 func newProgress(c *cli.Context, what, unit, path string) *progress {
-	if f, ok := c.App.ErrWriter.(*os.File); !ok || c.Bool("quiet") || !isatty.IsTerminal(f.Fd()) || os.Getenv("TERM") == "dumb" {
+	if f, ok := c.App.ErrWriter.(*os.File); !ok || c.Bool("quiet") || debugs(c) || !isatty.IsTerminal(f.Fd()) || os.Getenv("TERM") == "dumb" {
 		return &progress{}
 	}
 	return &progress{

@@ -261,7 +261,7 @@ func (j *job) runTransformers(c *cli.Context, scope capture.Scope, path string) 
 	}
 	r := reference.HF{
 		Python: interpreter, Model: model, Order: order, Out: out, Tokens: reference.FormatTokens(j.passes), NewTokens: j.further,
-		DType: j.dtype, Level: scope.Level, Layers: scope.Layers, Show: &prefixed{w: notes(c), prefix: "transformers | "},
+		DType: j.dtype, Level: scope.Level, Layers: scope.Layers, Debug: debugs(c), DebugFull: j.debugPasses(), Show: &prefixed{w: notes(c), prefix: "transformers | "},
 	}
 	err = r.Run(c.Context)
 	if errors.Is(err, context.Canceled) {
@@ -278,7 +278,8 @@ func (j *job) runWalk(c *cli.Context, scope capture.Scope, path string) error {
 	p := newProgress(c, "capturing the reference walk", "entry", path)
 	defer p.done()
 	job := j.walk(scope)
-	job.Path, job.Progress = path, p.step
+	job.Path, job.Progress, job.Debug = path, p.step, j.debugLog(c, "reference")
+	defer job.Debug.End()
 	_, err := reference.Walk(c.Context, job)
 	if errors.Is(err, context.Canceled) {
 		return hinted(errors.New("interrupted; nothing was stored"), "the same command starts again")

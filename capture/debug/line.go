@@ -1,0 +1,130 @@
+package debug
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/lanes"
+)
+
+// line is output while it is made: whole lines and the one that is being written. Its methods append a key and a value
+// without allocating, since there is a line for every tensor.
+type line []byte
+
+func (l *line) begin(kind string) { *l = append(append(*l, "debug: "...), kind...) }
+
+func (l *line) end() { *l = append(*l, '\n') }
+
+func (l *line) key(key string) { *l = append(append(append(*l, ' '), key...), '=') }
+
+func (l *line) int(key string, n int64) {
+	l.key(key)
+	*l = strconv.AppendInt(*l, n, 10)
+}
+
+// number writes six digits, as C's %.6g does, and "-" for NaN, a number that there is none of.
+func (l *line) number(key string, x float64) {
+	l.key(key)
+	switch {
+	case x != x:
+		*l = append(*l, '-')
+	case math.IsInf(x, 1):
+		*l = append(*l, "inf"...)
+	case math.IsInf(x, -1):
+		*l = append(*l, "-inf"...)
+	default:
+		*l = strconv.AppendFloat(*l, x, 'g', 6, 64)
+	}
+}
+
+// ms writes milliseconds.
+func (l *line) ms(key string, d time.Duration) {
+	l.key(key)
+	*l = strconv.AppendFloat(*l, float64(d)/float64(time.Millisecond), 'f', 3, 64)
+}
+
+// percent writes a share with one digit, and "-" for a share of nothing.
+func (l *line) percent(key string, share float64) {
+	if share != share {
+		l.word(key, "-")
+		return
+	}
+	l.key(key)
+	*l = strconv.AppendFloat(*l, 100*share, 'f', 1, 64)
+}
+
+// word writes a text that awk can split a line around: spaces are escaped too.
+func (l *line) word(key, text string) {
+	l.key(key)
+	l.escape(text, true)
+}
+
+// text writes a text in double quotes.
+func (l *line) text(key, text string) {
+	l.key(key)
+	*l = append(*l, '"')
+	l.escape(text, false)
+	*l = append(*l, '"')
+}
+
+// escape writes control characters as \xNN, so that no name and no token can end a line or talk to the terminal. In a word
+// a space is one of them; in a text a quote gets a backslash.
+func (l *line) escape(text string, word bool) {
+	for _, r := range text {
+		switch {
+		case r < ' ' || r == ' ' && word || r >= 0x7f && r < 0xa0:
+			*l = fmt.Appendf(*l, `\x%02x`, r)
+		case r == '\\' || r == '"' && !word:
+			*l = append(*l, '\\', byte(r))
+		default:
+			*l = append(*l, string(r)...)
+		}
+	}
+}
+
+func (l *line) shape(shape []int) {
+	l.key("shape")
+	*l = append(*l, '[')
+	for i, n := range shape {
+		if i > 0 {
+			*l = append(*l, ',')
+		}
+		*l = strconv.AppendInt(*l, int64(n), 10)
+	}
+	*l = append(*l, ']')
+}
+
+// counts are of elements that are no finite numbers. The two infinities are told apart: a mask has one of them in any sound
+// model.
+func (l *line) counts(nan, posInf, negInf int64) {
+	l.int("nan", nan)
+	l.int("inf", posInf)
+	l.int("neg_inf", negInf)
+}
+
+// tensor writes the line that every hook has.
+func (d *Log) tensor(name string, t hooks.Tensor, m *lanes.Moments, elapsed time.Duration) {
+	l, s := &d.line, m.Summary(1)
+	l.begin("tensor")
+	l.int("pass", int64(d.pass.number))
+	l.word("name", name)
+	l.shape(t.Shape)
+	l.word("dtype", t.DType.String())
+	l.number("min", s.Min)
+	l.number("max", s.Max)
+	l.number("mean", s.Mean)
+	l.number("std", s.Std)
+	l.counts(m.NaN, m.PosInf, m.NegInf)
+	l.ms("ms", elapsed)
+	l.end()
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/debug"
+)
+
+// debugFlag is of the commands that run a side.
+func debugFlag() cli.Flag {
+	return &cli.BoolFlag{
+		Name: "debug", Category: catFiles,
+		Usage: "print a line on standard error as each hook fires, with statistics and times (also TRACEDIFF_DEBUG=1, DEBUG=1); the first " + fmt.Sprint(debug.Passes) + " passes in full, or those of --passes",
+	}
+}
+
+// debugs reports whether what runs is to be shown hook by hook. A flag that was typed goes before the environment, and so
+// does --quiet.
+func debugs(c *cli.Context) bool {
+	if c.IsSet("debug") {
+		return c.Bool("debug")
+	}
+	return !c.Bool("quiet") && debug.Wanted(os.Getenv)
+}
+
+// checkDebug reports what was typed and contradicts debug mode.
+func checkDebug(c *cli.Context) error {
+	if c.Bool("debug") && c.Bool("quiet") {
+		return hinted(errors.New("--quiet and --debug were both given"), "leave one of them out")
+	}
+	return nil
+}
+
+// debugLog is the log of a side that runs here; nil where nothing is to be shown.
+func (j *job) debugLog(c *cli.Context, side string) *debug.Log {
+	if !debugs(c) {
+		return nil
+	}
+	o := debug.Options{Side: side, Passes: j.debugPasses(), Positions: j.Scope.Positions, Starts: []int{0}}
+	for i, n := range j.tokens() {
+		o.Starts = append(o.Starts, o.Starts[i]+n)
+	}
+	if j.tok != nil {
+		o.Text = j.tok.Text
+	}
+	return debug.New(c.App.ErrWriter, o)
+}
+
+// debugPasses is how many passes are shown in full: those that were typed, else what the environment says, else the
+// default.
+func (j *job) debugPasses() int {
+	if n := j.Scope.Passes.Max(); len(j.Scope.Passes) > 0 {
+		return min(n, capture.NoEnd-1) + 1
+	}
+	if n := debug.PassesWanted(os.Getenv); n > 0 {
+		return n
+	}
+	return debug.Passes
+}
