@@ -64,7 +64,10 @@ func (d *Log) step(e hooks.Event, name string, n int) {
 		l.number("change", math.NaN())
 	} else {
 		s := d.steps[at]
-		similarity, change := compared(s.tensor, e.Tensor)
+		similarity, change := math.NaN(), math.NaN()
+		if lastPart(name) != confidence { // which is about another series
+			similarity, change = compared(s.tensor, e.Tensor)
+		}
 		l.int("before", int64(s.last))
 		l.number("similarity", similarity)
 		l.number("change", change)
@@ -102,7 +105,7 @@ func (d *Log) endSeries() {
 
 func (d *Log) endOne(s *series) {
 	if lastPart(s.name) == confidence {
-		return // it is about another series
+		return
 	}
 	outcome := fmt.Sprintf("hit the maximum of %d steps", s.count)
 	if s.settled >= 0 {
@@ -117,7 +120,8 @@ func (d *Log) endOne(s *series) {
 }
 
 // compared returns how alike two steps are, and how much the later changed: the cosine and ‖b − a‖ / ‖b‖; of whole numbers,
-// such as tokens, the shares of elements that stayed and that changed. Both are NaN for tensors of different shape or dtype.
+// such as tokens, the shares of elements that stayed and that changed. Both are NaN for tensors of different shape or dtype,
+// and where an element is no finite number.
 func compared(a, b hooks.Tensor) (similarity, change float64) {
 	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) || len(b.Data) == 0 {
 		return math.NaN(), math.NaN()
@@ -140,6 +144,9 @@ func compared(a, b hooks.Tensor) (similarity, change float64) {
 	if !b.DType.Float() {
 		same := float64(equal) / float64(len(b.Data)/size)
 		return same, 1 - same
+	}
+	if !(sum.Local+sum.Ref < math.Inf(1)) {
+		return math.NaN(), math.NaN()
 	}
 	if sum.Diff == 0 {
 		return sum.Cosine(), 0 // also of zeros, which have no direction

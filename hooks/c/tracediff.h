@@ -27,6 +27,12 @@
  * afterwards. The file grows as PATH.part, can be opened at every moment, and gets its name when it is complete; of a
  * run that is killed everything up to there is left. Memory does not grow with what is written.
  *
+ * Debug mode. With TRACEDIFF_DEBUG (or, where that is not set, DEBUG) = true, 1 or yes in the environment, every tensor is
+ * also a line on stderr, with its statistics and the time since the one before; TRACEDIFF_DEBUG_PASSES=N shows N passes in
+ * full and not 5. The lines are those that docs/debug.md of tracediff describes, without the ids, top tokens and series of
+ * steps. Times are the host's: with a GPU synchronize before a hook, or they are those of launching. They are wall-clock
+ * time where POSIX or C11 is shown, else the process's.
+ *
  * Limits. One thread at a time; calls in the order of execution. Little-endian machines. Two runs that write the same
  * path spoil each other's file. Quantised blocks have no place in a trace: record what they stand for. Without POSIX or
  * Windows (-std=c99 shows neither) the file is flushed but not synced.
@@ -77,6 +83,26 @@ typedef struct td_text {
 	int lost; /* there was no memory for all of it */
 } td_text;
 
+/* Statistics of the elements that came, in float64; the strip is those that are not counted yet. */
+typedef struct td_moments {
+	uint64_t n, special[3]; /* finite ones; NaN, +Inf, -Inf */
+	double mean, squares, low, high, strip[256];
+	size_t held;
+} td_moments;
+
+/* What debug mode knows of a run. */
+typedef struct td_debug {
+	int on, begun, noted;
+	long full;                       /* passes shown in full */
+	td_dtype dtype;
+	td_moments moments;
+	td_text line, section, slowest, first_nan;
+	double arrived, left;            /* seconds: this tensor, and when the one before was done with */
+	double in_section, in_pass, longest, in_run, in_hooks;
+	uint64_t section_tensors, pass_tensors, tensors, passes, brief;
+	uint64_t pass_special[3], special[3];
+} td_debug;
+
 /* A trace being written. Zeroed it is off. All fields are private. */
 typedef struct td_writer {
 	int state;
@@ -89,6 +115,7 @@ typedef struct td_writer {
 	size_t names_count;
 	td_text entry;               /* scratch */
 	unsigned char *chunk;
+	td_debug debug;
 	char error[512];
 } td_writer;
 
@@ -148,6 +175,7 @@ const char *td_error(const td_writer *w);
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #if defined(_WIN32)
 #include <io.h>
@@ -379,6 +407,355 @@ static uint64_t td__round_up(uint64_t n) { return (n + 7) & ~(uint64_t)7; }
 
 static int td__write(FILE *f, const void *bytes, size_t n) { return n > 0 && fwrite(bytes, 1, n, f) != n ? -1 : 0; }
 
+/* Debug mode. */
+
+enum { TD__DEBUG_PASSES = 5 };
+
+/* Seconds from some moment on. */
+static double td__now(void) {
+#if defined(CLOCK_MONOTONIC) && !defined(_WIN32)
+	struct timespec t;
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+#elif defined(TIME_UTC)
+	struct timespec t;
+	(void)timespec_get(&t, TIME_UTC);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+#else
+	return (double)clock() / CLOCKS_PER_SEC;
+#endif
+}
+
+static int td__yes(const char *s) {
+	static const char *const words[] = {"true", "1", "yes"};
+	size_t i, k;
+	for (i = 0; i < sizeof words / sizeof words[0]; i++) {
+		for (k = 0; s[k] && (s[k] == words[i][k] || (s[k] >= 'A' && s[k] <= 'Z' && s[k] + 'a' - 'A' == words[i][k])); k++) continue;
+		if (s[k] == 0 && words[i][k] == 0) return 1;
+	}
+	return 0;
+}
+
+/* 2 to the power of n, and the root of x: libm would be one more library to link with. */
+static double td__power(int n) {
+	uint64_t bits = (uint64_t)(n + 1023) << 52;
+	double x;
+	memcpy(&x, &bits, sizeof x);
+	return x;
+}
+
+static double td__root(double x) {
+	double y = x > 1 ? x : 1, next = (y + x / y) / 2;
+	if (!(x > 0)) return 0;
+	for (; next < y; next = (y + x / y) / 2) y = next; /* Newton's, from above */
+	return y;
+}
+
+/* A float of 8 or 16 bits: so many of exponent, so many of mantissa; without infinities only all ones is NaN. */
+static double td__narrow(unsigned bits, int exponent, int mantissa, int infinities) {
+	int e = (int)(bits >> mantissa) & ((1 << exponent) - 1), m = (int)bits & ((1 << mantissa) - 1), top = (1 << exponent) - 1;
+	uint64_t special = (uint64_t)0x7ff << 52;
+	double x = (e > 0 ? m + (1 << mantissa) : m) * td__power((e > 0 ? e : 1) - (top >> 1) - mantissa);
+	if (e == top && (infinities || m == (1 << mantissa) - 1)) {
+		if (m > 0) special |= 1;
+		memcpy(&x, &special, sizeof x);
+	}
+	return bits >> (exponent + mantissa) ? -x : x;
+}
+
+static double td__element(td_dtype dtype, const unsigned char *p) {
+	union { double f64; float f32; int64_t i64; int32_t i32; int16_t i16; int8_t i8; uint64_t u64; uint32_t u32; uint16_t u16; uint8_t u8; } v;
+	memcpy(&v, p, td__dtypes[dtype].size);
+	switch (dtype) {
+	case TD_F64: return v.f64;
+	case TD_F32: return (double)v.f32;
+	case TD_F16: return td__narrow(v.u16, 5, 10, 1);
+	case TD_BF16: return td__narrow(v.u16, 8, 7, 1);
+	case TD_F8_E4M3: return td__narrow(v.u8, 4, 3, 0);
+	case TD_F8_E5M2: return td__narrow(v.u8, 5, 2, 1);
+	case TD_I64: return (double)v.i64;
+	case TD_I32: return v.i32;
+	case TD_I16: return v.i16;
+	case TD_I8: return v.i8;
+	case TD_U64: return (double)v.u64;
+	case TD_U32: return v.u32;
+	case TD_U16: return v.u16;
+	default: return v.u8;
+	}
+}
+
+/* Count the strip: its mean and its squares about that, merged by the formula of Chan, Golub and LeVeque (1979), which
+ * takes no difference of large sums. */
+static void td__count(td_moments *m) {
+	double sum = 0, off = 0, squares = 0, mean, distance, share;
+	size_t i;
+	if (m->held == 0) return;
+	for (i = 0; i < m->held; i++) {
+		if (m->n + i == 0 || m->strip[i] < m->low) m->low = m->strip[i];
+		if (m->n + i == 0 || m->strip[i] > m->high) m->high = m->strip[i];
+		sum += m->strip[i];
+	}
+	mean = sum / (double)m->held;
+	for (i = 0; i < m->held; i++) {
+		distance = m->strip[i] - mean;
+		off += distance;
+		squares += distance * distance;
+	}
+	squares -= off * off / (double)m->held;
+	share = (double)m->held / (double)(m->n + m->held);
+	distance = mean - m->mean;
+	m->squares += (squares > 0 ? squares : 0) + distance * distance * (double)m->n * share;
+	m->mean += distance * share;
+	m->n += m->held;
+	m->held = 0;
+}
+
+/* Take in elements. What is not finite is told by its bits: -ffast-math knows no NaN. */
+static void td__take(td_moments *m, td_dtype dtype, const unsigned char *bytes, size_t n) {
+	const size_t size = td__dtypes[dtype].size;
+	const uint64_t exponent = (uint64_t)0x7ff << 52, mantissa = ((uint64_t)1 << 52) - 1;
+	size_t at;
+	for (at = 0; at < n; at += size) {
+		double x = td__element(dtype, bytes + at);
+		uint64_t bits;
+		memcpy(&bits, &x, sizeof bits);
+		if ((bits & exponent) == exponent) {
+			m->special[bits & mantissa ? 0 : bits >> 63 ? 2 : 1]++;
+			continue;
+		}
+		m->strip[m->held++] = x;
+		if (m->held == sizeof m->strip / sizeof m->strip[0]) td__count(m);
+	}
+}
+
+/* Write a piece of a tensor, whole elements, and take it in. */
+static int td__data(td_writer *w, const void *bytes, size_t n) {
+	if (w->debug.on) td__take(&w->debug.moments, w->debug.dtype, (const unsigned char *)bytes, n);
+	return td__write(w->data, bytes, n);
+}
+
+/* The fields of a line: a number, a real one, a text in which nothing can end the line. */
+static void td__integer(td_text *t, const char *key, uint64_t n) {
+	td__put(t, key);
+	td__number(t, n);
+}
+
+static void td__real(td_text *t, const char *key, int ms, double x) {
+	char s[64], *c;
+	(void)snprintf(s, sizeof s, ms ? "%.3f" : "%.6g", ms ? 1000 * x : x);
+	for (c = s; *c; c++)
+		if (*c == ',') *c = '.'; /* of the program's locale */
+	td__put(t, key);
+	td__put(t, s);
+}
+
+static void td__word(td_text *t, const char *key, const char *s) {
+	static const char hex[] = "0123456789abcdef";
+	char code[4] = {'\\', 'x', 0, 0};
+	td__put(t, key);
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+		if (c == 0xc2 && (unsigned char)s[1] >= 0x80 && (unsigned char)s[1] < 0xa0) c = (unsigned char)*++s; /* C1 controls */
+		else if (c > ' ' && c != 0x7f) {
+			if (c == '\\') td__put(t, "\\");
+			td__bytes(t, s, 1);
+			continue;
+		}
+		code[2] = hex[c >> 4], code[3] = hex[c & 15];
+		td__bytes(t, code, sizeof code);
+	}
+}
+
+static void td__specials(td_text *t, const uint64_t *n) {
+	td__integer(t, " nan=", n[0]);
+	td__integer(t, " inf=", n[1]);
+	td__integer(t, " neg_inf=", n[2]);
+}
+
+static const char *td__at(const td_text *t) { return t->at != NULL ? t->at : ""; }
+
+/* Write the lines out at once: whatever ends the process leaves whole lines. */
+static void td__flush(td_debug *d) {
+	if (!d->line.lost && d->line.len > 0) (void)fwrite(d->line.at, 1, d->line.len, stderr);
+	d->line.len = 0;
+}
+
+static void td__debug_begin(td_debug *d) {
+	const char *value = getenv("TRACEDIFF_DEBUG"), *full = getenv("TRACEDIFF_DEBUG_PASSES");
+	if (value == NULL || *value == 0) value = getenv("DEBUG");
+	d->on = value != NULL && td__yes(value);
+	d->full = full != NULL ? strtol(full, NULL, 10) : 0;
+	if (d->full <= 0) d->full = TD__DEBUG_PASSES;
+	if (!d->on) return;
+	td__integer(&d->line, "debug: begin passes=", (uint64_t)d->full);
+	td__put(&d->line, " tokens=0 top=0\n"); /* such lines there are none of */
+	td__flush(d);
+}
+
+/* How many digits there are, 0 for more than a number of a name has. */
+static size_t td__digits(const char *s) {
+	size_t n = strspn(s, "0123456789");
+	return n <= 9 ? n : 0;
+}
+
+/* The step of a forward pass that a tensor belongs to, by its name. */
+static void td__section(td_text *t, const char *name) {
+	static const char *const known[][2] = {
+		{"input_ids", "input"}, {"position_ids", "input"}, {"mask", "mask"}, {"attention_mask", "mask"},
+		{"embed_tokens", "embedding"}, {"inputs_embeds", "embedding"}, {"per_layer_", "embedding"}, {"altup.init", "embedding"},
+		{"altup_projections", "embedding"}, {"rotary", "rotary"}, {"norm", "final"}, {"altup.final", "final"},
+		{"altup_unembed_projections", "final"}, {"lm_head", "logits"}, {"logits", "logits"}, {"loss", "loss"}, {"grad/", "gradients"},
+	};
+	const char *last = strrchr(name, '.');
+	size_t i, n = last != NULL ? td__digits(last + 1) : 0;
+	t->len = 0;
+	if (n > 0 && last[1 + n] == 0 && last - name > 5 && memcmp(last - 5, ".step", 5) == 0) {
+		td__put(t, "step");
+		td__put(t, last);
+		return;
+	}
+	n = strncmp(name, "layers.", 7) == 0 ? td__digits(name + 7) : 0;
+	if (n > 0 && (name[7 + n] == '.' || name[7 + n] == 0)) {
+		td__put(t, "layer.");
+		td__bytes(t, name + 7, n);
+		return;
+	}
+	for (i = 0; i < sizeof known / sizeof known[0]; i++) {
+		if (strncmp(name, known[i][0], strlen(known[i][0])) != 0) continue;
+		td__put(t, known[i][1]);
+		return;
+	}
+	td__bytes(t, name, strcspn(name, "."));
+}
+
+static void td__end_section(td_debug *d, long pass) {
+	if (d->section_tensors == 0) return;
+	if (pass < d->full) {
+		td__integer(&d->line, "debug: section pass=", (uint64_t)pass);
+		td__word(&d->line, " section=", td__at(&d->section));
+		td__integer(&d->line, " tensors=", d->section_tensors);
+		td__real(&d->line, " ms=", 1, d->in_section);
+		td__put(&d->line, "\n");
+	}
+	if (d->slowest.len == 0 || d->in_section > d->longest) {
+		d->longest = d->in_section;
+		d->slowest.len = 0;
+		td__put(&d->slowest, td__at(&d->section));
+	}
+	d->in_section = 0;
+	d->section_tensors = 0;
+}
+
+static void td__end_pass(td_debug *d, long pass) {
+	int i;
+	if (d->pass_tensors == 0) return;
+	td__end_section(d, pass);
+	td__integer(&d->line, "debug: pass pass=", (uint64_t)pass);
+	td__integer(&d->line, " tensors=", d->pass_tensors);
+	td__specials(&d->line, d->pass_special);
+	td__word(&d->line, " first_nan=", d->first_nan.len > 0 ? td__at(&d->first_nan) : "-");
+	td__word(&d->line, " slowest=", td__at(&d->slowest));
+	td__real(&d->line, " slowest_ms=", 1, d->longest);
+	td__real(&d->line, " ms=", 1, d->in_pass);
+	td__put(&d->line, "\n");
+	d->in_run += d->in_pass;
+	d->tensors += d->pass_tensors;
+	for (i = 0; i < 3; i++) d->special[i] += d->pass_special[i], d->pass_special[i] = 0;
+	d->in_pass = d->longest = 0;
+	d->pass_tensors = 0;
+	d->first_nan.len = d->slowest.len = 0;
+}
+
+static void td__begin_pass(td_debug *d, long pass) {
+	if (d->pass_tensors > 0) return;
+	d->passes++;
+	if (pass < d->full) return;
+	d->brief++;
+	if (d->noted) return;
+	d->noted = 1;
+	td__integer(&d->line, "debug: note pass=", (uint64_t)pass);
+	td__put(&d->line, " text=\"from here on one line a pass; --passes or TRACEDIFF_DEBUG_PASSES show more of them in full\"\n");
+}
+
+/* A tensor comes: the time of the model ends here. */
+static void td__arrive(td_debug *d, td_dtype dtype) {
+	d->arrived = td__now();
+	d->dtype = dtype;
+	memset(&d->moments, 0, offsetof(td_moments, strip));
+	d->moments.held = 0;
+	if (d->begun) return;
+	d->begun = 1;
+	d->left = d->arrived; /* what was before the first tensor was no step of a forward */
+}
+
+static void td__statistics(td_text *t, const td_moments *m) {
+	static const char *const keys[] = {" min=", " max=", " mean=", " std="};
+	double values[4];
+	int i;
+	values[0] = m->low, values[1] = m->high, values[2] = m->mean;
+	values[3] = m->n > 0 ? td__root(m->squares / (double)m->n) : 0;
+	if (m->low == m->high) values[2] = m->low, values[3] = 0; /* a sum of equal numbers may be rounded */
+	for (i = 0; i < 4; i++) {
+		if (m->n > 0) td__real(t, keys[i], 0, values[i] == 0 ? 0 : values[i]); /* no -0 */
+		else td__word(t, keys[i], "-");
+	}
+	td__specials(t, m->special);
+}
+
+/* The tensor is written: its line, and its place in section and pass. */
+static void td__show(td_writer *w, const char *name, size_t firing, const int64_t *shape, int ndim) {
+	td_debug *d = &w->debug;
+	td_text full = {NULL, 0, 0, 0}, section = {NULL, 0, 0, 0}, *t = &d->line;
+	const double elapsed = d->arrived - d->left;
+	int i;
+	td__count(&d->moments);
+	td__put(&full, name);
+	if (firing > 0) td__integer(&full, "#", firing);
+	td__section(&section, name);
+	td__begin_pass(d, w->pass);
+	if (strcmp(td__at(&section), td__at(&d->section)) != 0) td__end_section(d, w->pass);
+	d->section.len = 0;
+	td__put(&d->section, td__at(&section));
+	d->section_tensors++, d->pass_tensors++;
+	d->in_section += elapsed, d->in_pass += elapsed;
+	for (i = 0; i < 3; i++) d->pass_special[i] += d->moments.special[i];
+	if (d->moments.special[0] > 0 && d->first_nan.len == 0) td__put(&d->first_nan, td__at(&full));
+	if (w->pass < d->full) {
+		td__integer(t, "debug: tensor pass=", (uint64_t)w->pass);
+		td__word(t, " name=", td__at(&full));
+		td__put(t, " shape=[");
+		for (i = 0; i < ndim; i++) td__integer(t, i > 0 ? "," : "", (uint64_t)shape[i]);
+		td__put(t, "] dtype=");
+		td__put(t, td__dtypes[d->dtype].torch);
+		td__statistics(t, &d->moments);
+		td__real(t, " ms=", 1, elapsed);
+		td__put(t, "\n");
+	}
+	td__free(&full);
+	td__free(&section);
+	td__flush(d);
+	d->left = td__now();
+	d->in_hooks += d->left - d->arrived;
+}
+
+static void td__debug_end(td_writer *w) {
+	td_debug *d = &w->debug;
+	td__end_pass(d, w->pass);
+	td__integer(&d->line, "debug: end passes=", d->passes);
+	td__integer(&d->line, " short=", d->brief);
+	td__integer(&d->line, " tensors=", d->tensors);
+	td__specials(&d->line, d->special);
+	td__real(&d->line, " ms=", 1, d->in_run);
+	td__real(&d->line, " hooks_ms=", 1, d->in_hooks);
+	td__put(&d->line, "\n");
+	td__flush(d);
+	td__free(&d->line);
+	td__free(&d->section);
+	td__free(&d->slowest);
+	td__free(&d->first_nan);
+	d->on = 0;
+}
+
 /* Copy n bytes from one file to another, through memory of a fixed size. */
 static int td__copy(td_writer *w, FILE *to, FILE *from, uint64_t n) {
 	size_t piece;
@@ -484,6 +861,7 @@ int td_open(td_writer *w, const char *path, const td_manifest *m) {
 	if (size > TD__MAX_HEADER && text.len < TD__MAX_HEADER) size = TD__MAX_HEADER;
 	bad = td__rebuild(w, td__round_up(size), &text);
 	td__free(&text);
+	if (!bad) td__debug_begin(&w->debug);
 	return bad;
 }
 
@@ -492,6 +870,7 @@ int td_begin_pass(td_writer *w, long pass) {
 	if (w->state != TD__OPEN) return -1;
 	if (pass < w->pass) return td__error(w, "trace %.200s: pass %ld after pass %ld: passes only go forward", w->part.at, pass, w->pass);
 	if (pass > w->pass) {
+		if (w->debug.on) td__end_pass(&w->debug, w->pass);
 		w->names.len = w->names_count = 0;
 		if (w->slots != NULL) memset(w->slots, 0, 2 * w->slots_cap * sizeof *w->slots);
 	}
@@ -553,7 +932,7 @@ static int td__pull(td_writer *w, uint64_t bytes, const void *source, td_copy co
 	for (at = 0; at < bytes; at += TD_CHUNK) {
 		size_t piece = bytes - at < TD_CHUNK ? (size_t)(bytes - at) : TD_CHUNK;
 		if (copy(w->chunk, source, (size_t)at, piece, context) != 0) return 1;
-		if (td__write(w->data, w->chunk, piece)) return -1;
+		if (td__data(w, w->chunk, piece)) return -1;
 	}
 	return 0;
 }
@@ -564,7 +943,7 @@ static int td__walk(td_writer *w, size_t size, const int64_t *shape, const int64
 	int axis;
 	if (ndim > 0 && stride[ndim - 1] == (int64_t)size) size *= (size_t)shape[--ndim];
 	for (;;) {
-		if (td__write(w->data, (const char *)data + at, size)) return -1;
+		if (td__data(w, (const char *)data + at, size)) return -1;
 		for (axis = ndim - 1; axis >= 0; axis--) {
 			at += stride[axis];
 			if (++index[axis] < shape[axis]) break;
@@ -636,6 +1015,7 @@ static int td__record(td_writer *w, const char *name, td_dtype dtype, const int6
 	int bad = 0;
 	if (w == NULL || w->state == TD__OFF) return 0;
 	if (w->state == TD__ERROR) return -1;
+	if (w->debug.on) td__arrive(&w->debug, dtype);
 	why = w->state == TD__DONE ? "it comes after the trace was closed" : td__unfit(name, dtype, shape, ndim, &bytes);
 	if (why == NULL && bytes > 0 && data == NULL && copy == NULL) why = "it has no data";
 	if (why == NULL && td__fire(w, name, &firing)) why = "out of memory";
@@ -649,7 +1029,7 @@ static int td__record(td_writer *w, const char *name, td_dtype dtype, const int6
 	if (why == NULL && bytes > 0) {
 		if (copy != NULL) bad = td__pull(w, bytes, data, copy, context);
 		else if (stride != NULL) bad = td__walk(w, td__dtypes[dtype].size, shape, stride, ndim, data);
-		else bad = td__write(w->data, data, (size_t)bytes);
+		else bad = td__data(w, data, (size_t)bytes);
 		if (bad > 0) why = "the copy from its device failed";
 	}
 	if (why != NULL) return td__error(w, "tensor \"%.120s\" of a trace: %s", name != NULL ? name : "", why);
@@ -658,6 +1038,7 @@ static int td__record(td_writer *w, const char *name, td_dtype dtype, const int6
 		return td__io(w, name);
 	w->used += w->entry.len - 1; /* the entry brings its closing brace, in the place of the one before */
 	w->end += bytes;
+	if (w->debug.on) td__show(w, name, firing, shape, ndim);
 	return 0;
 }
 
@@ -692,6 +1073,7 @@ static int td__status(td_writer *w, const char *before, const char *why) {
 
 static void td__end(td_writer *w) {
 	td__shut(w);
+	if (w->debug.on) td__debug_end(w);
 	td__free(&w->names);
 	td__free(&w->entry);
 	td__free(&w->part);

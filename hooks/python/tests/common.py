@@ -10,6 +10,8 @@ import unittest
 from typing import Any
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+for switch in ("TRACEDIFF_DEBUG", "DEBUG"):
+    os.environ.pop(switch, None)
 
 import torch
 

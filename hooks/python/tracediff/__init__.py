@@ -10,6 +10,9 @@ has the model, and run
 Modules, from the bottom:
 
     errors      what is told to a person, and the exit code
+    lines, moments, steps
+                values, statistics and series as debug mode shows them
+    debug       debug mode: a line on standard error for each tensor
     trace       the trace file: writing it while a model runs, reading it back
     order       TENSOR_ORDER as `tracediff order --format json` prints it
     host        versions and machine, as a trace records them
@@ -23,6 +26,6 @@ Modules, from the bottom:
     hf          the command line
     training    losses and gradients of a training loop; it needs torch alone
 
-No tensor is named in any of them: names, shapes and places come from the order. `trace`, `order` and `errors` import
+No tensor is named in any of them, but for the sections of `debug`: names, shapes and places come from the order. `trace`, `order` and `errors` import
 neither torch nor numpy.
 """

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tracediff import host, trace
+from tracediff import debug, host, trace
 from tracediff.errors import BadInput, CaptureFailed
 from tracediff.model import Loaded
 from tracediff.order import Entry, Order, Scope
@@ -42,17 +42,18 @@ def run(
     job: Job,
     out: str | os.PathLike[str],
     progress: Callable[[int, int], None] = lambda _done, _all: None,
+    log: debug.Log | None = None,
 ) -> list[list[int]]:
     """Run the job, write the trace `out` and return the ids that each pass was fed.
 
-    `progress` hears of passes done, and passes in all. CaptureFailed when the model stops or does not show what the
+    `progress` hears of passes done, and passes in all; `log` shows tensors as they are written. CaptureFailed when the model stops or does not show what the
     order says; the trace is then left under its `.part` name, marked as failed.
     """
     check_ids(order, job)
     plan = job.scope.select(order.entries)
     reserved = trace.reserve(_expected(plan, job.lengths(), order.window, loaded.dtype))
     fed: list[list[int]] = []
-    with trace.Writer(out, manifest(loaded, order, job, plan), reserved) as writer:
+    with trace.Writer(out, manifest(loaded, order, job, plan), reserved, log) as writer:
         recorder = Recorder(loaded, order, plan, lambda e, tensor: writer.append(trace.key(e.name, len(fed)), tensor))
         try:
             with Hooks(loaded, order.entries, recorder.wanted, recorder.fire) as hooks:

@@ -3,10 +3,10 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from tracediff import capture, host, model, order
+from tracediff import capture, debug, host, model, order
 from tracediff.errors import BadInput, Failure
 
 EPILOG = """\
@@ -56,6 +56,9 @@ def parser() -> Parser:
     p.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1")
     p.add_argument("--threads", type=int, default=0, metavar="N", help="CPU threads (default: torch's choice)")
     p.add_argument("--progress", action="store_true", help="say on stderr, a line each, how far the run is")
+    p.add_argument(
+        "--debug", action="store_true", help="a line on stderr for each tensor (also TRACEDIFF_DEBUG=1, DEBUG=1)"
+    )
     return p
 
 
@@ -92,7 +95,8 @@ def run(args: argparse.Namespace) -> None:
     if args.progress:
         print(f"loading {args.model} in {args.dtype}", file=sys.stderr, flush=True)
     loaded = model.load(args.model, args.dtype, args.device, listed)
-    fed = capture.run(loaded, listed, job, args.out, _lines if args.progress else _progress)
+    log = debug.Log(text=_texts(args.model)) if args.debug or debug.wanted() else None
+    fed = capture.run(loaded, listed, job, args.out, _lines if args.progress or log else _progress, log)
     ids = ";".join(",".join(map(str, one)) for one in fed)
     print(f"{args.out}: {len(fed)} passes, tokens {ids}")
 
@@ -123,6 +127,21 @@ def tokenize(folder: str, text: str) -> list[int]:
     """Return the ids of a text, with the special tokens that the tokenizer adds."""
     if not text:
         raise BadInput("--prompt: the text is empty", "give the ids themselves: --tokens 2")
+    return list(_tokenizer(folder)(text).input_ids)
+
+
+def _texts(folder: str) -> Callable[[int], str] | None:
+    """Return what gives the text of an id, where the checkpoint has a tokenizer."""
+    try:
+        tokenizer = _tokenizer(folder)
+    except BadInput:
+        return None
+    if "\u0120" in tokenizer.get_vocab():  # a byte-level vocabulary, which spells a space so
+        return lambda token: str(tokenizer.decode([token]))
+    return lambda token: str(tokenizer.convert_ids_to_tokens(token)).replace("\u2581", " ")
+
+
+def _tokenizer(folder: str) -> Any:
     if not os.path.isdir(folder):
         raise BadInput(f"--model {folder}: no such folder")
     hint = 'give ids: --tokens "2,513,88"'
@@ -133,12 +152,9 @@ def tokenize(folder: str, text: str) -> list[int]:
 
     model.quiet(transformers)
     try:
-        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
+        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as err:  # a wrong file fails in many ways, deep in several libraries
         raise BadInput(f"--model {folder}: its tokenizer does not load: {err}", hint) from err
-    return list(tokenizer(text).input_ids)
 
 
 def _progress(done: int, every: int) -> None:

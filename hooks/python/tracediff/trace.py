@@ -26,6 +26,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from tracediff import debug
 from tracediff.errors import BadInput
 
 VERSION = "1"
@@ -46,6 +47,9 @@ DTYPES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "float16": "F16", "bfloat16": "BF16",
     "int32": "I32", "uint32": "U32", "float32": "F32", "int64": "I64", "uint64": "U64", "float64": "F64",
 }  # fmt: skip
+
+# And back, for people.
+NAMES = {name: dtype for dtype, name in DTYPES.items()}
 
 
 class Info(NamedTuple):
@@ -91,15 +95,19 @@ def _entry(name: str, info: Info) -> bytes:
     return f",{json.dumps(name)}:{json.dumps(value, separators=(',', ':'))}".encode()
 
 
+def _host(tensor: Any) -> Any:
+    """Return a torch tensor in the host's memory, row-major; a numpy array as it is."""
+    return tensor.detach().cpu().contiguous() if hasattr(tensor, "data_ptr") else tensor
+
+
 def _bytes(tensor: Any) -> tuple[str, tuple[int, ...], Any]:
-    """Return dtype, shape and data of a torch tensor or a numpy array, row-major."""
+    """Return dtype, shape and data of what `_host` returned, row-major."""
     shape = tuple(int(n) for n in tensor.shape)
     dtype = DTYPES.get(str(tensor.dtype).removeprefix("torch."))
     if dtype is None:
         raise BadInput(f"writing a tensor: dtype {tensor.dtype} has no place in a safetensors file")
     if not hasattr(tensor, "data_ptr"):
         return dtype, shape, tensor.tobytes()  # numpy
-    tensor = tensor.detach().cpu().contiguous()
     size = SIZES[dtype] * count(shape)
     if not size:
         return dtype, shape, b""
@@ -115,8 +123,17 @@ class Writer:
     that had the final name before stays.
     """
 
-    def __init__(self, path: str | os.PathLike[str], manifest: Mapping[str, str], reserved: int = 1 << 16) -> None:
-        """Begin `path`.part with a manifest (its status is set here) and room for `reserved` bytes of header."""
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        manifest: Mapping[str, str],
+        reserved: int = 1 << 16,
+        log: debug.Log | None = None,
+    ) -> None:
+        """Begin `path`.part with a manifest (its status is set here) and room for `reserved` bytes of header.
+
+        What is appended is shown by `log`; without one, as the environment says.
+        """
         if sys.byteorder != "little":
             raise BadInput("writing a trace: this machine is big-endian, and safetensors files are not")
         self.path = pathlib.Path(path)
@@ -134,6 +151,7 @@ class Writer:
         except OSError as err:
             raise BadInput(f"{self.part}: {err.strerror}", "choose with --out a folder that exists") from err
         self._put(self._file, self._head(), 0)
+        self._log = log or (debug.Log() if debug.wanted() else None)
 
     def _head(self) -> bytes:
         return struct.pack("<Q", self._capacity) + bytes(self._header).ljust(self._capacity)
@@ -149,6 +167,9 @@ class Writer:
         """Add a torch tensor or numpy array under a key that is not there yet."""
         if name in self._keys or name == "__metadata__":
             raise ValueError(f"{name!r} is in the trace already")
+        tensor = _host(tensor)
+        if self._log:
+            self._log.arrive()
         dtype, shape, data = _bytes(tensor)
         info = Info(dtype, shape, self._size, self._size + len(data))
         entry = _entry(name, info)
@@ -160,6 +181,9 @@ class Writer:
         self._header[-1:] = entry + b"}"
         self._size = info.end
         self._keys.add(name)
+        if self._log:
+            self._log.show(name, NAMES[dtype], tensor)
+            self._log.leave()
 
     def _grow(self, need: int) -> None:
         """Copy the file with twice the header, so that it happens at most a few times."""
@@ -194,12 +218,16 @@ class Writer:
         os.close(self._file)
         self._file = -1
         os.replace(self.part, self.path)
+        if self._log:
+            self._log.end()
 
     def fail(self, why: str) -> None:
         """Mark the trace failed; it keeps its `.part` name."""
         self._set_status(f"failed: {why}")
         os.close(self._file)
         self._file = -1
+        if self._log:
+            self._log.end()
 
     def __enter__(self) -> "Writer":
         return self

@@ -1,0 +1,175 @@
+"""Debug mode: the lines are those of the Go program, to the letter."""
+
+import contextlib
+import io
+import pathlib
+import re
+import sys
+import unittest
+import warnings
+from unittest import mock
+
+import torch
+
+from common import ROOT, TINY, TestCase, order_text, python, tensors
+from tracediff import debug, hf, trace
+
+sys.path.insert(0, str(ROOT / "hooks" / "python" / "examples"))
+
+import refine
+
+GOLDEN = ROOT / "capture" / "debug" / "testdata"
+REFINE = ROOT / "fixtures" / "steps" / "refine.safetensors"
+
+
+def ticks():
+    """Return the clock of the golden lines: its n-th reading is n² hundredths of a millisecond."""
+    n = 0
+
+    def read():
+        nonlocal n
+        n += 1
+        return n * n * 1e-5
+
+    return read
+
+
+def lines(path: pathlib.Path, arrays: bool) -> str:
+    """Return the lines of a run that records what a trace has, as numpy arrays or as torch tensors."""
+    out = io.StringIO()
+    log = debug.Log(out, passes=debug.PASSES, clock=ticks())
+    seen = tensors(path)
+    with trace.Reader(path) as reader:
+        for key, info in reader.tensors.items():
+            log.arrive()
+            log.show(key, trace.NAMES[info.dtype], reader.array(key) if arrays else seen[key])
+            log.leave()
+    log.end()
+    return out.getvalue()
+
+
+class Lines(TestCase):
+    """One format for every recorder."""
+
+    maxDiff = None
+
+    def test_as_the_go_program_prints_them(self):
+        for path, golden in ((GOLDEN / "odd.safetensors", "odd.txt"), (REFINE, "refine.txt")):
+            for arrays in (False, True):
+                with self.subTest(golden, arrays=arrays), warnings.catch_warnings():
+                    warnings.simplefilter("error")
+                    self.assertEqual(lines(path, arrays), (GOLDEN / golden).read_text())
+
+    def test_words(self):
+        text = 'a"b\\ \x1b[2J\n\x9b\xa0木'
+        self.assertEqual(debug.quoted(text), '"a\\"b\\\\ \\x1b[2J\\x0a\\x9b\xa0木"')
+        self.assertEqual(debug.word(text), 'a"b\\\\\\x20\\x1b[2J\\x0a\\x9b\xa0木')
+
+    def test_large_tensors_keep_their_digits(self):
+        out = io.StringIO()
+        log = debug.Log(out)
+        numbers = torch.Generator().manual_seed(1)
+        far = 1e6 + torch.randn(300_000, generator=numbers, dtype=torch.float64)
+        log.arrive()
+        log.show("x", "float64", far)
+        self.assertIn(f"mean={float(far.mean()):.6g} std={float(far.std(correction=0)):.6g} ", out.getvalue())
+
+
+class Recording(TestCase):
+    """What turns it on, and what it does to a run: nothing."""
+
+    def record(self, **env):
+        """Record two tensors under an environment; return what is on standard error and the trace's bytes."""
+        path, err = self.folder / "run.safetensors", io.StringIO()
+        with mock.patch.dict("os.environ", env), contextlib.redirect_stderr(err), trace.Writer(path, {}) as writer:
+            writer.append("layers.0.in", torch.tensor([[1.0, -2.0]], dtype=torch.bfloat16).t())
+            writer.append("pass1/layers.0.in#1", torch.tensor(3))
+        return err.getvalue(), path.read_bytes()
+
+    def test_environment(self):
+        silent, plain = self.record()
+        self.assertEqual(silent, "")
+        for env in ({"TRACEDIFF_DEBUG": "TRUE"}, {"DEBUG": "Yes"}, {"TRACEDIFF_DEBUG": "1", "DEBUG": "no"}):
+            with self.subTest(**env):
+                said, bytes_ = self.record(**env)
+                self.assertIn("debug: tensor pass=0 name=layers.0.in shape=[2,1] dtype=bfloat16 min=-2 max=1 ", said)
+                self.assertIn("debug: tensor pass=1 name=layers.0.in#1 shape=[] dtype=int64 min=3 ", said)
+                self.assertTrue(said.splitlines()[-1].startswith("debug: end passes=2 short=0 tensors=2 "))
+                self.assertEqual(bytes_, plain)
+        others = ({"DEBUG": "express:*"}, {"DEBUG": "2"}, {"TRACEDIFF_DEBUG": "0", "DEBUG": "1"}, {"DEBUG": ""})
+        for env in others:
+            with self.subTest(**env):
+                self.assertEqual(self.record(**env)[0], "")
+
+    def test_passes_shown_in_full(self):
+        said, _ = self.record(TRACEDIFF_DEBUG="1", TRACEDIFF_DEBUG_PASSES="1")
+        self.assertEqual(len(re.findall("^debug: tensor ", said, re.MULTILINE)), 1)
+        self.assertEqual(len(re.findall("^debug: pass ", said, re.MULTILINE)), 2)
+        self.assertIn("debug: note pass=1 ", said)
+        self.assertIn(" short=1 ", said)
+        for text, passes in (("x", 5), ("0", 5), ("-3", 5), ("", 5), ("9" * 40, 5), ("12", 12)):
+            self.assertEqual(debug.passes_wanted({"TRACEDIFF_DEBUG_PASSES": text}), passes)
+
+    def test_a_failed_run_has_its_summary(self):
+        err = io.StringIO()
+        log = debug.Log(err)
+        with self.assertRaises(ValueError), trace.Writer(self.folder / "run.safetensors", {}, log=log) as writer:
+            writer.append("x", torch.ones(2))
+            writer.append("x", torch.ones(2))
+        self.assertIn("debug: end passes=1 short=0 tensors=1 ", err.getvalue())
+
+    def test_nobody_reads(self):
+        class Closed(io.StringIO):
+            def write(self, _text):
+                raise BrokenPipeError
+
+        path = self.folder / "run.safetensors"
+        with trace.Writer(path, {}, log=debug.Log(Closed())) as writer:
+            writer.append("x", torch.ones(2))
+        self.assertEqual(list(tensors(path)), ["x"])
+
+
+class Runs(TestCase):
+    """The runner's flag, and the example."""
+
+    def test_transformers(self):
+        listed = self.folder / "order.json"
+        listed.write_text(order_text(TINY))
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = hf.main([
+                "--model", str(TINY), "--order", str(listed), "--out", str(self.folder / "ref.safetensors"),
+                "--dtype", "float32", "--threads", "1", "--prompt", "Hello world", "--level", "1", "--debug",
+            ])  # fmt: skip
+        self.assertEqual(code, 0, err.getvalue())
+        said = err.getvalue()
+        for text in (
+            'debug: token pass=0 position=1 id=527 text="Hello"',
+            'debug: token pass=0 position=2 id=876 text=" world"',
+            "debug: tensor pass=0 name=layers.6.out shape=[4,1,3,32] dtype=float32 ",
+            "debug: section pass=0 section=layer.3 ",
+            "debug: top pass=0 row=2 rank=5 ",
+            "debug: end passes=1 ",
+        ):
+            self.assertIn(text, said)
+
+    def test_example_makes_the_fixture(self):
+        path = self.folder / "again.safetensors"
+        refine.main(["--out", str(path)])
+        have, want = tensors(path), tensors(REFINE)
+        self.assertEqual(list(have), list(want))
+        for name, tensor in want.items():
+            torch.testing.assert_close(have[name], tensor, rtol=1e-3, atol=1e-3, msg=name)
+        said = lines(path, arrays=False)
+        self.assertIn('series=refine.state steps=10 outcome="converged at step 9"', said)
+        self.assertIn('series=refine.state steps=12 outcome="hit the maximum of 12 steps"', said)
+
+    def test_needs_no_torch(self):
+        done = python(
+            "import sys; sys.modules.update(torch=None, numpy=None); from tracediff import debug; print(debug.wanted({'DEBUG': '1'}))"
+        )
+        self.assertEqual((done.stdout, done.stderr), ("True\n", ""))
+
+
+if __name__ == "__main__":
+    unittest.main()

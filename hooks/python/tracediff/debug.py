@@ -1,0 +1,271 @@
+"""Debug mode: a line on standard error as each tensor is recorded.
+
+Every line is "debug: KIND key=value ...", the same as the Go program and the C recorder print; tracediff's docs/debug.md
+lists the kinds. `trace.Writer` prints them by itself when TRACEDIFF_DEBUG, or DEBUG where that is not set, is true, 1 or
+yes in any case; other values of DEBUG belong to other tools. TRACEDIFF_DEBUG_PASSES=N shows N passes in full and not 5.
+
+Times are those between two tensors, without what the lines and the file take. Where a GPU computes, the time of what is
+still running falls on the next tensor that is copied from it.
+"""
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+from tracediff.lines import digits, number, quoted, word
+from tracediff.moments import Moments, doubles
+from tracediff.steps import Steps, split
+
+PASSES = 5  # shown tensor by tensor; of later ones a line each
+TOKENS = 32  # ids listed of a pass
+TOP = 5  # most likely tokens listed of a pass
+SLOWEST = 5  # sections in the summary
+
+# Steps of a forward pass that are no layers, by what the names of their tensors begin with.
+SECTIONS = (
+    ("input_ids", "input"), ("position_ids", "input"), ("mask", "mask"), ("attention_mask", "mask"),
+    ("embed_tokens", "embedding"), ("inputs_embeds", "embedding"), ("per_layer_", "embedding"),
+    ("altup.init", "embedding"), ("altup_projections", "embedding"), ("rotary", "rotary"), ("norm", "final"),
+    ("altup.final", "final"), ("altup_unembed_projections", "final"), ("lm_head", "logits"), ("logits", "logits"),
+    ("loss", "loss"), ("grad/", "gradients"),
+)  # fmt: skip
+
+
+def wanted(env: Mapping[str, str] = os.environ) -> bool:
+    """Report whether an environment asks for debug mode."""
+    value = env.get("TRACEDIFF_DEBUG") or env.get("DEBUG", "")
+    return value.lower() in ("true", "1", "yes")
+
+
+def passes_wanted(env: Mapping[str, str] = os.environ) -> int:
+    """Return how many passes an environment wants to see in full."""
+    text = env.get("TRACEDIFF_DEBUG_PASSES", "")
+    return int(text) if text.isdecimal() and len(text) <= 10 and int(text) > 0 else PASSES
+
+
+def section(name: str) -> str:
+    """Return the step of a forward pass that a tensor belongs to, by its name alone."""
+    _, n = split(name)
+    if n is not None:
+        return f"step.{name.rpartition('.')[2]}"
+    parts = name.split(".")
+    if parts[0] == "layers" and len(parts) > 1 and digits(parts[1]):
+        return f"layer.{parts[1]}"
+    return next((found for prefix, found in SECTIONS if name.startswith(prefix)), parts[0])
+
+
+class Log:
+    """Prints the lines of one run, which records its tensors from one thread."""
+
+    def __init__(
+        self,
+        out: TextIO | None = None,
+        passes: int = 0,
+        text: Callable[[int], str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Log to `out`, standard error by default; `text` gives the text of a token id."""
+        self._out, self._text, self._clock = out or sys.stderr, text, clock
+        self._limit = passes or passes_wanted()
+        self._begun, self._noted, self._left = False, False, 0.0
+        self._pass: _Pass | None = None
+        self._seen = 0  # token ids in the passes before
+        self._passes, self._short, self._tensors, self._elapsed, self._hooks = 0, 0, 0, 0.0, 0.0
+        self._not_finite = [0, 0, 0]
+        self._sections: dict[str, float] = {}
+        self._steps = Steps(self._line)
+
+    def _line(self, kind: str, *fields: tuple[str, object]) -> None:
+        self._lines.append(" ".join(["debug:", kind, *(f"{key}={value}" for key, value in fields)]) + "\n")
+
+    def _flush(self) -> None:
+        try:
+            self._out.write("".join(self._lines))  # at once: whatever ends the process leaves whole lines
+            self._out.flush()
+        except (OSError, ValueError):
+            pass  # a run does not fail because nobody reads on
+
+    def arrive(self) -> None:
+        """Say that the model has handed over a tensor: its time ends here."""
+        self._arrived = self._clock()
+
+    def leave(self) -> None:
+        """Say that the model goes on."""
+        self._left = self._clock()
+        self._hooks += self._left - self._arrived
+
+    def show(self, key: str, dtype: str, tensor: Any) -> None:
+        """Show a torch tensor in the host's memory, or a numpy array, by its key in the trace."""
+        self._lines: list[str] = []
+        elapsed = self._arrived - self._left if self._begun else 0.0
+        self._begin()
+        prefix, slash, name = key.partition("/")
+        index = int(prefix[4:]) if slash and prefix.startswith("pass") and digits(prefix[4:]) else 0
+        name = name if index else key
+        if self._pass is None or index != self._pass.number:
+            self._end_pass()
+            self._begin_pass(index)
+        here = self._pass
+        assert here is not None
+        base = name.partition("#")[0]
+        self._enter(here, section(base), elapsed)
+        moments = Moments(tensor)
+        here.count(name, moments)
+        if here.full:
+            low, high, mean, std = (number(x) for x in moments.summary())
+            shape = ",".join(str(n) for n in tensor.shape)
+            self._line(
+                "tensor", ("pass", index), ("name", word(name)), ("shape", f"[{shape}]"), ("dtype", dtype),
+                ("min", low), ("max", high), ("mean", mean), ("std", std), *_counts(moments.not_finite), _ms("ms", elapsed),
+            )  # fmt: skip
+        self._contents(here, base, dtype, tensor)
+        self._flush()
+
+    def _begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._line("begin", ("passes", self._limit), ("tokens", TOKENS), ("top", TOP))
+
+    def _begin_pass(self, index: int) -> None:
+        self._pass = _Pass(index, index < self._limit)
+        self._passes += 1
+        if self._pass.full:
+            return
+        self._short += 1
+        if not self._noted:
+            self._noted = True
+            self._note(index, "from here on one line a pass; --passes or TRACEDIFF_DEBUG_PASSES show more of them in full")
+
+    def _note(self, index: int, text: str) -> None:
+        self._line("note", ("pass", index), ("text", quoted(text)))
+
+    def _enter(self, here: "_Pass", name: str, elapsed: float) -> None:
+        if name != here.section:
+            self._end_section(here)
+            here.section = name
+        here.in_section += 1
+        here.section_time += elapsed
+        here.elapsed += elapsed
+
+    def _end_section(self, here: "_Pass") -> None:
+        if not here.section:
+            return
+        if here.full:
+            self._line(
+                "section", ("pass", here.number), ("section", word(here.section)),
+                ("tensors", here.in_section), _ms("ms", here.section_time),
+            )  # fmt: skip
+        if not here.slowest or here.section_time > here.longest:
+            here.slowest, here.longest = here.section, here.section_time
+        self._sections[here.section] = self._sections.get(here.section, 0.0) + here.section_time
+        here.section, here.in_section, here.section_time = "", 0, 0.0
+
+    def _end_pass(self) -> None:
+        here = self._pass
+        if here is None:
+            return
+        self._end_section(here)
+        self._steps.end(here.number)
+        self._line(
+            "pass", ("pass", here.number), ("tensors", here.tensors), *_counts(here.not_finite),
+            ("first_nan", word(here.first_nan) or "-"), ("slowest", word(here.slowest)),
+            _ms("slowest_ms", here.longest), _ms("ms", here.elapsed), *here.top,
+        )  # fmt: skip
+        self._tensors += here.tensors
+        self._elapsed += here.elapsed
+        self._not_finite = [a + b for a, b in zip(self._not_finite, here.not_finite, strict=True)]
+        self._seen += here.tokens
+        self._pass = None
+
+    def _contents(self, here: "_Pass", name: str, dtype: str, tensor: Any) -> None:
+        """Show what is inside of the tensors that a person reads."""
+        series, n = split(name)
+        if n is not None and here.full:
+            self._steps.step(here.number, series, n, dtype, tensor)
+        elif name == "input_ids" and dtype == "int64":
+            self._ids(here, [int(id) for id in tensor.reshape(-1).tolist()])
+        elif name == "logits" or name.endswith(".logits"):
+            self._logits(here, tensor)
+
+    def _ids(self, here: "_Pass", ids: list[int]) -> None:
+        here.tokens = len(ids)
+        if not here.full:
+            return
+        for i, token in enumerate(ids[:TOKENS]):
+            self._line("token", ("pass", here.number), ("position", self._seen + i), ("id", token), *self._text_of(token))
+        if len(ids) > TOKENS:
+            self._note(here.number, f"{len(ids) - TOKENS} more tokens are not listed")
+
+    def _text_of(self, token: int) -> list[tuple[str, object]]:
+        return [("text", quoted(self._text(token)))] if self._text else []
+
+    def _logits(self, here: "_Pass", tensor: Any) -> None:
+        """List the most likely tokens by the last row. Of equal logits the lower id comes first; NaN has no rank."""
+        if not len(tensor.shape) or 0 in tensor.shape:
+            return
+        width = tensor.shape[-1]
+        rows = tensor.reshape(-1, width)
+        row = doubles(rows[-1])
+        left = row + 0.0
+        left[left != left] = -math.inf
+        best: list[int] = []
+        for _ in range(min(TOP, int((row == row).sum()))):
+            best.append(int(left.argmax()))
+            left[best[-1]] = -math.inf
+        if not best:
+            return
+        here.top = [("top", best[0]), *self._text_of(best[0])]
+        if not here.full:
+            return
+        top = float(row[best[0]])
+        total = float((math.e ** (row - top)).sum()) if abs(top) < math.inf else math.nan
+        for rank, token in enumerate(best, 1):
+            logit = float(row[token])
+            self._line(
+                "top", ("pass", here.number), ("row", len(rows) - 1), ("rank", rank), ("id", token),
+                ("logit", number(logit)), ("probability", number(math.exp(logit - top) / total)), *self._text_of(token),
+            )  # fmt: skip
+
+    def end(self) -> None:
+        """Print the summary, once, however the run ended."""
+        self._lines = []
+        self._begin()
+        self._end_pass()
+        slowest = sorted(self._sections.items(), key=lambda item: (-item[1], item[0]))
+        for name, seconds in slowest[:SLOWEST]:
+            percent = f"{100 * seconds / self._elapsed:.1f}" if self._elapsed else "-"
+            self._line("slowest", ("section", word(name)), _ms("ms", seconds), ("percent", percent))
+        self._line(
+            "end", ("passes", self._passes), ("short", self._short), ("tensors", self._tensors),
+            *_counts(self._not_finite), _ms("ms", self._elapsed), _ms("hooks_ms", self._hooks),
+        )  # fmt: skip
+        self._flush()
+
+
+class _Pass:
+    """What is known of the pass that is running."""
+
+    def __init__(self, number: int, full: bool) -> None:
+        self.number, self.full = number, full
+        self.tensors, self.tokens, self.elapsed = 0, 0, 0.0
+        self.not_finite = [0, 0, 0]
+        self.first_nan, self.slowest, self.longest = "", "", 0.0
+        self.section, self.in_section, self.section_time = "", 0, 0.0
+        self.top: list[tuple[str, object]] = []
+
+    def count(self, name: str, moments: Moments) -> None:
+        self.tensors += 1
+        self.not_finite = [a + b for a, b in zip(self.not_finite, moments.not_finite, strict=True)]
+        if moments.not_finite[0] and not self.first_nan:
+            self.first_nan = name
+
+
+def _counts(not_finite: list[int]) -> list[tuple[str, object]]:
+    return list(zip(("nan", "inf", "neg_inf"), not_finite, strict=True))
+
+
+def _ms(key: str, seconds: float) -> tuple[str, object]:
+    return key, f"{1000 * seconds:.3f}"

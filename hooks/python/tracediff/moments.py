@@ -1,0 +1,62 @@
+"""Statistics of a tensor: one pass over its memory, in float64.
+
+Neither torch nor numpy is imported: tensors of both are used by the methods that they share.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+STRIP = 1 << 16  # elements converted at a time: half a megabyte, which stays in a cache
+
+
+def doubles(tensor: Any) -> Any:
+    """Return the elements as float64, in the library of the tensor."""
+    return tensor.double() if hasattr(tensor, "double") else tensor.astype("float64")
+
+
+def strips(tensor: Any) -> Iterator[Any]:
+    """Yield the elements as float64, in row-major order, a strip at a time."""
+    flat = tensor.reshape(-1)
+    for at in range(0, flat.shape[0], STRIP):
+        yield doubles(flat[at : at + STRIP])
+
+
+class Moments:
+    """Extremes, mean and standard deviation of the finite elements; how many are NaN, +Inf and -Inf.
+
+    Strips are merged by the formula of Chan, Golub and LeVeque (1979), which takes no difference of large sums.
+    """
+
+    def __init__(self, tensor: Any) -> None:
+        """Take in all elements of a torch tensor in the host's memory, or of a numpy array."""
+        self.n, self.mean, self.squares = 0, 0.0, 0.0
+        self.low, self.high = math.inf, -math.inf
+        self.not_finite = [0, 0, 0]
+        for strip in strips(tensor):
+            self._add(strip)
+
+    def _add(self, x: Any) -> None:
+        finite = abs(x) < math.inf
+        n = int(finite.sum())
+        if n < x.shape[0]:
+            for i, found in enumerate((x != x, x == math.inf, x == -math.inf)):
+                self.not_finite[i] += int(found.sum())
+            x = x[finite]
+        if not n:
+            return
+        mean = float(x.sum()) / n
+        squares = float(((x - mean) ** 2).sum())
+        self.low, self.high = min(self.low, float(x.min())), max(self.high, float(x.max()))
+        share, distance = n / (self.n + n), mean - self.mean
+        self.squares += squares + distance * distance * self.n * share
+        self.mean += distance * share
+        self.n += n
+
+    def summary(self) -> tuple[float, float, float, float]:
+        """Return minimum, maximum, mean and the population's standard deviation; NaN when nothing is finite."""
+        if not self.n:
+            return math.nan, math.nan, math.nan, math.nan
+        if self.low == self.high:  # the sum of equal numbers may be rounded, and so miss that they are equal
+            return self.low + 0.0, self.high + 0.0, self.low + 0.0, 0.0
+        return self.low + 0.0, self.high + 0.0, self.mean, math.sqrt(self.squares / self.n)
