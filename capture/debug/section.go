@@ -42,7 +42,7 @@ func Section(name string) string {
 		}
 	}
 	first, _, _ := strings.Cut(name, ".")
-	return first
+	return orNone(first)
 }
 
 // digits reports a number as a name has it, short enough for an int.

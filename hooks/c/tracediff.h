@@ -543,6 +543,7 @@ static void td__integer(td_text *t, const char *key, uint64_t n) {
 static void td__real(td_text *t, const char *key, int ms, double x) {
 	char s[64], *c;
 	(void)snprintf(s, sizeof s, ms ? "%.3f" : "%.6g", ms ? 1000 * x : x);
+	if (strcmp(s, "-0") == 0) s[0] = '0', s[1] = 0; /* the sign depends on which of several zeros came first */
 	for (c = s; *c; c++)
 		if (*c == ',') *c = '.'; /* of the program's locale */
 	td__put(t, key);
@@ -626,6 +627,7 @@ static void td__section(td_text *t, const char *name) {
 		return;
 	}
 	td__bytes(t, name, strcspn(name, "."));
+	if (t->len == 0) td__put(t, "-");
 }
 
 static void td__end_section(td_debug *d, long pass) {
@@ -696,7 +698,7 @@ static void td__statistics(td_text *t, const td_moments *m) {
 	values[3] = m->n > 0 ? td__root(m->squares / (double)m->n) : 0;
 	if (m->low == m->high) values[2] = m->low, values[3] = 0; /* a sum of equal numbers may be rounded */
 	for (i = 0; i < 4; i++) {
-		if (m->n > 0) td__real(t, keys[i], 0, values[i] == 0 ? 0 : values[i]); /* no -0 */
+		if (m->n > 0) td__real(t, keys[i], 0, values[i]);
 		else td__word(t, keys[i], "-");
 	}
 	td__specials(t, m->special);

@@ -54,7 +54,7 @@ def section(name: str) -> str:
     parts = name.split(".")
     if parts[0] == "layers" and len(parts) > 1 and digits(parts[1]):
         return f"layer.{parts[1]}"
-    return next((found for prefix, found in SECTIONS if name.startswith(prefix)), parts[0])
+    return next((found for prefix, found in SECTIONS if name.startswith(prefix)), parts[0] or "-")
 
 
 class Log:
