@@ -39,6 +39,8 @@ var failing = []struct {
 	{"compare,--report,json=a,--report,junit=a", `--report: "a" is to be written twice`, "of its own"},
 	{"compare,--tokens,2,--report,json=notes.txt/a", `writing the report: .*notes.txt`, "a place where files can be made"},
 	{"compare,--quiet,--verbose", `--quiet and --verbose were both given`, "leave one"},
+	{"compare,--quiet,--debug", `--quiet and --debug were both given`, "leave one"},
+	{"compare,hello.safetensors,hello.safetensors,--debug", `--debug has no meaning where traces are given`, "nothing is run"},
 	{"compare,--layers,5-7", `.*layers 5-7: the model has layers 0 to 6`, "tracediff order"},
 	{"compare,--passes,1", `--passes 1: the run has passes 0 to 0`, "--max-new-tokens"},
 	{"compare,--reference,odd.safetensors", `.*cannot be the reference of`, "same checkpoint"},
