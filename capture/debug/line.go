@@ -56,33 +56,43 @@ func (l *line) percent(key string, share float64) {
 	*l = strconv.AppendFloat(*l, 100*share, 'f', 1, 64)
 }
 
-// word writes a text that awk can split a line around: spaces are escaped too.
+// word writes a text without spaces, which awk can split a line around: what is no printable ASCII is \xNN, byte by byte.
+// Nothing at all is "-".
 func (l *line) word(key, text string) {
 	l.key(key)
-	l.escape(text, true)
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c <= ' ' || c >= 0x7f:
+			*l = fmt.Appendf(*l, `\x%02x`, c)
+		case c == '"' || c == '\\':
+			*l = append(*l, '\\', c)
+		default:
+			*l = append(*l, c)
+		}
+	}
+	if text == "" {
+		*l = append(*l, '-')
+	}
 }
 
-// text writes a text in double quotes.
+// text writes a text in double quotes, with quotes and backslashes escaped. No name and no token can end the line or talk
+// to the terminal: control characters and what Unicode takes for the end of a line are \xNN or \uNNNN.
 func (l *line) text(key, text string) {
 	l.key(key)
 	*l = append(*l, '"')
-	l.escape(text, false)
-	*l = append(*l, '"')
-}
-
-// escape writes control characters as \xNN, so that no name and no token can end a line or talk to the terminal. In a word
-// a space is one of them; in a text a quote gets a backslash.
-func (l *line) escape(text string, word bool) {
 	for _, r := range text {
 		switch {
-		case r < ' ' || r == ' ' && word || r >= 0x7f && r < 0xa0:
+		case r < ' ' || r >= 0x7f && r < 0xa0:
 			*l = fmt.Appendf(*l, `\x%02x`, r)
-		case r == '\\' || r == '"' && !word:
+		case r == '\u2028' || r == '\u2029':
+			*l = fmt.Appendf(*l, `\u%04x`, r)
+		case r == '"' || r == '\\':
 			*l = append(*l, '\\', byte(r))
 		default:
 			*l = append(*l, string(r)...)
 		}
 	}
+	*l = append(*l, '"')
 }
 
 func (l *line) shape(shape []int) {
@@ -120,11 +130,4 @@ func (d *Log) tensor(name string, t hooks.Tensor, m *lanes.Moments, elapsed time
 	l.counts(m.NaN, m.PosInf, m.NegInf)
 	l.ms("ms", elapsed)
 	l.end()
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

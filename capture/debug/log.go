@@ -269,7 +269,7 @@ func (d *Log) endPass() {
 	d.line.int("pass", int64(p.number))
 	d.line.int("tensors", int64(p.tensors))
 	d.line.counts(p.nan, p.posInf, p.negInf)
-	d.line.word("first_nan", orNone(p.firstNaN))
+	d.line.word("first_nan", p.firstNaN)
 	d.line.word("slowest", p.slowest)
 	d.line.ms("slowest_ms", p.longest)
 	d.line.ms("ms", p.elapsed)

@@ -1,6 +1,9 @@
 package debug
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // sections name the steps of a forward pass that are no layers, by what the names of their tensors begin with.
 var sections = []struct{ prefix, section string }{
@@ -42,7 +45,7 @@ func Section(name string) string {
 		}
 	}
 	first, _, _ := strings.Cut(name, ".")
-	return orNone(first)
+	return cmp.Or(first, "-")
 }
 
 // digits reports a number as a name has it, short enough for an int.

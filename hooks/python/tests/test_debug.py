@@ -61,9 +61,10 @@ class Lines(TestCase):
                     self.assertEqual(lines(path, arrays), (GOLDEN / golden).read_text())
 
     def test_words(self):
-        text = 'a"b\\ \x1b[2J\n\x9b\xa0木'
-        self.assertEqual(debug.quoted(text), '"a\\"b\\\\ \\x1b[2J\\x0a\\x9b\xa0木"')
-        self.assertEqual(debug.word(text), 'a"b\\\\\\x20\\x1b[2J\\x0a\\x9b\xa0木')
+        text = 'a"b\\ \x1b[2J\n\x9b\xa0\u2028木'
+        self.assertEqual(debug.quoted(text), '"a\\"b\\\\ \\x1b[2J\\x0a\\x9b\xa0\\u2028木"')
+        self.assertEqual(debug.word(text), 'a\\"b\\\\\\x20\\x1b[2J\\x0a\\xc2\\x9b\\xc2\\xa0\\xe2\\x80\\xa8\\xe6\\x9c\\xa8')
+        self.assertEqual((debug.word(""), debug.quoted("")), ("-", '""'))
 
     def test_large_tensors_keep_their_digits(self):
         out = io.StringIO()

@@ -171,7 +171,7 @@ class Log:
         self._steps.end(here.number)
         self._line(
             "pass", ("pass", here.number), ("tensors", here.tensors), *_counts(here.not_finite),
-            ("first_nan", word(here.first_nan) or "-"), ("slowest", word(here.slowest)),
+            ("first_nan", word(here.first_nan)), ("slowest", word(here.slowest)),
             _ms("slowest_ms", here.longest), _ms("ms", here.elapsed), *here.top,
         )  # fmt: skip
         self._tensors += here.tensors

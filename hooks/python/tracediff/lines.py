@@ -12,21 +12,28 @@ def number(x: float) -> str:
 
 
 def word(text: str) -> str:
-    """Return a text that awk can split a line around: spaces are escaped too."""
-    return _escaped(text, " ", "")
+    """Return a text without spaces, which awk can split a line around; nothing at all is "-".
+
+    What is no printable ASCII is \\xNN, byte by byte of UTF-8.
+    """
+    codes = text.encode("utf-8", "replace")
+    return "".join(f"\\x{c:02x}" if c <= 0x20 or c >= 0x7F else _slashed(chr(c)) for c in codes) or "-"
 
 
 def quoted(text: str) -> str:
-    """Return a text in double quotes."""
-    return f'"{_escaped(text, "", chr(34))}"'
+    """Return a text in double quotes, with quotes and backslashes escaped.
 
-
-def _escaped(text: str, coded: str, slashed: str) -> str:
-    """Write control characters as \\xNN: no name and no token can end a line or talk to the terminal."""
+    No name and no token can end the line or talk to the terminal: control characters and what Unicode takes for the end
+    of a line are \\xNN or \\uNNNN.
+    """
     out = []
     for c in text:
-        if c < " " or "\x7f" <= c < "\xa0" or c in coded:
+        if c < " " or "\x7f" <= c < "\xa0":
             out.append(f"\\x{ord(c):02x}")
         else:
-            out.append("\\" + c if c == "\\" or c in slashed else c)
-    return "".join(out)
+            out.append(f"\\u{ord(c):04x}" if c in "\u2028\u2029" else _slashed(c))
+    return '"' + "".join(out) + '"'
+
+
+def _slashed(c: str) -> str:
+    return "\\" + c if c in '"\\' else c

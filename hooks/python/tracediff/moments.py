@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-STRIP = 1 << 16  # elements converted at a time: half a megabyte, which stays in a cache
+STRIP = 1 << 15  # elements converted at a time: a quarter of a megabyte, which stays in a cache
 
 
 def doubles(tensor: Any) -> Any:
@@ -37,16 +37,17 @@ class Moments:
             self._add(strip)
 
     def _add(self, x: Any) -> None:
-        finite = abs(x) < math.inf
-        n = int(finite.sum())
-        if n < x.shape[0]:
+        n, total = x.shape[0], float(x.sum())
+        if not abs(total) < math.inf:  # else there is nothing to look for: a sum shows NaN and infinities
             for i, found in enumerate((x != x, x == math.inf, x == -math.inf)):
                 self.not_finite[i] += int(found.sum())
-            x = x[finite]
+            x = x[abs(x) < math.inf]
+            n, total = x.shape[0], float(x.sum())
         if not n:
             return
-        mean = float(x.sum()) / n
-        squares = float(((x - mean) ** 2).sum())
+        mean = total / n
+        away = x - mean
+        squares = float(away.dot(away))
         self.low, self.high = min(self.low, float(x.min())), max(self.high, float(x.max()))
         share, distance = n / (self.n + n), mean - self.mean
         self.squares += squares + distance * distance * self.n * share
