@@ -258,7 +258,8 @@ class _Pass:
 
     def count(self, name: str, moments: Moments) -> None:
         self.tensors += 1
-        self.not_finite = [a + b for a, b in zip(self.not_finite, moments.not_finite, strict=True)]
+        if any(moments.not_finite):
+            self.not_finite = [a + b for a, b in zip(self.not_finite, moments.not_finite, strict=True)]
         if moments.not_finite[0] and not self.first_nan:
             self.first_nan = name
 

@@ -1,5 +1,9 @@
 """Values as debug mode writes them: each fits in a line, and a line is whole."""
 
+import re
+
+_PLAIN = re.compile(r"[!#-\[\]-~]+")  # nearly every name, and there is a line for each
+
 
 def digits(text: str) -> bool:
     """Report a number as a name has it, short enough for other languages' integers."""
@@ -16,6 +20,8 @@ def word(text: str) -> str:
 
     What is no printable ASCII is \\xNN, byte by byte of UTF-8.
     """
+    if _PLAIN.fullmatch(text):
+        return text
     codes = text.encode("utf-8", "replace")
     return "".join(f"\\x{c:02x}" if c <= 0x20 or c >= 0x7F else _slashed(chr(c)) for c in codes) or "-"
 

@@ -18,6 +18,9 @@ def doubles(tensor: Any) -> Any:
 def strips(tensor: Any) -> Iterator[Any]:
     """Yield the elements as float64, in row-major order, a strip at a time."""
     flat = tensor.reshape(-1)
+    if 0 < flat.shape[0] <= STRIP:
+        yield doubles(flat)
+        return
     for at in range(0, flat.shape[0], STRIP):
         yield doubles(flat[at : at + STRIP])
 
