@@ -110,14 +110,14 @@ func TestDocumentedFormat(t *testing.T) {
 	if len(patterns) != 2 {
 		t.Fatalf("docs/debug.md has %d expressions that start with ^debug:", len(patterns))
 	}
-	tensor, any := patterns[0], patterns[1]
+	tensor, every := patterns[0], patterns[1]
 	kinds := map[string]int{}
 	for _, c := range replayed {
 		for line := range strings.Lines(show(t, debug.Options{Text: strangeText}, events(t, c.trace))) {
 			line = strings.TrimSuffix(line, "\n")
 			kind := strings.Fields(line)[1]
 			kinds[kind]++
-			if !any.MatchString(line) {
+			if !every.MatchString(line) {
 				t.Errorf("the expression for every line does not match %s", line)
 			}
 			if got := tensor.MatchString(line); got != (kind == "tensor") {

@@ -2,10 +2,11 @@
 
     PYTHONPATH=hooks/python TRACEDIFF_DEBUG=1 python hooks/python/examples/refine.py --out refine.safetensors
 
-It is here to be copied from. The model is a tied recurrence, s' = tanh(W s + e), over random weights; it stops when a step
-changes the state by no more than a hundredth, or after `--max-steps`. All that recording takes is in `Refiner.forward`:
-`put` with a name of the form SERIES.step.N. In debug mode every step is then shown with its similarity to the step
-before, and every series with how it ended: "converged at step k", or "hit the maximum of n steps".
+It is here to be copied from. The model is a tied recurrence, s' = tanh(W s + e), over random weights; it stops when a
+step changes the state by no more than a hundredth, or after `--max-steps`. All that recording takes is in
+`Refiner.forward`: `put` with a name of the form SERIES.step.N. In debug mode every step is then shown with its
+similarity to the step before, and every series with how it ended: "converged at step k", or "hit the maximum of n
+steps".
 
 Two passes are run: of tokens whose embedding is large, which drives the state to a fixed point, and of tokens whose
 embedding is small, so that the recurrence, which by itself does not settle, goes on to the last step.

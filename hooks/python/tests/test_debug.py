@@ -63,7 +63,8 @@ class Lines(TestCase):
     def test_words(self):
         text = 'a"b\\ \x1b[2J\n\x9b\xa0\u2028木'
         self.assertEqual(debug.quoted(text), '"a\\"b\\\\ \\x1b[2J\\x0a\\x9b\xa0\\u2028木"')
-        self.assertEqual(debug.word(text), 'a\\"b\\\\\\x20\\x1b[2J\\x0a\\xc2\\x9b\\xc2\\xa0\\xe2\\x80\\xa8\\xe6\\x9c\\xa8')
+        codes = 'a\\"b\\\\\\x20\\x1b[2J\\x0a\\xc2\\x9b\\xc2\\xa0\\xe2\\x80\\xa8\\xe6\\x9c\\xa8'
+        self.assertEqual(debug.word(text), codes)
         self.assertEqual((debug.word(""), debug.quoted("")), ("-", '""'))
 
     def test_large_tensors_keep_their_digits(self):
@@ -166,9 +167,8 @@ class Runs(TestCase):
         self.assertIn('series=refine.state steps=12 outcome="hit the maximum of 12 steps"', said)
 
     def test_needs_no_torch(self):
-        done = python(
-            "import sys; sys.modules.update(torch=None, numpy=None); from tracediff import debug; print(debug.wanted({'DEBUG': '1'}))"
-        )
+        bare = "import sys; sys.modules.update(torch=None, numpy=None)"
+        done = python(f"{bare}; from tracediff import debug, trace; print(debug.wanted({{'DEBUG': '1'}}))")
         self.assertEqual((done.stdout, done.stderr), ("True\n", ""))
 
 

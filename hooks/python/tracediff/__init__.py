@@ -26,6 +26,6 @@ Modules, from the bottom:
     hf          the command line
     training    losses and gradients of a training loop; it needs torch alone
 
-No tensor is named in any of them, but for the sections of `debug`: names, shapes and places come from the order. `trace`, `order` and `errors` import
-neither torch nor numpy.
+No tensor is named in any of them, but for the sections of `debug`: names, shapes and places come from the order.
+`trace`, `order`, `errors` and what debug mode is made of import neither torch nor numpy.
 """

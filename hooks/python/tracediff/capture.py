@@ -46,8 +46,8 @@ def run(
 ) -> list[list[int]]:
     """Run the job, write the trace `out` and return the ids that each pass was fed.
 
-    `progress` hears of passes done, and passes in all; `log` shows tensors as they are written. CaptureFailed when the model stops or does not show what the
-    order says; the trace is then left under its `.part` name, marked as failed.
+    `progress` hears of passes done, and passes in all; `log` shows tensors as they are written. CaptureFailed when the
+    model stops or does not show what the order says; the trace is then left under its `.part` name, marked as failed.
     """
     check_ids(order, job)
     plan = job.scope.select(order.entries)

@@ -1,8 +1,8 @@
 """Debug mode: a line on standard error as each tensor is recorded.
 
-Every line is "debug: KIND key=value ...", the same as the Go program and the C recorder print; tracediff's docs/debug.md
-lists the kinds. `trace.Writer` prints them by itself when TRACEDIFF_DEBUG, or DEBUG where that is not set, is true, 1 or
-yes in any case; other values of DEBUG belong to other tools. TRACEDIFF_DEBUG_PASSES=N shows N passes in full and not 5.
+Every line is "debug: KIND key=value ...", the same as the Go program and the C recorder print; docs/debug.md lists the
+kinds. `trace.Writer` prints them by itself when TRACEDIFF_DEBUG, or DEBUG where that is not set, is true, 1 or yes in
+any case; other values of DEBUG belong to other tools. TRACEDIFF_DEBUG_PASSES=N shows N passes in full and not 5.
 
 Times are those between two tensors, without what the lines and the file take. Where a GPU computes, the time of what is
 still running falls on the next tensor that is copied from it.
@@ -23,6 +23,7 @@ PASSES = 5  # shown tensor by tensor; of later ones a line each
 TOKENS = 32  # ids listed of a pass
 TOP = 5  # most likely tokens listed of a pass
 SLOWEST = 5  # sections in the summary
+SHORT = "from here on one line a pass; --passes or TRACEDIFF_DEBUG_PASSES show more of them in full"
 
 # Steps of a forward pass that are no layers, by what the names of their tensors begin with.
 SECTIONS = (
@@ -119,7 +120,8 @@ class Log:
             shape = ",".join(str(n) for n in tensor.shape)
             self._line(
                 "tensor", ("pass", index), ("name", word(name)), ("shape", f"[{shape}]"), ("dtype", dtype),
-                ("min", low), ("max", high), ("mean", mean), ("std", std), *_counts(moments.not_finite), _ms("ms", elapsed),
+                ("min", low), ("max", high), ("mean", mean), ("std", std), *_counts(moments.not_finite),
+                _ms("ms", elapsed),
             )  # fmt: skip
         self._contents(here, base, dtype, tensor)
         self._flush()
@@ -137,7 +139,7 @@ class Log:
         self._short += 1
         if not self._noted:
             self._noted = True
-            self._note(index, "from here on one line a pass; --passes or TRACEDIFF_DEBUG_PASSES show more of them in full")
+            self._note(index, SHORT)
 
     def _note(self, index: int, text: str) -> None:
         self._line("note", ("pass", index), ("text", quoted(text)))
@@ -194,8 +196,8 @@ class Log:
         here.tokens = len(ids)
         if not here.full:
             return
-        for i, token in enumerate(ids[:TOKENS]):
-            self._line("token", ("pass", here.number), ("position", self._seen + i), ("id", token), *self._text_of(token))
+        for position, token in enumerate(ids[:TOKENS], self._seen):
+            self._line("token", ("pass", here.number), ("position", position), ("id", token), *self._text_of(token))
         if len(ids) > TOKENS:
             self._note(here.number, f"{len(ids) - TOKENS} more tokens are not listed")
 

@@ -48,7 +48,8 @@ class Steps:
             series = self._series[name] = _Series(name)
         self._line(
             "step", ("pass", index), ("series", word(name)), ("step", n), ("before", before),
-            ("similarity", number(similarity)), ("change", number(change)), ("confidence", number(sureness(name, tensor))),
+            ("similarity", number(similarity)), ("change", number(change)),
+            ("confidence", number(sureness(name, tensor))),
         )  # fmt: skip
         series.keep(n, dtype, tensor)
 
