@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -22,10 +23,13 @@ func doctorCommand() *cli.Command {
 	const catMachine = "MACHINE"
 	return &cli.Command{
 		Name:  "doctor",
-		Usage: "say what this machine can do, and whether a model directory is sound, before anything runs",
-		Description: `Looks at the machine, its Python, torch and transformers, at the files and values of a model directory, at the
-room that traces of an input take, and at what earlier captures have left. Every line is ok, a warning or an error, with
-a next step. Where no input is named, it is that of the last capture, as for "tracediff compare".
+		Usage: "the checklist: is it the input, the weights, the settings or the machine, before it is the arithmetic?",
+		Description: `The checklist, in the order in which a person should look: the machine; the model's configuration; the token ids
+beside their texts, BOS, chat template, vocabulary; the weights: all there, whole, none left as it was before training; the
+generation settings; an example, end to end: the embedded model against transformers, then one forward call of this
+model. Then Python with torch and transformers, the room that traces of the input take, and what earlier captures have
+left. Every line is ok, a warning or an error, with a next step. Where no input is named, it is that of the last capture,
+as for "tracediff compare". A model of some GiB takes seconds.
 Exit status: 0 no error, 1 an error, 2 the command cannot be used.
 
 Examples:
@@ -38,11 +42,12 @@ Examples:
 			&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` to estimate traces of (default: the single token \"What\")"},
 			&cli.StringFlag{Name: "tokens", Category: catInput, Usage: "token `IDS` instead of a prompt: 2,513,88; passes separated by ';'"},
 			&cli.StringFlag{Name: "dtype", Category: catInput, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
+			&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into the model's turn template"},
 			&cli.IntFlag{Name: "max-new-tokens", Category: catInput, Usage: "decode `N` tokens, each a pass of its own"},
 			&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "1 block boundaries, 2 module outputs, 3 internals"},
 			&cli.StringFlag{Name: "dir", Category: catFiles, Value: defaultDir, Usage: "`DIR` where traces are kept"},
 			&cli.BoolFlag{Name: "clean", Category: catFiles, Usage: "remove traces, stored references and all else that tracediff has put into DIR, and nothing else"},
-			&cli.BoolFlag{Name: "full", Category: catFiles, Usage: "look at every value of every weight, not at a sample of the large ones"},
+			&cli.BoolFlag{Name: "full", Category: catFiles, Usage: "look at every value of every weight, show every id, and run the model however long it takes"},
 			&cli.StringFlag{Name: "python", Category: catMachine, Value: "python3", Usage: "the Python to ask: a `PATH` or a name"},
 			&cli.DurationFlag{Name: "timeout", Category: catMachine, Value: time.Minute, Usage: "kill Python after this `TIME`: importing torch from a network disk can take long"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
@@ -98,20 +103,35 @@ type patient struct {
 	files   fs.FS // the model directory
 	config  *order.Config
 	list    *order.List // nil: the model is not described, or cannot be read
+	spread  float64     // of weights before training
+	failed  bool        // there is an error in the model or in the input
 	tok     *tokenizer.Tokenizer
 	passes  [][]int // the ids; nil when they are not known
 	further int     // tokens to decode after them
 }
 
-// checks is the list that grows: a check is a name and a function that adds lines.
+// checks is the list that grows: a check is a name and a function that adds lines. It is the order in which a person
+// should look: most wrong outputs come of the wrong ids, then of the wrong weights, and only then of arithmetic. What a
+// capture needs besides comes last.
 func (p *patient) checks() []health.Check {
 	return []health.Check{
 		{Section: "machine", Run: func(_ context.Context, s *health.Section) { health.Machine(s, "tracediff "+version()) }},
+		{Section: "model", Run: p.noting(p.checkModel)},
+		{Section: "input", Run: p.noting(p.checkInput)},
+		{Section: "weights", Run: p.noting(p.checkWeights)},
+		{Section: "decode", Run: p.noting(p.checkDecode)},
+		{Section: "example", Run: p.checkExample},
 		{Section: "python", Run: func(ctx context.Context, s *health.Section) { health.Python(ctx, s, p.python) }},
-		{Section: "model", Run: p.checkModel},
-		{Section: "input", Run: p.checkInput},
 		{Section: "disk", Run: p.checkDisk},
 		{Section: "store", Run: p.checkStore},
+	}
+}
+
+// noting makes a check note its errors.
+func (p *patient) noting(run func(context.Context, *health.Section)) func(context.Context, *health.Section) {
+	return func(ctx context.Context, s *health.Section) {
+		run(ctx, s)
+		p.failed = p.failed || slices.ContainsFunc(s.Lines, func(l health.Line) bool { return l.Status == health.Error })
 	}
 }
 
@@ -153,12 +173,19 @@ func pins() ([]health.Pin, error) {
 	return list, nil
 }
 
-// announce shows, on a terminal and nowhere else, what is being looked at: torch takes seconds to import.
+// slow says why a check takes its time.
+var slow = map[string]string{
+	"weights": " (a sample of each; with --full every one is read)",
+	"example": " (the model runs: some seconds where its weights have GiB)",
+	"python":  " (torch takes seconds to import)",
+}
+
+// announce shows, on a terminal and nowhere else, what is being looked at.
 func announce(c *cli.Context) (before func(section string), done func()) {
 	f, ok := c.App.ErrWriter.(*os.File)
 	if !ok || !isatty.IsTerminal(f.Fd()) || os.Getenv("TERM") == "dumb" {
 		return nil, func() {}
 	}
 	const clearLine = "\r\x1b[K"
-	return func(section string) { fmt.Fprintf(f, "%slooking at: %s ...", clearLine, section) }, func() { fmt.Fprint(f, clearLine) }
+	return func(section string) { fmt.Fprintf(f, "%slooking at: %s%s ...", clearLine, section, slow[section]) }, func() { fmt.Fprint(f, clearLine) }
 }

@@ -6,47 +6,11 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/order"
 )
-
-// checkInput finds the ids as a run does, so that what follows can be said of them.
-func (p *patient) checkInput(_ context.Context, s *health.Section) {
-	if p.config == nil {
-		return
-	}
-	if p.tok == nil && p.Tokens == "" && p.inputFile() == "" {
-		const hint = "give the ids themselves: --tokens 2,513,88"
-		if p.Prompt != nil {
-			s.Fail(hint, "the prompt cannot be turned into ids without a tokenizer")
-			return
-		}
-		s.Warn(hint, "no input: there is no tokenizer, and no ids were given")
-		return
-	}
-	j := &job{settings: p.settings, files: p.files, further: p.NewTokens}
-	err := j.readInput()
-	if err == nil {
-		err = gemma.CheckPasses(p.config, j.passes, j.further)
-	}
-	if err != nil {
-		s.Fail(hintFor(err), "%v", err)
-		return
-	}
-	p.passes, p.further = j.passes, j.further
-	tokens := 0
-	for _, ids := range p.passes {
-		tokens += len(ids)
-	}
-	further := ""
-	if p.further > 0 {
-		further = ", then " + plural(p.further, "decode step")
-	}
-	s.OK("%s in %s%s", plural(tokens, "token"), plural(len(p.passes), "forward call"), further)
-}
 
 // checkDisk estimates the traces of the input and compares them with the room that there is.
 func (p *patient) checkDisk(_ context.Context, s *health.Section) {

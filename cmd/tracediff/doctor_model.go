@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,24 +16,14 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// checkModel looks at the model directory: is it whole, of a family that is known, and loaded as it was saved?
-func (p *patient) checkModel(ctx context.Context, s *health.Section) {
+// checkModel finds the model directory and reads what family it is of.
+func (p *patient) checkModel(_ context.Context, s *health.Section) {
 	if err := p.findModel(); err != nil {
 		s.Fail("--model wants a directory with config.json and model.safetensors", "%v", err)
+		p.files = nil
 		return
 	}
 	p.checkConfig(s)
-	names, sound := health.WeightFiles(s, p.files)
-	if p.config == nil {
-		return // nothing says what the other files should hold
-	}
-	if sound && p.list != nil {
-		p.checkWeights(ctx, s, names)
-	}
-	v := health.Vocabulary{Size: p.config.VocabSize, BOS: p.config.Tokens.BOS, PAD: p.config.Tokens.PAD, EOS: p.config.Tokens.EOS}
-	p.tok = health.Tokenizer(s, p.files, v)
-	health.Generation(s, p.files, v)
-	health.Template(s, p.files)
 }
 
 // findModel finds the files of the directory, or of the embedded checkpoint.
@@ -67,6 +58,29 @@ func (p *patient) open() (*checkpoint.Checkpoint, error) {
 	return checkpoint.Open(p.Model)
 }
 
+// checkWeights looks at the weights: are they whole, all there, and loaded as they were saved?
+func (p *patient) checkWeights(ctx context.Context, s *health.Section) {
+	if p.files == nil {
+		return
+	}
+	names, sound := health.WeightFiles(s, p.files)
+	if sound && p.list != nil {
+		p.readWeights(ctx, s, names)
+	}
+}
+
+// checkDecode looks at what ends a generation.
+func (p *patient) checkDecode(_ context.Context, s *health.Section) {
+	if p.config != nil {
+		health.Generation(s, p.files, p.vocabulary())
+	}
+}
+
+// vocabulary is what config.json says of ids.
+func (p *patient) vocabulary() health.Vocabulary {
+	return health.Vocabulary{Size: p.config.VocabSize, BOS: p.config.Tokens.BOS, PAD: p.config.Tokens.PAD, EOS: p.config.Tokens.EOS}
+}
+
 // checkConfig reads config.json, and describes the family by it.
 func (p *patient) checkConfig(s *health.Section) {
 	if health.Pointer(p.files, checkpoint.ConfigFile) {
@@ -81,6 +95,7 @@ func (p *patient) checkConfig(s *health.Section) {
 		s.Fail(hintFor(err), "%v", err)
 		return
 	}
+	p.spread = initialSpread(data)
 	c := p.config
 	s.OK("%s: %s, %d layers of width %d, vocabulary %d", p.name(), c.ModelType, c.NumLayers, c.HiddenSize, c.VocabSize)
 	if c.DType == "" {
@@ -94,8 +109,29 @@ func (p *patient) checkConfig(s *health.Section) {
 	}
 }
 
-// checkWeights opens the weights and looks at what the model takes of them, and at what it does not.
-func (p *patient) checkWeights(ctx context.Context, s *health.Section, names []string) {
+// initialSpread is the deviation with which transformers fills the matrices of a model: 0.02, unless config.json, or the
+// part of it that is the text model's, says otherwise. It is no arithmetic, so the resolved configuration does not have it.
+func initialSpread(config []byte) float64 {
+	type settings struct {
+		Range *float64 `json:"initializer_range"`
+	}
+	var c struct {
+		settings
+		Text *settings `json:"text_config"`
+	}
+	if err := json.Unmarshal(config, &c); err == nil {
+		if c.Text != nil {
+			c.settings = *c.Text
+		}
+		if c.Range != nil && *c.Range > 0 {
+			return *c.Range
+		}
+	}
+	return 0.02
+}
+
+// readWeights opens the weights and looks at what the model takes of them, and at what it does not.
+func (p *patient) readWeights(ctx context.Context, s *health.Section, names []string) {
 	ck, err := p.open()
 	if err != nil {
 		s.Fail(hintFor(err), "%v", err)
@@ -113,7 +149,7 @@ func (p *patient) checkWeights(ctx context.Context, s *health.Section, names []s
 	weights := p.weights(ck, wants)
 	health.DTypes(s, weights)
 	p.head(s, ck)
-	health.Values(ctx, s, weights, p.full)
+	health.Values(ctx, s, weights, p.spread, p.full)
 	if m := health.Memory(); m.Available > 0 && ck.Size() > m.Available {
 		s.Warn("the local model maps them and reads what it needs; --reference hf needs a machine with more memory",
 			"the weights take %s, and %s of memory are available: transformers holds all of them", size(ck.Size()), size(m.Available))

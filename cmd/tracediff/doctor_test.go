@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,8 @@ import (
 )
 
 // weights DIR HOW NAME damages tensors of DIR/model.safetensors whose name ends in NAME:
-// drop, zero, one, plusone, nan, reshape (one element more on the first axis), int8, float32, copy (as lm_head.weight), extra (as NAME).
+// drop, zero, one, plusone, nan, huge, hot (times 2^20), normal and even (as before training), reshape (one element more on the first axis), int8, float32,
+// copy (as lm_head.weight), extra (as NAME).
 func weights(ts *testscript.TestScript, _ bool, args []string) {
 	path := ts.MkAbs(filepath.Join(args[0], "model.safetensors"))
 	tensors := readWeights(ts, path)
@@ -68,6 +70,15 @@ func damage(ts *testscript.TestScript, t checkpointtest.Tensor, how string) []ch
 		}
 	case "nan":
 		binary.LittleEndian.PutUint16(t.Data[2:], 0x7fc0)
+	case "huge":
+		binary.LittleEndian.PutUint16(t.Data[2:], floats.BF16(3e30))
+	case "hot":
+		for i := 0; i < len(t.Data); i += 2 {
+			v := floats.FromBF16(binary.LittleEndian.Uint16(t.Data[i:]))
+			binary.LittleEndian.PutUint16(t.Data[i:], floats.BF16(v*(1<<20)))
+		}
+	case "normal", "even":
+		fill(t, how)
 	case "reshape":
 		row := len(t.Data) / t.Shape[0]
 		t.Shape = append([]int{t.Shape[0] + 1}, t.Shape[1:]...)
@@ -86,6 +97,19 @@ func damage(ts *testscript.TestScript, t checkpointtest.Tensor, how string) []ch
 		ts.Fatalf("unknown damage %q", how)
 	}
 	return []checkpointtest.Tensor{t}
+}
+
+// fill draws a weight as transformers does before training, or evenly as torch does.
+func fill(t checkpointtest.Tensor, how string) {
+	r := rand.New(rand.NewPCG(1, 2))
+	bound := 1 / math.Sqrt(float64(t.Shape[len(t.Shape)-1]))
+	for i := 0; i < len(t.Data); i += 2 {
+		v := 0.02 * r.NormFloat64()
+		if how == "even" {
+			v = bound * (2*r.Float64() - 1)
+		}
+		binary.LittleEndian.PutUint16(t.Data[i:], floats.BF16(float32(v)))
+	}
 }
 
 func readWeights(ts *testscript.TestScript, path string) []checkpointtest.Tensor {
@@ -223,6 +247,29 @@ func TestCleanWhileCapturing(t *testing.T) {
 	out.Reset()
 	if code := run([]string{"tracediff", "doctor", "--clean"}, nil, &out, io.Discard); code != exitMatch || !strings.Contains(out.String(), ".tracediff is gone") {
 		t.Errorf("after it: exit %d\n%s", code, out.String())
+	}
+}
+
+// A machine on which the embedded model comes out otherwise is an error, whatever the model that was named is like.
+func TestKnownGoodThatIsNot(t *testing.T) {
+	golden, err := filepath.Abs("../../fixtures/golden/gemma3n-tiny/window.float32.safetensors")
+	must(t, err)
+	bug, err := filepath.Abs(bugFixture)
+	must(t, err)
+	var out bytes.Buffer
+	run([]string{"tracediff", "compare", bug, golden, "--format", "json"}, nil, &out, io.Discard)
+	k, err := readKnown(out.Bytes())
+	must(t, err)
+	var s health.Section
+	k.say(&s, err, 0)
+	want := knownPrompt + ": the embedded model does not come out as transformers 5.23.0 had it: " + knownPrompt + " prints what differs"
+	if len(s.Lines) != 1 || s.Lines[0].Status != health.Error || s.Lines[0].What != want {
+		t.Errorf("%+v, want %q", s.Lines, want)
+	}
+	for _, text := range []string{"", "{", `{"runs": []}`} {
+		if k, err := readKnown([]byte(text)); err == nil {
+			t.Errorf("%q is read as %+v", text, k)
+		}
 	}
 }
 

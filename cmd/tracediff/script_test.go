@@ -49,6 +49,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("BUGS", bugs)
 			e.Setenv("FOREIGN", filepath.Join(filepath.Dir(bugs), "foreign", "official.safetensors"))
 			e.Setenv("TRAINING", training)
+			e.Setenv("HOSTILE", "\x1b[31mred\x1b[0m")
 			if err != nil {
 				return err
 			}

@@ -136,8 +136,9 @@ func sorted(list []int) []int {
 	return slices.Compact(list)
 }
 
-// Template says where the chat template is. Base models have none, which is no fault.
-func Template(s *Section, fsys fs.FS) {
+// Template says where the chat template is, and returns the name of the file, empty for none. Base models have none, which
+// is no fault.
+func Template(s *Section, fsys fs.FS) string {
 	for _, name := range []string{templateFile, oldTemplateFile, tokenizerConfig} {
 		data, err := checkpoint.ReadFile(fsys, name, maxSmall)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -148,14 +149,15 @@ func Template(s *Section, fsys fs.FS) {
 		}
 		if err != nil {
 			s.Fail("transformers fails on it too: fetch it again", "%s: %v", name, err)
-			return
+			return ""
 		}
 		if len(bytes.TrimSpace(data)) > 0 {
 			s.OK("chat template in %s, %s", name, Bytes(int64(len(data))))
-			return
+			return name
 		}
 	}
 	s.OK("no chat template: a model that was not tuned to follow turns has none")
+	return ""
 }
 
 // templateIn returns the chat_template of a JSON file: a text, or a list of named ones.

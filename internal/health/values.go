@@ -43,11 +43,13 @@ const (
 type stats struct {
 	seen, zero, nan, inf int
 	sum, min, max        float64
+	shape                shape
 }
 
 // add runs once an element of the whole model, so it compares where math.Min would call.
 func (t *stats) add(values []float64) {
 	t.seen += len(values)
+	var m2, m4 float64
 	for _, v := range values {
 		if v-v != 0 {
 			if v != v {
@@ -61,6 +63,9 @@ func (t *stats) add(values []float64) {
 			t.zero++
 		}
 		t.sum += v
+		square := v * v
+		m2 += square
+		m4 += square * square
 		if v < t.min {
 			t.min = v
 		}
@@ -68,6 +73,7 @@ func (t *stats) add(values []float64) {
 			t.max = v
 		}
 	}
+	t.shape.add(len(values), m2, m4)
 }
 
 // mean is of the finite elements.
@@ -111,9 +117,9 @@ func spans(t hooks.Tensor, all bool) func(yield func(start, end int) bool) {
 }
 
 // Values looks for weights that were never loaded, were damaged, or were converted for another arithmetic: all zero, not
-// finite, norm weights at their initial value or with 1 added. all reads every element; otherwise large weights are
-// sampled.
-func Values(ctx context.Context, s *Section, weights []Weight, all bool) {
+// finite, as they are before training, norm weights with 1 added. spread is the deviation with which transformers fills a
+// matrix of this model, initializer_range. all reads every element; otherwise large weights are sampled.
+func Values(ctx context.Context, s *Section, weights []Weight, spread float64, all bool) {
 	found := lookAll(ctx, weights, all)
 	if ctx.Err() != nil {
 		return
@@ -136,6 +142,7 @@ func Values(ctx context.Context, s *Section, weights []Weight, all bool) {
 	if len(zero) > 0 {
 		s.Warn("a weight that was never loaded or never trained is zero: compare it with the original's", "%s all zero: %s", count(len(zero), "weight"), few(zero))
 	}
+	fresh(s, weights, found, spread)
 	gains(s, weights, found)
 	if seen == total {
 		s.OK("values: all %d looked at", seen)
@@ -172,7 +179,7 @@ func gains(s *Section, weights []Weight, found []stats) {
 			sum += found[i].mean()
 			lowest, highest = min(lowest, found[i].min), max(highest, found[i].max)
 		}
-		initial := map[Role]float64{Gain: 1, OneGain: 0}[role]
+		initial := initialGain[role]
 		switch mean := sum / float64(n); {
 		case n == 0:
 		case lowest == initial && highest == initial:

@@ -47,7 +47,7 @@ func TestValues(t *testing.T) {
 		{"no elements", []health.Weight{weight("a", health.Matrix, 0, nil)}, "ok: values: all 0 looked at"},
 	} {
 		var s health.Section
-		health.Values(t.Context(), &s, c.weights, false)
+		health.Values(t.Context(), &s, c.weights, 0.02, false)
 		if got := texts(s)[0]; got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
@@ -67,15 +67,15 @@ func TestSample(t *testing.T) {
 	}
 	for _, at := range []int{0, n - 1} {
 		var s health.Section
-		health.Values(t.Context(), &s, []health.Weight{bad(at)}, false)
+		health.Values(t.Context(), &s, []health.Weight{bad(at)}, 0.02, false)
 		if !strings.HasPrefix(texts(s)[0], "error: 1 weight not finite: w has 1 NaN") {
 			t.Errorf("NaN at %d: %q", at, texts(s))
 		}
 	}
 	const between = 3000 // behind the first block
 	var sampled, whole health.Section
-	health.Values(t.Context(), &sampled, []health.Weight{bad(between)}, false)
-	health.Values(t.Context(), &whole, []health.Weight{bad(between)}, true)
+	health.Values(t.Context(), &sampled, []health.Weight{bad(between)}, 0.02, false)
+	health.Values(t.Context(), &whole, []health.Weight{bad(between)}, 0.02, true)
 	if diff := cmp.Diff([]string{"ok: values: 32768 of 1048589 looked at (small weights whole, large ones in 16 places; --full reads all)"}, texts(sampled)); diff != "" {
 		t.Errorf("sampled: %s", diff)
 	}

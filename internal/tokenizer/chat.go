@@ -78,6 +78,37 @@ func (t *Tokenizer) Chat(prompt string) ([]int, error) {
 	return ids, nil
 }
 
+// A Turn says how far ids are a conversation.
+type Turn uint8
+
+// The turns. What cannot be told, because the template is none of those that are known, is NoTurns too.
+const (
+	NoTurns  Turn = iota // no marker of a turn: a bare text
+	OpenTurn             // markers, and at the end not the words after which the model answers
+	Answer               // a conversation that ends where the model is to answer
+)
+
+// Turn says what a prompt's ids are to the chat template. Of a conversation only the end is looked at: it
+// may have a system turn and earlier answers.
+func (t *Tokenizer) Turn(ids []int) Turn {
+	c, err := t.chat()
+	if err != nil {
+		return NoTurns
+	}
+	var markers []int
+	for _, marker := range c.markers {
+		markers = append(markers, t.encoder.encode(marker)...)
+	}
+	if !slices.ContainsFunc(ids, func(id int) bool { return slices.Contains(markers, id) }) {
+		return NoTurns
+	}
+	end := t.encoder.encode(c.after) // it begins with a marker, so nothing merges with what stands before
+	if len(ids) >= len(end) && slices.Equal(ids[len(ids)-len(end):], end) {
+		return Answer
+	}
+	return OpenTurn
+}
+
 // chat returns the family's chat with the checkpoint's system turn.
 func (t *Tokenizer) chat() (chat, error) {
 	for _, family := range []struct {

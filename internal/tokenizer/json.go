@@ -84,7 +84,12 @@ func parseJSON(data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{pieces: pieces, added: added, byteLevel: byteLevel, bos: bos, named: bos, encoder: r}
+	t := &Tokenizer{pieces: pieces, added: added, byteLevel: byteLevel, bos: bos, named: bos, unknown: -1, encoder: r}
+	if name := f.Model.UnkToken; name != nil {
+		if id, ok := f.Model.Vocab[*name]; ok {
+			t.unknown = int(id)
+		}
+	}
 	if gemma, ok := added[gemmaBOS]; ok && bos < 0 {
 		t.named = gemma.ID
 	}

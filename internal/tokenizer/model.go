@@ -68,7 +68,15 @@ func parseModel(data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{pieces: s.pieces, bos: -1, named: -1, encoder: &processor{proc: proc, symbols: symbols}}
+	t := &Tokenizer{pieces: s.pieces, bos: -1, named: -1, unknown: -1, control: map[int]bool{}, encoder: &processor{proc: proc, symbols: symbols}}
+	for id, kind := range s.types {
+		switch kind {
+		case unknownPiece:
+			t.unknown = id
+		case controlPiece:
+			t.control[id] = true
+		}
+	}
 	if id := int(s.bosID); 0 <= id && id < len(s.pieces) && s.types[id] == controlPiece {
 		t.bos, t.named = id, id
 	}

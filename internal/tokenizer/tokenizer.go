@@ -74,6 +74,8 @@ type Tokenizer struct {
 	byteLevel bool                  // the other pieces spell bytes
 	bos       int                   // put before a prompt; -1: none is
 	named     int                   // the BOS that chat templates write; -1: none
+	unknown   int                   // what becomes of characters without a piece; -1: none is named
+	control   map[int]bool          // ids that stand for no text, of a tokenizer.model
 	template  string                // the chat template of the checkpoint
 	encoder   encoder
 }
@@ -160,6 +162,25 @@ func valid(text string) error {
 // every Qwen.
 func (t *Tokenizer) BOS() (id int, ok bool) {
 	return t.bos, t.bos >= 0
+}
+
+// Special reports whether an id is marked as one that stands for no text of its own: "<bos>", "<pad>", a
+// turn's marker. An id outside of the vocabulary is not.
+func (t *Tokenizer) Special(id int) bool {
+	if id < 0 || id >= len(t.pieces) {
+		return false
+	}
+	if t.added == nil {
+		return t.control[id]
+	}
+	token, ok := t.added[t.pieces[id]]
+	return ok && token.ID == id && token.Special
+}
+
+// Unknown returns the id that stands for text without a piece; ok is false where the file names none, as
+// with every Qwen. A tokenizer that falls back to bytes names one and does not give it.
+func (t *Tokenizer) Unknown() (id int, ok bool) {
+	return t.unknown, t.unknown >= 0
 }
 
 // Size returns the number of ids, added tokens included: every id that Encode gives is below it. A

@@ -1,0 +1,57 @@
+package tokenizer_test
+
+import (
+	"io/fs"
+	"testing"
+	"testing/fstest"
+
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/tokenizer"
+)
+
+// Both files of the fixture mark the same ids, as far as they have them: SentencePiece knows turns as plain symbols.
+func TestSpecialAndUnknown(t *testing.T) {
+	for _, name := range []string{"tokenizer.json", "tokenizer.model"} {
+		data, err := fs.ReadFile(fixtures.Files, "gemma3n-tiny/"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tok, err := tokenizer.Open(fstest.MapFS{name: {Data: data}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id, want := range map[int]bool{0: true, 1: true, 2: true, 527: false, -1: false, 5000: false} {
+			if got := tok.Special(id); got != want {
+				t.Errorf("%s: Special(%d) is %v", name, id, got)
+			}
+		}
+		if id, ok := tok.Unknown(); id != 3 || !ok {
+			t.Errorf("%s: unknown is %d, %v", name, id, ok)
+		}
+	}
+	if _, ok := open(t, withConfig(t, "qwen2", "", "")).Unknown(); ok {
+		t.Error("Qwen has no unknown token")
+	}
+}
+
+// What Chat writes is a conversation, what Encode gives is none, and one that breaks off is neither.
+func TestTurn(t *testing.T) {
+	for _, c := range lines[chatGolden](t, "chats.jsonl") {
+		tok := open(t, withConfig(t, c.Family, string(c.Config), c.Jinja))
+		for _, g := range c.Chats {
+			ids, err := tok.Chat(g.Prompt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tok.Turn(ids); got != tokenizer.Answer {
+				t.Errorf("%s: the chat of %q is %d", c.Name, g.Prompt, got)
+			}
+			if got := tok.Turn(ids[:len(ids)-1]); got != tokenizer.OpenTurn {
+				t.Errorf("%s: all but the last of it is %d", c.Name, got)
+			}
+		}
+		if got := tok.Turn(encode(t, tok, "Hello world")); got != tokenizer.NoTurns {
+			t.Errorf("%s: a bare text is %d", c.Name, got)
+		}
+	}
+}
