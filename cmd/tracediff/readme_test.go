@@ -4,39 +4,157 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// Every command that the README and a page of docs show with its output prints that output today. A line of "..." stands
-// for any lines.
+// Every command that the README and the pages of docs show with its output prints that output today. A line of "..." stands
+// for any lines. A page is a session of its own, in a folder with the fixtures: what one of its commands has captured, the next
+// one finds. Sessions that change the sources are run by TestNewcomer.
 func TestREADME(t *testing.T) {
+	root := sources(t)
+	least := map[string]int{"README.md": 4, "docs/ab.md": 1, "docs/order.md": 1, "docs/reference.md": 1, "docs/trace-format.md": 1}
+	for page := range least {
+		if !slices.Contains(pages(t, root), page) {
+			t.Errorf("there is no %s", page)
+		}
+	}
+	for _, page := range pages(t, root) {
+		t.Run(page, func(t *testing.T) { checkPage(t, root, page, least[page]) })
+	}
+}
+
+// A command that stands anywhere else than in a fence with its output would not be run.
+func TestEveryShownCommandIsRun(t *testing.T) {
+	root := sources(t)
+	for _, page := range pages(t, root) {
+		text := readPage(t, root, page)
+		want := 0
+		for line := range strings.Lines(text) {
+			if _, ok := arguments(strings.TrimSpace(line)); ok {
+				want++
+			}
+		}
+		got := 0
+		for _, s := range sessions(text) {
+			for _, step := range s {
+				if _, ok := arguments(step.command); ok {
+					got++
+				}
+			}
+		}
+		if got != want {
+			t.Errorf("%s shows %d commands and %d of them in a fence", page, want, got)
+		}
+	}
+}
+
+// The code that the README shows is that of a test or of a header's own manual.
+func TestShownCodeIsReal(t *testing.T) {
+	root := sources(t)
+	for language, source := range map[string]string{"go": "capture/example_test.go", "c": "hooks/c/tracediff.h"} {
+		_, code, ok := strings.Cut(readPage(t, root, "README.md"), "```"+language+"\n")
+		code, _, closed := strings.Cut(code, "```")
+		if !ok || !closed {
+			t.Errorf("the README has no code in %s", language)
+		}
+		text := readPage(t, root, source)
+		for line := range strings.Lines(code) {
+			if line = strings.TrimSpace(line); !strings.Contains(text, line) {
+				t.Errorf("%s does not have %q", source, line)
+			}
+		}
+	}
+}
+
+// sources is the root of the repository.
+func sources(t *testing.T) string {
 	root, err := filepath.Abs("../..")
 	must(t, err)
-	for page, least := range map[string]int{"README.md": 4, "docs/ab.md": 1, "docs/inspect.md": 6, "docs/check.md": 2} {
-		t.Run(page, func(t *testing.T) { checkPage(t, root, page, least) })
+	return root
+}
+
+// pages are the README and the pages of docs, by their paths.
+func pages(t *testing.T, root string) []string {
+	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	must(t, err)
+	list := []string{"README.md"}
+	for _, path := range found {
+		list = append(list, "docs/"+filepath.Base(path))
 	}
+	return list
+}
+
+func readPage(t *testing.T, root, page string) string {
+	data, err := os.ReadFile(filepath.Join(root, page))
+	must(t, err)
+	return string(data)
+}
+
+// step is a command of a page, with the "$ ", and the lines that it is said to print.
+type step struct {
+	command string
+	want    []string
+}
+
+// sessions returns the fences of a page that begin with a command, each as its steps.
+func sessions(page string) [][]step {
+	var list [][]step
+	var now []step
+	inside := false
+	for line := range strings.Lines(page) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			if inside = !inside; !inside && now != nil {
+				list, now = append(list, now), nil
+			}
+		case inside && strings.HasPrefix(line, "$ "):
+			now = append(now, step{command: line})
+		case inside && now != nil:
+			at := &now[len(now)-1]
+			at.want = append(at.want, line)
+		}
+	}
+	return list
+}
+
+// arguments returns what a command gives to tracediff; ok is false where it is another program's, or the source of this one
+// is changed before it.
+func arguments(command string) (text string, ok bool) {
+	for _, prefix := range []string{"$ tracediff ", "$ go run ./cmd/tracediff "} {
+		if text, ok = strings.CutPrefix(command, prefix); ok {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// editing reports whether a session has commands of other programs: those that change the sources.
+func editing(session []step) bool {
+	return slices.ContainsFunc(session, func(s step) bool { _, ours := arguments(s.command); return !ours })
 }
 
 // checkPage runs the commands of one page, of which it has to have so many.
 func checkPage(t *testing.T, root, page string, least int) {
-	readme, err := os.ReadFile(filepath.Join(root, page))
-	must(t, err)
+	text := readPage(t, root, page)
 	t.Chdir(t.TempDir())
 	t.Setenv("CI", "") // where one of them would be refused
 	must(t, os.Symlink(filepath.Join(root, "fixtures"), "fixtures"))
 	shown := 0
-	for i, block := range strings.Split(string(readme), "```\n") {
-		command, want, ok := strings.Cut(block, "\n")
-		args, isCommand := strings.CutPrefix(command, "$ go run ./cmd/tracediff ")
-		if i%2 == 0 || !ok || !isCommand {
+	for _, session := range sessions(text) {
+		if editing(session) {
 			continue
 		}
-		shown++
-		var out, errOut bytes.Buffer
-		run(append([]string{"tracediff"}, words(args)...), nil, &out, &errOut)
-		if line, ok := shows(strings.Split(out.String(), "\n"), strings.Split(strings.TrimSuffix(want, "\n"), "\n")); !ok {
-			t.Errorf("%s\ndoes not print %q where it is shown; it prints\n%s%s", command, line, out.String(), errOut.String())
+		for _, s := range session {
+			shown++
+			args, _ := arguments(s.command)
+			var out, errOut bytes.Buffer
+			run(append([]string{"tracediff"}, words(args)...), nil, &out, &errOut)
+			if line, ok := shows(strings.Split(out.String(), "\n"), s.want); !ok {
+				t.Errorf("%s\ndoes not print %q where it is shown; it prints\n%s%s", s.command, line, out.String(), errOut.String())
+			}
 		}
 	}
 	if shown < least {
@@ -44,15 +162,27 @@ func checkPage(t *testing.T, root, page string, least int) {
 	}
 }
 
-// words splits a command line at spaces outside double quotes.
+// words splits a command line at spaces outside of quotes.
 func words(line string) []string {
 	var list []string
-	for i, part := range strings.Split(line, `"`) {
-		if i%2 == 1 {
-			list = append(list, part)
+	var quote rune
+	fresh := true
+	for _, r := range line {
+		switch {
+		case quote == 0 && (r == '"' || r == '\''):
+			quote = r
+		case r == quote:
+			quote = 0
+		case quote == 0 && r == ' ':
+			fresh = true
 			continue
+		default:
+			if fresh {
+				list = append(list, "")
+			}
+			fresh = false
+			list[len(list)-1] += string(r)
 		}
-		list = append(list, strings.Fields(part)...)
 	}
 	return list
 }
