@@ -5,7 +5,7 @@
 //	tracediff check TRACE                       look for red flags in one trace, without a reference
 //	tracediff order                             print TENSOR_ORDER
 //	tracediff inspect FILE [NAME]               look into a trace: shapes, statistics, histograms, single values
-//	tracediff doctor                            say what this machine can do, and whether a model is sound
+//	tracediff doctor                            the checklist: input, weights, settings, machine
 //
 //	tracediff init                              write a tracediff.toml, with every key explained
 //	tracediff gate                              compare every prompt of tracediff.toml, for CI

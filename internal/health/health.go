@@ -1,6 +1,6 @@
 // Package health looks at what a run needs before anything runs: the machine, the Python that transformers runs in, the
-// files and values of a model directory, the room on a disk. What it finds are lines: ok, a warning, or an error, each with
-// a next step.
+// files and values of a model directory, the ids of an input, the room on a disk. What it finds are lines: ok, a warning, or
+// an error, each with a next step.
 //
 // Its opinions: an error is what makes a run fail or its result worthless; a warning is what a person should know and may
 // have wanted; whatever a file or a program says is printed as one line of harmless characters. Nothing is repaired and
