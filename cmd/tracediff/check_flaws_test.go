@@ -42,8 +42,8 @@ func (f *flawed) each(do func(i int, x float64) float64) []float64 {
 	return out
 }
 
-// fill gives every element one number.
-func fill(y float64) func(*flawed) []float64 {
+// filledWith gives every element one number.
+func filledWith(y float64) func(*flawed) []float64 {
 	return func(f *flawed) []float64 { return f.each(func(int, float64) float64 { return y }) }
 }
 
@@ -77,11 +77,11 @@ var flaws = []flaw{
 		},
 	},
 	{
-		kind: redflag.Zero, what: "a kernel does not run", golden: "hello", at: "layers.1.self_attn.v_proj", make: fill(0),
+		kind: redflag.Zero, what: "a kernel does not run", golden: "hello", at: "layers.1.self_attn.v_proj", make: filledWith(0),
 		also: []redflag.Kind{redflag.CacheZero},
 	},
 	{
-		kind: redflag.Constant, what: "a buffer has its initial value", golden: "hello", dtype: "bfloat16", at: "layers.0.mlp.up_proj", make: fill(1),
+		kind: redflag.Constant, what: "a buffer has its initial value", golden: "hello", dtype: "bfloat16", at: "layers.0.mlp.up_proj", make: filledWith(1),
 	},
 	{
 		kind: redflag.Magnitude, what: "a weight in another unit", golden: "decode", dtype: "bfloat16", at: "layers.1.mlp.down_proj", make: times(4096),
@@ -172,7 +172,7 @@ var flaws = []flaw{
 		},
 	},
 	{
-		kind: redflag.RotaryZero, what: "positions are all 0", golden: "window", at: "position_ids", make: fill(0), entry: "rotary.sliding.sin",
+		kind: redflag.RotaryZero, what: "positions are all 0", golden: "window", at: "position_ids", make: filledWith(0), entry: "rotary.sliding.sin",
 		also: []redflag.Kind{redflag.RopeUnchanged},
 	},
 	{
