@@ -68,6 +68,8 @@ type certified struct {
 	broken string
 	// wrong is the key of a captured entry that it was computed from and that is wrong by itself.
 	wrong string
+	// misfit is the entry itself as no tensor that the order knows; nil where it is one.
+	misfit *misfit
 }
 
 func newChain(i *Isolator) *chain {
@@ -90,7 +92,9 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 	}
 	if _, argument := e.Op.(op.Argument); argument {
 		// Not remembered: the row that is being decided asks too, and has no verdict yet.
-		return &certified{whole: w.verdicts[key] == Match}, nil
+		got := &certified{misfit: c.i.misfit(order.Node{Entry: c.i.list.Index(name), Pass: pass})}
+		got.whole = got.misfit == nil && w.verdicts[key] == Match
+		return got, nil
 	}
 	got := &certified{}
 	c.certs[key] = got
@@ -99,6 +103,7 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 		return got, nil
 	}
 	var bare *order.BareError
+	var bad *misfit
 	ready, ok := c.ready[key]
 	if delete(c.ready, key); !ok {
 		ready = c.i.result(w.ctx, name, pass)
@@ -107,6 +112,12 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 	switch {
 	case errors.As(err, &bare):
 		got.why = c.lacking(w, bare)
+		return got, nil
+	case errors.As(err, &bad) && bad.key == key:
+		got.misfit, got.why = bad, "it "+bad.is
+		return got, nil
+	case errors.As(err, &bad):
+		got.why = "computed from " + bad.key + ", which " + bad.is
 		return got, nil
 	case err != nil:
 		return nil, err
@@ -178,11 +189,15 @@ func (w *walker) certify(r *Row) error {
 	if err != nil {
 		return err
 	}
-	if r.Derived && (got.cert == nil || got.cert.Outcome != Bug) {
+	if r.Derived && (got.cert == nil || got.cert.Outcome != Bug) && !(w.o.Alone && got.misfit != nil) {
 		return nil // the reference's is no tensor of an engine, so that there is nothing else to hold it to
 	}
 	r.Derived = false
 	r.Isolated, r.NotIsolated = got.cert, got.why
+	if w.o.Alone && got.misfit != nil { // there is no other side to differ from
+		r.mismatch(got.misfit.class, "it "+got.misfit.is)
+		return nil
+	}
 	if w.o.Alone && got.why != "" {
 		r.Verdict, r.Detail = Unverified, got.why
 	}

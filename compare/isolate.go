@@ -119,7 +119,9 @@ const maxExpected = 16
 // expected computes a node without any tensor whose keys may lie in another order; nothing where what it is computed from
 // is far away.
 func (i *Isolator) expected(n order.Node) (op.Value, error) {
-	cut, err := i.list.Cut(func(n order.Node) bool { return keyAxis(&i.list.Entries[n.Entry]) < 0 && i.has(n) }, n)
+	cut, err := i.list.Cut(func(n order.Node) bool {
+		return keyAxis(&i.list.Entries[n.Entry]) < 0 && i.has(n) && i.misfit(n) == nil
+	}, n)
 	if err != nil || len(cut.Steps) > n.Pass+maxExpected {
 		return op.Value{}, nil
 	}
@@ -135,8 +137,8 @@ func (i *Isolator) has(n order.Node) bool {
 	return ok && !i.derived[name]
 }
 
-// Certify isolates one entry of one pass. The error is an [*order.BareError] when what it is made of was not captured, or
-// that of reading the trace or the weights.
+// Certify isolates one entry of one pass. The error is an [*order.BareError] when what it is made of was not captured, says
+// which tensor is not what the order calls so, or is that of reading the trace or the weights.
 func (i *Isolator) Certify(ctx context.Context, name string, pass int) (*Certificate, error) {
 	c, _, err := i.certify(ctx, name, pass)
 	return c, err
@@ -164,7 +166,8 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 	return c, t.cut, nil
 }
 
-// trial prepares what an entry is certified from.
+// trial prepares what an entry is certified from. The error is a [*misfit] where the entry or what it is computed from is no
+// tensor to be certified, or a [*order.BareError].
 func (i *Isolator) trial(ctx context.Context, n order.Node) (*trial, error) {
 	e := &i.list.Entries[n.Entry]
 	if _, ok := i.trace.Lookup(n.Pass, e.Name); !ok {
@@ -173,6 +176,11 @@ func (i *Isolator) trial(ctx context.Context, n order.Node) (*trial, error) {
 	cut, err := i.list.Cut(i.has, n)
 	if err != nil {
 		return nil, err
+	}
+	for _, used := range append([]order.Node{n}, cut.Leaves...) {
+		if bad := i.misfit(used); bad != nil {
+			return nil, bad
+		}
 	}
 	y, dtype, err := i.value(n)
 	return &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: dtype}, err

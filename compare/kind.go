@@ -114,8 +114,9 @@ func (i *Isolator) look(ctx context.Context, form string) (map[order.Node]*expla
 		}
 		t, err := i.trial(ctx, nodes[k])
 		var bare *order.BareError
+		var bad *misfit
 		switch {
-		case errors.As(err, &bare):
+		case errors.As(err, &bare), errors.As(err, &bad):
 			continue
 		case err != nil:
 			return nil, err

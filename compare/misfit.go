@@ -1,0 +1,41 @@
+package compare
+
+import (
+	"fmt"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+)
+
+// misfit is a tensor that is not of the kind that the order says: nothing is computed from it, and there is nothing to hold
+// it to. What the engine itself went on with, the trace does not show, so that an entry computed from it is not isolated
+// either: it would be accused of what is wrong here.
+type misfit struct {
+	key   string
+	class Class
+	is    string // "is int32, not float32"
+}
+
+func (m *misfit) Error() string { return m.key + " " + m.is }
+
+// misfit says what keeps a captured node from being computed with; nil where nothing does.
+func (i *Isolator) misfit(n order.Node) *misfit {
+	e := &i.list.Entries[n.Entry]
+	rec, ok := i.trace.Lookup(n.Pass, e.Name)
+	if !ok {
+		return nil
+	}
+	bad := &misfit{key: capture.Key(n.Pass, e.Name, 0)}
+	if want := e.DTypeOf(i.env.DType); otherNumbers(e, rec.DType, want) {
+		bad.class, bad.is = DType, fmt.Sprintf("is %s, not %s", rec.DType, want)
+		return bad
+	}
+	return nil
+}
+
+// otherNumbers reports whether a dtype has no numbers like those of the one that an entry should have. A mask may be written
+// in any: there, what is not 0, or is false, says it as well.
+func otherNumbers(e *order.Entry, d, want hooks.DType) bool {
+	return e.Compare != order.Pattern && d.Float() != want.Float()
+}

@@ -1,0 +1,153 @@
+package compare_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// rewritten copies a trace. change may alter the manifest; each gets every event in turn and returns what is fired in its
+// place.
+func rewritten(t testing.TB, from *capture.Trace, change func(*capture.Manifest), each func(key string, e hooks.Event) []hooks.Event) *capture.Trace {
+	t.Helper()
+	m := from.Manifest()
+	m.Producer = capture.Producer{Name: "a port", Version: "1"}
+	if change != nil {
+		change(&m)
+	}
+	path := filepath.Join(t.TempDir(), "rewritten.safetensors")
+	w, err := capture.Create(path, m, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range from.Records() {
+		x, err := from.Read(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := []hooks.Event{{Name: r.Name, Pass: r.Pass, Tensor: x}}
+		if each != nil {
+			events = each(r.Key, events[0])
+		}
+		for _, e := range events {
+			if err := w.Observe(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, path)
+}
+
+// replaced is a trace with other tensors of some keys.
+func replaced(t testing.TB, from *capture.Trace, keys []string, by func(hooks.Tensor) hooks.Tensor) *capture.Trace {
+	t.Helper()
+	return rewritten(t, from, nil, func(key string, e hooks.Event) []hooks.Event {
+		if slices.Contains(keys, key) {
+			e.Tensor = by(e.Tensor)
+		}
+		return []hooks.Event{e}
+	})
+}
+
+// isolated compares with a reference, all entries of both certified; without one, ref nil, the trace is alone.
+func isolated(t testing.TB, dir string, local, ref *capture.Trace) *compare.Result {
+	t.Helper()
+	ck, list := openModel(t, dir)
+	o := compare.Options{Order: list, All: true, Alone: ref == nil}
+	make := func(trace *capture.Trace) *compare.Isolator {
+		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), compare.IsolateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	o.Isolator = make(local)
+	if ref == nil {
+		ref = local
+	} else {
+		o.ReferenceIsolator = make(ref)
+	}
+	return run(t, local, ref, o)
+}
+
+// rowOfKey is the row of a key.
+func rowOfKey(t testing.TB, res *compare.Result, key string) compare.Row {
+	t.Helper()
+	for _, r := range res.Rows {
+		if r.Key() == key {
+			return r
+		}
+	}
+	t.Fatalf("no row %s", key)
+	return compare.Row{}
+}
+
+// in another dtype, a tensor has all its numbers rounded to it.
+func as(d hooks.DType) func(hooks.Tensor) hooks.Tensor {
+	return func(x hooks.Tensor) hooks.Tensor {
+		out := hooks.Tensor{DType: d, Shape: x.Shape}
+		for _, v := range elementsOf(x) {
+			out.Data = appendValue(out.Data, d, v)
+		}
+		return out
+	}
+}
+
+// Whole numbers are no result of an operation on fractions: the entry is a mismatch whoever it is compared with, none of it
+// is certified, and what was computed from it is not either. A fault elsewhere is found all the same.
+func TestIntegersAreNoFractions(t *testing.T) {
+	const dir, entry, behind, elsewhere = "gemma3-tiny", "layers.1.mlp.gate_proj", "layers.1.mlp.act_fn", "layers.2.mlp.up_proj"
+	golden := openGolden(t, "golden/"+dir+"/prefill.float32.safetensors")
+	for _, d := range []hooks.DType{hooks.I32, hooks.I64, hooks.Bool} {
+		for _, alone := range []bool{true, false} {
+			local := replaced(t, replaced(t, golden, []string{elsewhere}, byFactor(1.01)), []string{entry}, as(d))
+			ref := golden
+			if alone {
+				ref = nil
+			}
+			res := isolated(t, dir, local, ref)
+			r := rowOfKey(t, res, entry)
+			if r.Verdict != compare.Mismatch || r.Isolated != nil || !strings.Contains(r.NotIsolated, "is "+d.String()+", not float32") {
+				t.Errorf("%s, alone %t: %s %s (%s), %+v, not isolated: %q", d, alone, r.Verdict, r.Class, r.Detail, r.Isolated, r.NotIsolated)
+			}
+			if alone && r.Class != compare.DType {
+				t.Errorf("%s alone is %s", d, r.Class)
+			}
+			if b := rowOfKey(t, res, behind); b.Isolated != nil || !strings.Contains(b.NotIsolated, "computed from "+entry+", which is "+d.String()) || b.Verdict == compare.Mismatch {
+				t.Errorf("%s, alone %t: behind it %s, %+v, %q", d, alone, b.Verdict, b.Isolated, b.NotIsolated)
+			}
+			if e := rowOfKey(t, res, elsewhere); e.Blame != compare.Root || res.ExitCode() != 1 {
+				t.Errorf("%s, alone %t: the other fault is %s %s, exit %d", d, alone, e.Verdict, e.Blame, res.ExitCode())
+			}
+		}
+	}
+}
+
+// byFactor is every element times a factor.
+func byFactor(by float64) func(hooks.Tensor) hooks.Tensor {
+	return func(x hooks.Tensor) hooks.Tensor {
+		out := hooks.Tensor{DType: x.DType, Shape: x.Shape}
+		for _, v := range elementsOf(x) {
+			out.Data = appendValue(out.Data, x.DType, v*by)
+		}
+		return out
+	}
+}
+
+func elementsOf(x hooks.Tensor) []float64 {
+	v := make([]float64, len(x.Data)/x.DType.Size())
+	if err := floats.Decode(v, x.DType, x.Data); err != nil {
+		panic(err)
+	}
+	return v
+}
