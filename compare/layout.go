@@ -233,7 +233,7 @@ func (l *layout) byScores(c *cached, pass int) ([]int, error) {
 func (l *layout) grown(c *cached, pass int, like *keyRows) (*keyRows, error) {
 	e := &l.list.Entries[c.fresh]
 	rec, ok := l.trace.Lookup(pass, e.Name)
-	if !ok || len(rec.Shape) != 4 || rec.Shape[1] != len(like.heads) || rec.Shape[3] != like.width {
+	if !ok || !oneSequence(rec.Shape) || rec.Shape[1] != len(like.heads) || rec.Shape[3] != like.width {
 		return nil, nil
 	}
 	now, err := l.trace.Value(pass, e.Name)
@@ -259,7 +259,7 @@ func (l *layout) grown(c *cached, pass int, like *keyRows) (*keyRows, error) {
 func (l *layout) rows(c *cached, pass int, slots []int) (*keyRows, error) {
 	name := l.list.Entries[c.keys].Name
 	rec, ok := l.trace.Lookup(pass, name)
-	if !ok || len(rec.Shape) != 4 {
+	if !ok || !oneSequence(rec.Shape) {
 		return nil, nil
 	}
 	v, err := l.trace.Value(pass, name)
@@ -268,3 +268,6 @@ func (l *layout) rows(c *cached, pass int, slots []int) (*keyRows, error) {
 	}
 	return newKeyRows(v, slots), nil
 }
+
+// oneSequence reports whether a shape is one of keys, [1, h, S, D]: a file may hold any.
+func oneSequence(shape []int) bool { return len(shape) == 4 && shape[0] == 1 }

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
@@ -27,6 +28,10 @@ func (i *Isolator) misfit(n order.Node) *misfit {
 		return nil
 	}
 	bad := &misfit{key: capture.Key(n.Pass, e.Name, 0)}
+	if want := e.Size(i.env.Passes[n.Pass], i.list.Config.SlidingWindow); !slices.Equal(rec.Shape, want) {
+		bad.class, bad.is = Shape, fmt.Sprintf("has shape %v, not %v", rec.Shape, want)
+		return bad
+	}
 	if want := e.DTypeOf(i.env.DType); otherNumbers(e, rec.DType, want) {
 		bad.class, bad.is = DType, fmt.Sprintf("is %s, not %s", rec.DType, want)
 		return bad

@@ -133,6 +133,64 @@ func TestIntegersAreNoFractions(t *testing.T) {
 	}
 }
 
+// A tensor of another shape than the order gives it, be it as many elements or more or fewer, is a mismatch of its own and
+// keeps nothing but what was computed from it from being certified.
+func TestOtherShapesAreOneMismatch(t *testing.T) {
+	golden := openGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
+	shapes := []struct {
+		what string
+		of   func([]int) []int
+	}{
+		{"no batch", func(s []int) []int { return s[1:] }},
+		{"one more axis", func(s []int) []int { return append([]int{1}, s...) }},
+		{"none at all", func([]int) []int { return nil }},
+		{"empty", func(s []int) []int { return append([]int{0}, s[1:]...) }},
+		{"one column more", func(s []int) []int { return append(slices.Clone(s[:len(s)-1]), s[len(s)-1]+1) }},
+		{"the other way", func(s []int) []int { s = slices.Clone(s); slices.Reverse(s); return append(s, 3) }},
+		{"thrice as many", func(s []int) []int { return append([]int{3}, s[1:]...) }},
+	}
+	keys := []string{"pass1/layers.1.mlp.down_proj", "layers.1.self_attn.keys", "pass2/layers.1.self_attn.values", "pass1/layers.0.self_attn.scores", "pass1/mask.sliding", "pass1/position_ids", "layers.0.self_attn.k_rope"}
+	for i, shape := range shapes {
+		for k, key := range keys {
+			if (i+k)%3 == 0 { // each key has some of the shapes, and each shape some of the keys
+				testOtherShape(t, golden, key, shape.what, shape.of)
+			}
+		}
+	}
+}
+
+func testOtherShape(t *testing.T, golden *capture.Trace, key, what string, shape func([]int) []int) {
+	const elsewhere = "pass1/logits"
+	local := replaced(t, replaced(t, golden, []string{elsewhere}, byFactor(1.01)), []string{key}, func(x hooks.Tensor) hooks.Tensor {
+		out := hooks.Tensor{DType: x.DType, Shape: shape(x.Shape)}
+		n, _ := hooks.Elements(out.Shape)
+		for len(out.Data) < n*x.DType.Size() {
+			out.Data = append(out.Data, x.Data...)
+		}
+		out.Data = out.Data[:n*x.DType.Size()]
+		return out
+	})
+	for _, ref := range []*capture.Trace{nil, golden} {
+		res := isolated(t, "gemma3-tiny", local, ref)
+		if r := rowOfKey(t, res, key); r.Verdict != compare.Mismatch || r.Class != compare.Shape || r.Isolated != nil {
+			t.Errorf("%s %s, reference %t: %s %s (%s), %+v", key, what, ref != nil, r.Verdict, r.Class, r.Detail, r.Isolated)
+		}
+		behind := 0
+		for _, r := range res.Rows {
+			if strings.Contains(r.NotIsolated, "computed from "+key+", which has shape") {
+				behind++
+			}
+		}
+		if e := rowOfKey(t, res, elsewhere); behind == 0 || e.Blame != compare.Root || res.ExitCode() != 1 {
+			t.Errorf("%s %s, reference %t: %d not isolated, the other fault is %s %s", key, what, ref != nil, behind, e.Verdict, e.Blame)
+		}
+		others := slices.DeleteFunc(slices.Clone(res.Roots), func(root string) bool { return root == key || root == elsewhere })
+		if n := res.Isolation.Certified; len(others) > 0 || n < 430 {
+			t.Errorf("%s %s, reference %t: %v accused beside, %d certified", key, what, ref != nil, others, n)
+		}
+	}
+}
+
 // byFactor is every element times a factor.
 func byFactor(by float64) func(hooks.Tensor) hooks.Tensor {
 	return func(x hooks.Tensor) hooks.Tensor {
