@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -39,8 +40,11 @@ func (i *Isolator) misfit(n order.Node) *misfit {
 	return nil
 }
 
-// otherNumbers reports whether a dtype has no numbers like those of the one that an entry should have. A mask may be written
-// in any: there, what is not 0, or is false, says it as well.
+// otherNumbers reports whether a dtype cannot hold what an entry is: it has whole numbers for fractions, or fewer digits than
+// the order computes it with, in which an engine's mistakes are rounded away. A mask may be written in any.
 func otherNumbers(e *order.Entry, d, want hooks.DType) bool {
-	return e.Compare != order.Pattern && d.Float() != want.Float()
+	if e.Compare == order.Pattern {
+		return false
+	}
+	return d.Float() != want.Float() || d.Float() && floats.Precision(d) < floats.Precision(want)
 }

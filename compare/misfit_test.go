@@ -191,6 +191,38 @@ func testOtherShape(t *testing.T, golden *capture.Trace, key, what string, shape
 	}
 }
 
+// A tensor with fewer digits than the model computes in is not the model's, though every one of them is right: alone that is
+// a mismatch of the dtype, as it is with a reference. What was computed from all the digits is accused of nothing.
+func TestFewerDigitsAreNotExact(t *testing.T) {
+	for _, c := range []struct {
+		golden, key string
+		as          hooks.DType
+	}{
+		{"prefill.float32", "logits", hooks.BF16},
+		{"prefill.float32", "logits", hooks.F8E4M3},
+		{"prefill.float32", "layers.1.mlp.down_proj", hooks.BF16},
+		{"prefill.bfloat16", "layers.1.mlp.down_proj", hooks.F8E4M3},
+		{"prefill.bfloat16", "layers.0.self_attn.probs_f32", hooks.BF16},
+	} {
+		golden := openGolden(t, "golden/gemma3-tiny/"+c.golden+".safetensors")
+		local := replaced(t, golden, []string{c.key}, as(c.as))
+		for _, ref := range []*capture.Trace{nil, golden} {
+			res := isolated(t, "gemma3-tiny", local, ref)
+			if r := rowOfKey(t, res, c.key); r.Verdict != compare.Mismatch || r.Isolated != nil || ref == nil && r.Class != compare.DType || !strings.Contains(r.NotIsolated, "is "+c.as.String()+", not ") {
+				t.Errorf("%s as %s, reference %t: %s %s (%s), %+v", c.key, c.as, ref != nil, r.Verdict, r.Class, r.Detail, r.Isolated)
+			}
+			if others := slices.DeleteFunc(slices.Clone(res.Roots), func(root string) bool { return root == c.key }); len(others) > 0 || res.ExitCode() != 1 {
+				t.Errorf("%s as %s, reference %t: %v accused, exit %d", c.key, c.as, ref != nil, others, res.ExitCode())
+			}
+		}
+	}
+	// More digits than the order's are an engine's own arithmetic.
+	golden := openGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
+	if res := isolated(t, "gemma3-tiny", replaced(t, golden, []string{"layers.1.mlp.down_proj"}, as(hooks.F64)), nil); res.ExitCode() != 0 {
+		t.Errorf("float64 in a float32 trace: exit %d, %+v", res.ExitCode(), res.Divergence)
+	}
+}
+
 // byFactor is every element times a factor.
 func byFactor(by float64) func(hooks.Tensor) hooks.Tensor {
 	return func(x hooks.Tensor) hooks.Tensor {
