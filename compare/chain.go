@@ -182,7 +182,11 @@ func (c *chain) tight(cert *Certificate) bool {
 // An entry that the order has the capturing side recompute, and that the local engine fired all the same, is the engine's
 // own: the next one may be right given it, so that its fault would be seen nowhere else.
 func (w *walker) certify(r *Row) error {
-	if w.chain == nil || r.Firing > 0 || r.Class == Shape || r.Derived && w.chain.i.derived[r.Name] {
+	if w.chain == nil || r.Class == Shape || r.Derived && w.chain.i.derived[r.Name] {
+		return nil
+	}
+	if r.Firing > 0 {
+		w.notIsolated(r, "the order computes it once a pass: of what was fired again, nothing is known")
 		return nil
 	}
 	got, err := w.chain.at(w, r.Name, r.Pass)
@@ -193,20 +197,15 @@ func (w *walker) certify(r *Row) error {
 		return nil // the reference's is no tensor of an engine, so that there is nothing else to hold it to
 	}
 	r.Derived = false
-	r.Isolated, r.NotIsolated = got.cert, got.why
-	if w.o.Alone && got.misfit != nil { // there is no other side to differ from
+	r.Isolated = got.cert
+	if w.notIsolated(r, got.why); w.o.Alone && got.misfit != nil { // there is no other side to differ from
 		r.mismatch(got.misfit.class, "it "+got.misfit.is)
 		return nil
-	}
-	if w.o.Alone && got.why != "" {
-		r.Verdict, r.Detail = Unverified, got.why
 	}
 	if c := got.cert; c != nil && c.Outcome == NotCertified {
 		why := "op unverified: the walk's " + c.unverified + " has not reproduced transformers, so it certifies nothing"
 		r.Notes = append(r.Notes, Note{OpUnverified, why})
-		if r.NotIsolated = why; w.o.Alone {
-			r.Verdict, r.Detail = Unverified, why
-		}
+		w.notIsolated(r, why)
 	}
 	if why := w.wrong(got); why != "" {
 		if r.Verdict == Mismatch {
@@ -226,6 +225,13 @@ func (w *walker) certify(r *Row) error {
 		return w.excuse(r)
 	}
 	return nil
+}
+
+// notIsolated says why a row has no certificate, if there is a reason. A trace alone is not judged otherwise.
+func (w *walker) notIsolated(r *Row, why string) {
+	if r.NotIsolated = why; why != "" && w.o.Alone {
+		r.Verdict, r.Detail = Unverified, why
+	}
 }
 
 // wrong says what isolation accuses, empty if nothing: the operation itself, or one before it that no row stands for.
