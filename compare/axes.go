@@ -77,7 +77,7 @@ func (w *walker) rowPositions(side, pass, n int) ([]int64, error) {
 			return at, nil
 		}
 	}
-	at, ok, err := integers(w.sides[side].trace, pass, "position_ids")
+	at, ok, err := integers(w.sides[side].trace, pass, positionIDs)
 	if !ok || len(at) != n {
 		return nil, err
 	}

@@ -202,6 +202,9 @@ func (w *walker) certify(r *Row) error {
 		r.mismatch(got.misfit.class, "it "+got.misfit.is)
 		return nil
 	}
+	if err := w.given(r); err != nil {
+		return err
+	}
 	if c := got.cert; c != nil && c.Outcome == NotCertified {
 		why := "op unverified: the walk's " + c.unverified + " has not reproduced transformers, so it certifies nothing"
 		r.Notes = append(r.Notes, Note{OpUnverified, why})
