@@ -219,6 +219,7 @@ func (w *walker) certify(r *Row) error {
 			class = NonFinite
 		}
 		r.mismatch(class, why)
+		r.Decided = ByIsolation
 		return nil
 	}
 	if c := got.cert; c != nil && c.Good() && r.Class == DType && !w.o.StrictDType && w.chain.wider(r) {

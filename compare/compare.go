@@ -213,6 +213,7 @@ func (w *walker) keep(row Row) {
 		row.unjudged(form)
 		w.res.Unverified = append(w.res.Unverified, key)
 	}
+	row.decide()
 	w.expected(&row)
 	if row.Metrics != nil {
 		w.errors[key] = row.Metrics.RelL2

@@ -24,6 +24,7 @@ func (w *walker) finish() {
 	w.isolation()
 	w.unmet()
 	w.incomplete(done)
+	w.res.Stopped, w.res.Decided = w.stopped, w.decided()
 }
 
 // coverage counts entries and layers, over the passes of both sides.

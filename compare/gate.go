@@ -73,6 +73,9 @@ type Check struct {
 	Limit Number `json:"limit"`
 }
 
+// fromEquality is where the decision on integers and booleans comes from.
+const fromEquality = "exact"
+
 // largestElement is the absolute error that is checked where the reference is zero and there is no relative one.
 const largestElement = "largest element"
 
@@ -133,7 +136,7 @@ func (w *walker) gateOf(p *pair, exact bool) *Gate {
 	case p.entry.Compare == order.Pattern:
 		return &Gate{From: "pattern", Tolerance: nan}
 	case exact:
-		return &Gate{From: "exact", Tolerance: nan}
+		return &Gate{From: fromEquality, Tolerance: nan}
 	}
 	m := p.row.Metrics
 	if t, from := w.o.Limits.tolerance(p.entry.Name, p.pass); t != nil {

@@ -25,6 +25,10 @@ type Result struct {
 	Inputs []Input       `json:"inputs"` // the token ids of every pass that was walked
 	Rows   []Row         `json:"rows"`   // in the order of the walk
 
+	// Decided says in words which of the two verdicts the outcome rests on: of the first divergence, or of there being none.
+	Decided string `json:"decided"`
+	Stopped bool   `json:"stopped,omitempty"` // the walk ended at the first divergence: what lies behind was not compared
+
 	Divergence *Divergence   `json:"divergence,omitempty"` // the first; nil where nothing diverges
 	Mismatches int           `json:"mismatches"`           // rows that do not match and are neither allowed nor expected to, derived ones apart
 	Missing    []Missing     `json:"missing,omitempty"`    // declared and absent
@@ -110,6 +114,7 @@ type Row struct {
 	Verdict Verdict  `json:"verdict"`
 	Class   Class    `json:"class,omitempty"`
 	Detail  string   `json:"detail,omitempty"`  // a mismatch in words
+	Decided Decider  `json:"decided,omitempty"` // which of the two verdicts made it a mismatch
 	Allowed string   `json:"allowed,omitempty"` // why a mismatch is accepted; empty: it is not
 	Local   Tensor   `json:"local"`
 	Ref     Tensor   `json:"reference"`

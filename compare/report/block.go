@@ -21,6 +21,7 @@ func (p *printer) divergence(r *compare.Result) {
 	p.line("%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
 	p.field("what", "%s", row.Detail)
 	p.certificate(row)
+	p.field("decided by", "%s", r.Decided)
 	p.blame(row)
 	if row.Name == order.InputIDs {
 		p.script(r, row.Pass)
@@ -78,6 +79,10 @@ func (p *printer) gate(r *compare.Row) {
 	times := ""
 	if r.Gate.Noise > 0 {
 		times = fmt.Sprintf(", %s times the floor", number(r.Gate.Noise))
+	}
+	if r.Decided != compare.ByLimit || math.IsInf(float64(r.Gate.Tolerance), 0) {
+		p.field("", "from the %s; no tolerance helps", r.Gate.From)
+		return
 	}
 	p.field("", "from the %s; the smallest tolerance that would have passed is %s%s", r.Gate.From, number(r.Gate.Tolerance), times)
 }

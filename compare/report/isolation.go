@@ -37,7 +37,7 @@ func (p *printer) isolation(r *compare.Result) {
 	}
 }
 
-// certificate writes what isolation says of the first divergence, and which of the two verdicts decided.
+// certificate writes what isolation says of the first divergence.
 func (p *printer) certificate(r *compare.Row) {
 	switch c := r.Isolated; {
 	case c == nil && r.NotIsolated != "":
@@ -45,10 +45,8 @@ func (p *printer) certificate(r *compare.Row) {
 	case c == nil:
 	case c.Outcome == compare.Bug:
 		p.field("isolated", "%s: %d of %d elements outside, relative L2 %s%s", c.Outcome, c.Outside, c.Elements, number(c.RelL2), power(c))
-		p.field("decided by", "isolation: the operation is wrong on its own inputs, whatever the accumulated error")
 	default:
 		p.field("isolated", "%s, relative L2 %s", c.Outcome, number(c.RelL2))
-		p.field("decided by", "the accumulated error: the operation is right on its own inputs, what it was given is not")
 	}
 }
 

@@ -129,6 +129,7 @@ func detail(res *compare.Result, r *compare.Row) string {
 		fmt.Fprintf(&b, "blame: %s\n", r.Blame)
 	}
 	if d := res.Divergence; d != nil && d.Row.Key() == r.Key() {
+		fmt.Fprintf(&b, "decided by %s\n", res.Decided)
 		for _, h := range d.Hints {
 			fmt.Fprintf(&b, "hint: %s\n", h)
 		}

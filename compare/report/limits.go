@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
@@ -13,16 +15,22 @@ type span struct {
 	min, max compare.Number
 }
 
-// limits says by which limits the rows were judged, and with which single one all of them would have matched.
+// limits says by which limits the rows were judged, and with which single one all of them would have matched: none, where
+// something is wrong for which there is no tolerance.
 func (p *printer) limits(r *compare.Result) {
 	var spans []span
 	at := map[string]int{}
-	var worst, loudest *compare.Row
+	var worst, loudest, hopeless *compare.Row
+	judged := 0
 	for i := range r.Rows {
 		row := &r.Rows[i]
+		if hopeless == nil && row.Verdict == compare.Mismatch && row.Decided != compare.ByLimit && counts(row) {
+			hopeless = row
+		}
 		if row.Gate == nil || len(row.Gate.Checks) == 0 || row.Derived {
 			continue
 		}
+		judged++
 		limit := row.Gate.Checks[0].Limit
 		n, seen := at[row.Gate.From]
 		if !seen {
@@ -50,11 +58,27 @@ func (p *printer) limits(r *compare.Result) {
 		texts = append(texts, text+" ("+s.from+")")
 	}
 	p.line("limits of relative L2: %s", strings.Join(texts, ", "))
-	text := fmt.Sprintf("the smallest that would have passed everywhere: %s, for %s", number(worst.Gate.Tolerance), worst.Key())
+	if hopeless == nil && math.IsInf(float64(worst.Gate.Tolerance), 0) {
+		hopeless = worst
+	}
+	if hopeless != nil {
+		p.line("no limit would have passed everywhere: %s differs whatever the tolerance", hopeless.Key())
+		return
+	}
+	where := "everywhere"
+	if r.Stopped {
+		where = "in the " + count(judged, "entry", "entries") + " compared so far"
+	}
+	text := fmt.Sprintf("the smallest that would have passed %s: %s, for %s", where, number(worst.Gate.Tolerance), worst.Key())
 	if loudest != nil {
 		text += fmt.Sprintf("; %s times the noise floor, for %s", number(loudest.Gate.Noise), loudest.Key())
 	}
 	p.line("%s", text)
+}
+
+// counts reports whether a mismatch fails the comparison.
+func counts(r *compare.Row) bool {
+	return !r.Derived && r.Allowed == "" && !slices.ContainsFunc(r.Notes, func(n compare.Note) bool { return n.Kind == compare.Expected })
 }
 
 // allowed writes the allow-list, whether its lines were needed or not.

@@ -179,19 +179,39 @@ func (p *printer) end(r *compare.Result) {
 		p.line("first at %s, %s in all", r.Divergence.Row.Key(), count(r.Mismatches, "entry", "entries"))
 	} else if r.ExitCode() == 0 {
 		p.WriteString(paint(p.style.good, "MATCH") + ": ")
-		if r.Alone {
-			p.line("every entry is right on its own inputs")
-		} else if len(r.Expected) > 0 {
-			p.line("every entry that was compared but those that were expected to differ, and these do")
-		} else {
-			p.line("every entry that was compared%s", butFor(r))
-		}
+		p.line("%s", matched(r))
+	}
+	if r.Divergence == nil { // else its block says it
+		p.line("decided by %s", r.Decided)
 	}
 	if !r.Alone {
 		p.limits(r)
 	}
 	c := r.Coverage
 	p.line("compared %d of %d entries, %d of %d layers complete%s", c.Compared, c.Entries, c.LayersComplete, c.Layers, beside(c))
+}
+
+// matched is what a success rests on, with everything that a limit or a certificate alone would have called wrong.
+func matched(r *compare.Result) string {
+	text := "every entry that was compared"
+	if r.Alone {
+		text = "every entry is right on its own inputs"
+	}
+	if s := r.Isolation; s != nil && s.Drift > 0 {
+		text += fmt.Sprintf(", %d of them past %s by drift alone", s.Drift, either(s.Drift == 1, "its limit", "their limits"))
+	}
+	text += butFor(r)
+	if len(r.Expected) > 0 {
+		text += ", but for those that were expected to differ, and these do"
+	}
+	return text
+}
+
+func either(is bool, yes, no string) string {
+	if is {
+		return yes
+	}
+	return no
 }
 
 // beside is what the coverage counts apart.

@@ -1,0 +1,127 @@
+package compare
+
+import "fmt"
+
+// Decider is which of the two verdicts made a row a mismatch.
+type Decider string
+
+// The deciders. Only what the limit alone decides would a wider limit have let pass.
+const (
+	ByLimit     Decider = "limit"     // the accumulated error is past its limit; isolation does not accuse
+	ByIsolation Decider = "isolation" // wrong on its own inputs, or computed from something wrong; the comparison finds nothing
+	ByBoth      Decider = "both"      // wrong on its own inputs, and the comparison finds it too
+	// ByEquality: what has no tolerance differs: a shape, a dtype, where NaN is, which keys are masked, integers. Isolation
+	// does not accuse.
+	ByEquality Decider = "equality"
+)
+
+// decide notes who made the row a mismatch. That isolation accuses it is known; the comparison's own finding is worked out
+// from what was measured.
+func (r *Row) decide() {
+	accused := r.Decided == ByIsolation
+	r.Decided = ""
+	if r.Verdict != Mismatch {
+		return
+	}
+	switch differs, passed := r.unequal() != "", r.Gate == nil || r.Gate.Passed(); {
+	case accused && !differs && passed:
+		r.Decided = ByIsolation
+	case accused:
+		r.Decided = ByBoth
+	case differs:
+		r.Decided = ByEquality
+	default:
+		r.Decided = ByLimit
+	}
+}
+
+// unequal says what without a tolerance differs; empty where nothing does.
+func (r *Row) unequal() string {
+	m := r.Metrics
+	switch {
+	case r.Class == Shape:
+		return "the shapes differ"
+	case r.Class == DType:
+		return "the dtypes differ"
+	case m == nil:
+		return ""
+	case m.NonFinite > 0:
+		return "NaN or infinity is on one side alone"
+	case m.Pattern != nil && m.Pattern.Gained+m.Pattern.Lost > 0:
+		return "the two sides see different keys"
+	case r.Gate != nil && r.Gate.From == fromEquality && m.Unequal > 0:
+		return "integers or booleans differ"
+	}
+	return ""
+}
+
+// decided says in words which of the two verdicts the outcome rests on.
+func (w *walker) decided() string {
+	r := w.res
+	switch {
+	case r.Divergence != nil:
+		return w.decidedBy(&r.Divergence.Row)
+	case len(r.Missing) > 0:
+		return "what is missing: nothing that was compared is wrong"
+	case r.unmetExpectation():
+		return "what was expected to differ and does not"
+	case r.ExitCode() != 0:
+		return "the coverage: nothing that was compared is wrong, and that is not enough"
+	}
+	s := r.Isolation
+	switch {
+	case r.Alone:
+		return "isolation alone: there is nothing to compare with"
+	case s == nil || s.Exact+s.Rounding+s.Bugs == 0:
+		return "the comparison alone: nothing was certified"
+	}
+	text := "both verdicts: what counts is within its limit, "
+	if s.Drift > 0 {
+		text = fmt.Sprintf("isolation where a limit is passed, in %s: every operation from the token ids to there is right; else both verdicts: what counts is within its limit, ",
+			countOf(s.Drift, "entry", "entries"))
+	}
+	if n := s.Exact + s.Rounding; n < s.Certified+s.NotIsolated {
+		return text + fmt.Sprintf("and %d of %s right on their own inputs, the others are not certified", n, countOf(s.Certified+s.NotIsolated, "entry is", "entries are"))
+	}
+	return text + "and right on its own inputs"
+}
+
+// decidedBy is the sentence on a mismatch.
+func (w *walker) decidedBy(r *Row) string {
+	const wrong = "the operation is wrong on its own inputs"
+	differs := r.unequal()
+	switch r.Decided {
+	case ByIsolation:
+		switch {
+		case w.o.Alone:
+			return "isolation: " + wrong
+		case r.Isolated == nil || r.Isolated.Outcome != Bug:
+			return "isolation: something that it was computed from, and that was not compared, is wrong; the comparison finds nothing"
+		case !r.Gate.tolerant():
+			return "isolation: " + wrong + "; the comparison finds nothing"
+		}
+		return "isolation: " + wrong + "; the accumulated error is within its limit"
+	case ByBoth:
+		if differs == "" {
+			differs = "the accumulated error is past its limit"
+		}
+		if r.Isolated == nil || r.Isolated.Outcome != Bug {
+			return "both verdicts: something that it was computed from, and that was not compared, is wrong, and " + differs
+		}
+		return "both verdicts: " + wrong + ", and " + differs
+	case ByEquality:
+		return "the comparison: " + differs + ", for which there is no tolerance; " + w.other(r)
+	}
+	return "the accumulated error: it is past its limit; " + w.other(r)
+}
+
+// other says what isolation has to say of a row that it does not accuse.
+func (w *walker) other(r *Row) string {
+	switch c := r.Isolated; {
+	case c != nil && c.Good():
+		return "the operation is right on its own inputs"
+	case w.chain == nil:
+		return "nothing was certified"
+	}
+	return "isolation has no say in it"
+}
