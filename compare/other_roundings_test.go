@@ -1,0 +1,202 @@
+package compare_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
+)
+
+// tinyModels are the embedded checkpoints, of every family.
+var tinyModels = []string{"gemma3n-tiny", "gemma3-tiny", "gemma2-tiny", "gemma-tiny", "llama-tiny", "qwen2-tiny", "qwen3-tiny"}
+
+// modelOf is case n of the sample: a random model, or a tiny checkpoint with a random prompt and decode.
+func modelOf(t *testing.T, n int) ordertest.Case {
+	t.Helper()
+	families := slices.Concat(ordertest.Gemma, ordertest.Plain)
+	if n%2 == 0 {
+		return ordertest.Draw(t, families[n/2%len(families)], n/2/len(families))
+	}
+	dir := tinyModels[n/2%len(tinyModels)]
+	ck, list := openModel(t, dir)
+	c := ordertest.Case{Family: dir, Seed: n, Checkpoint: ck, List: list}
+	rng := rand.New(rand.NewPCG(uint64(n), 8))
+	for pass := range 1 + rng.IntN(4) {
+		ids := make([]int, 1)
+		if pass == 0 {
+			ids = make([]int, 1+rng.IntN(12))
+		}
+		for i := range ids {
+			ids[i] = rng.IntN(list.Config.VocabSize)
+		}
+		c.Passes = append(c.Passes, ids)
+	}
+	return c
+}
+
+// run feeds a case to the port.
+func (p *roundingPort) run(t *testing.T, c ordertest.Case) *capture.Trace {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "local.safetensors")
+	_, err := reference.Walk(context.Background(), reference.Job{
+		Checkpoint: c.Checkpoint, List: p.model(c.List), DType: p.dtype, Passes: c.Passes, Path: path,
+		Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open(t, path)
+}
+
+// falseBugs certifies every entry of a port's trace by itself, and returns those that are called wrong.
+func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []string, entries int) {
+	t.Helper()
+	i, err := compare.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, local.Manifest().DType), compare.IsolateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, local, local, compare.Options{Order: c.List, All: true, Isolator: i, Alone: true})
+	for _, row := range r.Rows {
+		if z := row.Isolated; z != nil && !z.Good() {
+			bugs = append(bugs, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z)))
+		}
+	}
+	if r.ExitCode() != 0 && len(bugs) == 0 {
+		bugs = append(bugs, fmt.Sprintf("exit %d: %v", r.ExitCode(), r.Incomplete))
+	}
+	return bugs, r.Isolation.Certified
+}
+
+// charge is what a certificate has against an entry.
+func charge(c *compare.Certificate) string {
+	return fmt.Sprintf("%s, %d of %d outside by %.3g, scale %.9g ± %.2g (off: %v), %s; %s", c.Outcome, c.Outside, c.Elements,
+		float64(c.Worst), float64(c.Scale), float64(c.ScaleError), c.ScaleOff, c.Arithmetic, c.Contradicted)
+}
+
+// fewBugs is how many of a port's false BUGs are shown: an engine has one arithmetic for all its entries.
+const fewBugs = 3
+
+// A port that rounds at other steps than transformers, whichever, has no bug: over whole traces, of every family, in both
+// 16-bit dtypes. TRACEDIFF_ROUNDINGS sets how many are drawn; what 200 showed stands in docs/certificate.md.
+func TestOtherRoundingsAreNoBug(t *testing.T) {
+	n := samples(t, "TRACEDIFF_ROUNDINGS", 20)
+	entries, bugs, accused := 0, 0, 0
+	for k := range n {
+		t.Run(fmt.Sprint(k), func(t *testing.T) { // its trace is gone when it is done
+			d := hooks.BF16
+			if k%8 >= 6 {
+				d = hooks.F16
+			}
+			c, p := modelOf(t, k), drawRoundingPort(uint64(k), d)
+			wrong, certified := falseBugs(t, c, p.run(t, c))
+			entries, bugs = entries+certified, bugs+len(wrong)
+			if len(wrong) > 0 {
+				accused++
+				t.Errorf("%s %d in %s, which rounds %.2g of the steps: %d false BUGs\n%s", c.Family, c.Seed, d, p.share, len(wrong), strings.Join(wrong[:min(fewBugs, len(wrong))], "\n"))
+			}
+		})
+	}
+	t.Logf("%d ports, %d entries: %d false BUGs, in %d ports", n, entries, bugs, accused)
+	if entries < 100*n {
+		t.Errorf("%d entries are no sample of what is to be tested", entries)
+	}
+}
+
+// compute is a single operation of the port on these inputs.
+func (p *roundingPort) compute(s single) single {
+	run := call32{engine: p.engine, at: p.steps(op.Form(s.op)), in: s.in, w: s.w, shape: s.out.shape}
+	s.out.data = arithmetics[s.op.Kind()](run, s.op)
+	if !s.wide {
+		s.out.data = p.rounded(s.out.data)
+	}
+	return s
+}
+
+// alikeRows are inputs whose rows have nearly the same statistic: what was just normed, times a factor of the model, rows
+// of one number, and rows of which one element is all.
+var alikeRows = map[string]func(d drawing, n int) []float32{
+	"just normed": func(d drawing, n int) []float32 {
+		x := d.norm(draw(d.Rand, "Gaussian", n, 1), nil, 1e-6, "none")
+		for i := range x {
+			x[i] *= 1.31
+		}
+		return x
+	},
+	"constant": func(_ drawing, n int) []float32 { return slices.Repeat([]float32{0.7}, n) },
+	"one massive element": func(d drawing, n int) []float32 {
+		x := draw(d.Rand, "Gaussian", n, 1)
+		x[n/3] = 1300
+		return x
+	},
+	"the same row": func(_ drawing, n int) []float32 {
+		return draw(rand.New(rand.NewPCG(uint64(n), 1)), "Gaussian", n, 1)
+	},
+}
+
+// alikeOps are operations that multiply rows by a statistic, or are one.
+var alikeOps = []op.Op{op.RMSNorm{Eps: 1e-6, Gain: op.OnePlus}, op.RMSNorm{Eps: 1e-6, Gain: op.Plain}, op.Softmax{}, op.Std{}, op.Magnitude{}, op.Mean{}}
+
+// alikeEntries is how many entries of a form a trace of alike rows has: the layers of a small model.
+const alikeEntries = 24
+
+// alikeTrace is a trace of one operation, each time with other weights, on rows that are alike: one token or a few.
+func (p *roundingPort) alikeTrace(d drawing, o op.Op, row func(d drawing, n int) []float32) []single {
+	width, tokens := []int{16, 48, 96}[d.IntN(3)], []int{1, 1, 6}[d.IntN(3)]
+	var all []single
+	for range alikeEntries {
+		x := array{shape: []int{1, tokens, width}}
+		for range tokens {
+			x.data = append(x.data, d.rounded(row(d, width))...)
+		}
+		s := single{op: o, in: []array{x}, out: array{shape: []int{1, tokens, width}}}
+		switch o.(type) {
+		case op.RMSNorm:
+			s.w = []array{d.array("Gaussian", 1, width)}
+		case op.Softmax:
+			s.wide = true
+		default:
+			s.out.shape = []int{1, tokens, 1}
+		}
+		all = append(all, p.compute(s))
+	}
+	return all
+}
+
+// Rows that have nearly one statistic round it the same way, all of them and in every entry, whatever they are of. That is
+// no factor that a mistake gave them.
+func TestAlikeRowsOfOtherRoundingsAreNoBug(t *testing.T) {
+	n := samples(t, "TRACEDIFF_ROUNDINGS", 20)
+	bugs, traces, accused := 0, 0, 0
+	for k := range n {
+		p := drawRoundingPort(uint64(k), hooks.BF16)
+		d := drawing{rand.New(rand.NewPCG(uint64(k), 9)), p.engine, "", ""}
+		for _, what := range slices.Sorted(maps.Keys(alikeRows)) {
+			for _, o := range alikeOps {
+				var wrong []string
+				all := p.alikeTrace(d, o, alikeRows[what])
+				for _, c := range certifyAll(t, hooks.BF16, compare.IsolateOptions{}, all) {
+					if !c.Good() {
+						wrong = append(wrong, charge(c))
+					}
+				}
+				traces, bugs = traces+1, bugs+len(wrong)
+				if len(wrong) > 0 {
+					accused++
+					t.Errorf("port %d, %s, rows of %v, %s: %d false BUGs, such as %s", k, what, all[0].in[0].shape, op.Form(o), len(wrong), wrong[0])
+				}
+			}
+		}
+	}
+	t.Logf("%d traces of %d entries: %d false BUGs, in %d traces", traces, alikeEntries, bugs, accused)
+}
