@@ -24,7 +24,7 @@ func (p *printer) limits(r *compare.Result) {
 	judged := 0
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if hopeless == nil && row.Verdict == compare.Mismatch && row.Decided != compare.ByLimit && counts(row) {
+		if hopeless == nil && row.Verdict == compare.Mismatch && row.Decided != compare.ByLimit && takesPart(row) {
 			hopeless = row
 		}
 		if row.Gate == nil || len(row.Gate.Checks) == 0 || row.Derived {
@@ -76,8 +76,8 @@ func (p *printer) limits(r *compare.Result) {
 	p.line("%s", text)
 }
 
-// counts reports whether a mismatch fails the comparison.
-func counts(r *compare.Row) bool {
+// takesPart reports whether a mismatch fails the comparison.
+func takesPart(r *compare.Row) bool {
 	return !r.Derived && r.Allowed == "" && !slices.ContainsFunc(r.Notes, func(n compare.Note) bool { return n.Kind == compare.Expected })
 }
 
