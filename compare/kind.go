@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"sync"
 
@@ -40,9 +41,12 @@ type explanations struct {
 	left  map[string][]int
 	width int // of a row
 	slack int // rows in which free arithmetic leaves an element a choice
-	whole int // rows that are changed as a whole, see [explanations.wholly]
 
-	shifts shifts // of the rows, in free arithmetic
+	choices map[int]int // how many elements of a row it leaves a choice
+
+	keys   []uint64        // of each row the number that decides, see [trial.deciding]
+	open   map[uint64]bool // those of the rows with a choice
+	shifts shifts          // of the rows, in free arithmetic
 }
 
 func newExplanations(y op.Value) *explanations {
@@ -67,15 +71,19 @@ func (x *explanations) rows(at []int) int {
 
 // free notes the rows in which free arithmetic leaves an element more than one value, and how far rows are off in it.
 func (x *explanations) free(j *judged, t *trial) (err error) {
-	var at []int
+	if x.keys, err = t.deciding(j, x.width); err != nil {
+		return err
+	}
+	x.open, x.choices = map[uint64]bool{}, map[int]int{}
 	for i, v := range j.x.Data {
 		if e := j.x.Bound[i]; floats.Round(j.d, v-e) != floats.Round(j.d, v+e) {
-			at = append(at, i)
+			x.choices[i/x.width]++
+			x.open[x.keys[i/x.width]] = true
 		}
 	}
-	x.slack, x.whole = x.rows(at), x.wholly(at)
-	x.shifts, err = t.shifts(j, x.width)
-	return err
+	x.slack = len(x.choices)
+	x.shifts = t.shifts(j, x.keys, x.width)
+	return nil
 }
 
 // siblings are what entries of one form show.
@@ -240,24 +248,27 @@ func (t *trial) mistaken(off []int) (string, error) {
 	return "", nil
 }
 
-// most is the largest share of rows that an arithmetic is taken to change: of a row, it may change nothing by chance.
-const most = 0.9
+// flips is the largest share of rows that are taken to show what is rounded otherwise before a number that is rounded anyway:
+// what moves it by a thirtieth of the distance of two numbers.
+const flips = 1.0 / 32
 
 // unlike reports whether others follow a definite arithmetic too closely to be of one that changes as many rows of this
-// entry, or as few as of those of them that it changes some of: p is the least of these shares, N the rows of the entries
-// of which it changes none, and (1−p)^N, times in how many ways that many of them can be chosen, the chance.
+// entry, or as few as of those of them that it changes some of: p is the least of these shares, N the different numbers that
+// decide over the rows of the entries of which it changes none, and (1−p)^N, times in how many ways that many of them can be chosen, the chance.
 //
 // What a rounding changes of a function that saturates depends on its arguments, so p is then the least share of any entry;
-// of other operations it is a matter of the arithmetic alone, and p the share of all.
+// of other operations it is a matter of the arithmetic alone, and p the share of all. A share is that of few rows: three more
+// are taken to be unchanged. And where a number of a row is rounded in words, too, of what is rounded otherwise before it only
+// now and then a whole row shows: p is then at most flips.
 func (t *trial) unlike(others map[order.Node]*explanations, words string, x *explanations) bool {
-	share := func(changed, rows int) float64 { return min(float64(changed)/float64(max(rows, changed)), most) }
+	share := func(changed, rows int) float64 { return float64(changed) / float64(max(rows, changed)+3) }
 	own := x.rows(x.left[words])
 	if own == 0 {
 		return false
 	}
 	least := share(own, x.slack)
 	sum, of := own, max(x.slack, own)
-	follow, total, followed := 0, 0, 0
+	follow, total, followed := 0, 0, map[uint64]bool{}
 	for n, o := range others {
 		rest, known := o.left[words]
 		if n == t.node || !known || o.slack == 0 {
@@ -267,7 +278,7 @@ func (t *trial) unlike(others map[order.Node]*explanations, words string, x *exp
 		changed := o.rows(rest)
 		if changed == 0 {
 			follow++
-			followed += o.slack
+			maps.Copy(followed, o.open)
 			continue
 		}
 		sum, of = sum+changed, of+max(o.slack, changed)
@@ -277,7 +288,10 @@ func (t *trial) unlike(others map[order.Node]*explanations, words string, x *exp
 	if !saturates(t.entry.Op) {
 		p = min(share(own, x.slack), share(sum, of))
 	}
-	return -float64(followed)*math.Log1p(-p)-choices(total, follow) >= improbable
+	if words != string(Strict) && x.whole(words) > 0 {
+		p = min(p, flips)
+	}
+	return -float64(len(followed))*math.Log1p(-p)-choices(total, follow) >= improbable
 }
 
 // saturates reports whether an operation has ranges of arguments in which rounding inside it shows nowhere.

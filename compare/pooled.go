@@ -2,7 +2,9 @@ package compare
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
@@ -15,13 +17,6 @@ import (
 // Free arithmetic allows a row half a unit at every step, and all elements of a norm's row share some of these steps: one
 // row alone may be too large by all that its bound allows. Many rows may not, being rounded each by itself: what they have in
 // common is no rounding. This is the scale of [fit] for a form of operation, over all its entries.
-
-// alike are rows whose shared steps may well be the same numbers, and are rounded alike then: those of one entry, behind the
-// same weights, whatever the pass, or those in which one number decides.
-type alike struct {
-	entry int
-	same  float64
-}
 
 // shift is how much too large some elements are, as a share of themselves, and the most that their bounds allow: means in
 // which elements, and rows, weigh as much as their bounds let them know. The zero value is of no element.
@@ -46,15 +41,27 @@ func (s shift) row() shift {
 	return shift{float64(by * w), 1 / most, w}
 }
 
-// shifts are those of rows that are rounded alike.
-type shifts map[alike]shift
+// shifts are those of groups of rows that may well be rounded alike: by the number that decides how, and by entry, where rows
+// behind the same weights share what was made of them.
+type shifts struct{ numbers, entries map[uint64]shift }
 
-// add takes in what is known of more of them.
-func (s shifts) add(of alike, more shift) {
+func newShifts() shifts { return shifts{map[uint64]shift{}, map[uint64]shift{}} }
+
+// add takes in what is known of more rows of a group.
+func add(groups map[uint64]shift, of uint64, more shift) {
 	if more.weight > 0 {
-		sum := s[of]
+		sum := groups[of]
 		sum.add(more)
-		s[of] = sum
+		groups[of] = sum
+	}
+}
+
+func (s shifts) add(o shifts) {
+	for of, more := range o.numbers {
+		add(s.numbers, of, more)
+	}
+	for of, more := range o.entries {
+		add(s.entries, of, more)
 	}
 }
 
@@ -90,48 +97,81 @@ func straight(o op.Op, y float64) bool {
 // dominated is the probability from which on a softmax's row says nothing: its sum is a little above 1.
 const dominated = 0.9
 
-// shifts takes the rows of an entry, j being the judgement in free arithmetic.
-func (t *trial) shifts(j *judged, width int) (shifts, error) {
-	all, own := shifts{}, alike{entry: t.node.Entry}
+// shifts takes the rows of an entry, j being the judgement in free arithmetic and keys the numbers that decide.
+func (t *trial) shifts(j *judged, keys []uint64, width int) shifts {
+	all := newShifts()
 	alone := len(t.cut.Steps) == 1 // nothing but the operation itself is computed
-	rows := func(of func(row int) (alike, bool)) {
-		for at := 0; at+width <= len(j.x.Data); at += width {
-			if of, ok := of(at / width); ok {
-				all.add(of, j.shift(at, at+width, t.entry.Op).row())
-			}
-		}
-	}
+	shared := true                 // weights behind which all rows of the entry are
 	switch o := t.entry.Op.(type) {
 	case op.ShiftedReLU, op.Cutoff:
-		return nil, nil
-	case op.Softmax: // the sum of exponentials is the reciprocal of the largest probability
-		rows(func(row int) (alike, bool) {
-			top := slices.Max(j.x.Data[row*width:][:width])
-			return alike{same: floats.Round(j.engine.DType, 1/top)}, top > 0 && top < dominated
-		})
+		return all
 	case op.Softcap, op.Tanh, op.GELU, op.GELUTanh, op.SiLU:
 		if alone { // every element by itself
 			for i, x := range j.x.Data {
-				all.add(alike{same: math.Abs(floats.Round(j.d, x))}, j.shift(i, i+1, t.entry.Op).row())
+				add(all.numbers, math.Float64bits(math.Abs(floats.Round(j.d, x))), j.shift(i, i+1, o).row())
 			}
-			break
+			return all
 		}
-		rows(func(int) (alike, bool) { return own, true })
-	case op.RMSNorm: // the mean square; that a weight is one plus something is rounded, too, for all rows behind it
-		squares, err := t.meanSquares(width)
-		if err != nil {
+	case op.Softmax, op.Std, op.Magnitude, op.Mean:
+		shared = !alone
+	case op.RMSNorm: // that a weight is one plus something is rounded, too
+		shared = !alone || o.Gain != op.NoScale && o.Gain != op.Plain
+	}
+	_, softmax := t.entry.Op.(op.Softmax)
+	for row, key := range keys {
+		at := row * width
+		if softmax && slices.Max(j.x.Data[at:][:width]) > dominated {
+			continue
+		}
+		s := j.shift(at, at+width, t.entry.Op).row()
+		add(all.numbers, key, s)
+		if shared {
+			add(all.entries, uint64(t.node.Entry), s)
+		}
+	}
+	return all
+}
+
+// deciding returns for each row of an entry the number on which it depends how its shared steps are rounded: of a norm the
+// mean square of what was normed, of a softmax its sum, of a statistic its value. Where it is not known it is a hash of the row,
+// since rows that are the same are rounded alike.
+func (t *trial) deciding(j *judged, width int) ([]uint64, error) {
+	var squares []float64
+	if _, norm := t.entry.Op.(op.RMSNorm); norm && len(t.cut.Steps) == 1 {
+		var err error
+		if squares, err = t.meanSquares(width); err != nil {
 			return nil, err
 		}
-		rows(func(row int) (alike, bool) {
-			if alone && o.Gain != op.OnePlus && row < len(squares) {
-				return alike{same: floats.Round(j.engine.DType, squares[row])}, true
-			}
-			return own, true
-		})
-	default:
-		rows(func(int) (alike, bool) { return own, true })
 	}
-	return all, nil
+	number := func(x float64) uint64 { return math.Float64bits(floats.Round(j.engine.DType, x)) }
+	var keys []uint64
+	for at := 0; at+width <= len(j.x.Data); at += width {
+		row := j.x.Data[at:][:width]
+		key := hash(row)
+		switch t.entry.Op.(type) {
+		case op.RMSNorm:
+			if at/width < len(squares) {
+				key = number(squares[at/width])
+			}
+		case op.Softmax: // its sum is the reciprocal of the largest probability
+			key = number(1 / slices.Max(row))
+		case op.Std, op.Magnitude, op.Mean, op.Cutoff:
+			key = number(math.Abs(row[0]))
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// hash is FNV-1a of the numbers' bits.
+func hash(row []float64) uint64 {
+	h := fnv.New64a()
+	var bits [8]byte
+	for _, x := range row {
+		binary.LittleEndian.PutUint64(bits[:], math.Float64bits(x))
+		h.Write(bits[:]) // never fails
+	}
+	return h.Sum64()
 }
 
 // meanSquares are those of the rows of an entry's first input, where it was captured.
@@ -160,17 +200,22 @@ const (
 	chanceOfShift = 1e-9
 	// leastGroups is from how many groups of rows a standard error is taken.
 	leastGroups = 12
+	// bias is the share of a unit roundoff that inner roundings may leave on average: those of squares next to zero, where
+	// float16 has few digits left, do not quite cancel.
+	bias = 1.0 / 8
 )
 
 // common returns how much too large groups of rows are together, and how much chance may make of that. Of independent
 // numbers d within ±h that are as often up as down, Σ d/h² / Σ 1/h² is beyond √(2·ln(2/p) / Σ 1/h²) with a chance of at most
 // p (Hoeffding, 1963); of many it is seldom beyond scaleSigmas standard errors. Steps that all elements share, whatever their
 // row, may add scaleUnits units of float32.
-func common(groups []shift) (by, allowed float64) {
+func common(of map[uint64]shift) (by, allowed float64) {
+	groups := make([]shift, 0, len(of))
 	var all shift
-	for i := range groups {
-		groups[i] = groups[i].row()
-		all.add(groups[i])
+	for _, key := range slices.Sorted(maps.Keys(of)) { // in some order, since sums depend on it
+		g := of[key].row()
+		all.add(g)
+		groups = append(groups, g)
 	}
 	by = all.by / all.weight
 	squares := 0.0
@@ -186,32 +231,27 @@ func common(groups []shift) (by, allowed float64) {
 }
 
 // shifted says why free arithmetic does not explain an entry that it might: together with the others of its form that do not
-// follow transformers, it is off by a factor. It is empty where that is not so.
+// follow transformers, it is off by a factor, however rows are grouped. It is empty where that is not so.
 func (t *trial) shifted(others map[order.Node]*explanations, x *explanations) string {
-	all := shifts{}
-	for of, s := range x.shifts {
-		all.add(of, s)
-	}
+	all := newShifts()
+	all.add(x.shifts)
 	nodes := slices.SortedFunc(maps.Keys(others), func(a, b order.Node) int {
 		return cmp.Or(cmp.Compare(a.Pass, b.Pass), cmp.Compare(a.Entry, b.Entry))
 	})
 	for _, n := range nodes { // in their order, since a sum depends on it
 		if o := others[n]; n != t.node && len(o.left[string(Strict)]) > 0 {
-			for of, s := range o.shifts {
-				all.add(of, s)
-			}
+			all.add(o.shifts)
 		}
 	}
-	if len(all) == 0 {
+	if len(all.numbers) == 0 {
 		return ""
 	}
-	var groups []shift
-	for _, of := range slices.SortedFunc(maps.Keys(all), func(a, b alike) int {
-		return cmp.Or(cmp.Compare(a.entry, b.entry), cmp.Compare(a.same, b.same))
-	}) {
-		groups = append(groups, all[of])
+	by, allowed := common(all.numbers)
+	if len(all.entries) > 0 {
+		_, behind := common(all.entries)
+		allowed = max(allowed, behind)
 	}
-	by, allowed := common(groups)
+	allowed += math.Ldexp(bias, -floats.Precision(t.i.env.DType))
 	if math.Abs(by) <= allowed {
 		return ""
 	}
@@ -222,23 +262,19 @@ const (
 	// A row is changed as a whole when at least wholeElements of its elements, and half of those that free arithmetic leaves a
 	// choice, are not as in transformers' arithmetic: a number that they share is another.
 	wholeElements = 2
-	// rarest is the least share of rows in which rounding such a number otherwise changes some element: it is 0.9 or so of
-	// those that have a choice.
+	// rarest is the least share of numbers for which rounding them otherwise changes some element: it is 0.9 or so of those
+	// that leave a choice.
 	rarest = 0.2
 )
 
-// wholly counts the rows that are changed as a whole; open are the elements with a choice.
-func (x *explanations) wholly(open []int) (n int) {
+// whole counts the rows of which an arithmetic does not explain a whole.
+func (x *explanations) whole(words string) (n int) {
 	changed := map[int]int{}
-	for _, i := range x.left[string(Strict)] {
+	for _, i := range x.left[words] {
 		changed[i/x.width]++
 	}
-	free := map[int]int{}
-	for _, i := range open {
-		free[i/x.width]++
-	}
 	for row, c := range changed {
-		if c >= wholeElements && 2*c >= free[row] {
+		if c >= wholeElements && 2*c >= x.choices[row] {
 			n++
 		}
 	}
@@ -246,16 +282,19 @@ func (x *explanations) wholly(open []int) (n int) {
 }
 
 // lonely reports whether whole rows of the entry are changed and hardly any of other entries are at all, which no arithmetic
-// does that rounds a number of every row otherwise. k of N rows, or fewer, have a chance of at most exp(−N·D(k/N ‖ rarest))
-// (Chernoff).
+// does that rounds a number of every row otherwise. k of N different numbers, or fewer, have a chance of at most
+// exp(−N·D(k/N ‖ rarest)) (Chernoff).
 func (t *trial) lonely(others map[order.Node]*explanations, x *explanations) bool {
-	if _, softmax := t.entry.Op.(op.Softmax); saturates(t.entry.Op) && !softmax || x.whole == 0 {
+	if _, softmax := t.entry.Op.(op.Softmax); saturates(t.entry.Op) && !softmax || x.whole(string(Strict)) == 0 {
 		return false
 	}
-	changed, rows := 0, 0
+	changed, all := map[uint64]bool{}, map[uint64]bool{}
 	count := func(x *explanations) {
-		k := x.rows(x.left[string(Strict)])
-		changed, rows = changed+k, rows+max(x.slack, k)
+		maps.Copy(all, x.open)
+		for _, i := range x.left[string(Strict)] {
+			key := x.keys[i/x.width]
+			changed[key], all[key] = true, true
+		}
 	}
 	count(x)
 	for node, o := range others {
@@ -263,7 +302,8 @@ func (t *trial) lonely(others map[order.Node]*explanations, x *explanations) boo
 			count(o)
 		}
 	}
-	share := float64(changed) / float64(rows)
+	n := float64(len(all))
+	share := float64(len(changed)) / n
 	divergence := share*math.Log(share/rarest) + (1-share)*math.Log((1-share)/(1-rarest))
-	return share < rarest && float64(rows)*divergence >= improbable
+	return share < rarest && n*divergence >= improbable
 }

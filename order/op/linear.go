@@ -19,7 +19,8 @@ func (Linear) Kind() string { return "linear" }
 
 // Eval multiplies. A row of W is widened once for all tokens; rows are shared out over the cores a few at a time. Every
 // element is one sum in the order of k, so results depend neither on how many cores there are nor on the other tokens.
-// Bound: that of a sum of as many products as W has columns, and of one term more for the bias, see [Arith.total].
+// Bound: that of a sum of as many products as W has columns, and of one term more for the bias, see [Arith.total]. Engines that
+// round elsewhere round the sum before they add the bias.
 func (o Linear) Eval(c Call) (Value, error) {
 	out := c.result()
 	rows, _ := c.W[0].Size()
@@ -124,12 +125,16 @@ func (t *tile) products(n int) []Num {
 	dots(t.sums, t.w, x.Data, n)
 	t.bounds(n)
 	for i := range out {
-		p, terms := partial{sum: t.sums[i], squares: t.squares[i], abs: t.sizes[i], e: t.spreads[i]}, n
-		if t.bias != nil { // one more term: some engines add it last, others begin with it
+		p := partial{sum: t.sums[i], squares: t.squares[i], abs: t.sizes[i], e: t.spreads[i]}
+		switch {
+		case t.bias == nil:
+			out[i] = t.total(p, n)
+		case t.Inner == Every, t.Inner == Free: // a step of its own, before which the sum may be rounded
+			out[i] = t.add(t.total(p, n), Num{V: t.bias[i%rows]})
+		default: // one more term: some engines add it last, others begin with it
 			p.add(Num{V: t.bias[i%rows]}, t.Bounds)
-			terms++
+			out[i] = t.total(p, n+1)
 		}
-		out[i] = t.total(p, terms)
 	}
 	return out
 }
