@@ -93,6 +93,18 @@ type siblings struct {
 	err  error
 }
 
+// equals are those of the others whose operation has the same constants: that of a division by a power of two is rounded shows
+// nowhere.
+func (t *trial) equals(others map[order.Node]*explanations) map[order.Node]*explanations {
+	same := map[order.Node]*explanations{}
+	for n, o := range others {
+		if n != t.node && t.i.list.Entries[n.Entry].Op == t.entry.Op {
+			same[n] = o
+		}
+	}
+	return same
+}
+
 // siblings looks at entries of a form, once.
 func (i *Isolator) siblings(ctx context.Context, form string) (map[order.Node]*explanations, error) {
 	i.mu.Lock()
@@ -188,24 +200,25 @@ func (t *trial) contradicted(e engine, x *explanations) (left []int, why string,
 	if err != nil {
 		return nil, "", err
 	}
+	equals := t.equals(others)
 	why = fmt.Sprintf("an engine that %s might give them, but other entries of %s show that this one does not", e.words, form)
 	if e.Inner != op.Free {
-		if t.against(others, e.words) < contrary {
+		if against(equals, e.words) < contrary {
 			return nil, "", nil
 		}
 		return off, why, nil
 	}
-	if mistake, err := t.mistaken(off); err != nil || mistake != "" {
+	if mistake, err := t.mistaken(off, x, equals); err != nil || mistake != "" {
 		return off, "they are those of an engine that " + mistake, err
 	}
 	if why := t.shifted(others, x); why != "" {
 		return off, why, nil
 	}
-	if t.lonely(others, x) {
+	if t.lonely(equals, x) {
 		return off, why, nil
 	}
 	for _, base := range append([]engine{t.i.strict()}, t.engines()...) {
-		if base.Inner != op.Free && t.unlike(others, base.words, x) {
+		if base.Inner != op.Free && t.unlike(equals, base.words, x) {
 			return x.left[base.words], why, nil
 		}
 	}
@@ -213,44 +226,78 @@ func (t *trial) contradicted(e engine, x *explanations) (left []int, why string,
 }
 
 // against counts the elements of entries that follow transformers which an arithmetic does not explain.
-func (t *trial) against(others map[order.Node]*explanations, words string) int {
+func against(others map[order.Node]*explanations, words string) int {
 	sum := 0
-	for n, o := range others {
-		if n != t.node && len(o.left[string(Strict)]) == 0 {
+	for _, o := range others {
+		if len(o.left[string(Strict)]) == 0 {
 			sum += len(o.left[words])
 		}
 	}
 	return sum
 }
 
+// evidence is over how many different numbers that decide a mistake has to explain rows that transformers' arithmetic does
+// not: of one or two, an engine's rounding may be the same by chance.
+const evidence = 4
+
 // mistaken returns the known mistake that gives all of the entry, in transformers' arithmetic, where the right operation
-// leaves enough of it: what is definite comes before a choice. It is empty where none does.
-func (t *trial) mistaken(off []int) (string, error) {
+// leaves enough of it: what is definite comes before a choice. Where that are few rows, it has to give all of other entries,
+// too. It is empty where none does.
+func (t *trial) mistaken(off []int, x *explanations, others map[order.Node]*explanations) (string, error) {
 	if len(off) < proof {
 		return "", nil
 	}
+	nodes := sorted(others)
 	for _, m := range op.Mistakes(t.entry.Op) {
-		e := t.i.strict()
-		e.ops = func(o op.Op) op.Op {
-			if o == t.entry.Op {
-				return m.Op
-			}
-			return o
-		}
-		j, err := t.in(e)
+		all, err := t.by(m.Op)
 		if err != nil {
 			return "", err
 		}
-		if len(j.outside()) == 0 {
+		numbers := map[uint64]bool{}
+		x.numbers(numbers)
+		for _, n := range nodes {
+			if !all || len(numbers) >= evidence {
+				break
+			}
+			o := others[n]
+			if len(o.left[string(Strict)]) == 0 {
+				continue
+			}
+			other, err := t.i.trial(t.ctx, n)
+			if err != nil {
+				return "", err
+			}
+			if all, err = other.by(m.Op); err != nil {
+				return "", err
+			}
+			o.numbers(numbers)
+		}
+		if all && (len(numbers) >= evidence || pointwise(t.entry.Op)) {
 			return m.Words, nil
 		}
 	}
 	return "", nil
 }
 
-// flips is the largest share of rows that are taken to show what is rounded otherwise before a number that is rounded anyway:
-// what moves it by a thirtieth of the distance of two numbers.
-const flips = 1.0 / 32
+// numbers takes in those that decide over the rows in which transformers' arithmetic leaves something.
+func (x *explanations) numbers(all map[uint64]bool) {
+	for _, i := range x.left[string(Strict)] {
+		all[x.keys[i/x.width]] = true
+	}
+}
+
+// by reports whether another operation, in transformers' arithmetic, gives all of the entry.
+func (t *trial) by(other op.Op) (bool, error) {
+	e := t.i.strict()
+	e.ops = func(o op.Op) op.Op {
+		if o == t.entry.Op {
+			return other
+		}
+		return o
+	}
+	j, err := t.in(e)
+	return err == nil && len(j.outside()) == 0, err
+}
 
 // unlike reports whether others follow a definite arithmetic too closely to be of one that changes as many rows of this
 // entry, or as few as of those of them that it changes some of: p is the least of these shares, N the different numbers that
@@ -258,20 +305,20 @@ const flips = 1.0 / 32
 //
 // What a rounding changes of a function that saturates depends on its arguments, so p is then the least share of any entry;
 // of other operations it is a matter of the arithmetic alone, and p the share of all. A share is that of few rows: three more
-// are taken to be unchanged. And where a number of a row is rounded in words, too, of what is rounded otherwise before it only
-// now and then a whole row shows: p is then at most flips.
+// are taken to be unchanged. Where a number of a row is rounded in words, too, something that is rounded otherwise before it
+// shows now and then only, and then in a whole row: nothing is known of p.
 func (t *trial) unlike(others map[order.Node]*explanations, words string, x *explanations) bool {
 	share := func(changed, rows int) float64 { return float64(changed) / float64(max(rows, changed)+3) }
 	own := x.rows(x.left[words])
-	if own == 0 {
+	if own == 0 || words != string(Strict) && x.whole(words) > 0 {
 		return false
 	}
 	least := share(own, x.slack)
 	sum, of := own, max(x.slack, own)
 	follow, total, followed := 0, 0, map[uint64]bool{}
-	for n, o := range others {
+	for _, o := range others {
 		rest, known := o.left[words]
-		if n == t.node || !known || o.slack == 0 {
+		if !known || o.slack == 0 {
 			continue
 		}
 		total++
@@ -288,10 +335,16 @@ func (t *trial) unlike(others map[order.Node]*explanations, words string, x *exp
 	if !saturates(t.entry.Op) {
 		p = min(share(own, x.slack), share(sum, of))
 	}
-	if words != string(Strict) && x.whole(words) > 0 {
-		p = min(p, flips)
-	}
 	return -float64(len(followed))*math.Log1p(-p)-choices(total, follow) >= improbable
+}
+
+// pointwise reports whether an operation computes every element by itself, so that each is a proof of its own.
+func pointwise(o op.Op) bool {
+	switch o.(type) {
+	case op.GELU, op.GELUTanh, op.SiLU, op.Tanh, op.Softcap, op.ShiftedReLU:
+		return true
+	}
+	return false
 }
 
 // saturates reports whether an operation has ranges of arguments in which rounding inside it shows nowhere.

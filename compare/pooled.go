@@ -230,15 +230,19 @@ func common(of map[uint64]shift) (by, allowed float64) {
 	return by, allowed + scaleUnits*0x1p-24
 }
 
+// sorted lists the nodes in the order of execution.
+func sorted(of map[order.Node]*explanations) []order.Node {
+	return slices.SortedFunc(maps.Keys(of), func(a, b order.Node) int {
+		return cmp.Or(cmp.Compare(a.Pass, b.Pass), cmp.Compare(a.Entry, b.Entry))
+	})
+}
+
 // shifted says why free arithmetic does not explain an entry that it might: together with the others of its form that do not
 // follow transformers, it is off by a factor, however rows are grouped. It is empty where that is not so.
 func (t *trial) shifted(others map[order.Node]*explanations, x *explanations) string {
 	all := newShifts()
 	all.add(x.shifts)
-	nodes := slices.SortedFunc(maps.Keys(others), func(a, b order.Node) int {
-		return cmp.Or(cmp.Compare(a.Pass, b.Pass), cmp.Compare(a.Entry, b.Entry))
-	})
-	for _, n := range nodes { // in their order, since a sum depends on it
+	for _, n := range sorted(others) { // in their order, since a sum depends on it
 		if o := others[n]; n != t.node && len(o.left[string(Strict)]) > 0 {
 			all.add(o.shifts)
 		}
@@ -297,10 +301,8 @@ func (t *trial) lonely(others map[order.Node]*explanations, x *explanations) boo
 		}
 	}
 	count(x)
-	for node, o := range others {
-		if node != t.node {
-			count(o)
-		}
+	for _, o := range others {
+		count(o)
 	}
 	n := float64(len(all))
 	share := float64(len(changed)) / n

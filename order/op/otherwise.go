@@ -38,7 +38,7 @@ func Mistakes(o Op) []Rounding {
 	switch o := o.(type) {
 	case RMSNorm:
 		var all []Rounding
-		for _, eps := range []float64{1e-5, 1e-6, 1e-8, 0} {
+		for _, eps := range []float64{1e-3, 1e-5, 1e-6, 1e-8, 1e-12, 0} {
 			if eps != o.Eps {
 				all = append(all, Rounding{fmt.Sprintf("has an epsilon of %g, not %g", eps, o.Eps), RMSNorm{eps, o.Gain}})
 			}
