@@ -27,7 +27,7 @@ type Arith struct {
 	Emulated bool
 	Bounds   bool
 	Inner    Inner
-	Narrow   hooks.DType // the coarsest dtype that Free allows inside; the zero DType is the model's
+	Narrow   hooks.DType // another dtype that Free allows inside beside the model's; the zero DType is none
 	Rigorous bool        // bounds that hold for every order of summation, in place of nearly every
 	Sum      *Summation  // nil: no order, in float64
 }
@@ -88,18 +88,23 @@ func (a Arith) step(v, e float64) Num {
 // use is a number as the next step sees it: one that a free engine may have rounded on the way. Rounding changes nothing of
 // what the dtype has exactly.
 func (a Arith) use(n Num) Num {
-	if n.inner && a.Inner == Free && a.Bounds && !(n.E == 0 && floats.Round(a.narrow(), n.V) == n.V) {
-		n.E += halfUnit(a.narrow(), math.Abs(n.V)+n.E)
+	if n.inner && a.Inner == Free && a.Bounds {
+		e := n.rounded(a.DType)
+		if a.Narrow.Valid() {
+			e = max(e, n.rounded(a.Narrow))
+		}
+		n.E += e
 	}
 	n.inner = false
 	return n
 }
 
-func (a Arith) narrow() hooks.DType {
-	if a.Narrow.Valid() {
-		return a.Narrow
+// rounded is what rounding to d may change n by, wherever in its bounds it lies.
+func (n Num) rounded(d hooks.DType) float64 {
+	if n.E == 0 && floats.Round(d, n.V) == n.V {
+		return 0
 	}
-	return a.DType
+	return halfUnit(d, math.Abs(n.V)+n.E)
 }
 
 // halfUnit is half the distance of d's numbers just below x, or above where x is a power of two: what rounding changes a
