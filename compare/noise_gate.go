@@ -21,6 +21,14 @@ var noiseFactor = map[hooks.DType]float64{hooks.F32: 8, hooks.BF16: 4, hooks.F16
 // have heavy tails, the largest of the kind as its prior.
 const noisePrior = 64
 
+// A limit of 1 lets a tensor of zeros pass. Where rounding alone makes as much of a prompt, as tiny random weights may, the
+// accumulated error says nothing, and the gate stays short of that: it is the certificate's to say that such an error is a
+// drift.
+const (
+	widest      = 0.5 // of a tensor
+	widestSlice = 0.9 // of one token, channel or other slice
+)
+
 // noise answers for the pairs of one comparison.
 type noise struct {
 	floor *NoiseFloor
@@ -72,7 +80,7 @@ func kindOf(key string) string {
 //   - half a unit roundoff of the dtype, which is half of what one rounding may do to a number: an entry which the walk happens to
 //     hit exactly, or does not round at all, has a floor of zero, and any difference would be infinitely many times that.
 //
-// A slice's is at least the tensor's. Where only some tokens are compared they may be the worst ones.
+// A slice's is at least the tensor's. No limit is wider than widest. Where only some tokens are compared they may be the worst ones.
 func (n *noise) gate(p *pair) *Gate {
 	if n == nil || n.floor.DType != p.arithmetic.String() {
 		return nil
@@ -96,15 +104,19 @@ func (n *noise) gate(p *pair) *Gate {
 	if p.cut != nil {
 		tensor = max(tensor, float64(own.Worst["token"]))
 	}
-	g := m.gate(fmt.Sprintf("%g x noise floor, %s", factor, n.floor.DType), factor*tensor, func(a AxisError) float64 {
+	slice := func(a AxisError) float64 {
 		worst, ok := own.Worst[a.Axis]
 		if !ok || !finite(float64(worst)) { // a slice that the walk has as zero: the multiple of a tensor's, as everywhere
-			return factor * tensor * a.factor()
+			return tensor * a.factor()
 		}
-		return factor * max(tensor, of(worst, kind.Worst[a.Axis]))
+		return max(tensor, of(worst, kind.Worst[a.Axis]))
+	}
+	g := m.gate(fmt.Sprintf("%g x noise floor, %s", factor, n.floor.DType), min(factor*tensor, widest), func(a AxisError) float64 {
+		return min(factor*slice(a), widestSlice)
 	})
-	for _, c := range g.Checks {
-		g.Noise = max(g.Noise, Number(factor)*c.Error/c.Limit)
+	g.Noise = Number(ratio(float64(m.RelL2), tensor))
+	for _, a := range m.Axes {
+		g.Noise = max(g.Noise, Number(ratio(float64(a.RelL2), slice(a))))
 	}
 	return g
 }
