@@ -40,6 +40,7 @@ type Options struct {
 	// NotIsolated says why, for the report.
 	Isolator    *Isolator
 	NotIsolated string
+	Certifying  Certifying // whether that was asked for
 	// ReferenceIsolator certifies the reference from its own inputs, where an error that accumulated is to be excused: both
 	// sides have to be right by themselves. nil: nothing is excused.
 	ReferenceIsolator *Isolator

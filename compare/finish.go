@@ -22,6 +22,7 @@ func (w *walker) finish() {
 	w.unknown()
 	w.noteLayouts()
 	w.isolation()
+	w.weaker()
 	w.unmet()
 	w.incomplete(done)
 	w.res.Stopped, w.res.Decided = w.stopped, w.decided()

@@ -47,7 +47,7 @@ type Isolator struct {
 	trace   *capture.Trace
 	list    *order.List
 	env     order.Env
-	derived map[string]bool // recomputed by the capturing side: says nothing about the engine
+	derived map[string]bool // recomputed by the capturing side, where the order has it so: says nothing about the engine
 	o       IsolateOptions
 	layout  *layout // of cached keys and values
 
@@ -82,8 +82,10 @@ func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 		o.Arithmetic = Auto
 	}
 	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, layout: newLayout(t, list), kinds: map[string]*siblings{}}
-	for _, name := range m.Derived {
-		i.derived[name] = true
+	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
+		if e, ok := list.Lookup(name); ok && e.Derived() {
+			i.derived[name] = true
+		}
 	}
 	i.layout.expect = i.expected
 	i.env = order.Env{

@@ -20,6 +20,9 @@ type Result struct {
 
 	// NotIsolated says why nothing was certified; empty where it was.
 	NotIsolated string `json:"not_isolated,omitempty"`
+	// Uncertified says why nothing was certified though nobody declined it: what matches is within its limits, and nothing
+	// more is known of it.
+	Uncertified string `json:"uncertified,omitempty"`
 
 	Typed  capture.Scope `json:"typed"`  // the scope asked for at the comparison; Level 0 is no limit
 	Inputs []Input       `json:"inputs"` // the token ids of every pass that was walked

@@ -59,6 +59,9 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		return err
 	}
 	io.Thorough = o.Alone
+	if c.Bool("isolate") {
+		o.Certifying = compare.Demanded
+	}
 	o.All = o.All || c.Bool("isolate")
 	unable := func(why string) error {
 		if o.NotIsolated = why; c.Bool("isolate") {
@@ -83,7 +86,7 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 	}
 	switch {
 	case c.Bool("no-isolate"):
-		o.NotIsolated = "as asked for (--no-isolate)"
+		o.NotIsolated, o.Certifying = "as asked for (--no-isolate)", compare.Declined
 		return nil
 	case list == nil || list.Config == nil:
 		return unable("the order has names and no operations")

@@ -196,6 +196,17 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
+// What a pass rests on is said where somebody reads of it: one without certificates is a weaker one.
+func TestMatchWithoutCertificatesIsMarked(t *testing.T) {
+	d := documents(t)["uncertified"]
+	for name, write := range map[string]func(io.Writer, *report.Document) error{"JUnit": report.JUnit, "JSON": report.JSON, "JSON Lines": report.JSONLines} {
+		text := string(written(t, write, d))
+		if !strings.Contains(text, "the order has names and no operations") || !strings.Contains(text, "uncertified") && !strings.Contains(text, "none was certified: ") {
+			t.Errorf("%s does not say that nothing was certified:\n%s", name, text)
+		}
+	}
+}
+
 // The XML of one comparison as it looks.
 func TestJUnitLooks(t *testing.T) {
 	got := written(t, report.JUnit, documents(t)["divergence"])

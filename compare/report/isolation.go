@@ -37,6 +37,14 @@ func (p *printer) isolation(r *compare.Result) {
 	}
 }
 
+// uncertified adds to a closing line that it rests on limits alone.
+func uncertified(r *compare.Result) string {
+	if r.Uncertified == "" {
+		return ""
+	}
+	return "; none was certified: " + r.Uncertified
+}
+
 // certificate writes what isolation says of the first divergence.
 func (p *printer) certificate(r *compare.Row) {
 	switch c := r.Isolated; {

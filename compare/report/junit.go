@@ -34,6 +34,7 @@ type (
 		Failure *junitOutcome `xml:"failure"`
 		Error   *junitOutcome `xml:"error"`
 		Skipped *junitOutcome `xml:"skipped"`
+		Said    string        `xml:"system-out,omitempty"`
 	}
 	junitOutcome struct {
 		Message string `xml:"message,attr"`
@@ -142,6 +143,9 @@ func coverageCase(r *compare.Result) junitCase {
 	v := r.Coverage
 	said := fmt.Sprintf("compared %d of %d entries, tested %d, %d of %d layers complete", v.Compared, v.Entries, v.Tested, v.LayersComplete, v.Layers)
 	c := junitCase{Name: "coverage"}
+	if r.Uncertified != "" {
+		c.Said = "none was certified: " + r.Uncertified
+	}
 	switch {
 	case len(r.Incomplete) > 0:
 		c.Failure = &junitOutcome{Message: strings.Join(r.Incomplete, "; "), Type: "INCOMPLETE", Text: said}

@@ -179,7 +179,7 @@ func (p *printer) end(r *compare.Result) {
 		p.line("first at %s, %s in all", r.Divergence.Row.Key(), count(r.Mismatches, "entry", "entries"))
 	} else if r.ExitCode() == 0 {
 		p.WriteString(paint(p.style.good, "MATCH") + ": ")
-		p.line("%s", matched(r))
+		p.line("%s%s", matched(r), uncertified(r))
 	}
 	if r.Divergence == nil { // else its block says it
 		p.line("decided by %s", r.Decided)

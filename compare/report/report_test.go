@@ -180,8 +180,9 @@ func cases(t *testing.T) map[string]result {
 			l: []hooks.Event{tensor(0, "input_ids", []int{1, 3}, 500, 501, 9)}, r: []hooks.Event{ids},
 			o: compare.Options{Order: names(t, "input_ids", "x"), TokenText: text},
 		},
-		"missing": {l: mlp(1)[:2], r: mlp(1), o: compare.Options{Order: names(t, "input_ids", "embed_tokens", "layers.0.mlp.gated", "layers.0.mlp.down_proj")}},
-		"decode":  {l: decode(10.5), r: decode(10), lm: two, rm: two, o: compare.Options{Order: names(t, "input_ids", "logits"), All: true}},
+		"uncertified": {l: mlp(1)[:2], r: mlp(1)[:2], o: compare.Options{Order: names(t, "input_ids", "embed_tokens"), NotIsolated: "the order has names and no operations"}},
+		"missing":     {l: mlp(1)[:2], r: mlp(1), o: compare.Options{Order: names(t, "input_ids", "embed_tokens", "layers.0.mlp.gated", "layers.0.mlp.down_proj")}},
+		"decode":      {l: decode(10.5), r: decode(10), lm: two, rm: two, o: compare.Options{Order: names(t, "input_ids", "logits"), All: true}},
 		"mask": {
 			l: scores(1, low, low, 3, 4, low), r: scores(1, 2, low, 3, 4, 5), lm: undeclared, rm: undeclared, o: compare.Options{Order: tiny(t)},
 		},

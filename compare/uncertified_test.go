@@ -1,0 +1,79 @@
+package compare_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// A trace that calls its own tensors recomputed is excused from nothing but what the order has recomputed.
+func TestClaimsOfDerivationExcuseNothing(t *testing.T) {
+	golden := openGolden(t, "golden/gemma3n-tiny/hello.float32.safetensors")
+	const fault = "layers.2.mlp.down_proj"
+	claims := func(m *capture.Manifest) { m.Derived = m.Entries }
+	local := rewritten(t, golden, claims, func(key string, e hooks.Event) []hooks.Event {
+		if key == fault {
+			e.Tensor = byFactor(1 + 1e-5)(e.Tensor)
+		}
+		return []hooks.Event{e}
+	})
+	for _, ref := range []*capture.Trace{nil, golden} {
+		res := isolated(t, "gemma3n-tiny", local, ref)
+		if r := rowOfKey(t, res, fault); r.Blame != compare.Root || r.Derived || res.ExitCode() != 1 {
+			t.Errorf("reference %t: %s %s, derived %t, exit %d", ref != nil, r.Verdict, r.Blame, r.Derived, res.ExitCode())
+		}
+		if res.Isolation.Certified < 300 {
+			t.Errorf("reference %t: %d certified", ref != nil, res.Isolation.Certified)
+		}
+	}
+	res := isolated(t, "gemma3n-tiny", rewritten(t, golden, claims, nil), nil)
+	if res.ExitCode() != 0 || res.Isolation.Certified < 300 {
+		t.Errorf("a healthy trace with the same claims: exit %d, %d certified, %v", res.ExitCode(), res.Isolation.Certified, res.Incomplete)
+	}
+}
+
+// A match without one certificate is a weaker one, and says so unless certificates were declined; where they were demanded,
+// it is none.
+func TestMatchWithoutCertificates(t *testing.T) {
+	const dir = "gemma3-tiny"
+	golden := openGolden(t, "golden/"+dir+"/prefill.float32.safetensors")
+	ck, list := openModel(t, dir)
+	tensors := []string{"input_ids", "layers.0.attn_residual"}
+	bare := rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
+		if !slices.Contains(tensors, e.Name) {
+			return nil
+		}
+		return []hooks.Event{e}
+	})
+	i, err := compare.NewIsolator(bare, list, reference.Weights(ck, hooks.F32), compare.IsolateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what       string
+		i          *compare.Isolator
+		why        string
+		certifying compare.Certifying
+		exit       int
+		says       string
+	}{
+		{"no isolator", nil, "the checkpoint is not known", compare.IfPossible, 0, "the checkpoint is not known"},
+		{"declined", nil, "as asked for", compare.Declined, 0, ""},
+		{"nothing that can be isolated", i, "", compare.IfPossible, 0, "position_ids of pass 0 was not captured"},
+		{"nothing that can be isolated, and it was demanded", i, "", compare.Demanded, 1, "position_ids of pass 0 was not captured"},
+	} {
+		o := compare.Options{
+			Order: list, All: true, Isolator: c.i, NotIsolated: c.why, Certifying: c.certifying,
+			Scope: capture.Scope{Level: 3, Tensors: tensors},
+		}
+		res := run(t, bare, bare, o)
+		if res.ExitCode() != c.exit || (res.Uncertified == "") != (c.says == "") || !strings.Contains(res.Uncertified, c.says) {
+			t.Errorf("%s: exit %d, %q, %v", c.what, res.ExitCode(), res.Uncertified, res.Incomplete)
+		}
+	}
+}
