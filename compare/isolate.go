@@ -37,6 +37,8 @@ type IsolateOptions struct {
 	// Certified says which operations may accuse; nil for all. It is asked when something is to be accused or excused, and
 	// may take its time.
 	Certified func() (Certified, error)
+	// DType is the dtype that the model computed in, for a trace that does not say; see [ModelDType].
+	DType hooks.DType
 	// Thorough asks it for every entry, also for those that are right: where nothing else is tested.
 	Thorough bool
 }
@@ -59,12 +61,18 @@ type Isolator struct {
 // trace lacks: token ids, whole rows, a dtype.
 func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error), o IsolateOptions) (*Isolator, error) {
 	m := t.Manifest()
+	dtype := m.DType
+	if dtype == 0 {
+		dtype = o.DType
+	}
 	switch {
 	case list.Config == nil:
 		return nil, errors.New("an order of names alone has no operations")
-	case m.DType != hooks.F32 && m.DType != hooks.BF16 && m.DType != hooks.F16:
-		return nil, errors.New("the trace does not say in which dtype it was computed")
-	case len(m.Scope.Positions) > 0:
+	case dtype == 0:
+		return nil, errors.New("nothing says in which dtype the trace was computed")
+	case dtype != hooks.F32 && dtype != hooks.BF16 && dtype != hooks.F16:
+		return nil, fmt.Errorf("the trace was computed in %s, and operations in float32, bfloat16 and float16 alone are described", dtype)
+	case someRows(t):
 		return nil, errors.New("the trace has some positions only: operations need all rows")
 	}
 	passes, err := t.IDs()
@@ -89,7 +97,7 @@ func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	}
 	i.layout.expect = i.expected
 	i.env = order.Env{
-		Arith: op.Arith{DType: m.DType, Emulated: true, Bounds: true, Rigorous: o.Rigorous}, Passes: order.Passes(tokens), Weights: weights,
+		Arith: op.Arith{DType: dtype, Emulated: true, Bounds: true, Rigorous: o.Rigorous}, Passes: order.Passes(tokens), Weights: weights,
 		Read: func(n order.Node) (op.Value, error) {
 			v, _, err := i.value(n)
 			return v, err

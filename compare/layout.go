@@ -39,7 +39,7 @@ type cached struct {
 // newLayout knows nothing of a trace of some rows, or with an order without operations.
 func newLayout(t *capture.Trace, list *order.List) *layout {
 	l := &layout{trace: t, list: list, layers: map[int]*cached{}, types: map[string][]int{}}
-	if list == nil || list.Config == nil || len(t.Manifest().Scope.Positions) > 0 {
+	if list == nil || list.Config == nil || someRows(t) {
 		return l
 	}
 	byEntry := map[int]*cached{}
