@@ -189,11 +189,16 @@ func compareFiles(c *cli.Context, localFile, referenceFile string) (*compare.Res
 
 // compareTraces compares open traces by the order of the model that they declare.
 func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
-	whole, err := traceOrder(local, ref, "")
+	whole, err := traceOrder(local, ref)
 	if err != nil {
 		return nil, err
 	}
-	if o.Order, err = traceOrder(local, ref, s.Order); err != nil {
+	if whole == nil && s.Model != "" && !o.AB {
+		if whole, err = namedOrder(s.Model, local, ref); err != nil {
+			return nil, err
+		}
+	}
+	if o.Order, err = picked(whole, s.Order); err != nil {
 		return nil, err
 	}
 	if o.Order != nil {
@@ -205,7 +210,7 @@ func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o comp
 	if o.AB {
 		return runCompare(c, local, ref, o)
 	}
-	ck, err := traceCheckpoint(s.Model, local)
+	ck, err := commonCheckpoint(s.Model, local, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -261,34 +266,6 @@ func openTrace(path string) (*capture.Trace, error) {
 		return nil, hinted(err, "compare takes two trace files, or none to capture the local side again")
 	}
 	return t, hinted(err, "want a trace, or any safetensors file that is whole; tracediff capture writes them")
-}
-
-// traceOrder is the order of the model that either trace declares, or the user's; nil when there is none, and the traces
-// have to know their own order.
-func traceOrder(local, ref *capture.Trace, file string) (*order.List, error) {
-	var list *order.List
-	for _, t := range []*capture.Trace{ref, local} {
-		raw := t.Manifest().Config
-		if raw == nil {
-			continue
-		}
-		config, err := order.ParseCanonical(raw)
-		if err == nil {
-			list, err = order.New(config)
-		}
-		if err != nil && !errors.Is(err, order.ErrModelType) { // of another family: its traces may know their order
-			return nil, fmt.Errorf("%s: its configuration: %w", t.Path(), err)
-		}
-		break
-	}
-	if file == "" {
-		return list, nil
-	}
-	names, err := readOrder(file)
-	if err != nil || list == nil {
-		return names, err
-	}
-	return list.Pick(names), nil
 }
 
 // traceTexts returns the texts of token ids: by the tokenizer of the model that was named, or by the embedded one for

@@ -69,8 +69,10 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		}
 		return nil
 	}
+	var dtype hooks.DType // of the local side
 	if list != nil && list.Config != nil {
-		dtype := local.Manifest().DType
+		dtype = compare.ModelDType(list, local, ref)
+		io.DType = dtype
 		io.Certified = sync.OnceValues(func() (compare.Certified, error) {
 			into, err := certified(c.Context, list, dtype)
 			if err != nil || ck == nil {
@@ -93,7 +95,10 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 	case ck == nil:
 		return unable("the checkpoint of the local trace is not known")
 	}
-	if o.Isolator, err = compare.NewIsolator(local, list, reference.Weights(ck, local.Manifest().DType), io); err != nil {
+	if why := othersThan(ck, ref); why != "" && !o.Alone {
+		return unable(why)
+	}
+	if o.Isolator, err = compare.NewIsolator(local, list, reference.Weights(ck, dtype), io); err != nil {
 		o.Isolator = nil
 		return unable(err.Error())
 	}
@@ -101,7 +106,8 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		return nil
 	}
 	// What keeps the reference from being isolated is said only where something is to be excused by it.
-	if o.ReferenceIsolator, err = compare.NewIsolator(ref, list, reference.Weights(ck, ref.Manifest().DType), io); err != nil {
+	io.DType = compare.ModelDType(list, ref, local)
+	if o.ReferenceIsolator, err = compare.NewIsolator(ref, list, reference.Weights(ck, io.DType), io); err != nil {
 		o.ReferenceIsolator = nil
 	}
 	return nil
@@ -262,6 +268,37 @@ func traceCheckpoint(dir string, t *capture.Trace) (*checkpoint.Checkpoint, erro
 		return nil, ck.Close()
 	}
 	return ck, nil
+}
+
+// commonCheckpoint opens the checkpoint that both traces are compared by: the local trace's, and where that one is not
+// known or is not of the reference's weights, the reference's, unless the local trace says that it is of another. Only the
+// local trace's own certifies it alone. It is nil when there is none.
+func commonCheckpoint(dir string, local, ref *capture.Trace) (*checkpoint.Checkpoint, error) {
+	ck, err := traceCheckpoint(dir, local)
+	if err != nil || local == ref || ck != nil && (dir != "" || othersThan(ck, ref) == "") {
+		return ck, err
+	}
+	of, err := traceCheckpoint("", ref)
+	if err != nil || of == nil {
+		return ck, err
+	}
+	if notOf(of, local.Manifest()) != "" {
+		return ck, of.Close()
+	}
+	if ck != nil {
+		err = ck.Close()
+	}
+	return of, err
+}
+
+// othersThan says that a checkpoint has other weights than those that a trace was made of; empty where that is not known.
+// What they compute is then no reason to call the trace's model right.
+func othersThan(ck *checkpoint.Checkpoint, t *capture.Trace) string {
+	m := t.Manifest()
+	if !knownDigest(m.Weights) || ck.Size() > digestLimit || ck.Digest() == m.Weights {
+		return ""
+	}
+	return fmt.Sprintf("the weights of %s are not those that the reference was made of", ck.Name())
 }
 
 func knownDigest(d string) bool { return d != "" && d != "unknown" }
