@@ -82,7 +82,7 @@ type judged struct {
 
 // masked reports whether element i is masked on both sides: which number says so, every engine chooses for itself.
 func (j *judged) masked(i int) bool {
-	limit := -halfLargest(j.d)
+	limit := maskLimit(j.d, j.engine.DType)
 	return j.rule != order.All && j.y.Data[i] < limit && floats.Round(j.d, j.x.Data[i]) < limit
 }
 

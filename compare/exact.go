@@ -37,14 +37,34 @@ func (p *Pattern) add(localMasks bool, at int64) {
 	}
 }
 
-// masks returns whether a value of a mask of this dtype masks. A number does when it is below half the lowest finite
-// number, or −Inf; another large one, such as −1e9, does not. A boolean or integer does when it is 0, as in torch,
-// where True means "may be seen".
-func masks(d hooks.DType) func(x float64) bool {
-	if !d.Float() {
+// hidden is so far below any score that float32's softmax gives it exactly 0: exp(−104) is 0, and no score of a model comes
+// near. Engines that add −1e8 or −1e9 in place of the lowest number mask as well as those that do not; 2^26 is below both
+// as any float type rounds them. −1e4, which some add in float16, leaves the order to the scores and masks nothing.
+const hidden = 0x1p26
+
+// maskLimit is the number below which a score, or an element of a mask, hides its key: −hidden, or half of the lowest finite
+// number of the dtype that it is stored in or that the model computes in, whichever is nearer to 0. So a mask is the same
+// mask in any dtype that it is stored in.
+func maskLimit(stored, model hooks.DType) float64 {
+	limit := min(hidden, halfLargest(stored))
+	if computes(model) {
+		limit = min(limit, halfLargest(model))
+	}
+	return -limit
+}
+
+// computes reports whether models compute in a dtype. What else a manifest declares changes no limit.
+func computes(d hooks.DType) bool {
+	return d == hooks.F64 || d == hooks.F32 || d == hooks.BF16 || d == hooks.F16
+}
+
+// masks returns whether a value of a mask of this dtype masks: a number below [maskLimit], −Inf too. A boolean or integer does
+// when it is 0, as in torch, where True means "may be seen".
+func masks(stored, model hooks.DType) func(x float64) bool {
+	if !stored.Float() {
 		return func(x float64) bool { return x == 0 }
 	}
-	limit := -halfLargest(d)
+	limit := maskLimit(stored, model)
 	return func(x float64) bool { return x < limit }
 }
 

@@ -3,6 +3,7 @@ package compare_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,7 +44,10 @@ func TestMaskPattern(t *testing.T) {
 		{"so is the lowest bfloat16", mask(hooks.BF16, 0, 0, low16, 0, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
 		{"and false, where true means seen", mask(hooks.Bool, 1, 1, 0, 1, 1, 1), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
 		{"what is not masked has any value", mask(hooks.F32, 7, 0, low32, -3, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
-		{"−1e9 masks nothing", mask(hooks.F32, 0, 0, -1e9, 0, 0, 0), causal, compare.Value, compare.Pattern{Shown: 5, Gained: 1, Examples: [][]int{{0, 0, 0, 2}}}},
+		{"so is −1e9, after which float32's softmax has 0", mask(hooks.F32, 0, 0, -1e9, 0, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
+		{"and −1e8, rounded to bfloat16", mask(hooks.BF16, 0, 0, -1e8, 0, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
+		{"and the lowest float32 in float64", mask(hooks.F64, 0, 0, low32, 0, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
+		{"−1e4 masks nothing", mask(hooks.F32, 0, 0, -1e4, 0, 0, 0), causal, compare.Value, compare.Pattern{Shown: 5, Gained: 1, Examples: [][]int{{0, 0, 0, 2}}}},
 		{
 			"one key too few and one too many",
 			mask(hooks.F32, 0, 0, 0, low32, 0, 0),
@@ -93,6 +97,9 @@ func TestMaskedScores(t *testing.T) {
 		{"a key that should be masked", scores(hooks.F32, 1, -2, 7, 3, -4, 5), compare.Value},
 		{"a key that should be seen", scores(hooks.F32, 1, low32, low32, 3, -4, 5), compare.Value},
 		{"in bfloat16", scores(hooks.BF16, 1, -2, low16, 3, -4, 5), ""},
+		{"in float64", scores(hooks.F64, 1, -2, low32, 3, -4, 5), ""},
+		{"or −1e9 with a score", scores(hooks.F32, 1, -2, -1e9+64, 3, -4, 5), ""},
+		{"−1e4 with a score is a number", scores(hooks.F32, 1, -2, -1e4, 3, -4, 5), compare.Value},
 	}
 	for _, tt := range tests {
 		row := onePair(t, tt.l, r)
@@ -137,5 +144,48 @@ func TestMaskedScoresWithoutARule(t *testing.T) {
 	}
 	if row := rowOf(t, naive{[]int{1, 1, 2, 3}, hooks.F32, with(r, 2, -3e38), r}); row.Verdict != compare.Mismatch {
 		t.Error("without a rule two mask values are two values")
+	}
+}
+
+// Whatever an engine masks with, and in which dtype it stores that, its softmax is the same to the bit: nothing of it is a
+// mistake. One key too many or too few still is.
+func TestMasksOfAnySizeAreCertified(t *testing.T) {
+	golden := openGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
+	masked := func(r hooks.Event) bool {
+		return strings.HasPrefix(r.Name, "mask.") || strings.HasSuffix(r.Name, "scores_masked")
+	}
+	for _, c := range []struct {
+		what string
+		d    hooks.DType
+		by   float64 // in place of the lowest number; 0 leaves it
+	}{{"in float64", hooks.F64, 0}, {"−1e9", hooks.F32, -1e9}, {"−1e8", hooks.F32, -1e8}, {"−Inf in float64", hooks.F64, -inf}} {
+		for _, wrong := range []bool{false, true} {
+			local := rewritten(t, golden, nil, func(key string, e hooks.Event) []hooks.Event {
+				if !masked(e) {
+					return []hooks.Event{e}
+				}
+				out := hooks.Tensor{DType: c.d, Shape: e.Tensor.Shape}
+				for i, v := range elementsOf(e.Tensor) {
+					if v < -1e30 && c.by != 0 {
+						v = c.by
+					}
+					if wrong && key == "layers.1.self_attn.scores_masked" && i == len(e.Tensor.Data)/4-1 { // the last query does not see itself
+						v = -1e9
+					}
+					out.Data = appendValue(out.Data, c.d, v)
+				}
+				e.Tensor = out
+				return []hooks.Event{e}
+			})
+			for _, ref := range []*capture.Trace{nil, golden} {
+				res := isolated(t, "gemma3-tiny", local, ref)
+				if !wrong && (res.ExitCode() != 0 || res.Isolation.Bugs > 0) {
+					t.Errorf("%s, reference %t: exit %d, %d bugs, %+v", c.what, ref != nil, res.ExitCode(), res.Isolation.Bugs, res.Divergence)
+				}
+				if r := rowOfKey(t, res, "layers.1.self_attn.scores_masked"); wrong && (r.Blame != compare.Root || r.Verdict != compare.Mismatch) {
+					t.Errorf("%s, a key too few, reference %t: %s %s", c.what, ref != nil, r.Verdict, r.Blame)
+				}
+			}
+		}
 	}
 }

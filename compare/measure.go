@@ -25,7 +25,7 @@ type measurement struct {
 	alone   bool // one tensor, the reference, as if it were both sides
 	rule    order.Rule
 	tokens  bool        // logits: see topTokens
-	huge    [2]float64  // per side: half the largest finite number of its dtype
+	huge    [2]float64  // per side: what is below its negative is a mask value
 	scale   float64     // power of two by which the sums' elements are multiplied: see sums.rescale
 	coarser hooks.DType // of two floats
 	masks   [2]func(x float64) bool
@@ -39,7 +39,14 @@ func newMeasurement(l, r view, rule order.Rule, tokens bool) measurement {
 	dl, dr := l.rec.DType, r.rec.DType
 	m := measurement{
 		views: [2]view{l, r}, scale: 1, rule: rule, elements: elements(r.shape), last: 1,
-		huge: [2]float64{halfLargest(dl), halfLargest(dr)}, masks: [2]func(float64) bool{masks(dl), masks(dr)},
+		huge: [2]float64{halfLargest(dl), halfLargest(dr)},
+	}
+	for side, v := range m.views {
+		stored, model := v.rec.DType, v.trace.Manifest().DType
+		m.masks[side] = masks(stored, model)
+		if rule != order.All {
+			m.huge[side] = -maskLimit(stored, model)
+		}
 	}
 	if rank := len(r.shape); rank > 0 {
 		m.last = r.shape[rank-1]
@@ -179,7 +186,7 @@ func (p *sums) endRow() {
 	}
 }
 
-// halfLargest is half the largest finite number of a float type. A score below its negative is masked.
+// halfLargest is half the largest finite number of a float type. Two equal numbers below its negative are mask values.
 func halfLargest(d hooks.DType) float64 {
 	switch d {
 	case hooks.F64:
