@@ -33,7 +33,9 @@ func TestOtherKeysAreNoDrift(t *testing.T) {
 	scores.Inputs, scores.Weights = []order.Ref{{Name: "x"}}, []order.Weight{{Name: "weight", Shape: weight.shape}}
 	scores.Compare = order.Allowed
 	list := known.Keep([]*order.Entry{input, x, scores})
-	weights := func(w order.Weight) (op.Rows, error) { return map[string]array{"table": table, "weight": weight}[w.Name], nil }
+	weights := func(w order.Weight) (op.Rows, error) {
+		return map[string]array{"table": table, "weight": weight}[w.Name], nil
+	}
 
 	side := func(name string, first float64) *capture.Trace {
 		return build(t, manifest(name, hooks.F32), ids(2), array{[]int{1, 1, width}, table.data[:width]}.event("x", hooks.F32),

@@ -312,3 +312,14 @@ func norm(x []float64) float64 {
 	}
 	return math.Sqrt(sum)
 }
+
+// A manifest that declares a dtype in which no model computes does not widen the limits of what is stored in another.
+func TestDeclaredDTypesThatNothingComputesIn(t *testing.T) {
+	for d, want := range map[hooks.DType]compare.Verdict{hooks.BF16: compare.Match, hooks.F8E4M3: compare.Mismatch, hooks.F8E5M2: compare.Mismatch, hooks.Bool: compare.Mismatch} {
+		l := build(t, manifest("local", d), fire("x", hooks.F32, []int{2}, 1, 2*(1+1e-2)))
+		r := build(t, manifest("reference", hooks.F32), fire("x", hooks.F32, []int{2}, 1, 2))
+		if row := run(t, l, r, compare.Options{Order: names(t, "x")}).Rows[0]; row.Verdict != want {
+			t.Errorf("declared %s: %s by %s", d, row.Verdict, row.Gate.From)
+		}
+	}
+}

@@ -46,7 +46,7 @@ func (w *walker) compare(p *pair) error {
 	}
 	p.arithmetic = s.coarser
 	for _, side := range w.sides {
-		if d := side.m.DType; d.Float() && s.coarser.Float() {
+		if d := side.m.DType; computes(d) && s.coarser.Float() {
 			p.arithmetic = floats.Coarser(p.arithmetic, d)
 		}
 	}
