@@ -126,10 +126,20 @@ func (t *Tolerance) Check() error {
 	return sizes(map[string]*float64{"rtol": &t.RTol, "atol": &t.ATol, "token": t.Token, "channel": t.Channel})
 }
 
+// maxRelative bounds relative limits: a tensor of zeros is off by 1, so that more than that tests nothing.
+const maxRelative = 1
+
 func sizes(limits map[string]*float64) error {
 	for _, name := range []string{"rtol", "atol", "token", "channel"} {
-		if v := limits[name]; v != nil && !(*v >= 0 && *v <= math.MaxFloat64) {
+		v := limits[name]
+		if v == nil {
+			continue
+		}
+		if !(*v >= 0 && *v <= math.MaxFloat64) {
 			return fmt.Errorf("%s is %g, want 0 or more", name, *v)
+		}
+		if name != "atol" && *v > maxRelative {
+			return fmt.Errorf("%s is %g, want %d at most: a relative error of 1 is as large as the tensor itself", name, *v, maxRelative)
 		}
 	}
 	return nil

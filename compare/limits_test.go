@@ -48,7 +48,7 @@ func TestOwnTolerances(t *testing.T) {
 		{"over a reference of zero no element may be further off than atol", "atol = 0.01", with(zero, 3, 0.009), zero, true},
 		{"past it", "atol = 0.01", with(zero, 3, 0.011), zero, false},
 		{"which rtol says nothing about", "rtol = 0.9", with(zero, 3, 1e-9), zero, false},
-		{"NaN has no tolerance", "rtol = 1e300", with(some, 3, notANum), some, false},
+		{"NaN has no tolerance", "rtol = 1\natol = 1e300", with(some, 3, notANum), some, false},
 	} {
 		row := under(t, limits(t, "[[tolerance]]\ntensors = \"*\"\n"+tt.text), tt.local, tt.ref)
 		if (row.Verdict == compare.Match) != tt.match {
@@ -189,8 +189,10 @@ func TestParseLimitsErrors(t *testing.T) {
 		"[[tolerance]]\ntensors = \"x\"\nrtol = -1\n":                              `rtol is -1, want 0 or more`,
 		"[[tolerance]]\ntensors = \"x\"\nrtol = nan\n":                             `rtol is NaN`,
 		"[[tolerance]]\ntensors = \"x\"\nrtol = inf\n":                             `rtol is +Inf`,
+		"[[tolerance]]\ntensors = \"x\"\nrtol = 1e308\n":                           `rtol is 1e+308, want 1 at most`,
+		"[[tolerance]]\ntensors = \"x\"\nrtol = 1\ntoken = 1.5\n":                  `token is 1.5, want 1 at most`,
 		"[[tolerance]]\ntensors = \"[\"\nrtol = 1\n":                               `[[tolerance]] 1, "["`,
-		"[[tolerance]]\ntensors = \"x\"\nrtol = \"a\"\n":                           `line 3, "rtol = \"a\""`,
+		"[[tolerance]]\ntensors = \"x\"\nrtol = \"a\"\n":                           `line 3, "rtol = \"a\"": "tolerance.rtol" is a string, want a number`,
 		"[[tolerance]]\ntensors = \"x\"\nrtol = 1\npasses = \"b\"\n":               `passes: `,
 		"[[allow]]\ntensors = \"x\"\n":                                             `[[allow]] 1, "x": no reason`,
 		"[[allow]]\ntensors = \"x\"\nreason = \"  \"\n":                            `no reason`,

@@ -58,7 +58,7 @@ func readLimits(c *cli.Context) (*compare.Limits, error) {
 	if c.IsSet("rtol") || c.IsSet("atol") {
 		l.Default = &compare.Tolerance{RTol: c.Float64("rtol"), ATol: c.Float64("atol")}
 		if err := l.Default.Check(); err != nil {
-			return nil, fmt.Errorf("--%w", err)
+			return nil, hinted(fmt.Errorf("--%w", err), "--rtol 1e-3 is a limit for float32, 2e-2 one for bfloat16; without it the noise floor of the prompt decides")
 		}
 	}
 	return l, nil

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -26,7 +27,9 @@ func quoted(err error, data []byte) error {
 	if errors.As(err, &unknown) && len(unknown.Errors) > 0 {
 		at = &unknown.Errors[0]
 		err = fmt.Errorf("unknown key %.80q", strings.Join(at.Key(), "."))
-	} else if !errors.As(err, &at) {
+	} else if errors.As(err, &at) {
+		err = inWords(at)
+	} else {
 		return err
 	}
 	row, _ := at.Position()
@@ -35,4 +38,43 @@ func quoted(err error, data []byte) error {
 		return err
 	}
 	return fmt.Errorf("line %d, %.120q: %w", row, strings.TrimSpace(lines[row-1]), err)
+}
+
+// mistyped is how the reader says that a value is of another type than the field of a struct, which nobody has seen who
+// writes the file.
+var mistyped = regexp.MustCompile(`^toml: cannot decode TOML (.+) into struct field .* of type (\S+)( .*)?$`)
+
+// inWords says what is wrong about a value in the words of the file.
+func inWords(err *toml.DecodeError) error {
+	m := mistyped.FindStringSubmatch(err.Error())
+	if m == nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "toml: "))
+	}
+	return fmt.Errorf("%.80q is %s, want %s", strings.Join(err.Key(), "."), withArticle(m[1]), wanted(m[2]))
+}
+
+func withArticle(kind string) string {
+	if strings.ContainsAny(kind[:1], "aeio") {
+		return "an " + kind
+	}
+	return "a " + kind
+}
+
+// wanted is a Go type as what is written for it.
+func wanted(of string) string {
+	switch element, list := strings.CutPrefix(of, "[]"); {
+	case list && element == "struct":
+		return "a table under a heading in double brackets"
+	case list:
+		return "a list, each " + wanted(element)
+	case of == "struct":
+		return "a table"
+	case of == "bool":
+		return "true or false"
+	case strings.HasPrefix(of, "float"):
+		return "a number"
+	case strings.HasPrefix(of, "int"), strings.HasPrefix(of, "uint"):
+		return "a whole number"
+	}
+	return "a string"
 }
