@@ -249,10 +249,20 @@ func (l *layout) grown(c *cached, pass int, like *keyRows) (*keyRows, error) {
 		return nil, nil
 	}
 	before, err := l.rows(c, pass-1, c.slots[pass-1])
-	if err != nil || before == nil || before.keys < kept || len(before.heads) != len(like.heads) || before.width != like.width {
+	if err != nil || before == nil || !l.keeps(c, before.keys, kept) || len(before.heads) != len(like.heads) || before.width != like.width {
 		return nil, err
 	}
 	return before.then(kept, fresh), nil
+}
+
+// keeps reports whether a layer goes on with kept of so many keys of the pass before: all of them, or as many as its window
+// leaves. What has another number is no cache to look for keys in.
+func (l *layout) keeps(c *cached, keys, kept int) bool {
+	config := l.list.Config
+	if keys > kept && config.LayerTypes[l.list.Entries[c.keys].Layer] == order.Sliding {
+		return kept == config.SlidingWindow-1
+	}
+	return keys == kept
 }
 
 // rows reads a layer's keys of a pass, in an order; nil when they were not captured.

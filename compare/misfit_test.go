@@ -159,6 +159,24 @@ func TestOtherShapesAreOneMismatch(t *testing.T) {
 	}
 }
 
+// A cache with one key too many is one mistake: where the next pass finds its keys is not looked for in it.
+func TestOneKeyTooManyIsNoLayout(t *testing.T) {
+	const key = "pass1/layers.2.self_attn.keys"
+	golden := openGolden(t, "golden/gemma3n-tiny/decode.float32.safetensors")
+	local := replaced(t, golden, []string{key}, func(x hooks.Tensor) hooks.Tensor {
+		heads, keys, width := x.Shape[1], x.Shape[2], x.Shape[3]*x.DType.Size()
+		out := hooks.Tensor{DType: x.DType, Shape: []int{1, heads, keys + 1, x.Shape[3]}}
+		for h := range heads {
+			head := x.Data[h*keys*width:][:keys*width]
+			out.Data = append(append(out.Data, head...), head[:width]...) // the first once more
+		}
+		return out
+	})
+	if res := isolated(t, "gemma3n-tiny", local, nil); !slices.Equal(res.Roots, []string{key}) || len(res.Layouts) > 0 {
+		t.Errorf("accused %v, layouts %v", res.Roots, res.Layouts)
+	}
+}
+
 func testOtherShape(t *testing.T, golden *capture.Trace, key, what string, shape func([]int) []int) {
 	const elsewhere = "pass1/logits"
 	local := replaced(t, replaced(t, golden, []string{elsewhere}, byFactor(1.01)), []string{key}, func(x hooks.Tensor) hooks.Tensor {
