@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
 )
 
 // Blame says whose fault a mismatch is.
@@ -54,6 +55,8 @@ func (w *walker) blame(r *Row) {
 		r.Blame = Inherited
 	case matching < len(a.parents):
 		r.Blame = Inherited
+	case r.Op == (op.Argument{}).Kind(): // positions: the token ids, which they follow from, match
+		r.Blame = Root
 	case a.bare || len(a.parents) == 0:
 		r.Blame, r.Needs = Unknown, a.needs.String()
 	default:
