@@ -44,11 +44,14 @@ func quoted(err error, data []byte) error {
 // writes the file.
 var mistyped = regexp.MustCompile(`^toml: cannot decode TOML (.+) into struct field .* of type (\S+)( .*)?$`)
 
+// parsing is what the functions that read numbers call themselves.
+var parsing = regexp.MustCompile(`strconv\.\w+: parsing `)
+
 // inWords says what is wrong about a value in the words of the file.
 func inWords(err *toml.DecodeError) error {
 	m := mistyped.FindStringSubmatch(err.Error())
 	if m == nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "toml: "))
+		return errors.New(parsing.ReplaceAllString(strings.TrimPrefix(err.Error(), "toml: "), ""))
 	}
 	return fmt.Errorf("%.80q is %s, want %s", strings.Join(err.Key(), "."), withArticle(m[1]), wanted(m[2]))
 }

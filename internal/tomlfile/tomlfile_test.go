@@ -50,6 +50,7 @@ func TestTypesAreSaidInWords(t *testing.T) {
 		"[[item]]\nsize = '1e-3'":     `"item.size" is a string, want a number`,
 		"[[item]]\nsize = true":       `"item.size" is a boolean, want a number`,
 		"item = 3":                    `"item" is an integer, want a table under a heading in double brackets`,
+		"[[item]]\nsize = 1e400":      `unable to parse float: "1e400": value out of range`,
 		"name = 'x'\nname = 'y'":      `key name is already defined`,
 		"count = 9999999999999999999": `number is too large`,
 	} {
