@@ -77,7 +77,7 @@ func (t *keyRows) hash(i int) uint64 {
 // its values are not to be called wrong for lying as they should.
 func match(got, want *keyRows) []int {
 	n := got.keys
-	if want.keys != n {
+	if want.keys != n || want.width != got.width || len(want.heads) != len(got.heads) {
 		return nil
 	}
 	at := map[uint64][]int{} // slots, by their content

@@ -25,7 +25,7 @@ func (m *misfit) Error() string { return m.key + " " + m.is }
 func (i *Isolator) misfit(n order.Node) *misfit {
 	e := &i.list.Entries[n.Entry]
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
-	if !ok {
+	if !ok || n.Pass >= len(i.env.Passes) { // without token ids, nothing says which shape it should have
 		return nil
 	}
 	bad := &misfit{key: capture.Key(n.Pass, e.Name, 0)}
