@@ -43,6 +43,8 @@ func (r *Row) unequal() string {
 		return "the shapes differ"
 	case r.Class == DType:
 		return "the dtypes differ"
+	case r.Name == positionIDs:
+		return "the positions are others"
 	case m == nil:
 		return ""
 	case m.NonFinite > 0:
@@ -110,6 +112,9 @@ func (w *walker) decidedBy(r *Row) string {
 		}
 		return "both verdicts: " + wrong + ", and " + differs
 	case ByEquality:
+		if w.o.Alone {
+			return "the order, which has it otherwise: nothing was computed"
+		}
 		return "the comparison: " + differs + ", for which there is no tolerance; " + w.other(r)
 	}
 	return "the accumulated error: it is past its limit; " + w.other(r)

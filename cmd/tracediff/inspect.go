@@ -97,7 +97,7 @@ func inspectFiles(c *cli.Context) error {
 // inspectTraces looks into one trace, or two.
 func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (*inspect.Result, error) {
 	first, last := traces[0], traces[len(traces)-1]
-	list, err := traceOrder(first, last, "")
+	list, err := traceOrder(first, last)
 	if err != nil { // a configuration that is not understood leaves axes without names, and no more
 		fmt.Fprintf(notes(c), "note: no order: %v\n", err)
 	}
