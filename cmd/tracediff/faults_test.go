@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"math"
@@ -34,6 +33,7 @@ type fault struct {
 
 // faulty is a run into which a fault is being planted.
 type faulty struct {
+	dtype hooks.DType          // of the run
 	now   []float32            // the right tensor
 	shape []int                // its shape
 	seen  map[string][]float32 // what was needed, of this pass
@@ -148,25 +148,17 @@ func (f *faulty) each(do func(i int, v float32) float32) []float32 {
 	return out
 }
 
-func floats32(t hooks.Tensor) []float32 {
-	out := make([]float32, len(t.Data)/4)
-	for i := range out {
-		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(t.Data[4*i:]))
-	}
-	return out
-}
-
 // plant captures the golden's passes with the local model at level 3, one tensor of one pass replaced.
 func (f fault) plant(t *testing.T, dir string) (local, reference string) {
 	t.Helper()
-	return plant(t, dir, 3, f)
+	return plant(t, dir, hooks.F32, 3, f)
 }
 
 // plant captures the passes of the faults' golden with the local model, with all of them in it.
-func plant(t *testing.T, dir string, level int, all ...fault) (local, reference string) {
+func plant(t *testing.T, dir string, dtype hooks.DType, level int, all ...fault) (local, reference string) {
 	t.Helper()
 	local, reference = filepath.Join(dir, "local.safetensors"), filepath.Join(dir, "reference.safetensors")
-	data, err := fs.ReadFile(fixtures.Files, "golden/gemma3n-tiny/"+all[0].golden+".float32.safetensors")
+	data, err := fs.ReadFile(fixtures.Files, "golden/gemma3n-tiny/"+all[0].golden+"."+dtype.String()+".safetensors")
 	must(t, err)
 	must(t, os.WriteFile(reference, data, 0o666))
 	golden, err := capture.OpenReader(all[0].golden, bytes.NewReader(data), int64(len(data)))
@@ -174,7 +166,7 @@ func plant(t *testing.T, dir string, level int, all ...fault) (local, reference 
 	passes, err := golden.IDs()
 	must(t, err)
 
-	j, err := openJob(settings{Tokens: tokensOf(passes), DType: "float32", Scope: capture.Scope{Level: level}}, dir)
+	j, err := openJob(settings{Tokens: tokensOf(passes), DType: dtype.String(), Scope: capture.Scope{Level: level}}, dir)
 	must(t, err)
 	defer j.ck.Close()
 	var reg hooks.Registry
@@ -201,7 +193,7 @@ func (f fault) register(t *testing.T, reg *hooks.Registry, planted *int) {
 	state := &faulty{seen: map[string][]float32{}, last: map[string][]float32{}}
 	for _, name := range f.needs {
 		must(t, reg.Observe(name, func(e hooks.Event) error {
-			state.last[name], state.seen[name] = state.seen[name], floats32(e.Tensor)
+			state.last[name], state.seen[name] = state.seen[name], decoded(e.Tensor)
 			return nil
 		}))
 	}
@@ -210,15 +202,11 @@ func (f fault) register(t *testing.T, reg *hooks.Registry, planted *int) {
 			return hooks.Tensor{}, nil
 		}
 		*planted++
-		state.now, state.shape = floats32(e.Tensor), e.Tensor.Shape
+		state.dtype, state.now, state.shape = e.Tensor.DType, decoded(e.Tensor), e.Tensor.Shape
 		if f.needs != nil && f.needs[0] == f.entry { // the observer has not seen this pass yet
 			state.last = state.seen
 		}
-		wrong := hooks.Tensor{DType: hooks.F32, Shape: e.Tensor.Shape}
-		for _, v := range f.make(state) {
-			wrong.Data = binary.LittleEndian.AppendUint32(wrong.Data, math.Float32bits(v))
-		}
-		return wrong, nil
+		return encoded(e.Tensor.DType, e.Tensor.Shape, f.make(state)), nil
 	}))
 }
 
