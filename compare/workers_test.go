@@ -8,16 +8,19 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/lanes"
 	rule "github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // block is the number of elements that one worker measures at a time, and that a sum is cut into.
@@ -110,6 +113,71 @@ func TestWorkersDoNotMatter(t *testing.T) {
 	}
 	if diff := cmp.Diff(results[1], string(data)); diff != "" {
 		t.Errorf("without vectors:\n%s", diff)
+	}
+}
+
+// The same with certificates, of a trace with a fault, one with another engine's arithmetic, where entries are held against each
+// other, and both sides' where an error that accumulated is excused: several entries are certified at a time.
+func TestWorkersDoNotMatterToCertificates(t *testing.T) {
+	const dir = "gemma3n-tiny"
+	ck, list := openModel(t, dir)
+	healthy := openGolden(t, "golden/"+dir+"/hello.bfloat16.safetensors")
+	faulty := tamper(t, healthy, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+		if key != "layers.2.mlp.act_fn" && key != "layers.5.self_attn.q_proj" {
+			return nil, 0
+		}
+		return append([]float64{data[0] + 1}, data[1:]...), hooks.BF16
+	})
+	passes, err := healthy.IDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := drawRoundingPort(12, hooks.BF16).run(t, ordertest.Case{Checkpoint: ck, List: list, Passes: passes})
+	exact := openGolden(t, "golden/"+dir+"/hello.float32.safetensors")
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	isolator := func(of *capture.Trace) *compare.Isolator {
+		i, err := compare.NewIsolator(of, list, reference.Weights(ck, of.Manifest().DType), compare.IsolateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	for _, c := range []struct {
+		what  string
+		local *capture.Trace
+		ref   *capture.Trace
+		shows func(*compare.Result) bool
+	}{
+		{"faulty", faulty, healthy, func(r *compare.Result) bool { return r.Isolation.Bugs == 2 }},
+		{"another arithmetic", other, healthy, func(r *compare.Result) bool { return len(r.Isolation.Findings) > 0 }},
+		{"drift", healthy, exact, func(r *compare.Result) bool { return r.Isolation.Drift > 0 }},
+		{"alone", other, other, func(r *compare.Result) bool { return len(r.Isolation.Findings) > 0 }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			first := ""
+			for _, workers := range []int{1, 2, 7, 16} {
+				runtime.GOMAXPROCS(workers) // as many entries, and as many rows of a weight, are computed at a time
+				o := compare.Options{Order: list, All: true, Workers: workers, Alone: c.local == c.ref}
+				o.Isolator = isolator(c.local)
+				if !o.Alone {
+					o.ReferenceIsolator = isolator(c.ref)
+				}
+				res := run(t, c.local, c.ref, o)
+				if res.Isolation.Certified < 380 || !c.shows(res) {
+					t.Fatalf("%+v does not show what is to be tested", res.Isolation)
+				}
+				data, err := json.MarshalIndent(res, "", " ")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first == "" {
+					first = string(data)
+				}
+				if diff := cmp.Diff(first, string(data)); diff != "" {
+					t.Errorf("%d workers:\n%s", workers, diff)
+				}
+			}
+		})
 	}
 }
 
