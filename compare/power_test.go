@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -331,11 +330,7 @@ var sampled = []string{"rms_norm plain", "linear hidden", "linear bias", "scores
 // TRACEDIFF_POWER=1 all tables are made, at the width of E2B too and with the gates of accumulated errors beside; -update
 // then writes them.
 func TestPower(t *testing.T) {
-	data, err := os.ReadFile(powerDocs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	docs := string(data)
+	docs := readText(t, powerDocs)
 	if samples(t, "TRACEDIFF_POWER", 0) > 0 {
 		measureAll(t, docs)
 		return
@@ -373,27 +368,9 @@ func measureAll(t *testing.T, docs string) {
 		}
 	})
 	for _, p := range parts {
-		docs = powerSection(t, docs, p.name, p.made)
+		docs = docSection(t, powerDocs, docs, p.name, p.made)
 	}
 	if *update {
-		if err := os.WriteFile(powerDocs, []byte(docs), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		writeText(t, powerDocs, docs)
 	}
-}
-
-// powerSection puts tables in their place between two comments of a document, and compares them with what was there.
-func powerSection(t *testing.T, docs, name, made string) string {
-	t.Helper()
-	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
-	before, rest, ok := strings.Cut(docs, begin)
-	old, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		t.Fatalf("%s has no place for %s", powerDocs, name)
-	}
-	made += "\n"
-	if made != old && !*update {
-		t.Errorf("%s: the tables of %s are not those that were measured now; run with -update:\n%s", powerDocs, name, made)
-	}
-	return before + begin + made + end + after
 }

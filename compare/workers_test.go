@@ -148,7 +148,7 @@ func TestWorkersDoNotMatterToCertificates(t *testing.T) {
 		ref   *capture.Trace
 		shows func(*compare.Result) bool
 	}{
-		{"faulty", faulty, healthy, func(r *compare.Result) bool { return r.Isolation.Bugs == 2 }},
+		{"faulty", faulty, healthy, func(r *compare.Result) bool { return r.Isolation.Bugs >= 2 }},
 		{"another arithmetic", other, healthy, func(r *compare.Result) bool { return len(r.Isolation.Findings) > 0 }},
 		{"drift", healthy, exact, func(r *compare.Result) bool { return r.Isolation.Drift > 0 }},
 		{"alone", other, other, func(r *compare.Result) bool { return len(r.Isolation.Findings) > 0 }},
