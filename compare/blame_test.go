@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -12,6 +13,12 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
+
+// sameNumber reports whether two are equal but for rounding, or neither is a number.
+func sameNumber(a, b compare.Number) bool {
+	x, y := float64(a), float64(b)
+	return x != x && y != y || math.Abs(x-y) <= 1e-4*math.Abs(x)
+}
 
 // doubling doubles some entries on the local side.
 func doubling(names ...string) func(*order.Entry, *hooks.Event) bool {
@@ -48,8 +55,11 @@ func TestDownstream(t *testing.T) {
 					t.Fatalf("no divergence, or nothing is known of what follows: %+v", r.Divergence)
 				}
 				got := *r.Divergence.Downstream
-				want := compare.Downstream{Past: c.past, Last: c.last, Vanishes: c.vanish}
-				if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(got, "Compared", "LastRelL2")); diff != "" {
+				want := compare.Downstream{Past: c.past, Last: c.last, Vanishes: c.vanish, LastRelL2: 1} // it is doubled
+				if c.last == "" {
+					want.LastRelL2 = compare.Number(math.NaN())
+				}
+				if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(got, "Compared"), cmp.Comparer(sameNumber)); diff != "" {
 					t.Errorf("all %v: -want +got:\n%s", all, diff)
 				}
 				if got.Compared < 10 || got.Compared > 40 {
@@ -58,6 +68,46 @@ func TestDownstream(t *testing.T) {
 				if !all && r.Mismatches != 1 {
 					t.Errorf("%d mismatches are recorded", r.Mismatches)
 				}
+			}
+		})
+	}
+}
+
+// scaling multiplies some entries on the local side.
+func scaling(by map[string]float64) func(*order.Entry, *hooks.Event) bool {
+	return func(e *order.Entry, ev *hooks.Event) bool {
+		if s, is := by[e.Name]; is {
+			*ev = edited(*ev, func(_ int, v float64) float64 { return s * v })
+		}
+		return true
+	}
+}
+
+// Growth is the error of a mismatch over the largest of those of what it was computed from, whether these pass or not.
+func TestGrowth(t *testing.T) {
+	list := tiny(t)
+	whole := model{list: list}.trace(t, "reference")
+	const entry = "layers.2.mlp.gated" // of act_fn and up_proj
+	for _, c := range []struct {
+		name   string
+		by     map[string]float64
+		growth float64
+	}{
+		{"of one wrong input", map[string]float64{entry: 3, "layers.2.mlp.act_fn": 1.5}, 4},
+		{"of the worse of two", map[string]float64{entry: 3, "layers.2.mlp.act_fn": 1.5, "layers.2.mlp.up_proj": 1.25}, 4},
+		{"of an input within its limit", map[string]float64{entry: 3, "layers.2.mlp.up_proj": 1 + 0x1p-12}, 2 * 0x1p12},
+		{"it shrinks", map[string]float64{entry: 1.25, "layers.2.mlp.act_fn": 3}, 0.125},
+		{"of nothing", map[string]float64{entry: 3}, math.NaN()},
+		{"of what is far away", map[string]float64{entry: 3, "layers.1.mlp.act_fn": 1.5}, math.NaN()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run(t, model{list: list, change: scaling(c.by)}.trace(t, "local"), whole, compare.Options{Order: list, All: true})
+			i := slices.IndexFunc(r.Rows, func(r compare.Row) bool { return r.Name == entry })
+			if i < 0 || r.Rows[i].Verdict != compare.Mismatch {
+				t.Fatalf("%s is no mismatch", entry)
+			}
+			if got := r.Rows[i].Growth; !sameNumber(compare.Number(c.growth), got) {
+				t.Errorf("%v, want %v", got, c.growth)
 			}
 		})
 	}

@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -91,10 +88,11 @@ func roundedElsewhere(list *order.List, e hooks.Event, rng *rand.Rand) hooks.Ten
 type rates struct {
 	entries int
 	pairs   int
-	past    int    // entries beyond their limit
-	bad     int    // pairs with such an entry
-	beyond  [5]int // entries that need more than rateSteps
-	some    int    // entries that need more than half of the floor
+	past    int       // entries beyond their limit
+	bad     int       // pairs with such an entry
+	beyond  [5]int    // entries that need more than rateSteps
+	some    int       // entries that need more than half of the floor
+	limits  []float64 // on the tensor, of each entry
 	worst   float64
 	at      string
 }
@@ -120,6 +118,11 @@ func (r *rates) add(t *testing.T, where string, l, ref *capture.Trace, list *ord
 		if !row.Gate.Passed() {
 			r.past++
 		}
+		for _, c := range row.Gate.Checks {
+			if c.What == "tensor" {
+				r.limits = append(r.limits, float64(c.Limit))
+			}
+		}
 		if k > 0.5 {
 			r.some++
 		}
@@ -133,46 +136,75 @@ func (r *rates) add(t *testing.T, where string, l, ref *capture.Trace, list *ord
 	}
 }
 
-// upper is the upper end of the 95 % interval of Wilson's score for n of m.
-func upper(n, m int) float64 {
+// wilson is the 95 % interval of Wilson's score for n of m.
+func wilson(n, m int) (low, high float64) {
 	const z = 1.96
 	p, size := float64(n)/float64(m), float64(m)
-	return (p + z*z/(2*size) + z*math.Sqrt(p*(1-p)/size+z*z/(4*size*size))) / (1 + z*z/size)
+	if n == 0 {
+		return 0, z * z / size / (1 + z*z/size)
+	}
+	middle, half := p+z*z/(2*size), z*math.Sqrt(p*(1-p)/size+z*z/(4*size*size))
+	return (middle - half) / (1 + z*z/size), (middle + half) / (1 + z*z/size)
 }
+
+// quantile is the q-th of numbers that ascend.
+func quantile(sorted []float64, q float64) float64 {
+	return sorted[int(q*float64(len(sorted)-1))]
+}
+
+// row is what the pairs showed, as docs/tolerance.md has it: the limits that they were held to, and how often they were past one.
+func (r *rates) row(pair, dtype string) string {
+	slices.Sort(r.limits)
+	var limits, beyond []string
+	for _, q := range []float64{0.05, 0.5, 0.95, 1} {
+		limits = append(limits, fmt.Sprintf("%.1e", quantile(r.limits, q)))
+	}
+	for _, n := range r.beyond {
+		beyond = append(beyond, fmt.Sprint(n))
+	}
+	low, high := wilson(r.past, r.entries)
+	lowPair, highPair := wilson(r.bad, r.pairs)
+	return fmt.Sprintf("| %s | %s | %d | %s | %s | %d | %.2g to %.2g | %d of %d | %.2g to %.2g |\n", pair, dtype, r.entries,
+		strings.Join(limits, ", "), strings.Join(beyond, ", "), r.past, low, high, r.bad, r.pairs, lowPair, highPair)
+}
+
+const noiseHeader = `
+| pair | dtype | entries | limits on tensors: 5 %, 50 %, 95 %, largest | more than 1, 2, 4, 8, 16 floors | past the limit | rate | pairs with one | rate |
+|---|---|---|---|---|---|---|---|---|
+`
+
+// noisePrompts is how many prompts the table in docs/tolerance.md is of; -update rewrites it.
+const noisePrompts = 40
+
+const noiseDocs = "../docs/tolerance.md"
+
+// noisePairs are the kinds of healthy pairs.
+var noisePairs = []string{"local and the walk", "local and transformers", "transformers and the walk", "rounded elsewhere and the walk"}
 
 // TestNoiseRate measures how far healthy pairs are from their noise floor. TRACEDIFF_NOISE_PROMPTS is the number of random
 // prompts a checkpoint and dtype; docs/tolerance.md has what 40 of them show.
 func TestNoiseRate(t *testing.T) {
-	prompts := 1
-	if text := os.Getenv("TRACEDIFF_NOISE_PROMPTS"); text != "" {
-		var err error
-		if prompts, err = strconv.Atoi(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	all := map[string]*rates{}
-	of := func(pair string, d hooks.DType) *rates {
-		key := pair + ", " + d.String()
-		if all[key] == nil {
-			all[key] = &rates{}
-		}
-		return all[key]
+	prompts := samples(t, "TRACEDIFF_NOISE_PROMPTS", 1)
+	all := map[string]map[hooks.DType]*rates{}
+	for _, pair := range noisePairs {
+		all[pair] = map[hooks.DType]*rates{hooks.F32: {}, hooks.BF16: {}, hooks.F16: {}}
 	}
 	for n, dir := range []string{"gemma3n-tiny", "gemma3n-odd", "gemma3n-variant", "gemma3-tiny", "gemma2-tiny", "gemma-tiny"} {
 		ck, list := openModel(t, dir)
-		for _, d := range []hooks.DType{hooks.F32, hooks.BF16, hooks.F16} {
+		for _, d := range noiseDTypes {
 			rng := rand.New(rand.NewPCG(uint64(n), uint64(d)))
 			for i := range prompts {
 				passes := randomPasses(rng, list.Config.VocabSize)
 				where := fmt.Sprintf("%s %d", dir, i)
 				floor, walk := floorOf(t, ck, list, d, passes)
-				of("local against the walk", d).add(t, where, localOver(t, ck, list, d, passes, nil), walk, list, floor)
-				of("rounded elsewhere against the walk", d).add(t, where, localOver(t, ck, list, d, passes, rng), walk, list, floor)
+				all[noisePairs[0]][d].add(t, where, localOver(t, ck, list, d, passes, nil), walk, list, floor)
+				all[noisePairs[3]][d].add(t, where, localOver(t, ck, list, d, passes, rng), walk, list, floor)
 			}
-			names, err := fs.Glob(fixtures.Files, "golden/"+dir+"/hello."+d.String()+".safetensors")
+			goldens := "hello"
 			if prompts > 1 {
-				names, err = fs.Glob(fixtures.Files, "golden/"+dir+"/*."+d.String()+".safetensors")
+				goldens = "*"
 			}
+			names, err := fs.Glob(fixtures.Files, "golden/"+dir+"/"+goldens+"."+d.String()+".safetensors")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,25 +215,43 @@ func TestNoiseRate(t *testing.T) {
 					t.Fatal(err)
 				}
 				floor, walk := floorOf(t, ck, list, d, passes)
-				of("transformers against the walk", d).add(t, name, ref, walk, list, floor)
-				of("local against transformers", d).add(t, name, localOver(t, ck, list, d, passes, nil), ref, list, floor)
+				all[noisePairs[2]][d].add(t, name, ref, walk, list, floor)
+				all[noisePairs[1]][d].add(t, name, localOver(t, ck, list, d, passes, nil), ref, list, floor)
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		r := all[key]
-		t.Logf("%s: %d entries of %d pairs, more than %v times the floor in %v; past the limit %d entries (at 95%% less than %.2g) of %d pairs (%.2g); worst %.1f at %s",
-			key, r.entries, r.pairs, rateSteps, r.beyond, r.past, upper(r.past, r.entries), r.bad, upper(r.bad, r.pairs), r.worst, r.at)
-		most := 1e-3
-		if strings.HasPrefix(key, "rounded") {
-			most = 5e-2
+	table := noiseHeader
+	for _, pair := range noisePairs {
+		for _, d := range noiseDTypes {
+			r := all[pair][d]
+			table += r.row(pair, d.String())
+			r.judge(t, pair, d)
 		}
-		if rate := float64(r.past) / float64(r.entries); rate > most {
-			t.Errorf("%s: %d of %d healthy entries are past their limit", key, r.past, r.entries)
+	}
+	t.Log(table)
+	if prompts == noisePrompts {
+		docs := docSection(t, noiseDocs, readText(t, noiseDocs), "rates", table)
+		if *update {
+			writeText(t, noiseDocs, docs)
 		}
-		if noisy := strings.HasSuffix(key, "float32") || strings.HasPrefix(key, "rounded"); noisy && 4*r.some < r.entries {
-			t.Errorf("%s: of %d entries only %d need more than half of their floor: it says nothing", key, r.entries, r.some)
-		}
+	}
+}
+
+var noiseDTypes = []hooks.DType{hooks.F32, hooks.BF16, hooks.F16}
+
+// judge holds healthy pairs to few alarms.
+func (r *rates) judge(t *testing.T, pair string, d hooks.DType) {
+	t.Helper()
+	t.Logf("%s, %s: worst %.1f floors, at %s", pair, d, r.worst, r.at)
+	most := 1e-3
+	if strings.HasPrefix(pair, "rounded") {
+		most = 5e-2
+	}
+	if rate := float64(r.past) / float64(r.entries); rate > most {
+		t.Errorf("%s, %s: %d of %d healthy entries are past their limit", pair, d, r.past, r.entries)
+	}
+	if noisy := d == hooks.F32 || strings.HasPrefix(pair, "rounded"); noisy && 4*r.some < r.entries {
+		t.Errorf("%s, %s: of %d entries only %d need more than half of their floor: it says nothing", pair, d, r.entries, r.some)
 	}
 }
 

@@ -1,12 +1,12 @@
 package compare_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -68,7 +68,8 @@ type found struct {
 func TestFaultsInTransformersAreLocated(t *testing.T) {
 	dir, set := os.LookupEnv(faultsVariable)
 	if !set {
-		t.Logf("%s is not set: python fixtures/faults.py OUT makes what this test looks at", faultsVariable)
+		t.Logf("%s is not set: python fixtures/faults.py OUT makes what this test looks at; now its tables in %s are read alone", faultsVariable, faultDocs)
+		listedFaults(t)
 		return
 	}
 	faults := readFaults(t, dir)
@@ -88,8 +89,15 @@ func TestFaultsInTransformersAreLocated(t *testing.T) {
 			nothingWrong(t, filepath.Join(dir, f.Reference), models[f.Checkpoint])
 		}
 	}
-	t.Log("\n" + faultTable(faults, results))
+	docs := readText(t, faultDocs)
+	for i, table := range faultTables(faults, results) {
+		docs = docSection(t, faultDocs, docs, faultSections[i], "\n"+table)
+	}
+	if *update {
+		writeText(t, faultDocs, docs)
+	}
 	enoughFaults(t, faults)
+	listedFaults(t)
 }
 
 func readFaults(t *testing.T, dir string) []pyFault {
@@ -226,10 +234,15 @@ func before(list *order.List, a, b pyEntry) bool {
 	return a.Pass < b.Pass || a.Pass == b.Pass && list.Index(a.Name) < list.Index(b.Name)
 }
 
-// faultTable is docs/faults.md's: a line for each fault, in one table those that any engine's run shows, in another those
-// that some engine's rounding could explain, and those that a run cannot show apart.
-func faultTable(faults []pyFault, results []found) string {
-	lines := make([][]string, 3)
+const faultDocs = "../docs/faults.md"
+
+// faultSections are the tables of docs/faults.md: of faults that any engine's run shows, of those that some engine's rounding could
+// explain, and of those that a run cannot show.
+var faultSections = []string{"located", "like rounding", "hidden"}
+
+// faultTables are these tables, a line for each fault.
+func faultTables(faults []pyFault, results []found) (tables []string) {
+	lines := make([][]string, len(faultSections))
 	for i := 0; i < len(faults); {
 		f, cells, table := faults[i], map[string][2]string{}, 0
 		for ; i < len(faults) && faults[i].Name == f.Name; i++ {
@@ -247,12 +260,66 @@ func faultTable(faults []pyFault, results []found) string {
 		}
 		lines[table] = append(lines[table], line+" "+strings.TrimSuffix(f.What, ".")+f.Hidden+" |")
 	}
-	const head = "| fault | checkpoint | op | first guilty entry | walk, float32 | isolation | walk, bfloat16 | isolation | what |\n|---|---|---|---|---|---|---|---|---|\n"
-	var b strings.Builder
 	for _, table := range lines {
-		b.WriteString(head + strings.Join(table, "\n") + "\n\n")
+		tables = append(tables, faultHead+strings.Join(table, "\n")+"\n")
 	}
-	return b.String()
+	return tables
+}
+
+const faultHead = "| fault | checkpoint | op | first guilty entry | walk, float32 | isolation | walk, bfloat16 | isolation | what |\n|---|---|---|---|---|---|---|---|---|\n"
+
+// pyDefinition is a fault in fixtures/mistakes*.py: the function under its decorator.
+var pyDefinition = regexp.MustCompile(`(?m)^@fault\((?s:.*?)^def (\w+)\(`)
+
+// listedFaults holds the tables of docs/faults.md to the faults that are defined, and to what they are for: every fault has its line, and where
+// it can be seen isolation flags all of its guilty entries, in many places and kinds of operation.
+func listedFaults(t *testing.T) {
+	t.Helper()
+	docs := readText(t, faultDocs)
+	listed, entries, ops := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i, name := range faultSections {
+		_, section, _ := strings.Cut(docs, "<!-- "+name+" -->\n")
+		section, _, ok := strings.Cut(section, "<!-- end of "+name+" -->")
+		if !ok || !strings.Contains(section, faultHead) {
+			t.Fatalf("%s has no table of those that are %s", faultDocs, name)
+		}
+		for line := range strings.Lines(section) {
+			cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+			if len(cells) < 8 || cells[0] == "fault" {
+				continue
+			}
+			listed[cells[0]] = true
+			if i > 0 {
+				continue
+			}
+			entries[cells[1]+cells[3]], ops[cells[2]] = true, true
+			for _, share := range []string{cells[5], cells[7]} {
+				var flagged, guilty int
+				if _, err := fmt.Sscanf(share, "%d of %d", &flagged, &guilty); err != nil || flagged != guilty || strings.Contains(share, "strict") {
+					t.Errorf("%s is listed as located, and isolation flags %q", cells[0], share)
+				}
+			}
+		}
+	}
+	files, err := filepath.Glob("../fixtures/mistakes*.py")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		for _, m := range pyDefinition.FindAllStringSubmatch(readText(t, file), -1) {
+			name := strings.ReplaceAll(m[1], "_", "-")
+			if !listed[name] {
+				t.Errorf("%s: %s does not list %s", file, faultDocs, name)
+			}
+			delete(listed, name)
+		}
+	}
+	for name := range listed {
+		t.Errorf("%s lists %s, which is no fault", faultDocs, name)
+	}
+	if len(entries) < 25 || len(ops) < 12 {
+		t.Errorf("%d first entries in %d kinds of operation are listed as located", len(entries), len(ops))
+	}
 }
 
 // where says where the walk stops, seen from the first guilty entry.
@@ -283,15 +350,6 @@ func enoughFaults(t *testing.T, faults []pyFault) {
 	for _, f := range faults {
 		if f.Hidden == "" {
 			entries[f.Checkpoint+" "+f.Guilty[0].Name], ops[f.Op], dtypes[f.DType], passes[f.Guilty[0].Pass] = true, true, true, true
-		}
-	}
-	doc, err := os.ReadFile("../docs/faults.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range faults {
-		if !bytes.Contains(doc, []byte("| "+f.Name+" |")) {
-			t.Errorf("docs/faults.md does not list %s", f.Name)
 		}
 	}
 	if len(entries) < 25 || len(ops) < 12 || len(dtypes) < 2 || len(passes) < 2 {
