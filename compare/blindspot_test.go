@@ -153,7 +153,7 @@ var blindK = []float64{3, 4, 8}
 // blindSeeds is how many seeds the table in docs/certificate.md is of, which is compared with what so many show; -update rewrites it.
 const blindSeeds = 200
 
-const blindDocs = "../docs/certificate.md"
+const certificateDocs = "../docs/certificate.md"
 
 // Eleven faults and a healthy port against an exact reference, the floor from another healthy draw. TRACEDIFF_BLINDSPOT
 // sets the number of seeds. The certificate stops all faults and no healthy port, and so does the verdict of both together.
@@ -167,7 +167,7 @@ func TestBlindSpots(t *testing.T) {
 		header = append(header, fmt.Sprintf("floor × %g", k))
 	}
 	header = append(header, "certificate", "both together")
-	docs := readText(t, blindDocs)
+	docs := readText(t, certificateDocs)
 	for n, set := range blindSets {
 		counts := make([][]int, len(blindFaults))
 		for f := range counts {
@@ -201,13 +201,13 @@ func TestBlindSpots(t *testing.T) {
 			}
 		}
 		if seeds == blindSeeds {
-			docs = docSection(t, blindDocs, docs, set.name, "\n"+table)
+			docs = docSection(t, certificateDocs, docs, set.name, "\n"+table)
 		} else if seeds < blindSeeds {
 			blindSample(t, docs, set.name, counts, seeds)
 		}
 	}
 	if *update && seeds == blindSeeds {
-		writeText(t, blindDocs, docs)
+		writeText(t, certificateDocs, docs)
 	}
 }
 
@@ -220,12 +220,12 @@ func blindSample(t *testing.T, docs, name string, counts [][]int, seeds int) {
 		row, _, _ = strings.Cut(row, " |\n")
 		cells := strings.Split(row, " | ")
 		if !ok || len(cells) != len(c) {
-			t.Errorf("%s, %s: the table in %s has %d cells, want %d", name, blindFaults[f].name, blindDocs, len(cells), len(c))
+			t.Errorf("%s, %s: the table in %s has %d cells, want %d", name, blindFaults[f].name, certificateDocs, len(cells), len(c))
 			continue
 		}
 		for i, n := range c {
 			if cells[i] == "all" && n < seeds || cells[i] == "0" && n > 0 {
-				t.Errorf("%s, %s, column %d: stopped in %d of %d, which is not what the %q of %s says", name, blindFaults[f].name, i, n, seeds, cells[i], blindDocs)
+				t.Errorf("%s, %s, column %d: stopped in %d of %d, which is not what the %q of %s says", name, blindFaults[f].name, i, n, seeds, cells[i], certificateDocs)
 			}
 		}
 	}

@@ -59,6 +59,23 @@ func (p *roundingPort) run(t *testing.T, c ordertest.Case) *capture.Trace {
 	return open(t, path)
 }
 
+// portsMeasured is how many ports docs/certificate.md tells of; -update rewrites what it says.
+const portsMeasured = 200
+
+// roundingsRow says what ports showed, and compares it with the docs when they are as many as there.
+func roundingsRow(t *testing.T, ports int, name, row string) {
+	t.Helper()
+	row = "\n| | entries | false BUGs | traces with one |\n|---|---|---|---|\n" + row
+	t.Log(row)
+	if ports != portsMeasured {
+		return
+	}
+	docs := docSection(t, certificateDocs, readText(t, certificateDocs), name, row)
+	if *update {
+		writeText(t, certificateDocs, docs)
+	}
+}
+
 // falseBugs certifies every entry of a port's trace by itself, and returns those that are called wrong.
 func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []string, entries int) {
 	t.Helper()
@@ -107,7 +124,7 @@ func TestOtherRoundingsAreNoBug(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d ports, %d entries: %d false BUGs, in %d ports", n, entries, bugs, accused)
+	roundingsRow(t, n, "whole traces", fmt.Sprintf("| %d ports | %d | %d | %d |\n", n, entries, bugs, accused))
 	if entries < 100*n {
 		t.Errorf("%d entries are no sample of what is to be tested", entries)
 	}
@@ -150,6 +167,9 @@ var alikeOps = []op.Op{op.RMSNorm{Eps: 1e-6, Gain: op.OnePlus}, op.RMSNorm{Eps: 
 // alikeEntries is how many entries of a form a trace of alike rows has: the layers of a small model.
 const alikeEntries = 24
 
+// alikeShare: one port in so many is tried on rows that are alike, in two dozen traces each.
+const alikeShare = 4
+
 // alikeTrace is a trace of one operation, each time with other weights, on rows that are alike: one token or a few.
 func (p *roundingPort) alikeTrace(d drawing, o op.Op, row func(d drawing, n int) []float32) []single {
 	width, tokens := []int{16, 48, 96}[d.IntN(3)], []int{1, 1, 6}[d.IntN(3)]
@@ -177,8 +197,9 @@ func (p *roundingPort) alikeTrace(d drawing, o op.Op, row func(d drawing, n int)
 // no factor that a mistake gave them.
 func TestAlikeRowsOfOtherRoundingsAreNoBug(t *testing.T) {
 	n := samples(t, "TRACEDIFF_ROUNDINGS", 20)
+	few := n / alikeShare
 	bugs, traces, accused := 0, 0, 0
-	for k := range n {
+	for k := range few {
 		p := drawRoundingPort(uint64(k), hooks.BF16)
 		d := drawing{rand.New(rand.NewPCG(uint64(k), 9)), p.engine, "", ""}
 		for _, what := range slices.Sorted(maps.Keys(alikeRows)) {
@@ -198,5 +219,5 @@ func TestAlikeRowsOfOtherRoundingsAreNoBug(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d traces of %d entries: %d false BUGs, in %d traces", traces, alikeEntries, bugs, accused)
+	roundingsRow(t, n, "rows that are alike", fmt.Sprintf("| %d ports, %d traces | %d | %d | %d |\n", few, traces, alikeEntries*traces, bugs, accused))
 }
