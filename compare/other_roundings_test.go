@@ -60,7 +60,7 @@ func (p *roundingPort) run(t *testing.T, c ordertest.Case) *capture.Trace {
 }
 
 // portsMeasured is how many ports docs/certificate.md tells of; -update rewrites what it says.
-const portsMeasured = 200
+const portsMeasured = 600
 
 // roundingsRow says what ports showed, and compares it with the docs when they are as many as there.
 func roundingsRow(t *testing.T, ports int, name, row string) {
@@ -105,7 +105,7 @@ func charge(c *compare.Certificate) string {
 const fewBugs = 3
 
 // A port that rounds at other steps than transformers, whichever, has no bug: over whole traces, of every family, in both
-// 16-bit dtypes. TRACEDIFF_ROUNDINGS sets how many are drawn; what 200 showed stands in docs/certificate.md.
+// 16-bit dtypes. TRACEDIFF_ROUNDINGS sets how many are drawn; what 600 showed stands in docs/certificate.md.
 func TestOtherRoundingsAreNoBug(t *testing.T) {
 	n := samples(t, "TRACEDIFF_ROUNDINGS", 20)
 	entries, bugs, accused := 0, 0, 0
