@@ -175,41 +175,6 @@ func TestMistakeOrArithmetic(t *testing.T) {
 	}
 }
 
-// A factor in all entries of a form is small enough, one by one, for rounding at some step. Together it is a mistake.
-func TestFactorOfAFormIsNoArithmetic(t *testing.T) {
-	_, passes, ck, list := goldenFile(t, "gemma3n-tiny", "decode.bfloat16")
-	norms := func(p *otherEngine) {
-		p.spoil = p.changing(func(x, square float64, w float32) float64 { return 1.001 * x / math.Sqrt(square+1e-6) * float64(w) }, nil)
-	}
-	softmaxes := func(p *otherEngine) {
-		p.spoil = func(e *order.Entry, _ int, y []float32) {
-			if _, is := e.Op.(op.Softmax); is {
-				for i := range y {
-					y[i] *= 1.002
-				}
-			}
-		}
-	}
-	for what, spoil := range map[string]func(*otherEngine){"rms_norm": norms, "softmax": softmaxes} {
-		t.Run(what, func(t *testing.T) {
-			p := &otherEngine{list: list, dtype: hooks.BF16, model: true}
-			spoil(p)
-			code, report, rows := compareOther(t, "--isolate", p.run(t, ck, passes))
-			of := 0
-			for _, row := range rows {
-				e, _ := list.Lookup(row[strings.Index(row, "/")+1:])
-				if e.Op.Kind() != what {
-					t.Errorf("%s is flagged", row)
-				}
-				of++
-			}
-			if code != exitMismatch || of < 20 || !strings.Contains(report, "together scaled by") {
-				t.Errorf("exit %d, %d entries are flagged\n%s", code, of, tail(report))
-			}
-		})
-	}
-}
-
 // An order of keys that is not the same for all that share it is a mistake, and so is a wrong key in a ring buffer.
 func TestLayoutHidesNoMistake(t *testing.T) {
 	golden, passes, ck, list := goldenFile(t, "gemma3-tiny", "decode.bfloat16")
