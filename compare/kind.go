@@ -299,21 +299,29 @@ func (t *trial) by(other op.Op) (bool, error) {
 	return err == nil && len(j.outside()) == 0, err
 }
 
+// leastShare is the lower end of the interval of Wilson (1927) for a share of which some rows, changed or not, are a sample,
+// with two and a half standard deviations.
+func leastShare(changed, rows int) float64 {
+	const z = 2.5
+	n := float64(max(rows, changed, 1))
+	p := float64(changed) / n
+	return (p + z*z/(2*n) - z*math.Sqrt(p*(1-p)/n+z*z/(4*n*n))) / (1 + z*z/n)
+}
+
 // unlike reports whether others follow a definite arithmetic too closely to be of one that changes as many rows of this
 // entry, or as few as of those of them that it changes some of: p is the least of these shares, N the different numbers that
 // decide over the rows of the entries of which it changes none, and (1−p)^N, times in how many ways that many of them can be chosen, the chance.
 //
 // What a rounding changes of a function that saturates depends on its arguments, so p is then the least share of any entry;
-// of other operations it is a matter of the arithmetic alone, and p the share of all. A share is that of few rows: three more
-// are taken to be unchanged. Where a number of a row is rounded in words, too, something that is rounded otherwise before it
+// of other operations it is a matter of the arithmetic alone, and p the share of all. A share is the least that the rows
+// allow. Where a number of a row is rounded in words, too, something that is rounded otherwise before it
 // shows now and then only, and then in a whole row: nothing is known of p.
 func (t *trial) unlike(others map[order.Node]*explanations, words string, x *explanations) bool {
-	share := func(changed, rows int) float64 { return float64(changed) / float64(max(rows, changed)+3) }
 	own := x.rows(x.left[words])
-	if own == 0 || words != string(Strict) && x.whole(words) > 0 {
+	if own == 0 || words != string(Strict) && x.whole(words, 4) > 0 {
 		return false
 	}
-	least := share(own, x.slack)
+	least := leastShare(own, x.slack)
 	sum, of := own, max(x.slack, own)
 	follow, total, followed := 0, 0, map[uint64]bool{}
 	for _, o := range others {
@@ -329,11 +337,11 @@ func (t *trial) unlike(others map[order.Node]*explanations, words string, x *exp
 			continue
 		}
 		sum, of = sum+changed, of+max(o.slack, changed)
-		least = min(least, share(changed, o.slack))
+		least = min(least, leastShare(changed, o.slack))
 	}
 	p := least
 	if !saturates(t.entry.Op) {
-		p = min(share(own, x.slack), share(sum, of))
+		p = min(leastShare(own, x.slack), leastShare(sum, of))
 	}
 	return -float64(len(followed))*math.Log1p(-p)-choices(total, follow) >= improbable
 }

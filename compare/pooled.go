@@ -263,22 +263,22 @@ func (t *trial) shifted(others map[order.Node]*explanations, x *explanations) st
 }
 
 const (
-	// A row is changed as a whole when at least wholeElements of its elements, and half of those that free arithmetic leaves a
-	// choice, are not as in transformers' arithmetic: a number that they share is another.
+	// A row is changed as a whole when at least wholeElements of its elements, and a good part of those that free arithmetic
+	// leaves a choice, are not as in an arithmetic: a number that they share is another.
 	wholeElements = 2
 	// rarest is the least share of numbers for which rounding them otherwise changes some element: it is 0.9 or so of those
 	// that leave a choice.
 	rarest = 0.2
 )
 
-// whole counts the rows of which an arithmetic does not explain a whole.
-func (x *explanations) whole(words string) (n int) {
+// whole counts the rows in which an arithmetic leaves wholeElements, and one in so many of those with a choice.
+func (x *explanations) whole(words string, oneIn int) (n int) {
 	changed := map[int]int{}
 	for _, i := range x.left[words] {
 		changed[i/x.width]++
 	}
 	for row, c := range changed {
-		if c >= wholeElements && 2*c >= x.choices[row] {
+		if c >= wholeElements && oneIn*c >= x.choices[row] {
 			n++
 		}
 	}
@@ -289,7 +289,7 @@ func (x *explanations) whole(words string) (n int) {
 // does that rounds a number of every row otherwise. k of N different numbers, or fewer, have a chance of at most
 // exp(−N·D(k/N ‖ rarest)) (Chernoff).
 func (t *trial) lonely(others map[order.Node]*explanations, x *explanations) bool {
-	if _, softmax := t.entry.Op.(op.Softmax); saturates(t.entry.Op) && !softmax || x.whole(string(Strict)) == 0 {
+	if _, softmax := t.entry.Op.(op.Softmax); saturates(t.entry.Op) && !softmax || x.whole(string(Strict), 2) == 0 {
 		return false
 	}
 	changed, all := map[uint64]bool{}, map[uint64]bool{}
