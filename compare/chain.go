@@ -215,6 +215,9 @@ func (w *walker) certify(r *Row) error {
 			why = r.Detail + "; " + why
 		}
 		class := Value
+		if w.o.Alone && r.has(BothNaN) {
+			class, why = NonFinite, "NaN or infinite where it should not be; "+why
+		}
 		if r.Class == NonFinite { // an allow-list tells it from a wrong number
 			class = NonFinite
 		}
@@ -301,8 +304,10 @@ func (c *Certificate) detail() string {
 	if c.Outside == 0 {
 		return fmt.Sprintf("wrong on its own inputs: scaled by %.9g ± %.2g, which no rounding does", float64(c.Scale), float64(c.ScaleError))
 	}
-	text := fmt.Sprintf("wrong on its own inputs: %d of %d elements are beyond what rounding explains, by up to %.3g bounds",
-		c.Outside, c.Elements, float64(c.Worst))
+	text := fmt.Sprintf("wrong on its own inputs: %d of %d elements are beyond what rounding explains", c.Outside, c.Elements)
+	if finite(float64(c.Worst)) {
+		text += fmt.Sprintf(", by up to %.3g bounds", float64(c.Worst))
+	}
 	for i, s := range c.Set {
 		if i == 0 {
 			text += " ("

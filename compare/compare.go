@@ -123,6 +123,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		return nil, err
 	}
 	w.finish()
+	w.res.strip()
 	return w.res, nil
 }
 
@@ -214,7 +215,7 @@ func (w *walker) keep(row Row) {
 		row.unjudged(form)
 		w.res.Unverified = append(w.res.Unverified, key)
 	}
-	row.decide()
+	w.decide(&row)
 	w.expected(&row)
 	if row.Metrics != nil {
 		w.errors[key] = row.Metrics.RelL2

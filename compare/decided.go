@@ -15,9 +15,12 @@ const (
 	ByEquality Decider = "equality"
 )
 
-// decide notes who made the row a mismatch. That isolation accuses it is known; the comparison's own finding is worked out
+// decide notes who made the row a mismatch, or that nobody looked at it. That isolation accuses it is known; the comparison's own finding is worked out
 // from what was measured.
-func (r *Row) decide() {
+func (w *walker) decide(r *Row) {
+	if w.o.Alone && r.Derived && r.Verdict == Match {
+		r.Verdict = Recomputed
+	}
 	accused := r.Decided == ByIsolation
 	r.Decided = ""
 	if r.Verdict != Mismatch {

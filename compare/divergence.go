@@ -97,13 +97,15 @@ func (w *walker) entryOf(name string) (*order.Entry, bool) {
 func (w *walker) hintParents(d *Divergence, add func(string, ...any)) {
 	matching := 0
 	for _, p := range d.Parents {
-		if p.Verdict == Match {
+		if p.Verdict == Match || p.Verdict == Recomputed {
 			matching++
 		}
 	}
 	w.hintExpected(d, add)
 	switch {
 	case len(d.Parents) == 0 || matching < len(d.Parents):
+	case len(d.Between) == 0 && w.o.Alone:
+		add("the operation itself, or its weights, are others than the model's")
 	case len(d.Between) == 0:
 		add("all its inputs match: the operation itself, or its weights, differ")
 	default:

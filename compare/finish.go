@@ -111,7 +111,7 @@ func (w *walker) unknown() {
 	for i := range w.plan.entries {
 		names[w.plan.entries[i].Name] = true
 	}
-	for side, s := range w.sides {
+	for side, s := range w.traces() {
 		n, example := 0, ""
 		for _, r := range s.trace.Records() {
 			if !names[r.Name] {
@@ -141,7 +141,7 @@ func (w *walker) incomplete(done map[string]bool) {
 		w.res.Notes = append(w.res.Notes, "as asked for, "+n)
 	}
 	*reasons = append(*reasons, unasked...)
-	for side, s := range w.sides {
+	for side, s := range w.traces() {
 		if st := s.trace.Status(); st != "" && st != capture.StatusComplete {
 			*reasons = append(*reasons, fmt.Sprintf("%s is not complete: %s", w.names[side].Trace, st))
 		}
@@ -159,7 +159,7 @@ func (w *walker) incomplete(done map[string]bool) {
 	}
 	w.reach(done)
 	if n := len(w.nanBoth); n > 0 {
-		*reasons = append(*reasons, fmt.Sprintf("NaN or overflow on both sides in %s, the first is %s: nothing is tested there", count(n, "tensor"), w.nanBoth[0]))
+		*reasons = append(*reasons, fmt.Sprintf("NaN or overflow%s in %s, the first is %s: nothing is tested there", w.names.both(), count(n, "tensor"), w.nanBoth[0]))
 	}
 	if w.o.Alone {
 		w.uncertified()

@@ -10,10 +10,14 @@ type Name struct {
 }
 
 // names are what the sides are called. Where neither is the one that is right, as in an A/B comparison, they have names
-// that say so.
+// that say so, and where both are one trace they have one name.
 func (o *Options) names() sideNames {
-	if o.AB {
+	switch {
+	case o.AB:
 		return sideNames{{"A", "A", "trace A", "A"}, {"B", "B", "trace B", "B"}}
+	case o.Alone:
+		one := Name{"trace", "the trace", "the trace", "the tensor"}
+		return sideNames{one, one}
 	}
 	return sideNames{
 		{"local", "the local side", "the local trace", "the local tensor"}, {"reference", "the reference", "the reference trace", "the reference"},
@@ -22,6 +26,17 @@ func (o *Options) names() sideNames {
 
 // sideNames are what a part of the program calls the sides.
 type sideNames [2]Name
+
+// alone reports whether both are one.
+func (n sideNames) alone() bool { return n[local] == n[reference] }
+
+// both says that something is so on both sides, where there are two.
+func (n sideNames) both() string {
+	if n.alone() {
+		return ""
+	}
+	return " on both sides"
+}
 
 // pair is two values, one of each side, in words.
 func (n sideNames) pair(l, r string) string {

@@ -148,7 +148,7 @@ func (p *pair) note(s *sums) {
 		p.row.Notes = append(p.row.Notes, Note{kind, fmt.Sprintf(format, args...)})
 	}
 	if m.NaNBoth > 0 {
-		add(BothNaN, "%d of %d elements are NaN or overflowed on both sides", m.NaNBoth, m.Elements)
+		add(BothNaN, "%d of %d elements are NaN or overflowed%s", m.NaNBoth, m.Elements, p.names.both())
 	}
 	if why := p.vacuous(s); why != "" && p.row.Verdict == Match {
 		add(Vacuous, "%s", why)
@@ -156,7 +156,7 @@ func (p *pair) note(s *sums) {
 	if s.tooLong {
 		add(LongAxis, "an axis has more than %d indexes, which were not measured one by one", maxSlices)
 	}
-	if m.Floor > 2*m.Norm { // less is what terms that point in different directions do
+	if m.Floor > 2*m.Norm && !p.names.alone() { // less is what terms that point in different directions do
 		add(Floored, "errors are relative to %.3g, %s, not to the %.3g of %s", float64(m.Floor), m.FloorFrom, float64(m.Norm), p.names[reference].Side)
 	}
 	if dl, dr := p.l.rec.DType, p.r.rec.DType; dl != dr && !s.exact {

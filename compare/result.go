@@ -10,9 +10,9 @@ import (
 // Result is what a comparison found, as data: everything that a report says is here, and nothing of how it looks. The
 // value marshals to JSON.
 type Result struct {
-	Reference Side `json:"reference"`
+	Reference Side `json:"reference,omitzero"` // of a trace alone there is none
 	Local     Side `json:"local"`
-	Alone     bool `json:"alone,omitempty"` // the two are one: only what isolation says is tested
+	Alone     bool `json:"alone,omitempty"` // there is one trace: only what isolation says is tested
 	AB        bool `json:"ab,omitempty"`    // neither is the one that is right: Local is A, Reference is B
 
 	// Differences says in what A and B were declared to differ, a line each; see Options.AB.
@@ -76,7 +76,7 @@ type Side struct {
 type Input struct {
 	Pass      int      `json:"pass"`
 	Local     []int64  `json:"local"`
-	Reference []int64  `json:"reference"`
+	Reference []int64  `json:"reference,omitempty"`
 	Texts     []string `json:"texts,omitempty"` // of Local
 	Match     bool     `json:"match"`
 	Edits     []Edit   `json:"edits,omitempty"` // how to get from Reference to Local, where they differ
@@ -92,6 +92,8 @@ const (
 	// Unverified: the reference is the walk, and an operation that leads to the entry has not reproduced transformers.
 	// Whatever differs, it accuses nobody; and what agrees shows nothing.
 	Unverified Verdict = "UNVERIFIED"
+	// Recomputed: of a trace alone, what the capturing side recomputed. Nothing was computed again or compared.
+	Recomputed Verdict = "DERIVED"
 )
 
 // Class is the kind of a mismatch.
@@ -120,9 +122,10 @@ type Row struct {
 	Decided Decider  `json:"decided,omitempty"` // which of the two verdicts made it a mismatch
 	Allowed string   `json:"allowed,omitempty"` // why a mismatch is accepted; empty: it is not
 	Local   Tensor   `json:"local"`
-	Ref     Tensor   `json:"reference"`
-	Metrics *Metrics `json:"metrics,omitempty"` // nil where the shapes differ
+	Ref     Tensor   `json:"reference,omitzero"`
+	Metrics *Metrics `json:"metrics,omitempty"` // nil where the shapes differ, and of a trace alone
 	Gate    *Gate    `json:"gate,omitempty"`
+	Stats   *Stats   `json:"stats,omitempty"` // of a trace alone: the numbers of its tensor
 	// Isolated is the entry by itself; nil where it is not isolated, and NotIsolated says why if there is more to say
 	// than that nobody asked.
 	Isolated    *Certificate `json:"isolated,omitempty"`

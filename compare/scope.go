@@ -246,7 +246,7 @@ func (p *plan) missing(i int, has [2]bool) string {
 		lacks[side] = !has[side] && p.promised(side, i) && (has[other] || !p.declines(other, i))
 	}
 	switch {
-	case lacks[local] && lacks[reference]:
+	case lacks[local] && lacks[reference] && !p.names.alone():
 		return "both"
 	case lacks[local]:
 		return p.names[local].Label
@@ -260,6 +260,9 @@ func (p *plan) missing(i int, has [2]bool) string {
 // way from the input to the logits. A level alone does not: it has fewer tensors of the whole way.
 func (p *plan) narrowings() (asked, unasked []string) {
 	for n, s := range p.scopes {
+		if n == reference && p.names.alone() {
+			continue
+		}
 		reasons := p.narrowing(n, s)
 		if n == request {
 			asked = reasons

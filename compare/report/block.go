@@ -25,7 +25,9 @@ func (p *printer) divergence(r *compare.Result) {
 	p.blame(row)
 	if row.Name == order.InputIDs {
 		p.script(r, row.Pass)
-	} else if !r.Alone { // one trace is equal to itself
+	} else if r.Alone {
+		p.values(row)
+	} else {
 		p.gate(row)
 		p.worst(r, row)
 		p.distributions(r, row)
@@ -139,6 +141,13 @@ func (p *printer) distributions(res *compare.Result, r *compare.Row) {
 	p.field("unequal", "%d of %d elements%s", m.Unequal, m.Compared, steps)
 	p.field(res.Local.Name.Label, "%s", stats(m.Local))
 	p.field(res.Reference.Name.Label, "%s", stats(m.Reference))
+}
+
+// values writes the numbers of a tensor of a trace alone.
+func (p *printer) values(r *compare.Row) {
+	if r.Stats != nil {
+		p.field("values", "%s", stats(*r.Stats))
+	}
 }
 
 func stats(s compare.Stats) string {

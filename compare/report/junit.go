@@ -123,6 +123,9 @@ func detail(res *compare.Result, r *compare.Row) string {
 			fmt.Fprintf(&b, "%s: error %s, limit %s (%s)\n", c.What, number(c.Error), number(c.Limit), r.Gate.From)
 		}
 	}
+	if r.Stats != nil {
+		fmt.Fprintf(&b, "values: %s\n", stats(*r.Stats))
+	}
 	if r.Isolated != nil {
 		fmt.Fprintf(&b, "by itself: %s\n", r.Isolated.Outcome)
 	}

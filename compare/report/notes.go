@@ -40,11 +40,15 @@ func (p *printer) notes(r *compare.Result) {
 		p.line("note (%s): %s: %s%s", kind, g.first.Key(), g.text, more)
 	}
 	if n := len(r.Untested); n > 0 {
+		where := r.Reference.Name.Side
+		if r.Alone {
+			where = r.Local.Name.Side
+		}
 		names := strings.Join(r.Untested[:min(n, maxListed)], ", ")
 		if n > maxListed {
 			names += ", ..."
 		}
-		p.line("untested: %s constant, zero or empty in %s: %s", count(n, "entry is", "entries are"), r.Reference.Name.Side, names)
+		p.line("untested: %s constant, zero or empty in %s: %s", count(n, "entry is", "entries are"), where, names)
 	}
 	for _, l := range r.Layouts {
 		p.line("layout: %s", l)

@@ -105,11 +105,11 @@ func side(s compare.Side) string {
 	return name
 }
 
-// scopes says what limited the comparison; equal limits of both traces once.
+// scopes says what limited the comparison; equal limits of both traces, or those of one, once.
 func scopes(r *compare.Result) string {
 	l, ref, typed := scope(r.Local.Scope), scope(r.Reference.Scope), scope(r.Typed)
 	text := r.Local.Name.Label + " " + l + "; " + r.Reference.Name.Label + " " + ref
-	if l == ref {
+	if l == ref || r.Alone {
 		text = l
 	}
 	if typed != "undeclared" {

@@ -96,9 +96,9 @@ func (p *printer) cells(r *compare.Row) []string {
 	if r.Firing > 0 {
 		name += "#" + strconv.Itoa(r.Firing)
 	}
-	dtype := r.Ref.DType
-	if r.Local.DType != dtype {
-		dtype = r.Local.DType + "/" + dtype
+	dtype := r.Local.DType
+	if ref := r.Ref.DType; ref != dtype && ref != "" {
+		dtype += "/" + ref
 	}
 	maxAbs, relL2, cosine := "-", "-", "-"
 	if m := r.Metrics; m != nil && m.Pattern == nil || m != nil && !math.IsNaN(float64(m.RelL2)) {
@@ -160,10 +160,11 @@ func remarks(r *compare.Row) string {
 }
 
 func shape(r *compare.Row) string {
-	if text := sizes(r.Ref.Shape); text != sizes(r.Local.Shape) {
-		return sizes(r.Local.Shape) + " / " + text
+	own, ref := sizes(r.Local.Shape), sizes(r.Ref.Shape)
+	if ref != own && r.Ref.DType != "" {
+		return own + " / " + ref
 	}
-	return sizes(r.Ref.Shape)
+	return own
 }
 
 func sizes(shape []int) string {
