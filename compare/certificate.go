@@ -1,10 +1,7 @@
 package compare
 
 import (
-	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -60,7 +57,7 @@ type Certificate struct {
 	// makes the outcome a BUG.
 	ScaleOff bool `json:"scale_off,omitempty"`
 
-	// Set says where the elements outside lie, a phrase an axis: "token 3 and after", "channel 17", "head 2 of 4".
+	// Set says where the elements outside lie, a phrase an axis: "tokens 3 and after", "channel 17", "44 of 64 channels".
 	Set  []string `json:"set,omitempty"`
 	From []string `json:"from,omitempty"` // keys of the captured tensors that it was computed from
 	Form string   `json:"form"`           // of the entry's operation, see [op.Form]
@@ -167,62 +164,4 @@ func lastPlace(d hooks.DType, x float64) float64 {
 	}
 	_, e := math.Frexp(x)
 	return math.Ldexp(1, max(e-1, floats.MinExponent(d))-floats.Precision(d)+1)
-}
-
-// whereOutside describes a set of elements by what it is confined to on each axis with more than one index.
-func whereOutside(at []int, shape []int, axes string) []string {
-	if len(at) == 0 {
-		return nil
-	}
-	var set []string
-	inner := 1
-	for a := len(shape) - 1; a >= 0; a-- {
-		n := shape[a]
-		if n > 1 {
-			hit := make([]bool, n)
-			for _, i := range at {
-				hit[i/inner%n] = true
-			}
-			if phrase := indexes(hit); phrase != "" {
-				set = append(set, AxisName(axes, a)+" "+phrase)
-			}
-		}
-		inner *= n
-	}
-	slices.Reverse(set)
-	if len(set) == 0 {
-		return []string{"everywhere"}
-	}
-	return set
-}
-
-// maxIndexes is how many indexes are listed one by one.
-const maxIndexes = 4
-
-// indexes puts a set of indexes into words; empty when it has no shape: all of them, or many here and there.
-func indexes(hit []bool) string {
-	var list []string
-	first, last, n := -1, -1, 0
-	for i, h := range hit {
-		if h {
-			if first < 0 {
-				first = i
-			}
-			last = i
-			if n++; n <= maxIndexes {
-				list = append(list, fmt.Sprint(i))
-			}
-		}
-	}
-	switch {
-	case n == len(hit):
-		return ""
-	case n <= maxIndexes:
-		return fmt.Sprintf("%s of %d", strings.Join(list, ", "), len(hit))
-	case last-first+1 == n && last == len(hit)-1:
-		return fmt.Sprintf("%d and after", first)
-	case last-first+1 == n:
-		return fmt.Sprintf("%d to %d of %d", first, last, len(hit))
-	}
-	return fmt.Sprintf("%d of %d", n, len(hit))
 }

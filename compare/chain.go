@@ -298,29 +298,3 @@ func (r *Row) otherKeys() bool {
 
 // tolerant reports whether the gate has limits: ids, masks and booleans are equal or not.
 func (g *Gate) tolerant() bool { return g != nil && len(g.Checks) > 0 }
-
-// detail puts a BUG into words.
-func (c *Certificate) detail() string {
-	if c.Outside == 0 {
-		return fmt.Sprintf("wrong on its own inputs: scaled by %.9g ± %.2g, which no rounding does", float64(c.Scale), float64(c.ScaleError))
-	}
-	text := fmt.Sprintf("wrong on its own inputs: %d of %d elements are beyond what rounding explains", c.Outside, c.Elements)
-	if finite(float64(c.Worst)) {
-		text += fmt.Sprintf(", by up to %.3g bounds", float64(c.Worst))
-	}
-	for i, s := range c.Set {
-		if i == 0 {
-			text += " ("
-		} else {
-			text += ", "
-		}
-		text += s
-	}
-	if len(c.Set) > 0 {
-		text += ")"
-	}
-	if c.Contradicted != "" {
-		text += "; " + c.Contradicted
-	}
-	return text
-}

@@ -29,7 +29,7 @@ func (p *printer) isolation(r *compare.Result) {
 		}
 	}
 	p.line("%s", text)
-	if s.Weakest != "" {
+	if s.Weakest != "" && s.WeakestPower > 0 {
 		p.line("an error of scale of %s would have shown in each of them (weakest: %s)", number(s.WeakestPower), s.Weakest)
 	}
 	for _, f := range s.Findings {
@@ -51,17 +51,22 @@ func (p *printer) certificate(r *compare.Row) {
 	case c == nil && r.NotIsolated != "":
 		p.field("isolated", "%s", r.NotIsolated)
 	case c == nil:
+	case c.Outcome == compare.Bug && c.Outside == 0: // its power is that of single elements, and says nothing of all together
+		p.field("isolated", "%s: no element is outside by itself, all of %d together are; relative L2 %s", c.Outcome, c.Elements, number(c.RelL2))
 	case c.Outcome == compare.Bug:
 		p.field("isolated", "%s: %d of %d elements outside, relative L2 %s%s", c.Outcome, c.Outside, c.Elements, number(c.RelL2), power(c))
 	default:
-		p.field("isolated", "%s, relative L2 %s", c.Outcome, number(c.RelL2))
+		p.field("isolated", "%s, relative L2 %s%s", c.Outcome, number(c.RelL2), power(c))
 	}
 }
 
 // power says how small an error of scale would show, where there is a scale to be seen: not in a mask.
 func power(c *compare.Certificate) string {
-	if math.IsNaN(float64(c.Power)) {
+	switch {
+	case math.IsNaN(float64(c.Power)):
 		return ""
+	case c.Power <= 0:
+		return "; any error of scale might show here, since an element lies between two numbers of its dtype"
 	}
 	return fmt.Sprintf("; an error of scale of %s would show here", number(c.Power))
 }

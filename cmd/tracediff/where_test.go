@@ -1,0 +1,63 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is outside is said so that an index is not taken for a number of them, nor elements here and there for a column.
+// The tensor has 16 tokens and 32 channels.
+func TestWhereElementsAreOutside(t *testing.T) {
+	const channels = 32
+	wrong := map[string]func(token, channel int) bool{
+		"(everywhere)":                    func(int, int) bool { return true },
+		"(channel 7)":                     func(_, c int) bool { return c == 7 },
+		"(channels 3, 7 (of 32))":         func(_, c int) bool { return c == 3 || c == 7 },
+		"(channels 3 to 9 (of 32))":       func(_, c int) bool { return c >= 3 && c <= 9 },
+		"(10 of 32 channels)":             func(_, c int) bool { return c%3 == 1 && c < 30 },
+		"(tokens 5 and after)":            func(tok, _ int) bool { return tok >= 5 },
+		"(token 2, channel 3)":            func(tok, c int) bool { return tok == 2 && c == 3 },
+		"(scattered over 16 of 32 chann…": func(tok, c int) bool { return c == 2*tok },
+		"(scattered over all of it)":      func(tok, c int) bool { return c/2 == tok },
+		"(tokens 2, 3 (of 16), channel 0": func(tok, c int) bool { return c == 0 && (tok == 2 || tok == 3) },
+	}
+	for want, is := range wrong {
+		want, open := strings.CutSuffix(want, "…")
+		spoilt := changed{golden: "window.float32", by: map[string]func([]float32){downProj: func(x []float32) {
+			for i, v := range x {
+				if is(i/channels, i%channels) {
+					x[i] = v + 1 + float32(i%7)
+				}
+			}
+		}}}
+		report := says{local: spoilt, args: "--isolate local.st", code: exitMismatch}.check(t)
+		if !open && !strings.Contains(report, " bounds "+want) || !strings.Contains(report, want) {
+			t.Errorf("no %q in\n%s", want, tail(report))
+		}
+	}
+}
+
+// A factor that all elements share is named, also where each of them is within rounding, and no line says of a scale that
+// was found that it would not show.
+func TestFactorIsNamed(t *testing.T) {
+	times := func(by float32) changed {
+		return changed{golden: "window.float32", by: map[string]func([]float32){"lm_head": scale(by)}}
+	}
+	says{
+		local: times(1.03), args: "--isolate local.st", code: exitMismatch,
+		want: []string{"what wrong on its own inputs: 16384 of 16384 elements are beyond what rounding explains, by up to 2.14e+04 bounds (everywhere); all of it is scaled by 1.02999997 ± ..."},
+	}.check(t)
+	says{
+		local: times(1 + 10*0x1p-23), args: "--isolate local.st", code: exitMismatch,
+		want: []string{"what wrong on its own inputs: scaled by 1.0000011...", "isolated BUG: no element is outside by itself, all of 16384 together are; ..."},
+		not:  []string{"would show here"},
+	}.check(t)
+	says{
+		local: changed{golden: "window.float32", by: map[string]func([]float32){"lm_head": func(x []float32) {
+			for i := range x {
+				x[i] += float32(i%5) / 4
+			}
+		}}},
+		args: "--isolate local.st", code: exitMismatch, not: []string{"scaled by"},
+	}.check(t)
+}
