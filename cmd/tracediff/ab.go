@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/order"
 )
 
 // abFlags ask about two runs of one model of which neither is the reference.
@@ -27,7 +28,7 @@ func checkAB(c *cli.Context) error {
 	if c.NArg() != 2 {
 		return hinted(errors.New("--ab and --expect-different compare two traces"), "tracediff compare --ab A B")
 	}
-	for _, name := range []string{"isolate", "arithmetic", "bound"} {
+	for _, name := range []string{"isolate", "no-isolate", "arithmetic", "bound"} {
 		if c.IsSet(name) {
 			return hinted(fmt.Errorf("--%s has no meaning in an A/B comparison, which certifies neither side", name), "tracediff compare --isolate FILE certifies one trace by itself")
 		}
@@ -41,6 +42,12 @@ func abOptions(c *cli.Context, a, b *capture.Trace) compare.Options {
 		AB: true, Different: c.StringSlice("expect-different"), LocalLabel: runOf(a), ReferenceLabel: runOf(b),
 		NotIsolated: "an A/B comparison says whether the sides agree, not which of them is right",
 	}
+}
+
+// sameModel reports whether two traces are of one configuration.
+func sameModel(a, b *capture.Trace) bool {
+	l, r := a.Manifest().Config, b.Manifest().Config
+	return l != nil && r != nil && order.SameConfig(l, r)
 }
 
 // runOf tells a trace from another of the same program: by its file, and by its device where it says.

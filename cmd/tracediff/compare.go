@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 	"github.com/tracediff/tracediff/order"
 )
@@ -207,18 +208,19 @@ func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o comp
 		}
 	}
 	o.Named, o.Scope, o.TokenText = s.Order != "" || gated(c) && !o.AB, s.Scope, traceTexts(s.Model, local, ref)
-	if o.AB {
-		return runCompare(c, local, ref, o)
-	}
-	ck, err := commonCheckpoint(s.Model, local, ref)
-	if err != nil {
-		return nil, err
+	var ck *checkpoint.Checkpoint
+	if !o.AB || sameModel(local, ref) { // of two models there is no one noise floor
+		if ck, err = commonCheckpoint(s.Model, local, ref); err != nil {
+			return nil, err
+		}
 	}
 	if ck != nil {
 		defer ck.Close()
 	}
-	if err := isolate(c, &o, local, ref, whole, ck); err != nil {
-		return nil, err
+	if !o.AB {
+		if err := isolate(c, &o, local, ref, whole, ck); err != nil {
+			return nil, err
+		}
 	}
 	if err := limit(c, &o, local, ref, nil, whole, ck); err != nil {
 		return nil, err
@@ -235,12 +237,30 @@ func isolateFile(c *cli.Context, file string) (*compare.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkAlone(c); err != nil {
+		return nil, err
+	}
 	t, err := openTrace(file)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
 	return compareTraces(c, s, t, t, compare.Options{Alone: true, All: true})
+}
+
+// checkAlone reports what has no meaning for one trace by itself: there is nothing that errors accumulate against, or that a
+// dtype or some of the rows would be held to.
+func checkAlone(c *cli.Context) error {
+	const hint = "tracediff compare LOCAL REFERENCE compares two; of one, every operation is held to what correct arithmetic can give"
+	for _, name := range []string{"rtol", "atol", "positions", "strict-dtype"} {
+		if c.IsSet(name) {
+			return hinted(fmt.Errorf("--%s has no meaning for one trace by itself", name), hint)
+		}
+	}
+	if limits, err := readLimits(c); err == nil && len(limits.Rules) > 0 {
+		return hinted(fmt.Errorf("--tolerances %s: a [[tolerance]] has no meaning for one trace by itself", c.String("tolerances")), hint+"; a file may have [[allow]] alone")
+	}
+	return nil
 }
 
 // fileSettings reads the flags that have a meaning where traces are given.

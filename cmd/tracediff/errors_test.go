@@ -30,6 +30,16 @@ var failing = []struct {
 	{"compare,hello.safetensors,hello.safetensors,--prompt,x", `--prompt has no meaning where traces are given`, "nothing is run"},
 	{"compare,hello.safetensors,hello.safetensors,--layers,90-91", `.*layers 90-91: the model has layers 0 to 6`, "tracediff order"},
 	{"compare,--isolate,--no-isolate", `--isolate and --no-isolate were both given`, "leave one"},
+	{"compare,--isolate,hello.safetensors,--rtol,1e-3", `--rtol has no meaning for one trace by itself`, "compare LOCAL REFERENCE"},
+	{"compare,--isolate,hello.safetensors,--atol,1e-3", `--atol has no meaning for one trace by itself`, "compare LOCAL REFERENCE"},
+	{"compare,--isolate,hello.safetensors,--positions,0", `--positions has no meaning for one trace by itself`, "compare LOCAL REFERENCE"},
+	{"compare,--isolate,hello.safetensors,--strict-dtype", `--strict-dtype has no meaning for one trace by itself`, "compare LOCAL REFERENCE"},
+	{"compare,--isolate,hello.safetensors,--tolerances,limits.toml", `--tolerances limits.toml: a \[\[tolerance\]\] has no meaning`, "may have .*allow"},
+	{"compare,hello.safetensors,hello.safetensors,--no-isolate,--arithmetic,free", `--arithmetic has no meaning with --no-isolate`, "leave one"},
+	{"compare,hello.safetensors,hello.safetensors,--no-isolate,--bound,rigorous", `--bound has no meaning with --no-isolate`, "leave one"},
+	{"compare,--ab,hello.safetensors,hello.safetensors,--no-isolate", `--no-isolate has no meaning in an A/B comparison`, "--isolate FILE"},
+	{"compare,--ab,hello.safetensors,hello.safetensors,--isolate", `--isolate has no meaning in an A/B comparison`, "--isolate FILE"},
+	{"compare,--ab,hello.safetensors,hello.safetensors,--rtol,-1", `--rtol is -1`, "."},
 	{"compare,--arithmetic,loose", `--arithmetic is "loose"`, "want auto"},
 	{"compare,--bound,none", `--bound is "none"`, "want probabilistic"},
 	{"compare,--color,sometimes", `--color is "sometimes"`, "--help"},
@@ -136,7 +146,7 @@ func prepareErrors(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("CI", "")
 	files := map[string][]byte{
-		"notes.txt": []byte("no trace\n"), "empty.toml": nil, "gate.toml": []byte("[[prompt]]\nname = 'a'\ntokens = '2'\n"),
+		"notes.txt": []byte("no trace\n"), "empty.toml": nil, "limits.toml": []byte("[[tolerance]]\ntensors = '*'\nrtol = 0.1\n"), "gate.toml": []byte("[[prompt]]\nname = 'a'\ntokens = '2'\n"),
 		filepath.Join("broken", settingsFile): []byte(`{"tokenz": "2"}`),
 	}
 	for name, golden := range map[string]string{

@@ -48,6 +48,11 @@ func isolateOptions(c *cli.Context) (o compare.IsolateOptions, err error) {
 	if c.Bool("isolate") && c.Bool("no-isolate") {
 		return o, hinted(errors.New("--isolate and --no-isolate were both given"), "leave one of them out")
 	}
+	for _, name := range []string{"arithmetic", "bound"} {
+		if c.Bool("no-isolate") && c.IsSet(name) {
+			return o, hinted(fmt.Errorf("--%s has no meaning with --no-isolate, which certifies nothing", name), "leave one of them out")
+		}
+	}
 	return o, nil
 }
 
