@@ -16,11 +16,17 @@ const (
 	// Root: the entry's own operation, or one that was not captured between it and ancestors that match. Certified: it is
 	// wrong on its own inputs.
 	Root Blame = "ROOT"
-	// Inherited: an ancestor's. Certified: right on its own inputs.
+	// Inherited: an ancestor's. Certified: right on its own inputs. Not certified: an ancestor does not match, or all do and
+	// the error is less than ownGrowth times theirs.
 	Inherited Blame = "INHERITED"
 	// Unknown: the ancestors reach past what was captured, so nobody can say.
 	Unknown Blame = "UNKNOWN"
 )
+
+// ownGrowth is how many times the error of its inputs an entry's has to be for its own operation to be blamed where they
+// all match: noise that passes a limit has grown by a little at each of many entries, and the one where it does so is no
+// more wrong than those before.
+const ownGrowth = 2
 
 // blame decides by the certificate where there is one, else by the nearest captured ancestors, and measures how much the
 // error grew.
@@ -57,6 +63,8 @@ func (w *walker) blame(r *Row) {
 		r.Blame = Inherited
 	case r.Op == (op.Argument{}).Kind(): // positions: the token ids, which they follow from, match
 		r.Blame = Root
+	case c == nil && r.Growth > 0 && r.Growth < ownGrowth:
+		r.Blame = Inherited
 	case a.bare || len(a.parents) == 0:
 		r.Blame, r.Needs = Unknown, a.needs.String()
 	default:

@@ -81,6 +81,9 @@ func (p *printer) blame(r *compare.Row) {
 		compare.Inherited: "an ancestor's fault",
 		compare.Unknown:   "what it was computed from was not captured",
 	}[r.Blame]
+	if r.Blame == compare.Inherited && r.Isolated == nil && r.Growth > 0 {
+		text = "an ancestor's fault, or what accumulated"
+	}
 	if r.Needs != "" {
 		text += "; that takes " + r.Needs
 	}
