@@ -127,14 +127,14 @@ func TestUnknownBlameSaysWhatItNeeds(t *testing.T) {
 		needs       string
 	}{
 		{"all is there", keys, capture.Scope{Level: 3}, everything, compare.Inherited, ""}, // from the keys of the pass before
-		{"the pass before", keys, capture.Scope{Level: 3, Passes: decode}, everything, compare.Unknown, "no --passes"},
-		{"the pass before, and all between", "layers.3.self_attn.probs", capture.Scope{Level: 2, Passes: decode}, everything, compare.Unknown, "--level 3 and no --passes"},
-		{"all but one tensor", out, capture.Scope{Level: 3, Tensors: []string{out}}, everything, compare.Unknown, "no --tensors"},
+		{"the pass before", keys, capture.Scope{Level: 3, Passes: decode}, everything, compare.Unknown, "capture without --passes to have it"},
+		{"the pass before, and all between", "layers.3.self_attn.probs", capture.Scope{Level: 2, Passes: decode}, everything, compare.Unknown, "capture with --level 3 without --passes to have it"},
+		{"all but one tensor", out, capture.Scope{Level: 3, Tensors: []string{out}}, everything, compare.Unknown, "capture without --tensors to have it"},
 		{
 			"hooks", out,
 			capture.Scope{Level: 3},
 			func(name string) bool { return name != out && name != order.InputIDs },
-			compare.Unknown, "a hook that fires pass1/layers.3.altup.correct",
+			compare.Unknown, "add a hook that fires pass1/layers.3.altup.correct",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

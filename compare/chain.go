@@ -156,7 +156,7 @@ func (c *chain) takes(w *walker, cut *order.Plan) string {
 	if n.entries == 0 {
 		return ""
 	}
-	return "; that takes " + n.String()
+	return "; " + n.String()
 }
 
 // lacking says what an entry cannot do without, and what would have captured it.
@@ -167,7 +167,7 @@ func (c *chain) lacking(w *walker, bare *order.BareError) string {
 	}
 	var n needs
 	n.of(e, bare.Pass, w.sides[local].m.Scope)
-	return bare.Error() + "; that takes " + n.String()
+	return bare.Error() + "; " + n.String()
 }
 
 // tight reports whether a certificate says more than the accumulated gate would: a chain of operations whose bounds reach

@@ -1,5 +1,7 @@
 package compare
 
+import "slices"
+
 // Isolation is what certifying found over all rows.
 type Isolation struct {
 	Certified int `json:"certified"` // rows with a certificate
@@ -11,12 +13,24 @@ type Isolation struct {
 	Unverified  int `json:"unverified,omitempty"`
 	NotIsolated int `json:"not_isolated,omitempty"`
 	Drift       int `json:"drift,omitempty"`
+	// Reasons are why rows are not isolated, those of most rows first.
+	Reasons []Reason `json:"reasons,omitempty"`
+	// Arithmetic and Bound are what was asked for; see [IsolateOptions].
+	Arithmetic Arithmetic `json:"arithmetic"`
+	Bound      string     `json:"bound"` // "probabilistic" or "rigorous"
 	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers.
 	Findings []Finding `json:"findings,omitempty"`
 	// Weakest is the key of the certified row with the largest Power: the smallest error of scale that would show
 	// everywhere is WeakestPower.
 	Weakest      string `json:"weakest,omitempty"`
 	WeakestPower Number `json:"weakest_power,omitempty"`
+}
+
+// Reason is why some rows are not isolated.
+type Reason struct {
+	Why   string `json:"why"`
+	Rows  int    `json:"rows"`
+	First string `json:"first"` // key
 }
 
 // Finding is a way of an engine that is no bug.
@@ -42,8 +56,12 @@ func (w *walker) isolation() {
 	if w.chain == nil {
 		return
 	}
-	s := &Isolation{}
+	s := &Isolation{Arithmetic: w.chain.i.o.Arithmetic, Bound: "probabilistic"}
+	if w.chain.i.o.Rigorous {
+		s.Bound = "rigorous"
+	}
 	w.res.Isolation = s
+	own := w.chain.i.strict().words // of the arithmetic that was asked for: no finding
 	found := map[[2]string]int{}
 	note := func(kind FindingKind, form, what, key string) {
 		at, seen := found[[2]string{form, what}]
@@ -63,6 +81,7 @@ func (w *walker) isolation() {
 		if c == nil {
 			if r.NotIsolated != "" {
 				s.NotIsolated++
+				s.reason(r)
 			}
 			continue
 		}
@@ -76,8 +95,9 @@ func (w *walker) isolation() {
 			s.Bugs++
 		case NotCertified:
 			s.Unverified++
+			s.reason(r)
 		}
-		if c.Good() && c.Arithmetic != string(Strict) {
+		if c.Good() && c.Arithmetic != own {
 			note(OtherArithmetic, c.Form, c.Arithmetic, r.Key())
 		}
 		if c.Good() && c.Summation != "" {
@@ -87,4 +107,15 @@ func (w *walker) isolation() {
 			s.WeakestPower, s.Weakest = c.Power, r.Key()
 		}
 	}
+	slices.SortStableFunc(s.Reasons, func(a, b Reason) int { return b.Rows - a.Rows })
+}
+
+// reason counts a row that is not isolated.
+func (s *Isolation) reason(r *Row) {
+	at := slices.IndexFunc(s.Reasons, func(k Reason) bool { return k.Why == r.NotIsolated })
+	if at < 0 {
+		at = len(s.Reasons)
+		s.Reasons = append(s.Reasons, Reason{Why: r.NotIsolated, First: r.Key()})
+	}
+	s.Reasons[at].Rows++
 }

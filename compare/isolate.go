@@ -77,7 +77,7 @@ func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	}
 	passes, err := t.IDs()
 	if err != nil && len(m.Scope.Passes) > 0 {
-		return nil, fmt.Errorf("the trace has some passes only, and what was computed before them is not known; that takes no --passes (%w)", err)
+		return nil, fmt.Errorf("the trace has some passes only, and what was computed before them is not known (%w)", err)
 	}
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -41,23 +42,30 @@ func (n *needs) of(e *order.Entry, pass int, scopes ...capture.Scope) {
 	}
 }
 
-// String says with which flags all of it would have been captured, or which hook is the first that is missing; empty when
-// nothing is.
+// String says what would have captured all of it, as a command to a person: with and without which flags, or which hook is the
+// first that is missing; empty when nothing is.
 func (n *needs) String() string {
-	var flags []string
+	text := ""
 	if n.level > 0 {
-		flags = append(flags, map[int]string{1: "--level 1", 2: "--level 2", 3: "--level 3"}[n.level])
+		text = fmt.Sprintf(" with --level %d", n.level)
 	}
+	var without []string
 	for _, f := range []struct {
 		is   bool
-		text string
-	}{{n.layers, "no --layers"}, {n.passes, "no --passes"}, {n.tensors, "no --tensors"}} {
+		flag string
+	}{{n.layers, "--layers"}, {n.passes, "--passes"}, {n.tensors, "--tensors"}} {
 		if f.is {
-			flags = append(flags, f.text)
+			without = append(without, f.flag)
 		}
 	}
-	if len(flags) == 0 && n.hook != "" {
-		return "a hook that fires " + n.hook
+	if without != nil {
+		text += " without " + strings.Join(without, " and ")
 	}
-	return strings.Join(flags, " and ")
+	switch {
+	case text != "":
+		return "capture" + text + " to have it"
+	case n.hook != "":
+		return "add a hook that fires " + n.hook
+	}
+	return ""
 }

@@ -44,3 +44,34 @@ func TestOneTraceAloneIsNotComparedWithItself(t *testing.T) {
 		want: []string{"layers.1.mlp.down_proj, trace"}, not: []string{"both sides"},
 	}.check(t)
 }
+
+// The arithmetic and the bound that were asked for are said once, and are no finding about every operation.
+func TestArithmeticAskedForIsNoFinding(t *testing.T) {
+	healthy := changed{golden: "window.bfloat16"}
+	for args, want := range map[string]string{
+		"--arithmetic free":   "as asked for: free arithmetic, probabilistic bounds",
+		"--arithmetic strict": "as asked for: strict arithmetic, probabilistic bounds",
+		"--bound rigorous":    "as asked for: auto arithmetic, rigorous bounds",
+	} {
+		says{local: healthy, args: args + " --isolate local.st", want: []string{want}, not: []string{"^arithmetic: "}}.check(t)
+	}
+	says{local: healthy, args: "--isolate local.st", not: []string{"as asked for"}}.check(t)
+	says{local: healthy, args: "--arithmetic free --format json --isolate local.st", want: []string{`"arithmetic": "free",`, `"bound": "probabilistic",`}}.check(t)
+}
+
+// Why entries are not isolated is said for each reason, with how many it keeps from it.
+func TestReasonsForNotIsolating(t *testing.T) {
+	report := says{
+		local: changed{golden: "window.bfloat16", level: 1}, args: "--isolate local.st", code: exitMismatch,
+		want: []string{"not isolated: 7 entries: position_ids of pass 0 was not captured, and nothing computes it; capture with --level 2 to have it (the first is layers.0.self_attn.o_proj)"},
+		not:  []string{"that takes"},
+	}.check(t)
+	found := regexp.MustCompile(`(?m), (\d+) not isolated$`).FindStringSubmatch(report)
+	sum := 0
+	for _, reason := range regexp.MustCompile(`(?m)^not isolated: (\d+) entr`).FindAllStringSubmatch(report, -1) {
+		sum += atoi(reason[1])
+	}
+	if found == nil || sum != atoi(found[1]) {
+		t.Errorf("the reasons are those of %d entries, not of %v", sum, found)
+	}
+}

@@ -68,9 +68,9 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		o.Certifying = compare.Demanded
 	}
 	o.All = o.All || c.Bool("isolate")
-	unable := func(why string) error {
+	unable := func(why, hint string) error {
 		if o.NotIsolated = why; c.Bool("isolate") {
-			return hinted(fmt.Errorf("nothing can be isolated: %s", why), "--model DIR names the checkpoint that the local trace was made of")
+			return hinted(fmt.Errorf("nothing can be isolated: %s", why), hint)
 		}
 		return nil
 	}
@@ -96,16 +96,16 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		o.NotIsolated, o.Certifying = "as asked for (--no-isolate)", compare.Declined
 		return nil
 	case list == nil || list.Config == nil:
-		return unable("the order has names and no operations")
+		return unable("the order has names and no operations", "--model DIR names the checkpoint whose configuration gives the operations")
 	case ck == nil:
-		return unable("the checkpoint of the local trace is not known")
+		return unable("the checkpoint of the local trace is not known", "--model DIR names the checkpoint that the local trace was made of")
 	}
 	if why := othersThan(ck, ref); why != "" && !o.Alone {
-		return unable(why)
+		return unable(why, "--model DIR names the checkpoint that both were made of")
 	}
 	if o.Isolator, err = compare.NewIsolator(local, list, reference.Weights(ck, dtype), io); err != nil {
 		o.Isolator = nil
-		return unable(err.Error())
+		return unable(err.Error(), isolable(local.Manifest()))
 	}
 	if o.Alone {
 		return nil
@@ -116,6 +116,19 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		o.ReferenceIsolator = nil
 	}
 	return nil
+}
+
+// isolable says what a trace that cannot be isolated has to have.
+func isolable(m capture.Manifest) string {
+	switch {
+	case len(m.Scope.Positions) > 0:
+		return "capture it without --positions: an operation needs all rows"
+	case len(m.Scope.Passes) > 0:
+		return "capture it without --passes: later passes are computed from those before"
+	case m.DType == 0:
+		return "the trace has to say its dtype, as tracediff.dtype of its metadata"
+	}
+	return "the trace has to have the input_ids of every pass"
 }
 
 // certified isolates the goldens of a model's family: every form of an operation that reproduces them may accuse. A form

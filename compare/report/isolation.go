@@ -29,6 +29,10 @@ func (p *printer) isolation(r *compare.Result) {
 		}
 	}
 	p.line("%s", text)
+	if s.Arithmetic != compare.Auto || s.Bound != "probabilistic" {
+		p.line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
+	}
+	p.reasons(s)
 	if s.Weakest != "" && s.WeakestPower > 0 {
 		p.line("an error of scale of %s would have shown in each of them (weakest: %s)", number(s.WeakestPower), s.Weakest)
 	}
@@ -43,6 +47,17 @@ func uncertified(r *compare.Result) string {
 		return ""
 	}
 	return "; none was certified: " + r.Uncertified
+}
+
+// reasons lists why entries are not isolated.
+func (p *printer) reasons(s *compare.Isolation) {
+	for i, r := range s.Reasons {
+		if i == maxListed {
+			p.line("not isolated for %s more", count(len(s.Reasons)-i, "reason", "reasons"))
+			return
+		}
+		p.line("not isolated: %s: %s (the first is %s)", count(r.Rows, "entry", "entries"), r.Why, r.First)
+	}
 }
 
 // certificate writes what isolation says of the first divergence.
@@ -85,7 +100,7 @@ func (p *printer) blame(r *compare.Row) {
 		text = "an ancestor's fault, or what accumulated"
 	}
 	if r.Needs != "" {
-		text += "; that takes " + r.Needs
+		text += "; " + r.Needs
 	}
 	if r.Growth > 0 {
 		text += fmt.Sprintf("; the error is %s times that of its inputs", number(r.Growth))
