@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -15,6 +16,9 @@ type Downstream struct {
 	// Vanishes is the key of the first entry after that: it and all that follow are within their limits. Empty where the
 	// error reaches the end of what was looked at.
 	Vanishes string `json:"vanishes,omitempty"`
+	// Until is the key of the next entry computed from it that is certified to be wrong by itself: what follows shows that
+	// fault, and is not looked at. A walk that stopped knows of none.
+	Until string `json:"until,omitempty"`
 	// Partial: the look-ahead ended before the pass did, at lookAheadBytes.
 	Partial bool `json:"partial,omitempty"`
 }
@@ -53,6 +57,10 @@ func (w *walker) downstream() error {
 		if !descends(e, from) {
 			continue
 		}
+		if key := capture.Key(d.Row.Pass, e.Name, 0); w.wrongItself(key) {
+			down.Until = key
+			break
+		}
 		from[e.Name] = true
 		if !w.plan.covered(i) || w.plan.derived(i) || w.plan.rowless(i, d.Row.Pass) {
 			continue
@@ -75,10 +83,19 @@ func (w *walker) downstream() error {
 		}
 		down.add(&row, row.Verdict == Mismatch)
 	}
-	if down.Compared > 0 {
+	if down.Compared > 0 || down.Until != "" {
 		d.Downstream = down
 	}
 	return nil
+}
+
+// wrongItself reports whether the walk found an entry to be a BUG.
+func (w *walker) wrongItself(key string) bool {
+	if w.chain == nil || w.verdicts[key] != Mismatch {
+		return false
+	}
+	got := w.chain.certs[key]
+	return got != nil && got.cert != nil && got.cert.Outcome == Bug
 }
 
 // descends reports whether an entry is computed, in the same pass, from one of some others.

@@ -172,7 +172,12 @@ func (p *printer) downstream(d *compare.Downstream) {
 	if d.Partial {
 		looked = fmt.Sprintf("%d of the next %s computed from it", d.Past, count(d.Compared, "entry", "entries"))
 	}
+	if d.Until != "" {
+		looked = fmt.Sprintf("%d of %s computed from it, up to %s, which is wrong by itself,", d.Past, count(d.Compared, "entry", "entries"), d.Until)
+	}
 	switch {
+	case d.Compared == 0:
+		p.field("downstream", "%s is computed from it next, and wrong by itself", d.Until)
 	case d.Past == 0:
 		p.field("downstream", "vanishes at once: %s past their limits, from %s on", looked, d.Vanishes)
 	case d.Vanishes != "":
