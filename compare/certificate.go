@@ -42,7 +42,8 @@ type Certificate struct {
 	Arithmetic string `json:"arithmetic,omitempty"`
 	// Contradicted says why an arithmetic that would explain what is outside is not the engine's, a sentence.
 	Contradicted string `json:"contradicted,omitempty"`
-	// Summation is the order in which some sums explain elements that no bound does; empty where there are none.
+	// Summation is the order in which sums explain most of the elements that no bound does, or "several orders together";
+	// empty where there are none.
 	Summation string `json:"summation,omitempty"`
 
 	// Power is the smallest error of scale that would have been outside here: for y = R(x·(1+ε)) with |ε| that large, at

@@ -316,7 +316,7 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 }
 
 // replay computes what is left in the orders of summation that engines use, and returns what none of them explains and the
-// last order that explained some. An element that lies within what these give is rounding. Nothing is tried for an
+// name of what explained the rest. An element that lies within what these give is rounding. Nothing is tried for an
 // element that no order of summation can explain.
 func (t *trial) replay(j *judged, left []int) ([]int, string, error) {
 	rigorous := j.engine
@@ -330,7 +330,7 @@ func (t *trial) replay(j *judged, left []int) ([]int, string, error) {
 			return left, "", nil
 		}
 	}
-	order := ""
+	first, best, most := left, "", given{}
 	lo, hi := slices.Clone(j.x.Data), slices.Clone(j.x.Data)
 	for _, s := range op.Summations() {
 		e := j.engine
@@ -339,6 +339,9 @@ func (t *trial) replay(j *judged, left []int) ([]int, string, error) {
 		if err != nil {
 			return nil, "", err
 		}
+		if g := k.gives(first); g.more(most) {
+			best, most = s.String(), g
+		}
 		var rest []int
 		for _, i := range left {
 			lo[i], hi[i] = min(lo[i], k.x.Data[i]-k.x.Bound[i]), max(hi[i], k.x.Data[i]+k.x.Bound[i])
@@ -346,12 +349,40 @@ func (t *trial) replay(j *judged, left []int) ([]int, string, error) {
 				rest = append(rest, i)
 			}
 		}
-		if len(rest) < len(left) {
-			order = s.String()
-		}
-		if left = rest; len(left) == 0 {
+		if left = rest; most.equal == len(first) {
 			break
 		}
 	}
-	return left, order, nil
+	return left, inOrder(best, most.within, len(first)-len(left)), nil
+}
+
+// given counts elements that an order gives by itself: within its bounds, and to the bit.
+type given struct{ within, equal int }
+
+func (g given) more(than given) bool {
+	return g.within > than.within || g.within == than.within && g.equal > than.equal
+}
+
+// gives counts among some elements.
+func (j *judged) gives(of []int) (g given) {
+	for _, i := range of {
+		if j.consistent(i) {
+			g.within++
+		}
+		if j.y.Data[i] == floats.Round(j.d, j.x.Data[i]) {
+			g.equal++
+		}
+	}
+	return g
+}
+
+// inOrder names the order of summation that explains some elements: one that gives most of them by itself, if there is one.
+func inOrder(best string, alone, explained int) string {
+	switch {
+	case explained == 0:
+		return ""
+	case 2*alone > explained:
+		return best
+	}
+	return "several orders together"
 }
