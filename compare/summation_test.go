@@ -23,10 +23,10 @@ func TestOrderOfSummationIsNamed(t *testing.T) {
 		}
 	}
 	for want, a := range map[string]adder{
-		"sequential":        {block: 1, lanes: 1},
-		"reversed":          {block: 1, lanes: 1, reversed: true},
-		"4 lanes":           {block: 1, lanes: 4, tree: true},
-		"8 lanes":           {block: 1, lanes: 8, tree: true},
+		"sequential": {block: 1, lanes: 1},
+		"reversed":   {block: 1, lanes: 1, reversed: true},
+		"4 lanes":    {block: 1, lanes: 4, tree: true},
+		"8 lanes":    {block: 1, lanes: 8, tree: true},
 	} {
 		y := make([]float32, rows)
 		for k := range y {

@@ -50,7 +50,7 @@ func jobFlags() []cli.Flag {
 func talkFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: catFiles, Usage: "no progress and no notes, only results and errors"},
-		&cli.BoolFlag{Name: "verbose", Category: catFiles, Usage: "say which files are used, what was passed over, and how long each step takes"},
+		&cli.BoolFlag{Name: "verbose", Category: catFiles, Usage: "say which files are used, what was passed over, how long each step takes, and of every certified entry how small an error would show"},
 	}
 }
 

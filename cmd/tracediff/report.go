@@ -37,6 +37,7 @@ const formatHint = "want text, json, jsonl or junit"
 type outputs struct {
 	format string
 	style  report.Style // of standard output
+	plain  report.Style // of files
 	files  []outputFile
 }
 
@@ -48,7 +49,10 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &outputs{format: c.String("format"), style: style}
+	o := &outputs{format: c.String("format"), style: style, plain: report.NewStyle(false)}
+	if c.Bool("verbose") {
+		o.style, o.plain = o.style.WithPower(), o.plain.WithPower()
+	}
 	if formats[o.format] == nil {
 		return nil, hinted(fmt.Errorf("--format is %q", o.format), formatHint)
 	}
@@ -70,7 +74,7 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) error {
 	for _, f := range o.files {
 		var b bytes.Buffer
-		err := formats[f.format](&b, d, report.NewStyle(false))
+		err := formats[f.format](&b, d, o.plain)
 		if err == nil {
 			err = writeWhole(f.path, b.Bytes())
 		}

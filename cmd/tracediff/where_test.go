@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -72,5 +73,24 @@ func TestDownstreamEndsAtTheNextFault(t *testing.T) {
 	}
 	if strings.Contains(report, "downstream      reaches logits") {
 		t.Error("the first fault is followed through the second")
+	}
+}
+
+// How small an error would have shown is there for every entry that asks for it, and where a divergence is right by itself.
+func TestPowerIsShown(t *testing.T) {
+	healthy := changed{golden: "window.float32"}
+	report := says{local: healthy, args: "--verbose --isolate local.st"}.check(t)
+	if !regexp.MustCompile(`(?m)^verdict +name +shape +dtype +isolated +power +scale - 1 +note$`).MatchString(report) ||
+		!regexp.MustCompile(`(?m)^MATCH +lm_head +1x16x1024 +float32 +ROUNDING [0-9.e-]+ +[0-9.]+e-0[67] +-?[0-9.]+e-[01][0-9] ± [0-9.]+e-[01][0-9]$`).MatchString(report) {
+		t.Errorf("no power in\n%s", report)
+	}
+	says{local: healthy, args: "--isolate local.st", not: []string{"power"}}.check(t)
+	late := factor(1.03)
+	report = says{
+		local: healthy, other: &late, args: "local.st other.st", code: exitMismatch,
+		want: []string{"isolated ROUNDING, relative L2 ...", "look at the local tensor is 0.970874 times the reference: ...", "all its inputs match and it is right on its own: the reference has computed it otherwise, or with other weights"},
+	}.check(t)
+	if !regexp.MustCompile(`(?m)^  isolated +ROUNDING, relative L2 [0-9.e-]+; an error of scale of [0-9.]+e-0[67] would show here$`).MatchString(report) {
+		t.Errorf("no power in the block of\n%s", report)
 	}
 }

@@ -70,6 +70,8 @@ func (p *printer) table(r *compare.Result) error {
 		{"limit", right, !r.Alone},
 		{"cosine", right, !r.Alone},
 		{"isolated", left, r.Isolation != nil},
+		{"power", right, r.Isolation != nil && p.style.power},
+		{"scale - 1", right, r.Isolation != nil && p.style.power},
 		{"note", left, true},
 	}
 	var header []string
@@ -108,7 +110,23 @@ func (p *printer) cells(r *compare.Row) []string {
 	if r.Gate != nil && len(r.Gate.Checks) > 0 {
 		limit = number(r.Gate.Checks[0].Limit)
 	}
-	return []string{p.verdict(r), strconv.Itoa(r.Pass), clean(name), shape(r), dtype, maxAbs, relL2, limit, cosine, p.isolated(r), remarks(r)}
+	power, scale := powers(r.Isolated)
+	return []string{p.verdict(r), strconv.Itoa(r.Pass), clean(name), shape(r), dtype, maxAbs, relL2, limit, cosine, p.isolated(r), power, scale, remarks(r)}
+}
+
+// powers are how small an error of scale would have shown in an entry, and how far the scale that fits it is from 1.
+func powers(c *compare.Certificate) (power, scale string) {
+	power, scale = "-", "-"
+	if c == nil {
+		return power, scale
+	}
+	if power = number(c.Power); c.Power <= 0 {
+		power = "any"
+	}
+	if s := float64(c.Scale); !math.IsNaN(s) {
+		scale = fmt.Sprintf("%.2g ± %.1g", s-1, float64(c.ScaleError))
+	}
+	return power, scale
 }
 
 // isolated is the certificate in a word, with the error of the operation alone where there is one.
