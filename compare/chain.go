@@ -131,20 +131,30 @@ func (c *chain) at(w *walker, name string, pass int) (*certified, error) {
 	if cert.Outcome == Bug {
 		got.broken = key
 	}
+	return got, c.leaves(w, got, cut)
+}
+
+// leaves takes in what an entry was computed from. What is wrong there is told on through entries that were not compared, as
+// no row does.
+func (c *chain) leaves(w *walker, got *certified, cut *order.Plan) error {
 	for _, n := range cut.Leaves {
 		parent, err := c.at(w, c.i.list.Entries[n.Entry].Name, n.Pass)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		got.whole = got.whole && parent.whole
 		if parent.broken != "" {
 			got.broken = parent.broken
 		}
+		key := capture.Key(n.Pass, c.i.list.Entries[n.Entry].Name, 0)
+		if _, compared := w.verdicts[key]; !compared && parent.wrong != "" {
+			got.wrong = parent.wrong
+		}
 		if parent.cert != nil && parent.cert.Outcome == Bug {
-			got.wrong = capture.Key(n.Pass, c.i.list.Entries[n.Entry].Name, 0)
+			got.wrong = key
 		}
 	}
-	return got, nil
+	return nil
 }
 
 // takes says what would have captured what a cut has to compute.
