@@ -93,15 +93,16 @@ func (w *walker) decided() string {
 
 // decidedBy is the sentence on a mismatch.
 func (w *walker) decidedBy(r *Row) string {
-	const wrong = "the operation is wrong on its own inputs"
+	wrong := "the operation is wrong on its own inputs"
+	if r.Isolated == nil || r.Isolated.Outcome != Bug {
+		wrong = "something that it was computed from, and that was not compared, is wrong"
+	}
 	differs := r.unequal()
 	switch r.Decided {
 	case ByIsolation:
 		switch {
 		case w.o.Alone:
 			return "isolation: " + wrong
-		case r.Isolated == nil || r.Isolated.Outcome != Bug:
-			return "isolation: something that it was computed from, and that was not compared, is wrong; the comparison finds nothing"
 		case !r.Gate.tolerant():
 			return "isolation: " + wrong + "; the comparison finds nothing"
 		}
@@ -109,9 +110,6 @@ func (w *walker) decidedBy(r *Row) string {
 	case ByBoth:
 		if differs == "" {
 			differs = "the accumulated error is past its limit"
-		}
-		if r.Isolated == nil || r.Isolated.Outcome != Bug {
-			return "both verdicts: something that it was computed from, and that was not compared, is wrong, and " + differs
 		}
 		return "both verdicts: " + wrong + ", and " + differs
 	case ByEquality:

@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 const downProj = "layers.1.mlp.down_proj"
 
@@ -12,6 +15,7 @@ func factor(by float32) changed {
 // Which of the two verdicts an outcome rests on is said in words, whatever the outcome.
 func TestReportSaysWhichVerdictDecided(t *testing.T) {
 	healthy, late := factor(1), factor(1.03)
+	unmasked := changed{golden: "window.float32", by: map[string]func([]float32){"mask.sliding": func(x []float32) { x[1] = 0 }}}
 	const allow = "[[allow]]\ntensors = \"*\"\nreason = \"known\"\n"
 	for _, s := range []says{
 		{
@@ -48,6 +52,15 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 			want: []string{"decided by isolation: the operation is wrong on its own inputs"},
 		},
 		{
+			why: "an entry that cannot be isolated", code: exitMismatch, args: "local.st ref.st --level 1",
+			local: changed{golden: "window.float32", level: 1, by: map[string]func([]float32){"layers.0.self_attn.o_proj": scale(1.03)}},
+			want:  []string{"decided by the accumulated error: it is past its limit; isolation has no say in it"},
+		},
+		{
+			why: "the same bug on both sides, in what has no tolerance", code: exitMismatch, args: "local.st other.st",
+			local: unmasked, other: &unmasked, want: []string{"decided by isolation: the operation is wrong on its own inputs; the comparison finds nothing"},
+		},
+		{
 			why: "a trace alone that lacks what it takes", local: changed{golden: "window.float32", level: 1}, args: "--isolate local.st", code: exitMismatch,
 			want: []string{"decided by the coverage: nothing that was compared is wrong, and that is not enough"},
 		},
@@ -80,5 +93,25 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		},
 	} {
 		t.Run(s.why, func(t *testing.T) { s.check(t) })
+	}
+}
+
+// A fault between two entries that were compared is the fault of neither, and the words are about it.
+func TestReportSaysThatSomethingNotComparedDecided(t *testing.T) {
+	const probs, scores = "layers.1.self_attn.probs", "layers.1.self_attn.scores"
+	for _, c := range []struct {
+		fault fault
+		want  string
+	}{
+		{scaled("window", "layers.1.self_attn.probs_f32", 1+4e-6), "isolation: something that it was computed from, and that was not compared, is wrong; the accumulated error is within its limit"},
+		{scaled("window", "layers.1.self_attn.probs_f32", 1.03), "both verdicts: something that it was computed from, and that was not compared, is wrong, and the accumulated error is past its limit"},
+		{scaled("window", scores, 1+4e-6), "isolation: something that it was computed from, and that was not compared, is wrong; the accumulated error is within its limit"},
+	} {
+		local, reference := plant(t, t.TempDir(), 3, c.fault)
+		code, report, rows := compareOther(t, local, reference, "--level", "2")
+		if code != exitMismatch || len(rows) != 1 || rows[0] != probs || !hasLine(strings.Split(report, "\n"), "decided by "+c.want) ||
+			!strings.Contains(report, c.fault.entry+", which it was computed from and which was not compared, is wrong") {
+			t.Errorf("%s: exit %d, %v; no %q in\n%s", c.fault.entry, code, rows, c.want, tail(report))
+		}
 	}
 }
