@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/tracediff/tracediff/hooks"
 )
 
 const downProj = "layers.1.mlp.down_proj"
@@ -107,7 +109,7 @@ func TestReportSaysThatSomethingNotComparedDecided(t *testing.T) {
 		{scaled("window", "layers.1.self_attn.probs_f32", 1.03), "both verdicts: something that it was computed from, and that was not compared, is wrong, and the accumulated error is past its limit"},
 		{scaled("window", scores, 1+4e-6), "isolation: something that it was computed from, and that was not compared, is wrong; the accumulated error is within its limit"},
 	} {
-		local, reference := plant(t, t.TempDir(), 3, c.fault)
+		local, reference := plant(t, t.TempDir(), hooks.F32, 3, c.fault)
 		code, report, rows := compareOther(t, local, reference, "--level", "2")
 		if code != exitMismatch || len(rows) != 1 || rows[0] != probs || !hasLine(strings.Split(report, "\n"), "decided by "+c.want) ||
 			!strings.Contains(report, c.fault.entry+", which it was computed from and which was not compared, is wrong") {

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tracediff/tracediff/hooks"
 )
 
 // What is outside is said so that an index is not taken for a number of them, nor elements here and there for a column.
@@ -66,7 +68,7 @@ func TestFactorIsNamed(t *testing.T) {
 // Where the error of the first fault goes ends at the next fault: what follows that one shows it, and not the first.
 func TestDownstreamEndsAtTheNextFault(t *testing.T) {
 	const next = "layers.3.self_attn.o_proj"
-	local, reference := plant(t, t.TempDir(), 3, scaled("window", "layers.1.mlp.up_proj", 1.5), scaled("window", next, 1.5))
+	local, reference := plant(t, t.TempDir(), hooks.F32, 3, scaled("window", "layers.1.mlp.up_proj", 1.5), scaled("window", next, 1.5))
 	code, report, _ := compareOther(t, "--isolate", local, reference)
 	if want := " entries computed from it, up to " + next + ", which is wrong by itself, "; code != exitMismatch || !strings.Contains(report, want) {
 		t.Errorf("exit %d, no %q in\n%s", code, want, tail(report))
