@@ -39,7 +39,26 @@ func (t *Trace) open() error {
 	if err != nil {
 		return err
 	}
+	if tensors, err = t.readable(tensors); err != nil {
+		return err
+	}
 	return t.list(tensors, start)
+}
+
+// readable refuses tensors of an unknown dtype or, where the file is only looked into, leaves them out.
+func (t *Trace) readable(tensors []safetensors.Tensor) ([]safetensors.Tensor, error) {
+	known := tensors[:0]
+	for _, s := range tensors {
+		switch err := s.Readable(); {
+		case err == nil:
+			known = append(known, s)
+		case t.ours || !t.look:
+			return nil, err
+		default:
+			t.note("tensor %s left out: shape %v, %d bytes of dtype %s, which is not read", quote(s.Name), s.Shape, s.End-s.Begin, quote(s.Unknown))
+		}
+	}
+	return known, nil
 }
 
 // inOrder reports whether the data follow one another in the order of the entries.

@@ -94,6 +94,34 @@ var refused = []struct {
 	{"negative passes", "-3 passes", trace("complete", `,"tracediff.passes":"-3"`, "", "")},
 }
 
+// A tensor of a dtype that nothing here reads is refused, but where a file is only looked into: there it is left out by name,
+// and a trace, which has none, is refused all the same.
+func TestUnknownDType(t *testing.T) {
+	const entry = `"c":{"dtype":"C64","shape":[1],"data_offsets":[0,8]},"a":{"dtype":"U8","shape":[2],"data_offsets":[8,10]}`
+	foreign, ours := safetensor("{"+entry+"}", "12345678ab"), safetensor(`{"__metadata__":{"tracediff.version":"1"},`+entry+"}", "12345678ab")
+	path := filepath.Join(t.TempDir(), "x.safetensors")
+	for what, file := range map[string][]byte{"foreign": foreign, "ours": ours} {
+		_, err := openBytes(file)
+		wantError(t, what, err, `tensor "c": unknown dtype "C64"`)
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		tr, err := capture.Look(path)
+		if what == "ours" {
+			wantError(t, what, err, `tensor "c": unknown dtype "C64"`)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		a, err := tr.Read(tr.Records()[0])
+		if err != nil || string(a.Data) != "ab" || len(tr.Records()) != 1 || len(tr.Notes()) != 1 || !strings.Contains(tr.Notes()[0], `"c" left out: shape [1], 8 bytes of dtype "C64"`) {
+			t.Errorf("%v, records %v, notes %q, error %v", a, tr.Records(), tr.Notes(), err)
+		}
+	}
+}
+
 func openBytes(b []byte) (*capture.Trace, error) {
 	return capture.OpenReader("test", bytes.NewReader(b), int64(len(b)))
 }

@@ -23,6 +23,7 @@ type Trace struct {
 	size     int64     // of the file, when it was opened
 	manifest Manifest
 	ours     bool // has a trace's version, so its keys mean something
+	look     bool // opened by Look
 	sequence bool
 	records  []Record
 	index    map[firing]int
@@ -52,7 +53,14 @@ type firing struct {
 // Open opens the trace at path. It reads the header and checks all of it, so that every record can be read
 // unless the file changes. What is wrong with a file is in the error; what was left out of an unfinished one is in
 // [Trace.Notes].
-func Open(path string) (*Trace, error) {
+func Open(path string) (*Trace, error) { return openPath(path, false) }
+
+// Look is Open for a file that is to be looked into and nothing else. Tensors of a dtype that nothing here reads, such as
+// complex numbers, are left out of a file of another writer and named in [Trace.Notes]; Open refuses the file, since
+// what is left out would be compared with nothing.
+func Look(path string) (*Trace, error) { return openPath(path, true) }
+
+func openPath(path string, look bool) (*Trace, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		if _, unfinished := os.Stat(path + Suffix); unfinished == nil && errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +76,7 @@ func Open(path string) (*Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
-	t, err := openFile(path, f)
+	t, err := openFile(path, f, look)
 	if err != nil {
 		f.Close()
 	}
@@ -77,24 +85,22 @@ func Open(path string) (*Trace, error) {
 
 // openFile reads the size from the open file: a trace that is being written may be another file by now than the one
 // that was at path before.
-func openFile(path string, f *os.File) (*Trace, error) {
+func openFile(path string, f *os.File, look bool) (*Trace, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
-	t, err := OpenReader(path, f, info.Size())
-	if err != nil {
-		return nil, err
-	}
-	t.closer = f
-	return t, nil
+	return openReader(&Trace{path: path, file: f, closer: f, size: info.Size(), look: look})
 }
 
 // OpenReader is Open for a trace of size bytes in r. The name stands in errors and is the trace's Path.
 func OpenReader(name string, r io.ReaderAt, size int64) (*Trace, error) {
-	t := &Trace{path: name, file: r, size: size}
+	return openReader(&Trace{path: name, file: r, size: size})
+}
+
+func openReader(t *Trace) (*Trace, error) {
 	if err := t.open(); err != nil {
-		return nil, fmt.Errorf("trace %s: %w", name, err)
+		return nil, fmt.Errorf("trace %s: %w", t.path, err)
 	}
 	return t, nil
 }

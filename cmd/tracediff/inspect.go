@@ -156,7 +156,7 @@ func openInspected(path string) (*capture.Trace, error) {
 	if path == "-" {
 		return nil, hinted(errors.New("inspect cannot read standard input: it reads a tensor several times, wherever it lies in the file"), "write it to a file and name that")
 	}
-	t, err := capture.Open(path)
+	t, err := capture.Look(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, hinted(err, inspectHint)
 	}

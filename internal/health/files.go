@@ -169,6 +169,9 @@ func openWeights(fsys fs.FS, name string) (*weightFile, error) {
 	}
 	f := &weightFile{size: size}
 	for _, t := range h.Tensors {
+		if err := t.Readable(); err != nil {
+			return nil, err
+		}
 		f.names = append(f.names, t.Name)
 	}
 	return f, nil

@@ -38,12 +38,13 @@ type Header struct {
 	Tensors  []Tensor          // in the order of the text
 }
 
-// Tensor is one entry of a header. End-Begin is the size of DType times the product of Shape.
+// Tensor is one entry of a header. End-Begin is the size of DType times the product of Shape, unless the dtype is unknown.
 type Tensor struct {
 	Name       string
 	DType      hooks.DType
-	Shape      []int // empty for a scalar
-	Begin, End int64 // where the data lie, in bytes after the header
+	Unknown    string // the dtype's name where it is none of ours: nothing but the range of data is known then
+	Shape      []int  // empty for a scalar
+	Begin, End int64  // where the data lie, in bytes after the header
 }
 
 // Text reads the JSON text of the header of a file of size bytes. Nothing is allocated before the length is
@@ -210,9 +211,11 @@ func (s *scanner) dtype(t *Tensor) error {
 		return fmt.Errorf("dtype: %w", err)
 	}
 	// ParseDType also reads torch's names, which are none in a file.
-	t.DType, err = hooks.ParseDType(name)
-	if err != nil || t.DType.Safetensors() != name {
-		return fmt.Errorf("unknown dtype %s", quote(name))
+	if t.DType, err = hooks.ParseDType(name); err != nil || t.DType.Safetensors() != name {
+		t.DType, t.Unknown = 0, name
+	}
+	if name == "" {
+		return errors.New("the dtype has no name")
 	}
 	return nil
 }
@@ -254,10 +257,19 @@ func (t Tensor) check() error {
 	if t.End < t.Begin {
 		return fmt.Errorf("data_offsets %d to %d end before they start", t.Begin, t.End)
 	}
-	if want := int64(n) * int64(t.DType.Size()); t.End-t.Begin != want {
+	if want := int64(n) * int64(t.DType.Size()); t.Unknown == "" && t.End-t.Begin != want {
 		return fmt.Errorf("%s of shape %v takes %d bytes, data_offsets give it %d", t.DType.Safetensors(), t.Shape, want, t.End-t.Begin)
 	}
 	return nil
+}
+
+// Readable returns the error that a tensor's dtype is unknown, nil where it is not. Who reads data, or counts on them, asks
+// every tensor.
+func (t Tensor) Readable() error {
+	if t.Unknown == "" {
+		return nil
+	}
+	return fmt.Errorf("tensor %s: unknown dtype %s", quote(t.Name), quote(t.Unknown))
 }
 
 // quote is %q, shortened: a name of a hostile file can be as long as the header.
