@@ -86,11 +86,16 @@ func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 		if v.list != nil {
 			s.entry, _ = v.list.Lookup(s.name)
 		}
-		if _, there := v.index[s.place()]; !there {
-			v.index[s.place()] = len(v.subjects)
-		}
 		v.passes = max(v.passes, s.pass+1)
 		v.subjects = append(v.subjects, s)
+	}
+	if !t.Sequence() { // a file whose keys are sorted has pass 10 before pass 2
+		slices.SortStableFunc(v.subjects, func(a, b subject) int { return cmp.Compare(a.pass, b.pass) })
+	}
+	for i := range v.subjects {
+		if at := v.subjects[i].place(); !v.has(at) {
+			v.index[at] = i
+		}
 	}
 	if status := t.Status(); status != "" && status != capture.StatusComplete {
 		v.notes = append(v.notes, fmt.Sprintf("the trace is not complete (%s): what is missing was not looked at", status))
@@ -158,6 +163,12 @@ func (v *view) readIDs() error {
 		v.ids = append(v.ids, ids)
 	}
 	return nil
+}
+
+// has reports whether a name was fired in a pass.
+func (v *view) has(at place) bool {
+	_, there := v.index[at]
+	return there
 }
 
 // find returns the first firing of a name in a pass, nil if there is none.

@@ -1,0 +1,48 @@
+package redflag_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/redflag"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+)
+
+// foreign opens a file of another writer, with its tensors in the order of their keys, as the safetensors package has them.
+func foreign(t *testing.T, tensors map[string]hooks.Tensor) *capture.Trace {
+	t.Helper()
+	var list []checkpointtest.Tensor
+	for key, x := range tensors {
+		list = append(list, checkpointtest.Tensor{Name: key, Tensor: x})
+	}
+	slices.SortFunc(list, func(a, b checkpointtest.Tensor) int { return strings.Compare(a.Name, b.Name) })
+	file := checkpointtest.File(list)
+	trace, err := capture.OpenReader("foreign", bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+// A loss that falls in every step is healthy, although pass10/ comes before pass2/ in the file.
+func TestLossesAreReadInTheOrderOfSteps(t *testing.T) {
+	losses := map[string]hooks.Tensor{}
+	for step := range 12 {
+		losses[capture.Key(step, "loss", 0)] = tensor(hooks.F32, nil, []float64{2 - float64(step)/10})
+	}
+	r := check(t, foreign(t, losses), redflag.Options{})
+	for _, f := range r.Flags {
+		t.Errorf("a loss that falls: %s: %s", f.Kind, f.What)
+	}
+	for step := range 12 { // and one that falls in the first three steps alone is not
+		losses[capture.Key(step, "loss", 0)] = tensor(hooks.F32, nil, []float64{max(2-float64(step)/10, 1.7)})
+	}
+	r = check(t, foreign(t, losses), redflag.Options{})
+	if len(r.Flags) != 1 || r.Flags[0].Kind != redflag.LossPlateau || r.Flags[0].Pass != 6 {
+		t.Errorf("a loss that stands still: %+v", r.Flags)
+	}
+}
