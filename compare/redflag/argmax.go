@@ -9,7 +9,7 @@ import (
 func (v *view) argmax() error {
 	name := ""
 	for i := range v.subjects {
-		if s := &v.subjects[i]; s.role.logits && s.role.number && s.dim(1) > 1 && s.dim(1) <= maxRow && (name == "" || strings.HasSuffix(s.name, "logits")) {
+		if s := &v.subjects[i]; s.role.logits && s.role.number && s.elements() > 0 && s.dim(1) > 1 && s.dim(1) <= maxRow && (name == "" || strings.HasSuffix(s.name, "logits")) {
 			name = s.name
 		}
 	}

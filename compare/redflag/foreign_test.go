@@ -46,3 +46,15 @@ func TestLossesAreReadInTheOrderOfSteps(t *testing.T) {
 		t.Errorf("a loss that stands still: %+v", r.Flags)
 	}
 }
+
+// Logits without a row are nothing to look at.
+func TestNothingIsLookedForInNoRows(t *testing.T) {
+	trace := foreign(t, map[string]hooks.Tensor{
+		"input_ids": {DType: hooks.I64, Shape: []int{1, 0}}, "logits": {DType: hooks.F32, Shape: []int{1, 0, 7}},
+	})
+	for _, l := range check(t, trace, redflag.Options{}).Looked {
+		if l.Tensors > 0 {
+			t.Errorf("%s was looked for in %d tensors", l.Kind, l.Tensors)
+		}
+	}
+}
