@@ -93,7 +93,7 @@ func (v *view) neighbour(s *subject) *subject {
 // narrow looks for a tensor whose numbers all are of a narrower type.
 func (v *view) narrow(s *subject) {
 	n := &s.seen
-	few := len(n.narrow) > 0 && float64(n.plain) < v.limits.plain // of a tensor that fits no other type there is no count
+	few := len(n.narrow) > 0 && float64(len(n.plain)) < v.limits.plain // of a tensor that fits no other type there is no count
 	if s.role.embedding || s.role.parameter || narrower(s.DType) == nil || few || !v.look(NarrowValues) || len(n.narrow) == 0 {
 		return
 	}
@@ -101,6 +101,6 @@ func (v *view) narrow(s *subject) {
 	for _, d := range n.narrow {
 		types = append(types, d.String())
 	}
-	v.raise(NarrowValues, s, []Number{number("elements", float64(s.elements())), number("bits", float64(8*s.DType.Size())), number("bits_needed", float64(8*n.narrow[0].Size()))},
-		"it is %s, and each of its %d elements is a number of %s", s.DType, s.elements(), strings.Join(types, " and of "))
+	v.raise(NarrowValues, s, []Number{number("elements", float64(s.elements())), number("different", float64(len(n.plain))), number("bits", float64(8*s.DType.Size())), number("bits_needed", float64(8*n.narrow[0].Size()))},
+		"it is %s, and each of its %d elements is a number of %s; %d different ones or more are neither 0 nor ±1", s.DType, s.elements(), strings.Join(types, " and of "), len(n.plain))
 }

@@ -13,7 +13,7 @@ type Margin struct {
 var Margins = []Margin{
 	{Kind: Magnitude, What: "largest number", Near: 142, Past: 140, at: func(l *limits) *float64 { return &l.magnitude }},
 	{Kind: Overflow, What: "largest number, of that of its dtype", Near: 1. / 600, Past: 1. / 1024, at: func(l *limits) *float64 { return &l.overflow }},
-	{Kind: NarrowValues, What: "elements neither 0 nor ±1", Near: 9, Past: 8, at: func(l *limits) *float64 { return &l.plain }},
+	{Kind: NarrowValues, What: "different numbers, neither 0 nor ±1", Near: 7, Past: 6, at: func(l *limits) *float64 { return &l.plain }},
 	{Kind: ProbabilitySum, What: "distance of a sum from 1, of its tolerance", Near: 0.5, Past: 0.3, at: func(l *limits) *float64 { return &l.sum }},
 	{Kind: AttentionUniform, What: "distance of a weight from the mean, of the mean", Near: 1, Past: 1.5, at: func(l *limits) *float64 { return &l.uniform }},
 	{Kind: AttentionStuck, What: "least weight on the one key", Near: 0.5, Past: 0.1, Never: true, at: func(l *limits) *float64 { return &l.stuck }},

@@ -58,3 +58,22 @@ func TestNothingIsLookedForInNoRows(t *testing.T) {
 		}
 	}
 }
+
+// A row that is there again says nothing new of the type: 6 tokens with 8 numbers each that fit by chance are no more than
+// one, while 48 different ones are evidence.
+func TestNumbersThatAreThereAgainAreNoEvidence(t *testing.T) {
+	var again, different []float64
+	for i := range 48 {
+		again = append(again, 1.25+float64(i%8)/8)
+		different = append(different, 1.25+float64(i)/8)
+	}
+	for _, tt := range []struct {
+		x    []float64
+		want int
+	}{{again, 0}, {different, 1}} {
+		r := check(t, foreign(t, map[string]hooks.Tensor{"layers.0.mlp.gate_sparse": tensor(hooks.F32, []int{1, 6, 8}, tt.x)}), redflag.Options{})
+		if len(r.Flags) != tt.want {
+			t.Errorf("%d flags, want %d: %+v", len(r.Flags), tt.want, r.Flags)
+		}
+	}
+}

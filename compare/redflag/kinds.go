@@ -75,7 +75,7 @@ var Kinds = []About{
 		"look for the cast between the two entries named", true,
 	},
 	{
-		NarrowValues, "floats, but for embeddings, masks and tables of rotation, with 32 elements or more that are neither 0 nor ±1", "every element is exactly a number of a narrower type",
+		NarrowValues, "floats, but for embeddings, masks and tables of rotation, with 32 different numbers or more that are neither 0 nor ±1", "every element is exactly a number of a narrower type",
 		"the tensor was computed or stored in the narrower type and widened afterwards: it has the size of the wide type and the errors of the narrow one",
 		"look for a cast, or a buffer of the narrow type, on the way to this entry", true,
 	},

@@ -15,7 +15,7 @@ const DefaultMagnitude = 1000
 type limits struct {
 	magnitude float64
 	overflow  float64 // share of the largest number of a dtype: an eighth is three doublings of headroom
-	plain     float64 // elements neither 0 nor ±1, of which none fits a narrower type by chance
+	plain     float64 // different numbers, neither 0 nor ±1, of which none fits a narrower type by chance
 	sum       float64 // of the tolerance of sumTolerance
 	uniform   float64 // how far a weight is from the mean of its row, of that mean
 	stuck     float64 // the least weight on the one key
@@ -30,7 +30,7 @@ type limits struct {
 }
 
 var defaults = limits{
-	magnitude: DefaultMagnitude, overflow: 1. / 8, plain: 32,
+	magnitude: DefaultMagnitude, overflow: 1. / 8, plain: plainNumbers,
 	sum: 1, uniform: 0.01, stuck: 0.99, repeated: 1e-6, ignored: 1e-6,
 	unturned: 1e-3, angle: 1e-6, backwards: 0.05,
 	static: 1e-5, identical: 1e-5, plateau: 1e-3,
@@ -48,6 +48,7 @@ const (
 
 	argmaxRows, argmaxIDs = 4, 3
 	unchangedPasses       = 3
+	plainNumbers          = 32
 	plateauLosses         = 8
 )
 

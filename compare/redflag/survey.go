@@ -2,6 +2,7 @@ package redflag
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -13,8 +14,8 @@ type seen struct {
 	moments  lanes.Moments
 	firstBad int64 // the first NaN or infinity
 	largest  float64
-	at       int64 // of the largest absolute value
-	plain    int64 // finite elements that are neither 0 nor ±1
+	at       int64     // of the largest absolute value
+	plain    []float64 // the first [plainNumbers] different ones that are finite and neither 0 nor ±1
 	narrow   []hooks.DType
 }
 
@@ -71,14 +72,23 @@ func (s *subject) strip(at int64, x []float64) {
 	}
 	n.narrow = fitting(n.narrow, x)
 	if len(n.narrow) > 0 {
-		for _, y := range x {
-			if a := math.Abs(y); a > 0 && a != 1 && a <= math.MaxFloat64 {
-				n.plain++
-			}
-		}
+		n.different(x)
 	}
 	n.extremes(at, x)
 	n.moments.Add(x)
+}
+
+// different keeps of some elements those that were not seen before. A row that is there again, as of a token that is fed
+// twice, says nothing new of the type.
+func (n *seen) different(x []float64) {
+	for _, y := range x {
+		if len(n.plain) == plainNumbers {
+			return
+		}
+		if a := math.Abs(y); a > 0 && a != 1 && a <= math.MaxFloat64 && !slices.Contains(n.plain, y) {
+			n.plain = append(n.plain, y)
+		}
+	}
 }
 
 // extremes finds the largest of some elements, and the first that is not finite.
