@@ -2,6 +2,8 @@ package redflag_test
 
 import (
 	"bytes"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -75,5 +77,28 @@ func TestNumbersThatAreThereAgainAreNoEvidence(t *testing.T) {
 		if len(r.Flags) != tt.want {
 			t.Errorf("%d flags, want %d: %+v", len(r.Flags), tt.want, r.Flags)
 		}
+	}
+}
+
+// pass0/ is the first pass; beside a key without it, it is a name like any other.
+func TestKeysOfTheFirstPass(t *testing.T) {
+	losses := map[string]hooks.Tensor{}
+	for step := range 8 {
+		losses[fmt.Sprintf("pass%d/loss", step)] = tensor(hooks.F32, nil, []float64{2})
+		losses[fmt.Sprintf("pass%d/grad/x", step)] = tensor(hooks.F32, []int{2}, []float64{float64(min(step, 1)), math.Inf(min(step, 1))})
+	}
+	flags := func() (said []string) {
+		for _, f := range check(t, foreign(t, losses), redflag.Options{}).Flags {
+			said = append(said, fmt.Sprintf("%s %s %d, %d more", f.Kind, f.Entry, f.Pass, len(f.Also)))
+		}
+		return said
+	}
+	want := []string{"gradient-non-finite grad/x 0, 7 more", "loss-plateau loss 4, 0 more"}
+	if got := flags(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	losses["loss"] = tensor(hooks.F32, nil, []float64{1})
+	if got := flags(); !slices.Equal(got, want) {
+		t.Errorf("with loss beside pass0/loss: got %q, want %q", got, want)
 	}
 }

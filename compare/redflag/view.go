@@ -81,6 +81,9 @@ func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 		s := subject{Record: r, pass: r.Pass, name: r.Name}
 		if r.Name == r.Key { // of a file of another writer, whose keys may have been made by the same rule
 			s.pass, s.name = splitPass(r.Key)
+			if _, beside := t.Lookup(0, s.name); beside && s.pass == 0 {
+				s.name = r.Key // pass0/x beside x: which of them is meant cannot be known, so x alone is read
+			}
 		}
 		s.role = roleOf(s.name, r.DType)
 		if v.list != nil {
@@ -130,8 +133,8 @@ func (v *view) records() []capture.Record {
 	return records
 }
 
-// passKey is a key with the number of a pass that is not 0.
-var passKey = regexp.MustCompile(`^pass([1-9][0-9]{0,8})/(.+)$`)
+// passKey is a key with the number of a pass. A trace has no pass0/, and other writers may.
+var passKey = regexp.MustCompile(`^pass(0|[1-9][0-9]{0,8})/(.+)$`)
 
 // splitPass reads a key of a file that is no trace.
 func splitPass(key string) (pass int, name string) {
