@@ -2,6 +2,7 @@ package redflag_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -100,5 +101,34 @@ func TestKeysOfTheFirstPass(t *testing.T) {
 	losses["loss"] = tensor(hooks.F32, nil, []float64{1})
 	if got := flags(); !slices.Equal(got, want) {
 		t.Errorf("with loss beside pass0/loss: got %q, want %q", got, want)
+	}
+}
+
+// Numbers of float64 whose sum or squares leave float64 have no mean and no standard deviation, and none is told; nor is a
+// narrower type advised.
+func TestSumsBeyondFloat64(t *testing.T) {
+	of := func(x ...float64) hooks.Tensor {
+		var data []byte
+		for _, y := range x {
+			data = binary.LittleEndian.AppendUint64(data, math.Float64bits(y))
+		}
+		return hooks.Tensor{DType: hooks.F64, Shape: []int{1, 1, len(x)}, Data: data}
+	}
+	tensors := map[string]hooks.Tensor{"layers.0.mlp.down_proj": of(1e308, 1e308, -1e308)}
+	for step := range 8 {
+		tensors[capture.Key(step, "loss", 0)] = of(1.5e308, 1e308)
+	}
+	for _, f := range check(t, foreign(t, tensors), redflag.Options{}).Flags {
+		if f.Kind == redflag.LossPlateau || strings.Contains(f.What, "NaN") {
+			t.Errorf("%s: %s", f.Kind, f.What)
+		}
+		if !strings.Contains(f.Try, "in float16 keep") && f.Kind == redflag.Overflow {
+			t.Errorf("%s of float64: %s", f.Kind, f.Try)
+		}
+		for _, n := range f.Numbers {
+			if x := float64(n.Value); math.IsNaN(x) || math.IsInf(x, 0) {
+				t.Errorf("%s: %s is %v", f.Kind, n.Name, x)
+			}
+		}
 	}
 }

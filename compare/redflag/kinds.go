@@ -67,7 +67,7 @@ var Kinds = []About{
 	{
 		Overflow, "as for magnitude", "an element is beyond an eighth of the largest number of its dtype (8188 in float16)",
 		"three doublings from infinity: a square, a sum or a longer prompt overflows",
-		"keep this part in bfloat16 or float32, or norm before it", true,
+		"norm before it; in float16 keep this part in bfloat16 or float32", true,
 	},
 	{
 		DTypeChange, "floats, but for masks, tables of rotation, weights, losses, gradients, `*_f32`, and scores and probabilities that are wider", "a tensor has another dtype than most of the model, or than the order says",

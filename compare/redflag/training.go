@@ -103,8 +103,8 @@ func (v *view) loss() error {
 	var losses []float64
 	for i := range v.subjects {
 		s := &v.subjects[i]
-		if m := &s.seen.moments; s.role.loss && s.role.number && m.N > 0 {
-			steps, losses = append(steps, s), append(losses, m.Summary(1).Mean)
+		if mean := s.seen.moments.Summary(1).Mean; s.role.loss && s.role.number && math.Abs(mean) <= math.MaxFloat64 { // NaN of no number
+			steps, losses = append(steps, s), append(losses, mean)
 		}
 	}
 	if len(losses) < plateauLosses || !v.look(LossPlateau) {

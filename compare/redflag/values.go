@@ -2,6 +2,7 @@ package redflag
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tracediff/tracediff/internal/floats"
 )
@@ -93,15 +94,18 @@ func (v *view) size(s *subject) {
 		return
 	}
 	n := &s.seen
-	numbers := []Number{number("largest", n.largest), number("std", n.moments.Summary(1).Std)}
+	numbers, std := []Number{number("largest", n.largest)}, ""
+	if x := n.moments.Summary(1).Std; x <= math.MaxFloat64 { // in float64 the squares of what is finite may not be
+		numbers, std = append(numbers, number("std", x)), fmt.Sprintf("; the standard deviation is %.4g", x)
+	}
 	at := coordinates(s.Shape, n.at)
 	if n.largest > v.limits.magnitude {
 		beyond := ""
 		if half := floats.Largest(f16); n.largest > half && s.DType != f16 {
 			beyond = fmt.Sprintf("; float16 ends at %.0f", half)
 		}
-		v.raise(Magnitude, s, append(numbers, number("limit", v.limits.magnitude)), "|x| reaches %.6g at %s, beyond %g; the standard deviation is %.4g%s",
-			n.largest, at, v.limits.magnitude, n.moments.Summary(1).Std, beyond)
+		v.raise(Magnitude, s, append(numbers, number("limit", v.limits.magnitude)), "|x| reaches %.6g at %s, beyond %g%s%s",
+			n.largest, at, v.limits.magnitude, std, beyond)
 	}
 	if most := floats.Largest(s.DType); n.largest > most*v.limits.overflow {
 		v.raise(Overflow, s, append(numbers, number("limit", most)), "|x| reaches %.6g at %s, and %s ends at %.6g", n.largest, at, s.DType, most)
