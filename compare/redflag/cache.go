@@ -1,33 +1,66 @@
 package redflag
 
-// cache looks at keys and values, [.., heads, S, D], for positions that hold nothing.
+import "github.com/tracediff/tracediff/order"
+
+// cache looks at keys and values, [.., heads, S, D], for positions that hold nothing. A cache that is allocated for more
+// tokens than were fed is zero behind them, and may be.
 func (v *view) cache() error {
 	for i := range v.subjects {
 		s := &v.subjects[i]
 		if !s.role.cached || !s.role.number || len(s.Shape) < 3 || s.dim(2) == 0 || s.elements() == 0 || s.dim(1) > maxRow || !v.look(CacheZero) {
 			continue
 		}
-		zero, first, rows := int64(0), int64(0), int64(0)
+		var due, spare zeros // the slots of the tokens fed so far, and those behind them
+		fed := v.fed(s.pass)
 		err := v.rows(s, func(i int64, x []float64) (bool, error) {
-			rows++
-			for _, y := range x {
-				if y != 0 {
-					return true, nil
-				}
+			if fed > 0 && i%int64(s.dim(2)) >= fed {
+				spare.add(i, x)
+			} else {
+				due.add(i, x)
 			}
-			if zero == 0 {
-				first = i
-			}
-			zero++
 			return true, nil
 		})
 		if err != nil {
 			return err
 		}
-		if zero > 0 {
-			v.raise(CacheZero, s, []Number{number("vectors", float64(rows)), number("zero", float64(zero)), number("position", float64(first%int64(s.dim(2))))},
-				"%d of %d vectors are all zero, the first at %s: position %d of %d", zero, rows, coordinates(s.Shape[:len(s.Shape)-1], first), first%int64(s.dim(2)), s.dim(2))
+		found := due
+		if spare.zero < spare.rows { // they are written, so the ids do not say how many tokens there were
+			if found.zero == 0 || spare.zero > 0 && spare.first < found.first {
+				found.first = spare.first
+			}
+			found.rows, found.zero = found.rows+spare.rows, found.zero+spare.zero
+		}
+		if found.zero > 0 {
+			v.raise(CacheZero, s, []Number{number("vectors", float64(found.rows)), number("zero", float64(found.zero)), number("position", float64(found.first%int64(s.dim(2))))},
+				"%d of %d vectors are all zero, the first at %s: position %d of %d", found.zero, found.rows, coordinates(s.Shape[:len(s.Shape)-1], found.first), found.first%int64(s.dim(2)), s.dim(2))
 		}
 	}
 	return nil
+}
+
+// zeros counts vectors that are all zero.
+type zeros struct{ rows, zero, first int64 }
+
+func (z *zeros) add(i int64, x []float64) {
+	z.rows++
+	for _, y := range x {
+		if y != 0 {
+			return
+		}
+	}
+	if z.zero == 0 {
+		z.first = i
+	}
+	z.zero++
+}
+
+// fed is how many tokens a sequence has up to the end of a pass; 0 where that is not known.
+func (v *view) fed(pass int) (tokens int64) {
+	if pass >= len(v.ids) {
+		return 0
+	}
+	for p := range pass + 1 {
+		tokens += int64(v.find(p, order.InputIDs).dim(1))
+	}
+	return tokens
 }

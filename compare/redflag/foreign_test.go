@@ -132,3 +132,38 @@ func TestSumsBeyondFloat64(t *testing.T) {
 		}
 	}
 }
+
+// The slots of a cache behind the tokens that were fed may be zero; a slot of a token may not, nor one among others that are
+// written.
+func TestFreeSlotsOfACache(t *testing.T) {
+	ids := hooks.Tensor{DType: hooks.I64, Shape: []int{1, 3}, Data: make([]byte, 24)}
+	for _, tt := range []struct {
+		what    string
+		written [2][6]float64 // by head and slot
+		ids     bool
+		want    string // how the flag begins
+	}{
+		{"free slots", [2][6]float64{{1, 2, 3}, {4, 5, 6}}, true, ""},
+		{"free slots without ids", [2][6]float64{{1, 2, 3}, {4, 5, 6}}, false, "6 of 12 vectors"},
+		{"the last token is not written", [2][6]float64{{1, 2}, {4, 5}}, true, "2 of 6 vectors are all zero, the first at [0,0,2]: position 2 of 6"},
+		{"a slot among others", [2][6]float64{{1, 2, 3, 7, 8, 9}, {4, 5, 6, 1, 0, 2}}, true, "1 of 12 vectors are all zero, the first at [0,1,4]: position 4 of 6"},
+	} {
+		var x []float64
+		for _, head := range tt.written {
+			for _, y := range head {
+				x = append(x, y/3, 2*y/7)
+			}
+		}
+		tensors := map[string]hooks.Tensor{"layers.0.self_attn.keys": tensor(hooks.F32, []int{1, 2, 6, 2}, x)}
+		if tt.ids {
+			tensors["input_ids"] = ids
+		}
+		got := ""
+		for _, f := range check(t, foreign(t, tensors), redflag.Options{}).Flags {
+			got += f.What
+		}
+		if !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
+		}
+	}
+}

@@ -120,7 +120,7 @@ var Kinds = []About{
 		"look at position_ids of this pass and of the one before", false,
 	},
 	{
-		CacheZero, "keys and values", "the vector of a position is all zero in a head",
+		CacheZero, "keys and values", "the vector of a position is all zero in a head; behind the tokens fed so far, as `input_ids` count them, only if not all are",
 		"a slot of the cache that was not written before it was read, or is read at the wrong index",
 		"see where this pass writes its key and where it reads; with a ring buffer, at the wrap", false,
 	},
