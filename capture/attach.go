@@ -13,16 +13,38 @@ import (
 // rows in scope and nothing else. It goes before the model is built. passes has the number of tokens of each forward
 // call, which says where in the sequence a row stands.
 func Attach(reg *hooks.Registry, write hooks.Observer, l *order.List, s Scope, passes []int) error {
-	r := &recorder{write: write, scope: s, passes: passes, starts: make([]int, len(passes))}
-	for i := 1; i < len(passes); i++ {
-		r.starts[i] = r.starts[i-1] + passes[i-1]
-	}
+	r := newRecorder(s, passes)
+	r.write = write
 	for _, e := range s.Select(l) {
 		if err := reg.Observe(e.Name, func(ev hooks.Event) error { return r.observe(e, ev) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Only returns what a scope leaves of an event of a run that records more: the rows in scope, which are valid until the
+// next call, and whether there are any. l and passes are those of [Attach].
+func Only(l *order.List, s Scope, passes []int) func(hooks.Event) (hooks.Event, bool) {
+	r, entries := newRecorder(s, passes), map[string]*order.Entry{}
+	for _, e := range s.Select(l) {
+		entries[e.Name] = e
+	}
+	return func(ev hooks.Event) (hooks.Event, bool) {
+		e := entries[ev.Name]
+		if e == nil || ev.Pass >= len(passes) {
+			return ev, false
+		}
+		return r.narrow(e, ev)
+	}
+}
+
+func newRecorder(s Scope, passes []int) *recorder {
+	r := &recorder{scope: s, passes: passes, starts: make([]int, len(passes))}
+	for i := 1; i < len(passes); i++ {
+		r.starts[i] = r.starts[i-1] + passes[i-1]
+	}
+	return r
 }
 
 type recorder struct {
@@ -36,19 +58,27 @@ func (r *recorder) observe(e *order.Entry, ev hooks.Event) error {
 	if ev.Pass >= len(r.passes) {
 		return fmt.Errorf("pass %d fired, %d were planned", ev.Pass, len(r.passes))
 	}
+	if ev, ok := r.narrow(e, ev); ok {
+		return r.write(ev)
+	}
+	return nil
+}
+
+// narrow leaves of an event what is in scope, if anything is.
+func (r *recorder) narrow(e *order.Entry, ev hooks.Event) (hooks.Event, bool) {
 	if !r.scope.Passes.Has(ev.Pass) {
-		return nil
+		return ev, false
 	}
 	axis := strings.IndexRune(e.Axes, order.AxisToken)
 	if len(r.scope.Positions) == 0 || axis < 0 || e.Name == order.InputIDs {
-		return r.write(ev)
+		return ev, true
 	}
 	rows := r.scope.Rows(r.starts[ev.Pass], r.passes[ev.Pass])
 	if len(rows) == 0 {
-		return nil
+		return ev, false
 	}
 	ev.Tensor = r.take(ev.Tensor, axis, rows)
-	return r.write(ev)
+	return ev, true
 }
 
 // take copies rows of one axis into scratch.

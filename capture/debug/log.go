@@ -4,7 +4,7 @@
 // Lines are for grep and awk as much as for people, so they are one format, "debug: KIND key=value ...", and stay as they
 // are: docs/debug.md lists the kinds and has the regular expression. The recorders for Python and C print the same lines.
 //
-// The package shows what a run records and nothing else. A scope that is narrow makes the output short, and the time of
+// The package shows what a run records, or the part of it that was asked for. A scope that is narrow makes the output short, and the time of
 // what lies outside of it is the next hook's. It is no profiler: times are those between two hooks, without its own.
 package debug
 
@@ -34,6 +34,10 @@ type Options struct {
 	Positions capture.Ranges      // list the ids at these positions of the sequence, however many; nil lists the first [Tokens]
 	Starts    []int               // where in the sequence each pass starts; nil counts the ids that came by
 	Text      func(id int) string // a token's text; nil for none
+
+	// Only leaves of an event what is to be shown, if anything is, where a run records more, as [capture.Only] does; nil
+	// shows all that is recorded. The time of what is not shown is the next hook's.
+	Only func(hooks.Event) (hooks.Event, bool)
 }
 
 // Wanted reports whether an environment asks for debug mode. TRACEDIFF_DEBUG decides where it is set: true, 1 or yes, in
@@ -68,14 +72,15 @@ type Log struct {
 	now  func() time.Time
 	line line
 
-	begun bool
-	left  time.Time // when the hook before was done with
-	pass  passed
-	fired map[string]int // in this pass
-	steps steps
-	seen  int // token ids before this pass, where the options do not say
-	noted bool
-	total totals
+	begun  bool
+	left   time.Time     // when the hook before was done with
+	hidden time.Duration // of the model, up to hooks that were not shown
+	pass   passed
+	fired  map[string]int // in this pass
+	steps  steps
+	seen   int // token ids before this pass, where the options do not say
+	noted  bool
+	total  totals
 }
 
 // passed is what is known of the pass that is running.
@@ -122,7 +127,16 @@ func (d *Log) Around(write hooks.Observer) hooks.Observer {
 // Observe shows an event: it is a [hooks.Observer]. The error is that of a tensor that is not well-formed.
 func (d *Log) Observe(e hooks.Event) error {
 	arrived := d.now()
-	elapsed := arrived.Sub(d.left)
+	elapsed := arrived.Sub(d.left) + d.hidden
+	if d.o.Only != nil {
+		var ok bool
+		if e, ok = d.o.Only(e); !ok {
+			d.hidden = elapsed
+			d.leave(arrived)
+			return nil
+		}
+	}
+	d.hidden = 0
 	if !d.begun {
 		d.begin()
 		elapsed = 0 // what was before the first hook was no step of a forward
@@ -144,9 +158,14 @@ func (d *Log) Observe(e hooks.Event) error {
 	}
 	d.contents(e)
 	d.flush()
+	d.leave(arrived)
+	return nil
+}
+
+// leave lets the model go on.
+func (d *Log) leave(arrived time.Time) {
 	d.left = d.now()
 	d.total.hooks += d.left.Sub(arrived)
-	return nil
 }
 
 // End prints the summary. It is called once, whether the run ended well or not. On a nil Log it does nothing.

@@ -36,14 +36,18 @@ func checkDebug(c *cli.Context) error {
 	return nil
 }
 
-// debugLog is the log of a side that runs here; nil where nothing is to be shown.
-func (j *job) debugLog(c *cli.Context, side string) *debug.Log {
+// debugLog is the log of a side that runs here and records a scope; nil where nothing is to be shown. A reference is stored
+// at level 3 with everything in it: of that the log shows what was asked for.
+func (j *job) debugLog(c *cli.Context, side string, recorded capture.Scope) *debug.Log {
 	if !debugs(c) {
 		return nil
 	}
 	o := debug.Options{Side: side, Passes: j.debugPasses(), Positions: j.Scope.Positions, Starts: []int{0}}
 	for i, n := range j.tokens() {
 		o.Starts = append(o.Starts, o.Starts[i]+n)
+	}
+	if side == "reference" && !recorded.Narrow() { // else it is what was asked for, to the row
+		o.Only = capture.Only(j.record, j.Scope, j.tokens())
 	}
 	if j.tok != nil {
 		o.Text = j.tok.Text

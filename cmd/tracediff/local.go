@@ -94,7 +94,7 @@ func (j *job) runModel(c *cli.Context) (gemma.Output, error) {
 	}
 	p := newProgress(c, "capturing the local model", "layer", j.path("local"))
 	defer p.done()
-	log := j.debugLog(c, "local")
+	log := j.debugLog(c, "local", j.Scope)
 	defer log.End()
 	out, err := gemma.Capture(c.Context, gemma.Job{
 		Checkpoint: j.ck, List: j.list, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further,

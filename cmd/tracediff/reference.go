@@ -278,7 +278,7 @@ func (j *job) runWalk(c *cli.Context, scope capture.Scope, path string) error {
 	p := newProgress(c, "capturing the reference walk", "entry", path)
 	defer p.done()
 	job := j.walk(scope)
-	job.Path, job.Progress, job.Debug = path, p.step, j.debugLog(c, "reference")
+	job.Path, job.Progress, job.Debug = path, p.step, j.debugLog(c, "reference", scope)
 	defer job.Debug.End()
 	_, err := reference.Walk(c.Context, job)
 	if errors.Is(err, context.Canceled) {
