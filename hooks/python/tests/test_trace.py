@@ -1,15 +1,18 @@
 """The trace file, written by us and opened by the official safetensors package."""
 
+import contextlib
+import io
 import json
 import signal
 import struct
 import unittest
+from unittest import mock
 
 import numpy
 import safetensors
 import torch
 
-from common import TestCase, python
+from common import TestCase, python, tensors
 from tracediff import trace
 from tracediff.errors import BadInput
 
@@ -95,6 +98,19 @@ class Writing(TestCase):
             writer.append("x", tensor)
         with trace.Reader(self.path) as reader:
             self.assertEqual(reader.array("x").tobytes(), tensor.float().numpy().tobytes())
+
+    def test_float8(self):
+        for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+            tensor = torch.tensor([[1.0, -0.0, 448.0], [-2.0, 0.015625, 3.5]]).to(dtype)
+            with self.subTest(dtype=dtype), mock.patch.dict("os.environ", TRACEDIFF_DEBUG="1"):
+                with contextlib.redirect_stderr(io.StringIO()) as said, trace.Writer(self.path, {}) as writer:
+                    writer.append("x", tensor.t())
+                have = tensors(self.path)["x"]
+                self.assertEqual(have.dtype, dtype)
+                self.assertTrue(torch.equal(have.float(), tensor.t().float()))
+                self.assertIn(f"shape=[3,2] dtype={str(dtype)[6:]} min=-2 max=448 ", said.getvalue())
+                with trace.Reader(self.path) as reader, self.assertRaisesRegex(BadInput, "numpy does not have"):
+                    reader.array("x")
 
     def test_failure_keeps_the_old_trace_and_says_why(self):
         self.written(0)

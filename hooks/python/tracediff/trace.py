@@ -38,14 +38,15 @@ CHUNK = 1 << 20  # bytes per step when a file is copied or hashed
 
 # Bytes per element of what a trace may hold, by the format's name.
 SIZES = {
-    "BOOL": 1, "U8": 1, "I8": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
+    "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
     "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8,
 }  # fmt: skip
 
-# The format's names by those of torch and numpy, which agree on these.
+# The format's names by those of torch and numpy, which agree on these; numpy has no bfloat16 and no float8.
 DTYPES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "uint16": "U16", "float16": "F16", "bfloat16": "BF16",
     "int32": "I32", "uint32": "U32", "float32": "F32", "int64": "I64", "uint64": "U64", "float64": "F64",
+    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
 }  # fmt: skip
 
 # And back, for people.
@@ -105,7 +106,7 @@ def _bytes(tensor: Any) -> tuple[str, tuple[int, ...], Any]:
     shape = tuple(int(n) for n in tensor.shape)
     dtype = DTYPES.get(str(tensor.dtype).removeprefix("torch."))
     if dtype is None:
-        raise BadInput(f"writing a tensor: dtype {tensor.dtype} has no place in a safetensors file")
+        raise BadInput(f"writing a tensor: dtype {tensor.dtype} is none that a trace has")
     if not hasattr(tensor, "data_ptr"):
         return dtype, shape, tensor.tobytes()  # numpy
     size = SIZES[dtype] * count(shape)
@@ -341,6 +342,8 @@ class Reader:
         if info.dtype == "BF16":
             bits = numpy.frombuffer(self.read(name), "<u2").astype("<u4") << 16
             return bits.view("<f4").reshape(info.shape)
+        if info.dtype.startswith("F8"):
+            raise BadInput(f"{self.path}: {name!r} is {NAMES[info.dtype]}, which numpy does not have")
         kinds = {"F": "f", "I": "i", "U": "u", "B": "?"}
         kind = kinds[info.dtype[0]]
         code = kind if kind == "?" else f"<{kind}{SIZES[info.dtype]}"
