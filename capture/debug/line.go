@@ -118,6 +118,9 @@ func (l *line) counts(nan, posInf, negInf int64) {
 // tensor writes the line that every hook has.
 func (d *Log) tensor(name string, t hooks.Tensor, m *lanes.Moments, elapsed time.Duration) {
 	l, s := &d.line, m.Summary(1)
+	if math.IsInf(s.Std, 0) { // float64 does not hold the sum of squares
+		s.Std = math.NaN()
+	}
 	l.begin("tensor")
 	l.int("pass", int64(d.pass.number))
 	l.word("name", name)

@@ -129,6 +129,18 @@ func TestPositions(t *testing.T) {
 	}
 }
 
+// Of numbers whose squares do not fit there is a mean, and no standard deviation.
+func TestSumsThatOverflow(t *testing.T) {
+	for want, x := range map[string][]float64{
+		" mean=3.33333e+307 std=- ": {1e308, 1e308, -1e308},
+		" mean=0 std=- ":            {1.7e308, -1.7e308},
+	} {
+		if out := show(t, debug.Options{}, []hooks.Event{{Name: "x", Tensor: tensor(hooks.F64, []int{len(x)}, x...)}}); !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
 // The names of all steps of a forward have a section, and a name with a layer has that layer's.
 func TestSection(t *testing.T) {
 	for name, want := range map[string]string{

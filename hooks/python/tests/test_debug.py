@@ -9,6 +9,7 @@ import unittest
 import warnings
 from unittest import mock
 
+import numpy
 import torch
 
 from common import ROOT, TINY, TestCase, order_text, python, tensors
@@ -59,6 +60,17 @@ class Lines(TestCase):
                 with self.subTest(golden, arrays=arrays), warnings.catch_warnings():
                     warnings.simplefilter("error")
                     self.assertEqual(lines(path, arrays), (GOLDEN / golden).read_text())
+
+    def test_sums_that_overflow(self):
+        numbers = numpy.array([1e308, 1e308, -1e308])
+        for tensor in (numbers, torch.from_numpy(numbers)):
+            out = io.StringIO()
+            log = debug.Log(out)
+            with self.subTest(type(tensor).__name__), warnings.catch_warnings():
+                warnings.simplefilter("error")
+                log.arrive()
+                log.show("x", "float64", tensor)
+            self.assertIn(" min=-1e+308 max=1e+308 mean=3.33333e+307 std=- nan=0 ", out.getvalue())
 
     def test_words(self):
         text = 'a"b\\ \x1b[2J\n\x9b\xa0\u2028木'

@@ -1,9 +1,12 @@
 """Statistics of a tensor: one pass over its memory, in float64.
 
-Neither torch nor numpy is imported: tensors of both are used by the methods that they share.
+Neither torch nor numpy is imported: tensors of both are used by the methods that they share. numpy warns of sums that
+overflow, on standard error, between the lines: what they come to is looked at here.
 """
 
+import contextlib
 import math
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,8 +39,9 @@ class Moments:
         self.n, self.mean, self.squares = 0, 0.0, 0.0
         self.low, self.high = math.inf, -math.inf
         self.not_finite = [0, 0, 0]
-        for strip in strips(tensor):
-            self._add(strip)
+        with _silent(tensor):
+            for strip in strips(tensor):
+                self._add(strip)
 
     def _add(self, x: Any) -> None:
         n, total = x.shape[0], float(x.sum())
@@ -48,7 +52,7 @@ class Moments:
             n, total = x.shape[0], float(x.sum())
         if not n:
             return
-        mean = total / n
+        mean = total / n if abs(total) < math.inf else float((x / n).sum())  # a sum overflows before its mean does
         away = x - mean
         squares = float(away.dot(away))
         self.low, self.high = min(self.low, float(x.min())), max(self.high, float(x.max()))
@@ -58,9 +62,18 @@ class Moments:
         self.n += n
 
     def summary(self) -> tuple[float, float, float, float]:
-        """Return minimum, maximum, mean and the population's standard deviation; NaN when nothing is finite."""
+        """Return minimum, maximum, mean and the population's standard deviation; NaN when nothing is finite.
+
+        The standard deviation is NaN, too, where float64 does not hold the sum of squares.
+        """
         if not self.n:
             return math.nan, math.nan, math.nan, math.nan
         if self.low == self.high:  # the sum of equal numbers may be rounded, and so miss that they are equal
             return self.low + 0.0, self.high + 0.0, self.low + 0.0, 0.0
-        return self.low + 0.0, self.high + 0.0, self.mean, math.sqrt(self.squares / self.n)
+        return self.low + 0.0, self.high + 0.0, self.mean, math.sqrt(self.squares / self.n) if self.squares < math.inf else math.nan
+
+
+def _silent(tensor: Any) -> contextlib.AbstractContextManager[Any]:
+    """Return what keeps numpy from warning; torch does not warn."""
+    numpy = sys.modules.get("numpy")
+    return contextlib.nullcontext() if numpy is None or hasattr(tensor, "double") else numpy.errstate(all="ignore")
