@@ -28,10 +28,13 @@ func debugs(c *cli.Context) bool {
 	return !c.Bool("quiet") && debug.Wanted(os.Getenv)
 }
 
-// checkDebug reports what was typed and contradicts debug mode.
+// checkDebug reports what was typed and contradicts debug mode, and says what of its environment is not understood.
 func checkDebug(c *cli.Context) error {
 	if c.Bool("debug") && c.Bool("quiet") {
 		return hinted(errors.New("--quiet and --debug were both given"), "leave one of them out")
+	}
+	if debugs(c) && !c.IsSet("passes") && os.Getenv("TRACEDIFF_DEBUG_PASSES") != "" && debug.PassesWanted(os.Getenv) == 0 {
+		fmt.Fprintf(notes(c), "note: TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first %d are shown in full\n", debug.Passes)
 	}
 	return nil
 }

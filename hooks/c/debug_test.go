@@ -103,6 +103,13 @@ func TestDebugEnvironment(t *testing.T) {
 		if !strings.Contains(said, "debug: tensor pass=6 ") || strings.Contains(said, "debug: tensor pass=7 ") || !strings.Contains(said, " short=1 ") {
 			t.Errorf("with 7 passes asked for it says\n%s", said)
 		}
+		for _, text := range []string{"x", "0", "-3", "7x", ""} {
+			said := debugged(t, driver, all, "TRACEDIFF_DEBUG=1", "TRACEDIFF_DEBUG_PASSES="+text)
+			wrong := strings.Contains(said, `debug: note text="TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first 5 `)
+			if wrong != (text != "") || !strings.HasPrefix(said, "debug: begin passes=5 ") {
+				t.Errorf("with %q passes asked for it says\n%.200s", text, said)
+			}
+		}
 	})
 }
 

@@ -601,13 +601,17 @@ static void td__flush(td_debug *d) {
 
 static void td__debug_begin(td_debug *d) {
 	const char *value = getenv("TRACEDIFF_DEBUG"), *full = getenv("TRACEDIFF_DEBUG_PASSES");
+	char *rest = NULL;
+	int wrong;
 	if (value == NULL || *value == 0) value = getenv("DEBUG");
 	d->on = value != NULL && td__yes(value);
-	d->full = full != NULL ? strtol(full, NULL, 10) : 0;
-	if (d->full <= 0) d->full = TD__DEBUG_PASSES;
+	d->full = full != NULL ? strtol(full, &rest, 10) : 0;
+	wrong = full != NULL && *full != 0 && (d->full <= 0 || *rest != 0);
+	if (d->full <= 0 || wrong) d->full = TD__DEBUG_PASSES;
 	if (!d->on) return;
 	td__integer(&d->line, "debug: begin passes=", (uint64_t)d->full);
 	td__put(&d->line, " tokens=0 top=0\n"); /* such lines there are none of */
+	if (wrong) td__put(&d->line, "debug: note text=\"TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first 5 are shown in full\"\n");
 	td__flush(d);
 }
 

@@ -121,8 +121,12 @@ class Recording(TestCase):
         self.assertEqual(len(re.findall("^debug: pass ", said, re.MULTILINE)), 2)
         self.assertIn("debug: note pass=1 ", said)
         self.assertIn(" short=1 ", said)
-        for text, passes in (("x", 5), ("0", 5), ("-3", 5), ("", 5), ("9" * 40, 5), ("12", 12)):
-            self.assertEqual(debug.passes_wanted({"TRACEDIFF_DEBUG_PASSES": text}), passes)
+        for text, passes, wrong in (
+            ("x", 5, 1), ("0", 5, 1), ("-3", 5, 1), ("9" * 40, 5, 1), ("", 5, 0), ("12", 12, 0)
+        ):  # fmt: skip
+            said, _ = self.record(TRACEDIFF_DEBUG="1", TRACEDIFF_DEBUG_PASSES=text)
+            self.assertTrue(said.startswith(f"debug: begin passes={passes} "), said)
+            self.assertEqual(said.count(f'\ndebug: note text="{debug.WRONG}"\n'), wrong, said)
 
     def test_a_failed_run_has_its_summary(self):
         err = io.StringIO()

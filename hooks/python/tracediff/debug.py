@@ -33,6 +33,7 @@ SECTIONS = (
     ("altup.final", "final"), ("altup_unembed_projections", "final"), ("lm_head", "logits"), ("logits", "logits"),
     ("loss", "loss"), ("grad/", "gradients"),
 )  # fmt: skip
+WRONG = f"TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first {PASSES} are shown in full"
 
 
 def wanted(env: Mapping[str, str] = os.environ) -> bool:
@@ -42,9 +43,9 @@ def wanted(env: Mapping[str, str] = os.environ) -> bool:
 
 
 def passes_wanted(env: Mapping[str, str] = os.environ) -> int:
-    """Return how many passes an environment wants to see in full."""
-    text = env.get("TRACEDIFF_DEBUG_PASSES", "")
-    return int(text) if text.isdecimal() and len(text) <= 10 and int(text) > 0 else PASSES
+    """Return how many passes an environment wants to see in full; 0 where it says something else."""
+    text = env.get("TRACEDIFF_DEBUG_PASSES") or str(PASSES)
+    return int(text) if text.isdecimal() and len(text) <= 10 else 0
 
 
 def section(name: str) -> str:
@@ -71,6 +72,8 @@ class Log:
         """Log to `out`, standard error by default; `text` gives the text of a token id."""
         self._out, self._text, self._clock = out or sys.stderr, text, clock
         self._limit = passes or passes_wanted()
+        self._wrong = not self._limit
+        self._limit = self._limit or PASSES
         self._begun, self._noted, self._left = False, False, 0.0
         self._pass: _Pass | None = None
         self._seen = 0  # token ids in the passes before
@@ -130,6 +133,8 @@ class Log:
         if not self._begun:
             self._begun = True
             self._line("begin", ("passes", self._limit), ("tokens", TOKENS), ("top", TOP))
+            if self._wrong:
+                self._line("note", ("text", quoted(WRONG)))
 
     def _begin_pass(self, index: int) -> None:
         self._pass = _Pass(index, index < self._limit)
