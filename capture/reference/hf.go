@@ -2,11 +2,13 @@ package reference
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -28,7 +30,15 @@ type HF struct {
 	Layers    capture.Ranges
 	Debug     bool      // show hooks as they fire
 	DebugFull int       // passes that are shown in full then
+	DebugOnly *Shown    // and what is shown of what is recorded; nil for all
 	Show      io.Writer // what the runner says while it works, a line each
+}
+
+// Shown is what debug mode shows of a run that records more.
+type Shown struct {
+	Names     []string       `json:"names"`
+	Passes    capture.Ranges `json:"passes"`
+	Positions capture.Ranges `json:"positions"`
 }
 
 // RunnerError is a failure of the runner, in its own words.
@@ -63,7 +73,19 @@ func (h *HF) Run(ctx context.Context) error {
 	}
 	defer os.RemoveAll(folder)
 	// -m looks into the current folder first, and there nobody else has put a torch.py.
-	cmd := exec.CommandContext(ctx, p.Path, h.arguments()...)
+	args := h.arguments()
+	if h.Debug && h.DebugOnly != nil {
+		only := filepath.Join(folder, "only.json") // a file, since thousands of names are no argument
+		text, err := json.Marshal(h.DebugOnly)
+		if err == nil {
+			err = os.WriteFile(only, text, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("telling the runner what to show: %w", err)
+		}
+		args = append(args, "--debug-only", only)
+	}
+	cmd := exec.CommandContext(ctx, p.Path, args...)
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+prependPath(folder, os.Getenv("PYTHONPATH")), "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
 		"TRACEDIFF_DEBUG="+onOff(h.Debug), fmt.Sprint("TRACEDIFF_DEBUG_PASSES=", h.DebugFull))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/debug"
+	"github.com/tracediff/tracediff/capture/reference"
 )
 
 // debugFlag is of the commands that run a side.
@@ -68,4 +69,13 @@ func (j *job) debugPasses() int {
 		return n
 	}
 	return debug.Passes
+}
+
+// debugOnly is what transformers' lines are limited to, whose trace is stored whole.
+func (j *job) debugOnly() *reference.Shown {
+	o := &reference.Shown{Passes: j.Scope.Passes, Positions: j.Scope.Positions}
+	for _, e := range j.Scope.Select(j.record) {
+		o.Names = append(o.Names, e.Name)
+	}
+	return o
 }

@@ -261,7 +261,8 @@ func (j *job) runTransformers(c *cli.Context, scope capture.Scope, path string) 
 	}
 	r := reference.HF{
 		Python: interpreter, Model: model, Order: order, Out: out, Tokens: reference.FormatTokens(j.passes), NewTokens: j.further,
-		DType: j.dtype, Level: scope.Level, Layers: scope.Layers, Debug: debugs(c), DebugFull: j.debugPasses(), Show: &prefixed{w: notes(c), prefix: "transformers | "},
+		DType: j.dtype, Level: scope.Level, Layers: scope.Layers, Debug: debugs(c), DebugFull: j.debugPasses(), DebugOnly: j.debugOnly(),
+		Show: &prefixed{w: notes(c), prefix: "transformers | "},
 	}
 	err = r.Run(c.Context)
 	if errors.Is(err, context.Canceled) {

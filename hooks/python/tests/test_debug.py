@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import pathlib
 import re
 import sys
@@ -13,7 +14,8 @@ import numpy
 import torch
 
 from common import ROOT, TINY, TestCase, order_text, python, tensors
-from tracediff import debug, hf, trace
+from tracediff import debug, hf, order, shown, trace
+from tracediff.errors import BadInput
 
 sys.path.insert(0, str(ROOT / "hooks" / "python" / "examples"))
 
@@ -170,6 +172,33 @@ class Runs(TestCase):
             "debug: end passes=1 ",
         ):
             self.assertIn(text, said)
+
+    def test_a_part_of_what_is_recorded(self):
+        listed, only, out = (self.folder / name for name in ("order.json", "only.json", "ref.safetensors"))
+        listed.write_text(order_text(TINY))
+        names = ["input_ids", "layers.0.out", "layers.3.out"]
+        only.write_text(json.dumps({"names": names, "passes": "0,2-", "positions": "1-2,4"}))
+        err = io.StringIO()
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
+            code = hf.main([
+                "--model", str(TINY), "--order", str(listed), "--out", str(out), "--dtype", "float32", "--threads", "1",
+                "--tokens", "2,527,876;7;8,9", "--level", "1", "--debug", "--debug-only", str(only),
+            ])  # fmt: skip
+        self.assertEqual(code, 0, err.getvalue())
+        found = re.findall(r"^debug: tensor pass=(\d) name=(\S+) shape=(\S+)", err.getvalue(), re.MULTILINE)
+        self.assertEqual(found, [
+            ("0", "input_ids", "[1,3]"), ("0", "layers.0.out", "[4,1,2,32]"), ("0", "layers.3.out", "[4,1,2,32]"),
+            ("2", "input_ids", "[1,2]"), ("2", "layers.0.out", "[4,1,1,32]"), ("2", "layers.3.out", "[4,1,1,32]"),
+        ])  # fmt: skip
+        self.assertEqual(re.findall(r" position=(\d) id=(\d+)", err.getvalue()), [("1", "527"), ("2", "876"), ("4", "8")])
+        whole = tensors(out)  # all is recorded
+        self.assertEqual(len(whole), 3 * 63)
+        row = whole["pass2/layers.3.out"][:, :, 0]
+        self.assertIn(f"max={row.max():.6g} ", err.getvalue().split("pass=2 name=layers.3.out")[1].splitlines()[0])
+        for text in ("[]", "{", '{"names":[],"passes":"x","positions":""}'):
+            only.write_text(text)
+            with self.subTest(text), self.assertRaisesRegex(BadInput, "--debug-only"):
+                shown.Shown(str(only), order.load(listed), [1])
 
     def test_example_makes_the_fixture(self):
         path = self.folder / "again.safetensors"

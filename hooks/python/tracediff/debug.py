@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from tracediff.lines import digits, number, quoted, word
 from tracediff.moments import Moments, doubles
+from tracediff.shown import Shown, inside
 from tracediff.steps import Steps, split
 
 PASSES = 5  # shown tensor by tensor; of later ones a line each
@@ -68,8 +69,10 @@ class Log:
         passes: int = 0,
         text: Callable[[int], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        only: Shown | None = None,
     ) -> None:
-        """Log to `out`, standard error by default; `text` gives the text of a token id."""
+        """Log to `out`, standard error by default; `text` gives the text of a token id, `only` limits what is shown."""
+        self._only, self._hidden = only, 0.0  # the model's time up to tensors that were not shown
         self._out, self._text, self._clock = out or sys.stderr, text, clock
         self._limit = passes or passes_wanted()
         self._wrong = not self._limit
@@ -104,11 +107,16 @@ class Log:
     def show(self, key: str, dtype: str, tensor: Any) -> None:
         """Show a torch tensor in the host's memory, or a numpy array, by its key in the trace."""
         self._lines: list[str] = []
-        elapsed = self._arrived - self._left if self._begun else 0.0
-        self._begin()
+        elapsed = self._hidden + self._arrived - self._left if self._begun else 0.0
         prefix, slash, name = key.partition("/")
         index = int(prefix[4:]) if slash and prefix.startswith("pass") and digits(prefix[4:]) else 0
         name = name if index else key
+        if self._only:
+            tensor = self._only.part(index, name, tensor)
+        self._hidden = elapsed if tensor is None else 0.0
+        if tensor is None:
+            return
+        self._begin()
         if self._pass is None or index != self._pass.number:
             self._end_pass()
             self._begin_pass(index)
@@ -201,10 +209,15 @@ class Log:
         here.tokens = len(ids)
         if not here.full:
             return
-        for position, token in enumerate(ids[:TOKENS], self._seen):
+        listed = list(enumerate(ids, self._only.starts[here.number] if self._only else self._seen))
+        if self._only and self._only.positions:
+            listed = [(at, token) for at, token in listed if inside(self._only.positions, at)]
+        else:
+            listed = listed[:TOKENS]
+        for position, token in listed:
             self._line("token", ("pass", here.number), ("position", position), ("id", token), *self._text_of(token))
-        if len(ids) > TOKENS:
-            self._note(here.number, f"{len(ids) - TOKENS} more tokens are not listed")
+        if len(ids) > len(listed):
+            self._note(here.number, f"{len(ids) - len(listed)} more tokens are not listed")
 
     def _text_of(self, token: int) -> list[tuple[str, object]]:
         return [("text", quoted(self._text(token)))] if self._text else []

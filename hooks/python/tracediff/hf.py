@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from tracediff import capture, debug, host, model, order
+from tracediff import capture, debug, host, model, order, shown
 from tracediff.errors import BadInput, Failure
 
 EPILOG = """\
@@ -59,6 +59,7 @@ def parser() -> Parser:
     p.add_argument(
         "--debug", action="store_true", help="a line on stderr for each tensor (also TRACEDIFF_DEBUG=1, DEBUG=1)"
     )
+    p.add_argument("--debug-only", metavar="FILE", help='of these alone: {"names":[...],"passes":"","positions":""}')
     return p
 
 
@@ -91,11 +92,12 @@ def run(args: argparse.Namespace) -> None:
     if args.tokens is not None:
         capture.check_ids(listed, job)
     job.scope.select(listed.entries)
+    only = shown.Shown(args.debug_only, listed, job.lengths()) if args.debug_only else None
     model.set_up(args.threads)
     if args.progress:
         print(f"loading {args.model} in {args.dtype}", file=sys.stderr, flush=True)
     loaded = model.load(args.model, args.dtype, args.device, listed)
-    log = debug.Log(text=_texts(args.model)) if args.debug or debug.wanted() else None
+    log = debug.Log(text=_texts(args.model), only=only) if args.debug or debug.wanted() else None
     fed = capture.run(loaded, listed, job, args.out, _lines if args.progress or log else _progress, log)
     ids = ";".join(",".join(map(str, one)) for one in fed)
     print(f"{args.out}: {len(fed)} passes, tokens {ids}")

@@ -11,6 +11,7 @@ import pathlib
 from typing import Any
 
 from tracediff.errors import BadInput
+from tracediff.shown import inside, ranges
 from tracediff.trace import DTYPES
 
 VERSION = 1
@@ -112,27 +113,13 @@ class Scope:
         """Return the entries in scope, in order. With layers, nothing that comes after the last of them is."""
         if not self.layers:
             return [e for e in entries if e.level <= self.level]
-        wanted = _ranges(self.layers)
-        inside = [i for i, e in enumerate(entries) if e.layer >= 0 and any(a <= e.layer <= b for a, b in wanted)]
-        if not inside:
+        wanted = ranges(self.layers, "--layers")
+        chosen = [i for i, e in enumerate(entries) if e.layer >= 0 and inside(wanted, e.layer)]
+        if not chosen:
             raise BadInput(f"--layers {self.layers}: the model has no such layer", "layers count from 0")
         first = next(i for i, e in enumerate(entries) if e.layer >= 0)
-        keep = set(inside) | set(range(first))
+        keep = set(chosen) | set(range(first))
         return [e for i, e in enumerate(entries) if i in keep and e.level <= self.level]
-
-
-MOST_DIGITS = 20  # of a range
-
-
-def _ranges(text: str) -> list[tuple[int, int]]:
-    """Read "0-3,7,12-"."""
-    out = []
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (last and not last.isdecimal()) or len(part) > MOST_DIGITS:
-            raise BadInput(f"--layers {text}: {part!r} is not a number or range", "for example: --layers 0-3,7")
-        out.append((int(first), int(last) if last else (1 << 31 if dash else int(first))))
-    return out
 
 
 @dataclasses.dataclass(frozen=True)
