@@ -190,7 +190,8 @@ class Runs(TestCase):
             ("0", "input_ids", "[1,3]"), ("0", "layers.0.out", "[4,1,2,32]"), ("0", "layers.3.out", "[4,1,2,32]"),
             ("2", "input_ids", "[1,2]"), ("2", "layers.0.out", "[4,1,1,32]"), ("2", "layers.3.out", "[4,1,1,32]"),
         ])  # fmt: skip
-        self.assertEqual(re.findall(r" position=(\d) id=(\d+)", err.getvalue()), [("1", "527"), ("2", "876"), ("4", "8")])
+        listed_ids = re.findall(r" position=(\d) id=(\d+)", err.getvalue())
+        self.assertEqual(listed_ids, [("1", "527"), ("2", "876"), ("4", "8")])
         whole = tensors(out)  # all is recorded
         self.assertEqual(len(whole), 3 * 63)
         row = whole["pass2/layers.3.out"][:, :, 0]

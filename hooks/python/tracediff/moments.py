@@ -70,7 +70,8 @@ class Moments:
             return math.nan, math.nan, math.nan, math.nan
         if self.low == self.high:  # the sum of equal numbers may be rounded, and so miss that they are equal
             return self.low + 0.0, self.high + 0.0, self.low + 0.0, 0.0
-        return self.low + 0.0, self.high + 0.0, self.mean, math.sqrt(self.squares / self.n) if self.squares < math.inf else math.nan
+        std = math.sqrt(self.squares / self.n) if self.squares < math.inf else math.nan
+        return self.low + 0.0, self.high + 0.0, self.mean, std
 
 
 def _silent(tensor: Any) -> contextlib.AbstractContextManager[Any]:
