@@ -175,7 +175,7 @@ func TestErrors(t *testing.T) {
 			}
 			text := errOut.String()
 			at := strings.LastIndex("\n"+text, "\ntracediff: ") // behind what a command printed, and notes
-			if at < 0 || !regexp.MustCompile(`\Atracediff: [^\n]+\nhint: [^\n]+\n(or [^\n]+\n)?\z`).MatchString(text[at:]) {
+			if at < 0 || !regexp.MustCompile(`\Atracediff: [^\n]+\nhint: [^\n]+\n\z`).MatchString(text[at:]) {
 				t.Fatalf("not of two lines:\n%s", text)
 			}
 			first, second, _ := strings.Cut(text[at:], "\n")

@@ -148,7 +148,7 @@ func (j *job) gateError() error {
 		command += " --dir " + quoteShell(j.dir)
 	}
 	return hinted(fmt.Errorf("no trace of transformers is of %s, these token ids and %s, and a gate does not take the walk for it", j.ck.Name(), j.dtype),
-		"make one: "+command+"\nor take the walk: --reference go, in tracediff.toml reference = \"go\". A gate is asked for by --gate, or by CI=true in the environment")
+		"make one: "+command+"; or take the walk: --reference go, in tracediff.toml reference = \"go\". A gate is asked for by --gate, or by CI=true in the environment")
 }
 
 // makeReference runs a reference runner and stores what it wrote.
