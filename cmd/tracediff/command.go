@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/order"
@@ -102,7 +103,7 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 	fmt.Fprintf(notes(c), "%s | $ %s\n", side, line)
 	started := time.Now()
 	if err := r.Run(c.Context); err != nil {
-		return commandFailed(c, src, side, err)
+		return commandFailed(c, r, err)
 	}
 	fmt.Fprintf(notes(c), "%s | exit status 0 after %s\n", side, time.Since(started).Round(time.Millisecond))
 	if err := os.Rename(r.Out, path); err != nil {
@@ -115,22 +116,32 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 var quoted = regexp.MustCompile(`['"]\{[a-z]+\}|\{[a-z]+\}['"]`)
 
 // commandFailed is the error of a command that left no trace. Its last output is shown where it was not shown already.
-func commandFailed(c *cli.Context, src source, side string, err error) error {
+func commandFailed(c *cli.Context, r *reference.Command, err error) error {
 	if errors.Is(err, context.Canceled) {
-		return hinted(errors.New("interrupted; the command was ended with its process group"), "what it had written is in {out}, under "+c.String("dir")+"; the same command starts again")
+		return hinted(errors.New("interrupted; the command was ended with its process group"), leftOf(r.Out)+"; the same command starts again")
 	}
-	err = fmt.Errorf("--%s: %w", side, err)
+	err = fmt.Errorf("--%s: %w", r.Side, err)
 	var status *reference.StatusError
 	if errors.As(err, &status) && c.Bool("quiet") && len(status.Output) > 0 {
-		fmt.Fprintf(&prefixed{w: c.App.ErrWriter, prefix: side + " | "}, "%s\n", bytes.TrimRight(status.Output, "\n"))
+		fmt.Fprintf(&prefixed{w: c.App.ErrWriter, prefix: r.Side + " | "}, "%s\n", bytes.TrimRight(status.Output, "\n"))
 	}
 	if status != nil && status.Code == 0 && errors.Is(status.Left, fs.ErrNotExist) {
 		return hinted(err, "the command has to write its trace to {out}, which is also TRACEDIFF_OUT in its environment")
 	}
-	if quoted.MatchString(src.Text) {
+	if quoted.MatchString(r.Line) {
 		return hinted(err, "{prompt}, {tokens} and the others are quoted when they are filled in: write them without quotes of your own")
 	}
 	return hinted(err, "what the command printed is above; tracediff compare FILE REFERENCE --partial looks into an unfinished trace")
+}
+
+// leftOf says what a command that was ended has left of its trace.
+func leftOf(out string) string {
+	for _, path := range []string{out, out + capture.Suffix} {
+		if _, err := os.Lstat(path); err == nil {
+			return "what it had written is in " + path
+		}
+	}
+	return "it had written nothing to " + out
 }
 
 // prepare writes the embedded checkpoint out when no other is named.

@@ -266,7 +266,7 @@ func (j *job) runTransformers(c *cli.Context, scope capture.Scope, path string) 
 	}
 	err = r.Run(c.Context)
 	if errors.Is(err, context.Canceled) {
-		return hinted(errors.New("interrupted; nothing was stored"), "the same command starts again")
+		return j.stopped(path)
 	}
 	if err != nil {
 		return fmt.Errorf("--reference hf: %w", err)
@@ -283,9 +283,24 @@ func (j *job) runWalk(c *cli.Context, scope capture.Scope, path string) error {
 	defer job.Debug.End()
 	_, err := reference.Walk(c.Context, job)
 	if errors.Is(err, context.Canceled) {
-		return hinted(errors.New("interrupted; nothing was stored"), "the same command starts again")
+		return j.stopped(path)
 	}
 	return err
+}
+
+// stopped is the error of a reference run that was interrupted. What it had written so far has a place in the store that
+// nobody would find, and that the next run clears: it is put where the reference would have been, beside the local trace.
+func (j *job) stopped(path string) error {
+	kept := j.path("reference") + capture.Suffix
+	release, err := j.lockSide("reference")
+	if err == nil {
+		defer release()
+		err = os.Rename(path+capture.Suffix, kept)
+	}
+	if err != nil { // most often there is none yet
+		return hinted(errors.New("interrupted; nothing was stored"), "the same command starts again")
+	}
+	return hinted(errors.New("interrupted; the reference is unfinished and not stored"), "what was captured so far is in "+kept+"; the same command starts again")
 }
 
 // walk is the reference job of these passes at a scope, without a place to write to.
