@@ -78,7 +78,7 @@ func captureSides(c *cli.Context, s settings, side string) error {
 		return err
 	}
 	j.showInput(c.App.Writer)
-	j.noteInput(c.App.Writer)
+	j.noteInput(notes(c))
 	if side != "reference" {
 		if err := j.captureLocal(c); err != nil {
 			return err

@@ -123,7 +123,7 @@ func compareSettings(c *cli.Context, s settings, limits *compare.Limits) (*compa
 	if err := j.checkPasses(); err != nil {
 		return nil, err
 	}
-	j.noteInput(c.App.ErrWriter)
+	j.noteInput(notes(c))
 	if limits == nil {
 		if err := j.settings.save(j.dir); err != nil {
 			return nil, err
