@@ -28,7 +28,7 @@ func doctorCommand() *cli.Command {
 beside their texts, BOS, chat template, vocabulary; the weights: all there, whole, none left as it was before training; the
 generation settings; an example, end to end: the embedded model against transformers, then one forward call of this
 model. Then Python with torch and transformers, the room that traces of the input take, and what earlier captures have
-left. Every line is ok, a warning or an error, with a next step. Where no input is named, it is that of the last capture,
+left. Every line is ok, a warning, an error or skipped, with a next step. Where no input is named, it is that of the last capture,
 as for "tracediff compare". A model of some GiB takes seconds.
 Exit status: 0 no error, 1 an error, 2 the command cannot be used.
 

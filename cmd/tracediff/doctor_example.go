@@ -26,7 +26,7 @@ import (
 // model does not come out as transformers had it, nothing else that is printed here or elsewhere can be believed.
 func (p *patient) checkExample(ctx context.Context, s *health.Section) {
 	if p.failed {
-		s.OK("not run: the errors above come first")
+		s.Skip("mend them, and then repeat the command", "not run: the errors above come first")
 		return
 	}
 	started := time.Now()
@@ -149,7 +149,7 @@ func (p *patient) runModel(ctx context.Context, s *health.Section) {
 		most = min(most, memory)
 	}
 	if ck.Size() > most && !p.full {
-		s.OK("not run: %s of weights would take %s more than seconds; --full runs it", size(ck.Size()), name)
+		s.Skip("--full runs it", "not run: %s of weights would take %s more than seconds", size(ck.Size()), name)
 		return
 	}
 	ids, which := p.exampleIDs()

@@ -38,6 +38,7 @@ type tally struct {
 	OK       int `json:"ok"`
 	Warnings int `json:"warnings"`
 	Errors   int `json:"errors"`
+	Skipped  int `json:"skipped"`
 }
 
 func tallyOf(lines []health.Line) tally {
@@ -50,6 +51,8 @@ func tallyOf(lines []health.Line) tally {
 			t.Warnings++
 		case health.Error:
 			t.Errors++
+		case health.Skipped:
+			t.Skipped++
 		}
 	}
 	return t
@@ -76,7 +79,11 @@ func printLines(w io.Writer, lines []health.Line, coloured bool) error {
 		}
 	}
 	t := tallyOf(lines)
-	_, err := fmt.Fprintf(w, "\n%d ok, %s, %s\n", t.OK, plural(t.Warnings, "warning"), plural(t.Errors, "error"))
+	text := fmt.Sprintf("\n%d ok, %s, %s", t.OK, plural(t.Warnings, "warning"), plural(t.Errors, "error"))
+	if t.Skipped > 0 {
+		text += fmt.Sprintf(", %d skipped", t.Skipped)
+	}
+	_, err := fmt.Fprintln(w, text)
 	return err
 }
 

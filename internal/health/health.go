@@ -1,6 +1,6 @@
 // Package health looks at what a run needs before anything runs: the machine, the Python that transformers runs in, the
-// files and values of a model directory, the ids of an input, the room on a disk. What it finds are lines: ok, a warning, or
-// an error, each with a next step.
+// files and values of a model directory, the ids of an input, the room on a disk. What it finds are lines: ok, a warning, an
+// error, or skipped, each with a next step.
 //
 // Its opinions: an error is what makes a run fail or its result worthless; a warning is what a person should know and may
 // have wanted; whatever a file or a program says is printed as one line of harmless characters. Nothing is repaired and
@@ -18,11 +18,12 @@ import (
 // Status says how serious a line is.
 type Status string
 
-// The three statuses.
+// The statuses.
 const (
 	OK      Status = "ok"
 	Warning Status = "warning"
 	Error   Status = "error"
+	Skipped Status = "skipped" // it was not looked at
 )
 
 // Line is one thing that was looked at.
@@ -76,6 +77,11 @@ func (s *Section) Warn(hint, format string, args ...any) {
 // Fail adds an error with its next step.
 func (s *Section) Fail(hint, format string, args ...any) {
 	s.add(Error, hint, fmt.Sprintf(format, args...))
+}
+
+// Skip adds a line about something that was not looked at, with what makes it so that it is.
+func (s *Section) Skip(hint, format string, args ...any) {
+	s.add(Skipped, hint, fmt.Sprintf(format, args...))
 }
 
 func (s *Section) add(status Status, hint, what string) {
