@@ -82,6 +82,22 @@ func TestGeneration(t *testing.T) {
 		`{"eos_token_id": null}`:                       {"ok: generation_config.json: BOS [], EOS [], PAD [], at one with config.json"},
 		`{"bos_token_id": 3}`:                          {"warning: BOS is [3] in generation_config.json and [2] in config.json"},
 		`{"bos_token_id": -5, "eos_token_id": [1, 7]}`: {"error: generation_config.json: id -5 is outside the vocabulary of 100", "warning: BOS is [-5] in generation_config.json and [2] in config.json"},
+		`{"bos_token_id": 3, "do_sample": true, "temperature": 0.7, "top_k": 64, "top_p": 0.95}`: {
+			"warning: BOS is [3] in generation_config.json and [2] in config.json",
+			"ok: generation_config.json: do_sample true, temperature 0.7, top_k 64, top_p 0.95; captures are greedy whatever it says",
+		},
+		`{"bos_token_id": 3, "temperature": "x", "do_sample": "maybe", "top_k": -5, "top_p": 1.5}`: {
+			"warning: BOS is [3] in generation_config.json and [2] in config.json",
+			`error: generation_config.json: do_sample is "maybe", want true or false`,
+			`error: generation_config.json: temperature is "x", want a number, 0 or more`,
+			"error: generation_config.json: top_k is -5, want a whole number, 0 or more",
+			"error: generation_config.json: top_p is 1.5, want a number from 0 to 1",
+		},
+		`{"bos_token_id": 3, "do_sample": true, "temperature": 0, "top_k": null}`: {
+			"warning: BOS is [3] in generation_config.json and [2] in config.json",
+			"error: generation_config.json: temperature is 0 and do_sample is true: logits are divided by it",
+			"ok: generation_config.json: do_sample true, temperature 0; captures are greedy whatever it says",
+		},
 	} {
 		var s health.Section
 		health.Generation(&s, fstest.MapFS{"generation_config.json": file([]byte(text))}, v)

@@ -81,7 +81,8 @@ func (l *ids) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]int)(l))
 }
 
-// Generation checks generation_config.json against config.json: the ids in it, which transformers' generate prefers.
+// Generation checks generation_config.json against config.json: the ids in it, which transformers' generate prefers. And it
+// shows how tokens are chosen.
 func Generation(s *Section, fsys fs.FS, v Vocabulary) {
 	data, err := checkpoint.ReadFile(fsys, generationFile, maxSmall)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,6 +122,7 @@ func Generation(s *Section, fsys fs.FS, v Vocabulary) {
 	if agrees {
 		s.OK("%s: BOS %v, EOS %v, PAD %v, at one with config.json", generationFile, []int(g.BOS), []int(g.EOS), []int(g.PAD))
 	}
+	sampling(s, data)
 }
 
 func known(id int) []int {
