@@ -83,6 +83,9 @@ func configHint(err error) string {
 
 func readConfigFile(path string) ([]namedSettings, *compare.Limits, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) && path != configName {
+		err = hinted(err, "check the path; tracediff init FILE writes such a file, with every key explained")
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,13 +118,13 @@ func parseConfig(text []byte, folder string) ([]namedSettings, *compare.Limits, 
 	}
 	common, err := c.common()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, inKeys(err)
 	}
 	var all []namedSettings
 	for _, p := range c.Prompt {
 		s, err := c.settings(common, p)
 		if err != nil {
-			return nil, nil, fmt.Errorf("prompt %q: %w", p.Name, err)
+			return nil, nil, fmt.Errorf("prompt %q: %w", p.Name, inKeys(err))
 		}
 		if slices.ContainsFunc(all, func(n namedSettings) bool { return n.name == p.Name }) {
 			return nil, nil, fmt.Errorf("two prompts are called %q", p.Name)

@@ -57,9 +57,21 @@ Examples:
 			if err := noArguments(c); err != nil {
 				return err
 			}
-			return examine(c)
+			err := examine(c)
+			return hinted(err, doctorHint(err))
 		},
 	}
+}
+
+// doctorGeneral is for errors that say themselves what is wrong: the general hint sends people here.
+const doctorGeneral = "the line says what is wrong; tracediff doctor --help says what each flag wants"
+
+// doctorHint is the next step of an error that the checklist has met.
+func doctorHint(err error) string {
+	if h := hintFor(err); h != generalHint {
+		return h
+	}
+	return doctorGeneral
 }
 
 // examine runs the checks and prints what they found.

@@ -134,7 +134,7 @@ func (p *patient) clean(ctx context.Context, s *health.Section) {
 		err = p.removable(files)
 	}
 	if err != nil {
-		s.Fail(hintFor(err), "%s: nothing was removed: %v", p.dir, err)
+		s.Fail(doctorHint(err), "%s: nothing was removed: %v", p.dir, err)
 		return
 	}
 	for _, kind := range kinds {

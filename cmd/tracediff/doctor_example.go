@@ -55,7 +55,7 @@ func (k *known) say(s *health.Section, err error, took time.Duration) {
 	const hint = "go test ./... in the sources says where: instructions of a new kind can do it, and memory that fails"
 	switch {
 	case err != nil:
-		s.Fail(hintFor(err), "%s: %v", knownPrompt, err)
+		s.Fail(doctorHint(err), "%s: %v", knownPrompt, err)
 	case k.Exit != exitMatch || k.Compared == 0:
 		s.Fail(hint, "%s: the embedded model does not come out as %s had it: %s", knownPrompt, k.reference, k.Error)
 	default:
@@ -156,12 +156,12 @@ func (p *patient) runModel(ctx context.Context, s *health.Section) {
 	logits := watch{}
 	reg := &hooks.Registry{}
 	if err := reg.Observe("*", logits.see); err != nil {
-		s.Fail(generalHint, "%v", err)
+		s.Fail(doctorGeneral, "%v", err)
 		return
 	}
 	started := time.Now()
 	if err := run(ctx, ck, dtype, ids, reg); err != nil {
-		s.Fail(hintFor(err), "%s, %s: %v", name, which, err)
+		s.Fail(doctorHint(err), "%s, %s: %v", name, which, err)
 		return
 	}
 	p.sayNext(s, &logits, fmt.Sprintf("%s in %s, %s (%s)", name, dtype, which, took(started)))
@@ -189,7 +189,7 @@ func (p *patient) sayNext(s *health.Section, w *watch, what string) {
 		s.Fail("tracediff capture and compare say which operation it is; float16 overflows at 65504: try --dtype float32", "%s: NaN or Inf, first in %s", what, w.broken)
 		return
 	case len(w.logits) == 0:
-		s.Fail(generalHint, "%s: there are no logits", what)
+		s.Fail(doctorGeneral, "%s: there are no logits", what)
 		return
 	}
 	next, least, sum := 0, math.Inf(1), 0.0

@@ -27,7 +27,7 @@ func (p *patient) checkInput(_ context.Context, s *health.Section) {
 	}
 	j := &job{settings: p.settings, files: p.files, further: p.NewTokens}
 	if err := j.readInput(); err != nil {
-		s.Fail(hintFor(err), "%v", err)
+		s.Fail(doctorHint(err), "%v", err)
 		return
 	}
 	health.Tokens(s, health.Input{
@@ -35,7 +35,7 @@ func (p *patient) checkInput(_ context.Context, s *health.Section) {
 		Prompt: p.Prompt != nil, Default: j.isWhat, Template: template, All: p.full,
 	})
 	if err := gemma.CheckPasses(p.config, j.passes, j.further); err != nil {
-		s.Fail(hintFor(err), "%v", err)
+		s.Fail(doctorHint(err), "%v", err)
 		return
 	}
 	p.passes, p.further = j.passes, j.further

@@ -92,7 +92,7 @@ func (p *patient) checkConfig(s *health.Section) {
 		p.config, err = order.ReadConfig(data)
 	}
 	if err != nil {
-		s.Fail(hintFor(err), "%v", err)
+		s.Fail(doctorHint(err), "%v", err)
 		return
 	}
 	p.spread = initialSpread(data)
@@ -102,10 +102,10 @@ func (p *patient) checkConfig(s *health.Section) {
 		s.Warn("choose with --dtype", "config.json declares no dtype: auto is float32")
 	}
 	if _, err := p.dtype(c.DType); err != nil {
-		s.Fail(hintFor(err), "%v", err)
+		s.Fail(doctorHint(err), "%v", err)
 	}
 	if p.list, err = order.New(c); err != nil {
-		s.Fail(hintFor(err), "%v", err)
+		s.Fail(doctorHint(err), "%v", err)
 	}
 }
 
@@ -134,7 +134,7 @@ func initialSpread(config []byte) float64 {
 func (p *patient) readWeights(ctx context.Context, s *health.Section, names []string) {
 	ck, err := p.open()
 	if err != nil {
-		s.Fail(hintFor(err), "%v", err)
+		s.Fail(doctorHint(err), "%v", err)
 		return
 	}
 	defer ck.Close() // read only: closing has nothing to say
@@ -166,7 +166,7 @@ func weightsFit(s *health.Section, err error) bool {
 		return true
 	}
 	if !errors.As(err, &e) {
-		s.Fail(hintFor(err), "%v", err)
+		s.Fail(doctorHint(err), "%v", err)
 		return false
 	}
 	for i, problem := range e.Problems {

@@ -35,7 +35,7 @@ func (p *patient) checkStore(_ context.Context, s *health.Section) {
 		return
 	}
 	if _, _, err := lastSettings(p.dir); err != nil {
-		s.Warn(hintFor(err), "%v", err)
+		s.Warn(doctorHint(err), "%v", err)
 	}
 	p.localTrace(s)
 	p.references(s)

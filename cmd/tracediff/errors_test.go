@@ -102,7 +102,7 @@ var failing = []struct {
 	{"order,--model,nowhere", `nowhere: `, "check the path"},
 	{"order,names", `unexpected argument "names"`, "--help"},
 	{"doctor,--timeout,0s", `--timeout is 0s, want a time`, "--help"},
-	{"doctor,--format,yaml", `--format is "yaml"`, "."},
+	{"doctor,--format,yaml", `--format is "yaml"`, "the line says what is wrong; tracediff doctor --help"},
 	{"inspect", `inspect takes a file and the name of a tensor`, "inspect FILE"},
 	{"inspect,a,b,c,d", `inspect takes a file .* not 4 arguments`, "inspect FILE"},
 	{"inspect,nowhere", `.*nowhere: no such file`, "inspect FILE"},
@@ -127,6 +127,10 @@ var failing = []struct {
 	{"inspect,hello.safetensors,logits,--model,nowhere", `nowhere: `, "check the path"},
 	{"inspect,hello.safetensors,--quiet,--verbose", `--quiet and --verbose were both given`, "leave one"},
 	{"gate", `there is no tracediff.toml here`, "tracediff init"},
+	{"gate,--config,nowhere.toml", `nowhere.toml: .*no such file`, "check the path; tracediff init FILE"},
+	{"gate,--config,level.toml", `level.toml: prompt "a": level is 4`, "docs/ci.md"},
+	{"gate,--config,layers.toml", `prompt "a": .*layers 5-90: the model`, "tracediff order"},
+	{"gate,--config,dtype.toml", `dtype.toml: prompt "a": dtype is "int8"`, "want float32"},
 	{"gate,--config,notes.txt", `notes.txt: line 1, "no trace": `, "tracediff init"},
 	{"gate,--config,empty.toml", `empty.toml: it has 0 sections`, "tracediff init"},
 	{"gate,--config,gate.toml,nobody", `there is no prompt "nobody"`, "the file has a"},
@@ -147,6 +151,8 @@ func prepareErrors(t *testing.T) {
 	t.Setenv("CI", "")
 	files := map[string][]byte{
 		"notes.txt": []byte("no trace\n"), "empty.toml": nil, "limits.toml": []byte("[[tolerance]]\ntensors = '*'\nrtol = 0.1\n"), "gate.toml": []byte("[[prompt]]\nname = 'a'\ntokens = '2'\n"),
+		"level.toml": []byte("level = 4\n[[prompt]]\nname = 'a'\ntokens = '2'\n"), "layers.toml": []byte("layers = '5-90'\n[[prompt]]\nname = 'a'\ntokens = '2'\n"),
+		"dtype.toml":                          []byte("dtype = 'int8'\n[[prompt]]\nname = 'a'\ntokens = '2'\n"),
 		filepath.Join("broken", settingsFile): []byte(`{"tokenz": "2"}`),
 	}
 	for name, golden := range map[string]string{

@@ -87,6 +87,7 @@ func gate(c *cli.Context, out *outputs, all []namedSettings, limits *compare.Lim
 		if c.Context.Err() != nil {
 			return cmp.Or(err, c.Context.Err())
 		}
+		err = inKeys(err)
 		runs = append(runs, newRun(n.name, result, err))
 		if err != nil {
 			printError(c.App.ErrWriter, fmt.Errorf("prompt %q: %w", n.name, err))
