@@ -94,7 +94,7 @@ func captureSides(c *cli.Context, s settings, side string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %d tensors -> %s\n", describe(ref.Trace), ref.label, len(ref.Records()), path)
+	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %s -> %s\n", describe(ref.Trace), ref.label, plural(len(ref.Records()), "tensor"), path)
 	return nil
 }
 

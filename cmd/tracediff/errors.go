@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -31,8 +33,22 @@ func hinted(err error, hint string) error {
 
 // printError prints an error in two lines, what and why, and what to do. Only an error that is a list takes more.
 func printError(w io.Writer, err error) {
-	fmt.Fprintf(w, "tracediff: %s\n", strings.TrimSpace(err.Error()))
-	fmt.Fprintf(w, "hint: %s\n", hintFor(err))
+	fmt.Fprintf(w, "tracediff: %s\n", harmless(strings.TrimSpace(err.Error())))
+	fmt.Fprintf(w, "hint: %s\n", harmless(hintFor(err)))
+}
+
+// harmless escapes what a terminal would act on: the name of a file may have anything in it.
+func harmless(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
 }
 
 // interrupted is the error of a run that a person stopped. What was being done says more than that a context was

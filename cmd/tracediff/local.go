@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
+	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
@@ -24,7 +26,7 @@ func (j *job) captureLocal(c *cli.Context) error {
 	for _, r := range t.Records() {
 		bytes += r.Size
 	}
-	fmt.Fprintf(c.App.Writer, "local: %s, %d tensors, %s -> %s\n", describe(t), len(t.Records()), size(bytes), t.Path())
+	fmt.Fprintf(c.App.Writer, "local: %s, %s, %s -> %s\n", describe(t), plural(len(t.Records()), "tensor"), size(bytes), t.Path())
 	if c.Bool("quiet") {
 		return nil
 	}
@@ -32,6 +34,9 @@ func (j *job) captureLocal(c *cli.Context) error {
 		if id >= 0 {
 			fmt.Fprintf(c.App.Writer, "pass %d goes on with token %d %q\n", n, id, j.text(id))
 		}
+	}
+	if f, ok := c.App.ErrWriter.(*os.File); !ok || !isatty.IsTerminal(f.Fd()) {
+		return nil // a log has no use for it
 	}
 	fmt.Fprintf(notes(c), "captured in %s\n", time.Since(started).Round(time.Millisecond))
 	return nil

@@ -17,6 +17,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/tracediff/tracediff/capture"
@@ -134,6 +135,12 @@ func Run(ctx context.Context, t *capture.Trace, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	switch {
+	case one && o.Header:
+		return nil, optionError(errors.New("--header is about a list, and one tensor is named"), "leave it out, or leave the name out")
+	case !one && (o.Slice != "" || o.Axis != nil || o.Row != nil):
+		return nil, optionError(fmt.Errorf("--slice, --axis and --row are about one tensor, and %q names %d", o.Name, len(found)), "name one of them, and with --pass one of its passes")
+	}
 	if !one {
 		res.List, err = list(ctx, t, found, &o)
 		return res, err
@@ -148,6 +155,9 @@ func Run(ctx context.Context, t *capture.Trace, o Options) (*Result, error) {
 
 // Pair looks into one tensor of two files, side by side. Errors are those of [Run].
 func Pair(ctx context.Context, a, b *capture.Trace, o Options) (*Result, error) {
+	if o.Header {
+		return nil, optionError(errors.New("--header is about a list, and one tensor is named"), "leave it out, or list one file")
+	}
 	res := &Result{Files: []File{fileOf(a), fileOf(b)}}
 	var recs [2]capture.Record
 	for i, t := range []*capture.Trace{a, b} {
@@ -168,6 +178,9 @@ func Pair(ctx context.Context, a, b *capture.Trace, o Options) (*Result, error) 
 	}
 	var err error
 	res.Difference, err = subtract(ctx, a, b, recs, res.Tensors)
+	if err == nil && res.Difference == nil && o.Slice != "" {
+		return nil, optionError(fmt.Errorf("--slice: %q has the shapes %v and %v, and no difference to show the values of", o.Name, recs[0].Shape, recs[1].Shape), "look at one file: tracediff inspect FILE NAME --slice SLICE")
+	}
 	if err == nil && res.Difference == nil {
 		res.Notes = append(res.Notes, "the shapes differ: there is no difference element by element")
 	}

@@ -39,7 +39,7 @@ const maxAlso = 4
 // CheckText writes the red flags of a trace for people. The last line has how many there are. The error is that of w.
 func CheckText(w io.Writer, r *redflag.Result, s Style) error {
 	p := &printer{style: s}
-	p.line("trace:  %s, %d tensors of %s", r.Trace, r.Tensors, plural(r.Passes, "pass", "passes"))
+	p.line("trace:  %s, %s of %s", r.Trace, plural(r.Tensors, "tensor", "tensors"), plural(r.Passes, "pass", "passes"))
 	for i := range r.Flags {
 		p.flag(&r.Flags[i])
 	}
