@@ -256,7 +256,7 @@ func (t *trial) shifted(others map[order.Node]*explanations, x *explanations) st
 		allowed = max(allowed, behind)
 	}
 	allowed += math.Ldexp(bias, -floats.Precision(t.i.env.DType))
-	if math.Abs(by) <= allowed {
+	if !(math.Abs(by) > allowed) { // nor where it is no number
 		return ""
 	}
 	return fmt.Sprintf("one by one they might be rounding, but the rows of %s are together scaled by %.6g ± %.1g", op.Form(t.entry.Op), 1+by, allowed)
