@@ -241,10 +241,10 @@ func against(others map[order.Node]*explanations, words string) int {
 const evidence = 4
 
 // mistaken returns the known mistake that gives all of the entry, in transformers' arithmetic, where the right operation
-// leaves enough of it: what is definite comes before a choice. Where that are few rows, it has to give all of other entries,
-// too. It is empty where none does.
+// leaves enough of it: what is definite comes before a choice. Where that are few rows, or few elements, it has to give all
+// of other entries, too. It is empty where none does.
 func (t *trial) mistaken(off []int, x *explanations, others map[order.Node]*explanations) (string, error) {
-	if len(off) < proof {
+	if len(off) == 0 {
 		return "", nil
 	}
 	nodes := sorted(others)
@@ -253,10 +253,11 @@ func (t *trial) mistaken(off []int, x *explanations, others map[order.Node]*expl
 		if err != nil {
 			return "", err
 		}
-		numbers := map[uint64]bool{}
+		numbers, elements := map[uint64]bool{}, len(off)
 		x.numbers(numbers)
+		enough := func() bool { return elements >= proof && (len(numbers) >= evidence || pointwise(t.entry.Op)) }
 		for _, n := range nodes {
-			if !all || len(numbers) >= evidence {
+			if !all || enough() {
 				break
 			}
 			o := others[n]
@@ -271,8 +272,9 @@ func (t *trial) mistaken(off []int, x *explanations, others map[order.Node]*expl
 				return "", err
 			}
 			o.numbers(numbers)
+			elements += len(o.left[string(Strict)])
 		}
-		if all && (len(numbers) >= evidence || pointwise(t.entry.Op)) {
+		if all && enough() {
 			return m.Words, nil
 		}
 	}
