@@ -9,7 +9,7 @@ const logits = "logits"
 // that it will not measure, because their shapes differ, are left out. An error is left to the walk, which meets it where
 // it matters.
 func (w *walker) readAhead(i, pass int) {
-	for w.next = max(w.next, i+1); w.next < len(w.plan.entries) && !w.meter.full(); w.next++ {
+	for w.next = max(w.next, i+1); w.next < len(w.plan.entries) && !w.meter.Full(); w.next++ {
 		if !w.plan.covered(w.next) || w.plan.rowless(w.next, pass) {
 			continue
 		}
@@ -20,8 +20,8 @@ func (w *walker) readAhead(i, pass int) {
 			continue
 		}
 		p, err := w.pair(w.next, pass, l, r)
-		if err == nil && p.row.Verdict == Match && slices.Equal(p.l.shape, p.r.shape) {
-			w.meter.prepare(p.l, p.r, e.Compare, e.Name == logits)
+		if err == nil && p.row.Verdict == Match && slices.Equal(p.l.Shape, p.r.Shape) {
+			w.meter.Prepare(p.l, p.r, e.Compare, e.Name == logits)
 		}
 	}
 }

@@ -1,20 +1,14 @@
 package compare
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 )
-
-// axisNames are the roles of axes in words.
-var axisNames = map[rune]string{
-	order.AxisStream: "stream", order.AxisBatch: "batch", order.AxisToken: "token", order.AxisKey: "key",
-	order.AxisHead: "head", order.AxisLayer: "layer", order.AxisChannel: "channel", order.AxisVocab: "vocabulary",
-}
 
 // axesOf returns the axis letters of an entry on one side, empty when they are not known: what the trace declares, else
 // what the order says. Letters that do not fit the number of axes say nothing.
@@ -29,30 +23,20 @@ func (p *plan) axesOf(side int, e *order.Entry, rank int) string {
 	return axes
 }
 
-// AxisName is the role of axis i in words, by the letters of an entry's axes; "axis 2" where they do not say.
-func AxisName(axes string, i int) string {
-	if i < len(axes) {
-		if name, ok := axisNames[rune(axes[i])]; ok {
-			return name
-		}
-	}
-	return fmt.Sprintf("axis %d", i)
-}
-
 // maxIDs bounds the token ids, or positions, of a pass that are read into memory: far more than any context has.
 const maxIDs = 1 << 24
 
 // integers reads a whole tensor as int64s; false when it is not one of integers, or too long.
 func integers(t *capture.Trace, pass int, name string) ([]int64, bool, error) {
 	rec, ok := t.Lookup(pass, name)
-	if !ok || rec.DType.Float() || elements(rec.Shape) > maxIDs {
+	if !ok || rec.DType.Float() || measure.Elements(rec.Shape) > maxIDs {
 		return nil, false, nil
 	}
 	data, err := t.Read(rec)
 	if err != nil {
 		return nil, false, err
 	}
-	values := make([]float64, elements(rec.Shape))
+	values := make([]float64, measure.Elements(rec.Shape))
 	if err := floats.Decode(values, rec.DType, data.Data); err != nil {
 		return nil, false, err
 	}
@@ -87,7 +71,7 @@ func (w *walker) rowPositions(side, pass, n int) ([]int64, error) {
 // common returns, for a tensor whose token axis was narrowed to different positions on the two sides, or is narrowed by
 // this comparison, the rows that both have and that are wanted; for one with cached keys, their order. Both are nil where
 // all rows are compared as they lie. The input ids are never narrowed.
-func (w *walker) common(axes string, pass int, l, r capture.Record) (cutL, cutR *cut, err error) {
+func (w *walker) common(axes string, pass int, l, r capture.Record) (cutL, cutR *measure.Cut, err error) {
 	axis := strings.IndexRune(axes, order.AxisToken)
 	wanted := w.plan.scopes[2].Positions
 	if axis < 0 || l.Name == order.InputIDs || len(wanted) == 0 && w.plan.scopes[local].Positions.String() == w.plan.scopes[reference].Positions.String() {
@@ -105,10 +89,10 @@ func (w *walker) common(axes string, pass int, l, r capture.Record) (cutL, cutR 
 	for i, p := range posR {
 		at[p] = i
 	}
-	cutL, cutR = &cut{axis: axis}, &cut{axis: axis}
+	cutL, cutR = &measure.Cut{Axis: axis}, &measure.Cut{Axis: axis}
 	for i, p := range posL {
 		if j, both := at[p]; both && wanted.Has(int(p)) {
-			cutL.rows, cutR.rows = append(cutL.rows, i), append(cutR.rows, j)
+			cutL.Rows, cutR.Rows = append(cutL.Rows, i), append(cutR.Rows, j)
 		}
 	}
 	return cutL, cutR, nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -34,12 +35,12 @@ func TestAxesOfATrace(t *testing.T) {
 		res := run(t, build(t, declare("local", tt.local), wrong), build(t, declare("reference", tt.ref), x), compare.Options{Order: names(t, "x")})
 		row := res.Rows[0]
 		if tt.first == "" {
-			if row.Class != compare.Shape || row.Metrics != nil {
+			if row.Class != gate.Shape || row.Metrics != nil {
 				t.Errorf("%s: class %q", tt.why, row.Class)
 			}
 			continue
 		}
-		if a := row.Metrics.Axes; row.Class != compare.Value || len(a) != 2 || a[0].Axis != tt.first || a[1].Axis != tt.last || a[0].Worst != 1 || a[1].Worst != 2 {
+		if a := row.Metrics.Axes; row.Class != gate.Value || len(a) != 2 || a[0].Axis != tt.first || a[1].Axis != tt.last || a[0].Worst != 1 || a[1].Worst != 2 {
 			t.Errorf("%s: class %q, axes %+v", tt.why, row.Class, row.Metrics.Axes)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
@@ -45,7 +46,7 @@ func benchmarkIsolate(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpo
 	entries := 0
 	b.ReportAllocs()
 	for b.Loop() {
-		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), compare.IsolateOptions{})
+		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -31,7 +33,7 @@ const ownGrowth = 2
 // blame decides by the certificate where there is one, else by the nearest captured ancestors, and measures how much the
 // error grew.
 func (w *walker) blame(r *Row) {
-	r.Growth = nan
+	r.Growth = measure.Nan
 	if r.Verdict != Mismatch || r.Derived || r.has(Expected) {
 		r.Growth = 0
 		return
@@ -41,7 +43,7 @@ func (w *walker) blame(r *Row) {
 		return
 	}
 	a := w.nearest(e, r.Pass)
-	var most Number
+	var most measure.Number
 	matching := 0
 	for _, p := range a.parents {
 		if p.Verdict != Mismatch {
@@ -55,7 +57,7 @@ func (w *walker) blame(r *Row) {
 		r.Growth = r.Metrics.RelL2 / most
 	}
 	switch c := r.Isolated; {
-	case c != nil && c.Outcome == Bug:
+	case c != nil && c.Outcome == certify.Bug:
 		r.Blame = Root
 	case c != nil && c.Good():
 		r.Blame = Inherited
@@ -78,9 +80,9 @@ func (w *walker) blame(r *Row) {
 // ancestry is what an entry was computed from, as far as it was compared.
 type ancestry struct {
 	parents []Parent
-	between []string // ancestors on the way that were not compared
-	needs   needs    // what kept those from being compared
-	bare    bool     // an argument of the model among them: nothing stands between the entry and the input
+	between []string      // ancestors on the way that were not compared
+	needs   certify.Needs // what kept those from being compared
+	bare    bool          // an argument of the model among them: nothing stands between the entry and the input
 }
 
 // nearest collects the nearest compared ancestors of an entry, and what lies between.
@@ -108,7 +110,7 @@ func (w *walker) ancestors(a *ancestry, e *order.Entry, pass int, seen map[strin
 		a.between = append(a.between, key)
 		parent, ok := w.o.Order.Lookup(ref.Name)
 		if ok {
-			a.needs.of(parent, at, w.plan.scopes[:]...)
+			a.needs.Of(parent, at, w.plan.scopes[:]...)
 		}
 		if !ok || len(parent.Inputs) == 0 {
 			a.bare = true

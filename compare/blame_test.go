@@ -7,15 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
 
 // sameNumber reports whether two are equal but for rounding, or neither is a number.
-func sameNumber(a, b compare.Number) bool {
+func sameNumber(a, b measure.Number) bool {
 	x, y := float64(a), float64(b)
 	return x != x && y != y || math.Abs(x-y) <= 1e-4*math.Abs(x)
 }
@@ -57,7 +57,7 @@ func TestDownstream(t *testing.T) {
 				got := *r.Divergence.Downstream
 				want := compare.Downstream{Past: c.past, Last: c.last, Vanishes: c.vanish, LastRelL2: 1} // it is doubled
 				if c.last == "" {
-					want.LastRelL2 = compare.Number(math.NaN())
+					want.LastRelL2 = measure.Number(math.NaN())
 				}
 				if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(got, "Compared"), cmp.Comparer(sameNumber)); diff != "" {
 					t.Errorf("all %v: -want +got:\n%s", all, diff)
@@ -106,7 +106,7 @@ func TestGrowth(t *testing.T) {
 			if i < 0 || r.Rows[i].Verdict != compare.Mismatch {
 				t.Fatalf("%s is no mismatch", entry)
 			}
-			if got := r.Rows[i].Growth; !sameNumber(compare.Number(c.growth), got) {
+			if got := r.Rows[i].Growth; !sameNumber(measure.Number(c.growth), got) {
 				t.Errorf("%v, want %v", got, c.growth)
 			}
 		})

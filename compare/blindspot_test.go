@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -275,8 +276,8 @@ func (s blindSet) trial(t *testing.T, seed, set uint64) [][]bool {
 		}
 		found = append(found, row)
 	}
-	for f, c := range certifyAll(t, hooks.BF16, compare.IsolateOptions{}, s.isolated(rng, port)) {
-		found[f] = append(found[f], c.Outcome == compare.Bug)
+	for f, c := range certifyAll(t, hooks.BF16, certify.IsolateOptions{}, s.isolated(rng, port)) {
+		found[f] = append(found[f], c.Outcome == certify.Bug)
 	}
 	for f, stopped := range s.together(t, rng, ref, port, floor) {
 		found[f] = append(found[f], stopped)
@@ -335,7 +336,7 @@ func (s blindSet) together(t *testing.T, rng *rand.Rand, ref, port, floor []floa
 }
 
 // blindModel is an order of two entries, an embedding and its norm, with what makes traces of it and isolators.
-func blindModel(t *testing.T, norm op.Op) (*order.List, func(side string, x, y array) *capture.Trace, func(*capture.Trace, array) *compare.Isolator) {
+func blindModel(t *testing.T, norm op.Op) (*order.List, func(side string, x, y array) *capture.Trace, func(*capture.Trace, array) *certify.Isolator) {
 	known := tiny(t)
 	input, _ := known.Lookup(order.InputIDs)
 	shape := array{shape: []int{1, certifiedTokens, blindChannels}}
@@ -352,9 +353,9 @@ func blindModel(t *testing.T, norm op.Op) (*order.List, func(side string, x, y a
 	trace := func(side string, x, y array) *capture.Trace {
 		return build(t, manifest(side, hooks.BF16), ids(tokens...), x.event(embedded.Name, hooks.BF16), y.event(normed.Name, hooks.BF16))
 	}
-	isolator := func(of *capture.Trace, x array) *compare.Isolator {
+	isolator := func(of *capture.Trace, x array) *certify.Isolator {
 		table := array{[]int{certifiedTokens, blindChannels}, x.data}
-		i, err := compare.NewIsolator(of, list, func(order.Weight) (op.Rows, error) { return table, nil }, compare.IsolateOptions{})
+		i, err := certify.NewIsolator(of, list, func(order.Weight) (op.Rows, error) { return table, nil }, certify.IsolateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -20,8 +21,8 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// certify adds the goldens of one checkpoint, isolated by the operations of list.
-func certify(t *testing.T, into compare.Certified, dir string, dtype hooks.DType, list *order.List, ck *checkpoint.Checkpoint) {
+// reproduces adds the goldens of one checkpoint, isolated by the operations of list.
+func reproduces(t *testing.T, into certify.Certified, dir string, dtype hooks.DType, list *order.List, ck *checkpoint.Checkpoint) {
 	t.Helper()
 	names, err := fs.Glob(fixtures.Files, "golden/"+dir+"/*."+dtype.String()+".safetensors")
 	if err != nil || len(names) == 0 {
@@ -130,8 +131,8 @@ func TestWrongOperationIsFoundOutAndAccusesNobody(t *testing.T) {
 	const dir = "gemma3n-tiny"
 	ck, right := openModel(t, dir)
 	healthy := openGolden(t, "golden/"+dir+"/window.bfloat16.safetensors")
-	good := compare.Certified{}
-	certify(t, good, dir, hooks.BF16, right, ck)
+	good := certify.Certified{}
+	reproduces(t, good, dir, hooks.BF16, right, ck)
 	for form, ok := range good {
 		if !ok {
 			t.Errorf("%s has not reproduced the goldens", form)
@@ -143,8 +144,8 @@ func TestWrongOperationIsFoundOutAndAccusesNobody(t *testing.T) {
 			for i := range list.Entries {
 				list.Entries[i].Op = wrong(list.Entries[i].Op, kind)
 			}
-			bad := compare.Certified{}
-			certify(t, bad, dir, hooks.BF16, list, ck)
+			bad := certify.Certified{}
+			reproduces(t, bad, dir, hooks.BF16, list, ck)
 			var out []string
 			for _, form := range slices.Sorted(maps.Keys(bad)) {
 				if !bad[form] {
@@ -171,8 +172,8 @@ func TestWrongOperationIsFoundOutAndAccusesNobody(t *testing.T) {
 func TestCertifiedWalkJudges(t *testing.T) {
 	const dir = "gemma3n-tiny"
 	ck, list := openModel(t, dir)
-	certified := compare.Certified{}
-	certify(t, certified, dir, hooks.BF16, list, ck)
+	certified := certify.Certified{}
+	reproduces(t, certified, dir, hooks.BF16, list, ck)
 	healthy := openGolden(t, "golden/"+dir+"/hello.bfloat16.safetensors")
 	walk := walkTrace(t, ck, list, healthy)
 	if r := run(t, healthy, walk, compare.Options{Order: list, Certified: certified}); r.ExitCode() != 0 || len(r.Unverified) > 0 {

@@ -6,6 +6,10 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/keyorder"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -23,9 +27,9 @@ type Options struct {
 
 	All bool // go on after the first divergence
 	// Limits are a person's own, in place of those of the noise floor and the table; nil: none.
-	Limits *Limits
+	Limits *gate.Limits
 	// Noise is the noise floor of this prompt. It limits pairs that come out of arithmetic in its dtype. nil: the table does.
-	Noise *NoiseFloor
+	Noise *gate.NoiseFloor
 
 	Partial bool // accept traces that are not complete; such a comparison never succeeds
 	// StrictDType makes every difference of dtype a mismatch. Without it only a trace that leaves its own model's dtype
@@ -34,16 +38,16 @@ type Options struct {
 
 	// Certified, when it is not nil, says that the reference is the walk, and which of its operations may accuse. An entry
 	// that any other has a part in is not judged. A nil one is for a reference that needs none, such as transformers.
-	Certified Certified
+	Certified certify.Certified
 
 	// Isolator certifies every entry that is visited, from the local trace's own inputs. nil: nothing is certified, and
 	// NotIsolated says why, for the report.
-	Isolator    *Isolator
+	Isolator    *certify.Isolator
 	NotIsolated string
 	Certifying  Certifying // whether that was asked for
 	// ReferenceIsolator certifies the reference from its own inputs, where an error that accumulated is to be excused: both
 	// sides have to be right by themselves. nil: nothing is excused.
-	ReferenceIsolator *Isolator
+	ReferenceIsolator *certify.Isolator
 	// Alone says that both traces are one and the same, so that nothing but its certificates is tested. An entry without
 	// one then makes the comparison incomplete.
 	Alone bool
@@ -86,13 +90,14 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	if err != nil {
 		return nil, err
 	}
-	meter := newMeter(ctx, o.Workers)
-	defer meter.close()
+	meter := measure.NewMeter(ctx, o.Workers)
+	defer meter.Close()
 	w := &walker{
 		ctx: ctx, o: o, names: o.names(), meter: meter, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)},
-		verdicts: map[string]Verdict{}, different: map[string]bool{}, errors: map[string]Number{},
-		chain: newChain(o.Isolator), refChain: newChain(o.ReferenceIsolator), noise: newNoise(o.Noise),
+		verdicts: map[string]Verdict{}, different: map[string]bool{}, errors: map[string]measure.Number{},
+		noise: gate.NewFloors(o.Noise),
 	}
+	w.chain, w.refChain = certify.NewChain(o.Isolator, w), certify.NewChain(o.ReferenceIsolator, w)
 	if w.plan, err = newPlan(&w.sides, o); err != nil {
 		return nil, err
 	}
@@ -106,7 +111,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		Local: newSide(localTrace, w.names[local], o.LocalLabel), Reference: newSide(referenceTrace, w.names[reference], o.ReferenceLabel),
 	}
 	if o.Certified != nil && o.Order != nil {
-		w.unverified = o.Certified.unverified(o.Order)
+		w.unverified = o.Certified.Unverified(o.Order)
 	}
 	if err := w.expect(); err != nil {
 		return nil, err
@@ -141,7 +146,7 @@ type walker struct {
 	names sideNames
 	sides [2]side
 	plan  *plan
-	meter *meter
+	meter *measure.Meter
 	next  int // the entry of this pass that is to be measured ahead next
 	res   *Result
 
@@ -151,12 +156,12 @@ type walker struct {
 	nanBoth   []string        // keys of rows that are NaN on both sides
 	different map[string]bool // keys of rows that differ and were expected to
 
-	layouts    [2]*layout        // of cached keys
-	unverified map[string]string // names that are not judged, and the form that is why
-	chain      *chain            // what is right by itself back to the token ids; nil without an isolator
-	refChain   *chain            // and in the reference, as far as it was asked
-	noise      *noise            // nil without a noise floor
-	errors     map[string]Number // relative L2 of rows, by key
+	layouts    [2]*keyorder.Layout       // of cached keys
+	unverified map[string]string         // names that are not judged, and the form that is why
+	chain      *certify.Chain            // what is right by itself back to the token ids; nil without an isolator
+	refChain   *certify.Chain            // and in the reference, as far as it was asked
+	noise      *gate.Floors              // nil without a noise floor
+	errors     map[string]measure.Number // relative L2 of rows, by key
 }
 
 // pass walks the entries of one forward call.
@@ -166,7 +171,7 @@ func (w *walker) pass(pass int) error {
 		return err
 	}
 	if w.chain != nil && w.o.All {
-		w.chain.prepare(w.ctx, w.plan.isolable(pass), pass)
+		w.chain.Prepare(w.ctx, w.plan.isolable(pass), pass)
 	}
 	for i := range w.plan.entries {
 		if w.stopped {
@@ -294,20 +299,20 @@ func (w *walker) pair(i, pass int, l, r capture.Record) (*pair, error) {
 	p := &pair{row: row, entry: e, pass: pass, names: w.names, early: i < w.plan.before}
 	axesL, axesR := w.plan.axesOf(local, e, len(l.Shape)), w.plan.axesOf(reference, e, len(r.Shape))
 	if axesL != axesR && axesL != "" && axesR != "" {
-		row.mismatch(Shape, "axes: "+w.names.pair(strconv.Quote(axesL), strconv.Quote(axesR)))
+		row.mismatch(gate.Shape, "axes: "+w.names.pair(strconv.Quote(axesL), strconv.Quote(axesR)))
 		return p, nil
 	}
 	p.axes = axesR
-	var cutL *cut
+	var cutL *measure.Cut
 	var err error
 	if axesL != "" && axesL == axesR {
 		cutL, p.cut, err = w.common(axesR, pass, l, r)
 	}
-	p.l, p.r = whole(w.sides[local].trace, l).cut(cutL), whole(w.sides[reference].trace, r).cut(p.cut)
+	p.l, p.r = measure.Whole(w.sides[local].trace, l).Cut(cutL), measure.Whole(w.sides[reference].trace, r).Cut(p.cut)
 	return p, err
 }
 
-func (r *Row) mismatch(c Class, detail string) {
+func (r *Row) mismatch(c gate.Class, detail string) {
 	r.Verdict, r.Class, r.Detail = Mismatch, c, detail
 }
 

@@ -1,6 +1,11 @@
 package compare
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
+)
 
 // Decider is which of the two verdicts made a row a mismatch.
 type Decider string
@@ -42,9 +47,9 @@ func (w *walker) decide(r *Row) {
 func (r *Row) unequal() string {
 	m := r.Metrics
 	switch {
-	case r.Class == Shape:
+	case r.Class == gate.Shape:
 		return "the shapes differ"
-	case r.Class == DType:
+	case r.Class == gate.DType:
 		return "the dtypes differ"
 	case r.Name == positionIDs:
 		return "the positions are others"
@@ -54,7 +59,7 @@ func (r *Row) unequal() string {
 		return "NaN or infinity is on one side alone"
 	case m.Pattern != nil && m.Pattern.Gained+m.Pattern.Lost > 0:
 		return "the two sides see different keys"
-	case r.Gate != nil && r.Gate.From == fromEquality && m.Unequal > 0:
+	case r.Gate != nil && r.Gate.From == gate.ByEquality && m.Unequal > 0:
 		return "integers or booleans differ"
 	}
 	return ""
@@ -94,7 +99,7 @@ func (w *walker) decided() string {
 // decidedBy is the sentence on a mismatch.
 func (w *walker) decidedBy(r *Row) string {
 	wrong := "the operation is wrong on its own inputs"
-	if r.Isolated == nil || r.Isolated.Outcome != Bug {
+	if r.Isolated == nil || r.Isolated.Outcome != certify.Bug {
 		wrong = "something that it was computed from, and that was not compared, is wrong"
 	}
 	differs := r.unequal()
@@ -103,7 +108,7 @@ func (w *walker) decidedBy(r *Row) string {
 		switch {
 		case w.o.Alone:
 			return "isolation: " + wrong
-		case !r.Gate.tolerant():
+		case !r.Gate.Tolerant():
 			return "isolation: " + wrong + "; the comparison finds nothing"
 		}
 		return "isolation: " + wrong + "; the accumulated error is within its limit"

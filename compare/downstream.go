@@ -2,6 +2,7 @@ package compare
 
 import (
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -11,8 +12,8 @@ type Downstream struct {
 	Compared int `json:"compared"` // entries of the pass that are computed from it and were looked at
 	Past     int `json:"past"`     // those of them beyond their accumulated limit
 	// Last is the key of the last entry beyond its limit, empty where none is, and LastRelL2 its relative L2.
-	Last      string `json:"last,omitempty"`
-	LastRelL2 Number `json:"last_rel_l2,omitempty"`
+	Last      string         `json:"last,omitempty"`
+	LastRelL2 measure.Number `json:"last_rel_l2,omitempty"`
 	// Vanishes is the key of the first entry after that: it and all that follow are within their limits. Empty where the
 	// error reaches the end of what was looked at.
 	Vanishes string `json:"vanishes,omitempty"`
@@ -33,7 +34,7 @@ func (d *Downstream) add(r *Row, past bool) {
 	switch {
 	case past:
 		d.Past++
-		d.Last, d.Vanishes, d.LastRelL2 = r.Key(), "", nan
+		d.Last, d.Vanishes, d.LastRelL2 = r.Key(), "", measure.Nan
 		if r.Metrics != nil {
 			d.LastRelL2 = r.Metrics.RelL2
 		}
@@ -49,7 +50,7 @@ func (w *walker) downstream() error {
 	if d == nil || w.o.Order == nil || w.o.Alone || d.Row.Name == order.InputIDs || w.o.Order.Config == nil {
 		return nil
 	}
-	down := &Downstream{LastRelL2: nan}
+	down := &Downstream{LastRelL2: measure.Nan}
 	from := map[string]bool{d.Row.Name: true}
 	var read int64
 	for i := range w.plan.entries {
@@ -94,8 +95,7 @@ func (w *walker) wrongItself(key string) bool {
 	if w.chain == nil || w.verdicts[key] != Mismatch {
 		return false
 	}
-	got := w.chain.certs[key]
-	return got != nil && got.cert != nil && got.cert.Outcome == Bug
+	return w.chain.Bug(key) != nil
 }
 
 // descends reports whether an entry is computed, in the same pass, from one of some others.

@@ -5,6 +5,8 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -41,8 +43,8 @@ func TestOtherKeysAreNoDrift(t *testing.T) {
 		return build(t, manifest(name, hooks.F32), ids(2), array{[]int{1, 1, width}, table.data[:width]}.event("x", hooks.F32),
 			fire("scores", hooks.F32, []int{1, 1, keys}, first, 128, 192, 256))
 	}
-	isolator := func(trace *capture.Trace) *compare.Isolator {
-		i, err := compare.NewIsolator(trace, list, weights, compare.IsolateOptions{})
+	isolator := func(trace *capture.Trace) *certify.Isolator {
+		i, err := certify.NewIsolator(trace, list, weights, certify.IsolateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +56,7 @@ func TestOtherKeysAreNoDrift(t *testing.T) {
 	if r.Isolated == nil || !r.Isolated.Good() || r.Metrics.Pattern.Lost != 1 {
 		t.Fatalf("isolated %+v, pattern %+v", r.Isolated, r.Metrics.Pattern)
 	}
-	if r.Verdict != compare.Mismatch || r.Class != compare.Value || res.ExitCode() != 1 {
+	if r.Verdict != compare.Mismatch || r.Class != gate.Value || res.ExitCode() != 1 {
 		t.Errorf("%s %s (%s), %v", r.Verdict, r.Class, r.Detail, r.Notes)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -22,7 +24,7 @@ type Expectation struct {
 	First    string `json:"first,omitempty"` // key of the first that differs
 	// Largest is the largest relative L2 of the rows that do not differ, NaN where there is none: so near to nothing is
 	// what the pattern was to show.
-	Largest Number `json:"largest"`
+	Largest measure.Number `json:"largest"`
 	// Unmet: the walk went to its end, and no row differs. The comparison fails.
 	Unmet bool `json:"unmet,omitempty"`
 }
@@ -34,7 +36,7 @@ func (w *walker) expect() error {
 		if err := hooks.CheckPattern(pattern); err != nil {
 			return fmt.Errorf("expected to differ: %w", err)
 		}
-		e := Expectation{Pattern: pattern, Largest: nan}
+		e := Expectation{Pattern: pattern, Largest: measure.Nan}
 		for i := range w.plan.entries {
 			if name := w.plan.entries[i].Name; name != order.InputIDs && hooks.Match(pattern, name) {
 				e.Entries++
@@ -52,7 +54,7 @@ var errNoEntry = errors.New("no entry of the order matches the pattern")
 
 // expected notes a decided row with the patterns that match it, and marks a mismatch that they expect.
 func (w *walker) expected(r *Row) {
-	if r.Derived || r.Name == order.InputIDs || r.Verdict == Unverified || r.Class == NonFinite {
+	if r.Derived || r.Name == order.InputIDs || r.Verdict == Unverified || r.Class == gate.NonFinite {
 		return
 	}
 	for i := range w.res.Expected {

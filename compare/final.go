@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -43,13 +44,13 @@ type Logits struct {
 
 	// Flipped counts the rows in which the sides choose different tokens, and FlipGap is the largest Gap of these choices:
 	// how far the reference has its own above the local side's.
-	Flipped int    `json:"flipped"`
-	FlipGap Number `json:"flip_gap,omitempty"`
+	Flipped int            `json:"flipped"`
+	FlipGap measure.Number `json:"flip_gap,omitempty"`
 
 	// WorstKL is the largest KL of all rows, at the row WorstRow; NaN when it is undefined in each. Undefined counts these.
-	WorstKL     Number `json:"worst_kl"`
-	WorstRow    Place  `json:"worst_row"`
-	UndefinedKL int64  `json:"undefined_kl,omitempty"`
+	WorstKL     measure.Number `json:"worst_kl"`
+	WorstRow    Place          `json:"worst_row"`
+	UndefinedKL int64          `json:"undefined_kl,omitempty"`
 
 	Warning string `json:"warning,omitempty"` // what to think of an agreement, where there is one
 }
@@ -74,17 +75,17 @@ type Next struct {
 
 	// KL is the Kullback-Leibler divergence of the local side's distribution from the reference's, KL(P‖Q) = Σ p·ln(p/q)
 	// in nats; see [softmaxes] for NaN, infinities and masks.
-	KL Number `json:"kl"`
+	KL measure.Number `json:"kl"`
 
 	// Lead is how far the reference has its first token above its second, in logits. Gap is how far it has its own first
 	// above the local side's, 0 where they agree. Noise is the unit to see them in: what the logits of this row are off by
 	// without any bug, see [walker.tokenNoise]. A Tie is a flip that the noise allows.
-	Lead      Number `json:"lead"`
-	Gap       Number `json:"gap"`
-	Noise     Number `json:"noise"`
-	Allowed   Number `json:"allowed"`    // the Gap of a tie is no larger
-	NoiseFrom string `json:"noise_from"` // in words
-	Tie       bool   `json:"tie,omitempty"`
+	Lead      measure.Number `json:"lead"`
+	Gap       measure.Number `json:"gap"`
+	Noise     measure.Number `json:"noise"`
+	Allowed   measure.Number `json:"allowed"`    // the Gap of a tie is no larger
+	NoiseFrom string         `json:"noise_from"` // in words
+	Tie       bool           `json:"tie,omitempty"`
 }
 
 // Token is one candidate for the next token, on both sides.
@@ -93,25 +94,22 @@ type Token struct {
 	Text *string `json:"text,omitempty"` // nil where no tokenizer is known
 	// ReferenceRank is 1 for the most likely token of the reference; of equal logits the lower id ranks first, as greedy
 	// decoding takes it. 0 is the rank of a NaN.
-	ReferenceRank int    `json:"reference_rank"`
-	LocalRank     int    `json:"local_rank"`
-	Reference     Number `json:"reference"` // its logits
-	Local         Number `json:"local"`
+	ReferenceRank int            `json:"reference_rank"`
+	LocalRank     int            `json:"local_rank"`
+	Reference     measure.Number `json:"reference"` // its logits
+	Local         measure.Number `json:"local"`
 }
 
 // topTokensShown is how many tokens of each side are listed: enough to see a near tie, and what a sampler would take.
 const topTokensShown = 5
 
-// maxVocabulary is the longest row of logits that is looked at. The largest vocabulary has a quarter of that.
-const maxVocabulary = 1 << 20
-
 // agreement is what to think of it when both sides choose the same token.
 const agreement = "it proves little: what keeps the order of the logits keeps the choice, such as a scale or a soft cap that is missing, and so does any error smaller than the lead"
 
 // final looks at the logits of a pass as a choice of tokens.
-func (w *walker) final(p *pair, s *sums) error {
-	at := len(p.r.shape) - 1
-	if s.top == nil || w.o.Alone || at < 0 || p.r.shape[at] < 2 || p.r.shape[at] > maxVocabulary || elements(p.r.shape) == 0 {
+func (w *walker) final(p *pair, s *measure.Sums) error {
+	at := len(p.r.Shape) - 1
+	if s.Top == nil || w.o.Alone || at < 0 || p.r.Shape[at] < 2 || p.r.Shape[at] > measure.MaxVocabulary || measure.Elements(p.r.Shape) == 0 {
 		return nil
 	}
 	if w.res.Final == nil {
@@ -120,20 +118,20 @@ func (w *walker) final(p *pair, s *sums) error {
 	if slices.ContainsFunc(w.res.Final.Passes, func(f Logits) bool { return f.Pass == p.pass }) {
 		return nil // of two firings the first is the one that a certificate is of, too
 	}
-	all, err := divergences(w.ctx, p)
+	all, err := measure.Divergences(w.ctx, p.l, p.r)
 	if err != nil {
 		return err
 	}
 	f := Logits{
-		Key: p.row.Key(), Pass: p.pass, Rows: int64(all.rows), Flipped: s.top.flipped, WorstKL: Number(all.worst), UndefinedKL: all.undefined,
+		Key: p.row.Key(), Pass: p.pass, Rows: int64(all.Rows), Flipped: s.Top.Flipped, WorstKL: measure.Number(all.Worst), UndefinedKL: all.Undefined,
 	}
-	if s.top.flipped > 0 {
-		f.FlipGap = Number(s.top.gap)
+	if s.Top.Flipped > 0 {
+		f.FlipGap = measure.Number(s.Top.Gap)
 	}
-	if f.WorstRow, err = w.placeOf(p, all.at); err != nil {
+	if f.WorstRow, err = w.placeOf(p, all.At); err != nil {
 		return err
 	}
-	if f.Last, err = w.choice(p, all.rows-1); err != nil {
+	if f.Last, err = w.choice(p, all.Rows-1); err != nil {
 		return err
 	}
 	if f.Last.Agree {
@@ -145,13 +143,13 @@ func (w *walker) final(p *pair, s *sums) error {
 
 // choice looks at one row.
 func (w *walker) choice(p *pair, row int) (Next, error) {
-	size := p.r.shape[len(p.r.shape)-1]
+	size := p.r.Shape[len(p.r.Shape)-1]
 	l, r := make([]float64, size), make([]float64, size)
-	if err := errors.Join(p.l.values(l, row*size), p.r.values(r, row*size)); err != nil {
+	if err := errors.Join(p.l.Values(l, row*size), p.r.Values(r, row*size)); err != nil {
 		return Next{}, err
 	}
 	topL, topR := likeliest(l), likeliest(r)
-	n := Next{Top: candidates(l, r, w.o.TokenText), Local: -1, Reference: -1, KL: Number(new(softmaxes).divergence(l, r)), Lead: nan, Gap: nan}
+	n := Next{Top: candidates(l, r, w.o.TokenText), Local: -1, Reference: -1, KL: measure.Number(new(measure.Softmaxes).Divergence(l, r)), Lead: measure.Nan, Gap: measure.Nan}
 	if len(topL) > 0 {
 		n.Local = topL[0]
 	}
@@ -159,12 +157,12 @@ func (w *walker) choice(p *pair, row int) (Next, error) {
 		n.Reference = topR[0]
 	}
 	if len(topR) > 1 {
-		n.Lead = Number(r[topR[0]] - r[topR[1]])
+		n.Lead = measure.Number(r[topR[0]] - r[topR[1]])
 	}
 	n.Agree = n.Local == n.Reference && n.Local >= 0
 	n.Noise, n.Allowed, n.NoiseFrom = w.tokenNoise(p, rootMeanSquare(r))
 	if n.Reference >= 0 && n.Local >= 0 {
-		n.Gap = Number(r[n.Reference] - r[n.Local])
+		n.Gap = measure.Number(r[n.Reference] - r[n.Local])
 		n.Tie = !n.Agree && n.Gap <= n.Allowed
 	}
 	var err error
@@ -180,14 +178,14 @@ const tieFloors = 6
 // tokenNoise is how far off the logits of a row with this root mean square are without any bug, and how far the reference
 // may have two tokens apart of which the local side takes the other. The noise floor of the prompt is the unit where it
 // is known. Else it is the limit on the whole tensor: two logits at theirs are off by twice that.
-func (w *walker) tokenNoise(p *pair, rms float64) (noise, allowed Number, from string) {
+func (w *walker) tokenNoise(p *pair, rms float64) (noise, allowed measure.Number, from string) {
 	if w.o.Noise != nil && w.o.Noise.DType == p.arithmetic.String() {
 		if f := w.o.Noise.Entries[p.row.Key()].RelL2; f > 0 {
-			noise = f * Number(rms)
+			noise = f * measure.Number(rms)
 			return noise, tieFloors * noise, "noise floor of this prompt"
 		}
 	}
-	noise = p.row.Gate.Checks[0].Limit * Number(rms)
+	noise = p.row.Gate.Checks[0].Limit * measure.Number(rms)
 	return noise, 2 * noise, "limit of the " + p.row.Gate.From
 }
 
@@ -195,7 +193,7 @@ func (w *walker) tokenNoise(p *pair, rms float64) (noise, allowed Number, from s
 func rootMeanSquare(row []float64) float64 {
 	square, n := 0.0, 0
 	for _, v := range row {
-		if finite(v) {
+		if measure.Finite(v) {
 			square += float64(v * v)
 			n++
 		}
@@ -205,13 +203,13 @@ func rootMeanSquare(row []float64) float64 {
 
 // placeOf says where in the reference a row of the pair is.
 func (w *walker) placeOf(p *pair, row int) (Place, error) {
-	last := len(p.r.shape) - 1
-	place := Place{Index: p.place(int64(row) * int64(p.r.shape[last]))[:last]}
+	last := len(p.r.Shape) - 1
+	place := Place{Index: p.r.Place(int64(row) * int64(p.r.Shape[last]))[:last]}
 	at := strings.IndexByte(p.axes, order.AxisToken)
 	if at < 0 || at >= last {
 		return place, nil
 	}
-	positions, err := w.rowPositions(reference, p.pass, p.r.rec.Shape[at])
+	positions, err := w.rowPositions(reference, p.pass, p.r.Rec.Shape[at])
 	if err == nil && positions != nil {
 		position := int(positions[place.Index[at]])
 		place.Position = &position
@@ -264,7 +262,7 @@ func candidates(l, r []float64, text func(id int) string) []Token {
 	}
 	tokens := make([]Token, len(ids))
 	for i, id := range ids {
-		tokens[i] = Token{ID: id, ReferenceRank: rank(r, id), LocalRank: rank(l, id), Reference: Number(r[id]), Local: Number(l[id])}
+		tokens[i] = Token{ID: id, ReferenceRank: rank(r, id), LocalRank: rank(l, id), Reference: measure.Number(r[id]), Local: measure.Number(l[id])}
 		if text != nil {
 			s := text(id)
 			tokens[i].Text = &s

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
+	"pgregory.net/rapid"
 )
 
 // logits compares rows of logits in float64 and returns what they say, nil where nothing is said.
@@ -108,11 +109,11 @@ func TestCandidates(t *testing.T) {
 	got := logits(t, local, ref, []int{1, 1, 9}, compare.Options{TokenText: text}).Passes[0].Last
 	token := func(id, rankR, rankL int) compare.Token {
 		s := text(id)
-		return compare.Token{ID: id, Text: &s, ReferenceRank: rankR, LocalRank: rankL, Reference: compare.Number(ref[id]), Local: compare.Number(local[id])}
+		return compare.Token{ID: id, Text: &s, ReferenceRank: rankR, LocalRank: rankL, Reference: measure.Number(ref[id]), Local: measure.Number(local[id])}
 	}
 	// Of equal logits the lower id is first, a NaN has no rank, and of the local side's five only the first is new.
 	want := []compare.Token{token(0, 1, 2), token(1, 2, 3), token(2, 3, 0), token(3, 4, 4), token(4, 5, 5), token(8, 0, 1)}
-	same := cmp.Comparer(func(a, b compare.Number) bool { return a == b || a != a && b != b })
+	same := cmp.Comparer(func(a, b measure.Number) bool { return a == b || a != a && b != b })
 	if diff := cmp.Diff(want, got.Top, same); diff != "" {
 		t.Errorf("candidates\n%s", diff)
 	}
@@ -128,13 +129,13 @@ func TestCandidates(t *testing.T) {
 // twice the limit.
 func TestTieInUnitsOfTheNoise(t *testing.T) {
 	const rms = 10 // of the rows below, nearly
-	floor := func(rel float64) *compare.NoiseFloor {
-		return &compare.NoiseFloor{DType: "float64", Entries: map[string]compare.Noise{"logits": {RelL2: compare.Number(rel)}}}
+	floor := func(rel float64) *gate.NoiseFloor {
+		return &gate.NoiseFloor{DType: "float64", Entries: map[string]gate.Noise{"logits": {RelL2: measure.Number(rel)}}}
 	}
 	tests := []struct {
 		why   string
 		apart float64
-		noise *compare.NoiseFloor
+		noise *gate.NoiseFloor
 		tie   bool
 		unit  float64
 	}{
@@ -143,7 +144,7 @@ func TestTieInUnitsOfTheNoise(t *testing.T) {
 		{"a floor smaller than the table's limit is held to", 1e-4 * rms, floor(1e-5), false, 1e-5 * rms},
 		{"without a floor, within twice the limit of 1e-3", 1.9e-3 * rms, nil, true, 1e-3 * rms},
 		{"and beyond", 2.1e-3 * rms, nil, false, 1e-3 * rms},
-		{"a floor of another dtype says nothing", 1.9e-3 * rms, &compare.NoiseFloor{DType: "bfloat16", Entries: floor(1).Entries}, true, 1e-3 * rms},
+		{"a floor of another dtype says nothing", 1.9e-3 * rms, &gate.NoiseFloor{DType: "bfloat16", Entries: floor(1).Entries}, true, 1e-3 * rms},
 	}
 	for _, tt := range tests {
 		r := []float64{rms + tt.apart, rms, -rms, -rms}

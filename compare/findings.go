@@ -1,6 +1,11 @@
 package compare
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/measure"
+)
 
 // Isolation is what certifying found over all rows.
 type Isolation struct {
@@ -16,14 +21,14 @@ type Isolation struct {
 	// Reasons are why rows are not isolated, those of most rows first.
 	Reasons []Reason `json:"reasons,omitempty"`
 	// Arithmetic and Bound are what was asked for; see [IsolateOptions].
-	Arithmetic Arithmetic `json:"arithmetic"`
-	Bound      string     `json:"bound"` // "probabilistic" or "rigorous"
+	Arithmetic certify.Arithmetic `json:"arithmetic"`
+	Bound      string             `json:"bound"` // "probabilistic" or "rigorous"
 	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers.
 	Findings []Finding `json:"findings,omitempty"`
 	// Weakest is the key of the certified row with the largest Power: the smallest error of scale that would show
 	// everywhere is WeakestPower.
-	Weakest      string `json:"weakest,omitempty"`
-	WeakestPower Number `json:"weakest_power,omitempty"`
+	Weakest      string         `json:"weakest,omitempty"`
+	WeakestPower measure.Number `json:"weakest_power,omitempty"`
 }
 
 // Reason is why some rows are not isolated.
@@ -56,12 +61,12 @@ func (w *walker) isolation() {
 	if w.chain == nil {
 		return
 	}
-	s := &Isolation{Arithmetic: w.chain.i.o.Arithmetic, Bound: "probabilistic"}
-	if w.chain.i.o.Rigorous {
+	s := &Isolation{Arithmetic: w.o.Isolator.Options().Arithmetic, Bound: "probabilistic"}
+	if w.o.Isolator.Options().Rigorous {
 		s.Bound = "rigorous"
 	}
 	w.res.Isolation = s
-	own := w.chain.i.strict().words // of the arithmetic that was asked for: no finding
+	own := w.o.Isolator.Own() // of the arithmetic that was asked for: no finding
 	found := map[[2]string]int{}
 	note := func(kind FindingKind, form, what, key string) {
 		at, seen := found[[2]string{form, what}]
@@ -87,13 +92,13 @@ func (w *walker) isolation() {
 		}
 		s.Certified++
 		switch c.Outcome {
-		case Exact:
+		case certify.Exact:
 			s.Exact++
-		case Rounding:
+		case certify.Rounding:
 			s.Rounding++
-		case Bug:
+		case certify.Bug:
 			s.Bugs++
-		case NotCertified:
+		case certify.NotCertified:
 			s.Unverified++
 			s.reason(r)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -94,7 +95,7 @@ func (w *walker) missingFirings(i, pass int) {
 			key = capture.Key(0, name, n)
 		}
 		if side := w.plan.missing(i, has); side == "" {
-		} else if line := w.o.Limits.allows(name, pass, Absent); line >= 0 {
+		} else if line := w.o.Limits.Allows(name, pass, gate.Absent); line >= 0 {
 			w.res.Allowed[line].Keys = append(w.res.Allowed[line].Keys, capture.Key(pass, key, 0))
 		} else {
 			w.res.Missing = append(w.res.Missing, Missing{Pass: pass, Name: key, Side: side})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -158,7 +159,7 @@ func (r exactReference) errors(t testing.TB, port []float32) map[string]float64 
 	t.Helper()
 	local := build(t, manifest("local", hooks.F32), ids(2), array{r.shape, port}.event("tensor", hooks.F32))
 	row := run(t, local, r.trace, compare.Options{Order: r.list, All: true}).Rows[1]
-	if row.Class == compare.NonFinite {
+	if row.Class == gate.NonFinite {
 		return map[string]float64{"tensor": math.Inf(1)}
 	}
 	errors := map[string]float64{"tensor": float64(row.Metrics.RelL2)}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -37,6 +38,6 @@ func (w *walker) given(r *Row) error {
 		}
 		detail += fmt.Sprintf(": token %d is at %d, not %d", at, got[at], want[at])
 	}
-	r.mismatch(Value, detail)
+	r.mismatch(gate.Value, detail)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -23,7 +24,7 @@ func TestPositionsAloneGoOnFromTheTokens(t *testing.T) {
 	}
 	for key, detail := range map[string]string{"position_ids": "token 0 is at 1, not 0", "pass1/position_ids": "token 0 is at "} {
 		res := moved(key, 1, hooks.I64)
-		if r := rowOfKey(t, res, key); r.Verdict != compare.Mismatch || r.Class != compare.Value || !strings.Contains(r.Detail, detail) || r.Blame != compare.Root || res.ExitCode() != 1 {
+		if r := rowOfKey(t, res, key); r.Verdict != compare.Mismatch || r.Class != gate.Value || !strings.Contains(r.Detail, detail) || r.Blame != compare.Root || res.ExitCode() != 1 {
 			t.Errorf("%s + 1: %s %s (%s), exit %d", key, r.Verdict, r.Class, r.Detail, res.ExitCode())
 		}
 		if res.Decided != "the order, which has it otherwise: nothing was computed" {

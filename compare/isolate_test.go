@@ -14,6 +14,8 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -33,12 +35,12 @@ func TestTransformersIsolated(t *testing.T) {
 			t.Fatalf("no goldens in %s: %v", dtype, err)
 		}
 		var elements, unequal int64
-		worst, worstAt := compare.Number(0), ""
+		worst, worstAt := measure.Number(0), ""
 		for _, name := range names {
 			dir := path.Base(path.Dir(name))
 			ck, list := openModel(t, dir)
 			trace := openGolden(t, name)
-			i, err := compare.NewIsolator(trace, list, reference.Weights(ck, dtype), compare.IsolateOptions{Arithmetic: compare.Strict})
+			i, err := certify.NewIsolator(trace, list, reference.Weights(ck, dtype), certify.IsolateOptions{Arithmetic: certify.Strict})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +54,7 @@ func TestTransformersIsolated(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if c.Outcome == compare.Bug {
+				if c.Outcome == certify.Bug {
 					t.Errorf("%s: %s in pass %d: %d elements beyond rounding, by %.3g of the bound", name, r.Name, r.Pass, c.Outside, float64(c.Worst))
 				}
 				if !strings.HasSuffix(r.Name, "probs_f32") {
@@ -82,7 +84,7 @@ func TestIsolateAlone(t *testing.T) {
 	ck, list := openModel(t, dir)
 	healthy := openGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors")
 	alone := func(trace *capture.Trace) *compare.Result {
-		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), compare.IsolateOptions{})
+		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, hooks.BF16), certify.IsolateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +177,7 @@ func TestMasksOfOtherEnginesAreNoBug(t *testing.T) {
 				}
 				return out, hooks.F32
 			})
-			i, err := compare.NewIsolator(local, list, reference.Weights(ck, hooks.F32), compare.IsolateOptions{})
+			i, err := certify.NewIsolator(local, list, reference.Weights(ck, hooks.F32), certify.IsolateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,8 +194,8 @@ func TestMasksOfOtherEnginesAreNoBug(t *testing.T) {
 func TestDriftIsExcusedByBothSides(t *testing.T) {
 	const dir = "gemma3n-tiny"
 	ck, list := openModel(t, dir)
-	isolator := func(trace *capture.Trace) *compare.Isolator {
-		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), compare.IsolateOptions{})
+	isolator := func(trace *capture.Trace) *certify.Isolator {
+		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,24 +244,24 @@ func TestUncertifiedOperationsIsolateNothing(t *testing.T) {
 		}
 		return out, hooks.F32
 	})
-	all := compare.Certified{}
-	certify(t, all, dir, hooks.F32, list, ck)
+	all := certify.Certified{}
+	reproduces(t, all, dir, hooks.F32, list, ck)
 	for _, c := range []struct {
 		name     string
 		may      bool
-		outcome  compare.Outcome
+		outcome  certify.Outcome
 		verdict  compare.Verdict
 		thorough bool
 	}{
-		{"certified", true, compare.Bug, compare.Mismatch, false},
-		{"not certified", false, compare.NotCertified, compare.Match, false},
-		{"not certified, alone", false, compare.NotCertified, compare.Unverified, true},
+		{"certified", true, certify.Bug, compare.Mismatch, false},
+		{"not certified", false, certify.NotCertified, compare.Match, false},
+		{"not certified, alone", false, certify.NotCertified, compare.Unverified, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			may := maps.Clone(all)
 			may["gelu_tanh"] = c.may
-			o := compare.IsolateOptions{Thorough: c.thorough, Certified: func() (compare.Certified, error) { return may, nil }}
-			i, err := compare.NewIsolator(faulty, list, reference.Weights(ck, hooks.F32), o)
+			o := certify.IsolateOptions{Thorough: c.thorough, Certified: func() (certify.Certified, error) { return may, nil }}
+			i, err := certify.NewIsolator(faulty, list, reference.Weights(ck, hooks.F32), o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/lanes"
 )
@@ -101,7 +101,7 @@ func TestCanonicalOrder(t *testing.T) {
 			m := rowOf(t, naive{shape, hooks.F64, o.l, o.r}).Metrics
 			undo := lanes.SetVectors(false)
 			defer undo()
-			if diff := cmp.Diff(m, rowOf(t, naive{shape, hooks.F64, o.l, o.r}).Metrics, cmpopts.IgnoreUnexported(compare.AxisError{})); diff != "" {
+			if diff := cmp.Diff(m, rowOf(t, naive{shape, hooks.F64, o.l, o.r}).Metrics, cmpopts.IgnoreUnexported(measure.AxisError{})); diff != "" {
 				t.Errorf("without vectors:\n%s", diff)
 			}
 			last := shape[len(shape)-1]
@@ -109,7 +109,7 @@ func TestCanonicalOrder(t *testing.T) {
 			rr, columnsR, rowsR := canonical(ref, last)
 			ll, _, _ := canonical(local, last)
 			lr, _, _ := canonical(cross, last)
-			same := func(what string, got compare.Number, want float64) {
+			same := func(what string, got measure.Number, want float64) {
 				if float64(got) != want {
 					t.Errorf("%s is %v, want %v: off by %g", what, got, want, float64(got)-want)
 				}

@@ -8,14 +8,16 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
 
 // limits parses a file or fails.
-func limits(t testing.TB, text string) *compare.Limits {
+func limits(t testing.TB, text string) *gate.Limits {
 	t.Helper()
-	l, err := compare.ParseLimits([]byte(text))
+	l, err := gate.ParseLimits([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +25,7 @@ func limits(t testing.TB, text string) *compare.Limits {
 }
 
 // under compares one pair of a tensor x within limits.
-func under(t *testing.T, l *compare.Limits, local, ref []float64) compare.Row {
+func under(t *testing.T, l *gate.Limits, local, ref []float64) compare.Row {
 	t.Helper()
 	shape := []int{1, 2, len(ref) / 2}
 	res := run(t, build(t, manifest("local", hooks.F32), fire("x", hooks.F32, shape, local...)),
@@ -112,7 +114,7 @@ func TestEveryEntryNeedsATolerance(t *testing.T) {
 	if !errors.As(err, &unsuitable) || unsuitable.What != "tolerances" || !strings.Contains(err.Error(), `"embed_tokens`) {
 		t.Errorf("entries without a tolerance: %v", err)
 	}
-	own.Default = &compare.Tolerance{RTol: 0.1}
+	own.Default = &gate.Tolerance{RTol: 0.1}
 	if res := run(t, l, r, compare.Options{Order: list, Limits: own}); res.ExitCode() != 0 {
 		t.Errorf("with a limit for the rest: %+v", res.Divergence)
 	}
@@ -202,7 +204,7 @@ func TestParseLimitsErrors(t *testing.T) {
 		"[[tolerance]]\ntensors = \"x\"\nrtol = 1\nchannel = -0.5\n":                       `channel is -0.5`,
 		"[[tolerance]]\ntensors = \"a\"\nrtol = 1\n[[tolerance]]\ntensors = \"b\"\n\n\n\n": `[[tolerance]] 2, "b"`,
 	} {
-		if _, err := compare.ParseLimits([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := gate.ParseLimits([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %q", text, err, want)
 		}
 	}
@@ -213,7 +215,7 @@ func FuzzParseLimits(f *testing.F) {
 	f.Add([]byte("[[tolerance]]\ntensors = \"*.mlp.*\"\npasses = \"0,2-\"\nrtol = 1e-3\natol = 0\ntoken = 0.1\nchannel = 0.2\n"))
 	f.Add([]byte("[[tolerance]\nrtol = 'x"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l, err := compare.ParseLimits(data)
+		l, err := gate.ParseLimits(data)
 		if err != nil {
 			return
 		}
@@ -231,7 +233,7 @@ func FuzzParseLimits(f *testing.F) {
 }
 
 // floored compares one tensor of 4096 elements, all off by a part, with a floor.
-func floored(t *testing.T, f *compare.NoiseFloor, off float64) compare.Row {
+func floored(t *testing.T, f *gate.NoiseFloor, off float64) compare.Row {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(9, 9))
 	var l, r []float64
@@ -247,16 +249,16 @@ func floored(t *testing.T, f *compare.NoiseFloor, off float64) compare.Row {
 
 func TestLimitsByTheNoiseFloor(t *testing.T) {
 	const factor, unit = 8, 1.0 / (1 << 24)
-	floor := func(dtype string, own compare.Number, others ...compare.Number) *compare.NoiseFloor {
-		f := &compare.NoiseFloor{DType: dtype, Entries: map[string]compare.Noise{"layers.4.x": {RelL2: own}}}
+	floor := func(dtype string, own measure.Number, others ...measure.Number) *gate.NoiseFloor {
+		f := &gate.NoiseFloor{DType: dtype, Entries: map[string]gate.Noise{"layers.4.x": {RelL2: own}}}
 		for i, v := range others {
-			f.Entries["layers."+string(rune('5'+i))+".x"] = compare.Noise{RelL2: v}
+			f.Entries["layers."+string(rune('5'+i))+".x"] = gate.Noise{RelL2: v}
 		}
 		return f
 	}
 	for _, tt := range []struct {
 		why   string
-		floor *compare.NoiseFloor
+		floor *gate.NoiseFloor
 		from  string
 		limit float64
 	}{
@@ -268,7 +270,7 @@ func TestLimitsByTheNoiseFloor(t *testing.T) {
 		{"its own where its kind is more quiet", floor("float32", 1e-5, 1e-7), "8 x noise floor, float32", factor * 1e-5},
 		{"half a unit where the walk happens to be exact", floor("float32", 0), "8 x noise floor, float32", factor * unit / 2},
 		{"a floor of another dtype says nothing", floor("bfloat16", 1e-5), "table, float32", 1e-3},
-		{"nor does one that does not have the entry", &compare.NoiseFloor{DType: "float32"}, "table, float32", 1e-3},
+		{"nor does one that does not have the entry", &gate.NoiseFloor{DType: "float32"}, "table, float32", 1e-3},
 	} {
 		row := floored(t, tt.floor, tt.limit*0.9)
 		if got := float64(row.Gate.Checks[0].Limit); math.Abs(got/tt.limit-1) > 1e-12 || row.Gate.From != tt.from || row.Verdict != compare.Match {

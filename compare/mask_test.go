@@ -7,9 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -36,26 +37,26 @@ func TestMaskPattern(t *testing.T) {
 	tests := []struct {
 		why   string
 		l, r  hooks.Event
-		class compare.Class
-		want  compare.Pattern
+		class gate.Class
+		want  measure.Pattern
 	}{
-		{"the same", causal, causal, "", compare.Pattern{Masked: 1, Shown: 5}},
-		{"−Inf is a way to write it", mask(hooks.F32, 0, 0, -inf, 0, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
-		{"so is the lowest bfloat16", mask(hooks.BF16, 0, 0, low16, 0, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
-		{"and false, where true means seen", mask(hooks.Bool, 1, 1, 0, 1, 1, 1), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
-		{"what is not masked has any value", mask(hooks.F32, 7, 0, low32, -3, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
-		{"so is −1e9, after which float32's softmax has 0", mask(hooks.F32, 0, 0, -1e9, 0, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
-		{"and −1e8, rounded to bfloat16", mask(hooks.BF16, 0, 0, -1e8, 0, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
-		{"and the lowest float32 in float64", mask(hooks.F64, 0, 0, low32, 0, 0, 0), causal, "", compare.Pattern{Masked: 1, Shown: 5}},
-		{"−1e4 masks nothing", mask(hooks.F32, 0, 0, -1e4, 0, 0, 0), causal, compare.Value, compare.Pattern{Shown: 5, Gained: 1, Examples: [][]int{{0, 0, 0, 2}}}},
+		{"the same", causal, causal, "", measure.Pattern{Masked: 1, Shown: 5}},
+		{"−Inf is a way to write it", mask(hooks.F32, 0, 0, -inf, 0, 0, 0), causal, "", measure.Pattern{Masked: 1, Shown: 5}},
+		{"so is the lowest bfloat16", mask(hooks.BF16, 0, 0, low16, 0, 0, 0), causal, "", measure.Pattern{Masked: 1, Shown: 5}},
+		{"and false, where true means seen", mask(hooks.Bool, 1, 1, 0, 1, 1, 1), causal, "", measure.Pattern{Masked: 1, Shown: 5}},
+		{"what is not masked has any value", mask(hooks.F32, 7, 0, low32, -3, 0, 0), causal, "", measure.Pattern{Masked: 1, Shown: 5}},
+		{"so is −1e9, after which float32's softmax has 0", mask(hooks.F32, 0, 0, -1e9, 0, 0, 0), causal, "", measure.Pattern{Masked: 1, Shown: 5}},
+		{"and −1e8, rounded to bfloat16", mask(hooks.BF16, 0, 0, -1e8, 0, 0, 0), causal, "", measure.Pattern{Masked: 1, Shown: 5}},
+		{"and the lowest float32 in float64", mask(hooks.F64, 0, 0, low32, 0, 0, 0), causal, "", measure.Pattern{Masked: 1, Shown: 5}},
+		{"−1e4 masks nothing", mask(hooks.F32, 0, 0, -1e4, 0, 0, 0), causal, gate.Value, measure.Pattern{Shown: 5, Gained: 1, Examples: [][]int{{0, 0, 0, 2}}}},
 		{
 			"one key too few and one too many",
 			mask(hooks.F32, 0, 0, 0, low32, 0, 0),
 			causal,
-			compare.Value,
-			compare.Pattern{Shown: 4, Gained: 1, Lost: 1, Examples: [][]int{{0, 0, 0, 2}, {0, 0, 1, 0}}},
+			gate.Value,
+			measure.Pattern{Shown: 4, Gained: 1, Lost: 1, Examples: [][]int{{0, 0, 0, 2}, {0, 0, 1, 0}}},
 		},
-		{"NaN masks nothing and is not equal to 0", mask(hooks.F32, 0, 0, low32, notANum, 0, 0), causal, compare.NonFinite, compare.Pattern{Masked: 1, Shown: 4}},
+		{"NaN masks nothing and is not equal to 0", mask(hooks.F32, 0, 0, low32, notANum, 0, 0), causal, gate.NonFinite, measure.Pattern{Masked: 1, Shown: 4}},
 	}
 	for _, tt := range tests {
 		row := onePair(t, tt.l, tt.r)
@@ -88,18 +89,18 @@ func TestMaskedScores(t *testing.T) {
 	tests := []struct {
 		why   string
 		l     hooks.Event
-		class compare.Class
+		class gate.Class
 	}{
 		{"a masked score absorbs its value", scores(hooks.F32, 1, -2, -3e38, 3, -4, 5), ""},
 		{"or is −Inf", scores(hooks.F32, 1, -2, -inf, 3, -4, 5), ""},
-		{"what is not masked is compared", scores(hooks.F32, 1, -2, low32, 3, -4, 5.1), compare.Value},
-		{"even NaN", scores(hooks.F32, 1, -2, low32, 3, -4, notANum), compare.NonFinite},
-		{"a key that should be masked", scores(hooks.F32, 1, -2, 7, 3, -4, 5), compare.Value},
-		{"a key that should be seen", scores(hooks.F32, 1, low32, low32, 3, -4, 5), compare.Value},
+		{"what is not masked is compared", scores(hooks.F32, 1, -2, low32, 3, -4, 5.1), gate.Value},
+		{"even NaN", scores(hooks.F32, 1, -2, low32, 3, -4, notANum), gate.NonFinite},
+		{"a key that should be masked", scores(hooks.F32, 1, -2, 7, 3, -4, 5), gate.Value},
+		{"a key that should be seen", scores(hooks.F32, 1, low32, low32, 3, -4, 5), gate.Value},
 		{"in bfloat16", scores(hooks.BF16, 1, -2, low16, 3, -4, 5), ""},
 		{"in float64", scores(hooks.F64, 1, -2, low32, 3, -4, 5), ""},
 		{"or −1e9 with a score", scores(hooks.F32, 1, -2, -1e9+64, 3, -4, 5), ""},
-		{"−1e4 with a score is a number", scores(hooks.F32, 1, -2, -1e4, 3, -4, 5), compare.Value},
+		{"−1e4 with a score is a number", scores(hooks.F32, 1, -2, -1e4, 3, -4, 5), gate.Value},
 	}
 	for _, tt := range tests {
 		row := onePair(t, tt.l, r)

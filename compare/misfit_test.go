@@ -10,6 +10,8 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 )
@@ -65,8 +67,8 @@ func isolated(t testing.TB, dir string, local, ref *capture.Trace) *compare.Resu
 	t.Helper()
 	ck, list := openModel(t, dir)
 	o := compare.Options{Order: list, All: true, Alone: ref == nil}
-	make := func(trace *capture.Trace) *compare.Isolator {
-		i, err := compare.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), compare.IsolateOptions{})
+	make := func(trace *capture.Trace) *certify.Isolator {
+		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +123,7 @@ func TestIntegersAreNoFractions(t *testing.T) {
 			if r.Verdict != compare.Mismatch || r.Isolated != nil || !strings.Contains(r.NotIsolated, "is "+d.String()+", not float32") {
 				t.Errorf("%s, alone %t: %s %s (%s), %+v, not isolated: %q", d, alone, r.Verdict, r.Class, r.Detail, r.Isolated, r.NotIsolated)
 			}
-			if alone && r.Class != compare.DType {
+			if alone && r.Class != gate.DType {
 				t.Errorf("%s alone is %s", d, r.Class)
 			}
 			if b := rowOfKey(t, res, behind); b.Isolated != nil || !strings.Contains(b.NotIsolated, "computed from "+entry+", which is "+d.String()) || b.Verdict == compare.Mismatch {
@@ -189,7 +191,7 @@ func TestSharedKeysOfOtherHeads(t *testing.T) {
 			n, _ := hooks.Elements(shape)
 			return hooks.Tensor{DType: x.DType, Shape: shape, Data: append(slices.Clone(x.Data), x.Data...)[:n*x.DType.Size()]}
 		})
-		if res := isolated(t, "gemma3n-tiny", local, nil); !slices.Equal(res.Roots, []string{key}) || rowOfKey(t, res, key).Class != compare.Shape {
+		if res := isolated(t, "gemma3n-tiny", local, nil); !slices.Equal(res.Roots, []string{key}) || rowOfKey(t, res, key).Class != gate.Shape {
 			t.Errorf("%s of %d heads: accused %v", key, heads, res.Roots)
 		}
 	}
@@ -225,7 +227,7 @@ func testOtherShape(t *testing.T, golden *capture.Trace, key, what string, shape
 	})
 	for _, ref := range []*capture.Trace{nil, golden} {
 		res := isolated(t, "gemma3-tiny", local, ref)
-		if r := rowOfKey(t, res, key); r.Verdict != compare.Mismatch || r.Class != compare.Shape || r.Isolated != nil {
+		if r := rowOfKey(t, res, key); r.Verdict != compare.Mismatch || r.Class != gate.Shape || r.Isolated != nil {
 			t.Errorf("%s %s, reference %t: %s %s (%s), %+v", key, what, ref != nil, r.Verdict, r.Class, r.Detail, r.Isolated)
 		}
 		behind := 0
@@ -261,7 +263,7 @@ func TestFewerDigitsAreNotExact(t *testing.T) {
 		local := replaced(t, golden, []string{c.key}, as(c.as))
 		for _, ref := range []*capture.Trace{nil, golden} {
 			res := isolated(t, "gemma3-tiny", local, ref)
-			if r := rowOfKey(t, res, c.key); r.Verdict != compare.Mismatch || r.Isolated != nil || ref == nil && r.Class != compare.DType || !strings.Contains(r.NotIsolated, "is "+c.as.String()+", not ") {
+			if r := rowOfKey(t, res, c.key); r.Verdict != compare.Mismatch || r.Isolated != nil || ref == nil && r.Class != gate.DType || !strings.Contains(r.NotIsolated, "is "+c.as.String()+", not ") {
 				t.Errorf("%s as %s, reference %t: %s %s (%s), %+v", c.key, c.as, ref != nil, r.Verdict, r.Class, r.Detail, r.Isolated)
 			}
 			if others := slices.DeleteFunc(slices.Clone(res.Roots), func(root string) bool { return root == c.key }); len(others) > 0 || res.ExitCode() != 1 {

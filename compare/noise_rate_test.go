@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -34,7 +35,7 @@ func walked(t *testing.T, ck *checkpoint.Checkpoint, list *order.List, d hooks.D
 }
 
 // floorOf is the noise floor of passes: the walk with every rounding point against the walk with none.
-func floorOf(t *testing.T, ck *checkpoint.Checkpoint, list *order.List, d hooks.DType, passes [][]int) (*compare.NoiseFloor, *capture.Trace) {
+func floorOf(t *testing.T, ck *checkpoint.Checkpoint, list *order.List, d hooks.DType, passes [][]int) (*gate.NoiseFloor, *capture.Trace) {
 	t.Helper()
 	emulated := walked(t, ck, list, d, passes, false)
 	floor, err := compare.NewNoiseFloor(run(t, emulated, walked(t, ck, list, d, passes, true), compare.Options{Order: list, All: true}))
@@ -99,7 +100,7 @@ type rates struct {
 
 var rateSteps = [5]float64{1, 2, 4, 8, 16}
 
-func (r *rates) add(t *testing.T, where string, l, ref *capture.Trace, list *order.List, floor *compare.NoiseFloor) {
+func (r *rates) add(t *testing.T, where string, l, ref *capture.Trace, list *order.List, floor *gate.NoiseFloor) {
 	t.Helper()
 	res := run(t, l, ref, compare.Options{Order: list, All: true, Noise: floor})
 	before := r.past

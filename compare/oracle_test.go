@@ -11,12 +11,12 @@ import (
 	"sort"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"pgregory.net/rapid"
 )
 
 // floatTypes are the types that have a tolerance, with the largest finite number of each.
@@ -192,7 +192,7 @@ func (o oracle) unequal() (count int64, most uint64) {
 }
 
 // near fails unless got is want up to a relative error, or an absolute one in units of size.
-func near(t rapid.TB, what string, got compare.Number, want, size float64) {
+func near(t rapid.TB, what string, got measure.Number, want, size float64) {
 	t.Helper()
 	g := float64(got)
 	same := g == want || math.IsNaN(g) && math.IsNaN(want)
@@ -202,7 +202,7 @@ func near(t rapid.TB, what string, got compare.Number, want, size float64) {
 }
 
 // check holds metrics to their definitions.
-func (o oracle) check(t rapid.TB, m *compare.Metrics) {
+func (o oracle) check(t rapid.TB, m *measure.Metrics) {
 	t.Helper()
 	at := o.counted()
 	if m.Elements != int64(len(o.l)) || m.Compared != int64(len(at)) {
@@ -236,7 +236,7 @@ func (o oracle) check(t rapid.TB, m *compare.Metrics) {
 }
 
 // checkCounts is what is counted and found: exactly as defined.
-func (o oracle) checkCounts(t rapid.TB, m *compare.Metrics, counted []int) {
+func (o oracle) checkCounts(t rapid.TB, m *measure.Metrics, counted []int) {
 	t.Helper()
 	most, at := zero(), -1
 	for _, i := range counted {
@@ -286,7 +286,7 @@ func place(index, shape []int) int {
 	return at
 }
 
-func (o oracle) checkAxes(t rapid.TB, m *compare.Metrics) {
+func (o oracle) checkAxes(t rapid.TB, m *measure.Metrics) {
 	t.Helper()
 	var want, got []int
 	for axis, size := range o.shape {
@@ -300,7 +300,7 @@ func (o oracle) checkAxes(t rapid.TB, m *compare.Metrics) {
 		worst := slices.Max(errors)
 		near(t, fmt.Sprintf("worst of axis %d", a.Number), a.RelL2, worst, 0)
 		// Two slices may be equally bad up to the last bit: the one named has to be as bad as the worst.
-		near(t, fmt.Sprintf("error of index %d of axis %d", a.Worst, a.Number), compare.Number(errors[a.Worst]), worst, 0)
+		near(t, fmt.Sprintf("error of index %d of axis %d", a.Worst, a.Number), measure.Number(errors[a.Worst]), worst, 0)
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("axes %v, want %v", got, want)
@@ -324,7 +324,7 @@ func (o oracle) std(x []float64, at []int) float64 {
 	return over(squares, number(float64(len(at))))
 }
 
-func (o oracle) checkStats(t rapid.TB, side string, s compare.Stats, x []float64, at []int) {
+func (o oracle) checkStats(t rapid.TB, side string, s measure.Stats, x []float64, at []int) {
 	t.Helper()
 	var notANumber, inf, negInf int64
 	for i, v := range x {
@@ -355,7 +355,7 @@ func (o oracle) checkStats(t rapid.TB, side string, s compare.Stats, x []float64
 	near(t, side+" maximum", s.Max, most, 0)
 	near(t, side+" mean", s.Mean, mean, size)
 	near(t, side+" standard deviation", s.Std, std, size/16)
-	if b, err := json.Marshal([]compare.Number{s.Min, s.Max}); err != nil || bytes.Contains(b, []byte("-0,")) || bytes.Contains(b, []byte("-0]")) {
+	if b, err := json.Marshal([]measure.Number{s.Min, s.Max}); err != nil || bytes.Contains(b, []byte("-0,")) || bytes.Contains(b, []byte("-0]")) {
 		t.Fatalf("%s: %s: a zero with a sign (%v)", side, b, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -79,7 +80,7 @@ func roundingsRow(t *testing.T, ports int, name, row string) {
 // falseBugs certifies every entry of a port's trace by itself, and returns those that are called wrong.
 func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []string, entries int) {
 	t.Helper()
-	i, err := compare.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, local.Manifest().DType), compare.IsolateOptions{})
+	i, err := certify.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, local.Manifest().DType), certify.IsolateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []str
 }
 
 // charge is what a certificate has against an entry.
-func charge(c *compare.Certificate) string {
+func charge(c *certify.Certificate) string {
 	return fmt.Sprintf("%s, %d of %d outside by %.3g, scale %.9g ± %.2g (off: %v), %s; %s", c.Outcome, c.Outside, c.Elements,
 		float64(c.Worst), float64(c.Scale), float64(c.ScaleError), c.ScaleOff, c.Arithmetic, c.Contradicted)
 }
@@ -206,7 +207,7 @@ func TestAlikeRowsOfOtherRoundingsAreNoBug(t *testing.T) {
 			for _, o := range alikeOps {
 				var wrong []string
 				all := p.alikeTrace(d, o, alikeRows[what])
-				for _, c := range certifyAll(t, hooks.BF16, compare.IsolateOptions{}, all) {
+				for _, c := range certifyAll(t, hooks.BF16, certify.IsolateOptions{}, all) {
 					if !c.Good() {
 						wrong = append(wrong, charge(c))
 					}

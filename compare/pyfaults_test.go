@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
 )
@@ -133,24 +133,24 @@ func (m faultModels) open(t *testing.T, name string) faultModel {
 func locate(t *testing.T, dir string, f pyFault, m faultModel) found {
 	t.Helper()
 	faulty, healthy := open(t, filepath.Join(dir, f.File)), open(t, filepath.Join(dir, f.Reference))
-	isolator := func(a compare.Arithmetic) *compare.Isolator {
-		i, err := compare.NewIsolator(faulty, m.list, reference.Weights(m.ck, faulty.Manifest().DType), compare.IsolateOptions{Arithmetic: a})
+	isolator := func(a certify.Arithmetic) *certify.Isolator {
+		i, err := certify.NewIsolator(faulty, m.list, reference.Weights(m.ck, faulty.Manifest().DType), certify.IsolateOptions{Arithmetic: a})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return i
 	}
-	auto := isolator(compare.Auto)
+	auto := isolator(certify.Auto)
 	var out found
 	out.walk = stop(run(t, faulty, healthy, compare.Options{Order: m.list}))
 	out.both = stop(run(t, faulty, healthy, compare.Options{Order: m.list, Isolator: auto}))
 	out.auto, _ = wrongAlone(t, faulty, m.list, auto)
-	out.strict, out.notes = wrongAlone(t, faulty, m.list, isolator(compare.Strict))
+	out.strict, out.notes = wrongAlone(t, faulty, m.list, isolator(certify.Strict))
 	return out
 }
 
 // wrongAlone isolates a whole trace by itself and returns the keys of what is wrong, and in words how.
-func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *compare.Isolator) (keys, notes []string) {
+func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *certify.Isolator) (keys, notes []string) {
 	t.Helper()
 	r := run(t, trace, trace, compare.Options{Order: list, Isolator: i, All: true, Alone: true})
 	if r.Isolation.NotIsolated > 0 || r.Isolation.Certified == 0 {
@@ -169,7 +169,7 @@ func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *compare
 func nothingWrong(t *testing.T, path string, m faultModel) {
 	t.Helper()
 	trace := open(t, path)
-	i, err := compare.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), compare.IsolateOptions{Arithmetic: compare.Strict})
+	i, err := certify.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), certify.IsolateOptions{Arithmetic: certify.Strict})
 	if err != nil {
 		t.Fatal(err)
 	}

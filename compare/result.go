@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -96,45 +99,33 @@ const (
 	Recomputed Verdict = "DERIVED"
 )
 
-// Class is the kind of a mismatch.
-type Class string
-
-// The classes, in the order in which they win where several apply.
-const (
-	Shape     Class = "SHAPE"     // other sizes, or axes that both sides declare and that differ
-	NonFinite Class = "NONFINITE" // NaN or Inf in different places
-	Value     Class = "VALUE"     // an error beyond its limit, or other elements masked
-	DType     Class = "DTYPE"     // see Options.StrictDType
-	Absent    Class = "MISSING"   // of no row: see Result.Missing
-)
-
 // Row is one entry of one pass.
 type Row struct {
-	Name    string   `json:"name"`
-	Pass    int      `json:"pass"`
-	Firing  int      `json:"firing,omitempty"`
-	Layer   int      `json:"layer"` // −1 outside the layers
-	Op      string   `json:"op,omitempty"`
-	Derived bool     `json:"derived,omitempty"` // recomputed by a capturing side: shown, never gated
-	Verdict Verdict  `json:"verdict"`
-	Class   Class    `json:"class,omitempty"`
-	Detail  string   `json:"detail,omitempty"`  // a mismatch in words
-	Decided Decider  `json:"decided,omitempty"` // which of the two verdicts made it a mismatch
-	Allowed string   `json:"allowed,omitempty"` // why a mismatch is accepted; empty: it is not
-	Local   Tensor   `json:"local"`
-	Ref     Tensor   `json:"reference,omitzero"`
-	Metrics *Metrics `json:"metrics,omitempty"` // nil where the shapes differ, and of a trace alone
-	Gate    *Gate    `json:"gate,omitempty"`
-	Stats   *Stats   `json:"stats,omitempty"` // of a trace alone: the numbers of its tensor
+	Name    string           `json:"name"`
+	Pass    int              `json:"pass"`
+	Firing  int              `json:"firing,omitempty"`
+	Layer   int              `json:"layer"` // −1 outside the layers
+	Op      string           `json:"op,omitempty"`
+	Derived bool             `json:"derived,omitempty"` // recomputed by a capturing side: shown, never gated
+	Verdict Verdict          `json:"verdict"`
+	Class   gate.Class       `json:"class,omitempty"`
+	Detail  string           `json:"detail,omitempty"`  // a mismatch in words
+	Decided Decider          `json:"decided,omitempty"` // which of the two verdicts made it a mismatch
+	Allowed string           `json:"allowed,omitempty"` // why a mismatch is accepted; empty: it is not
+	Local   Tensor           `json:"local"`
+	Ref     Tensor           `json:"reference,omitzero"`
+	Metrics *measure.Metrics `json:"metrics,omitempty"` // nil where the shapes differ, and of a trace alone
+	Gate    *gate.Gate       `json:"gate,omitempty"`
+	Stats   *measure.Stats   `json:"stats,omitempty"` // of a trace alone: the numbers of its tensor
 	// Isolated is the entry by itself; nil where it is not isolated, and NotIsolated says why if there is more to say
 	// than that nobody asked.
-	Isolated    *Certificate `json:"isolated,omitempty"`
-	NotIsolated string       `json:"not_isolated,omitempty"`
-	Blame       Blame        `json:"blame,omitempty"` // of a mismatch
+	Isolated    *certify.Certificate `json:"isolated,omitempty"`
+	NotIsolated string               `json:"not_isolated,omitempty"`
+	Blame       Blame                `json:"blame,omitempty"` // of a mismatch
 	// Needs says what would have captured what was between it and the input; of a mismatch whose Blame is Unknown.
-	Needs  string `json:"needs,omitempty"`
-	Growth Number `json:"growth,omitempty"` // of a mismatch: its relative L2 over the largest of its compared ancestors'
-	Notes  []Note `json:"notes,omitempty"`
+	Needs  string         `json:"needs,omitempty"`
+	Growth measure.Number `json:"growth,omitempty"` // of a mismatch: its relative L2 over the largest of its compared ancestors'
+	Notes  []Note         `json:"notes,omitempty"`
 }
 
 // Key is the row's key in both traces.
@@ -190,11 +181,11 @@ const (
 // Allowed is a line of the allow-list, and the mismatches that it accepted in this comparison; none: it is not needed, as
 // far as the walk came.
 type Allowed struct {
-	Tensors string   `json:"tensors"`
-	Passes  string   `json:"passes,omitempty"`
-	Classes []Class  `json:"classes"`
-	Reason  string   `json:"reason"`
-	Keys    []string `json:"keys,omitempty"`
+	Tensors string       `json:"tensors"`
+	Passes  string       `json:"passes,omitempty"`
+	Classes []gate.Class `json:"classes"`
+	Reason  string       `json:"reason"`
+	Keys    []string     `json:"keys,omitempty"`
 }
 
 // Missing is an entry that was declared and is not there.

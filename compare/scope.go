@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -130,7 +131,7 @@ func (p *plan) countTokens() {
 		if !ok {
 			rec, ok = p.sides[local].trace.Lookup(pass, order.InputIDs)
 		}
-		n := elements(rec.Shape)
+		n := measure.Elements(rec.Shape)
 		if !ok || n > maxIDs {
 			return
 		}

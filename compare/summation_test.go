@@ -3,7 +3,7 @@ package compare_test
 import (
 	"testing"
 
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -33,8 +33,8 @@ func TestOrderOfSummationIsNamed(t *testing.T) {
 			y[k] = a.dot(0, x, w[k*n:][:n])
 		}
 		s := single{op: op.Linear{}, in: []array{{[]int{1, 1, n}, x}}, w: []array{{[]int{rows, n}, w}}, out: array{[]int{1, 1, rows}, y}, about: want}
-		c := certifyAll(t, hooks.F32, compare.IsolateOptions{}, []single{s})[0]
-		if c.Outcome != compare.Rounding || c.Summation != want {
+		c := certifyAll(t, hooks.F32, certify.IsolateOptions{}, []single{s})[0]
+		if c.Outcome != certify.Rounding || c.Summation != want {
 			t.Errorf("%s: %s, said to add %q; %d outside", want, c.Outcome, c.Summation, c.Outside)
 		}
 	}

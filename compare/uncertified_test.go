@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -50,13 +51,13 @@ func TestMatchWithoutCertificates(t *testing.T) {
 		}
 		return []hooks.Event{e}
 	})
-	i, err := compare.NewIsolator(bare, list, reference.Weights(ck, hooks.F32), compare.IsolateOptions{})
+	i, err := certify.NewIsolator(bare, list, reference.Weights(ck, hooks.F32), certify.IsolateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		what       string
-		i          *compare.Isolator
+		i          *certify.Isolator
 		why        string
 		certifying compare.Certifying
 		exit       int

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -42,42 +43,42 @@ func TestVerdictOfOnePair(t *testing.T) {
 	tests := []struct {
 		why   string
 		pair  [2]hooks.Event // local, reference
-		class compare.Class  // empty: a match
+		class gate.Class     // empty: a match
 		note  compare.NoteKind
 		exit  int
 	}{
 		{"equal tensors match", pair(hooks.F32, some, some), "", "", 0},
 		{"a rounding error matches", pair(hooks.F32, times(some, 1+1e-6), some), "", "", 0},
-		{"a doubled tensor has cosine 1 and is wrong", pair(hooks.F32, times(some, 2), some), compare.Value, "", 1},
-		{"so has a negated one", pair(hooks.F32, times(some, -1), some), compare.Value, "", 1},
-		{"one wrong element of eight", pair(hooks.F32, with(some, 3, 4), some), compare.Value, "", 1},
-		{"NaN on the local side is no success", pair(hooks.F32, with(some, 2, notANum), some), compare.NonFinite, "", 1},
-		{"nor is it on the reference side", pair(hooks.F32, some, with(some, 2, notANum)), compare.NonFinite, "", 1},
-		{"infinity where the reference is finite", pair(hooks.F32, with(some, 2, inf), some), compare.NonFinite, "", 1},
-		{"infinities of different sign", pair(hooks.F32, with(some, 2, inf), with(some, 2, -inf)), compare.NonFinite, "", 1},
-		{"NaN is not infinity", pair(hooks.F32, with(some, 2, notANum), with(some, 2, inf)), compare.NonFinite, "", 1},
+		{"a doubled tensor has cosine 1 and is wrong", pair(hooks.F32, times(some, 2), some), gate.Value, "", 1},
+		{"so has a negated one", pair(hooks.F32, times(some, -1), some), gate.Value, "", 1},
+		{"one wrong element of eight", pair(hooks.F32, with(some, 3, 4), some), gate.Value, "", 1},
+		{"NaN on the local side is no success", pair(hooks.F32, with(some, 2, notANum), some), gate.NonFinite, "", 1},
+		{"nor is it on the reference side", pair(hooks.F32, some, with(some, 2, notANum)), gate.NonFinite, "", 1},
+		{"infinity where the reference is finite", pair(hooks.F32, with(some, 2, inf), some), gate.NonFinite, "", 1},
+		{"infinities of different sign", pair(hooks.F32, with(some, 2, inf), with(some, 2, -inf)), gate.NonFinite, "", 1},
+		{"NaN is not infinity", pair(hooks.F32, with(some, 2, notANum), with(some, 2, inf)), gate.NonFinite, "", 1},
 		{"overflow on both sides: equal, and nothing is tested", pair(hooks.F32, with(some, 2, inf), with(some, 2, inf)), "", compare.BothNaN, 1},
 		{"−Inf on both sides is masked", pair(hooks.F32, with(some, 2, -inf), with(some, 2, -inf)), "", "", 0},
 		{"NaN on both sides: equal, and nothing is tested", pair(hooks.F32, with(some, 2, notANum), with(some, 2, notANum)), "", compare.BothNaN, 1},
 		{"nothing but NaN on both sides", pair(hooks.F32, []float64{notANum}, []float64{notANum}), "", compare.BothNaN, 1},
 		{"−0 equals 0", pair(hooks.F32, with(some, 2, math.Copysign(0, -1)), with(some, 2, 0)), "", "", 0},
 		{"a zero tensor against zero tests nothing", pair(hooks.F32, []float64{0}, []float64{0}), "", compare.Vacuous, 1},
-		{"anything against zero is infinitely wrong", pair(hooks.F32, []float64{1e-30}, []float64{0}), compare.Value, "", 1},
-		{"zero against something", pair(hooks.F32, []float64{0}, some), compare.Value, "", 1},
+		{"anything against zero is infinitely wrong", pair(hooks.F32, []float64{1e-30}, []float64{0}), gate.Value, "", 1},
+		{"zero against something", pair(hooks.F32, []float64{0}, some), gate.Value, "", 1},
 		{"a constant against the same constant tests nothing", pair(hooks.F32, []float64{3}, []float64{3}), "", compare.Vacuous, 1},
-		{"constants under correlation are undefined, here they differ", pair(hooks.F32, []float64{3}, []float64{4}), compare.Value, "", 1},
-		{"a value that overflows when squared fails closed", pair(hooks.F64, times(some, 1e300), some), compare.Value, "", 1},
-		{"a shape with as many elements", shaped([]int{2, 3}, []int{3, 2}), compare.Shape, "", 1},
-		{"a leading axis of one", shaped([]int{1, 3}, []int{3}), compare.Shape, "", 1},
-		{"a padded vocabulary", shaped([]int{1, 4}, []int{1, 3}), compare.Shape, "", 1},
+		{"constants under correlation are undefined, here they differ", pair(hooks.F32, []float64{3}, []float64{4}), gate.Value, "", 1},
+		{"a value that overflows when squared fails closed", pair(hooks.F64, times(some, 1e300), some), gate.Value, "", 1},
+		{"a shape with as many elements", shaped([]int{2, 3}, []int{3, 2}), gate.Shape, "", 1},
+		{"a leading axis of one", shaped([]int{1, 3}, []int{3}), gate.Shape, "", 1},
+		{"a padded vocabulary", shaped([]int{1, 4}, []int{1, 3}), gate.Shape, "", 1},
 		{"an empty tensor tests nothing", shaped([]int{0, 3}, []int{0, 3}), "", compare.Vacuous, 1},
-		{"empty in another way is another shape", shaped([]int{0, 3}, []int{0, 4}), compare.Shape, "", 1},
+		{"empty in another way is another shape", shaped([]int{0, 3}, []int{0, 4}), gate.Shape, "", 1},
 		{"a scalar is a test", shaped(nil, nil), "", "", 0},
 		{"bfloat16 one unit apart", pair(hooks.BF16, times(some, 1+1.0/128), some), "", "", 0},
-		{"bfloat16 doubled", pair(hooks.BF16, times(some, 2), some), compare.Value, "", 1},
-		{"integers have no tolerance", pair(hooks.I64, with(some, 0, 2), some), compare.Value, "", 1},
+		{"bfloat16 doubled", pair(hooks.BF16, times(some, 2), some), gate.Value, "", 1},
+		{"integers have no tolerance", pair(hooks.I64, with(some, 0, 2), some), gate.Value, "", 1},
 		{"not even beyond 2^53", pair(hooks.I64, with(some, 0, 1<<60), with(some, 0, 1<<60)), "", "", 0},
-		{"booleans neither", pair(hooks.Bool, []float64{1, 0, 1, 1}, []float64{1, 0, 1, 0}), compare.Value, "", 1},
+		{"booleans neither", pair(hooks.Bool, []float64{1, 0, 1, 1}, []float64{1, 0, 1, 0}), gate.Value, "", 1},
 	}
 	for _, tt := range tests {
 		res := run(t, build(t, manifest("local", tt.pair[0].Tensor.DType), tt.pair[0]),
@@ -153,15 +154,15 @@ func TestDTypeMismatch(t *testing.T) {
 		models [2]hooks.DType // local, reference
 		dtypes [2]hooks.DType
 		strict bool
-		want   compare.Class
+		want   gate.Class
 	}{
 		{"a float32 port of a bfloat16 reference", name, [2]hooks.DType{hooks.F32, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.BF16}, false, ""},
-		{"the same when asked to be strict", name, [2]hooks.DType{hooks.F32, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.BF16}, true, compare.DType},
-		{"the local trace alone leaves its model's dtype", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.BF16}, false, compare.DType},
-		{"the reference alone does", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.BF16, hooks.F32}, false, compare.DType},
+		{"the same when asked to be strict", name, [2]hooks.DType{hooks.F32, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.BF16}, true, gate.DType},
+		{"the local trace alone leaves its model's dtype", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.BF16}, false, gate.DType},
+		{"the reference alone does", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.BF16, hooks.F32}, false, gate.DType},
 		{"both do", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.F32}, false, ""},
 		{"the order has it in float32", f32, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.F32}, false, ""},
-		{"the local side has rounded it", f32, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.BF16, hooks.F32}, false, compare.DType},
+		{"the local side has rounded it", f32, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.BF16, hooks.F32}, false, gate.DType},
 		{"nobody says what the model's dtype is", name, [2]hooks.DType{}, [2]hooks.DType{hooks.F32, hooks.BF16}, false, ""},
 	}
 	for _, tt := range tests {

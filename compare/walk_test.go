@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
@@ -253,7 +253,7 @@ func TestADeclaredDTypeHasToBeHeld(t *testing.T) {
 	list := tiny(t)
 	local := model{list: list, dtype: hooks.F32, edit: func(m *capture.Manifest) { m.DType = hooks.BF16 }}
 	res := run(t, local.trace(t, "local"), model{list: list, dtype: hooks.F32}.trace(t, "reference"), compare.Options{Order: list})
-	if res.ExitCode() != 1 || res.Divergence == nil || res.Divergence.Row.Class != compare.DType {
+	if res.ExitCode() != 1 || res.Divergence == nil || res.Divergence.Row.Class != gate.DType {
 		t.Errorf("exit code %d, divergence %+v", res.ExitCode(), res.Divergence)
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
-	"github.com/urfave/cli/v2"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 	"github.com/tracediff/tracediff/order"
+	"github.com/urfave/cli/v2"
 )
 
 func compareCommand() *cli.Command {
@@ -105,7 +105,7 @@ func compareAgain(c *cli.Context) (*compare.Result, error) {
 
 // compareSettings captures the local side by settings and compares it with the reference that fits. limits are those of a
 // gate's file; where they are nil, those of the command line apply, and the settings become those of the last capture.
-func compareSettings(c *cli.Context, s settings, limits *compare.Limits) (*compare.Result, error) {
+func compareSettings(c *cli.Context, s settings, limits *gate.Limits) (*compare.Result, error) {
 	j, err := openJob(s, c.String("dir"))
 	if err != nil {
 		return nil, err

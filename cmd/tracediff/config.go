@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
 
@@ -19,7 +19,7 @@ import (
 const configName = "tracediff.toml"
 
 // maxConfig bounds the file: prompts are texts of people, and tolerances a few lines.
-const maxConfig = compare.MaxLimits
+const maxConfig = gate.MaxLimits
 
 // maxPrompts bounds the prompts of a gate, each of which runs both sides.
 const maxPrompts = 1 << 10
@@ -39,7 +39,7 @@ type config struct {
 	Positions string   `toml:"positions"`
 
 	Prompt []promptConfig `toml:"prompt"`
-	compare.LimitSections
+	gate.LimitSections
 
 	folder string // that the file is in: its paths are relative to it
 }
@@ -62,7 +62,7 @@ type namedSettings struct {
 }
 
 // openConfig reads a file and gives it its meaning: the settings of every prompt, and the limits of all.
-func openConfig(path string) ([]namedSettings, *compare.Limits, error) {
+func openConfig(path string) ([]namedSettings, *gate.Limits, error) {
 	all, limits, err := readConfigFile(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && path == configName:
@@ -81,7 +81,7 @@ func configHint(err error) string {
 	return "tracediff init FILE writes an example with every key explained; docs/ci.md has them, too"
 }
 
-func readConfigFile(path string) ([]namedSettings, *compare.Limits, error) {
+func readConfigFile(path string) ([]namedSettings, *gate.Limits, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) && path != configName {
 		err = hinted(err, "check the path; tracediff init FILE writes such a file, with every key explained")
@@ -101,7 +101,7 @@ func readConfigFile(path string) ([]namedSettings, *compare.Limits, error) {
 	return parseConfig(text, folder)
 }
 
-func parseConfig(text []byte, folder string) ([]namedSettings, *compare.Limits, error) {
+func parseConfig(text []byte, folder string) ([]namedSettings, *gate.Limits, error) {
 	if len(text) > maxConfig {
 		return nil, nil, fmt.Errorf("it is larger than %d bytes", maxConfig)
 	}

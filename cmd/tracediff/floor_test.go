@@ -9,7 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -35,7 +35,7 @@ func TestNoiseFloorIsThatOfTheDType(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	floors := map[hooks.DType]*compare.NoiseFloor{}
+	floors := map[hooks.DType]*gate.NoiseFloor{}
 	for _, dtype := range []hooks.DType{hooks.F32, hooks.BF16} {
 		path := filepath.Join(t.TempDir(), "floor.json")
 		err := writeFloor(context.Background(), reference.Job{
@@ -49,7 +49,7 @@ func TestNoiseFloorIsThatOfTheDType(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if floors[dtype], err = compare.ParseNoiseFloor(data); err != nil {
+		if floors[dtype], err = gate.ParseNoiseFloor(data); err != nil {
 			t.Fatal(err)
 		}
 		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {

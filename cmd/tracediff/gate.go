@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
 )
 
@@ -50,7 +50,7 @@ Examples:
 			if all, err = chosen(all, c.Args().Slice()); err != nil {
 				return err
 			}
-			return gate(c, out, all, limits)
+			return runGate(c, out, all, limits)
 		},
 	}
 }
@@ -72,9 +72,9 @@ func chosen(all []namedSettings, names []string) ([]namedSettings, error) {
 	return slices.DeleteFunc(slices.Clone(all), func(n namedSettings) bool { return !slices.Contains(names, n.name) }), nil
 }
 
-// gate compares the prompts one after the other. One that cannot be compared does not keep the others from it; an interrupt
+// runGate compares the prompts one after the other. One that cannot be compared does not keep the others from it; an interrupt
 // does.
-func gate(c *cli.Context, out *outputs, all []namedSettings, limits *compare.Limits) error {
+func runGate(c *cli.Context, out *outputs, all []namedSettings, limits *gate.Limits) error {
 	var runs []report.Run
 	var failed error
 	for _, n := range all {

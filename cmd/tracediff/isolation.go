@@ -10,15 +10,15 @@ import (
 	"path"
 	"sync"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
+	"github.com/urfave/cli/v2"
 )
 
 // isolationFlags say how entries are certified.
@@ -32,9 +32,9 @@ func isolationFlags() []cli.Flag {
 }
 
 // isolateOptions reads the flags.
-func isolateOptions(c *cli.Context) (o compare.IsolateOptions, err error) {
-	switch o.Arithmetic = compare.Arithmetic(c.String("arithmetic")); o.Arithmetic {
-	case compare.Auto, compare.Strict, compare.FreeIn, compare.Float16In:
+func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
+	switch o.Arithmetic = certify.Arithmetic(c.String("arithmetic")); o.Arithmetic {
+	case certify.Auto, certify.Strict, certify.FreeIn, certify.Float16In:
 	default:
 		return o, hinted(fmt.Errorf("--arithmetic is %q", o.Arithmetic), "want auto, strict, free or float16")
 	}
@@ -76,9 +76,9 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 	}
 	var dtype hooks.DType // of the local side
 	if list != nil && list.Config != nil {
-		dtype = compare.ModelDType(list, local, ref)
+		dtype = certify.ModelDType(list, local, ref)
 		io.DType = dtype
-		io.Certified = sync.OnceValues(func() (compare.Certified, error) {
+		io.Certified = sync.OnceValues(func() (certify.Certified, error) {
 			into, err := certified(c.Context, list, dtype)
 			if err != nil || ck == nil {
 				return into, err
@@ -103,7 +103,7 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 	if why := othersThan(ck, ref); why != "" && !o.Alone {
 		return unable(why, "--model DIR names the checkpoint that both were made of")
 	}
-	if o.Isolator, err = compare.NewIsolator(local, list, reference.Weights(ck, dtype), io); err != nil {
+	if o.Isolator, err = certify.NewIsolator(local, list, reference.Weights(ck, dtype), io); err != nil {
 		o.Isolator = nil
 		return unable(err.Error(), isolable(local.Manifest()))
 	}
@@ -111,8 +111,8 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		return nil
 	}
 	// What keeps the reference from being isolated is said only where something is to be excused by it.
-	io.DType = compare.ModelDType(list, ref, local)
-	if o.ReferenceIsolator, err = compare.NewIsolator(ref, list, reference.Weights(ck, io.DType), io); err != nil {
+	io.DType = certify.ModelDType(list, ref, local)
+	if o.ReferenceIsolator, err = certify.NewIsolator(ref, list, reference.Weights(ck, io.DType), io); err != nil {
 		o.ReferenceIsolator = nil
 	}
 	return nil
@@ -134,7 +134,7 @@ func isolable(m capture.Manifest) string {
 // certified isolates the goldens of a model's family: every form of an operation that reproduces them may accuse. A form
 // that the family's goldens do not have, such as a scaling of the rotary embedding, is what it is in any family: those of the
 // others decide. Goldens are those of the dtype; for one that has none, all.
-func certified(ctx context.Context, list *order.List, dtype hooks.DType) (compare.Certified, error) {
+func certified(ctx context.Context, list *order.List, dtype hooks.DType) (certify.Certified, error) {
 	own, others, err := goldensOf(list, "*."+dtype.String())
 	if err == nil && len(own) == 0 {
 		own, others, err = goldensOf(list, "*")
@@ -142,7 +142,7 @@ func certified(ctx context.Context, list *order.List, dtype hooks.DType) (compar
 	if err != nil {
 		return nil, err
 	}
-	into, elsewhere := compare.Certified{}, compare.Certified{}
+	into, elsewhere := certify.Certified{}, certify.Certified{}
 	for _, name := range own {
 		if err := certifyBy(ctx, into, name); err != nil {
 			return nil, fmt.Errorf("certifying the operations of the walk: %w", err)
@@ -166,12 +166,12 @@ func certified(ctx context.Context, list *order.List, dtype hooks.DType) (compar
 
 // certifyByStored isolates the traces of transformers that are stored of this very model, in this dtype: they have the last
 // word on every form that they show, and the only one on forms that no golden has.
-func certifyByStored(ctx context.Context, into compare.Certified, dir string, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) error {
+func certifyByStored(ctx context.Context, into certify.Certified, dir string, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) error {
 	entries, err := reference.NewStore(dir).List()
 	if err != nil {
 		return err
 	}
-	own := compare.Certified{}
+	own := certify.Certified{}
 	for i := range entries {
 		e := &entries[i]
 		if e.Key.Name != reference.Transformers || e.Key.DType != dtype.String() || e.Intact() != nil {
@@ -218,7 +218,7 @@ func goldensOf(list *order.List, pattern string) (own, others []string, err erro
 }
 
 // certifyBy isolates one golden.
-func certifyBy(ctx context.Context, into compare.Certified, name string) error {
+func certifyBy(ctx context.Context, into certify.Certified, name string) error {
 	dir := path.Base(path.Dir(name))
 	files, err := fs.Sub(fixtures.Files, dir)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
+	"github.com/urfave/cli/v2"
 )
 
 // limitFlags say how far accumulated errors may go.
@@ -45,8 +45,8 @@ func limit(c *cli.Context, o *compare.Options, local, ref *capture.Trace, stored
 }
 
 // readLimits reads the flags and the file that they name.
-func readLimits(c *cli.Context) (*compare.Limits, error) {
-	l := &compare.Limits{}
+func readLimits(c *cli.Context) (*gate.Limits, error) {
+	l := &gate.Limits{}
 	if path := c.String("tolerances"); path != "" {
 		var err error
 		if l, err = openLimits(path); err != nil {
@@ -56,7 +56,7 @@ func readLimits(c *cli.Context) (*compare.Limits, error) {
 		return nil, hinted(errors.New("--tolerances is empty"), "leave the flag out for limits by the noise floor")
 	}
 	if c.IsSet("rtol") || c.IsSet("atol") {
-		l.Default = &compare.Tolerance{RTol: c.Float64("rtol"), ATol: c.Float64("atol")}
+		l.Default = &gate.Tolerance{RTol: c.Float64("rtol"), ATol: c.Float64("atol")}
 		if err := l.Default.Check(); err != nil {
 			return nil, hinted(fmt.Errorf("--%w", err), "--rtol 1e-3 is a limit for float32, 2e-2 one for bfloat16; without it the noise floor of the prompt decides")
 		}
@@ -64,17 +64,17 @@ func readLimits(c *cli.Context) (*compare.Limits, error) {
 	return l, nil
 }
 
-func openLimits(path string) (*compare.Limits, error) {
+func openLimits(path string) (*gate.Limits, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, compare.MaxLimits+1))
+	text, err := io.ReadAll(io.LimitReader(f, gate.MaxLimits+1))
 	if err != nil {
 		return nil, err
 	}
-	return compare.ParseLimits(text)
+	return gate.ParseLimits(text)
 }
 
 // maxFloorFile bounds what is read of a stored floor.
@@ -86,7 +86,7 @@ const maxWalk = 1 << 27
 
 // noiseFloor returns the floor of the reference's prompt in the coarser dtype of the two traces: the stored one, or one
 // that is measured now and kept, where that costs next to nothing; nil where there is none.
-func noiseFloor(c *cli.Context, local, ref *capture.Trace, stored *reference.Entry, list *order.List, ck *checkpoint.Checkpoint) (*compare.NoiseFloor, error) {
+func noiseFloor(c *cli.Context, local, ref *capture.Trace, stored *reference.Entry, list *order.List, ck *checkpoint.Checkpoint) (*gate.NoiseFloor, error) {
 	dtype, ok := coarser(local, ref)
 	if !ok {
 		return nil, nil
@@ -148,7 +148,7 @@ func cheap(ck *checkpoint.Checkpoint, list *order.List, dtype hooks.DType, passe
 	return sum > 0 && int64(sum) <= maxWalk/max(ck.Size(), 1) && capture.DataBytes(list, capture.Scope{Level: 3}, dtype, tokens) <= data
 }
 
-func readFloor(path string) (*compare.NoiseFloor, error) {
+func readFloor(path string) (*gate.NoiseFloor, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func readFloor(path string) (*compare.NoiseFloor, error) {
 	if err != nil {
 		return nil, err
 	}
-	floor, err := compare.ParseNoiseFloor(text)
+	floor, err := gate.ParseNoiseFloor(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

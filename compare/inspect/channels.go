@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 )
 
 // Channels are the indexes of the last axis with the largest root mean square: where a model keeps its massive activations,
@@ -13,16 +13,16 @@ import (
 type Channels struct {
 	Axis   string         `json:"axis"`   // the role of the last axis
 	Size   int            `json:"size"`   // how many there are
-	Median compare.Number `json:"median"` // of the root mean squares, of an even number the lower one
+	Median measure.Number `json:"median"` // of the root mean squares, of an even number the lower one
 	Top    []Channel      `json:"top"`    // the largest first, of equal ones the lower index
 }
 
 // Channel is one index of the last axis, over all others.
 type Channel struct {
 	Index int            `json:"index"`
-	RMS   compare.Number `json:"rms"`   // √(Σx² / n) of its finite elements
-	Ratio compare.Number `json:"ratio"` // to the median
-	Peak  compare.Number `json:"peak"`  // the element that is farthest from 0
+	RMS   measure.Number `json:"rms"`   // √(Σx² / n) of its finite elements
+	Ratio measure.Number `json:"ratio"` // to the median
+	Peak  measure.Number `json:"peak"`  // the element that is farthest from 0
 	At    []int          `json:"at"`    // where that is
 }
 
@@ -68,7 +68,7 @@ func (c *channels) result(role string, top int) *Channels {
 	all := make([]Channel, 0, len(c.sums))
 	for i, s := range c.sums {
 		if s.n > 0 {
-			all = append(all, Channel{Index: i, RMS: compare.Number(math.Sqrt(s.squares / float64(s.n))), Peak: compare.Number(s.peak)})
+			all = append(all, Channel{Index: i, RMS: measure.Number(math.Sqrt(s.squares / float64(s.n))), Peak: measure.Number(s.peak)})
 		}
 	}
 	if len(all) == 0 {

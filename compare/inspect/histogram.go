@@ -1,6 +1,8 @@
 package inspect
 
-import "github.com/tracediff/tracediff/compare"
+import (
+	"github.com/tracediff/tracediff/compare/measure"
+)
 
 // Histogram counts elements in bins of one width. Where the whole range of the elements is more than ten times as wide as
 // the middle 98 percent of them, the bins have these, and Below and Above the rest: one outlier would leave all others in
@@ -13,8 +15,8 @@ type Histogram struct {
 
 // Bin has the elements from From to To, which belongs to the next one; to the last one that has not.
 type Bin struct {
-	From  compare.Number `json:"from"`
-	To    compare.Number `json:"to"`
+	From  measure.Number `json:"from"`
+	To    measure.Number `json:"to"`
 	Count int64          `json:"count"`
 }
 
@@ -30,7 +32,7 @@ func newHistogram(s *Stats, p []Percentile, integers bool) *Histogram {
 	if integers && hi-lo < maxBins && max(-lo, hi) < 1<<53 { // beyond it, the next integer is no float64
 		h := &Histogram{}
 		for v := lo; v <= hi; v++ {
-			h.Bins = append(h.Bins, Bin{From: compare.Number(v), To: compare.Number(v + 1)})
+			h.Bins = append(h.Bins, Bin{From: measure.Number(v), To: measure.Number(v + 1)})
 		}
 		return h
 	}
@@ -41,16 +43,16 @@ func newHistogram(s *Stats, p []Percentile, integers bool) *Histogram {
 	for i := range h.Bins {
 		h.Bins[i] = Bin{From: edge(lo, hi, i), To: edge(lo, hi, i+1)}
 		if h.Bins[i].From >= h.Bins[i].To { // between neighbouring floats there is nothing to be cut
-			return &Histogram{Bins: []Bin{{From: compare.Number(lo), To: compare.Number(hi)}}}
+			return &Histogram{Bins: []Bin{{From: measure.Number(lo), To: measure.Number(hi)}}}
 		}
 	}
 	return h
 }
 
 // edge is the i-th of the edges from lo to hi. Both ends are exact, and no sum overflows on the way.
-func edge(lo, hi float64, i int) compare.Number {
+func edge(lo, hi float64, i int) measure.Number {
 	part := float64(i) / maxBins
-	return compare.Number(float64(lo*(1-part)) + float64(hi*part))
+	return measure.Number(float64(lo*(1-part)) + float64(hi*part))
 }
 
 func percentile(list []Percentile, p float64) float64 {

@@ -21,7 +21,7 @@ import (
 	"fmt"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -124,7 +124,7 @@ type Difference struct {
 	Histogram   *Histogram   `json:"histogram,omitempty"`
 	Values      *Values      `json:"values,omitempty"` // of the slice
 	// Metrics are those of a comparison, of A as the local side and B as the reference, without an order's rules.
-	Metrics *compare.Metrics `json:"metrics"`
+	Metrics *measure.Metrics `json:"metrics"`
 }
 
 // Run looks into a trace. What is wrong with the options is an [OptionError], and so is a name that the file does not have;

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -18,15 +18,15 @@ type Logits struct {
 	Top  []Token `json:"top"`
 	// Entropy is −Σ p·ln(p) in nats: 0 for a certain choice, ln(size of the vocabulary) for none. NaN with a NaN or +Inf in
 	// the row.
-	Entropy compare.Number `json:"entropy"`
+	Entropy measure.Number `json:"entropy"`
 }
 
 // Token is one candidate for the next token.
 type Token struct {
 	ID          int            `json:"id"`
 	Text        *string        `json:"text,omitempty"` // nil where no tokenizer is known
-	Logit       compare.Number `json:"logit"`
-	Probability compare.Number `json:"probability"` // softmax in float64; NaN with a NaN or +Inf in the row
+	Logit       measure.Number `json:"logit"`
+	Probability measure.Number `json:"probability"` // softmax in float64; NaN with a NaN or +Inf in the row
 }
 
 // maxVocabulary is the longest row that is looked at, 8 MiB of float64. The largest vocabulary has a quarter of that.
@@ -105,10 +105,10 @@ func (l *Logits) choose(row []float64, o *Options) {
 			weighted += e * d
 		}
 	}
-	l.Entropy = compare.Number(math.Log(total) - weighted/total)
+	l.Entropy = measure.Number(math.Log(total) - weighted/total)
 	l.Top = []Token{}
 	for _, id := range ids[:min(o.top(), len(ids))] {
-		t := Token{ID: id, Logit: compare.Number(row[id]), Probability: compare.Number(math.Exp(row[id]-most) / total)}
+		t := Token{ID: id, Logit: measure.Number(row[id]), Probability: measure.Number(math.Exp(row[id]-most) / total)}
 		if o.TokenText != nil {
 			text := o.TokenText(id)
 			t.Text = &text

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -63,7 +63,7 @@ func (x *looker) know() {
 	}
 	x.axes = make([]string, rank)
 	for i := range x.axes {
-		x.axes[i] = compare.AxisName(x.letters, i)
+		x.axes[i] = measure.AxisName(x.letters, i)
 	}
 }
 
@@ -75,7 +75,7 @@ func (x *looker) role(i int) byte {
 	return x.letters[i]
 }
 
-// measure reads the tensor as often as it has to: for everything but what depends on the range of the percentiles once.
+// survey reads the tensor as often as it has to: for everything but what depends on the range of the percentiles once.
 func (x *looker) measure(out *Tensor, numbers []int) error {
 	var axes []*byAxis
 	for _, n := range numbers {
@@ -85,7 +85,7 @@ func (x *looker) measure(out *Tensor, numbers []int) error {
 	if x.hasChannels() {
 		columns = newChannels(x.source)
 	}
-	m, err := measure(x.source, !x.rec.DType.Float(), func(at int64, e []float64) {
+	m, err := survey(x.source, !x.rec.DType.Float(), func(at int64, e []float64) {
 		for _, a := range axes {
 			a.add(at, e)
 		}
@@ -123,9 +123,9 @@ type measured struct {
 	histogram   *Histogram
 }
 
-// measure reads a source once for the statistics and the first digits of the percentiles, then for their further digits, then
+// survey reads a source once for the statistics and the first digits of the percentiles, then for their further digits, then
 // for the histogram. beside sees the elements of the first round.
-func measure(s source, integers bool, beside func(at int64, x []float64)) (m measured, err error) {
+func survey(s source, integers bool, beside func(at int64, x []float64)) (m measured, err error) {
 	sum, ranks := newSummary(s), newSelector(product(s.shape), s.bits)
 	err = s.each(func(at int64, x []float64) error {
 		ranks.count(x, s.mask)
@@ -163,12 +163,12 @@ func subtract(ctx context.Context, a, b *capture.Trace, recs [2]capture.Record, 
 		return nil, nil
 	}
 	integers := !recs[0].DType.Float() && !recs[1].DType.Float()
-	m, err := measure(differenceOf(ctx, a, b, recs[0], recs[1]), integers, func(int64, []float64) {})
+	m, err := survey(differenceOf(ctx, a, b, recs[0], recs[1]), integers, func(int64, []float64) {})
 	if err != nil {
 		return nil, err
 	}
 	d := &Difference{Stats: m.stats, Percentiles: m.percentiles, Histogram: m.histogram}
-	if d.Metrics, err = compare.Measure(ctx, a, b, recs[0], recs[1]); err != nil {
+	if d.Metrics, err = measure.Tensors(ctx, a, b, recs[0], recs[1]); err != nil {
 		return nil, err
 	}
 	for i := range d.Metrics.Axes {

@@ -11,12 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
-
-	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/inspect"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"pgregory.net/rapid"
 )
 
 var dtypes = []hooks.DType{
@@ -148,7 +147,7 @@ func checkMoments(t *rapid.T, s inspect.Stats, sorted, values []float64, shape [
 }
 
 // sameNumbers takes what is not defined for equal.
-var sameNumbers = cmp.Comparer(func(a, b compare.Number) bool { return a == b || a != a && b != b })
+var sameNumbers = cmp.Comparer(func(a, b measure.Number) bool { return a == b || a != a && b != b })
 
 // Every element is in the bin whose bounds say so, and in one alone.
 func checkHistogram(t *rapid.T, h *inspect.Histogram, sorted []float64) {
@@ -248,7 +247,7 @@ func checkSquares(t *testing.T, values []float64, shape []int, axis int, got *in
 		by[i/stride%shape[axis]] += v * v
 		channels[i%shape[2]] += v * v
 	}
-	near := func(what string, index int, got compare.Number, squares float64, n int) {
+	near := func(what string, index int, got measure.Number, squares float64, n int) {
 		if want := math.Sqrt(squares / float64(n)); math.Abs(float64(got)/want-1) > 1e-12 {
 			t.Errorf("%s %d: rms %v, want %v", what, index, got, want)
 		}

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/inspect"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
@@ -35,16 +35,16 @@ func TestDifference(t *testing.T) {
 	r := pair(t, a, b, inspect.Options{Name: "w", Slice: "0,:2"})
 	d := r.Difference
 	want := inspect.Stats{
-		Elements: 6, Finite: 4, Masked: 1, NaN: 1, Zeros: 1, Min: compare.Number(low - 7), Max: 1, MinAt: []int{1, 2}, MaxAt: []int{1, 0},
+		Elements: 6, Finite: 4, Masked: 1, NaN: 1, Zeros: 1, Min: measure.Number(low - 7), Max: 1, MinAt: []int{1, 2}, MaxAt: []int{1, 0},
 		Mean: d.Stats.Mean, Std: d.Stats.Std, RMS: d.Stats.RMS,
 	}
 	if diff := cmp.Diff(want, d.Stats); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]compare.Number{-0.5, 0}, d.Values.Values); diff != "" {
+	if diff := cmp.Diff([]measure.Number{-0.5, 0}, d.Values.Values); diff != "" {
 		t.Error(diff)
 	}
-	if m := d.Metrics; m.MaxAbs != compare.Number(7-low) || m.NonFinite != 1 {
+	if m := d.Metrics; m.MaxAbs != measure.Number(7-low) || m.NonFinite != 1 {
 		t.Errorf("%+v", m)
 	}
 }

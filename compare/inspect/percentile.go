@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -13,7 +13,7 @@ import (
 // for tensors of any size.
 type Percentile struct {
 	P     float64        `json:"p"`
-	Value compare.Number `json:"value"`
+	Value measure.Number `json:"value"`
 }
 
 // percents are the ones that are shown: the middle, and tails in which outliers are seen that a deviation hides.
@@ -165,7 +165,7 @@ func (s *selector) percentiles(n int64) []Percentile {
 	list := make([]Percentile, len(percents))
 	for i, p := range percents {
 		low, part := place(p, n)
-		list[i] = Percentile{p, compare.Number(between(value(low), value(min(low+1, n-1)), part))}
+		list[i] = Percentile{p, measure.Number(between(value(low), value(min(low+1, n-1)), part))}
 	}
 	return list
 }

@@ -10,10 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/inspect"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -59,17 +58,17 @@ func TestSlicesOfSeveralAxes(t *testing.T) {
 	tr := counted(t, 2, 3, 4)
 	for text, want := range map[string]struct {
 		indexes [][]int
-		values  []compare.Number
+		values  []measure.Number
 	}{
-		"1,2,3":       {[][]int{}, []compare.Number{23}},
-		"0,:,1":       {[][]int{{0, 1, 2}}, []compare.Number{1, 5, 9}},
-		"...,-1":      {[][]int{{0, 1}, {0, 1, 2}}, []compare.Number{3, 7, 11, 15, 19, 23}},
-		"1,...":       {[][]int{{0, 1, 2}, {0, 1, 2, 3}}, []compare.Number{12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
-		"1, ... ,0,0": {[][]int{}, []compare.Number{12}},
-		"-1,::-2":     {[][]int{{2, 0}, {0, 1, 2, 3}}, []compare.Number{20, 21, 22, 23, 12, 13, 14, 15}},
-		"0,0,1:3":     {[][]int{{1, 2}}, []compare.Number{1, 2}},
-		"0,0,::3":     {[][]int{{0, 3}}, []compare.Number{0, 3}},
-		"0,5:":        {[][]int{{}, {0, 1, 2, 3}}, []compare.Number{}},
+		"1,2,3":       {[][]int{}, []measure.Number{23}},
+		"0,:,1":       {[][]int{{0, 1, 2}}, []measure.Number{1, 5, 9}},
+		"...,-1":      {[][]int{{0, 1}, {0, 1, 2}}, []measure.Number{3, 7, 11, 15, 19, 23}},
+		"1,...":       {[][]int{{0, 1, 2}, {0, 1, 2, 3}}, []measure.Number{12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
+		"1, ... ,0,0": {[][]int{}, []measure.Number{12}},
+		"-1,::-2":     {[][]int{{2, 0}, {0, 1, 2, 3}}, []measure.Number{20, 21, 22, 23, 12, 13, 14, 15}},
+		"0,0,1:3":     {[][]int{{1, 2}}, []measure.Number{1, 2}},
+		"0,0,::3":     {[][]int{{0, 3}}, []measure.Number{0, 3}},
+		"0,5:":        {[][]int{{}, {0, 1, 2, 3}}, []measure.Number{}},
 	} {
 		v := one(t, tr, inspect.Options{Name: "w", Slice: text}).Values
 		if d := cmp.Diff(want.indexes, v.Indexes); d != "" {

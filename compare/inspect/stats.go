@@ -3,7 +3,7 @@ package inspect
 import (
 	"math"
 
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
@@ -18,11 +18,11 @@ type Stats struct {
 	NInf     int64 `json:"neg_inf,omitempty"` // −Inf
 	Zeros    int64 `json:"zeros,omitempty"`   // of either sign
 
-	Min  compare.Number `json:"min"`
-	Max  compare.Number `json:"max"`
-	Mean compare.Number `json:"mean"` // Σx / n
-	Std  compare.Number `json:"std"`  // √(Σ(x − mean)² / n), the population's
-	RMS  compare.Number `json:"rms"`  // √(Σx² / n)
+	Min  measure.Number `json:"min"`
+	Max  measure.Number `json:"max"`
+	Mean measure.Number `json:"mean"` // Σx / n
+	Std  measure.Number `json:"std"`  // √(Σ(x − mean)² / n), the population's
+	RMS  measure.Number `json:"rms"`  // √(Σx² / n)
 
 	MinAt []int `json:"min_at,omitempty"` // the first index that has it; not of parts
 	MaxAt []int `json:"max_at,omitempty"`
@@ -61,8 +61,8 @@ func (t *tally) stats() Stats {
 	return Stats{
 		Elements: m.N + m.NaN + m.PosInf + m.NegInf + t.masked, Finite: m.N,
 		Masked: t.masked, NaN: m.NaN, Inf: m.PosInf, NInf: m.NegInf, Zeros: t.zeros,
-		Min: compare.Number(s.Min), Max: compare.Number(s.Max), Mean: compare.Number(s.Mean), Std: compare.Number(s.Std),
-		RMS: compare.Number(math.Hypot(s.Mean, s.Std)), // Σx²/n is mean² + std², and neither term cancels
+		Min: measure.Number(s.Min), Max: measure.Number(s.Max), Mean: measure.Number(s.Mean), Std: measure.Number(s.Std),
+		RMS: measure.Number(math.Hypot(s.Mean, s.Std)), // Σx²/n is mean² + std², and neither term cancels
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/lanes"
 	"github.com/tracediff/tracediff/order"
@@ -16,7 +16,7 @@ type Values struct {
 	// Indexes has, for each axis of the values, which indexes of the tensor they are; an axis with a bare index is none.
 	Indexes [][]int          `json:"indexes"`
 	Axes    []string         `json:"axes"`   // the role of each of them
-	Values  []compare.Number `json:"values"` // row-major
+	Values  []measure.Number `json:"values"` // row-major
 	Stats   Stats            `json:"stats"`  // of these
 	// Texts are those of token ids, a text a value, where a tokenizer is known.
 	Texts []string `json:"texts,omitempty"`
@@ -59,7 +59,7 @@ func (x *looker) values() (*Values, error) {
 	if x.index == nil {
 		return nil, nil
 	}
-	v := &Values{Slice: x.index.text, Indexes: [][]int{}, Axes: []string{}, Values: []compare.Number{}}
+	v := &Values{Slice: x.index.text, Indexes: [][]int{}, Axes: []string{}, Values: []measure.Number{}}
 	for i, a := range x.index.axes {
 		if !a.dropped {
 			v.Indexes, v.Axes = append(v.Indexes, a.indexes()), append(v.Axes, x.axes[i])
@@ -70,7 +70,7 @@ func (x *looker) values() (*Values, error) {
 		return nil, err
 	}
 	for _, e := range read {
-		v.Values = append(v.Values, compare.Number(e))
+		v.Values = append(v.Values, measure.Number(e))
 		if x.isIDs() {
 			v.Texts = append(v.Texts, x.o.TokenText(int(e)))
 		}
@@ -129,7 +129,7 @@ func (x *looker) offset(axes []steps, n int) int64 {
 
 // minus is the difference of the same slice of another tensor of the same shape.
 func (v *Values) minus(w *Values) *Values {
-	d := &Values{Slice: v.Slice, Indexes: v.Indexes, Axes: v.Axes, Values: make([]compare.Number, len(v.Values))}
+	d := &Values{Slice: v.Slice, Indexes: v.Indexes, Axes: v.Axes, Values: make([]measure.Number, len(v.Values))}
 	plain := make([]float64, len(v.Values))
 	for i := range v.Values {
 		d.Values[i] = v.Values[i] - w.Values[i]

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 )
 
 // Options say what is looked for. The zero value looks for everything, with the limits of docs/check.md.
@@ -43,7 +43,7 @@ type Flag struct {
 // Number is one of a flag's numbers.
 type Number struct {
 	Name  string         `json:"name"`
-	Value compare.Number `json:"value"`
+	Value measure.Number `json:"value"`
 }
 
 // Looked is how many tensors a kind was looked for in.
@@ -143,4 +143,4 @@ func (v *view) look(kinds ...Kind) bool {
 	return wanted
 }
 
-func number(name string, x float64) Number { return Number{name, compare.Number(x)} }
+func number(name string, x float64) Number { return Number{name, measure.Number(x)} }

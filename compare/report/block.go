@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -127,7 +128,7 @@ func (p *printer) worst(res *compare.Result, r *compare.Row) {
 }
 
 // digits is a value in full float32 precision, to be found again in a dump.
-func digits(n compare.Number) string { return fmt.Sprintf("%.9g", float64(n)) }
+func digits(n measure.Number) string { return fmt.Sprintf("%.9g", float64(n)) }
 
 func (p *printer) distributions(res *compare.Result, r *compare.Row) {
 	m := r.Metrics
@@ -150,7 +151,7 @@ func (p *printer) values(r *compare.Row) {
 	}
 }
 
-func stats(s compare.Stats) string {
+func stats(s measure.Stats) string {
 	text := fmt.Sprintf("min %s, max %s, mean %s, std %s", number(s.Min), number(s.Max), number(s.Mean), number(s.Std))
 	for _, c := range []struct {
 		n    int64

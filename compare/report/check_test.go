@@ -8,8 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
 )
@@ -20,7 +19,7 @@ func flagged() *redflag.Result {
 		Trace: "a\x1b[31m.safetensors", Tensors: 3, Passes: 1,
 		Flags: []redflag.Flag{{
 			Kind: redflag.Zero, Entry: "layers.0\x07.out", What: "all 4 elements are 0", Means: "m", Try: "t",
-			Numbers: []redflag.Number{{Name: "elements", Value: 4}, {Name: "largest", Value: compare.Number(math.NaN())}},
+			Numbers: []redflag.Number{{Name: "elements", Value: 4}, {Name: "largest", Value: measure.Number(math.NaN())}},
 			Also:    []string{"a", "b", "c", "d", "e", "f"},
 		}},
 		Looked: []redflag.Looked{{Kind: redflag.Zero, Tensors: 3}, {Kind: redflag.Constant, Skipped: true}, {Kind: redflag.RotaryZero}},
@@ -42,7 +41,7 @@ func TestCheckJSON(t *testing.T) {
 		if err := json.Unmarshal(b.Bytes(), &d); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(r, d.Result, cmp.Comparer(func(a, b compare.Number) bool { return a == b || a != a && b != b })); diff != "" {
+		if diff := cmp.Diff(r, d.Result, cmp.Comparer(func(a, b measure.Number) bool { return a == b || a != a && b != b })); diff != "" {
 			t.Errorf("%s (-written +read):\n%s", name, diff)
 		}
 		if d.Exit != min(len(r.Flags), 1) {

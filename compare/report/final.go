@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"github.com/olekukonko/tablewriter/tw"
-
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 )
 
 // final writes what the logits say about the next token: one pass whole, and the others in a line.
@@ -45,7 +45,7 @@ func (p *printer) candidates(r *compare.Result, n *compare.Next) error {
 // choice says whether the greedy token agrees and what that is worth.
 func (p *printer) choice(r *compare.Result, f *compare.Logits) {
 	n := &f.Last
-	unit := func(x compare.Number) string {
+	unit := func(x measure.Number) string {
 		return fmt.Sprintf("%s, %s times the %s (%s)", number(x), number(x/n.Noise), n.NoiseFrom, number(n.Noise))
 	}
 	if n.Agree {

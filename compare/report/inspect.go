@@ -9,9 +9,8 @@ import (
 	"strings"
 
 	"github.com/olekukonko/tablewriter/tw"
-
-	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/inspect"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -225,7 +224,7 @@ func (p *inspection) head(t *inspect.Tensor) {
 // known reports whether axes have roles.
 func known(axes []string) bool {
 	for i, a := range axes {
-		if a != compare.AxisName("", i) {
+		if a != measure.AxisName("", i) {
 			return true
 		}
 	}
@@ -257,7 +256,7 @@ func at(index []int) string {
 }
 
 // extreme is a number that a tensor holds: an integer in full, since it may be an id.
-func extreme(n compare.Number, most int, dtype string) string {
+func extreme(n measure.Number, most int, dtype string) string {
 	if d, err := hooks.ParseDType(dtype); err == nil && !d.Float() && !math.IsNaN(float64(n)) {
 		return strconv.FormatFloat(float64(n), 'f', 0, 64)
 	}
@@ -265,7 +264,7 @@ func extreme(n compare.Number, most int, dtype string) string {
 }
 
 // figure is a number with so many significant digits; "-" where it is not defined.
-func figure(n compare.Number, most int) string {
+func figure(n measure.Number, most int) string {
 	if math.IsNaN(float64(n)) {
 		return "-"
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/inspect"
+	"github.com/tracediff/tracediff/compare/measure"
 )
 
 // pair writes two tensors side by side.
@@ -97,7 +97,7 @@ func counts(all []*inspect.Stats) [][]string {
 func moments(all []*inspect.Stats) [][]string {
 	rows := [][]string{{"min"}, {"max"}, {"mean"}, {"std"}, {"rms"}}
 	for _, s := range all {
-		for i, n := range []compare.Number{s.Min, s.Max, s.Mean, s.Std, s.RMS} {
+		for i, n := range []measure.Number{s.Min, s.Max, s.Mean, s.Std, s.RMS} {
 			rows[i] = append(rows[i], figure(n, 6))
 		}
 	}
@@ -121,7 +121,7 @@ func ranks(all [][]inspect.Percentile) [][]string {
 }
 
 // metrics writes how far the tensors are apart, by the numbers that a comparison has of them.
-func (p *inspection) metrics(m *compare.Metrics) {
+func (p *inspection) metrics(m *measure.Metrics) {
 	p.blank()
 	if m.Worst == nil {
 		p.field("max abs", "%s", number(m.MaxAbs))

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/inspect"
+	"github.com/tracediff/tracediff/compare/measure"
 )
 
 func (p *inspection) percentiles(list []inspect.Percentile) {
@@ -173,7 +173,7 @@ func outer(v *inspect.Values, n int) string {
 }
 
 // matrix writes a table of values under the indexes of the tensor.
-func (p *inspection) matrix(down, across []int, values []compare.Number, dtype string) {
+func (p *inspection) matrix(down, across []int, values []measure.Number, dtype string) {
 	header := []string{""}
 	for _, i := range across {
 		header = append(header, strconv.Itoa(i))
@@ -189,7 +189,7 @@ func (p *inspection) matrix(down, across []int, values []compare.Number, dtype s
 }
 
 // exactly is a value as it is read off, NaN by its name: it is a value here and not a statistic that is not defined.
-func exactly(n compare.Number, dtype string) string {
+func exactly(n measure.Number, dtype string) string {
 	if n != n {
 		return "NaN"
 	}

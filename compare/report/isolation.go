@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 )
 
 // isolation sums up what certifying found, or says why there was none.
@@ -29,7 +30,7 @@ func (p *printer) isolation(r *compare.Result) {
 		}
 	}
 	p.line("%s", text)
-	if s.Arithmetic != compare.Auto || s.Bound != "probabilistic" {
+	if s.Arithmetic != certify.Auto || s.Bound != "probabilistic" {
 		p.line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
 	}
 	p.reasons(s)
@@ -66,9 +67,9 @@ func (p *printer) certificate(r *compare.Row) {
 	case c == nil && r.NotIsolated != "":
 		p.field("isolated", "%s", r.NotIsolated)
 	case c == nil:
-	case c.Outcome == compare.Bug && c.Outside == 0: // its power is that of single elements, and says nothing of all together
+	case c.Outcome == certify.Bug && c.Outside == 0: // its power is that of single elements, and says nothing of all together
 		p.field("isolated", "%s: no element is outside by itself, all of %d together are; relative L2 %s", c.Outcome, c.Elements, number(c.RelL2))
-	case c.Outcome == compare.Bug:
+	case c.Outcome == certify.Bug:
 		p.field("isolated", "%s: %d of %d elements outside, relative L2 %s%s", c.Outcome, c.Outside, c.Elements, number(c.RelL2), power(c))
 	default:
 		p.field("isolated", "%s, relative L2 %s%s", c.Outcome, number(c.RelL2), power(c))
@@ -76,7 +77,7 @@ func (p *printer) certificate(r *compare.Row) {
 }
 
 // power says how small an error of scale would show, where there is a scale to be seen: not in a mask.
-func power(c *compare.Certificate) string {
+func power(c *certify.Certificate) string {
 	switch {
 	case math.IsNaN(float64(c.Power)):
 		return ""

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 )
 
 // span is the limits of one source.
 type span struct {
 	from     string
-	min, max compare.Number
+	min, max measure.Number
 }
 
 // limits says by which limits the rows were judged, and with which single one all of them would have matched: none, where

@@ -6,24 +6,27 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/report"
 )
 
 // How small an error of scale would show is said so that it makes sense: on a tie any might, and a mask has no scale.
 func TestPowerInWords(t *testing.T) {
 	for _, c := range []struct {
-		power compare.Number
+		power measure.Number
 		want  string // of the line, behind the outcome
 		cell  string
 	}{
 		{3e-6, "; an error of scale of 3e-06 would show here", "3e-06"},
 		{0, "; any error of scale might show here, since an element lies between two numbers of its dtype", "any"},
-		{compare.Number(math.NaN()), "", "-"},
+		{measure.Number(math.NaN()), "", "-"},
 	} {
-		row := compare.Row{Name: "x", Verdict: compare.Mismatch, Class: compare.Value, Isolated: &compare.Certificate{
-			Outcome: compare.Rounding, Power: c.power, Scale: 1, ScaleError: 1e-9, RelL2: 1e-7,
+		row := compare.Row{Name: "x", Verdict: compare.Mismatch, Class: gate.Value, Isolated: &certify.Certificate{
+			Outcome: certify.Rounding, Power: c.power, Scale: 1, ScaleError: 1e-9, RelL2: 1e-7,
 		}}
-		res := &compare.Result{Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row}, Isolation: &compare.Isolation{Arithmetic: compare.Auto, Bound: "probabilistic"}}
+		res := &compare.Result{Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row}, Isolation: &compare.Isolation{Arithmetic: certify.Auto, Bound: "probabilistic"}}
 		var b strings.Builder
 		if err := report.Text(&b, res, report.Style{}.WithPower()); err != nil {
 			t.Fatal(err)

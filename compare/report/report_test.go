@@ -16,9 +16,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
@@ -193,8 +193,8 @@ func cases(t *testing.T) map[string]result {
 		"tie": {
 			l: vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8.001, 4, 8, -9),
 			r: vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 1, 1, 2, 8, 4, 8.001, -9),
-			o: compare.Options{Order: names(t, "input_ids", "position_ids", "logits"), TokenText: text, Noise: &compare.NoiseFloor{
-				DType: "float32", Entries: map[string]compare.Noise{"logits": {RelL2: 1e-4}},
+			o: compare.Options{Order: names(t, "input_ids", "position_ids", "logits"), TokenText: text, Noise: &gate.NoiseFloor{
+				DType: "float32", Entries: map[string]gate.Noise{"logits": {RelL2: 1e-4}},
 			}, All: true},
 		},
 		"ab": {

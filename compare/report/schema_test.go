@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/report"
 )
 
@@ -71,7 +71,7 @@ var textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 // of is the schema of a type as encoding/json writes it.
 func (m *maker) of(t reflect.Type) map[string]any {
 	switch {
-	case t == reflect.TypeFor[compare.Number]():
+	case t == reflect.TypeFor[measure.Number]():
 		return map[string]any{"anyOf": []any{map[string]any{"type": "number"}, map[string]any{"enum": []any{"NaN", "Infinity", "-Infinity"}}}}
 	case t.Implements(textMarshaler):
 		return map[string]any{"type": "string"}

@@ -10,8 +10,9 @@ import (
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
-
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/measure"
 )
 
 // Table writes rows of cells in aligned columns, without lines and without blanks at the end: plain text that stays
@@ -115,7 +116,7 @@ func (p *printer) cells(r *compare.Row) []string {
 }
 
 // powers are how small an error of scale would have shown in an entry, and how far the scale that fits it is from 1.
-func powers(c *compare.Certificate) (power, scale string) {
+func powers(c *certify.Certificate) (power, scale string) {
 	power, scale = "-", "-"
 	if c == nil {
 		return power, scale
@@ -139,7 +140,7 @@ func (p *printer) isolated(r *compare.Row) string {
 	if c.RelL2 > 0 {
 		text += " " + number(c.RelL2)
 	}
-	if c.Outcome == compare.Bug {
+	if c.Outcome == certify.Bug {
 		return paint(p.style.bad, text)
 	}
 	return text
@@ -200,7 +201,7 @@ func sizes(shape []int) string {
 }
 
 // number has three digits, enough to compare by eye; "-" where it is not defined.
-func number(n compare.Number) string {
+func number(n measure.Number) string {
 	if math.IsNaN(float64(n)) {
 		return "-"
 	}
@@ -209,7 +210,7 @@ func number(n compare.Number) string {
 
 // parallel is a cosine, cut and not rounded, so that a difference in the seventh digit is not written as 1. The sum that
 // it comes from is good to twelve digits.
-func parallel(n compare.Number) string {
+func parallel(n measure.Number) string {
 	const digits, sum = 1e7, 1e-12
 	x := float64(n)
 	if math.IsNaN(x) {

@@ -1,0 +1,169 @@
+package certify
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// Outcome is what isolation says of one entry.
+type Outcome string
+
+// The outcomes.
+const (
+	Exact    Outcome = "EXACT"    // every element is the rounded exact value
+	Rounding Outcome = "ROUNDING" // every element is what correct arithmetic may make of the inputs
+	Bug      Outcome = "BUG"      // some element is not
+	// NotCertified: an operation on the way has not reproduced transformers, so it may not accuse; see [Certified].
+	NotCertified Outcome = "UNVERIFIED"
+)
+
+// Certificate is the verdict on one entry by itself: computed again from the trace's own inputs and compared, element by
+// element, with what correct arithmetic can give. x is the exact value of an element on these inputs, δ the bound on what
+// correct arithmetic may add before the last rounding R, y the element of the trace.
+type Certificate struct {
+	Outcome  Outcome `json:"outcome"`
+	Elements int64   `json:"elements"`
+	Unequal  int64   `json:"unequal"` // elements that are not R(x)
+	Outside  int64   `json:"outside"` // elements y outside R([x − δ, x + δ]), by the most permissive arithmetic tried
+	// Unbounded counts elements with an infinite δ, of which nothing is known: too much of what they were computed from was
+	// not captured.
+	Unbounded int64 `json:"unbounded,omitempty"`
+	// Reach is ‖δ‖ / ‖x‖ with the last rounding in δ: how far apart, as relative L2, two tensors may be that both pass.
+	Reach measure.Number `json:"reach"`
+	// Worst is the largest |y − R(x)| of these, in units of δ or of the dtype's last place at x, whichever is larger.
+	Worst measure.Number `json:"worst,omitempty"`
+	RelL2 measure.Number `json:"rel_l2"` // ‖y − R(x)‖ / ‖R(x)‖, masked elements left out; in strict arithmetic
+
+	// Arithmetic is the one that explains the entry: "strict", or how the engine rounds otherwise than transformers.
+	Arithmetic string `json:"arithmetic,omitempty"`
+	// Contradicted says why an arithmetic that would explain what is outside is not the engine's, a sentence.
+	Contradicted string `json:"contradicted,omitempty"`
+	// Summation is the order in which sums explain most of the elements that no bound does, or "several orders together";
+	// empty where there are none.
+	Summation string `json:"summation,omitempty"`
+
+	// Power is the smallest error of scale that would have been outside here: for y = R(x·(1+ε)) with |ε| that large, at
+	// least one element is. NaN where no scale is seen: a tensor of zeros, or of infinities.
+	Power measure.Number `json:"power"`
+	// Scale is the s for which s·R(x) comes nearest to y, and ScaleError its standard error; see [fit]. NaN where no element
+	// has a scale.
+	Scale      measure.Number `json:"scale"`
+	ScaleError measure.Number `json:"scale_error"`
+	// ScaleOff: the scale is off by more than chance, what shared steps may add, and what the usual orders of summation
+	// make. Elements that are each consistent and all too large by the same factor are no rounding; in strict arithmetic it
+	// makes the outcome a BUG.
+	ScaleOff bool `json:"scale_off,omitempty"`
+
+	// Set says where the elements outside lie, a phrase an axis: "tokens 3 and after", "channel 17", "44 of 64 channels".
+	Set  []string `json:"set,omitempty"`
+	From []string `json:"from,omitempty"` // keys of the captured tensors that it was computed from
+	Form string   `json:"form"`           // of the entry's operation, see [op.Form]
+
+	Unverified string  `json:"-"` // the form that may not accuse; empty where all may
+	allowed    float64 // how far shared steps may move the scale
+}
+
+// Good reports whether the entry is right by itself.
+func (c *Certificate) Good() bool { return c.Outcome == Exact || c.Outcome == Rounding }
+
+// judged is a trace's tensor against an expected value with its bounds.
+type judged struct {
+	x, y   op.Value
+	d      hooks.DType // of y
+	engine engine      // that x was computed in
+	rule   order.Rule
+}
+
+// masked reports whether element i is masked on both sides: which number says so, every engine chooses for itself.
+func (j *judged) masked(i int) bool {
+	limit := measure.MaskLimit(j.d, j.engine.DType)
+	return j.rule != order.All && j.y.Data[i] < limit && floats.Round(j.d, j.x.Data[i]) < limit
+}
+
+// consistent reports whether element i may be what correct arithmetic makes of the inputs.
+func (j *judged) consistent(i int) bool {
+	y, x, e := j.y.Data[i], j.x.Data[i], j.x.Bound[i]
+	if j.masked(i) {
+		return true
+	}
+	if x != x || y != y {
+		return x != x && y != y
+	}
+	if math.IsInf(x, 0) && x == y {
+		return true
+	}
+	return y >= floats.Round(j.d, x-e) && y <= floats.Round(j.d, x+e)
+}
+
+// outside lists the elements that are not consistent.
+func (j *judged) outside() []int {
+	var at []int
+	for i := range j.y.Data {
+		if !j.consistent(i) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// newCertificate measures y against x in strict arithmetic: everything but the verdict.
+func newCertificate(j *judged) *Certificate {
+	c := &Certificate{Elements: int64(len(j.y.Data))}
+	huge := measure.HalfLargest(j.d)
+	var dd, rr, ee float64
+	for i, y := range j.y.Data {
+		want := floats.Round(j.d, j.x.Data[i])
+		if y != want && (y == y || want == want) && !j.masked(i) {
+			c.Unequal++
+		}
+		if math.IsInf(j.x.Bound[i], 0) {
+			c.Unbounded++
+		}
+		if math.Abs(y) < huge && math.Abs(want) < huge {
+			dd += float64((y - want) * (y - want))
+			rr += float64(want * want)
+			e := j.x.Bound[i] + lastPlace(j.d, want)/2
+			ee += float64(e * e)
+		}
+	}
+	c.RelL2 = measure.Number(measure.Ratio(math.Sqrt(dd), math.Sqrt(rr)))
+	if c.Reach = measure.Number(measure.Ratio(math.Sqrt(ee), math.Sqrt(rr))); rr == 0 && c.Unequal == 0 {
+		c.Reach = 0
+	}
+	return c
+}
+
+// power finds the smallest |ε| with which R(x·(1+ε)) leaves R([x−δ, x+δ]) in some element, in the direction that is
+// harder to see. Rounding is monotone, so an element leaves when |x|·(1+ε) passes the midpoint beyond R(|x|+δ), or the one
+// below R(|x|−δ).
+func (c *Certificate) power(j *judged) {
+	up, down := math.Inf(1), math.Inf(1)
+	for i, v := range j.x.Data {
+		x, e := math.Abs(v), j.x.Bound[i]
+		if x == 0 || math.IsInf(x, 0) || x != x {
+			continue
+		}
+		hi := floats.Round(j.d, x+e)
+		up = min(up, (hi+lastPlace(j.d, hi)/2)/x-1)
+		if lo := floats.Round(j.d, x-e); lo > 0 {
+			down = min(down, 1-(lo-lastPlace(j.d, lo)/2)/x)
+		}
+	}
+	if worst := max(up, down); !math.IsInf(worst, 0) {
+		c.Power = measure.Number(worst)
+	}
+}
+
+// lastPlace is the distance of d's numbers at x, 0 for those that are not finite.
+func lastPlace(d hooks.DType, x float64) float64 {
+	if x-x != 0 {
+		return 0
+	}
+	_, e := math.Frexp(x)
+	return math.Ldexp(1, max(e-1, floats.MinExponent(d))-floats.Precision(d)+1)
+}

@@ -1,0 +1,96 @@
+package certify
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// Certified says which forms of operations have reproduced transformers: every entry of that form, in every trace looked
+// at, from transformers' own inputs, no element beyond what rounding explains. A form that is not in it may not accuse.
+type Certified map[string]bool
+
+// Add isolates every entry of a trace of transformers and notes the forms that reproduce it. One that fails once stays out,
+// whatever other traces say. Entries that the trace recomputed itself or that cannot be isolated show nothing. The error
+// is that of reading the trace or the weights.
+func (c Certified) Add(ctx context.Context, t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error)) error {
+	if name := t.Manifest().Producer.Name; name != "transformers" {
+		return fmt.Errorf("%s is a trace of %q: only transformers certifies", t.Path(), name)
+	}
+	i, err := NewIsolator(t, list, weights, IsolateOptions{Arithmetic: Strict})
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.Path(), err)
+	}
+	for _, r := range t.Records() {
+		e, ok := list.Lookup(r.Name)
+		if !ok || i.derived[r.Name] {
+			continue
+		}
+		if _, argument := e.Op.(op.Argument); argument {
+			continue
+		}
+		cert, cut, err := i.certify(ctx, r.Name, r.Pass)
+		if err != nil {
+			return fmt.Errorf("%s: isolating %s: %w", t.Path(), r.Name, err)
+		}
+		// What was not captured on the way is shown, or not, by what it leads to.
+		for _, n := range cut.Steps {
+			form := op.Form(list.Entries[n.Entry].Op)
+			if good, seen := c[form]; !seen || good {
+				c[form] = cert.Good()
+			}
+		}
+	}
+	return nil
+}
+
+// Knows reports whether every form of a list was looked at, whatever came of it.
+func (c Certified) Knows(list *order.List) bool {
+	for i := range list.Entries {
+		o := list.Entries[i].Op
+		if _, argument := o.(op.Argument); argument {
+			continue
+		}
+		if _, seen := c[op.Form(o)]; !seen {
+			return false
+		}
+	}
+	return true
+}
+
+// Unverified returns, by name, the form for which an entry of the walk may not accuse: its own, or that of an ancestor,
+// whose fault it would show too. It is empty when all forms are certified.
+func (c Certified) Unverified(list *order.List) map[string]string {
+	found := map[string]string{}
+	for changed := true; changed; { // the cache reaches back to the pass before, and so to entries further down
+		changed = false
+		for i := range list.Entries {
+			e := &list.Entries[i]
+			if _, is := found[e.Name]; is || e.Op == nil {
+				continue
+			}
+			if form := c.missing(e, found); form != "" {
+				found[e.Name], changed = form, true
+			}
+		}
+	}
+	return found
+}
+
+func (c Certified) missing(e *order.Entry, found map[string]string) string {
+	if _, argument := e.Op.(op.Argument); argument {
+		return ""
+	}
+	if form := op.Form(e.Op); !c[form] {
+		return form
+	}
+	for _, in := range e.Inputs {
+		if form := found[in.Name]; form != "" {
+			return form
+		}
+	}
+	return ""
+}

@@ -1,0 +1,51 @@
+package certify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+)
+
+// misfit is a tensor that is not of the kind that the order says: nothing is computed from it, and there is nothing to hold
+// it to. What the engine itself went on with, the trace does not show, so that an entry computed from it is not isolated
+// either: it would be accused of what is wrong here.
+type misfit struct {
+	key   string
+	Class gate.Class
+	Is    string // "is int32, not float32"
+}
+
+func (m *misfit) Error() string { return m.key + " " + m.Is }
+
+// misfit says what keeps a captured node from being computed with; nil where nothing does.
+func (i *Isolator) misfit(n order.Node) *misfit {
+	e := &i.list.Entries[n.Entry]
+	rec, ok := i.trace.Lookup(n.Pass, e.Name)
+	if !ok || n.Pass >= len(i.env.Passes) { // without token ids, nothing says which shape it should have
+		return nil
+	}
+	bad := &misfit{key: capture.Key(n.Pass, e.Name, 0)}
+	if want := e.Size(i.env.Passes[n.Pass], i.list.Config.SlidingWindow); !slices.Equal(rec.Shape, want) {
+		bad.Class, bad.Is = gate.Shape, fmt.Sprintf("has shape %v, not %v", rec.Shape, want)
+		return bad
+	}
+	if want := e.DTypeOf(i.env.DType); otherNumbers(e, rec.DType, want) {
+		bad.Class, bad.Is = gate.DType, fmt.Sprintf("is %s, not %s", rec.DType, want)
+		return bad
+	}
+	return nil
+}
+
+// otherNumbers reports whether a dtype cannot hold what an entry is: it has whole numbers for fractions, or fewer digits than
+// the order computes it with, in which an engine's mistakes are rounded away. A mask may be written in any.
+func otherNumbers(e *order.Entry, d, want hooks.DType) bool {
+	if e.Compare == order.Pattern {
+		return false
+	}
+	return d.Float() != want.Float() || d.Float() && floats.Precision(d) < floats.Precision(want)
+}

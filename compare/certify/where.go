@@ -1,0 +1,94 @@
+package certify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare/measure"
+)
+
+// whereOutside describes a set of elements by what it is confined to on each axis with more than one index. A set that
+// fills less than half of what the phrases describe says so: a few elements here and there are no column.
+func whereOutside(at []int, shape []int, axes string) []string {
+	if len(at) == 0 {
+		return nil
+	}
+	var set []string
+	inner, box := 1, 1
+	for a := len(shape) - 1; a >= 0; a-- {
+		n := shape[a]
+		if n > 1 {
+			hit := make([]bool, n)
+			for _, i := range at {
+				hit[i/inner%n] = true
+			}
+			phrase, hits := indexes(measure.AxisName(axes, a), hit)
+			if phrase != "" {
+				set = append(set, phrase)
+			}
+			box *= hits
+		}
+		inner *= n
+	}
+	slices.Reverse(set)
+	thin := 2*len(at) < box
+	switch {
+	case len(set) == 0 && thin:
+		return []string{"scattered over all of it"}
+	case len(set) == 0:
+		return []string{"everywhere"}
+	case thin:
+		set[0] = "scattered over " + set[0]
+	}
+	return set
+}
+
+// maxIndexes is how many indexes are listed one by one.
+const maxIndexes = 4
+
+// indexes puts a set of indexes of an axis into words, and counts them; no words when it is all of them. What follows the
+// noun is an index, what comes before it is a number of them: "channels 3, 7 (of 64)", "44 of 64 channels".
+func indexes(axis string, hit []bool) (phrase string, n int) {
+	var list []string
+	first, last := -1, -1
+	for i, h := range hit {
+		if h {
+			if first < 0 {
+				first = i
+			}
+			last = i
+			if n++; n <= maxIndexes {
+				list = append(list, fmt.Sprint(i))
+			}
+		}
+	}
+	one, many := nouns(axis)
+	switch size, run := len(hit), last-first+1 == n; {
+	case n == size:
+		return "", n
+	case n == 1:
+		return fmt.Sprintf("%s %d", one, first), n
+	case run && last == size-1:
+		return fmt.Sprintf("%s %d and after", many, first), n
+	case n <= maxIndexes:
+		return fmt.Sprintf("%s %s (of %d)", many, strings.Join(list, ", "), size), n
+	case run:
+		return fmt.Sprintf("%s %d to %d (of %d)", many, first, last, size), n
+	default:
+		return fmt.Sprintf("%d of %d %s", n, size, many), n
+	}
+}
+
+// nouns are one and many of what an axis counts.
+func nouns(axis string) (one, many string) {
+	switch {
+	case strings.HasPrefix(axis, "axis "):
+		return "index on " + axis, "indexes on " + axis
+	case axis == "vocabulary":
+		return "vocabulary entry", "vocabulary entries"
+	case axis == "batch":
+		return axis, "batches"
+	}
+	return axis, axis + "s"
+}

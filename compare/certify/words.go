@@ -1,0 +1,42 @@
+package certify
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare/measure"
+)
+
+// clearFit is how many standard errors a fitted scale has to be from 1 to be called the error itself, and not only what
+// another error comes to on average. A wrong gain or a noisy weight scatter far more about their best factor than that.
+const clearFit = 50
+
+// Factor reports whether the entry is wrong by a factor that all its elements have in common, Scale.
+func (c *Certificate) Factor() bool {
+	off := math.Abs(float64(c.Scale) - 1)
+	everywhere := c.ScaleOff || c.Outside == c.Elements
+	return c.Outcome == Bug && everywhere && off > 0 && off >= clearFit*float64(c.ScaleError)
+}
+
+// Detail puts a BUG into words.
+func (c *Certificate) Detail() string {
+	scaled := fmt.Sprintf("scaled by %.9g ± %.1g", float64(c.Scale), float64(c.ScaleError))
+	if c.Outside == 0 {
+		return "wrong on its own inputs: " + scaled + ", which no rounding does"
+	}
+	text := fmt.Sprintf("wrong on its own inputs: %d of %d elements are beyond what rounding explains", c.Outside, c.Elements)
+	if measure.Finite(float64(c.Worst)) {
+		text += fmt.Sprintf(", by up to %.3g bounds", float64(c.Worst))
+	}
+	if len(c.Set) > 0 {
+		text += " (" + strings.Join(c.Set, ", ") + ")"
+	}
+	if c.Factor() {
+		text += "; all of it is " + scaled
+	}
+	if c.Contradicted != "" {
+		text += "; " + c.Contradicted
+	}
+	return text
+}

@@ -1,0 +1,123 @@
+package gate
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// noiseFactor is how many times its noise floor an entry may be off, by the dtype of the floor; docs/tolerance.md has the
+// measured rate at which healthy pairs are further off. In float32 it has to be larger: the walk adds up in float64, so the
+// rounding of an engine's own float32 sums is not in the floor. In 16 bits it is nothing beside that of the tensors.
+var noiseFactor = map[hooks.DType]float64{hooks.F32: 8, hooks.BF16: 4, hooks.F16: 4}
+
+// noisePrior is the weight, in elements, of the floors of an entry's kind beside its own. One draw of rounding errors over
+// n elements tells their size to about 1/√(2n): a coefficient for each of four streams that happens to come out right
+// tells nothing, and the same coefficients of all layers and passes tell what it usually is. This is the moderated
+// variance of statistics with few samples (Smyth, 2004), with the prior's degrees of freedom fixed and, since small entries
+// have heavy tails, the largest of the kind as its prior.
+const noisePrior = 64
+
+// A limit of 1 lets a tensor of zeros pass. Where rounding alone makes as much of a prompt, as tiny random weights may, the
+// accumulated error says nothing, and the gate stays short of that: it is the certificate's to say that such an error is a
+// drift.
+const (
+	widest      = 0.5 // of a tensor
+	widestSlice = 0.9 // of one token, channel or other slice
+)
+
+// Floors answers for the pairs of one comparison.
+type Floors struct {
+	floor *NoiseFloor
+	kinds map[string]Noise // by kind of entry, the largest floor
+}
+
+func NewFloors(f *NoiseFloor) *Floors {
+	if f == nil {
+		return nil
+	}
+	n := &Floors{f, map[string]Noise{}}
+	for key, e := range f.Entries {
+		kind := kindOf(key)
+		k, seen := n.kinds[kind]
+		if !seen {
+			k.Worst = map[string]measure.Number{}
+		}
+		k.RelL2 = max(k.RelL2, e.RelL2)
+		for axis, err := range e.Worst {
+			if measure.Finite(float64(err)) {
+				k.Worst[axis] = max(k.Worst[axis], err)
+			}
+		}
+		n.kinds[kind] = k
+	}
+	return n
+}
+
+// kindOf is what entries of other layers and passes have in common with this one: its name without numbers.
+func kindOf(key string) string {
+	if pass, name, ok := strings.Cut(key, "/"); ok && strings.HasPrefix(pass, "pass") {
+		key = name
+	}
+	parts := strings.Split(key, ".")
+	for i, part := range parts {
+		if strings.Trim(part, "0123456789") == "" {
+			parts[i] = "*"
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// Gate decides by the floor; nil where there is none for the pair.
+//
+// The floor of a tensor, and of its worst slices, is the largest of
+//   - its own, as it was measured;
+//   - what it would be if it were one of its kind, as far as it is too small to say for itself: with m elements,
+//     √((m·own² + 64·kind²) / (m + 64));
+//   - half a unit roundoff of the dtype, which is half of what one rounding may do to a number: an entry which the walk happens to
+//     hit exactly, or does not round at all, has a floor of zero, and any difference would be infinitely many times that.
+//
+// A slice's is at least the tensor's. No limit is wider than widest. Where only some tokens are compared they may be the worst ones.
+func (n *Floors) Gate(m *measure.Metrics, key, name string, arithmetic hooks.DType, part bool) *Gate {
+	if n == nil || n.floor.DType != arithmetic.String() {
+		return nil
+	}
+	times, ok := noiseFactor[arithmetic]
+	if !ok {
+		return nil
+	}
+	own, ok := n.floor.Entries[key]
+	if !ok {
+		return nil
+	}
+	kind := n.kinds[kindOf(name)]
+	least := floats.Unit(arithmetic) / 2
+	of := func(own, kind measure.Number) float64 {
+		size := float64(m.Compared)
+		usual := math.Sqrt((size*float64(own*own) + noisePrior*float64(kind*kind)) / (size + noisePrior))
+		return max(float64(own), usual, least)
+	}
+	tensor := of(own.RelL2, kind.RelL2)
+	if part {
+		tensor = max(tensor, float64(own.Worst["token"]))
+	}
+	slice := func(a measure.AxisError) float64 {
+		worst, ok := own.Worst[a.Axis]
+		if !ok || !measure.Finite(float64(worst)) { // a slice that the walk has as zero: the multiple of a tensor's, as everywhere
+			return tensor * factor(a)
+		}
+		return max(tensor, of(worst, kind.Worst[a.Axis]))
+	}
+	g := newGate(m, fmt.Sprintf("%g x noise floor, %s", times, n.floor.DType), min(times*tensor, widest), func(a measure.AxisError) float64 {
+		return min(times*slice(a), widestSlice)
+	})
+	g.Noise = measure.Number(measure.Ratio(float64(m.RelL2), tensor))
+	for _, a := range m.Axes {
+		g.Noise = max(g.Noise, measure.Number(measure.Ratio(float64(a.RelL2), slice(a))))
+	}
+	return g
+}

@@ -1,0 +1,284 @@
+package keyorder
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// Layout knows in which order the cached keys of a trace lie: an engine with a ring buffer shows its slots as they are, not
+// from the oldest key to the newest. Attention does not depend on that order as long as keys, values, scores and mask
+// share it, so it is no mistake. It is found by content, in the keys of one layer and pass, and what it does to the other
+// tensors with a key axis is undone before they are judged: one that has another order is wrong.
+//
+// It may be used from several goroutines.
+type Layout struct {
+	trace  *capture.Trace
+	List   *order.List
+	layers map[int]*cached  // by layer
+	types  map[string][]int // the layers that read a mask, by its name
+	// expect computes a node from entries without keys; nil where nothing does, and its value has no data where that is too much.
+	Expect func(order.Node) (op.Value, error)
+}
+
+// cached is the cache of one layer.
+type cached struct {
+	mu     sync.Mutex
+	keys   int     // its entry in the list
+	scores []int   // the entries by which keys are found that were not captured, the first first
+	source *cached // whose keys it shares; nil for its own
+	fresh  int     // the entry with the keys of this pass alone, of its own
+	slots  [][]int // by pass: the slot of each key, oldest first; nil for the usual order
+}
+
+// New knows nothing of a trace of some rows, or with an order without operations.
+func New(t *capture.Trace, list *order.List) *Layout {
+	l := &Layout{trace: t, List: list, layers: map[int]*cached{}, types: map[string][]int{}}
+	if list == nil || list.Config == nil || t.SomeRows() {
+		return l
+	}
+	byEntry := map[int]*cached{}
+	for i := range list.Entries {
+		e := &list.Entries[i]
+		if len(e.Inputs) == 0 || e.Layer >= len(list.Config.LayerTypes) {
+			continue
+		}
+		switch o := e.Op.(type) {
+		case op.Cache:
+			if !o.Transpose && list.Index(e.Inputs[0].Name) >= 0 {
+				byEntry[i] = &cached{keys: i, fresh: list.Index(e.Inputs[0].Name)}
+				l.layers[e.Layer] = byEntry[i]
+			}
+		case op.Identity:
+			if from := byEntry[list.Index(e.Inputs[0].Name)]; from != nil {
+				l.layers[e.Layer] = &cached{keys: i, source: from}
+			}
+		}
+		if c := l.layers[e.Layer]; c != nil && e.Compare == order.All && KeyAxis(e) == len(e.Axes)-1 {
+			c.scores = append(c.scores, i)
+		}
+		for _, in := range e.Inputs {
+			if at := list.Index(in.Name); at >= 0 && list.Entries[at].Compare == order.Pattern {
+				l.types[in.Name] = append(l.types[in.Name], e.Layer)
+			}
+		}
+	}
+	return l
+}
+
+// KeyAxis is the axis of an entry that counts keys, −1 for none.
+func KeyAxis(e *order.Entry) int { return strings.IndexRune(e.Axes, order.AxisKey) }
+
+// Value reads a node with its keys from the oldest to the newest.
+func (l *Layout) Value(n order.Node) (op.Value, error) {
+	e := &l.List.Entries[n.Entry]
+	v, err := l.trace.Value(n.Pass, e.Name)
+	if err != nil {
+		return v, err
+	}
+	slots, err := l.Slots(n)
+	if err != nil || slots == nil {
+		return v, err
+	}
+	return reorder(v, KeyAxis(e), slots), nil
+}
+
+// reorder takes indexes of an axis in another order.
+func reorder(v op.Value, axis int, order []int) op.Value {
+	inner := measure.Elements(v.Shape[axis+1:])
+	out := op.Value{Shape: v.Shape, Data: make([]float64, 0, len(v.Data))}
+	for block := 0; block < len(v.Data); block += len(order) * inner {
+		for _, s := range order {
+			out.Data = append(out.Data, v.Data[block+s*inner:][:inner]...)
+		}
+	}
+	return out
+}
+
+// Slots returns where a node's tensor has its keys, oldest first; nil for the usual order, and for a tensor without keys.
+func (l *Layout) Slots(n order.Node) ([]int, error) {
+	e := &l.List.Entries[n.Entry]
+	if KeyAxis(e) < 0 {
+		return nil, nil
+	}
+	rec, ok := l.trace.Lookup(n.Pass, e.Name)
+	if !ok || len(rec.Shape) != len(e.Axes) {
+		return nil, nil
+	}
+	var slots []int
+	var err error
+	if e.Compare == order.Pattern && e.Layer < 0 && len(e.Inputs) > 0 {
+		slots, err = l.ofMask(n)
+	} else if c := l.layers[e.Layer]; c != nil {
+		slots, err = l.of(c, n.Pass)
+	}
+	if len(slots) != rec.Shape[KeyAxis(e)] { // of another size: a mistake that is not ours to hide
+		return nil, err
+	}
+	return slots, err
+}
+
+// ofMask is the order of the layers that read the mask, if the mask needs it: it is the same for all of them, and puts
+// right what is masked.
+func (l *Layout) ofMask(n order.Node) ([]int, error) {
+	e := &l.List.Entries[n.Entry]
+	var slots []int
+	for i, layer := range l.types[e.Name] {
+		c := l.layers[layer]
+		if c == nil {
+			return nil, nil
+		}
+		own, err := l.of(c, n.Pass)
+		if err != nil || own == nil || i > 0 && !slices.Equal(own, slots) {
+			return nil, err
+		}
+		slots = own
+	}
+	if _, ok := l.trace.Lookup(n.Pass, e.Inputs[0].Name); slots == nil || !ok {
+		return nil, nil
+	}
+	positions, err := l.trace.Value(n.Pass, e.Inputs[0].Name)
+	if err != nil {
+		return nil, err
+	}
+	got, err := l.trace.Value(n.Pass, e.Name)
+	if err != nil {
+		return nil, err
+	}
+	want, err := e.Op.Eval(op.Call{In: []op.Value{positions}, Shape: got.Shape})
+	if err != nil || KeyAxis(e) != len(got.Shape)-1 || len(slots) != got.Shape[len(got.Shape)-1] {
+		return nil, err
+	}
+	if samePattern(got.Data, want.Data) || !samePattern(reorder(got, len(got.Shape)-1, slots).Data, want.Data) {
+		return nil, nil
+	}
+	return slots, nil
+}
+
+// samePattern reports whether two masks hide the same.
+func samePattern(a, b []float64) bool {
+	for i := range a {
+		if (a[i] < 0) != (b[i] < 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// of returns the slots of a layer's keys in a pass. A cache is built up, so those of the passes before are found first.
+func (l *Layout) of(c *cached, pass int) ([]int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := len(c.slots); p <= pass; p++ {
+		slots, err := l.find(c, p)
+		if err != nil {
+			return nil, fmt.Errorf("looking for the layout of %s in pass %d: %w", l.List.Entries[c.keys].Name, p, err)
+		}
+		c.slots = append(c.slots, slots)
+	}
+	return c.slots[pass], nil
+}
+
+// find matches the keys of a pass, as they lie, with what they should be.
+func (l *Layout) find(c *cached, pass int) ([]int, error) {
+	got, err := l.rows(c, pass, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case got == nil:
+		return l.byScores(c, pass)
+	}
+	var want *keyRows
+	if c.source != nil {
+		slots, err := l.of(c.source, pass)
+		if err != nil {
+			return nil, err
+		}
+		want, err = l.rows(c.source, pass, slots)
+		if err != nil || want == nil {
+			return nil, err
+		}
+	} else if want, err = l.grown(c, pass, got); err != nil || want == nil {
+		return nil, err
+	}
+	return match(got, want), nil
+}
+
+// byScores finds the order of keys that were not captured by what was computed from them.
+func (l *Layout) byScores(c *cached, pass int) ([]int, error) {
+	for _, at := range c.scores {
+		n, e := order.Node{Entry: at, Pass: pass}, &l.List.Entries[at]
+		if rec, ok := l.trace.Lookup(pass, e.Name); !ok || len(rec.Shape) != len(e.Axes) || l.Expect == nil {
+			continue
+		}
+		want, err := l.Expect(n)
+		if err != nil || want.Data == nil {
+			return nil, err
+		}
+		got, err := l.trace.Value(pass, e.Name)
+		if err != nil || !slices.Equal(got.Shape, want.Shape) {
+			return nil, err
+		}
+		return turned(got.Data, want.Data, got.Shape[len(got.Shape)-1]), nil
+	}
+	return nil, nil
+}
+
+// grown is what the keys of a pass should be: the last of the pass before, then the new ones. nil when these were not captured.
+func (l *Layout) grown(c *cached, pass int, like *keyRows) (*keyRows, error) {
+	e := &l.List.Entries[c.fresh]
+	rec, ok := l.trace.Lookup(pass, e.Name)
+	if !ok || !oneSequence(rec.Shape) || rec.Shape[1] != len(like.heads) || rec.Shape[3] != like.width {
+		return nil, nil
+	}
+	now, err := l.trace.Value(pass, e.Name)
+	if err != nil {
+		return nil, err
+	}
+	fresh := newKeyRows(now, nil)
+	kept := like.keys - fresh.keys
+	if kept <= 0 {
+		return fresh, nil
+	}
+	if pass == 0 {
+		return nil, nil
+	}
+	before, err := l.rows(c, pass-1, c.slots[pass-1])
+	if err != nil || before == nil || !l.keeps(c, before.keys, kept) || len(before.heads) != len(like.heads) || before.width != like.width {
+		return nil, err
+	}
+	return before.then(kept, fresh), nil
+}
+
+// keeps reports whether a layer goes on with kept of so many keys of the pass before: all of them, or as many as its window
+// leaves. What has another number is no cache to look for keys in.
+func (l *Layout) keeps(c *cached, keys, kept int) bool {
+	config := l.List.Config
+	if keys > kept && config.LayerTypes[l.List.Entries[c.keys].Layer] == order.Sliding {
+		return kept == config.SlidingWindow-1
+	}
+	return keys == kept
+}
+
+// rows reads a layer's keys of a pass, in an order; nil when they were not captured.
+func (l *Layout) rows(c *cached, pass int, slots []int) (*keyRows, error) {
+	name := l.List.Entries[c.keys].Name
+	rec, ok := l.trace.Lookup(pass, name)
+	if !ok || !oneSequence(rec.Shape) {
+		return nil, nil
+	}
+	v, err := l.trace.Value(pass, name)
+	if err != nil {
+		return nil, err
+	}
+	return newKeyRows(v, slots), nil
+}
+
+// oneSequence reports whether a shape is one of keys, [1, h, S, D]: a file may hold any.
+func oneSequence(shape []int) bool { return len(shape) == 4 && shape[0] == 1 }

@@ -1,0 +1,171 @@
+package keyorder
+
+import (
+	"hash/maphash"
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// keyRows are the keys of one layer, each a row over all heads.
+type keyRows struct {
+	heads       [][]float64 // of each head, key after key
+	keys, width int         // of one head
+	slots       []int       // where key i is; nil: at i
+}
+
+// newKeyRows are the keys of a tensor [1, h, S, D].
+func newKeyRows(v op.Value, slots []int) *keyRows {
+	t := &keyRows{keys: v.Shape[2], width: v.Shape[3], slots: slots}
+	for h := range v.Shape[1] {
+		t.heads = append(t.heads, v.Data[h*t.keys*t.width:][:t.keys*t.width])
+	}
+	return t
+}
+
+// row is what head h has of key i.
+func (t *keyRows) row(h, i int) []float64 {
+	if t.slots != nil {
+		i = t.slots[i]
+	}
+	return t.heads[h][i*t.width:][:t.width]
+}
+
+// then is the last kept keys of t, followed by all of next.
+func (t *keyRows) then(kept int, next *keyRows) *keyRows {
+	out := &keyRows{keys: kept + next.keys, width: t.width}
+	for h := range t.heads {
+		data := make([]float64, 0, out.keys*out.width)
+		for i := t.keys - kept; i < t.keys; i++ {
+			data = append(data, t.row(h, i)...)
+		}
+		out.heads = append(out.heads, append(data, next.heads[h]...))
+	}
+	return out
+}
+
+// same reports whether key i of t and key j of o are equal bit for bit.
+func (t *keyRows) same(i int, o *keyRows, j int) bool {
+	for h := range t.heads {
+		a, b := t.row(h, i), o.row(h, j)
+		for k := range a {
+			if math.Float64bits(a[k]) != math.Float64bits(b[k]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+var seed = maphash.MakeSeed()
+
+func (t *keyRows) hash(i int) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for head := range t.heads {
+		for _, v := range t.row(head, i) {
+			maphash.WriteComparable(&h, math.Float64bits(v))
+		}
+	}
+	return h.Sum64()
+}
+
+// match returns where each key of want lies in got, by content; nil where all lie at their own place, or where fewer than
+// half are there at all. Those that are not take the places that are left, in order, so that one wrong key in a ring buffer
+// is one wrong key; but where keys are missing, only a ring buffer is an order: a cache that has dropped keys is none, and
+// its values are not to be called wrong for lying as they should.
+func match(got, want *keyRows) []int {
+	n := got.keys
+	if want.keys != n || want.width != got.width || len(want.heads) != len(got.heads) {
+		return nil
+	}
+	at := map[uint64][]int{} // slots, by their content
+	for s := range n {
+		if !got.same(s, want, s) {
+			at[got.hash(s)] = append(at[got.hash(s)], s)
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	slots, taken, found := make([]int, n), make([]bool, n), 0
+	for i := range n {
+		slots[i] = -1
+		if got.same(i, want, i) {
+			slots[i], taken[i] = i, true
+			found++
+			continue
+		}
+		key := want.hash(i)
+		for k, s := range at[key] {
+			if got.same(s, want, i) {
+				slots[i], taken[s] = s, true
+				at[key] = slices.Delete(at[key], k, k+1)
+				found++
+				break
+			}
+		}
+	}
+	if 2*found < n {
+		return nil
+	}
+	next, usual := 0, true
+	for i := range slots {
+		if slots[i] < 0 {
+			for taken[next] {
+				next++
+			}
+			slots[i], taken[next] = next, true
+		}
+		usual = usual && slots[i] == i
+	}
+	if usual || found < n && !ring(slots) {
+		return nil
+	}
+	return slots
+}
+
+// turned returns the slots of the ring buffer that explains a tensor whose last axis counts keys: the rotation with which it
+// is nearest to what it should be, where that is less than a hundredth of the squared distance that it has as it lies. nil
+// where none is. It is for tensors that an engine computed, so nothing is equal to the last bit.
+func turned(got, want []float64, n int) []int {
+	const much, most = 0.01, 1 << 30
+	if n < 2 || len(got) > most/n {
+		return nil
+	}
+	distance := func(by int, limit float64) float64 {
+		var sum float64
+		for row := 0; row < len(got) && sum <= limit; row += n {
+			for i, w := range want[row:][:n] {
+				d := got[row+(i+by)%n] - w
+				sum += float64(d * d)
+			}
+		}
+		return sum
+	}
+	limit, best := much*distance(0, math.Inf(1)), 0
+	for by := 1; by < n; by++ {
+		if d := distance(by, limit); d < limit {
+			limit, best = d, by
+		}
+	}
+	if best == 0 {
+		return nil
+	}
+	slots := make([]int, n)
+	for i := range slots {
+		slots[i] = (i + best) % n
+	}
+	return slots
+}
+
+// ring reports whether slots are those of a ring buffer: from some slot on to the end, then from the start.
+func ring(slots []int) bool {
+	for i, s := range slots {
+		if s != (slots[0]+i)%len(slots) {
+			return false
+		}
+	}
+	return true
+}
