@@ -47,7 +47,7 @@ func TestTransformersIsolated(t *testing.T) {
 			beforeElements, beforeUnequal := elements, unequal
 			for _, r := range trace.Records() {
 				e, _ := list.Lookup(r.Name)
-				if _, argument := e.Op.(op.Argument); argument || e.Derived() {
+				if _, argument := e.Op.(op.Given); argument || e.Derived() {
 					continue
 				}
 				c, err := i.Certify(context.Background(), r.Name, r.Pass)

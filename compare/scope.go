@@ -154,7 +154,7 @@ func (p *plan) isolable(pass int) []string {
 		if _, has := p.sides[local].trace.Lookup(pass, e.Name); !has || !p.covered(i) || e.Op == nil {
 			continue
 		}
-		if _, argument := e.Op.(op.Argument); !argument {
+		if _, argument := e.Op.(op.Given); !argument {
 			names = append(names, e.Name)
 		}
 	}

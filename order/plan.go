@@ -69,7 +69,7 @@ func inOrder(a, b Node) int {
 
 // computable reports whether an entry has an operation that computes it from others.
 func computable(e *Entry) bool {
-	_, argument := e.Op.(op.Argument)
+	_, argument := e.Op.(op.Given)
 	return e.Op != nil && !argument
 }
 

@@ -210,7 +210,7 @@ func TestRunKeepsWhatOneLayerNeeds(t *testing.T) {
 		all += n
 	}
 	given := func(n order.Node) bool {
-		_, is := l.Entries[n.Entry].Op.(op.Argument)
+		_, is := l.Entries[n.Entry].Op.(op.Given)
 		return is
 	}
 	p, err := l.Plan(given, []order.Node{{Entry: l.Index("logits")}})

@@ -154,7 +154,7 @@ func (j *Job) newWalk(selected []*order.Entry) (*walk, error) {
 
 // argument reports whether an entry is given, not computed.
 func (w *walk) argument(entry int) bool {
-	_, is := w.List.Entries[entry].Op.(op.Argument)
+	_, is := w.List.Entries[entry].Op.(op.Given)
 	return is
 }
 

@@ -90,7 +90,7 @@ func (g transformersTrace) isolateAll(t *testing.T) []*isolated {
 	var all []*isolated
 	for at := range g.list.Entries {
 		e := &g.list.Entries[at]
-		if _, argument := e.Op.(op.Argument); argument {
+		if _, argument := e.Op.(op.Given); argument {
 			continue
 		}
 		s := &isolated{Entry: e}

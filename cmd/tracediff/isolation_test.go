@@ -46,7 +46,7 @@ func TestFormsOfAllConfigurationsAreCertified(t *testing.T) {
 			must(t, err)
 			for i := range list.Entries {
 				o := list.Entries[i].Op
-				if _, argument := o.(op.Argument); !argument && !may[op.Form(o)] {
+				if _, argument := o.(op.Given); !argument && !may[op.Form(o)] {
 					uncertified[config.ModelType+" "+dtype.String()+" "+op.Form(o)] = true
 				}
 			}

@@ -29,7 +29,7 @@ func (c Certified) Add(ctx context.Context, t *capture.Trace, list *order.List, 
 		if !ok || i.derived[r.Name] {
 			continue
 		}
-		if _, argument := e.Op.(op.Argument); argument {
+		if _, argument := e.Op.(op.Given); argument {
 			continue
 		}
 		cert, cut, err := i.certify(ctx, r.Name, r.Pass)
@@ -51,7 +51,7 @@ func (c Certified) Add(ctx context.Context, t *capture.Trace, list *order.List, 
 func (c Certified) Knows(list *order.List) bool {
 	for i := range list.Entries {
 		o := list.Entries[i].Op
-		if _, argument := o.(op.Argument); argument {
+		if _, argument := o.(op.Given); argument {
 			continue
 		}
 		if _, seen := c[op.Form(o)]; !seen {
@@ -81,7 +81,7 @@ func (c Certified) Unverified(list *order.List) map[string]string {
 }
 
 func (c Certified) missing(e *order.Entry, found map[string]string) string {
-	if _, argument := e.Op.(op.Argument); argument {
+	if _, argument := e.Op.(op.Given); argument {
 		return ""
 	}
 	if form := op.Form(e.Op); !c[form] {

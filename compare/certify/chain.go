@@ -98,7 +98,7 @@ func (c *Chain) At(ctx context.Context, name string, pass int) (*Link, error) {
 	if !ok {
 		return &Link{Why: "the order does not know it"}, nil
 	}
-	if _, argument := e.Op.(op.Argument); argument {
+	if _, argument := e.Op.(op.Given); argument {
 		// Not remembered: the row that is being decided asks too, and has no verdict yet.
 		got := &Link{Misfit: c.i.misfit(order.Node{Entry: c.i.list.Index(name), Pass: pass})}
 		got.Whole = got.Misfit == nil && c.walk.Matches(key)

@@ -130,13 +130,11 @@ func (c *Certificate) fitScale(j *judged, shares bool) {
 	c.allowed = allowed
 }
 
-// statistics are the kinds of operations that multiply all elements of a row by one number that they computed.
-var statistics = []string{"rms_norm", "softmax", "rescale", "altup_init", "altup_correct", "altup_predict", "std", "mean", "magnitude", "cutoff"}
-
-// shares reports whether a statistic is on the way to an entry, also where it was not captured.
+// shares reports whether a number that multiplies all elements of a row is computed on the way to an entry, also where it was not
+// captured.
 func (t *trial) shares() bool {
 	for _, n := range t.cut.Steps {
-		if slices.Contains(statistics, t.i.list.Entries[n.Entry].Op.Kind()) {
+		if s, _ := op.Shares(t.i.list.Entries[n.Entry].Op); s.Factor() {
 			return true
 		}
 	}

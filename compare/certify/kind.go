@@ -350,20 +350,14 @@ func (t *trial) unlike(others map[order.Node]*explanations, words string, x *exp
 
 // pointwise reports whether an operation computes every element by itself, so that each is a proof of its own.
 func pointwise(o op.Op) bool {
-	switch o.(type) {
-	case op.GELU, op.GELUTanh, op.SiLU, op.Tanh, op.Softcap, op.ShiftedReLU:
-		return true
-	}
-	return false
+	s, _ := op.Shares(o)
+	return s == op.SharedElement
 }
 
 // saturates reports whether an operation has ranges of arguments in which rounding inside it shows nowhere.
 func saturates(o op.Op) bool {
-	switch o.(type) {
-	case op.GELU, op.GELUTanh, op.SiLU, op.Tanh, op.Softcap, op.Softmax, op.ShiftedReLU, op.Cutoff:
-		return true
-	}
-	return false
+	_, is := o.(op.Saturating)
+	return is
 }
 
 // choices is the log of the number of ways to choose k of n.

@@ -84,47 +84,29 @@ func (j *judged) shift(from, to int, o op.Op) (s shift) {
 // straight reports whether an operation that gives y is far from saturation there, so that what is rounded inside it goes up
 // as often as down: next to 1, a sum with 1 is rounded to 1 by every engine.
 func straight(o op.Op, y float64) bool {
-	switch o := o.(type) {
-	case op.Softcap:
-		return math.Abs(y) < o.Cap/2
-	case op.Tanh:
-		return math.Abs(y) < 0.5
-	case op.GELU, op.GELUTanh, op.SiLU:
-		return 0 < y && y < 0.3 // of arguments from 0 to about a half
-	}
-	return true
+	s, saturates := o.(op.Saturating)
+	return !saturates || s.Unsaturated(y)
 }
-
-// dominated is the probability from which on a softmax's row says nothing: its sum is a little above 1.
-const dominated = 0.9
 
 // shifts takes the rows of an entry, j being the judgement in free arithmetic and keys the numbers that decide.
 func (t *trial) shifts(j *judged, keys []uint64, width int) shifts {
 	all := newShifts()
+	o := t.entry.Op
 	alone := len(t.cut.Steps) == 1 // nothing but the operation itself is computed
-	shared := true                 // weights behind which all rows of the entry are
-	switch o := t.entry.Op.(type) {
-	case op.ShiftedReLU, op.Cutoff:
-		return all
-	case op.Softcap, op.Tanh, op.GELU, op.GELUTanh, op.SiLU:
-		if alone { // every element by itself
-			for i, x := range j.x.Data {
-				add(all.numbers, math.Float64bits(math.Abs(floats.Round(j.d, x))), j.shift(i, i+1, o).row())
-			}
-			return all
+	share, entry := op.Shares(o)
+	if alone && share == op.SharedElement {
+		for i, x := range j.x.Data {
+			add(all.numbers, math.Float64bits(math.Abs(floats.Round(j.d, x))), j.shift(i, i+1, o).row())
 		}
-	case op.Softmax, op.Std, op.Magnitude, op.Mean:
-		shared = !alone
-	case op.RMSNorm: // that a weight is one plus something is rounded, too
-		shared = !alone || o.Gain != op.NoScale && o.Gain != op.Plain
+		return all
 	}
-	_, softmax := t.entry.Op.(op.Softmax)
+	shared := !alone || entry // weights behind which all rows of the entry are
 	for row, key := range keys {
 		at := row * width
-		if softmax && slices.Max(j.x.Data[at:][:width]) > dominated {
+		if share == op.SharedSum && !straight(o, slices.Max(j.x.Data[at:][:width])) {
 			continue
 		}
-		s := j.shift(at, at+width, t.entry.Op).row()
+		s := j.shift(at, at+width, o).row()
 		add(all.numbers, key, s)
 		if shared {
 			add(all.entries, uint64(t.node.Entry), s)
@@ -138,7 +120,8 @@ func (t *trial) shifts(j *judged, keys []uint64, width int) shifts {
 // since rows that are the same are rounded alike.
 func (t *trial) deciding(j *judged, width int) ([]uint64, error) {
 	var squares []float64
-	if _, norm := t.entry.Op.(op.RMSNorm); norm && len(t.cut.Steps) == 1 {
+	share, _ := op.Shares(t.entry.Op)
+	if share == op.SharedMeanSquare && len(t.cut.Steps) == 1 {
 		var err error
 		if squares, err = t.meanSquares(width); err != nil {
 			return nil, err
@@ -149,14 +132,14 @@ func (t *trial) deciding(j *judged, width int) ([]uint64, error) {
 	for at := 0; at+width <= len(j.x.Data); at += width {
 		row := j.x.Data[at:][:width]
 		key := hash(row)
-		switch t.entry.Op.(type) {
-		case op.RMSNorm:
+		switch share {
+		case op.SharedMeanSquare:
 			if at/width < len(squares) {
 				key = number(squares[at/width])
 			}
-		case op.Softmax: // its sum is the reciprocal of the largest probability
+		case op.SharedSum: // it is the reciprocal of the largest probability
 			key = number(1 / slices.Max(row))
-		case op.Std, op.Magnitude, op.Mean, op.Cutoff:
+		case op.SharedValue:
 			key = number(math.Abs(row[0]))
 		}
 		keys = append(keys, key)
@@ -290,7 +273,7 @@ func (x *explanations) whole(words string, oneIn int) (n int) {
 // does that rounds a number of every row otherwise. k of N different numbers, or fewer, have a chance of at most
 // exp(−N·D(k/N ‖ rarest)) (Chernoff).
 func (t *trial) lonely(others map[order.Node]*explanations, x *explanations) bool {
-	if _, softmax := t.entry.Op.(op.Softmax); saturates(t.entry.Op) && !softmax || x.whole(string(Strict), 2) == 0 {
+	if share, _ := op.Shares(t.entry.Op); saturates(t.entry.Op) && share != op.SharedSum || x.whole(string(Strict), 2) == 0 {
 		return false
 	}
 	changed, all := map[uint64]bool{}, map[uint64]bool{}

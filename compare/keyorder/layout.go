@@ -49,13 +49,13 @@ func New(t *capture.Trace, list *order.List) *Layout {
 		if len(e.Inputs) == 0 || e.Layer >= len(list.Config.LayerTypes) {
 			continue
 		}
-		switch o := e.Op.(type) {
-		case op.Cache:
-			if !o.Transpose && list.Index(e.Inputs[0].Name) >= 0 {
+		switch op.KeysOf(e.Op) {
+		case op.AppendKeys:
+			if list.Index(e.Inputs[0].Name) >= 0 {
 				byEntry[i] = &cached{keys: i, fresh: list.Index(e.Inputs[0].Name)}
 				l.layers[e.Layer] = byEntry[i]
 			}
-		case op.Identity:
+		case op.HandOnKeys:
 			if from := byEntry[list.Index(e.Inputs[0].Name)]; from != nil {
 				l.layers[e.Layer] = &cached{keys: i, source: from}
 			}

@@ -13,3 +13,6 @@ func (Add) Eval(c Call) (Value, error) {
 	a, b := c.In[0], c.In[1]
 	return c.each(func(i int) Num { return c.add(a.at(i), b.at(i%len(b.Data))) })
 }
+
+// OperandScale is the norm of the terms.
+func (Add) OperandScale() (fraction float64, words string) { return 1, ofTerms }

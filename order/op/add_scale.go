@@ -1,5 +1,7 @@
 package op
 
+import "math"
+
 // AddScale is R(R(a + b) · By), or R(R(a + b) / By) with Divide. Inputs: a, b.
 type AddScale struct {
 	By     Const `json:"by"`
@@ -20,4 +22,12 @@ func (o AddScale) Eval(c Call) (Value, error) {
 		}
 		return c.mul(sum, by)
 	})
+}
+
+// OperandScale is the norm of the terms, scaled as their sum.
+func (o AddScale) OperandScale() (fraction float64, words string) {
+	if o.Divide {
+		return 1 / math.Abs(o.By.Value), ofTermsBy
+	}
+	return math.Abs(o.By.Value), ofTermsBy
 }

@@ -17,3 +17,6 @@ func (AddToOthers) Eval(c Call) (Value, error) {
 		return c.add(x.at(i), z.at(i%size))
 	})
 }
+
+// OperandScale is the norm of the terms.
+func (AddToOthers) OperandScale() (fraction float64, words string) { return 1, ofTerms }

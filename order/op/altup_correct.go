@@ -19,3 +19,9 @@ func (o AltUpCorrect) Eval(c Call) (Value, error) {
 		return c.add(c.R(c.mul(innovation.at(j), by)), predicted.at(i))
 	})
 }
+
+// OperandScale is the norm of the terms.
+func (AltUpCorrect) OperandScale() (fraction float64, words string) { return 1, ofTerms }
+
+// Shares is a token's coefficients.
+func (AltUpCorrect) Shares() (s Shared, entry bool) { return SharedFactor, true }

@@ -19,3 +19,6 @@ func (AltUpInit) Eval(c Call) (Value, error) {
 		return c.rescale(c.In[2*k].at(j), target.at(j/n), c.In[2*k+1].at(j/n))
 	})
 }
+
+// Shares is the quotient of the magnitudes.
+func (AltUpInit) Shares() (s Shared, entry bool) { return SharedFactor, true }

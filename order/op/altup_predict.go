@@ -20,3 +20,9 @@ func (o AltUpPredict) Eval(c Call) (Value, error) {
 		return c.add(c.R(mixed), x.at(i))
 	})
 }
+
+// OperandScale is the norm of the terms.
+func (AltUpPredict) OperandScale() (fraction float64, words string) { return 1, ofTerms }
+
+// Shares is a token's coefficients.
+func (AltUpPredict) Shares() (s Shared, entry bool) { return SharedFactor, true }

@@ -12,3 +12,6 @@ func (Argument) Kind() string { return "argument" }
 func (Argument) Eval(Call) (Value, error) {
 	return Value{}, errors.New("an argument of the model is not computed from anything")
 }
+
+// Given: it is what the caller passes.
+func (Argument) Given() {}

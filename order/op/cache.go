@@ -31,3 +31,14 @@ func (o Cache) Eval(c Call) (Value, error) {
 		}
 	})
 }
+
+// Exact: elements are copied.
+func (Cache) Exact() {}
+
+// Keys are appended. With Transpose the cache is of values, which no rotation has transposed before.
+func (o Cache) Keys() Keys {
+	if o.Transpose {
+		return NoKeys
+	}
+	return AppendKeys
+}

@@ -10,3 +10,6 @@ func (Cast) Kind() string { return "cast" }
 func (Cast) Eval(c Call) (Value, error) {
 	return c.each(func(i int) Num { return c.In[0].at(i) })
 }
+
+// Exact: the one R is the last.
+func (Cast) Exact() {}

@@ -30,3 +30,14 @@ func (GELU) Eval(c Call) (Value, error) {
 		return c.mul(c.mul(half, x), c.add(one, erf))
 	})
 }
+
+// Unsaturated holds for arguments from 0 to about a half: next to 1, a sum with 1 is rounded to 1 by every engine.
+func (GELU) Unsaturated(y float64) bool { return 0 < y && y < 0.3 }
+
+// Shares is nothing.
+func (GELU) Shares() (s Shared, entry bool) { return SharedElement, false }
+
+// Mistakes is the other GELU.
+func (GELU) Mistakes() []Rounding {
+	return []Rounding{{"has the GELU of tanh, not that of the error function", GELUTanh{}}}
+}

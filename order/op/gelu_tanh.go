@@ -23,3 +23,17 @@ func (GELUTanh) Eval(c Call) (Value, error) {
 		return c.mul(c.mul(half, x), c.add(one, c.function(math.Tanh, inner)))
 	})
 }
+
+// Unsaturated holds for arguments from 0 to about a half: next to 1, a sum with 1 is rounded to 1 by every engine.
+func (GELUTanh) Unsaturated(y float64) bool { return 0 < y && y < 0.3 }
+
+// Shares is nothing.
+func (GELUTanh) Shares() (s Shared, entry bool) { return SharedElement, false }
+
+// OperandScale is a part of the input's norm: what is below zero is cut off.
+func (GELUTanh) OperandScale() (fraction float64, words string) { return cutOff, ofCutInput }
+
+// Mistakes is the other GELU.
+func (GELUTanh) Mistakes() []Rounding {
+	return []Rounding{{"has the GELU of the error function, not that of tanh", GELU{}}}
+}

@@ -10,3 +10,9 @@ func (Identity) Kind() string { return "identity" }
 func (Identity) Eval(c Call) (Value, error) {
 	return c.each(func(i int) Num { return c.In[0].at(i) })
 }
+
+// Exact: elements are copied.
+func (Identity) Exact() {}
+
+// Keys are handed on.
+func (Identity) Keys() Keys { return HandOnKeys }

@@ -30,3 +30,6 @@ func (o Lookup) Eval(c Call) (Value, error) {
 	}
 	return out, nil
 }
+
+// Exact: elements are copied.
+func (Lookup) Exact() {}

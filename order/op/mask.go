@@ -41,3 +41,6 @@ func (a Arith) lowest() float64 {
 	}
 	return -math.MaxFloat32
 }
+
+// Exact: there is nothing to round in a mask.
+func (Mask) Exact() {}

@@ -10,3 +10,6 @@ func (Mean) Kind() string { return "mean" }
 func (Mean) Eval(c Call) (Value, error) {
 	return c.eachRow(c.In[0], c.In[0].last(), func(x Value) Num { return c.mean(len(x.Data), x.at) })
 }
+
+// Shares is its value.
+func (Mean) Shares() (s Shared, entry bool) { return SharedValue, false }

@@ -13,3 +13,6 @@ func (Rescale) Eval(c Call) (Value, error) {
 }
 
 func (a Arith) rescale(y, target, own Num) Num { return a.div(a.R(a.mul(y, target)), own) }
+
+// Shares is the quotient of the magnitudes.
+func (Rescale) Shares() (s Shared, entry bool) { return SharedFactor, true }

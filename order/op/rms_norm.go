@@ -1,6 +1,9 @@
 package op
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // Gain is what an RMSNorm does with its weight.
 type Gain string
@@ -71,4 +74,36 @@ func (o RMSNorm) inverse(c Call, x Value) Num {
 	eps := c.scalar(o.Eps)
 	// A mean of squares is not below zero, whatever its bound.
 	return c.function(func(v float64) float64 { return 1 / math.Sqrt(math.Max(v, eps.V)) }, c.add(ms, eps))
+}
+
+// Shares is the inverse, which follows from the mean square. A gain that is rounded before it is used is the same for all
+// rows.
+func (o RMSNorm) Shares() (s Shared, entry bool) {
+	return SharedMeanSquare, o.Gain != NoScale && o.Gain != Plain
+}
+
+// Otherwise has the gains that round before the weight.
+func (o RMSNorm) Otherwise() []Rounding {
+	const before = "rounds before the weight, transformers does not"
+	switch o.Gain {
+	case Plain:
+		return []Rounding{{before, RMSNorm{o.Eps, After}}}
+	case OnePlus:
+		return []Rounding{
+			{before, RMSNorm{o.Eps, OnePlusAfter}},
+			{"rounds before the weight, and 1 + w too, transformers does neither", RMSNorm{o.Eps, OnePlusStored}},
+		}
+	}
+	return nil
+}
+
+// Mistakes has the values of epsilon that other models have.
+func (o RMSNorm) Mistakes() []Rounding {
+	var all []Rounding
+	for _, eps := range []float64{1e-3, 1e-5, 1e-6, 1e-8, 1e-12, 0} {
+		if eps != o.Eps {
+			all = append(all, Rounding{fmt.Sprintf("has an epsilon of %g, not %g", eps, o.Eps), RMSNorm{eps, o.Gain}})
+		}
+	}
+	return all
 }

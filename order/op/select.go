@@ -15,3 +15,6 @@ func (o Select) Eval(c Call) (Value, error) {
 	inner, n := sizeOf(x.Shape[o.Axis+1:]), x.Shape[o.Axis]
 	return c.each(func(i int) Num { return x.at((i/inner*n+o.Index)*inner + i%inner) })
 }
+
+// Exact: elements are copied.
+func (Select) Exact() {}

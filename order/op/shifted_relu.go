@@ -13,3 +13,12 @@ func (ShiftedReLU) Eval(c Call) (Value, error) {
 	n := x.last()
 	return c.each(func(i int) Num { return larger(Num{}, c.sub(x.at(i), cutoff.at(i/n))) })
 }
+
+// OperandScale is a part of the input's norm: most of it is cut off.
+func (ShiftedReLU) OperandScale() (fraction float64, words string) { return cutOff, ofCutInput }
+
+// Unsaturated is false: next to the cutoff all that is left is the roundings of what is subtracted.
+func (ShiftedReLU) Unsaturated(float64) bool { return false }
+
+// Shares is nothing.
+func (ShiftedReLU) Shares() (s Shared, entry bool) { return SharedElement, false }

@@ -23,3 +23,17 @@ func (o SiLU) Eval(c Call) (Value, error) {
 		return c.div(x, below)
 	})
 }
+
+// Unsaturated holds for arguments from 0 to about a half: next to 1, a sum with 1 is rounded to 1 by every engine.
+func (SiLU) Unsaturated(y float64) bool { return 0 < y && y < 0.3 }
+
+// Shares is nothing.
+func (SiLU) Shares() (s Shared, entry bool) { return SharedElement, false }
+
+// Otherwise has the sigmoid rounded.
+func (o SiLU) Otherwise() []Rounding {
+	if o.Product {
+		return nil
+	}
+	return []Rounding{{"rounds the sigmoid before it multiplies, transformers does not", SiLU{Product: true}}}
+}

@@ -18,3 +18,9 @@ func (o Softcap) Eval(c Call) (Value, error) {
 		return c.mul(c.R(c.function(math.Tanh, u)), limit)
 	})
 }
+
+// Unsaturated holds up to half of the cap.
+func (o Softcap) Unsaturated(y float64) bool { return math.Abs(y) < o.Cap/2 }
+
+// Shares is nothing.
+func (Softcap) Shares() (s Shared, entry bool) { return SharedElement, false }

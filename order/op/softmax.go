@@ -32,3 +32,9 @@ func (Softmax) Eval(c Call) (Value, error) {
 	}
 	return out, nil
 }
+
+// Unsaturated holds below a probability that leaves the others a part of the sum: above it, the sum is little more than 1.
+func (Softmax) Unsaturated(y float64) bool { return !(y > 0.9) }
+
+// Shares is the sum.
+func (Softmax) Shares() (s Shared, entry bool) { return SharedSum, false }

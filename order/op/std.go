@@ -27,3 +27,6 @@ func (a Arith) unrounded() Arith {
 	a.Emulated = false
 	return a
 }
+
+// Shares is its value.
+func (Std) Shares() (s Shared, entry bool) { return SharedValue, false }

@@ -10,3 +10,6 @@ func (Sub) Kind() string { return "sub" }
 func (Sub) Eval(c Call) (Value, error) {
 	return c.each(func(i int) Num { return c.sub(c.In[0].at(i), c.In[1].at(i)) })
 }
+
+// OperandScale is the norm of the terms.
+func (Sub) OperandScale() (fraction float64, words string) { return 1, ofTerms }

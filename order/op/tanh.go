@@ -12,3 +12,9 @@ func (Tanh) Kind() string { return "tanh" }
 func (Tanh) Eval(c Call) (Value, error) {
 	return c.each(func(i int) Num { return c.function(math.Tanh, c.In[0].at(i)) })
 }
+
+// Unsaturated holds for arguments up to about a half.
+func (Tanh) Unsaturated(y float64) bool { return math.Abs(y) < 0.5 }
+
+// Shares is nothing.
+func (Tanh) Shares() (s Shared, entry bool) { return SharedElement, false }

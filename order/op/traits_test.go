@@ -1,0 +1,395 @@
+package op_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+var update = flag.Bool("update", false, "write testdata/traits.txt")
+
+// operations are all of the package, each with every value of a field on which a trait depends.
+var operations = []op.Op{
+	op.Add{},
+	op.AddScale{By: op.Const{Value: -0.5}},
+	op.AddScale{By: op.Const{Value: -0.5}, Divide: true},
+	op.AddToOthers{},
+	op.AltUpCorrect{Streams: 4},
+	op.AltUpInit{},
+	op.AltUpPredict{Streams: 4},
+	op.Argument{},
+	op.Cache{},
+	op.Cache{Transpose: true},
+	op.Cast{},
+	op.Context{},
+	op.Cutoff{},
+	op.GELU{},
+	op.GELUTanh{},
+	op.Identity{},
+	op.Linear{},
+	op.Linear{Bias: true},
+	op.Lookup{},
+	op.Lookup{Fallback: true},
+	op.Magnitude{},
+	op.Mask{},
+	op.Mean{},
+	op.Mul{},
+	op.Rescale{},
+	norm(op.Plain), norm(op.NoScale), norm(op.OnePlus), norm(op.After), norm(op.OnePlusAfter), norm(op.OnePlusStored),
+	op.RoPE{},
+	op.Rotary{},
+	op.Scale{},
+	op.ScaleChannels{},
+	op.Scores{},
+	op.Select{},
+	op.ShiftedReLU{},
+	op.SiLU{},
+	op.SiLU{Product: true},
+	op.Softcap{Cap: 2},
+	op.Softmax{},
+	op.Std{},
+	op.StreamMean{},
+	op.Sub{},
+	op.Tanh{},
+}
+
+func norm(g op.Gain) op.Op { return op.RMSNorm{Eps: 1e-6, Gain: g} }
+
+// trait is an optional interface, with how a line of the table states it.
+type trait struct {
+	of    reflect.Type
+	state func(o op.Op) string
+}
+
+var traits = []trait{
+	{reflect.TypeFor[op.Given](), func(op.Op) string { return "given" }},
+	{reflect.TypeFor[op.Exact](), func(op.Op) string { return "exact" }},
+	{reflect.TypeFor[op.Cancelling](), func(o op.Op) string {
+		fraction, words := o.(op.Cancelling).OperandScale()
+		return fmt.Sprintf("scale %g (%s)", fraction, words)
+	}},
+	{reflect.TypeFor[op.Saturating](), func(o op.Op) string { return "unsaturated" + ranges(o.(op.Saturating)) }},
+	{reflect.TypeFor[op.Sharing](), func(o op.Op) string {
+		s, entry := op.Shares(o)
+		if entry {
+			return fmt.Sprintf("shares %s and by entry", s)
+		}
+		return fmt.Sprintf("shares %s", s)
+	}},
+	{reflect.TypeFor[op.Keyed](), func(o op.Op) string { return fmt.Sprintf("keys %q", op.KeysOf(o)) }},
+	{reflect.TypeFor[op.Varying](), func(o op.Op) string { return words("otherwise", op.Otherwise(o)) }},
+	{reflect.TypeFor[op.Mistakable](), func(o op.Op) string { return words("mistakes", op.Mistakes(o)) }},
+}
+
+// ranges are the hundredths between −3 and 3 for which an operation is not saturated: the first and last of each range.
+func ranges(o op.Saturating) string {
+	var b strings.Builder
+	const end = 300
+	for from := -end; from <= end; from++ {
+		to := from
+		for to <= end && o.Unsaturated(float64(to)/100) {
+			to++
+		}
+		if to > from {
+			fmt.Fprintf(&b, " %g to %g", float64(from)/100, float64(to-1)/100)
+			from = to
+		}
+	}
+	if b.Len() == 0 {
+		return " nowhere"
+	}
+	return b.String()
+}
+
+func words(what string, all []op.Rounding) string {
+	if len(all) == 0 {
+		return what + " none"
+	}
+	var s []string
+	for _, r := range all {
+		s = append(s, fmt.Sprintf("%q", r.Words))
+	}
+	return what + " " + strings.Join(s, ", ")
+}
+
+// Nothing that is known of an operation is a default that nobody has seen: the table has all operations, and each line is what
+// somebody has read.
+func TestTraits(t *testing.T) {
+	var got bytes.Buffer
+	for _, o := range operations {
+		fmt.Fprintf(&got, "%s\n", op.Form(o))
+		none := true
+		for _, x := range traits {
+			if reflect.TypeOf(o).Implements(x.of) {
+				none = false
+				fmt.Fprintf(&got, "\t%s\n", x.state(o))
+			}
+		}
+		if none {
+			fmt.Fprint(&got, "\tnone\n")
+		}
+	}
+	file := filepath.Join("testdata", "traits.txt")
+	if *update {
+		if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("the table is\n%s\n%s has\n%s\nRead what has changed, then run go test ./order/op -update", got.Bytes(), file, want)
+	}
+}
+
+// Every type of the package's source that has a Kind is in the table.
+func TestTableHasAllOperations(t *testing.T) {
+	listed := map[string]bool{}
+	for _, o := range operations {
+		listed[reflect.TypeOf(o).Name()] = true
+	}
+	found := receivers(t, "Kind")
+	for _, name := range found {
+		if !listed[name] {
+			t.Errorf("op.%s is not in the table of operations: add it, and say what is known of it", name)
+		}
+	}
+	if len(found) != len(listed) {
+		t.Errorf("%d operations in the source, %d in the table", len(found), len(listed))
+	}
+}
+
+// receivers are the types of the package with a method of this name.
+func receivers(t *testing.T, method string) []string {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, d := range parse(t, name).Decls {
+			if d, is := d.(*ast.FuncDecl); is && d.Recv != nil && d.Name.Name == method {
+				typ := d.Recv.List[0].Type
+				if p, pointer := typ.(*ast.StarExpr); pointer {
+					typ = p.X
+				}
+				found = append(found, typ.(*ast.Ident).Name)
+			}
+		}
+	}
+	return found
+}
+
+// The interfaces are all in the table, and every method of an operation belongs to one of them: one that is misspelt, or has another
+// signature, would leave the operation with the default.
+func TestMethodsAreOfTraits(t *testing.T) {
+	of := map[string]bool{"Kind": true, "Eval": true}
+	for _, x := range traits {
+		of[x.of.Method(0).Name] = true
+		if x.of.NumMethod() != 1 {
+			t.Errorf("%s has %d methods", x.of, x.of.NumMethod())
+		}
+	}
+	used := map[reflect.Type]bool{}
+	for _, o := range operations {
+		typ := reflect.TypeOf(o)
+		for i := range typ.NumMethod() {
+			if m := typ.Method(i); !of[m.Name] {
+				t.Errorf("%s.%s belongs to no interface of the table", typ, m.Name)
+			}
+		}
+		for _, x := range traits {
+			_, has := typ.MethodByName(x.of.Method(0).Name)
+			if has != typ.Implements(x.of) {
+				t.Errorf("%s has a method %s of another signature than %s", typ, x.of.Method(0).Name, x.of)
+			}
+			used[x.of] = used[x.of] || has
+		}
+	}
+	for _, x := range traits {
+		if !used[x.of] {
+			t.Errorf("no operation implements %s", x.of)
+		}
+	}
+	for _, name := range interfaces(t, "traits.go") {
+		if !slices.ContainsFunc(traits, func(x trait) bool { return x.of.Name() == name }) {
+			t.Errorf("op.%s is not in the table of interfaces", name)
+		}
+	}
+}
+
+// interfaces are those that a file of the package declares.
+func interfaces(t *testing.T, name string) []string {
+	t.Helper()
+	var found []string
+	ast.Inspect(parse(t, name), func(n ast.Node) bool {
+		if n, is := n.(*ast.TypeSpec); is {
+			if _, is := n.Type.(*ast.InterfaceType); is {
+				found = append(found, n.Name.Name)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func parse(t *testing.T, name string) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// sample is a call on numbers that are no fractions of a power of two, of the shapes that an operation takes.
+func sample(o op.Op) op.Call {
+	next := 0.0
+	numbers := func(shape ...int) op.Value {
+		v := op.Value{Shape: shape}
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		for range n {
+			next++
+			v.Data = append(v.Data, math.Sin(next)*0.2+0.25)
+		}
+		return v
+	}
+	weight := func(rows, cols int) op.Rows { return matrix{rows, cols, numbers(rows, cols).Data, nil} }
+	index := func(ids ...float64) op.Value { return op.Value{Shape: []int{1, len(ids)}, Data: ids} }
+	call := func(shape []int, w []op.Rows, in ...op.Value) op.Call {
+		return op.Call{Arith: op.Arith{DType: hooks.BF16, Emulated: true, Bounds: true, Inner: op.Free}, In: in, W: w, Shape: shape}
+	}
+	row, one, streams, heads := []int{1, 2, 4}, []int{1, 2, 1}, []int{4, 1, 2, 4}, []int{1, 2, 2, 4}
+	switch o := o.(type) {
+	case op.Lookup:
+		return call(row, []op.Rows{weight(8, 4)}, index(7, 2))
+	case op.Mask:
+		return call([]int{1, 1, 2, 2}, nil, index(0, 1))
+	case op.Rotary:
+		return call(row, nil, index(3, 4))
+	case op.Linear:
+		return call(row, []op.Rows{weight(4, 4), weight(1, 4)}, numbers(row...))
+	case op.ScaleChannels, op.RMSNorm:
+		return call(row, []op.Rows{weight(1, 4)}, numbers(row...))
+	case op.ShiftedReLU:
+		return call(row, nil, numbers(row...), op.Value{Shape: one, Data: []float64{0.05, -0.01}})
+	case op.Rescale:
+		return call(row, nil, numbers(row...), numbers(one...), numbers(one...))
+	case op.Cutoff:
+		return call(one, nil, numbers(one...), numbers(one...))
+	case op.Mean, op.Std, op.Magnitude:
+		return call(one, nil, numbers(row...))
+	case op.Select:
+		return call([]int{2, 4}, nil, numbers(row...))
+	case op.Cache:
+		return call([]int{1, 2, 4, 4}, nil, numbers(heads...), numbers(heads...))
+	case op.Scores:
+		return call([]int{1, 2, 2, 2}, nil, numbers(heads...), numbers(heads...))
+	case op.Context:
+		return call([]int{1, 2, 8}, nil, numbers(1, 2, 2, 2), numbers(heads...))
+	case op.RoPE:
+		return call(heads, nil, numbers(heads...), numbers(row...), numbers(row...))
+	case op.AddToOthers:
+		return call(streams, nil, numbers(streams...), numbers(row...))
+	case op.AltUpInit:
+		return call(streams, nil, numbers(row...), numbers(one...), numbers(row...), numbers(one...), numbers(row...), numbers(one...), numbers(row...), numbers(one...))
+	case op.AltUpPredict:
+		return call(streams, nil, numbers(1, 2, o.Streams*o.Streams), numbers(streams...))
+	case op.AltUpCorrect:
+		return call(streams, nil, numbers(row...), numbers(1, 2, o.Streams), numbers(streams...))
+	}
+	return call(row, nil, numbers(row...), numbers(row...))
+}
+
+// sized is an operation with the constants that its sample needs.
+func sized(o op.Op) op.Op {
+	switch o := o.(type) {
+	case op.Lookup:
+		o.Rows = 8
+		return o
+	case op.Rotary:
+		return op.Rotary{Theta: 10, Dim: 4, Scaling: "default"}
+	case op.Select:
+		return op.Select{Axis: 0}
+	case op.Cutoff:
+		return op.Cutoff{Multiplier: op.Const{Value: 0.3}}
+	case op.Scale:
+		return op.Scale{By: op.Const{Value: 0.3}}
+	case op.Scores:
+		return op.Scores{Scale: 0.3}
+	}
+	return o
+}
+
+// What is exact leaves an engine that rounds where it likes no choice, and everything else leaves it one.
+func TestExactIsWhatHasNoBound(t *testing.T) {
+	for _, o := range operations {
+		if _, given := o.(op.Given); given {
+			continue
+		}
+		v, err := sized(o).Eval(sample(o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, exact := o.(op.Exact); exact == slices.ContainsFunc(v.Bound, func(e float64) bool { return e > 0 }) {
+			t.Errorf("%s: exact is %t, and its bounds are %v", op.Form(o), exact, v.Bound)
+		}
+	}
+}
+
+// What is said of rows is so: where elements share nothing, another first element changes no other; where they share a number, it
+// changes others of the row, if the row has any, and those of no other row.
+func TestSharedIsWhatChanges(t *testing.T) {
+	for _, o := range operations {
+		s, is := o.(op.Sharing)
+		if !is {
+			continue
+		}
+		shared, _ := s.Shares()
+		c := sample(o)
+		at := 0 // the input that the number is made of
+		switch o.(type) {
+		case op.Rescale, op.AltUpInit, op.AltUpCorrect:
+			at = 1
+		}
+		before := eval(t, sized(o), c)
+		c.In[at].Data = slices.Clone(c.In[at].Data)
+		c.In[at].Data[0] *= 1.5
+		width, changed, beyond := c.Shape[len(c.Shape)-1], 0, 0
+		for i, y := range eval(t, sized(o), c) {
+			switch {
+			case y == before[i]:
+			case i/width%2 == 0: // the row of the first of two tokens
+				changed++
+			default:
+				beyond++
+			}
+		}
+		alone := shared == op.SharedElement || width == 1
+		if beyond > 0 || changed == 0 || alone && changed != 1 || !alone && changed < width {
+			t.Errorf("%s shares %q, and of its elements %d change in the row, %d in others", op.Form(o), shared, changed, beyond)
+		}
+	}
+}
