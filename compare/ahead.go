@@ -1,7 +1,5 @@
 package compare
 
-import "slices"
-
 // logits is the entry of which the most likely tokens are compared too.
 const logits = "logits"
 
@@ -20,7 +18,7 @@ func (w *walker) readAhead(i, pass int) {
 			continue
 		}
 		p, err := w.pair(w.next, pass, l, r)
-		if err == nil && p.row.Verdict == Match && slices.Equal(p.l.Shape, p.r.Shape) {
+		if err == nil && p.seen == SeenWithin {
 			w.meter.Prepare(p.l, p.r, e.Compare, e.Name == logits)
 		}
 	}

@@ -45,6 +45,9 @@ type Options struct {
 	Isolator    *certify.Isolator
 	NotIsolated string
 	Certifying  Certifying // whether that was asked for
+	// Confirmer says of a constant tensor of the local trace whether the order gives that constant: the Isolator where it is nil.
+	// Confirming accuses nobody, so it is done where nothing is certified, too. Without either, what is constant was not tested.
+	Confirmer *certify.Isolator
 	// ReferenceIsolator certifies the reference from its own inputs, where an error that accumulated is to be excused: both
 	// sides have to be right by themselves. nil: nothing is excused.
 	ReferenceIsolator *certify.Isolator
@@ -94,7 +97,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	defer meter.Close()
 	w := &walker{
 		ctx: ctx, o: o, names: o.names(), meter: meter, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)},
-		verdicts: map[string]Verdict{}, different: map[string]bool{}, errors: map[string]measure.Number{},
+		verdicts: map[string]Verdict{}, different: map[string]bool{}, errors: map[string]measure.Number{}, limits: map[string]*gate.Gate{},
 		noise: gate.NewFloors(o.Noise),
 	}
 	w.chain, w.refChain = certify.NewChain(o.Isolator, w), certify.NewChain(o.ReferenceIsolator, w)
@@ -153,6 +156,7 @@ type walker struct {
 	verdicts  map[string]Verdict // of rows, by key
 	lastMatch string             // key of the last row that matched and gates
 	stopped   bool
+	untested  string          // why the first of Result.Untested shows nothing
 	nanBoth   []string        // keys of rows that are NaN on both sides
 	different map[string]bool // keys of rows that differ and were expected to
 
@@ -162,6 +166,7 @@ type walker struct {
 	refChain   *certify.Chain            // and in the reference, as far as it was asked
 	noise      *gate.Floors              // nil without a noise floor
 	errors     map[string]measure.Number // relative L2 of rows, by key
+	limits     map[string]*gate.Gate     // of rows, by key
 }
 
 // pass walks the entries of one forward call.
@@ -200,27 +205,30 @@ func (w *walker) entry(i, pass int) error {
 		if !hasL || !hasR {
 			return nil // what is missing is listed at the end, for all entries and passes
 		}
-		row, err := w.row(i, pass, l, r)
+		p, err := w.look(i, pass, l, r)
 		if err != nil {
 			return err
 		}
-		row.Firing = n
-		if err := w.certify(&row); err != nil {
+		p.row.Firing = n
+		if err := w.isolate(p); err != nil {
 			return err
 		}
-		w.keep(row)
+		if err := w.confirm(p); err != nil {
+			return err
+		}
+		w.settle(p)
+		w.keep(*p.row, p.untested)
 	}
 	return nil
 }
 
-// keep adds a decided row to the result and stops the walk at the first divergence.
-func (w *walker) keep(row Row) {
+// keep adds a decided row to the result and stops the walk at the first divergence. why is why it shows nothing, where that
+// is so.
+func (w *walker) keep(row Row, why string) {
 	key := row.Key()
-	if form := w.unverified[row.Name]; form != "" && !row.Derived {
-		row.unjudged(form)
+	if row.Facts.Policy.Unverified && row.Verdict == Unverified {
 		w.res.Unverified = append(w.res.Unverified, key)
 	}
-	w.decide(&row)
 	w.expected(&row)
 	if row.Metrics != nil {
 		w.errors[key] = row.Metrics.RelL2
@@ -232,10 +240,13 @@ func (w *walker) keep(row Row) {
 	if row.Derived {
 		return
 	}
-	if row.has(Vacuous) {
+	if row.Verdict == Match && row.Facts.Content == Untested {
+		if w.untested == "" {
+			w.untested = why
+		}
 		w.res.Untested = append(w.res.Untested, key)
 	}
-	if row.has(BothNaN) {
+	if row.Facts.Content == NotFinite {
 		w.nanBoth = append(w.nanBoth, key)
 	}
 	if row.has(Expected) {
@@ -278,28 +289,28 @@ func (w *walker) inputs(pass int) error {
 	return nil
 }
 
-// row decides one entry.
-func (w *walker) row(i, pass int, l, r capture.Record) (Row, error) {
+// look puts two tensors side by side and measures them, where they can be.
+func (w *walker) look(i, pass int, l, r capture.Record) (*pair, error) {
 	p, err := w.pair(i, pass, l, r)
-	if err == nil && p.row.Verdict == Match {
+	if err == nil && p.seen == SeenWithin {
 		err = w.compare(p)
 	}
-	return *p.row, err
+	return p, err
 }
 
-// pair puts two tensors side by side. The row's verdict is no match where their axes are different ones, else open.
+// pair puts two tensors side by side. Their shapes are held to each other, and to the order.
 func (w *walker) pair(i, pass int, l, r capture.Record) (*pair, error) {
 	e := &w.plan.entries[i]
 	row := &Row{
-		Name: e.Name, Pass: pass, Layer: e.Layer, Derived: w.plan.derived(i), Verdict: Match, Local: describe(l), Ref: describe(r),
+		Name: e.Name, Pass: pass, Layer: e.Layer, Derived: w.plan.derived(i), Local: describe(l), Ref: describe(r),
 	}
 	if e.Op != nil {
 		row.Op = e.Op.Kind()
 	}
-	p := &pair{row: row, entry: e, pass: pass, names: w.names, early: i < w.plan.before}
+	p := &pair{row: row, entry: e, pass: pass, names: w.names, early: i < w.plan.before, seen: SeenWithin, content: Tested}
 	axesL, axesR := w.plan.axesOf(local, e, len(l.Shape)), w.plan.axesOf(reference, e, len(r.Shape))
 	if axesL != axesR && axesL != "" && axesR != "" {
-		row.mismatch(gate.Shape, "axes: "+w.names.pair(strconv.Quote(axesL), strconv.Quote(axesR)))
+		p.see(SeenShape, "axes: %s", w.names.pair(strconv.Quote(axesL), strconv.Quote(axesR)))
 		return p, nil
 	}
 	p.axes = axesR
@@ -308,20 +319,17 @@ func (w *walker) pair(i, pass int, l, r capture.Record) (*pair, error) {
 	if axesL != "" && axesL == axesR {
 		cutL, p.cut, err = w.common(axesR, pass, l, r)
 	}
-	p.l, p.r = measure.Whole(w.sides[local].trace, l).Cut(cutL), measure.Whole(w.sides[reference].trace, r).Cut(p.cut)
-	return p, err
-}
-
-func (r *Row) mismatch(c gate.Class, detail string) {
-	r.Verdict, r.Class, r.Detail = Mismatch, c, detail
-}
-
-// unjudged takes a verdict back that the reference has no right to. What was measured stays.
-func (r *Row) unjudged(form string) {
-	why := "op unverified: the walk's " + form + " has not reproduced transformers"
-	if r.Verdict == Mismatch {
-		why += "; it differs: " + r.Detail
+	if err != nil {
+		return nil, err
 	}
-	r.Verdict, r.Class, r.Detail = Unverified, "", why
-	r.Notes = append(r.Notes, Note{OpUnverified, why})
+	p.l, p.r = measure.Whole(w.sides[local].trace, l).Cut(cutL), measure.Whole(w.sides[reference].trace, r).Cut(p.cut)
+	if !slices.Equal(p.l.Shape, p.r.Shape) {
+		p.see(SeenShape, "%s", p.names.shapes(p.l.Shape, p.r.Shape))
+	}
+	for side, rec := range []capture.Record{l, r} {
+		if want := w.plan.shape(side, pass, e, rec); want != "" && !w.o.Alone {
+			p.see(SeenShape, "%s has shape %v, and the order and the ids give %s", p.names[side].Trace, rec.Shape, want)
+		}
+	}
+	return p, nil
 }

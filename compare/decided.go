@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/tracediff/tracediff/compare/certify"
-	"github.com/tracediff/tracediff/compare/gate"
 )
 
 // Decider is which of the two verdicts made a row a mismatch.
@@ -20,49 +19,11 @@ const (
 	ByEquality Decider = "equality"
 )
 
-// decide notes who made the row a mismatch, or that nobody looked at it. That isolation accuses it is known; the comparison's own finding is worked out
-// from what was measured.
-func (w *walker) decide(r *Row) {
-	if w.o.Alone && r.Derived && r.Verdict == Match {
-		r.Verdict = Recomputed
-	}
-	accused := r.Decided == ByIsolation
-	r.Decided = ""
-	if r.Verdict != Mismatch {
-		return
-	}
-	switch differs, passed := r.unequal() != "", r.Gate == nil || r.Gate.Passed(); {
-	case accused && !differs && passed:
-		r.Decided = ByIsolation
-	case accused:
-		r.Decided = ByBoth
-	case differs:
-		r.Decided = ByEquality
-	default:
-		r.Decided = ByLimit
-	}
-}
-
-// unequal says what without a tolerance differs; empty where nothing does.
-func (r *Row) unequal() string {
-	m := r.Metrics
-	switch {
-	case r.Class == gate.Shape:
-		return "the shapes differ"
-	case r.Class == gate.DType:
-		return "the dtypes differ"
-	case r.Name == positionIDs:
-		return "the positions are others"
-	case m == nil:
-		return ""
-	case m.NonFinite > 0:
-		return "NaN or infinity is on one side alone"
-	case m.Pattern != nil && m.Pattern.Gained+m.Pattern.Lost > 0:
-		return "the two sides see different keys"
-	case r.Gate != nil && r.Gate.From == gate.ByEquality && m.Unequal > 0:
-		return "integers or booleans differ"
-	}
-	return ""
+// seenWords say what without a tolerance differs.
+var seenWords = map[Seen]string{
+	SeenShape: "the shapes differ", SeenNonFinite: "NaN or infinity is on one side alone", SeenKeys: "the two sides see different keys",
+	SeenNumbers: "integers or booleans differ", SeenDType: "the dtypes differ", SeenWider: "the dtypes differ",
+	SeenPast: "the accumulated error is past its limit",
 }
 
 // decided says in words which of the two verdicts the outcome rests on.
@@ -102,7 +63,10 @@ func (w *walker) decidedBy(r *Row) string {
 	if r.Isolated == nil || r.Isolated.Outcome != certify.Bug {
 		wrong = "something that it was computed from, and that was not compared, is wrong"
 	}
-	differs := r.unequal()
+	differs := seenWords[r.Facts.Seen]
+	if r.Name == positionIDs && r.Facts.Seen == SeenNumbers {
+		differs = "the positions are others"
+	}
 	switch r.Decided {
 	case ByIsolation:
 		switch {
@@ -113,9 +77,6 @@ func (w *walker) decidedBy(r *Row) string {
 		}
 		return "isolation: " + wrong + "; the accumulated error is within its limit"
 	case ByBoth:
-		if differs == "" {
-			differs = "the accumulated error is past its limit"
-		}
 		return "both verdicts: " + wrong + ", and " + differs
 	case ByEquality:
 		if w.o.Alone {

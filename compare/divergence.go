@@ -106,8 +106,9 @@ func (w *walker) hintParents(d *Divergence, add func(string, ...any)) {
 	case len(d.Parents) == 0 || matching < len(d.Parents):
 	case d.Row.Isolated == nil && d.Row.Growth > 0 && d.Row.Growth < ownGrowth:
 		add("the error is inherited: it grew only %.3g times over that of its inputs, which match", float64(d.Row.Growth))
+	case d.Row.Gap != "": // the report has a line for it
 	case d.Row.Isolated != nil && d.Row.Isolated.Good():
-		add("all its inputs match and it is right on its own: %s has computed it otherwise, or with other weights", w.names[reference].Side)
+		add("all its inputs match and it is right on its own inputs")
 	case len(d.Between) == 0 && w.o.Alone:
 		add("the operation itself, or its weights, are others than the model's")
 	case len(d.Between) == 0:

@@ -78,11 +78,11 @@ func (w *walker) downstream() error {
 		if err := w.ctx.Err(); err != nil {
 			return err
 		}
-		row, err := w.row(i, d.Row.Pass, l, r)
+		p, err := w.look(i, d.Row.Pass, l, r)
 		if err != nil {
 			return err
 		}
-		down.add(&row, row.Verdict == Mismatch)
+		down.add(p.row, p.seen != SeenWithin && p.seen != SeenWider)
 	}
 	if down.Compared > 0 || down.Until != "" {
 		d.Downstream = down

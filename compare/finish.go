@@ -5,7 +5,6 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/gate"
-	"github.com/tracediff/tracediff/order"
 )
 
 // finish counts what was compared and what was not, and says why a comparison is incomplete.
@@ -14,7 +13,7 @@ func (w *walker) finish() {
 	for i := range w.res.Rows {
 		r := &w.res.Rows[i]
 		done[capture.Key(r.Pass, r.Name, 0)] = true
-		if !r.Derived && r.Name != order.InputIDs && !r.has(Vacuous) && r.Allowed == "" && r.Verdict != Unverified && !(w.o.Alone && r.Isolated == nil) {
+		if r.Tested && r.Allowed == "" {
 			w.res.Coverage.Tested++
 		}
 	}
@@ -161,6 +160,9 @@ func (w *walker) incomplete(done map[string]bool) {
 	w.reach(done)
 	if n := len(w.nanBoth); n > 0 {
 		*reasons = append(*reasons, fmt.Sprintf("NaN or overflow%s in %s, the first is %s: nothing is tested there", w.names.both(), count(n, "tensor"), w.nanBoth[0]))
+	}
+	if n := len(w.res.Untested); n > 0 {
+		*reasons = append(*reasons, fmt.Sprintf("%s untested, the first is %s: %s", countOf(n, "entry is", "entries are"), w.res.Untested[0], w.untested))
 	}
 	if w.o.Alone {
 		w.uncertified()

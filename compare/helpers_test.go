@@ -11,10 +11,21 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
 )
+
+// confirmer says which constants of a trace the order gives, without a checkpoint; nil for a trace without token ids.
+func confirmer(l *capture.Trace, list *order.List) *certify.Isolator {
+	none := func(order.Weight) (op.Rows, error) { return nil, certify.ErrNoWeights }
+	if i, err := certify.NewConfirmer(l, list, none, hooks.F32); err == nil {
+		return i
+	}
+	return nil
+}
 
 // fire is one firing in pass 0 of a tensor with these values, of which the last is repeated until the shape is full.
 func fire(name string, d hooks.DType, shape []int, values ...float64) hooks.Event {
@@ -154,6 +165,9 @@ func tiny(t testing.TB) *order.List {
 // run compares or fails.
 func run(t testing.TB, l, r *capture.Trace, o compare.Options) *compare.Result {
 	t.Helper()
+	if o.Confirmer == nil && o.Isolator == nil && o.Order != nil && o.Order.Config != nil {
+		o.Confirmer = confirmer(l, o.Order)
+	}
 	res, err := compare.Run(context.Background(), l, r, o)
 	if err != nil {
 		t.Fatal(err)

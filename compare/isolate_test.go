@@ -224,7 +224,7 @@ func TestDriftIsExcusedByBothSides(t *testing.T) {
 	})
 	o.ReferenceIsolator = isolator(broken)
 	r := run(t, local, broken, o)
-	if r.ExitCode() != 1 || r.Divergence == nil || r.Divergence.Row.Name != "layers.4.mlp.down_proj" || !strings.Contains(r.Divergence.Row.Detail, "those of the reference are not") {
+	if r.ExitCode() != 1 || r.Divergence == nil || r.Divergence.Row.Name != "layers.4.mlp.down_proj" || !strings.Contains(r.Divergence.Row.Gap, "the reference: layers.4.mlp.down_proj: it is wrong on its own inputs") {
 		t.Errorf("a damaged reference: exit %d, %+v", r.ExitCode(), r.Divergence)
 	}
 }

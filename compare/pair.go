@@ -3,9 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
-	"slices"
 
-	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -23,15 +21,28 @@ type pair struct {
 	names sideNames
 	l, r  measure.View
 
+	seen   Seen   // the first thing that was seen
+	detail string // in words
+
+	standing Standing
+	wrong    string // what isolation accuses, in words
+	gap      string // where the chain breaks, in words; of what is past its limit and right by itself
+
+	content  Content
+	untested string // why it shows nothing
+
 	arithmetic hooks.DType // the coarsest float type that took part in making either tensor, as far as the traces say
 }
 
-// compare measures a pair and decides.
-func (w *walker) compare(p *pair) error {
-	if !slices.Equal(p.l.Shape, p.r.Shape) {
-		p.row.mismatch(gate.Shape, p.names.shapes(p.l.Shape, p.r.Shape))
-		return nil
+// see notes what a pair shows, unless something was seen before.
+func (p *pair) see(what Seen, format string, args ...any) {
+	if p.seen == SeenWithin {
+		p.seen, p.detail = what, fmt.Sprintf(format, args...)
 	}
+}
+
+// compare measures a pair.
+func (w *walker) compare(p *pair) error {
 	s, err := w.meter.Measure(p.l, p.r, p.entry.Compare, p.entry.Name == logits)
 	if err != nil {
 		return err
@@ -53,21 +64,17 @@ func (w *walker) compare(p *pair) error {
 		}
 	}
 	p.row.Gate = w.gateOf(p, s.Exact)
-	p.decide(s)
+	p.look(s)
+	w.lookAtDType(p)
+	if !p.row.Gate.Passed() {
+		p.see(SeenPast, "%s", p.row.Gate.Worst())
+	}
+	w.lookForWider(p)
 	p.note(s)
 	if s.Top != nil && s.Top.Flipped > 0 && p.row.Gate.Tolerant() {
 		w.noteTop(p, s)
 	}
-	w.checkDType(p)
 	return w.final(p, s)
-}
-
-func (n sideNames) shapes(l, r []int) string {
-	detail := n.pair(fmt.Sprint(l), fmt.Sprint(r))
-	if measure.Elements(l) == measure.Elements(r) {
-		detail += ", of as many elements: another layout?"
-	}
-	return detail
 }
 
 // nameAxes gives the axes their roles, and worst indexes their place in the whole tensor and in the sequence.
@@ -93,8 +100,8 @@ func (w *walker) nameAxes(p *pair) error {
 	return nil
 }
 
-// decide gives the row its verdict.
-func (p *pair) decide(s *measure.Sums) {
+// look sees what has no tolerance.
+func (p *pair) look(s *measure.Sums) {
 	m := p.row.Metrics
 	masked := p.entry.Compare != order.All
 	if masked {
@@ -106,61 +113,36 @@ func (p *pair) decide(s *measure.Sums) {
 			m.Pattern.Masked, m.Pattern.Shown = s.Masked, s.Compared
 		}
 	}
-	switch {
-	case m.NonFinite > 0:
-		p.row.mismatch(gate.NonFinite, fmt.Sprintf("NaN or infinite on one side alone in %s, the first at %v", count(int(m.NonFinite), "element"), m.NonFiniteAt))
-	case masked && m.Pattern.Gained+m.Pattern.Lost > 0:
-		p.row.mismatch(gate.Value, fmt.Sprintf("%s sees %d keys more and %d fewer, the first at %v",
-			p.names[local].Side, m.Pattern.Gained, m.Pattern.Lost, m.Pattern.Examples[0]))
-	case s.Exact && m.Unequal > 0:
-		p.row.mismatch(gate.Value, fmt.Sprintf("%d of %d elements differ", m.Unequal, m.Elements))
-	case !p.row.Gate.Passed():
-		p.row.mismatch(gate.Value, p.row.Gate.Worst())
+	if m.NonFinite > 0 {
+		p.see(SeenNonFinite, "NaN or infinite on one side alone in %s, the first at %v", count(int(m.NonFinite), "element"), m.NonFiniteAt)
+	}
+	if masked && m.Pattern.Gained+m.Pattern.Lost > 0 {
+		p.see(SeenKeys, "%s sees %d keys more and %d fewer, the first at %v", p.names[local].Side, m.Pattern.Gained, m.Pattern.Lost, m.Pattern.Examples[0])
+	}
+	if s.Exact && m.Unequal > 0 {
+		p.see(SeenNumbers, "%d of %d elements differ", m.Unequal, m.Elements)
 	}
 }
 
-// note adds what is remarkable about a row beside its verdict.
+// note adds what is remarkable about a row beside its verdict, and finds out whether there is anything to be tested.
 func (p *pair) note(s *measure.Sums) {
 	m := p.row.Metrics
-	add := func(kind NoteKind, format string, args ...any) {
-		p.row.Notes = append(p.row.Notes, Note{kind, fmt.Sprintf(format, args...)})
-	}
-	if m.NaNBoth > 0 {
-		add(BothNaN, "%d of %d elements are NaN or overflowed%s", m.NaNBoth, m.Elements, p.names.both())
-	}
-	if why := p.vacuous(s); why != "" && p.row.Verdict == Match {
-		add(Vacuous, "%s", why)
+	if p.content, p.untested = p.contentOf(s); p.content == NotFinite {
+		p.remark(BothNaN, "%s", p.untested)
 	}
 	if s.TooLong {
-		add(LongAxis, "an axis has more than %d indexes, which were not measured one by one", measure.MaxSlices)
+		p.remark(LongAxis, "an axis has more than %d indexes, which were not measured one by one", measure.MaxSlices)
 	}
 	if m.Floor > 2*m.Norm && !p.names.alone() { // less is what terms that point in different directions do
-		add(Floored, "errors are relative to %.3g, %s, not to the %.3g of %s", float64(m.Floor), m.FloorFrom, float64(m.Norm), p.names[reference].Side)
+		p.remark(Floored, "errors are relative to %.3g, %s, not to the %.3g of %s", float64(m.Floor), m.FloorFrom, float64(m.Norm), p.names[reference].Side)
 	}
 	if dl, dr := p.l.Rec.DType, p.r.Rec.DType; dl != dr && !s.Exact {
-		add(MixedDType, "%s: compared as %s", p.names.pair(dl.String(), dr.String()), s.Coarser)
+		p.remark(MixedDType, "%s: compared as %s", p.names.pair(dl.String(), dr.String()), s.Coarser)
 	}
 }
 
-// vacuous says why a match tests nothing, empty if it does. A single number is constant and yet a test.
-func (p *pair) vacuous(s *measure.Sums) string {
-	m := p.row.Metrics
-	switch r := s.Side[reference]; {
-	case m.Elements == 0:
-		return "empty"
-	case p.entry.Compare == order.Pattern:
-		if s.Pattern.Masked == 0 {
-			return "nothing is masked"
-		}
-	case s.Exact:
-	case m.Compared == 0:
-		return "no element is compared"
-	case r.Min == 0 && r.Max == 0:
-		return p.names[reference].Side + " is zero"
-	case r.Min == r.Max && m.Compared > 1:
-		return fmt.Sprintf("%s is %g everywhere", p.names[reference].Side, r.Min)
-	}
-	return ""
+func (p *pair) remark(kind NoteKind, format string, args ...any) {
+	p.row.Notes = append(p.row.Notes, Note{kind, fmt.Sprintf(format, args...)})
 }
 
 // noteTop tells a flip of the most likely token that noise explains from one that it does not.
@@ -174,27 +156,48 @@ func (w *walker) noteTop(p *pair, s *measure.Sums) {
 		s.Top.Flipped, s.Top.Rows, w.names[reference].Side, s.Top.Gap, relation, float64(allowed), from)})
 }
 
-// checkDType makes a difference of dtypes a mismatch: any with Options.StrictDType, else where one trace leaves the dtype
-// that the order gives the entry in a model like its own, and the other trace does not do the same.
-func (w *walker) checkDType(p *pair) {
+// lookAtDType sees a difference of dtypes: any with Options.StrictDType; else where one trace leaves the dtype that the order
+// gives the entry in a model like its own and the other does not do the same, or where a trace has fewer digits than that: it
+// would be held to the limits of the coarser.
+func (w *walker) lookAtDType(p *pair) {
 	dl, dr := p.l.Rec.DType, p.r.Rec.DType
-	if p.row.Verdict == Mismatch || dl == dr && w.sides[local].m.DType == w.sides[reference].m.DType {
-		return
-	}
 	if w.o.StrictDType && dl != dr {
-		p.row.mismatch(gate.DType, p.names.pair(dl.String(), dr.String()))
-		return
+		p.see(SeenDType, "%s", p.names.pair(dl.String(), dr.String()))
 	}
-	if p.entry.Op == nil || p.entry.Compare == order.Pattern {
-		return // a list of names does not know dtypes, and a mask may be written in any
-	}
-	// A trace that declares one dtype and holds another would be held to the limits of the coarser.
+	alike := dl == dr && w.sides[local].m.DType == w.sides[reference].m.DType
 	for i, d := range []hooks.DType{dl, dr} {
-		want := expected(p.entry, w.sides[i].m.DType)
+		want := w.ordered(p, i)
 		if want == 0 || want == d || !want.Float() && !d.Float() {
 			continue
 		}
-		p.row.mismatch(gate.DType, fmt.Sprintf("%s has %s where the order has %s (%s)", p.names[i].Trace, d, want, p.names.pair(dl.String(), dr.String())))
+		if more := digits(d, want); more && (alike || i == local) {
+			continue
+		}
+		p.see(SeenDType, "%s has %s where the order has %s (%s)", p.names[i].Trace, d, want, p.names.pair(dl.String(), dr.String()))
+	}
+}
+
+// lookForWider sees a local tensor with more digits than the order gives it, where the reference has no more.
+func (w *walker) lookForWider(p *pair) {
+	dl, dr := p.l.Rec.DType, p.r.Rec.DType
+	if dl == dr && w.sides[local].m.DType == w.sides[reference].m.DType {
 		return
 	}
+	if want := w.ordered(p, local); want != 0 && digits(dl, want) {
+		p.see(SeenWider, "%s has %s where the order has %s (%s)", p.names[local].Trace, dl, want, p.names.pair(dl.String(), dr.String()))
+	}
+}
+
+// digits reports whether a float type has more of them than another.
+func digits(d, than hooks.DType) bool {
+	return d.Float() && than.Float() && floats.Precision(d) > floats.Precision(than)
+}
+
+// ordered is the dtype that the order gives an entry in one side's trace; 0 where it is not known. A list of names does not
+// know dtypes, and a mask may be written in any.
+func (w *walker) ordered(p *pair, side int) hooks.DType {
+	if p.entry.Op == nil || p.entry.Compare == order.Pattern {
+		return 0
+	}
+	return expected(p.entry, w.sides[side].m.DType)
 }

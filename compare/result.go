@@ -111,6 +111,8 @@ type Row struct {
 	Class   gate.Class       `json:"class,omitempty"`
 	Detail  string           `json:"detail,omitempty"`  // a mismatch in words
 	Decided Decider          `json:"decided,omitempty"` // which of the two verdicts made it a mismatch
+	Facts   Facts            `json:"facts"`             // what the verdict was made from; see [Judge]
+	Tested  bool             `json:"tested,omitempty"`  // it counts as tested
 	Allowed string           `json:"allowed,omitempty"` // why a mismatch is accepted; empty: it is not
 	Local   Tensor           `json:"local"`
 	Ref     Tensor           `json:"reference,omitzero"`
@@ -121,7 +123,10 @@ type Row struct {
 	// than that nobody asked.
 	Isolated    *certify.Certificate `json:"isolated,omitempty"`
 	NotIsolated string               `json:"not_isolated,omitempty"`
-	Blame       Blame                `json:"blame,omitempty"` // of a mismatch
+	// Gap says where the chain of right operations back to the token ids is broken, and how to mend that: of a mismatch that is
+	// right by itself and past its limit. Unbroken, it would be a drift and no mismatch.
+	Gap   string `json:"gap,omitempty"`
+	Blame Blame  `json:"blame,omitempty"` // of a mismatch
 	// Needs says what would have captured what was between it and the input; of a mismatch whose Blame is Unknown.
 	Needs  string         `json:"needs,omitempty"`
 	Growth measure.Number `json:"growth,omitempty"` // of a mismatch: its relative L2 over the largest of its compared ancestors'
@@ -154,9 +159,11 @@ type NoteKind string
 
 // The kinds of notes.
 const (
-	// Vacuous: the sides agree, but the reference is constant, zero or empty, so that hardly anything was tested. Such
-	// rows are listed in Result.Untested.
+	// Vacuous: the sides agree, but are constant, zero or empty, and nothing says that they have to be. Such rows are listed in
+	// Result.Untested, and the comparison is incomplete.
 	Vacuous NoteKind = "vacuous"
+	// NoteConfirmed: the tensor is constant, and the order gives that constant from what is not.
+	NoteConfirmed NoteKind = "confirmed"
 	// BothNaN: both sides are NaN, or overflowed to +Inf, in the same places. Nothing was tested there, and the comparison
 	// is incomplete. −Inf on both sides is a mask.
 	BothNaN NoteKind = "nan"

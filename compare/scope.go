@@ -41,6 +41,7 @@ type plan struct {
 	passes  int                // of the side that has more
 	past    []int              // tokens before each pass; as long as the passes whose input ids are known
 	tokens  []int              // tokens of each of those passes
+	window  int                // of sliding layers; −1 where the order does not say which shapes its entries have
 }
 
 func newPlan(sides *[2]side, o Options) (*plan, error) {
@@ -65,6 +66,9 @@ func newPlan(sides *[2]side, o Options) (*plan, error) {
 	p.inputsFirst()
 	if first := slices.IndexFunc(p.entries, func(e order.Entry) bool { return e.Layer >= 0 }); first >= 0 && list.Config != nil {
 		p.before = first
+	}
+	if p.window = -1; list.Config != nil && !o.AB {
+		p.window = list.Config.SlidingWindow
 	}
 	p.countTokens()
 	return p, nil

@@ -96,7 +96,10 @@ func TestNamesThatWereAskedForAreMissed(t *testing.T) {
 	}
 	// The same when a family's order knows the names.
 	known := tiny(t).Pick(names(t, "embed_tokens", "norm", "logits"))
-	x := func(name string) hooks.Event { return fire(name, hooks.F32, []int{8}, some...) }
+	x := func(name string) hooks.Event {
+		e, _ := known.Lookup(name)
+		return fire(name, hooks.F32, e.Size(order.Pass{Tokens: 2}, 0), some...)
+	}
 	l, r = build(t, undeclared, ids(2, 3), x("embed_tokens"), x("logits")), build(t, undeclared, ids(2, 3), x("embed_tokens"), x("norm"), x("logits"))
 	for _, named := range []bool{true, false} {
 		res := run(t, l, r, compare.Options{Order: known, Named: named})

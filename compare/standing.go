@@ -1,123 +1,144 @@
 package compare
 
 import (
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
-	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
 )
 
-// certify isolates a row's entry and lets both verdicts decide: an operation that is wrong by itself is a mismatch however
-// little it shows, and an error that only accumulated is none.
+// isolate asks what isolation has to say of a pair's entry.
 //
 // An entry that the order has the capturing side recompute, and that the local engine fired all the same, is the engine's
 // own: the next one may be right given it, so that its fault would be seen nowhere else.
-func (w *walker) certify(r *Row) error {
-	if w.chain == nil || r.Class == gate.Shape || r.Derived && w.o.Isolator.Recomputed(r.Name) {
+func (w *walker) isolate(p *pair) error {
+	r := p.row
+	p.standing = StandingNone
+	_, argument := p.entry.Op.(op.Given)
+	if argument {
+		p.standing = StandingGiven
+	}
+	if w.chain == nil && argument {
+		return w.positions(p)
+	}
+	if w.chain == nil || p.seen == SeenShape || r.Derived && w.o.Isolator.Recomputed(r.Name) {
 		return nil
 	}
 	if r.Firing > 0 {
-		w.notIsolated(r, "the order computes it once a pass: of what was fired again, nothing is known")
+		r.NotIsolated = "the order computes it once a pass: of what was fired again, nothing is known"
 		return nil
 	}
+	w.limits[r.Key()] = r.Gate
 	got, err := w.chain.At(w.ctx, r.Name, r.Pass)
 	if err != nil {
 		return err
 	}
-	if r.Derived && (got.Cert == nil || got.Cert.Outcome != certify.Bug) && !(w.o.Alone && got.Misfit != nil) {
+	misfit := w.o.Alone && got.Misfit != nil // there is no other side to differ from
+	if r.Derived && (got.Cert == nil || got.Cert.Outcome != certify.Bug) && !misfit {
 		return nil // the reference's is no tensor of an engine, so that there is nothing else to hold it to
 	}
-	r.Derived = false
-	r.Isolated = got.Cert
-	if w.notIsolated(r, got.Why); w.o.Alone && got.Misfit != nil { // there is no other side to differ from
-		r.mismatch(got.Misfit.Class, "it "+got.Misfit.Is)
-		return nil
-	}
-	if err := w.given(r); err != nil {
-		return err
-	}
-	if c := got.Cert; c != nil && c.Outcome == certify.NotCertified {
-		why := "op unverified: the walk's " + c.Unverified + " has not reproduced transformers, so it certifies nothing"
-		r.Notes = append(r.Notes, Note{OpUnverified, why})
-		w.notIsolated(r, why)
-	}
-	if why := w.wrong(got); why != "" {
-		if r.Verdict == Mismatch {
-			why = r.Detail + "; " + why
-		}
-		class := gate.Value
-		if w.o.Alone && r.has(BothNaN) {
-			class, why = gate.NonFinite, "NaN or infinite where it should not be; "+why
-		}
-		if r.Class == gate.NonFinite { // an allow-list tells it from a wrong number
-			class = gate.NonFinite
-		}
-		r.mismatch(class, why)
-		r.Decided = ByIsolation
-		return nil
-	}
-	if c := got.Cert; c != nil && c.Good() && r.Class == gate.DType && !w.o.StrictDType && w.wider(r) {
-		r.Verdict, r.Class, r.Detail = Match, "", "" // a finding says how the engine's arithmetic differs
-	}
-	if r.Verdict == Mismatch && r.Class == gate.Value && r.Gate.Tolerant() && !r.otherKeys() && got.Whole {
-		return w.excuse(r)
+	r.Derived, r.Isolated, r.NotIsolated = false, got.Cert, got.Why
+	switch c := got.Cert; {
+	case misfit && got.Misfit.Class == gate.Shape:
+		p.see(SeenShape, "it %s", got.Misfit.Is)
+	case misfit:
+		p.see(SeenDType, "it %s", got.Misfit.Is)
+	case argument:
+		return w.positions(p)
+	case w.accuses(p, got):
+		p.standing = StandingWrong
+	case c != nil && c.Outcome == certify.NotCertified:
+		r.NotIsolated = "op unverified: the walk's " + c.Unverified + " has not reproduced transformers, so it certifies nothing"
+		p.remark(OpUnverified, "%s", r.NotIsolated)
+	case c != nil && c.Good():
+		return w.chained(p, got)
 	}
 	return nil
 }
 
-// notIsolated says why a row has no certificate, if there is a reason. A trace alone is not judged otherwise.
-func (w *walker) notIsolated(r *Row, why string) {
-	if r.NotIsolated = why; why != "" && w.o.Alone {
-		r.Verdict, r.Detail = Unverified, why
+// accuses notes what isolation accuses, if anything: the operation itself, or one before it that no row stands for.
+func (w *walker) accuses(p *pair, got *certify.Link) bool {
+	switch c := got.Cert; {
+	case c != nil && c.Outcome == certify.Bug:
+		p.wrong = c.Detail()
+	case got.Wrong != "" && !w.Compared(got.Wrong):
+		p.wrong = got.Wrong + ", which it was computed from and which was not compared, is " + w.chain.Bug(got.Wrong).Detail()
 	}
+	return p.wrong != ""
 }
 
-// wrong says what isolation accuses, empty if nothing: the operation itself, or one before it that no row stands for.
-func (w *walker) wrong(got *certify.Link) string {
-	if c := got.Cert; c != nil && c.Outcome == certify.Bug {
-		return c.Detail()
-	}
-	if got.Wrong != "" && !w.Compared(got.Wrong) {
-		return got.Wrong + ", which it was computed from and which was not compared, is " + w.chain.Bug(got.Wrong).Detail()
-	}
-	return ""
-}
-
-// excuse turns a mismatch by what accumulated into a drift, if the reference is as right by itself as the local side: then
-// both computed the same model from the same tokens, and only rounding is between them. A reference that is not has other
+// chained finds out, where it matters, whether the chain back to the token ids is unbroken on both sides. Then both computed
+// the same model from the same tokens, and only rounding is between them. A reference that is not right by itself has other
 // weights or settings, is damaged, or is of a transformers that this order does not describe.
-func (w *walker) excuse(r *Row) error {
-	if may, err := w.o.Isolator.MayExcuse(); err != nil || !may {
-		return err
-	}
-	const right = "every operation from the token ids to here is right on the local side's own inputs"
-	if w.refChain == nil {
-		r.Detail += "; " + right + ", but the reference cannot be held to the same"
+func (w *walker) chained(p *pair, got *certify.Link) error {
+	p.standing = StandingRight
+	if p.seen != SeenPast {
 		return nil
 	}
-	ref, err := w.refChain.At(w.ctx, r.Name, r.Pass)
-	switch {
-	case err != nil:
-		return err
-	case ref.Whole:
-		r.Notes = append(r.Notes, Note{Drift, right + ", and on the reference's; accumulated, " + r.Detail})
-		r.Verdict, r.Class, r.Detail = Match, "", ""
-	case ref.Broken != "":
-		r.Detail += "; " + right + ", and those of the reference are not: " + ref.Broken
-	default:
-		r.Detail += "; " + right + ", but the reference does not show as much"
+	p.gap = w.names[local].Side + ": " + got.Gap.String()
+	if got.Gap != nil {
+		return nil
 	}
+	if may, err := w.o.Isolator.MayExcuse(); err != nil || !may {
+		p.gap = "some operations of the walk have not reproduced transformers; compare with a trace of transformers"
+		return err
+	}
+	if w.refChain == nil {
+		p.gap = w.names[reference].Side + ": it cannot be isolated"
+		return nil
+	}
+	ref, err := w.refChain.At(w.ctx, p.row.Name, p.row.Pass)
+	if err != nil {
+		return err
+	}
+	if ref.Gap != nil {
+		p.gap = w.names[reference].Side + ": " + ref.Gap.String()
+		return nil
+	}
+	p.standing, p.gap = StandingUnbroken, ""
 	return nil
 }
 
-// otherKeys reports whether the sides mask other elements: that is no number that rounding moves.
-func (r *Row) otherKeys() bool {
-	return r.Metrics != nil && r.Metrics.Pattern != nil && r.Metrics.Pattern.Gained+r.Metrics.Pattern.Lost > 0
+// settle gives a row its verdict, and puts that into words. Nothing changes it afterwards.
+func (w *walker) settle(p *pair) {
+	r := p.row
+	form := w.unverified[r.Name]
+	r.Facts = Facts{p.seen, p.standing, p.content, Policy{Unverified: form != "" && !r.Derived, Derived: r.Derived, Alone: w.o.Alone}}
+	j := Judge(r.Facts)
+	r.Verdict, r.Class, r.Decided, r.Tested = j.Verdict, j.Class, j.By, j.Tested
+	if j.By == ByLimit {
+		r.Gap = p.gap
+	}
+	switch {
+	case j.Verdict == Mismatch:
+		r.Detail = w.mismatch(p)
+	case j.Drift:
+		p.remark(Drift, "every operation from the token ids to here is right on the local side's own inputs, and on the reference's; accumulated, %s", p.detail)
+	case j.Verdict == Unverified && r.Facts.Policy.Unverified:
+		if r.Detail = "op unverified: the walk's " + form + " has not reproduced transformers"; p.detail != "" {
+			r.Detail += "; it differs: " + p.detail
+		}
+		p.remark(OpUnverified, "%s", r.Detail)
+	case j.Verdict == Unverified:
+		r.Detail = r.NotIsolated
+	case j.Verdict == Match && p.content == Untested:
+		p.remark(Vacuous, "%s", p.untested)
+	}
 }
 
-// wider reports whether a row has more digits on the local side than the order gives it.
-func (w *walker) wider(r *Row) bool {
-	d, err := hooks.ParseDType(r.Local.DType)
-	return err == nil && w.chain.Wider(r.Name, d)
+// mismatch is what is wrong with a row, in words.
+func (w *walker) mismatch(p *pair) string {
+	wrong := p.wrong
+	if w.o.Alone && p.content == NotFinite {
+		wrong = "NaN or infinite where it should not be; " + wrong
+	}
+	switch p.row.Decided {
+	case ByIsolation:
+		return wrong
+	case ByBoth:
+		return p.detail + "; " + wrong
+	}
+	return p.detail
 }
 
 // Matches reports whether a row with this key matches.
@@ -128,3 +149,14 @@ func (w *walker) Compared(key string) bool {
 	_, compared := w.verdicts[key]
 	return compared
 }
+
+// Limit is the limit on a row's whole tensor; false where there is no such row, or it has none.
+func (w *walker) Limit(key string) (float64, bool) {
+	if g := w.limits[key]; g.Tolerant() {
+		return float64(g.Checks[0].Limit), true
+	}
+	return 0, false
+}
+
+// key of an entry's first firing.
+func keyOf(name string, pass int) string { return capture.Key(pass, name, 0) }

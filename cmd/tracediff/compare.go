@@ -217,10 +217,10 @@ func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o comp
 	if ck != nil {
 		defer ck.Close()
 	}
-	if !o.AB {
-		if err := isolate(c, &o, local, ref, whole, ck); err != nil {
-			return nil, err
-		}
+	if o.AB {
+		o.Confirmer = confirmer(local, ref, whole, ck)
+	} else if err := isolate(c, &o, local, ref, whole, ck); err != nil {
+		return nil, err
 	}
 	if err := limit(c, &o, local, ref, nil, whole, ck); err != nil {
 		return nil, err

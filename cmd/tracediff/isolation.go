@@ -18,6 +18,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
 	"github.com/urfave/cli/v2"
 )
 
@@ -91,6 +92,7 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 			}
 		}
 	}
+	o.Confirmer = confirmer(local, ref, list, ck)
 	switch {
 	case c.Bool("no-isolate"):
 		o.NotIsolated, o.Certifying = "as asked for (--no-isolate)", compare.Declined
@@ -116,6 +118,24 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		o.ReferenceIsolator = nil
 	}
 	return nil
+}
+
+// confirmer says which constants of the local trace the order gives. It accuses nobody, so that a checkpoint which may not be the
+// right one, or none, does for it: what needs its weights is then not confirmed. nil where nothing can be computed.
+func confirmer(local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) *certify.Isolator {
+	if list == nil || list.Config == nil {
+		return nil
+	}
+	dtype := certify.ModelDType(list, local, ref)
+	weights := func(order.Weight) (op.Rows, error) { return nil, certify.ErrNoWeights }
+	if ck != nil {
+		weights = reference.Weights(ck, dtype)
+	}
+	i, err := certify.NewConfirmer(local, list, weights, dtype)
+	if err != nil { // a trace that cannot be isolated: nothing constant in it is confirmed, and that is incomplete
+		return nil
+	}
+	return i
 }
 
 // isolable says what a trace that cannot be isolated has to have.

@@ -33,7 +33,8 @@ type Certificate struct {
 	// Unbounded counts elements with an infinite δ, of which nothing is known: too much of what they were computed from was
 	// not captured.
 	Unbounded int64 `json:"unbounded,omitempty"`
-	// Reach is ‖δ‖ / ‖x‖ with the last rounding in δ: how far apart, as relative L2, two tensors may be that both pass.
+	// Reach is ‖δ‖ / ‖R(x)‖, without the last rounding: how far off, as relative L2, an operation may be and pass. 0 where every
+	// bound is 0; infinite for bounds around a tensor of zeros that is not equal to them.
 	Reach measure.Number `json:"reach"`
 	// Worst is the largest |y − R(x)| of these, in units of δ or of the dtype's last place at x, whichever is larger.
 	Worst measure.Number `json:"worst,omitempty"`
@@ -127,8 +128,7 @@ func newCertificate(j *judged) *Certificate {
 		if math.Abs(y) < huge && math.Abs(want) < huge {
 			dd += float64((y - want) * (y - want))
 			rr += float64(want * want)
-			e := j.x.Bound[i] + lastPlace(j.d, want)/2
-			ee += float64(e * e)
+			ee += float64(j.x.Bound[i] * j.x.Bound[i])
 		}
 	}
 	c.RelL2 = measure.Number(measure.Ratio(math.Sqrt(dd), math.Sqrt(rr)))
@@ -159,11 +159,14 @@ func (c *Certificate) power(j *judged) {
 	}
 }
 
-// lastPlace is the distance of d's numbers at x, 0 for those that are not finite.
+// lastPlace is the distance of d's numbers at x: at 0 the smallest subnormal, and 0 at those that are not finite.
 func lastPlace(d hooks.DType, x float64) float64 {
 	if x-x != 0 {
 		return 0
 	}
 	_, e := math.Frexp(x)
+	if x == 0 { // Frexp has 0 for it, the exponent of 0.5
+		e = floats.MinExponent(d)
+	}
 	return math.Ldexp(1, max(e-1, floats.MinExponent(d))-floats.Precision(d)+1)
 }

@@ -10,8 +10,6 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/gate"
-	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -20,6 +18,8 @@ import (
 type Walk interface {
 	Matches(key string) bool  // an argument of the model is the reference's
 	Compared(key string) bool // there is a row for an entry
+	// Limit is the limit on the relative L2 of a row's accumulated error; false where there is none.
+	Limit(key string) (limit float64, ok bool)
 }
 
 // Chain knows which entries stand on an unbroken chain: right by themselves, and so are all captured entries that they were
@@ -69,17 +69,25 @@ func (c *Chain) Prepare(ctx context.Context, names []string, pass int) {
 
 // Link is the certificate of one entry, or why it has none.
 type Link struct {
-	Cert  *Certificate
-	Why   string // it has none
-	Whole bool   // the chain is unbroken
-	// broken is the key of the first entry on the chain that is wrong by itself; empty where there is none.
-	Broken string
-	// wrong is the key of a captured entry that it was computed from and that is wrong by itself.
-	Wrong string
-	// misfit is the entry itself as no tensor that the order knows; nil where it is one.
-	Misfit *misfit
+	Cert   *Certificate
+	Why    string  // it has none
+	Gap    *Gap    // where the chain breaks; nil where it is unbroken
+	Wrong  string  // key of a captured entry that it was computed from and that is wrong by itself
+	Misfit *misfit // the entry itself as no tensor that the order knows; nil where it is one
 }
 
+// Gap is the entry at which a chain breaks, the first of them on the way from the token ids.
+type Gap struct{ Key, Why string }
+
+// String says where the chain breaks and why, and how to mend that; empty where it does not.
+func (g *Gap) String() string {
+	if g == nil {
+		return ""
+	}
+	return g.Key + ": " + g.Why
+}
+
+// NewChain returns the chain of an isolator's trace; nil without one.
 func NewChain(i *Isolator, w Walk) *Chain {
 	if i == nil {
 		return nil
@@ -96,19 +104,38 @@ func (c *Chain) At(ctx context.Context, name string, pass int) (*Link, error) {
 	}
 	e, ok := c.i.list.Lookup(name)
 	if !ok {
-		return &Link{Why: "the order does not know it"}, nil
+		const why = "the order does not know it"
+		return &Link{Why: why, Gap: &Gap{key, why}}, nil
 	}
 	if _, argument := e.Op.(op.Given); argument {
 		// Not remembered: the row that is being decided asks too, and has no verdict yet.
 		got := &Link{Misfit: c.i.misfit(order.Node{Entry: c.i.list.Index(name), Pass: pass})}
-		got.Whole = got.Misfit == nil && c.walk.Matches(key)
+		switch {
+		case got.Misfit != nil:
+			got.Gap = &Gap{key, "it " + got.Misfit.Is}
+		case !c.walk.Matches(key):
+			got.Gap = &Gap{key, "the two sides were not given the same"}
+		}
 		return got, nil
 	}
-	got := &Link{}
+	got, cut, err := c.link(ctx, name, key, pass)
+	if err != nil {
+		return nil, err
+	}
+	if got.Why != "" {
+		got.Gap = &Gap{key, got.Why}
+	}
 	c.certs[key] = got
-	if c.i.derived[name] {
-		got.Why = "the capturing side recomputed it"
+	if cut == nil {
 		return got, nil
+	}
+	return got, c.leaves(ctx, got, key, cut)
+}
+
+// link is the certificate of an entry by itself, with what it was computed from; nil where it has none.
+func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *order.Plan, error) {
+	if c.i.derived[name] {
+		return &Link{Why: "the capturing side recomputed it; add a hook that fires it"}, nil, nil
 	}
 	var bare *order.BareError
 	var bad *misfit
@@ -119,50 +146,62 @@ func (c *Chain) At(ctx context.Context, name string, pass int) (*Link, error) {
 	cert, cut, err := ready.cert, ready.cut, ready.err
 	switch {
 	case errors.As(err, &bare):
-		got.Why = c.lacking(bare)
-		return got, nil
+		return &Link{Why: c.lacking(bare)}, nil, nil
 	case errors.As(err, &bad) && bad.key == key:
-		got.Misfit, got.Why = bad, "it "+bad.Is
-		return got, nil
+		return &Link{Misfit: bad, Why: "it " + bad.Is}, nil, nil
 	case errors.As(err, &bad):
-		got.Why = "computed from " + bad.key + ", which " + bad.Is
-		return got, nil
+		return &Link{Why: "computed from " + bad.key + ", which " + bad.Is}, nil, nil
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	}
 	if cert.Unbounded > 0 && cert.Good() {
-		got.Why = fmt.Sprintf("nothing bounds the rounding of %d of %d elements: too much of what they were computed from was not captured%s",
-			cert.Unbounded, cert.Elements, c.takes(cut))
-		return got, nil
+		return &Link{Why: fmt.Sprintf("nothing bounds the rounding of %d of %d elements: too much of what they were computed from was not captured%s",
+			cert.Unbounded, cert.Elements, c.takes(cut))}, nil, nil
 	}
-	got.Cert, got.Whole = cert, cert.Good() && c.tight(cert)
-	if cert.Outcome == Bug {
-		got.Broken = key
-	}
-	return got, c.leaves(ctx, got, cut)
+	return &Link{Cert: cert}, cut, nil
 }
 
 // leaves takes in what an entry was computed from. What is wrong there is told on through entries that were not compared, as
 // no row does.
-func (c *Chain) leaves(ctx context.Context, got *Link, cut *order.Plan) error {
+func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Plan) error {
 	for _, n := range cut.Leaves {
 		parent, err := c.At(ctx, c.i.list.Entries[n.Entry].Name, n.Pass)
 		if err != nil {
 			return err
 		}
-		got.Whole = got.Whole && parent.Whole
-		if parent.Broken != "" {
-			got.Broken = parent.Broken
+		if got.Gap == nil {
+			got.Gap = parent.Gap
 		}
-		key := capture.Key(n.Pass, c.i.list.Entries[n.Entry].Name, 0)
-		if !c.walk.Compared(key) && parent.Wrong != "" {
+		from := capture.Key(n.Pass, c.i.list.Entries[n.Entry].Name, 0)
+		if !c.walk.Compared(from) && parent.Wrong != "" {
 			got.Wrong = parent.Wrong
 		}
 		if parent.Cert != nil && parent.Cert.Outcome == Bug {
-			got.Wrong = key
+			got.Wrong = from
 		}
 	}
+	if why := c.broken(got.Cert, key, cut); why != "" && got.Gap == nil {
+		got.Gap = &Gap{key, why}
+	}
 	return nil
+}
+
+// broken says why no chain goes through an entry with this certificate; empty where one does. A rounding whose bounds reach
+// further than the entry's accumulated limit was not tested: what is past a limit behind it may have begun there.
+func (c *Chain) broken(cert *Certificate, key string, cut *order.Plan) string {
+	limit, ok := c.walk.Limit(key)
+	if !ok {
+		limit = gate.TableLimit(c.i.env.DType)
+	}
+	switch {
+	case cert.Outcome == Bug:
+		return "it is wrong on its own inputs"
+	case cert.Outcome == NotCertified:
+		return "the walk's " + cert.Unverified + " has not reproduced transformers; compare with a trace of transformers"
+	case cert.Outcome == Rounding && float64(cert.Reach) > limit:
+		return fmt.Sprintf("its bounds allow an error of %.3g, more than its limit of %.3g%s", float64(cert.Reach), limit, c.takes(cut))
+	}
+	return ""
 }
 
 // takes says what would have captured what a cut has to compute.
@@ -186,23 +225,6 @@ func (c *Chain) lacking(bare *order.BareError) string {
 	var n Needs
 	n.Of(e, bare.Pass, c.i.trace.Manifest().Scope)
 	return bare.Error() + "; " + n.String()
-}
-
-// tight reports whether a certificate says more than the accumulated gate would: a chain of operations whose bounds reach
-// further than its limit excuses nothing.
-func (c *Chain) tight(cert *Certificate) bool {
-	return float64(cert.Reach) <= gate.TableLimit(c.i.env.DType)
-}
-
-// Wider reports whether a dtype has more digits than the order gives an entry: as an engine has that keeps float32
-// where transformers rounds.
-func (c *Chain) Wider(name string, d hooks.DType) bool {
-	e, known := c.i.list.Lookup(name)
-	if !known || !d.Float() {
-		return false
-	}
-	own := e.DTypeOf(c.i.env.DType)
-	return own.Float() && floats.Precision(d) > floats.Precision(own)
 }
 
 // Bug is the certificate of an entry that was found to be a BUG; nil for any other.

@@ -54,14 +54,23 @@ type Isolator struct {
 	derived map[string]bool // recomputed by the capturing side, where the order has it so: says nothing about the engine
 	o       IsolateOptions
 	layout  *keyorder.Layout // of cached keys and values
+	narrow  bool             // the trace has some rows only: see [NewConfirmer]
 
-	mu    sync.Mutex
-	kinds map[string]*siblings // by form
+	mu     sync.Mutex
+	varied map[order.Node]bool  // captured entries that were looked at: not constant
+	kinds  map[string]*siblings // by form
 }
 
 // NewIsolator prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
 // trace lacks: token ids, whole rows, a dtype.
 func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error), o IsolateOptions) (*Isolator, error) {
+	if t.SomeRows() {
+		return nil, errors.New("the trace has some positions only: operations need all rows")
+	}
+	return newIsolator(t, list, weights, o, false)
+}
+
+func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error), o IsolateOptions, narrow bool) (*Isolator, error) {
 	m := t.Manifest()
 	dtype := m.DType
 	if dtype == 0 {
@@ -74,8 +83,6 @@ func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 		return nil, errors.New("nothing says in which dtype the trace was computed")
 	case dtype != hooks.F32 && dtype != hooks.BF16 && dtype != hooks.F16:
 		return nil, fmt.Errorf("the trace was computed in %s, and operations in float32, bfloat16 and float16 alone are described", dtype)
-	case t.SomeRows():
-		return nil, errors.New("the trace has some positions only: operations need all rows")
 	}
 	passes, err := t.IDs()
 	if err != nil && len(m.Scope.Passes) > 0 {
@@ -91,7 +98,7 @@ func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	if o.Arithmetic == "" {
 		o.Arithmetic = Auto
 	}
-	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, layout: keyorder.New(t, list), kinds: map[string]*siblings{}}
+	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, layout: keyorder.New(t, list), kinds: map[string]*siblings{}, varied: map[order.Node]bool{}}
 	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
 		if e, ok := list.Lookup(name); ok && e.Derived() {
 			i.derived[name] = true
@@ -196,11 +203,16 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 // trial prepares what an entry is certified from. The error is a [*misfit] where the entry or what it is computed from is no
 // tensor to be certified, or a [*order.BareError].
 func (i *Isolator) trial(ctx context.Context, n order.Node) (*trial, error) {
+	return i.trialFrom(ctx, n, i.has)
+}
+
+// trialFrom is trial with a choice of the captured entries that may be computed from.
+func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.Node) bool) (*trial, error) {
 	e := &i.list.Entries[n.Entry]
 	if _, ok := i.trace.Lookup(n.Pass, e.Name); !ok {
 		return nil, fmt.Errorf("the trace has no %s", capture.Key(n.Pass, e.Name, 0))
 	}
-	cut, err := i.list.Cut(i.has, n)
+	cut, err := i.list.Cut(has, n)
 	if err != nil {
 		return nil, err
 	}

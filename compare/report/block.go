@@ -22,6 +22,7 @@ func (p *printer) divergence(r *compare.Result) {
 	p.line("%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
 	p.field("what", "%s", row.Detail)
 	p.certificate(row)
+	p.gap(row)
 	p.field("decided by", "%s", r.Decided)
 	p.blame(row)
 	if row.Name == order.InputIDs {

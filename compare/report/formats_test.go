@@ -61,7 +61,7 @@ func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
 
 // A document is what its schema says, and read again it is the document.
 func TestJSON(t *testing.T) {
-	s := schema(t, "report-1.json")
+	s := schema(t, "report-2.json")
 	for name, d := range documents(t) {
 		text := written(t, report.JSON, d)
 		if err := validate(t, s, text); err != nil {
@@ -79,7 +79,7 @@ func TestJSON(t *testing.T) {
 
 // The schema holds a document to something: one that is spoilt is refused.
 func TestSchemaRefuses(t *testing.T) {
-	s := schema(t, "report-1.json")
+	s := schema(t, "report-2.json")
 	text := string(written(t, report.JSON, documents(t)["divergence"]))
 	for _, c := range []struct{ from, to string }{
 		{`"verdict": "MATCH"`, `"verdict": "match"`},
@@ -100,7 +100,7 @@ func TestSchemaRefuses(t *testing.T) {
 
 // Records are what their schema says, begin and end as they should, and together are the document.
 func TestJSONLines(t *testing.T) {
-	s := schema(t, "records-1.json")
+	s := schema(t, "records-2.json")
 	for name, d := range documents(t) {
 		var back []report.Run
 		var open report.Run // whose rows and inputs have come

@@ -76,6 +76,14 @@ func (p *printer) certificate(r *compare.Row) {
 	}
 }
 
+// gap says why an entry that is right by itself is a mismatch all the same.
+func (p *printer) gap(r *compare.Row) {
+	if r.Gap != "" {
+		p.field("chain", "it is right on its own inputs: its error would be drift and no mismatch, but the chain of right operations back to the token ids is broken")
+		p.field("", "%s", r.Gap)
+	}
+}
+
 // power says how small an error of scale would show, where there is a scale to be seen: not in a mask.
 func power(c *certify.Certificate) string {
 	switch {

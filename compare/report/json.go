@@ -11,13 +11,13 @@ import (
 // number is raised when a key goes, or means something else. New keys may come at any time: a reader passes over what it
 // does not know.
 const (
-	Schema       = "tracediff/report/1"
-	RecordSchema = "tracediff/records/1"
+	Schema       = "tracediff/report/2"
+	RecordSchema = "tracediff/records/2"
 )
 
 // Document is the outcome of one command: one run of compare, or one for every prompt of a gate.
 type Document struct {
-	Schema string `json:"schema"` // "tracediff/report/1"
+	Schema string `json:"schema"` // "tracediff/report/2"
 	Tool   Tool   `json:"tool"`   // that wrote the report
 	Exit   int    `json:"exit"`   // the exit status of the command: the largest of its runs
 	Runs   []Run  `json:"runs"`   // in the order in which they ran

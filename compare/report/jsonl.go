@@ -17,7 +17,7 @@ import (
 //	end     exit, of the command: always the last, so that a report that was cut short is known for one
 type Record struct {
 	Type   string          `json:"type"`
-	Schema string          `json:"schema,omitempty"` // "tracediff/records/1"
+	Schema string          `json:"schema,omitempty"` // "tracediff/records/2"
 	Tool   *Tool           `json:"tool,omitempty"`
 	Run    string          `json:"run,omitempty"` // the name of the run that it belongs to, where runs have names
 	Exit   *int            `json:"exit,omitempty"`

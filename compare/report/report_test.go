@@ -106,9 +106,18 @@ func names(t *testing.T, lines ...string) *order.List {
 var (
 	ids    = tensor(0, "input_ids", []int{1, 3}, 2, 500, 501)
 	places = tensor(0, "position_ids", []int{1, 3}, 0, 1, 2)
-	embed  = tensor(0, "embed_tokens", []int{1, 3, 2}, 1, -2, 3, -4, 5, -6)
+	embed  = tensor(0, "embed_tokens", []int{1, 3, 32}, cycled(96, 1, -2, 3, -4, 5, -6)...)
 	eight  = []float64{1, -2, 3, -4, 5, -6, 7, -8}
 )
+
+// cycled repeats values until there are n.
+func cycled(n int, values ...float64) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = values[i%len(values)]
+	}
+	return out
+}
 
 func times(by float64, values []float64) []float64 {
 	out := make([]float64, len(values))
@@ -148,14 +157,14 @@ func text(id int) string { return fmt.Sprintf("▁t%d", id) }
 func cases(t *testing.T) map[string]result {
 	mlp := func(by float64) []hooks.Event {
 		return []hooks.Event{
-			ids, embed, tensor(0, "layers.0.mlp.gated", []int{1, 2, 4}, eight...),
-			tensor(0, "layers.0.mlp.down_proj", []int{1, 2, 4}, times(by, eight)...),
+			ids, embed, tensor(0, "layers.0.mlp.gated", []int{1, 3, 64}, cycled(192, eight...)...),
+			tensor(0, "layers.0.mlp.down_proj", []int{1, 3, 32}, cycled(96, times(by, eight)...)...),
 		}
 	}
 	undeclared := func(m *capture.Manifest) { m.Scope = capture.Scope{} }
 	const low = -math.MaxFloat32
 	scores := func(v ...float64) []hooks.Event {
-		return []hooks.Event{ids, tensor(0, "layers.0.self_attn.scores_masked", []int{1, 1, 2, 3}, v...)}
+		return []hooks.Event{ids, tensor(0, "layers.0.self_attn.scores_masked", []int{1, 4, 3, 3}, cycled(36, v...)...)}
 	}
 	decode := func(last float64) []hooks.Event {
 		return []hooks.Event{

@@ -1,0 +1,163 @@
+package certify
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// ErrNoWeights is the error of weights that are not known. What needs them is not confirmed.
+var ErrNoWeights = errors.New("the checkpoint is not known")
+
+// NewConfirmer prepares a trace of which constants are to be confirmed. It may have some rows only of its tensors: of such a one
+// nothing is certified, and what follows from the arguments is still known. The error says what else it lacks; see [NewIsolator].
+func NewConfirmer(t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error), d hooks.DType) (*Isolator, error) {
+	return newIsolator(t, list, weights, IsolateOptions{Arithmetic: Strict, DType: d}, t.SomeRows())
+}
+
+// Confirms reports whether the order gives a constant tensor of the trace as that constant, and returns the keys of what it
+// was computed from: arguments of the model, weights, and captured entries that are not constant themselves, since a zero that
+// follows from a zero shows nothing. It returns none where that cannot be computed, or gives something else. The error is that of
+// reading the trace or the weights.
+func (i *Isolator) Confirms(ctx context.Context, name string, pass int) ([]string, error) {
+	n := order.Node{Entry: i.list.Index(name), Pass: pass}
+	if n.Entry < 0 || pass >= len(i.env.Passes) || !i.has(n) {
+		return nil, nil
+	}
+	if i.narrow {
+		return i.confirmsRows(ctx, n)
+	}
+	var failed error
+	t, err := i.trialFrom(ctx, n, func(n order.Node) bool {
+		varies, err := i.varies(n)
+		failed = errors.Join(failed, err)
+		return varies
+	})
+	var bare *order.BareError
+	var bad *misfit
+	switch {
+	case failed != nil:
+		return nil, failed
+	case errors.As(err, &bare), errors.As(err, &bad):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	j, err := t.in(i.strict())
+	if errors.Is(err, ErrNoWeights) {
+		return nil, nil
+	}
+	if err != nil || !i.confirms(j) {
+		return nil, err
+	}
+	return i.keys(t.cut.Leaves), nil
+}
+
+// confirms reports whether a tensor is what was computed, as exactly as a limit would ask for.
+func (i *Isolator) confirms(j *judged) bool {
+	c := newCertificate(j)
+	return len(j.outside()) == 0 && (c.Unequal == 0 || float64(c.Reach) <= gate.TableLimit(i.env.DType))
+}
+
+func (i *Isolator) keys(nodes []order.Node) []string {
+	keys := []string{}
+	for _, n := range nodes {
+		keys = append(keys, capture.Key(n.Pass, i.list.Entries[n.Entry].Name, 0))
+	}
+	return keys
+}
+
+// confirmsRows is Confirms for a trace of some rows of its tensors. What follows from the arguments alone is computed for all
+// rows, and those of the trace are looked at.
+func (i *Isolator) confirmsRows(ctx context.Context, n order.Node) ([]string, error) {
+	e := &i.list.Entries[n.Entry]
+	cut, err := i.list.Cut(func(n order.Node) bool {
+		_, given := i.list.Entries[n.Entry].Op.(op.Given)
+		return given
+	}, n)
+	if err != nil {
+		return nil, nil // from more than the arguments
+	}
+	env := i.env
+	env.Read = i.argument
+	x, err := cut.Value(ctx, env)
+	if errors.Is(err, ErrNoWeights) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := i.env.Passes[n.Pass]
+	if at := strings.IndexRune(e.Axes, order.AxisToken); at >= 0 {
+		x = rowsOf(x, at, i.trace.Manifest().Scope.Rows(p.Past, p.Tokens))
+	}
+	y, err := i.trace.Value(n.Pass, e.Name)
+	if err != nil || !slices.Equal(x.Shape, y.Shape) {
+		return nil, err
+	}
+	rec, _ := i.trace.Lookup(n.Pass, e.Name)
+	if !rec.DType.Float() || !i.confirms(&judged{x: x, y: y, d: rec.DType, engine: i.strict(), rule: e.Compare}) {
+		return nil, nil
+	}
+	return i.keys(cut.Leaves), nil
+}
+
+// argument is an argument of the model as the token ids of a trace give it.
+func (i *Isolator) argument(n order.Node) (op.Value, error) {
+	p := i.env.Passes[n.Pass]
+	if i.list.Entries[n.Entry].Name == order.InputIDs {
+		return i.trace.Value(n.Pass, order.InputIDs)
+	}
+	v := op.Value{Shape: []int{1, p.Tokens}, Data: make([]float64, p.Tokens)}
+	for k := range v.Data {
+		v.Data[k] = float64(p.Past + k)
+	}
+	return v, nil
+}
+
+// rowsOf takes some indexes of an axis of a value and its bounds.
+func rowsOf(v op.Value, axis int, rows []int) op.Value {
+	inner := measure.Elements(v.Shape[axis+1:])
+	out := op.Value{Shape: slices.Clone(v.Shape)}
+	out.Shape[axis] = len(rows)
+	for block := 0; block < len(v.Data); block += v.Shape[axis] * inner {
+		for _, r := range rows {
+			out.Data = append(out.Data, v.Data[block+r*inner:][:inner]...)
+			out.Bound = append(out.Bound, v.Bound[block+r*inner:][:inner]...)
+		}
+	}
+	return out
+}
+
+// varies reports whether a captured entry is an argument of the model, or has two different elements.
+func (i *Isolator) varies(n order.Node) (bool, error) {
+	if !i.has(n) {
+		return false, nil
+	}
+	if _, given := i.list.Entries[n.Entry].Op.(op.Given); given || i.misfit(n) != nil {
+		return given, nil
+	}
+	i.mu.Lock()
+	varies, known := i.varied[n]
+	i.mu.Unlock()
+	if known {
+		return varies, nil
+	}
+	v, _, err := i.value(n)
+	if err != nil {
+		return false, err
+	}
+	varies = len(v.Data) == 1 && v.Data[0] != 0 || slices.ContainsFunc(v.Data, func(x float64) bool { return x != v.Data[0] })
+	i.mu.Lock()
+	i.varied[n] = varies
+	i.mu.Unlock()
+	return varies, nil
+}

@@ -1,0 +1,126 @@
+package compare
+
+import "github.com/tracediff/tracediff/compare/gate"
+
+// Facts are all that the verdict on a row depends on. Each is found by itself; [Judge] alone puts them together.
+type Facts struct {
+	Seen     Seen     `json:"seen"`
+	Standing Standing `json:"standing"`
+	Content  Content  `json:"content"`
+	Policy   Policy   `json:"policy,omitzero"`
+}
+
+// Seen is what two tensors show side by side: the first of these that is so, in this order. Of a trace alone it is what its
+// tensor shows beside the order.
+type Seen string
+
+// What may be seen.
+const (
+	SeenShape     Seen = "shape"     // another shape, on either side, than the other side's or than the order and the ids give
+	SeenNonFinite Seen = "nonfinite" // NaN or infinity on one side alone
+	SeenKeys      Seen = "keys"      // other keys are masked
+	SeenNumbers   Seen = "numbers"   // integers or booleans differ
+	SeenDType     Seen = "dtype"     // a dtype that the order does not have, or any difference with [Options].StrictDType
+	SeenPast      Seen = "past"      // an accumulated error is past its limit
+	SeenWider     Seen = "wider"     // the local side alone has more digits than the order
+	SeenWithin    Seen = "within"    // none of these
+)
+
+// Standing is what isolation says of the local tensor and of all that it was computed from.
+type Standing string
+
+// The standings.
+const (
+	StandingNone     Standing = "none"     // nothing: nobody asked, it cannot be isolated, or its operation may not accuse
+	StandingGiven    Standing = "given"    // an argument of the model: nobody computes it
+	StandingRight    Standing = "right"    // right by itself, and the chain back to the token ids is broken on one side at least
+	StandingUnbroken Standing = "unbroken" // right by itself on an unbroken chain, on both sides
+	StandingWrong    Standing = "wrong"    // wrong by itself, or computed from what is, and for which no row stands
+)
+
+// Content is whether the tensors can show anything.
+type Content string
+
+// The contents.
+const (
+	Tested    Content = "tested"
+	Confirmed Content = "confirmed" // constant, and the order gives that constant from ids, weights and inputs that are not constant
+	Untested  Content = "vacuous"   // constant, zero or empty, and nothing says that it has to be
+	NotFinite Content = "nan"       // NaN or overflow on both sides
+)
+
+// Policy is what was said about the comparison, and what the row is.
+type Policy struct {
+	// Unverified: the reference is the walk, and an operation that leads to the row has not reproduced transformers.
+	Unverified bool `json:"unverified,omitempty"`
+	Derived    bool `json:"derived,omitempty"` // recomputed by a capturing side
+	Alone      bool `json:"alone,omitempty"`   // there is one trace
+}
+
+// Judgement is the verdict on a row.
+type Judgement struct {
+	Verdict Verdict
+	Class   gate.Class // of a mismatch
+	By      Decider    // of a mismatch
+	Drift   bool       // a match in spite of an accumulated error past its limit
+	Tested  bool       // the row counts as one that was tested
+}
+
+// Judge makes the verdict of a row from its facts. docs/verdict.md prints the table that it is, and a test holds every cell
+// of that table to it.
+func Judge(f Facts) Judgement {
+	j := verdict(f)
+	j.Tested = !f.Policy.Derived && (j.Verdict == Mismatch || j.Verdict == Match && f.tested())
+	return j
+}
+
+// verdict is the first of these rules that applies.
+func verdict(f Facts) Judgement {
+	switch {
+	case f.Policy.Alone && f.Policy.Derived:
+		return Judgement{Verdict: Recomputed}
+	case f.Standing == StandingWrong && f.Seen != SeenShape:
+		j := Judgement{Verdict: Mismatch, Class: gate.Value, By: ByIsolation}
+		if f.Seen == SeenNonFinite || f.Policy.Alone && f.Content == NotFinite {
+			j.Class = gate.NonFinite // an allow-list tells it from a wrong number
+		}
+		if f.Seen != SeenWithin && f.Seen != SeenWider {
+			j.By = ByBoth
+		}
+		return j
+	case f.Policy.Unverified:
+		return Judgement{Verdict: Unverified}
+	case f.Seen == SeenPast && f.Standing == StandingUnbroken:
+		return Judgement{Verdict: Match, Drift: true}
+	case f.Seen == SeenPast:
+		return Judgement{Verdict: Mismatch, Class: gate.Value, By: ByLimit}
+	case f.Seen == SeenWider && f.right():
+		return Judgement{Verdict: Match}
+	case f.Seen != SeenWithin:
+		return Judgement{Verdict: Mismatch, Class: f.Seen.class(), By: ByEquality}
+	case f.Policy.Alone && f.Standing == StandingNone:
+		return Judgement{Verdict: Unverified}
+	}
+	return Judgement{Verdict: Match}
+}
+
+// right reports whether the operation is right by itself.
+func (f Facts) right() bool { return f.Standing == StandingRight || f.Standing == StandingUnbroken }
+
+// tested reports whether a match shows something: an argument says nothing about a model.
+func (f Facts) tested() bool {
+	return f.Standing != StandingGiven && (f.Content == Tested || f.Content == Confirmed)
+}
+
+// class is the class of a mismatch that is seen.
+func (s Seen) class() gate.Class {
+	switch s {
+	case SeenShape:
+		return gate.Shape
+	case SeenNonFinite:
+		return gate.NonFinite
+	case SeenDType, SeenWider:
+		return gate.DType
+	}
+	return gate.Value
+}
