@@ -15,6 +15,7 @@ type corruptionKind struct {
 	do func(f *stFile, at string)
 
 	decode bool // only a trace with decode passes has what it needs
+	single bool // for a trace of a single token, in which much is constant as it should be
 	// typed: two files that are wrong in the same way have to be refused also where nobody certifies them. What both sides
 	// have in common and that varies is otherwise equal for all that a comparison can see.
 	typed bool
@@ -46,7 +47,7 @@ func filling(y float64) func(*stFile, string) {
 	}
 }
 
-// changing changes the values of a tensor, one by one.
+// changingValues changes the values of a tensor, one by one.
 func changingValues(do func(i int, x float64) float64) func(*stFile, string) {
 	return func(f *stFile, at string) {
 		f.at(at).change(func(x []float64) {
@@ -57,7 +58,7 @@ func changingValues(do func(i int, x float64) float64) func(*stFile, string) {
 	}
 }
 
-// swapping swaps the data of two tensors; the second is named below the layer or pass of the first.
+// swapping swaps the data of two tensors; the name of the second is made of the first's.
 func swapping(other func(at string) string) func(*stFile, string) {
 	return func(f *stFile, at string) {
 		a, b := f.at(at), f.at(other(at))
@@ -160,7 +161,7 @@ func shorter(f *stFile, _ string) {
 	})
 }
 
-// otherSwap are pairs of tensors of one shape that hold different numbers.
+// kindsOfValues leave shapes and manifest as they are.
 var kindsOfValues = []corruptionKind{
 	{name: "constant 0, early", at: early, do: filling(0), typed: true},
 	{name: "constant 0, middle", at: middle, do: filling(0), typed: true},
@@ -179,6 +180,7 @@ var kindsOfValues = []corruptionKind{
 	{name: "constant -inf, middle", at: anywhere, do: filling(math.Inf(-1)), typed: true},
 	{name: "constant -inf, scores", at: []string{"layers.1.self_attn.scores_masked", "layers.0.self_attn.scores", "layers.2.self_attn.scores_masked"}, do: filling(math.Inf(-1)), typed: true},
 	{name: "constant -inf, mask", at: masks, do: filling(math.Inf(-1)), typed: true},
+	{name: "constant 3.5, anywhere", at: anywhere, do: filling(3.5), typed: true},
 	{name: "constant nan, middle", at: anywhere, do: filling(math.NaN()), typed: true},
 	{name: "constant nan, late", at: late, do: filling(math.NaN()), typed: true},
 	{name: "constant nan, mask", at: masks, do: filling(math.NaN()), typed: true},
@@ -274,6 +276,20 @@ func ringBuffer(f *stFile, _ string) {
 	}
 }
 
+// kindsOfOneToken make other constants of what is constant in a trace of one token.
+var kindsOfOneToken = []corruptionKind{
+	{name: "one token, probabilities 0", at: []string{"layers.1.self_attn.probs_f32", "layers.4.self_attn.probs"}, do: filling(0), single: true, typed: true},
+	{name: "one token, probabilities 2", at: []string{"layers.2.self_attn.probs"}, do: filling(2), single: true, typed: true},
+	{name: "one token, mask -inf", at: masks, do: filling(math.Inf(-1)), single: true, typed: true},
+	{name: "one token, mask 1", at: masks, do: filling(1), single: true, typed: true},
+	{name: "one token, cos 0", at: []string{"rotary.full.cos", "rotary.sliding.cos"}, do: filling(0), single: true, typed: true},
+	{name: "one token, sin 1", at: []string{"rotary.full.sin", "rotary.sliding.sin"}, do: filling(1), single: true, typed: true},
+	{name: "one token, position 5", at: []string{"position_ids"}, do: filling(5), single: true},
+	{name: "one token, embedding 0", at: []string{"embed_tokens", "altup.init"}, do: filling(0), single: true, typed: true},
+	{name: "one token, scores 0", at: []string{"layers.0.self_attn.scores_masked", "layers.3.self_attn.scores"}, do: filling(0), single: true, typed: true},
+}
+
+// kindsOfShapes give tensors another shape or dtype.
 var kindsOfShapes = []corruptionKind{
 	{name: "shape, transposed", at: hidden, do: shaping(func(s []int) []int { s[1], s[2] = s[2], s[1]; return s }), typed: true},
 	{name: "shape, flat", at: anywhere, do: shaping(func(s []int) []int {
@@ -332,6 +348,7 @@ var kindsOfShapes = []corruptionKind{
 	{name: "dtype, one tensor as float64", at: middle, do: func(f *stFile, at string) { t := f.at(at); t.set("F64", t.values()) }},
 }
 
+// kindsOfManifests take tensors away, put them in another order, or contradict them in the metadata.
 var kindsOfManifests = []corruptionKind{
 	{name: "missing layer", do: dropping(inLayer("1")), typed: true},
 	{name: "missing last layer", do: func(f *stFile, at string) {
@@ -363,9 +380,8 @@ var kindsOfManifests = []corruptionKind{
 	{name: "unknown name declared", do: named("tracediff.entries", appending("layers.1.mlp.phantom")), typed: true},
 	{name: "unknown layer declared", do: named("tracediff.entries", appending("layers.99.out")), typed: true},
 	{name: "unknown name declared derived", do: both(named("tracediff.entries", appending("phantom")), named("tracediff.derived", appending("phantom"))), typed: true},
-	{name: "a name declared twice", do: named("tracediff.entries", func(l []string) []string { return append(l, l[len(l)/2]) }), typed: true},
 	{name: "no entries declared", do: meta("tracediff.entries", "[]"), typed: true},
-	{name: "unknown tensor in a declared list", do: func(f *stFile, _ string) {
+	{name: "unknown tensor beside the others", do: func(f *stFile, _ string) {
 		f.tensors = append(f.tensors, &stTensor{"layers.1.mlp.phantom", "F32", []int{1}, []byte{0, 0, 128, 63}})
 		if last := f.tensors[len(f.tensors)-2].Key; strings.HasPrefix(last, "pass") {
 			f.tensors[len(f.tensors)-1].Key = last[:strings.Index(last, "/")+1] + "layers.1.mlp.phantom"
