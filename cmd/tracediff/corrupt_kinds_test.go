@@ -163,7 +163,6 @@ var kindsOfOneToken = []corruptionKind{
 	{name: "one token, probabilities 0", at: []string{"layers.1.self_attn.probs_f32", "layers.4.self_attn.probs"}, do: filling(0), single: true, typed: true},
 	{name: "one token, probabilities 2", at: []string{"layers.2.self_attn.probs"}, do: filling(2), single: true, typed: true},
 	{name: "one token, mask -inf", at: masks, do: filling(math.Inf(-1)), single: true, typed: true},
-	{name: "one token, mask 1", at: masks, do: filling(1), single: true, typed: true},
 	{name: "one token, cos 0", at: []string{"rotary.full.cos", "rotary.sliding.cos"}, do: filling(0), single: true, typed: true},
 	{name: "one token, sin 1", at: []string{"rotary.full.sin", "rotary.sliding.sin"}, do: filling(1), single: true, typed: true},
 	{name: "one token, position 5", at: []string{"position_ids"}, do: filling(5), single: true},
