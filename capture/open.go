@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/internal/safetensors"
@@ -42,7 +44,33 @@ func (t *Trace) open() error {
 	if tensors, err = t.readable(tensors); err != nil {
 		return err
 	}
-	return t.list(tensors, start)
+	if err := t.list(tensors, start); err != nil {
+		return err
+	}
+	if err := t.contradiction(); err != nil {
+		if !t.look {
+			return err
+		}
+		t.note("%v", err)
+	}
+	return nil
+}
+
+// contradiction says which tensors a manifest contradicts.
+func (t *Trace) contradiction() error {
+	m := &t.manifest
+	if n := len(t.records); m.Entries != nil && len(m.Entries) == 0 && n > 0 {
+		return fmt.Errorf("metadata %sentries lists no names, and the file has %d tensors", keyPrefix, n)
+	}
+	for _, r := range t.records {
+		if m.Passes > 0 && r.Pass >= m.Passes {
+			return fmt.Errorf("metadata %spasses is %d, and tensor %s is of pass %d, counted from 0", keyPrefix, m.Passes, quote(r.Key), r.Pass)
+		}
+		if axes, ok := m.Axes[r.Name]; ok && len(strings.Fields(axes)) != len(r.Shape) {
+			return fmt.Errorf("metadata %saxes has %s for tensor %s, which has %d axes", keyPrefix, quote(axes), quote(r.Key), len(r.Shape))
+		}
+	}
+	return nil
 }
 
 // readable refuses tensors of an unknown dtype or, where the file is only looked into, leaves them out.
@@ -76,7 +104,7 @@ func inOrder(tensors []safetensors.Tensor) bool {
 // readMetadata fills the manifest, if the file is a trace.
 func (t *Trace) readMetadata(metadata map[string]string) (err error) {
 	if _, t.ours = metadata[versionKey]; !t.ours {
-		return nil
+		return foreign(metadata)
 	}
 	if t.manifest, err = parseManifest(metadata); err != nil {
 		return err
@@ -89,6 +117,8 @@ func (t *Trace) readMetadata(metadata map[string]string) (err error) {
 	}
 	status, declared := metadata[statusKey]
 	if !declared {
+		t.note("metadata has %s and no %s, so that nobody knows whether the run ended: read as %q", versionKey, statusKey, StatusOpen)
+		t.manifest.Status = StatusOpen
 		return nil
 	}
 	t.manifest.Status = Status(strings.TrimRight(status, " "))
@@ -96,6 +126,17 @@ func (t *Trace) readMetadata(metadata map[string]string) (err error) {
 	if !isFailed && t.manifest.Status != StatusOpen && t.manifest.Status != StatusComplete {
 		t.note("status %s is none that a run leaves behind, unless it stopped while it wrote the status: read as %q", quote(string(t.manifest.Status)), StatusOpen)
 		t.manifest.Status = StatusOpen
+	}
+	return nil
+}
+
+// foreign returns an error for metadata of another writer that has keys of a trace: without a version nobody knows what they
+// mean, and a run that failed would be taken for one that says nothing.
+func foreign(metadata map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		if strings.HasPrefix(key, keyPrefix) {
+			return fmt.Errorf("metadata has %s and no %s: leave out all keys that begin with %q, or write the version", quote(key), versionKey, keyPrefix)
+		}
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ var refused = []struct {
 	{"foreign, cut", "ends in the middle", safetensor(`{"__metadata__":{}`+u8("a", 0, 4)+`,"b"   `, "abcd")},
 	{"foreign, trailing data", "1 bytes after the last tensor belong to no tensor", safetensor(`{"__metadata__":{}`+u8("a", 0, 4)+`}`, "abcde")},
 	{"foreign, truncated", "1 of 4 bytes of data are missing at its end", safetensor(`{"__metadata__":{}`+u8("a", 0, 4)+`}`, "abc")},
-	{"foreign, says it is open", "ends in the middle", safetensor(`{"__metadata__":{"tracediff.status":"open"}`+u8("a", 0, 4), "abcd")},
+	{"foreign, says it is open", `metadata has "tracediff.status" and no tracediff.version`, safetensor(`{"__metadata__":{"tracediff.status":"open"}`+u8("a", 0, 4), "abcd")},
 
 	{"complete, cut in the header", "in a file of 348", trace("complete", "", u8("a", 0, 4)+`,"b"`, "abcd")[:8+340]},
 	{"complete, cut entry", "ends in the middle", safetensor(strings.TrimSuffix(string(trace("complete", "", u8("a", 0, 4), "")[8:]), "]}}")+"   ", "abcd")},
@@ -192,8 +192,12 @@ func TestForeign(t *testing.T) {
 	}
 	// A trace that a tool wrote anew without our promise is not trusted for order either.
 	tr, err = openBytes(safetensor(`{"__metadata__":{"tracediff.version":"1"}`+u8("pass3/b", 2, 3)+u8("a#1", 0, 2)+`}`, "abc"))
-	if err != nil || tr.Sequence() || tr.Status() != "" {
+	if err != nil || tr.Sequence() {
 		t.Errorf("undeclared sequence: error %v", err)
+	}
+	// Nor is it taken for one that is complete.
+	if tr.Status() != capture.StatusOpen || len(tr.Notes()) != 1 || !strings.Contains(tr.Notes()[0], "no tracediff.status") {
+		t.Errorf("undeclared status: %q, notes %q", tr.Status(), tr.Notes())
 	}
 }
 

@@ -47,6 +47,45 @@ func (s Scope) Check(l *order.List) error {
 			return fmt.Errorf("tensors %q: no name of the order matches", p)
 		}
 	}
+	if s.Level == 0 {
+		s.Level = 3
+	}
+	chosen := s.Select(l)
+	for _, p := range s.Tensors {
+		if !slices.ContainsFunc(chosen, func(e *order.Entry) bool { return hooks.Match(p, e.Name) }) {
+			return fmt.Errorf("tensors %q: none of them is in %s", p, s.limits())
+		}
+	}
+	return nil
+}
+
+// limits are the level and the layers of a scope, in words.
+func (s Scope) limits() string {
+	text := fmt.Sprintf("level %d", s.Level)
+	if len(s.Layers) > 0 {
+		text += " of layers " + s.Layers.String()
+	}
+	return text
+}
+
+// CheckRun reports a part of the scope that can select nothing of a run with these numbers of tokens, pass by pass: passes that
+// it does not have, or positions that no selected pass has.
+func (s Scope) CheckRun(tokens []int) error {
+	for _, r := range s.Passes {
+		if last := len(tokens) - 1; r.From > last || r.To > last && r.To != NoEnd {
+			return fmt.Errorf("passes %s: the run has passes 0 to %d", Ranges{r}, last)
+		}
+	}
+	for _, r := range s.Positions {
+		past, selected := 0, false
+		for pass, n := range tokens {
+			selected = selected || s.Passes.Has(pass) && r.From < past+n && r.To >= past
+			past += n
+		}
+		if !selected {
+			return fmt.Errorf("positions %s: the passes that are selected have none of them; the run has positions 0 to %d", Ranges{r}, past-1)
+		}
+	}
 	return nil
 }
 

@@ -73,6 +73,30 @@ func (w *walker) missing() {
 			}
 		}
 	}
+	w.missingUnknown()
+}
+
+// missingUnknown lists the names that a side declares, that the order does not know, and that nothing fired: a manifest promises
+// what nobody can look for. Where entries were asked for by name, or by a narrower scope, only those are promised.
+func (w *walker) missingUnknown() {
+	if w.plan.asked && w.o.Order != nil || len(w.o.Scope.Tensors)+len(w.o.Scope.Layers) > 0 {
+		return
+	}
+	known := map[string]bool{}
+	for i := range w.plan.entries {
+		known[w.plan.entries[i].Name] = true
+	}
+	for side, s := range w.traces() {
+		fired := map[string]bool{}
+		for _, r := range s.trace.Records() {
+			fired[r.Name] = true
+		}
+		for _, name := range s.m.Entries {
+			if !known[name] && !fired[name] {
+				w.res.Missing = append(w.res.Missing, Missing{Name: name, Side: w.names[side].Label})
+			}
+		}
+	}
 }
 
 // missingFirings lists one entry: when a side does not have it at all, or not as often as the other.

@@ -92,6 +92,9 @@ func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []str
 	}
 	if r.ExitCode() != 0 && len(bugs) == 0 {
 		bugs = append(bugs, fmt.Sprintf("exit %d: %v", r.ExitCode(), r.Incomplete))
+		if d := r.Divergence; d != nil {
+			bugs = append(bugs, fmt.Sprintf("%s: %s %s", d.Row.Key(), d.Row.Class, d.Row.Detail))
+		}
 	}
 	return bugs, r.Isolation.Certified
 }

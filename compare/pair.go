@@ -28,6 +28,8 @@ type pair struct {
 	wrong    string // what isolation accuses, in words
 	gap      string // where the chain breaks, in words; of what is past its limit and right by itself
 
+	wider bool // the local tensor has more digits than the order gives it
+
 	content  Content
 	untested string // why it shows nothing
 
@@ -65,11 +67,16 @@ func (w *walker) compare(p *pair) error {
 	}
 	p.row.Gate = w.gateOf(p, s.Exact)
 	p.look(s)
-	w.lookAtDType(p)
+	if err := w.lookAtDType(p); err != nil {
+		return err
+	}
 	if !p.row.Gate.Passed() {
 		p.see(SeenPast, "%s", p.row.Gate.Worst())
 	}
-	w.lookForWider(p)
+	if p.wider {
+		p.see(SeenWider, "%s has %s where the order has %s (%s)", p.names[local].Trace, p.l.Rec.DType, w.ordered(p, local),
+			p.names.pair(p.l.Rec.DType.String(), p.r.Rec.DType.String()))
+	}
 	p.note(s)
 	if s.Top != nil && s.Top.Flipped > 0 && p.row.Gate.Tolerant() {
 		w.noteTop(p, s)
@@ -156,36 +163,34 @@ func (w *walker) noteTop(p *pair, s *measure.Sums) {
 		s.Top.Flipped, s.Top.Rows, w.names[reference].Side, s.Top.Gap, relation, float64(allowed), from)})
 }
 
-// lookAtDType sees a difference of dtypes: any with Options.StrictDType; else where one trace leaves the dtype that the order
-// gives the entry in a model like its own and the other does not do the same, or where a trace has fewer digits than that: it
-// would be held to the limits of the coarser.
-func (w *walker) lookAtDType(p *pair) {
+// lookAtDType sees a difference of dtypes: any with Options.StrictDType; else, on either side, a dtype that cannot hold what the
+// order gives the entry in a model like the trace's own, or that has digits beyond it. The local side may have more, as an
+// engine that keeps float32 where transformers rounds: that is seen last. What is only stored in a wider dtype is none.
+func (w *walker) lookAtDType(p *pair) error {
 	dl, dr := p.l.Rec.DType, p.r.Rec.DType
 	if w.o.StrictDType && dl != dr {
 		p.see(SeenDType, "%s", p.names.pair(dl.String(), dr.String()))
 	}
-	alike := dl == dr && w.sides[local].m.DType == w.sides[reference].m.DType
-	for i, d := range []hooks.DType{dl, dr} {
-		want := w.ordered(p, i)
+	for i, v := range []measure.View{p.l, p.r}[:len(w.traces())] {
+		d, want := v.Rec.DType, w.ordered(p, i)
 		if want == 0 || want == d || !want.Float() && !d.Float() {
 			continue
 		}
-		if more := digits(d, want); more && (alike || i == local) {
-			continue
+		if digits(d, want) {
+			holds, err := measure.Holds(w.sides[i].trace, v.Rec, want)
+			if err != nil {
+				return err
+			}
+			if w.o.AB && dl == dr { // neither is transformers
+				continue
+			}
+			if p.wider = p.wider || !holds && i == local; holds || i == local {
+				continue
+			}
 		}
 		p.see(SeenDType, "%s has %s where the order has %s (%s)", p.names[i].Trace, d, want, p.names.pair(dl.String(), dr.String()))
 	}
-}
-
-// lookForWider sees a local tensor with more digits than the order gives it, where the reference has no more.
-func (w *walker) lookForWider(p *pair) {
-	dl, dr := p.l.Rec.DType, p.r.Rec.DType
-	if dl == dr && w.sides[local].m.DType == w.sides[reference].m.DType {
-		return
-	}
-	if want := w.ordered(p, local); want != 0 && digits(dl, want) {
-		p.see(SeenWider, "%s has %s where the order has %s (%s)", p.names[local].Trace, dl, want, p.names.pair(dl.String(), dr.String()))
-	}
+	return nil
 }
 
 // digits reports whether a float type has more of them than another.

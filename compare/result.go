@@ -225,7 +225,7 @@ func newSide(t *capture.Trace, name Name, label string) Side {
 	m := t.Manifest()
 	s := Side{
 		Name: name, Path: t.Path(), Label: label, Producer: m.Producer, Model: m.Model, Device: m.Device, Weights: m.Weights,
-		Status: m.Status, Passes: passes(t), Scope: m.Scope,
+		Status: m.Status, Passes: Passes(t), Scope: m.Scope,
 	}
 	if m.DType != hooks.DType(0) {
 		s.DType = m.DType.String()
@@ -233,8 +233,8 @@ func newSide(t *capture.Trace, name Name, label string) Side {
 	return s
 }
 
-// passes is how many forward calls a trace has: what it declares, or what it holds if that is more.
-func passes(t *capture.Trace) int {
+// Passes is how many forward calls a trace has: what it declares, or what it holds if that is more.
+func Passes(t *capture.Trace) int {
 	n := max(t.Manifest().Passes, 1)
 	for _, r := range t.Records() {
 		n = max(n, r.Pass+1)

@@ -21,7 +21,7 @@ type side struct {
 }
 
 func newSideIndex(t *capture.Trace) side {
-	s := side{trace: t, m: t.Manifest(), passes: passes(t)}
+	s := side{trace: t, m: t.Manifest(), passes: Passes(t)}
 	if s.m.Entries != nil {
 		s.entries = set(s.m.Entries)
 	}
@@ -210,7 +210,7 @@ func (p *plan) derived(i int) bool {
 // Walkable reports a trace that claims more passes of the entries of a list than a comparison walks, given how many
 // tensors it holds. [Run] says the same; a caller that has to run a model first can say it before.
 func Walkable(t *capture.Trace, list *order.List) error {
-	return walkable(passes(t), len(list.Entries), len(t.Records()))
+	return walkable(Passes(t), len(list.Entries), len(t.Records()))
 }
 
 func walkable(passes, entries, held int) error {

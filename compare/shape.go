@@ -12,7 +12,7 @@ import (
 
 // shape returns the shape that the order and the token ids give an entry of a pass on one side, in words, where a tensor has
 // another one; empty where it has that, and where nothing is known. Axes that the trace itself declares may stand in another
-// order, and axes of one index may be missing.
+// order.
 func (p *plan) shape(side, pass int, e *order.Entry, rec capture.Record) string {
 	if e.Op == nil || p.window < 0 || pass >= len(p.past) {
 		return ""
@@ -28,7 +28,7 @@ func (p *plan) shape(side, pass int, e *order.Entry, rec capture.Record) string 
 	if own := p.axesOf(side, e, len(rec.Shape)); own != "" && own != axes {
 		return permuted(own, axes, want, rec.Shape)
 	}
-	if slices.Equal(squeezed(rec.Shape), squeezed(want)) {
+	if slices.Equal(rec.Shape, want) {
 		return ""
 	}
 	return fmt.Sprint(want)
@@ -50,11 +50,6 @@ func permuted(own, axes string, want, got []int) string {
 		return ""
 	}
 	return strings.Join(sizes, ", ")
-}
-
-// squeezed is a shape without its axes of one index.
-func squeezed(shape []int) []int {
-	return slices.DeleteFunc(slices.Clone(shape), func(n int) bool { return n == 1 })
 }
 
 // shapes are two shapes that differ, in words.

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/order/op"
@@ -79,8 +78,8 @@ func (w *walker) chained(p *pair, got *certify.Link) error {
 	if got.Gap != nil {
 		return nil
 	}
-	if may, err := w.o.Isolator.MayExcuse(); err != nil || !may {
-		p.gap = "some operations of the walk have not reproduced transformers; compare with a trace of transformers"
+	if form, err := w.o.Isolator.Uncertified(); err != nil || form != "" {
+		p.gap = "the walk's " + form + " has not reproduced transformers, so that nothing is excused; compare with a trace of transformers"
 		return err
 	}
 	if w.refChain == nil {
@@ -150,13 +149,10 @@ func (w *walker) Compared(key string) bool {
 	return compared
 }
 
-// Limit is the limit on a row's whole tensor; false where there is no such row, or it has none.
-func (w *walker) Limit(key string) (float64, bool) {
+// Limit is the limit on a row's whole tensor; 0 where there is no such row, or it has none.
+func (w *walker) Limit(key string) float64 {
 	if g := w.limits[key]; g.Tolerant() {
-		return float64(g.Checks[0].Limit), true
+		return float64(g.Checks[0].Limit)
 	}
-	return 0, false
+	return 0
 }
-
-// key of an entry's first firing.
-func keyOf(name string, pass int) string { return capture.Key(pass, name, 0) }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/capture"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -72,7 +74,12 @@ func TestInputsOfALaterPass(t *testing.T) {
 	events := func(id float64) []hooks.Event {
 		return []hooks.Event{ids(2, 3), x, in(1, ids(id)), in(1, x), in(2, ids(5)), in(2, x)}
 	}
-	l, r := build(t, manifest("local", 0), events(7)...), build(t, manifest("reference", 0), events(8)...)
+	three := func(side string) capture.Manifest {
+		m := manifest(side, 0)
+		m.Passes = 3
+		return m
+	}
+	l, r := build(t, three("local"), events(7)...), build(t, three("reference"), events(8)...)
 	res := run(t, l, r, compare.Options{Order: names(t, "input_ids", "x"), All: true})
 	if d := res.Divergence; d == nil || d.Row.Key() != "pass1/input_ids" || len(res.Inputs) != 2 {
 		t.Errorf("divergence %+v, inputs %+v", d, res.Inputs)

@@ -13,7 +13,7 @@ import (
 
 // UnsuitableError says why two traces cannot be compared at all.
 type UnsuitableError struct {
-	What        string   // "config", "order", "weights", "status" or "sequence"
+	What        string   // "config", "order", "weights", "status", "sequence" or "manifest"
 	Reason      string   // in words
 	Differences []string // the first few, a line each
 	Hint        string   // what to do about it
@@ -40,6 +40,11 @@ func suitable(l, r *capture.Trace, o Options) (differences []string, err error) 
 				What: "status", Reason: fmt.Sprintf("%s is not complete, its status is %q", names[i].Trace, s),
 				Hint: "capture it again, or add --partial to compare what is there",
 			}
+		}
+	}
+	for i, t := range []*capture.Trace{l, r} {
+		if err := contradiction(names[i].Trace, t, o); err != nil {
+			return nil, err
 		}
 	}
 	lm, rm := l.Manifest(), r.Manifest()

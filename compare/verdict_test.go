@@ -160,19 +160,29 @@ func TestDTypeMismatch(t *testing.T) {
 		{"the same when asked to be strict", name, [2]hooks.DType{hooks.F32, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.BF16}, true, gate.DType},
 		{"the local trace alone leaves its model's dtype", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.BF16}, false, gate.DType},
 		{"the reference alone does", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.BF16, hooks.F32}, false, gate.DType},
-		{"both do", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.F32}, false, ""},
+		{"both do", name, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.F32}, false, gate.DType},
+		{"both have fewer digits than their model", name, [2]hooks.DType{hooks.F32, hooks.F32}, [2]hooks.DType{hooks.BF16, hooks.BF16}, false, gate.DType},
 		{"the order has it in float32", f32, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.F32, hooks.F32}, false, ""},
 		{"the local side has rounded it", f32, [2]hooks.DType{hooks.BF16, hooks.BF16}, [2]hooks.DType{hooks.BF16, hooks.F32}, false, gate.DType},
 		{"nobody says what the model's dtype is", name, [2]hooks.DType{}, [2]hooks.DType{hooks.F32, hooks.BF16}, false, ""},
 	}
 	for _, tt := range tests {
 		shape := []int{1, 1, 8}
-		l := build(t, manifest("local", tt.models[0]), fire(tt.name, tt.dtypes[0], shape, some...))
-		r := build(t, manifest("reference", tt.models[1]), fire(tt.name, tt.dtypes[1], shape, some...))
+		values := append([]float64{1.001}, some...) // no number of bfloat16
+		// And one that is of any dtype, so that a trace is not one that only says it is of bfloat16.
+		other := fire("layers.0.input_layernorm", hooks.F32, shape, some...)
+		l := build(t, manifest("local", tt.models[0]), other, fire(tt.name, tt.dtypes[0], shape, values...))
+		r := build(t, manifest("reference", tt.models[1]), other, fire(tt.name, tt.dtypes[1], shape, values...))
 		res := run(t, l, r, compare.Options{Order: list, StrictDType: tt.strict})
-		if len(res.Rows) != 1 || res.Rows[0].Class != tt.want {
-			t.Errorf("%s: got %+v, want class %q", tt.why, res.Rows, tt.want)
+		if row := rowOfKey(t, res, tt.name); row.Class != tt.want {
+			t.Errorf("%s: got %+v, want class %q", tt.why, row, tt.want)
 		}
+	}
+	// Numbers of bfloat16 that are stored as float32 are what a bfloat16 engine has computed.
+	stored := fire(name, hooks.F32, []int{1, 1, 8}, some...)
+	res := run(t, build(t, manifest("local", hooks.BF16), stored), build(t, manifest("reference", hooks.BF16), fire(name, hooks.BF16, []int{1, 1, 8}, some...)), compare.Options{Order: list})
+	if len(res.Rows) != 1 || res.Rows[0].Verdict != compare.Match {
+		t.Errorf("bfloat16 in float32: got %+v", res.Rows)
 	}
 }
 

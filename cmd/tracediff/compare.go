@@ -207,6 +207,9 @@ func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o comp
 			return nil, err
 		}
 	}
+	if err := checkRun(s.Scope, runTokens(local, ref)); err != nil {
+		return nil, err
+	}
 	o.Named, o.Scope, o.TokenText = s.Order != "" || gated(c) && !o.AB, s.Scope, traceTexts(s.Model, local, ref)
 	var ck *checkpoint.Checkpoint
 	if !o.AB || sameModel(local, ref) { // of two models there is no one noise floor
@@ -218,7 +221,9 @@ func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o comp
 		defer ck.Close()
 	}
 	if o.AB {
-		o.Confirmer = confirmer(local, ref, whole, ck)
+		if o.Confirmer, err = confirmer(local, ref, whole, ck); err != nil {
+			return nil, err
+		}
 	} else if err := isolate(c, &o, local, ref, whole, ck); err != nil {
 		return nil, err
 	}

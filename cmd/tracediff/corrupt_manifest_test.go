@@ -54,7 +54,7 @@ var kindsOfManifests = []corruptionKind{
 				changingValues(func(i int, x float64) float64 { return x + float64(i) })(f, t.Key)
 			}
 		}
-	}, typed: true},
+	}},
 
 	{name: "status removed", do: unmeta("tracediff.status"), typed: true},
 	{name: "status empty", do: meta("tracediff.status", ""), typed: true},

@@ -77,14 +77,19 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 	}
 	var dtype hooks.DType // of the local side
 	if list != nil && list.Config != nil {
-		dtype = certify.ModelDType(list, local, ref)
+		if dtype, err = certify.ModelDType(list, local, ref); err != nil {
+			return err
+		}
 		io.DType = dtype
 		io.Certified = sync.OnceValues(func() (certify.Certified, error) {
 			into, err := certified(c.Context, list, dtype)
 			if err != nil || ck == nil {
 				return into, err
 			}
-			return into, certifyByStored(c.Context, into, c.String("dir"), list, ck, dtype)
+			if err := certifyByStored(c.Context, into, c.String("dir"), list, ck, dtype); err != nil {
+				return into, err
+			}
+			return into, certifyByReference(c.Context, into, ref, list, ck)
 		})
 		if ref.Manifest().Producer.Name == reference.WalkName && !o.Alone {
 			if o.Certified, err = io.Certified(); err != nil {
@@ -92,7 +97,9 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 			}
 		}
 	}
-	o.Confirmer = confirmer(local, ref, list, ck)
+	if o.Confirmer, err = confirmer(local, ref, list, ck); err != nil {
+		return err
+	}
 	switch {
 	case c.Bool("no-isolate"):
 		o.NotIsolated, o.Certifying = "as asked for (--no-isolate)", compare.Declined
@@ -113,7 +120,9 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		return nil
 	}
 	// What keeps the reference from being isolated is said only where something is to be excused by it.
-	io.DType = certify.ModelDType(list, ref, local)
+	if io.DType, err = certify.ModelDType(list, ref, local); err != nil {
+		return err
+	}
 	if o.ReferenceIsolator, err = certify.NewIsolator(ref, list, reference.Weights(ck, io.DType), io); err != nil {
 		o.ReferenceIsolator = nil
 	}
@@ -122,20 +131,23 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 
 // confirmer says which constants of the local trace the order gives. It accuses nobody, so that a checkpoint which may not be the
 // right one, or none, does for it: what needs its weights is then not confirmed. nil where nothing can be computed.
-func confirmer(local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) *certify.Isolator {
+func confirmer(local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) (*certify.Isolator, error) {
 	if list == nil || list.Config == nil {
-		return nil
+		return nil, nil
 	}
-	dtype := certify.ModelDType(list, local, ref)
+	dtype, err := certify.ModelDType(list, local, ref)
+	if err != nil {
+		return nil, err
+	}
 	weights := func(order.Weight) (op.Rows, error) { return nil, certify.ErrNoWeights }
 	if ck != nil {
 		weights = reference.Weights(ck, dtype)
 	}
 	i, err := certify.NewConfirmer(local, list, weights, dtype)
 	if err != nil { // a trace that cannot be isolated: nothing constant in it is confirmed, and that is incomplete
-		return nil
+		return nil, nil
 	}
-	return i
+	return i, nil
 }
 
 // isolable says what a trace that cannot be isolated has to have.
@@ -210,6 +222,25 @@ func certifyByStored(ctx context.Context, into certify.Certified, dir string, li
 		}
 	}
 	maps.Copy(into, own)
+	return nil
+}
+
+// certifyByReference isolates a reference that is of transformers where the model has forms that no golden and no stored trace
+// shows: of those it has the only word. Of the others it has none, since it may be damaged.
+func certifyByReference(ctx context.Context, into certify.Certified, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) error {
+	m := ref.Manifest()
+	if m.Producer.Name != reference.Transformers || into.Knows(list) || m.DType == 0 || notOf(ck, m) != "" {
+		return nil
+	}
+	own := certify.Certified{}
+	if err := own.Add(ctx, ref, list, reference.Weights(ck, m.DType)); err != nil {
+		return fmt.Errorf("certifying the operations of the walk: %w", err)
+	}
+	for form, good := range own {
+		if _, seen := into[form]; !seen {
+			into[form] = good
+		}
+	}
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -134,15 +135,32 @@ func checkScope(s capture.Scope, l *order.List) error {
 	return hinted(s.Check(l), "tracediff order --format text lists the names; '*' in a pattern is any run of characters")
 }
 
-// checkPasses reports passes that were asked for and will not be run.
-func (j *job) checkPasses() error {
-	planned := len(j.passes) + j.further
-	for _, r := range j.Scope.Passes {
-		if r.From >= planned {
-			return hinted(fmt.Errorf("--passes %s: the run has passes 0 to %d", j.Scope.Passes, planned-1), "--max-new-tokens N decodes more of them")
+// checkPasses reports passes and positions that were asked for and will not be run.
+func (j *job) checkPasses() error { return checkRun(j.Scope, j.tokens()) }
+
+// checkRun reports what was typed and can select nothing of a run with these numbers of tokens, pass by pass.
+func checkRun(s capture.Scope, tokens []int) error {
+	return hinted(s.CheckRun(tokens), "--passes counts forward calls from 0, --positions tokens from 0 over all of them; --max-new-tokens N decodes more")
+}
+
+// runTokens are the numbers of tokens of the passes of two traces, of that with more. What is not known is a pass without any
+// limit of positions.
+func runTokens(traces ...*capture.Trace) []int {
+	var most []int
+	for _, t := range traces {
+		var tokens []int
+		ids, _ := t.IDs() // where there are none, no position can be missed
+		for _, pass := range ids {
+			tokens = append(tokens, len(pass))
+		}
+		for n := compare.Passes(t); len(tokens) < n; {
+			tokens = append(tokens, capture.NoEnd>>8)
+		}
+		if len(tokens) > len(most) {
+			most = tokens
 		}
 	}
-	return nil
+	return most
 }
 
 func (j *job) openModel() (err error) {

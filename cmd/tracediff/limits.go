@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -87,9 +88,9 @@ const maxWalk = 1 << 27
 // noiseFloor returns the floor of the reference's prompt in the coarser dtype of the two traces: the stored one, or one
 // that is measured now and kept, where that costs next to nothing; nil where there is none.
 func noiseFloor(c *cli.Context, local, ref *capture.Trace, stored *reference.Entry, list *order.List, ck *checkpoint.Checkpoint) (*gate.NoiseFloor, error) {
-	dtype, ok := coarser(local, ref)
-	if !ok {
-		return nil, nil
+	dtype, ok, err := coarser(list, local, ref)
+	if !ok || err != nil {
+		return nil, err
 	}
 	if stored != nil && stored.Floor {
 		f, err := readFloor(stored.FloorPath())
@@ -129,12 +130,19 @@ func noiseFloor(c *cli.Context, local, ref *capture.Trace, stored *reference.Ent
 }
 
 // coarser is the dtype whose rounding limits how near the traces can be; false where it is not one that the walk knows.
-func coarser(local, ref *capture.Trace) (hooks.DType, bool) {
-	d, r := local.Manifest().DType, ref.Manifest().DType
+func coarser(list *order.List, local, ref *capture.Trace) (d hooks.DType, ok bool, err error) {
+	d, err = certify.ModelDType(list, local, ref)
+	if err != nil {
+		return 0, false, err
+	}
+	r, err := certify.ModelDType(list, ref, local)
+	if err != nil {
+		return 0, false, err
+	}
 	if d.Float() && r.Float() {
 		d = floats.Coarser(d, r)
 	}
-	return d, slices.Contains([]hooks.DType{hooks.F32, hooks.BF16, hooks.F16}, d)
+	return d, slices.Contains([]hooks.DType{hooks.F32, hooks.BF16, hooks.F16}, d), nil
 }
 
 func cheap(ck *checkpoint.Checkpoint, list *order.List, dtype hooks.DType, passes [][]int) bool {

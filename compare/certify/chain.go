@@ -18,8 +18,7 @@ import (
 type Walk interface {
 	Matches(key string) bool  // an argument of the model is the reference's
 	Compared(key string) bool // there is a row for an entry
-	// Limit is the limit on the relative L2 of a row's accumulated error; false where there is none.
-	Limit(key string) (limit float64, ok bool)
+	Limit(key string) float64 // on the relative L2 of a row's accumulated error; 0 where there is none
 }
 
 // Chain knows which entries stand on an unbroken chain: right by themselves, and so are all captured entries that they were
@@ -187,12 +186,10 @@ func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Pl
 }
 
 // broken says why no chain goes through an entry with this certificate; empty where one does. A rounding whose bounds reach
-// further than the entry's accumulated limit was not tested: what is past a limit behind it may have begun there.
+// further than the entry's accumulated limit, and than what the table allows an entry of its dtype, was not tested: what is past
+// a limit behind it may have begun there. What is EXACT has no error, whatever the bounds.
 func (c *Chain) broken(cert *Certificate, key string, cut *order.Plan) string {
-	limit, ok := c.walk.Limit(key)
-	if !ok {
-		limit = gate.TableLimit(c.i.env.DType)
-	}
+	limit := max(c.walk.Limit(key), gate.TableLimit(c.i.env.DType))
 	switch {
 	case cert.Outcome == Bug:
 		return "it is wrong on its own inputs"

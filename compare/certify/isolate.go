@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -299,14 +300,21 @@ func (t *trial) verify(c *Certificate) error {
 	return nil
 }
 
-// MayExcuse reports whether every operation of the order has reproduced transformers, so that a chain of them excuses an
-// error that accumulated.
-func (i *Isolator) MayExcuse() (bool, error) {
+// Uncertified returns a form of an operation of the order that has not reproduced transformers; empty where all have. A chain
+// excuses an error that accumulated only then.
+func (i *Isolator) Uncertified() (string, error) {
 	if i.o.Certified == nil {
-		return true, nil
+		return "", nil
 	}
 	certified, err := i.o.Certified()
-	return err == nil && len(certified.Unverified(i.list)) == 0, err
+	if err != nil {
+		return "", err
+	}
+	forms := certified.Unverified(i.list)
+	if len(forms) == 0 {
+		return "", nil
+	}
+	return slices.Min(slices.Collect(maps.Values(forms))), nil
 }
 
 // weigh says what the judgement in one arithmetic is worth: its power, and whether all elements are off by one factor, which

@@ -2,37 +2,63 @@ package certify
 
 import (
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 )
 
-// ModelDType is the dtype in which the model of a trace computed: as it declares; else that of its tensors, of those that
-// are in the model's dtype by the order, where they agree on one of 16 bits; else as other declares, which is of the same
-// model; else what the tensors agree on. float32 tensors alone say little: many ports write everything so, whatever they
-// compute in. It is 0 where nothing says it.
-func ModelDType(list *order.List, t, other *capture.Trace) hooks.DType {
-	if d := t.Manifest().DType; d != 0 {
-		return d
+// ModelDType is the dtype in which the model of a trace computed: as it declares; else as its tensors show, of those that are in
+// the model's dtype by the order: the narrowest of bfloat16, float16 and float32 that holds all their elements, since
+// many ports write float32 whatever they compute in; else, where there are none, as other declares, which is of the same model.
+// It is 0 where nothing says it. The error is that of reading the tensors.
+func ModelDType(list *order.List, t, other *capture.Trace) (hooks.DType, error) {
+	if d := t.Manifest().DType; d != 0 || list == nil || list.Config == nil {
+		return d, nil
 	}
-	common := commonDType(list, t)
-	if d := other.Manifest().DType; d != 0 && common != hooks.BF16 && common != hooks.F16 {
-		return d
+	shown, err := shownDType(list, t)
+	if shown != 0 || err != nil {
+		return shown, err
 	}
-	return common
+	return other.Manifest().DType, nil
 }
 
-// commonDType is the dtype of all tensors that are in the model's dtype by the order; 0 where they do not agree.
-func commonDType(list *order.List, t *capture.Trace) hooks.DType {
-	var common hooks.DType
+// maxShown bounds what is read to find a dtype out, in bytes: tensors that are bfloat16 written as float32 have to be read whole.
+const maxShown = 64 << 20
+
+// shownDType is the narrowest dtype of a model that holds the tensors that are in the model's dtype by the order; 0 where there
+// are none, or they are of no such dtype.
+func shownDType(list *order.List, t *capture.Trace) (hooks.DType, error) {
+	bf16, f16, found, read := true, true, false, int64(0)
 	for _, r := range t.Records() {
 		e, ok := list.Lookup(r.Name)
-		if !ok || e.DType != "" || e.Compare == order.Pattern || r.Firing > 0 {
+		if !ok || e.DType != "" || e.Compare != order.All || r.Firing > 0 || r.Size == 0 {
 			continue
 		}
-		if common != 0 && r.DType != common {
-			return 0
+		if !r.DType.Float() || floats.Precision(r.DType) > floats.Precision(hooks.F32) {
+			return 0, nil
 		}
-		common = r.DType
+		if read += r.Size; read > maxShown && found {
+			break
+		}
+		found = true
+		for d, holds := range map[hooks.DType]*bool{hooks.BF16: &bf16, hooks.F16: &f16} {
+			if !*holds {
+				continue
+			}
+			var err error
+			if *holds, err = measure.Holds(t, r, d); err != nil {
+				return 0, err
+			}
+		}
 	}
-	return common
+	switch {
+	case !found:
+		return 0, nil
+	case bf16:
+		return hooks.BF16, nil
+	case f16:
+		return hooks.F16, nil
+	}
+	return hooks.F32, nil
 }

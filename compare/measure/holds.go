@@ -1,0 +1,33 @@
+package measure
+
+import (
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// holdsAtOnce is how many elements [Holds] reads at a time: most tensors that say no do so in the first of them.
+const holdsAtOnce = 1 << 16
+
+// Holds reports whether every element of a tensor of floats is a number of a float type, so that storing it in that type would
+// lose nothing. NaN and infinities are numbers of every type. An empty tensor holds anything. The error is that of reading.
+func Holds(t *capture.Trace, r capture.Record, d hooks.DType) (bool, error) {
+	if d == r.DType || floats.Precision(d) >= floats.Precision(r.DType) && d != hooks.F16 {
+		return true, nil
+	}
+	v := Whole(t, r)
+	n := Elements(r.Shape)
+	values := make([]float64, min(n, holdsAtOnce))
+	for at := 0; at < n; at += len(values) {
+		values = values[:min(len(values), n-at)]
+		if err := v.Values(values, at); err != nil {
+			return false, err
+		}
+		for _, x := range values {
+			if x == x && floats.Round(d, x) != x {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
