@@ -40,9 +40,19 @@ type Case struct {
 // Draw draws case number seed of a family, always the same. Weights have one of the formats that checkpoints have.
 func Draw(t testing.TB, family string, seed int) Case {
 	t.Helper()
+	return DrawWith(t, family, seed, nil)
+}
+
+// DrawWith is [Draw] with a configuration that edit has changed, such as to what an engine accepts; nil changes nothing.
+func DrawWith(t testing.TB, family string, seed int, edit func(config map[string]any)) Case {
+	t.Helper()
 	d := newDrawer(family, seed)
 	c := Case{Family: family, Seed: seed}
-	c.Config = must(json.Marshal(d.config(family)))(t)
+	raw := d.config(family)
+	if edit != nil {
+		edit(raw)
+	}
+	c.Config = must(json.Marshal(raw))(t)
 	config := must(order.ReadConfig(c.Config))(t)
 	c.List = must(order.New(config))(t)
 	var wants []checkpoint.Want

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/gemma"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+	"github.com/tracediff/tracediff/order/ordertest"
+)
+
+// driftModels is the environment variable with the number of random models of each family in the live test.
+const driftModels = "TRACEDIFF_DRIFT"
+
+// decodeSteps is the number of passes of one token that follow the prompt.
+const decodeSteps = 4
+
+// drift adds up the comparisons of healthy pairs of one family.
+type drift struct {
+	mu         sync.Mutex
+	pairs      int
+	entries    int // rows that gate
+	past       int // of these, past an accumulated limit
+	excused    int // of these, matches because every operation on the way is certified on both sides
+	mismatches int
+	failed     int // pairs with an exit status other than 0
+}
+
+// drifts has the counts by family.
+type drifts map[string]*drift
+
+// log prints one line a family.
+func (all drifts) log(t *testing.T) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("\n| family | pairs | entries | past the limit | excused | mismatches | pairs that fail |\n|---|---|---|---|---|---|---|\n")
+	sum := &drift{}
+	line := func(name string, d *drift) {
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d |\n", name, d.pairs, d.entries, d.past, d.excused, d.mismatches, d.failed)
+	}
+	for _, family := range slices.Concat(ordertest.Gemma, ordertest.Plain) {
+		if d := all[family]; d != nil {
+			line(family, d)
+			sum.pairs, sum.entries, sum.past = sum.pairs+d.pairs, sum.entries+d.entries, sum.past+d.past
+			sum.excused, sum.mismatches, sum.failed = sum.excused+d.excused, sum.mismatches+d.mismatches, sum.failed+d.failed
+		}
+	}
+	line("all", sum)
+	t.Log(b.String())
+}
+
+// compareJSON runs `tracediff compare` and decodes its result.
+func compareJSON(t *testing.T, args ...string) (int, *compare.Result) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code := run(append([]string{"tracediff", "compare", "--format", "json"}, args...), nil, &out, &errOut)
+	var d report.Document
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil || len(d.Runs) != 1 || d.Runs[0].Result == nil {
+		t.Fatalf("exit %d, no result (%v)\n%s%s", code, err, out.String(), errOut.String())
+	}
+	return code, d.Runs[0].Result
+}
+
+// add compares a healthy pair as a person would, and fails the test for each mismatch. The comparison goes on after the
+// first one, so that all are counted.
+func (d *drift) add(t *testing.T, args ...string) {
+	t.Helper()
+	code, r := compareJSON(t, append(args, "--all")...)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pairs++
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Derived {
+			continue
+		}
+		d.entries++
+		if row.Gate != nil && !row.Gate.Passed() {
+			d.past++
+		}
+		if slices.ContainsFunc(row.Notes, func(n compare.Note) bool { return n.Kind == compare.Drift }) {
+			d.excused++
+		}
+		if row.Verdict != compare.Match {
+			d.mismatches++
+		}
+	}
+	if code == exitMatch {
+		return
+	}
+	d.failed++
+	first := fmt.Sprintf("incomplete: %q", r.Incomplete)
+	if at := slices.IndexFunc(r.Rows, func(row compare.Row) bool { return row.Verdict != compare.Match && !row.Derived }); at >= 0 {
+		row := &r.Rows[at]
+		first = fmt.Sprintf("%s %s %s: %s", row.Key(), row.Verdict, row.Class, row.Detail)
+	}
+	t.Errorf("exit %d, %d mismatches, the first: %s", code, r.Mismatches, first)
+}
+
+// driftCase is a random model in a directory, with a prompt and four decode steps.
+type driftCase struct {
+	ordertest.Case
+	dir string
+}
+
+// acceptable makes a drawn configuration one that transformers loads: a width that the number of heads divides, fractions
+// that look like fractions, one intermediate size for all layers where the family has one, and in Gemma 3n a cap on the
+// logits, AltUp's scale, and keys to share for every type of layer that shares them.
+func acceptable(c map[string]any) {
+	heads := c["num_attention_heads"].(int)
+	c["hidden_size"] = (c["hidden_size"].(int) + heads - 1) / heads * heads
+	if c["model_type"] == "gemma3n_text" {
+		c["altup_correct_scale"] = true
+		if types, own := c["layer_types"].([]string), c["num_hidden_layers"].(int)-c["num_kv_shared_layers"].(int); !sameTypes(types[:own], types) {
+			c["num_kv_shared_layers"] = 0
+		}
+		if c["final_logit_softcapping"] == nil {
+			c["final_logit_softcapping"] = 30.0
+		}
+	} else if sizes, ok := c["intermediate_size"].([]int); ok {
+		c["intermediate_size"] = sizes[0]
+	}
+	for key, value := range c {
+		switch v := value.(type) {
+		case float64:
+			c[key] = fraction(v)
+		case []float64:
+			all := make([]json.Number, len(v))
+			for i := range v {
+				all[i] = fraction(v[i])
+			}
+			c[key] = all
+		}
+	}
+}
+
+// sameTypes reports whether two runs of layers have the same types of attention.
+func sameTypes(a, b []string) bool {
+	types := func(of []string) []string { return slices.Compact(slices.Sorted(slices.Values(of))) }
+	return slices.Equal(types(a), types(b))
+}
+
+// fraction is a number that Python reads as a float.
+func fraction(v float64) json.Number {
+	text := strconv.FormatFloat(v, 'f', -1, 64)
+	if !strings.Contains(text, ".") {
+		text += ".0"
+	}
+	return json.Number(text)
+}
+
+func drawDrift(t *testing.T, family string, seed int, dir string) driftCase {
+	t.Helper()
+	c := ordertest.DrawWith(t, family, seed, acceptable)
+	rng := rand.New(rand.NewPCG(uint64(seed), 300))
+	c.Passes = make([][]int, 1+decodeSteps)
+	for pass := range c.Passes {
+		n := 1
+		if pass == 0 {
+			n = 1 + rng.IntN(16)
+		}
+		for range n {
+			c.Passes[pass] = append(c.Passes[pass], rng.IntN(c.List.Config.VocabSize))
+		}
+	}
+	must(t, os.MkdirAll(dir, 0o777))
+	checkpointtest.Write(t, dir, c.Config, c.Weights, 1)
+	return driftCase{c, dir}
+}
+
+// local is the path of the local model's trace in a dtype.
+func (c driftCase) local(t *testing.T, dtype hooks.DType) string {
+	t.Helper()
+	path := filepath.Join(c.dir, "local-"+dtype.String()+".safetensors")
+	_, err := gemma.Capture(context.Background(), gemma.Job{
+		Checkpoint: c.Checkpoint, List: c.List, DType: dtype, Passes: c.Passes, Path: path, Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
+	})
+	must(t, err)
+	return path
+}
+
+// walk is the path of the walk's trace in a dtype.
+func (c driftCase) walk(t *testing.T, dtype hooks.DType) string {
+	t.Helper()
+	path := filepath.Join(c.dir, "walk-"+dtype.String()+".safetensors")
+	_, err := reference.Walk(context.Background(), reference.Job{
+		Checkpoint: c.Checkpoint, List: c.List, DType: dtype, Passes: c.Passes, Path: path, Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
+	})
+	must(t, err)
+	return path
+}
+
+// driftSample is the number of random models of each Gemma family that are tested without Python.
+const driftSample = 2
+
+func driftCount(t *testing.T, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(driftModels)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	must(t, err)
+	return n
+}
+
+// A model in bfloat16 against the same model in float32, over a prompt and four decode steps, is no mismatch, however far
+// their errors accumulate: every operation is right on both sides.
+func TestDriftIsNoMismatch(t *testing.T) {
+	all := drifts{}
+	t.Run("pairs", func(t *testing.T) {
+		for _, family := range ordertest.Gemma {
+			d := &drift{}
+			all[family] = d
+			for seed := range driftCount(t, driftSample) {
+				t.Run(fmt.Sprintf("%s %d", family, seed), func(t *testing.T) {
+					t.Parallel()
+					c := drawDrift(t, family, seed, t.TempDir())
+					narrow, wide := c.local(t, hooks.BF16), c.local(t, hooks.F32)
+					d.add(t, narrow, wide, "--model", c.dir)
+					d.add(t, wide, narrow, "--model", c.dir)
+					d.add(t, narrow, c.walk(t, hooks.F32), "--model", c.dir)
+				})
+			}
+		}
+	})
+	all.log(t)
+}
