@@ -39,6 +39,7 @@ type otherEngine struct {
 	wide map[string]bool      // those that are float32 whatever the model's dtype
 
 	model bool // the arithmetic is the local model's after all
+	norms bool // only its norms are the port's own, and the cache is the local model's
 	level int  // of what is recorded; 0 is all
 	// spoil, if it is not nil, is a mistake of the port: what follows is computed with it.
 	spoil func(e *order.Entry, pass int, y []float32)
@@ -92,7 +93,7 @@ func (p *otherEngine) replace(ev hooks.Event) (hooks.Tensor, error) {
 	}
 	var y []float32
 	var wide bool
-	if !p.model {
+	if _, norm := e.Op.(op.RMSNorm); !p.model && (norm || !p.norms) {
 		var err error
 		if y, wide, err = p.compute(e, ev.Tensor); err != nil {
 			return hooks.Tensor{}, err
@@ -132,7 +133,7 @@ func (p *otherEngine) record(ev hooks.Event) error {
 // The port fills it as decoding goes on; a prefill attends to all its keys and needs none.
 func (p *otherEngine) inSlots(e *order.Entry, y []float32) []float32 {
 	axis, window := slices.Index(e.Shape, order.SSliding), p.list.Config.SlidingWindow
-	if axis < 0 || strings.HasSuffix(e.Name, p.straight) && p.straight != "" || p.tokens > 1 || p.past+1 < window {
+	if axis < 0 || p.norms || strings.HasSuffix(e.Name, p.straight) && p.straight != "" || p.tokens > 1 || p.past+1 < window {
 		return y
 	}
 	shape := e.Size(order.Pass{Past: p.past, Tokens: p.tokens}, window)
