@@ -3,13 +3,14 @@
 import dataclasses
 import errno
 import json
+import os
 import unittest
 from unittest import mock
 
 import torch
 
 from common import ODD, PROMPT, TINY, TestCase, loaded, order_of, tensors
-from tracediff import capture, order, trace
+from tracediff import capture, host, order, trace
 from tracediff.errors import BadInput, CaptureFailed
 
 DTYPES = ("float32", "bfloat16")
@@ -169,11 +170,23 @@ class Manifest(TestCase):
         self.assertEqual(producer["name"], "transformers")
         self.assertEqual(producer["version"], loaded(TINY, "bfloat16").versions["transformers"])
         details = {"torch", "python", "cpu", "cpu_flags", "cpu_capability", "threads", "device"}
-        self.assertEqual(producer["details"].keys(), details)
+        self.assertEqual(producer["details"].keys() - {"kernels"}, details)
         want = {"prompt": "a text", "dtype": "bfloat16", "passes": "2", "side": "reference"}
         want |= {"sequence": "execution", "device": "cpu"}
         self.assertEqual({k: said[k] for k in want}, want)
         self.assertRegex(said["weights"], "^sha256:[0-9a-f]{64}$")
+
+    def test_kernels_that_were_asked_for(self):
+        for env, want in (
+            ({}, None),
+            ({"MKL_CBWR": "", "ATEN_CPU_CAPABILITY": "avx2"}, "ATEN_CPU_CAPABILITY=avx2"),
+            ({"MKL_CBWR": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}, "ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2"),
+        ):
+            with self.subTest(env), mock.patch.dict(os.environ):
+                for name in host.CHOICES:
+                    os.environ.pop(name, None)
+                os.environ.update(env)
+                self.assertEqual(host.details({"torch": "2"}, "cpu").get("kernels"), want)
 
     def test_two_runs_are_the_same_bytes(self):
         files = [self.folder / name for name in ("a.safetensors", "b.safetensors")]

@@ -21,6 +21,9 @@ PINS = {"torch": "2.15.0", "transformers": "5.23.0"}
 FLAGS = ("sse4_2", "avx", "avx2", "f16c", "fma", "avx_vnni", "asimd", "asimddp", "bf16", "i8mm")
 FAMILIES = ("avx512", "amx_", "sve")  # and all flags that begin so
 
+# Variables that choose other kernels than the processor's: torch's own, oneDNN's, MKL's.
+CHOICES = ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS")
+
 
 def versions() -> tuple[dict[str, str], list[str]]:
     """Return the installed version of each pinned package, and a warning for each that is another than pinned.
@@ -69,6 +72,9 @@ def details(found: dict[str, str], device: str) -> dict[str, str]:
         "threads": str(torch.get_num_threads()),
         "device": device,
     }
+    chosen = [f"{name}={os.environ[name]}" for name in CHOICES if os.environ.get(name)]
+    if chosen:
+        out["kernels"] = " ".join(chosen)
     if torch.device(device).type == "cuda":
         out["device"] = torch.cuda.get_device_name(device)
         out["cuda"] = str(torch.version.cuda)
