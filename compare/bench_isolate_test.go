@@ -26,11 +26,11 @@ func BenchmarkIsolate(b *testing.B) {
 			b.Errorf("%v for a trace of the tiny model", each)
 		}
 	})
-	dir := os.Getenv("TRACEDIFF_E2B")
-	if dir == "" {
-		return
-	}
 	b.Run("E2B", func(b *testing.B) {
+		dir := os.Getenv("TRACEDIFF_E2B")
+		if dir == "" {
+			b.Skip("needs TRACEDIFF_E2B: the checkpoint that python fixtures/e2b.py makes")
+		}
 		ck, err := checkpoint.Open(dir)
 		if err != nil {
 			b.Fatal(err)

@@ -10,28 +10,29 @@ import (
 )
 
 // The ports that are not ours, in the loop as a person has one: --local exec: runs it, a bug in it is located, the bug is
-// fixed, the same command says so. $PORTS is fixtures/ports and $HOOKS is hooks. The C port needs a compiler, the numpy
-// one an interpreter that has numpy, which TRACEDIFF_PYTHON names; what there is no means to run is said and left out.
+// fixed, the same command says so. $PORTS is fixtures/ports and $HOOKS is hooks.
 func TestPorts(t *testing.T) {
+	t.Run("C", func(t *testing.T) {
+		if _, err := exec.LookPath("cc"); err != nil {
+			t.Skip("needs cc: a C compiler")
+		}
+		portScript(t, "c.txt")
+	})
+	t.Run("Numpy", func(t *testing.T) {
+		if os.Getenv("TRACEDIFF_PYTHON") == "" {
+			t.Skip("needs TRACEDIFF_PYTHON: an interpreter that has numpy")
+		}
+		portScript(t, "numpy.txt")
+	})
+}
+
+// portScript runs one of the scripts in testdata/ports.
+func portScript(t *testing.T, name string) {
+	t.Helper()
 	t.Chdir("../..") // where the sources are
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
-	}
-	var files []string
-	add := func(name string, ok bool, lack string) {
-		if !ok {
-			t.Logf("%s: NOT TESTED, there is no %s", name, lack)
-			return
-		}
-		files = append(files, filepath.Join(root, "cmd/tracediff/testdata/ports", name))
-	}
-	_, noCompiler := exec.LookPath("cc")
-	add("c.txt", noCompiler == nil, "C compiler (cc)")
-	python := os.Getenv("TRACEDIFF_PYTHON")
-	add("numpy.txt", python != "", "TRACEDIFF_PYTHON that names an interpreter with numpy")
-	if len(files) == 0 {
-		return
 	}
 	// Only compilers and interpreters read these: without a look at them go test would answer from its cache.
 	for _, pattern := range []string{"fixtures/ports/*/*.[chp]*", "hooks/c/*.h", "hooks/python/tracediff/*.py"} {
@@ -46,12 +47,12 @@ func TestPorts(t *testing.T) {
 		}
 	}
 	testscript.Run(t, testscript.Params{
-		Files: files,
+		Files: []string{filepath.Join(root, "cmd/tracediff/testdata/ports", name)},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PORTS", filepath.Join(root, "fixtures", "ports"))
 			e.Setenv("PYTHONPATH", filepath.Join(root, "hooks", "python"))
 			e.Setenv("PYTHONDONTWRITEBYTECODE", "1")
-			e.Setenv("PYTHON", python)
+			e.Setenv("PYTHON", os.Getenv("TRACEDIFF_PYTHON"))
 			return nil
 		},
 	})

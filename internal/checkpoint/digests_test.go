@@ -92,27 +92,29 @@ func TestDigestsForgetWhatChanged(t *testing.T) {
 			return errors.Join(os.WriteFile(path+".new", data, 0o666), os.Chtimes(path+".new", when, when), os.Rename(path+".new", path))
 		},
 	} {
-		if runtime.GOOS != "linux" && name[:1] != "a" {
-			continue // only size and time are looked at there
-		}
-		dir := aged(t)
-		d := checkpoint.NewDigests(filepath.Join(t.TempDir(), "digests.json"))
-		compute(t, d, dir)
-		file := weightFiles(t, dir)[1]
-		info, err := os.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := os.ReadFile(file)
-		if err == nil {
-			err = change(file, data, info.ModTime())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, ok := cached(t, d, dir); ok {
-			t.Errorf("%s: still %s", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if runtime.GOOS != "linux" && name != "another time" {
+				t.Skip("needs linux: elsewhere only size and time are looked at")
+			}
+			dir := aged(t)
+			d := checkpoint.NewDigests(filepath.Join(t.TempDir(), "digests.json"))
+			compute(t, d, dir)
+			file := weightFiles(t, dir)[1]
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := os.ReadFile(file)
+			if err == nil {
+				err = change(file, data, info.ModTime())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, ok := cached(t, d, dir); ok {
+				t.Errorf("still %s", got)
+			}
+		})
 	}
 }
 
