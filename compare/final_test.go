@@ -84,7 +84,7 @@ func TestDivergenceIsThatOfItsDefinition(t *testing.T) {
 			want, tolerance = (square-mean*mean)/2, 2*by*square+1e-28
 		}
 		got := float64(oneRow(t, l, r).KL)
-		if got < 0 || math.Abs(got-want) > tolerance {
+		if !(got >= 0) || !(math.Abs(got-want) <= tolerance) {
 			rt.Errorf("%g, want %g", got, want)
 		}
 	})
@@ -154,7 +154,7 @@ func TestTieInUnitsOfTheNoise(t *testing.T) {
 		if n.Agree || n.Tie != tt.tie || f.Flipped != 1 || f.FlipGap != n.Gap || f.Warning != "" {
 			t.Errorf("%s: %+v", tt.why, f)
 		}
-		if math.Abs(float64(n.Noise)-tt.unit) > 0.01*tt.unit || math.Abs(float64(n.Gap)-tt.apart) > 1e-12 {
+		if !(math.Abs(float64(n.Noise)-tt.unit) <= 0.01*tt.unit) || !(math.Abs(float64(n.Gap)-tt.apart) <= 1e-12) {
 			t.Errorf("%s: a gap of %g in units of %g, want %g in %g", tt.why, float64(n.Gap), float64(n.Noise), tt.apart, tt.unit)
 		}
 	}

@@ -49,7 +49,7 @@ var gates = []toolGate{
 	}},
 	{"msprobe stats .5", func(m *measures) bool {
 		for i, r := range m.statR {
-			if math.Abs(m.statP[i]-r) > 0.5*math.Abs(r) {
+			if !(math.Abs(m.statP[i]-r) <= 0.5*math.Abs(r)) {
 				return false
 			}
 		}

@@ -60,18 +60,21 @@ func TestTransformersIsolated(t *testing.T) {
 				if !strings.HasSuffix(r.Name, "probs_f32") {
 					elements, unequal = elements+c.Elements, unequal+c.Unequal
 				}
+				if math.IsNaN(float64(c.RelL2)) {
+					t.Errorf("%s: %s in pass %d has no relative L2", name, r.Name, r.Pass)
+				}
 				if c.RelL2 > worst {
 					worst, worstAt = c.RelL2, name+" "+r.Name
 				}
 			}
 			// Each golden by itself, since one family that is off would drown among the others.
-			if share := 1 - float64(unequal-beforeUnequal)/float64(elements-beforeElements); share < limit.equal {
+			if share := 1 - float64(unequal-beforeUnequal)/float64(elements-beforeElements); !(share >= limit.equal) {
 				t.Errorf("%s: %.5f %% of the elements equal, want %.5f %%", name, 100*share, 100*limit.equal)
 			}
 		}
 		equal := 1 - float64(unequal)/float64(elements)
 		t.Logf("%s: %d of %d elements differ (%.5f %% equal), worst relative L2 %.2g in %s", dtype, unequal, elements, 100*equal, float64(worst), worstAt)
-		if equal < limit.equal || float64(worst) > limit.relL2 {
+		if !(equal >= limit.equal) || !(float64(worst) <= limit.relL2) {
 			t.Errorf("%s: %.5f %% equal, worst relative L2 %.3g in %s; want %.5f %% and %.3g", dtype, 100*equal, float64(worst), worstAt, 100*limit.equal, limit.relL2)
 		}
 	}

@@ -139,7 +139,7 @@ func TestMaskedScoresWithoutARule(t *testing.T) {
 		want float64 // relative L2 of what is not masked
 	}{{"equal", r, 0}, {"one score negated", wrong, 10 / math.Sqrt(55)}} {
 		m := rowOf(t, naive{[]int{1, 1, 2, 3}, hooks.F32, tt.l, r}).Metrics
-		if m.Masked != 1 || math.Abs(float64(m.RelL2)-tt.want) > 1e-12 {
+		if m.Masked != 1 || !(math.Abs(float64(m.RelL2)-tt.want) <= 1e-12) {
 			t.Errorf("%s: %d masked, relative L2 %g, want %g", tt.why, m.Masked, m.RelL2, tt.want)
 		}
 	}

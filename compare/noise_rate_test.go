@@ -242,6 +242,9 @@ var noiseDTypes = []hooks.DType{hooks.F32, hooks.BF16, hooks.F16}
 func (r *rates) judge(t *testing.T, pair string, d hooks.DType) {
 	t.Helper()
 	t.Logf("%s, %s: worst %.1f floors, at %s", pair, d, r.worst, r.at)
+	if r.entries == 0 {
+		t.Errorf("%s, %s: no entry was compared", pair, d)
+	}
 	most := 1e-3
 	if strings.HasPrefix(pair, "rounded") {
 		most = 5e-2

@@ -2,8 +2,10 @@ package gemma_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -176,11 +178,15 @@ func TestAccumulatedAgainstGoldens(t *testing.T) {
 						return fmt.Errorf("is %s %v, transformers has %s %v", e.Tensor.DType, e.Tensor.Shape, want.DType, want.Shape)
 					}
 					name := fmt.Sprintf("pass %d %s", e.Pass, e.Name)
-					errs = append(errs, worst{name, relL2(values(e.Tensor), values(want))})
+					err := relL2(values(e.Tensor), values(want))
+					if math.IsNaN(err) {
+						return errors.New("is not a number where transformers' is")
+					}
+					errs = append(errs, worst{name, err})
 					return nil
 				}))
 				m.run(t, dtype, &reg, g.passes)
-				slices.SortFunc(errs, func(a, b worst) int { return int(math.Copysign(1, a.err-b.err)) })
+				slices.SortFunc(errs, func(a, b worst) int { return cmp.Compare(a.err, b.err) })
 				last := errs[len(errs)-1]
 				median, p99 := quantile(errs, 0.5), quantile(errs, 0.99)
 				t.Logf("%d entries: median %.1e, 99th percentile %.1e, worst %.1e (%s)", len(errs), median, p99, last.err, last.name)

@@ -120,6 +120,9 @@ func (g transformersTrace) against(t *testing.T, w *capture.Trace) (all agreemen
 		}
 		err := relL2(x.Data, y.Data)
 		errs = append(errs, err)
+		if math.IsNaN(err) {
+			t.Errorf("%s: the walk's %s of pass %d is not a number where transformers' is", g.Path(), r.Name, r.Pass)
+		}
 		if err > last {
 			last, worst = err, capture.Key(r.Pass, r.Name, 0)
 		}
@@ -175,7 +178,7 @@ func TestExactWalkIsNearFloat32(t *testing.T) {
 		_, errs, worst := g.against(t, g.walk(t, true))
 		median, last := errs[len(errs)/2], errs[len(errs)-1]
 		t.Logf("%s: exact against float32: median %.2g, worst %.2g in %s", g.Path(), median, last, worst)
-		if median > 2e-6 || last > 1e-4 {
+		if !(median <= 2e-6 && last <= 1e-4) {
 			t.Errorf("%s: median %.3g, worst %.3g in %s", g.Path(), median, last, worst)
 		}
 	}

@@ -61,7 +61,7 @@ func TestNoiseFloorIsThatOfTheDType(t *testing.T) {
 		"pass1/layers.4.self_attn.probs_f32": {1e-4, 1e-1}, "pass1/logits": {1e-3, 1e-1},
 	} {
 		bf16, ok := floors[hooks.BF16].Entries[name]
-		if !ok || float64(bf16.RelL2) < limits[0] || float64(bf16.RelL2) > limits[1] {
+		if !ok || !(float64(bf16.RelL2) >= limits[0]) || !(float64(bf16.RelL2) <= limits[1]) {
 			t.Errorf("bfloat16 %s: %v %v, want within %v", name, ok, bf16.RelL2, limits)
 		}
 		if f32 := floors[hooks.F32].Entries[name]; limits[0] > 0 && !(f32.RelL2 > 0 && f32.RelL2 < bf16.RelL2/1000) {

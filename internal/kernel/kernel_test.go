@@ -171,7 +171,7 @@ func TestConstants(t *testing.T) {
 		{"softcap 30 of 45", one(func(d, x []float32) { f32.Softcap(d, x, 30) }, 45), 27.1544476},
 		{"softcap 50 of 60", one(func(d, x []float32) { f32.Softcap(d, x, 50) }, 60), 41.6827304},
 	} {
-		if math.Abs(c.got-c.want) > 2e-7*math.Abs(c.want) {
+		if !(math.Abs(c.got-c.want) <= 2e-7*math.Abs(c.want)) {
 			t.Errorf("%s is %.9g, want %.9g", c.what, c.got, c.want)
 		}
 	}

@@ -22,7 +22,7 @@ func within(t *testing.T, o op.Op, c op.Call, y float32, most float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if off := math.Abs(float64(y) - v.Data[0]); off > v.Bound[0] {
+	if off := math.Abs(float64(y) - v.Data[0]); !(off <= v.Bound[0]) {
 		t.Errorf("%s: %v is %g from %v, the bound is %g", o.Kind(), y, off, v.Data[0], v.Bound[0])
 	}
 	if v.Bound[0] > most {

@@ -35,12 +35,12 @@ func TestGELUBoundAllowsFusedErf(t *testing.T) {
 		exact := 0.5 * float64(x) * (1 + math.Erf(float64(x)*math.Sqrt2/2))
 		fused := float64(float32(0.5*x) * (1 + fusedErf(float32(x*float32(math.Sqrt2/2)))))
 		for _, y := range []float64{exact, fused} {
-			if math.Abs(y-v.Data[0]) > v.Bound[0] {
+			if !(math.Abs(y-v.Data[0]) <= v.Bound[0]) {
 				t.Errorf("%g for %g: %g away, the bound is %g", y, x, math.Abs(y-v.Data[0]), v.Bound[0])
 			}
 		}
 		tanh := 0.5 * float64(x) * (1 + math.Tanh(math.Sqrt(2/math.Pi)*float64(x+0.044715*x*x*x)))
-		if math.Abs(tanh-v.Data[0]) > v.Bound[0] {
+		if !(math.Abs(tanh-v.Data[0]) <= v.Bound[0]) {
 			wrong++
 		}
 	}

@@ -76,7 +76,7 @@ func TestKnownValues(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := eval(t, c.op, op.Call{Arith: c.a, In: c.in, Shape: one})[0]
-			if math.Abs(got-c.want) > 2e-7*math.Abs(c.want) {
+			if !(math.Abs(got-c.want) <= 2e-7*math.Abs(c.want)) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
@@ -100,7 +100,7 @@ func TestGains(t *testing.T) {
 	} {
 		got := eval(t, op.RMSNorm{Eps: 1e-6, Gain: gain}, op.Call{Arith: bf16, In: in, W: []op.Rows{w}, Shape: []int{1, 1, 2}})
 		for i := range want {
-			if math.Abs(got[i]-want[i]) > 3e-7*math.Abs(want[i]) {
+			if !(math.Abs(got[i]-want[i]) <= 3e-7*math.Abs(want[i])) {
 				t.Errorf("%s[%d] = %v, want %v", gain, i, got[i], want[i])
 			}
 		}
@@ -260,7 +260,7 @@ func TestBoundsHoldForOrdersOfSummation(t *testing.T) {
 			size += math.Abs(w[i] * x[i])
 		}
 		for _, y := range []float32{forward, backward} {
-			if math.Abs(float64(y)-v.Data[0]) > v.Bound[0] {
+			if !(math.Abs(float64(y)-v.Data[0]) <= v.Bound[0]) {
 				t.Fatalf("%v is %g from %v, the bound is %g", y, float64(y)-v.Data[0], v.Data[0], v.Bound[0])
 			}
 		}
