@@ -118,7 +118,18 @@ func TestSumsBeyondFloat64(t *testing.T) {
 	for step := range 8 {
 		tensors[capture.Key(step, "loss", 0)] = of(1.5e308, 1e308)
 	}
-	for _, f := range check(t, foreign(t, tensors), redflag.Options{}).Flags {
+	r := check(t, foreign(t, tensors), redflag.Options{})
+	// A mean that float64 does not hold says nothing of a plateau.
+	want := map[redflag.Kind]int{redflag.Overflow: 9, redflag.NonFinite: 9, redflag.LossPlateau: 0}
+	for _, l := range r.Looked {
+		if n, ok := want[l.Kind]; ok && l.Tensors != n {
+			t.Errorf("%s looked at %d tensors, want %d", l.Kind, l.Tensors, n)
+		}
+	}
+	if len(r.Flags) == 0 {
+		t.Error("no flag: none of their numbers is looked at")
+	}
+	for _, f := range r.Flags {
 		if f.Kind == redflag.LossPlateau || strings.Contains(f.What, "NaN") {
 			t.Errorf("%s: %s", f.Kind, f.What)
 		}
