@@ -74,7 +74,7 @@ func captureSides(c *cli.Context, s settings, side string) error {
 	if err := j.checkPasses(); err != nil {
 		return err
 	}
-	if err := j.settings.save(j.dir); err != nil {
+	if err := j.save(); err != nil {
 		return err
 	}
 	j.showInput(c.App.Writer)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -93,16 +95,19 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 	defer done()
 	line, err := r.Expand()
 	if err == nil {
-		err = errors.Join(j.prepare(), j.writeOrder(j.record))
+		err = cmp.Or(j.prepare(), j.writeOrder(j.record))
 	}
 	if err != nil {
 		return fmt.Errorf("preparing the command: %w", err)
 	}
 	r.Debug, r.DebugFull = debugs(c), j.debugPasses()
-	r.Show = &prefixed{w: notes(c), prefix: side + " | "}
+	show := &prefixed{w: notes(c), prefix: side + " | "}
+	r.Show = show
 	fmt.Fprintf(notes(c), "%s | $ %s\n", side, line)
 	started := time.Now()
-	if err := r.Run(c.Context); err != nil {
+	err = r.Run(c.Context)
+	show.end()
+	if err != nil {
 		return commandFailed(c, r, err)
 	}
 	fmt.Fprintf(notes(c), "%s | exit status 0 after %s\n", side, time.Since(started).Round(time.Millisecond))
@@ -173,7 +178,7 @@ func writeEmbedded(dir string) error {
 			return err
 		}
 		path := filepath.Join(dir, "model", filepath.FromSlash(name))
-		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, data) {
+		if there, err := files.Read(path, int64(len(data))); err == nil && bytes.Equal(there, data) {
 			return nil
 		}
 		return writeWhole(path, data)
@@ -186,6 +191,15 @@ type prefixed struct {
 	w      io.Writer
 	prefix string
 	within bool // a line that was begun
+	open   bool // the last line was not ended: what else is printed would stand in it
+}
+
+// end ends a line that was left open.
+func (p *prefixed) end() {
+	if p.open {
+		fmt.Fprintln(p.w)
+	}
+	p.within, p.open = false, false
 }
 
 func (p *prefixed) Write(data []byte) (int, error) {
@@ -195,7 +209,7 @@ func (p *prefixed) Write(data []byte) (int, error) {
 			b.WriteString(p.prefix)
 		}
 		b.WriteByte(c)
-		p.within = c != '\n' && c != '\r'
+		p.within, p.open = c != '\n' && c != '\r', c != '\n'
 	}
 	_, err := p.w.Write(b.Bytes())
 	return len(data), err

@@ -60,14 +60,15 @@ Examples:
 			if err != nil {
 				return err
 			}
-			result, err := compareArguments(c)
+			defer out.close()
+			result, err := compareArguments(c, out)
 			return out.publish(c, report.NewDocument(version(), newRun("", result, err)), err)
 		},
 	}
 }
 
 // compareArguments compares what the arguments name.
-func compareArguments(c *cli.Context) (*compare.Result, error) {
+func compareArguments(c *cli.Context, out *outputs) (*compare.Result, error) {
 	if asksAB(c) {
 		if err := checkAB(c); err != nil {
 			return nil, err
@@ -75,17 +76,17 @@ func compareArguments(c *cli.Context) (*compare.Result, error) {
 	}
 	switch c.NArg() {
 	case 0:
-		return compareAgain(c)
+		return compareAgain(c, out)
 	case 1:
-		return isolateFile(c, c.Args().First())
+		return isolateFile(c, out, c.Args().First())
 	case 2:
-		return compareFiles(c, c.Args().Get(0), c.Args().Get(1))
+		return compareFiles(c, out, c.Args().Get(0), c.Args().Get(1))
 	}
 	return nil, hinted(fmt.Errorf("compare takes two traces or none, not %d arguments", c.NArg()), "tracediff compare LOCAL REFERENCE")
 }
 
 // compareAgain captures the local side and compares it with the reference that fits.
-func compareAgain(c *cli.Context) (*compare.Result, error) {
+func compareAgain(c *cli.Context, out *outputs) (*compare.Result, error) {
 	s := defaults()
 	if !namesInput(c) {
 		last, found, err := lastSettings(c.String("dir"))
@@ -100,12 +101,20 @@ func compareAgain(c *cli.Context) (*compare.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compareSettings(c, s, nil)
+	limits, err := readLimits(c)
+	if err != nil {
+		return nil, err
+	}
+	return compareSettings(c, out, s, limits)
 }
 
-// compareSettings captures the local side by settings and compares it with the reference that fits. limits are those of a
-// gate's file; where they are nil, those of the command line apply, and the settings become those of the last capture.
-func compareSettings(c *cli.Context, s settings, limits *compare.Limits) (*compare.Result, error) {
+// compareSettings captures the local side by settings and compares it with the reference that fits. The settings become
+// those of the last capture, unless they are a gate's.
+func compareSettings(c *cli.Context, out *outputs, s settings, limits *compare.Limits) (*compare.Result, error) {
+	gate := c.Command.Name == gateName
+	if err := out.spare(s.files(c.String("dir"))...); err != nil {
+		return nil, err
+	}
 	j, err := openJob(s, c.String("dir"))
 	if err != nil {
 		return nil, err
@@ -124,8 +133,8 @@ func compareSettings(c *cli.Context, s settings, limits *compare.Limits) (*compa
 		return nil, err
 	}
 	j.noteInput(notes(c))
-	if limits == nil {
-		if err := j.settings.save(j.dir); err != nil {
+	if !gate {
+		if err := j.save(); err != nil {
 			return nil, err
 		}
 	}
@@ -136,16 +145,13 @@ func compareSettings(c *cli.Context, s settings, limits *compare.Limits) (*compa
 	defer local.Close()
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
-		Order: j.record, Named: j.Order != "" || gated(c), Scope: j.compared(ref.Trace, limits != nil || c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
+		Order: j.record, Named: j.Order != "" || gated(c), Scope: j.compared(ref.Trace, gate || c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
 	}
 	if err := isolate(c, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
 	}
-	if err := limit(c, &o, local, ref.Trace, ref.entry, j.list, j.ck); err != nil {
+	if err := limit(c, &o, limits, local, ref.Trace, ref.entry, j.list, j.ck); err != nil {
 		return nil, err
-	}
-	if limits != nil {
-		o.Limits = limits
 	}
 	return runCompare(c, local, ref.Trace, o)
 }
@@ -164,8 +170,12 @@ func (j *job) compared(ref *capture.Trace, levelTyped bool) capture.Scope {
 }
 
 // compareFiles compares two traces as they are.
-func compareFiles(c *cli.Context, localFile, referenceFile string) (*compare.Result, error) {
+func compareFiles(c *cli.Context, out *outputs, localFile, referenceFile string) (*compare.Result, error) {
 	s, err := fileSettings(c, "nothing is run: the traces are compared as they are")
+	if err != nil {
+		return nil, err
+	}
+	limits, err := readLimits(c)
 	if err != nil {
 		return nil, err
 	}
@@ -185,11 +195,15 @@ func compareFiles(c *cli.Context, localFile, referenceFile string) (*compare.Res
 	} else if err := notGated(c, ref); err != nil {
 		return nil, err
 	}
-	return compareTraces(c, s, local, ref, o)
+	o.Limits = limits
+	return compareTraces(c, out, s, local, ref, o)
 }
 
 // compareTraces compares open traces by the order of the model that they declare.
-func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
+func compareTraces(c *cli.Context, out *outputs, s settings, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
+	if err := out.spare(append(s.files(""), modelFiles(local.Manifest().Model, ref.Manifest().Model)...)...); err != nil {
+		return nil, err
+	}
 	whole, err := traceOrder(local, ref)
 	if err != nil {
 		return nil, err
@@ -222,14 +236,14 @@ func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o comp
 			return nil, err
 		}
 	}
-	if err := limit(c, &o, local, ref, nil, whole, ck); err != nil {
+	if err := limit(c, &o, o.Limits, local, ref, nil, whole, ck); err != nil {
 		return nil, err
 	}
 	return runCompare(c, local, ref, o)
 }
 
 // isolateFile certifies every entry of one trace from that trace's own inputs: there is nothing that it is compared with.
-func isolateFile(c *cli.Context, file string) (*compare.Result, error) {
+func isolateFile(c *cli.Context, out *outputs, file string) (*compare.Result, error) {
 	if !c.Bool("isolate") {
 		return nil, hinted(errors.New("compare takes two traces or none, not 1 argument"), "tracediff compare LOCAL REFERENCE, or tracediff compare --isolate LOCAL for one trace by itself")
 	}
@@ -237,7 +251,11 @@ func isolateFile(c *cli.Context, file string) (*compare.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkAlone(c); err != nil {
+	limits, err := readLimits(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkAlone(c, limits); err != nil {
 		return nil, err
 	}
 	t, err := openTrace(file)
@@ -245,19 +263,19 @@ func isolateFile(c *cli.Context, file string) (*compare.Result, error) {
 		return nil, err
 	}
 	defer t.Close()
-	return compareTraces(c, s, t, t, compare.Options{Alone: true, All: true})
+	return compareTraces(c, out, s, t, t, compare.Options{Alone: true, All: true, Limits: limits})
 }
 
 // checkAlone reports what has no meaning for one trace by itself: there is nothing that errors accumulate against, or that a
 // dtype or some of the rows would be held to.
-func checkAlone(c *cli.Context) error {
+func checkAlone(c *cli.Context, limits *compare.Limits) error {
 	const hint = "tracediff compare LOCAL REFERENCE compares two; of one, every operation is held to what correct arithmetic can give"
 	for _, name := range []string{"rtol", "atol", "positions", "strict-dtype"} {
 		if c.IsSet(name) {
 			return hinted(fmt.Errorf("--%s has no meaning for one trace by itself", name), hint)
 		}
 	}
-	if limits, err := readLimits(c); err == nil && len(limits.Rules) > 0 {
+	if len(limits.Rules) > 0 {
 		return hinted(fmt.Errorf("--tolerances %s: a [[tolerance]] has no meaning for one trace by itself", c.String("tolerances")), hint+"; a file may have [[allow]] alone")
 	}
 	return nil

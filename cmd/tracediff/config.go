@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
 
@@ -68,7 +68,7 @@ func openConfig(path string) ([]namedSettings, *compare.Limits, error) {
 	case errors.Is(err, os.ErrNotExist) && path == configName:
 		return nil, nil, hinted(fmt.Errorf("there is no %s here: %w", configName, err), "tracediff init writes one, with every key explained; --config FILE names another")
 	case err != nil:
-		return nil, nil, hinted(fmt.Errorf("%s: %w", path, err), configHint(err))
+		return nil, nil, hinted(onPath(path, err), configHint(err))
 	}
 	return all, limits, nil
 }
@@ -82,19 +82,18 @@ func configHint(err error) string {
 }
 
 func readConfigFile(path string) ([]namedSettings, *compare.Limits, error) {
-	f, err := os.Open(path)
+	text, stream, err := files.ReadStream(path, maxConfig)
 	if errors.Is(err, os.ErrNotExist) && path != configName {
 		err = hinted(err, "check the path; tracediff init FILE writes such a file, with every key explained")
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err != nil {
-		return nil, nil, err
+	folder := filepath.Dir(path)
+	if stream { // that stands in no folder of the person's
+		folder = "."
 	}
-	folder, err := filepath.Abs(filepath.Dir(path))
+	folder, err = filepath.Abs(folder)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,9 +101,6 @@ func readConfigFile(path string) ([]namedSettings, *compare.Limits, error) {
 }
 
 func parseConfig(text []byte, folder string) ([]namedSettings, *compare.Limits, error) {
-	if len(text) > maxConfig {
-		return nil, nil, fmt.Errorf("it is larger than %d bytes", maxConfig)
-	}
 	c := config{folder: folder}
 	if err := tomlfile.Decode(text, &c); err != nil {
 		return nil, nil, err

@@ -112,7 +112,7 @@ type patient struct {
 	python health.Interpreter
 	full   bool
 
-	files   fs.FS // the model directory
+	folder  fs.FS // the model directory
 	config  *order.Config
 	list    *order.List // nil: the model is not described, or cannot be read
 	spread  float64     // of weights before training

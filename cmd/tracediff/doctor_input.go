@@ -14,8 +14,8 @@ func (p *patient) checkInput(_ context.Context, s *health.Section) {
 		return
 	}
 	v := p.vocabulary()
-	p.tok = health.Tokenizer(s, p.files, v)
-	template := health.Template(s, p.files)
+	p.tok = health.Tokenizer(s, p.folder, v)
+	template := health.Template(s, p.folder)
 	if p.tok == nil && p.Tokens == "" && p.inputFile() == "" {
 		const hint = "give the ids themselves: --tokens 2,513,88"
 		if p.Prompt != nil {
@@ -25,7 +25,7 @@ func (p *patient) checkInput(_ context.Context, s *health.Section) {
 		s.Warn(hint, "no input: there is no tokenizer, and no ids were given")
 		return
 	}
-	j := &job{settings: p.settings, files: p.files, further: p.NewTokens}
+	j := &job{settings: p.settings, folder: p.folder, further: p.NewTokens}
 	if err := j.readInput(); err != nil {
 		s.Fail(doctorHint(err), "%v", err)
 		return

@@ -20,7 +20,7 @@ import (
 func (p *patient) checkModel(_ context.Context, s *health.Section) {
 	if err := p.findModel(); err != nil {
 		s.Fail("--model wants a directory with config.json and model.safetensors", "%v", err)
-		p.files = nil
+		p.folder = nil
 		return
 	}
 	p.checkConfig(s)
@@ -29,7 +29,7 @@ func (p *patient) checkModel(_ context.Context, s *health.Section) {
 // findModel finds the files of the directory, or of the embedded checkpoint.
 func (p *patient) findModel() (err error) {
 	if p.Model == "" {
-		p.files, err = fs.Sub(fixtures.Files, embedded)
+		p.folder, err = fs.Sub(fixtures.Files, embedded)
 		return err
 	}
 	switch info, err := os.Stat(p.Model); {
@@ -38,7 +38,7 @@ func (p *patient) findModel() (err error) {
 	case !info.IsDir():
 		return fmt.Errorf("%s is a file", p.Model)
 	}
-	p.files = os.DirFS(p.Model)
+	p.folder = os.DirFS(p.Model)
 	return nil
 }
 
@@ -53,17 +53,17 @@ func (p *patient) name() string {
 // open opens the checkpoint as a run does.
 func (p *patient) open() (*checkpoint.Checkpoint, error) {
 	if p.Model == "" {
-		return checkpoint.OpenFS(p.name(), p.files)
+		return checkpoint.OpenFS(p.name(), p.folder)
 	}
 	return checkpoint.Open(p.Model)
 }
 
 // checkWeights looks at the weights: are they whole, all there, and loaded as they were saved?
 func (p *patient) checkWeights(ctx context.Context, s *health.Section) {
-	if p.files == nil {
+	if p.folder == nil {
 		return
 	}
-	names, sound := health.WeightFiles(s, p.files)
+	names, sound := health.WeightFiles(s, p.folder)
 	if sound && p.list != nil {
 		p.readWeights(ctx, s, names)
 	}
@@ -72,7 +72,7 @@ func (p *patient) checkWeights(ctx context.Context, s *health.Section) {
 // checkDecode looks at what ends a generation.
 func (p *patient) checkDecode(_ context.Context, s *health.Section) {
 	if p.config != nil {
-		health.Generation(s, p.files, p.vocabulary())
+		health.Generation(s, p.folder, p.vocabulary())
 	}
 }
 
@@ -83,11 +83,11 @@ func (p *patient) vocabulary() health.Vocabulary {
 
 // checkConfig reads config.json, and describes the family by it.
 func (p *patient) checkConfig(s *health.Section) {
-	if health.Pointer(p.files, checkpoint.ConfigFile) {
+	if health.Pointer(p.folder, checkpoint.ConfigFile) {
 		s.Fail("run git lfs pull in the directory", "%s is a git-lfs pointer, not the configuration", checkpoint.ConfigFile)
 		return
 	}
-	data, err := checkpoint.ReadConfig(p.files)
+	data, err := checkpoint.ReadConfig(p.folder)
 	if err == nil {
 		p.config, err = order.ReadConfig(data)
 	}

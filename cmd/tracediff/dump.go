@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/files"
 )
 
 // dump puts the reference beside the local trace, under the name of its side, so that a person has both: a golden is
@@ -39,21 +37,13 @@ func (j *job) dump(f *found) (string, error) {
 
 // copyFile copies a file, which appears whole or not at all.
 func copyFile(from, to string) error {
-	in, err := os.Open(from)
+	in, _, err := files.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	tmp, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+"-*.part")
-	if err != nil {
+	return files.Replace(to, func(w io.Writer) error {
+		_, err := io.Copy(w, in)
 		return err
-	}
-	_, err = io.Copy(tmp, in)
-	if err = errors.Join(err, tmp.Chmod(0o644), tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), to)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	})
 }

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -31,17 +35,44 @@ func hinted(err error, hint string) error {
 	return hintError{err, hint}
 }
 
-// printError prints an error in two lines, what and why, and what to do. Only an error that is a list takes more.
+// alsoError is an error beside which another thing failed. The first one decides on the hint.
+type alsoError struct {
+	error
+	also error
+}
+
+func (e alsoError) Error() string { return e.error.Error() + "; and " + e.also.Error() }
+func (e alsoError) Unwrap() error { return e.error }
+
+// also attaches what failed beside err; where one of the two is nil, it is the other.
+func also(err, second error) error {
+	if err == nil || second == nil {
+		return cmp.Or(err, second)
+	}
+	return alsoError{err, second}
+}
+
+// printError prints an error in two lines: what and why, and what to do.
 func printError(w io.Writer, err error) {
-	fmt.Fprintf(w, "tracediff: %s\n", harmless(strings.TrimSpace(err.Error())))
-	fmt.Fprintf(w, "hint: %s\n", harmless(hintFor(err)))
+	fmt.Fprintf(w, "tracediff: %s\n", harmless(oneLine(err.Error())))
+	fmt.Fprintf(w, "hint: %s\n", harmless(oneLine(hintFor(err))))
+}
+
+var (
+	listBegins = regexp.MustCompile(`:\s*\n\s*`)
+	nextLine   = regexp.MustCompile(`\s*\n\s*`)
+)
+
+// oneLine puts an error that is a list, or several errors, into one line.
+func oneLine(text string) string {
+	return nextLine.ReplaceAllString(listBegins.ReplaceAllString(strings.TrimSpace(text), ": "), "; ")
 }
 
 // harmless escapes what a terminal would act on: the name of a file may have anything in it.
 func harmless(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+		if r == '\t' || unicode.IsPrint(r) {
 			b.WriteRune(r)
 			continue
 		}
@@ -66,7 +97,12 @@ func hintFor(err error) string {
 	var own interface{ Hint() string }
 	var file *checkpoint.FileError
 	var unsuitable *compare.UnsuitableError
+	var unusable *files.Error
 	switch {
+	case errors.As(err, &unusable) && unusable.Next != "":
+		return unusable.Next
+	case systemHint(err) != "":
+		return systemHint(err)
 	case errors.As(err, &h):
 		return h.hint
 	case errors.As(err, &own):
@@ -81,6 +117,29 @@ func hintFor(err error) string {
 		return "check the path; --model wants a directory with config.json and model.safetensors"
 	}
 	return generalHint
+}
+
+// systemHint is the next step after what the system refused, where that says more than what was being done.
+func systemHint(err error) string {
+	for _, s := range []struct {
+		is   error
+		hint string
+	}{
+		{syscall.ENOSPC, "the disk is full: make room on it, or name a place on another one (tracediff doctor says how much traces take)"},
+		{syscall.EDQUOT, "your share of the disk is used up: make room, or name a place on another disk"},
+		{syscall.EROFS, "the file system can only be read: name a place on another one"},
+		{syscall.EMFILE, "too many files are open: raise the limit of the shell, ulimit -n"},
+		{syscall.EIO, "the disk, or the network behind it, fails: name a place on another one"},
+		{syscall.EPIPE, "what reads from it has ended: let it read to the end"},
+		{syscall.ELOOP, "the links lead in a circle: name the file itself"},
+		{syscall.ENAMETOOLONG, "the name is longer than the file system allows: choose a shorter one"},
+		{fs.ErrPermission, "the user who runs tracediff may not do that there: look at the permissions (ls -l), or name another place"},
+	} {
+		if errors.Is(err, s.is) {
+			return s.hint
+		}
+	}
+	return ""
 }
 
 // generalHint is for errors that say themselves what is wanted.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,7 +23,7 @@ func writeFloor(ctx context.Context, j reference.Job, path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("measuring the noise floor: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = also(err, os.RemoveAll(dir)) }()
 	var sides [2]*capture.Trace
 	for i, exact := range []bool{false, true} {
 		j.Exact, j.NewTokens, j.Registry = exact, 0, nil

@@ -12,9 +12,12 @@ import (
 	"github.com/tracediff/tracediff/compare/report"
 )
 
+// gateName is the name of the command for which only transformers is a reference.
+const gateName = "gate"
+
 func gateCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "gate",
+		Name:      gateName,
 		Usage:     "compare every prompt of tracediff.toml with transformers, for CI",
 		ArgsUsage: "[PROMPT]...",
 		Description: `Reads tracediff.toml, which "tracediff init" writes, and compares each of its prompts, or those that are named, as
@@ -47,9 +50,15 @@ Examples:
 			if err != nil {
 				return err
 			}
+			for _, n := range all { // before the first of them runs
+				if err := out.spare(n.files(c.String("dir"))...); err != nil {
+					return err
+				}
+			}
 			if all, err = chosen(all, c.Args().Slice()); err != nil {
 				return err
 			}
+			defer out.close()
 			return gate(c, out, all, limits)
 		},
 	}
@@ -83,7 +92,7 @@ func gate(c *cli.Context, out *outputs, all []namedSettings, limits *compare.Lim
 			s.Python = c.String("python")
 		}
 		detail(c, "prompt %s", n.name)
-		result, err := compareSettings(c, s, limits)
+		result, err := compareSettings(c, out, s, limits)
 		if c.Context.Err() != nil {
 			return cmp.Or(err, c.Context.Err())
 		}

@@ -185,7 +185,7 @@ func certifyByStored(ctx context.Context, into compare.Certified, dir string, li
 		if m.Config != nil && order.SameConfig(m.Config, list.Config.Canonical()) && notOf(ck, m) == "" {
 			err = own.Add(ctx, t, list, reference.Weights(ck, dtype))
 		}
-		if err = errors.Join(err, t.Close()); err != nil {
+		if err = also(err, t.Close()); err != nil {
 			return fmt.Errorf("certifying the operations of the walk: %w", err)
 		}
 	}
@@ -257,7 +257,7 @@ func traceCheckpoint(dir string, t *capture.Trace) (*checkpoint.Checkpoint, erro
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
 		if why := notOf(ck, m); why != "" {
-			return nil, errors.Join(hinted(fmt.Errorf("%s is not the checkpoint of %s: %s", dir, t.Path(), why), "--model names the checkpoint that the local trace was made of"), ck.Close())
+			return nil, also(hinted(fmt.Errorf("%s is not the checkpoint of %s: %s", dir, t.Path(), why), "--model names the checkpoint that the local trace was made of"), ck.Close())
 		}
 		return ck, nil
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,6 +18,7 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 	"github.com/tracediff/tracediff/order"
 )
@@ -32,17 +33,18 @@ const digestLimit = 128 << 20
 // job is a resolved capture: a model that is open and ids that are known.
 type job struct {
 	settings
-	dir     string // where traces are kept
-	ck      *checkpoint.Checkpoint
-	files   fs.FS // the model directory
-	list    *order.List
-	record  *order.List // the names to record: list, or the user's
-	tok     *tokenizer.Tokenizer
-	dtype   hooks.DType
-	passes  [][]int
-	further int  // tokens to decode after the passes; what was typed stays in the settings
-	isWhat  bool // no input was named
-	weights string
+	dir      string // where traces are kept
+	ck       *checkpoint.Checkpoint
+	folder   fs.FS // the model directory
+	list     *order.List
+	record   *order.List // the names to record: list, or the user's
+	tok      *tokenizer.Tokenizer
+	dtype    hooks.DType
+	passes   [][]int
+	further  int    // tokens to decode after the passes; what was typed stays in the settings
+	isWhat   bool   // no input was named
+	streamed []byte // the names to record, where they came from a stream
+	weights  string
 
 	orderDigest, recordDigest string // of list and record
 }
@@ -55,7 +57,7 @@ func openJob(s settings, dir string) (*job, error) {
 	j := &job{settings: s, dir: dir, further: s.NewTokens}
 	if err := j.open(); err != nil {
 		if j.ck != nil {
-			err = errors.Join(err, j.ck.Close())
+			err = also(err, j.ck.Close())
 		}
 		return nil, err
 	}
@@ -147,13 +149,13 @@ func (j *job) checkPasses() error {
 
 func (j *job) openModel() (err error) {
 	if j.Model == "" {
-		if j.files, err = fs.Sub(fixtures.Files, embedded); err != nil {
+		if j.folder, err = fs.Sub(fixtures.Files, embedded); err != nil {
 			return err
 		}
-		j.ck, err = checkpoint.OpenFS("fixtures/"+embedded, j.files)
+		j.ck, err = checkpoint.OpenFS("fixtures/"+embedded, j.folder)
 		return err
 	}
-	j.files = os.DirFS(j.Model)
+	j.folder = os.DirFS(j.Model)
 	if j.ck, err = checkpoint.Open(j.Model); err != nil {
 		return fmt.Errorf("%s: %w", j.Model, err)
 	}
@@ -180,31 +182,52 @@ func (j *job) recordList() (*order.List, error) {
 	if j.Order == "" {
 		return j.list, nil
 	}
-	names, err := readOrder(j.Order)
+	names, text, err := readOrder(j.Order)
 	if err != nil {
 		return nil, err
 	}
+	j.streamed = text
 	return j.list.Pick(names), nil
 }
 
-// readOrder reads a user's order file; "-" is not one, since standard input cannot be read again by the next compare.
-func readOrder(path string) (*order.List, error) {
-	f, err := os.Open(path)
+// maxOrder bounds an order file: a million names of ordinary length.
+const maxOrder = 64 << 20
+
+// readOrder reads a user's order file. Of a stream, which cannot be read again by the next compare, it returns the text.
+func readOrder(path string) (names *order.List, streamed []byte, err error) {
+	text, stream, err := files.ReadStream(path, maxOrder)
 	if err != nil {
-		return nil, hinted(fmt.Errorf("reading the order: %w", err), "--order wants a file with one tensor name a line; tracediff order --format text prints one")
+		return nil, nil, hinted(fmt.Errorf("reading the order: %w", err), "--order wants a file with one tensor name a line; tracediff order --format text prints one")
 	}
-	defer f.Close()
-	names, err := order.ReadNames(f)
+	names, err = order.ReadNames(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return names, nil
+	if !stream {
+		text = nil
+	}
+	return names, text, nil
+}
+
+// namesFile keeps, in the folder of traces, the names of an order that was a stream.
+const namesFile = "names.txt"
+
+// save keeps the settings for the next comparison.
+func (j *job) save() error {
+	s := j.settings
+	if j.streamed != nil {
+		s.Order = filepath.Join(j.dir, namesFile)
+		if err := writeWhole(s.Order, j.streamed); err != nil {
+			return hinted(fmt.Errorf("keeping the order: %w", err), "--dir names a folder that can be written to")
+		}
+	}
+	return s.save(j.dir)
 }
 
 // readInput finds the token ids: those given, those of the prompt, those of a given trace, or "What".
 func (j *job) readInput() (err error) {
 	var missing error
-	if j.tok, missing = tokenizer.Open(j.files); missing != nil {
+	if j.tok, missing = tokenizer.Open(j.folder); missing != nil {
 		j.tok = nil
 	}
 	if j.Tokens != "" {

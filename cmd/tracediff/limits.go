@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 )
@@ -31,9 +31,9 @@ func limitFlags() []cli.Flag {
 
 // limit adds to the options of a comparison the limits of accumulated errors: the person's own, and the noise floor of the
 // prompt. stored is where the reference comes from, nil for one that is not of the store. list and ck may be nil.
-func limit(c *cli.Context, o *compare.Options, local, ref *capture.Trace, stored *reference.Entry, list *order.List, ck *checkpoint.Checkpoint) (err error) {
-	if o.Limits, err = readLimits(c); err != nil || o.Alone {
-		return err
+func limit(c *cli.Context, o *compare.Options, limits *compare.Limits, local, ref *capture.Trace, stored *reference.Entry, list *order.List, ck *checkpoint.Checkpoint) (err error) {
+	if o.Limits = limits; o.Alone {
+		return nil
 	}
 	if o.Noise, err = noiseFloor(c, local, ref, stored, list, ck); errors.Is(err, context.Canceled) {
 		return errors.New("interrupted while the noise floor was measured")
@@ -44,13 +44,13 @@ func limit(c *cli.Context, o *compare.Options, local, ref *capture.Trace, stored
 	return nil
 }
 
-// readLimits reads the flags and the file that they name.
+// readLimits reads the flags and the file that they name: once, as it may be a stream, and before anything runs.
 func readLimits(c *cli.Context) (*compare.Limits, error) {
 	l := &compare.Limits{}
 	if path := c.String("tolerances"); path != "" {
 		var err error
 		if l, err = openLimits(path); err != nil {
-			return nil, hinted(fmt.Errorf("--tolerances %s: %w", path, err), "tracediff compare --help and docs/tolerance.md say what the file may hold")
+			return nil, hinted(fmt.Errorf("--tolerances %s", onPath(path, err)), "tracediff compare --help and docs/tolerance.md say what the file may hold")
 		}
 	} else if c.IsSet("tolerances") {
 		return nil, hinted(errors.New("--tolerances is empty"), "leave the flag out for limits by the noise floor")
@@ -65,12 +65,7 @@ func readLimits(c *cli.Context) (*compare.Limits, error) {
 }
 
 func openLimits(path string) (*compare.Limits, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, compare.MaxLimits+1))
+	text, _, err := files.ReadStream(path, compare.MaxLimits)
 	if err != nil {
 		return nil, err
 	}
@@ -149,12 +144,7 @@ func cheap(ck *checkpoint.Checkpoint, list *order.List, dtype hooks.DType, passe
 }
 
 func readFloor(path string) (*compare.NoiseFloor, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFloorFile+1))
+	text, err := files.Read(path, maxFloorFile)
 	if err != nil {
 		return nil, err
 	}

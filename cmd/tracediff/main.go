@@ -57,7 +57,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(stdin, out, stderr)
 	err := app.RunContext(ctx, flagsFirst(app, args))
 	if out.err != nil { // a result that could not be written is none
-		err = hinted(fmt.Errorf("writing the output: %w", out.err), "is the disk full, or the output closed?")
+		failed := hinted(fmt.Errorf("writing the output: %w", out.err), "is the disk full, or the output closed?")
+		if errors.As(err, new(mismatch)) || errors.As(err, new(unusable)) || errors.Is(err, out.err) {
+			err = nil // nothing that is to be printed beside it
+		}
+		err = also(failed, err)
 	}
 	var verdict mismatch
 	var said unusable

@@ -78,7 +78,7 @@ func modelOrder(dir, file string) (*order.List, error) {
 	if err != nil || file == "" {
 		return list, err
 	}
-	names, err := readOrder(file)
+	names, _, err := readOrder(file)
 	if err != nil {
 		return nil, err
 	}

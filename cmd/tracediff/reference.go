@@ -44,7 +44,7 @@ func (j *job) chooseReference(c *cli.Context, again bool) (*found, error) {
 			err = notGated(c, f.Trace)
 		}
 		if err != nil && f != nil {
-			return nil, errors.Join(err, f.Close())
+			return nil, also(err, f.Close())
 		}
 		return f, err
 	case kindExec:
@@ -114,7 +114,7 @@ func (j *job) stored(c *cli.Context, r reference.Runner) (*found, error) {
 
 // gated reports whether only transformers may be the reference: --gate, or a CI that says it is one.
 func gated(c *cli.Context) bool {
-	if c.Command.Name == "gate" {
+	if c.Command.Name == gateName {
 		return true
 	}
 	if c.IsSet("gate") {
@@ -262,9 +262,11 @@ func (j *job) runTransformers(c *cli.Context, scope capture.Scope, path string) 
 	r := reference.HF{
 		Python: interpreter, Model: model, Order: order, Out: out, Tokens: reference.FormatTokens(j.passes), NewTokens: j.further,
 		DType: j.dtype, Level: scope.Level, Layers: scope.Layers, Debug: debugs(c), DebugFull: j.debugPasses(), DebugOnly: j.debugOnly(),
-		Show: &prefixed{w: notes(c), prefix: "transformers | "},
 	}
+	show := &prefixed{w: notes(c), prefix: "transformers | "}
+	r.Show = show
 	err = r.Run(c.Context)
+	show.end()
 	if errors.Is(err, context.Canceled) {
 		return j.stopped(path)
 	}
@@ -324,7 +326,7 @@ func (j *job) measureFloor(c *cli.Context, f *found) error {
 	job.Passes, job.NewTokens, job.Progress = f.passes, 0, p.step
 	err := writeFloor(c.Context, job, f.entry.FloorPath())
 	if errors.Is(err, context.Canceled) {
-		return errors.Join(hinted(errors.New("interrupted"), "the reference is stored; its noise floor is measured by the next tracediff capture"), f.Close())
+		return also(hinted(errors.New("interrupted"), "the reference is stored; its noise floor is measured by the next tracediff capture"), f.Close())
 	}
 	if err != nil {
 		fmt.Fprintf(notes(c), "note: the reference has no noise floor: %v\n", err)
@@ -346,7 +348,7 @@ func (j *job) givenReference(path string, partial bool) (*found, error) {
 		err = j.suitable(t, "reference", partial)
 	}
 	if err != nil {
-		return nil, errors.Join(err, t.Close())
+		return nil, also(err, t.Close())
 	}
 	f := &found{t, "given", j.passes, nil}
 	if passes, err := j.wanted("").Match(ids); err == nil {

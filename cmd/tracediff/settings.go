@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/files"
 )
 
 // settings say what is run and captured. The last ones stay in a file of their own beside the traces, since a trace that
@@ -143,47 +144,30 @@ func writeWhole(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*.part")
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(data)
-	if err = errors.Join(err, tmp.Chmod(0o644), tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	return files.Write(path, data)
 }
 
 // lastSettings reads the settings of the last capture in a folder of traces; false when there are none. A key that is not
 // known is an error: it may be a limit of a later version.
 func lastSettings(dir string) (settings, bool, error) {
 	s := defaults()
-	f, err := os.Open(filepath.Join(dir, settingsFile))
+	text, err := files.Read(filepath.Join(dir, settingsFile), maxSettings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, false, nil
 	}
 	if err == nil {
-		defer f.Close()
-		err = s.read(f)
+		if err = s.read(text); err != nil {
+			err = fmt.Errorf("%s: %w", filepath.Join(dir, settingsFile), err)
+		}
 	}
 	if err != nil {
-		return s, false, hinted(fmt.Errorf("reading the settings of the last capture: %s: %w", filepath.Join(dir, settingsFile), err),
+		return s, false, hinted(fmt.Errorf("reading the settings of the last capture: %w", err),
 			"name the input: tracediff compare --prompt TEXT, or capture again")
 	}
 	return s, true, nil
 }
 
-func (s *settings) read(r io.Reader) error {
-	text, err := io.ReadAll(io.LimitReader(r, maxSettings+1))
-	if err != nil {
-		return err
-	}
-	if len(text) > maxSettings {
-		return fmt.Errorf("it is larger than %d bytes", maxSettings)
-	}
+func (s *settings) read(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(s); err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -52,7 +51,7 @@ func FuzzSettings(f *testing.F) {
 	f.Add([]byte(`{"dtype":"auto","scope":{"level":9}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s := defaults()
-		if s.read(bytes.NewReader(text)) != nil {
+		if s.read(text) != nil {
 			return
 		}
 		dir := t.TempDir()

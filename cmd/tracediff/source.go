@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/tracediff/tracediff/internal/files"
 )
 
 // source is where the trace of a side comes from. The zero source is the default: the Go model for the local side, what
@@ -49,7 +51,11 @@ func parseSource(flag, value string) (source, error) {
 		folder, err := os.Getwd()
 		return source{Kind: kindExec, Text: command, Folder: folder}, err
 	}
-	if _, err := os.Stat(value); err != nil {
+	info, err := os.Stat(value)
+	if err == nil && !info.Mode().IsRegular() {
+		return source{}, hinted(fmt.Errorf("--%s: %w", flag, files.Irregular(value, info.Mode())), "--"+flag+" wants a trace file")
+	}
+	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return source{}, fmt.Errorf("--%s: %w", flag, err)
 		}

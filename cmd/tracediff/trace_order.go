@@ -59,7 +59,7 @@ func picked(list *order.List, file string) (*order.List, error) {
 	if file == "" {
 		return list, nil
 	}
-	names, err := readOrder(file)
+	names, _, err := readOrder(file)
 	if err != nil || list == nil {
 		return names, err
 	}
