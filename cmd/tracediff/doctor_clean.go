@@ -16,6 +16,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/health"
 )
 
@@ -60,6 +61,18 @@ type storedFile struct {
 	kind string
 	size int64
 	made time.Time
+}
+
+// openFolder opens a folder, and nothing else: opening a pipe would wait for its other end.
+func openFolder(dir string) (*os.Root, error) {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = &files.Error{Path: dir, Why: "is " + files.Kind(info.Mode()) + ", not a folder", Next: "name the folder of traces with --dir"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
 }
 
 // scanFolder lists the files of a folder of traces. Links are not followed, and nobody's.
@@ -119,7 +132,7 @@ func sameBytes(f *os.File, want []byte) bool {
 
 // clean removes what tracediff put into the folder, and says what and how much.
 func (p *patient) clean(ctx context.Context, s *health.Section) {
-	root, err := os.OpenRoot(p.dir)
+	root, err := openFolder(p.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.OK("%s is not there: nothing to remove", p.dir)
 		return

@@ -20,7 +20,7 @@ const hintClean = "tracediff doctor --clean removes what tracediff has put there
 // checkStore says what is kept in the folder of traces, how old and how large, and whether the next comparison of this
 // input would use it.
 func (p *patient) checkStore(_ context.Context, s *health.Section) {
-	root, err := os.OpenRoot(p.dir)
+	root, err := openFolder(p.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.OK("nothing is kept in %s yet", p.dir)
 		return

@@ -128,6 +128,8 @@ func systemHint(err error) string {
 		{syscall.ENOSPC, "the disk is full: make room on it, or name a place on another one (tracediff doctor says how much traces take)"},
 		{syscall.EDQUOT, "your share of the disk is used up: make room, or name a place on another disk"},
 		{syscall.EROFS, "the file system can only be read: name a place on another one"},
+		{syscall.ENOTDIR, "a part of the path is a file and not a folder: check the path"},
+		{syscall.EISDIR, "it is a folder: name a file in it"},
 		{syscall.EMFILE, "too many files are open: raise the limit of the shell, ulimit -n"},
 		{syscall.EIO, "the disk, or the network behind it, fails: name a place on another one"},
 		{syscall.EPIPE, "what reads from it has ended: let it read to the end"},

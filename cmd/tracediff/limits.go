@@ -50,7 +50,7 @@ func readLimits(c *cli.Context) (*compare.Limits, error) {
 	if path := c.String("tolerances"); path != "" {
 		var err error
 		if l, err = openLimits(path); err != nil {
-			return nil, hinted(fmt.Errorf("--tolerances %s", onPath(path, err)), "tracediff compare --help and docs/tolerance.md say what the file may hold")
+			return nil, hinted(fmt.Errorf("--tolerances %w", onPath(path, err)), "tracediff compare --help and docs/tolerance.md say what the file may hold")
 		}
 	} else if c.IsSet("tolerances") {
 		return nil, hinted(errors.New("--tolerances is empty"), "leave the flag out for limits by the noise floor")

@@ -60,7 +60,7 @@ func Open(dir string) (*Checkpoint, error) {
 	case err != nil:
 		return nil, fmt.Errorf("opening the model directory: %w", err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("opening the model directory: %s is a file", dir)
+		return nil, fmt.Errorf("opening the model directory: %w", &files.Error{Path: dir, Why: "is a file", Next: "name the folder that has config.json and model.safetensors in it"})
 	}
 	return open(dir, os.DirFS(dir), func(name string) (shard, error) { return mapFile(dir, name) })
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Patience is how long a stream may take to end, and a pipe to be opened by somebody at its other end.
-const Patience = 4 * time.Second
+const Patience = 3 * time.Second
 
 // Error is a file that cannot be used as it is wanted.
 type Error struct {

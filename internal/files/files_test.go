@@ -135,8 +135,15 @@ func TestTargetIsWhatItIsByAnyName(t *testing.T) {
 		target, path string
 		want         bool
 	}{
-		{"a", "a", true}, {"hard", "a", true}, {"a", "hard", true}, {"a", "b", false}, {"b", "a", false},
-		{"b", "b", true}, {"b", "c", false}, {"b", "none/b", false}, {"b", "../" + filepath.Base(dir) + "/b", true},
+		{"a", "a", true},
+		{"hard", "a", true},
+		{"a", "hard", true},
+		{"a", "b", false},
+		{"b", "a", false},
+		{"b", "b", true},
+		{"b", "c", false},
+		{"b", "none/b", false},
+		{"b", "../" + filepath.Base(dir) + "/b", true},
 	} {
 		to, err := files.NewTarget(filepath.Join(dir, c.target))
 		if err != nil {
