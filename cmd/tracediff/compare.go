@@ -3,10 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
@@ -14,10 +12,8 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
-	"github.com/tracediff/tracediff/fixtures"
-	"github.com/tracediff/tracediff/internal/checkpoint"
-	"github.com/tracediff/tracediff/internal/tokenizer"
-	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 func compareCommand() *cli.Command {
@@ -82,91 +78,24 @@ func compareArguments(c *cli.Context, out *outputs) (*compare.Result, error) {
 	case 2:
 		return compareFiles(c, out, c.Args().Get(0), c.Args().Get(1))
 	}
-	return nil, hinted(fmt.Errorf("compare takes two traces or none, not %d arguments", c.NArg()), "tracediff compare LOCAL REFERENCE")
+	return nil, hint.Add(fmt.Errorf("compare takes two traces or none, not %d arguments", c.NArg()), "tracediff compare LOCAL REFERENCE")
 }
 
 // compareAgain captures the local side and compares it with the reference that fits.
 func compareAgain(c *cli.Context, out *outputs) (*compare.Result, error) {
-	s := defaults()
-	if !namesInput(c) {
-		last, found, err := lastSettings(c.String("dir"))
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			s = last
-		}
-	}
-	s, err := readFlags(c, s)
+	s, err := session.SettingsFor(c.String("dir"), namesInput(c))
 	if err != nil {
 		return nil, err
 	}
-	limits, err := readLimits(c)
+	if s, err = readFlags(c, s); err != nil {
+		return nil, err
+	}
+	a, err := readAsked(c)
 	if err != nil {
 		return nil, err
 	}
-	return compareSettings(c, out, s, limits)
-}
-
-// compareSettings captures the local side by settings and compares it with the reference that fits. The settings become
-// those of the last capture, unless they are a gate's.
-func compareSettings(c *cli.Context, out *outputs, s settings, limits *compare.Limits) (*compare.Result, error) {
-	gate := c.Command.Name == gateName
-	if err := out.spare(s.files(c.String("dir"))...); err != nil {
-		return nil, err
-	}
-	j, err := openJob(s, c.String("dir"))
-	if err != nil {
-		return nil, err
-	}
-	defer j.ck.Close()
-	if err := j.checkLocal(c); err != nil {
-		return nil, err
-	}
-	ref, err := j.findReference(c, false)
-	if err != nil {
-		return nil, err
-	}
-	defer ref.Close()
-	j.replay(ref.passes)
-	if err := j.checkPasses(); err != nil {
-		return nil, err
-	}
-	j.noteInput(notes(c))
-	if !gate {
-		if err := j.save(); err != nil {
-			return nil, err
-		}
-	}
-	local, _, err := j.local(c)
-	if err != nil {
-		return nil, err
-	}
-	defer local.Close()
-	o := compare.Options{
-		// A gate is about everything at the level asked for, whatever the port says that it can show.
-		Order: j.record, Named: j.Order != "" || gated(c), Scope: j.compared(ref.Trace, gate || c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
-	}
-	if err := isolate(c, &o, local, ref.Trace, j.list, j.ck); err != nil {
-		return nil, err
-	}
-	if err := limit(c, &o, limits, local, ref.Trace, ref.entry, j.list, j.ck); err != nil {
-		return nil, err
-	}
-	return runCompare(c, local, ref.Trace, o)
-}
-
-// compared is the scope of the comparison: the job's, and of a reference that went on decoding the passes asked for. A
-// level that nobody typed does not ask a reference for more than it has.
-func (j *job) compared(ref *capture.Trace, levelTyped bool) capture.Scope {
-	s := j.Scope
-	if has := ref.Manifest().Scope.Level; !levelTyped && has > 0 {
-		s.Level = min(s.Level, has)
-	}
-	if asked := len(j.passes) + j.further; len(s.Passes) == 0 && ref.Manifest().Passes > asked {
-		s.Passes = capture.Ranges{{From: 0, To: asked - 1}}
-	}
-	return s
+	a.Keep = true
+	return session.Compare(c.Context, env(c, out), s, a)
 }
 
 // compareFiles compares two traces as they are.
@@ -175,115 +104,50 @@ func compareFiles(c *cli.Context, out *outputs, localFile, referenceFile string)
 	if err != nil {
 		return nil, err
 	}
-	limits, err := readLimits(c)
+	a, err := readAsked(c)
 	if err != nil {
 		return nil, err
 	}
-	local, err := openTrace(localFile)
-	if err != nil {
-		return nil, err
-	}
-	defer local.Close()
-	ref, err := openTrace(referenceFile)
-	if err != nil {
-		return nil, err
-	}
-	defer ref.Close()
-	o := compare.Options{ReferenceLabel: "given"}
-	if asksAB(c) {
-		o = abOptions(c, local, ref)
-	} else if err := notGated(c, ref); err != nil {
-		return nil, err
-	}
-	o.Limits = limits
-	return compareTraces(c, out, s, local, ref, o)
+	return session.CompareFiles(c.Context, env(c, out), s, a, localFile, referenceFile)
 }
 
-// compareTraces compares open traces by the order of the model that they declare.
-func compareTraces(c *cli.Context, out *outputs, s settings, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
-	if err := out.spare(append(s.files(""), modelFiles(local.Manifest().Model, ref.Manifest().Model)...)...); err != nil {
-		return nil, err
-	}
-	whole, err := traceOrder(local, ref)
-	if err != nil {
-		return nil, err
-	}
-	if whole == nil && s.Model != "" && !o.AB {
-		if whole, err = namedOrder(s.Model, local, ref); err != nil {
-			return nil, err
-		}
-	}
-	if o.Order, err = picked(whole, s.Order); err != nil {
-		return nil, err
-	}
-	if o.Order != nil {
-		if err := checkScope(s.Scope, o.Order); err != nil {
-			return nil, err
-		}
-	}
-	o.Named, o.Scope, o.TokenText = s.Order != "" || gated(c) && !o.AB, s.Scope, traceTexts(s.Model, local, ref)
-	var ck *checkpoint.Checkpoint
-	if !o.AB || sameModel(local, ref) { // of two models there is no one noise floor
-		if ck, err = commonCheckpoint(s.Model, local, ref); err != nil {
-			return nil, err
-		}
-	}
-	if ck != nil {
-		defer ck.Close()
-	}
-	if !o.AB {
-		if err := isolate(c, &o, local, ref, whole, ck); err != nil {
-			return nil, err
-		}
-	}
-	if err := limit(c, &o, o.Limits, local, ref, nil, whole, ck); err != nil {
-		return nil, err
-	}
-	return runCompare(c, local, ref, o)
-}
-
-// isolateFile certifies every entry of one trace from that trace's own inputs: there is nothing that it is compared with.
+// isolateFile certifies every entry of one trace from that trace's own inputs.
 func isolateFile(c *cli.Context, out *outputs, file string) (*compare.Result, error) {
 	if !c.Bool("isolate") {
-		return nil, hinted(errors.New("compare takes two traces or none, not 1 argument"), "tracediff compare LOCAL REFERENCE, or tracediff compare --isolate LOCAL for one trace by itself")
+		return nil, hint.Add(errors.New("compare takes two traces or none, not 1 argument"), "tracediff compare LOCAL REFERENCE, or tracediff compare --isolate LOCAL for one trace by itself")
 	}
 	s, err := fileSettings(c, "nothing is run: the trace is taken as it is")
 	if err != nil {
 		return nil, err
 	}
-	limits, err := readLimits(c)
+	a, err := readAsked(c)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkAlone(c, limits); err != nil {
+	if err := checkAlone(c, a.Limits); err != nil {
 		return nil, err
 	}
-	t, err := openTrace(file)
-	if err != nil {
-		return nil, err
-	}
-	defer t.Close()
-	return compareTraces(c, out, s, t, t, compare.Options{Alone: true, All: true, Limits: limits})
+	return session.Alone(c.Context, env(c, out), s, a, file)
 }
 
 // checkAlone reports what has no meaning for one trace by itself: there is nothing that errors accumulate against, or that a
 // dtype or some of the rows would be held to.
 func checkAlone(c *cli.Context, limits *compare.Limits) error {
-	const hint = "tracediff compare LOCAL REFERENCE compares two; of one, every operation is held to what correct arithmetic can give"
+	const next = "tracediff compare LOCAL REFERENCE compares two; of one, every operation is held to what correct arithmetic can give"
 	for _, name := range []string{"rtol", "atol", "positions", "strict-dtype"} {
 		if c.IsSet(name) {
-			return hinted(fmt.Errorf("--%s has no meaning for one trace by itself", name), hint)
+			return hint.Add(fmt.Errorf("--%s has no meaning for one trace by itself", name), next)
 		}
 	}
 	if len(limits.Rules) > 0 {
-		return hinted(fmt.Errorf("--tolerances %s: a [[tolerance]] has no meaning for one trace by itself", c.String("tolerances")), hint+"; a file may have [[allow]] alone")
+		return hint.Add(fmt.Errorf("--tolerances %s: a [[tolerance]] has no meaning for one trace by itself", c.String("tolerances")), next+"; a file may have [[allow]] alone")
 	}
 	return nil
 }
 
 // fileSettings reads the flags that have a meaning where traces are given.
-func fileSettings(c *cli.Context, hint string) (settings, error) {
-	s, err := readFlags(c, settings{DType: "auto", Scope: capture.Scope{Level: 3}})
+func fileSettings(c *cli.Context, next string) (session.Settings, error) {
+	s, err := readFlags(c, session.Settings{DType: "auto", Scope: capture.Scope{Level: 3}})
 	if err != nil {
 		return s, err
 	}
@@ -292,56 +156,10 @@ func fileSettings(c *cli.Context, hint string) (settings, error) {
 	}
 	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "gate", "debug"} {
 		if c.IsSet(name) {
-			return s, hinted(fmt.Errorf("--%s has no meaning where traces are given", name), hint)
+			return s, hint.Add(fmt.Errorf("--%s has no meaning where traces are given", name), next)
 		}
 	}
 	return s, nil
-}
-
-func openTrace(path string) (*capture.Trace, error) {
-	t, err := capture.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hinted(err, "compare takes two trace files, or none to capture the local side again")
-	}
-	return t, hinted(err, "want a trace, or any safetensors file that is whole; tracediff capture writes them")
-}
-
-// traceTexts returns the texts of token ids: by the tokenizer of the model that was named, or by the embedded one for
-// traces of the embedded checkpoint. Without one, ids are shown alone.
-func traceTexts(dir string, traces ...*capture.Trace) func(int) string {
-	var files fs.FS
-	if dir != "" {
-		files = os.DirFS(dir)
-	} else {
-		sub, err := fs.Sub(fixtures.Files, embedded)
-		config, err2 := readModelConfig("")
-		if err != nil || err2 != nil {
-			return nil
-		}
-		for _, t := range traces {
-			if t.Manifest().Config == nil || !order.SameConfig(t.Manifest().Config, config.Canonical()) {
-				return nil
-			}
-		}
-		files = sub
-	}
-	tok, err := tokenizer.Open(files)
-	if err != nil {
-		return nil
-	}
-	return tok.Text
-}
-
-// runCompare compares open traces.
-func runCompare(c *cli.Context, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
-	o.All, o.Partial, o.StrictDType = o.All || c.Bool("all"), c.Bool("partial"), c.Bool("strict-dtype")
-	started := time.Now()
-	result, err := compare.Run(c.Context, local, ref, o)
-	if err != nil {
-		return nil, err
-	}
-	detail(c, "compared %d entries in %s", len(result.Rows), took(started))
-	return result, nil
 }
 
 // colors decides for the writer of the report, not for standard output at large.

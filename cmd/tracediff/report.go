@@ -11,7 +11,10 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 // reportFlags say how and where a result is written.
@@ -60,12 +63,12 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 		o.style, o.plain = o.style.WithPower(), o.plain.WithPower()
 	}
 	if formats[o.format] == nil {
-		return nil, hinted(fmt.Errorf("--format is %q", o.format), formatHint)
+		return nil, hint.Add(fmt.Errorf("--format is %q", o.format), formatHint)
 	}
 	for _, value := range c.StringSlice("report") {
 		format, path, _ := strings.Cut(value, "=")
 		if formats[format] == nil || path == "" {
-			return nil, hinted(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as junit=out.xml; a format is text, json, jsonl or junit")
+			return nil, hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as junit=out.xml; a format is text, json, jsonl or junit")
 		}
 		if err := o.add(c, format, path); err != nil {
 			return nil, err
@@ -86,19 +89,19 @@ func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) erro
 			err = o.write(f, b.Bytes())
 		}
 		if err != nil {
-			unwritten = also(unwritten, hinted(fmt.Errorf("writing the report: %w", onPath(f.path, err)), "is "+f.path+" a place where files can be made?"))
+			unwritten = hint.Also(unwritten, hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "is "+f.path+" a place where files can be made?"))
 			continue
 		}
-		detail(c, "report %s, %s", f.path, size(int64(b.Len())))
+		detail(c, "report %s, %s", f.path, amount.Bytes(int64(b.Len())))
 	}
 	if err := formats[o.format](c.App.Writer, d, o.style); err != nil {
-		return also(err, unwritten)
+		return hint.Also(err, unwritten)
 	}
 	switch {
 	case errors.As(failed, new(unusable)) && unwritten != nil: // which is printed already
 		return unwritten
 	case failed != nil:
-		return also(failed, unwritten)
+		return hint.Also(failed, unwritten)
 	case unwritten != nil:
 		return unwritten
 	case d.Exit != exitMatch:
@@ -132,7 +135,7 @@ func texts(w io.Writer, d *report.Document, style report.Style) error {
 // newRun is a comparison as reports have it.
 func newRun(name string, result *compare.Result, err error) report.Run {
 	if err != nil {
-		return report.Run{Name: name, Exit: exitUnusable, Error: oneLine(err.Error()), Hint: oneLine(hintFor(err))}
+		return report.Run{Name: name, Exit: exitUnusable, Error: oneLine(err.Error()), Hint: oneLine(session.Hint(err))}
 	}
 	return report.Run{Name: name, Exit: result.ExitCode(), Result: result}
 }

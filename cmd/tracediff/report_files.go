@@ -7,12 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 // ownStreams are the paths that name a stream of this process. They are written as that stream is: what is opened by such a
@@ -27,7 +28,7 @@ func ownStreams(c *cli.Context) map[string]io.Writer {
 // add takes a report's path after a look at what is there. Nothing is opened yet.
 func (o *outputs) add(c *cli.Context, format, path string) error {
 	if path == "-" {
-		return hinted(errors.New("--report: - is no file"), "--format "+format+" writes to standard output; ./- is a file of that name")
+		return hint.Add(errors.New("--report: - is no file"), "--format "+format+" writes to standard output; ./- is a file of that name")
 	}
 	if w := ownStreams(c)[path]; w != nil {
 		o.files = append(o.files, outputFile{format: format, stream: w, path: path})
@@ -39,7 +40,7 @@ func (o *outputs) add(c *cli.Context, format, path string) error {
 	}
 	for _, f := range o.files {
 		if f.to != nil && to.Replaces() && to.Is(f.path) {
-			return hinted(fmt.Errorf("--report: %q is to be written twice", path), "give every report a file of its own")
+			return hint.Add(fmt.Errorf("--report: %q is to be written twice", path), "give every report a file of its own")
 		}
 	}
 	for name, w := range map[string]io.Writer{"standard output": c.App.Writer, "standard error": c.App.ErrWriter} {
@@ -47,7 +48,7 @@ func (o *outputs) add(c *cli.Context, format, path string) error {
 			w = out.Writer
 		}
 		if f, ok := w.(*os.File); ok && to.Replaces() && to.IsFile(f) {
-			return hinted(fmt.Errorf("--report: %s is the file that %s goes to", path, name), ownFile)
+			return hint.Add(fmt.Errorf("--report: %s is the file that %s goes to", path, name), ownFile)
 		}
 	}
 	o.files = append(o.files, outputFile{format: format, to: to, path: path})
@@ -67,11 +68,11 @@ func (o *outputs) open(c *cli.Context) error {
 		named = c.Args().Slice()
 	}
 	for _, name := range []string{"order", "tolerances", "config", "local", "reference", "python"} {
-		if path := c.String(name); path != "" && !strings.HasPrefix(path, execPrefix) {
+		if path := c.String(name); path != "" && !strings.HasPrefix(path, session.ExecPrefix) {
 			named = append(named, path)
 		}
 	}
-	named = append(named, modelFiles(c.String("model"))...)
+	named = append(named, session.ModelFiles(c.String("model"))...)
 	if err := o.spare(append(named, c.String("dir"))...); err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func sparing(to *files.Target, paths []string) error {
 			if path != to.Path {
 				what = path + ", which"
 			}
-			return hinted(fmt.Errorf("--report: %s is %s this command reads or writes", to.Path, what), ownFile)
+			return hint.Add(fmt.Errorf("--report: %s is %s this command reads or writes", to.Path, what), ownFile)
 		}
 	}
 	return nil
@@ -130,39 +131,28 @@ func sparing(to *files.Target, paths []string) error {
 // sparingFolder refuses a report that is, or would be, a file of tracediff in a folder of traces.
 func sparingFolder(to *files.Target, folder string) error {
 	refused := func(name string) error {
-		return hinted(fmt.Errorf("--report: %s is %s, which tracediff keeps there", to.Path, filepath.Join(folder, name)), ownFile)
+		return hint.Add(fmt.Errorf("--report: %s is %s, which tracediff keeps there", to.Path, filepath.Join(folder, name)), ownFile)
 	}
 	if name, ok := to.Below(folder); ok {
-		if kept(name) {
+		if session.Kept(name) {
 			return refused(name)
 		}
 	}
 	seen := 0
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if seen++; seen > maxFolder {
+		if seen++; seen > session.MaxFolder {
 			return fs.SkipAll
 		}
 		if err != nil || d.IsDir() {
 			return nil // what cannot be listed is not read either
 		}
 		name, err := filepath.Rel(folder, path)
-		if err == nil && kept(filepath.ToSlash(name)) && to.Is(path) {
+		if err == nil && session.Kept(filepath.ToSlash(name)) && to.Is(path) {
 			return refused(name)
 		}
 		return nil
 	})
 	return err
-}
-
-// kept reports whether a path in a folder of traces is one where tracediff keeps something. Any other file in it is a
-// person's own, and may be an earlier report.
-func kept(name string) bool {
-	for _, l := range layout {
-		if l.path.MatchString(name) {
-			return true
-		}
-	}
-	return strings.HasPrefix(name, "model/")
 }
 
 // write writes a report, after another look at what is there by now.
@@ -184,7 +174,7 @@ func (o *outputs) write(f *outputFile, text []byte) error {
 		}
 		f.to = to
 	}
-	return also(f.to.Write(text), f.to.Close())
+	return hint.Also(f.to.Write(text), f.to.Close())
 }
 
 // close gives back what was opened and not written to.
@@ -198,51 +188,5 @@ func (o *outputs) close() {
 
 // reportError is the error of a report's path.
 func reportError(path string, err error) error {
-	return hinted(fmt.Errorf("--report: %w", onPath(path, err)), "want FORMAT=FILE with a FILE in a folder that is there")
-}
-
-// onPath puts the path before an error that does not begin with it.
-func onPath(path string, err error) error {
-	var own *files.Error
-	if errors.As(err, &own) && own.Path == path {
-		return err
-	}
-	if system, ok := err.(*fs.PathError); ok && system.Path == path { // whose path stands inside
-		err = system.Err
-	}
-	return fmt.Errorf("%s: %w", path, err)
-}
-
-// files are those that a run by these settings reads or writes; dir is where traces are kept.
-func (s *settings) files(dir string) []string {
-	paths := append(modelFiles(s.Model), dir, s.Order, s.Python)
-	for _, side := range []source{s.Local, s.Reference} {
-		if side.Kind == kindFile {
-			paths = append(paths, side.Text)
-		}
-	}
-	return paths
-}
-
-// modelFile is the name of a file that a model is read from. A person may keep other files beside them, such as reports.
-var modelFile = regexp.MustCompile(`(^|_)config\.json$|^tokenizer|^chat_template|^(special_tokens_map|added_tokens|vocab)\.json$|^merges\.txt$|\.safetensors(\.index\.json)?$|\.bin$`)
-
-// modelFiles are the files of model directories. One that is not there has none.
-func modelFiles(dirs ...string) []string {
-	var paths []string
-	for _, dir := range dirs {
-		if dir == "" {
-			continue
-		}
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			continue
-		}
-		for _, e := range entries[:min(len(entries), maxFolder)] {
-			if modelFile.MatchString(e.Name()) {
-				paths = append(paths, filepath.Join(dir, e.Name()))
-			}
-		}
-	}
-	return paths
+	return hint.Add(fmt.Errorf("--report: %w", session.OnPath(path, err)), "want FORMAT=FILE with a FILE in a folder that is there")
 }

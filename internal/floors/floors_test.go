@@ -10,7 +10,8 @@ import (
 
 // floors from the lowest to the highest. A package may import those of its own floor and of lower ones.
 var floors = []string{
-	"hooks", "internal", "order/op", "order", "capture", "capture/gemma", "capture/reference", "compare", "compare/report", "cmd",
+	"hooks", "internal", "order/op", "order", "capture", "capture/gemma", "capture/reference", "compare", "compare/report", "internal/session",
+	"cmd",
 }
 
 // leaves import nothing of the project, and stand beside the floors.

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"os"
@@ -16,27 +16,27 @@ func TestSettingsRoundTrip(t *testing.T) {
 	here, err := os.Getwd()
 	must(t, err)
 	prompt := "a \"prompt\"\n\x00 é"
-	full := settings{
+	full := Settings{
 		Model: "m", Prompt: &prompt, Chat: true, DType: "float16", NewTokens: 3, Order: "names.txt", Python: "venv/bin/python",
 		Scope:     capture.Scope{Level: 3, Layers: capture.Ranges{{From: 0, To: 3}}, Tensors: []string{"*.mlp.*"}},
-		Local:     source{Kind: kindExec, Text: "make run OUT={out}", Folder: here},
-		Reference: source{Kind: kindFile, Text: "ref.safetensors"},
+		Local:     Source{Kind: KindExec, Text: "make run OUT={out}", Folder: here},
+		Reference: Source{Kind: KindFile, Text: "ref.safetensors"},
 	}
-	for _, s := range []settings{defaults(), full} {
+	for _, s := range []Settings{Defaults(), full} {
 		must(t, s.save("kept/deep"))
-		got, found, err := lastSettings("kept/deep")
+		got, Found, err := LastSettings("kept/deep")
 		must(t, err)
 		want := s
 		if s.Model != "" {
 			want.Model, want.Order, want.Python = filepath.Join(here, "m"), filepath.Join(here, "names.txt"), filepath.Join(here, "venv/bin/python")
 			want.Reference.Text = filepath.Join(here, "ref.safetensors")
 		}
-		if diff := cmp.Diff(want, got); !found || diff != "" {
-			t.Errorf("found %v; want -, got +\n%s", found, diff)
+		if diff := cmp.Diff(want, got); !Found || diff != "" {
+			t.Errorf("found %v; want -, got +\n%s", Found, diff)
 		}
 	}
-	if _, found, err := lastSettings("nowhere"); found || err != nil {
-		t.Errorf("settings of a folder without any: %v %v", found, err)
+	if _, Found, err := LastSettings("nowhere"); Found || err != nil {
+		t.Errorf("settings of a folder without any: %v %v", Found, err)
 	}
 	if left, err := filepath.Glob("kept/deep/*"); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v %v", left, err)
@@ -50,17 +50,17 @@ func FuzzSettings(f *testing.F) {
 	f.Add([]byte(`{"dtype":"auto","scope":{"level":2},"reference":{"kind":"file"}}`))
 	f.Add([]byte(`{"dtype":"auto","scope":{"level":9}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s := defaults()
+		s := Defaults()
 		if s.read(text) != nil {
 			return
 		}
 		dir := t.TempDir()
 		must(t, s.save(dir))
-		again, found, err := lastSettings(dir)
+		again, Found, err := LastSettings(dir)
 		must(t, err)
 		want, err := s.absolute()
 		must(t, err)
-		if diff := cmp.Diff(want, again); !found || diff != "" {
+		if diff := cmp.Diff(want, again); !Found || diff != "" {
 			t.Errorf("want -, got +\n%s", diff)
 		}
 	})

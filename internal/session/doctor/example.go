@@ -1,22 +1,19 @@
-package main
+package doctor
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/health"
@@ -24,14 +21,14 @@ import (
 
 // An example is a run whose end is known, or at least what it may not be. The first is the program's own: when the embedded
 // model does not come out as transformers had it, nothing else that is printed here or elsewhere can be believed.
-func (p *patient) checkExample(ctx context.Context, s *health.Section) {
+func (p *Patient) checkExample(ctx context.Context, s *health.Section) {
 	if p.failed {
 		s.Skip("mend them, and then repeat the command", "not run: the errors above come first")
 		return
 	}
 	started := time.Now()
-	result, err := knownGood(ctx)
-	result.say(s, err, took(started))
+	result, err := p.knownGood(ctx)
+	result.say(s, err, amount.Since(started))
 	if ctx.Err() == nil {
 		p.runModel(ctx, s)
 	}
@@ -55,8 +52,8 @@ func (k *known) say(s *health.Section, err error, took time.Duration) {
 	const hint = "go test ./... in the sources says where: instructions of a new kind can do it, and memory that fails"
 	switch {
 	case err != nil:
-		s.Fail(doctorHint(err), "%s: %v", knownPrompt, err)
-	case k.Exit != exitMatch || k.Compared == 0:
+		s.Fail(Hint(err), "%s: %v", knownPrompt, err)
+	case k.Exit != 0 || k.Compared == 0:
 		s.Fail(hint, "%s: the embedded model does not come out as %s had it: %s", knownPrompt, k.reference, k.Error)
 	default:
 		s.OK("%s: the embedded model matches %s in %d tensors, %d of them bit by bit, %d certified; %s",
@@ -65,20 +62,17 @@ func (k *known) say(s *health.Section, err error, took time.Duration) {
 }
 
 // knownGood runs the command as a person would, in a folder that is gone afterwards, and reads its report.
-func knownGood(ctx context.Context) (known, error) {
+func (p *Patient) knownGood(ctx context.Context) (known, error) {
 	dir, err := os.MkdirTemp("", "tracediff-doctor-")
 	if err != nil {
 		return known{}, err
 	}
 	defer os.RemoveAll(dir)
-	var out bytes.Buffer
-	words := []string{"tracediff", "compare", "--prompt", "Hello world", "--format", "json", "--quiet", "--dir", dir}
-	err = newApp(strings.NewReader(""), &out, io.Discard).RunContext(ctx, words)
-	var verdict mismatch
-	if err != nil && !errors.As(err, &verdict) {
+	report, err := p.Example(ctx, "compare", "--prompt", "Hello world", "--format", "json", "--quiet", "--dir", dir)
+	if err != nil {
 		return known{}, err
 	}
-	return readKnown(out.Bytes())
+	return readKnown(report)
 }
 
 // readKnown takes what matters here from a report.
@@ -103,7 +97,7 @@ func readKnown(data []byte) (known, error) {
 		return known{}, fmt.Errorf("reading the report: %w", err)
 	}
 	if len(d.Runs) != 1 {
-		return known{}, fmt.Errorf("the report has %s", plural(len(d.Runs), "run"))
+		return known{}, fmt.Errorf("the report has %s", amount.Of(len(d.Runs), "run"))
 	}
 	run := d.Runs[0]
 	k := known{
@@ -131,13 +125,13 @@ const (
 )
 
 // runModel runs one forward call of the model that was named, and says how it goes on.
-func (p *patient) runModel(ctx context.Context, s *health.Section) {
+func (p *Patient) runModel(ctx context.Context, s *health.Section) {
 	ck, err := p.open()
 	if err != nil {
 		return // said of the weights
 	}
 	defer ck.Close()
-	dtype, err := p.dtype(p.config.DType)
+	dtype, err := p.ComputedIn(p.config.DType)
 	if err != nil {
 		return // said of the model
 	}
@@ -148,32 +142,32 @@ func (p *patient) runModel(ctx context.Context, s *health.Section) {
 	if memory := health.Memory().Available; memory > 0 {
 		most = min(most, memory)
 	}
-	if ck.Size() > most && !p.full {
-		s.Skip("--full runs it", "not run: %s of weights would take %s more than seconds", size(ck.Size()), name)
+	if ck.Size() > most && !p.Full {
+		s.Skip("--full runs it", "not run: %s of weights would take %s more than seconds", amount.Bytes(ck.Size()), name)
 		return
 	}
 	ids, which := p.exampleIDs()
 	logits := watch{}
 	reg := &hooks.Registry{}
 	if err := reg.Observe("*", logits.see); err != nil {
-		s.Fail(doctorGeneral, "%v", err)
+		s.Fail(general, "%v", err)
 		return
 	}
 	started := time.Now()
 	if err := run(ctx, ck, dtype, ids, reg); err != nil {
-		s.Fail(doctorHint(err), "%s, %s: %v", name, which, err)
+		s.Fail(Hint(err), "%s, %s: %v", name, which, err)
 		return
 	}
-	p.sayNext(s, &logits, fmt.Sprintf("%s in %s, %s (%s)", name, dtype, which, took(started)))
+	p.sayNext(s, &logits, fmt.Sprintf("%s in %s, %s (%s)", name, dtype, which, amount.Since(started)))
 }
 
 // exampleIDs are the ids to run and what they are: the first forward call of the input, or a token where there is none.
-func (p *patient) exampleIDs() (ids []int, which string) {
+func (p *Patient) exampleIDs() (ids []int, which string) {
 	if len(p.passes) == 0 {
 		return []int{max(p.config.Tokens.BOS, 0)}, "a single token"
 	}
 	ids = p.passes[0]
-	if n := len(ids); n > exampleTokens && !p.full {
+	if n := len(ids); n > exampleTokens && !p.Full {
 		return ids[:exampleTokens], fmt.Sprintf("the first %d of %d tokens", exampleTokens, n)
 	}
 	if len(ids) == 1 {
@@ -183,13 +177,13 @@ func (p *patient) exampleIDs() (ids []int, which string) {
 }
 
 // sayNext says how the model goes on, or that it cannot.
-func (p *patient) sayNext(s *health.Section, w *watch, what string) {
+func (p *Patient) sayNext(s *health.Section, w *watch, what string) {
 	switch {
 	case w.broken != "":
 		s.Fail("tracediff capture and compare say which operation it is; float16 overflows at 65504: try --dtype float32", "%s: NaN or Inf, first in %s", what, w.broken)
 		return
 	case len(w.logits) == 0:
-		s.Fail(doctorGeneral, "%s: there are no logits", what)
+		s.Fail(general, "%s: there are no logits", what)
 		return
 	}
 	next, least, sum := 0, math.Inf(1), 0.0
@@ -214,7 +208,7 @@ func (p *patient) sayNext(s *health.Section, w *watch, what string) {
 }
 
 // forward runs the local model.
-func (p *patient) forward(ctx context.Context, ck *checkpoint.Checkpoint, dtype hooks.DType, ids []int, reg *hooks.Registry) error {
+func (p *Patient) forward(ctx context.Context, ck *checkpoint.Checkpoint, dtype hooks.DType, ids []int, reg *hooks.Registry) error {
 	m, err := gemma.New(ck, p.list, dtype, reg, gemma.All)
 	if err != nil {
 		return err
@@ -224,7 +218,7 @@ func (p *patient) forward(ctx context.Context, ck *checkpoint.Checkpoint, dtype 
 }
 
 // walk runs the float64 walk, for families without a local model. It leaves a trace, which is gone afterwards.
-func (p *patient) walk(ctx context.Context, ck *checkpoint.Checkpoint, dtype hooks.DType, ids []int, reg *hooks.Registry) error {
+func (p *Patient) walk(ctx context.Context, ck *checkpoint.Checkpoint, dtype hooks.DType, ids []int, reg *hooks.Registry) error {
 	dir, err := os.MkdirTemp("", "tracediff-doctor-")
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
@@ -20,56 +18,19 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// limitFlags say how far accumulated errors may go.
-func limitFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.Float64Flag{Name: "rtol", Category: catCompare, Usage: "relative `L2` that every tensor may be off, in place of multiples of the prompt's noise floor"},
-		&cli.Float64Flag{Name: "atol", Category: catCompare, Usage: "root mean square that every tensor may be off beside --rtol, in its own `UNITS`"},
-		&cli.StringFlag{Name: "tolerances", Category: catCompare, Usage: "TOML `FILE` with [[tolerance]] by pattern, the first that matches decides, and [[allow]] with reasons"},
-	}
-}
-
 // limit adds to the options of a comparison the limits of accumulated errors: the person's own, and the noise floor of the
 // prompt. stored is where the reference comes from, nil for one that is not of the store. list and ck may be nil.
-func limit(c *cli.Context, o *compare.Options, limits *compare.Limits, local, ref *capture.Trace, stored *reference.Entry, list *order.List, ck *checkpoint.Checkpoint) (err error) {
-	if o.Limits = limits; o.Alone {
+func limit(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, ref *capture.Trace, stored *reference.Entry, list *order.List, ck *checkpoint.Checkpoint) (err error) {
+	if o.Limits = a.Limits; o.Alone {
 		return nil
 	}
-	if o.Noise, err = noiseFloor(c, local, ref, stored, list, ck); errors.Is(err, context.Canceled) {
+	if o.Noise, err = noiseFloor(ctx, e, local, ref, stored, list, ck); errors.Is(err, context.Canceled) {
 		return errors.New("interrupted while the noise floor was measured")
 	}
 	if err != nil {
-		fmt.Fprintf(notes(c), "note: the table of limits decides, there is no noise floor: %v\n", err)
+		fmt.Fprintf(e.Notes, "note: the table of limits decides, there is no noise floor: %v\n", err)
 	}
 	return nil
-}
-
-// readLimits reads the flags and the file that they name: once, as it may be a stream, and before anything runs.
-func readLimits(c *cli.Context) (*compare.Limits, error) {
-	l := &compare.Limits{}
-	if path := c.String("tolerances"); path != "" {
-		var err error
-		if l, err = openLimits(path); err != nil {
-			return nil, hinted(fmt.Errorf("--tolerances %w", onPath(path, err)), "tracediff compare --help and docs/tolerance.md say what the file may hold")
-		}
-	} else if c.IsSet("tolerances") {
-		return nil, hinted(errors.New("--tolerances is empty"), "leave the flag out for limits by the noise floor")
-	}
-	if c.IsSet("rtol") || c.IsSet("atol") {
-		l.Default = &compare.Tolerance{RTol: c.Float64("rtol"), ATol: c.Float64("atol")}
-		if err := l.Default.Check(); err != nil {
-			return nil, hinted(fmt.Errorf("--%w", err), "--rtol 1e-3 is a limit for float32, 2e-2 one for bfloat16; without it the noise floor of the prompt decides")
-		}
-	}
-	return l, nil
-}
-
-func openLimits(path string) (*compare.Limits, error) {
-	text, _, err := files.ReadStream(path, compare.MaxLimits)
-	if err != nil {
-		return nil, err
-	}
-	return compare.ParseLimits(text)
 }
 
 // maxFloorFile bounds what is read of a stored floor.
@@ -81,7 +42,7 @@ const maxWalk = 1 << 27
 
 // noiseFloor returns the floor of the reference's prompt in the coarser dtype of the two traces: the stored one, or one
 // that is measured now and kept, where that costs next to nothing; nil where there is none.
-func noiseFloor(c *cli.Context, local, ref *capture.Trace, stored *reference.Entry, list *order.List, ck *checkpoint.Checkpoint) (*compare.NoiseFloor, error) {
+func noiseFloor(ctx context.Context, e *Env, local, ref *capture.Trace, stored *reference.Entry, list *order.List, ck *checkpoint.Checkpoint) (*compare.NoiseFloor, error) {
 	dtype, ok := coarser(local, ref)
 	if !ok {
 		return nil, nil
@@ -105,8 +66,8 @@ func noiseFloor(c *cli.Context, local, ref *capture.Trace, stored *reference.Ent
 	}
 	all := capture.Scope{Level: 3}
 	key := reference.NewKey(w, all, reference.Runner{Name: "floor", Version: reference.WalkRunner().Version})
-	dir := filepath.Join(c.String("dir"), "floors")
-	if _, err := os.Stat(c.String("dir")); err != nil { // two files that are compared leave nothing behind
+	dir := filepath.Join(e.Dir, "floors")
+	if _, err := os.Stat(e.Dir); err != nil { // two files that are compared leave nothing behind
 		if dir, err = os.MkdirTemp("", "tracediff-*"); err != nil {
 			return nil, err
 		}
@@ -116,8 +77,8 @@ func noiseFloor(c *cli.Context, local, ref *capture.Trace, stored *reference.Ent
 	if f, err := readFloor(path); err == nil {
 		return f, nil
 	}
-	job := reference.Job{Checkpoint: ck, List: list, DType: dtype, Passes: passes, Manifest: capture.Manifest{Scope: all}}
-	if err := writeFloor(c.Context, job, path); err != nil {
+	walk := reference.Job{Checkpoint: ck, List: list, DType: dtype, Passes: passes, Manifest: capture.Manifest{Scope: all}}
+	if err := writeFloor(ctx, walk, path); err != nil {
 		return nil, err
 	}
 	return readFloor(path)

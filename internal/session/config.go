@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"errors"
@@ -12,11 +12,12 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
 
-// configName is the file that a gate reads when no other is named.
-const configName = "tracediff.toml"
+// ConfigName is the file that a gate reads when no other is named.
+const ConfigName = "tracediff.toml"
 
 // maxConfig bounds the file: prompts are texts of people, and tolerances a few lines.
 const maxConfig = compare.MaxLimits
@@ -55,36 +56,36 @@ type promptConfig struct {
 	Model     string  `toml:"model"`
 }
 
-// namedSettings are the settings of one prompt.
-type namedSettings struct {
-	name string
-	settings
+// Named are the settings of one prompt.
+type Named struct {
+	Name string
+	Settings
 }
 
-// openConfig reads a file and gives it its meaning: the settings of every prompt, and the limits of all.
-func openConfig(path string) ([]namedSettings, *compare.Limits, error) {
+// OpenConfig reads a file and gives it its meaning: the settings of every prompt, and the limits of all.
+func OpenConfig(path string) ([]Named, *compare.Limits, error) {
 	all, limits, err := readConfigFile(path)
 	switch {
-	case errors.Is(err, os.ErrNotExist) && path == configName:
-		return nil, nil, hinted(fmt.Errorf("there is no %s here: %w", configName, err), "tracediff init writes one, with every key explained; --config FILE names another")
+	case errors.Is(err, os.ErrNotExist) && path == ConfigName:
+		return nil, nil, hint.Add(fmt.Errorf("there is no %s here: %w", ConfigName, err), "tracediff init writes one, with every key explained; --config FILE names another")
 	case err != nil:
-		return nil, nil, hinted(onPath(path, err), configHint(err))
+		return nil, nil, hint.Add(OnPath(path, err), configHint(err))
 	}
 	return all, limits, nil
 }
 
 // configHint is the hint of what is wrong in the file, unless that has one of its own.
 func configHint(err error) string {
-	if h := hintFor(err); h != generalHint {
+	if h := Hint(err); h != GeneralHint {
 		return h
 	}
 	return "tracediff init FILE writes an example with every key explained; docs/ci.md has them, too"
 }
 
-func readConfigFile(path string) ([]namedSettings, *compare.Limits, error) {
+func readConfigFile(path string) ([]Named, *compare.Limits, error) {
 	text, stream, err := files.ReadStream(path, maxConfig)
-	if errors.Is(err, os.ErrNotExist) && path != configName {
-		err = hinted(err, "check the path; tracediff init FILE writes such a file, with every key explained")
+	if errors.Is(err, os.ErrNotExist) && path != ConfigName {
+		err = hint.Add(err, "check the path; tracediff init FILE writes such a file, with every key explained")
 	}
 	if err != nil {
 		return nil, nil, err
@@ -100,7 +101,7 @@ func readConfigFile(path string) ([]namedSettings, *compare.Limits, error) {
 	return parseConfig(text, folder)
 }
 
-func parseConfig(text []byte, folder string) ([]namedSettings, *compare.Limits, error) {
+func parseConfig(text []byte, folder string) ([]Named, *compare.Limits, error) {
 	c := config{folder: folder}
 	if err := tomlfile.Decode(text, &c); err != nil {
 		return nil, nil, err
@@ -114,25 +115,25 @@ func parseConfig(text []byte, folder string) ([]namedSettings, *compare.Limits, 
 	}
 	common, err := c.common()
 	if err != nil {
-		return nil, nil, inKeys(err)
+		return nil, nil, InKeys(err)
 	}
-	var all []namedSettings
+	var all []Named
 	for _, p := range c.Prompt {
-		s, err := c.settings(common, p)
+		s, err := c.Settings(common, p)
 		if err != nil {
-			return nil, nil, fmt.Errorf("prompt %q: %w", p.Name, inKeys(err))
+			return nil, nil, fmt.Errorf("prompt %q: %w", p.Name, InKeys(err))
 		}
-		if slices.ContainsFunc(all, func(n namedSettings) bool { return n.name == p.Name }) {
+		if slices.ContainsFunc(all, func(n Named) bool { return n.Name == p.Name }) {
 			return nil, nil, fmt.Errorf("two prompts are called %q", p.Name)
 		}
-		all = append(all, namedSettings{p.Name, s})
+		all = append(all, Named{p.Name, s})
 	}
 	return all, limits, nil
 }
 
 // common are the settings that all prompts share.
-func (c *config) common() (s settings, err error) {
-	s = defaults()
+func (c *config) common() (s Settings, err error) {
+	s = Defaults()
 	s.Model, s.Order = c.path(c.Model), c.path(c.Order)
 	s.Python = c.Python
 	if filepath.Base(c.Python) != c.Python {
@@ -153,24 +154,24 @@ func (c *config) common() (s settings, err error) {
 			return s, fmt.Errorf("%s: %w", r.key, err)
 		}
 	}
-	if s.Local, err = c.source("local", c.Local); err != nil {
+	if s.Local, err = c.side("local", c.Local); err != nil {
 		return s, err
 	}
-	s.Reference, err = c.source("reference", c.Reference)
+	s.Reference, err = c.side("reference", c.Reference)
 	return s, err
 }
 
 // promptName is what a name may be: it ends up in the names of test suites.
 var promptName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// settings are those of one prompt.
-func (c *config) settings(s settings, p promptConfig) (settings, error) {
+// Settings are those of one prompt.
+func (c *config) Settings(s Settings, p promptConfig) (Settings, error) {
 	if !promptName.MatchString(p.Name) {
 		return s, errors.New("want a name of up to 64 letters, digits, '.', '_' and '-'")
 	}
 	s.Prompt, s.Tokens, s.Chat, s.NewTokens = p.Text, p.Tokens, p.Chat, p.NewTokens
 	if p.Text == nil && p.Tokens == "" {
-		return s, hinted(errors.New("neither text nor tokens"), `give it text = "...", or the ids: tokens = "2,513,88"`)
+		return s, hint.Add(errors.New("neither text nor tokens"), `give it text = "...", or the ids: tokens = "2,513,88"`)
 	}
 	if p.DType != "" {
 		s.DType = p.DType
@@ -178,7 +179,7 @@ func (c *config) settings(s settings, p promptConfig) (settings, error) {
 	if p.Model != "" {
 		s.Model = c.path(p.Model)
 	}
-	return s, s.check()
+	return s, s.Check()
 }
 
 // path makes a path relative to the file's folder; empty stays empty.
@@ -189,17 +190,17 @@ func (c *config) path(p string) string {
 	return filepath.Join(c.folder, p)
 }
 
-// source reads local or reference. A command runs in the file's folder, and a trace is looked for there.
-func (c *config) source(key, value string) (source, error) {
+// side reads local or reference. A command runs in the file's folder, and a trace is looked for there.
+func (c *config) side(key, value string) (Source, error) {
 	if value == "" {
-		return source{}, nil
+		return Source{}, nil
 	}
 	words := append(slices.Clone(sideKinds[key]), "auto")
-	if !slices.Contains(words, value) && !strings.HasPrefix(value, execPrefix) {
+	if !slices.Contains(words, value) && !strings.HasPrefix(value, ExecPrefix) {
 		value = c.path(value)
 	}
-	s, err := parseSource(key, value)
-	if s.Kind == kindExec {
+	s, err := ParseSource(key, value)
+	if s.Kind == KindExec {
 		s.Folder = c.folder
 	}
 	return s, err

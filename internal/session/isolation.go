@@ -1,16 +1,13 @@
-package main
+package session
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"path"
 	"sync"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
@@ -18,59 +15,23 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
 
-// isolationFlags say how entries are certified.
-func isolationFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "certify every entry of every pass from the local trace's own inputs, and do not stop; with one trace, it alone"},
-		&cli.BoolFlag{Name: "no-isolate", Category: catCompare, Usage: "certify nothing: the accumulated errors alone decide"},
-		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "the `ROUNDING` an engine may do inside an operation: strict (transformers'), free, float16 (free, and float16 inside), auto (strict, then free by kind of operation)"},
-		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
-	}
-}
-
-// isolateOptions reads the flags.
-func isolateOptions(c *cli.Context) (o compare.IsolateOptions, err error) {
-	switch o.Arithmetic = compare.Arithmetic(c.String("arithmetic")); o.Arithmetic {
-	case compare.Auto, compare.Strict, compare.FreeIn, compare.Float16In:
-	default:
-		return o, hinted(fmt.Errorf("--arithmetic is %q", o.Arithmetic), "want auto, strict, free or float16")
-	}
-	switch bound := c.String("bound"); bound {
-	case "probabilistic":
-	case "rigorous":
-		o.Rigorous = true
-	default:
-		return o, hinted(fmt.Errorf("--bound is %q", bound), "want probabilistic or rigorous")
-	}
-	if c.Bool("isolate") && c.Bool("no-isolate") {
-		return o, hinted(errors.New("--isolate and --no-isolate were both given"), "leave one of them out")
-	}
-	for _, name := range []string{"arithmetic", "bound"} {
-		if c.Bool("no-isolate") && c.IsSet(name) {
-			return o, hinted(fmt.Errorf("--%s has no meaning with --no-isolate, which certifies nothing", name), "leave one of them out")
-		}
-	}
-	return o, nil
-}
-
 // isolate adds to the options of a comparison what certifies the local trace, or why nothing does. list is the model's
 // whole order, ck its checkpoint, which may be nil when it is not known.
-func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) error {
-	io, err := isolateOptions(c)
-	if err != nil {
-		return err
-	}
+func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) error {
+	var err error
+	io := a.Isolate
 	io.Thorough = o.Alone
-	if c.Bool("isolate") {
+	if a.Demanded {
 		o.Certifying = compare.Demanded
 	}
-	o.All = o.All || c.Bool("isolate")
-	unable := func(why, hint string) error {
-		if o.NotIsolated = why; c.Bool("isolate") {
-			return hinted(fmt.Errorf("nothing can be isolated: %s", why), hint)
+	o.All = o.All || a.Demanded
+	unable := func(why, next string) error {
+		if o.NotIsolated = why; a.Demanded {
+			return hint.Add(fmt.Errorf("nothing can be isolated: %s", why), next)
 		}
 		return nil
 	}
@@ -79,11 +40,11 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		dtype = compare.ModelDType(list, local, ref)
 		io.DType = dtype
 		io.Certified = sync.OnceValues(func() (compare.Certified, error) {
-			into, err := certified(c.Context, list, dtype)
+			into, err := certified(ctx, list, dtype)
 			if err != nil || ck == nil {
 				return into, err
 			}
-			return into, certifyByStored(c.Context, into, c.String("dir"), list, ck, dtype)
+			return into, certifyByStored(ctx, into, e.Dir, list, ck, dtype)
 		})
 		if ref.Manifest().Producer.Name == reference.WalkName && !o.Alone {
 			if o.Certified, err = io.Certified(); err != nil {
@@ -92,7 +53,7 @@ func isolate(c *cli.Context, o *compare.Options, local, ref *capture.Trace, list
 		}
 	}
 	switch {
-	case c.Bool("no-isolate"):
+	case a.Declined:
 		o.NotIsolated, o.Certifying = "as asked for (--no-isolate)", compare.Declined
 		return nil
 	case list == nil || list.Config == nil:
@@ -185,7 +146,7 @@ func certifyByStored(ctx context.Context, into compare.Certified, dir string, li
 		if m.Config != nil && order.SameConfig(m.Config, list.Config.Canonical()) && notOf(ck, m) == "" {
 			err = own.Add(ctx, t, list, reference.Weights(ck, dtype))
 		}
-		if err = also(err, t.Close()); err != nil {
+		if err = hint.Also(err, t.Close()); err != nil {
 			return fmt.Errorf("certifying the operations of the walk: %w", err)
 		}
 	}
@@ -257,7 +218,7 @@ func traceCheckpoint(dir string, t *capture.Trace) (*checkpoint.Checkpoint, erro
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
 		if why := notOf(ck, m); why != "" {
-			return nil, also(hinted(fmt.Errorf("%s is not the checkpoint of %s: %s", dir, t.Path(), why), "--model names the checkpoint that the local trace was made of"), ck.Close())
+			return nil, hint.Also(hint.Add(fmt.Errorf("%s is not the checkpoint of %s: %s", dir, t.Path(), why), "--model names the checkpoint that the local trace was made of"), ck.Close())
 		}
 		return ck, nil
 	}
@@ -313,7 +274,7 @@ func commonCheckpoint(dir string, local, ref *capture.Trace) (*checkpoint.Checkp
 // What they compute is then no reason to call the trace's model right.
 func othersThan(ck *checkpoint.Checkpoint, t *capture.Trace) string {
 	m := t.Manifest()
-	if !knownDigest(m.Weights) || ck.Size() > digestLimit || ck.Digest() == m.Weights {
+	if !knownDigest(m.Weights) || ck.Size() > DigestLimit || ck.Digest() == m.Weights {
 		return ""
 	}
 	return fmt.Sprintf("the weights of %s are not those that the reference was made of", ck.Name())
@@ -330,7 +291,7 @@ func notOf(ck *checkpoint.Checkpoint, m capture.Manifest) string {
 		return err.Error()
 	case m.Config != nil && !order.SameConfig(m.Config, config.Canonical()):
 		return "its configuration is another"
-	case knownDigest(m.Weights) && ck.Size() <= digestLimit && ck.Digest() != m.Weights:
+	case knownDigest(m.Weights) && ck.Size() <= DigestLimit && ck.Digest() != m.Weights:
 		return "its weights are others"
 	}
 	return ""

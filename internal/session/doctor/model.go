@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -10,14 +10,16 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/health"
+	"github.com/tracediff/tracediff/internal/session"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
 
 // checkModel finds the model directory and reads what family it is of.
-func (p *patient) checkModel(_ context.Context, s *health.Section) {
+func (p *Patient) checkModel(_ context.Context, s *health.Section) {
 	if err := p.findModel(); err != nil {
 		s.Fail("--model wants a directory with config.json and model.safetensors", "%v", err)
 		p.folder = nil
@@ -27,9 +29,9 @@ func (p *patient) checkModel(_ context.Context, s *health.Section) {
 }
 
 // findModel finds the files of the directory, or of the embedded checkpoint.
-func (p *patient) findModel() (err error) {
+func (p *Patient) findModel() (err error) {
 	if p.Model == "" {
-		p.folder, err = fs.Sub(fixtures.Files, embedded)
+		p.folder, err = fs.Sub(fixtures.Files, session.Embedded)
 		return err
 	}
 	switch info, err := os.Stat(p.Model); {
@@ -43,15 +45,15 @@ func (p *patient) findModel() (err error) {
 }
 
 // name is what lines call the model.
-func (p *patient) name() string {
+func (p *Patient) name() string {
 	if p.Model == "" {
-		return "fixtures/" + embedded
+		return "fixtures/" + session.Embedded
 	}
 	return p.Model
 }
 
 // open opens the checkpoint as a run does.
-func (p *patient) open() (*checkpoint.Checkpoint, error) {
+func (p *Patient) open() (*checkpoint.Checkpoint, error) {
 	if p.Model == "" {
 		return checkpoint.OpenFS(p.name(), p.folder)
 	}
@@ -59,7 +61,7 @@ func (p *patient) open() (*checkpoint.Checkpoint, error) {
 }
 
 // checkWeights looks at the weights: are they whole, all there, and loaded as they were saved?
-func (p *patient) checkWeights(ctx context.Context, s *health.Section) {
+func (p *Patient) checkWeights(ctx context.Context, s *health.Section) {
 	if p.folder == nil {
 		return
 	}
@@ -70,19 +72,19 @@ func (p *patient) checkWeights(ctx context.Context, s *health.Section) {
 }
 
 // checkDecode looks at what ends a generation.
-func (p *patient) checkDecode(_ context.Context, s *health.Section) {
+func (p *Patient) checkDecode(_ context.Context, s *health.Section) {
 	if p.config != nil {
 		health.Generation(s, p.folder, p.vocabulary())
 	}
 }
 
 // vocabulary is what config.json says of ids.
-func (p *patient) vocabulary() health.Vocabulary {
+func (p *Patient) vocabulary() health.Vocabulary {
 	return health.Vocabulary{Size: p.config.VocabSize, BOS: p.config.Tokens.BOS, PAD: p.config.Tokens.PAD, EOS: p.config.Tokens.EOS}
 }
 
 // checkConfig reads config.json, and describes the family by it.
-func (p *patient) checkConfig(s *health.Section) {
+func (p *Patient) checkConfig(s *health.Section) {
 	if health.Pointer(p.folder, checkpoint.ConfigFile) {
 		s.Fail("run git lfs pull in the directory", "%s is a git-lfs pointer, not the configuration", checkpoint.ConfigFile)
 		return
@@ -92,7 +94,7 @@ func (p *patient) checkConfig(s *health.Section) {
 		p.config, err = order.ReadConfig(data)
 	}
 	if err != nil {
-		s.Fail(doctorHint(err), "%v", err)
+		s.Fail(Hint(err), "%v", err)
 		return
 	}
 	p.spread = initialSpread(data)
@@ -101,11 +103,11 @@ func (p *patient) checkConfig(s *health.Section) {
 	if c.DType == "" {
 		s.Warn("choose with --dtype", "config.json declares no dtype: auto is float32")
 	}
-	if _, err := p.dtype(c.DType); err != nil {
-		s.Fail(doctorHint(err), "%v", err)
+	if _, err := p.ComputedIn(c.DType); err != nil {
+		s.Fail(Hint(err), "%v", err)
 	}
 	if p.list, err = order.New(c); err != nil {
-		s.Fail(doctorHint(err), "%v", err)
+		s.Fail(Hint(err), "%v", err)
 	}
 }
 
@@ -131,10 +133,10 @@ func initialSpread(config []byte) float64 {
 }
 
 // readWeights opens the weights and looks at what the model takes of them, and at what it does not.
-func (p *patient) readWeights(ctx context.Context, s *health.Section, names []string) {
+func (p *Patient) readWeights(ctx context.Context, s *health.Section, names []string) {
 	ck, err := p.open()
 	if err != nil {
-		s.Fail(doctorHint(err), "%v", err)
+		s.Fail(Hint(err), "%v", err)
 		return
 	}
 	defer ck.Close() // read only: closing has nothing to say
@@ -149,10 +151,10 @@ func (p *patient) readWeights(ctx context.Context, s *health.Section, names []st
 	weights := p.weights(ck, wants)
 	health.DTypes(s, weights)
 	p.head(s, ck)
-	health.Values(ctx, s, weights, p.spread, p.full)
+	health.Values(ctx, s, weights, p.spread, p.Full)
 	if m := health.Memory(); m.Available > 0 && ck.Size() > m.Available {
 		s.Warn("the local model maps them and reads what it needs; --reference hf needs a machine with more memory",
-			"the weights take %s, and %s of memory are available: transformers holds all of them", size(ck.Size()), size(m.Available))
+			"the weights take %s, and %s of memory are available: transformers holds all of them", amount.Bytes(ck.Size()), amount.Bytes(m.Available))
 	}
 }
 
@@ -166,7 +168,7 @@ func weightsFit(s *health.Section, err error) bool {
 		return true
 	}
 	if !errors.As(err, &e) {
-		s.Fail(doctorHint(err), "%v", err)
+		s.Fail(Hint(err), "%v", err)
 		return false
 	}
 	for i, problem := range e.Problems {
@@ -184,7 +186,7 @@ func weightsFit(s *health.Section, err error) bool {
 }
 
 // weights returns those of the model that can be read, with what each is for.
-func (p *patient) weights(ck *checkpoint.Checkpoint, wants []checkpoint.Want) []health.Weight {
+func (p *Patient) weights(ck *checkpoint.Checkpoint, wants []checkpoint.Want) []health.Weight {
 	roles := map[string]health.Role{}
 	for _, e := range p.list.Entries {
 		if norm, ok := e.Op.(op.RMSNorm); ok && len(e.Weights) == 1 {
@@ -216,7 +218,7 @@ const (
 )
 
 // head looks at a head that should be the embedding. One that is missing where it is wanted is among the weights.
-func (p *patient) head(s *health.Section, ck *checkpoint.Checkpoint) {
+func (p *Patient) head(s *health.Section, ck *checkpoint.Checkpoint) {
 	head, has := ck.Tensor(headName)
 	embedding, ok := ck.Tensor(embedName)
 	switch {
@@ -224,7 +226,7 @@ func (p *patient) head(s *health.Section, ck *checkpoint.Checkpoint) {
 	case !has:
 		s.OK("no %s in the file: the head is %s, as tie_word_embeddings says", headName, embedName)
 	case p.config.Tied:
-		health.Head(s, health.Weight{Name: headName, Tensor: head}, health.Weight{Name: embedName, Tensor: embedding}, p.full)
+		health.Head(s, health.Weight{Name: headName, Tensor: head}, health.Weight{Name: embedName, Tensor: embedding}, p.Full)
 	default:
 		s.OK("%s stands in the file: tie_word_embeddings is false", headName)
 	}
@@ -235,7 +237,7 @@ var otherTowers = []string{"vision_tower.", "vision_model.", "audio_tower.", "em
 
 // extra says which tensors of the files the model does not read: those of other towers, those that are known to be left
 // over, and those that nobody expects.
-func (p *patient) extra(s *health.Section, prefix string, names []string) {
+func (p *Patient) extra(s *health.Section, prefix string, names []string) {
 	wanted := map[string]bool{headName: true, "language_model." + headName: true}
 	for _, w := range p.list.Weights() {
 		wanted[prefix+w.Name] = true
@@ -255,19 +257,19 @@ func (p *patient) extra(s *health.Section, prefix string, names []string) {
 		}
 	}
 	if others > 0 {
-		s.OK("ignored, outside of the text model: %s", plural(others, "tensor"))
+		s.OK("ignored, outside of the text model: %s", amount.Of(others, "tensor"))
 	}
 	if leftover > 0 {
-		s.OK("ignored, as no operation reads them (keys and values of sharing layers, rotary frequencies, scales turned off): %s", plural(leftover, "tensor"))
+		s.OK("ignored, as no operation reads them (keys and values of sharing layers, rotary frequencies, scales turned off): %s", amount.Of(leftover, "tensor"))
 	}
 	if n := len(unexpected); n > 0 {
 		s.Warn("config.json may be of a smaller model, or the family has a part that is not described here",
-			"%s below %q that the model does not read, such as %.120q", plural(n, "tensor"), prefix, unexpected[0])
+			"%s below %q that the model does not read, such as %.120q", amount.Of(n, "tensor"), prefix, unexpected[0])
 	}
 }
 
 // leftOver reports names that files have and the model rightly passes over.
-func (p *patient) leftOver(name string) bool {
+func (p *Patient) leftOver(name string) bool {
 	// Frequencies are computed from the configuration today; a scale is saved where altup_correct_scale turns it off.
 	if strings.HasSuffix(name, "rotary_emb.inv_freq") || strings.HasSuffix(name, ".altup.correct_output_scale") {
 		return true

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -19,11 +19,11 @@ import (
 // The floor of bfloat16 is that of its rounding: a few thousandths, nothing where no rounding takes place, and a
 // thousandth of it in float32.
 func TestNoiseFloorIsThatOfTheDType(t *testing.T) {
-	dir, err := fs.Sub(fixtures.Files, embedded)
+	dir, err := fs.Sub(fixtures.Files, Embedded)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ck, err := checkpoint.OpenFS(embedded, dir)
+	ck, err := checkpoint.OpenFS(Embedded, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,10 @@
-package main
+package session
 
 import (
 	"regexp"
 	"strings"
+
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // keyOf are the keys of tracediff.toml that are flags of other commands, by the flag.
@@ -29,9 +31,9 @@ type keyedError struct {
 func (e keyedError) Error() string { return e.text }
 func (e keyedError) Unwrap() error { return e.error }
 
-// inKeys gives an error and its hint the words of tracediff.toml, where somebody who wrote the file has no flags before them;
+// InKeys gives an error and its hint the words of tracediff.toml, where somebody who wrote the file has no flags before them;
 // nil stays nil. A hint that is a command of this program keeps its flags.
-func inKeys(err error) error {
+func InKeys(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -42,9 +44,9 @@ func inKeys(err error) error {
 		return flag
 	}
 	text := flagAhead.ReplaceAllStringFunc(err.Error(), func(ahead string) string { return aFlag.ReplaceAllStringFunc(ahead, key) })
-	hint := configHint(err)
-	if !strings.Contains(hint, "tracediff ") {
-		hint = flagInHint.ReplaceAllStringFunc(hint, key)
+	next := configHint(err)
+	if !strings.Contains(next, "tracediff ") {
+		next = flagInHint.ReplaceAllStringFunc(next, key)
 	}
-	return hinted(keyedError{error: err, text: text}, hint)
+	return hint.Add(keyedError{error: err, text: text}, next)
 }

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bytes"
@@ -9,51 +9,18 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/health"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
 )
-
-// A kind of file that tracediff puts into a folder of traces.
-const (
-	kindTraces    = "captured trace"
-	kindStored    = "stored reference file"
-	kindHanded    = "hand-over file" // for other runners: the order, the embedded checkpoint
-	kindLeft      = "leftover"       // of a run that did not end
-	kindDigests   = "digest file"
-	kindSettings  = "settings file"
-	kindSomebodys = "" // not tracediff's: never touched
-)
-
-// kinds, in the order in which they are removed. The settings go last: they are what a folder is known by.
-var kinds = []string{kindLeft, kindTraces, kindStored, kindHanded, kindDigests, kindSettings}
-
-// layout is what tracediff writes where, by its path in the folder. What it does not name is somebody else's.
-var layout = []struct {
-	kind string
-	path *regexp.Regexp
-}{
-	{kindTraces, regexp.MustCompile(`^(local|reference)\.safetensors$`)},
-	{kindStored, regexp.MustCompile(`^references/[0-9a-f]{16}(\.safetensors|\.json|\.floor\.json)$`)},
-	{kindStored, regexp.MustCompile(`^floors/[0-9a-f]{16}\.json$`)},
-	{kindHanded, regexp.MustCompile(`^(order\.json|names\.txt)$`)},
-	{kindDigests, regexp.MustCompile(`^digests\.json$`)},
-	{kindSettings, regexp.MustCompile(`^settings\.json$`)},
-	{kindLeft, regexp.MustCompile(`^(local|reference)\.(lock|safetensors\.(part|part\.new|lock))$`)},
-	{kindLeft, regexp.MustCompile(`^exec/(local|reference)-[0-9]+(\.lock|/(local|reference)\.safetensors(\.part|\.part\.new|\.lock)?)$`)},
-	{kindLeft, regexp.MustCompile(`^(settings\.json|digests\.json|order\.json|names\.txt|reference\.safetensors)-[0-9]+\.part$`)},
-	{kindLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.(lock|[0-9a-z]{26}\.new\.safetensors(\.part|\.part\.new|\.lock)?)$`)},
-	{kindLeft, regexp.MustCompile(`^(references|floors)/floor-[0-9]+\.tmp/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json)$`)},
-}
-
-// maxFolder bounds the files of a folder of traces that are looked at: some thousand stored references have three each.
-const maxFolder = 100_000
 
 // storedFile is a file of a folder of traces.
 type storedFile struct {
@@ -84,8 +51,8 @@ func scanFolder(root *os.Root) ([]storedFile, error) {
 			return err
 		case d.IsDir():
 			return nil
-		case len(files) == maxFolder:
-			return fmt.Errorf("more than %d files", maxFolder)
+		case len(files) == session.MaxFolder:
+			return fmt.Errorf("more than %d files", session.MaxFolder)
 		}
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) { // a capture that runs has just renamed it
@@ -94,7 +61,7 @@ func scanFolder(root *os.Root) ([]storedFile, error) {
 		if err != nil {
 			return err
 		}
-		f := storedFile{name, kindSomebodys, info.Size(), info.ModTime()}
+		f := storedFile{name, session.FileForeign, info.Size(), info.ModTime()}
 		if info.Mode().IsRegular() {
 			f.kind = kindOf(root, name, info.Size())
 		}
@@ -106,22 +73,20 @@ func scanFolder(root *os.Root) ([]storedFile, error) {
 
 // kindOf tells tracediff's files by their names, and the written-out embedded checkpoint by its bytes.
 func kindOf(root *os.Root, name string, size int64) string {
-	for _, l := range layout {
-		if l.path.MatchString(name) {
-			return l.kind
-		}
+	if kind := session.FileKind(name); kind != session.FileForeign {
+		return kind
 	}
 	if from, ok := strings.CutPrefix(name, "model/"); ok {
 		there, err := root.Open(name)
 		if err != nil {
-			return kindSomebodys
+			return session.FileForeign
 		}
 		defer there.Close()
 		if want, err := fs.ReadFile(fixtures.Files, from); err == nil && int64(len(want)) == size && sameBytes(there, want) {
-			return kindHanded
+			return session.FileHanded
 		}
 	}
-	return kindSomebodys
+	return session.FileForeign
 }
 
 func sameBytes(f *os.File, want []byte) bool {
@@ -130,11 +95,11 @@ func sameBytes(f *os.File, want []byte) bool {
 	return err == nil && bytes.Equal(got, want) || len(want) == 0
 }
 
-// clean removes what tracediff put into the folder, and says what and how much.
-func (p *patient) clean(ctx context.Context, s *health.Section) {
-	root, err := openFolder(p.dir)
+// Clean removes what tracediff put into the folder, and says what and how much.
+func (p *Patient) Clean(ctx context.Context, s *health.Section) {
+	root, err := openFolder(p.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		s.OK("%s is not there: nothing to remove", p.dir)
+		s.OK("%s is not there: nothing to remove", p.Dir)
 		return
 	}
 	if err != nil {
@@ -147,35 +112,35 @@ func (p *patient) clean(ctx context.Context, s *health.Section) {
 		err = p.removable(files)
 	}
 	if err != nil {
-		s.Fail(doctorHint(err), "%s: nothing was removed: %v", p.dir, err)
+		s.Fail(Hint(err), "%s: nothing was removed: %v", p.Dir, err)
 		return
 	}
-	for _, kind := range kinds {
+	for _, kind := range session.FileKinds {
 		if ctx.Err() == nil {
 			removeKind(s, root, kind, files)
 		}
 	}
 	removeEmpty(root, files)
-	others := slices.DeleteFunc(files, func(f storedFile) bool { return f.kind != kindSomebodys })
+	others := slices.DeleteFunc(files, func(f storedFile) bool { return f.kind != session.FileForeign })
 	if len(others) > 0 {
-		s.OK("%s not of tracediff, left alone: %s", plural(len(others), "file"), someOf(others))
+		s.OK("%s not of tracediff, left alone: %s", amount.Of(len(others), "file"), someOf(others))
 		return
 	}
-	if root.Close() == nil && os.Remove(p.dir) == nil {
-		s.OK("%s is gone", p.dir)
+	if root.Close() == nil && os.Remove(p.Dir) == nil {
+		s.OK("%s is gone", p.Dir)
 	}
 }
 
 // removable reports why a folder is not to be cleaned: nothing says that it is one of traces, or a run is writing there.
-func (p *patient) removable(files []storedFile) error {
-	_, known, err := lastSettings(p.dir)
-	if filepath.Base(filepath.Clean(p.dir)) != defaultDir && (err != nil || !known) && len(files) > 0 {
-		return hinted(errors.New("nothing says that this is a folder of traces: it is not called "+defaultDir+" and has no settings of a capture"),
+func (p *Patient) removable(files []storedFile) error {
+	_, known, err := session.LastSettings(p.Dir)
+	if filepath.Base(filepath.Clean(p.Dir)) != session.DefaultDir && (err != nil || !known) && len(files) > 0 {
+		return hint.Add(errors.New("nothing says that this is a folder of traces: it is not called "+session.DefaultDir+" and has no settings of a capture"),
 			"remove by hand what you no longer want")
 	}
 	for _, f := range files {
-		if trace, ok := strings.CutSuffix(f.path, ".lock"); ok && f.kind == kindLeft && capture.Busy(filepath.Join(p.dir, filepath.FromSlash(trace))) {
-			return hinted(fmt.Errorf("a run is writing %s", trace), "wait for it to end, or end it")
+		if trace, ok := strings.CutSuffix(f.path, ".lock"); ok && f.kind == session.FileLeft && capture.Busy(filepath.Join(p.Dir, filepath.FromSlash(trace))) {
+			return hint.Add(fmt.Errorf("a run is writing %s", trace), "wait for it to end, or end it")
 		}
 	}
 	return nil
@@ -197,7 +162,7 @@ func removeKind(s *health.Section, root *os.Root, kind string, files []storedFil
 		total += f.size
 	}
 	if len(gone) > 0 {
-		s.OK("removed %s, %s: %s", plural(len(gone), kind), size(total), someOf(gone))
+		s.OK("removed %s, %s: %s", amount.Of(len(gone), kind), amount.Bytes(total), someOf(gone))
 	}
 }
 
@@ -205,7 +170,7 @@ func removeKind(s *health.Section, root *os.Root, kind string, files []storedFil
 func removeEmpty(root *os.Root, files []storedFile) {
 	folders := map[string]bool{}
 	for _, f := range files {
-		if f.kind == kindSomebodys {
+		if f.kind == session.FileForeign {
 			continue
 		}
 		for dir := path.Dir(f.path); dir != "."; dir = path.Dir(dir) {

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // execFolder is where commands write, each run in a folder of its own below it.
@@ -25,7 +26,7 @@ const keepFailed = time.Hour
 // ownFolder makes a new folder for the trace of one run of a command and points the command's output into it: a trace that
 // stands there was written by this run and by no other, whatever else runs in the same folder of traces. done gives the
 // folder back; it stays while anything is in it.
-func (j *job) ownFolder(r *reference.Command) (done func(), err error) {
+func (j *Job) ownFolder(r *reference.Command) (done func(), err error) {
 	parent := filepath.Join(j.dir, execFolder)
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return nil, err
@@ -75,13 +76,13 @@ func removeLeft(parent, side string) error {
 }
 
 // lockSide keeps other runs from a side's trace until release is called.
-func (j *job) lockSide(side string) (release func(), err error) {
+func (j *Job) lockSide(side string) (release func(), err error) {
 	if err := os.MkdirAll(j.dir, 0o777); err != nil {
 		return nil, err
 	}
 	release, err = capture.Lock(filepath.Join(j.dir, side))
 	if errors.Is(err, capture.ErrLocked) {
-		return nil, hinted(fmt.Errorf("another run is writing %s", j.path(side)), "wait for it to end, or give this run a folder of its own with --dir")
+		return nil, hint.Add(fmt.Errorf("another run is writing %s", j.path(side)), "wait for it to end, or give this run a folder of its own with --dir")
 	}
 	return release, err
 }

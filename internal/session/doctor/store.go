@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -12,17 +12,19 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/health"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 const hintClean = "tracediff doctor --clean removes what tracediff has put there"
 
 // checkStore says what is kept in the folder of traces, how old and how large, and whether the next comparison of this
 // input would use it.
-func (p *patient) checkStore(_ context.Context, s *health.Section) {
-	root, err := openFolder(p.dir)
+func (p *Patient) checkStore(_ context.Context, s *health.Section) {
+	root, err := openFolder(p.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		s.OK("nothing is kept in %s yet", p.dir)
+		s.OK("nothing is kept in %s yet", p.Dir)
 		return
 	}
 	if err != nil {
@@ -31,11 +33,11 @@ func (p *patient) checkStore(_ context.Context, s *health.Section) {
 	defer root.Close()
 	files, err := scanFolder(root)
 	if err != nil {
-		s.Fail("choose another folder with --dir", "%s: %v", p.dir, err)
+		s.Fail("choose another folder with --dir", "%s: %v", p.Dir, err)
 		return
 	}
-	if _, _, err := lastSettings(p.dir); err != nil {
-		s.Warn(doctorHint(err), "%v", err)
+	if _, _, err := session.LastSettings(p.Dir); err != nil {
+		s.Warn(Hint(err), "%v", err)
 	}
 	p.localTrace(s)
 	p.references(s)
@@ -44,17 +46,17 @@ func (p *patient) checkStore(_ context.Context, s *health.Section) {
 	for _, f := range files {
 		sums[f.kind] += f.size
 		counts[f.kind]++
-		if f.kind != kindSomebodys {
+		if f.kind != session.FileForeign {
 			total += f.size
 		}
 	}
-	if n := counts[kindLeft]; n > 0 {
-		s.Warn("unless a run is going on: "+hintClean, "%s, %s: %s", plural(n, kindLeft), size(sums[kindLeft]), someOf(ofKind(files, kindLeft)))
+	if n := counts[session.FileLeft]; n > 0 {
+		s.Warn("unless a run is going on: "+hintClean, "%s, %s: %s", amount.Of(n, session.FileLeft), amount.Bytes(sums[session.FileLeft]), someOf(ofKind(files, session.FileLeft)))
 	}
-	if n := counts[kindSomebodys]; n > 0 {
-		s.OK("%s not of tracediff: %s", plural(n, "file"), someOf(ofKind(files, kindSomebodys)))
+	if n := counts[session.FileForeign]; n > 0 {
+		s.OK("%s not of tracediff: %s", amount.Of(n, "file"), someOf(ofKind(files, session.FileForeign)))
 	}
-	s.OK("%s takes %s in %s; --clean removes them", p.dir, size(total), plural(len(files)-counts[kindSomebodys], "file"))
+	s.OK("%s takes %s in %s; --clean removes them", p.Dir, amount.Bytes(total), amount.Of(len(files)-counts[session.FileForeign], "file"))
 }
 
 func ofKind(files []storedFile, kind string) []storedFile {
@@ -68,8 +70,8 @@ func ofKind(files []storedFile, kind string) []storedFile {
 }
 
 // localTrace describes the trace that compare makes again each time.
-func (p *patient) localTrace(s *health.Section) {
-	path := tracePath(p.dir, "local")
+func (p *Patient) localTrace(s *health.Section) {
+	path := session.TracePath(p.Dir, "local")
 	info, err := os.Stat(path)
 	if err != nil {
 		return // there need not be one
@@ -81,12 +83,12 @@ func (p *patient) localTrace(s *health.Section) {
 	}
 	defer t.Close()
 	s.OK("%s: %s, level %d, %s, %s, %s old; compare makes it again",
-		filepath.Base(path), describe(t), t.Manifest().Scope.Level, plural(len(t.Records()), "tensor"), size(info.Size()), age(info.ModTime()))
+		filepath.Base(path), session.Describe(t), t.Manifest().Scope.Level, amount.Of(len(t.Records()), "tensor"), amount.Bytes(info.Size()), age(info.ModTime()))
 }
 
 // references describes each stored reference, and whether it would be used for this input.
-func (p *patient) references(s *health.Section) {
-	entries, err := reference.NewStore(p.dir).List()
+func (p *Patient) references(s *health.Section) {
+	entries, err := reference.NewStore(p.Dir).List()
 	if err != nil {
 		s.Fail(hintClean, "%v", err)
 		return
@@ -94,45 +96,26 @@ func (p *patient) references(s *health.Section) {
 	if len(entries) == 0 {
 		return
 	}
-	j, whyNot := openJob(p.settings, p.dir)
+	j, whyNot := session.Open(p.Settings, p.Dir)
 	if whyNot == nil {
-		defer j.ck.Close()
+		defer j.Close()
 	}
 	for _, e := range entries {
 		name := filepath.Base(e.Path)
 		if e.Err != nil {
-			s.Warn(hintClean, "%s, %s, %s old, is never used: %v", name, size(e.Size), age(e.Made), e.Err)
+			s.Warn(hintClean, "%s, %s, %s old, is never used: %v", name, amount.Bytes(e.Size), age(e.Made), e.Err)
 			continue
 		}
 		if err := e.Intact(); err != nil {
-			s.Warn(hintClean, "%s, %s, %s old, is never used: %v", name, size(e.Size), age(e.Made), err)
+			s.Warn(hintClean, "%s, %s, %s old, is never used: %v", name, amount.Bytes(e.Size), age(e.Made), err)
 			continue
 		}
 		use := "not known whether it would be used: the model does not run as it is"
 		if whyNot == nil {
-			use = j.useOf(&e)
+			use = j.Use(&e)
 		}
 		s.OK("%s: %s: %s", name, describeEntry(&e), use)
 	}
-}
-
-// useOf says whether a comparison of the job would take an entry, were its runner asked for.
-func (j *job) useOf(e *reference.Entry) string {
-	runner := e.Key.Runner
-	switch runner.Name {
-	case reference.Transformers:
-		runner = reference.TransformersRunner()
-	case reference.GoWalk:
-		runner = reference.WalkRunner()
-	}
-	t, _, err := e.Open(j.wanted(runner.Name), runner)
-	if err != nil {
-		return "not used for this input, " + err.Error()
-	}
-	if err := t.Close(); err != nil {
-		return "not used: " + err.Error()
-	}
-	return "used for this input"
 }
 
 // describeEntry has the parts of a reference's key, its size and its age.
@@ -149,7 +132,7 @@ func describeEntry(e *reference.Entry) string {
 	if e.Floor {
 		floor = "with its noise floor"
 	}
-	return fmt.Sprintf("%s of %s, %s, level %d, tokens %s, %s, %s, %s old", by, e.Model, e.Key.DType, e.Key.Scope.Level, tokens, floor, size(e.Size), age(e.Made))
+	return fmt.Sprintf("%s of %s, %s, level %d, tokens %s, %s, %s, %s old", by, e.Model, e.Key.DType, e.Key.Scope.Level, tokens, floor, amount.Bytes(e.Size), age(e.Made))
 }
 
 // age is how long ago something was, in the unit that a person would use.

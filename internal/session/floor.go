@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // writeFloor measures the noise floor of a job's passes and writes it to path, whole or not at all: the walk with every
@@ -23,7 +24,7 @@ func writeFloor(ctx context.Context, j reference.Job, path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("measuring the noise floor: %w", err)
 	}
-	defer func() { err = also(err, os.RemoveAll(dir)) }()
+	defer func() { err = hint.Also(err, os.RemoveAll(dir)) }()
 	var sides [2]*capture.Trace
 	for i, exact := range []bool{false, true} {
 		j.Exact, j.NewTokens, j.Registry = exact, 0, nil

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// traceOrder is the order of the model that either trace declares; nil when there is none, and the traces have to know their
+// TraceOrder is the order of the model that either trace declares; nil when there is none, and the traces have to know their
 // own order.
-func traceOrder(local, ref *capture.Trace) (*order.List, error) {
+func TraceOrder(local, ref *capture.Trace) (*order.List, error) {
 	var list *order.List
 	for _, t := range []*capture.Trace{ref, local} {
 		raw := t.Manifest().Config
@@ -62,6 +62,23 @@ func picked(list *order.List, file string) (*order.List, error) {
 	names, _, err := readOrder(file)
 	if err != nil || list == nil {
 		return names, err
+	}
+	return list.Pick(names), nil
+}
+
+// ModelOrder is the order of a model directory, of which only config.json is read.
+func ModelOrder(dir, file string) (*order.List, error) {
+	config, err := readModelConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	list, err := order.New(config)
+	if err != nil || file == "" {
+		return list, err
+	}
+	names, _, err := readOrder(file)
+	if err != nil {
+		return nil, err
 	}
 	return list.Pick(names), nil
 }

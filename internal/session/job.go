@@ -1,7 +1,8 @@
-package main
+package session
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -10,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
@@ -19,20 +18,21 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 	"github.com/tracediff/tracediff/order"
 )
 
-// embedded is the checkpoint that runs when no model is named.
-const embedded = "gemma3n-tiny"
+// Embedded is the checkpoint that runs when no model is named.
+const Embedded = "gemma3n-tiny"
 
-// digestLimit is the size up to which weights are hashed at every run: a tenth of a second. Of larger ones the digest is
+// DigestLimit is the size up to which weights are hashed at every run: a tenth of a second. Of larger ones the digest is
 // known when a reference was made of them here, and else "unknown", which no comparison gates on.
-const digestLimit = 128 << 20
+const DigestLimit = 128 << 20
 
-// job is a resolved capture: a model that is open and ids that are known.
-type job struct {
-	settings
+// Job is a resolved capture: a model that is open and ids that are known.
+type Job struct {
+	Settings
 	dir      string // where traces are kept
 	ck       *checkpoint.Checkpoint
 	folder   fs.FS // the model directory
@@ -49,22 +49,22 @@ type job struct {
 	orderDigest, recordDigest string // of list and record
 }
 
-// openJob opens the model and tokenizes the input. The caller closes ck.
-func openJob(s settings, dir string) (*job, error) {
+// Open opens the model and tokenizes the input. The caller closes ck.
+func Open(s Settings, dir string) (*Job, error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, hinted(fmt.Errorf("--dir: %s is not a folder", dir), "--dir names the folder where traces are kept; it is made when it is not there")
+		return nil, hint.Add(fmt.Errorf("--dir: %s is not a folder", dir), "--dir names the folder where traces are kept; it is made when it is not there")
 	}
-	j := &job{settings: s, dir: dir, further: s.NewTokens}
+	j := &Job{Settings: s, dir: dir, further: s.NewTokens}
 	if err := j.open(); err != nil {
 		if j.ck != nil {
-			err = also(err, j.ck.Close())
+			err = hint.Also(err, j.ck.Close())
 		}
 		return nil, err
 	}
 	return j, nil
 }
 
-func (j *job) open() (err error) {
+func (j *Job) open() (err error) {
 	if err = j.openModel(); err != nil {
 		return err
 	}
@@ -87,13 +87,13 @@ func (j *job) open() (err error) {
 	if j.recordDigest, err = reference.OrderDigest(j.record); err != nil {
 		return err
 	}
-	if err = checkScope(j.Scope, j.record); err != nil {
+	if err = CheckScope(j.Scope, j.record); err != nil {
 		return err
 	}
 	if err = gemma.CheckSelected(j.list, j.Scope.Select(j.record)); err != nil {
 		return err
 	}
-	if j.dtype, err = j.settings.dtype(config.DType); err != nil {
+	if j.dtype, err = j.ComputedIn(config.DType); err != nil {
 		return err
 	}
 	j.knownWeights()
@@ -103,11 +103,14 @@ func (j *job) open() (err error) {
 	return gemma.CheckPasses(config, j.passes, j.further)
 }
 
+// Close closes the model.
+func (j *Job) Close() error { return j.ck.Close() }
+
 // knownWeights sets the digest of the weights where that costs no second: of small ones, and of those that were hashed
 // when a reference was made of them and have not changed since.
-func (j *job) knownWeights() {
+func (j *Job) knownWeights() {
 	j.weights = "unknown"
-	if j.ck.Size() <= digestLimit {
+	if j.ck.Size() <= DigestLimit {
 		j.weights = j.ck.Digest()
 	} else if sum, ok := checkpoint.NewDigests(j.digests()).Cached(j.ck); ok {
 		j.weights = sum
@@ -115,44 +118,44 @@ func (j *job) knownWeights() {
 }
 
 // digests is where the digests of weight files are remembered.
-func (j *job) digests() string { return filepath.Join(j.dir, "digests.json") }
+func (j *Job) digests() string { return filepath.Join(j.dir, "digests.json") }
 
 // hashWeights makes the digest known: a reference that is stored has to say of which weights it is.
-func (j *job) hashWeights(c *cli.Context) (err error) {
+func (j *Job) hashWeights(ctx context.Context, e *Env) (err error) {
 	if j.weights != "unknown" {
 		return nil
 	}
 	const mega = 1e6
-	p := newProgress(c, "hashing the weights", "MB", "")
-	defer p.done()
-	j.weights, err = checkpoint.NewDigests(j.digests()).Compute(c.Context, j.ck, func(done, all int64) {
-		p.step(0, 1, int(done/mega), int(all/mega))
+	p := e.progress("hashing the weights", "MB", "")
+	defer p.Done()
+	j.weights, err = checkpoint.NewDigests(j.digests()).Compute(ctx, j.ck, func(done, all int64) {
+		p.Step(0, 1, int(done/mega), int(all/mega))
 	})
 	return err
 }
 
-// checkScope reports what was typed and can select nothing.
-func checkScope(s capture.Scope, l *order.List) error {
-	return hinted(s.Check(l), "tracediff order --format text lists the names; '*' in a pattern is any run of characters")
+// CheckScope reports what was typed and can select nothing.
+func CheckScope(s capture.Scope, l *order.List) error {
+	return hint.Add(s.Check(l), "tracediff order --format text lists the names; '*' in a pattern is any run of characters")
 }
 
 // checkPasses reports passes that were asked for and will not be run.
-func (j *job) checkPasses() error {
+func (j *Job) checkPasses() error {
 	planned := len(j.passes) + j.further
 	for _, r := range j.Scope.Passes {
 		if r.From >= planned {
-			return hinted(fmt.Errorf("--passes %s: the run has passes 0 to %d", j.Scope.Passes, planned-1), "--max-new-tokens N decodes more of them")
+			return hint.Add(fmt.Errorf("--passes %s: the run has passes 0 to %d", j.Scope.Passes, planned-1), "--max-new-tokens N decodes more of them")
 		}
 	}
 	return nil
 }
 
-func (j *job) openModel() (err error) {
+func (j *Job) openModel() (err error) {
 	if j.Model == "" {
-		if j.folder, err = fs.Sub(fixtures.Files, embedded); err != nil {
+		if j.folder, err = fs.Sub(fixtures.Files, Embedded); err != nil {
 			return err
 		}
-		j.ck, err = checkpoint.OpenFS("fixtures/"+embedded, j.folder)
+		j.ck, err = checkpoint.OpenFS("fixtures/"+Embedded, j.folder)
 		return err
 	}
 	j.folder = os.DirFS(j.Model)
@@ -167,7 +170,7 @@ func readModelConfig(dir string) (*order.Config, error) {
 	var data []byte
 	var err error
 	if dir == "" {
-		data, err = fs.ReadFile(fixtures.Files, embedded+"/"+checkpoint.ConfigFile)
+		data, err = fs.ReadFile(fixtures.Files, Embedded+"/"+checkpoint.ConfigFile)
 	} else {
 		data, err = checkpoint.ReadConfig(os.DirFS(dir))
 	}
@@ -178,7 +181,7 @@ func readModelConfig(dir string) (*order.Config, error) {
 }
 
 // recordList is the order, or the user's list with what the order knows of its names.
-func (j *job) recordList() (*order.List, error) {
+func (j *Job) recordList() (*order.List, error) {
 	if j.Order == "" {
 		return j.list, nil
 	}
@@ -197,7 +200,7 @@ const maxOrder = 64 << 20
 func readOrder(path string) (names *order.List, streamed []byte, err error) {
 	text, stream, err := files.ReadStream(path, maxOrder)
 	if err != nil {
-		return nil, nil, hinted(fmt.Errorf("reading the order: %w", err), "--order wants a file with one tensor name a line; tracediff order --format text prints one")
+		return nil, nil, hint.Add(fmt.Errorf("reading the order: %w", err), "--order wants a file with one tensor name a line; tracediff order --format text prints one")
 	}
 	names, err = order.ReadNames(bytes.NewReader(text))
 	if err != nil {
@@ -213,34 +216,34 @@ func readOrder(path string) (names *order.List, streamed []byte, err error) {
 const namesFile = "names.txt"
 
 // save keeps the settings for the next comparison.
-func (j *job) save() error {
-	s := j.settings
+func (j *Job) save() error {
+	s := j.Settings
 	if j.streamed != nil {
 		s.Order = filepath.Join(j.dir, namesFile)
-		if err := writeWhole(s.Order, j.streamed); err != nil {
-			return hinted(fmt.Errorf("keeping the order: %w", err), "--dir names a folder that can be written to")
+		if err := WriteWhole(s.Order, j.streamed); err != nil {
+			return hint.Add(fmt.Errorf("keeping the order: %w", err), "--dir names a folder that can be written to")
 		}
 	}
 	return s.save(j.dir)
 }
 
 // readInput finds the token ids: those given, those of the prompt, those of a given trace, or "What".
-func (j *job) readInput() (err error) {
+func (j *Job) readInput() (err error) {
 	var missing error
 	if j.tok, missing = tokenizer.Open(j.folder); missing != nil {
 		j.tok = nil
 	}
 	if j.Tokens != "" {
-		j.passes, err = parseTokens(j.Tokens)
+		j.passes, err = ParseTokens(j.Tokens)
 		return err
 	}
-	if file := j.inputFile(); file != "" {
+	if file := j.InputFile(); file != "" {
 		j.further = 0
 		j.passes, err = traceIDs(file)
 		return err
 	}
 	if missing != nil {
-		return hinted(fmt.Errorf("%s: %w", j.ck.Name(), missing), "give the ids themselves: --tokens 2,513,88")
+		return hint.Add(fmt.Errorf("%s: %w", j.ck.Name(), missing), "give the ids themselves: --tokens 2,513,88")
 	}
 	var ids []int
 	switch {
@@ -259,6 +262,20 @@ func (j *job) readInput() (err error) {
 	return err
 }
 
+// Input is what is fed to a model.
+type Input struct {
+	Passes  [][]int
+	Further int  // tokens to decode after them
+	Default bool // no input was named
+}
+
+// ReadInput finds the input that the settings name, with the tokenizer of a model directory.
+func ReadInput(s Settings, folder fs.FS) (Input, error) {
+	j := &Job{Settings: s, folder: folder, further: s.NewTokens}
+	err := j.readInput()
+	return Input{j.passes, j.further, j.isWhat}, err
+}
+
 // traceIDs reads the ids of a trace, pass by pass.
 func traceIDs(path string) ([][]int, error) {
 	t, err := openTrace(path)
@@ -269,15 +286,15 @@ func traceIDs(path string) ([][]int, error) {
 	return t.IDs()
 }
 
-// parseTokens reads "2,513,88;17;29": ids separated by commas, passes by semicolons.
-func parseTokens(text string) ([][]int, error) {
+// ParseTokens reads "2,513,88;17;29": ids separated by commas, passes by semicolons.
+func ParseTokens(text string) ([][]int, error) {
 	var passes [][]int
 	for part := range strings.SplitSeq(text, ";") {
 		var ids []int
 		for word := range strings.SplitSeq(part, ",") {
 			id, err := strconv.ParseUint(strings.TrimSpace(word), 10, 31)
 			if err != nil {
-				return nil, hinted(fmt.Errorf("--tokens: %q is not a token id", word), "want ids such as 2,513,88, with ';' between passes")
+				return nil, hint.Add(fmt.Errorf("--tokens: %q is not a token id", word), "want ids such as 2,513,88, with ';' between passes")
 			}
 			ids = append(ids, int(id))
 		}
@@ -286,16 +303,16 @@ func parseTokens(text string) ([][]int, error) {
 	return passes, nil
 }
 
-// text is a token's text, empty when there is no tokenizer.
-func (j *job) text(id int) string {
+// Text is a token's text, empty when there is no tokenizer.
+func (j *Job) Text(id int) string {
 	if j.tok == nil {
 		return ""
 	}
 	return j.tok.Text(id)
 }
 
-// showInput prints the model and the ids with their texts.
-func (j *job) showInput(w io.Writer) {
+// ShowInput prints the model and the ids with their texts.
+func (j *Job) ShowInput(w io.Writer) {
 	fmt.Fprintf(w, "model: %s, %s\n", j.ck.Name(), j.dtype)
 	for n, ids := range j.passes {
 		var b strings.Builder
@@ -309,8 +326,8 @@ func (j *job) showInput(w io.Writer) {
 	}
 }
 
-// noteInput says what a reader should know of the input.
-func (j *job) noteInput(w io.Writer) {
+// NoteInput says what a reader should know of the input.
+func (j *Job) NoteInput(w io.Writer) {
 	if j.isWhat {
 		fmt.Fprintln(w, `note: no prompt was given, so the input is the single token "What" without BOS; --prompt TEXT or --tokens IDS give another`)
 	}
@@ -329,7 +346,7 @@ func (j *job) noteInput(w io.Writer) {
 }
 
 // wanted says what a reference for the job has to be. A command is told the names to record, other runners record all.
-func (j *job) wanted(runner string) reference.Wanted {
+func (j *Job) wanted(runner string) reference.Wanted {
 	w := reference.Wanted{
 		Config: j.list.Config.Canonical(), Model: j.ck.Name(), Weights: j.weights, Changed: j.ck.Changed(), DType: j.dtype,
 		Passes: j.passes, NewTokens: j.further, Scope: j.Scope, Order: j.orderDigest,
@@ -346,6 +363,28 @@ func (j *job) wanted(runner string) reference.Wanted {
 }
 
 // path is where a side's trace is kept.
-func (j *job) path(side string) string { return tracePath(j.dir, side) }
+func (j *Job) path(side string) string { return TracePath(j.dir, side) }
 
-func tracePath(dir, side string) string { return filepath.Join(dir, side+".safetensors") }
+func TracePath(dir, side string) string { return filepath.Join(dir, side+".safetensors") }
+
+// replay feeds the local side the reference's ids, so that one tie does not make every later pass incomparable.
+func (j *Job) replay(passes [][]int) {
+	j.further = max(0, len(j.passes)+j.further-len(passes))
+	j.passes = passes
+}
+
+// Describe names who made a trace: "transformers 5.23.0, float32".
+func Describe(t *capture.Trace) string {
+	m := t.Manifest()
+	name := m.Producer.Name
+	if name == "" {
+		name = "unknown producer"
+	}
+	if m.Producer.Version != "" {
+		name += " " + m.Producer.Version
+	}
+	if m.DType.Valid() {
+		name += ", " + m.DType.String()
+	}
+	return name
+}

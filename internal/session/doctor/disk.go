@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -8,40 +8,42 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/health"
+	"github.com/tracediff/tracediff/internal/session"
 	"github.com/tracediff/tracediff/order"
 )
 
 // checkDisk estimates the traces of the input and compares them with the room that there is.
-func (p *patient) checkDisk(_ context.Context, s *health.Section) {
-	disk, err := health.DiskOf(p.dir)
+func (p *Patient) checkDisk(_ context.Context, s *health.Section) {
+	disk, err := health.DiskOf(p.Dir)
 	if err != nil {
 		s.Fail("choose another folder with --dir", "%v", err)
 		return
 	}
 	free := "free space unknown"
 	if disk.Free >= 0 {
-		free = size(disk.Free) + " free"
+		free = amount.Bytes(disk.Free) + " free"
 	}
 	if p.list == nil || p.passes == nil {
 		s.OK("%s at %s; what a trace takes depends on the model", free, disk.Folder)
 		return
 	}
-	dtype, err := p.dtype(p.config.DType)
+	dtype, err := p.ComputedIn(p.config.DType)
 	if err != nil {
 		return // said of the model
 	}
 	// Where all of a reference is too large to be kept, its capture has the scope that was asked for.
-	j := job{list: p.list, passes: p.passes, further: p.further}
-	limit := size(reference.MaxStored)
-	kept, why := capture.Scope{Level: 3}, ", which is kept up to "+limit
-	if capture.DataBytes(p.list, kept, dtype, j.tokens()) > reference.MaxStored {
-		kept, why = p.Scope, ", since level 3 takes more than "+limit
+	tokens := session.TokensOf(p.passes, p.further)
+	limit := amount.Bytes(reference.MaxStored)
+	all, why := capture.Scope{Level: 3}, ", which is kept up to "+limit
+	if capture.DataBytes(p.list, all, dtype, tokens) > reference.MaxStored {
+		all, why = p.Scope, ", since level 3 takes more than "+limit
 	}
-	local := traceBytes(p.list, p.Scope, dtype, j.tokens())
-	stored := traceBytes(p.list, kept, dtype, j.tokens())
+	local := TraceBytes(p.list, p.Scope, dtype, tokens)
+	stored := TraceBytes(p.list, all, dtype, tokens)
 	what := fmt.Sprintf("about %s for the local trace (level %d, %s) and %s for a stored reference (level %d%s); %s at %s",
-		size(local), p.Scope.Level, dtype, size(stored), kept.Level, why, free, disk.Folder)
+		amount.Bytes(local), p.Scope.Level, dtype, amount.Bytes(stored), all.Level, why, free, disk.Folder)
 	need := saturate(float64(local) + float64(stored))
 	const less = "a lower --level, fewer --layers or --positions at the capture take less; --dir names another disk"
 	switch {
@@ -54,9 +56,9 @@ func (p *patient) checkDisk(_ context.Context, s *health.Section) {
 	}
 }
 
-// traceBytes estimates the size of a trace: the data to the byte, the header with the room that a writer reserves. tokens
+// TraceBytes estimates the size of a trace: the data to the byte, the header with the room that a writer reserves. tokens
 // has those of each forward call. A sum beyond int64 is its maximum.
-func traceBytes(list *order.List, scope capture.Scope, dtype hooks.DType, tokens []int) int64 {
+func TraceBytes(list *order.List, scope capture.Scope, dtype hooks.DType, tokens []int) int64 {
 	passes, all := 0, 0
 	for pass, n := range tokens {
 		all += n

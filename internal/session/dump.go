@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 // dump puts the reference beside the local trace, under the name of its side, so that a person has both: a golden is
 // written out, a stored trace copied. It returns the path; what was given stays where it is.
-func (j *job) dump(f *found) (string, error) {
+func (j *Job) dump(f *Found) (string, error) {
 	to := j.path("reference")
 	release, err := j.lockSide("reference")
 	if err != nil {
@@ -19,10 +19,10 @@ func (j *job) dump(f *found) (string, error) {
 	}
 	defer release()
 	switch {
-	case f.label == "golden":
+	case f.Label == "golden":
 		var data []byte
 		if data, err = fs.ReadFile(fixtures.Files, f.Path()); err == nil {
-			err = writeWhole(to, data)
+			err = WriteWhole(to, data)
 		}
 	case f.entry == nil:
 		return f.Path(), nil

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"bytes"
@@ -15,12 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -28,7 +27,7 @@ import (
 const commandHint = "for example: 'exec:./port --model {model} --tokens {tokens} --out {out}'; {prompt} and {order} are known too, and a brace of the command's own is {{"
 
 // command fills in what a side's command is told. Nothing is written.
-func (j *job) command(src source, side string) (*reference.Command, error) {
+func (j *Job) command(src Source, side string) (*reference.Command, error) {
 	dir, err := filepath.Abs(j.dir)
 	if err != nil {
 		return nil, err
@@ -54,12 +53,12 @@ func (j *job) command(src source, side string) (*reference.Command, error) {
 }
 
 // handed are the paths that a runner outside is handed: the model directory and the order file.
-func (j *job) handed() (model, order string, err error) {
+func (j *Job) handed() (model, order string, err error) {
 	dir, err := filepath.Abs(j.dir)
 	if err != nil {
 		return "", "", err
 	}
-	model = filepath.Join(dir, "model", embedded)
+	model = filepath.Join(dir, "model", Embedded)
 	if j.Model != "" {
 		model, err = filepath.Abs(j.Model)
 	}
@@ -67,26 +66,26 @@ func (j *job) handed() (model, order string, err error) {
 }
 
 // checkCommand reports a command line that cannot be filled in.
-func (j *job) checkCommand(src source, side string) error {
+func (j *Job) checkCommand(src Source, side string) error {
 	r, err := j.command(src, side)
 	if err == nil {
 		_, err = r.Expand()
 	}
 	if err != nil {
-		return hinted(fmt.Errorf("--%s: %w", side, err), commandHint)
+		return hint.Add(fmt.Errorf("--%s: %w", side, err), commandHint)
 	}
 	return nil
 }
 
 // runCommand runs a side's command and puts the trace that it wrote at path. What a command that failed has left stays
 // where it was told to write.
-func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
+func (j *Job) runCommand(ctx context.Context, e *Env, src Source, side, path string) error {
 	r, err := j.command(src, side)
 	if err != nil {
 		return err
 	}
 	if _, err = r.Expand(); err != nil { // before anything is written
-		return hinted(fmt.Errorf("--%s: %w", side, err), commandHint)
+		return hint.Add(fmt.Errorf("--%s: %w", side, err), commandHint)
 	}
 	done, err := j.ownFolder(r)
 	if err != nil {
@@ -100,17 +99,17 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 	if err != nil {
 		return fmt.Errorf("preparing the command: %w", err)
 	}
-	r.Debug, r.DebugFull = debugs(c), j.debugPasses()
-	show := &prefixed{w: notes(c), prefix: side + " | "}
+	r.Debug, r.DebugFull = e.Debug, j.debugPasses()
+	show := &prefixed{w: e.Notes, prefix: side + " | "}
 	r.Show = show
-	fmt.Fprintf(notes(c), "%s | $ %s\n", side, line)
+	fmt.Fprintf(e.Notes, "%s | $ %s\n", side, line)
 	started := time.Now()
-	err = r.Run(c.Context)
+	err = r.Run(ctx)
 	show.end()
 	if err != nil {
-		return commandFailed(c, r, err)
+		return commandFailed(ctx, e, r, err)
 	}
-	fmt.Fprintf(notes(c), "%s | exit status 0 after %s\n", side, time.Since(started).Round(time.Millisecond))
+	fmt.Fprintf(e.Notes, "%s | exit status 0 after %s\n", side, time.Since(started).Round(time.Millisecond))
 	if err := os.Rename(r.Out, path); err != nil {
 		return err
 	}
@@ -121,22 +120,22 @@ func (j *job) runCommand(c *cli.Context, src source, side, path string) error {
 var quoted = regexp.MustCompile(`['"]\{[a-z]+\}|\{[a-z]+\}['"]`)
 
 // commandFailed is the error of a command that left no trace. Its last output is shown where it was not shown already.
-func commandFailed(c *cli.Context, r *reference.Command, err error) error {
+func commandFailed(ctx context.Context, e *Env, r *reference.Command, err error) error {
 	if errors.Is(err, context.Canceled) {
-		return hinted(errors.New("interrupted; the command was ended with its process group"), leftOf(r.Out)+"; the same command starts again")
+		return hint.Add(errors.New("interrupted; the command was ended with its process group"), leftOf(r.Out)+"; the same command starts again")
 	}
 	err = fmt.Errorf("--%s: %w", r.Side, err)
 	var status *reference.StatusError
-	if errors.As(err, &status) && c.Bool("quiet") && len(status.Output) > 0 {
-		fmt.Fprintf(&prefixed{w: c.App.ErrWriter, prefix: r.Side + " | "}, "%s\n", bytes.TrimRight(status.Output, "\n"))
+	if errors.As(err, &status) && e.Quiet && len(status.Output) > 0 {
+		fmt.Fprintf(&prefixed{w: e.Errors, prefix: r.Side + " | "}, "%s\n", bytes.TrimRight(status.Output, "\n"))
 	}
 	if status != nil && status.Code == 0 && errors.Is(status.Left, fs.ErrNotExist) {
-		return hinted(err, "the command has to write its trace to {out}, which is also TRACEDIFF_OUT in its environment")
+		return hint.Add(err, "the command has to write its trace to {out}, which is also TRACEDIFF_OUT in its environment")
 	}
 	if quoted.MatchString(r.Line) {
-		return hinted(err, "{prompt}, {tokens} and the others are quoted when they are filled in: write them without quotes of your own")
+		return hint.Add(err, "{prompt}, {tokens} and the others are quoted when they are filled in: write them without quotes of your own")
 	}
-	return hinted(err, "what the command printed is above; tracediff compare FILE REFERENCE --partial looks into an unfinished trace")
+	return hint.Add(err, "what the command printed is above; tracediff compare FILE REFERENCE --partial looks into an unfinished trace")
 }
 
 // leftOf says what a command that was ended has left of its trace.
@@ -150,26 +149,26 @@ func leftOf(out string) string {
 }
 
 // prepare writes the embedded checkpoint out when no other is named.
-func (j *job) prepare() error {
+func (j *Job) prepare() error {
 	if j.Model != "" {
 		return nil
 	}
-	return writeEmbedded(j.dir)
+	return WriteEmbedded(j.dir)
 }
 
 // writeOrder writes the file that {order} is.
-func (j *job) writeOrder(l *order.List) error {
+func (j *Job) writeOrder(l *order.List) error {
 	text, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(j.dir, "order.json"), append(text, '\n'))
+	return WriteWhole(filepath.Join(j.dir, "order.json"), append(text, '\n'))
 }
 
-// writeEmbedded puts the embedded checkpoint under dir, for runners that read a directory. Files that
+// WriteEmbedded puts the embedded checkpoint under dir, for runners that read a directory. Files that
 // are there already and the same are left alone, so that their times say when they changed.
-func writeEmbedded(dir string) error {
-	return fs.WalkDir(fixtures.Files, embedded, func(name string, d fs.DirEntry, err error) error {
+func WriteEmbedded(dir string) error {
+	return fs.WalkDir(fixtures.Files, Embedded, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -181,7 +180,7 @@ func writeEmbedded(dir string) error {
 		if there, err := files.Read(path, int64(len(data))); err == nil && bytes.Equal(there, data) {
 			return nil
 		}
-		return writeWhole(path, data)
+		return WriteWhole(path, data)
 	})
 }
 
@@ -215,8 +214,8 @@ func (p *prefixed) Write(data []byte) (int, error) {
 	return len(data), err
 }
 
-// quoteShell quotes a word for a POSIX shell where it has to be, for a hint.
-func quoteShell(s string) string {
+// QuoteShell quotes a word for a POSIX shell where it has to be, for a hint.
+func QuoteShell(s string) string {
 	safe := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@", r)
 	}

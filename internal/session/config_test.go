@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"os"
@@ -16,6 +16,8 @@ import (
 // The file that init writes explains every key there is, and no other: with all that is commented out taken in, it still
 // reads.
 func TestExampleConfig(t *testing.T) {
+	example, err := os.ReadFile("../../cmd/tracediff/tracediff.toml")
+	must(t, err)
 	if _, _, err := parseConfig(example, t.TempDir()); err != nil {
 		t.Errorf("as it is: %v", err)
 	}
@@ -87,19 +89,19 @@ model = "/b"
 	all, _, err := parseConfig([]byte(text), folder)
 	must(t, err)
 	hello := "Hello"
-	want := settings{
+	want := Settings{
 		Model: filepath.Join(folder, "models/a"), Prompt: &hello, Chat: true, DType: "float32", NewTokens: 2, Order: "/names.txt",
 		Scope: capture.Scope{
 			Level: 1, Layers: capture.Ranges{{From: 0, To: 3}}, Tensors: []string{"*.mlp.*"}, Passes: capture.Ranges{{From: 0, To: 0}},
 			Positions: capture.Ranges{{From: 1, To: 2}},
 		},
-		Local:     source{Kind: kindExec, Text: "./port --out {out}", Folder: folder},
-		Reference: source{Kind: kindFile, Text: filepath.Join(folder, "there.safetensors")},
+		Local:     Source{Kind: KindExec, Text: "./port --out {out}", Folder: folder},
+		Reference: Source{Kind: KindFile, Text: filepath.Join(folder, "there.safetensors")},
 		Python:    filepath.Join(folder, "venv/bin/python"),
 	}
 	other := want
 	other.Prompt, other.Chat, other.NewTokens, other.Tokens, other.DType, other.Model = nil, false, 0, "2,3;4", "bfloat16", "/b"
-	if diff := cmp.Diff([]settings{want, other}, []settings{all[0].settings, all[1].settings}); diff != "" {
+	if diff := cmp.Diff([]Settings{want, other}, []Settings{all[0].Settings, all[1].Settings}); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -135,6 +137,10 @@ func TestConfigErrors(t *testing.T) {
 
 // A file is read, or refused with words: no text makes the program fail otherwise.
 func FuzzConfig(f *testing.F) {
+	example, err := os.ReadFile("../../cmd/tracediff/tracediff.toml")
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Add(string(example))
 	f.Add("[[prompt]]\nname = 'a'\ntokens = '2'\nmax_new_tokens = -1\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"testing"
@@ -32,7 +32,7 @@ func TestStoredScope(t *testing.T) {
 		{1 << 14, reference.Transformers, capture.Scope{Level: 1, Layers: asked.Layers}},
 		{1 << 14, reference.External, asked},
 	} {
-		j := &job{settings: settings{Scope: asked}, list: list, dtype: hooks.F32, passes: [][]int{make([]int, test.tokens)}}
+		j := &Job{Settings: Settings{Scope: asked}, list: list, dtype: hooks.F32, passes: [][]int{make([]int, test.tokens)}}
 		if diff := cmp.Diff(test.want, j.storedScope(reference.Runner{Name: test.runner})); diff != "" {
 			t.Errorf("%d tokens by %s: want -, got +\n%s", test.tokens, test.runner, diff)
 		}
