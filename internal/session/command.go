@@ -107,7 +107,7 @@ func (j *Job) runCommand(ctx context.Context, e *Env, src Source, side, path str
 	err = r.Run(ctx)
 	show.end()
 	if err != nil {
-		return commandFailed(ctx, e, r, err)
+		return commandFailed(e, r, err)
 	}
 	fmt.Fprintf(e.Notes, "%s | exit status 0 after %s\n", side, time.Since(started).Round(time.Millisecond))
 	if err := os.Rename(r.Out, path); err != nil {
@@ -120,7 +120,7 @@ func (j *Job) runCommand(ctx context.Context, e *Env, src Source, side, path str
 var quoted = regexp.MustCompile(`['"]\{[a-z]+\}|\{[a-z]+\}['"]`)
 
 // commandFailed is the error of a command that left no trace. Its last output is shown where it was not shown already.
-func commandFailed(ctx context.Context, e *Env, r *reference.Command, err error) error {
+func commandFailed(e *Env, r *reference.Command, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return hint.Add(errors.New("interrupted; the command was ended with its process group"), leftOf(r.Out)+"; the same command starts again")
 	}

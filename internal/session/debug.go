@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"os"
 
 	"github.com/tracediff/tracediff/capture"
@@ -11,7 +10,7 @@ import (
 
 // debugLog is the log of a side that runs here and records a scope; nil where nothing is to be shown. A reference is stored
 // at level 3 with everything in it: of that the log shows what was asked for.
-func (j *Job) debugLog(ctx context.Context, e *Env, side string, recorded capture.Scope) *debug.Log {
+func (j *Job) debugLog(e *Env, side string, recorded capture.Scope) *debug.Log {
 	if !e.Debug {
 		return nil
 	}

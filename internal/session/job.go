@@ -365,6 +365,7 @@ func (j *Job) wanted(runner string) reference.Wanted {
 // path is where a side's trace is kept.
 func (j *Job) path(side string) string { return TracePath(j.dir, side) }
 
+// TracePath is where a side's trace is kept in a folder of traces.
 func TracePath(dir, side string) string { return filepath.Join(dir, side+".safetensors") }
 
 // replay feeds the local side the reference's ids, so that one tie does not make every later pass incomparable.

@@ -68,7 +68,7 @@ func (j *Job) runModel(ctx context.Context, e *Env) (gemma.Output, error) {
 	}
 	p := e.progress("capturing the local model", "layer", j.path("local"))
 	defer p.Done()
-	log := j.debugLog(ctx, e, "local", j.Scope)
+	log := j.debugLog(e, "local", j.Scope)
 	defer log.End()
 	out, err := gemma.Capture(ctx, gemma.Job{
 		Checkpoint: j.ck, List: j.list, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further,

@@ -63,7 +63,7 @@ func (j *Job) chooseReference(ctx context.Context, e *Env, again bool) (*Found, 
 // bestReference is a stored trace of transformers, a golden, a stored walk, or a walk that is made now. Parity means
 // transformers, so a gate has no use for the last two.
 func (j *Job) bestReference(ctx context.Context, e *Env) (*Found, error) {
-	f, err := j.stored(ctx, e, reference.TransformersRunner())
+	f, err := j.stored(e, reference.TransformersRunner())
 	if f != nil || err != nil {
 		return f, err
 	}
@@ -82,7 +82,7 @@ func (j *Job) bestReference(ctx context.Context, e *Env) (*Found, error) {
 
 func (j *Job) storedOrMade(ctx context.Context, e *Env, r reference.Runner, again bool) (*Found, error) {
 	if !again {
-		if f, err := j.stored(ctx, e, r); f != nil || err != nil {
+		if f, err := j.stored(e, r); f != nil || err != nil {
 			return f, err
 		}
 	}
@@ -94,7 +94,7 @@ const maxPassed = 3
 
 // stored looks for a stored reference by a runner, and notes what kept the nearest ones from being used. It returns nil
 // when there is none.
-func (j *Job) stored(ctx context.Context, e *Env, r reference.Runner) (*Found, error) {
+func (j *Job) stored(e *Env, r reference.Runner) (*Found, error) {
 	f, passed, err := reference.NewStore(j.dir).Find(j.wanted(r.Name), r)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (j *Job) makeReference(ctx context.Context, e *Env, r reference.Runner) (*F
 	}
 	Kept, err := store.Keep(path, w, key)
 	if err != nil && r.Name == reference.External { // it is not what was asked for: the comparison says how
-		return j.unstored(ctx, e, path, err)
+		return j.unstored(e, path, err)
 	}
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (j *Job) makeReference(ctx context.Context, e *Env, r reference.Runner) (*F
 }
 
 // unstored uses a command's trace as it is.
-func (j *Job) unstored(ctx context.Context, e *Env, path string, why error) (*Found, error) {
+func (j *Job) unstored(e *Env, path string, why error) (*Found, error) {
 	fmt.Fprintf(e.Notes, "note: %v; it is used as it is\n", why)
 	release, err := j.lockSide("reference")
 	if err != nil {
@@ -273,7 +273,7 @@ func (j *Job) runWalk(ctx context.Context, e *Env, scope capture.Scope, path str
 	p := e.progress("capturing the reference walk", "entry", path)
 	defer p.Done()
 	walk := j.walk(scope)
-	walk.Path, walk.Progress, walk.Debug = path, p.Step, j.debugLog(ctx, e, "reference", scope)
+	walk.Path, walk.Progress, walk.Debug = path, p.Step, j.debugLog(e, "reference", scope)
 	defer walk.Debug.End()
 	_, err := reference.Walk(ctx, walk)
 	if errors.Is(err, context.Canceled) {

@@ -32,11 +32,13 @@ type Settings struct {
 	Python    string        `json:"python,omitempty"` // empty: python3
 }
 
+// SettingsFile is the name of the settings in a folder of traces.
 const SettingsFile = "settings.json"
 
 // maxSettings bounds the file: the longest prompt that a shell passes on is 2 MB, which JSON may write six times as long.
 const maxSettings = 16 << 20
 
+// Defaults are the settings where nothing is asked for.
 func Defaults() Settings { return Settings{DType: "auto", Scope: capture.Scope{Level: 2}} }
 
 // maxNewTokens bounds --max-new-tokens: every pass is written to the trace.

@@ -20,6 +20,7 @@ type Source struct {
 	Folder string `json:"folder,omitempty"` // where the command runs: that in which it was typed
 }
 
+// The kinds of sources.
 const (
 	KindGo   = "go"   // the Go model; for the reference, the float64 walk
 	KindHF   = "hf"   // transformers
@@ -33,6 +34,7 @@ var sideKinds = map[string][]string{
 	"reference": {KindGo, KindHF, KindFile, KindExec},
 }
 
+// ExecPrefix begins a source that is a command.
 const ExecPrefix = "exec:"
 
 // ParseSource reads the value of --local or --reference. auto is the default. What is no keyword and no command is the name of a
