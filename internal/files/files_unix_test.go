@@ -119,7 +119,11 @@ func TestTargetDevices(t *testing.T) {
 			t.Logf("not tested: %v", err) // /dev/full is of Linux
 			continue
 		}
-		to, err := files.NewTarget(path)
+		link := filepath.Join(t.TempDir(), "device") // what replaces instead of writing takes the link and not the device
+		if err := os.Symlink(path, link); err != nil {
+			t.Fatal(err)
+		}
+		to, err := files.NewTarget(link)
 		if err == nil {
 			err = to.Ready()
 		}
@@ -130,6 +134,9 @@ func TestTargetDevices(t *testing.T) {
 			t.Errorf("%s: %v, want %v", path, err, want)
 		}
 		to.Close()
+		if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s is replaced: %v, %v", path, info, err)
+		}
 	}
 }
 
