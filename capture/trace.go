@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/files"
 )
 
 // MaxRead is the largest tensor that [Trace.Read] reads whole, in bytes. A file with holes can claim more than any
@@ -61,19 +62,11 @@ func Open(path string) (*Trace, error) { return openPath(path, false) }
 func Look(path string) (*Trace, error) { return openPath(path, true) }
 
 func openPath(path string, look bool) (*Trace, error) {
-	info, err := os.Stat(path)
+	f, _, err := files.Open(path)
 	if err != nil {
 		if _, unfinished := os.Stat(path + Suffix); unfinished == nil && errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("open trace: %w; there is an unfinished one, %s", err, path+Suffix)
 		}
-		return nil, fmt.Errorf("open trace: %w", err)
-	}
-	// Opening a pipe would wait for its writer, and a directory cannot be read.
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open trace: %s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
 		return nil, fmt.Errorf("open trace: %w", err)
 	}
 	t, err := openFile(path, f, look)

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
 
@@ -50,6 +52,9 @@ func createOn(d disk, path string, m Manifest, reserve int) (_ *Writer, err erro
 	if err != nil {
 		return nil, err
 	}
+	if err := replaceable(path); err != nil {
+		return nil, err
+	}
 	release, err := lock(path + ".lock")
 	if err != nil {
 		return nil, err
@@ -62,6 +67,15 @@ func createOn(d disk, path string, m Manifest, reserve int) (_ *Writer, err erro
 		return nil, err
 	}
 	return w, nil
+}
+
+// replaceable refuses a path at which something stands that is no file: a rename at the end of the run would destroy a
+// device or a pipe, and fail on a folder.
+func replaceable(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return &files.Error{Path: path, Why: "is " + files.Kind(info.Mode()) + ", and a trace would take its place", Next: "move it away, or write the trace to another place"}
+	}
+	return nil
 }
 
 // Observe appends a tensor to the trace: it is a [hooks.Observer]. The tensor's bytes are written before it

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/files"
 )
 
 // MaxStored is the estimated size up to which a reference is captured whole, at level 3, all layers and positions, so that
@@ -105,7 +105,7 @@ func (e *Entry) describe() error {
 	if floor, err := os.Stat(e.FloorPath()); err == nil {
 		e.Floor, e.Size = true, e.Size+floor.Size()
 	}
-	data, err := readSmall(base+".json", maxSidecar)
+	data, err := files.Read(base+".json", maxSidecar)
 	if err != nil {
 		return fmt.Errorf("its description: %w", err)
 	}
@@ -141,27 +141,6 @@ func (e *Entry) Intact() error {
 		return changed
 	}
 	return err
-}
-
-// readSmall reads a regular file of at most limit bytes.
-func readSmall(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // opening a pipe would wait
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s is larger than %d bytes", path, limit)
-	}
-	return data, err
 }
 
 // Open opens the entry's trace when it is what is wanted of a runner, and returns the ids of the passes wanted. The error

@@ -6,9 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // abFlags ask about two runs of one model of which neither is the reference.
@@ -26,34 +24,12 @@ func asksAB(c *cli.Context) bool { return c.Bool("ab") || c.IsSet("expect-differ
 // B agree also where both have the same bug.
 func checkAB(c *cli.Context) error {
 	if c.NArg() != 2 {
-		return hinted(errors.New("--ab and --expect-different compare two traces"), "tracediff compare --ab A B")
+		return hint.Add(errors.New("--ab and --expect-different compare two traces"), "tracediff compare --ab A B")
 	}
 	for _, name := range []string{"isolate", "no-isolate", "arithmetic", "bound"} {
 		if c.IsSet(name) {
-			return hinted(fmt.Errorf("--%s has no meaning in an A/B comparison, which certifies neither side", name), "tracediff compare --isolate FILE certifies one trace by itself")
+			return hint.Add(fmt.Errorf("--%s has no meaning in an A/B comparison, which certifies neither side", name), "tracediff compare --isolate FILE certifies one trace by itself")
 		}
 	}
 	return nil
-}
-
-// abOptions are those of an A/B comparison of two open traces.
-func abOptions(c *cli.Context, a, b *capture.Trace) compare.Options {
-	return compare.Options{
-		AB: true, Different: c.StringSlice("expect-different"), LocalLabel: runOf(a), ReferenceLabel: runOf(b),
-		NotIsolated: "an A/B comparison says whether the sides agree, not which of them is right",
-	}
-}
-
-// sameModel reports whether two traces are of one configuration.
-func sameModel(a, b *capture.Trace) bool {
-	l, r := a.Manifest().Config, b.Manifest().Config
-	return l != nil && r != nil && order.SameConfig(l, r)
-}
-
-// runOf tells a trace from another of the same program: by its file, and by its device where it says.
-func runOf(t *capture.Trace) string {
-	if device := t.Manifest().Device; device != "" {
-		return t.Path() + ", on " + device
-	}
-	return t.Path()
 }

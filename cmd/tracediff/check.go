@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 func checkCommand() *cli.Command {
@@ -39,7 +40,7 @@ Examples:
 
 func checkTrace(c *cli.Context) error {
 	if c.NArg() != 1 {
-		return hinted(fmt.Errorf("check takes one trace, not %d arguments", c.NArg()), "tracediff check TRACE; tracediff capture leaves one in .tracediff/local.safetensors")
+		return hint.Add(fmt.Errorf("check takes one trace, not %d arguments", c.NArg()), "tracediff check TRACE; tracediff capture leaves one in .tracediff/local.safetensors")
 	}
 	style, err := colors(c)
 	if err != nil {
@@ -51,7 +52,7 @@ func checkTrace(c *cli.Context) error {
 	}
 	format := c.String("format")
 	if format != "text" && format != "json" {
-		return hinted(fmt.Errorf("--format is %q", format), "want text or json")
+		return hint.Add(fmt.Errorf("--format is %q", format), "want text or json")
 	}
 	trace, err := openChecked(c.Args().First())
 	if err != nil {
@@ -60,10 +61,10 @@ func checkTrace(c *cli.Context) error {
 	defer trace.Close()
 	r, err := redflag.Check(c.Context, trace, o)
 	if err != nil {
-		return hinted(err, "the file was readable when it was opened: is it still being written, or on a disk that fails?")
+		return hint.Add(err, "the file was readable when it was opened: is it still being written, or on a disk that fails?")
 	}
 	if !slices.ContainsFunc(r.Looked, func(l redflag.Looked) bool { return l.Tensors > 0 }) {
-		return hinted(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at tensors of floats; docs/check.md says at which, and by which names")
+		return hint.Add(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at tensors of floats; docs/check.md says at which, and by which names")
 	}
 	if format == "json" {
 		err = report.CheckJSON(c.App.Writer, version(), r)
@@ -79,13 +80,13 @@ func checkTrace(c *cli.Context) error {
 func checkOptions(c *cli.Context) (redflag.Options, error) {
 	o := redflag.Options{Magnitude: c.Float64("magnitude")}
 	if !(o.Magnitude > 0) || math.IsInf(o.Magnitude, 1) {
-		return o, hinted(fmt.Errorf("--magnitude is %v", o.Magnitude), "want a positive number, such as 1e5; --skip magnitude leaves the flag out")
+		return o, hint.Add(fmt.Errorf("--magnitude is %v", o.Magnitude), "want a positive number, such as 1e5; --skip magnitude leaves the flag out")
 	}
 	for _, word := range c.StringSlice("skip") {
 		for name := range strings.SplitSeq(word, ",") {
 			kind := redflag.Kind(strings.TrimSpace(name))
 			if !slices.ContainsFunc(redflag.Kinds, func(a redflag.About) bool { return a.Kind == kind }) {
-				return o, hinted(fmt.Errorf("--skip: %q is no kind of flag", name), "want "+kindNames())
+				return o, hint.Add(fmt.Errorf("--skip: %q is no kind of flag", name), "want "+kindNames())
 			}
 			o.Skip = append(o.Skip, kind)
 		}
@@ -105,8 +106,8 @@ func kindNames() string {
 // openChecked opens what is to be checked.
 func openChecked(path string) (*capture.Trace, error) {
 	if path == "-" {
-		return nil, hinted(fmt.Errorf("a trace is read from a file, not from standard input"), "write it to a file first: its header says where in the file each tensor lies")
+		return nil, hint.Add(fmt.Errorf("a trace is read from a file, not from standard input"), "write it to a file first: its header says where in the file each tensor lies")
 	}
 	trace, err := capture.Open(path)
-	return trace, hinted(err, "want a trace that a capture has written, or another safetensors file")
+	return trace, hint.Add(err, "want a trace that a capture has written, or another safetensors file")
 }

@@ -37,16 +37,17 @@ func (f *flaw) run(t *testing.T, healthy bool) (path string) {
 	must(t, err)
 	dir := t.TempDir()
 	path = filepath.Join(dir, "local.safetensors")
-	j, err := openJob(settings{Tokens: tokensOf(passes), DType: dtype, Scope: capture.Scope{Level: 3}}, dir)
+	ck, list := openEmbedded(t)
+	defer ck.Close()
+	parsed, err := hooks.ParseDType(dtype)
 	must(t, err)
-	defer j.ck.Close()
 	var reg hooks.Registry
 	planted := 0
 	if !healthy {
 		f.register(t, &reg, &planted)
 	}
 	_, err = gemma.Capture(context.Background(), gemma.Job{
-		Checkpoint: j.ck, List: j.list, DType: j.dtype, Passes: j.passes, Path: path, Registry: &reg,
+		Checkpoint: ck, List: list, DType: parsed, Passes: passes, Path: path, Registry: &reg,
 		Manifest: capture.Manifest{Producer: capture.Producer{Name: "a port with a bug"}, Model: "gemma3n-tiny", Scope: capture.Scope{Level: 3}},
 	})
 	must(t, err)

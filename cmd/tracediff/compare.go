@@ -3,20 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
-	"github.com/tracediff/tracediff/fixtures"
-	"github.com/tracediff/tracediff/internal/checkpoint"
-	"github.com/tracediff/tracediff/internal/tokenizer"
-	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
 	"github.com/urfave/cli/v2"
 )
 
@@ -60,14 +56,15 @@ Examples:
 			if err != nil {
 				return err
 			}
-			result, err := compareArguments(c)
+			defer out.close()
+			result, err := compareArguments(c, out)
 			return out.publish(c, report.NewDocument(version(), newRun("", result, err)), err)
 		},
 	}
 }
 
 // compareArguments compares what the arguments name.
-func compareArguments(c *cli.Context) (*compare.Result, error) {
+func compareArguments(c *cli.Context, out *outputs) (*compare.Result, error) {
 	if asksAB(c) {
 		if err := checkAB(c); err != nil {
 			return nil, err
@@ -75,202 +72,82 @@ func compareArguments(c *cli.Context) (*compare.Result, error) {
 	}
 	switch c.NArg() {
 	case 0:
-		return compareAgain(c)
+		return compareAgain(c, out)
 	case 1:
-		return isolateFile(c, c.Args().First())
+		return isolateFile(c, out, c.Args().First())
 	case 2:
-		return compareFiles(c, c.Args().Get(0), c.Args().Get(1))
+		return compareFiles(c, out, c.Args().Get(0), c.Args().Get(1))
 	}
-	return nil, hinted(fmt.Errorf("compare takes two traces or none, not %d arguments", c.NArg()), "tracediff compare LOCAL REFERENCE")
+	return nil, hint.Add(fmt.Errorf("compare takes two traces or none, not %d arguments", c.NArg()), "tracediff compare LOCAL REFERENCE")
 }
 
 // compareAgain captures the local side and compares it with the reference that fits.
-func compareAgain(c *cli.Context) (*compare.Result, error) {
-	s := defaults()
-	if !namesInput(c) {
-		last, found, err := lastSettings(c.String("dir"))
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			s = last
-		}
-	}
-	s, err := readFlags(c, s)
+func compareAgain(c *cli.Context, out *outputs) (*compare.Result, error) {
+	s, err := session.SettingsFor(c.String("dir"), namesInput(c))
 	if err != nil {
 		return nil, err
 	}
-	return compareSettings(c, s, nil)
-}
-
-// compareSettings captures the local side by settings and compares it with the reference that fits. limits are those of a
-// gate's file; where they are nil, those of the command line apply, and the settings become those of the last capture.
-func compareSettings(c *cli.Context, s settings, limits *gate.Limits) (*compare.Result, error) {
-	j, err := openJob(s, c.String("dir"))
+	if s, err = readFlags(c, s); err != nil {
+		return nil, err
+	}
+	a, err := readAsked(c)
 	if err != nil {
 		return nil, err
 	}
-	defer j.ck.Close()
-	if err := j.checkLocal(c); err != nil {
-		return nil, err
-	}
-	ref, err := j.findReference(c, false)
-	if err != nil {
-		return nil, err
-	}
-	defer ref.Close()
-	j.replay(ref.passes)
-	if err := j.checkPasses(); err != nil {
-		return nil, err
-	}
-	j.noteInput(notes(c))
-	if limits == nil {
-		if err := j.settings.save(j.dir); err != nil {
-			return nil, err
-		}
-	}
-	local, _, err := j.local(c)
-	if err != nil {
-		return nil, err
-	}
-	defer local.Close()
-	o := compare.Options{
-		// A gate is about everything at the level asked for, whatever the port says that it can show.
-		Order: j.record, Named: j.Order != "" || gated(c), Scope: j.compared(ref.Trace, limits != nil || c.IsSet("level")), ReferenceLabel: ref.label, TokenText: j.text,
-	}
-	if err := isolate(c, &o, local, ref.Trace, j.list, j.ck); err != nil {
-		return nil, err
-	}
-	if err := limit(c, &o, local, ref.Trace, ref.entry, j.list, j.ck); err != nil {
-		return nil, err
-	}
-	if limits != nil {
-		o.Limits = limits
-	}
-	return runCompare(c, local, ref.Trace, o)
-}
-
-// compared is the scope of the comparison: the job's, and of a reference that went on decoding the passes asked for. A
-// level that nobody typed does not ask a reference for more than it has.
-func (j *job) compared(ref *capture.Trace, levelTyped bool) capture.Scope {
-	s := j.Scope
-	if has := ref.Manifest().Scope.Level; !levelTyped && has > 0 {
-		s.Level = min(s.Level, has)
-	}
-	if asked := len(j.passes) + j.further; len(s.Passes) == 0 && ref.Manifest().Passes > asked {
-		s.Passes = capture.Ranges{{From: 0, To: asked - 1}}
-	}
-	return s
+	a.Keep = true
+	return session.Compare(c.Context, env(c, out), s, a)
 }
 
 // compareFiles compares two traces as they are.
-func compareFiles(c *cli.Context, localFile, referenceFile string) (*compare.Result, error) {
+func compareFiles(c *cli.Context, out *outputs, localFile, referenceFile string) (*compare.Result, error) {
 	s, err := fileSettings(c, "nothing is run: the traces are compared as they are")
 	if err != nil {
 		return nil, err
 	}
-	local, err := openTrace(localFile)
+	a, err := readAsked(c)
 	if err != nil {
 		return nil, err
 	}
-	defer local.Close()
-	ref, err := openTrace(referenceFile)
-	if err != nil {
-		return nil, err
-	}
-	defer ref.Close()
-	o := compare.Options{ReferenceLabel: "given"}
-	if asksAB(c) {
-		o = abOptions(c, local, ref)
-	} else if err := notGated(c, ref); err != nil {
-		return nil, err
-	}
-	return compareTraces(c, s, local, ref, o)
+	return session.CompareFiles(c.Context, env(c, out), s, a, localFile, referenceFile)
 }
 
-// compareTraces compares open traces by the order of the model that they declare.
-func compareTraces(c *cli.Context, s settings, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
-	whole, err := traceOrder(local, ref)
-	if err != nil {
-		return nil, err
-	}
-	if whole == nil && s.Model != "" && !o.AB {
-		if whole, err = namedOrder(s.Model, local, ref); err != nil {
-			return nil, err
-		}
-	}
-	if o.Order, err = picked(whole, s.Order); err != nil {
-		return nil, err
-	}
-	if o.Order != nil {
-		if err := checkScope(s.Scope, o.Order); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkRun(s.Scope, runTokens(local, ref)); err != nil {
-		return nil, err
-	}
-	o.Named, o.Scope, o.TokenText = s.Order != "" || gated(c) && !o.AB, s.Scope, traceTexts(s.Model, local, ref)
-	var ck *checkpoint.Checkpoint
-	if !o.AB || sameModel(local, ref) { // of two models there is no one noise floor
-		if ck, err = commonCheckpoint(s.Model, local, ref); err != nil {
-			return nil, err
-		}
-	}
-	if ck != nil {
-		defer ck.Close()
-	}
-	if o.AB {
-		if o.Confirmer, err = confirmer(local, ref, whole, ck); err != nil {
-			return nil, err
-		}
-	} else if err := isolate(c, &o, local, ref, whole, ck); err != nil {
-		return nil, err
-	}
-	if err := limit(c, &o, local, ref, nil, whole, ck); err != nil {
-		return nil, err
-	}
-	return runCompare(c, local, ref, o)
-}
-
-// isolateFile certifies every entry of one trace from that trace's own inputs: there is nothing that it is compared with.
-func isolateFile(c *cli.Context, file string) (*compare.Result, error) {
+// isolateFile certifies every entry of one trace from that trace's own inputs.
+func isolateFile(c *cli.Context, out *outputs, file string) (*compare.Result, error) {
 	if !c.Bool("isolate") {
-		return nil, hinted(errors.New("compare takes two traces or none, not 1 argument"), "tracediff compare LOCAL REFERENCE, or tracediff compare --isolate LOCAL for one trace by itself")
+		return nil, hint.Add(errors.New("compare takes two traces or none, not 1 argument"), "tracediff compare LOCAL REFERENCE, or tracediff compare --isolate LOCAL for one trace by itself")
 	}
 	s, err := fileSettings(c, "nothing is run: the trace is taken as it is")
 	if err != nil {
 		return nil, err
 	}
-	if err := checkAlone(c); err != nil {
-		return nil, err
-	}
-	t, err := openTrace(file)
+	a, err := readAsked(c)
 	if err != nil {
 		return nil, err
 	}
-	defer t.Close()
-	return compareTraces(c, s, t, t, compare.Options{Alone: true, All: true})
+	if err := checkAlone(c, a.Limits); err != nil {
+		return nil, err
+	}
+	return session.Alone(c.Context, env(c, out), s, a, file)
 }
 
 // checkAlone reports what has no meaning for one trace by itself: there is nothing that errors accumulate against, or that a
 // dtype or some of the rows would be held to.
-func checkAlone(c *cli.Context) error {
-	const hint = "tracediff compare LOCAL REFERENCE compares two; of one, every operation is held to what correct arithmetic can give"
+func checkAlone(c *cli.Context, limits *gate.Limits) error {
+	const next = "tracediff compare LOCAL REFERENCE compares two; of one, every operation is held to what correct arithmetic can give"
 	for _, name := range []string{"rtol", "atol", "positions", "strict-dtype"} {
 		if c.IsSet(name) {
-			return hinted(fmt.Errorf("--%s has no meaning for one trace by itself", name), hint)
+			return hint.Add(fmt.Errorf("--%s has no meaning for one trace by itself", name), next)
 		}
 	}
-	if limits, err := readLimits(c); err == nil && len(limits.Rules) > 0 {
-		return hinted(fmt.Errorf("--tolerances %s: a [[tolerance]] has no meaning for one trace by itself", c.String("tolerances")), hint+"; a file may have [[allow]] alone")
+	if len(limits.Rules) > 0 {
+		return hint.Add(fmt.Errorf("--tolerances %s: a [[tolerance]] has no meaning for one trace by itself", c.String("tolerances")), next+"; a file may have [[allow]] alone")
 	}
 	return nil
 }
 
 // fileSettings reads the flags that have a meaning where traces are given.
-func fileSettings(c *cli.Context, hint string) (settings, error) {
-	s, err := readFlags(c, settings{DType: "auto", Scope: capture.Scope{Level: 3}})
+func fileSettings(c *cli.Context, next string) (session.Settings, error) {
+	s, err := readFlags(c, session.Settings{DType: "auto", Scope: capture.Scope{Level: 3}})
 	if err != nil {
 		return s, err
 	}
@@ -279,56 +156,10 @@ func fileSettings(c *cli.Context, hint string) (settings, error) {
 	}
 	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "gate", "debug"} {
 		if c.IsSet(name) {
-			return s, hinted(fmt.Errorf("--%s has no meaning where traces are given", name), hint)
+			return s, hint.Add(fmt.Errorf("--%s has no meaning where traces are given", name), next)
 		}
 	}
 	return s, nil
-}
-
-func openTrace(path string) (*capture.Trace, error) {
-	t, err := capture.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hinted(err, "compare takes two trace files, or none to capture the local side again")
-	}
-	return t, hinted(err, "want a trace, or any safetensors file that is whole; tracediff capture writes them")
-}
-
-// traceTexts returns the texts of token ids: by the tokenizer of the model that was named, or by the embedded one for
-// traces of the embedded checkpoint. Without one, ids are shown alone.
-func traceTexts(dir string, traces ...*capture.Trace) func(int) string {
-	var files fs.FS
-	if dir != "" {
-		files = os.DirFS(dir)
-	} else {
-		sub, err := fs.Sub(fixtures.Files, embedded)
-		config, err2 := readModelConfig("")
-		if err != nil || err2 != nil {
-			return nil
-		}
-		for _, t := range traces {
-			if t.Manifest().Config == nil || !order.SameConfig(t.Manifest().Config, config.Canonical()) {
-				return nil
-			}
-		}
-		files = sub
-	}
-	tok, err := tokenizer.Open(files)
-	if err != nil {
-		return nil
-	}
-	return tok.Text
-}
-
-// runCompare compares open traces.
-func runCompare(c *cli.Context, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
-	o.All, o.Partial, o.StrictDType = o.All || c.Bool("all"), c.Bool("partial"), c.Bool("strict-dtype")
-	started := time.Now()
-	result, err := compare.Run(c.Context, local, ref, o)
-	if err != nil {
-		return nil, err
-	}
-	detail(c, "compared %d entries in %s", len(result.Rows), took(started))
-	return result, nil
 }
 
 // colors decides for the writer of the report, not for standard output at large.

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 func completionCommand() *cli.Command {
@@ -25,7 +28,7 @@ Examples:
 			scripts := map[string]func(io.Writer, []completed){"bash": bashScript, "zsh": zshScript, "fish": fishScript}
 			script := scripts[c.Args().First()]
 			if script == nil || c.NArg() != 1 {
-				return hinted(fmt.Errorf("completion: %q is no shell that is known", strings.Join(c.Args().Slice(), " ")), "want bash, zsh or fish, as in: source <(tracediff completion bash)")
+				return hint.Add(fmt.Errorf("completion: %q is no shell that is known", strings.Join(c.Args().Slice(), " ")), "want bash, zsh or fish, as in: source <(tracediff completion bash)")
 			}
 			script(c.App.Writer, completions(c.App))
 			return nil
@@ -100,12 +103,12 @@ _tracediff() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then`)
-	fmt.Fprintf(w, "\t\tCOMPREPLY=($(compgen -W %s -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase \"${COMP_WORDS[1]} $prev\" in\n", quoteShell(strings.Join(names(commands), " ")))
+	fmt.Fprintf(w, "\t\tCOMPREPLY=($(compgen -W %s -- \"$cur\"))\n\t\treturn\n\tfi\n\tcase \"${COMP_WORDS[1]} $prev\" in\n", session.QuoteShell(strings.Join(names(commands), " ")))
 	for _, c := range commands {
 		for _, f := range c.flags {
 			switch {
 			case f.values != nil:
-				fmt.Fprintf(w, "\t'%s --%s') words=%s ;;\n", c.name, f.name, quoteShell(strings.Join(f.values, " ")))
+				fmt.Fprintf(w, "\t'%s --%s') words=%s ;;\n", c.name, f.name, session.QuoteShell(strings.Join(f.values, " ")))
 			case f.takes:
 				fmt.Fprintf(w, "\t'%s --%s') COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", c.name, f.name)
 			}
@@ -117,7 +120,7 @@ _tracediff() {
 		for _, f := range c.flags {
 			words = append(words, "--"+f.name)
 		}
-		fmt.Fprintf(w, "\t\t%s) words=%s ;;\n", c.name, quoteShell(strings.Join(words, " ")))
+		fmt.Fprintf(w, "\t\t%s) words=%s ;;\n", c.name, session.QuoteShell(strings.Join(words, " ")))
 	}
 	fmt.Fprintln(w, `		esac
 	fi

@@ -1,22 +1,23 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
-	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/internal/health"
-	"github.com/tracediff/tracediff/internal/tokenizer"
-	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/doctor"
 )
 
 func doctorCommand() *cli.Command {
@@ -45,7 +46,7 @@ Examples:
 			&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into the model's turn template"},
 			&cli.IntFlag{Name: "max-new-tokens", Category: catInput, Usage: "decode `N` tokens, each a pass of its own"},
 			&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "1 block boundaries, 2 module outputs, 3 internals"},
-			&cli.StringFlag{Name: "dir", Category: catFiles, Value: defaultDir, Usage: "`DIR` where traces are kept"},
+			&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
 			&cli.BoolFlag{Name: "clean", Category: catFiles, Usage: "remove traces, stored references and all else that tracediff has put into DIR, and nothing else"},
 			&cli.BoolFlag{Name: "full", Category: catFiles, Usage: "look at every value of every weight, show every id, and run the model however long it takes"},
 			&cli.StringFlag{Name: "python", Category: catMachine, Value: "python3", Usage: "the Python to ask: a `PATH` or a name"},
@@ -58,20 +59,9 @@ Examples:
 				return err
 			}
 			err := examine(c)
-			return hinted(err, doctorHint(err))
+			return hint.Add(err, doctor.Hint(err))
 		},
 	}
-}
-
-// doctorGeneral is for errors that say themselves what is wrong: the general hint sends people here.
-const doctorGeneral = "the line says what is wrong; tracediff doctor --help says what each flag wants"
-
-// doctorHint is the next step of an error that the checklist has met.
-func doctorHint(err error) string {
-	if h := hintFor(err); h != generalHint {
-		return h
-	}
-	return doctorGeneral
 }
 
 // examine runs the checks and prints what they found.
@@ -84,9 +74,9 @@ func examine(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	checks := p.checks()
+	checks := p.Checks()
 	if c.Bool("clean") {
-		checks = []health.Check{{Section: "store", Run: p.clean}}
+		checks = []health.Check{{Section: "store", Run: p.Clean}}
 	}
 	before, done := announce(c)
 	lines, err := health.Run(c.Context, checks, before)
@@ -105,84 +95,38 @@ func examine(c *cli.Context) error {
 	return nil
 }
 
-// patient is what the checks look at. They run in order, and each may use what those before it have found.
-type patient struct {
-	settings
-	dir    string
-	python health.Interpreter
-	full   bool
-
-	files   fs.FS // the model directory
-	config  *order.Config
-	list    *order.List // nil: the model is not described, or cannot be read
-	spread  float64     // of weights before training
-	failed  bool        // there is an error in the model or in the input
-	tok     *tokenizer.Tokenizer
-	passes  [][]int // the ids; nil when they are not known
-	further int     // tokens to decode after them
-}
-
-// checks is the list that grows: a check is a name and a function that adds lines. It is the order in which a person
-// should look: most wrong outputs come of the wrong ids, then of the wrong weights, and only then of arithmetic. What a
-// capture needs besides comes last.
-func (p *patient) checks() []health.Check {
-	return []health.Check{
-		{Section: "machine", Run: func(_ context.Context, s *health.Section) { health.Machine(s, "tracediff "+version()) }},
-		{Section: "model", Run: p.noting(p.checkModel)},
-		{Section: "input", Run: p.noting(p.checkInput)},
-		{Section: "weights", Run: p.noting(p.checkWeights)},
-		{Section: "decode", Run: p.noting(p.checkDecode)},
-		{Section: "example", Run: p.checkExample},
-		{Section: "python", Run: func(ctx context.Context, s *health.Section) { health.Python(ctx, s, p.python) }},
-		{Section: "disk", Run: p.checkDisk},
-		{Section: "store", Run: p.checkStore},
-	}
-}
-
-// noting makes a check note its errors.
-func (p *patient) noting(run func(context.Context, *health.Section)) func(context.Context, *health.Section) {
-	return func(ctx context.Context, s *health.Section) {
-		run(ctx, s)
-		p.failed = p.failed || slices.ContainsFunc(s.Lines, func(l health.Line) bool { return l.Status == health.Error })
-	}
-}
-
 // newPatient reads the flags. What was typed wrongly is an error of usage, not a line.
-func newPatient(c *cli.Context) (*patient, error) {
-	s := defaults()
-	if last, found, err := lastSettings(c.String("dir")); err == nil && found && !namesInput(c) {
-		s = last // what cannot be read of them is a line, see checkStore
-	}
-	s, err := readFlags(c, s)
+func newPatient(c *cli.Context) (*doctor.Patient, error) {
+	s, err := session.SettingsFor(c.String("dir"), namesInput(c))
 	if err != nil {
+		s = session.Defaults() // what cannot be read of them is a line
+	}
+	if s, err = readFlags(c, s); err != nil {
 		return nil, err
 	}
 	if c.Duration("timeout") <= 0 {
 		return nil, fmt.Errorf("--timeout is %v, want a time such as 60s", c.Duration("timeout"))
 	}
 	if s.Tokens != "" {
-		if _, err := parseTokens(s.Tokens); err != nil {
+		if _, err := session.ParseTokens(s.Tokens); err != nil {
 			return nil, err
 		}
 	}
-	p := &patient{settings: s, dir: c.String("dir"), full: c.Bool("full")}
-	p.python = health.Interpreter{Path: cmp.Or(s.Python, c.String("python")), Typed: s.Python != "", Timeout: c.Duration("timeout")}
-	p.python.Command = quoteShell(p.python.Path)
-	p.python.Pins, err = pins()
+	p := &doctor.Patient{Settings: s, Dir: c.String("dir"), Full: c.Bool("full"), Version: version(), Example: runExample}
+	p.Python = health.Interpreter{Path: cmp.Or(s.Python, c.String("python")), Typed: s.Python != "", Timeout: c.Duration("timeout")}
+	p.Python.Command = session.QuoteShell(p.Python.Path)
+	p.Python.Pins, err = doctor.Pins()
 	return p, err
 }
 
-// pins are the versions that the goldens were made with, of what the transformers runner uses.
-func pins() ([]health.Pin, error) {
-	versions, err := reference.Pins()
-	if err != nil {
-		return nil, err
+// runExample runs this program as a person would and returns what it prints.
+func runExample(ctx context.Context, words ...string) ([]byte, error) {
+	var out bytes.Buffer
+	err := newApp(strings.NewReader(""), &out, io.Discard).RunContext(ctx, append([]string{"tracediff"}, words...))
+	if errors.As(err, new(mismatch)) {
+		err = nil // which its report says
 	}
-	var list []health.Pin
-	for _, name := range []string{"torch", "transformers", "tokenizers", "safetensors", "numpy"} {
-		list = append(list, health.Pin{Name: name, Version: versions[name]})
-	}
-	return list, nil
+	return out.Bytes(), err
 }
 
 // slow says why a check takes its time.

@@ -10,6 +10,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/health"
 )
 
@@ -79,20 +80,12 @@ func printLines(w io.Writer, lines []health.Line, coloured bool) error {
 		}
 	}
 	t := tallyOf(lines)
-	text := fmt.Sprintf("\n%d ok, %s, %s", t.OK, plural(t.Warnings, "warning"), plural(t.Errors, "error"))
+	text := fmt.Sprintf("\n%d ok, %s, %s", t.OK, amount.Of(t.Warnings, "warning"), amount.Of(t.Errors, "error"))
 	if t.Skipped > 0 {
 		text += fmt.Sprintf(", %d skipped", t.Skipped)
 	}
 	_, err := fmt.Fprintln(w, text)
 	return err
-}
-
-// plural is "1 error", "2 errors".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // printLinesJSON prints one object: the lines, and how many of them there are of each status.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -24,6 +25,8 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/safetensors"
+	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/session/doctor"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -172,7 +175,7 @@ func TestDoctorWithoutPython(t *testing.T) {
 
 // Every package that the doctor asks for is pinned.
 func TestPins(t *testing.T) {
-	list, err := pins()
+	list, err := doctor.Pins()
 	must(t, err)
 	for _, pin := range list {
 		if pin.Version == "" {
@@ -210,12 +213,11 @@ func TestEstimate(t *testing.T) {
 		}
 		info, err := os.Stat(filepath.Join(".tracediff", "local.safetensors"))
 		must(t, err)
-		passes, err := parseTokens(c.tokens)
+		passes, err := session.ParseTokens(c.tokens)
 		must(t, err)
 		dtype, err := hooks.ParseDType(c.dtype)
 		must(t, err)
-		j := job{passes: passes, further: c.further}
-		got := traceBytes(list, capture.Scope{Level: c.level}, dtype, j.tokens())
+		got := doctor.TraceBytes(list, capture.Scope{Level: c.level}, dtype, session.TokensOf(passes, c.further))
 		if ratio := float64(got) / float64(info.Size()); ratio < 0.9 || ratio > 1.1 {
 			t.Errorf("%+v: estimated %d, it takes %d (%.2f)", c, got, info.Size(), ratio)
 		}
@@ -227,7 +229,7 @@ func TestEstimateSaturates(t *testing.T) {
 	entry := order.Entry{Name: "x", Level: 1, Shape: []order.Dim{1 << 24, 1 << 24, 1 << 24, order.T}}
 	list := (&order.List{Config: &order.Config{}}).Keep([]*order.Entry{&entry})
 	list.Config = &order.Config{}
-	if got := traceBytes(list, capture.Scope{Level: 1}, hooks.F32, slices.Repeat([]int{1}, maxNewTokens)); got != math.MaxInt64 {
+	if got := doctor.TraceBytes(list, capture.Scope{Level: 1}, hooks.F32, slices.Repeat([]int{1}, 4096)); got != math.MaxInt64 {
 		t.Errorf("%d", got)
 	}
 }
@@ -235,9 +237,9 @@ func TestEstimateSaturates(t *testing.T) {
 // What a run is writing is not taken away from under it.
 func TestCleanWhileCapturing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	must(t, os.Mkdir(defaultDir, 0o777))
-	must(t, os.WriteFile(filepath.Join(defaultDir, "order.json"), nil, 0o666))
-	w, err := capture.Create(tracePath(defaultDir, "local"), capture.Manifest{}, 0)
+	must(t, os.Mkdir(session.DefaultDir, 0o777))
+	must(t, os.WriteFile(filepath.Join(session.DefaultDir, "order.json"), nil, 0o666))
+	w, err := capture.Create(session.TracePath(session.DefaultDir, "local"), capture.Manifest{}, 0)
 	must(t, err)
 	var out bytes.Buffer
 	if code := run([]string{"tracediff", "doctor", "--clean"}, nil, &out, io.Discard); code != exitMismatch || !strings.Contains(out.String(), "nothing was removed: a run is writing local.safetensors") {
@@ -258,17 +260,21 @@ func TestKnownGoodThatIsNot(t *testing.T) {
 	must(t, err)
 	var out bytes.Buffer
 	run([]string{"tracediff", "compare", bug, golden, "--format", "json"}, nil, &out, io.Discard)
-	k, err := readKnown(out.Bytes())
-	must(t, err)
-	var s health.Section
-	k.say(&s, err, 0)
-	want := knownPrompt + ": the embedded model does not come out as transformers 5.23.0 had it: " + knownPrompt + " prints what differs"
-	if len(s.Lines) != 1 || s.Lines[0].Status != health.Error || s.Lines[0].What != want {
-		t.Errorf("%+v, want %q", s.Lines, want)
-	}
-	for _, text := range []string{"", "{", `{"runs": []}`} {
-		if k, err := readKnown([]byte(text)); err == nil {
-			t.Errorf("%q is read as %+v", text, k)
+	const command = `tracediff compare --prompt "Hello world"`
+	for report, want := range map[string]string{
+		out.String():   command + ": the embedded model does not come out as transformers 5.23.0 had it: " + command + " prints what differs",
+		"":             command + ": reading the report: ",
+		"{":            command + ": reading the report: ",
+		`{"runs": []}`: command + ": the report has 0 runs",
+	} {
+		p := &doctor.Patient{Settings: session.Defaults(), Dir: t.TempDir(), Example: func(context.Context, ...string) ([]byte, error) { return []byte(report), nil }}
+		checks := slices.DeleteFunc(p.Checks(), func(c health.Check) bool { return c.Section == "python" })
+		lines, err := health.Run(context.Background(), checks, nil)
+		must(t, err)
+		if !slices.ContainsFunc(lines, func(l health.Line) bool {
+			return l.Section == "example" && l.Status == health.Error && strings.HasPrefix(l.What, want)
+		}) {
+			t.Errorf("no error %q in %+v", want, lines)
 		}
 	}
 }

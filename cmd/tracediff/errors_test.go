@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 // failing are the ways in which a command line cannot be used, each with what is said first and what is to be done. The
@@ -47,7 +48,12 @@ var failing = []struct {
 	{"compare,--report,out.xml", `--report is "out.xml"`, "FORMAT=FILE"},
 	{"compare,--report,xml=out.xml", `--report is "xml=out.xml"`, "FORMAT=FILE"},
 	{"compare,--report,json=a,--report,junit=a", `--report: "a" is to be written twice`, "of its own"},
-	{"compare,--tokens,2,--report,json=notes.txt/a", `writing the report: .*notes.txt`, "a place where files can be made"},
+	{"compare,--tokens,2,--report,json=notes.txt/a", `--report: notes.txt/a is below a file`, "check the path"},
+	{"compare,--tokens,2,--report,json=no/a.json", `--report: no/a.json has no folder: no is not there`, "make the folder first"},
+	{"compare,--tokens,2,--report,json=broken", `--report: broken is a folder`, "name a file in it"},
+	{"compare,--tokens,2,--report,json=-", `--report: - is no file`, "--format json writes to standard output"},
+	{"compare,--tokens,2,--report,json=a,--report,junit=./a", `--report: "./a" is to be written twice`, "of its own"},
+	{"compare,hello.safetensors,odd.safetensors,--report,json=./odd.safetensors", `--report: ./odd.safetensors is odd.safetensors, which this command reads`, "of its own"},
 	{"compare,--quiet,--verbose", `--quiet and --verbose were both given`, "leave one"},
 	{"compare,--quiet,--debug", `--quiet and --debug were both given`, "leave one"},
 	{"compare,hello.safetensors,hello.safetensors,--debug", `--debug has no meaning where traces are given`, "nothing is run"},
@@ -157,8 +163,8 @@ func prepareErrors(t *testing.T) {
 	files := map[string][]byte{
 		"notes.txt": []byte("no trace\n"), "empty.toml": nil, "limits.toml": []byte("[[tolerance]]\ntensors = '*'\nrtol = 0.1\n"), "gate.toml": []byte("[[prompt]]\nname = 'a'\ntokens = '2'\n"),
 		"level.toml": []byte("level = 4\n[[prompt]]\nname = 'a'\ntokens = '2'\n"), "layers.toml": []byte("layers = '5-90'\n[[prompt]]\nname = 'a'\ntokens = '2'\n"),
-		"dtype.toml":                          []byte("dtype = 'int8'\n[[prompt]]\nname = 'a'\ntokens = '2'\n"),
-		filepath.Join("broken", settingsFile): []byte(`{"tokenz": "2"}`),
+		"dtype.toml": []byte("dtype = 'int8'\n[[prompt]]\nname = 'a'\ntokens = '2'\n"),
+		filepath.Join("broken", session.SettingsFile): []byte(`{"tokenz": "2"}`),
 	}
 	for name, golden := range map[string]string{
 		"hello.safetensors": "golden/gemma3n-tiny/hello.bfloat16.safetensors", "odd.safetensors": "golden/gemma3n-odd/prefill.bfloat16.safetensors",

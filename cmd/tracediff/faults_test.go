@@ -166,18 +166,17 @@ func plant(t *testing.T, dir string, dtype hooks.DType, level int, all ...fault)
 	passes, err := golden.IDs()
 	must(t, err)
 
-	j, err := openJob(settings{Tokens: tokensOf(passes), DType: dtype.String(), Scope: capture.Scope{Level: level}}, dir)
-	must(t, err)
-	defer j.ck.Close()
+	ck, list := openEmbedded(t)
+	defer ck.Close()
 	var reg hooks.Registry
 	planted := 0
 	for _, f := range all {
 		f.register(t, &reg, &planted)
 	}
 	_, err = gemma.Capture(context.Background(), gemma.Job{
-		Checkpoint: j.ck, List: j.list, DType: j.dtype, Passes: j.passes, Path: local, Registry: &reg,
+		Checkpoint: ck, List: list, DType: dtype, Passes: passes, Path: local, Registry: &reg,
 		Manifest: capture.Manifest{
-			Producer: capture.Producer{Name: "a port with a bug"}, Model: "gemma3n-tiny", Weights: j.weights, Scope: capture.Scope{Level: level},
+			Producer: capture.Producer{Name: "a port with a bug"}, Model: "gemma3n-tiny", Weights: ck.Digest(), Scope: capture.Scope{Level: level},
 		},
 	})
 	must(t, err)

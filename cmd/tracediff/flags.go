@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 const (
@@ -19,9 +22,6 @@ const (
 	catCompare = "COMPARISON"
 	catReport  = "REPORT"
 )
-
-// defaultDir is where traces are kept when --dir names no other place.
-const defaultDir = ".tracediff"
 
 // jobFlags are the flags of every command that runs the model.
 func jobFlags() []cli.Flag {
@@ -38,8 +38,8 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "passes", Category: catScope, Usage: "only these forward `PASSES`: 0 is the prefill"},
 		&cli.StringFlag{Name: "positions", Category: catScope, Usage: "only the rows of these token `POSITIONS` are written"},
 		&cli.StringFlag{Name: "order", Category: catScope, Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
-		&cli.StringFlag{Name: "dir", Category: catFiles, Value: defaultDir, Usage: "`DIR` where traces are kept"},
-		&cli.StringFlag{Name: "local", Category: catSides, Value: kindGo, Usage: "`RUNNER` of the local side: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
+		&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
+		&cli.StringFlag{Name: "local", Category: catSides, Value: session.KindGo, Usage: "`RUNNER` of the local side: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
 		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, go for the float64 walk, hf for transformers, or auto for the best there is"},
 		&cli.StringFlag{Name: "python", Category: catSides, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers, for --reference hf"},
 		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "no walk in place of a transformers trace, unless --reference go says so (implied by CI=true)"},
@@ -56,7 +56,7 @@ func talkFlags() []cli.Flag {
 
 func checkTalk(c *cli.Context) error {
 	if c.Bool("quiet") && c.Bool("verbose") {
-		return hinted(errors.New("--quiet and --verbose were both given"), "leave one of them out")
+		return hint.Add(errors.New("--quiet and --verbose were both given"), "leave one of them out")
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func namesInput(c *cli.Context) bool {
 }
 
 // readFlags lays the flags that were typed over s.
-func readFlags(c *cli.Context, s settings) (settings, error) {
+func readFlags(c *cli.Context, s session.Settings) (session.Settings, error) {
 	var errs []error
 	ranges := func(name string, into *capture.Ranges) {
 		if !c.IsSet(name) {
@@ -87,7 +87,7 @@ func readFlags(c *cli.Context, s settings) (settings, error) {
 	}
 	for _, name := range []string{"model", "tokens", "order", "dir", "local", "reference", "python"} {
 		if c.IsSet(name) && c.String(name) == "" {
-			return s, hinted(fmt.Errorf("--%s is empty", name), "leave the flag out for the default")
+			return s, hint.Add(fmt.Errorf("--%s is empty", name), "leave the flag out for the default")
 		}
 	}
 	errs = append(errs, readSources(c, &s))
@@ -116,7 +116,7 @@ func readFlags(c *cli.Context, s settings) (settings, error) {
 	ranges("layers", &s.Scope.Layers)
 	ranges("passes", &s.Scope.Passes)
 	ranges("positions", &s.Scope.Positions)
-	errs = append(errs, s.check())
+	errs = append(errs, s.Check())
 	for _, err := range errs {
 		if err != nil {
 			return s, err
@@ -126,18 +126,29 @@ func readFlags(c *cli.Context, s settings) (settings, error) {
 }
 
 // readSources lays --local and --reference over s. The token ids of a file are the input where no other is named.
-func readSources(c *cli.Context, s *settings) error {
-	for name, into := range map[string]*source{"local": &s.Local, "reference": &s.Reference} {
+func readSources(c *cli.Context, s *session.Settings) error {
+	for name, into := range map[string]*session.Source{"local": &s.Local, "reference": &s.Reference} {
 		if !c.IsSet(name) {
 			continue
 		}
 		var err error
-		if *into, err = parseSource(name, c.String(name)); err != nil {
+		if *into, err = session.ParseSource(name, c.String(name)); err != nil {
 			return err
 		}
-		if into.Kind == kindFile && !c.IsSet("prompt") && !c.IsSet("tokens") {
+		if into.Kind == session.KindFile && !c.IsSet("prompt") && !c.IsSet("tokens") {
 			s.Prompt, s.Tokens, s.Chat, s.NewTokens = nil, "", false, 0
 		}
 	}
 	return nil
+}
+
+// gated reports whether only transformers may be the reference: --gate, or a CI that says it is one.
+func gated(c *cli.Context) bool {
+	if c.Command.Name == gateName {
+		return true
+	}
+	if c.IsSet("gate") {
+		return c.Bool("gate")
+	}
+	return os.Getenv("CI") == "true"
 }

@@ -10,11 +10,16 @@ import (
 
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
 )
+
+// gateName is the name of the command for which only transformers is a reference.
+const gateName = "gate"
 
 func gateCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "gate",
+		Name:      gateName,
 		Usage:     "compare every prompt of tracediff.toml with transformers, for CI",
 		ArgsUsage: "[PROMPT]...",
 		Description: `Reads tracediff.toml, which "tracediff init" writes, and compares each of its prompts, or those that are named, as
@@ -29,8 +34,8 @@ Examples:
   tracediff gate hello long --verbose
   tracediff gate --config ci/tracediff.toml --report junit=tracediff.xml --report json=tracediff.json`,
 		Flags: slices.Concat([]cli.Flag{
-			&cli.StringFlag{Name: "config", Category: catFiles, Value: configName, Usage: "the `FILE` that says what is compared"},
-			&cli.StringFlag{Name: "dir", Category: catFiles, Value: defaultDir, Usage: "`DIR` where traces are kept"},
+			&cli.StringFlag{Name: "config", Category: catFiles, Value: session.ConfigName, Usage: "the `FILE` that says what is compared"},
+			&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
 			&cli.StringFlag{Name: "python", Category: catSides, Usage: "Python `INTERPRETER` in place of the file's"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
@@ -43,54 +48,69 @@ Examples:
 			if err != nil {
 				return err
 			}
-			all, limits, err := openConfig(c.String("config"))
+			all, limits, err := session.OpenConfig(c.String("config"))
 			if err != nil {
 				return err
+			}
+			for _, n := range all { // before the first of them runs
+				if err := out.spare(n.Files(c.String("dir"))...); err != nil {
+					return err
+				}
 			}
 			if all, err = chosen(all, c.Args().Slice()); err != nil {
 				return err
 			}
+			defer out.close()
 			return runGate(c, out, all, limits)
 		},
 	}
 }
 
 // chosen are the prompts that were named, in the order of the file; all where none was.
-func chosen(all []namedSettings, names []string) ([]namedSettings, error) {
+func chosen(all []session.Named, names []string) ([]session.Named, error) {
 	if len(names) == 0 {
 		return all, nil
 	}
 	var known []string
 	for _, n := range all {
-		known = append(known, n.name)
+		known = append(known, n.Name)
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, hinted(fmt.Errorf("there is no prompt %q", name), "the file has "+strings.Join(known, ", "))
+			return nil, hint.Add(fmt.Errorf("there is no prompt %q", name), "the file has "+strings.Join(known, ", "))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(n namedSettings) bool { return !slices.Contains(names, n.name) }), nil
+	return slices.DeleteFunc(slices.Clone(all), func(n session.Named) bool { return !slices.Contains(names, n.Name) }), nil
 }
 
 // runGate compares the prompts one after the other. One that cannot be compared does not keep the others from it; an interrupt
 // does.
-func runGate(c *cli.Context, out *outputs, all []namedSettings, limits *gate.Limits) error {
+func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Limits) error {
+	isolation, err := isolateOptions(c)
+	if err != nil {
+		return err
+	}
+	a := &session.Asked{
+		Limits: limits, Isolate: isolation, Demanded: c.Bool("isolate"), Declined: c.Bool("no-isolate"),
+		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: true,
+	}
+	e := env(c, out)
 	var runs []report.Run
 	var failed error
 	for _, n := range all {
-		s := n.settings
+		s := n.Settings
 		if c.IsSet("python") {
 			s.Python = c.String("python")
 		}
-		detail(c, "prompt %s", n.name)
-		result, err := compareSettings(c, s, limits)
+		detail(c, "prompt %s", n.Name)
+		result, err := session.Compare(c.Context, e, s, a)
 		if c.Context.Err() != nil {
 			return cmp.Or(err, c.Context.Err())
 		}
-		err = inKeys(err)
-		runs = append(runs, newRun(n.name, result, err))
+		err = session.InKeys(err)
+		runs = append(runs, newRun(n.Name, result, err))
 		if err != nil {
-			printError(c.App.ErrWriter, fmt.Errorf("prompt %q: %w", n.name, err))
+			printError(c.App.ErrWriter, fmt.Errorf("prompt %q: %w", n.Name, err))
 			failed = unusable{}
 		}
 	}

@@ -8,6 +8,9 @@ import (
 	"os"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 // example is a tracediff.toml that works as it is, on the embedded checkpoint, and explains every key.
@@ -27,22 +30,22 @@ Examples:
   tracediff init
   tracediff init ci/tracediff.toml`,
 		Action: func(c *cli.Context) error {
-			path := configName
+			path := session.ConfigName
 			switch c.NArg() {
 			case 0:
 			case 1:
 				path = c.Args().First()
 			default:
-				return hinted(fmt.Errorf("init takes one file, not %d arguments", c.NArg()), "tracediff init FILE")
+				return hint.Add(fmt.Errorf("init takes one file, not %d arguments", c.NArg()), "tracediff init FILE")
 			}
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 				if err == nil {
 					err = errors.New("it is there already, and is left as it is")
 				}
-				return hinted(fmt.Errorf("%s: %w", path, err), "name another file: tracediff init FILE; or move this one away")
+				return hint.Add(fmt.Errorf("%s: %w", path, err), "name another file: tracediff init FILE; or move this one away")
 			}
-			if err := writeWhole(path, example); err != nil {
-				return hinted(err, "is the folder one where files can be made?")
+			if err := session.WriteWhole(path, example); err != nil {
+				return hint.Add(err, "is the folder one where files can be made?")
 			}
 			fmt.Fprintf(c.App.Writer, "wrote %s; the next step: tracediff gate\n", path)
 			return nil

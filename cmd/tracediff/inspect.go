@@ -12,6 +12,9 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 const inspectHint = "tracediff inspect FILE [NAME], or two files and a NAME"
@@ -60,7 +63,7 @@ func inspectFiles(c *cli.Context) error {
 	}
 	args := c.Args().Slice()
 	if len(args) == 0 || len(args) > 3 {
-		return hinted(fmt.Errorf("inspect takes a file and the name of a tensor, or two files and a name, not %d arguments", len(args)), inspectHint)
+		return hint.Add(fmt.Errorf("inspect takes a file and the name of a tensor, or two files and a name, not %d arguments", len(args)), inspectHint)
 	}
 	files := args[:1]
 	if len(args) == 3 {
@@ -69,7 +72,7 @@ func inspectFiles(c *cli.Context) error {
 	if len(args) > 1 {
 		o.Name = args[len(args)-1]
 		if o.Name == "" {
-			return hinted(errors.New("the name is empty"), "leave it out for a list of all tensors")
+			return hint.Add(errors.New("the name is empty"), "leave it out for a list of all tensors")
 		}
 	}
 	var traces []*capture.Trace
@@ -84,7 +87,7 @@ func inspectFiles(c *cli.Context) error {
 	result, err := inspectTraces(c, traces, o)
 	if err != nil {
 		if _, isFile := os.Stat(o.Name); len(args) == 2 && isFile == nil && errors.As(err, new(*inspect.OptionError)) {
-			return hinted(err, "two files are put side by side for one tensor: tracediff inspect A B NAME")
+			return hint.Add(err, "two files are put side by side for one tensor: tracediff inspect A B NAME")
 		}
 		return err
 	}
@@ -97,13 +100,13 @@ func inspectFiles(c *cli.Context) error {
 // inspectTraces looks into one trace, or two.
 func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (*inspect.Result, error) {
 	first, last := traces[0], traces[len(traces)-1]
-	list, err := traceOrder(first, last)
+	list, err := session.TraceOrder(first, last)
 	if err != nil { // a configuration that is not understood leaves axes without names, and no more
 		fmt.Fprintf(notes(c), "note: no order: %v\n", err)
 	}
-	o.Order, o.TokenText = list, traceTexts(c.String("model"), traces...)
+	o.Order, o.TokenText = list, session.TraceTexts(c.String("model"), traces...)
 	if dir := c.String("model"); c.IsSet("model") {
-		named, err := modelOrder(dir, "")
+		named, err := session.ModelOrder(dir, "")
 		if err != nil && o.TokenText == nil {
 			return nil, err
 		}
@@ -112,9 +115,9 @@ func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (
 		}
 	}
 	progress := newProgress(c, "statistics", "tensor", "")
-	defer progress.done()
-	o.Step = func(at, of int) { progress.step(0, 1, at, of) }
-	defer func(started time.Time) { detail(c, "read in %s", took(started)) }(time.Now())
+	defer progress.Done()
+	o.Step = func(at, of int) { progress.Step(0, 1, at, of) }
+	defer func(started time.Time) { detail(c, "read in %s", amount.Since(started)) }(time.Now())
 	if len(traces) == 1 {
 		return inspect.Run(c.Context, first, o)
 	}
@@ -144,9 +147,9 @@ func inspectOptions(c *cli.Context) (inspect.Options, error) {
 	case o.Top < 1:
 		return o, fmt.Errorf("--top is %d, want at least 1", o.Top)
 	case c.IsSet("slice") && o.Slice == "":
-		return o, hinted(errors.New("--slice is empty"), "want an index or start:stop:step for each axis, as in '0,:8,-1'")
+		return o, hint.Add(errors.New("--slice is empty"), "want an index or start:stop:step for each axis, as in '0,:8,-1'")
 	case c.NArg() == 1 && (o.Slice != "" || o.Axis != nil || o.Row != nil):
-		return o, hinted(errors.New("--slice, --axis and --row are about one tensor, and none is named"), inspectHint)
+		return o, hint.Add(errors.New("--slice, --axis and --row are about one tensor, and none is named"), inspectHint)
 	}
 	return o, nil
 }
@@ -154,11 +157,11 @@ func inspectOptions(c *cli.Context) (inspect.Options, error) {
 // openInspected opens a file that has to be read in several places.
 func openInspected(path string) (*capture.Trace, error) {
 	if path == "-" {
-		return nil, hinted(errors.New("inspect cannot read standard input: it reads a tensor several times, wherever it lies in the file"), "write it to a file and name that")
+		return nil, hint.Add(errors.New("inspect cannot read standard input: it reads a tensor several times, wherever it lies in the file"), "write it to a file and name that")
 	}
 	t, err := capture.Look(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hinted(err, inspectHint)
+		return nil, hint.Add(err, inspectHint)
 	}
-	return t, hinted(err, "want a trace, or any safetensors file that is whole")
+	return t, hint.Add(err, "want a trace, or any safetensors file that is whole")
 }

@@ -28,6 +28,8 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // Exit codes.
@@ -57,7 +59,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(stdin, out, stderr)
 	err := app.RunContext(ctx, flagsFirst(app, args))
 	if out.err != nil { // a result that could not be written is none
-		err = hinted(fmt.Errorf("writing the output: %w", out.err), "is the disk full, or the output closed?")
+		failed := hint.Add(fmt.Errorf("writing the output: %w", out.err), "is the disk full, or the output closed?")
+		if errors.As(err, new(mismatch)) || errors.As(err, new(unusable)) || errors.Is(err, out.err) {
+			err = nil // nothing that is to be printed beside it
+		}
+		err = hint.Also(failed, err)
 	}
 	var verdict mismatch
 	var said unusable
@@ -107,7 +113,7 @@ func (unusable) Error() string { return "a prompt could not be compared" }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 	usage := func(_ *cli.Context, err error, _ bool) error {
-		return hinted(err, "tracediff --help lists commands, tracediff COMMAND --help the flags of one")
+		return hint.Add(err, "tracediff --help lists commands, tracediff COMMAND --help the flags of one")
 	}
 	app := &cli.App{
 		Name:           "tracediff",
@@ -126,7 +132,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 				return printVersion(c.App.Writer)
 			}
 			if c.Args().Present() {
-				return hinted(fmt.Errorf("unknown command %q", c.Args().First()), "tracediff --help lists commands")
+				return hint.Add(fmt.Errorf("unknown command %q", c.Args().First()), "tracediff --help lists commands")
 			}
 			return cli.ShowAppHelp(c)
 		},

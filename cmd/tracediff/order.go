@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/session"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -47,12 +48,12 @@ func printOrder(c *cli.Context) error {
 	if level < 1 || level > 3 {
 		return fmt.Errorf("--level is %d, want 1, 2 or 3", level)
 	}
-	list, err := modelOrder(c.String("model"), c.String("order"))
+	list, err := session.ModelOrder(c.String("model"), c.String("order"))
 	if err != nil {
 		return err
 	}
 	scope := capture.Scope{Level: level, Layers: layers}
-	if err := checkScope(scope, list); err != nil {
+	if err := session.CheckScope(scope, list); err != nil {
 		return err
 	}
 	list = list.Keep(scope.Select(list))
@@ -66,23 +67,6 @@ func printOrder(c *cli.Context) error {
 		return orderTable(c.App.Writer, list)
 	}
 	return fmt.Errorf("--format is %q, want table, json or text", c.String("format"))
-}
-
-// modelOrder is the order of a model directory, of which only config.json is read.
-func modelOrder(dir, file string) (*order.List, error) {
-	config, err := readModelConfig(dir)
-	if err != nil {
-		return nil, err
-	}
-	list, err := order.New(config)
-	if err != nil || file == "" {
-		return list, err
-	}
-	names, err := readOrder(file)
-	if err != nil {
-		return nil, err
-	}
-	return list.Pick(names), nil
 }
 
 func orderTable(w io.Writer, list *order.List) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/amount"
 )
 
 // progress shows, on a terminal and nowhere else, how far a run is: what is captured, the bytes on the disk and their rate.
@@ -34,8 +35,8 @@ func newProgress(c *cli.Context, what, unit, path string) *progress {
 	}
 }
 
-// step is told before each step of each pass.
-func (p *progress) step(pass, passes, at, steps int) {
+// Step is told before each step of each pass.
+func (p *progress) Step(pass, passes, at, steps int) {
 	if p.bars == nil {
 		return
 	}
@@ -58,11 +59,11 @@ func (p *progress) amount(elapsed time.Duration) string {
 		return ""
 	}
 	rate := float64(info.Size()) / elapsed.Seconds()
-	return fmt.Sprintf(", %s, %s/s", size(info.Size()), size(int64(rate)))
+	return fmt.Sprintf(", %s, %s/s", amount.Bytes(info.Size()), amount.Bytes(int64(rate)))
 }
 
-// done takes the bar away.
-func (p *progress) done() {
+// Done takes the bar away.
+func (p *progress) Done() {
 	if p.bar != nil {
 		p.bar.Abort(true)
 	}

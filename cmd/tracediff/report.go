@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 // reportFlags say how and where a result is written.
@@ -39,9 +42,15 @@ type outputs struct {
 	style  report.Style // of standard output
 	plain  report.Style // of files
 	files  []outputFile
+	spared []string // what the command reads or writes
 }
 
-type outputFile struct{ format, path string }
+type outputFile struct {
+	format string
+	to     *files.Target // nil for one that goes where a stream of this process goes
+	stream io.Writer
+	path   string
+}
 
 // readOutputs reads the flags, before anything runs: an hour of work must not end at a misspelt format.
 func readOutputs(c *cli.Context) (*outputs, error) {
@@ -54,41 +63,47 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 		o.style, o.plain = o.style.WithPower(), o.plain.WithPower()
 	}
 	if formats[o.format] == nil {
-		return nil, hinted(fmt.Errorf("--format is %q", o.format), formatHint)
+		return nil, hint.Add(fmt.Errorf("--format is %q", o.format), formatHint)
 	}
 	for _, value := range c.StringSlice("report") {
 		format, path, _ := strings.Cut(value, "=")
 		if formats[format] == nil || path == "" {
-			return nil, hinted(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as junit=out.xml; a format is text, json, jsonl or junit")
+			return nil, hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as junit=out.xml; a format is text, json, jsonl or junit")
 		}
-		if slices.ContainsFunc(o.files, func(f outputFile) bool { return f.path == path }) {
-			return nil, hinted(fmt.Errorf("--report: %q is to be written twice", path), "give every report a file of its own")
+		if err := o.add(c, format, path); err != nil {
+			return nil, err
 		}
-		o.files = append(o.files, outputFile{format, path})
 	}
-	return o, nil
+	return o, o.open(c)
 }
 
 // publish writes the outcome of a command everywhere, and returns its error. The files come first: whoever reads standard
 // output may stop. Of a text, an error is no part: it is printed as every other.
 func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) error {
-	for _, f := range o.files {
+	var unwritten error
+	for i := range o.files {
+		f := &o.files[i]
 		var b bytes.Buffer
 		err := formats[f.format](&b, d, o.plain)
 		if err == nil {
-			err = writeWhole(f.path, b.Bytes())
+			err = o.write(f, b.Bytes())
 		}
 		if err != nil {
-			return errors.Join(hinted(fmt.Errorf("writing the report: %w", err), "is "+f.path+" a place where files can be made?"), failed)
+			unwritten = hint.Also(unwritten, hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "is "+f.path+" a place where files can be made?"))
+			continue
 		}
-		detail(c, "report %s, %s", f.path, size(int64(b.Len())))
+		detail(c, "report %s, %s", f.path, amount.Bytes(int64(b.Len())))
 	}
 	if err := formats[o.format](c.App.Writer, d, o.style); err != nil {
-		return err
+		return hint.Also(err, unwritten)
 	}
 	switch {
+	case errors.As(failed, new(unusable)) && unwritten != nil: // which is printed already
+		return unwritten
 	case failed != nil:
-		return failed
+		return hint.Also(failed, unwritten)
+	case unwritten != nil:
+		return unwritten
 	case d.Exit != exitMatch:
 		return mismatch{}
 	}
@@ -120,7 +135,7 @@ func texts(w io.Writer, d *report.Document, style report.Style) error {
 // newRun is a comparison as reports have it.
 func newRun(name string, result *compare.Result, err error) report.Run {
 	if err != nil {
-		return report.Run{Name: name, Exit: exitUnusable, Error: err.Error(), Hint: hintFor(err)}
+		return report.Run{Name: name, Exit: exitUnusable, Error: oneLine(err.Error()), Hint: oneLine(session.Hint(err))}
 	}
 	return report.Run{Name: name, Exit: result.ExitCode(), Result: result}
 }

@@ -90,7 +90,7 @@ func TestPowerIsShown(t *testing.T) {
 	late := factor(1.03)
 	report = says{
 		local: healthy, other: &late, args: "local.st other.st", code: exitMismatch,
-		want: []string{"isolated ROUNDING, relative L2 ...", "look at the local tensor is 0.970874 times the reference: ...", "all its inputs match and it is right on its own: the reference has computed it otherwise, or with other weights"},
+		want: []string{"isolated ROUNDING, relative L2 ...", "look at the local tensor is 0.970874 times the reference: ...", "chain it is right on its own inputs: its error would be drift and no mismatch, but the chain of right operations back to the token ids is broken", "the reference: layers.1.mlp.down_proj: it is wrong on its own inputs"},
 	}.check(t)
 	if !regexp.MustCompile(`(?m)^  isolated +ROUNDING, relative L2 [0-9.e-]+; an error of scale of [0-9.]+e-0[67] would show here$`).MatchString(report) {
 		t.Errorf("no power in the block of\n%s", report)

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -21,6 +20,7 @@ import (
 	"github.com/nlpodyssey/safetensors"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/files"
 	header "github.com/tracediff/tracediff/internal/safetensors"
 )
 
@@ -60,7 +60,7 @@ func Open(dir string) (*Checkpoint, error) {
 	case err != nil:
 		return nil, fmt.Errorf("opening the model directory: %w", err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("opening the model directory: %s is a file", dir)
+		return nil, fmt.Errorf("opening the model directory: %w", &files.Error{Path: dir, Why: "is a file", Next: "name the folder that has config.json and model.safetensors in it"})
 	}
 	return open(dir, os.DirFS(dir), func(name string) (shard, error) { return mapFile(dir, name) })
 }
@@ -112,24 +112,9 @@ func ReadConfig(fsys fs.FS) ([]byte, error) { return ReadFile(fsys, ConfigFile, 
 
 // ReadFile reads a whole regular file of a model directory, of at most limit bytes.
 func ReadFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
-	// Opening a pipe would wait for its other end.
-	switch info, err := fs.Stat(fsys, name); {
-	case err != nil:
-		return nil, fmt.Errorf("opening the model directory: %w", err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("opening the model directory: %s is not a regular file", name)
-	}
-	f, err := fsys.Open(name)
+	data, err := files.ReadFS(fsys, name, limit)
 	if err != nil {
 		return nil, fmt.Errorf("opening the model directory: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, err)
-	}
-	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("reading %s: it is larger than %d bytes", name, limit)
 	}
 	return data, nil
 }
@@ -169,21 +154,11 @@ func WeightFiles(fsys fs.FS) (files []string, where map[string]string, err error
 }
 
 func mapFile(dir, name string) (shard, error) {
-	info, err := os.Stat(path.Join(dir, name))
-	switch {
-	case err != nil:
-		return shard{}, err
-	case !info.Mode().IsRegular():
-		return shard{}, fmt.Errorf("%s is not a regular file", name)
-	}
-	f, err := os.Open(path.Join(dir, name))
+	f, info, err := files.Open(path.Join(dir, name))
 	if err != nil {
 		return shard{}, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil { // of what is open: another file may have the name by now
-		return shard{}, err
-	}
 	if info.Size() == 0 { // an empty mapping is an error that names no file
 		return shard{}, fmt.Errorf("%s is empty", name)
 	}

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tracediff/tracediff/internal/files"
 )
 
 // Digests remembers the digests of weight files and of stored traces in a JSON file, since reading gigabytes again takes seconds. A file is the
@@ -108,17 +110,13 @@ func (d Digests) File(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := os.Open(path)
+	f, info, err := files.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	files, id := d.load(), identify(info)
-	if known, ok := files[path]; ok && known.identity == id {
+	all, id := d.load(), identify(info)
+	if known, ok := all[path]; ok && known.identity == id {
 		return known.Digest, nil
 	}
 	sum := sha256.New()
@@ -130,8 +128,8 @@ func (d Digests) File(path string) (string, error) {
 		return "", errors.Join(fmt.Errorf("%s was changed while it was hashed", path), err)
 	}
 	if time.Since(time.Unix(0, max(id.Written, id.Status))) > settle {
-		files[path] = hashed{id, digest}
-		_ = d.save(files)
+		all[path] = hashed{id, digest}
+		_ = d.save(all)
 	}
 	return digest, nil
 }
@@ -200,29 +198,21 @@ func (d Digests) load() map[string]hashed {
 }
 
 // save writes the file, whole or not at all, and makes its folder. Files that are gone are forgotten.
-func (d Digests) save(files map[string]hashed) error {
-	for path := range files {
+func (d Digests) save(all map[string]hashed) error {
+	for path := range all {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			delete(files, path)
+			delete(all, path)
 		}
 	}
-	text, err := json.MarshalIndent(files, "", "\t")
+	text, err := json.MarshalIndent(all, "", "\t")
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(d.path), 0o777); err != nil {
 		return fmt.Errorf("remembering digests: %w", err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(d.path), filepath.Base(d.path)+"-*.part")
-	if err != nil {
+	if err := files.Write(d.path, append(text, '\n')); err != nil {
 		return fmt.Errorf("remembering digests: %w", err)
-	}
-	_, err = tmp.Write(append(text, '\n'))
-	if err = errors.Join(err, tmp.Chmod(0o644), tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), d.path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("remembering digests: %w", err), os.Remove(tmp.Name()))
 	}
 	return nil
 }

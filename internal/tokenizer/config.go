@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
+
+	"github.com/tracediff/tracediff/internal/files"
 )
 
 // Two more files of a model directory say what goes around a prompt. Neither has to be there.
@@ -24,7 +26,7 @@ type config struct {
 
 // configure reads the two files, where they exist, into t.
 func (t *Tokenizer) configure(fsys fs.FS) error {
-	data, err := read(fsys, configFile)
+	data, err := files.ReadFS(fsys, configFile, maxFile)
 	if err == nil {
 		var c config
 		if err := json.Unmarshal(data, &c); err != nil {
@@ -36,7 +38,7 @@ func (t *Tokenizer) configure(fsys fs.FS) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading the tokenizer: %w", err)
 	}
-	data, err = read(fsys, templateFile)
+	data, err = files.ReadFS(fsys, templateFile, maxFile)
 	switch {
 	case err == nil:
 		t.template = string(data)

@@ -29,10 +29,11 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/tracediff/tracediff/internal/files"
 )
 
 // The names under which a model directory holds its tokenizer, in the order of preference.
@@ -89,7 +90,7 @@ func Open(fsys fs.FS) (*Tokenizer, error) {
 		name  string
 		parse func([]byte) (*Tokenizer, error)
 	}{{jsonFile, parseJSON}, {modelFile, parseModel}} {
-		data, err := read(fsys, reader.name)
+		data, err := files.ReadFS(fsys, reader.name, maxFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -106,30 +107,6 @@ func Open(fsys fs.FS) (*Tokenizer, error) {
 		return t, nil
 	}
 	return nil, fmt.Errorf("no tokenizer: looked for %s, then %s; %s", jsonFile, modelFile, passIDs)
-}
-
-// read returns the content of a file of at most maxFile bytes, whatever its directory entry claims.
-func read(fsys fs.FS, name string) ([]byte, error) {
-	// Opening a pipe would wait for its other end.
-	switch info, err := fs.Stat(fsys, name); {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
-	}
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s has more than %d MiB, which no known tokenizer needs", name, maxFile>>20)
-	}
-	return data, nil
 }
 
 // Encode returns the ids of text, without a BOS before them. Empty text has no ids.

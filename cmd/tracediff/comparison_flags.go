@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
+)
+
+// isolationFlags say how entries are certified.
+func isolationFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "certify every entry of every pass from the local trace's own inputs, and do not stop; with one trace, it alone"},
+		&cli.BoolFlag{Name: "no-isolate", Category: catCompare, Usage: "certify nothing: the accumulated errors alone decide"},
+		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "the `ROUNDING` an engine may do inside an operation: strict (transformers'), free, float16 (free, and float16 inside), auto (strict, then free by kind of operation)"},
+		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
+	}
+}
+
+// isolateOptions reads the flags.
+func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
+	switch o.Arithmetic = certify.Arithmetic(c.String("arithmetic")); o.Arithmetic {
+	case certify.Auto, certify.Strict, certify.FreeIn, certify.Float16In:
+	default:
+		return o, hint.Add(fmt.Errorf("--arithmetic is %q", o.Arithmetic), "want auto, strict, free or float16")
+	}
+	switch bound := c.String("bound"); bound {
+	case "probabilistic":
+	case "rigorous":
+		o.Rigorous = true
+	default:
+		return o, hint.Add(fmt.Errorf("--bound is %q", bound), "want probabilistic or rigorous")
+	}
+	if c.Bool("isolate") && c.Bool("no-isolate") {
+		return o, hint.Add(errors.New("--isolate and --no-isolate were both given"), "leave one of them out")
+	}
+	for _, name := range []string{"arithmetic", "bound"} {
+		if c.Bool("no-isolate") && c.IsSet(name) {
+			return o, hint.Add(fmt.Errorf("--%s has no meaning with --no-isolate, which certifies nothing", name), "leave one of them out")
+		}
+	}
+	return o, nil
+}
+
+// limitFlags say how far accumulated errors may go.
+func limitFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.Float64Flag{Name: "rtol", Category: catCompare, Usage: "relative `L2` that every tensor may be off, in place of multiples of the prompt's noise floor"},
+		&cli.Float64Flag{Name: "atol", Category: catCompare, Usage: "root mean square that every tensor may be off beside --rtol, in its own `UNITS`"},
+		&cli.StringFlag{Name: "tolerances", Category: catCompare, Usage: "TOML `FILE` with [[tolerance]] by pattern, the first that matches decides, and [[allow]] with reasons"},
+	}
+}
+
+// readLimits reads the flags and the file that they name: once, as it may be a stream, and before anything runs.
+func readLimits(c *cli.Context) (*gate.Limits, error) {
+	l := &gate.Limits{}
+	if path := c.String("tolerances"); path != "" {
+		var err error
+		if l, err = openLimits(path); err != nil {
+			return nil, hint.Add(fmt.Errorf("--tolerances %w", session.OnPath(path, err)), "tracediff compare --help and docs/tolerance.md say what the file may hold")
+		}
+	} else if c.IsSet("tolerances") {
+		return nil, hint.Add(errors.New("--tolerances is empty"), "leave the flag out for limits by the noise floor")
+	}
+	if c.IsSet("rtol") || c.IsSet("atol") {
+		l.Default = &gate.Tolerance{RTol: c.Float64("rtol"), ATol: c.Float64("atol")}
+		if err := l.Default.Check(); err != nil {
+			return nil, hint.Add(fmt.Errorf("--%w", err), "--rtol 1e-3 is a limit for float32, 2e-2 one for bfloat16; without it the noise floor of the prompt decides")
+		}
+	}
+	return l, nil
+}
+
+func openLimits(path string) (*gate.Limits, error) {
+	text, _, err := files.ReadStream(path, gate.MaxLimits)
+	if err != nil {
+		return nil, err
+	}
+	return gate.ParseLimits(text)
+}
+
+// readAsked reads the flags of a comparison, and the file of tolerances, which may be a stream: before anything runs.
+func readAsked(c *cli.Context) (*session.Asked, error) {
+	limits, err := readLimits(c)
+	if err != nil {
+		return nil, err
+	}
+	isolation, err := isolateOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	return &session.Asked{
+		Limits: limits, Isolate: isolation, Demanded: c.Bool("isolate"), Declined: c.Bool("no-isolate"),
+		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: c.IsSet("level"),
+		AB: asksAB(c), Different: c.StringSlice("expect-different"),
+	}, nil
+}
+
+// env says a session where it takes place. out has the reports that it must not write over; nil where there are none.
+func env(c *cli.Context, out *outputs) *session.Env {
+	e := &session.Env{
+		Dir: c.String("dir"), Version: version(), Gate: gated(c), Partial: c.Bool("partial"),
+		Notes: notes(c), Errors: c.App.ErrWriter, Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Debug: debugs(c),
+		Progress: func(what, unit, path string) session.Progress { return newProgress(c, what, unit, path) },
+	}
+	if out != nil {
+		e.Spare = out.spare
+	}
+	return e
+}

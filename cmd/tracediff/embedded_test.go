@@ -1,0 +1,30 @@
+package main
+
+import (
+	"io/fs"
+	"testing"
+
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/order"
+)
+
+const (
+	embedded    = session.Embedded
+	digestLimit = session.DigestLimit
+)
+
+// openEmbedded opens the checkpoint that runs when no model is named.
+func openEmbedded(t *testing.T) (*checkpoint.Checkpoint, *order.List) {
+	t.Helper()
+	folder, err := fs.Sub(fixtures.Files, embedded)
+	must(t, err)
+	ck, err := checkpoint.OpenFS("fixtures/"+embedded, folder)
+	must(t, err)
+	config, err := order.ReadConfig(ck.Config())
+	must(t, err)
+	list, err := order.New(config)
+	must(t, err)
+	return ck, list
+}

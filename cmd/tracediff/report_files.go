@@ -1,0 +1,192 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
+)
+
+// ownStreams are the paths that name a stream of this process. They are written as that stream is: what is opened by such a
+// name would write over what the stream has written to a file.
+func ownStreams(c *cli.Context) map[string]io.Writer {
+	return map[string]io.Writer{
+		"/dev/stdout": c.App.Writer, "/dev/fd/1": c.App.Writer, "/proc/self/fd/1": c.App.Writer,
+		"/dev/stderr": c.App.ErrWriter, "/dev/fd/2": c.App.ErrWriter, "/proc/self/fd/2": c.App.ErrWriter,
+	}
+}
+
+// add takes a report's path after a look at what is there. Nothing is opened yet.
+func (o *outputs) add(c *cli.Context, format, path string) error {
+	if path == "-" {
+		return hint.Add(errors.New("--report: - is no file"), "--format "+format+" writes to standard output; ./- is a file of that name")
+	}
+	if w := ownStreams(c)[path]; w != nil {
+		o.files = append(o.files, outputFile{format: format, stream: w, path: path})
+		return nil
+	}
+	to, err := files.NewTarget(path)
+	if err != nil {
+		return reportError(path, err)
+	}
+	for _, f := range o.files {
+		if f.to != nil && to.Replaces() && to.Is(f.path) {
+			return hint.Add(fmt.Errorf("--report: %q is to be written twice", path), "give every report a file of its own")
+		}
+	}
+	for name, w := range map[string]io.Writer{"standard output": c.App.Writer, "standard error": c.App.ErrWriter} {
+		if out, ok := w.(*output); ok {
+			w = out.Writer
+		}
+		if f, ok := w.(*os.File); ok && to.Replaces() && to.IsFile(f) {
+			return hint.Add(fmt.Errorf("--report: %s is the file that %s goes to", path, name), ownFile)
+		}
+	}
+	o.files = append(o.files, outputFile{format: format, to: to, path: path})
+	return nil
+}
+
+const ownFile = "give the report a file of its own"
+
+// open spares what the command line names, and makes sure that every report can be written: an hour of work must not end at
+// a folder that is not there.
+func (o *outputs) open(c *cli.Context) error {
+	if len(o.files) == 0 {
+		return nil
+	}
+	var named []string
+	if c.Command.Name != gateName {
+		named = c.Args().Slice()
+	}
+	for _, name := range []string{"order", "tolerances", "config", "local", "reference", "python"} {
+		if path := c.String(name); path != "" && !strings.HasPrefix(path, session.ExecPrefix) {
+			named = append(named, path)
+		}
+	}
+	named = append(named, session.ModelFiles(c.String("model"))...)
+	if err := o.spare(append(named, c.String("dir"))...); err != nil {
+		return err
+	}
+	for _, f := range o.files {
+		if f.to == nil {
+			continue
+		}
+		if err := f.to.Ready(); err != nil {
+			o.close()
+			return reportError(f.path, err)
+		}
+	}
+	return nil
+}
+
+// spare refuses reports that would be written over a file that the command reads or writes, now and when they are written.
+// A folder stands for what tracediff keeps in it.
+func (o *outputs) spare(paths ...string) error {
+	if len(o.files) == 0 {
+		return nil
+	}
+	o.spared = append(o.spared, paths...)
+	for _, f := range o.files {
+		if f.to == nil {
+			continue
+		}
+		if err := sparing(f.to, paths); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sparing(to *files.Target, paths []string) error {
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			if err := sparingFolder(to, path); err != nil {
+				return err
+			}
+			continue
+		}
+		if to.Is(path) {
+			what := "a file that"
+			if path != to.Path {
+				what = path + ", which"
+			}
+			return hint.Add(fmt.Errorf("--report: %s is %s this command reads or writes", to.Path, what), ownFile)
+		}
+	}
+	return nil
+}
+
+// sparingFolder refuses a report that is, or would be, a file of tracediff in a folder of traces.
+func sparingFolder(to *files.Target, folder string) error {
+	refused := func(name string) error {
+		return hint.Add(fmt.Errorf("--report: %s is %s, which tracediff keeps there", to.Path, filepath.Join(folder, name)), ownFile)
+	}
+	if name, ok := to.Below(folder); ok {
+		if session.Kept(name) {
+			return refused(name)
+		}
+	}
+	seen := 0
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if seen++; seen > session.MaxFolder {
+			return fs.SkipAll
+		}
+		if err != nil || d.IsDir() {
+			return nil // what cannot be listed is not read either
+		}
+		name, err := filepath.Rel(folder, path)
+		if err == nil && session.Kept(filepath.ToSlash(name)) && to.Is(path) {
+			return refused(name)
+		}
+		return nil
+	})
+	return err
+}
+
+// write writes a report, after another look at what is there by now.
+func (o *outputs) write(f *outputFile, text []byte) error {
+	if f.to == nil {
+		_, err := f.stream.Write(text)
+		return err
+	}
+	if f.to.Replaces() {
+		to, err := files.NewTarget(f.path)
+		if err == nil {
+			err = sparing(to, o.spared)
+		}
+		if err == nil && !to.Replaces() {
+			err = to.Ready()
+		}
+		if err != nil {
+			return err
+		}
+		f.to = to
+	}
+	return hint.Also(f.to.Write(text), f.to.Close())
+}
+
+// close gives back what was opened and not written to.
+func (o *outputs) close() {
+	for _, f := range o.files {
+		if f.to != nil {
+			_ = f.to.Close() // nothing was written
+		}
+	}
+}
+
+// reportError is the error of a report's path.
+func reportError(path string, err error) error {
+	return hint.Add(fmt.Errorf("--report: %w", session.OnPath(path, err)), "want FORMAT=FILE with a FILE in a folder that is there")
+}

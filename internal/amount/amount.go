@@ -1,0 +1,32 @@
+// Package amount puts amounts into words: bytes, counts, times.
+package amount
+
+import (
+	"fmt"
+	"time"
+)
+
+// Of is "1 error", "2 errors".
+func Of(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Since is how long a step has run, to the millisecond.
+func Since(start time.Time) time.Duration { return time.Since(start).Round(time.Millisecond) }
+
+// Bytes is a count of bytes for people.
+func Bytes(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, names := float64(n)/unit, []string{"KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for ; v >= unit && i < len(names)-1; i++ {
+		v /= unit
+	}
+	return fmt.Sprintf("%.1f %s", v, names[i])
+}

@@ -1,0 +1,199 @@
+// Package files opens what a person names, and never waits for it.
+//
+// A path can name anything: a file, a folder, a pipe that nobody writes to, a device without an end. Three rules hold for
+// all of them. What has to be read at several places is a regular file, or is refused before it is opened. What is small
+// and read once may be a stream, of a limited size, that has to end within [Patience]. What is written appears whole or
+// not at all where it is a regular file, and is written through where it is none: a device or a pipe is never replaced.
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// Patience is how long a stream may take to end, and a pipe to be opened by somebody at its other end.
+const Patience = 3 * time.Second
+
+// Error is a file that cannot be used as it is wanted.
+type Error struct {
+	Path string
+	Why  string // in words, to stand behind the path
+	Next string // what a person can do about it; empty where only the caller knows
+	Err  error  // the cause; nil for none
+}
+
+// Error names the path and says what is wrong with it.
+func (e *Error) Error() string { return e.Path + " " + e.Why }
+
+// Hint is the next step; empty where only the caller knows one.
+func (e *Error) Hint() string { return e.Next }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Kind says in words what a mode stands for.
+func Kind(m fs.FileMode) string {
+	switch {
+	case m.IsRegular():
+		return "a regular file"
+	case m.IsDir():
+		return "a folder"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	case m&fs.ModeCharDevice != 0:
+		return "a device"
+	case m&fs.ModeDevice != 0:
+		return "a disk"
+	}
+	return "something else"
+}
+
+// Irregular is the error of what has to be a regular file and is none.
+func Irregular(path string, m fs.FileMode) error {
+	e := &Error{Path: path, Why: "is not a regular file, but " + Kind(m)}
+	if !m.IsDir() {
+		e.Next = "it is read at several places, or more than once: write it to a regular file first, and name that"
+	}
+	return e
+}
+
+// Open opens a regular file for reading. Anything else is refused without being opened.
+func Open(path string) (*os.File, fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, Irregular(path, info.Mode())
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0) // a pipe that has taken its place would wait for its other end
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = Irregular(path, info.Mode())
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// Read reads a regular file of at most limit bytes.
+func Read(path string, limit int64) ([]byte, error) {
+	f, _, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return limited(path, f, limit)
+}
+
+// ReadFS reads a regular file of a folder, of at most limit bytes, whatever its entry in the folder claims.
+func ReadFS(fsys fs.FS, name string, limit int64) ([]byte, error) {
+	switch info, err := fs.Stat(fsys, name); {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, Irregular(name, info.Mode())
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return limited(name, f, limit)
+}
+
+func limited(path string, r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = &Error{Path: path, Why: "is larger than " + size(limit)}
+	}
+	return data, err
+}
+
+// size is a limit in words.
+func size(n int64) string {
+	if n > 0 && n%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// ReadStream reads a regular file or a stream, such as a pipe or what a shell makes of <(command), of at most limit bytes.
+// A stream can be read once, and has to end within [Patience]; stream reports that it was one.
+func ReadStream(path string, limit int64) (data []byte, stream bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, false, err
+	}
+	switch m := info.Mode(); {
+	case m.IsRegular():
+		data, err = Read(path, limit)
+		return data, false, err
+	case m&(fs.ModeNamedPipe|fs.ModeCharDevice) == 0:
+		return nil, false, Irregular(path, m)
+	}
+	end := time.Now().Add(Patience)
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, true, err
+	}
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	_ = f.SetReadDeadline(end) // where there is none, the process ends without the reader
+	go func() {
+		defer f.Close()
+		data, err := limited(path, &late{f: f, end: end}, limit)
+		done <- result{data, err}
+	}()
+	select {
+	case r := <-done:
+		if !errors.Is(r.err, os.ErrDeadlineExceeded) {
+			return r.data, true, r.err
+		}
+	case <-time.After(time.Until(end) + 100*time.Millisecond):
+	}
+	return nil, true, &Error{
+		Path: path, Why: fmt.Sprintf("is %s that did not end within %v", Kind(info.Mode()), Patience),
+		Next: "start what writes to it first, or write it to a file and name that", Err: os.ErrDeadlineExceeded,
+	}
+}
+
+// late reads from a pipe that was opened without waiting for somebody to write to it: until somebody does, its end is not
+// its end.
+type late struct {
+	f     *os.File
+	end   time.Time
+	begun bool
+}
+
+func (l *late) Read(p []byte) (int, error) {
+	for {
+		n, err := l.f.Read(p)
+		l.begun = l.begun || n > 0
+		if n > 0 || l.begun || !errors.Is(err, io.EOF) || !isPipe(l.f) {
+			return n, err
+		}
+		if time.Now().After(l.end) {
+			return 0, os.ErrDeadlineExceeded
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func isPipe(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
+}

@@ -1,0 +1,48 @@
+// Package hint attaches to an error the next step of the person who meets it.
+package hint
+
+import (
+	"cmp"
+	"errors"
+)
+
+type hinted struct {
+	error
+	next string
+}
+
+func (e hinted) Unwrap() error { return e.error }
+
+// Add attaches a next step to an error; nil stays nil.
+func Add(err error, next string) error {
+	if err == nil {
+		return nil
+	}
+	return hinted{err, next}
+}
+
+// Of returns the next step that was attached to an error last; false where none was.
+func Of(err error) (next string, ok bool) {
+	var h hinted
+	if errors.As(err, &h) {
+		return h.next, true
+	}
+	return "", false
+}
+
+// beside is an error beside which another thing failed. The first one decides on the hint.
+type beside struct {
+	error
+	second error
+}
+
+func (e beside) Error() string { return e.error.Error() + "; and " + e.second.Error() }
+func (e beside) Unwrap() error { return e.error }
+
+// Also attaches what failed beside err; where one of the two is nil, it is the other.
+func Also(err, second error) error {
+	if err == nil || second == nil {
+		return cmp.Or(err, second)
+	}
+	return beside{err, second}
+}

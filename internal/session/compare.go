@@ -1,0 +1,241 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/tokenizer"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Asked is what a comparison is asked for, beside its two sides.
+type Asked struct {
+	Limits      *gate.Limits
+	Isolate     certify.IsolateOptions // the arithmetic and the bound
+	Demanded    bool                   // every entry is to be certified: that none can be is an error
+	Declined    bool                   // nothing is to be certified
+	All         bool                   // do not stop at the first divergence
+	StrictDType bool
+	LevelTyped  bool     // the level was asked for: a reference that has less is incomplete
+	Keep        bool     // the settings become those of the last capture
+	AB          bool     // neither side is the reference
+	Different   []string // patterns of what has to differ between A and B
+}
+
+// Compare captures the local side by settings and compares it with the reference that fits.
+func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result, error) {
+	if err := e.spare(s.Files(e.Dir)...); err != nil {
+		return nil, err
+	}
+	j, err := Open(s, e.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer j.Close()
+	if err := j.checkLocal(e); err != nil {
+		return nil, err
+	}
+	ref, err := j.findReference(ctx, e, false)
+	if err != nil {
+		return nil, err
+	}
+	defer ref.Close()
+	j.replay(ref.passes)
+	if err := j.checkPasses(); err != nil {
+		return nil, err
+	}
+	j.NoteInput(e.Notes)
+	if a.Keep {
+		if err := j.save(); err != nil {
+			return nil, err
+		}
+	}
+	local, _, err := j.Capture(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	defer local.Close()
+	o := compare.Options{
+		// A gate is about everything at the level asked for, whatever the port says that it can show.
+		Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.Text,
+	}
+	if err := isolate(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
+		return nil, err
+	}
+	if err := limit(ctx, e, a, &o, local, ref.Trace, ref.entry, j.list, j.ck); err != nil {
+		return nil, err
+	}
+	return run(ctx, e, a, local, ref.Trace, o)
+}
+
+// compared is the scope of the comparison: the job's, and of a reference that went on decoding the passes asked for. A
+// level that nobody typed does not ask a reference for more than it has.
+func (j *Job) compared(ref *capture.Trace, levelTyped bool) capture.Scope {
+	s := j.Scope
+	if has := ref.Manifest().Scope.Level; !levelTyped && has > 0 {
+		s.Level = min(s.Level, has)
+	}
+	if asked := len(j.passes) + j.further; len(s.Passes) == 0 && ref.Manifest().Passes > asked {
+		s.Passes = capture.Ranges{{From: 0, To: asked - 1}}
+	}
+	return s
+}
+
+// CompareFiles compares two traces as they are.
+func CompareFiles(ctx context.Context, e *Env, s Settings, a *Asked, localFile, referenceFile string) (*compare.Result, error) {
+	local, err := openTrace(localFile)
+	if err != nil {
+		return nil, err
+	}
+	defer local.Close()
+	ref, err := openTrace(referenceFile)
+	if err != nil {
+		return nil, err
+	}
+	defer ref.Close()
+	o := compare.Options{ReferenceLabel: "given"}
+	if a.AB {
+		o = abOptions(a, local, ref)
+	} else if err := e.notGated(ref); err != nil {
+		return nil, err
+	}
+	return compareTraces(ctx, e, s, a, local, ref, o)
+}
+
+// Alone certifies every entry of one trace from that trace's own inputs: there is nothing that it is compared with.
+func Alone(ctx context.Context, e *Env, s Settings, a *Asked, file string) (*compare.Result, error) {
+	t, err := openTrace(file)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	return compareTraces(ctx, e, s, a, t, t, compare.Options{Alone: true, All: true})
+}
+
+// compareTraces compares open traces by the order of the model that they declare.
+func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
+	if err := e.spare(append(s.Files(""), ModelFiles(local.Manifest().Model, ref.Manifest().Model)...)...); err != nil {
+		return nil, err
+	}
+	whole, err := TraceOrder(local, ref)
+	if err != nil {
+		return nil, err
+	}
+	if whole == nil && s.Model != "" && !o.AB {
+		if whole, err = namedOrder(s.Model, local, ref); err != nil {
+			return nil, err
+		}
+	}
+	if o.Order, err = picked(whole, s.Order); err != nil {
+		return nil, err
+	}
+	if o.Order != nil {
+		if err := CheckScope(s.Scope, o.Order); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkRun(s.Scope, runTokens(local, ref)); err != nil {
+		return nil, err
+	}
+	o.Named, o.Scope, o.TokenText = s.Order != "" || e.Gate && !o.AB, s.Scope, TraceTexts(s.Model, local, ref)
+	var ck *checkpoint.Checkpoint
+	if !o.AB || sameModel(local, ref) { // of two models there is no one noise floor
+		if ck, err = commonCheckpoint(s.Model, local, ref); err != nil {
+			return nil, err
+		}
+	}
+	if ck != nil {
+		defer ck.Close()
+	}
+	if o.AB {
+		if o.Confirmer, err = confirmer(local, ref, whole, ck); err != nil {
+			return nil, err
+		}
+	} else if err := isolate(ctx, e, a, &o, local, ref, whole, ck); err != nil {
+		return nil, err
+	}
+	if err := limit(ctx, e, a, &o, local, ref, nil, whole, ck); err != nil {
+		return nil, err
+	}
+	return run(ctx, e, a, local, ref, o)
+}
+
+func openTrace(path string) (*capture.Trace, error) {
+	t, err := capture.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hint.Add(err, "compare takes two trace files, or none to capture the local side again")
+	}
+	return t, hint.Add(err, "want a trace, or any safetensors file that is whole; tracediff capture writes them")
+}
+
+// TraceTexts returns the texts of token ids: by the tokenizer of the model that was named, or by the embedded one for
+// traces of the embedded checkpoint. Without one, ids are shown alone.
+func TraceTexts(dir string, traces ...*capture.Trace) func(int) string {
+	var files fs.FS
+	if dir != "" {
+		files = os.DirFS(dir)
+	} else {
+		sub, err := fs.Sub(fixtures.Files, Embedded)
+		config, err2 := readModelConfig("")
+		if err != nil || err2 != nil {
+			return nil
+		}
+		for _, t := range traces {
+			if t.Manifest().Config == nil || !order.SameConfig(t.Manifest().Config, config.Canonical()) {
+				return nil
+			}
+		}
+		files = sub
+	}
+	tok, err := tokenizer.Open(files)
+	if err != nil {
+		return nil
+	}
+	return tok.Text
+}
+
+// run compares open traces.
+func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
+	o.All, o.Partial, o.StrictDType = o.All || a.All, e.Partial, a.StrictDType
+	started := time.Now()
+	result, err := compare.Run(ctx, local, ref, o)
+	if err != nil {
+		return nil, err
+	}
+	e.detail("compared %d entries in %s", len(result.Rows), amount.Since(started))
+	return result, nil
+}
+
+// abOptions are those of an A/B comparison of two open traces.
+func abOptions(asked *Asked, a, b *capture.Trace) compare.Options {
+	return compare.Options{
+		AB: true, Different: asked.Different, LocalLabel: runOf(a), ReferenceLabel: runOf(b),
+		NotIsolated: "an A/B comparison says whether the sides agree, not which of them is right",
+	}
+}
+
+// sameModel reports whether two traces are of one configuration.
+func sameModel(a, b *capture.Trace) bool {
+	l, r := a.Manifest().Config, b.Manifest().Config
+	return l != nil && r != nil && order.SameConfig(l, r)
+}
+
+// runOf tells a trace from another of the same program: by its file, and by its device where it says.
+func runOf(t *capture.Trace) string {
+	if device := t.Manifest().Device; device != "" {
+		return t.Path() + ", on " + device
+	}
+	return t.Path()
+}

@@ -1,0 +1,208 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare/gate"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/tomlfile"
+)
+
+// ConfigName is the file that a gate reads when no other is named.
+const ConfigName = "tracediff.toml"
+
+// maxConfig bounds the file: prompts are texts of people, and tolerances a few lines.
+const maxConfig = gate.MaxLimits
+
+// maxPrompts bounds the prompts of a gate, each of which runs both sides.
+const maxPrompts = 1 << 10
+
+// config is tracediff.toml, as "tracediff init" explains it. Pointers tell what was left out from what is zero.
+type config struct {
+	Model     string   `toml:"model"`
+	DType     string   `toml:"dtype"`
+	Local     string   `toml:"local"`
+	Reference string   `toml:"reference"`
+	Python    string   `toml:"python"`
+	Order     string   `toml:"order"`
+	Level     *int     `toml:"level"`
+	Layers    string   `toml:"layers"`
+	Tensors   []string `toml:"tensors"`
+	Passes    string   `toml:"passes"`
+	Positions string   `toml:"positions"`
+
+	Prompt []promptConfig `toml:"prompt"`
+	gate.LimitSections
+
+	folder string // that the file is in: its paths are relative to it
+}
+
+// promptConfig is one input of a gate.
+type promptConfig struct {
+	Name      string  `toml:"name"`
+	Text      *string `toml:"text"`
+	Tokens    string  `toml:"tokens"`
+	Chat      bool    `toml:"chat"`
+	NewTokens int     `toml:"max_new_tokens"`
+	DType     string  `toml:"dtype"`
+	Model     string  `toml:"model"`
+}
+
+// Named are the settings of one prompt.
+type Named struct {
+	Name string
+	Settings
+}
+
+// OpenConfig reads a file and gives it its meaning: the settings of every prompt, and the limits of all.
+func OpenConfig(path string) ([]Named, *gate.Limits, error) {
+	all, limits, err := readConfigFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && path == ConfigName:
+		return nil, nil, hint.Add(fmt.Errorf("there is no %s here: %w", ConfigName, err), "tracediff init writes one, with every key explained; --config FILE names another")
+	case err != nil:
+		return nil, nil, hint.Add(OnPath(path, err), configHint(err))
+	}
+	return all, limits, nil
+}
+
+// configHint is the hint of what is wrong in the file, unless that has one of its own.
+func configHint(err error) string {
+	if h := Hint(err); h != GeneralHint {
+		return h
+	}
+	return "tracediff init FILE writes an example with every key explained; docs/ci.md has them, too"
+}
+
+func readConfigFile(path string) ([]Named, *gate.Limits, error) {
+	text, stream, err := files.ReadStream(path, maxConfig)
+	if errors.Is(err, os.ErrNotExist) && path != ConfigName {
+		err = hint.Add(err, "check the path; tracediff init FILE writes such a file, with every key explained")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	folder := filepath.Dir(path)
+	if stream { // that stands in no folder of the person's
+		folder = "."
+	}
+	folder, err = filepath.Abs(folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	return parseConfig(text, folder)
+}
+
+func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
+	c := config{folder: folder}
+	if err := tomlfile.Decode(text, &c); err != nil {
+		return nil, nil, err
+	}
+	limits, err := c.Limits()
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(c.Prompt) == 0 || len(c.Prompt) > maxPrompts {
+		return nil, nil, fmt.Errorf("it has %d sections [[prompt]], want 1 to %d", len(c.Prompt), maxPrompts)
+	}
+	common, err := c.common()
+	if err != nil {
+		return nil, nil, InKeys(err)
+	}
+	var all []Named
+	for _, p := range c.Prompt {
+		s, err := c.Settings(common, p)
+		if err != nil {
+			return nil, nil, fmt.Errorf("prompt %q: %w", p.Name, InKeys(err))
+		}
+		if slices.ContainsFunc(all, func(n Named) bool { return n.Name == p.Name }) {
+			return nil, nil, fmt.Errorf("two prompts are called %q", p.Name)
+		}
+		all = append(all, Named{p.Name, s})
+	}
+	return all, limits, nil
+}
+
+// common are the settings that all prompts share.
+func (c *config) common() (s Settings, err error) {
+	s = Defaults()
+	s.Model, s.Order = c.path(c.Model), c.path(c.Order)
+	s.Python = c.Python
+	if filepath.Base(c.Python) != c.Python {
+		s.Python = c.path(c.Python)
+	}
+	if c.DType != "" {
+		s.DType = c.DType
+	}
+	if c.Level != nil {
+		s.Scope.Level = *c.Level
+	}
+	s.Scope.Tensors = c.Tensors
+	for _, r := range []struct {
+		key, text string
+		into      *capture.Ranges
+	}{{"layers", c.Layers, &s.Scope.Layers}, {"passes", c.Passes, &s.Scope.Passes}, {"positions", c.Positions, &s.Scope.Positions}} {
+		if *r.into, err = capture.ParseRanges(r.text); err != nil {
+			return s, fmt.Errorf("%s: %w", r.key, err)
+		}
+	}
+	if s.Local, err = c.side("local", c.Local); err != nil {
+		return s, err
+	}
+	s.Reference, err = c.side("reference", c.Reference)
+	return s, err
+}
+
+// promptName is what a name may be: it ends up in the names of test suites.
+var promptName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// Settings are those of one prompt.
+func (c *config) Settings(s Settings, p promptConfig) (Settings, error) {
+	if !promptName.MatchString(p.Name) {
+		return s, errors.New("want a name of up to 64 letters, digits, '.', '_' and '-'")
+	}
+	s.Prompt, s.Tokens, s.Chat, s.NewTokens = p.Text, p.Tokens, p.Chat, p.NewTokens
+	if p.Text == nil && p.Tokens == "" {
+		return s, hint.Add(errors.New("neither text nor tokens"), `give it text = "...", or the ids: tokens = "2,513,88"`)
+	}
+	if p.DType != "" {
+		s.DType = p.DType
+	}
+	if p.Model != "" {
+		s.Model = c.path(p.Model)
+	}
+	return s, s.Check()
+}
+
+// path makes a path relative to the file's folder; empty stays empty.
+func (c *config) path(p string) string {
+	if p == "" || filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(c.folder, p)
+}
+
+// side reads local or reference. A command runs in the file's folder, and a trace is looked for there.
+func (c *config) side(key, value string) (Source, error) {
+	if value == "" {
+		return Source{}, nil
+	}
+	words := append(slices.Clone(sideKinds[key]), "auto")
+	if !slices.Contains(words, value) && !strings.HasPrefix(value, ExecPrefix) {
+		value = c.path(value)
+	}
+	s, err := ParseSource(key, value)
+	if s.Kind == KindExec {
+		s.Folder = c.folder
+	}
+	return s, err
+}

@@ -1,0 +1,202 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/health"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
+)
+
+// storedFile is a file of a folder of traces.
+type storedFile struct {
+	path string // in the folder, with slashes
+	kind string
+	size int64
+	made time.Time
+}
+
+// openFolder opens a folder, and nothing else: opening a pipe would wait for its other end.
+func openFolder(dir string) (*os.Root, error) {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = &files.Error{Path: dir, Why: "is " + files.Kind(info.Mode()) + ", not a folder", Next: "name the folder of traces with --dir"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
+}
+
+// scanFolder lists the files of a folder of traces. Links are not followed, and nobody's.
+func scanFolder(root *os.Root) ([]storedFile, error) {
+	var files []storedFile
+	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return nil
+		case len(files) == session.MaxFolder:
+			return fmt.Errorf("more than %d files", session.MaxFolder)
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) { // a capture that runs has just renamed it
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f := storedFile{name, session.FileForeign, info.Size(), info.ModTime()}
+		if info.Mode().IsRegular() {
+			f.kind = kindOf(root, name, info.Size())
+		}
+		files = append(files, f)
+		return nil
+	})
+	return files, err
+}
+
+// kindOf tells tracediff's files by their names, and the written-out embedded checkpoint by its bytes.
+func kindOf(root *os.Root, name string, size int64) string {
+	if kind := session.FileKind(name); kind != session.FileForeign {
+		return kind
+	}
+	if from, ok := strings.CutPrefix(name, "model/"); ok {
+		there, err := root.Open(name)
+		if err != nil {
+			return session.FileForeign
+		}
+		defer there.Close()
+		if want, err := fs.ReadFile(fixtures.Files, from); err == nil && int64(len(want)) == size && sameBytes(there, want) {
+			return session.FileHanded
+		}
+	}
+	return session.FileForeign
+}
+
+func sameBytes(f *os.File, want []byte) bool {
+	got := make([]byte, len(want))
+	_, err := f.ReadAt(got, 0)
+	return err == nil && bytes.Equal(got, want) || len(want) == 0
+}
+
+// Clean removes what tracediff put into the folder, and says what and how much.
+func (p *Patient) Clean(ctx context.Context, s *health.Section) {
+	root, err := openFolder(p.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.OK("%s is not there: nothing to remove", p.Dir)
+		return
+	}
+	if err != nil {
+		s.Fail("name the folder of traces with --dir", "%v", err)
+		return
+	}
+	defer root.Close()
+	files, err := scanFolder(root)
+	if err == nil {
+		err = p.removable(files)
+	}
+	if err != nil {
+		s.Fail(Hint(err), "%s: nothing was removed: %v", p.Dir, err)
+		return
+	}
+	for _, kind := range session.FileKinds {
+		if ctx.Err() == nil {
+			removeKind(s, root, kind, files)
+		}
+	}
+	removeEmpty(root, files)
+	others := slices.DeleteFunc(files, func(f storedFile) bool { return f.kind != session.FileForeign })
+	if len(others) > 0 {
+		s.OK("%s not of tracediff, left alone: %s", amount.Of(len(others), "file"), someOf(others))
+		return
+	}
+	if root.Close() == nil && os.Remove(p.Dir) == nil {
+		s.OK("%s is gone", p.Dir)
+	}
+}
+
+// removable reports why a folder is not to be cleaned: nothing says that it is one of traces, or a run is writing there.
+func (p *Patient) removable(files []storedFile) error {
+	_, known, err := session.LastSettings(p.Dir)
+	if filepath.Base(filepath.Clean(p.Dir)) != session.DefaultDir && (err != nil || !known) && len(files) > 0 {
+		return hint.Add(errors.New("nothing says that this is a folder of traces: it is not called "+session.DefaultDir+" and has no settings of a capture"),
+			"remove by hand what you no longer want")
+	}
+	for _, f := range files {
+		if trace, ok := strings.CutSuffix(f.path, ".lock"); ok && f.kind == session.FileLeft && capture.Busy(filepath.Join(p.Dir, filepath.FromSlash(trace))) {
+			return hint.Add(fmt.Errorf("a run is writing %s", trace), "wait for it to end, or end it")
+		}
+	}
+	return nil
+}
+
+// removeKind removes the files of a kind and adds a line about it when there are any.
+func removeKind(s *health.Section, root *os.Root, kind string, files []storedFile) {
+	var gone []storedFile
+	var total int64
+	for _, f := range files {
+		if f.kind != kind {
+			continue
+		}
+		if err := root.Remove(filepath.FromSlash(f.path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			s.Fail("remove it by hand", "%v", err)
+			continue
+		}
+		gone = append(gone, f)
+		total += f.size
+	}
+	if len(gone) > 0 {
+		s.OK("removed %s, %s: %s", amount.Of(len(gone), kind), amount.Bytes(total), someOf(gone))
+	}
+}
+
+// removeEmpty removes the folders that the removed files were in, the deepest first. Those that are not empty stay.
+func removeEmpty(root *os.Root, files []storedFile) {
+	folders := map[string]bool{}
+	for _, f := range files {
+		if f.kind == session.FileForeign {
+			continue
+		}
+		for dir := path.Dir(f.path); dir != "."; dir = path.Dir(dir) {
+			folders[dir] = true
+		}
+	}
+	deepest := make([]string, 0, len(folders))
+	for dir := range folders {
+		deepest = append(deepest, dir)
+	}
+	slices.SortFunc(deepest, func(a, b string) int { return strings.Count(b, "/") - strings.Count(a, "/") })
+	for _, dir := range deepest {
+		_ = root.Remove(filepath.FromSlash(dir)) // one that holds something else stays
+	}
+}
+
+// someOf names the first files of a list.
+func someOf(files []storedFile) string {
+	const most = 3
+	var names []string
+	for _, f := range files[:min(len(files), most)] {
+		names = append(names, f.path)
+	}
+	text := strings.Join(names, ", ")
+	if n := len(files) - most; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}

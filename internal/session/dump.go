@@ -1,0 +1,49 @@
+package session
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/files"
+)
+
+// dump puts the reference beside the local trace, under the name of its side, so that a person has both: a golden is
+// written out, a stored trace copied. It returns the path; what was given stays where it is.
+func (j *Job) dump(f *Found) (string, error) {
+	to := j.path("reference")
+	release, err := j.lockSide("reference")
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	switch {
+	case f.Label == "golden":
+		var data []byte
+		if data, err = fs.ReadFile(fixtures.Files, f.Path()); err == nil {
+			err = WriteWhole(to, data)
+		}
+	case f.entry == nil:
+		return f.Path(), nil
+	default: // not a link: whoever writes into a trace of their own would write into the store
+		err = copyFile(f.Path(), to)
+	}
+	if err != nil {
+		return "", fmt.Errorf("putting the reference beside the local trace: %w", err)
+	}
+	return to, nil
+}
+
+// copyFile copies a file, which appears whole or not at all.
+func copyFile(from, to string) error {
+	in, _, err := files.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return files.Replace(to, func(w io.Writer) error {
+		_, err := io.Copy(w, in)
+		return err
+	})
+}

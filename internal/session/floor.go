@@ -1,0 +1,57 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/hint"
+)
+
+// writeFloor measures the noise floor of a job's passes and writes it to path, whole or not at all: the walk with every
+// rounding point against the walk with none. The two traces are kept only while it runs. The passes are replayed, so that
+// both walk over the same tokens.
+func writeFloor(ctx context.Context, j reference.Job, path string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return fmt.Errorf("measuring the noise floor: %w", err)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), "floor-*.tmp")
+	if err != nil {
+		return fmt.Errorf("measuring the noise floor: %w", err)
+	}
+	defer func() { err = hint.Also(err, os.RemoveAll(dir)) }()
+	var sides [2]*capture.Trace
+	for i, exact := range []bool{false, true} {
+		j.Exact, j.NewTokens, j.Registry = exact, 0, nil
+		j.Path = filepath.Join(dir, fmt.Sprintf("%d.safetensors", i))
+		if _, err := reference.Walk(ctx, j); err != nil {
+			return fmt.Errorf("measuring the noise floor: %w", err)
+		}
+		if sides[i], err = capture.Open(j.Path); err != nil {
+			return fmt.Errorf("measuring the noise floor: %w", err)
+		}
+		defer sides[i].Close()
+	}
+	result, err := compare.Run(ctx, sides[0], sides[1], compare.Options{Order: j.List, All: true})
+	if err != nil {
+		return fmt.Errorf("measuring the noise floor: %w", err)
+	}
+	floor, err := compare.NewNoiseFloor(result)
+	if err != nil {
+		return fmt.Errorf("measuring the noise floor: %w", err)
+	}
+	data, err := json.Marshal(floor)
+	if err != nil {
+		return fmt.Errorf("measuring the noise floor: %w", err)
+	}
+	part := filepath.Join(dir, "floor.json")
+	if err := os.WriteFile(part, append(data, '\n'), 0o666); err != nil {
+		return fmt.Errorf("measuring the noise floor: %w", err)
+	}
+	return os.Rename(part, path)
+}

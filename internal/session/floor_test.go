@@ -1,0 +1,74 @@
+package session
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// The floor of bfloat16 is that of its rounding: a few thousandths, nothing where no rounding takes place, and a
+// thousandth of it in float32.
+func TestNoiseFloorIsThatOfTheDType(t *testing.T) {
+	dir, err := fs.Sub(fixtures.Files, Embedded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ck, err := checkpoint.OpenFS(Embedded, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := order.ReadConfig(ck.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := order.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	floors := map[hooks.DType]*gate.NoiseFloor{}
+	for _, dtype := range []hooks.DType{hooks.F32, hooks.BF16} {
+		path := filepath.Join(t.TempDir(), "floor.json")
+		err := writeFloor(context.Background(), reference.Job{
+			Checkpoint: ck, List: list, DType: dtype, Passes: [][]int{{2, 513, 88, 17, 301}, {7}},
+			Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
+		}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if floors[dtype], err = gate.ParseNoiseFloor(data); err != nil {
+			t.Fatal(err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(left) != 1 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+	for name, limits := range map[string][2]float64{
+		"embed_tokens.lookup": {0, 0}, "embed_tokens": {1e-4, 4e-3}, "layers.0.input_layernorm": {1e-3, 2e-2},
+		"pass1/layers.4.self_attn.probs_f32": {1e-4, 1e-1}, "pass1/logits": {1e-3, 1e-1},
+	} {
+		bf16, ok := floors[hooks.BF16].Entries[name]
+		if !ok || !(float64(bf16.RelL2) >= limits[0]) || !(float64(bf16.RelL2) <= limits[1]) {
+			t.Errorf("bfloat16 %s: %v %v, want within %v", name, ok, bf16.RelL2, limits)
+		}
+		if f32 := floors[hooks.F32].Entries[name]; limits[0] > 0 && !(f32.RelL2 > 0 && f32.RelL2 < bf16.RelL2/1000) {
+			t.Errorf("float32 %s: %v, bfloat16 %v", name, f32.RelL2, bf16.RelL2)
+		}
+	}
+	if _, ok := floors[hooks.BF16].Entries["input_ids"]; ok {
+		t.Error("token ids have a floor")
+	}
+}

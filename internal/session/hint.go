@@ -1,0 +1,82 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Hint returns the next step of an error: the one attached to it, or what usually is behind its kind.
+func Hint(err error) string {
+	next, attached := hint.Of(err)
+	var own interface{ Hint() string }
+	var file *checkpoint.FileError
+	var unsuitable *compare.UnsuitableError
+	var unusable *files.Error
+	switch {
+	case errors.As(err, &unusable) && unusable.Next != "":
+		return unusable.Next
+	case systemHint(err) != "":
+		return systemHint(err)
+	case attached:
+		return next
+	case errors.As(err, &own):
+		return own.Hint()
+	case errors.As(err, &unsuitable):
+		return unsuitable.Hint
+	case errors.As(err, &file):
+		return "the file may have been cut short on its way (compare its size with the original's), or hold types that are not read; float32, bfloat16 and float16 are"
+	case errors.Is(err, order.ErrModelType):
+		return "the model's family has to be described in TENSOR_ORDER; Gemma 1, 2, 3 and 3n, Llama, Qwen2 and Qwen3 are"
+	case errors.Is(err, fs.ErrNotExist):
+		return "check the path; --model wants a directory with config.json and model.safetensors"
+	}
+	return GeneralHint
+}
+
+// systemHint is the next step after what the system refused, where that says more than what was being done.
+func systemHint(err error) string {
+	for _, s := range []struct {
+		is   error
+		next string
+	}{
+		{syscall.ENOSPC, "the disk is full: make room on it, or name a place on another one (tracediff doctor says how much traces take)"},
+		{syscall.EDQUOT, "your share of the disk is used up: make room, or name a place on another disk"},
+		{syscall.EROFS, "the file system can only be read: name a place on another one"},
+		{syscall.ENOTDIR, "a part of the path is a file and not a folder: check the path"},
+		{syscall.EISDIR, "it is a folder: name a file in it"},
+		{syscall.EMFILE, "too many files are open: raise the limit of the shell, ulimit -n"},
+		{syscall.EIO, "the disk, or the network behind it, fails: name a place on another one"},
+		{syscall.EPIPE, "what reads from it has ended: let it read to the end"},
+		{syscall.ELOOP, "the links lead in a circle: name the file itself"},
+		{syscall.ENAMETOOLONG, "the name is longer than the file system allows: choose a shorter one"},
+		{fs.ErrPermission, "the user who runs tracediff may not do that there: look at the permissions (ls -l), or name another place"},
+	} {
+		if errors.Is(err, s.is) {
+			return s.next
+		}
+	}
+	return ""
+}
+
+// GeneralHint is for errors that say themselves what is wanted.
+const GeneralHint = "tracediff COMMAND --help says what each flag wants, with examples; tracediff doctor looks at the machine and the model"
+
+// OnPath puts the path before an error that does not begin with it.
+func OnPath(path string, err error) error {
+	var own *files.Error
+	if errors.As(err, &own) && own.Path == path {
+		return err
+	}
+	if system, ok := err.(*fs.PathError); ok && system.Path == path { // whose path stands inside
+		err = system.Err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}

@@ -1,0 +1,350 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"sync"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// isolate adds to the options of a comparison what certifies the local trace, or why nothing does. list is the model's
+// whole order, ck its checkpoint, which may be nil when it is not known.
+func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) error {
+	var err error
+	io := a.Isolate
+	io.Thorough = o.Alone
+	if a.Demanded {
+		o.Certifying = compare.Demanded
+	}
+	o.All = o.All || a.Demanded
+	unable := func(why, next string) error {
+		if o.NotIsolated = why; a.Demanded {
+			return hint.Add(fmt.Errorf("nothing can be isolated: %s", why), next)
+		}
+		return nil
+	}
+	var dtype hooks.DType // of the local side
+	if list != nil && list.Config != nil {
+		if dtype, err = certify.ModelDType(list, local, ref); err != nil {
+			return err
+		}
+		io.DType = dtype
+		io.Certified = sync.OnceValues(func() (certify.Certified, error) {
+			into, err := certified(ctx, list, dtype)
+			if err != nil || ck == nil {
+				return into, err
+			}
+			if err := certifyByStored(ctx, into, e.Dir, list, ck, dtype); err != nil {
+				return into, err
+			}
+			return into, certifyByReference(ctx, into, ref, list, ck)
+		})
+		if ref.Manifest().Producer.Name == reference.WalkName && !o.Alone {
+			if o.Certified, err = io.Certified(); err != nil {
+				return err
+			}
+		}
+	}
+	if o.Confirmer, err = confirmer(local, ref, list, ck); err != nil {
+		return err
+	}
+	switch {
+	case a.Declined:
+		o.NotIsolated, o.Certifying = "as asked for (--no-isolate)", compare.Declined
+		return nil
+	case list == nil || list.Config == nil:
+		return unable("the order has names and no operations", "--model DIR names the checkpoint whose configuration gives the operations")
+	case ck == nil:
+		return unable("the checkpoint of the local trace is not known", "--model DIR names the checkpoint that the local trace was made of")
+	}
+	if why := othersThan(ck, ref); why != "" && !o.Alone {
+		return unable(why, "--model DIR names the checkpoint that both were made of")
+	}
+	if o.Isolator, err = certify.NewIsolator(local, list, reference.Weights(ck, dtype), io); err != nil {
+		o.Isolator = nil
+		return unable(err.Error(), isolable(local.Manifest()))
+	}
+	if o.Alone {
+		return nil
+	}
+	// What keeps the reference from being isolated is said only where something is to be excused by it.
+	if io.DType, err = certify.ModelDType(list, ref, local); err != nil {
+		return err
+	}
+	if o.ReferenceIsolator, err = certify.NewIsolator(ref, list, reference.Weights(ck, io.DType), io); err != nil {
+		o.ReferenceIsolator = nil
+	}
+	return nil
+}
+
+// confirmer says which constants of the local trace the order gives. It accuses nobody, so that a checkpoint which may not be the
+// right one, or none, does for it: what needs its weights is then not confirmed. nil where nothing can be computed.
+func confirmer(local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) (*certify.Isolator, error) {
+	if list == nil || list.Config == nil {
+		return nil, nil
+	}
+	dtype, err := certify.ModelDType(list, local, ref)
+	if err != nil {
+		return nil, err
+	}
+	weights := func(order.Weight) (op.Rows, error) { return nil, certify.ErrNoWeights }
+	if ck != nil {
+		weights = reference.Weights(ck, dtype)
+	}
+	i, err := certify.NewConfirmer(local, list, weights, dtype)
+	if err != nil { // a trace that cannot be isolated: nothing constant in it is confirmed, and that is incomplete
+		return nil, nil
+	}
+	return i, nil
+}
+
+// isolable says what a trace that cannot be isolated has to have.
+func isolable(m capture.Manifest) string {
+	switch {
+	case len(m.Scope.Positions) > 0:
+		return "capture it without --positions: an operation needs all rows"
+	case len(m.Scope.Passes) > 0:
+		return "capture it without --passes: later passes are computed from those before"
+	case m.DType == 0:
+		return "the trace has to say its dtype, as tracediff.dtype of its metadata"
+	}
+	return "the trace has to have the input_ids of every pass"
+}
+
+// certified isolates the goldens of a model's family: every form of an operation that reproduces them may accuse. A form
+// that the family's goldens do not have, such as a scaling of the rotary embedding, is what it is in any family: those of the
+// others decide. Goldens are those of the dtype; for one that has none, all.
+func certified(ctx context.Context, list *order.List, dtype hooks.DType) (certify.Certified, error) {
+	own, others, err := goldensOf(list, "*."+dtype.String())
+	if err == nil && len(own) == 0 {
+		own, others, err = goldensOf(list, "*")
+	}
+	if err != nil {
+		return nil, err
+	}
+	into, elsewhere := certify.Certified{}, certify.Certified{}
+	for _, name := range own {
+		if err := certifyBy(ctx, into, name); err != nil {
+			return nil, fmt.Errorf("certifying the operations of the walk: %w", err)
+		}
+	}
+	for _, name := range others {
+		if into.Knows(list) {
+			return into, nil
+		}
+		if err := certifyBy(ctx, elsewhere, name); err != nil {
+			return nil, fmt.Errorf("certifying the operations of the walk: %w", err)
+		}
+	}
+	for form, good := range elsewhere {
+		if _, seen := into[form]; !seen {
+			into[form] = good
+		}
+	}
+	return into, nil
+}
+
+// certifyByStored isolates the traces of transformers that are stored of this very model, in this dtype: they have the last
+// word on every form that they show, and the only one on forms that no golden has.
+func certifyByStored(ctx context.Context, into certify.Certified, dir string, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) error {
+	entries, err := reference.NewStore(dir).List()
+	if err != nil {
+		return err
+	}
+	own := certify.Certified{}
+	for i := range entries {
+		e := &entries[i]
+		if e.Key.Name != reference.Transformers || e.Key.DType != dtype.String() || e.Intact() != nil {
+			continue
+		}
+		t, err := capture.Open(e.Path)
+		if err != nil {
+			return err
+		}
+		m := t.Manifest()
+		if m.Config != nil && order.SameConfig(m.Config, list.Config.Canonical()) && notOf(ck, m) == "" {
+			err = own.Add(ctx, t, list, reference.Weights(ck, dtype))
+		}
+		if err = hint.Also(err, t.Close()); err != nil {
+			return fmt.Errorf("certifying the operations of the walk: %w", err)
+		}
+	}
+	maps.Copy(into, own)
+	return nil
+}
+
+// certifyByReference isolates a reference that is of transformers where the model has forms that no golden and no stored trace
+// shows: of those it has the only word. Of the others it has none, since it may be damaged.
+func certifyByReference(ctx context.Context, into certify.Certified, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) error {
+	m := ref.Manifest()
+	if m.Producer.Name != reference.Transformers || into.Knows(list) || m.DType == 0 || notOf(ck, m) != "" {
+		return nil
+	}
+	own := certify.Certified{}
+	if err := own.Add(ctx, ref, list, reference.Weights(ck, m.DType)); err != nil {
+		return fmt.Errorf("certifying the operations of the walk: %w", err)
+	}
+	for form, good := range own {
+		if _, seen := into[form]; !seen {
+			into[form] = good
+		}
+	}
+	return nil
+}
+
+// goldensOf lists the goldens whose names match: those of checkpoints of the list's family, and the others.
+func goldensOf(list *order.List, pattern string) (own, others []string, err error) {
+	all, err := fs.Glob(fixtures.Files, "golden/*/"+pattern+".safetensors")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range all {
+		data, err := fs.ReadFile(fixtures.Files, path.Base(path.Dir(name))+"/"+checkpoint.ConfigFile)
+		if err != nil {
+			return nil, nil, err
+		}
+		config, err := order.ReadConfig(data)
+		if err != nil {
+			return nil, nil, err
+		}
+		if config.ModelType == list.Config.ModelType {
+			own = append(own, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	return own, others, nil
+}
+
+// certifyBy isolates one golden.
+func certifyBy(ctx context.Context, into certify.Certified, name string) error {
+	dir := path.Base(path.Dir(name))
+	files, err := fs.Sub(fixtures.Files, dir)
+	if err != nil {
+		return err
+	}
+	ck, err := checkpoint.OpenFS(dir, files)
+	if err != nil {
+		return err
+	}
+	config, err := order.ReadConfig(ck.Config())
+	if err != nil {
+		return err
+	}
+	list, err := order.New(config)
+	if err != nil {
+		return err
+	}
+	data, err := fs.ReadFile(fixtures.Files, name)
+	if err != nil {
+		return err
+	}
+	t, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return err
+	}
+	return into.Add(ctx, t, list, reference.Weights(ck, t.Manifest().DType))
+}
+
+// traceCheckpoint opens the checkpoint that a trace was made of: the one that was named, an embedded one with the same
+// weights, or the directory that the trace names, if it still is what it was. It is nil when none of these is there.
+func traceCheckpoint(dir string, t *capture.Trace) (*checkpoint.Checkpoint, error) {
+	m := t.Manifest()
+	if dir != "" {
+		ck, err := checkpoint.Open(dir)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
+		if why := notOf(ck, m); why != "" {
+			return nil, hint.Also(hint.Add(fmt.Errorf("%s is not the checkpoint of %s: %s", dir, t.Path(), why), "--model names the checkpoint that the local trace was made of"), ck.Close())
+		}
+		return ck, nil
+	}
+	configs, err := fs.Glob(fixtures.Files, "*/"+checkpoint.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range configs {
+		files, err := fs.Sub(fixtures.Files, path.Dir(name))
+		if err != nil {
+			return nil, err
+		}
+		ck, err := checkpoint.OpenFS("fixtures/"+path.Dir(name), files)
+		if err != nil {
+			return nil, err
+		}
+		if m.Config != nil && knownDigest(m.Weights) && notOf(ck, m) == "" {
+			return ck, nil
+		}
+	}
+	ck, err := checkpoint.Open(m.Model)
+	if err != nil { // a name, or a directory that is gone: nobody asked for it
+		return nil, nil
+	}
+	if m.Config == nil || notOf(ck, m) != "" {
+		return nil, ck.Close()
+	}
+	return ck, nil
+}
+
+// commonCheckpoint opens the checkpoint that both traces are compared by: the local trace's, and where that one is not
+// known or is not of the reference's weights, the reference's, unless the local trace says that it is of another. Only the
+// local trace's own certifies it alone. It is nil when there is none.
+func commonCheckpoint(dir string, local, ref *capture.Trace) (*checkpoint.Checkpoint, error) {
+	ck, err := traceCheckpoint(dir, local)
+	if err != nil || local == ref || ck != nil && (dir != "" || othersThan(ck, ref) == "") {
+		return ck, err
+	}
+	of, err := traceCheckpoint("", ref)
+	if err != nil || of == nil {
+		return ck, err
+	}
+	if notOf(of, local.Manifest()) != "" {
+		return ck, of.Close()
+	}
+	if ck != nil {
+		err = ck.Close()
+	}
+	return of, err
+}
+
+// othersThan says that a checkpoint has other weights than those that a trace was made of; empty where that is not known.
+// What they compute is then no reason to call the trace's model right.
+func othersThan(ck *checkpoint.Checkpoint, t *capture.Trace) string {
+	m := t.Manifest()
+	if !knownDigest(m.Weights) || ck.Size() > DigestLimit || ck.Digest() == m.Weights {
+		return ""
+	}
+	return fmt.Sprintf("the weights of %s are not those that the reference was made of", ck.Name())
+}
+
+func knownDigest(d string) bool { return d != "" && d != "unknown" }
+
+// notOf says what keeps a checkpoint from being the one of a trace; empty when nothing is known to. Weights that are too
+// large to be hashed at every run are not.
+func notOf(ck *checkpoint.Checkpoint, m capture.Manifest) string {
+	config, err := order.ReadConfig(ck.Config())
+	switch {
+	case err != nil:
+		return err.Error()
+	case m.Config != nil && !order.SameConfig(m.Config, config.Canonical()):
+		return "its configuration is another"
+	case knownDigest(m.Weights) && ck.Size() <= DigestLimit && ck.Digest() != m.Weights:
+		return "its weights are others"
+	}
+	return ""
+}

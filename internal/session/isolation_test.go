@@ -1,0 +1,111 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// Every form of an operation that a described configuration has, published ones among them, has reproduced a golden of its
+// family, so that it may accuse: none of them would leave its user with UNVERIFIED. The exceptions are named.
+func TestFormsOfAllConfigurationsAreCertified(t *testing.T) {
+	data, err := os.ReadFile("../../order/testdata/configs.jsonl")
+	must(t, err)
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	lists := 0
+	uncertified := map[string]bool{}
+	for lines.Scan() {
+		var c struct {
+			Config json.RawMessage `json:"config"`
+		}
+		must(t, json.Unmarshal(lines.Bytes(), &c))
+		config, err := order.ReadConfig(c.Config)
+		if err != nil {
+			continue // those that are refused are tested elsewhere
+		}
+		list, err := order.New(config)
+		must(t, err)
+		lists++
+		for _, dtype := range []hooks.DType{hooks.BF16, hooks.F32} {
+			may, err := certified(context.Background(), list, dtype)
+			must(t, err)
+			for i := range list.Entries {
+				o := list.Entries[i].Op
+				if _, argument := o.(op.Given); !argument && !may[op.Form(o)] {
+					uncertified[config.ModelType+" "+dtype.String()+" "+op.Form(o)] = true
+				}
+			}
+		}
+	}
+	if lists < 25 {
+		t.Fatalf("%d configurations", lists)
+	}
+	for form := range uncertified {
+		t.Errorf("no golden certifies %s", form)
+	}
+}
+
+// A stored trace of transformers of this very model certifies the forms that it shows, and takes the right to accuse from
+// those that it contradicts, whatever goldens say.
+func TestStoredTracesCertify(t *testing.T) {
+	const dir = "gemma3-tiny"
+	files, err := fs.Sub(fixtures.Files, dir)
+	must(t, err)
+	ck, err := checkpoint.OpenFS(dir, files)
+	must(t, err)
+	config, err := order.ReadConfig(ck.Config())
+	must(t, err)
+	list, err := order.New(config)
+	must(t, err)
+	data, err := fs.ReadFile(fixtures.Files, "golden/"+dir+"/prefill.bfloat16.safetensors")
+	must(t, err)
+	golden, err := capture.OpenReader("golden", bytes.NewReader(data), int64(len(data)))
+	must(t, err)
+	passes, err := golden.IDs()
+	must(t, err)
+	digest, err := reference.OrderDigest(list)
+	must(t, err)
+	w := reference.Wanted{
+		Config: config.Canonical(), Model: golden.Manifest().Model, Weights: ck.Digest(), DType: hooks.BF16, Passes: passes, Order: digest,
+		Scope: capture.Scope{Level: 3},
+	}
+	traces := t.TempDir()
+	store := reference.NewStore(traces)
+	key := reference.NewKey(w, w.Scope, reference.TransformersRunner())
+	path := store.Place(key)
+	must(t, os.MkdirAll(filepath.Dir(path), 0o777))
+	must(t, os.WriteFile(path, data, 0o666))
+	_, err = store.Keep(path, w, key)
+	must(t, err)
+
+	into := certify.Certified{"tanh": true, "gelu_tanh": false}
+	must(t, certifyByStored(context.Background(), into, traces, list, ck, hooks.BF16))
+	if !into["gelu_tanh"] || !into["tanh"] || !into.Knows(list) {
+		t.Errorf("certified: %v", into)
+	}
+	for i := range list.Entries {
+		if o, is := list.Entries[i].Op.(op.RMSNorm); is {
+			o.Gain = op.Plain
+			list.Entries[i].Op = o
+		}
+	}
+	must(t, certifyByStored(context.Background(), into, traces, list, ck, hooks.BF16))
+	if into[op.Form(op.RMSNorm{Eps: 1, Gain: op.Plain})] {
+		t.Error("a norm that the stored trace contradicts may accuse")
+	}
+}

@@ -1,0 +1,52 @@
+package session
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/hint"
+)
+
+// keyOf are the keys of tracediff.toml that are flags of other commands, by the flag.
+var keyOf = map[string]string{
+	"--model": "model", "--dtype": "dtype", "--local": "local", "--reference": "reference", "--order": "order",
+	"--level": "level", "--layers": "layers", "--tensors": "tensors", "--passes": "passes", "--positions": "positions",
+	"--prompt": "text", "--tokens": "tokens", "--chat": "chat", "--max-new-tokens": "max_new_tokens",
+}
+
+// The flags of an error are the words that it is about, not those of a command that it quotes; a hint may name one anywhere,
+// but not in the example of a command.
+var (
+	flagAhead  = regexp.MustCompile(`^--[a-z-]+( and --[a-z-]+)?`)
+	flagInHint = regexp.MustCompile(`--[a-z-]+( \{)?`)
+	aFlag      = regexp.MustCompile(`--[a-z-]+`)
+)
+
+// keyedError is an error in the words of tracediff.toml.
+type keyedError struct {
+	error
+	text string
+}
+
+func (e keyedError) Error() string { return e.text }
+func (e keyedError) Unwrap() error { return e.error }
+
+// InKeys gives an error and its hint the words of tracediff.toml, where somebody who wrote the file has no flags before them;
+// nil stays nil. A hint that is a command of this program keeps its flags.
+func InKeys(err error) error {
+	if err == nil {
+		return nil
+	}
+	key := func(flag string) string {
+		if k, ok := keyOf[flag]; ok {
+			return k
+		}
+		return flag
+	}
+	text := flagAhead.ReplaceAllStringFunc(err.Error(), func(ahead string) string { return aFlag.ReplaceAllStringFunc(ahead, key) })
+	next := configHint(err)
+	if !strings.Contains(next, "tracediff ") {
+		next = flagInHint.ReplaceAllStringFunc(next, key)
+	}
+	return hint.Add(keyedError{error: err, text: text}, next)
+}

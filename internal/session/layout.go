@@ -1,0 +1,93 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// The kinds of files that tracediff puts into a folder of traces.
+const (
+	FileTraces   = "captured trace"
+	FileStored   = "stored reference file"
+	FileHanded   = "hand-over file" // for other runners: the order, the embedded checkpoint
+	FileLeft     = "leftover"       // of a run that did not end
+	FileDigests  = "digest file"
+	FileSettings = "settings file"
+	FileForeign  = "" // not tracediff's: never touched
+)
+
+// FileKinds are the kinds, in the order in which they are removed. The settings go last: they are what a folder is known by.
+var FileKinds = []string{FileLeft, FileTraces, FileStored, FileHanded, FileDigests, FileSettings}
+
+// layout is what tracediff writes where, by its path in the folder. What it does not name is somebody else's.
+var layout = []struct {
+	kind string
+	path *regexp.Regexp
+}{
+	{FileTraces, regexp.MustCompile(`^(local|reference)\.safetensors$`)},
+	{FileStored, regexp.MustCompile(`^references/[0-9a-f]{16}(\.safetensors|\.json|\.floor\.json)$`)},
+	{FileStored, regexp.MustCompile(`^floors/[0-9a-f]{16}\.json$`)},
+	{FileHanded, regexp.MustCompile(`^(order\.json|names\.txt)$`)},
+	{FileDigests, regexp.MustCompile(`^digests\.json$`)},
+	{FileSettings, regexp.MustCompile(`^settings\.json$`)},
+	{FileLeft, regexp.MustCompile(`^(local|reference)\.(lock|safetensors\.(part|part\.new|lock))$`)},
+	{FileLeft, regexp.MustCompile(`^exec/(local|reference)-[0-9]+(\.lock|/(local|reference)\.safetensors(\.part|\.part\.new|\.lock)?)$`)},
+	{FileLeft, regexp.MustCompile(`^(settings\.json|digests\.json|order\.json|names\.txt|reference\.safetensors)-[0-9]+\.part$`)},
+	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.(lock|[0-9a-z]{26}\.new\.safetensors(\.part|\.part\.new|\.lock)?)$`)},
+	{FileLeft, regexp.MustCompile(`^(references|floors)/floor-[0-9]+\.tmp/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json)$`)},
+}
+
+// MaxFolder bounds the files of a folder of traces that are looked at: some thousand stored references have three each.
+const MaxFolder = 100_000
+
+// Kept reports whether a path in a folder of traces is one where tracediff keeps something. Any other file in it is a
+// person's own, and may be an earlier report.
+func Kept(name string) bool {
+	return FileKind(name) != FileForeign || strings.HasPrefix(name, "model/")
+}
+
+// FileKind tells the kind of a file by its path in a folder of traces, with slashes.
+func FileKind(name string) string {
+	for _, l := range layout {
+		if l.path.MatchString(name) {
+			return l.kind
+		}
+	}
+	return FileForeign
+}
+
+// Files are those that a run by these settings reads or writes; dir is where traces are kept.
+func (s *Settings) Files(dir string) []string {
+	paths := append(ModelFiles(s.Model), dir, s.Order, s.Python)
+	for _, side := range []Source{s.Local, s.Reference} {
+		if side.Kind == KindFile {
+			paths = append(paths, side.Text)
+		}
+	}
+	return paths
+}
+
+// modelFile is the name of a file that a model is read from. A person may keep other files beside them, such as reports.
+var modelFile = regexp.MustCompile(`(^|_)config\.json$|^tokenizer|^chat_template|^(special_tokens_map|added_tokens|vocab)\.json$|^merges\.txt$|\.safetensors(\.index\.json)?$|\.bin$`)
+
+// ModelFiles are the files of model directories. One that is not there has none.
+func ModelFiles(dirs ...string) []string {
+	var paths []string
+	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries[:min(len(entries), MaxFolder)] {
+			if modelFile.MatchString(e.Name()) {
+				paths = append(paths, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return paths
+}

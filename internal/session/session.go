@@ -1,0 +1,67 @@
+// Package session goes from settings to two open traces, and from two traces to a comparison of them. It decides what a
+// person would otherwise have to: which reference fits and is the best there is, which settings apply, what is stale,
+// which checkpoint certifies a trace, which limits hold.
+//
+// It reads no command line and prints no result. Settings, Env and Asked are plain data; remarks go to a writer.
+package session
+
+import (
+	"fmt"
+	"io"
+)
+
+// DefaultDir is where traces are kept when no other place is named.
+const DefaultDir = ".tracediff"
+
+// Env is where a session takes place, and how it talks.
+type Env struct {
+	Dir     string // where traces are kept
+	Version string // of the program, for the manifests of what it captures
+	Gate    bool   // only transformers may be the reference
+	Partial bool   // traces of runs that did not finish are accepted
+
+	Notes   io.Writer // remarks that are no result
+	Errors  io.Writer // standard error
+	Quiet   bool      // Notes go nowhere
+	Verbose bool      // each step is said on Errors
+	Debug   bool      // each hook is shown on Errors as it fires
+
+	// Progress is asked for before what takes its time: what runs, the word for its steps, and the trace that grows, if
+	// one does. It may be nil.
+	Progress func(what, unit, path string) Progress
+
+	// Spare is told of files before they are read or written, and refuses what would be lost by it. It may be nil.
+	Spare func(paths ...string) error
+}
+
+// Progress is told how far a run is.
+type Progress interface {
+	Step(pass, passes, at, steps int) // before each step of each pass
+	Done()
+}
+
+type noProgress struct{}
+
+func (noProgress) Step(int, int, int, int) {}
+func (noProgress) Done()                   {}
+
+func (e *Env) progress(what, unit, path string) Progress {
+	if e.Progress == nil {
+		return noProgress{}
+	}
+	return e.Progress(what, unit, path)
+}
+
+func (e *Env) spare(paths ...string) error {
+	if e.Spare == nil {
+		return nil
+	}
+	return e.Spare(paths...)
+}
+
+// detail says a step, where each is to be said.
+func (e *Env) detail(format string, args ...any) {
+	if e.Verbose {
+		fmt.Fprintf(e.Errors, "verbose: "+format+"\n", args...)
+	}
+}
