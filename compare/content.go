@@ -10,19 +10,11 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// contentOf says whether the tensors of a pair can show anything, and where they cannot, why. A single number is constant
-// and yet a test. What is constant may be confirmed later.
+// contentOf says whether the tensors of a pair can show anything, and where they cannot, why: both are constant, zero or empty. A
+// single number is constant and yet a test, but for 0. What is constant may be confirmed later.
 func (p *pair) contentOf(s *measure.Sums) (c Content, why string) {
 	m := p.row.Metrics
-	constant := func(of *measure.Stats, whose string) string {
-		switch {
-		case of.Min == 0 && of.Max == 0:
-			return whose + " is zero"
-		case of.Min == of.Max && m.Compared > 1:
-			return fmt.Sprintf("%s is %g everywhere", whose, float64(of.Min))
-		}
-		return ""
-	}
+	constant := func(of *measure.Stats) bool { return of.Min == of.Max && (m.Compared > 1 || of.Min == 0) }
 	switch _, given := p.entry.Op.(op.Given); {
 	case m.Elements == 0:
 		why = "empty"
@@ -39,10 +31,11 @@ func (p *pair) contentOf(s *measure.Sums) (c Content, why string) {
 		}
 	case m.Compared == 0:
 		why = "no element is compared"
+	case !constant(&m.Local) || !constant(&m.Reference):
+	case m.Reference.Min == 0:
+		why = p.names[reference].Side + " is zero"
 	default:
-		if why = constant(&m.Reference, p.names[reference].Side); why == "" {
-			why = constant(&m.Local, p.names[local].Side)
-		}
+		why = fmt.Sprintf("%s is %g everywhere", p.names[reference].Side, float64(m.Reference.Min))
 	}
 	if why != "" {
 		return Untested, why
@@ -54,8 +47,13 @@ func (p *pair) contentOf(s *measure.Sums) (c Content, why string) {
 // inputs that are not constant is right, and was tested.
 func (w *walker) confirm(p *pair) error {
 	by := cmp.Or(w.o.Confirmer, w.o.Isolator)
-	if p.content != Untested || p.row.Firing > 0 || by == nil || p.seen != SeenWithin {
+	if p.content != Untested || p.row.Firing > 0 || p.row.Derived || by == nil {
 		return nil
+	}
+	switch p.seen {
+	case SeenWithin, SeenWider, SeenPast:
+	default:
+		return nil // a mismatch, whatever its content
 	}
 	from, err := by.Confirms(w.ctx, p.row.Name, p.row.Pass)
 	if err != nil || from == nil {
