@@ -65,7 +65,7 @@ func (m model) run(t testing.TB, dtype hooks.DType, reg *hooks.Registry, passes 
 }
 
 // checkpoints are the embedded ones of the families that run here.
-var checkpoints = []string{"gemma3n-tiny", "gemma3n-odd", "gemma3n-variant", "gemma3-tiny", "gemma3-multimodal", "gemma2-tiny", "gemma-tiny"}
+var checkpoints = []string{"gemma3n-tiny", "gemma3n-odd", "gemma3n-variant", "gemma3-tiny", "gemma3-multimodal", "gemma2-tiny", "gemma2-variant", "gemma-tiny"}
 
 // goldenTrace is one trace that transformers made.
 type goldenTrace struct {
@@ -77,7 +77,7 @@ type goldenTrace struct {
 func goldens(t testing.TB, dtype hooks.DType) []goldenTrace {
 	t.Helper()
 	names, err := fs.Glob(fixtures.Files, "golden/gemma*/*."+dtype.String()+".safetensors")
-	if want := map[hooks.DType]int{hooks.F32: 17, hooks.BF16: 17, hooks.F16: 3}[dtype]; err != nil || len(names) != want {
+	if want := map[hooks.DType]int{hooks.F32: 19, hooks.BF16: 19, hooks.F16: 3}[dtype]; err != nil || len(names) != want {
 		t.Fatalf("%d goldens in %s, %v; want %d", len(names), dtype, err, want)
 	}
 	var all []goldenTrace

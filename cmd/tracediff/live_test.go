@@ -30,6 +30,7 @@ var liveGoldens = []struct {
 	{"gemma3-tiny", "decode", "bfloat16", 4},
 	{"gemma3-multimodal", "prefill", "float32", 0},
 	{"gemma2-tiny", "prefill", "bfloat16", 0},
+	{"gemma2-variant", "decode", "bfloat16", 4},
 	{"gemma-tiny", "decode", "float32", 4},
 	{"llama-tiny", "prefill", "bfloat16", 0},
 	{"qwen2-tiny", "prefill", "float32", 0},

@@ -15,6 +15,7 @@ NAMES = (
     "gemma3-tiny",
     "gemma3-multimodal",
     "gemma2-tiny",
+    "gemma2-variant",
     "gemma-tiny",
     "llama-tiny",
     "qwen2-tiny",

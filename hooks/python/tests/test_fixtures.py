@@ -104,6 +104,16 @@ class Equality(TestCase):
                 self.assertFalse(same)
                 self.assertIn("the limit on a processor of NEW is 0.0001", why)
 
+    def test_intel_with_and_without_avx512(self):
+        golden = FIXTURES / "golden" / "gemma2-variant" / "prefill.float32.safetensors"
+        made, data = goldens.machine(golden), golden.read_bytes()
+        self.assertEqual(data.count(b"avx512f"), 1)
+        path = self.folder / "again.safetensors"
+        path.write_bytes(data.replace(b"avx512f", b"avx999f"))
+        found = [goldens.Difference("layers.0.out", 1, 160, 1e-7)]
+        self.assertIn("have to be equal", goldens.beyond(found, "float32", made, made))
+        self.assertEqual(goldens.beyond(found, "float32", goldens.machine(path), made), "")
+
     def test_other_kernels(self):
         same, (why,) = self.judged(producer=((b'cpu_capability\\":\\"AVX2', b'cpu_capability\\":\\"AVX9'),))
         self.assertTrue(same, "by chance no bit differs")
@@ -183,6 +193,7 @@ class Special(unittest.TestCase):
             ("gemma3n-odd", "altup.init.magnitude.2", lambda x: x + 1),
             ("gemma3n-odd", "altup.final.magnitude.1", lambda x: x * 0),
             ("gemma3n-variant", "layers.0.mlp.sparsity.mean", lambda x: x / 50),
+            ("gemma2-variant", "layers.1.mlp.gate_proj", abs),
         )
         for checkpoint, name, change in cases:
             for dtype in goldens.MOST:
