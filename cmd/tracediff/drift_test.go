@@ -124,8 +124,7 @@ type driftCase struct {
 
 // acceptable makes a drawn configuration one that transformers loads: a width that the number of heads divides, fractions
 // that look like fractions, one intermediate size for all layers where the family has one, and in Gemma 3n a cap on the
-// logits, AltUp's scale, and keys to share for every type of layer that shares them. Its activation is one that a golden has: an
-// operation that has never reproduced transformers certifies nothing, so that it excuses nothing.
+// logits, AltUp's scale, and keys to share for every type of layer that shares them.
 func acceptable(c map[string]any) {
 	heads := c["num_attention_heads"].(int)
 	c["hidden_size"] = (c["hidden_size"].(int) + heads - 1) / heads * heads
@@ -139,11 +138,6 @@ func acceptable(c map[string]any) {
 		}
 	} else if sizes, ok := c["intermediate_size"].([]int); ok {
 		c["intermediate_size"] = sizes[0]
-	}
-	for _, key := range []string{"hidden_act", "hidden_activation"} {
-		if c[key] == "gelu" {
-			c[key] = "gelu_pytorch_tanh"
-		}
 	}
 	for key, value := range c {
 		switch v := value.(type) {
