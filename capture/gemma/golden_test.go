@@ -312,6 +312,10 @@ func (g goldenTrace) exact(t *testing.T, m model, pass int, e *order.Entry, i in
 		x := in[i]
 		// 1 + tanh is a float32 near 0, a difference of numbers near 1.
 		return exact{0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))), math.Abs(0.5*x) * 0x1p-23, math.Abs(x)}, true
+	case op.GELU:
+		x := in[i]
+		// So is 1 + erf, and torch's own erf is up to 12 units off, see op.GELU.
+		return exact{0.5 * x * math.Erfc(-x/math.Sqrt2), math.Abs(0.5*x) * 12 * 0x1p-24, math.Abs(x)}, true
 	}
 	return exact{}, false
 }
