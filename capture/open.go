@@ -117,14 +117,16 @@ func (t *Trace) readMetadata(metadata map[string]string) (err error) {
 	}
 	status, declared := metadata[statusKey]
 	if !declared {
-		t.note("metadata has %s and no %s, so that nobody knows whether the run ended: read as %q", versionKey, statusKey, StatusOpen)
+		t.lacks = fmt.Sprintf("it has %s and no %s, so that nobody knows whether the run ended", versionKey, statusKey)
+		t.note("%s: read as %q", t.lacks, StatusOpen)
 		t.manifest.Status = StatusOpen
 		return nil
 	}
 	t.manifest.Status = Status(strings.TrimRight(status, " "))
 	_, isFailed := t.manifest.Status.Failure()
 	if !isFailed && t.manifest.Status != StatusOpen && t.manifest.Status != StatusComplete {
-		t.note("status %s is none that a run leaves behind, unless it stopped while it wrote the status: read as %q", quote(string(t.manifest.Status)), StatusOpen)
+		t.lacks = fmt.Sprintf("its status %s is none that a run leaves behind, unless it stopped while it wrote the status", quote(string(t.manifest.Status)))
+		t.note("%s: read as %q", t.lacks, StatusOpen)
 		t.manifest.Status = StatusOpen
 	}
 	return nil

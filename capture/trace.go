@@ -29,6 +29,7 @@ type Trace struct {
 	records  []Record
 	index    map[firing]int
 	notes    []string
+	lacks    string // what is wrong with the status, if it is not what the file says
 }
 
 // Record is one tensor of a trace, without its data.
@@ -114,6 +115,18 @@ func (t *Trace) Manifest() Manifest { return t.manifest }
 
 // Status returns how far the writer came; empty in a file of another writer.
 func (t *Trace) Status() Status { return t.manifest.Status }
+
+// Unfinished says in words why the run may not have come to its end; empty for a complete trace, and for a file of another
+// writer, which does not say.
+func (t *Trace) Unfinished() string {
+	switch {
+	case t.lacks != "":
+		return t.lacks
+	case t.unfinished():
+		return fmt.Sprintf("its status is %q", t.manifest.Status)
+	}
+	return ""
+}
 
 // Sequence reports whether Records are in the order of execution, as the file promises. Without the promise the
 // order means nothing.

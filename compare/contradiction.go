@@ -13,8 +13,8 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// contradiction returns an [*UnsuitableError] for a trace whose tensors contradict what it says of itself, or the order. Of a
-// comparison of different configurations only one of them has this order, and nothing is held to it.
+// contradiction returns an [*UnsuitableError] for a trace whose tensors contradict what it says of itself, or the order. In an A/B
+// comparison the order may be that of one side alone, so that neither is held to it.
 func contradiction(name string, t *capture.Trace, o Options) error {
 	list := o.Order
 	if list == nil || list.Config == nil || o.AB {
@@ -82,7 +82,7 @@ func outOfOrder(t *capture.Trace, list *order.List) (string, error) {
 	return "", nil
 }
 
-// nearest are the closest ancestors of an entry in its pass that has reports.
+// nearest are the closest ancestors of an entry in its pass for which has is true.
 func nearest(list *order.List, entry int, has func(entry int) bool) []int {
 	var found []int
 	seen := map[int]bool{}

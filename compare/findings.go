@@ -20,7 +20,7 @@ type Isolation struct {
 	Drift       int `json:"drift,omitempty"`
 	// Reasons are why rows are not isolated, those of most rows first.
 	Reasons []Reason `json:"reasons,omitempty"`
-	// Arithmetic and Bound are what was asked for; see [IsolateOptions].
+	// Arithmetic and Bound are what was asked for; see certify.IsolateOptions.
 	Arithmetic certify.Arithmetic `json:"arithmetic"`
 	Bound      string             `json:"bound"` // "probabilistic" or "rigorous"
 	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers.

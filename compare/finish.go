@@ -166,8 +166,8 @@ func (w *walker) incomplete(done map[string]bool) {
 	}
 	*reasons = append(*reasons, unasked...)
 	for side, s := range w.traces() {
-		if st := s.trace.Status(); st != "" && st != capture.StatusComplete {
-			*reasons = append(*reasons, fmt.Sprintf("%s is not complete: %s", w.names[side].Trace, st))
+		if why := s.trace.Unfinished(); why != "" {
+			*reasons = append(*reasons, fmt.Sprintf("%s is not complete: %s", w.names[side].Trace, why))
 		}
 		for _, n := range s.trace.Notes() {
 			w.res.Notes = append(w.res.Notes, w.names[side].Trace+": "+n)

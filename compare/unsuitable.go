@@ -35,9 +35,9 @@ const maxDifferences = 8
 func suitable(l, r *capture.Trace, o Options) (differences []string, err error) {
 	names := o.names()
 	for i, t := range []*capture.Trace{l, r} {
-		if s := t.Status(); s != "" && s != capture.StatusComplete && !o.Partial {
+		if why := t.Unfinished(); why != "" && !o.Partial {
 			return nil, &UnsuitableError{
-				What: "status", Reason: fmt.Sprintf("%s is not complete, its status is %q", names[i].Trace, s),
+				What: "status", Reason: fmt.Sprintf("%s is not complete: %s", names[i].Trace, why),
 				Hint: "capture it again, or add --partial to compare what is there",
 			}
 		}

@@ -97,7 +97,7 @@ func runTransformers(t *testing.T, interpreter, dir string, cases []driftCase) {
 		must(t, os.WriteFile(file, files[n].Bytes(), 0o666))
 		wait.Go(func() {
 			cmd := exec.Command(interpreter, "../../fixtures/runs.py", file)
-			cmd.Env = append(os.Environ(), "PYTHONPATH="+python, "PYTHONDONTWRITEBYTECODE=1", "ATEN_CPU_CAPABILITY=avx2")
+			cmd.Env = append(os.Environ(), "PYTHONPATH="+python, "PYTHONDONTWRITEBYTECODE=1", "ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}

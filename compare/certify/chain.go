@@ -18,7 +18,7 @@ import (
 type Walk interface {
 	Matches(key string) bool  // an argument of the model is the reference's
 	Compared(key string) bool // there is a row for an entry
-	Limit(key string) float64 // on the relative L2 of a row's accumulated error; 0 where there is none
+	Limit(key string) float64 // on the relative L2 of a row's accumulated error; 0 where there is none, and the table's holds
 }
 
 // Chain knows which entries stand on an unbroken chain: right by themselves, and so are all captured entries that they were
@@ -69,7 +69,7 @@ func (c *Chain) Prepare(ctx context.Context, names []string, pass int) {
 // Link is the certificate of one entry, or why it has none.
 type Link struct {
 	Cert   *Certificate
-	Why    string  // it has none
+	Why    string  // why Cert is nil
 	Gap    *Gap    // where the chain breaks; nil where it is unbroken
 	Wrong  string  // key of a captured entry that it was computed from and that is wrong by itself
 	Misfit *misfit // the entry itself as no tensor that the order knows; nil where it is one
@@ -78,7 +78,7 @@ type Link struct {
 // Gap is the entry at which a chain breaks, the first of them on the way from the token ids.
 type Gap struct{ Key, Why string }
 
-// String says where the chain breaks and why, and how to mend that; empty where it does not.
+// String says where the chain breaks and why; empty where it does not. Why says how to mend it, where a capture or a hook does.
 func (g *Gap) String() string {
 	if g == nil {
 		return ""

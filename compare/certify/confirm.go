@@ -17,8 +17,8 @@ import (
 // ErrNoWeights is the error of weights that are not known. What needs them is not confirmed.
 var ErrNoWeights = errors.New("the checkpoint is not known")
 
-// NewConfirmer prepares a trace of which constants are to be confirmed. It may have some rows only of its tensors: of such a one
-// nothing is certified, and what follows from the arguments is still known. The error says what else it lacks; see [NewIsolator].
+// NewConfirmer prepares a trace of which constants are to be confirmed. The trace may hold only some rows of its tensors. Then only
+// what follows from the arguments is confirmed. The error says what else it lacks; see [NewIsolator].
 func NewConfirmer(t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error), d hooks.DType) (*Isolator, error) {
 	return newIsolator(t, list, weights, IsolateOptions{Arithmetic: Strict, DType: d}, t.SomeRows())
 }
@@ -137,7 +137,8 @@ func rowsOf(v op.Value, axis int, rows []int) op.Value {
 	return out
 }
 
-// varies reports whether a captured entry is an argument of the model, or has two different elements.
+// varies reports whether a captured entry can confirm a constant: it is an argument of the model, has two different elements, or
+// is a single number other than 0.
 func (i *Isolator) varies(n order.Node) (bool, error) {
 	if !i.has(n) {
 		return false, nil

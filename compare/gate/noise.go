@@ -15,7 +15,7 @@ type NoiseFloor struct {
 	Entries map[string]Noise `json:"entries"` // by key in a trace
 }
 
-// Noise is the floor of one entry: the errors that the gate of a comparison limits, see [Metrics].
+// Noise is the floor of one entry: the errors that the gate of a comparison limits, see measure.Metrics.
 type Noise struct {
 	RelL2 measure.Number            `json:"rel_l2"`
 	Worst map[string]measure.Number `json:"worst,omitempty"` // of the worst slice, by the role of the axis

@@ -36,6 +36,7 @@ type Floors struct {
 	kinds map[string]Noise // by kind of entry, the largest floor
 }
 
+// NewFloors prepares the floors of a prompt for one comparison; nil without any.
 func NewFloors(f *NoiseFloor) *Floors {
 	if f == nil {
 		return nil

@@ -93,4 +93,5 @@ func (t *tally) special(a, b float64, at int64) {
 	}
 }
 
+// Finite reports whether x is neither NaN nor infinite.
 func Finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
