@@ -268,6 +268,11 @@ func TestCorruptions(t *testing.T) {
 	if most := 300; whole && len(runs) < most || len(runs) < 60 {
 		t.Errorf("%d corruptions", len(runs))
 	}
+	for _, dir := range dirs {
+		if whole && !slices.ContainsFunc(runs, func(c *corruption) bool { return c.dir == dir }) {
+			t.Errorf("no corruption of %s", dir)
+		}
+	}
 	runAll(t, runs)
 	judgeAll(t, runs)
 	t.Log(tableOf(runs))
