@@ -17,6 +17,9 @@ import (
 // would misunderstand a newer file.
 const version = "1"
 
+// maxPasses bounds the forward calls of a trace: a run of more decode steps than any context has tokens is none.
+const maxPasses = 1 << 16
+
 // The keys of the metadata that are not a field of the manifest.
 const (
 	keyPrefix   = "tracediff."
@@ -129,8 +132,8 @@ func decodePasses(m *Manifest, s string) (err error) {
 
 // check returns what is wrong with values that have the right form.
 func (m *Manifest) check() error {
-	if m.Passes < 0 {
-		return fmt.Errorf("%d passes", m.Passes)
+	if m.Passes < 0 || m.Passes > maxPasses {
+		return fmt.Errorf("%d passes, want 0 to %d", m.Passes, maxPasses)
 	}
 	declared := !reflect.ValueOf(m.Scope).IsZero()
 	if declared && (m.Scope.Level < 1 || m.Scope.Level > 3) {

@@ -107,6 +107,9 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	if err := w.unlimited(); err != nil {
 		return nil, err
 	}
+	if len(differences) > 0 {
+		w.plan.window = -1 // the order is that of one side alone
+	}
 	w.layouts = w.layoutsOf(o)
 	w.res = &Result{
 		Alone: o.Alone, AB: o.AB, Differences: differences, NotIsolated: o.NotIsolated, Typed: o.Scope, Allowed: newAllowed(o.Limits),

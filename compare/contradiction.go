@@ -14,17 +14,17 @@ import (
 )
 
 // contradiction returns an [*UnsuitableError] for a trace whose tensors contradict what it says of itself, or the order. In an A/B
-// comparison the order may be that of one side alone, so that neither is held to it.
-func contradiction(name string, t *capture.Trace, o Options) error {
+// comparison of different configurations the order is that of one side alone, and neither is held to it.
+func contradiction(name string, t *capture.Trace, o Options, differ bool) error {
 	list := o.Order
-	if list == nil || list.Config == nil || o.AB {
+	if list == nil || list.Config == nil || o.AB && differ {
 		return nil
 	}
 	whole, err := order.New(list.Config) // list may be some of its names
 	if err != nil {
 		return err
 	}
-	for _, find := range []func(*capture.Trace, *order.List) (string, error){layerTooMany, outOfOrder, tokenTooLarge, otherDType} {
+	for _, find := range []func(*capture.Trace, *order.List) (string, error){layerTooMany, outsideItself, outOfOrder, tokenTooLarge, otherDType} {
 		what, err := find(t, whole)
 		if err != nil {
 			return err
@@ -46,6 +46,26 @@ func layerTooMany(t *capture.Trace, list *order.List) (string, error) {
 		number, _, _ := strings.Cut(rest, ".")
 		if n, err := strconv.Atoi(number); in && err == nil && n >= list.Config.NumLayers {
 			return fmt.Sprintf("the configuration has %s, 0 to %d, and there is a tensor %q", count(list.Config.NumLayers, "layer"), list.Config.NumLayers-1, r.Key), nil
+		}
+	}
+	return "", nil
+}
+
+// outsideItself finds a tensor that a trace's own scope leaves out: it would not be compared. What the order does not know is no
+// matter of the scope.
+func outsideItself(t *capture.Trace, list *order.List) (string, error) {
+	m := t.Manifest()
+	chosen := selected(m.Scope, list)
+	for _, r := range t.Records() {
+		e, known := list.Lookup(r.Name)
+		if !known {
+			continue
+		}
+		if _, given := e.Op.(op.Given); given {
+			continue
+		}
+		if !chosen[r.Name] || !m.Scope.Passes.Has(r.Pass) {
+			return fmt.Sprintf("its scope (%s) leaves out the tensor %q, which it has", choice(m.Scope), r.Key), nil
 		}
 	}
 	return "", nil
@@ -116,6 +136,9 @@ func tokenTooLarge(t *capture.Trace, list *order.List) (string, error) {
 		}
 		if !ok {
 			continue
+		}
+		if len(ids) == 0 {
+			return capture.Key(pass, order.InputIDs, 0) + " has no tokens", nil
 		}
 		for _, id := range ids {
 			if id < 0 || id >= int64(list.Config.VocabSize) {

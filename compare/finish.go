@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/gate"
@@ -129,30 +130,56 @@ func (w *walker) missingFirings(i, pass int) {
 	}
 }
 
-// unknown counts the tensors that the order does not know. They are not compared.
+// unknown counts the tensors that the order does not know. They are not compared. Those that a trace declares among its entries,
+// and those of a later pass in a file that does not say that its keys have passes, make the comparison incomplete.
 func (w *walker) unknown() {
 	names := make(map[string]bool, len(w.plan.entries))
 	for i := range w.plan.entries {
 		names[w.plan.entries[i].Name] = true
 	}
 	for side, s := range w.traces() {
-		n, example := 0, ""
+		other := unknowns{}
 		for _, r := range s.trace.Records() {
 			if !names[r.Name] {
-				if n == 0 {
-					example = r.Name
-				}
-				n++
+				other.add(r.Name, names, s.entries)
 			}
 		}
-		if n > 0 {
-			w.res.Coverage.Unknown += n
-			text := fmt.Sprintf("the order does not know %s of %s, such as %.80q: not compared", count(n, "tensor"), w.names[side].Trace, example)
-			if w.o.AB && len(w.res.Differences) > 0 { // what only one of two configurations has is what they differ in
-				w.res.Incomplete = append(w.res.Incomplete, text)
-			} else {
-				w.res.Notes = append(w.res.Notes, text)
-			}
+		w.res.Coverage.Unknown += other.all
+		text := func(what string, n int, example string) string {
+			return fmt.Sprintf("the order does not know %s of %s%s, such as %.80q: not compared", count(n, "tensor"), w.names[side].Trace, what, example)
+		}
+		switch {
+		case other.all == 0:
+		case other.passes > 0:
+			w.res.Incomplete = append(w.res.Incomplete, text(" with keys of a later pass, in a file that does not say that its keys have passes", other.passes, other.pass))
+		case other.declared > 0 && !w.plan.asked:
+			w.res.Incomplete = append(w.res.Incomplete, text(" that it declares", other.declared, other.name))
+		case w.o.AB && len(w.res.Differences) > 0: // what only one of two configurations has is what they differ in
+			w.res.Incomplete = append(w.res.Incomplete, text("", other.all, other.example))
+		default:
+			w.res.Notes = append(w.res.Notes, text("", other.all, other.example))
+		}
+	}
+}
+
+// unknowns counts the tensors of one trace that the order does not know, with the first of each sort.
+type unknowns struct {
+	all, passes, declared int
+	example, pass, name   string
+}
+
+func (u *unknowns) add(name string, known, declared map[string]bool) {
+	if u.all++; u.all == 1 {
+		u.example = name
+	}
+	if prefix, rest, ok := strings.Cut(name, "/"); ok && known[rest] && strings.HasPrefix(prefix, "pass") {
+		if u.passes++; u.passes == 1 {
+			u.pass = name
+		}
+	}
+	if declared[name] {
+		if u.declared++; u.declared == 1 {
+			u.name = name
 		}
 	}
 }
@@ -248,8 +275,10 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// reach reports the passes in which the comparison does not show both ends of the way from the input to the logits.
+// reach reports the passes in which the comparison does not show both ends of the way from the input to the logits: the first
+// of them, and how many more there are.
 func (w *walker) reach(done map[string]bool) {
+	text, more := "", 0
 	for _, pass := range w.plan.common() {
 		first, last := w.plan.ends(pass)
 		if first < 0 {
@@ -257,9 +286,19 @@ func (w *walker) reach(done map[string]bool) {
 		}
 		for _, i := range []int{first, last} {
 			if name := w.plan.entries[i].Name; !done[capture.Key(pass, name, 0)] {
-				w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("pass %d does not reach from the input to the output: %s was not compared", pass, name))
+				if text != "" {
+					more++
+				} else {
+					text = fmt.Sprintf("pass %d does not reach from the input to the output: %s was not compared", pass, name)
+				}
 				break
 			}
 		}
+	}
+	if more > 0 {
+		text += fmt.Sprintf(", and %s likewise", countOf(more, "pass more", "passes more"))
+	}
+	if text != "" {
+		w.res.Incomplete = append(w.res.Incomplete, text)
 	}
 }

@@ -123,8 +123,8 @@ type Row struct {
 	// than that nobody asked.
 	Isolated    *certify.Certificate `json:"isolated,omitempty"`
 	NotIsolated string               `json:"not_isolated,omitempty"`
-	// Gap says where the chain of right operations back to the token ids is broken, and how to mend that: of a mismatch that is
-	// right by itself and past its limit. Unbroken, it would be a drift and no mismatch.
+	// Gap says of a mismatch that is past its limit, and not wrong by itself, where the chain of right operations back to the token
+	// ids is broken, or why nothing is known of it. Unbroken, it would be a drift and no mismatch.
 	Gap   string `json:"gap,omitempty"`
 	Blame Blame  `json:"blame,omitempty"` // of a mismatch
 	// Needs says what would have captured what was between it and the input; of a mismatch whose Blame is Unknown.

@@ -67,7 +67,7 @@ func newPlan(sides *[2]side, o Options) (*plan, error) {
 	if first := slices.IndexFunc(p.entries, func(e order.Entry) bool { return e.Layer >= 0 }); first >= 0 && list.Config != nil {
 		p.before = first
 	}
-	if p.window = -1; list.Config != nil && !o.AB {
+	if p.window = -1; list.Config != nil {
 		p.window = list.Config.SlidingWindow
 	}
 	p.countTokens()

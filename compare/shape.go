@@ -25,7 +25,7 @@ func (p *plan) shape(side, pass int, e *order.Entry, rec capture.Record) string 
 	if at := strings.IndexRune(axes, order.AxisToken); at >= 0 && e.Name != order.InputIDs && len(p.scopes[side].Positions) > 0 {
 		want[at] = len(p.scopes[side].Rows(p.past[pass], p.tokens[pass]))
 	}
-	if own := p.axesOf(side, e, len(rec.Shape)); own != "" && own != axes {
+	if own := p.axesOf(side, e, len(rec.Shape)); own != axes && sorted(own) == sorted(axes) {
 		return permuted(own, axes, want, rec.Shape)
 	}
 	if slices.Equal(rec.Shape, want) {
@@ -40,9 +40,6 @@ func permuted(own, axes string, want, got []int) string {
 	same := true
 	for i, letter := range own {
 		at := strings.IndexRune(axes, letter)
-		if at < 0 {
-			return ""
-		}
 		sizes = append(sizes, fmt.Sprintf("%c = %d", letter, want[at]))
 		same = same && got[i] == want[at]
 	}
@@ -50,6 +47,13 @@ func permuted(own, axes string, want, got []int) string {
 		return ""
 	}
 	return strings.Join(sizes, ", ")
+}
+
+// sorted are the letters of axes in the order of the alphabet.
+func sorted(axes string) string {
+	letters := []rune(axes)
+	slices.Sort(letters)
+	return string(letters)
 }
 
 // shapes are two shapes that differ, in words.

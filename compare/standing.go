@@ -1,6 +1,9 @@
 package compare
 
 import (
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/order/op"
@@ -19,6 +22,9 @@ func (w *walker) isolate(p *pair) error {
 	}
 	if w.chain == nil && argument {
 		return w.positions(p)
+	}
+	if w.chain == nil && p.seen == SeenPast && w.o.Certifying != Declined && w.o.NotIsolated != "" && !w.o.AB {
+		p.gap = w.o.NotIsolated
 	}
 	if w.chain == nil || p.seen == SeenShape || r.Derived && w.o.Isolator.Recomputed(r.Name) {
 		return nil
@@ -51,6 +57,9 @@ func (w *walker) isolate(p *pair) error {
 		p.remark(OpUnverified, "%s", r.NotIsolated)
 	case c != nil && c.Good():
 		return w.chained(p, got)
+	}
+	if p.seen == SeenPast && p.standing == StandingNone {
+		p.gap = got.Gap.String()
 	}
 	return nil
 }
@@ -140,8 +149,18 @@ func (w *walker) mismatch(p *pair) string {
 	return p.detail
 }
 
-// Matches reports whether a row with this key matches.
-func (w *walker) Matches(key string) bool { return w.verdicts[key] == Match }
+// Given reports whether both sides have the same argument of the model. One that is out of scope has no row, and is compared here.
+func (w *walker) Given(name string, pass int) (bool, error) {
+	if v, compared := w.verdicts[capture.Key(pass, name, 0)]; compared {
+		return v == Match, nil
+	}
+	l, okL, err := integers(w.sides[local].trace, pass, name)
+	if err != nil || !okL {
+		return false, err
+	}
+	r, okR, err := integers(w.sides[reference].trace, pass, name)
+	return okR && slices.Equal(l, r), err
+}
 
 // Compared reports whether there is a row with this key.
 func (w *walker) Compared(key string) bool {

@@ -42,11 +42,6 @@ func suitable(l, r *capture.Trace, o Options) (differences []string, err error) 
 			}
 		}
 	}
-	for i, t := range []*capture.Trace{l, r} {
-		if err := contradiction(names[i].Trace, t, o); err != nil {
-			return nil, err
-		}
-	}
 	lm, rm := l.Manifest(), r.Manifest()
 	if lm.Weights != rm.Weights && known(lm.Weights) && known(rm.Weights) {
 		return nil, &UnsuitableError{
@@ -60,6 +55,11 @@ func suitable(l, r *capture.Trace, o Options) (differences []string, err error) 
 		return nil, err
 	}
 	orders := names.orderDifferences(lm, rm, o.Order)
+	for i, t := range []*capture.Trace{l, r} {
+		if err := contradiction(names[i].Trace, t, o, len(config)+len(orders) > 0); err != nil {
+			return nil, err
+		}
+	}
 	for _, d := range []UnsuitableError{
 		{"config", "the two traces are of different configurations", config, "capture both sides from the same checkpoint, or add --ab if they are to differ"},
 		{"order", "the two traces were captured by different orders", orders, "capture both sides with the same version of tracediff and the same --order, or add --ab if they are to differ"},

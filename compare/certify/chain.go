@@ -16,9 +16,9 @@ import (
 
 // Walk is what a chain asks of the comparison that it is a part of. Keys are those of a trace.
 type Walk interface {
-	Matches(key string) bool  // an argument of the model is the reference's
-	Compared(key string) bool // there is a row for an entry
-	Limit(key string) float64 // on the relative L2 of a row's accumulated error; 0 where there is none, and the table's holds
+	Given(name string, pass int) (same bool, err error) // an argument of the model is the reference's
+	Compared(key string) bool                           // there is a row for an entry
+	Limit(key string) float64                           // on the relative L2 of a row's accumulated error; 0 where there is none, and the table's holds
 }
 
 // Chain knows which entries stand on an unbroken chain: right by themselves, and so are all captured entries that they were
@@ -109,10 +109,13 @@ func (c *Chain) At(ctx context.Context, name string, pass int) (*Link, error) {
 	if _, argument := e.Op.(op.Given); argument {
 		// Not remembered: the row that is being decided asks too, and has no verdict yet.
 		got := &Link{Misfit: c.i.misfit(order.Node{Entry: c.i.list.Index(name), Pass: pass})}
+		same, err := c.walk.Given(name, pass)
 		switch {
+		case err != nil:
+			return nil, err
 		case got.Misfit != nil:
 			got.Gap = &Gap{key, "it " + got.Misfit.Is}
-		case !c.walk.Matches(key):
+		case !same:
 			got.Gap = &Gap{key, "the two sides were not given the same"}
 		}
 		return got, nil

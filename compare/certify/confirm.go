@@ -37,6 +37,9 @@ func (i *Isolator) Confirms(ctx context.Context, name string, pass int) ([]strin
 	}
 	var failed error
 	t, err := i.trialFrom(ctx, n, func(n order.Node) bool {
+		if _, given := i.list.Entries[n.Entry].Op.(op.Given); given {
+			return true
+		}
 		varies, err := i.varies(n)
 		failed = errors.Join(failed, err)
 		return varies
@@ -51,6 +54,10 @@ func (i *Isolator) Confirms(ctx context.Context, name string, pass int) ([]strin
 	case err != nil:
 		return nil, err
 	}
+	if len(t.cut.Steps) > maxConfirmed {
+		return nil, nil
+	}
+	t.read = i.orArgument
 	j, err := t.in(i.strict())
 	if errors.Is(err, ErrNoWeights) {
 		return nil, nil
@@ -108,6 +115,19 @@ func (i *Isolator) confirmsRows(ctx context.Context, n order.Node) ([]string, er
 		return nil, nil
 	}
 	return i.keys(cut.Leaves), nil
+}
+
+// maxConfirmed bounds the entries that are computed to confirm one: about two layers, so that a few captured tensors do not cost a
+// forward pass.
+const maxConfirmed = 128
+
+// orArgument reads a captured entry, or an argument of the model that was not captured.
+func (i *Isolator) orArgument(n order.Node) (op.Value, error) {
+	if !i.has(n) {
+		return i.argument(n)
+	}
+	v, _, err := i.value(n)
+	return v, err
 }
 
 // argument is an argument of the model as the token ids of a trace give it.

@@ -89,7 +89,10 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 		return nil, err
 	}
 	var tokens []int
-	for _, ids := range passes {
+	for pass, ids := range passes {
+		if len(ids) == 0 {
+			return nil, fmt.Errorf("pass %d of the trace has no tokens", pass)
+		}
 		tokens = append(tokens, len(ids))
 	}
 	if o.Arithmetic == "" {

@@ -48,7 +48,8 @@ type trial struct {
 	cut   *order.Plan
 	entry *order.Entry
 	y     op.Value
-	d     hooks.DType // of y
+	d     hooks.DType                        // of y
+	read  func(order.Node) (op.Value, error) // reads the leaves; nil: as the isolator does
 }
 
 // in evaluates the cut in an engine's arithmetic. The last rounding of the reference is to the entry's dtype; what an engine
@@ -56,6 +57,9 @@ type trial struct {
 func (t *trial) in(e engine) (*judged, error) {
 	env := t.i.env
 	env.Arith, env.Op = e.Arith, e.ops
+	if t.read != nil {
+		env.Read = t.read
+	}
 	x, err := t.cut.Value(t.ctx, env)
 	if err != nil {
 		return nil, err

@@ -111,6 +111,9 @@ func (n *Floors) Gate(m *measure.Metrics, key, name string, arithmetic hooks.DTy
 		if !ok || !measure.Finite(float64(worst)) { // a slice that the walk has as zero: the multiple of a tensor's, as everywhere
 			return tensor * factor(a)
 		}
+		if part { // slices have fewer elements than those whose floors were measured, and scatter more
+			return max(tensor*factor(a), of(worst, kind.Worst[a.Axis]))
+		}
 		return max(tensor, of(worst, kind.Worst[a.Axis]))
 	}
 	g := newGate(m, fmt.Sprintf("%g x noise floor, %s", times, n.floor.DType), min(times*tensor, widest), func(a measure.AxisError) float64 {

@@ -79,7 +79,11 @@ func (p *printer) certificate(r *compare.Row) {
 // gap says why an entry that is right by itself is a mismatch all the same.
 func (p *printer) gap(r *compare.Row) {
 	if r.Gap != "" {
-		p.field("chain", "it is right on its own inputs: its error would be drift and no mismatch, but the chain of right operations back to the token ids is broken")
+		text := "it is right on its own inputs: its error would be drift and no mismatch, but the chain of right operations back to the token ids is broken"
+		if r.Facts.Standing == compare.StandingNone {
+			text = "whether it is right on its own inputs is not known, so that its error cannot be excused as drift"
+		}
+		p.field("chain", "%s", text)
 		p.field("", "%s", r.Gap)
 	}
 }

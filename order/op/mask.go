@@ -19,6 +19,9 @@ func (Mask) Kind() string { return "mask" }
 // Eval compares positions, exactly: there is no bound.
 func (o Mask) Eval(c Call) (Value, error) {
 	positions, keys := c.In[0].Data, c.Shape[len(c.Shape)-1]
+	if len(positions) == 0 {
+		return Value{Shape: c.Shape}, nil
+	}
 	first := positions[len(positions)-1] + 1 - float64(keys)
 	return c.each(func(i int) Num {
 		q, k := positions[i/keys], first+float64(i%keys)
