@@ -213,7 +213,7 @@ func (w *walker) incomplete(done map[string]bool) {
 		*reasons = append(*reasons, fmt.Sprintf("NaN or overflow%s in %s, the first is %s: nothing is tested there", w.names.both(), count(n, "tensor"), w.nanBoth[0]))
 	}
 	if n := len(w.res.Untested); n > 0 {
-		*reasons = append(*reasons, fmt.Sprintf("%s untested, the first is %s: %s", countOf(n, "entry is", "entries are"), w.res.Untested[0], w.untested))
+		*reasons = append(*reasons, fmt.Sprintf("%s untested, the first is %s: %s; capture what it is computed from, or take a prompt that makes it vary", countOf(n, "entry is", "entries are"), w.res.Untested[0], w.untested))
 	}
 	if w.o.Alone {
 		w.uncertified()
