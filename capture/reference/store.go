@@ -53,6 +53,8 @@ type Entry struct {
 // FloorPath is where the noise floor of a reference stands.
 func (e *Entry) FloorPath() string { return strings.TrimSuffix(e.Path, ".safetensors") + ".floor.json" }
 
+func (e *Entry) sidecarPath() string { return strings.TrimSuffix(e.Path, ".safetensors") + ".json" }
+
 // sidecar is the content of KEY.json.
 type sidecar struct {
 	Key   Key     `json:"key"`
@@ -105,7 +107,7 @@ func (e *Entry) describe() error {
 	if floor, err := os.Stat(e.FloorPath()); err == nil {
 		e.Floor, e.Size = true, e.Size+floor.Size()
 	}
-	data, err := files.Read(base+".json", maxSidecar)
+	data, err := files.Read(e.sidecarPath(), maxSidecar)
 	if err != nil {
 		return fmt.Errorf("its description: %w", err)
 	}
@@ -209,9 +211,13 @@ func nearness(why error) int {
 }
 
 // Lock makes the folder and keeps other runs from making the reference of a key, until release is called. While another run
-// makes it the error is [capture.ErrLocked].
+// makes it the error is [capture.ErrLocked]. What stands in the key's places and is no file is an error, too.
 func (s Store) Lock(k Key) (release func(), err error) {
-	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+	err = os.MkdirAll(s.dir, 0o777)
+	if err == nil { // before anything runs
+		err = s.entry(k).replaceable()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
 	if release, err = capture.Lock(filepath.Join(s.dir, k.String())); err != nil {
@@ -232,7 +238,7 @@ func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
 	if err := holds(path, w, k); err != nil {
 		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
-	e := Entry{Path: filepath.Join(s.dir, k.String()+".safetensors"), digests: s.digests}
+	e := s.entry(k)
 	is, err := s.content(path)
 	if err == nil {
 		err = e.replace(path, sidecar{k, w.Model, is})
@@ -245,7 +251,12 @@ func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
-	return &Found{t, passes, e}, nil
+	return &Found{t, passes, *e}, nil
+}
+
+// entry is the place of a key, of which nothing is read yet.
+func (s Store) entry(k Key) *Entry {
+	return &Entry{Path: filepath.Join(s.dir, k.String()+".safetensors"), digests: s.digests}
 }
 
 func (s Store) content(path string) (content, error) {
@@ -274,13 +285,26 @@ func (e *Entry) replace(path string, side sidecar) error {
 	if err != nil {
 		return err
 	}
+	if err := e.replaceable(); err != nil {
+		return err
+	}
 	for _, old := range []string{e.Path, e.FloorPath()} {
-		if err := os.RemoveAll(old); err != nil {
+		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	if err := os.WriteFile(strings.TrimSuffix(e.Path, ".safetensors")+".json", append(text, '\n'), 0o666); err != nil {
+	if err := files.Write(e.sidecarPath(), append(text, '\n')); err != nil {
 		return err
 	}
 	return os.Rename(path, e.Path)
+}
+
+// replaceable reports what stands in the entry's places and is no file of a store.
+func (e *Entry) replaceable() error {
+	for _, path := range []string{e.Path, e.sidecarPath(), e.FloorPath()} {
+		if err := files.Replaceable(path); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -20,13 +20,21 @@ func Write(path string, data []byte) error {
 	})
 }
 
+// Replaceable is the error of a path at which something is that no file may take the place of: it is no regular file.
+func Replaceable(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return &Error{Path: path, Why: "is " + Kind(info.Mode()) + ", and would be replaced", Next: "move it away, or name another place"}
+	}
+	return nil
+}
+
 // Replace is Write for content that write writes. What is no regular file is not replaced.
 func Replace(path string, write func(io.Writer) error) error {
 	mode := fs.FileMode(0o666)
-	switch info, err := os.Stat(path); {
-	case err == nil && !info.Mode().IsRegular():
-		return &Error{Path: path, Why: "is " + Kind(info.Mode()) + ", and would be replaced", Next: "move it away, or name another place"}
-	case err == nil:
+	if err := Replaceable(path); err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
 	tmp, err := beside(path, mode)

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
@@ -17,6 +18,9 @@ import (
 // rounding point against the walk with none. The two traces are kept only while it runs. The passes are replayed, so that
 // both walk over the same tokens.
 func writeFloor(ctx context.Context, j reference.Job, path string) (err error) {
+	if err := files.Replaceable(path); err != nil {
+		return fmt.Errorf("measuring the noise floor: %w", err)
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return fmt.Errorf("measuring the noise floor: %w", err)
 	}
@@ -49,9 +53,8 @@ func writeFloor(ctx context.Context, j reference.Job, path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("measuring the noise floor: %w", err)
 	}
-	part := filepath.Join(dir, "floor.json")
-	if err := os.WriteFile(part, append(data, '\n'), 0o666); err != nil {
+	if err := files.Write(path, append(data, '\n')); err != nil {
 		return fmt.Errorf("measuring the noise floor: %w", err)
 	}
-	return os.Rename(part, path)
+	return nil
 }

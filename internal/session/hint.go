@@ -25,11 +25,11 @@ func Hint(err error) string {
 		return unusable.Next
 	case systemHint(err) != "":
 		return systemHint(err)
-	case attached:
+	case attached && next != "":
 		return next
-	case errors.As(err, &own):
+	case errors.As(err, &own) && own.Hint() != "":
 		return own.Hint()
-	case errors.As(err, &unsuitable):
+	case errors.As(err, &unsuitable) && unsuitable.Hint != "":
 		return unsuitable.Hint
 	case errors.As(err, &file):
 		return "the file may have been cut short on its way (compare its size with the original's), or hold types that are not read; float32, bfloat16 and float16 are"

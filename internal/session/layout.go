@@ -37,6 +37,7 @@ var layout = []struct {
 	{FileLeft, regexp.MustCompile(`^(settings\.json|digests\.json|order\.json|names\.txt|reference\.safetensors)-[0-9]+\.part$`)},
 	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.(lock|[0-9a-z]{26}\.new\.safetensors(\.part|\.part\.new|\.lock)?)$`)},
 	{FileLeft, regexp.MustCompile(`^(references|floors)/floor-[0-9]+\.tmp/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json)$`)},
+	{FileLeft, regexp.MustCompile(`^(references/[0-9a-f]{16}(\.floor)?|floors/[0-9a-f]{16})\.json-[0-9]+\.part$`)},
 }
 
 // MaxFolder bounds the files of a folder of traces that are looked at: some thousand stored references have three each.

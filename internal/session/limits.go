@@ -29,6 +29,9 @@ func limit(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, ref
 	if o.Noise, err = noiseFloor(ctx, e, local, ref, stored, list, ck); errors.Is(err, context.Canceled) {
 		return errors.New("interrupted while the noise floor was measured")
 	}
+	if place := (*files.Error)(nil); errors.As(err, &place) { // what stands there is somebody else's
+		return err
+	}
 	if err != nil {
 		fmt.Fprintf(e.Notes, "note: the table of limits decides, there is no noise floor: %v\n", err)
 	}

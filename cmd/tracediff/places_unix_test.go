@@ -1,0 +1,119 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// inPlace puts a pipe, or a folder with a file in it, where a file was.
+func inPlace(t *testing.T, path, what string) {
+	t.Helper()
+	must(t, os.Remove(path))
+	if what == "pipe" {
+		must(t, syscall.Mkfifo(path, 0o666))
+		return
+	}
+	must(t, os.Mkdir(path, 0o777))
+	must(t, os.WriteFile(filepath.Join(path, "mine"), []byte("mine"), 0o666))
+}
+
+// storing is a comparison that stores a reference and its noise floor.
+func storing(dir string) []string {
+	return []string{"tracediff", "compare", "--dir", dir, "--tokens", "2,3", "--reference", "go", "--quiet"}
+}
+
+// What is no file of a store is neither waited for nor replaced nor removed, and nor is what belongs to it.
+func TestStoreSparesWhatIsNoFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	var out bytes.Buffer
+	if status := run(storing(dir), nil, &out, &out); status != exitMatch {
+		t.Fatalf("exit status %d:\n%s", status, out.String())
+	}
+	kept := func(pattern string) string {
+		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		must(t, err)
+		if len(found) != 1 {
+			t.Fatalf("%s: %q", pattern, found)
+		}
+		return found[0]
+	}
+	trace := kept("references/*.safetensors")
+	base := strings.TrimSuffix(trace, ".safetensors")
+	for _, path := range []string{base + ".json", trace} {
+		for _, what := range []string{"pipe", "folder"} {
+			was, err := os.ReadFile(path)
+			must(t, err)
+			inPlace(t, path, what)
+			before := state(t, filepath.Join(dir, "references"))
+			ended := make(chan string, 1)
+			go func() { ended <- refused(t, storing(dir)) }()
+			select {
+			case text := <-ended:
+				if !regexp.MustCompile(`is a ` + what + `, and would be replaced\nhint: move it away`).MatchString(text) {
+					t.Errorf("a %s at %s:\n%s", what, path, text)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatalf("a %s at %s: the comparison waits", what, path)
+			}
+			after := state(t, filepath.Join(dir, "references"))
+			for path, was := range before {
+				if after[path] != was {
+					t.Errorf("a %s: %s is not what it was", what, path)
+				}
+			}
+			must(t, os.RemoveAll(path))
+			must(t, os.WriteFile(path, was, 0o666))
+		}
+	}
+}
+
+// A pipe in the place of a noise floor that a comparison of two files keeps.
+func TestNoiseFloorSparesWhatIsNoFile(t *testing.T) {
+	folder := filesFolder(t)
+	args := typed("compare $F/local.safetensors $F/reference.safetensors --quiet --dir $F/kept", folder)
+	var out bytes.Buffer
+	if status := run(args, nil, &out, &out); status != exitMatch {
+		t.Fatalf("exit status %d:\n%s", status, out.String())
+	}
+	floors, err := filepath.Glob(filepath.Join(folder, "kept/floors/*.json"))
+	must(t, err)
+	if len(floors) != 1 {
+		t.Fatalf("one floor is wanted, not %q", floors)
+	}
+	inPlace(t, floors[0], "pipe")
+	if text := refused(t, args); !strings.Contains(text, "is a pipe, and would be replaced\nhint: move it away") {
+		t.Errorf("no word of the pipe:\n%s", text)
+	}
+	if info, err := os.Lstat(floors[0]); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		t.Errorf("the pipe is replaced: %v, %v", info, err)
+	}
+}
+
+// Whatever is at the place of a file that is read, the hint says something.
+func TestHintsAreNotEmpty(t *testing.T) {
+	folder := filesFolder(t)
+	at := func(name string) string { return filepath.Join(folder, name) }
+	must(t, os.WriteFile(at("large"), bytes.Repeat([]byte("\n"), 16<<20+1), 0o666))
+	for _, name := range []string{"config.json", "model.safetensors"} {
+		must(t, os.CopyFS(at("folder-"+name), os.DirFS(at("model"))))
+		inPlace(t, at("folder-"+name+"/"+name), "folder")
+	}
+	must(t, os.CopyFS(at("large-config.json"), os.DirFS(at("model"))))
+	must(t, os.WriteFile(at("large-config.json/config.json"), bytes.Repeat([]byte(" "), 1<<20+1), 0o666))
+	for _, line := range []string{
+		"gate --config $F/folder --dir $F/new", "gate --config $F/large --dir $F/new", "gate --config /dev/zero --dir $F/new",
+		"compare --dir $F/new --model $F/folder-config.json", "compare --dir $F/new --model $F/large-config.json", "compare --dir $F/new --model $F/folder-model.safetensors",
+		"order --model $F/folder-config.json", "compare $F/folder $F/reference.safetensors", "compare --dir $F/new --order $F/folder",
+		"compare --dir $F/new --tolerances $F/folder", "inspect $F/folder", "check $F/folder",
+	} {
+		refused(t, typed(line, folder)) // which wants a hint of some words
+	}
+}
