@@ -48,6 +48,9 @@ Examples:
 			if err != nil {
 				return err
 			}
+			if err := session.CheckDir(c.String("dir")); err != nil { // once, and not at every prompt
+				return err
+			}
 			all, limits, err := session.OpenConfig(c.String("config"))
 			if err != nil {
 				return err

@@ -117,3 +117,51 @@ func TestHintsAreNotEmpty(t *testing.T) {
 		refused(t, typed(line, folder)) // which wants a hint of some words
 	}
 }
+
+// A report replaces neither the port that a command runs nor a file that its words name.
+func TestReportsSpareThePort(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	golden := filesFolder(t) + "/local.safetensors"
+	const script = "#!/bin/sh\ncp \"$1\" \"$2\"\n"
+	must(t, os.WriteFile("port.sh", []byte(script), 0o777))
+	command := "exec:./port.sh " + golden + " {out}"
+	for _, line := range [][]string{
+		{"compare", "--tokens", "2,3", "--local", command, "--report", "json=port.sh"},
+		{"compare", "--tokens", "2,3", "--reference", "exec:sh <" + dir + "/port.sh", "--report", "json=port.sh"},
+	} {
+		if text := refused(t, append([]string{"tracediff"}, append(line, "--dir", "d", "--quiet")...)); !regexp.MustCompile(`--report: port\.sh is .*this command reads or writes`).MatchString(text) {
+			t.Errorf("%q: no word of the port:\n%s", line, text)
+		}
+		if text, err := os.ReadFile("port.sh"); err != nil || string(text) != script {
+			t.Fatalf("%q: the port is replaced: %v", line, err)
+		}
+	}
+	// As the settings of the last capture and a gate's file have it.
+	must(t, os.WriteFile("gate.toml", []byte("local = 'exec:./port.sh x {out}'\n[[prompt]]\nname = 'a'\ntokens = '2'\n"), 0o666))
+	refused(t, []string{"tracediff", "gate", "--config", "gate.toml", "--dir", "d", "--report", "json=port.sh"})
+	if text, err := os.ReadFile("port.sh"); err != nil || string(text) != script {
+		t.Fatalf("gate: the port is replaced: %v", err)
+	}
+}
+
+// A report that is refused for a file of the last capture is refused once.
+func TestReportIsRefusedOnce(t *testing.T) {
+	folder := filesFolder(t)
+	var out bytes.Buffer
+	if status := run(append(typed("capture --dir $F/st --reference $F/reference.safetensors --quiet --prompt", folder), "Hello world"), nil, &out, &out); status != exitMatch {
+		t.Fatalf("exit status %d:\n%s", status, out.String())
+	}
+	if text := refused(t, typed("compare --dir $F/st --quiet --report json=$F/reference.safetensors", folder)); strings.Count(text, "reads or writes") != 1 {
+		t.Errorf("once is enough:\n%s", text)
+	}
+}
+
+// What is wrong with every prompt of a gate is said once.
+func TestGateSaysOnceWhatIsWrongWithAll(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "gate.toml")
+	must(t, os.WriteFile(config, []byte("[[prompt]]\nname = 'a'\ntokens = '2'\n[[prompt]]\nname = 'b'\ntokens = '3'\n"), 0o666))
+	if text := refused(t, []string{"tracediff", "gate", "--config", config, "--dir", "/dev/null"}); !strings.HasPrefix(text, "tracediff: --dir: /dev/null is not a folder\n") {
+		t.Errorf("no word of the folder:\n%s", text)
+	}
+}

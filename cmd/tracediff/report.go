@@ -50,6 +50,8 @@ type outputFile struct {
 	to     *files.Target // nil for one that goes where a stream of this process goes
 	stream io.Writer
 	path   string
+
+	refused bool // that it is not written is what the command fails with
 }
 
 // readOutputs reads the flags, before anything runs: an hour of work must not end at a misspelt format.
@@ -83,6 +85,9 @@ func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) erro
 	var unwritten error
 	for i := range o.files {
 		f := &o.files[i]
+		if f.refused {
+			continue
+		}
 		var b bytes.Buffer
 		err := formats[f.format](&b, d, o.plain)
 		if err == nil {

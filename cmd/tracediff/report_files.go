@@ -68,7 +68,10 @@ func (o *outputs) open(c *cli.Context) error {
 		named = c.Args().Slice()
 	}
 	for _, name := range []string{"order", "tolerances", "config", "local", "reference", "python"} {
-		if path := c.String(name); path != "" && !strings.HasPrefix(path, session.ExecPrefix) {
+		path := c.String(name)
+		if command, ok := strings.CutPrefix(path, session.ExecPrefix); ok {
+			named = append(named, session.CommandFiles(command, ".")...)
+		} else if path != "" {
 			named = append(named, path)
 		}
 	}
@@ -95,11 +98,13 @@ func (o *outputs) spare(paths ...string) error {
 		return nil
 	}
 	o.spared = append(o.spared, paths...)
-	for _, f := range o.files {
+	for i := range o.files {
+		f := &o.files[i]
 		if f.to == nil {
 			continue
 		}
 		if err := sparing(f.to, paths); err != nil {
+			f.refused = true
 			return err
 		}
 	}

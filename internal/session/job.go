@@ -49,10 +49,18 @@ type Job struct {
 	orderDigest, recordDigest string // of list and record
 }
 
+// CheckDir reports a --dir that is no folder. One that is not there is made when it is needed.
+func CheckDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return hint.Add(fmt.Errorf("--dir: %s is not a folder", dir), "--dir names the folder where traces are kept; it is made when it is not there")
+	}
+	return nil
+}
+
 // Open opens the model and tokenizes the input. The caller closes ck.
 func Open(s Settings, dir string) (*Job, error) {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, hint.Add(fmt.Errorf("--dir: %s is not a folder", dir), "--dir names the folder where traces are kept; it is made when it is not there")
+	if err := CheckDir(dir); err != nil {
+		return nil, err
 	}
 	j := &Job{Settings: s, dir: dir, further: s.NewTokens}
 	if err := j.open(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // The kinds of files that tracediff puts into a folder of traces.
@@ -63,8 +64,25 @@ func FileKind(name string) string {
 func (s *Settings) Files(dir string) []string {
 	paths := append(ModelFiles(s.Model), dir, s.Order, s.Python)
 	for _, side := range []Source{s.Local, s.Reference} {
-		if side.Kind == KindFile {
+		switch side.Kind {
+		case KindFile:
 			paths = append(paths, side.Text)
+		case KindExec:
+			paths = append(paths, CommandFiles(side.Text, side.Folder)...)
+		}
+	}
+	return paths
+}
+
+// CommandFiles are the files that the words of a command name, from the folder in which it runs: the port itself, most often.
+func CommandFiles(command, folder string) []string {
+	var paths []string
+	for _, word := range strings.FieldsFunc(command, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`;|&<>()'"=`, r) }) {
+		if !filepath.IsAbs(word) {
+			word = filepath.Join(folder, word)
+		}
+		if info, err := os.Stat(word); err == nil && info.Mode().IsRegular() {
+			paths = append(paths, word)
 		}
 	}
 	return paths
