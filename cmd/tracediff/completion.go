@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
 )
+
+const completionHint = "want bash, zsh or fish, as in: source <(tracediff completion bash)"
 
 func completionCommand() *cli.Command {
 	return &cli.Command{
@@ -26,9 +29,12 @@ Examples:
   tracediff completion fish > ~/.config/fish/completions/tracediff.fish`,
 		Action: func(c *cli.Context) error {
 			scripts := map[string]func(io.Writer, []completed){"bash": bashScript, "zsh": zshScript, "fish": fishScript}
+			if !c.Args().Present() {
+				return hint.Add(errors.New("completion wants the name of a shell"), completionHint)
+			}
 			script := scripts[c.Args().First()]
 			if script == nil || c.NArg() != 1 {
-				return hint.Add(fmt.Errorf("completion: %q is no shell that is known", strings.Join(c.Args().Slice(), " ")), "want bash, zsh or fish, as in: source <(tracediff completion bash)")
+				return hint.Add(fmt.Errorf("completion: %q is no shell that is known", strings.Join(c.Args().Slice(), " ")), completionHint)
 			}
 			script(c.App.Writer, completions(c.App))
 			return nil

@@ -119,7 +119,7 @@ func TestReportsSpareWhatIsThere(t *testing.T) {
 		{traces + "$F/limits.toml --tolerances $F/limits.toml", "limits.toml"},
 		{traces + "$F/model/config.json --model $F/model", "config.json"},
 		{traces + "$F/model/model.safetensors --model $F/model", "model.safetensors"},
-		{traces + "$F/kept/settings.json --dir $F/kept", "settings.json, which tracediff keeps there"},
+		{traces + "$F/kept/settings.json --dir $F/kept", "settings.json is a file that tracediff keeps there"},
 		{traces + "$F/none/out.json", "has no folder: .*none is not there"},
 		{traces + "$F/folder", "is a folder"},
 		{traces + "$F/limits.toml/x", "is below a file"},
@@ -129,8 +129,8 @@ func TestReportsSpareWhatIsThere(t *testing.T) {
 		{"compare --reference $F/reference.safetensors --dir $F/new --report json=$F/hard", "reference.safetensors"},
 		{"compare --local $F/local.safetensors --dir $F/new --report text=$F/link", "local.safetensors"},
 		{"compare --model $F/model --dir $F/new --report jsonl=$F/model/tokenizer.json", "tokenizer.json"},
-		{"compare --dir $F/kept --report json=$F/kept/local.safetensors", "local.safetensors, which tracediff keeps"},
-		{"compare --dir $F/kept --report json=$F/kept/digests.json", "digests.json, which tracediff keeps"},
+		{"compare --dir $F/kept --report json=$F/kept/local.safetensors", "local.safetensors is a file that tracediff keeps"},
+		{"compare --dir $F/kept --report json=$F/kept/digests.json", "digests.json is a file that tracediff keeps"},
 		{"gate --config $F/gate.toml --dir $F/kept --report json=$F/gate.toml", "gate.toml"},
 		{"gate --config $F/gate.toml --dir $F/kept --report json=$F/names.txt", "names.txt"},
 		{"gate --config $F/gate.toml --dir $F/kept --report json=$F/model/config.json", "config.json"},
@@ -185,7 +185,7 @@ func isLink(t *testing.T, path string) {
 // and the other reports are written.
 func TestReportOnAFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skipf("no full device: %v", err)
+		t.Skip("needs /dev/full: it stands for a full disk")
 	}
 	folder := filesFolder(t)
 	for _, path := range []string{"$F/full", "$F/full-by-link"} {
@@ -223,7 +223,7 @@ func TestReportOnAFullDisk(t *testing.T) {
 func TestOutputOnAFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skipf("no full device: %v", err)
+		t.Skip("needs /dev/full: it stands for a full disk")
 	}
 	defer full.Close()
 	folder := filesFolder(t)
@@ -372,7 +372,7 @@ func TestStreamsAreRead(t *testing.T) {
 func TestProcessSubstitution(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skipf("no bash: %v", err)
+		t.Skip("needs bash: it has <( ) and >( )")
 	}
 	folder := filesFolder(t)
 	self, err := os.Executable()

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
 )
@@ -78,7 +80,7 @@ func readFlags(c *cli.Context, s session.Settings) (session.Settings, error) {
 		}
 		r, err := capture.ParseRanges(c.String(name))
 		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", name, err))
+			errs = append(errs, hint.Add(fmt.Errorf("--%s: %w", name, err), rangesHint))
 		}
 		*into = r
 	}
@@ -90,7 +92,7 @@ func readFlags(c *cli.Context, s session.Settings) (session.Settings, error) {
 			return s, hint.Add(fmt.Errorf("--%s is empty", name), "leave the flag out for the default")
 		}
 	}
-	errs = append(errs, readSources(c, &s))
+	errs = append(errs, checkPython(c), readSources(c, &s))
 	texts := map[string]*string{"model": &s.Model, "tokens": &s.Tokens, "dtype": &s.DType, "order": &s.Order, "python": &s.Python}
 	for name, into := range texts {
 		if c.IsSet(name) {
@@ -123,6 +125,21 @@ func readFlags(c *cli.Context, s session.Settings) (session.Settings, error) {
 		}
 	}
 	return s, nil
+}
+
+// rangesHint is for what cannot be read as numbers and ranges of them.
+const rangesHint = "numbers count from 0: 3 is one, 0-3,7 are five, and 5- is everything from 5 on"
+
+// checkPython reports an interpreter that no program can be, also where it is not run.
+func checkPython(c *cli.Context) error {
+	path := c.String("python")
+	if path == filepath.Base(path) { // which is looked for in PATH
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return hint.Add(fmt.Errorf("--python: %s is %s and no program", path, files.Kind(info.Mode())), "name the interpreter itself, such as venv/bin/python")
+	}
+	return nil
 }
 
 // readSources lays --local and --reference over s. The token ids of a file are the input where no other is named.

@@ -38,6 +38,9 @@ Examples:
 			default:
 				return hint.Add(fmt.Errorf("init takes one file, not %d arguments", c.NArg()), "tracediff init FILE")
 			}
+			if path == "" {
+				return hint.Add(errors.New("the name of the file is empty"), "tracediff init FILE, or without a name for "+session.ConfigName)
+			}
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 				if err == nil {
 					err = errors.New("it is there already, and is left as it is")

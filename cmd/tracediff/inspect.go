@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
 )
@@ -104,10 +105,13 @@ func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (
 	if err != nil { // a configuration that is not understood leaves axes without names, and no more
 		fmt.Fprintf(notes(c), "note: no order: %v\n", err)
 	}
-	o.Order, o.TokenText = list, session.TraceTexts(c.String("model"), traces...)
+	o.Order = list
+	if o.TokenText, err = session.TraceTexts(c.String("model"), traces...); err != nil {
+		return nil, err
+	}
 	if dir := c.String("model"); c.IsSet("model") {
 		named, err := session.ModelOrder(dir, "")
-		if err != nil && o.TokenText == nil {
+		if err != nil && (o.TokenText == nil || errors.As(err, new(*files.Error))) {
 			return nil, err
 		}
 		if o.Order == nil {
@@ -132,7 +136,7 @@ func inspectOptions(c *cli.Context) (inspect.Options, error) {
 	}
 	passes, err := capture.ParseRanges(c.String("pass"))
 	if err != nil {
-		return o, fmt.Errorf("--pass: %w", err)
+		return o, hint.Add(fmt.Errorf("--pass: %w", err), rangesHint)
 	}
 	o.Passes = passes
 	for name, into := range map[string]**int{"axis": &o.Axis, "row": &o.Row} {

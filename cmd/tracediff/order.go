@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
 	"github.com/tracediff/tracediff/order"
 )
@@ -42,7 +43,7 @@ func orderCommand() *cli.Command {
 func printOrder(c *cli.Context) error {
 	layers, err := capture.ParseRanges(c.String("layers"))
 	if err != nil {
-		return fmt.Errorf("--layers: %w", err)
+		return hint.Add(fmt.Errorf("--layers: %w", err), rangesHint)
 	}
 	level := c.Int("level")
 	if level < 1 || level > 3 {

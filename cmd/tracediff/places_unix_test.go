@@ -7,10 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 // inPlace puts a pipe, or a folder with a file in it, where a file was.
@@ -163,5 +166,68 @@ func TestGateSaysOnceWhatIsWrongWithAll(t *testing.T) {
 	must(t, os.WriteFile(config, []byte("[[prompt]]\nname = 'a'\ntokens = '2'\n[[prompt]]\nname = 'b'\ntokens = '3'\n"), 0o666))
 	if text := refused(t, []string{"tracediff", "gate", "--config", config, "--dir", "/dev/null"}); !strings.HasPrefix(text, "tracediff: --dir: /dev/null is not a folder\n") {
 		t.Errorf("no word of the folder:\n%s", text)
+	}
+}
+
+// A pipe is refused also where it would not be read.
+func TestPipesThatAreNotRead(t *testing.T) {
+	folder := filesFolder(t)
+	const traces = "compare $F/local.safetensors $F/reference.safetensors "
+	for _, c := range []struct{ line, want string }{
+		{traces + "--dir $F/pipe", `^tracediff: --dir: .*pipe is not a folder\n`},
+		{"compare --isolate $F/local.safetensors --dir $F/pipe", `^tracediff: --dir: .*pipe is not a folder\n`},
+		{"compare --tokens 2,3 --reference go --dir $F/new --python $F/pipe", `^tracediff: --python: .*pipe is a pipe and no program\n`},
+		{traces + "--model $F/model-tokenizer.json", `tokenizer.json is not a regular file, but a pipe\n`},
+		{"inspect $F/local.safetensors --model $F/model-tokenizer.json", `tokenizer.json is not a regular file, but a pipe\n`},
+		{"inspect $F/local.safetensors --model $F/model-config.json", `config.json is not a regular file, but a pipe\n`},
+	} {
+		if text := refused(t, typed(c.line, folder)); !regexp.MustCompile(c.want).MatchString(text) {
+			t.Errorf("%s: no %q in:\n%s", c.line, c.want, text)
+		}
+	}
+}
+
+// What is wrong with a value is answered with what the value may be.
+func TestHintsFit(t *testing.T) {
+	folder := filesFolder(t)
+	must(t, os.WriteFile(filepath.Join(folder, "empty"), nil, 0o666))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"compare", "--tokens", "2", "--layers", "99"}, `has layers 0 to .*\nhint: layers count from 0`},
+		{[]string{"compare", "--tokens", "2", "--layers", "3-1"}, `--layers: .*ends before it starts\nhint: numbers count from 0`},
+		{[]string{"order", "--layers", "3-1"}, `\nhint: numbers count from 0`},
+		{[]string{"compare", "--tokens", "99999"}, `outside the vocabulary.*\nhint: the ids`},
+		{[]string{"compare", "--tokens", "2", "--max-new-tokens", "-1"}, `\nhint: 0 captures the input alone`},
+		{[]string{"compare", "--tokens", "2", "--level", "4"}, `\nhint: 1 is block boundaries`},
+		{[]string{"compare", "--tokens", "2", "--order", "$F/empty"}, `no names.*\nhint: --order wants`},
+		{[]string{"compare", "--tokens", "2", "--local", "exec:exit 3"}, `exit status 3.*\nhint: the command printed nothing`},
+		{[]string{"compare", "--tokens", "2", "--quiet", "--report", "json=$F/kept/settings.json", "--dir", "$F/kept"}, `^tracediff: --report: \S+ is a file that tracediff keeps there\n`},
+		{[]string{"init", ""}, `name of the file is empty\nhint: tracediff init FILE`},
+		{[]string{"init", "/dev/fd/99/x"}, `^tracediff: [^\n]*/dev/fd/99`},
+		{[]string{"completion"}, `wants the name of a shell\nhint: want bash, zsh or fish`},
+	} {
+		args := []string{"tracediff"}
+		for _, arg := range c.args {
+			args = append(args, strings.ReplaceAll(arg, "$F", folder))
+		}
+		if c.args[0] == "compare" && !slices.Contains(c.args, "--dir") {
+			args = append(args, "--quiet", "--dir", filepath.Join(folder, "new"))
+		}
+		if text := refused(t, args); !regexp.MustCompile(c.want).MatchString(text) || strings.Contains(text, ".part") {
+			t.Errorf("%q: no %q in:\n%s", c.args, c.want, text)
+		}
+	}
+	// A report beside which no file can be made is called by its own name.
+	if text := refused(t, typed("compare $F/local.safetensors $F/reference.safetensors --report json=/dev/fd/99", folder)); strings.Contains(text, ".part") {
+		t.Errorf("the name of a file that nobody knows:\n%s", text)
+	}
+}
+
+// A limit of the shell on the size of files is answered with how it is raised.
+func TestTooLargeAFileHasAHint(t *testing.T) {
+	if hint := session.Hint(&os.PathError{Op: "write", Path: "x", Err: syscall.EFBIG}); !strings.Contains(hint, "ulimit -f") {
+		t.Errorf("no word of the limit: %s", hint)
 	}
 }

@@ -136,7 +136,11 @@ func sparing(to *files.Target, paths []string) error {
 // sparingFolder refuses a report that is, or would be, a file of tracediff in a folder of traces.
 func sparingFolder(to *files.Target, folder string) error {
 	refused := func(name string) error {
-		return hint.Add(fmt.Errorf("--report: %s is %s, which tracediff keeps there", to.Path, filepath.Join(folder, name)), ownFile)
+		what := "a file that"
+		if kept := filepath.Join(folder, name); kept != filepath.Clean(to.Path) {
+			what = kept + ", which"
+		}
+		return hint.Add(fmt.Errorf("--report: %s is %s tracediff keeps there", to.Path, what), ownFile)
 	}
 	if name, ok := to.Below(folder); ok {
 		if session.Kept(name) {

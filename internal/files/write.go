@@ -55,6 +55,9 @@ func Replace(path string, write func(io.Writer) error) error {
 func beside(path string, mode fs.FileMode) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(fmt.Sprintf("%s-%d.part", path, rand.Uint32()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		if system := (*fs.PathError)(nil); errors.As(err, &system) {
+			system.Path = path // a person knows no other name
+		}
 		if !errors.Is(err, fs.ErrExist) {
 			return f, err
 		}

@@ -135,6 +135,9 @@ func commandFailed(e *Env, r *reference.Command, err error) error {
 	if quoted.MatchString(r.Line) {
 		return hint.Add(err, "{prompt}, {tokens} and the others are quoted when they are filled in: write them without quotes of your own")
 	}
+	if status != nil && len(bytes.TrimSpace(status.Output)) == 0 {
+		return hint.Add(err, "the command printed nothing: run it in a shell by itself; tracediff compare FILE REFERENCE --partial looks into an unfinished trace")
+	}
 	return hint.Add(err, "what the command printed is above; tracediff compare FILE REFERENCE --partial looks into an unfinished trace")
 }
 

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 	"github.com/tracediff/tracediff/order"
@@ -126,6 +128,9 @@ func Alone(ctx context.Context, e *Env, s Settings, a *Asked, file string) (*com
 
 // compareTraces compares open traces by the order of the model that they declare.
 func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
+	if err := CheckDir(e.Dir); err != nil {
+		return nil, err
+	}
 	if err := e.spare(append(s.Files(""), ModelFiles(local.Manifest().Model, ref.Manifest().Model)...)...); err != nil {
 		return nil, err
 	}
@@ -149,7 +154,10 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	if err := checkRun(s.Scope, runTokens(local, ref)); err != nil {
 		return nil, err
 	}
-	o.Named, o.Scope, o.TokenText = s.Order != "" || e.Gate && !o.AB, s.Scope, TraceTexts(s.Model, local, ref)
+	o.Named, o.Scope = s.Order != "" || e.Gate && !o.AB, s.Scope
+	if o.TokenText, err = TraceTexts(s.Model, local, ref); err != nil {
+		return nil, err
+	}
 	var ck *checkpoint.Checkpoint
 	if !o.AB || sameModel(local, ref) { // of two models there is no one noise floor
 		if ck, err = commonCheckpoint(s.Model, local, ref); err != nil {
@@ -181,29 +189,33 @@ func openTrace(path string) (*capture.Trace, error) {
 }
 
 // TraceTexts returns the texts of token ids: by the tokenizer of the model that was named, or by the embedded one for
-// traces of the embedded checkpoint. Without one, ids are shown alone.
-func TraceTexts(dir string, traces ...*capture.Trace) func(int) string {
-	var files fs.FS
+// traces of the embedded checkpoint. Without one, ids are shown alone. What
+// stands in its place and is no file, or is too large, is an error.
+func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) {
+	var folder fs.FS
 	if dir != "" {
-		files = os.DirFS(dir)
+		folder = os.DirFS(dir)
 	} else {
 		sub, err := fs.Sub(fixtures.Files, Embedded)
 		config, err2 := readModelConfig("")
 		if err != nil || err2 != nil {
-			return nil
+			return nil, nil
 		}
 		for _, t := range traces {
 			if t.Manifest().Config == nil || !order.SameConfig(t.Manifest().Config, config.Canonical()) {
-				return nil
+				return nil, nil
 			}
 		}
-		files = sub
+		folder = sub
 	}
-	tok, err := tokenizer.Open(files)
+	tok, err := tokenizer.Open(folder)
+	if place := (*files.Error)(nil); errors.As(err, &place) {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	return tok.Text
+	return tok.Text, nil
 }
 
 // run compares open traces.

@@ -49,6 +49,7 @@ func systemHint(err error) string {
 	}{
 		{syscall.ENOSPC, "the disk is full: make room on it, or name a place on another one (tracediff doctor says how much traces take)"},
 		{syscall.EDQUOT, "your share of the disk is used up: make room, or name a place on another disk"},
+		{syscall.EFBIG, "the file is larger than the system lets it be: raise the limit of the shell (ulimit -f unlimited), or name a place on another file system"},
 		{syscall.EROFS, "the file system can only be read: name a place on another one"},
 		{syscall.ENOTDIR, "a part of the path is a file and not a folder: check the path"},
 		{syscall.EISDIR, "it is a folder: name a file in it"},

@@ -108,7 +108,7 @@ func (j *Job) open() (err error) {
 	if err := j.readInput(); err != nil {
 		return err
 	}
-	return gemma.CheckPasses(config, j.passes, j.further)
+	return hint.Add(gemma.CheckPasses(config, j.passes, j.further), "the ids, and how many of them, have to fit config.json (vocab_size, max_position_embeddings); --prompt TEXT makes ids with the model's own tokenizer")
 }
 
 // Close closes the model.
@@ -188,15 +188,17 @@ func (j *Job) recordList() (*order.List, error) {
 // maxOrder bounds an order file: a million names of ordinary length.
 const maxOrder = 64 << 20
 
+const orderHint = "--order wants a file with one tensor name a line; tracediff order --format text prints one"
+
 // readOrder reads a user's order file. Of a stream, which cannot be read again by the next compare, it returns the text.
 func readOrder(path string) (names *order.List, streamed []byte, err error) {
 	text, stream, err := files.ReadStream(path, maxOrder)
 	if err != nil {
-		return nil, nil, hint.Add(fmt.Errorf("reading the order: %w", err), "--order wants a file with one tensor name a line; tracediff order --format text prints one")
+		return nil, nil, hint.Add(fmt.Errorf("reading the order: %w", err), orderHint)
 	}
 	names, err = order.ReadNames(bytes.NewReader(text))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, hint.Add(fmt.Errorf("%s: %w", path, err), orderHint)
 	}
 	if !stream {
 		text = nil

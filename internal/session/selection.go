@@ -11,6 +11,9 @@ import (
 
 // CheckScope reports what was typed and can select nothing.
 func CheckScope(s capture.Scope, l *order.List) error {
+	if err := (capture.Scope{Layers: s.Layers}).Check(l); err != nil {
+		return hint.Add(err, "layers count from 0, and 5- is everything from 5 on; tracediff order lists the tensors of each")
+	}
 	return hint.Add(s.Check(l), "tracediff order --format text lists the names; '*' in a pattern is any run of characters")
 }
 
