@@ -26,7 +26,7 @@ type pair struct {
 
 	standing Standing
 	wrong    string // what isolation accuses, in words
-	gap      string // where the chain breaks, in words; of what is past its limit and right by itself
+	gap      string // where the chain breaks, or why nothing is known of it; of what is past its limit
 
 	wider bool // the local tensor has more digits than the order gives it
 

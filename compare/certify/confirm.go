@@ -157,14 +157,11 @@ func rowsOf(v op.Value, axis int, rows []int) op.Value {
 	return out
 }
 
-// varies reports whether a captured entry can confirm a constant: it is an argument of the model, has two different elements, or
-// is a single number other than 0.
+// varies reports whether a captured entry can confirm a constant: it has two different elements, or is a single number other than
+// 0.
 func (i *Isolator) varies(n order.Node) (bool, error) {
-	if !i.has(n) {
+	if !i.has(n) || i.misfit(n) != nil {
 		return false, nil
-	}
-	if _, given := i.list.Entries[n.Entry].Op.(op.Given); given || i.misfit(n) != nil {
-		return given, nil
 	}
 	i.mu.Lock()
 	varies, known := i.varied[n]
