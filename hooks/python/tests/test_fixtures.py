@@ -283,7 +283,7 @@ class Decoders(TestCase):
         ratios = {t["num_attention_heads"] // t["num_key_value_heads"] for t in texts}
         self.assertEqual(ratios, {1, 2, 3})
         own = [t for t in texts if t.get("head_dim", 0) * t["num_attention_heads"] not in (0, t["hidden_size"])]
-        self.assertEqual(len(own), 5)
+        self.assertEqual(len(own), 6)
 
 
 class Weights(unittest.TestCase):
