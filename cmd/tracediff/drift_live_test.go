@@ -25,6 +25,7 @@ const driftWorkers = 2
 // Transformers in bfloat16 against transformers in float32, and against the local model and the walk in the other dtype:
 // in no family is drift a mismatch, and in every family some entries drift past their limits.
 func TestDriftOfTransformersIsNoMismatch(t *testing.T) {
+	t.Setenv("CI", "") // the walk is reference enough
 	interpreter := os.Getenv("TRACEDIFF_PYTHON")
 	if interpreter == "" {
 		t.Skip("needs TRACEDIFF_PYTHON: an interpreter that has torch and transformers")

@@ -35,6 +35,7 @@ func storing(dir string) []string {
 
 // What is no file of a store is neither waited for nor replaced nor removed, and nor is what belongs to it.
 func TestStoreSparesWhatIsNoFile(t *testing.T) {
+	t.Setenv("CI", "") // the walk is reference enough
 	dir := filepath.Join(t.TempDir(), "d")
 	var out bytes.Buffer
 	if status := run(storing(dir), nil, &out, &out); status != exitMatch {
@@ -80,6 +81,7 @@ func TestStoreSparesWhatIsNoFile(t *testing.T) {
 
 // A pipe in the place of a noise floor that a comparison of two files keeps.
 func TestNoiseFloorSparesWhatIsNoFile(t *testing.T) {
+	t.Setenv("CI", "") // the walk is reference enough
 	folder := filesFolder(t)
 	args := typed("compare $F/local.safetensors $F/reference.safetensors --quiet --dir $F/kept", folder)
 	var out bytes.Buffer
@@ -102,6 +104,7 @@ func TestNoiseFloorSparesWhatIsNoFile(t *testing.T) {
 
 // Whatever is at the place of a file that is read, the hint says something.
 func TestHintsAreNotEmpty(t *testing.T) {
+	t.Setenv("CI", "") // the walk is reference enough
 	folder := filesFolder(t)
 	at := func(name string) string { return filepath.Join(folder, name) }
 	must(t, os.WriteFile(at("large"), bytes.Repeat([]byte("\n"), 16<<20+1), 0o666))
@@ -123,6 +126,7 @@ func TestHintsAreNotEmpty(t *testing.T) {
 
 // A report replaces neither the port that a command runs nor a file that its words name.
 func TestReportsSpareThePort(t *testing.T) {
+	t.Setenv("CI", "") // the walk is reference enough
 	dir := t.TempDir()
 	t.Chdir(dir)
 	golden := filesFolder(t) + "/local.safetensors"
@@ -150,6 +154,7 @@ func TestReportsSpareThePort(t *testing.T) {
 
 // A report that is refused for a file of the last capture is refused once.
 func TestReportIsRefusedOnce(t *testing.T) {
+	t.Setenv("CI", "") // the walk is reference enough
 	folder := filesFolder(t)
 	var out bytes.Buffer
 	if status := run(append(typed("capture --dir $F/st --reference $F/reference.safetensors --quiet --prompt", folder), "Hello world"), nil, &out, &out); status != exitMatch {
@@ -171,6 +176,7 @@ func TestGateSaysOnceWhatIsWrongWithAll(t *testing.T) {
 
 // A pipe is refused also where it would not be read.
 func TestPipesThatAreNotRead(t *testing.T) {
+	t.Setenv("CI", "") // the walk is reference enough
 	folder := filesFolder(t)
 	const traces = "compare $F/local.safetensors $F/reference.safetensors "
 	for _, c := range []struct{ line, want string }{
@@ -189,6 +195,7 @@ func TestPipesThatAreNotRead(t *testing.T) {
 
 // What is wrong with a value is answered with what the value may be.
 func TestHintsFit(t *testing.T) {
+	t.Setenv("CI", "") // the walk is reference enough
 	folder := filesFolder(t)
 	must(t, os.WriteFile(filepath.Join(folder, "empty"), nil, 0o666))
 	for _, c := range []struct {
@@ -227,6 +234,7 @@ func TestHintsFit(t *testing.T) {
 
 // A limit of the shell on the size of files is answered with how it is raised.
 func TestTooLargeAFileHasAHint(t *testing.T) {
+	t.Setenv("CI", "") // the walk is reference enough
 	if hint := session.Hint(&os.PathError{Op: "write", Path: "x", Err: syscall.EFBIG}); !strings.Contains(hint, "ulimit -f") {
 		t.Errorf("no word of the limit: %s", hint)
 	}
