@@ -35,43 +35,85 @@ func (i *Isolator) Confirms(ctx context.Context, name string, pass int) ([]strin
 	if i.narrow {
 		return i.confirmsRows(ctx, n)
 	}
-	var failed error
 	t, err := i.trialFrom(ctx, n, func(n order.Node) bool {
-		if _, given := i.list.Entries[n.Entry].Op.(op.Given); given {
-			return true
-		}
-		varies, err := i.varies(n)
-		failed = errors.Join(failed, err)
-		return varies
+		_, given := i.list.Entries[n.Entry].Op.(op.Given)
+		return given || i.has(n)
 	})
 	var bare *order.BareError
 	var bad *misfit
 	switch {
-	case failed != nil:
-		return nil, failed
 	case errors.As(err, &bare), errors.As(err, &bad):
 		return nil, nil
 	case err != nil:
 		return nil, err
-	}
-	if len(t.cut.Steps) > maxConfirmed {
+	case len(t.cut.Steps) > maxConfirmed:
 		return nil, nil
+	}
+	for _, leaf := range t.cut.Leaves {
+		if sound, err := i.sound(ctx, leaf); err != nil || !sound {
+			return nil, err
+		}
 	}
 	t.read = i.orArgument
 	j, err := t.in(i.strict())
 	if errors.Is(err, ErrNoWeights) {
 		return nil, nil
 	}
-	if err != nil || !i.confirms(j) {
+	if err != nil || len(j.outside()) > 0 || !i.confirms(j) && !t.saturated(j) {
 		return nil, err
 	}
 	return i.keys(t.cut.Leaves), nil
+}
+
+// sound reports whether something follows from a captured entry, or an argument: it varies, or is a constant that the order gives
+// itself.
+func (i *Isolator) sound(ctx context.Context, n order.Node) (bool, error) {
+	e := &i.list.Entries[n.Entry]
+	if _, given := e.Op.(op.Given); given {
+		return true, nil
+	}
+	varies, err := i.varies(n)
+	if varies || err != nil {
+		return varies, err
+	}
+	i.mu.Lock()
+	sound, known := i.follows[n]
+	i.mu.Unlock()
+	if known {
+		return sound, nil
+	}
+	from, err := i.Confirms(ctx, e.Name, n.Pass)
+	i.mu.Lock()
+	i.follows[n] = from != nil
+	i.mu.Unlock()
+	return from != nil, err
 }
 
 // confirms reports whether a tensor is what was computed, as exactly as a limit would ask for.
 func (i *Isolator) confirms(j *judged) bool {
 	c := newCertificate(j)
 	return len(j.outside()) == 0 && (c.Unequal == 0 || float64(c.Reach) <= gate.TableLimit(i.env.DType))
+}
+
+// saturated reports whether an activation that cuts its input off has bounds that are small beside that input: its result, 0 in
+// one library and 1e-23 in the other, has no size of its own.
+func (t *trial) saturated(j *judged) bool {
+	if _, saturates := t.entry.Op.(op.Saturating); !saturates || len(t.cut.Steps) != 1 || len(t.cut.Leaves) == 0 {
+		return false
+	}
+	in, err := t.i.orArgument(t.cut.Leaves[0])
+	if err != nil {
+		return false
+	}
+	bounds, input := 0.0, 0.0
+	for _, e := range j.x.Bound {
+		bounds += float64(e * e)
+	}
+	for _, x := range in.Data {
+		input += float64(x * x)
+	}
+	limit := gate.TableLimit(t.i.env.DType)
+	return bounds <= float64(limit*limit)*input
 }
 
 func (i *Isolator) keys(nodes []order.Node) []string {
