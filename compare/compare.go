@@ -32,8 +32,9 @@ type Options struct {
 	Noise *gate.NoiseFloor
 
 	Partial bool // accept traces that are not complete; such a comparison never succeeds
-	// StrictDType makes every difference of dtype a mismatch. Without it only a trace that leaves its own model's dtype
-	// where the order does not, and the other trace does not either, has one.
+	// StrictDType makes every difference of dtype a mismatch. Without it a trace has one where its tensor cannot hold what the
+	// order gives the entry in a model like its own, or where its numbers have more digits; of the local trace that is none if
+	// the operation is right by itself.
 	StrictDType bool
 
 	// Certified, when it is not nil, says that the reference is the walk, and which of its operations may accuse. An entry

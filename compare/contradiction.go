@@ -13,9 +13,9 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// contradiction returns an [*UnsuitableError] for a trace whose tensors contradict what it says of itself, or the order. In an A/B
+// contradictions returns an [*UnsuitableError] for a trace whose tensors contradict what it says of itself, or the order. In an A/B
 // comparison of different configurations the order is that of one side alone, and neither is held to it.
-func contradiction(name string, t *capture.Trace, o Options, differ bool) error {
+func contradictions(traces [2]*capture.Trace, o Options, differ bool) error {
 	list := o.Order
 	if list == nil || list.Config == nil || o.AB && differ {
 		return nil
@@ -24,6 +24,20 @@ func contradiction(name string, t *capture.Trace, o Options, differ bool) error 
 	if err != nil {
 		return err
 	}
+	names := o.names()
+	for i, t := range traces {
+		if i > 0 && t == traces[0] {
+			break
+		}
+		if err := contradiction(names[i].Trace, t, whole); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contradiction is that of one trace, by the whole order of its model.
+func contradiction(name string, t *capture.Trace, whole *order.List) error {
 	for _, find := range []func(*capture.Trace, *order.List) (string, error){layerTooMany, outsideItself, outOfOrder, tokenTooLarge, otherDType} {
 		what, err := find(t, whole)
 		if err != nil {

@@ -19,7 +19,7 @@ const (
 	ByEquality Decider = "equality"
 )
 
-// seenWords say what without a tolerance differs.
+// seenWords say what differs.
 var seenWords = map[Seen]string{
 	SeenShape: "the shapes differ", SeenNonFinite: "NaN or infinity is on one side alone", SeenKeys: "the two sides see different keys",
 	SeenNumbers: "integers or booleans differ", SeenDType: "the dtypes differ", SeenWider: "the dtypes differ",

@@ -177,12 +177,12 @@ func (w *walker) lookAtDType(p *pair) error {
 			continue
 		}
 		if digits(d, want) {
+			if w.o.AB && dl == dr { // neither is transformers
+				continue
+			}
 			holds, err := measure.Holds(w.sides[i].trace, v.Rec, want)
 			if err != nil {
 				return err
-			}
-			if w.o.AB && dl == dr { // neither is transformers
-				continue
 			}
 			if p.wider = p.wider || !holds && i == local; holds || i == local {
 				continue

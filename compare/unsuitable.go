@@ -55,10 +55,8 @@ func suitable(l, r *capture.Trace, o Options) (differences []string, err error) 
 		return nil, err
 	}
 	orders := names.orderDifferences(lm, rm, o.Order)
-	for i, t := range []*capture.Trace{l, r} {
-		if err := contradiction(names[i].Trace, t, o, len(config)+len(orders) > 0); err != nil {
-			return nil, err
-		}
+	if err := contradictions([2]*capture.Trace{l, r}, o, len(config)+len(orders) > 0); err != nil {
+		return nil, err
 	}
 	for _, d := range []UnsuitableError{
 		{"config", "the two traces are of different configurations", config, "capture both sides from the same checkpoint, or add --ab if they are to differ"},

@@ -72,21 +72,25 @@ func (i *Isolator) sound(ctx context.Context, n order.Node) (bool, error) {
 	if _, given := e.Op.(op.Given); given {
 		return true, nil
 	}
-	varies, err := i.varies(n)
-	if varies || err != nil {
-		return varies, err
-	}
 	i.mu.Lock()
 	sound, known := i.follows[n]
 	i.mu.Unlock()
 	if known {
 		return sound, nil
 	}
-	from, err := i.Confirms(ctx, e.Name, n.Pass)
+	sound, err := i.varies(n)
+	if err == nil && !sound {
+		var from []string
+		from, err = i.Confirms(ctx, e.Name, n.Pass)
+		sound = from != nil
+	}
+	if err != nil {
+		return false, err
+	}
 	i.mu.Lock()
-	i.follows[n] = from != nil
+	i.follows[n] = sound
 	i.mu.Unlock()
-	return from != nil, err
+	return sound, nil
 }
 
 // confirms reports whether a tensor is what was computed, as exactly as a limit would ask for.
@@ -205,19 +209,9 @@ func (i *Isolator) varies(n order.Node) (bool, error) {
 	if !i.has(n) || i.misfit(n) != nil {
 		return false, nil
 	}
-	i.mu.Lock()
-	varies, known := i.varied[n]
-	i.mu.Unlock()
-	if known {
-		return varies, nil
-	}
 	v, _, err := i.value(n)
 	if err != nil {
 		return false, err
 	}
-	varies = len(v.Data) == 1 && v.Data[0] != 0 || slices.ContainsFunc(v.Data, func(x float64) bool { return x != v.Data[0] })
-	i.mu.Lock()
-	i.varied[n] = varies
-	i.mu.Unlock()
-	return varies, nil
+	return len(v.Data) == 1 && v.Data[0] != 0 || slices.ContainsFunc(v.Data, func(x float64) bool { return x != v.Data[0] }), nil
 }

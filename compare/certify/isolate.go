@@ -54,8 +54,7 @@ type Isolator struct {
 	narrow  bool             // the trace has some rows only: see [NewConfirmer]
 
 	mu      sync.Mutex
-	varied  map[order.Node]bool  // captured entries that were looked at: not constant
-	follows map[order.Node]bool  // constant ones: the order gives that constant
+	follows map[order.Node]bool  // captured entries that something follows from: see sound
 	kinds   map[string]*siblings // by form
 }
 
@@ -99,7 +98,7 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	if o.Arithmetic == "" {
 		o.Arithmetic = Auto
 	}
-	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, layout: keyorder.New(t, list), kinds: map[string]*siblings{}, varied: map[order.Node]bool{}, follows: map[order.Node]bool{}}
+	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, layout: keyorder.New(t, list), kinds: map[string]*siblings{}, follows: map[order.Node]bool{}}
 	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
 		if e, ok := list.Lookup(name); ok && e.Derived() {
 			i.derived[name] = true

@@ -168,9 +168,11 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 		defer ck.Close()
 	}
 	if o.AB {
-		if o.Confirmer, err = confirmer(local, ref, whole, ck); err != nil {
+		dtype, err := certify.ModelDType(whole, local, ref)
+		if err != nil {
 			return nil, err
 		}
+		o.Confirmer = confirmer(local, whole, ck, dtype)
 	} else if err := isolate(ctx, e, a, &o, local, ref, whole, ck); err != nil {
 		return nil, err
 	}

@@ -48,10 +48,7 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 			if err != nil || ck == nil {
 				return into, err
 			}
-			if err := certifyByStored(ctx, into, e.Dir, list, ck, dtype); err != nil {
-				return into, err
-			}
-			return into, certifyByReference(ctx, into, ref, list, ck)
+			return into, certifyByStored(ctx, into, e.Dir, list, ck, dtype)
 		})
 		if ref.Manifest().Producer.Name == reference.WalkName && !o.Alone {
 			if o.Certified, err = io.Certified(); err != nil {
@@ -59,9 +56,7 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 			}
 		}
 	}
-	if o.Confirmer, err = confirmer(local, ref, list, ck); err != nil {
-		return err
-	}
+	o.Confirmer = confirmer(local, list, ck, dtype)
 	switch {
 	case a.Declined:
 		o.NotIsolated, o.Certifying = "as asked for (--no-isolate)", compare.Declined
@@ -93,13 +88,9 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 
 // confirmer says which constants of the local trace the order gives. It accuses nobody, so that a checkpoint which may not be the
 // right one, or none, does for it: what needs its weights is then not confirmed. nil where nothing can be computed.
-func confirmer(local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) (*certify.Isolator, error) {
+func confirmer(local *capture.Trace, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) *certify.Isolator {
 	if list == nil || list.Config == nil {
-		return nil, nil
-	}
-	dtype, err := certify.ModelDType(list, local, ref)
-	if err != nil {
-		return nil, err
+		return nil
 	}
 	weights := func(order.Weight) (op.Rows, error) { return nil, certify.ErrNoWeights }
 	if ck != nil {
@@ -107,9 +98,9 @@ func confirmer(local, ref *capture.Trace, list *order.List, ck *checkpoint.Check
 	}
 	i, err := certify.NewConfirmer(local, list, weights, dtype)
 	if err != nil { // a trace that cannot be isolated: nothing constant in it is confirmed, and that is incomplete
-		return nil, nil
+		return nil
 	}
-	return i, nil
+	return i
 }
 
 // isolable says what a trace that cannot be isolated has to have.
@@ -184,25 +175,6 @@ func certifyByStored(ctx context.Context, into certify.Certified, dir string, li
 		}
 	}
 	maps.Copy(into, own)
-	return nil
-}
-
-// certifyByReference isolates a reference that is of transformers where the model has forms that no golden and no stored trace
-// shows: of those it has the only word. Of the others it has none, since it may be damaged.
-func certifyByReference(ctx context.Context, into certify.Certified, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) error {
-	m := ref.Manifest()
-	if m.Producer.Name != reference.Transformers || into.Knows(list) || m.DType == 0 || notOf(ck, m) != "" {
-		return nil
-	}
-	own := certify.Certified{}
-	if err := own.Add(ctx, ref, list, reference.Weights(ck, m.DType)); err != nil {
-		return fmt.Errorf("certifying the operations of the walk: %w", err)
-	}
-	for form, good := range own {
-		if _, seen := into[form]; !seen {
-			into[form] = good
-		}
-	}
 	return nil
 }
 
