@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // The tensor of the blind-spot test: tokens × channels, of blindHeads heads.
@@ -355,7 +356,7 @@ func blindModel(t *testing.T, norm op.Op) (*order.List, func(side string, x, y a
 	}
 	isolator := func(of *capture.Trace, x array) *certify.Isolator {
 		table := array{[]int{certifiedTokens, blindChannels}, x.data}
-		i, err := certify.NewIsolator(of, list, func(order.Weight) (op.Rows, error) { return table, nil }, certify.IsolateOptions{})
+		i, err := certify.NewIsolator(of, list, func(order.Weight) (program.Rows, error) { return table, nil }, certify.IsolateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // reproduces adds the goldens of one checkpoint, isolated by the operations of list.
@@ -78,24 +79,24 @@ func orderOf(t testing.TB, ck *checkpoint.Checkpoint) *order.List {
 
 type wrongNorm struct{ op.RMSNorm } // a hundredth too much
 
-func (o wrongNorm) Eval(c op.Call) (op.Value, error) { return bend(o.RMSNorm, c, 1+1e-2) }
+func (o wrongNorm) Eval(c program.Call) (program.Value, error) { return bend(o.RMSNorm, c, 1+1e-2) }
 
 type wrongGELU struct{ op.GELUTanh } // a hundredth too much
 
-func (o wrongGELU) Eval(c op.Call) (op.Value, error) { return bend(o.GELUTanh, c, 1+1e-2) }
+func (o wrongGELU) Eval(c program.Call) (program.Value, error) { return bend(o.GELUTanh, c, 1+1e-2) }
 
 type wrongStd struct{ op.Std } // n−1 in place of n, of n = 64
 
-func (o wrongStd) Eval(c op.Call) (op.Value, error) { return bend(o.Std, c, 1.0079) }
+func (o wrongStd) Eval(c program.Call) (program.Value, error) { return bend(o.Std, c, 1.0079) }
 
 type wrongSoftcap struct{ op.Softcap } // half the cap
 
-func (o wrongSoftcap) Eval(c op.Call) (op.Value, error) {
-	return op.Softcap{Cap: o.Cap * 0.5}.Eval(c)
+func (o wrongSoftcap) Eval(c program.Call) (program.Value, error) {
+	return program.Eval(op.Softcap{Cap: o.Cap * 0.5}, c)
 }
 
-func bend(o op.Op, c op.Call, by float64) (op.Value, error) {
-	v, err := o.Eval(c)
+func bend(o op.Op, c program.Call, by float64) (program.Value, error) {
+	v, err := program.Eval(o, c)
 	for i := range v.Data {
 		v.Data[i] *= by
 	}

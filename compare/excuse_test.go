@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Two sides that see different keys do not differ by rounding, even where the score that one of them masks is, on both, what
@@ -35,7 +36,7 @@ func TestOtherKeysAreNoDrift(t *testing.T) {
 	scores.Inputs, scores.Weights = []order.Ref{{Name: "x"}}, []order.Weight{{Name: "weight", Shape: weight.shape}}
 	scores.Compare = order.Allowed
 	list := known.Keep([]*order.Entry{input, x, scores})
-	weights := func(w order.Weight) (op.Rows, error) {
+	weights := func(w order.Weight) (program.Rows, error) {
 		return map[string]array{"table": table, "weight": weight}[w.Name], nil
 	}
 

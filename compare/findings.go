@@ -15,9 +15,11 @@ type Isolation struct {
 	Bugs      int `json:"bugs"`
 	// Unverified rows have an operation on the way that may not accuse; NotIsolated ones cannot be computed from what was
 	// captured.
-	Unverified  int `json:"unverified,omitempty"`
-	NotIsolated int `json:"not_isolated,omitempty"`
-	Drift       int `json:"drift,omitempty"`
+	Unverified int `json:"unverified,omitempty"`
+	// Unidentified rows may be rounding, of an arithmetic that is not known: they are neither right nor wrong.
+	Unidentified int `json:"unidentified,omitempty"`
+	NotIsolated  int `json:"not_isolated,omitempty"`
+	Drift        int `json:"drift,omitempty"`
 	// Reasons are why rows are not isolated, those of most rows first.
 	Reasons []Reason `json:"reasons,omitempty"`
 	// Arithmetic and Bound are what was asked for; see certify.IsolateOptions.
@@ -100,6 +102,9 @@ func (w *walker) isolation() {
 			s.Bugs++
 		case certify.NotCertified:
 			s.Unverified++
+			s.reason(r)
+		case certify.Unidentified:
+			s.Unidentified++
 			s.reason(r)
 		}
 		if c.Good() && c.Arithmetic != own {

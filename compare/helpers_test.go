@@ -15,12 +15,12 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // confirmer says which constants of a trace the order gives, without a checkpoint; nil for a trace without token ids.
 func confirmer(l *capture.Trace, list *order.List) *certify.Isolator {
-	none := func(order.Weight) (op.Rows, error) { return nil, certify.ErrNoWeights }
+	none := func(order.Weight) (program.Rows, error) { return nil, certify.ErrNoWeights }
 	if i, err := certify.NewConfirmer(l, list, none, hooks.F32); err == nil {
 		return i
 	}

@@ -101,8 +101,8 @@ func falseBugs(t *testing.T, c ordertest.Case, local *capture.Trace) (bugs []str
 
 // charge is what a certificate has against an entry.
 func charge(c *certify.Certificate) string {
-	return fmt.Sprintf("%s, %d of %d outside by %.3g, scale %.9g ± %.2g (off: %v), %s; %s", c.Outcome, c.Outside, c.Elements,
-		float64(c.Worst), float64(c.Scale), float64(c.ScaleError), c.ScaleOff, c.Arithmetic, c.Contradicted)
+	return fmt.Sprintf("%s, %d of %d outside by %.3g, scale %.9g ± %.2g, %s", c.Outcome, c.Outside, c.Elements,
+		float64(c.Worst), float64(c.Scale), float64(c.ScaleError), c.Arithmetic)
 }
 
 // fewBugs is how many of a port's false BUGs are shown: an engine has one arithmetic for all its entries.

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // roundingPort is a healthy port that rounds where it likes: to the model's dtype, or not, after each inner step of each form
@@ -72,7 +73,7 @@ type own32 struct {
 }
 
 // Eval computes in float32; the last rounding is the caller's.
-func (o own32) Eval(c op.Call) (op.Value, error) {
+func (o own32) Eval(c program.Call) (program.Value, error) {
 	run := call32{engine: o.port.engine, at: o.port.steps(o.form), shape: c.Shape}
 	for _, v := range c.In {
 		run.in = append(run.in, array{v.Shape, narrowed(v.Data)})
@@ -82,12 +83,12 @@ func (o own32) Eval(c op.Call) (op.Value, error) {
 		data := make([]float64, rows*cols)
 		for r := range rows {
 			if err := w.Row(data[r*cols:][:cols], r); err != nil {
-				return op.Value{}, err
+				return program.Value{}, err
 			}
 		}
 		run.w = append(run.w, array{[]int{rows, cols}, narrowed(data)})
 	}
-	out := op.Value{Shape: c.Shape}
+	out := program.Value{Shape: c.Shape}
 	for _, y := range arithmetics[o.Kind()](run, o.Op) {
 		out.Data = append(out.Data, float64(y))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // single is one operation by itself: its inputs and weights, and what a port made of them.
@@ -87,7 +88,7 @@ func certifyAll(t testing.TB, d hooks.DType, o certify.IsolateOptions, all []sin
 		entries, events = append(entries, e), append(events, s.out.event(e.Name, dtype))
 	}
 	trace := build(t, manifest("local", d), events...)
-	i, err := certify.NewIsolator(trace, known.Keep(entries), func(w order.Weight) (op.Rows, error) { return weights[w.Name], nil }, o)
+	i, err := certify.NewIsolator(trace, known.Keep(entries), func(w order.Weight) (program.Rows, error) { return weights[w.Name], nil }, o)
 	if err != nil {
 		t.Fatal(err)
 	}

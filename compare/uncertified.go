@@ -15,7 +15,7 @@ const (
 func (w *walker) weaker() {
 	why := w.o.NotIsolated
 	if s := w.res.Isolation; s != nil {
-		if s.Certified > s.Unverified {
+		if s.Certified > s.Unverified+s.Unidentified {
 			return
 		}
 		why = w.whyNone()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // normal is a weight of random numbers, the same for the same name, small enough for streams to stay of one size.
@@ -33,7 +33,7 @@ func (w normal) Row(dst []float64, i int) error {
 	return nil
 }
 
-func normals(w order.Weight) (op.Rows, error) {
+func normals(w order.Weight) (program.Rows, error) {
 	name, size := w.Name, [2]int{1, w.Shape[len(w.Shape)-1]}
 	if w.Fallback != "" {
 		name = w.Fallback
@@ -58,10 +58,10 @@ func logits(t *rapid.T, l *order.List, ids, tokens []int) []float64 {
 	passes := order.Passes(tokens)
 	var out []float64
 	env := order.Env{
-		Arith: op.Arith{DType: hooks.F32}, Passes: passes, Weights: normals,
-		Read: func(n order.Node) (op.Value, error) {
+		Arith: program.Arith{DType: hooks.F32}, Passes: passes, Weights: normals,
+		Read: func(n order.Node) (program.Value, error) {
 			p := passes[n.Pass]
-			v := op.Value{Shape: []int{1, p.Tokens}}
+			v := program.Value{Shape: []int{1, p.Tokens}}
 			for at := p.Past; at < p.Past+p.Tokens; at++ {
 				number := at
 				if l.Entries[n.Entry].Name == order.InputIDs {
@@ -71,7 +71,7 @@ func logits(t *rapid.T, l *order.List, ids, tokens []int) []float64 {
 			}
 			return v, nil
 		},
-		Visit: func(n order.Node, v op.Value) error {
+		Visit: func(n order.Node, v program.Value) error {
 			if n.Entry == l.Index("logits") {
 				out = append(out, v.Data...)
 			}

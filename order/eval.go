@@ -7,17 +7,18 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Env is what an evaluation takes from outside.
 type Env struct {
-	op.Arith
-	Passes  []Pass                        // the geometry of each forward call
-	Read    func(Node) (op.Value, error)  // a leaf, of the shape that the list gives it
-	Weights func(Weight) (op.Rows, error) // a checkpoint tensor in the model's dtype
-	Op      func(op.Op) op.Op             // the operation to compute in place of an entry's; nil for its own
-	Begin   func(pass int)                // told when the first step of a pass is near; may be nil
-	Visit   func(Node, op.Value) error    // sees every step, rounded; what it writes into Data, later steps read; may be nil
+	program.Arith
+	Passes  []Pass                             // the geometry of each forward call
+	Read    func(Node) (program.Value, error)  // a leaf, of the shape that the list gives it
+	Weights func(Weight) (program.Rows, error) // a checkpoint tensor in the model's dtype
+	Op      func(op.Op) op.Op                  // the operation to compute in place of an entry's; nil for its own
+	Begin   func(pass int)                     // told when the first step of a pass is near; may be nil
+	Visit   func(Node, program.Value) error    // sees every step, rounded; what it writes into Data, later steps read; may be nil
 }
 
 // DTypeOf is the dtype of an entry in a model of the given dtype.
@@ -62,17 +63,17 @@ func (p *Plan) Run(ctx context.Context, env Env) error {
 }
 
 // Value computes a cut and returns its last step before the last rounding, with its bound if env has Bounds.
-func (p *Plan) Value(ctx context.Context, env Env) (op.Value, error) {
+func (p *Plan) Value(ctx context.Context, env Env) (program.Value, error) {
 	last := len(p.Steps) - 1
 	inner := &Plan{Leaves: p.Leaves, Steps: p.Steps[:last], list: p.list}
 	r := newRun(p, env)
 	for i, n := range inner.Steps {
 		if err := ctx.Err(); err != nil {
-			return op.Value{}, err
+			return program.Value{}, err
 		}
 		v, err := r.step(n)
 		if err != nil {
-			return op.Value{}, err
+			return program.Value{}, err
 		}
 		env.Round(v, p.list.Entries[n.Entry].DTypeOf(env.DType))
 		r.keep(n, v, i)
@@ -84,13 +85,13 @@ func (p *Plan) Value(ctx context.Context, env Env) (op.Value, error) {
 type run struct {
 	*Plan
 	env  Env
-	live map[Node]op.Value
+	live map[Node]program.Value
 	last map[Node]int // the step that uses a node last
 	done int
 }
 
 func newRun(p *Plan, env Env) *run {
-	r := &run{Plan: p, env: env, live: map[Node]op.Value{}, last: map[Node]int{}}
+	r := &run{Plan: p, env: env, live: map[Node]program.Value{}, last: map[Node]int{}}
 	for i, n := range p.Steps {
 		for _, in := range p.list.parents(n) {
 			r.last[in] = i
@@ -101,9 +102,9 @@ func newRun(p *Plan, env Env) *run {
 
 // step computes one node from live values, reading leaves as they are needed, and lets go of inputs that nothing else
 // uses.
-func (r *run) step(n Node) (op.Value, error) {
+func (r *run) step(n Node) (program.Value, error) {
 	e := &r.list.Entries[n.Entry]
-	c := op.Call{Arith: r.env.Arith, Shape: r.list.size(n, r.env.Passes)}
+	c := program.Call{Arith: r.env.Arith, Shape: r.list.size(n, r.env.Passes)}
 	for _, ref := range e.Inputs {
 		at, ok := r.list.parent(n, ref)
 		if !ok {
@@ -111,7 +112,7 @@ func (r *run) step(n Node) (op.Value, error) {
 		}
 		v, err := r.input(at)
 		if err != nil {
-			return op.Value{}, err
+			return program.Value{}, err
 		}
 		if ref.Index != nil {
 			v = item(v, *ref.Index)
@@ -121,7 +122,7 @@ func (r *run) step(n Node) (op.Value, error) {
 	for _, w := range e.Weights {
 		rows, err := r.env.Weights(w)
 		if err != nil {
-			return op.Value{}, err
+			return program.Value{}, err
 		}
 		c.W = append(c.W, rows)
 	}
@@ -129,9 +130,9 @@ func (r *run) step(n Node) (op.Value, error) {
 	if r.env.Op != nil {
 		o = r.env.Op(o)
 	}
-	v, err := o.Eval(c)
+	v, err := program.Eval(o, c)
 	if err != nil {
-		return op.Value{}, fmt.Errorf("computing %s of pass %d: %w", e.Name, n.Pass, err)
+		return program.Value{}, fmt.Errorf("computing %s of pass %d: %w", e.Name, n.Pass, err)
 	}
 	for _, in := range r.list.parents(n) {
 		if r.last[in] == r.done {
@@ -142,14 +143,14 @@ func (r *run) step(n Node) (op.Value, error) {
 }
 
 // keep stores the value of step i if a later step uses it.
-func (r *run) keep(n Node, v op.Value, i int) {
+func (r *run) keep(n Node, v program.Value, i int) {
 	if r.last[n] > i {
 		r.live[n] = v
 	}
 	r.done = i + 1
 }
 
-func (r *run) input(n Node) (op.Value, error) {
+func (r *run) input(n Node) (program.Value, error) {
 	if v, ok := r.live[n]; ok {
 		return v, nil
 	}
@@ -166,9 +167,9 @@ func (r *run) input(n Node) (op.Value, error) {
 }
 
 // item is one index of the first axis.
-func item(v op.Value, k int) op.Value {
+func item(v program.Value, k int) program.Value {
 	n := len(v.Data) / v.Shape[0]
-	out := op.Value{Shape: v.Shape[1:], Data: v.Data[k*n : (k+1)*n]}
+	out := program.Value{Shape: v.Shape[1:], Data: v.Data[k*n : (k+1)*n]}
 	if v.Bound != nil {
 		out.Bound = v.Bound[k*n : (k+1)*n]
 	}

@@ -70,7 +70,7 @@ func inOrder(a, b Node) int {
 // computable reports whether an entry has an operation that computes it from others.
 func computable(e *Entry) bool {
 	_, argument := e.Op.(op.Given)
-	return e.Op != nil && !argument
+	return e.Op != nil && !argument && len(e.Inputs) > 0
 }
 
 // parents are the inputs of a node: those of the pass before are absent in pass 0.

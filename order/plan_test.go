@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // keys writes nodes as keys of a trace.
@@ -130,19 +131,19 @@ func TestRunReadsOnceAndPassesChangesOn(t *testing.T) {
 	reads := map[string]int{}
 	var last float64
 	env := order.Env{
-		Arith: op.Arith{DType: hooks.F32, Emulated: true}, Passes: order.Passes([]int{3}),
-		Read: func(n order.Node) (op.Value, error) {
+		Arith: program.Arith{DType: hooks.F32, Emulated: true}, Passes: order.Passes([]int{3}),
+		Read: func(n order.Node) (program.Value, error) {
 			e := &l.Entries[n.Entry]
 			reads[e.Name]++
 			shape := e.Size(order.Pass{Tokens: 3}, l.Config.SlidingWindow)
-			v := op.Value{Shape: shape, Data: make([]float64, 3*shape[2])}
+			v := program.Value{Shape: shape, Data: make([]float64, 3*shape[2])}
 			for i := range v.Data {
 				v.Data[i] = 1
 			}
 			return v, nil
 		},
-		Weights: func(w order.Weight) (op.Rows, error) { return ones{w.Shape[0], w.Shape[1]}, nil },
-		Visit: func(n order.Node, v op.Value) error {
+		Weights: func(w order.Weight) (program.Rows, error) { return ones{w.Shape[0], w.Shape[1]}, nil },
+		Visit: func(n order.Node, v program.Value) error {
 			if l.Entries[n.Entry].Name == "layers.0.mlp.gated" {
 				for i := range v.Data {
 					v.Data[i] = 2
@@ -176,9 +177,9 @@ func TestRunRefusesOtherShapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = p.Value(context.Background(), order.Env{
-		Arith: op.Arith{DType: hooks.F32}, Passes: order.Passes([]int{3}),
-		Read: func(order.Node) (op.Value, error) {
-			return op.Value{Shape: []int{1, 3, 1}, Data: make([]float64, 3)}, nil
+		Arith: program.Arith{DType: hooks.F32}, Passes: order.Passes([]int{3}),
+		Read: func(order.Node) (program.Value, error) {
+			return program.Value{Shape: []int{1, 3, 1}, Data: make([]float64, 3)}, nil
 		},
 	})
 	if err == nil {
@@ -225,21 +226,21 @@ func TestRunKeepsWhatOneLayerNeeds(t *testing.T) {
 	}
 	before, peak, visited := heap(), 0, 0
 	env := order.Env{
-		Arith: op.Arith{DType: hooks.BF16, Emulated: true}, Passes: passes,
-		Read: func(order.Node) (op.Value, error) {
-			v := op.Value{Shape: []int{1, tokens}, Data: make([]float64, tokens)}
+		Arith: program.Arith{DType: hooks.BF16, Emulated: true}, Passes: passes,
+		Read: func(order.Node) (program.Value, error) {
+			v := program.Value{Shape: []int{1, tokens}, Data: make([]float64, tokens)}
 			for i := range v.Data {
 				v.Data[i] = float64(i)
 			}
 			return v, nil
 		},
-		Weights: func(w order.Weight) (op.Rows, error) {
+		Weights: func(w order.Weight) (program.Rows, error) {
 			if len(w.Shape) == 1 {
 				return ones{1, w.Shape[0]}, nil
 			}
 			return ones{w.Shape[0], w.Shape[1]}, nil
 		},
-		Visit: func(order.Node, op.Value) error {
+		Visit: func(order.Node, program.Value) error {
 			if visited++; visited%7 == 0 {
 				peak = max(peak, heap()-before)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // WalkName is the producer of a walk's trace.
@@ -110,12 +111,12 @@ func (j *Job) create(selected []*order.Entry) (*capture.Writer, error) {
 type walk struct {
 	*Job
 	plan   *order.Plan
-	points []*hooks.Point // by entry
-	steps  []int          // of each pass
-	given  [][]op.Value   // by pass: the arguments, by entry
-	past   int            // tokens before this pass
-	done   int            // steps of this pass
-	bytes  []byte         // scratch of the hooks
+	points []*hooks.Point    // by entry
+	steps  []int             // of each pass
+	given  [][]program.Value // by pass: the arguments, by entry
+	past   int               // tokens before this pass
+	done   int               // steps of this pass
+	bytes  []byte            // scratch of the hooks
 	out    Output
 }
 
@@ -160,7 +161,7 @@ func (w *walk) argument(entry int) bool {
 
 func (w *walk) run(ctx context.Context) error {
 	env := order.Env{
-		Arith: op.Arith{DType: w.DType, Emulated: !w.Exact}, Passes: order.Passes(w.tokens()),
+		Arith: program.Arith{DType: w.DType, Emulated: !w.Exact}, Passes: order.Passes(w.tokens()),
 		Read: w.read, Weights: Weights(w.Checkpoint, w.DType), Begin: w.begin, Visit: w.visit,
 	}
 	if err := w.plan.Run(ctx, env); err != nil {
@@ -183,9 +184,9 @@ func (w *walk) begin(pass int) {
 		w.out.Passes, w.out.Greedy = append(w.out.Passes, ids), append(w.out.Greedy, -1)
 		w.Registry.BeginPass(k)
 		w.done = 0
-		values := make([]op.Value, 2)
+		values := make([]program.Value, 2)
 		for i, name := range []string{order.InputIDs, positionIDs} {
-			values[i] = op.Value{Shape: []int{1, len(ids)}, Data: make([]float64, len(ids))}
+			values[i] = program.Value{Shape: []int{1, len(ids)}, Data: make([]float64, len(ids))}
 			for t, id := range ids {
 				values[i].Data[t] = float64(id)
 				if name == positionIDs {
@@ -207,7 +208,7 @@ const (
 )
 
 // read gives the plan its leaves, which are arguments.
-func (w *walk) read(n order.Node) (op.Value, error) {
+func (w *walk) read(n order.Node) (program.Value, error) {
 	if w.List.Entries[n.Entry].Name == order.InputIDs {
 		return w.given[n.Pass][0], w.Registry.Err()
 	}
@@ -215,7 +216,7 @@ func (w *walk) read(n order.Node) (op.Value, error) {
 }
 
 // visit fires a computed entry, and notes the token that the last logits choose.
-func (w *walk) visit(n order.Node, v op.Value) error {
+func (w *walk) visit(n order.Node, v program.Value) error {
 	e := &w.List.Entries[n.Entry]
 	if w.done++; w.Progress != nil {
 		w.Progress(n.Pass, len(w.steps), w.done, w.steps[n.Pass])
@@ -234,7 +235,7 @@ func (w *walk) visit(n order.Node, v op.Value) error {
 }
 
 // fire hands a value to its hook, in the dtype that it has in the model, and takes back what a replacer put there.
-func (w *walk) fire(entry int, dtype hooks.DType, v op.Value) error {
+func (w *walk) fire(entry int, dtype hooks.DType, v program.Value) error {
 	at := w.points[entry]
 	if at == nil {
 		return w.Registry.Err()

@@ -9,15 +9,15 @@ import (
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Weights reads a checkpoint's tensors row by row, as a model of the given dtype has them: rounded to it where the file
 // holds a wider one, which is what from_pretrained(dtype=...) does. The error of the function names a weight that is
 // missing or has another shape. Mapped weights are let go of every releaseBytes.
-func Weights(ck *checkpoint.Checkpoint, model hooks.DType) func(order.Weight) (op.Rows, error) {
+func Weights(ck *checkpoint.Checkpoint, model hooks.DType) func(order.Weight) (program.Rows, error) {
 	pages := &pages{ck: ck}
-	return func(w order.Weight) (op.Rows, error) {
+	return func(w order.Weight) (program.Rows, error) {
 		t, ok := ck.Tensor(w.Name)
 		if !ok && w.Fallback != "" {
 			t, ok = ck.Tensor(w.Fallback)

@@ -17,6 +17,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // wideFolder names a folder with a checkpoint of E2B's widths in model/ and what transformers computed on it in
@@ -81,8 +82,8 @@ func (g transformersTrace) isolateAll(t *testing.T) []*isolated {
 		tokens = append(tokens, len(ids))
 	}
 	env := order.Env{
-		Arith: op.Arith{DType: dtype, Emulated: true, Bounds: true}, Passes: order.Passes(tokens),
-		Read:    func(n order.Node) (op.Value, error) { return g.Value(n.Pass, g.list.Entries[n.Entry].Name) },
+		Arith: program.Arith{DType: dtype, Emulated: true, Bounds: true}, Passes: order.Passes(tokens),
+		Read:    func(n order.Node) (program.Value, error) { return g.Value(n.Pass, g.list.Entries[n.Entry].Name) },
 		Weights: reference.Weights(g.ck, dtype),
 	}
 	have := func(n order.Node) bool { _, ok := g.Lookup(n.Pass, g.list.Entries[n.Entry].Name); return ok }
@@ -104,7 +105,7 @@ func (g transformersTrace) isolateAll(t *testing.T) []*isolated {
 }
 
 // add compares a value before its last rounding to d, with its bounds, and what transformers has.
-func (s *isolated) add(d hooks.DType, x op.Value, y []float64) {
+func (s *isolated) add(d hooks.DType, x program.Value, y []float64) {
 	s.elements += len(y)
 	for i, v := range x.Data {
 		rounded := floats.Round(d, v)

@@ -19,7 +19,7 @@ func isolationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "certify every entry of every pass from the local trace's own inputs, and do not stop; with one trace, it alone"},
 		&cli.BoolFlag{Name: "no-isolate", Category: catCompare, Usage: "certify nothing: the accumulated errors alone decide"},
-		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "the `ROUNDING` an engine may do inside an operation: strict (transformers'), free, float16 (free, and float16 inside), auto (strict, then free by kind of operation)"},
+		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "whose `ROUNDING` is right: strict (transformers' own points alone), auto (an engine's own, too, where all entries of a form show it)"},
 		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
 	}
 }
@@ -27,9 +27,11 @@ func isolationFlags() []cli.Flag {
 // isolateOptions reads the flags.
 func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 	switch o.Arithmetic = certify.Arithmetic(c.String("arithmetic")); o.Arithmetic {
-	case certify.Auto, certify.Strict, certify.FreeIn, certify.Float16In:
+	case certify.Auto, certify.Strict:
+	case "free", "float16":
+		return o, hint.Add(fmt.Errorf("--arithmetic %s is no longer there", o.Arithmetic), "auto finds how an engine rounds; what may be rounded anywhere hides mistakes")
 	default:
-		return o, hint.Add(fmt.Errorf("--arithmetic is %q", o.Arithmetic), "want auto, strict, free or float16")
+		return o, hint.Add(fmt.Errorf("--arithmetic is %q", o.Arithmetic), "want auto or strict")
 	}
 	switch bound := c.String("bound"); bound {
 	case "probabilistic":

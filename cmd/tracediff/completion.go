@@ -59,7 +59,7 @@ type completedFlag struct {
 var flagValues = map[string][]string{
 	"dtype": {"auto", "float32", "bfloat16", "float16"}, "level": {"1", "2", "3"}, "side": {"both", "local", "reference"},
 	"local": {"go", "exec:"}, "reference": {"auto", "go", "hf", "exec:"}, "color": {"auto", "always", "never"},
-	"arithmetic": {"auto", "strict", "free", "float16"}, "bound": {"probabilistic", "rigorous"},
+	"arithmetic": {"auto", "strict"}, "bound": {"probabilistic", "rigorous"},
 }
 
 // formatValues differ by command.

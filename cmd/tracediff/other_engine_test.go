@@ -20,6 +20,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // otherEngine is a port with an arithmetic and a cache of its own: the local model, in which every entry that the port
@@ -30,7 +31,7 @@ import (
 type otherEngine struct {
 	list    *order.List
 	dtype   hooks.DType
-	weights func(order.Weight) (op.Rows, error)
+	weights func(order.Weight) (program.Rows, error)
 	trace   *capture.Writer
 	past    int // tokens before this pass
 	tokens  int // of this pass

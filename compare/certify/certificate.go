@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Outcome is what isolation says of one entry.
@@ -17,7 +17,10 @@ type Outcome string
 const (
 	Exact    Outcome = "EXACT"    // every element is the rounded exact value
 	Rounding Outcome = "ROUNDING" // every element is what correct arithmetic may make of the inputs
-	Bug      Outcome = "BUG"      // some element is not
+	// Unidentified: transformers' arithmetic does not give every element, no definite one is known to, and each may be given by
+	// some choice of roundings. Neither right nor wrong.
+	Unidentified Outcome = "UNIDENTIFIED"
+	Bug          Outcome = "BUG" // some element is not
 	// NotCertified: an operation on the way has not reproduced transformers, so it may not accuse; see [Certified].
 	NotCertified Outcome = "UNVERIFIED"
 )
@@ -29,7 +32,7 @@ type Certificate struct {
 	Outcome  Outcome `json:"outcome"`
 	Elements int64   `json:"elements"`
 	Unequal  int64   `json:"unequal"` // elements that are not R(x)
-	Outside  int64   `json:"outside"` // elements y outside R([x − δ, x + δ]), by the most permissive arithmetic tried
+	Outside  int64   `json:"outside"` // elements y outside R([x − δ, x + δ]), in the arithmetic below
 	// Unbounded counts elements with an infinite δ, of which nothing is known: too much of what they were computed from was
 	// not captured.
 	Unbounded int64 `json:"unbounded,omitempty"`
@@ -40,10 +43,8 @@ type Certificate struct {
 	Worst measure.Number `json:"worst,omitempty"`
 	RelL2 measure.Number `json:"rel_l2"` // ‖y − R(x)‖ / ‖R(x)‖, masked elements left out; in strict arithmetic
 
-	// Arithmetic is the one that explains the entry: "strict", or how the engine rounds otherwise than transformers.
+	// Arithmetic is the one in which the entry was judged: "strict", or how the engine rounds otherwise than transformers.
 	Arithmetic string `json:"arithmetic,omitempty"`
-	// Contradicted says why an arithmetic that would explain what is outside is not the engine's, a sentence.
-	Contradicted string `json:"contradicted,omitempty"`
 	// Summation is the order in which sums explain most of the elements that no bound does, or "several orders together";
 	// empty where there are none.
 	Summation string `json:"summation,omitempty"`
@@ -55,34 +56,32 @@ type Certificate struct {
 	// has a scale.
 	Scale      measure.Number `json:"scale"`
 	ScaleError measure.Number `json:"scale_error"`
-	// ScaleOff: the scale is off by more than chance, what shared steps may add, and what the usual orders of summation
-	// make. Elements that are each consistent and all too large by the same factor are no rounding; in strict arithmetic it
-	// makes the outcome a BUG.
-	ScaleOff bool `json:"scale_off,omitempty"`
 
 	// Set says where the elements outside lie, a phrase an axis: "tokens 3 and after", "channel 17", "44 of 64 channels".
 	Set  []string `json:"set,omitempty"`
 	From []string `json:"from,omitempty"` // keys of the captured tensors that it was computed from
 	Form string   `json:"form"`           // of the entry's operation, see [op.Form]
 
-	Unverified string  `json:"-"` // the form that may not accuse; empty where all may
-	allowed    float64 // how far shared steps may move the scale
+	Unverified string `json:"-"` // the form that may not accuse; empty where all may
 }
+
+// NotIdentified says what UNIDENTIFIED means.
+const NotIdentified = "some choice of roundings gives each of its elements, but no definite arithmetic is known to give all entries of its form"
 
 // Good reports whether the entry is right by itself.
 func (c *Certificate) Good() bool { return c.Outcome == Exact || c.Outcome == Rounding }
 
 // judged is a trace's tensor against an expected value with its bounds.
 type judged struct {
-	x, y   op.Value
-	d      hooks.DType // of y
-	engine engine      // that x was computed in
-	rule   order.Rule
+	x, y  program.Value
+	d     hooks.DType // of y
+	model hooks.DType
+	rule  order.Rule
 }
 
 // masked reports whether element i is masked on both sides: which number says so, every engine chooses for itself.
 func (j *judged) masked(i int) bool {
-	limit := measure.MaskLimit(j.d, j.engine.DType)
+	limit := measure.MaskLimit(j.d, j.model)
 	return j.rule != order.All && j.y.Data[i] < limit && floats.Round(j.d, j.x.Data[i]) < limit
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Certified says which forms of operations have reproduced transformers: every entry of that form, in every trace looked
@@ -16,7 +17,7 @@ type Certified map[string]bool
 // Add isolates every entry of a trace of transformers and notes the forms that reproduce it. One that fails once stays out,
 // whatever other traces say. Entries that the trace recomputed itself or that cannot be isolated show nothing. The error
 // is that of reading the trace or the weights.
-func (c Certified) Add(ctx context.Context, t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error)) error {
+func (c Certified) Add(ctx context.Context, t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error)) error {
 	if name := t.Manifest().Producer.Name; name != "transformers" {
 		return fmt.Errorf("%s is a trace of %q: only transformers certifies", t.Path(), name)
 	}

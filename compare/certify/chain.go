@@ -196,6 +196,8 @@ func (c *Chain) broken(cert *Certificate, key string, cut *order.Plan) string {
 	switch {
 	case cert.Outcome == Bug:
 		return "it is wrong on its own inputs"
+	case cert.Outcome == Unidentified:
+		return "it is not certified: " + NotIdentified
 	case cert.Outcome == NotCertified:
 		return "the walk's " + cert.Unverified + " has not reproduced transformers; compare with a trace of transformers"
 	case cert.Outcome == Rounding && float64(cert.Reach) > limit:

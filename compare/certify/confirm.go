@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // ErrNoWeights is the error of weights that are not known. What needs them is not confirmed.
@@ -19,7 +20,7 @@ var ErrNoWeights = errors.New("the checkpoint is not known")
 
 // NewConfirmer prepares a trace of which constants are to be confirmed. The trace may hold only some rows of its tensors. Then only
 // what follows from the arguments is confirmed. The error says what else it lacks; see [NewIsolator].
-func NewConfirmer(t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error), d hooks.DType) (*Isolator, error) {
+func NewConfirmer(t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error), d hooks.DType) (*Isolator, error) {
 	return newIsolator(t, list, weights, IsolateOptions{Arithmetic: Strict, DType: d}, t.SomeRows())
 }
 
@@ -55,7 +56,7 @@ func (i *Isolator) Confirms(ctx context.Context, name string, pass int) ([]strin
 		}
 	}
 	t.read = i.orArgument
-	j, err := t.in(i.strict())
+	j, err := t.in(evaluated{arithmetic: &arithmetic{}})
 	if errors.Is(err, ErrNoWeights) {
 		return nil, nil
 	}
@@ -136,7 +137,7 @@ func (i *Isolator) confirmsRows(ctx context.Context, n order.Node) ([]string, er
 		return nil, err
 	}
 	rec, _ := i.trace.Lookup(n.Pass, e.Name)
-	if !rec.DType.Float() || !i.confirms(&judged{x: x, y: y, d: rec.DType, engine: i.strict(), rule: e.Compare}) {
+	if !rec.DType.Float() || !i.confirms(&judged{x: x, y: y, d: rec.DType, model: i.env.DType, rule: e.Compare}) {
 		return nil, nil
 	}
 	return i.keys(cut.Leaves), nil
@@ -147,7 +148,7 @@ func (i *Isolator) confirmsRows(ctx context.Context, n order.Node) ([]string, er
 const maxConfirmed = 128
 
 // orArgument reads a captured entry, or an argument of the model that was not captured.
-func (i *Isolator) orArgument(n order.Node) (op.Value, error) {
+func (i *Isolator) orArgument(n order.Node) (program.Value, error) {
 	if !i.has(n) {
 		return i.argument(n)
 	}
@@ -156,12 +157,12 @@ func (i *Isolator) orArgument(n order.Node) (op.Value, error) {
 }
 
 // argument is an argument of the model as the token ids of a trace give it.
-func (i *Isolator) argument(n order.Node) (op.Value, error) {
+func (i *Isolator) argument(n order.Node) (program.Value, error) {
 	p := i.env.Passes[n.Pass]
 	if i.list.Entries[n.Entry].Name == order.InputIDs {
 		return i.trace.Value(n.Pass, order.InputIDs)
 	}
-	v := op.Value{Shape: []int{1, p.Tokens}, Data: make([]float64, p.Tokens)}
+	v := program.Value{Shape: []int{1, p.Tokens}, Data: make([]float64, p.Tokens)}
 	for k := range v.Data {
 		v.Data[k] = float64(p.Past + k)
 	}
@@ -169,9 +170,9 @@ func (i *Isolator) argument(n order.Node) (op.Value, error) {
 }
 
 // rowsOf takes some indexes of an axis of a value and its bounds.
-func rowsOf(v op.Value, axis int, rows []int) op.Value {
+func rowsOf(v program.Value, axis int, rows []int) program.Value {
 	inner := measure.Elements(v.Shape[axis+1:])
-	out := op.Value{Shape: slices.Clone(v.Shape)}
+	out := program.Value{Shape: slices.Clone(v.Shape)}
 	out.Shape[axis] = len(rows)
 	for block := 0; block < len(v.Data); block += v.Shape[axis] * inner {
 		for _, r := range rows {

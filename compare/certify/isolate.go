@@ -11,7 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Arithmetic is which engines an isolated entry may come from.
@@ -19,12 +19,9 @@ type Arithmetic string
 
 // The arithmetics.
 const (
-	// Auto is strict, and where that fails free, by kind of operation: an engine has one arithmetic for all its norms.
+	// Auto is transformers', and where that fails the one that the entries of the same form have in common.
 	Auto   Arithmetic = "auto"
-	Strict Arithmetic = "strict" // every rounding point of the reference and no other
-	FreeIn Arithmetic = "free"   // a rounding to the model's dtype after any inner step, or none
-	// Float16In is free, and inner steps may be float16: caches and lookup tables of some engines.
-	Float16In Arithmetic = "float16"
+	Strict Arithmetic = "strict" // every rounding point of transformers and no other
 )
 
 // IsolateOptions say how entries are isolated. The zero value is auto arithmetic with probabilistic bounds, in which every
@@ -54,20 +51,21 @@ type Isolator struct {
 	narrow  bool             // the trace has some rows only: see [NewConfirmer]
 
 	mu      sync.Mutex
-	follows map[order.Node]bool  // captured entries that something follows from: see sound
-	kinds   map[string]*siblings // by form
+	follows map[order.Node]bool // captured entries that something follows from: see sound
+	forms   map[string]*form    // by name
+	wider   wider
 }
 
 // NewIsolator prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
 // trace lacks: token ids, whole rows, a dtype.
-func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error), o IsolateOptions) (*Isolator, error) {
+func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error), o IsolateOptions) (*Isolator, error) {
 	if t.SomeRows() {
 		return nil, errors.New("the trace has some positions only: operations need all rows")
 	}
 	return newIsolator(t, list, weights, o, false)
 }
 
-func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (op.Rows, error), o IsolateOptions, narrow bool) (*Isolator, error) {
+func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error), o IsolateOptions, narrow bool) (*Isolator, error) {
 	m := t.Manifest()
 	dtype := m.DType
 	if dtype == 0 {
@@ -98,7 +96,7 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	if o.Arithmetic == "" {
 		o.Arithmetic = Auto
 	}
-	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, layout: keyorder.New(t, list), kinds: map[string]*siblings{}, follows: map[order.Node]bool{}}
+	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, layout: keyorder.New(t, list), forms: map[string]*form{}, follows: map[order.Node]bool{}}
 	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
 		if e, ok := list.Lookup(name); ok && e.Derived() {
 			i.derived[name] = true
@@ -106,8 +104,8 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	}
 	i.layout.Expect = i.expected
 	i.env = order.Env{
-		Arith: op.Arith{DType: dtype, Emulated: true, Bounds: true, Rigorous: o.Rigorous}, Passes: order.Passes(tokens), Weights: weights,
-		Read: func(n order.Node) (op.Value, error) {
+		Arith: program.Arith{DType: dtype, Emulated: true, Bounds: true, Rigorous: o.Rigorous}, Passes: order.Passes(tokens), Weights: weights,
+		Read: func(n order.Node) (program.Value, error) {
 			v, _, err := i.value(n)
 			return v, err
 		},
@@ -125,14 +123,14 @@ func (i *Isolator) Trace() *capture.Trace { return i.trace }
 func (i *Isolator) Layout() *keyorder.Layout { return i.layout }
 
 // Own is the arithmetic that was asked for, in words.
-func (i *Isolator) Own() string { return i.strict().words }
+func (i *Isolator) Own() string { return string(Strict) }
 
 // Recomputed reports whether the capturing side recomputed an entry, so that it says nothing about the engine.
 func (i *Isolator) Recomputed(name string) bool { return i.derived[name] }
 
 // value reads an entry of the trace, its keys from the oldest to the newest, and says of which dtype its elements are. A mask
 // of booleans, true where a key is seen, becomes one that is added.
-func (i *Isolator) value(n order.Node) (op.Value, hooks.DType, error) {
+func (i *Isolator) value(n order.Node) (program.Value, hooks.DType, error) {
 	e := &i.list.Entries[n.Entry]
 	v, err := i.layout.Value(n)
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
@@ -152,12 +150,12 @@ const maxExpected = 16
 
 // expected computes a node without any tensor whose keys may lie in another order; nothing where what it is computed from
 // is far away.
-func (i *Isolator) expected(n order.Node) (op.Value, error) {
+func (i *Isolator) expected(n order.Node) (program.Value, error) {
 	cut, err := i.list.Cut(func(n order.Node) bool {
 		return keyorder.KeyAxis(&i.list.Entries[n.Entry]) < 0 && i.has(n) && i.misfit(n) == nil
 	}, n)
 	if err != nil || len(cut.Steps) > n.Pass+maxExpected {
-		return op.Value{}, nil
+		return program.Value{}, nil
 	}
 	env := i.env
 	env.Bounds = false

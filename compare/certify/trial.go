@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // trial prepares what an entry is certified from. The error is a [*misfit] where the entry or what it is computed from is no
@@ -42,62 +43,154 @@ func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.N
 
 // trial is one entry being certified.
 type trial struct {
-	ctx   context.Context
-	i     *Isolator
-	node  order.Node
-	cut   *order.Plan
-	entry *order.Entry
-	y     op.Value
-	d     hooks.DType                        // of y
-	read  func(order.Node) (op.Value, error) // reads the leaves; nil: as the isolator does
+	ctx     context.Context
+	i       *Isolator
+	node    order.Node
+	cut     *order.Plan
+	entry   *order.Entry
+	y       program.Value
+	d       hooks.DType                             // of y
+	read    func(order.Node) (program.Value, error) // reads the leaves; nil: as the isolator does
+	formula *order.Formula                          // nil for an operation that computes itself
+	call    program.Call                            // of the formula
+	made    bool
 }
 
-// in evaluates the cut in an engine's arithmetic. The last rounding of the reference is to the entry's dtype; what an engine
-// wrote in a wider one is held to that, unless its arithmetic is open.
-func (t *trial) in(e engine) (*judged, error) {
+// prepare reads what the entry is computed from.
+func (t *trial) prepare() error {
+	if t.made {
+		return nil
+	}
+	t.made = true
+	f, err := t.cut.Formula(t.i.env.Passes, t.i.env.DType)
+	if err != nil {
+		return nil // an operation computes itself
+	}
 	env := t.i.env
-	env.Arith, env.Op = e.Arith, e.ops
 	if t.read != nil {
 		env.Read = t.read
 	}
-	x, err := t.cut.Value(t.ctx, env)
-	if err != nil {
-		return nil, err
-	}
-	if !slices.Equal(x.Shape, t.y.Shape) {
-		return nil, fmt.Errorf("%s has shape %v, not %v", t.entry.Name, t.y.Shape, x.Shape)
-	}
-	if e.Inner == op.AsReference && !e.open && t.wider() {
-		e.Round(x, t.entry.DTypeOf(e.DType))
-	}
-	return &judged{x: x, y: t.y, d: t.d, engine: e, rule: t.entry.Compare}, nil
+	t.formula = f
+	t.call, err = f.Call(t.i.list, env)
+	return err
 }
 
-// certify tries the arithmetics in order: the reference's, also with sums in the orders in which engines add, then those of
-// other engines.
+// evaluated is how a trial is evaluated.
+type evaluated struct {
+	*arithmetic
+	sum      *program.Summation
+	rigorous bool
+	hull     bool
+}
+
+// in evaluates the cut in an arithmetic. The last rounding of the reference is to the entry's dtype; what an engine wrote in
+// a wider one is held to that, unless its arithmetic is open.
+func (t *trial) in(e evaluated) (*judged, error) {
+	if err := t.ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := t.prepare(); err != nil {
+		return nil, err
+	}
+	a := t.i.env.Arith
+	a.Sum, a.Hull = e.sum, e.hull
+	a.Rigorous = a.Rigorous || e.rigorous
+	var x program.Value
+	var err error
+	if t.formula != nil {
+		call := t.call
+		call.Arith = a
+		call.Choices = e.choices(t.formula.Program)
+		if e.wide {
+			call.In = t.widened()
+		}
+		x, err = t.formula.Eval(call)
+	} else {
+		env := t.i.env
+		env.Arith = a
+		if t.read != nil {
+			env.Read = t.read
+		}
+		x, err = t.cut.Value(t.ctx, env)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("computing %s of pass %d: %w", t.entry.Name, t.node.Pass, err)
+	}
+	return t.judge(x, e.arithmetic, e.hull)
+}
+
+// judge holds the trace's tensor to a value before its last rounding.
+func (t *trial) judge(x program.Value, a *arithmetic, hull bool) (*judged, error) {
+	if size(x.Shape) != len(t.y.Data) {
+		return nil, fmt.Errorf("%s has shape %v, not %v", t.entry.Name, t.y.Shape, x.Shape)
+	}
+	if !a.open && !hull && t.wider() {
+		t.i.env.Round(x, t.entry.DTypeOf(t.i.env.DType))
+	}
+	return &judged{x: x, y: t.y, d: t.d, model: t.i.env.DType, rule: t.entry.Compare}, nil
+}
+
+func size(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// wider reports whether the trace has more digits of the entry than the order gives it.
+func (t *trial) wider() bool {
+	own := t.entry.DTypeOf(t.i.env.DType)
+	return own.Float() && floats.Precision(own) < floats.Precision(t.d)
+}
+
+// widened are the inputs as numbers of which only the stored dtype was captured: each lies within half a unit of it.
+func (t *trial) widened() []program.Value {
+	var in []program.Value
+	for k, v := range t.call.In {
+		rec, ok := t.i.trace.Lookup(t.formula.Inputs[k].Pass, t.i.list.Entries[t.formula.Inputs[k].Entry].Name)
+		if ok && rec.DType.Float() {
+			v.Bound = make([]float64, len(v.Data))
+			for i, x := range v.Data {
+				v.Bound[i] = lastPlace(rec.DType, x) / 2
+			}
+		}
+		in = append(in, v)
+	}
+	return in
+}
+
+// strict judges the entry in transformers' arithmetic, also with sums in the orders in which engines add, and returns the
+// elements that nothing of it explains.
+func (t *trial) strict(a *arithmetic) (j *judged, left []int, order string, err error) {
+	if j, err = t.in(evaluated{arithmetic: a}); err != nil {
+		return nil, nil, "", err
+	}
+	if left = j.outside(); len(left) > 0 {
+		left, order, err = t.replay(j, a, left)
+	}
+	return j, left, order, err
+}
+
+// certify judges the entry in transformers' arithmetic, then in that of its form.
 func (t *trial) certify() (*Certificate, error) {
-	e := t.i.strict()
-	j, err := t.in(e)
+	j, left, order, err := t.strict(&arithmetic{})
 	if err != nil {
 		return nil, err
 	}
 	c := newCertificate(j)
-	c.Form, c.Arithmetic = op.Form(t.entry.Op), e.words
-	left := j.outside()
-	if len(left) > 0 {
-		if left, c.Summation, err = t.replay(j, left); err != nil {
+	c.Form, c.Arithmetic, c.Summation = op.Form(t.entry.Op), string(Strict), order
+	identified := true
+	if len(left) > 0 && t.i.o.Arithmetic == Auto && t.formula != nil {
+		if j, left, identified, err = t.otherwise(c, j, left); err != nil {
 			return nil, err
 		}
 	}
-	if err := t.weigh(c, j, len(left) == 0); err != nil {
-		return nil, err
-	}
-	if len(left) > 0 && t.i.o.Arithmetic == Auto {
-		if j, left, err = t.otherEngines(c, j, left); err != nil {
-			return nil, err
-		}
-	}
+	t.weigh(c, j)
 	c.settle(j, left, t.entry)
+	if !identified && len(left) == 0 {
+		c.Outcome = Unidentified
+	}
 	return c, t.verify(c)
 }
 
@@ -135,19 +228,13 @@ func (i *Isolator) Uncertified() (string, error) {
 	return slices.Min(slices.Collect(maps.Values(forms))), nil
 }
 
-// weigh says what the judgement in one arithmetic is worth: its power, and whether all elements are off by one factor, which
-// an order of summation may take back where it matters.
-func (t *trial) weigh(c *Certificate, j *judged, replay bool) error {
-	c.Power, c.Scale, c.ScaleError, c.ScaleOff = measure.Nan, measure.Nan, measure.Nan, false
-	if t.entry.Compare != order.All {
-		return nil
+// weigh says what the judgement in one arithmetic is worth: its power, and the scale of the entry.
+func (t *trial) weigh(c *Certificate, j *judged) {
+	c.Power, c.Scale, c.ScaleError = measure.Nan, measure.Nan, measure.Nan
+	if t.entry.Compare == order.All {
+		c.power(j)
+		c.fitScale(j)
 	}
-	c.power(j)
-	c.fitScale(j, j.engine.Inner == op.Free || t.shares())
-	if !c.ScaleOff || !replay {
-		return nil
-	}
-	return t.replayScale(c, j)
 }
 
 // settle gives the certificate its outcome by the elements that nothing explains.
@@ -161,8 +248,6 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 	switch {
 	case len(left) > 0:
 		c.Outcome = Bug
-	case c.ScaleOff:
-		c.Outcome = Bug
 	case c.Unequal > 0:
 		c.Outcome = Rounding
 	default:
@@ -173,10 +258,8 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 // replay computes what is left in the orders of summation that engines use, and returns what none of them explains and the
 // name of what explained the rest. An element that lies within what these give is rounding. Nothing is tried for an
 // element that no order of summation can explain.
-func (t *trial) replay(j *judged, left []int) ([]int, string, error) {
-	rigorous := j.engine
-	rigorous.Rigorous = true
-	all, err := t.in(rigorous)
+func (t *trial) replay(j *judged, a *arithmetic, left []int) ([]int, string, error) {
+	all, err := t.in(evaluated{arithmetic: a, rigorous: true})
 	if err != nil {
 		return nil, "", err
 	}
@@ -187,10 +270,8 @@ func (t *trial) replay(j *judged, left []int) ([]int, string, error) {
 	}
 	first, best, most := left, "", given{}
 	lo, hi := slices.Clone(j.x.Data), slices.Clone(j.x.Data)
-	for _, s := range op.Summations() {
-		e := j.engine
-		e.Sum = &s
-		k, err := t.in(e)
+	for _, s := range program.Summations() {
+		k, err := t.in(evaluated{arithmetic: a, sum: &s})
 		if err != nil {
 			return nil, "", err
 		}

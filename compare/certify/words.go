@@ -15,16 +15,13 @@ const clearFit = 50
 // Factor reports whether the entry is wrong by a factor that all its elements have in common, Scale.
 func (c *Certificate) Factor() bool {
 	off := math.Abs(float64(c.Scale) - 1)
-	everywhere := c.ScaleOff || c.Outside == c.Elements
+	everywhere := c.Outside == c.Elements
 	return c.Outcome == Bug && everywhere && off > 0 && off >= clearFit*float64(c.ScaleError)
 }
 
 // Detail puts a BUG into words.
 func (c *Certificate) Detail() string {
 	scaled := fmt.Sprintf("scaled by %.9g ± %.1g", float64(c.Scale), float64(c.ScaleError))
-	if c.Outside == 0 {
-		return "wrong on its own inputs: " + scaled + ", which no rounding does"
-	}
 	text := fmt.Sprintf("wrong on its own inputs: %d of %d elements are beyond what rounding explains", c.Outside, c.Elements)
 	if measure.Finite(float64(c.Worst)) {
 		text += fmt.Sprintf(", by up to %.3g bounds", float64(c.Worst))
@@ -34,9 +31,6 @@ func (c *Certificate) Detail() string {
 	}
 	if c.Factor() {
 		text += "; all of it is " + scaled
-	}
-	if c.Contradicted != "" {
-		text += "; " + c.Contradicted
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Layout knows in which order the cached keys of a trace lie: an engine with a ring buffer shows its slots as they are, not
@@ -24,7 +25,7 @@ type Layout struct {
 	layers map[int]*cached  // by layer
 	types  map[string][]int // the layers that read a mask, by its name
 	// expect computes a node from entries without keys; nil where nothing does, and its value has no data where that is too much.
-	Expect func(order.Node) (op.Value, error)
+	Expect func(order.Node) (program.Value, error)
 }
 
 // cached is the cache of one layer.
@@ -76,7 +77,7 @@ func New(t *capture.Trace, list *order.List) *Layout {
 func KeyAxis(e *order.Entry) int { return strings.IndexRune(e.Axes, order.AxisKey) }
 
 // Value reads a node with its keys from the oldest to the newest.
-func (l *Layout) Value(n order.Node) (op.Value, error) {
+func (l *Layout) Value(n order.Node) (program.Value, error) {
 	e := &l.List.Entries[n.Entry]
 	v, err := l.trace.Value(n.Pass, e.Name)
 	if err != nil {
@@ -90,9 +91,9 @@ func (l *Layout) Value(n order.Node) (op.Value, error) {
 }
 
 // reorder takes indexes of an axis in another order.
-func reorder(v op.Value, axis int, order []int) op.Value {
+func reorder(v program.Value, axis int, order []int) program.Value {
 	inner := measure.Elements(v.Shape[axis+1:])
-	out := op.Value{Shape: v.Shape, Data: make([]float64, 0, len(v.Data))}
+	out := program.Value{Shape: v.Shape, Data: make([]float64, 0, len(v.Data))}
 	for block := 0; block < len(v.Data); block += len(order) * inner {
 		for _, s := range order {
 			out.Data = append(out.Data, v.Data[block+s*inner:][:inner]...)
@@ -151,7 +152,7 @@ func (l *Layout) ofMask(n order.Node) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	want, err := e.Op.Eval(op.Call{In: []op.Value{positions}, Shape: got.Shape})
+	want, err := program.Eval(e.Op, program.Call{In: []program.Value{positions}, Shape: got.Shape})
 	if err != nil || KeyAxis(e) != len(got.Shape)-1 || len(slots) != got.Shape[len(got.Shape)-1] {
 		return nil, err
 	}

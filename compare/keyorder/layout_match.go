@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // keyRows are the keys of one layer, each a row over all heads.
@@ -16,7 +16,7 @@ type keyRows struct {
 }
 
 // newKeyRows are the keys of a tensor [1, h, S, D].
-func newKeyRows(v op.Value, slots []int) *keyRows {
+func newKeyRows(v program.Value, slots []int) *keyRows {
 	t := &keyRows{keys: v.Shape[2], width: v.Shape[3], slots: slots}
 	for h := range v.Shape[1] {
 		t.heads = append(t.heads, v.Data[h*t.keys*t.width:][:t.keys*t.width])

@@ -10,7 +10,7 @@ import (
 
 // floors from the lowest to the highest. A package may import those of its own floor and of lower ones.
 var floors = []string{
-	"hooks", "internal", "order/op", "order", "capture", "capture/gemma", "capture/reference",
+	"hooks", "internal", "order/program", "order/op", "order", "capture", "capture/gemma", "capture/reference",
 	"compare/measure", "compare/gate", "compare/keyorder", "compare/certify", "compare", "compare/report", "internal/session", "cmd",
 }
 
@@ -41,7 +41,7 @@ func isLeaf(pkg string) bool {
 // apart reports an import by which one of two programs that have to be independent would use the arithmetic of the other.
 // The order, which both read, has the walk's operations as descriptions.
 func apart(pkg, imported string) bool {
-	local, walk := []string{"capture/gemma", "internal/kernel"}, []string{"capture/reference", "order", "order/op"}
+	local, walk := []string{"capture/gemma", "internal/kernel"}, []string{"capture/reference", "order", "order/op", "order/program"}
 	return slices.Contains(local, pkg) && (imported == "order/op" || imported == "capture/reference") ||
 		slices.Contains(walk, pkg) && slices.Contains(local, imported)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // isolate adds to the options of a comparison what certifies the local trace, or why nothing does. list is the model's
@@ -92,7 +92,7 @@ func confirmer(local *capture.Trace, list *order.List, ck *checkpoint.Checkpoint
 	if list == nil || list.Config == nil {
 		return nil
 	}
-	weights := func(order.Weight) (op.Rows, error) { return nil, certify.ErrNoWeights }
+	weights := func(order.Weight) (program.Rows, error) { return nil, certify.ErrNoWeights }
 	if ck != nil {
 		weights = reference.Weights(ck, dtype)
 	}

@@ -1,5 +1,7 @@
 package op
 
+import "github.com/tracediff/tracediff/order/program"
+
 // Add is R(a + b); b is repeated along axes of a that it has in size 1 or not at all, from the last axis on.
 // Inputs: a, b.
 type Add struct{}
@@ -7,11 +9,9 @@ type Add struct{}
 // Kind is "add".
 func (Add) Kind() string { return "add" }
 
-// Eval adds. Bound: E_a + E_b and the rounding of one step, by running error analysis as [Arith] has it; of a term
-// that the other absorbs, nothing.
-func (Add) Eval(c Call) (Value, error) {
-	a, b := c.In[0], c.In[1]
-	return c.each(func(i int) Num { return c.add(a.at(i), b.at(i%len(b.Data))) })
+// Steps adds.
+func (Add) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	return b.Add("sum", in[0], in[1])
 }
 
 // OperandScale is the norm of the terms.

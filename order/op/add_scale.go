@@ -1,6 +1,10 @@
 package op
 
-import "math"
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/order/program"
+)
 
 // AddScale is R(R(a + b) · By), or R(R(a + b) / By) with Divide. Inputs: a, b.
 type AddScale struct {
@@ -11,17 +15,13 @@ type AddScale struct {
 // Kind is "add_scale".
 func (AddScale) Kind() string { return "add_scale" }
 
-// Eval adds, then scales. Bound: by running error analysis, two steps; the R between them turns an interval into the
-// numbers of the dtype that lie in it, see [Arith.R].
-func (o AddScale) Eval(c Call) (Value, error) {
-	by := o.By.in(c.Arith)
-	return c.each(func(i int) Num {
-		sum := c.R(c.add(c.In[0].at(i), c.In[1].at(i)))
-		if o.Divide {
-			return c.div(sum, by)
-		}
-		return c.mul(sum, by)
-	})
+// Steps adds, then scales.
+func (o AddScale) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	sum := b.R(b.Add("sum", in[0], in[1]))
+	if o.Divide {
+		return b.Div("quotient", sum, o.By.in(b, "by"))
+	}
+	return b.Mul("product", sum, o.By.in(b, "by"))
 }
 
 // OperandScale is the norm of the terms, scaled as their sum.

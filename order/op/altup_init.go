@@ -1,5 +1,7 @@
 package op
 
+import "github.com/tracediff/tracediff/order/program"
+
 // AltUpInit stacks x and its projections, each rescaled to the magnitude of x: [A,B,T,H].
 // Inputs: x, target magnitude, then projection and own magnitude for each further stream.
 type AltUpInit struct{}
@@ -7,18 +9,12 @@ type AltUpInit struct{}
 // Kind is "altup_init".
 func (AltUpInit) Kind() string { return "altup_init" }
 
-// Eval rescales as [Rescale] does, and its bound is the same; that of the copy is its input's.
-func (AltUpInit) Eval(c Call) (Value, error) {
-	x, target := c.In[0], c.In[1]
-	size, n := len(x.Data), x.last()
-	return c.each(func(i int) Num {
-		k, j := i/size, i%size
-		if k == 0 {
-			return x.at(j)
-		}
-		return c.rescale(c.In[2*k].at(j), target.at(j/n), c.In[2*k+1].at(j/n))
-	})
+// Steps rescales as [Rescale] does.
+func (AltUpInit) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	x, target := in[0], in[1]
+	streams := []program.Var{b.Permute(x, -1, 0, 1, 2)}
+	for k := 2; k+1 < len(in); k += 2 {
+		streams = append(streams, b.Permute(rescale(b, in[k], target, in[k+1]), -1, 0, 1, 2))
+	}
+	return b.Cat(0, streams...)
 }
-
-// Shares is the quotient of the magnitudes.
-func (AltUpInit) Shares() (s Shared, entry bool) { return SharedFactor, true }

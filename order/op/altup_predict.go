@@ -1,5 +1,7 @@
 package op
 
+import "github.com/tracediff/tracediff/order/program"
+
 // AltUpPredict is R(R(Σ_k X_k · c[A·o+k]) + X_o) for each stream o. Inputs: coefficients c [B,T,A·A], streams X [A,B,T,H].
 type AltUpPredict struct {
 	Streams int `json:"streams"`
@@ -8,21 +10,12 @@ type AltUpPredict struct {
 // Kind is "altup_predict".
 func (AltUpPredict) Kind() string { return "altup_predict" }
 
-// Eval mixes the streams of each token. Bound: that of a sum of A products, see [Arith.total], then of an R and one
-// step.
-func (o AltUpPredict) Eval(c Call) (Value, error) {
-	coefs, x := c.In[0], c.In[1]
-	size, n := len(x.Data)/o.Streams, x.last()
-	return c.each(func(i int) Num {
-		to, j := i/size, i%size
-		row := j/n*o.Streams*o.Streams + to*o.Streams
-		mixed := c.products(o.Streams, func(k int) (Num, Num) { return x.at(k*size + j), coefs.at(row + k) })
-		return c.add(c.R(mixed), x.at(i))
-	})
+// Steps mixes the streams of each token.
+func (o AltUpPredict) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	coefs, x := b.Split(in[0], 2, o.Streams), in[1] // [B,T,to,from]
+	mixed := b.R(b.Dot("mixed", "kbth,btok->obth", x, coefs))
+	return b.Add("sum", mixed, x)
 }
 
 // OperandScale is the norm of the terms.
 func (AltUpPredict) OperandScale() (fraction float64, words string) { return 1, ofTerms }
-
-// Shares is a token's coefficients.
-func (AltUpPredict) Shares() (s Shared, entry bool) { return SharedFactor, true }

@@ -1,6 +1,6 @@
 package op
 
-import "errors"
+import "github.com/tracediff/tracediff/order/program"
 
 // Argument is a tensor that the caller gives: token ids or positions, int64. No inputs.
 type Argument struct{}
@@ -8,9 +8,9 @@ type Argument struct{}
 // Kind is "argument".
 func (Argument) Kind() string { return "argument" }
 
-// Eval is an error: an argument is given, not computed.
-func (Argument) Eval(Call) (Value, error) {
-	return Value{}, errors.New("an argument of the model is not computed from anything")
+// Steps is an error: an argument is given, not computed.
+func (Argument) Steps(b *program.Builder, _, _ []program.Var) program.Var {
+	return b.Fail("an argument of the model is not computed from anything")
 }
 
 // Given: it is what the caller passes.

@@ -7,18 +7,19 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // bounded is float32 arithmetic with bounds, and rigorous with those that hold for every order of summation.
 var (
-	bounded  = op.Arith{DType: hooks.F32, Emulated: true, Bounds: true}
-	rigorous = op.Arith{DType: hooks.F32, Emulated: true, Bounds: true, Rigorous: true}
+	bounded  = program.Arith{DType: hooks.F32, Emulated: true, Bounds: true}
+	rigorous = program.Arith{DType: hooks.F32, Emulated: true, Bounds: true, Rigorous: true}
 )
 
 // within fails unless y is within the bound of an operation's one element, and the bound is below most.
-func within(t *testing.T, o op.Op, c op.Call, y float32, most float64) {
+func within(t *testing.T, o op.Op, c program.Call, y float32, most float64) {
 	t.Helper()
-	v, err := o.Eval(c)
+	v, err := program.Eval(o, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestBoundOfADeviationOfZero(t *testing.T) {
 	if mean == 0.1 {
 		t.Fatal("the mean is exact: nothing is tested")
 	}
-	within(t, op.Std{}, op.Call{Arith: rigorous, In: []op.Value{vector(row...)}, Shape: []int{1, 1, 1}}, float32(math.Abs(float64(mean-0.1))), 1e-4)
+	within(t, op.Std{}, program.Call{Arith: rigorous, In: []program.Value{vector(row...)}, Shape: []int{1, 1, 1}}, float32(math.Abs(float64(mean-0.1))), 1e-4)
 }
 
 // Accumulators may begin with the bias: each product is then rounded at its size.
@@ -56,9 +57,9 @@ func TestBoundOfALargeBias(t *testing.T) {
 		w[i], x[i] = 1, float64(float32(1)/float32(i+3))
 		sum += float32(x[i])
 	}
-	c := op.Call{Arith: bounded, In: []op.Value{vector(x...)}, W: []op.Rows{matrix{1, n, w, nil}, matrix{1, 1, []float64{bias}, nil}}, Shape: []int{1, 1, 1}}
+	c := program.Call{Arith: bounded, In: []program.Value{vector(x...)}, W: []program.Rows{matrix{1, n, w, nil}, matrix{1, 1, []float64{bias}, nil}}, Shape: []int{1, 1, 1}}
 	within(t, op.Linear{Bias: true}, c, sum, 1e-1)
-	for _, s := range op.Summations() {
+	for _, s := range program.Summations() {
 		c.Sum = &s
 		if s.Lanes == 1 && !s.Reversed && !s.Pairwise { // the order in which it was added, and therefore exact
 			within(t, op.Linear{Bias: true}, c, sum, 1e-1)
@@ -72,7 +73,7 @@ func TestBoundBelowTheNormalNumbers(t *testing.T) {
 	if tiny == 0 || tiny >= 0x1p-126 {
 		t.Fatalf("%g is no subnormal number", tiny)
 	}
-	c := op.Call{Arith: bounded, In: []op.Value{vector(-95, 0)}, Shape: []int{1, 1, 2}}
+	c := program.Call{Arith: bounded, In: []program.Value{vector(-95, 0)}, Shape: []int{1, 1, 2}}
 	within(t, op.Softmax{}, c, 0, 3*tiny)
 }
 
@@ -85,8 +86,8 @@ func TestOrdersOfExactTerms(t *testing.T) {
 			w[i], x[i] = float64(float32(rng.NormFloat64())), float64(float32(rng.NormFloat64()))
 		}
 		in := vector(x...)
-		for _, s := range op.Summations() {
-			c := op.Call{Arith: bounded, In: []op.Value{in}, W: []op.Rows{matrix{1, n, w, nil}}, Shape: []int{1, 1, 1}}
+		for _, s := range program.Summations() {
+			c := program.Call{Arith: bounded, In: []program.Value{in}, W: []program.Rows{matrix{1, n, w, nil}}, Shape: []int{1, 1, 1}}
 			c.Sum = &s
 			plain := eval(t, op.Linear{}, c)
 			c.In[0].Bound = make([]float64, n)

@@ -1,5 +1,7 @@
 package op
 
+import "github.com/tracediff/tracediff/order/program"
+
 // Cache appends this pass's keys or values to those of the pass before, along the key axis of [B,h,S,D], of which a
 // windowed layer has kept the last Window−1. Inputs: this pass's, the pass before's (absent in pass 0).
 // With Transpose the first input is [B,T,h,D].
@@ -11,25 +13,22 @@ type Cache struct {
 // Kind is "cache".
 func (Cache) Kind() string { return "cache" }
 
-// Eval copies, and with each element its bound.
-func (o Cache) Eval(c Call) (Value, error) {
-	heads, keys, d := c.Shape[1], c.Shape[2], c.Shape[3]
-	now := c.In[0]
-	tokens := len(now.Data) / heads / d
-	kept := keys - tokens
-	return c.each(func(i int) Num {
-		h, s, j := i/d/keys, i/d%keys, i%d
-		if s < kept {
-			before := c.In[1]
-			n := len(before.Data) / heads / d
-			return before.at((h*n+n-kept+s)*d + j)
-		}
-		if t := s - kept; o.Transpose {
-			return now.at((t*heads+h)*d + j)
-		} else {
-			return now.at((h*tokens+t)*d + j)
-		}
-	})
+// Steps joins what was kept of the pass before and this pass's.
+func (o Cache) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	now := in[0]
+	if o.Transpose {
+		heads, d := b.Shape[1], b.Shape[3]
+		now = b.Permute(b.Reshape(now, b.Shape[0], -1, heads, d), 0, 2, 1, 3)
+	}
+	kept := b.Shape[2] - now.Shape()[2]
+	if kept == 0 {
+		return b.Cat(2, now)
+	}
+	if len(in) < 2 {
+		return b.Fail("%d keys of the pass before, which is not there", kept)
+	}
+	before := in[1].Shape()[2]
+	return b.Cat(2, b.Slice(in[1], 2, before-kept, before), now)
 }
 
 // Exact: elements are copied.

@@ -1,5 +1,7 @@
 package op
 
+import "github.com/tracediff/tracediff/order/program"
+
 // Cutoff is R(mean + R(std · Multiplier)). Inputs: mean, std.
 type Cutoff struct {
 	Multiplier Const `json:"multiplier"`
@@ -8,14 +10,7 @@ type Cutoff struct {
 // Kind is "cutoff".
 func (Cutoff) Kind() string { return "cutoff" }
 
-// Eval follows the formula. Bound: by running error analysis, two steps with an R between them.
-func (o Cutoff) Eval(c Call) (Value, error) {
-	by := o.Multiplier.in(c.Arith)
-	return c.each(func(i int) Num { return c.add(c.In[0].at(i), c.R(c.mul(c.In[1].at(i), by))) })
+// Steps follows the formula.
+func (o Cutoff) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	return b.Add("sum", in[0], b.R(b.Mul("product", in[1], o.Multiplier.in(b, "multiplier"))))
 }
-
-// Unsaturated is false: mean and multiple of the deviation cancel, and their roundings are a shift.
-func (Cutoff) Unsaturated(float64) bool { return false }
-
-// Shares is its value.
-func (Cutoff) Shares() (s Shared, entry bool) { return SharedValue, true }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // fusedErf is the error function as the fused loops of engines have it: formula 7.1.26 of Abramowitz and Stegun, every
@@ -28,7 +29,7 @@ func TestGELUBoundAllowsFusedErf(t *testing.T) {
 	wrong := 0
 	for i := -6000; i <= 6000; i++ {
 		x := float32(i) / 1000
-		v, err := op.GELU{}.Eval(op.Call{Arith: a, In: []op.Value{vector(float64(x))}, Shape: []int{1, 1, 1}})
+		v, err := program.Eval(op.GELU{}, program.Call{Arith: a, In: []program.Value{vector(float64(x))}, Shape: []int{1, 1, 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

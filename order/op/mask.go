@@ -1,9 +1,7 @@
 package op
 
 import (
-	"math"
-
-	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Mask is the additive attention mask [1, 1, T, S]: 0 where query q may see key k, the lowest finite number of the
@@ -16,33 +14,9 @@ type Mask struct {
 // Kind is "mask".
 func (Mask) Kind() string { return "mask" }
 
-// Eval compares positions, exactly: there is no bound.
-func (o Mask) Eval(c Call) (Value, error) {
-	positions, keys := c.In[0].Data, c.Shape[len(c.Shape)-1]
-	if len(positions) == 0 {
-		return Value{Shape: c.Shape}, nil
-	}
-	first := positions[len(positions)-1] + 1 - float64(keys)
-	return c.each(func(i int) Num {
-		q, k := positions[i/keys], first+float64(i%keys)
-		if k <= q && (o.Window == 0 || k > q-float64(o.Window)) {
-			return Num{}
-		}
-		return Num{V: c.lowest()}
-	})
-}
-
-// lowest is the lowest finite number of the dtype, in exact arithmetic of float64.
-func (a Arith) lowest() float64 {
-	switch {
-	case !a.Emulated:
-		return -math.MaxFloat64
-	case a.DType == hooks.BF16:
-		return -0x1.fep127
-	case a.DType == hooks.F16:
-		return -65504
-	}
-	return -math.MaxFloat32
+// Steps compares positions.
+func (o Mask) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	return b.Mask(in[0], o.Window)
 }
 
 // Exact: there is nothing to round in a mask.

@@ -16,117 +16,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/tracediff/tracediff/order/program"
 )
 
-// Op is one operation.
-type Op interface {
-	// Kind is the operation's name in listings and in JSON, such as "rms_norm".
-	Kind() string
-	// Eval computes the operation on inputs and weights of the shapes that the order gives them, which it trusts. The last R
-	// of the formula is left to the caller, see [Arith.Round]: a judge wants the value before it. With Bounds the value has
-	// them; how an operation's follows stands in the comment of its Eval. The error is that of an index out of range, or of
-	// a weight that cannot be read.
-	Eval(c Call) (Value, error)
-}
-
-// Call is what one evaluation of an operation is given.
-type Call struct {
-	Arith
-	In    []Value
-	W     []Rows
-	Shape []int // of the result
-}
-
-// Value is a tensor in float64, row-major. Bound, where it is not nil, says for each element how far from Data a
-// correct computation may be; see [Arith].
-type Value struct {
-	Shape       []int
-	Data, Bound []float64
-}
-
-// Rows is a weight, read row by row so that no table is held whole. A vector is one row.
-type Rows interface {
-	Size() (rows, cols int)
-	// Row writes row i to dst, which has cols elements. It may be called from several goroutines.
-	Row(dst []float64, i int) error
-}
-
-// at returns element i with its bound.
-func (v Value) at(i int) Num {
-	n := Num{V: v.Data[i]}
-	if v.Bound != nil {
-		n.E = v.Bound[i]
-	}
-	return n
-}
-
-// last is the size of the last axis.
-func (v Value) last() int { return v.Shape[len(v.Shape)-1] }
-
-// sizeOf is the number of elements of a shape.
-func sizeOf(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
-}
-
-// result makes room for the result.
-func (c Call) result() Value {
-	n := sizeOf(c.Shape)
-	v := Value{Shape: c.Shape, Data: make([]float64, n)}
-	if c.Bounds {
-		v.Bound = make([]float64, n)
-	}
-	return v
-}
-
-func (v Value) set(i int, n Num) {
-	v.Data[i] = n.V
-	if v.Bound != nil {
-		v.Bound[i] = n.E
-	}
-}
-
-// each computes the result element by element.
-func (c Call) each(f func(i int) Num) (Value, error) {
-	v := c.result()
-	for i := range v.Data {
-		v.set(i, f(i))
-	}
-	return v, nil
-}
-
-// eachRow computes one element from each n elements of x.
-func (c Call) eachRow(x Value, n int, f func(row Value) Num) (Value, error) {
-	return c.each(func(i int) Num { return f(x.slice(i*n, n)) })
-}
-
-// slice is n elements from i on, as a vector.
-func (v Value) slice(i, n int) Value {
-	s := Value{Shape: []int{n}, Data: v.Data[i : i+n]}
-	if v.Bound != nil {
-		s.Bound = v.Bound[i : i+n]
-	}
-	return s
-}
-
-// vector reads a weight of one row.
-func (c Call) vector(i int) ([]float64, error) {
-	_, n := c.W[i].Size()
-	w := make([]float64, n)
-	return w, c.W[i].Row(w, 0)
-}
-
-// index reads element i of ids as an index below n.
-func (v Value) index(i, n int) (int, error) {
-	id := v.Data[i]
-	if !(id >= 0 && id < float64(n)) || id != float64(int(id)) {
-		return 0, fmt.Errorf("index %v at %d is outside [0, %d)", id, i, n)
-	}
-	return int(id), nil
-}
+// Op is one operation: its constants are fields, its formula is its Steps.
+type Op = program.Op
 
 // Marshal writes an operation as one JSON object: its kind, then its fields.
 func Marshal(o Op) ([]byte, error) {
@@ -154,17 +50,29 @@ type Const struct {
 }
 
 // in is the constant as an operation sees it.
-func (k Const) in(a Arith) Num {
+func (k Const) in(b *program.Builder, name string) program.Var {
 	if k.Cast {
-		return a.castConst(k.Value)
+		return b.Tensor(name, k.Value)
 	}
-	return a.scalar(k.Value)
+	return b.Scalar(name, k.Value)
 }
 
 // Form is an operation without its numbers: its kind, its texts, its flags and which numbers it has, such as
 // "rotary(dim, scaling=linear, sin, theta)". Two operations of one form run through the same arithmetic, so what is
 // shown of one holds for the other.
 func Form(o Op) string {
+	if f, ok := forms.Load(o); ok {
+		return f.(string)
+	}
+	f := form(o)
+	forms.Store(o, f)
+	return f
+}
+
+// forms are those of the operations that have been asked for, of which a program has as many as its configurations.
+var forms sync.Map
+
+func form(o Op) string {
 	fields, err := json.Marshal(o)
 	var m map[string]any
 	if err == nil {

@@ -1,5 +1,7 @@
 package op
 
+import "github.com/tracediff/tracediff/order/program"
+
 // RoPE turns pairs (j, j+D/2) of the last axis by the angles of the tables, three roundings an element:
 //
 //	y[j]     = R(R(x[j]·cos) + R(−x[j+D/2]·sin))
@@ -11,19 +13,11 @@ type RoPE struct{}
 // Kind is "rope".
 func (RoPE) Kind() string { return "rope" }
 
-// Eval turns. Bound: by running error analysis, two products with an R each and their sum.
-func (RoPE) Eval(c Call) (Value, error) {
-	x, cos, sin := c.In[0], c.In[1], c.In[2]
-	heads, tokens, d := c.Shape[1], c.Shape[2], c.Shape[3]
-	return c.each(func(i int) Num {
-		h, t, j := i/d/tokens, i/d%tokens, i%d
-		row := (t*heads + h) * d
-		other, sign := j+d/2, -1.0
-		if j >= d/2 {
-			other, sign = j-d/2, 1
-		}
-		turned := x.at(row + other)
-		turned.V *= sign
-		return c.add(c.R(c.mul(x.at(row+j), cos.at(t*d+j))), c.R(c.mul(turned, sin.at(t*d+j))))
-	})
+// Steps turns.
+func (RoPE) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	heads, tokens, d := b.Shape[1], b.Shape[2], b.Shape[3]
+	x := b.Permute(b.Reshape(in[0], b.Shape[0], tokens, heads, d), 0, 2, 1, 3)
+	cos, sin := b.Permute(in[1], 0, -1, 1, 2), b.Permute(in[2], 0, -1, 1, 2)
+	turned := b.Cat(3, b.Neg(b.Slice(x, 3, d/2, d)), b.Slice(x, 3, 0, d/2))
+	return b.Add("sum", b.R(b.Mul("x·cos", x, cos)), b.R(b.Mul("turned·sin", turned, sin)))
 }

@@ -1,6 +1,10 @@
 package op
 
-import "math"
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/order/program"
+)
 
 // Rotary is one of the two tables of the rotary embedding. Input: positions. Shape [1, T, Dim].
 //
@@ -21,25 +25,16 @@ type Rotary struct {
 // Kind is "rotary".
 func (Rotary) Kind() string { return "rotary" }
 
-// Eval computes the table. Its bound allows a frequency two units of float32 off, which changes the angle by as much,
-// and so the function; the function itself is within an ulp.
-func (o Rotary) Eval(c Call) (Value, error) {
-	f := math.Cos
+// Steps computes the table. Frequencies are no part of the program: they are constants of the model.
+func (o Rotary) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	positions := b.Permute(in[0], 0, 1, -1)
+	angle := b.Angle(b.Vector("inv_freq", o.frequencies()), positions)
+	function := b.Cos
 	if o.Sin {
-		f = math.Sin
+		function = b.Sin
 	}
-	half := o.Dim / 2
-	inv := o.frequencies()
-	return c.each(func(i int) Num {
-		t, j := i/o.Dim, i%o.Dim%half
-		angle := f32(inv[j] * f32(c.In[0].Data[t]))
-		y := f(angle)
-		var e float64
-		if c.Bounds {
-			e = 3*unit32*math.Abs(angle) + (unitsOfFunction-1)*unit32*math.Abs(y)
-		}
-		return c.step(y, e)
-	})
+	half := function("table", angle)
+	return b.Cat(2, half, half)
 }
 
 // f32 rounds to float32.

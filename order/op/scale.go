@@ -1,5 +1,7 @@
 package op
 
+import "github.com/tracediff/tracediff/order/program"
+
 // Scale is R(x · By). Input: x.
 type Scale struct {
 	By Const `json:"by"`
@@ -8,8 +10,7 @@ type Scale struct {
 // Kind is "scale".
 func (Scale) Kind() string { return "scale" }
 
-// Eval multiplies. Bound: |By|·E and the rounding of one step; the constant is exact, as [Const] says what it is.
-func (o Scale) Eval(c Call) (Value, error) {
-	by := o.By.in(c.Arith)
-	return c.each(func(i int) Num { return c.mul(c.In[0].at(i), by) })
+// Steps multiplies.
+func (o Scale) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	return b.Mul("product", in[0], o.By.in(b, "by"))
 }

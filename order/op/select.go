@@ -1,5 +1,7 @@
 package op
 
+import "github.com/tracediff/tracediff/order/program"
+
 // Select takes one index of one axis away. Input: x.
 type Select struct {
 	Axis  int `json:"axis"`
@@ -9,11 +11,18 @@ type Select struct {
 // Kind is "select".
 func (Select) Kind() string { return "select" }
 
-// Eval copies, and with each element its bound.
-func (o Select) Eval(c Call) (Value, error) {
-	x := c.In[0]
-	inner, n := sizeOf(x.Shape[o.Axis+1:]), x.Shape[o.Axis]
-	return c.each(func(i int) Num { return x.at((i/inner*n+o.Index)*inner + i%inner) })
+// Steps takes the index.
+func (o Select) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	return b.Permute(b.Take(in[0], o.Axis, o.Index), axes(len(in[0].Shape())-1)...)
+}
+
+// axes are 0 to n−1.
+func axes(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // Exact: elements are copied.

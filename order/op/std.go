@@ -1,5 +1,7 @@
 package op
 
+import "github.com/tracediff/tracediff/order/program"
+
 // Std is R(√((1/n) Σ (x − mean)²)) over the last axis, kept with size 1: the population's, around the unrounded
 // mean. Input: x.
 type Std struct{}
@@ -7,26 +9,12 @@ type Std struct{}
 // Kind is "std".
 func (Std) Kind() string { return "std" }
 
-// Eval takes the deviation of each row. The mean is not rounded at all: torch updates it as it goes (Welford). Bound:
-// by running error analysis of the two passes (Chan, Golub and LeVeque, Algorithms for computing the sample variance,
-// 1983): each deviation is off by what bounds the mean, each square by twice its product with the deviation, and the
-// root of a sum that is all error, as of a constant row, by the root of that error.
-func (Std) Eval(c Call) (Value, error) {
-	return c.eachRow(c.In[0], c.In[0].last(), func(x Value) Num {
-		n := len(x.Data)
-		mean := c.unrounded().mean(n, x.at)
-		return c.sqrt(c.mean(n, func(i int) Num {
-			d := c.unrounded().sub(x.at(i), mean)
-			return c.unrounded().mul(d, d)
-		}))
-	})
+// Steps takes the deviation of each row. The mean is not rounded at all: torch updates it as it goes (Welford). The bounds
+// are those of the two passes (Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983).
+func (Std) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	x := in[0]
+	sum := b.Wide(b.Sum("sum of mean", x))
+	mean := b.Wide(b.Div("mean", sum, b.Literal(float64(x.Last()))))
+	d := b.Wide(b.Sub("deviation", x, mean))
+	return b.Sqrt("root", b.Mean("variance", b.Wide(b.Mul("square", d, d))))
 }
-
-// unrounded is a without the rounding of steps to float32; bounds stay.
-func (a Arith) unrounded() Arith {
-	a.Emulated = false
-	return a
-}
-
-// Shares is its value.
-func (Std) Shares() (s Shared, entry bool) { return SharedValue, false }

@@ -1,14 +1,16 @@
 package op
 
+import "github.com/tracediff/tracediff/order/program"
+
 // Sub is R(a − b). Inputs: a, b.
 type Sub struct{}
 
 // Kind is "sub".
 func (Sub) Kind() string { return "sub" }
 
-// Eval subtracts. Bound: E_a + E_b and the rounding of one step, by running error analysis as [Arith] has it.
-func (Sub) Eval(c Call) (Value, error) {
-	return c.each(func(i int) Num { return c.sub(c.In[0].at(i), c.In[1].at(i)) })
+// Steps subtracts.
+func (Sub) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	return b.Sub("difference", in[0], in[1])
 }
 
 // OperandScale is the norm of the terms.

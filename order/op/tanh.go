@@ -1,6 +1,6 @@
 package op
 
-import "math"
+import "github.com/tracediff/tracediff/order/program"
 
 // Tanh is R(tanh x), in float32. Input: x.
 type Tanh struct{}
@@ -8,13 +8,7 @@ type Tanh struct{}
 // Kind is "tanh".
 func (Tanh) Kind() string { return "tanh" }
 
-// Eval applies the function. Bound: its change over the interval of x and the library's error, see [Arith.function].
-func (Tanh) Eval(c Call) (Value, error) {
-	return c.each(func(i int) Num { return c.function(math.Tanh, c.In[0].at(i)) })
+// Steps applies the function.
+func (Tanh) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	return b.Tanh("tanh", in[0])
 }
-
-// Unsaturated holds for arguments up to about a half.
-func (Tanh) Unsaturated(y float64) bool { return math.Abs(y) < 0.5 }
-
-// Shares is nothing.
-func (Tanh) Shares() (s Shared, entry bool) { return SharedElement, false }

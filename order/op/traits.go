@@ -36,46 +36,6 @@ const (
 	ofCutInput = "1/8 of the input's norm"
 )
 
-// Saturating is an operation with ranges of arguments in which rounding inside it shows nowhere in its result, or in one
-// direction only. In an operation without it, rounding shows for all arguments, as often up as down.
-type Saturating interface {
-	// Unsaturated reports whether the argument that gives y is far from these ranges. It is the same for no y of an
-	// operation that subtracts, whose roundings are a shift and no scale.
-	Unsaturated(y float64) bool
-}
-
-// Sharing is an operation of which it is known what the elements of a row share. Without it they share nothing that the
-// operation computes, and rows of one entry may be rounded alike; see [Shares].
-type Sharing interface {
-	Shares() (s Shared, entry bool)
-}
-
-// Shared is the number that an operation computes once for all elements of a row. How an engine rounds it decides over all
-// of them.
-type Shared string
-
-// What rows share.
-const (
-	SharedNothing    Shared = ""            // but inputs and weights
-	SharedElement    Shared = "element"     // nothing at all: every element is a function of its own arguments
-	SharedMeanSquare Shared = "mean square" // of the input's row
-	SharedSum        Shared = "sum"         // of the row's exponentials: the reciprocal of the largest element of the result
-	SharedValue      Shared = "value"       // the row has one element, or one up to its sign
-	SharedFactor     Shared = "factor"      // that the result does not show
-)
-
-// Factor reports whether all elements of a row are multiplied by what they share.
-func (s Shared) Factor() bool { return s != SharedNothing && s != SharedElement }
-
-// Shares returns what an operation computes once for a row. Entry says that the rows of an entry are not rounded independently:
-// they have a rounded weight in common, or nobody has shown that they have not.
-func Shares(o Op) (s Shared, entry bool) {
-	if o, ok := o.(Sharing); ok {
-		return o.Shares()
-	}
-	return SharedNothing, true
-}
-
 // Keyed is an operation that hands keys of attention on: to a layer's cache, or from one layer to another. The result of an
 // operation without it is no cache of keys.
 type Keyed interface {
@@ -98,16 +58,4 @@ func KeysOf(o Op) Keys {
 		return o.Keys()
 	}
 	return NoKeys
-}
-
-// Varying is an operation that engines are known to round at another step than transformers. One without it has no such
-// rounding that is known.
-type Varying interface {
-	Otherwise() []Rounding
-}
-
-// Mistakable is an operation in place of which ports are known to have one so near that only rounding tells them apart. One
-// without it has none that is known.
-type Mistakable interface {
-	Mistakes() []Rounding
 }

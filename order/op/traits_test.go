@@ -17,6 +17,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 var update = flag.Bool("update", false, "write testdata/traits.txt")
@@ -48,7 +49,7 @@ var operations = []op.Op{
 	op.Mean{},
 	op.Mul{},
 	op.Rescale{},
-	norm(op.Plain), norm(op.NoScale), norm(op.OnePlus), norm(op.After), norm(op.OnePlusAfter), norm(op.OnePlusStored),
+	norm(op.Plain), norm(op.NoScale), norm(op.OnePlus), norm(op.After),
 	op.RoPE{},
 	op.Rotary{},
 	op.Scale{},
@@ -57,7 +58,6 @@ var operations = []op.Op{
 	op.Select{},
 	op.ShiftedReLU{},
 	op.SiLU{},
-	op.SiLU{Product: true},
 	op.Softcap{Cap: 2},
 	op.Softmax{},
 	op.Std{},
@@ -81,48 +81,7 @@ var traits = []trait{
 		fraction, words := o.(op.Cancelling).OperandScale()
 		return fmt.Sprintf("scale %g (%s)", fraction, words)
 	}},
-	{reflect.TypeFor[op.Saturating](), func(o op.Op) string { return "unsaturated" + ranges(o.(op.Saturating)) }},
-	{reflect.TypeFor[op.Sharing](), func(o op.Op) string {
-		s, entry := op.Shares(o)
-		if entry {
-			return fmt.Sprintf("shares %s and by entry", s)
-		}
-		return fmt.Sprintf("shares %s", s)
-	}},
 	{reflect.TypeFor[op.Keyed](), func(o op.Op) string { return fmt.Sprintf("keys %q", op.KeysOf(o)) }},
-	{reflect.TypeFor[op.Varying](), func(o op.Op) string { return words("otherwise", op.Otherwise(o)) }},
-	{reflect.TypeFor[op.Mistakable](), func(o op.Op) string { return words("mistakes", op.Mistakes(o)) }},
-}
-
-// ranges are the hundredths between −3 and 3 for which an operation is not saturated: the first and last of each range.
-func ranges(o op.Saturating) string {
-	var b strings.Builder
-	const end = 300
-	for from := -end; from <= end; from++ {
-		to := from
-		for to <= end && o.Unsaturated(float64(to)/100) {
-			to++
-		}
-		if to > from {
-			fmt.Fprintf(&b, " %g to %g", float64(from)/100, float64(to-1)/100)
-			from = to
-		}
-	}
-	if b.Len() == 0 {
-		return " nowhere"
-	}
-	return b.String()
-}
-
-func words(what string, all []op.Rounding) string {
-	if len(all) == 0 {
-		return what + " none"
-	}
-	var s []string
-	for _, r := range all {
-		s = append(s, fmt.Sprintf("%q", r.Words))
-	}
-	return what + " " + strings.Join(s, ", ")
 }
 
 // Nothing that is known of an operation is a default that nobody has seen: the table has all operations, and each line is what
@@ -202,7 +161,7 @@ func receivers(t *testing.T, method string) []string {
 // The interfaces are all in the table, and every method of an operation belongs to one of them: one that is misspelt, or has another
 // signature, would leave the operation with the default.
 func TestMethodsAreOfTraits(t *testing.T) {
-	of := map[string]bool{"Kind": true, "Eval": true}
+	of := map[string]bool{"Kind": true, "Steps": true}
 	for _, x := range traits {
 		of[x.of.Method(0).Name] = true
 		if x.of.NumMethod() != 1 {
@@ -262,10 +221,10 @@ func parse(t *testing.T, name string) *ast.File {
 }
 
 // sample is a call on numbers that are no fractions of a power of two, of the shapes that an operation takes.
-func sample(o op.Op) op.Call {
+func sample(o op.Op) program.Call {
 	next := 0.0
-	numbers := func(shape ...int) op.Value {
-		v := op.Value{Shape: shape}
+	numbers := func(shape ...int) program.Value {
+		v := program.Value{Shape: shape}
 		n := 1
 		for _, d := range shape {
 			n *= d
@@ -276,25 +235,25 @@ func sample(o op.Op) op.Call {
 		}
 		return v
 	}
-	weight := func(rows, cols int) op.Rows { return matrix{rows, cols, numbers(rows, cols).Data, nil} }
-	index := func(ids ...float64) op.Value { return op.Value{Shape: []int{1, len(ids)}, Data: ids} }
-	call := func(shape []int, w []op.Rows, in ...op.Value) op.Call {
-		return op.Call{Arith: op.Arith{DType: hooks.BF16, Emulated: true, Bounds: true, Inner: op.Free}, In: in, W: w, Shape: shape}
+	weight := func(rows, cols int) program.Rows { return matrix{rows, cols, numbers(rows, cols).Data, nil} }
+	index := func(ids ...float64) program.Value { return program.Value{Shape: []int{1, len(ids)}, Data: ids} }
+	call := func(shape []int, w []program.Rows, in ...program.Value) program.Call {
+		return program.Call{Arith: program.Arith{DType: hooks.BF16, Emulated: true, Bounds: true, Hull: true}, In: in, W: w, Shape: shape}
 	}
 	row, one, streams, heads := []int{1, 2, 4}, []int{1, 2, 1}, []int{4, 1, 2, 4}, []int{1, 2, 2, 4}
 	switch o := o.(type) {
 	case op.Lookup:
-		return call(row, []op.Rows{weight(8, 4)}, index(7, 2))
+		return call(row, []program.Rows{weight(8, 4)}, index(7, 2))
 	case op.Mask:
 		return call([]int{1, 1, 2, 2}, nil, index(0, 1))
 	case op.Rotary:
 		return call(row, nil, index(3, 4))
 	case op.Linear:
-		return call(row, []op.Rows{weight(4, 4), weight(1, 4)}, numbers(row...))
+		return call(row, []program.Rows{weight(4, 4), weight(1, 4)}, numbers(row...))
 	case op.ScaleChannels, op.RMSNorm:
-		return call(row, []op.Rows{weight(1, 4)}, numbers(row...))
+		return call(row, []program.Rows{weight(1, 4)}, numbers(row...))
 	case op.ShiftedReLU:
-		return call(row, nil, numbers(row...), op.Value{Shape: one, Data: []float64{0.05, -0.01}})
+		return call(row, nil, numbers(row...), program.Value{Shape: one, Data: []float64{0.05, -0.01}})
 	case op.Rescale:
 		return call(row, nil, numbers(row...), numbers(one...), numbers(one...))
 	case op.Cutoff:
@@ -349,47 +308,12 @@ func TestExactIsWhatHasNoBound(t *testing.T) {
 		if _, given := o.(op.Given); given {
 			continue
 		}
-		v, err := sized(o).Eval(sample(o))
+		v, err := program.Eval(sized(o), sample(o))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, exact := o.(op.Exact); exact == slices.ContainsFunc(v.Bound, func(e float64) bool { return e > 0 }) {
 			t.Errorf("%s: exact is %t, and its bounds are %v", op.Form(o), exact, v.Bound)
-		}
-	}
-}
-
-// What is said of rows is so: where elements share nothing, another first element changes no other; where they share a number, it
-// changes others of the row, if the row has any, and those of no other row.
-func TestSharedIsWhatChanges(t *testing.T) {
-	for _, o := range operations {
-		s, is := o.(op.Sharing)
-		if !is {
-			continue
-		}
-		shared, _ := s.Shares()
-		c := sample(o)
-		at := 0 // the input that the number is made of
-		switch o.(type) {
-		case op.Rescale, op.AltUpInit, op.AltUpCorrect:
-			at = 1
-		}
-		before := eval(t, sized(o), c)
-		c.In[at].Data = slices.Clone(c.In[at].Data)
-		c.In[at].Data[0] *= 1.5
-		width, changed, beyond := c.Shape[len(c.Shape)-1], 0, 0
-		for i, y := range eval(t, sized(o), c) {
-			switch {
-			case y == before[i]:
-			case i/width%2 == 0: // the row of the first of two tokens
-				changed++
-			default:
-				beyond++
-			}
-		}
-		alone := shared == op.SharedElement || width == 1
-		if beyond > 0 || changed == 0 || alone && changed != 1 || !alone && changed < width {
-			t.Errorf("%s shares %q, and of its elements %d change in the row, %d in others", op.Form(o), shared, changed, beyond)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package op
+package program
 
 import (
 	"fmt"
@@ -44,17 +44,15 @@ func Summations() []Summation {
 	return all
 }
 
-// replay adds products in the order of a.Sum, in float32. What the terms' own bounds make is all the bound there is: the
-// order's rounding is in the value.
-func (a Arith) replay(n int, product func(i int) (x, y Num)) Num {
-	var e float64
-	v := a.Sum.add(n, func(i int) (float64, float64) {
-		x, y := product(i)
-		x, y = a.use(x), a.use(y)
-		e += spread(x.V, x.E, y.V, y.E)
-		return x.V, y.V
+// replay adds products in the order of a.Sum, in float32: each is of a number and its bound, and another. What the terms' own
+// bounds make is all the bound there is: the order's rounding is in the value.
+func (a *Arith) replay(n int, product func(i int) (x, xe, y, ye float64)) (v, e float64) {
+	v = a.Sum.add(n, func(i int) (float64, float64) {
+		x, xe, y, ye := product(i)
+		e += spread(x, xe, y, ye)
+		return x, y
 	})
-	return a.step(v, e)
+	return v, e
 }
 
 // add is the sum of n products, each read once.
@@ -120,3 +118,6 @@ func (s *Summation) halves(from, n int, product func(i int) (x, y float64)) floa
 	}
 	return f32(s.halves(from, n/2, product) + s.halves(from+n/2, n-n/2, product))
 }
+
+// f32 rounds to float32.
+func f32(x float64) float64 { return float64(float32(x)) }

@@ -1,0 +1,134 @@
+package certify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// arithmetic is a definite arithmetic of an engine: what it does at the sites at which it does not do what transformers does.
+type arithmetic struct {
+	at map[program.Site]program.Choice
+	// open: its result is not rounded to the entry's dtype where the trace has it wider.
+	open bool
+	// wide: what it computes from had more digits than were captured.
+	wide bool
+}
+
+// strict is transformers' own.
+func (a *arithmetic) strict() bool { return len(a.at) == 0 && !a.open && !a.wide }
+
+// with is the arithmetic with another choice at a site.
+func (a *arithmetic) with(s program.Site, c program.Choice) *arithmetic {
+	b := &arithmetic{maps.Clone(a.at), a.open, a.wide}
+	if b.at == nil {
+		b.at = map[program.Site]program.Choice{}
+	}
+	b.at[s] = c
+	return b
+}
+
+// without is the arithmetic with transformers' choice at a site.
+func (a *arithmetic) without(s program.Site) *arithmetic {
+	b := &arithmetic{maps.Clone(a.at), a.open, a.wide}
+	delete(b.at, s)
+	return b
+}
+
+// choices are those of a program; sites that it has not do not count. nil are the program's own.
+func (a *arithmetic) choices(p *program.Program) []program.Choice {
+	if len(a.at) == 0 {
+		return nil
+	}
+	all := p.Own()
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if c, ok := a.at[program.Site{Form: s.Form, Name: s.Site}]; ok && int(c.Way) < s.Ways() {
+			all[i] = c
+		}
+	}
+	return all
+}
+
+// maxSaid is how many sites are named; an arithmetic that differs in more is said by their number.
+const maxSaid = 4
+
+// words say what an engine of this arithmetic does otherwise than transformers, for a note such as "linear: rounds ...".
+func (a *arithmetic) words(p *program.Program, d hooks.DType) string {
+	if a.strict() {
+		return string(Strict)
+	}
+	var parts []string
+	if a.wide {
+		parts = append(parts, "computes from more digits than were captured")
+	}
+	sites, steps := p.Sites()
+	by := map[string][]string{} // what is done: where
+	var said []string
+	differ := 0
+	for _, at := range sites {
+		c, ok := a.at[at]
+		s := &p.Steps[steps[at][0]]
+		if !ok || c == (program.Choice{Round: s.Round}) {
+			continue
+		}
+		differ++
+		for _, what := range difference(s, c, d) {
+			if by[what] == nil {
+				said = append(said, what)
+			}
+			by[what] = append(by[what], a.place(at, sites))
+		}
+	}
+	for _, what := range said {
+		where := by[what]
+		text := strings.Join(where, ", ")
+		if len(where) > maxSaid {
+			text = fmt.Sprintf("%s and %d more steps", strings.Join(where[:maxSaid-1], ", "), len(where)-maxSaid+1)
+		}
+		parts = append(parts, fmt.Sprintf(what, text))
+	}
+	if a.open {
+		parts = append(parts, "keeps its result wider than transformers")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// place names a site: by its step alone, where all sites are of one operation.
+func (a *arithmetic) place(at program.Site, sites []program.Site) string {
+	if slices.ContainsFunc(sites, func(s program.Site) bool { return s.Form != at.Form }) {
+		kind, _, _ := strings.Cut(at.Form, "(")
+		return kind + "." + at.Name
+	}
+	return at.Name
+}
+
+// difference says what a choice does that the step's own does not; %s is where.
+func difference(s *program.Step, c program.Choice, d hooks.DType) []string {
+	var all []string
+	if c.Way != 0 {
+		all = append(all, "at %s "+s.WayWords(c.Way, d))
+	}
+	if c.Round == s.Round {
+		return all
+	}
+	switch c.Round {
+	case program.Model:
+		all = append(all, fmt.Sprintf("rounds %%s to %s, transformers does not", d))
+	case program.Plain:
+		all = append(all, "keeps %s in float32, transformers rounds it")
+	case program.None:
+		all = append(all, "does not round %s at all, transformers does")
+	case program.Half:
+		all = append(all, "rounds %s to float16, transformers does not")
+	case program.Table:
+		all = append(all, "takes %s from a table of float16")
+	default:
+		all = append(all, "rounds %s otherwise than transformers")
+	}
+	return all
+}

@@ -1,0 +1,263 @@
+package certify
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// An engine has one arithmetic for all entries of a form: their cuts' programs are the same but for numbers. So what an
+// entry is explained by, when transformers' own arithmetic does not, is asked of all of them.
+
+const (
+	// An arithmetic other than transformers' has to give proofElements elements in proofRows rows that transformers' does not.
+	// Null hypothesis: a mistake, for which some of the arithmetics that are tried happens to give these elements too.
+	// Elements that are off by a unit have two neighbours, so that one arithmetic that is not the engine's gives all eight
+	// with a chance of about 2⁻⁸ for each that it changes, and changes no other: docs/arithmetic.md has the rate that was
+	// measured. One row may be off by a factor that it shares.
+	proofElements = 8
+	proofRows     = 2
+)
+
+// A form's entries are looked at until there are maxEntries, or formElements elements of minEntries, spread over the trace:
+// what a judgement costs does not grow with the trace. They say how much is looked at, not what is concluded.
+const (
+	maxEntries   = 256
+	minEntries   = 4
+	formElements = 1 << 20
+)
+
+// form is what the entries of one form have in common.
+type form struct {
+	once    sync.Once
+	err     error
+	entries []*evidence
+	// own is the arithmetic of the form, transformers' or another; nil where none holds for most entries. second is that of the
+	// others, where there is one.
+	own, second *arithmetic
+	// hinted: some arithmetic gives all entries, but too little of it is to be seen.
+	hinted bool
+	tried  int // arithmetics
+}
+
+// evidence is one entry of a form.
+type evidence struct {
+	*trial
+	left []int // what transformers' arithmetic does not explain
+}
+
+// rowsIn counts the rows in which some elements, which ascend, lie.
+func (t *trial) rowsIn(at []int) int {
+	width := 1
+	if n := len(t.y.Shape); n > 0 {
+		width = max(t.y.Shape[n-1], 1)
+	}
+	n, last := 0, -1
+	for _, i := range at {
+		if row := i / width; row != last {
+			n, last = n+1, row
+		}
+	}
+	return n
+}
+
+// formOf names the form of an entry: its operation, those that are computed on the way, and whether the pass is of a single
+// token, for which engines have kernels of their own.
+func (i *Isolator) formOf(cut *order.Plan, n order.Node) string {
+	forms := []string{op.Form(i.list.Entries[n.Entry].Op)}
+	for k := len(cut.Steps) - 1; k >= 0; k-- {
+		if f := op.Form(i.list.Entries[cut.Steps[k].Entry].Op); !slices.Contains(forms, f) {
+			forms = append(forms, f)
+		}
+	}
+	slices.Sort(forms[1:])
+	name := strings.Join(forms, " < ")
+	if i.env.Passes[n.Pass].Tokens == 1 {
+		name += " (one token)"
+	}
+	return name
+}
+
+// form is what the entries of a form have in common, worked out once.
+func (i *Isolator) form(ctx context.Context, name string) (*form, error) {
+	i.mu.Lock()
+	f := i.forms[name]
+	if f == nil {
+		f = &form{}
+		i.forms[name] = f
+	}
+	i.mu.Unlock()
+	f.once.Do(func() {
+		if f.entries, f.err = i.entriesOf(ctx, name); f.err == nil {
+			f.err = f.decide()
+		}
+		for _, e := range f.entries { // tensors are not kept
+			e.trial = nil
+		}
+	})
+	return f, f.err
+}
+
+// entriesOf are the captured entries of a form with what transformers' arithmetic leaves of each.
+func (i *Isolator) entriesOf(ctx context.Context, name string) ([]*evidence, error) {
+	var nodes []order.Node
+	for _, r := range i.trace.Records() {
+		n := order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}
+		if n.Entry < 0 || r.Firing != 0 || n.Pass >= len(i.env.Passes) || !i.has(n) {
+			continue
+		}
+		if cut, err := i.list.Cut(i.has, n); err == nil && i.formOf(cut, n) == name {
+			nodes = append(nodes, n)
+		}
+	}
+	var all []*evidence
+	elements := 0
+	for _, k := range scattered(len(nodes)) {
+		if len(all) >= maxEntries || len(all) >= minEntries && elements >= formElements {
+			break
+		}
+		t, err := i.trial(ctx, nodes[k])
+		var bare *order.BareError
+		var bad *misfit
+		switch {
+		case errors.As(err, &bare), errors.As(err, &bad):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		_, left, _, err := t.strict(&arithmetic{})
+		if err != nil {
+			return nil, err
+		}
+		if t.formula == nil {
+			continue
+		}
+		all = append(all, &evidence{t, left})
+		elements += len(t.y.Data)
+	}
+	return all, nil
+}
+
+// scattered lists 0 to n−1 in an order whose beginnings are spread over all: by steps of about the golden section of n that
+// have no common divisor with it.
+func scattered(n int) []int {
+	step := max(int(float64(n)*(math.Sqrt(5)-1)/2), 1)
+	for divisor(step, n) != 1 {
+		step++
+	}
+	list := make([]int, n)
+	for k := range list {
+		list[k] = k * step % n
+	}
+	return list
+}
+
+func divisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// decide finds the arithmetic of the form.
+func (f *form) decide() error {
+	var left []*evidence
+	for _, e := range f.entries {
+		if len(e.left) > 0 {
+			left = append(left, e)
+		}
+	}
+	if len(left) == 0 {
+		f.own = &arithmetic{}
+		return nil
+	}
+	s := newSearch(left, f.entries)
+	all, err := s.find()
+	f.tried = s.tried
+	switch {
+	case err != nil:
+		return err
+	case all != nil && proven(left):
+		f.own = all
+		return nil
+	case all != nil:
+		f.hinted = true
+		return nil
+	}
+	// The arithmetic that explains most of the entries is the form's, if they are more than half of them and two at least.
+	most, suspects := s.most()
+	if held := len(f.entries) - len(suspects); 2*held <= len(f.entries) || held < 2 {
+		return nil
+	}
+	f.own = most
+	second := newSearch(suspects, suspects)
+	other, err := second.find()
+	f.tried += second.tried
+	if other != nil && proven(suspects) {
+		f.second = other
+	}
+	return err
+}
+
+// proven reports whether some entries together show enough that transformers' arithmetic does not give.
+func proven(of []*evidence) bool {
+	elements, rows := 0, 0
+	for _, e := range of {
+		elements += len(e.left)
+		rows += e.rowsIn(e.left)
+	}
+	return elements >= proofElements && rows >= proofRows
+}
+
+// otherwise judges an entry that transformers' arithmetic does not explain in the arithmetic of its form. Identified is
+// false for one that no arithmetic is known to explain, and that some choice of roundings may: nothing is left of it then.
+func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
+	f, err := t.i.form(t.ctx, t.i.formOf(t.cut, t.node))
+	if err != nil {
+		return nil, nil, false, err
+	}
+	try := func(a *arithmetic) (bool, error) {
+		k, rest, order, err := t.strict(a)
+		if err != nil {
+			return false, err
+		}
+		if j == nil || len(rest) < len(left) {
+			j, left = k, rest
+			c.Arithmetic, c.Summation = a.words(t.formula.Program, t.i.env.DType), order
+		}
+		return len(rest) == 0, nil
+	}
+	for _, a := range []*arithmetic{f.own, f.second} {
+		if a == nil {
+			continue
+		}
+		if done, err := try(a); done || err != nil {
+			return j, left, true, err
+		}
+	}
+	if wide, err := t.i.computedWider(t.ctx); err != nil {
+		return nil, nil, false, err
+	} else if wide {
+		if done, err := try(&arithmetic{wide: true}); done || err != nil {
+			return j, left, true, err
+		}
+	}
+	if f.own != nil {
+		return j, left, true, nil
+	}
+	hull, err := t.in(evaluated{arithmetic: &arithmetic{}, hull: true})
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if rest := hull.outside(); len(rest) > 0 {
+		return strict, off, true, nil
+	}
+	c.Arithmetic = "not known"
+	return hull, nil, false, nil
+}

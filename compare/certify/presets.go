@@ -1,0 +1,223 @@
+package certify
+
+import (
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// presets are the arithmetics that engines are known to have, the plainest first: each says one thing for all sites of a
+// program. From these a search goes on.
+func presets(p *program.Program, d hooks.DType) []*arithmetic {
+	b := &presetter{p: p, d: d}
+	b.sites, b.steps = p.Sites()
+	all := []*arithmetic{{}}
+	if d != hooks.F32 {
+		all = append(all, b.preset(b.wide))
+		for mask := range 1 << len(habits) {
+			all = append(all, b.preset(func(s *program.Step) program.Choice { return b.habit(s, b.every(s), mask) }))
+		}
+	}
+	for mask := 1; mask < 1<<len(habits); mask++ {
+		all = append(all, b.preset(func(s *program.Step) program.Choice { return b.habit(s, program.Choice{Round: s.Round}, mask) }))
+	}
+	for _, own := range []func(*program.Step) program.Choice{b.reciprocals, b.double, b.fused, b.afterBias(program.WayBiasAfter), b.afterBias(program.WayBiasAfterRounding), b.table, b.half} {
+		all = append(all, b.preset(own))
+	}
+	if d != hooks.F32 {
+		for way := uint8(1); way < 11; way++ {
+			all = append(all, b.preset(b.split(way)))
+		}
+	}
+	for _, from := range append([]*arithmetic{{}}, all[1:]...) { // in float32 from some step on
+		if d == hooks.F32 {
+			break
+		}
+		all = append(all, b.suffixes(from)...)
+	}
+	return distinct(all, p)
+}
+
+// distinct drops arithmetics that make the same choices as an earlier one.
+func distinct(all []*arithmetic, p *program.Program) []*arithmetic {
+	seen := map[string]bool{}
+	var kept []*arithmetic
+	for _, a := range all {
+		k := a.key(p)
+		if !seen[k] {
+			seen[k] = true
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
+// key is the same for arithmetics that make the same choices in a program.
+func (a *arithmetic) key(p *program.Program) string {
+	k := []byte{0}
+	if a.open {
+		k[0] = 1
+	}
+	if a.wide {
+		k[0] += 2
+	}
+	c := a.choices(p)
+	if c == nil {
+		c = p.Own()
+	}
+	for _, c := range c {
+		k = append(k, c.Way, byte(c.Round))
+	}
+	return string(k)
+}
+
+type presetter struct {
+	p     *program.Program
+	d     hooks.DType
+	sites []program.Site
+	steps map[program.Site][]int
+}
+
+// preset makes a choice for each site by its step, which says nothing where it is the step's own.
+func (b *presetter) preset(choose func(s *program.Step) program.Choice) *arithmetic {
+	a := &arithmetic{at: map[program.Site]program.Choice{}}
+	for _, at := range b.sites {
+		s := &b.p.Steps[b.steps[at][0]]
+		if c := choose(s); c != (program.Choice{Round: s.Round}) {
+			a.at[at] = c
+		}
+	}
+	return a
+}
+
+// suffixes are an arithmetic up to some step, and float32 from there on.
+func (b *presetter) suffixes(from *arithmetic) []*arithmetic {
+	var all []*arithmetic
+	for k := 1; k < len(b.sites); k++ {
+		a := from
+		for _, at := range b.sites[k:] {
+			if s := &b.p.Steps[b.steps[at][0]]; s.Prim != program.Number && s.Prim != program.Copy {
+				a = a.with(at, program.Choice{Round: program.Plain})
+			}
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// wide keeps float32 everywhere inside.
+func (b *presetter) wide(s *program.Step) program.Choice {
+	switch s.Round {
+	case program.Model, program.Half, program.Single:
+		if s.Prim != program.Number {
+			return program.Choice{Round: program.Plain}
+		}
+	}
+	return program.Choice{Round: s.Round}
+}
+
+// every rounds after every step that an engine of one kernel a step has: the sum of a mean is not one of these.
+func (b *presetter) every(s *program.Step) program.Choice {
+	switch s.Prim {
+	case program.Number, program.Copy, program.Sum:
+		return program.Choice{Round: s.Round}
+	}
+	return program.Choice{Round: program.Model}
+}
+
+// habits are what engines do beside that, each or not.
+var habits = [...]func(b *presetter, s *program.Step, c *program.Choice){
+	func(_ *presetter, s *program.Step, c *program.Choice) { // constants are tensors of the dtype
+		if s.Prim == program.Number && s.Round != program.Model {
+			c.Round = program.Model
+		}
+	},
+	func(_ *presetter, s *program.Step, c *program.Choice) { // sums are steps of their own
+		if s.Prim == program.Sum {
+			c.Round = program.Model
+		}
+	},
+	func(b *presetter, s *program.Step, c *program.Choice) { // a number that divides is a reciprocal that multiplies
+		if s.Prim == program.Div && b.p.Steps[b.p.Source(s.Args[1])].Prim == program.Number {
+			c.Way = program.WayRoundedReciprocal
+		}
+	},
+	func(_ *presetter, s *program.Step, c *program.Choice) { // a reciprocal root is two steps
+		if s.Prim == program.Rsqrt {
+			c.Way = program.WayRoundedRoot
+		}
+	},
+	func(b *presetter, s *program.Step, c *program.Choice) { // a cube is a power: its square is no step
+		if b.p.Squares(s) {
+			c.Round = program.None
+		}
+	},
+}
+
+func (b *presetter) habit(s *program.Step, c program.Choice, mask int) program.Choice {
+	for k, h := range habits {
+		if mask>>k&1 == 1 {
+			h(b, s, &c)
+		}
+	}
+	return c
+}
+
+// reciprocals divides by multiplying, in float32.
+func (b *presetter) reciprocals(s *program.Step) program.Choice {
+	if s.Prim == program.Div || s.Prim == program.Rsqrt {
+		return program.Choice{Way: program.WayReciprocal, Round: s.Round}
+	}
+	return program.Choice{Round: s.Round}
+}
+
+// double computes in double precision inside.
+func (b *presetter) double(s *program.Step) program.Choice {
+	if s.Prim == program.Copy {
+		return program.Choice{Round: s.Round}
+	}
+	return program.Choice{Round: program.None}
+}
+
+// fused does not round a product that a sum takes.
+func (b *presetter) fused(s *program.Step) program.Choice {
+	if s.Prim == program.Mul && b.p.Added(s) {
+		return program.Choice{Round: program.None}
+	}
+	return program.Choice{Round: s.Round}
+}
+
+func (b *presetter) afterBias(way uint8) func(s *program.Step) program.Choice {
+	return func(s *program.Step) program.Choice {
+		if s.Prim == program.Affine && len(s.Args) == 3 {
+			return program.Choice{Way: way, Round: s.Round}
+		}
+		return program.Choice{Round: s.Round}
+	}
+}
+
+// table looks activations up in a table of float16; half rounds the same to float16 everywhere.
+func (b *presetter) table(s *program.Step) program.Choice { return b.looked(s, program.Table) }
+func (b *presetter) half(s *program.Step) program.Choice  { return b.looked(s, program.Half) }
+
+func (b *presetter) looked(s *program.Step, r program.Rounding) program.Choice {
+	if s.Prim == program.Copy || b.p.Activates(s) {
+		return program.Choice{Round: r}
+	}
+	return program.Choice{Round: s.Round}
+}
+
+// split takes sums of products, and others, in parts.
+func (b *presetter) split(way uint8) func(s *program.Step) program.Choice {
+	return func(s *program.Step) program.Choice {
+		switch s.Prim {
+		case program.Dot, program.Sum:
+		case program.Affine:
+			if len(s.Args) == 3 {
+				return program.Choice{Round: s.Round}
+			}
+		default:
+			return program.Choice{Round: s.Round}
+		}
+		return program.Choice{Way: way, Round: s.Round}
+	}
+}

@@ -1,0 +1,162 @@
+package order
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Formula is a cut as one program, with the sites of all its operations.
+type Formula struct {
+	*program.Program
+	Inputs  []Node   // the leaves, by the number of the program's input
+	Weights []Weight // by the number of its weight
+	items   []*int   // which index of the first axis an input is; nil for all of it
+}
+
+// Formula is the program of the last step of a cut. The rounding of every entry between is part of it; the last one is the
+// caller's. The error is that of an operation that computes itself, see [program.Own], or of shapes that do not go together.
+func (p *Plan) Formula(passes []Pass, model hooks.DType) (*Formula, error) {
+	if len(p.Steps) == 1 {
+		return p.single(passes)
+	}
+	f := &Formula{}
+	b := program.NewBuilder()
+	results := map[Node]program.Var{}
+	last := len(p.Steps) - 1
+	var out program.Var
+	for i, n := range p.Steps {
+		e := &p.list.Entries[n.Entry]
+		if _, own := e.Op.(program.Own); own {
+			return nil, fmt.Errorf("%s computes itself", e.Name)
+		}
+		var in, w []program.Var
+		for _, ref := range e.Inputs {
+			at, ok := p.list.parent(n, ref)
+			if !ok {
+				continue
+			}
+			v, ok := results[at]
+			if !ok {
+				v = b.Input(len(f.Inputs), p.list.size(at, passes))
+				f.Inputs = append(f.Inputs, at)
+				results[at] = v
+			}
+			if ref.Index != nil {
+				v = b.Take(v, 0, *ref.Index)
+			}
+			in = append(in, v)
+		}
+		for _, weight := range e.Weights {
+			w = append(w, b.Weight(f.weight(weight), rowsOf(weight.Shape)))
+		}
+		out = b.Apply(e.Op, op.Form(e.Op), p.list.size(n, passes), in, w)
+		if i < last {
+			to, err := roundingOf(e.DTypeOf(model), model)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", e.Name, err)
+			}
+			out = b.RoundTo(out, to)
+		}
+		results[n] = out
+	}
+	var err error
+	if f.Program, err = b.Program(out); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.list.Entries[p.Steps[last].Entry].Name, err)
+	}
+	return f, nil
+}
+
+// single is the formula of one operation. Its program is shared by all entries whose operation and shapes are the same.
+func (p *Plan) single(passes []Pass) (*Formula, error) {
+	n := p.Steps[0]
+	e := &p.list.Entries[n.Entry]
+	if _, own := e.Op.(program.Own); own {
+		return nil, fmt.Errorf("%s computes itself", e.Name)
+	}
+	f := &Formula{}
+	var in [][]int
+	for _, ref := range e.Inputs {
+		at, ok := p.list.parent(n, ref)
+		if !ok {
+			continue
+		}
+		shape := p.list.size(at, passes)
+		if ref.Index != nil {
+			shape = shape[1:]
+		}
+		f.Inputs, in = append(f.Inputs, at), append(in, shape)
+		f.items = append(f.items, ref.Index)
+	}
+	var w [][2]int
+	for _, weight := range e.Weights {
+		f.Weights, w = append(f.Weights, weight), append(w, rowsOf(weight.Shape))
+	}
+	var err error
+	if f.Program, err = program.Of(e.Op, op.Form, p.list.size(n, passes), in, w); err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Name, err)
+	}
+	return f, nil
+}
+
+// weight is the number of a weight of the formula.
+func (f *Formula) weight(w Weight) int {
+	for i := range f.Weights {
+		if f.Weights[i].Name == w.Name {
+			return i
+		}
+	}
+	f.Weights = append(f.Weights, w)
+	return len(f.Weights) - 1
+}
+
+// rowsOf is the size of a weight as it is read.
+func rowsOf(shape []int) [2]int {
+	if len(shape) == 1 {
+		return [2]int{1, shape[0]}
+	}
+	return [2]int{shape[0], shape[1]}
+}
+
+// roundingOf is the rounding point that a dtype is.
+func roundingOf(d, model hooks.DType) (program.Rounding, error) {
+	switch d {
+	case model:
+		return program.Model, nil
+	case hooks.F32:
+		return program.Single, nil
+	case hooks.F16:
+		return program.Half, nil
+	}
+	return 0, fmt.Errorf("no step rounds to %s in a model of %s", d, model)
+}
+
+// Call is what the formula is evaluated on: its leaves, read by env.
+func (f *Formula) Call(l *List, env Env) (program.Call, error) {
+	c := program.Call{Arith: env.Arith, Shape: f.Out.Shape()}
+	for k, n := range f.Inputs {
+		e := &l.Entries[n.Entry]
+		v, err := env.Read(n)
+		if err != nil {
+			return c, fmt.Errorf("reading %s of pass %d: %w", e.Name, n.Pass, err)
+		}
+		if want := l.size(n, env.Passes); !slices.Equal(v.Shape, want) {
+			return c, fmt.Errorf("reading %s of pass %d: its shape is %v, not %v", e.Name, n.Pass, v.Shape, want)
+		}
+		if f.items != nil && f.items[k] != nil {
+			v = item(v, *f.items[k])
+		}
+		c.In = append(c.In, v)
+	}
+	for _, w := range f.Weights {
+		rows, err := env.Weights(w)
+		if err != nil {
+			return c, err
+		}
+		c.W = append(c.W, rows)
+	}
+	return c, nil
+}

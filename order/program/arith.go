@@ -1,0 +1,263 @@
+package program
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// Arith is the arithmetic in which programs are evaluated.
+//
+// Exact, the zero Emulated: float64 throughout, no rounding anywhere. Rotary angles alone are float32 in every arithmetic:
+// they do not depend on the model's dtype, and at position 30000 their rounding is a thousandth of a radian, which is the
+// reference's definition and not its noise.
+//
+// Emulated: as an engine computes. Every step is rounded to float32, as torch computes bfloat16 and float16 too, and
+// then as its [Choice] says. A sum is accumulated in float64 and rounded once, since no order of summation is the
+// reference's; functions are rounded to float32 from their exact value. Sum says in which order sums are added.
+//
+// With Bounds every value carries how far a correct float32 implementation of the same steps may be from it, by
+// running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, section 3.3): each step whose
+// result float32 does not have adds u·|result|, u = 2⁻²⁴, and the rounding of the value itself to what its inputs' bounds
+// become. A bound may be infinite.
+type Arith struct {
+	DType    hooks.DType // of the model: float32, bfloat16 or float16
+	Emulated bool
+	Bounds   bool
+	Rigorous bool       // bounds that hold for every order of summation, in place of nearly every
+	Sum      *Summation // nil: no order, in float64
+	Choices  []Choice   // by step; nil: the program's own
+	// Hull: every step may round its result to the model's dtype or not, each element by itself, and have it by another
+	// way. Values are not rounded, and bounds allow for all of it.
+	Hull bool
+}
+
+// Rounding is what is done to the result of a step.
+type Rounding uint8
+
+// The roundings. All but None and Welford first round to float32.
+const (
+	Plain   Rounding = iota // to float32 and no further, as torch computes inside a kernel
+	Model                   // then to the model's dtype: an R in the formulas
+	Single                  // an R to float32, whatever the model's dtype is
+	Half                    // then to float16
+	Table                   // then to float16 where |x| < 10: what a table of an activation is indexed by, and gives
+	None                    // not at all: double precision, or a product that is fused with the sum that follows
+	Welford                 // not at all, but its bound is that of float32: a statistic that is updated as it goes
+)
+
+var roundingWords = [...]string{"float32", "model", "float32 R", "float16", "float16 table", "float64", "float64, bound as float32"}
+
+// String names a rounding.
+func (r Rounding) String() string { return roundingWords[r] }
+
+// Choice is what an engine does at one site: which of the ways that give the same result in exact arithmetic it takes
+// there, see [Ways], and how it rounds.
+type Choice struct {
+	Way   uint8
+	Round Rounding
+}
+
+const (
+	unit32   = 0x1p-24  // unit roundoff of float32
+	unit64   = 0x1p-53  // and of float64
+	normal32 = 0x1p-126 // its least normal number: vector units and GPUs take what is smaller for zero, and so do libraries
+	// Vectorised exp, tanh, erf and pow are within an ulp of float32 (SLEEF states 1.0 ulp, that is two units, for the
+	// variants torch uses); one more unit is for other libraries.
+	unitsOfFunction = 3
+	// λ of the random-walk bound on sums (Higham and Mary, A new approach to probabilistic rounding error analysis, 2019).
+	lambda = 3
+)
+
+// halfUnit is half the distance of d's numbers just below x, or above where x is a power of two: what rounding changes a
+// number of that size by at most.
+func halfUnit(d hooks.DType, x float64) float64 {
+	_, e := math.Frexp(x)
+	return math.Ldexp(1, max(e, floats.MinExponent(d)+1)-floats.Precision(d)-1)
+}
+
+// rounded is what rounding to d may change a number within e of v by, wherever it lies.
+func rounded(d hooks.DType, v, e float64) float64 {
+	if e == 0 && floats.Round(d, v) == v {
+		return 0
+	}
+	return halfUnit(d, math.Abs(v)+e)
+}
+
+// roundTo is a rounding point: the numbers in [v−e, v+e] become those that they round to: most often one, two when a
+// midpoint lies among them.
+func roundTo(d hooks.DType, v, e float64) (float64, float64) {
+	r := floats.Round(d, v)
+	if e == 0 {
+		return r, 0
+	}
+	return r, max(floats.Round(d, v+e)-r, r-floats.Round(d, v-e))
+}
+
+// Round applies a last rounding to d, in place. It does nothing in exact arithmetic, nor to what is no fraction.
+func (a Arith) Round(v Value, d hooks.DType) {
+	if !a.Emulated || !d.Float() {
+		return
+	}
+	for i, x := range v.Data {
+		if v.Bound != nil {
+			v.Data[i], v.Bound[i] = roundTo(d, x, v.Bound[i])
+		} else {
+			v.Data[i] = floats.Round(d, x)
+		}
+	}
+}
+
+// lowest is the lowest finite number of the dtype, in exact arithmetic of float64.
+func (a Arith) lowest() float64 {
+	switch {
+	case !a.Emulated:
+		return -math.MaxFloat64
+	case a.DType == hooks.BF16:
+		return -0x1.fep127
+	case a.DType == hooks.F16:
+		return -65504
+	}
+	return -math.MaxFloat32
+}
+
+// finisher rounds the results of a step.
+type finisher struct {
+	*Arith
+	round Rounding
+}
+
+func (a *Arith) finisher(r Rounding) finisher {
+	if !a.Emulated && r != None {
+		r = Welford
+	}
+	return finisher{a, r}
+}
+
+// one finishes one result, v being exact and e what the bounds of its operands make.
+func (f finisher) one(v, e float64) (float64, float64) {
+	n := v
+	if f.round < None {
+		n = float64(float32(v))
+	}
+	if !f.Bounds {
+		return f.narrow(n), 0
+	}
+	return f.narrowBound(n, f.bound(n, v, e))
+}
+
+// bound is that of the result n of one elementary operation whose exact result is v.
+func (f finisher) bound(n, v, e float64) float64 {
+	switch {
+	case f.round == None:
+		if e += 2 * unit64 * (math.Abs(v) + e); e != e {
+			return math.Inf(1)
+		}
+		return e
+	// What float32 has exactly is not rounded, by no engine. One whose operands differ has something else to round, and
+	// may round it the other way than v was: both roundings count.
+	case n != v || e != 0 || f.round == Welford:
+		e += unit32*(math.Abs(v)+e) + math.Abs(n-v)
+	}
+	if math.Abs(v) < normal32 && v != 0 { // below the normal numbers: flushed to zero, or off by units of 2⁻¹⁴⁹
+		e += math.Abs(v) + 0x1p-149
+	}
+	if e != e { // 0·∞: nothing is known
+		return math.Inf(1)
+	}
+	return e
+}
+
+// to is the dtype of the rounding point at v, if there is one.
+func (f finisher) to(v float64) (hooks.DType, bool) {
+	switch f.round {
+	case Model:
+		return f.DType, true
+	case Single:
+		return hooks.F32, true
+	case Half:
+		return hooks.F16, true
+	case Table:
+		return hooks.F16, math.Abs(v) < tableEnd
+	}
+	return 0, false
+}
+
+// tableEnd is where a table of an activation ends: beyond it is a straight line.
+const tableEnd = 10
+
+// narrow is the rounding point after a step.
+func (f finisher) narrow(v float64) float64 {
+	if f.Hull {
+		return v
+	}
+	if d, ok := f.to(v); ok {
+		return floats.Round(d, v)
+	}
+	return v
+}
+
+// narrowBound is narrow with bounds.
+func (f finisher) narrowBound(v, e float64) (float64, float64) {
+	if f.Hull {
+		return v, e + rounded(f.DType, v, e)
+	}
+	if d, ok := f.to(v); ok {
+		return roundTo(d, v, e)
+	}
+	return v, e
+}
+
+// points applies the rounding points alone: of a step that only moves what has been rounded.
+func (f finisher) points(o operand) {
+	if !f.Emulated {
+		return
+	}
+	for i, v := range o.v {
+		if o.e != nil {
+			o.v[i], o.e[i] = f.narrowBound(v, o.e[i])
+		} else {
+			o.v[i] = f.narrow(v)
+		}
+	}
+}
+
+// all finishes a block of results; those that are kept are an operand that absorbed the other, and were rounded before.
+func (f finisher) all(o operand, kept []bool) {
+	if o.e == nil {
+		if f.round < None {
+			for i, v := range o.v {
+				o.v[i] = float64(float32(v))
+			}
+		}
+		f.values(o.v)
+		return
+	}
+	for i, v := range o.v {
+		n, e := v, o.e[i]
+		if kept == nil || !kept[i] {
+			if f.round < None {
+				n = float64(float32(v))
+			}
+			e = f.bound(n, v, e)
+		}
+		o.v[i], o.e[i] = f.narrowBound(n, e)
+	}
+}
+
+// values applies the rounding points to values alone.
+func (f finisher) values(x []float64) {
+	switch {
+	case f.Hull || !f.Emulated || f.round == Plain || f.round >= None:
+	case f.round == Table:
+		for i, v := range x {
+			x[i] = f.narrow(v)
+		}
+	default:
+		d, _ := f.to(0)
+		for i, v := range x {
+			x[i] = floats.Round(d, v)
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package program
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Builder collects the steps of a program. The first error, as of shapes that do not go together, sticks and is [Builder.Program]'s.
+type Builder struct {
+	// Shape is that of the result of the operation whose steps are being added.
+	Shape []int
+
+	steps []Step
+	names map[string]int
+	form  string // of the operation, in a program of several
+	err   error
+}
+
+// NewBuilder starts a program.
+func NewBuilder() *Builder { return &Builder{names: map[string]int{}} }
+
+// Apply adds the steps of an operation whose result has a shape. Form is what operations that are to be rounded alike have
+// in common.
+func (b *Builder) Apply(o Op, form string, shape []int, in, w []Var) Var {
+	b.Shape, b.form = shape, form
+	if out := o.Steps(b, in, w); b.err == nil {
+		return b.Reshape(out, shape...)
+	}
+	return Var{shape: shape, stride: contiguous(shape)}
+}
+
+// Program ends a program whose result is out.
+func (b *Builder) Program(out Var) (*Program, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	p := &Program{Steps: b.steps, Out: out}
+	p.schedule()
+	p.bounds()
+	return p, nil
+}
+
+// Fail makes the program an error; the first one stays.
+func (b *Builder) Fail(format string, args ...any) Var {
+	if b.err == nil {
+		b.err = fmt.Errorf(format, args...)
+	}
+	return Var{shape: []int{1}, stride: []int{1}}
+}
+
+// Input is an input of the program.
+func (b *Builder) Input(k int, shape []int) Var {
+	return b.add(Step{Prim: Input, Index: k, Shape: shape})
+}
+
+// Weight is a weight: a vector where it has one row.
+func (b *Builder) Weight(k int, size [2]int) Var {
+	if size[0] == 1 {
+		return b.add(Step{Prim: Weight, Index: k, Shape: size[1:]})
+	}
+	return b.add(Step{Prim: Matrix, Index: k, Shape: size[:]})
+}
+
+// add appends a step and returns its result.
+func (b *Builder) add(s Step) Var {
+	if b.err != nil {
+		return Var{shape: s.Shape, stride: contiguous(s.Shape)}
+	}
+	if s.Name != "" {
+		s.Site, s.Form = s.Name, b.form
+		key := b.form + "/" + s.Name
+		if b.names[key]++; b.names[key] > 1 {
+			s.Name = fmt.Sprintf("%s#%d", s.Name, b.names[key])
+		}
+	}
+	for _, a := range s.Args {
+		b.steps[a.step].readers++
+	}
+	b.steps = append(b.steps, s)
+	return Var{step: len(b.steps) - 1, shape: s.Shape, stride: contiguous(s.Shape)}
+}
+
+// Literal is a number of the formula that every dtype has, such as 1 or 0.5: no place to round.
+func (b *Builder) Literal(x float64) Var {
+	return b.add(Step{Prim: Number, Value: x, Shape: []int{1}, Round: None})
+}
+
+// Scalar is a number that takes part as a float32, as Python's do in torch.
+func (b *Builder) Scalar(name string, x float64) Var {
+	return b.add(Step{Prim: Number, Name: name, Value: x, Shape: []int{1}})
+}
+
+// Tensor is a number that was made a tensor of the model's dtype.
+func (b *Builder) Tensor(name string, x float64) Var {
+	return b.add(Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, Round: Model})
+}
+
+// Vector are constants; see [Angle] for what they are used for.
+func (b *Builder) Vector(name string, x []float64) Var {
+	return b.add(Step{Prim: Vector, Name: name, Values: x, Shape: []int{len(x)}})
+}
+
+// R is a rounding point of the reference: the result is rounded to the model's dtype before it is used.
+func (b *Builder) R(x Var) Var { return b.round(x, Model) }
+
+// Wide is a result that the reference does not even round to float32.
+func (b *Builder) Wide(x Var) Var { return b.round(x, Welford) }
+
+// RoundTo is a rounding point of a kind that a dtype has.
+func (b *Builder) RoundTo(x Var, r Rounding) Var { return b.round(x, r) }
+
+func (b *Builder) round(x Var, to Rounding) Var {
+	if b.err != nil {
+		return x
+	}
+	s := &b.steps[x.step]
+	whole := x.off == 0 && size(x.shape) == size(s.Shape) && x.plain()
+	if s.Prim.Computes() && s.Round == Plain && s.readers == 0 && whole {
+		s.Round = to
+		return x
+	}
+	return b.add(Step{Prim: Round, Name: "round", Args: []Var{x}, Shape: x.shape, Round: to})
+}
+
+// Site is a place where an engine may round an input: the reference does not.
+func (b *Builder) Site(name string, x Var) Var {
+	return b.add(Step{Prim: Copy, Name: name, Args: []Var{x}, Shape: x.shape})
+}
+
+// element adds a step by element, its operands broadcast as numpy does.
+func (b *Builder) element(p Prim, name string, args ...Var) Var {
+	if b.err != nil {
+		return args[0]
+	}
+	shape := args[0].shape
+	for _, a := range args[1:] {
+		var ok bool
+		if shape, ok = broadcast(shape, a.shape); !ok {
+			return b.Fail("%s: %v and %v do not go together", name, args[0].shape, a.shape)
+		}
+	}
+	views := make([]Var, len(args))
+	for i, a := range args {
+		views[i] = a.to(shape)
+	}
+	return b.add(Step{Prim: p, Name: name, Args: views, Shape: shape})
+}
+
+func broadcast(a, b []int) ([]int, bool) {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	shape := slices.Clone(a)
+	for i := range b {
+		at := len(a) - len(b) + i
+		switch {
+		case a[at] == b[i] || b[i] == 1:
+		case a[at] == 1:
+			shape[at] = b[i]
+		default:
+			return nil, false
+		}
+	}
+	return shape, true
+}
+
+// to is the view repeated to a larger shape.
+func (v Var) to(shape []int) Var {
+	stride := make([]int, len(shape))
+	for i := range v.shape {
+		if at := len(shape) - len(v.shape) + i; v.shape[i] == shape[at] {
+			stride[at] = v.stride[i]
+		}
+	}
+	return Var{v.step, v.off, shape, stride}
+}
+
+// The primitives by element. A name makes the step a site; moves have none.
+
+// Add is x + y.
+func (b *Builder) Add(name string, x, y Var) Var { return b.element(Add, name, x, y) }
+
+// Sub is x − y.
+func (b *Builder) Sub(name string, x, y Var) Var { return b.element(Sub, name, x, y) }
+
+// Mul is x · y.
+func (b *Builder) Mul(name string, x, y Var) Var { return b.element(Mul, name, x, y) }
+
+// Div is x / y.
+func (b *Builder) Div(name string, x, y Var) Var { return b.element(Div, name, x, y) }
+
+// Max is the larger of x and y.
+func (b *Builder) Max(x, y Var) Var { return b.element(Max, "", x, y) }
+
+// Neg is −x.
+func (b *Builder) Neg(x Var) Var { return b.element(Neg, "", x) }
+
+// Sqrt is √x.
+func (b *Builder) Sqrt(name string, x Var) Var { return b.element(Sqrt, name, x) }
+
+// Rsqrt is x^(−1/2).
+func (b *Builder) Rsqrt(name string, x Var) Var { return b.element(Rsqrt, name, x) }
+
+// Exp is eˣ.
+func (b *Builder) Exp(name string, x Var) Var { return b.element(Exp, name, x) }
+
+// Tanh is tanh x.
+func (b *Builder) Tanh(name string, x Var) Var { return b.element(Tanh, name, x) }
+
+// Erf is erf x.
+func (b *Builder) Erf(name string, x Var) Var { return b.element(Erf, name, x) }
+
+// Cos is cos x.
+func (b *Builder) Cos(name string, x Var) Var { return b.element(Cos, name, x) }
+
+// Sin is sin x.
+func (b *Builder) Sin(name string, x Var) Var { return b.element(Sin, name, x) }
+
+// Angle is frequency · position, rounded to float32 in every arithmetic.
+func (b *Builder) Angle(frequency, position Var) Var {
+	return b.element(Angle, "", frequency, position)
+}
+
+// Sum is Σ x over the last axis, kept with size 1.
+func (b *Builder) Sum(name string, x Var) Var { return b.reduce(Sum, name, x) }
+
+// RowMax is the largest of the last axis, kept with size 1.
+func (b *Builder) RowMax(x Var) Var { return b.reduce(RowMax, "", x) }
+
+// Mean is Σ x / n over the last axis, two steps: the sum, whose name has "sum of" before it, and the division.
+func (b *Builder) Mean(name string, x Var) Var {
+	return b.Div(name, b.Sum("sum of "+name, x), b.Literal(float64(x.Last())))
+}
+
+func (b *Builder) reduce(p Prim, name string, x Var) Var {
+	shape := slices.Clone(x.shape)
+	shape[len(shape)-1] = 1
+	return b.add(Step{Prim: p, Name: name, Args: []Var{x}, Shape: shape})
+}
+
+// Cat joins along an axis.
+func (b *Builder) Cat(axis int, xs ...Var) Var {
+	shape := slices.Clone(xs[0].shape)
+	shape[axis] = 0
+	for _, x := range xs {
+		if len(x.shape) != len(shape) {
+			return b.Fail("cat: %v and %v do not go together", xs[0].shape, x.shape)
+		}
+		for a := range shape {
+			if a != axis && x.shape[a] != shape[a] {
+				return b.Fail("cat: %v and %v do not go together", xs[0].shape, x.shape)
+			}
+		}
+		shape[axis] += x.shape[axis]
+	}
+	return b.add(Step{Prim: Cat, Args: xs, Shape: shape, Axis: axis})
+}
+
+// Affine is x·Wᵀ + c, W [out, in] streamed by row, over the last axis of x; c may be absent.
+func (b *Builder) Affine(name string, x, w Var, c ...Var) Var {
+	if b.err == nil && (b.steps[w.step].Prim != Matrix && b.steps[w.step].Prim != Weight || x.Last() != w.Last()) {
+		return b.Fail("%s: %v times the rows of %v", name, x.shape, w.shape)
+	}
+	rows := 1
+	if len(w.shape) == 2 {
+		rows = w.shape[0]
+	}
+	shape := append(slices.Clone(x.shape[:len(x.shape)-1]), rows)
+	return b.add(Step{Prim: Affine, Name: name, Args: append([]Var{x, w}, c...), Shape: shape})
+}
+
+// Lookup are rows of a table by index; with a fallback, row 0 for an index outside [0, rows).
+func (b *Builder) Lookup(ids, table Var, rows int, fallback bool) Var {
+	shape := append(slices.Clone(ids.shape), table.Last())
+	return b.add(Step{Prim: Lookup, Args: []Var{ids, table}, Shape: shape, Rows: rows, Fallback: fallback})
+}
+
+// Mask is 0 where a query may see a key and the lowest number elsewhere, keys along the last axis of the result. It may when k ≤ q and,
+// with a window, k > q − window. The last position is that of the last key.
+func (b *Builder) Mask(positions Var, window int) Var {
+	return b.add(Step{Prim: Mask, Args: []Var{positions}, Shape: b.Shape, Value: float64(window)})
+}

@@ -1,0 +1,311 @@
+package program
+
+import "math"
+
+// Prim is a primitive.
+type Prim uint8
+
+// The primitives. Leaves come first, then what only moves, then what computes.
+const (
+	Input  Prim = iota // an input of the program
+	Weight             // a vector of the checkpoint
+	Matrix             // a matrix of the checkpoint, streamed by row: an operand of Affine and Lookup alone
+	Number             // a constant of the formula, or of the configuration
+	Vector             // constants, such as the inverse frequencies of a rotary embedding
+
+	Cat    // joins along an axis
+	Neg    // −x
+	Max    // the larger of two, which rounds nothing
+	RowMax // the largest of the last axis; its bound is zero: whoever subtracts it cancels it
+	Lookup // rows of a matrix by index
+	Mask   // which keys a query may see
+	Round  // a rounding point of what was moved
+	Copy   // a place where an engine may round an input
+
+	Add
+	Sub
+	Mul
+	Div
+	Sqrt
+	Rsqrt // x^(−1/2)
+	Exp
+	Tanh
+	Erf // as fused loops have it, see [unitsOfFusedErf]
+	Cos
+	Sin
+	Angle  // frequency · position, float32 in every arithmetic
+	Sum    // over the last axis
+	Dot    // Σ x·y over the last axis of both
+	Affine // x·Wᵀ + b, W streamed
+)
+
+var primNames = [...]string{
+	"input", "weight", "matrix", "number", "vector",
+	"cat", "neg", "max", "rowmax", "lookup", "mask", "round", "copy",
+	"add", "sub", "mul", "div", "sqrt", "rsqrt", "exp", "tanh", "erf", "cos", "sin", "angle", "sum", "dot", "affine",
+}
+
+// String is the primitive's name in listings.
+func (p Prim) String() string { return primNames[p] }
+
+// Computes reports whether a primitive's result is rounded: whether its step is a site.
+func (p Prim) Computes() bool { return p >= Add && p != Angle }
+
+func (p Prim) leaf() bool { return p <= Vector }
+
+// byElement reports whether an element of the result comes from one element of each operand.
+func (p Prim) byElement() bool {
+	return p == Neg || p == Max || p == Round || p == Copy || p >= Add && p <= Angle
+}
+
+// byRow reports whether it comes from one row of the operand.
+func (p Prim) byRow() bool { return p == Sum || p == RowMax }
+
+// unitsOfFusedErf is what an error function within a GELU may be off by, whatever its size, in units of float32: the loops
+// that engines fuse compute it as 1 − t·p(t)·exp(−x²), t = 1/(1 + 0.3275911·|x|), with the polynomial p of Abramowitz and
+// Stegun 7.1.26. That is off by 1.5·10⁻⁷, two and a half units, and the roundings of the polynomial at x near 0, where
+// what is subtracted is near 1, make it more: torch's GELU was 9.2 units off at most, over four million x between −8 and 8.
+const unitsOfFusedErf = 12
+
+// operand is a block of numbers and their bounds; e is nil without bounds.
+type operand struct{ v, e []float64 }
+
+// spread is how far the product of x and y moves when they move by up to xe and ye. Products are converted so that no
+// compiler fuses them with the additions: results are the same on every processor.
+func spread(x, xe, y, ye float64) float64 {
+	return float64(math.Abs(x)*ye) + float64(math.Abs(y)*xe) + float64(xe*ye)
+}
+
+// larger is max(x, y): where one lies below the other with its whole bound, that bound is gone.
+func larger(x, xe, y, ye float64) (v, e float64) {
+	v = math.Max(x, y)
+	return v, max(math.Max(x+xe, y+ye)-v, v-math.Max(x-xe, y-ye))
+}
+
+// quotient is x/y with what its operands' bounds make: E_x/|y| and |x|·E_y/y², the divisor taken at its nearest to zero.
+func quotient(x, xe, y, ye float64) (v, e float64) {
+	v = x / y
+	if xe > 0 || ye > 0 {
+		e = (xe + math.Abs(v)*ye) / max(math.Abs(y)-ye, 0)
+	}
+	return v, e
+}
+
+// root is √x with what it changes by over [x−e, x+e], most at the near end, which is not below zero.
+func root(x, xe float64) (v, e float64) {
+	v = math.Sqrt(x)
+	if xe > 0 {
+		e = max(v-math.Sqrt(max(x-xe, 0)), math.Sqrt(x+xe)-v)
+	}
+	return v, e
+}
+
+// function is a monotone function of a library: its bound is its change over [x−e, x+e], and the library's error.
+func function(f func(float64) float64, x, xe float64) (v, e float64) {
+	v = f(x)
+	if xe > 0 {
+		e = max(math.Abs(f(x+xe)-v), math.Abs(v-f(x-xe)))
+	}
+	return v, e + (unitsOfFunction-1)*unit32*math.Abs(v)
+}
+
+// apply computes a block of a step whose result comes from elements: values and bounds, finished.
+func (r *run) apply(i int, out, x, y operand) {
+	s := &r.p.Steps[i]
+	c := r.choice(i)
+	f := r.a.finisher(c.Round)
+	switch s.Prim {
+	case Neg:
+		for i, v := range x.v {
+			out.v[i] = v * -1
+		}
+		copy(out.e, x.e)
+	case Max:
+		for i := range out.v {
+			if out.e == nil {
+				out.v[i] = math.Max(x.v[i], y.v[i])
+			} else {
+				out.v[i], out.e[i] = larger(x.v[i], x.e[i], y.v[i], y.e[i])
+			}
+		}
+	case Round, Copy:
+		copy(out.v, x.v)
+		copy(out.e, x.e)
+		f.points(out)
+	case Angle:
+		for i, v := range x.v {
+			angle := float64(float32(v * float64(float32(y.v[i]))))
+			if out.v[i] = angle; out.e != nil { // the frequency may be two units off, and the product is rounded
+				out.e[i] = 3 * unit32 * math.Abs(angle)
+			}
+		}
+	case Add, Sub:
+		r.sum(f, s.Prim == Sub, out, x, y)
+	case Mul:
+		for i, v := range x.v {
+			out.v[i] = v * y.v[i]
+		}
+		for i := range out.e {
+			out.e[i] = spread(x.v[i], x.e[i], y.v[i], y.e[i])
+		}
+		f.all(out, nil)
+	case Div:
+		r.divide(s, c, out, x, y)
+	case Rsqrt:
+		r.rsqrt(i, c, out, x)
+	case Erf:
+		r.each(f, math.Erf, out, x, unitsOfFusedErf*unit32)
+	default:
+		if fn := functions[s.Prim]; fn != nil {
+			r.each(f, fn, out, x, 0)
+			return
+		}
+		for i, v := range x.v {
+			e := 0.0
+			switch {
+			case s.Prim == Sqrt && out.e != nil:
+				out.v[i], e = root(v, x.e[i])
+			case s.Prim == Sqrt:
+				out.v[i] = math.Sqrt(v)
+			case s.Prim == Cos:
+				out.v[i] = math.Cos(v)
+			default:
+				out.v[i] = math.Sin(v)
+			}
+			if out.e == nil {
+				continue
+			}
+			if s.Prim != Sqrt { // neither has a slope above 1
+				e = x.e[i] + (unitsOfFunction-1)*unit32*math.Abs(out.v[i])
+			}
+			out.e[i] = e
+		}
+		f.all(out, nil)
+	}
+}
+
+// functions are those of a library that are monotone.
+var functions = map[Prim]func(float64) float64{Exp: math.Exp, Tanh: math.Tanh}
+
+// each applies a monotone function, which may be off by more than a library's: by extra.
+func (r *run) each(f finisher, fn func(float64) float64, out, x operand, extra float64) {
+	if out.e == nil {
+		for i, v := range x.v {
+			out.v[i] = fn(v)
+		}
+		f.all(out, nil)
+		return
+	}
+	for i, v := range x.v {
+		v, e := function(fn, v, x.e[i])
+		n := v
+		if f.round < None {
+			n = float64(float32(v))
+		}
+		out.v[i], out.e[i] = f.narrowBound(n, f.bound(n, v, e)+extra)
+	}
+}
+
+// sum adds or subtracts. A term is absorbed that is so small beside the other that their sum is the other in every
+// arithmetic, as a score is beside a mask: a bound of u·|x| would be far larger than anything that is not masked.
+func (r *run) sum(f finisher, minus bool, out, x, y operand) {
+	sign := 1.0
+	if minus {
+		sign = -1
+	}
+	if out.e == nil {
+		for i, v := range x.v {
+			out.v[i] = v + sign*y.v[i]
+		}
+		f.all(out, nil)
+		return
+	}
+	var kept []bool
+	for i, v := range x.v {
+		w, xe, ye := sign*y.v[i], x.e[i], y.e[i]
+		out.v[i], out.e[i] = v+w, xe+ye
+		if f.round >= None {
+			continue
+		}
+		switch {
+		case math.Abs(w)+ye < unit32/4*math.Abs(v):
+			out.v[i], out.e[i] = v, xe
+		case math.Abs(v)+xe < unit32/4*math.Abs(w):
+			out.v[i], out.e[i] = w, ye
+		default:
+			continue
+		}
+		if kept == nil {
+			kept = r.flags(len(out.v))
+		}
+		kept[i] = true
+	}
+	f.all(out, kept)
+}
+
+// divide divides, or multiplies with the reciprocal.
+func (r *run) divide(s *Step, c Choice, out, x, y operand) {
+	f := r.a.finisher(c.Round)
+	if c.Way == WayQuotient {
+		for i, v := range x.v {
+			if out.e == nil {
+				out.v[i] = v / y.v[i]
+				continue
+			}
+			if out.v[i], out.e[i] = quotient(v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
+				out.e[i] += 2 * unitOf(r.a.DType) * math.Abs(out.v[i])
+			}
+		}
+		f.all(out, nil)
+		return
+	}
+	of := r.a.finisher(reciprocalRound[c.Way])
+	exact, number := r.p.numberAt(s.Args[1])
+	for i, v := range x.v {
+		by, e := y.v[i], 0.0
+		if out.e != nil {
+			e = y.e[i]
+		}
+		if number {
+			by = exact
+		}
+		by, e = quotient(1, 0, by, e)
+		by, e = of.one(by, e)
+		out.v[i] = v * by
+		if out.e != nil {
+			out.e[i] = spread(v, x.e[i], by, e)
+		}
+	}
+	f.all(out, nil)
+}
+
+// rsqrt is the reciprocal root, or the reciprocal of the root. Its operand is not below what the steps before it make of it,
+// whatever its bound.
+func (r *run) rsqrt(i int, c Choice, out, x operand) {
+	f, least := r.a.finisher(c.Round), r.lowest(r.p.Steps[i].Args[0].step)
+	if c.Way == WayRsqrt {
+		fn := func(v float64) float64 { return 1 / math.Sqrt(math.Max(v, least)) }
+		extra := 0.0
+		r.each(f, fn, out, x, extra)
+		if r.a.Hull {
+			for i, v := range out.v {
+				out.e[i] += 2 * unitOf(r.a.DType) * math.Abs(v)
+			}
+		}
+		return
+	}
+	of := r.a.finisher(reciprocalRound[c.Way])
+	for i, v := range x.v {
+		e := 0.0
+		if out.e != nil {
+			e = x.e[i]
+		}
+		v, e = root(math.Max(v, least), e)
+		v, e = of.one(v, e)
+		v, e = quotient(1, 0, v, e)
+		if out.v[i] = v; out.e != nil {
+			out.e[i] = e
+		}
+	}
+	f.all(out, nil)
+}

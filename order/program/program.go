@@ -1,0 +1,141 @@
+package program
+
+import "github.com/tracediff/tracediff/hooks"
+
+// Op is an operation: its constants are fields, its formula is Steps.
+type Op interface {
+	// Kind is the operation's name in listings and in JSON, such as "rms_norm".
+	Kind() string
+	// Steps adds the formula to a program. The last rounding is the entry's and not part of the formula.
+	Steps(b *Builder, in, w []Var) Var
+}
+
+// Step is one primitive on views of earlier results.
+type Step struct {
+	Name  string // unique in its program; "square#2" where the formula takes the step again, for another stream or tensor
+	Site  string // what all copies of a step have in common, the name without the number
+	Form  string // of the operation whose step it is; empty in a program of one operation
+	Prim  Prim
+	Args  []Var
+	Shape []int
+	Round Rounding // what the reference does with the result
+
+	Value  float64   // of a Number, and the window of a Mask
+	Values []float64 // of a Vector
+	Index  int       // which input or weight
+	Axis   int       // of a Cat
+	Rows   int       // of the table of a Lookup
+	// Fallback: a Lookup takes row 0 for an index outside the table.
+	Fallback bool
+
+	readers int  // how many steps read the result
+	whole   bool // its result is read outside of its stage
+}
+
+// Program is a formula for inputs of known shapes. It is immutable; several goroutines may evaluate it.
+type Program struct {
+	Steps []Step
+	Out   Var
+
+	stages []stage
+	floors []floor // by step: what its values are not below
+}
+
+// Own are the program's own choices: transformers'.
+func (p *Program) Own() []Choice {
+	own := make([]Choice, len(p.Steps))
+	for i := range p.Steps {
+		own[i].Round = p.Steps[i].Round
+	}
+	return own
+}
+
+// numberAt is the unrounded value of a number.
+func (p *Program) numberAt(v Var) (x float64, ok bool) {
+	s := &p.Steps[v.step]
+	return s.Value, s.Prim == Number
+}
+
+// Site is a place where an engine may round: the same step of all copies of an operation in a program.
+type Site struct {
+	Form string // of the operation
+	Name string // of the step in its formula
+}
+
+// Sites lists the sites of a program in the order of their first steps, and the steps of each.
+func (p *Program) Sites() (sites []Site, steps map[Site][]int) {
+	steps = map[Site][]int{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if !s.Prim.Computes() && s.Prim != Round && s.Prim != Copy && (s.Prim != Number || s.Name == "") {
+			continue
+		}
+		at := Site{s.Form, s.Site}
+		if steps[at] == nil {
+			sites = append(sites, at)
+		}
+		steps[at] = append(steps[at], i)
+	}
+	return sites, steps
+}
+
+// DTypeOf is the dtype that a rounding rounds to in a model of dtype d; 0 for none.
+func (r Rounding) DTypeOf(d hooks.DType) hooks.DType {
+	switch r {
+	case Model:
+		return d
+	case Half, Table:
+		return hooks.F16
+	case None, Welford:
+		return hooks.F64
+	}
+	return hooks.F32
+}
+
+// Source is the step whose result a variable shows.
+func (p *Program) Source(v Var) int { return v.step }
+
+// Squares reports whether a step is the square in a cube: the product of a value with itself, read by one product with the
+// same value.
+func (p *Program) Squares(s *Step) bool {
+	if s.Prim != Mul || !sameView(s.Args[0], s.Args[1]) || s.readers != 1 {
+		return false
+	}
+	for i := range p.Steps {
+		t := &p.Steps[i]
+		if t.Prim == Mul && &p.Steps[t.Args[0].step] == s && sameView(t.Args[1], s.Args[0]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Added reports whether a sum takes a step's result.
+func (p *Program) Added(s *Step) bool {
+	for i := range p.Steps {
+		if t := &p.Steps[i]; t.Prim == Add || t.Prim == Sub || t.Prim == Sum {
+			for _, a := range t.Args {
+				if &p.Steps[a.step] == s {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// Activates reports whether a step is the last of a function of one number: of the steps of its operation, the last one, when
+// the operation begins with a place where an input may be rounded.
+func (p *Program) Activates(s *Step) bool {
+	begun := false
+	var last *Step
+	for i := range p.Steps {
+		if t := &p.Steps[i]; t.Form == s.Form {
+			begun = begun || t.Prim == Copy
+			if t.Prim.Computes() {
+				last = t
+			}
+		}
+	}
+	return begun && last.Site == s.Site
+}

@@ -1,0 +1,104 @@
+package program
+
+// stage is a run of steps that are computed together, a block of rows at a time, or one step that is not computed by row.
+type stage struct {
+	steps []int
+	rows  int // of each step's result, a row being its last axis; 0 for one step that is not computed by row
+	width int // the widest row
+}
+
+// floor is what the values of a step are not below, whatever their bounds: number is the step whose value is added to add.
+type floor struct {
+	known  bool
+	add    float64
+	number int // −1 for none
+}
+
+// schedule puts steps into stages: one that is computed by row goes with those before it whose rows are as many, unless it
+// reads one of them in another order than it was computed in.
+func (p *Program) schedule() {
+	at := map[int]int{} // the stage of a step
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Prim.leaf() {
+			continue
+		}
+		last := len(p.stages) - 1
+		byRow := s.Prim.byElement() || s.Prim.byRow()
+		rows := 0
+		if byRow {
+			rows = size(s.Shape) / max(s.Shape[len(s.Shape)-1], 1)
+		}
+		width := s.Shape[len(s.Shape)-1]
+		if s.Prim.byRow() {
+			width = s.Args[0].Last()
+		}
+		joins := last >= 0 && byRow && p.stages[last].rows == rows && rows > 0
+		for _, a := range s.Args {
+			if k, ok := at[a.step]; joins && ok && k == last && !p.aligned(a) {
+				joins = false
+			}
+		}
+		if !joins {
+			p.stages = append(p.stages, stage{rows: rows})
+			last++
+		}
+		st := &p.stages[last]
+		st.steps, st.width = append(st.steps, i), max(st.width, width)
+		at[i] = last
+		for _, a := range s.Args {
+			if k, ok := at[a.step]; ok && k != last {
+				p.Steps[a.step].whole = true
+			}
+		}
+	}
+	p.Steps[p.Out.step].whole = true
+}
+
+// aligned reports whether a view has the rows of the step's result in their order: as they are, or each element of a row of
+// one repeated.
+func (p *Program) aligned(v Var) bool {
+	shape := p.Steps[v.step].Shape
+	last := len(v.shape) - 1
+	if v.off != 0 || size(v.shape[:last]) != size(shape[:len(shape)-1]) {
+		return false
+	}
+	head := Var{shape: v.shape[:last]}
+	for _, s := range v.stride[:last] {
+		if n := shape[len(shape)-1]; n > 0 {
+			s /= n
+		}
+		head.stride = append(head.stride, s)
+	}
+	if !head.plain() {
+		return false
+	}
+	return v.Last() == shape[len(shape)-1] && (v.stride[last] == 1 || v.Last() == 1) || shape[len(shape)-1] == 1 && v.stride[last] == 0
+}
+
+// bounds works out what steps are not below: squares, sums and means of squares, and what is added to them.
+func (p *Program) bounds() {
+	p.floors = make([]floor, len(p.Steps))
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		var x, y floor
+		if len(s.Args) > 0 {
+			x = p.floors[s.Args[0].step]
+		}
+		if len(s.Args) > 1 {
+			y = p.floors[s.Args[1].step]
+		}
+		f := floor{known: true, number: -1}
+		switch {
+		case s.Prim == Number:
+			f.number = i
+		case s.Prim == Mul && sameView(s.Args[0], s.Args[1]), s.Prim == Exp, s.Prim == Sqrt:
+		case (s.Prim == Sum || s.Prim == Div && y.number >= 0 && p.Steps[y.number].Value > 0) && x.known && x.number < 0:
+		case s.Prim == Add && x.known && x.number < 0 && y.number >= 0:
+			f.number = y.number
+		default:
+			f = floor{number: -1}
+		}
+		p.floors[i] = f
+	}
+}

@@ -1,0 +1,147 @@
+package program
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math"
+	"slices"
+)
+
+// Search evaluates one program on one set of inputs under many choices. What has been computed once is not computed again:
+// a step with the same choice on equal operands has an equal result. Operands are equal when their numbers are, however they
+// came about: most roundings change nothing that a later step sees. Not for several goroutines.
+type Search struct {
+	p       *Program
+	c       Call
+	leaves  run
+	memo    map[string]int
+	results []operand
+	byHash  map[uint64][]int
+	seed    maphash.Seed
+	held    int // elements of results
+
+	Evaluations, Steps int // how many were asked for, and how many steps were computed
+}
+
+// maxHeld is how many elements of results are kept; what is more is forgotten, and computed again.
+const maxHeld = 1 << 24
+
+// Search prepares a program for many choices on the same inputs. The error is that of the inputs.
+func (p *Program) Search(c Call) (*Search, error) {
+	single := *p
+	single.stages, single.Steps = nil, slices.Clone(p.Steps)
+	for i := range p.Steps {
+		single.Steps[i].whole = true
+		if !p.Steps[i].Prim.leaf() {
+			single.stages = append(single.stages, p.alone(i))
+		}
+	}
+	s := &Search{p: &single, c: c, seed: maphash.MakeSeed()}
+	s.forget()
+	s.leaves = run{p: s.p, c: &s.c, a: c.Arith, values: make([]operand, len(p.Steps))}
+	for i := range p.Steps {
+		if st := &p.Steps[i]; st.Prim.leaf() && st.Prim != Number {
+			if err := s.leaves.leaf(i, st); err != nil {
+				return nil, err
+			}
+			if o := &s.leaves.values[i]; c.Bounds && o.e == nil {
+				o.e = make([]float64, len(o.v))
+			}
+		}
+	}
+	return s, nil
+}
+
+func (s *Search) forget() {
+	s.memo, s.byHash, s.results, s.held = map[string]int{}, map[uint64][]int{}, nil, 0
+}
+
+// alone is the stage of one step.
+func (p *Program) alone(i int) stage {
+	s := &p.Steps[i]
+	st := stage{steps: []int{i}}
+	if s.Prim.byElement() || s.Prim.byRow() {
+		w := s.Shape[len(s.Shape)-1]
+		st.rows, st.width = size(s.Shape)/max(w, 1), w
+		if s.Prim.byRow() {
+			st.width = s.Args[0].Last()
+		}
+	}
+	return st
+}
+
+// Eval evaluates the program with choices. The result is shared with other results: it is not to be written to. The error is
+// that of reading a weight.
+func (s *Search) Eval(choices []Choice) (Value, error) {
+	s.Evaluations++
+	if s.held > maxHeld {
+		s.forget()
+	}
+	r := run{p: s.p, c: &s.c, a: s.c.Arith, values: slices.Clone(s.leaves.values)}
+	r.a.Choices = choices
+	ids := make([]int, len(s.p.Steps)) // of the results; a leaf that is always the same is −1
+	var key []byte
+	stage := 0
+	for i := range s.p.Steps {
+		st := &s.p.Steps[i]
+		ids[i] = -1
+		if st.Prim == Number {
+			r.values[i] = r.number(i)
+			ids[i] = s.intern(r.values[i])
+			continue
+		}
+		if st.Prim.leaf() {
+			continue
+		}
+		key = binary.AppendUvarint(key[:0], uint64(i))
+		key = append(key, choices[i].Way, byte(choices[i].Round))
+		for _, a := range st.Args {
+			key = binary.AppendVarint(key, int64(ids[a.step]))
+		}
+		id, ok := s.memo[string(key)]
+		if ok {
+			r.values[i] = s.results[id]
+		} else {
+			s.Steps++
+			if err := r.stage(stage); err != nil {
+				return Value{}, err
+			}
+			id = s.intern(r.values[i])
+			s.memo[string(key)] = id
+			r.values[i] = s.results[id]
+		}
+		ids[i] = id
+		stage++
+	}
+	return r.result()
+}
+
+// intern is the number of a result: that of an equal one, where there is one.
+func (s *Search) intern(o operand) int {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	var b [8]byte
+	write := func(x []float64) {
+		for _, v := range x {
+			binary.LittleEndian.PutUint64(b[:], math.Float64bits(v))
+			h.Write(b[:])
+		}
+	}
+	write(o.v)
+	write(o.e)
+	sum := h.Sum64()
+	for _, id := range s.byHash[sum] {
+		if sameBits(s.results[id].v, o.v) && sameBits(s.results[id].e, o.e) {
+			return id
+		}
+	}
+	s.results = append(s.results, o)
+	s.held += len(o.v) + len(o.e)
+	id := len(s.results) - 1
+	s.byHash[sum] = append(s.byHash[sum], id)
+	return id
+}
+
+func sameBits(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
+}

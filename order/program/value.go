@@ -1,0 +1,32 @@
+package program
+
+// Value is a tensor in float64, row-major. Bound, where it is not nil, says for each element how far from Data a
+// correct computation may be; see [Arith].
+type Value struct {
+	Shape       []int
+	Data, Bound []float64
+}
+
+// Rows is a weight, read row by row so that no table is held whole. A vector is one row.
+type Rows interface {
+	Size() (rows, cols int)
+	// Row writes row i to dst, which has cols elements. It may be called from several goroutines.
+	Row(dst []float64, i int) error
+}
+
+// Call is what one evaluation is given.
+type Call struct {
+	Arith
+	In    []Value
+	W     []Rows
+	Shape []int // of the result
+}
+
+// size is the number of elements of a shape.
+func size(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}

@@ -1,0 +1,81 @@
+package program
+
+import "slices"
+
+// Var is a step's result seen through a strided view. Views cost nothing and are no steps.
+type Var struct {
+	step, off     int
+	shape, stride []int
+}
+
+// Shape is the shape of the view.
+func (v Var) Shape() []int { return v.shape }
+
+// Last is the size of the last axis.
+func (v Var) Last() int { return v.shape[len(v.shape)-1] }
+
+// contiguous are the strides of a row-major tensor.
+func contiguous(shape []int) []int {
+	stride := make([]int, len(shape))
+	n := 1
+	for a := len(shape) - 1; a >= 0; a-- {
+		stride[a] = n
+		n *= shape[a]
+	}
+	return stride
+}
+
+// plain reports whether the view's elements follow each other, row-major.
+func (v Var) plain() bool {
+	n := 1
+	for a := len(v.shape) - 1; a >= 0; a-- {
+		if v.shape[a] != 1 && v.stride[a] != n {
+			return false
+		}
+		n *= v.shape[a]
+	}
+	return true
+}
+
+// sameView reports whether two variables are the same numbers in the same places.
+func sameView(a, b Var) bool {
+	return a.step == b.step && a.off == b.off && slices.Equal(a.shape, b.shape) && slices.Equal(a.stride, b.stride)
+}
+
+// gather writes the rows [from, to) of a view, a row being its last axis, one after the other.
+func gather(dst, src []float64, v Var, from, to int) {
+	last := len(v.shape) - 1
+	n, s := v.shape[last], v.stride[last]
+	index := make([]int, last)
+	at, rest := v.off, from
+	for a := last - 1; a >= 0; a-- {
+		index[a] = rest % v.shape[a]
+		rest /= v.shape[a]
+		at += index[a] * v.stride[a]
+	}
+	for r := from; r < to; r++ {
+		row := dst[(r-from)*n:][:n]
+		switch s {
+		case 1:
+			copy(row, src[at:at+n])
+		case 0:
+			x := src[at]
+			for i := range row {
+				row[i] = x
+			}
+		default:
+			for i, k := 0, at; i < n; i, k = i+1, k+s {
+				row[i] = src[k]
+			}
+		}
+		for a := last - 1; a >= 0; a-- {
+			index[a]++
+			at += v.stride[a]
+			if index[a] < v.shape[a] {
+				break
+			}
+			at -= index[a] * v.stride[a]
+			index[a] = 0
+		}
+	}
+}
