@@ -20,9 +20,19 @@ type Formula struct {
 // Formula is the program of the last step of a cut. The rounding of every entry between is part of it; the last one is the
 // caller's. The error is that of an operation that computes itself, see [program.Own], or of shapes that do not go together.
 func (p *Plan) Formula(passes []Pass, model hooks.DType) (*Formula, error) {
+	return p.FormulaOf(passes, model, nil)
+}
+
+// FormulaOf is [Plan.Formula] with other operations in place of those of the entries; nil for their own.
+func (p *Plan) FormulaOf(passes []Pass, model hooks.DType, in func(op.Op) op.Op) (*Formula, error) {
 	if len(p.Steps) == 1 {
-		return p.single(passes)
+		return p.single(passes, in)
 	}
+	return p.formula(passes, model, in)
+}
+
+// formula is that of several operations.
+func (p *Plan) formula(passes []Pass, model hooks.DType, other func(op.Op) op.Op) (*Formula, error) {
 	f := &Formula{}
 	b := program.NewBuilder()
 	results := map[Node]program.Var{}
@@ -53,7 +63,11 @@ func (p *Plan) Formula(passes []Pass, model hooks.DType) (*Formula, error) {
 		for _, weight := range e.Weights {
 			w = append(w, b.Weight(f.weight(weight), rowsOf(weight.Shape)))
 		}
-		out = b.Apply(e.Op, op.Form(e.Op), p.list.size(n, passes), in, w)
+		o := e.Op
+		if other != nil {
+			o = other(o)
+		}
+		out = b.Apply(o, op.Form(o), p.list.size(n, passes), in, w)
 		if i < last {
 			to, err := roundingOf(e.DTypeOf(model), model)
 			if err != nil {
@@ -71,7 +85,7 @@ func (p *Plan) Formula(passes []Pass, model hooks.DType) (*Formula, error) {
 }
 
 // single is the formula of one operation. Its program is shared by all entries whose operation and shapes are the same.
-func (p *Plan) single(passes []Pass) (*Formula, error) {
+func (p *Plan) single(passes []Pass, other func(op.Op) op.Op) (*Formula, error) {
 	n := p.Steps[0]
 	e := &p.list.Entries[n.Entry]
 	if _, own := e.Op.(program.Own); own {
@@ -95,8 +109,12 @@ func (p *Plan) single(passes []Pass) (*Formula, error) {
 	for _, weight := range e.Weights {
 		f.Weights, w = append(f.Weights, weight), append(w, rowsOf(weight.Shape))
 	}
+	o := e.Op
+	if other != nil {
+		o = other(o)
+	}
 	var err error
-	if f.Program, err = program.Of(e.Op, op.Form, p.list.size(n, passes), in, w); err != nil {
+	if f.Program, err = program.Of(o, op.Form, p.list.size(n, passes), in, w); err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	return f, nil

@@ -45,6 +45,8 @@ type Certificate struct {
 
 	// Arithmetic is the one in which the entry was judged: "strict", or how the engine rounds otherwise than transformers.
 	Arithmetic string `json:"arithmetic,omitempty"`
+	// Mistake is the one change to the operation that gives all entries of the form, where no arithmetic does.
+	Mistake string `json:"mistake,omitempty"`
 	// Summation is the order in which sums explain most of the elements that no bound does, or "several orders together";
 	// empty where there are none.
 	Summation string `json:"summation,omitempty"`

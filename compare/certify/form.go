@@ -38,12 +38,18 @@ type form struct {
 	once    sync.Once
 	err     error
 	entries []*evidence
+	verdict
+}
+
+// verdict is what is known of a form's arithmetic.
+type verdict struct {
 	// own is the arithmetic of the form, transformers' or another; nil where none holds for most entries. second is that of the
 	// others, where there is one.
 	own, second *arithmetic
+	// wrong is the change to the operation that explains all entries, where no arithmetic does.
+	wrong string
 	// hinted: some arithmetic gives all entries, but too little of it is to be seen.
 	hinted bool
-	tried  int // arithmetics
 }
 
 // evidence is one entry of a form.
@@ -79,13 +85,68 @@ func (i *Isolator) formOf(cut *order.Plan, n order.Node) string {
 	slices.Sort(forms[1:])
 	name := strings.Join(forms, " < ")
 	if i.env.Passes[n.Pass].Tokens == 1 {
-		name += " (one token)"
+		name += oneToken
 	}
 	return name
 }
 
-// form is what the entries of a form have in common, worked out once.
-func (i *Isolator) form(ctx context.Context, name string) (*form, error) {
+// form is what the entries of a form have in common, worked out once: by themselves, and where they show too little of an
+// arithmetic, by that of the same form in the other passes. What is proven of an engine there needs no proof of its own here,
+// if it gives all entries.
+func (i *Isolator) form(ctx context.Context, name string) (verdict, error) {
+	f, err := i.alone(ctx, name)
+	if err != nil || !f.hinted {
+		return f.verdict, err
+	}
+	other, found := strings.CutSuffix(name, oneToken)
+	if !found {
+		other = name + oneToken
+	}
+	g, err := i.alone(ctx, other)
+	if err != nil {
+		return verdict{}, err
+	}
+	for _, a := range []*arithmetic{g.own, g.second} {
+		if a == nil || a.strict() {
+			continue
+		}
+		if all, err := f.explainedBy(a); all || err != nil {
+			return verdict{own: a}, err
+		}
+	}
+	// What each shows too little of may be enough together.
+	together := &form{}
+	for _, name := range []string{name, other} {
+		entries, err := i.entriesOf(ctx, name)
+		if err != nil {
+			return verdict{}, err
+		}
+		together.entries = append(together.entries, entries...)
+	}
+	if err := together.decide(); err != nil || together.own == nil {
+		return f.verdict, err
+	}
+	if all, err := f.explainedBy(together.own); !all || err != nil {
+		return f.verdict, err
+	}
+	return verdict{own: together.own}, nil
+}
+
+// explainedBy reports whether an arithmetic explains all entries.
+func (f *form) explainedBy(a *arithmetic) (bool, error) {
+	for _, e := range f.entries {
+		if _, rest, _, err := e.strict(a); len(rest) > 0 || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// oneToken marks the forms of passes of a single token.
+const oneToken = " (one token)"
+
+// alone is a form by its own entries.
+func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 	i.mu.Lock()
 	f := i.forms[name]
 	if f == nil {
@@ -97,8 +158,8 @@ func (i *Isolator) form(ctx context.Context, name string) (*form, error) {
 		if f.entries, f.err = i.entriesOf(ctx, name); f.err == nil {
 			f.err = f.decide()
 		}
-		for _, e := range f.entries { // tensors are not kept
-			e.trial = nil
+		if !f.hinted { // tensors are not kept
+			f.entries = nil
 		}
 	})
 	return f, f.err
@@ -177,9 +238,11 @@ func (f *form) decide() error {
 		f.own = &arithmetic{}
 		return nil
 	}
-	s := newSearch(left, f.entries)
+	s, err := newSearch(left, f.entries)
+	if err != nil {
+		return err
+	}
 	all, err := s.find()
-	f.tried = s.tried
 	switch {
 	case err != nil:
 		return err
@@ -193,12 +256,15 @@ func (f *form) decide() error {
 	// The arithmetic that explains most of the entries is the form's, if they are more than half of them and two at least.
 	most, suspects := s.most()
 	if held := len(f.entries) - len(suspects); 2*held <= len(f.entries) || held < 2 {
-		return nil
+		f.wrong, err = f.mistake(left)
+		return err
 	}
 	f.own = most
-	second := newSearch(suspects, suspects)
+	second, err := newSearch(suspects, suspects)
+	if err != nil {
+		return err
+	}
 	other, err := second.find()
-	f.tried += second.tried
 	if other != nil && proven(suspects) {
 		f.second = other
 	}
@@ -240,6 +306,10 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		if done, err := try(a); done || err != nil {
 			return j, left, true, err
 		}
+	}
+	if f.wrong != "" {
+		c.Mistake = f.wrong
+		return strict, off, true, nil
 	}
 	if wide, err := t.i.computedWider(t.ctx); err != nil {
 		return nil, nil, false, err

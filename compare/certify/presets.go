@@ -24,7 +24,7 @@ func presets(p *program.Program, d hooks.DType) []*arithmetic {
 		all = append(all, b.preset(own))
 	}
 	if d != hooks.F32 {
-		for way := uint8(1); way < 11; way++ {
+		for way := uint8(1); int(way) < program.WaysOfSum; way++ {
 			all = append(all, b.preset(b.split(way)))
 		}
 	}

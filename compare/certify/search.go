@@ -7,24 +7,28 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// search looks for the definite arithmetic of some entries. What it tries follows from their program and their elements
+// search looks for the definite arithmetic of some entries. What it tries follows from their programs and their elements
 // alone, so that the same entries have the same arithmetic, whoever asks.
 type search struct {
 	left    []*evidence // entries that transformers' arithmetic leaves something of
 	entries []*evidence // all that are to be explained
-	target  *evidence   // the one that arithmetics are tried on first
+	panel   []*member   // those that arithmetics are tried on first: they decide which is nearer
 	open    bool        // results have more digits than the order gives them
 	dtype   hooks.DType
+	program *program.Program // of the first of the panel
 	tried   int
-
-	program *program.Program
-	engine  *program.Search
 	seen    map[string]bool
 	best    []ranked
-	given   []ranked // arithmetics that explain the target, and how many entries they explain
+	given   []ranked // arithmetics that explain the panel, with the entries that they explain
 }
 
-// ranked is an arithmetic with what it leaves of the target, or, of those that explain it, what it explains of all.
+// member is an entry of the panel.
+type member struct {
+	*evidence
+	engine *program.Search
+}
+
+// ranked is an arithmetic with what it leaves of the panel, or, of those that explain it, what it explains of all.
 type ranked struct {
 	*arithmetic
 	left  int
@@ -36,43 +40,62 @@ const (
 	maxTried = 6000
 	maxCost  = 1 << 29
 	// maxDescent is how many sites a descent changes, and descents how many arithmetics it starts from.
-	maxDescent = 6
-	descents   = 4
+	maxDescent = 8
+	descents   = 6
+	// A panel begins with entries of panelElements elements, of which at least one shows enough, and takes in what an
+	// arithmetic that explains it does not explain, up to maxPanel entries.
+	panelElements = 600
+	maxPanel      = 24
 )
 
-func newSearch(left, entries []*evidence) *search {
+func newSearch(left, entries []*evidence) (*search, error) {
 	s := &search{left: left, entries: entries, seen: map[string]bool{}}
-	// The target shows as much as any: of those that show enough alone the smallest, else the one that shows most.
-	enough := func(e *evidence) bool { return len(e.left) >= proofElements && e.rowsIn(e.left) >= proofRows }
-	for _, e := range left {
-		switch {
-		case s.target == nil,
-			enough(e) && (!enough(s.target) || len(e.y.Data) < len(s.target.y.Data)),
-			!enough(e) && !enough(s.target) && len(e.left) > len(s.target.left):
-			s.target = e
+	// Small entries that show something come first: they cost least.
+	ordered := slices.Clone(left)
+	slices.SortStableFunc(ordered, func(a, b *evidence) int { return len(a.y.Data) - len(b.y.Data) })
+	elements, shown := 0, false
+	for _, e := range ordered {
+		if len(s.panel) > 0 && elements >= panelElements && shown || len(s.panel) >= maxPanel/2 {
+			break
 		}
+		if err := s.join(e); err != nil {
+			return nil, err
+		}
+		elements += len(e.y.Data)
+		shown = shown || len(e.left) >= proofElements && e.rowsIn(e.left) >= proofRows
 	}
-	s.dtype = s.target.i.env.DType
-	s.program = s.target.formula.Program
+	s.dtype = s.panel[0].i.env.DType
+	s.program = s.panel[0].formula.Program
 	s.open = slices.ContainsFunc(left, func(e *evidence) bool { return e.wider() })
-	return s
+	return s, nil
+}
+
+// join takes an entry into the panel.
+func (s *search) join(e *evidence) error {
+	call := e.call
+	call.Arith = e.i.env.Arith
+	engine, err := e.formula.Search(call)
+	s.panel = append(s.panel, &member{e, engine})
+	return err
+}
+
+// cost is about what an arithmetic costs: steps times elements.
+func (s *search) cost() (n int) {
+	for _, m := range s.panel {
+		n += len(m.y.Data) * len(m.formula.Steps)
+	}
+	return n
 }
 
 // find returns an arithmetic that leaves nothing of any entry, said in as few words as it can be; nil for none.
 func (s *search) find() (*arithmetic, error) {
-	call := s.target.call
-	call.Arith = s.target.i.env.Arith
-	var err error
-	if s.engine, err = s.program.Search(call); err != nil {
-		return nil, err
-	}
 	starts := presets(s.program, s.dtype)
 	if s.open {
 		for _, a := range starts {
 			a.open = true
 		}
 	}
-	for _, step := range []func([]*arithmetic) (*arithmetic, error){s.each, s.flips, s.descend} {
+	for _, step := range []func([]*arithmetic) (*arithmetic, error){s.each, s.descend, s.flips} {
 		if found, err := step(starts); found != nil || err != nil {
 			if err == nil {
 				found, err = s.plainest(found)
@@ -93,10 +116,10 @@ func (s *search) each(all []*arithmetic) (*arithmetic, error) {
 	return nil, nil
 }
 
-// try reports whether an arithmetic explains all entries: the target first.
+// try reports whether an arithmetic explains all entries: the panel first.
 func (s *search) try(a *arithmetic) (bool, error) {
 	key := a.key(s.program)
-	if s.seen[key] || s.tried >= maxTried || s.tried*len(s.target.y.Data)*len(s.program.Steps) > maxCost {
+	if s.seen[key] || s.tried >= maxTried || s.tried*s.cost() > maxCost {
 		return false, nil
 	}
 	s.seen[key] = true
@@ -105,8 +128,8 @@ func (s *search) try(a *arithmetic) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	s.rank(ranked{arithmetic: a, left: left})
 	if left > 0 {
+		s.rank(ranked{arithmetic: a, left: left})
 		return false, nil
 	}
 	held, err := s.holds(a)
@@ -114,29 +137,68 @@ func (s *search) try(a *arithmetic) (bool, error) {
 		return false, err
 	}
 	s.given = append(s.given, ranked{a, 0, held})
-	return len(held) == len(s.entries), nil
+	if len(held) == len(s.entries) || len(s.panel) >= maxPanel {
+		return len(held) == len(s.entries), nil
+	}
+	for _, e := range s.entries { // what it does not explain tells it from the next
+		if !slices.Contains(held, e) {
+			if err := s.join(e); err != nil {
+				return false, err
+			}
+			break
+		}
+	}
+	return false, s.again(a)
 }
 
-// leaves counts what an arithmetic leaves of the target.
-func (s *search) leaves(a *arithmetic) (int, error) {
-	c := a.choices(s.program)
-	if c == nil {
-		c = s.program.Own()
+// again ranks anew what was tried, for a panel that has grown.
+func (s *search) again(last *arithmetic) error {
+	old := append(s.best, ranked{arithmetic: last})
+	s.best = nil
+	for _, r := range old {
+		left, err := s.leaves(r.arithmetic)
+		if err != nil {
+			return err
+		}
+		s.rank(ranked{arithmetic: r.arithmetic, left: left})
 	}
-	x, err := s.engine.Eval(c)
+	return nil
+}
+
+// leaves counts what an arithmetic leaves of the panel.
+func (s *search) leaves(a *arithmetic) (int, error) {
+	sum := 0
+	for _, m := range s.panel {
+		n, err := m.leaves(a)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// leaves counts what an arithmetic leaves of one entry.
+func (m *member) leaves(a *arithmetic) (int, error) {
+	p := m.formula.Program
+	c := a.choices(p)
+	if c == nil {
+		c = p.Own()
+	}
+	x, err := m.engine.Eval(c)
 	if err != nil {
 		return 0, err
 	}
-	if !a.open && s.target.wider() { // what is shared is not written to
+	if !a.open && m.wider() { // what is shared is not written to
 		x = program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: slices.Clone(x.Bound)}
 	}
-	j, err := s.target.judge(x, a, false)
+	j, err := m.judge(x, a, false)
 	if err != nil {
 		return 0, err
 	}
 	left := j.outside()
-	if n := len(left); n > 0 && 8*n < len(s.target.left) { // perhaps only an order of summation
-		if left, _, err = s.target.replay(j, a, left); err != nil {
+	if n := len(left); n > 0 && 8*n < len(m.left) { // perhaps only an order of summation
+		if left, _, err = m.replay(j, a, left); err != nil {
 			return 0, err
 		}
 	}
@@ -149,15 +211,15 @@ func (s *search) rank(r ranked) {
 	for at > 0 && r.left < s.best[at-1].left {
 		at--
 	}
-	if s.best = slices.Insert(s.best, at, r); len(s.best) > descents {
-		s.best = s.best[:descents]
+	if s.best = slices.Insert(s.best, at, r); len(s.best) > 2*descents {
+		s.best = s.best[:2*descents]
 	}
 }
 
 // holds lists the entries that an arithmetic explains.
 func (s *search) holds(a *arithmetic) (held []*evidence, err error) {
 	for _, e := range s.entries {
-		if e == s.target {
+		if slices.ContainsFunc(s.panel, func(m *member) bool { return m.evidence == e }) {
 			held = append(held, e)
 			continue
 		}
@@ -189,30 +251,35 @@ func (s *search) most() (*arithmetic, []*evidence) {
 	return own, suspects
 }
 
-// flips tries each start with another choice at one site.
-func (s *search) flips(starts []*arithmetic) (*arithmetic, error) {
-	for _, a := range starts {
-		if found, err := s.each(s.neighbours(a)); found != nil || err != nil {
-			return found, err
+// descend goes on from the arithmetics that left least of the panel, one site at a time, as long as that leaves less.
+func (s *search) descend([]*arithmetic) (*arithmetic, error) {
+	done := map[*arithmetic]bool{}
+	for range descents {
+		at := slices.IndexFunc(s.best, func(r ranked) bool { return !done[r.arithmetic] })
+		if at < 0 {
+			return nil, nil
+		}
+		from := s.best[at]
+		for range maxDescent {
+			done[from.arithmetic] = true
+			found, err := s.each(s.neighbours(from.arithmetic))
+			if found != nil || err != nil {
+				return found, err
+			}
+			if len(s.best) == 0 || done[s.best[0].arithmetic] {
+				break
+			}
+			from = s.best[0]
 		}
 	}
 	return nil, nil
 }
 
-// descend goes on from the arithmetics that left least of the target, one site at a time, as long as that leaves less.
-func (s *search) descend([]*arithmetic) (*arithmetic, error) {
-	for _, from := range slices.Clone(s.best) {
-		at := from
-		for range maxDescent {
-			s.best = nil
-			found, err := s.each(s.neighbours(at.arithmetic))
-			if found != nil || err != nil {
-				return found, err
-			}
-			if len(s.best) == 0 || s.best[0].left >= at.left {
-				break
-			}
-			at = s.best[0]
+// flips tries each start with another choice at one site.
+func (s *search) flips(starts []*arithmetic) (*arithmetic, error) {
+	for _, a := range starts {
+		if found, err := s.each(s.neighbours(a)); found != nil || err != nil {
+			return found, err
 		}
 	}
 	return nil, nil

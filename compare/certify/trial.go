@@ -93,7 +93,7 @@ func (t *trial) in(e evaluated) (*judged, error) {
 		return nil, err
 	}
 	a := t.i.env.Arith
-	a.Sum, a.Hull = e.sum, e.hull
+	a.Sum, a.Hull, a.HullLast = e.sum, e.hull, e.hull && t.wider()
 	a.Rigorous = a.Rigorous || e.rigorous
 	var x program.Value
 	var err error

@@ -12,5 +12,5 @@ func (Cutoff) Kind() string { return "cutoff" }
 
 // Steps follows the formula.
 func (o Cutoff) Steps(b *program.Builder, in, _ []program.Var) program.Var {
-	return b.Add("sum", in[0], b.R(b.Mul("product", in[1], o.Multiplier.in(b, "multiplier"))))
+	return b.Add("sum", in[0], b.R(b.Mul("product", in[1], o.Multiplier.in(b))))
 }

@@ -50,12 +50,7 @@ type Const struct {
 }
 
 // in is the constant as an operation sees it.
-func (k Const) in(b *program.Builder, name string) program.Var {
-	if k.Cast {
-		return b.Tensor(name, k.Value)
-	}
-	return b.Scalar(name, k.Value)
-}
+func (k Const) in(b *program.Builder) program.Var { return b.Given(k.Value, k.Cast) }
 
 // Form is an operation without its numbers: its kind, its texts, its flags and which numbers it has, such as
 // "rotary(dim, scaling=linear, sin, theta)". Two operations of one form run through the same arithmetic, so what is

@@ -40,7 +40,7 @@ func (r *run) affine(i int, out operand) error {
 	rows, n := w.Size()
 	c := r.choice(i)
 	t := tile{
-		Arith: &r.a, f: r.a.finisher(c.Round), way: c.Way, weights: w, all: rows, n: n,
+		Arith: &r.a, f: r.at(i, c.Round), way: c.Way, weights: w, all: rows, n: n,
 		right: r.a.right(r.packed(s.Args[0])),
 	}
 	t.tokens = len(t.right.v) / n

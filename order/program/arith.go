@@ -29,8 +29,9 @@ type Arith struct {
 	Sum      *Summation // nil: no order, in float64
 	Choices  []Choice   // by step; nil: the program's own
 	// Hull: every step may round its result to the model's dtype or not, each element by itself, and have it by another
-	// way. Values are not rounded, and bounds allow for all of it.
-	Hull bool
+	// way. Values are not rounded, and bounds allow for all of it. The last step is rounded by the caller, see Arith.Round; with
+	// HullLast it, too, may have been rounded before.
+	Hull, HullLast bool
 }
 
 // Rounding is what is done to the result of a step.
@@ -126,13 +127,21 @@ func (a Arith) lowest() float64 {
 type finisher struct {
 	*Arith
 	round Rounding
+	last  bool // the caller rounds it
 }
 
 func (a *Arith) finisher(r Rounding) finisher {
 	if !a.Emulated && r != None {
 		r = Welford
 	}
-	return finisher{a, r}
+	return finisher{Arith: a, round: r}
+}
+
+// at is the finisher of a step.
+func (r *run) at(i int, to Rounding) finisher {
+	f := r.a.finisher(to)
+	f.last = r.p.Steps[i].final && !r.a.HullLast
+	return f
 }
 
 // one finishes one result, v being exact and e what the bounds of its operands make.
@@ -201,6 +210,9 @@ func (f finisher) narrow(v float64) float64 {
 // narrowBound is narrow with bounds.
 func (f finisher) narrowBound(v, e float64) (float64, float64) {
 	if f.Hull {
+		if f.last {
+			return v, e
+		}
 		return v, e + rounded(f.DType, v, e)
 	}
 	if d, ok := f.to(v); ok {

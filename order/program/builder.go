@@ -95,6 +95,16 @@ func (b *Builder) Tensor(name string, x float64) Var {
 	return b.add(Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, Round: Model})
 }
 
+// Given is a number of the model, of which the model says whether it is a tensor of its dtype: that is no choice of an engine,
+// and no site.
+func (b *Builder) Given(x float64, cast bool) Var {
+	s := Step{Prim: Number, Value: x, Shape: []int{1}, fixed: true}
+	if cast {
+		s.Round = Model
+	}
+	return b.add(s)
+}
+
 // Vector are constants; see [Angle] for what they are used for.
 func (b *Builder) Vector(name string, x []float64) Var {
 	return b.add(Step{Prim: Vector, Name: name, Values: x, Shape: []int{len(x)}})

@@ -143,7 +143,7 @@ func (a *Arith) terms(x operand, from, to int) (p partial) {
 // sums computes rows of a Sum.
 func (r *run) sums(i int, out, x operand) {
 	c := r.choice(i)
-	f := r.a.finisher(c.Round)
+	f := r.at(i, c.Round)
 	n := len(x.v) / max(len(out.v), 1)
 	for k := range out.v {
 		row := x.slice(k*n, n)
@@ -180,7 +180,7 @@ func (o operand) bound(i int) float64 {
 func (r *run) dots(i int, out operand) {
 	s := &r.p.Steps[i]
 	c := r.choice(i)
-	f := r.a.finisher(c.Round)
+	f := r.at(i, c.Round)
 	x, y := r.rows(s.Args[0]), r.rows(s.Args[1])
 	last := len(s.Shape) - 1
 	n, inner := s.Args[0].Last(), s.Shape[last]

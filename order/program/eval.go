@@ -91,16 +91,16 @@ func (r *run) leaf(i int, s *Step) error {
 func (r *run) number(i int) operand {
 	x, exact := r.p.Steps[i].Value, r.p.Steps[i].Value
 	o := operand{v: []float64{x}}
-	if !r.a.Emulated || r.p.Steps[i].Name == "" {
+	if !r.a.Emulated {
 		return o
 	}
 	if c := r.choice(i); c.Round != None {
 		x = float64(float32(x))
-		if d, ok := (finisher{&r.a, c.Round}).to(x); ok {
+		if d, ok := r.a.finisher(c.Round).to(x); ok {
 			x = floats.Round(d, x)
 		}
 	}
-	if o.v[0] = x; r.a.Hull && r.a.Bounds {
+	if o.v[0] = x; r.a.Hull && r.a.Bounds && !r.p.Steps[i].fixed {
 		o.e = []float64{max(math.Abs(x-exact), math.Abs(floats.Round(r.a.DType, exact)-x))}
 	}
 	return o

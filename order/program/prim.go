@@ -113,7 +113,7 @@ func function(f func(float64) float64, x, xe float64) (v, e float64) {
 func (r *run) apply(i int, out, x, y operand) {
 	s := &r.p.Steps[i]
 	c := r.choice(i)
-	f := r.a.finisher(c.Round)
+	f := r.at(i, c.Round)
 	switch s.Prim {
 	case Neg:
 		for i, v := range x.v {
@@ -150,7 +150,7 @@ func (r *run) apply(i int, out, x, y operand) {
 		}
 		f.all(out, nil)
 	case Div:
-		r.divide(s, c, out, x, y)
+		r.divide(i, c, out, x, y)
 	case Rsqrt:
 		r.rsqrt(i, c, out, x)
 	case Erf:
@@ -244,8 +244,8 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 }
 
 // divide divides, or multiplies with the reciprocal.
-func (r *run) divide(s *Step, c Choice, out, x, y operand) {
-	f := r.a.finisher(c.Round)
+func (r *run) divide(i int, c Choice, out, x, y operand) {
+	s, f := &r.p.Steps[i], r.at(i, c.Round)
 	if c.Way == WayQuotient {
 		for i, v := range x.v {
 			if out.e == nil {
@@ -282,7 +282,7 @@ func (r *run) divide(s *Step, c Choice, out, x, y operand) {
 // rsqrt is the reciprocal root, or the reciprocal of the root. Its operand is not below what the steps before it make of it,
 // whatever its bound.
 func (r *run) rsqrt(i int, c Choice, out, x operand) {
-	f, least := r.a.finisher(c.Round), r.lowest(r.p.Steps[i].Args[0].step)
+	f, least := r.at(i, c.Round), r.lowest(r.p.Steps[i].Args[0].step)
 	if c.Way == WayRsqrt {
 		fn := func(v float64) float64 { return 1 / math.Sqrt(math.Max(v, least)) }
 		extra := 0.0

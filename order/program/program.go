@@ -30,6 +30,8 @@ type Step struct {
 
 	readers int  // how many steps read the result
 	whole   bool // its result is read outside of its stage
+	fixed   bool // of a Number: no site
+	final   bool // nothing is computed from it: it is the program's result, or moved there
 }
 
 // Program is a formula for inputs of known shapes. It is immutable; several goroutines may evaluate it.
@@ -67,7 +69,7 @@ func (p *Program) Sites() (sites []Site, steps map[Site][]int) {
 	steps = map[Site][]int{}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if !s.Prim.Computes() && s.Prim != Round && s.Prim != Copy && (s.Prim != Number || s.Name == "") {
+		if !s.Prim.Computes() && s.Prim != Round && s.Prim != Copy && (s.Prim != Number || s.fixed) {
 			continue
 		}
 		at := Site{s.Form, s.Site}

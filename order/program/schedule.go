@@ -53,6 +53,28 @@ func (p *Program) schedule() {
 		}
 	}
 	p.Steps[p.Out.step].whole = true
+	p.end(p.Out.step)
+}
+
+// end marks the steps whose results are the program's, as they are or moved there, and nothing else.
+func (p *Program) end(i int) {
+	s := &p.Steps[i]
+	switch {
+	case s.Prim == Cat || s.Prim == Neg || s.Prim == Max || s.Prim == Copy:
+		for _, a := range s.Args {
+			p.end(a.step)
+		}
+	case s.Prim.Computes():
+		readers := 0
+		for j := range p.Steps {
+			for _, a := range p.Steps[j].Args {
+				if a.step == i && p.Steps[j].Prim.Computes() {
+					readers++
+				}
+			}
+		}
+		s.final = readers == 0
+	}
 }
 
 // aligned reports whether a view has the rows of the step's result in their order: as they are, or each element of a row of

@@ -34,7 +34,10 @@ const (
 
 // parts are in how many parts an engine may take a sum, for the ways from 1 on: each part is rounded to the model's dtype.
 // They are added in float32 by the first ways, and in the model's dtype by the others.
-var parts = [...]int{2, 4, 8, 16, 32}
+var parts = [...]int{2, 4, 8}
+
+// WaysOfSum is how many ways there are to a sum.
+const WaysOfSum = 1 + 2*len(parts)
 
 // ofParts says what a way to a sum is: in how many parts it is taken, 0 for one sum, and whether they are added in the
 // model's dtype.
@@ -52,12 +55,12 @@ func (s *Step) Ways() int {
 	case Div, Rsqrt:
 		return len(reciprocalRound)
 	case Dot, Sum:
-		return 1 + 2*len(parts)
+		return WaysOfSum
 	case Affine:
 		if len(s.Args) == 3 {
 			return 3
 		}
-		return 1 + 2*len(parts)
+		return WaysOfSum
 	}
 	return 1
 }
