@@ -222,7 +222,7 @@ func (c calc) multiplied(o op.Linear) []float64 {
 			switch {
 			case !o.Bias:
 				y[k] = c.split(x, row)
-			case c.fused:
+			case c.fused || c.biasFirst && c.parts < 2 && !c.double && !c.rounds("linear", "product"):
 				y[k] = float64(c.dot(float32(c.w[1].data[k]), narrowed(x), narrowed(row)))
 			default:
 				y[k] = c.f(product(c.split(x, row)) + c.w[1].data[k])
