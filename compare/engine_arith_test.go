@@ -24,14 +24,18 @@ type arith struct {
 	parts     int  // that sums of products and of means are split in; 0 or 1 for none
 	wideParts bool // partial sums, which are rounded to the dtype, are added in float32; else in the dtype
 
-	inverse bool // a mean is the sum times 1/n rounded, and a division by a constant the product with its rounded inverse
-	ratio   bool // a magnitude is changed by the rounded quotient of the two
-	power   bool // x³ is one step
-	cast    bool // the constants of GELU have the dtype
-	root    bool // the inverse of a root is rounded, and the root before it
-	sigmoid bool // SiLU is x times a sigmoid that is rounded
-	table   bool // GELU is a table of float16: its argument and its value are rounded to it below 10
-	fused   bool // a product that feeds an addition is not rounded before it
+	inverse  bool // a mean is the sum times 1/n rounded, and a division by a constant the product with its rounded inverse
+	queries  bool // the scale of scores is that of the queries, rounded
+	ratio    bool // a magnitude is changed by the rounded quotient of the two
+	power    bool // x³ is one step
+	cast     bool // numbers of a formula have the dtype
+	uncast   bool // and what transformers casts to the dtype has not
+	root     bool // the inverse of a root is rounded, and the root before it
+	divides  bool // the GELU of erf divides by √2
+	sigmoid  bool // SiLU is x times a sigmoid that is rounded
+	absolute bool // and that is of |x|: 1 − 1/(1 + exp |x|) where x is positive
+	table    bool // GELU is a table of float16: its argument and its value are rounded to it below 10
+	fused    bool // a product that feeds an addition is not rounded before it
 
 	wide []string // entries whose results stay float32, by the end of their name
 }
@@ -90,12 +94,12 @@ func (a arith) own(x float64) float64 {
 	return a.number(x)
 }
 
-// operand is a constant that the model has: its cast to the dtype is not the engine's choice.
+// operand is a constant that the model has.
 func (a arith) operand(k op.Const) float64 {
-	if k.Cast {
+	if k.Cast && !a.uncast {
 		return a.r(float64(float32(k.Value)))
 	}
-	return a.number(k.Value)
+	return a.own(k.Value)
 }
 
 // fn is a function of a library.
@@ -205,7 +209,7 @@ func (c calc) mean(terms []float64, split bool) float64 {
 	} else {
 		sum = c.total(terms, nil)
 	}
-	if c.inverse {
+	if _, norm := c.op.(op.RMSNorm); c.inverse && !norm { // norms are one kernel
 		return c.at("mean")(c.r(sum) * c.r(c.f(1/n)))
 	}
 	return c.at("mean")(sum / n)

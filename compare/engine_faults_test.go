@@ -149,7 +149,7 @@ func (h *faultTally) row(name string) string {
 // A mistake inside an engine that has an arithmetic of its own is found where it is, and is not taken for an arithmetic.
 // TRACEDIFF_ENGINE_FAULTS is how many are planted.
 func TestFaultsInsideOtherEnginesAreFound(t *testing.T) {
-	n := samples(t, "TRACEDIFF_ENGINE_FAULTS", 10)
+	n := samples(t, "TRACEDIFF_ENGINE_FAULTS", 2*len(engineNames))
 	all, used := map[string]*faultTally{}, map[string]bool{}
 	for k := range n {
 		t.Run(fmt.Sprint(k, " ", engineNames[k%len(engineNames)]), func(t *testing.T) {

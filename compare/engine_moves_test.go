@@ -2,6 +2,7 @@ package compare_test
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -109,6 +110,13 @@ func (c calc) scores(o op.Scores) []float64 {
 	q, k, scale, product := c.in[0], c.in[1], c.number(o.Scale), c.at("product")
 	heads, tokens, keys, d := c.shape[1], c.shape[2], c.shape[3], q.last()
 	group := heads / k.shape[1]
+	if c.queries {
+		q = dense{q.shape, slices.Clone(q.data)}
+		for i, x := range q.data {
+			q.data[i] = c.r(c.f(x * c.r(scale)))
+		}
+		scale = 1
+	}
 	return c.each(func(i int) float64 {
 		h, t, s := i/keys/tokens, i/keys%tokens, i%keys
 		of := h / group

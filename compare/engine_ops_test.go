@@ -280,12 +280,25 @@ func (c calc) tabled(f func(float64) float64) func(float64) float64 {
 
 func (c calc) gelu() func(float64) float64 {
 	inner, erf, one, half, k := c.at("inner"), c.at("erf"), c.at("one"), c.at("half"), c.own(math.Sqrt2/2)
-	return func(x float64) float64 { return c.f(half(0.5*x) * one(1+erf(c.fn(math.Erf, inner(x*k))))) }
+	return func(x float64) float64 {
+		y := x * k
+		if c.divides {
+			y = x / c.own(math.Sqrt2)
+		}
+		return c.f(half(0.5*x) * one(1+erf(c.fn(math.Erf, inner(y)))))
+	}
 }
 
 func (c calc) silu() func(float64) float64 {
 	exp, below := c.at("exp"), c.at("below")
 	return func(x float64) float64 {
+		if c.absolute {
+			s := c.f(1 / below(1+exp(c.fn(math.Exp, math.Abs(x)))))
+			if x >= 0 {
+				s = c.f(1 - s)
+			}
+			return c.f(x * c.r(s))
+		}
 		d := below(1 + exp(c.fn(math.Exp, -x)))
 		if c.sigmoid {
 			return c.f(x * c.r(c.f(1/d)))

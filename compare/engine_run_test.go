@@ -91,22 +91,14 @@ func (r *engineRun) forward() {
 // entry computes one entry and its shadow.
 func (r *engineRun) entry(e *order.Entry, pass, past int, ids []int) {
 	shape := e.Size(order.Pass{Past: past, Tokens: len(ids)}, r.c.List.Config.SlidingWindow)
-	var y, shadow dense
-	switch e.Name {
-	case order.InputIDs, "position_ids":
-		y = dense{shape, make([]float64, len(ids))}
-		for t, id := range ids {
-			y.data[t] = float64(id)
-			if e.Name != order.InputIDs {
-				y.data[t] = float64(past + t)
-			}
-		}
-		shadow = y
+	y, given := arguments(e, shape, past, ids)
+	shadow := y
+	if given {
 		r.fire(e, pass, hooks.I64, y)
-	default:
-		a, b := r.choose(e, len(ids)), r.other(e, len(ids))
+	} else {
+		a := r.choose(e, len(ids))
 		y = r.compute(e, a, shape, r.now, r.old, r.damage)
-		shadow = r.compute(e, b, shape, r.dark, r.gone, nil)
+		shadow = r.compute(e, r.other(e, len(ids)), shape, r.dark, r.gone, nil)
 		r.fire(e, pass, a.stored(e), y)
 	}
 	r.now[e.Name], r.dark[e.Name] = y, shadow
@@ -114,6 +106,21 @@ func (r *engineRun) entry(e *order.Entry, pass, past int, ids []int) {
 		r.compare(e, pass, len(ids), y, shadow)
 		r.dark[e.Name] = r.shown(y)
 	}
+}
+
+// arguments are the ids and positions of a pass, which nobody computes.
+func arguments(e *order.Entry, shape []int, past int, ids []int) (y dense, given bool) {
+	if e.Name != order.InputIDs && e.Name != "position_ids" {
+		return dense{}, false
+	}
+	y = dense{shape, make([]float64, len(ids))}
+	for t, id := range ids {
+		y.data[t] = float64(id)
+		if e.Name != order.InputIDs {
+			y.data[t] = float64(past + t)
+		}
+	}
+	return y, true
 }
 
 // shown is what isolation reads of a captured tensor: what is stored. The shadow of an engine with a mistake is the engine itself,
@@ -189,9 +196,6 @@ func (r *engineRun) fire(e *order.Entry, pass int, d hooks.DType, y dense) {
 	if !r.captured(e) {
 		return
 	}
-	if e.DType != "" && !d.Float() {
-		d = hooks.I64
-	}
 	r.events = append(r.events, in(pass, fire(e.Name, d, y.shape, y.data...)))
 }
 
@@ -240,13 +244,21 @@ func style(name string, g engine, rng *rand.Rand) arith {
 	switch name {
 	case "mlx":
 		a.sites = append(sitesWithout(strictSites, "altup_predict.mixed", "altup_correct.coefficient", "altup_correct.product"),
-			"rms_norm.product", "rms_norm.gain", "gelu_tanh.*", "gelu.*", "std.*")
-		a.inverse, a.ratio, a.power, a.cast, a.sigmoid = true, true, true, true, true
+			"rms_norm.product", "rms_norm.gain", "gelu_tanh.*", "gelu.*", "silu.exp", "std.*")
+		a.inverse, a.ratio, a.power, a.cast, a.divides, a.absolute, a.queries = true, true, true, true, true, true, true
 		a.wide = []string{"modalities", "altup.prediction_coefs", "altup.correction_coefs"}
-	case "keras":
-		a.sites = append(sitesWithout(strictSites, "scores.product"), "gelu_tanh.*", "gelu.*")
-		a.cast, a.sigmoid = true, true
-		a.wide = []string{"self_attn.scores", "scores_softcap", "scores_masked"}
+	case "keras": // of Gemma 1 to 3
+		a.sites = append(slices.Clone(strictSites), "gelu_tanh.*", "gelu.*")
+		a.cast, a.queries = true, true
+	case "keras of Qwen":
+		a.sites = append(sitesWithout(strictSites, "scores.product", "rms_norm.after"), "linear.product")
+		a.wide = []string{"self_attn.scores", "scores_masked"}
+	case "keras of Gemma 3n":
+		a.sites = append(slices.Clone(strictSites), "rms_norm.*", "softmax.*", "gelu_tanh.*")
+		a.cast = true
+	case "keras of Gemma 3n's MLP":
+		a.sites, a.uncast = nil, true
+		a.wide = []string{"mlp.sparsity.mean", "mlp.sparsity.std", "mlp.sparsity.cutoff", "mlp.gate_sparse", "mlp.act_fn"}
 	case "every":
 		a.sites, a.root = nil, true
 		for _, kind := range everyKinds {
@@ -279,7 +291,7 @@ func drawNamed(name string, d hooks.DType, list *order.List, rng *rand.Rand) *na
 	switch name {
 	case "keras":
 		p.drop = []string{"self_attn.probs", "self_attn.context", "act_fn", "mlp.gate_sparse", "mlp.gated", "per_layer_gated"}
-		p.choose = always(style(name, g, rng))
+		p.choose = kerasOf(list, g, rng)
 	case "kernels":
 		pairs := [][2]string{{"strict", "wide"}, {"wide", "strict"}, {"every", "norms"}, {"norms", "every"}, {"strict", "split"}, {"mlx", "strict"}}
 		pair := pairs[rng.IntN(len(pairs))]
@@ -300,6 +312,23 @@ func drawNamed(name string, d hooks.DType, list *order.List, rng *rand.Rand) *na
 	return p
 }
 
+// kerasOf is keras-hub's arithmetic of a family, of which each is written anew.
+func kerasOf(list *order.List, g engine, rng *rand.Rand) func(*order.Entry, int) arith {
+	switch kind := list.Config.ModelType; {
+	case kind == "llama" || strings.HasPrefix(kind, "qwen"):
+		return always(style("keras of Qwen", g, rng))
+	case kind == "gemma3n_text":
+		all, mlp := style("keras of Gemma 3n", g, rng), style("keras of Gemma 3n's MLP", g, rng)
+		return func(e *order.Entry, _ int) arith {
+			if strings.Contains(e.Name, ".mlp.") {
+				return mlp
+			}
+			return all
+		}
+	}
+	return always(style("keras", g, rng))
+}
+
 // drawTwo takes two arithmetics for one form: in some layers, at least two, another than in the others, at least two too.
 func drawTwo(g engine, list *order.List, rng *rand.Rand) func(*order.Entry, int) arith {
 	first, second := style("strict", g, rng), style("strict", g, rng)
@@ -310,7 +339,7 @@ func drawTwo(g engine, list *order.List, rng *rand.Rand) func(*order.Entry, int)
 			second.sites = sitesWithout(strictSites, "rms_norm.after")
 		}
 	case 2:
-		second.sites, second.sigmoid, second.cast = append(slices.Clone(strictSites), "gelu_tanh.*", "gelu.*"), true, true
+		second.sites, second.sigmoid = append(slices.Clone(strictSites), "gelu_tanh.*", "gelu.*"), true
 	case 3:
 		second.sites = sitesWithout(strictSites, "rope.cos", "rope.sin")
 	}

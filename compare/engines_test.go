@@ -1,7 +1,9 @@
 package compare_test
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -67,7 +69,7 @@ func (c engineCase) strict(e *order.Entry, tokens int) arith {
 	return style("strict", c.choose(e, tokens).engine, nil)
 }
 
-// judged compares an engine's trace with a reference, entry by entry and each by itself.
+// judge compares an engine's trace with a reference, entry by entry and each by itself.
 func (c engineCase) judge(t *testing.T, local, ref *capture.Trace) *compare.Result {
 	t.Helper()
 	floor, walk := floorOf(t, c.Checkpoint, c.List, c.dtype, c.Passes)
@@ -91,7 +93,10 @@ const unidentified certify.Outcome = "UNIDENTIFIED"
 type engineTally struct {
 	pairs, entries, other, identified, unidentified, bugs, mismatches, accused int
 	forms, strictForms, namedForms                                             int
+	words                                                                      map[string]int // entries by the arithmetic that was found
 }
+
+func newEngineTally() *engineTally { return &engineTally{words: map[string]int{}} }
 
 // evidence is what a form's entries of a phase differ from strict in, and what was said of them.
 type evidence struct {
@@ -147,6 +152,7 @@ func (h *engineTally) add(r *compare.Result, different []apart) (wrong []string)
 		case z.Outcome == certify.Rounding && z.Unequal > 0 && z.Arithmetic != "" && z.Arithmetic != "strict":
 			h.identified++
 			f.named++
+			h.words[z.Arithmetic]++
 		default:
 			continue
 		}
@@ -190,6 +196,16 @@ func (h *engineTally) row(name string) string {
 		h.identified, h.unidentified, h.bugs, h.mismatches, h.forms, h.strictForms, h.namedForms, 100*h.share())
 }
 
+// found lists the arithmetics that were found, the most usual first.
+func (h *engineTally) found() string {
+	names := slices.SortedFunc(maps.Keys(h.words), func(a, b string) int { return cmp.Or(h.words[b]-h.words[a], strings.Compare(a, b)) })
+	var text []string
+	for _, name := range names[:min(len(names), 5)] {
+		text = append(text, fmt.Sprintf("%s (%d)", name, h.words[name]))
+	}
+	return strings.Join(text, "; ")
+}
+
 func (h *engineTally) merge(o *engineTally) {
 	h.pairs, h.entries, h.other, h.identified = h.pairs+o.pairs, h.entries+o.entries, h.other+o.other, h.identified+o.identified
 	h.unidentified, h.bugs, h.mismatches, h.accused = h.unidentified+o.unidentified, h.bugs+o.bugs, h.mismatches+o.mismatches, h.accused+o.accused
@@ -202,7 +218,7 @@ const leastShare = 0.95
 // Engines with arithmetics of their own have no bug, whichever it is, in any family; and where one shows, it is found.
 // TRACEDIFF_ENGINES is how many pairs are drawn. The reference is transformers with TRACEDIFF_PYTHON, else the walk.
 func TestOtherEnginesAreNoBug(t *testing.T) {
-	n := samples(t, "TRACEDIFF_ENGINES", len(engineNames))
+	n := samples(t, "TRACEDIFF_ENGINES", 3*len(engineNames))
 	references := liveReferences(t, n)
 	all := map[string]*engineTally{}
 	for k := range n {
@@ -215,21 +231,21 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 				ref = open(t, references[k])
 			}
 			if all[c.name] == nil {
-				all[c.name] = &engineTally{}
+				all[c.name] = newEngineTally()
 			}
 			if wrong := all[c.name].add(c.judge(t, local, ref), r.apart); len(wrong) > 0 {
 				t.Errorf("%s %d in %s: %d accusations\n%s", c.Family, c.Seed, c.dtype, len(wrong), strings.Join(wrong[:min(fewBugs, len(wrong))], "\n"))
 			}
 		})
 	}
-	table, sum := engineHead, &engineTally{}
+	table, words, sum := engineHead, "", newEngineTally()
 	for _, name := range engineNames {
 		if h := all[name]; h != nil {
-			table += h.row(name)
+			table, words = table+h.row(name), words+fmt.Sprintf("%s: %s\n", name, h.found())
 			sum.merge(h)
 		}
 	}
-	t.Log(table + sum.row("all"))
+	t.Log(table + sum.row("all") + "\n" + words)
 	if sum.pairs == n && (sum.entries < 100*n || sum.forms < n) {
 		t.Errorf("%d entries and %d forms are no sample of what is to be tested", sum.entries, sum.forms)
 	}
