@@ -91,9 +91,9 @@ const unidentified certify.Outcome = "UNIDENTIFIED"
 
 // engineTally adds up what an engine's pairs showed.
 type engineTally struct {
-	pairs, entries, other, identified, unidentified, bugs, mismatches, accused int
-	forms, strictForms, namedForms                                             int
-	words                                                                      map[string]int // entries by the arithmetic that was found
+	pairs, entries, other, identified, unidentified, bugs, mismatches, accused, incomplete int
+	forms, strictForms, namedForms                                                         int
+	words                                                                                  map[string]int // entries by the arithmetic that was found
 }
 
 func newEngineTally() *engineTally { return &engineTally{words: map[string]int{}} }
@@ -107,75 +107,79 @@ type evidence struct {
 // enoughElements and enoughRows are what a definite arithmetic has to show before it is believed: see the rule of certificates.
 const enoughElements, enoughRows = 8, 2
 
-// add counts a comparison, and returns what is wrong with it.
+// add counts a comparison, and returns what is wrong with it. different is where the engine is not strict.
 func (h *engineTally) add(r *compare.Result, different []apart) (wrong []string) {
-	forms := map[string]*evidence{}
-	of := func(row *compare.Row, tokens int) *evidence {
-		key := fmt.Sprint(row.Isolated.Form, " ", tokens > 1)
-		if forms[key] == nil {
-			forms[key] = &evidence{}
-		}
-		return forms[key]
-	}
-	apartAt := map[string]apart{}
+	forms, at, tokens := map[string]*evidence{}, map[string]apart{}, map[int]int{}
 	for _, a := range different {
-		apartAt[capture.Key(a.pass, a.name, 0)] = a
+		at[capture.Key(a.pass, a.name, 0)] = a
 	}
-	tokens := map[int]int{}
 	for _, in := range r.Inputs {
 		tokens[in.Pass] = len(in.Local)
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if row.Verdict != compare.Match && !row.Derived { // those are shown and not gated
+		switch z := row.Isolated; {
+		case row.Verdict != compare.Match && !row.Derived: // those are shown and not gated
 			h.mismatches++
 			wrong = append(wrong, fmt.Sprintf("%s: %s %s: %s; %s", row.Key(), row.Verdict, row.Class, row.Detail, row.Gap))
+		case z != nil && z.Outcome == certify.Bug:
+			wrong = append(wrong, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z)))
 		}
-		z := row.Isolated
-		if z == nil {
-			continue
-		}
-		h.entries++
-		f := of(row, tokens[row.Pass])
-		a := apartAt[row.Key()]
-		f.elements, f.rows = f.elements+a.elements, f.rows+a.rows
-		switch {
-		case z.Outcome == unidentified:
-			h.unidentified++
-			f.unidentified++
-		case z.Outcome == certify.Bug:
-			h.bugs++
-			f.accused++
-			if row.Verdict == compare.Match {
-				wrong = append(wrong, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z)))
+		if row.Isolated != nil {
+			form := fmt.Sprint(row.Isolated.Form, " ", tokens[row.Pass] > 1)
+			if forms[form] == nil {
+				forms[form] = &evidence{}
 			}
-		case z.Outcome == certify.Rounding && z.Unequal > 0 && z.Arithmetic != "" && z.Arithmetic != "strict":
-			h.identified++
-			f.named++
-			h.words[z.Arithmetic]++
-		default:
-			continue
+			h.entry(row.Isolated, at[row.Key()], forms[form])
 		}
-		h.other++
 	}
 	h.pairs++
-	if len(wrong) > 0 {
+	switch {
+	case len(wrong) > 0:
 		h.accused++
+	case r.ExitCode() != 0:
+		h.incomplete++
 	}
 	for _, f := range forms {
-		if f.elements < enoughElements || f.rows < enoughRows {
-			continue
-		}
-		h.forms++
-		switch {
-		case f.accused > 0 || f.unidentified > 0:
-		case f.named > 0:
-			h.namedForms++
-		default:
-			h.strictForms++
-		}
+		h.form(f)
 	}
 	return wrong
+}
+
+// entry counts a certificate.
+func (h *engineTally) entry(z *certify.Certificate, a apart, f *evidence) {
+	h.entries++
+	f.elements, f.rows = f.elements+a.elements, f.rows+a.rows
+	switch {
+	case z.Outcome == unidentified:
+		h.unidentified++
+		f.unidentified++
+	case z.Outcome == certify.Bug:
+		h.bugs++
+		f.accused++
+	case z.Outcome == certify.Rounding && z.Unequal > 0 && z.Arithmetic != "" && z.Arithmetic != "strict":
+		h.identified++
+		f.named++
+		h.words[z.Arithmetic]++
+	default:
+		return
+	}
+	h.other++
+}
+
+// form counts a form whose entries show that the engine is not strict there.
+func (h *engineTally) form(f *evidence) {
+	if f.elements < enoughElements || f.rows < enoughRows {
+		return
+	}
+	h.forms++
+	switch {
+	case f.accused > 0 || f.unidentified > 0:
+	case f.named > 0:
+		h.namedForms++
+	default:
+		h.strictForms++
+	}
 }
 
 // share is the part of the forms that strict does not explain whose arithmetic was found.
@@ -187,12 +191,12 @@ func (h *engineTally) share() float64 {
 }
 
 const engineHead = `
-| engine | pairs | accused | entries | not strict | arithmetic found | UNIDENTIFIED | BUG | mismatches | forms that differ | strict explains | found | share of the rest |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| engine | pairs | accused | else incomplete | entries | not strict | arithmetic found | UNIDENTIFIED | BUG | mismatches | forms that differ | strict explains | found | share of the rest |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 `
 
 func (h *engineTally) row(name string) string {
-	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.1f %% |\n", name, h.pairs, h.accused, h.entries, h.other,
+	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.1f %% |\n", name, h.pairs, h.accused, h.incomplete, h.entries, h.other,
 		h.identified, h.unidentified, h.bugs, h.mismatches, h.forms, h.strictForms, h.namedForms, 100*h.share())
 }
 
@@ -209,6 +213,7 @@ func (h *engineTally) found() string {
 func (h *engineTally) merge(o *engineTally) {
 	h.pairs, h.entries, h.other, h.identified = h.pairs+o.pairs, h.entries+o.entries, h.other+o.other, h.identified+o.identified
 	h.unidentified, h.bugs, h.mismatches, h.accused = h.unidentified+o.unidentified, h.bugs+o.bugs, h.mismatches+o.mismatches, h.accused+o.accused
+	h.incomplete += o.incomplete
 	h.forms, h.strictForms, h.namedForms = h.forms+o.forms, h.strictForms+o.strictForms, h.namedForms+o.namedForms
 }
 
