@@ -225,9 +225,10 @@ const leastShare = 0.95
 func TestOtherEnginesAreNoBug(t *testing.T) {
 	n := samples(t, "TRACEDIFF_ENGINES", 3*len(engineNames))
 	references := liveReferences(t, n)
-	all := map[string]*engineTally{}
+	all, cells := map[string]*engineTally{}, map[string]bool{}
 	for k := range n {
 		c := engineCaseOf(t, k)
+		cells[c.Family+" "+c.name] = true
 		t.Run(fmt.Sprint(k, " ", c.name), func(t *testing.T) { // its traces are gone when it is done
 			r := c.start(t, c.Case, c.strict, nil)
 			local := r.run()
@@ -253,6 +254,9 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 	t.Log(table + sum.row("all") + "\n" + words)
 	if sum.pairs == n && (sum.entries < 100*n || sum.forms < n) {
 		t.Errorf("%d entries and %d forms are no sample of what is to be tested", sum.entries, sum.forms)
+	}
+	if most := len(engineNames) * (len(ordertest.Gemma) + len(ordertest.Plain)); len(cells) < min(n, most) {
+		t.Errorf("%d pairs are of %d families by engines, of %d", n, len(cells), most)
 	}
 	if sum.share() < leastShare {
 		t.Errorf("the arithmetic of %.1f %% of the forms that show one was found, want %.0f %%", 100*sum.share(), 100*leastShare)
