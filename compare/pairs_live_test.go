@@ -39,27 +39,15 @@ func TestHealthyPairsOfTransformers(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var runs []liveRun
-	var lines []byte
+	var args [][]string
 	for _, family := range ordertest.Plain {
 		for seed := range seeds {
 			for _, r := range writeLive(t, filepath.Join(dir, fmt.Sprint(family, seed)), family, seed) {
-				line, err := json.Marshal(r.args)
-				if err != nil {
-					t.Fatal(err)
-				}
-				runs, lines = append(runs, r), append(append(lines, line...), '\n')
+				runs, args = append(runs, r), append(args, r.args)
 			}
 		}
 	}
-	file := filepath.Join(dir, "runs.jsonl")
-	if err := os.WriteFile(file, lines, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(interpreter, "../fixtures/runs.py", file)
-	cmd.Env = append(os.Environ(), "PYTHONPATH=../hooks/python", "PYTHONDONTWRITEBYTECODE=1", "ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	runTransformers(t, interpreter, dir, args)
 	all := map[string]*healthy{}
 	for _, r := range runs {
 		h := all[r.family]
@@ -102,4 +90,26 @@ func writeLive(t *testing.T, dir, family string, seed int) []liveRun {
 		}})
 	}
 	return runs
+}
+
+// runTransformers runs transformers with each of some lists of arguments, in one process.
+func runTransformers(t *testing.T, interpreter, dir string, runs [][]string) {
+	t.Helper()
+	var lines []byte
+	for _, args := range runs {
+		line, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	file := filepath.Join(dir, "runs.jsonl")
+	if err := os.WriteFile(file, lines, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(interpreter, "../fixtures/runs.py", file)
+	cmd.Env = append(os.Environ(), "PYTHONPATH=../hooks/python", "PYTHONDONTWRITEBYTECODE=1", "ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 }

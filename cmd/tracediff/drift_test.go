@@ -122,55 +122,9 @@ type driftCase struct {
 	dir string
 }
 
-// acceptable makes a drawn configuration one that transformers loads: a width that the number of heads divides, fractions
-// that look like fractions, one intermediate size for all layers where the family has one, and in Gemma 3n a cap on the
-// logits, AltUp's scale, and keys to share for every type of layer that shares them.
-func acceptable(c map[string]any) {
-	heads := c["num_attention_heads"].(int)
-	c["hidden_size"] = (c["hidden_size"].(int) + heads - 1) / heads * heads
-	if c["model_type"] == "gemma3n_text" {
-		c["altup_correct_scale"] = true
-		if types, own := c["layer_types"].([]string), c["num_hidden_layers"].(int)-c["num_kv_shared_layers"].(int); !sameTypes(types[:own], types) {
-			c["num_kv_shared_layers"] = 0
-		}
-		if c["final_logit_softcapping"] == nil {
-			c["final_logit_softcapping"] = 30.0
-		}
-	} else if sizes, ok := c["intermediate_size"].([]int); ok {
-		c["intermediate_size"] = sizes[0]
-	}
-	for key, value := range c {
-		switch v := value.(type) {
-		case float64:
-			c[key] = fraction(v)
-		case []float64:
-			all := make([]json.Number, len(v))
-			for i := range v {
-				all[i] = fraction(v[i])
-			}
-			c[key] = all
-		}
-	}
-}
-
-// sameTypes reports whether two runs of layers have the same types of attention.
-func sameTypes(a, b []string) bool {
-	types := func(of []string) []string { return slices.Compact(slices.Sorted(slices.Values(of))) }
-	return slices.Equal(types(a), types(b))
-}
-
-// fraction is a number that Python reads as a float.
-func fraction(v float64) json.Number {
-	text := strconv.FormatFloat(v, 'f', -1, 64)
-	if !strings.Contains(text, ".") {
-		text += ".0"
-	}
-	return json.Number(text)
-}
-
 func drawDrift(t *testing.T, family string, seed int, dir string) driftCase {
 	t.Helper()
-	c := ordertest.DrawWith(t, family, seed, acceptable)
+	c := ordertest.DrawWith(t, family, seed, ordertest.Acceptable)
 	rng := rand.New(rand.NewPCG(uint64(seed), 300))
 	c.Passes = make([][]int, 1+decodeSteps)
 	for pass := range c.Passes {

@@ -1,0 +1,181 @@
+package compare_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/order"
+)
+
+// planted is a run of an engine with a mistake in it that shows.
+type planted struct {
+	*damage
+	trace  *capture.Trace
+	guilty map[string]int // elements that are not what they would be without it, by key
+	names  map[string]bool
+}
+
+// fewestChanged is how many elements a mistake has to change to be one that can be seen.
+const fewestChanged = 8
+
+// plantTries is how many cases, and entries in each, are tried for one mistake.
+const plantTries, plantEntries = 2 * 7, 2
+
+// faultOf plants fault n: engine and mistake are given by n, and the model is the first in which the mistake shows. Where none does,
+// as of a mistake that the engine's models cannot have, it is the next one.
+func faultOf(t *testing.T, n int) (engineCase, planted) {
+	t.Helper()
+	for next := range mistakesOf {
+		m := mistakesOf[(n+4*(n/len(engineNames))+next)%len(mistakesOf)] // 16 an engine: any number but 13 brings all
+		for k := range plantTries {
+			c := engineCaseOf(t, n+k*len(engineNames))
+			if p, ok := c.plant(t, n, m); ok {
+				return c, p
+			}
+		}
+	}
+	t.Fatal("no mistake shows")
+	return engineCase{}, planted{}
+}
+
+// plant puts a mistake into one entry, or into an entry of every layer, and reports whether it shows.
+func (c engineCase) plant(t *testing.T, n int, m mistake) (planted, bool) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(uint64(n), 53))
+	var fit []*order.Entry
+	for i := range c.List.Entries {
+		if e := &c.List.Entries[i]; m.fits(e) {
+			fit = append(fit, e)
+		}
+	}
+	for range min(len(fit), plantEntries) {
+		e := fit[rng.IntN(len(fit))]
+		d := &damage{m, map[string]bool{e.Name: true}}
+		if rng.IntN(2) == 0 && e.Layer >= 0 {
+			for _, other := range fit {
+				if other.Layer >= 0 && inLayer(other) == inLayer(e) {
+					d.at[other.Name] = true
+				}
+			}
+		}
+		r := c.start(t, c.Case, c.choose, d)
+		p := planted{d, r.run(), map[string]int{}, map[string]bool{}}
+		changed := 0
+		for _, a := range r.apart {
+			p.guilty[capture.Key(a.pass, a.name, 0)], p.names[a.name] = a.elements, true
+			changed += a.elements
+		}
+		if changed >= fewestChanged {
+			return p, true
+		}
+	}
+	return planted{}, false
+}
+
+// inLayer is the name of an entry below its layer.
+func inLayer(e *order.Entry) string {
+	return strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer))
+}
+
+func (p planted) String() string {
+	return fmt.Sprintf("%s at %s", p.mistake.name, strings.Join(slices.Sorted(maps.Keys(p.at)), ", "))
+}
+
+// faultTally counts what became of an engine's faults.
+type faultTally struct{ planted, found, elsewhere, explained, unidentified, missed int }
+
+// add judges a comparison of a run with a fault, and says what is wrong with it. A fault is found where the first entry that is
+// wrong by itself, or has no certificate and does not match, is one that it spoils.
+func (h *faultTally) add(p planted, r *compare.Result) string {
+	h.planted++
+	var first *compare.Row
+	var explained, open []string
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		z := row.Isolated
+		wrong := z != nil && z.Outcome == certify.Bug || z == nil && row.Verdict == compare.Mismatch && !row.Derived
+		if wrong && first == nil {
+			first = row
+		}
+		if z == nil || p.guilty[row.Key()] < fewestChanged {
+			continue
+		}
+		switch {
+		case z.Outcome == certify.Rounding && z.Arithmetic != "strict":
+			explained = append(explained, fmt.Sprintf("%s is called %s", row.Key(), z.Arithmetic))
+		case z.Outcome == unidentified:
+			open = append(open, row.Key())
+		}
+	}
+	switch {
+	case first != nil && !p.names[first.Name]:
+		h.elsewhere++
+		return fmt.Sprintf("%s is accused", first.Key())
+	case len(explained) > 0:
+		h.explained++
+		return fmt.Sprintf("%d spoilt entries pass as rounding: %s", len(explained), explained[0])
+	case first != nil:
+		h.found++
+		return ""
+	case len(open) > 0:
+		h.unidentified++
+		return fmt.Sprintf("%d spoilt entries are UNIDENTIFIED: %s", len(open), open[0])
+	}
+	h.missed++
+	return "nothing is accused"
+}
+
+func (h *faultTally) merge(o *faultTally) {
+	h.planted, h.found, h.elsewhere = h.planted+o.planted, h.found+o.found, h.elsewhere+o.elsewhere
+	h.explained, h.unidentified, h.missed = h.explained+o.explained, h.unidentified+o.unidentified, h.missed+o.missed
+}
+
+const faultsHead = `
+| engine | faults | found | another entry accused | passes as rounding | UNIDENTIFIED | nothing |
+|---|---|---|---|---|---|---|
+`
+
+func (h *faultTally) row(name string) string {
+	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d |\n", name, h.planted, h.found, h.elsewhere, h.explained, h.unidentified, h.missed)
+}
+
+// A mistake inside an engine that has an arithmetic of its own is found where it is, and is not taken for an arithmetic.
+// TRACEDIFF_ENGINE_FAULTS is how many are planted.
+func TestFaultsInsideOtherEnginesAreFound(t *testing.T) {
+	n := samples(t, "TRACEDIFF_ENGINE_FAULTS", 2*len(engineNames))
+	all, used := map[string]*faultTally{}, map[string]bool{}
+	for k := range n {
+		t.Run(fmt.Sprint(k, " ", engineNames[k%len(engineNames)]), func(t *testing.T) {
+			c, p := faultOf(t, k)
+			used[p.mistake.name] = true
+			if all[c.name] == nil {
+				all[c.name] = &faultTally{}
+			}
+			if wrong := all[c.name].add(p, c.judge(t, p.trace, nil)); wrong != "" {
+				t.Errorf("%s %d in %s, %s: %s", c.Family, c.Seed, c.dtype, p, wrong)
+			}
+		})
+	}
+	table, sum := faultsHead, &faultTally{}
+	for _, name := range engineNames {
+		if h := all[name]; h != nil {
+			table += h.row(name)
+			sum.merge(h)
+		}
+	}
+	t.Logf("%s%sof %d kinds", table, sum.row("all"), len(used))
+	if sum.planted == n && n >= 5*len(mistakesOf) && len(used) < len(mistakesOf) {
+		for _, m := range mistakesOf {
+			if !used[m.name] {
+				t.Errorf("no engine has the mistake: %s", m.name)
+			}
+		}
+	}
+}

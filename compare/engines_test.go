@@ -1,0 +1,264 @@
+package compare_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
+)
+
+// engineCase is a model, what to feed it, and the engine that runs it.
+type engineCase struct {
+	ordertest.Case
+	*namedEngine
+}
+
+const enginePasses = 5 // a prompt and four steps
+
+// engineCaseOf is case n: numbers of engines and of families have no common factor, so that each engine meets each family.
+func engineCaseOf(t *testing.T, n int) engineCase {
+	t.Helper()
+	families := slices.Concat(ordertest.Gemma, ordertest.Plain)
+	name := engineNames[n%len(engineNames)]
+	dtypes := engineDTypes[name]
+	d := dtypes[n/len(engineNames)%len(dtypes)]
+	rng := rand.New(rand.NewPCG(uint64(n), 51))
+	edit := func(config map[string]any) {
+		ordertest.Acceptable(config)
+		if name != "f16gelu" {
+			return
+		}
+		for _, key := range []string{"hidden_act", "hidden_activation"} { // the table is of this one
+			if config[key] != nil {
+				config[key] = "gelu_pytorch_tanh"
+			}
+		}
+	}
+	seed := n
+	c := ordertest.DrawWith(t, families[n%len(families)], seed, edit)
+	for name == "two" && c.List.Config.NumLayers < 4 {
+		seed += 10_000
+		c = ordertest.DrawWith(t, families[n%len(families)], seed, edit)
+	}
+	c.Passes = nil
+	for pass := range enginePasses {
+		ids := make([]int, 1)
+		if pass == 0 {
+			ids = make([]int, 2+rng.IntN(10))
+		}
+		for i := range ids {
+			ids[i] = rng.IntN(c.List.Config.VocabSize)
+		}
+		c.Passes = append(c.Passes, ids)
+	}
+	return engineCase{c, drawNamed(name, d, c.List, rng)}
+}
+
+// strict is transformers' arithmetic with the engine's sums and library.
+func (c engineCase) strict(e *order.Entry, tokens int) arith {
+	return style("strict", c.choose(e, tokens).engine, nil)
+}
+
+// judge compares an engine's trace with a reference, entry by entry and each by itself.
+func (c engineCase) judge(t *testing.T, local, ref *capture.Trace) *compare.Result {
+	t.Helper()
+	floor, walk := floorOf(t, c.Checkpoint, c.List, c.dtype, c.Passes)
+	if ref == nil {
+		ref = walk
+	}
+	o := compare.Options{Order: c.List, All: true, Noise: floor}
+	var err error
+	for of, into := range map[*capture.Trace]**certify.Isolator{local: &o.Isolator, ref: &o.ReferenceIsolator} {
+		if *into, err = certify.NewIsolator(of, c.List, reference.Weights(c.Checkpoint, c.dtype), certify.IsolateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return run(t, local, ref, o)
+}
+
+// unidentified is the outcome of an entry of which no definite arithmetic is known, and which is within what any rounding does.
+const unidentified certify.Outcome = "UNIDENTIFIED"
+
+// engineTally adds up what an engine's pairs showed.
+type engineTally struct {
+	pairs, entries, other, identified, unidentified, bugs, mismatches, accused, incomplete int
+	forms, strictForms, namedForms                                                         int
+	words                                                                                  map[string]int // entries by the arithmetic that was found
+}
+
+func newEngineTally() *engineTally { return &engineTally{words: map[string]int{}} }
+
+// evidence is what a form's entries of a phase differ from strict in, and what was said of them.
+type evidence struct {
+	elements, rows               int
+	named, unidentified, accused int
+}
+
+// enoughElements and enoughRows are what a definite arithmetic has to show before it is believed: see the rule of certificates.
+const enoughElements, enoughRows = 8, 2
+
+// add counts a comparison, and returns what is wrong with it. different is where the engine is not strict.
+func (h *engineTally) add(r *compare.Result, different []apart) (wrong []string) {
+	forms, at, tokens := map[string]*evidence{}, map[string]apart{}, map[int]int{}
+	for _, a := range different {
+		at[capture.Key(a.pass, a.name, 0)] = a
+	}
+	for _, in := range r.Inputs {
+		tokens[in.Pass] = len(in.Local)
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		switch z := row.Isolated; {
+		case row.Verdict != compare.Match && !row.Derived: // those are shown and not gated
+			h.mismatches++
+			wrong = append(wrong, fmt.Sprintf("%s: %s %s: %s; %s", row.Key(), row.Verdict, row.Class, row.Detail, row.Gap))
+		case z != nil && z.Outcome == certify.Bug:
+			wrong = append(wrong, fmt.Sprintf("%s, %s: %s", row.Key(), z.Form, charge(z)))
+		}
+		if row.Isolated != nil {
+			form := fmt.Sprint(row.Isolated.Form, " ", tokens[row.Pass] > 1)
+			if forms[form] == nil {
+				forms[form] = &evidence{}
+			}
+			h.entry(row.Isolated, at[row.Key()], forms[form])
+		}
+	}
+	h.pairs++
+	switch {
+	case len(wrong) > 0:
+		h.accused++
+	case r.ExitCode() != 0:
+		h.incomplete++
+	}
+	for _, f := range forms {
+		h.form(f)
+	}
+	return wrong
+}
+
+// entry counts a certificate.
+func (h *engineTally) entry(z *certify.Certificate, a apart, f *evidence) {
+	h.entries++
+	f.elements, f.rows = f.elements+a.elements, f.rows+a.rows
+	switch {
+	case z.Outcome == unidentified:
+		h.unidentified++
+		f.unidentified++
+	case z.Outcome == certify.Bug:
+		h.bugs++
+		f.accused++
+	case z.Outcome == certify.Rounding && z.Unequal > 0 && z.Arithmetic != "" && z.Arithmetic != "strict":
+		h.identified++
+		f.named++
+		h.words[z.Arithmetic]++
+	default:
+		return
+	}
+	h.other++
+}
+
+// form counts a form whose entries show that the engine is not strict there.
+func (h *engineTally) form(f *evidence) {
+	if f.elements < enoughElements || f.rows < enoughRows {
+		return
+	}
+	h.forms++
+	switch {
+	case f.accused > 0 || f.unidentified > 0:
+	case f.named > 0:
+		h.namedForms++
+	default:
+		h.strictForms++
+	}
+}
+
+// share is the part of the forms that strict does not explain whose arithmetic was found.
+func (h *engineTally) share() float64 {
+	if h.forms == h.strictForms {
+		return 1
+	}
+	return float64(h.namedForms) / float64(h.forms-h.strictForms)
+}
+
+const engineHead = `
+| engine | pairs | accused | else incomplete | entries | not strict | arithmetic found | UNIDENTIFIED | BUG | mismatches | forms that differ | strict explains | found | share of the rest |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+`
+
+func (h *engineTally) row(name string) string {
+	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.1f %% |\n", name, h.pairs, h.accused, h.incomplete, h.entries, h.other,
+		h.identified, h.unidentified, h.bugs, h.mismatches, h.forms, h.strictForms, h.namedForms, 100*h.share())
+}
+
+// found lists the arithmetics that were found, the most usual first.
+func (h *engineTally) found() string {
+	names := slices.SortedFunc(maps.Keys(h.words), func(a, b string) int { return cmp.Or(h.words[b]-h.words[a], strings.Compare(a, b)) })
+	var text []string
+	for _, name := range names[:min(len(names), 5)] {
+		text = append(text, fmt.Sprintf("%s (%d)", name, h.words[name]))
+	}
+	return strings.Join(text, "; ")
+}
+
+func (h *engineTally) merge(o *engineTally) {
+	h.pairs, h.entries, h.other, h.identified = h.pairs+o.pairs, h.entries+o.entries, h.other+o.other, h.identified+o.identified
+	h.unidentified, h.bugs, h.mismatches, h.accused = h.unidentified+o.unidentified, h.bugs+o.bugs, h.mismatches+o.mismatches, h.accused+o.accused
+	h.incomplete += o.incomplete
+	h.forms, h.strictForms, h.namedForms = h.forms+o.forms, h.strictForms+o.strictForms, h.namedForms+o.namedForms
+}
+
+// leastShare is the share of the forms in which an engine shows that it is not strict whose arithmetic has to be found.
+const leastShare = 0.95
+
+// Engines with arithmetics of their own have no bug, whichever it is, in any family; and where one shows, it is found.
+// TRACEDIFF_ENGINES is how many pairs are drawn. The reference is transformers with TRACEDIFF_PYTHON, else the walk.
+func TestOtherEnginesAreNoBug(t *testing.T) {
+	n := samples(t, "TRACEDIFF_ENGINES", 3*len(engineNames))
+	references := liveReferences(t, n)
+	all, cells := map[string]*engineTally{}, map[string]bool{}
+	for k := range n {
+		c := engineCaseOf(t, k)
+		cells[c.Family+" "+c.name] = true
+		t.Run(fmt.Sprint(k, " ", c.name), func(t *testing.T) { // its traces are gone when it is done
+			r := c.start(t, c.Case, c.strict, nil)
+			local := r.run()
+			var ref *capture.Trace
+			if references != nil {
+				ref = open(t, references[k])
+			}
+			if all[c.name] == nil {
+				all[c.name] = newEngineTally()
+			}
+			if wrong := all[c.name].add(c.judge(t, local, ref), r.apart); len(wrong) > 0 {
+				t.Errorf("%s %d in %s: %d accusations\n%s", c.Family, c.Seed, c.dtype, len(wrong), strings.Join(wrong[:min(fewBugs, len(wrong))], "\n"))
+			}
+		})
+	}
+	table, words, sum := engineHead, "", newEngineTally()
+	for _, name := range engineNames {
+		if h := all[name]; h != nil {
+			table, words = table+h.row(name), words+fmt.Sprintf("%s: %s\n", name, h.found())
+			sum.merge(h)
+		}
+	}
+	t.Log(table + sum.row("all") + "\n" + words)
+	if sum.pairs == n && (sum.entries < 100*n || sum.forms < n) {
+		t.Errorf("%d entries and %d forms are no sample of what is to be tested", sum.entries, sum.forms)
+	}
+	if most := len(engineNames) * (len(ordertest.Gemma) + len(ordertest.Plain)); len(cells) < min(n, most) {
+		t.Errorf("%d pairs are of %d families by engines, of %d", n, len(cells), most)
+	}
+	if sum.share() < leastShare {
+		t.Errorf("the arithmetic of %.1f %% of the forms that show one was found, want %.0f %%", 100*sum.share(), 100*leastShare)
+	}
+}
