@@ -20,21 +20,23 @@ type Formula struct {
 // Formula is the program of the last step of a cut. The rounding of every entry between is part of it; the last one is the
 // caller's. The error is that of an operation that computes itself, see [program.Own], or of shapes that do not go together.
 func (p *Plan) Formula(passes []Pass, model hooks.DType) (*Formula, error) {
-	return p.FormulaOf(passes, model, nil)
+	return p.FormulaOf(passes, model, 0, nil)
 }
 
-// FormulaOf is [Plan.Formula] with other operations in place of those of the entries; nil for their own.
-func (p *Plan) FormulaOf(passes []Pass, model hooks.DType, in func(op.Op) op.Op) (*Formula, error) {
+// FormulaOf is [Plan.Formula] with some formulas in another order, and with other operations in place of those of the entries;
+// nil for their own.
+func (p *Plan) FormulaOf(passes []Pass, model hooks.DType, rewrites program.Rewrite, other func(op.Op) op.Op) (*Formula, error) {
 	if len(p.Steps) == 1 {
-		return p.single(passes, in)
+		return p.single(passes, rewrites, other)
 	}
-	return p.formula(passes, model, in)
+	return p.formula(passes, model, rewrites, other)
 }
 
 // formula is that of several operations.
-func (p *Plan) formula(passes []Pass, model hooks.DType, other func(op.Op) op.Op) (*Formula, error) {
+func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrite, other func(op.Op) op.Op) (*Formula, error) {
 	f := &Formula{}
 	b := program.NewBuilder()
+	b.Rewrites = rewrites
 	results := map[Node]program.Var{}
 	last := len(p.Steps) - 1
 	var out program.Var
@@ -85,7 +87,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, other func(op.Op) op.Op
 }
 
 // single is the formula of one operation. Its program is shared by all entries whose operation and shapes are the same.
-func (p *Plan) single(passes []Pass, other func(op.Op) op.Op) (*Formula, error) {
+func (p *Plan) single(passes []Pass, rewrites program.Rewrite, other func(op.Op) op.Op) (*Formula, error) {
 	n := p.Steps[0]
 	e := &p.list.Entries[n.Entry]
 	if _, own := e.Op.(program.Own); own {
@@ -114,7 +116,7 @@ func (p *Plan) single(passes []Pass, other func(op.Op) op.Op) (*Formula, error) 
 		o = other(o)
 	}
 	var err error
-	if f.Program, err = program.Of(o, op.Form, p.list.size(n, passes), in, w); err != nil {
+	if f.Program, err = program.Of(o, op.Form, rewrites, p.list.size(n, passes), in, w); err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	return f, nil

@@ -13,6 +13,8 @@ import (
 // arithmetic is a definite arithmetic of an engine: what it does at the sites at which it does not do what transformers does.
 type arithmetic struct {
 	at map[program.Site]program.Choice
+	// rewrites are the formulas that it computes in another order.
+	rewrites program.Rewrite
 	// open: its result is not rounded to the entry's dtype where the trace has it wider.
 	open bool
 	// wide: what it computes from had more digits than were captured.
@@ -20,23 +22,24 @@ type arithmetic struct {
 }
 
 // strict is transformers' own.
-func (a *arithmetic) strict() bool { return len(a.at) == 0 && !a.open && !a.wide }
+func (a *arithmetic) strict() bool { return len(a.at) == 0 && a.rewrites == 0 && !a.open && !a.wide }
 
 // with is the arithmetic with another choice at a site.
 func (a *arithmetic) with(s program.Site, c program.Choice) *arithmetic {
-	b := &arithmetic{maps.Clone(a.at), a.open, a.wide}
-	if b.at == nil {
+	b := *a
+	if b.at = maps.Clone(a.at); b.at == nil {
 		b.at = map[program.Site]program.Choice{}
 	}
 	b.at[s] = c
-	return b
+	return &b
 }
 
 // without is the arithmetic with transformers' choice at a site.
 func (a *arithmetic) without(s program.Site) *arithmetic {
-	b := &arithmetic{maps.Clone(a.at), a.open, a.wide}
+	b := *a
+	b.at = maps.Clone(a.at)
 	delete(b.at, s)
-	return b
+	return &b
 }
 
 // choices are those of a program; sites that it has not do not count. nil are the program's own.
@@ -66,6 +69,7 @@ func (a *arithmetic) words(p *program.Program, d hooks.DType) string {
 	if a.wide {
 		parts = append(parts, "computes from more digits than were captured")
 	}
+	parts = append(parts, a.rewrites.Words()...)
 	sites, steps := p.Sites()
 	by := map[string][]string{} // what is done: where
 	var said []string

@@ -39,6 +39,8 @@ type form struct {
 	err     error
 	entries []*evidence
 	verdict
+	settled sync.Once
+	final   verdict // with what the other passes show
 }
 
 // verdict is what is known of a form's arithmetic.
@@ -98,6 +100,12 @@ func (i *Isolator) form(ctx context.Context, name string) (verdict, error) {
 	if err != nil || !f.hinted {
 		return f.verdict, err
 	}
+	f.settled.Do(func() { f.final, f.err = i.settle(ctx, f, name) })
+	return f.final, f.err
+}
+
+// settle looks at the other passes for what a form's own entries only hint at.
+func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, error) {
 	other, found := strings.CutSuffix(name, oneToken)
 	if !found {
 		other = name + oneToken
@@ -295,7 +303,11 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		}
 		if j == nil || len(rest) < len(left) {
 			j, left = k, rest
-			c.Arithmetic, c.Summation = a.words(t.formula.Program, t.i.env.DType), order
+			p, err := t.rewritten(a.rewrites)
+			if err != nil {
+				return false, err
+			}
+			c.Arithmetic, c.Summation = a.words(p, t.i.env.DType), order
 		}
 		return len(rest) == 0, nil
 	}
@@ -321,13 +333,25 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 	if f.own != nil {
 		return j, left, true, nil
 	}
-	hull, err := t.in(evaluated{arithmetic: &arithmetic{}, hull: true})
+	return t.within(c, strict, off)
+}
+
+// within reports whether some choice of roundings gives each element, in one of the orders of steps.
+func (t *trial) within(c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
+	all, err := t.rewrites()
 	if err != nil {
 		return nil, nil, false, err
 	}
-	if rest := hull.outside(); len(rest) > 0 {
+	left = off
+	for _, r := range all {
+		if j, err = t.in(evaluated{arithmetic: &arithmetic{rewrites: r}, hull: true}); err != nil {
+			return nil, nil, false, err
+		}
+		left = slices.DeleteFunc(slices.Clone(left), func(i int) bool { return j.consistent(i) })
+	}
+	if len(left) > 0 {
 		return strict, off, true, nil
 	}
 	c.Arithmetic = "not known"
-	return hull, nil, false, nil
+	return j, nil, false, nil
 }

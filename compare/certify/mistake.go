@@ -31,7 +31,7 @@ func (f *form) mistake(left []*evidence) (string, error) {
 		o := first.i.list.Entries[n.Entry].Op
 		for _, other := range op.Alike(o) {
 			exchange := func(e *evidence) *program.Program {
-				g, err := e.cut.FormulaOf(e.i.env.Passes, e.i.env.DType, func(x op.Op) op.Op {
+				g, err := e.cut.FormulaOf(e.i.env.Passes, e.i.env.DType, 0, func(x op.Op) op.Op {
 					if x == o {
 						return other
 					}
@@ -61,6 +61,7 @@ func (f *form) givenBy(left []*evidence, of func(*evidence) *program.Program) (b
 			}
 			g := *e.trial
 			g.formula = &order.Formula{Program: p, Inputs: e.formula.Inputs, Weights: e.formula.Weights}
+			g.other = map[program.Rewrite]*order.Formula{0: g.formula}
 			if _, rest, _, err := g.strict(&arithmetic{}); len(rest) > 0 || err != nil {
 				return false, err
 			}

@@ -1,16 +1,18 @@
 package certify
 
 import (
+	"slices"
+
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 )
 
 // presets are the arithmetics that engines are known to have, the plainest first: each says one thing for all sites of a
 // program. From these a search goes on.
-func presets(p *program.Program, d hooks.DType) []*arithmetic {
-	b := &presetter{p: p, d: d}
+func presets(p *program.Program, rewrites program.Rewrite, d hooks.DType) []*arithmetic {
+	b := &presetter{p: p, d: d, rewrites: rewrites}
 	b.sites, b.steps = p.Sites()
-	all := []*arithmetic{{}}
+	all := []*arithmetic{{rewrites: rewrites}}
 	if d != hooks.F32 {
 		all = append(all, b.preset(b.wide))
 		for mask := range 1 << len(habits) {
@@ -28,7 +30,7 @@ func presets(p *program.Program, d hooks.DType) []*arithmetic {
 			all = append(all, b.preset(b.split(way)))
 		}
 	}
-	for _, from := range append([]*arithmetic{{}}, all[1:]...) { // in float32 from some step on
+	for _, from := range slices.Clone(all) { // in float32 from some step on
 		if d == hooks.F32 {
 			break
 		}
@@ -53,7 +55,7 @@ func distinct(all []*arithmetic, p *program.Program) []*arithmetic {
 
 // key is the same for arithmetics that make the same choices in a program.
 func (a *arithmetic) key(p *program.Program) string {
-	k := []byte{0}
+	k := []byte{0, byte(a.rewrites)}
 	if a.open {
 		k[0] = 1
 	}
@@ -75,11 +77,13 @@ type presetter struct {
 	d     hooks.DType
 	sites []program.Site
 	steps map[program.Site][]int
+
+	rewrites program.Rewrite
 }
 
 // preset makes a choice for each site by its step, which says nothing where it is the step's own.
 func (b *presetter) preset(choose func(s *program.Step) program.Choice) *arithmetic {
-	a := &arithmetic{at: map[program.Site]program.Choice{}}
+	a := &arithmetic{at: map[program.Site]program.Choice{}, rewrites: b.rewrites}
 	for _, at := range b.sites {
 		s := &b.p.Steps[b.steps[at][0]]
 		if c := choose(s); c != (program.Choice{Round: s.Round}) {
@@ -207,17 +211,9 @@ func (b *presetter) looked(s *program.Step, r program.Rounding) program.Choice {
 }
 
 // split takes sums of products, and others, in parts.
-func (b *presetter) split(way uint8) func(s *program.Step) program.Choice {
+func (b *presetter) split(sum uint8) func(s *program.Step) program.Choice {
 	return func(s *program.Step) program.Choice {
-		switch s.Prim {
-		case program.Dot, program.Sum:
-		case program.Affine:
-			if len(s.Args) == 3 {
-				return program.Choice{Round: s.Round}
-			}
-		default:
-			return program.Choice{Round: s.Round}
-		}
+		way, _ := s.Split(sum)
 		return program.Choice{Way: way, Round: s.Round}
 	}
 }

@@ -15,7 +15,6 @@ type search struct {
 	panel   []*member   // those that arithmetics are tried on first: they decide which is nearer
 	open    bool        // results have more digits than the order gives them
 	dtype   hooks.DType
-	program *program.Program // of the first of the panel
 	tried   int
 	seen    map[string]bool
 	best    []ranked
@@ -25,7 +24,22 @@ type search struct {
 // member is an entry of the panel.
 type member struct {
 	*evidence
-	engine *program.Search
+	engines map[program.Rewrite]*program.Search
+}
+
+// engine is what evaluates the entry's formula in an order of steps.
+func (m *member) engine(r program.Rewrite) (*program.Search, error) {
+	if e := m.engines[r]; e != nil {
+		return e, nil
+	}
+	p, err := m.rewritten(r)
+	if err != nil {
+		return nil, err
+	}
+	call := m.call
+	call.Arith = m.i.env.Arith
+	m.engines[r], err = p.Search(call)
+	return m.engines[r], err
 }
 
 // ranked is an arithmetic with what it leaves of the panel, or, of those that explain it, what it explains of all.
@@ -58,25 +72,18 @@ func newSearch(left, entries []*evidence) (*search, error) {
 		if len(s.panel) > 0 && elements >= panelElements && shown || len(s.panel) >= maxPanel/2 {
 			break
 		}
-		if err := s.join(e); err != nil {
-			return nil, err
-		}
+		s.join(e)
 		elements += len(e.y.Data)
 		shown = shown || len(e.left) >= proofElements && e.rowsIn(e.left) >= proofRows
 	}
 	s.dtype = s.panel[0].i.env.DType
-	s.program = s.panel[0].formula.Program
 	s.open = slices.ContainsFunc(left, func(e *evidence) bool { return e.wider() })
 	return s, nil
 }
 
 // join takes an entry into the panel.
-func (s *search) join(e *evidence) error {
-	call := e.call
-	call.Arith = e.i.env.Arith
-	engine, err := e.formula.Search(call)
-	s.panel = append(s.panel, &member{e, engine})
-	return err
+func (s *search) join(e *evidence) {
+	s.panel = append(s.panel, &member{e, map[program.Rewrite]*program.Search{}})
 }
 
 // cost is about what an arithmetic costs: steps times elements.
@@ -89,7 +96,18 @@ func (s *search) cost() (n int) {
 
 // find returns an arithmetic that leaves nothing of any entry, said in as few words as it can be; nil for none.
 func (s *search) find() (*arithmetic, error) {
-	starts := presets(s.program, s.dtype)
+	rewrites, err := s.panel[0].rewrites()
+	if err != nil {
+		return nil, err
+	}
+	var starts []*arithmetic
+	for _, r := range rewrites {
+		p, err := s.of(r)
+		if err != nil {
+			return nil, err
+		}
+		starts = append(starts, presets(p, r, s.dtype)...)
+	}
 	if s.open {
 		for _, a := range starts {
 			a.open = true
@@ -106,6 +124,9 @@ func (s *search) find() (*arithmetic, error) {
 	return nil, nil
 }
 
+// of is the program of the first of the panel in an order of steps.
+func (s *search) of(r program.Rewrite) (*program.Program, error) { return s.panel[0].rewritten(r) }
+
 // each tries some arithmetics, and returns the first that explains all entries.
 func (s *search) each(all []*arithmetic) (*arithmetic, error) {
 	for _, a := range all {
@@ -118,7 +139,11 @@ func (s *search) each(all []*arithmetic) (*arithmetic, error) {
 
 // try reports whether an arithmetic explains all entries: the panel first.
 func (s *search) try(a *arithmetic) (bool, error) {
-	key := a.key(s.program)
+	p, err := s.of(a.rewrites)
+	if err != nil {
+		return false, err
+	}
+	key := a.key(p)
 	if s.seen[key] || s.tried >= maxTried || s.tried*s.cost() > maxCost {
 		return false, nil
 	}
@@ -142,9 +167,7 @@ func (s *search) try(a *arithmetic) (bool, error) {
 	}
 	for _, e := range s.entries { // what it does not explain tells it from the next
 		if !slices.Contains(held, e) {
-			if err := s.join(e); err != nil {
-				return false, err
-			}
+			s.join(e)
 			break
 		}
 	}
@@ -180,12 +203,19 @@ func (s *search) leaves(a *arithmetic) (int, error) {
 
 // leaves counts what an arithmetic leaves of one entry.
 func (m *member) leaves(a *arithmetic) (int, error) {
-	p := m.formula.Program
+	engine, err := m.engine(a.rewrites)
+	if err != nil {
+		return 0, err
+	}
+	p, err := m.rewritten(a.rewrites)
+	if err != nil {
+		return 0, err
+	}
 	c := a.choices(p)
 	if c == nil {
 		c = p.Own()
 	}
-	x, err := m.engine.Eval(c)
+	x, err := engine.Eval(c)
 	if err != nil {
 		return 0, err
 	}
@@ -262,7 +292,11 @@ func (s *search) descend([]*arithmetic) (*arithmetic, error) {
 		from := s.best[at]
 		for range maxDescent {
 			done[from.arithmetic] = true
-			found, err := s.each(s.neighbours(from.arithmetic))
+			near, err := s.neighbours(from.arithmetic)
+			if err != nil {
+				return nil, err
+			}
+			found, err := s.each(near)
 			if found != nil || err != nil {
 				return found, err
 			}
@@ -278,7 +312,11 @@ func (s *search) descend([]*arithmetic) (*arithmetic, error) {
 // flips tries each start with another choice at one site.
 func (s *search) flips(starts []*arithmetic) (*arithmetic, error) {
 	for _, a := range starts {
-		if found, err := s.each(s.neighbours(a)); found != nil || err != nil {
+		near, err := s.neighbours(a)
+		if err != nil {
+			return nil, err
+		}
+		if found, err := s.each(near); found != nil || err != nil {
 			return found, err
 		}
 	}
@@ -286,11 +324,15 @@ func (s *search) flips(starts []*arithmetic) (*arithmetic, error) {
 }
 
 // neighbours are an arithmetic with another choice at one site, for each site and choice.
-func (s *search) neighbours(a *arithmetic) []*arithmetic {
+func (s *search) neighbours(a *arithmetic) ([]*arithmetic, error) {
+	p, err := s.of(a.rewrites)
+	if err != nil {
+		return nil, err
+	}
 	var all []*arithmetic
-	sites, steps := s.program.Sites()
+	sites, steps := p.Sites()
 	for _, at := range sites {
-		st := &s.program.Steps[steps[at][0]]
+		st := &p.Steps[steps[at][0]]
 		now, ok := a.at[at]
 		if !ok {
 			now = program.Choice{Round: st.Round}
@@ -301,7 +343,7 @@ func (s *search) neighbours(a *arithmetic) []*arithmetic {
 			}
 		}
 	}
-	return all
+	return all, nil
 }
 
 // alternatives are the choices at a site.
@@ -330,7 +372,11 @@ func alternatives(s *program.Step, d hooks.DType) []program.Choice {
 
 // plainest takes back each choice without which an arithmetic explains the entries as well: what is said is what shows.
 func (s *search) plainest(a *arithmetic) (*arithmetic, error) {
-	sites, _ := s.program.Sites()
+	p, err := s.of(a.rewrites)
+	if err != nil {
+		return nil, err
+	}
+	sites, _ := p.Sites()
 	for _, at := range sites {
 		if _, ok := a.at[at]; !ok {
 			continue

@@ -54,6 +54,7 @@ type trial struct {
 	formula *order.Formula                          // nil for an operation that computes itself
 	call    program.Call                            // of the formula
 	made    bool
+	other   map[program.Rewrite]*order.Formula // the formula in other orders of steps
 }
 
 // prepare reads what the entry is computed from.
@@ -70,9 +71,39 @@ func (t *trial) prepare() error {
 	if t.read != nil {
 		env.Read = t.read
 	}
-	t.formula = f
+	t.formula, t.other = f, map[program.Rewrite]*order.Formula{0: f}
 	t.call, err = f.Call(t.i.list, env)
 	return err
+}
+
+// rewritten is the formula in another order of steps.
+func (t *trial) rewritten(r program.Rewrite) (*program.Program, error) {
+	if f := t.other[r]; f != nil {
+		return f.Program, nil
+	}
+	f, err := t.cut.FormulaOf(t.i.env.Passes, t.i.env.DType, r, nil)
+	if err != nil {
+		return nil, err
+	}
+	t.other[r] = f
+	return f.Program, nil
+}
+
+// rewrites are those that change the formula.
+func (t *trial) rewrites() ([]program.Rewrite, error) {
+	var all []program.Rewrite
+	seen := map[string]bool{}
+	for _, r := range program.AllRewrites() {
+		p, err := t.rewritten(r)
+		if err != nil {
+			return nil, err
+		}
+		if k := p.Text(); !seen[k] {
+			seen[k] = true
+			all = append(all, r)
+		}
+	}
+	return all, nil
 }
 
 // evaluated is how a trial is evaluated.
@@ -98,13 +129,17 @@ func (t *trial) in(e evaluated) (*judged, error) {
 	var x program.Value
 	var err error
 	if t.formula != nil {
+		var p *program.Program
+		if p, err = t.rewritten(e.rewrites); err != nil {
+			return nil, err
+		}
 		call := t.call
 		call.Arith = a
-		call.Choices = e.choices(t.formula.Program)
+		call.Choices = e.choices(p)
 		if e.wide {
 			call.In = t.widened()
 		}
-		x, err = t.formula.Eval(call)
+		x, err = p.Eval(call)
 	} else {
 		env := t.i.env
 		env.Arith = a

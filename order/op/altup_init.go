@@ -14,7 +14,7 @@ func (AltUpInit) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	x, target := in[0], in[1]
 	streams := []program.Var{b.Permute(x, -1, 0, 1, 2)}
 	for k := 2; k+1 < len(in); k += 2 {
-		streams = append(streams, b.Permute(rescale(b, in[k], target, in[k+1]), -1, 0, 1, 2))
+		streams = append(streams, b.Permute(b.Rescaled(in[k], target, in[k+1]), -1, 0, 1, 2))
 	}
 	return b.Cat(0, streams...)
 }

@@ -12,5 +12,9 @@ func (Cutoff) Kind() string { return "cutoff" }
 
 // Steps follows the formula.
 func (o Cutoff) Steps(b *program.Builder, in, _ []program.Var) program.Var {
-	return b.Add("sum", in[0], b.R(b.Mul("product", in[1], o.Multiplier.in(b))))
+	by := b.Scalar("multiplier", o.Multiplier.Value)
+	if o.Multiplier.Cast {
+		by = b.Tensor("multiplier", o.Multiplier.Value)
+	}
+	return b.Add("sum", in[0], b.R(b.Mul("product", in[1], by)))
 }

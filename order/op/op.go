@@ -49,8 +49,14 @@ type Const struct {
 	Cast  bool    `json:"cast,omitempty"` // R(Value) is what is used
 }
 
-// in is the constant as an operation sees it.
-func (k Const) in(b *program.Builder) program.Var { return b.Given(k.Value, k.Cast) }
+// in is the constant as an operation sees it. That of a cast is part of the model: it is a factor of the whole result, and a
+// port that leaves it out, or has one of its own, is wrong by that factor.
+func (k Const) in(b *program.Builder, name string) program.Var {
+	if k.Cast {
+		return b.Given(k.Value)
+	}
+	return b.Scalar(name, k.Value)
+}
 
 // Form is an operation without its numbers: its kind, its texts, its flags and which numbers it has, such as
 // "rotary(dim, scaling=linear, sin, theta)". Two operations of one form run through the same arithmetic, so what is

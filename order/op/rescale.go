@@ -10,9 +10,5 @@ func (Rescale) Kind() string { return "rescale" }
 
 // Steps multiplies first, then divides.
 func (Rescale) Steps(b *program.Builder, in, _ []program.Var) program.Var {
-	return rescale(b, in[0], in[1], in[2])
-}
-
-func rescale(b *program.Builder, y, target, own program.Var) program.Var {
-	return b.Div("quotient", b.R(b.Mul("product", y, target)), own)
+	return b.Rescaled(in[0], in[1], in[2])
 }

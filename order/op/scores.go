@@ -14,5 +14,5 @@ func (Scores) Kind() string { return "scores" }
 func (o Scores) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	keys := in[1]
 	q := b.Split(in[0], 1, keys.Shape()[1]) // [B,Hkv,group,T,D]
-	return b.Mul("scaled", b.R(b.Dot("product", "bkgtd,bksd->bkgts", q, keys)), b.Scalar("scale", o.Scale))
+	return b.ScaledDot("product", "bkgtd,bksd->bkgts", q, keys, b.Scalar("scale", o.Scale))
 }

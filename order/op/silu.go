@@ -10,6 +10,5 @@ func (SiLU) Kind() string { return "silu" }
 
 // Steps follows the formula.
 func (SiLU) Steps(b *program.Builder, in, _ []program.Var) program.Var {
-	x := b.Site("input", in[0])
-	return b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(x))))
+	return b.Swish(b.Site("input", in[0]))
 }

@@ -40,9 +40,10 @@ func (r *run) affine(i int, out operand) error {
 	rows, n := w.Size()
 	c := r.choice(i)
 	t := tile{
-		Arith: &r.a, f: r.at(i, c.Round), way: c.Way, weights: w, all: rows, n: n,
+		Arith: &r.a, f: r.at(i, c.Round), weights: w, all: rows, n: n,
 		right: r.a.right(r.packed(s.Args[0])),
 	}
+	t.way, t.after = s.ofSum(c.Way)
 	t.tokens = len(t.right.v) / n
 	if len(s.Args) == 3 {
 		t.bias = r.packed(s.Args[2]).v
@@ -68,7 +69,8 @@ func (r *run) affine(i int, out operand) error {
 type tile struct {
 	*Arith
 	f       finisher
-	way     uint8
+	way     uint8 // how sums are taken
+	after   uint8 // how the bias comes to them
 	weights Rows
 	all, n  int // rows and columns of W
 	right   right
@@ -109,7 +111,7 @@ func (t *tile) products(out operand, from, count int) {
 		}
 	}
 	total := count * t.tokens
-	if t.Sum != nil || t.bias == nil && t.way != 0 {
+	if t.Sum != nil || t.way != 0 {
 		for i := range total {
 			w, x := operand{v: t.w[i%count*t.n:][:t.n]}, t.right.slice(i/count*t.n, t.n)
 			if t.Sum != nil {
@@ -120,7 +122,14 @@ func (t *tile) products(out operand, from, count int) {
 			if t.Bounds {
 				w.e = make([]float64, t.n)
 			}
-			v, e := t.f.split(t.way, t.n, func(from, to int) partial { return t.Arith.products(x, w, from, to) })
+			of := t.f
+			if t.bias != nil {
+				of = t.product()
+			}
+			v, e := of.split(t.way, t.n, func(from, to int) partial { return t.Arith.products(x, w, from, to) })
+			if t.bias != nil {
+				v, e = t.f.plus(v, e, t.bias[from+i%count])
+			}
 			set(i, v, e)
 		}
 		return
@@ -141,7 +150,7 @@ func (t *tile) products(out operand, from, count int) {
 
 // biased finishes a sum with a bias.
 func (t *tile) biased(p partial, bias float64) (float64, float64) {
-	if t.way == WayOneSum && !t.Hull { // one more term: some engines add it last, others begin with it
+	if t.after == WayOneSum && !t.Hull { // one more term: some engines add it last, others begin with it
 		p.sum += bias
 		if t.Bounds {
 			p.squares += float64(bias * bias)
@@ -149,12 +158,18 @@ func (t *tile) biased(p partial, bias float64) (float64, float64) {
 		}
 		return t.f.total(p, t.n+1)
 	}
+	v, e := t.product().total(p, t.n)
+	return t.f.plus(v, e, bias)
+}
+
+// product finishes a sum to which the bias is added.
+func (t *tile) product() finisher {
 	of := t.f
-	if of.round = Plain; t.way == WayBiasAfterRounding {
+	of.last = false
+	if of.round = Plain; t.after == WayBiasAfterRounding {
 		of.round = Model
 	}
-	v, e := of.total(p, t.n)
-	return t.f.plus(v, e, bias)
+	return of
 }
 
 // plus adds an exact number to one with a bound; see [run.sum] for what is absorbed.

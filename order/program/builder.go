@@ -9,6 +9,8 @@ import (
 type Builder struct {
 	// Shape is that of the result of the operation whose steps are being added.
 	Shape []int
+	// Rewrites are the formulas in another order that are built in place of the reference's.
+	Rewrites Rewrite
 
 	steps []Step
 	names map[string]int
@@ -95,14 +97,9 @@ func (b *Builder) Tensor(name string, x float64) Var {
 	return b.add(Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, Round: Model})
 }
 
-// Given is a number of the model, of which the model says whether it is a tensor of its dtype: that is no choice of an engine,
-// and no site.
-func (b *Builder) Given(x float64, cast bool) Var {
-	s := Step{Prim: Number, Value: x, Shape: []int{1}, fixed: true}
-	if cast {
-		s.Round = Model
-	}
-	return b.add(s)
+// Given is a number that the model has as a tensor of its dtype: that is no choice of an engine, and no site.
+func (b *Builder) Given(x float64) Var {
+	return b.add(Step{Prim: Number, Value: x, Shape: []int{1}, Round: Model, fixed: true})
 }
 
 // Vector are constants; see [Angle] for what they are used for.
@@ -153,7 +150,12 @@ func (b *Builder) element(p Prim, name string, args ...Var) Var {
 	for i, a := range args {
 		views[i] = a.to(shape)
 	}
-	return b.add(Step{Prim: p, Name: name, Args: views, Shape: shape})
+	s := Step{Prim: p, Name: name, Args: views, Shape: shape}
+	for _, a := range args {
+		number := &b.steps[a.step]
+		s.byNumber = s.byNumber || p == Mul && number.Prim == Number && !number.fixed
+	}
+	return b.add(s)
 }
 
 func broadcast(a, b []int) ([]int, bool) {

@@ -85,16 +85,16 @@ func (f finisher) split(way uint8, n int, products func(from, to int) partial) (
 	if narrow {
 		add.round = Model
 	}
-	k = min(k, max(n, 1))
+	size := max((n+k-1)/k, 1)
 	var v, e float64
-	for part := range k {
-		from, to := part*n/k, (part+1)*n/k
+	for from := 0; from < n; from += size {
+		to := min(from+size, n)
 		pv, pe := of.total(products(from, to), to-from)
-		if part == 0 {
+		if from == 0 {
 			v, e = pv, pe
 			continue
 		}
-		if part == k-1 { // what the site itself rounds to comes last
+		if to == n { // what the site itself rounds to comes last
 			add.round = f.round
 		}
 		v, e = add.one(v+pv, e+pe)

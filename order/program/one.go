@@ -24,7 +24,7 @@ func Eval(o Op, c Call) (Value, error) {
 	for k, m := range c.W {
 		w[k][0], w[k][1] = m.Size()
 	}
-	p, err := Of(o, Op.Kind, c.Shape, in, w)
+	p, err := Of(o, Op.Kind, 0, c.Shape, in, w)
 	if err != nil {
 		return Value{}, err
 	}
@@ -40,22 +40,24 @@ var programs struct {
 type key struct {
 	op           Op
 	form, shapes string
+	rewrites     Rewrite
 }
 
 // maxPrograms is how many are kept: every pass of a long decode has shapes of its own.
 const maxPrograms = 1 << 12
 
 // Of is the program of one operation on inputs and weights of these shapes; a weight of one row is a vector. Form says what
-// operations that are rounded alike have in common. The program is shared. The error is that of shapes that the operation
+// operations that are rounded alike have in common, rewrites which formulas are built in another order. The program is shared. The error is that of shapes that the operation
 // cannot have.
-func Of(o Op, form func(Op) string, shape []int, in [][]int, w [][2]int) (*Program, error) {
-	k := key{o, form(o), shapes(shape, in, w)}
+func Of(o Op, form func(Op) string, rewrites Rewrite, shape []int, in [][]int, w [][2]int) (*Program, error) {
+	k := key{o, form(o), shapes(shape, in, w), rewrites}
 	programs.Lock()
 	defer programs.Unlock()
 	if p, ok := programs.of[k]; ok {
 		return p, nil
 	}
 	b := NewBuilder()
+	b.Rewrites = rewrites
 	var ins, ws []Var
 	for k, s := range in {
 		ins = append(ins, b.Input(k, s))

@@ -142,11 +142,18 @@ func (r *run) apply(i int, out, x, y operand) {
 	case Add, Sub:
 		r.sum(f, s.Prim == Sub, out, x, y)
 	case Mul:
+		if c.Way != WayProduct {
+			r.byQuotient(i, c, out, x, y)
+			return
+		}
 		for i, v := range x.v {
 			out.v[i] = v * y.v[i]
 		}
 		for i := range out.e {
 			out.e[i] = spread(x.v[i], x.e[i], y.v[i], y.e[i])
+			if r.a.Hull && s.byNumber {
+				out.e[i] += 2 * unitOf(r.a.DType) * math.Abs(out.v[i])
+			}
 		}
 		f.all(out, nil)
 	case Div:
@@ -274,6 +281,27 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 		out.v[i] = v * by
 		if out.e != nil {
 			out.e[i] = spread(v, x.e[i], by, e)
+		}
+	}
+	f.all(out, nil)
+}
+
+// byQuotient multiplies with a constant by dividing by its reciprocal.
+func (r *run) byQuotient(i int, c Choice, out, x, y operand) {
+	s, f := &r.p.Steps[i], r.at(i, c.Round)
+	by, ok := r.p.numberAt(s.Args[1])
+	if first, is := r.p.numberAt(s.Args[0]); is {
+		by, ok, x = first, true, y
+	}
+	if !ok {
+		return
+	}
+	by, e := r.a.finisher(reciprocalRound[c.Way]).one(1/by, 0)
+	for i, v := range x.v {
+		if out.e == nil {
+			out.v[i] = v / by
+		} else {
+			out.v[i], out.e[i] = quotient(v, x.e[i], by, e)
 		}
 	}
 	f.all(out, nil)

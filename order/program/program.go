@@ -1,6 +1,11 @@
 package program
 
-import "github.com/tracediff/tracediff/hooks"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+)
 
 // Op is an operation: its constants are fields, its formula is Steps.
 type Op interface {
@@ -27,6 +32,8 @@ type Step struct {
 	Rows   int       // of the table of a Lookup
 	// Fallback: a Lookup takes row 0 for an index outside the table.
 	Fallback bool
+
+	byNumber bool // of a Mul: by a constant that is a site
 
 	readers int  // how many steps read the result
 	whole   bool // its result is read outside of its stage
@@ -140,4 +147,18 @@ func (p *Program) Activates(s *Step) bool {
 		}
 	}
 	return begun && last.Site == s.Site
+}
+
+// Text is the same for programs of the same steps.
+func (p *Program) Text() string {
+	var b strings.Builder
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		fmt.Fprintf(&b, "%s %s %s %d", s.Form, s.Name, s.Prim, s.Round)
+		for _, a := range s.Args {
+			fmt.Fprintf(&b, " %d", a.step)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }

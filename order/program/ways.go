@@ -24,12 +24,21 @@ const (
 // reciprocalRound is how the first of two steps is rounded, by way.
 var reciprocalRound = [...]Rounding{Plain, Plain, Model}
 
-// The ways to x·W + b, when the product is not rounded alone: the bias is one more term of the sum. Else it is added to the
-// product, which was rounded to float32 or to the model's dtype.
+// The ways to a product with a constant c: as it is, or the quotient by 1/c, which is rounded to float32 or to the model's
+// dtype.
+const (
+	WayProduct uint8 = iota
+	WayQuotientBy
+	WayQuotientByRounded
+)
+
+// The ways to x·W + b, for a sum that is taken in one. The bias is one more term of it, or is added to the product, which was
+// rounded to float32 or to the model's dtype.
 const (
 	WayOneSum uint8 = iota
 	WayBiasAfter
 	WayBiasAfterRounding
+	waysOfBias
 )
 
 // parts are in how many parts an engine may take a sum, for the ways from 1 on: each part is rounded to the model's dtype.
@@ -45,29 +54,49 @@ func ofParts(way uint8) (n int, narrow bool) {
 	if way == 0 {
 		return 0, false
 	}
-	k := int(way-1) % (2 * len(parts))
+	k := int(way - 1)
 	return parts[k%len(parts)], k >= len(parts)
+}
+
+// ofSum separates a way to a sum into how the sum is taken and how a bias comes to it.
+func (s *Step) ofSum(way uint8) (sum, bias uint8) {
+	if s.Prim == Affine && len(s.Args) == 3 {
+		return way / waysOfBias, way % waysOfBias
+	}
+	return way, 0
+}
+
+// Split is the way to a sum in parts, and After one with the bias added afterwards; ok is false where there is none.
+func (s *Step) Split(sum uint8) (way uint8, ok bool) {
+	switch {
+	case s.Prim == Affine && len(s.Args) == 3:
+		return sum*waysOfBias + WayBiasAfter, true
+	case s.Prim == Affine, s.Prim == Dot, s.Prim == Sum:
+		return sum, true
+	}
+	return 0, false
 }
 
 // Ways is how many ways there are to the result of a step that give the same in exact arithmetic. Way 0 is the program's own.
 func (s *Step) Ways() int {
-	switch s.Prim {
-	case Div, Rsqrt:
+	switch {
+	case s.Prim == Div, s.Prim == Rsqrt, s.Prim == Mul && s.byNumber:
 		return len(reciprocalRound)
-	case Dot, Sum:
-		return WaysOfSum
-	case Affine:
-		if len(s.Args) == 3 {
-			return 3
-		}
+	case s.Prim == Affine && len(s.Args) == 3:
+		return WaysOfSum * int(waysOfBias)
+	case s.Prim == Dot, s.Prim == Sum, s.Prim == Affine:
 		return WaysOfSum
 	}
 	return 1
 }
 
-// WayWords says what a way other than the program's own is, for a sentence such as "layer norm: ... ".
+// WayWords says what a way other than the program's own is, for a sentence such as "at mean multiplies by the reciprocal".
 func (s *Step) WayWords(way uint8, d hooks.DType) string {
 	switch {
+	case s.Prim == Mul && way == WayQuotientBy:
+		return "divides by the constant's reciprocal"
+	case s.Prim == Mul:
+		return fmt.Sprintf("divides by the constant's reciprocal in %s", d)
 	case s.Prim == Div && way == WayReciprocal:
 		return "multiplies by the reciprocal"
 	case s.Prim == Div:
@@ -76,16 +105,26 @@ func (s *Step) WayWords(way uint8, d hooks.DType) string {
 		return "takes 1/√x in two steps"
 	case s.Prim == Rsqrt:
 		return fmt.Sprintf("rounds √x to %s before 1/√x", d)
-	case s.Prim == Affine && len(s.Args) == 3 && way == WayBiasAfter:
-		return "adds the bias to the finished sum"
-	case s.Prim == Affine && len(s.Args) == 3:
-		return fmt.Sprintf("rounds the sum to %s before the bias", d)
 	}
-	n, narrow := ofParts(way)
-	if narrow {
-		return fmt.Sprintf("takes the sum in %d parts in %s", n, d)
+	sum, bias := s.ofSum(way)
+	words := ""
+	switch n, narrow := ofParts(sum); {
+	case n == 0:
+	case narrow:
+		words = fmt.Sprintf("takes the sum in %d parts in %s", n, d)
+	default:
+		words = fmt.Sprintf("takes the sum in %d parts, each rounded to %s", n, d)
 	}
-	return fmt.Sprintf("takes the sum in %d parts, each rounded to %s", n, d)
+	if bias == 0 {
+		return words
+	}
+	if words != "" {
+		words += ", and "
+	}
+	if bias == WayBiasAfter {
+		return words + "adds the bias to the finished sum"
+	}
+	return words + fmt.Sprintf("rounds the sum to %s before the bias", d)
 }
 
 func unitOf(d hooks.DType) float64 { return floats.Unit(d) }

@@ -1,0 +1,65 @@
+package program
+
+// Rewrite is a set of formulas in another order of steps: the same result in exact arithmetic, other sites.
+type Rewrite uint8
+
+// The rewrites.
+const (
+	ScaleFirst Rewrite = 1 << iota // Σ (x·scale)·y for (Σ x·y)·scale
+	RatioFirst                     // y·(target/own) for y·target/own
+	Symmetric                      // a sigmoid of |x|: 1/(1 + exp|x|), or 1 less that where x is positive
+	rewrites
+)
+
+// AllRewrites are all sets of them.
+func AllRewrites() []Rewrite {
+	var all []Rewrite
+	for r := Rewrite(0); r < rewrites; r++ {
+		all = append(all, r)
+	}
+	return all
+}
+
+var rewriteWords = map[Rewrite]string{
+	ScaleFirst: "scales an operand of the sum, not the sum",
+	RatioFirst: "takes the ratio of the magnitudes first",
+	Symmetric:  "takes the sigmoid of |x|",
+}
+
+// Words say what is done otherwise.
+func (r Rewrite) Words() []string {
+	var all []string
+	for k := Rewrite(1); k < rewrites; k <<= 1 {
+		if r&k != 0 {
+			all = append(all, rewriteWords[k])
+		}
+	}
+	return all
+}
+
+// ScaledDot is R(Σ x·y) · scale, see [Builder.Dot] for the axes. With [ScaleFirst], Σ R(x·scale)·y.
+func (b *Builder) ScaledDot(name, axes string, x, y, scale Var) Var {
+	if b.Rewrites&ScaleFirst != 0 {
+		return b.Dot(name, axes, b.R(b.Mul("scaled operand", x, scale)), y)
+	}
+	return b.Mul("scaled", b.R(b.Dot(name, axes, x, y)), scale)
+}
+
+// Rescaled is R(y·target) / own. With [RatioFirst], y · R(target/own).
+func (b *Builder) Rescaled(y, target, own Var) Var {
+	if b.Rewrites&RatioFirst != 0 {
+		return b.Mul("product", y, b.R(b.Div("ratio", target, own)))
+	}
+	return b.Div("quotient", b.R(b.Mul("product", y, target)), own)
+}
+
+// Swish is x / (1 + exp(−x)). With [Symmetric] it is x·R(s), s = 1/(1 + exp|x|) for x below zero and 1 − 1/(1 + exp|x|)
+// above: of the two products the larger one is meant on both sides.
+func (b *Builder) Swish(x Var) Var {
+	if b.Rewrites&Symmetric == 0 {
+		return b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(x))))
+	}
+	below := b.Div("sigmoid", b.Literal(1), b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Max(x, b.Neg(x)))))
+	above := b.Sub("1-sigmoid", b.Literal(1), below)
+	return b.Max(b.Mul("product", x, b.R(below)), b.Mul("product", x, b.R(above)))
+}
