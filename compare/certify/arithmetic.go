@@ -102,9 +102,9 @@ func (a *arithmetic) words(p *program.Program, d hooks.DType) string {
 	return strings.Join(parts, "; ")
 }
 
-// place names a site: by its step alone, where all sites are of one operation.
+// place names a site: by its step alone, where no other operation has one of that name.
 func (a *arithmetic) place(at program.Site, sites []program.Site) string {
-	if slices.ContainsFunc(sites, func(s program.Site) bool { return s.Form != at.Form }) {
+	if slices.ContainsFunc(sites, func(s program.Site) bool { return s.Form != at.Form && s.Name == at.Name }) {
 		kind, _, _ := strings.Cut(at.Form, "(")
 		return kind + "." + at.Name
 	}

@@ -246,10 +246,7 @@ func (f *form) decide() error {
 		f.own = &arithmetic{}
 		return nil
 	}
-	s, err := newSearch(left, f.entries)
-	if err != nil {
-		return err
-	}
+	s := newSearch(left, f.entries)
 	all, err := s.find()
 	switch {
 	case err != nil:
@@ -262,21 +259,35 @@ func (f *form) decide() error {
 		return nil
 	}
 	// The arithmetic that explains most of the entries is the form's, if they are more than half of them and two at least.
-	most, suspects := s.most()
+	given := s.given
+	for _, e := range samples(left) {
+		one := searchOf(e, left, f.entries)
+		if _, err := one.find(); err != nil {
+			return err
+		}
+		given = append(given, one.given...)
+	}
+	own, suspects := most(f.entries, left, given)
 	if held := len(f.entries) - len(suspects); 2*held <= len(f.entries) || held < 2 {
 		f.wrong, err = f.mistake(left)
 		return err
 	}
-	f.own = most
-	second, err := newSearch(suspects, suspects)
-	if err != nil {
-		return err
-	}
-	other, err := second.find()
+	f.own = own
+	other, err := newSearch(suspects, suspects).find()
 	if other != nil && proven(suspects) {
 		f.second = other
 	}
 	return err
+}
+
+// maxSamples is from how many entries alone an arithmetic is looked for that explains others, too.
+const maxSamples = 3
+
+// samples are entries that show much of an arithmetic: those with most elements that transformers' does not explain.
+func samples(left []*evidence) []*evidence {
+	of := slices.Clone(left)
+	slices.SortStableFunc(of, func(a, b *evidence) int { return len(b.left) - len(a.left) })
+	return of[:min(len(of), maxSamples)]
 }
 
 // proven reports whether some entries together show enough that transformers' arithmetic does not give.

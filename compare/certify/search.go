@@ -13,6 +13,7 @@ type search struct {
 	left    []*evidence // entries that transformers' arithmetic leaves something of
 	entries []*evidence // all that are to be explained
 	panel   []*member   // those that arithmetics are tried on first: they decide which is nearer
+	fixed   bool        // the panel stays as it is
 	open    bool        // results have more digits than the order gives them
 	dtype   hooks.DType
 	tried   int
@@ -62,7 +63,7 @@ const (
 	maxPanel      = 24
 )
 
-func newSearch(left, entries []*evidence) (*search, error) {
+func newSearch(left, entries []*evidence) *search {
 	s := &search{left: left, entries: entries, seen: map[string]bool{}}
 	// Small entries that show something come first: they cost least.
 	ordered := slices.Clone(left)
@@ -76,9 +77,21 @@ func newSearch(left, entries []*evidence) (*search, error) {
 		elements += len(e.y.Data)
 		shown = shown || len(e.left) >= proofElements && e.rowsIn(e.left) >= proofRows
 	}
+	s.begin()
+	return s
+}
+
+// searchOf looks for what explains one entry, and as many others as it happens to.
+func searchOf(one *evidence, left, entries []*evidence) *search {
+	s := &search{left: left, entries: entries, seen: map[string]bool{}, fixed: true}
+	s.join(one)
+	s.begin()
+	return s
+}
+
+func (s *search) begin() {
 	s.dtype = s.panel[0].i.env.DType
-	s.open = slices.ContainsFunc(left, func(e *evidence) bool { return e.wider() })
-	return s, nil
+	s.open = slices.ContainsFunc(s.left, func(e *evidence) bool { return e.wider() })
 }
 
 // join takes an entry into the panel.
@@ -162,7 +175,7 @@ func (s *search) try(a *arithmetic) (bool, error) {
 		return false, err
 	}
 	s.given = append(s.given, ranked{a, 0, held})
-	if len(held) == len(s.entries) || len(s.panel) >= maxPanel {
+	if len(held) == len(s.entries) || s.fixed || len(s.panel) >= maxPanel {
 		return len(held) == len(s.entries), nil
 	}
 	for _, e := range s.entries { // what it does not explain tells it from the next
@@ -265,13 +278,12 @@ func (s *search) holds(a *arithmetic) (held []*evidence, err error) {
 }
 
 // most is the arithmetic that explains most entries, transformers' included, and those that it does not explain.
-func (s *search) most() (*arithmetic, []*evidence) {
-	own := &arithmetic{}
-	suspects := s.left
-	for _, g := range s.given {
-		if len(s.entries)-len(g.holds) < len(suspects) {
+func most(entries, left []*evidence, given []ranked) (*arithmetic, []*evidence) {
+	own, suspects := &arithmetic{}, left
+	for _, g := range given {
+		if len(entries)-len(g.holds) < len(suspects) {
 			own, suspects = g.arithmetic, nil
-			for _, e := range s.entries {
+			for _, e := range entries {
 				if !slices.Contains(g.holds, e) {
 					suspects = append(suspects, e)
 				}
@@ -361,8 +373,12 @@ func alternatives(s *program.Step, d hooks.DType) []program.Choice {
 	if !slices.Contains(rounds, s.Round) {
 		rounds = append(rounds, s.Round)
 	}
+	ways := s.Ways()
+	if s.Prim == program.Sum { // statistics are taken in parts by those who take all sums so: see presets
+		ways = 1
+	}
 	var all []program.Choice
-	for way := range s.Ways() {
+	for way := range ways {
 		for _, r := range rounds {
 			all = append(all, program.Choice{Way: uint8(way), Round: r})
 		}
