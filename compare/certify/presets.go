@@ -30,11 +30,11 @@ func presets(p *program.Program, rewrites program.Rewrite, d hooks.DType) []*ari
 			all = append(all, b.preset(b.split(way)))
 		}
 	}
-	for _, from := range slices.Clone(all) { // in float32 from some step on
-		if d == hooks.F32 {
-			break
+	if d != hooks.F32 {
+		for _, from := range slices.Clone(all) { // in float32 from some step on
+			all = append(all, b.between(from, false)...)
 		}
-		all = append(all, b.suffixes(from)...)
+		all = append(all, b.between(all[0], true)...)
 	}
 	return distinct(all, p)
 }
@@ -93,17 +93,20 @@ func (b *presetter) preset(choose func(s *program.Step) program.Choice) *arithme
 	return a
 }
 
-// suffixes are an arithmetic up to some step, and float32 from there on.
-func (b *presetter) suffixes(from *arithmetic) []*arithmetic {
+// between are an arithmetic that has float32 from some step on, to the end or to any step.
+func (b *presetter) between(from *arithmetic, any bool) []*arithmetic {
 	var all []*arithmetic
-	for k := 1; k < len(b.sites); k++ {
+	for k := range b.sites {
 		a := from
-		for _, at := range b.sites[k:] {
-			if s := &b.p.Steps[b.steps[at][0]]; s.Prim != program.Number && s.Prim != program.Copy {
-				a = a.with(at, program.Choice{Round: program.Plain})
+		for n, at := range b.sites[k:] {
+			s := &b.p.Steps[b.steps[at][0]]
+			if s.Prim == program.Number || s.Prim == program.Copy {
+				continue
+			}
+			if a = a.with(at, program.Choice{Round: program.Plain}); any || k+n == len(b.sites)-1 {
+				all = append(all, a)
 			}
 		}
-		all = append(all, a)
 	}
 	return all
 }

@@ -12,9 +12,6 @@ func (Cutoff) Kind() string { return "cutoff" }
 
 // Steps follows the formula.
 func (o Cutoff) Steps(b *program.Builder, in, _ []program.Var) program.Var {
-	by := b.Scalar("multiplier", o.Multiplier.Value)
-	if o.Multiplier.Cast {
-		by = b.Tensor("multiplier", o.Multiplier.Value)
-	}
+	by := b.Computed("multiplier", o.Multiplier.Value, o.Multiplier.Cast) // a quantile
 	return b.Add("sum", in[0], b.R(b.Mul("product", in[1], by)))
 }

@@ -97,6 +97,16 @@ func (b *Builder) Tensor(name string, x float64) Var {
 	return b.add(Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, Round: Model})
 }
 
+// Computed is a constant that a function of a library gives, which may be off by the units of one; cast says that it was made a
+// tensor of the model's dtype.
+func (b *Builder) Computed(name string, x float64, cast bool) Var {
+	s := Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, units: unitsOfFunction}
+	if cast {
+		s.Round = Model
+	}
+	return b.add(s)
+}
+
 // Given is a number that the model has as a tensor of its dtype: that is no choice of an engine, and no site.
 func (b *Builder) Given(x float64) Var {
 	return b.add(Step{Prim: Number, Value: x, Shape: []int{1}, Round: Model, fixed: true})

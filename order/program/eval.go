@@ -94,14 +94,21 @@ func (r *run) number(i int) operand {
 	if !r.a.Emulated {
 		return o
 	}
+	e := 0.0
+	if r.a.Bounds {
+		e = r.p.Steps[i].units * unit32 * math.Abs(x)
+	}
 	if c := r.choice(i); c.Round != None {
 		x = float64(float32(x))
 		if d, ok := r.a.finisher(c.Round).to(x); ok {
-			x = floats.Round(d, x)
+			x, e = roundTo(d, x, e)
 		}
 	}
+	if e > 0 {
+		o.e = []float64{e}
+	}
 	if o.v[0] = x; r.a.Hull && r.a.Bounds && !r.p.Steps[i].fixed {
-		o.e = []float64{max(math.Abs(x-exact), math.Abs(floats.Round(r.a.DType, exact)-x))}
+		o.e = []float64{e + max(math.Abs(x-exact), math.Abs(floats.Round(r.a.DType, exact)-x))}
 	}
 	return o
 }

@@ -35,10 +35,11 @@ type Step struct {
 
 	byNumber bool // of a Mul: by a constant that is a site
 
-	readers int  // how many steps read the result
-	whole   bool // its result is read outside of its stage
-	fixed   bool // of a Number: no site
-	final   bool // nothing is computed from it: it is the program's result, or moved there
+	readers int     // how many steps read the result
+	whole   bool    // its result is read outside of its stage
+	fixed   bool    // of a Number: no site
+	units   float64 // of a Number: what it may be off by, in units of float32
+	final   bool    // nothing is computed from it: it is the program's result, or moved there
 }
 
 // Program is a formula for inputs of known shapes. It is immutable; several goroutines may evaluate it.
