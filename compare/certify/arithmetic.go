@@ -19,6 +19,8 @@ type arithmetic struct {
 	open bool
 	// wide: what it computes from had more digits than were captured.
 	wide bool
+	// habit names a preset: what says one thing for all operations.
+	habit string
 }
 
 // strict is transformers' own.
@@ -27,6 +29,7 @@ func (a *arithmetic) strict() bool { return len(a.at) == 0 && a.rewrites == 0 &&
 // with is the arithmetic with another choice at a site.
 func (a *arithmetic) with(s program.Site, c program.Choice) *arithmetic {
 	b := *a
+	b.habit = ""
 	if b.at = maps.Clone(a.at); b.at == nil {
 		b.at = map[program.Site]program.Choice{}
 	}
@@ -37,6 +40,7 @@ func (a *arithmetic) with(s program.Site, c program.Choice) *arithmetic {
 // without is the arithmetic with transformers' choice at a site.
 func (a *arithmetic) without(s program.Site) *arithmetic {
 	b := *a
+	b.habit = ""
 	b.at = maps.Clone(a.at)
 	delete(b.at, s)
 	return &b

@@ -3,6 +3,7 @@ package certify
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -41,6 +42,9 @@ type form struct {
 	verdict
 	settled sync.Once
 	final   verdict // with what the other passes show
+
+	habitsOnce sync.Once
+	habits     map[string]*arithmetic // presets that explain all entries, where these prove one
 }
 
 // verdict is what is known of a form's arithmetic.
@@ -131,13 +135,79 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 		}
 		together.entries = append(together.entries, entries...)
 	}
-	if err := together.decide(); err != nil || together.own == nil {
+	if err := together.decide(); err != nil {
 		return f.verdict, err
 	}
-	if all, err := f.explainedBy(together.own); !all || err != nil {
+	if together.own != nil {
+		if all, err := f.explainedBy(together.own); all || err != nil {
+			return verdict{own: together.own}, err
+		}
+	}
+	return i.habitual(ctx, f, name)
+}
+
+// habitual looks for a habit of the engine, which other forms prove and which explains all entries of this one.
+func (i *Isolator) habitual(ctx context.Context, f *form, name string) (verdict, error) {
+	own, err := newSearch(f.left(), f.entries).habits()
+	if err != nil || len(own) == 0 {
 		return f.verdict, err
 	}
-	return verdict{own: together.own}, nil
+	seen := map[string]bool{name: true}
+	for _, r := range i.trace.Records() {
+		n := order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}
+		if n.Entry < 0 || r.Firing != 0 || n.Pass >= len(i.env.Passes) || !i.has(n) {
+			continue
+		}
+		cut, err := i.list.Cut(i.has, n)
+		if err != nil {
+			continue
+		}
+		other := i.formOf(cut, n)
+		if seen[other] {
+			continue
+		}
+		seen[other] = true
+		proved, err := i.habits(ctx, other)
+		if err != nil {
+			return verdict{}, err
+		}
+		for _, habit := range slices.Sorted(maps.Keys(own)) {
+			if proved[habit] != nil {
+				return verdict{own: own[habit]}, nil
+			}
+		}
+	}
+	return f.verdict, nil
+}
+
+// habits are the presets that explain all entries of a form which proves an arithmetic.
+func (i *Isolator) habits(ctx context.Context, name string) (map[string]*arithmetic, error) {
+	f, err := i.alone(ctx, name)
+	if err != nil || f.own == nil || f.own.strict() || f.second != nil {
+		return nil, err
+	}
+	f.habitsOnce.Do(func() {
+		var entries []*evidence
+		if entries, f.err = i.entriesOf(ctx, name); f.err != nil {
+			return
+		}
+		g := &form{entries: entries}
+		if left := g.left(); proven(left) {
+			f.habits, f.err = newSearch(left, entries).habits()
+		}
+	})
+	return f.habits, f.err
+}
+
+// left are the entries of which transformers' arithmetic leaves something.
+func (f *form) left() []*evidence {
+	var left []*evidence
+	for _, e := range f.entries {
+		if len(e.left) > 0 {
+			left = append(left, e)
+		}
+	}
+	return left
 }
 
 // explainedBy reports whether an arithmetic explains all entries.
@@ -236,12 +306,7 @@ func divisor(a, b int) int {
 
 // decide finds the arithmetic of the form.
 func (f *form) decide() error {
-	var left []*evidence
-	for _, e := range f.entries {
-		if len(e.left) > 0 {
-			left = append(left, e)
-		}
-	}
+	left := f.left()
 	if len(left) == 0 {
 		f.own = &arithmetic{}
 		return nil

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -13,21 +14,30 @@ func presets(p *program.Program, rewrites program.Rewrite, d hooks.DType) []*ari
 	b := &presetter{p: p, d: d, rewrites: rewrites}
 	b.sites, b.steps = p.Sites()
 	all := []*arithmetic{{rewrites: rewrites}}
+	add := func(habit string, choose func(s *program.Step) program.Choice) {
+		a := b.preset(choose)
+		a.habit = habit
+		all = append(all, a)
+	}
 	if d != hooks.F32 {
-		all = append(all, b.preset(b.wide))
+		add("wide", b.wide)
 		for mask := range 1 << len(habits) {
-			all = append(all, b.preset(func(s *program.Step) program.Choice { return b.habit(s, b.every(s), mask) }))
+			add(fmt.Sprint("every ", mask), func(s *program.Step) program.Choice { return b.habit(s, b.every(s), mask) })
 		}
 	}
 	for mask := 1; mask < 1<<len(habits); mask++ {
-		all = append(all, b.preset(func(s *program.Step) program.Choice { return b.habit(s, program.Choice{Round: s.Round}, mask) }))
+		add(fmt.Sprint("strict ", mask), func(s *program.Step) program.Choice { return b.habit(s, program.Choice{Round: s.Round}, mask) })
 	}
-	for _, own := range []func(*program.Step) program.Choice{b.reciprocals, b.double, b.fused, b.afterBias(program.WayBiasAfter), b.afterBias(program.WayBiasAfterRounding), b.table, b.half} {
-		all = append(all, b.preset(own))
-	}
+	add("reciprocals", b.reciprocals)
+	add("double", b.double)
+	add("fused", b.fused)
+	add("bias after", b.afterBias(program.WayBiasAfter))
+	add("rounded, then bias", b.afterBias(program.WayBiasAfterRounding))
+	add("table", b.table)
+	add("half", b.half)
 	if d != hooks.F32 {
 		for way := uint8(1); int(way) < program.WaysOfSum; way++ {
-			all = append(all, b.preset(b.split(way)))
+			add(fmt.Sprint("split ", way), b.split(way))
 		}
 	}
 	if d != hooks.F32 {

@@ -107,8 +107,8 @@ func (s *search) cost() (n int) {
 	return n
 }
 
-// find returns an arithmetic that leaves nothing of any entry, said in as few words as it can be; nil for none.
-func (s *search) find() (*arithmetic, error) {
+// starts are what a search begins with.
+func (s *search) starts() ([]*arithmetic, error) {
 	rewrites, err := s.panel[0].rewrites()
 	if err != nil {
 		return nil, err
@@ -125,6 +125,44 @@ func (s *search) find() (*arithmetic, error) {
 		for _, a := range starts {
 			a.open = true
 		}
+	}
+	return starts, nil
+}
+
+// habits are the presets that explain all entries, by name.
+func (s *search) habits() (map[string]*arithmetic, error) {
+	starts, err := s.starts()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*arithmetic{}
+	for _, a := range starts {
+		if a.habit == "" || all[a.habit] != nil {
+			continue
+		}
+		left, err := s.leaves(a)
+		if err != nil {
+			return nil, err
+		}
+		if left > 0 {
+			continue
+		}
+		held, err := s.holds(a)
+		if err != nil {
+			return nil, err
+		}
+		if len(held) == len(s.entries) {
+			all[a.habit] = a
+		}
+	}
+	return all, nil
+}
+
+// find returns an arithmetic that leaves nothing of any entry, said in as few words as it can be; nil for none.
+func (s *search) find() (*arithmetic, error) {
+	starts, err := s.starts()
+	if err != nil {
+		return nil, err
 	}
 	for _, step := range []func([]*arithmetic) (*arithmetic, error){s.each, s.descend, s.flips} {
 		if found, err := step(starts); found != nil || err != nil {

@@ -20,13 +20,11 @@ type wider struct {
 const (
 	widerEntries = 32
 	widerLooked  = 256
-	// widerForms is of how many forms these have to be: what one operation does is its own arithmetic.
-	widerForms = 3
 )
 
 // computedWider reports whether a float32 trace was computed in double precision and stored as float32: where every input
 // may lie within half a unit of what was captured, transformers' arithmetic gives most of the entries that it does not give
-// from the captured ones, of three forms at least. It is a property of the whole trace, never of an entry: in 16 bits half a
+// from the captured ones, and as many elements and rows as any arithmetic has to. It is a property of the whole trace, never of an entry: in 16 bits half a
 // unit hides mistakes, and nothing is asked.
 func (i *Isolator) computedWider(ctx context.Context) (bool, error) {
 	if i.env.DType != hooks.F32 {
@@ -39,8 +37,8 @@ func (i *Isolator) computedWider(ctx context.Context) (bool, error) {
 
 func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 	records := i.trace.Records()
-	left, given, looked := 0, 0, 0
-	forms := map[string]bool{}
+	left, looked := 0, 0
+	var given []*evidence
 	for _, k := range scattered(len(records)) {
 		if left >= widerEntries || looked >= widerLooked {
 			break
@@ -60,22 +58,21 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		looked++
-		_, rest, _, err := t.strict(&arithmetic{})
+		_, off, _, err := t.strict(&arithmetic{})
 		if err != nil {
 			return false, err
 		}
-		if len(rest) == 0 || t.formula == nil {
+		if len(off) == 0 || t.formula == nil {
 			continue
 		}
 		left++
-		_, rest, _, err = t.strict(&arithmetic{wide: true})
+		_, rest, _, err := t.strict(&arithmetic{wide: true})
 		if err != nil {
 			return false, err
 		}
 		if len(rest) == 0 {
-			given++
-			forms[i.formOf(t.cut, n)] = true
+			given = append(given, &evidence{t, off})
 		}
 	}
-	return 2*given > left && len(forms) >= widerForms, nil
+	return 2*len(given) > left && proven(given), nil
 }
