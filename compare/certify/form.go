@@ -333,15 +333,22 @@ func (f *form) decide() error {
 		given = append(given, one.given...)
 	}
 	own, suspects := most(f.entries, left, given)
-	if held := len(f.entries) - len(suspects); 2*held <= len(f.entries) || held < 2 {
-		f.wrong, err = f.mistake(left)
-		return err
+	if held := len(f.entries) - len(suspects); held >= 2 {
+		other, err := newSearch(suspects, suspects).find()
+		if err != nil {
+			return err
+		}
+		// Two arithmetics that are both shown explain all of it, however many each has.
+		if other != nil && proven(suspects) && 2*held >= len(f.entries) {
+			f.own, f.second = own, other
+			return nil
+		}
+		if 2*held > len(f.entries) {
+			f.own = own
+			return nil
+		}
 	}
-	f.own = own
-	other, err := newSearch(suspects, suspects).find()
-	if other != nil && proven(suspects) {
-		f.second = other
-	}
+	f.wrong, err = f.mistake(left)
 	return err
 }
 
