@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -313,15 +314,15 @@ func (f *form) decide() error {
 	}
 	s := newSearch(left, f.entries)
 	all, err := s.find()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case all != nil && proven(left):
-		f.own = all
-		return nil
-	case all != nil:
-		f.hinted = true
-		return nil
+	}
+	if all != nil {
+		shown, err := all.proven(left)
+		if f.hinted = !shown; shown {
+			f.own = all
+		}
+		return err
 	}
 	// The arithmetic that explains most of the entries is the form's, if they are more than half of them and two at least.
 	given := s.given
@@ -332,16 +333,29 @@ func (f *form) decide() error {
 		}
 		given = append(given, one.given...)
 	}
-	own, suspects := most(f.entries, left, given)
+	own, suspects, err := most(f.entries, left, given)
+	if err != nil {
+		return err
+	}
+	if len(suspects) == 0 {
+		f.own = own
+		return nil
+	}
 	if held := len(f.entries) - len(suspects); held >= 2 {
 		other, err := newSearch(suspects, suspects).find()
 		if err != nil {
 			return err
 		}
 		// Two arithmetics that are both shown explain all of it, however many each has.
-		if other != nil && proven(suspects) && 2*held >= len(f.entries) {
-			f.own, f.second = own, other
-			return nil
+		if other != nil && 2*held >= len(f.entries) {
+			shown, err := other.proven(suspects)
+			if err != nil {
+				return err
+			}
+			if shown {
+				f.own, f.second = own, other
+				return nil
+			}
 		}
 		if 2*held > len(f.entries) {
 			f.own = own
@@ -352,14 +366,22 @@ func (f *form) decide() error {
 	return err
 }
 
-// maxSamples is from how many entries alone an arithmetic is looked for that explains others, too.
-const maxSamples = 3
-
-// samples are entries that show much of an arithmetic: those with most elements that transformers' does not explain.
+// samples are entries from which alone an arithmetic is looked for that explains most: they lie in the middle of those that
+// show enough, by the share of their elements that transformers' does not explain, since what is wrong is seldom there.
 func samples(left []*evidence) []*evidence {
-	of := slices.Clone(left)
-	slices.SortStableFunc(of, func(a, b *evidence) int { return len(b.left) - len(a.left) })
-	return of[:min(len(of), maxSamples)]
+	of := slices.DeleteFunc(slices.Clone(left), func(e *evidence) bool { return !proven([]*evidence{e}) })
+	if len(of) == 0 {
+		of = slices.Clone(left)
+	}
+	share := func(e *evidence) float64 { return float64(len(e.left)) / float64(len(e.y.Data)) }
+	slices.SortStableFunc(of, func(a, b *evidence) int { return cmp.Compare(share(a), share(b)) })
+	var some []*evidence
+	for _, at := range []int{len(of) / 2, len(of) / 4, len(of) * 3 / 4} {
+		if !slices.Contains(some, of[at]) {
+			some = append(some, of[at])
+		}
+	}
+	return some
 }
 
 // proven reports whether some entries together show enough that transformers' arithmetic does not give.
@@ -370,6 +392,33 @@ func proven(of []*evidence) bool {
 		rows += e.rowsIn(e.left)
 	}
 	return elements >= proofElements && rows >= proofRows
+}
+
+// proven reports whether an arithmetic that explains some entries shows enough in them. An element that it leaves a choice, since
+// a rounding point before it lies at a midpoint, shows nothing.
+func (a *arithmetic) proven(of []*evidence) (bool, error) {
+	elements, rows := 0, 0
+	for _, e := range of {
+		if len(e.left) == 0 {
+			continue
+		}
+		j, err := e.in(evaluated{arithmetic: a})
+		if err != nil {
+			return false, err
+		}
+		shown := slices.DeleteFunc(slices.Clone(e.left), func(i int) bool { return !j.definite(i) })
+		elements += len(shown)
+		rows += e.rowsIn(shown)
+		if elements >= proofElements && rows >= proofRows {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// definite reports whether there is one number that an element may be, or two where its bounds hold a midpoint.
+func (j *judged) definite(i int) bool {
+	return j.x.Bound[i] <= lastPlace(j.d, j.x.Data[i])/4
 }
 
 // otherwise judges an entry that transformers' arithmetic does not explain in the arithmetic of its form. Identified is

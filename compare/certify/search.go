@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -19,6 +20,8 @@ type search struct {
 	tried   int
 	seen    map[string]bool
 	best    []ranked
+	bar     int      // what a step of a descent has to go below
+	nearest *ranked  // the one that does most
 	given   []ranked // arithmetics that explain the panel, with the entries that they explain
 }
 
@@ -52,11 +55,12 @@ type ranked struct {
 
 const (
 	// maxTried bounds the arithmetics of a search, and maxCost the elements that they compute, steps times elements.
-	maxTried = 6000
-	maxCost  = 1 << 29
+	maxTried = 3000
+	maxCost  = 1 << 27
 	// maxDescent is how many sites a descent changes, and descents how many arithmetics it starts from.
 	maxDescent = 8
 	descents   = 6
+	ranks      = 2 * descents
 	// A panel begins with entries of panelElements elements, of which at least one shows enough, and takes in what an
 	// arithmetic that explains it does not explain, up to maxPanel entries.
 	panelElements = 600
@@ -164,7 +168,7 @@ func (s *search) find() (*arithmetic, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, step := range []func([]*arithmetic) (*arithmetic, error){s.each, s.descend, s.flips} {
+	for _, step := range []func([]*arithmetic) (*arithmetic, error){s.each, s.descend} {
 		if found, err := step(starts); found != nil || err != nil {
 			if err == nil {
 				found, err = s.plainest(found)
@@ -205,7 +209,10 @@ func (s *search) try(a *arithmetic) (bool, error) {
 		return false, err
 	}
 	if left > 0 {
-		s.rank(ranked{arithmetic: a, left: left})
+		r := ranked{arithmetic: a, left: left}
+		if s.rank(r); left < s.bar && (s.nearest == nil || left < s.nearest.left) {
+			s.nearest = &r
+		}
 		return false, nil
 	}
 	held, err := s.holds(a)
@@ -247,7 +254,10 @@ func (s *search) leaves(a *arithmetic) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		sum += n
+		// It is not among the nearest, nor nearer than what it was made of.
+		if sum += n; len(s.best) == ranks && sum > s.best[ranks-1].left && sum >= s.bar {
+			break
+		}
 	}
 	return sum, nil
 }
@@ -292,8 +302,8 @@ func (s *search) rank(r ranked) {
 	for at > 0 && r.left < s.best[at-1].left {
 		at--
 	}
-	if s.best = slices.Insert(s.best, at, r); len(s.best) > 2*descents {
-		s.best = s.best[:2*descents]
+	if s.best = slices.Insert(s.best, at, r); len(s.best) > ranks {
+		s.best = s.best[:ranks]
 	}
 }
 
@@ -315,59 +325,60 @@ func (s *search) holds(a *arithmetic) (held []*evidence, err error) {
 	return held, nil
 }
 
-// most is the arithmetic that explains most entries, transformers' included, and those that it does not explain.
-func most(entries, left []*evidence, given []ranked) (*arithmetic, []*evidence) {
+// most is the arithmetic that explains most entries, transformers' or another that they prove, and those that it does not explain.
+func most(entries, left []*evidence, given []ranked) (*arithmetic, []*evidence, error) {
 	own, suspects := &arithmetic{}, left
+	slices.SortStableFunc(given, func(a, b ranked) int { return len(b.holds) - len(a.holds) })
 	for _, g := range given {
-		if len(entries)-len(g.holds) < len(suspects) {
-			own, suspects = g.arithmetic, nil
-			for _, e := range entries {
-				if !slices.Contains(g.holds, e) {
-					suspects = append(suspects, e)
-				}
+		if len(entries)-len(g.holds) >= len(suspects) {
+			break
+		}
+		shown, err := g.proven(g.holds)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !shown {
+			continue
+		}
+		own, suspects = g.arithmetic, nil
+		for _, e := range entries {
+			if !slices.Contains(g.holds, e) {
+				suspects = append(suspects, e)
 			}
 		}
+		break
 	}
-	return own, suspects
+	return own, suspects, nil
 }
 
-// descend goes on from the arithmetics that left least of the panel, one site at a time, as long as that leaves less.
-func (s *search) descend([]*arithmetic) (*arithmetic, error) {
+// descend goes on from the arithmetics that left least of the panel, and from transformers', one site at a time, as long as
+// that leaves less.
+func (s *search) descend(starts []*arithmetic) (*arithmetic, error) {
 	done := map[*arithmetic]bool{}
-	for range descents {
+	for k := range descents {
 		at := slices.IndexFunc(s.best, func(r ranked) bool { return !done[r.arithmetic] })
-		if at < 0 {
+		if at < 0 && k != 1 {
 			return nil, nil
 		}
-		from := s.best[at]
+		from := ranked{arithmetic: starts[0], left: math.MaxInt}
+		if k != 1 { // after the nearest, transformers' own
+			from = s.best[at]
+		}
 		for range maxDescent {
 			done[from.arithmetic] = true
 			near, err := s.neighbours(from.arithmetic)
 			if err != nil {
 				return nil, err
 			}
+			s.bar, s.nearest = from.left, nil
 			found, err := s.each(near)
 			if found != nil || err != nil {
 				return found, err
 			}
-			if len(s.best) == 0 || done[s.best[0].arithmetic] {
+			if s.nearest == nil || done[s.nearest.arithmetic] {
 				break
 			}
-			from = s.best[0]
-		}
-	}
-	return nil, nil
-}
-
-// flips tries each start with another choice at one site.
-func (s *search) flips(starts []*arithmetic) (*arithmetic, error) {
-	for _, a := range starts {
-		near, err := s.neighbours(a)
-		if err != nil {
-			return nil, err
-		}
-		if found, err := s.each(near); found != nil || err != nil {
-			return found, err
+			from = *s.nearest
 		}
 	}
 	return nil, nil

@@ -63,7 +63,7 @@ func (f finisher) total(p partial, n int) (float64, float64) {
 		unit = unit64
 	}
 	switch {
-	case !f.Bounds:
+	case !f.Bounds, n == 1: // one term is no sum
 	case f.Rigorous:
 		p.e += float64(n) * unit * p.abs
 	default:
