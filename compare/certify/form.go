@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -366,13 +367,10 @@ func (f *form) decide() error {
 	return err
 }
 
-// samples are entries from which alone an arithmetic is looked for that explains most: they lie in the middle of those that
-// show enough, by the share of their elements that transformers' does not explain, since what is wrong is seldom there.
+// samples are entries from which alone an arithmetic is looked for that explains most: they lie in the middle, by the
+// share of their elements that transformers' does not explain, since what is wrong is seldom there.
 func samples(left []*evidence) []*evidence {
-	of := slices.DeleteFunc(slices.Clone(left), func(e *evidence) bool { return !proven([]*evidence{e}) })
-	if len(of) == 0 {
-		of = slices.Clone(left)
-	}
+	of := slices.Clone(left)
 	share := func(e *evidence) float64 { return float64(len(e.left)) / float64(len(e.y.Data)) }
 	slices.SortStableFunc(of, func(a, b *evidence) int { return cmp.Compare(share(a), share(b)) })
 	var some []*evidence
@@ -416,9 +414,10 @@ func (a *arithmetic) proven(of []*evidence) (bool, error) {
 	return false, nil
 }
 
-// definite reports whether there is one number that an element may be, or two where its bounds hold a midpoint.
+// definite reports whether an element is known to a quarter of a unit of the model's dtype. In float32 nothing is rounded to
+// less than what bounds are made of.
 func (j *judged) definite(i int) bool {
-	return j.x.Bound[i] <= lastPlace(j.d, j.x.Data[i])/4
+	return j.model == hooks.F32 || j.x.Bound[i] <= lastPlace(j.model, j.x.Data[i])/4
 }
 
 // otherwise judges an entry that transformers' arithmetic does not explain in the arithmetic of its form. Identified is

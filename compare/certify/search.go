@@ -340,7 +340,10 @@ func most(entries, left []*evidence, given []ranked) (*arithmetic, []*evidence, 
 		if !shown {
 			continue
 		}
-		own, suspects = g.arithmetic, nil
+		if own, err = newSearch(g.holds, g.holds).plainest(g.arithmetic); err != nil {
+			return nil, nil, err
+		}
+		suspects = nil
 		for _, e := range entries {
 			if !slices.Contains(g.holds, e) {
 				suspects = append(suspects, e)
