@@ -221,6 +221,7 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 		return
 	}
 	var kept []bool
+	tiny := f.absorbed()
 	for i, v := range x.v {
 		w, xe, ye := sign*y.v[i], x.e[i], y.e[i]
 		out.v[i], out.e[i] = v+w, xe+ye
@@ -228,9 +229,9 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 			continue
 		}
 		switch {
-		case math.Abs(w)+ye < unit32/4*math.Abs(v):
+		case math.Abs(w)+ye < tiny*math.Abs(v):
 			out.v[i], out.e[i] = v, xe
-		case math.Abs(v)+xe < unit32/4*math.Abs(w):
+		case math.Abs(v)+xe < tiny*math.Abs(w):
 			out.v[i], out.e[i] = w, ye
 		default:
 			continue
@@ -241,6 +242,15 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 		kept[i] = true
 	}
 	f.all(out, kept)
+}
+
+// absorbed is the part of the other that a term is absorbed below: in the hull by double precision too, which some engines
+// compute in.
+func (f finisher) absorbed() float64 {
+	if f.Hull {
+		return unit64 / 4
+	}
+	return unit32 / 4
 }
 
 // divide divides, or multiplies with the reciprocal.
