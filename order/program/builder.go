@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -53,6 +54,9 @@ func (b *Builder) Program(out Var) (*Program, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
+	if b.steps[out.step].Prim == Matrix {
+		return nil, errors.New("the result is a matrix, which is read row by row")
+	}
 	p := &Program{Steps: b.steps, Out: out}
 	p.schedule()
 	p.bounds()
@@ -97,6 +101,11 @@ func (b *Builder) add(s Step) Var {
 	}
 	if slices.ContainsFunc(s.Shape, func(n int) bool { return n < 0 }) {
 		return b.Fail("%s of shape %v", s.Prim, s.Shape)
+	}
+	for k, a := range s.Args {
+		if b.steps[a.step].Prim == Matrix && (k != 1 || s.Prim != Affine && s.Prim != Lookup) {
+			return b.Fail("%s of a matrix, which is read row by row", s.Prim)
+		}
 	}
 	for _, a := range s.Args {
 		b.steps[a.step].readers++
