@@ -207,7 +207,8 @@ func (r *run) each(f finisher, fn func(float64) float64, out, x operand, extra f
 }
 
 // sum adds or subtracts. A term is absorbed that is so small beside the other that their sum is the other in every
-// arithmetic, as a score is beside a mask: a bound of u·|x| would be far larger than anything that is not masked.
+// arithmetic, as a score is beside a mask: a bound of u·|x| would be far larger than anything that is not masked. A product that
+// was not rounded, because it is fused with the sum, is rounded by the sum.
 func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 	sign := 1.0
 	if minus {
@@ -229,9 +230,9 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 			continue
 		}
 		switch {
-		case math.Abs(w)+ye < tiny*math.Abs(v):
+		case math.Abs(w)+ye < tiny*math.Abs(v) && f32(v) == v:
 			out.v[i], out.e[i] = v, xe
-		case math.Abs(v)+xe < tiny*math.Abs(w):
+		case math.Abs(v)+xe < tiny*math.Abs(w) && f32(w) == w:
 			out.v[i], out.e[i] = w, ye
 		default:
 			continue

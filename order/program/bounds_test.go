@@ -1,0 +1,93 @@
+package program_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// checksEach is how many cases one check of a property draws, where a case is fast.
+const checksEach = 10
+
+// Bounds hold: inputs that are moved within theirs, and sums taken in any order that engines use, give nothing outside of the
+// bound of the result, whatever the roundings and ways.
+func TestBoundsHold(t *testing.T) {
+	orders := program.Summations()
+	rapid.Check(t, func(t *rapid.T) {
+		for range checksEach {
+			d, p, c := drawCall(t)
+			c.Bounds, c.Rigorous = true, true
+			c.Choices = d.choices(p, []program.Rounding{program.Plain, program.Model, program.Single, program.Half, program.None, program.Welford}, (*program.Step).Ways)
+			moved := c
+			moved.Bounds, moved.In = false, slices.Clone(c.In)
+			if !slices.ContainsFunc(p.Steps, func(s program.Step) bool { return s.Prim == program.RowMax }) && rapid.Bool().Draw(t, "inputs have bounds") {
+				by := rapid.SampledFrom([]float64{0x1p-24, 0x1p-16, 0x1p-9, 0.5}).Draw(t, "by")
+				for k, v := range c.In {
+					c.In[k].Bound = mapped(v.Data, func(x float64) float64 { return by * math.Abs(x) })
+					moved.In[k].Data = slices.Clone(v.Data)
+					for i, u := range numbers(len(v.Data), rapid.Uint64().Draw(t, "moved"), f32) {
+						moved.In[k].Data[i] = f32(v.Data[i] + c.In[k].Bound[i]*max(-1, min(1, u)))
+						if math.Abs(moved.In[k].Data[i]-v.Data[i]) > c.In[k].Bound[i] {
+							moved.In[k].Data[i] = v.Data[i]
+						}
+					}
+				}
+			}
+			if k := rapid.IntRange(-1, len(orders)-1).Draw(t, "order"); k >= 0 {
+				moved.Sum = &orders[k]
+				for i := range c.Choices { // an order is of one sum, in float32
+					if s := &p.Steps[i]; s.Prim == program.Sum || s.Prim == program.Dot || s.Prim == program.Affine {
+						c.Choices[i] = program.Choice{Round: program.Plain}
+					}
+				}
+				moved.Choices = c.Choices
+			}
+			v, err := p.Eval(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := p.Eval(moved)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, y := range other.Data {
+				if far := math.Abs(y - v.Data[i]); y != v.Data[i] && (y == y || v.Data[i] == v.Data[i]) && !(far <= v.Bound[i]) && !math.IsInf(v.Bound[i], 1) {
+					for k := range p.Steps {
+						t.Logf("%d %s %s %d: %s", k, p.Steps[k].Name, p.Steps[k].Prim, c.Choices[k].Way, c.Choices[k].Round)
+					}
+					t.Fatalf("element %d is %v, which is %g from %v: the bound is %g (%.4f)", i, y, far, v.Data[i], v.Bound[i], far/v.Bound[i])
+				}
+			}
+		}
+	})
+}
+
+// Bounds are beside the values, and change none.
+func TestBoundsChangeNoValue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		for range checksEach {
+			d, p, c := drawCall(t)
+			c.Choices = d.choices(p, everyRounding, (*program.Step).Ways)
+			for k := range c.In {
+				if i := rapid.IntRange(-1, len(c.In[k].Data)-1).Draw(t, "tiny"); i >= 0 {
+					c.In[k].Data[i] *= 0x1p-40
+				}
+			}
+			c.Bounds = false
+			want, err := p.Eval(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Bounds = true
+			got, err := p.Eval(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameBits(t, "with bounds", got.Data, want.Data)
+		}
+	})
+}
