@@ -7,6 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tracediff/tracediff/hooks"
+
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -90,4 +92,21 @@ func TestBoundsChangeNoValue(t *testing.T) {
 			sameBits(t, "with bounds", got.Data, want.Data)
 		}
 	})
+}
+
+// Beside an overflow nothing is known: neither of the number that may have overflowed, nor of what is computed from it.
+func TestBoundBesideAnOverflow(t *testing.T) {
+	half := bounded(program.Arith{DType: hooks.F16, Emulated: true})
+	in := program.Value{Shape: []int{1, 1}, Data: []float64{65530}, Bound: []float64{100}} // 65504 or ∞ in float16
+	for what, steps := range map[string]func(b *program.Builder, in []program.Var) program.Var{
+		"rounded": func(b *program.Builder, in []program.Var) program.Var { return b.R(in[0]) },
+		"largest": func(b *program.Builder, in []program.Var) program.Var { return b.Max(b.R(in[0]), b.Literal(0)) },
+		"inverse": func(b *program.Builder, in []program.Var) program.Var { return b.Rsqrt("s", b.R(in[0])) },
+		"divided": func(b *program.Builder, in []program.Var) program.Var { return b.Div("q", b.Literal(1), b.R(in[0])) },
+		"masked":  func(b *program.Builder, in []program.Var) program.Var { return b.Exp("e", b.Neg(b.R(in[0]))) },
+	} {
+		if e := eval(t, of(steps), program.Call{Arith: half, In: []program.Value{in}, Shape: in.Shape}).Bound[0]; !math.IsInf(e, 1) {
+			t.Errorf("%s: the bound is %v", what, e)
+		}
+	}
 }

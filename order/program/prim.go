@@ -79,7 +79,7 @@ func spread(x, xe, y, ye float64) float64 {
 // larger is max(x, y): where one lies below the other with its whole bound, that bound is gone.
 func larger(x, xe, y, ye float64) (v, e float64) {
 	v = math.Max(x, y)
-	return v, max(math.Max(x+xe, y+ye)-v, v-math.Max(x-xe, y-ye))
+	return v, known(max(math.Max(x+xe, y+ye)-v, v-math.Max(x-xe, y-ye)))
 }
 
 // quotient is x/y with what its operands' bounds make: E_x/|y| and |x|·E_y/y², the divisor taken at its nearest to zero.
