@@ -25,19 +25,9 @@ func TestBoundsHold(t *testing.T) {
 			c.Bounds, c.Rigorous = true, true
 			c.Choices = d.choices(p, []program.Rounding{program.Plain, program.Model, program.Single, program.Half, program.None, program.Welford}, (*program.Step).Ways)
 			moved := c
-			moved.Bounds, moved.In = false, slices.Clone(c.In)
-			if !slices.ContainsFunc(p.Steps, func(s program.Step) bool { return s.Prim == program.RowMax }) && rapid.Bool().Draw(t, "inputs have bounds") {
-				by := rapid.SampledFrom([]float64{0x1p-24, 0x1p-16, 0x1p-9, 0.5}).Draw(t, "by")
-				for k, v := range c.In {
-					c.In[k].Bound = mapped(v.Data, func(x float64) float64 { return by * math.Abs(x) })
-					moved.In[k].Data = slices.Clone(v.Data)
-					for i, u := range numbers(len(v.Data), rapid.Uint64().Draw(t, "moved"), f32) {
-						moved.In[k].Data[i] = f32(v.Data[i] + c.In[k].Bound[i]*max(-1, min(1, u)))
-						if math.Abs(moved.In[k].Data[i]-v.Data[i]) > c.In[k].Bound[i] {
-							moved.In[k].Data[i] = v.Data[i]
-						}
-					}
-				}
+			moved.Bounds = false
+			if !slices.ContainsFunc(p.Steps, func(s program.Step) bool { return s.Prim == program.RowMax }) {
+				moved.In = d.move(c.In)
 			}
 			if k := rapid.IntRange(-1, len(orders)-1).Draw(t, "order"); k >= 0 {
 				moved.Sum = &orders[k]
@@ -56,16 +46,42 @@ func TestBoundsHold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, y := range other.Data {
-				if far := math.Abs(y - v.Data[i]); y != v.Data[i] && (y == y || v.Data[i] == v.Data[i]) && !(far <= v.Bound[i]) && !math.IsInf(v.Bound[i], 1) {
-					for k := range p.Steps {
-						t.Logf("%d %s %s %d: %s", k, p.Steps[k].Name, p.Steps[k].Prim, c.Choices[k].Way, c.Choices[k].Round)
-					}
-					t.Fatalf("element %d is %v, which is %g from %v: the bound is %g (%.4f)", i, y, far, v.Data[i], v.Bound[i], far/v.Bound[i])
-				}
-			}
+			holds(t, p, c.Choices, other, v)
 		}
 	})
+}
+
+// holds fails unless a result lies within the bounds of another.
+func holds(t *rapid.T, p *program.Program, choices []program.Choice, got, want program.Value) {
+	t.Helper()
+	for i, y := range got.Data {
+		v, e := want.Data[i], want.Bound[i]
+		if far := math.Abs(y - v); y != v && (y == y || v == v) && !(far <= e) && !math.IsInf(e, 1) {
+			for k, s := range p.Steps {
+				t.Logf("%d %s %s: way %d, %s", k, s.Name, s.Prim, choices[k].Way, choices[k].Round)
+			}
+			t.Fatalf("element %d is %v, which is %g from %v: the bound is %g (%.4f)", i, y, far, v, e, far/e)
+		}
+	}
+}
+
+// move gives inputs bounds, and returns other inputs within them. Half of the time nothing has a bound.
+func (d drawer) move(in []program.Value) []program.Value {
+	moved := slices.Clone(in)
+	if rapid.Bool().Draw(d.T, "exact inputs") {
+		return moved
+	}
+	by := rapid.SampledFrom([]float64{0x1p-24, 0x1p-16, 0x1p-9, 0.5}).Draw(d.T, "by")
+	for k, v := range in {
+		in[k].Bound = mapped(v.Data, func(x float64) float64 { return by * math.Abs(x) })
+		moved[k].Data = slices.Clone(v.Data)
+		for i, u := range numbers(len(v.Data), rapid.Uint64().Draw(d.T, "moved"), f32) {
+			if x := f32(v.Data[i] + in[k].Bound[i]*max(-1, min(1, u))); math.Abs(x-v.Data[i]) <= in[k].Bound[i] {
+				moved[k].Data[i] = x
+			}
+		}
+	}
+	return moved
 }
 
 // Bounds are beside the values, and change none.

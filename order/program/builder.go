@@ -296,7 +296,7 @@ func (b *Builder) Affine(name string, x, w Var, c ...Var) Var {
 	if len(w.shape) == 2 {
 		rows = w.shape[0]
 	}
-	if b.err == nil && (!b.streamed(w) || x.Last() != w.Last() || len(c) > 1) {
+	if b.err == nil && (!b.streamed(w) || x.Last() != w.Last() || w.Last() == 0 || len(c) > 1) {
 		return b.Fail("%s: %v times the rows of %v", name, x.shape, w.shape)
 	}
 	if len(c) == 1 && !slices.Equal(c[0].shape, []int{rows}) {

@@ -65,33 +65,40 @@ var operations = []op.Op{
 func TestAnyShapes(t *testing.T) {
 	built := 0
 	rapid.Check(t, func(t *rapid.T) {
-		o := rapid.SampledFrom(operations).Draw(t, "operation")
-		axis := rapid.SampledFrom([]int{1, 1, 1, 2, 2, 2, 4, 4, 0, 3})
-		shape := rapid.SliceOfN(axis, 0, 4)
-		c := program.Call{Arith: bounded(brain), Shape: shape.Draw(t, "shape")}
-		same := rapid.Bool().Draw(t, "alike")
-		for range rapid.IntRange(0, 4).Draw(t, "inputs") {
-			s := c.Shape
-			if !same || rapid.IntRange(0, 3).Draw(t, "another") == 0 {
-				s = shape.Draw(t, "input")
-			}
-			c.In = append(c.In, tensor(numbers(size(s), 40, bf16), s...))
-		}
-		for range rapid.IntRange(0, 2).Draw(t, "weights") {
-			rows, cols := axis.Draw(t, "rows"), axis.Draw(t, "columns")
-			c.W = append(c.W, matrix{rows, cols, numbers(rows*cols, 41, bf16)})
-		}
-		v, err := program.Eval(o, c)
-		if err == nil {
-			built++
-			if len(v.Data) != size(c.Shape) || len(v.Bound) != size(c.Shape) {
-				t.Fatalf("%d elements of %v", len(v.Data), c.Shape)
+		for range 10 * checksEach {
+			if anyShapes(t) {
+				built++
 			}
 		}
 	})
 	if built == 0 {
 		t.Error("no program was built: nothing is tested but errors")
 	}
+}
+
+// anyShapes draws an operation and shapes, and reports whether they went together.
+func anyShapes(t *rapid.T) bool {
+	o := rapid.SampledFrom(operations).Draw(t, "operation")
+	axis := rapid.SampledFrom([]int{1, 1, 1, 2, 2, 2, 4, 4, 0, 3})
+	shape := rapid.SliceOfN(axis, 0, 4)
+	c := program.Call{Arith: bounded(brain), Shape: shape.Draw(t, "shape")}
+	same := rapid.Bool().Draw(t, "alike")
+	for range rapid.IntRange(0, 4).Draw(t, "inputs") {
+		s := c.Shape
+		if !same || rapid.IntRange(0, 3).Draw(t, "another") == 0 {
+			s = shape.Draw(t, "input")
+		}
+		c.In = append(c.In, tensor(numbers(size(s), 40, bf16), s...))
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "weights") {
+		rows, cols := axis.Draw(t, "rows"), axis.Draw(t, "columns")
+		c.W = append(c.W, matrix{rows, cols, numbers(rows*cols, 41, bf16)})
+	}
+	v, err := program.Eval(o, c)
+	if err == nil && (len(v.Data) != size(c.Shape) || len(v.Bound) != size(c.Shape)) {
+		t.Fatalf("%d elements of %v", len(v.Data), c.Shape)
+	}
+	return err == nil
 }
 
 // Primitives that do not go together are errors that say what does not.
