@@ -126,3 +126,30 @@ func TestBoundBesideAnOverflow(t *testing.T) {
 		}
 	}
 }
+
+// A bound of a primitive holds at the ends of its operands' bounds, where it is largest, for float32 and for float64.
+func TestBoundsOfElements(t *testing.T) {
+	const n = 3000
+	for _, e := range elements {
+		for _, by := range []float64{0x1p-20, 0x1p-9, 0.25, 0.9} {
+			x, y := tensor(numbers(n, 72, f32), 1, 1, n), tensor(numbers(n, 73, f32), 1, 1, n)
+			x.Bound = mapped(x.Data, func(v float64) float64 { return by * math.Abs(v) })
+			y.Bound = mapped(y.Data, func(v float64) float64 { return by * math.Abs(v) })
+			v := eval(t, of(e.steps), program.Call{Arith: bounded(single), In: []program.Value{x, y}, Shape: x.Shape})
+			round := f32
+			if e.name == "neg" || e.name == "max" || e.name == "copy" {
+				round = func(x float64) float64 { return x }
+			}
+			for i := range n {
+				for _, end := range [][2]float64{{-1, -1}, {-1, 1}, {1, -1}, {1, 1}, {0, 0}} {
+					px, py := x.Data[i]+end[0]*x.Bound[i], y.Data[i]+end[1]*y.Bound[i]
+					for _, got := range []float64{e.wide(px, py), round(e.wide(px, py))} {
+						if far := math.Abs(got - v.Data[i]); !(far <= v.Bound[i]) {
+							t.Fatalf("%s of %v ± %g and %v ± %g: %v is %g from %v, the bound is %g", e.name, x.Data[i], x.Bound[i], y.Data[i], y.Bound[i], got, far, v.Data[i], v.Bound[i])
+						}
+					}
+				}
+			}
+		}
+	}
+}

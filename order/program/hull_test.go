@@ -75,3 +75,38 @@ func TestHullOfALostTerm(t *testing.T) {
 	masked := program.Call{Arith: c.Arith, In: []program.Value{tensor([]float64{3, 5}, 1, 2), tensor([]float64{-0x1.fep127, -0x1.fep127}, 1, 2)}, Shape: []int{1, 2}}
 	sameBits(t, "masked scores are equal", eval(t, o, masked).Bound, []float64{0, 0})
 }
+
+// The hull of a single quotient or reciprocal root has every way to it, rounded or not: nothing that follows makes it wider.
+func TestHullOfWays(t *testing.T) {
+	const n = 2000
+	c := program.Call{Arith: bounded(brain), In: []program.Value{tensor(numbers(n, 70, f32), 2, n/2), tensor(numbers(n, 71, f32), 2, n/2)}, Shape: []int{2, n / 2}}
+	for _, e := range elements {
+		o := of(e.steps)
+		p, err := programOf(o, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Hull, c.Choices = true, nil
+		hull := eval(t, o, c)
+		c.Hull = false
+		last := len(p.Steps) - 1
+		for way := range p.Steps[last].Ways() {
+			for _, round := range inHull {
+				c.Choices = p.Own()
+				if !p.Steps[last].Prim.Computes() {
+					round = program.Plain
+				}
+				c.Choices[last] = program.Choice{Way: uint8(way), Round: round}
+				v, err := p.Eval(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, y := range v.Data {
+					if far := math.Abs(y - hull.Data[i]); !(far <= hull.Bound[i]) {
+						t.Fatalf("%s, way %d, %s: %v is %g from %v, the hull reaches %g", e.name, way, round, y, far, hull.Data[i], hull.Bound[i])
+					}
+				}
+			}
+		}
+	}
+}
