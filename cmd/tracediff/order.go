@@ -23,13 +23,15 @@ func orderCommand() *cli.Command {
 		Description: `Example:
   tracediff order --level 1
   tracediff order --model ./gemma-3n-E2B --format json > order.json    what python -m tracediff.hf reads
-  tracediff order --format text > names.txt                            names to edit, for --order names.txt`,
+  tracediff order --format text > names.txt                            names to edit, for --order names.txt
+  tracediff order --model ./gemma-3n-E2B --layers 0 --steps            how each tensor is computed, step by step`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR`; only its config.json is read (default: the embedded tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "format", Value: "table", Usage: "`FORMAT`: table, json, or text for the names alone"},
 			&cli.IntFlag{Name: "level", Value: 3, Usage: "up to this level: 1 block boundaries, 2 module outputs, 3 internals"},
 			&cli.StringFlag{Name: "layers", Usage: "only these `LAYERS`, such as 0-3,7, and what comes before them"},
 			&cli.StringFlag{Name: "order", Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
+			&cli.BoolFlag{Name: "steps", Usage: "print each operation's steps, with where transformers rounds"},
 		},
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {
@@ -58,6 +60,9 @@ func printOrder(c *cli.Context) error {
 		return err
 	}
 	list = list.Keep(scope.Select(list))
+	if c.Bool("steps") {
+		return printSteps(c, list)
+	}
 	switch c.String("format") {
 	case "json":
 		return json.NewEncoder(c.App.Writer).Encode(list)

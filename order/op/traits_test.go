@@ -20,7 +20,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-var update = flag.Bool("update", false, "write testdata/traits.txt")
+var update = flag.Bool("update", false, "write testdata/traits.txt and docs/operations.md")
 
 // operations are all of the package, each with every value of a field on which a trait depends.
 var operations = []op.Op{
@@ -213,7 +213,7 @@ func interfaces(t *testing.T, name string) []string {
 
 func parse(t *testing.T, name string) *ast.File {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+	f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,9 +265,9 @@ func sample(o op.Op) program.Call {
 	case op.Cache:
 		return call([]int{1, 2, 4, 4}, nil, numbers(heads...), numbers(heads...))
 	case op.Scores:
-		return call([]int{1, 2, 2, 2}, nil, numbers(heads...), numbers(heads...))
+		return call([]int{1, 4, 2, 2}, nil, numbers(1, 4, 2, 4), numbers(heads...))
 	case op.Context:
-		return call([]int{1, 2, 8}, nil, numbers(1, 2, 2, 2), numbers(heads...))
+		return call([]int{1, 2, 16}, nil, numbers(1, 4, 2, 2), numbers(heads...))
 	case op.RoPE:
 		return call(heads, nil, numbers(heads...), numbers(row...), numbers(row...))
 	case op.AddToOthers:

@@ -176,9 +176,9 @@ func (t *tile) product() finisher {
 func (f finisher) plus(x, xe, y float64) (float64, float64) {
 	switch {
 	case f.round >= None || !f.Bounds:
-	case math.Abs(y) < unit32/4*math.Abs(x):
+	case math.Abs(y) < f.absorbed()*math.Abs(x):
 		return f.narrowBound(x, xe)
-	case math.Abs(x)+xe < unit32/4*math.Abs(y):
+	case math.Abs(x)+xe < f.absorbed()*math.Abs(y):
 		return f.narrowBound(y, 0)
 	}
 	return f.one(x+y, xe)

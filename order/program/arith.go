@@ -93,7 +93,15 @@ func roundTo(d hooks.DType, v, e float64) (float64, float64) {
 	if e == 0 {
 		return r, 0
 	}
-	return r, max(floats.Round(d, v+e)-r, r-floats.Round(d, v-e))
+	return r, known(max(floats.Round(d, v+e)-r, r-floats.Round(d, v-e)))
+}
+
+// known is a bound: where it comes from ∞ − ∞, as beside an overflow, or from 0·∞, nothing is known.
+func known(e float64) float64 {
+	if e != e {
+		return math.Inf(1)
+	}
+	return e
 }
 
 // Round applies a last rounding to d, in place. It does nothing in exact arithmetic, nor to what is no fraction.
@@ -160,10 +168,7 @@ func (f finisher) one(v, e float64) (float64, float64) {
 func (f finisher) bound(n, v, e float64) float64 {
 	switch {
 	case f.round == None:
-		if e += 2 * unit64 * (math.Abs(v) + e); e != e {
-			return math.Inf(1)
-		}
-		return e
+		return known(e + 2*unit64*(math.Abs(v)+e))
 	// What float32 has exactly is not rounded, by no engine. One whose operands differ has something else to round, and
 	// may round it the other way than v was: both roundings count.
 	case n != v || e != 0 || f.round == Welford:
@@ -172,10 +177,7 @@ func (f finisher) bound(n, v, e float64) float64 {
 	if math.Abs(v) < normal32 && v != 0 { // below the normal numbers: flushed to zero, or off by units of 2⁻¹⁴⁹
 		e += math.Abs(v) + 0x1p-149
 	}
-	if e != e { // 0·∞: nothing is known
-		return math.Inf(1)
-	}
-	return e
+	return known(e)
 }
 
 // to is the dtype of the rounding point at v, if there is one.

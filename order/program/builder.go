@@ -1,7 +1,9 @@
 package program
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 )
 
@@ -25,16 +27,37 @@ func NewBuilder() *Builder { return &Builder{names: map[string]int{}} }
 // in common.
 func (b *Builder) Apply(o Op, form string, shape []int, in, w []Var) Var {
 	b.Shape, b.form = shape, form
-	if out := o.Steps(b, in, w); b.err == nil {
+	if len(shape) == 0 {
+		return b.Fail("a result without axes")
+	}
+	if out := b.stepsOf(o, in, w); b.err == nil {
 		return b.Reshape(out, shape...)
 	}
 	return Var{shape: shape, stride: contiguous(shape)}
+}
+
+// stepsOf adds the steps of an operation. A formula takes the inputs, weights and axes that it needs: where there are fewer, it
+// indexes past the end, and that is an error of the program like shapes that do not go together.
+func (b *Builder) stepsOf(o Op, in, w []Var) (out Var) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case runtime.Error:
+			out = b.Fail("%d inputs and %d weights, or their axes, are too few: %w", len(in), len(w), e)
+		default:
+			panic(e)
+		}
+	}()
+	return o.Steps(b, in, w)
 }
 
 // Program ends a program whose result is out.
 func (b *Builder) Program(out Var) (*Program, error) {
 	if b.err != nil {
 		return nil, b.err
+	}
+	if b.steps[out.step].Prim == Matrix {
+		return nil, errors.New("the result is a matrix, which is read row by row")
 	}
 	p := &Program{Steps: b.steps, Out: out}
 	p.schedule()
@@ -73,6 +96,17 @@ func (b *Builder) add(s Step) Var {
 		key := b.form + "/" + s.Name
 		if b.names[key]++; b.names[key] > 1 {
 			s.Name = fmt.Sprintf("%s#%d", s.Name, b.names[key])
+		}
+	}
+	if len(s.Shape) == 0 || slices.ContainsFunc(s.Args, func(a Var) bool { return len(a.shape) == 0 }) {
+		return b.Fail("%s of something without axes", s.Prim)
+	}
+	if slices.ContainsFunc(s.Shape, func(n int) bool { return n < 0 }) {
+		return b.Fail("%s of shape %v", s.Prim, s.Shape)
+	}
+	for k, a := range s.Args {
+		if b.steps[a.step].Prim == Matrix && (k != 1 || s.Prim != Affine && s.Prim != Lookup) {
+			return b.Fail("%s of a matrix, which is read row by row", s.Prim)
 		}
 	}
 	for _, a := range s.Args {
@@ -280,19 +314,31 @@ func (b *Builder) Cat(axis int, xs ...Var) Var {
 
 // Affine is x·Wᵀ + c, W [out, in] streamed by row, over the last axis of x; c may be absent.
 func (b *Builder) Affine(name string, x, w Var, c ...Var) Var {
-	if b.err == nil && (b.steps[w.step].Prim != Matrix && b.steps[w.step].Prim != Weight || x.Last() != w.Last()) {
-		return b.Fail("%s: %v times the rows of %v", name, x.shape, w.shape)
-	}
 	rows := 1
 	if len(w.shape) == 2 {
 		rows = w.shape[0]
+	}
+	if b.err == nil && (!b.streamed(w) || x.Last() != w.Last() || w.Last() == 0 || len(c) > 1) {
+		return b.Fail("%s: %v times the rows of %v", name, x.shape, w.shape)
+	}
+	if len(c) == 1 && !slices.Equal(c[0].shape, []int{rows}) {
+		return b.Fail("%s: %d rows and a bias of %v", name, rows, c[0].shape)
 	}
 	shape := append(slices.Clone(x.shape[:len(x.shape)-1]), rows)
 	return b.add(Step{Prim: Affine, Name: name, Args: append([]Var{x, w}, c...), Shape: shape})
 }
 
+// streamed reports whether a variable is a whole weight, which can be read row by row.
+func (b *Builder) streamed(w Var) bool {
+	s := &b.steps[w.step]
+	return (s.Prim == Matrix || s.Prim == Weight) && slices.Equal(w.shape, s.Shape)
+}
+
 // Lookup are rows of a table by index; with a fallback, row 0 for an index outside [0, rows).
 func (b *Builder) Lookup(ids, table Var, rows int, fallback bool) Var {
+	if b.err == nil && (!b.streamed(table) || rows > size(table.shape[:len(table.shape)-1])) {
+		return b.Fail("lookup: %d rows of %v", rows, table.shape)
+	}
 	shape := append(slices.Clone(ids.shape), table.Last())
 	return b.add(Step{Prim: Lookup, Args: []Var{ids, table}, Shape: shape, Rows: rows, Fallback: fallback})
 }
@@ -300,5 +346,8 @@ func (b *Builder) Lookup(ids, table Var, rows int, fallback bool) Var {
 // Mask is 0 where a query may see a key and the lowest number elsewhere, keys along the last axis of the result. It may when k ≤ q and,
 // with a window, k > q − window. The last position is that of the last key.
 func (b *Builder) Mask(positions Var, window int) Var {
+	if last := len(b.Shape) - 1; size(b.Shape[:last]) != size(positions.shape) {
+		return b.Fail("mask: %v of positions %v", b.Shape, positions.shape)
+	}
 	return b.add(Step{Prim: Mask, Args: []Var{positions}, Shape: b.Shape, Value: float64(window)})
 }

@@ -15,6 +15,13 @@ func (b *Builder) Dot(name, axes string, x, y Var) Var {
 		return b.Fail("%s: %v and %v are not %s", name, x.shape, y.shape, axes)
 	}
 	summed := strings.IndexFunc(of, func(r rune) bool { return !strings.ContainsRune(result, r) })
+	if summed < 0 || !strings.Contains(with, of[summed:summed+1]) {
+		return b.Fail("%s: %s sums over nothing", name, axes)
+	}
+	over := result + of[summed:summed+1]
+	if strings.Trim(of+with, over) != "" || strings.Trim(result, of+with) != "" {
+		return b.Fail("%s: %s has more than one axis that is summed over, or one from nowhere", name, axes)
+	}
 	sizes := map[rune]int{}
 	for i, r := range of + with {
 		n := append(slices.Clone(x.shape), y.shape...)[i]
@@ -27,7 +34,6 @@ func (b *Builder) Dot(name, axes string, x, y Var) Var {
 	for _, r := range result {
 		shape = append(shape, sizes[r])
 	}
-	over := result + of[summed:summed+1]
 	return b.add(Step{Prim: Dot, Name: name, Args: []Var{x.over(of, over), y.over(with, over)}, Shape: shape})
 }
 

@@ -75,7 +75,16 @@ func (r *run) leaf(i int, s *Step) error {
 		if !r.a.Bounds {
 			r.values[i].e = nil
 		}
-	case Weight:
+	case Weight, Matrix:
+		if s.Index >= len(r.c.W) {
+			return fmt.Errorf("weight %d is not there", s.Index)
+		}
+		if rows, cols := r.c.W[s.Index].Size(); rows*cols != size(s.Shape) || cols != s.Shape[len(s.Shape)-1] {
+			return fmt.Errorf("weight %d is %d by %d, not of shape %v", s.Index, rows, cols, s.Shape)
+		}
+		if s.Prim == Matrix {
+			return nil
+		}
 		w := make([]float64, size(s.Shape))
 		r.values[i].v = w
 		return r.c.W[s.Index].Row(w, 0)

@@ -79,7 +79,7 @@ func spread(x, xe, y, ye float64) float64 {
 // larger is max(x, y): where one lies below the other with its whole bound, that bound is gone.
 func larger(x, xe, y, ye float64) (v, e float64) {
 	v = math.Max(x, y)
-	return v, max(math.Max(x+xe, y+ye)-v, v-math.Max(x-xe, y-ye))
+	return v, known(max(math.Max(x+xe, y+ye)-v, v-math.Max(x-xe, y-ye)))
 }
 
 // quotient is x/y with what its operands' bounds make: E_x/|y| and |x|·E_y/y², the divisor taken at its nearest to zero.
@@ -214,7 +214,8 @@ func (r *run) each(f finisher, fn func(float64) float64, out, x operand, extra f
 }
 
 // sum adds or subtracts. A term is absorbed that is so small beside the other that their sum is the other in every
-// arithmetic, as a score is beside a mask: a bound of u·|x| would be far larger than anything that is not masked.
+// arithmetic, as a score is beside a mask: a bound of u·|x| would be far larger than anything that is not masked. A product that
+// was not rounded, because it is fused with the sum, is rounded by the sum.
 func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 	sign := 1.0
 	if minus {
@@ -228,6 +229,7 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 		return
 	}
 	var kept []bool
+	tiny := f.absorbed()
 	for i, v := range x.v {
 		w, xe, ye := sign*y.v[i], x.e[i], y.e[i]
 		out.v[i], out.e[i] = v+w, xe+ye
@@ -235,9 +237,9 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 			continue
 		}
 		switch {
-		case math.Abs(w)+ye < unit32/4*math.Abs(v):
+		case math.Abs(w)+ye < tiny*math.Abs(v) && f32(v) == v:
 			out.v[i], out.e[i] = v, xe
-		case math.Abs(v)+xe < unit32/4*math.Abs(w):
+		case math.Abs(v)+xe < tiny*math.Abs(w) && f32(w) == w:
 			out.v[i], out.e[i] = w, ye
 		default:
 			continue
@@ -248,6 +250,15 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 		kept[i] = true
 	}
 	f.all(out, kept)
+}
+
+// absorbed is the part of the other that a term is absorbed below: in the hull by double precision too, which some engines
+// compute in.
+func (f finisher) absorbed() float64 {
+	if f.Hull {
+		return unit64 / 4
+	}
+	return unit32 / 4
 }
 
 // divide divides, or multiplies with the reciprocal.

@@ -44,6 +44,9 @@ func sameView(a, b Var) bool {
 
 // gather writes the rows [from, to) of a view, a row being its last axis, one after the other.
 func gather(dst, src []float64, v Var, from, to int) {
+	if from == to { // an axis may be empty
+		return
+	}
 	last := len(v.shape) - 1
 	n, s := v.shape[last], v.stride[last]
 	index := make([]int, last)

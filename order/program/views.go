@@ -32,18 +32,22 @@ func (b *Builder) Split(v Var, axis, n int) Var {
 	}
 }
 
-// Permute puts axes in another order; −1 is a new axis of size 1.
+// Permute puts axes in another order, each of them once; −1 is a new axis of size 1.
 func (b *Builder) Permute(v Var, axes ...int) Var {
 	out := Var{step: v.step, off: v.off}
+	seen := make([]bool, len(v.shape))
 	for _, a := range axes {
-		if a >= len(v.shape) {
+		if a >= len(v.shape) || a >= 0 && seen[a] {
 			return b.Fail("axes %v of %v", axes, v.shape)
 		}
 		n, s := 1, 0
 		if a >= 0 {
-			n, s = v.shape[a], v.stride[a]
+			n, s, seen[a] = v.shape[a], v.stride[a], true
 		}
 		out.shape, out.stride = append(out.shape, n), append(out.stride, s)
+	}
+	if slices.Contains(seen, false) {
+		return b.Fail("axes %v of %v", axes, v.shape)
 	}
 	return out
 }

@@ -1,0 +1,200 @@
+package program
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Line is a step as it is listed.
+type Line struct {
+	Name  string   `json:"name"`
+	Prim  string   `json:"prim,omitempty"` // empty for the result
+	Args  []string `json:"args,omitempty"`
+	Shape []string `json:"shape"`
+	Round string   `json:"round,omitempty"` // "R" for the model's dtype, empty for float32
+	Site  bool     `json:"site,omitempty"`
+}
+
+// Listing lists the steps, and last, under the name "result", what the program returns. An input is in0, in1 ..., a weight
+// w0, w1 ...; a number without a name stands where it is read. A view that is more than a repetition has an index for each
+// axis of what it shows, written with the letters of the axes that it has: x[i l+4] is x from column 4 on. The letters are i,
+// j, k, l ... in the order of the axes; a dot sums over the last one. size prints a size of an axis, and leaf what an input or
+// a weight is.
+func (p *Program) Listing(size func(n int) string, leaf func(s *Step) string) []Line {
+	l := lister{p: p, size: size, leaf: leaf, names: p.stepNames()}
+	sites, steps := p.Sites()
+	at := map[int]bool{}
+	for _, s := range sites {
+		for _, i := range steps[s] {
+			at[i] = true
+		}
+	}
+	var lines []Line
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Prim == Number && s.Name == "" {
+			continue
+		}
+		line := Line{Name: l.names[i], Prim: s.Prim.String(), Args: l.args(s), Shape: l.shape(s.Shape), Site: at[i]}
+		if !s.Prim.leaf() || at[i] {
+			line.Round = roundingMarks[s.Round]
+		}
+		lines = append(lines, line)
+	}
+	return append(lines, Line{Name: "result", Args: []string{l.operand(p.Out)}, Shape: l.shape(p.Out.shape)})
+}
+
+var roundingMarks = map[Rounding]string{
+	Model: "R", Single: "R float32", Half: "float16", Table: "float16 table", None: "float64", Welford: "float64",
+}
+
+// stepNames are what steps are called in a listing: each another.
+func (p *Program) stepNames() []string {
+	names := make([]string, len(p.Steps))
+	taken := map[string]bool{}
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Name != "" {
+			name := s.Name
+			for n := 2; taken[name]; n++ { // of another operation of a cut
+				name = fmt.Sprintf("%s#%d", s.Name, n)
+			}
+			names[i], taken[name] = name, true
+		}
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Name != "" {
+			continue
+		}
+		name := s.Prim.String()
+		switch s.Prim {
+		case Number:
+			names[i] = number(s.Value)
+			continue
+		case Input:
+			name = fmt.Sprintf("in%d", s.Index)
+		case Weight, Matrix:
+			name = fmt.Sprintf("w%d", s.Index)
+		}
+		unique := name
+		for n := 2; taken[unique]; n++ {
+			unique = fmt.Sprintf("%s#%d", name, n)
+		}
+		names[i], taken[unique] = unique, true
+	}
+	return names
+}
+
+func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+type lister struct {
+	p     *Program
+	size  func(n int) string
+	leaf  func(s *Step) string
+	names []string
+}
+
+func (l *lister) shape(shape []int) []string {
+	words := make([]string, len(shape))
+	for i, n := range shape {
+		words[i] = l.size(n)
+	}
+	return words
+}
+
+// args are the operands of a step and its constants.
+func (l *lister) args(s *Step) []string {
+	var args []string
+	for _, v := range s.Args {
+		if s.Prim == Dot {
+			args = append(args, l.indexed(v))
+		} else {
+			args = append(args, l.operand(v))
+		}
+	}
+	switch {
+	case s.Prim == Input, s.Prim == Weight, s.Prim == Matrix:
+		args = append(args, l.leaf(s))
+	case s.Prim == Number:
+		args = append(args, number(s.Value))
+	case s.Prim == Vector:
+		args = append(args, fmt.Sprintf("%d numbers", len(s.Values)))
+	case s.Prim == Cat:
+		args = append(args, "axis "+letter(s.Axis))
+	case s.Prim == Mask && s.Value != 0:
+		args = append(args, "window "+number(s.Value))
+	case s.Prim == Lookup:
+		args = append(args, fmt.Sprintf("%d rows", s.Rows))
+		if s.Fallback {
+			args = append(args, "else row 0")
+		}
+	}
+	return args
+}
+
+// operand names a view: by the step alone where it shows all of it, repeated as numpy does.
+func (l *lister) operand(v Var) string {
+	s := &l.p.Steps[v.step]
+	whole := Var{step: v.step, shape: s.Shape, stride: contiguous(s.Shape)}
+	if shape, ok := broadcast(s.Shape, v.shape); ok && len(shape) == len(v.shape) && sameView(v, whole.to(v.shape)) {
+		return l.names[v.step]
+	}
+	return l.indexed(v)
+}
+
+// indexed writes an index for each axis of what a view shows.
+func (l *lister) indexed(v Var) string {
+	s := &l.p.Steps[v.step]
+	if s.Prim == Number {
+		return l.names[v.step]
+	}
+	strides := contiguous(s.Shape)
+	terms := make([][]string, len(s.Shape))
+	reach := make([]int, len(s.Shape)) // the largest index
+	rest := v.off
+	starts := make([]int, len(s.Shape))
+	for a, stride := range strides {
+		if s.Shape[a] > 1 {
+			starts[a] = rest / stride
+			rest %= stride
+		}
+		reach[a] = starts[a]
+	}
+	ok := true
+	for axis, n := range v.shape {
+		if n == 1 || v.stride[axis] == 0 {
+			continue
+		}
+		a := 0
+		for a < len(strides) && (s.Shape[a] == 1 || strides[a] > v.stride[axis]) {
+			a++
+		}
+		if a == len(strides) || v.stride[axis]%strides[a] != 0 {
+			ok = false
+			break
+		}
+		by := v.stride[axis] / strides[a]
+		reach[a] += by * (n - 1)
+		term := letter(axis)
+		if by > 1 {
+			term = l.size(by) + term
+		}
+		terms[a] = append(terms[a], term)
+	}
+	words := make([]string, len(s.Shape))
+	for a := range words {
+		ok = ok && reach[a] < max(s.Shape[a], 1)
+		if starts[a] > 0 || len(terms[a]) == 0 {
+			terms[a] = append(terms[a], l.size(starts[a]))
+		}
+		words[a] = strings.Join(terms[a], "+")
+	}
+	if !ok { // axes were made one
+		return fmt.Sprintf("%s as (%s)", l.names[v.step], strings.Join(l.shape(v.shape), " "))
+	}
+	return fmt.Sprintf("%s[%s]", l.names[v.step], strings.Join(words, " "))
+}
+
+// letter names an axis.
+func letter(axis int) string { return string(rune('i' + axis)) }
