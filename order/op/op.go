@@ -53,7 +53,7 @@ type Const struct {
 // port that leaves it out, or has one of its own, is wrong by that factor.
 func (k Const) in(b *program.Builder, name string) program.Var {
 	if k.Cast {
-		return b.Given(k.Value)
+		return b.Given(name, k.Value)
 	}
 	return b.Scalar(name, k.Value)
 }

@@ -190,7 +190,7 @@ func sampleProgram(t *testing.T, o op.Op) *program.Program {
 	if o, linear := o.(op.Linear); linear && !o.Bias {
 		w = w[:1]
 	}
-	p, err := program.Of(o, op.Form, c.Shape, in, w)
+	p, err := program.Of(o, op.Form, 0, c.Shape, in, w)
 	if err != nil {
 		t.Fatalf("%s: %v", op.Form(o), err)
 	}

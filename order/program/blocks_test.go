@@ -52,7 +52,7 @@ func TestBlocks(t *testing.T) {
 			{op.StreamMean{}, n, nil, []program.Value{x, y, x}},
 			{op.ScaleChannels{}, n, w, []program.Value{x}},
 		} {
-			for _, arith := range []program.Arith{exact, bounded(brain), {DType: hooks.BF16, Emulated: true, Bounds: true, Hull: true}, {DType: hooks.F32, Emulated: true}} {
+			for _, arith := range []program.Arith{exact, bounded(brain), {DType: hooks.BF16, Emulated: true, Bounds: true, Hull: true, HullLast: true}, {DType: hooks.F32, Emulated: true}} {
 				call := program.Call{Arith: arith, In: c.in, W: c.w, Shape: []int{1, rows, c.last}}
 				all := eval(t, c.o, call)
 				for _, r := range []int{0, 1, 2, 1024/n - 1, 1024 / n, 1024/n + 1, rows / 2, rows - 2, rows - 1} {

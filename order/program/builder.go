@@ -142,8 +142,8 @@ func (b *Builder) Computed(name string, x float64, cast bool) Var {
 }
 
 // Given is a number that the model has as a tensor of its dtype: that is no choice of an engine, and no site.
-func (b *Builder) Given(x float64) Var {
-	return b.add(Step{Prim: Number, Value: x, Shape: []int{1}, Round: Model, fixed: true})
+func (b *Builder) Given(name string, x float64) Var {
+	return b.add(Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, Round: Model, fixed: true})
 }
 
 // Vector are constants; see [Angle] for what they are used for.

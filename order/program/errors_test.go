@@ -136,12 +136,12 @@ func TestBuilderErrors(t *testing.T) {
 	} {
 		c := c
 		o := &formula{func(b *program.Builder, in, w []program.Var) program.Var { return c.steps(b, in, w) }}
-		_, err := program.Of(o, op.Op.Kind, []int{2, 3}, [][]int{{2, 3}, {2, 4}}, [][2]int{{5, 3}, {1, 4}})
+		_, err := program.Of(o, op.Op.Kind, 0, []int{2, 3}, [][]int{{2, 3}, {2, 4}}, [][2]int{{5, 3}, {1, 4}})
 		if err == nil || !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %v, want %q", what, err, c.err)
 		}
 	}
-	if _, err := program.Of(op.Identity{}, op.Op.Kind, nil, [][]int{{1}}, nil); err == nil {
+	if _, err := program.Of(op.Identity{}, op.Op.Kind, 0, nil, [][]int{{1}}, nil); err == nil {
 		t.Error("a result of no shape is a program")
 	}
 }
@@ -154,7 +154,7 @@ func TestOtherPanicsStay(t *testing.T) {
 		}
 	}()
 	o := of(func(*program.Builder, []program.Var) program.Var { panic("a mistake") })
-	_, err := program.Of(o, op.Op.Kind, []int{1}, nil, nil)
+	_, err := program.Of(o, op.Op.Kind, 0, []int{1}, nil, nil)
 	t.Errorf("no panic, and %v", err)
 }
 

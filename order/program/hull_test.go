@@ -18,6 +18,9 @@ func waysInHull(s *program.Step) int {
 	if s.Prim == program.Sum || s.Prim == program.Dot || s.Prim == program.Affine && len(s.Args) == 2 {
 		return 1
 	}
+	if s.Prim == program.Affine {
+		return int(program.WayBiasAfterRounding) + 1
+	}
 	return s.Ways()
 }
 
@@ -36,7 +39,7 @@ func testHull(t *testing.T, what func(d drawer) (op.Op, program.Call)) {
 			c.Arith = bounded(brain)
 			moved := c
 			moved.Bounds, moved.In = false, d.move(c.In)
-			c.Hull = true
+			c.Hull, c.HullLast = true, true
 			hull, err := p.Eval(c)
 			if err != nil {
 				t.Fatal(err)
@@ -65,7 +68,7 @@ func TestHullOfFormulas(t *testing.T) { testHull(t, drawer.mixture) }
 func TestHullOfALostTerm(t *testing.T) {
 	o := of(func(b *program.Builder, in []program.Var) program.Var { return b.Add("sum", in[0], in[1]) })
 	c := program.Call{Arith: bounded(brain), In: []program.Value{tensor([]float64{1, 0x1p-30}, 1, 2), tensor([]float64{0x1p-30, 1}, 1, 2)}, Shape: []int{1, 2}}
-	c.Hull = true
+	c.Hull, c.HullLast = true, true
 	hull := eval(t, o, c)
 	for i, e := range hull.Bound {
 		if far := math.Abs(1 + 0x1p-30 - hull.Data[i]); !(far <= e) {
@@ -86,9 +89,9 @@ func TestHullOfWays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Hull, c.Choices = true, nil
+		c.Hull, c.HullLast, c.Choices = true, true, nil
 		hull := eval(t, o, c)
-		c.Hull = false
+		c.Hull, c.HullLast = false, false
 		last := len(p.Steps) - 1
 		for way := range p.Steps[last].Ways() {
 			for _, round := range inHull {

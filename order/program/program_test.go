@@ -77,7 +77,7 @@ func programOf(o op.Op, c program.Call) (*program.Program, error) {
 	for k, m := range c.W {
 		w[k][0], w[k][1] = m.Size()
 	}
-	return program.Of(o, op.Op.Kind, c.Shape, in, w)
+	return program.Of(o, op.Op.Kind, 0, c.Shape, in, w)
 }
 
 func eval(t testing.TB, o op.Op, c program.Call) program.Value {
