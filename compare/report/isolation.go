@@ -96,8 +96,6 @@ func (p *printer) certificate(r *compare.Row) {
 	case c == nil && r.NotIsolated != "":
 		p.field("isolated", "%s", r.NotIsolated)
 	case c == nil:
-	case c.Outcome == certify.Bug && c.Outside == 0: // its power is that of single elements, and says nothing of all together
-		p.field("isolated", "%s: no element is outside by itself, all of %d together are; relative L2 %s", c.Outcome, c.Elements, number(c.RelL2))
 	case c.Outcome == certify.Bug:
 		p.field("isolated", "%s: %d of %d elements outside, relative L2 %s%s", c.Outcome, c.Outside, c.Elements, number(c.RelL2), power(c))
 	case c.Outcome == certify.Unidentified:
