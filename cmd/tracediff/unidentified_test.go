@@ -74,6 +74,7 @@ func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
 		}},
 		{"past its limit", []string{local, golden, "--level", "2", "--rtol", "1e-9"}, exitMismatch, []string{
 			`first divergence: ` + sparse + ` `, `  isolated +UNIDENTIFIED, relative L2 .*: ` + why + `$`,
+			`  look at +roundings could give this tensor, or a mistake as small: `,
 			`  chain +whether it is right on its own inputs is not known, so that its error cannot be excused as drift$`,
 			`  decided by +the accumulated error: it is past its limit; isolation neither accuses nor certifies the operation$`,
 		}},
