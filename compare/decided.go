@@ -92,6 +92,8 @@ func (w *walker) other(r *Row) string {
 	switch c := r.Isolated; {
 	case c != nil && c.Good():
 		return "the operation is right on its own inputs"
+	case c != nil && c.Outcome == certify.Unidentified:
+		return "isolation neither accuses nor certifies the operation"
 	case w.chain == nil:
 		return "nothing was certified"
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -66,6 +67,9 @@ func (w *walker) hints(d *Divergence) []string {
 		} else if float64(m.Cosine) < -clearCosine {
 			add("the two sides have opposite signs")
 		}
+	}
+	if c := r.Isolated; c != nil && c.Outcome == certify.Unidentified {
+		add("roundings could give this tensor, or a mistake as small: a longer prompt has more rows to tell them apart, and in float32 a mistake stays as large as it is")
 	}
 	w.hintParents(d, add)
 	if r.Pass > 0 {

@@ -20,7 +20,7 @@ type Isolation struct {
 	Unidentified int `json:"unidentified,omitempty"`
 	NotIsolated  int `json:"not_isolated,omitempty"`
 	Drift        int `json:"drift,omitempty"`
-	// Reasons are why rows are not isolated, those of most rows first.
+	// Reasons are why rows are UNIDENTIFIED, UNVERIFIED or not isolated, those of most rows first.
 	Reasons []Reason `json:"reasons,omitempty"`
 	// Arithmetic and Bound are what was asked for; see certify.IsolateOptions.
 	Arithmetic certify.Arithmetic `json:"arithmetic"`
@@ -33,9 +33,10 @@ type Isolation struct {
 	WeakestPower measure.Number `json:"weakest_power,omitempty"`
 }
 
-// Reason is why some rows are not isolated.
+// Reason is why some rows are neither right nor wrong by themselves.
 type Reason struct {
 	Why   string `json:"why"`
+	Form  string `json:"form,omitempty"` // of UNIDENTIFIED rows: that of their operation
 	Rows  int    `json:"rows"`
 	First string `json:"first"` // key
 }
@@ -120,12 +121,16 @@ func (w *walker) isolation() {
 	slices.SortStableFunc(s.Reasons, func(a, b Reason) int { return b.Rows - a.Rows })
 }
 
-// reason counts a row that is not isolated.
+// reason counts a row that is neither right nor wrong by itself.
 func (s *Isolation) reason(r *Row) {
-	at := slices.IndexFunc(s.Reasons, func(k Reason) bool { return k.Why == r.NotIsolated })
+	form := ""
+	if c := r.Isolated; c != nil && c.Outcome == certify.Unidentified {
+		form = c.Form
+	}
+	at := slices.IndexFunc(s.Reasons, func(k Reason) bool { return k.Why == r.NotIsolated && k.Form == form })
 	if at < 0 {
 		at = len(s.Reasons)
-		s.Reasons = append(s.Reasons, Reason{Why: r.NotIsolated, First: r.Key()})
+		s.Reasons = append(s.Reasons, Reason{Why: r.NotIsolated, Form: form, First: r.Key()})
 	}
 	s.Reasons[at].Rows++
 }

@@ -205,6 +205,7 @@ func (w *walker) incomplete(done map[string]bool) {
 		*reasons = append(*reasons, fmt.Sprintf("%s not judged, the first is %s: operations of the walk that have not reproduced transformers accuse nobody",
 			countOf(n, "entry was", "entries were"), w.res.Unverified[0]))
 	}
+	w.required()
 	if w.stopped {
 		return // at a divergence: what comes after it is not expected to have been compared
 	}

@@ -31,7 +31,7 @@ type Standing string
 
 // The standings.
 const (
-	StandingNone     Standing = "none"     // nothing: nobody asked, it cannot be isolated, or its operation may not accuse
+	StandingNone     Standing = "none"     // nothing: nobody asked, it cannot be isolated, it is UNIDENTIFIED, or its operation may not accuse
 	StandingGiven    Standing = "given"    // an argument of the model: nobody computes it
 	StandingRight    Standing = "right"    // right by itself, and the chain back to the token ids is broken on one side at least
 	StandingUnbroken Standing = "unbroken" // right by itself on an unbroken chain, on both sides

@@ -1,5 +1,12 @@
 package compare
 
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/tracediff/tracediff/compare/certify"
+)
+
 // Certifying is what somebody said about certificates.
 type Certifying int
 
@@ -7,6 +14,7 @@ type Certifying int
 const (
 	IfPossible Certifying = iota // nothing: where there are none, [Result.Uncertified] says so
 	Demanded                     // a comparison that has none is incomplete
+	Required                     // a comparison is incomplete unless every entry that counts is EXACT or ROUNDING
 	Declined
 )
 
@@ -25,6 +33,28 @@ func (w *walker) weaker() {
 	}
 	if w.res.Uncertified = why; w.o.Certifying == Demanded && !w.stopped {
 		w.res.Incomplete = append(w.res.Incomplete, "nothing was certified: "+why)
+	}
+}
+
+// required reports the entries that count and that no certificate calls right, where that is asked of all of them. Those that
+// isolation calls wrong are mismatches already. One that an allow-list accepts does not count.
+func (w *walker) required() {
+	if w.o.Certifying != Required || w.o.AB || w.o.Alone { // of a trace alone it is asked in any case
+		return
+	}
+	n, first := 0, ""
+	for i := range w.res.Rows {
+		r := &w.res.Rows[i]
+		c := r.Isolated
+		if r.Derived || r.Allowed != "" || r.Facts.Standing == StandingGiven || c != nil && (c.Good() || c.Outcome == certify.Bug) {
+			continue
+		}
+		if n++; n == 1 {
+			first = r.Key() + ": " + cmp.Or(r.NotIsolated, w.o.NotIsolated, r.Detail, "it is not isolated")
+		}
+	}
+	if n > 0 {
+		w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("%s not certified, and certificates are required: the first is %s", countOf(n, "entry is", "entries are"), first))
 	}
 }
 

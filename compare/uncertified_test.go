@@ -67,6 +67,8 @@ func TestMatchWithoutCertificates(t *testing.T) {
 		{"declined", nil, "as asked for", compare.Declined, 0, ""},
 		{"nothing that can be isolated", i, "", compare.IfPossible, 0, "position_ids of pass 0 was not captured"},
 		{"nothing that can be isolated, and it was demanded", i, "", compare.Demanded, 1, "position_ids of pass 0 was not captured"},
+		{"nothing that can be isolated, and each was required", i, "", compare.Required, 1, "position_ids of pass 0 was not captured"},
+		{"no isolator, and each was required", nil, "the checkpoint is not known", compare.Required, 1, "the checkpoint is not known"},
 	} {
 		o := compare.Options{
 			Order: list, All: true, Isolator: c.i, NotIsolated: c.why, Certifying: c.certifying,
@@ -75,6 +77,9 @@ func TestMatchWithoutCertificates(t *testing.T) {
 		res := run(t, bare, bare, o)
 		if res.ExitCode() != c.exit || (res.Uncertified == "") != (c.says == "") || !strings.Contains(res.Uncertified, c.says) {
 			t.Errorf("%s: exit %d, %q, %v", c.what, res.ExitCode(), res.Uncertified, res.Incomplete)
+		}
+		if got := strings.Join(res.Incomplete, "; "); strings.Contains(got, "certificates are required: the first is layers.0.attn_residual: ") != (c.certifying == compare.Required) {
+			t.Errorf("%s: %s", c.what, got)
 		}
 	}
 }

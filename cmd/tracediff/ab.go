@@ -26,7 +26,7 @@ func checkAB(c *cli.Context) error {
 	if c.NArg() != 2 {
 		return hint.Add(errors.New("--ab and --expect-different compare two traces"), "tracediff compare --ab A B")
 	}
-	for _, name := range []string{"isolate", "no-isolate", "arithmetic", "bound"} {
+	for _, name := range []string{"isolate", "no-isolate", "require-certified", "arithmetic", "bound"} {
 		if c.IsSet(name) {
 			return hint.Add(fmt.Errorf("--%s has no meaning in an A/B comparison, which certifies neither side", name), "tracediff compare --isolate FILE certifies one trace by itself")
 		}

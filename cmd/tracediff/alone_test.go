@@ -49,14 +49,13 @@ func TestOneTraceAloneIsNotComparedWithItself(t *testing.T) {
 func TestArithmeticAskedForIsNoFinding(t *testing.T) {
 	healthy := changed{golden: "window.bfloat16"}
 	for args, want := range map[string]string{
-		"--arithmetic free":   "as asked for: free arithmetic, probabilistic bounds",
 		"--arithmetic strict": "as asked for: strict arithmetic, probabilistic bounds",
 		"--bound rigorous":    "as asked for: auto arithmetic, rigorous bounds",
 	} {
 		says{local: healthy, args: args + " --isolate local.st", want: []string{want}, not: []string{"^arithmetic: "}}.check(t)
 	}
 	says{local: healthy, args: "--isolate local.st", not: []string{"as asked for"}}.check(t)
-	says{local: healthy, args: "--arithmetic free --format json --isolate local.st", want: []string{`"arithmetic": "free",`, `"bound": "probabilistic",`}}.check(t)
+	says{local: healthy, args: "--arithmetic strict --format json --isolate local.st", want: []string{`"arithmetic": "strict",`, `"bound": "probabilistic",`}}.check(t)
 }
 
 // Why entries are not isolated is said for each reason, with how many it keeps from it.

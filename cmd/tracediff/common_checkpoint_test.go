@@ -192,6 +192,9 @@ func TestCertificatesAreOfTheReferencesWeights(t *testing.T) {
 	if code, text := compareThem(right, golden, "--model", dir); code != 0 || !strings.Contains(text, "none was certified: the weights of ") {
 		t.Errorf("with --model: exit %d\n%s", code, tail(text))
 	}
+	if code, text := compareThem(right, golden, "--model", dir, "--require-certified"); code != exitMismatch || !strings.Contains(text, "certificates are required: the first is embed_tokens: the weights of ") {
+		t.Errorf("with --model and --require-certified: exit %d\n%s", code, tail(text))
+	}
 	if code, text := compareThem(right, golden, "--model", dir, "--isolate"); code != exitUnusable || !strings.Contains(text, "are not those that the reference was made of") {
 		t.Errorf("with --model and --isolate: exit %d\n%s", code, tail(text))
 	}

@@ -28,9 +28,10 @@ capture's settings. With two trace files it compares those; with one and --isola
 own inputs and the checkpoint. With --ab the two are runs of one model, A and B, of which neither is the reference: the
 same walk, with the entries that --expect-different names expected to differ and all others to match.
 
-Every entry that is visited is certified by itself, from the local side's own inputs: EXACT, ROUNDING or BUG. An entry past
-its accumulated limit on an unbroken chain of right operations has drifted and is no bug; an operation that is wrong by
-itself is one, within any limit.
+Every entry that is visited is certified by itself, from the local side's own inputs: EXACT, ROUNDING, UNIDENTIFIED or BUG.
+An entry past its accumulated limit on an unbroken chain of right operations has drifted and is no bug; an operation that is
+wrong by itself is one, within any limit. UNIDENTIFIED is neither right nor wrong: the limit decides. With
+--require-certified every entry has to be EXACT or ROUNDING.
 
 Accumulated errors are limited by --rtol, --atol and --tolerances, else by a multiple of the noise floor: what the dtype's
 rounding alone does to this prompt, which the walk measures. Where neither is known, a table by dtype decides.
@@ -44,6 +45,7 @@ Examples:
   tracediff compare --report junit=out.xml --report json=out.json
   tracediff compare --local 'exec:./port --tokens {tokens} --out {out}' --prompt "Hello world"
   tracediff compare local.safetensors reference.safetensors --all
+  tracediff compare local.safetensors reference.safetensors --require-certified
   tracediff compare --isolate local.safetensors --model ./gemma-3n-E2B
   tracediff compare --ab before.safetensors after.safetensors
   tracediff compare off.safetensors on.safetensors --expect-different 'layers.*.self_attn.*' --all`,

@@ -19,6 +19,7 @@ func isolationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "certify every entry of every pass from the local trace's own inputs, and do not stop; with one trace, it alone"},
 		&cli.BoolFlag{Name: "no-isolate", Category: catCompare, Usage: "certify nothing: the accumulated errors alone decide"},
+		&cli.BoolFlag{Name: "require-certified", Category: catCompare, Usage: "an entry whose certificate is not EXACT or ROUNDING, or that has none, makes the comparison incomplete"},
 		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "whose `ROUNDING` is right: strict (transformers' own points alone), auto (an engine's own, too, where all entries of a form show it)"},
 		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
 	}
@@ -43,7 +44,7 @@ func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 	if c.Bool("isolate") && c.Bool("no-isolate") {
 		return o, hint.Add(errors.New("--isolate and --no-isolate were both given"), "leave one of them out")
 	}
-	for _, name := range []string{"arithmetic", "bound"} {
+	for _, name := range []string{"arithmetic", "bound", "require-certified"} {
 		if c.Bool("no-isolate") && c.IsSet(name) {
 			return o, hint.Add(fmt.Errorf("--%s has no meaning with --no-isolate, which certifies nothing", name), "leave one of them out")
 		}
@@ -99,7 +100,7 @@ func readAsked(c *cli.Context) (*session.Asked, error) {
 		return nil, err
 	}
 	return &session.Asked{
-		Limits: limits, Isolate: isolation, Demanded: c.Bool("isolate"), Declined: c.Bool("no-isolate"),
+		Limits: limits, Isolate: isolation, Demanded: c.Bool("isolate"), Required: c.Bool("require-certified"), Declined: c.Bool("no-isolate"),
 		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: c.IsSet("level"),
 		AB: asksAB(c), Different: c.StringSlice("expect-different"),
 	}, nil

@@ -32,6 +32,7 @@ Exit status: 0 every prompt matches, 1 one does not or is incomplete, 2 one cann
 Examples:
   tracediff gate
   tracediff gate hello long --verbose
+  tracediff gate --require-certified
   tracediff gate --config ci/tracediff.toml --report junit=tracediff.xml --report json=tracediff.json`,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "config", Category: catFiles, Value: session.ConfigName, Usage: "the `FILE` that says what is compared"},
@@ -97,6 +98,9 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 		Limits: limits, Isolate: isolation, Demanded: c.Bool("isolate"), Declined: c.Bool("no-isolate"),
 		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: true,
 	}
+	if a.Declined && slices.ContainsFunc(all, func(n session.Named) bool { return n.RequireCertified }) {
+		return hint.Add(fmt.Errorf("--no-isolate certifies nothing, and %s has require_certified = true", c.String("config")), "leave one of them out")
+	}
 	e := env(c, out)
 	var runs []report.Run
 	var failed error
@@ -104,6 +108,10 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 		s := n.Settings
 		if c.IsSet("python") {
 			s.Python = c.String("python")
+		}
+		a.Required = n.RequireCertified
+		if c.IsSet("require-certified") {
+			a.Required = c.Bool("require-certified")
 		}
 		detail(c, "prompt %s", n.Name)
 		result, err := session.Compare(c.Context, e, s, a)

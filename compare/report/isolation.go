@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
@@ -24,7 +25,7 @@ func (p *printer) isolation(r *compare.Result) {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{s.Unverified, "UNVERIFIED"}, {s.NotIsolated, "not isolated"}, {s.Drift, "past their limit by drift alone"}} {
+	}{{s.Unidentified, "UNIDENTIFIED"}, {s.Unverified, "UNVERIFIED"}, {s.NotIsolated, "not isolated"}, {s.Drift, "past their limit by drift alone"}} {
 		if c.n > 0 {
 			text += fmt.Sprintf(", %d %s", c.n, c.what)
 		}
@@ -37,9 +38,33 @@ func (p *printer) isolation(r *compare.Result) {
 	if s.Weakest != "" && s.WeakestPower > 0 {
 		p.line("an error of scale of %s would have shown in each of them (weakest: %s)", number(s.WeakestPower), s.Weakest)
 	}
-	for _, f := range s.Findings {
-		p.line("%s: %s: %s (%s, the first is %s)", f.Kind, f.Form, f.What, count(f.Rows, "entry", "entries"), f.First)
+	p.findings(s.Findings)
+}
+
+// findings says once for each kind of operation what an engine does in its own way. Forms of one kind in which it does the
+// same share a line.
+func (p *printer) findings(all []compare.Finding) {
+	for i, f := range all {
+		same := func(g compare.Finding) bool {
+			return g.Kind == f.Kind && g.What == f.What && operation(g.Form) == operation(f.Form)
+		}
+		if slices.ContainsFunc(all[:i], same) {
+			continue
+		}
+		n := 0
+		for _, g := range all[i:] {
+			if same(g) {
+				n += g.Rows
+			}
+		}
+		p.line("%s: %s: %s (%s, first %s)", f.Kind, operation(f.Form), f.What, count(n, "entry", "entries"), f.First)
 	}
+}
+
+// operation is a form without its constants: rms_norm for rms_norm(eps, gain=plain).
+func operation(form string) string {
+	name, _, _ := strings.Cut(form, "(")
+	return name
 }
 
 // uncertified adds to a closing line that it rests on limits alone.
@@ -50,14 +75,18 @@ func uncertified(r *compare.Result) string {
 	return "; none was certified: " + r.Uncertified
 }
 
-// reasons lists why entries are not isolated.
+// reasons lists why entries are neither right nor wrong by themselves: those that are UNIDENTIFIED by their operation.
 func (p *printer) reasons(s *compare.Isolation) {
 	for i, r := range s.Reasons {
 		if i == maxListed {
-			p.line("not isolated for %s more", count(len(s.Reasons)-i, "reason", "reasons"))
+			p.line("not certified for %s more", count(len(s.Reasons)-i, "reason", "reasons"))
 			return
 		}
-		p.line("not isolated: %s: %s (the first is %s)", count(r.Rows, "entry", "entries"), r.Why, r.First)
+		what := "not isolated: "
+		if r.Form != "" {
+			what = string(certify.Unidentified) + ": " + operation(r.Form) + ": "
+		}
+		p.line("%s%s: %s (the first is %s)", what, count(r.Rows, "entry", "entries"), r.Why, r.First)
 	}
 }
 
@@ -67,10 +96,10 @@ func (p *printer) certificate(r *compare.Row) {
 	case c == nil && r.NotIsolated != "":
 		p.field("isolated", "%s", r.NotIsolated)
 	case c == nil:
-	case c.Outcome == certify.Bug && c.Outside == 0: // its power is that of single elements, and says nothing of all together
-		p.field("isolated", "%s: no element is outside by itself, all of %d together are; relative L2 %s", c.Outcome, c.Elements, number(c.RelL2))
 	case c.Outcome == certify.Bug:
 		p.field("isolated", "%s: %d of %d elements outside, relative L2 %s%s", c.Outcome, c.Outside, c.Elements, number(c.RelL2), power(c))
+	case c.Outcome == certify.Unidentified:
+		p.field("isolated", "%s, relative L2 %s: %s", c.Outcome, number(c.RelL2), r.NotIsolated)
 	default:
 		p.field("isolated", "%s, relative L2 %s%s", c.Outcome, number(c.RelL2), power(c))
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 )
 
 // The elements of JUnit's XML that every CI reads. There are no times: a comparison is not timed by entry.
@@ -108,9 +109,12 @@ func rowCase(res *compare.Result, r *compare.Row) junitCase {
 	case r.Allowed != "":
 		c.Skipped = &junitOutcome{Message: "allowed: " + r.Allowed, Type: string(r.Class)}
 	case r.Verdict == compare.Unverified:
-		c.Skipped = &junitOutcome{Message: "not judged: the operation has not reproduced transformers"}
+		c.Skipped = &junitOutcome{Message: "not judged: " + r.Detail}
 	case r.Verdict == compare.Mismatch:
 		c.Failure = &junitOutcome{Message: r.Detail, Type: string(r.Class), Text: detail(res, r)}
+	}
+	if z := r.Isolated; z != nil && z.Outcome == certify.Unidentified && c.Skipped == nil && c.Failure == nil {
+		c.Said = string(z.Outcome) + ": " + r.NotIsolated
 	}
 	return c
 }
@@ -146,8 +150,11 @@ func coverageCase(r *compare.Result) junitCase {
 	v := r.Coverage
 	said := fmt.Sprintf("compared %d of %d entries, tested %d, %d of %d layers complete", v.Compared, v.Entries, v.Tested, v.LayersComplete, v.Layers)
 	c := junitCase{Name: "coverage"}
-	if r.Uncertified != "" {
+	switch s := r.Isolation; {
+	case r.Uncertified != "":
 		c.Said = "none was certified: " + r.Uncertified
+	case s != nil && s.Unidentified > 0:
+		c.Said = fmt.Sprintf("%s %s", count(s.Unidentified, "entry is", "entries are"), certify.Unidentified)
 	}
 	switch {
 	case len(r.Incomplete) > 0:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 )
 
 // Text writes a report for people. The error is that of w.
@@ -199,6 +200,9 @@ func matched(r *compare.Result) string {
 	}
 	if s := r.Isolation; s != nil && s.Drift > 0 {
 		text += fmt.Sprintf(", %d of them past %s by drift alone", s.Drift, either(s.Drift == 1, "its limit", "their limits"))
+	}
+	if s := r.Isolation; s != nil && s.Unidentified > 0 {
+		text += fmt.Sprintf(", %d of them %s: within %s limits, and not certified", s.Unidentified, certify.Unidentified, either(s.Unidentified == 1, "its", "their"))
 	}
 	text += butFor(r)
 	if len(r.Expected) > 0 {

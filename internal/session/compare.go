@@ -27,6 +27,7 @@ type Asked struct {
 	Limits      *gate.Limits
 	Isolate     certify.IsolateOptions // the arithmetic and the bound
 	Demanded    bool                   // every entry is to be certified: that none can be is an error
+	Required    bool                   // every entry that counts is to be EXACT or ROUNDING: else the comparison is incomplete
 	Declined    bool                   // nothing is to be certified
 	All         bool                   // do not stop at the first divergence
 	StrictDType bool

@@ -40,6 +40,8 @@ type config struct {
 	Passes    string   `toml:"passes"`
 	Positions string   `toml:"positions"`
 
+	RequireCertified bool `toml:"require_certified"`
+
 	Prompt []promptConfig `toml:"prompt"`
 	gate.LimitSections
 
@@ -61,6 +63,7 @@ type promptConfig struct {
 type Named struct {
 	Name string
 	Settings
+	RequireCertified bool // see [Asked].Required
 }
 
 // OpenConfig reads a file and gives it its meaning: the settings of every prompt, and the limits of all.
@@ -127,7 +130,7 @@ func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
 		if slices.ContainsFunc(all, func(n Named) bool { return n.Name == p.Name }) {
 			return nil, nil, fmt.Errorf("two prompts are called %q", p.Name)
 		}
-		all = append(all, Named{p.Name, s})
+		all = append(all, Named{p.Name, s, c.RequireCertified})
 	}
 	return all, limits, nil
 }

@@ -27,7 +27,10 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	var err error
 	io := a.Isolate
 	io.Thorough = o.Alone
-	if a.Demanded {
+	switch {
+	case a.Required:
+		o.Certifying = compare.Required
+	case a.Demanded:
 		o.Certifying = compare.Demanded
 	}
 	o.All = o.All || a.Demanded
