@@ -103,7 +103,7 @@ func (i *Isolator) formOf(cut *order.Plan, n order.Node) string {
 // if it gives all entries.
 func (i *Isolator) form(ctx context.Context, name string) (verdict, error) {
 	f, err := i.alone(ctx, name)
-	if err != nil || !f.hinted {
+	if err != nil || f.own != nil || f.wrong != "" {
 		return f.verdict, err
 	}
 	f.settled.Do(func() { f.final, f.err = i.settle(ctx, f, name) })
@@ -144,6 +144,9 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 		if all, err := f.explainedBy(together.own); all || err != nil {
 			return verdict{own: together.own}, err
 		}
+	}
+	if together.wrong != "" {
+		return verdict{wrong: together.wrong}, nil
 	}
 	return i.habitual(ctx, f, name)
 }
@@ -238,7 +241,7 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 		if f.entries, f.err = i.entriesOf(ctx, name); f.err == nil {
 			f.err = f.decide()
 		}
-		if !f.hinted { // tensors are not kept
+		if f.own != nil || f.wrong != "" { // tensors are not kept
 			f.entries = nil
 		}
 	})
@@ -320,10 +323,13 @@ func (f *form) decide() error {
 	}
 	if all != nil {
 		shown, err := all.proven(left)
-		if f.hinted = !shown; shown {
+		if shown {
 			f.own = all
 		}
-		return err
+		// In float32 there is one choice at a site, double precision or a fused product, and it is no choice of a site alone.
+		if f.hinted = !shown && (s.dtype != hooks.F32 || all.habit != ""); shown || f.hinted || err != nil {
+			return err
+		}
 	}
 	// The arithmetic that explains most of the entries is the form's, if they are more than half of them and two at least.
 	given := s.given

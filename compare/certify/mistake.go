@@ -2,20 +2,31 @@ package certify
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
 
+// underMistakes are the arithmetics under which a mistake is looked for: a port that is wrong may round in its way, too.
+var underMistakes = []string{"", "wide", "every 0", "every 1", "double"}
+
 // mistake returns what is wrong with all entries of a form, for which no arithmetic is known: the one change to the operation
-// with which transformers' arithmetic gives every element of them. What is definite comes before what any rounding may be. It
-// is empty where there is none, and where the entries show too little.
+// with which transformers' arithmetic, or one of a few others, gives every element of them. What is definite comes before what
+// any rounding may be. It is empty where there is none, and where the entries show too little.
 func (f *form) mistake(left []*evidence) (string, error) {
 	if !proven(left) {
 		return "", nil
 	}
 	first := left[0]
+	starts, err := newSearch(left, f.entries).starts()
+	if err != nil {
+		return "", err
+	}
+	under := slices.DeleteFunc(starts, func(a *arithmetic) bool {
+		return a.rewrites != 0 || !slices.Contains(underMistakes, a.habit) || a.habit == "" && len(a.at) > 0
+	})
 	for k, edit := range first.formula.Edits() {
 		same := func(e *evidence) *program.Program { // the same edit of another entry, whose numbers may be others
 			if edits := e.formula.Edits(); k < len(edits) {
@@ -23,7 +34,7 @@ func (f *form) mistake(left []*evidence) (string, error) {
 			}
 			return nil
 		}
-		if all, err := f.givenBy(left, same); all || err != nil {
+		if all, err := f.givenBy(left, under, same); all || err != nil {
 			return edit.Words, err
 		}
 	}
@@ -42,7 +53,7 @@ func (f *form) mistake(left []*evidence) (string, error) {
 				}
 				return g.Program
 			}
-			if all, err := f.givenBy(left, exchange); all || err != nil {
+			if all, err := f.givenBy(left, under, exchange); all || err != nil {
 				return fmt.Sprintf("is %s, not %s", other.Kind(), o.Kind()), err
 			}
 		}
@@ -50,11 +61,12 @@ func (f *form) mistake(left []*evidence) (string, error) {
 	return "", nil
 }
 
-// givenBy reports whether programs in place of the entries' own give every element of all of them: first of those of which
-// transformers' arithmetic leaves something.
-func (f *form) givenBy(left []*evidence, of func(*evidence) *program.Program) (bool, error) {
-	for _, entries := range [][]*evidence{left, f.entries} {
-		for _, e := range entries {
+// givenBy reports whether programs in place of the entries' own give every element of all of them, under one of some
+// arithmetics: first of those of which transformers' leaves something.
+func (f *form) givenBy(left []*evidence, under []*arithmetic, of func(*evidence) *program.Program) (bool, error) {
+	for _, a := range under {
+		all := true
+		for _, e := range slices.Concat(left, f.entries) {
 			p := of(e)
 			if p == nil {
 				return false, nil
@@ -62,10 +74,17 @@ func (f *form) givenBy(left []*evidence, of func(*evidence) *program.Program) (b
 			g := *e.trial
 			g.formula = &order.Formula{Program: p, Inputs: e.formula.Inputs, Weights: e.formula.Weights}
 			g.other = map[program.Rewrite]*order.Formula{0: g.formula}
-			if _, rest, _, err := g.strict(&arithmetic{}); len(rest) > 0 || err != nil {
+			_, rest, _, err := g.strict(a)
+			if err != nil {
 				return false, err
 			}
+			if all = len(rest) == 0; !all {
+				break
+			}
+		}
+		if all {
+			return true, nil
 		}
 	}
-	return true, nil
+	return false, nil
 }

@@ -462,6 +462,7 @@ func (s *search) plainest(a *arithmetic) (*arithmetic, error) {
 			return nil, err
 		}
 		if len(held) == len(s.entries) {
+			b.habit = a.habit
 			a = b
 		}
 	}

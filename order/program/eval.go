@@ -263,7 +263,7 @@ func (r *run) blocks(k int) {
 			case Sum:
 				r.sums(i, out, x)
 			case RowMax:
-				rowMax(out, x)
+				rowMax(out, x, r.rounds(s.Form))
 			default:
 				r.apply(i, out, x, y)
 			}
@@ -350,15 +350,33 @@ func fill(x []float64, v float64) {
 	}
 }
 
-func rowMax(out, x operand) {
+// rounds reports whether an engine rounds a step of an operation to less than float32 where the operation does not.
+func (r *run) rounds(form string) bool {
+	if r.a.Choices == nil {
+		return false
+	}
+	for i := range r.p.Steps {
+		if s := &r.p.Steps[i]; s.Form == form && s.Prim.Computes() && r.a.Choices[i].Round != s.Round && r.a.Choices[i].Round == Model {
+			return true
+		}
+	}
+	return false
+}
+
+// rowMax takes the largest of each row. It cancels in what follows, whichever element it is, unless a step there rounds: then it
+// decides where.
+func rowMax(out, x operand, matters bool) {
 	n := len(x.v) / max(len(out.v), 1)
 	for k := range out.v {
-		top := math.Inf(-1)
-		for _, v := range x.v[k*n:][:n] {
+		top, e := math.Inf(-1), 0.0
+		for i, v := range x.v[k*n:][:n] {
 			top = math.Max(top, v)
+			if matters && out.e != nil {
+				e = max(e, x.e[k*n+i])
+			}
 		}
 		if out.v[k] = top; out.e != nil {
-			out.e[k] = 0
+			out.e[k] = e
 		}
 	}
 }

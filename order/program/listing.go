@@ -37,7 +37,7 @@ func (p *Program) Listing(size func(n int) string, leaf func(s *Step) string) []
 			continue
 		}
 		line := Line{Name: l.names[i], Prim: s.Prim.String(), Args: l.args(s), Shape: l.shape(s.Shape), Site: at[i]}
-		if !s.Prim.leaf() || at[i] {
+		if !s.Prim.leaf() || s.Prim == Number {
 			line.Round = roundingMarks[s.Round]
 		}
 		lines = append(lines, line)

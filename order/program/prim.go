@@ -1,6 +1,10 @@
 package program
 
-import "math"
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/internal/floats"
+)
 
 // Prim is a primitive.
 type Prim uint8
@@ -16,7 +20,7 @@ const (
 	Cat    // joins along an axis
 	Neg    // −x
 	Max    // the larger of two, which rounds nothing
-	RowMax // the largest of the last axis; its bound is zero: whoever subtracts it cancels it
+	RowMax // the largest of the last axis; see rowMax for its bound
 	Lookup // rows of a matrix by index
 	Mask   // which keys a query may see
 	Round  // a rounding point of what was moved
@@ -152,7 +156,7 @@ func (r *run) apply(i int, out, x, y operand) {
 		for i := range out.e {
 			out.e[i] = spread(x.v[i], x.e[i], y.v[i], y.e[i])
 			if r.a.Hull && s.byNumber {
-				out.e[i] += 2 * unitOf(r.a.DType) * math.Abs(out.v[i])
+				out.e[i] += r.byReciprocal(s.Args[0], s.Args[1]) * math.Abs(out.v[i])
 			}
 		}
 		f.all(out, nil)
@@ -261,6 +265,18 @@ func (f finisher) absorbed() float64 {
 	return unit32 / 4
 }
 
+// byReciprocal is how far, as a share of it, a result may be off in the hull that is taken by way of a rounded reciprocal: of a
+// number among some operands, which is known, or of any number.
+func (r *run) byReciprocal(of ...Var) float64 {
+	for _, v := range of {
+		if x, ok := r.p.numberAt(v); ok && x != 0 {
+			return math.Abs(floats.Round(r.a.DType, 1/x)*x-1) * (1 + unitOf(r.a.DType))
+		}
+	}
+	u := unitOf(r.a.DType)
+	return u * (1 + 2*u)
+}
+
 // divide divides, or multiplies with the reciprocal.
 func (r *run) divide(i int, c Choice, out, x, y operand) {
 	s, f := &r.p.Steps[i], r.at(i, c.Round)
@@ -271,7 +287,7 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 				continue
 			}
 			if out.v[i], out.e[i] = quotient(v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
-				out.e[i] += 2 * unitOf(r.a.DType) * math.Abs(out.v[i])
+				out.e[i] += r.byReciprocal(s.Args[1]) * math.Abs(out.v[i])
 			}
 		}
 		f.all(out, nil)
@@ -328,7 +344,7 @@ func (r *run) rsqrt(i int, c Choice, out, x operand) {
 		r.each(f, fn, out, x, extra)
 		if r.a.Hull {
 			for i, v := range out.v {
-				out.e[i] += 2 * unitOf(r.a.DType) * math.Abs(v)
+				out.e[i] += r.byReciprocal() * math.Abs(v)
 			}
 		}
 		return

@@ -60,10 +60,11 @@ func (p *Program) Own() []Choice {
 	return own
 }
 
-// numberAt is the unrounded value of a number.
+// numberAt is the unrounded value of a number, of which an engine may take the reciprocal before it rounds: of the model's own
+// numbers there is only what they are rounded to.
 func (p *Program) numberAt(v Var) (x float64, ok bool) {
 	s := &p.Steps[v.step]
-	return s.Value, s.Prim == Number
+	return s.Value, s.Prim == Number && (!s.fixed || s.Round == None)
 }
 
 // Site is a place where an engine may round: the same step of all copies of an operation in a program.
