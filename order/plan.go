@@ -103,3 +103,11 @@ type BareError struct {
 func (e *BareError) Error() string {
 	return fmt.Sprintf("%s of pass %d was not captured, and nothing computes it", e.Name, e.Pass)
 }
+
+// With is the plan with another description of an entry that is one of its steps.
+func (p *Plan) With(n Node, e *Entry) *Plan {
+	l := *p.list
+	l.Entries = slices.Clone(l.Entries)
+	l.Entries[n.Entry] = *e
+	return &Plan{Leaves: p.Leaves, Steps: p.Steps, list: &l}
+}

@@ -177,7 +177,9 @@ func rowsOf(v program.Value, axis int, rows []int) program.Value {
 	for block := 0; block < len(v.Data); block += v.Shape[axis] * inner {
 		for _, r := range rows {
 			out.Data = append(out.Data, v.Data[block+r*inner:][:inner]...)
+			if v.Bound != nil {
 			out.Bound = append(out.Bound, v.Bound[block+r*inner:][:inner]...)
+		}
 		}
 	}
 	return out

@@ -27,8 +27,9 @@ type search struct {
 
 // member is an entry of the panel.
 type member struct {
-	*evidence
-	engines map[program.Rewrite]*program.Search
+	*evidence // or some tokens and columns of it
+	whole     *evidence
+	engines   map[program.Rewrite]*program.Search
 }
 
 // engine is what evaluates the entry's formula in an order of steps.
@@ -54,9 +55,9 @@ type ranked struct {
 }
 
 const (
-	// maxTried bounds the arithmetics of a search, and maxCost the elements that they compute, steps times elements.
+	// maxTried bounds the arithmetics of a search, and maxCost the elements and products that they compute.
 	maxTried = 3000
-	maxCost  = 1 << 27
+	maxCost  = 1 << 30
 	// maxDescent is how many sites a descent changes, and descents how many arithmetics it starts from.
 	maxDescent = 8
 	descents   = 6
@@ -100,13 +101,13 @@ func (s *search) begin() {
 
 // join takes an entry into the panel.
 func (s *search) join(e *evidence) {
-	s.panel = append(s.panel, &member{e, map[program.Rewrite]*program.Search{}})
+	s.panel = append(s.panel, &member{e.focus(), e, map[program.Rewrite]*program.Search{}})
 }
 
-// cost is about what an arithmetic costs: steps times elements.
+// cost is about what an arithmetic costs.
 func (s *search) cost() (n int) {
 	for _, m := range s.panel {
-		n += len(m.y.Data) * len(m.formula.Steps)
+		n += m.formula.Work()
 	}
 	return n
 }
@@ -310,7 +311,7 @@ func (s *search) rank(r ranked) {
 // holds lists the entries that an arithmetic explains.
 func (s *search) holds(a *arithmetic) (held []*evidence, err error) {
 	for _, e := range s.entries {
-		if slices.ContainsFunc(s.panel, func(m *member) bool { return m.evidence == e }) {
+		if slices.ContainsFunc(s.panel, func(m *member) bool { return m.whole == e && m.evidence == e }) {
 			held = append(held, e)
 			continue
 		}

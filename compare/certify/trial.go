@@ -55,6 +55,7 @@ type trial struct {
 	call    program.Call                            // of the formula
 	made    bool
 	other   map[program.Rewrite]*order.Formula // the formula in other orders of steps
+	tokens  int                                // how many were kept; 0 for all
 }
 
 // prepare reads what the entry is computed from.
@@ -81,7 +82,7 @@ func (t *trial) rewritten(r program.Rewrite) (*program.Program, error) {
 	if f := t.other[r]; f != nil {
 		return f.Program, nil
 	}
-	f, err := t.cut.FormulaOf(t.i.env.Passes, t.i.env.DType, r, nil)
+	f, err := t.cut.FormulaOf(t.passes(), t.i.env.DType, r, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -303,6 +304,20 @@ func (t *trial) replay(j *judged, a *arithmetic, left []int) ([]int, string, err
 			return left, "", nil
 		}
 	}
+	if t.formula != nil && len(left) > 1 {
+		if some := (&evidence{t, left}).focus(); some.trial != t { // what is left of a part is left
+			if part, err := some.in(evaluated{arithmetic: a}); err != nil {
+				return nil, "", err
+			} else if rest, _, err := some.orders(part, a, some.left); err != nil || len(rest) > 0 {
+				return left, "", err
+			}
+		}
+	}
+	return t.orders(j, a, left)
+}
+
+// orders takes out what the orders of summation give, each by itself or together.
+func (t *trial) orders(j *judged, a *arithmetic, left []int) ([]int, string, error) {
 	first, best, most := left, "", given{}
 	lo, hi := slices.Clone(j.x.Data), slices.Clone(j.x.Data)
 	for _, s := range program.Summations() {

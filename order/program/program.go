@@ -164,3 +164,20 @@ func (p *Program) Text() string {
 	}
 	return b.String()
 }
+
+// Work is about what one evaluation computes: elements of its steps, and products of its sums.
+func (p *Program) Work() int {
+	work := 0
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		n := size(s.Shape)
+		switch {
+		case s.Prim.leaf():
+			n = 0
+		case s.Prim == Sum || s.Prim == Dot || s.Prim == Affine:
+			n *= max(s.Args[0].Last(), 1)
+		}
+		work += n
+	}
+	return work
+}

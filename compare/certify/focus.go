@@ -1,0 +1,173 @@
+package certify
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// A search computes an entry hundreds of times. Of a large one some tokens, and some columns of a last linear operation, show
+// as much: those with elements that transformers' arithmetic leaves. Whatever explains them is then asked of all.
+const (
+	focusWork    = 1 << 21 // elements, or products, that one evaluation may compute before it is worth it
+	focusTokens  = 4
+	focusColumns = 32
+)
+
+// focus is the entry with fewer tokens and columns, where it is large and they can be computed by themselves; else the entry.
+func (e *evidence) focus() *evidence {
+	if e.formula.Work() <= focusWork {
+		return e
+	}
+	t := *e.trial
+	t.other, t.call.In, t.call.W = map[program.Rewrite]*order.Formula{}, slices.Clone(t.call.In), slices.Clone(t.call.W)
+	f := &evidence{&t, e.left}
+	f.someTokens()
+	f.someColumns()
+	formula, err := t.cut.FormulaOf(t.passes(), t.i.env.DType, 0, nil)
+	if err != nil || len(formula.Inputs) != len(t.call.In) {
+		return e
+	}
+	t.formula, t.other[0], t.call.Shape = formula, formula, formula.Out.Shape()
+	return f
+}
+
+// someTokens keeps the tokens with most of what is left, if every tensor of the cut has a row a token and no key.
+func (e *evidence) someTokens() {
+	t := e.trial
+	n := t.i.env.Passes[t.node.Pass].Tokens
+	if n <= focusTokens || t.y.Shape == nil {
+		return
+	}
+	for _, node := range slices.Concat(t.cut.Steps, t.cut.Leaves) {
+		axes := t.i.list.Entries[node.Entry].Axes
+		if node.Pass != t.node.Pass || strings.Count(axes, string(order.AxisToken)) != 1 || strings.ContainsRune(axes, order.AxisKey) {
+			return
+		}
+	}
+	at := strings.IndexRune(t.entry.Axes, order.AxisToken)
+	keep := mostLeft(e.left, t.y.Shape, at, focusTokens)
+	for k, node := range t.formula.Inputs {
+		axis := strings.IndexRune(t.i.list.Entries[node.Entry].Axes, order.AxisToken)
+		if len(t.call.In[k].Shape) != len(t.i.list.Entries[node.Entry].Axes) {
+			axis-- // one stream of a stack
+		}
+		t.call.In[k] = rowsOf(t.call.In[k], axis, keep)
+	}
+	e.take(at, keep)
+	t.tokens = len(keep)
+}
+
+// someColumns keeps the columns with most of what is left, if the last operation is linear.
+func (e *evidence) someColumns() {
+	t := e.trial
+	o, linear := t.entry.Op.(op.Linear)
+	if !linear || len(t.entry.Weights) == 0 {
+		return
+	}
+	rows := t.entry.Weights[0].Shape[0]
+	if rows <= focusColumns {
+		return
+	}
+	t.y.Shape = []int{len(t.y.Data) / rows, rows}
+	keep := mostLeft(e.left, t.y.Shape, 1, focusColumns)
+	e.take(1, keep)
+	entry := *t.entry
+	entry.Weights = slices.Clone(entry.Weights)
+	entry.Weights[0].Shape = []int{len(keep), entry.Weights[0].Shape[1]}
+	if o.Bias {
+		entry.Weights[1].Shape = []int{len(keep)}
+	}
+	tokens := 0
+	for a, d := range entry.Shape {
+		if d == order.T {
+			tokens = a
+		}
+	}
+	entry.Shape = append(slices.Clone(entry.Shape[:tokens+1]), order.Dim(len(keep)))
+	t.cut = t.cut.With(t.node, &entry)
+	for k, w := range t.formula.Weights {
+		if w.Name == entry.Weights[0].Name {
+			t.call.W[k] = someRows{t.call.W[k], keep}
+		} else if o.Bias && w.Name == entry.Weights[1].Name {
+			t.call.W[k] = someElements{t.call.W[k], keep}
+		}
+	}
+}
+
+// take keeps some indexes of an axis of the entry's tensor.
+func (e *evidence) take(axis int, keep []int) {
+	shape, place := e.y.Shape, map[int]int{}
+	for at, k := range keep {
+		place[k] = at
+	}
+	inner := size(shape[axis+1:])
+	var left []int
+	for _, i := range e.left {
+		if at, ok := place[i/inner%shape[axis]]; ok {
+			left = append(left, (i/inner/shape[axis]*len(keep)+at)*inner+i%inner)
+		}
+	}
+	e.y, e.left = rowsOf(e.y, axis, keep), left
+}
+
+// mostLeft are the indexes of an axis with most of what is left, in their order.
+func mostLeft(left, shape []int, axis, n int) []int {
+	count := make([]int, shape[axis])
+	inner := size(shape[axis+1:])
+	for _, i := range left {
+		count[i/inner%shape[axis]]++
+	}
+	all := make([]int, len(count))
+	for k := range all {
+		all[k] = k
+	}
+	slices.SortStableFunc(all, func(a, b int) int { return count[b] - count[a] })
+	all = all[:min(n, len(all))]
+	slices.Sort(all)
+	return all
+}
+
+// someRows are some rows of a weight, and someElements some elements of a vector.
+type (
+	someRows struct {
+		program.Rows
+		keep []int
+	}
+	someElements struct {
+		program.Rows
+		keep []int
+	}
+)
+
+func (w someRows) Size() (rows, cols int) {
+	_, cols = w.Rows.Size()
+	return len(w.keep), cols
+}
+
+func (w someRows) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.keep[i]) }
+
+func (w someElements) Size() (rows, cols int) { return 1, len(w.keep) }
+
+func (w someElements) Row(dst []float64, _ int) error {
+	_, n := w.Rows.Size()
+	all := make([]float64, n)
+	err := w.Rows.Row(all, 0)
+	for at, k := range w.keep {
+		dst[at] = all[k]
+	}
+	return err
+}
+
+// passes are those of the trace, or with fewer tokens in the entry's own.
+func (t *trial) passes() []order.Pass {
+	if t.tokens == 0 {
+		return t.i.env.Passes
+	}
+	passes := slices.Clone(t.i.env.Passes)
+	passes[t.node.Pass].Tokens = t.tokens
+	return passes
+}
