@@ -26,6 +26,11 @@ type arithmetic struct {
 // strict is transformers' own.
 func (a *arithmetic) strict() bool { return len(a.at) == 0 && a.rewrites == 0 && !a.open && !a.wide }
 
+// beyondHull reports whether an arithmetic rounds where the hull does not allow it: parts of a sum, or to float16.
+func (a *arithmetic) beyondHull() bool {
+	return strings.HasPrefix(a.habit, "split") || a.habit == "table" || a.habit == "half"
+}
+
 // with is the arithmetic with another choice at a site.
 func (a *arithmetic) with(s program.Site, c program.Choice) *arithmetic {
 	b := *a

@@ -178,8 +178,8 @@ func rowsOf(v program.Value, axis int, rows []int) program.Value {
 		for _, r := range rows {
 			out.Data = append(out.Data, v.Data[block+r*inner:][:inner]...)
 			if v.Bound != nil {
-			out.Bound = append(out.Bound, v.Bound[block+r*inner:][:inner]...)
-		}
+				out.Bound = append(out.Bound, v.Bound[block+r*inner:][:inner]...)
+			}
 		}
 	}
 	return out

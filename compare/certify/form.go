@@ -129,14 +129,11 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 		}
 	}
 	// What each shows too little of may be enough together.
-	together := &form{}
-	for _, name := range []string{name, other} {
-		entries, err := i.entriesOf(ctx, name)
-		if err != nil {
-			return verdict{}, err
-		}
-		together.entries = append(together.entries, entries...)
+	entries, err := i.entriesOf(ctx, other)
+	if err != nil || len(entries) == 0 {
+		return f.verdict, err
 	}
+	together := &form{entries: append(entries, f.entries...)}
 	if err := together.decide(); err != nil {
 		return f.verdict, err
 	}
@@ -334,6 +331,9 @@ func (f *form) decide() error {
 	// The arithmetic that explains most of the entries is the form's, if they are more than half of them and two at least.
 	given := s.given
 	for _, e := range samples(left) {
+		if len(f.entries) == 1 { // it was what was looked at
+			break
+		}
 		one := searchOf(e, left, f.entries)
 		if _, err := one.find(); err != nil {
 			return err
@@ -349,6 +349,16 @@ func (f *form) decide() error {
 		return nil
 	}
 	if held := len(f.entries) - len(suspects); held >= 2 {
+		if !own.strict() { // what explains most may be one of several that do, and another of these all of it
+			all, err := newSearch(suspects, f.entries).near(own)
+			if err != nil {
+				return err
+			}
+			if all != nil {
+				f.own = all
+				return nil
+			}
+		}
 		other, err := newSearch(suspects, suspects).find()
 		if err != nil {
 			return err
@@ -369,6 +379,17 @@ func (f *form) decide() error {
 			return nil
 		}
 	}
+	// What lies outside of the hull is wrong, whatever it is called.
+	inside := slices.DeleteFunc(slices.Clone(left), func(e *evidence) bool {
+		out, failed := e.beyond()
+		if failed != nil {
+			err = failed
+		}
+		return out
+	})
+	if err != nil || len(inside) == 0 {
+		return err
+	}
 	f.wrong, err = f.mistake(left)
 	return err
 }
@@ -386,6 +407,23 @@ func samples(left []*evidence) []*evidence {
 		}
 	}
 	return some
+}
+
+// beyond reports whether some element is outside of the hull.
+func (e *evidence) beyond() (bool, error) {
+	all, err := e.rewrites()
+	if err != nil {
+		return false, err
+	}
+	left := e.left
+	for _, r := range all {
+		j, err := e.in(evaluated{arithmetic: &arithmetic{rewrites: r}, hull: true})
+		if err != nil {
+			return false, err
+		}
+		left = slices.DeleteFunc(slices.Clone(left), func(i int) bool { return j.consistent(i) })
+	}
+	return len(left) > 0, nil
 }
 
 // proven reports whether some entries together show enough that transformers' arithmetic does not give.

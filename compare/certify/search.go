@@ -20,9 +20,11 @@ type search struct {
 	tried   int
 	seen    map[string]bool
 	best    []ranked
-	bar     int      // what a step of a descent has to go below
-	nearest *ranked  // the one that does most
-	given   []ranked // arithmetics that explain the panel, with the entries that they explain
+	bar     int     // what a step of a descent has to go below
+	nearest *ranked // the one that does most
+
+	descents int
+	given    []ranked // arithmetics that explain the panel, with the entries that they explain
 }
 
 // member is an entry of the panel.
@@ -47,10 +49,10 @@ func (m *member) engine(r program.Rewrite) (*program.Search, error) {
 	return m.engines[r], err
 }
 
-// ranked is an arithmetic with what it leaves of the panel, or, of those that explain it, what it explains of all.
+// ranked is an arithmetic with how far it is from explaining the panel, or, of those that explain it, what it explains of all.
 type ranked struct {
 	*arithmetic
-	left  int
+	far   int
 	holds []*evidence
 }
 
@@ -145,7 +147,7 @@ func (s *search) habits() (map[string]*arithmetic, error) {
 		if a.habit == "" || all[a.habit] != nil {
 			continue
 		}
-		left, err := s.leaves(a)
+		left, _, err := s.leaves(a)
 		if err != nil {
 			return nil, err
 		}
@@ -168,6 +170,20 @@ func (s *search) find() (*arithmetic, error) {
 	starts, err := s.starts()
 	if err != nil {
 		return nil, err
+	}
+	// What lies outside of the hull, no choice of roundings gives: only what the hull does not have is tried on.
+	s.descents = descents
+	for _, m := range s.panel {
+		out, err := m.beyond()
+		if err != nil {
+			return nil, err
+		}
+		if out {
+			own := starts[0]
+			starts = slices.DeleteFunc(starts, func(a *arithmetic) bool { return !a.beyondHull() })
+			starts, s.descents = append([]*arithmetic{own}, starts...), 1
+			break
+		}
 	}
 	for _, step := range []func([]*arithmetic) (*arithmetic, error){s.each, s.descend} {
 		if found, err := step(starts); found != nil || err != nil {
@@ -205,13 +221,13 @@ func (s *search) try(a *arithmetic) (bool, error) {
 	}
 	s.seen[key] = true
 	s.tried++
-	left, err := s.leaves(a)
+	left, far, err := s.leaves(a)
 	if err != nil {
 		return false, err
 	}
 	if left > 0 {
-		r := ranked{arithmetic: a, left: left}
-		if s.rank(r); left < s.bar && (s.nearest == nil || left < s.nearest.left) {
+		r := ranked{arithmetic: a, far: far}
+		if s.rank(r); far < s.bar && (s.nearest == nil || far < s.nearest.far) {
 			s.nearest = &r
 		}
 		return false, nil
@@ -238,40 +254,41 @@ func (s *search) again(last *arithmetic) error {
 	old := append(s.best, ranked{arithmetic: last})
 	s.best = nil
 	for _, r := range old {
-		left, err := s.leaves(r.arithmetic)
+		_, far, err := s.leaves(r.arithmetic)
 		if err != nil {
 			return err
 		}
-		s.rank(ranked{arithmetic: r.arithmetic, left: left})
+		s.rank(ranked{arithmetic: r.arithmetic, far: far})
 	}
 	return nil
 }
 
-// leaves counts what an arithmetic leaves of the panel.
-func (s *search) leaves(a *arithmetic) (int, error) {
-	sum := 0
+// leaves counts what an arithmetic leaves of the panel, and how far it is from explaining it: what it leaves, and what it gives
+// only because a rounding point has a choice. Who rounds often has many of these, and would be nearest to anything.
+func (s *search) leaves(a *arithmetic) (left, far int, err error) {
 	for _, m := range s.panel {
-		n, err := m.leaves(a)
+		n, vague, err := m.leaves(a)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
+		left, far = left+n, far+n+vague
 		// It is not among the nearest, nor nearer than what it was made of.
-		if sum += n; len(s.best) == ranks && sum > s.best[ranks-1].left && sum >= s.bar {
+		if left > 0 && len(s.best) == ranks && far > s.best[ranks-1].far && far >= s.bar {
 			break
 		}
 	}
-	return sum, nil
+	return left, far, nil
 }
 
-// leaves counts what an arithmetic leaves of one entry.
-func (m *member) leaves(a *arithmetic) (int, error) {
+// leaves counts what an arithmetic leaves of one entry, and what it has a choice for.
+func (m *member) leaves(a *arithmetic) (left, vague int, err error) {
 	engine, err := m.engine(a.rewrites)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	p, err := m.rewritten(a.rewrites)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	c := a.choices(p)
 	if c == nil {
@@ -279,28 +296,33 @@ func (m *member) leaves(a *arithmetic) (int, error) {
 	}
 	x, err := engine.Eval(c)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if !a.open && m.wider() { // what is shared is not written to
 		x = program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: slices.Clone(x.Bound)}
 	}
 	j, err := m.judge(x, a, false)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	left := j.outside()
-	if n := len(left); n > 0 && 8*n < len(m.left) { // perhaps only an order of summation
-		if left, _, err = m.replay(j, a, left); err != nil {
-			return 0, err
+	off := j.outside()
+	if n := len(off); n > 0 && 8*n < len(m.left) { // perhaps only an order of summation
+		if off, _, err = m.replay(j, a, off); err != nil {
+			return 0, 0, err
 		}
 	}
-	return len(left), nil
+	for _, i := range m.left {
+		if !j.definite(i) {
+			vague++
+		}
+	}
+	return len(off), vague, nil
 }
 
 // rank keeps the arithmetics that leave least of the target.
 func (s *search) rank(r ranked) {
 	at := len(s.best)
-	for at > 0 && r.left < s.best[at-1].left {
+	for at > 0 && r.far < s.best[at-1].far {
 		at--
 	}
 	if s.best = slices.Insert(s.best, at, r); len(s.best) > ranks {
@@ -359,12 +381,12 @@ func most(entries, left []*evidence, given []ranked) (*arithmetic, []*evidence, 
 // that leaves less.
 func (s *search) descend(starts []*arithmetic) (*arithmetic, error) {
 	done := map[*arithmetic]bool{}
-	for k := range descents {
+	for k := range s.descents {
 		at := slices.IndexFunc(s.best, func(r ranked) bool { return !done[r.arithmetic] })
 		if at < 0 && k != 1 {
 			return nil, nil
 		}
-		from := ranked{arithmetic: starts[0], left: math.MaxInt}
+		from := ranked{arithmetic: starts[0], far: math.MaxInt}
 		if k != 1 { // after the nearest, transformers' own
 			from = s.best[at]
 		}
@@ -374,7 +396,7 @@ func (s *search) descend(starts []*arithmetic) (*arithmetic, error) {
 			if err != nil {
 				return nil, err
 			}
-			s.bar, s.nearest = from.left, nil
+			s.bar, s.nearest = from.far, nil
 			found, err := s.each(near)
 			if found != nil || err != nil {
 				return found, err
@@ -386,6 +408,16 @@ func (s *search) descend(starts []*arithmetic) (*arithmetic, error) {
 		}
 	}
 	return nil, nil
+}
+
+// near returns an arithmetic that explains all entries, by going on from one that explains most; nil for none.
+func (s *search) near(a *arithmetic) (*arithmetic, error) {
+	s.descents, s.best = 1, []ranked{{arithmetic: a, far: math.MaxInt}}
+	found, err := s.descend([]*arithmetic{a})
+	if found == nil || err != nil {
+		return nil, err
+	}
+	return s.plainest(found)
 }
 
 // neighbours are an arithmetic with another choice at one site, for each site and choice.
@@ -451,7 +483,7 @@ func (s *search) plainest(a *arithmetic) (*arithmetic, error) {
 			continue
 		}
 		b := a.without(at)
-		left, err := s.leaves(b)
+		left, _, err := s.leaves(b)
 		if err != nil {
 			return nil, err
 		}
