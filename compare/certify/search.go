@@ -27,28 +27,6 @@ type search struct {
 	given    []ranked // arithmetics that explain the panel, with the entries that they explain
 }
 
-// member is an entry of the panel.
-type member struct {
-	*evidence // or some tokens and columns of it
-	whole     *evidence
-	engines   map[program.Rewrite]*program.Search
-}
-
-// engine is what evaluates the entry's formula in an order of steps.
-func (m *member) engine(r program.Rewrite) (*program.Search, error) {
-	if e := m.engines[r]; e != nil {
-		return e, nil
-	}
-	p, err := m.rewritten(r)
-	if err != nil {
-		return nil, err
-	}
-	call := m.call
-	call.Arith = m.i.env.Arith
-	m.engines[r], err = p.Search(call)
-	return m.engines[r], err
-}
-
 // ranked is an arithmetic with how far it is from explaining the panel, or, of those that explain it, what it explains of all.
 type ranked struct {
 	*arithmetic
@@ -99,19 +77,6 @@ func searchOf(one *evidence, left, entries []*evidence) *search {
 func (s *search) begin() {
 	s.dtype = s.panel[0].i.env.DType
 	s.open = slices.ContainsFunc(s.left, func(e *evidence) bool { return e.wider() })
-}
-
-// join takes an entry into the panel.
-func (s *search) join(e *evidence) {
-	s.panel = append(s.panel, &member{e.focus(), e, map[program.Rewrite]*program.Search{}})
-}
-
-// cost is about what an arithmetic costs.
-func (s *search) cost() (n int) {
-	for _, m := range s.panel {
-		n += m.formula.Work()
-	}
-	return n
 }
 
 // starts are what a search begins with.
@@ -263,62 +228,6 @@ func (s *search) again(last *arithmetic) error {
 	return nil
 }
 
-// leaves counts what an arithmetic leaves of the panel, and how far it is from explaining it: what it leaves, and what it gives
-// only because a rounding point has a choice. Who rounds often has many of these, and would be nearest to anything.
-func (s *search) leaves(a *arithmetic) (left, far int, err error) {
-	for _, m := range s.panel {
-		n, vague, err := m.leaves(a)
-		if err != nil {
-			return 0, 0, err
-		}
-		left, far = left+n, far+n+vague
-		// It is not among the nearest, nor nearer than what it was made of.
-		if left > 0 && len(s.best) == ranks && far > s.best[ranks-1].far && far >= s.bar {
-			break
-		}
-	}
-	return left, far, nil
-}
-
-// leaves counts what an arithmetic leaves of one entry, and what it has a choice for.
-func (m *member) leaves(a *arithmetic) (left, vague int, err error) {
-	engine, err := m.engine(a.rewrites)
-	if err != nil {
-		return 0, 0, err
-	}
-	p, err := m.rewritten(a.rewrites)
-	if err != nil {
-		return 0, 0, err
-	}
-	c := a.choices(p)
-	if c == nil {
-		c = p.Own()
-	}
-	x, err := engine.Eval(c)
-	if err != nil {
-		return 0, 0, err
-	}
-	if !a.open && m.wider() { // what is shared is not written to
-		x = program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: slices.Clone(x.Bound)}
-	}
-	j, err := m.judge(x, a, false)
-	if err != nil {
-		return 0, 0, err
-	}
-	off := j.outside()
-	if n := len(off); n > 0 && 8*n < len(m.left) { // perhaps only an order of summation
-		if off, _, err = m.replay(j, a, off); err != nil {
-			return 0, 0, err
-		}
-	}
-	for _, i := range m.left {
-		if !j.definite(i) {
-			vague++
-		}
-	}
-	return len(off), vague, nil
-}
-
 // rank keeps the arithmetics that leave least of the target.
 func (s *search) rank(r ranked) {
 	at := len(s.best)
@@ -328,24 +237,6 @@ func (s *search) rank(r ranked) {
 	if s.best = slices.Insert(s.best, at, r); len(s.best) > ranks {
 		s.best = s.best[:ranks]
 	}
-}
-
-// holds lists the entries that an arithmetic explains.
-func (s *search) holds(a *arithmetic) (held []*evidence, err error) {
-	for _, e := range s.entries {
-		if slices.ContainsFunc(s.panel, func(m *member) bool { return m.whole == e && m.evidence == e }) {
-			held = append(held, e)
-			continue
-		}
-		_, rest, _, err := e.strict(a)
-		if err != nil {
-			return nil, err
-		}
-		if len(rest) == 0 {
-			held = append(held, e)
-		}
-	}
-	return held, nil
 }
 
 // most is the arithmetic that explains most entries, transformers' or another that they prove, and those that it does not explain.

@@ -10,7 +10,6 @@ type stage struct {
 // floor is what the values of a step are not below, whatever their bounds: number is the step whose value is added to add.
 type floor struct {
 	known  bool
-	add    float64
 	number int // −1 for none
 }
 

@@ -1,0 +1,241 @@
+package program
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// stage computes one stage.
+func (r *run) stage(k int) error {
+	st := &r.p.stages[k]
+	if st.rows > 0 {
+		r.blocks(k)
+		return nil
+	}
+	i := st.steps[0]
+	s := &r.p.Steps[i]
+	out := r.room(size(s.Shape))
+	r.values[i] = out
+	switch s.Prim {
+	case Affine:
+		return r.affine(i, out)
+	case Dot:
+		r.dots(i, out)
+	case Cat:
+		r.cat(s, out)
+	case Lookup:
+		return r.lookup(s, out)
+	case Mask:
+		r.mask(s, out)
+	}
+	return nil
+}
+
+// blocks computes a stage a block of rows at a time.
+func (r *run) blocks(k int) {
+	st := &r.p.stages[k]
+	block := min(max(blockElements/max(st.width, 1), 1), st.rows)
+	// A result that a later stage reads, or the caller, is kept whole; others live for a block.
+	scratch := make([]operand, len(st.steps))
+	whole := make([]bool, len(st.steps))
+	for n, i := range st.steps {
+		if r.p.Steps[i].whole {
+			whole[n] = true
+			r.values[i] = r.room(size(r.p.Steps[i].Shape))
+		} else {
+			scratch[n] = r.room(block * r.p.Steps[i].Shape[len(r.p.Steps[i].Shape)-1])
+		}
+	}
+	loads := r.loads(st, block)
+	for from := 0; from < st.rows; from += block {
+		rows := min(block, st.rows-from)
+		for n, i := range st.steps {
+			s := &r.p.Steps[i]
+			w := s.Shape[len(s.Shape)-1]
+			out := scratch[n]
+			if whole[n] {
+				out = r.values[i].slice(from*w, rows*w)
+			} else {
+				out = out.slice(0, rows*w)
+				scratch[n] = out
+			}
+			var x, y operand
+			x = r.load(&loads[n][0], st, scratch, whole, from, rows)
+			if len(s.Args) > 1 {
+				y = r.load(&loads[n][1], st, scratch, whole, from, rows)
+			}
+			switch s.Prim {
+			case Sum:
+				r.sums(i, out, x)
+			case RowMax:
+				rowMax(out, x, r.rounds(s.Form))
+			default:
+				r.apply(i, out, x, y)
+			}
+		}
+	}
+}
+
+// load says how an operand of a step comes to a block.
+type load struct {
+	view    Var
+	from    int  // place in the stage of the step whose result it is; −1 for one that is whole
+	repeat  bool // each element of a row of one is repeated
+	plain   bool // of a whole result, that its rows are one after the other
+	filled  bool // the block is the same for all rows, and is there
+	scratch operand
+}
+
+func (r *run) loads(st *stage, block int) [][2]load {
+	all := make([][2]load, len(st.steps))
+	for n, i := range st.steps {
+		for a, v := range r.p.Steps[i].Args {
+			l := load{view: v, from: slices.Index(st.steps, v.step), plain: v.plain()}
+			shape := r.p.Steps[v.step].Shape
+			l.repeat = l.from >= 0 && shape[len(shape)-1] == 1 && v.Last() != 1
+			constant := !slices.ContainsFunc(v.stride, func(s int) bool { return s != 0 })
+			if l.from < 0 && !l.plain || l.repeat || constant {
+				l.scratch = r.room(block * v.Last())
+			}
+			if l.from < 0 && constant {
+				o := r.values[v.step]
+				for k := range l.scratch.v {
+					if l.scratch.v[k] = o.v[v.off]; l.scratch.e != nil && o.e != nil {
+						l.scratch.e[k] = o.e[v.off]
+					}
+				}
+				l.filled = true
+			}
+			all[n][a] = l
+		}
+	}
+	return all
+}
+
+// load brings a block of rows of an operand.
+func (r *run) load(l *load, st *stage, scratch []operand, whole []bool, from, rows int) operand {
+	w := l.view.Last()
+	switch {
+	case l.filled:
+		return l.scratch.slice(0, rows*w)
+	case l.from < 0 && l.plain:
+		return r.whole(l.view.step).slice(l.view.off+from*w, rows*w)
+	case l.from < 0:
+		o, out := r.values[l.view.step], l.scratch.slice(0, rows*w)
+		gather(out.v, o.v, l.view, from, from+rows)
+		if out.e != nil && o.e != nil {
+			gather(out.e, o.e, l.view, from, from+rows)
+		}
+		return out
+	}
+	o := scratch[l.from]
+	if whole[l.from] {
+		n := w
+		if l.repeat {
+			n = 1
+		}
+		o = r.values[st.steps[l.from]].slice(from*n, rows*n)
+	}
+	if !l.repeat {
+		return o
+	}
+	out := l.scratch.slice(0, rows*w)
+	for k := range rows {
+		fill(out.v[k*w:][:w], o.v[k])
+		if out.e != nil {
+			fill(out.e[k*w:][:w], o.e[k])
+		}
+	}
+	return out
+}
+
+func fill(x []float64, v float64) {
+	for i := range x {
+		x[i] = v
+	}
+}
+
+// rounds reports whether an engine rounds a step of an operation to less than float32 where the operation does not.
+func (r *run) rounds(form string) bool {
+	if r.a.Choices == nil {
+		return false
+	}
+	for i := range r.p.Steps {
+		if s := &r.p.Steps[i]; s.Form == form && s.Prim.Computes() && r.a.Choices[i].Round != s.Round && r.a.Choices[i].Round == Model {
+			return true
+		}
+	}
+	return false
+}
+
+// rowMax takes the largest of each row. It cancels in what follows, whichever element it is, unless a step there rounds: then it
+// decides where.
+func rowMax(out, x operand, matters bool) {
+	n := len(x.v) / max(len(out.v), 1)
+	for k := range out.v {
+		top, e := math.Inf(-1), 0.0
+		for i, v := range x.v[k*n:][:n] {
+			top = math.Max(top, v)
+			if matters && out.e != nil {
+				e = max(e, x.e[k*n+i])
+			}
+		}
+		if out.v[k] = top; out.e != nil {
+			out.e[k] = e
+		}
+	}
+}
+
+// cat copies operands side by side.
+func (r *run) cat(s *Step, out operand) {
+	inner := size(s.Shape[s.Axis+1:])
+	outer := size(s.Shape[:s.Axis])
+	at := 0
+	for _, v := range s.Args {
+		x := r.packed(v)
+		n := v.shape[s.Axis] * inner
+		for k := range outer {
+			copy(out.v[k*s.Shape[s.Axis]*inner+at:][:n], x.v[k*n:])
+			if out.e != nil {
+				copy(out.e[k*s.Shape[s.Axis]*inner+at:][:n], x.e[k*n:])
+			}
+		}
+		at += n
+	}
+}
+
+// lookup takes rows of a table, exactly: what it copies has no bound.
+func (r *run) lookup(s *Step, out operand) error {
+	ids, w := r.packed(s.Args[0]), r.c.W[r.p.Steps[s.Args[1].step].Index]
+	_, width := w.Size()
+	for t, id := range ids.v {
+		row := int(id)
+		if !(id >= 0 && id < float64(s.Rows)) || id != float64(row) {
+			if !s.Fallback {
+				return fmt.Errorf("looking up a token: index %v at %d is outside [0, %d)", id, t, s.Rows)
+			}
+			row = 0
+		}
+		if err := w.Row(out.v[t*width:][:width], row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mask compares positions, exactly.
+func (r *run) mask(s *Step, out operand) {
+	positions := r.packed(s.Args[0]).v
+	keys := s.Shape[len(s.Shape)-1]
+	if len(positions) == 0 {
+		return
+	}
+	first := positions[len(positions)-1] + 1 - float64(keys)
+	for i := range out.v {
+		q, k := positions[i/keys], first+float64(i%keys)
+		if !(k <= q && (s.Value == 0 || k > q-s.Value)) {
+			out.v[i] = r.a.lowest()
+		}
+	}
+}
