@@ -160,5 +160,25 @@ func (a *arithmetic) proven(of []*evidence) (bool, error) {
 // definite reports whether an element is known to a quarter of a unit of the model's dtype. In float32 nothing is rounded to
 // less than what bounds are made of.
 func (j *judged) definite(i int) bool {
-	return j.model == hooks.F32 || j.x.Bound[i] <= lastPlace(j.model, j.x.Data[i])/4
+	if j.model == hooks.F32 {
+		return !math.IsInf(j.x.Bound[i], 0)
+	}
+	return j.x.Bound[i] <= lastPlace(j.model, j.x.Data[i])/4
+}
+
+// thin reports whether what an arithmetic other than transformers' leaves of some entries is too little to accuse them of: it was
+// found by what it gives, and another that gives as much may give these, too.
+func (a *arithmetic) thin(of []*evidence) (bool, error) {
+	if a.strict() {
+		return false, nil
+	}
+	elements, rows := 0, 0
+	for _, e := range of {
+		_, rest, _, err := e.strict(a)
+		if err != nil {
+			return false, err
+		}
+		elements, rows = elements+len(rest), rows+e.rowsIn(rest)
+	}
+	return elements < proofElements || rows < proofRows, nil
 }

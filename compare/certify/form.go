@@ -53,6 +53,8 @@ type verdict struct {
 	own, second *arithmetic
 	// wrong is the change to the operation that explains all entries, where no arithmetic does.
 	wrong string
+	// thin: what own leaves of the others is too little to accuse them of.
+	thin bool
 	// hinted: some arithmetic gives all entries, but too little of it is to be seen.
 	hinted bool
 }
@@ -291,7 +293,8 @@ func (f *form) decide() error {
 		}
 		if 2*held > len(f.entries) {
 			f.own = own
-			return nil
+			f.thin, err = own.thin(suspects)
+			return err
 		}
 	}
 	// What lies outside of the hull is wrong, whatever it is called.
@@ -350,7 +353,7 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 			return j, left, true, err
 		}
 	}
-	if f.own != nil {
+	if f.own != nil && !f.thin {
 		return j, left, true, nil
 	}
 	return t.within(c, strict, off)

@@ -65,8 +65,8 @@ func (f *form) mistake(left []*evidence) (string, error) {
 // arithmetics: first of those of which transformers' leaves something.
 func (f *form) givenBy(left []*evidence, under []*arithmetic, of func(*evidence) *program.Program) (bool, error) {
 	for _, a := range under {
-		all := true
-		for _, e := range slices.Concat(left, f.entries) {
+		all, elements, rows := true, 0, 0
+		for k, e := range slices.Concat(left, f.entries) {
 			p := of(e)
 			if p == nil {
 				return false, nil
@@ -74,15 +74,19 @@ func (f *form) givenBy(left []*evidence, under []*arithmetic, of func(*evidence)
 			g := *e.trial
 			g.formula = &order.Formula{Program: p, Inputs: e.formula.Inputs, Weights: e.formula.Weights}
 			g.other = map[program.Rewrite]*order.Formula{0: g.formula}
-			_, rest, _, err := g.strict(a)
+			j, rest, _, err := g.strict(a)
 			if err != nil {
 				return false, err
 			}
 			if all = len(rest) == 0; !all {
 				break
 			}
+			if k < len(left) { // what it has a choice for shows nothing: see [arithmetic.proven]
+				shown := slices.DeleteFunc(slices.Clone(e.left), func(i int) bool { return !j.definite(i) })
+				elements, rows = elements+len(shown), rows+e.rowsIn(shown)
+			}
 		}
-		if all {
+		if all && elements >= proofElements && rows >= proofRows {
 			return true, nil
 		}
 	}
