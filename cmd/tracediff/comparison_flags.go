@@ -30,7 +30,7 @@ func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 	switch o.Arithmetic = certify.Arithmetic(c.String("arithmetic")); o.Arithmetic {
 	case certify.Auto, certify.Strict:
 	case "free", "float16":
-		return o, hint.Add(fmt.Errorf("--arithmetic %s is no longer there", o.Arithmetic), "auto finds how an engine rounds; what may be rounded anywhere hides mistakes")
+		return o, hint.Add(fmt.Errorf("--arithmetic %s is no longer there", o.Arithmetic), "leave it out: auto finds how an engine rounds, float16 tables and stores too")
 	default:
 		return o, hint.Add(fmt.Errorf("--arithmetic is %q", o.Arithmetic), "want auto or strict")
 	}

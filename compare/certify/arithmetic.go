@@ -139,7 +139,7 @@ func difference(s *program.Step, c program.Choice, d hooks.DType) []string {
 	case program.Half:
 		all = append(all, "rounds %s to float16, transformers does not")
 	case program.Table:
-		all = append(all, "takes %s from a table of float16")
+		all = append(all, "rounds %s to float16 below 10, as a table does")
 	default:
 		all = append(all, "rounds %s otherwise than transformers")
 	}

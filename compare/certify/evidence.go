@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -147,7 +148,11 @@ func (a *arithmetic) proven(of []*evidence) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		shown := slices.DeleteFunc(slices.Clone(e.left), func(i int) bool { return !j.definite(i) })
+		own, err := e.in(evaluated{arithmetic: &arithmetic{open: a.open}})
+		if err != nil {
+			return false, err
+		}
+		shown := slices.DeleteFunc(slices.Clone(e.left), func(i int) bool { return !j.definite(i) || !j.apart(own, i) })
 		elements += len(shown)
 		rows += e.rowsIn(shown)
 		if elements >= proofElements && rows >= proofRows {
@@ -181,4 +186,14 @@ func (a *arithmetic) thin(of []*evidence) (bool, error) {
 		elements, rows = elements+len(rest), rows+e.rowsIn(rest)
 	}
 	return elements < proofElements || rows < proofRows, nil
+}
+
+// apart reports whether two arithmetics give an element no number in common. Where their bounds overlap, what one explains and the
+// other does not is a matter of the bounds. In 16 bits a number is an interval of what it was rounded from, and bounds are narrow.
+func (j *judged) apart(own *judged, i int) bool {
+	if j.model != hooks.F32 {
+		return true
+	}
+	to := func(k *judged, sign float64) float64 { return floats.Round(k.d, k.x.Data[i]+sign*k.x.Bound[i]) }
+	return to(j, 1) < to(own, -1) || to(j, -1) > to(own, 1)
 }

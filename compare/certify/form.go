@@ -293,7 +293,9 @@ func (f *form) decide() error {
 		}
 		if 2*held > len(f.entries) {
 			f.own = own
-			f.thin, err = own.thin(suspects)
+			if held < proofElements*len(suspects) { // else it is too well shown to doubt it
+				f.thin, err = own.thin(suspects)
+			}
 			return err
 		}
 	}

@@ -24,7 +24,8 @@ const (
 
 // computedWider reports whether a float32 trace was computed in double precision and stored as float32: where every input
 // may lie within half a unit of what was captured, transformers' arithmetic gives most of the entries that it does not give
-// from the captured ones, and as many elements and rows as any arithmetic has to. It is a property of the whole trace, never of an entry: in 16 bits half a
+// from the captured ones, and of entries that are one step, such as a sum of two tensors, as many
+// elements and rows as any arithmetic has to: there is nothing else to compute them from. It is a property of the whole trace, never of an entry: in 16 bits half a
 // unit hides mistakes, and nothing is asked.
 func (i *Isolator) computedWider(ctx context.Context) (bool, error) {
 	if i.env.DType != hooks.F32 {
@@ -37,7 +38,7 @@ func (i *Isolator) computedWider(ctx context.Context) (bool, error) {
 
 func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 	records := i.trace.Records()
-	left, looked := 0, 0
+	left, explained, looked := 0, 0, 0
 	var given []*evidence
 	for _, k := range scattered(len(records)) {
 		if left >= widerEntries || looked >= widerLooked {
@@ -71,8 +72,11 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		if len(rest) == 0 {
-			given = append(given, &evidence{t, off})
+			explained++
+			if t.formula.Single() {
+				given = append(given, &evidence{t, off})
+			}
 		}
 	}
-	return 2*len(given) > left && proven(given), nil
+	return 2*explained > left && proven(given), nil
 }

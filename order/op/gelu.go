@@ -17,7 +17,7 @@ func (GELU) Kind() string { return "gelu" }
 // every engine that follows the formula.
 func (GELU) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	x := b.Site("input", in[0])
-	erf := b.Erf("erf", b.Mul("x/√2", x, b.Scalar("1/√2", math.Sqrt2/2)))
+	erf := b.Erf("erf", b.Mul("x/√2", x, b.Reciprocal("1/√2", math.Sqrt2)))
 	return b.Mul("product", b.Mul("x/2", b.Literal(0.5), x), b.Add("1+erf", b.Literal(1), erf))
 }
 

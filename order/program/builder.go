@@ -126,6 +126,11 @@ func (b *Builder) Scalar(name string, x float64) Var {
 	return b.add(Step{Prim: Number, Name: name, Value: x, Shape: []int{1}})
 }
 
+// Reciprocal is 1/x, a constant of the formula that takes part as a float32, and by whose inverse x some engines divide.
+func (b *Builder) Reciprocal(name string, x float64) Var {
+	return b.add(Step{Prim: Number, Name: name, Value: 1 / x, Shape: []int{1}, inverse: true})
+}
+
 // Tensor is a number that was made a tensor of the model's dtype.
 func (b *Builder) Tensor(name string, x float64) Var {
 	return b.add(Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, Round: Model})
@@ -197,7 +202,7 @@ func (b *Builder) element(p Prim, name string, args ...Var) Var {
 	s := Step{Prim: p, Name: name, Args: views, Shape: shape}
 	for _, a := range args {
 		number := &b.steps[a.step]
-		s.byNumber = s.byNumber || p == Mul && number.Prim == Number && !number.fixed
+		s.byNumber = s.byNumber || p == Mul && number.inverse
 	}
 	return b.add(s)
 }

@@ -33,7 +33,8 @@ type Step struct {
 	// Fallback: a Lookup takes row 0 for an index outside the table.
 	Fallback bool
 
-	byNumber bool // of a Mul: by a constant that is a site
+	byNumber bool // of a Mul: by a Number by whose inverse some engines divide
+	inverse  bool // of a Number: it is one of these
 
 	readers int     // how many steps read the result
 	whole   bool    // its result is read outside of its stage
@@ -180,4 +181,18 @@ func (p *Program) Work() int {
 		work += n
 	}
 	return work
+}
+
+// Single reports whether the program computes one step, by element.
+func (p *Program) Single() bool {
+	n := 0
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Prim.Computes() {
+			if n++; !s.Prim.byElement() || len(s.Args) != 2 {
+				return false
+			}
+		}
+	}
+	return n == 1
 }
