@@ -104,7 +104,7 @@ func (b *presetter) preset(choose func(s *program.Step) program.Choice) *arithme
 }
 
 // between are an arithmetic that has float32 from some step on, to the end or to any step.
-func (b *presetter) between(from *arithmetic, any bool) []*arithmetic {
+func (b *presetter) between(from *arithmetic, toAny bool) []*arithmetic {
 	var all []*arithmetic
 	for k := range b.sites {
 		a := from
@@ -113,7 +113,7 @@ func (b *presetter) between(from *arithmetic, any bool) []*arithmetic {
 			if s.Prim == program.Number || s.Prim == program.Copy {
 				continue
 			}
-			if a = a.with(at, program.Choice{Round: program.Plain}); any || k+n == len(b.sites)-1 {
+			if a = a.with(at, program.Choice{Round: program.Plain}); toAny || k+n == len(b.sites)-1 {
 				all = append(all, a)
 			}
 		}

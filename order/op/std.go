@@ -13,8 +13,8 @@ func (Std) Kind() string { return "std" }
 // are those of the two passes (Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983).
 func (Std) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	x := in[0]
-	sum := b.Wide(b.Sum("sum of mean", x))
-	mean := b.Wide(b.Div("mean", sum, b.Literal(float64(x.Last()))))
-	d := b.Wide(b.Sub("deviation", x, mean))
-	return b.Sqrt("root", b.Mean("variance", b.Wide(b.Mul("square", d, d))))
+	sum := b.Unrounded(b.Sum("sum of mean", x))
+	mean := b.Unrounded(b.Div("mean", sum, b.Literal(float64(x.Last()))))
+	d := b.Unrounded(b.Sub("deviation", x, mean))
+	return b.Sqrt("root", b.Mean("variance", b.Unrounded(b.Mul("square", d, d))))
 }

@@ -159,8 +159,8 @@ func (b *Builder) Vector(name string, x []float64) Var {
 // R is a rounding point of the reference: the result is rounded to the model's dtype before it is used.
 func (b *Builder) R(x Var) Var { return b.round(x, Model) }
 
-// Wide is a result that the reference does not even round to float32.
-func (b *Builder) Wide(x Var) Var { return b.round(x, Welford) }
+// Unrounded is a result that the reference does not even round to float32.
+func (b *Builder) Unrounded(x Var) Var { return b.round(x, Welford) }
 
 // RoundTo is a rounding point of a kind that a dtype has.
 func (b *Builder) RoundTo(x Var, r Rounding) Var { return b.round(x, r) }
