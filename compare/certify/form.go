@@ -40,10 +40,13 @@ type form struct {
 	entries []*evidence
 	verdict
 	settled sync.Once
-	final   verdict // with what the other passes show
+	// final is with what the other passes show.
+	final    verdict
+	finalErr error
 
 	habitsOnce sync.Once
 	habits     map[string]*arithmetic // presets that explain all entries, where these prove one
+	habitsErr  error
 }
 
 // verdict is what is known of a form's arithmetic.
@@ -84,8 +87,8 @@ func (i *Isolator) form(ctx context.Context, name string) (verdict, error) {
 	if err != nil || f.own != nil || f.wrong != "" {
 		return f.verdict, err
 	}
-	f.settled.Do(func() { f.final, f.err = i.settle(ctx, f, name) })
-	return f.final, f.err
+	f.settled.Do(func() { f.final, f.finalErr = i.settle(ctx, f, name) })
+	return f.final, f.finalErr
 }
 
 // settle looks at the other passes for what a form's own entries only hint at.
@@ -168,15 +171,15 @@ func (i *Isolator) habits(ctx context.Context, name string) (map[string]*arithme
 	}
 	f.habitsOnce.Do(func() {
 		var entries []*evidence
-		if entries, f.err = i.entriesOf(ctx, name); f.err != nil {
+		if entries, f.habitsErr = i.entriesOf(ctx, name); f.habitsErr != nil {
 			return
 		}
 		g := &form{entries: entries}
 		if left := g.left(); proven(left) {
-			f.habits, f.err = newSearch(left, entries).habits()
+			f.habits, f.habitsErr = newSearch(left, entries).habits()
 		}
 	})
-	return f.habits, f.err
+	return f.habits, f.habitsErr
 }
 
 // left are the entries of which transformers' arithmetic leaves something.
