@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -16,7 +15,6 @@ type Env struct {
 	Passes  []Pass                             // the geometry of each forward call
 	Read    func(Node) (program.Value, error)  // a leaf, of the shape that the list gives it
 	Weights func(Weight) (program.Rows, error) // a checkpoint tensor in the model's dtype
-	Op      func(op.Op) op.Op                  // the operation to compute in place of an entry's; nil for its own
 	Begin   func(pass int)                     // told when the first step of a pass is near; may be nil
 	Visit   func(Node, program.Value) error    // sees every step, rounded; what it writes into Data, later steps read; may be nil
 }
@@ -126,11 +124,7 @@ func (r *run) step(n Node) (program.Value, error) {
 		}
 		c.W = append(c.W, rows)
 	}
-	o := e.Op
-	if r.env.Op != nil {
-		o = r.env.Op(o)
-	}
-	v, err := program.Eval(o, c)
+	v, err := program.Eval(e.Op, c)
 	if err != nil {
 		return program.Value{}, fmt.Errorf("computing %s of pass %d: %w", e.Name, n.Pass, err)
 	}

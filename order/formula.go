@@ -1,6 +1,7 @@
 package order
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,8 +18,11 @@ type Formula struct {
 	items   []*int   // which index of the first axis an input is; nil for all of it
 }
 
+// ErrOwn says that an operation computes itself, so that there is no formula of it: see [program.Own].
+var ErrOwn = errors.New("its operation is not made of steps")
+
 // Formula is the program of the last step of a cut. The rounding of every entry between is part of it; the last one is the
-// caller's. The error is that of an operation that computes itself, see [program.Own], or of shapes that do not go together.
+// caller's. The error is [ErrOwn], or that of shapes that do not go together.
 func (p *Plan) Formula(passes []Pass, model hooks.DType) (*Formula, error) {
 	return p.FormulaOf(passes, model, 0, nil)
 }
@@ -43,7 +47,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 	for i, n := range p.Steps {
 		e := &p.list.Entries[n.Entry]
 		if _, own := e.Op.(program.Own); own {
-			return nil, fmt.Errorf("%s computes itself", e.Name)
+			return nil, fmt.Errorf("%s: %w", e.Name, ErrOwn)
 		}
 		var in, w []program.Var
 		for _, ref := range e.Inputs {
@@ -91,7 +95,7 @@ func (p *Plan) single(passes []Pass, rewrites program.Rewrite, other func(op.Op)
 	n := p.Steps[0]
 	e := &p.list.Entries[n.Entry]
 	if _, own := e.Op.(program.Own); own {
-		return nil, fmt.Errorf("%s computes itself", e.Name)
+		return nil, fmt.Errorf("%s: %w", e.Name, ErrOwn)
 	}
 	f := &Formula{}
 	var in [][]int

@@ -82,14 +82,12 @@ func (a *arithmetic) words(p *program.Program, d hooks.DType) string {
 	sites, steps := p.Sites()
 	by := map[string][]string{} // what is done: where
 	var said []string
-	differ := 0
 	for _, at := range sites {
 		c, ok := a.at[at]
 		s := &p.Steps[steps[at][0]]
 		if !ok || c == (program.Choice{Round: s.Round}) {
 			continue
 		}
-		differ++
 		for _, what := range difference(s, c, d) {
 			if by[what] == nil {
 				said = append(said, what)

@@ -1,15 +1,11 @@
 package certify
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"math"
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
-	"github.com/tracediff/tracediff/order"
 )
 
 // evidence is one entry of a form.
@@ -33,97 +29,26 @@ func (t *trial) rowsIn(at []int) int {
 	return n
 }
 
-// entriesOf are the captured entries of a form with what transformers' arithmetic leaves of each.
-func (i *Isolator) entriesOf(ctx context.Context, name string) ([]*evidence, error) {
-	var nodes []order.Node
-	for _, r := range i.trace.Records() {
-		n := order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}
-		if n.Entry < 0 || r.Firing != 0 || n.Pass >= len(i.env.Passes) || !i.has(n) {
-			continue
-		}
-		if cut, err := i.list.Cut(i.has, n); err == nil && i.formOf(cut, n) == name {
-			nodes = append(nodes, n)
-		}
-	}
-	var all []*evidence
-	elements := 0
-	for _, k := range scattered(len(nodes)) {
-		if len(all) >= maxEntries || len(all) >= minEntries && elements >= formElements {
-			break
-		}
-		t, err := i.trial(ctx, nodes[k])
-		var bare *order.BareError
-		var bad *misfit
-		switch {
-		case errors.As(err, &bare), errors.As(err, &bad):
-			continue
-		case err != nil:
-			return nil, err
-		}
-		_, left, _, err := t.strict(&arithmetic{})
-		if err != nil {
-			return nil, err
-		}
-		if t.formula == nil {
-			continue
-		}
-		all = append(all, &evidence{t, left})
-		elements += len(t.y.Data)
-	}
-	return all, nil
+// inHull reports whether some choice of roundings gives each element, in one of the orders of steps.
+func (e *evidence) inHull() (bool, error) {
+	_, left, err := e.hull(e.left)
+	return len(left) == 0, err
 }
 
-// scattered lists 0 to n−1 in an order whose beginnings are spread over all: by steps of about the golden section of n that
-// have no common divisor with it.
-func scattered(n int) []int {
-	step := max(int(float64(n)*(math.Sqrt(5)-1)/2), 1)
-	for divisor(step, n) != 1 {
-		step++
-	}
-	list := make([]int, n)
-	for k := range list {
-		list[k] = k * step % n
-	}
-	return list
-}
-
-func divisor(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
-
-// samples are entries from which alone an arithmetic is looked for that explains most: they lie in the middle, by the
-// share of their elements that transformers' does not explain, since what is wrong is seldom there.
-func samples(left []*evidence) []*evidence {
-	of := slices.Clone(left)
-	share := func(e *evidence) float64 { return float64(len(e.left)) / float64(len(e.y.Data)) }
-	slices.SortStableFunc(of, func(a, b *evidence) int { return cmp.Compare(share(a), share(b)) })
-	var some []*evidence
-	for _, at := range []int{len(of) / 2, len(of) / 4, len(of) * 3 / 4} {
-		if !slices.Contains(some, of[at]) {
-			some = append(some, of[at])
-		}
-	}
-	return some
-}
-
-// beyond reports whether some element is outside of the hull.
-func (e *evidence) beyond() (bool, error) {
-	all, err := e.rewrites()
+// hull takes out of some elements what some choice of roundings gives, in one of the orders of steps, and judges by the last of
+// these.
+func (t *trial) hull(left []int) (j *judged, rest []int, err error) {
+	all, err := t.rewrites()
 	if err != nil {
-		return false, err
+		return nil, nil, err
 	}
-	left := e.left
 	for _, r := range all {
-		j, err := e.in(evaluated{arithmetic: &arithmetic{rewrites: r}, hull: true})
-		if err != nil {
-			return false, err
+		if j, err = t.in(evaluated{arithmetic: &arithmetic{rewrites: r}, hull: true}); err != nil {
+			return nil, nil, err
 		}
 		left = slices.DeleteFunc(slices.Clone(left), func(i int) bool { return j.consistent(i) })
 	}
-	return len(left) > 0, nil
+	return j, left, nil
 }
 
 // proven reports whether some entries together show enough that transformers' arithmetic does not give.

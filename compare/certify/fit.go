@@ -15,57 +15,32 @@ import (
 // so that a massive activation has no more of a say than others. Against R(x), not x: the last rounding is the same for
 // both, and on structured data, where it is far from random, it would be taken for a scale.
 type fit struct {
-	scale, err float64 // s, and its standard error: see [fit.cluster]
-	// elements is how many independent elements would have told as much: (Σq)² / Σq², q = w²/b² (Kish's effective size).
-	elements float64
-	weight   float64 // Σq
-	shared   float64 // Σq·δ/|w| / Σq: how far a statistic that all elements share may move the scale
+	scale, err float64 // s, and its standard error √Σ(moved − (s−1)·q)² / Σq, which does not take errors to be of one size (White, 1980)
 }
 
-// fitted is one element in a fit.
-type fitted struct {
-	x        float64
-	q, moved float64 // w²/b², and w·(y−w)/b²
-}
-
-// elements hands out those that know something of a scale, each with its reach δ/|w|.
-func (j *judged) elements(do func(fitted, float64)) {
-	for i, x := range j.x.Data {
-		w, y, e := floats.Round(j.d, x), j.y.Data[i], j.x.Bound[i]
-		if b := e + lastPlace(j.d, w)/2; w != 0 && measure.Finite(w) && measure.Finite(y) && measure.Finite(b) && b > 0 {
-			r := w / b
-			do(fitted{x, float64(r * r), float64(r * ((y - w) / b))}, e/math.Abs(w))
-		}
-	}
-}
-
-// newFit fits a scale in one pass, every element being taken for independent.
+// newFit fits a scale in one pass, every element being taken for independent. With w and b as above an element has the weight
+// q = w²/b² and moves the scale by moved = w·(y−w)/b². NaN where no element has a scale.
 func newFit(j *judged) fit {
-	var f fit
-	var moved, qq, mm, mq float64 // Σ of moved, q², moved² and moved·q
-	j.elements(func(e fitted, reach float64) {
-		f.weight += e.q
-		f.shared += float64(e.q * reach)
-		moved += e.moved
-		qq += float64(e.q * e.q)
-		mm += float64(e.moved * e.moved)
-		mq += float64(e.moved * e.q)
-	})
-	if !(f.weight > 0) || !measure.Finite(qq) {
-		return fit{scale: math.NaN(), err: math.NaN()}
+	var weight, moves, qq, mm, mq float64 // Σ of q, moved, q², moved² and moved·q
+	for i, x := range j.x.Data {
+		w, y := floats.Round(j.d, x), j.y.Data[i]
+		b := j.x.Bound[i] + lastPlace(j.d, w)/2
+		if w == 0 || !measure.Finite(w) || !measure.Finite(y) || !measure.Finite(b) || b <= 0 {
+			continue
+		}
+		r := w / b
+		q, moved := float64(r*r), float64(r*((y-w)/b))
+		weight += q
+		moves += moved
+		qq += float64(q * q)
+		mm += float64(moved * moved)
+		mq += float64(moved * q)
 	}
-	f.shared /= f.weight
-	f.finish(moved, qq, mm, mq)
-	return f
-}
-
-// finish takes the sums over independent pieces of moved, q², moved² and moved·q. The standard error is
-// √Σ(moved − (s−1)·q)² / Σq, which does not take errors to be of one size (White, 1980).
-func (f *fit) finish(moved, qq, mm, mq float64) {
-	d := moved / f.weight
-	f.scale = 1 + d
-	f.err = math.Sqrt(max(mm-float64(2*d*mq)+float64(d*d*qq), 0)) / f.weight
-	f.elements = f.weight * f.weight / qq
+	if !(weight > 0) || !measure.Finite(qq) {
+		return fit{math.NaN(), math.NaN()}
+	}
+	d := moves / weight
+	return fit{1 + d, math.Sqrt(max(mm-float64(2*d*mq)+float64(d*d*qq), 0)) / weight}
 }
 
 // fitScale fits a scale to a tensor.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -23,14 +22,6 @@ const (
 	// measured. One row may be off by a factor that it shares.
 	proofElements = 8
 	proofRows     = 2
-)
-
-// A form's entries are looked at until there are maxEntries, or formElements elements of minEntries, spread over the trace:
-// what a judgement costs does not grow with the trace. They say how much is looked at, not what is concluded.
-const (
-	maxEntries   = 256
-	minEntries   = 4
-	formElements = 1 << 20
 )
 
 // form is what the entries of one form have in common.
@@ -58,8 +49,6 @@ type verdict struct {
 	wrong string
 	// thin: what own leaves of the others is too little to accuse them of.
 	thin bool
-	// hinted: some arithmetic gives all entries, but too little of it is to be seen.
-	hinted bool
 }
 
 // formOf names the form of an entry: its operation, those that are computed on the way, and whether the pass is of a single
@@ -87,7 +76,10 @@ func (i *Isolator) form(ctx context.Context, name string) (verdict, error) {
 	if err != nil || f.own != nil || f.wrong != "" {
 		return f.verdict, err
 	}
-	f.settled.Do(func() { f.final, f.finalErr = i.settle(ctx, f, name) })
+	f.settled.Do(func() {
+		f.final, f.finalErr = i.settle(ctx, f, name)
+		f.entries = nil // tensors are not kept
+	})
 	return f.final, f.finalErr
 }
 
@@ -111,20 +103,22 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 	}
 	// What each shows too little of may be enough together.
 	entries, err := i.entriesOf(ctx, other)
-	if err != nil || len(entries) == 0 {
-		return f.verdict, err
+	if err != nil {
+		return verdict{}, err
 	}
-	together := &form{entries: append(entries, f.entries...)}
-	if err := together.decide(); err != nil {
-		return f.verdict, err
-	}
-	if together.own != nil {
-		if all, err := f.explainedBy(together.own); all || err != nil {
-			return verdict{own: together.own}, err
+	if len(entries) > 0 {
+		together := &form{entries: append(entries, f.entries...)}
+		if err := together.decide(); err != nil {
+			return verdict{}, err
 		}
-	}
-	if together.wrong != "" {
-		return verdict{wrong: together.wrong}, nil
+		if together.own != nil {
+			if all, err := f.explainedBy(together.own); all || err != nil {
+				return verdict{own: together.own}, err
+			}
+		}
+		if together.wrong != "" {
+			return verdict{wrong: together.wrong}, nil
+		}
 	}
 	return i.habitual(ctx, f, name)
 }
@@ -135,21 +129,10 @@ func (i *Isolator) habitual(ctx context.Context, f *form, name string) (verdict,
 	if err != nil || len(own) == 0 {
 		return f.verdict, err
 	}
-	seen := map[string]bool{name: true}
-	for _, r := range i.trace.Records() {
-		n := order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}
-		if n.Entry < 0 || r.Firing != 0 || n.Pass >= len(i.env.Passes) || !i.has(n) {
+	for _, other := range i.capturedForms().names {
+		if other == name {
 			continue
 		}
-		cut, err := i.list.Cut(i.has, n)
-		if err != nil {
-			continue
-		}
-		other := i.formOf(cut, n)
-		if seen[other] {
-			continue
-		}
-		seen[other] = true
 		proved, err := i.habits(ctx, other)
 		if err != nil {
 			return verdict{}, err
@@ -226,97 +209,6 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 	return f, f.err
 }
 
-// decide finds the arithmetic of the form.
-func (f *form) decide() error {
-	left := f.left()
-	if len(left) == 0 {
-		f.own = &arithmetic{}
-		return nil
-	}
-	s := newSearch(left, f.entries)
-	all, err := s.find()
-	if err != nil {
-		return err
-	}
-	if all != nil {
-		shown, err := all.proven(left)
-		if shown {
-			f.own = all
-		}
-		// In float32 there is one choice at a site, double precision or a fused product, and it is no choice of a site alone.
-		if f.hinted = !shown && (s.dtype != hooks.F32 || all.habit != ""); shown || f.hinted || err != nil {
-			return err
-		}
-	}
-	// The arithmetic that explains most of the entries is the form's, if they are more than half of them and two at least.
-	given := s.given
-	for _, e := range samples(left) {
-		if len(f.entries) == 1 { // it was what was looked at
-			break
-		}
-		one := searchOf(e, left, f.entries)
-		if _, err := one.find(); err != nil {
-			return err
-		}
-		given = append(given, one.given...)
-	}
-	own, suspects, err := most(f.entries, left, given)
-	if err != nil {
-		return err
-	}
-	if len(suspects) == 0 {
-		f.own = own
-		return nil
-	}
-	if held := len(f.entries) - len(suspects); held >= 2 {
-		if !own.strict() { // what explains most may be one of several that do, and another of these all of it
-			all, err := newSearch(suspects, f.entries).near(own)
-			if err != nil {
-				return err
-			}
-			if all != nil {
-				f.own = all
-				return nil
-			}
-		}
-		other, err := newSearch(suspects, suspects).find()
-		if err != nil {
-			return err
-		}
-		// Two arithmetics that are both shown explain all of it, however many each has.
-		if other != nil && 2*held >= len(f.entries) {
-			shown, err := other.proven(suspects)
-			if err != nil {
-				return err
-			}
-			if shown {
-				f.own, f.second = own, other
-				return nil
-			}
-		}
-		if 2*held > len(f.entries) {
-			f.own = own
-			if held < proofElements*len(suspects) { // else it is too well shown to doubt it
-				f.thin, err = own.thin(suspects)
-			}
-			return err
-		}
-	}
-	// What lies outside of the hull is wrong, whatever it is called.
-	inside := slices.DeleteFunc(slices.Clone(left), func(e *evidence) bool {
-		out, failed := e.beyond()
-		if failed != nil {
-			err = failed
-		}
-		return out
-	})
-	if err != nil || len(inside) == 0 {
-		return err
-	}
-	f.wrong, err = f.mistake(left)
-	return err
-}
-
 // otherwise judges an entry that transformers' arithmetic does not explain in the arithmetic of its form. Identified is
 // false for one that no arithmetic is known to explain, and that some choice of roundings may: nothing is left of it then.
 func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
@@ -364,21 +256,11 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 	return t.within(c, strict, off)
 }
 
-// within reports whether some choice of roundings gives each element, in one of the orders of steps.
+// within reports whether some choice of roundings gives each element.
 func (t *trial) within(c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
-	all, err := t.rewrites()
-	if err != nil {
-		return nil, nil, false, err
-	}
-	left = off
-	for _, r := range all {
-		if j, err = t.in(evaluated{arithmetic: &arithmetic{rewrites: r}, hull: true}); err != nil {
-			return nil, nil, false, err
-		}
-		left = slices.DeleteFunc(slices.Clone(left), func(i int) bool { return j.consistent(i) })
-	}
-	if len(left) > 0 {
-		return strict, off, true, nil
+	j, left, err = t.hull(off)
+	if err != nil || len(left) > 0 {
+		return strict, off, true, err
 	}
 	c.Arithmetic = "not known"
 	return j, nil, false, nil

@@ -50,10 +50,11 @@ type Isolator struct {
 	layout  *keyorder.Layout // of cached keys and values
 	narrow  bool             // the trace has some rows only: see [NewConfirmer]
 
-	mu      sync.Mutex
-	follows map[order.Node]bool // captured entries that something follows from: see sound
-	forms   map[string]*form    // by name
-	wider   wider
+	mu       sync.Mutex
+	follows  map[order.Node]bool // captured entries that something follows from: see sound
+	forms    map[string]*form    // by name
+	wider    wider
+	captured captured
 }
 
 // NewIsolator prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a

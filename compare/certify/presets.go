@@ -11,7 +11,7 @@ import (
 // presets are the arithmetics that engines are known to have, the plainest first: each says one thing for all sites of a
 // program. From these a search goes on.
 func presets(p *program.Program, rewrites program.Rewrite, d hooks.DType) []*arithmetic {
-	b := &presetter{p: p, d: d, rewrites: rewrites}
+	b := &presetter{p: p, rewrites: rewrites}
 	b.sites, b.steps = p.Sites()
 	all := []*arithmetic{{rewrites: rewrites}}
 	add := func(habit string, choose func(s *program.Step) program.Choice) {
@@ -84,7 +84,6 @@ func (a *arithmetic) key(p *program.Program) string {
 
 type presetter struct {
 	p     *program.Program
-	d     hooks.DType
 	sites []program.Site
 	steps map[program.Site][]int
 

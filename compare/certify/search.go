@@ -139,11 +139,11 @@ func (s *search) find() (*arithmetic, error) {
 	// What lies outside of the hull, no choice of roundings gives: only what the hull does not have is tried on.
 	s.descents = descents
 	for _, m := range s.panel {
-		out, err := m.beyond()
+		inside, err := m.inHull()
 		if err != nil {
 			return nil, err
 		}
-		if out {
+		if !inside {
 			own := starts[0]
 			starts = slices.DeleteFunc(starts, func(a *arithmetic) bool { return !a.beyondHull() })
 			starts, s.descents = append([]*arithmetic{own}, starts...), 1
@@ -237,35 +237,6 @@ func (s *search) rank(r ranked) {
 	if s.best = slices.Insert(s.best, at, r); len(s.best) > ranks {
 		s.best = s.best[:ranks]
 	}
-}
-
-// most is the arithmetic that explains most entries, transformers' or another that they prove, and those that it does not explain.
-func most(entries, left []*evidence, given []ranked) (*arithmetic, []*evidence, error) {
-	own, suspects := &arithmetic{}, left
-	slices.SortStableFunc(given, func(a, b ranked) int { return len(b.holds) - len(a.holds) })
-	for _, g := range given {
-		if len(entries)-len(g.holds) >= len(suspects) {
-			break
-		}
-		shown, err := g.proven(g.holds)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !shown {
-			continue
-		}
-		if own, err = newSearch(g.holds, g.holds).plainest(g.arithmetic); err != nil {
-			return nil, nil, err
-		}
-		suspects = nil
-		for _, e := range entries {
-			if !slices.Contains(g.holds, e) {
-				suspects = append(suspects, e)
-			}
-		}
-		break
-	}
-	return own, suspects, nil
 }
 
 // descend goes on from the arithmetics that left least of the panel, and from transformers', one site at a time, as long as

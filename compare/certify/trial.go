@@ -2,6 +2,7 @@ package certify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -65,8 +66,10 @@ func (t *trial) prepare() error {
 	}
 	t.made = true
 	f, err := t.cut.Formula(t.i.env.Passes, t.i.env.DType)
-	if err != nil {
-		return nil // an operation computes itself
+	if errors.Is(err, order.ErrOwn) {
+		return nil
+	} else if err != nil {
+		return err
 	}
 	env := t.i.env
 	if t.read != nil {

@@ -2,7 +2,6 @@ package certify
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -22,11 +21,11 @@ const (
 	widerLooked  = 256
 )
 
-// computedWider reports whether a float32 trace was computed in double precision and stored as float32: where every input
-// may lie within half a unit of what was captured, transformers' arithmetic gives most of the entries that it does not give
-// from the captured ones, and of entries that are one step, such as a sum of two tensors, as many
-// elements and rows as any arithmetic has to: there is nothing else to compute them from. It is a property of the whole trace, never of an entry: in 16 bits half a
-// unit hides mistakes, and nothing is asked.
+// computedWider reports whether a float32 trace was computed in double precision and stored as float32. That is so where
+// inputs within half a unit of what was captured, in transformers' arithmetic, give most of the entries that the captured
+// inputs do not give; and where they give as many elements and rows as any arithmetic has to show of entries that are a single
+// step, such as a sum of two tensors: these have nothing else to be computed from. It is a property of the whole trace, never of an
+// entry. In 16 bits half a unit hides mistakes, and nothing is asked.
 func (i *Isolator) computedWider(ctx context.Context) (bool, error) {
 	if i.env.DType != hooks.F32 {
 		return false, nil
@@ -37,44 +36,33 @@ func (i *Isolator) computedWider(ctx context.Context) (bool, error) {
 }
 
 func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
-	records := i.trace.Records()
-	left, explained, looked := 0, 0, 0
+	var nodes []order.Node
+	forms := i.capturedForms()
+	for _, name := range forms.names {
+		nodes = append(nodes, forms.nodes[name]...)
+	}
+	left, explained := 0, 0
 	var given []*evidence
-	for _, k := range scattered(len(records)) {
+	for looked, k := range scattered(len(nodes)) {
 		if left >= widerEntries || looked >= widerLooked {
 			break
 		}
-		r := records[k]
-		n := order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}
-		if n.Entry < 0 || r.Firing != 0 || n.Pass >= len(i.env.Passes) || !i.has(n) {
-			continue
-		}
-		t, err := i.trial(ctx, n)
-		var bare *order.BareError
-		var bad *misfit
-		switch {
-		case errors.As(err, &bare), errors.As(err, &bad):
-			continue
-		case err != nil:
-			return false, err
-		}
-		looked++
-		_, off, _, err := t.strict(&arithmetic{})
+		e, err := i.evidence(ctx, nodes[k])
 		if err != nil {
 			return false, err
 		}
-		if len(off) == 0 || t.formula == nil {
+		if e == nil || len(e.left) == 0 {
 			continue
 		}
 		left++
-		_, rest, _, err := t.strict(&arithmetic{wide: true})
+		_, rest, _, err := e.strict(&arithmetic{wide: true})
 		if err != nil {
 			return false, err
 		}
 		if len(rest) == 0 {
 			explained++
-			if t.formula.Single() {
-				given = append(given, &evidence{t, off})
+			if e.formula.Single() {
+				given = append(given, e)
 			}
 		}
 	}

@@ -19,9 +19,9 @@ func (AddScale) Kind() string { return "add_scale" }
 func (o AddScale) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	sum := b.R(b.Add("sum", in[0], in[1]))
 	if o.Divide {
-		return b.Div("quotient", sum, o.By.in(b, "by"))
+		return b.Div("quotient", sum, o.By.in(b, "constant"))
 	}
-	return b.Mul("product", sum, o.By.in(b, "by"))
+	return b.Mul("product", sum, o.By.in(b, "constant"))
 }
 
 // OperandScale is the norm of the terms, scaled as their sum.

@@ -12,5 +12,5 @@ func (Scale) Kind() string { return "scale" }
 
 // Steps multiplies.
 func (o Scale) Steps(b *program.Builder, in, _ []program.Var) program.Var {
-	return b.Mul("product", in[0], o.By.in(b, "by"))
+	return b.Mul("product", in[0], o.By.in(b, "constant"))
 }

@@ -91,8 +91,8 @@ func (b *Builder) add(s Step) Var {
 	if b.err != nil {
 		return Var{shape: s.Shape, stride: contiguous(s.Shape)}
 	}
-	if s.Name != "" {
-		s.Site, s.Form = s.Name, b.form
+	if s.Form = b.form; s.Name != "" {
+		s.Site = s.Name
 		key := b.form + "/" + s.Name
 		if b.names[key]++; b.names[key] > 1 {
 			s.Name = fmt.Sprintf("%s#%d", s.Name, b.names[key])
@@ -118,7 +118,7 @@ func (b *Builder) add(s Step) Var {
 
 // Literal is a number of the formula that every dtype has, such as 1 or 0.5: no place to round.
 func (b *Builder) Literal(x float64) Var {
-	return b.add(Step{Prim: Number, Value: x, Shape: []int{1}, Round: None})
+	return b.add(Step{Prim: Number, Value: x, Shape: []int{1}, Round: None, fixed: true})
 }
 
 // Scalar is a number that takes part as a float32, as Python's do in torch.

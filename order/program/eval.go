@@ -128,16 +128,25 @@ func (r *run) choice(i int) Choice {
 	return r.a.Choices[i]
 }
 
-// lowest is what the values of a step are not below.
+// lowest is what the values of a step are not below. Where they may be rounded, so may that be.
 func (r *run) lowest(step int) float64 {
 	f := r.p.floors[step]
 	switch {
 	case !f.known:
 		return math.Inf(-1)
-	case f.number >= 0:
-		return r.values[f.number].v[0]
+	case f.number < 0:
+		return 0
 	}
-	return 0
+	least := r.values[f.number].v[0]
+	to := r.a.finisher(r.choice(step).Round)
+	rounded := to.narrow(least)
+	if to.round < None {
+		rounded = to.narrow(float64(float32(least)))
+	}
+	if r.a.Hull {
+		rounded = min(rounded, floats.Round(r.a.DType, least))
+	}
+	return min(least, rounded)
 }
 
 func (r *run) flags(n int) []bool {

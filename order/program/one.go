@@ -47,8 +47,8 @@ type key struct {
 const maxPrograms = 1 << 12
 
 // Of is the program of one operation on inputs and weights of these shapes; a weight of one row is a vector. Form says what
-// operations that are rounded alike have in common, rewrites which formulas are built in another order. The program is shared. The error is that of shapes that the operation
-// cannot have.
+// operations that are rounded alike have in common, rewrites which formulas are built in another order. The program is
+// shared. The error is that of shapes that the operation cannot have.
 func Of(o Op, form func(Op) string, rewrites Rewrite, shape []int, in [][]int, w [][2]int) (*Program, error) {
 	k := key{o, form(o), shapes(shape, in, w), rewrites}
 	programs.Lock()

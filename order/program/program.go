@@ -3,8 +3,6 @@ package program
 import (
 	"fmt"
 	"strings"
-
-	"github.com/tracediff/tracediff/hooks"
 )
 
 // Op is an operation: its constants are fields, its formula is Steps.
@@ -19,7 +17,7 @@ type Op interface {
 type Step struct {
 	Name  string // unique in its program; "square#2" where the formula takes the step again, for another stream or tensor
 	Site  string // what all copies of a step have in common, the name without the number
-	Form  string // of the operation whose step it is; empty in a program of one operation
+	Form  string // what the operation whose step it is has in common with others that are rounded alike
 	Prim  Prim
 	Args  []Var
 	Shape []int
@@ -89,19 +87,6 @@ func (p *Program) Sites() (sites []Site, steps map[Site][]int) {
 		steps[at] = append(steps[at], i)
 	}
 	return sites, steps
-}
-
-// DTypeOf is the dtype that a rounding rounds to in a model of dtype d; 0 for none.
-func (r Rounding) DTypeOf(d hooks.DType) hooks.DType {
-	switch r {
-	case Model:
-		return d
-	case Half, Table:
-		return hooks.F16
-	case None, Welford:
-		return hooks.F64
-	}
-	return hooks.F32
 }
 
 // Source is the step whose result a variable shows.

@@ -95,6 +95,12 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 		}
 		key = binary.AppendUvarint(key[:0], uint64(i))
 		key = append(key, choices[i].Way, byte(choices[i].Round))
+		switch { // what else its bound depends on
+		case st.Prim == RowMax && r.rounds(st.Form):
+			key = append(key, 1)
+		case st.Prim == Rsqrt:
+			key = binary.BigEndian.AppendUint64(key, math.Float64bits(r.lowest(st.Args[0].step)))
+		}
 		for _, a := range st.Args {
 			key = binary.AppendVarint(key, int64(ids[a.step]))
 		}

@@ -1,0 +1,156 @@
+package certify
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// decide finds the arithmetic of the form: one that explains every entry, else what most entries and the others have, else
+// what is wrong with all of them.
+func (f *form) decide() error {
+	left := f.left()
+	if len(left) == 0 {
+		f.own = &arithmetic{}
+		return nil
+	}
+	s := newSearch(left, f.entries)
+	all, err := s.find()
+	if err != nil {
+		return err
+	}
+	if all != nil {
+		shown, err := all.proven(left)
+		if shown {
+			f.own = all
+		}
+		// In float32 there is one choice at a site, double precision or a fused product, and it is no choice of a site alone.
+		if err != nil || shown || s.dtype != hooks.F32 || all.habit != "" {
+			return err
+		}
+	}
+	if err := f.majority(left, s.given); err != nil || f.own != nil {
+		return err
+	}
+	// What lies outside of the hull is wrong, whatever it is called. Of the others some arithmetic may be right.
+	for _, e := range left {
+		inside, err := e.inHull()
+		if err != nil {
+			return err
+		}
+		if inside {
+			f.wrong, err = f.mistake(left)
+			return err
+		}
+	}
+	return nil
+}
+
+// majority finds the arithmetic of most entries, where none explains all: it is the form's if they are more than half of them and
+// two at least. given is what was tried.
+func (f *form) majority(left []*evidence, given []ranked) error {
+	for _, e := range samples(left) {
+		if len(f.entries) == 1 { // it was what was looked at
+			break
+		}
+		one := searchOf(e, left, f.entries)
+		if _, err := one.find(); err != nil {
+			return err
+		}
+		given = append(given, one.given...)
+	}
+	own, suspects, err := most(f.entries, left, given)
+	if err != nil {
+		return err
+	}
+	if len(suspects) == 0 {
+		f.own = own
+		return nil
+	}
+	held := len(f.entries) - len(suspects)
+	if held < 2 {
+		return nil
+	}
+	if !own.strict() { // what explains most may be one of several that do, and another of these all of it
+		all, err := newSearch(suspects, f.entries).near(own)
+		if all, err = shownIn(all, err, left); all != nil || err != nil {
+			f.own = all
+			return err
+		}
+	}
+	// Two arithmetics that are both shown explain all of it, however many entries each has.
+	if 2*held >= len(f.entries) {
+		other, err := newSearch(suspects, suspects).find()
+		if other, err = shownIn(other, err, suspects); err != nil {
+			return err
+		}
+		if other != nil {
+			f.own, f.second = own, other
+			return nil
+		}
+	}
+	if 2*held <= len(f.entries) {
+		return nil
+	}
+	f.own = own
+	if held < proofElements*len(suspects) { // else it is too well shown to doubt it
+		f.thin, err = own.thin(suspects)
+	}
+	return err
+}
+
+// shownIn passes an arithmetic on that a search found, if some entries prove it.
+func shownIn(a *arithmetic, err error, of []*evidence) (*arithmetic, error) {
+	if a == nil || err != nil {
+		return nil, err
+	}
+	if shown, err := a.proven(of); !shown || err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// most is the arithmetic that explains most entries, transformers' or another that they prove, and those that it does not explain.
+func most(entries, left []*evidence, given []ranked) (*arithmetic, []*evidence, error) {
+	own, suspects := &arithmetic{}, left
+	slices.SortStableFunc(given, func(a, b ranked) int { return len(b.holds) - len(a.holds) })
+	for _, g := range given {
+		if len(entries)-len(g.holds) >= len(suspects) {
+			break
+		}
+		shown, err := g.proven(g.holds)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !shown {
+			continue
+		}
+		if own, err = newSearch(g.holds, g.holds).plainest(g.arithmetic); err != nil {
+			return nil, nil, err
+		}
+		suspects = nil
+		for _, e := range entries {
+			if !slices.Contains(g.holds, e) {
+				suspects = append(suspects, e)
+			}
+		}
+		break
+	}
+	return own, suspects, nil
+}
+
+// samples are entries from which alone an arithmetic is looked for that explains most: they lie in the middle, by the
+// share of their elements that transformers' does not explain, since what is wrong is seldom there.
+func samples(left []*evidence) []*evidence {
+	of := slices.Clone(left)
+	share := func(e *evidence) float64 { return float64(len(e.left)) / float64(len(e.y.Data)) }
+	slices.SortStableFunc(of, func(a, b *evidence) int { return cmp.Compare(share(a), share(b)) })
+	var some []*evidence
+	for _, at := range []int{len(of) / 2, len(of) / 4, len(of) * 3 / 4} {
+		if !slices.Contains(some, of[at]) {
+			some = append(some, of[at])
+		}
+	}
+	return some
+}

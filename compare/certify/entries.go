@@ -1,0 +1,108 @@
+package certify
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+
+	"github.com/tracediff/tracediff/order"
+)
+
+// captured are the entries of a trace that can be computed from others of it, by their forms.
+type captured struct {
+	once  sync.Once
+	names []string // of the forms, in the order of the trace
+	nodes map[string][]order.Node
+}
+
+// Entries of a form are looked at until there are maxEntries, or formElements elements of minEntries, spread over the trace:
+// what a judgement costs does not grow with the trace. They say how much is looked at, not what is concluded.
+const (
+	maxEntries   = 256
+	minEntries   = 4
+	formElements = 1 << 20
+)
+
+// capturedForms are the captured entries, worked out once.
+func (i *Isolator) capturedForms() *captured {
+	c := &i.captured
+	c.once.Do(func() {
+		c.nodes = map[string][]order.Node{}
+		for _, r := range i.trace.Records() {
+			n := order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}
+			if n.Entry < 0 || r.Firing != 0 || n.Pass >= len(i.env.Passes) || !i.has(n) {
+				continue
+			}
+			cut, err := i.list.Cut(i.has, n)
+			if err != nil { // what it is made of was not captured
+				continue
+			}
+			name := i.formOf(cut, n)
+			if c.nodes[name] == nil {
+				c.names = append(c.names, name)
+			}
+			c.nodes[name] = append(c.nodes[name], n)
+		}
+	})
+	return c
+}
+
+// evidence is an entry with what transformers' arithmetic leaves of it; nil for one that no formula gives from what was captured.
+func (i *Isolator) evidence(ctx context.Context, n order.Node) (*evidence, error) {
+	t, err := i.trial(ctx, n)
+	var bare *order.BareError
+	var bad *misfit
+	if errors.As(err, &bare) || errors.As(err, &bad) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	_, left, _, err := t.strict(&arithmetic{})
+	if err != nil || t.formula == nil {
+		return nil, err
+	}
+	return &evidence{t, left}, nil
+}
+
+// entriesOf are the captured entries of a form.
+func (i *Isolator) entriesOf(ctx context.Context, name string) ([]*evidence, error) {
+	nodes := i.capturedForms().nodes[name]
+	var all []*evidence
+	elements := 0
+	for _, k := range scattered(len(nodes)) {
+		if len(all) >= maxEntries || len(all) >= minEntries && elements >= formElements {
+			break
+		}
+		e, err := i.evidence(ctx, nodes[k])
+		if err != nil {
+			return nil, err
+		}
+		if e != nil {
+			all = append(all, e)
+			elements += len(e.y.Data)
+		}
+	}
+	return all, nil
+}
+
+// scattered lists 0 to n−1 in an order whose beginnings are spread over all: by steps of about the golden section of n that
+// have no common divisor with it.
+func scattered(n int) []int {
+	step := max(int(float64(n)*(math.Sqrt(5)-1)/2), 1)
+	for divisor(step, n) != 1 {
+		step++
+	}
+	list := make([]int, n)
+	for k := range list {
+		list[k] = k * step % n
+	}
+	return list
+}
+
+func divisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
