@@ -1,0 +1,71 @@
+package compare_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/ordertest"
+)
+
+// An arithmetic that explains everything is not believed before it gives eight elements in two rows that transformers' does not:
+// a mistake in fewer elements would find one that fits. An engine that rounds each step of its activation and is transformers
+// otherwise shows how much it takes, in prompts of one token to eight.
+func TestTooLittleEvidenceProvesNothing(t *testing.T) {
+	little, enough := 0, 0
+	for seed := range 60 {
+		c := ordertest.DrawWith(t, "gemma2", seed, func(config map[string]any) {
+			ordertest.Acceptable(config)
+			config["num_hidden_layers"] = 1
+			config["layer_types"] = []string{"full_attention"}
+			config["hidden_activation"] = "gelu_pytorch_tanh"
+		})
+		rng := rand.New(rand.NewPCG(uint64(seed), 77))
+		prompt := make([]int, 1+seed%8)
+		for i := range prompt {
+			prompt[i] = rng.IntN(c.List.Config.VocabSize)
+		}
+		c.Passes = [][]int{prompt}
+		strict := style("strict", drawEngine(rng, hooks.BF16), rng)
+		strict.reciprocal = false
+		own := strict
+		own.sites = append(slices.Clone(strictSites), "gelu_tanh.*")
+		g := &namedEngine{name: "activation", dtype: hooks.BF16, choose: func(*order.Entry, int) arith { return own }}
+		engine := g.start(t, c, func(*order.Entry, int) arith { return strict }, nil)
+		local := engine.run()
+		elements, rows := 0, 0
+		for _, a := range engine.apart {
+			elements, rows = elements+a.elements, rows+a.rows
+		}
+		i, err := certify.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, hooks.BF16), certify.IsolateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := certify.Rounding
+		switch {
+		case elements == 0:
+			continue
+		case elements < enoughElements || rows < enoughRows:
+			want = unidentified
+			little++
+		default:
+			enough++
+		}
+		for _, row := range run(t, local, local, compare.Options{Order: c.List, All: true, Isolator: i, Alone: true}).Rows {
+			e, _ := c.List.Lookup(row.Name)
+			if _, ok := e.Op.(op.GELUTanh); ok && row.Isolated.Outcome != want {
+				t.Errorf("seed %d: %d elements in %d rows: %s is %s, not %s", seed, elements, rows, row.Key(), row.Isolated.Outcome, want)
+			}
+		}
+	}
+	t.Logf("%d engines show too little, %d enough", little, enough)
+	if little < 5 || enough < 5 {
+		t.Errorf("%d engines that show too little and %d that show enough are no sample", little, enough)
+	}
+}
