@@ -16,6 +16,7 @@ func (f *form) decide() error {
 		return nil
 	}
 	s := newSearch(left, f.entries)
+	s.carry = f.carry
 	all, err := s.find()
 	if err != nil {
 		return err
@@ -55,6 +56,7 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 			break
 		}
 		one := searchOf(e, left, f.entries)
+		one.carry = f.carry
 		if _, err := one.find(); err != nil {
 			return err
 		}
@@ -81,7 +83,9 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 	}
 	// Two arithmetics that are both shown explain all of it, however many entries each has.
 	if 2*held >= len(f.entries) {
-		other, err := newSearch(suspects, suspects).find()
+		s := newSearch(suspects, suspects)
+		s.carry = f.carry
+		other, err := s.find()
 		if other, err = shownIn(other, err, suspects); err != nil {
 			return err
 		}
@@ -93,7 +97,7 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 	if 2*held <= len(f.entries) {
 		return nil
 	}
-	f.own = own
+	f.own, f.suspects = own, true
 	if held < proofElements*len(suspects) { // else it is too well shown to doubt it
 		f.thin, err = own.thin(suspects)
 	}

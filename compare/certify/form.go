@@ -26,6 +26,7 @@ const (
 
 // form is what the entries of one form have in common.
 type form struct {
+	carry   carrier
 	once    sync.Once
 	err     error
 	entries []*evidence
@@ -47,8 +48,8 @@ type verdict struct {
 	own, second *arithmetic
 	// wrong is the change to the operation that explains all entries, where no arithmetic does.
 	wrong string
-	// thin: what own leaves of the others is too little to accuse them of.
-	thin bool
+	// suspects: own leaves something of entries, and second does not explain it. thin: it is too little to accuse them of.
+	suspects, thin bool
 }
 
 // formOf names the form of an entry: its operation, those that are computed on the way, and whether the pass is of a single
@@ -61,7 +62,7 @@ func (i *Isolator) formOf(cut *order.Plan, n order.Node) string {
 		}
 	}
 	slices.Sort(forms[1:])
-	name := strings.Join(forms, " < ")
+	name := strings.Join(forms, madeOf)
 	if i.env.Passes[n.Pass].Tokens == 1 {
 		name += oneToken
 	}
@@ -73,7 +74,7 @@ func (i *Isolator) formOf(cut *order.Plan, n order.Node) string {
 // if it gives all entries.
 func (i *Isolator) form(ctx context.Context, name string) (verdict, error) {
 	f, err := i.alone(ctx, name)
-	if err != nil || f.own != nil || f.wrong != "" {
+	if err != nil || f.own != nil && !f.suspects || f.wrong != "" {
 		return f.verdict, err
 	}
 	f.settled.Do(func() {
@@ -93,13 +94,8 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 	if err != nil {
 		return verdict{}, err
 	}
-	for _, a := range []*arithmetic{g.own, g.second} {
-		if a == nil || a.strict() {
-			continue
-		}
-		if all, err := f.explainedBy(a); all || err != nil {
-			return verdict{own: a}, err
-		}
+	if all, err := f.explainedBy(g.own, g.second); all || err != nil {
+		return verdict{own: g.own, second: g.second}, err
 	}
 	// What each shows too little of may be enough together.
 	entries, err := i.entriesOf(ctx, other)
@@ -107,18 +103,19 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 		return verdict{}, err
 	}
 	if len(entries) > 0 {
-		together := &form{entries: append(entries, f.entries...)}
+		together := &form{carry: f.carry, entries: append(entries, f.entries...)}
 		if err := together.decide(); err != nil {
 			return verdict{}, err
 		}
-		if together.own != nil {
-			if all, err := f.explainedBy(together.own); all || err != nil {
-				return verdict{own: together.own}, err
-			}
+		if all, err := f.explainedBy(together.own, together.second); all || err != nil {
+			return verdict{own: together.own, second: together.second}, err
 		}
-		if together.wrong != "" {
+		if together.wrong != "" && f.own == nil {
 			return verdict{wrong: together.wrong}, nil
 		}
+	}
+	if f.own != nil {
+		return f.verdict, nil
 	}
 	return i.habitual(ctx, f, name)
 }
@@ -176,25 +173,39 @@ func (f *form) left() []*evidence {
 	return left
 }
 
-// explainedBy reports whether an arithmetic explains all entries.
-func (f *form) explainedBy(a *arithmetic) (bool, error) {
+// explainedBy reports whether one of some arithmetics explains each entry; nil is none.
+func (f *form) explainedBy(some ...*arithmetic) (bool, error) {
 	for _, e := range f.entries {
-		if _, rest, _, err := e.strict(a); len(rest) > 0 || err != nil {
-			return false, err
+		explained := false
+		for _, a := range some {
+			if a == nil || explained {
+				continue
+			}
+			_, rest, _, err := e.strict(a)
+			if err != nil {
+				return false, err
+			}
+			explained = len(rest) == 0
+		}
+		if !explained {
+			return false, nil
 		}
 	}
 	return true, nil
 }
 
-// oneToken marks the forms of passes of a single token.
-const oneToken = " (one token)"
+// A form's name has its operations between madeOf; oneToken marks those of passes of a single token.
+const (
+	madeOf   = " < "
+	oneToken = " (one token)"
+)
 
 // alone is a form by its own entries.
 func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 	i.mu.Lock()
 	f := i.forms[name]
 	if f == nil {
-		f = &form{}
+		f = &form{carry: func() ([]*arithmetic, error) { return i.carry(ctx, name) }}
 		i.forms[name] = f
 	}
 	i.mu.Unlock()
@@ -202,7 +213,7 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 		if f.entries, f.err = i.entriesOf(ctx, name); f.err == nil {
 			f.err = f.decide()
 		}
-		if f.own != nil || f.wrong != "" { // tensors are not kept
+		if f.own != nil && !f.suspects || f.wrong != "" { // tensors are not kept
 			f.entries = nil
 		}
 	})

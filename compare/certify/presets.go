@@ -11,9 +11,26 @@ import (
 // presets are the arithmetics that engines are known to have, the plainest first: each says one thing for all sites of a
 // program. From these a search goes on.
 func presets(p *program.Program, rewrites program.Rewrite, d hooks.DType) []*arithmetic {
+	b := newPresetter(p, rewrites)
+	all := b.plain(d)
+	if d != hooks.F32 {
+		for _, from := range slices.Clone(all) { // in float32 from some step on
+			all = append(all, b.between(from, false)...)
+		}
+		all = append(all, b.between(all[0], true)...)
+	}
+	return distinct(all, p)
+}
+
+func newPresetter(p *program.Program, rewrites program.Rewrite) *presetter {
 	b := &presetter{p: p, rewrites: rewrites}
 	b.sites, b.steps = p.Sites()
-	all := []*arithmetic{{rewrites: rewrites}}
+	return b
+}
+
+// plain are transformers' arithmetic and those that have a name.
+func (b *presetter) plain(d hooks.DType) []*arithmetic {
+	all := []*arithmetic{{rewrites: b.rewrites}}
 	add := func(habit string, choose func(s *program.Step) program.Choice) {
 		a := b.preset(choose)
 		a.habit = habit
@@ -40,13 +57,7 @@ func presets(p *program.Program, rewrites program.Rewrite, d hooks.DType) []*ari
 			add(fmt.Sprint("split ", way), b.split(way))
 		}
 	}
-	if d != hooks.F32 {
-		for _, from := range slices.Clone(all) { // in float32 from some step on
-			all = append(all, b.between(from, false)...)
-		}
-		all = append(all, b.between(all[0], true)...)
-	}
-	return distinct(all, p)
+	return all
 }
 
 // distinct drops arithmetics that make the same choices as an earlier one.

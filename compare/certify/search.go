@@ -25,6 +25,7 @@ type search struct {
 
 	descents int
 	given    []ranked // arithmetics that explain the panel, with the entries that they explain
+	carry    carrier  // asked for what other forms prove, if presets do not do
 }
 
 // ranked is an arithmetic with how far it is from explaining the panel, or, of those that explain it, what it explains of all.
@@ -101,33 +102,48 @@ func (s *search) starts() ([]*arithmetic, error) {
 	return starts, nil
 }
 
-// habits are the presets that explain all entries, by name.
+// habits are the presets that explain all entries, by name. Presets that do the same in this program are different habits:
+// another form tells them apart.
 func (s *search) habits() (map[string]*arithmetic, error) {
-	starts, err := s.starts()
+	rewrites, err := s.panel[0].rewrites()
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]*arithmetic{}
-	for _, a := range starts {
-		if a.habit == "" || all[a.habit] != nil {
-			continue
-		}
-		left, _, err := s.leaves(a)
+	all, tried := map[string]*arithmetic{}, map[string]bool{}
+	for _, r := range rewrites {
+		p, err := s.of(r)
 		if err != nil {
 			return nil, err
 		}
-		if left > 0 {
-			continue
-		}
-		held, err := s.holds(a)
-		if err != nil {
-			return nil, err
-		}
-		if len(held) == len(s.entries) {
-			all[a.habit] = a
+		for _, a := range newPresetter(p, r).plain(s.dtype) {
+			if a.habit == "" || all[a.habit] != nil {
+				continue
+			}
+			a.open = s.open
+			key := a.key(p)
+			holds, known := tried[key]
+			if !known {
+				if holds, err = s.explains(a); err != nil {
+					return nil, err
+				}
+				tried[key] = holds
+			}
+			if holds {
+				all[a.habit] = a
+			}
 		}
 	}
 	return all, nil
+}
+
+// explains reports whether an arithmetic leaves nothing of any entry.
+func (s *search) explains(a *arithmetic) (bool, error) {
+	left, _, err := s.leaves(a)
+	if left > 0 || err != nil {
+		return false, err
+	}
+	held, err := s.holds(a)
+	return len(held) == len(s.entries), err
 }
 
 // find returns an arithmetic that leaves nothing of any entry, said in as few words as it can be; nil for none.
@@ -150,7 +166,7 @@ func (s *search) find() (*arithmetic, error) {
 			break
 		}
 	}
-	for _, step := range []func([]*arithmetic) (*arithmetic, error){s.each, s.descend} {
+	for _, step := range []func([]*arithmetic) (*arithmetic, error){s.each, s.carried, s.descend} {
 		if found, err := step(starts); found != nil || err != nil {
 			if err == nil {
 				found, err = s.plainest(found)
@@ -345,18 +361,11 @@ func (s *search) plainest(a *arithmetic) (*arithmetic, error) {
 			continue
 		}
 		b := a.without(at)
-		left, _, err := s.leaves(b)
+		holds, err := s.explains(b)
 		if err != nil {
 			return nil, err
 		}
-		if left > 0 {
-			continue
-		}
-		held, err := s.holds(b)
-		if err != nil {
-			return nil, err
-		}
-		if len(held) == len(s.entries) {
+		if holds {
 			b.habit = a.habit
 			a = b
 		}

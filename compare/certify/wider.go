@@ -2,6 +2,7 @@ package certify
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -15,7 +16,8 @@ type wider struct {
 	err  error
 }
 
-// The trace's entries are looked at until widerEntries are left by transformers' arithmetic, or widerLooked have been looked at.
+// The trace's entries are looked at until widerEntries are left by transformers' arithmetic, or widerLooked have been looked at. If
+// these show too little, entries of a single step are, until they show enough: they cost least.
 const (
 	widerEntries = 32
 	widerLooked  = 256
@@ -43,28 +45,70 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 	}
 	left, explained := 0, 0
 	var given []*evidence
-	for looked, k := range scattered(len(nodes)) {
-		if left >= widerEntries || looked >= widerLooked {
-			break
-		}
-		e, err := i.evidence(ctx, nodes[k])
-		if err != nil {
-			return false, err
-		}
-		if e == nil || len(e.left) == 0 {
-			continue
+	look := func(n order.Node) error {
+		e, gives, err := i.givenWider(ctx, n)
+		if e == nil || err != nil {
+			return err
 		}
 		left++
-		_, rest, _, err := e.strict(&arithmetic{wide: true})
-		if err != nil {
-			return false, err
-		}
-		if len(rest) == 0 {
+		if gives {
 			explained++
 			if e.formula.Single() {
 				given = append(given, e)
 			}
 		}
+		return nil
+	}
+	nodes = permuted(nodes, scattered(len(nodes)))
+	some := min(widerLooked, len(nodes))
+	for looked := 0; looked < some && left < widerEntries; looked++ {
+		if err := look(nodes[looked]); err != nil {
+			return false, err
+		}
+	}
+	for _, n := range nodes[some:] {
+		if 2*explained <= left || proven(given) {
+			break
+		}
+		if single, err := i.single(n); err != nil {
+			return false, err
+		} else if !single {
+			continue
+		}
+		if err := look(n); err != nil {
+			return false, err
+		}
 	}
 	return 2*explained > left && proven(given), nil
+}
+
+// givenWider is an entry of which transformers' arithmetic leaves something, nil for any other, and whether wider inputs give it.
+func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, gives bool, err error) {
+	if e, err = i.evidence(ctx, n); e == nil || err != nil || len(e.left) == 0 {
+		return nil, false, err
+	}
+	_, rest, _, err := e.strict(&arithmetic{wide: true})
+	return e, len(rest) == 0, err
+}
+
+// single reports whether an entry is computed in one step.
+func (i *Isolator) single(n order.Node) (bool, error) {
+	cut, err := i.list.Cut(i.has, n)
+	if err != nil {
+		return false, err
+	}
+	f, err := cut.Formula(i.env.Passes, i.env.DType)
+	if errors.Is(err, order.ErrOwn) {
+		return false, nil
+	}
+	return err == nil && f.Single(), err
+}
+
+// permuted are nodes in another order.
+func permuted(nodes []order.Node, at []int) []order.Node {
+	all := make([]order.Node, len(nodes))
+	for k, i := range at {
+		all[k] = nodes[i]
+	}
+	return all
 }

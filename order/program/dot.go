@@ -78,10 +78,11 @@ func (f finisher) total(p partial, n int) (float64, float64) {
 	return f.one(p.sum, p.e)
 }
 
-// split is a sum of n products in parts, each rounded to the model's dtype.
+// split is a sum of n products in parts, each rounded to the model's dtype. Where they are added in it, so is the sum. One product
+// has no parts.
 func (f finisher) split(way uint8, n int, products func(from, to int) partial) (float64, float64) {
 	k, narrow := ofParts(way)
-	if k == 0 {
+	if k == 0 || n < 2 {
 		return f.total(products(0, n), n)
 	}
 	of, add := f, f
@@ -100,7 +101,7 @@ func (f finisher) split(way uint8, n int, products func(from, to int) partial) (
 			v, e = pv, pe
 			continue
 		}
-		if to == n { // what the site itself rounds to comes last
+		if to == n && !narrow { // what the site itself rounds to comes last
 			add.round = f.round
 		}
 		v, e = add.one(v+pv, e+pe)

@@ -1,0 +1,112 @@
+package certify
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// An engine has one kernel for an operation, whatever it is captured with. So what the entries of an operation prove is tried on
+// the cuts that have the operation among others, beside what is said of these others.
+
+// carrier lists the arithmetics that smaller forms prove of the operations of a form.
+type carrier func() ([]*arithmetic, error)
+
+// carry is the carrier of a form: first what all smaller forms prove together, then each by itself; those of the form's own passes,
+// of a single token or of more, come first.
+func (i *Isolator) carry(ctx context.Context, name string) ([]*arithmetic, error) {
+	parts := partsOf(name)
+	var same, other []*arithmetic
+	for _, from := range i.capturedForms().names {
+		of := partsOf(from)
+		if len(of) >= len(parts) || !slices.ContainsFunc(of, func(p string) bool { return slices.Contains(parts, p) }) {
+			continue
+		}
+		f, err := i.alone(ctx, from)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range []*arithmetic{f.own, f.second} {
+			switch {
+			case a == nil || len(a.at) == 0 && a.rewrites == 0:
+			case strings.HasSuffix(from, oneToken) == strings.HasSuffix(name, oneToken):
+				same = append(same, a)
+			default:
+				other = append(other, a)
+			}
+		}
+	}
+	all := append(same, other...)
+	if len(all) > 1 {
+		together := all[0]
+		for _, a := range all[1:] {
+			together = a.overlaid(together)
+		}
+		all = append([]*arithmetic{together}, all...)
+	}
+	return all, nil
+}
+
+// partsOf are the operations of a form.
+func partsOf(name string) []string {
+	return strings.Split(strings.TrimSuffix(name, oneToken), madeOf)
+}
+
+// overlaid is an arithmetic with the choices of another where that makes one.
+func (a *arithmetic) overlaid(by *arithmetic) *arithmetic {
+	b := &arithmetic{at: map[program.Site]program.Choice{}, rewrites: a.rewrites | by.rewrites, open: a.open}
+	for _, at := range []map[program.Site]program.Choice{a.at, by.at} {
+		for site, c := range at {
+			b.at[site] = c
+		}
+	}
+	return b
+}
+
+// carried tries what smaller forms prove, by itself, beside each preset, and with float32 between any two steps. What no choice of
+// roundings gives, they do not give either.
+func (s *search) carried([]*arithmetic) (*arithmetic, error) {
+	if s.carry == nil || s.descents < descents {
+		return nil, nil
+	}
+	proved, err := s.carry()
+	if err != nil {
+		return nil, err
+	}
+	for _, own := range proved {
+		p, err := s.of(own.rewrites)
+		if err != nil {
+			return nil, err
+		}
+		b := newPresetter(p, own.rewrites)
+		own = (&arithmetic{open: s.open}).overlaid(b.known(own))
+		all := []*arithmetic{own}
+		for _, preset := range b.plain(s.dtype) {
+			all = append(all, preset.overlaid(own))
+		}
+		if s.dtype != hooks.F32 {
+			all = append(all, b.between(own, true)...)
+		}
+		for _, a := range all {
+			a.open = s.open
+		}
+		if found, err := s.each(distinct(all, p)); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// known is an arithmetic at the sites of the program alone.
+func (b *presetter) known(a *arithmetic) *arithmetic {
+	of := &arithmetic{at: map[program.Site]program.Choice{}, rewrites: a.rewrites}
+	for _, at := range b.sites {
+		if c, ok := a.at[at]; ok {
+			of.at[at] = c
+		}
+	}
+	return of
+}
