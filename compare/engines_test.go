@@ -222,7 +222,7 @@ const leastShare = 0.95
 
 // most is how many of n pairs may be past a limit behind an entry whose arithmetic was not found: models of a few channels show
 // too little of one.
-func most(n int) int { return max(1, n/50) }
+func most(n int) int { return max(1, n/100) }
 
 // Engines with arithmetics of their own have no bug, whichever it is, in any family; and where one shows, it is found.
 // TRACEDIFF_ENGINES is how many pairs are drawn. The reference is transformers with TRACEDIFF_PYTHON, else the walk.

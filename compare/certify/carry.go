@@ -85,15 +85,17 @@ func (s *search) carried([]*arithmetic) (*arithmetic, error) {
 		own = (&arithmetic{open: s.open}).overlaid(b.known(own))
 		all := []*arithmetic{own}
 		for _, preset := range b.plain(s.dtype) {
-			all = append(all, preset.overlaid(own))
-		}
-		if s.dtype != hooks.F32 {
-			all = append(all, b.between(own, true)...)
-		}
-		for _, a := range all {
+			a := preset.overlaid(own)
 			a.open = s.open
+			all = append(all, a)
 		}
-		if found, err := s.each(distinct(all, p)); found != nil || err != nil {
+		if found, err := s.all(all); found != nil || err != nil {
+			return found, err
+		}
+		if s.dtype == hooks.F32 {
+			continue
+		}
+		if found, err := s.each(b.between(own, true)); found != nil || err != nil {
 			return found, err
 		}
 	}

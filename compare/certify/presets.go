@@ -2,25 +2,11 @@ package certify
 
 import (
 	"fmt"
-	"slices"
+	"iter"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 )
-
-// presets are the arithmetics that engines are known to have, the plainest first: each says one thing for all sites of a
-// program. From these a search goes on.
-func presets(p *program.Program, rewrites program.Rewrite, d hooks.DType) []*arithmetic {
-	b := newPresetter(p, rewrites)
-	all := b.plain(d)
-	if d != hooks.F32 {
-		for _, from := range slices.Clone(all) { // in float32 from some step on
-			all = append(all, b.between(from, false)...)
-		}
-		all = append(all, b.between(all[0], true)...)
-	}
-	return distinct(all, p)
-}
 
 func newPresetter(p *program.Program, rewrites program.Rewrite) *presetter {
 	b := &presetter{p: p, rewrites: rewrites}
@@ -28,7 +14,8 @@ func newPresetter(p *program.Program, rewrites program.Rewrite) *presetter {
 	return b
 }
 
-// plain are transformers' arithmetic and those that have a name.
+// plain are transformers' arithmetic and those that engines are known to have, the plainest first: each says one thing for all
+// sites of a program, and has a name. From these a search goes on.
 func (b *presetter) plain(d hooks.DType) []*arithmetic {
 	all := []*arithmetic{{rewrites: b.rewrites}}
 	add := func(habit string, choose func(s *program.Step) program.Choice) {
@@ -38,6 +25,7 @@ func (b *presetter) plain(d hooks.DType) []*arithmetic {
 	}
 	if d != hooks.F32 {
 		add("wide", b.wide)
+		add("wide, constants too", b.uncast)
 		for mask := range 1 << len(habits) {
 			add(fmt.Sprint("every ", mask), func(s *program.Step) program.Choice { return b.habit(s, b.every(s), mask) })
 		}
@@ -58,20 +46,6 @@ func (b *presetter) plain(d hooks.DType) []*arithmetic {
 		}
 	}
 	return all
-}
-
-// distinct drops arithmetics that make the same choices as an earlier one.
-func distinct(all []*arithmetic, p *program.Program) []*arithmetic {
-	seen := map[string]bool{}
-	var kept []*arithmetic
-	for _, a := range all {
-		k := a.key(p)
-		if !seen[k] {
-			seen[k] = true
-			kept = append(kept, a)
-		}
-	}
-	return kept
 }
 
 // key is the same for arithmetics that make the same choices in a program.
@@ -113,22 +87,31 @@ func (b *presetter) preset(choose func(s *program.Step) program.Choice) *arithme
 	return a
 }
 
-// between are an arithmetic that has float32 from some step on, to the end or to any step.
-func (b *presetter) between(from *arithmetic, toAny bool) []*arithmetic {
-	var all []*arithmetic
-	for k := range b.sites {
-		a := from
-		for n, at := range b.sites[k:] {
-			s := &b.p.Steps[b.steps[at][0]]
-			if s.Prim == program.Number || s.Prim == program.Copy {
-				continue
-			}
-			if a = a.with(at, program.Choice{Round: program.Plain}); toAny || k+n == len(b.sites)-1 {
-				all = append(all, a)
+// between are an arithmetic that has float32 from some step on, to the end or to any step; constants that transformers has in the
+// model's dtype too, or not.
+func (b *presetter) between(from *arithmetic, toAny bool) iter.Seq[*arithmetic] {
+	return func(yield func(*arithmetic) bool) {
+		for k := range b.sites {
+			casts, none := from, from
+			for n, at := range b.sites[k:] {
+				switch s := &b.p.Steps[b.steps[at][0]]; {
+				case s.Prim == program.Number && s.Round == program.Model:
+					none = none.with(at, program.Choice{Round: program.None})
+					continue
+				case s.Prim == program.Number, s.Prim == program.Copy:
+					continue
+				}
+				to := program.Choice{Round: program.Plain}
+				same := len(none.at) == len(casts.at)
+				if casts, none = casts.with(at, to), none.with(at, to); !toAny && k+n < len(b.sites)-1 {
+					continue
+				}
+				if !yield(casts) || !same && !yield(none) {
+					return
+				}
 			}
 		}
 	}
-	return all
 }
 
 // wide keeps float32 everywhere inside.
@@ -140,6 +123,14 @@ func (b *presetter) wide(s *program.Step) program.Choice {
 		}
 	}
 	return program.Choice{Round: s.Round}
+}
+
+// uncast is wide, and has no constant in the model's dtype either.
+func (b *presetter) uncast(s *program.Step) program.Choice {
+	if s.Prim == program.Number && s.Round == program.Model {
+		return program.Choice{Round: program.None}
+	}
+	return b.wide(s)
 }
 
 // every rounds after every step that an engine of one kernel a step has: the sum of a mean is not one of these.

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -92,14 +93,41 @@ func (s *search) starts() ([]*arithmetic, error) {
 		if err != nil {
 			return nil, err
 		}
-		starts = append(starts, presets(p, r, s.dtype)...)
+		starts = append(starts, newPresetter(p, r).plain(s.dtype)...)
 	}
-	if s.open {
-		for _, a := range starts {
-			a.open = true
-		}
+	for _, a := range starts {
+		a.open = s.open
 	}
 	return starts, nil
+}
+
+// between tries transformers' arithmetic with float32 between any two steps.
+func (s *search) between(starts []*arithmetic) (*arithmetic, error) {
+	return s.wider(starts, true, func(a *arithmetic) bool { return len(a.at) == 0 })
+}
+
+// from tries what the search began with, in float32 from some step on.
+func (s *search) from(starts []*arithmetic) (*arithmetic, error) {
+	return s.wider(starts, false, func(*arithmetic) bool { return true })
+}
+
+func (s *search) wider(starts []*arithmetic, toAny bool, which func(*arithmetic) bool) (*arithmetic, error) {
+	if s.dtype == hooks.F32 || s.descents < descents {
+		return nil, nil
+	}
+	for _, from := range starts {
+		if !which(from) {
+			continue
+		}
+		p, err := s.of(from.rewrites)
+		if err != nil {
+			return nil, err
+		}
+		if found, err := s.each(newPresetter(p, from.rewrites).between(from, toAny)); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
 }
 
 // habits are the presets that explain all entries, by name. Presets that do the same in this program are different habits:
@@ -166,7 +194,7 @@ func (s *search) find() (*arithmetic, error) {
 			break
 		}
 	}
-	for _, step := range []func([]*arithmetic) (*arithmetic, error){s.each, s.carried, s.descend} {
+	for _, step := range []func([]*arithmetic) (*arithmetic, error){s.all, s.between, s.carried, s.from, s.descend} {
 		if found, err := step(starts); found != nil || err != nil {
 			if err == nil {
 				found, err = s.plainest(found)
@@ -181,14 +209,17 @@ func (s *search) find() (*arithmetic, error) {
 func (s *search) of(r program.Rewrite) (*program.Program, error) { return s.panel[0].rewritten(r) }
 
 // each tries some arithmetics, and returns the first that explains all entries.
-func (s *search) each(all []*arithmetic) (*arithmetic, error) {
-	for _, a := range all {
+func (s *search) each(some iter.Seq[*arithmetic]) (*arithmetic, error) {
+	for a := range some {
 		if done, err := s.try(a); done || err != nil {
 			return a, err
 		}
 	}
 	return nil, nil
 }
+
+// all is each of a list.
+func (s *search) all(list []*arithmetic) (*arithmetic, error) { return s.each(slices.Values(list)) }
 
 // try reports whether an arithmetic explains all entries: the panel first.
 func (s *search) try(a *arithmetic) (bool, error) {
@@ -275,7 +306,7 @@ func (s *search) descend(starts []*arithmetic) (*arithmetic, error) {
 				return nil, err
 			}
 			s.bar, s.nearest = from.far, nil
-			found, err := s.each(near)
+			found, err := s.all(near)
 			if found != nil || err != nil {
 				return found, err
 			}
