@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
@@ -56,4 +57,52 @@ func benchmarkIsolate(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpo
 		}
 	}
 	b.ReportMetric(float64(entries), "entries")
+}
+
+// BenchmarkSearch is what another engine's arithmetic costs: isolation of its trace as it is, and strictly. Tiny is keras-hub's of
+// Gemma 3n, wide a layer of E2B's widths by an engine whose MLP is one kernel: nothing is captured between gate_proj and
+// down_proj, and every step of the activation is rounded. The search is the difference.
+func BenchmarkSearch(b *testing.B) {
+	b.Run("tiny", func(b *testing.B) {
+		ck, list := openModel(b, "gemma3n-tiny")
+		benchmarkSearch(b, open(b, "../fixtures/wild/keras/gemma3n-tiny.bfloat16.safetensors"), ck, list)
+	})
+	b.Run("wide", func(b *testing.B) {
+		c := ordertest.DrawWith(b, "gemma3_text", 1, func(config map[string]any) {
+			ordertest.Acceptable(config)
+			config["num_hidden_layers"], config["layer_types"] = 1, []string{"full_attention"}
+			config["hidden_size"], config["intermediate_size"] = 2048, 8192
+			config["num_attention_heads"], config["num_key_value_heads"], config["head_dim"] = 8, 2, 256
+			config["hidden_activation"], config["attention_bias"] = "gelu_pytorch_tanh", false
+		})
+		c.Passes = [][]int{make([]int, 16)}
+		for k := range c.Passes[0] {
+			c.Passes[0][k] = k * k % c.List.Config.VocabSize
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		own := style("keras", drawEngine(rng, hooks.BF16), rng)
+		own.reciprocal = false
+		g := &namedEngine{name: "wide", dtype: hooks.BF16, drop: []string{"act_fn", "mlp.gated"}, choose: func(*order.Entry, int) arith { return own }}
+		benchmarkSearch(b, g.start(b, c, g.choose, nil).run(), c.Checkpoint, c.List)
+	})
+}
+
+func benchmarkSearch(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpoint, list *order.List) {
+	for _, arithmetic := range []certify.Arithmetic{certify.Auto, certify.Strict} {
+		b.Run(string(arithmetic), func(b *testing.B) {
+			found := 0
+			for b.Loop() {
+				i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{Arithmetic: arithmetic})
+				if err != nil {
+					b.Fatal(err)
+				}
+				r := run(b, trace, trace, compare.Options{Order: list, All: true, Isolator: i, Alone: true})
+				if bugs := r.Isolation.Bugs; (bugs > 0) == (arithmetic == certify.Auto) {
+					b.Fatalf("%d bugs", bugs)
+				}
+				found = r.Isolation.Rounding
+			}
+			b.ReportMetric(float64(found), "rounding")
+		})
+	}
 }

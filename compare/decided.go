@@ -33,11 +33,11 @@ func (w *walker) decided() string {
 	case r.Divergence != nil:
 		return w.decidedBy(&r.Divergence.Row)
 	case len(r.Missing) > 0:
-		return "what is missing: nothing that was compared is wrong"
+		return "what is missing: " + r.noneWrong()
 	case r.unmetExpectation():
 		return "what was expected to differ and does not"
 	case r.ExitCode() != 0:
-		return "the coverage: nothing that was compared is wrong, and that is not enough"
+		return "the coverage: " + r.noneWrong() + ", and that is not enough"
 	}
 	s := r.Isolation
 	switch {
@@ -55,6 +55,14 @@ func (w *walker) decided() string {
 		return text + fmt.Sprintf("and %d of %s right on their own inputs, the others are not certified", n, countOf(s.Certified+s.NotIsolated, "entry is", "entries are"))
 	}
 	return text + "and right on its own inputs"
+}
+
+// noneWrong says that nothing is accused, and what is not known.
+func (r *Result) noneWrong() string {
+	if s := r.Isolation; s != nil && s.Unidentified > 0 {
+		return "nothing that was compared is called wrong, but of " + countOf(s.Unidentified, "entry", "entries") + " the arithmetic is not known"
+	}
+	return "nothing that was compared is wrong"
 }
 
 // decidedBy is the sentence on a mismatch.
