@@ -222,22 +222,43 @@ const leastShare = 0.95
 
 // most is how many of n pairs may be past a limit behind an entry whose arithmetic was not found: models of a few channels show
 // too little of one.
-func most(n int) int { return max(1, n/100) }
+func most(n int) int { return max(1, n/200) }
+
+// hardCases are those of the first thousand that one part of the rule decides.
+var hardCases = []int{
+	74,  // a bias after a rounded sum, proven by linear alone, in attention
+	189, // sums in parts of float16, which are float16
+	217, // a habit that one form shows with reciprocals, another with constants
+	452, // double precision inside, shown by few entries of a single step
+	827, // two arithmetics, of which a prompt and decode steps show enough together
+	887, // two arithmetics that the prompt proves and decode steps have
+	921, // sums in parts of a single product
+}
 
 // Engines with arithmetics of their own have no bug, whichever it is, in any family; and where one shows, it is found.
-// TRACEDIFF_ENGINES is how many pairs are drawn. The reference is transformers with TRACEDIFF_PYTHON, else the walk.
+// TRACEDIFF_ENGINES is how many pairs are drawn, beside the hard cases. The reference of these is transformers with
+// TRACEDIFF_PYTHON, else the walk.
 func TestOtherEnginesAreNoBug(t *testing.T) {
 	n := samples(t, "TRACEDIFF_ENGINES", 3*len(engineNames))
 	references := liveReferences(t, n)
 	all, cells, limited := map[string]*engineTally{}, map[string]bool{}, 0
+	var cases []int
 	for k := range n {
+		cases = append(cases, k)
+	}
+	for _, k := range hardCases {
+		if k >= n {
+			cases = append(cases, k)
+		}
+	}
+	for _, k := range cases {
 		c := engineCaseOf(t, k)
 		cells[c.Family+" "+c.name] = true
 		t.Run(fmt.Sprint(k, " ", c.name), func(t *testing.T) { // its traces are gone when it is done
 			r := c.start(t, c.Case, c.strict, nil)
 			local := r.run()
 			var ref *capture.Trace
-			if references != nil {
+			if k < len(references) {
 				ref = open(t, references[k])
 			}
 			if all[c.name] == nil {
@@ -268,7 +289,7 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 		}
 	}
 	t.Log(table + sum.row("all") + "\n" + words)
-	if sum.pairs == n && (sum.entries < 100*n || sum.forms < n) {
+	if sum.pairs == len(cases) && (sum.entries < 100*n || sum.forms < n) {
 		t.Errorf("%d entries and %d forms are no sample of what is to be tested", sum.entries, sum.forms)
 	}
 	if most := len(engineNames) * (len(ordertest.Gemma) + len(ordertest.Plain)); len(cells) < min(n, most) {

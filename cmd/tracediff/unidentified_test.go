@@ -83,7 +83,7 @@ func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
 		}},
 		{"alone", []string{"--isolate", local}, exitMismatch, []string{
 			`UNVERIFIED +` + sparse + ` .* UNIDENTIFIED`, `INCOMPLETE: 1 entry is not certified, the first is ` + sparse + `: ` + why + `$`,
-			`decided by what is missing: nothing that was compared is called wrong, but of 1 entry the arithmetic is not known$`,
+			`decided by the coverage: nothing that was compared is called wrong, but of 1 entry the arithmetic is not known, and that is not enough$`,
 		}},
 		{"certificates are required", []string{local, golden, "--level", "2", "--require-certified"}, exitMismatch, []string{
 			`INCOMPLETE: 1 entry is not certified, and certificates are required: the first is ` + sparse + `: ` + why + `$`,
