@@ -13,6 +13,8 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/order"
 )
 
 // wildFolder has traces of other engines; its README.md says how they were made, and what the engines round.
@@ -38,6 +40,9 @@ func TestWildEnginesHaveNoBug(t *testing.T) {
 		t.Fatalf("traces in %s: %d, %v", wildFolder, len(paths), err)
 	}
 	for _, path := range paths {
+		if filepath.Base(filepath.Dir(path)) == shippedFolder {
+			continue // these have bugs: TestShippedPorts
+		}
 		name := filepath.Base(filepath.Dir(path)) + "/" + strings.TrimSuffix(filepath.Base(path), ".safetensors")
 		t.Run(name, func(t *testing.T) { wildEngine(t, name, open(t, path)) })
 	}
@@ -47,11 +52,7 @@ func TestWildEnginesHaveNoBug(t *testing.T) {
 func wildEngine(t *testing.T, name string, local *capture.Trace) {
 	model, _, _ := strings.Cut(filepath.Base(name), ".")
 	ck, list := openModel(t, model)
-	i, err := certify.NewIsolator(local, list, reference.Weights(ck, local.Manifest().DType), certify.IsolateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := run(t, local, local, compare.Options{Order: list, All: true, Isolator: i, Alone: true})
+	r := alone(t, local, ck, list)
 	forms, found := map[string]int{}, make([]bool, len(wildDifferences))
 	for _, row := range r.Rows {
 		z := row.Isolated
@@ -79,6 +80,21 @@ func wildEngine(t *testing.T, name string, local *capture.Trace) {
 	for _, form := range slices.Sorted(maps.Keys(forms)) {
 		t.Logf("%4d %s", forms[form], form)
 	}
+}
+
+// alone certifies every entry of a trace by itself.
+func alone(t *testing.T, local *capture.Trace, ck *checkpoint.Checkpoint, list *order.List) *compare.Result {
+	t.Helper()
+	return run(t, local, local, compare.Options{Order: list, All: true, Isolator: isolator(t, local, ck, list), Alone: true})
+}
+
+func isolator(t *testing.T, local *capture.Trace, ck *checkpoint.Checkpoint, list *order.List) *certify.Isolator {
+	t.Helper()
+	i, err := certify.NewIsolator(local, list, reference.Weights(ck, local.Manifest().DType), certify.IsolateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
 }
 
 // wildDifference returns which of the differences an entry of a trace is, or −1.
