@@ -232,7 +232,6 @@ var hardCases = []int{
 	452, // double precision inside, shown by few entries of a single step
 	827, // two arithmetics, of which a prompt and decode steps show enough together
 	887, // two arithmetics that the prompt proves and decode steps have
-	921, // sums in parts of a single product
 }
 
 // Engines with arithmetics of their own have no bug, whichever it is, in any family; and where one shows, it is found.
@@ -267,7 +266,7 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 			unknown := all[c.name].unidentified
 			wrong := all[c.name].add(c.judge(t, local, ref), r.apart)
 			report := t.Errorf
-			if byLimit := !slices.ContainsFunc(wrong, func(w string) bool { return strings.Contains(w, "on its own inputs") }); byLimit && all[c.name].unidentified > unknown {
+			if byLimit := !slices.ContainsFunc(wrong, func(w string) bool { return strings.Contains(w, "on its own inputs") }); byLimit && all[c.name].unidentified > unknown && !slices.Contains(hardCases, k) {
 				report = t.Logf // what is not identified, limits decide: these pairs are counted below
 				if len(wrong) > 0 {
 					limited++

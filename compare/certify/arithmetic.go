@@ -21,6 +21,10 @@ type arithmetic struct {
 	wide bool
 	// habit names a preset: what says one thing for all operations.
 	habit string
+	// beside is what other forms prove, which this has something beside; nil for nothing.
+	beside *arithmetic
+	// flips are the choices that a descent changed, one step after the other, as they were before.
+	flips map[program.Site]program.Choice
 }
 
 // strict is transformers' own.
@@ -40,6 +44,22 @@ func (a *arithmetic) with(s program.Site, c program.Choice) *arithmetic {
 	}
 	b.at[s] = c
 	return &b
+}
+
+// flip is with, for a descent. The step's own choice is what the arithmetic has where it says nothing.
+func (a *arithmetic) flip(s program.Site, c, own program.Choice) *arithmetic {
+	b := a.with(s, c)
+	if b.flips = maps.Clone(a.flips); b.flips == nil {
+		b.flips = map[program.Site]program.Choice{}
+	}
+	if _, again := b.flips[s]; !again {
+		before, ok := a.at[s]
+		if !ok {
+			before = own
+		}
+		b.flips[s] = before
+	}
+	return b
 }
 
 // without is the arithmetic with transformers' choice at a site.

@@ -86,7 +86,7 @@ func (s *search) carried([]*arithmetic) (*arithmetic, error) {
 		all := []*arithmetic{own}
 		for _, preset := range b.plain(s.dtype) {
 			a := preset.overlaid(own)
-			a.open = s.open
+			a.open, a.beside = s.open, own
 			all = append(all, a)
 		}
 		if found, err := s.all(all); found != nil || err != nil {
@@ -95,7 +95,9 @@ func (s *search) carried([]*arithmetic) (*arithmetic, error) {
 		if s.dtype == hooks.F32 {
 			continue
 		}
-		if found, err := s.each(b.between(own, true)); found != nil || err != nil {
+		more := *own
+		more.beside = own
+		if found, err := s.each(b.between(&more, true)); found != nil || err != nil {
 			return found, err
 		}
 	}

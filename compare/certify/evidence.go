@@ -61,9 +61,33 @@ func proven(of []*evidence) bool {
 	return elements >= proofElements && rows >= proofRows
 }
 
-// proven reports whether an arithmetic that explains some entries shows enough in them. An element that it leaves a choice, since
-// a rounding point before it lies at a midpoint, shows nothing.
+// proven reports whether an arithmetic that explains some entries shows enough in them: all of it, what it has beside what other forms
+// prove, and each choice that a descent made. Of these so many are tried that one or the other happens to give what is left of a
+// mistake, beside what the engine's own arithmetic gives.
 func (a *arithmetic) proven(of []*evidence) (bool, error) {
+	shown, err := a.shown(of)
+	if !shown || err != nil {
+		return false, err
+	}
+	if a.beside != nil {
+		if little, err := a.beside.little(of); little || err != nil {
+			return false, err
+		}
+	}
+	for at, before := range a.flips {
+		now, ok := a.at[at]
+		if b := a.with(at, before); ok && now != before {
+			if little, err := b.little(of); little || err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+// shown reports whether an arithmetic shows enough that transformers' does not give. An element that it leaves a choice, since a
+// rounding point before it lies at a midpoint, shows nothing.
+func (a *arithmetic) shown(of []*evidence) (bool, error) {
 	elements, rows := 0, 0
 	for _, e := range of {
 		if len(e.left) == 0 {
@@ -102,6 +126,11 @@ func (a *arithmetic) thin(of []*evidence) (bool, error) {
 	if a.strict() {
 		return false, nil
 	}
+	return a.little(of)
+}
+
+// little reports whether what an arithmetic leaves of some entries is less than what proves another.
+func (a *arithmetic) little(of []*evidence) (bool, error) {
 	elements, rows := 0, 0
 	for _, e := range of {
 		_, rest, _, err := e.strict(a)

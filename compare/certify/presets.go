@@ -33,6 +33,9 @@ func (b *presetter) plain(d hooks.DType) []*arithmetic {
 	for mask := 1; mask < 1<<len(habits); mask++ {
 		add(fmt.Sprint("strict ", mask), func(s *program.Step) program.Choice { return b.habit(s, program.Choice{Round: s.Round}, mask) })
 	}
+	if d != hooks.F32 {
+		add("functions", b.functions)
+	}
 	add("reciprocals", b.reciprocals)
 	add("double", b.double)
 	add("fused", b.fused)
@@ -164,6 +167,11 @@ var habits = [...]func(b *presetter, s *program.Step, c *program.Choice){
 			c.Way = program.WayRoundedRoot
 		}
 	},
+	func(_ *presetter, s *program.Step, c *program.Choice) { // what is multiplied by the reciprocal of a number is divided by it
+		if s.Prim == program.Mul && s.Ways() > 1 {
+			c.Way = program.WayQuotientByRounded
+		}
+	},
 	func(b *presetter, s *program.Step, c *program.Choice) { // a cube is a power: its square is no step
 		if b.p.Squares(s) {
 			c.Round = program.None
@@ -178,6 +186,15 @@ func (b *presetter) habit(s *program.Step, c program.Choice, mask int) program.C
 		}
 	}
 	return c
+}
+
+// functions rounds what a library's functions return, and keeps the rest.
+func (b *presetter) functions(s *program.Step) program.Choice {
+	switch s.Prim {
+	case program.Exp, program.Tanh, program.Erf:
+		return program.Choice{Round: program.Model}
+	}
+	return program.Choice{Round: s.Round}
 }
 
 // reciprocals divides by multiplying, in float32.

@@ -339,13 +339,14 @@ func (s *search) neighbours(a *arithmetic) ([]*arithmetic, error) {
 	sites, steps := p.Sites()
 	for _, at := range sites {
 		st := &p.Steps[steps[at][0]]
+		own := program.Choice{Round: st.Round}
 		now, ok := a.at[at]
 		if !ok {
-			now = program.Choice{Round: st.Round}
+			now = own
 		}
 		for _, c := range alternatives(st, s.dtype) {
 			if c != now {
-				all = append(all, a.with(at, c))
+				all = append(all, a.flip(at, c, own))
 			}
 		}
 	}
