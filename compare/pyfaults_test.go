@@ -294,6 +294,9 @@ func TestFaultsInTransformersAreListed(t *testing.T) {
 			entries[cells[1]+cells[3]], ops[cells[2]] = true, true
 			for _, share := range []string{cells[5], cells[7]} {
 				var flagged, guilty int
+				if share == "" && cells[5] != cells[7] { // a mistake in the other dtype alone
+					continue
+				}
 				if _, err := fmt.Sscanf(share, "%d of %d", &flagged, &guilty); err != nil || flagged != guilty || strings.Contains(share, "strict") {
 					t.Errorf("%s is listed as located, and isolation flags %q", cells[0], share)
 				}
