@@ -139,7 +139,7 @@ func (b *gemma3nList) layer(i int, in string) {
 	b.rms(2, "post_feedforward_layernorm", b.hidden, "mlp.down_proj")
 	b.add(1, "attn_ffw_laurel_gated", b.hidden, b.call("altup", "correct", "activated"), op.Add{},
 		ref("attn_laurel"), ref("post_feedforward_layernorm"))
-	b.correct()
+	b.correct(active)
 	b.perLayer(active)
 	b.add(1, "out", b.streams, b.outLayer(), op.AddToOthers{},
 		ref("altup.correct"), ref("post_per_layer_input_norm"))
@@ -191,11 +191,12 @@ func normalQuantile(p float64) float64 {
 	return float64(float32(math.Erfinv(float64(x))) * float32(math.Sqrt2))
 }
 
-func (b *gemma3nList) correct() {
+// correct lists what the layer changes in all streams: the innovation is against the prediction of the active one.
+func (b *gemma3nList) correct(active int) {
 	a := b.g.AltUpStreams
 	b.router("altup.correct", 1, ref("attn_ffw_laurel_gated"))
 	b.linear(2, "altup.correction_coefs", flat(a), a, a, false, ref("altup.correct.modalities"))
-	b.add(3, "altup.correct.innovation", b.hidden, derived, op.Sub{}, ref("attn_ffw_laurel_gated"), ref("active_prediction"))
+	b.add(3, "altup.correct.innovation", b.hidden, derived, op.Sub{}, ref("attn_ffw_laurel_gated"), stream("altup.predict", active))
 	b.add(1, "altup.correct", b.streams, b.call("altup", "correct", ""), op.AltUpCorrect{Streams: a},
 		ref("altup.correct.innovation"), ref("altup.correction_coefs"), ref("altup.predict"))
 }

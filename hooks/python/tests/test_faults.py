@@ -1,5 +1,7 @@
-"""Faults are planted where they are said to be, and taken out again."""
+"""Faults are planted where they are said to be, and taken out again; the page that explains them names what there is."""
 
+import importlib
+import re
 import sys
 import unittest
 
@@ -65,6 +67,21 @@ class Guilty(unittest.TestCase):
     def test_names_are_unique(self):
         names = [f.name for f in mistakes.FAULTS]
         self.assertEqual(len(names), len(set(names)))
+
+
+class Page(unittest.TestCase):
+    """docs/mistakes.md."""
+
+    def test_where_transformers_does_it_right_is_in_transformers(self):
+        text = (ROOT / "docs" / "mistakes.md").read_text(encoding="utf-8")
+        named = re.findall(r"`([A-Z][\w.]+)`", "".join(re.findall(r"- \*\*Reference\*\*:.*?\n(?=- )", text, re.DOTALL)))
+        self.assertGreater(len(named), 80)
+        for name in named:
+            owner, *attributes = name.split(".")
+            family = re.match("Gemma3n|Gemma3|Gemma2|Gemma|Llama|Qwen2|Qwen3", owner)[0].lower()
+            found = getattr(importlib.import_module(f"transformers.models.{family}.modeling_{family}"), owner)
+            for attribute in attributes:
+                found = getattr(found, attribute)
 
 
 if __name__ == "__main__":
