@@ -74,27 +74,25 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 	if held < 2 {
 		return nil
 	}
-	if !own.strict() { // what explains most may be one of several that do, and another of these all of it
-		all, err := newSearch(suspects, f.entries).near(own)
-		if all, err = shownIn(all, err, left); all != nil || err != nil {
-			f.own = all
-			return err
-		}
+	if 2*held < len(f.entries) {
+		return nil
 	}
-	// Two arithmetics that are both shown explain all of it, however many entries each has.
-	if 2*held >= len(f.entries) {
-		s := newSearch(suspects, suspects)
-		s.carry = f.carry
-		other, err := s.find()
-		if other, err = shownIn(other, err, suspects); err != nil {
+	// Two arithmetics that are both shown explain all of it, also where each has half of the entries.
+	s := newSearch(suspects, suspects)
+	s.carry = f.carry
+	other, err := s.find()
+	if err != nil {
+		return err
+	}
+	if other != nil {
+		if shown, err := other.proven(suspects); err != nil {
 			return err
-		}
-		if other != nil {
+		} else if shown {
 			f.own, f.second = own, other
 			return nil
 		}
 	}
-	if 2*held <= len(f.entries) {
+	if 2*held == len(f.entries) {
 		return nil
 	}
 	f.own, f.suspects = own, true
@@ -102,17 +100,6 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 		f.thin, err = own.thin(suspects)
 	}
 	return err
-}
-
-// shownIn passes an arithmetic on that a search found, if some entries prove it.
-func shownIn(a *arithmetic, err error, of []*evidence) (*arithmetic, error) {
-	if a == nil || err != nil {
-		return nil, err
-	}
-	if shown, err := a.proven(of); !shown || err != nil {
-		return nil, err
-	}
-	return a, nil
 }
 
 // most is the arithmetic that explains most entries, transformers' or another that they prove, and those that it does not explain.

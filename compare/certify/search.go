@@ -319,16 +319,6 @@ func (s *search) descend(starts []*arithmetic) (*arithmetic, error) {
 	return nil, nil
 }
 
-// near returns an arithmetic that explains all entries, by going on from one that explains most; nil for none.
-func (s *search) near(a *arithmetic) (*arithmetic, error) {
-	s.descents, s.best = 1, []ranked{{arithmetic: a, far: math.MaxInt}}
-	found, err := s.descend([]*arithmetic{a})
-	if found == nil || err != nil {
-		return nil, err
-	}
-	return s.plainest(found)
-}
-
 // neighbours are an arithmetic with another choice at one site, for each site and choice.
 func (s *search) neighbours(a *arithmetic) ([]*arithmetic, error) {
 	p, err := s.of(a.rewrites)
