@@ -104,11 +104,12 @@ func (h *faultTally) add(p planted, r *compare.Result) string {
 		if wrong && first == nil {
 			first = row
 		}
-		if z == nil || p.guilty[row.Key()] < fewestChanged {
+		spoilt := p.guilty[row.Key()]
+		if z == nil || spoilt == 0 {
 			continue
 		}
 		switch {
-		case z.Outcome == certify.Rounding && z.Arithmetic != "strict":
+		case z.Outcome == certify.Rounding && z.Arithmetic != "strict" && spoilt >= fewestChanged:
 			explained = append(explained, fmt.Sprintf("%s is called %s", row.Key(), z.Arithmetic))
 		case z.Outcome == unidentified:
 			open = append(open, row.Key())
