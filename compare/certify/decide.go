@@ -90,8 +90,15 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 			return err
 		}
 		if other != nil {
-			f.own, f.second = own, other
-			return nil
+			// It has to show as much beside the first. Of mistakes some arithmetic gives a row, where most engines round its statistic.
+			little, err := own.little(suspects)
+			if err != nil {
+				return err
+			}
+			if !little {
+				f.own, f.second = own, other
+				return nil
+			}
 		}
 	}
 	if 2*held <= len(f.entries) {
