@@ -62,20 +62,22 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 		}
 		given = append(given, one.given...)
 	}
-	own, suspects, err := most(f.entries, left, given)
+	own, others, err := most(f.entries, left, given)
 	if err != nil {
 		return err
 	}
-	if len(suspects) == 0 {
+	held := len(f.entries) - len(others)
+	// What transformers' arithmetic gives is right, whatever the others of its form have.
+	suspects := slices.DeleteFunc(slices.Clone(others), func(e *evidence) bool { return len(e.left) == 0 })
+	if len(suspects) == 0 && (len(others) == 0 || 2*held >= len(f.entries) && held >= 2) {
 		f.own = own
 		return nil
 	}
-	held := len(f.entries) - len(suspects)
-	if held < 2 {
+	if held < 2 || len(suspects) == 0 {
 		return nil
 	}
 	if !own.strict() { // what explains most may be one of several that do, and another of these all of it
-		all, err := newSearch(suspects, f.entries).near(own)
+		all, err := newSearch(suspects, left).near(own)
 		if all, err = shownIn(all, err, left); all != nil || err != nil {
 			f.own = all
 			return err
