@@ -62,35 +62,24 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 		}
 		given = append(given, one.given...)
 	}
-	own, suspects, err := most(f.entries, left, given)
+	own, others, err := most(f.entries, left, given)
 	if err != nil {
 		return err
 	}
-	if len(suspects) == 0 {
+	held := len(f.entries) - len(others)
+	// What transformers' arithmetic gives is right, whatever the others of its form have.
+	suspects := slices.DeleteFunc(slices.Clone(others), func(e *evidence) bool { return len(e.left) == 0 })
+	switch {
+	case len(others) > 0 && (held < 2 || 2*held < len(f.entries)):
+		return nil
+	case len(suspects) == 0:
 		f.own = own
 		return nil
 	}
-	held := len(f.entries) - len(suspects)
-	if held < 2 {
-		return nil
-	}
-	if 2*held < len(f.entries) {
-		return nil
-	}
 	// Two arithmetics that are both shown explain all of it, also where each has half of the entries.
-	s := newSearch(suspects, suspects)
-	s.carry = f.carry
-	other, err := s.find()
-	if err != nil {
+	if f.second, err = f.secondOf(own, suspects); f.second != nil || err != nil {
+		f.own = own
 		return err
-	}
-	if other != nil {
-		if shown, err := other.proven(suspects); err != nil {
-			return err
-		} else if shown {
-			f.own, f.second = own, other
-			return nil
-		}
 	}
 	if 2*held == len(f.entries) {
 		return nil
@@ -100,6 +89,24 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 		f.thin, err = own.thin(suspects)
 	}
 	return err
+}
+
+// secondOf finds the arithmetic of the entries that the form's own does not give; nil for none. It has to show as much beside that as
+// beside transformers': some arithmetic gives a row of a mistake.
+func (f *form) secondOf(own *arithmetic, suspects []*evidence) (*arithmetic, error) {
+	s := newSearch(suspects, suspects)
+	s.carry = f.carry
+	other, err := s.find()
+	if other == nil || err != nil {
+		return nil, err
+	}
+	if shown, err := other.proven(suspects); !shown || err != nil {
+		return nil, err
+	}
+	if little, err := own.little(suspects, other); little || err != nil {
+		return nil, err
+	}
+	return other, nil
 }
 
 // most is the arithmetic that explains most entries, transformers' or another that they prove, and those that it does not explain.

@@ -17,7 +17,8 @@ type captured struct {
 }
 
 // Entries of a form are looked at until there are maxEntries, or formElements elements of minEntries, spread over the trace:
-// what a judgement costs does not grow with the trace. They say how much is looked at, not what is concluded.
+// what a search costs does not grow with the trace. Before another entry is accused, the form is decided again with it: see
+// [Isolator.beyondSample].
 const (
 	maxEntries   = 256
 	minEntries   = 4
@@ -65,25 +66,78 @@ func (i *Isolator) evidence(ctx context.Context, n order.Node) (*evidence, error
 	return &evidence{t, left}, nil
 }
 
-// entriesOf are the captured entries of a form.
-func (i *Isolator) entriesOf(ctx context.Context, name string) ([]*evidence, error) {
+// entriesOf are the captured entries of a form, as many as are looked at, and the nodes that are not.
+func (i *Isolator) entriesOf(ctx context.Context, name string) (all []*evidence, others []order.Node, err error) {
 	nodes := i.capturedForms().nodes[name]
-	var all []*evidence
+	nodes = permuted(nodes, scattered(len(nodes)))
 	elements := 0
-	for _, k := range scattered(len(nodes)) {
+	for k, n := range nodes {
 		if len(all) >= maxEntries || len(all) >= minEntries && elements >= formElements {
-			break
+			return all, nodes[k:], nil
 		}
-		e, err := i.evidence(ctx, nodes[k])
+		e, err := i.evidence(ctx, n)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if e != nil {
 			all = append(all, e)
 			elements += len(e.y.Data)
 		}
 	}
-	return all, nil
+	return all, nil, nil
+}
+
+// permuted are nodes in another order.
+func permuted(nodes []order.Node, at []int) []order.Node {
+	all := make([]order.Node, len(nodes))
+	for k, i := range at {
+		all[k] = nodes[i]
+	}
+	return all
+}
+
+// beyondSample is what is known of a form with entries beside those that were looked at: of a kernel that some layers have, these
+// may have shown nothing. What the form's arithmetics leave of some others has to be given by a second one.
+func (i *Isolator) beyondSample(ctx context.Context, known verdict, name string) (verdict, error) {
+	f, err := i.alone(ctx, name)
+	if err != nil || !f.sampled || known.own == nil || known.second != nil {
+		return known, err
+	}
+	f.beyondOnce.Do(func() {
+		f.beyond = known
+		var suspects []*evidence
+		if suspects, f.beyondErr = i.suspectsBeyond(ctx, known.own, name); len(suspects) > 0 && f.beyondErr == nil {
+			f.beyond.second, f.beyondErr = f.secondOf(known.own, suspects)
+		}
+	})
+	return f.beyond, f.beyondErr
+}
+
+// suspectsBeyond are a few entries that were not looked at and that an arithmetic does not give.
+func (i *Isolator) suspectsBeyond(ctx context.Context, own *arithmetic, name string) ([]*evidence, error) {
+	_, others, err := i.entriesOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var suspects []*evidence
+	for _, n := range others {
+		if len(suspects) == minEntries {
+			break
+		}
+		e, err := i.evidence(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if e == nil || len(e.left) == 0 {
+			continue
+		}
+		if _, rest, _, err := e.strict(own); err != nil {
+			return nil, err
+		} else if len(rest) > 0 {
+			suspects = append(suspects, e)
+		}
+	}
+	return suspects, nil
 }
 
 // scattered lists 0 to n−1 in an order whose beginnings are spread over all: by steps of about the golden section of n that

@@ -51,6 +51,15 @@ func (t *trial) hull(left []int) (j *judged, rest []int, err error) {
 	return j, left, nil
 }
 
+// enough reports whether elements in so many rows prove something. What acts on a whole row by one number, such as a rounded root of
+// a norm, is one draw a row: then the rows count.
+func enough(elements, rows int, byRow bool) bool {
+	if byRow {
+		return rows >= proofElements
+	}
+	return elements >= proofElements && rows >= proofRows
+}
+
 // proven reports whether some entries together show enough that transformers' arithmetic does not give.
 func proven(of []*evidence) bool {
 	elements, rows := 0, 0
@@ -58,7 +67,7 @@ func proven(of []*evidence) bool {
 		elements += len(e.left)
 		rows += e.rowsIn(e.left)
 	}
-	return elements >= proofElements && rows >= proofRows
+	return enough(elements, rows, false)
 }
 
 // proven reports whether an arithmetic that explains some entries shows enough in them: all of it, what it has beside what other forms
@@ -70,14 +79,14 @@ func (a *arithmetic) proven(of []*evidence) (bool, error) {
 		return false, err
 	}
 	if a.beside != nil {
-		if little, err := a.beside.little(of); little || err != nil {
+		if little, err := a.beside.little(of, a); little || err != nil {
 			return false, err
 		}
 	}
 	for at, before := range a.flips {
 		now, ok := a.at[at]
 		if b := a.with(at, before); ok && now != before {
-			if little, err := b.little(of); little || err != nil {
+			if little, err := b.little(of, a); little || err != nil {
 				return false, err
 			}
 		}
@@ -88,6 +97,11 @@ func (a *arithmetic) proven(of []*evidence) (bool, error) {
 // shown reports whether an arithmetic shows enough that transformers' does not give. An element that it leaves a choice, since a
 // rounding point before it lies at a midpoint, shows nothing.
 func (a *arithmetic) shown(of []*evidence) (bool, error) {
+	own := &arithmetic{open: a.open}
+	byRow, err := a.byRow(of, own)
+	if err != nil {
+		return false, err
+	}
 	elements, rows := 0, 0
 	for _, e := range of {
 		if len(e.left) == 0 {
@@ -97,18 +111,43 @@ func (a *arithmetic) shown(of []*evidence) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		own, err := e.in(evaluated{arithmetic: &arithmetic{open: a.open}})
+		k, err := e.in(evaluated{arithmetic: own})
 		if err != nil {
 			return false, err
 		}
-		shown := slices.DeleteFunc(slices.Clone(e.left), func(i int) bool { return !j.definite(i) || !j.apart(own, i) })
+		shown := slices.DeleteFunc(slices.Clone(e.left), func(i int) bool { return !j.definite(i) || !j.apart(k, i) })
 		elements += len(shown)
 		rows += e.rowsIn(shown)
-		if elements >= proofElements && rows >= proofRows {
+		if enough(elements, rows, byRow) {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// byRow reports whether all that two arithmetics do otherwise acts on a row of some entries' result by one number.
+func (a *arithmetic) byRow(of []*evidence, b *arithmetic) (bool, error) {
+	if len(of) == 0 || a.rewrites != b.rewrites {
+		return false, nil
+	}
+	p, err := of[0].rewritten(a.rewrites)
+	if err != nil {
+		return false, err
+	}
+	x, y := a.choices(p), b.choices(p)
+	own := p.Own()
+	if x == nil {
+		x = own
+	}
+	if y == nil {
+		y = own
+	}
+	for i := range own {
+		if x[i] != y[i] && !p.ByRow(i) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // definite reports whether an element is known to a quarter of a unit of the model's dtype. In float32 nothing is rounded to
@@ -126,11 +165,18 @@ func (a *arithmetic) thin(of []*evidence) (bool, error) {
 	if a.strict() {
 		return false, nil
 	}
-	return a.little(of)
+	return a.little(of, nil)
 }
 
-// little reports whether what an arithmetic leaves of some entries is less than what proves another.
-func (a *arithmetic) little(of []*evidence) (bool, error) {
+// little reports whether what an arithmetic leaves of some entries is less than what proves another, nil for any.
+func (a *arithmetic) little(of []*evidence, other *arithmetic) (bool, error) {
+	byRow := false
+	if other != nil {
+		var err error
+		if byRow, err = a.byRow(of, other); err != nil {
+			return false, err
+		}
+	}
 	elements, rows := 0, 0
 	for _, e := range of {
 		_, rest, _, err := e.strict(a)
@@ -139,7 +185,7 @@ func (a *arithmetic) little(of []*evidence) (bool, error) {
 		}
 		elements, rows = elements+len(rest), rows+e.rowsIn(rest)
 	}
-	return elements < proofElements || rows < proofRows, nil
+	return !enough(elements, rows, byRow), nil
 }
 
 // apart reports whether two arithmetics give an element no number in common. Where their bounds overlap, what one explains and the

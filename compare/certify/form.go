@@ -36,6 +36,11 @@ type form struct {
 	final    verdict
 	finalErr error
 
+	sampled    bool // not all of its entries were looked at
+	beyondOnce sync.Once
+	beyond     verdict // with others
+	beyondErr  error
+
 	habitsOnce sync.Once
 	habits     map[string]*arithmetic // presets that explain all entries, where these prove one
 	habitsErr  error
@@ -98,7 +103,7 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 		return verdict{own: g.own, second: g.second}, err
 	}
 	// What each shows too little of may be enough together.
-	entries, err := i.entriesOf(ctx, other)
+	entries, _, err := i.entriesOf(ctx, other)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -151,7 +156,7 @@ func (i *Isolator) habits(ctx context.Context, name string) (map[string]*arithme
 	}
 	f.habitsOnce.Do(func() {
 		var entries []*evidence
-		if entries, f.habitsErr = i.entriesOf(ctx, name); f.habitsErr != nil {
+		if entries, _, f.habitsErr = i.entriesOf(ctx, name); f.habitsErr != nil {
 			return
 		}
 		g := &form{entries: entries}
@@ -210,7 +215,9 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 	}
 	i.mu.Unlock()
 	f.once.Do(func() {
-		if f.entries, f.err = i.entriesOf(ctx, name); f.err == nil {
+		var others []order.Node
+		if f.entries, others, f.err = i.entriesOf(ctx, name); f.err == nil {
+			f.sampled = len(others) > 0
 			f.err = f.decide()
 		}
 		if f.own != nil && !f.suspects || f.wrong != "" { // tensors are not kept
@@ -223,7 +230,8 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 // otherwise judges an entry that transformers' arithmetic does not explain in the arithmetic of its form. Identified is
 // false for one that no arithmetic is known to explain, and that some choice of roundings may: nothing is left of it then.
 func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
-	f, err := t.i.form(t.ctx, t.i.formOf(t.cut, t.node))
+	name := t.i.formOf(t.cut, t.node)
+	f, err := t.i.form(t.ctx, name)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -258,6 +266,13 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		return nil, nil, false, err
 	} else if wide {
 		if done, err := try(&arithmetic{wide: true}); done || err != nil {
+			return j, left, true, err
+		}
+	}
+	if beyond, err := t.i.beyondSample(t.ctx, f, name); err != nil {
+		return nil, nil, false, err
+	} else if beyond.second != nil && beyond.second != f.second {
+		if done, err := try(beyond.second); done || err != nil {
 			return j, left, true, err
 		}
 	}

@@ -3,6 +3,8 @@ package certify
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -21,13 +23,17 @@ type wider struct {
 const (
 	widerEntries = 32
 	widerLooked  = 256
+
+	// Entries of a single step have to show it in widerKinds places of a layer. Null hypothesis: a mistake of a unit in one of them,
+	// in one layer or in all.
+	widerKinds = 2
 )
 
 // computedWider reports whether a float32 trace was computed in double precision and stored as float32. That is so where
 // inputs within half a unit of what was captured, in transformers' arithmetic, give most of the entries that the captured
 // inputs do not give; and where they give as many elements and rows as any arithmetic has to show of entries that are a single
-// step, such as a sum of two tensors: these have nothing else to be computed from. It is a property of the whole trace, never of an
-// entry. In 16 bits half a unit hides mistakes, and nothing is asked.
+// step, such as a sum of two tensors, in two places of a layer: these have nothing else to be computed from. It is a property of the
+// whole trace, never of an entry. In 16 bits half a unit hides mistakes, and nothing is asked.
 func (i *Isolator) computedWider(ctx context.Context) (bool, error) {
 	if i.env.DType != hooks.F32 {
 		return false, nil
@@ -67,7 +73,7 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 		}
 	}
 	for _, n := range nodes[some:] {
-		if 2*explained <= left || proven(given) {
+		if 2*explained <= left || proven(given) && kinds(given) >= widerKinds {
 			break
 		}
 		if single, err := i.single(n); err != nil {
@@ -79,7 +85,7 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	return 2*explained > left && proven(given), nil
+	return 2*explained > left && proven(given) && kinds(given) >= widerKinds, nil
 }
 
 // givenWider is an entry of which transformers' arithmetic leaves something, nil for any other, and whether wider inputs give it.
@@ -89,6 +95,15 @@ func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, g
 	}
 	_, rest, _, err := e.strict(&arithmetic{wide: true})
 	return e, len(rest) == 0, err
+}
+
+// kinds counts the places in a layer that some entries have.
+func kinds(of []*evidence) int {
+	names := map[string]bool{}
+	for _, e := range of {
+		names[strings.TrimPrefix(e.entry.Name, fmt.Sprintf("layers.%d.", e.entry.Layer))] = true
+	}
+	return len(names)
 }
 
 // single reports whether an entry is computed in one step.
@@ -102,13 +117,4 @@ func (i *Isolator) single(n order.Node) (bool, error) {
 		return false, nil
 	}
 	return err == nil && f.Single(), err
-}
-
-// permuted are nodes in another order.
-func permuted(nodes []order.Node, at []int) []order.Node {
-	all := make([]order.Node, len(nodes))
-	for k, i := range at {
-		all[k] = nodes[i]
-	}
-	return all
 }

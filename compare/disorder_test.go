@@ -1,0 +1,141 @@
+package compare_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/ordertest"
+)
+
+// certificatesOf certifies the entries of a trace that can be isolated, all or some.
+func certificatesOf(t *testing.T, tr *capture.Trace, c ordertest.Case, d hooks.DType, only func(string) bool) map[string]*certify.Certificate {
+	t.Helper()
+	i, err := certify.NewIsolator(tr, c.List, reference.Weights(c.Checkpoint, d), certify.IsolateOptions{DType: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*certify.Certificate{}
+	for _, r := range tr.Records() {
+		if c.List.Index(r.Name) < 0 || only != nil && !only(capture.Key(r.Pass, r.Name, 0)) {
+			continue
+		}
+		z, err := i.Certify(context.Background(), r.Name, r.Pass)
+		if err != nil {
+			continue
+		}
+		all[capture.Key(r.Pass, r.Name, 0)] = z
+	}
+	return all
+}
+
+// manifestOf is the manifest of an engine's trace.
+func manifestOf(r *engineRun) capture.Manifest {
+	m := manifest("local", r.dtype)
+	m.Passes, m.Config = len(r.c.Passes), r.c.List.Config.Canonical()
+	if r.drop != nil {
+		m.Scope.Level = 0
+	}
+	for i := range r.c.List.Entries {
+		if e := &r.c.List.Entries[i]; r.captured(e) {
+			m.Entries = append(m.Entries, e.Name)
+		}
+	}
+	return m
+}
+
+// The certificates of a trace do not depend on the order in which a pass fired its tensors.
+func TestOrderOfEventsDoesNotMatter(t *testing.T) {
+	for n := range len(engineNames) {
+		c := engineCaseOf(t, n)
+		t.Run(fmt.Sprint(n, c.name), func(t *testing.T) {
+			r := c.start(t, c.Case, c.strict, nil)
+			local := r.run()
+			a := certificatesOf(t, local, c.Case, c.dtype, nil)
+			rng := rand.New(rand.NewPCG(1, uint64(n)))
+			ev := slices.Clone(r.events)
+			rng.Shuffle(len(ev), func(i, j int) { ev[i], ev[j] = ev[j], ev[i] })
+			slices.SortStableFunc(ev, func(a, b hooks.Event) int { return a.Pass - b.Pass })
+			b := certificatesOf(t, build(t, manifestOf(r), ev...), c.Case, c.dtype, nil)
+			for k, x := range a {
+				if y := b[k]; y == nil || x.Outcome != y.Outcome || x.Arithmetic != y.Arithmetic || x.Outside != y.Outside {
+					t.Fatalf("%s: %s %s %q, in another order %+v", k, x.Form, x.Outcome, x.Arithmetic, y)
+				}
+			}
+		})
+	}
+}
+
+// Numbers that no engine writes, and tensors that are missing, are judged: without a panic, and in little time.
+func TestHostileNumbersAreJudged(t *testing.T) {
+	for n := range len(engineNames) {
+		c := engineCaseOf(t, n)
+		t.Run(fmt.Sprint(n, c.name), func(t *testing.T) {
+			r := c.start(t, c.Case, c.strict, nil)
+			r.forward()
+			rng := rand.New(rand.NewPCG(2, uint64(n)))
+			var ev []hooks.Event
+			mode := n % 6 // of spoiling
+			for _, e := range r.events {
+				if e.Tensor.DType == hooks.I64 {
+					ev = append(ev, e)
+					continue
+				}
+				if rng.IntN(10) == 0 && mode != 0 {
+					continue
+				}
+				x := e.Tensor
+				x.Data = slices.Clone(x.Data)
+				sz := len(x.Data) / max(sizeOf(x.Shape), 1)
+				put := func(i int, v float64) { copy(x.Data[i*sz:], appendValue(nil, x.DType, v)) }
+				count := sizeOf(x.Shape)
+				switch mode {
+				case 0, 1:
+					for range 3 {
+						put(rng.IntN(count), []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32, 1e-40, 0}[rng.IntN(6)])
+					}
+				case 2:
+					for i := range count {
+						put(i, math.NaN())
+					}
+				case 3:
+					for i := range count {
+						put(i, math.MaxFloat32*(rng.Float64()-0.5)*2)
+					}
+				case 4:
+					for i := range count {
+						put(i, 1e-39*rng.NormFloat64())
+					}
+				case 5:
+					for i := range count {
+						put(i, rng.NormFloat64())
+					}
+				}
+				e.Tensor = x
+				ev = append(ev, e)
+			}
+			judged := certificatesOf(t, build(t, manifestOf(r), ev...), c.Case, c.dtype, nil)
+			if len(judged) == 0 {
+				t.Error("no entry is judged")
+			}
+			bugs := 0
+			for _, z := range judged {
+				if z.Outcome == certify.Bug {
+					bugs++
+				}
+			}
+			if bugs == 0 {
+				t.Errorf("%s: of %d entries with such numbers none is wrong", c.Family, len(judged))
+			}
+		})
+	}
+}
+
+func sizeOf(shape []int) int { n, _ := hooks.Elements(shape); return n }
