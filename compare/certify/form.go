@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -46,7 +47,7 @@ type verdict struct {
 	// others, where there is one.
 	own, second *arithmetic
 	// wrong is the change to the operation that explains all entries, where no arithmetic does.
-	wrong string
+	wrong *diagnose.Finding
 	// thin: what own leaves of the others is too little to accuse them of.
 	thin bool
 }
@@ -73,7 +74,7 @@ func (i *Isolator) formOf(cut *order.Plan, n order.Node) string {
 // if it gives all entries.
 func (i *Isolator) form(ctx context.Context, name string) (verdict, error) {
 	f, err := i.alone(ctx, name)
-	if err != nil || f.own != nil || f.wrong != "" {
+	if err != nil || f.own != nil || f.wrong != nil {
 		return f.verdict, err
 	}
 	f.settled.Do(func() {
@@ -116,7 +117,7 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 				return verdict{own: together.own}, err
 			}
 		}
-		if together.wrong != "" {
+		if together.wrong != nil {
 			return verdict{wrong: together.wrong}, nil
 		}
 	}
@@ -202,7 +203,7 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 		if f.entries, f.err = i.entriesOf(ctx, name); f.err == nil {
 			f.err = f.decide()
 		}
-		if f.own != nil || f.wrong != "" { // tensors are not kept
+		if f.own != nil || f.wrong != nil { // tensors are not kept
 			f.entries = nil
 		}
 	})
@@ -239,8 +240,8 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 			return j, left, true, err
 		}
 	}
-	if f.wrong != "" {
-		c.Mistake = f.wrong
+	if f.wrong != nil {
+		c.Finding = f.wrong
 		return strict, off, true, nil
 	}
 	if wide, err := t.i.computedWider(t.ctx); err != nil {

@@ -155,17 +155,20 @@ func (p *Program) Text() string {
 func (p *Program) Work() int {
 	work := 0
 	for i := range p.Steps {
-		s := &p.Steps[i]
-		n := size(s.Shape)
-		switch {
-		case s.Prim.leaf():
-			n = 0
-		case s.Prim == Sum || s.Prim == Dot || s.Prim == Affine:
-			n *= max(s.Args[0].Last(), 1)
-		}
-		work += n
+		work += p.work(i)
 	}
 	return work
+}
+
+func (p *Program) work(i int) int {
+	s := &p.Steps[i]
+	switch {
+	case s.Prim.leaf():
+		return 0
+	case s.Prim == Sum || s.Prim == Dot || s.Prim == Affine:
+		return size(s.Shape) * max(s.Args[0].Last(), 1)
+	}
+	return size(s.Shape)
 }
 
 // Single reports whether the program computes one step, by element.

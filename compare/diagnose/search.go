@@ -1,0 +1,254 @@
+package diagnose
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+const (
+	// A name has to give shownElements elements in shownRows rows that the operation itself does not give, and one more for each
+	// number that was solved from them. A mask is judged bit by bit: half of that is as much.
+	shownElements = 8
+	shownRows     = 2
+	// maxTried and maxWork bound a search: hypotheses, and the elements and products that they compute. Both are the same on any
+	// machine. 2³¹ take about ten seconds.
+	maxTried = 3000
+	maxWork  = 1 << 31
+)
+
+// hypothesis is one edit that may be the mistake.
+type hypothesis struct {
+	class  program.Class
+	solved int                            // numbers that were solved from the elements
+	make   func(e *Entry) *program.Edited // nil where it does not apply
+	say    func(e *Entry) Name            // in words, about an entry
+	rank   int                            // among those of its class
+}
+
+// survivor is a hypothesis that gives everything.
+type survivor struct {
+	hypothesis
+	shown, rows int
+}
+
+type search struct {
+	ctx     context.Context
+	m       *Model
+	entries []*Entry // the first are looked at first
+	first   *Entry   // what edits are made from, small
+	numbers []number // of the configuration
+	tried   int
+	found   []survivor
+	stopped bool
+}
+
+// stage is a step of the search: the classes that are looked at together.
+type stage func(s *search) error
+
+// Find looks for the edit with which the programs give every element of all entries; nil where there is none. The error is that of
+// reading the trace or the weights.
+func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
+	return find(ctx, m, entries, []stage{(*search).structure, (*search).activations, (*search).constants, (*search).leaves, (*search).maps})
+}
+
+// FindNumber is Find among edits that may move elements by as little as roundings do: numbers, and activations.
+func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
+	return find(ctx, m, entries, []stage{(*search).counts, (*search).activations, (*search).constants})
+}
+
+func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Finding, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	s := &search{ctx: ctx, m: m, entries: slices.Clone(entries), numbers: numbersOf(m.List.Config)}
+	// What shows enough by itself and is small comes first: it costs least, and refuses most.
+	slices.SortStableFunc(s.entries, func(a, b *Entry) int {
+		if x, y := len(a.Left) >= shownElements, len(b.Left) >= shownElements; x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.Program.Work(), b.Program.Work())
+	})
+	s.first = s.entries[0].Small()
+	for _, look := range stages {
+		if err := look(s); err != nil {
+			return nil, err
+		}
+		if len(s.found) > 0 || s.stopped {
+			break
+		}
+	}
+	return s.finding()
+}
+
+// try judges a hypothesis.
+func (s *search) try(h hypothesis) error {
+	if s.stopped {
+		return nil
+	}
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
+	work := 0
+	for _, e := range s.entries {
+		if k := e.Small().kept; k != nil {
+			work += k.Work
+		}
+	}
+	if s.tried >= maxTried || work >= maxWork {
+		s.stopped = true
+		return nil
+	}
+	s.tried++
+	for _, e := range s.entries {
+		if may, err := s.may(h, e.Small()); !may || err != nil {
+			return err
+		}
+	}
+	shown, rows := 0, 0
+	for _, e := range s.entries {
+		d := h.make(e)
+		if d == nil {
+			return nil
+		}
+		p, c := d.Whole(e.Call)
+		all, n, r, err := e.Explains(p, c)
+		if !all || err != nil {
+			return err
+		}
+		shown, rows = shown+n, rows+r
+	}
+	need := shownElements
+	if s.first.exact() {
+		need /= 2
+	}
+	if shown >= need+h.solved && rows >= min(shownRows, need) {
+		s.found = append(s.found, survivor{h, shown, rows})
+	}
+	return nil
+}
+
+// exact reports whether the entry's elements are what they are, in any arithmetic.
+func (e *Entry) exact() bool {
+	return !slices.ContainsFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() || s.Prim == program.Angle })
+}
+
+// may reports whether a hypothesis gives an entry, or nearly: orders of summation may give the rest.
+func (s *search) may(h hypothesis, e *Entry) (bool, error) {
+	d := h.make(e)
+	if d == nil {
+		return false, nil
+	}
+	k, err := e.values()
+	if err != nil {
+		return false, err
+	}
+	x, err := k.Eval(d)
+	if err != nil {
+		return false, nil // such as an index out of range
+	}
+	most := len(e.Left) / 8
+	left, err := e.Leaves(x, most+1)
+	return len(left) <= most, err
+}
+
+// edits tries edits that are data.
+func (s *search) edits(all []program.Edit) error {
+	for rank, d := range all {
+		h := hypothesis{
+			class: d.Class, rank: rank,
+			make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
+			say:  func(e *Entry) Name { return s.words(e, d) },
+		}
+		if err := s.try(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// structure looks at what steps do and read.
+func (s *search) structure() error {
+	t := s.first.signed(s.m)
+	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Operands(), t.Counts()} {
+		if err := s.edits(all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *search) counts() error { return s.edits(s.first.signed(s.m).Counts()) }
+
+// maps looks at the order of elements.
+func (s *search) maps() error {
+	var blocks []int
+	c := s.m.List.Config
+	for _, n := range []int{c.HeadDim, c.NumHeads, c.NumKVHeads, c.NumLayers} {
+		if n > 1 && !slices.Contains(blocks, n) {
+			blocks = append(blocks, n)
+		}
+	}
+	return s.edits(s.first.signed(s.m).Maps(blocks))
+}
+
+// finding puts what was found together: the name of the first class, and the others as its aliases.
+func (s *search) finding() (*Finding, error) {
+	if len(s.found) == 0 {
+		return nil, nil
+	}
+	slices.SortStableFunc(s.found, func(a, b survivor) int {
+		return cmp.Or(cmp.Compare(2*int(a.class)+a.solved, 2*int(b.class)+b.solved), cmp.Compare(a.rank, b.rank))
+	})
+	best := s.found[0]
+	f := &Finding{Name: best.say(s.first), Class: best.class.String(), Entries: len(s.entries), Shown: best.shown, Tried: s.tried, Stopped: s.stopped}
+	for _, e := range s.entries {
+		f.Elements += e.elements()
+	}
+	said := []string{f.Text()}
+	for _, o := range s.found[1:] {
+		n := o.say(s.first)
+		if text := n.Text(); !slices.Contains(said, text) && len(f.Aliases) < maxAliases {
+			said = append(said, text)
+			f.Aliases = append(f.Aliases, text)
+		}
+	}
+	return f, nil
+}
+
+// elements counts those of the entry.
+func (e *Entry) elements() int {
+	n := 1
+	for _, d := range e.Program.Out.Shape() {
+		n *= d
+	}
+	return n
+}
+
+// maxAliases is how many names of the same values are said beside the first.
+const maxAliases = 3
+
+// String is the finding for a sentence.
+func (f *Finding) String() string {
+	text := f.Text()
+	for k, a := range f.Aliases {
+		if k == 0 {
+			text += " (the same here: " + a
+		} else {
+			text += "; " + a
+		}
+	}
+	if len(f.Aliases) > 0 {
+		text += ")"
+	}
+	return fmt.Sprintf("%s; it gives all %d elements of %d entries, %d of which the right operation does not give", text, f.Elements, f.Entries, f.Shown)
+}
+
+// leaves looks at weights and inputs.
+func (s *search) leaves() error { return nil }
