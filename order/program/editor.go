@@ -50,7 +50,13 @@ func (e *Editor) Pass(step int, v Var) {
 func (e *Editor) Read(step, arg int, v Var) {
 	s := &e.steps[step]
 	s.Args = slices.Clone(s.Args)
-	s.Args[arg] = v.to(s.Args[arg].shape)
+	v = v.to(s.Args[arg].shape)
+	for a, n := range v.shape {
+		if n == 1 { // a sum of products may go along it
+			v.stride[a] = 0
+		}
+	}
+	s.Args[arg] = v
 	e.changed[step] = true
 }
 
