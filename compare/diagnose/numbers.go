@@ -83,6 +83,11 @@ func (s *search) others(t *program.Parts, old float64) []number {
 	}
 	for _, n := range s.numbers {
 		add(n)
+		for k := range all { // one number, several names
+			if o := &all[k]; o.value == n.value && o.words != n.words && o.words != "" && n.words != "" && strings.Count(o.words, ", ") < 2 && !strings.Contains(o.words, n.words) {
+				o.words, o.plain = o.words+", "+n.words, o.plain || n.plain
+			}
+		}
 	}
 	for _, i := range t.Numbers() {
 		add(number{value: t.Steps[i].Value})
@@ -145,7 +150,7 @@ func (s *search) constants() error {
 			for _, at := range groups {
 				d := program.Edit{Class: program.Constant, At: at, Value: n.value}
 				h := hypothesis{
-					class: d.Class, rank: rank,
+					class: d.Class, rank: rank, at: at[0], number: n.value,
 					make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
 					say:  func(e *Entry) Name { return s.constant(e, i, n) },
 				}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -23,10 +25,13 @@ const (
 // hypothesis is one edit that may be the mistake.
 type hypothesis struct {
 	class  program.Class
+	rank   int                            // among those of its class
 	solved int                            // numbers that were solved from the elements
 	make   func(e *Entry) *program.Edited // nil where it does not apply
 	say    func(e *Entry) Name            // in words, about an entry
-	rank   int                            // among those of its class
+	edit   *program.Edit                  // what it is as data, where it is
+	at     program.Place                  // of its number
+	number float64
 }
 
 // survivor is a hypothesis that gives everything.
@@ -52,7 +57,7 @@ type stage func(s *search) error
 // Find looks for the edit with which the programs give every element of all entries; nil where there is none. The error is that of
 // reading the trace or the weights.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).structure, (*search).activations, (*search).constants, (*search).leaves, (*search).maps})
+	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps})
 }
 
 // FindNumber is Find among edits that may move elements by as little as roundings do: numbers, and activations.
@@ -162,11 +167,21 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 func (s *search) edits(all []program.Edit) error {
 	for rank, d := range all {
 		h := hypothesis{
-			class: d.Class, rank: rank,
+			class: d.Class, rank: rank, edit: &d,
 			make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
 			say:  func(e *Entry) Name { return s.words(e, d) },
 		}
 		if err := s.try(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// steps looks at the steps of the program by themselves: what they do and read, their numbers, and what is known of them together.
+func (s *search) steps() error {
+	for _, look := range []func() error{s.structure, s.recognised, s.constants} {
+		if err := look(); err != nil {
 			return err
 		}
 	}
@@ -203,6 +218,12 @@ func (s *search) finding() (*Finding, error) {
 	if len(s.found) == 0 {
 		return nil, nil
 	}
+	// A number that is added, as an epsilon is, and is left out is 0: one of the values that it may have.
+	for k, o := range s.found {
+		if at, ok := s.addend(o); ok {
+			s.found[k].class, s.found[k].rank, s.found[k].at = program.Constant, math.MaxInt, at
+		}
+	}
 	slices.SortStableFunc(s.found, func(a, b survivor) int {
 		return cmp.Or(cmp.Compare(2*int(a.class)+a.solved, 2*int(b.class)+b.solved), cmp.Compare(a.rank, b.rank))
 	})
@@ -212,14 +233,66 @@ func (s *search) finding() (*Finding, error) {
 		f.Elements += e.elements()
 	}
 	said := []string{f.Text()}
+	var less []float64
 	for _, o := range s.found[1:] {
+		if o.class == program.Constant && best.class == program.Constant && o.at == best.at {
+			less = append(less, o.number)
+			continue
+		}
+		if o.class > best.class && rewords(o.class) {
+			continue
+		}
 		n := o.say(s.first)
 		if text := n.Text(); !slices.Contains(said, text) && len(f.Aliases) < maxAliases {
 			said = append(said, text)
 			f.Aliases = append(f.Aliases, text)
 		}
 	}
+	f.values(best.number, less)
 	return f, nil
+}
+
+// rewords reports whether edits of a class say the same as others in words that nobody would use: a step that reads another value
+// is as if those between were left out.
+func rewords(c program.Class) bool {
+	return c == program.Operand || c == program.Swapped || c == program.Exchanged || c == program.Axis || c == program.Mapped
+}
+
+// values says which values a number may have beside the first that was found.
+func (f *Finding) values(first float64, others []float64) {
+	if len(others) == 0 {
+		return
+	}
+	slices.Sort(others)
+	others = slices.Compact(others)
+	f.Value = nil
+	if others[0] == 0 && first > 0 && others[len(others)-1] < first {
+		f.What += " or less"
+		return
+	}
+	var words []string
+	for _, v := range others[:min(len(others), maxAliases)] {
+		words = append(words, short(v))
+	}
+	f.What += " (or " + strings.Join(words, ", ") + ")"
+}
+
+// addend is the place of the number that an edit leaves out of a sum.
+func (s *search) addend(o survivor) (at program.Place, ok bool) {
+	if o.class != program.LeftOut || o.edit == nil || o.edit.At[0].Arg >= 0 {
+		return at, false
+	}
+	t := s.first.signed(s.m)
+	st := &t.Steps[t.Copies(o.edit.At[0])[0]]
+	if st.Prim != program.Add || len(st.Args) != 2 {
+		return at, false
+	}
+	for k, a := range st.Args {
+		if n := t.Source(a); t.Steps[n].Prim == program.Number && slices.Contains(t.Numbers(), n) && t.Source(st.Args[1-k]) == t.Source(t.At(o.edit.From)) {
+			return t.Of(n), true
+		}
+	}
+	return at, false
 }
 
 // elements counts those of the entry.
@@ -249,6 +322,3 @@ func (f *Finding) String() string {
 	}
 	return fmt.Sprintf("%s; it gives all %d elements of %d entries, %d of which the right operation does not give", text, f.Elements, f.Entries, f.Shown)
 }
-
-// leaves looks at weights and inputs.
-func (s *search) leaves() error { return nil }

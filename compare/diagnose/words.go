@@ -40,7 +40,7 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 		number, _ := t.Count(step)
 		right := t.Steps[number].Value
 		value := right + d.Value
-		n.What = fmt.Sprintf("%s divides the sum by %s", s.step(e, step), short(value))
+		n.What = fmt.Sprintf("%s divides its sum by %s terms", s.site(e, step), short(value))
 		n.Value, n.Right = &value, &right
 	case program.Mapped:
 		n.What = s.mapped(e, t, d)
@@ -76,14 +76,14 @@ func (s *search) value(e *Entry, v program.Var) string {
 	switch st := &e.Program.Steps[step]; st.Prim {
 	case program.Input:
 		if n := e.Inputs; st.Index >= 0 && st.Index < len(n) {
-			name := module(s.m.List.Entries[n[st.Index].Entry].Name)
+			name := Role(s.m.List.Entries[n[st.Index].Entry].Name)
 			if n[st.Index].Pass != e.Node.Pass {
 				name += " of the pass before"
 			}
 			return name
 		}
 	case program.Weight, program.Matrix:
-		return module(e.Weights[st.Index].Name)
+		return Role(e.Weights[st.Index].Name)
 	case program.Number:
 		if st.Site == "" {
 			return short(st.Value)
@@ -223,21 +223,31 @@ func primWords(p program.Prim) string {
 func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 	at := d.At[0]
 	step := t.Copies(at)[0]
-	what := "the result"
+	what, axes := "the result", s.m.List.Entries[e.Node.Entry].Axes
+	v := t.Result(step)
 	if at.Arg >= 0 {
-		what = s.value(e, t.Steps[step].Args[at.Arg])
-	} else if step != t.Source(t.Out) || d.Back {
-		what = s.value(e, t.Result(step))
+		v = t.Steps[step].Args[at.Arg]
+	}
+	if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
+		what, axes = s.value(e, v), s.m.List.Entries[e.Inputs[in.Index].Entry].Axes
+	} else if at.Arg >= 0 || step != t.Source(t.Out) {
+		what, axes = s.value(e, v), ""
+	}
+	axis := func(a int) string {
+		if len(axes) == len(v.Shape()) {
+			return "its " + axisWords(axes[a])
+		}
+		return fmt.Sprintf("axis %d", a)
 	}
 	m := d.Map
 	how := ""
 	switch m.Kind {
 	case program.Roll:
-		how = fmt.Sprintf("is moved by %d along axis %d", m.By, m.Axis)
+		how = fmt.Sprintf("is moved by %d along %s", m.By, axis(m.Axis))
 	case program.Reverse:
-		how = fmt.Sprintf("is reversed along axis %d", m.Axis)
+		how = fmt.Sprintf("is reversed along %s", axis(m.Axis))
 	case program.Reread:
-		how = fmt.Sprintf("has axes %d and %d in the wrong order in memory", m.Axis, m.Other)
+		how = fmt.Sprintf("has %s and %s in the wrong order in memory", axis(m.Axis), axis(m.Other))
 		if st := &t.Steps[step]; st.Prim == program.Dot && at.Arg >= 0 {
 			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h reads head h mod n", what)
 		}
@@ -246,11 +256,11 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		case d.Back && m.N == 2:
 			return "neighbours are paired, not halves: element 2j goes with 2j+1"
 		case d.Back:
-			how = fmt.Sprintf("is read in the order of %d interleaved parts along axis %d, and so is the result", m.N, m.Axis)
-		case m.N == 2:
-			how = "has halves of " + blockWords(m) + " where neighbours should be: interleaved"
+			how = fmt.Sprintf("is read in the order of %d interleaved parts along %s, and so is the result", m.N, axis(m.Axis))
+		case m.By > 0 && m.N == m.By/2 || m.N == 2:
+			how = fmt.Sprintf("has the halves of each %d elements interleaved, or neighbours set apart: the order of the other rotary embedding", max(m.By, 2*m.N))
 		default:
-			how = fmt.Sprintf("has %s read as %d rows, columns first", blockWords(m), m.N)
+			how = fmt.Sprintf("has %s read as %d parts, by turns", blockWords(m), m.N)
 		}
 	}
 	return what + " " + how

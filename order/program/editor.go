@@ -309,3 +309,13 @@ func (e *Editor) RoundAll() {
 		}
 	}
 }
+
+// ReadAs makes a step read another operand in the shape of the one that it had, its axes in another order or read row by row; it
+// reports whether the operand has that many elements.
+func (e *Editor) ReadAs(step, arg int, v Var) bool {
+	v, ok := v.as(e.steps[step].Args[arg].shape)
+	if ok {
+		e.Read(step, arg, v)
+	}
+	return ok
+}

@@ -23,7 +23,7 @@ type Step struct {
 	Shape []int
 	Round Rounding // what the reference does with the result
 
-	Value  float64   // of a Number, and the window of a Mask
+	Value  float64   // of a Number, and the window of a Mask: 0 for none, below 0 for a query that sees every key
 	Values []float64 // of a Vector
 	Index  int       // which input or weight
 	Axis   int       // of a Cat
