@@ -22,113 +22,174 @@ func (s *search) leaves() error {
 	return nil
 }
 
-// dense is a weight that was changed, held whole.
-type dense struct {
-	rows, cols int
-	data       []float64
+// changed is a weight whose rows are changed as they are read.
+type changed struct {
+	program.Rows
+	row func(x []float64)
 }
 
-func (w *dense) Size() (rows, cols int) { return w.rows, w.cols }
+func (w changed) Row(dst []float64, i int) error {
+	err := w.Rows.Row(dst, i)
+	w.row(dst)
+	return err
+}
 
-func (w *dense) Row(dst []float64, i int) error {
-	copy(dst, w.data[i*w.cols:][:w.cols])
+// reordered is a weight with its rows in another order.
+type reordered struct {
+	program.Rows
+	at func(i int) int
+}
+
+func (w reordered) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.at(i)) }
+
+// transposed is a square weight, held whole.
+type transposed struct {
+	n    int
+	data []float64
+}
+
+func (w *transposed) Size() (rows, cols int) { return w.n, w.n }
+
+func (w *transposed) Row(dst []float64, i int) error {
+	for j := range dst {
+		dst[j] = w.data[j*w.n+i]
+	}
 	return nil
 }
 
-// read holds a weight whole.
-func read(w program.Rows) (*dense, error) {
+// maxHeld bounds the elements of a weight that is held whole.
+const maxHeld = 1 << 24
+
+func transpose(w program.Rows) program.Rows {
 	rows, cols := w.Size()
-	d := &dense{rows, cols, make([]float64, rows*cols)}
+	if rows != cols || rows < 2 || rows*cols > maxHeld {
+		return nil
+	}
+	t := &transposed{rows, make([]float64, rows*cols)}
 	for i := range rows {
-		if err := w.Row(d.data[i*cols:][:cols], i); err != nil {
-			return nil, err
+		if w.Row(t.data[i*cols:][:cols], i) != nil {
+			return nil
 		}
 	}
-	return d, nil
+	return t
 }
 
-// change is what may have become of a weight.
+// change is what may have become of a weight; make returns nil where it has no such.
 type change struct {
 	words string
-	make  func(w *dense, model hooks.DType) *dense // nil where it has no such
+	make  func(w program.Rows, model hooks.DType) program.Rows
 }
 
-// each changes elements one by one, and stores them in the model's dtype.
-func each(f func(x float64) float64) func(w *dense, model hooks.DType) *dense {
-	return func(w *dense, model hooks.DType) *dense {
-		out := &dense{w.rows, w.cols, slices.Clone(w.data)}
-		for i, x := range out.data {
-			out.data[i] = floats.Round(model, f(x))
+// each changes elements one by one, and stores them in the model's dtype, or in float32.
+func each(words string, stored bool, f func(x float64) float64) change {
+	return change{words, func(w program.Rows, model hooks.DType) program.Rows {
+		if !stored {
+			model = hooks.F32
 		}
-		return out
-	}
+		return changed{w, func(x []float64) {
+			for i := range x {
+				x[i] = floats.Round(model, f(x[i]))
+			}
+		}}
+	}}
 }
 
 // quantised rounds each group of n elements of a row, 0 for all, to whole numbers up to most times a step of its own.
-func quantised(n int, most float64) func(w *dense, model hooks.DType) *dense {
-	return func(w *dense, model hooks.DType) *dense {
-		out := &dense{w.rows, w.cols, slices.Clone(w.data)}
+func quantised(words string, n int, most float64) change {
+	return change{words, func(w program.Rows, model hooks.DType) program.Rows {
 		group := n
-		if n == 0 {
-			group = w.cols
-		}
-		if w.cols%group != 0 {
+		if _, cols := w.Size(); n == 0 {
+			group = cols
+		} else if cols%n != 0 {
 			return nil
 		}
-		for at := 0; at < len(out.data); at += group {
-			g := out.data[at:][:group]
-			top := 0.0
-			for _, x := range g {
-				top = max(top, math.Abs(x))
-			}
-			step := float64(float32(top / most))
-			for i, x := range g {
-				if step > 0 {
-					g[i] = floats.Round(model, float64(float32(math.RoundToEven(float64(float32(x/step)))*step)))
+		return changed{w, func(row []float64) {
+			for at := 0; at < len(row); at += group {
+				g := row[at:][:group]
+				top := 0.0
+				for _, x := range g {
+					top = max(top, math.Abs(x))
+				}
+				step := float64(float32(top / most))
+				for i, x := range g {
+					if step > 0 {
+						g[i] = floats.Round(model, float64(float32(math.RoundToEven(float64(float32(x/step)))*step)))
+					}
 				}
 			}
-		}
-		return out
-	}
+		}}
+	}}
 }
 
 // narrowed rounds to a narrower dtype.
-func narrowed(d hooks.DType) func(w *dense, model hooks.DType) *dense {
-	return func(w *dense, model hooks.DType) *dense {
+func narrowed(d hooks.DType) change {
+	return change{"is rounded to " + d.String(), func(w program.Rows, model hooks.DType) program.Rows {
 		if model == d {
 			return nil
 		}
-		return each(func(x float64) float64 { return floats.Round(d, x) })(w, model)
-	}
+		return changed{w, func(x []float64) {
+			for i := range x {
+				x[i] = floats.Round(d, x[i])
+			}
+		}}
+	}}
 }
 
-var changes = []change{
-	{"is transposed", func(w *dense, _ hooks.DType) *dense {
-		if w.rows != w.cols || w.rows == 1 {
-			return nil
-		}
-		out := &dense{w.rows, w.cols, make([]float64, len(w.data))}
-		for i := range w.rows {
-			for j := range w.cols {
-				out.data[j*w.cols+i] = w.data[i*w.cols+j]
+// woven reads blocks of rows as n rows of block/n, columns first: the rows of heads for the other rotary embedding.
+func woven(block, n int) change {
+	inner := block / n
+	return change{fmt.Sprintf("has the rows of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
+		func(w program.Rows, _ hooks.DType) program.Rows {
+			if rows, _ := w.Size(); rows%block != 0 {
+				return nil
 			}
+			return reordered{w, func(i int) int {
+				at := i % block
+				return i - at + at%n*inner + at/n
+			}}
+		}}
+}
+
+// changes are those that a weight is tried with.
+func (s *search) changes() []change {
+	all := []change{
+		{"is transposed", func(w program.Rows, _ hooks.DType) program.Rows { return transpose(w) }},
+		each("is taken as 1+w", false, func(x float64) float64 { return 1 + x }),
+		each("has 1 added, as one that is stored with the 1", true, func(x float64) float64 { return 1 + x }),
+		each("has 1 taken off", true, func(x float64) float64 { return x - 1 }),
+		each("has the opposite sign", true, func(x float64) float64 { return -x }),
+		each("is 0", true, func(float64) float64 { return 0 }),
+		each("is 1", true, func(float64) float64 { return 1 }),
+		each("is its reciprocal", true, func(x float64) float64 { return 1 / x }),
+		narrowed(hooks.BF16), narrowed(hooks.F16),
+		quantised("is rounded to 8 bits by row", 0, 127), quantised("is rounded to 4 bits by row", 0, 7),
+		quantised("is rounded to 8 bits in groups of 32", 32, 127), quantised("is rounded to 4 bits in groups of 32", 32, 7),
+	}
+	c := s.m.List.Config
+	for _, n := range []int{2, c.HeadDim / 2} {
+		if n > 1 && c.HeadDim%n == 0 && n < c.HeadDim {
+			all = append(all, woven(c.HeadDim, n))
 		}
-		return out
-	}},
-	{"has 1 added to it, as one that is stored with the 1", each(func(x float64) float64 { return x + 1 })},
-	{"has 1 taken off", each(func(x float64) float64 { return x - 1 })},
-	{"has the opposite sign", each(func(x float64) float64 { return -x })},
-	{"is 0", each(func(float64) float64 { return 0 })},
-	{"is 1", each(func(float64) float64 { return 1 })},
-	{"is its reciprocal", each(func(x float64) float64 { return 1 / x })},
-	{"is doubled", each(func(x float64) float64 { return 2 * x })},
-	{"is halved", each(func(x float64) float64 { return x / 2 })},
-	{"is rounded to bfloat16", narrowed(hooks.BF16)},
-	{"is rounded to float16", narrowed(hooks.F16)},
-	{"is rounded to 8 bits by row", quantised(0, 127)},
-	{"is rounded to 4 bits by row", quantised(0, 7)},
-	{"is rounded to 8 bits in groups of 32", quantised(32, 127)},
-	{"is rounded to 4 bits in groups of 32", quantised(32, 7)},
+	}
+	var by []number
+	for _, n := range []float64{2, 0.5, 4, 0.25, 8, 0.125} {
+		by = append(by, number{value: n})
+	}
+	for _, n := range s.numbers {
+		if n.value != 1 && !slices.ContainsFunc(by, func(o number) bool {
+			return same(o.value, n.value) && o.words == "" && !strings.HasPrefix(n.words, "√hidden")
+		}) {
+			by = append(by, n)
+		}
+	}
+	for _, n := range by {
+		words := "is multiplied by " + short(n.value)
+		if n.words != "" {
+			words += " (" + n.words + ")"
+		}
+		all = append(all, each(words, true, func(x float64) float64 { return x * float64(float32(n.value)) }))
+	}
+	return all
 }
 
 // leafSteps are the first steps of weights, or of inputs.
@@ -142,32 +203,18 @@ func leafSteps(t *program.Parts, prims ...program.Prim) []int {
 	return all
 }
 
-// maxHeld bounds the elements of a weight that is held whole to be changed.
-const maxHeld = 1 << 24
-
 // weights tries weights that were changed, and others of their shape.
 func (s *search) weights() error {
 	t := s.first.signed(s.m)
+	changes := s.changes()
 	for _, i := range leafSteps(t, program.Weight, program.Matrix) {
 		at := t.Of(i)
 		w := s.first.Weights[t.Steps[i].Index]
 		for rank, c := range changes {
-			if product(w.Shape) > maxHeld {
-				break
-			}
 			h := hypothesis{
 				class: program.Leaf, rank: rank,
 				make: func(e *Entry) *program.Edited {
-					return s.reweighted(e, at, func(k int) program.Rows {
-						d, err := read(e.Call.W[k])
-						if err != nil {
-							return nil
-						}
-						if d = c.make(d, e.Call.DType); d == nil {
-							return nil
-						}
-						return d
-					})
+					return s.reweighted(e, at, func(k int) program.Rows { return c.make(e.Call.W[k], e.Call.DType) })
 				},
 				say: func(e *Entry) Name { return Name{What: Role(w.Name) + " " + c.words, Site: Role(w.Name)} },
 			}
@@ -175,7 +222,7 @@ func (s *search) weights() error {
 				return err
 			}
 		}
-		if err := s.otherWeights(at, w); err != nil {
+		if err := s.otherWeights(at, w, len(changes)); err != nil {
 			return err
 		}
 	}
@@ -214,7 +261,7 @@ func (s *search) reweighted(e *Entry, at program.Place, of func(k int) program.R
 
 // otherWeights tries other weights of the shape: of the same layer, of none, and for each entry by itself those of the same role in
 // other layers.
-func (s *search) otherWeights(at program.Place, w order.Weight) error {
+func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error {
 	named := func(name func(own string) string) func(e *Entry) *program.Edited {
 		return func(e *Entry) *program.Edited {
 			return s.reweighted(e, at, func(k int) program.Rows {
@@ -235,17 +282,17 @@ func (s *search) otherWeights(at program.Place, w order.Weight) error {
 			})
 		}
 	}
-	for rank, other := range s.shaped(w) {
+	for k, other := range s.shaped(w) {
 		text := Role(other) + " is used, not " + Role(w.Name)
 		h := hypothesis{
-			class: program.Leaf, rank: len(changes) + rank, make: named(func(own string) string { return beside(other, own) }),
+			class: program.Leaf, rank: rank + k, make: named(func(own string) string { return beside(other, own) }),
 			say: func(*Entry) Name { return Name{What: text, Site: Role(w.Name)} },
 		}
 		if err := s.try(h); err != nil {
 			return err
 		}
 	}
-	return s.instances(len(changes), Role(w.Name), s.sameRole(w.Name), program.Leaf, func(other string) func(e *Entry) *program.Edited {
+	return s.instances(rank, Role(w.Name), s.sameRole(w.Name), program.Leaf, func(other string) func(e *Entry) *program.Edited {
 		return named(func(string) string { return other })
 	})
 }
@@ -277,12 +324,12 @@ func (s *search) shaped(w order.Weight) []string {
 	return all
 }
 
-// sameRole lists the weights of the same role as one.
+// sameRole lists the weights of the role of one, itself too.
 func (s *search) sameRole(name string) []string {
 	var all []string
 	for i := range s.m.List.Entries {
 		for _, o := range s.m.List.Entries[i].Weights {
-			if Role(o.Name) == Role(name) && o.Name != name && !slices.Contains(all, o.Name) {
+			if Role(o.Name) == Role(name) && !slices.Contains(all, o.Name) {
 				all = append(all, o.Name)
 			}
 		}
@@ -307,7 +354,7 @@ func layerOf(name string) (string, bool) {
 
 // instances looks for what entries read of another layer, or stream: each entry by itself, all of its passes together.
 func (s *search) instances(rank int, role string, others []string, class program.Class, with func(other string) func(e *Entry) *program.Edited) error {
-	if len(others) == 0 {
+	if len(others) < 2 {
 		return nil
 	}
 	byName := map[string][]*Entry{}
@@ -319,15 +366,10 @@ func (s *search) instances(rank int, role string, others []string, class program
 		}
 		byName[name] = append(byName[name], e)
 	}
-	all := slices.Clone(others)
 	chosen := map[string]func(e *Entry) *program.Edited{}
 	var words []string
 	for _, name := range names {
-		candidates := all
-		if _, ok := layerOf(name); ok { // that of the first entry was not its own
-			candidates = append(slices.Clone(all), s.sameRole(all[0])...)
-		}
-		for _, other := range candidates {
+		for _, other := range others {
 			h := hypothesis{make: with(other)}
 			s.tried++
 			good := true
@@ -368,20 +410,9 @@ func (s *search) inputs() error {
 	for _, i := range leafSteps(t, program.Input) {
 		n := s.first.Inputs[t.Steps[i].Index]
 		own := s.m.List.Entries[n.Entry].Name
-		places := []program.Place{t.Of(i)}
-		for k := range t.Steps {
-			for a, v := range t.Steps[k].Args {
-				if t.Source(v) == i && len(v.Shape()) > 1 {
-					places = append(places, program.Place{Step: t.Of(k).Step, Arg: a})
-				}
-			}
-		}
 		for rank, other := range s.captured(own) {
-			for _, at := range places {
-				h := s.reading(at, rank, own, other, 0)
-				if err := s.try(h); err != nil {
-					return err
-				}
+			if err := s.try(s.reading(t.Of(i), rank, own, other, 0)); err != nil {
+				return err
 			}
 		}
 		if err := s.try(s.reading(t.Of(i), 1000, own, own, -1)); err != nil {
@@ -389,7 +420,7 @@ func (s *search) inputs() error {
 		}
 		var same []string
 		for k := range s.m.List.Entries {
-			if e := &s.m.List.Entries[k]; Role(e.Name) == Role(own) && e.Name != own {
+			if e := &s.m.List.Entries[k]; Role(e.Name) == Role(own) {
 				same = append(same, e.Name)
 			}
 		}
@@ -443,11 +474,7 @@ func (s *search) reads(e *Entry, at program.Place, name string, pass int) *progr
 	if len(all) == 0 {
 		return nil
 	}
-	want := t.Steps[all[0]].Shape
-	if at.Arg >= 0 {
-		want = t.Steps[all[0]].Args[at.Arg].Shape()
-	}
-	size := product(want)
+	size := product(t.Steps[all[0]].Shape)
 	if entry := &s.m.List.Entries[n.Entry]; product(entry.Size(s.m.Passes[n.Pass], s.m.List.Config.SlidingWindow)) != size {
 		return nil
 	}
@@ -457,14 +484,21 @@ func (s *search) reads(e *Entry, at program.Place, name string, pass int) *progr
 	}
 	ed := e.Program.Edit()
 	for _, i := range all {
-		if at.Arg < 0 {
-			if !slices.Equal(v.Shape, want) {
-				return nil
-			}
+		if slices.Equal(v.Shape, t.Steps[i].Shape) {
 			ed.OtherInput(i, v)
 			continue
 		}
-		if !ed.ReadAs(i, at.Arg, ed.Other(v)) {
+		other, some := ed.Other(v), false
+		for k := range t.Steps { // its axes may be in another order: as its readers see them
+			for a, arg := range t.Steps[k].Args {
+				if t.Source(arg) == i {
+					if some = ed.ReadAs(k, a, other); !some {
+						return nil
+					}
+				}
+			}
+		}
+		if !some {
 			return nil
 		}
 	}

@@ -27,7 +27,7 @@ func numbersOf(c *order.Config) []number {
 	for _, f := range Fields(c) {
 		v := f.Value
 		for k, n := range []number{{v, f.Name, f.Name, true}, {math.Sqrt(v), "√" + f.Name, f.Name, false}, {1 / v, "1/" + f.Name, f.Name, false}, {1 / math.Sqrt(v), "1/√" + f.Name, f.Name, false}} {
-			if v > 0 && (k == 0 || v != 1) {
+			if v > 0 && v != 1 && (k == 0 || v >= 2) {
 				all = append(all, n)
 			}
 		}
@@ -74,17 +74,17 @@ const powers = 6
 
 // others are the numbers that one may be in place of: of the program and the configuration, and functions of itself.
 func (s *search) others(t *program.Parts, old float64) []number {
-	all := []number{{value: 0}}
+	var all []number
 	add := func(n number) {
-		same := func(o number) bool { return o.value == n.value }
-		if n.value != old && !math.IsInf(n.value, 0) && n.value == n.value && !slices.ContainsFunc(all, same) {
+		same := func(o number) bool { return same(o.value, n.value) }
+		if !same(number{value: old}) && !math.IsInf(n.value, 0) && n.value == n.value && !slices.ContainsFunc(all, same) {
 			all = append(all, n)
 		}
 	}
 	for _, n := range s.numbers {
 		add(n)
 		for k := range all { // one number, several names
-			if o := &all[k]; o.value == n.value && o.words != n.words && o.words != "" && n.words != "" && strings.Count(o.words, ", ") < 2 && !strings.Contains(o.words, n.words) {
+			if o := &all[k]; same(o.value, n.value) && o.words != n.words && o.words != "" && n.words != "" && strings.Count(o.words, ", ") < 2 && !strings.Contains(o.words, n.words) {
 				o.words, o.plain = o.words+", "+n.words, o.plain || n.plain
 			}
 		}
@@ -107,7 +107,7 @@ func (s *search) others(t *program.Parts, old float64) []number {
 			add(number{value: r, words: "rounded to " + d.String()})
 		}
 	}
-	return all
+	return append(all, number{})
 }
 
 // near reports whether a number is another one that was rounded: no mistake by itself in 16 bits, see the package's rule.

@@ -3,6 +3,8 @@ package diagnose
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -47,7 +49,7 @@ func (s *search) masks() error {
 			return n
 		}
 		n.Value, n.Right = &window, &right
-		n.Fields = s.fields(right)
+		n.Fields = s.fields(right, "the window")
 		return n
 	}
 	windows := []float64{0, -1, right + 1, right - 1, float64(s.m.List.Config.SlidingWindow), 2 * right, math.Floor(right / 2), right + 2, right - 2}
@@ -62,13 +64,22 @@ func (s *search) masks() error {
 	return nil
 }
 
-// fields are those of the configuration that have a number.
-func (s *search) fields(v float64) []Field {
-	var all []Field
+// fieldWords are what the fields of a number are called that is known by what stands around it.
+var fieldWords = map[string]string{"epsilon": "eps", "the soft cap": "softcap", "the window": "window", "theta": "theta"}
+
+// fields are those of the configuration that have a number: those that are called what it is, else all of them.
+func (s *search) fields(v float64, what string) []Field {
+	var all, called []Field
 	for _, f := range s.numbers {
 		if f.plain && same(f.value, v) {
 			all = append(all, Field{f.field, f.value})
+			if w := fieldWords[what]; w != "" && strings.Contains(f.field, w) {
+				called = append(called, Field{f.field, f.value})
+			}
 		}
+	}
+	if len(called) > 0 {
+		return called
 	}
 	return all
 }
@@ -101,12 +112,14 @@ func (s *search) frequencies() error {
 	site := "inv_freq"
 	var bases []number
 	for _, f := range s.numbers {
-		if f.plain && f.value > 1 {
+		if f.plain && f.value > 1 && !slices.ContainsFunc(bases, func(o number) bool { return o.value == f.value }) {
 			bases = append(bases, f)
 		}
 	}
 	for _, b := range []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10} {
-		bases = append(bases, number{value: b})
+		if !slices.ContainsFunc(bases, func(o number) bool { return o.value == b }) {
+			bases = append(bases, number{value: b})
+		}
 	}
 	scales := []float64{1}
 	if pure && scale != 1 {
@@ -131,10 +144,9 @@ func (s *search) frequencies() error {
 				for _, f := range s.numbers { // as the configuration has it
 					if f.plain && math.Abs(f.value/base-1) < 1e-4 {
 						right = f.value
-						n.Fields = append(n.Fields, Field{f.field, f.value})
 					}
 				}
-				n.Right = &right
+				n.Right, n.Fields = &right, s.fields(right, "theta")
 				if by == 1 && scale != 1 {
 					n.What += fmt.Sprintf(" and the scaling by %s is left out", short(1/scale))
 				}
@@ -165,12 +177,16 @@ func (s *search) frequencies() error {
 			continue // named above
 		}
 		rank++
-		if err := try(rank, n, func(v []float64) []float64 {
-			for j := range v {
-				v[j] = float64(float32(v[j] * by))
-			}
-			return v
-		}); err != nil {
+		h := hypothesis{class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return n }}
+		h.make = func(e *Entry) *program.Edited {
+			return e.Program.Frequencies(func(v []float64) []float64 {
+				for j := range v {
+					v[j] = float64(float32(v[j] * by))
+				}
+				return v
+			})
+		}
+		if err := s.try(h); err != nil {
 			return err
 		}
 	}
@@ -199,7 +215,7 @@ func (s *search) positions() error {
 	times := func(k float64) func(e *program.Editor, v program.Var) program.Var {
 		return func(e *program.Editor, v program.Var) program.Var { return e.Mul("", v, e.Literal(k)) }
 	}
-	var rank int
+	rank := 10000 // after other frequencies
 	try := func(what string, change func(en *Entry) func(e *program.Editor, v program.Var) program.Var) error {
 		rank++
 		return s.variant(rank, Name{Site: "positions", What: what}, func(e *Entry) *program.Edited { return e.Program.Positions(change(e)) })

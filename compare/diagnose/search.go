@@ -32,6 +32,7 @@ type hypothesis struct {
 	edit   *program.Edit                  // what it is as data, where it is
 	at     program.Place                  // of its number
 	number float64
+	weak   bool // it is said only where nothing else gives the same
 }
 
 // survivor is a hypothesis that gives everything.
@@ -239,7 +240,7 @@ func (s *search) finding() (*Finding, error) {
 			less = append(less, o.number)
 			continue
 		}
-		if o.class > best.class && rewords(o.class) {
+		if o.class > best.class && (rewords(o.class) || o.class == program.Constant) || o.weak && !best.weak {
 			continue
 		}
 		n := o.say(s.first)

@@ -246,13 +246,21 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		how = fmt.Sprintf("is moved by %d along %s", m.By, axis(m.Axis))
 	case program.Reverse:
 		how = fmt.Sprintf("is reversed along %s", axis(m.Axis))
+	case program.Unread:
+		how = fmt.Sprintf("is read with %s and %s exchanged", axis(m.Axis), axis(m.Other))
 	case program.Reread:
+		if m.By > 0 {
+			how = fmt.Sprintf("is not transposed back: parts of %d of %s come before %s in memory", m.By, axis(m.Other), axis(m.Axis))
+			break
+		}
 		how = fmt.Sprintf("has %s and %s in the wrong order in memory", axis(m.Axis), axis(m.Other))
 		if st := &t.Steps[step]; st.Prim == program.Dot && at.Arg >= 0 {
-			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h reads head h mod n", what)
+			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h reads head h mod n, not h / n", what)
 		}
 	case program.Weave:
 		switch {
+		case d.Back && axis(m.Axis) == "its heads":
+			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h goes with key head h mod n, not h / n", what)
 		case d.Back && m.N == 2:
 			return "neighbours are paired, not halves: element 2j goes with 2j+1"
 		case d.Back:
@@ -279,13 +287,12 @@ func (s *search) constant(e *Entry, step int, v number) Name {
 	right, value := p.Steps[step].Value, v.value
 	n := Name{Site: s.site(e, step), Right: &right, Value: &value}
 	for _, f := range s.numbers {
-		if f.plain && same(f.value, right) {
-			n.Fields = append(n.Fields, Field{f.field, f.value})
-		}
 		if f.plain && same(f.value, value) {
 			n.Equal = append(n.Equal, Field{f.field, f.value})
 		}
 	}
+	what := s.numberWords(p, step)
+	n.Fields = s.fields(right, what)
 	if len(n.Fields) == 0 { // it is a function of one
 		for _, f := range s.numbers {
 			if !f.plain && same(f.value, right) {
@@ -294,7 +301,6 @@ func (s *search) constant(e *Entry, step int, v number) Name {
 			}
 		}
 	}
-	what := s.numberWords(p, step)
 	text := short(value)
 	switch {
 	case v.words != "" && !v.plain:

@@ -154,7 +154,11 @@ func (d Edit) mapped(e *Editor, t *Parts, step int, at Place) bool {
 		}
 		return ok
 	}
-	v, ok := e.Mapped(t.Steps[step].Args[at.Arg], d.Map)
+	v := t.Steps[step].Args[at.Arg]
+	if d.Map.Kind == Reread {
+		v = t.along(step, v)
+	}
+	v, ok := e.Mapped(v, d.Map)
 	if ok {
 		e.Read(step, at.Arg, v)
 	}

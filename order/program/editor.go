@@ -50,7 +50,10 @@ func (e *Editor) Pass(step int, v Var) {
 func (e *Editor) Read(step, arg int, v Var) {
 	s := &e.steps[step]
 	s.Args = slices.Clone(s.Args)
-	v = v.to(s.Args[arg].shape)
+	if s.Prim != Dot {
+		v = v.to(s.Args[arg].shape)
+	}
+	v.stride = slices.Clone(v.stride)
 	for a, n := range v.shape {
 		if n == 1 { // a sum of products may go along it
 			v.stride[a] = 0

@@ -199,7 +199,12 @@ func maps(shape, blocks []int) []Map {
 		all = append(all, Map{Kind: Reverse, Axis: a})
 		for b := a + 1; b < len(shape); b++ {
 			if shape[b] > 1 {
-				all = append(all, Map{Kind: Reread, Axis: a, Other: b})
+				all = append(all, Map{Kind: Reread, Axis: a, Other: b}, Map{Kind: Unread, Axis: a, Other: b})
+				for _, by := range blocks {
+					if shape[b]%by == 0 && shape[b] > by {
+						all = append(all, Map{Kind: Reread, Axis: a, Other: b, By: by})
+					}
+				}
 			}
 		}
 		for _, block := range append([]int{n}, blocks...) {
@@ -225,12 +230,28 @@ func maps(shape, blocks []int) []Map {
 // byTurns are the edits by which the indexes of an axis that an operand is repeated along read it by turns.
 func (t *Parts) byTurns(step, arg int, v Var) []Edit {
 	var all []Edit
+	v = t.along(step, v)
 	for a := 0; a+1 < len(v.shape); a++ {
 		if v.shape[a] > 1 && v.shape[a+1] > 1 && v.stride[a] != 0 && v.stride[a+1] == 0 {
 			all = append(all, Edit{Class: Mapped, At: []Place{{t.sig[step], arg}}, Map: Map{Kind: Reread, Axis: a, Other: a + 1}})
 		}
 	}
 	return all
+}
+
+// along is an operand of a sum of products with the axes along which it is repeated at their sizes.
+func (t *Parts) along(step int, v Var) Var {
+	s := &t.Steps[step]
+	if s.Prim != Dot {
+		return v
+	}
+	v.shape = slices.Clone(v.shape)
+	for a, n := range s.Shape {
+		if v.shape[a] == 1 {
+			v.shape[a] = n
+		}
+	}
+	return v
 }
 
 // Maps are the edits that put the elements of an operand, of a result, or of an operand and back in the result, in another order.

@@ -11,7 +11,8 @@ const (
 	Reverse                    // last to first
 	Weave                      // in each block of By elements, read as By/N rows of N, columns come first
 	Swap                       // two axes of one size are exchanged
-	Reread                     // two axes are exchanged, and the result read in the old shape
+	Reread                     // two axes are exchanged, and the result read in the old shape; with By, the second is split into parts of that size first
+	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
 )
 
 // Map is one of them.
@@ -32,6 +33,8 @@ func (m Map) Inverse(shape []int) Map {
 			block = shape[m.Axis]
 		}
 		m.N = block / max(m.N, 1)
+	case Reread:
+		m.Kind = Unread
 	}
 	return m
 }
@@ -68,7 +71,30 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 		w.shape[m.Axis+1], w.shape[m.Axis+2] = w.shape[m.Axis+2], w.shape[m.Axis+1]
 		w.stride[m.Axis+1], w.stride[m.Axis+2] = w.stride[m.Axis+2], w.stride[m.Axis+1]
 		return e.Reshape(e.Cat(m.Axis, w), v.shape...), e.err == nil
+	case Unread:
+		if n < 2 || v.shape[m.Other] < 2 || m.Axis == m.Other || m.By > 0 {
+			return v, false
+		}
+		shape := slices.Clone(v.shape)
+		shape[m.Axis], shape[m.Other] = shape[m.Other], shape[m.Axis]
+		w := e.Reshape(e.Cat(m.Axis, v), shape...)
+		w.shape, w.stride = slices.Clone(w.shape), slices.Clone(w.stride)
+		w.shape[m.Axis], w.shape[m.Other] = w.shape[m.Other], w.shape[m.Axis]
+		w.stride[m.Axis], w.stride[m.Other] = w.stride[m.Other], w.stride[m.Axis]
+		return w, e.err == nil
 	case Swap, Reread:
+		if last := v.shape[m.Other]; m.Kind == Reread && m.By > 0 {
+			if n < 2 || last%m.By != 0 || last == m.By || m.Axis >= m.Other {
+				return v, false
+			}
+			split := e.Split(v, m.Other, last/m.By)
+			m.By = 0
+			w, ok := e.Mapped(split, m)
+			if !ok {
+				return v, false
+			}
+			return e.Reshape(w, v.shape...), e.err == nil
+		}
 		if m.Axis == m.Other || m.Kind == Swap && n != v.shape[m.Other] || n < 2 || v.shape[m.Other] < 2 {
 			return v, false
 		}
