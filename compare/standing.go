@@ -52,6 +52,7 @@ func (w *walker) isolate(p *pair) error {
 		return w.positions(p)
 	case w.accuses(p, got):
 		p.standing = StandingWrong
+		return w.named(p, c)
 	case c != nil && c.Outcome == certify.NotCertified:
 		r.NotIsolated = "op unverified: the walk's " + c.Unverified + " has not reproduced transformers, so it certifies nothing"
 		p.remark(OpUnverified, "%s", r.NotIsolated)
@@ -64,6 +65,16 @@ func (w *walker) isolate(p *pair) error {
 		p.gap = got.Gap.String()
 	}
 	return nil
+}
+
+// named names what is wrong with an entry that is wrong by itself, where an edit of its operation explains it.
+func (w *walker) named(p *pair, c *certify.Certificate) error {
+	if c == nil || c.Outcome != certify.Bug || c.Finding != nil {
+		return nil
+	}
+	var err error
+	c.Finding, err = w.o.Isolator.Name(w.ctx, p.row.Name)
+	return err
 }
 
 // accuses notes what isolation accuses, if anything: the operation itself, or one before it that no row stands for.

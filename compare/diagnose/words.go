@@ -228,9 +228,11 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 	if at.Arg >= 0 {
 		v = t.Steps[step].Args[at.Arg]
 	}
-	if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
+	if at.Arg == program.Returned {
+		v = t.Out
+	} else if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
 		what, axes = s.value(e, v), s.m.List.Entries[e.Inputs[in.Index].Entry].Axes
-	} else if at.Arg >= 0 || step != t.Source(t.Out) {
+	} else {
 		what, axes = s.value(e, v), ""
 	}
 	axis := func(a int) string {

@@ -147,6 +147,11 @@ func twice(e *Editor, t *Parts, step, arg int) {
 
 // mapped puts the elements of an operand, or of a result, in another order.
 func (d Edit) mapped(e *Editor, t *Parts, step int, at Place) bool {
+	if at.Arg == Returned {
+		v, ok := e.Mapped(e.out, d.Map)
+		e.Return(v)
+		return ok
+	}
 	if at.Arg < 0 {
 		v, ok := e.Mapped(e.Move(step), d.Map)
 		if ok {

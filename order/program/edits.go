@@ -259,7 +259,7 @@ func (t *Parts) along(step int, v Var) Var {
 func (t *Parts) Maps(blocks []int) []Edit {
 	var all []Edit
 	for _, m := range maps(t.Out.shape, blocks) {
-		all = append(all, Edit{Class: Mapped, At: []Place{t.Of(t.Out.step)}, Map: m})
+		all = append(all, Edit{Class: Mapped, At: []Place{{t.sig[t.Out.step], Returned}}, Map: m})
 	}
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]

@@ -7,6 +7,9 @@ import (
 	"strconv"
 )
 
+// Returned is the operand that stands for the result of the program.
+const Returned = -2
+
 // Place is an operand of a step, or its result: Arg −1. The step is named by its signature, which is the same in programs of
 // the same structure, whatever their sizes, and for all copies of a step in one program.
 type Place struct {
@@ -40,7 +43,9 @@ func (p *Program) Parts(leaf func(prim Prim, index int) string) *Parts {
 				h.Write([]byte{0})
 			}
 		}
-		write(s.Prim.String(), s.Form, s.Site)
+		if write(s.Prim.String()); !s.Prim.leaf() || s.Prim == Number {
+			write(s.Form, s.Site)
+		}
 		switch s.Prim {
 		case Input, Weight, Matrix:
 			write(leaf(s.Prim, s.Index))
