@@ -72,8 +72,10 @@ func (w *walker) named(p *pair, c *certify.Certificate) error {
 	if c == nil || c.Outcome != certify.Bug || c.Finding != nil {
 		return nil
 	}
-	var err error
-	c.Finding, err = w.o.Isolator.Name(w.ctx, p.row.Name)
+	f, err := w.o.Isolator.Name(w.ctx, p.row.Name)
+	if f != nil {
+		c.Finding, c.Mistake = f, f.Text()
+	}
 	return err
 }
 

@@ -46,7 +46,9 @@ type Certificate struct {
 
 	// Arithmetic is the one in which the entry was judged: "strict", or how the engine rounds otherwise than transformers.
 	Arithmetic string `json:"arithmetic,omitempty"`
-	// Finding names what is wrong: the one edit of the operation that gives all entries left of its role; nil where none is known.
+	// Mistake is the name of what is wrong, in a sentence.
+	Mistake string `json:"mistake,omitempty"`
+	// Finding is what is wrong: the one edit of the operation that gives all entries left of its role; nil where none is known.
 	Finding *diagnose.Finding `json:"finding,omitempty"`
 	// Summation is the order in which sums explain most of the elements that no bound does, or "several orders together";
 	// empty where there are none.

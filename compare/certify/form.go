@@ -241,7 +241,7 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		}
 	}
 	if f.wrong != nil {
-		c.Finding = f.wrong
+		c.Finding, c.Mistake = f.wrong, f.wrong.Text()
 		return strict, off, true, nil
 	}
 	if wide, err := t.i.computedWider(t.ctx); err != nil {

@@ -49,6 +49,15 @@ func (s *suspect) Small() *diagnose.Entry { return s.small }
 // Choices are those of the arithmetic.
 func (s *suspect) Choices(p *program.Program) []program.Choice { return s.a.choices(p) }
 
+// Target is the trace's tensor.
+func (s *suspect) Target() (y, half []float64) {
+	half = make([]float64, len(s.y.Data))
+	for i, v := range s.y.Data {
+		half[i] = lastPlace(s.d, v) / 2
+	}
+	return s.y.Data, half
+}
+
 // Leaves lists elements that a value does not give, up to a limit: first of those that are left.
 func (s *suspect) Leaves(x program.Value, limit int) ([]int, error) {
 	if !s.a.open && s.wider() { // what is shared is not written to

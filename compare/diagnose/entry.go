@@ -29,6 +29,8 @@ type Judge interface {
 	Small() *Entry
 	// Choices are those of the arithmetic in a program.
 	Choices(p *program.Program) []program.Choice
+	// Target is the trace's tensor, and by element half the distance to the next number of its dtype.
+	Target() (y, half []float64)
 	// Leaves lists elements that a value before its last rounding does not give, up to a limit.
 	Leaves(x program.Value, limit int) ([]int, error)
 	// Explains reports whether a program gives every element, in some order of summation. Shown counts those of what is left that it

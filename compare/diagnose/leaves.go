@@ -463,23 +463,30 @@ func (s *search) captured(own string) []string {
 	return all
 }
 
-// reads has a captured tensor in place of what is read at a place; nil where there is none of the shape.
-func (s *search) reads(e *Entry, at program.Place, name string, pass int) *program.Edited {
+// tensor is a captured tensor that was computed before an entry.
+func (s *search) tensor(e *Entry, name string, pass int) (program.Value, bool) {
 	n := order.Node{Entry: s.m.List.Index(name), Pass: e.Node.Pass + pass}
-	if n.Entry < 0 || n.Pass < 0 || n == e.Node || pass == 0 && n.Entry >= e.Node.Entry || !s.m.Has(n) || slices.Contains(e.Inputs, n) && pass != 0 {
-		return nil
+	if n.Entry < 0 || n.Pass < 0 || pass == 0 && n.Entry >= e.Node.Entry || !s.m.Has(n) {
+		return program.Value{}, false
 	}
+	v, err := s.m.Read(n)
+	return v, err == nil
+}
+
+// reads has a captured tensor in place of what is read at a place; nil where there is none of as many elements.
+func (s *search) reads(e *Entry, at program.Place, name string, pass int) *program.Edited {
 	t := e.signed(s.m)
 	all := t.Copies(at)
-	if len(all) == 0 {
+	n := s.m.List.Index(name)
+	if len(all) == 0 || n < 0 || e.Node.Pass+pass < 0 {
 		return nil
 	}
 	size := product(t.Steps[all[0]].Shape)
-	if entry := &s.m.List.Entries[n.Entry]; product(entry.Size(s.m.Passes[n.Pass], s.m.List.Config.SlidingWindow)) != size {
+	if product(s.m.List.Entries[n].Size(s.m.Passes[e.Node.Pass+pass], s.m.List.Config.SlidingWindow)) != size {
 		return nil
 	}
-	v, err := s.m.Read(n)
-	if err != nil || len(v.Data) != size {
+	v, ok := s.tensor(e, name, pass)
+	if !ok || len(v.Data) != size {
 		return nil
 	}
 	ed := e.Program.Edit()

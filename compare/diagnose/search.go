@@ -58,7 +58,7 @@ type stage func(s *search) error
 // Find looks for the edit with which the programs give every element of all entries; nil where there is none. The error is that of
 // reading the trace or the weights.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps})
+	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).solved, (*search).addends})
 }
 
 // FindNumber is Find among edits that may move elements by as little as roundings do: numbers, and activations.

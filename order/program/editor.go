@@ -322,3 +322,8 @@ func (e *Editor) ReadAs(step, arg int, v Var) bool {
 	}
 	return ok
 }
+
+// Rounded is a variable rounded to the model's dtype, which stays as it is for others.
+func (e *Editor) Rounded(v Var) Var {
+	return e.add(Step{Prim: Round, Name: "round", Args: []Var{v}, Shape: v.shape, Round: Model})
+}
