@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -183,13 +184,55 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 }
 
 // name looks for what is wrong with the entries of a role, in the arithmetic of the form of each; where that is not known, in a few.
+// Where nothing is found between an entry and what it was computed from, masks and rotary tables, which follow from the positions
+// alone, are computed too: a layer may have another one.
 func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, error) {
 	left, own, err := i.leftOf(ctx, role)
 	if err != nil || len(left) == 0 {
 		return nil, err
 	}
+	found, err := i.nameIn(ctx, left, own)
+	if found != nil || err != nil {
+		return found, err
+	}
+	opened := false
+	for k, e := range left {
+		t, err := i.trialFrom(ctx, e.node, func(n order.Node) bool { return i.given(n) || i.has(n) && !i.fixed(n.Entry) })
+		if err != nil || len(t.cut.Steps) == len(e.cut.Steps) {
+			continue
+		}
+		t.read = i.orArgument
+		opened, left[k] = true, &evidence{t, e.left}
+	}
+	if !opened {
+		return nil, nil
+	}
+	return i.nameIn(ctx, left, own)
+}
+
+// given reports whether a node is an argument of the model.
+func (i *Isolator) given(n order.Node) bool {
+	_, given := i.list.Entries[n.Entry].Op.(op.Given)
+	return given
+}
+
+// fixed reports whether an entry is the same in every model of its settings: it follows from positions, without any weight.
+func (i *Isolator) fixed(entry int) bool {
+	e := &i.list.Entries[entry]
+	if e.Op == nil || len(e.Weights) > 0 || len(e.Inputs) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(e.Inputs, func(r order.Ref) bool {
+		at := i.list.Index(r.Name)
+		return r.Prev || !i.given(order.Node{Entry: at}) && !i.fixed(at)
+	})
+}
+
+// nameIn looks for what is wrong with some entries, each in its own arithmetic, or where that is not known in each of a few.
+func (i *Isolator) nameIn(ctx context.Context, left []*evidence, own []*arithmetic) (*diagnose.Finding, error) {
 	tries := []*arithmetic{nil}
 	if slices.Contains(own, nil) {
+		var err error
 		if tries, err = under(left, left); err != nil {
 			return nil, err
 		}

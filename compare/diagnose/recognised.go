@@ -18,7 +18,7 @@ func (s *search) variant(rank int, n Name, make func(e *Entry) *program.Edited) 
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
 func (s *search) recognised() error {
-	for _, look := range []func() error{s.activations, s.masks, s.frequencies, s.positions, s.norms} {
+	for _, look := range []func() error{s.activations, s.masks, s.frequencies, s.positions, s.norms, s.slots} {
 		if err := look(); err != nil {
 			return err
 		}

@@ -327,3 +327,9 @@ func (e *Editor) ReadAs(step, arg int, v Var) bool {
 func (e *Editor) Rounded(v Var) Var {
 	return e.add(Step{Prim: Round, Name: "round", Args: []Var{v}, Shape: v.shape, Round: Model})
 }
+
+// Only ends the edit of a program that is a variable of it alone.
+func (e *Editor) Only(v Var) (*Edited, error) {
+	e.out = v
+	return e.End()
+}
