@@ -67,9 +67,10 @@ func (w *walker) isolate(p *pair) error {
 	return nil
 }
 
-// named names what is wrong with an entry that is wrong by itself, where an edit of its operation explains it.
+// named names what is wrong with an entry that is wrong by itself, where an edit of its operation explains it. Of one that
+// roundings could explain, too, a number is known by which it was found to be wrong; another edit may give the same.
 func (w *walker) named(p *pair, c *certify.Certificate) error {
-	if c == nil || c.Outcome != certify.Bug || c.Finding != nil {
+	if c == nil || c.Outcome != certify.Bug {
 		return nil
 	}
 	f, err := w.o.Isolator.Name(w.ctx, p.row.Name)

@@ -202,6 +202,9 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 			continue
 		}
 		t.read = i.orArgument
+		if err := t.prepare(); err != nil || t.formula == nil {
+			continue
+		}
 		opened, left[k] = true, &evidence{t, e.left}
 	}
 	if !opened {

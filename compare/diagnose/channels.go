@@ -13,7 +13,7 @@ const maxMoved = 256
 
 // parts looks at parts of the result: channels that are 0, or are those of another channel, in all entries.
 func (s *search) parts() error {
-	if s.first != s.entries[0] { // some columns alone are kept of it
+	if s.first != s.entries[0] || len(s.first.Program.Of(program.Mask)) > 0 { // some columns alone are kept of it
 		return nil
 	}
 	width := s.first.Program.Out.Last()

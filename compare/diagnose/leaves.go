@@ -14,7 +14,7 @@ import (
 
 // leaves looks at what the program reads: weights, and captured tensors.
 func (s *search) leaves() error {
-	for _, look := range []func() error{s.weights, s.inputs, s.stale} {
+	for _, look := range []func() error{s.exchanged, s.weights, s.inputs, s.stale} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -397,7 +397,7 @@ func (s *search) instances(rank int, role string, others []string, class program
 		text = role + " is another one: "
 	}
 	h := hypothesis{
-		class: class, rank: rank,
+		class: class, rank: rank, solved: len(names),
 		make: func(e *Entry) *program.Edited { return chosen[s.m.List.Entries[e.Node.Entry].Name](e) },
 		say:  func(*Entry) Name { return Name{What: text + strings.Join(words, "; "), Site: role} },
 	}
@@ -428,6 +428,39 @@ func (s *search) inputs() error {
 			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), other, 0) }
 		}); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// exchanged tries each two inputs in each other's place.
+func (s *search) exchanged() error {
+	t := s.first.signed(s.m)
+	all := leafSteps(t, program.Input)
+	for k, i := range all {
+		for _, j := range all[:k] {
+			a, b := t.Of(j), t.Of(i)
+			text := fmt.Sprintf("%s and %s are exchanged", s.value(s.first, t.Result(j)), s.value(s.first, t.Result(i)))
+			err := s.try(hypothesis{
+				class: program.Swapped, rank: k,
+				make: func(e *Entry) *program.Edited {
+					t := e.signed(s.m)
+					x, y := t.Copies(a), t.Copies(b)
+					ed := e.Program.Edit()
+					if len(x) != 1 || len(y) != 1 || !ed.Exchange(x[0], y[0]) {
+						return nil
+					}
+					d, err := ed.End()
+					if err != nil {
+						return nil
+					}
+					return d
+				},
+				say: func(*Entry) Name { return Name{What: text} },
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

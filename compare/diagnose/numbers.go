@@ -27,12 +27,17 @@ func numbersOf(c *order.Config) []number {
 	for _, f := range Fields(c) {
 		v := f.Value
 		for k, n := range []number{{v, f.Name, f.Name, true}, {math.Sqrt(v), "√" + f.Name, f.Name, false}, {1 / v, "1/" + f.Name, f.Name, false}, {1 / math.Sqrt(v), "1/√" + f.Name, f.Name, false}} {
-			if v > 0 && v != 1 && (k == 0 || v >= 2) {
+			if v > 0 && v != 1 && (k == 0 || v >= 2 && isSize(f.Name)) {
 				all = append(all, n)
 			}
 		}
 	}
 	return all
+}
+
+// isSize reports whether a field is one of which a scale may be a function: a size, or a scalar that is meant for it.
+func isSize(name string) bool {
+	return !slices.ContainsFunc([]string{"theta", "eps", "vocab", "position", "window", "pattern", "softcap", "clip"}, func(w string) bool { return strings.Contains(name, w) })
 }
 
 // Fields are the numbers of a configuration by name, those of layers each once.

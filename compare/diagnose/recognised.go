@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -61,6 +62,15 @@ func (s *search) masks() error {
 			return err
 		}
 	}
+	for _, n := range []int{1, -1} {
+		what := "a query sees one key ahead of it"
+		if n < 0 {
+			what = "a query does not see its own key"
+		}
+		if err := s.variant(100, Name{Site: "mask", What: what}, func(e *Entry) *program.Edited { return e.Program.Ahead(n) }); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -99,6 +109,15 @@ func geometric(v []float64) (base, scale float64, ok bool) {
 	return base, v[0], true
 }
 
+// round6 is a number with six digits: bases are whole numbers, and are known to about that.
+func round6(x float64) float64 {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
+	if err != nil {
+		return x
+	}
+	return v
+}
+
 // frequencies tries other bases, with the scaling and without, other scalings, and rounded frequencies.
 func (s *search) frequencies() error {
 	all := s.first.Program.Of(program.Vector)
@@ -116,7 +135,10 @@ func (s *search) frequencies() error {
 			bases = append(bases, f)
 		}
 	}
-	for _, b := range []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10} {
+	for _, b := range []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10, 2 * base, 4 * base, 8 * base, base / 2, base / 4, base / 8} {
+		if b = round6(b); !(b > 1) {
+			continue
+		}
 		if !slices.ContainsFunc(bases, func(o number) bool { return o.value == b }) {
 			bases = append(bases, number{value: b})
 		}

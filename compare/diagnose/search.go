@@ -58,7 +58,7 @@ type stage func(s *search) error
 // Find looks for the edit with which the programs give every element of all entries; nil where there is none. The error is that of
 // reading the trace or the weights.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).solved, (*search).addends})
+	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).solved, (*search).addends})
 }
 
 // FindNumber is Find among edits that may move elements by as little as roundings do: numbers, and activations.
@@ -140,9 +140,9 @@ func (s *search) try(h hypothesis) error {
 	return nil
 }
 
-// exact reports whether the entry's elements are what they are, in any arithmetic.
+// exact reports whether the entry is a mask, whose elements are what they are in any arithmetic.
 func (e *Entry) exact() bool {
-	return !slices.ContainsFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() || s.Prim == program.Angle })
+	return len(e.Program.Of(program.Mask)) > 0 && !slices.ContainsFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() || s.Prim == program.Angle })
 }
 
 // may reports whether a hypothesis gives an entry, or nearly: orders of summation may give the rest.
@@ -226,7 +226,7 @@ func (s *search) finding() (*Finding, error) {
 		}
 	}
 	slices.SortStableFunc(s.found, func(a, b survivor) int {
-		return cmp.Or(cmp.Compare(2*int(a.class)+a.solved, 2*int(b.class)+b.solved), cmp.Compare(a.rank, b.rank))
+		return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(a.rank, b.rank))
 	})
 	best := s.found[0]
 	f := &Finding{Name: best.say(s.first), Class: best.class.String(), Entries: len(s.entries), Shown: best.shown, Tried: s.tried, Stopped: s.stopped}
@@ -251,6 +251,15 @@ func (s *search) finding() (*Finding, error) {
 	}
 	f.values(best.number, less)
 	return f, nil
+}
+
+// order is where a name comes among others: those of its class that are weak come last, and a solved number counts half a class.
+func order(s survivor) int {
+	n := 4*int(s.class) + 2*min(s.solved, 1)
+	if s.weak {
+		n++
+	}
+	return n
 }
 
 // rewords reports whether edits of a class say the same as others in words that nobody would use: a step that reads another value

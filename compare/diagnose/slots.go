@@ -174,8 +174,13 @@ func slotWords(right, now []slot) string {
 		return "slot " + strings.Join(zero, ", ") + " of the cache is 0: it is not written"
 	case len(lacking) == 0:
 		return "the slots of the cache are in another order"
-	case right[len(right)-1] == lacking[len(lacking)-1]:
-		return "the cache does not hold the newest: it keeps what is older"
+	}
+	older := true
+	for k := range now {
+		older = older && now[k].input == right[k].input && now[k].index <= right[k].index || now[k] == right[k]
+	}
+	if older {
+		return "the cache keeps the oldest, not the newest"
 	}
 	return "the cache holds other slots than it should: " + strings.Join(other, ", ")
 }

@@ -16,7 +16,7 @@ type family struct {
 	starts []float64
 	edit   func(e *Entry, x float64) *program.Edited
 	say    func(e *Entry, n number) Name
-	factor bool // the number is one by which something is multiplied: near 1 it is no mistake
+	old    float64 // the number that it is in place of, if it is not 0: near it it is no mistake
 }
 
 // solved looks for numbers that nothing suggests: those of the formula, and a factor, a term or a soft cap too many.
@@ -26,7 +26,7 @@ func (s *search) solved() error {
 		old := t.Steps[i].Value
 		at := []program.Place{t.Of(i)}
 		f := family{
-			class: program.Constant, starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, factor: true,
+			class: program.Constant, starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, old: old,
 			edit: func(e *Entry, x float64) *program.Edited {
 				return program.Edit{Class: program.Constant, At: at, Value: x}.Apply(e.signed(s.m))
 			},
@@ -82,19 +82,19 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 			return Name{What: text, Value: &x}
 		}
 	}
-	of := func(starts []float64, factor bool, say func(*Entry, number) Name, change func(ed *program.Editor, v program.Var, x float64) program.Var) family {
+	of := func(starts []float64, old float64, say func(*Entry, number) Name, change func(ed *program.Editor, v program.Var, x float64) program.Var) family {
 		return family{
-			class: program.Inserted, starts: starts, factor: factor, say: say,
+			class: program.Inserted, starts: starts, old: old, say: say,
 			edit: func(e *Entry, x float64) *program.Edited {
 				return s.at(e, step, func(ed *program.Editor, v program.Var) program.Var { return change(ed, v, x) })
 			},
 		}
 	}
 	return []family{
-		of([]float64{1}, true, named("is multiplied by"), func(ed *program.Editor, v program.Var, x float64) program.Var {
+		of([]float64{1}, 1, named("is multiplied by"), func(ed *program.Editor, v program.Var, x float64) program.Var {
 			return ed.R(ed.Mul("", v, ed.Scalar("", x)))
 		}),
-		of([]float64{1, 4, 16, 64}, false, named("is capped: tanh, with a soft cap of"), func(ed *program.Editor, v program.Var, x float64) program.Var {
+		of([]float64{1, 4, 16, 64}, 0, named("is capped: tanh, with a soft cap of"), func(ed *program.Editor, v program.Var, x float64) program.Var {
 			c := ed.Scalar("", x)
 			return ed.R(ed.Mul("", ed.R(ed.Tanh("", ed.R(ed.Div("", v, c)))), c))
 		}),
@@ -113,7 +113,7 @@ func (s *search) solve(f family) error {
 			continue
 		}
 		for rank, n := range s.candidates(x) {
-			if f.factor && math.Abs(n.value-1) < 0.01 && n.words == "" {
+			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || s.near(f.old, n.value)) {
 				continue
 			}
 			h := hypothesis{
@@ -156,6 +156,9 @@ func (s *search) candidates(x float64) []number {
 }
 
 const (
+	// nearOne is how far a factor that no field of the configuration has is from 1, at least: what is nearer is a constant that was
+	// rounded, or an arithmetic that is not known.
+	nearOne     = 0.01
 	newtonSteps = 12
 	newtonMoves = 1e-4 // of the number, for the slope
 )

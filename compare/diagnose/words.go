@@ -114,6 +114,11 @@ func (s *search) operator(e *Entry, step int) (string, bool) {
 				return "the weight " + module(e.Weights[o.Index].Name), true
 			}
 		}
+		for k := range st.Args {
+			if w, ok := s.ofWeights(e, p.Source(st.Args[k])); ok {
+				return "the weight " + w, true
+			}
+		}
 	case program.Div:
 		if o := other(1); o.Prim == program.Number {
 			return fmt.Sprintf("the division by %s", short(o.Value)), true
@@ -131,6 +136,19 @@ func (s *search) operator(e *Entry, step int) (string, bool) {
 		return "the root", true
 	}
 	return "", false
+}
+
+// ofWeights names the weight that a step is computed from, and nothing else but numbers.
+func (s *search) ofWeights(e *Entry, step int) (name string, ok bool) {
+	for _, i := range e.Program.Ancestors(step) {
+		switch st := &e.Program.Steps[i]; st.Prim {
+		case program.Input:
+			return "", false
+		case program.Weight:
+			name, ok = module(e.Weights[st.Index].Name), true
+		}
+	}
+	return name, ok
 }
 
 // leftOut says what is missing when a step hands on a value that it is computed from.
@@ -268,9 +286,9 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		case d.Back:
 			how = fmt.Sprintf("is read in the order of %d interleaved parts along %s, and so is the result", m.N, axis(m.Axis))
 		case m.By > 0 && m.N == m.By/2 || m.N == 2:
-			how = fmt.Sprintf("has the halves of each %d elements interleaved, or neighbours set apart: the order of the other rotary embedding", max(m.By, 2*m.N))
+			how = fmt.Sprintf("has %s in another order: in each block of %d, halves are interleaved or neighbours set apart", axis(m.Axis), max(m.By, 2*m.N))
 		default:
-			how = fmt.Sprintf("has %s read as %d parts, by turns", blockWords(m), m.N)
+			how = fmt.Sprintf("has %s in another order: %s read as %d parts, by turns", axis(m.Axis), blockWords(m), m.N)
 		}
 	}
 	return what + " " + how
@@ -278,9 +296,9 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 
 func blockWords(m program.Map) string {
 	if m.By == 0 {
-		return fmt.Sprintf("axis %d", m.Axis)
+		return "all"
 	}
-	return fmt.Sprintf("blocks of %d", m.By)
+	return fmt.Sprintf("each block of %d", m.By)
 }
 
 // constant names another number.

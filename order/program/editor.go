@@ -96,6 +96,17 @@ func (e *Editor) OtherInput(step int, v Value) {
 	e.changed[step] = true
 }
 
+// Exchange makes two inputs of one shape each the other; it reports whether they are.
+func (e *Editor) Exchange(one, other int) bool {
+	a, b := &e.steps[one], &e.steps[other]
+	if !slices.Equal(a.Shape, b.Shape) {
+		return false
+	}
+	a.Index, b.Index = b.Index, a.Index
+	e.changed[one], e.changed[other] = true, true
+	return true
+}
+
 // OtherWeight makes a weight another one of its shape.
 func (e *Editor) OtherWeight(step int, w Rows) {
 	e.w = append(e.w, w)

@@ -132,6 +132,16 @@ func (p *Program) Windows(window float64) *Edited {
 	return e.ended(len(all) > 0)
 }
 
+// Ahead lets queries see some keys ahead in all masks.
+func (p *Program) Ahead(n int) *Edited {
+	e := p.Edit()
+	all := p.Of(Mask)
+	for _, i := range all {
+		e.Step(i).Rows = n
+	}
+	return e.ended(len(all) > 0)
+}
+
 // Frequencies gives all vectors of constants that positions are multiplied by other values.
 func (p *Program) Frequencies(change func([]float64) []float64) *Edited {
 	e := p.Edit()

@@ -27,7 +27,7 @@ type Step struct {
 	Values []float64 // of a Vector
 	Index  int       // which input or weight
 	Axis   int       // of a Cat
-	Rows   int       // of the table of a Lookup
+	Rows   int       // of the table of a Lookup; of a Mask, how many keys ahead a query sees
 	// Fallback: a Lookup takes row 0 for an index outside the table.
 	Fallback bool
 
