@@ -226,7 +226,7 @@ func (s *search) finding() (*Finding, error) {
 		}
 	}
 	slices.SortStableFunc(s.found, func(a, b survivor) int {
-		return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(a.rank, b.rank))
+		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.rank, b.rank))
 	})
 	best := s.found[0]
 	f := &Finding{Name: best.say(s.first), Class: best.class.String(), Entries: len(s.entries), Shown: best.shown, Tried: s.tried, Stopped: s.stopped}
@@ -253,8 +253,8 @@ func (s *search) finding() (*Finding, error) {
 	return f, nil
 }
 
-// order is where a name comes among others: those of its class that are weak come last, and a solved number counts half a class.
-func order(s survivor) int {
+// place is where a name comes among others: those of its class that are weak come last, and a solved number counts half a class.
+func (s survivor) place() int {
 	n := 4*int(s.class) + 2*min(s.solved, 1)
 	if s.weak {
 		n++
