@@ -199,7 +199,7 @@ func (s *search) frequencies() error {
 			continue // named above
 		}
 		rank++
-		h := hypothesis{class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return n }}
+		h := hypothesis{class: program.Known, rank: rank, weak: f.words == "", say: func(*Entry) Name { return n }}
 		h.make = func(e *Entry) *program.Edited {
 			return e.Program.Frequencies(func(v []float64) []float64 {
 				for j := range v {
@@ -270,7 +270,11 @@ func (s *search) positions() error {
 		return err
 	}
 	for _, k := range []float64{2, 4, 8, 16, 0.5, 0.25, 0.125} {
-		if err := try(fmt.Sprintf("positions are multiplied by %g", k), always(times(k))); err != nil {
+		rank++
+		n := Name{Site: "positions", What: fmt.Sprintf("positions are multiplied by %g", k)}
+		h := hypothesis{class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return n }}
+		h.make = func(e *Entry) *program.Edited { return e.Program.Positions(times(k)) }
+		if err := s.try(h); err != nil {
 			return err
 		}
 	}
