@@ -194,7 +194,9 @@ func maps(shape, blocks []int) []Map {
 			continue
 		}
 		for _, by := range []int{1, -1, 2, -2} {
-			all = append(all, Map{Kind: Roll, Axis: a, By: by})
+			if by%n != 0 {
+				all = append(all, Map{Kind: Roll, Axis: a, By: by})
+			}
 		}
 		all = append(all, Map{Kind: Reverse, Axis: a})
 		for b := a + 1; b < len(shape); b++ {

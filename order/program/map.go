@@ -35,6 +35,8 @@ func (m Map) Inverse(shape []int) Map {
 		m.N = block / max(m.N, 1)
 	case Reread:
 		m.Kind = Unread
+	case Unread:
+		m.Kind = Reread
 	}
 	return m
 }
