@@ -138,7 +138,8 @@ func narrowed(d hooks.DType) change {
 // woven reads blocks of rows as n rows of block/n, columns first: the rows of heads for the other rotary embedding.
 func woven(block, n int) change {
 	inner := block / n
-	return change{fmt.Sprintf("has the rows of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
+	return change{
+		fmt.Sprintf("has the rows of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
 		func(w program.Rows, _ hooks.DType) program.Rows {
 			if rows, _ := w.Size(); rows%block != 0 {
 				return nil
@@ -147,7 +148,8 @@ func woven(block, n int) change {
 				at := i % block
 				return i - at + at%n*inner + at/n
 			}}
-		}}
+		},
+	}
 }
 
 // changes are those that a weight is tried with.
