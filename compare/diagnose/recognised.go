@@ -192,14 +192,21 @@ func (s *search) frequencies() error {
 		}
 		by := f.value
 		n := Name{Site: site, Value: &by, What: "the rotary frequencies are multiplied by " + short(by)}
-		if f.words != "" {
-			n.What += " (" + f.words + ")"
+		// A factor of scaling is what frequencies are multiplied by; that another number is the same means nothing.
+		var factors []string
+		for _, w := range strings.Split(f.words, ", ") {
+			if strings.Contains(w, "factor") {
+				factors = append(factors, w)
+			}
+		}
+		if len(factors) > 0 {
+			n.What += " (" + strings.Join(factors, ", ") + ")"
 		}
 		if scale != 1 && pure && math.Abs(by*scale-1) < 1e-5 {
 			continue // named above
 		}
 		rank++
-		h := hypothesis{class: program.Known, rank: rank, weak: f.words == "", say: func(*Entry) Name { return n }}
+		h := hypothesis{class: program.Known, rank: rank, weak: len(factors) == 0, say: func(*Entry) Name { return n }}
 		h.make = func(e *Entry) *program.Edited {
 			return e.Program.Frequencies(func(v []float64) []float64 {
 				for j := range v {
