@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/order/op"
@@ -61,7 +62,7 @@ func (s *search) activations() error {
 		}
 		for rank, other := range activations {
 			for _, every := range []bool{false, true} {
-				if other == own {
+				if other == own || s.cautious && (every || !slices.Contains(op.Activations(), other)) {
 					continue
 				}
 				h := hypothesis{

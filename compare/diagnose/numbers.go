@@ -149,7 +149,7 @@ func (s *search) constants() error {
 		}
 		done[old] = true
 		for rank, n := range s.others(t, old) {
-			if s.near(old, n.value) {
+			if s.near(old, n.value) || s.cautious && (t.Steps[i].Round == program.Model || !powerOfTen(n.value/old)) {
 				continue
 			}
 			for _, at := range groups {
@@ -166,6 +166,15 @@ func (s *search) constants() error {
 		}
 	}
 	return nil
+}
+
+// powerOfTen reports whether a ratio is 0 or a power of ten, up to the largest that is tried.
+func powerOfTen(x float64) bool {
+	if x == 0 {
+		return true
+	}
+	k := math.Round(math.Log10(x))
+	return math.Abs(k) <= powers && math.Abs(x/math.Pow10(int(k))-1) < 1e-9
 }
 
 // short is a number as people write it.
