@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -168,11 +169,41 @@ func TestHardFaultsAreNoArithmetic(t *testing.T) {
 	}
 }
 
+// namesOf are the words of which a mistake's name has some.
+var namesOf = map[string][]string{
+	"epsilon too large": {"epsilon is 0.0", "epsilon is 0.1", "epsilon is 1"}, "w for 1 + w": {"the +1 is left out", "has 1 taken off"},
+	"1 + w for w": {"is taken as 1+w", "has 1 added", "the +1 is applied twice"}, "no weight": {"the weight", "is 1"}, "n - 1": {"terms, not"},
+	"mean taken off": {"LayerNorm"}, "erf for tanh": {"the activation is gelu, not gelu_tanh"}, "tanh for erf": {"the activation is gelu_tanh, not gelu"},
+	"SiLU for GELU": {"the activation is silu, not gelu_tanh"}, "GELU for SiLU": {"the activation is gelu_tanh, not silu"},
+	"no soft cap": {"left out"}, "hard threshold": {"is not shifted by it"}, "deviation taken off": {"a difference, not a sum"},
+	"no tanh": {"left out"}, "one factor missing": {"left out"}, "scaled by another size": {"the factor"}, "scaled twice": {"applied twice", "the factor is"},
+	"heads read tiled": {"tiled"}, "cos for sin": {"exchanged"}, "interleaved pairs": {"neighbours are paired"},
+	"another theta": {"theta is", "the base"}, "one key too many": {"one key ahead"}, "window too wide": {"the window is", "has a window"},
+	"heads not merged": {"in another order", "in memory"}, "values one key off": {"is moved by"}, "no bias": {"bias"},
+	"rows one off": {"is moved by", "channel"}, "one row twice": {"channel 1 is channel 0"}, "a column dropped": {"is 0"},
+	"no residual": {"is not added", "left out"}, "sum not scaled": {"left out"}, "not rescaled": {"left out"}, "coefficient without 1": {"the +1 is left out"},
+	"another layer's input": {"is moved by"}, "times 1.01": {"multiplied by 1.01"}, "clamped": {"clamped"}, "channels zero": {"0"},
+	"constant not rounded": {},
+}
+
+// nameOf is the name of the first entry that is wrong; empty where it has none.
+func nameOf(r *compare.Result) string {
+	for i := range r.Rows {
+		if z := r.Rows[i].Isolated; z != nil && z.Outcome == certify.Bug {
+			if z.Finding == nil {
+				return ""
+			}
+			return z.Finding.String()
+		}
+	}
+	return ""
+}
+
 // A mistake inside an engine that has an arithmetic of its own is found where it is, and is not taken for an arithmetic.
 // TRACEDIFF_ENGINE_FAULTS is how many are planted.
 func TestFaultsInsideOtherEnginesAreFound(t *testing.T) {
 	n := samples(t, "TRACEDIFF_ENGINE_FAULTS", 2*len(engineNames))
-	all, used := map[string]*faultTally{}, map[string]bool{}
+	all, used, named := map[string]*faultTally{}, map[string]bool{}, 0
 	for k := range n {
 		t.Run(fmt.Sprint(k, " ", engineNames[k%len(engineNames)]), func(t *testing.T) {
 			c, p := faultOf(t, k)
@@ -180,8 +211,17 @@ func TestFaultsInsideOtherEnginesAreFound(t *testing.T) {
 			if all[c.name] == nil {
 				all[c.name] = &faultTally{}
 			}
-			if wrong := all[c.name].add(p, c.judge(t, p.trace, nil)); wrong != "" {
+			r := c.judge(t, p.trace, nil)
+			if wrong := all[c.name].add(p, r); wrong != "" {
 				t.Errorf("%s %d in %s, %s: %s", c.Family, c.Seed, c.dtype, p, wrong)
+			}
+			name := nameOf(r)
+			t.Logf("%s: %s", p, cmp.Or(name, "unnamed"))
+			if name == "" {
+				return
+			}
+			if named++; !slices.ContainsFunc(namesOf[p.mistake.name], func(words string) bool { return strings.Contains(name, words) }) {
+				t.Errorf("%s %d in %s, %s: it is called %q", c.Family, c.Seed, c.dtype, p, name)
 			}
 		})
 	}
@@ -192,7 +232,10 @@ func TestFaultsInsideOtherEnginesAreFound(t *testing.T) {
 			sum.merge(h)
 		}
 	}
-	t.Logf("%s%sof %d kinds", table, sum.row("all"), len(used))
+	t.Logf("%s%sof %d kinds; %d are named", table, sum.row("all"), len(used), named)
+	if 2*named < sum.found {
+		t.Errorf("%d of %d are named", named, sum.found)
+	}
 	if sum.planted == n && n >= 5*len(mistakesOf) && len(used) < len(mistakesOf) {
 		for _, m := range mistakesOf {
 			if !used[m.name] {

@@ -25,7 +25,8 @@ type Isolation struct {
 	// Arithmetic and Bound are what was asked for; see certify.IsolateOptions.
 	Arithmetic certify.Arithmetic `json:"arithmetic"`
 	Bound      string             `json:"bound"` // "probabilistic" or "rigorous"
-	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers.
+	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers, and what is wrong with it
+	// where that has a name.
 	Findings []Finding `json:"findings,omitempty"`
 	// Weakest is the key of the certified row with the largest Power: the smallest error of scale that would show
 	// everywhere is WeakestPower.
@@ -41,7 +42,7 @@ type Reason struct {
 	First string `json:"first"` // key
 }
 
-// Finding is a way of an engine that is no bug.
+// Finding is a way of an engine, or a bug with a name.
 type Finding struct {
 	Kind  FindingKind `json:"kind"`
 	Form  string      `json:"form"`
@@ -50,13 +51,14 @@ type Finding struct {
 	First string      `json:"first"` // key
 }
 
-// FindingKind is what an engine does in its own way.
+// FindingKind is what an engine does in its own way, or wrongly.
 type FindingKind string
 
 // The kinds of findings. Another layout is a note of the result: it is no matter of one operation.
 const (
 	OtherArithmetic FindingKind = "arithmetic" // it rounds elsewhere
 	OtherSummation  FindingKind = "summation"  // it adds in an order that usual bounds do not cover
+	NamedBug        FindingKind = "bug"        // it computes something else
 )
 
 // isolation sums up.
@@ -100,7 +102,9 @@ func (w *walker) isolation() {
 		case certify.Rounding:
 			s.Rounding++
 		case certify.Bug:
-			s.Bugs++
+			if s.Bugs++; c.Finding != nil {
+				note(NamedBug, c.Form, c.Finding.Text(), r.Key())
+			}
 		case certify.NotCertified:
 			s.Unverified++
 			s.reason(r)

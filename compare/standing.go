@@ -52,6 +52,7 @@ func (w *walker) isolate(p *pair) error {
 		return w.positions(p)
 	case w.accuses(p, got):
 		p.standing = StandingWrong
+		return w.named(p, c)
 	case c != nil && c.Outcome == certify.NotCertified:
 		r.NotIsolated = "op unverified: the walk's " + c.Unverified + " has not reproduced transformers, so it certifies nothing"
 		p.remark(OpUnverified, "%s", r.NotIsolated)
@@ -64,6 +65,19 @@ func (w *walker) isolate(p *pair) error {
 		p.gap = got.Gap.String()
 	}
 	return nil
+}
+
+// named names what is wrong with an entry that is wrong by itself, where an edit of its operation explains it. Of one that
+// roundings could explain, too, a number is known by which it was found to be wrong; another edit may give the same.
+func (w *walker) named(p *pair, c *certify.Certificate) error {
+	if c == nil || c.Outcome != certify.Bug {
+		return nil
+	}
+	f, err := w.o.Isolator.Name(w.ctx, p.row.Name)
+	if f != nil {
+		c.Finding, c.Mistake = f, f.Text()
+	}
+	return err
 }
 
 // accuses notes what isolation accuses, if anything: the operation itself, or one before it that no row stands for.

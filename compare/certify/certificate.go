@@ -3,6 +3,7 @@ package certify
 import (
 	"math"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -45,8 +46,10 @@ type Certificate struct {
 
 	// Arithmetic is the one in which the entry was judged: "strict", or how the engine rounds otherwise than transformers.
 	Arithmetic string `json:"arithmetic,omitempty"`
-	// Mistake is the one change to the operation that gives all entries of the form, where no arithmetic does.
+	// Mistake is the name of what is wrong, in a sentence.
 	Mistake string `json:"mistake,omitempty"`
+	// Finding is what is wrong: the one edit of the operation that gives all entries left of its role; nil where none is known.
+	Finding *diagnose.Finding `json:"finding,omitempty"`
 	// Summation is the order in which sums explain most of the elements that no bound does, or "several orders together";
 	// empty where there are none.
 	Summation string `json:"summation,omitempty"`

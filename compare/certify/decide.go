@@ -41,7 +41,7 @@ func (f *form) decide() error {
 			return err
 		}
 		if inside {
-			f.wrong, err = f.mistake(left)
+			f.wrong, err = f.number(left)
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -52,7 +53,7 @@ type verdict struct {
 	// others, where there is one.
 	own, second *arithmetic
 	// wrong is the change to the operation that explains all entries, where no arithmetic does.
-	wrong string
+	wrong *diagnose.Finding
 	// suspects: own leaves something of entries, and second does not explain it. thin: it is too little to accuse them of.
 	suspects, thin bool
 }
@@ -79,7 +80,7 @@ func (i *Isolator) formOf(cut *order.Plan, n order.Node) string {
 // if it gives all entries.
 func (i *Isolator) form(ctx context.Context, name string) (verdict, error) {
 	f, err := i.alone(ctx, name)
-	if err != nil || f.own != nil && !f.suspects || f.wrong != "" {
+	if err != nil || f.own != nil && !f.suspects || f.wrong != nil {
 		return f.verdict, err
 	}
 	f.settled.Do(func() {
@@ -115,7 +116,7 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 		if all, err := f.explainedBy(together.own, together.second); all || err != nil {
 			return verdict{own: together.own, second: together.second}, err
 		}
-		if together.wrong != "" && f.own == nil {
+		if together.wrong != nil && f.own == nil {
 			return verdict{wrong: together.wrong}, nil
 		}
 	}
@@ -220,7 +221,7 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 			f.sampled = len(others) > 0
 			f.err = f.decide()
 		}
-		if f.own != nil && !f.suspects || f.wrong != "" { // tensors are not kept
+		if f.own != nil && !f.suspects || f.wrong != nil { // tensors are not kept
 			f.entries = nil
 		}
 	})
@@ -258,8 +259,8 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 			return j, left, true, err
 		}
 	}
-	if f.wrong != "" {
-		c.Mistake = f.wrong
+	if f.wrong != nil {
+		c.Finding, c.Mistake = f.wrong, f.wrong.Text()
 		return strict, off, true, nil
 	}
 	if wide, err := t.i.computedWider(t.ctx); err != nil {

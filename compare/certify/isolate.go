@@ -55,6 +55,7 @@ type Isolator struct {
 	forms    map[string]*form    // by name
 	wider    wider
 	captured captured
+	named    map[string]*named // by role
 }
 
 // NewIsolator prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
@@ -97,7 +98,7 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	if o.Arithmetic == "" {
 		o.Arithmetic = Auto
 	}
-	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, layout: keyorder.New(t, list), forms: map[string]*form{}, follows: map[order.Node]bool{}}
+	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, layout: keyorder.New(t, list), forms: map[string]*form{}, named: map[string]*named{}, follows: map[order.Node]bool{}}
 	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
 		if e, ok := list.Lookup(name); ok && e.Derived() {
 			i.derived[name] = true

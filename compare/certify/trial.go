@@ -57,6 +57,7 @@ type trial struct {
 	made    bool
 	other   map[program.Rewrite]*order.Formula // the formula in other orders of steps
 	tokens  int                                // how many were kept; 0 for all
+	edited  bool                               // the formula is not that of the cut
 }
 
 // prepare reads what the entry is computed from.
@@ -187,6 +188,10 @@ func (t *trial) wider() bool {
 func (t *trial) widened() []program.Value {
 	var in []program.Value
 	for k, v := range t.call.In {
+		if k >= len(t.formula.Inputs) { // beside the cut
+			in = append(in, v)
+			continue
+		}
 		rec, ok := t.i.trace.Lookup(t.formula.Inputs[k].Pass, t.i.list.Entries[t.formula.Inputs[k].Entry].Name)
 		if ok && rec.DType.Float() {
 			v.Bound = make([]float64, len(v.Data))
@@ -307,7 +312,7 @@ func (t *trial) replay(j *judged, a *arithmetic, left []int) ([]int, string, err
 			return left, "", nil
 		}
 	}
-	if t.formula != nil && len(left) > 1 {
+	if t.formula != nil && !t.edited && len(left) > 1 {
 		if some := (&evidence{t, left}).focus(); some.trial != t { // what is left of a part is left
 			if part, err := some.in(evaluated{arithmetic: a}); err != nil {
 				return nil, "", err

@@ -32,8 +32,5 @@ func (c *Certificate) Detail() string {
 	if c.Factor() {
 		text += "; all of it is " + scaled
 	}
-	if c.Mistake != "" {
-		text += "; they are those of an engine that " + c.Mistake
-	}
 	return text
 }

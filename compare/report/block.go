@@ -20,6 +20,7 @@ func (p *printer) divergence(r *compare.Result) {
 	p.blank()
 	p.WriteString(paint(p.style.bad, "first divergence") + ": ")
 	p.line("%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
+	p.name(row)
 	p.field("what", "%s", row.Detail)
 	p.certificate(row)
 	p.gap(row)

@@ -105,6 +105,20 @@ func (p *printer) certificate(r *compare.Row) {
 	}
 }
 
+// name says what is wrong with the operation, and the proof.
+func (p *printer) name(r *compare.Row) {
+	if r.Isolated == nil || r.Isolated.Finding == nil {
+		return
+	}
+	f := r.Isolated.Finding
+	p.field("bug", "%s", f.Text())
+	for _, a := range f.Aliases {
+		p.field("", "the same here: %s", a)
+	}
+	p.field("proof", "this gives all %s of %s that are wrong; the right operation does not give %d of them",
+		count(f.Elements, "element", "elements"), count(f.Entries, "entry", "entries"), f.Shown)
+}
+
 // gap says why an entry that is right by itself is a mismatch all the same.
 func (p *printer) gap(r *compare.Row) {
 	if r.Gap != "" {

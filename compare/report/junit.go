@@ -130,6 +130,9 @@ func detail(res *compare.Result, r *compare.Row) string {
 	if r.Stats != nil {
 		fmt.Fprintf(&b, "values: %s\n", stats(*r.Stats))
 	}
+	if r.Isolated != nil && r.Isolated.Finding != nil {
+		fmt.Fprintf(&b, "bug: %s\n", r.Isolated.Finding.Text())
+	}
 	if r.Isolated != nil {
 		fmt.Fprintf(&b, "by itself: %s\n", r.Isolated.Outcome)
 	}

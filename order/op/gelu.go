@@ -2,7 +2,6 @@ package op
 
 import (
 	"math"
-	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -21,13 +20,5 @@ func (GELU) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Mul("product", b.Mul("x/2", b.Literal(0.5), x), b.Add("1+erf", b.Literal(1), erf))
 }
 
-// activations are the functions that ports are known to take for one another.
-var activations = []Op{GELU{}, GELUTanh{}, SiLU{}}
-
-// Alike are the operations that ports are known to take for o: the other functions of a gate.
-func Alike(o Op) []Op {
-	if !slices.Contains(activations, o) {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(activations), func(a Op) bool { return a == o })
-}
+// Activations are the functions of a gate.
+func Activations() []Op { return []Op{GELU{}, GELUTanh{}, SiLU{}} }

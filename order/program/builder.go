@@ -253,6 +253,9 @@ func (b *Builder) Div(name string, x, y Var) Var { return b.element(Div, name, x
 // Max is the larger of x and y.
 func (b *Builder) Max(x, y Var) Var { return b.element(Max, "", x, y) }
 
+// Gate is 1 where x is above 0, and 0 elsewhere.
+func (b *Builder) Gate(x Var) Var { return b.element(Gate, "", x) }
+
 // Neg is −x.
 func (b *Builder) Neg(x Var) Var { return b.element(Neg, "", x) }
 

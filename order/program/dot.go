@@ -228,8 +228,9 @@ func (r *run) rows(v Var) rowsOf {
 		return rowsOf{o, v}
 	}
 	packed := Var{step: v.step, off: v.off, shape: slices.Clone(v.shape), stride: v.stride}
+	last := len(v.shape) - 1
 	for a, s := range v.stride {
-		if s == 0 { // repeated: one copy is enough
+		if s == 0 && a != last { // repeated: one copy is enough
 			packed.shape[a] = 1
 		}
 	}
@@ -242,7 +243,7 @@ func (r *run) rows(v Var) rowsOf {
 	}
 	stride := contiguous(packed.shape)
 	for a, s := range v.stride {
-		if s == 0 {
+		if s == 0 && a != last {
 			stride[a] = 0
 		}
 	}

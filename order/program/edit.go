@@ -1,68 +1,209 @@
 package program
 
-import (
-	"fmt"
-	"math"
-	"slices"
+import "slices"
+
+// Class is a kind of edit. They are in the order of their names: what is said first of edits that give the same.
+type Class uint8
+
+// The classes.
+const (
+	LeftOut   Class = iota // a step hands on what it was computed from
+	Exchanged              // a step is another primitive
+	Swapped                // its operands are exchanged
+	Twice                  // it is taken twice
+	Count                  // a sum is divided by another number of terms
+	Constant               // a number is another one
+	Axis                   // two axes of an operand are exchanged
+	Leaf                   // a weight is another one, or is changed
+	Operand                // a step reads another value of the program
+	InputOf                // an input is another captured tensor
+	Mapped                 // elements are in another order
+	Whole                  // what is done to a part is done to all, or to the other part
+	Known                  // a variant of a mask, a softmax, a norm, an activation
+	Inserted               // a step too many
 )
 
-// Edit is a program that computes something else: a mistake that a port may have.
+var classWords = [...]string{
+	"left out", "exchanged", "operand order", "twice", "count", "constant", "axis", "weight", "operand", "input", "index map", "part", "recognised", "inserted",
+}
+
+// String names a class.
+func (c Class) String() string { return classWords[c] }
+
+// Edit is a change of a program in one place, as data: it is made once, and moved to the same step of other programs.
 type Edit struct {
-	Words string
-	*Program
+	Class Class
+	At    []Place
+	From  Place // what is read there in place of what was
+	Prim  Prim  // of the step there
+	Value float64
+	Map   Map
+	// Back: the result is put back in order.
+	Back bool
 }
 
-// powers are those of ten by which a constant may be off.
-const powers = 6
-
-// Edits are the program with another number in one place, for all copies of the step: a constant that is a power of ten times
-// as large, or missing, and a count that is one off.
-func (p *Program) Edits() []Edit {
-	var all []Edit
-	done := map[Site]bool{}
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		at := Site{s.Form, s.Site}
-		number := i
-		if s.Prim == Div {
-			number = s.Args[1].step
+// Apply edits a program; nil where the program has no such place, or the edit does not go with its shapes.
+func (d Edit) Apply(t *Parts) *Edited {
+	e := t.Edit()
+	for _, at := range d.At {
+		all := t.at[at.Step]
+		if len(all) == 0 {
+			return nil
 		}
-		count := s.Prim == Div && p.Steps[number].Prim == Number && p.Steps[s.Args[0].step].Prim == Sum
-		if done[at] || !count && (s.Prim != Number || s.fixed) {
-			continue
-		}
-		done[at] = true
-		old := p.Steps[number].Value
-		if count {
-			all = append(all, Edit{fmt.Sprintf("divides the %s by %g, not by %g", p.Steps[s.Args[0].step].Site, old-1, old), p.with(at, old-1)},
-				Edit{fmt.Sprintf("divides the %s by %g, not by %g", p.Steps[s.Args[0].step].Site, old+1, old), p.with(at, old+1)})
-			continue
-		}
-		values := []float64{0}
-		for k := 1; k <= powers; k++ {
-			values = append(values, old*math.Pow10(k), old*math.Pow10(-k))
-		}
-		for _, v := range values {
-			all = append(all, Edit{fmt.Sprintf("has %.6g for %s, not %.6g", v, s.Site, old), p.with(at, v)})
+		for k, step := range all {
+			if !d.one(e, t, step, at, k, len(all)) {
+				return nil
+			}
 		}
 	}
-	return all
+	if d.Back {
+		v, ok := e.Mapped(e.out, d.Map.Inverse(e.out.shape))
+		if !ok {
+			return nil
+		}
+		e.Return(v)
+	}
+	out, err := e.End()
+	if err != nil {
+		return nil
+	}
+	return out
 }
 
-// with is the program with another number at a site, or another divisor of a sum there.
-func (p *Program) with(at Site, v float64) *Program {
-	q := *p
-	q.Steps = slices.Clone(p.Steps)
-	for k := range q.Steps {
-		s := &q.Steps[k]
-		switch {
-		case s.Form != at.Form || s.Site != at.Name:
-		case s.Prim == Number:
-			s.Value = v
-		case s.Prim == Div:
-			q.Steps[s.Args[1].step].Value = v
+// one edits one copy of a step.
+func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
+	s := &t.Steps[step]
+	switch d.Class {
+	case LeftOut, Operand:
+		return d.read(e, t, step, at, k, copies)
+	case Exchanged:
+		e.Become(step, d.Prim, s.Args...)
+	case Swapped:
+		e.Become(step, s.Prim, s.Args[1], s.Args[0])
+	case Twice:
+		twice(e, t, step, at.Arg)
+	case Constant:
+		e.SetNumber(step, d.Value)
+	case Count:
+		n := e.Literal(s0(t, step) + d.Value)
+		e.Read(step, 1, n)
+	case Axis, Mapped:
+		return d.mapped(e, t, step, at)
+	case Whole:
+		return d.whole(e, t, step)
+	default:
+		return false
+	}
+	return true
+}
+
+// s0 is what a step divides a sum by.
+func s0(t *Parts, step int) float64 {
+	n, _ := t.count(step)
+	return t.Steps[n].Value
+}
+
+// read reads another value at a place.
+func (d Edit) read(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
+	s := &t.Steps[step]
+	if s.Prim == Affine && at.Arg == 2 { // the bias
+		e.Step(step).Args = slices.Clone(s.Args[:2])
+		return true
+	}
+	from, ok := t.of(Place{Step: d.From.Step}, k, copies)
+	if !ok || d.From.Arg >= len(t.Steps[from].Args) {
+		return false
+	}
+	v := t.variable(from, d.From.Arg)
+	if at.Arg < 0 {
+		if v, ok = v.as(s.Shape); ok {
+			e.Pass(step, v)
+		}
+		return ok
+	}
+	old := s.Args[at.Arg]
+	if !slices.Equal(v.own(), old.own()) || s.Prim == Dot && !slices.Equal(v.shape, old.shape) {
+		return false
+	}
+	if len(v.shape) > len(old.shape) {
+		return false
+	}
+	e.Read(step, at.Arg, v)
+	return true
+}
+
+// twice takes a step of its own result, in place of one operand.
+func twice(e *Editor, t *Parts, step, arg int) {
+	s := &t.Steps[step]
+	once := e.Move(step)
+	args := slices.Clone(s.Args)
+	for k, a := range args {
+		if sameView(a, s.Args[arg]) {
+			args[k] = once
 		}
 	}
-	q.bounds()
-	return &q
+	e.Become(step, s.Prim, args...)
+}
+
+// mapped puts the elements of an operand, or of a result, in another order.
+func (d Edit) mapped(e *Editor, t *Parts, step int, at Place) bool {
+	if at.Arg == Returned {
+		v, ok := e.Mapped(e.out, d.Map)
+		e.Return(v)
+		return ok
+	}
+	if at.Arg < 0 {
+		v, ok := e.Mapped(e.Move(step), d.Map)
+		if ok {
+			e.Pass(step, v)
+		}
+		return ok
+	}
+	v := t.Steps[step].Args[at.Arg]
+	if d.Map.Kind == Reread {
+		v = t.along(step, v)
+	}
+	v, ok := e.Mapped(v, d.Map)
+	if ok {
+		e.Read(step, at.Arg, v)
+	}
+	return ok
+}
+
+// whole does to all of a tensor what is done to a part of it, or to the other part alone: of a Cat of two parts.
+func (d Edit) whole(e *Editor, t *Parts, step int) bool {
+	s := &t.Steps[step]
+	if s.Prim != Cat || len(s.Args) != 2 {
+		return false
+	}
+	for k, a := range s.Args {
+		f, rest := &t.Steps[a.step], s.Args[1-k]
+		if !f.Prim.Computes() || len(f.Args) != 2 || f.Args[0].step != rest.step || len(f.Args[0].shape) != len(rest.shape) {
+			continue
+		}
+		other := *f
+		other.Args = []Var{rest, f.Args[1]}
+		if other.Shape = rest.shape; size(f.Args[1].own()) > size(rest.shape) {
+			return false
+		}
+		y := f.Args[1]
+		y.shape, y.stride = slices.Clone(y.shape), slices.Clone(y.stride)
+		for ax := range y.shape {
+			if y.stride[ax] == 0 {
+				y.shape[ax] = rest.shape[ax]
+			} else if y.shape[ax] != rest.shape[ax] {
+				return false
+			}
+		}
+		other.Args[1] = y
+		done := e.add(other)
+		args := slices.Clone(s.Args)
+		args[1-k] = done
+		if d.Value == 1 { // and not to this one
+			args[k] = f.Args[0]
+		}
+		e.Become(step, Cat, args...)
+		return true
+	}
+	return false
 }

@@ -20,6 +20,7 @@ const (
 	Cat    // joins along an axis
 	Neg    // −x
 	Max    // the larger of two, which rounds nothing
+	Gate   // 1 where x is above 0, and 0 elsewhere
 	RowMax // the largest of the last axis; see rowMax for its bound
 	Lookup // rows of a matrix by index
 	Mask   // which keys a query may see
@@ -45,7 +46,7 @@ const (
 
 var primNames = [...]string{
 	"input", "weight", "matrix", "number", "vector",
-	"cat", "neg", "max", "rowmax", "lookup", "mask", "round", "copy",
+	"cat", "neg", "max", "gate", "rowmax", "lookup", "mask", "round", "copy",
 	"add", "sub", "mul", "div", "sqrt", "rsqrt", "exp", "tanh", "erf", "cos", "sin", "angle", "sum", "dot", "affine",
 }
 
@@ -59,7 +60,7 @@ func (p Prim) leaf() bool { return p <= Vector }
 
 // byElement reports whether an element of the result comes from one element of each operand.
 func (p Prim) byElement() bool {
-	return p == Neg || p == Max || p == Round || p == Copy || p >= Add && p <= Angle
+	return p == Neg || p == Max || p == Gate || p == Round || p == Copy || p >= Add && p <= Angle
 }
 
 // byRow reports whether it comes from one row of the operand.
@@ -130,6 +131,16 @@ func (r *run) apply(i int, out, x, y operand) {
 				out.v[i] = math.Max(x.v[i], y.v[i])
 			} else {
 				out.v[i], out.e[i] = larger(x.v[i], x.e[i], y.v[i], y.e[i])
+			}
+		}
+	case Gate:
+		for i, v := range x.v {
+			out.v[i] = 0
+			if v > 0 {
+				out.v[i] = 1
+			}
+			if out.e != nil && x.e[i] > 0 && math.Abs(v) <= x.e[i] {
+				out.e[i] = 1
 			}
 		}
 	case Round, Copy:

@@ -23,11 +23,11 @@ type Step struct {
 	Shape []int
 	Round Rounding // what the reference does with the result
 
-	Value  float64   // of a Number, and the window of a Mask
+	Value  float64   // of a Number, and the window of a Mask: 0 for none, below 0 for a query that sees every key
 	Values []float64 // of a Vector
 	Index  int       // which input or weight
 	Axis   int       // of a Cat
-	Rows   int       // of the table of a Lookup
+	Rows   int       // of the table of a Lookup; of a Mask, how many keys ahead a query sees
 	// Fallback: a Lookup takes row 0 for an index outside the table.
 	Fallback bool
 
@@ -155,17 +155,20 @@ func (p *Program) Text() string {
 func (p *Program) Work() int {
 	work := 0
 	for i := range p.Steps {
-		s := &p.Steps[i]
-		n := size(s.Shape)
-		switch {
-		case s.Prim.leaf():
-			n = 0
-		case s.Prim == Sum || s.Prim == Dot || s.Prim == Affine:
-			n *= max(s.Args[0].Last(), 1)
-		}
-		work += n
+		work += p.work(i)
 	}
 	return work
+}
+
+func (p *Program) work(i int) int {
+	s := &p.Steps[i]
+	switch {
+	case s.Prim.leaf():
+		return 0
+	case s.Prim == Sum || s.Prim == Dot || s.Prim == Affine:
+		return size(s.Shape) * max(s.Args[0].Last(), 1)
+	}
+	return size(s.Shape)
 }
 
 // Single reports whether the program computes one step, by element.

@@ -234,7 +234,7 @@ func (r *run) mask(s *Step, out operand) {
 	first := positions[len(positions)-1] + 1 - float64(keys)
 	for i := range out.v {
 		q, k := positions[i/keys], first+float64(i%keys)
-		if !(k <= q && (s.Value == 0 || k > q-s.Value)) {
+		if s.Value >= 0 && !(k <= q+float64(s.Rows) && (s.Value == 0 || k > q-s.Value)) {
 			out.v[i] = r.a.lowest()
 		}
 	}

@@ -1,0 +1,302 @@
+package certify
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// suspect is an entry that an arithmetic leaves something of, for a search of what is wrong with it.
+type suspect struct {
+	*evidence // what is left is left by the arithmetic
+	a         *arithmetic
+	entry     *diagnose.Entry
+	small     *diagnose.Entry
+	own       *judged
+}
+
+// suspectOf prepares an entry for a search.
+func suspectOf(e *evidence, a *arithmetic) (*diagnose.Entry, error) {
+	p, err := e.rewritten(a.rewrites)
+	if err != nil {
+		return nil, err
+	}
+	s := &suspect{evidence: e, a: a}
+	call := e.call
+	call.Arith = e.i.env.Arith
+	if a.wide {
+		call.In = e.widened()
+	}
+	s.entry = &diagnose.Entry{
+		Node: e.node, Program: p, Call: call, Inputs: e.formula.Inputs, Weights: e.formula.Weights, Left: e.left, Judge: s,
+	}
+	s.small = s.entry
+	if some := e.focus(); some.trial != e.trial {
+		if s.small, err = suspectOf(some, a); err != nil {
+			return nil, err
+		}
+	}
+	return s.entry, nil
+}
+
+// Small is the entry with fewer tokens and columns, where it is large.
+func (s *suspect) Small() *diagnose.Entry { return s.small }
+
+// Choices are those of the arithmetic.
+func (s *suspect) Choices(p *program.Program) []program.Choice { return s.a.choices(p) }
+
+// Target is the trace's tensor.
+func (s *suspect) Target() (y, half []float64) {
+	half = make([]float64, len(s.y.Data))
+	for i, v := range s.y.Data {
+		half[i] = lastPlace(s.d, v) / 2
+	}
+	return s.y.Data, half
+}
+
+// Leaves lists elements that a value does not give, up to a limit: first of those that are left.
+func (s *suspect) Leaves(x program.Value, limit int) ([]int, error) {
+	if !s.a.open && s.wider() { // what is shared is not written to
+		x = program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: slices.Clone(x.Bound)}
+	}
+	j, err := s.judge(x, s.a, false)
+	if err != nil {
+		return nil, err
+	}
+	if rest := j.outsideOf(s.left, limit); len(rest) >= limit {
+		return rest, nil
+	}
+	return j.outsideOf(nil, limit), nil
+}
+
+// outsideOf lists elements that are not consistent among some, nil for all, up to a limit.
+func (j *judged) outsideOf(some []int, limit int) []int {
+	var at []int
+	n := len(some)
+	if some == nil {
+		n = len(j.y.Data)
+	}
+	for k := 0; k < n && len(at) < limit; k++ {
+		i := k
+		if some != nil {
+			i = some[k]
+		}
+		if !j.consistent(i) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// Explains judges another program than the entry's own, also in orders of summation.
+func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown, rows int, err error) {
+	if s.own == nil {
+		if s.own, err = s.in(evaluated{arithmetic: s.a}); err != nil {
+			return false, 0, 0, err
+		}
+	}
+	g := *s.trial
+	g.edited, g.call = true, c
+	g.formula = &order.Formula{Program: p, Inputs: s.formula.Inputs, Weights: s.formula.Weights}
+	g.other = map[program.Rewrite]*order.Formula{s.a.rewrites: g.formula}
+	j, rest, _, err := g.strict(s.a)
+	if err != nil || len(rest) > 0 {
+		return false, 0, 0, nil // such as an index that the edit takes out of range
+	}
+	apart := slices.DeleteFunc(slices.Clone(s.left), func(i int) bool { return !j.consistent(i) || !j.definite(i) || !j.apart(s.own, i) })
+	return true, len(apart), s.rowsIn(apart), nil
+}
+
+// model is what a search knows beside the entries.
+func (i *Isolator) model() *diagnose.Model {
+	return &diagnose.Model{
+		List: i.list, Passes: i.env.Passes, Weights: i.env.Weights, Read: i.env.Read,
+		Has: func(n order.Node) bool {
+			rec, ok := i.trace.Lookup(n.Pass, i.list.Entries[n.Entry].Name)
+			return ok && rec.Firing == 0 && i.misfit(n) == nil
+		},
+	}
+}
+
+// underMistakes are the arithmetics under which a mistake is looked for where that of the form is not known: a port that is wrong may
+// round in its way, too.
+var underMistakes = []string{"", "wide", "every 0", "every 1", "double"}
+
+// under are these arithmetics.
+func under(left, entries []*evidence) ([]*arithmetic, error) {
+	starts, err := newSearch(left, entries).starts()
+	return slices.DeleteFunc(starts, func(a *arithmetic) bool {
+		return a.rewrites != 0 || !slices.Contains(underMistakes, a.habit) || a.habit == "" && len(a.at) > 0
+	}), err
+}
+
+// number returns the number or the activation that is another one in all entries of a form, for which no arithmetic is known, if one
+// of a few arithmetics gives every element then; nil where there is none, and where the entries show too little.
+func (f *form) number(left []*evidence) (*diagnose.Finding, error) {
+	if !proven(left) {
+		return nil, nil
+	}
+	all, err := under(left, f.entries)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range all {
+		var entries []*diagnose.Entry
+		for _, e := range f.entries {
+			s, err := suspectOf(e, a)
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, s)
+		}
+		if found, err := diagnose.FindNumber(left[0].ctx, left[0].i.model(), entries); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// named is what is wrong with the entries of a role, worked out once.
+type named struct {
+	once    sync.Once
+	finding *diagnose.Finding
+	err     error
+}
+
+// Name returns what is wrong with an entry that is a BUG: the edit of its operation that gives every element of every entry that is
+// left of its role, in all passes; nil where there is none. The error is that of reading the trace or the weights.
+func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, error) {
+	role := diagnose.Role(name)
+	i.mu.Lock()
+	f := i.named[role]
+	if f == nil {
+		f = &named{}
+		i.named[role] = f
+	}
+	i.mu.Unlock()
+	f.once.Do(func() { f.finding, f.err = i.name(ctx, role) })
+	return f.finding, f.err
+}
+
+// name looks for what is wrong with the entries of a role, in the arithmetic of the form of each; where that is not known, in a few.
+// Where nothing is found between an entry and what it was computed from, masks and rotary tables, which follow from the positions
+// alone, are computed too: a layer may have another one.
+func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, error) {
+	left, own, err := i.leftOf(ctx, role)
+	if err != nil || len(left) == 0 {
+		return nil, err
+	}
+	found, err := i.nameIn(ctx, left, own)
+	if found != nil || err != nil {
+		return found, err
+	}
+	opened := false
+	for k, e := range left {
+		t, err := i.trialFrom(ctx, e.node, func(n order.Node) bool { return i.given(n) || i.has(n) && !i.fixed(n.Entry) })
+		if err != nil || len(t.cut.Steps) == len(e.cut.Steps) {
+			continue
+		}
+		t.read = i.orArgument
+		if err := t.prepare(); err != nil || t.formula == nil {
+			continue
+		}
+		opened, left[k] = true, &evidence{t, e.left}
+	}
+	if !opened {
+		return nil, nil
+	}
+	return i.nameIn(ctx, left, own)
+}
+
+// given reports whether a node is an argument of the model.
+func (i *Isolator) given(n order.Node) bool {
+	_, given := i.list.Entries[n.Entry].Op.(op.Given)
+	return given
+}
+
+// fixed reports whether an entry is the same in every model of its settings: it follows from positions, without any weight.
+func (i *Isolator) fixed(entry int) bool {
+	e := &i.list.Entries[entry]
+	if e.Op == nil || len(e.Weights) > 0 || len(e.Inputs) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(e.Inputs, func(r order.Ref) bool {
+		at := i.list.Index(r.Name)
+		return r.Prev || !i.given(order.Node{Entry: at}) && !i.fixed(at)
+	})
+}
+
+// nameIn looks for what is wrong with some entries, each in its own arithmetic, or where that is not known in each of a few.
+func (i *Isolator) nameIn(ctx context.Context, left []*evidence, own []*arithmetic) (*diagnose.Finding, error) {
+	tries := []*arithmetic{nil}
+	if slices.Contains(own, nil) {
+		var err error
+		if tries, err = under(left, left); err != nil {
+			return nil, err
+		}
+	}
+	for _, try := range tries {
+		var entries []*diagnose.Entry
+		for k, e := range left {
+			a := own[k]
+			if a == nil {
+				a = try
+			}
+			_, rest, _, err := e.strict(a)
+			if err != nil {
+				return nil, err
+			}
+			if len(rest) == 0 {
+				continue
+			}
+			s, err := suspectOf(&evidence{e.trial, rest}, a)
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, s)
+		}
+		if found, err := diagnose.Find(ctx, i.model(), entries); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// leftOf are the entries of a role that the arithmetics of their forms leave something of, with the arithmetic that leaves least; nil
+// where none is known.
+func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, own []*arithmetic, err error) {
+	c := i.capturedForms()
+	for _, form := range c.names {
+		for _, n := range c.nodes[form] {
+			if diagnose.Role(i.list.Entries[n.Entry].Name) != role || len(left) >= maxEntries {
+				continue
+			}
+			e, err := i.evidence(ctx, n)
+			if err != nil {
+				return nil, nil, err
+			}
+			if e == nil || len(e.left) == 0 {
+				continue
+			}
+			f, err := i.form(ctx, form)
+			if err != nil {
+				return nil, nil, err
+			}
+			a := f.own
+			if a != nil && f.second != nil {
+				if _, rest, _, err := e.strict(f.second); err != nil {
+					return nil, nil, err
+				} else if len(rest) == 0 {
+					continue
+				}
+			}
+			left, own = append(left, e), append(own, a)
+		}
+	}
+	return left, own, nil
+}

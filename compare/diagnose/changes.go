@@ -1,0 +1,184 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// changed is a weight whose rows are changed as they are read.
+type changed struct {
+	program.Rows
+	row func(x []float64)
+}
+
+func (w changed) Row(dst []float64, i int) error {
+	err := w.Rows.Row(dst, i)
+	w.row(dst)
+	return err
+}
+
+// reordered is a weight with its rows in another order.
+type reordered struct {
+	program.Rows
+	at func(i int) int
+}
+
+func (w reordered) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.at(i)) }
+
+// transposed is a square weight, held whole.
+type transposed struct {
+	n    int
+	data []float64
+}
+
+func (w *transposed) Size() (rows, cols int) { return w.n, w.n }
+
+func (w *transposed) Row(dst []float64, i int) error {
+	for j := range dst {
+		dst[j] = w.data[j*w.n+i]
+	}
+	return nil
+}
+
+// maxHeld bounds the elements of a weight that is held whole.
+const maxHeld = 1 << 24
+
+func transpose(w program.Rows) program.Rows {
+	rows, cols := w.Size()
+	if rows != cols || rows < 2 || rows*cols > maxHeld {
+		return nil
+	}
+	t := &transposed{rows, make([]float64, rows*cols)}
+	for i := range rows {
+		if w.Row(t.data[i*cols:][:cols], i) != nil {
+			return nil
+		}
+	}
+	return t
+}
+
+// change is what may have become of a weight; make returns nil where it has no such.
+type change struct {
+	words string
+	make  func(w program.Rows, model hooks.DType) program.Rows
+}
+
+// each changes elements one by one, and stores them in the model's dtype, or in float32.
+func each(words string, stored bool, f func(x float64) float64) change {
+	return change{words, func(w program.Rows, model hooks.DType) program.Rows {
+		if !stored {
+			model = hooks.F32
+		}
+		return changed{w, func(x []float64) {
+			for i := range x {
+				x[i] = floats.Round(model, f(x[i]))
+			}
+		}}
+	}}
+}
+
+// quantised rounds each group of n elements of a row, 0 for all, to whole numbers up to most times a step of its own.
+func quantised(words string, n int, most float64) change {
+	return change{words, func(w program.Rows, model hooks.DType) program.Rows {
+		group := n
+		if _, cols := w.Size(); n == 0 {
+			group = cols
+		} else if cols%n != 0 {
+			return nil
+		}
+		return changed{w, func(row []float64) {
+			for at := 0; at < len(row); at += group {
+				g := row[at:][:group]
+				top := 0.0
+				for _, x := range g {
+					top = max(top, math.Abs(x))
+				}
+				step := float64(float32(top / most))
+				for i, x := range g {
+					if step > 0 {
+						g[i] = floats.Round(model, float64(float32(math.RoundToEven(float64(float32(x/step)))*step)))
+					}
+				}
+			}
+		}}
+	}}
+}
+
+// narrowed rounds to a narrower dtype.
+func narrowed(d hooks.DType) change {
+	return change{"is rounded to " + d.String(), func(w program.Rows, model hooks.DType) program.Rows {
+		if model == d {
+			return nil
+		}
+		return changed{w, func(x []float64) {
+			for i := range x {
+				x[i] = floats.Round(d, x[i])
+			}
+		}}
+	}}
+}
+
+// woven reads blocks of rows as n rows of block/n, columns first: the rows of heads for the other rotary embedding.
+func woven(block, n int) change {
+	inner := block / n
+	return change{
+		fmt.Sprintf("has the rows of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
+		func(w program.Rows, _ hooks.DType) program.Rows {
+			if rows, _ := w.Size(); rows%block != 0 {
+				return nil
+			}
+			return reordered{w, func(i int) int {
+				at := i % block
+				return i - at + at%n*inner + at/n
+			}}
+		},
+	}
+}
+
+// changes are those that a weight is tried with.
+func (s *search) changes() []change {
+	all := []change{
+		{"is transposed", func(w program.Rows, _ hooks.DType) program.Rows { return transpose(w) }},
+		each("is taken as 1+w", false, func(x float64) float64 { return 1 + x }),
+		each("has 1 added, as one that is stored with the 1", true, func(x float64) float64 { return 1 + x }),
+		each("has 1 taken off", true, func(x float64) float64 { return x - 1 }),
+		each("has the opposite sign", true, func(x float64) float64 { return -x }),
+		each("is 0", true, func(float64) float64 { return 0 }),
+		each("is 1", true, func(float64) float64 { return 1 }),
+		each("is its reciprocal", true, func(x float64) float64 { return 1 / x }),
+		narrowed(hooks.BF16), narrowed(hooks.F16),
+		quantised("is rounded to 8 bits by row", 0, 127), quantised("is rounded to 4 bits by row", 0, 7),
+		quantised("is rounded to 8 bits in groups of 32", 32, 127), quantised("is rounded to 4 bits in groups of 32", 32, 7),
+	}
+	c := s.m.List.Config
+	for _, n := range []int{2, c.HeadDim / 2} {
+		if n > 1 && c.HeadDim%n == 0 && n < c.HeadDim {
+			all = append(all, woven(c.HeadDim, n))
+		}
+	}
+	var by []number
+	for _, n := range []float64{2, 0.5, 4, 0.25, 8, 0.125} {
+		by = append(by, number{value: n})
+	}
+	for _, n := range s.numbers {
+		if n.value != 1 && !slices.ContainsFunc(by, func(o number) bool {
+			return same(o.value, n.value) && o.words == "" && !strings.HasPrefix(n.words, "√hidden")
+		}) {
+			by = append(by, n)
+		}
+	}
+	for _, n := range by {
+		words := "is multiplied by " + short(n.value)
+		if n.words != "" {
+			words += " (" + n.words + ")"
+		}
+		all = append(all, each(words, true, func(x float64) float64 { return x * float64(float32(n.value)) }))
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+package diagnose
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Entry is one entry that is left: an arithmetic that is its engine's does not give all of its elements. Its program is of the cut
+// between the entry and its captured ancestors.
+type Entry struct {
+	Node    order.Node
+	Program *program.Program
+	Call    program.Call
+	Inputs  []order.Node   // by the number of the program's input
+	Weights []order.Weight // by the number of its weight
+	Left    []int          // elements that the arithmetic does not give
+	Judge
+
+	parts *program.Parts
+	kept  *program.Kept
+}
+
+// Judge holds the trace's tensor to values.
+type Judge interface {
+	// Small is the entry with fewer rows and columns, for a search; or itself.
+	Small() *Entry
+	// Choices are those of the arithmetic in a program.
+	Choices(p *program.Program) []program.Choice
+	// Target is the trace's tensor, and by element half the distance to the next number of its dtype.
+	Target() (y, half []float64)
+	// Leaves lists elements that a value before its last rounding does not give, up to a limit.
+	Leaves(x program.Value, limit int) ([]int, error)
+	// Explains reports whether a program gives every element, in some order of summation. Shown counts those of what is left that it
+	// gives without a choice and that are apart from what the entry's own program gives, and rows where they lie.
+	Explains(p *program.Program, c program.Call) (all bool, shown, rows int, err error)
+}
+
+// Model is what the entries are of.
+type Model struct {
+	List    *order.List
+	Passes  []order.Pass
+	Weights func(order.Weight) (program.Rows, error)
+	Read    func(order.Node) (program.Value, error)
+	// Has reports whether the trace has a tensor, in whole and of the shape that the order gives it.
+	Has func(order.Node) bool
+}
+
+// layerNumber is a number in a name: of a layer, or of a stream.
+var layerNumber = regexp.MustCompile(`(^|\.)\d+(\.|$)`)
+
+// Role is what an entry is in its layer: its name without numbers.
+func Role(name string) string { return layerNumber.ReplaceAllString(name, "${1}*${2}") }
+
+// module is an entry's place in its layer: "self_attn.q_norm".
+func module(name string) string {
+	if rest, ok := strings.CutPrefix(name, "layers."); ok {
+		if _, rest, ok = strings.Cut(rest, "."); ok {
+			return rest
+		}
+	}
+	return name
+}
+
+// signed are the steps of the entry's program by signature.
+func (e *Entry) signed(m *Model) *program.Parts {
+	if e.parts == nil {
+		e.parts = e.Program.Parts(func(p program.Prim, k int) string {
+			if p == program.Input {
+				n := e.Inputs[k]
+				role := Role(m.List.Entries[n.Entry].Name)
+				if n.Pass != e.Node.Pass {
+					role += " before"
+				}
+				return role
+			}
+			return Role(e.Weights[k].Name)
+		})
+	}
+	return e.parts
+}
+
+// values are those of the entry's own program.
+func (e *Entry) values() (*program.Kept, error) {
+	if e.kept == nil {
+		var err error
+		if e.kept, err = e.Program.Keep(e.Call, e.Choices); err != nil {
+			return nil, err
+		}
+	}
+	return e.kept, nil
+}

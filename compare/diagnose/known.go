@@ -1,0 +1,108 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// relu is max(0, x), and quick is x / (1 + exp(−1.702·x)), by which some engines approximate GELU. No family of the order has them.
+type (
+	relu  struct{}
+	quick struct{}
+)
+
+func (relu) Kind() string  { return "relu" }
+func (quick) Kind() string { return "quick_gelu" }
+
+func (relu) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	return b.Max(b.Literal(0), in[0])
+}
+
+func (quick) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	x := in[0]
+	return b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(b.Mul("scaled", x, b.Scalar("1.702", 1.702))))))
+}
+
+// activations are functions of one number that take each other's place.
+var activations = append(op.Activations(), relu{}, quick{}, op.Tanh{})
+
+// kindOf is the kind of the operation that a step is of.
+func kindOf(s *program.Step) string {
+	kind, _, _ := strings.Cut(s.Form, "(")
+	return kind
+}
+
+// activation is the part of a program that is a known activation: its input, and its last step.
+func activation(p *program.Program, kind string) (in program.Var, last int, ok bool) {
+	last = -1
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if kindOf(s) != kind {
+			continue
+		}
+		if s.Prim == program.Copy && !ok {
+			in, ok = s.Args[0], true
+		}
+		if s.Prim.Computes() || s.Prim == program.Max {
+			last = i
+		}
+	}
+	return in, last, ok && last >= 0
+}
+
+// activations tries each activation in place of each, and each with every step rounded.
+func (s *search) activations() error {
+	for _, own := range op.Activations() {
+		_, last, ok := activation(s.first.Program, own.Kind())
+		if !ok {
+			continue
+		}
+		for rank, other := range activations {
+			for _, every := range []bool{false, true} {
+				if other == own || s.cautious && (every || !slices.Contains(op.Activations(), other)) {
+					continue
+				}
+				h := hypothesis{
+					class: program.Exchanged, rank: 2 * rank,
+					make: func(e *Entry) *program.Edited { return replaced(e, own, other, every) },
+					say: func(e *Entry) Name {
+						n := Name{What: "the activation is " + other.Kind() + ", not " + own.Kind(), Site: s.site(e, last)}
+						if every {
+							n.What += ", each step rounded"
+						}
+						return n
+					},
+				}
+				if every {
+					h.rank++
+				}
+				if err := s.try(h); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// replaced has another activation in place of a program's.
+func replaced(e *Entry, own, other op.Op, every bool) *program.Edited {
+	in, last, ok := activation(e.Program, own.Kind())
+	if !ok {
+		return nil
+	}
+	ed := e.Program.Edit()
+	v := ed.Insert(other, in)
+	if every {
+		ed.RoundAll()
+	}
+	ed.Pass(last, v)
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}

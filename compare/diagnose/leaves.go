@@ -1,0 +1,179 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// leaves looks at what the program reads: weights, and captured tensors.
+func (s *search) leaves() error {
+	for _, look := range []func() error{s.exchanged, s.weights, s.inputs, s.stale} {
+		if err := look(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leafSteps are the first steps of weights, or of inputs.
+func leafSteps(t *program.Parts, prims ...program.Prim) []int {
+	var all []int
+	for _, i := range t.Firsts() {
+		if slices.Contains(prims, t.Steps[i].Prim) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// weights tries weights that were changed, and others of their shape.
+func (s *search) weights() error {
+	t := s.first.signed(s.m)
+	changes := s.changes()
+	for _, i := range leafSteps(t, program.Weight, program.Matrix) {
+		at := t.Of(i)
+		w := s.first.Weights[t.Steps[i].Index]
+		for rank, c := range changes {
+			h := hypothesis{
+				class: program.Leaf, rank: rank,
+				make: func(e *Entry) *program.Edited {
+					return s.reweighted(e, at, func(k int) program.Rows { return c.make(e.Call.W[k], e.Call.DType) })
+				},
+				say: func(e *Entry) Name { return Name{What: Role(w.Name) + " " + c.words, Site: Role(w.Name)} },
+			}
+			if err := s.try(h); err != nil {
+				return err
+			}
+		}
+		if err := s.otherWeights(at, w, len(changes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// reweighted has another weight at a place: of gives it, by its number in the program.
+func (s *search) reweighted(e *Entry, at program.Place, of func(k int) program.Rows) *program.Edited {
+	t := e.signed(s.m)
+	ed := e.Program.Edit()
+	all := t.Copies(at)
+	for _, i := range all {
+		w := of(e.Program.Steps[i].Index)
+		if w == nil {
+			return nil
+		}
+		ed.OtherWeight(i, w)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// otherWeights tries other weights of the shape: of the same layer, of none, and for each entry by itself those of the same role in
+// other layers.
+func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error {
+	named := func(name func(own string) string) func(e *Entry) *program.Edited {
+		return func(e *Entry) *program.Edited {
+			return s.reweighted(e, at, func(k int) program.Rows {
+				own := e.Weights[k]
+				other := order.Weight{Name: name(own.Name), Shape: own.Shape}
+				if other.Name == own.Name || !s.hasWeight(other) {
+					return nil
+				}
+				rows, err := s.m.Weights(other)
+				if err != nil {
+					return nil
+				}
+				a, b := rows.Size()
+				if x, y := e.Call.W[k].Size(); a != x || b != y { // some rows alone are kept of it
+					return nil
+				}
+				return rows
+			})
+		}
+	}
+	for k, other := range s.shaped(w) {
+		text := Role(other) + " is used, not " + Role(w.Name)
+		h := hypothesis{
+			class: program.Leaf, rank: rank + k, make: named(func(own string) string { return beside(other, own) }),
+			say: func(*Entry) Name { return Name{What: text, Site: Role(w.Name)} },
+		}
+		if err := s.try(h); err != nil {
+			return err
+		}
+	}
+	return s.instances(rank, Role(w.Name), s.sameRole(w.Name), program.Leaf, func(other string) func(e *Entry) *program.Edited {
+		return named(func(string) string { return other })
+	})
+}
+
+// hasWeight reports whether the order has a weight of a name and shape.
+func (s *search) hasWeight(w order.Weight) bool {
+	for i := range s.m.List.Entries {
+		for _, o := range s.m.List.Entries[i].Weights {
+			if o.Name == w.Name {
+				return slices.Equal(o.Shape, w.Shape)
+			}
+		}
+	}
+	return false
+}
+
+// shaped lists a weight of each other role of a shape: of the layer where it has a layer.
+func (s *search) shaped(w order.Weight) []string {
+	var all []string
+	seen := map[string]bool{Role(w.Name): true}
+	for i := range s.m.List.Entries {
+		for _, o := range s.m.List.Entries[i].Weights {
+			if slices.Equal(o.Shape, w.Shape) && !seen[Role(o.Name)] {
+				seen[Role(o.Name)] = true
+				all = append(all, o.Name)
+			}
+		}
+	}
+	return all
+}
+
+// sameRole lists the weights of the role of one, itself too.
+func (s *search) sameRole(name string) []string {
+	var all []string
+	for i := range s.m.List.Entries {
+		for _, o := range s.m.List.Entries[i].Weights {
+			if Role(o.Name) == Role(name) && !slices.Contains(all, o.Name) {
+				all = append(all, o.Name)
+			}
+		}
+	}
+	return all
+}
+
+// beside is a name in the layer of another.
+func beside(name, own string) string {
+	layer, ok := layerOf(own)
+	if _, has := layerOf(name); !ok || !has {
+		return name
+	}
+	return layer + module(name)
+}
+
+// layerOf is the beginning of a name in a layer: "layers.3.".
+func layerOf(name string) (string, bool) {
+	m := module(name)
+	return strings.TrimSuffix(name, m), m != name
+}

@@ -1,0 +1,181 @@
+package diagnose
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// number is one that a configuration has, or a function of it.
+type number struct {
+	value float64
+	words string // "1/√head_dim"
+	field string // "head_dim"
+	plain bool   // it is the field's own value
+}
+
+// numbersOf are the numbers of a configuration, and of each its root, its reciprocal and that of its root.
+func numbersOf(c *order.Config) []number {
+	var all []number
+	for _, f := range Fields(c) {
+		v := f.Value
+		for k, n := range []number{{v, f.Name, f.Name, true}, {math.Sqrt(v), "√" + f.Name, f.Name, false}, {1 / v, "1/" + f.Name, f.Name, false}, {1 / math.Sqrt(v), "1/√" + f.Name, f.Name, false}} {
+			if v > 0 && v != 1 && (k == 0 || v >= 2 && isSize(f.Name)) {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// isSize reports whether a field is one of which a scale may be a function: a size, or a scalar that is meant for it.
+func isSize(name string) bool {
+	return !slices.ContainsFunc([]string{"theta", "eps", "vocab", "position", "window", "pattern", "softcap", "clip"}, func(w string) bool { return strings.Contains(name, w) })
+}
+
+// Fields are the numbers of a configuration by name, those of layers each once.
+func Fields(c *order.Config) []Field {
+	var m map[string]any
+	if c == nil || json.Unmarshal(c.Canonical(), &m) != nil {
+		return nil
+	}
+	var all []Field
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case float64:
+			f := Field{strings.TrimPrefix(path, "gemma3n."), v}
+			if !slices.Contains(all, f) {
+				all = append(all, f)
+			}
+		case map[string]any:
+			var keys []string
+			for k := range v {
+				keys = append(keys, k)
+			}
+			slices.Sort(keys)
+			for _, k := range keys {
+				walk(strings.TrimPrefix(path+"."+k, "."), v[k])
+			}
+		case []any:
+			for _, x := range v {
+				walk(path, x)
+			}
+		}
+	}
+	walk("", m)
+	return all
+}
+
+// powers are those of ten by which a constant may be off.
+const powers = 6
+
+// others are the numbers that one may be in place of: of the program and the configuration, and functions of itself.
+func (s *search) others(t *program.Parts, old float64) []number {
+	var all []number
+	add := func(n number) {
+		same := func(o number) bool { return same(o.value, n.value) }
+		if !same(number{value: old}) && !math.IsInf(n.value, 0) && n.value == n.value && !slices.ContainsFunc(all, same) {
+			all = append(all, n)
+		}
+	}
+	for _, n := range s.numbers {
+		add(n)
+		for k := range all { // one number, several names
+			if o := &all[k]; same(o.value, n.value) && o.words != n.words && o.words != "" && n.words != "" && strings.Count(o.words, ", ") < 2 && !strings.Contains(o.words, n.words) {
+				o.words, o.plain = o.words+", "+n.words, o.plain || n.plain
+			}
+		}
+	}
+	for _, i := range t.Numbers() {
+		add(number{value: t.Steps[i].Value})
+	}
+	for k := 1; k <= 2*powers; k++ {
+		add(number{value: math.Pow10(-k)})
+	}
+	for k := 1; k <= powers; k++ {
+		add(number{value: old * math.Pow10(k)})
+		add(number{value: old * math.Pow10(-k)})
+	}
+	for _, v := range []float64{-old, old * old, 1 / old, math.Sqrt(math.Abs(old)), 1 / (old * old), 1, -1, 2 * old, old / 2, old + 1, old - 1} {
+		add(number{value: v})
+	}
+	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
+		if r := floats.Round(d, old); r != old {
+			add(number{value: r, words: "rounded to " + d.String()})
+		}
+	}
+	return append(all, number{})
+}
+
+// near reports whether a number is another one that was rounded: no mistake by itself in 16 bits, see the package's rule.
+func (s *search) near(old, v float64) bool {
+	if old == 0 {
+		return false
+	}
+	off := math.Abs(v/old - 1)
+	if s.first.Call.DType == hooks.F32 {
+		return false
+	}
+	return off < 0x1p-9
+}
+
+// constants looks at numbers: equal ones together, then one by one.
+func (s *search) constants() error {
+	t := s.first.signed(s.m)
+	all := t.Numbers()
+	done := map[float64]bool{}
+	for _, i := range all {
+		old := t.Steps[i].Value
+		var equal []program.Place
+		for _, k := range all {
+			if t.Steps[k].Value == old {
+				equal = append(equal, t.Of(k))
+			}
+		}
+		groups := [][]program.Place{{t.Of(i)}}
+		if len(equal) > 1 {
+			if groups = groups[:0]; !done[old] {
+				groups = append(groups, equal)
+			}
+			groups = append(groups, []program.Place{t.Of(i)})
+		}
+		done[old] = true
+		for rank, n := range s.others(t, old) {
+			if s.near(old, n.value) || s.cautious && (t.Steps[i].Round == program.Model || !powerOfTen(n.value/old)) {
+				continue
+			}
+			for _, at := range groups {
+				d := program.Edit{Class: program.Constant, At: at, Value: n.value}
+				h := hypothesis{
+					class: d.Class, rank: rank, at: at[0], number: n.value,
+					make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
+					say:  func(e *Entry) Name { return s.constant(e, i, n) },
+				}
+				if err := s.try(h); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// powerOfTen reports whether a ratio is 0 or a power of ten, up to the largest that is tried.
+func powerOfTen(x float64) bool {
+	if x == 0 {
+		return true
+	}
+	k := math.Round(math.Log10(x))
+	return math.Abs(k) <= powers && math.Abs(x/math.Pow10(int(k))-1) < 1e-9
+}
+
+// short is a number as people write it.
+func short(x float64) string { return fmt.Sprintf("%.6g", x) }

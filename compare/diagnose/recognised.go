@@ -1,0 +1,340 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// variant is a hypothesis of a recogniser.
+func (s *search) variant(rank int, n Name, make func(e *Entry) *program.Edited) error {
+	return s.try(hypothesis{class: program.Known, rank: rank, make: make, say: func(*Entry) Name { return n }})
+}
+
+// recognised looks at masks, softmaxes, norms, gates and positions.
+func (s *search) recognised() error {
+	for _, look := range []func() error{s.activations, s.masks, s.frequencies, s.positions, s.norms, s.slots} {
+		if err := look(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// masks tries windows, and none, and masks that are not causal.
+func (s *search) masks() error {
+	all := s.first.Program.Of(program.Mask)
+	if len(all) == 0 {
+		return nil
+	}
+	right := s.first.Program.Steps[all[0]].Value
+	name := func(window float64) Name {
+		n := Name{Site: "mask"}
+		switch {
+		case window < 0:
+			n.What = "the mask is not causal: a query sees every key"
+			return n
+		case window == 0:
+			n.What = "the mask has no window"
+		default:
+			n.What = "the window is " + short(window)
+		}
+		if right == 0 {
+			n.What = fmt.Sprintf("the mask has a window of %s, and should have none", short(window))
+			return n
+		}
+		n.Value, n.Right = &window, &right
+		n.Fields = s.fields(right, "the window")
+		return n
+	}
+	windows := []float64{0, -1, right + 1, right - 1, float64(s.m.List.Config.SlidingWindow), 2 * right, math.Floor(right / 2), right + 2, right - 2}
+	for rank, w := range windows {
+		if w == right || w < -1 || w <= 0 && rank > 1 {
+			continue
+		}
+		if err := s.variant(rank, name(w), func(e *Entry) *program.Edited { return e.Program.Windows(w) }); err != nil {
+			return err
+		}
+	}
+	for _, n := range []int{1, -1} {
+		what := "a query sees one key ahead of it"
+		if n < 0 {
+			what = "a query does not see its own key"
+		}
+		if err := s.variant(100, Name{Site: "mask", What: what}, func(e *Entry) *program.Edited { return e.Program.Ahead(n) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fieldWords are what the fields of a number are called that is known by what stands around it.
+var fieldWords = map[string]string{"epsilon": "eps", "the soft cap": "softcap", "the window": "window", "theta": "theta"}
+
+// fields are those of the configuration that have a number: those that are called what it is, else all of them.
+func (s *search) fields(v float64, what string) []Field {
+	var all, called []Field
+	for _, f := range s.numbers {
+		if f.plain && same(f.value, v) {
+			all = append(all, Field{f.field, f.value})
+			if w := fieldWords[what]; w != "" && strings.Contains(f.field, w) {
+				called = append(called, Field{f.field, f.value})
+			}
+		}
+	}
+	if len(called) > 0 {
+		return called
+	}
+	return all
+}
+
+// geometric is whether a vector is s·b^(−j/n), with its base b.
+func geometric(v []float64) (base, scale float64, ok bool) {
+	n := len(v)
+	if n < 2 || v[0] <= 0 || v[n-1] <= 0 {
+		return 0, 0, false
+	}
+	base = math.Pow(v[0]/v[n-1], float64(n)/float64(n-1))
+	for j, x := range v {
+		if math.Abs(x/(v[0]*math.Pow(base, -float64(j)/float64(n)))-1) > 1e-5 {
+			return 0, 0, false
+		}
+	}
+	return base, v[0], true
+}
+
+// round6 is a number with six digits: bases are whole numbers, and are known to about that.
+func round6(x float64) float64 {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
+	if err != nil {
+		return x
+	}
+	return v
+}
+
+// frequencies tries other bases, with the scaling and without, other scalings, and rounded frequencies.
+func (s *search) frequencies() error {
+	all := s.first.Program.Of(program.Vector)
+	if len(all) == 0 {
+		return nil
+	}
+	base, scale, pure := geometric(s.first.Program.Steps[all[0]].Values)
+	try := func(rank int, n Name, change func(v []float64) []float64) error {
+		return s.variant(rank, n, func(e *Entry) *program.Edited { return e.Program.Frequencies(change) })
+	}
+	site := "inv_freq"
+	var bases []number
+	for _, f := range s.numbers {
+		if f.plain && f.value > 1 && !slices.ContainsFunc(bases, func(o number) bool { return o.value == f.value }) {
+			bases = append(bases, f)
+		}
+	}
+	for _, b := range []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10, 2 * base, 4 * base, 8 * base, base / 2, base / 4, base / 8} {
+		if b = round6(b); !(b > 1) {
+			continue
+		}
+		if !slices.ContainsFunc(bases, func(o number) bool { return o.value == b }) {
+			bases = append(bases, number{value: b})
+		}
+	}
+	scales := []float64{1}
+	if pure && scale != 1 {
+		scales = append(scales, scale)
+	}
+	for rank, b := range bases {
+		for _, by := range scales {
+			value := b.value
+			n := Name{Site: site, Value: &value, What: "theta is " + short(value)}
+			if b.field != "" {
+				n.What += " (" + b.field + ")"
+				n.Equal = []Field{{b.field, b.value}}
+			}
+			switch {
+			case pure && math.Abs(base/value-1) < 1e-4:
+				if by == scale {
+					continue
+				}
+				n = Name{Site: site, What: fmt.Sprintf("the scaling by %s of the rotary frequencies is left out", short(1/scale))}
+			case pure:
+				right := base
+				for _, f := range s.numbers { // as the configuration has it
+					if f.plain && math.Abs(f.value/base-1) < 1e-4 {
+						right = f.value
+					}
+				}
+				n.Right, n.Fields = &right, s.fields(right, "theta")
+				if by == 1 && scale != 1 {
+					n.What += fmt.Sprintf(" and the scaling by %s is left out", short(1/scale))
+				}
+			default:
+				n.What += ", and the frequencies are not scaled"
+			}
+			if err := try(2*rank, n, func(v []float64) []float64 {
+				for j := range v {
+					v[j] = float64(float32(by / float64(float32(math.Pow(value, float64(j)/float64(len(v)))))))
+				}
+				return v
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	rank := 2 * len(bases)
+	for _, f := range s.others(s.first.signed(s.m), 1) {
+		if f.value <= 0 || f.value == 1 {
+			continue
+		}
+		by := f.value
+		n := Name{Site: site, Value: &by, What: "the rotary frequencies are multiplied by " + short(by)}
+		// A factor of scaling is what frequencies are multiplied by; that another number is the same means nothing.
+		var factors []string
+		for _, w := range strings.Split(f.words, ", ") {
+			if strings.Contains(w, "factor") {
+				factors = append(factors, w)
+			}
+		}
+		if len(factors) > 0 {
+			n.What += " (" + strings.Join(factors, ", ") + ")"
+		}
+		if scale != 1 && pure && math.Abs(by*scale-1) < 1e-5 {
+			continue // named above
+		}
+		rank++
+		h := hypothesis{class: program.Known, rank: rank, weak: len(factors) == 0, say: func(*Entry) Name { return n }}
+		h.make = func(e *Entry) *program.Edited {
+			return e.Program.Frequencies(func(v []float64) []float64 {
+				for j := range v {
+					v[j] = float64(float32(v[j] * by))
+				}
+				return v
+			})
+		}
+		if err := s.try(h); err != nil {
+			return err
+		}
+	}
+	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
+		rank++
+		if err := try(rank, Name{Site: site, What: "the rotary frequencies are rounded to " + d.String()}, func(v []float64) []float64 {
+			for j := range v {
+				v[j] = floats.Round(d, v[j])
+			}
+			return v
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// positions tries other positions of the tokens of a pass.
+func (s *search) positions() error {
+	if len(s.first.Program.Of(program.Angle)) == 0 {
+		return nil
+	}
+	plus := func(k float64) func(e *program.Editor, v program.Var) program.Var {
+		return func(e *program.Editor, v program.Var) program.Var { return e.Add("", v, e.Literal(k)) }
+	}
+	times := func(k float64) func(e *program.Editor, v program.Var) program.Var {
+		return func(e *program.Editor, v program.Var) program.Var { return e.Mul("", v, e.Literal(k)) }
+	}
+	rank := 10000 // after other frequencies
+	try := func(what string, change func(en *Entry) func(e *program.Editor, v program.Var) program.Var) error {
+		rank++
+		return s.variant(rank, Name{Site: "positions", What: what}, func(e *Entry) *program.Edited { return e.Program.Positions(change(e)) })
+	}
+	always := func(f func(e *program.Editor, v program.Var) program.Var) func(*Entry) func(e *program.Editor, v program.Var) program.Var {
+		return func(*Entry) func(e *program.Editor, v program.Var) program.Var { return f }
+	}
+	for _, k := range []float64{1, -1, 2, -2} {
+		what := fmt.Sprintf("positions are %+g: ", k)
+		if k > 0 {
+			what += fmt.Sprintf("the first is at %g", k)
+		} else {
+			what += "behind where they should be"
+		}
+		if err := try(what, always(plus(k))); err != nil {
+			return err
+		}
+	}
+	if err := try("every position is 0", always(times(0))); err != nil {
+		return err
+	}
+	if err := try("positions of a pass count from 0: those of the tokens before are missing", func(en *Entry) func(e *program.Editor, v program.Var) program.Var {
+		return plus(-float64(s.m.Passes[en.Node.Pass].Past))
+	}); err != nil {
+		return err
+	}
+	if err := try("positions are advanced by the tokens of the pass: the offset is that after it", func(en *Entry) func(e *program.Editor, v program.Var) program.Var {
+		return plus(float64(s.m.Passes[en.Node.Pass].Tokens))
+	}); err != nil {
+		return err
+	}
+	for _, k := range []float64{2, 4, 8, 16, 0.5, 0.25, 0.125} {
+		rank++
+		n := Name{Site: "positions", What: fmt.Sprintf("positions are multiplied by %g", k)}
+		h := hypothesis{class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return n }}
+		h.make = func(e *Entry) *program.Edited { return e.Program.Positions(times(k)) }
+		if err := s.try(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// norms tries the variants of softmaxes, norms and gates.
+func (s *search) norms() error {
+	p := s.first.Program
+	if all := p.Softmaxes(); len(all) > 0 {
+		for a := 1; a < len(p.Steps[all[0]].Shape); a++ {
+			axis := "axis"
+			if axes := s.m.List.Entries[s.first.Node.Entry].Axes; len(axes) > a {
+				axis = axisWords(axes[len(axes)-1-a])
+			}
+			n := Name{Site: s.site(s.first, all[0]), What: "the softmax is taken over the " + axis + ", not the keys"}
+			if err := s.variant(a, n, func(e *Entry) *program.Edited { return e.Program.SoftmaxOver(a) }); err != nil {
+				return err
+			}
+		}
+	}
+	if all := p.Means(); len(all) > 0 {
+		n := Name{Site: s.site(s.first, all[0]), What: "the mean is taken off the norm's input: LayerNorm, not RMSNorm"}
+		if err := s.variant(0, n, func(e *Entry) *program.Edited { return e.Program.MeanOff() }); err != nil {
+			return err
+		}
+	}
+	if all := p.Gates(); len(all) > 0 {
+		n := Name{Site: s.site(s.first, all[0]), What: "what passes the cutoff is not shifted by it"}
+		if err := s.variant(0, n, func(e *Entry) *program.Edited { return e.Program.Unshifted() }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// axisWords are what an axis counts, in the plural.
+func axisWords(a byte) string {
+	switch a {
+	case 't':
+		return "tokens"
+	case 'h':
+		return "heads"
+	case 's':
+		return "keys"
+	case 'b':
+		return "batch"
+	case 'a':
+		return "streams"
+	case 'l':
+		return "layers"
+	case 'v':
+		return "vocabulary"
+	}
+	return "channels"
+}

@@ -1,0 +1,234 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// slot is where a slot of a cache comes from: an index of an input, or nothing where it is 0.
+type slot struct{ input, index int }
+
+// slots looks at caches: programs that only join tensors along an axis. Each slot of the result is to be a slot of what it is joined
+// from, kept or not, or 0.
+func (s *search) slots() error {
+	if _, _, ok := cache(s.first.Program); !ok {
+		return nil
+	}
+	own, now := rightSlots(s.first), foundSlots(s.first)
+	if now == nil {
+		return nil
+	}
+	return s.try(hypothesis{
+		class: program.Known, solved: 1,
+		make: func(e *Entry) *program.Edited { return joined(e, foundSlots(e)) },
+		say:  func(e *Entry) Name { return Name{What: slotWords(own, now), Site: "cache"} },
+	})
+}
+
+// cache is the step that joins tensors along an axis, with nothing else computed.
+func cache(p *program.Program) (step, axis int, ok bool) {
+	step = p.Source(p.Out)
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Prim != program.Input && i != step {
+			return 0, 0, false
+		}
+	}
+	s := &p.Steps[step]
+	return step, s.Axis, s.Prim == program.Cat && slices.Equal(s.Shape, p.Out.Shape())
+}
+
+// rightSlots are those that the program itself takes.
+func rightSlots(e *Entry) []slot {
+	step, axis, _ := cache(e.Program)
+	var all []slot
+	for k, a := range e.Program.Steps[step].Args {
+		skip := 0
+		if in := &e.Program.Steps[e.Program.Source(a)]; len(in.Shape) == len(a.Shape()) && k == 0 {
+			skip = in.Shape[axis] - a.Shape()[axis]
+		}
+		for j := range a.Shape()[axis] {
+			all = append(all, slot{k, skip + j})
+		}
+	}
+	return all
+}
+
+// sources are the whole tensors that a cache is joined from: of the first all that it had before.
+func sources(e *Entry) []program.Var {
+	step, axis, _ := cache(e.Program)
+	all := slices.Clone(e.Program.Steps[step].Args)
+	if in := e.Program.Source(all[0]); len(all) > 1 && len(e.Program.Steps[in].Shape) == len(all[0].Shape()) {
+		if whole := e.Program.Result(in); whole.Shape()[axis] >= all[0].Shape()[axis] {
+			all[0] = whole
+		}
+	}
+	return all
+}
+
+// foundSlots are where the slots of the trace's tensor come from: where they should, if they are that; nil where one comes from nowhere.
+func foundSlots(e *Entry) []slot {
+	step, axis, ok := cache(e.Program)
+	if !ok {
+		return nil
+	}
+	y, _ := e.Target()
+	shape := e.Program.Steps[step].Shape
+	right := rightSlots(e)
+	from := sources(e)
+	values := make([][]float64, len(from))
+	for k, v := range from {
+		d, err := e.Program.Edit().Only(v)
+		if err != nil {
+			return nil
+		}
+		kept, err := e.values()
+		if err != nil {
+			return nil
+		}
+		x, err := kept.Eval(d)
+		if err != nil {
+			return nil
+		}
+		values[k] = x.Data
+	}
+	inner := product(shape[axis+1:])
+	outer := product(shape[:axis])
+	same := func(at int, s slot) bool {
+		n := 0
+		if s.input >= 0 {
+			n = from[s.input].Shape()[axis]
+		}
+		for o := range outer {
+			for i := range inner {
+				v := 0.0
+				if s.input >= 0 {
+					v = values[s.input][(o*n+s.index)*inner+i]
+				}
+				if y[(o*shape[axis]+at)*inner+i] != v {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	var all []slot
+	for at := range shape[axis] {
+		candidates := []slot{right[at], {-1, 0}}
+		for k := range from {
+			for j := range from[k].Shape()[axis] {
+				candidates = append(candidates, slot{k, j})
+			}
+		}
+		found := slices.IndexFunc(candidates, func(s slot) bool { return same(at, s) })
+		if found < 0 {
+			return nil
+		}
+		all = append(all, candidates[found])
+	}
+	return all
+}
+
+// joined has a cache of other slots.
+func joined(e *Entry, slots []slot) *program.Edited {
+	if slots == nil {
+		return nil
+	}
+	step, axis, _ := cache(e.Program)
+	from := sources(e)
+	ed := e.Program.Edit()
+	var all []program.Var
+	for _, s := range slots {
+		if s.input < 0 {
+			all = append(all, ed.Mul("", ed.Slice(from[0], axis, 0, 1), ed.Literal(0)))
+		} else {
+			all = append(all, ed.Slice(from[s.input], axis, s.index, s.index+1))
+		}
+	}
+	ed.Become(step, program.Cat, all...)
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// slotWords say what a cache holds that it should not.
+func slotWords(right, now []slot) string {
+	var zero, other []string
+	for k := range now {
+		switch {
+		case now[k] == right[k]:
+		case now[k].input < 0:
+			zero = append(zero, fmt.Sprint(k))
+		default:
+			other = append(other, fmt.Sprint(k))
+		}
+	}
+	have := func(s slot) bool { return slices.Contains(now, s) }
+	lacking := slices.DeleteFunc(slices.Clone(right), have)
+	switch {
+	case len(other) == 0:
+		return "slot " + strings.Join(zero, ", ") + " of the cache is 0: it is not written"
+	case len(lacking) == 0:
+		return "the slots of the cache are in another order"
+	}
+	older := true
+	for k := range now {
+		older = older && now[k].input == right[k].input && now[k].index <= right[k].index || now[k] == right[k]
+	}
+	if older {
+		return "the cache keeps the oldest, not the newest"
+	}
+	return "the cache holds other slots than it should: " + strings.Join(other, ", ")
+}
+
+// stale looks for a result that is a slot of a tensor of the pass before: the last along one axis.
+func (s *search) stale() error {
+	own := s.m.List.Entries[s.first.Node.Entry].Name
+	for k := range s.m.List.Entries {
+		name := s.m.List.Entries[k].Name
+		a, ok := layerOf(name)
+		if b, has := layerOf(own); !ok || !has || a != b {
+			continue
+		}
+		err := s.try(hypothesis{
+			class: program.InputOf, rank: k,
+			make: func(e *Entry) *program.Edited { return s.last(e, beside(name, s.m.List.Entries[e.Node.Entry].Name)) },
+			say: func(*Entry) Name {
+				return Name{What: "the result is the last slot of " + Role(name) + " of the pass before", Site: Role(name)}
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// last has the last slot of a tensor of the pass before for its result.
+func (s *search) last(e *Entry, name string) *program.Edited {
+	v, ok := s.tensor(e, name, -1)
+	shape := e.Program.Out.Shape()
+	if !ok || len(v.Shape) != len(shape) {
+		return nil
+	}
+	ed := e.Program.Edit()
+	out := ed.Other(v)
+	for a, n := range shape {
+		if v.Shape[a] != n {
+			if n != 1 {
+				return nil
+			}
+			out = ed.Slice(out, a, v.Shape[a]-1, v.Shape[a])
+		}
+	}
+	ed.Return(out)
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}

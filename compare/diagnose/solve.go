@@ -1,0 +1,278 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// family is an edit with one number that is not known.
+type family struct {
+	class  program.Class
+	starts []float64
+	edit   func(e *Entry, x float64) *program.Edited
+	say    func(e *Entry, n number) Name
+	old    float64 // the number that it is in place of, if it is not 0: near it it is no mistake
+}
+
+// solved looks for numbers that nothing suggests: those of the formula, and a factor, a term or a soft cap too many.
+func (s *search) solved() error {
+	t := s.first.signed(s.m)
+	for _, i := range t.Numbers() {
+		old := t.Steps[i].Value
+		at := []program.Place{t.Of(i)}
+		f := family{
+			class: program.Constant, starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, old: old,
+			edit: func(e *Entry, x float64) *program.Edited {
+				return program.Edit{Class: program.Constant, At: at, Value: x}.Apply(e.signed(s.m))
+			},
+			say: func(e *Entry, n number) Name { return s.constant(e, i, n) },
+		}
+		if err := s.solve(f); err != nil {
+			return err
+		}
+	}
+	places := []int{-1}
+	places = append(places, leafSteps(t, program.Input)...)
+	for _, i := range places {
+		for _, f := range s.insertions(t, i) {
+			if err := s.solve(f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// at edits the value of a step, for all that read it; −1 stands for the result.
+func (s *search) at(e *Entry, step int, change func(ed *program.Editor, v program.Var) program.Var) *program.Edited {
+	t := e.signed(s.m)
+	ed := e.Program.Edit()
+	if step < 0 {
+		ed.Return(change(ed, ed.Rounded(t.Out)))
+	} else {
+		for _, i := range t.Copies(s.first.signed(s.m).Of(step)) {
+			ed.Pass(i, change(ed, ed.Move(i)))
+		}
+	}
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// insertions are a factor and a soft cap at a place.
+func (s *search) insertions(t *program.Parts, step int) []family {
+	what := "the result"
+	if step >= 0 {
+		what = s.value(s.first, t.Result(step))
+	}
+	named := func(how string) func(e *Entry, n number) Name {
+		return func(_ *Entry, n number) Name {
+			x := n.value
+			text := what + " " + how + " " + short(x)
+			if n.words != "" {
+				text += " (" + n.words + ")"
+			}
+			return Name{What: text, Value: &x}
+		}
+	}
+	of := func(starts []float64, old float64, say func(*Entry, number) Name, change func(ed *program.Editor, v program.Var, x float64) program.Var) family {
+		return family{
+			class: program.Inserted, starts: starts, old: old, say: say,
+			edit: func(e *Entry, x float64) *program.Edited {
+				return s.at(e, step, func(ed *program.Editor, v program.Var) program.Var { return change(ed, v, x) })
+			},
+		}
+	}
+	return []family{
+		of([]float64{1}, 1, named("is multiplied by"), func(ed *program.Editor, v program.Var, x float64) program.Var {
+			return ed.R(ed.Mul("", v, ed.Scalar("", x)))
+		}),
+		of([]float64{1, 4, 16, 64}, 0, named("is capped: tanh, with a soft cap of"), func(ed *program.Editor, v program.Var, x float64) program.Var {
+			c := ed.Scalar("", x)
+			return ed.R(ed.Mul("", ed.R(ed.Tanh("", ed.R(ed.Div("", v, c)))), c))
+		}),
+	}
+}
+
+// solve looks for the number with which a family gives everything: by Gauss and Newton's method on the unrounded program of one entry,
+// then numbers of the configuration that are near, then the shortest decimal.
+func (s *search) solve(f family) error {
+	for _, start := range f.starts {
+		x, ok, err := s.newton(f, start)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		for rank, n := range s.candidates(x) {
+			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || s.near(f.old, n.value)) {
+				continue
+			}
+			h := hypothesis{
+				class: f.class, rank: 100000 + rank, solved: 1, number: n.value,
+				make: func(e *Entry) *program.Edited { return f.edit(e, n.value) },
+				say:  func(e *Entry) Name { return f.say(e, n) },
+			}
+			before := len(s.found)
+			if err := s.try(h); err != nil {
+				return err
+			}
+			if len(s.found) > before {
+				return nil
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// candidates are the numbers that one which was solved may be: of the configuration, then with more and more digits.
+func (s *search) candidates(x float64) []number {
+	var all []number
+	for _, n := range s.numbers {
+		if math.Abs(n.value/x-1) < 0.02 {
+			all = append(all, n)
+		}
+	}
+	digits := 4
+	if s.first.Call.DType == hooks.F32 {
+		digits = 8
+	}
+	for d := 1; d <= digits; d++ {
+		v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', d-1, 64), 64)
+		if err == nil && !slices.ContainsFunc(all, func(n number) bool { return n.value == v }) {
+			all = append(all, number{value: v})
+		}
+	}
+	return all
+}
+
+const (
+	// nearOne is how far a factor that no field of the configuration has is from 1, at least: what is nearer is a constant that was
+	// rounded, or an arithmetic that is not known.
+	nearOne     = 0.01
+	newtonSteps = 12
+	newtonMoves = 1e-4 // of the number, for the slope
+)
+
+// newton is the number with which the unrounded program comes nearest to what is left of one entry; ok is false where it does not come
+// to rest.
+func (s *search) newton(f family, start float64) (x float64, ok bool, err error) {
+	e := s.first
+	y, half := e.Target()
+	call := e.Call
+	call.Emulated, call.Bounds = false, false
+	at := func(x float64) []float64 {
+		d := f.edit(e, x)
+		if d == nil {
+			return nil
+		}
+		p, c := d.Whole(call)
+		s.tried++
+		v, err := p.Eval(c)
+		if err != nil {
+			return nil
+		}
+		return v.Data
+	}
+	x = start
+	for range newtonSteps {
+		if s.tried >= maxTried {
+			return 0, false, s.ctx.Err()
+		}
+		h := newtonMoves * math.Abs(x)
+		if h == 0 {
+			h = newtonMoves
+		}
+		v, w := at(x), at(x+h)
+		if v == nil || w == nil {
+			return 0, false, nil
+		}
+		var up, down float64
+		for _, i := range e.Left {
+			slope := (w[i] - v[i]) / h
+			if q := 1 / (half[i] * half[i]); slope != 0 && q-q == 0 && slope-slope == 0 {
+				up += q * slope * (y[i] - v[i])
+				down += q * slope * slope
+			}
+		}
+		if down == 0 {
+			return 0, false, nil
+		}
+		step := up / down
+		if math.Abs(step) > math.Abs(x) && x != 0 {
+			step = 0.75 * math.Copysign(x, step)
+		}
+		x += step
+		if x-x != 0 {
+			return 0, false, nil
+		}
+		if math.Abs(step) < 1e-9*math.Abs(x) {
+			break
+		}
+	}
+	v := at(x)
+	if v == nil {
+		return 0, false, nil
+	}
+	// A number that is right leaves elements within a few units, of what is rounded on the way.
+	far := 0
+	for _, i := range e.Left {
+		if !(math.Abs(v[i]-y[i]) <= 64*half[i]) {
+			far++
+		}
+	}
+	return x, 4*far <= len(e.Left), nil
+}
+
+// addends looks for a captured tensor that is added to the result, or to what the program reads.
+func (s *search) addends() error {
+	t := s.first.signed(s.m)
+	places := append([]int{-1}, leafSteps(t, program.Input)...)
+	own := s.m.List.Entries[s.first.Node.Entry].Name
+	for rank, other := range s.captured(own) {
+		for _, i := range places {
+			what := "the result"
+			if i >= 0 {
+				what = s.value(s.first, t.Result(i))
+			}
+			for _, minus := range []bool{false, true} {
+				text := fmt.Sprintf("%s is added to %s", Role(other), what)
+				if minus {
+					text = fmt.Sprintf("%s is taken off %s", Role(other), what)
+				}
+				h := hypothesis{
+					class: program.Inserted, rank: rank,
+					make: func(e *Entry) *program.Edited {
+						v, ok := s.tensor(e, beside(other, s.m.List.Entries[e.Node.Entry].Name), 0)
+						if !ok {
+							return nil
+						}
+						return s.at(e, i, func(ed *program.Editor, x program.Var) program.Var {
+							if !slices.Equal(v.Shape, x.Shape()) {
+								return ed.Fail("shapes")
+							}
+							if minus {
+								return ed.R(ed.Sub("", x, ed.Other(v)))
+							}
+							return ed.R(ed.Add("", x, ed.Other(v)))
+						})
+					},
+					say: func(*Entry) Name { return Name{What: text, Site: Role(other)} },
+				}
+				if err := s.try(h); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,381 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// words are the name of an edit, from what stands around the step.
+func (s *search) words(e *Entry, d program.Edit) Name {
+	t := e.signed(s.m)
+	at := d.At[0]
+	step := t.Copies(at)[0]
+	n := Name{Site: s.site(e, step)}
+	switch d.Class {
+	case program.LeftOut:
+		if at.Arg == 2 {
+			n.What = "the bias is not added"
+			break
+		}
+		n.What = s.leftOut(e, step, t.At(d.From))
+	case program.Exchanged:
+		n.What = fmt.Sprintf("%s is %s, not %s", s.step(e, step), primWords(d.Prim), primWords(t.Steps[step].Prim))
+	case program.Swapped:
+		n.What = fmt.Sprintf("%s has its operands exchanged", s.step(e, step))
+	case program.Twice:
+		n.What = s.step(e, step) + " is applied twice"
+		if who, ok := s.operator(e, step); ok {
+			n.What = who + " is applied twice"
+		}
+	case program.Whole:
+		n.What = s.added(e, step, d.Value == 1)
+	case program.Axis:
+		n.What = fmt.Sprintf("%s is read transposed in %s", s.value(e, t.Steps[step].Args[at.Arg]), s.step(e, step))
+	case program.Operand:
+		n.What = fmt.Sprintf("%s reads %s, not %s", s.step(e, step), s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[at.Arg]))
+	case program.Count:
+		number, _ := t.Count(step)
+		right := t.Steps[number].Value
+		value := right + d.Value
+		n.What = fmt.Sprintf("%s divides its sum by %s terms", s.site(e, step), short(value))
+		n.Value, n.Right = &value, &right
+	case program.Mapped:
+		n.What = s.mapped(e, t, d)
+	}
+	return n
+}
+
+// site names a step: by its operation and its place in the formula.
+func (s *search) site(e *Entry, step int) string {
+	st := &e.Program.Steps[step]
+	kind, _, _ := strings.Cut(st.Form, "(")
+	name := st.Site
+	if name == "" {
+		name = st.Prim.String()
+	}
+	if kind == "" {
+		return name
+	}
+	return kind + "." + name
+}
+
+// step names a step for a sentence.
+func (s *search) step(e *Entry, step int) string {
+	if who, ok := s.operator(e, step); ok {
+		return who
+	}
+	return "step " + s.site(e, step)
+}
+
+// value names what a variable shows.
+func (s *search) value(e *Entry, v program.Var) string {
+	step := e.Program.Source(v)
+	switch st := &e.Program.Steps[step]; st.Prim {
+	case program.Input:
+		if n := e.Inputs; st.Index >= 0 && st.Index < len(n) {
+			name := Role(s.m.List.Entries[n[st.Index].Entry].Name)
+			if n[st.Index].Pass != e.Node.Pass {
+				name += " of the pass before"
+			}
+			return name
+		}
+	case program.Weight, program.Matrix:
+		return Role(e.Weights[st.Index].Name)
+	case program.Number:
+		if st.Site == "" {
+			return short(st.Value)
+		}
+	}
+	return "step " + s.site(e, step)
+}
+
+// operator says what a step does to the tensor that it is applied to, by its other operand.
+func (s *search) operator(e *Entry, step int) (string, bool) {
+	p, st := e.Program, &e.Program.Steps[step]
+	other := func(k int) *program.Step { return &p.Steps[p.Source(st.Args[k])] }
+	number := func() (float64, bool) {
+		for k := range st.Args {
+			if o := other(k); o.Prim == program.Number {
+				return o.Value, true
+			}
+		}
+		return 0, false
+	}
+	switch st.Prim {
+	case program.Mul:
+		if x, ok := number(); ok {
+			return fmt.Sprintf("the factor %s", short(x)), true
+		}
+		for k := range st.Args {
+			if o := other(k); o.Prim == program.Weight {
+				return "the weight " + module(e.Weights[o.Index].Name), true
+			}
+		}
+		for k := range st.Args {
+			if w, ok := s.ofWeights(e, p.Source(st.Args[k])); ok {
+				return "the weight " + w, true
+			}
+		}
+	case program.Div:
+		if o := other(1); o.Prim == program.Number {
+			return fmt.Sprintf("the division by %s", short(o.Value)), true
+		}
+	case program.Add:
+		if x, ok := number(); ok {
+			if number := other(1); number.Prim == program.Number && number.Site != "" {
+				return "the " + number.Site, true
+			}
+			return "the +" + short(x), true
+		}
+	case program.Tanh, program.Exp, program.Erf, program.Cos, program.Sin:
+		return st.Prim.String(), true
+	case program.Sqrt, program.Rsqrt:
+		return "the root", true
+	}
+	return "", false
+}
+
+// ofWeights names the weight that a step is computed from, and nothing else but numbers.
+func (s *search) ofWeights(e *Entry, step int) (name string, ok bool) {
+	for _, i := range e.Program.Ancestors(step) {
+		switch st := &e.Program.Steps[i]; st.Prim {
+		case program.Input:
+			return "", false
+		case program.Weight:
+			name, ok = module(e.Weights[st.Index].Name), true
+		}
+	}
+	return name, ok
+}
+
+// leftOut says what is missing when a step hands on a value that it is computed from.
+func (s *search) leftOut(e *Entry, step int, from program.Var) string {
+	p := e.Program
+	source := p.Source(from)
+	dropped := between(p, source, step)
+	forms := map[string]bool{}
+	for _, i := range dropped {
+		forms[p.Steps[i].Form] = true
+	}
+	last := step == p.Source(p.Out)
+	if len(dropped) == 1 {
+		st := &p.Steps[step]
+		if who, ok := s.operator(e, step); ok {
+			return who + " is left out"
+		}
+		if st.Prim == program.Add || st.Prim == program.Sub {
+			for _, a := range st.Args {
+				if p.Source(a) != source {
+					return s.value(e, a) + " is not added"
+				}
+			}
+		}
+	}
+	if p.Steps[source].Prim == program.Input && last {
+		return fmt.Sprintf("the operation is left out: the result is %s", s.value(e, from))
+	}
+	if len(forms) == 1 && len(dropped) > 1 {
+		var names []string
+		for _, i := range dropped {
+			if who, ok := s.operator(e, i); ok && !slices.Contains(names, who) {
+				names = append(names, who)
+			}
+		}
+		if len(names) > 0 && len(names) <= 2 {
+			return strings.Join(names, " and ") + " left out"
+		}
+	}
+	return fmt.Sprintf("the steps from %s to %s are left out", s.value(e, from), s.site(e, step))
+}
+
+// between are the steps that compute on the way from one to another, that one included.
+func between(p *program.Program, from, to int) []int {
+	var all []int
+	for _, i := range p.Ancestors(to) {
+		if i != from && p.Steps[i].Prim.Computes() && slices.Contains(p.Ancestors(i), from) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// added says what is done to another part of a tensor than it should be.
+func (s *search) added(e *Entry, step int, only bool) string {
+	p := e.Program
+	for _, a := range p.Steps[step].Args {
+		if st := &p.Steps[p.Source(a)]; st.Prim.Computes() && len(st.Args) == 2 {
+			what := s.value(e, st.Args[1])
+			if only {
+				return what + " is added to the other part"
+			}
+			return what + " is added to all of it, not to a part"
+		}
+	}
+	return "what is done to a part is done to all"
+}
+
+func primWords(p program.Prim) string {
+	switch p {
+	case program.Add:
+		return "a sum"
+	case program.Sub:
+		return "a difference"
+	case program.Mul:
+		return "a product"
+	case program.Div:
+		return "a quotient"
+	case program.Sqrt:
+		return "√x"
+	case program.Rsqrt:
+		return "1/√x"
+	case program.Neg:
+		return "−x"
+	}
+	return p.String()
+}
+
+// mapped says in which order elements are.
+func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
+	at := d.At[0]
+	step := t.Copies(at)[0]
+	what, axes := "the result", s.m.List.Entries[e.Node.Entry].Axes
+	v := t.Result(step)
+	if at.Arg >= 0 {
+		v = t.Steps[step].Args[at.Arg]
+	}
+	if at.Arg == program.Returned {
+		v = t.Out
+	} else if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
+		what, axes = s.value(e, v), s.m.List.Entries[e.Inputs[in.Index].Entry].Axes
+	} else {
+		what, axes = s.value(e, v), ""
+	}
+	axis := func(a int) string {
+		if len(axes) == len(v.Shape()) {
+			return "its " + axisWords(axes[a])
+		}
+		return fmt.Sprintf("axis %d", a)
+	}
+	m := d.Map
+	how := ""
+	switch m.Kind {
+	case program.Roll:
+		how = fmt.Sprintf("is moved by %d along %s", m.By, axis(m.Axis))
+	case program.Reverse:
+		how = fmt.Sprintf("is reversed along %s", axis(m.Axis))
+	case program.Unread:
+		how = fmt.Sprintf("is read with %s and %s exchanged", axis(m.Axis), axis(m.Other))
+	case program.Reread:
+		if m.By > 0 {
+			how = fmt.Sprintf("is not transposed back: parts of %d of %s come before %s in memory", m.By, axis(m.Other), axis(m.Axis))
+			break
+		}
+		how = fmt.Sprintf("has %s and %s in the wrong order in memory", axis(m.Axis), axis(m.Other))
+		if st := &t.Steps[step]; st.Prim == program.Dot && at.Arg >= 0 {
+			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h reads head h mod n, not h / n", what)
+		}
+	case program.Weave:
+		switch {
+		case d.Back && axis(m.Axis) == "its heads":
+			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h goes with key head h mod n, not h / n", what)
+		case d.Back && m.N == 2:
+			return "neighbours are paired, not halves: element 2j goes with 2j+1"
+		case d.Back:
+			how = fmt.Sprintf("is read in the order of %d interleaved parts along %s, and so is the result", m.N, axis(m.Axis))
+		case m.By > 0 && m.N == m.By/2 || m.N == 2:
+			how = fmt.Sprintf("has %s in another order: in each block of %d, halves are interleaved or neighbours set apart", axis(m.Axis), max(m.By, 2*m.N))
+		default:
+			how = fmt.Sprintf("has %s in another order: %s read as %d parts, by turns", axis(m.Axis), blockWords(m), m.N)
+		}
+	}
+	return what + " " + how
+}
+
+func blockWords(m program.Map) string {
+	if m.By == 0 {
+		return "all"
+	}
+	return fmt.Sprintf("each block of %d", m.By)
+}
+
+// constant names another number.
+func (s *search) constant(e *Entry, step int, v number) Name {
+	p := e.Program
+	right, value := p.Steps[step].Value, v.value
+	n := Name{Site: s.site(e, step), Right: &right, Value: &value}
+	for _, f := range s.numbers {
+		if f.plain && same(f.value, value) {
+			n.Equal = append(n.Equal, Field{f.field, f.value})
+		}
+	}
+	what := s.numberWords(p, step)
+	n.Fields = s.fields(right, what)
+	if len(n.Fields) == 0 { // it is a function of one
+		for _, f := range s.numbers {
+			if !f.plain && same(f.value, right) {
+				n.Fields = append(n.Fields, Field{f.words, right})
+				break
+			}
+		}
+	}
+	text := short(value)
+	switch {
+	case v.words != "" && !v.plain:
+		text += " (" + v.words + ")"
+	case len(n.Equal) > 0:
+		text += " (" + n.Equal[0].Name + ")"
+	}
+	if value == 0 && what != "epsilon" {
+		n.What = what + " is 0"
+	} else {
+		n.What = what + " is " + text
+	}
+	return n
+}
+
+// same reports whether two numbers are one that was rounded to float32.
+func same(a, b float64) bool { return float32(a) == float32(b) }
+
+// numberWords say what a number is, by what stands around it.
+func (s *search) numberWords(p *program.Program, step int) string {
+	readers := readersOf(p, step)
+	has := func(test func(i int) bool) bool { return slices.ContainsFunc(readers, test) }
+	after := func(i int, prims ...program.Prim) bool {
+		for _, k := range readersOf(p, i) {
+			if slices.Contains(prims, p.Steps[k].Prim) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has(func(i int) bool { return p.Steps[i].Prim == program.Add && after(i, program.Rsqrt, program.Sqrt) }):
+		return "epsilon"
+	case has(func(i int) bool { return p.Steps[i].Prim == program.Max && after(i, program.Sqrt, program.Rsqrt) }):
+		return "the floor under the root"
+	case has(func(i int) bool { return p.Steps[i].Prim == program.Div && after(i, program.Tanh) }) && len(readers) > 1:
+		return "the soft cap"
+	case has(func(i int) bool { return p.Steps[i].Prim == program.Mul }):
+		return "the factor"
+	case has(func(i int) bool { return p.Steps[i].Prim == program.Div }):
+		return "the divisor"
+	}
+	if n := p.Steps[step].Site; n != "" {
+		return n
+	}
+	return "a number"
+}
+
+// readersOf are the steps that read a result.
+func readersOf(p *program.Program, step int) []int {
+	var all []int
+	for i := range p.Steps {
+		if slices.ContainsFunc(p.Steps[i].Args, func(v program.Var) bool { return p.Source(v) == step }) {
+			all = append(all, i)
+		}
+	}
+	return all
+}

@@ -1,0 +1,73 @@
+package compare_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/diagnose"
+)
+
+// faultNames has the names that the faults of fixtures/faults.py get, a line for each role of guilty entries: each was held to the
+// fault by reading.
+const faultNames = "testdata/fault-names.txt"
+
+// TestFaultsInTransformersAreNamed holds the names of faults in transformers to those that were read: what has another one, or one in
+// place of none, has to be read again.
+func TestFaultsInTransformersAreNamed(t *testing.T) {
+	dir, set := os.LookupEnv(faultsVariable)
+	if !set {
+		t.Skipf("needs %s: the folder that python fixtures/faults.py makes", faultsVariable)
+	}
+	models := faultModels{}
+	var lines []string
+	named, all := 0, 0
+	for _, f := range readFaults(t, dir) {
+		if f.Hidden != "" || f.Rounding != "" {
+			continue
+		}
+		m := models.open(t, f.Checkpoint)
+		trace := open(t, filepath.Join(dir, f.File))
+		i, err := certify.NewIsolator(trace, m.list, reference.Weights(m.ck, trace.Manifest().DType), certify.IsolateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var roles []string
+		for _, e := range f.Guilty {
+			role := diagnose.Role(e.Name)
+			if slices.Contains(roles, role) {
+				continue
+			}
+			roles = append(roles, role)
+			start := time.Now()
+			found, err := i.Name(t.Context(), e.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all++
+			text := "unnamed"
+			if found != nil {
+				named++
+				text = found.String()
+			}
+			lines = append(lines, fmt.Sprintf("%s/%s %s: %s", f.Name, f.DType, role, text))
+			t.Logf("%s (%v)", lines[len(lines)-1], time.Since(start).Round(time.Millisecond))
+		}
+	}
+	t.Logf("%d of %d roles are named", named, all)
+	text := strings.Join(lines, "\n") + "\n"
+	if *update {
+		writeText(t, faultNames, text)
+		return
+	}
+	if diff := cmp.Diff(readText(t, faultNames), text); diff != "" {
+		t.Errorf("names (-read +now):\n%s", diff)
+	}
+}

@@ -1,0 +1,294 @@
+package program
+
+import "slices"
+
+// value is a place with what it shows.
+type value struct {
+	Place
+	Var
+}
+
+// values are what some steps compute and read, each once: the results of steps, and operands that are views of them.
+func (t *Parts) values(steps []int) []value {
+	var all []value
+	add := func(at Place, v Var) {
+		if t.Steps[v.step].Prim == Matrix || slices.ContainsFunc(all, func(o value) bool { return sameView(o.Var, v) }) {
+			return
+		}
+		all = append(all, value{at, v})
+	}
+	for _, i := range steps {
+		add(t.Of(i), t.Result(i))
+		for a, v := range t.Steps[i].Args {
+			add(Place{t.sig[i], a}, v)
+		}
+	}
+	return all
+}
+
+// LeftOut are the edits that leave steps out: each hands on one of the values that it was computed from, the nearest first. A bias
+// is not added.
+func (t *Parts) LeftOut() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		s := &t.Steps[i]
+		at := t.Of(i)
+		if s.Prim == Affine && len(s.Args) == 3 {
+			all = append(all, Edit{Class: LeftOut, At: []Place{{at.Step, 2}}})
+		}
+		if s.Prim.leaf() || s.Prim == Round || s.Prim == Copy || s.Prim == Mask || s.Prim == Lookup || s.Prim == RowMax {
+			continue
+		}
+		steps := t.Ancestors(i)
+		slices.Reverse(steps)
+		for _, v := range t.values(steps) {
+			if v.step == i {
+				continue
+			}
+			if _, ok := v.as(s.Shape); ok {
+				all = append(all, Edit{Class: LeftOut, At: []Place{at}, From: v.Place})
+			}
+		}
+	}
+	return all
+}
+
+// exchangeable are primitives that take each other's place: of one operand, and of two.
+var exchangeable = [][]Prim{{Add, Sub}, {Mul, Div}, {Sqrt, Rsqrt, Exp, Tanh, Erf, Cos, Sin, Neg}}
+
+// Exchanged are the edits that make a step another primitive.
+func (t *Parts) Exchanged() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		for _, group := range exchangeable {
+			if !slices.Contains(group, t.Steps[i].Prim) {
+				continue
+			}
+			for _, other := range group {
+				if other != t.Steps[i].Prim {
+					all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: other})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Swapped are the edits that exchange the operands of a difference or a quotient.
+func (t *Parts) Swapped() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		if p := t.Steps[i].Prim; p == Sub || p == Div {
+			all = append(all, Edit{Class: Swapped, At: []Place{t.Of(i)}})
+		}
+	}
+	return all
+}
+
+// Twice are the edits that take a step of its own result.
+func (t *Parts) Twice() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		s := &t.Steps[i]
+		if !s.Prim.Computes() || !s.Prim.byElement() {
+			continue
+		}
+		for a, v := range s.Args {
+			if slices.Equal(v.shape, s.Shape) && !v.repeated() && t.Steps[v.step].Prim != Number && (a == 0 || !sameView(v, s.Args[0])) {
+				all = append(all, Edit{Class: Twice, At: []Place{{t.sig[i], a}}})
+			}
+		}
+	}
+	return all
+}
+
+// Counts are the edits that divide a sum by one more or one less.
+func (t *Parts) Counts() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		if _, ok := t.count(i); ok {
+			all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Value: -1}, Edit{Class: Count, At: []Place{t.Of(i)}, Value: 1})
+		}
+	}
+	return all
+}
+
+// Operands are the edits by which a step reads another value of the program, of the shape of the one that it reads.
+func (t *Parts) Operands() []Edit {
+	steps := make([]int, len(t.Steps))
+	for i := range steps {
+		steps[i] = i
+	}
+	values := t.values(steps)
+	var all []Edit
+	for _, i := range t.Firsts() {
+		s := &t.Steps[i]
+		if s.Prim == Lookup || s.Prim == Mask || s.Prim == Angle {
+			continue
+		}
+		for a, old := range s.Args {
+			if p := t.Steps[old.step].Prim; p == Number || p == Matrix || p == Vector {
+				continue
+			}
+			for _, v := range values {
+				if v.step == i || sameView(v.Var, old) || t.Steps[v.step].Prim == Number || !slices.Equal(v.own(), old.own()) {
+					continue
+				}
+				all = append(all, Edit{Class: Operand, At: []Place{{t.sig[i], a}}, From: v.Place})
+			}
+		}
+	}
+	return all
+}
+
+// Axes are the edits that exchange two axes of one size of an operand.
+func (t *Parts) Axes() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		for a, v := range t.Steps[i].Args {
+			if t.Steps[v.step].Prim == Matrix {
+				continue
+			}
+			for x := range v.shape {
+				for y := x + 1; y < len(v.shape); y++ {
+					if v.shape[x] == v.shape[y] && v.shape[x] > 1 && (v.stride[x] != 0 || v.stride[y] != 0) {
+						all = append(all, Edit{Class: Axis, At: []Place{{t.sig[i], a}}, Map: Map{Kind: Swap, Axis: x, Other: y}})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Wholes are the edits that do to the whole of a tensor, or to its other part, what is done to a part.
+func (t *Parts) Wholes() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		if s := &t.Steps[i]; s.Prim == Cat && len(s.Args) == 2 {
+			for _, only := range []float64{0, 1} {
+				all = append(all, Edit{Class: Whole, At: []Place{t.Of(i)}, Value: only})
+			}
+		}
+	}
+	return all
+}
+
+// Numbers are the places of the numbers that a configuration or a formula gives.
+func (t *Parts) Numbers() []int {
+	var all []int
+	for _, i := range t.Firsts() {
+		if s := &t.Steps[i]; s.Prim == Number && (!s.fixed || s.Round == Model) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// maps are those of a shape: rolls by one and two places, reversed axes, axes read in another order, and blocks of some sizes
+// woven by some numbers.
+func maps(shape, blocks []int) []Map {
+	var all []Map
+	for a, n := range shape {
+		if n < 2 {
+			continue
+		}
+		for _, by := range []int{1, -1, 2, -2} {
+			if by%n != 0 {
+				all = append(all, Map{Kind: Roll, Axis: a, By: by})
+			}
+		}
+		all = append(all, Map{Kind: Reverse, Axis: a})
+		for b := a + 1; b < len(shape); b++ {
+			if shape[b] > 1 {
+				all = append(all, Map{Kind: Reread, Axis: a, Other: b}, Map{Kind: Unread, Axis: a, Other: b})
+				for _, by := range blocks {
+					if shape[b]%by == 0 && shape[b] > by {
+						all = append(all, Map{Kind: Reread, Axis: a, Other: b, By: by})
+					}
+				}
+			}
+		}
+		for _, block := range append([]int{n}, blocks...) {
+			if block > n || n%block != 0 {
+				continue
+			}
+			for _, by := range append([]int{2, block / 2}, blocks...) {
+				if by >= 2 && by < block && block%by == 0 {
+					m := Map{Kind: Weave, Axis: a, By: block, N: by}
+					if block == n {
+						m.By = 0
+					}
+					if !slices.Contains(all, m) {
+						all = append(all, m)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// byTurns are the edits by which the indexes of an axis that an operand is repeated along read it by turns.
+func (t *Parts) byTurns(step, arg int, v Var) []Edit {
+	var all []Edit
+	v = t.along(step, v)
+	for a := 0; a+1 < len(v.shape); a++ {
+		if v.shape[a] > 1 && v.shape[a+1] > 1 && v.stride[a] != 0 && v.stride[a+1] == 0 {
+			all = append(all, Edit{Class: Mapped, At: []Place{{t.sig[step], arg}}, Map: Map{Kind: Reread, Axis: a, Other: a + 1}})
+		}
+	}
+	return all
+}
+
+// along is an operand of a sum of products with the axes along which it is repeated at their sizes.
+func (t *Parts) along(step int, v Var) Var {
+	s := &t.Steps[step]
+	if s.Prim != Dot {
+		return v
+	}
+	v.shape = slices.Clone(v.shape)
+	for a, n := range s.Shape {
+		if v.shape[a] == 1 {
+			v.shape[a] = n
+		}
+	}
+	return v
+}
+
+// Maps are the edits that put the elements of an operand, of a result, or of an operand and back in the result, in another order.
+// Blocks are sizes in which axes may be read, such as that of a head.
+func (t *Parts) Maps(blocks []int) []Edit {
+	var all []Edit
+	for _, m := range maps(t.Out.shape, blocks) {
+		all = append(all, Edit{Class: Mapped, At: []Place{{t.sig[t.Out.step], Returned}}, Map: m})
+	}
+	for _, i := range t.Firsts() {
+		s := &t.Steps[i]
+		if s.Prim == Lookup || s.Prim == Mask {
+			continue
+		}
+		for a, v := range s.Args {
+			p := t.Steps[v.step].Prim
+			if p == Matrix || p == Number {
+				continue
+			}
+			if s.Prim == Dot { // a head that several others read, by turns
+				all = append(all, t.byTurns(i, a, v)...)
+			}
+			if v.repeated() {
+				continue
+			}
+			for _, m := range maps(v.shape, blocks) {
+				all = append(all, Edit{Class: Mapped, At: []Place{{t.sig[i], a}}, Map: m})
+			}
+		}
+		if s.Prim != Input {
+			continue
+		}
+		for _, m := range maps(s.Shape, blocks) { // for all that read it
+			all = append(all, Edit{Class: Mapped, At: []Place{t.Of(i)}, Map: m}, Edit{Class: Mapped, At: []Place{t.Of(i)}, Map: m, Back: true})
+		}
+	}
+	return all
+}

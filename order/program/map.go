@@ -1,0 +1,118 @@
+package program
+
+import "slices"
+
+// MapKind is a way to put elements in another order.
+type MapKind uint8
+
+// The maps, along an axis or two; sizes that do not go with them are no map.
+const (
+	Roll    MapKind = iota + 1 // by By places
+	Reverse                    // last to first
+	Weave                      // in each block of By elements, read as By/N rows of N, columns come first
+	Swap                       // two axes of one size are exchanged
+	Reread                     // two axes are exchanged, and the result read in the old shape; with By, the second is split into parts of that size first
+	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
+)
+
+// Map is one of them.
+type Map struct {
+	Kind        MapKind
+	Axis, Other int
+	By, N       int // By 0: the whole axis
+}
+
+// Inverse is the map that undoes it in a shape.
+func (m Map) Inverse(shape []int) Map {
+	switch m.Kind {
+	case Roll:
+		m.By = -m.By
+	case Weave:
+		block := m.By
+		if block == 0 && m.Axis < len(shape) {
+			block = shape[m.Axis]
+		}
+		m.N = block / max(m.N, 1)
+	case Reread:
+		m.Kind = Unread
+	case Unread:
+		m.Kind = Reread
+	}
+	return m
+}
+
+// Mapped is a variable in another order; ok is false where its shape has no such.
+func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
+	if m.Axis >= len(v.shape) || m.Other >= len(v.shape) {
+		return v, false
+	}
+	n := v.shape[m.Axis]
+	switch m.Kind {
+	case Roll:
+		by := ((m.By % max(n, 1)) + n) % max(n, 1)
+		if n < 2 || by == 0 {
+			return v, false
+		}
+		return e.Cat(m.Axis, e.Slice(v, m.Axis, n-by, n), e.Slice(v, m.Axis, 0, n-by)), e.err == nil
+	case Reverse:
+		if n < 2 {
+			return v, false
+		}
+		out := Var{v.step, v.off + (n-1)*v.stride[m.Axis], v.shape, slices.Clone(v.stride)}
+		out.stride[m.Axis] = -out.stride[m.Axis]
+		return e.Cat(m.Axis, out), true
+	case Weave:
+		block := m.By
+		if block == 0 {
+			block = n
+		}
+		if m.N < 2 || block <= m.N || n%block != 0 || block%m.N != 0 {
+			return v, false
+		}
+		w := e.Split(e.Split(v, m.Axis, n/block), m.Axis+1, block/m.N)
+		w.shape[m.Axis+1], w.shape[m.Axis+2] = w.shape[m.Axis+2], w.shape[m.Axis+1]
+		w.stride[m.Axis+1], w.stride[m.Axis+2] = w.stride[m.Axis+2], w.stride[m.Axis+1]
+		return e.Reshape(e.Cat(m.Axis, w), v.shape...), e.err == nil
+	case Unread:
+		if n < 2 || v.shape[m.Other] < 2 || m.Axis == m.Other || m.By > 0 {
+			return v, false
+		}
+		shape := slices.Clone(v.shape)
+		shape[m.Axis], shape[m.Other] = shape[m.Other], shape[m.Axis]
+		w := e.Reshape(e.Cat(m.Axis, v), shape...)
+		w.shape, w.stride = slices.Clone(w.shape), slices.Clone(w.stride)
+		w.shape[m.Axis], w.shape[m.Other] = w.shape[m.Other], w.shape[m.Axis]
+		w.stride[m.Axis], w.stride[m.Other] = w.stride[m.Other], w.stride[m.Axis]
+		return w, e.err == nil
+	case Swap, Reread:
+		if last := v.shape[m.Other]; m.Kind == Reread && m.By > 0 {
+			if n < 2 || last%m.By != 0 || last == m.By || m.Axis >= m.Other {
+				return v, false
+			}
+			split := e.Split(v, m.Other, last/m.By)
+			m.By = 0
+			w, ok := e.Mapped(split, m)
+			if !ok {
+				return v, false
+			}
+			return e.Reshape(w, v.shape...), e.err == nil
+		}
+		if m.Axis == m.Other || m.Kind == Swap && n != v.shape[m.Other] || n < 2 || v.shape[m.Other] < 2 {
+			return v, false
+		}
+		w := Var{v.step, v.off, slices.Clone(v.shape), slices.Clone(v.stride)}
+		w.shape[m.Axis], w.shape[m.Other] = w.shape[m.Other], w.shape[m.Axis]
+		w.stride[m.Axis], w.stride[m.Other] = w.stride[m.Other], w.stride[m.Axis]
+		if m.Kind == Swap {
+			return w, true
+		}
+		once := slices.Clone(v.shape) // an axis along which it is repeated stays so
+		for a := range w.shape {
+			if a != m.Axis && a != m.Other && w.stride[a] == 0 {
+				w.shape[a], once[a] = 1, 1
+			}
+		}
+		return e.Reshape(e.Cat(m.Axis, w), once...).to(v.shape), e.err == nil
+	}
+	return v, false
+}

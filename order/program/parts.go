@@ -1,0 +1,201 @@
+package program
+
+import (
+	"hash/fnv"
+	"io"
+	"slices"
+	"strconv"
+)
+
+// Returned is the operand that stands for the result of the program.
+const Returned = -2
+
+// Place is an operand of a step, or its result: Arg −1. The step is named by its signature, which is the same in programs of
+// the same structure, whatever their sizes, and for all copies of a step in one program.
+type Place struct {
+	Step uint64
+	Arg  int
+}
+
+// Parts are the steps of a program by signature.
+type Parts struct {
+	*Program
+	sig []uint64
+	at  map[uint64][]int
+}
+
+// Parts signs the steps of a program: with what they do, and with what they are computed from. Leaf names an input or a weight,
+// without the number of its layer.
+func (p *Program) Parts(leaf func(prim Prim, index int) string) *Parts {
+	t := &Parts{Program: p, sig: make([]uint64, len(p.Steps)), at: map[uint64][]int{}}
+	counts := map[int]bool{}
+	for i := range p.Steps {
+		if n, ok := p.count(i); ok {
+			counts[n] = true
+		}
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		h := fnv.New64a()
+		write := func(texts ...string) {
+			for _, x := range texts {
+				io.WriteString(h, x)
+				h.Write([]byte{0})
+			}
+		}
+		if write(s.Prim.String()); !s.Prim.leaf() || s.Prim == Number {
+			write(s.Form, s.Site)
+		}
+		switch s.Prim {
+		case Input, Weight, Matrix:
+			write(leaf(s.Prim, s.Index))
+		case Number:
+			if s.fixed && !counts[i] {
+				write(strconv.FormatFloat(s.Value, 'g', -1, 64))
+			}
+		case Cat:
+			write(strconv.Itoa(s.Axis))
+		}
+		for _, a := range s.Args {
+			write(strconv.FormatUint(t.sig[a.step], 36), strconv.Itoa(len(a.shape)))
+		}
+		t.sig[i] = h.Sum64()
+		t.at[t.sig[i]] = append(t.at[t.sig[i]], i)
+	}
+	return t
+}
+
+// count is the number that a step divides a sum by.
+func (p *Program) count(i int) (number int, ok bool) {
+	s := &p.Steps[i]
+	if s.Prim != Div || p.Steps[s.Args[0].step].Prim != Sum {
+		return 0, false
+	}
+	n := s.Args[1].step
+	return n, p.Steps[n].Prim == Number && p.Steps[n].fixed
+}
+
+// Count is the number that a step divides a sum by.
+func (p *Program) Count(i int) (number int, ok bool) { return p.count(i) }
+
+// Of is the place of a step's result.
+func (t *Parts) Of(step int) Place { return Place{t.sig[step], -1} }
+
+// Copies are the steps of a place.
+func (t *Parts) Copies(at Place) []int { return t.at[at.Step] }
+
+// Firsts are the first steps of each signature, in their order.
+func (t *Parts) Firsts() []int {
+	var all []int
+	for i := range t.Steps {
+		if t.at[t.sig[i]][0] == i {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// variable is the value of a place, of one copy of its step.
+func (t *Parts) variable(step, arg int) Var {
+	if arg < 0 {
+		return t.Result(step)
+	}
+	return t.Steps[step].Args[arg]
+}
+
+// of is the step of a place that belongs to copy k of n.
+func (t *Parts) of(at Place, k, n int) (step int, ok bool) {
+	all := t.at[at.Step]
+	switch {
+	case len(all) == 1:
+		return all[0], true
+	case len(all) == n:
+		return all[k], true
+	}
+	return 0, false
+}
+
+// Ancestors are the steps that a step is computed from, itself included, the nearest last.
+func (p *Program) Ancestors(step int) []int {
+	seen := make([]bool, len(p.Steps))
+	seen[step] = true
+	for i := step; i >= 0; i-- {
+		if seen[i] {
+			for _, a := range p.Steps[i].Args {
+				seen[a.step] = true
+			}
+		}
+	}
+	var all []int
+	for i, s := range seen {
+		if s {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// own is a view without the axes along which it is repeated.
+func (v Var) own() []int {
+	shape := slices.Clone(v.shape)
+	for a := range shape {
+		if v.stride[a] == 0 {
+			shape[a] = 1
+		}
+	}
+	for len(shape) > 1 && shape[0] == 1 {
+		shape = shape[1:]
+	}
+	return shape
+}
+
+// repeated reports whether a view has an element more than once.
+func (v Var) repeated() bool {
+	for a, n := range v.shape {
+		if n > 1 && v.stride[a] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// as is a value of as many elements in a shape: as it is, its axes in another order, or read row by row.
+func (v Var) as(shape []int) (Var, bool) {
+	if v.repeated() || size(v.shape) != size(shape) {
+		return v, false
+	}
+	if slices.Equal(v.shape, shape) {
+		return v, true
+	}
+	if w, ok := v.permuted(shape); ok {
+		return w, true
+	}
+	if v.plain() {
+		return Var{v.step, v.off, shape, contiguous(shape)}, true
+	}
+	return v, false
+}
+
+// permuted puts the axes of a view in the order in which they have a shape: of axes of one size the first comes first.
+func (v Var) permuted(shape []int) (Var, bool) {
+	if len(v.shape) != len(shape) {
+		return v, false
+	}
+	out := Var{step: v.step, off: v.off, shape: shape}
+	used := make([]bool, len(shape))
+	for _, n := range shape {
+		a := 0
+		for a < len(shape) && (used[a] || v.shape[a] != n) {
+			a++
+		}
+		if a == len(shape) {
+			return v, false
+		}
+		used[a] = true
+		out.stride = append(out.stride, v.stride[a])
+	}
+	return out, true
+}
+
+// At is what a place shows, of the first copy of its step.
+func (t *Parts) At(at Place) Var { return t.variable(t.at[at.Step][0], at.Arg) }
