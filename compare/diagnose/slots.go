@@ -175,6 +175,9 @@ func slotWords(right, now []slot) string {
 	case len(lacking) == 0:
 		return "the slots of the cache are in another order"
 	}
+	if again := repeated(right, now); again != "" {
+		return again
+	}
 	older := true
 	for k := range now {
 		older = older && now[k].input == right[k].input && now[k].index <= right[k].index || now[k] == right[k]
@@ -183,6 +186,27 @@ func slotWords(right, now []slot) string {
 		return "the cache keeps the oldest, not the newest"
 	}
 	return "the cache holds other slots than it should: " + strings.Join(other, ", ")
+}
+
+// repeated says which slots hold what another slot holds and should hold; empty where none does.
+func repeated(right, now []slot) string {
+	var again []string
+	of := -1
+	for k := range now {
+		if now[k] == right[k] {
+			continue
+		}
+		if at := slices.Index(now, now[k]); at != k || slices.Contains(now[k+1:], now[k]) {
+			again, of = append(again, fmt.Sprint(k)), at
+		}
+	}
+	switch len(again) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("slot %s of the cache holds what slot %d holds", again[0], of)
+	}
+	return "slots " + strings.Join(again, ", ") + " of the cache hold what another slot holds"
 }
 
 // stale looks for a result that is a slot of a tensor of the pass before: the last along one axis.
