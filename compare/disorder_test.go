@@ -6,10 +6,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -139,3 +141,35 @@ func TestHostileNumbersAreJudged(t *testing.T) {
 }
 
 func sizeOf(shape []int) int { n, _ := hooks.Elements(shape); return n }
+
+// What is computed from NaN is not isolated, and the reason is that, not what was not captured.
+func TestNaNIsTheReason(t *testing.T) {
+	const name = "layers.0.input_layernorm"
+	c := engineCaseOf(t, 0)
+	r := c.start(t, c.Case, c.strict, nil)
+	r.forward()
+	e, _ := c.List.Lookup(name)
+	from := e.Inputs[0].Name
+	for _, ev := range r.events {
+		if ev.Pass == 0 && (ev.Name == name || ev.Name == from) {
+			nan := appendValue(nil, ev.Tensor.DType, math.NaN())
+			for i := 0; i < len(ev.Tensor.Data); i += len(nan) {
+				copy(ev.Tensor.Data[i:], nan)
+			}
+		}
+	}
+	trace := build(t, manifestOf(r), r.events...)
+	i, err := certify.NewIsolator(trace, c.List, reference.Weights(c.Checkpoint, c.dtype), certify.IsolateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range run(t, trace, trace, compare.Options{Order: c.List, All: true, Isolator: i, Alone: true}).Rows {
+		if row.Key() == name {
+			if want := "they were computed from " + from + ", which has NaN or infinity"; !strings.Contains(row.NotIsolated, want) {
+				t.Errorf("%s: %q says not %q", name, row.NotIsolated, want)
+			}
+			return
+		}
+	}
+	t.Errorf("no row of %s", name)
+}

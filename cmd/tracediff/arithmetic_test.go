@@ -42,14 +42,14 @@ func atoi(s string) int {
 func TestAnotherArithmeticAndLayout(t *testing.T) {
 	const layout = "layout: keys of sliding layers"
 	attention := []string{
-		"arithmetic: scores: keeps product in float32, transformers rounds it; keeps its result wider than transformers (",
+		"arithmetic: scores: keeps product in float32, which transformers rounds; keeps its result wider than transformers (",
 		"arithmetic: add: keeps its result wider than transformers (", "arithmetic: cast: keeps its result wider than transformers (",
 	}
 	altup := []string{
 		"arithmetic: rms_norm: rounds product to bfloat16, transformers does not (",
 		"arithmetic: linear: keeps its result wider than transformers (",
-		"arithmetic: altup_predict: keeps mixed in float32, transformers rounds it (",
-		"arithmetic: altup_correct: keeps coefficient, product in float32, transformers rounds it (",
+		"arithmetic: altup_predict: keeps mixed in float32, which transformers rounds (",
+		"arithmetic: altup_correct: keeps coefficient, product in float32, which transformers rounds (",
 	}
 	tests := []struct {
 		dir   string

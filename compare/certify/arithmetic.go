@@ -151,7 +151,7 @@ func difference(s *program.Step, c program.Choice, d hooks.DType) []string {
 	case program.Model:
 		all = append(all, fmt.Sprintf("rounds %%s to %s, transformers does not", d))
 	case program.Plain:
-		all = append(all, "keeps %s in float32, transformers rounds it")
+		all = append(all, "keeps %s in float32, which transformers rounds")
 	case program.None:
 		all = append(all, "does not round %s at all, transformers does")
 	case program.Half:

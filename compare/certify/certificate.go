@@ -35,7 +35,7 @@ type Certificate struct {
 	Unequal  int64   `json:"unequal"` // elements that are not R(x)
 	Outside  int64   `json:"outside"` // elements y outside R([x − δ, x + δ]), in the arithmetic below
 	// Unbounded counts elements with an infinite δ, of which nothing is known: too much of what they were computed from was
-	// not captured.
+	// not captured, or it is not finite.
 	Unbounded int64 `json:"unbounded,omitempty"`
 	// Reach is ‖δ‖ / ‖R(x)‖, without the last rounding: how far off, as relative L2, an operation may be and pass. 0 where every
 	// bound is 0; infinite for bounds around a tensor of zeros that is not equal to them.

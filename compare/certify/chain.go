@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -157,10 +159,33 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 		return nil, nil, err
 	}
 	if cert.Unbounded > 0 && cert.Good() {
-		return &Link{Why: fmt.Sprintf("nothing bounds the rounding of %d of %d elements: too much of what they were computed from was not captured%s",
-			cert.Unbounded, cert.Elements, c.takes(cut))}, nil, nil
+		why := "too much of what they were computed from was not captured" + c.takes(cut)
+		if key, err := c.i.notFinite(cut); err != nil {
+			return nil, nil, err
+		} else if key != "" {
+			why = "they were computed from " + key + ", which has NaN or infinity"
+		}
+		return &Link{Why: fmt.Sprintf("nothing bounds the rounding of %d of %d elements: %s", cert.Unbounded, cert.Elements, why)}, nil, nil
 	}
 	return &Link{Cert: cert}, cut, nil
+}
+
+// notFinite is the first tensor that a cut begins with and that has NaN or infinity, but for that of a mask; empty where none has.
+func (i *Isolator) notFinite(cut *order.Plan) (string, error) {
+	for _, n := range cut.Leaves {
+		e := &i.list.Entries[n.Entry]
+		if e.Compare == order.Pattern {
+			continue
+		}
+		v, _, err := i.value(n)
+		if err != nil {
+			return "", err
+		}
+		if slices.ContainsFunc(v.Data, func(x float64) bool { return x != x || math.IsInf(x, 1) }) {
+			return capture.Key(n.Pass, e.Name, 0), nil
+		}
+	}
+	return "", nil
 }
 
 // leaves takes in what an entry was computed from. What is wrong there is told on through entries that were not compared, as
