@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
@@ -172,4 +173,38 @@ func TestNaNIsTheReason(t *testing.T) {
 		}
 	}
 	t.Errorf("no row of %s", name)
+}
+
+// What is wrong with a cache that begins is looked for, too: it is joined from one tensor, whose heads it exchanges with its tokens.
+func TestSpoiltCacheThatBegins(t *testing.T) {
+	for n := range len(engineNames) {
+		c := engineCaseOf(t, n)
+		if c.drop != nil { // its caches are not captured
+			continue
+		}
+		t.Run(fmt.Sprint(c.Family, " ", n), func(t *testing.T) {
+			r := c.start(t, c.Case, c.strict, nil)
+			r.forward()
+			spoilt := ""
+			for _, ev := range r.events {
+				if e, ok := c.List.Lookup(ev.Name); ok && ev.Pass == 0 && spoilt == "" {
+					if _, cache := e.Op.(op.Cache); cache {
+						spoilt = ev.Name
+						copy(ev.Tensor.Data, appendValue(nil, ev.Tensor.DType, 3.5))
+					}
+				}
+			}
+			z := certificatesOf(t, build(t, manifestOf(r), r.events...), c.Case, c.dtype, func(key string) bool { return key == spoilt })
+			if z[spoilt] == nil || z[spoilt].Outcome != certify.Bug {
+				t.Fatalf("%s is %+v", spoilt, z[spoilt])
+			}
+			i, err := certify.NewIsolator(build(t, manifestOf(r), r.events...), c.List, reference.Weights(c.Checkpoint, c.dtype), certify.IsolateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found, err := i.Name(t.Context(), spoilt); err != nil || found != nil && found.Shown < 8 {
+				t.Errorf("%s: %v, %v", spoilt, found, err)
+			}
+		})
+	}
 }

@@ -43,11 +43,12 @@ func cache(p *program.Program) (step, axis int, ok bool) {
 // rightSlots are those that the program itself takes.
 func rightSlots(e *Entry) []slot {
 	step, axis, _ := cache(e.Program)
+	args := e.Program.Steps[step].Args
 	var all []slot
-	for k, a := range e.Program.Steps[step].Args {
+	for k, a := range args {
 		skip := 0
-		if in := &e.Program.Steps[e.Program.Source(a)]; len(in.Shape) == len(a.Shape()) && k == 0 {
-			skip = in.Shape[axis] - a.Shape()[axis]
+		if before, ok := e.before(); ok && k == 0 {
+			skip = before.Shape()[axis] - a.Shape()[axis]
 		}
 		for j := range a.Shape()[axis] {
 			all = append(all, slot{k, skip + j})
@@ -56,14 +57,32 @@ func rightSlots(e *Entry) []slot {
 	return all
 }
 
+// before is all that a cache had before, of which the program takes the last; ok is false for a cache that begins.
+func (e *Entry) before() (v program.Var, ok bool) {
+	step, axis, _ := cache(e.Program)
+	args := e.Program.Steps[step].Args
+	if len(args) < 2 {
+		return v, false
+	}
+	v = e.Program.Result(e.Program.Source(args[0]))
+	shape, part := v.Shape(), args[0].Shape()
+	if len(shape) != len(part) {
+		return v, false
+	}
+	for a := range shape {
+		if a != axis && shape[a] != part[a] || shape[a] < part[a] {
+			return v, false
+		}
+	}
+	return v, true
+}
+
 // sources are the whole tensors that a cache is joined from: of the first all that it had before.
 func sources(e *Entry) []program.Var {
-	step, axis, _ := cache(e.Program)
+	step, _, _ := cache(e.Program)
 	all := slices.Clone(e.Program.Steps[step].Args)
-	if in := e.Program.Source(all[0]); len(all) > 1 && len(e.Program.Steps[in].Shape) == len(all[0].Shape()) {
-		if whole := e.Program.Result(in); whole.Shape()[axis] >= all[0].Shape()[axis] {
-			all[0] = whole
-		}
+	if whole, ok := e.before(); ok {
+		all[0] = whole
 	}
 	return all
 }
