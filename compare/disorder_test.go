@@ -39,21 +39,6 @@ func certificatesOf(t *testing.T, tr *capture.Trace, c ordertest.Case, d hooks.D
 	return all
 }
 
-// manifestOf is the manifest of an engine's trace.
-func manifestOf(r *engineRun) capture.Manifest {
-	m := manifest("local", r.dtype)
-	m.Passes, m.Config = len(r.c.Passes), r.c.List.Config.Canonical()
-	if r.drop != nil {
-		m.Scope.Level = 0
-	}
-	for i := range r.c.List.Entries {
-		if e := &r.c.List.Entries[i]; r.captured(e) {
-			m.Entries = append(m.Entries, e.Name)
-		}
-	}
-	return m
-}
-
 // The certificates of a trace do not depend on the order in which a pass fired its tensors.
 func TestOrderOfEventsDoesNotMatter(t *testing.T) {
 	for n := range len(engineNames) {
@@ -66,7 +51,7 @@ func TestOrderOfEventsDoesNotMatter(t *testing.T) {
 			ev := slices.Clone(r.events)
 			rng.Shuffle(len(ev), func(i, j int) { ev[i], ev[j] = ev[j], ev[i] })
 			slices.SortStableFunc(ev, func(a, b hooks.Event) int { return a.Pass - b.Pass })
-			b := certificatesOf(t, build(t, manifestOf(r), ev...), c.Case, c.dtype, nil)
+			b := certificatesOf(t, build(t, r.manifest(), ev...), c.Case, c.dtype, nil)
 			for k, x := range a {
 				if y := b[k]; y == nil || x.Outcome != y.Outcome || x.Arithmetic != y.Arithmetic || x.Outside != y.Outside {
 					t.Fatalf("%s: %s %s %q, in another order %+v", k, x.Form, x.Outcome, x.Arithmetic, y)
@@ -124,7 +109,7 @@ func TestHostileNumbersAreJudged(t *testing.T) {
 				e.Tensor = x
 				ev = append(ev, e)
 			}
-			judged := certificatesOf(t, build(t, manifestOf(r), ev...), c.Case, c.dtype, nil)
+			judged := certificatesOf(t, build(t, r.manifest(), ev...), c.Case, c.dtype, nil)
 			if len(judged) == 0 {
 				t.Error("no entry is judged")
 			}
@@ -159,7 +144,7 @@ func TestNaNIsTheReason(t *testing.T) {
 			}
 		}
 	}
-	trace := build(t, manifestOf(r), r.events...)
+	trace := build(t, r.manifest(), r.events...)
 	i, err := certify.NewIsolator(trace, c.List, reference.Weights(c.Checkpoint, c.dtype), certify.IsolateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -194,11 +179,11 @@ func TestSpoiltCacheThatBegins(t *testing.T) {
 					}
 				}
 			}
-			z := certificatesOf(t, build(t, manifestOf(r), r.events...), c.Case, c.dtype, func(key string) bool { return key == spoilt })
+			z := certificatesOf(t, build(t, r.manifest(), r.events...), c.Case, c.dtype, func(key string) bool { return key == spoilt })
 			if z[spoilt] == nil || z[spoilt].Outcome != certify.Bug {
 				t.Fatalf("%s is %+v", spoilt, z[spoilt])
 			}
-			i, err := certify.NewIsolator(build(t, manifestOf(r), r.events...), c.List, reference.Weights(c.Checkpoint, c.dtype), certify.IsolateOptions{})
+			i, err := certify.NewIsolator(build(t, r.manifest(), r.events...), c.List, reference.Weights(c.Checkpoint, c.dtype), certify.IsolateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -62,6 +62,11 @@ func (g *namedEngine) start(t testing.TB, c ordertest.Case, shadow func(e *order
 func (r *engineRun) run() *capture.Trace {
 	r.t.Helper()
 	r.forward()
+	return build(r.t, r.manifest(), r.events...)
+}
+
+// manifest is that of the engine's trace.
+func (r *engineRun) manifest() capture.Manifest {
 	m := manifest("local", r.dtype)
 	m.Passes, m.Config = len(r.c.Passes), r.c.List.Config.Canonical()
 	if r.drop != nil {
@@ -72,7 +77,7 @@ func (r *engineRun) run() *capture.Trace {
 			m.Entries = append(m.Entries, e.Name)
 		}
 	}
-	return build(r.t, m, r.events...)
+	return m
 }
 
 // forward computes all passes.

@@ -17,8 +17,8 @@ type captured struct {
 }
 
 // Entries of a form are looked at until there are maxEntries, or formElements elements of minEntries, spread over the trace:
-// what a search costs does not grow with the trace. Before another entry is accused, the form is decided again with it: see
-// [Isolator.beyondSample].
+// what a search costs does not grow with the trace. Before another entry is accused, a second arithmetic is looked for in those that
+// were not looked at: see [Isolator.beyondSample].
 const (
 	maxEntries   = 256
 	minEntries   = 4
@@ -52,9 +52,7 @@ func (i *Isolator) capturedForms() *captured {
 // evidence is an entry with what transformers' arithmetic leaves of it; nil for one that no formula gives from what was captured.
 func (i *Isolator) evidence(ctx context.Context, n order.Node) (*evidence, error) {
 	t, err := i.trial(ctx, n)
-	var bare *order.BareError
-	var bad *misfit
-	if errors.As(err, &bare) || errors.As(err, &bad) {
+	if lacking(err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -64,6 +62,13 @@ func (i *Isolator) evidence(ctx context.Context, n order.Node) (*evidence, error
 		return nil, err
 	}
 	return &evidence{t, left}, nil
+}
+
+// lacking reports whether an error says that an entry cannot be computed from what was captured.
+func lacking(err error) bool {
+	var bare *order.BareError
+	var bad *misfit
+	return errors.As(err, &bare) || errors.As(err, &bad)
 }
 
 // entriesOf are the captured entries of a form, as many as are looked at, and the nodes that are not.
@@ -100,25 +105,21 @@ func permuted(nodes []order.Node, at []int) []order.Node {
 // may have shown nothing. What the form's arithmetics leave of some others has to be given by a second one.
 func (i *Isolator) beyondSample(ctx context.Context, known verdict, name string) (verdict, error) {
 	f, err := i.alone(ctx, name)
-	if err != nil || !f.sampled || known.own == nil || known.second != nil {
+	if err != nil || len(f.others) == 0 || known.own == nil || known.second != nil {
 		return known, err
 	}
 	f.beyondOnce.Do(func() {
 		f.beyond = known
 		var suspects []*evidence
-		if suspects, f.beyondErr = i.suspectsBeyond(ctx, known.own, name); len(suspects) > 0 && f.beyondErr == nil {
+		if suspects, f.beyondErr = i.suspectsBeyond(ctx, known.own, f.others); len(suspects) > 0 && f.beyondErr == nil {
 			f.beyond.second, f.beyondErr = f.secondOf(known.own, suspects)
 		}
 	})
 	return f.beyond, f.beyondErr
 }
 
-// suspectsBeyond are a few entries that were not looked at and that an arithmetic does not give.
-func (i *Isolator) suspectsBeyond(ctx context.Context, own *arithmetic, name string) ([]*evidence, error) {
-	_, others, err := i.entriesOf(ctx, name)
-	if err != nil {
-		return nil, err
-	}
+// suspectsBeyond are a few of the entries that were not looked at, which an arithmetic does not give.
+func (i *Isolator) suspectsBeyond(ctx context.Context, own *arithmetic, others []order.Node) ([]*evidence, error) {
 	var suspects []*evidence
 	for _, n := range others {
 		if len(suspects) == minEntries {

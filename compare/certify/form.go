@@ -37,7 +37,7 @@ type form struct {
 	final    verdict
 	finalErr error
 
-	sampled    bool // not all of its entries were looked at
+	others     []order.Node // entries that were not looked at
 	beyondOnce sync.Once
 	beyond     verdict // with others
 	beyondErr  error
@@ -216,9 +216,7 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 	}
 	i.mu.Unlock()
 	f.once.Do(func() {
-		var others []order.Node
-		if f.entries, others, f.err = i.entriesOf(ctx, name); f.err == nil {
-			f.sampled = len(others) > 0
+		if f.entries, f.others, f.err = i.entriesOf(ctx, name); f.err == nil {
 			f.err = f.decide()
 		}
 		if f.own != nil && !f.suspects || f.wrong != nil { // tensors are not kept

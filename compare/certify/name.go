@@ -198,11 +198,15 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 	opened := false
 	for k, e := range left {
 		t, err := i.trialFrom(ctx, e.node, func(n order.Node) bool { return i.given(n) || i.has(n) && !i.fixed(n.Entry) })
-		if err != nil || len(t.cut.Steps) == len(e.cut.Steps) {
+		if lacking(err) || err == nil && len(t.cut.Steps) == len(e.cut.Steps) {
 			continue
+		} else if err != nil {
+			return nil, err
 		}
 		t.read = i.orArgument
-		if err := t.prepare(); err != nil || t.formula == nil {
+		if err := t.prepare(); err != nil {
+			return nil, err
+		} else if t.formula == nil {
 			continue
 		}
 		opened, left[k] = true, &evidence{t, e.left}
