@@ -226,12 +226,14 @@ func most(n int) int { return max(1, n/200) }
 
 // hardCases are those of the first thousand that one part of the rule decides.
 var hardCases = []int{
+	51,  // float32 from some step on
 	74,  // a bias after a rounded sum, proven by linear alone, in attention
 	189, // sums in parts of float16, which are float16
 	217, // a habit that one form shows with reciprocals, another with constants
 	452, // double precision inside, shown by few entries of a single step
 	827, // two arithmetics, of which a prompt and decode steps show enough together
 	887, // two arithmetics that the prompt proves and decode steps have
+	999, // float32 from some step on, in float16
 }
 
 // Engines with arithmetics of their own have no bug, whichever it is, in any family; and where one shows, it is found.
@@ -271,6 +273,9 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 				if len(wrong) > 0 {
 					limited++
 				}
+			}
+			if n := all[c.name].unidentified - unknown; n > 0 && slices.Contains(hardCases, k) {
+				t.Errorf("%d entries are UNIDENTIFIED", n)
 			}
 			if len(wrong) > 0 {
 				report("%s %d in %s: %d accusations\n%s", c.Family, c.Seed, c.dtype, len(wrong), strings.Join(wrong[:min(fewBugs, len(wrong))], "\n"))
