@@ -21,6 +21,7 @@ import (
 type engineCase struct {
 	ordertest.Case
 	*namedEngine
+	number int
 }
 
 const enginePasses = 5 // a prompt and four steps
@@ -61,7 +62,7 @@ func engineCaseOf(t *testing.T, n int) engineCase {
 		}
 		c.Passes = append(c.Passes, ids)
 	}
-	return engineCase{c, drawNamed(name, d, c.List, rng)}
+	return engineCase{c, drawNamed(name, d, c.List, rng), n}
 }
 
 // strict is transformers' arithmetic with the engine's sums and library.
@@ -220,9 +221,32 @@ func (h *engineTally) merge(o *engineTally) {
 // leastShare is the share of the forms in which an engine shows that it is not strict whose arithmetic has to be found.
 const leastShare = 0.95
 
-// most is how many of n pairs may be past a limit behind an entry whose arithmetic was not found: models of a few channels show
-// too little of one.
-func most(n int) int { return max(1, n/200) }
+// fewChannels: a form of a model with fewer channels than this shows too little of an arithmetic, and limits decide. No model that is
+// used has so few. Such pairs are drawn too, and counted by themselves.
+const fewChannels = 4
+
+func (c engineCase) small() bool {
+	return min(c.List.Config.HiddenSize, slices.Min(c.List.Config.IntermediateSize)) < fewChannels
+}
+
+// mostSmall is how many of n pairs of few channels may be accused: of 312 that were drawn, 5 were.
+func mostSmall(n int) int { return max(1, n/40) }
+
+// engineCasesOf are the first cases, of which so many have no fewer channels, and the hard ones.
+func engineCasesOf(t *testing.T, n int) (drawn int, all []engineCase) {
+	for drawn = 0; n > 0; drawn++ {
+		c := engineCaseOf(t, drawn)
+		if all = append(all, c); !c.small() {
+			n--
+		}
+	}
+	for _, k := range hardCases {
+		if k >= drawn {
+			all = append(all, engineCaseOf(t, k))
+		}
+	}
+	return drawn, all
+}
 
 // hardCases are those of the first thousand that one part of the rule decides.
 var hardCases = []int{
@@ -237,27 +261,16 @@ var hardCases = []int{
 }
 
 // Engines with arithmetics of their own have no bug, whichever it is, in any family; and where one shows, it is found.
-// TRACEDIFF_ENGINES is how many pairs are drawn, beside the hard cases. The reference of these is transformers with
-// TRACEDIFF_PYTHON, else the walk.
+// TRACEDIFF_ENGINES is how many pairs are drawn, beside those of few channels and the hard cases. The reference of these is transformers
+// with TRACEDIFF_PYTHON, else the walk.
 func TestOtherEnginesAreNoBug(t *testing.T) {
 	n := samples(t, "TRACEDIFF_ENGINES", 3*len(engineNames))
-	references := liveReferences(t, n)
-	all, cells, limited := map[string]*engineTally{}, map[string]bool{}, 0
-	var cases []int
-	for k := range n {
-		cases = append(cases, k)
-	}
-	for _, k := range hardCases {
-		if k >= n {
-			cases = append(cases, k)
-		}
-	}
-	for _, k := range cases {
-		c := engineCaseOf(t, k)
+	drawn, cases := engineCasesOf(t, n)
+	references := liveReferences(t, drawn)
+	all, few, cells, excused := map[string]*engineTally{}, newEngineTally(), map[string]bool{}, 0
+	for k, c := range cases {
 		cells[c.Family+" "+c.name] = true
-		t.Run(fmt.Sprint(k, " ", c.name), func(t *testing.T) { // its traces are gone when it is done
-			r := c.start(t, c.Case, c.strict, nil)
-			local := r.run()
+		t.Run(fmt.Sprint(c.number, " ", c.name), func(t *testing.T) { // its traces are gone when it is done
 			var ref *capture.Trace
 			if k < len(references) {
 				ref = open(t, references[k])
@@ -265,25 +278,17 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 			if all[c.name] == nil {
 				all[c.name] = newEngineTally()
 			}
-			unknown := all[c.name].unidentified
-			wrong := all[c.name].add(c.judge(t, local, ref), r.apart)
-			report := t.Errorf
-			if byLimit := !slices.ContainsFunc(wrong, func(w string) bool { return strings.Contains(w, "on its own inputs") }); byLimit && all[c.name].unidentified > unknown && !slices.Contains(hardCases, k) {
-				report = t.Logf // what is not identified, limits decide: these pairs are counted below
-				if len(wrong) > 0 {
-					limited++
-				}
+			h := all[c.name]
+			if c.small() {
+				h = few
 			}
-			if n := all[c.name].unidentified - unknown; n > 0 && slices.Contains(hardCases, k) {
-				t.Errorf("%d entries are UNIDENTIFIED", n)
-			}
-			if len(wrong) > 0 {
-				report("%s %d in %s: %d accusations\n%s", c.Family, c.Seed, c.dtype, len(wrong), strings.Join(wrong[:min(fewBugs, len(wrong))], "\n"))
+			if c.silent(t, ref, h) {
+				excused++
 			}
 		})
 	}
-	if limited > most(n) {
-		t.Errorf("%d of %d pairs are past a limit behind an entry that is UNIDENTIFIED", limited, n)
+	if excused > mostSmall(len(cases)-n) {
+		t.Errorf("%d of %d pairs of few channels are accused", excused, len(cases)-n)
 	}
 	table, words, sum := engineHead, "", newEngineTally()
 	for _, name := range engineNames {
@@ -292,8 +297,8 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 			sum.merge(h)
 		}
 	}
-	t.Log(table + sum.row("all") + "\n" + words)
-	if sum.pairs == len(cases) && (sum.entries < 100*n || sum.forms < n) {
+	t.Log(table + sum.row("all") + few.row("few channels") + "\n" + words)
+	if sum.pairs == n && (sum.entries < 100*n || sum.forms < n) {
 		t.Errorf("%d entries and %d forms are no sample of what is to be tested", sum.entries, sum.forms)
 	}
 	if most := len(engineNames) * (len(ordertest.Gemma) + len(ordertest.Plain)); len(cells) < min(n, most) {
@@ -302,4 +307,26 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 	if sum.share() < leastShare {
 		t.Errorf("the arithmetic of %.1f %% of the forms that show one was found, want %.0f %%", 100*sum.share(), 100*leastShare)
 	}
+}
+
+// silent runs and judges a case, which must have no bug; it reports whether one of few channels, which is not a hard one, has.
+func (c engineCase) silent(t *testing.T, ref *capture.Trace, h *engineTally) (excused bool) {
+	t.Helper()
+	hard := slices.Contains(hardCases, c.number)
+	r := c.start(t, c.Case, c.strict, nil)
+	unknown := h.unidentified
+	wrong := h.add(c.judge(t, r.run(), ref), r.apart)
+	unknown = h.unidentified - unknown
+	if hard && unknown > 0 {
+		t.Errorf("%d entries are UNIDENTIFIED", unknown)
+	}
+	if len(wrong) == 0 {
+		return false
+	}
+	report := t.Errorf
+	if excused = c.small() && !hard; excused {
+		report = t.Logf
+	}
+	report("%s %d in %s: %d accusations\n%s", c.Family, c.Seed, c.dtype, len(wrong), strings.Join(wrong[:min(fewBugs, len(wrong))], "\n"))
+	return excused
 }

@@ -46,6 +46,7 @@ type Reason struct {
 type Finding struct {
 	Kind  FindingKind `json:"kind"`
 	Form  string      `json:"form"`
+	Where string      `json:"where,omitempty"` // of arithmetic: see [certify.Certificate]
 	What  string      `json:"what"`
 	Rows  int         `json:"rows"`
 	First string      `json:"first"` // key
@@ -72,13 +73,11 @@ func (w *walker) isolation() {
 	}
 	w.res.Isolation = s
 	own := w.o.Isolator.Own() // of the arithmetic that was asked for: no finding
-	found := map[[2]string]int{}
-	note := func(kind FindingKind, form, what, key string) {
-		at, seen := found[[2]string{form, what}]
-		if !seen {
+	note := func(f Finding) {
+		at := slices.IndexFunc(s.Findings, func(g Finding) bool { return g.Form == f.Form && g.Where == f.Where && g.What == f.What })
+		if at < 0 {
 			at = len(s.Findings)
-			found[[2]string{form, what}] = at
-			s.Findings = append(s.Findings, Finding{Kind: kind, Form: form, What: what, First: key})
+			s.Findings = append(s.Findings, f)
 		}
 		s.Findings[at].Rows++
 	}
@@ -103,7 +102,7 @@ func (w *walker) isolation() {
 			s.Rounding++
 		case certify.Bug:
 			if s.Bugs++; c.Finding != nil {
-				note(NamedBug, c.Form, c.Finding.Text(), r.Key())
+				note(Finding{Kind: NamedBug, Form: c.Form, What: c.Finding.Text(), First: r.Key()})
 			}
 		case certify.NotCertified:
 			s.Unverified++
@@ -113,10 +112,10 @@ func (w *walker) isolation() {
 			s.reason(r)
 		}
 		if c.Good() && c.Arithmetic != own {
-			note(OtherArithmetic, c.Form, c.Arithmetic, r.Key())
+			note(Finding{Kind: OtherArithmetic, Form: c.Form, Where: c.Where, What: c.Arithmetic, First: r.Key()})
 		}
 		if c.Good() && c.Summation != "" {
-			note(OtherSummation, c.Form, "adds in the order: "+c.Summation, r.Key())
+			note(Finding{Kind: OtherSummation, Form: c.Form, What: "adds in the order: " + c.Summation, First: r.Key()})
 		}
 		if c.Good() && c.Power > s.WeakestPower {
 			s.WeakestPower, s.Weakest = c.Power, r.Key()

@@ -2,11 +2,13 @@ package certify
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -99,21 +101,18 @@ func (a *arithmetic) words(p *program.Program, d hooks.DType) string {
 		parts = append(parts, "computes from more digits than were captured")
 	}
 	parts = append(parts, a.rewrites.Words()...)
-	sites, steps := p.Sites()
 	by := map[string][]string{} // what is done: where
 	var said []string
-	for _, at := range sites {
-		c, ok := a.at[at]
-		s := &p.Steps[steps[at][0]]
-		if !ok || c == (program.Choice{Round: s.Round}) {
-			continue
+	several := len(a.kinds(p, d)) > 1
+	for site, what := range a.differences(p, d) {
+		if by[what] == nil {
+			said = append(said, what)
 		}
-		for _, what := range difference(s, c, d) {
-			if by[what] == nil {
-				said = append(said, what)
-			}
-			by[what] = append(by[what], a.place(at, sites))
+		name := site.Name
+		if several {
+			name = kind(site) + "." + name
 		}
+		by[what] = append(by[what], name)
 	}
 	for _, what := range said {
 		where := by[what]
@@ -129,13 +128,71 @@ func (a *arithmetic) words(p *program.Program, d hooks.DType) string {
 	return strings.Join(parts, "; ")
 }
 
-// place names a site: by its step alone, where no other operation has one of that name.
-func (a *arithmetic) place(at program.Site, sites []program.Site) string {
-	if slices.ContainsFunc(sites, func(s program.Site) bool { return s.Form != at.Form && s.Name == at.Name }) {
-		kind, _, _ := strings.Cut(at.Form, "(")
-		return kind + "." + at.Name
+// differences are the sites of a program at which the arithmetic does not do what transformers does, each with what it does there.
+func (a *arithmetic) differences(p *program.Program, d hooks.DType) iter.Seq2[program.Site, string] {
+	return func(yield func(program.Site, string) bool) {
+		sites, steps := p.Sites()
+		for _, at := range sites {
+			c, ok := a.at[at]
+			if !ok {
+				continue
+			}
+			for _, what := range difference(&p.Steps[steps[at][0]], c, d) {
+				if !yield(at, what) {
+					return
+				}
+			}
+		}
 	}
-	return at.Name
+}
+
+// where says where an arithmetic differs from transformers', if that is not in the operation of the entry itself but on the way to it: the
+// operation, if it is one, and the path of the module that has all of it, without the layer, if there is one.
+func (a *arithmetic) where(p *program.Program, t *trial) string {
+	kinds := a.kinds(p, t.i.env.DType)
+	var module []string
+	first := true
+	for site := range a.differences(p, t.i.env.DType) {
+		if site.Form == op.Form(t.entry.Op) {
+			return ""
+		}
+		for _, n := range t.cut.Steps {
+			if e := &t.i.list.Entries[n.Entry]; op.Form(e.Op) == site.Form {
+				path := strings.Split(strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer)), ".")
+				if path = path[:len(path)-1]; first {
+					module, first = path, false
+				}
+				for len(module) > len(path) || !slices.Equal(module, path[:len(module)]) {
+					module = module[:len(module)-1]
+				}
+			}
+		}
+	}
+	in := strings.Join(module, ".")
+	switch {
+	case len(kinds) != 1:
+		return in
+	case in == "":
+		return kinds[0]
+	}
+	return kinds[0] + " in " + in
+}
+
+// kinds are the operations in which an arithmetic differs from transformers', without their constants.
+func (a *arithmetic) kinds(p *program.Program, d hooks.DType) []string {
+	var all []string
+	for site := range a.differences(p, d) {
+		if k := kind(site); !slices.Contains(all, k) {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// kind is the operation of a site without its constants.
+func kind(at program.Site) string {
+	kind, _, _ := strings.Cut(at.Form, "(")
+	return kind
 }
 
 // difference says what a choice does that the step's own does not; %s is where.

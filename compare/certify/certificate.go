@@ -46,6 +46,8 @@ type Certificate struct {
 
 	// Arithmetic is the one in which the entry was judged: "strict", or how the engine rounds otherwise than transformers.
 	Arithmetic string `json:"arithmetic,omitempty"`
+	// Where says where it does, if not in the operation of the entry but on the way to it: "gelu_tanh in mlp".
+	Where string `json:"where,omitempty"`
 	// Mistake is the name of what is wrong, in a sentence.
 	Mistake string `json:"mistake,omitempty"`
 	// Finding is what is wrong: the one edit of the operation that gives all entries left of its role; nil where none is known.

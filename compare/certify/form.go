@@ -245,7 +245,7 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 			if err != nil {
 				return false, err
 			}
-			c.Arithmetic, c.Summation = a.words(p, t.i.env.DType), order
+			c.Arithmetic, c.Where, c.Summation = a.words(p, t.i.env.DType), a.where(p, t), order
 		}
 		return len(rest) == 0, nil
 	}

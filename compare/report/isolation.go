@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -44,10 +45,9 @@ func (p *printer) isolation(r *compare.Result) {
 // findings says once for each kind of operation what an engine does in its own way. Forms of one kind in which it does the
 // same share a line.
 func (p *printer) findings(all []compare.Finding) {
+	where := func(f compare.Finding) string { return cmp.Or(f.Where, operation(f.Form)) }
 	for i, f := range all {
-		same := func(g compare.Finding) bool {
-			return g.Kind == f.Kind && g.What == f.What && operation(g.Form) == operation(f.Form)
-		}
+		same := func(g compare.Finding) bool { return g.Kind == f.Kind && g.What == f.What && where(g) == where(f) }
 		if slices.ContainsFunc(all[:i], same) {
 			continue
 		}
@@ -57,7 +57,7 @@ func (p *printer) findings(all []compare.Finding) {
 				n += g.Rows
 			}
 		}
-		p.line("%s: %s: %s (%s, first %s)", f.Kind, operation(f.Form), f.What, count(n, "entry", "entries"), f.First)
+		p.line("%s: %s: %s (%s, first %s)", f.Kind, where(f), f.What, count(n, "entry", "entries"), f.First)
 	}
 }
 
