@@ -113,7 +113,7 @@ func TestSearchTellsApart(t *testing.T) {
 			return b.Div("share", e, b.Sum("sum", e))
 		}),
 		"root": of(func(b *program.Builder, in []program.Var) program.Var {
-			return b.Rsqrt("rsqrt", b.Add("+eps", b.Mul("square", in[0], in[0]), b.Scalar("eps", 1e-6)))
+			return b.Rsqrt("rsqrt", b.Add("+eps", b.Mul("square", in[0], in[0]), b.Scalar("eps", 1.1e-8)))
 		}),
 	} {
 		c := program.Call{Arith: bounded(brain), In: []program.Value{x}, Shape: x.Shape}
