@@ -1,10 +1,13 @@
 """Faults are planted where they are said to be, and taken out again; the page that explains them names what there is."""
 
+import collections
 import importlib
+import json
 import re
 import sys
 import unittest
 
+import torch
 from common import ROOT, TINY, TestCase, loaded, order_of
 from tracediff import capture
 
@@ -13,6 +16,9 @@ sys.path.insert(0, str(ROOT / "fixtures"))
 import faults
 import mistakes
 import planting
+import second
+from safetensors.torch import save_file
+from tracediff.errors import BadInput
 
 JOB = capture.Job([[2, 417, 747, 609, 417]], 1)
 
@@ -21,8 +27,8 @@ class Planting(TestCase):
     """Changing a model for a while."""
 
     def test_every_fault_fits_and_is_taken_out_again(self):
-        tiny = [f for f in mistakes.FAULTS if f.checkpoint == TINY.name]
-        self.assertGreater(len(tiny), 40)
+        tiny = [f for f in mistakes.FAULTS + second.FAULTS if f.checkpoint == TINY.name]
+        self.assertGreater(len(tiny), 55)
         before = self.capture(TINY, "float32", JOB)
         for fault in tiny:
             with planting.Plant(loaded(TINY, "float32")) as plant:
@@ -65,8 +71,53 @@ class Guilty(unittest.TestCase):
         self.assertEqual(found, [(p, name) for p in (1, 2) for name in names])
 
     def test_names_are_unique(self):
-        names = [f.name for f in mistakes.FAULTS]
+        names = [f.name for f in mistakes.FAULTS + second.FAULTS]
         self.assertEqual(len(names), len(set(names)))
+
+
+class SecondHalf(TestCase):
+    """The faults that no name was made with."""
+
+    NAMES = ("a", "b", "c")
+
+    def record(self, changed=(), hidden=""):
+        """Check a run of one pass in which `changed` differ from the healthy one, and b and c are said to be guilty."""
+        metadata = {"tracediff.entries": json.dumps(self.NAMES), "tracediff.passes": "1"}
+        for file in ("healthy", "faulty"):
+            numbers = {n: torch.tensor([1.0, 3.0 if file == "faulty" and n in changed else 2.0]) for n in self.NAMES}
+            save_file(numbers, self.folder / file, metadata)
+        said = {"dtype": "float32", "reference": "healthy", "file": "faulty", "hidden": hidden}
+        said["guilty"] = [{"pass": 0, "name": n} for n in ("b", "c")]
+        return second.record(second.FAULTS[0], self.folder, said)
+
+    def test_a_run_shows_what_its_fault_says(self):
+        self.assertEqual(self.record("bc")["differs"], 1)
+        self.assertEqual(self.record("", "too small")["differs"], 0)
+        self.assertEqual(self.record("c", "too small")["differs"], 1)
+
+    def test_a_run_that_shows_something_else_is_refused(self):
+        for changed, hidden, why in (
+            ("", "", "no bit"),
+            ("ab", "", "a'. differs first"),
+            ("c", "", "c'. differs first"),
+        ):
+            with self.assertRaisesRegex(BadInput, why):
+                self.record(changed, hidden)
+        with self.assertRaisesRegex(BadInput, "not guilty"):
+            self.record("a", "too small")
+
+    def test_each_says_what_a_name_has_to_say(self):
+        page = (ROOT / "docs" / "mistakes.md").read_text(encoding="utf-8")
+        headings = {h.lower().replace("'", "").replace(" ", "-") for h in re.findall(r"(?m)^### (.*)$", page)}
+        self.assertGreaterEqual(len(second.FAULTS), 75)
+        for fault in second.FAULTS:
+            self.assertTrue(fault.right, fault.name)
+            self.assertIn(fault.mistake, headings | {""}, fault.name)
+
+    def test_every_family_has_some(self):
+        families = collections.Counter(fault.checkpoint.partition("-")[0] for fault in second.FAULTS)
+        self.assertEqual(set(families), {"gemma", "gemma2", "gemma3", "gemma3n", "llama", "qwen2", "qwen3"})
+        self.assertGreaterEqual(min(families.values()), 10)
 
 
 class Page(unittest.TestCase):
