@@ -47,7 +47,7 @@ func TestFactorIsNamed(t *testing.T) {
 	}
 	says{
 		local: times(1.03), args: "--isolate local.st", code: exitMismatch,
-		want: []string{"what wrong on its own inputs: 16384 of 16384 elements are beyond what rounding explains, by up to 2.14e+04 bounds (everywhere); all of it is scaled by 1.02999997 ± ..."},
+		want: []string{"what wrong on its own inputs: 16384 of 16384 elements differ by more than rounding, up to 2.1e+04 times the rounding bound (everywhere); all of it is scaled by 1.02999997 ± ..."},
 	}.check(t)
 	says{ // within rounding in every element: a scale alone is no evidence
 		local: times(1 + 10*0x1p-23), args: "--isolate local.st", code: exitMismatch,

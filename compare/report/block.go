@@ -18,8 +18,7 @@ func (p *printer) divergence(r *compare.Result) {
 	}
 	row := &d.Row
 	p.blank()
-	p.WriteString(paint(p.style.bad, "first divergence") + ": ")
-	p.line("%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
+	p.say(p.style.bad, "first divergence", "%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
 	p.name(row)
 	p.field("what", "%s", row.Detail)
 	p.certificate(row)
@@ -182,9 +181,9 @@ func (p *printer) downstream(d *compare.Downstream) {
 	case d.Compared == 0:
 		p.field("downstream", "%s is computed from it next, and wrong by itself", d.Until)
 	case d.Past == 0:
-		p.field("downstream", "vanishes at once: %s past their limits, from %s on", looked, d.Vanishes)
+		p.field("downstream", "no effect: %s past their limits", looked)
 	case d.Vanishes != "":
-		p.field("downstream", "vanishes at %s: it and all after it are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
+		p.field("downstream", "ends at %s: it and all after it are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
 	default:
 		p.field("downstream", "reaches %s, relative L2 %s: %s are past their limits", d.Last, number(d.LastRelL2), looked)
 	}

@@ -41,24 +41,27 @@ func (p *printer) isolation(r *compare.Result) {
 	p.findings(s.Findings)
 }
 
-// findings says once for each kind of operation what an engine does in its own way. Forms of one kind in which it does the
-// same share a line.
+// findings says once for each kind of operation what an engine does in its own way.
 func (p *printer) findings(all []compare.Finding) {
-	for i, f := range all {
-		same := func(g compare.Finding) bool {
+	for _, f := range joined(all) {
+		p.line("%s: %s: %s (%s, first %s)", f.Kind, operation(f.Form), f.What, count(f.Rows, "entry", "entries"), f.First)
+	}
+}
+
+// joined makes one finding of those of forms of one kind in which an engine does the same.
+func joined(all []compare.Finding) []compare.Finding {
+	var out []compare.Finding
+	for _, f := range all {
+		at := slices.IndexFunc(out, func(g compare.Finding) bool {
 			return g.Kind == f.Kind && g.What == f.What && operation(g.Form) == operation(f.Form)
-		}
-		if slices.ContainsFunc(all[:i], same) {
+		})
+		if at < 0 {
+			out = append(out, f)
 			continue
 		}
-		n := 0
-		for _, g := range all[i:] {
-			if same(g) {
-				n += g.Rows
-			}
-		}
-		p.line("%s: %s: %s (%s, first %s)", f.Kind, operation(f.Form), f.What, count(n, "entry", "entries"), f.First)
+		out[at].Rows += f.Rows
 	}
+	return out
 }
 
 // operation is a form without its constants: rms_norm for rms_norm(eps, gain=plain).

@@ -28,7 +28,7 @@ func TestPowerInWords(t *testing.T) {
 		}}
 		res := &compare.Result{Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row}, Isolation: &compare.Isolation{Arithmetic: certify.Auto, Bound: "probabilistic"}}
 		var b strings.Builder
-		if err := report.Text(&b, res, report.Style{}.WithPower()); err != nil {
+		if err := report.Text(&b, res, report.Style{}.WithPower().WithView(report.Everything)); err != nil {
 			t.Fatal(err)
 		}
 		line, cell := false, false
