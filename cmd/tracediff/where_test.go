@@ -34,7 +34,7 @@ func TestWhereElementsAreOutside(t *testing.T) {
 			}
 		}}}
 		report := says{local: spoilt, args: "--isolate local.st", code: exitMismatch}.check(t)
-		if !open && !strings.Contains(report, " bounds "+want) || !strings.Contains(report, want) {
+		if !open && !strings.Contains(report, " bound "+want) || !strings.Contains(report, want) {
 			t.Errorf("no %q in\n%s", want, tail(report))
 		}
 	}
