@@ -50,10 +50,15 @@ Examples:
   tracediff compare --ab before.safetensors after.safetensors
   tracediff compare off.safetensors on.safetensors --expect-different 'layers.*.self_attn.*' --all`,
 		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), reportFlags(), abFlags()),
+			&cli.BoolFlag{Name: helpAll, Usage: "show every flag"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"}),
+		CustomHelpTemplate: compareHelp,
 		Action: func(c *cli.Context) error {
+			if c.Bool(helpAll) {
+				return allFlags(c)
+			}
 			out, err := readOutputs(c)
 			if err != nil {
 				return err
