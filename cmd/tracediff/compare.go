@@ -65,7 +65,9 @@ Examples:
 			}
 			defer out.close()
 			result, err := compareArguments(c, out)
-			return out.publish(c, report.NewDocument(version(), newRun("", result, err)), err)
+			one := newRun("", result, err)
+			one.Since = out.since
+			return out.publish(c, report.NewDocument(version(), one), err)
 		},
 	}
 }
@@ -102,7 +104,22 @@ func compareAgain(c *cli.Context, out *outputs) (*compare.Result, error) {
 		return nil, err
 	}
 	a.Keep = true
-	return session.Compare(c.Context, env(c, out), s, a)
+	r, err := session.Compare(c.Context, env(c, out), s, a)
+	out.remember(c, r)
+	return r, err
+}
+
+// remember says how the first divergence moved since the last comparison of the same input. What keeps it from that is a note: the
+// comparison is what it is.
+func (o *outputs) remember(c *cli.Context, r *compare.Result) {
+	if r == nil {
+		return
+	}
+	since, err := session.Since(c.String("dir"), r)
+	if err != nil {
+		detail(c, "%s", err)
+	}
+	o.since = since
 }
 
 // compareFiles compares two traces as they are.
@@ -115,7 +132,9 @@ func compareFiles(c *cli.Context, out *outputs, localFile, referenceFile string)
 	if err != nil {
 		return nil, err
 	}
-	return session.CompareFiles(c.Context, env(c, out), s, a, localFile, referenceFile)
+	r, err := session.CompareFiles(c.Context, env(c, out), s, a, localFile, referenceFile)
+	out.remember(c, r)
+	return r, err
 }
 
 // isolateFile certifies every entry of one trace from that trace's own inputs.

@@ -44,6 +44,7 @@ type outputs struct {
 	plain  report.Style // of files
 	files  []outputFile
 	spared []string // what the command reads or writes
+	since  string   // how the first divergence moved since the last comparison
 }
 
 type outputFile struct {
