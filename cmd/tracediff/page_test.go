@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -41,7 +42,7 @@ func TestReportIsAPage(t *testing.T) {
 		big  = "deep/local.safetensors deep/reference.safetensors --model deep"
 		bug  = "fixtures/bugs/window-too-wide.float32.safetensors fixtures/golden/gemma3n-tiny/window.float32.safetensors"
 	)
-	if code := run(strings.Fields("tracediff capture -q --reference go --dtype float32 --dir deep --model deep --tokens 2,5,9,17,33,7"), nil, os.Stderr, os.Stderr); code != exitMatch {
+	if code := run(strings.Fields("tracediff capture -q --reference go --dtype float32 --dir deep --model deep --tokens 2,5,9,17,33,7"), nil, io.Discard, os.Stderr); code != exitMatch {
 		t.Fatalf("exit status %d", code)
 	}
 	scaleEntry(t, "deep/local.safetensors", "deep/wrong.safetensors", "layers.17.mlp.down_proj", 1.01)

@@ -82,13 +82,13 @@ func (p *printer) gate(r *compare.Row) {
 	}
 	times := ""
 	if r.Gate.Noise > 0 {
-		times = fmt.Sprintf(", %s times the floor", number(r.Gate.Noise))
+		times = fmt.Sprintf(", %s x the floor", number(r.Gate.Noise))
 	}
 	if r.Decided != compare.ByLimit || math.IsInf(float64(r.Gate.Tolerance), 0) {
-		p.field("", "from the %s; no tolerance helps", r.Gate.From)
+		p.field("", "from the %s; not a tolerance problem", r.Gate.From)
 		return
 	}
-	p.field("", "from the %s; the smallest tolerance that would have passed is %s%s", r.Gate.From, number(r.Gate.Tolerance), times)
+	p.field("", "from the %s; the tightest tolerance that passes is %s%s", r.Gate.From, number(r.Gate.Tolerance), times)
 }
 
 // worst writes where the difference is largest.

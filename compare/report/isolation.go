@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/measure"
 )
 
 // isolation sums up what certifying found, or says why there was none.
@@ -36,7 +37,7 @@ func (p *printer) isolation(r *compare.Result) {
 	}
 	p.reasons(s)
 	if s.Weakest != "" && s.WeakestPower > 0 {
-		p.line("an error of scale of %s would have shown in each of them (weakest: %s)", number(s.WeakestPower), s.Weakest)
+		p.line("sensitivity: a %s scale error would have been detected in each (weakest: %s)", percent(s.WeakestPower), s.Weakest)
 	}
 	p.findings(s.Findings)
 }
@@ -140,10 +141,13 @@ func power(c *certify.Certificate) string {
 	case math.IsNaN(float64(c.Power)):
 		return ""
 	case c.Power <= 0:
-		return "; any error of scale might show here, since an element lies between two numbers of its dtype"
+		return "; any scale error might be detected here: an element lies between two numbers of its dtype"
 	}
-	return fmt.Sprintf("; an error of scale of %s would show here", number(c.Power))
+	return fmt.Sprintf("; a %s scale error would be detected here", percent(c.Power))
 }
+
+// percent is a relative error with two digits.
+func percent(x measure.Number) string { return fmt.Sprintf("%.2g %%", 100*float64(x)) }
 
 // blame writes whose fault it is and how the error grew.
 func (p *printer) blame(r *compare.Row) {
@@ -151,7 +155,7 @@ func (p *printer) blame(r *compare.Row) {
 		return
 	}
 	text := map[compare.Blame]string{
-		compare.Root:      "its own operation, or one next to it that was not captured",
+		compare.Root:      "its own operation, or one before it that was not captured",
 		compare.Inherited: "an ancestor's fault",
 		compare.Unknown:   "what it was computed from was not captured",
 	}[r.Blame]

@@ -63,16 +63,16 @@ func (p *printer) limits(r *compare.Result) {
 		hopeless = worst
 	}
 	if hopeless != nil {
-		p.line("no limit would have passed everywhere: %s differs whatever the tolerance", hopeless.Key())
+		p.line("not a tolerance problem: no limit passes %s", hopeless.Key())
 		return
 	}
 	where := "everywhere"
 	if r.Stopped {
 		where = "in the " + count(judged, "entry", "entries") + " compared so far"
 	}
-	text := fmt.Sprintf("the smallest that would have passed %s: %s, for %s", where, number(worst.Gate.Tolerance), worst.Key())
+	text := fmt.Sprintf("tightest tolerance that passes %s: %s, for %s", where, number(worst.Gate.Tolerance), worst.Key())
 	if loudest != nil {
-		text += fmt.Sprintf("; %s times the noise floor, for %s", number(loudest.Gate.Noise), loudest.Key())
+		text += fmt.Sprintf("; %s x the noise floor, for %s", number(loudest.Gate.Noise), loudest.Key())
 	}
 	p.line("%s", text)
 }
