@@ -58,7 +58,7 @@ func unidentifiedPort(t *testing.T) (local, golden string) {
 // behind it is excused, and nothing is concluded from it alone.
 func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
 	local, golden := unidentifiedPort(t)
-	const why = "some choice of roundings gives each of its elements, but no definite arithmetic is known to give all entries of its form"
+	const why = "rounding could explain it, but no known arithmetic gives all entries of its form"
 	limits := filepath.Join(t.TempDir(), "limits.toml")
 	for _, tt := range []struct {
 		what string

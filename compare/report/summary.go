@@ -193,9 +193,10 @@ func nearness(r *compare.Row) float64 {
 func merged(all []*group) []*group {
 	exact := func(a, b *group) bool { return a.plain() && b.plain() && a.equal() && b.equal() }
 	alike := func(a, b *group) bool { return a.plain() && b.plain() }
-	any := func(a, b *group) bool { return a.mismatches == 0 && b.mismatches == 0 }
+	right := func(a, b *group) bool { return a.mismatches == 0 && b.mismatches == 0 }
 	wrong := func(a, b *group) bool { return (a.mismatches == 0) == (b.mismatches == 0) }
-	for i, same := range []func(a, b *group) bool{exact, alike, any, wrong} {
+	whatever := func(_, _ *group) bool { return true }
+	for i, same := range []func(a, b *group) bool{exact, alike, right, wrong, whatever} {
 		if i > 0 && len(all) <= maxGroups {
 			break
 		}
