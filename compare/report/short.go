@@ -241,7 +241,8 @@ func (p *printer) ways(s *compare.Isolation) {
 			p.line("  --verbose has %d more", len(lines)-i)
 			return
 		}
-		p.broken(4, fmt.Sprintf("  rounds differently, no bug: %s: %s (%s)", operation(f.Form), f.What, count(f.Rows, "entry", "entries")))
+		way := either(f.Kind == compare.OtherSummation, "adds in another order", "rounds differently")
+		p.broken(4, fmt.Sprintf("  %s, no bug: %s: %s (%s)", way, operation(f.Form), f.What, count(f.Rows, "entry", "entries")))
 	}
 }
 
