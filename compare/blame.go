@@ -87,7 +87,7 @@ type ancestry struct {
 
 // nearest collects the nearest compared ancestors of an entry, and what lies between.
 func (w *walker) nearest(e *order.Entry, pass int) ancestry {
-	var a ancestry
+	a := ancestry{needs: certify.Needs{Given: w.o.Given}}
 	w.ancestors(&a, e, pass, map[string]bool{})
 	return a
 }

@@ -69,6 +69,10 @@ type Options struct {
 	// [Expectation].
 	Different []string
 
+	// Given says that the local trace is a file that a person made: what it lacks is dumped by their own program, and no flag of this
+	// one captures it.
+	Given bool
+
 	LocalLabel     string // what to call the sides beside their producers: "golden"
 	ReferenceLabel string
 	TokenText      func(id int) string // nil: ids are shown without texts
@@ -113,7 +117,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	}
 	w.layouts = w.layoutsOf(o)
 	w.res = &Result{
-		Alone: o.Alone, AB: o.AB, Differences: differences, NotIsolated: o.NotIsolated, Typed: o.Scope, Allowed: newAllowed(o.Limits),
+		Alone: o.Alone, AB: o.AB, Given: o.Given, Differences: differences, NotIsolated: o.NotIsolated, Typed: o.Scope, Allowed: newAllowed(o.Limits),
 		Inputs: []Input{}, Rows: []Row{},
 		Local: newSide(localTrace, w.names[local], o.LocalLabel), Reference: newSide(referenceTrace, w.names[reference], o.ReferenceLabel),
 	}

@@ -46,15 +46,15 @@ func (w *walker) decided() string {
 	case s == nil || s.Exact+s.Rounding+s.Bugs == 0:
 		return "the comparison alone: nothing was certified"
 	}
-	text := "both verdicts: what counts is within its limit, "
+	text := "both verdicts: all errors within limits, "
 	if s.Drift > 0 {
-		text = fmt.Sprintf("isolation where a limit is passed, in %s: every operation from the token ids to there is right; else both verdicts: what counts is within its limit, ",
+		text = fmt.Sprintf("isolation where a limit is passed, in %s: every operation from the token ids to there is right; else both verdicts: all errors within limits, ",
 			countOf(s.Drift, "entry", "entries"))
 	}
 	if n := s.Exact + s.Rounding; n < s.Certified+s.NotIsolated {
 		return text + fmt.Sprintf("and %d of %s right on their own inputs, the others are not certified", n, countOf(s.Certified+s.NotIsolated, "entry is", "entries are"))
 	}
-	return text + "and right on its own inputs"
+	return text + "and every operation verified"
 }
 
 // noneWrong says that nothing is accused, and what is not known.

@@ -1,8 +1,12 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/order"
@@ -84,6 +88,10 @@ func (w *walker) hints(d *Divergence) []string {
 		return hints
 	}
 	if e, ok := w.entryOf(r.Name); ok && e.Op != nil {
+		if len(d.Between) > 0 {
+			w.hintBetween(d, e, add)
+			return hints
+		}
 		if text := opHints[e.Op.Kind()]; text != "" {
 			add("%s: %s", e.Op.Kind(), text)
 		}
@@ -100,6 +108,41 @@ func (w *walker) entryOf(name string) (*order.Entry, bool) {
 		return nil, false
 	}
 	return w.o.Order.Lookup(name)
+}
+
+// hintBetween says what ports get wrong in the operations from the nearest compared ancestors to a divergence: the last of them is no
+// more to be suspected than the others.
+func (w *walker) hintBetween(d *Divergence, e *order.Entry, add func(string, ...any)) {
+	const most = 3
+	kinds := map[string]bool{}
+	if e.Op != nil {
+		kinds[e.Op.Kind()] = true
+	}
+	for _, key := range d.Between {
+		if e, ok := w.entryOf(key[strings.IndexByte(key, '/')+1:]); ok && e.Op != nil {
+			kinds[e.Op.Kind()] = true
+		}
+	}
+	sorted := slices.SortedFunc(maps.Keys(kinds), func(a, b string) int { return cmp.Or(cmp.Compare(suspicion(a), suspicion(b)), cmp.Compare(a, b)) })
+	var texts []string
+	for _, kind := range sorted {
+		if text := opHints[kind]; text != "" && len(texts) < most {
+			texts = append(texts, fmt.Sprintf("%s (%s)", kind, text))
+		}
+	}
+	if texts != nil {
+		add("look first at %s", strings.Join(texts, "; "))
+	}
+}
+
+// suspicion is the place of a kind of operation among those that ports get wrong, the most often wrong first.
+func suspicion(kind string) int {
+	list := []string{"mask", "rope", "cache", "rotary", "scores", "rms_norm", "gelu_tanh", "linear", "softmax", "context"}
+	last := []string{"cast", "identity", "select", "argument"}
+	if i := slices.Index(list, kind); i >= 0 {
+		return i
+	}
+	return len(list) + slices.Index(last, kind) + 1
 }
 
 func (w *walker) hintParents(d *Divergence, add func(string, ...any)) {
@@ -121,8 +164,10 @@ func (w *walker) hintParents(d *Divergence, add func(string, ...any)) {
 		add("the operation itself, or its weights, are others than the model's")
 	case len(d.Between) == 0:
 		add("all its inputs match: the operation itself, or its weights, differ")
+	case w.o.Given:
+		add("the fault is in it or in one of those that were not compared: dump %s on both sides", certify.Some(d.Between))
 	default:
-		add("its nearest compared ancestors match: the fault is in it or in one of those between, which were not compared (capture with --level 3 to see them)")
+		add("the fault is in it or in one of those that were not compared: capture them with --level 3")
 	}
 }
 

@@ -104,7 +104,7 @@ type Token struct {
 const topTokensShown = 5
 
 // agreement is what to think of it when both sides choose the same token.
-const agreement = "it proves little: what keeps the order of the logits keeps the choice, such as a scale or a soft cap that is missing, and so does any error smaller than the lead"
+const agreement = "weak evidence: a missing scale or soft cap keeps the order of the logits, and an error smaller than the lead keeps the choice"
 
 // final looks at the logits of a pass as a choice of tokens.
 func (w *walker) final(p *pair, s *measure.Sums) error {

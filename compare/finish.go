@@ -240,7 +240,7 @@ func (w *walker) onlyOneSide() {
 		}
 	}
 	if n > 0 {
-		w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("the passes are not as many: %s has %d more, from pass %d on", w.names[more].Trace, n, w.sides[less].passes))
+		w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("pass counts differ: %s has %d more, from pass %d on", w.names[more].Trace, n, w.sides[less].passes))
 	}
 }
 

@@ -124,11 +124,31 @@ func (p *pair) look(s *measure.Sums) {
 		p.see(SeenNonFinite, "NaN or infinite on one side alone in %s, the first at %v", count(int(m.NonFinite), "element"), m.NonFiniteAt)
 	}
 	if masked && m.Pattern.Gained+m.Pattern.Lost > 0 {
-		p.see(SeenKeys, "%s sees %d keys more and %d fewer, the first at %v", p.names[local].Side, m.Pattern.Gained, m.Pattern.Lost, m.Pattern.Examples[0])
+		p.see(SeenKeys, "%s %s, first at %v", p.names[local].Side, attends(m.Pattern), m.Pattern.Examples[0])
 	}
 	if s.Exact && m.Unequal > 0 {
 		p.see(SeenNumbers, "%d of %d elements differ", m.Unequal, m.Elements)
 	}
+}
+
+// attends says which keys one side attends to and the other does not.
+func attends(m *measure.Pattern) string {
+	more := fmt.Sprintf("attends to %d extra %s", m.Gained, plural(m.Gained, "key"))
+	less := fmt.Sprintf("misses %d %s", m.Lost, plural(m.Lost, "key"))
+	switch {
+	case m.Lost == 0:
+		return more
+	case m.Gained == 0:
+		return less
+	}
+	return more + " and " + less
+}
+
+func plural(n int64, thing string) string {
+	if n == 1 {
+		return thing
+	}
+	return thing + "s"
 }
 
 // note adds what is remarkable about a row beside its verdict, and finds out whether there is anything to be tested.

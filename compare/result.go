@@ -17,6 +17,7 @@ type Result struct {
 	Local     Side `json:"local"`
 	Alone     bool `json:"alone,omitempty"` // there is one trace: only what isolation says is tested
 	AB        bool `json:"ab,omitempty"`    // neither is the one that is right: Local is A, Reference is B
+	Given     bool `json:"given,omitempty"` // the local trace is a file that a person gave: nothing captures it again
 
 	// Differences says in what A and B were declared to differ, a line each; see Options.AB.
 	Differences []string `json:"differences,omitempty"`

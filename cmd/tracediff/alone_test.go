@@ -35,7 +35,7 @@ func TestOneTraceAloneIsNotComparedWithItself(t *testing.T) {
 		args:  "--isolate local.st", code: exitMismatch,
 		want: []string{
 			"first divergence: logits (softcap, pass 0): MISMATCH NONFINITE",
-			"what NaN or infinite where it should not be; wrong on its own inputs: 1 of 16384 elements are beyond what rounding explains (...",
+			"what NaN or infinite where it should not be; wrong on its own inputs: 1 of 16384 elements differ by more than rounding (...",
 			"look at the operation itself, or its weights, are others than the model's",
 		},
 	}.check(t)
@@ -62,7 +62,7 @@ func TestArithmeticAskedForIsNoFinding(t *testing.T) {
 func TestReasonsForNotIsolating(t *testing.T) {
 	report := says{
 		local: changed{golden: "window.bfloat16", level: 1}, args: "--isolate local.st", code: exitMismatch,
-		want: []string{"not isolated: 7 entries: position_ids of pass 0 was not captured, and nothing computes it; capture with --level 2 to have it (the first is layers.0.self_attn.o_proj)"},
+		want: []string{"not isolated: 7 entries: position_ids of pass 0 was not captured, and nothing computes it; dump position_ids to have it (the first is layers.0.self_attn.o_proj)"},
 		not:  []string{"that takes"},
 	}.check(t)
 	found := regexp.MustCompile(`(?m), (\d+) not isolated$`).FindStringSubmatch(report)

@@ -20,7 +20,7 @@ import (
 func compareOther(t *testing.T, args ...string) (code int, report string, rows []string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code = run(append([]string{"tracediff", "compare"}, args...), nil, &out, &errOut)
+	code = run(append([]string{"tracediff", "compare", "--table"}, args...), nil, &out, &errOut)
 	if errOut.Len() > 0 {
 		t.Error(errOut.String())
 	}

@@ -117,9 +117,9 @@ func TestHarmlessWaysAreCertified(t *testing.T) {
 			if c.bare {
 				local = withoutMetadata(t, local)
 			}
-			args := append([]string{"tracediff", "compare", local, golden}, c.args...)
+			args := append([]string{"tracediff", "compare", "--table", local, golden}, c.args...)
 			if c.alone {
-				args = append([]string{"tracediff", "compare", "--isolate", local}, c.args...)
+				args = append([]string{"tracediff", "compare", "--table", "--isolate", local}, c.args...)
 			}
 			var out, errOut bytes.Buffer
 			code := run(args, nil, &out, &errOut)
@@ -171,7 +171,7 @@ func TestCertificatesAreOfTheReferencesWeights(t *testing.T) {
 	unknown := func(m *capture.Manifest) { m.Weights, m.Model = "unknown", dir }
 	compareThem := func(args ...string) (int, string) {
 		var out, errOut bytes.Buffer
-		code := run(append([]string{"tracediff", "compare"}, args...), nil, &out, &errOut)
+		code := run(append([]string{"tracediff", "compare", "--table"}, args...), nil, &out, &errOut)
 		return code, out.String() + errOut.String()
 	}
 	right := edited(t, golden, unknown, nil)

@@ -21,20 +21,20 @@ func compareCommand() *cli.Command {
 		Name:      "compare",
 		Usage:     "walk TENSOR_ORDER over both traces and stop at the first divergence",
 		ArgsUsage: "[LOCAL [REFERENCE]]",
-		Description: `Without arguments it captures the local side again, with the settings of the last capture, and compares it with
-the reference: without --reference a stored trace of transformers, else a golden, else the float64 walk, stored or
-run now. A command that names its input (--model, --prompt or --tokens) stands alone; otherwise flags change the last
-capture's settings. With two trace files it compares those; with one and --isolate, every entry of it is computed from its
-own inputs and the checkpoint. With --ab the two are runs of one model, A and B, of which neither is the reference: the
-same walk, with the entries that --expect-different names expected to differ and all others to match.
+		Description: `Without arguments it runs the local side again, with the settings of the last capture, and compares it with the
+reference. --reference names that; without it, it is a stored trace of transformers, else a golden, else the float64 walk. A
+command that has --model, --prompt or --tokens stands alone; any other changes the settings of the last capture.
 
-Every entry that is visited is certified by itself, from the local side's own inputs: EXACT, ROUNDING, UNIDENTIFIED or BUG.
-An entry past its accumulated limit on an unbroken chain of right operations has drifted and is no bug; an operation that is
-wrong by itself is one, within any limit. UNIDENTIFIED is neither right nor wrong: the limit decides. With
---require-certified every entry has to be EXACT or ROUNDING.
+Two trace files are compared as they are. One file with --isolate is checked by itself: every entry is computed again from its
+own inputs and the checkpoint. With --ab the files are two runs of one model, A and B, and neither is the reference; the entries that
+--expect-different names have to differ, all others to match.
 
-Accumulated errors are limited by --rtol, --atol and --tolerances, else by a multiple of the noise floor: what the dtype's
-rounding alone does to this prompt, which the walk measures. Where neither is known, a table by dtype decides.
+Every entry is verified by itself, from the local side's own inputs: EXACT, ROUNDING, UNIDENTIFIED or BUG. A BUG is a mismatch
+within any limit. An error over its limit is drift, and no mismatch, where every operation from the token ids to it is
+correct. Of an UNIDENTIFIED entry the limit decides; --require-certified does not accept it.
+
+Limits come from --rtol, --atol and --tolerances; else from the noise floor, which is the error that rounding alone makes for
+this prompt; else from a table by dtype.
 
 Exit status: 0 everything in scope was compared and matches, 1 it does not or is incomplete, 2 it cannot be compared.
 
@@ -50,17 +50,24 @@ Examples:
   tracediff compare --ab before.safetensors after.safetensors
   tracediff compare off.safetensors on.safetensors --expect-different 'layers.*.self_attn.*' --all`,
 		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), reportFlags(), abFlags()),
+			&cli.BoolFlag{Name: helpAll, Usage: "show every flag"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"}),
+		CustomHelpTemplate: compareHelp,
 		Action: func(c *cli.Context) error {
+			if c.Bool(helpAll) {
+				return allFlags(c)
+			}
 			out, err := readOutputs(c)
 			if err != nil {
 				return err
 			}
 			defer out.close()
 			result, err := compareArguments(c, out)
-			return out.publish(c, report.NewDocument(version(), newRun("", result, err)), err)
+			one := newRun("", result, err)
+			one.Since = out.since
+			return out.publish(c, report.NewDocument(version(), one), err)
 		},
 	}
 }
@@ -97,7 +104,22 @@ func compareAgain(c *cli.Context, out *outputs) (*compare.Result, error) {
 		return nil, err
 	}
 	a.Keep = true
-	return session.Compare(c.Context, env(c, out), s, a)
+	r, err := session.Compare(c.Context, env(c, out), s, a)
+	out.remember(c, r)
+	return r, err
+}
+
+// remember says how the first divergence moved since the last comparison of the same input. What keeps it from that is a note: the
+// comparison is what it is.
+func (o *outputs) remember(c *cli.Context, r *compare.Result) {
+	if r == nil {
+		return
+	}
+	since, err := session.Since(c.String("dir"), r)
+	if err != nil {
+		detail(c, "%s", err)
+	}
+	o.since = since
 }
 
 // compareFiles compares two traces as they are.
@@ -110,7 +132,9 @@ func compareFiles(c *cli.Context, out *outputs, localFile, referenceFile string)
 	if err != nil {
 		return nil, err
 	}
-	return session.CompareFiles(c.Context, env(c, out), s, a, localFile, referenceFile)
+	r, err := session.CompareFiles(c.Context, env(c, out), s, a, localFile, referenceFile)
+	out.remember(c, r)
+	return r, err
 }
 
 // isolateFile certifies every entry of one trace from that trace's own inputs.

@@ -25,30 +25,30 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 			why: "a bug within its limit", local: factor(1 + 2e-6), args: "local.st ref.st", code: exitMismatch,
 			want: []string{
 				"decided by isolation: the operation is wrong on its own inputs; the accumulated error is within its limit",
-				"no limit would have passed everywhere: layers.1.mlp.down_proj differs whatever the tolerance",
+				"not a tolerance problem: no limit passes layers.1.mlp.down_proj",
 			},
-			not: []string{"smallest"},
+			not: []string{"tightest"},
 		},
 		{
 			why: "a bug past its limit", local: late, args: "local.st ref.st", code: exitMismatch,
-			want: []string{"decided by both verdicts: the operation is wrong on its own inputs, and the accumulated error is past its limit", "from the 8 x noise floor, float32; no tolerance helps"},
-			not:  []string{"smallest"},
+			want: []string{"decided by both verdicts: the operation is wrong on its own inputs, and the accumulated error is past its limit", "from the 8 x noise floor, float32; not a tolerance problem"},
+			not:  []string{"tightest"},
 		},
 		{
 			why: "a NaN", local: changed{golden: "window.float32", by: map[string]func([]float32){downProj: func(x []float32) { x[3] = nan32 }}}, args: "local.st ref.st",
-			code: exitMismatch, want: []string{"decided by both verdicts: the operation is wrong on its own inputs, and NaN or infinity is on one side alone"}, not: []string{"smallest"},
+			code: exitMismatch, want: []string{"decided by both verdicts: the operation is wrong on its own inputs, and NaN or infinity is on one side alone"}, not: []string{"tightest"},
 		},
 		{
 			why: "a NaN, not certified", local: changed{golden: "window.float32", by: map[string]func([]float32){downProj: func(x []float32) { x[3] = nan32 }}}, args: "local.st ref.st --no-isolate",
-			code: exitMismatch, want: []string{"decided by the comparison: NaN or infinity is on one side alone, for which there is no tolerance; nothing was certified"}, not: []string{"smallest"},
+			code: exitMismatch, want: []string{"decided by the comparison: NaN or infinity is on one side alone, for which there is no tolerance; nothing was certified"}, not: []string{"tightest"},
 		},
 		{
 			why: "an error that a reference has", local: healthy, other: &late, args: "local.st other.st", code: exitMismatch,
-			want: []string{"decided by the accumulated error: it is past its limit; the operation is right on its own inputs", "the smallest that would have passed in the 108 entries compared so far: ..."},
+			want: []string{"decided by the accumulated error: it is past its limit; the operation is right on its own inputs", "tightest tolerance that passes in the 108 entries compared so far: ..."},
 		},
 		{
 			why: "nothing certified, and a limit is passed", local: late, args: "local.st ref.st --no-isolate --all", code: exitMismatch,
-			want: []string{"decided by the accumulated error: it is past its limit; nothing was certified", "the smallest that would have passed everywhere: ..."},
+			want: []string{"decided by the accumulated error: it is past its limit; nothing was certified", "tightest tolerance that passes everywhere: ..."},
 		},
 		{
 			why: "a bug of a trace alone", local: late, args: "--isolate local.st", code: exitMismatch,
@@ -73,24 +73,24 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		},
 		{
 			why: "everything right", local: healthy, args: "local.st ref.st",
-			want: []string{"MATCH: every entry that was compared", "decided by both verdicts: what counts is within its limit, and right on its own inputs"},
+			want: []string{"MATCH: all 389 entries compared match", "decided by both verdicts: all errors within limits, and every operation verified"},
 		},
 		{
 			why: "everything right, nothing certified", local: healthy, args: "local.st ref.st --no-isolate",
-			want: []string{"MATCH: every entry that was compared", "decided by the comparison alone: nothing was certified"},
+			want: []string{"MATCH: all 389 entries compared match; within limits only", "decided by the comparison alone: nothing was certified"},
 		},
 		{
 			why: "a trace alone that is right", local: healthy, args: "--isolate local.st",
-			want: []string{"MATCH: every entry is right on its own inputs", "decided by isolation alone: there is nothing to compare with"},
+			want: []string{"MATCH: all ...", "decided by isolation alone: there is nothing to compare with"},
 		},
 		{
 			why: "a bug of a trace alone that is allowed", local: late, args: "--isolate local.st --tolerances a.toml", files: map[string]string{"a.toml": allow},
-			want: []string{"MATCH: every entry is right on its own inputs, but for 1 mismatch that the allow-list names"},
+			want: []string{"MATCH: all 389 entries compared are right on their own inputs (1 allowed to differ)"},
 		},
 		{
-			why: "a limit that only drift is past", args: "--tokens 2,527,876 --dtype float32 --rtol 1e-9", not: []string{"^MATCH: every entry that was compared$"},
+			why: "a limit that only drift is past", args: "--tokens 2,527,876 --dtype float32 --rtol 1e-9", not: []string{"^MATCH: [^(]*$"},
 			want: []string{
-				"MATCH: every entry that was compared, ...", // how many is a matter of the local arithmetic
+				"MATCH: all 302 entries compared match (...", // how many is a matter of the local arithmetic
 				"decided by isolation where a limit is passed, in ...",
 			},
 		},

@@ -237,7 +237,7 @@ func TestFaultsAreFoundWhereTheyAre(t *testing.T) {
 					want = f.entry
 				}
 				var out, errOut bytes.Buffer
-				code := run([]string{"tracediff", "compare", local, reference, "--level", level}, nil, &out, &errOut)
+				code := run([]string{"tracediff", "compare", "--table", local, reference, "--level", level}, nil, &out, &errOut)
 				if code != exitMismatch {
 					t.Fatalf("level %s: exit %d\n%s%s", level, code, out.String(), errOut.String())
 				}
@@ -263,7 +263,7 @@ func TestWithoutFaultsEverythingMatches(t *testing.T) {
 			must(t, err)
 			must(t, os.WriteFile(reference, data, 0o666))
 			var out, errOut bytes.Buffer
-			args := []string{"tracediff", "compare", "--dir", dir, "--reference", reference, "--dtype", dtype, "--level", "3"}
+			args := []string{"tracediff", "compare", "--table", "--dir", dir, "--reference", reference, "--dtype", dtype, "--level", "3"}
 			if code := run(args, nil, &out, &errOut); code != exitMatch {
 				t.Errorf("%s %s: exit %d\n%s%s", name, dtype, code, tail(out.String()), errOut.String())
 			}
@@ -286,7 +286,7 @@ func TestBugFixture(t *testing.T) {
 			must(t, os.WriteFile(bugFixture, data, 0o666))
 		}
 		var out, errOut bytes.Buffer
-		if code := run([]string{"tracediff", "compare", bugFixture, reference}, nil, &out, &errOut); code != exitMismatch {
+		if code := run([]string{"tracediff", "compare", "--table", bugFixture, reference}, nil, &out, &errOut); code != exitMismatch {
 			t.Errorf("exit %d\n%s", code, errOut.String())
 		}
 		if rows := mismatchLine.FindAllStringSubmatch(out.String(), -1); len(rows) != 1 || rows[0][2] != f.entry {

@@ -360,11 +360,11 @@ func TestStreamsAreRead(t *testing.T) {
 	}
 	local, reference, dir := filepath.Join(folder, "local.safetensors"), filepath.Join(folder, "reference.safetensors"), filepath.Join(folder, "new")
 	const names, limits = "embed_tokens\nlogits\n", "[[tolerance]]\ntensors = '*'\nrtol = 0.125\n"
-	ends(exitMatch, `compared 3 of 3 entries`, "compare", local, reference, "--order", feed(t, names), "--tolerances", feed(t, limits))
-	ends(exitMatch, `0\.125`, "compare", local, reference, "--tolerances", feed(t, limits))
+	ends(exitMatch, `compared 3 of 3 entries`, "compare", "--table", local, reference, "--order", feed(t, names), "--tolerances", feed(t, limits))
+	ends(exitMatch, `0\.125`, "compare", "--table", local, reference, "--tolerances", feed(t, limits))
 	ends(exitMatch, `^input_ids\nembed_tokens\nlogits\n$`, "order", "--format", "text", "--order", feed(t, names))
-	ends(exitMatch, `compared 3 of 3 entries`, "compare", "--prompt", "Hello world", "--dir", dir, "--order", feed(t, names))
-	ends(exitMatch, `compared 3 of 3 entries`, "compare", "--dir", dir)
+	ends(exitMatch, `compared 3 of 3 entries`, "compare", "--table", "--prompt", "Hello world", "--dir", dir, "--order", feed(t, names))
+	ends(exitMatch, `compared 3 of 3 entries`, "compare", "--table", "--dir", dir)
 	ends(exitMatch, `1 of 1 prompts match`, "gate", "--dir", filepath.Join(folder, "gated"), "--config", feed(t, "[[prompt]]\nname = 'a'\ntext = 'Hello world'\n"))
 }
 
@@ -385,7 +385,7 @@ cat said made
 tracediff compare <(cat local.safetensors) reference.safetensors; echo "status $?"`
 	text, err := exec.Command(bash, "-c", script, "bash", folder).CombinedOutput()
 	must(t, err)
-	if want := regexp.MustCompile(`(?s)compared 2 of 2 entries.*\{"type":"end","exit":0\}\ntracediff: [^\n]*not a regular file, but a pipe\nhint: [^\n]*write it to a regular file first[^\n]*\nstatus 2\n$`); !want.Match(text) {
+	if want := regexp.MustCompile(`(?s)all 2 entries compared match.*\{"type":"end","exit":0\}\ntracediff: [^\n]*not a regular file, but a pipe\nhint: [^\n]*write it to a regular file first[^\n]*\nstatus 2\n$`); !want.Match(text) {
 		t.Errorf("not as wanted:\n%s", text)
 	}
 }

@@ -51,8 +51,8 @@ func jobFlags() []cli.Flag {
 // talkFlags say how much is said beside the result.
 func talkFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: catFiles, Usage: "no progress and no notes, only results and errors"},
-		&cli.BoolFlag{Name: "verbose", Category: catFiles, Usage: "say which files are used, what was passed over, how long each step takes, and of every certified entry how small an error would show"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Category: catFiles, Usage: "print the verdict alone: no report, no progress and no notes"},
+		&cli.BoolFlag{Name: "verbose", Category: catFiles, Usage: "print the numbers that the verdict rests on, which files are used and how long each step takes"},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 func isolatedBugs(t *testing.T, trace string, flags ...string) (keys []string, report string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	code := run(append([]string{"tracediff", "compare", "--isolate", trace}, flags...), nil, &out, &errOut)
+	code := run(append([]string{"tracediff", "compare", "--table", "--isolate", trace}, flags...), nil, &out, &errOut)
 	for _, m := range notRightLine.FindAllStringSubmatch(out.String(), -1) {
 		pass := 0
 		for _, digit := range m[1] {
@@ -123,14 +123,14 @@ func TestWrongCutoffIsFound(t *testing.T) {
 	isolatedInBoth(t, wrongCutoff.what, 3, []fault{wrongCutoff}, wrongCutoff.entry)
 	local, reference := plant(t, t.TempDir(), hooks.F32, 3, wrongCutoff)
 	var out, errOut bytes.Buffer
-	code := run([]string{"tracediff", "compare", local, reference}, nil, &out, &errOut)
+	code := run([]string{"tracediff", "compare", "--table", local, reference}, nil, &out, &errOut)
 	rows := mismatchLine.FindAllStringSubmatch(out.String(), -1)
 	if code != exitMismatch || len(rows) != 1 || rows[0][2] != wrongCutoff.entry {
 		t.Errorf("exit %d, stopped at %v, want the cutoff\n%s%s", code, rows, tail(out.String()), errOut.String())
 	}
 	// The cutoff is no entry of level 2: the walk stops at the tensor that was computed from it, and says why.
 	out.Reset()
-	code = run([]string{"tracediff", "compare", "--level", "2", local, reference}, nil, &out, &errOut)
+	code = run([]string{"tracediff", "compare", "--table", "--level", "2", local, reference}, nil, &out, &errOut)
 	if code != exitMismatch || !bytes.Contains(out.Bytes(), []byte(wrongCutoff.entry+", which it was computed from and which was not compared, is wrong on its own inputs")) {
 		t.Errorf("level 2: exit %d\n%s%s", code, tail(out.String()), errOut.String())
 	}

@@ -22,6 +22,7 @@ func reportFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT` of standard output: text, json, jsonl or junit"},
 		&cli.StringSliceFlag{Name: "report", Category: catReport, Usage: "also write `FORMAT=FILE`, such as junit=out.xml (repeatable)"},
+		&cli.BoolFlag{Name: "table", Category: catReport, Usage: "print every entry with all its numbers, and all of --verbose"},
 		&cli.StringFlag{Name: "color", Category: catReport, Value: "auto", Usage: "`WHEN` to colour: auto (on a terminal, unless NO_COLOR is set), always, never"},
 	}
 }
@@ -43,6 +44,7 @@ type outputs struct {
 	plain  report.Style // of files
 	files  []outputFile
 	spared []string // what the command reads or writes
+	since  string   // how the first divergence moved since the last comparison
 }
 
 type outputFile struct {
@@ -61,8 +63,8 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 		return nil, err
 	}
 	o := &outputs{format: c.String("format"), style: style, plain: report.NewStyle(false)}
-	if c.Bool("verbose") {
-		o.style, o.plain = o.style.WithPower(), o.plain.WithPower()
+	if err := o.view(c); err != nil {
+		return nil, err
 	}
 	if formats[o.format] == nil {
 		return nil, hint.Add(fmt.Errorf("--format is %q", o.format), formatHint)
@@ -77,6 +79,26 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 		}
 	}
 	return o, o.open(c)
+}
+
+// view reads how much of a result a text has. --quiet is about standard output: a text that a file was asked for is whole.
+func (o *outputs) view(c *cli.Context) error {
+	v := report.Short
+	if c.Bool("verbose") {
+		v, o.style, o.plain = report.Evidence, o.style.WithPower(), o.plain.WithPower()
+	}
+	if c.Bool("table") {
+		v = report.Everything
+	}
+	o.plain = o.plain.WithView(v)
+	if c.Bool("quiet") {
+		if v == report.Everything {
+			return hint.Add(errors.New("--quiet and --table were both given"), "leave one of them out")
+		}
+		v = report.VerdictOnly
+	}
+	o.style = o.style.WithView(v)
+	return nil
 }
 
 // publish writes the outcome of a command everywhere, and returns its error. The files come first: whoever reads standard
@@ -118,23 +140,32 @@ func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) erro
 // texts writes the runs one after the other, each under its name where it has one. Errors are printed elsewhere.
 func texts(w io.Writer, d *report.Document, style report.Style) error {
 	for i, r := range d.Runs {
-		if r.Name != "" {
-			if i > 0 {
-				fmt.Fprintln(w)
-			}
+		switch {
+		case r.Name == "":
+		case style.Terse() && r.Result == nil:
+			fmt.Fprintf(w, "%s: not compared: %s\n", r.Name, r.Error)
+		case style.Terse():
+			fmt.Fprintf(w, "%s: ", r.Name)
+		case i > 0:
+			fmt.Fprintf(w, "\n== %s\n", r.Name)
+		default:
 			fmt.Fprintf(w, "== %s\n", r.Name)
 		}
 		if r.Result == nil {
 			continue
 		}
-		if err := report.Text(w, r.Result, style); err != nil {
+		if err := report.Text(w, r.Result, style.WithSince(r.Since)); err != nil {
 			return err
 		}
 	}
-	if len(d.Runs) > 0 && d.Runs[0].Name != "" {
-		fmt.Fprintf(w, "\n%s\n", summary(d))
+	if len(d.Runs) == 0 || d.Runs[0].Name == "" {
+		return nil
 	}
-	return nil
+	if !style.Terse() {
+		fmt.Fprintln(w)
+	}
+	_, err := fmt.Fprintln(w, summary(d))
+	return err
 }
 
 // newRun is a comparison as reports have it.

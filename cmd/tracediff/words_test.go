@@ -90,7 +90,7 @@ func (s says) check(t *testing.T) string {
 		must(t, os.WriteFile(name, []byte(text), 0o666))
 	}
 	var out, errOut bytes.Buffer
-	code := run(append([]string{"tracediff", "compare"}, strings.Fields(s.args)...), nil, &out, &errOut)
+	code := run(append([]string{"tracediff", "compare", "--table"}, strings.Fields(s.args)...), nil, &out, &errOut)
 	report := out.String()
 	if code != s.code {
 		t.Errorf("exit status %d, want %d: %s\n%s", code, s.code, errOut.String(), tail(report))

@@ -233,7 +233,7 @@ func (c *Chain) broken(cert *Certificate, key string, cut *order.Plan) string {
 
 // takes says what would have captured what a cut has to compute.
 func (c *Chain) takes(cut *order.Plan) string {
-	var n Needs
+	n := Needs{Given: c.i.o.Given}
 	for _, at := range cut.Steps[:len(cut.Steps)-1] {
 		n.Of(&c.i.list.Entries[at.Entry], at.Pass, c.i.trace.Manifest().Scope)
 	}
@@ -249,7 +249,7 @@ func (c *Chain) lacking(bare *order.BareError) string {
 	if !ok {
 		return bare.Error()
 	}
-	var n Needs
+	n := Needs{Given: c.i.o.Given}
 	n.Of(e, bare.Pass, c.i.trace.Manifest().Scope)
 	return bare.Error() + "; " + n.String()
 }

@@ -10,6 +10,9 @@ import (
 
 // Needs collects what keeps some entries from having been captured, or from having been compared.
 type Needs struct {
+	Given bool // the trace is a file that a person's own program wrote: no flag captures more
+
+	names                   []string // keys of all entries, as given
 	level                   int
 	layers, passes, tensors bool
 	hook                    string // an entry that its trace's scope has, and that nobody fired
@@ -19,6 +22,7 @@ type Needs struct {
 // Of adds an entry of a pass that is not there, as far as these scopes are why.
 func (n *Needs) Of(e *order.Entry, pass int, scopes ...capture.Scope) {
 	n.entries++
+	n.names = append(n.names, capture.Key(pass, e.Name, 0))
 	explained := false
 	for _, s := range scopes {
 		if s.Level == 0 { // undeclared
@@ -45,6 +49,9 @@ func (n *Needs) Of(e *order.Entry, pass int, scopes ...capture.Scope) {
 // String says what would have captured all of it, as a command to a person: with and without which flags, or which hook is the
 // first that is missing; empty when nothing is.
 func (n *Needs) String() string {
+	if n.Given && len(n.names) > 0 {
+		return "dump " + Some(n.names) + " to have it"
+	}
 	text := ""
 	if n.level > 0 {
 		text = fmt.Sprintf(" with --level %d", n.level)
@@ -68,4 +75,13 @@ func (n *Needs) String() string {
 		return "add a hook that fires " + n.hook
 	}
 	return ""
+}
+
+// Some are the first of many names.
+func Some(names []string) string {
+	const most = 4
+	if n := len(names) - most; n > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
+	}
+	return strings.Join(names, ", ")
 }

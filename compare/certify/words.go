@@ -22,9 +22,9 @@ func (c *Certificate) Factor() bool {
 // Detail puts a BUG into words.
 func (c *Certificate) Detail() string {
 	scaled := fmt.Sprintf("scaled by %.9g ± %.1g", float64(c.Scale), float64(c.ScaleError))
-	text := fmt.Sprintf("wrong on its own inputs: %d of %d elements are beyond what rounding explains", c.Outside, c.Elements)
+	text := fmt.Sprintf("wrong on its own inputs: %d of %d elements differ by more than rounding", c.Outside, c.Elements)
 	if measure.Finite(float64(c.Worst)) {
-		text += fmt.Sprintf(", by up to %.3g bounds", float64(c.Worst))
+		text += fmt.Sprintf(", up to %.2g times the rounding bound", float64(c.Worst))
 	}
 	if len(c.Set) > 0 {
 		text += " (" + strings.Join(c.Set, ", ") + ")"

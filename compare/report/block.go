@@ -18,8 +18,7 @@ func (p *printer) divergence(r *compare.Result) {
 	}
 	row := &d.Row
 	p.blank()
-	p.WriteString(paint(p.style.bad, "first divergence") + ": ")
-	p.line("%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
+	p.say(p.style.bad, "first divergence", "%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
 	p.name(row)
 	p.field("what", "%s", row.Detail)
 	p.certificate(row)
@@ -83,13 +82,13 @@ func (p *printer) gate(r *compare.Row) {
 	}
 	times := ""
 	if r.Gate.Noise > 0 {
-		times = fmt.Sprintf(", %s times the floor", number(r.Gate.Noise))
+		times = fmt.Sprintf(", %s x the floor", number(r.Gate.Noise))
 	}
 	if r.Decided != compare.ByLimit || math.IsInf(float64(r.Gate.Tolerance), 0) {
-		p.field("", "from the %s; no tolerance helps", r.Gate.From)
+		p.field("", "from the %s; not a tolerance problem", r.Gate.From)
 		return
 	}
-	p.field("", "from the %s; the smallest tolerance that would have passed is %s%s", r.Gate.From, number(r.Gate.Tolerance), times)
+	p.field("", "from the %s; the tightest tolerance that passes is %s%s", r.Gate.From, number(r.Gate.Tolerance), times)
 }
 
 // worst writes where the difference is largest.
@@ -182,9 +181,9 @@ func (p *printer) downstream(d *compare.Downstream) {
 	case d.Compared == 0:
 		p.field("downstream", "%s is computed from it next, and wrong by itself", d.Until)
 	case d.Past == 0:
-		p.field("downstream", "vanishes at once: %s past their limits, from %s on", looked, d.Vanishes)
+		p.field("downstream", "no effect: %s past their limits", looked)
 	case d.Vanishes != "":
-		p.field("downstream", "vanishes at %s: it and all after it are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
+		p.field("downstream", "ends at %s: it and all after it are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
 	default:
 		p.field("downstream", "reaches %s, relative L2 %s: %s are past their limits", d.Last, number(d.LastRelL2), looked)
 	}

@@ -46,20 +46,20 @@ func (p *printer) candidates(r *compare.Result, n *compare.Next) error {
 func (p *printer) choice(r *compare.Result, f *compare.Logits) {
 	n := &f.Last
 	unit := func(x measure.Number) string {
-		return fmt.Sprintf("%s, %s times the %s (%s)", number(x), number(x/n.Noise), n.NoiseFrom, number(n.Noise))
+		return fmt.Sprintf("%s (%s x the %s, %s)", number(x), number(x/n.Noise), n.NoiseFrom, number(n.Noise))
 	}
 	if n.Agree {
-		p.field("greedy token", "agrees, and %s", f.Warning)
+		p.field("greedy token", "same top-1 token (%s)", f.Warning)
 	} else {
 		p.field("greedy token", "differs: %s %s, %s %s", r.Local.Name.Label, token(n.Top, n.Local), r.Reference.Name.Label, token(n.Top, n.Reference))
 		verdict := "beyond"
 		if n.Tie {
 			verdict = "a tie, within"
 		}
-		p.field("gap", "%s has the two %s apart: %s the %s that noise allows", r.Reference.Name.Side, unit(n.Gap), verdict, number(n.Allowed))
+		p.field("gap", "%s between the two in %s: %s the %s that noise allows", unit(n.Gap), r.Reference.Name.Side, verdict, number(n.Allowed))
 	}
 	if n.Lead == n.Lead { // NaN where there is no second
-		p.field("lead", "%s has its first %s above its second", r.Reference.Name.Side, unit(n.Lead))
+		p.field("lead", "top-1 of %s leads by %s", r.Reference.Name.Side, unit(n.Lead))
 	}
 }
 

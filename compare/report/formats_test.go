@@ -32,7 +32,7 @@ func documents(t *testing.T) map[string]*report.Document {
 	return all
 }
 
-func written(t *testing.T, write func(io.Writer, *report.Document) error, d *report.Document) []byte {
+func document(t *testing.T, write func(io.Writer, *report.Document) error, d *report.Document) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := write(&b, d); err != nil {
@@ -63,7 +63,7 @@ func validate(t *testing.T, s *jsonschema.Schema, text []byte) error {
 func TestJSON(t *testing.T) {
 	s := schema(t, "report-2.json")
 	for name, d := range documents(t) {
-		text := written(t, report.JSON, d)
+		text := document(t, report.JSON, d)
 		if err := validate(t, s, text); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -71,7 +71,7 @@ func TestJSON(t *testing.T) {
 		if err := json.Unmarshal(text, &back); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(string(text), string(written(t, report.JSON, &back))); diff != "" {
+		if diff := cmp.Diff(string(text), string(document(t, report.JSON, &back))); diff != "" {
 			t.Errorf("%s: read and written again it is another: %s", name, diff)
 		}
 	}
@@ -80,7 +80,7 @@ func TestJSON(t *testing.T) {
 // The schema holds a document to something: one that is spoilt is refused.
 func TestSchemaRefuses(t *testing.T) {
 	s := schema(t, "report-2.json")
-	text := string(written(t, report.JSON, documents(t)["divergence"]))
+	text := string(document(t, report.JSON, documents(t)["divergence"]))
 	for _, c := range []struct{ from, to string }{
 		{`"verdict": "MATCH"`, `"verdict": "match"`},
 		{`"exit": 1`, `"exit": "1"`},
@@ -105,7 +105,7 @@ func TestJSONLines(t *testing.T) {
 		var back []report.Run
 		var open report.Run // whose rows and inputs have come
 		open.Result = &compare.Result{}
-		lines := strings.Split(strings.TrimSuffix(string(written(t, report.JSONLines, d)), "\n"), "\n")
+		lines := strings.Split(strings.TrimSuffix(string(document(t, report.JSONLines, d)), "\n"), "\n")
 		for i, line := range lines {
 			if err := validate(t, s, []byte(line)); err != nil {
 				t.Errorf("%s: %s: %v", name, line, err)
@@ -133,7 +133,7 @@ func TestJSONLines(t *testing.T) {
 				}
 			}
 		}
-		want, got := written(t, report.JSON, d), written(t, report.JSON, report.NewDocument("1", back...))
+		want, got := document(t, report.JSON, d), document(t, report.JSON, report.NewDocument("1", back...))
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Errorf("%s: the records are not the document: %s", name, diff)
 		}
@@ -155,7 +155,7 @@ type suite struct {
 // A suite fails if and only if its run does, and the counts are those of the cases.
 func TestJUnit(t *testing.T) {
 	for name, d := range documents(t) {
-		text := written(t, report.JUnit, d)
+		text := document(t, report.JUnit, d)
 		if bytes.ContainsRune(text, 0x1b) {
 			t.Errorf("%s: a control character in the report", name)
 		}
@@ -200,7 +200,7 @@ func TestJUnit(t *testing.T) {
 func TestMatchWithoutCertificatesIsMarked(t *testing.T) {
 	d := documents(t)["uncertified"]
 	for name, write := range map[string]func(io.Writer, *report.Document) error{"JUnit": report.JUnit, "JSON": report.JSON, "JSON Lines": report.JSONLines} {
-		text := string(written(t, write, d))
+		text := string(document(t, write, d))
 		if !strings.Contains(text, "the order has names and no operations") || !strings.Contains(text, "uncertified") && !strings.Contains(text, "none was certified: ") {
 			t.Errorf("%s does not say that nothing was certified:\n%s", name, text)
 		}
@@ -209,7 +209,7 @@ func TestMatchWithoutCertificatesIsMarked(t *testing.T) {
 
 // The XML of one comparison as it looks.
 func TestJUnitLooks(t *testing.T) {
-	got := written(t, report.JUnit, documents(t)["divergence"])
+	got := document(t, report.JUnit, documents(t)["divergence"])
 	const path = "testdata/divergence.xml"
 	if *update {
 		if err := os.WriteFile(path, got, 0o644); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/measure"
 )
 
 // isolation sums up what certifying found, or says why there was none.
@@ -37,29 +38,34 @@ func (p *printer) isolation(r *compare.Result) {
 	}
 	p.reasons(s)
 	if s.Weakest != "" && s.WeakestPower > 0 {
-		p.line("an error of scale of %s would have shown in each of them (weakest: %s)", number(s.WeakestPower), s.Weakest)
+		p.line("sensitivity: a %s scale error would have been detected in each (weakest: %s)", percent(s.WeakestPower), s.Weakest)
 	}
 	p.findings(s.Findings)
 }
 
-// findings says once for each kind of operation what an engine does in its own way. Forms of one kind in which it does the
-// same share a line.
+// findings says once for each kind of operation what an engine does in its own way.
 func (p *printer) findings(all []compare.Finding) {
-	where := func(f compare.Finding) string { return cmp.Or(f.Where, operation(f.Form)) }
-	for i, f := range all {
-		same := func(g compare.Finding) bool { return g.Kind == f.Kind && g.What == f.What && where(g) == where(f) }
-		if slices.ContainsFunc(all[:i], same) {
-			continue
-		}
-		n := 0
-		for _, g := range all[i:] {
-			if same(g) {
-				n += g.Rows
-			}
-		}
-		p.line("%s: %s: %s (%s, first %s)", f.Kind, where(f), f.What, count(n, "entry", "entries"), f.First)
+	for _, f := range joined(all) {
+		p.line("%s: %s: %s (%s, first %s)", f.Kind, where(f), f.What, count(f.Rows, "entry", "entries"), f.First)
 	}
 }
+
+// joined makes one finding of those in which an engine does the same at one place.
+func joined(all []compare.Finding) []compare.Finding {
+	var out []compare.Finding
+	for _, f := range all {
+		at := slices.IndexFunc(out, func(g compare.Finding) bool { return g.Kind == f.Kind && g.What == f.What && where(g) == where(f) })
+		if at < 0 {
+			out = append(out, f)
+			continue
+		}
+		out[at].Rows += f.Rows
+	}
+	return out
+}
+
+// where is the place of a finding: the module, for what an engine does on the way to an entry; else the operation.
+func where(f compare.Finding) string { return cmp.Or(f.Where, operation(f.Form)) }
 
 // operation is a form without its constants: rms_norm for rms_norm(eps, gain=plain).
 func operation(form string) string {
@@ -137,10 +143,13 @@ func power(c *certify.Certificate) string {
 	case math.IsNaN(float64(c.Power)):
 		return ""
 	case c.Power <= 0:
-		return "; any error of scale might show here, since an element lies between two numbers of its dtype"
+		return "; any scale error might be detected here: an element lies between two numbers of its dtype"
 	}
-	return fmt.Sprintf("; an error of scale of %s would show here", number(c.Power))
+	return fmt.Sprintf("; a %s scale error would be detected here", percent(c.Power))
 }
+
+// percent is a relative error with two digits.
+func percent(x measure.Number) string { return fmt.Sprintf("%.2g %%", 100*float64(x)) }
 
 // blame writes whose fault it is and how the error grew.
 func (p *printer) blame(r *compare.Row) {
@@ -148,7 +157,7 @@ func (p *printer) blame(r *compare.Row) {
 		return
 	}
 	text := map[compare.Blame]string{
-		compare.Root:      "its own operation, or one next to it that was not captured",
+		compare.Root:      "its own operation, or one before it that was not captured",
 		compare.Inherited: "an ancestor's fault",
 		compare.Unknown:   "what it was computed from was not captured",
 	}[r.Blame]

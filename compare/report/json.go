@@ -36,6 +36,10 @@ type Run struct {
 	Error  string          `json:"error,omitempty"`
 	Hint   string          `json:"hint,omitempty"` // what to do about the error
 	Result *compare.Result `json:"result,omitempty"`
+
+	// Since says how the first divergence moved since the last comparison. It is for people: a document says what one run found, and
+	// twice the same.
+	Since string `json:"-"`
 }
 
 // NewDocument collects runs.

@@ -63,16 +63,16 @@ func (p *printer) limits(r *compare.Result) {
 		hopeless = worst
 	}
 	if hopeless != nil {
-		p.line("no limit would have passed everywhere: %s differs whatever the tolerance", hopeless.Key())
+		p.line("not a tolerance problem: no limit passes %s", hopeless.Key())
 		return
 	}
 	where := "everywhere"
 	if r.Stopped {
 		where = "in the " + count(judged, "entry", "entries") + " compared so far"
 	}
-	text := fmt.Sprintf("the smallest that would have passed %s: %s, for %s", where, number(worst.Gate.Tolerance), worst.Key())
+	text := fmt.Sprintf("tightest tolerance that passes %s: %s, for %s", where, number(worst.Gate.Tolerance), worst.Key())
 	if loudest != nil {
-		text += fmt.Sprintf("; %s times the noise floor, for %s", number(loudest.Gate.Noise), loudest.Key())
+		text += fmt.Sprintf("; %s x the noise floor, for %s", number(loudest.Gate.Noise), loudest.Key())
 	}
 	p.line("%s", text)
 }
@@ -89,29 +89,22 @@ func (p *printer) allowed(r *compare.Result) {
 	}
 	p.blank()
 	for _, a := range r.Allowed {
-		where := fmt.Sprintf("%q", a.Tensors)
-		if a.Passes != "" {
-			where += " in passes " + a.Passes
-		}
-		for _, c := range a.Classes {
-			where += " " + string(c)
-		}
-		use := "nothing that was compared needs it"
-		if n := len(a.Keys); n > 0 {
-			use = count(n, "mismatch", "mismatches") + ", the first is " + a.Keys[0]
-		}
-		p.line("allowed: %s, because: %s (%s)", where, a.Reason, use)
+		p.line("allowed: %s", allowance(a))
 	}
 }
 
-// butFor counts what matches only because it is allowed not to.
-func butFor(r *compare.Result) string {
-	n := 0
-	for _, a := range r.Allowed {
-		n += len(a.Keys)
+// allowance is a line of the allow-list, and what it accepted.
+func allowance(a compare.Allowed) string {
+	where := fmt.Sprintf("%q", a.Tensors)
+	if a.Passes != "" {
+		where += " in passes " + a.Passes
 	}
-	if n == 0 {
-		return ""
+	for _, c := range a.Classes {
+		where += " " + string(c)
 	}
-	return fmt.Sprintf(", but for %s that the allow-list names", count(n, "mismatch", "mismatches"))
+	use := "nothing that was compared needs it"
+	if n := len(a.Keys); n > 0 {
+		use = count(n, "mismatch", "mismatches") + ", the first is " + a.Keys[0]
+	}
+	return fmt.Sprintf("%s, because: %s (%s)", where, a.Reason, use)
 }

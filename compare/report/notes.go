@@ -65,11 +65,9 @@ func (p *printer) expected(r *compare.Result) {
 		case e.Differ > 0:
 			p.line("different, as expected by %q: %d of %s compared, the first is %s", e.Pattern, e.Differ, count(e.Compared, "entry", "entries"), e.First)
 		case e.Unmet && e.Compared == 0:
-			p.WriteString(paint(p.style.bad, "NOT DIFFERENT") + ": ")
-			p.line("%q was expected to differ, and none of the %s that it matches was compared", e.Pattern, count(e.Entries, "entry", "entries"))
+			p.say(p.style.bad, "NOT DIFFERENT", "%q was expected to differ, and none of the %s that it matches was compared", e.Pattern, count(e.Entries, "entry", "entries"))
 		case e.Unmet:
-			p.WriteString(paint(p.style.bad, "NOT DIFFERENT") + ": ")
-			p.line("%q was expected to differ, and does not: %s compared, all within their limits; the largest relative L2 is %s", e.Pattern, count(e.Compared, "entry", "entries"), number(e.Largest))
+			p.say(p.style.bad, "NOT DIFFERENT", "%q was expected to differ, and does not: %s compared, all within their limits; the largest relative L2 is %s", e.Pattern, count(e.Compared, "entry", "entries"), number(e.Largest))
 		}
 	}
 }

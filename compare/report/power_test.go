@@ -12,15 +12,15 @@ import (
 	"github.com/tracediff/tracediff/compare/report"
 )
 
-// How small an error of scale would show is said so that it makes sense: on a tie any might, and a mask has no scale.
+// How small a scale error would be detected is said so that it makes sense: on a tie any might, and a mask has no scale.
 func TestPowerInWords(t *testing.T) {
 	for _, c := range []struct {
 		power measure.Number
 		want  string // of the line, behind the outcome
 		cell  string
 	}{
-		{3e-6, "; an error of scale of 3e-06 would show here", "3e-06"},
-		{0, "; any error of scale might show here, since an element lies between two numbers of its dtype", "any"},
+		{3e-6, "; a 0.0003 % scale error would be detected here", "3e-06"},
+		{0, "; any scale error might be detected here: an element lies between two numbers of its dtype", "any"},
 		{measure.Number(math.NaN()), "", "-"},
 	} {
 		row := compare.Row{Name: "x", Verdict: compare.Mismatch, Class: gate.Value, Isolated: &certify.Certificate{
@@ -28,7 +28,7 @@ func TestPowerInWords(t *testing.T) {
 		}}
 		res := &compare.Result{Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row}, Isolation: &compare.Isolation{Arithmetic: certify.Auto, Bound: "probabilistic"}}
 		var b strings.Builder
-		if err := report.Text(&b, res, report.Style{}.WithPower()); err != nil {
+		if err := report.Text(&b, res, report.Style{}.WithPower().WithView(report.Everything)); err != nil {
 			t.Fatal(err)
 		}
 		line, cell := false, false

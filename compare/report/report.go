@@ -1,30 +1,55 @@
 // Package report renders the result of a comparison. It decides nothing: every word and number comes out of the
 // compare.Result, and a report leaves out only what repeats itself.
 //
-// The text is made to be read from its end: the last line is always the coverage, before it stands why the comparison
-// is incomplete, before that the divergence. The first line names the reference. Everything that comes out of a trace is
-// stripped of control characters, so that no file can write to the terminal.
+// The text is made to be read from its end: the last line is always the verdict with counts, before it stands why the comparison
+// is incomplete and what was not compared, before that the divergence. The first line names the reference. Everything that comes
+// out of a trace is stripped of control characters, so that no file can write to the terminal. Docs/glossary.md defines its words.
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
+	"github.com/fatih/color"
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/certify"
 )
 
 // Text writes a report for people. The error is that of w.
 func Text(w io.Writer, r *compare.Result, s Style) error {
 	p := &printer{style: s}
+	var err error
+	switch s.view {
+	case VerdictOnly:
+		p.verdictLine(r, true)
+	case Evidence, Everything:
+		err = p.full(r)
+	default:
+		err = p.short(r)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, p.String())
+	return err
+}
+
+// full writes all that is known.
+func (p *printer) full(r *compare.Result) error {
 	p.sides(r)
+	p.scope(r)
 	p.tokens(r)
 	if len(r.Rows) > 0 {
 		p.blank()
-		if err := p.table(r); err != nil {
+		table := p.summary
+		if p.style.view == Everything {
+			table = p.table
+		}
+		if err := table(r); err != nil {
 			return fmt.Errorf("writing the table: %w", err)
 		}
 	}
@@ -38,14 +63,17 @@ func Text(w io.Writer, r *compare.Result, s Style) error {
 		return err
 	}
 	p.end(r)
-	_, err := io.WriteString(w, p.String())
-	return err
+	p.since()
+	p.verdictLine(r, false)
+	return nil
 }
 
 // printer collects the report; what it is given is cleaned on the way.
 type printer struct {
 	strings.Builder
 	style Style
+	width int // that a line is broken at; 0: lines are as long as they are
+	label int // the width of the labels of a block; 0 for 15
 }
 
 // clean replaces what a terminal would act upon or not show.
@@ -60,14 +88,39 @@ func clean(s string) string {
 
 func (p *printer) blank() { p.WriteByte('\n') }
 
-func (p *printer) line(format string, args ...any) {
-	p.WriteString(clean(fmt.Sprintf(format, args...)))
-	p.WriteByte('\n')
-}
+func (p *printer) line(format string, args ...any) { p.broken(2, fmt.Sprintf(format, args...)) }
 
 // field writes a labelled line of a block.
 func (p *printer) field(label, format string, args ...any) {
-	p.line("  %-15s %s", label, fmt.Sprintf(format, args...))
+	width := cmp.Or(p.label, 15)
+	p.broken(width+3, fmt.Sprintf("  %-*s %s", width, label, fmt.Sprintf(format, args...)))
+}
+
+// broken writes a text, broken between words where it is wider than the page, the lines after the first indented.
+func (p *printer) broken(indent int, text string) { p.WriteString(p.wrapped(indent, text)) }
+
+func (p *printer) wrapped(indent int, text string) string {
+	var b strings.Builder
+	text = clean(text)
+	for p.width > 0 && utf8.RuneCountInString(text) > p.width {
+		at := strings.LastIndexByte(string([]rune(text)[:p.width+1]), ' ')
+		if at <= indent { // a word that is wider than the page
+			next := strings.IndexByte(text[indent:], ' ')
+			if next < 0 {
+				break
+			}
+			at = indent + next
+		}
+		b.WriteString(strings.TrimRight(text[:at], " ") + "\n")
+		text = strings.Repeat(" ", indent) + strings.TrimLeft(text[at:], " ")
+	}
+	return b.String() + text + "\n"
+}
+
+// say writes a line that begins with a painted word and a colon.
+func (p *printer) say(c *color.Color, word, format string, args ...any) {
+	text := p.wrapped(2, word+": "+fmt.Sprintf(format, args...))
+	p.WriteString(paint(c, word) + text[len(word):])
 }
 
 func (p *printer) sides(r *compare.Result) {
@@ -82,11 +135,13 @@ func (p *printer) sides(r *compare.Result) {
 		p.line("%-10s %s", first.Name.Label+":", side(first))
 		p.line("%-10s %s", second.Name.Label+":", side(second))
 	}
-	p.line("scope:     %s", scopes(r))
 	for _, d := range r.Differences {
 		p.line("differs:   %s", d)
 	}
 }
+
+// scope writes what limited the comparison.
+func (p *printer) scope(r *compare.Result) { p.line("scope:     %s", scopes(r)) }
 
 // side names a trace by what made it, or by its file when it does not say.
 func side(s compare.Side) string {
@@ -108,7 +163,7 @@ func side(s compare.Side) string {
 
 // scopes says what limited the comparison; equal limits of both traces, or those of one, once.
 func scopes(r *compare.Result) string {
-	l, ref, typed := scope(r.Local.Scope), scope(r.Reference.Scope), scope(r.Typed)
+	l, ref, typed := limitsOf(r.Local.Scope), limitsOf(r.Reference.Scope), limitsOf(r.Typed)
 	text := r.Local.Name.Label + " " + l + "; " + r.Reference.Name.Label + " " + ref
 	if l == ref || r.Alone {
 		text = l
@@ -119,7 +174,7 @@ func scopes(r *compare.Result) string {
 	return text
 }
 
-func scope(s capture.Scope) string {
+func limitsOf(s capture.Scope) string {
 	var parts []string
 	if s.Level > 0 {
 		parts = append(parts, fmt.Sprintf("level %d", s.Level))
@@ -149,7 +204,7 @@ func (p *printer) missing(r *compare.Result) {
 	p.blank()
 	p.line("MISSING: %s declared and not there", count(len(r.Missing), "entry is", "entries are"))
 	for i, m := range r.Missing {
-		if i == maxListed {
+		if i == maxListed || i == maxShort && p.width > 0 && len(r.Missing) > maxShort+1 {
 			p.line("  and %d more", len(r.Missing)-i)
 			return
 		}
@@ -167,23 +222,13 @@ const maxListed = 8
 // key is a key in a trace, from a name that may have its firing already.
 func key(pass int, name string) string { return capture.Key(pass, name, 0) }
 
-// end writes what is to be read first: the outcome, why it is incomplete, and the coverage as the last line.
+// end writes why the comparison is incomplete, which limits decided, and the coverage.
 func (p *printer) end(r *compare.Result) {
 	p.blank()
-	for _, reason := range r.Incomplete {
-		p.WriteString(paint(p.style.bad, "INCOMPLETE") + ": ")
-		p.line("%s", reason)
-	}
+	p.incomplete(r)
 	p.expected(r)
-	if r.Mismatches > 0 && r.Divergence != nil {
-		p.WriteString(paint(p.style.bad, "MISMATCH") + ": ")
-		p.line("first at %s, %s in all", r.Divergence.Row.Key(), count(r.Mismatches, "entry", "entries"))
-	} else if r.ExitCode() == 0 {
-		p.WriteString(paint(p.style.good, "MATCH") + ": ")
-		p.line("%s%s", matched(r), uncertified(r))
-	}
 	if r.Divergence == nil { // else its block says it
-		p.line("decided by %s", r.Decided)
+		p.line("decided by %s%s", r.Decided, uncertified(r))
 	}
 	if !r.Alone {
 		p.limits(r)
@@ -192,30 +237,11 @@ func (p *printer) end(r *compare.Result) {
 	p.line("compared %d of %d entries, %d of %d layers complete%s", c.Compared, c.Entries, c.LayersComplete, c.Layers, beside(c))
 }
 
-// matched is what a success rests on, with everything that a limit or a certificate alone would have called wrong.
-func matched(r *compare.Result) string {
-	text := "every entry that was compared"
-	if r.Alone {
-		text = "every entry is right on its own inputs"
+// incomplete writes the reasons, a line each.
+func (p *printer) incomplete(r *compare.Result) {
+	for _, reason := range r.Incomplete {
+		p.say(p.style.bad, "INCOMPLETE", "%s", reason)
 	}
-	if s := r.Isolation; s != nil && s.Drift > 0 {
-		text += fmt.Sprintf(", %d of them past %s by drift alone", s.Drift, either(s.Drift == 1, "its limit", "their limits"))
-	}
-	if s := r.Isolation; s != nil && s.Unidentified > 0 {
-		text += fmt.Sprintf(", %d of them %s: within %s limits, and not certified", s.Unidentified, certify.Unidentified, either(s.Unidentified == 1, "its", "their"))
-	}
-	text += butFor(r)
-	if len(r.Expected) > 0 {
-		text += ", but for those that were expected to differ, and these do"
-	}
-	return text
-}
-
-func either(is bool, yes, no string) string {
-	if is {
-		return yes
-	}
-	return no
 }
 
 // beside is what the coverage counts apart.

@@ -226,49 +226,79 @@ func cases(t *testing.T) map[string]result {
 	}
 }
 
+// views are those with more than the verdict, by the end of the file that has them.
+var views = map[string]report.View{".txt": report.Short, ".table.txt": report.Everything}
+
+func written(t *testing.T, res *compare.Result, s report.Style) string {
+	t.Helper()
+	var b strings.Builder
+	if err := report.Text(&b, res, s); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 func TestReports(t *testing.T) {
 	for name, c := range cases(t) {
-		var got bytes.Buffer
-		if err := report.Text(&got, c.run(t), report.Style{}); err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join("testdata", name+".txt")
-		if *update {
-			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got.String()); diff != "" {
-			t.Errorf("%s:\n%s", name, diff)
+		res := c.run(t)
+		for end, v := range views {
+			golden(t, name+end, written(t, res, report.Style{}.WithView(v)))
 		}
 	}
 }
 
-// TestFirstAndLastLine has what scripts and people rely on, whatever else a report says.
-func TestFirstAndLastLine(t *testing.T) {
-	for name, c := range cases(t) {
-		var b strings.Builder
-		if err := report.Text(&b, c.run(t), report.NewStyle(false)); err != nil {
+// golden compares a text with the file of testdata that has it, or writes that.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-		want := "reference: transformers 5.23.0, float32"
-		if c.o.AB {
-			want = "A:         tracediff 0.1.0, float32"
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s:\n%s", name, diff)
+	}
+}
+
+// TestFirstAndLastLine has what scripts and people rely on, whatever else a report says: the first line names what a comparison is
+// with, and the last one of every view is the verdict.
+func TestFirstAndLastLine(t *testing.T) {
+	for name, c := range cases(t) {
+		res := c.run(t)
+		word := "MISMATCH: "
+		switch {
+		case res.ExitCode() == 0:
+			word = "MATCH: "
+		case res.Mismatches == 0 && len(res.Incomplete) > 0:
+			word = "INCOMPLETE: "
+		case res.Mismatches == 0:
+			word = "NOT DIFFERENT: "
 		}
-		if !strings.HasPrefix(lines[0], want) {
-			t.Errorf("%s: first line %q", name, lines[0])
+		alone := strings.TrimSuffix(written(t, res, report.Style{}.WithView(report.VerdictOnly)), "\n")
+		if !strings.HasPrefix(alone, word) || strings.Contains(alone, "\n") {
+			t.Errorf("%s: the verdict alone is %q, want %s", name, alone, word)
 		}
-		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "compared ") || !strings.Contains(last, "layers complete") {
-			t.Errorf("%s: last line %q", name, last)
-		}
-		for i, line := range lines {
-			if line != strings.TrimRight(line, " ") {
-				t.Errorf("%s: line %d ends in spaces: %q", name, i+1, line)
+		for _, v := range []report.View{report.Short, report.Evidence, report.Everything} {
+			lines := strings.Split(strings.TrimSuffix(written(t, res, report.NewStyle(false).WithView(v)), "\n"), "\n")
+			want := "reference: transformers 5.23.0, float32"
+			if c.o.AB {
+				want = "A:         tracediff 0.1.0, float32"
+			}
+			if !strings.HasPrefix(lines[0], want) {
+				t.Errorf("%s: first line %q", name, lines[0])
+			}
+			if last := lines[len(lines)-1]; !strings.HasPrefix(alone, last) {
+				t.Errorf("%s: last line %q, and the verdict alone is %q", name, last, alone)
+			}
+			for i, line := range lines {
+				if line != strings.TrimRight(line, " ") {
+					t.Errorf("%s: line %d ends in spaces: %q", name, i+1, line)
+				}
 			}
 		}
 	}
@@ -279,12 +309,12 @@ func TestABHasNoReference(t *testing.T) {
 	word := regexp.MustCompile(`(?i)\b(local|reference)\b`)
 	for name, c := range cases(t) {
 		c.o.AB, c.o.ReferenceLabel = true, ""
-		var b strings.Builder
-		if err := report.Text(&b, c.run(t), report.Style{}); err != nil {
-			t.Fatal(err)
-		}
-		if line := word.FindString(b.String()); line != "" {
-			t.Errorf("%s: %q in\n%s", name, line, b.String())
+		res := c.run(t)
+		for _, v := range views {
+			text := written(t, res, report.Style{}.WithView(v))
+			if line := word.FindString(text); line != "" {
+				t.Errorf("%s: %q in\n%s", name, line, text)
+			}
 		}
 	}
 }
@@ -337,12 +367,12 @@ func TestHostileNames(t *testing.T) {
 	list := names(t, "input_ids")
 	list.Entries[0].Name = evil
 	c.o = compare.Options{Order: list, TokenText: func(int) string { return evil }}
-	var b strings.Builder
-	if err := report.Text(&b, c.run(t), report.Style{}); err != nil {
-		t.Fatal(err)
-	}
-	if got := b.String(); strings.ContainsAny(got, "\x1b\a\r\b\u202e") || !strings.Contains(got, "first divergence: x\ufffd[2J") {
-		t.Errorf("%q", got)
+	res := c.run(t)
+	for _, v := range []report.View{report.Short, report.Evidence, report.Everything, report.VerdictOnly} {
+		got := written(t, res, report.Style{}.WithView(v).WithSince(evil))
+		if strings.ContainsAny(got, "\x1b\a\r\b\u202e") || !strings.Contains(got, " x\ufffd[2J") {
+			t.Errorf("%q", got)
+		}
 	}
 }
 

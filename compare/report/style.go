@@ -2,10 +2,23 @@ package report
 
 import "github.com/fatih/color"
 
-// Style colours words that say the same without colour, and says how much the table has. The zero value is plain.
+// View is how much of a result a text has. Every view ends with the same line: the verdict with counts.
+type View int
+
+// The views.
+const (
+	Short       View = iota // a line a layer, the entries around the first divergence, what is wrong and what to do next
+	Evidence                // the short one with every number that the verdict rests on
+	Everything              // the evidence with a line an entry
+	VerdictOnly             // the last line alone
+)
+
+// Style colours words that say the same without colour, and says how much a text has. The zero value is plain and short.
 type Style struct {
 	good, bad, quiet *color.Color
 	power            bool
+	view             View
+	since            string
 }
 
 // NewStyle returns a style for one writer. Whether that is a terminal, and what NO_COLOR and the user say, is for the
@@ -34,3 +47,18 @@ func (s Style) WithPower() Style {
 	s.power = true
 	return s
 }
+
+// WithView chooses how much of a result is written.
+func (s Style) WithView(v View) Style {
+	s.view = v
+	return s
+}
+
+// WithSince adds a line before the verdict: how the first divergence moved since the last comparison. Empty: no line.
+func (s Style) WithSince(text string) Style {
+	s.since = text
+	return s
+}
+
+// Terse reports whether a text is the verdict alone.
+func (s Style) Terse() bool { return s.view == VerdictOnly }

@@ -140,7 +140,7 @@ func (s *Section) turns(in Input, ids []int) {
 		s.Warn("--chat writes the whole template around a prompt", "the input has markers of turns, and does not end where the model is to answer")
 	default:
 		s.Warn("--chat puts the prompt into it; for a comparison of arithmetic a bare prompt is as good",
-			"the model has a chat template (%s), and the input is a bare text: what it goes on with is no answer", in.Template)
+			"the model has a chat template (%s), and the input is a bare text: the continuation will not be an answer", in.Template)
 	}
 }
 

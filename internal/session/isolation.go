@@ -26,7 +26,7 @@ import (
 func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) error {
 	var err error
 	io := a.Isolate
-	io.Thorough = o.Alone
+	io.Thorough, io.Given = o.Alone, o.Given
 	switch {
 	case a.Required:
 		o.Certifying = compare.Required

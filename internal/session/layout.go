@@ -15,12 +15,13 @@ const (
 	FileHanded   = "hand-over file" // for other runners: the order, the embedded checkpoint
 	FileLeft     = "leftover"       // of a run that did not end
 	FileDigests  = "digest file"
+	FileLast     = "record of the last comparison"
 	FileSettings = "settings file"
 	FileForeign  = "" // not tracediff's: never touched
 )
 
 // FileKinds are the kinds, in the order in which they are removed. The settings go last: they are what a folder is known by.
-var FileKinds = []string{FileLeft, FileTraces, FileStored, FileHanded, FileDigests, FileSettings}
+var FileKinds = []string{FileLeft, FileTraces, FileStored, FileHanded, FileDigests, FileLast, FileSettings}
 
 // layout is what tracediff writes where, by its path in the folder. What it does not name is somebody else's.
 var layout = []struct {
@@ -32,10 +33,11 @@ var layout = []struct {
 	{FileStored, regexp.MustCompile(`^floors/[0-9a-f]{16}\.json$`)},
 	{FileHanded, regexp.MustCompile(`^(order\.json|names\.txt)$`)},
 	{FileDigests, regexp.MustCompile(`^digests\.json$`)},
+	{FileLast, regexp.MustCompile(`^last-compare\.json$`)},
 	{FileSettings, regexp.MustCompile(`^settings\.json$`)},
 	{FileLeft, regexp.MustCompile(`^(local|reference)\.(lock|safetensors\.(part|part\.new|lock))$`)},
 	{FileLeft, regexp.MustCompile(`^exec/(local|reference)-[0-9]+(\.lock|/(local|reference)\.safetensors(\.part|\.part\.new|\.lock)?)$`)},
-	{FileLeft, regexp.MustCompile(`^(settings\.json|digests\.json|order\.json|names\.txt|reference\.safetensors)-[0-9]+\.part$`)},
+	{FileLeft, regexp.MustCompile(`^(settings\.json|last-compare\.json|digests\.json|order\.json|names\.txt|reference\.safetensors)-[0-9]+\.part$`)},
 	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.(lock|[0-9a-z]{26}\.new\.safetensors(\.part|\.part\.new|\.lock)?)$`)},
 	{FileLeft, regexp.MustCompile(`^(references|floors)/floor-[0-9]+\.tmp/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json)$`)},
 	{FileLeft, regexp.MustCompile(`^(references/[0-9a-f]{16}(\.floor)?|floors/[0-9a-f]{16})\.json-[0-9]+\.part$`)},

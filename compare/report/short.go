@@ -1,0 +1,327 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/order"
+)
+
+const (
+	pageWidth = 80 // columns of the short view
+	maxShort  = 3  // of many lines of a sort before "--verbose has N more"
+)
+
+// short writes the page: what was compared, a line a layer, the first divergence, and what to do next.
+func (p *printer) short(r *compare.Result) error {
+	p.width, p.label = pageWidth, 13
+	p.sides(r)
+	if narrowed(r) {
+		p.scope(r)
+	}
+	p.shortTokens(r)
+	if len(r.Rows) > 0 {
+		p.blank()
+		if err := p.summary(r); err != nil {
+			return fmt.Errorf("writing the summary: %w", err)
+		}
+		p.legend(r)
+	}
+	p.shortDivergence(r)
+	p.missing(r)
+	p.blank()
+	p.others(r)
+	p.checked(r)
+	p.nextToken(r)
+	p.shortNotes(r)
+	p.notCompared(r)
+	p.incomplete(r)
+	p.expected(r)
+	p.since()
+	p.verdictLine(r, false)
+	return nil
+}
+
+// narrowed reports whether less was asked for, or captured, than some level of the whole model.
+func narrowed(r *compare.Result) bool {
+	return slices.ContainsFunc([]capture.Scope{r.Local.Scope, r.Reference.Scope, r.Typed}, func(s capture.Scope) bool {
+		return len(s.Layers)+len(s.Passes)+len(s.Positions)+len(s.Tensors) > 0
+	})
+}
+
+// shortTokens writes the ids of the first pass, as many as fit a line, and how many steps were decoded.
+func (p *printer) shortTokens(r *compare.Result) {
+	steps := 0
+	for _, in := range r.Inputs {
+		if in.Pass > 0 {
+			steps += len(in.Local)
+			continue
+		}
+		most := 32
+		text := ids(in.Local, in.Texts, most)
+		for most > 2 && len([]rune(text)) > pageWidth-len("tokens:    ") {
+			most -= 2
+			text = ids(in.Local, in.Texts, most)
+		}
+		p.line("tokens:    %s", text)
+	}
+	if steps > 0 {
+		p.line("decoded:   %s more, one a pass", count(steps, "token", "tokens"))
+	}
+}
+
+// legend says what the columns are.
+func (p *printer) legend(r *compare.Result) {
+	if r.Alone {
+		return
+	}
+	var from []string
+	for i := range r.Rows {
+		g := r.Rows[i].Gate
+		if g != nil && len(g.Checks) > 0 && !r.Rows[i].Derived && !slices.Contains(from, g.From) {
+			from = append(from, g.From)
+		}
+	}
+	if from == nil {
+		return
+	}
+	if n := len(from); n > maxShort {
+		from = append(from[:maxShort], fmt.Sprintf("%d more", n-maxShort))
+	}
+	p.line("(error: relative L2; limit: %s)", strings.Join(from, "; "))
+}
+
+// shortDivergence is the block about the first row that does not match: what is wrong with its proof, where, how large, what
+// came before, where it goes, what to do next.
+func (p *printer) shortDivergence(r *compare.Result) {
+	d := r.Divergence
+	if d == nil {
+		return
+	}
+	row := &d.Row
+	p.blank()
+	p.say(p.style.bad, "first divergence", "%s (%s)", row.Key(), row.Class)
+	p.name(row)
+	p.field("what", "%s", row.Detail)
+	if row.Name == order.InputIDs {
+		p.script(r, row.Pass)
+	}
+	p.size(r, row)
+	p.shortGap(row)
+	p.came(d)
+	p.downstream(d.Downstream)
+	for i, hint := range d.Hints {
+		if i == maxShort {
+			break
+		}
+		p.field(either(i == 0, "next", ""), "%s", hint)
+	}
+	if len(d.Hints) == 0 && row.Isolated != nil && row.Isolated.Finding != nil {
+		p.field("next", "correct this in the local model, then run the same command again")
+	}
+}
+
+// size says how large the difference is, and where in the tensor it is largest.
+func (p *printer) size(r *compare.Result, row *compare.Row) {
+	m := row.Metrics
+	if m == nil || row.Name == order.InputIDs {
+		return
+	}
+	failed, limit := errorOf(row)
+	if wrong := row.Decided == compare.ByIsolation || row.Decided == compare.ByBoth; wrong && m.Pattern == nil && failed != "-" && limit != "-" {
+		p.field("error", "%s, limit %s", failed, limit) // else the sentence above has it
+	}
+	if m.Worst != nil && row.Facts.Seen != compare.SeenKeys {
+		p.field("largest at", "%v: %s %s, %s %s", m.Worst, r.Local.Name.Label, digits(m.LocalAt), r.Reference.Name.Label, digits(m.ReferenceAt))
+	}
+}
+
+// shortGap says why an error past its limit is no drift.
+func (p *printer) shortGap(row *compare.Row) {
+	switch {
+	case row.Gap == "":
+	case row.Facts.Standing == compare.StandingNone:
+		p.field("not drift", "this operation was not verified: %s", row.Gap)
+	default:
+		p.field("not drift", "this operation is correct, but not all before it were verified: %s", row.Gap)
+	}
+}
+
+// came says which of its inputs match.
+func (p *printer) came(d *compare.Divergence) {
+	var parts []string
+	for i, a := range d.Parents {
+		if i == maxShort {
+			parts = append(parts, fmt.Sprintf("%d more", len(d.Parents)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %s", a.Key, a.Verdict))
+	}
+	switch {
+	case parts != nil:
+		p.field("computed from", "%s", strings.Join(parts, ", "))
+	case d.LastMatch != "":
+		p.field("last match", "%s", d.LastMatch)
+	}
+	if n := len(d.Between); n > 0 {
+		text := strings.Join(d.Between[:min(n, maxShort)], ", ")
+		if n > maxShort {
+			text += fmt.Sprintf(" and %d more", n-maxShort)
+		}
+		p.field("not compared", "%s", text)
+	}
+}
+
+// others are the mismatches behind the first that are wrong by themselves, and what was allowed to differ.
+func (p *printer) others(r *compare.Result) {
+	if n := len(r.Roots); n > 1 {
+		names := strings.Join(r.Roots[:min(n, maxShort)], ", ")
+		if n > maxShort {
+			names += fmt.Sprintf(" and %d more", n-maxShort)
+		}
+		p.line("wrong by themselves: %d of %s: %s", n, count(r.Mismatches, "mismatch", "mismatches"), names)
+	}
+	for _, a := range r.Allowed {
+		p.line("allowed: %s", allowance(a))
+	}
+}
+
+// checked says what the verdict rests on beside the limits: how many operations were computed again, and what came of it.
+func (p *printer) checked(r *compare.Result) {
+	s := r.Isolation
+	switch {
+	case r.Uncertified != "":
+		p.line("operations: not verified, only the limits decide: %s", r.Uncertified)
+	case s == nil && r.NotIsolated != "":
+		p.line("operations: not verified: %s", r.NotIsolated)
+	case s == nil:
+	default:
+		text := fmt.Sprintf("operations: %d recomputed on %s own inputs: %d EXACT, %d ROUNDING", s.Certified, possessive(r), s.Exact, s.Rounding)
+		for _, c := range []struct {
+			n    int
+			what string
+		}{{s.Bugs, "BUG"}, {s.Unidentified, string(certify.Unidentified)}, {s.Unverified, string(certify.NotCertified)}} {
+			if c.n > 0 {
+				text += fmt.Sprintf(", %d %s", c.n, c.what)
+			}
+		}
+		if s.NotIsolated > 0 {
+			text += fmt.Sprintf("; %d could not be", s.NotIsolated)
+		}
+		p.line("%s", text)
+		if s.Arithmetic != certify.Auto || s.Bound != "probabilistic" {
+			p.line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
+		}
+		p.ways(s)
+	}
+}
+
+func possessive(r *compare.Result) string {
+	if r.Alone {
+		return "their"
+	}
+	return r.Local.Name.Label + "'s"
+}
+
+// ways are what the engine does otherwise than transformers without being wrong.
+func (p *printer) ways(s *compare.Isolation) {
+	var ways []compare.Finding
+	for _, f := range s.Findings {
+		if f.Kind != compare.NamedBug {
+			ways = append(ways, f)
+		}
+	}
+	lines := joined(ways)
+	for i, f := range lines {
+		if i == maxShort {
+			p.line("  --verbose has %d more", len(lines)-i)
+			return
+		}
+		way := either(f.Kind == compare.OtherSummation, "adds in another order", "rounds differently")
+		p.broken(4, fmt.Sprintf("  %s, no bug: %s: %s (%s)", way, where(f), f.What, count(f.Rows, "entry", "entries")))
+	}
+}
+
+// nextToken is the choice of the next token in a line.
+func (p *printer) nextToken(r *compare.Result) {
+	if r.Final == nil {
+		return
+	}
+	f := &r.Final.Passes[r.Final.Shown]
+	n := &f.Last
+	text := ""
+	if n.Agree {
+		text = fmt.Sprintf("%s on both sides (weak evidence)", token(n.Top, n.Local))
+	} else {
+		text = fmt.Sprintf("%s %s, %s %s", r.Local.Name.Label, token(n.Top, n.Local), r.Reference.Name.Label, token(n.Top, n.Reference))
+		if n.Tie {
+			text += " (a tie: within the noise)"
+		}
+	}
+	if passes := len(r.Final.Passes); passes > 1 {
+		text += fmt.Sprintf("; the same in %d of %d passes", r.Final.Agree, passes)
+	}
+	p.line("next token: %s", text)
+}
+
+// shortNotes are the remarks that a person has to know of to read the verdict.
+func (p *printer) shortNotes(r *compare.Result) {
+	var lines []string
+	seen := map[compare.NoteKind]bool{}
+	for i := range r.Rows {
+		for _, n := range r.Rows[i].Notes {
+			if seen[n.Kind] {
+				continue
+			}
+			switch n.Kind {
+			case compare.Drift, compare.MixedDType, compare.BothNaN, compare.OpUnverified:
+				seen[n.Kind] = true
+				lines = append(lines, fmt.Sprintf("note (%s): %s: %s", n.Kind, r.Rows[i].Key(), n.Text))
+			}
+		}
+	}
+	for _, l := range r.Layouts {
+		lines = append(lines, "layout: "+l)
+	}
+	for _, n := range r.Notes {
+		lines = append(lines, "note: "+n)
+	}
+	for i, l := range lines {
+		if i == 2*maxShort {
+			p.line("--verbose has %s more", count(len(lines)-i, "note", "notes"))
+			return
+		}
+		p.line("%s", l)
+	}
+}
+
+// notCompared says what a comparison without a mismatch is not about, and how to get it; of one that stopped, how to go on.
+func (p *printer) notCompared(r *compare.Result) {
+	c := r.Coverage
+	n := c.Entries - c.Compared
+	if n <= 0 {
+		return
+	}
+	if r.Stopped {
+		p.line("not compared: what comes after the first divergence (--all goes on)")
+		return
+	}
+	text := fmt.Sprintf("not compared: %d of %s", n, count(c.Entries, "entry", "entries"))
+	level := 3
+	for _, s := range []capture.Scope{r.Local.Scope, r.Reference.Scope, r.Typed} {
+		if s.Level > 0 {
+			level = min(level, s.Level)
+		}
+	}
+	switch {
+	case r.Given:
+		text += "; tracediff order lists all names to dump"
+	case level < 3:
+		text += fmt.Sprintf("; --level %d captures more of them", level+1)
+	}
+	p.line("%s", text)
+}
