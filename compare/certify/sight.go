@@ -1,0 +1,534 @@
+package certify
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/compare/mistakes"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Sight is which of the usual mistakes of docs/mistakes.md a run would have shown: as a BUG in one entry at least, whatever the engine's
+// roundings. Each was made in the run's own numbers. Mistakes that the model cannot have do not count.
+type Sight struct {
+	Known  int      `json:"known"`
+	Seen   []string `json:"seen"`             // their names
+	Unseen []Unseen `json:"unseen,omitempty"` // what would change no element, or none by more than roundings may
+	// Skipped were not looked at: the search came to its end before them.
+	Skipped []string `json:"skipped,omitempty"`
+}
+
+// Unseen is a mistake that a run would not have shown.
+type Unseen struct {
+	Name    string `json:"name"`
+	Mistake string `json:"mistake"` // in words
+	Page    string `json:"page"`    // its heading in docs/mistakes.md
+	ShownBy string `json:"shown_by"`
+	// Rounding: elements would change, by no more than some choice of roundings may.
+	Rounding bool `json:"rounding,omitempty"`
+}
+
+// What would show a mistake that a run lacks nothing to show.
+const (
+	byCapture  = "a capture with --level 3 and all layers"
+	byDType    = "float32"
+	byNumbers  = "other weights or another prompt"
+	sightWork  = 1 << 27 // elements and products that a search may compute on any trace, and
+	sightShare = 10      // one part in so many of what certifying the trace took
+)
+
+// sighted is a mistake that is being looked for.
+type sighted struct {
+	*mistakes.Mistake
+	edits           []bool // by entry
+	shows           []bool // by entry
+	seen            bool
+	touched, looked bool     // some captured entry is computed by what is edited; it was looked at
+	moved           bool     // float32 would show it
+	rounds          bool     // an element changed
+	near            []string // forms of entries in which it does no more than roundings may
+}
+
+// sight is the search.
+type sight struct {
+	i         *Isolator
+	ctx       context.Context
+	all       []*sighted
+	work      int
+	most      int
+	certified Certified
+}
+
+// Sight returns which of the usual mistakes the trace would have shown. Work bounds it: the elements and products that are computed;
+// 0 for as many as are worth a second, or a tenth of what certifying took so far. The error is that of ctx, or of reading the trace or
+// the weights.
+func (i *Isolator) Sight(ctx context.Context, work int) (*Sight, error) {
+	if work == 0 {
+		work = max(sightWork, int(i.worked.Load())/sightShare)
+	}
+	s := &sight{i: i, ctx: ctx, most: work}
+	for _, k := range mistakes.In(i.list) {
+		m := &sighted{Mistake: k}
+		for e := range i.list.Entries {
+			m.edits = append(m.edits, k.Edits(&i.list.Entries[e]))
+			m.shows = append(m.shows, k.ShownBy(&i.list.Entries[e]))
+		}
+		s.all = append(s.all, m)
+	}
+	if i.o.Certified != nil {
+		var err error
+		if s.certified, err = i.o.Certified(); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.run(); err != nil {
+		return nil, err
+	}
+	if i.o.Arithmetic == Auto {
+		for _, k := range s.all {
+			if k.seen || len(k.near) == 0 {
+				continue
+			}
+			if err := s.named(k); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s.found()
+}
+
+// run looks at the captured entries: one of each form, then the next of each, until every mistake was seen.
+func (s *sight) run() error {
+	forms := s.i.capturedForms()
+	var turns [][]order.Node
+	for _, name := range forms.names {
+		nodes := forms.nodes[name]
+		for turn, n := range permuted(nodes, scattered(len(nodes))) {
+			if turn == len(turns) {
+				turns = append(turns, nil)
+			}
+			turns[turn] = append(turns[turn], n)
+		}
+	}
+	for _, n := range slices.Concat(turns...) {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.node(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// node looks at one entry.
+func (s *sight) node(n order.Node) error {
+	for _, opened := range []bool{false, true} {
+		if !slices.ContainsFunc(s.all, func(k *sighted) bool { return !k.seen && k.shows[n.Entry] && k.Opens() == opened }) {
+			continue
+		}
+		has := s.i.has
+		if opened {
+			has = func(n order.Node) bool { return s.i.given(n) || s.i.has(n) && !s.i.fixed(n.Entry) }
+		}
+		cut, err := s.i.list.Cut(has, n)
+		if err != nil { // the arguments of the model were not captured
+			continue
+		}
+		var open []*sighted
+		for _, k := range s.all {
+			if !k.seen && k.Opens() == opened && k.shows[n.Entry] && slices.ContainsFunc(cut.Steps, func(at order.Node) bool { return k.edits[at.Entry] }) {
+				k.touched = true
+				open = append(open, k)
+			}
+		}
+		if len(open) == 0 || !s.accuses(cut) {
+			continue
+		}
+		if err := s.look(n, has, opened, open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accuses reports whether the operations of a cut may accuse.
+func (s *sight) accuses(cut *order.Plan) bool {
+	return s.certified == nil || !slices.ContainsFunc(cut.Steps, func(n order.Node) bool { return !s.certified[op.Form(s.i.list.Entries[n.Entry].Op)] })
+}
+
+// look makes mistakes in one entry.
+func (s *sight) look(n order.Node, has func(order.Node) bool, opened bool, open []*sighted) error {
+	if s.work >= s.most {
+		return nil
+	}
+	r, err := s.right(n, has, opened, true)
+	if r == nil || err != nil {
+		return err
+	}
+	for _, k := range open {
+		k.looked = true
+		wrong, err := s.wrong(r, k)
+		if err != nil {
+			return err
+		}
+		if wrong == nil {
+			continue
+		}
+		was := k.rounds
+		if k.seen, err = r.shows(wrong, k); err != nil {
+			return err
+		}
+		if name := s.i.formOf(r.cut, n); !opened && k.rounds && !was && !slices.Contains(k.near, name) {
+			k.near = append(k.near, name)
+		}
+	}
+	s.work += r.work
+	return nil
+}
+
+// right is an entry as it should be, of which some tokens do where it is large; nil where nothing can be said of it, or where there is
+// no work left for it.
+func (s *sight) right(n order.Node, has func(order.Node) bool, opened, some bool) (*right, error) {
+	t, err := s.i.trialFrom(s.ctx, n, has)
+	if lacking(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if opened {
+		t.read = s.i.orArgument
+	}
+	if err := t.prepare(); err != nil || t.formula == nil {
+		return nil, err
+	}
+	if some && !streams(t) {
+		t = (&evidence{trial: t}).focus().trial
+	}
+	work := t.formula.Work()
+	if s.work+work > s.most {
+		return nil, nil
+	}
+	s.work += 2 * work
+	r := &right{trial: t}
+	if r.a, err = s.arithmetic(t); r.a == nil || err != nil {
+		return nil, err
+	}
+	if r.whole, r.parts, err = t.cut.Parts(t.passes(), s.i.env.DType, r.a.rewrites); errors.Is(err, order.ErrOwn) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	call := t.call
+	call.Arith = s.i.env.Arith
+	if call.In, call.W, err = r.inOrder(r.whole); err != nil {
+		return nil, err
+	}
+	if r.kept, err = r.whole.Keep(call, r.a.choices); err != nil {
+		return nil, err
+	}
+	r.given = call
+	x, err := r.kept.Own()
+	if err != nil {
+		return nil, err
+	}
+	r.own, err = t.judge(copied(x), r.a, false)
+	return r, err
+}
+
+// wrong is an entry with a mistake; nil where the mistake is none in it, or gives no numbers.
+func (s *sight) wrong(r *right, k *sighted) (*judged, error) {
+	d := k.Apply(s.model(r.trial), r.whole, r.parts, r.given)
+	if d == nil {
+		return nil, nil
+	}
+	before := r.kept.Work
+	x, err := r.kept.Eval(d)
+	s.work += r.kept.Work - before
+	if err != nil || size(x.Shape) != len(r.y.Data) { // such as an index out of range
+		return nil, nil
+	}
+	return r.judge(copied(x), r.a, false)
+}
+
+// model is what mistakes are made in.
+func (s *sight) model(t *trial) *mistakes.Model {
+	return &mistakes.Model{
+		List: s.i.list, Passes: t.passes(), DType: s.i.env.DType, Weights: s.i.env.Weights,
+		Read: func(n order.Node) (program.Value, bool) {
+			rec, ok := s.i.trace.Lookup(n.Pass, s.i.list.Entries[n.Entry].Name)
+			if !ok || rec.Firing != 0 || s.i.misfit(n) != nil || t.tokens > 0 {
+				return program.Value{}, false
+			}
+			v, _, err := s.i.value(n)
+			return v, err == nil
+		},
+	}
+}
+
+// named looks at a mistake that moves elements by no more than roundings may. It is a BUG all the same where the form's entries together
+// show that it is that and no rounding, see [diagnose.FindNumber].
+func (s *sight) named(k *sighted) error {
+	for _, name := range k.near {
+		other, found := strings.CutSuffix(name, oneToken)
+		if !found {
+			other = name + oneToken
+		}
+		var together []*evidence
+		for _, of := range []string{name, other} {
+			entries, err := s.wrongOf(of, k)
+			if err != nil {
+				return err
+			}
+			if entries == nil {
+				continue
+			}
+			together = append(together, entries...)
+			f := &form{entries: together, carry: func() ([]*arithmetic, error) { return s.i.carry(s.ctx, name) }}
+			if found, err := f.number(f.left()); err != nil {
+				return err
+			} else if found == nil {
+				continue
+			}
+			if err := f.decide(); err != nil { // no arithmetic gives it, too
+				return err
+			}
+			if k.seen = f.wrong != nil; k.seen {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// searches is about how many evaluations of its entries a search for the arithmetic of a form takes.
+const searches = 64
+
+// wrongOf are the entries of a form as a port with a mistake would have them; nil where there is no work left for a search among them.
+func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
+	nodes := s.i.capturedForms().nodes[name]
+	var all []*evidence
+	elements := 0
+	for _, n := range permuted(nodes, scattered(len(nodes))) {
+		if len(all) >= maxEntries || len(all) >= minEntries && elements >= formElements {
+			break
+		}
+		r, err := s.right(n, s.i.has, false, false)
+		if r == nil || err != nil {
+			return nil, err
+		}
+		t := *r.trial
+		if wrong, err := s.wrong(r, k); err != nil {
+			return nil, err
+		} else if wrong != nil {
+			t.y.Data = make([]float64, len(wrong.x.Data))
+			for i, x := range wrong.x.Data {
+				t.y.Data[i] = floats.Round(t.d, x)
+			}
+		}
+		s.work += searches * t.formula.Work()
+		_, left, _, err := t.strict(&arithmetic{})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &evidence{&t, left})
+		elements += len(t.y.Data)
+	}
+	return all, nil
+}
+
+func copied(x program.Value) program.Value {
+	return program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: slices.Clone(x.Bound)}
+}
+
+// arithmetic is that in which an entry is right: transformers', or that of its form; nil where none is known to be.
+func (s *sight) arithmetic(t *trial) (*arithmetic, error) {
+	_, left, _, err := t.strict(&arithmetic{})
+	if err != nil || len(left) == 0 {
+		return &arithmetic{}, err
+	}
+	if s.i.o.Arithmetic != Auto {
+		return nil, nil
+	}
+	v, err := s.i.form(s.ctx, s.i.formOf(t.cut, t.node))
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range []*arithmetic{v.own, v.second} {
+		if a == nil || a.wide {
+			continue
+		}
+		if _, left, _, err := t.strict(a); err != nil || len(left) == 0 {
+			return a, err
+		}
+	}
+	return nil, nil
+}
+
+// right is what an entry may be.
+type right struct {
+	*trial
+	whole     *order.Formula // of the cut, with what each entry has of it
+	parts     []order.Part
+	given     program.Call
+	kept      *program.Kept
+	a         *arithmetic
+	own       *judged
+	rigorous  *judged
+	hulls     []*judged
+	rewritten []program.Rewrite
+	work      int
+}
+
+// streams reports whether one stream is read of a stack.
+func streams(t *trial) bool {
+	for k, n := range t.formula.Inputs {
+		if len(t.call.In[k].Shape) != len(t.i.list.Entries[n.Entry].Axes) {
+			return true
+		}
+	}
+	return false
+}
+
+// inOrder are the inputs and weights of a formula, which may number them otherwise than the trial's.
+func (r *right) inOrder(f *order.Formula) (in []program.Value, w []program.Rows, err error) {
+	for _, n := range f.Inputs {
+		at := slices.Index(r.formula.Inputs, n)
+		v := r.call.In[at]
+		if len(v.Shape) != len(r.i.list.Entries[n.Entry].Axes) { // one stream was read
+			if v, err = r.i.env.Read(n); err != nil {
+				return nil, nil, err
+			}
+		}
+		in = append(in, v)
+	}
+	for _, weight := range f.Weights {
+		at := slices.IndexFunc(r.formula.Weights, func(o order.Weight) bool { return o.Name == weight.Name })
+		w = append(w, r.call.W[at])
+	}
+	return in, w, nil
+}
+
+// shows reports whether a mistake gives an element that no choice of roundings gives, and one that no order of summation gives. That
+// is a BUG whatever the engine's arithmetic is, and whatever the other entries have.
+func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
+	k.moved = k.moved || r.own.moved(wrong)
+	off := r.own.apartFrom(wrong, nil)
+	if len(off) == 0 {
+		return false, nil
+	}
+	k.rounds = true
+	var err error
+	if r.rigorous == nil {
+		r.work += r.formula.Work()
+		if r.rigorous, err = r.in(evaluated{arithmetic: r.a, rigorous: true}); err != nil {
+			return false, err
+		}
+	}
+	if len(r.rigorous.apartFrom(wrong, off)) == 0 {
+		return false, nil
+	}
+	if r.rewritten == nil {
+		if r.rewritten, err = r.rewrites(); err != nil {
+			return false, err
+		}
+	}
+	for at, w := range r.rewritten {
+		if at == len(r.hulls) {
+			r.work += r.formula.Work()
+			j, err := r.in(evaluated{arithmetic: &arithmetic{rewrites: w}, hull: true})
+			if err != nil {
+				return false, err
+			}
+			r.hulls = append(r.hulls, j)
+		}
+		if off = r.hulls[at].apartFrom(wrong, off); len(off) == 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// moved reports whether two values of an element differ by more than their bounds, which are those of float32, and by more than float32
+// shows.
+func (j *judged) moved(k *judged) bool {
+	for i, x := range j.x.Data {
+		if y := k.x.Data[i]; math.Abs(y-x) > j.x.Bound[i]+k.x.Bound[i]+lastPlace(hooks.F32, x) {
+			return true
+		}
+	}
+	return false
+}
+
+// apartFrom lists elements, of some or of all for nil, of which two values have no number in common.
+func (j *judged) apartFrom(k *judged, some []int) []int {
+	var at []int
+	n := len(some)
+	if some == nil {
+		n = len(j.x.Data)
+	}
+	limit := measure.MaskLimit(j.d, j.model)
+	to := func(x float64) float64 { return floats.Round(j.d, x) }
+	for c := range n {
+		i := c
+		if some != nil {
+			i = some[c]
+		}
+		x, y := j.x.Data[i], k.x.Data[i]
+		e, f := j.x.Bound[i], k.x.Bound[i]
+		switch {
+		case x != x || y != y:
+			if (x != x) == (y != y) {
+				continue
+			}
+		case math.IsInf(e, 0) || math.IsInf(f, 0) || e != e || f != f:
+			continue
+		case j.rule != order.All && to(x) < limit && to(y) < limit:
+			continue
+		case to(y+f) >= to(x-e) && to(y-f) <= to(x+e):
+			continue
+		}
+		at = append(at, i)
+	}
+	return at
+}
+
+// found sums up.
+func (s *sight) found() (*Sight, error) {
+	f := &Sight{Known: len(s.all), Seen: []string{}}
+	ids, err := s.i.trace.IDs()
+	if err != nil {
+		return nil, err
+	}
+	run := mistakes.Run{Passes: s.i.env.Passes, IDs: ids, DType: s.i.env.DType}
+	for _, k := range s.all {
+		switch {
+		case k.seen:
+			f.Seen = append(f.Seen, k.Name)
+			continue
+		case k.touched && !k.looked:
+			f.Skipped = append(f.Skipped, k.Name)
+			continue
+		}
+		u := Unseen{Name: k.Name, Mistake: k.What, Page: k.Page, Rounding: k.rounds, ShownBy: k.Needs(s.i.list.Config).Lacks(run)}
+		switch {
+		case u.ShownBy != "":
+		case !k.touched:
+			u.ShownBy = byCapture
+		case run.DType.Size() == 2 && k.moved:
+			u.ShownBy = byDType
+		default:
+			u.ShownBy = byNumbers
+		}
+		f.Unseen = append(f.Unseen, u)
+	}
+	return f, nil
+}
