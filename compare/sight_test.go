@@ -36,11 +36,11 @@ func TestSightDraft(t *testing.T) {
 			return time.Duration(r.Utime.Nano())
 		}
 		start := cpu()
-		s, err := i.Sight(t.Context(), 0)
+		s, err := i.Sight(t.Context(), 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s: %d of %d seen, %d skipped, %v", name, len(s.Seen), s.Known, len(s.Skipped), (cpu()-start).Round(time.Millisecond))
+		t.Logf("%s: %d of %d seen, %d skipped, %v", name, len(s.Seen), s.Known, len(s.Skipped), (cpu() - start).Round(time.Millisecond))
 		seen[name] = s.Seen
 		for _, u := range s.Unseen {
 			if u.ShownBy == "float32" {

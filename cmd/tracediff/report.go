@@ -133,6 +133,7 @@ func texts(w io.Writer, d *report.Document, style report.Style) error {
 	}
 	if len(d.Runs) > 0 && d.Runs[0].Name != "" {
 		fmt.Fprintf(w, "\n%s\n", summary(d))
+		return report.Sight(w, d.Sight, style)
 	}
 	return nil
 }

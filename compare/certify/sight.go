@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/mistakes"
@@ -38,12 +41,70 @@ type Unseen struct {
 
 // What would show a mistake that a run lacks nothing to show.
 const (
-	byCapture  = "a capture with --level 3 and all layers"
+	byLevel    = "a capture with --level 3"
+	byHooks    = "hooks in more places"
 	byDType    = "float32"
-	byNumbers  = "other weights or another prompt"
+	ByNumbers  = "other weights or another prompt"
 	sightWork  = 1 << 27 // elements and products that a search may compute on any trace, and
 	sightShare = 10      // one part in so many of what certifying the trace took
 )
+
+// Unite is what several runs would have shown together: a mistake that one shows is shown. nil runs count for nothing; it is nil where
+// all are.
+func Unite(runs []*Sight) *Sight {
+	var all *Sight
+	state := map[string]int{} // 1 unseen, 2 skipped, 3 seen
+	for _, r := range runs {
+		if r == nil {
+			continue
+		}
+		if all == nil {
+			all = &Sight{Seen: []string{}}
+		}
+		for _, name := range r.Seen {
+			state[name] = 3
+		}
+		for _, name := range r.Skipped {
+			state[name] = max(state[name], 2)
+		}
+		for _, u := range r.Unseen {
+			state[u.Name] = max(state[u.Name], 1)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	done := map[string]bool{}
+	// What a run that shows more lacks to show the rest is less.
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r *Sight) bool { return r == nil })
+	slices.SortStableFunc(runs, func(a, b *Sight) int { return len(b.Seen) - len(a.Seen) })
+	add := func(name string, is int) bool {
+		if done[name] || state[name] != is {
+			return false
+		}
+		done[name] = true
+		all.Known++
+		return true
+	}
+	for _, r := range runs {
+		for _, name := range r.Seen {
+			if add(name, 3) {
+				all.Seen = append(all.Seen, name)
+			}
+		}
+		for _, u := range r.Unseen {
+			if add(u.Name, 1) {
+				all.Unseen = append(all.Unseen, u)
+			}
+		}
+		for _, name := range r.Skipped {
+			if add(name, 2) {
+				all.Skipped = append(all.Skipped, name)
+			}
+		}
+	}
+	return all
+}
 
 // sighted is a mistake that is being looked for.
 type sighted struct {
@@ -64,17 +125,18 @@ type sight struct {
 	all       []*sighted
 	work      int
 	most      int
+	of        func(name string, pass int) bool
 	certified Certified
 }
 
 // Sight returns which of the usual mistakes the trace would have shown. Work bounds it: the elements and products that are computed;
 // 0 for as many as are worth a second, or a tenth of what certifying took so far. The error is that of ctx, or of reading the trace or
-// the weights.
-func (i *Isolator) Sight(ctx context.Context, work int) (*Sight, error) {
+// the weights. Of says which entries count; nil for all.
+func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pass int) bool) (*Sight, error) {
 	if work == 0 {
 		work = max(sightWork, int(i.worked.Load())/sightShare)
 	}
-	s := &sight{i: i, ctx: ctx, most: work}
+	s := &sight{i: i, ctx: ctx, most: work, of: of}
 	for _, k := range mistakes.In(i.list) {
 		m := &sighted{Mistake: k}
 		for e := range i.list.Entries {
@@ -93,13 +155,8 @@ func (i *Isolator) Sight(ctx context.Context, work int) (*Sight, error) {
 		return nil, err
 	}
 	if i.o.Arithmetic == Auto {
-		for _, k := range s.all {
-			if k.seen || len(k.near) == 0 {
-				continue
-			}
-			if err := s.named(k); err != nil {
-				return nil, err
-			}
+		if err := s.nearly(); err != nil {
+			return nil, err
 		}
 	}
 	return s.found()
@@ -119,6 +176,9 @@ func (s *sight) run() error {
 		}
 	}
 	for _, n := range slices.Concat(turns...) {
+		if s.of != nil && !s.of(s.i.list.Entries[n.Entry].Name, n.Pass) {
+			continue
+		}
 		if err := s.ctx.Err(); err != nil {
 			return err
 		}
@@ -272,6 +332,30 @@ func (s *sight) model(t *trial) *mistakes.Model {
 			return v, err == nil
 		},
 	}
+}
+
+// nearly looks at the mistakes that move elements by no more than roundings may, several at once: each has its share of the work.
+func (s *sight) nearly() error {
+	var near []*sighted
+	for _, k := range s.all {
+		if !k.seen && len(k.near) > 0 {
+			near = append(near, k)
+		}
+	}
+	errs := make([]error, len(near))
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(near)) {
+		wait.Go(func() {
+			for n := int(next.Add(1)) - 1; n < len(near); n = int(next.Add(1)) - 1 {
+				own := *s
+				own.work, own.most = 0, (s.most-s.work)/len(near)
+				errs[n] = own.named(near[n])
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
 }
 
 // named looks at a mistake that moves elements by no more than roundings may. It is a BUG all the same where the form's entries together
@@ -521,12 +605,14 @@ func (s *sight) found() (*Sight, error) {
 		u := Unseen{Name: k.Name, Mistake: k.What, Page: k.Page, Rounding: k.rounds, ShownBy: k.Needs(s.i.list.Config).Lacks(run)}
 		switch {
 		case u.ShownBy != "":
+		case !k.touched && s.i.trace.Manifest().Scope.Level < 3:
+			u.ShownBy = byLevel
 		case !k.touched:
-			u.ShownBy = byCapture
+			u.ShownBy = byHooks
 		case run.DType.Size() == 2 && k.moved:
 			u.ShownBy = byDType
 		default:
-			u.ShownBy = byNumbers
+			u.ShownBy = ByNumbers
 		}
 		f.Unseen = append(f.Unseen, u)
 	}

@@ -329,7 +329,8 @@ var rotary = []Mistake{
 	},
 	{
 		Name: "positions-bfloat16", Page: "rotary-precision", What: "positions are rounded to bfloat16", at: []string{"rotary.*"},
-		needs: func(*order.Config) Needs { return Needs{Total: 258} },
+		when:  func(c *order.Config) bool { return c.MaxPositions >= exactPositions+2 }, // up to here bfloat16 has them all
+		needs: func(*order.Config) Needs { return Needs{Total: exactPositions + 2} },
 		edit:  positions(func(_ *spot, p float64) float64 { return float64(floats.RoundBF16(float32(p))) }),
 	},
 	{
@@ -361,6 +362,9 @@ var rotary = []Mistake{
 		edit: func(s *spot) bool { return s.put(unturned(s)) },
 	},
 }
+
+// exactPositions is up to where bfloat16 has every whole number.
+const exactPositions = 256
 
 func hasHeadNorms(c *order.Config) bool { return c.Gemma3n != nil || c.ModelType == "gemma3_text" }
 

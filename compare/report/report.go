@@ -34,6 +34,7 @@ func Text(w io.Writer, r *compare.Result, s Style) error {
 	p.allowed(r)
 	p.notes(r)
 	p.isolation(r)
+	p.sight(r.Sight)
 	if err := p.final(r); err != nil {
 		return err
 	}

@@ -1,0 +1,50 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare/certify"
+)
+
+// Sight writes which of the usual mistakes runs would have shown; nothing for nil. The error is that of w.
+func Sight(w io.Writer, s *certify.Sight, style Style) error {
+	p := &printer{style: style}
+	p.sight(s)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// sight counts the usual mistakes that a run would have shown, and says what would show the others; each of these by name where
+// everything is said.
+func (p *printer) sight(s *certify.Sight) {
+	if s == nil || s.Known == 0 {
+		return
+	}
+	p.line("usual mistakes: %d of %d would have been seen here", len(s.Seen), s.Known)
+	var order []string
+	by := map[string][]string{}
+	for _, u := range s.Unseen {
+		if by[u.ShownBy] == nil {
+			order = append(order, u.ShownBy)
+		}
+		by[u.ShownBy] = append(by[u.ShownBy], u.Mistake)
+	}
+	if len(s.Skipped) > 0 {
+		p.line("  %d were not looked at: the search ended before", len(s.Skipped))
+	}
+	if p.style.power {
+		for _, what := range order {
+			p.line("  needs %s: %s", what, strings.Join(by[what], "; "))
+		}
+		return
+	}
+	var parts []string
+	for _, what := range order {
+		parts = append(parts, fmt.Sprintf("%s (%d)", what, len(by[what])))
+	}
+	if len(parts) > 0 {
+		p.line("  the others need %s", strings.Join(parts, "; "))
+	}
+}
