@@ -132,8 +132,11 @@ func texts(w io.Writer, d *report.Document, style report.Style) error {
 		}
 	}
 	if len(d.Runs) > 0 && d.Runs[0].Name != "" {
-		fmt.Fprintf(w, "\n%s\n", summary(d))
-		return report.Sight(w, d.Sight, style)
+		fmt.Fprintln(w)
+		if err := report.Sight(w, d.Sight, style); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\n", summary(d))
 	}
 	return nil
 }

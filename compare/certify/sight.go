@@ -236,7 +236,7 @@ func (s *sight) look(n order.Node, has func(order.Node) bool, opened bool, open 
 	}
 	for _, k := range open {
 		k.looked = true
-		wrong, err := s.wrong(r, k)
+		wrong, d, err := s.wrong(r, k)
 		if err != nil {
 			return err
 		}
@@ -246,6 +246,11 @@ func (s *sight) look(n order.Node, has func(order.Node) bool, opened bool, open 
 		was := k.rounds
 		if k.seen, err = r.shows(wrong, k); err != nil {
 			return err
+		}
+		if s.i.env.DType != hooks.F32 && !k.seen && !k.moved {
+			if k.moved, err = r.inFloat32(d); err != nil {
+				return err
+			}
 		}
 		if name := s.i.formOf(r.cut, n); !opened && k.rounds && !was && !slices.Contains(k.near, name) {
 			k.near = append(k.near, name)
@@ -305,18 +310,19 @@ func (s *sight) right(n order.Node, has func(order.Node) bool, opened, some bool
 }
 
 // wrong is an entry with a mistake; nil where the mistake is none in it, or gives no numbers.
-func (s *sight) wrong(r *right, k *sighted) (*judged, error) {
+func (s *sight) wrong(r *right, k *sighted) (*judged, *program.Edited, error) {
 	d := k.Apply(s.model(r.trial), r.whole, r.parts, r.given)
 	if d == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	before := r.kept.Work
 	x, err := r.kept.Eval(d)
 	s.work += r.kept.Work - before
 	if err != nil || size(x.Shape) != len(r.y.Data) { // such as an index out of range
-		return nil, nil
+		return nil, nil, nil
 	}
-	return r.judge(copied(x), r.a, false)
+	j, err := r.judge(copied(x), r.a, false)
+	return j, d, err
 }
 
 // model is what mistakes are made in.
@@ -410,7 +416,7 @@ func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
 			return nil, err
 		}
 		t := *r.trial
-		if wrong, err := s.wrong(r, k); err != nil {
+		if wrong, _, err := s.wrong(r, k); err != nil {
 			return nil, err
 		} else if wrong != nil {
 			t.y.Data = make([]float64, len(wrong.x.Data))
@@ -464,6 +470,7 @@ type right struct {
 	parts     []order.Part
 	given     program.Call
 	kept      *program.Kept
+	float     *program.Kept // in float32
 	a         *arithmetic
 	own       *judged
 	rigorous  *judged
@@ -504,7 +511,6 @@ func (r *right) inOrder(f *order.Formula) (in []program.Value, w []program.Rows,
 // shows reports whether a mistake gives an element that no choice of roundings gives, and one that no order of summation gives. That
 // is a BUG whatever the engine's arithmetic is, and whatever the other entries have.
 func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
-	k.moved = k.moved || r.own.moved(wrong)
 	off := r.own.apartFrom(wrong, nil)
 	if len(off) == 0 {
 		return false, nil
@@ -541,15 +547,27 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 	return true, nil
 }
 
-// moved reports whether two values of an element differ by more than their bounds, which are those of float32, and by more than float32
-// shows.
-func (j *judged) moved(k *judged) bool {
-	for i, x := range j.x.Data {
-		if y := k.x.Data[i]; math.Abs(y-x) > j.x.Bound[i]+k.x.Bound[i]+lastPlace(hooks.F32, x) {
-			return true
+// inFloat32 reports whether a mistake would move an element in float32: the same formula of the same inputs, rounded to that.
+func (r *right) inFloat32(d *program.Edited) (bool, error) {
+	if r.float == nil {
+		r.work += r.formula.Work()
+		call := r.given
+		call.DType = hooks.F32
+		var err error
+		if r.float, err = r.whole.Keep(call, nil); err != nil {
+			return false, err
 		}
 	}
-	return false
+	x, err := r.float.Own()
+	if err != nil {
+		return false, err
+	}
+	y, err := r.float.Eval(d)
+	if err != nil || len(x.Data) != len(y.Data) {
+		return false, nil
+	}
+	own, wrong := &judged{x: x, d: hooks.F32, model: hooks.F32, rule: r.entry.Compare}, &judged{x: y}
+	return len(own.apartFrom(wrong, nil)) > 0, nil
 }
 
 // apartFrom lists elements, of some or of all for nil, of which two values have no number in common.
