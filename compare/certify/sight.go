@@ -41,12 +41,19 @@ type Unseen struct {
 
 // What would show a mistake that a run lacks nothing to show.
 const (
-	byLevel    = "a capture with --level 3"
-	byHooks    = "hooks in more places"
-	byDType    = "float32"
-	ByNumbers  = "other weights or another prompt"
-	sightWork  = 1 << 27 // elements and products that a search may compute on any trace, and
-	sightShare = 10      // one part in so many of what certifying the trace took
+	byLevel = "a capture with --level 3"
+	byHooks = "hooks in more places"
+	byDType = "float32"
+	// ByNumbers: nothing is known that would, but numbers of another size.
+	ByNumbers = "other weights or another prompt"
+)
+
+const (
+	// A search may compute sightWork elements and products on any trace, about half a second, or one part in sightShare of what
+	// certifying took: a step by element takes about four times as long as a product, so that it is a tenth of the time.
+	sightWork  = 1 << 25
+	sightShare = 40
+	sightFocus = 1 << 17 // of an entry that takes more than this, some tokens are looked at
 )
 
 // Unite is what several runs would have shown together: a mistake that one shows is shown. nil runs count for nothing; it is nil where
@@ -130,7 +137,7 @@ type sight struct {
 }
 
 // Sight returns which of the usual mistakes the trace would have shown. Work bounds it: the elements and products that are computed;
-// 0 for as many as are worth a second, or a tenth of what certifying took so far. The error is that of ctx, or of reading the trace or
+// 0 for as many as take half a second, or a tenth of the time that certifying took so far. The error is that of ctx, or of reading the trace or
 // the weights. Of says which entries count; nil for all.
 func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pass int) bool) (*Sight, error) {
 	if work == 0 {
@@ -276,7 +283,7 @@ func (s *sight) right(n order.Node, has func(order.Node) bool, opened, some bool
 		return nil, err
 	}
 	if some && !streams(t) {
-		t = (&evidence{trial: t}).focus().trial
+		t = (&evidence{t, spread(t)}).focusAbove(sightFocus).trial
 	}
 	work := t.formula.Work()
 	if s.work+work > s.most {
@@ -400,7 +407,7 @@ func (s *sight) named(k *sighted) error {
 }
 
 // searches is about how many evaluations of its entries a search for the arithmetic of a form takes.
-const searches = 64
+const searches = 256
 
 // wrongOf are the entries of a form as a port with a mistake would have them; nil where there is no work left for a search among them.
 func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
@@ -477,6 +484,24 @@ type right struct {
 	hulls     []*judged
 	rewritten []program.Rewrite
 	work      int
+}
+
+// spread are elements all over an entry: what is looked at of it where it is large.
+func spread(t *trial) []int {
+	tokens := strings.IndexRune(t.entry.Axes, order.AxisToken)
+	if tokens < 0 || len(t.y.Shape) <= tokens {
+		return nil
+	}
+	n, inner := t.y.Shape[tokens], size(t.y.Shape[tokens+1:])
+	width := t.y.Shape[len(t.y.Shape)-1]
+	step := max(width/focusColumns, 1)
+	var all []int
+	for i := range t.y.Data {
+		if column := i % width; i/inner%n%max(n/focusTokens, 1) == 0 && column%step == column/step%step { // odd ones, too
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // streams reports whether one stream is read of a stack.

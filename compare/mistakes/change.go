@@ -234,6 +234,12 @@ func operation(o func(s *spot) op.Op) change {
 	}
 }
 
+// SomeRows is a weight of which some rows are computed with alone: a change is one of the whole weight.
+type SomeRows interface {
+	All() program.Rows
+	Of(all program.Rows) program.Rows
+}
+
 // weight changes a weight.
 func weight(k int, f func(s *spot, w program.Rows) program.Rows) change {
 	return func(s *spot) bool {
@@ -241,9 +247,17 @@ func weight(k int, f func(s *spot, w program.Rows) program.Rows) change {
 			return false
 		}
 		step := s.p.Source(s.W[k])
-		w := f(s, s.call.W[s.p.Steps[step].Index])
+		own := s.call.W[s.p.Steps[step].Index]
+		some, ok := own.(SomeRows)
+		if ok {
+			own = some.All()
+		}
+		w := f(s, own)
 		if w == nil {
 			return false
+		}
+		if ok {
+			w = some.Of(w)
 		}
 		s.OtherWeight(step, w)
 		return true

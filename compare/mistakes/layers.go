@@ -144,8 +144,9 @@ var projections = []Mistake{
 	{
 		Name: "heads-by-size", Page: "head-layout", What: "channels of queries are read as [head_dim, heads]", at: []string{"*.self_attn.q_proj"},
 		when: func(c *order.Config) bool { return c.NumHeads > 1 && c.HeadDim > 1 },
-		edit: result(func(s *spot, v program.Var) (program.Var, bool) {
-			return s.Mapped(v, program.Map{Kind: program.Weave, Axis: 2, N: s.m.List.Config.NumHeads})
+		edit: rowsAt(func(s *spot, i, _ int) int {
+			c := s.m.List.Config
+			return i%c.HeadDim*c.NumHeads + i/c.HeadDim
 		}),
 	},
 	{
