@@ -296,14 +296,6 @@ func decoding(c change) change {
 	return func(s *spot) bool { return s.Node.Pass > 0 && c(s) }
 }
 
-// both does two things; it is done where either is.
-func both(a, b change) change {
-	return func(s *spot) bool {
-		x, y := a(s), b(s)
-		return x || y
-	}
-}
-
 // row is a weight whose rows are changed as they are read.
 type row struct {
 	program.Rows

@@ -64,12 +64,6 @@ func twoRopes(c *order.Config) bool {
 	return a.Theta > 0 && b.Theta > 0
 }
 
-func and(all ...func(*order.Config) bool) func(*order.Config) bool {
-	return func(c *order.Config) bool {
-		return !slices.ContainsFunc(all, func(is func(*order.Config) bool) bool { return !is(c) })
-	}
-}
-
 // What shows a mistake.
 
 func tokens(n int) func(*order.Config) Needs {
