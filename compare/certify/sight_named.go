@@ -25,7 +25,7 @@ func (s *sight) nearly() error {
 		wait.Go(func() {
 			for n := int(next.Add(1)) - 1; n < len(near); n = int(next.Add(1)) - 1 {
 				own := *s
-				own.work, own.most = 0, (s.most-s.work)/len(near)
+				own.work, own.most = 0, nearShare*s.most/len(near)
 				errs[n] = own.named(near[n])
 			}
 		})
@@ -69,8 +69,12 @@ func (s *sight) named(k *sighted) error {
 	return nil
 }
 
-// searches is about how many evaluations of its entries a search for the arithmetic of a form takes.
-const searches = 256
+const (
+	// searches is about how many evaluations of its entries a search for the arithmetic of a form takes, each of which costs less than
+	// others do: most of it is remembered. So there may be nearShare times as many.
+	searches  = 64
+	nearShare = 4
+)
 
 // wrongOf are the entries of a form as a port with a mistake would have them; nil where there is no work left for a search among them.
 func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/compare/certify"
@@ -40,11 +41,23 @@ func (p *printer) sight(s *certify.Sight) {
 		}
 		return
 	}
+	slices.SortStableFunc(order, func(a, b string) int { return len(by[b]) - len(by[a]) })
 	var parts []string
-	for _, what := range order {
+	rest := 0
+	for i, what := range order {
+		if i >= maxNeeds {
+			rest += len(by[what])
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%s (%d)", what, len(by[what])))
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("something else (%d): --verbose lists them", rest))
 	}
 	if len(parts) > 0 {
 		p.line("  the others need %s", strings.Join(parts, "; "))
 	}
 }
+
+// maxNeeds is how many ways to show mistakes are said where not everything is.
+const maxNeeds = 3
