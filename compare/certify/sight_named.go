@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // nearly looks at the mistakes that move elements by no more than roundings may, several at once: each has its share of the work.
@@ -89,21 +87,18 @@ func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
 		if r == nil || err != nil {
 			return nil, err
 		}
-		t := *r.trial
+		t := r.trial
 		if wrong, _, err := s.wrong(r, k); err != nil {
 			return nil, err
 		} else if wrong != nil {
-			t.y.Data = make([]float64, len(wrong.x.Data))
-			for i, x := range wrong.x.Data {
-				t.y.Data[i] = floats.Round(t.d, x)
-			}
+			t = r.with(wrong)
 		}
 		s.work += searches * t.formula.Work()
 		_, left, _, err := t.strict(&arithmetic{})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, &evidence{&t, left})
+		all = append(all, &evidence{t, left})
 		elements += len(t.y.Data)
 	}
 	return all, nil

@@ -334,10 +334,6 @@ func (e *Editor) ReadAs(step, arg int, v Var) bool {
 	return ok
 }
 
-// As is a variable in a shape: as it is, its axes in another order or read row by row; ok is false where it has another number of
-// elements.
-func (e *Editor) As(v Var, shape []int) (w Var, ok bool) { return v.as(shape) }
-
 // Redirect makes the steps from one up to another read a result in place of a whole tensor, or of one stream of a stack, each through
 // the view that it had of it. The result is that of a step, of the shape of what was read.
 func (e *Editor) Redirect(from, to int, old, now Var) bool {
