@@ -139,6 +139,9 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		return nil, err
 	}
 	w.finish()
+	if err := w.sight(); err != nil {
+		return nil, err
+	}
 	w.res.strip()
 	return w.res, nil
 }

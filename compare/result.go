@@ -36,20 +36,22 @@ type Result struct {
 	Decided string `json:"decided"`
 	Stopped bool   `json:"stopped,omitempty"` // the walk ended at the first divergence: what lies behind was not compared
 
-	Divergence *Divergence   `json:"divergence,omitempty"` // the first; nil where nothing diverges
-	Mismatches int           `json:"mismatches"`           // rows that do not match and are neither allowed nor expected to, derived ones apart
-	Missing    []Missing     `json:"missing,omitempty"`    // declared and absent
-	Allowed    []Allowed     `json:"allowed,omitempty"`    // the allow-list, line by line, and what each accepted
-	Incomplete []string      `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
-	Roots      []string      `json:"roots,omitempty"`      // keys of mismatches that are the fault of their own operation
-	Final      *Final        `json:"final,omitempty"`      // the next token; nil where no logits were compared
-	Isolation  *Isolation    `json:"isolation,omitempty"`  // what certifying found; nil where nothing was certified
-	Unverified []string      `json:"unverified,omitempty"` // keys of rows that were not judged
-	Untested   []string      `json:"untested,omitempty"`   // keys of rows that match and test nothing: see Vacuous
-	Layouts    []string      `json:"layouts,omitempty"`    // other layouts, which are no mistakes, a sentence each
-	Expected   []Expectation `json:"expected,omitempty"`   // what Options.Different came to
-	Notes      []string      `json:"notes,omitempty"`      // oddities that decide nothing
-	Coverage   Coverage      `json:"coverage"`
+	Divergence *Divergence `json:"divergence,omitempty"` // the first; nil where nothing diverges
+	Mismatches int         `json:"mismatches"`           // rows that do not match and are neither allowed nor expected to, derived ones apart
+	Missing    []Missing   `json:"missing,omitempty"`    // declared and absent
+	Allowed    []Allowed   `json:"allowed,omitempty"`    // the allow-list, line by line, and what each accepted
+	Incomplete []string    `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
+	Roots      []string    `json:"roots,omitempty"`      // keys of mismatches that are the fault of their own operation
+	Final      *Final      `json:"final,omitempty"`      // the next token; nil where no logits were compared
+	Isolation  *Isolation  `json:"isolation,omitempty"`  // what certifying found; nil where nothing was certified
+	// Sight is which of the usual mistakes this run would have shown; nil where nothing was certified, or something is wrong.
+	Sight      *certify.Sight `json:"sight,omitempty"`
+	Unverified []string       `json:"unverified,omitempty"` // keys of rows that were not judged
+	Untested   []string       `json:"untested,omitempty"`   // keys of rows that match and test nothing: see Vacuous
+	Layouts    []string       `json:"layouts,omitempty"`    // other layouts, which are no mistakes, a sentence each
+	Expected   []Expectation  `json:"expected,omitempty"`   // what Options.Different came to
+	Notes      []string       `json:"notes,omitempty"`      // oddities that decide nothing
+	Coverage   Coverage       `json:"coverage"`
 }
 
 // ExitCode is 0 when everything in scope was compared and matches, else 1: a divergence, a missing tensor, an incomplete

@@ -16,6 +16,24 @@ type Formula struct {
 	Inputs  []Node   // the leaves, by the number of the program's input
 	Weights []Weight // by the number of its weight
 	items   []*int   // which index of the first axis an input is; nil for all of it
+	parts   []Part
+}
+
+// Part is what one entry of a cut has of its formula.
+type Part struct {
+	Node
+	In, W    []program.Var
+	Out      program.Var // rounded, but for that of the last part
+	From, To int         // its steps
+}
+
+// Parts is [Plan.FormulaOf] with what each entry of the cut has of it, in their order. The program is not shared.
+func (p *Plan) Parts(passes []Pass, model hooks.DType, rewrites program.Rewrite) (*Formula, []Part, error) {
+	f, err := p.formula(passes, model, rewrites, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, f.parts, nil
 }
 
 // ErrOwn says that an operation computes itself, so that there is no formula of it: see [program.Own].
@@ -73,7 +91,9 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 		if other != nil {
 			o = other(o)
 		}
+		part := Part{Node: n, In: in, W: w, From: b.Len()}
 		out = b.Apply(o, op.Form(o), p.list.size(n, passes), in, w)
+		part.To = b.Len()
 		if i < last {
 			to, err := roundingOf(e.DTypeOf(model), model)
 			if err != nil {
@@ -82,6 +102,8 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 			out = b.RoundTo(out, to)
 		}
 		results[n] = out
+		part.Out = out
+		f.parts = append(f.parts, part)
 	}
 	var err error
 	if f.Program, err = b.Program(out); err != nil {

@@ -163,6 +163,9 @@ func texts(w io.Writer, d *report.Document, style report.Style) error {
 	}
 	if !style.Terse() {
 		fmt.Fprintln(w)
+		if err := report.Sight(w, d.Sight, style); err != nil {
+			return err
+		}
 	}
 	_, err := fmt.Fprintln(w, summary(d))
 	return err

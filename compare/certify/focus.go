@@ -18,8 +18,11 @@ const (
 )
 
 // focus is the entry with fewer tokens and columns, where it is large and they can be computed by themselves; else the entry.
-func (e *evidence) focus() *evidence {
-	if e.formula.Work() <= focusWork {
+func (e *evidence) focus() *evidence { return e.focusAbove(focusWork) }
+
+// focusAbove is focus for an entry that takes more than some work.
+func (e *evidence) focusAbove(work int) *evidence {
+	if e.formula.Work() <= work {
 		return e
 	}
 	t := *e.trial
@@ -147,6 +150,12 @@ func (w someRows) Size() (rows, cols int) {
 	_, cols = w.Rows.Size()
 	return len(w.keep), cols
 }
+
+// All is the whole weight.
+func (w someRows) All() program.Rows { return w.Rows }
+
+// Of are the same rows of another weight.
+func (w someRows) Of(all program.Rows) program.Rows { return someRows{all, w.keep} }
 
 func (w someRows) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.keep[i]) }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/keyorder"
@@ -58,6 +59,7 @@ type Isolator struct {
 	wider    wider
 	captured captured
 	named    map[string]*named // by role
+	worked   atomic.Int64      // elements and products of the entries that were certified
 }
 
 // NewIsolator prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
@@ -195,6 +197,9 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 	c, err := t.certify()
 	if err != nil {
 		return nil, nil, err
+	}
+	if t.formula != nil {
+		i.worked.Add(int64(t.formula.Work()))
 	}
 	for _, n := range t.cut.Leaves {
 		c.From = append(c.From, capture.Key(n.Pass, i.list.Entries[n.Entry].Name, 0))

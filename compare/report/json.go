@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 )
 
 // Schema names the format of [Document], and RecordSchema that of [Record]; docs/schema has both as JSON Schema. The
@@ -21,6 +22,8 @@ type Document struct {
 	Tool   Tool   `json:"tool"`   // that wrote the report
 	Exit   int    `json:"exit"`   // the exit status of the command: the largest of its runs
 	Runs   []Run  `json:"runs"`   // in the order in which they ran
+	// Sight is which of the usual mistakes several runs would have shown together.
+	Sight *certify.Sight `json:"sight,omitempty"`
 }
 
 // Tool is the program.
@@ -47,6 +50,15 @@ func NewDocument(version string, runs ...Run) *Document {
 	d := &Document{Schema: Schema, Tool: Tool{"tracediff", version}, Runs: runs}
 	for _, r := range runs {
 		d.Exit = max(d.Exit, r.Exit)
+	}
+	var sights []*certify.Sight
+	for _, r := range runs {
+		if r.Result != nil {
+			sights = append(sights, r.Result.Sight)
+		}
+	}
+	if len(runs) > 1 && d.Exit == 0 {
+		d.Sight = certify.Unite(sights)
 	}
 	return d
 }

@@ -59,6 +59,7 @@ func (p *printer) full(r *compare.Result) error {
 	p.allowed(r)
 	p.notes(r)
 	p.isolation(r)
+	p.sight(r.Sight)
 	if err := p.final(r); err != nil {
 		return err
 	}

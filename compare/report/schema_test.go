@@ -24,7 +24,7 @@ import (
 const schemaFolder = "../../docs/schema"
 
 // schemas are the roots, by the file that describes them.
-var schemas = map[string]any{"report-2.json": report.Document{}, "records-2.json": report.Record{}, "inspect-1.json": report.Inspection{}, "check-1.json": report.CheckDocument{}}
+var schemas = map[string]any{"report-2.json": report.Document{}, "records-2.json": report.Record{}, "inspect-1.json": report.Inspection{}, "check-1.json": report.CheckDocument{}, "prompts-1.json": report.PromptsDocument{}}
 
 func TestSchemasAreThoseOfTheTypes(t *testing.T) {
 	said := comments(t)

@@ -38,6 +38,7 @@ func (p *printer) short(r *compare.Result) error {
 	p.checked(r)
 	p.nextToken(r)
 	p.shortNotes(r)
+	p.sight(r.Sight)
 	p.notCompared(r)
 	p.incomplete(r)
 	p.expected(r)

@@ -20,6 +20,9 @@ type Builder struct {
 	err   error
 }
 
+// Len is how many steps there are.
+func (b *Builder) Len() int { return len(b.steps) }
+
 // NewBuilder starts a program.
 func NewBuilder() *Builder { return &Builder{names: map[string]int{}} }
 

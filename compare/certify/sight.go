@@ -1,0 +1,293 @@
+package certify
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tracediff/tracediff/compare/mistakes"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// Sight is which of the usual mistakes of docs/mistakes.md a run would have shown: as a BUG in one entry at least, whatever the engine's
+// roundings. Each was made in the run's own numbers. Mistakes that the model cannot have do not count.
+type Sight struct {
+	Known  int      `json:"known"`
+	Seen   []string `json:"seen"`             // their names
+	Unseen []Unseen `json:"unseen,omitempty"` // what would change no element, or none by more than roundings may
+	// Skipped were not looked at: the search came to its end before them.
+	Skipped []string `json:"skipped,omitempty"`
+}
+
+// Unseen is a mistake that a run would not have shown.
+type Unseen struct {
+	Name    string `json:"name"`
+	Mistake string `json:"mistake"` // in words
+	Page    string `json:"page"`    // its heading in docs/mistakes.md
+	ShownBy string `json:"shown_by"`
+	// Rounding: elements would change, by no more than some choice of roundings may.
+	Rounding bool `json:"rounding,omitempty"`
+}
+
+// What would show a mistake that a run lacks nothing to show.
+const (
+	byLevel = "a capture with --level 3"
+	byHooks = "hooks in more places"
+	byDType = "float32"
+	// ByNumbers: nothing is known that would, but numbers of another size.
+	ByNumbers = "other weights or another prompt"
+)
+
+const (
+	// A search may compute sightWork elements and products on any trace, about half a second, or one part in sightShare of what
+	// certifying took: a step by element takes about four times as long as a product, so that it is a tenth of the time.
+	sightWork  = 1 << 25
+	sightShare = 40
+	sightFocus = 1 << 17 // of an entry that takes more than this, some tokens are looked at
+)
+
+// Unite is what several runs would have shown together: a mistake that one shows is shown. nil runs count for nothing; it is nil where
+// all are.
+func Unite(runs []*Sight) *Sight {
+	var all *Sight
+	state := map[string]int{} // 1 unseen, 2 skipped, 3 seen
+	for _, r := range runs {
+		if r == nil {
+			continue
+		}
+		if all == nil {
+			all = &Sight{Seen: []string{}}
+		}
+		for _, name := range r.Seen {
+			state[name] = 3
+		}
+		for _, name := range r.Skipped {
+			state[name] = max(state[name], 2)
+		}
+		for _, u := range r.Unseen {
+			state[u.Name] = max(state[u.Name], 1)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	done := map[string]bool{}
+	// What a run that shows more lacks to show the rest is less.
+	runs = slices.DeleteFunc(slices.Clone(runs), func(r *Sight) bool { return r == nil })
+	slices.SortStableFunc(runs, func(a, b *Sight) int { return len(b.Seen) - len(a.Seen) })
+	add := func(name string, is int) bool {
+		if done[name] || state[name] != is {
+			return false
+		}
+		done[name] = true
+		all.Known++
+		return true
+	}
+	for _, r := range runs {
+		for _, name := range r.Seen {
+			if add(name, 3) {
+				all.Seen = append(all.Seen, name)
+			}
+		}
+		for _, u := range r.Unseen {
+			if add(u.Name, 1) {
+				all.Unseen = append(all.Unseen, u)
+			}
+		}
+		for _, name := range r.Skipped {
+			if add(name, 2) {
+				all.Skipped = append(all.Skipped, name)
+			}
+		}
+	}
+	return all
+}
+
+// sighted is a mistake that is being looked for.
+type sighted struct {
+	*mistakes.Mistake
+	edits           []bool // by entry
+	shows           []bool // by entry
+	seen            bool
+	touched, looked bool     // some captured entry is computed by what is edited; it was looked at
+	moved           bool     // float32 would show it
+	rounds          bool     // an element changed
+	near            []string // forms of entries in which it does no more than roundings may
+}
+
+// sight is the search.
+type sight struct {
+	i         *Isolator
+	ctx       context.Context
+	all       []*sighted
+	work      int
+	most      int
+	of        func(name string, pass int) bool
+	certified Certified
+}
+
+// Sight returns which of the usual mistakes the trace would have shown. Work bounds it: the elements and products that are computed;
+// 0 for as many as take half a second, or a tenth of the time that certifying took so far. The error is that of ctx, or of reading the trace or
+// the weights. Of says which entries count; nil for all.
+func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pass int) bool) (*Sight, error) {
+	if work == 0 {
+		work = max(sightWork, int(i.worked.Load())/sightShare)
+	}
+	s := &sight{i: i, ctx: ctx, most: work, of: of}
+	for _, k := range mistakes.In(i.list) {
+		m := &sighted{Mistake: k}
+		for e := range i.list.Entries {
+			m.edits = append(m.edits, k.Edits(&i.list.Entries[e]))
+			m.shows = append(m.shows, k.ShownBy(&i.list.Entries[e]))
+		}
+		s.all = append(s.all, m)
+	}
+	if i.o.Certified != nil {
+		var err error
+		if s.certified, err = i.o.Certified(); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.run(); err != nil {
+		return nil, err
+	}
+	if i.o.Arithmetic == Auto {
+		if err := s.nearly(); err != nil {
+			return nil, err
+		}
+	}
+	return s.found()
+}
+
+// run looks at the captured entries: one of each form, then the next of each, until every mistake was seen.
+func (s *sight) run() error {
+	forms := s.i.capturedForms()
+	var turns [][]order.Node
+	for _, name := range forms.names {
+		nodes := forms.nodes[name]
+		for turn, n := range permuted(nodes, scattered(len(nodes))) {
+			if turn == len(turns) {
+				turns = append(turns, nil)
+			}
+			turns[turn] = append(turns[turn], n)
+		}
+	}
+	for _, n := range slices.Concat(turns...) {
+		if s.of != nil && !s.of(s.i.list.Entries[n.Entry].Name, n.Pass) {
+			continue
+		}
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.node(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// node looks at one entry.
+func (s *sight) node(n order.Node) error {
+	for _, opened := range []bool{false, true} {
+		if !slices.ContainsFunc(s.all, func(k *sighted) bool { return !k.seen && k.shows[n.Entry] && k.Opens() == opened }) {
+			continue
+		}
+		has := s.i.has
+		if opened {
+			has = func(n order.Node) bool { return s.i.given(n) || s.i.has(n) && !s.i.fixed(n.Entry) }
+		}
+		cut, err := s.i.list.Cut(has, n)
+		if err != nil { // the arguments of the model were not captured
+			continue
+		}
+		var open []*sighted
+		for _, k := range s.all {
+			if !k.seen && k.Opens() == opened && k.shows[n.Entry] && slices.ContainsFunc(cut.Steps, func(at order.Node) bool { return k.edits[at.Entry] }) {
+				k.touched = true
+				open = append(open, k)
+			}
+		}
+		if len(open) == 0 || !s.accuses(cut) {
+			continue
+		}
+		if err := s.look(n, has, opened, open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accuses reports whether the operations of a cut may accuse.
+func (s *sight) accuses(cut *order.Plan) bool {
+	return s.certified == nil || !slices.ContainsFunc(cut.Steps, func(n order.Node) bool { return !s.certified[op.Form(s.i.list.Entries[n.Entry].Op)] })
+}
+
+// look makes mistakes in one entry.
+func (s *sight) look(n order.Node, has func(order.Node) bool, opened bool, open []*sighted) error {
+	if s.work >= s.most {
+		return nil
+	}
+	r, err := s.right(n, has, opened, true)
+	if r == nil || err != nil {
+		return err
+	}
+	for _, k := range open {
+		k.looked = true
+		wrong, d, err := s.wrong(r, k)
+		if err != nil {
+			return err
+		}
+		if wrong == nil {
+			continue
+		}
+		was := k.rounds
+		if k.seen, err = r.shows(wrong, k); err != nil {
+			return err
+		}
+		if s.i.env.DType != hooks.F32 && !k.seen && !k.moved {
+			if k.moved, err = r.inFloat32(d); err != nil {
+				return err
+			}
+		}
+		if name := s.i.formOf(r.cut, n); !opened && k.rounds && !was && !slices.Contains(k.near, name) {
+			k.near = append(k.near, name)
+		}
+	}
+	s.work += r.work
+	return nil
+}
+
+// found sums up.
+func (s *sight) found() (*Sight, error) {
+	f := &Sight{Known: len(s.all), Seen: []string{}}
+	ids, err := s.i.trace.IDs()
+	if err != nil {
+		return nil, err
+	}
+	run := mistakes.Run{Passes: s.i.env.Passes, IDs: ids, DType: s.i.env.DType}
+	for _, k := range s.all {
+		switch {
+		case k.seen:
+			f.Seen = append(f.Seen, k.Name)
+			continue
+		case k.touched && !k.looked:
+			f.Skipped = append(f.Skipped, k.Name)
+			continue
+		}
+		u := Unseen{Name: k.Name, Mistake: k.What, Page: k.Page, Rounding: k.rounds, ShownBy: k.Needs(s.i.list.Config).Lacks(run)}
+		switch {
+		case u.ShownBy != "":
+		case !k.touched && s.i.trace.Manifest().Scope.Level < 3:
+			u.ShownBy = byLevel
+		case !k.touched:
+			u.ShownBy = byHooks
+		case run.DType.Size() == 2 && k.moved:
+			u.ShownBy = byDType
+		default:
+			u.ShownBy = ByNumbers
+		}
+		f.Unseen = append(f.Unseen, u)
+	}
+	return f, nil
+}

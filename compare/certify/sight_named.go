@@ -1,0 +1,105 @@
+package certify
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// nearly looks at the mistakes that move elements by no more than roundings may, several at once: each has its share of the work.
+func (s *sight) nearly() error {
+	var near []*sighted
+	for _, k := range s.all {
+		if !k.seen && len(k.near) > 0 {
+			near = append(near, k)
+		}
+	}
+	errs := make([]error, len(near))
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(near)) {
+		wait.Go(func() {
+			for n := int(next.Add(1)) - 1; n < len(near); n = int(next.Add(1)) - 1 {
+				own := *s
+				own.work, own.most = 0, nearShare*s.most/len(near)
+				errs[n] = own.named(near[n])
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// named looks at a mistake that moves elements by no more than roundings may. It is a BUG all the same where the form's entries together
+// show that it is that and no rounding, see [diagnose.FindNumber].
+func (s *sight) named(k *sighted) error {
+	for _, name := range k.near {
+		other, found := strings.CutSuffix(name, oneToken)
+		if !found {
+			other = name + oneToken
+		}
+		var together []*evidence
+		for _, of := range []string{name, other} {
+			entries, err := s.wrongOf(of, k)
+			if err != nil {
+				return err
+			}
+			if entries == nil {
+				continue
+			}
+			together = append(together, entries...)
+			f := &form{entries: together, carry: func() ([]*arithmetic, error) { return s.i.carry(s.ctx, name) }}
+			if found, err := f.number(f.left()); err != nil {
+				return err
+			} else if found == nil {
+				continue
+			}
+			if err := f.decide(); err != nil { // no arithmetic gives it, too
+				return err
+			}
+			if k.seen = f.wrong != nil; k.seen {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	// searches is about how many evaluations of its entries a search for the arithmetic of a form takes, each of which costs less than
+	// others do: most of it is remembered. So there may be nearShare times as many.
+	searches  = 64
+	nearShare = 4
+)
+
+// wrongOf are the entries of a form as a port with a mistake would have them; nil where there is no work left for a search among them.
+func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
+	nodes := s.i.capturedForms().nodes[name]
+	var all []*evidence
+	elements := 0
+	for _, n := range permuted(nodes, scattered(len(nodes))) {
+		if len(all) >= maxEntries || len(all) >= minEntries && elements >= formElements {
+			break
+		}
+		r, err := s.right(n, s.i.has, false, false)
+		if r == nil || err != nil {
+			return nil, err
+		}
+		t := r.trial
+		if wrong, _, err := s.wrong(r, k); err != nil {
+			return nil, err
+		} else if wrong != nil {
+			t = r.with(wrong)
+		}
+		s.work += searches * t.formula.Work()
+		_, left, _, err := t.strict(&arithmetic{})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &evidence{t, left})
+		elements += len(t.y.Data)
+	}
+	return all, nil
+}

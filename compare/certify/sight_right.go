@@ -1,0 +1,301 @@
+package certify
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/compare/mistakes"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// right is an entry as it should be, of which some tokens do where it is large; nil where nothing can be said of it, or where there is
+// no work left for it.
+func (s *sight) right(n order.Node, has func(order.Node) bool, opened, some bool) (*right, error) {
+	t, err := s.i.trialFrom(s.ctx, n, has)
+	if lacking(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if opened {
+		t.read = s.i.orArgument
+	}
+	if err := t.prepare(); err != nil || t.formula == nil {
+		return nil, err
+	}
+	if some && !streams(t) {
+		t = (&evidence{t, spread(t)}).focusAbove(sightFocus).trial
+	}
+	work := t.formula.Work()
+	if s.work+work > s.most {
+		return nil, nil
+	}
+	s.work += 2 * work
+	r := &right{trial: t}
+	if r.a, err = s.arithmetic(t); r.a == nil || err != nil {
+		return nil, err
+	}
+	if r.whole, r.parts, err = t.cut.Parts(t.passes(), s.i.env.DType, r.a.rewrites); errors.Is(err, order.ErrOwn) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	call := t.call
+	call.Arith = s.i.env.Arith
+	if call.In, call.W, err = r.inOrder(r.whole); err != nil {
+		return nil, err
+	}
+	if r.kept, err = r.whole.Keep(call, r.a.choices); err != nil {
+		return nil, err
+	}
+	r.given = call
+	x, err := r.kept.Own()
+	if err != nil {
+		return nil, err
+	}
+	r.own, err = t.judge(copied(x), r.a, false)
+	return r, err
+}
+
+// wrong is an entry with a mistake; nil where the mistake is none in it, or gives no numbers.
+func (s *sight) wrong(r *right, k *sighted) (*judged, *program.Edited, error) {
+	d := k.Apply(s.model(r.trial), r.whole, r.parts, r.given)
+	if d == nil {
+		return nil, nil, nil
+	}
+	before := r.kept.Work
+	x, err := r.kept.Eval(d)
+	s.work += r.kept.Work - before
+	if err != nil || size(x.Shape) != len(r.y.Data) { // such as an index out of range
+		return nil, nil, nil
+	}
+	j, err := r.judge(copied(x), r.a, false)
+	return j, d, err
+}
+
+// model is what mistakes are made in.
+func (s *sight) model(t *trial) *mistakes.Model {
+	return &mistakes.Model{
+		List: s.i.list, Passes: t.passes(), DType: s.i.env.DType, Weights: s.i.env.Weights,
+		Read: func(n order.Node) (program.Value, bool) {
+			rec, ok := s.i.trace.Lookup(n.Pass, s.i.list.Entries[n.Entry].Name)
+			if !ok || rec.Firing != 0 || s.i.misfit(n) != nil || t.tokens > 0 {
+				return program.Value{}, false
+			}
+			v, _, err := s.i.value(n)
+			return v, err == nil
+		},
+	}
+}
+
+func copied(x program.Value) program.Value {
+	return program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: slices.Clone(x.Bound)}
+}
+
+// arithmetic is that in which an entry is right: transformers', or that of its form; nil where none is known to be.
+func (s *sight) arithmetic(t *trial) (*arithmetic, error) {
+	_, left, _, err := t.strict(&arithmetic{})
+	if err != nil || len(left) == 0 {
+		return &arithmetic{}, err
+	}
+	if s.i.o.Arithmetic != Auto {
+		return nil, nil
+	}
+	v, err := s.i.form(s.ctx, s.i.formOf(t.cut, t.node))
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range []*arithmetic{v.own, v.second} {
+		if a == nil || a.wide {
+			continue
+		}
+		if _, left, _, err := t.strict(a); err != nil || len(left) == 0 {
+			return a, err
+		}
+	}
+	return nil, nil
+}
+
+// right is what an entry may be.
+type right struct {
+	*trial
+	whole     *order.Formula // of the cut, with what each entry has of it
+	parts     []order.Part
+	given     program.Call
+	kept      *program.Kept
+	float     *program.Kept // in float32
+	a         *arithmetic
+	own       *judged
+	rigorous  *judged
+	hulls     []*judged
+	rewritten []program.Rewrite
+	work      int
+}
+
+// spread are elements all over an entry: what is looked at of it where it is large.
+func spread(t *trial) []int {
+	tokens := strings.IndexRune(t.entry.Axes, order.AxisToken)
+	if tokens < 0 || len(t.y.Shape) <= tokens {
+		return nil
+	}
+	n, inner := t.y.Shape[tokens], size(t.y.Shape[tokens+1:])
+	width := t.y.Shape[len(t.y.Shape)-1]
+	step := max(width/focusColumns, 1)
+	var all []int
+	for i := range t.y.Data {
+		if column := i % width; i/inner%n%max(n/focusTokens, 1) == 0 && column%step == column/step%step { // odd ones, too
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// streams reports whether one stream is read of a stack.
+func streams(t *trial) bool {
+	for k, n := range t.formula.Inputs {
+		if len(t.call.In[k].Shape) != len(t.i.list.Entries[n.Entry].Axes) {
+			return true
+		}
+	}
+	return false
+}
+
+// inOrder are the inputs and weights of a formula, which may number them otherwise than the trial's.
+func (r *right) inOrder(f *order.Formula) (in []program.Value, w []program.Rows, err error) {
+	for _, n := range f.Inputs {
+		at := slices.Index(r.formula.Inputs, n)
+		v := r.call.In[at]
+		if len(v.Shape) != len(r.i.list.Entries[n.Entry].Axes) { // one stream was read
+			if v, err = r.i.env.Read(n); err != nil {
+				return nil, nil, err
+			}
+		}
+		in = append(in, v)
+	}
+	for _, weight := range f.Weights {
+		at := slices.IndexFunc(r.formula.Weights, func(o order.Weight) bool { return o.Name == weight.Name })
+		w = append(w, r.call.W[at])
+	}
+	return in, w, nil
+}
+
+// shows reports whether a mistake gives an element that no choice of roundings gives, and one that no order of summation gives. That
+// is a BUG whatever the engine's arithmetic is, and whatever the other entries have.
+func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
+	off := r.own.apartFrom(wrong, nil)
+	if len(off) == 0 {
+		return false, nil
+	}
+	k.rounds = true
+	var err error
+	if r.rigorous == nil {
+		r.work += r.formula.Work()
+		if r.rigorous, err = r.in(evaluated{arithmetic: r.a, rigorous: true}); err != nil {
+			return false, err
+		}
+	}
+	if len(r.rigorous.apartFrom(wrong, off)) == 0 { // as of a trace: no order of summation gives all
+		t := r.with(wrong)
+		r.work += len(program.Summations()) * r.formula.Work()
+		_, left, _, err := t.strict(r.a)
+		if err != nil {
+			return false, err
+		}
+		off = slices.DeleteFunc(off, func(i int) bool { return !slices.Contains(left, i) })
+		if len(off) == 0 {
+			return false, nil
+		}
+	}
+	if r.rewritten == nil {
+		if r.rewritten, err = r.rewrites(); err != nil {
+			return false, err
+		}
+	}
+	for at, w := range r.rewritten {
+		if at == len(r.hulls) {
+			r.work += r.formula.Work()
+			j, err := r.in(evaluated{arithmetic: &arithmetic{rewrites: w}, hull: true})
+			if err != nil {
+				return false, err
+			}
+			r.hulls = append(r.hulls, j)
+		}
+		if off = r.hulls[at].apartFrom(wrong, off); len(off) == 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// with is the entry of a port that has a mistake.
+func (r *right) with(wrong *judged) *trial {
+	t := *r.trial
+	t.y.Data = make([]float64, len(wrong.x.Data))
+	for i, x := range wrong.x.Data {
+		t.y.Data[i] = floats.Round(t.d, x)
+	}
+	return &t
+}
+
+// inFloat32 reports whether a mistake would move an element in float32: the same formula of the same inputs, rounded to that.
+func (r *right) inFloat32(d *program.Edited) (bool, error) {
+	if r.float == nil {
+		r.work += r.formula.Work()
+		call := r.given
+		call.DType = hooks.F32
+		var err error
+		if r.float, err = r.whole.Keep(call, nil); err != nil {
+			return false, err
+		}
+	}
+	x, err := r.float.Own()
+	if err != nil {
+		return false, err
+	}
+	y, err := r.float.Eval(d)
+	if err != nil || len(x.Data) != len(y.Data) {
+		return false, nil
+	}
+	own, wrong := &judged{x: x, d: hooks.F32, model: hooks.F32, rule: r.entry.Compare}, &judged{x: y}
+	return len(own.apartFrom(wrong, nil)) > 0, nil
+}
+
+// apartFrom lists elements, of some or of all for nil, of which two values have no number in common. A port with the mistake has errors
+// of its own: where only its numbers without any are outside, nothing is promised.
+func (j *judged) apartFrom(k *judged, some []int) []int {
+	var at []int
+	n := len(some)
+	if some == nil {
+		n = len(j.x.Data)
+	}
+	limit := measure.MaskLimit(j.d, j.model)
+	to := func(x float64) float64 { return floats.Round(j.d, x) }
+	for c := range n {
+		i := c
+		if some != nil {
+			i = some[c]
+		}
+		x, y := j.x.Data[i], k.x.Data[i]
+		e, f := j.x.Bound[i], k.x.Bound[i]
+		switch {
+		case x != x || y != y:
+			if (x != x) == (y != y) {
+				continue
+			}
+		case math.IsInf(e, 0) || math.IsInf(f, 0) || e != e || f != f:
+			continue
+		case j.rule != order.All && to(x) < limit && to(y) < limit:
+			continue
+		case to(y+f) >= to(x-e) && to(y-f) <= to(x+e):
+			continue
+		}
+		at = append(at, i)
+	}
+	return at
+}

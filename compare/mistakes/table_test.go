@@ -1,0 +1,58 @@
+package mistakes
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every heading of docs/mistakes.md is an edit of the table or says why it is none; and the table points to headings alone.
+func TestHeadings(t *testing.T) {
+	data, err := os.ReadFile("../../docs/mistakes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _, found := strings.Cut(string(data), "\n## Fields of other families")
+	if !found {
+		t.Fatal("docs/mistakes.md has no section of fields")
+	}
+	dropped := regexp.MustCompile(`[^a-z0-9 -]`)
+	headings := map[string]bool{}
+	for line := range strings.Lines(body) {
+		if name, ok := strings.CutPrefix(line, "### "); ok {
+			headings[strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(strings.TrimSpace(name)), ""), " ", "-")] = true
+		}
+	}
+	if len(headings) < 70 {
+		t.Fatalf("%d headings", len(headings))
+	}
+	edits, names := map[string]bool{}, map[string]bool{}
+	for _, k := range table {
+		edits[k.Page] = true
+		if names[k.Name] || k.Name == "" || k.What == "" || len(k.at) == 0 || k.edit == nil {
+			t.Errorf("%+v is said twice, or lacks something", k)
+		}
+		names[k.Name] = true
+	}
+	for h := range headings {
+		if _, why := NotEdits[h]; why == edits[h] {
+			t.Errorf("#%s: an edit: %v, no edit: %v; it has to be one of them", h, edits[h], why)
+		}
+	}
+	for _, of := range []map[string]bool{edits, keys(NotEdits)} {
+		for h := range of {
+			if !headings[h] {
+				t.Errorf("docs/mistakes.md has no heading #%s", h)
+			}
+		}
+	}
+}
+
+func keys(m map[string]string) map[string]bool {
+	all := map[string]bool{}
+	for k := range m {
+		all[k] = true
+	}
+	return all
+}

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/tracediff/tracediff/compare/certify"
+)
+
+// PromptsSchema names the format of [PromptsDocument]; docs/schema has it as JSON Schema. Its number is raised as that of [Schema] is.
+const PromptsSchema = "tracediff/prompts/1"
+
+// PromptsDocument is the outcome of tracediff prompts.
+type PromptsDocument struct {
+	Schema string   `json:"schema"` // "tracediff/prompts/1"
+	Tool   Tool     `json:"tool"`   // that wrote it
+	Exit   int      `json:"exit"`   // 0: the prompts show every usual mistake, 1: they do not
+	Result *Prompts `json:"result"`
+}
+
+// Prompts are a few prompts that together show as many of the usual mistakes as all that were tried.
+type Prompts struct {
+	Model   string         `json:"model"`
+	DType   string         `json:"dtype"`
+	Tried   int            `json:"tried"` // prompts
+	Prompts []Prompt       `json:"prompts"`
+	Sight   *certify.Sight `json:"sight"` // of all of them together
+}
+
+// Prompt is one of them.
+type Prompt struct {
+	Tokens string   `json:"tokens"` // for --tokens: passes stand between semicolons
+	Length int      `json:"length"` // tokens of the first pass
+	Steps  int      `json:"steps"`  // passes after it
+	Seen   int      `json:"seen"`   // how many of the usual mistakes it shows
+	Alone  []string `json:"alone"`  // the names of those that no other prompt of the set shows
+}
+
+// ExitCode is 0 where the prompts show every usual mistake of the model.
+func (p *Prompts) ExitCode() int {
+	if len(p.Sight.Seen) < p.Sight.Known {
+		return 1
+	}
+	return 0
+}
+
+// PromptsJSON writes prompts as one indented object. The error is that of w.
+func PromptsJSON(w io.Writer, version string, r *Prompts) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(PromptsDocument{Schema: PromptsSchema, Tool: Tool{"tracediff", version}, Exit: r.ExitCode(), Result: r})
+}
+
+// PromptsText writes prompts for people, each as the command that captures it; model is what stands behind --model, empty for the
+// embedded checkpoint. The error is that of w.
+func PromptsText(w io.Writer, r *Prompts, model string, s Style) error {
+	p := &printer{style: s.WithPower()}
+	p.line("%s, %s: %s of %d that were tried", r.Model, r.DType, count(len(r.Prompts), "prompt", "prompts"), r.Tried)
+	for _, one := range r.Prompts {
+		p.blank()
+		flags := ""
+		if model != "" {
+			flags = " --model " + model
+		}
+		p.line("tracediff capture%s --dtype %s --level 3 --tokens '%s'", flags, r.DType, one.Tokens)
+		text := fmt.Sprintf("  %s and %s show %d mistakes", count(one.Length, "token", "tokens"), count(one.Steps, "step", "steps"), one.Seen)
+		if len(r.Prompts) > 1 {
+			text += fmt.Sprintf(", %d of which no other one here does", len(one.Alone))
+		}
+		p.line("%s", text)
+	}
+	p.blank()
+	p.sight(r.Sight)
+	_, err := io.WriteString(w, p.String())
+	return err
+}

@@ -1,0 +1,63 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare/certify"
+)
+
+// Sight writes which of the usual mistakes runs would have shown; nothing for nil. The error is that of w.
+func Sight(w io.Writer, s *certify.Sight, style Style) error {
+	p := &printer{style: style}
+	p.sight(s)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+// sight counts the usual mistakes that a run would have shown, and says what would show the others; each of these by name where
+// everything is said.
+func (p *printer) sight(s *certify.Sight) {
+	if s == nil || s.Known == 0 {
+		return
+	}
+	p.line("usual mistakes: %d of %d would have been seen here", len(s.Seen), s.Known)
+	var order []string
+	by := map[string][]string{}
+	for _, u := range s.Unseen {
+		if by[u.ShownBy] == nil {
+			order = append(order, u.ShownBy)
+		}
+		by[u.ShownBy] = append(by[u.ShownBy], u.Mistake)
+	}
+	if len(s.Skipped) > 0 {
+		p.broken(4, fmt.Sprintf("  %d were not looked at: the search ended before", len(s.Skipped)))
+	}
+	if p.style.view == Evidence || p.style.view == Everything {
+		for _, what := range order {
+			p.broken(4, fmt.Sprintf("  needs %s: %s", what, strings.Join(by[what], "; ")))
+		}
+		return
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return len(by[b]) - len(by[a]) })
+	var parts []string
+	rest := 0
+	for i, what := range order {
+		if i >= maxNeeds {
+			rest += len(by[what])
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s (%d)", what, len(by[what])))
+	}
+	if rest > 0 {
+		parts = append(parts, fmt.Sprintf("something else (%d): --verbose lists them", rest))
+	}
+	if len(parts) > 0 {
+		p.broken(4, "  the others need "+strings.Join(parts, "; "))
+	}
+}
+
+// maxNeeds is how many ways to show mistakes are said where not everything is.
+const maxNeeds = 3

@@ -1,0 +1,14 @@
+package compare
+
+import "github.com/tracediff/tracediff/capture"
+
+// sight asks which of the usual mistakes the entries that were compared would have shown, where they were certified and nothing is
+// wrong.
+func (w *walker) sight() error {
+	if w.chain == nil || w.res.ExitCode() != 0 {
+		return nil
+	}
+	var err error
+	w.res.Sight, err = w.o.Isolator.Sight(w.ctx, 0, func(name string, pass int) bool { return w.Compared(capture.Key(pass, name, 0)) })
+	return err
+}

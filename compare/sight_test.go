@@ -1,0 +1,143 @@
+package compare_test
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare/certify"
+)
+
+// sightFile has what some goldens would not have shown, each read against its prompt and its checkpoint.
+const sightFile = "testdata/sight.txt"
+
+// sightGoldens are the goldens that are looked at: every checkpoint in float32, and a few in bfloat16.
+var sightGoldens = []string{
+	"gemma-tiny/prefill.float32", "gemma-tiny/decode.float32", "gemma2-tiny/prefill.float32", "gemma2-tiny/decode.float32",
+	"gemma2-variant/decode.float32", "gemma3-tiny/decode.float32", "gemma3-multimodal/decode.float32",
+	"gemma3n-tiny/what.float32", "gemma3n-tiny/hello.float32", "gemma3n-tiny/decode.float32", "gemma3n-tiny/window.float32",
+	"gemma3n-odd/decode.float32", "gemma3n-variant/decode.float32", "llama-tiny/prefill.float32", "llama-tiny/decode.float32",
+	"qwen2-tiny/prefill.float32", "qwen2-tiny/decode.float32", "qwen3-tiny/prefill.float32", "qwen3-tiny/decode.float32",
+	"gemma2-tiny/decode.bfloat16", "gemma3n-tiny/hello.bfloat16", "llama-tiny/decode.bfloat16", "qwen3-tiny/decode.bfloat16",
+}
+
+func sightOf(t *testing.T, golden string, work int, of func(name string, pass int) bool) *certify.Sight {
+	t.Helper()
+	ck, list := openModel(t, path.Dir(golden))
+	trace := openGolden(t, "golden/"+golden+".safetensors")
+	i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := i.Sight(t.Context(), work, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(s.Seen) + len(s.Unseen) + len(s.Skipped); n != s.Known || n < 60 {
+		t.Errorf("%s: %d of %d mistakes are listed", golden, n, s.Known)
+	}
+	return s
+}
+
+// What each golden would not have shown is what was read. What is said to show it does: float32 does, where the same prompt is there in
+// float32; and what needs a longer prompt or a decode step is shown by the checkpoint's goldens together, which have these.
+func TestSightOfGoldens(t *testing.T) {
+	all := map[string]*certify.Sight{}
+	var text strings.Builder
+	for _, golden := range sightGoldens {
+		s := sightOf(t, golden, 0, nil)
+		all[golden] = s
+		fmt.Fprintf(&text, "%s: %d of %d\n", golden, len(s.Seen), s.Known)
+		for _, u := range s.Unseen {
+			fmt.Fprintf(&text, "  %s: %s\n", u.Name, u.ShownBy)
+		}
+		if len(s.Skipped) > 0 {
+			t.Errorf("%s: %v were not looked at", golden, s.Skipped)
+		}
+	}
+	if *update {
+		writeText(t, sightFile, text.String())
+	} else if diff := cmp.Diff(readText(t, sightFile), text.String()); diff != "" {
+		t.Errorf("not what was read (-read +now):\n%s", diff)
+	}
+	byDType, byPrompt := 0, 0
+	for golden, s := range all {
+		prompt, dtype, _ := strings.Cut(path.Base(golden), ".")
+		var siblings []*certify.Sight
+		for _, other := range sightGoldens {
+			if path.Dir(other) == path.Dir(golden) && strings.HasSuffix(other, "."+dtype) {
+				siblings = append(siblings, all[other])
+			}
+		}
+		together := certify.Unite(siblings)
+		for _, u := range s.Unseen {
+			single := all[path.Dir(golden)+"/"+prompt+".float32"]
+			switch {
+			case u.ShownBy == "float32" && single != nil:
+				byDType++
+				if !slices.Contains(single.Seen, u.Name) {
+					t.Errorf("%s: %s is said to be shown by float32, and is not", golden, u.Name)
+				}
+			case len(siblings) > 1 && (strings.Contains(u.ShownBy, "prompt of at least") || strings.Contains(u.ShownBy, "decode step")):
+				byPrompt++
+				if !slices.Contains(together.Seen, u.Name) {
+					t.Errorf("%s: %s is said to be shown by %s, and %s has no run that shows it", golden, u.Name, u.ShownBy, path.Dir(golden))
+				}
+			}
+		}
+	}
+	if byDType < 8 || byPrompt < 40 {
+		t.Errorf("%d are said to be shown by float32 and %d by another prompt", byDType, byPrompt)
+	}
+}
+
+// A search that comes to its end says what it did not look at, and counts none of it as seen. What was seen is not less with more work.
+func TestSightEnds(t *testing.T) {
+	const golden = "gemma3n-tiny/decode.float32"
+	whole := sightOf(t, golden, 0, nil)
+	seen := 0
+	for _, work := range []int{1, 1 << 14, 1 << 18, 1 << 22} {
+		s := sightOf(t, golden, work, nil)
+		if work == 1 && len(s.Skipped) < 100 || len(s.Seen) < seen || len(s.Seen) > len(whole.Seen) || len(s.Skipped) == 0 && len(s.Seen) < len(whole.Seen) && work < 1<<18 {
+			t.Errorf("with %d: %d seen, %d skipped", work, len(s.Seen), len(s.Skipped))
+		}
+		for _, name := range s.Seen {
+			if !slices.Contains(whole.Seen, name) {
+				t.Errorf("with %d %s is seen, and with all the work not", work, name)
+			}
+		}
+		seen = len(s.Seen)
+	}
+}
+
+// Entries that do not count show nothing.
+func TestSightOfSomeEntries(t *testing.T) {
+	const golden = "llama-tiny/decode.float32"
+	s := sightOf(t, golden, 0, func(name string, _ int) bool { return !strings.Contains(name, "self_attn") })
+	for _, name := range []string{"neighbours", "scale-missing", "rotation-missing", "keys-of-values"} {
+		if slices.Contains(s.Seen, name) {
+			t.Errorf("%s is seen without attention", name)
+		}
+	}
+	if !slices.Contains(s.Seen, "silu-is-gelu") || slices.ContainsFunc(s.Unseen, func(u certify.Unseen) bool { return u.Name == "neighbours" && u.ShownBy == "" }) {
+		t.Errorf("seen: %v; unseen: %v", s.Seen, s.Unseen)
+	}
+}
+
+// What several runs show together is what any of them shows.
+func TestUnite(t *testing.T) {
+	a := &certify.Sight{Known: 4, Seen: []string{"w", "x"}, Unseen: []certify.Unseen{{Name: "y", ShownBy: "float32"}}, Skipped: []string{"z"}}
+	b := &certify.Sight{Known: 5, Seen: []string{"y"}, Unseen: []certify.Unseen{{Name: "x", ShownBy: "a decode step"}, {Name: "v", ShownBy: "a decode step"}, {Name: "z"}}, Skipped: []string{"w"}}
+	got := certify.Unite([]*certify.Sight{b, nil, a})
+	want := &certify.Sight{Known: 5, Seen: []string{"w", "x", "y"}, Skipped: []string{"z"}, Unseen: []certify.Unseen{{Name: "v", ShownBy: "a decode step"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if certify.Unite([]*certify.Sight{nil, nil}) != nil {
+		t.Error("no run shows something")
+	}
+}

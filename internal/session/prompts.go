@@ -1,0 +1,220 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/gemma"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/mistakes"
+	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/order"
+)
+
+const (
+	// otherDraws are how many prompts of other ids are tried where a mistake needs other numbers.
+	otherDraws  = 2
+	leastTokens = 6
+	// sightOfPrompt bounds what is computed for each prompt: about ten seconds.
+	sightOfPrompt = 1 << 31
+)
+
+// candidate is a prompt with what it shows.
+type candidate struct {
+	passes [][]int
+	sight  *certify.Sight
+}
+
+// Prompts proposes a few prompts of at most so many tokens that together show all of the usual mistakes that any prompt that was tried
+// shows. Leaving one out loses something. They are judged by the float64 walk of the model, captured as a port of it would be at level
+// 3.
+func Prompts(ctx context.Context, e *Env, s Settings, most int) (p *report.Prompts, err error) {
+	j := &Job{Settings: s, dir: e.Dir}
+	if err := j.openModel(); err != nil {
+		return nil, err
+	}
+	defer func() { err = hint.Also(err, j.ck.Close()) }()
+	config, err := order.ReadConfig(j.ck.Config())
+	if err == nil {
+		j.list, err = order.New(config)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", j.ck.Name(), err)
+	}
+	if err := gemma.CheckWeights(j.ck, j.list); err != nil {
+		return nil, err
+	}
+	if j.dtype, err = j.ComputedIn(config.DType); err != nil {
+		return nil, err
+	}
+	all, err := j.candidates(ctx, e, min(most, config.MaxPositions-1))
+	if err != nil {
+		return nil, err
+	}
+	p = &report.Prompts{Model: j.ck.Name(), DType: j.dtype.String(), Tried: len(all), Prompts: []report.Prompt{}}
+	chosen := cover(all)
+	p.Sight = united(chosen)
+	for _, c := range chosen {
+		one := report.Prompt{Tokens: tokensOf(c.passes), Length: len(c.passes[0]), Steps: len(c.passes) - 1, Seen: len(c.sight.Seen), Alone: []string{}}
+		for _, name := range c.sight.Seen {
+			if !slices.ContainsFunc(chosen, func(o *candidate) bool { return o != c && slices.Contains(o.sight.Seen, name) }) {
+				one.Alone = append(one.Alone, name)
+			}
+		}
+		p.Prompts = append(p.Prompts, one)
+	}
+	return p, nil
+}
+
+// candidates are the prompts that are tried: of each length that a mistake needs, with a decode step behind it, and some more where a
+// mistake needs other numbers.
+func (j *Job) candidates(ctx context.Context, e *Env, most int) ([]*candidate, error) {
+	var lengths []int
+	id := 0
+	for _, k := range mistakes.In(j.list) {
+		n := k.Needs(j.list.Config)
+		id = max(id, n.ID)
+		lengths = append(lengths, max(n.Tokens, n.Total, n.Before, leastTokens))
+	}
+	slices.Sort(lengths)
+	lengths = slices.DeleteFunc(slices.Compact(lengths), func(n int) bool { return n > most })
+	if len(lengths) == 0 {
+		lengths = []int{max(most, 1)}
+	}
+	var all []*candidate
+	try := func(n int, seed uint64) error {
+		c := &candidate{passes: j.drawn(n, id, seed)}
+		err := j.look(ctx, e, c)
+		all = append(all, c)
+		return err
+	}
+	for k, n := range lengths {
+		if err := try(n, uint64(k)); err != nil {
+			return nil, err
+		}
+	}
+	for seed := range uint64(otherDraws) {
+		if !slices.ContainsFunc(united(all).Unseen, func(u certify.Unseen) bool { return u.ShownBy == certify.ByNumbers || u.Rounding }) {
+			break
+		}
+		if err := try(lengths[min(1, len(lengths)-1)], 100+seed); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// drawn are ids of a prompt and of one step after it: BOS first where the model has one, and an id that is at least some id.
+func (j *Job) drawn(n, id int, seed uint64) [][]int {
+	c := j.list.Config
+	rng := rand.New(rand.NewPCG(seed, uint64(n)))
+	ids := make([]int, n)
+	for i := range ids {
+		ids[i] = rng.IntN(c.VocabSize)
+	}
+	if bos := c.Tokens.BOS; bos >= 0 && bos < c.VocabSize {
+		ids[0] = bos
+	}
+	if id > 0 && id < c.VocabSize {
+		ids[n-1] = id + rng.IntN(c.VocabSize-id)
+	}
+	return [][]int{ids, {rng.IntN(c.VocabSize)}}
+}
+
+// look walks over a prompt and asks what it shows.
+func (j *Job) look(ctx context.Context, e *Env, c *candidate) (err error) {
+	dir, err := os.MkdirTemp("", "tracediff-prompts-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = hint.Also(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "walk.safetensors")
+	p := e.progress(fmt.Sprintf("trying %d tokens", len(c.passes[0])), "entry", path)
+	defer p.Done()
+	m := capture.Manifest{Model: j.ck.Name(), Scope: capture.Scope{Level: 3}}
+	for i := range j.list.Entries { // which transformers does not show
+		if o := &j.list.Entries[i]; o.Derived() {
+			m.Derived = append(m.Derived, o.Name)
+		}
+	}
+	job := reference.Job{Checkpoint: j.ck, List: j.list, DType: j.dtype, Passes: c.passes, Manifest: m, Path: path, Progress: p.Step}
+	if _, err := reference.Walk(ctx, job); errors.Is(err, context.Canceled) {
+		return errors.New("interrupted")
+	} else if err != nil {
+		return err
+	}
+	t, err := capture.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = hint.Also(err, t.Close()) }()
+	i, err := certify.NewIsolator(t, j.list, reference.Weights(j.ck, j.dtype), certify.IsolateOptions{DType: j.dtype})
+	if err != nil {
+		return err
+	}
+	c.sight, err = i.Sight(ctx, sightOfPrompt, nil)
+	return err
+}
+
+func united(all []*candidate) *certify.Sight {
+	var of []*certify.Sight
+	for _, c := range all {
+		of = append(of, c.sight)
+	}
+	return certify.Unite(of)
+}
+
+func (c *candidate) tokens() int {
+	n := 0
+	for _, p := range c.passes {
+		n += len(p)
+	}
+	return n
+}
+
+// cover are a few candidates that show what all of them show: the one that shows most first, then what adds most to it, of those that
+// add as much the shortest. One that adds nothing to the others is left out in the end.
+func cover(all []*candidate) []*candidate {
+	shown := func(of []*candidate) int { return len(united(of).Seen) }
+	var chosen []*candidate
+	for len(chosen) == 0 || shown(chosen) < shown(all) {
+		best := slices.MinFunc(all, func(a, b *candidate) int {
+			if x, y := shown(append(slices.Clone(chosen), a)), shown(append(slices.Clone(chosen), b)); x != y {
+				return y - x
+			}
+			return a.tokens() - b.tokens()
+		})
+		chosen = append(chosen, best)
+	}
+	for i := 0; i < len(chosen) && len(chosen) > 1; {
+		if rest := slices.Delete(slices.Clone(chosen), i, i+1); shown(rest) == shown(all) {
+			chosen = rest
+		} else {
+			i++
+		}
+	}
+	return chosen
+}
+
+// tokensOf are passes as --tokens takes them.
+func tokensOf(passes [][]int) string {
+	var all []string
+	for _, ids := range passes {
+		var one []string
+		for _, id := range ids {
+			one = append(one, strconv.Itoa(id))
+		}
+		all = append(all, strings.Join(one, ","))
+	}
+	return strings.Join(all, ";")
+}
