@@ -190,7 +190,7 @@ var namesOf = map[string][]string{
 func nameOf(r *compare.Result) string {
 	for i := range r.Rows {
 		if z := r.Rows[i].Isolated; z != nil && z.Outcome == certify.Bug {
-			if z.Finding == nil {
+			if !z.Finding.Named() {
 				return ""
 			}
 			return z.Finding.String()

@@ -46,6 +46,8 @@ type Model struct {
 	Read    func(order.Node) (program.Value, error)
 	// Has reports whether the trace has a tensor, in whole and of the shape that the order gives it.
 	Has func(order.Node) bool
+
+	tried, work int // of all searches
 }
 
 // layerNumber is a number in a name: of a layer, or of a stream.
@@ -54,8 +56,8 @@ var layerNumber = regexp.MustCompile(`(^|\.)\d+(\.|$)`)
 // Role is what an entry is in its layer: its name without numbers.
 func Role(name string) string { return layerNumber.ReplaceAllString(name, "${1}*${2}") }
 
-// module is an entry's place in its layer: "self_attn.q_norm".
-func module(name string) string {
+// Module is an entry's place in its layer: "self_attn.q_norm".
+func Module(name string) string {
 	if rest, ok := strings.CutPrefix(name, "layers."); ok {
 		if _, rest, ok = strings.Cut(rest, "."); ok {
 			return rest

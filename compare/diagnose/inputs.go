@@ -160,7 +160,7 @@ func (s *search) tensor(e *Entry, name string, pass int) (program.Value, bool) {
 		return program.Value{}, false
 	}
 	v, err := s.m.Read(n)
-	return v, err == nil
+	return v, !s.failed(err)
 }
 
 // reads has a captured tensor in place of what is read at a place; nil where there is none of as many elements.

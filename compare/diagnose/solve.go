@@ -178,7 +178,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 		p, c := d.Whole(call)
 		s.tried++
 		v, err := p.Eval(c)
-		if err != nil {
+		if outside(err) != nil && s.failed(err) || err != nil {
 			return nil
 		}
 		return v.Data
@@ -186,6 +186,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 	x = start
 	for range newtonSteps {
 		if s.tried >= maxTried {
+			s.stopped = true
 			return 0, false, s.ctx.Err()
 		}
 		h := newtonMoves * math.Abs(x)
@@ -194,7 +195,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 		}
 		v, w := at(x), at(x+h)
 		if v == nil || w == nil {
-			return 0, false, nil
+			return 0, false, s.err
 		}
 		var up, down float64
 		for _, i := range e.Left {
@@ -221,7 +222,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 	}
 	v := at(x)
 	if v == nil {
-		return 0, false, nil
+		return 0, false, s.err
 	}
 	// A number that is right leaves elements within a few units, of what is rounded on the way.
 	far := 0

@@ -111,7 +111,7 @@ func (s *search) operator(e *Entry, step int) (string, bool) {
 		}
 		for k := range st.Args {
 			if o := other(k); o.Prim == program.Weight {
-				return "the weight " + module(e.Weights[o.Index].Name), true
+				return "the weight " + Module(e.Weights[o.Index].Name), true
 			}
 		}
 		for k := range st.Args {
@@ -145,7 +145,7 @@ func (s *search) ofWeights(e *Entry, step int) (name string, ok bool) {
 		case program.Input:
 			return "", false
 		case program.Weight:
-			name, ok = module(e.Weights[st.Index].Name), true
+			name, ok = Module(e.Weights[st.Index].Name), true
 		}
 	}
 	return name, ok

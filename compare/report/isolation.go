@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/diagnose"
 )
 
 // isolation sums up what certifying found, or says why there was none.
@@ -45,6 +46,10 @@ func (p *printer) isolation(r *compare.Result) {
 // same share a line.
 func (p *printer) findings(all []compare.Finding) {
 	for i, f := range all {
+		if f.Bug != nil {
+			p.bug(&f)
+			continue
+		}
 		same := func(g compare.Finding) bool {
 			return g.Kind == f.Kind && g.What == f.What && operation(g.Form) == operation(f.Form)
 		}
@@ -59,6 +64,19 @@ func (p *printer) findings(all []compare.Finding) {
 		}
 		p.line("%s: %s: %s (%s, first %s)", f.Kind, operation(f.Form), f.What, count(n, "entry", "entries"), f.First)
 	}
+}
+
+// bug writes a finding of what is wrong, and where it is explained.
+func (p *printer) bug(f *compare.Finding) {
+	p.line("%s: %s: %s (%s, first %s)%s", compare.NamedBug, f.Where(), f.What, count(f.Rows, "entry", "entries"), f.First, see(f.Bug))
+}
+
+// see points to the page of a mistake.
+func see(f *diagnose.Finding) string {
+	if f.Page == "" {
+		return ""
+	}
+	return "; see " + f.Page
 }
 
 // operation is a form without its constants: rms_norm for rms_norm(eps, gain=plain).
@@ -105,18 +123,27 @@ func (p *printer) certificate(r *compare.Row) {
 	}
 }
 
-// name says what is wrong with the operation, and the proof.
+// name says what is wrong with the operation, and the proof; or that it is not known and what was tried.
 func (p *printer) name(r *compare.Row) {
 	if r.Isolated == nil || r.Isolated.Finding == nil {
 		return
 	}
 	f := r.Isolated.Finding
 	p.field("bug", "%s", f.Text())
+	if !f.Named() {
+		if p.style.power && f.Nearest != "" {
+			p.field("", "nearest: %s, which does not give all entries", f.Nearest)
+		}
+		return
+	}
 	for _, a := range f.Aliases {
 		p.field("", "the same here: %s", a)
 	}
 	p.field("proof", "this gives all %s of %s that are wrong; the right operation does not give %d of them",
 		count(f.Elements, "element", "elements"), count(f.Entries, "entry", "entries"), f.Shown)
+	if f.Page != "" {
+		p.field("see", "%s", f.Page)
+	}
 }
 
 // gap says why an entry that is right by itself is a mismatch all the same.
