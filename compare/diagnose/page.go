@@ -73,7 +73,7 @@ var pages = []page{
 	on("scale-moved-to-the-queries", rotated, `multiplied`),
 	on("head-layout", rotated, `order|memory`),
 	on("missing-rotation", rotated, `left out`),
-	on("key-heads-of-a-group", "", `tiled|first head`),
+	on("key-heads-of-a-group", "scores|context", `tiled|every query head reads`),
 	on("heads-merged-without-transposing", "context$", `memory|transposed`),
 	on("attention-soft-cap", "scores", `cap|tanh|clip|clamp`),
 	on("attention-scale", "scores", `factor|multiplied|division`),
@@ -83,8 +83,8 @@ var pages = []page{
 
 	// Norms.
 	on("rotary-before-norm", norms, `rope`),
-	on("norm-over-all-heads", norms, `heads`),
-	on("place-of-epsilon", norms, `epsilon is added to the root|root of|behind the root`),
+	on("norm-over-all-heads", norms, `over its (heads|tokens)`),
+	on("place-of-epsilon", norms, `is added to the root`),
 	on("epsilon", norms, `epsilon`),
 	on("layernorm", norms, `LayerNorm`),
 	on("inverted-norm", norms, `root is|quotient`),
@@ -94,7 +94,7 @@ var pages = []page{
 	on("weight-not-loaded", `(^|[^a-z_])norm$|layernorm$`, `weight .*is left out|weight is 1$`),
 	on("branch-of-zeros", "", `is 0$|are all 0`),
 	on("order-of-norm-and-residual", "layernorm$", `is added to`),
-	on("active-stream", norms, `stream|moved`),
+	on("active-stream", norms, `stream`),
 	on("missing-norm", norms, `left out|applied twice|once more`),
 
 	// The MLP.
@@ -128,7 +128,7 @@ var pages = []page{
 	on("missing-residual", stream, `not added|left out`),
 
 	// The head, and weights.
-	on("logit-soft-cap", "^logits$", `cap|tanh|factor`),
+	on("logit-soft-cap", "^logits$", `cap|tanh|factor|left out`),
 	on("tied-head", "^lm_head$", `embed_tokens.weight is used`),
 	on("shifted-logits", heads, `along its tokens`),
 	on("logit-scale", heads, `multiplied|factor`),

@@ -78,7 +78,7 @@ func (s *search) classes() []string {
 // lookedWords are the classes of edits as what was looked for.
 var lookedWords = [...]string{
 	program.LeftOut: "steps left out", program.Exchanged: "other functions", program.Swapped: "operands exchanged", program.Twice: "steps taken twice",
-	program.Count: "counts", program.Constant: "constants", program.Axis: "axes", program.Leaf: "weights", program.Operand: "other values of the formula",
+	program.Count: "counts", program.Constant: "constants", program.Axis: "axes", program.Index: "other indexes", program.Order: "orders of steps", program.Leaf: "weights", program.Operand: "other values of the formula",
 	program.InputOf: "other tensors", program.Mapped: "orders of elements", program.Whole: "parts", program.Known: "masks, positions, norms and caches",
 	program.Inserted: "steps too many",
 }

@@ -255,7 +255,7 @@ func (s *search) steps() error {
 // structure looks at what steps do and read.
 func (s *search) structure() error {
 	t := s.first.signed(s.m)
-	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Operands(), t.Counts()} {
+	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Wider(), t.Indexes(), t.Behind(), t.Operands(), t.Counts()} {
 		if err := s.edits(all); err != nil {
 			return err
 		}

@@ -32,7 +32,18 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 		}
 	case program.Whole:
 		n.What = s.added(e, step, d.Value == 1)
+	case program.Index:
+		n.What = s.indexed(e, t, d)
+	case program.Order:
+		n.What = fmt.Sprintf("%s is added to the root, not below it", s.numberBelow(t, step))
 	case program.Axis:
+		if d.Map.Kind == 0 {
+			n.What = "step " + s.site(e, step) + " is taken over two axes"
+			if axes := s.axesOf(e, t.Steps[step].Args[0]); len(axes) > 1 {
+				n.What += ": over its " + axisWords(axes[len(axes)-2]) + " as well"
+			}
+			break
+		}
 		n.What = fmt.Sprintf("%s is read transposed in %s", s.value(e, t.Steps[step].Args[at.Arg]), s.step(e, step))
 	case program.Operand:
 		n.What = fmt.Sprintf("%s reads %s, not %s", s.step(e, step), s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[at.Arg]))
@@ -46,6 +57,44 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 		n.What = s.mapped(e, t, d)
 	}
 	return n
+}
+
+// axesOf are the letters of the axes of what a step reads, where it is computed by element from an input.
+func (s *search) axesOf(e *Entry, v program.Var) string {
+	for _, i := range e.Program.Ancestors(e.Program.Source(v)) {
+		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index >= 0 && st.Index < len(e.Inputs) {
+			own := s.m.List.Entries[e.Node.Entry].Axes
+			if len(own) == len(v.Shape()) {
+				return own
+			}
+		}
+	}
+	return ""
+}
+
+// indexed says which part of a tensor is read.
+func (s *search) indexed(e *Entry, t *program.Parts, d program.Edit) string {
+	v := t.Out
+	if d.At[0].Arg >= 0 {
+		v = t.Steps[t.Copies(d.At[0])[0]].Args[d.At[0].Arg]
+	}
+	what, axis := s.value(e, v), "index"
+	if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
+		if axes := s.m.List.Entries[e.Inputs[in.Index].Entry].Axes; len(axes) == len(in.Shape) {
+			axis = strings.TrimSuffix(axisWords(axes[d.Map.Axis]), "s")
+		}
+	}
+	return fmt.Sprintf("reads %s %d of %s, not %d", axis, d.Map.By, what, d.Map.N)
+}
+
+// numberBelow is what the number below a root is called.
+func (s *search) numberBelow(t *program.Parts, root int) string {
+	for _, a := range t.Steps[t.Source(t.Steps[root].Args[0])].Args {
+		if n := t.Source(a); t.Steps[n].Prim == program.Number {
+			return s.numberWords(t.Program, n)
+		}
+	}
+	return "a number"
 }
 
 // site names a step: by its operation and its place in the formula.
@@ -233,6 +282,8 @@ func primWords(p program.Prim) string {
 		return "1/√x"
 	case program.Neg:
 		return "−x"
+	case program.Max:
+		return "the larger of the two"
 	}
 	return p.String()
 }
@@ -277,6 +328,8 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		if st := &t.Steps[step]; st.Prim == program.Dot && at.Arg >= 0 {
 			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h reads head h mod n, not h / n", what)
 		}
+	case program.First:
+		return fmt.Sprintf("every query head reads head %d of %s", m.By, what)
 	case program.Weave:
 		switch {
 		case d.Back && axis(m.Axis) == "its heads":
