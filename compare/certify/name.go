@@ -32,8 +32,12 @@ func suspectOf(e *evidence, a *arithmetic) (*diagnose.Entry, error) {
 	if a.wide {
 		call.In = e.widened()
 	}
+	var items []*int
+	for k := range e.formula.Inputs {
+		items = append(items, e.formula.Item(k))
+	}
 	s.entry = &diagnose.Entry{
-		Node: e.node, Program: p, Call: call, Inputs: e.formula.Inputs, Weights: e.formula.Weights, Left: e.left, Judge: s,
+		Node: e.node, Program: p, Call: call, Inputs: e.formula.Inputs, Items: items, Weights: e.formula.Weights, Left: e.left, Judge: s,
 	}
 	s.small = s.entry
 	if some := e.focus(); some.trial != e.trial {

@@ -15,6 +15,7 @@ type Entry struct {
 	Program *program.Program
 	Call    program.Call
 	Inputs  []order.Node   // by the number of the program's input
+	Items   []*int         // which index of its first axis an input is; nil for all of it
 	Weights []order.Weight // by the number of its weight
 	Left    []int          // elements that the arithmetic does not give
 	Judge

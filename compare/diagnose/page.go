@@ -84,7 +84,7 @@ var pages = []page{
 	// Norms.
 	on("rotary-before-norm", norms, `rope`),
 	on("norm-over-all-heads", norms, `over its (heads|tokens)`),
-	on("place-of-epsilon", norms, `is added to the root`),
+	on("place-of-epsilon", norms, `is added to the root|least value`),
 	on("epsilon", norms, `epsilon`),
 	on("layernorm", norms, `LayerNorm`),
 	on("inverted-norm", norms, `root is|quotient`),
@@ -94,7 +94,7 @@ var pages = []page{
 	on("weight-not-loaded", `(^|[^a-z_])norm$|layernorm$`, `weight .*is left out|weight is 1$`),
 	on("branch-of-zeros", "", `is 0$|are all 0`),
 	on("order-of-norm-and-residual", "layernorm$", `is added to`),
-	on("active-stream", norms, `stream`),
+	on("active-stream", norms, `reads stream`),
 	on("missing-norm", norms, `left out|applied twice|once more`),
 
 	// The MLP.
@@ -116,7 +116,7 @@ var pages = []page{
 
 	// Streams and the residual.
 	on("altup-router", `router_input$|modalities$`, ``),
-	on("active-stream", `active_prediction$|altup\.`, `moved|stream`),
+	on("active-stream", `active_prediction$|altup\.`, `moved|reads stream`),
 	on("altup-coefficients", `altup\.(predict|correct|scale_corrected_output|prediction_coefs|correction_coefs)$`, ``),
 	on("merging-the-streams", `^altup\.`, ``),
 	on("crossed-projections", `^altup_`, `is used|another`),

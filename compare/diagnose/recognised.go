@@ -19,7 +19,7 @@ func (s *search) variant(rank int, n Name, make func(e *Entry) *program.Edited) 
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
 func (s *search) recognised() error {
-	for _, look := range []func() error{s.activations, s.masks, s.frequencies, s.positions, s.norms, s.slots} {
+	for _, look := range []func() error{s.activations, s.clips, s.ids, s.masks, s.frequencies, s.positions, s.norms, s.slots} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -288,6 +288,44 @@ func (s *search) positions() error {
 	return nil
 }
 
+// maxSlots is how many slots of a cache that nobody wrote are tried in a softmax.
+const maxSlots = 32
+
+// ids tries other rows of a table than those of the ids: the next ones, and for ids beyond it the last.
+func (s *search) ids() error {
+	all := s.first.Program.Of(program.Lookup)
+	if len(all) == 0 {
+		return nil
+	}
+	for rank, c := range []struct {
+		text   string
+		change func(ed *program.Editor, v program.Var, rows int) program.Var
+	}{
+		{"each id takes the row after its own", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Add("", v, ed.Literal(1)) }},
+		{"each id takes the row before its own", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Add("", v, ed.Literal(-1)) }},
+		{"ids beyond the table take its last row", func(ed *program.Editor, v program.Var, rows int) program.Var {
+			return ed.Neg(ed.Max(ed.Neg(v), ed.Literal(float64(1-rows))))
+		}},
+		{"every id takes row 0", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Mul("", v, ed.Literal(0)) }},
+	} {
+		if err := s.variant(rank, Name{Site: "lookup.ids", What: c.text}, func(e *Entry) *program.Edited {
+			ed := e.Program.Edit()
+			for _, i := range e.Program.Of(program.Lookup) {
+				st := e.Program.Steps[i]
+				ed.Read(i, 0, c.change(ed, st.Args[0], st.Rows))
+			}
+			d, err := ed.End()
+			if err != nil {
+				return nil
+			}
+			return d
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // norms tries the variants of softmaxes, norms and gates.
 func (s *search) norms() error {
 	p := s.first.Program
@@ -299,6 +337,20 @@ func (s *search) norms() error {
 			}
 			n := Name{Site: s.site(s.first, all[0]), What: "the softmax is taken over the " + axis + ", not the keys"}
 			if err := s.variant(a, n, func(e *Entry) *program.Edited { return e.Program.SoftmaxOver(a) }); err != nil {
+				return err
+			}
+		}
+	}
+	if all := p.Softmaxes(); len(all) > 0 {
+		for k := 1; k <= maxSlots; k++ {
+			n := float64(k)
+			h := hypothesis{
+				class: program.Known, rank: 100 + k, solved: 1, make: func(e *Entry) *program.Edited { return e.Program.SoftmaxWith(n) },
+				say: func(e *Entry) Name {
+					return Name{Site: s.site(s.first, all[0]), Value: &n, What: fmt.Sprintf("%d slots more, with scores of 0, take part in the softmax", k)}
+				},
+			}
+			if err := s.try(h); err != nil {
 				return err
 			}
 		}

@@ -69,7 +69,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).solved, (*search).addends})
+	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).solved, (*search).addends, (*search).applied, (*search).partly})
 }
 
 // FindNumber is Find among the few edits that may move elements by as little as roundings do, and that ports are known to have: a
@@ -231,7 +231,7 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 func (s *search) edits(all []program.Edit) error {
 	for rank, d := range all {
 		h := hypothesis{
-			class: d.Class, rank: rank, edit: &d,
+			class: d.Class, rank: rank, edit: &d, weak: d.Class == program.Order && d.Prim != 0,
 			make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
 			say:  func(e *Entry) Name { return s.words(e, d) },
 		}

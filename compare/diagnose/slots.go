@@ -253,7 +253,7 @@ func (s *search) stale() error {
 
 // last has the last slot of a tensor of the pass before for its result.
 func (s *search) last(e *Entry, name string) *program.Edited {
-	v, ok := s.tensor(e, name, -1)
+	v, ok := s.tensor(e, source{name: name, pass: -1})
 	shape := e.Program.Out.Shape()
 	if !ok || len(v.Shape) != len(shape) {
 		return nil

@@ -36,9 +36,7 @@ func (s *search) solved() error {
 			return err
 		}
 	}
-	places := []int{-1}
-	places = append(places, leafSteps(t, program.Input)...)
-	for _, i := range places {
+	for _, i := range s.places(t) {
 		for _, f := range s.insertions(t, i) {
 			if err := s.solve(f); err != nil {
 				return err
@@ -48,13 +46,31 @@ func (s *search) solved() error {
 	return nil
 }
 
-// at edits the value of a step, for all that read it; −1 stands for the result.
+// The places where something is inserted that are no steps: the result as it is rounded, and as it is before.
+const (
+	result    = -1
+	unrounded = -2
+)
+
+// places are those where something may be inserted: the result, and what the program reads.
+func (s *search) places(t *program.Parts) []int {
+	all := []int{result}
+	if s.first.Call.DType != hooks.F32 {
+		all = append(all, unrounded)
+	}
+	return append(all, leafSteps(t, program.Input)...)
+}
+
+// at edits the value of a step, for all that read it, or the result.
 func (s *search) at(e *Entry, step int, change func(ed *program.Editor, v program.Var) program.Var) *program.Edited {
 	t := e.signed(s.m)
 	ed := e.Program.Edit()
-	if step < 0 {
+	switch {
+	case step == unrounded:
+		ed.Return(change(ed, t.Out))
+	case step < 0:
 		ed.Return(change(ed, ed.Rounded(t.Out)))
-	} else {
+	default:
 		for _, i := range t.Copies(s.first.signed(s.m).Of(step)) {
 			ed.Pass(i, change(ed, ed.Move(i)))
 		}
@@ -90,7 +106,7 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 			},
 		}
 	}
-	return []family{
+	all := []family{
 		of([]float64{1}, 1, named("is multiplied by"), func(ed *program.Editor, v program.Var, x float64) program.Var {
 			return ed.R(ed.Mul("", v, ed.Scalar("", x)))
 		}),
@@ -99,6 +115,10 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 			return ed.R(ed.Mul("", ed.R(ed.Tanh("", ed.R(ed.Div("", v, c)))), c))
 		}),
 	}
+	if step == unrounded { // only a factor is part of the kernel that rounds
+		return all[:1]
+	}
+	return all
 }
 
 // solve looks for the number with which a family gives everything: by Gauss and Newton's method on the unrounded program of one entry,
@@ -237,10 +257,9 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 // addends looks for a captured tensor that is added to the result, or to what the program reads.
 func (s *search) addends() error {
 	t := s.first.signed(s.m)
-	places := append([]int{-1}, leafSteps(t, program.Input)...)
 	own := s.m.List.Entries[s.first.Node.Entry].Name
 	for rank, other := range s.captured(own) {
-		for _, i := range places {
+		for _, i := range s.places(t) {
 			what := "the result"
 			if i >= 0 {
 				what = s.value(s.first, t.Result(i))
@@ -253,7 +272,7 @@ func (s *search) addends() error {
 				h := hypothesis{
 					class: program.Inserted, rank: rank,
 					make: func(e *Entry) *program.Edited {
-						v, ok := s.tensor(e, beside(other, s.m.List.Entries[e.Node.Entry].Name), 0)
+						v, ok := s.tensor(e, source{name: beside(other, s.m.List.Entries[e.Node.Entry].Name)})
 						if !ok {
 							return nil
 						}

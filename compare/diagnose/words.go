@@ -35,7 +35,14 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 	case program.Index:
 		n.What = s.indexed(e, t, d)
 	case program.Order:
-		n.What = fmt.Sprintf("%s is added to the root, not below it", s.numberBelow(t, step))
+		switch d.Prim {
+		case program.Max:
+			n.What = s.numberBelow(t, step) + " is the least value below the root, and is not added"
+		case program.Add:
+			n.What = s.numberBelow(t, step) + " is added below the root, and is not the least value"
+		default:
+			n.What = s.numberBelow(t, t.Source(t.Steps[step].Args[0])) + " is added to the root, not below it"
+		}
 	case program.Axis:
 		if d.Map.Kind == 0 {
 			n.What = "step " + s.site(e, step) + " is taken over two axes"
@@ -87,9 +94,9 @@ func (s *search) indexed(e *Entry, t *program.Parts, d program.Edit) string {
 	return fmt.Sprintf("reads %s %d of %s, not %d", axis, d.Map.By, what, d.Map.N)
 }
 
-// numberBelow is what the number below a root is called.
-func (s *search) numberBelow(t *program.Parts, root int) string {
-	for _, a := range t.Steps[t.Source(t.Steps[root].Args[0])].Args {
+// numberBelow is what the number is called that a step below a root takes.
+func (s *search) numberBelow(t *program.Parts, step int) string {
+	for _, a := range t.Steps[step].Args {
 		if n := t.Source(a); t.Steps[n].Prim == program.Number {
 			return s.numberWords(t.Program, n)
 		}
@@ -282,8 +289,6 @@ func primWords(p program.Prim) string {
 		return "1/√x"
 	case program.Neg:
 		return "−x"
-	case program.Max:
-		return "the larger of the two"
 	}
 	return p.String()
 }

@@ -344,3 +344,17 @@ func (e *Editor) Only(v Var) (*Edited, error) {
 	e.out = v
 	return e.End()
 }
+
+// As is a variable in a shape of as many elements, its axes in another order or read row by row; ok is false where it has none.
+func (e *Editor) As(v Var, shape []int) (Var, bool) { return v.as(shape) }
+
+// OtherRows is a weight that the call does not have.
+func (e *Editor) OtherRows(w Rows) Var {
+	e.w = append(e.w, w)
+	rows, cols := w.Size()
+	s := Step{Prim: Matrix, Index: -len(e.w), Shape: []int{rows, cols}}
+	if rows == 1 {
+		s.Prim, s.Shape = Weight, []int{cols}
+	}
+	return e.add(s)
+}

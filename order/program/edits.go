@@ -69,17 +69,12 @@ func (t *Parts) Exchanged() []Edit {
 			others = functionsOfOne
 		}
 		for _, other := range others {
-			if other != own && (other != Max || t.numbered(i)) {
+			if other != own {
 				all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: other})
 			}
 		}
 	}
 	return all
-}
-
-// numbered reports whether an operand of a step is a number: what is added may be meant as a least value.
-func (t *Parts) numbered(step int) bool {
-	return slices.ContainsFunc(t.Steps[step].Args, func(v Var) bool { return t.Steps[v.step].Prim == Number })
 }
 
 // Swapped are the edits that exchange the operands of a difference or a quotient.

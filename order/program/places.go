@@ -104,12 +104,17 @@ func (d Edit) index(e *Editor, t *Parts, step int, at Place) bool {
 	return true
 }
 
-// Behind are the edits that add a number to a root, not to what is below it.
+// Behind are the edits that add a number to a root, not to what is below it, or take it as the least value there.
 func (t *Parts) Behind() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if _, _, ok := t.underRoot(i); ok {
-			all = append(all, Edit{Class: Order, At: []Place{t.Of(i)}})
+			sum := t.Steps[i].Args[0].step
+			other := Max
+			if t.Steps[sum].Prim == Max {
+				other = Add
+			}
+			all = append(all, Edit{Class: Order, At: []Place{t.Of(i)}}, Edit{Class: Order, At: []Place{t.Of(sum)}, Prim: other})
 		}
 	}
 	return all
@@ -135,6 +140,10 @@ func (t *Parts) underRoot(step int) (x, number Var, ok bool) {
 
 // behind adds a number to a root.
 func (d Edit) behind(e *Editor, t *Parts, step int) bool {
+	if d.Prim != 0 {
+		e.Become(step, d.Prim, t.Steps[step].Args...)
+		return true
+	}
 	x, number, ok := t.underRoot(step)
 	if !ok {
 		return false
