@@ -117,7 +117,10 @@ func (s *search) inserted(e *Entry, name string, at int) *program.Edited {
 			w = append(w, ed.OtherRows(r))
 		}
 		y := ed.R(ed.Apply(other.Op, other.Op.Kind(), other.Size(s.m.Passes[e.Node.Pass], s.m.List.Config.SlidingWindow), in, w))
-		if y, ok = ed.As(y, v.Shape()); !ok {
+		if y, ok = ed.As(y, x.Shape()); !ok {
+			return ed.Fail("shapes")
+		}
+		if y, ok = ed.As(ed.Cat(0, y), v.Shape()); !ok {
 			return ed.Fail("shapes")
 		}
 		return y

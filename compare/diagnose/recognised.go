@@ -3,12 +3,8 @@ package diagnose
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -92,145 +88,6 @@ func (s *search) fields(v float64, what string) []Field {
 		return called
 	}
 	return all
-}
-
-// geometric is whether a vector is s·b^(−j/n), with its base b.
-func geometric(v []float64) (base, scale float64, ok bool) {
-	n := len(v)
-	if n < 2 || v[0] <= 0 || v[n-1] <= 0 {
-		return 0, 0, false
-	}
-	base = math.Pow(v[0]/v[n-1], float64(n)/float64(n-1))
-	for j, x := range v {
-		if math.Abs(x/(v[0]*math.Pow(base, -float64(j)/float64(n)))-1) > 1e-5 {
-			return 0, 0, false
-		}
-	}
-	return base, v[0], true
-}
-
-// round6 is a number with six digits: bases are whole numbers, and are known to about that.
-func round6(x float64) float64 {
-	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
-	if err != nil {
-		return x
-	}
-	return v
-}
-
-// frequencies tries other bases, with the scaling and without, other scalings, and rounded frequencies.
-func (s *search) frequencies() error {
-	all := s.first.Program.Of(program.Vector)
-	if len(all) == 0 {
-		return nil
-	}
-	base, scale, pure := geometric(s.first.Program.Steps[all[0]].Values)
-	try := func(rank int, n Name, change func(v []float64) []float64) error {
-		return s.variant(rank, n, func(e *Entry) *program.Edited { return e.Program.Frequencies(change) })
-	}
-	site := "inv_freq"
-	var bases []number
-	for _, f := range s.numbers {
-		if f.plain && f.value > 1 && !slices.ContainsFunc(bases, func(o number) bool { return o.value == f.value }) {
-			bases = append(bases, f)
-		}
-	}
-	for _, b := range []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10, 2 * base, 4 * base, 8 * base, base / 2, base / 4, base / 8} {
-		if b = round6(b); !(b > 1) {
-			continue
-		}
-		if !slices.ContainsFunc(bases, func(o number) bool { return o.value == b }) {
-			bases = append(bases, number{value: b})
-		}
-	}
-	scales := []float64{1}
-	if pure && scale != 1 {
-		scales = append(scales, scale)
-	}
-	for rank, b := range bases {
-		for _, by := range scales {
-			value := b.value
-			n := Name{Site: site, Value: &value, What: "theta is " + short(value)}
-			if b.field != "" {
-				n.What += " (" + b.field + ")"
-				n.Equal = []Field{{b.field, b.value}}
-			}
-			switch {
-			case pure && math.Abs(base/value-1) < 1e-4:
-				if by == scale {
-					continue
-				}
-				n = Name{Site: site, What: fmt.Sprintf("the scaling by %s of the rotary frequencies is left out", short(1/scale))}
-			case pure:
-				right := base
-				for _, f := range s.numbers { // as the configuration has it
-					if f.plain && math.Abs(f.value/base-1) < 1e-4 {
-						right = f.value
-					}
-				}
-				n.Right, n.Fields = &right, s.fields(right, "theta")
-				if by == 1 && scale != 1 {
-					n.What += fmt.Sprintf(" and the scaling by %s is left out", short(1/scale))
-				}
-			default:
-				n.What += ", and the frequencies are not scaled"
-			}
-			if err := try(2*rank, n, func(v []float64) []float64 {
-				for j := range v {
-					v[j] = float64(float32(by / float64(float32(math.Pow(value, float64(j)/float64(len(v)))))))
-				}
-				return v
-			}); err != nil {
-				return err
-			}
-		}
-	}
-	rank := 2 * len(bases)
-	for _, f := range s.others(s.first.signed(s.m), 1) {
-		if f.value <= 0 || f.value == 1 {
-			continue
-		}
-		by := f.value
-		n := Name{Site: site, Value: &by, What: "the rotary frequencies are multiplied by " + short(by)}
-		// A factor of scaling is what frequencies are multiplied by; that another number is the same means nothing.
-		var factors []string
-		for _, w := range strings.Split(f.words, ", ") {
-			if strings.Contains(w, "factor") {
-				factors = append(factors, w)
-			}
-		}
-		if len(factors) > 0 {
-			n.What += " (" + strings.Join(factors, ", ") + ")"
-		}
-		if scale != 1 && pure && math.Abs(by*scale-1) < 1e-5 {
-			continue // named above
-		}
-		rank++
-		h := hypothesis{class: program.Known, rank: rank, weak: len(factors) == 0, say: func(*Entry) Name { return n }}
-		h.make = func(e *Entry) *program.Edited {
-			return e.Program.Frequencies(func(v []float64) []float64 {
-				for j := range v {
-					v[j] = float64(float32(v[j] * by))
-				}
-				return v
-			})
-		}
-		if err := s.try(h); err != nil {
-			return err
-		}
-	}
-	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
-		rank++
-		if err := try(rank, Name{Site: site, What: "the rotary frequencies are rounded to " + d.String()}, func(v []float64) []float64 {
-			for j := range v {
-				v[j] = floats.Round(d, v[j])
-			}
-			return v
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // positions tries other positions of the tokens of a pass.
