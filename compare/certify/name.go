@@ -201,6 +201,9 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 	if found.Named() || err != nil {
 		return found, err
 	}
+	if more, err := i.nameTogether(ctx, role, left, own); more.Named() || err != nil {
+		return more, err
+	}
 	opened, err := i.opened(left)
 	if opened == nil || err != nil {
 		return found, err
@@ -210,6 +213,34 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 		return more, err
 	}
 	return more.With(found), nil
+}
+
+// nameTogether looks for one mistake of several roles: those of one kind of operation that read the same, such as cosines and sines.
+func (i *Isolator) nameTogether(ctx context.Context, role string, left []*evidence, own []*arithmetic) (*diagnose.Finding, error) {
+	e := &i.list.Entries[left[0].node.Entry]
+	if e.Op == nil || len(e.Weights) > 0 {
+		return nil, nil
+	}
+	seen := map[string]bool{role: true}
+	left, own = slices.Clone(left), slices.Clone(own)
+	for k := range i.list.Entries {
+		o := &i.list.Entries[k]
+		other := diagnose.Role(o.Name)
+		if seen[other] || o.Op == nil || o.Op.Kind() != e.Op.Kind() || len(o.Weights) > 0 || !i.fixed(k) || o.Level != e.Level || o.Layer != e.Layer ||
+			!slices.EqualFunc(o.Inputs, e.Inputs, func(a, b order.Ref) bool { return a.Name == b.Name }) {
+			continue
+		}
+		seen[other] = true
+		more, arithmetics, err := i.leftOf(ctx, other)
+		if err != nil {
+			return nil, err
+		}
+		left, own = append(left, more...), append(own, arithmetics...)
+	}
+	if len(seen) == 1 {
+		return nil, nil
+	}
+	return i.nameIn(ctx, i.model(), left, own)
 }
 
 // opened are the entries with masks and rotary tables computed, too; nil where none has any.

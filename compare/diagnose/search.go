@@ -50,6 +50,7 @@ type search struct {
 	tried    int      // hypotheses, of all searches of the model
 	found    []survivor
 	stopped  bool
+	some     bool // hypotheses are of some tokens alone
 	cautious bool // what is found decides whether something is wrong
 	looked   map[program.Class]bool
 	nearest  near
@@ -69,7 +70,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).solved, (*search).addends, (*search).applied, (*search).partly, (*search).narrow})
+	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).solved, (*search).addends, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
 }
 
 // FindNumber is Find among the few edits that may move elements by as little as roundings do, and that ports are known to have: a
@@ -141,6 +142,9 @@ func (s *search) failed(err error) bool {
 func (s *search) try(h hypothesis) error {
 	if s.stopped {
 		return nil
+	}
+	if s.some {
+		h = s.inTokens(h)
 	}
 	if err := s.ctx.Err(); err != nil {
 		return err

@@ -43,6 +43,18 @@ func (s *search) narrow() error {
 			return err
 		}
 	}
+	t := s.first.signed(s.m)
+	for _, i := range leafSteps(t, program.Input) {
+		for rank, w := range s.narrower() {
+			what := s.value(s.first, t.Result(i)) + " is rounded to " + w.words
+			if err := s.try(hypothesis{
+				class: program.Inserted, rank: 3050 + rank, make: func(e *Entry) *program.Edited { return w.reads(s, e, t.Of(i)) },
+				say: func(*Entry) Name { return Name{What: what} },
+			}); err != nil {
+				return err
+			}
+		}
+	}
 	if s.first.Call.DType != hooks.F32 {
 		return nil
 	}
@@ -111,10 +123,14 @@ func (s *search) leavesOf(e *Entry, round func(x float64) float64) *program.Edit
 // stores has the result of an edited program, nil for the entry's own, in fewer bits.
 func (s *search) stores(e *Entry, d *program.Edited, w stored) *program.Edited {
 	v, ok := s.valueOf(e, d)
-	if !ok {
+	if !ok || !w.store(v, e.Program.Out.Last(), e.Call.DType) {
 		return nil
 	}
-	row := e.Program.Out.Last()
+	return given(e, v)
+}
+
+// store rounds a value in its place; it reports whether its rows have such groups.
+func (w stored) store(v program.Value, row int, model hooks.DType) bool {
 	group := w.group
 	switch {
 	case group == 0:
@@ -122,14 +138,14 @@ func (s *search) stores(e *Entry, d *program.Edited, w stored) *program.Edited {
 	case group < 0:
 		group = len(v.Data)
 	case row%group != 0:
-		return nil
+		return false
 	}
 	for at := 0; at < len(v.Data); at += group {
 		x, b := v.Data[at:][:group], v.Bound[at:][:group]
 		step := 0.0
 		for i := range x {
 			if w.most > 0 {
-				x[i], b[i] = floats.Round(e.Call.DType, x[i]), 0
+				x[i], b[i] = floats.Round(model, x[i]), 0
 			}
 			step = max(step, math.Abs(x[i]))
 		}
@@ -140,11 +156,30 @@ func (s *search) stores(e *Entry, d *program.Edited, w stored) *program.Edited {
 				lo, hi := floats.Round(w.dtype, x[i]-b[i]), floats.Round(w.dtype, x[i]+b[i])
 				x[i], b[i] = (lo+hi)/2, (hi-lo)/2
 			case step > 0:
-				x[i] = floats.Round(e.Call.DType, float64(float32(math.RoundToEven(float64(float32(x[i]/step)))*step)))
+				x[i] = floats.Round(model, float64(float32(math.RoundToEven(float64(float32(x[i]/step)))*step)))
 			}
 		}
 	}
-	return given(e, v)
+	return true
+}
+
+// reads has an input in fewer bits.
+func (w stored) reads(s *search, e *Entry, at program.Place) *program.Edited {
+	t, ed := e.signed(s.m), e.Program.Edit()
+	all := t.Copies(at)
+	for _, i := range all {
+		in := e.Call.In[t.Steps[i].Index]
+		v := program.Value{Shape: t.Steps[i].Shape, Data: append([]float64(nil), in.Data...), Bound: make([]float64, len(in.Data))}
+		if !w.store(v, v.Shape[len(v.Shape)-1], e.Call.DType) {
+			return nil
+		}
+		ed.OtherInput(i, v)
+	}
+	d, err := ed.End()
+	if len(all) == 0 || err != nil {
+		return nil
+	}
+	return d
 }
 
 // valueOf is the result of an edited program, nil for the entry's own, with its bounds; not shared.
