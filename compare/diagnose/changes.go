@@ -89,7 +89,7 @@ func quantised(words string, n int, most float64) change {
 		group := n
 		if _, cols := w.Size(); n == 0 {
 			group = cols
-		} else if cols%n != 0 {
+		} else if cols%n != 0 || cols == n { // that is a row
 			return nil
 		}
 		return changed{w, func(row []float64) {

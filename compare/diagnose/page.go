@@ -24,7 +24,7 @@ const (
 	masks     = `^mask\.|scores_masked$`
 	caches    = `self_attn\.(keys|values)$`
 	heads     = `^lm_head$|^logits$`
-	projected = `_proj$|_proj\.lora|lm_head$`
+	projected = `_proj(ection)?$|lm_head$`
 	functions = `act_fn$|gated$`
 	stream    = `attn_residual$|attn_gated$|attn_laurel$|laurel_gated$|\.out$`
 )
