@@ -75,7 +75,7 @@ func (e *Entry) signed(m *Model) *program.Parts {
 				n := e.Inputs[k]
 				role := Role(m.List.Entries[n.Entry].Name)
 				if n.Pass != e.Node.Pass {
-					role += " before"
+					role += program.Before
 				}
 				return role
 			}

@@ -80,8 +80,16 @@ func (s *search) inputs() error {
 		}
 		for rank, other := range s.captured(own) {
 			text := fmt.Sprintf("reads %s, not %s", Role(other), Role(own))
-			if err := s.try(s.reading(t.Of(i), 100+rank, source{name: other}, text)); err != nil {
+			if n.Pass != s.first.Node.Pass {
+				text += ", of the passes before"
+			}
+			if err := s.try(s.reading(t.Of(i), 100+2*rank, source{name: other}, text)); err != nil {
 				return err
+			}
+			if n.Pass == s.first.Node.Pass && s.cached(own) {
+				if err := s.try(s.reading(t.Of(i), 101+2*rank, source{name: other, all: true}, text)); err != nil {
+					return err
+				}
 			}
 		}
 		before := fmt.Sprintf("reads %s of the pass before", Role(own))
@@ -95,7 +103,7 @@ func (s *search) inputs() error {
 			}
 		}
 		if err := s.instances(1001, Role(own), same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
-			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), source{name: other}) }
+			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), source{name: other, all: true}) }
 		}); err != nil {
 			return err
 		}
@@ -141,6 +149,20 @@ type source struct {
 	name string
 	pass int
 	item *int
+	all  bool // in place of what is read of the passes before, too
+}
+
+// cached reports whether an entry reads a tensor of several passes.
+func (s *search) cached(name string) bool {
+	return slices.ContainsFunc(s.entries, func(e *Entry) bool {
+		n := 0
+		for _, in := range e.Inputs {
+			if Role(s.m.List.Entries[in.Entry].Name) == Role(name) {
+				n++
+			}
+		}
+		return n > 1
+	})
 }
 
 // reading is the hypothesis that a place reads another captured tensor: of the layer of each entry.
@@ -200,43 +222,25 @@ func (s *search) tensor(e *Entry, of source) (program.Value, bool) {
 	return v, true
 }
 
-// reads has a captured tensor in place of what is read at a place; nil where there is none of as many elements.
+// reads has a captured tensor in place of what is read at a place, each of the pass of that; nil where there is none of as many
+// elements.
 func (s *search) reads(e *Entry, at program.Place, from source) *program.Edited {
 	t := e.signed(s.m)
-	all := t.Copies(at)
-	n := s.m.List.Index(from.name)
-	if len(all) == 0 || n < 0 || e.Node.Pass+from.pass < 0 {
+	steps := t.Copies(at)
+	if len(steps) == 0 || s.m.List.Index(from.name) < 0 {
 		return nil
 	}
-	size := product(t.Steps[all[0]].Shape)
-	shape := s.m.List.Entries[n].Size(s.m.Passes[e.Node.Pass+from.pass], s.m.List.Config.SlidingWindow)
-	if from.item != nil && len(shape) > 0 {
-		shape = shape[1:]
-	}
-	if product(shape) != size {
-		return nil
-	}
-	v, ok := s.tensor(e, from)
-	if !ok || len(v.Data) != size {
-		return nil
-	}
-	ed := e.Program.Edit()
-	for _, i := range all {
-		if slices.Equal(v.Shape, t.Steps[i].Shape) {
-			ed.OtherInput(i, v)
-			continue
-		}
-		other, some := ed.Other(v), false
-		for k := range t.Steps { // its axes may be in another order: as its readers see them
-			for a, arg := range t.Steps[k].Args {
-				if t.Source(arg) == i {
-					if some = ed.ReadAs(k, a, other); !some {
-						return nil
-					}
-				}
+	if from.all {
+		own := e.Inputs[t.Steps[steps[0]].Index].Entry
+		for i := range t.Steps {
+			if st := &t.Steps[i]; st.Prim == program.Input && e.Inputs[st.Index].Entry == own && !slices.Contains(steps, i) {
+				steps = append(slices.Clone(steps), i)
 			}
 		}
-		if !some {
+	}
+	ed := e.Program.Edit()
+	for _, i := range steps {
+		if !s.readAt(e, ed, i, from) {
 			return nil
 		}
 	}
@@ -245,4 +249,41 @@ func (s *search) reads(e *Entry, at program.Place, from source) *program.Edited 
 		return nil
 	}
 	return d
+}
+
+// readAt has a captured tensor in place of an input; it reports whether there is one of as many elements.
+func (s *search) readAt(e *Entry, ed *program.Editor, i int, from source) bool {
+	t := e.signed(s.m)
+	size := product(t.Steps[i].Shape)
+	from.pass += e.Inputs[t.Steps[i].Index].Pass - e.Node.Pass
+	pass := e.Node.Pass + from.pass
+	if pass < 0 {
+		return false
+	}
+	shape := s.m.List.Entries[s.m.List.Index(from.name)].Size(s.m.Passes[pass], s.m.List.Config.SlidingWindow)
+	if from.item != nil && len(shape) > 0 {
+		shape = shape[1:]
+	}
+	if product(shape) != size {
+		return false
+	}
+	v, ok := s.tensor(e, from)
+	if !ok || len(v.Data) != size {
+		return false
+	}
+	if slices.Equal(v.Shape, t.Steps[i].Shape) {
+		ed.OtherInput(i, v)
+		return true
+	}
+	other, some := ed.Other(v), false
+	for k := range t.Steps { // its axes may be in another order: as its readers see them
+		for a, arg := range t.Steps[k].Args {
+			if t.Source(arg) == i {
+				if some = ed.ReadAs(k, a, other); !some {
+					return false
+				}
+			}
+		}
+	}
+	return some
 }

@@ -53,6 +53,8 @@ var pages = []page{
 	on("fully-masked-row", masks, `sees no key`),
 	on("causal-mask", masks, `not causal|ahead|own key`),
 	on("mask-value", masks, `clamped`),
+	on("mask-value", "", `masked scores are lowered`),
+	on("window-on-the-wrong-layers", "", `masks are exchanged`),
 	on("window-on-the-wrong-layers", masks, `no window|should have none|reads mask`),
 	on("window-size", masks, `window`),
 	on("softmax-axis", "probs", `softmax is taken over`),
@@ -63,6 +65,14 @@ var pages = []page{
 	on("shared-keys-and-values", caches, `another layer|rows of .*q_rope`),
 	on("crossed-projections", caches, `reads`),
 	on("stale-cache-slot", caches, ``),
+
+	// Over a cut: an entry behind the mistake, whose words say which operation it is.
+	on("window-size", "probs|context|o_proj", `^the window is`),
+	on("window-on-the-wrong-layers", "probs|context|o_proj", `window|reads mask`),
+	on("causal-mask", "probs|context|o_proj", `not causal|ahead|own key`),
+	on("attention-soft-cap", "probs|context|o_proj", `soft cap|tanh`),
+	on("attention-scale", "probs|context|o_proj", `the factor|division|self_attn.*multiplied`),
+	on("crossed-projections", "context$", `^reads layers`),
 
 	// Queries, keys and values.
 	on("stale-cache-slot", rotated, `pass before`),

@@ -58,6 +58,33 @@ func (s *search) masks() error {
 			return err
 		}
 	}
+	exchanged := Name{Site: "mask", What: "masks are exchanged: layers with a window have none, and the others have it"}
+	h := hypothesis{class: program.Known, rank: 50, weak: true, say: func(*Entry) Name { return exchanged }}
+	h.make = func(e *Entry) *program.Edited {
+		if e.Program.Steps[e.Program.Of(program.Mask)[0]].Value == 0 {
+			return e.Program.Windows(float64(s.m.List.Config.SlidingWindow))
+		}
+		return e.Program.Windows(0)
+	}
+	if err := s.try(h); err != nil {
+		return err
+	}
+	for rank, x := range maskValues {
+		n := Name{Site: "mask", Value: &x, What: "masked scores are lowered by " + short(x) + ", which is not enough"}
+		if err := s.variant(60+rank, n, func(e *Entry) *program.Edited {
+			ed := e.Program.Edit()
+			for _, i := range e.Program.Of(program.Mask) {
+				ed.Pass(i, ed.Max(ed.Move(i), ed.Literal(-x)))
+			}
+			d, err := ed.End()
+			if err != nil {
+				return nil
+			}
+			return d
+		}); err != nil {
+			return err
+		}
+	}
 	for _, n := range []int{1, -1} {
 		what := "a query sees one key ahead of it"
 		if n < 0 {
@@ -69,6 +96,9 @@ func (s *search) masks() error {
 	}
 	return nil
 }
+
+// maskValues are what masked scores may be lowered by, in place of the largest number.
+var maskValues = []float64{1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000, 1024}
 
 // fieldWords are what the fields of a number are called that is known by what stands around it.
 var fieldWords = map[string]string{"epsilon": "eps", "the soft cap": "softcap", "the window": "window", "theta": "theta"}

@@ -70,7 +70,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).solved, (*search).addends, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
 }
 
 // FindNumber is Find among the few edits that may move elements by as little as roundings do, and that ports are known to have: a
@@ -259,13 +259,16 @@ func (s *search) steps() error {
 // structure looks at what steps do and read.
 func (s *search) structure() error {
 	t := s.first.signed(s.m)
-	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Wider(), t.Indexes(), t.Behind(), t.Operands(), t.Counts()} {
+	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Wider(), t.Indexes(), t.Behind(), t.Counts()} {
 		if err := s.edits(all); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// operands looks at other values of the program.
+func (s *search) operands() error { return s.edits(s.first.signed(s.m).Operands()) }
 
 func (s *search) counts() error { return s.edits(s.first.signed(s.m).Counts()) }
 

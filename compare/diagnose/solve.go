@@ -58,8 +58,19 @@ func (s *search) places(t *program.Parts) []int {
 	if s.first.Call.DType != hooks.F32 {
 		all = append(all, unrounded)
 	}
-	return append(all, leafSteps(t, program.Input)...)
+	all = append(all, leafSteps(t, program.Input)...)
+	ends := 0
+	for i := range t.Steps { // where one operation of a cut ends and the next begins
+		st := &t.Steps[i]
+		if st.Prim.Computes() && i != t.Source(t.Out) && ends < maxEnds && t.Last(i) {
+			all, ends = append(all, i), ends+1
+		}
+	}
+	return all
 }
+
+// maxEnds is how many results within a cut something is inserted at.
+const maxEnds = 8
 
 // at edits the value of a step, for all that read it, or the result.
 func (s *search) at(e *Entry, step int, change func(ed *program.Editor, v program.Var) program.Var) *program.Edited {

@@ -129,6 +129,9 @@ func (s *search) step(e *Entry, step int) string {
 // value names what a variable shows.
 func (s *search) value(e *Entry, v program.Var) string {
 	step := e.Program.Source(v)
+	if leaf, ok := e.signed(s.m).Moved(step); ok { // what a cache hands on is called by what is put into it
+		step = leaf
+	}
 	switch st := &e.Program.Steps[step]; st.Prim {
 	case program.Input:
 		if n := e.Inputs; st.Index >= 0 && st.Index < len(n) {
