@@ -69,9 +69,9 @@ var pages = []page{
 	// Over a cut: an entry behind the mistake, whose words say which operation it is.
 	on("window-size", "probs|context|o_proj", `^the window is`),
 	on("window-on-the-wrong-layers", "probs|context|o_proj", `window|reads mask`),
-	on("causal-mask", "probs|context|o_proj", `not causal|ahead|own key`),
+	on("causal-mask", "probs|context|o_proj", `not causal|ahead|own key|^the mask is not added`),
 	on("attention-soft-cap", "probs|context|o_proj", `soft cap|tanh`),
-	on("attention-scale", "probs|context|o_proj", `the factor|division|self_attn.*multiplied`),
+	on("attention-scale", "probs|context", `the factor|division|self_attn.*multiplied`),
 	on("crossed-projections", "context$", `^reads layers`),
 
 	// Queries, keys and values.

@@ -133,6 +133,10 @@ func (s *search) value(e *Entry, v program.Var) string {
 		step = leaf
 	}
 	switch st := &e.Program.Steps[step]; st.Prim {
+	case program.Round:
+		return s.value(e, st.Args[0])
+	case program.Mask:
+		return "the mask"
 	case program.Input:
 		if n := e.Inputs; st.Index >= 0 && st.Index < len(n) {
 			name := Role(s.m.List.Entries[n[st.Index].Entry].Name)
