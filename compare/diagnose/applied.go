@@ -179,6 +179,9 @@ func (s *search) part(e *Entry, n int, every bool) *program.Edited {
 		} else {
 			v = ed.Cat(a, ed.Slice(v, a, 0, n/2), ed.Slice(v, a, width/2, width/2+n/2))
 		}
+		if ed.Err() != nil {
+			return nil
+		}
 		in = append(in, ed.Cat(len(v.Shape())-1, v))
 	}
 	if len(in) != len(entry.Inputs) {
