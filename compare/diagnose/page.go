@@ -75,6 +75,9 @@ var pages = []page{
 	on("crossed-projections", "context$", `^reads layers`),
 
 	// Queries, keys and values.
+	on("rotary-scaling", rotated, `frequencies are (not scaled|scaled|multiplied)|scaling`),
+	on("rotary-base", rotated, `theta`),
+	on("rotary-precision", rotated, `frequencies are rounded`),
 	on("stale-cache-slot", rotated, `pass before`),
 	on("rotary-pairs", rotated, `neighbours`),
 	on("position-offset", rotated, `^positions`),
