@@ -13,7 +13,7 @@ import (
 // A relation is an equality of what is left with something that was captured: no edit of the program, and bit by bit.
 
 const (
-	leastRow   = 4       // elements of a row that may be that of another tensor
+	leastRow   = 4       // different numbers of a row that may be that of another tensor
 	mostRows   = 1 << 14 // rows that are looked for
 	mostLooked = 1 << 26 // elements that they are looked for in
 )
@@ -122,7 +122,7 @@ func (s *search) rowsFrom(e *Entry, rows []int, from relative, looked *int) ([]f
 	missing := map[uint64][]int{} // rows by their first elements
 	for _, r := range rows {
 		row := y[r*width:][:width]
-		if constant(row) != (from.role == "zeros") || from.role == "zeros" && row[0] != 0 {
+		if n := distinct(row); from.role != "zeros" && n < leastRow || from.role == "zeros" && (n > 1 || row[0] != 0) {
 			return nil, false
 		}
 		copy(out[r*width:], row)
@@ -168,14 +168,17 @@ func (s *search) rowsFrom(e *Entry, rows []int, from relative, looked *int) ([]f
 	return out, len(missing) == 0
 }
 
-// constant reports whether all elements of a row are one number.
-func constant(row []float64) bool {
+// distinct counts the numbers of a row, up to [leastRow]: a row of few, as probabilities of 0 and 1 are, is that of many others.
+func distinct(row []float64) int {
+	var seen []float64
 	for _, x := range row {
-		if x != row[0] {
-			return false
+		if !slices.Contains(seen, x) {
+			if seen = append(seen, x); len(seen) == leastRow {
+				break
+			}
 		}
 	}
-	return true
+	return len(seen)
 }
 
 // begins tells rows apart by two of their elements.
