@@ -64,7 +64,7 @@ func (w *walker) hints(d *Divergence) []string {
 		add("the two sides were given different tokens: look at the tokenizer, BOS and the chat template, or pass the same ids to both with --tokens")
 		return hints
 	}
-	if c := r.Isolated; c != nil && c.Finding != nil { // its name says what to look at
+	if c := r.Isolated; c != nil && c.Finding.Named() { // its name says what to look at
 		w.hintExpected(d, add)
 		return hints
 	}

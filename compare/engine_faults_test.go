@@ -182,7 +182,7 @@ var namesOf = map[string][]string{
 	"heads not merged": {"in another order", "in memory"}, "values one key off": {"is moved by"}, "no bias": {"bias"},
 	"rows one off": {"is moved by", "channel"}, "one row twice": {"channel 1 is channel 0"}, "a column dropped": {"is 0"},
 	"no residual": {"is not added", "left out"}, "sum not scaled": {"left out"}, "not rescaled": {"left out"}, "coefficient without 1": {"the +1 is left out"},
-	"another layer's input": {"is moved by"}, "times 1.01": {"multiplied by 1.01"}, "clamped": {"clamped"}, "channels zero": {"0"},
+	"another layer's input": {"is moved by", "reads layer"}, "rows of other tokens": {"takes the row"}, "times 1.01": {"multiplied by 1.01"}, "clamped": {"clamped"}, "channels zero": {"0"},
 	"constant not rounded": {},
 }
 
@@ -190,7 +190,7 @@ var namesOf = map[string][]string{
 func nameOf(r *compare.Result) string {
 	for i := range r.Rows {
 		if z := r.Rows[i].Isolated; z != nil && z.Outcome == certify.Bug {
-			if z.Finding == nil {
+			if !z.Finding.Named() {
 				return ""
 			}
 			return z.Finding.String()

@@ -1,9 +1,12 @@
 package compare
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
@@ -42,14 +45,22 @@ type Reason struct {
 	First string `json:"first"` // key
 }
 
-// Finding is a way of an engine, or a bug with a name.
+// Finding is a way of an engine, or a bug: one cause and all rows that it explains.
 type Finding struct {
 	Kind  FindingKind `json:"kind"`
-	Form  string      `json:"form"`
-	Where string      `json:"where,omitempty"` // of arithmetic: see [certify.Certificate]
+	Form  string      `json:"form"`            // of the first row
+	Place string      `json:"where,omitempty"` // of arithmetic: see Where of [certify.Certificate]
 	What  string      `json:"what"`
 	Rows  int         `json:"rows"`
 	First string      `json:"first"` // key
+	// Names are those of the rows of a bug, each once, and Layers the layers that they are in.
+	Names  []string `json:"names,omitempty"`
+	Layers []int    `json:"layers,omitempty"`
+	// Bug is the name of a bug with its numbers, its fields of the configuration, its proof and its page. What the entries of several
+	// roles show is added up.
+	Bug *diagnose.Finding `json:"bug,omitempty"`
+
+	roles []string
 }
 
 // FindingKind is what an engine does in its own way, or wrongly.
@@ -57,9 +68,10 @@ type FindingKind string
 
 // The kinds of findings. Another layout is a note of the result: it is no matter of one operation.
 const (
-	OtherArithmetic FindingKind = "arithmetic" // it rounds elsewhere
-	OtherSummation  FindingKind = "summation"  // it adds in an order that usual bounds do not cover
-	NamedBug        FindingKind = "bug"        // it computes something else
+	OtherArithmetic FindingKind = "arithmetic"  // it rounds elsewhere
+	OtherSummation  FindingKind = "summation"   // it adds in an order that usual bounds do not cover
+	NamedBug        FindingKind = "bug"         // it computes something else
+	Unexplained     FindingKind = "unexplained" // it computes something else, and no edit that was tried gives it
 )
 
 // isolation sums up.
@@ -74,7 +86,7 @@ func (w *walker) isolation() {
 	w.res.Isolation = s
 	own := w.o.Isolator.Own() // of the arithmetic that was asked for: no finding
 	note := func(f Finding) {
-		at := slices.IndexFunc(s.Findings, func(g Finding) bool { return g.Form == f.Form && g.Where == f.Where && g.What == f.What })
+		at := slices.IndexFunc(s.Findings, func(g Finding) bool { return g.Form == f.Form && g.Place == f.Place && g.What == f.What })
 		if at < 0 {
 			at = len(s.Findings)
 			s.Findings = append(s.Findings, f)
@@ -101,9 +113,8 @@ func (w *walker) isolation() {
 		case certify.Rounding:
 			s.Rounding++
 		case certify.Bug:
-			if s.Bugs++; c.Finding != nil {
-				note(Finding{Kind: NamedBug, Form: c.Form, What: c.Finding.Text(), First: r.Key()})
-			}
+			s.Bugs++
+			s.bug(r)
 		case certify.NotCertified:
 			s.Unverified++
 			s.reason(r)
@@ -112,7 +123,7 @@ func (w *walker) isolation() {
 			s.reason(r)
 		}
 		if c.Good() && c.Arithmetic != own {
-			note(Finding{Kind: OtherArithmetic, Form: c.Form, Where: c.Where, What: c.Arithmetic, First: r.Key()})
+			note(Finding{Kind: OtherArithmetic, Form: c.Form, Place: c.Where, What: c.Arithmetic, First: r.Key()})
 		}
 		if c.Good() && c.Summation != "" {
 			note(Finding{Kind: OtherSummation, Form: c.Form, What: "adds in the order: " + c.Summation, First: r.Key()})
@@ -122,6 +133,85 @@ func (w *walker) isolation() {
 		}
 	}
 	slices.SortStableFunc(s.Reasons, func(a, b Reason) int { return b.Rows - a.Rows })
+}
+
+// bug counts a row that is wrong by itself. Roles of one name are one finding: what is one setting changes them together.
+func (s *Isolation) bug(r *Row) {
+	bug := r.Isolated.Finding
+	if bug == nil {
+		return
+	}
+	kind, role := NamedBug, diagnose.Role(r.Name)
+	if !bug.Named() {
+		kind = Unexplained
+	}
+	at := slices.IndexFunc(s.Findings, func(f Finding) bool {
+		return f.Kind == kind && f.What == bug.Text() && (kind == NamedBug || f.roles[0] == role)
+	})
+	if at < 0 {
+		at = len(s.Findings)
+		sum := *bug
+		s.Findings = append(s.Findings, Finding{
+			Kind: kind, Form: r.Isolated.Form, What: bug.Text(), First: r.Key(), Bug: &sum, roles: []string{role},
+		})
+	}
+	f := &s.Findings[at]
+	f.Rows++
+	if !slices.Contains(f.roles, role) {
+		f.roles = append(f.roles, role)
+		f.Bug.Entries += bug.Entries
+		f.Bug.Elements += bug.Elements
+		f.Bug.Shown += bug.Shown
+	}
+	if !slices.Contains(f.Names, r.Name) {
+		f.Names = append(f.Names, r.Name)
+	}
+	if r.Layer >= 0 && !slices.Contains(f.Layers, r.Layer) {
+		f.Layers = append(f.Layers, r.Layer)
+		slices.Sort(f.Layers)
+	}
+}
+
+// Where says which entries a finding is of: "self_attn.q_norm and self_attn.k_norm, layers 0 to 2".
+func (f *Finding) Where() string {
+	var names []string
+	for _, n := range f.Names {
+		if n = diagnose.Module(n); !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	text := names[0]
+	if n := len(names); n > 3 {
+		text = strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", n-3)
+	} else if n > 1 {
+		text = strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+	if len(f.Layers) == 0 {
+		return text
+	}
+	var runs []string
+	for a := 0; a < len(f.Layers); {
+		b := a
+		for b+1 < len(f.Layers) && f.Layers[b+1] == f.Layers[b]+1 {
+			b++
+		}
+		switch b - a {
+		case 0:
+			runs = append(runs, fmt.Sprint(f.Layers[a]))
+		case 1:
+			runs = append(runs, fmt.Sprint(f.Layers[a]), fmt.Sprint(f.Layers[b]))
+		default:
+			runs = append(runs, fmt.Sprintf("%d to %d", f.Layers[a], f.Layers[b]))
+		}
+		a = b + 1
+	}
+	if len(f.Layers) == 1 {
+		return text + ", layer " + runs[0]
+	}
+	if n := len(runs); n > 1 {
+		return text + ", layers " + strings.Join(runs[:n-1], ", ") + " and " + runs[n-1]
+	}
+	return text + ", layers " + runs[0]
 }
 
 // reason counts a row that is neither right nor wrong by itself.

@@ -53,9 +53,14 @@ func TestFaultsInTransformersAreNamed(t *testing.T) {
 			}
 			all++
 			text := "unnamed"
-			if found != nil {
+			switch {
+			case found.Named():
 				named++
-				text = found.String()
+				text = found.String() + "; see " + found.Page
+			case found.Explains():
+				text = found.Text()
+			case found != nil && found.Stopped:
+				text += ", stopped"
 			}
 			lines = append(lines, fmt.Sprintf("%s/%s %s: %s", f.Name, f.DType, role, text))
 			t.Logf("%s (%v)", lines[len(lines)-1], time.Since(start).Round(time.Millisecond))

@@ -74,8 +74,11 @@ func (w *walker) named(p *pair, c *certify.Certificate) error {
 		return nil
 	}
 	f, err := w.o.Isolator.Name(w.ctx, p.row.Name)
-	if f != nil {
-		c.Finding, c.Mistake = f, f.Text()
+	if f.Named() || c.Finding == nil {
+		c.Finding = f
+	}
+	if f.Named() {
+		c.Mistake = f.Text()
 	}
 	return err
 }

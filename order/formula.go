@@ -36,6 +36,14 @@ func (p *Plan) Parts(passes []Pass, model hooks.DType, rewrites program.Rewrite)
 	return f, f.parts, nil
 }
 
+// Item is which index of its first axis input k is; nil for all of the tensor, of which the program may take a part.
+func (f *Formula) Item(k int) *int {
+	if k >= len(f.items) {
+		return nil
+	}
+	return f.items[k]
+}
+
 // ErrOwn says that an operation computes itself, so that there is no formula of it: see [program.Own].
 var ErrOwn = errors.New("its operation is not made of steps")
 

@@ -258,7 +258,9 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		}
 	}
 	if f.wrong != nil {
-		c.Finding, c.Mistake = f.wrong, f.wrong.Text()
+		if c.Finding = f.wrong; f.wrong.Named() {
+			c.Mistake = f.wrong.Text()
+		}
 		return strict, off, true, nil
 	}
 	if wide, err := t.i.computedWider(t.ctx); err != nil {

@@ -32,8 +32,12 @@ func suspectOf(e *evidence, a *arithmetic) (*diagnose.Entry, error) {
 	if a.wide {
 		call.In = e.widened()
 	}
+	var items []*int
+	for k := range e.formula.Inputs {
+		items = append(items, e.formula.Item(k))
+	}
 	s.entry = &diagnose.Entry{
-		Node: e.node, Program: p, Call: call, Inputs: e.formula.Inputs, Weights: e.formula.Weights, Left: e.left, Judge: s,
+		Node: e.node, Program: p, Call: call, Inputs: e.formula.Inputs, Items: items, Weights: e.formula.Weights, Left: e.left, Judge: s,
 	}
 	s.small = s.entry
 	if some := e.focus(); some.trial != e.trial {
@@ -106,7 +110,7 @@ func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown,
 	g.other = map[program.Rewrite]*order.Formula{s.a.rewrites: g.formula}
 	j, rest, _, err := g.strict(s.a)
 	if err != nil || len(rest) > 0 {
-		return false, 0, 0, nil // such as an index that the edit takes out of range
+		return false, 0, 0, err
 	}
 	apart := slices.DeleteFunc(slices.Clone(s.left), func(i int) bool { return !j.consistent(i) || !j.definite(i) || !j.apart(s.own, i) })
 	return true, len(apart), s.rowsIn(apart), nil
@@ -145,6 +149,7 @@ func (f *form) number(left []*evidence) (*diagnose.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	model := left[0].i.model()
 	for _, a := range all {
 		var entries []*diagnose.Entry
 		for _, e := range f.entries {
@@ -154,7 +159,7 @@ func (f *form) number(left []*evidence) (*diagnose.Finding, error) {
 			}
 			entries = append(entries, s)
 		}
-		if found, err := diagnose.FindNumber(left[0].ctx, left[0].i.model(), entries); found != nil || err != nil {
+		if found, err := diagnose.FindNumber(left[0].ctx, model, entries); found.Explains() || err != nil {
 			return found, err
 		}
 	}
@@ -169,7 +174,8 @@ type named struct {
 }
 
 // Name returns what is wrong with an entry that is a BUG: the edit of its operation that gives every element of every entry that is
-// left of its role, in all passes; nil where there is none. The error is that of reading the trace or the weights.
+// left of its role, in all passes. Where there is none, the finding says what was tried; it is nil where nothing is left of the role.
+// The error is that of reading the trace or the weights.
 func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, error) {
 	role := diagnose.Role(name)
 	i.mu.Lock()
@@ -191,13 +197,57 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 	if err != nil || len(left) == 0 {
 		return nil, err
 	}
-	found, err := i.nameIn(ctx, left, own)
-	if found != nil || err != nil {
+	found, err := i.nameIn(ctx, i.model(), left, own)
+	if found.Named() || err != nil {
 		return found, err
 	}
-	opened := false
+	if more, err := i.nameTogether(ctx, role, left, own); more.Named() || err != nil {
+		return more, err
+	}
+	opened, err := i.opened(left)
+	if opened == nil || err != nil {
+		return found, err
+	}
+	more, err := i.nameIn(ctx, i.model(), opened, own)
+	if more.Named() || err != nil {
+		return more, err
+	}
+	return more.With(found), nil
+}
+
+// nameTogether looks for one mistake of several roles: those of one kind of operation that read the same, such as cosines and sines.
+func (i *Isolator) nameTogether(ctx context.Context, role string, left []*evidence, own []*arithmetic) (*diagnose.Finding, error) {
+	e := &i.list.Entries[left[0].node.Entry]
+	if e.Op == nil || len(e.Weights) > 0 {
+		return nil, nil
+	}
+	seen := map[string]bool{role: true}
+	left, own = slices.Clone(left), slices.Clone(own)
+	for k := range i.list.Entries {
+		o := &i.list.Entries[k]
+		other := diagnose.Role(o.Name)
+		if seen[other] || o.Op == nil || o.Op.Kind() != e.Op.Kind() || len(o.Weights) > 0 || !i.fixed(k) || o.Level != e.Level || o.Layer != e.Layer ||
+			!slices.EqualFunc(o.Inputs, e.Inputs, func(a, b order.Ref) bool { return a.Name == b.Name }) {
+			continue
+		}
+		seen[other] = true
+		more, arithmetics, err := i.leftOf(ctx, other)
+		if err != nil {
+			return nil, err
+		}
+		left, own = append(left, more...), append(own, arithmetics...)
+	}
+	if len(seen) == 1 {
+		return nil, nil
+	}
+	return i.nameIn(ctx, i.model(), left, own)
+}
+
+// opened are the entries with masks and rotary tables computed, too; nil where none has any.
+func (i *Isolator) opened(left []*evidence) ([]*evidence, error) {
+	all, some := slices.Clone(left), false
 	for k, e := range left {
-		t, err := i.trialFrom(ctx, e.node, func(n order.Node) bool { return i.given(n) || i.has(n) && !i.fixed(n.Entry) })
+		t, err := i.trialFrom(e.ctx, e.node, func(n order.Node) bool { return i.given(n) || i.has(n) && !i.fixed(n.Entry) })
 		if lacking(err) || err == nil && len(t.cut.Steps) == len(e.cut.Steps) {
 			continue
 		} else if err != nil {
@@ -209,12 +259,12 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 		} else if t.formula == nil {
 			continue
 		}
-		opened, left[k] = true, &evidence{t, e.left}
+		some, all[k] = true, &evidence{t, e.left}
 	}
-	if !opened {
+	if !some {
 		return nil, nil
 	}
-	return i.nameIn(ctx, left, own)
+	return all, nil
 }
 
 // given reports whether a node is an argument of the model.
@@ -236,7 +286,8 @@ func (i *Isolator) fixed(entry int) bool {
 }
 
 // nameIn looks for what is wrong with some entries, each in its own arithmetic, or where that is not known in each of a few.
-func (i *Isolator) nameIn(ctx context.Context, left []*evidence, own []*arithmetic) (*diagnose.Finding, error) {
+func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*evidence, own []*arithmetic) (*diagnose.Finding, error) {
+	var none *diagnose.Finding
 	tries := []*arithmetic{nil}
 	if slices.Contains(own, nil) {
 		var err error
@@ -264,11 +315,13 @@ func (i *Isolator) nameIn(ctx context.Context, left []*evidence, own []*arithmet
 			}
 			entries = append(entries, s)
 		}
-		if found, err := diagnose.Find(ctx, i.model(), entries); found != nil || err != nil {
+		found, err := diagnose.Find(ctx, model, entries)
+		if found.Named() || err != nil {
 			return found, err
 		}
+		none = found.With(none)
 	}
-	return nil, nil
+	return none, nil
 }
 
 // leftOf are the entries of a role that the arithmetics of their forms leave something of, with the arithmetic that leaves least; nil

@@ -89,7 +89,7 @@ func quantised(words string, n int, most float64) change {
 		group := n
 		if _, cols := w.Size(); n == 0 {
 			group = cols
-		} else if cols%n != 0 {
+		} else if cols%n != 0 || cols == n { // that is a row
 			return nil
 		}
 		return changed{w, func(row []float64) {
@@ -119,6 +119,27 @@ func narrowed(d hooks.DType) change {
 		return changed{w, func(x []float64) {
 			for i := range x {
 				x[i] = floats.Round(d, x[i])
+			}
+		}}
+	}}
+}
+
+// columns keeps one of n parts of the columns, or all but that: what a shard has, or lacks.
+func columns(k, n int, keep bool) change {
+	words := fmt.Sprintf("has part %d of %d of its columns alone: the others are 0", k+1, n)
+	if !keep {
+		words = fmt.Sprintf("lacks part %d of %d of its columns: they are 0", k+1, n)
+	}
+	return change{words, func(w program.Rows, _ hooks.DType) program.Rows {
+		_, cols := w.Size()
+		if cols%n != 0 || cols == n {
+			return nil
+		}
+		return changed{w, func(row []float64) {
+			for i := range row {
+				if (i*n/cols == k) != keep {
+					row[i] = 0
+				}
 			}
 		}}
 	}}
@@ -154,7 +175,22 @@ func (s *search) changes() []change {
 		each("is its reciprocal", true, func(x float64) float64 { return 1 / x }),
 		narrowed(hooks.BF16), narrowed(hooks.F16),
 		quantised("is rounded to 8 bits by row", 0, 127), quantised("is rounded to 4 bits by row", 0, 7),
-		quantised("is rounded to 8 bits in groups of 32", 32, 127), quantised("is rounded to 4 bits in groups of 32", 32, 7),
+	}
+	for _, group := range []int{8, 16, 32, 64, 128} {
+		for _, most := range []struct {
+			bits int
+			step float64
+		}{{8, 127}, {4, 7}} {
+			all = append(all, quantised(fmt.Sprintf("is rounded to %d bits in groups of %d", most.bits, group), group, most.step))
+		}
+	}
+	for _, n := range []int{2, 4} {
+		for k := range n {
+			all = append(all, columns(k, n, true))
+			if n > 2 {
+				all = append(all, columns(k, n, false))
+			}
+		}
 	}
 	c := s.m.List.Config
 	for _, n := range []int{2, c.HeadDim / 2} {

@@ -15,6 +15,7 @@ type Entry struct {
 	Program *program.Program
 	Call    program.Call
 	Inputs  []order.Node   // by the number of the program's input
+	Items   []*int         // which index of its first axis an input is; nil for all of it
 	Weights []order.Weight // by the number of its weight
 	Left    []int          // elements that the arithmetic does not give
 	Judge
@@ -46,6 +47,8 @@ type Model struct {
 	Read    func(order.Node) (program.Value, error)
 	// Has reports whether the trace has a tensor, in whole and of the shape that the order gives it.
 	Has func(order.Node) bool
+
+	tried, work int // of all searches
 }
 
 // layerNumber is a number in a name: of a layer, or of a stream.
@@ -54,8 +57,8 @@ var layerNumber = regexp.MustCompile(`(^|\.)\d+(\.|$)`)
 // Role is what an entry is in its layer: its name without numbers.
 func Role(name string) string { return layerNumber.ReplaceAllString(name, "${1}*${2}") }
 
-// module is an entry's place in its layer: "self_attn.q_norm".
-func module(name string) string {
+// Module is an entry's place in its layer: "self_attn.q_norm".
+func Module(name string) string {
 	if rest, ok := strings.CutPrefix(name, "layers."); ok {
 		if _, rest, ok = strings.Cut(rest, "."); ok {
 			return rest
@@ -72,7 +75,7 @@ func (e *Entry) signed(m *Model) *program.Parts {
 				n := e.Inputs[k]
 				role := Role(m.List.Entries[n.Entry].Name)
 				if n.Pass != e.Node.Pass {
-					role += " before"
+					role += program.Before
 				}
 				return role
 			}

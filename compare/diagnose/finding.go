@@ -1,6 +1,11 @@
 package diagnose
 
-import "strings"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Field is a number of a configuration.
 type Field struct {
@@ -38,16 +43,79 @@ func (n Name) Text() string {
 	return text + "; config.json: " + strings.Join(fields, ", ")
 }
 
-// Finding is the edit with which the programs of some entries give every element of them.
+// Finding is the edit with which the programs of some entries give every element of them: what is wrong, where there is one. Where
+// there is none it says what was tried.
 type Finding struct {
 	Name
-	Class string `json:"class"`
+	Class string `json:"class,omitempty"`
 	// The proof: the edit gives all Elements of all Entries, of which Shown are apart from what the right operation gives.
 	Entries  int `json:"entries"`
 	Elements int `json:"elements"`
 	Shown    int `json:"shown"`
-	// Aliases are other names of the same elements.
+	// Aliases are other names of the same values.
 	Aliases []string `json:"aliases,omitempty"`
-	Tried   int      `json:"tried"`             // hypotheses
-	Stopped bool     `json:"stopped,omitempty"` // the search came to its end before its last hypothesis
+	// Undecided are names that give every element with different values: none of them is the name.
+	Undecided []string `json:"undecided,omitempty"`
+	Tried     int      `json:"tried"`             // edits
+	Looked    []string `json:"looked,omitempty"`  // kinds of edits that were tried
+	Nearest   string   `json:"nearest,omitempty"` // the edit that gives most entries, where none gives all
+	Stopped   bool     `json:"stopped,omitempty"` // the search came to its end before its last edit
+	// Page is where the mistake is explained, with its fix; empty where it is none of those.
+	Page string `json:"page,omitempty"`
+}
+
+// Named reports whether what is wrong is known.
+func (f *Finding) Named() bool { return f != nil && f.What != "" }
+
+// Explains reports whether some edit gives all elements, be it known which or not.
+func (f *Finding) Explains() bool { return f.Named() || f != nil && len(f.Undecided) > 0 }
+
+// Text says what is wrong, or that it is not known and what was tried.
+func (f *Finding) Text() string {
+	switch {
+	case f.Named():
+		return f.Name.Text()
+	case len(f.Undecided) > 0:
+		return "undecided: several edits give all elements, with different values: " + strings.Join(f.Undecided, "; or ")
+	}
+	text := fmt.Sprintf("unexplained: %d edits tried (%s); none gives all elements", f.Tried, strings.Join(f.Looked, ", "))
+	if f.Stopped {
+		text += "; the search ended at its budget, before all edits were tried"
+	}
+	return text
+}
+
+// With adds what another search of the same entries, before this one, has tried: neither found a name.
+func (f *Finding) With(before *Finding) *Finding {
+	if f == nil || before == nil {
+		return cmp.Or(f, before)
+	}
+	all := *f
+	all.Stopped = f.Stopped || before.Stopped
+	all.Looked = slices.Clone(before.Looked)
+	for _, w := range f.Looked {
+		if !slices.Contains(all.Looked, w) {
+			all.Looked = append(all.Looked, w)
+		}
+	}
+	all.Nearest = cmp.Or(before.Nearest, f.Nearest)
+	if all.Undecided == nil {
+		all.Undecided = before.Undecided
+	}
+	return &all
+}
+
+// maxAliases is how many names of the same values are said beside the first.
+const maxAliases = 3
+
+// String is the finding for a sentence, with its aliases and its proof.
+func (f *Finding) String() string {
+	text := f.Text()
+	if !f.Named() {
+		return text
+	}
+	if len(f.Aliases) > 0 {
+		text += " (the same here: " + strings.Join(f.Aliases, "; ") + ")"
+	}
+	return fmt.Sprintf("%s; it gives all %d elements of %d entries, %d of which the right operation does not give", text, f.Elements, f.Entries, f.Shown)
 }

@@ -67,12 +67,33 @@ func (s *search) inputs() error {
 	for _, i := range leafSteps(t, program.Input) {
 		n := s.first.Inputs[t.Steps[i].Index]
 		own := s.m.List.Entries[n.Entry].Name
-		for rank, other := range s.captured(own) {
-			if err := s.try(s.reading(t.Of(i), rank, own, other, 0)); err != nil {
-				return err
+		if item := s.first.Items[t.Steps[i].Index]; item != nil {
+			for other := range s.m.List.Entries[n.Entry].Size(s.m.Passes[n.Pass], s.m.List.Config.SlidingWindow)[0] {
+				if other == *item {
+					continue
+				}
+				text := fmt.Sprintf("reads stream %d of %s, not %d", other, Role(own), *item)
+				if err := s.try(s.reading(t.Of(i), other, source{name: own, item: &other}, text)); err != nil {
+					return err
+				}
 			}
 		}
-		if err := s.try(s.reading(t.Of(i), 1000, own, own, -1)); err != nil {
+		for rank, other := range s.captured(own) {
+			text := fmt.Sprintf("reads %s, not %s", Role(other), Role(own))
+			if n.Pass != s.first.Node.Pass {
+				text += ", of the passes before"
+			}
+			if err := s.try(s.reading(t.Of(i), 100+2*rank, source{name: other}, text)); err != nil {
+				return err
+			}
+			if n.Pass == s.first.Node.Pass && s.cached(own) {
+				if err := s.try(s.reading(t.Of(i), 101+2*rank, source{name: other, all: true}, text)); err != nil {
+					return err
+				}
+			}
+		}
+		before := fmt.Sprintf("reads %s of the pass before", Role(own))
+		if err := s.try(s.reading(t.Of(i), 1000, source{name: own, pass: -1}, before)); err != nil {
 			return err
 		}
 		var same []string
@@ -82,7 +103,7 @@ func (s *search) inputs() error {
 			}
 		}
 		if err := s.instances(1001, Role(own), same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
-			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), other, 0) }
+			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), source{name: other, all: true}) }
 		}); err != nil {
 			return err
 		}
@@ -123,29 +144,57 @@ func (s *search) exchanged() error {
 	return nil
 }
 
-// reading is the hypothesis that a place reads another captured tensor.
-func (s *search) reading(at program.Place, rank int, own, other string, pass int) hypothesis {
-	text := fmt.Sprintf("reads %s, not %s", Role(other), Role(own))
-	if pass != 0 {
-		text = fmt.Sprintf("reads %s of the pass before", Role(own))
-	}
+// source is a captured tensor: of some passes before, and an index of its first axis alone where it has one.
+type source struct {
+	name string
+	pass int
+	item *int
+	all  bool // in place of what is read of the passes before, too
+}
+
+// cached reports whether an entry reads a tensor of several passes.
+func (s *search) cached(name string) bool {
+	return slices.ContainsFunc(s.entries, func(e *Entry) bool {
+		n := 0
+		for _, in := range e.Inputs {
+			if Role(s.m.List.Entries[in.Entry].Name) == Role(name) {
+				n++
+			}
+		}
+		return n > 1
+	})
+}
+
+// reading is the hypothesis that a place reads another captured tensor: of the layer of each entry.
+func (s *search) reading(at program.Place, rank int, from source, text string) hypothesis {
 	return hypothesis{
 		class: program.InputOf, rank: rank,
 		make: func(e *Entry) *program.Edited {
-			return s.reads(e, at, beside(other, s.m.List.Entries[e.Node.Entry].Name), pass)
+			of := from
+			of.name = beside(from.name, s.m.List.Entries[e.Node.Entry].Name)
+			return s.reads(e, at, of)
 		},
-		say: func(e *Entry) Name { return Name{What: text, Site: Role(own)} },
+		say: func(e *Entry) Name { return Name{What: text, Site: Role(from.name)} },
 	}
 }
 
-// captured lists tensors that could be read in place of one: one of each other role.
+// captured lists tensors that could be read in place of one: one of each other role. What is computed from the entry is none; else it
+// may come later in the order.
 func (s *search) captured(own string) []string {
 	var all []string
 	seen := map[string]bool{Role(own): true}
 	target := s.first.Node.Entry
+	from := map[int]bool{target: true} // what is computed from the entry
 	for k := range s.m.List.Entries {
 		e := &s.m.List.Entries[k]
-		if k < target && !seen[Role(e.Name)] && s.m.Has(order.Node{Entry: k, Pass: s.first.Node.Pass}) {
+		if k > target {
+			from[k] = slices.ContainsFunc(e.Inputs, func(r order.Ref) bool { return !r.Prev && from[s.m.List.Index(r.Name)] })
+			a, ok := layerOf(e.Name)
+			if b, has := layerOf(s.m.List.Entries[target].Name); from[k] || !ok || !has || a != b {
+				continue
+			}
+		}
+		if k != target && !seen[Role(e.Name)] && s.m.Has(order.Node{Entry: k, Pass: s.first.Node.Pass}) {
 			seen[Role(e.Name)] = true
 			all = append(all, e.Name)
 		}
@@ -153,49 +202,45 @@ func (s *search) captured(own string) []string {
 	return all
 }
 
-// tensor is a captured tensor that was computed before an entry.
-func (s *search) tensor(e *Entry, name string, pass int) (program.Value, bool) {
-	n := order.Node{Entry: s.m.List.Index(name), Pass: e.Node.Pass + pass}
-	if n.Entry < 0 || n.Pass < 0 || pass == 0 && n.Entry >= e.Node.Entry || !s.m.Has(n) {
+// tensor is a captured tensor that was not computed from an entry.
+func (s *search) tensor(e *Entry, of source) (program.Value, bool) {
+	n := order.Node{Entry: s.m.List.Index(of.name), Pass: e.Node.Pass + of.pass}
+	if n.Entry < 0 || n.Pass < 0 || n == e.Node || !s.m.Has(n) {
 		return program.Value{}, false
 	}
 	v, err := s.m.Read(n)
-	return v, err == nil
+	if s.failed(err) {
+		return v, false
+	}
+	if of.item != nil {
+		if len(v.Shape) < 2 || *of.item >= v.Shape[0] {
+			return v, false
+		}
+		part := product(v.Shape[1:])
+		v = program.Value{Shape: v.Shape[1:], Data: v.Data[*of.item*part:][:part]}
+	}
+	return v, true
 }
 
-// reads has a captured tensor in place of what is read at a place; nil where there is none of as many elements.
-func (s *search) reads(e *Entry, at program.Place, name string, pass int) *program.Edited {
+// reads has a captured tensor in place of what is read at a place, each of the pass of that; nil where there is none of as many
+// elements.
+func (s *search) reads(e *Entry, at program.Place, from source) *program.Edited {
 	t := e.signed(s.m)
-	all := t.Copies(at)
-	n := s.m.List.Index(name)
-	if len(all) == 0 || n < 0 || e.Node.Pass+pass < 0 {
+	steps := t.Copies(at)
+	if len(steps) == 0 || s.m.List.Index(from.name) < 0 {
 		return nil
 	}
-	size := product(t.Steps[all[0]].Shape)
-	if product(s.m.List.Entries[n].Size(s.m.Passes[e.Node.Pass+pass], s.m.List.Config.SlidingWindow)) != size {
-		return nil
-	}
-	v, ok := s.tensor(e, name, pass)
-	if !ok || len(v.Data) != size {
-		return nil
-	}
-	ed := e.Program.Edit()
-	for _, i := range all {
-		if slices.Equal(v.Shape, t.Steps[i].Shape) {
-			ed.OtherInput(i, v)
-			continue
-		}
-		other, some := ed.Other(v), false
-		for k := range t.Steps { // its axes may be in another order: as its readers see them
-			for a, arg := range t.Steps[k].Args {
-				if t.Source(arg) == i {
-					if some = ed.ReadAs(k, a, other); !some {
-						return nil
-					}
-				}
+	if from.all {
+		own := e.Inputs[t.Steps[steps[0]].Index].Entry
+		for i := range t.Steps {
+			if st := &t.Steps[i]; st.Prim == program.Input && e.Inputs[st.Index].Entry == own && !slices.Contains(steps, i) {
+				steps = append(slices.Clone(steps), i)
 			}
 		}
-		if !some {
+	}
+	ed := e.Program.Edit()
+	for _, i := range steps {
+		if !s.readAt(e, ed, i, from) {
 			return nil
 		}
 	}
@@ -204,4 +249,41 @@ func (s *search) reads(e *Entry, at program.Place, name string, pass int) *progr
 		return nil
 	}
 	return d
+}
+
+// readAt has a captured tensor in place of an input; it reports whether there is one of as many elements.
+func (s *search) readAt(e *Entry, ed *program.Editor, i int, from source) bool {
+	t := e.signed(s.m)
+	size := product(t.Steps[i].Shape)
+	from.pass += e.Inputs[t.Steps[i].Index].Pass - e.Node.Pass
+	pass := e.Node.Pass + from.pass
+	if pass < 0 {
+		return false
+	}
+	shape := s.m.List.Entries[s.m.List.Index(from.name)].Size(s.m.Passes[pass], s.m.List.Config.SlidingWindow)
+	if from.item != nil && len(shape) > 0 {
+		shape = shape[1:]
+	}
+	if product(shape) != size {
+		return false
+	}
+	v, ok := s.tensor(e, from)
+	if !ok || len(v.Data) != size {
+		return false
+	}
+	if slices.Equal(v.Shape, t.Steps[i].Shape) {
+		ed.OtherInput(i, v)
+		return true
+	}
+	other, some := ed.Other(v), false
+	for k := range t.Steps { // its axes may be in another order: as its readers see them
+		for a, arg := range t.Steps[k].Args {
+			if t.Source(arg) == i {
+				if some = ed.ReadAs(k, a, other); !some {
+					return false
+				}
+			}
+		}
+	}
+	return some
 }

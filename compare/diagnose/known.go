@@ -26,8 +26,26 @@ func (quick) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(b.Mul("scaled", x, b.Scalar("1.702", 1.702))))))
 }
 
+// quickly is quick as three calls, each of which rounds its result.
+type quickly struct{}
+
+func (quickly) Kind() string { return "quick_gelu" }
+
+func (quickly) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	x := in[0]
+	scaled := b.R(b.Mul("scaled", x, b.Scalar("1.702", 1.702)))
+	sigmoid := b.R(b.Div("sigmoid", b.Literal(1), b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(scaled)))))
+	return b.Mul("product", x, sigmoid)
+}
+
+// clipped is x between −1 and 1, in place of its tanh.
+func clipped(ed *program.Editor, x program.Var) program.Var {
+	one := ed.Literal(1)
+	return ed.Neg(ed.Max(ed.Neg(one), ed.Neg(ed.Max(ed.Neg(one), x))))
+}
+
 // activations are functions of one number that take each other's place.
-var activations = append(op.Activations(), relu{}, quick{}, op.Tanh{})
+var activations = append(op.Activations(), relu{}, quick{}, quickly{}, op.Tanh{})
 
 // kindOf is the kind of the operation that a step is of.
 func kindOf(s *program.Step) string {
@@ -66,7 +84,7 @@ func (s *search) activations() error {
 					continue
 				}
 				h := hypothesis{
-					class: program.Exchanged, rank: 2 * rank,
+					class: program.Exchanged, rank: 2 * rank, of: "activation " + other.Kind(),
 					make: func(e *Entry) *program.Edited { return replaced(e, own, other, every) },
 					say: func(e *Entry) Name {
 						n := Name{What: "the activation is " + other.Kind() + ", not " + own.Kind(), Site: s.site(e, last)}
@@ -83,6 +101,39 @@ func (s *search) activations() error {
 					return err
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// clips tries a limit in place of each tanh.
+func (s *search) clips() error {
+	t := s.first.signed(s.m)
+	for rank, i := range t.Firsts() {
+		if t.Steps[i].Prim != program.Tanh {
+			continue
+		}
+		at := t.Of(i)
+		h := hypothesis{
+			class: program.Exchanged, rank: 100 + rank,
+			make: func(e *Entry) *program.Edited {
+				t, ed := e.signed(s.m), e.Program.Edit()
+				all := t.Copies(at)
+				for _, k := range all {
+					ed.Pass(k, clipped(ed, t.Steps[k].Args[0]))
+				}
+				d, err := ed.End()
+				if len(all) == 0 || err != nil {
+					return nil
+				}
+				return d
+			},
+			say: func(e *Entry) Name {
+				return Name{What: "tanh is a clip to ±1: values are cut off, not bent", Site: s.site(e, i)}
+			},
+		}
+		if err := s.try(h); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 
 // leaves looks at what the program reads: weights, and captured tensors.
 func (s *search) leaves() error {
-	for _, look := range []func() error{s.exchanged, s.weights, s.inputs, s.stale} {
+	for _, look := range []func() error{s.exchanged, s.weights, s.packed, s.inputs, s.stale} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -92,12 +92,12 @@ func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error 
 		return func(e *Entry) *program.Edited {
 			return s.reweighted(e, at, func(k int) program.Rows {
 				own := e.Weights[k]
-				other := order.Weight{Name: name(own.Name), Shape: own.Shape}
-				if other.Name == own.Name || !s.hasWeight(other) {
+				other, ok := s.weightOf(name(own.Name))
+				if !ok || other.Name == own.Name || !slices.Equal(other.Shape, own.Shape) {
 					return nil
 				}
 				rows, err := s.m.Weights(other)
-				if err != nil {
+				if s.failed(err) {
 					return nil
 				}
 				a, b := rows.Size()
@@ -123,16 +123,16 @@ func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error 
 	})
 }
 
-// hasWeight reports whether the order has a weight of a name and shape.
-func (s *search) hasWeight(w order.Weight) bool {
+// weightOf is a weight of the order by its name.
+func (s *search) weightOf(name string) (order.Weight, bool) {
 	for i := range s.m.List.Entries {
-		for _, o := range s.m.List.Entries[i].Weights {
-			if o.Name == w.Name {
-				return slices.Equal(o.Shape, w.Shape)
+		for _, w := range s.m.List.Entries[i].Weights {
+			if w.Name == name {
+				return w, true
 			}
 		}
 	}
-	return false
+	return order.Weight{}, false
 }
 
 // shaped lists a weight of each other role of a shape: of the layer where it has a layer.
@@ -169,11 +169,11 @@ func beside(name, own string) string {
 	if _, has := layerOf(name); !ok || !has {
 		return name
 	}
-	return layer + module(name)
+	return layer + Module(name)
 }
 
 // layerOf is the beginning of a name in a layer: "layers.3.".
 func layerOf(name string) (string, bool) {
-	m := module(name)
+	m := Module(name)
 	return strings.TrimSuffix(name, m), m != name
 }

@@ -3,12 +3,8 @@ package diagnose
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -19,7 +15,7 @@ func (s *search) variant(rank int, n Name, make func(e *Entry) *program.Edited) 
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
 func (s *search) recognised() error {
-	for _, look := range []func() error{s.activations, s.masks, s.frequencies, s.positions, s.norms, s.slots} {
+	for _, look := range []func() error{s.activations, s.clips, s.ids, s.masks, s.frequencies, s.positions, s.norms, s.slots} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -62,6 +58,33 @@ func (s *search) masks() error {
 			return err
 		}
 	}
+	exchanged := Name{Site: "mask", What: "masks are exchanged: layers with a window have none, and the others have it"}
+	h := hypothesis{class: program.Known, rank: 50, weak: true, say: func(*Entry) Name { return exchanged }}
+	h.make = func(e *Entry) *program.Edited {
+		if e.Program.Steps[e.Program.Of(program.Mask)[0]].Value == 0 {
+			return e.Program.Windows(float64(s.m.List.Config.SlidingWindow))
+		}
+		return e.Program.Windows(0)
+	}
+	if err := s.try(h); err != nil {
+		return err
+	}
+	for rank, x := range maskValues {
+		n := Name{Site: "mask", Value: &x, What: "masked scores are lowered by " + short(x) + ", which is not enough"}
+		if err := s.variant(60+rank, n, func(e *Entry) *program.Edited {
+			ed := e.Program.Edit()
+			for _, i := range e.Program.Of(program.Mask) {
+				ed.Pass(i, ed.Max(ed.Move(i), ed.Literal(-x)))
+			}
+			d, err := ed.End()
+			if err != nil {
+				return nil
+			}
+			return d
+		}); err != nil {
+			return err
+		}
+	}
 	for _, n := range []int{1, -1} {
 		what := "a query sees one key ahead of it"
 		if n < 0 {
@@ -73,6 +96,9 @@ func (s *search) masks() error {
 	}
 	return nil
 }
+
+// maskValues are what masked scores may be lowered by, in place of the largest number.
+var maskValues = []float64{1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000, 1024}
 
 // fieldWords are what the fields of a number are called that is known by what stands around it.
 var fieldWords = map[string]string{"epsilon": "eps", "the soft cap": "softcap", "the window": "window", "theta": "theta"}
@@ -92,145 +118,6 @@ func (s *search) fields(v float64, what string) []Field {
 		return called
 	}
 	return all
-}
-
-// geometric is whether a vector is s·b^(−j/n), with its base b.
-func geometric(v []float64) (base, scale float64, ok bool) {
-	n := len(v)
-	if n < 2 || v[0] <= 0 || v[n-1] <= 0 {
-		return 0, 0, false
-	}
-	base = math.Pow(v[0]/v[n-1], float64(n)/float64(n-1))
-	for j, x := range v {
-		if math.Abs(x/(v[0]*math.Pow(base, -float64(j)/float64(n)))-1) > 1e-5 {
-			return 0, 0, false
-		}
-	}
-	return base, v[0], true
-}
-
-// round6 is a number with six digits: bases are whole numbers, and are known to about that.
-func round6(x float64) float64 {
-	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
-	if err != nil {
-		return x
-	}
-	return v
-}
-
-// frequencies tries other bases, with the scaling and without, other scalings, and rounded frequencies.
-func (s *search) frequencies() error {
-	all := s.first.Program.Of(program.Vector)
-	if len(all) == 0 {
-		return nil
-	}
-	base, scale, pure := geometric(s.first.Program.Steps[all[0]].Values)
-	try := func(rank int, n Name, change func(v []float64) []float64) error {
-		return s.variant(rank, n, func(e *Entry) *program.Edited { return e.Program.Frequencies(change) })
-	}
-	site := "inv_freq"
-	var bases []number
-	for _, f := range s.numbers {
-		if f.plain && f.value > 1 && !slices.ContainsFunc(bases, func(o number) bool { return o.value == f.value }) {
-			bases = append(bases, f)
-		}
-	}
-	for _, b := range []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10, 2 * base, 4 * base, 8 * base, base / 2, base / 4, base / 8} {
-		if b = round6(b); !(b > 1) {
-			continue
-		}
-		if !slices.ContainsFunc(bases, func(o number) bool { return o.value == b }) {
-			bases = append(bases, number{value: b})
-		}
-	}
-	scales := []float64{1}
-	if pure && scale != 1 {
-		scales = append(scales, scale)
-	}
-	for rank, b := range bases {
-		for _, by := range scales {
-			value := b.value
-			n := Name{Site: site, Value: &value, What: "theta is " + short(value)}
-			if b.field != "" {
-				n.What += " (" + b.field + ")"
-				n.Equal = []Field{{b.field, b.value}}
-			}
-			switch {
-			case pure && math.Abs(base/value-1) < 1e-4:
-				if by == scale {
-					continue
-				}
-				n = Name{Site: site, What: fmt.Sprintf("the scaling by %s of the rotary frequencies is left out", short(1/scale))}
-			case pure:
-				right := base
-				for _, f := range s.numbers { // as the configuration has it
-					if f.plain && math.Abs(f.value/base-1) < 1e-4 {
-						right = f.value
-					}
-				}
-				n.Right, n.Fields = &right, s.fields(right, "theta")
-				if by == 1 && scale != 1 {
-					n.What += fmt.Sprintf(" and the scaling by %s is left out", short(1/scale))
-				}
-			default:
-				n.What += ", and the frequencies are not scaled"
-			}
-			if err := try(2*rank, n, func(v []float64) []float64 {
-				for j := range v {
-					v[j] = float64(float32(by / float64(float32(math.Pow(value, float64(j)/float64(len(v)))))))
-				}
-				return v
-			}); err != nil {
-				return err
-			}
-		}
-	}
-	rank := 2 * len(bases)
-	for _, f := range s.others(s.first.signed(s.m), 1) {
-		if f.value <= 0 || f.value == 1 {
-			continue
-		}
-		by := f.value
-		n := Name{Site: site, Value: &by, What: "the rotary frequencies are multiplied by " + short(by)}
-		// A factor of scaling is what frequencies are multiplied by; that another number is the same means nothing.
-		var factors []string
-		for _, w := range strings.Split(f.words, ", ") {
-			if strings.Contains(w, "factor") {
-				factors = append(factors, w)
-			}
-		}
-		if len(factors) > 0 {
-			n.What += " (" + strings.Join(factors, ", ") + ")"
-		}
-		if scale != 1 && pure && math.Abs(by*scale-1) < 1e-5 {
-			continue // named above
-		}
-		rank++
-		h := hypothesis{class: program.Known, rank: rank, weak: len(factors) == 0, say: func(*Entry) Name { return n }}
-		h.make = func(e *Entry) *program.Edited {
-			return e.Program.Frequencies(func(v []float64) []float64 {
-				for j := range v {
-					v[j] = float64(float32(v[j] * by))
-				}
-				return v
-			})
-		}
-		if err := s.try(h); err != nil {
-			return err
-		}
-	}
-	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
-		rank++
-		if err := try(rank, Name{Site: site, What: "the rotary frequencies are rounded to " + d.String()}, func(v []float64) []float64 {
-			for j := range v {
-				v[j] = floats.Round(d, v[j])
-			}
-			return v
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // positions tries other positions of the tokens of a pass.
@@ -288,6 +175,44 @@ func (s *search) positions() error {
 	return nil
 }
 
+// maxSlots is how many slots of a cache that nobody wrote are tried in a softmax.
+const maxSlots = 32
+
+// ids tries other rows of a table than those of the ids: the next ones, and for ids beyond it the last.
+func (s *search) ids() error {
+	all := s.first.Program.Of(program.Lookup)
+	if len(all) == 0 {
+		return nil
+	}
+	for rank, c := range []struct {
+		text   string
+		change func(ed *program.Editor, v program.Var, rows int) program.Var
+	}{
+		{"each id takes the row after its own", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Add("", v, ed.Literal(1)) }},
+		{"each id takes the row before its own", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Add("", v, ed.Literal(-1)) }},
+		{"ids beyond the table take its last row", func(ed *program.Editor, v program.Var, rows int) program.Var {
+			return ed.Neg(ed.Max(ed.Neg(v), ed.Literal(float64(1-rows))))
+		}},
+		{"every id takes row 0", func(ed *program.Editor, v program.Var, _ int) program.Var { return ed.Mul("", v, ed.Literal(0)) }},
+	} {
+		if err := s.variant(rank, Name{Site: "lookup.ids", What: c.text}, func(e *Entry) *program.Edited {
+			ed := e.Program.Edit()
+			for _, i := range e.Program.Of(program.Lookup) {
+				st := e.Program.Steps[i]
+				ed.Read(i, 0, c.change(ed, st.Args[0], st.Rows))
+			}
+			d, err := ed.End()
+			if err != nil {
+				return nil
+			}
+			return d
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // norms tries the variants of softmaxes, norms and gates.
 func (s *search) norms() error {
 	p := s.first.Program
@@ -299,6 +224,20 @@ func (s *search) norms() error {
 			}
 			n := Name{Site: s.site(s.first, all[0]), What: "the softmax is taken over the " + axis + ", not the keys"}
 			if err := s.variant(a, n, func(e *Entry) *program.Edited { return e.Program.SoftmaxOver(a) }); err != nil {
+				return err
+			}
+		}
+	}
+	if all := p.Softmaxes(); len(all) > 0 {
+		for k := 1; k <= maxSlots; k++ {
+			n := float64(k)
+			h := hypothesis{
+				class: program.Known, rank: 100 + k, solved: 1, make: func(e *Entry) *program.Edited { return e.Program.SoftmaxWith(n) },
+				say: func(e *Entry) Name {
+					return Name{Site: s.site(s.first, all[0]), Value: &n, What: fmt.Sprintf("%d slots more, with scores of 0, take part in the softmax", k)}
+				},
+			}
+			if err := s.try(h); err != nil {
 				return err
 			}
 		}

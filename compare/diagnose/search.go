@@ -3,10 +3,8 @@ package diagnose
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"math"
+	"errors"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -33,6 +31,8 @@ type hypothesis struct {
 	at     program.Place                  // of its number
 	number float64
 	weak   bool // it is said only where nothing else gives the same
+	// of is what the hypothesis has in common with others that differ from it in roundings alone: one name for all.
+	of string
 }
 
 // survivor is a hypothesis that gives everything.
@@ -47,19 +47,30 @@ type search struct {
 	entries  []*Entry // the first are looked at first
 	first    *Entry   // what edits are made from, small
 	numbers  []number // of the configuration
-	tried    int
+	tried    int      // hypotheses, of all searches of the model
 	found    []survivor
 	stopped  bool
+	some     bool // hypotheses are of some tokens alone
 	cautious bool // what is found decides whether something is wrong
+	looked   map[program.Class]bool
+	nearest  near
+	err      error // of reading, in the making of an edit
+}
+
+// near is a hypothesis that gives some entries, or nearly.
+type near struct {
+	words   string
+	entries int
 }
 
 // stage is a step of the search: the classes that are looked at together.
 type stage func(s *search) error
 
-// Find looks for the edit with which the programs give every element of all entries; nil where there is none. The error is that of
-// reading the trace or the weights.
+// Find looks for the edit with which the programs give every element of all entries. Where there is none, or where there are several
+// of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
+// trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).solved, (*search).addends})
+	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
 }
 
 // FindNumber is Find among the few edits that may move elements by as little as roundings do, and that ports are known to have: a
@@ -84,7 +95,7 @@ func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Fin
 	if len(entries) == 0 {
 		return nil, nil
 	}
-	s := &search{ctx: ctx, m: m, entries: slices.Clone(entries), numbers: numbersOf(m.List.Config)}
+	s := &search{ctx: ctx, m: m, entries: slices.Clone(entries), numbers: numbersOf(m.List.Config), tried: m.tried, looked: map[program.Class]bool{}}
 	// What shows enough by itself and is small comes first: it costs least, and refuses most.
 	slices.SortStableFunc(s.entries, func(a, b *Entry) int {
 		if x, y := len(a.Left) >= shownElements, len(b.Left) >= shownElements; x != y {
@@ -97,14 +108,34 @@ func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Fin
 	})
 	s.first = s.entries[0].Small()
 	for _, look := range stages {
-		if err := look(s); err != nil {
+		if err := cmp.Or(look(s), s.err); err != nil {
 			return nil, err
 		}
 		if len(s.found) > 0 || s.stopped {
 			break
 		}
 	}
+	m.tried, m.work = s.tried, s.work()
 	return s.finding()
+}
+
+// work is what the searches of the model computed.
+func (s *search) work() int {
+	work := s.m.work
+	for _, e := range s.entries {
+		if k := e.Small().kept; k != nil {
+			work += k.Work
+		}
+	}
+	return work
+}
+
+// failed keeps an error of reading in the making of an edit, which ends the search.
+func (s *search) failed(err error) bool {
+	if s.err == nil {
+		s.err = err
+	}
+	return err != nil
 }
 
 // try judges a hypothesis.
@@ -112,23 +143,26 @@ func (s *search) try(h hypothesis) error {
 	if s.stopped {
 		return nil
 	}
+	if s.some {
+		h = s.inTokens(h)
+	}
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
-	work := 0
-	for _, e := range s.entries {
-		if k := e.Small().kept; k != nil {
-			work += k.Work
-		}
-	}
-	if s.tried >= maxTried || work >= maxWork {
+	if s.tried >= maxTried || s.work() >= maxWork {
 		s.stopped = true
 		return nil
 	}
 	s.tried++
-	for _, e := range s.entries {
-		if may, err := s.may(h, e.Small()); !may || err != nil {
+	s.looked[h.class] = true
+	for k, e := range s.entries {
+		may, err := s.may(h, e.Small())
+		if err := cmp.Or(err, s.err); err != nil {
 			return err
+		}
+		if !may {
+			s.nearly(h, k)
+			return nil
 		}
 	}
 	shown, rows := 0, 0
@@ -139,8 +173,12 @@ func (s *search) try(h hypothesis) error {
 		}
 		p, c := d.Whole(e.Call)
 		all, n, r, err := e.Explains(p, c)
-		if !all || err != nil {
-			return err
+		if err != nil {
+			return outside(err)
+		}
+		if !all {
+			s.nearly(h, len(s.entries)-1)
+			return nil
 		}
 		shown, rows = shown+n, rows+r
 	}
@@ -152,6 +190,21 @@ func (s *search) try(h hypothesis) error {
 		s.found = append(s.found, survivor{h, shown, rows})
 	}
 	return nil
+}
+
+// outside is the error of an evaluation, but for that of an index that an edit takes out of a table: then it explains nothing.
+func outside(err error) error {
+	if errors.Is(err, program.ErrIndex) {
+		return nil
+	}
+	return err
+}
+
+// nearly notes a hypothesis that gives some of the entries, the first of them, and not the next.
+func (s *search) nearly(h hypothesis, entries int) {
+	if entries > s.nearest.entries {
+		s.nearest = near{h.say(s.first).Text(), entries}
+	}
 }
 
 // exact reports whether the entry is a mask, whose elements are what they are in any arithmetic.
@@ -171,7 +224,7 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 	}
 	x, err := k.Eval(d)
 	if err != nil {
-		return false, nil // such as an index out of range
+		return false, outside(err)
 	}
 	most := len(e.Left) / 8
 	left, err := e.Leaves(x, most+1)
@@ -182,7 +235,7 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 func (s *search) edits(all []program.Edit) error {
 	for rank, d := range all {
 		h := hypothesis{
-			class: d.Class, rank: rank, edit: &d,
+			class: d.Class, rank: rank, edit: &d, weak: d.Class == program.Order && d.Prim != 0,
 			make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
 			say:  func(e *Entry) Name { return s.words(e, d) },
 		}
@@ -206,13 +259,16 @@ func (s *search) steps() error {
 // structure looks at what steps do and read.
 func (s *search) structure() error {
 	t := s.first.signed(s.m)
-	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Operands(), t.Counts()} {
+	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Wider(), t.Indexes(), t.Behind(), t.Counts()} {
 		if err := s.edits(all); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// operands looks at other values of the program.
+func (s *search) operands() error { return s.edits(s.first.signed(s.m).Operands()) }
 
 func (s *search) counts() error { return s.edits(s.first.signed(s.m).Counts()) }
 
@@ -228,97 +284,6 @@ func (s *search) maps() error {
 	return s.edits(s.first.signed(s.m).Maps(blocks))
 }
 
-// finding puts what was found together: the name of the first class, and the others as its aliases.
-func (s *search) finding() (*Finding, error) {
-	if len(s.found) == 0 {
-		return nil, nil
-	}
-	// A number that is added, as an epsilon is, and is left out is 0: one of the values that it may have.
-	for k, o := range s.found {
-		if at, ok := s.addend(o); ok {
-			s.found[k].class, s.found[k].rank, s.found[k].at = program.Constant, math.MaxInt, at
-		}
-	}
-	slices.SortStableFunc(s.found, func(a, b survivor) int {
-		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.rank, b.rank))
-	})
-	best := s.found[0]
-	f := &Finding{Name: best.say(s.first), Class: best.class.String(), Entries: len(s.entries), Shown: best.shown, Tried: s.tried, Stopped: s.stopped}
-	for _, e := range s.entries {
-		f.Elements += e.elements()
-	}
-	said := []string{f.Text()}
-	var less []float64
-	for _, o := range s.found[1:] {
-		if o.class == program.Constant && best.class == program.Constant && o.at == best.at {
-			less = append(less, o.number)
-			continue
-		}
-		if o.class > best.class && (rewords(o.class) || o.class == program.Constant) || o.weak && !best.weak {
-			continue
-		}
-		n := o.say(s.first)
-		if text := n.Text(); !slices.Contains(said, text) && len(f.Aliases) < maxAliases {
-			said = append(said, text)
-			f.Aliases = append(f.Aliases, text)
-		}
-	}
-	f.values(best.number, less)
-	return f, nil
-}
-
-// place is where a name comes among others: those of its class that are weak come last, and a solved number counts half a class.
-func (s survivor) place() int {
-	n := 4*int(s.class) + 2*min(s.solved, 1)
-	if s.weak {
-		n++
-	}
-	return n
-}
-
-// rewords reports whether edits of a class say the same as others in words that nobody would use: a step that reads another value
-// is as if those between were left out.
-func rewords(c program.Class) bool {
-	return c == program.Operand || c == program.Swapped || c == program.Exchanged || c == program.Axis || c == program.Mapped
-}
-
-// values says which values a number may have beside the first that was found.
-func (f *Finding) values(first float64, others []float64) {
-	if len(others) == 0 {
-		return
-	}
-	slices.Sort(others)
-	others = slices.Compact(others)
-	f.Value = nil
-	if others[0] == 0 && first > 0 && others[len(others)-1] < first {
-		f.What += " or less"
-		return
-	}
-	var words []string
-	for _, v := range others[:min(len(others), maxAliases)] {
-		words = append(words, short(v))
-	}
-	f.What += " (or " + strings.Join(words, ", ") + ")"
-}
-
-// addend is the place of the number that an edit leaves out of a sum.
-func (s *search) addend(o survivor) (at program.Place, ok bool) {
-	if o.class != program.LeftOut || o.edit == nil || o.edit.At[0].Arg >= 0 {
-		return at, false
-	}
-	t := s.first.signed(s.m)
-	st := &t.Steps[t.Copies(o.edit.At[0])[0]]
-	if st.Prim != program.Add || len(st.Args) != 2 {
-		return at, false
-	}
-	for k, a := range st.Args {
-		if n := t.Source(a); t.Steps[n].Prim == program.Number && slices.Contains(t.Numbers(), n) && t.Source(st.Args[1-k]) == t.Source(t.At(o.edit.From)) {
-			return t.Of(n), true
-		}
-	}
-	return at, false
-}
-
 // elements counts those of the entry.
 func (e *Entry) elements() int {
 	n := 1
@@ -326,23 +291,4 @@ func (e *Entry) elements() int {
 		n *= d
 	}
 	return n
-}
-
-// maxAliases is how many names of the same values are said beside the first.
-const maxAliases = 3
-
-// String is the finding for a sentence.
-func (f *Finding) String() string {
-	text := f.Text()
-	for k, a := range f.Aliases {
-		if k == 0 {
-			text += " (the same here: " + a
-		} else {
-			text += "; " + a
-		}
-	}
-	if len(f.Aliases) > 0 {
-		text += ")"
-	}
-	return fmt.Sprintf("%s; it gives all %d elements of %d entries, %d of which the right operation does not give", text, f.Elements, f.Entries, f.Shown)
 }

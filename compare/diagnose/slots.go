@@ -17,13 +17,13 @@ func (s *search) slots() error {
 	if _, _, ok := cache(s.first.Program); !ok {
 		return nil
 	}
-	own, now := rightSlots(s.first), foundSlots(s.first)
+	own, now := rightSlots(s.first), s.foundSlots(s.first)
 	if now == nil {
 		return nil
 	}
 	return s.try(hypothesis{
 		class: program.Known, solved: 1,
-		make: func(e *Entry) *program.Edited { return joined(e, foundSlots(e)) },
+		make: func(e *Entry) *program.Edited { return joined(e, s.foundSlots(e)) },
 		say:  func(e *Entry) Name { return Name{What: slotWords(own, now), Site: "cache"} },
 	})
 }
@@ -88,7 +88,7 @@ func sources(e *Entry) []program.Var {
 }
 
 // foundSlots are where the slots of the trace's tensor come from: where they should, if they are that; nil where one comes from nowhere.
-func foundSlots(e *Entry) []slot {
+func (s *search) foundSlots(e *Entry) []slot {
 	step, axis, ok := cache(e.Program)
 	if !ok {
 		return nil
@@ -104,11 +104,11 @@ func foundSlots(e *Entry) []slot {
 			return nil
 		}
 		kept, err := e.values()
-		if err != nil {
+		if s.failed(err) {
 			return nil
 		}
 		x, err := kept.Eval(d)
-		if err != nil {
+		if s.failed(err) {
 			return nil
 		}
 		values[k] = x.Data
@@ -253,7 +253,7 @@ func (s *search) stale() error {
 
 // last has the last slot of a tensor of the pass before for its result.
 func (s *search) last(e *Entry, name string) *program.Edited {
-	v, ok := s.tensor(e, name, -1)
+	v, ok := s.tensor(e, source{name: name, pass: -1})
 	shape := e.Program.Out.Shape()
 	if !ok || len(v.Shape) != len(shape) {
 		return nil

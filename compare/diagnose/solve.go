@@ -36,9 +36,7 @@ func (s *search) solved() error {
 			return err
 		}
 	}
-	places := []int{-1}
-	places = append(places, leafSteps(t, program.Input)...)
-	for _, i := range places {
+	for _, i := range s.places(t) {
 		for _, f := range s.insertions(t, i) {
 			if err := s.solve(f); err != nil {
 				return err
@@ -48,13 +46,42 @@ func (s *search) solved() error {
 	return nil
 }
 
-// at edits the value of a step, for all that read it; −1 stands for the result.
+// The places where something is inserted that are no steps: the result as it is rounded, and as it is before.
+const (
+	result    = -1
+	unrounded = -2
+)
+
+// places are those where something may be inserted: the result, and what the program reads.
+func (s *search) places(t *program.Parts) []int {
+	all := []int{result}
+	if s.first.Call.DType != hooks.F32 {
+		all = append(all, unrounded)
+	}
+	all = append(all, leafSteps(t, program.Input)...)
+	ends := 0
+	for i := range t.Steps { // where one operation of a cut ends and the next begins
+		st := &t.Steps[i]
+		if st.Prim.Computes() && i != t.Source(t.Out) && ends < maxEnds && t.Last(i) {
+			all, ends = append(all, i), ends+1
+		}
+	}
+	return all
+}
+
+// maxEnds is how many results within a cut something is inserted at.
+const maxEnds = 8
+
+// at edits the value of a step, for all that read it, or the result.
 func (s *search) at(e *Entry, step int, change func(ed *program.Editor, v program.Var) program.Var) *program.Edited {
 	t := e.signed(s.m)
 	ed := e.Program.Edit()
-	if step < 0 {
+	switch {
+	case step == unrounded:
+		ed.Return(change(ed, t.Out))
+	case step < 0:
 		ed.Return(change(ed, ed.Rounded(t.Out)))
-	} else {
+	default:
 		for _, i := range t.Copies(s.first.signed(s.m).Of(step)) {
 			ed.Pass(i, change(ed, ed.Move(i)))
 		}
@@ -90,7 +117,7 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 			},
 		}
 	}
-	return []family{
+	all := []family{
 		of([]float64{1}, 1, named("is multiplied by"), func(ed *program.Editor, v program.Var, x float64) program.Var {
 			return ed.R(ed.Mul("", v, ed.Scalar("", x)))
 		}),
@@ -99,6 +126,10 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 			return ed.R(ed.Mul("", ed.R(ed.Tanh("", ed.R(ed.Div("", v, c)))), c))
 		}),
 	}
+	if step == unrounded { // only a factor is part of the kernel that rounds
+		return all[:1]
+	}
+	return all
 }
 
 // solve looks for the number with which a family gives everything: by Gauss and Newton's method on the unrounded program of one entry,
@@ -178,7 +209,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 		p, c := d.Whole(call)
 		s.tried++
 		v, err := p.Eval(c)
-		if err != nil {
+		if outside(err) != nil && s.failed(err) || err != nil {
 			return nil
 		}
 		return v.Data
@@ -186,6 +217,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 	x = start
 	for range newtonSteps {
 		if s.tried >= maxTried {
+			s.stopped = true
 			return 0, false, s.ctx.Err()
 		}
 		h := newtonMoves * math.Abs(x)
@@ -194,7 +226,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 		}
 		v, w := at(x), at(x+h)
 		if v == nil || w == nil {
-			return 0, false, nil
+			return 0, false, s.err
 		}
 		var up, down float64
 		for _, i := range e.Left {
@@ -221,7 +253,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 	}
 	v := at(x)
 	if v == nil {
-		return 0, false, nil
+		return 0, false, s.err
 	}
 	// A number that is right leaves elements within a few units, of what is rounded on the way.
 	far := 0
@@ -236,10 +268,9 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 // addends looks for a captured tensor that is added to the result, or to what the program reads.
 func (s *search) addends() error {
 	t := s.first.signed(s.m)
-	places := append([]int{-1}, leafSteps(t, program.Input)...)
 	own := s.m.List.Entries[s.first.Node.Entry].Name
 	for rank, other := range s.captured(own) {
-		for _, i := range places {
+		for _, i := range s.places(t) {
 			what := "the result"
 			if i >= 0 {
 				what = s.value(s.first, t.Result(i))
@@ -252,7 +283,7 @@ func (s *search) addends() error {
 				h := hypothesis{
 					class: program.Inserted, rank: rank,
 					make: func(e *Entry) *program.Edited {
-						v, ok := s.tensor(e, beside(other, s.m.List.Entries[e.Node.Entry].Name), 0)
+						v, ok := s.tensor(e, source{name: beside(other, s.m.List.Entries[e.Node.Entry].Name)})
 						if !ok {
 							return nil
 						}

@@ -32,7 +32,25 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 		}
 	case program.Whole:
 		n.What = s.added(e, step, d.Value == 1)
+	case program.Index:
+		n.What = s.indexed(e, t, d)
+	case program.Order:
+		switch d.Prim {
+		case program.Max:
+			n.What = s.numberBelow(t, step) + " is the least value below the root, and is not added"
+		case program.Add:
+			n.What = s.numberBelow(t, step) + " is added below the root, and is not the least value"
+		default:
+			n.What = s.numberBelow(t, t.Source(t.Steps[step].Args[0])) + " is added to the root, not below it"
+		}
 	case program.Axis:
+		if d.Map.Kind == 0 {
+			n.What = "step " + s.site(e, step) + " is taken over two axes"
+			if axes := s.axesOf(e, t.Steps[step].Args[0]); len(axes) > 1 {
+				n.What += ": over its " + axisWords(axes[len(axes)-2]) + " as well"
+			}
+			break
+		}
 		n.What = fmt.Sprintf("%s is read transposed in %s", s.value(e, t.Steps[step].Args[at.Arg]), s.step(e, step))
 	case program.Operand:
 		n.What = fmt.Sprintf("%s reads %s, not %s", s.step(e, step), s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[at.Arg]))
@@ -46,6 +64,16 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 		n.What = s.mapped(e, t, d)
 	}
 	return n
+}
+
+// numberBelow is what the number is called that a step below a root takes.
+func (s *search) numberBelow(t *program.Parts, step int) string {
+	for _, a := range t.Steps[step].Args {
+		if n := t.Source(a); t.Steps[n].Prim == program.Number {
+			return s.numberWords(t.Program, n)
+		}
+	}
+	return "a number"
 }
 
 // site names a step: by its operation and its place in the formula.
@@ -73,7 +101,14 @@ func (s *search) step(e *Entry, step int) string {
 // value names what a variable shows.
 func (s *search) value(e *Entry, v program.Var) string {
 	step := e.Program.Source(v)
+	if leaf, ok := e.signed(s.m).Moved(step); ok { // what a cache hands on is called by what is put into it
+		step = leaf
+	}
 	switch st := &e.Program.Steps[step]; st.Prim {
+	case program.Round:
+		return s.value(e, st.Args[0])
+	case program.Mask:
+		return "the mask"
 	case program.Input:
 		if n := e.Inputs; st.Index >= 0 && st.Index < len(n) {
 			name := Role(s.m.List.Entries[n[st.Index].Entry].Name)
@@ -111,7 +146,7 @@ func (s *search) operator(e *Entry, step int) (string, bool) {
 		}
 		for k := range st.Args {
 			if o := other(k); o.Prim == program.Weight {
-				return "the weight " + module(e.Weights[o.Index].Name), true
+				return "the weight " + Module(e.Weights[o.Index].Name), true
 			}
 		}
 		for k := range st.Args {
@@ -145,7 +180,7 @@ func (s *search) ofWeights(e *Entry, step int) (name string, ok bool) {
 		case program.Input:
 			return "", false
 		case program.Weight:
-			name, ok = module(e.Weights[st.Index].Name), true
+			name, ok = Module(e.Weights[st.Index].Name), true
 		}
 	}
 	return name, ok
@@ -235,70 +270,6 @@ func primWords(p program.Prim) string {
 		return "−x"
 	}
 	return p.String()
-}
-
-// mapped says in which order elements are.
-func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
-	at := d.At[0]
-	step := t.Copies(at)[0]
-	what, axes := "the result", s.m.List.Entries[e.Node.Entry].Axes
-	v := t.Result(step)
-	if at.Arg >= 0 {
-		v = t.Steps[step].Args[at.Arg]
-	}
-	if at.Arg == program.Returned {
-		v = t.Out
-	} else if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
-		what, axes = s.value(e, v), s.m.List.Entries[e.Inputs[in.Index].Entry].Axes
-	} else {
-		what, axes = s.value(e, v), ""
-	}
-	axis := func(a int) string {
-		if len(axes) == len(v.Shape()) {
-			return "its " + axisWords(axes[a])
-		}
-		return fmt.Sprintf("axis %d", a)
-	}
-	m := d.Map
-	how := ""
-	switch m.Kind {
-	case program.Roll:
-		how = fmt.Sprintf("is moved by %d along %s", m.By, axis(m.Axis))
-	case program.Reverse:
-		how = fmt.Sprintf("is reversed along %s", axis(m.Axis))
-	case program.Unread:
-		how = fmt.Sprintf("is read with %s and %s exchanged", axis(m.Axis), axis(m.Other))
-	case program.Reread:
-		if m.By > 0 {
-			how = fmt.Sprintf("is not transposed back: parts of %d of %s come before %s in memory", m.By, axis(m.Other), axis(m.Axis))
-			break
-		}
-		how = fmt.Sprintf("has %s and %s in the wrong order in memory", axis(m.Axis), axis(m.Other))
-		if st := &t.Steps[step]; st.Prim == program.Dot && at.Arg >= 0 {
-			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h reads head h mod n, not h / n", what)
-		}
-	case program.Weave:
-		switch {
-		case d.Back && axis(m.Axis) == "its heads":
-			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h goes with key head h mod n, not h / n", what)
-		case d.Back && m.N == 2:
-			return "neighbours are paired, not halves: element 2j goes with 2j+1"
-		case d.Back:
-			how = fmt.Sprintf("is read in the order of %d interleaved parts along %s, and so is the result", m.N, axis(m.Axis))
-		case m.By > 0 && m.N == m.By/2 || m.N == 2:
-			how = fmt.Sprintf("has %s in another order: in each block of %d, halves are interleaved or neighbours set apart", axis(m.Axis), max(m.By, 2*m.N))
-		default:
-			how = fmt.Sprintf("has %s in another order: %s read as %d parts, by turns", axis(m.Axis), blockWords(m), m.N)
-		}
-	}
-	return what + " " + how
-}
-
-func blockWords(m program.Map) string {
-	if m.By == 0 {
-		return "all"
-	}
-	return fmt.Sprintf("each block of %d", m.By)
 }
 
 // constant names another number.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
@@ -46,7 +47,11 @@ func (p *printer) isolation(r *compare.Result) {
 // findings says once for each kind of operation what an engine does in its own way.
 func (p *printer) findings(all []compare.Finding) {
 	for _, f := range joined(all) {
-		p.line("%s: %s: %s (%s, first %s)", f.Kind, where(f), f.What, count(f.Rows, "entry", "entries"), f.First)
+		if f.Bug != nil {
+			p.bug(&f)
+			continue
+		}
+		p.line("%s: %s: %s (%s, first %s)", f.Kind, wayOf(f), f.What, count(f.Rows, "entry", "entries"), f.First)
 	}
 }
 
@@ -54,7 +59,9 @@ func (p *printer) findings(all []compare.Finding) {
 func joined(all []compare.Finding) []compare.Finding {
 	var out []compare.Finding
 	for _, f := range all {
-		at := slices.IndexFunc(out, func(g compare.Finding) bool { return g.Kind == f.Kind && g.What == f.What && where(g) == where(f) })
+		at := slices.IndexFunc(out, func(g compare.Finding) bool {
+			return f.Bug == nil && g.Kind == f.Kind && g.What == f.What && wayOf(g) == wayOf(f)
+		})
 		if at < 0 {
 			out = append(out, f)
 			continue
@@ -64,8 +71,21 @@ func joined(all []compare.Finding) []compare.Finding {
 	return out
 }
 
-// where is the place of a finding: the module, for what an engine does on the way to an entry; else the operation.
-func where(f compare.Finding) string { return cmp.Or(f.Where, operation(f.Form)) }
+// wayOf is where an engine has its own way: the module, for what it does on the way to an entry; else the operation.
+func wayOf(f compare.Finding) string { return cmp.Or(f.Place, operation(f.Form)) }
+
+// bug writes a finding of what is wrong, and where it is explained.
+func (p *printer) bug(f *compare.Finding) {
+	p.line("%s: %s: %s (%s, first %s)%s", compare.NamedBug, f.Where(), f.What, count(f.Rows, "entry", "entries"), f.First, see(f.Bug))
+}
+
+// see points to the page of a mistake.
+func see(f *diagnose.Finding) string {
+	if f.Page == "" {
+		return ""
+	}
+	return "; see " + f.Page
+}
 
 // operation is a form without its constants: rms_norm for rms_norm(eps, gain=plain).
 func operation(form string) string {
@@ -111,18 +131,27 @@ func (p *printer) certificate(r *compare.Row) {
 	}
 }
 
-// name says what is wrong with the operation, and the proof.
+// name says what is wrong with the operation, and the proof; or that it is not known and what was tried.
 func (p *printer) name(r *compare.Row) {
 	if r.Isolated == nil || r.Isolated.Finding == nil {
 		return
 	}
 	f := r.Isolated.Finding
 	p.field("bug", "%s", f.Text())
+	if !f.Named() {
+		if (p.style.view == Evidence || p.style.view == Everything) && f.Nearest != "" {
+			p.field("", "nearest: %s, which does not give all entries", f.Nearest)
+		}
+		return
+	}
 	for _, a := range f.Aliases {
 		p.field("", "the same here: %s", a)
 	}
 	p.field("proof", "this gives all %s of %s that are wrong; the right operation does not give %d of them",
 		count(f.Elements, "element", "elements"), count(f.Entries, "entry", "entries"), f.Shown)
+	if f.Page != "" {
+		p.field("see", "%s", f.Page)
+	}
 }
 
 // gap says why an entry that is right by itself is a mismatch all the same.

@@ -217,7 +217,28 @@ func (p *printer) checked(r *compare.Result) {
 		if s.Arithmetic != certify.Auto || s.Bound != "probabilistic" {
 			p.line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
 		}
+		p.bugs(s)
 		p.ways(s)
+	}
+}
+
+// bugs are the causes of what is wrong and all entries that each explains, where that is more than the first divergence.
+func (p *printer) bugs(s *compare.Isolation) {
+	var bugs []compare.Finding
+	for _, f := range s.Findings {
+		if f.Bug != nil {
+			bugs = append(bugs, f)
+		}
+	}
+	if len(bugs) == 1 && bugs[0].Rows == 1 {
+		return
+	}
+	for i, f := range bugs {
+		if i == 2*maxShort {
+			p.line("  --verbose has %s more", count(len(bugs)-i, "bug", "bugs"))
+			return
+		}
+		p.broken(4, fmt.Sprintf("  bug in %s: %s (%s)", f.Where(), f.What, count(f.Rows, "entry", "entries")))
 	}
 }
 
@@ -232,7 +253,7 @@ func possessive(r *compare.Result) string {
 func (p *printer) ways(s *compare.Isolation) {
 	var ways []compare.Finding
 	for _, f := range s.Findings {
-		if f.Kind != compare.NamedBug {
+		if f.Bug == nil {
 			ways = append(ways, f)
 		}
 	}
@@ -243,7 +264,7 @@ func (p *printer) ways(s *compare.Isolation) {
 			return
 		}
 		way := either(f.Kind == compare.OtherSummation, "adds in another order", "rounds differently")
-		p.broken(4, fmt.Sprintf("  %s, no bug: %s: %s (%s)", way, where(f), f.What, count(f.Rows, "entry", "entries")))
+		p.broken(4, fmt.Sprintf("  %s, no bug: %s: %s (%s)", way, wayOf(f), f.What, count(f.Rows, "entry", "entries")))
 	}
 }
 

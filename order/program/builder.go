@@ -307,6 +307,12 @@ func (b *Builder) reduce(p Prim, name string, x Var) Var {
 
 // Cat joins along an axis.
 func (b *Builder) Cat(axis int, xs ...Var) Var {
+	if b.err != nil {
+		return xs[0]
+	}
+	if axis >= len(xs[0].shape) {
+		return b.Fail("cat: axis %d of %v", axis, xs[0].shape)
+	}
 	shape := slices.Clone(xs[0].shape)
 	shape[axis] = 0
 	for _, x := range xs {

@@ -15,6 +15,8 @@ const (
 	Constant               // a number is another one
 	Axis                   // two axes of an operand are exchanged
 	Leaf                   // a weight is another one, or is changed
+	Index                  // a part of a tensor is read at another index of it
+	Order                  // two steps are taken in another order
 	Operand                // a step reads another value of the program
 	InputOf                // an input is another captured tensor
 	Mapped                 // elements are in another order
@@ -24,7 +26,7 @@ const (
 )
 
 var classWords = [...]string{
-	"left out", "exchanged", "operand order", "twice", "count", "constant", "axis", "weight", "operand", "input", "index map", "part", "recognised", "inserted",
+	"left out", "exchanged", "operand order", "twice", "count", "constant", "axis", "weight", "index", "order", "operand", "input", "index map", "part", "recognised", "inserted",
 }
 
 // String names a class.
@@ -57,7 +59,18 @@ func (d Edit) Apply(t *Parts) *Edited {
 		}
 	}
 	if d.Back {
-		v, ok := e.Mapped(e.out, d.Map.Inverse(e.out.shape))
+		m := d.Map
+		if at := t.at[d.At[0].Step]; len(at) > 0 { // along the last axis of an input: that of the result
+			if in := t.Steps[at[0]].Shape; d.At[0].Arg < 0 && m.Axis == len(in)-1 && len(in) != len(e.out.shape) {
+				if m.Axis = len(e.out.shape) - 1; m.By == 0 {
+					m.By = in[len(in)-1]
+				}
+				if m.By == e.out.Last() {
+					m.By = 0
+				}
+			}
+		}
+		v, ok := e.Mapped(e.out, m.Inverse(e.out.shape))
 		if !ok {
 			return nil
 		}
@@ -87,8 +100,17 @@ func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
 	case Count:
 		n := e.Literal(s0(t, step) + d.Value)
 		e.Read(step, 1, n)
-	case Axis, Mapped:
+	case Axis:
+		if d.Map.Kind == 0 {
+			return d.wider(e, t, step)
+		}
 		return d.mapped(e, t, step, at)
+	case Mapped:
+		return d.mapped(e, t, step, at)
+	case Index:
+		return d.index(e, t, step, at)
+	case Order:
+		return d.behind(e, t, step)
 	case Whole:
 		return d.whole(e, t, step)
 	default:
@@ -160,7 +182,7 @@ func (d Edit) mapped(e *Editor, t *Parts, step int, at Place) bool {
 		return ok
 	}
 	v := t.Steps[step].Args[at.Arg]
-	if d.Map.Kind == Reread {
+	if d.Map.Kind == Reread || d.Map.Kind == First {
 		v = t.along(step, v)
 	}
 	v, ok := e.Mapped(v, d.Map)

@@ -30,6 +30,9 @@ func (p *Program) Result(step int) Var {
 
 // Become makes a step a primitive of other operands, which have its shape where it computes by element. How it rounds stays.
 func (e *Editor) Become(step int, prim Prim, args ...Var) {
+	if e.err != nil {
+		return
+	}
 	s := &e.steps[step]
 	s.Prim, s.Args = prim, slices.Clone(args)
 	if s.byNumber = false; prim.byElement() {
@@ -48,6 +51,9 @@ func (e *Editor) Pass(step int, v Var) {
 
 // Read makes a step read another operand, of the shape of the one that it had.
 func (e *Editor) Read(step, arg int, v Var) {
+	if e.err != nil {
+		return
+	}
 	s := &e.steps[step]
 	s.Args = slices.Clone(s.Args)
 	if s.Prim != Dot {
@@ -392,4 +398,21 @@ func (e *Editor) Rounded(v Var) Var {
 func (e *Editor) Only(v Var) (*Edited, error) {
 	e.out = v
 	return e.End()
+}
+
+// Err is the first error of what was added.
+func (e *Editor) Err() error { return e.err }
+
+// As is a variable in a shape of as many elements, its axes in another order or read row by row; ok is false where it has none.
+func (e *Editor) As(v Var, shape []int) (Var, bool) { return v.as(shape) }
+
+// OtherRows is a weight that the call does not have.
+func (e *Editor) OtherRows(w Rows) Var {
+	e.w = append(e.w, w)
+	rows, cols := w.Size()
+	s := Step{Prim: Matrix, Index: -len(e.w), Shape: []int{rows, cols}}
+	if rows == 1 {
+		s.Prim, s.Shape = Weight, []int{cols}
+	}
+	return e.add(s)
 }

@@ -53,21 +53,24 @@ func (t *Parts) LeftOut() []Edit {
 	return all
 }
 
-// exchangeable are primitives that take each other's place: of one operand, and of two.
-var exchangeable = [][]Prim{{Add, Sub}, {Mul, Div}, {Sqrt, Rsqrt, Exp, Tanh, Erf, Cos, Sin, Neg}}
+// functions of one number take each other's place.
+var functionsOfOne = []Prim{Sqrt, Rsqrt, Exp, Tanh, Erf, Cos, Sin, Neg}
+
+// exchangeable are the primitives that take the place of another.
+var exchangeable = map[Prim][]Prim{Add: {Sub}, Sub: {Add}, Mul: {Div}, Div: {Mul}}
 
 // Exchanged are the edits that make a step another primitive.
 func (t *Parts) Exchanged() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
-		for _, group := range exchangeable {
-			if !slices.Contains(group, t.Steps[i].Prim) {
-				continue
-			}
-			for _, other := range group {
-				if other != t.Steps[i].Prim {
-					all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: other})
-				}
+		own := t.Steps[i].Prim
+		others := exchangeable[own]
+		if slices.Contains(functionsOfOne, own) {
+			others = functionsOfOne
+		}
+		for _, other := range others {
+			if other != own {
+				all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: other})
 			}
 		}
 	}
@@ -235,7 +238,10 @@ func (t *Parts) byTurns(step, arg int, v Var) []Edit {
 	v = t.along(step, v)
 	for a := 0; a+1 < len(v.shape); a++ {
 		if v.shape[a] > 1 && v.shape[a+1] > 1 && v.stride[a] != 0 && v.stride[a+1] == 0 {
-			all = append(all, Edit{Class: Mapped, At: []Place{{t.sig[step], arg}}, Map: Map{Kind: Reread, Axis: a, Other: a + 1}})
+			at := []Place{{t.sig[step], arg}}
+			all = append(all, Edit{Class: Mapped, At: at, Map: Map{Kind: Reread, Axis: a, Other: a + 1}},
+				Edit{Class: Mapped, At: at, Map: Map{Kind: First, Axis: a}},
+				Edit{Class: Mapped, At: at, Map: Map{Kind: First, Axis: a, By: v.shape[a] - 1}})
 		}
 	}
 	return all

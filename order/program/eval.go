@@ -1,11 +1,15 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/tracediff/tracediff/internal/floats"
 )
+
+// ErrIndex is the error of a lookup of what is no index of the table.
+var ErrIndex = errors.New("an index is out of range")
 
 // run is one evaluation.
 type run struct {

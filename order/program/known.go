@@ -52,6 +52,18 @@ func (p *Program) SoftmaxOver(fromLast int) *Edited {
 	return e.ended(len(all) > 0)
 }
 
+// SoftmaxWith has n scores of 0 more in all softmaxes, whose probabilities are dropped.
+func (p *Program) SoftmaxWith(n float64) *Edited {
+	e := p.Edit()
+	all := p.Softmaxes()
+	for _, i := range all {
+		exp, sum := p.Steps[i].Args[0].step, p.Steps[i].Args[1].step
+		top := p.Steps[p.Steps[exp].Args[0].step].Args[1].step
+		e.Read(i, 1, e.Add("", p.Result(sum), e.Mul("", e.Literal(n), e.Exp("", e.Neg(p.Result(top))))))
+	}
+	return e.ended(len(all) > 0)
+}
+
 // Means are the operands whose squares are summed, where the mean is not taken off before.
 func (p *Program) Means() []int {
 	var all []int

@@ -12,6 +12,7 @@ const (
 	Weave                      // in each block of By elements, read as By/N rows of N, columns come first
 	Swap                       // two axes of one size are exchanged
 	Reread                     // two axes are exchanged, and the result read in the old shape; with By, the second is split into parts of that size first
+	First                      // every index of an axis reads one: By
 	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
 )
 
@@ -73,6 +74,13 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 		w.shape[m.Axis+1], w.shape[m.Axis+2] = w.shape[m.Axis+2], w.shape[m.Axis+1]
 		w.stride[m.Axis+1], w.stride[m.Axis+2] = w.stride[m.Axis+2], w.stride[m.Axis+1]
 		return e.Reshape(e.Cat(m.Axis, w), v.shape...), e.err == nil
+	case First:
+		if n < 2 || v.stride[m.Axis] == 0 || m.By >= n {
+			return v, false
+		}
+		out := Var{v.step, v.off + m.By*v.stride[m.Axis], v.shape, slices.Clone(v.stride)}
+		out.stride[m.Axis] = 0
+		return out, true
 	case Unread:
 		if n < 2 || v.shape[m.Other] < 2 || m.Axis == m.Other || m.By > 0 {
 			return v, false

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Returned is the operand that stands for the result of the program.
@@ -20,14 +21,43 @@ type Place struct {
 // Parts are the steps of a program by signature.
 type Parts struct {
 	*Program
-	sig []uint64
-	at  map[uint64][]int
+	sig  []uint64
+	at   map[uint64][]int
+	leaf map[int]string // by the number of the input
 }
+
+// joined is the signature of a step to what reads it. A cache is what is put into it, so that it is the same in a pass that has none
+// before.
+func (t *Parts) joined(step int) uint64 {
+	if leaf, ok := t.Moved(step); ok {
+		return t.sig[leaf]
+	}
+	return t.sig[step]
+}
+
+// Moved is the input that a step hands on: alone, or behind those of one name before.
+func (t *Parts) Moved(step int) (leaf int, ok bool) {
+	switch s := &t.Steps[step]; {
+	case s.Prim == Input:
+		return step, true
+	case s.Prim == Round || s.Prim == Cat && len(s.Args) == 1:
+		return t.Moved(s.Args[0].step)
+	case s.Prim == Cat && len(s.Args) == 2:
+		before, known := t.Moved(s.Args[0].step)
+		leaf, ok = t.Moved(s.Args[1].step)
+		a, b := t.leaf[t.Steps[before].Index], t.leaf[t.Steps[leaf].Index]
+		return leaf, ok && known && strings.HasSuffix(a, Before) && (a == b || a == b+Before)
+	}
+	return 0, false
+}
+
+// Before is what the name of an input ends with that is of a pass before.
+const Before = " before"
 
 // Parts signs the steps of a program: with what they do, and with what they are computed from. Leaf names an input or a weight,
 // without the number of its layer.
 func (p *Program) Parts(leaf func(prim Prim, index int) string) *Parts {
-	t := &Parts{Program: p, sig: make([]uint64, len(p.Steps)), at: map[uint64][]int{}}
+	t := &Parts{Program: p, sig: make([]uint64, len(p.Steps)), at: map[uint64][]int{}, leaf: map[int]string{}}
 	counts := map[int]bool{}
 	for i := range p.Steps {
 		if n, ok := p.count(i); ok {
@@ -48,7 +78,10 @@ func (p *Program) Parts(leaf func(prim Prim, index int) string) *Parts {
 		}
 		switch s.Prim {
 		case Input, Weight, Matrix:
-			write(leaf(s.Prim, s.Index))
+			name := leaf(s.Prim, s.Index)
+			if write(name); s.Prim == Input {
+				t.leaf[s.Index] = name
+			}
 		case Number:
 			if s.fixed && !counts[i] {
 				write(strconv.FormatFloat(s.Value, 'g', -1, 64))
@@ -57,7 +90,7 @@ func (p *Program) Parts(leaf func(prim Prim, index int) string) *Parts {
 			write(strconv.Itoa(s.Axis))
 		}
 		for _, a := range s.Args {
-			write(strconv.FormatUint(t.sig[a.step], 36), strconv.Itoa(len(a.shape)))
+			write(strconv.FormatUint(t.joined(a.step), 36), strconv.Itoa(len(a.shape)))
 		}
 		t.sig[i] = h.Sum64()
 		t.at[t.sig[i]] = append(t.at[t.sig[i]], i)
@@ -199,3 +232,20 @@ func (v Var) permuted(shape []int) (Var, bool) {
 
 // At is what a place shows, of the first copy of its step.
 func (t *Parts) At(at Place) Var { return t.variable(t.at[at.Step][0], at.Arg) }
+
+// Last reports whether a step is the last of its operation: another operation reads it, and none of its own does.
+func (t *Parts) Last(step int) bool {
+	other := false
+	for i := range t.Steps {
+		for _, a := range t.Steps[i].Args {
+			if a.step != step {
+				continue
+			}
+			if t.Steps[i].Form == t.Steps[step].Form {
+				return false
+			}
+			other = true
+		}
+	}
+	return other && t.at[t.sig[step]][0] == step
+}

@@ -213,7 +213,7 @@ func (r *run) lookup(s *Step, out operand) error {
 		row := int(id)
 		if !(id >= 0 && id < float64(s.Rows)) || id != float64(row) {
 			if !s.Fallback {
-				return fmt.Errorf("looking up a token: index %v at %d is outside [0, %d)", id, t, s.Rows)
+				return fmt.Errorf("looking up a token: %w: %v at %d is outside [0, %d)", ErrIndex, id, t, s.Rows)
 			}
 			row = 0
 		}

@@ -1,0 +1,209 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// applied looks for an operation of the order where it does not belong: one of the layer, on what the program reads or on its result.
+// The entry's own on its result is one that is taken twice.
+func (s *search) applied() error {
+	t := s.first.signed(s.m)
+	own := s.m.List.Entries[s.first.Node.Entry].Name
+	seen := map[string]bool{}
+	for k := range s.m.List.Entries {
+		other := &s.m.List.Entries[k]
+		role := Role(other.Name)
+		a, in := layerOf(other.Name)
+		if b, _ := layerOf(own); seen[role] || in && a != b || !s.insertable(other) {
+			continue
+		}
+		seen[role] = true
+		places := leafSteps(t, program.Input)
+		if len(places) > maxPlaces {
+			places = nil
+		}
+		for _, at := range append([]int{result, unrounded}, places...) {
+			if at == unrounded && role != Role(own) {
+				continue
+			}
+			h := hypothesis{
+				class: program.Inserted, rank: 5000 + k,
+				make: func(e *Entry) *program.Edited { return s.inserted(e, other.Name, at) },
+				say: func(e *Entry) Name {
+					switch {
+					case at >= 0:
+						return Name{What: fmt.Sprintf("%s is taken of %s first, as in %s", other.Op.Kind(), s.value(s.first, t.Result(at)), role), Site: role}
+					case role == Role(own):
+						return Name{What: other.Op.Kind() + " is applied twice", Site: role}
+					}
+					return Name{What: fmt.Sprintf("%s is taken of the result, as in %s", other.Op.Kind(), role), Site: role}
+				},
+			}
+			if err := s.try(h); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxPlaces is how many inputs of a program an operation is put before.
+const maxPlaces = 4
+
+// insertable reports whether an operation takes a tensor to one of as many elements, without a matrix.
+func (s *search) insertable(e *order.Entry) bool {
+	if e.Op == nil || len(e.Inputs) == 0 || e.Inputs[0].Prev || slices.ContainsFunc(e.Inputs, func(r order.Ref) bool { return r.Prev }) {
+		return false
+	}
+	if _, own := e.Op.(program.Own); own {
+		return false
+	}
+	for _, w := range e.Weights {
+		if len(w.Shape) != 1 {
+			return false
+		}
+	}
+	in := s.m.List.Index(e.Inputs[0].Name)
+	return in >= 0 && product(s.shapeOf(e.Inputs[0], s.first.Node.Pass)) == product(e.Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow))
+}
+
+// shapeOf is the shape of an input of an operation.
+func (s *search) shapeOf(r order.Ref, pass int) []int {
+	shape := s.m.List.Entries[s.m.List.Index(r.Name)].Size(s.m.Passes[pass], s.m.List.Config.SlidingWindow)
+	if r.Index != nil {
+		return shape[1:]
+	}
+	return shape
+}
+
+// inserted has an operation of the entry's layer at a place; nil where it does not go with it.
+func (s *search) inserted(e *Entry, name string, at int) *program.Edited {
+	n := s.m.List.Index(beside(name, s.m.List.Entries[e.Node.Entry].Name))
+	if n < 0 {
+		return nil
+	}
+	other := &s.m.List.Entries[n]
+	var rest []program.Value
+	for _, r := range other.Inputs[1:] {
+		v, ok := s.tensor(e, source{name: r.Name, item: r.Index})
+		if !ok {
+			return nil
+		}
+		rest = append(rest, v)
+	}
+	var weights []program.Rows
+	for _, w := range other.Weights {
+		rows, err := s.m.Weights(w)
+		if s.failed(err) {
+			return nil
+		}
+		weights = append(weights, rows)
+	}
+	return s.at(e, at, func(ed *program.Editor, v program.Var) program.Var {
+		x, ok := ed.As(v, s.shapeOf(other.Inputs[0], e.Node.Pass))
+		if !ok {
+			return ed.Fail("shapes")
+		}
+		in := []program.Var{x}
+		for _, r := range rest {
+			in = append(in, ed.Other(r))
+		}
+		var w []program.Var
+		for _, r := range weights {
+			w = append(w, ed.OtherRows(r))
+		}
+		y := ed.R(ed.Apply(other.Op, other.Op.Kind(), other.Size(s.m.Passes[e.Node.Pass], s.m.List.Config.SlidingWindow), in, w))
+		if y, ok = ed.As(y, x.Shape()); !ok {
+			return ed.Fail("shapes")
+		}
+		if y, ok = ed.As(ed.Cat(0, y), v.Shape()); !ok {
+			return ed.Fail("shapes")
+		}
+		return y
+	})
+}
+
+// partly tries the operation on the first channels alone: the rest stay as they are. What it reads beside them has every n-th of its
+// channels, or the first of each half, as a rotary embedding of fewer channels has.
+func (s *search) partly() error {
+	entry := &s.m.List.Entries[s.first.Node.Entry]
+	if !s.insertable(entry) || len(entry.Weights) > 0 || len(s.first.Inputs) != len(entry.Inputs) {
+		return nil
+	}
+	width := s.first.Program.Out.Last()
+	for rank, n := range []int{width / 2, width / 4, 3 * width / 4} {
+		if n < 2 || width%n != 0 && rank < 2 {
+			continue
+		}
+		for _, every := range []bool{true, false} {
+			if every && width%n != 0 {
+				continue
+			}
+			text := fmt.Sprintf("the first %d of its channels alone take part; channels %d to %d are left as they are", n, n, width-1)
+			if err := s.try(hypothesis{
+				class: program.Whole, rank: rank,
+				make: func(e *Entry) *program.Edited { return s.part(e, n, every) },
+				say:  func(*Entry) Name { return Name{What: text} },
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// part has the entry's own operation of the first n channels.
+func (s *search) part(e *Entry, n int, every bool) *program.Edited {
+	entry := &s.m.List.Entries[e.Node.Entry]
+	ed := e.Program.Edit()
+	out := e.Program.Out
+	last, width := len(out.Shape())-1, out.Last()
+	var in []program.Var
+	for i := range e.Program.Steps {
+		if e.Program.Steps[i].Prim != program.Input {
+			continue
+		}
+		v := e.Program.Result(i)
+		if v.Last()%width != 0 || e.Program.Steps[i].Index != len(in) {
+			return nil
+		}
+		a := len(v.Shape()) - 1
+		if v.Last() != width || len(in) == 0 {
+			v = ed.Slice(ed.Split(v, a, v.Last()/width), a+1, 0, n)
+		} else if every {
+			v = ed.Take(ed.Split(v, a, n), a+1, 0)
+		} else {
+			v = ed.Cat(a, ed.Slice(v, a, 0, n/2), ed.Slice(v, a, width/2, width/2+n/2))
+		}
+		if ed.Err() != nil {
+			return nil
+		}
+		in = append(in, ed.Cat(len(v.Shape())-1, v))
+	}
+	if len(in) != len(entry.Inputs) {
+		return nil
+	}
+	shape := slices.Clone(out.Shape())
+	shape[last] = n
+	done := ed.R(ed.Apply(entry.Op, entry.Op.Kind(), shape, in, nil))
+	whole := e.Program.Result(firstInput(e.Program))
+	rest, ok := ed.As(ed.Cat(len(whole.Shape()), ed.Split(whole, len(whole.Shape())-1, whole.Last()/width)), out.Shape())
+	if !ok {
+		return nil
+	}
+	ed.Return(ed.Cat(last, done, ed.Slice(rest, last, n, width)))
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// firstInput is the step of a program's first input.
+func firstInput(p *program.Program) int {
+	return slices.IndexFunc(p.Steps, func(s program.Step) bool { return s.Prim == program.Input && s.Index == 0 })
+}

@@ -1,0 +1,248 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// geometric is whether a vector is s·b^(−j/n), with its base b.
+func geometric(v []float64) (base, scale float64, ok bool) {
+	n := len(v)
+	if n < 2 || v[0] <= 0 || v[n-1] <= 0 {
+		return 0, 0, false
+	}
+	base = math.Pow(v[0]/v[n-1], float64(n)/float64(n-1))
+	for j, x := range v {
+		if math.Abs(x/(v[0]*math.Pow(base, -float64(j)/float64(n)))-1) > 1e-5 {
+			return 0, 0, false
+		}
+	}
+	return base, v[0], true
+}
+
+// powersOf are scale·base^(−j/n), as transformers computes them.
+func powersOf(v []float64, base, scale float64) []float64 {
+	for j := range v {
+		v[j] = float64(float32(scale / float64(float32(math.Pow(base, float64(j)/float64(len(v)))))))
+	}
+	return v
+}
+
+// round6 is a number with six digits: bases are whole numbers, and are known to about that.
+func round6(x float64) float64 {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
+	if err != nil {
+		return x
+	}
+	return v
+}
+
+const frequencySite = "inv_freq"
+
+// rotary is what is known of the frequencies that positions are multiplied by: scale·base^(−j/n) where pure.
+type rotary struct {
+	*search
+	values      []float64
+	base, scale float64
+	pure        bool
+	rank        int
+}
+
+// frequencies tries other bases, with the scaling and without, other scalings, and rounded frequencies.
+func (s *search) frequencies() error {
+	all := s.first.Program.Of(program.Vector)
+	if len(all) == 0 {
+		return nil
+	}
+	r := &rotary{search: s, values: s.first.Program.Steps[all[0]].Values}
+	r.base, r.scale, r.pure = geometric(r.values)
+	for _, look := range []func() error{r.bases, r.blends, r.factors, r.narrowed} {
+		if err := look(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try judges other frequencies.
+func (r *rotary) try(n Name, weak bool, change func(v []float64) []float64) error {
+	r.rank++
+	n.Site = frequencySite
+	return r.search.try(hypothesis{
+		class: program.Known, rank: r.rank, weak: weak, say: func(*Entry) Name { return n },
+		make: func(e *Entry) *program.Edited { return e.Program.Frequencies(change) },
+	})
+}
+
+// thetas are the bases to try: the configuration's numbers first.
+func (r *rotary) thetas() []number {
+	var all []number
+	has := func(b float64) bool { return slices.ContainsFunc(all, func(o number) bool { return o.value == b }) }
+	for _, f := range r.numbers {
+		if f.plain && f.value > 1 && !has(f.value) {
+			all = append(all, f)
+		}
+	}
+	for _, b := range []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10, 2 * r.base, 4 * r.base, 8 * r.base, r.base / 2, r.base / 4, r.base / 8} {
+		if b = round6(b); b > 1 && !has(b) {
+			all = append(all, number{value: b})
+		}
+	}
+	return all
+}
+
+// bases tries other bases, scaled as they should be and not.
+func (r *rotary) bases() error {
+	scales := []float64{1}
+	if r.pure && r.scale != 1 {
+		scales = append(scales, r.scale)
+	}
+	for _, b := range r.thetas() {
+		for _, by := range scales {
+			n, ok := r.based(b, by)
+			if !ok {
+				continue
+			}
+			if err := r.try(n, false, func(v []float64) []float64 { return powersOf(v, b.value, by) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// based is the name of another base; ok is false for the right one.
+func (r *rotary) based(b number, by float64) (n Name, ok bool) {
+	value := b.value
+	n = Name{Value: &value, What: "theta is " + short(value)}
+	if b.field != "" {
+		n.What += " (" + b.field + ")"
+		n.Equal = []Field{{b.field, b.value}}
+	}
+	switch {
+	case r.pure && math.Abs(r.base/value-1) < 1e-4:
+		return Name{What: fmt.Sprintf("the scaling by %s of the rotary frequencies is left out", short(1/r.scale))}, by != r.scale
+	case r.pure:
+		right := r.base
+		for _, f := range r.numbers { // as the configuration has it
+			if f.plain && math.Abs(f.value/r.base-1) < 1e-4 {
+				right = f.value
+			}
+		}
+		n.Right, n.Fields = &right, r.fields(right, "theta")
+		if by == 1 && r.scale != 1 {
+			n.What += fmt.Sprintf(" and the scaling by %s is left out", short(1/r.scale))
+		}
+	default:
+		n.What += ", and the frequencies are not scaled"
+	}
+	return n, true
+}
+
+// blends tries, where some frequencies are scaled and others are not, another factor for those that are, and one factor for all.
+func (r *rotary) blends() error {
+	if r.pure {
+		return nil
+	}
+	for _, b := range r.thetas() {
+		whole := powersOf(slices.Clone(r.values), b.value, 1)
+		least := 1.0
+		between := true
+		for j, v := range r.values {
+			ratio := v / whole[j]
+			between = between && ratio > 0 && ratio < 1+1e-6
+			least = min(least, ratio)
+		}
+		if !between || math.Abs(r.values[0]/whole[0]-1) > 1e-6 || least > 0.99 {
+			continue
+		}
+		right := round6(1 / least)
+		for _, f := range r.scalings() {
+			if !same(f.value, right) {
+				n := Name{Value: &f.value, Right: &right, What: "the rotary frequencies are scaled by " + short(f.value), Fields: r.fields(right, "the scaling")}
+				if err := r.try(n, false, func(v []float64) []float64 {
+					for j := range v {
+						part := (1 - v[j]/whole[j]) / (1 - least) // how far it is scaled
+						v[j] = float64(float32(whole[j] * (1 - part*(1-1/f.value))))
+					}
+					return v
+				}); err != nil {
+					return err
+				}
+			}
+			n := Name{Value: &f.value, What: fmt.Sprintf("all rotary frequencies are scaled by %s, not those of long waves alone", short(f.value))}
+			if err := r.try(n, false, func(v []float64) []float64 { return powersOf(v, b.value, 1/f.value) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// scalings are factors by which frequencies are divided.
+func (r *rotary) scalings() []number {
+	var all []number
+	for _, f := range r.numbers {
+		if f.plain && strings.Contains(f.field, "factor") && f.value > 1 {
+			all = append(all, f)
+		}
+	}
+	for _, v := range []float64{2, 4, 8, 16, 32, 64} {
+		if !slices.ContainsFunc(all, func(o number) bool { return o.value == v }) {
+			all = append(all, number{value: v})
+		}
+	}
+	return all
+}
+
+// factors tries all frequencies times a number. A factor of scaling is what frequencies are multiplied by; that another number is the
+// same means nothing.
+func (r *rotary) factors() error {
+	for _, f := range r.others(r.first.signed(r.m), 1) {
+		if f.value <= 0 || f.value == 1 || r.scale != 1 && r.pure && math.Abs(f.value*r.scale-1) < 1e-5 { // named above
+			continue
+		}
+		by := f.value
+		n := Name{Value: &by, What: "the rotary frequencies are multiplied by " + short(by)}
+		var names []string
+		for _, w := range strings.Split(f.words, ", ") {
+			if strings.Contains(w, "factor") {
+				names = append(names, w)
+			}
+		}
+		if len(names) > 0 {
+			n.What += " (" + strings.Join(names, ", ") + ")"
+		}
+		if err := r.try(n, len(names) == 0, func(v []float64) []float64 {
+			for j := range v {
+				v[j] = float64(float32(v[j] * by))
+			}
+			return v
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// narrowed tries frequencies that were rounded.
+func (r *rotary) narrowed() error {
+	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
+		if err := r.try(Name{What: "the rotary frequencies are rounded to " + d.String()}, false, func(v []float64) []float64 {
+			for j := range v {
+				v[j] = floats.Round(d, v[j])
+			}
+			return v
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

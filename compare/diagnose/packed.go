@@ -1,0 +1,197 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// packed looks at weights that read one tensor as parts of one matrix: a file has it one part behind the other, and a port takes it as
+// groups of rows that each have all parts, or the other way round.
+func (s *search) packed() error {
+	for _, i := range leafSteps(s.first.signed(s.m), program.Matrix) {
+		w := s.first.Weights[s.first.Program.Steps[i].Index]
+		parts := s.beside(w.Name)
+		if len(parts) < 2 || len(s.first.Program.Of(program.Affine)) != 1 {
+			continue
+		}
+		var names []string
+		for _, e := range parts {
+			names = append(names, Module(e.Weights[0].Name))
+		}
+		for rank, n := range s.groups(parts) {
+			for _, split := range []bool{false, true} {
+				text := fmt.Sprintf("%s are one matrix, which is read as %d groups of rows with parts of each", strings.Join(names, ", "), n)
+				if split {
+					text = fmt.Sprintf("%s are one matrix of %d groups of rows with parts of each, which is read as if they came one behind the other", strings.Join(names, ", "), n)
+				}
+				if err := s.try(hypothesis{
+					class: program.Leaf, rank: 2000 + rank,
+					make: func(e *Entry) *program.Edited { return s.repacked(e, n, split) },
+					say:  func(*Entry) Name { return Name{What: text, Site: Role(w.Name)} },
+				}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// beside are the linear operations that read what the one with a weight reads.
+func (s *search) beside(weight string) []*order.Entry {
+	var of *order.Entry
+	for k := range s.m.List.Entries {
+		e := &s.m.List.Entries[k]
+		if len(e.Weights) > 0 && e.Weights[0].Name == weight && len(e.Inputs) == 1 {
+			of = e
+		}
+	}
+	if of == nil {
+		return nil
+	}
+	var all []*order.Entry
+	for k := range s.m.List.Entries {
+		e := &s.m.List.Entries[k]
+		if len(e.Weights) == 0 || len(e.Weights) != len(of.Weights) || len(e.Inputs) != 1 || e.Inputs[0].Name != of.Inputs[0].Name {
+			continue
+		}
+		if len(e.Weights[0].Shape) == 2 && e.Weights[0].Shape[1] == of.Weights[0].Shape[1] {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// groups are how many groups of rows a matrix of some parts may have: one for each head, or for each row of the smallest.
+func (s *search) groups(parts []*order.Entry) []int {
+	c := s.m.List.Config
+	least := parts[0].Weights[0].Shape[0]
+	for _, e := range parts {
+		least = min(least, e.Weights[0].Shape[0])
+	}
+	var all []int
+	for _, n := range []int{c.NumKVHeads, c.NumHeads, least, least / 2, 2, 4} {
+		ok := n > 1 && !slices.Contains(all, n)
+		for _, e := range parts {
+			ok = ok && e.Weights[0].Shape[0]%n == 0
+		}
+		if ok {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// repacked has the rows that an entry's linear operation takes of a matrix that is read otherwise than it is.
+func (s *search) repacked(e *Entry, groups int, split bool) *program.Edited {
+	t := e.signed(s.m)
+	ed := e.Program.Edit()
+	for k, w := range e.Weights {
+		at := slices.IndexFunc(t.Steps, func(st program.Step) bool {
+			return (st.Prim == program.Matrix || st.Prim == program.Weight) && st.Index == k
+		})
+		parts := s.beside(e.Weights[0].Name)
+		if at < 0 || len(parts) < 2 {
+			return nil
+		}
+		of := &joint{groups: groups, split: split}
+		for n, p := range parts {
+			if k >= len(p.Weights) {
+				return nil
+			}
+			rows, err := s.m.Weights(p.Weights[k])
+			if s.failed(err) {
+				return nil
+			}
+			if of.parts = append(of.parts, rows); p.Weights[k].Name == w.Name {
+				of.own = n
+			}
+		}
+		if a, b := of.Size(); k == 0 {
+			if x, y := e.Call.W[k].Size(); a != x || b != y { // some rows alone are kept of it
+				return nil
+			}
+		}
+		if len(w.Shape) == 1 {
+			ed.OtherWeight(at, bias{of})
+		} else {
+			ed.OtherWeight(at, of)
+		}
+	}
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// joint are the rows that one part takes of a matrix of several.
+type joint struct {
+	parts  []program.Rows
+	own    int
+	groups int
+	split  bool
+}
+
+func (j *joint) Size() (rows, cols int) { return j.parts[j.own].Size() }
+
+func (j *joint) Row(dst []float64, i int) error {
+	part, row := j.at(i, func(k int) int { n, _ := j.parts[k].Size(); return n })
+	return j.parts[part].Row(dst, row)
+}
+
+// at is where row i of the own part comes from.
+func (j *joint) at(i int, rows func(part int) int) (part, row int) {
+	whole, before, group, inside := 0, 0, 0, 0
+	for k := range j.parts {
+		if k < j.own {
+			before += rows(k)
+		}
+		whole += rows(k)
+	}
+	each := whole / j.groups
+	if j.split { // the file has groups, the port reads parts
+		c := before + i
+		group, inside = c/each, c%each
+		for k := range j.parts {
+			n := rows(k) / j.groups
+			if inside < n {
+				return k, group*n + inside
+			}
+			inside -= n
+		}
+		return j.own, i
+	}
+	n := rows(j.own) / j.groups
+	c := i/n*each + before/j.groups + i%n
+	for k := range j.parts {
+		if c < rows(k) {
+			return k, c
+		}
+		c -= rows(k)
+	}
+	return j.own, i
+}
+
+// bias is the bias of a joint matrix.
+type bias struct{ *joint }
+
+func (b bias) Row(dst []float64, _ int) error {
+	values := make([][]float64, len(b.parts))
+	for k, p := range b.parts {
+		_, n := p.Size()
+		values[k] = make([]float64, n)
+		if err := p.Row(values[k], 0); err != nil {
+			return err
+		}
+	}
+	for i := range dst {
+		part, at := b.at(i, func(k int) int { return len(values[k]) })
+		dst[i] = values[part][at]
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// A relation is an equality of what is left with something that was captured: no edit of the program, and bit by bit.
+
+const (
+	leastRow   = 4       // different numbers of a row that may be that of another tensor
+	mostRows   = 1 << 14 // rows that are looked for
+	mostLooked = 1 << 26 // elements that they are looked for in
+)
+
+// related looks for rows of captured tensors: of the entry itself, of its role, of other tensors, of this pass and those before.
+func (s *search) related() error {
+	if s.first != s.entries[0] {
+		return nil
+	}
+	rows, n := map[*Entry][]int{}, 0
+	for _, e := range s.entries {
+		if rows[e] = leftRows(e); len(rows[e]) == 0 {
+			return nil
+		}
+		n += len(rows[e])
+	}
+	if n > mostRows || s.first.Program.Out.Last() < leastRow {
+		return nil
+	}
+	looked := 0
+	for rank, from := range s.relatives() {
+		found := map[*Entry][]float64{}
+		solved := 0
+		for _, e := range s.entries {
+			y, ok := s.rowsFrom(e, rows[e], from, &looked)
+			if s.err != nil || looked > mostLooked {
+				return s.err
+			}
+			if !ok {
+				found = nil
+				break
+			}
+			found[e], solved = y, solved+len(rows[e])
+		}
+		if found == nil {
+			continue
+		}
+		before := len(s.found)
+		if err := s.try(hypothesis{
+			class: program.InputOf, rank: 20000 + rank, solved: solved,
+			make: func(e *Entry) *program.Edited {
+				if found[e] == nil {
+					return nil
+				}
+				return given(e, program.Value{Data: found[e], Bound: make([]float64, len(found[e]))})
+			},
+			say: func(*Entry) Name { return Name{What: s.relation(from, rows), Site: from.role} },
+		}); err != nil || len(s.found) > before { // the same rows may stand elsewhere, too
+			return err
+		}
+	}
+	return nil
+}
+
+// relative is a role in which rows are looked for, some passes before.
+type relative struct {
+	role string
+	pass int
+	own  bool // the entry itself
+}
+
+// relatives are the roles in which rows are looked for: the entry itself first, then its inputs, its role, and all others.
+func (s *search) relatives() []relative {
+	own := Role(s.m.List.Entries[s.first.Node.Entry].Name)
+	all := []relative{{role: own, own: true}, {role: "zeros"}}
+	add := func(role string, pass int) {
+		if r := (relative{role: role, pass: pass}); !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	for _, n := range s.first.Inputs {
+		add(Role(s.m.List.Entries[n.Entry].Name), n.Pass-s.first.Node.Pass)
+	}
+	add(own, 0)
+	add(own, -1)
+	for k := range s.m.List.Entries {
+		add(Role(s.m.List.Entries[k].Name), 0)
+	}
+	for k := range s.m.List.Entries {
+		add(Role(s.m.List.Entries[k].Name), -1)
+	}
+	return all
+}
+
+// leftRows are the rows, along the last axis, that have elements left.
+func leftRows(e *Entry) []int {
+	var all []int
+	width := e.Program.Out.Last()
+	for _, i := range e.Left {
+		if r := i / width; !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// rowsFrom is the trace's tensor if each of some rows is one of a role, as it is stored there, and the rest are as they should be.
+func (s *search) rowsFrom(e *Entry, rows []int, from relative, looked *int) ([]float64, bool) {
+	y, _ := e.Target()
+	width := e.Program.Out.Last()
+	own, ok := s.valueOf(e, nil)
+	if !ok || len(own.Data) != len(y) {
+		return nil, false
+	}
+	out := own.Data
+	missing := map[uint64][]int{} // rows by their first elements
+	for _, r := range rows {
+		row := y[r*width:][:width]
+		if n := distinct(row); from.role != "zeros" && n < leastRow || from.role == "zeros" && (n > 1 || row[0] != 0) {
+			return nil, false
+		}
+		copy(out[r*width:], row)
+		missing[begins(row)] = append(missing[begins(row)], r)
+	}
+	if from.role == "zeros" {
+		return out, true
+	}
+	look := func(data []float64, skip []int) {
+		for at := 0; at+width <= len(data) && len(missing) > 0; at += width {
+			row := data[at:][:width]
+			if slices.Contains(skip, at/width) {
+				continue
+			}
+			key := begins(row)
+			if left := slices.DeleteFunc(missing[key], func(r int) bool { return slices.Equal(y[r*width:][:width], row) }); len(left) > 0 {
+				missing[key] = left
+			} else {
+				delete(missing, key)
+			}
+		}
+	}
+	if from.own {
+		*looked += len(y)
+		look(y, rows)
+		return out, len(missing) == 0
+	}
+	pass := e.Node.Pass + from.pass
+	for k := range s.m.List.Entries {
+		n := order.Node{Entry: k, Pass: pass}
+		if pass < 0 || Role(s.m.List.Entries[k].Name) != from.role || n == e.Node || from.pass == 0 && k > e.Node.Entry || !s.m.Has(n) {
+			continue
+		}
+		v, err := s.m.Read(n)
+		if s.failed(err) {
+			return nil, false
+		}
+		if *looked += len(v.Data); *looked > mostLooked {
+			return nil, false
+		}
+		look(v.Data, nil)
+	}
+	return out, len(missing) == 0
+}
+
+// distinct counts the numbers of a row, up to [leastRow]: a row of few, as probabilities of 0 and 1 are, is that of many others.
+func distinct(row []float64) int {
+	var seen []float64
+	for _, x := range row {
+		if !slices.Contains(seen, x) {
+			if seen = append(seen, x); len(seen) == leastRow {
+				break
+			}
+		}
+	}
+	return len(seen)
+}
+
+// begins tells rows apart by two of their elements.
+func begins(row []float64) uint64 {
+	return math.Float64bits(row[0])*31 ^ math.Float64bits(row[len(row)-1])
+}
+
+// relation says which rows are those of what.
+func (s *search) relation(from relative, rows map[*Entry][]int) string {
+	what := "rows of " + from.role
+	switch {
+	case from.own:
+		what = "other rows of it"
+	case from.role == "zeros":
+		what = "zeros"
+	case from.pass < 0:
+		what += " of the pass before"
+	}
+	n, all := 0, 0
+	for e, r := range rows {
+		n, all = n+len(r), all+e.elements()/e.Program.Out.Last()
+	}
+	axes := s.m.List.Entries[s.first.Node.Entry].Axes
+	shape := s.first.Program.Out.Shape()
+	var words []string
+	for a, size := range shape[:len(shape)-1] {
+		var at []int
+		for _, r := range rows[s.first] {
+			for b := len(shape) - 2; b > a; b-- {
+				r /= shape[b]
+			}
+			if i := r % size; !slices.Contains(at, i) {
+				at = append(at, i)
+			}
+		}
+		if len(at) < size && len(at) <= 4 && len(axes) == len(shape) {
+			slices.Sort(at)
+			words = append(words, fmt.Sprintf("%s %s", axisWords(axes[a]), strings.Trim(strings.Join(strings.Fields(fmt.Sprint(at)), ", "), "[]")))
+		}
+	}
+	text := fmt.Sprintf("%d of %d rows are %s", n, all, what)
+	if len(words) > 0 {
+		text += " (in " + s.m.List.Entries[s.first.Node.Entry].Name + ": " + strings.Join(words, ", ") + ")"
+	}
+	return text
+}

@@ -1,0 +1,194 @@
+package diagnose
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// finding puts what was found together: the name of the first class, and the others as its aliases. Where one of them has other
+// values, nothing tells which it is: they are all listed, and none is the name.
+func (s *search) finding() (*Finding, error) {
+	f := &Finding{Entries: len(s.entries), Tried: s.tried, Stopped: s.stopped, Looked: s.classes(), Nearest: s.nearest.words}
+	for _, e := range s.entries {
+		f.Elements += e.elements()
+	}
+	if len(s.found) == 0 {
+		return f, nil
+	}
+	// A number that is added, as an epsilon is, and is left out is 0: one of the values that it may have.
+	for k, o := range s.found {
+		if at, ok := s.addend(o); ok {
+			s.found[k].class, s.found[k].rank, s.found[k].at = program.Constant, math.MaxInt, at
+		}
+	}
+	slices.SortStableFunc(s.found, func(a, b survivor) int {
+		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.rank, b.rank))
+	})
+	best := s.found[0]
+	f.Name, f.Class, f.Shown, f.Nearest = best.say(s.first), best.class.String(), best.shown, ""
+	said := []string{f.Text()}
+	var less []float64
+	var others []string
+	for _, o := range s.found[1:] {
+		if o.class == program.Constant && best.class == program.Constant && o.at == best.at {
+			less = append(less, o.number)
+			continue
+		}
+		text := o.say(s.first).Text()
+		if o.of == "" || o.of != best.of {
+			if same, err := s.equal(best, o); err != nil {
+				return nil, err
+			} else if !same {
+				others = append(others, text)
+				continue
+			}
+		}
+		if o.class > best.class && (rewords(o.class) || o.class == program.Constant) || o.weak && !best.weak {
+			continue
+		}
+		if !slices.Contains(said, text) && len(f.Aliases) < maxAliases {
+			said = append(said, text)
+			f.Aliases = append(f.Aliases, text)
+		}
+	}
+	f.values(best.number, less)
+	f.Page = pageOf(Role(s.m.List.Entries[s.first.Node.Entry].Name), f.What)
+	if len(others) > 0 {
+		f.Undecided = append([]string{f.Text()}, others[:min(len(others), maxAliases)]...)
+		f.Name, f.Class, f.Aliases, f.Page = Name{}, "", nil, ""
+	}
+	return f, nil
+}
+
+// classes are the kinds of edits that were tried, in words.
+func (s *search) classes() []string {
+	var all []string
+	for c := range program.Class(len(lookedWords)) {
+		if s.looked[c] {
+			all = append(all, lookedWords[c])
+		}
+	}
+	return all
+}
+
+// lookedWords are the classes of edits as what was looked for.
+var lookedWords = [...]string{
+	program.LeftOut: "steps left out", program.Exchanged: "other functions", program.Swapped: "operands exchanged", program.Twice: "steps taken twice",
+	program.Count: "counts", program.Constant: "constants", program.Axis: "axes", program.Index: "other indexes", program.Order: "orders of steps", program.Leaf: "weights", program.Operand: "other values of the formula",
+	program.InputOf: "other tensors", program.Mapped: "orders of elements", program.Whole: "parts", program.Known: "masks, positions, norms and caches",
+	program.Inserted: "steps too many",
+}
+
+// sameValue is the part of the distance between two numbers of the dtype by which edits that are the same in exact arithmetic may
+// differ: as two that leave out one factor do, before a tiny epsilon and after it.
+const sameValue = 1. / 32
+
+// equal reports whether two hypotheses have the same values in all entries. Both give what the trace has, so that a difference is one
+// that the last rounding hides: no element may have one beyond the bounds of the two programs, or without any rounding beyond
+// [sameValue].
+func (s *search) equal(a, b survivor) (bool, error) {
+	for _, e := range s.entries {
+		k, err := e.values()
+		if err != nil {
+			return false, err
+		}
+		var x, y program.Value
+		if x, err = k.Eval(a.make(e)); err == nil {
+			y, err = k.Eval(b.make(e))
+		}
+		if err != nil {
+			return false, err
+		}
+		var exact [2][]float64
+		_, half := e.Target()
+		for i, v := range x.Data {
+			bound := 0.0
+			if x.Bound != nil && y.Bound != nil {
+				bound = x.Bound[i] + y.Bound[i]
+			}
+			if math.Abs(v-y.Data[i]) <= bound {
+				continue
+			}
+			if exact[0] == nil {
+				if exact, err = e.unrounded(a.make(e), b.make(e)); err != nil {
+					return false, err
+				}
+			}
+			if !(math.Abs(exact[0][i]-exact[1][i]) <= 2*sameValue*half[i]) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// unrounded are the values of edited programs without any rounding.
+func (e *Entry) unrounded(edits ...*program.Edited) (all [2][]float64, err error) {
+	call := e.Call
+	call.Emulated, call.Bounds = false, false
+	for k, d := range edits {
+		p, c := d.Whole(call)
+		v, err := p.Eval(c)
+		if err != nil {
+			return all, err
+		}
+		all[k] = v.Data
+	}
+	return all, nil
+}
+
+// place is where a name comes among others: those of its class that are weak come last, and a solved number counts half a class.
+func (s survivor) place() int {
+	n := 4*int(s.class) + 2*min(s.solved, 1)
+	if s.weak {
+		n++
+	}
+	return n
+}
+
+// rewords reports whether edits of a class say the same as others in words that nobody would use: a step that reads another value
+// is as if those between were left out.
+func rewords(c program.Class) bool {
+	return c == program.Operand || c == program.Swapped || c == program.Exchanged || c == program.Axis || c == program.Mapped
+}
+
+// values says which values a number may have beside the first that was found.
+func (f *Finding) values(first float64, others []float64) {
+	if len(others) == 0 {
+		return
+	}
+	slices.Sort(others)
+	others = slices.Compact(others)
+	f.Value = nil
+	if others[0] == 0 && first > 0 && others[len(others)-1] < first {
+		f.What += " or less"
+		return
+	}
+	var words []string
+	for _, v := range others[:min(len(others), maxAliases)] {
+		words = append(words, short(v))
+	}
+	f.What += " (or " + strings.Join(words, ", ") + ")"
+}
+
+// addend is the place of the number that an edit leaves out of a sum.
+func (s *search) addend(o survivor) (at program.Place, ok bool) {
+	if o.class != program.LeftOut || o.edit == nil || o.edit.At[0].Arg >= 0 {
+		return at, false
+	}
+	t := s.first.signed(s.m)
+	st := &t.Steps[t.Copies(o.edit.At[0])[0]]
+	if st.Prim != program.Add || len(st.Args) != 2 {
+		return at, false
+	}
+	for k, a := range st.Args {
+		if n := t.Source(a); t.Steps[n].Prim == program.Number && slices.Contains(t.Numbers(), n) && t.Source(st.Args[1-k]) == t.Source(t.At(o.edit.From)) {
+			return t.Of(n), true
+		}
+	}
+	return at, false
+}

@@ -1,0 +1,216 @@
+package diagnose
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// stored is how a result may be kept in fewer bits than it should be: numbers of a narrower type, or whole numbers of a step.
+type stored struct {
+	words string
+	group int     // elements that share a step; 0 for a row, −1 for all
+	most  float64 // the largest whole number; 0 for a type
+	dtype hooks.DType
+}
+
+// narrower are the ways to store the result, and those to compute it.
+func (s *search) narrower() []stored {
+	var all []stored
+	for _, d := range []hooks.DType{hooks.F16, hooks.BF16} {
+		if d != s.first.Call.DType {
+			all = append(all, stored{words: d.String(), dtype: d})
+		}
+	}
+	for _, g := range []struct {
+		words string
+		group int
+	}{{"by row", 0}, {"as a whole", -1}, {"in groups of 32", 32}} {
+		all = append(all, stored{words: "8 bits " + g.words, group: g.group, most: 127}, stored{words: "4 bits " + g.words, group: g.group, most: 7})
+	}
+	return all
+}
+
+// narrow tries results that are stored in fewer bits, and results of operands that are.
+func (s *search) narrow() error {
+	for rank, w := range s.narrower() {
+		if err := s.try(hypothesis{
+			class: program.Inserted, rank: 3000 + rank, make: func(e *Entry) *program.Edited { return s.stores(e, nil, w) },
+			say: func(*Entry) Name { return Name{What: "the result is rounded to " + w.words} },
+		}); err != nil {
+			return err
+		}
+	}
+	t := s.first.signed(s.m)
+	for _, i := range leafSteps(t, program.Input) {
+		for rank, w := range s.narrower() {
+			what := s.value(s.first, t.Result(i)) + " is rounded to " + w.words
+			if err := s.try(hypothesis{
+				class: program.Inserted, rank: 3050 + rank, make: func(e *Entry) *program.Edited { return w.reads(s, e, t.Of(i)) },
+				say: func(*Entry) Name { return Name{What: what} },
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	if s.first.Call.DType != hooks.F32 {
+		return nil
+	}
+	for rank, n := range []struct {
+		words string
+		round func(x float64) float64
+		out   bool
+	}{
+		{"bfloat16", func(x float64) float64 { return floats.Round(hooks.BF16, x) }, true},
+		{"float16", func(x float64) float64 { return floats.Round(hooks.F16, x) }, true},
+		{"bfloat16, with a result in float32", func(x float64) float64 { return floats.Round(hooks.BF16, x) }, false},
+		{"float16, with a result in float32", func(x float64) float64 { return floats.Round(hooks.F16, x) }, false},
+		{"tf32", func(x float64) float64 { return math.Float64frombits(math.Float64bits(x) &^ (1<<42 - 1)) }, false},
+		{"tf32", func(x float64) float64 {
+			return math.Float64frombits((math.Float64bits(x) + 1<<41) &^ (1<<42 - 1))
+		}, false},
+	} {
+		if err := s.try(hypothesis{
+			class: program.Inserted, rank: 3100 + rank, of: "computed in " + n.words,
+			make: func(e *Entry) *program.Edited {
+				d := s.leavesOf(e, n.round)
+				if !n.out || d == nil {
+					return d
+				}
+				to := stored{dtype: hooks.BF16}
+				if rank == 1 {
+					to.dtype = hooks.F16
+				}
+				return s.stores(e, d, to)
+			},
+			say: func(*Entry) Name { return Name{What: "it is computed in " + n.words} },
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leavesOf has inputs and weights whose elements are changed one by one.
+func (s *search) leavesOf(e *Entry, round func(x float64) float64) *program.Edited {
+	ed := e.Program.Edit()
+	for i := range e.Program.Steps {
+		switch st := &e.Program.Steps[i]; st.Prim {
+		case program.Input:
+			in := e.Call.In[st.Index]
+			v := program.Value{Shape: st.Shape, Data: make([]float64, len(in.Data))}
+			for k, x := range in.Data {
+				v.Data[k] = round(x)
+			}
+			ed.OtherInput(i, v)
+		case program.Weight, program.Matrix:
+			ed.OtherWeight(i, changed{e.Call.W[st.Index], func(row []float64) {
+				for k, x := range row {
+					row[k] = round(x)
+				}
+			}})
+		}
+	}
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// stores has the result of an edited program, nil for the entry's own, in fewer bits.
+func (s *search) stores(e *Entry, d *program.Edited, w stored) *program.Edited {
+	v, ok := s.valueOf(e, d)
+	if !ok || !w.store(v, e.Program.Out.Last(), e.Call.DType) {
+		return nil
+	}
+	return given(e, v)
+}
+
+// store rounds a value in its place; it reports whether its rows have such groups.
+func (w stored) store(v program.Value, row int, model hooks.DType) bool {
+	group := w.group
+	switch {
+	case group == 0:
+		group = row
+	case group < 0:
+		group = len(v.Data)
+	case row%group != 0:
+		return false
+	}
+	for at := 0; at < len(v.Data); at += group {
+		x, b := v.Data[at:][:group], v.Bound[at:][:group]
+		step := 0.0
+		for i := range x {
+			if w.most > 0 {
+				x[i], b[i] = floats.Round(model, x[i]), 0
+			}
+			step = max(step, math.Abs(x[i]))
+		}
+		step = float64(float32(step / max(w.most, 1)))
+		for i := range x {
+			switch {
+			case w.most == 0:
+				lo, hi := floats.Round(w.dtype, x[i]-b[i]), floats.Round(w.dtype, x[i]+b[i])
+				x[i], b[i] = (lo+hi)/2, (hi-lo)/2
+			case step > 0:
+				x[i] = floats.Round(model, float64(float32(math.RoundToEven(float64(float32(x[i]/step)))*step)))
+			}
+		}
+	}
+	return true
+}
+
+// reads has an input in fewer bits.
+func (w stored) reads(s *search, e *Entry, at program.Place) *program.Edited {
+	t, ed := e.signed(s.m), e.Program.Edit()
+	all := t.Copies(at)
+	for _, i := range all {
+		in := e.Call.In[t.Steps[i].Index]
+		v := program.Value{Shape: t.Steps[i].Shape, Data: append([]float64(nil), in.Data...), Bound: make([]float64, len(in.Data))}
+		if !w.store(v, v.Shape[len(v.Shape)-1], e.Call.DType) {
+			return nil
+		}
+		ed.OtherInput(i, v)
+	}
+	d, err := ed.End()
+	if len(all) == 0 || err != nil {
+		return nil
+	}
+	return d
+}
+
+// valueOf is the result of an edited program, nil for the entry's own, with its bounds; not shared.
+func (s *search) valueOf(e *Entry, d *program.Edited) (program.Value, bool) {
+	k, err := e.values()
+	if s.failed(err) {
+		return program.Value{}, false
+	}
+	var x program.Value
+	if d == nil {
+		x, err = k.Own()
+	} else {
+		x, err = k.Eval(d)
+	}
+	if err != nil {
+		s.failed(outside(err))
+		return x, false
+	}
+	v := program.Value{Shape: x.Shape, Data: append([]float64(nil), x.Data...), Bound: make([]float64, len(x.Data))}
+	copy(v.Bound, x.Bound)
+	return v, true
+}
+
+// given has a value for its result.
+func given(e *Entry, v program.Value) *program.Edited {
+	ed := e.Program.Edit()
+	v.Shape = e.Program.Out.Shape()
+	ed.Return(ed.Other(v))
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}

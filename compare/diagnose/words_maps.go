@@ -1,0 +1,102 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// axesOf are the letters of the axes of what a step reads, where it is computed by element from an input.
+func (s *search) axesOf(e *Entry, v program.Var) string {
+	for _, i := range e.Program.Ancestors(e.Program.Source(v)) {
+		if st := &e.Program.Steps[i]; st.Prim == program.Input && st.Index >= 0 && st.Index < len(e.Inputs) {
+			own := s.m.List.Entries[e.Node.Entry].Axes
+			if len(own) == len(v.Shape()) {
+				return own
+			}
+		}
+	}
+	return ""
+}
+
+// indexed says which part of a tensor is read.
+func (s *search) indexed(e *Entry, t *program.Parts, d program.Edit) string {
+	v := t.Out
+	if d.At[0].Arg >= 0 {
+		v = t.Steps[t.Copies(d.At[0])[0]].Args[d.At[0].Arg]
+	}
+	what, axis := s.value(e, v), "index"
+	if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
+		if axes := s.m.List.Entries[e.Inputs[in.Index].Entry].Axes; len(axes) == len(in.Shape) {
+			axis = strings.TrimSuffix(axisWords(axes[d.Map.Axis]), "s")
+		}
+	}
+	return fmt.Sprintf("reads %s %d of %s, not %d", axis, d.Map.By, what, d.Map.N)
+}
+
+// mapped says in which order elements are.
+func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
+	at := d.At[0]
+	step := t.Copies(at)[0]
+	what, axes := "the result", s.m.List.Entries[e.Node.Entry].Axes
+	v := t.Result(step)
+	if at.Arg >= 0 {
+		v = t.Steps[step].Args[at.Arg]
+	}
+	if at.Arg == program.Returned {
+		v = t.Out
+	} else if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
+		what, axes = s.value(e, v), s.m.List.Entries[e.Inputs[in.Index].Entry].Axes
+	} else {
+		what, axes = s.value(e, v), ""
+	}
+	axis := func(a int) string {
+		if len(axes) == len(v.Shape()) {
+			return "its " + axisWords(axes[a])
+		}
+		return fmt.Sprintf("axis %d", a)
+	}
+	m := d.Map
+	how := ""
+	switch m.Kind {
+	case program.Roll:
+		how = fmt.Sprintf("is moved by %d along %s", m.By, axis(m.Axis))
+	case program.Reverse:
+		how = fmt.Sprintf("is reversed along %s", axis(m.Axis))
+	case program.Unread:
+		how = fmt.Sprintf("is read with %s and %s exchanged", axis(m.Axis), axis(m.Other))
+	case program.Reread:
+		if m.By > 0 {
+			how = fmt.Sprintf("is not transposed back: parts of %d of %s come before %s in memory", m.By, axis(m.Other), axis(m.Axis))
+			break
+		}
+		how = fmt.Sprintf("has %s and %s in the wrong order in memory", axis(m.Axis), axis(m.Other))
+		if st := &t.Steps[step]; st.Prim == program.Dot && at.Arg >= 0 {
+			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h reads head h mod n, not h / n", what)
+		}
+	case program.First:
+		return fmt.Sprintf("every query head reads head %d of %s", m.By, what)
+	case program.Weave:
+		switch {
+		case d.Back && axis(m.Axis) == "its heads":
+			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h goes with key head h mod n, not h / n", what)
+		case d.Back && m.N == 2:
+			return "neighbours are paired, not halves: element 2j goes with 2j+1"
+		case d.Back:
+			how = fmt.Sprintf("is read in the order of %d interleaved parts along %s, and so is the result", m.N, axis(m.Axis))
+		case m.By > 0 && m.N == m.By/2 || m.N == 2:
+			how = fmt.Sprintf("has %s in another order: in each block of %d, halves are interleaved or neighbours set apart", axis(m.Axis), max(m.By, 2*m.N))
+		default:
+			how = fmt.Sprintf("has %s in another order: %s read as %d parts, by turns", axis(m.Axis), blockWords(m), m.N)
+		}
+	}
+	return what + " " + how
+}
+
+func blockWords(m program.Map) string {
+	if m.By == 0 {
+		return "all"
+	}
+	return fmt.Sprintf("each block of %d", m.By)
+}

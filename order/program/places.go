@@ -1,0 +1,192 @@
+package program
+
+import "slices"
+
+// Indexes are the edits that read a part of a tensor at another index of it, for all steps that read that part: another stream of
+// a stack, another layer's slice.
+func (t *Parts) Indexes() []Edit {
+	var all []Edit
+	var seen []Var
+	look := func(v Var) {
+		if t.Steps[v.step].Prim == Number || slices.ContainsFunc(seen, func(o Var) bool { return samePart(o, v) }) {
+			return
+		}
+		seen = append(seen, v)
+		for axis, n := range t.Steps[v.step].Shape {
+			start, size := t.part(v, axis)
+			if size >= n || n > maxIndexes {
+				continue
+			}
+			for other := 0; other+size <= n; other++ {
+				if other != start {
+					all = append(all, Edit{Class: Index, At: t.reading(v), Map: Map{Axis: axis, N: start, By: other}})
+				}
+			}
+		}
+	}
+	for _, i := range t.Firsts() {
+		for _, v := range t.Steps[i].Args {
+			look(v)
+		}
+	}
+	look(t.Out)
+	return all
+}
+
+// maxIndexes is the longest axis of which every index is tried: of layers, streams and heads, not of tokens and channels.
+const maxIndexes = 64
+
+// samePart reports whether two views begin at one element of a result: they show the same part of it, in whatever shape.
+func samePart(a, b Var) bool {
+	return a.step == b.step && a.off == b.off && size(a.own()) == size(b.own())
+}
+
+// part is the place of a view along an axis of the result that it is of, and how many of its indexes it has: all, where it goes beyond.
+func (t *Parts) part(v Var, axis int) (start, n int) {
+	shape := t.Steps[v.step].Shape
+	stride := contiguous(shape)[axis]
+	block := stride * shape[axis]
+	first := v.off % block
+	last := first
+	for a, s := range v.stride {
+		switch {
+		case s < 0:
+			return 0, shape[axis]
+		case s < block:
+			last += s * (v.shape[a] - 1)
+		}
+	}
+	if last >= block {
+		return 0, shape[axis]
+	}
+	return first / stride, last/stride - first/stride + 1
+}
+
+// reading are the places that show a part of a result.
+func (t *Parts) reading(v Var) []Place {
+	var all []Place
+	for _, i := range t.Firsts() {
+		for a, o := range t.Steps[i].Args {
+			if samePart(o, v) {
+				all = append(all, Place{t.sig[i], a})
+			}
+		}
+	}
+	if samePart(t.Out, v) {
+		all = append(all, Place{t.sig[v.step], Returned})
+	}
+	return all
+}
+
+// index reads another index at a place.
+func (d Edit) index(e *Editor, t *Parts, step int, at Place) bool {
+	v := t.Out
+	if at.Arg >= 0 {
+		v = t.Steps[step].Args[at.Arg]
+	}
+	shape := t.Steps[v.step].Shape
+	if d.Map.Axis >= len(shape) {
+		return false
+	}
+	start, n := t.part(v, d.Map.Axis)
+	if start != d.Map.N || d.Map.By+n > shape[d.Map.Axis] {
+		return false
+	}
+	v.off += (d.Map.By - start) * contiguous(shape)[d.Map.Axis]
+	if at.Arg < 0 {
+		e.Return(v)
+		return true
+	}
+	s := &e.steps[step]
+	s.Args = slices.Clone(s.Args)
+	s.Args[at.Arg] = v
+	e.changed[step] = true
+	return true
+}
+
+// Behind are the edits that add a number to a root, not to what is below it, or take it as the least value there.
+func (t *Parts) Behind() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		if _, _, ok := t.underRoot(i); ok {
+			sum := t.Steps[i].Args[0].step
+			other := Max
+			if t.Steps[sum].Prim == Max {
+				other = Add
+			}
+			all = append(all, Edit{Class: Order, At: []Place{t.Of(i)}}, Edit{Class: Order, At: []Place{t.Of(sum)}, Prim: other})
+		}
+	}
+	return all
+}
+
+// underRoot are the number that is added below a root, and what it is added to.
+func (t *Parts) underRoot(step int) (x, number Var, ok bool) {
+	s := &t.Steps[step]
+	if s.Prim != Sqrt && s.Prim != Rsqrt {
+		return x, number, false
+	}
+	sum := &t.Steps[s.Args[0].step]
+	if sum.Prim != Add && sum.Prim != Max {
+		return x, number, false
+	}
+	for k, a := range sum.Args {
+		if t.Steps[a.step].Prim == Number {
+			return sum.Args[1-k], a, true
+		}
+	}
+	return x, number, false
+}
+
+// behind adds a number to a root.
+func (d Edit) behind(e *Editor, t *Parts, step int) bool {
+	if d.Prim != 0 {
+		e.Become(step, d.Prim, t.Steps[step].Args...)
+		return true
+	}
+	x, number, ok := t.underRoot(step)
+	if !ok {
+		return false
+	}
+	y := e.Add("", e.Sqrt("", x), number)
+	if t.Steps[step].Prim == Rsqrt {
+		y = e.Div("", e.Literal(1), y)
+	}
+	e.Pass(step, y)
+	return true
+}
+
+// Wider are the edits that take a sum, or a mean, over the axis before the last as well.
+func (t *Parts) Wider() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		if s := &t.Steps[i]; s.Prim == Sum && len(s.Shape) > 1 && s.Shape[len(s.Shape)-2] > 1 {
+			all = append(all, Edit{Class: Axis, At: []Place{t.Of(i)}})
+		}
+	}
+	return all
+}
+
+// wider sums over the last two axes.
+func (d Edit) wider(e *Editor, t *Parts, step int) bool {
+	s := &t.Steps[step]
+	last := len(s.Shape) - 1
+	if s.Prim != Sum || last < 1 || s.Shape[last-1] < 2 {
+		return false
+	}
+	n := s.Shape[last-1]
+	shape := append(slices.Clone(s.Shape[:last-1]), n*s.Args[0].Last())
+	v := e.Sum("", e.Reshape(e.Cat(last, s.Args[0]), shape...))
+	if e.err != nil {
+		return false
+	}
+	v.shape = slices.Clone(s.Shape)
+	v.stride = append(slices.Clone(v.stride[:len(v.stride)-1]), 0, 0)
+	e.Pass(step, v)
+	for i := range t.Steps {
+		if number, ok := t.count(i); ok && t.Steps[i].Args[0].step == step {
+			e.Read(i, 1, e.Literal(t.Steps[number].Value*float64(n)))
+		}
+	}
+	return true
+}
