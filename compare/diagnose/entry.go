@@ -3,7 +3,6 @@ package diagnose
 import (
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -41,29 +40,13 @@ type Judge interface {
 
 // Model is what the entries are of.
 type Model struct {
+	Study
 	List    *order.List
 	Passes  []order.Pass
 	Weights func(order.Weight) (program.Rows, error)
 	Read    func(order.Node) (program.Value, error)
 	// Has reports whether the trace has a tensor, in whole and of the shape that the order gives it.
 	Has func(order.Node) bool
-	Study
-}
-
-// Study is for those who measure a search. The zero value leaves it as it is.
-type Study struct {
-	// Without is a class of edits that are not tried, by its name.
-	Without string
-	// Looked hears of each search of a name that ended.
-	Looked func(Effort)
-}
-
-// Effort is what a search took.
-type Effort struct {
-	Role    string // of the entries
-	Tried   int    // hypotheses
-	Stopped bool   // it came to its end before its last hypothesis
-	Took    time.Duration
 }
 
 // layerNumber is a number in a name: of a layer, or of a stream.

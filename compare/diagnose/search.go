@@ -97,11 +97,7 @@ func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Fin
 		return cmp.Compare(a.Program.Work(), b.Program.Work())
 	})
 	s.first = s.entries[0].Small()
-	if start := time.Now(); m.Looked != nil {
-		defer func() {
-			m.Looked(Effort{Role(m.List.Entries[s.first.Node.Entry].Name), s.tried, s.stopped, time.Since(start)})
-		}()
-	}
+	defer s.report(time.Now(), s.tried)
 	for _, look := range stages {
 		if err := look(s); err != nil {
 			return nil, err
@@ -115,7 +111,7 @@ func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Fin
 
 // try judges a hypothesis.
 func (s *search) try(h hypothesis) error {
-	if s.stopped || s.m.Without != "" && s.classOf(h).String() == s.m.Without {
+	if s.stopped || s.declined(h) {
 		return nil
 	}
 	if err := s.ctx.Err(); err != nil {
@@ -241,7 +237,7 @@ func (s *search) finding() (*Finding, error) {
 	}
 	// A number that is added, as an epsilon is, and is left out is 0: one of the values that it may have.
 	for k, o := range s.found {
-		if at, ok := s.addend(o.hypothesis); ok {
+		if at, ok := s.addend(o); ok {
 			s.found[k].class, s.found[k].rank, s.found[k].at = program.Constant, math.MaxInt, at
 		}
 	}
@@ -307,16 +303,8 @@ func (f *Finding) values(first float64, others []float64) {
 	f.What += " (or " + strings.Join(words, ", ") + ")"
 }
 
-// classOf is the class that a hypothesis is said to be of.
-func (s *search) classOf(h hypothesis) program.Class {
-	if _, ok := s.addend(h); ok {
-		return program.Constant
-	}
-	return h.class
-}
-
 // addend is the place of the number that an edit leaves out of a sum.
-func (s *search) addend(o hypothesis) (at program.Place, ok bool) {
+func (s *search) addend(o survivor) (at program.Place, ok bool) {
 	if o.class != program.LeftOut || o.edit == nil || o.edit.At[0].Arg >= 0 {
 		return at, false
 	}
