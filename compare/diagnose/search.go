@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -97,7 +96,7 @@ func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Fin
 		return cmp.Compare(a.Program.Work(), b.Program.Work())
 	})
 	s.first = s.entries[0].Small()
-	defer s.report(time.Now(), s.tried)
+	defer s.begun()()
 	for _, look := range stages {
 		if err := look(s); err != nil {
 			return nil, err

@@ -34,9 +34,12 @@ func (s *search) declined(h hypothesis) bool {
 	return class.String() == s.m.Without
 }
 
-// report says what a search took that began at a time, with so many hypotheses tried before.
-func (s *search) report(start time.Time, before int) {
-	if s.m.Looked != nil {
-		s.m.Looked(Effort{Role(s.m.List.Entries[s.first.Node.Entry].Name), s.tried - before, s.stopped, time.Since(start)})
+// begun is called where a search begins, and what it returns where it ends.
+func (s *search) begun() (ended func()) {
+	start, before := time.Now(), s.tried
+	return func() {
+		if s.m.Looked != nil {
+			s.m.Looked(Effort{Role(s.m.List.Entries[s.first.Node.Entry].Name), s.tried - before, s.stopped, time.Since(start)})
+		}
 	}
 }
