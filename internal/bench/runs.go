@@ -210,7 +210,7 @@ func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error
 		if slices.ContainsFunc(row.Notes, func(n compare.Note) bool { return n.Kind == compare.Tie }) {
 			v.ties++
 		}
-		if row.Verdict != compare.Mismatch {
+		if row.Verdict != compare.Mismatch || row.Derived { // what a capturing side recomputed is shown, and gates nothing
 			continue
 		}
 		v.wrong = append(v.wrong, row)
