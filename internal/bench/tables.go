@@ -269,15 +269,20 @@ func faultTable(results []result, half int) string {
 		fmt.Fprintf(&out, " %s, level 3 | level 2 | another arithmetic | level 3 | level 2 |", dtype)
 	}
 	out.WriteString(" what |\n|" + strings.Repeat("---|", 13) + "\n")
-	for i := 0; i < len(results); {
-		first := &results[i]
-		if first.Half != half || len(first.Faults) != 1 {
-			i++
-			continue
+	var names []string
+	of := map[string][]*result{}
+	for i := range results {
+		if r := &results[i]; r.Half == half && len(r.Faults) == 1 {
+			name := r.Faults[0].Name
+			if of[name] == nil {
+				names = append(names, name)
+			}
+			of[name] = append(of[name], r)
 		}
-		cells := map[string]string{}
-		for ; i < len(results) && pairName(results[i].Faults) == first.Faults[0].Name; i++ {
-			r := &results[i]
+	}
+	for _, name := range names {
+		first, cells := of[name][0], map[string]string{}
+		for _, r := range of[name] {
 			cells[fmt.Sprint(r.DType, r.strict(), r.Level)] = r.outcome()
 			if !r.strict() {
 				cells[r.DType] = r.Engine
