@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
@@ -40,6 +41,8 @@ type IsolateOptions struct {
 	Given bool
 	// Thorough asks it for every entry, also for those that are right: where nothing else is tested.
 	Thorough bool
+	// Study is for a measurement of the search of names.
+	Study diagnose.Study
 }
 
 // Isolator computes entries of one trace from that trace's own captured ancestors and a checkpoint's weights. It may be

@@ -119,7 +119,7 @@ func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown,
 // model is what a search knows beside the entries.
 func (i *Isolator) model() *diagnose.Model {
 	return &diagnose.Model{
-		List: i.list, Passes: i.env.Passes, Weights: i.env.Weights, Read: i.env.Read,
+		List: i.list, Passes: i.env.Passes, Weights: i.env.Weights, Read: i.env.Read, Study: i.o.Study,
 		Has: func(n order.Node) bool {
 			rec, ok := i.trace.Lookup(n.Pass, i.list.Entries[n.Entry].Name)
 			return ok && rec.Firing == 0 && i.misfit(n) == nil

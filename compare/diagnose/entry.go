@@ -41,6 +41,7 @@ type Judge interface {
 
 // Model is what the entries are of.
 type Model struct {
+	Study
 	List    *order.List
 	Passes  []order.Pass
 	Weights func(order.Weight) (program.Rows, error)

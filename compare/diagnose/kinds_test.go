@@ -1,32 +1,171 @@
 package diagnose_test
 
 import (
+	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// The edits are the same for all operations: of these the search knows the table of activations, and nothing else. Masks, softmaxes,
-// norms and caches are known by their steps, whatever operation these are of.
-func TestOperationsHaveNoSearchOfTheirOwn(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil || len(files) < 8 {
-		t.Fatal(files, err)
+// knowing are the functions of a search, of what is said of it and of edits that look at the kind of an operation: by its name in a
+// text, by the form of a step, or by order/op.
+var knowing = []string{
+	// The table of activations, by operation.
+	"compare/diagnose/known.go activations: .Kind(), op.Activations",
+	"compare/diagnose/known.go kindOf: .Form",
+	"compare/diagnose/known.go replaced: .Kind(), op.Op",
+	"compare/diagnose/known.go var: op.Activations, op.Tanh",
+	// Words: what a step is a part of, what recognisers call their own, and fields of a configuration that are no sizes.
+	"compare/diagnose/numbers.go isSize: \"softcap\"",
+	"compare/diagnose/recognised.go masks: \"mask\"",
+	"compare/diagnose/recognised.go var: \"softcap\"",
+	"compare/diagnose/slots.go slots: \"cache\"",
+	"compare/diagnose/words.go leftOut: .Form",
+	"compare/diagnose/words.go site: .Form",
+	// Inputs of the model, where masks and rotary tables are opened.
+	"compare/certify/name.go given: op.Given",
+	// Signatures: the same step of the same operation in other layers.
+	"order/program/parts.go Parts: .Form",
+	// The form of the steps of an activation that takes another's place.
+	"order/program/editor.go Insert: .Kind()",
+	// A search has the values of one evaluation, whose rounding is chosen by form.
+	"order/program/search.go Eval: .Form",
+}
+
+// operationKinds are those of order/op.
+func operationKinds(t *testing.T) (kinds []string) {
+	t.Helper()
+	for _, file := range sources(t, "../../order/op/*.go") {
+		ast.Inspect(file.tree, func(n ast.Node) bool {
+			f, ok := n.(*ast.FuncDecl)
+			if !ok || f.Name.Name != "Kind" {
+				return true
+			}
+			for _, s := range f.Body.List {
+				if r, ok := s.(*ast.ReturnStmt); ok {
+					if text, ok := literal(r.Results[0]); ok {
+						kinds = append(kinds, text)
+					}
+				}
+			}
+			return false
+		})
 	}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") || name == "known.go" {
-			continue
+	if len(kinds) < 30 {
+		t.Fatalf("order/op has the kinds %q", kinds)
+	}
+	return kinds
+}
+
+type source struct {
+	name string
+	tree *ast.File
+}
+
+// sources are the files of patterns, tests apart.
+func sources(t *testing.T, patterns ...string) (all []source) {
+	t.Helper()
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatal(pattern, err)
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			tree, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, source{filepath.ToSlash(filepath.Join("compare/diagnose", name)), tree})
 		}
-		for _, i := range f.Imports {
-			if strings.HasSuffix(i.Path.Value, `/order/op"`) {
-				t.Errorf("%s knows operations", name)
+	}
+	return all
+}
+
+// searched are the files of the search, of its words and of edits.
+func searched(t *testing.T) []source {
+	t.Helper()
+	files := []string{"*.go", "../certify/name.go"}
+	for _, name := range []string{"edit", "editor", "edits", "map", "parts", "search"} {
+		files = append(files, "../../order/program/"+name+".go")
+	}
+	return sources(t, files...)
+}
+
+func literal(e ast.Node) (string, bool) {
+	l, ok := e.(*ast.BasicLit)
+	if !ok || l.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(l.Value)
+	return text, err == nil
+}
+
+func isOperations(i *ast.ImportSpec) bool { return strings.HasSuffix(i.Path.Value, `/order/op"`) }
+
+// TestOperationsHaveNoSearchOfTheirOwn lists where a search looks at the kind of an operation, or at an operation itself: nowhere but in
+// the table of activations and in what words are made of. Masks, softmaxes, norms and caches are known by their steps, whatever
+// operation these are of; the package of edits cannot know operations.
+func TestOperationsHaveNoSearchOfTheirOwn(t *testing.T) {
+	kinds := operationKinds(t)
+	var found []string
+	for _, s := range searched(t) {
+		if strings.HasPrefix(s.name, "order/program/") && slices.ContainsFunc(s.tree.Imports, isOperations) {
+			t.Errorf("%s imports order/op", s.name)
+		}
+		for _, d := range s.tree.Decls {
+			var why []string
+			name := "var"
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				name = d.Name.Name
+			case *ast.GenDecl:
+				if d.Tok == token.IMPORT {
+					continue
+				}
+			}
+			note := func(text string) {
+				if !slices.Contains(why, text) {
+					why = append(why, text)
+				}
+			}
+			ast.Inspect(d, func(n ast.Node) bool {
+				if text, ok := literal(n); ok && slices.Contains(kinds, text) {
+					note(strconv.Quote(text))
+				}
+				if c, ok := n.(*ast.CallExpr); ok {
+					if x, ok := c.Fun.(*ast.SelectorExpr); ok && x.Sel.Name == "Kind" {
+						note(".Kind()")
+					}
+				}
+				if x, ok := n.(*ast.SelectorExpr); ok {
+					if x.Sel.Name == "Form" {
+						note(".Form")
+					}
+					if id, ok := x.X.(*ast.Ident); ok && id.Name == "op" {
+						note("op." + x.Sel.Name)
+					}
+				}
+				return true
+			})
+			if len(why) > 0 {
+				slices.Sort(why)
+				found = append(found, fmt.Sprintf("%s %s: %s", s.name, name, strings.Join(why, ", ")))
 			}
 		}
+	}
+	slices.Sort(found)
+	known := slices.Sorted(slices.Values(knowing))
+	if diff := cmp.Diff(known, found); diff != "" {
+		t.Errorf("where operations are told apart (-known +found):\n%s", diff)
 	}
 }

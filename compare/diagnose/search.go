@@ -107,6 +107,7 @@ func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Fin
 		return cmp.Compare(a.Program.Work(), b.Program.Work())
 	})
 	s.first = s.entries[0].Small()
+	defer s.begun()()
 	for _, look := range stages {
 		if err := cmp.Or(look(s), s.err); err != nil {
 			return nil, err
@@ -140,7 +141,7 @@ func (s *search) failed(err error) bool {
 
 // try judges a hypothesis.
 func (s *search) try(h hypothesis) error {
-	if s.stopped {
+	if s.stopped || s.declined(h) {
 		return nil
 	}
 	if s.some {

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tracediff/tracediff/compare/diagnose"
+)
+
+var update = flag.Bool("update", false, "write what is measured in place of what is expected")
+
+// seenIn looks at all runs of a folder.
+func seenIn(t *testing.T, dir string) []result {
+	t.Helper()
+	m, err := readRuns(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := parseReadings(readNames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBench(dir, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := b.results(t.Context(), m.Runs, runtime.NumCPU(), func(int, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged(results, read)
+	return results
+}
+
+// sound holds results to what no measurement may show: a healthy entry that is accused, a fault that is not found, a wrong name, or
+// one that nobody has read.
+func sound(t *testing.T, results []result) {
+	t.Helper()
+	faults, controls := 0, 0
+	for i := range results {
+		r := &results[i]
+		at := fmt.Sprintf("%s at level %d", r.Name, r.Level)
+		for _, key := range r.Accused {
+			t.Errorf("%s: %s is a mismatch, and it is right", at, key)
+		}
+		if len(r.Faults) == 0 {
+			controls++
+			if len(r.Names) > 0 {
+				t.Errorf("%s: a name, and nothing was planted", at)
+			}
+			continue
+		}
+		faults++
+		if !r.Located && !r.Invisible && r.excused() == "" {
+			t.Errorf("%s: not located", at)
+		}
+		for _, n := range r.Names {
+			if n.verdict == wrong || n.verdict == unread {
+				t.Errorf("%s: %s is %s: %s", at, n.Role, n.verdict, n.Finding.Text())
+			}
+		}
+	}
+	if faults < 20 || controls < 4 {
+		t.Errorf("%d runs with faults and %d without are no sample", faults, controls)
+	}
+}
+
+// TestSample holds the bench to a few runs of it that are kept in fixtures/bench: what is found of each, and by which name.
+func TestSample(t *testing.T) {
+	results := seenIn(t, "../../fixtures/bench")
+	sound(t, results)
+	var out strings.Builder
+	for i := range results {
+		r := &results[i]
+		fmt.Fprintf(&out, "%s level %d: %s\n", r.Name, r.Level, r.outcome())
+		for _, n := range r.Names {
+			if isName(n.Finding) {
+				fmt.Fprintf(&out, "  %s: %s: %s\n", n.Role, n.verdict, n.Finding.Text())
+			} else {
+				fmt.Fprintf(&out, "  %s: unnamed\n", n.Role)
+			}
+			if n.Asked && isName(n.Other) {
+				fmt.Fprintf(&out, "    without %s: %s: %s\n", n.Finding.Class, n.otherVerdict, n.Other.Text())
+			}
+		}
+	}
+	golden(t, "testdata/sample.txt", out.String())
+}
+
+func golden(t *testing.T, path, text string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("%s (-want +got; -update writes it):\n%s", path, diff)
+	}
+}
+
+// runsVariable names a folder that fixtures/bench.py has written.
+const runsVariable = "TRACEDIFF_BENCH"
+
+// TestDrawnRuns holds the bench to runs that were made now.
+func TestDrawnRuns(t *testing.T) {
+	dir, set := os.LookupEnv(runsVariable)
+	if !set {
+		t.Skipf("needs %s: the folder that python fixtures/bench.py makes", runsVariable)
+	}
+	results := seenIn(t, dir)
+	sound(t, results)
+	t.Log(goalTable(results))
+}
+
+// Whatever has a name in the bench was read.
+func TestNamesAreRead(t *testing.T) {
+	all, err := parseReadings(readNames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults, seen := plantedFaults(t), map[string]bool{}
+	for name, list := range all {
+		for _, of := range strings.Split(name, "+") {
+			if !faults[of] {
+				t.Errorf("%s has names of %s, which is no fault", namesFile, of)
+			}
+		}
+		for _, r := range list {
+			_, rest, _ := strings.Cut(r.String(), " | ")
+			if r.verdict == unread || seen[rest] {
+				t.Errorf("%s: nobody has read, or twice there is: %s", namesFile, r)
+			}
+			seen[rest] = true
+		}
+	}
+	if len(all) < 100 {
+		t.Errorf("%d faults have names", len(all))
+	}
+}
+
+var definition = regexp.MustCompile(`(?m)^@fault\((?s:.*?)^def (\w+)\(`)
+
+// plantedFaults are the faults that are defined in fixtures.
+func plantedFaults(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for _, pattern := range []string{"mistakes_*.py", "second_*.py"} {
+		files, err := filepath.Glob("../../fixtures/" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range definition.FindAllStringSubmatch(string(data), -1) {
+				all[strings.ReplaceAll(m[1], "_", "-")] = true
+			}
+		}
+	}
+	return all
+}
+
+// TestPageHasEveryFault holds docs/bench.md to the faults that are defined: a measurement is of all of them.
+func TestPageHasEveryFault(t *testing.T) {
+	page, err := os.ReadFile("../../" + pagePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults := plantedFaults(t)
+	for name := range faults {
+		if !bytes.Contains(page, []byte("\n| "+name+" |")) {
+			t.Errorf("%s has no line for %s: it was not measured", pagePath, name)
+		}
+	}
+	if len(faults) < 180 {
+		t.Errorf("%d faults", len(faults))
+	}
+}
+
+func value(v float64) *float64 { return &v }
+
+// A name is right if it was read; in other digits if it is the same edit and has the fault's number; of two faults if it is one's.
+func TestJudge(t *testing.T) {
+	read, err := parseReadings(`
+right | eps | constant | rms_norm.eps | epsilon is 1e-05; config.json: rms_norm_eps 1e-06
+wrong | eps | inserted | rms_norm | the result is multiplied by 1.01
+words | swap | operand | add | reads b, not a
+right | eps+swap | mapped | add | both
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eps := fault{Name: "eps", Number: map[string]float64{"epsilon": 1e-5}}
+	swap, other := fault{Name: "swap"}, fault{Name: "other"}
+	named := func(class, site, what string, v *float64) *diagnose.Finding {
+		return &diagnose.Finding{Name: diagnose.Name{What: what, Site: site, Value: v}, Class: class}
+	}
+	for _, c := range []struct {
+		name   string
+		faults []fault
+		f      *diagnose.Finding
+		want   verdict
+	}{
+		{"read", []fault{swap}, named("operand", "add", "reads b, not a", nil), words},
+		{"read as wrong", []fault{eps}, named("inserted", "rms_norm", "the result is multiplied by 1.01", nil), wrong},
+		{"the number of the fault", []fault{eps}, named("constant", "rms_norm.eps", "epsilon is 1.00001e-05", value(1.00001e-5)), right},
+		{"another number", []fault{eps}, named("constant", "rms_norm.eps", "epsilon is 2e-05", value(2e-5)), unread},
+		{"another step", []fault{eps}, named("constant", "scale.by", "epsilon is 1e-05", value(1e-5)), unread},
+		{"another class", []fault{eps}, named("bias", "rms_norm.eps", "epsilon is 1e-05", value(1e-5)), unread},
+		{"without a number", []fault{swap}, named("operand", "add", "reads c, not a", nil), unread},
+		{"of another fault", []fault{other}, named("operand", "add", "reads b, not a", nil), unread},
+		{"of the second of two", []fault{other, eps}, named("constant", "rms_norm.eps", "epsilon is 1e-05", value(1e-5)), right},
+		{"read for a pair", []fault{eps, swap}, named("mapped", "add", "both", nil), right},
+		{"wrong for one alone", []fault{eps, other}, named("inserted", "rms_norm", "the result is multiplied by 1.01", nil), unread},
+	} {
+		if got := read.judge(c.faults, c.f); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// What nobody has read is added once, and what was read stays.
+func TestListing(t *testing.T) {
+	old := "# read\nright | a | constant | x | one\n"
+	add := []reading{{unread, "a", "constant", "x", "one"}, {unread, "b", "mapped", "", "two"}, {unread, "b", "mapped", "", "two"}}
+	want := old + "unread | b | mapped |  | two\n"
+	if diff := cmp.Diff(want, listing(old, add)); diff != "" {
+		t.Error(diff)
+	}
+}

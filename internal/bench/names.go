@@ -1,0 +1,155 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/compare/diagnose"
+)
+
+// verdict is what a person who knows the fault says of a name.
+type verdict string
+
+// The verdicts. A name says what was planted (right), says it in words that need some thought (words), or sends whoever
+// reads it elsewhere (wrong). One that nobody has read yet is counted by itself: it is not right.
+const (
+	right  verdict = "right"
+	words  verdict = "words"
+	wrong  verdict = "wrong"
+	unread verdict = "unread"
+)
+
+const namesFile = "names.txt"
+
+// readNames has the names that were read: a line for each fault and name, "verdict | fault | class | site | name".
+//
+//go:embed names.txt
+var readNames string
+
+// reading is a line of names.txt.
+type reading struct {
+	verdict                  verdict
+	fault, class, site, text string
+}
+
+func (r reading) String() string {
+	return strings.Join([]string{string(r.verdict), r.fault, r.class, r.site, r.text}, " | ")
+}
+
+// readings are names that were read, by fault.
+type readings map[string][]reading
+
+func parseReadings(text string) (readings, error) {
+	all := readings{}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		cells := strings.SplitN(line, " | ", 5)
+		if len(cells) < 5 || !slices.Contains([]verdict{right, words, wrong, unread}, verdict(cells[0])) {
+			return nil, fmt.Errorf("%s: %q is no reading", namesFile, line)
+		}
+		all[cells[1]] = append(all[cells[1]], reading{verdict(cells[0]), cells[1], cells[2], cells[3], cells[4]})
+	}
+	return all, nil
+}
+
+// judge says whether a finding names one of some faults. A name that is not in the list is right if it is an edit of the class and the
+// step of one that is, and has the fault's number: it is that name in other digits. With two faults a name may also have been
+// read for the pair.
+func (r readings) judge(faults []fault, f *diagnose.Finding) verdict {
+	best := unread
+	for _, of := range faults {
+		if v := r.of(of, f); v == right || best == unread {
+			best = v
+		} else if v == words && best == wrong {
+			best = v
+		}
+	}
+	if len(faults) > 1 {
+		if v := r.exact(pairName(faults), f); v != unread {
+			return v
+		}
+		if best == wrong { // it was read where the other fault was not there
+			return unread
+		}
+	}
+	return best
+}
+
+func (r readings) of(of fault, f *diagnose.Finding) verdict {
+	if v := r.exact(of.Name, f); v != unread {
+		return v
+	}
+	for _, known := range r[of.Name] {
+		if known.verdict == right && known.class == f.Class && known.site == f.Site && recovered(of, f) {
+			return right
+		}
+	}
+	return unread
+}
+
+func (r readings) exact(name string, f *diagnose.Finding) verdict {
+	for _, known := range r[name] {
+		if known.text == f.Text() {
+			return known.verdict
+		}
+	}
+	return unread
+}
+
+// isName reports whether a search has found a name.
+func isName(f *diagnose.Finding) bool { return f != nil && f.What != "" }
+
+func pairName(faults []fault) string {
+	var names []string
+	for _, f := range faults {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, "+")
+}
+
+var numeral = regexp.MustCompile(`-?\d+(\.\d+)?(e[+-]?\d+)?`)
+
+// recovered reports whether a finding has the number that a fault computes with.
+func recovered(of fault, f *diagnose.Finding) bool {
+	for _, want := range of.Number {
+		if f.Value != nil && near(*f.Value, want) {
+			return true
+		}
+		said, _, _ := strings.Cut(f.What, ", not ")
+		for _, text := range numeral.FindAllString(said, -1) {
+			if v, err := strconv.ParseFloat(text, 64); err == nil && near(v, want) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// listing adds names that nobody has read to a list, and returns it in order: what is there stays.
+func listing(old string, add []reading) string {
+	have := map[string]bool{}
+	var lines []string
+	for line := range strings.Lines(old) {
+		line = strings.TrimSuffix(line, "\n")
+		lines = append(lines, line)
+		if _, rest, ok := strings.Cut(line, " | "); ok {
+			have[rest] = true
+		}
+	}
+	var fresh []string
+	for _, a := range add {
+		_, rest, _ := strings.Cut(a.String(), " | ")
+		if !have[rest] {
+			have[rest] = true
+			fresh = append(fresh, a.String())
+		}
+	}
+	slices.Sort(fresh)
+	return strings.Join(append(lines, fresh...), "\n") + "\n"
+}

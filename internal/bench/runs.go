@@ -1,0 +1,333 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// made is what fixtures/bench.py has written: runs.json.
+type made struct {
+	Seconds  int    `json:"seconds"`
+	Producer string `json:"producer"`
+	Runs     []run  `json:"runs"`
+}
+
+// run is one trace: of a fault, of two, or of none.
+type run struct {
+	Name       string  `json:"name"`
+	Half       int     `json:"half"` // 0 without a fault
+	Checkpoint string  `json:"checkpoint"`
+	DType      string  `json:"dtype"`
+	Engine     string  `json:"engine"`
+	Reference  string  `json:"reference"`  // the healthy run of transformers
+	Healthy    string  `json:"healthy"`    // and that of the same engine
+	Impossible string  `json:"impossible"` // why two faults are not to be had at once
+	Faults     []fault `json:"faults"`
+}
+
+// fault is a mistake as fixtures/mistakes.py describes it.
+type fault struct {
+	Name     string             `json:"name"`
+	Mistake  string             `json:"mistake"`
+	What     string             `json:"what"`
+	Right    string             `json:"right"` // what a name has to say to be right, one of several things with ";" between
+	Guilty   []entry            `json:"guilty"`
+	Rounding string             `json:"rounding"`
+	Hidden   string             `json:"hidden"`
+	Number   map[string]float64 `json:"number"`
+	Benign   string             `json:"benign"`
+}
+
+type entry struct {
+	Pass int    `json:"pass"`
+	Name string `json:"name"`
+}
+
+// strictEngine is the name of transformers' own arithmetic.
+const strictEngine = "transformers"
+
+func (r run) strict() bool { return r.Engine == strictEngine }
+
+// excused says why a run need not show its faults: some rounding gives the same, or nothing does.
+func (r run) excused() string {
+	for _, f := range r.Faults {
+		if f.Hidden == "" && f.Rounding == "" {
+			return ""
+		}
+	}
+	if len(r.Faults) == 0 {
+		return ""
+	}
+	return r.Faults[0].Hidden + r.Faults[0].Rounding
+}
+
+func (r run) benign() bool {
+	return len(r.Faults) > 0 && !slices.ContainsFunc(r.Faults, func(f fault) bool { return f.Benign == "" })
+}
+
+func readRuns(dir string) (m made, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, "runs.json"))
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("%s: runs.json: %w", dir, err)
+	}
+	m.Runs = slices.DeleteFunc(m.Runs, func(r run) bool { return r.Impossible != "" })
+	return m, nil
+}
+
+// subject is a model that runs are of.
+type subject struct {
+	ck   *checkpoint.Checkpoint
+	list *order.List
+}
+
+func openSubject(name string) (s subject, err error) {
+	sub, err := fs.Sub(fixtures.Files, name)
+	if err != nil {
+		return s, err
+	}
+	if s.ck, err = checkpoint.OpenFS(name, sub); err != nil {
+		return s, err
+	}
+	config, err := order.ReadConfig(s.ck.Config())
+	if err != nil {
+		return s, err
+	}
+	s.list, err = order.New(config)
+	return s, err
+}
+
+// levels are what is read of a trace: all entries, or the results of modules alone.
+var levels = []int{3, 2}
+
+// at opens what a level has of a trace: at level 2 a copy in dir of its entries. The caller closes it.
+func (s subject) at(level int, path, dir string) (*capture.Trace, error) {
+	all, err := capture.Open(path)
+	if err != nil || level == 3 {
+		return all, err
+	}
+	defer all.Close()
+	m, passes := all.Manifest(), []int{}
+	ids, err := all.IDs()
+	if err != nil {
+		return nil, err
+	}
+	for _, pass := range ids {
+		passes = append(passes, len(pass))
+	}
+	m.Scope.Level, m.Entries = level, nil
+	derived := m.Derived
+	m.Derived = nil
+	for _, e := range m.Scope.Select(s.list) {
+		m.Entries = append(m.Entries, e.Name)
+		if slices.Contains(derived, e.Name) {
+			m.Derived = append(m.Derived, e.Name)
+		}
+	}
+	out := filepath.Join(dir, "level.safetensors")
+	w, err := capture.Create(out, m, capture.Reserve(s.list, m.Scope, passes))
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range all.Records() {
+		if !slices.Contains(m.Entries, rec.Name) {
+			continue
+		}
+		t, err := all.Read(rec)
+		if err != nil {
+			return nil, err
+		}
+		if err := w.Observe(hooks.Event{Name: rec.Name, Pass: rec.Pass, Tensor: t}); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return capture.Open(out)
+}
+
+// sight is what looking at one trace has shown.
+type sight struct {
+	isolator *certify.Isolator
+	wrong    []compare.Row // rows that do not match
+	findings map[string]*diagnose.Finding
+	efforts  map[string]diagnose.Effort // by role
+	ties     int                        // rows whose most likely token differs by less than it may
+}
+
+// look isolates a trace by itself, or compares it with another that is right.
+func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error) {
+	v := &sight{findings: map[string]*diagnose.Finding{}, efforts: map[string]diagnose.Effort{}}
+	looked := func(e diagnose.Effort) {
+		sum := v.efforts[e.Role]
+		v.efforts[e.Role] = diagnose.Effort{Role: e.Role, Tried: sum.Tried + e.Tried, Stopped: sum.Stopped || e.Stopped, Took: sum.Took + e.Took}
+	}
+	isolator := func(t *capture.Trace) (*certify.Isolator, error) {
+		return certify.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), certify.IsolateOptions{Study: diagnose.Study{Looked: looked}})
+	}
+	o := compare.Options{Order: s.list, All: true, Workers: 1}
+	var err error
+	if o.Isolator, err = isolator(t); err != nil {
+		return nil, err
+	}
+	v.isolator = o.Isolator
+	if ref == nil {
+		ref, o.Alone = t, true
+	} else {
+		if o.ReferenceIsolator, err = isolator(ref); err != nil {
+			return nil, err
+		}
+		if o.Noise, err = s.floor(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	r, err := compare.Run(ctx, t, ref, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range r.Rows {
+		if slices.ContainsFunc(row.Notes, func(n compare.Note) bool { return n.Kind == compare.Tie }) {
+			v.ties++
+		}
+		if row.Verdict != compare.Mismatch || row.Derived { // what a capturing side recomputed is shown, and gates nothing
+			continue
+		}
+		v.wrong = append(v.wrong, row)
+		role := diagnose.Role(row.Name)
+		if _, seen := v.findings[role]; !seen || v.findings[role] == nil && row.Isolated != nil {
+			v.findings[role] = nil
+			if row.Isolated != nil {
+				v.findings[role] = row.Isolated.Finding
+			}
+		}
+	}
+	return v, nil
+}
+
+// floor is the noise floor of a trace's prompt: the walk with every rounding point against the walk with none.
+func (s subject) floor(ctx context.Context, t *capture.Trace) (*gate.NoiseFloor, error) {
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	passes, err := t.IDs()
+	if err != nil {
+		return nil, err
+	}
+	var walks [2]*capture.Trace
+	for k, exact := range []bool{false, true} {
+		path := filepath.Join(dir, fmt.Sprintf("%t.safetensors", exact))
+		job := reference.Job{
+			Checkpoint: s.ck, List: s.list, DType: t.Manifest().DType, Exact: exact, Passes: passes, Path: path,
+			Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
+		}
+		if _, err := reference.Walk(ctx, job); err != nil {
+			return nil, err
+		}
+		if walks[k], err = capture.Open(path); err != nil {
+			return nil, err
+		}
+		defer walks[k].Close()
+	}
+	r, err := compare.Run(ctx, walks[0], walks[1], compare.Options{Order: s.list, All: true, Workers: 1})
+	if err != nil {
+		return nil, err
+	}
+	return compare.NewNoiseFloor(r)
+}
+
+// without is the name of a role when a class of edits is not tried.
+func (s subject) without(ctx context.Context, t *capture.Trace, name, class string) (*diagnose.Finding, error) {
+	i, err := certify.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), certify.IsolateOptions{Study: diagnose.Study{Without: class}})
+	if err != nil {
+		return nil, err
+	}
+	return i.Name(ctx, name)
+}
+
+// allowed are the keys of entries in which faults show: the guilty ones, and those that are computed from a guilty one that was not
+// captured. A trace says nothing of what its side recomputed.
+func (s subject) allowed(t *capture.Trace, faults []fault) map[string]bool {
+	guilty := map[entry]bool{}
+	for _, f := range faults {
+		for _, e := range f.Guilty {
+			guilty[e] = true
+		}
+	}
+	derived := t.Manifest().Derived
+	has := func(n order.Node) bool {
+		name := s.list.Entries[n.Entry].Name
+		_, ok := t.Lookup(n.Pass, name)
+		return ok && !slices.Contains(derived, name)
+	}
+	out := map[string]bool{}
+	for _, rec := range t.Records() {
+		at := s.list.Index(rec.Name)
+		if at < 0 {
+			continue
+		}
+		if guilty[entry{rec.Pass, rec.Name}] {
+			out[capture.Key(rec.Pass, rec.Name, 0)] = true
+			continue
+		}
+		cut, err := s.list.Cut(has, order.Node{Entry: at, Pass: rec.Pass})
+		if err != nil {
+			continue // it cannot be isolated either
+		}
+		if slices.ContainsFunc(cut.Steps, func(n order.Node) bool { return guilty[entry{n.Pass, s.list.Entries[n.Entry].Name}] }) {
+			out[capture.Key(rec.Pass, rec.Name, 0)] = true
+		}
+	}
+	return out
+}
+
+// same reports whether two traces have the same bits, but for what their sides recomputed.
+func same(a, b *capture.Trace) (bool, error) {
+	derived := a.Manifest().Derived
+	for _, rec := range a.Records() {
+		if slices.Contains(derived, rec.Name) {
+			continue
+		}
+		other, ok := b.Lookup(rec.Pass, rec.Name)
+		if !ok || other.DType != rec.DType || !slices.Equal(other.Shape, rec.Shape) {
+			return false, nil
+		}
+		x, err := a.Read(rec)
+		if err != nil {
+			return false, err
+		}
+		y, err := b.Read(other)
+		if err != nil {
+			return false, err
+		}
+		if !bytes.Equal(x.Data, y.Data) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// near reports whether two numbers are the same to three digits.
+func near(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-3*math.Abs(b) }

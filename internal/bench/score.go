@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/diagnose"
+)
+
+// named is what a search says of the entries of a role.
+type named struct {
+	Role    string            `json:"role"`
+	Finding *diagnose.Finding `json:"finding,omitempty"` // nil where it has no name
+	Effort  diagnose.Effort   `json:"effort"`
+	// Other is what is found when the class of the name is not tried; nil for nothing. Asked says that it was looked for.
+	Other *diagnose.Finding `json:"other,omitempty"`
+	Asked bool              `json:"asked,omitempty"`
+
+	verdict, otherVerdict verdict // "" without a name
+	number                bool    // the number of the fault is in the name
+}
+
+// result is what looking at a run at a level has shown.
+type result struct {
+	run `json:"-"`
+
+	Run       string   `json:"run"`
+	Level     int      `json:"level"`
+	Located   bool     `json:"located,omitempty"`
+	ByLimits  bool     `json:"by_limits,omitempty"` // only the comparison with transformers shows it
+	Invisible bool     `json:"invisible,omitempty"` // no bit of the trace differs from that of the healthy engine
+	Accused   []string `json:"accused,omitempty"`   // keys of entries that do not match, and in which no fault shows
+	Names     []named  `json:"names,omitempty"`
+
+	// Of runs whose logits are right: beside the run of transformers nothing is a mismatch; every bit is transformers'; and in how many
+	// passes the most likely token is another one, within the noise.
+	Silent   bool `json:"silent,omitempty"`
+	Strictly bool `json:"strictly,omitempty"`
+	Ties     int  `json:"ties,omitempty"`
+}
+
+// judged says of each name what those that were read say.
+func judged(results []result, read readings) {
+	for i := range results {
+		r := &results[i]
+		for k := range r.Names {
+			n := &r.Names[k]
+			if isName(n.Finding) {
+				n.verdict = read.judge(r.Faults, n.Finding)
+				n.number = slices.ContainsFunc(r.Faults, func(f fault) bool { return recovered(f, n.Finding) })
+			}
+			if n.Asked = n.Asked && n.verdict == right; n.Asked && isName(n.Other) {
+				n.otherVerdict = read.judge(r.Faults, n.Other)
+			}
+		}
+	}
+}
+
+// isNamed reports whether a fault has its name, and none that is another's.
+func (r *result) isNamed() bool {
+	return r.any(right) && !r.any(wrong)
+}
+
+func (r *result) any(v verdict) bool {
+	return slices.ContainsFunc(r.Names, func(n named) bool { return n.verdict == v })
+}
+
+// recovered reports whether a name has the fault's number.
+func (r *result) recovered() bool {
+	return slices.ContainsFunc(r.Names, func(n named) bool { return n.number })
+}
+
+// bench looks at runs.
+type bench struct {
+	dir      string
+	subjects map[string]subject
+}
+
+func newBench(dir string, m made) (*bench, error) {
+	b := &bench{dir: dir, subjects: map[string]subject{}}
+	for _, r := range m.Runs {
+		if _, ok := b.subjects[r.Checkpoint]; ok {
+			continue
+		}
+		s, err := openSubject(r.Checkpoint)
+		if err != nil {
+			return nil, err
+		}
+		b.subjects[r.Checkpoint] = s
+	}
+	return b, nil
+}
+
+func (b *bench) path(name string) string { return filepath.Join(b.dir, name+".safetensors") }
+
+// results looks at every run at every level, workers at a time. They are in the order of the runs, whatever the number of workers.
+func (b *bench) results(ctx context.Context, runs []run, workers int, say func(done, all int)) ([]result, error) {
+	out := make([]result, len(runs)*len(levels))
+	errs := make([]error, len(out))
+	var wait sync.WaitGroup
+	next, done := make(chan int), make(chan struct{})
+	for range max(1, workers) {
+		wait.Go(func() {
+			for k := range next {
+				out[k], errs[k] = b.result(ctx, runs[k/len(levels)], levels[k%len(levels)])
+				done <- struct{}{}
+			}
+		})
+	}
+	go func() {
+		for k := range out {
+			next <- k
+		}
+		close(next)
+	}()
+	for k := range out {
+		<-done
+		say(k+1, len(out))
+	}
+	wait.Wait()
+	for k, err := range errs {
+		if err != nil {
+			return nil, &runError{runs[k/len(levels)].Name, err}
+		}
+	}
+	return out, nil
+}
+
+type runError struct {
+	run string
+	err error
+}
+
+func (e *runError) Error() string { return e.run + ": " + e.err.Error() }
+func (e *runError) Unwrap() error { return e.err }
+
+// result looks at a run: alone, as an engine's trace is isolated, and where that accuses nothing, or nothing is to be accused, beside the
+// run of transformers.
+func (b *bench) result(ctx context.Context, r run, level int) (result, error) {
+	out := result{run: r, Run: r.Name, Level: level}
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return out, err
+	}
+	defer os.RemoveAll(dir)
+	s := b.subjects[r.Checkpoint]
+	open := func(name string) (*capture.Trace, error) {
+		sub, err := os.MkdirTemp(dir, "trace")
+		if err != nil {
+			return nil, err
+		}
+		return s.at(level, b.path(name), sub)
+	}
+	local, err := open(r.Name)
+	if err != nil {
+		return out, err
+	}
+	defer local.Close()
+	healthy, err := open(r.Healthy)
+	if err != nil {
+		return out, err
+	}
+	defer healthy.Close()
+	if out.Invisible, err = same(local, healthy); err != nil {
+		return out, err
+	}
+	if out.Invisible && len(r.Faults) > 0 {
+		return out, nil // it is the healthy run, which is looked at as such
+	}
+	allowed := s.allowed(local, r.Faults)
+	seen, err := s.look(ctx, local, nil)
+	if err != nil {
+		return out, err
+	}
+	if err := s.found(ctx, &out, local, seen, allowed); err != nil {
+		return out, err
+	}
+	if len(seen.wrong) > 0 && !r.benign() {
+		return out, nil
+	}
+	ref, err := open(r.Reference)
+	if err != nil {
+		return out, err
+	}
+	defer ref.Close()
+	if seen, err = s.look(ctx, local, ref); err != nil {
+		return out, err
+	}
+	out.Ties = seen.ties
+	if out.Strictly, err = same(local, ref); err != nil {
+		return out, err
+	}
+	if out.Silent = len(seen.wrong) == 0; out.Silent || out.Located {
+		return out, nil
+	}
+	key := seen.wrong[0].Key()
+	out.Located, out.ByLimits = allowed[key], allowed[key]
+	if len(r.Faults) == 0 { // behind a fault that was not located, entries are past their limits without being wrong
+		out.Accused = append(out.Accused, key)
+	}
+	return out, nil
+}
+
+// found adds what was seen to a result.
+func (s subject) found(ctx context.Context, out *result, local *capture.Trace, seen *sight, allowed map[string]bool) error {
+	var roles []string
+	for _, row := range seen.wrong {
+		if !allowed[row.Key()] {
+			out.Accused = append(out.Accused, row.Key())
+			continue
+		}
+		out.Located = true
+		role := diagnose.Role(row.Name)
+		if slices.Contains(roles, role) {
+			continue
+		}
+		roles = append(roles, role)
+		n := named{Role: role, Finding: seen.findings[role], Effort: seen.efforts[role]}
+		if isName(n.Finding) && len(out.Faults) == 1 && out.strict() && out.Level == 3 {
+			var err error
+			if n.Other, err = s.without(ctx, local, row.Name, n.Finding.Class); err != nil {
+				return err
+			}
+			n.Asked = true
+		}
+		out.Names = append(out.Names, n)
+	}
+	return nil
+}
+
+// toRead are the names of results that nobody has read.
+func toRead(results []result) (all []reading) {
+	for _, r := range results {
+		for _, n := range r.Names {
+			name := pairName(r.Faults)
+			if n.verdict == unread {
+				all = append(all, reading{unread, name, n.Finding.Class, n.Finding.Site, n.Finding.Text()})
+			}
+			if n.otherVerdict == unread {
+				all = append(all, reading{unread, name, n.Other.Class, n.Other.Site, n.Other.Text()})
+			}
+		}
+	}
+	return all
+}
+
+// took are the efforts of all searches of results.
+func took(results []result) (seconds []time.Duration, tried []int, stopped int) {
+	for _, r := range results {
+		for _, n := range r.Names {
+			if n.Effort.Role == "" {
+				continue
+			}
+			seconds, tried = append(seconds, n.Effort.Took), append(tried, n.Effort.Tried)
+			if n.Effort.Stopped {
+				stopped++
+			}
+		}
+	}
+	slices.Sort(seconds)
+	slices.Sort(tried)
+	return seconds, tried, stopped
+}
