@@ -1,12 +1,8 @@
 package compare
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/order"
@@ -83,18 +79,7 @@ func (w *walker) hints(d *Divergence) []string {
 	if r.Pass > 0 {
 		add("every entry compared in the passes before matches: look at what a decode step adds, the positions, the cache and the mask")
 	}
-	if m := r.Metrics; m != nil && m.Pattern != nil && m.Pattern.Gained+m.Pattern.Lost > 0 {
-		add("the sides see different keys: %s", opHints[op.Mask{}.Kind()])
-		return hints
-	}
-	if e, ok := w.entryOf(r.Name); ok && e.Op != nil {
-		if len(d.Between) > 0 {
-			w.hintBetween(d, e, add)
-			return hints
-		}
-		if text := opHints[e.Op.Kind()]; text != "" {
-			add("%s: %s", e.Op.Kind(), text)
-		}
+	if e, ok := w.entryOf(r.Name); ok && e.Op != nil && len(d.Between) == 0 {
 		if constants, err := op.Marshal(e.Op); err == nil && len(constants) > len(`{"kind":""}`)+len(e.Op.Kind()) {
 			add("the order has this operation as %s", constants)
 		}
@@ -108,41 +93,6 @@ func (w *walker) entryOf(name string) (*order.Entry, bool) {
 		return nil, false
 	}
 	return w.o.Order.Lookup(name)
-}
-
-// hintBetween says what ports get wrong in the operations from the nearest compared ancestors to a divergence: the last of them is no
-// more to be suspected than the others.
-func (w *walker) hintBetween(d *Divergence, e *order.Entry, add func(string, ...any)) {
-	const most = 3
-	kinds := map[string]bool{}
-	if e.Op != nil {
-		kinds[e.Op.Kind()] = true
-	}
-	for _, key := range d.Between {
-		if e, ok := w.entryOf(key[strings.IndexByte(key, '/')+1:]); ok && e.Op != nil {
-			kinds[e.Op.Kind()] = true
-		}
-	}
-	sorted := slices.SortedFunc(maps.Keys(kinds), func(a, b string) int { return cmp.Or(cmp.Compare(suspicion(a), suspicion(b)), cmp.Compare(a, b)) })
-	var texts []string
-	for _, kind := range sorted {
-		if text := opHints[kind]; text != "" && len(texts) < most {
-			texts = append(texts, fmt.Sprintf("%s (%s)", kind, text))
-		}
-	}
-	if texts != nil {
-		add("look first at %s", strings.Join(texts, "; "))
-	}
-}
-
-// suspicion is the place of a kind of operation among those that ports get wrong, the most often wrong first.
-func suspicion(kind string) int {
-	list := []string{"mask", "rope", "cache", "rotary", "scores", "rms_norm", "gelu_tanh", "linear", "softmax", "context"}
-	last := []string{"cast", "identity", "select", "argument"}
-	if i := slices.Index(list, kind); i >= 0 {
-		return i
-	}
-	return len(list) + slices.Index(last, kind) + 1
 }
 
 func (w *walker) hintParents(d *Divergence, add func(string, ...any)) {

@@ -29,10 +29,19 @@ var knowing = []string{
 	"compare/diagnose/slots.go slots: \"cache\"",
 	"compare/diagnose/words.go leftOut: .Form",
 	"compare/diagnose/words.go site: .Form",
+	"compare/diagnose/page.go var: \"rope\", \"scores\"",
+	// An operation of the order, whichever it is, that is applied where it does not belong: its name is said.
+	"compare/diagnose/applied.go applied: .Kind()",
+	"compare/diagnose/applied.go inserted: .Kind()",
+	"compare/diagnose/applied.go part: .Kind()",
 	// Inputs of the model, where masks and rotary tables are opened.
 	"compare/certify/name.go given: op.Given",
+	// Roles with the same operation of the same inputs, such as cosines and sines.
+	"compare/certify/name.go nameTogether: .Kind()",
 	// Signatures: the same step of the same operation in other layers.
 	"order/program/parts.go Parts: .Form",
+	// The last step of the same operation.
+	"order/program/parts.go Last: .Form",
 	// The form of the steps of an activation that takes another's place.
 	"order/program/editor.go Insert: .Kind()",
 	// A search has the values of one evaluation, whose rounding is chosen by form.
