@@ -72,6 +72,7 @@ func PromptsText(w io.Writer, r *Prompts, model string, s Style) error {
 		p.line("%s", text)
 	}
 	p.blank()
+	p.style.view = Evidence // what is not shown is what is asked for
 	p.sight(r.Sight)
 	_, err := io.WriteString(w, p.String())
 	return err

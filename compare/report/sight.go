@@ -11,7 +11,7 @@ import (
 
 // Sight writes which of the usual mistakes runs would have shown; nothing for nil. The error is that of w.
 func Sight(w io.Writer, s *certify.Sight, style Style) error {
-	p := &printer{style: style}
+	p := &printer{style: style, width: pageWidth}
 	p.sight(s)
 	_, err := io.WriteString(w, p.String())
 	return err
