@@ -41,7 +41,7 @@ func (f *form) decide() error {
 			return err
 		}
 		if inside {
-			f.wrong, err = f.number(left)
+			f.wrong, err = number(left, f.entries)
 			return err
 		}
 	}
@@ -82,7 +82,11 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 		return err
 	}
 	if 2*held == len(f.entries) {
-		return nil
+		// Half of them is no majority. But where one change to the operation gives all others, that is what is wrong with these.
+		if f.wrong, err = number(suspects, suspects); f.wrong != nil {
+			f.own = own
+		}
+		return err
 	}
 	f.own, f.suspects = own, true
 	if held < proofElements*len(suspects) { // else it is too well shown to doubt it

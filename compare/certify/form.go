@@ -117,7 +117,7 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 			return verdict{own: together.own, second: together.second}, err
 		}
 		if together.wrong != nil && f.own == nil {
-			return verdict{wrong: together.wrong}, nil
+			return verdict{own: together.own, second: together.second, wrong: together.wrong}, nil
 		}
 	}
 	if f.own != nil {

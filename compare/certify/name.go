@@ -139,20 +139,21 @@ func under(left, entries []*evidence) ([]*arithmetic, error) {
 	}), err
 }
 
-// number returns the number or the activation that is another one in all entries of a form, for which no arithmetic is known, if one
-// of a few arithmetics gives every element then; nil where there is none, and where the entries show too little.
-func (f *form) number(left []*evidence) (*diagnose.Finding, error) {
+// number returns the number or the activation that is another one in all of some entries of a form, for which no arithmetic is known, if
+// one of a few arithmetics gives every element then; nil where there is none, and where the entries show too little. left are those of
+// which transformers' arithmetic leaves something.
+func number(left, of []*evidence) (*diagnose.Finding, error) {
 	if !proven(left) {
 		return nil, nil
 	}
-	all, err := under(left, f.entries)
+	all, err := under(left, of)
 	if err != nil {
 		return nil, err
 	}
 	model := left[0].i.model()
 	for _, a := range all {
 		var entries []*diagnose.Entry
-		for _, e := range f.entries {
+		for _, e := range of {
 			s, err := suspectOf(e, a)
 			if err != nil {
 				return nil, err

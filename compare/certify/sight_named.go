@@ -51,7 +51,7 @@ func (s *sight) named(k *sighted) error {
 			}
 			together = append(together, entries...)
 			f := &form{entries: together, carry: func() ([]*arithmetic, error) { return s.i.carry(s.ctx, name) }}
-			if found, err := f.number(f.left()); err != nil {
+			if found, err := number(f.left(), f.entries); err != nil {
 				return err
 			} else if found == nil {
 				continue
