@@ -63,9 +63,14 @@ func sound(t *testing.T, results []result) {
 			t.Errorf("%s: not located", at)
 		}
 		for _, n := range r.Names {
-			if n.verdict == wrong || n.verdict == unread {
-				t.Errorf("%s: %s is %s: %s", at, n.Role, n.verdict, n.Finding.Text())
+			report := t.Errorf
+			switch {
+			case n.verdict == wrong && r.Half == 2: // nothing is mended by this half: docs/bench.md counts them
+				report = t.Logf
+			case n.verdict != wrong && n.verdict != unread:
+				continue
 			}
+			report("%s: %s is %s: %s", at, n.Role, n.verdict, n.Finding.Text())
 		}
 	}
 	if faults < 20 || controls < 4 {
