@@ -2,6 +2,7 @@ package compare_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -66,5 +67,43 @@ func TestNoiseIsUnexplained(t *testing.T) {
 	f := r.Isolation.Findings[at]
 	if f.First != key || f.Bug.Named() || f.Bug.Page != "" || f.Bug.Tried < 100 || !strings.HasPrefix(f.What, fmt.Sprintf("unexplained: %d edits tried (", f.Bug.Tried)) {
 		t.Errorf("%+v: %+v", f, f.Bug)
+	}
+}
+
+// A tensor that is zero throughout is called that, and no number or difference that happens to give zeros.
+func TestZerosAreCalledZeros(t *testing.T) {
+	ck, list := openModel(t, "qwen3-tiny")
+	golden := open(t, "../fixtures/golden/qwen3-tiny/decode.float32.safetensors")
+	for _, role := range []string{"self_attn.k_rope", "self_attn.probs", "mlp.act_fn"} {
+		local := tamper(t, golden, func(k string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+			if !strings.HasSuffix(k, "."+role) {
+				return nil, 0
+			}
+			clear(data)
+			return data, hooks.F32
+		})
+		found := alone(t, local, ck, list).Isolation.Findings
+		at := slices.IndexFunc(found, func(f compare.Finding) bool { return strings.HasSuffix(f.First, "."+role) })
+		if at < 0 || !strings.HasSuffix(found[at].What, "rows are zeros") {
+			t.Errorf("%s: %+v", role, found)
+		}
+	}
+}
+
+// One element that is not finite is no end of the search for a name.
+func TestInfinityEndsNoSearch(t *testing.T) {
+	ck, list := openModel(t, "llama-tiny")
+	golden := open(t, "../fixtures/golden/llama-tiny/prefill.float32.safetensors")
+	for _, role := range []string{"self_attn.q_proj", "mlp.up_proj", "mlp.act_fn"} {
+		local := tamper(t, golden, func(k string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+			if k != "layers.0."+role {
+				return nil, 0
+			}
+			data[3] = math.Inf(1)
+			return data, hooks.F32
+		})
+		if r := alone(t, local, ck, list); r.ExitCode() != 1 {
+			t.Errorf("%s: exit status %d", role, r.ExitCode())
+		}
 	}
 }

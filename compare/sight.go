@@ -5,7 +5,7 @@ import "github.com/tracediff/tracediff/capture"
 // sight asks which of the usual mistakes the entries that were compared would have shown, where they were certified and nothing is
 // wrong.
 func (w *walker) sight() error {
-	if w.chain == nil || w.res.ExitCode() != 0 {
+	if w.chain == nil || w.res.ExitCode() != 0 || w.res.Isolation == nil || w.res.Isolation.Bugs > 0 {
 		return nil
 	}
 	var err error

@@ -73,6 +73,9 @@ func (s *search) parts() error {
 		}
 		a = b
 	}
+	if runs == 0 { // as where what is left is not finite
+		return nil
+	}
 	text := words[0]
 	for _, w := range words[1:min(len(words), 3)] {
 		text += "; " + w

@@ -35,37 +35,49 @@ func (s *search) related() error {
 	}
 	looked := 0
 	for rank, from := range s.relatives() {
-		found := map[*Entry][]float64{}
-		solved := 0
-		for _, e := range s.entries {
-			y, ok := s.rowsFrom(e, rows[e], from, &looked)
-			if s.err != nil || looked > mostLooked {
-				return s.err
-			}
-			if !ok {
-				found = nil
-				break
-			}
-			found[e], solved = y, solved+len(rows[e])
-		}
-		if found == nil {
-			continue
-		}
 		before := len(s.found)
-		if err := s.try(hypothesis{
-			class: program.InputOf, rank: 20000 + rank, solved: solved,
-			make: func(e *Entry) *program.Edited {
-				if found[e] == nil {
-					return nil
-				}
-				return given(e, program.Value{Data: found[e], Bound: make([]float64, len(found[e]))})
-			},
-			say: func(*Entry) Name { return Name{What: s.relation(from, rows), Site: from.role} },
-		}); err != nil || len(s.found) > before { // the same rows may stand elsewhere, too
+		if err := s.relate(from, rank, rows, &looked); err != nil || looked > mostLooked || len(s.found) > before { // the same rows may stand elsewhere, too
 			return err
 		}
 	}
 	return nil
+}
+
+// zeros looks whether nothing of the entries is there at all, before a number is solved or a difference taken that happens to give zeros.
+func (s *search) zeros() error {
+	rows := map[*Entry][]int{}
+	for _, e := range s.entries {
+		y, _ := e.Target()
+		if slices.ContainsFunc(y, func(v float64) bool { return v != 0 }) {
+			return nil
+		}
+		rows[e] = leftRows(e)
+	}
+	looked := 0
+	return s.relate(relative{role: "zeros"}, 0, rows, &looked)
+}
+
+// relate tries whether the rows that are left are rows of a role.
+func (s *search) relate(from relative, rank int, rows map[*Entry][]int, looked *int) error {
+	found := map[*Entry][]float64{}
+	solved := 0
+	for _, e := range s.entries {
+		y, ok := s.rowsFrom(e, rows[e], from, looked)
+		if s.err != nil || !ok || *looked > mostLooked {
+			return s.err
+		}
+		found[e], solved = y, solved+len(rows[e])
+	}
+	return s.try(hypothesis{
+		class: program.InputOf, rank: 20000 + rank, solved: solved,
+		make: func(e *Entry) *program.Edited {
+			if found[e] == nil {
+				return nil
+			}
+			return given(e, program.Value{Data: found[e], Bound: make([]float64, len(found[e]))})
+		},
+		say: func(*Entry) Name { return Name{What: s.relation(from, rows), Site: from.role} },
+	})
 }
 
 // relative is a role in which rows are looked for, some passes before.

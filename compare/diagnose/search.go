@@ -70,7 +70,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).zeros, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
 }
 
 // FindNumber is Find among the few edits that may move elements by as little as roundings do, and that ports are known to have: a

@@ -8,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -121,6 +122,15 @@ func (m *maker) object(t reflect.Type) map[string]any {
 		if !f.IsExported() || name == "-" {
 			continue
 		}
+		if f.Anonymous && name == "" { // its fields are written as those of t
+			m.of(f.Type)
+			inner := m.defs[f.Type.String()].(map[string]any)
+			maps.Copy(properties, inner["properties"].(map[string]any))
+			if also, ok := inner["required"].([]any); ok {
+				required = append(required, also...)
+			}
+			continue
+		}
 		property := m.of(f.Type)
 		if doc := m.said[t.String()+"."+f.Name].doc; doc != "" {
 			property["description"] = doc
@@ -142,7 +152,7 @@ func (m *maker) object(t reflect.Type) map[string]any {
 // comments reads what the packages whose types are written say about them.
 func comments(t *testing.T) map[string]said {
 	all := map[string]said{}
-	for _, dir := range []string{".", "..", "../measure", "../gate", "../keyorder", "../certify", "../inspect", "../redflag", "../../capture", "../../order"} {
+	for _, dir := range []string{".", "..", "../measure", "../gate", "../keyorder", "../certify", "../diagnose", "../inspect", "../redflag", "../../capture", "../../order"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -32,7 +33,8 @@ type last struct {
 
 // Since says how the first divergence moved since the last comparison of the same input, and keeps this one for the next; empty
 // where there was none, and where there is nothing to tell. dir is a folder of traces: one in which nothing was captured yet is left
-// as it is. The input is the token ids, the dtype and the number of passes.
+// as it is. The input is the model, the token ids,
+// the dtype and the number of passes.
 //
 // It says what the two comparisons found and no more: that an entry matches now is said only where this one compared it.
 func Since(dir string, r *compare.Result) (string, error) {
@@ -43,7 +45,7 @@ func Since(dir string, r *compare.Result) (string, error) {
 	if len(ids) == 0 {
 		ids = r.Inputs[0].Local
 	}
-	text, err := json.Marshal([]any{r.Alone, r.Local.DType, r.Coverage.Passes, ids})
+	text, err := json.Marshal([]any{r.Alone, cmp.Or(r.Reference.Model, r.Local.Model), r.Local.DType, r.Coverage.Passes, ids})
 	if err != nil {
 		return "", err
 	}
