@@ -187,7 +187,7 @@ func TestSpoiltCacheThatBegins(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if found, err := i.Name(t.Context(), spoilt); err != nil || found != nil && found.Shown < 8 {
+			if found, err := i.Name(t.Context(), spoilt); err != nil || found.Named() && found.Shown < 8 {
 				t.Errorf("%s: %v, %v", spoilt, found, err)
 			}
 		})
