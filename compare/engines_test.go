@@ -229,8 +229,11 @@ func (c engineCase) small() bool {
 	return min(c.List.Config.HiddenSize, slices.Min(c.List.Config.IntermediateSize)) < fewChannels
 }
 
-// mostSmall is how many of n pairs of few channels may be accused: of 385 that were drawn, 9 were.
-func mostSmall(n int) int { return max(1, n/40) }
+// mostLimited is how many of n pairs of few channels may be past a limit behind an entry of which no arithmetic is known, and mostAccused
+// how many may have an entry that is called a bug: of 385 that were drawn, 5 and 4 were.
+func mostLimited(n int) int { return max(1, n/64) }
+
+func mostAccused(n int) int { return n / 96 }
 
 // engineCasesOf are the first cases, of which n have no fewer channels, and of each family by each engine one in a hundred of that; and
 // the hard ones.
@@ -281,7 +284,7 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 	n := samples(t, "TRACEDIFF_ENGINES", 3*len(engineNames))
 	drawn, large, cases := engineCasesOf(t, n)
 	references := liveReferences(t, drawn)
-	all, few, cells, excused := map[string]*engineTally{}, newEngineTally(), map[string]bool{}, 0
+	all, few, cells, excused := map[string]*engineTally{}, newEngineTally(), map[string]bool{}, map[excuse]int{}
 	for k, c := range cases {
 		cells[c.Family+" "+c.name] = true
 		t.Run(fmt.Sprint(c.number, " ", c.name), func(t *testing.T) { // its traces are gone when it is done
@@ -296,13 +299,12 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 			if c.small() {
 				h = few
 			}
-			if c.silent(t, ref, h) {
-				excused++
-			}
+			excused[c.silent(t, ref, h)]++
 		})
 	}
-	if excused > mostSmall(len(cases)-large) {
-		t.Errorf("%d of %d pairs of few channels are accused", excused, len(cases)-large)
+	small := len(cases) - large
+	if excused[isLimited] > mostLimited(small) || excused[isAccused] > mostAccused(small) {
+		t.Errorf("of %d pairs of few channels %d are past a limit and %d have a bug", small, excused[isLimited], excused[isAccused])
 	}
 	table, words, sum := engineHead, "", newEngineTally()
 	for _, name := range engineNames {
@@ -324,23 +326,37 @@ func TestOtherEnginesAreNoBug(t *testing.T) {
 	}
 }
 
-// silent runs and judges a case, which must have no bug; it reports whether one of few channels, which is not a hard one, has.
-func (c engineCase) silent(t *testing.T, ref *capture.Trace, h *engineTally) (excused bool) {
+// excuse is why a pair that is not silent is counted and does not fail by itself.
+type excuse string
+
+const (
+	noExcuse  excuse = ""
+	isLimited excuse = "past a limit" // and no entry is a bug: one of which no arithmetic is known stands before
+	isAccused excuse = "a bug"
+)
+
+// silent runs and judges a case, which must have no bug. One of few channels, which is not a hard one, is excused.
+func (c engineCase) silent(t *testing.T, ref *capture.Trace, h *engineTally) excuse {
 	t.Helper()
 	hard := slices.Contains(hardCases, c.number)
 	r := c.start(t, c.Case, c.strict, nil)
-	unknown := h.unidentified
+	unknown, bugs := h.unidentified, h.bugs
 	wrong := h.add(c.judge(t, r.run(), ref), r.apart)
-	unknown = h.unidentified - unknown
+	unknown, bugs = h.unidentified-unknown, h.bugs-bugs
 	if hard && unknown > 0 {
 		t.Errorf("%d entries are UNIDENTIFIED", unknown)
 	}
 	if len(wrong) == 0 {
-		return false
+		return noExcuse
 	}
-	report := t.Errorf
-	if excused = c.small() && !hard; excused {
-		report = t.Logf
+	report, excused := t.Errorf, noExcuse
+	if c.small() && !hard {
+		switch {
+		case bugs > 0:
+			report, excused = t.Logf, isAccused
+		case unknown > 0:
+			report, excused = t.Logf, isLimited
+		}
 	}
 	report("%s %d in %s: %d accusations\n%s", c.Family, c.Seed, c.dtype, len(wrong), strings.Join(wrong[:min(fewBugs, len(wrong))], "\n"))
 	return excused
