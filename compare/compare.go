@@ -73,6 +73,9 @@ type Options struct {
 	// one captures it.
 	Given bool
 
+	// Sight asks which of the usual mistakes this run would have shown: see [Result.Sight]. No verdict depends on it.
+	Sight bool
+
 	LocalLabel     string // what to call the sides beside their producers: "golden"
 	ReferenceLabel string
 	TokenText      func(id int) string // nil: ids are shown without texts

@@ -44,7 +44,8 @@ type Result struct {
 	Roots      []string    `json:"roots,omitempty"`      // keys of mismatches that are the fault of their own operation
 	Final      *Final      `json:"final,omitempty"`      // the next token; nil where no logits were compared
 	Isolation  *Isolation  `json:"isolation,omitempty"`  // what certifying found; nil where nothing was certified
-	// Sight is which of the usual mistakes this run would have shown; nil where nothing was certified, or something is wrong.
+	// Sight is which of the usual mistakes this run would have shown; nil where nobody asked, nothing was
+	// certified, or something is wrong.
 	Sight      *certify.Sight `json:"sight,omitempty"`
 	Unverified []string       `json:"unverified,omitempty"` // keys of rows that were not judged
 	Untested   []string       `json:"untested,omitempty"`   // keys of rows that match and test nothing: see Vacuous

@@ -2,10 +2,10 @@ package compare
 
 import "github.com/tracediff/tracediff/capture"
 
-// sight asks which of the usual mistakes the entries that were compared would have shown, where they were certified and nothing is
-// wrong.
+// sight asks which of the usual mistakes the entries that were compared would have shown, where somebody wants to know, they were
+// certified and nothing is wrong.
 func (w *walker) sight() error {
-	if w.chain == nil || w.res.ExitCode() != 0 || w.res.Isolation == nil || w.res.Isolation.Bugs > 0 {
+	if !w.o.Sight || w.chain == nil || w.res.ExitCode() != 0 || w.res.Isolation == nil || w.res.Isolation.Bugs > 0 {
 		return nil
 	}
 	var err error

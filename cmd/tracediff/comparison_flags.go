@@ -114,7 +114,7 @@ func env(c *cli.Context, out *outputs) *session.Env {
 		Progress: func(what, unit, path string) session.Progress { return newProgress(c, what, unit, path) },
 	}
 	if out != nil {
-		e.Spare = out.spare
+		e.Spare, e.Sight = out.spare, out.shows()
 	}
 	return e
 }

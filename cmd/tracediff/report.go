@@ -101,6 +101,11 @@ func (o *outputs) view(c *cli.Context) error {
 	return nil
 }
 
+// shows reports whether more than the verdict of a result is written anywhere.
+func (o *outputs) shows() bool {
+	return o.format != "text" || !o.style.Terse() || len(o.files) > 0
+}
+
 // publish writes the outcome of a command everywhere, and returns its error. The files come first: whoever reads standard
 // output may stop. Of a text, an error is no part: it is printed as every other.
 func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) error {

@@ -224,7 +224,7 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 
 // run compares open traces.
 func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
-	o.All, o.Partial, o.StrictDType = o.All || a.All, e.Partial, a.StrictDType
+	o.All, o.Partial, o.StrictDType, o.Sight = o.All || a.All, e.Partial, a.StrictDType, e.Sight
 	started := time.Now()
 	result, err := compare.Run(ctx, local, ref, o)
 	if err != nil {

@@ -25,6 +25,7 @@ type Env struct {
 	Quiet   bool      // Notes go nowhere
 	Verbose bool      // each step is said on Errors
 	Debug   bool      // each hook is shown on Errors as it fires
+	Sight   bool      // comparisons ask which of the usual mistakes they would have shown
 
 	// Progress is asked for before what takes its time: what runs, the word for its steps, and the trace that grows, if
 	// one does. It may be nil.
