@@ -9,6 +9,8 @@ func (w *walker) sight() error {
 		return nil
 	}
 	var err error
-	w.res.Sight, err = w.o.Isolator.Sight(w.ctx, 0, func(name string, pass int) bool { return w.Compared(capture.Key(pass, name, 0)) })
+	w.res.Sight, err = w.o.Isolator.Sight(w.ctx, 0, func(name string, pass int) bool {
+		return w.unverified[name] == "" && w.Compared(capture.Key(pass, name, 0))
+	})
 	return err
 }

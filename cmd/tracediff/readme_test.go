@@ -5,12 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// Every command that the README and the pages of docs show with its output prints that output today. A line of "..." stands
-// for any lines. A page is a session of its own, in a folder with the fixtures: what one of its commands has captured, the next
+// Every command that the README and the pages of docs show with its output prints that output today, and ends with status 0, or with
+// what its fence says: "```console exit 1 0" is for two commands. A line of "..." stands for any lines. A page is a session of its own, in a folder with the fixtures: what one of its commands has captured, the next
 // one finds. Sessions that change the sources are run by TestNewcomer.
 func TestREADME(t *testing.T) {
 	root := sources(t)
@@ -98,12 +99,14 @@ func readPage(t *testing.T, root, page string) string {
 type step struct {
 	command string
 	want    []string
+	status  int // what it exits with
 }
 
 // sessions returns the fences of a page that begin with a command, each as its steps.
 func sessions(page string) [][]step {
 	var list [][]step
 	var now []step
+	var statuses []string // of the commands of this fence
 	inside := false
 	for line := range strings.Lines(page) {
 		line = strings.TrimSuffix(line, "\n")
@@ -112,8 +115,15 @@ func sessions(page string) [][]step {
 			if inside = !inside; !inside && now != nil {
 				list, now = append(list, now), nil
 			}
+			_, exits, _ := strings.Cut(line, " exit ")
+			statuses = strings.Fields(exits)
 		case inside && strings.HasPrefix(line, "$ "):
-			now = append(now, step{command: line})
+			s := step{command: line}
+			if len(statuses) > 0 {
+				s.status, _ = strconv.Atoi(statuses[0])
+				statuses = statuses[1:]
+			}
+			now = append(now, s)
 		case inside && now != nil:
 			at := &now[len(now)-1]
 			at.want = append(at.want, line)
@@ -153,7 +163,9 @@ func checkPage(t *testing.T, root, page string, least int) {
 			shown++
 			args, _ := arguments(s.command)
 			var out, errOut bytes.Buffer
-			run(append([]string{"tracediff"}, words(args)...), nil, &out, &errOut)
+			if status := run(append([]string{"tracediff"}, words(args)...), nil, &out, &errOut); status != s.status {
+				t.Errorf("%s\nends with status %d, and the page says %d", s.command, status, s.status)
+			}
 			if line, ok := shows(strings.Split(out.String(), "\n"), s.want); !ok {
 				t.Errorf("%s\ndoes not print %q where it is shown; it prints\n%s%s", s.command, line, out.String(), errOut.String())
 			}

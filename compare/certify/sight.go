@@ -7,7 +7,6 @@ import (
 	"github.com/tracediff/tracediff/compare/mistakes"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
 )
 
 // Sight is which of the usual mistakes of docs/mistakes.md a run would have shown: as a BUG in one entry at least, whatever the engine's
@@ -118,18 +117,18 @@ type sighted struct {
 
 // sight is the search.
 type sight struct {
-	i         *Isolator
-	ctx       context.Context
-	all       []*sighted
-	work      int
-	most      int
-	of        func(name string, pass int) bool
-	certified Certified
+	i    *Isolator
+	ctx  context.Context
+	all  []*sighted
+	work int
+	most int
+	of   func(name string, pass int) bool
 }
 
 // Sight returns which of the usual mistakes the trace would have shown. Work bounds it: the elements and products that are computed;
 // 0 for as many as take half a second, or a tenth of the time that certifying took so far. The error is that of ctx, or of reading the trace or
-// the weights. Of says which entries count; nil for all.
+// the weights. Of says which entries count; nil for all. Whether their operations may accuse is not asked, since that takes longer than
+// all the rest: one that may not has reproduced the trace where nothing is wrong, and no longer does so with a mistake.
 func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pass int) bool) (*Sight, error) {
 	if work == 0 {
 		work = max(sightWork, int(i.worked.Load())/sightShare)
@@ -142,12 +141,6 @@ func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pas
 			m.shows = append(m.shows, k.ShownBy(&i.list.Entries[e]))
 		}
 		s.all = append(s.all, m)
-	}
-	if i.o.Certified != nil {
-		var err error
-		if s.certified, err = i.o.Certified(); err != nil {
-			return nil, err
-		}
 	}
 	if err := s.run(); err != nil {
 		return nil, err
@@ -208,7 +201,7 @@ func (s *sight) node(n order.Node) error {
 				open = append(open, k)
 			}
 		}
-		if len(open) == 0 || !s.accuses(cut) {
+		if len(open) == 0 {
 			continue
 		}
 		if err := s.look(n, has, opened, open); err != nil {
@@ -216,11 +209,6 @@ func (s *sight) node(n order.Node) error {
 		}
 	}
 	return nil
-}
-
-// accuses reports whether the operations of a cut may accuse.
-func (s *sight) accuses(cut *order.Plan) bool {
-	return s.certified == nil || !slices.ContainsFunc(cut.Steps, func(n order.Node) bool { return !s.certified[op.Form(s.i.list.Entries[n.Entry].Op)] })
 }
 
 // look makes mistakes in one entry.
