@@ -16,7 +16,7 @@ import (
 func TestREADME(t *testing.T) {
 	root := sources(t)
 	least := map[string]int{
-		"README.md": 4, "docs/ab.md": 1, "docs/in-the-wild.md": 10, "docs/order.md": 1, "docs/reference.md": 1, "docs/trace-format.md": 1,
+		"README.md": 2, "docs/ports.md": 1, "docs/ab.md": 1, "docs/in-the-wild.md": 10, "docs/order.md": 1, "docs/reference.md": 1, "docs/trace-format.md": 1,
 	}
 	for page := range least {
 		if !slices.Contains(pages(t, root), page) {
@@ -53,14 +53,14 @@ func TestEveryShownCommandIsRun(t *testing.T) {
 	}
 }
 
-// The code that the README shows is that of a test or of a header's own manual.
+// The code that docs/ports.md shows is that of a test or of a header's own manual.
 func TestShownCodeIsReal(t *testing.T) {
 	root := sources(t)
 	for language, source := range map[string]string{"go": "capture/example_test.go", "c": "hooks/c/tracediff.h"} {
-		_, code, ok := strings.Cut(readPage(t, root, "README.md"), "```"+language+"\n")
+		_, code, ok := strings.Cut(readPage(t, root, "docs/ports.md"), "```"+language+"\n")
 		code, _, closed := strings.Cut(code, "```")
 		if !ok || !closed {
-			t.Errorf("the README has no code in %s", language)
+			t.Errorf("docs/ports.md has no code in %s", language)
 		}
 		text := readPage(t, root, source)
 		for line := range strings.Lines(code) {
@@ -232,4 +232,19 @@ func shows(got, want []string) (string, bool) {
 func same(got, want string) bool {
 	build := strings.NewReplacer("tracediff "+version(), "tracediff (devel)")
 	return strings.TrimRight(build.Replace(got), " ") == strings.TrimRight(want, " ")
+}
+
+// Every page of docs says in its first line for whom it is, and the README links to it.
+func TestPagesSayForWhom(t *testing.T) {
+	root := sources(t)
+	readme := readPage(t, root, "README.md")
+	for _, page := range pages(t, root)[1:] {
+		lines := strings.SplitN(readPage(t, root, page), "\n", 4)
+		if len(lines) < 4 || !strings.HasPrefix(lines[0], "# ") || lines[1] != "" || !strings.HasPrefix(lines[2], "For ") {
+			t.Errorf("%s does not say below its title for whom it is", page)
+		}
+		if !strings.Contains(readme, "("+page+")") {
+			t.Errorf("the README has no link to %s", page)
+		}
+	}
 }
