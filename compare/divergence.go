@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/order"
@@ -76,7 +77,7 @@ func (w *walker) hints(d *Divergence) []string {
 		add("roundings could give this tensor, or a mistake as small: a longer prompt has more rows to tell them apart, and in float32 a mistake stays as large as it is")
 	}
 	w.hintParents(d, add)
-	if r.Pass > 0 {
+	if slices.ContainsFunc(w.res.Rows, func(other Row) bool { return other.Pass < r.Pass }) {
 		add("every entry compared in the passes before matches: look at what a decode step adds, the positions, the cache and the mask")
 	}
 	if e, ok := w.entryOf(r.Name); ok && e.Op != nil && len(d.Between) == 0 {

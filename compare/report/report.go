@@ -235,7 +235,7 @@ func (p *printer) end(r *compare.Result) {
 		p.limits(r)
 	}
 	c := r.Coverage
-	p.line("compared %d of %d entries, %d of %d layers complete%s", c.Compared, c.Entries, c.LayersComplete, c.Layers, beside(c))
+	p.line("compared %d of %d entries, %d of %d layers complete%s", c.Compared, c.Entries, c.LayersComplete, c.Layers, beside(r))
 }
 
 // incomplete writes the reasons, a line each.
@@ -246,11 +246,9 @@ func (p *printer) incomplete(r *compare.Result) {
 }
 
 // beside is what the coverage counts apart.
-func beside(c compare.Coverage) string {
-	var text string
-	if c.Passes > 1 {
-		text += fmt.Sprintf(", over %d passes", c.Passes)
-	}
+func beside(r *compare.Result) string {
+	c := r.Coverage
+	text := over(r, ", ")
 	if c.DerivedEntries > 0 {
 		text += fmt.Sprintf("; %d of %d derived", c.Derived, c.DerivedEntries)
 	}

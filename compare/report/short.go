@@ -189,6 +189,24 @@ func (p *printer) others(r *compare.Result) {
 	for _, a := range r.Allowed {
 		p.line("allowed: %s", allowance(a))
 	}
+	p.recomputed(r)
+}
+
+// recomputed names the entries that differ and decide nothing, since the side that captured them had recomputed them.
+func (p *printer) recomputed(r *compare.Result) {
+	var keys []string
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.Derived && row.Verdict == compare.Mismatch {
+			keys = append(keys, row.Key())
+		}
+	}
+	if n := len(keys); n > 0 {
+		text := strings.Join(keys[:min(n, maxShort)], ", ")
+		if n > maxShort {
+			text += fmt.Sprintf(" and %d more", n-maxShort)
+		}
+		p.line("derived: %s %s and %s nothing: %s", count(n, "entry", "entries"), either(n == 1, "differs", "differ"), either(n == 1, "decides", "decide"), text)
+	}
 }
 
 // checked says what the verdict rests on beside the limits: how many operations were computed again, and what came of it.

@@ -157,3 +157,25 @@ func within(part string, r *compare.Row) bool {
 	}
 	return false
 }
+
+// What differs and decides nothing is said on the page, too; and the last line counts the passes that were compared.
+func TestPageSaysWhatDecidesNothing(t *testing.T) {
+	res := &compare.Result{Coverage: compare.Coverage{Compared: 1, Entries: 1, Tested: 1, Passes: 5}}
+	for _, pass := range []int{1, 2} {
+		res.Rows = append(res.Rows,
+			compare.Row{Name: "norm", Pass: pass, Layer: -1, Verdict: compare.Match, Tested: true},
+			compare.Row{Name: "mask.full", Pass: pass, Layer: -1, Derived: true, Verdict: compare.Mismatch, Class: gate.Value})
+	}
+	var text strings.Builder
+	if err := report.Text(&text, res, report.NewStyle(false)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"derived: 2 entries differ and decide nothing: pass1/mask.full, pass2/mask.full\n",
+		"MATCH: all 1 entry compared in 2 of 5 passes match",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the page lacks %q:\n%s", want, text.String())
+		}
+	}
+}

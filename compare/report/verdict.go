@@ -21,7 +21,7 @@ func (p *printer) verdictLine(r *compare.Result, alone bool) {
 	defer func(width int) { p.width = width }(p.width)
 	p.width = 0 // one line, whatever its length
 	c := r.Coverage
-	compared := count(c.Compared, "entry", "entries") + " compared" + over(c)
+	compared := count(c.Compared, "entry", "entries") + " compared" + over(r, " ")
 	switch {
 	case r.Mismatches > 0 && r.Divergence != nil:
 		p.say(p.style.bad, "MISMATCH", "%d of %s, first %s%s", r.Mismatches, compared, r.Divergence.Row.Key(), besides(r))
@@ -127,11 +127,18 @@ func left(r *compare.Result) string {
 }
 
 // over says how many passes were compared, where there are several.
-func over(c compare.Coverage) string {
-	if c.Passes > 1 {
-		return fmt.Sprintf(" over %d passes", c.Passes)
+func over(r *compare.Result, before string) string {
+	if r.Coverage.Passes < 2 {
+		return ""
 	}
-	return ""
+	compared := map[int]bool{}
+	for i := range r.Rows {
+		compared[r.Rows[i].Pass] = true
+	}
+	if n := len(compared); n < r.Coverage.Passes {
+		return fmt.Sprintf("%sin %d of %d passes", before, n, r.Coverage.Passes)
+	}
+	return fmt.Sprintf("%sover %d passes", before, r.Coverage.Passes)
 }
 
 func either(is bool, yes, no string) string {
