@@ -196,6 +196,44 @@ func plantedFaults(t *testing.T, all bool) map[string]bool {
 	return faults
 }
 
+var (
+	faultHeading = regexp.MustCompile(`@fault\(\s*"([^"]*)"`)
+	pageHeading  = regexp.MustCompile(`(?m)^### (.*)$`)
+)
+
+// A fault of the later halves stands under a heading of docs/mistakes.md, or under none.
+func TestHeadingsOfFaults(t *testing.T) {
+	page, err := os.ReadFile("../../docs/mistakes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	headings := map[string]bool{"": true}
+	for _, m := range pageHeading.FindAllSubmatch(page, -1) {
+		headings[strings.NewReplacer(" ", "-", "'", "", ",", "").Replace(strings.ToLower(string(m[1])))] = true
+	}
+	found := 0
+	for _, pattern := range []string{"second_*.py", "third_*.py"} {
+		files, err := filepath.Glob("../../fixtures/" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range faultHeading.FindAllSubmatch(data, -1) {
+				if found++; !headings[string(m[1])] {
+					t.Errorf("%s: docs/mistakes.md has no heading %q", file, m[1])
+				}
+			}
+		}
+	}
+	if found < 280 {
+		t.Errorf("%d faults", found)
+	}
+}
+
 // TestPageHasEveryFault holds docs/bench.md to the faults that are defined: a measurement is of all of them.
 func TestPageHasEveryFault(t *testing.T) {
 	page, err := os.ReadFile("../../" + pagePath)
