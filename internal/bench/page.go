@@ -19,6 +19,7 @@ var pageText string
 // about is what the page says of the measurement.
 type about struct {
 	Date, Commit, Machine, Producer string
+	Frozen                          string // see made.Frozen
 	Making, Looking                 time.Duration
 	Lines                           []lineCount
 }
@@ -30,7 +31,7 @@ type lineCount struct {
 
 func aboutNow(m made, took time.Duration) (about, error) {
 	a := about{
-		Date: time.Now().UTC().Format(time.DateOnly), Machine: machine(), Producer: m.Producer,
+		Date: time.Now().UTC().Format(time.DateOnly), Machine: machine(), Producer: m.Producer, Frozen: m.Frozen,
 		Making: time.Duration(m.Seconds) * time.Second, Looking: took.Round(time.Second),
 	}
 	commit, err := exec.Command("git", "describe", "--always", "--dirty").Output()

@@ -27,6 +27,7 @@ import (
 type made struct {
 	Seconds  int    `json:"seconds"`
 	Producer string `json:"producer"`
+	Frozen   string `json:"frozen"` // the commit at which the edits were frozen for half 3; "" where it was left out
 	Runs     []run  `json:"runs"`
 }
 
