@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/picture"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
@@ -35,6 +36,8 @@ type Asked struct {
 	Keep        bool     // the settings become those of the last capture
 	AB          bool     // neither side is the reference
 	Different   []string // patterns of what has to differ between A and B
+
+	Pictures *picture.Set // is given a picture of every pair of tensors; nil: none is made
 }
 
 // Compare captures the local side by settings and compares it with the reference that fits.
@@ -225,6 +228,10 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 // run compares open traces.
 func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
 	o.All, o.Partial, o.StrictDType = o.All || a.All, e.Partial, a.StrictDType
+	if a.Pictures != nil {
+		a.Pictures.Manifests = [2]capture.Manifest{local.Manifest(), ref.Manifest()}
+		o.Observe = a.Pictures.See
+	}
 	started := time.Now()
 	result, err := compare.Run(ctx, local, ref, o)
 	if err != nil {

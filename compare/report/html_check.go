@@ -1,0 +1,3 @@
+package report
+
+type htmlFlag struct{}
