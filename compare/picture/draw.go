@@ -38,12 +38,12 @@ type drawing struct {
 func Draw(p compare.Pair) (*Tensor, error) {
 	m := p.Row.Metrics
 	d := newDrawing(p.Reference.Shape, p.Axes)
-	d.masks = p.Masks
+	d.masks, d.alone = p.Masks, p.Alone
 	if m.Norm > 0 && m.Compared > 0 {
 		d.unit = float64(m.Norm) / math.Sqrt(float64(m.Compared))
 	}
 	low, high := min(m.Local.Min, m.Reference.Min), max(m.Local.Max, m.Reference.Max)
-	if low < high { // NaN where no element counts
+	if low < high && !d.alone { // NaN where no element counts
 		d.low, d.high = float64(low), float64(high)
 		d.density = make([]int64, largeSide*largeSide)
 	}
@@ -53,10 +53,11 @@ func Draw(p compare.Pair) (*Tensor, error) {
 	return d.tensor(p.Reference), nil
 }
 
-// Alone makes the picture of one tensor; rms is the unit of its histogram. The error is that of reading.
-func Alone(v measure.View, axes string, rms float64) (*Tensor, error) {
+// Alone makes the picture of one tensor. What is below masked does not count; rms is the unit of its histogram. The error is that of
+// reading.
+func Alone(v measure.View, axes string, masked, rms float64) (*Tensor, error) {
 	d := newDrawing(v.Shape, axes)
-	d.alone = true
+	d.alone, d.masks[0] = true, masked
 	if rms > 0 && measure.Finite(rms) {
 		d.unit = rms
 	}
@@ -86,7 +87,7 @@ func (d *drawing) read(local, reference measure.View) error {
 			return err
 		}
 		if d.alone {
-			d.elements(at, r[:size], r[:size])
+			d.elements(at, r[:size], r[:size]) // nothing is written to either
 			continue
 		}
 		if err := local.Values(l[:size], at); err != nil {
@@ -121,7 +122,10 @@ func (d *drawing) elements(at int, l, r []float64) {
 // error is how far apart two elements are; counts is false for what is masked, or not finite in the same way, on both sides.
 func (d *drawing) error(x, y float64) (err float64, counts bool) {
 	if d.alone {
-		if !measure.Finite(x) {
+		switch {
+		case x < d.masks[0]:
+			return 0, false
+		case !measure.Finite(x):
 			return math.Inf(1), true
 		}
 		return math.Abs(x), true

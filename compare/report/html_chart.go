@@ -198,9 +198,13 @@ func (c *htmlChart) words(res *compare.Result) {
 			worst = r
 		}
 	}
+	what := "The one nearest to its limit is"
+	if d := res.Divergence; d != nil {
+		what, worst = "The first that does not match is", &d.Row
+	}
 	e, l := errorOf(worst)
-	c.Said = clean(fmt.Sprintf("Relative L2 error of %s in the order of the walk: %d have none, %d do not match. The one nearest to its limit, or furthest past it, is %s: %s, limit %s.",
-		count(len(res.Rows), "entry", "entries"), equal, past, worst.Key(), e, l))
+	c.Said = clean(fmt.Sprintf("Relative L2 error of %s in the order of the walk: %d without error, %s. %s %s: error %s, limit %s.",
+		count(len(res.Rows), "entry", "entries"), equal, count(past, "mismatch", "mismatches"), what, worst.Key(), e, l))
 }
 
 func errorAt(r *compare.Row) float64 {

@@ -27,8 +27,9 @@ type htmlRun struct {
 	Local     string    `json:"local"`
 	Reference string    `json:"reference"`
 	Alone     bool      `json:"alone,omitempty"`
-	First     int       `json:"first"` // the row to show first; −1: none
-	Words     []string  `json:"words"` // that rows name by number
+	Check     bool      `json:"check,omitempty"` // of values and flags, not of errors
+	First     int       `json:"first"`           // the row to show first; −1: none
+	Words     []string  `json:"words"`           // that rows name by number
 	Rows      []htmlRow `json:"rows"`
 
 	index map[string]int // of words

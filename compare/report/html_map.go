@@ -19,9 +19,17 @@ type htmlPass struct {
 	Title   string
 	Open    bool
 	Alone   bool  // there is no accumulated error
+	Check   bool  // the size of tensors and their flags, in place of errors
+	Dense   bool  // cells are narrow
 	Layers  []int // columns
 	Lines   []htmlLine
-	Outside []htmlLine // one column
+	Outside []htmlOutside
+}
+
+// htmlOutside is the entries before the layers, or after them: one column.
+type htmlOutside struct {
+	Name  string
+	Lines []htmlLine
 }
 
 // htmlLine is one entry in all layers.
@@ -82,67 +90,94 @@ func newPasses(res *compare.Result, data *htmlRun, run int) (drawn []htmlPass, s
 	return drawn, skipped
 }
 
-// newPass draws one pass. The lines stand in the order of the layer that has most entries.
+// newPass draws one pass.
 func newPass(res *compare.Result, data *htmlRun, run, pass int) htmlPass {
-	p := htmlPass{Alone: res.Alone}
-	rows := map[string]map[int]int{} // by line and layer
-	var names []string
+	g := newGrid(htmlPass{Alone: res.Alone})
 	for i := range res.Rows {
 		r := &res.Rows[i]
 		if r.Pass != pass {
 			continue
 		}
+		e, z := cells(r, data, run)
 		if r.Layer < 0 {
-			e, z := cells(r, data, run)
-			p.Outside = append(p.Outside, htmlLine{clean(capturedName(r)), []htmlCell{e}, []htmlCell{z}})
-			continue
-		}
-		name := layerless(r)
-		if rows[name] == nil {
-			rows[name] = map[int]int{}
-			names = placed(names, name, res.Rows[:i], pass)
-		}
-		rows[name][r.Layer] = i
-		if !slices.Contains(p.Layers, r.Layer) {
-			p.Layers = append(p.Layers, r.Layer)
+			g.put(-1, capturedName(r), e, z)
+		} else {
+			g.put(r.Layer, layerless(r), e, z)
 		}
 	}
-	absent := map[string]map[int]bool{} // declared and not there, by line and layer
 	for _, m := range res.Missing {
-		if m.Pass != pass {
-			continue
+		if m.Pass == pass {
+			layer, name := layerOf(m.Name)
+			g.put(layer, name, absentCell, missingCell)
 		}
-		layer, name := layerOf(m.Name)
-		if layer < 0 {
-			p.Outside = append(p.Outside, htmlLine{clean(name), []htmlCell{absentCell}, []htmlCell{missingCell}})
-			continue
-		}
-		if !slices.Contains(p.Layers, layer) {
-			p.Layers = append(p.Layers, layer)
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-		if absent[name] == nil {
-			absent[name] = map[int]bool{}
-		}
-		absent[name][layer] = true
 	}
-	slices.Sort(p.Layers)
-	for _, name := range names {
+	return g.pass()
+}
+
+// grid is the maps of one pass while they are made.
+type grid struct {
+	htmlPass
+	names []string // of the lines
+	cells map[gridPlace][2]htmlCell
+	last  gridPlace
+}
+
+type gridPlace struct {
+	name  string
+	layer int
+}
+
+func newGrid(p htmlPass) *grid {
+	return &grid{htmlPass: p, cells: map[gridPlace][2]htmlCell{}, last: gridPlace{layer: -1}}
+}
+
+// put adds both cells of an entry. A line that is new stands behind the entry before it: what only some layers have stands where
+// these have it.
+func (g *grid) put(layer int, name string, left, right htmlCell) {
+	at := gridPlace{name, layer}
+	defer func() { g.last = at }()
+	if layer < 0 {
+		part := either(len(g.Layers) > 0, "after the layers", "before the layers")
+		if n := len(g.Outside); n == 0 || g.Outside[n-1].Name != part {
+			g.Outside = append(g.Outside, htmlOutside{Name: part})
+		}
+		o := &g.Outside[len(g.Outside)-1]
+		o.Lines = append(o.Lines, htmlLine{clean(name), []htmlCell{left}, []htmlCell{right}})
+		return
+	}
+	g.cells[at] = [2]htmlCell{left, right}
+	if !slices.Contains(g.Layers, layer) {
+		g.Layers = append(g.Layers, layer)
+	}
+	if slices.Contains(g.names, name) {
+		return
+	}
+	behind := slices.Index(g.names, g.last.name)
+	if g.last.layer != layer || behind < 0 {
+		behind = len(g.names) - 1
+	}
+	g.names = slices.Insert(g.names, behind+1, name)
+}
+
+// dense is how many layers both halves of a map have room for with cells of the usual width.
+const dense = 20
+
+// pass is the finished maps.
+func (g *grid) pass() htmlPass {
+	g.Dense = len(g.Layers) > dense
+	slices.Sort(g.Layers)
+	for _, name := range g.names {
 		line := htmlLine{Name: clean(name)}
-		for _, layer := range p.Layers {
-			e, z := missingCell, missingCell
-			if i, ok := rows[name][layer]; ok {
-				e, z = cells(&res.Rows[i], data, run)
-			} else if absent[name][layer] {
-				e = absentCell
+		for _, layer := range g.Layers {
+			both, ok := g.cells[gridPlace{name, layer}]
+			if !ok {
+				both = [2]htmlCell{missingCell, missingCell}
 			}
-			line.Error, line.Isolated = append(line.Error, e), append(line.Isolated, z)
+			line.Error, line.Isolated = append(line.Error, both[0]), append(line.Isolated, both[1])
 		}
-		p.Lines = append(p.Lines, line)
+		g.Lines = append(g.Lines, line)
 	}
-	return p
+	return g.htmlPass
 }
 
 // layerOf splits a name into its layer, −1 outside of them, and the rest.
@@ -160,17 +195,6 @@ func layerOf(name string) (layer int, rest string) {
 // layerless is the name of a row without its layer.
 func layerless(r *compare.Row) string {
 	return strings.Replace(capturedName(r), fmt.Sprintf("layers.%d.", r.Layer), "", 1)
-}
-
-// placed puts a new line behind the one of the row before it, where that is of the same layer: an entry that only some layers have
-// stands where these have it.
-func placed(names []string, name string, before []compare.Row, pass int) []string {
-	if n := len(before); n > 0 && before[n-1].Pass == pass && before[n-1].Layer >= 0 {
-		if at := slices.Index(names, layerless(&before[n-1])); at >= 0 {
-			return slices.Insert(names, at+1, name)
-		}
-	}
-	return append(names, name)
 }
 
 // cells are the two of a row: its accumulated error, and what it is on its own inputs.

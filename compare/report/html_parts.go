@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
+	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/picture"
+	"github.com/tracediff/tracediff/hooks"
 )
 
 // htmlTokens is the table of the next token.
@@ -90,6 +92,33 @@ func newManifests(res *compare.Result, set *picture.Set) []htmlManifest {
 	return all
 }
 
+// traceManifest is that of a trace that is looked at by itself.
+func traceManifest(path string, of capture.Manifest) []htmlManifest {
+	m := htmlManifest{Name: "trace"}
+	add := func(label, text string) {
+		if text != "" {
+			m.Fields = append(m.Fields, said{label, clean(text)})
+		}
+	}
+	add("file", path)
+	add("producer", strings.TrimSpace(of.Producer.Name+" "+of.Producer.Version))
+	for _, name := range keys(of.Producer.Details) {
+		add(name, of.Producer.Details[name])
+	}
+	add("model", of.Model)
+	if of.DType != hooks.DType(0) {
+		add("dtype", of.DType.String())
+	}
+	add("device", of.Device)
+	add("weights", of.Weights)
+	add("status", string(of.Status))
+	if of.Scope.Level > 0 {
+		add("scope", limitsOf(of.Scope))
+	}
+	m.more(of, add)
+	return []htmlManifest{m}
+}
+
 // more has what a result leaves out.
 func (m *htmlManifest) more(of capture.Manifest, add func(label, text string)) {
 	add("prompt", of.Prompt)
@@ -113,7 +142,7 @@ func (m *htmlManifest) more(of capture.Manifest, add func(label, text string)) {
 	var b bytes.Buffer
 	if of.Config != nil && json.Indent(&b, of.Config, "", "  ") == nil {
 		if m.Config = b.String(); len(m.Config) > maxConfig {
-			m.Config = m.Config[:maxConfig] + "\n..."
+			m.Config = strings.ToValidUTF8(m.Config[:maxConfig], "") + "\n..."
 		}
 	}
 }

@@ -44,6 +44,7 @@
   // What a screen reader says of a cell.
   function label(run, row) {
     const parts = [row.k, word(run, row.v)];
+    if (run.check) return parts.join("; ");
     if (!run.alone) parts.push(row.e === undefined ? "no error" : "error " + text(row.e) + (row.m === undefined ? "" : ", limit " + text(row.m)));
     parts.push("on its own inputs: " + alone(run, row));
     return parts.join("; ");
@@ -156,7 +157,7 @@
     const list = el("dl");
     const add = (name, ...what) => list.append(el("dt", {}, name), el("dd", {}, ...what));
     const verdict = word(run, row.v) + (row.c ? " (" + word(run, row.c) + ")" : "");
-    add("verdict", el("b", { class: "word " + (word(run, row.v) === "MISMATCH" ? "bad" : "") }, verdict), row.d ? ": " + row.d : "");
+    add("verdict", el("b", { class: "word " + (/^(MISMATCH|RED FLAG)/.test(word(run, row.v)) ? "bad" : "") }, verdict), row.d ? ": " + row.d : "");
     if (row.o) add("operation", word(run, row.o));
     add("tensor", row.s.join(" x ") + ", " + word(run, row.t));
     if (row.e !== undefined) {
@@ -170,7 +171,7 @@
     }
     if (row.u) add("unequal", el("data", { value: row.u[0], "data-name": "unequal" }, count(row.u[0])), " of " + many(row.u[1], "element", "elements"));
     for (const one of row.q || []) add(one.what, number(one.value, 6, one.what));
-    add("own inputs", alone(run, row) + (row.z ? ": " + count(row.z[0]) + " of " + many(row.z[1], "element", "elements") + " outside" : "") + (row.y ? ": " + word(run, row.y) : ""));
+    if (!run.check) add("own inputs", alone(run, row) + (row.z ? ": " + count(row.z[0]) + " of " + many(row.z[1], "element", "elements") + " outside" : "") + (row.y ? ": " + word(run, row.y) : ""));
     for (const note of row.n || []) add("note", note);
     return list;
   }
@@ -218,7 +219,8 @@
     for (let y = 0; y < rows; y++) {
       if (y % Math.max(1, Math.ceil(rows / 10)) === 0) picture.append(svg("text", { x: left - 5, y: top + y * h + h / 2 + 4, "text-anchor": "end" }, range(y, rows, p.s[0]).split(" ")[0]));
     }
-    picture.append(svg("text", { x: left, y: top + rows * h + 14 }, "0"), svg("text", { x: left + columns * w, y: top + rows * h + 14, "text-anchor": "end" }, String(p.s[1] - 1)));
+    picture.append(svg("text", { x: left, y: top + rows * h + 14 }, "0"));
+    if (p.s[1] > 1) picture.append(svg("text", { x: left + columns * w, y: top + rows * h + 14, "text-anchor": "end" }, String(p.s[1] - 1)));
     const said = most <= 1 ? unit + " 0 everywhere" : most === BROKEN ? "not finite, or masked on one side, at " + where : "the largest " + unit + " is " + text(p.t) + ", in " + where;
     picture.setAttribute("aria-label", "Map of the " + unit + " by " + p.n[0] + " and " + p.n[1] + ": " + said);
     return figure("Largest " + unit + " by " + p.n[0] + " (down) and " + p.n[1] + " (across)", picture, said + "; each shade is a factor of 8");
