@@ -65,6 +65,9 @@ type htmlSection struct {
 	Files    []htmlManifest
 }
 
+// notCompared is the verdict on a run that has no result.
+const notCompared = "NOT COMPARED"
+
 // HTML writes the document as one page for people: it needs no network, and its script no other file. Names, prompts and whatever
 // else comes out of a trace are hostile text: they are escaped for where they stand, and no policy lets them run. The error is that
 // of w.
@@ -81,9 +84,9 @@ func HTML(w io.Writer, d *Document) error {
 	}
 	for i := range d.Runs {
 		if r := &d.Runs[i]; r.Result == nil {
-			p.Failed = append(p.Failed, said{r.Name, r.Error})
+			p.Failed = append(p.Failed, said{clean(r.Name), clean(r.Error)})
 			if r.Hint != "" {
-				p.Failed = append(p.Failed, said{"", r.Hint})
+				p.Failed = append(p.Failed, said{"", clean(r.Hint)})
 			}
 		} else {
 			p.Sections = append(p.Sections, sections[i])
@@ -118,7 +121,7 @@ func (p *htmlPage) verdict(d *Document) {
 		if len(p.Sections) == 1 {
 			p.Verdict = p.Sections[0].Verdict
 		} else {
-			p.Verdict = said{"NOT COMPARED", d.Runs[0].Error}
+			p.Verdict = said{notCompared, clean(d.Runs[0].Error)}
 		}
 		return
 	}
@@ -129,7 +132,16 @@ func (p *htmlPage) verdict(d *Document) {
 			matching++
 		}
 	}
-	p.Verdict = said{either(p.Good, string(compare.Match), string(compare.Mismatch)), fmt.Sprintf("%d of %s match", matching, count(len(d.Runs), "prompt", "prompts"))}
+	word := string(compare.Match)
+	for _, s := range p.Sections {
+		if !s.Good && word == string(compare.Match) {
+			word = s.Verdict.Label
+		}
+	}
+	if len(p.Failed) > 0 {
+		word = notCompared
+	}
+	p.Verdict = said{word, fmt.Sprintf("%d of %s match", matching, count(len(d.Runs), "prompt", "prompts"))}
 }
 
 func (p *htmlPage) write(w io.Writer) error {
@@ -153,7 +165,7 @@ func collect(write func(p *printer)) []said {
 // section shows one comparison.
 func (p *htmlPage) section(r *Run, at int, budget *int) *htmlSection {
 	res := r.Result
-	s := &htmlSection{ID: fmt.Sprintf("run%d", at), Name: r.Name, Good: r.Exit == 0, Open: r.Exit != 0 || r.Name == ""}
+	s := &htmlSection{ID: fmt.Sprintf("run%d", at), Name: clean(r.Name), Good: r.Exit == 0, Open: r.Exit != 0 || r.Name == ""}
 	s.Verdict = collect(func(p *printer) { p.verdictLine(res, true) })[0]
 	for _, side := range []compare.Side{res.Local, res.Reference} {
 		if side.Path != "" || side.Producer.Name != "" {

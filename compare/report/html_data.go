@@ -53,7 +53,7 @@ type htmlRow struct {
 	Worst   []int        `json:"w,omitempty"`
 	At      []short      `json:"a,omitempty"` // the values at Worst: local, reference
 	Unequal []int64      `json:"u,omitempty"` // unequal, compared
-	Checks  []htmlCheck  `json:"g,omitempty"`
+	Checks  [][3]short   `json:"g,omitempty"` // word, error, limit
 	Alone   int          `json:"i,omitempty"` // word: what it is on its own inputs
 	Why     int          `json:"y,omitempty"` // word
 	Reach   *short       `json:"r,omitempty"`
@@ -62,12 +62,6 @@ type htmlRow struct {
 	Bug     *htmlFinding `json:"h,omitempty"`
 	Stats   []htmlNumber `json:"q,omitempty"`
 	Picture *htmlPicture `json:"p,omitempty"`
-}
-
-type htmlCheck struct {
-	What  string `json:"what"`
-	Error short  `json:"error"`
-	Limit short  `json:"limit"`
 }
 
 type htmlNumber struct {
@@ -210,8 +204,8 @@ func (h *htmlRun) row(r *compare.Row, t *picture.Tensor) htmlRow {
 			row.Limit = numberOf(g.Checks[0].Limit)
 		}
 		if !plainRow(r) {
-			for _, c := range g.Checks {
-				row.Checks = append(row.Checks, htmlCheck{c.Name(), short(c.Error), short(c.Limit)})
+			for _, c := range g.Checks[min(len(g.Checks), 1):] { // the first is the tensor's own
+				row.Checks = append(row.Checks, [3]short{short(h.word(c.Name())), short(c.Error), short(c.Limit)})
 			}
 		}
 	}

@@ -26,10 +26,10 @@ func (p *htmlPage) matrix(d *Document) *htmlMatrix {
 	var names []string
 	for i := range d.Runs {
 		r := &d.Runs[i]
-		column := htmlPrompt{Name: clean(r.Name), Good: r.Exit == 0, Verdict: said{"NOT COMPARED", clean(r.Error)}}
+		column := htmlPrompt{Name: clean(r.Name), Good: r.Exit == 0, Verdict: said{notCompared, clean(r.Error)}}
 		worst[i] = map[string]*compare.Row{}
 		if r.Result != nil {
-			s := p.sectionOf(r.Name)
+			s := p.sectionOf(column.Name)
 			column.ID, column.Verdict = s.ID, s.Verdict
 			names = r.worstRows(worst[i], names)
 		}

@@ -165,7 +165,7 @@
       if (row.m !== undefined) what.push(", limit ", number(row.m, 3, "limit"), " (" + word(run, row.f) + ")");
       add("error", ...what);
     }
-    for (const check of (row.g || []).slice(1)) add("", check.what + " ", number(check.error), ", limit ", number(check.limit));
+    for (const [what, error, limit] of row.g || []) add("", word(run, what) + " ", number(error), ", limit ", number(limit));
     if (row.x !== undefined) {
       add("largest at", "[" + row.w.join(" ") + "]: " + run.local + " ", number(row.a[0], 9, "local"), ", " + run.reference + " ", number(row.a[1], 9, "reference"), ", difference ", number(row.x, 3, "difference"));
     }
