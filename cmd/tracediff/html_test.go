@@ -136,10 +136,11 @@ type pageRows struct {
 			At      []float64 `json:"a"`
 			Worst   []int     `json:"w"`
 			Picture *struct {
-				Top   float64  `json:"t"`
-				Worst [][3]any `json:"w"`
-				Equal int64    `json:"q"`
-				Bins  []int64  `json:"b"`
+				Top    float64  `json:"t"`
+				Worst  [][3]any `json:"w"`
+				Equal  int64    `json:"q"`
+				Broken int64    `json:"x"`
+				Bins   []int64  `json:"b"`
 			} `json:"p"`
 		} `json:"rows"`
 	} `json:"runs"`
@@ -181,7 +182,7 @@ func sameNumbers(t *testing.T, dir, name, text string) {
 		near(row.Key+": max abs", row.MaxAbs, float64(m.MaxAbs))
 		near(row.Key+": local", &row.At[0], float64(m.LocalAt))
 		near(row.Key+": reference", &row.At[1], float64(m.ReferenceAt))
-		pictureOf(t, row.Key, m, row.Picture.Top, row.Picture.Worst, row.Picture.Equal, row.Picture.Bins)
+		pictureOf(t, row.Key, m, row.Picture.Top, row.Picture.Worst, row.Picture.Equal+row.Picture.Broken, row.Picture.Bins)
 	}
 }
 

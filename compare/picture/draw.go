@@ -13,25 +13,26 @@ const chunk = 1 << 15
 // The half decades of a histogram, of the error over the reference's root mean square.
 const (
 	lowestBin  = -24 // 1e−12 and below
-	highestBin = 8   // 1e4 and above, and infinities
+	highestBin = 8   // 1e4 and above
 )
 
 // drawing is a picture that is being made.
 type drawing struct {
-	l       *layout
-	alone   bool
-	unit    float64 // of the histogram
-	masks   [2]float64
-	errors  []float64 // by cell; −1 where no element counts
-	worst   worst
-	bins    [highestBin - lowestBin + 1]int64
-	equal   int64
-	diff    []float64 // by head, Σ(l−r)²
-	ref     []float64 // and Σr²
-	count   []int64
-	low     float64
-	high    float64
-	density []int64
+	l        *layout
+	alone    bool
+	unit     float64 // of the histogram
+	masks    [2]float64
+	errors   []float64 // by cell; −1 where no element counts
+	worst    worst
+	bins     [highestBin - lowestBin + 1]int64
+	equal    int64
+	infinite int64
+	diff     []float64 // by head, Σ(l−r)²
+	ref      []float64 // and Σr²
+	count    []int64
+	low      float64
+	high     float64
+	density  []int64
 }
 
 // Draw makes the picture of a pair. The error is that of reading.
@@ -147,14 +148,16 @@ func (d *drawing) error(x, y float64) (err float64, counts bool) {
 
 // add counts an element.
 func (d *drawing) add(at int64, head int, x, y, err float64) {
-	if err == 0 {
-		d.equal++
-	} else {
+	if err != 0 {
 		d.worst.add(ranked{at, err, x, y})
-		bin := float64(highestBin)
-		if !math.IsInf(err, 0) {
-			bin = min(max(math.Floor(2*math.Log10(err/d.unit)), lowestBin), highestBin)
-		}
+	}
+	switch {
+	case err == 0:
+		d.equal++
+	case math.IsInf(err, 0):
+		d.infinite++
+	default:
+		bin := min(max(math.Floor(2*math.Log10(err/d.unit)), lowestBin), highestBin)
 		d.bins[int(bin)-lowestBin]++
 	}
 	if d.l.heads > 0 {
@@ -174,7 +177,7 @@ func (d *drawing) add(at int64, head int, x, y, err float64) {
 
 // tensor is the finished picture.
 func (d *drawing) tensor(reference measure.View) *Tensor {
-	t := &Tensor{Equal: d.equal, Map: Map{
+	t := &Tensor{Equal: d.equal, Infinite: d.infinite, Map: Map{
 		Down: d.l.downName, Across: d.l.acrossName, Size: [2]int{d.l.down, d.l.across}, Cells: [2]int{d.l.rows, d.l.columns},
 	}}
 	top := 0.0

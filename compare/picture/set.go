@@ -35,8 +35,13 @@ func (s *Set) Of(key string) *Tensor {
 	return s.tensors[key]
 }
 
-// Left is how many tensors have no picture since there were too many.
-func (s *Set) Left() int { return s.left }
+// Left says how many tensors have no picture since there were too many; empty where none was left out.
+func (s *Set) Left() string {
+	if s == nil || s.left == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" There were too many tensors to draw each: %d have no picture.", s.left)
+}
 
 // See draws a pair that was compared; it is for [compare.Options]. The error is that of reading.
 func (s *Set) See(p compare.Pair) error {

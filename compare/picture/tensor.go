@@ -19,9 +19,10 @@ type Tensor struct {
 	Heads string `json:"heads,omitempty"`
 	// Scatter has the reference's values to the right and the local ones upwards; nil of a tensor alone, and of one number.
 	Scatter *Scatter `json:"scatter,omitempty"`
-	// Equal elements have no error; Bins count the others, by half decades of the error over the reference's root mean square. Bin 0
-	// of Histogram is of half decade From.
+	// Equal elements have no error, Infinite ones an infinite error. Histogram counts the others, by half decades of the error over the
+	// reference's root mean square: bin 0 is of half decade From.
 	Equal     int64   `json:"equal"`
+	Infinite  int64   `json:"infinite,omitempty"`
 	From      int     `json:"from,omitempty"`
 	Histogram []int64 `json:"histogram,omitempty"`
 	// Worst are the elements with the largest errors, those first that are not finite on one side; of equal ones those that come first

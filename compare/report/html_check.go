@@ -46,6 +46,7 @@ func CheckHTML(w io.Writer, version string, r *redflag.Result, tensors []picture
 	}
 	run := p.Data.values(tensors, flagged, set)
 	s.Passes, s.Skipped = valuePasses(tensors, flagged, run)
+	s.Skipped += set.Left()
 	s.Files = traceManifest(r.Trace, set.Manifests[0])
 	p.Sections = []*htmlSection{s}
 	return p.write(w)

@@ -94,6 +94,7 @@ type htmlPicture struct {
 	Side    int       `json:"k,omitempty"`
 	Density string    `json:"d,omitempty"`
 	Equal   int64     `json:"q"`
+	Broken  int64     `json:"x,omitempty"` // not finite, or masked on one side
 	From    int       `json:"f,omitempty"`
 	Bins    []int64   `json:"b,omitempty"`
 	Worst   [][3]any  `json:"w,omitempty"` // index, local, reference
@@ -274,7 +275,7 @@ func newHTMLPicture(t *picture.Tensor) *htmlPicture {
 	}
 	p := &htmlPicture{
 		Axes: [2]string{t.Map.Down, t.Map.Across}, Size: t.Map.Size, Cells: t.Map.Cells, Top: short(t.Map.Top), Codes: t.Map.Codes,
-		Heads: t.Heads, Equal: t.Equal, From: t.From, Bins: t.Histogram,
+		Heads: t.Heads, Equal: t.Equal, Broken: t.Infinite, From: t.From, Bins: t.Histogram,
 	}
 	if s := t.Scatter; s != nil {
 		p.Range, p.Side, p.Density = []short{short(s.Low), short(s.High)}, s.Side, s.Code

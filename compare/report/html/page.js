@@ -187,7 +187,7 @@
     if (p.s[0] * p.s[1] > 1) all.append(map(p, unit));
     if (p.h) all.append(headsByLayers(run, row, unit));
     if (p.d) all.append(scatter(run, p));
-    if (p.b) all.append(histogram(p, run.alone));
+    if (p.b || p.x) all.append(histogram(p, run.alone));
     if (p.w) all.append(worst(run, row, p));
     if (!run.alone && !p.w) all.append(el("p", { class: "quiet" }, "No element that counts differs."));
     return all;
@@ -278,12 +278,12 @@
   }
 
   function histogram(p, single) {
-    const bars = p.b.map((n, i) => [p.f === undefined ? i : p.f + i, n]);
-    const most = Math.max(p.q, ...p.b), width = 18, high = 150, left = 8, gap = 12;
-    const total = left + width + gap + bars.length * width + 4;
+    const bars = (p.b || []).map((n, i) => [p.f === undefined ? i : p.f + i, n]);
+    const most = Math.max(p.q, p.x || 0, ...(p.b || [])), width = 18, high = 150, left = 8, gap = 12;
+    const total = left + width + gap + bars.length * width + 4 + (p.x ? gap + width : 0);
     const picture = svg("svg", { width: Math.max(total, 190), height: high + 22, viewBox: "0 0 " + Math.max(total, 190) + " " + (high + 22), role: "img" });
     const tall = (n) => (n === 0 ? 0 : Math.max(2, Math.log10(n + 1) / Math.log10(most + 1) * (high - 14)));
-    const bar = (x, n, name) => picture.append(svg("rect", { class: "bar", x, y: high - tall(n), width: width - 2, height: tall(n) }, svg("title", {}, name + ": " + many(n, "element", "elements"))));
+    const bar = (x, n, name, cls) => picture.append(svg("rect", { class: cls || "bar", x, y: high - tall(n), width: width - 2, height: tall(n) }, svg("title", {}, name + ": " + many(n, "element", "elements"))));
     bar(left, p.q, single ? "zero" : "equal");
     const unit = single ? "the root mean square" : "the reference's root mean square";
     bars.forEach(([bin, n], i) => {
@@ -291,8 +291,13 @@
       bar(x, n, text(10 ** (bin / 2), 1) + " to " + text(10 ** ((bin + 1) / 2), 1) + " of " + unit);
       if (bin % 2 === 0) picture.append(svg("text", { x, y: high + 14 }, "1e" + bin / 2));
     });
+    const broken = single ? "not finite" : "not finite, or masked on one side";
+    if (p.x) {
+      bar(total - width - 2, p.x, broken, "m63");
+      picture.append(svg("text", { x: total - width, y: high + 14 }, "\u221e"));
+    }
     picture.append(svg("text", { x: left, y: high + 14 }, single ? "0" : "="), svg("path", { class: "axis", d: "M" + left + " " + high + "H" + total }));
-    const said = count(p.q) + (single ? " of 0" : " equal") + "; the others from " + text(10 ** (bars[0][0] / 2), 1) + " to " + text(10 ** ((bars[bars.length - 1][0] + 1) / 2), 1) + " times " + unit;
+    const said = count(p.q) + (single ? " of 0" : " equal") + (p.x ? ", " + count(p.x) + " " + broken : "") + (bars.length === 0 ? "" : "; the others from " + text(10 ** (bars[0][0] / 2), 1) + " to " + text(10 ** ((bars[bars.length - 1][0] + 1) / 2), 1) + " times " + unit);
     picture.setAttribute("aria-label", "Histogram: " + said);
     return figure(single ? "Elements by size" : "Elements by error", picture, said + "; heights are logarithmic");
   }
