@@ -193,6 +193,7 @@ func (p *htmlPage) section(r *Run, at int, budget *int) *htmlSection {
 	*budget -= len(run.Rows)
 	s.Chart = newChart(res)
 	s.Passes, s.Skipped = newPasses(res, run, len(p.Data.Runs)-1)
+	s.Skipped += run.left(res)
 	s.Skipped += r.Pictures.Left()
 	return s
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -148,6 +149,24 @@ func (d *htmlData) run(r *Run, most int) *htmlRun {
 	}
 	h.first(res)
 	return h
+}
+
+// left says which rows are not on the page.
+func (h *htmlRun) left(res *compare.Result) string {
+	rows, wrong := 0, 0
+	for i := range res.Rows {
+		if _, ok := h.at[res.Rows[i].Key()]; !ok {
+			rows++
+			if !plainRow(&res.Rows[i]) {
+				wrong++
+			}
+		}
+	}
+	if rows == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %s not in this file, %s; the JSON report has them.", count(rows, "row is", "rows are"),
+		either(wrong == 0, "and match", fmt.Sprintf("%d of which are no plain match", wrong)))
 }
 
 // plainRow reports whether there is nothing to say of a row but that it matches.
