@@ -99,7 +99,7 @@ func (c *htmlChart) paths(res *compare.Result, y func(float64) float64) {
 			b.WriteString(mark)
 		}
 	}
-	lastLimit, lastNoise := "", ""
+	lastLimit, lastNoise, end := "", "", 0.0
 	for i := range res.Rows {
 		r := &res.Rows[i]
 		e, l := errorAt(r), limitAt(r)
@@ -117,10 +117,16 @@ func (c *htmlChart) paths(res *compare.Result, y func(float64) float64) {
 			dot(&within, i, y(e))
 		}
 		if l > 0 && measure.Finite(l) {
-			lastLimit = step(&limit, lastLimit, c.x(i), y(l))
+			end = c.x(i)
+			lastLimit = step(&limit, lastLimit, end, y(l))
 			if n := noiseAt(r); n > 0 {
-				lastNoise = step(&noise, lastNoise, c.x(i), y(n))
+				lastNoise = step(&noise, lastNoise, end, y(n))
 			}
+		}
+	}
+	for _, line := range []*strings.Builder{&limit, &noise} {
+		if line.Len() > 0 { // the last height goes on to the last entry
+			fmt.Fprintf(line, "H%.5g", end)
 		}
 	}
 	c.Equal, c.Within, c.Past, c.Drift, c.Broken = equal.String(), within.String(), past.String(), drift.String(), broken.String()

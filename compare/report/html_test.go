@@ -22,6 +22,8 @@ import (
 
 var htmlData = regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`)
 
+var limitLine = regexp.MustCompile(`<path class="limit" d="M[^"]*H[0-9.]+"/>`)
+
 // htmlRuns is the data of a page.
 type htmlRuns struct {
 	Runs []struct {
@@ -73,6 +75,11 @@ func TestHTMLOfEveryResult(t *testing.T) {
 			}
 			if d := res.Divergence; d != nil && !strings.Contains(text, "first divergence: <code>"+d.Row.Key()) {
 				t.Errorf("%s: the first divergence is not on the page", name)
+			}
+			if limited := slices.ContainsFunc(res.Rows, func(r compare.Row) bool {
+				return r.Gate != nil && len(r.Gate.Checks) > 0 && r.Gate.Checks[0].What == "tensor"
+			}); limited && len(res.Rows) > 1 && !limitLine.MatchString(text) {
+				t.Errorf("%s: the chart has no line of the limits", name)
 			}
 			for _, m := range res.Missing {
 				if !strings.Contains(text, `<td class="mi">M</td>`) || !strings.Contains(text, m.Name) {

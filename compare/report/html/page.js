@@ -183,9 +183,8 @@
       all.append(el("p", { class: "quiet" }, "There is no picture of this tensor: the shapes differ, or there were too many tensors."));
       return all;
     }
-    const unit = run.alone ? "|value|" : "error";
-    if (p.s[0] * p.s[1] > 1) all.append(map(p, unit));
-    if (p.h) all.append(headsByLayers(run, row, unit));
+    if (p.s[0] * p.s[1] > 1) all.append(map(p, run.alone));
+    if (p.h) all.append(headsByLayers(run, row));
     if (p.d) all.append(scatter(run, p));
     if (p.b || p.x) all.append(histogram(p, run.alone));
     if (p.w) all.append(worst(run, row, p));
@@ -198,10 +197,12 @@
     const a = Math.ceil(i * size / cells), b = Math.ceil((i + 1) * size / cells) - 1;
     return a === b ? String(a) : a + " to " + b;
   };
-  // A shade is a factor of 8.
-  const shade = (c) => (c === 0 || c === 1 || c === BROKEN ? "m" + c : "h" + Math.max(1, 9 - Math.floor((LAST - c) / 6)));
+  // A shade of an error is a factor of 8, and one of a value, which is no alarm, a factor of 4.
+  const special = (c) => c === 0 || c === 1 || c === BROKEN;
+  const shade = (c, single) => special(c) ? "m" + c : single ? "v" + Math.max(1, 4 - Math.floor((LAST - c) / 4)) : "h" + Math.max(1, 9 - Math.floor((LAST - c) / 6));
 
-  function map(p, unit) {
+  function map(p, single) {
+    const unit = single ? "|value|" : "error", broken = single ? "not finite" : "not finite, or masked on one side";
     const [rows, columns] = p.c;
     const w = Math.max(4, Math.min(14, Math.floor(440 / columns))), h = Math.max(6, Math.min(14, Math.floor(260 / rows)));
     const left = 44, top = 6;
@@ -211,8 +212,8 @@
       for (let x = 0; x < columns; x++) {
         const c = code(p.m, y * columns + x);
         const place = p.n[0] + " " + range(y, rows, p.s[0]) + ", " + p.n[1] + " " + range(x, columns, p.s[1]);
-        const size = c === 0 ? "nothing compared" : c === 1 ? "0" : c === BROKEN ? "not finite, or masked on one side" : "about " + text(value(p.t) * 2 ** ((c - LAST) / 2), 2);
-        picture.append(svg("rect", { class: shade(c), x: left + x * w, y: top + y * h, width: w - (w > 5 ? 1 : 0), height: h - (h > 5 ? 1 : 0) }, svg("title", {}, place + ": " + size)));
+        const size = c === 0 ? "nothing compared" : c === 1 ? "0" : c === BROKEN ? broken : "about " + text(value(p.t) * 2 ** ((c - LAST) / 2), 2);
+        picture.append(svg("rect", { class: shade(c, single), x: left + x * w, y: top + y * h, width: w - (w > 5 ? 1 : 0), height: h - (h > 5 ? 1 : 0) }, svg("title", {}, place + ": " + size)));
         if (c > most) [most, where] = [c, place];
       }
     }
@@ -221,16 +222,17 @@
     }
     picture.append(svg("text", { x: left, y: top + rows * h + 14 }, "0"));
     if (p.s[1] > 1) picture.append(svg("text", { x: left + columns * w, y: top + rows * h + 14, "text-anchor": "end" }, String(p.s[1] - 1)));
-    const said = most <= 1 ? unit + " 0 everywhere" : most === BROKEN ? "not finite, or masked on one side, at " + where : "the largest " + unit + " is " + text(p.t) + ", in " + where;
+    const said = most <= 1 ? unit + " 0 everywhere" : most === BROKEN ? broken + ", at " + where : "the largest " + unit + " is " + text(p.t) + ", in " + where;
     picture.setAttribute("aria-label", "Map of the " + unit + " by " + p.n[0] + " and " + p.n[1] + ": " + said);
-    return figure("Largest " + unit + " by " + p.n[0] + " (down) and " + p.n[1] + " (across)", picture, said + "; each shade is a factor of 8");
+    return figure("Largest " + unit + " by " + p.n[0] + " (down) and " + p.n[1] + " (across)", picture, said + "; each shade is a factor of " + (single ? 4 : 8));
   }
 
   // The same entry of all layers of this pass, by head.
-  function headsByLayers(run, row, unit) {
+  function headsByLayers(run, row) {
     const kind = (r) => r.k.replace(/layers\.\d+\./, "layers.*.");
     const same = run.rows.filter((r) => r.p && r.p.h && kind(r) === kind(row));
     const heads = Math.max(...same.map((r) => r.p.h.length));
+    const top = Math.max(...same.flatMap((r) => [...r.p.h].map((letter) => alphabet.indexOf(letter))).filter((c) => c !== BROKEN), 0);
     const w = Math.max(8, Math.min(16, Math.floor(440 / same.length))), h = Math.max(6, Math.min(16, Math.floor(220 / heads))), left = 44;
     const picture = svg("svg", { width: left + same.length * w + 2, height: heads * h + 22, viewBox: "0 0 " + (left + same.length * w + 2) + " " + (heads * h + 22), role: "img" });
     const size = (c) => (c === 0 ? "nothing compared" : c === 1 ? "0" : c === BROKEN ? "not finite" : "about " + text(10 ** ((c - 2) / 4 - 12), 1));
@@ -239,7 +241,7 @@
     same.forEach((r, x) => {
       for (let y = 0; y < r.p.h.length; y++) {
         const c = code(r.p.h, y);
-        const cls = c <= 1 || c === BROKEN ? "m" + c : "h" + Math.max(1, Math.min(9, Math.floor((c - 2) / 4) - 2));
+        const cls = special(c) ? "m" + c : run.alone ? "v" + Math.max(1, 4 - Math.floor((top - c) / 4)) : "h" + Math.max(1, Math.min(9, Math.floor((c - 2) / 4) - 2));
         picture.append(svg("rect", { class: cls, x: left + x * w, y: y * h, width: w - 1, height: h - 1 }, svg("title", {}, at(r) + ", head " + y + ": " + size(c))));
         if (c > worstCode) [worstCode, where] = [c, at(r) + ", head " + y];
       }
@@ -249,7 +251,7 @@
     same.forEach((r, x) => {
       if (x % Math.max(1, Math.ceil(same.length / 12)) === 0) picture.append(svg("text", { x: left + x * w, y: heads * h + 14 }, String(r.l)));
     });
-    const what = unit === "error" ? "relative L2" : "root mean square";
+    const what = run.alone ? "root mean square" : "relative L2";
     const said = "largest " + what + " in " + where + ": " + size(worstCode);
     picture.setAttribute("aria-label", what + " by head and layer: " + said);
     return figure("Heads (down) by layers (across): " + what, picture, said + "; each shade is a factor of 10");
@@ -289,7 +291,7 @@
     bars.forEach(([bin, n], i) => {
       const x = left + width + gap + i * width;
       bar(x, n, text(10 ** (bin / 2), 1) + " to " + text(10 ** ((bin + 1) / 2), 1) + " of " + unit);
-      if (bin % 2 === 0) picture.append(svg("text", { x, y: high + 14 }, "1e" + bin / 2));
+      if (bin % 2 === 0 || bars.length === 1) picture.append(svg("text", { x, y: high + 14 }, bin % 2 === 0 ? "1e" + bin / 2 : text(10 ** (bin / 2), 1)));
     });
     const broken = single ? "not finite" : "not finite, or masked on one side";
     if (p.x) {
