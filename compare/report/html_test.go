@@ -22,7 +22,7 @@ import (
 
 var htmlData = regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`)
 
-var limitLine = regexp.MustCompile(`<path class="limit" d="M[^"]*H[0-9.]+"/>`)
+var limitLine = regexp.MustCompile(`"/><path class="limit" d="M[^"]*H[0-9.]+"/>`)
 
 // htmlRuns is the data of a page.
 type htmlRuns struct {
