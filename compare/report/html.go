@@ -84,7 +84,9 @@ func HTML(w io.Writer, d *Document) error {
 	}
 	for i := range d.Runs {
 		if r := &d.Runs[i]; r.Result == nil {
-			p.Failed = append(p.Failed, said{clean(r.Name), clean(r.Error)})
+			if r.Name != "" { // else the verdict has it
+				p.Failed = append(p.Failed, said{clean(r.Name), clean(r.Error)})
+			}
 			if r.Hint != "" {
 				p.Failed = append(p.Failed, said{"", clean(r.Hint)})
 			}
