@@ -228,17 +228,22 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 // run compares open traces.
 func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
 	o.All, o.Partial, o.StrictDType = o.All || a.All, e.Partial, a.StrictDType
-	if a.Pictures != nil {
-		a.Pictures.Manifests = [2]capture.Manifest{local.Manifest(), ref.Manifest()}
-		o.Observe = a.Pictures.See
-	}
 	started := time.Now()
-	result, err := compare.Run(ctx, local, ref, o)
+	result, err := compare.Run(ctx, local, ref, a.drawn(o, local, ref))
 	if err != nil {
 		return nil, err
 	}
 	e.detail("compared %d entries in %s", len(result.Rows), amount.Since(started))
 	return result, nil
+}
+
+// drawn are options with pictures, where somebody wants them.
+func (a *Asked) drawn(o compare.Options, local, ref *capture.Trace) compare.Options {
+	if a.Pictures != nil {
+		a.Pictures.Manifests = [2]capture.Manifest{local.Manifest(), ref.Manifest()}
+		o.Observe = a.Pictures.See
+	}
+	return o
 }
 
 // abOptions are those of an A/B comparison of two open traces.
