@@ -79,6 +79,10 @@ type Options struct {
 	LocalLabel     string // what to call the sides beside their producers: "golden"
 	ReferenceLabel string
 	TokenText      func(id int) string // nil: ids are shown without texts
+
+	// Observe is shown each pair of tensors of one shape after its row is decided, in the order of the walk. An error ends the
+	// comparison. It may not change the row. nil: nothing is shown.
+	Observe func(Pair) error
 }
 
 // Run compares a local trace with a reference, entry by entry in order and pass by pass. Token ids come first in each
@@ -232,6 +236,9 @@ func (w *walker) entry(i, pass int) error {
 		}
 		w.settle(p)
 		w.keep(*p.row, p.untested)
+		if err := w.observe(p); err != nil {
+			return err
+		}
 	}
 	return nil
 }

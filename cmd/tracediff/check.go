@@ -27,11 +27,13 @@ Exit status: 0 no flag, 1 a flag, 2 the file cannot be checked.
 Examples:
   tracediff check .tracediff/local.safetensors
   tracediff check training.safetensors --format json
+  tracediff check training.safetensors --report html=flags.html
   tracediff check large.safetensors --magnitude 1e5 --skip narrow-values,dtype-change`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "skip", Usage: "leave these `KINDS` of flags out, by the names that docs/check.md lists (repeatable)"},
 			&cli.Float64Flag{Name: "magnitude", Value: redflag.DefaultMagnitude, Usage: "raise a flag beyond this `NUMBER`, for models that have large numbers by nature"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
+			&cli.StringSliceFlag{Name: "report", Usage: "also write `FORMAT=FILE`, such as html=flags.html (repeatable)"},
 			&cli.StringFlag{Name: "color", Value: "auto", Usage: "`WHEN`: auto, always or never"},
 		},
 		Action: checkTrace,
@@ -54,6 +56,11 @@ func checkTrace(c *cli.Context) error {
 	if format != "text" && format != "json" {
 		return hint.Add(fmt.Errorf("--format is %q", format), "want text or json")
 	}
+	out, err := checkReports(c)
+	if err != nil {
+		return err
+	}
+	defer out.close()
 	trace, err := openChecked(c.Args().First())
 	if err != nil {
 		return err
@@ -66,12 +73,13 @@ func checkTrace(c *cli.Context) error {
 	if !slices.ContainsFunc(r.Looked, func(l redflag.Looked) bool { return l.Tensors > 0 }) {
 		return hint.Add(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at tensors of floats; docs/check.md says at which, and by which names")
 	}
+	unwritten := out.publishCheck(c, trace, r)
 	if format == "json" {
 		err = report.CheckJSON(c.App.Writer, version(), r)
 	} else {
 		err = report.CheckText(c.App.Writer, r, style)
 	}
-	if err == nil && len(r.Flags) > 0 {
+	if err = hint.Also(err, unwritten); err == nil && len(r.Flags) > 0 {
 		err = mismatch{}
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
@@ -64,16 +65,17 @@ Examples:
 				return err
 			}
 			defer out.close()
-			result, err := compareArguments(c, out)
+			pictures := out.pictures()
+			result, err := compareArguments(c, out, pictures)
 			one := newRun("", result, err)
-			one.Since = out.since
+			one.Since, one.Pictures = out.since, pictures
 			return out.publish(c, report.NewDocument(version(), one), err)
 		},
 	}
 }
 
 // compareArguments compares what the arguments name.
-func compareArguments(c *cli.Context, out *outputs) (*compare.Result, error) {
+func compareArguments(c *cli.Context, out *outputs, pictures *picture.Set) (*compare.Result, error) {
 	if asksAB(c) {
 		if err := checkAB(c); err != nil {
 			return nil, err
@@ -81,17 +83,17 @@ func compareArguments(c *cli.Context, out *outputs) (*compare.Result, error) {
 	}
 	switch c.NArg() {
 	case 0:
-		return compareAgain(c, out)
+		return compareAgain(c, out, pictures)
 	case 1:
-		return isolateFile(c, out, c.Args().First())
+		return isolateFile(c, out, pictures, c.Args().First())
 	case 2:
-		return compareFiles(c, out, c.Args().Get(0), c.Args().Get(1))
+		return compareFiles(c, out, pictures, c.Args().Get(0), c.Args().Get(1))
 	}
 	return nil, hint.Add(fmt.Errorf("compare takes two traces or none, not %d arguments", c.NArg()), "tracediff compare LOCAL REFERENCE")
 }
 
 // compareAgain captures the local side and compares it with the reference that fits.
-func compareAgain(c *cli.Context, out *outputs) (*compare.Result, error) {
+func compareAgain(c *cli.Context, out *outputs, pictures *picture.Set) (*compare.Result, error) {
 	s, err := session.SettingsFor(c.String("dir"), namesInput(c))
 	if err != nil {
 		return nil, err
@@ -103,7 +105,7 @@ func compareAgain(c *cli.Context, out *outputs) (*compare.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Keep = true
+	a.Keep, a.Pictures = true, pictures
 	r, err := session.Compare(c.Context, env(c, out), s, a)
 	out.remember(c, r)
 	return r, err
@@ -123,7 +125,7 @@ func (o *outputs) remember(c *cli.Context, r *compare.Result) {
 }
 
 // compareFiles compares two traces as they are.
-func compareFiles(c *cli.Context, out *outputs, localFile, referenceFile string) (*compare.Result, error) {
+func compareFiles(c *cli.Context, out *outputs, pictures *picture.Set, localFile, referenceFile string) (*compare.Result, error) {
 	s, err := fileSettings(c, "nothing is run: the traces are compared as they are")
 	if err != nil {
 		return nil, err
@@ -132,13 +134,14 @@ func compareFiles(c *cli.Context, out *outputs, localFile, referenceFile string)
 	if err != nil {
 		return nil, err
 	}
+	a.Pictures = pictures
 	r, err := session.CompareFiles(c.Context, env(c, out), s, a, localFile, referenceFile)
 	out.remember(c, r)
 	return r, err
 }
 
 // isolateFile certifies every entry of one trace from that trace's own inputs.
-func isolateFile(c *cli.Context, out *outputs, file string) (*compare.Result, error) {
+func isolateFile(c *cli.Context, out *outputs, pictures *picture.Set, file string) (*compare.Result, error) {
 	if !c.Bool("isolate") {
 		return nil, hint.Add(errors.New("compare takes two traces or none, not 1 argument"), "tracediff compare LOCAL REFERENCE, or tracediff compare --isolate LOCAL for one trace by itself")
 	}
@@ -153,6 +156,7 @@ func isolateFile(c *cli.Context, out *outputs, file string) (*compare.Result, er
 	if err := checkAlone(c, a.Limits); err != nil {
 		return nil, err
 	}
+	a.Pictures = pictures
 	return session.Alone(c.Context, env(c, out), s, a, file)
 }
 

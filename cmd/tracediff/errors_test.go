@@ -51,7 +51,7 @@ var failing = []struct {
 	{"gate,--config,required.toml,--no-isolate", `--no-isolate certifies nothing, and required.toml has require_certified`, "leave one"},
 	{"compare,--bound,none", `--bound is "none"`, "want probabilistic"},
 	{"compare,--color,sometimes", `--color is "sometimes"`, "--help"},
-	{"compare,--format,yaml", `--format is "yaml"`, "want text, json, jsonl or junit"},
+	{"compare,--format,yaml", `--format is "yaml"`, "want text, json, jsonl, junit or html"},
 	{"compare,--report,out.xml", `--report is "out.xml"`, "FORMAT=FILE"},
 	{"compare,--report,xml=out.xml", `--report is "xml=out.xml"`, "FORMAT=FILE"},
 	{"compare,--report,json=a,--report,junit=a", `--report: "a" is to be written twice`, "of its own"},

@@ -114,12 +114,15 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 			a.Required = c.Bool("require-certified")
 		}
 		detail(c, "prompt %s", n.Name)
+		a.Pictures = out.pictures()
 		result, err := session.Compare(c.Context, e, s, a)
 		if c.Context.Err() != nil {
 			return cmp.Or(err, c.Context.Err())
 		}
 		err = session.InKeys(err)
-		runs = append(runs, newRun(n.Name, result, err))
+		one := newRun(n.Name, result, err)
+		one.Pictures = a.Pictures
+		runs = append(runs, one)
 		if err != nil {
 			printError(c.App.ErrWriter, fmt.Errorf("prompt %q: %w", n.Name, err))
 			failed = unusable{}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/files"
@@ -20,8 +22,8 @@ import (
 // reportFlags say how and where a result is written.
 func reportFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT` of standard output: text, json, jsonl or junit"},
-		&cli.StringSliceFlag{Name: "report", Category: catReport, Usage: "also write `FORMAT=FILE`, such as junit=out.xml (repeatable)"},
+		&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT` of standard output: text, json, jsonl, junit or html"},
+		&cli.StringSliceFlag{Name: "report", Category: catReport, Usage: "also write `FORMAT=FILE`, such as html=report.html (repeatable)"},
 		&cli.BoolFlag{Name: "table", Category: catReport, Usage: "print every entry with all its numbers, and all of --verbose"},
 		&cli.StringFlag{Name: "color", Category: catReport, Value: "auto", Usage: "`WHEN` to colour: auto (on a terminal, unless NO_COLOR is set), always, never"},
 	}
@@ -33,9 +35,13 @@ var formats = map[string]func(io.Writer, *report.Document, report.Style) error{
 	"json":  func(w io.Writer, d *report.Document, _ report.Style) error { return report.JSON(w, d) },
 	"jsonl": func(w io.Writer, d *report.Document, _ report.Style) error { return report.JSONLines(w, d) },
 	"junit": func(w io.Writer, d *report.Document, _ report.Style) error { return report.JUnit(w, d) },
+	"html":  func(w io.Writer, d *report.Document, _ report.Style) error { return report.HTML(w, d) },
 }
 
-const formatHint = "want text, json, jsonl or junit"
+// html is the format that has pictures.
+const html = "html"
+
+const formatHint = "want text, json, jsonl, junit or html"
 
 // outputs are where a result goes: standard output in one format, and any number of files.
 type outputs struct {
@@ -72,13 +78,21 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 	for _, value := range c.StringSlice("report") {
 		format, path, _ := strings.Cut(value, "=")
 		if formats[format] == nil || path == "" {
-			return nil, hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as junit=out.xml; a format is text, json, jsonl or junit")
+			return nil, hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as junit=out.xml; a format is text, json, jsonl, junit or html")
 		}
 		if err := o.add(c, format, path); err != nil {
 			return nil, err
 		}
 	}
 	return o, o.open(c)
+}
+
+// pictures is where the pictures of a comparison go; nil where no report shows any.
+func (o *outputs) pictures() *picture.Set {
+	if o.format != html && !slices.ContainsFunc(o.files, func(f outputFile) bool { return f.format == html }) {
+		return nil
+	}
+	return &picture.Set{}
 }
 
 // view reads how much of a result a text has. --quiet is about standard output: a text that a file was asked for is whole.

@@ -147,11 +147,16 @@ func (p *printer) name(r *compare.Row) {
 	for _, a := range f.Aliases {
 		p.field("", "the same here: %s", a)
 	}
-	p.field("proof", "this gives all %s of %s that are wrong; the right operation does not give %d of them",
-		count(f.Elements, "element", "elements"), count(f.Entries, "entry", "entries"), f.Shown)
+	p.field("proof", "%s", proof(f))
 	if f.Page != "" {
 		p.field("see", "%s", f.Page)
 	}
+}
+
+// proof is why a name is believed.
+func proof(f *diagnose.Finding) string {
+	return fmt.Sprintf("this gives all %s of %s that are wrong; the right operation does not give %d of them",
+		count(f.Elements, "element", "elements"), count(f.Entries, "entry", "entries"), f.Shown)
 }
 
 // gap says why an entry that is right by itself is a mismatch all the same.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/picture"
 )
 
 // Schema names the format of [Document], and RecordSchema that of [Record]; docs/schema has both as JSON Schema. The
@@ -43,6 +44,8 @@ type Run struct {
 	// Since says how the first divergence moved since the last comparison. It is for people: a document says what one run found, and
 	// twice the same.
 	Since string `json:"-"`
+	// Pictures are what a report in HTML shows of the tensors; nil where none was asked for.
+	Pictures *picture.Set `json:"-"`
 }
 
 // NewDocument collects runs.

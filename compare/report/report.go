@@ -75,6 +75,9 @@ type printer struct {
 	style Style
 	width int // that a line is broken at; 0: lines are as long as they are
 	label int // the width of the labels of a block; 0 for 15
+
+	// said, where it is not nil, is given each labelled text instead of the page: a report that lays words out by itself.
+	said func(label, text string)
 }
 
 // clean replaces what a terminal would act upon or not show.
@@ -93,12 +96,22 @@ func (p *printer) line(format string, args ...any) { p.broken(2, fmt.Sprintf(for
 
 // field writes a labelled line of a block.
 func (p *printer) field(label, format string, args ...any) {
+	if p.said != nil {
+		p.said(label, clean(fmt.Sprintf(format, args...)))
+		return
+	}
 	width := cmp.Or(p.label, 15)
 	p.broken(width+3, fmt.Sprintf("  %-*s %s", width, label, fmt.Sprintf(format, args...)))
 }
 
 // broken writes a text, broken between words where it is wider than the page, the lines after the first indented.
-func (p *printer) broken(indent int, text string) { p.WriteString(p.wrapped(indent, text)) }
+func (p *printer) broken(indent int, text string) {
+	if p.said != nil {
+		p.said("", clean(strings.TrimSpace(text)))
+		return
+	}
+	p.WriteString(p.wrapped(indent, text))
+}
 
 func (p *printer) wrapped(indent int, text string) string {
 	var b strings.Builder
@@ -120,6 +133,10 @@ func (p *printer) wrapped(indent int, text string) string {
 
 // say writes a line that begins with a painted word and a colon.
 func (p *printer) say(c *color.Color, word, format string, args ...any) {
+	if p.said != nil {
+		p.said(word, clean(fmt.Sprintf(format, args...)))
+		return
+	}
 	text := p.wrapped(2, word+": "+fmt.Sprintf(format, args...))
 	p.WriteString(paint(c, word) + text[len(word):])
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/picture"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
@@ -35,6 +36,8 @@ type Asked struct {
 	Keep        bool     // the settings become those of the last capture
 	AB          bool     // neither side is the reference
 	Different   []string // patterns of what has to differ between A and B
+
+	Pictures *picture.Set // is given a picture of every pair of tensors; nil: none is made
 }
 
 // Compare captures the local side by settings and compares it with the reference that fits.
@@ -226,12 +229,21 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
 	o.All, o.Partial, o.StrictDType, o.Sight = o.All || a.All, e.Partial, a.StrictDType, e.Sight
 	started := time.Now()
-	result, err := compare.Run(ctx, local, ref, o)
+	result, err := compare.Run(ctx, local, ref, a.drawn(o, local, ref))
 	if err != nil {
 		return nil, err
 	}
 	e.detail("compared %d entries in %s", len(result.Rows), amount.Since(started))
 	return result, nil
+}
+
+// drawn are options with pictures, where somebody wants them.
+func (a *Asked) drawn(o compare.Options, local, ref *capture.Trace) compare.Options {
+	if a.Pictures != nil {
+		a.Pictures.Manifests = [2]capture.Manifest{local.Manifest(), ref.Manifest()}
+		o.Observe = a.Pictures.See
+	}
+	return o
 }
 
 // abOptions are those of an A/B comparison of two open traces.

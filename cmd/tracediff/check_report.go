@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/picture"
+	"github.com/tracediff/tracediff/compare/redflag"
+	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
+)
+
+// checkFormats write the red flags of a trace to a file.
+var checkFormats = map[string]func(io.Writer, *cli.Context, *capture.Trace, *redflag.Result) error{
+	"text": func(w io.Writer, _ *cli.Context, _ *capture.Trace, r *redflag.Result) error {
+		return report.CheckText(w, r, report.NewStyle(false))
+	},
+	"json": func(w io.Writer, _ *cli.Context, _ *capture.Trace, r *redflag.Result) error {
+		return report.CheckJSON(w, version(), r)
+	},
+	html: checkHTML,
+}
+
+// checkReports reads --report of check, before anything is read.
+func checkReports(c *cli.Context) (*outputs, error) {
+	o := &outputs{}
+	for _, value := range c.StringSlice("report") {
+		format, path, _ := strings.Cut(value, "=")
+		if checkFormats[format] == nil || path == "" {
+			return nil, hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as html=flags.html; a format is text, json or html")
+		}
+		if err := o.add(c, format, path); err != nil {
+			return nil, err
+		}
+	}
+	return o, o.open(c)
+}
+
+// publishCheck writes the files.
+func (o *outputs) publishCheck(c *cli.Context, t *capture.Trace, r *redflag.Result) error {
+	for i := range o.files {
+		f := &o.files[i]
+		var b bytes.Buffer
+		err := checkFormats[f.format](&b, c, t, r)
+		if err == nil {
+			err = o.write(f, b.Bytes())
+		}
+		if err != nil {
+			return hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "is "+f.path+" a place where files can be made?")
+		}
+	}
+	return nil
+}
+
+// checkHTML draws every tensor of the trace, those with a flag large.
+func checkHTML(w io.Writer, c *cli.Context, t *capture.Trace, r *redflag.Result) error {
+	odd := func(key string) bool {
+		return slices.ContainsFunc(r.Flags, func(f redflag.Flag) bool {
+			return capture.Key(f.Pass, f.Entry, 0) == key || slices.Contains(f.Also, key)
+		})
+	}
+	list, _ := session.TraceOrder(t, t) // a trace without an order has tensors whose axes are not known
+	var set picture.Set
+	tensors, err := set.Trace(c.Context, t, list, odd)
+	if err != nil {
+		return err
+	}
+	return report.CheckHTML(w, version(), r, tensors, &set)
+}

@@ -1,0 +1,96 @@
+package picture
+
+import (
+	"fmt"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+)
+
+const (
+	// maxLarge is how many pictures are large while no more than that are wanted; of more, those of what is not plainly right are, as far
+	// as maxOdd reaches. So a report of a small model shows everything large, and one of a large model stays below 2 MB.
+	maxLarge = 300
+	maxOdd   = 48
+	// maxTensors is how many pictures there are of what is plainly right.
+	maxTensors = 2500
+)
+
+// Set is the pictures of one comparison, with what the traces say of themselves. The zero value is ready to use.
+type Set struct {
+	Manifests [2]capture.Manifest // local, reference
+
+	tensors map[string]*Tensor
+	waiting []*Tensor // that become small when there are too many
+	odd     int
+	left    int
+}
+
+// Of is the picture of a row; nil where there is none.
+func (s *Set) Of(key string) *Tensor {
+	if s == nil {
+		return nil
+	}
+	return s.tensors[key]
+}
+
+// Left says how many tensors have no picture since there were too many; empty where none was left out.
+func (s *Set) Left() string {
+	if s == nil || s.left == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" There were too many tensors to draw each: %d have no picture.", s.left)
+}
+
+// See draws a pair that was compared; it is for [compare.Options]. The error is that of reading.
+func (s *Set) See(p compare.Pair) error {
+	odd := !right(p.Row)
+	if !odd && len(s.tensors) >= maxTensors || odd && s.odd >= maxTensors {
+		s.left++
+		return nil
+	}
+	t, err := Draw(p)
+	if err != nil {
+		return fmt.Errorf("drawing %s: %w", p.Row.Key(), err)
+	}
+	s.put(p.Row.Key(), t, odd)
+	return nil
+}
+
+// Put adds a picture that was made by [Alone]; odd of a tensor that a person is likely to look at.
+func (s *Set) Put(key string, t *Tensor, odd bool) {
+	if len(s.tensors) >= 2*maxTensors {
+		s.left++
+		return
+	}
+	s.put(key, t, odd)
+}
+
+func (s *Set) put(key string, t *Tensor, odd bool) {
+	if s.tensors == nil {
+		s.tensors = map[string]*Tensor{}
+	}
+	s.tensors[key] = t
+	if odd {
+		s.odd++
+	}
+	if !odd || s.odd > maxOdd {
+		s.waiting = append(s.waiting, t)
+	}
+	if len(s.tensors) > maxLarge {
+		for _, w := range s.waiting {
+			w.small()
+		}
+		s.waiting = s.waiting[:0]
+	}
+}
+
+// right reports whether a row is plainly right: it matches within its limit, and by itself.
+func right(r *compare.Row) bool {
+	if r.Verdict != compare.Match || r.Allowed != "" {
+		return false
+	}
+	c := r.Isolated
+	return c == nil || c.Outcome == certify.Exact || c.Outcome == certify.Rounding
+}

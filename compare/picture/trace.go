@@ -1,0 +1,84 @@
+package picture
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Values is one tensor of a trace that is looked at by itself.
+type Values struct {
+	Key   string
+	Name  string // without its pass
+	Pass  int
+	Layer int // −1 outside the layers
+	Shape []int
+	DType string
+	Stats measure.Stats
+	RMS   float64 // of the elements that are finite and not masked; NaN where there is none
+}
+
+// Trace draws every tensor of a trace, those that odd names large. list says what the axes are; it may be nil. The error is that of
+// reading, or of ctx.
+func (s *Set) Trace(ctx context.Context, t *capture.Trace, list *order.List, odd func(key string) bool) ([]Values, error) {
+	s.Manifests[0] = t.Manifest()
+	var all []Values
+	for _, r := range t.Records() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		v := Values{Key: r.Key, Name: strings.TrimPrefix(r.Key, fmt.Sprintf("pass%d/", r.Pass)), Pass: r.Pass, Layer: layerOf(r.Name), Shape: r.Shape, DType: r.DType.String()}
+		m, err := t.Moments(r)
+		if err != nil {
+			return nil, fmt.Errorf("drawing %s: %w", r.Key, err)
+		}
+		v.Stats = measure.StatsOf(&m, 1)
+		axes, masked := t.Manifest().Axes[r.Name], strings.Contains(r.Name, "mask")
+		if list != nil {
+			if e, ok := list.Lookup(r.Name); ok {
+				masked = e.Compare != order.All
+				if axes == "" {
+					axes = e.Axes
+				}
+			}
+		}
+		if axes = strings.ReplaceAll(axes, " ", ""); len(axes) != len(r.Shape) {
+			axes = ""
+		}
+		limit := math.Inf(-1)
+		if masked && r.DType.Float() {
+			limit = measure.MaskLimit(r.DType, t.Manifest().DType)
+		}
+		v.RMS = math.Hypot(float64(v.Stats.Mean), float64(v.Stats.Std))
+		if masked { // one mask outweighs all else
+			v.RMS = 1
+		}
+		p, err := Alone(measure.Whole(t, r), axes, limit, v.RMS)
+		if err != nil {
+			return nil, fmt.Errorf("drawing %s: %w", r.Key, err)
+		}
+		if masked {
+			v.RMS = float64(p.Map.Top)
+		}
+		s.Put(r.Key, p, odd(r.Key))
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// layerOf is the layer that a name says; −1 where it says none.
+func layerOf(name string) int {
+	if rest, ok := strings.CutPrefix(name, "layers."); ok {
+		digits, _, _ := strings.Cut(rest, ".")
+		if n, err := strconv.Atoi(digits); err == nil && n >= 0 && n < 1<<16 {
+			return n
+		}
+	}
+	return -1
+}
