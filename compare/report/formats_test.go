@@ -74,7 +74,25 @@ func TestJSON(t *testing.T) {
 		if diff := cmp.Diff(string(text), string(document(t, report.JSON, &back))); diff != "" {
 			t.Errorf("%s: read and written again it is another: %s", name, diff)
 		}
+		for i, r := range d.Runs { // tracediff merge prints what it has read
+			for _, v := range []report.View{report.Short, report.Evidence, report.Everything, report.VerdictOnly} {
+				if diff := cmp.Diff(pageOf(t, r.Result, v), pageOf(t, back.Runs[i].Result, v)); diff != "" {
+					t.Errorf("%s: read again its text is another: %s", name, diff)
+				}
+			}
+		}
 	}
+}
+
+func pageOf(t *testing.T, r *compare.Result, v report.View) string {
+	var b bytes.Buffer
+	if r == nil {
+		return ""
+	}
+	if err := report.Text(&b, r, report.NewStyle(false).WithView(v).WithPower()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 // The schema holds a document to something: one that is spoilt is refused.
