@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -27,11 +29,13 @@ Exit status: 0 no flag, 1 a flag, 2 the file cannot be checked.
 Examples:
   tracediff check .tracediff/local.safetensors
   tracediff check training.safetensors --format json
+  tracediff check training.safetensors --report github
   tracediff check large.safetensors --magnitude 1e5 --skip narrow-values,dtype-change`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "skip", Usage: "leave these `KINDS` of flags out, by the names that docs/check.md lists (repeatable)"},
 			&cli.Float64Flag{Name: "magnitude", Value: redflag.DefaultMagnitude, Usage: "raise a flag beyond this `NUMBER`, for models that have large numbers by nature"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
+			&cli.StringSliceFlag{Name: "report", Usage: "also write `github`: annotations, and a summary of the step; github=FILE names the summary's file"},
 			&cli.StringFlag{Name: "color", Value: "auto", Usage: "`WHEN`: auto, always or never"},
 		},
 		Action: checkTrace,
@@ -54,6 +58,11 @@ func checkTrace(c *cli.Context) error {
 	if format != "text" && format != "json" {
 		return hint.Add(fmt.Errorf("--format is %q", format), "want text or json")
 	}
+	out, err := checkReports(c)
+	if err != nil {
+		return err
+	}
+	defer out.close()
 	trace, err := openChecked(c.Args().First())
 	if err != nil {
 		return err
@@ -66,15 +75,35 @@ func checkTrace(c *cli.Context) error {
 	if !slices.ContainsFunc(r.Looked, func(l redflag.Looked) bool { return l.Tensors > 0 }) {
 		return hint.Add(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at tensors of floats; docs/check.md says at which, and by which names")
 	}
-	if format == "json" {
-		err = report.CheckJSON(c.App.Writer, version(), r)
-	} else {
-		err = report.CheckText(c.App.Writer, r, style)
-	}
+	err = printFlags(c, out, r, style)
 	if err == nil && len(r.Flags) > 0 {
 		err = mismatch{}
 	}
 	return err
+}
+
+// printFlags writes what was found: the summary of a step first, then standard output.
+func printFlags(c *cli.Context, out *outputs, r *redflag.Result, style report.Style) error {
+	if err := out.writeSummary(func(w io.Writer, room int) error { return report.CheckSummary(w, r, room) }); err != nil {
+		return err
+	}
+	var err error
+	if out.format == "json" {
+		err = report.CheckJSON(c.App.Writer, version(), r)
+	} else {
+		var b bytes.Buffer
+		if err = report.CheckText(&b, r, style); err == nil {
+			text := b.String()
+			if out.github || inActions() {
+				text = report.Inert(text)
+			}
+			_, err = io.WriteString(c.App.Writer, text)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return out.annotations(c, func(w io.Writer) error { return report.CheckAnnotations(w, r, githubFile(c)) })
 }
 
 func checkOptions(c *cli.Context) (redflag.Options, error) {

@@ -34,7 +34,8 @@ Examples:
   tracediff gate hello long --verbose
   tracediff gate --require-certified
   tracediff gate --config ci/tracediff.toml --report junit=tracediff.xml --report json=tracediff.json
-  tracediff gate --shard 0/4 --report json=shard-0.json`,
+  tracediff gate --shard 0/4 --report json=shard-0.json
+  tracediff gate --report github`,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "config", Category: catFiles, Value: session.ConfigName, Usage: "the `FILE` that says what is compared"},
 			&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},

@@ -11,9 +11,12 @@ import (
 	"github.com/tracediff/tracediff/internal/session"
 )
 
+// mergeName is the name of the command whose arguments are reports.
+const mergeName = "merge"
+
 func mergeCommand() *cli.Command {
 	return &cli.Command{
-		Name:      "merge",
+		Name:      mergeName,
 		Usage:     "make one report of the shards of a gate",
 		ArgsUsage: "REPORT...",
 		Description: `Reads the JSON reports that "tracediff gate --shard I/N --report json=FILE" wrote, one of each shard, and writes what the
@@ -26,7 +29,8 @@ of one gate.
 Examples:
   tracediff merge shard-0.json shard-1.json shard-2.json shard-3.json
   tracediff merge shards/*/tracediff.json --report junit=tracediff.xml
-  tracediff merge -q shard-*.json`,
+  tracediff merge -q shard-*.json
+  tracediff merge shard-*.json --report github`,
 		Flags: slices.Concat(reportFlags(), talkFlags()),
 		Action: func(c *cli.Context) error {
 			if err := checkTalk(c); err != nil {
@@ -40,10 +44,11 @@ Examples:
 				return err
 			}
 			defer out.close()
-			d, _, err := session.Merge(c.Args().Slice())
+			d, config, err := session.Merge(c.Args().Slice())
 			if err != nil {
 				return err
 			}
+			out.about = config
 			var failed error
 			for _, r := range d.Runs {
 				if r.Error != "" {

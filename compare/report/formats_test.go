@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -250,5 +251,44 @@ func TestFormatsReportErrors(t *testing.T) {
 		if err := write(brokenPipe{}, d); !errors.Is(err, errPipe) {
 			t.Errorf("%s: error %v, want that of the writer", name, err)
 		}
+	}
+}
+
+// What a report does not write, nothing that prints a report may need: tracediff merge prints what it has read. Each field that is not
+// written is named here with what uses it.
+func TestNothingUnwrittenIsPrinted(t *testing.T) {
+	unwritten := map[string]string{
+		"report.Run.Since":               "compare alone has it",
+		"compare.Finding.roles":          "collecting findings",
+		"certify.Certificate.Unverified": "judging a row",
+		"measure.AxisError.Elements":     "limits",
+		"measure.Pattern.At":             "finding why a mask differs",
+	}
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+			walk(typ.Elem())
+		case reflect.Struct:
+			if seen[typ] {
+				return
+			}
+			seen[typ] = true
+			for i := range typ.NumField() {
+				f := typ.Field(i)
+				if name := typ.String() + "." + f.Name; f.Tag.Get("json") == "-" || !f.IsExported() && !f.Anonymous {
+					if unwritten[name] == "" {
+						t.Errorf("%s is not written: does printing a report need it?", name)
+					}
+					delete(unwritten, name)
+				}
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[report.Document]())
+	for name := range unwritten {
+		t.Errorf("%s is not there, or is written", name)
 	}
 }
