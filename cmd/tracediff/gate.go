@@ -143,7 +143,7 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 			return cmp.Or(err, c.Context.Err())
 		}
 		err = session.InKeys(err)
-		runs = append(runs, session.Portable(newRun(n.Name, result, err)))
+		runs = append(runs, session.Portable(newRun(n.Name, result, err), c.String("dir")))
 		if err != nil {
 			printError(c.App.ErrWriter, fmt.Errorf("prompt %q: %w", n.Name, err))
 			failed = unusable{}

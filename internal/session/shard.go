@@ -84,12 +84,20 @@ func here() string {
 	return folder
 }
 
-// Portable writes the paths below the working directory as relative to it, wherever they stand in a run: the same gate says the same
-// in another checkout, on another machine.
-func Portable(r report.Run) report.Run {
-	if folder := here(); folder != "" {
-		rewrite(reflect.ValueOf(&r).Elem(), func(s string) string { return below(s, folder) })
+// Portable writes the paths below the working directory as relative to it, and the folder of traces as [DefaultDir], wherever they
+// stand in a run: the same gate says the same in another checkout, on another machine, and beside other shards on one.
+func Portable(r report.Run, dir string) report.Run {
+	folder, sep := here(), string(filepath.Separator)
+	if dir = strings.TrimRight(dir, sep); filepath.Clean(dir) == DefaultDir {
+		dir = ""
 	}
+	rewrite(reflect.ValueOf(&r).Elem(), func(s string) string {
+		if dir != "" {
+			s = strings.ReplaceAll(s, " --dir "+QuoteShell(dir), "")
+			s = elsewhere(s, filepath.Clean(dir)+sep, DefaultDir+sep)
+		}
+		return below(s, folder)
+	})
 	return r
 }
 
@@ -98,7 +106,11 @@ func below(text, folder string) string {
 	if folder == "" {
 		return text
 	}
-	prefix := folder + string(filepath.Separator)
+	return elsewhere(text, folder+string(filepath.Separator), "")
+}
+
+// elsewhere puts another beginning in place of that of the paths in a text.
+func elsewhere(text, prefix, place string) string {
 	var b strings.Builder
 	for {
 		at := strings.Index(text, prefix)
@@ -106,8 +118,9 @@ func below(text, folder string) string {
 			return b.String() + text
 		}
 		b.WriteString(text[:at])
-		begins := at == 0 || strings.ContainsRune(" \t\n\"'`=:,;([{<>|&", rune(text[at-1]))
-		if !begins { // the end of a longer path
+		if at == 0 && b.Len() == 0 || at > 0 && strings.ContainsRune(" \t\n\"'`=:,;([{<>|&", rune(text[at-1])) {
+			b.WriteString(place)
+		} else { // inside of a longer path
 			b.WriteString(prefix)
 		}
 		text = text[at+len(prefix):]
