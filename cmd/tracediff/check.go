@@ -68,7 +68,10 @@ func checkTrace(c *cli.Context) error {
 		return err
 	}
 	defer trace.Close()
+	p := newProgress(c, "checking", "look", trace.BytesRead)
+	o.Progress = func(look, looks int) { p.Step(0, 1, look, looks) }
 	r, err := redflag.Check(c.Context, trace, o)
+	p.Done()
 	if err != nil {
 		return hint.Add(err, "the file was readable when it was opened: is it still being written, or on a disk that fails?")
 	}
