@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync/atomic"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/files"
@@ -30,6 +31,7 @@ type Trace struct {
 	index    map[firing]int
 	notes    []string
 	lacks    string // what is wrong with the status, if it is not what the file says
+	read     atomic.Int64
 }
 
 // Record is one tensor of a trace, without its data.
@@ -182,6 +184,7 @@ func (t *Trace) ReadAt(r Record, p []byte, off int64) (int, error) {
 		p, end = p[:rest], io.EOF
 	}
 	n, err := t.file.ReadAt(p, r.offset+off)
+	t.read.Add(int64(n))
 	if n == len(p) {
 		return n, end
 	}
@@ -190,6 +193,10 @@ func (t *Trace) ReadAt(r Record, p []byte, off int64) (int, error) {
 	}
 	return n, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
 }
+
+// BytesRead is how much of the tensors has been read since the trace was opened, every time that it was. It may be asked for while
+// others read.
+func (t *Trace) BytesRead() int64 { return t.read.Load() }
 
 // holds refuses a record that is not of this trace, where its place is no place here.
 func (t *Trace) holds(r Record) error {

@@ -60,6 +60,9 @@ type Options struct {
 	// result depends on it.
 	Workers int
 
+	// Progress is told before each entry how far the walk is: the pass, of how many, and the entry, of how many. It may be nil.
+	Progress func(pass, passes, entry, entries int)
+
 	// AB says that neither trace is the one that is right: they are of one model, from one port at two commits, with a
 	// feature on and off, in two dtypes or on two devices. They are called A and B; configurations and orders that differ
 	// are listed in the Result and do not keep the traces from being compared. The relative errors are measured against B.
@@ -134,9 +137,15 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	if err := w.expect(); err != nil {
 		return nil, err
 	}
-	for _, pass := range w.plan.common() {
+	passes := w.plan.common()
+	for i, pass := range passes {
 		if w.stopped {
 			break
+		}
+		w.step = func(entry int) {
+			if o.Progress != nil {
+				o.Progress(i, len(passes), entry, len(w.plan.entries))
+			}
 		}
 		if err := w.pass(pass); err != nil {
 			return nil, err
@@ -185,6 +194,7 @@ type walker struct {
 	noise      *gate.Floors              // nil without a noise floor
 	errors     map[string]measure.Number // relative L2 of rows, by key
 	limits     map[string]*gate.Gate     // of rows, by key
+	step       func(entry int)           // tells how far the pass is
 }
 
 // pass walks the entries of one forward call.
@@ -206,6 +216,7 @@ func (w *walker) pass(pass int) error {
 		if !w.plan.covered(i) || w.plan.rowless(i, pass) {
 			continue
 		}
+		w.step(i)
 		w.readAhead(i, pass)
 		if err := w.entry(i, pass); err != nil {
 			return err

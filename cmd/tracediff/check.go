@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -28,12 +30,13 @@ Examples:
   tracediff check .tracediff/local.safetensors
   tracediff check training.safetensors --format json
   tracediff check training.safetensors --report html=flags.html
+  tracediff check training.safetensors --report github
   tracediff check large.safetensors --magnitude 1e5 --skip narrow-values,dtype-change`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "skip", Usage: "leave these `KINDS` of flags out, by the names that docs/check.md lists (repeatable)"},
 			&cli.Float64Flag{Name: "magnitude", Value: redflag.DefaultMagnitude, Usage: "raise a flag beyond this `NUMBER`, for models that have large numbers by nature"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
-			&cli.StringSliceFlag{Name: "report", Usage: "also write `FORMAT=FILE`, such as html=flags.html (repeatable)"},
+			&cli.StringSliceFlag{Name: "report", Usage: "also write `FORMAT=FILE`, such as html=flags.html; github is annotations, and a summary of the step (repeatable)"},
 			&cli.StringFlag{Name: "color", Value: "auto", Usage: "`WHEN`: auto, always or never"},
 		},
 		Action: checkTrace,
@@ -66,7 +69,10 @@ func checkTrace(c *cli.Context) error {
 		return err
 	}
 	defer trace.Close()
+	p := newProgress(c, "checking", "look", trace.BytesRead)
+	o.Progress = func(look, looks int) { p.Step(0, 1, look, looks) }
 	r, err := redflag.Check(c.Context, trace, o)
+	p.Done()
 	if err != nil {
 		return hint.Add(err, "the file was readable when it was opened: is it still being written, or on a disk that fails?")
 	}
@@ -74,15 +80,35 @@ func checkTrace(c *cli.Context) error {
 		return hint.Add(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at tensors of floats; docs/check.md says at which, and by which names")
 	}
 	unwritten := out.publishCheck(c, trace, r)
-	if format == "json" {
-		err = report.CheckJSON(c.App.Writer, version(), r)
-	} else {
-		err = report.CheckText(c.App.Writer, r, style)
-	}
-	if err = hint.Also(err, unwritten); err == nil && len(r.Flags) > 0 {
+	err = hint.Also(printFlags(c, out, r, style), unwritten)
+	if err == nil && len(r.Flags) > 0 {
 		err = mismatch{}
 	}
 	return err
+}
+
+// printFlags writes what was found: the summary of a step first, then standard output.
+func printFlags(c *cli.Context, out *outputs, r *redflag.Result, style report.Style) error {
+	if err := out.writeSummary(func(w io.Writer, room int) error { return report.CheckSummary(w, r, room) }); err != nil {
+		return err
+	}
+	var err error
+	if out.format == "json" {
+		err = report.CheckJSON(c.App.Writer, version(), r)
+	} else {
+		var b bytes.Buffer
+		if err = report.CheckText(&b, r, style); err == nil {
+			text := b.String()
+			if out.github || inActions() {
+				text = report.Inert(text)
+			}
+			_, err = io.WriteString(c.App.Writer, text)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return out.annotations(c, func(w io.Writer) error { return report.CheckAnnotations(w, r, githubFile(c)) })
 }
 
 func checkOptions(c *cli.Context) (redflag.Options, error) {

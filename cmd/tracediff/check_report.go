@@ -30,11 +30,17 @@ var checkFormats = map[string]func(io.Writer, *cli.Context, *capture.Trace, *red
 
 // checkReports reads --report of check, before anything is read.
 func checkReports(c *cli.Context) (*outputs, error) {
-	o := &outputs{}
+	o := &outputs{format: c.String("format"), plain: report.NewStyle(false)}
 	for _, value := range c.StringSlice("report") {
-		format, path, _ := strings.Cut(value, "=")
+		format, path, named := strings.Cut(value, "=")
+		if format == githubFormat {
+			if err := o.addGitHub(c, path, named); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if checkFormats[format] == nil || path == "" {
-			return nil, hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as html=flags.html; a format is text, json or html")
+			return nil, hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as html=flags.html; a format is text, json, html or github")
 		}
 		if err := o.add(c, format, path); err != nil {
 			return nil, err
@@ -47,6 +53,9 @@ func checkReports(c *cli.Context) (*outputs, error) {
 func (o *outputs) publishCheck(c *cli.Context, t *capture.Trace, r *redflag.Result) error {
 	for i := range o.files {
 		f := &o.files[i]
+		if f.format == githubFormat {
+			continue
+		}
 		var b bytes.Buffer
 		err := checkFormats[f.format](&b, c, t, r)
 		if err == nil {

@@ -44,6 +44,7 @@ Examples:
   tracediff compare --level 3 --layers 0-2
   tracediff compare --reference hf --python venv/bin/python
   tracediff compare --report junit=out.xml --report json=out.json
+  tracediff compare mine.safetensors reference.safetensors --report github
   tracediff compare --local 'exec:./port --tokens {tokens} --out {out}' --prompt "Hello world"
   tracediff compare local.safetensors reference.safetensors --all
   tracediff compare local.safetensors reference.safetensors --require-certified

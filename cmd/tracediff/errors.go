@@ -10,14 +10,18 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
 )
 
 // printError prints an error in two lines: what and why, and what to do.
 func printError(w io.Writer, err error) {
-	fmt.Fprintf(w, "tracediff: %s\n", harmless(oneLine(err.Error())))
-	fmt.Fprintf(w, "hint: %s\n", harmless(oneLine(session.Hint(err))))
+	text := fmt.Sprintf("tracediff: %s\nhint: %s\n", harmless(oneLine(err.Error())), harmless(oneLine(session.Hint(err))))
+	if inActions() { // a name in it may look like a command of the runner
+		text = report.Inert(text)
+	}
+	io.WriteString(w, text) //nolint:errcheck // there is no other place to say it
 }
 
 var (

@@ -33,10 +33,13 @@ Examples:
   tracediff gate
   tracediff gate hello long --verbose
   tracediff gate --require-certified
-  tracediff gate --config ci/tracediff.toml --report junit=tracediff.xml --report json=tracediff.json`,
+  tracediff gate --config ci/tracediff.toml --report junit=tracediff.xml --report json=tracediff.json
+  tracediff gate --shard 0/4 --report json=shard-0.json
+  tracediff gate --report github`,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "config", Category: catFiles, Value: session.ConfigName, Usage: "the `FILE` that says what is compared"},
 			&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
+			&cli.StringFlag{Name: "shard", Category: catCompare, Usage: "run the prompts of shard I of N, from 0: `I/N`; tracediff merge makes one report of all"},
 			&cli.StringFlag{Name: "python", Category: catSides, Usage: "Python `INTERPRETER` in place of the file's"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
@@ -65,7 +68,11 @@ Examples:
 				return err
 			}
 			defer out.close()
-			return runGate(c, out, all, limits)
+			shard, all, err := divided(c, all, limits)
+			if err != nil {
+				return err
+			}
+			return runGate(c, out, all, limits, shard)
 		},
 	}
 }
@@ -87,9 +94,26 @@ func chosen(all []session.Named, names []string) ([]session.Named, error) {
 	return slices.DeleteFunc(slices.Clone(all), func(n session.Named) bool { return !slices.Contains(names, n.Name) }), nil
 }
 
+// divided are the prompts that --shard leaves, and the shard; nil without the flag.
+func divided(c *cli.Context, all []session.Named, limits *gate.Limits) (*report.Shard, []session.Named, error) {
+	if !c.IsSet("shard") {
+		return nil, all, nil
+	}
+	s, err := session.ParseShard(c.String("shard"))
+	if err != nil {
+		return nil, nil, err
+	}
+	flags := map[string]string{}
+	for _, name := range []string{"all", "strict-dtype", "isolate", "no-isolate", "require-certified", "arithmetic", "bound"} {
+		flags[name] = fmt.Sprint(c.Value(name))
+	}
+	own, err := session.Divide(s, c.String("config"), all, limits, flags)
+	return s, own, err
+}
+
 // runGate compares the prompts one after the other. One that cannot be compared does not keep the others from it; an interrupt
 // does.
-func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Limits) error {
+func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Limits, shard *report.Shard) error {
 	isolation, err := isolateOptions(c)
 	if err != nil {
 		return err
@@ -120,7 +144,7 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 			return cmp.Or(err, c.Context.Err())
 		}
 		err = session.InKeys(err)
-		one := newRun(n.Name, result, err)
+		one := session.Portable(newRun(n.Name, result, err), c.String("dir"))
 		one.Pictures = a.Pictures
 		runs = append(runs, one)
 		if err != nil {
@@ -128,7 +152,9 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 			failed = unusable{}
 		}
 	}
-	return out.publish(c, report.NewDocument(version(), runs...), failed)
+	d := report.NewDocument(version(), runs...)
+	d.Shard = shard
+	return out.publish(c, d, failed)
 }
 
 // summary says of every run of a gate how it ended.
@@ -143,6 +169,9 @@ func summary(d *report.Document) string {
 		others = append(others, fmt.Sprintf("%s (exit status %d)", r.Name, r.Exit))
 	}
 	text := fmt.Sprintf("gate: %d of %d prompts match", matching, len(d.Runs))
+	if d.Shard != nil {
+		text = fmt.Sprintf("shard %s: %d of %d prompts match, of %d in the gate", d.Shard, matching, len(d.Runs), len(d.Shard.Prompts))
+	}
 	if others != nil {
 		text += "; not " + strings.Join(others, ", ")
 	}

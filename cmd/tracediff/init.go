@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/urfave/cli/v2"
 
@@ -23,12 +24,15 @@ func initCommand() *cli.Command {
 		Name:      "init",
 		Usage:     "write a tracediff.toml for the gate, with every key explained",
 		ArgsUsage: "[FILE]",
-		Description: `The file works as it is, on the embedded tiny checkpoint: edit the model and the prompts. A file that is there is
-left alone.
+		Description: `Where something was captured before, the file has the model, the local side and the tokens of the last capture, and says
+which: the gate then compares what "tracediff compare" did. How much was captured is not taken: a gate compares everything.
+Else it is an example that works as it is, on the embedded tiny checkpoint. A file that is there is left alone.
 
 Examples:
   tracediff init
-  tracediff init ci/tracediff.toml`,
+  tracediff init ci/tracediff.toml
+  tracediff init --dir /tmp/traces`,
+		Flags: []cli.Flag{&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept: that of the last capture"}},
 		Action: func(c *cli.Context) error {
 			path := session.ConfigName
 			switch c.NArg() {
@@ -47,10 +51,24 @@ Examples:
 				}
 				return hint.Add(fmt.Errorf("%s: %w", path, err), "name another file: tracediff init FILE; or move this one away")
 			}
-			if err := session.WriteWhole(path, example); err != nil {
+			text, taken, err := session.Initial(example, path, c.String("dir"))
+			if err != nil {
+				return err
+			}
+			if err := session.WriteWhole(path, text); err != nil {
 				return hint.Add(err, "is the folder one where files can be made?")
 			}
-			fmt.Fprintf(c.App.Writer, "wrote %s; the next step: tracediff gate\n", path)
+			next := "tracediff gate"
+			if path != session.ConfigName {
+				next += " --config " + session.QuoteShell(path)
+			}
+			fmt.Fprintf(c.App.Writer, "wrote %s; the next step: %s\n", path, next)
+			if taken != nil {
+				fmt.Fprintf(c.App.Writer, "from the last capture, %s:\n", filepath.Join(c.String("dir"), session.SettingsFile))
+			}
+			for _, t := range taken {
+				fmt.Fprintf(c.App.Writer, "  %s = %s\n", t.Key, harmless(t.Value))
+			}
 			return nil
 		},
 	}

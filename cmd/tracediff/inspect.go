@@ -118,7 +118,7 @@ func inspectTraces(c *cli.Context, traces []*capture.Trace, o inspect.Options) (
 			o.Order = named
 		}
 	}
-	progress := newProgress(c, "statistics", "tensor", "")
+	progress := newProgress(c, "statistics", "tensor", nil)
 	defer progress.Done()
 	o.Step = func(at, of int) { progress.Step(0, 1, at, of) }
 	defer func(started time.Time) { detail(c, "read in %s", amount.Since(started)) }(time.Now())

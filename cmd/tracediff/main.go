@@ -9,9 +9,11 @@
 //
 //	tracediff init                              write a tracediff.toml, with every key explained
 //	tracediff gate                              compare every prompt of tracediff.toml, for CI
+//	tracediff merge REPORT...                   make one report of the shards of a gate
 //	tracediff prompts                           propose prompts that show as many usual mistakes as any do
 //	tracediff version                           say which build this is
 //	tracediff completion bash                   print the shell's completion script
+//	tracediff man                               print the manual page
 //
 // Exit status: 0 everything in scope was compared and is right; 1 it is not, or something is missing; 2 the command, a
 // file or the model cannot be used; 130 interrupted. Errors are two lines on standard error, "tracediff: what: why" and
@@ -120,7 +122,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Name:           "tracediff",
 		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
 		Description:    "Try it: tracediff compare --prompt \"Hello world\"",
-		Commands:       []*cli.Command{captureCommand(), compareCommand(), checkCommand(), orderCommand(), inspectCommand(), doctorCommand(), gateCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand()},
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), checkCommand(), orderCommand(), inspectCommand(), doctorCommand(), gateCommand(), mergeCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand(), manCommand()},
 		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version"}},
 		Reader:         stdin,
 		Writer:         stdout,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -10,28 +11,28 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/internal/amount"
 )
 
-// progress shows, on a terminal and nowhere else, how far a run is: what is captured, the bytes on the disk and their rate.
+// progress shows, on a terminal and nowhere else, how far a run is: what runs, the bytes that are written or read, and their rate.
 type progress struct {
 	bars    *mpb.Progress
 	bar     *mpb.Bar
 	what    string
 	unit    string
-	path    string // of the trace that grows; empty where none does
+	bytes   func() int64 // nil where nobody counts them
 	started time.Time
+	notes   io.Writer // for lines where nothing is drawn
 }
 
-// newProgress shows nothing yet, and in debug mode nothing at all: a bar would be drawn over the lines. what runs and unit are words, such as "local model" and "layer"; path is the trace that is
-// being written, if one is.
-func newProgress(c *cli.Context, what, unit, path string) *progress {
+// newProgress shows nothing yet, and in debug mode nothing at all: a bar would be drawn over the lines. what runs and unit are words,
+// such as "local model" and "layer".
+func newProgress(c *cli.Context, what, unit string, bytes func() int64) *progress {
 	if f, ok := c.App.ErrWriter.(*os.File); !ok || c.Bool("quiet") || debugs(c) || !isatty.IsTerminal(f.Fd()) || os.Getenv("TERM") == "dumb" {
-		return &progress{}
+		return &progress{notes: notes(c)}
 	}
 	return &progress{
-		bars: mpb.New(mpb.WithOutput(c.App.ErrWriter), mpb.WithWidth(30)), what: what, unit: unit, path: path, started: time.Now(),
+		bars: mpb.New(mpb.WithOutput(c.App.ErrWriter), mpb.WithWidth(30)), what: what, unit: unit, bytes: bytes, started: time.Now(), notes: notes(c),
 	}
 }
 
@@ -49,17 +50,26 @@ func (p *progress) Step(pass, passes, at, steps int) {
 	p.bar.SetCurrent(int64(pass*steps + at))
 }
 
-// amount is how much of the trace is written, and how fast: ", 12.4 MiB, 35.0 MiB/s". It is empty where no file grows.
+// Write prints lines above the bar.
+func (p *progress) Write(text []byte) (int, error) {
+	if p.bars == nil {
+		return p.notes.Write(text)
+	}
+	return p.bars.Write(text)
+}
+
+// amount is how many bytes there are so far, and how many come in a second: ", 12.4 MiB, 35.0 MiB/s". It is empty where none are
+// counted.
 func (p *progress) amount(elapsed time.Duration) string {
-	if p.path == "" {
+	if p.bytes == nil || elapsed <= 0 {
 		return ""
 	}
-	info, err := os.Stat(p.path + capture.Suffix)
-	if err != nil || elapsed <= 0 {
+	n := p.bytes()
+	if n == 0 {
 		return ""
 	}
-	rate := float64(info.Size()) / elapsed.Seconds()
-	return fmt.Sprintf(", %s, %s/s", amount.Bytes(info.Size()), amount.Bytes(int64(rate)))
+	rate := float64(n) / elapsed.Seconds()
+	return fmt.Sprintf(", %s, %s/s", amount.Bytes(n), amount.Bytes(int64(rate)))
 }
 
 // Done takes the bar away.

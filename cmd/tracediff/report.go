@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,7 @@ import (
 func reportFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT` of standard output: text, json, jsonl, junit or html"},
-		&cli.StringSliceFlag{Name: "report", Category: catReport, Usage: "also write `FORMAT=FILE`, such as html=report.html (repeatable)"},
+		&cli.StringSliceFlag{Name: "report", Category: catReport, Usage: "also write `FORMAT=FILE`, such as html=report.html; github is annotations and a summary of the step (repeatable)"},
 		&cli.BoolFlag{Name: "table", Category: catReport, Usage: "print every entry with all its numbers, and all of --verbose"},
 		&cli.StringFlag{Name: "color", Category: catReport, Value: "auto", Usage: "`WHEN` to colour: auto (on a terminal, unless NO_COLOR is set), always, never"},
 	}
@@ -50,6 +51,8 @@ type outputs struct {
 	plain  report.Style // of files
 	files  []outputFile
 	spared []string // what the command reads or writes
+	github bool     // annotations are printed
+	about  string   // the file that they are about
 	since  string   // how the first divergence moved since the last comparison
 }
 
@@ -76,9 +79,15 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 		return nil, hint.Add(fmt.Errorf("--format is %q", o.format), formatHint)
 	}
 	for _, value := range c.StringSlice("report") {
-		format, path, _ := strings.Cut(value, "=")
+		format, path, named := strings.Cut(value, "=")
+		if format == githubFormat {
+			if err := o.addGitHub(c, path, named); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if formats[format] == nil || path == "" {
-			return nil, hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as junit=out.xml; a format is text, json, jsonl, junit or html")
+			return nil, hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as junit=out.xml; a format is text, json, jsonl, junit, html or github")
 		}
 		if err := o.add(c, format, path); err != nil {
 			return nil, err
@@ -126,7 +135,7 @@ func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) erro
 	var unwritten error
 	for i := range o.files {
 		f := &o.files[i]
-		if f.refused {
+		if f.refused || f.format == githubFormat {
 			continue
 		}
 		var b bytes.Buffer
@@ -140,7 +149,8 @@ func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) erro
 		}
 		detail(c, "report %s, %s", f.path, amount.Bytes(int64(b.Len())))
 	}
-	if err := formats[o.format](c.App.Writer, d, o.style); err != nil {
+	unwritten = hint.Also(unwritten, o.writeSummary(func(w io.Writer, room int) error { return report.Summary(w, d, room) }))
+	if err := o.print(c, d); err != nil {
 		return hint.Also(err, unwritten)
 	}
 	switch {
@@ -154,6 +164,27 @@ func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) erro
 		return mismatch{}
 	}
 	return nil
+}
+
+// print writes the result to standard output, and behind it the annotations.
+func (o *outputs) print(c *cli.Context, d *report.Document) error {
+	var b bytes.Buffer
+	w := c.App.Writer
+	guarded := o.format == "text" && (o.github || inActions())
+	if guarded {
+		w = &b
+	}
+	if err := formats[o.format](w, d, o.style); err != nil {
+		return err
+	}
+	if guarded {
+		if _, err := io.WriteString(c.App.Writer, report.Inert(b.String())); err != nil {
+			return err
+		}
+	}
+	return o.annotations(c, func(w io.Writer) error {
+		return report.Annotations(w, d, cmp.Or(o.about, githubFile(c)))
+	})
 }
 
 // texts writes the runs one after the other, each under its name where it has one. Errors are printed elsewhere.

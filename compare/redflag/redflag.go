@@ -15,7 +15,9 @@ import (
 type Options struct {
 	Skip      []Kind
 	Magnitude float64 // the largest number that raises nothing; 0 for [DefaultMagnitude]
-	limits    *limits // nil for the defaults: a test has its own
+	// Progress is told before each of the looks at a trace which one it is, of how many. It may be nil.
+	Progress func(look, looks int)
+	limits   *limits // nil for the defaults: a test has its own
 }
 
 // Result is what was found, and what was looked at.
@@ -59,11 +61,15 @@ func Check(ctx context.Context, t *capture.Trace, o Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("checking %s: %w", t.Path(), err)
 	}
-	for _, look := range []func(*view) error{
+	looks := []func(*view) error{
 		(*view).survey,
 		(*view).values, (*view).dtypes, (*view).attention, (*view).rope, (*view).rotary, (*view).cache,
 		(*view).hidden, (*view).tokens, (*view).argmax, (*view).gradients, (*view).loss,
-	} {
+	}
+	for i, look := range looks {
+		if o.Progress != nil {
+			o.Progress(i, len(looks))
+		}
 		if err := look(v); err != nil {
 			return nil, fmt.Errorf("checking %s: %w", t.Path(), err)
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -74,7 +75,25 @@ func TestJSON(t *testing.T) {
 		if diff := cmp.Diff(string(text), string(document(t, report.JSON, &back))); diff != "" {
 			t.Errorf("%s: read and written again it is another: %s", name, diff)
 		}
+		for i, r := range d.Runs { // tracediff merge prints what it has read
+			for _, v := range []report.View{report.Short, report.Evidence, report.Everything, report.VerdictOnly} {
+				if diff := cmp.Diff(pageOf(t, r.Result, v), pageOf(t, back.Runs[i].Result, v)); diff != "" {
+					t.Errorf("%s: read again its text is another: %s", name, diff)
+				}
+			}
+		}
 	}
+}
+
+func pageOf(t *testing.T, r *compare.Result, v report.View) string {
+	var b bytes.Buffer
+	if r == nil {
+		return ""
+	}
+	if err := report.Text(&b, r, report.NewStyle(false).WithView(v).WithPower()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 // The schema holds a document to something: one that is spoilt is refused.
@@ -232,5 +251,44 @@ func TestFormatsReportErrors(t *testing.T) {
 		if err := write(brokenPipe{}, d); !errors.Is(err, errPipe) {
 			t.Errorf("%s: error %v, want that of the writer", name, err)
 		}
+	}
+}
+
+// What a report does not write, nothing that prints a report may need: tracediff merge prints what it has read. Each field that is not
+// written is named here with what uses it.
+func TestNothingUnwrittenIsPrinted(t *testing.T) {
+	unwritten := map[string]string{
+		"report.Run.Since":               "compare alone has it",
+		"compare.Finding.roles":          "collecting findings",
+		"certify.Certificate.Unverified": "judging a row",
+		"measure.AxisError.Elements":     "limits",
+		"measure.Pattern.At":             "finding why a mask differs",
+	}
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+			walk(typ.Elem())
+		case reflect.Struct:
+			if seen[typ] {
+				return
+			}
+			seen[typ] = true
+			for i := range typ.NumField() {
+				f := typ.Field(i)
+				if name := typ.String() + "." + f.Name; f.Tag.Get("json") == "-" || !f.IsExported() && !f.Anonymous {
+					if unwritten[name] == "" {
+						t.Errorf("%s is not written: does printing a report need it?", name)
+					}
+					delete(unwritten, name)
+				}
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[report.Document]())
+	for name := range unwritten {
+		t.Errorf("%s is not there, or is written", name)
 	}
 }

@@ -25,6 +25,8 @@ type Document struct {
 	Runs   []Run  `json:"runs"`   // in the order in which they ran
 	// Sight is which of the usual mistakes several runs would have shown together.
 	Sight *certify.Sight `json:"sight,omitempty"`
+	// Shard says which part of a gate this is; nil where it is the whole, also of one that was merged.
+	Shard *Shard `json:"shard,omitempty"`
 }
 
 // Tool is the program.

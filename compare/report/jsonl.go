@@ -9,7 +9,7 @@ import (
 
 // Record is one line of a report as JSON Lines. Type says which of the other keys it has:
 //
-//	report  schema and tool: always the first
+//	report  schema and tool, and shard where the report is a part of a gate: always the first
 //	input   input: the token ids of one pass
 //	row     row: one entry of one pass, in the order of the walk
 //	result  exit and result: what the run found; its rows and inputs are empty here, having had lines of their own
@@ -26,13 +26,14 @@ type Record struct {
 	Input  *compare.Input  `json:"input,omitempty"`
 	Row    *compare.Row    `json:"row,omitempty"`
 	Result *compare.Result `json:"result,omitempty"`
+	Shard  *Shard          `json:"shard,omitempty"`
 }
 
 // JSONLines writes the document as records, one a line. The error is that of w.
 func JSONLines(w io.Writer, d *Document) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(Record{Type: "report", Schema: RecordSchema, Tool: &d.Tool}); err != nil {
+	if err := e.Encode(Record{Type: "report", Schema: RecordSchema, Tool: &d.Tool, Shard: d.Shard}); err != nil {
 		return err
 	}
 	for i := range d.Runs {

@@ -229,7 +229,17 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
 	o.All, o.Partial, o.StrictDType, o.Sight = o.All || a.All, e.Partial, a.StrictDType, e.Sight
 	started := time.Now()
+	what, bytes := "comparing", func() int64 { return local.BytesRead() + ref.BytesRead() }
+	switch {
+	case o.Alone:
+		what, bytes = "verifying", local.BytesRead
+	case o.Isolator != nil:
+		what = "comparing and verifying"
+	}
+	p := e.progress(what, "entry", bytes)
+	o.Progress = p.Step
 	result, err := compare.Run(ctx, local, ref, a.drawn(o, local, ref))
+	p.Done()
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // writeFloor measures the noise floor of a job's passes and writes it to path, whole or not at all: the walk with every
 // rounding point against the walk with none. The two traces are kept only while it runs. The passes are replayed, so that
 // both walk over the same tokens.
-func writeFloor(ctx context.Context, j reference.Job, path string) (err error) {
+func writeFloor(ctx context.Context, e *Env, j reference.Job, path string) (err error) {
 	if err := files.Replaceable(path); err != nil {
 		return fmt.Errorf("measuring the noise floor: %w", err)
 	}
@@ -33,7 +33,11 @@ func writeFloor(ctx context.Context, j reference.Job, path string) (err error) {
 	for i, exact := range []bool{false, true} {
 		j.Exact, j.NewTokens, j.Registry = exact, 0, nil
 		j.Path = filepath.Join(dir, fmt.Sprintf("%d.safetensors", i))
-		if _, err := reference.Walk(ctx, j); err != nil {
+		p := e.progress(fmt.Sprintf("measuring the noise floor, walk %d of 2", i+1), "entry", growing(j.Path))
+		j.Progress = p.Step
+		_, err := reference.Walk(ctx, j)
+		p.Done()
+		if err != nil {
 			return fmt.Errorf("measuring the noise floor: %w", err)
 		}
 		if sides[i], err = capture.Open(j.Path); err != nil {

@@ -38,7 +38,7 @@ func TestNoiseFloorIsThatOfTheDType(t *testing.T) {
 	floors := map[hooks.DType]*gate.NoiseFloor{}
 	for _, dtype := range []hooks.DType{hooks.F32, hooks.BF16} {
 		path := filepath.Join(t.TempDir(), "floor.json")
-		err := writeFloor(context.Background(), reference.Job{
+		err := writeFloor(context.Background(), nil, reference.Job{
 			Checkpoint: ck, List: list, DType: dtype, Passes: [][]int{{2, 513, 88, 17, 301}, {7}},
 			Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
 		}, path)

@@ -134,7 +134,7 @@ func (j *Job) hashWeights(ctx context.Context, e *Env) (err error) {
 		return nil
 	}
 	const mega = 1e6
-	p := e.progress("hashing the weights", "MB", "")
+	p := e.progress("hashing the weights", "MB", nil)
 	defer p.Done()
 	j.weights, err = checkpoint.NewDigests(j.digests()).Compute(ctx, j.ck, func(done, all int64) {
 		p.Step(0, 1, int(done/mega), int(all/mega))

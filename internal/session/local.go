@@ -66,7 +66,7 @@ func (j *Job) runModel(ctx context.Context, e *Env) (gemma.Output, error) {
 	if j.Prompt != nil {
 		m.Prompt = *j.Prompt
 	}
-	p := e.progress("capturing the local model", "layer", j.path("local"))
+	p := e.progress("capturing the local model", "layer", growing(j.path("local")))
 	defer p.Done()
 	log := j.debugLog(e, "local", j.Scope)
 	defer log.End()

@@ -139,7 +139,7 @@ func (j *Job) look(ctx context.Context, e *Env, c *candidate) (err error) {
 	}
 	defer func() { err = hint.Also(err, os.RemoveAll(dir)) }()
 	path := filepath.Join(dir, "walk.safetensors")
-	p := e.progress(fmt.Sprintf("trying %d tokens", len(c.passes[0])), "entry", path)
+	p := e.progress(fmt.Sprintf("trying %d tokens", len(c.passes[0])), "entry", growing(path))
 	defer p.Done()
 	m := capture.Manifest{Model: j.ck.Name(), Scope: capture.Scope{Level: 3}}
 	for i := range j.list.Entries { // which transformers does not show

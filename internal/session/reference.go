@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -255,10 +256,17 @@ func (j *Job) runTransformers(ctx context.Context, e *Env, scope capture.Scope, 
 		Python: interpreter, Model: model, Order: order, Out: out, Tokens: reference.FormatTokens(j.passes), NewTokens: j.further,
 		DType: j.dtype, Level: scope.Level, Layers: scope.Layers, Debug: e.Debug, DebugFull: j.debugPasses(), DebugOnly: j.debugOnly(),
 	}
+	p := e.progress("capturing transformers", "MB", growing(path))
 	show := &prefixed{w: e.Notes, prefix: "transformers | "}
+	if w, ok := p.(io.Writer); ok {
+		show.w = w
+	}
 	r.Show = show
+	stop := follow(p, growing(path), capture.DataBytes(j.list, scope, j.dtype, j.tokens()))
 	err = r.Run(ctx)
+	stop()
 	show.end()
+	p.Done()
 	if errors.Is(err, context.Canceled) {
 		return j.stopped(path)
 	}
@@ -270,7 +278,7 @@ func (j *Job) runTransformers(ctx context.Context, e *Env, scope capture.Scope, 
 
 // runWalk evaluates TENSOR_ORDER in float64.
 func (j *Job) runWalk(ctx context.Context, e *Env, scope capture.Scope, path string) error {
-	p := e.progress("capturing the reference walk", "entry", path)
+	p := e.progress("capturing the reference walk", "entry", growing(path))
 	defer p.Done()
 	walk := j.walk(scope)
 	walk.Path, walk.Progress, walk.Debug = path, p.Step, j.debugLog(e, "reference", scope)
@@ -281,6 +289,30 @@ func (j *Job) runWalk(ctx context.Context, e *Env, scope capture.Scope, path str
 	}
 	return err
 }
+
+// follow shows how far a program is that another process runs, by the bytes of its trace, until the function that it returns is
+// called. all is about how many there will be.
+func follow(p Progress, bytes func() int64, all float64) (stop func()) {
+	const mega = 1e6
+	steps := max(int(min(all, 1e15)/mega), 1)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(followEvery)
+		defer tick.Stop()
+		for {
+			p.Step(0, 1, min(int(bytes()/mega), steps), steps)
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+const followEvery = 200 * time.Millisecond
 
 // stopped is the error of a reference run that was interrupted. What it had written so far has a place in the store that
 // nobody would find, and that the next run clears: it is put where the reference would have been, beside the local trace.
@@ -312,11 +344,9 @@ func (j *Job) measureFloor(ctx context.Context, e *Env, f *Found) error {
 	if f.entry == nil || f.entry.Floor {
 		return nil
 	}
-	p := e.progress("measuring the noise floor", "entry", "")
-	defer p.Done()
 	walk := j.walk(f.entry.Key.Scope)
-	walk.Passes, walk.NewTokens, walk.Progress = f.passes, 0, p.Step
-	err := writeFloor(ctx, walk, f.entry.FloorPath())
+	walk.Passes, walk.NewTokens = f.passes, 0
+	err := writeFloor(ctx, e, walk, f.entry.FloorPath())
 	if errors.Is(err, context.Canceled) {
 		return hint.Also(hint.Add(errors.New("interrupted"), "the reference is stored; its noise floor is measured by the next tracediff capture"), f.Close())
 	}

@@ -8,6 +8,9 @@ package session
 import (
 	"fmt"
 	"io"
+	"os"
+
+	"github.com/tracediff/tracediff/capture"
 )
 
 // DefaultDir is where traces are kept when no other place is named.
@@ -27,15 +30,15 @@ type Env struct {
 	Debug   bool      // each hook is shown on Errors as it fires
 	Sight   bool      // comparisons ask which of the usual mistakes they would have shown
 
-	// Progress is asked for before what takes its time: what runs, the word for its steps, and the trace that grows, if
-	// one does. It may be nil.
-	Progress func(what, unit, path string) Progress
+	// Progress is asked for before what takes its time: what runs, the word for its steps, and how many bytes are written or read so
+	// far; nil where nobody counts them. It may be nil.
+	Progress func(what, unit string, bytes func() int64) Progress
 
 	// Spare is told of files before they are read or written, and refuses what would be lost by it. It may be nil.
 	Spare func(paths ...string) error
 }
 
-// Progress is told how far a run is.
+// Progress is told how far a run is. One that is an io.Writer, too, takes the lines that are printed meanwhile.
 type Progress interface {
 	Step(pass, passes, at, steps int) // before each step of each pass
 	Done()
@@ -46,11 +49,22 @@ type noProgress struct{}
 func (noProgress) Step(int, int, int, int) {}
 func (noProgress) Done()                   {}
 
-func (e *Env) progress(what, unit, path string) Progress {
-	if e.Progress == nil {
+func (e *Env) progress(what, unit string, bytes func() int64) Progress {
+	if e == nil || e.Progress == nil {
 		return noProgress{}
 	}
-	return e.Progress(what, unit, path)
+	return e.Progress(what, unit, bytes)
+}
+
+// growing is the size of a trace that is being written; 0 before it is there.
+func growing(path string) func() int64 {
+	return func() int64 {
+		info, err := os.Stat(path + capture.Suffix)
+		if err != nil {
+			return 0
+		}
+		return info.Size()
+	}
 }
 
 func (e *Env) spare(paths ...string) error {

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
+)
+
+const (
+	// githubFormat is the report that is annotations on a stream of the program and a summary in a file.
+	githubFormat = "github"
+	// stepSummary is the variable by which GitHub Actions names the file of a step's summary.
+	stepSummary = "GITHUB_STEP_SUMMARY"
+)
+
+// addGitHub takes the file of the step summary: the one that was named, or that of the step.
+func (o *outputs) addGitHub(c *cli.Context, path string, named bool) error {
+	if o.github {
+		return hint.Add(errors.New("--report github was given twice"), "give it once")
+	}
+	if path == "" && named {
+		return hint.Add(errors.New("--report is \"github=\""), "want github, or github=FILE")
+	}
+	if !named {
+		if path = os.Getenv(stepSummary); path == "" {
+			return hint.Add(fmt.Errorf("--report github: %s is not set, which names the file of the summary in a step of GitHub Actions", stepSummary), "elsewhere name one: --report github=FILE")
+		}
+	}
+	o.github = true
+	return o.add(c, githubFormat, path)
+}
+
+// annotations writes workflow commands after the result: on standard output, where they are part of a text, else on standard error,
+// which the runner reads as well.
+func (o *outputs) annotations(c *cli.Context, write func(io.Writer) error) error {
+	if !o.github {
+		return nil
+	}
+	w := c.App.Writer
+	if o.format != "text" {
+		w = c.App.ErrWriter
+	}
+	return write(w)
+}
+
+// appendSummary adds what fits to the summary of the step.
+func appendSummary(to *files.Target, write func(w io.Writer, room int) error) error {
+	room := report.MaxSummary
+	if info, err := os.Stat(to.Path); err == nil && info.Mode().IsRegular() {
+		room -= int(min(info.Size(), report.MaxSummary))
+	}
+	var b bytes.Buffer
+	if err := write(&b, room); err != nil {
+		return err
+	}
+	if !to.Replaces() {
+		return hint.Also(to.Write(b.Bytes()), to.Close())
+	}
+	f, err := os.OpenFile(to.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b.Bytes())
+	return hint.Also(err, f.Close())
+}
+
+// inActions reports whether the runner of GitHub Actions reads what is printed.
+func inActions() bool { return os.Getenv("GITHUB_ACTIONS") == "true" }
+
+// githubFile is the file that annotations are about: the one that says what is compared, or the trace; as it was typed, which is from
+// the root of the repository where a step runs.
+func githubFile(c *cli.Context) string {
+	switch path := c.Args().First(); {
+	case c.Command.Name == gateName:
+		return c.String("config")
+	case path != "" && c.Command.Name != mergeName:
+		return path
+	}
+	return ""
+}
+
+// writeSummary writes the summary of a step to every file that takes one.
+func (o *outputs) writeSummary(write func(w io.Writer, room int) error) error {
+	for i := range o.files {
+		f := &o.files[i]
+		if f.format != githubFormat || f.refused {
+			continue
+		}
+		var err error
+		if f.to == nil {
+			err = write(f.stream, report.MaxSummary)
+		} else {
+			err = appendSummary(f.to, write)
+		}
+		if err != nil {
+			return hint.Add(fmt.Errorf("writing the summary: %w", session.OnPath(f.path, err)), "is "+f.path+" a place where files can be made?")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"io"
+	"strings"
+	"unicode"
+
+	"github.com/tracediff/tracediff/compare/redflag"
+)
+
+// The limits of GitHub Actions, from "Workflow commands for GitHub Actions" and "Usage limits": what is beyond them is not shown.
+const (
+	maxAnnotations = 10      // errors of one step
+	MaxSummary     = 1 << 20 // bytes of the summary of one step
+
+	maxMessage = 4 << 10 // bytes of one annotation: more is not read
+	maxCell    = 240     // runes of a cell of the table
+)
+
+// annotation is one error as GitHub shows it beside a file.
+type annotation struct{ title, message string }
+
+// Annotations writes what is wrong as workflow commands of GitHub Actions: an error for each run that does not match, and for each
+// further bug that is known, ten at most. file is what they are about; it may be empty. The error is that of w.
+func Annotations(w io.Writer, d *Document, file string) error {
+	var all, further []annotation
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		if r.Exit != 0 {
+			all = append(all, failure(r))
+			further = append(further, furtherBugs(r)...)
+		}
+	}
+	return annotate(w, file, append(all, further...))
+}
+
+// CheckAnnotations is Annotations for the red flags of a trace.
+func CheckAnnotations(w io.Writer, r *redflag.Result, file string) error {
+	var all []annotation
+	for i := range r.Flags {
+		f := &r.Flags[i]
+		all = append(all, annotation{
+			fmt.Sprintf("tracediff: RED FLAG %s: %s, pass %d", f.Kind, f.Entry, f.Pass),
+			fmt.Sprintf("%s\nmeans: %s\ntry: %s", clean(f.What), clean(f.Means), clean(f.Try)),
+		})
+	}
+	return annotate(w, file, all)
+}
+
+func annotate(w io.Writer, file string, all []annotation) error {
+	if n := len(all); n > maxAnnotations {
+		rest := n - maxAnnotations + 1
+		all = append(all[:maxAnnotations-1:maxAnnotations-1], annotation{fmt.Sprintf("tracediff: %d more", rest), "The summary of this step has all of them."})
+	}
+	var b strings.Builder
+	for _, a := range all {
+		b.WriteString("::error ")
+		if file != "" {
+			b.WriteString("file=" + property(file) + ",")
+		}
+		b.WriteString("title=" + property(clean(a.title)) + "::" + data(clip(a.message, maxMessage)) + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// data escapes the message of a workflow command, as the runner's toolkit does.
+func data(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+// property escapes the value of a property of a workflow command.
+func property(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}
+
+// clip leaves at most n bytes of a text, and says where something was left out.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + " ..."
+}
+
+// failure is a run that does not match, in a title and the block about its first divergence.
+func failure(r *Run) annotation {
+	title := "tracediff: "
+	if r.Name != "" {
+		title += r.Name + ": "
+	}
+	if r.Result == nil {
+		return annotation{title + "not compared", clean(r.Error) + "\nhint: " + clean(r.Hint)}
+	}
+	p := &printer{style: NewStyle(false)}
+	p.verdictLine(r.Result, true)
+	verdict, _, _ := strings.Cut(p.String(), ":")
+	if d := r.Result.Divergence; d != nil {
+		verdict += " at " + d.Row.Key()
+	}
+	p.shortDivergence(r.Result)
+	p.incomplete(r.Result)
+	return annotation{title + verdict, strings.TrimSpace(p.String())}
+}
+
+// furtherBugs are the bugs of a run behind its first divergence.
+func furtherBugs(r *Run) []annotation {
+	if r.Result == nil || r.Result.Isolation == nil {
+		return nil
+	}
+	var all []annotation
+	for _, f := range r.Result.Isolation.Findings {
+		if d := r.Result.Divergence; f.Bug == nil || d != nil && d.Row.Key() == f.First {
+			continue
+		}
+		title := "tracediff: "
+		if r.Name != "" {
+			title += r.Name + ": "
+		}
+		all = append(all, annotation{title + "bug in " + f.Where(), clean(f.What) + "\nfirst " + clean(f.First)})
+	}
+	return all
+}
+
+// Summary writes the Markdown that GitHub shows below a step: a table of the runs, and the page of each that does not match; of a
+// comparison alone its page in any case. It takes at most room bytes, and says what was left out. The error is that of w.
+func Summary(w io.Writer, d *Document, room int) error {
+	s := &summaryPage{room: room}
+	named := len(d.Runs) != 1 || d.Runs[0].Name != ""
+	if named {
+		s.table(d)
+	}
+	for i := range d.Runs {
+		r := &d.Runs[i]
+		if r.Result == nil || named && r.Exit == 0 {
+			continue
+		}
+		p := &printer{style: NewStyle(false)}
+		if err := p.short(r.Result); err != nil {
+			return err
+		}
+		title := r.Name
+		if !named {
+			title = "tracediff: " + outcome(r)
+		}
+		s.page(title, p.String())
+	}
+	return s.write(w)
+}
+
+// CheckSummary is Summary for the red flags of a trace.
+func CheckSummary(w io.Writer, r *redflag.Result, room int) error {
+	s := &summaryPage{room: room}
+	var b bytes.Buffer
+	if err := CheckText(&b, r, NewStyle(false)); err != nil {
+		return err
+	}
+	s.page("tracediff check: "+plural(len(r.Flags), "red flag", "red flags"), b.String())
+	return s.write(w)
+}
+
+// summaryPage is Markdown of a limited size.
+type summaryPage struct {
+	strings.Builder
+	room int
+	left int // blocks that did not fit
+}
+
+const (
+	leftOut   = "\n%d more did not fit into the summary: the report has them.\n"
+	roomAtEnd = 100 // for that sentence
+)
+
+// add writes a block, or counts it as left out.
+func (s *summaryPage) add(text string) {
+	if s.left > 0 || s.Len()+len(text)+roomAtEnd > s.room {
+		s.left++
+		return
+	}
+	s.WriteString(text)
+}
+
+func (s *summaryPage) write(w io.Writer) error {
+	if s.left > 0 && s.Len()+roomAtEnd <= s.room {
+		fmt.Fprintf(s, leftOut, s.left)
+	}
+	_, err := io.WriteString(w, s.String())
+	return err
+}
+
+// table writes a line a run, those that do not match first.
+func (s *summaryPage) table(d *Document) {
+	matching := 0
+	for i := range d.Runs {
+		if d.Runs[i].Exit == 0 {
+			matching++
+		}
+	}
+	title := "tracediff gate"
+	if d.Shard != nil {
+		title = "tracediff gate, shard " + d.Shard.String()
+	}
+	s.add(fmt.Sprintf("### %s: %d of %s match\n\n| prompt | | first divergence | what is wrong |\n|---|---|---|---|\n", title, matching, plural(len(d.Runs), "prompt", "prompts")))
+	for _, failed := range []bool{true, false} {
+		for i := range d.Runs {
+			if r := &d.Runs[i]; (r.Exit != 0) == failed {
+				first, what := "", ""
+				switch {
+				case r.Result == nil:
+					what = r.Error
+				case r.Result.Divergence != nil:
+					row := &r.Result.Divergence.Row
+					first, what = row.Key(), row.Detail
+					if row.Isolated != nil && row.Isolated.Finding != nil {
+						what = row.Isolated.Finding.Text()
+					}
+				case len(r.Result.Incomplete) > 0:
+					what = r.Result.Incomplete[0]
+				}
+				s.add(fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(r.Name), outcome(r), markdown(first), markdown(what)))
+			}
+		}
+	}
+	s.add("\n")
+}
+
+// outcome is the first word of the verdict.
+func outcome(r *Run) string {
+	if r.Result == nil {
+		return "not compared"
+	}
+	p := &printer{style: NewStyle(false)}
+	p.verdictLine(r.Result, true)
+	word, _, _ := strings.Cut(p.String(), ":")
+	return word
+}
+
+// page writes a text as it is, folded away.
+func (s *summaryPage) page(title, text string) {
+	s.add(fmt.Sprintf("<details open><summary>%s</summary>\n\n<pre>%s</pre>\n\n</details>\n", html.EscapeString(clean(title)), html.EscapeString(text)))
+}
+
+// markdown is a text in a cell of a table, in which nothing is markup, a link or a mention.
+func markdown(text string) string {
+	var b strings.Builder
+	for i, r := range []rune(clean(text)) {
+		switch {
+		case i == maxCell:
+			b.WriteString(" ...")
+			return b.String()
+		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune(" .,-/()='", r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, "&#%d;", r)
+		}
+	}
+	return strings.ReplaceAll(b.String(), "www.", "www&#46;")
+}
+
+// Inert changes lines that the runner of GitHub Actions would take for workflow commands, such as the name of a tensor may hold: those
+// that begin with two colons, and whatever has ##[ in it.
+func Inert(text string) string {
+	if !strings.Contains(text, "::") && !strings.Contains(text, "##[") {
+		return text
+	}
+	lines := strings.SplitAfter(strings.ReplaceAll(text, "##[", "# #["), "\n")
+	for i, line := range lines {
+		if trimmed := strings.TrimLeftFunc(line, unicode.IsSpace); strings.HasPrefix(trimmed, "::") {
+			lines[i] = line[:len(line)-len(trimmed)] + ": :" + trimmed[2:]
+		}
+	}
+	return strings.Join(lines, "")
+}

@@ -1,0 +1,88 @@
+package session
+
+import (
+	"context"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/tracediff/tracediff/compare/gate"
+)
+
+// told is a Progress that keeps what it is told.
+type told struct {
+	mu    sync.Mutex
+	what  string
+	bytes func() int64
+
+	steps, all int
+	most       int64 // bytes
+	done       int
+}
+
+func (p *told) Step(pass, passes, at, steps int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.steps, p.all = pass*steps+at, passes*steps
+	if p.bytes != nil {
+		p.most = max(p.most, p.bytes())
+	}
+}
+
+func (p *told) Done() { p.done++ }
+
+// Everything that takes long on a large model says what it is, how far it is and how many bytes there are: the walk, both walks of the
+// noise floor, the local model, and the comparison, also of a trace alone.
+func TestWhatTakesLongShowsHowFarItIs(t *testing.T) {
+	var all []*told
+	e := &Env{Dir: t.TempDir(), Notes: io.Discard, Errors: io.Discard, Progress: func(what, _ string, bytes func() int64) Progress {
+		all = append(all, &told{what: what, bytes: bytes})
+		return all[len(all)-1]
+	}}
+	s := Defaults()
+	s.Scope.Level = 1
+	s.Tokens, s.Reference = "2", Source{Kind: KindGo}
+	if _, err := Compare(context.Background(), e, s, &Asked{Limits: &gate.Limits{}, All: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Alone(context.Background(), e, Defaults(), &Asked{Limits: &gate.Limits{}}, e.Dir+"/local.safetensors"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"capturing the reference walk", "measuring the noise floor, walk 1 of 2", "measuring the noise floor, walk 2 of 2",
+		"capturing the local model", "comparing and verifying", "verifying",
+	}
+	for i, p := range all {
+		if i >= len(want) || p.what != want[i] {
+			t.Fatalf("%d: %q, want %q", i, p.what, want)
+		}
+		if p.done != 1 || p.all == 0 || p.steps < p.all*3/4 || p.most < 1000 {
+			t.Errorf("%s: done %d times, at step %d of %d, %d bytes", p.what, p.done, p.steps, p.all, p.most)
+		}
+	}
+	if len(all) != len(want) {
+		t.Errorf("%d of %d", len(all), len(want))
+	}
+}
+
+// What another process writes is followed by its bytes, to the end and not beyond it.
+func TestFollow(t *testing.T) {
+	var bytes atomic.Int64
+	p := &told{bytes: bytes.Load}
+	stop := follow(p, bytes.Load, 10e6)
+	bytes.Store(7e6)
+	stop()
+	if p.steps != 7 || p.all != 10 || p.most != 7e6 {
+		t.Errorf("at %d of %d", p.steps, p.all)
+	}
+	bytes.Store(90e6) // more than was estimated
+	follow(p, bytes.Load, 10e6)()
+	if p.steps != 10 || p.all != 10 {
+		t.Errorf("at %d of %d", p.steps, p.all)
+	}
+	follow(p, bytes.Load, 0)()
+	if p.steps != 1 || p.all != 1 {
+		t.Errorf("of nothing: at %d of %d", p.steps, p.all)
+	}
+}
