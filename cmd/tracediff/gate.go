@@ -33,12 +33,14 @@ Examples:
   tracediff gate
   tracediff gate hello long --verbose
   tracediff gate --require-certified
+  tracediff gate --baseline baseline.toml
   tracediff gate --config ci/tracediff.toml --report junit=tracediff.xml --report json=tracediff.json`,
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "config", Category: catFiles, Value: session.ConfigName, Usage: "the `FILE` that says what is compared"},
 			&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
 			&cli.StringFlag{Name: "python", Category: catSides, Usage: "Python `INTERPRETER` in place of the file's"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
+			baselineFlag(),
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
 		}, isolationFlags(), reportFlags(), talkFlags()),
 		Action: func(c *cli.Context) error {
@@ -61,13 +63,41 @@ Examples:
 					return err
 				}
 			}
+			known, err := gateBaseline(c, out, all)
+			if err != nil {
+				return err
+			}
 			if all, err = chosen(all, c.Args().Slice()); err != nil {
 				return err
 			}
 			defer out.close()
-			return runGate(c, out, all, limits)
+			return runGate(c, out, all, limits, known)
 		},
 	}
+}
+
+// gateBaseline reads the known divergences of a gate: those of --baseline, else those that the file names; nil without any.
+func gateBaseline(c *cli.Context, out *outputs, all []session.Named) (*session.Baseline, error) {
+	known, err := readBaseline(c)
+	if err != nil {
+		return nil, err
+	}
+	if path := all[0].Baseline; known == nil && path != "" {
+		if err := out.spare(path); err != nil {
+			return nil, err
+		}
+		if known, err = session.OpenBaseline(path, all[0].BaselineName); err != nil {
+			return nil, fmt.Errorf("baseline: %w", err)
+		}
+	}
+	if known == nil {
+		return nil, nil
+	}
+	var prompts []string
+	for _, n := range all {
+		prompts = append(prompts, n.Name)
+	}
+	return known, known.Of(prompts)
 }
 
 // chosen are the prompts that were named, in the order of the file; all where none was.
@@ -89,13 +119,13 @@ func chosen(all []session.Named, names []string) ([]session.Named, error) {
 
 // runGate compares the prompts one after the other. One that cannot be compared does not keep the others from it; an interrupt
 // does.
-func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Limits) error {
+func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Limits, known *session.Baseline) error {
 	isolation, err := isolateOptions(c)
 	if err != nil {
 		return err
 	}
 	a := &session.Asked{
-		Limits: limits, Isolate: isolation, Demanded: c.Bool("isolate"), Declined: c.Bool("no-isolate"),
+		Limits: limits, Baseline: known, Isolate: isolation, Demanded: c.Bool("isolate"), Declined: c.Bool("no-isolate"),
 		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: true,
 	}
 	if a.Declined && slices.ContainsFunc(all, func(n session.Named) bool { return n.RequireCertified }) {
@@ -109,7 +139,7 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 		if c.IsSet("python") {
 			s.Python = c.String("python")
 		}
-		a.Required = n.RequireCertified
+		a.Required, a.Run = n.RequireCertified, n.Name
 		if c.IsSet("require-certified") {
 			a.Required = c.Bool("require-certified")
 		}
@@ -143,5 +173,5 @@ func summary(d *report.Document) string {
 	if others != nil {
 		text += "; not " + strings.Join(others, ", ")
 	}
-	return text
+	return text + report.Accepted(d)
 }

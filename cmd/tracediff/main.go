@@ -9,6 +9,7 @@
 //
 //	tracediff init                              write a tracediff.toml, with every key explained
 //	tracediff gate                              compare every prompt of tracediff.toml, for CI
+//	tracediff accept REPORT                     write the divergences of a report to a baseline of known ones
 //	tracediff prompts                           propose prompts that show as many usual mistakes as any do
 //	tracediff version                           say which build this is
 //	tracediff completion bash                   print the shell's completion script
@@ -120,7 +121,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Name:           "tracediff",
 		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
 		Description:    "Try it: tracediff compare --prompt \"Hello world\"",
-		Commands:       []*cli.Command{captureCommand(), compareCommand(), checkCommand(), orderCommand(), inspectCommand(), doctorCommand(), gateCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand()},
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), checkCommand(), orderCommand(), inspectCommand(), doctorCommand(), gateCommand(), acceptCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand()},
 		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version"}},
 		Reader:         stdin,
 		Writer:         stdout,

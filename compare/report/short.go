@@ -189,6 +189,7 @@ func (p *printer) others(r *compare.Result) {
 	for _, a := range r.Allowed {
 		p.line("allowed: %s", allowance(a))
 	}
+	p.baseline(r)
 }
 
 // checked says what the verdict rests on beside the limits: how many operations were computed again, and what came of it.

@@ -35,6 +35,9 @@ type Asked struct {
 	Keep        bool     // the settings become those of the last capture
 	AB          bool     // neither side is the reference
 	Different   []string // patterns of what has to differ between A and B
+
+	Baseline *Baseline // the known divergences; nil: none is known
+	Run      string    // the prompt of a gate that is compared; empty outside of one
 }
 
 // Compare captures the local side by settings and compares it with the reference that fits.
@@ -225,6 +228,7 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 // run compares open traces.
 func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
 	o.All, o.Partial, o.StrictDType = o.All || a.All, e.Partial, a.StrictDType
+	o.Baseline = a.known(e)
 	started := time.Now()
 	result, err := compare.Run(ctx, local, ref, o)
 	if err != nil {

@@ -40,7 +40,8 @@ type config struct {
 	Passes    string   `toml:"passes"`
 	Positions string   `toml:"positions"`
 
-	RequireCertified bool `toml:"require_certified"`
+	RequireCertified bool   `toml:"require_certified"`
+	Baseline         string `toml:"baseline"`
 
 	Prompt []promptConfig `toml:"prompt"`
 	gate.LimitSections
@@ -64,6 +65,8 @@ type Named struct {
 	Name string
 	Settings
 	RequireCertified bool // see [Asked].Required
+	// Baseline is the path of the file of known divergences, and BaselineName what the file calls it; empty: there is none.
+	Baseline, BaselineName string
 }
 
 // OpenConfig reads a file and gives it its meaning: the settings of every prompt, and the limits of all.
@@ -130,7 +133,7 @@ func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
 		if slices.ContainsFunc(all, func(n Named) bool { return n.Name == p.Name }) {
 			return nil, nil, fmt.Errorf("two prompts are called %q", p.Name)
 		}
-		all = append(all, Named{p.Name, s, c.RequireCertified})
+		all = append(all, Named{p.Name, s, c.RequireCertified, c.path(c.Baseline), c.Baseline})
 	}
 	return all, limits, nil
 }
