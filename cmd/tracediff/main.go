@@ -2,6 +2,7 @@
 //
 //	tracediff capture --prompt "Hello world"    dump the tensors of both sides
 //	tracediff compare                           capture the local side again, walk TENSOR_ORDER, stop at the first divergence
+//	tracediff watch -- make port                build, run and compare again whenever a source changes
 //	tracediff check TRACE                       look for red flags in one trace, without a reference
 //	tracediff order                             print TENSOR_ORDER
 //	tracediff inspect FILE [NAME]               look into a trace: shapes, statistics, histograms, single values
@@ -76,6 +77,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitMismatch
 	case errors.As(err, &said):
 		return exitUnusable
+	case errors.As(err, new(ended)):
+		return exitInterrupted
 	case ctx.Err() != nil: // whatever else went wrong, this is why
 		printError(stderr, interrupted(err))
 		return exitInterrupted
@@ -121,7 +124,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Name:           "tracediff",
 		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
 		Description:    "Try it: tracediff compare --prompt \"Hello world\"",
-		Commands:       []*cli.Command{captureCommand(), compareCommand(), checkCommand(), orderCommand(), inspectCommand(), doctorCommand(), gateCommand(), acceptCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand()},
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), watchCommand(), checkCommand(), orderCommand(), inspectCommand(), doctorCommand(), gateCommand(), acceptCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand()},
 		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version"}},
 		Reader:         stdin,
 		Writer:         stdout,

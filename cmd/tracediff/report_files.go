@@ -64,7 +64,7 @@ func (o *outputs) open(c *cli.Context) error {
 		return nil
 	}
 	var named []string
-	if c.Command.Name != gateName {
+	if c.Command.Name != gateName && c.Command.Name != watchName {
 		named = c.Args().Slice()
 	}
 	for _, name := range []string{"order", "tolerances", "baseline", "config", "local", "reference", "python"} {

@@ -43,6 +43,8 @@ type config struct {
 	RequireCertified bool   `toml:"require_certified"`
 	Baseline         string `toml:"baseline"`
 
+	Watch watchConfig `toml:"watch"`
+
 	Prompt []promptConfig `toml:"prompt"`
 	gate.LimitSections
 
@@ -90,22 +92,28 @@ func configHint(err error) string {
 }
 
 func readConfigFile(path string) ([]Named, *gate.Limits, error) {
+	text, folder, err := readConfigText(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return parseConfig(text, folder)
+}
+
+// readConfigText reads the file, and says in which folder it stands.
+func readConfigText(path string) (text []byte, folder string, err error) {
 	text, stream, err := files.ReadStream(path, maxConfig)
 	if errors.Is(err, os.ErrNotExist) && path != ConfigName {
 		err = hint.Add(err, "check the path; tracediff init FILE writes such a file, with every key explained")
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
-	folder := filepath.Dir(path)
+	folder = filepath.Dir(path)
 	if stream { // that stands in no folder of the person's
 		folder = "."
 	}
 	folder, err = filepath.Abs(folder)
-	if err != nil {
-		return nil, nil, err
-	}
-	return parseConfig(text, folder)
+	return text, folder, err
 }
 
 func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
@@ -113,6 +121,11 @@ func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
 	if err := tomlfile.Decode(text, &c); err != nil {
 		return nil, nil, err
 	}
+	return c.read()
+}
+
+// read gives the file its meaning.
+func (c *config) read() ([]Named, *gate.Limits, error) {
 	limits, err := c.Limits()
 	if err != nil {
 		return nil, nil, err

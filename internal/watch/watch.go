@@ -59,6 +59,7 @@ type Watcher struct {
 	ignored []string             // paths of which nothing is told, nor of what is below them
 	folders map[string]bool      // that are watched
 	known   map[string]bool      // files that are there
+	own     []fs.FileInfo        // files of which nothing is told, by any name
 	seen    map[string]signature // content of files that were looked at
 	stop    chan struct{}
 	done    chan struct{}
@@ -67,8 +68,9 @@ type Watcher struct {
 // signature is what a file had in it.
 type signature [sha256.Size]byte
 
-// New watches files and folders, apart from ignored paths. The caller closes it.
-func New(paths, ignored []string) (*Watcher, error) {
+// New watches files and folders, apart from ignored paths and from own files, such as the one that standard output goes to. The caller
+// closes it.
+func New(paths, ignored []string, own ...fs.FileInfo) (*Watcher, error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err
@@ -76,7 +78,7 @@ func New(paths, ignored []string) (*Watcher, error) {
 	changes := make(chan []string)
 	w := &Watcher{
 		Changes: changes, notify: notify, named: map[string]bool{}, folders: map[string]bool{}, known: map[string]bool{}, seen: map[string]signature{},
-		stop: make(chan struct{}), done: make(chan struct{}),
+		own: own, stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	if err := w.open(paths, ignored); err != nil {
 		return nil, errors.Join(err, notify.Close())
@@ -269,6 +271,8 @@ func (w *Watcher) changed(path string) []string {
 		return []string{path}
 	case info.IsDir():
 		return w.addNew(path)
+	case slices.ContainsFunc(w.own, func(o fs.FileInfo) bool { return os.SameFile(o, info) }):
+		return nil
 	}
 	return w.fresh(path)
 }
