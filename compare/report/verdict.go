@@ -39,7 +39,7 @@ func (p *printer) verdictLine(r *compare.Result, alone bool) {
 	case len(r.Missing) > 0:
 		p.say(p.style.bad, "MISSING", "%s missing; %s, %s", count(len(r.Missing), "entry is", "entries are"), compared, none(r))
 	case len(r.Baseline.Failing()) > 0:
-		p.say(p.style.bad, "BASELINE", "%s of %s no longer holds; %s, %s", count(len(r.Baseline.Failing()), "accepted divergence", "accepted divergences"), r.Baseline.File, compared, none(r))
+		p.say(p.style.bad, "BASELINE", "%s no longer %s; %s, %s", failing(r), either(len(r.Baseline.Failing()) == 1, "holds", "hold"), compared, none(r))
 	case unmet(r) > 0:
 		p.say(p.style.bad, "NOT DIFFERENT", "%s expected a difference and found none; %s", count(unmet(r), "pattern", "patterns"), compared)
 	default:
@@ -65,12 +65,17 @@ func besides(r *compare.Result) string {
 		parts = append(parts, fmt.Sprintf("%d missing", n))
 	}
 	if n := len(r.Baseline.Failing()); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s no longer hold", n, r.Baseline.File))
+		parts = append(parts, fmt.Sprintf("%d of %s no longer %s", n, r.Baseline.File, either(n == 1, "holds", "hold")))
 	}
 	if parts == nil {
 		return excusedBy(r)
 	}
 	return "; " + strings.Join(parts, ", ") + excusedBy(r)
+}
+
+// failing counts the lines of the baseline that no longer hold.
+func failing(r *compare.Result) string {
+	return count(len(r.Baseline.Failing()), "accepted divergence", "accepted divergences") + " of " + r.Baseline.File
 }
 
 // all says how many entries a success is about: all, but for those that the baseline speaks for.
