@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 )
 
-// An accepted divergence hides no other one: not one behind it, in a tensor that is computed from it, and not a larger one in its
-// own place.
+// An accepted divergence hides no other one: not one behind it, in a tensor that is computed from it, not one of the reference, and not a
+// larger one in its own place.
 func TestBaselineHidesNothingElse(t *testing.T) {
 	t.Chdir(t.TempDir())
 	must(t, os.Mkdir(".tracediff", 0o777)) // where the noise floor is kept
@@ -25,6 +25,7 @@ func TestBaselineHidesNothingElse(t *testing.T) {
 	trace("one.st", map[string]func([]float32){first: scale(1.01)})
 	trace("two.st", map[string]func([]float32){first: scale(1.01), second: scale(1.0005)})
 	trace("worse.st", map[string]func([]float32){first: scale(1.02)})
+	trace("damaged.st", map[string]func([]float32){second: scale(1.0005)})
 	do := func(code int, want string, args ...string) {
 		t.Helper()
 		var out, errOut bytes.Buffer
@@ -36,5 +37,6 @@ func TestBaselineHidesNothingElse(t *testing.T) {
 	do(exitMatch, "accepted: "+first, "accept", "out.json", "--reason", "one percent", "--until", "2099-01-31")
 	do(exitMatch, "; 1 accepted divergence (baseline.toml)", "compare", "one.st", "ref.st", "--baseline", "baseline.toml", "-q")
 	do(exitMismatch, "first "+second, "compare", "two.st", "ref.st", "--baseline", "baseline.toml", "-q")
+	do(exitMismatch, "first "+second, "compare", "one.st", "damaged.st", "--baseline", "baseline.toml", "-q")
 	do(exitMismatch, "first "+first, "compare", "worse.st", "ref.st", "--baseline", "baseline.toml", "-q")
 }
