@@ -56,6 +56,9 @@ type Options struct {
 	// one then makes the comparison incomplete.
 	Alone bool
 
+	// Baseline has the known divergences. They do not fail the comparison, and the walk goes on behind them. nil: none is known.
+	Baseline *KnownDivergences
+
 	// Workers is how many blocks of tensors are measured at a time; 0 is as many as there are processors, 16 at most. No
 	// result depends on it.
 	Workers int
@@ -116,6 +119,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		noise: gate.NewFloors(o.Noise),
 	}
 	w.chain, w.refChain = certify.NewChain(o.Isolator, w), certify.NewChain(o.ReferenceIsolator, w)
+	w.accept()
 	if w.plan, err = newPlan(&w.sides, o); err != nil {
 		return nil, err
 	}
@@ -128,7 +132,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	w.layouts = w.layoutsOf(o)
 	w.res = &Result{
 		Alone: o.Alone, AB: o.AB, Given: o.Given, Differences: differences, NotIsolated: o.NotIsolated, Typed: o.Scope, Allowed: newAllowed(o.Limits),
-		Inputs: []Input{}, Rows: []Row{},
+		Inputs: []Input{}, Rows: []Row{}, Baseline: w.newBaseline(),
 		Local: newSide(localTrace, w.names[local], o.LocalLabel), Reference: newSide(referenceTrace, w.names[reference], o.ReferenceLabel),
 	}
 	if o.Certified != nil && o.Order != nil {
@@ -195,6 +199,7 @@ type walker struct {
 	errors     map[string]measure.Number // relative L2 of rows, by key
 	limits     map[string]*gate.Gate     // of rows, by key
 	step       func(entry int)           // tells how far the pass is
+	lines      map[string]*KnownLine     // of the baseline, by key
 }
 
 // pass walks the entries of one forward call.

@@ -36,9 +36,20 @@ func (w *walker) decided() string {
 		return "what is missing: " + r.noneWrong()
 	case r.unmetExpectation():
 		return "what was expected to differ and does not"
+	case len(r.Baseline.Failing()) > 0:
+		l := r.Baseline.Failing()[0]
+		return "the baseline: " + l.Key + ": " + l.Why
 	case r.ExitCode() != 0:
 		return "the coverage: " + r.noneWrong() + ", and that is not enough"
 	}
+	if b := r.Baseline; b != nil && b.Accepted > 0 {
+		return fmt.Sprintf("the baseline for %s; for all others, %s", countOf(b.Accepted, "known divergence", "known divergences"), r.decidedWell(b.Accepted))
+	}
+	return r.decidedWell(0)
+}
+
+// decidedWell is the sentence on a comparison of which all is right but for so many known divergences.
+func (r *Result) decidedWell(accepted int) string {
 	s := r.Isolation
 	switch {
 	case r.Alone:
@@ -51,8 +62,8 @@ func (w *walker) decided() string {
 		text = fmt.Sprintf("isolation where a limit is passed, in %s: every operation from the token ids to there is right; else both verdicts: all errors within limits, ",
 			countOf(s.Drift, "entry", "entries"))
 	}
-	if n := s.Exact + s.Rounding; n < s.Certified+s.NotIsolated {
-		return text + fmt.Sprintf("and %d of %s right on their own inputs, the others are not certified", n, countOf(s.Certified+s.NotIsolated, "entry is", "entries are"))
+	if n, all := s.Exact+s.Rounding, s.Certified+s.NotIsolated; n+min(accepted, s.Bugs) < all {
+		return text + fmt.Sprintf("and %d of %s right on their own inputs, the others are not certified", n, countOf(all-min(accepted, s.Bugs), "entry is", "entries are"))
 	}
 	return text + "and every operation verified"
 }

@@ -25,6 +25,7 @@ func (w *walker) finish() {
 	w.isolation()
 	w.weaker()
 	w.unmet()
+	w.baseline()
 	w.incomplete(done)
 	w.res.Stopped, w.res.Decided = w.stopped, w.decided()
 }

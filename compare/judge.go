@@ -35,7 +35,9 @@ const (
 	StandingGiven    Standing = "given"    // an argument of the model: nobody computes it
 	StandingRight    Standing = "right"    // right by itself, and the chain back to the token ids is broken on one side at least
 	StandingUnbroken Standing = "unbroken" // right by itself on an unbroken chain, on both sides
-	StandingWrong    Standing = "wrong"    // wrong by itself, or computed from what is, and for which no row stands
+	// StandingInherited is unbroken but for divergences that a baseline accepts, the tensors of which are taken as they are.
+	StandingInherited Standing = "inherited"
+	StandingWrong     Standing = "wrong" // wrong by itself, or computed from what is, and for which no row stands
 )
 
 // Content is whether the tensors can show anything.
@@ -55,7 +57,19 @@ type Policy struct {
 	Unverified bool `json:"unverified,omitempty"`
 	Derived    bool `json:"derived,omitempty"` // recomputed by a capturing side
 	Alone      bool `json:"alone,omitempty"`   // there is one trace
+	// Accepted: a line of the baseline covers what the row shows; see [Baseline].
+	Accepted bool `json:"accepted,omitempty"`
 }
+
+// Excuse is why a mismatch does not fail the comparison.
+type Excuse string
+
+// The excuses.
+const (
+	Accepted Excuse = "accepted" // a known divergence, which a line of the baseline covers
+	// Passed: the error of a known divergence, passed on by operations that are right.
+	Passed Excuse = "inherited"
+)
 
 // Judgement is the verdict on a row.
 type Judgement struct {
@@ -63,6 +77,7 @@ type Judgement struct {
 	Class   gate.Class // of a mismatch
 	By      Decider    // of a mismatch
 	Drift   bool       // a match in spite of an accumulated error past its limit
+	Excused Excuse     // of a mismatch that does not fail the comparison
 	Tested  bool       // the row counts as one that was tested
 }
 
@@ -70,7 +85,8 @@ type Judgement struct {
 // of that table to it.
 func Judge(f Facts) Judgement {
 	j := verdict(f)
-	j.Tested = !f.Policy.Derived && (j.Verdict == Mismatch || j.Verdict == Match && f.tested())
+	j.Excused = excuse(f, j)
+	j.Tested = !f.Policy.Derived && j.Excused == "" && (j.Verdict == Mismatch || j.Verdict == Match && f.tested())
 	return j
 }
 
@@ -104,8 +120,24 @@ func verdict(f Facts) Judgement {
 	return Judgement{Verdict: Match}
 }
 
+// excuse is why a mismatch does not fail the comparison. What is inherited is an error of some size: another shape, NaN, keys and
+// integers are not excused by what they were computed from.
+func excuse(f Facts, j Judgement) Excuse {
+	switch {
+	case j.Verdict != Mismatch || f.Policy.Derived:
+		return ""
+	case f.Policy.Accepted:
+		return Accepted
+	case f.Seen == SeenPast && f.Standing == StandingInherited:
+		return Passed
+	}
+	return ""
+}
+
 // right reports whether the operation is right by itself.
-func (f Facts) right() bool { return f.Standing == StandingRight || f.Standing == StandingUnbroken }
+func (f Facts) right() bool {
+	return f.Standing == StandingRight || f.Standing == StandingUnbroken || f.Standing == StandingInherited
+}
 
 // tested reports whether a match shows something: an argument says nothing about a model.
 func (f Facts) tested() bool {

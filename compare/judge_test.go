@@ -18,7 +18,7 @@ var (
 		compare.SeenDType, compare.SeenPast, compare.SeenWider, compare.SeenWithin,
 	}
 	allStandings = []compare.Standing{
-		compare.StandingNone, compare.StandingGiven, compare.StandingRight, compare.StandingUnbroken, compare.StandingWrong,
+		compare.StandingNone, compare.StandingGiven, compare.StandingRight, compare.StandingUnbroken, compare.StandingInherited, compare.StandingWrong,
 	}
 	allContents = []compare.Content{compare.Tested, compare.Confirmed, compare.Untested, compare.NotFinite}
 )
@@ -68,6 +68,9 @@ func told(j compare.Judgement) string {
 	if j.Drift {
 		text += ", drift"
 	}
+	if j.Excused != "" {
+		text += ", " + string(j.Excused)
+	}
 	return text
 }
 
@@ -79,8 +82,8 @@ func TestJudgeIsItsTable(t *testing.T) {
 	for _, seen := range allSeen {
 		for _, standing := range allStandings {
 			for _, content := range allContents {
-				for policies := range 8 {
-					p := compare.Policy{Unverified: policies&1 > 0, Derived: policies&2 > 0, Alone: policies&4 > 0}
+				for policies := range 16 {
+					p := compare.Policy{Unverified: policies&1 > 0, Derived: policies&2 > 0, Alone: policies&4 > 0, Accepted: policies&8 > 0}
 					f := compare.Facts{Seen: seen, Standing: standing, Content: content, Policy: p}
 					rows := two
 					switch {
@@ -99,6 +102,12 @@ func TestJudgeIsItsTable(t *testing.T) {
 					case p.Alone && content == compare.NotFinite && standing == compare.StandingWrong:
 						want = strings.Replace(want, "VALUE", "NONFINITE", 1)
 					}
+					if mismatch := strings.HasPrefix(want, "MISMATCH"); mismatch && (p.Accepted || p.Derived) {
+						want = strings.TrimSuffix(want, ", inherited")
+						if !p.Derived {
+							want += ", accepted"
+						}
+					}
 					j := compare.Judge(f)
 					if got := told(j); got != want {
 						t.Errorf("%+v: %s, and the page has %s", f, got, want)
@@ -106,6 +115,9 @@ func TestJudgeIsItsTable(t *testing.T) {
 					row := string(j.Verdict)
 					if j.Verdict == compare.Match && standing == compare.StandingGiven {
 						row += " of an argument"
+					}
+					if j.Excused != "" {
+						row += ", excused"
 					}
 					if want := tested[row][string(content)] == "yes" && !p.Derived; j.Tested != want {
 						t.Errorf("%+v: tested %t, and the page has %t", f, j.Tested, want)
@@ -115,7 +127,7 @@ func TestJudgeIsItsTable(t *testing.T) {
 			}
 		}
 	}
-	if want := len(allSeen) * len(allStandings) * len(allContents) * 8; cells != want {
+	if want := len(allSeen) * len(allStandings) * len(allContents) * 16; cells != want {
 		t.Errorf("%d cells of %d were looked at", cells, want)
 	}
 }
@@ -133,6 +145,9 @@ func TestJudgeFailsClosed(t *testing.T) {
 				}
 				if (j.Verdict == compare.Mismatch) != (j.Class != "") || (j.Verdict == compare.Mismatch) != (j.By != "") {
 					t.Errorf("%s, %s, %s: %s", seen, standing, content, fmt.Sprint(j))
+				}
+				if j.Excused != "" && (seen != compare.SeenPast || standing != compare.StandingInherited) {
+					t.Errorf("%s, %s, %s: excused, and nobody accepted it", seen, standing, content)
 				}
 				if j.By == compare.ByLimit && j.Class != gate.Value {
 					t.Errorf("%s, %s, %s: %s by a limit", seen, standing, content, j.Class)

@@ -75,7 +75,7 @@ func newAllowed(l *gate.Limits) []Allowed {
 
 // allow marks a mismatch that a line of the allow-list accepts.
 func (w *walker) allow(r *Row) {
-	if r.Verdict != Mismatch || r.Derived {
+	if r.Verdict != Mismatch || r.Derived || r.Excused != "" {
 		return
 	}
 	if i := w.o.Limits.Allows(r.Name, r.Pass, r.Class); i >= 0 {

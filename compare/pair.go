@@ -27,6 +27,7 @@ type pair struct {
 	standing Standing
 	wrong    string // what isolation accuses, in words
 	gap      string // where the chain breaks, or why nothing is known of it; of what is past its limit
+	from     string // key of the known divergence at which the chain begins; of what is past its limit
 
 	wider bool // the local tensor has more digits than the order gives it
 

@@ -40,6 +40,7 @@ type Result struct {
 	Mismatches int         `json:"mismatches"`           // rows that do not match and are neither allowed nor expected to, derived ones apart
 	Missing    []Missing   `json:"missing,omitempty"`    // declared and absent
 	Allowed    []Allowed   `json:"allowed,omitempty"`    // the allow-list, line by line, and what each accepted
+	Baseline   *Baseline   `json:"baseline,omitempty"`   // the known divergences, and what became of each; nil without a baseline
 	Incomplete []string    `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
 	Roots      []string    `json:"roots,omitempty"`      // keys of mismatches that are the fault of their own operation
 	Final      *Final      `json:"final,omitempty"`      // the next token; nil where no logits were compared
@@ -56,9 +57,10 @@ type Result struct {
 }
 
 // ExitCode is 0 when everything in scope was compared and matches, else 1: a divergence, a missing tensor, an incomplete
-// comparison, one in which nothing was tested, or nothing different that was expected to be.
+// comparison, one in which nothing was tested, nothing different that was expected to be, or a line of the baseline that no longer
+// holds.
 func (r *Result) ExitCode() int {
-	if r.Mismatches > 0 || r.unmetExpectation() || len(r.Missing) > 0 || len(r.Incomplete) > 0 || r.Coverage.Tested == 0 {
+	if r.Mismatches > 0 || r.unmetExpectation() || len(r.Baseline.Failing()) > 0 || len(r.Missing) > 0 || len(r.Incomplete) > 0 || r.Coverage.Tested == 0 {
 		return 1
 	}
 	return 0
@@ -117,7 +119,8 @@ type Row struct {
 	Decided Decider          `json:"decided,omitempty"` // which of the two verdicts made it a mismatch
 	Facts   Facts            `json:"facts"`             // what the verdict was made from; see [Judge]
 	Tested  bool             `json:"tested,omitempty"`  // it counts as tested
-	Allowed string           `json:"allowed,omitempty"` // why a mismatch is accepted; empty: it is not
+	Excused Excuse           `json:"excused,omitempty"` // why a mismatch does not fail the comparison, by the baseline
+	Allowed string           `json:"allowed,omitempty"` // why a mismatch is accepted, in words; empty: it is not
 	Local   Tensor           `json:"local"`
 	Ref     Tensor           `json:"reference,omitzero"`
 	Metrics *measure.Metrics `json:"metrics,omitempty"` // nil where the shapes differ, and of a trace alone

@@ -122,7 +122,10 @@ func (w *walker) chained(p *pair, got *certify.Link) error {
 		p.gap = w.names[reference].Side + ": " + ref.Gap.String()
 		return nil
 	}
-	p.standing, p.gap = StandingUnbroken, ""
+	p.standing, p.gap, p.from = StandingUnbroken, "", got.From
+	if got.From != "" {
+		p.standing = StandingInherited
+	}
 	return nil
 }
 
@@ -131,8 +134,10 @@ func (w *walker) settle(p *pair) {
 	r := p.row
 	form := w.unverified[r.Name]
 	r.Facts = Facts{p.seen, p.standing, p.content, Policy{Unverified: form != "" && !r.Derived, Derived: r.Derived, Alone: w.o.Alone}}
+	r.Facts.Policy.Accepted = w.known(p, Judge(r.Facts))
 	j := Judge(r.Facts)
-	r.Verdict, r.Class, r.Decided, r.Tested = j.Verdict, j.Class, j.By, j.Tested
+	r.Verdict, r.Class, r.Decided, r.Excused, r.Tested = j.Verdict, j.Class, j.By, j.Excused, j.Tested
+	r.Allowed = w.excuse(p)
 	if j.By == ByLimit {
 		r.Gap = p.gap
 	}

@@ -103,6 +103,31 @@ func (c *Command) Run(ctx context.Context) error {
 	return err
 }
 
+// RunBuild runs a line for the system's shell, or words without one, that makes no trace: a build. What it prints goes to show as it
+// comes. When ctx is done it is ended with its process group. The error is that of ctx, or says how it ended.
+func RunBuild(ctx context.Context, line string, words []string, folder string, show io.Writer) error {
+	var cmd *exec.Cmd
+	if len(words) > 0 {
+		cmd = exec.CommandContext(ctx, words[0], words[1:]...)
+	} else {
+		cmd = shell(ctx, line)
+	}
+	group(cmd)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = folder, show, show, killWait
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting the command: %w", err)
+	}
+	err := cmd.Wait()
+	endGroup(cmd)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, exec.ErrWaitDelay): // a process that outlived it is no failure
+		return nil
+	}
+	return err
+}
+
 // runTo runs a command in a group of its own and returns nil when it ended well and has left a complete trace at out.
 func runTo(ctx context.Context, cmd *exec.Cmd, out string) error {
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {

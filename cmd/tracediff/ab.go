@@ -31,5 +31,8 @@ func checkAB(c *cli.Context) error {
 			return hint.Add(fmt.Errorf("--%s has no meaning in an A/B comparison, which certifies neither side", name), "tracediff compare --isolate FILE certifies one trace by itself")
 		}
 	}
+	if c.IsSet("baseline") {
+		return hint.Add(errors.New("--baseline has no meaning in an A/B comparison, in which neither side is right"), "--expect-different PATTERN names what has to differ")
+	}
 	return nil
 }

@@ -48,10 +48,12 @@ Examples:
   tracediff compare --local 'exec:./port --tokens {tokens} --out {out}' --prompt "Hello world"
   tracediff compare local.safetensors reference.safetensors --all
   tracediff compare local.safetensors reference.safetensors --require-certified
+  tracediff compare --baseline baseline.toml
   tracediff compare --isolate local.safetensors --model ./gemma-3n-E2B
   tracediff compare --ab before.safetensors after.safetensors
   tracediff compare off.safetensors on.safetensors --expect-different 'layers.*.self_attn.*' --all`,
 		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), reportFlags(), abFlags()),
+			baselineFlag(),
 			&cli.BoolFlag{Name: helpAll, Usage: "show every flag"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},

@@ -61,6 +61,27 @@ func limitFlags() []cli.Flag {
 	}
 }
 
+// baselineFlag names the known divergences.
+func baselineFlag() cli.Flag {
+	return &cli.StringFlag{Name: "baseline", Category: catCompare, Usage: "TOML `FILE` of known divergences, which tracediff accept writes: they do not fail the comparison"}
+}
+
+// readBaseline reads the file that the flag names, before anything runs; nil without one.
+func readBaseline(c *cli.Context) (*session.Baseline, error) {
+	path := c.String("baseline")
+	if path == "" {
+		if c.IsSet("baseline") {
+			return nil, hint.Add(errors.New("--baseline is empty"), "leave the flag out where nothing is known to differ")
+		}
+		return nil, nil
+	}
+	b, err := session.OpenBaseline(path, path)
+	if err != nil {
+		return nil, fmt.Errorf("--baseline %w", err)
+	}
+	return b, nil
+}
+
 // readLimits reads the flags and the file that they name: once, as it may be a stream, and before anything runs.
 func readLimits(c *cli.Context) (*gate.Limits, error) {
 	l := &gate.Limits{}
@@ -99,8 +120,13 @@ func readAsked(c *cli.Context) (*session.Asked, error) {
 	if err != nil {
 		return nil, err
 	}
+	known, err := readBaseline(c)
+	if err != nil {
+		return nil, err
+	}
 	return &session.Asked{
-		Limits: limits, Isolate: isolation, Demanded: c.Bool("isolate"), Required: c.Bool("require-certified"), Declined: c.Bool("no-isolate"),
+		Baseline: known,
+		Limits:   limits, Isolate: isolation, Demanded: c.Bool("isolate"), Required: c.Bool("require-certified"), Declined: c.Bool("no-isolate"),
 		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: c.IsSet("level"),
 		AB: asksAB(c), Different: c.StringSlice("expect-different"),
 	}, nil

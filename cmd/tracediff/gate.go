@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ Examples:
   tracediff gate
   tracediff gate hello long --verbose
   tracediff gate --require-certified
+  tracediff gate --baseline baseline.toml
   tracediff gate --config ci/tracediff.toml --report junit=tracediff.xml --report json=tracediff.json
   tracediff gate --shard 0/4 --report json=shard-0.json
   tracediff gate --report github`,
@@ -42,6 +44,7 @@ Examples:
 			&cli.StringFlag{Name: "shard", Category: catCompare, Usage: "run the prompts of shard I of N, from 0: `I/N`; tracediff merge makes one report of all"},
 			&cli.StringFlag{Name: "python", Category: catSides, Usage: "Python `INTERPRETER` in place of the file's"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
+			baselineFlag(),
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
 		}, isolationFlags(), reportFlags(), talkFlags()),
 		Action: func(c *cli.Context) error {
@@ -64,17 +67,45 @@ Examples:
 					return err
 				}
 			}
+			known, err := gateBaseline(c, out, all)
+			if err != nil {
+				return err
+			}
 			if all, err = chosen(all, c.Args().Slice()); err != nil {
 				return err
 			}
 			defer out.close()
-			shard, all, err := divided(c, all, limits)
+			shard, all, err := divided(c, all, limits, known)
 			if err != nil {
 				return err
 			}
-			return runGate(c, out, all, limits, shard)
+			return runGate(c, out, all, limits, known, shard)
 		},
 	}
+}
+
+// gateBaseline reads the known divergences of a gate: those of --baseline, else those that the file names; nil without any.
+func gateBaseline(c *cli.Context, out *outputs, all []session.Named) (*session.Baseline, error) {
+	known, err := readBaseline(c)
+	if err != nil {
+		return nil, err
+	}
+	if path := all[0].Baseline; known == nil && path != "" {
+		if err := out.spare(path); err != nil {
+			return nil, err
+		}
+		if known, err = session.OpenBaseline(path, all[0].BaselineName); err != nil {
+			return nil, fmt.Errorf("baseline: %w", err)
+		}
+	}
+	if known == nil {
+		return nil, nil
+	}
+	var prompts []string
+	for _, n := range all {
+		prompts = append(prompts, n.Name)
+	}
+	return known, known.Of(prompts)
 }
 
 // chosen are the prompts that were named, in the order of the file; all where none was.
@@ -95,7 +126,7 @@ func chosen(all []session.Named, names []string) ([]session.Named, error) {
 }
 
 // divided are the prompts that --shard leaves, and the shard; nil without the flag.
-func divided(c *cli.Context, all []session.Named, limits *gate.Limits) (*report.Shard, []session.Named, error) {
+func divided(c *cli.Context, all []session.Named, limits *gate.Limits, known *session.Baseline) (*report.Shard, []session.Named, error) {
 	if !c.IsSet("shard") {
 		return nil, all, nil
 	}
@@ -107,19 +138,26 @@ func divided(c *cli.Context, all []session.Named, limits *gate.Limits) (*report.
 	for _, name := range []string{"all", "strict-dtype", "isolate", "no-isolate", "require-certified", "arithmetic", "bound"} {
 		flags[name] = fmt.Sprint(c.Value(name))
 	}
+	if known != nil {
+		text, err := json.Marshal(known)
+		if err != nil {
+			return nil, nil, err
+		}
+		flags["baseline"] = string(text)
+	}
 	own, err := session.Divide(s, c.String("config"), all, limits, flags)
 	return s, own, err
 }
 
 // runGate compares the prompts one after the other. One that cannot be compared does not keep the others from it; an interrupt
 // does.
-func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Limits, shard *report.Shard) error {
+func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Limits, known *session.Baseline, shard *report.Shard) error {
 	isolation, err := isolateOptions(c)
 	if err != nil {
 		return err
 	}
 	a := &session.Asked{
-		Limits: limits, Isolate: isolation, Demanded: c.Bool("isolate"), Declined: c.Bool("no-isolate"),
+		Limits: limits, Baseline: known, Isolate: isolation, Demanded: c.Bool("isolate"), Declined: c.Bool("no-isolate"),
 		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: true,
 	}
 	if a.Declined && slices.ContainsFunc(all, func(n session.Named) bool { return n.RequireCertified }) {
@@ -133,7 +171,7 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 		if c.IsSet("python") {
 			s.Python = c.String("python")
 		}
-		a.Required = n.RequireCertified
+		a.Required, a.Run = n.RequireCertified, n.Name
 		if c.IsSet("require-certified") {
 			a.Required = c.Bool("require-certified")
 		}
@@ -175,5 +213,5 @@ func summary(d *report.Document) string {
 	if others != nil {
 		text += "; not " + strings.Join(others, ", ")
 	}
-	return text
+	return text + report.Accepted(d)
 }

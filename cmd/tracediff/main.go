@@ -2,6 +2,7 @@
 //
 //	tracediff capture --prompt "Hello world"    dump the tensors of both sides
 //	tracediff compare                           capture the local side again, walk TENSOR_ORDER, stop at the first divergence
+//	tracediff watch -- make port                build, run and compare again whenever a source changes
 //	tracediff check TRACE                       look for red flags in one trace, without a reference
 //	tracediff order                             print TENSOR_ORDER
 //	tracediff inspect FILE [NAME]               look into a trace: shapes, statistics, histograms, single values
@@ -10,6 +11,7 @@
 //	tracediff init                              write a tracediff.toml, with every key explained
 //	tracediff gate                              compare every prompt of tracediff.toml, for CI
 //	tracediff merge REPORT...                   make one report of the shards of a gate
+//	tracediff accept REPORT                     write the divergences of a report to a baseline of known ones
 //	tracediff prompts                           propose prompts that show as many usual mistakes as any do
 //	tracediff version                           say which build this is
 //	tracediff completion bash                   print the shell's completion script
@@ -77,6 +79,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitMismatch
 	case errors.As(err, &said):
 		return exitUnusable
+	case errors.As(err, new(ended)):
+		return exitInterrupted
 	case ctx.Err() != nil: // whatever else went wrong, this is why
 		printError(stderr, interrupted(err))
 		return exitInterrupted
@@ -122,7 +126,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Name:           "tracediff",
 		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
 		Description:    "Try it: tracediff compare --prompt \"Hello world\"",
-		Commands:       []*cli.Command{captureCommand(), compareCommand(), checkCommand(), orderCommand(), inspectCommand(), doctorCommand(), gateCommand(), mergeCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand(), manCommand()},
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), watchCommand(), checkCommand(), orderCommand(), inspectCommand(), doctorCommand(), gateCommand(), mergeCommand(), acceptCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand(), manCommand()},
 		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version"}},
 		Reader:         stdin,
 		Writer:         stdout,

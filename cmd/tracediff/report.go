@@ -132,7 +132,25 @@ func (o *outputs) shows() bool {
 // publish writes the outcome of a command everywhere, and returns its error. The files come first: whoever reads standard
 // output may stop. Of a text, an error is no part: it is printed as every other.
 func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) error {
-	var unwritten error
+	unwritten := o.writeFiles(c, d)
+	if err := o.print(c, d); err != nil {
+		return hint.Also(err, unwritten)
+	}
+	switch {
+	case errors.As(failed, new(unusable)) && unwritten != nil: // which is printed already
+		return unwritten
+	case failed != nil:
+		return hint.Also(failed, unwritten)
+	case unwritten != nil:
+		return unwritten
+	case d.Exit != exitMatch:
+		return mismatch{}
+	}
+	return nil
+}
+
+// writeFiles writes the reports that go to files. The error is that of all that could not be written.
+func (o *outputs) writeFiles(c *cli.Context, d *report.Document) (unwritten error) {
 	for i := range o.files {
 		f := &o.files[i]
 		if f.refused || f.format == githubFormat {
@@ -149,21 +167,7 @@ func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) erro
 		}
 		detail(c, "report %s, %s", f.path, amount.Bytes(int64(b.Len())))
 	}
-	unwritten = hint.Also(unwritten, o.writeSummary(func(w io.Writer, room int) error { return report.Summary(w, d, room) }))
-	if err := o.print(c, d); err != nil {
-		return hint.Also(err, unwritten)
-	}
-	switch {
-	case errors.As(failed, new(unusable)) && unwritten != nil: // which is printed already
-		return unwritten
-	case failed != nil:
-		return hint.Also(failed, unwritten)
-	case unwritten != nil:
-		return unwritten
-	case d.Exit != exitMatch:
-		return mismatch{}
-	}
-	return nil
+	return hint.Also(unwritten, o.writeSummary(func(w io.Writer, room int) error { return report.Summary(w, d, room) }))
 }
 
 // print writes the result to standard output, and behind it the annotations.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -57,7 +58,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cut": cut, "unfinish": unfinish, "claim": claim, "bare": bare, "model": modelDir, "spoil": spoil, "grow": grow,
-			"weights": weights, "shard": shard, "replace": replace,
+			"edit": edit, "weights": weights, "shard": shard, "replace": replace,
 		},
 	})
 }
@@ -132,6 +133,15 @@ func spoil(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	_, err = f.WriteAt([]byte{last[0] ^ 1}, info.Size()-1)
 	ts.Check(err)
+}
+
+// edit FILE TO OLD NEW writes a text with one thing in place of another, which has to be there.
+func edit(ts *testscript.TestScript, _ bool, args []string) {
+	text := ts.ReadFile(args[0])
+	if !strings.Contains(text, args[2]) {
+		ts.Fatalf("%s has no %q", args[0], args[2])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.ReplaceAll(text, args[2], args[3])), 0o666))
 }
 
 // grow FILE adds a tensor of zeros to a safetensors file, as a hole: its size is past what is hashed at every run.

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,10 @@ type Chain struct {
 	walk  Walk
 	certs map[string]*Link  // by key
 	ready map[string]result // certificates made ahead, on all cores
+
+	// Accepted reports whether a row is a known divergence. Its tensor is taken as it is: what is before it and what is wrong in it
+	// breaks no chain that goes through it. nil: none is.
+	Accepted func(key string) bool
 }
 
 // result is a certificate and the captured entries that it stands on, or an error.
@@ -73,6 +78,7 @@ type Link struct {
 	Cert   *Certificate
 	Why    string  // why Cert is nil
 	Gap    *Gap    // where the chain breaks; nil where it is unbroken
+	From   string  // key of a known divergence that it was computed from, and at which its chain begins; empty where there is none
 	Wrong  string  // key of a captured entry that it was computed from and that is wrong by itself
 	Misfit *misfit // the entry itself as no tensor that the order knows; nil where it is one
 }
@@ -196,10 +202,15 @@ func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Pl
 		if err != nil {
 			return err
 		}
+		from := capture.Key(n.Pass, c.i.list.Entries[n.Entry].Name, 0)
+		if c.Accepted != nil && c.Accepted(from) {
+			got.From = cmp.Or(got.From, from)
+			continue
+		}
+		got.From = cmp.Or(got.From, parent.From)
 		if got.Gap == nil {
 			got.Gap = parent.Gap
 		}
-		from := capture.Key(n.Pass, c.i.list.Entries[n.Entry].Name, 0)
 		if !c.walk.Compared(from) && parent.Wrong != "" {
 			got.Wrong = parent.Wrong
 		}

@@ -79,8 +79,8 @@ type Check struct {
 // ByEquality is where the decision on integers and booleans comes from.
 const ByEquality = "exact"
 
-// largestElement is the absolute error that is checked where the reference is zero and there is no relative one.
-const largestElement = "largest element"
+// LargestElement is the [Check].What of the absolute error that is checked where the reference is zero and there is no relative one.
+const LargestElement = "largest element"
 
 // Passed reports whether the error is within the limit; one that is not a number is not.
 func (c Check) Passed() bool { return c.Error <= c.Limit }
@@ -90,7 +90,7 @@ func (c Check) Name() string {
 	switch c.What {
 	case "tensor":
 		return "relative L2 of the tensor"
-	case largestElement:
+	case LargestElement:
 		return "largest element, over a reference of zero,"
 	}
 	return "relative L2 of the worst " + c.What

@@ -79,7 +79,7 @@ func (l *Limits) Allows(name string, pass int, class Class) int {
 func (t *Tolerance) Gate(m *measure.Metrics, from string) *Gate {
 	den := max(float64(m.Norm), float64(m.Floor))
 	if t.ATol > 0 && den == 0 {
-		return &Gate{From: from, Tolerance: m.RelL2, Checks: []Check{{largestElement, m.MaxAbs, measure.Number(t.ATol)}}}
+		return &Gate{From: from, Tolerance: m.RelL2, Checks: []Check{{LargestElement, m.MaxAbs, measure.Number(t.ATol)}}}
 	}
 	absolute := 0.0
 	if t.ATol > 0 {

@@ -44,10 +44,10 @@ type (
 	}
 )
 
-// JUnit writes the document as JUnit XML: a suite a run, a case an entry of a pass, and in every suite a last case,
-// "coverage", that fails when the comparison is incomplete. A suite has a failure or an error if and only if its run does
+// JUnit writes the document as JUnit XML: a suite a run, a case an entry of a pass, one for each line of a baseline that no longer
+// holds, and in every suite a last case, "coverage", that fails when the comparison is incomplete. A suite has a failure or an error if and only if its run does
 // not exit with 0. Skipped are the rows that decide nothing: derived ones, those that were not judged, and mismatches that
-// the allow-list accepts, with its reason. The error is that of w.
+// the allow-list or the baseline accepts, with its reason. The error is that of w.
 func JUnit(w io.Writer, d *Document) error {
 	all := junitSuites{Name: d.Tool.Name}
 	for i := range d.Runs {
@@ -82,6 +82,9 @@ func suite(r *Run) junitSuite {
 	for _, m := range r.Result.Missing {
 		s.add(junitCase{Name: key(m.Pass, m.Name), Failure: &junitOutcome{Message: "declared and not there: " + m.Side, Type: "MISSING"}})
 	}
+	for _, l := range r.Result.Baseline.Failing() {
+		s.add(junitCase{Name: "baseline " + l.Key, Failure: &junitOutcome{Message: l.Why, Type: "BASELINE", Text: fmt.Sprintf("%s, until %s: %s", l.State, l.Until, l.Reason)}})
+	}
 	s.add(coverageCase(r.Result))
 	return s
 }
@@ -106,6 +109,8 @@ func rowCase(res *compare.Result, r *compare.Row) junitCase {
 	switch {
 	case r.Derived:
 		c.Skipped = &junitOutcome{Message: "recomputed by the capturing side: " + string(r.Verdict)}
+	case r.Excused != "":
+		c.Skipped = &junitOutcome{Message: string(r.Excused) + ": " + r.Allowed, Type: string(r.Class)}
 	case r.Allowed != "":
 		c.Skipped = &junitOutcome{Message: "allowed: " + r.Allowed, Type: string(r.Class)}
 	case r.Verdict == compare.Unverified:

@@ -93,6 +93,43 @@ func (p *printer) allowed(r *compare.Result) {
 	}
 }
 
+// baseline writes the known divergences, each with its reason and its last day, and what no longer holds.
+func (p *printer) baseline(r *compare.Result) {
+	if r.Baseline == nil {
+		return
+	}
+	holding := slices.DeleteFunc(slices.Clone(r.Baseline.Lines), compare.KnownLine.Fails)
+	for i, l := range holding {
+		if i == maxListed && p.width > 0 && len(holding) > maxListed+1 {
+			p.line("  and %d more of %s (--verbose lists them)", len(holding)-i, r.Baseline.File)
+			break
+		}
+		p.line("known: %s %s, until %s, because: %s (%s)", l.Key, l.Class, l.Until, l.Reason, becameOf(l))
+	}
+	for _, l := range r.Baseline.Failing() {
+		p.say(p.style.bad, "BASELINE", "%s %s (%s): %s; %s (accepted until %s, because: %s)", l.Key, l.Class, l.State, l.Why, mend(l, r.Baseline.File), l.Until, l.Reason)
+	}
+}
+
+// becameOf is what became of a known divergence, in a few words.
+func becameOf(l compare.KnownLine) string {
+	if l.State != compare.KnownAccepted {
+		return fmt.Sprintf("%s: %s", l.State, l.Why)
+	}
+	if math.IsNaN(float64(l.Now)) || math.IsNaN(float64(l.Error)) {
+		return string(l.State)
+	}
+	return fmt.Sprintf("accepted: error %s, was %s", number(l.Now), number(l.Error))
+}
+
+// mend says what to do about a line that no longer holds.
+func mend(l compare.KnownLine, file string) string {
+	if l.State == compare.KnownGone {
+		return "remove it from " + file
+	}
+	return "correct it, or accept it anew with tracediff accept"
+}
+
 // allowance is a line of the allow-list, and what it accepted.
 func allowance(a compare.Allowed) string {
 	where := fmt.Sprintf("%q", a.Tensors)

@@ -57,6 +57,7 @@ func (p *printer) full(r *compare.Result) error {
 	p.roots(r)
 	p.missing(r)
 	p.allowed(r)
+	p.baseline(r)
 	p.notes(r)
 	p.isolation(r)
 	p.sight(r.Sight)

@@ -190,6 +190,7 @@ func (p *printer) others(r *compare.Result) {
 		p.line("allowed: %s", allowance(a))
 	}
 	p.recomputed(r)
+	p.baseline(r)
 }
 
 // recomputed names the entries that differ and decide nothing, since the side that captured them had recomputed them.

@@ -135,6 +135,10 @@ func (g *group) add(row *compare.Row) {
 		g.unequal++
 	}
 	switch {
+	case row.Excused == compare.Accepted:
+		g.remarks[string(compare.Accepted)]++
+	case row.Excused == compare.Passed:
+		g.remarks[string(compare.Passed)]++
 	case row.Verdict == compare.Mismatch && row.Allowed != "":
 		g.remarks["allowed to differ"]++
 	case row.Verdict == compare.Mismatch && !takesPart(row):
@@ -290,6 +294,10 @@ func (p *printer) outcome(g *group) string {
 		return paint(p.style.bad, string(compare.Mismatch))
 	case g.unjudged > 0:
 		return paint(p.style.bad, string(compare.Unverified))
+	case g.remarks[string(compare.Accepted)] > 0:
+		return paint(p.style.quiet, "ACCEPTED")
+	case g.remarks[string(compare.Passed)] > 0:
+		return paint(p.style.quiet, "INHERITED")
 	}
 	return paint(p.style.good, string(compare.Match))
 }
@@ -317,7 +325,7 @@ func (g *group) remarked(certified bool) string {
 		add(g.mismatches, "mismatches")
 	}
 	add(g.unjudged, string(compare.Unverified))
-	for _, what := range []string{string(certify.Unidentified), "drift", "untested", "allowed to differ", "expected to differ"} {
+	for _, what := range []string{string(certify.Unidentified), "drift", "untested", "accepted", "inherited", "allowed to differ", "expected to differ"} {
 		add(g.remarks[what], what)
 	}
 	return strings.Join(parts, ", ")

@@ -166,7 +166,10 @@ func remarks(r *compare.Row) string {
 	if r.Derived {
 		words = append(words, "derived")
 	}
-	if r.Allowed != "" {
+	switch {
+	case r.Excused != "":
+		words = append(words, string(r.Excused))
+	case r.Allowed != "":
 		words = append(words, "allowed")
 	}
 	if r.Blame != "" {

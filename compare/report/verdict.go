@@ -26,7 +26,7 @@ func (p *printer) verdictLine(r *compare.Result, alone bool) {
 	case r.Mismatches > 0 && r.Divergence != nil:
 		p.say(p.style.bad, "MISMATCH", "%d of %s, first %s%s", r.Mismatches, compared, r.Divergence.Row.Key(), besides(r))
 	case r.ExitCode() == 0:
-		p.say(p.style.good, "MATCH", "all %s %s%s%s", compared, either(r.Alone, "are right on their own inputs", "match"), but(r), left(r))
+		p.say(p.style.good, either(r.Baseline != nil && r.Baseline.Accepted > 0, "ACCEPTED", "MATCH"), "%s %s%s%s%s", all(r), either(r.Alone, "are right on their own inputs", "match"), but(r), excusedBy(r), left(r))
 	case len(r.Incomplete) > 0:
 		why := ""
 		if alone {
@@ -38,6 +38,8 @@ func (p *printer) verdictLine(r *compare.Result, alone bool) {
 		p.say(p.style.bad, "INCOMPLETE", "%s, %s%s%s", compared, none(r), besides(r), why)
 	case len(r.Missing) > 0:
 		p.say(p.style.bad, "MISSING", "%s missing; %s, %s", count(len(r.Missing), "entry is", "entries are"), compared, none(r))
+	case len(r.Baseline.Failing()) > 0:
+		p.say(p.style.bad, "BASELINE", "%s no longer %s; %s, %s", failing(r), either(len(r.Baseline.Failing()) == 1, "holds", "hold"), compared, none(r))
 	case unmet(r) > 0:
 		p.say(p.style.bad, "NOT DIFFERENT", "%s expected a difference and found none; %s", count(unmet(r), "pattern", "patterns"), compared)
 	default:
@@ -62,10 +64,56 @@ func besides(r *compare.Result) string {
 	if n := len(r.Missing); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d missing", n))
 	}
+	if n := len(r.Baseline.Failing()); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s no longer %s", n, r.Baseline.File, either(n == 1, "holds", "hold")))
+	}
 	if parts == nil {
+		return excusedBy(r)
+	}
+	return "; " + strings.Join(parts, ", ") + excusedBy(r)
+}
+
+// failing counts the lines of the baseline that no longer hold.
+func failing(r *compare.Result) string {
+	return count(len(r.Baseline.Failing()), "accepted divergence", "accepted divergences") + " of " + r.Baseline.File
+}
+
+// all says how many entries a success is about: all, but for those that the baseline speaks for.
+func all(r *compare.Result) string {
+	n := r.Coverage.Compared
+	b := r.Baseline
+	if b == nil || b.Accepted+b.Inherited == 0 {
+		return "all " + count(n, "entry", "entries") + " compared" + over(r, " ")
+	}
+	return fmt.Sprintf("%d of %s compared%s", n-b.Accepted-b.Inherited, count(n, "entry", "entries"), over(r, " "))
+}
+
+// excusedBy counts what the baseline accepted.
+func excusedBy(r *compare.Result) string {
+	b := r.Baseline
+	if b == nil || b.Accepted == 0 {
 		return ""
 	}
-	return "; " + strings.Join(parts, ", ")
+	text := fmt.Sprintf("; %s (%s)", count(b.Accepted, "accepted divergence", "accepted divergences"), b.File)
+	if b.Inherited > 0 {
+		text += fmt.Sprintf(", %d inherited", b.Inherited)
+	}
+	return text
+}
+
+// Accepted counts what the baselines of several runs accepted; empty where they accepted nothing.
+func Accepted(d *Document) string {
+	n, file := 0, ""
+	for _, r := range d.Runs {
+		if r.Result != nil && r.Result.Baseline != nil {
+			n += r.Result.Baseline.Accepted
+			file = r.Result.Baseline.File
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s (%s)", count(n, "accepted divergence", "accepted divergences"), clean(file))
 }
 
 // but counts what a success rests on that is no plain match: a limit or a certificate alone would have called it wrong.

@@ -38,6 +38,8 @@ type Asked struct {
 	Different   []string // patterns of what has to differ between A and B
 
 	Pictures *picture.Set // is given a picture of every pair of tensors; nil: none is made
+	Baseline *Baseline    // the known divergences; nil: none is known
+	Run      string       // the prompt of a gate that is compared; empty outside of one
 }
 
 // Compare captures the local side by settings and compares it with the reference that fits.
@@ -228,6 +230,7 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 // run compares open traces.
 func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
 	o.All, o.Partial, o.StrictDType, o.Sight = o.All || a.All, e.Partial, a.StrictDType, e.Sight
+	o.Baseline = a.known(e)
 	started := time.Now()
 	what, bytes := "comparing", func() int64 { return local.BytesRead() + ref.BytesRead() }
 	switch {

@@ -40,7 +40,10 @@ type config struct {
 	Passes    string   `toml:"passes"`
 	Positions string   `toml:"positions"`
 
-	RequireCertified bool `toml:"require_certified"`
+	RequireCertified bool   `toml:"require_certified"`
+	Baseline         string `toml:"baseline"`
+
+	Watch watchConfig `toml:"watch"`
 
 	Prompt []promptConfig `toml:"prompt"`
 	gate.LimitSections
@@ -64,6 +67,8 @@ type Named struct {
 	Name string
 	Settings
 	RequireCertified bool // see [Asked].Required
+	// Baseline is the path of the file of known divergences, and BaselineName what the file calls it; empty: there is none.
+	Baseline, BaselineName string
 }
 
 // OpenConfig reads a file and gives it its meaning: the settings of every prompt, and the limits of all.
@@ -87,22 +92,28 @@ func configHint(err error) string {
 }
 
 func readConfigFile(path string) ([]Named, *gate.Limits, error) {
+	text, folder, err := readConfigText(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return parseConfig(text, folder)
+}
+
+// readConfigText reads the file, and says in which folder it stands.
+func readConfigText(path string) (text []byte, folder string, err error) {
 	text, stream, err := files.ReadStream(path, maxConfig)
 	if errors.Is(err, os.ErrNotExist) && path != ConfigName {
 		err = hint.Add(err, "check the path; tracediff init FILE writes such a file, with every key explained")
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
-	folder := filepath.Dir(path)
+	folder = filepath.Dir(path)
 	if stream { // that stands in no folder of the person's
 		folder = "."
 	}
 	folder, err = filepath.Abs(folder)
-	if err != nil {
-		return nil, nil, err
-	}
-	return parseConfig(text, folder)
+	return text, folder, err
 }
 
 func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
@@ -110,6 +121,11 @@ func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
 	if err := tomlfile.Decode(text, &c); err != nil {
 		return nil, nil, err
 	}
+	return c.read()
+}
+
+// read gives the file its meaning.
+func (c *config) read() ([]Named, *gate.Limits, error) {
 	limits, err := c.Limits()
 	if err != nil {
 		return nil, nil, err
@@ -130,7 +146,7 @@ func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
 		if slices.ContainsFunc(all, func(n Named) bool { return n.Name == p.Name }) {
 			return nil, nil, fmt.Errorf("two prompts are called %q", p.Name)
 		}
-		all = append(all, Named{p.Name, s, c.RequireCertified})
+		all = append(all, Named{p.Name, s, c.RequireCertified, c.path(c.Baseline), c.Baseline})
 	}
 	return all, limits, nil
 }

@@ -21,7 +21,7 @@ func TestExampleConfig(t *testing.T) {
 	if _, _, err := parseConfig(example, t.TempDir()); err != nil {
 		t.Errorf("as it is: %v", err)
 	}
-	commented := regexp.MustCompile(`(?m)^# (\w+ = |\[\[)`)
+	commented := regexp.MustCompile(`(?m)^# (\w+ = |\[)`)
 	whole := commented.ReplaceAllString(string(example), "$1")
 	// Two values for one key are two examples.
 	whole = strings.Replace(whole, `local = "go"`+"\n", "", 1)
@@ -34,7 +34,7 @@ func TestExampleConfig(t *testing.T) {
 		t.Errorf("with everything it has %d prompts, %d tolerances and %d allowed", len(all), len(limits.Rules), len(limits.Allowed))
 	}
 	for _, key := range keys(reflect.TypeFor[config]()) {
-		if !regexp.MustCompile(`(?m)^(\[\[)?` + key + `(\]\]| = )`).MatchString(whole) {
+		if !regexp.MustCompile(`(?m)^\[{0,2}` + key + `(\]{1,2}| = )`).MatchString(whole) {
 			t.Errorf("the key %s is not explained", key)
 		}
 	}

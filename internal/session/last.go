@@ -41,25 +41,17 @@ func Since(dir string, r *compare.Result) (string, error) {
 	if _, err := os.Stat(filepath.Join(dir, SettingsFile)); err != nil || r.AB || len(r.Inputs) == 0 {
 		return "", nil // nothing is kept here, or nothing says of which input it would be
 	}
-	ids := r.Inputs[0].Reference
-	if len(ids) == 0 {
-		ids = r.Inputs[0].Local
-	}
-	text, err := json.Marshal([]any{r.Alone, cmp.Or(r.Reference.Model, r.Local.Model), r.Local.DType, r.Coverage.Passes, ids})
+	now, err := found(r)
 	if err != nil {
 		return "", err
-	}
-	sum := sha256.Sum256(text)
-	now := last{Input: hex.EncodeToString(sum[:]), Scope: scopeWords(r), Exit: r.ExitCode()}
-	if r.Divergence != nil {
-		now.First = r.Divergence.Row.Key()
 	}
 	path := filepath.Join(dir, lastFile)
 	before, err := readLast(path)
 	if err != nil {
 		return "", err
 	}
-	if text, err = json.Marshal(now); err != nil {
+	text, err := json.Marshal(now)
+	if err != nil {
 		return "", err
 	}
 	if err := WriteWhole(path, append(text, '\n')); err != nil {
@@ -69,6 +61,24 @@ func Since(dir string, r *compare.Result) (string, error) {
 		return "", nil
 	}
 	return moved(before, now, r), nil
+}
+
+// found is what is kept of a comparison that has inputs.
+func found(r *compare.Result) (last, error) {
+	ids := r.Inputs[0].Reference
+	if len(ids) == 0 {
+		ids = r.Inputs[0].Local
+	}
+	text, err := json.Marshal([]any{r.Alone, cmp.Or(r.Reference.Model, r.Local.Model), r.Local.DType, r.Coverage.Passes, ids})
+	if err != nil {
+		return last{}, err
+	}
+	sum := sha256.Sum256(text)
+	now := last{Input: hex.EncodeToString(sum[:]), Scope: scopeWords(r), Exit: r.ExitCode()}
+	if r.Divergence != nil {
+		now.First = r.Divergence.Row.Key()
+	}
+	return now, nil
 }
 
 // readLast reads the file; one that is not there, or that no version of this program wrote, is no comparison.

@@ -16,9 +16,6 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
-// maxReport bounds a report that is read: a thousand rows take about three megabytes.
-const maxReport = 1 << 32
-
 // part is the report of one shard and the file that it was read from.
 type part struct {
 	*report.Document

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
+)
+
+func acceptCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "accept",
+		Usage:     "write the divergences of a report to a baseline of known ones",
+		ArgsUsage: "REPORT.json",
+		Description: `Takes the mismatches that fail a JSON report of "tracediff compare" or "tracediff gate" and writes each, by name, to a file
+with a reason and a last day. With --baseline that file lets them pass: each is printed every time, and the comparison fails
+when one is gone, has grown, or its last day is over. An entry that has its error from another one and is right on its
+own inputs needs no line. docs/baseline.md has more.
+
+A file that is there is extended; an entry that it has already is replaced. Comments of your own are not kept.
+
+Exit status: 0 written, 2 nothing was written.
+
+Examples:
+  tracediff compare --all --report json=out.json
+  tracediff accept out.json --reason "int8 weights, ported later" --until 2027-01-31
+  tracediff accept out.json --reason "int8 weights" --until 2027-01-31 --entries 'layers.3.mlp.*'
+  tracediff compare --baseline baseline.toml`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "reason", Category: catCompare, Usage: "`TEXT` that says why the divergences are known; every report prints it"},
+			&cli.StringFlag{Name: "until", Category: catCompare, Usage: "`DATE` of the last day on which they may be there, in UTC: 2027-01-31"},
+			&cli.StringSliceFlag{Name: "entries", Category: catCompare, Usage: "only entries whose names match `PATTERN` (repeatable; default: all but inherited ones)"},
+			&cli.StringFlag{Name: "baseline", Category: catFiles, Value: session.BaselineName, Usage: "the `FILE` that is written or extended"},
+		}, talkFlags()...),
+		Action: func(c *cli.Context) error {
+			if err := checkTalk(c); err != nil {
+				return err
+			}
+			if c.NArg() != 1 {
+				return hint.Add(fmt.Errorf("accept takes one report, not %d arguments", c.NArg()), "tracediff accept REPORT.json; tracediff compare --report json=REPORT.json writes one")
+			}
+			path := c.String("baseline")
+			if path == "" {
+				return hint.Add(errors.New("--baseline is empty"), "leave the flag out for "+session.BaselineName)
+			}
+			got, err := session.Accept(session.Acceptance{
+				Report: c.Args().First(), Patterns: c.StringSlice("entries"), Reason: c.String("reason"), Until: c.String("until"),
+			}, time.Now())
+			if err != nil {
+				return err
+			}
+			added, err := got.Extend(path)
+			if err != nil {
+				return err
+			}
+			return printAccepted(c, path, got, added)
+		},
+	}
+}
+
+// printAccepted lists what was written.
+func printAccepted(c *cli.Context, path string, got *session.Accepted, added int) error {
+	if !c.Bool("quiet") {
+		for _, l := range got.Lines {
+			name := l.Key
+			if l.Run != "" {
+				name = l.Run + ": " + name
+			}
+			fmt.Fprintf(c.App.Writer, "accepted: %s %s\n", harmless(name), l.Class)
+		}
+		if got.Inherited > 0 {
+			fmt.Fprintf(c.App.Writer, "not written: %s with an inherited error, which pass by themselves where they are certified\n", amount.Of(got.Inherited, "row"))
+		}
+	}
+	text := fmt.Sprintf("%s new", amount.Of(added, "known divergence"))
+	if n := len(got.Lines) - added; n > 0 {
+		text += fmt.Sprintf(", %d replaced", n)
+	}
+	_, err := fmt.Fprintf(c.App.Writer, "wrote %s: %s, until %s\n", path, text, got.Lines[0].Until)
+	return err
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/watch"
+)
+
+// watchName is the name of the command whose arguments are a command line.
+const watchName = "watch"
+
+func watchCommand() *cli.Command {
+	return &cli.Command{
+		Name:      watchName,
+		Usage:     "build, run and compare again whenever a source changes",
+		ArgsUsage: "[-- COMMAND]",
+		Description: `Compares as "tracediff compare" does, then waits for a change of the sources, runs COMMAND, which is to build the port, and
+compares again. One screen shows the verdict, where the first divergence was and is now, and how long it took; where standard
+output is no terminal, lines do. A change stops a run that is under way. Ctrl-C ends it with exit status 130.
+
+Where there is a tracediff.toml, its first prompt is compared, or the one that [watch] names, and that section has the paths
+and the command; flags go before it. Without one, the settings of the last capture apply as for compare.
+
+Watched are --watch PATH, else the paths of [watch], else the folder of the file, else this one. What builds, editors and
+tracediff write is passed over, as are hidden folders, and what is no text unless it is named itself.
+
+Examples:
+  tracediff watch -- make port
+  tracediff watch --watch src --local 'exec:./port --tokens {tokens} --out {out}' --prompt "Hello world" -- make
+  tracediff watch --local out.safetensors --reference hf.safetensors`,
+		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), reportFlags()),
+			baselineFlag(),
+			&cli.StringSliceFlag{Name: "watch", Category: catFiles, Usage: "a `PATH` that is watched, a folder with all in it or a file (repeatable)"},
+			&cli.StringFlag{Name: "config", Category: catFiles, Value: session.ConfigName, Usage: "the `FILE` that says what is compared, if it is there"},
+			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
+			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"}),
+		Action: func(c *cli.Context) error {
+			for _, name := range []string{"format", "table", "verbose", "debug"} {
+				if c.IsSet(name) {
+					return hint.Add(fmt.Errorf("--%s has no meaning for watch, which shows one screen", name), "--report FORMAT=FILE writes a whole report of each comparison")
+				}
+			}
+			out, err := readOutputs(c)
+			if err != nil {
+				return err
+			}
+			defer out.close()
+			w, err := newWatching(c, out)
+			if err != nil {
+				return err
+			}
+			return w.loop()
+		},
+	}
+}
+
+// watching is what a watch repeats.
+type watching struct {
+	c       *cli.Context
+	out     *outputs
+	watcher *watch.Watcher
+	shown   string   // what is watched, in words
+	words   []string // the command that builds, from the command line
+	show    display
+	before  *compare.Result // of the last run that had one
+}
+
+// newWatching reads the command line once, so that what is wrong in it is said before anything runs, and begins to watch.
+func newWatching(c *cli.Context, out *outputs) (*watching, error) {
+	w := &watching{c: c, out: out, words: c.Args().Slice()}
+	if len(w.words) > 0 && w.words[0] == "" {
+		return nil, hint.Add(errors.New("the command is empty"), "tracediff watch -- COMMAND, such as make port")
+	}
+	file, err := session.OpenWatch(c.String("config"))
+	if err != nil {
+		return nil, err
+	}
+	s, _, err := w.asked(file)
+	if err != nil && !w.made(c.String("local")) {
+		return nil, err
+	}
+	paths, ignored := c.StringSlice("watch"), []string{c.String("dir")}
+	for _, f := range out.files {
+		ignored = append(ignored, f.path)
+	}
+	named := len(paths) > 0
+	if file != nil {
+		ignored = append(ignored, file.Ignore...)
+		if !named {
+			paths = append(slices.Clone(file.Paths), c.String("config"))
+		}
+	} else if !named {
+		paths = []string{"."}
+	}
+	switch kind := s.Local.Kind; {
+	case err != nil || named: // it is not there yet, and COMMAND makes it; or somebody knows what to watch
+	case kind == "" || kind == session.KindGo:
+		return nil, hint.Add(errors.New("the local side is tracediff's own model, which no change of sources reaches"), "--local 'exec:COMMAND' runs your port; --watch PATH watches all the same")
+	case kind == session.KindFile && len(w.words) == 0 && (file == nil || file.Build == ""):
+		paths = append(paths, s.Local.Text)
+	}
+	w.shown = strings.Join(relative(paths), ", ")
+	w.watcher, err = watch.New(paths, ignored, ownFiles(c)...)
+	if many := (*watch.TooManyError)(nil); errors.As(err, &many) {
+		return nil, hint.Add(err, "--watch PATH names the folder of the sources alone; or [watch] in "+session.ConfigName+" has paths and ignore")
+	}
+	if err != nil {
+		return nil, hint.Add(err, "--watch PATH names a file or a folder that is there; the system limits how many are watched (fs.inotify.max_user_watches on Linux)")
+	}
+	return w, nil
+}
+
+// ownFiles are those that standard output and standard error go to.
+func ownFiles(c *cli.Context) []fs.FileInfo {
+	var own []fs.FileInfo
+	for _, to := range []io.Writer{c.App.Writer, c.App.ErrWriter} {
+		if out, ok := to.(*output); ok {
+			to = out.Writer
+		}
+		if f, ok := to.(*os.File); ok {
+			if info, err := f.Stat(); err == nil {
+				own = append(own, info)
+			}
+		}
+	}
+	return own
+}
+
+// made reports whether the local trace is a file that is not there before the command has run.
+func (w *watching) made(local string) bool {
+	if local == "" || len(w.words) == 0 {
+		return false
+	}
+	_, err := os.Stat(local)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// asked are the settings of a comparison: those of the file, else of the last capture, and the flags over them.
+func (w *watching) asked(file *session.Watched) (s session.Settings, a *session.Asked, err error) {
+	if file != nil {
+		s = file.Settings
+		if namesInput(w.c) { // in place of the file's
+			s.Prompt, s.Tokens, s.Chat, s.NewTokens = nil, "", false, 0
+		}
+	} else if s, err = session.SettingsFor(w.c.String("dir"), namesInput(w.c)); err != nil {
+		return s, nil, err
+	}
+	if s, err = readFlags(w.c, s); err != nil {
+		return s, nil, err
+	}
+	if a, err = readAsked(w.c); err != nil {
+		return s, nil, err
+	}
+	a.Keep = file == nil
+	if file == nil {
+		return s, a, nil
+	}
+	a.LevelTyped = true
+	a.Required = a.Required || file.RequireCertified && !a.Declined
+	if !w.c.IsSet("tolerances") {
+		own := a.Limits.Default
+		a.Limits = file.Limits
+		a.Limits.Default = cmp.Or(own, a.Limits.Default)
+	}
+	if a.Baseline == nil && file.Baseline != "" {
+		a.Baseline, err = session.OpenBaseline(file.Baseline, file.BaselineName)
+	}
+	a.Run = file.Name
+	return s, a, err
+}
+
+// relative are paths as they are shown: below the current folder without it.
+func relative(paths []string) []string {
+	here, err := os.Getwd()
+	if err != nil {
+		return paths
+	}
+	list := make([]string, len(paths))
+	for i, p := range paths {
+		list[i] = p
+		if rel, ok := strings.CutPrefix(p, here+string(os.PathSeparator)); ok {
+			list[i] = rel
+		} else if p == here {
+			list[i] = "."
+		}
+	}
+	return list
+}

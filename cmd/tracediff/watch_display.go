@@ -1,0 +1,213 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/mattn/go-isatty"
+	"github.com/vbauerster/mpb/v8/cwriter"
+
+	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/session"
+)
+
+// display shows how a watch goes on. Its methods may be called at the same time.
+type display interface {
+	state(p *pass, doing string) // what a run is at
+	result(p *pass)              // what it came to
+	close()                      // gives the terminal back; more than once is once
+}
+
+// newDisplay is a screen on a terminal, and lines elsewhere.
+func newDisplay(w *watching) display {
+	var to io.Writer = w.c.App.Writer
+	if out, ok := to.(*output); ok {
+		if f, ok := out.Writer.(*os.File); ok && isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb" {
+			return newScreen(w, f)
+		}
+	}
+	l := &linesDisplay{to: to, quiet: w.c.Bool("quiet"), style: w.out.style}
+	if !l.quiet {
+		fmt.Fprintf(to, "watching %s (%s); Ctrl-C ends\n", w.shown, amount.Of(w.watcher.Folders, "folder"))
+	}
+	return l
+}
+
+// linesDisplay writes a few lines a run.
+type linesDisplay struct {
+	to    io.Writer
+	quiet bool
+	style report.Style
+}
+
+func (l *linesDisplay) state(*pass, string) {}
+func (l *linesDisplay) close()              {}
+
+func (l *linesDisplay) result(p *pass) {
+	if l.quiet {
+		fmt.Fprintln(l.to, p.verdict(l.style))
+		return
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, took %s\n", p.head(), p.duration())
+	if p.err != nil {
+		for _, line := range p.said {
+			fmt.Fprintln(&b, "  "+line)
+		}
+	}
+	if p.since != "" {
+		fmt.Fprintf(&b, "first divergence: %s\n", harmless(p.since))
+	}
+	for _, note := range p.notes() {
+		fmt.Fprintln(&b, note)
+	}
+	fmt.Fprintln(&b, p.verdict(l.style))
+	if p.err != nil && p.built == "" {
+		fmt.Fprintf(&b, "hint: %s\n", harmless(oneLine(session.Hint(p.err))))
+	}
+	fmt.Fprint(l.to, b.String())
+}
+
+// What a terminal is told: everything that tmux and its likes know.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l" // the other screen, without a cursor
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	home        = "\x1b[H"
+	restOfLine  = "\x1b[K"
+	restBelow   = "\x1b[J"
+)
+
+// screen draws everything anew at each change.
+type screen struct {
+	mu     sync.Mutex
+	f      *os.File
+	style  report.Style
+	title  string
+	doing  string // of the run that is under way; empty where none is
+	last   *pass  // that ended
+	closed bool
+	stop   func() // no more signals
+}
+
+func newScreen(w *watching, f *os.File) *screen {
+	s := &screen{f: f, style: w.out.style, title: fmt.Sprintf("tracediff watch: %s (%s)", harmless(w.shown), amount.Of(w.watcher.Folders, "folder"))}
+	s.write(enterScreen)
+	s.stop = s.signals()
+	return s
+}
+
+// write is the one place at which the terminal is written to. That it is gone is known by the signal that comes with it.
+func (s *screen) write(text string) { _, _ = s.f.WriteString(text) }
+
+func (s *screen) state(p *pass, doing string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doing = p.head() + ": " + harmless(doing)
+	s.draw()
+}
+
+func (s *screen) result(p *pass) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doing, s.last = "", p
+	s.draw()
+}
+
+// close gives the terminal back and leaves the last verdict on it.
+func (s *screen) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.stop()
+	s.write(leaveScreen)
+	if s.last != nil {
+		s.write(fmt.Sprintf("watch ended after %s\n%s\n", amount.Of(s.last.number, "run"), s.last.verdict(s.style)))
+	}
+}
+
+// draw writes the whole screen in one go. The caller holds the lock.
+func (s *screen) draw() {
+	if s.closed {
+		return
+	}
+	columns, rows, err := cwriter.GetSize(int(s.f.Fd()))
+	if err != nil || columns < 20 || rows < 3 {
+		columns, rows = 80, 24
+	}
+	var lines []string
+	for _, line := range s.lines(columns) {
+		lines = append(lines, folded(line, columns)...)
+	}
+	if len(lines) > rows {
+		lines = append(lines[:rows-1], "...")
+	}
+	s.write(home + strings.Join(lines, restOfLine+"\r\n") + restOfLine + restBelow)
+}
+
+// lines are what there is to say, most important first: what does not fit is left out at the end.
+func (s *screen) lines(columns int) []string {
+	lines := []string{s.title}
+	p := s.last
+	if s.doing != "" {
+		lines = append(lines, s.doing+" ...")
+	} else if p != nil {
+		lines = append(lines, fmt.Sprintf("%s, took %s; the next change runs it again, Ctrl-C ends", p.head(), p.duration()))
+	}
+	if p == nil {
+		return lines
+	}
+	lines = append(lines, "")
+	if s.doing != "" {
+		lines = append(lines, fmt.Sprintf("run %d, took %s:", p.number, p.duration()))
+	}
+	lines = append(lines, p.verdict(s.style))
+	if p.since != "" {
+		lines = append(lines, "first divergence: "+harmless(p.since))
+	}
+	lines = append(lines, p.notes()...)
+	if p.err == nil {
+		return append(append(lines, ""), report.Screen(p.result, s.style, columns)...)
+	}
+	if p.built == "" {
+		lines = append(lines, "hint: "+harmless(oneLine(session.Hint(p.err))))
+	}
+	return append(append(lines, ""), p.said...)
+}
+
+// folded breaks a line at the width of the terminal, between words where it can be. What colours it has no width.
+func folded(line string, columns int) []string {
+	var out []string
+	for {
+		at, space, width := 0, 0, 0
+		for at < len(line) && width <= columns {
+			if end := strings.IndexByte(line[at:], 'm'); strings.HasPrefix(line[at:], "\x1b[") && end > 0 {
+				at += end + 1
+				continue
+			}
+			if line[at] == ' ' && width > 2 {
+				space = at
+			}
+			if width == columns {
+				break
+			}
+			_, size := utf8.DecodeRuneInString(line[at:])
+			at, width = at+size, width+1
+		}
+		if at >= len(line) {
+			return append(out, line)
+		}
+		if space > 0 {
+			at = space
+		}
+		out = append(out, line[:at])
+		line = "  " + strings.TrimLeft(line[at:], " ")
+	}
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/session"
+)
+
+// ended is the error of a watch that a person has ended: nothing is wrong, and the exit status says that it did not end by itself.
+type ended struct{}
+
+func (ended) Error() string { return "the watch was ended" }
+
+// restless is how many runs in a row a file may stop: one that changes in each of them is written by the runs themselves, or they
+// would never come to an end. That the last one is older than the file is said.
+const restless = 4
+
+// pass is what one run came to.
+type pass struct {
+	number  int
+	changed []string // why it ran; nil for the first
+	took    time.Duration
+	result  *compare.Result // nil where err is not
+	since   string          // how the first divergence moved
+	err     error           // of the comparison, or of the build
+	built   string          // the command that failed, and how; empty where it did not
+	said    []string        // the last lines that were printed
+	late    []string        // files that changed while it ran and did not stop it
+}
+
+// loop runs, waits for a change, and runs again, until the context is done.
+func (w *watching) loop() error {
+	w.show = newDisplay(w)
+	defer w.show.close()
+	defer func() { _ = w.watcher.Close() }() // nothing is waited for any more
+	stopped := map[string]int{}              // by the file, how many runs in a row it has stopped
+	var changed []string
+	for n := 1; ; n++ {
+		ctx, stop := context.WithCancel(w.c.Context)
+		done := make(chan *pass, 1)
+		go func() { done <- w.run(ctx, n, changed) }()
+		again, p := w.await(done, stopped)
+		stop()
+		if p == nil {
+			if again == nil {
+				w.show.close() // at once: what is running may take its time to end
+			}
+			<-done
+		}
+		switch {
+		case again == nil && p == nil:
+			return ended{}
+		case p == nil:
+			changed = union(changed, again)
+			continue
+		}
+		clear(stopped)
+		w.show.result(p)
+		select {
+		case changed = <-w.watcher.Changes:
+		case <-w.c.Context.Done():
+			w.show.close()
+			return ended{}
+		}
+	}
+}
+
+// await waits for the end of a run, which it returns, or for what stops it: the files that changed, or nothing where the watch is
+// ended.
+func (w *watching) await(done <-chan *pass, stopped map[string]int) (changed []string, p *pass) {
+	var late []string
+	for {
+		select {
+		case p = <-done:
+			if w.c.Context.Err() != nil {
+				return nil, nil
+			}
+			p.late = relative(late)
+			return nil, p
+		case paths := <-w.watcher.Changes:
+			for _, path := range paths {
+				if stopped[path]++; stopped[path] > restless {
+					late = union(late, []string{path})
+				} else {
+					changed = append(changed, path)
+				}
+			}
+			if changed != nil {
+				return union(changed, late), nil
+			}
+		case <-w.c.Context.Done():
+			return nil, nil
+		}
+	}
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// run builds and compares once. What is read of files and flags is read anew.
+func (w *watching) run(ctx context.Context, n int, changed []string) *pass {
+	p := &pass{number: n, changed: relative(changed)}
+	started := time.Now()
+	said := &spoken{}
+	p.err = w.once(ctx, p, said)
+	p.took, p.said = time.Since(started), said.lines()
+	return p
+}
+
+func (w *watching) once(ctx context.Context, p *pass, said *spoken) error {
+	file, err := session.OpenWatch(w.c.String("config"))
+	if err != nil {
+		return err
+	}
+	line, folder := "", ""
+	if file != nil {
+		line, folder = file.Build, file.Folder
+	}
+	if len(w.words) > 0 {
+		line, folder = "", ""
+	}
+	if name := cmp.Or(strings.Join(w.words, " "), line); name != "" {
+		w.show.state(p, "building: "+name)
+		if err := reference.RunBuild(ctx, line, w.words, folder, said); err != nil {
+			p.built = name + ": " + ending(err)
+			return err
+		}
+	}
+	w.show.state(p, "comparing")
+	s, a, err := w.asked(file)
+	if err != nil {
+		return err
+	}
+	e := env(w.c, w.out)
+	e.Notes, e.Errors, e.Quiet, e.Progress = said, said, false, nil
+	r, err := session.Compare(ctx, e, s, a)
+	if err != nil {
+		return err
+	}
+	if p.since, err = session.Since(w.c.String("dir"), r); err != nil || p.since == "" || w.before != nil {
+		p.since, err = session.Moved(w.before, r)
+	}
+	if err != nil {
+		return err
+	}
+	p.result, w.before = r, r
+	return w.out.writeFiles(w.c, report.NewDocument(version(), newRun("", r, nil)))
+}
+
+// ending says how a build failed.
+func ending(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ProcessState.String()
+	}
+	return err.Error()
+}
+
+// spoken keeps the end of what is written.
+type spoken struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// maxTail bounds what is kept, and maxLines how many lines of it are shown.
+const (
+	maxTail  = 16 << 10
+	maxLines = 12
+)
+
+func (t *spoken) Write(data []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, data...)
+	if n := len(t.text); n > 2*maxTail {
+		t.text = append(t.text[:0], t.text[n-maxTail:]...)
+	}
+	return len(data), nil
+}
+
+// lines are the last of them, harmless for a terminal.
+func (t *spoken) lines() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.ReplaceAll(strings.TrimRight(string(t.text), "\n\r "), "\r\n", "\n")
+	if text == "" {
+		return nil
+	}
+	all := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	all = all[max(0, len(all)-maxLines):]
+	for i := range all {
+		all[i] = harmless(strings.ReplaceAll(all[i], "\t", "    "))
+	}
+	return all
+}
+
+// head says which run it is and why it ran: "run 3, port.c changed".
+func (p *pass) head() string {
+	text := fmt.Sprintf("run %d", p.number)
+	switch n := len(p.changed); {
+	case n == 1:
+		text += ", " + harmless(p.changed[0]) + " changed"
+	case n > 1:
+		text += fmt.Sprintf(", %s and %d more changed", harmless(p.changed[0]), n-1)
+	}
+	return text
+}
+
+// verdict is what the run came to, in a line.
+func (p *pass) verdict(s report.Style) string {
+	switch {
+	case p.built != "":
+		return "BUILD FAILED: " + harmless(p.built)
+	case p.err != nil:
+		return "NOT COMPARED: " + harmless(oneLine(p.err.Error()))
+	}
+	return report.Verdict(p.result, s)
+}
+
+// notes are what a reader has to know of the run beside its verdict.
+func (p *pass) notes() []string {
+	if len(p.late) == 0 {
+		return nil
+	}
+	return []string{"note: changed during this run, which did not stop for it: " + harmless(strings.Join(p.late, ", "))}
+}
+
+// duration is how long the run took, to a tenth of a second.
+func (p *pass) duration() string { return fmt.Sprintf("%.1f s", p.took.Seconds()) }

@@ -1,0 +1,129 @@
+// Package baseline has divergences that are known and accepted: each by its name, with what it showed when it was accepted, a
+// reason and a last day.
+//
+// It fails closed. A line covers what it has recorded and no more: another class, another cause, or an error that has grown by
+// more than [Growth] is not covered, and nor is anything after the last day. Token ids are never covered.
+package baseline
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/compare/measure"
+)
+
+// Growth is how many times as large as recorded an error may be and still be covered. Another order of summation changes an
+// error by less; a second mistake on top of the first seldom does.
+const Growth = 1.5
+
+// Shown is what one entry of one pass shows that does not match. It says how large that is in every way that is measured, so that
+// one token that is wholly wrong does not hide behind an error that all tokens have.
+type Shown struct {
+	Key   string // of the row
+	Class gate.Class
+	// Seen is the word for what the two tensors show side by side; see compare.Seen.
+	Seen string
+	// Error is the relative L2 of the tensor against the reference where it is past its limit; NaN where it is not.
+	Error measure.Number
+	// Slices have the relative L2 of the worst index of each axis where that is past its limit, by the axis's name; and the largest
+	// absolute error where the reference is zero.
+	Slices map[string]measure.Number
+	// Own is the relative L2 against the result that is right on the local side's own inputs; NaN where nothing was certified.
+	Own measure.Number
+	// Elements counts those that are wrong where there is no size: NaN or infinite on one side, masked on one side, integers that
+	// differ. 0 elsewhere.
+	Elements int64
+	Shape    []int  // of the local tensor, where that is what is wrong
+	DType    string // likewise
+	Cause    string // the name of the mistake; empty where it has none
+}
+
+// Line is a known divergence.
+type Line struct {
+	Shown
+	Run    string // the prompt of a gate that it is of; empty: of every run
+	Reason string
+	Until  string // the last day on which it holds, in UTC: "2027-01-31"
+}
+
+// Date is how a day is written.
+const Date = time.DateOnly
+
+// Expired reports whether the last day is over. Days are written so that text compares as time does.
+func (l *Line) Expired(today string) bool { return today > l.Until }
+
+// sized are what is seen of numbers that are off by some amount: which of them it is, is for the limit to say.
+var sized = []string{"past", "wider", "within"}
+
+// Uncovered says why the line does not cover what is shown now; empty where it does.
+func (l *Line) Uncovered(now *Shown) string {
+	kind := func(s *Shown) string {
+		if slices.Contains(sized, s.Seen) {
+			return "size"
+		}
+		return s.Seen
+	}
+	switch {
+	case l.Class != now.Class:
+		return fmt.Sprintf("it was accepted as %s and is %s now", l.Class, now.Class)
+	case kind(&l.Shown) != kind(now):
+		return fmt.Sprintf("what differs is another thing: accepted was %q, now it is %q", l.Seen, now.Seen)
+	case !slices.Equal(l.Shape, now.Shape):
+		return fmt.Sprintf("it was accepted with shape %v and has %v now", l.Shape, now.Shape)
+	case l.DType != now.DType:
+		return fmt.Sprintf("it was accepted as %s and is %s now", l.DType, now.DType)
+	case l.Cause != now.Cause && now.Cause != "" && l.Cause == "":
+		return fmt.Sprintf("it has a cause now that it did not have when it was accepted: %s", now.Cause)
+	case l.Cause != now.Cause && now.Cause != "":
+		return fmt.Sprintf("the cause is another one: accepted was %q, now it is %q", l.Cause, now.Cause)
+	case kind(now) == "size" && math.IsNaN(float64(now.Error)) && math.IsNaN(float64(now.Own)) && len(now.Slices) == 0:
+		return "how large it is was not measured"
+	case float64(now.Elements) > Growth*float64(l.Elements):
+		return fmt.Sprintf("%d elements are wrong, accepted were %d", now.Elements, l.Elements)
+	}
+	return l.grown(now)
+}
+
+// grown says which error is larger than the line covers; empty where none is.
+func (l *Line) grown(now *Shown) string {
+	if larger(now.Error, l.Error) {
+		return worse("the error", now.Error, l.Error)
+	}
+	for _, axis := range slices.Sorted(maps.Keys(now.Slices)) {
+		then, recorded := l.Slices[axis]
+		if !recorded {
+			then = measure.Nan
+		}
+		if larger(now.Slices[axis], then) {
+			return worse("the error of the worst "+axis, now.Slices[axis], then)
+		}
+	}
+	if larger(now.Own, l.Own) {
+		return worse("the error on its own inputs", now.Own, l.Own)
+	}
+	return ""
+}
+
+// larger reports whether an error is beyond what was recorded: also where none was recorded. One that is within its limit, or was
+// not measured this time, is not; [Line.Uncovered] sees to it that some error was.
+func larger(now, then measure.Number) bool {
+	n, t := float64(now), float64(then)
+	switch {
+	case math.IsNaN(n):
+		return false
+	case math.IsNaN(t):
+		return true
+	}
+	return n > Growth*t
+}
+
+func worse(what string, now, then measure.Number) string {
+	if math.IsNaN(float64(then)) {
+		return fmt.Sprintf("%s is %.3g, and none was accepted", what, float64(now))
+	}
+	return fmt.Sprintf("%s is %.3g, more than %g times the %.3g that was accepted", what, float64(now), Growth, float64(then))
+}
