@@ -34,14 +34,23 @@ class Moments:
     Strips are merged by the formula of Chan, Golub and LeVeque (1979), which takes no difference of large sums.
     """
 
-    def __init__(self, tensor: Any) -> None:
-        """Take in all elements of a torch tensor in the host's memory, or of a numpy array."""
+    def __init__(self, tensor: Any, least: float = -math.inf) -> None:
+        """Take in all elements of a torch tensor in the host's memory, or of a numpy array.
+
+        Finite ones of `least` or below are masked: they are counted and left out.
+        """
         self.n, self.mean, self.squares = 0, 0.0, 0.0
+        self.masked = 0
         self.low, self.high = math.inf, -math.inf
         self.not_finite = [0, 0, 0]
         with _silent(tensor):
             for strip in strips(tensor):
-                self._add(strip)
+                self._add(strip if least == -math.inf else self._unmasked(strip, least))
+
+    def _unmasked(self, x: Any, least: float) -> Any:
+        masked = (x <= least) & (x > -math.inf)
+        self.masked += int(masked.sum())
+        return x[~masked]
 
     def _add(self, x: Any) -> None:
         n, total = x.shape[0], float(x.sum())
@@ -60,6 +69,10 @@ class Moments:
         self.squares += squares + distance * distance * self.n * share
         self.mean += distance * share
         self.n += n
+
+    def certain(self) -> float:
+        """Return the mean of what is finite throughout; NaN of anything else."""
+        return math.nan if any(self.not_finite) else self.summary()[2]
 
     def summary(self) -> tuple[float, float, float, float]:
         """Return minimum, maximum, mean and the population's standard deviation; NaN when nothing is finite.
