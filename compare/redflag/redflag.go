@@ -60,9 +60,9 @@ func Check(ctx context.Context, t *capture.Trace, o Options) (*Result, error) {
 		return nil, fmt.Errorf("checking %s: %w", t.Path(), err)
 	}
 	for _, look := range []func(*view) error{
-		(*view).survey,
-		(*view).values, (*view).dtypes, (*view).attention, (*view).rope, (*view).rotary, (*view).cache,
-		(*view).hidden, (*view).tokens, (*view).argmax, (*view).gradients, (*view).loss,
+		(*view).survey, (*view).causal,
+		(*view).values, (*view).scores, (*view).dtypes, (*view).weights, (*view).attention, (*view).rope, (*view).rotary, (*view).cache,
+		(*view).hidden, (*view).tokens, (*view).argmax, (*view).gradients, (*view).norms, (*view).loss,
 	} {
 		if err := look(v); err != nil {
 			return nil, fmt.Errorf("checking %s: %w", t.Path(), err)
