@@ -98,7 +98,8 @@ func (v *view) sameNext(name string) (bool, error) {
 			ids[id] = true
 		}
 	}
-	if passes < repeatedPasses && (passes < fedPasses || len(ids) < argmaxIDs) {
+	fewFed := passes >= repeatedPasses && len(ids) != 1 // 0 where they are not known
+	if !fewFed && (passes < fedPasses || len(ids) < argmaxIDs) {
 		return false, nil
 	}
 	fed := ""

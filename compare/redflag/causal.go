@@ -46,8 +46,8 @@ func (v *view) causal() error {
 // ones. One query alone has no keys to come: then the name has to say what it is.
 func (v *view) hidesWhatComes(s *subject) (bool, error) {
 	queries, keys := int64(s.dim(2)), s.dim(1)
-	name := strings.ToLower(s.name)
-	said := strings.Contains(name, "score") || strings.Contains(name, "mask") || strings.Contains(name, "attn")
+	last := strings.ToLower(s.name[strings.LastIndexByte(s.name, '.')+1:])
+	said := strings.Contains(last, "score") || strings.Contains(last, "mask")
 	if int64(keys) < queries || keys > maxRow || queries == 1 && !said || keys < 2 {
 		return false, nil
 	}

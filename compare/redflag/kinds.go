@@ -145,7 +145,7 @@ var Kinds = []About{
 		"look at input_ids as the engine has them, then at embed_tokens row by row", false,
 	},
 	{
-		ArgmaxSame, "logits, 4 rows or more, of 3 different tokens or more; or 3 passes", "every row has its maximum at the same token; or the last row of every pass, where 4 passes are fed 3 different tokens or more, or of 8 passes; or every pass ends with the same numbers",
+		ArgmaxSame, "logits, 4 rows or more, of 3 different tokens or more; or 3 passes", "every row has its maximum at the same token; or the last row of every pass, where 4 passes are fed 3 different tokens or more, or 8 passes not all the same one; or every pass ends with the same numbers",
 		"the logits do not depend on the input: a head that is dominated by one row, a hidden state that is constant, or a buffer that is not written again",
 		"look at norm and at the hidden states, token by token", false,
 	},

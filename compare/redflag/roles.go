@@ -60,7 +60,7 @@ func roleOf(name string, d hooks.DType) role {
 	r.interior = r.probs || strings.HasPrefix(last, "scores")
 	r.embedding = embedName.MatchString(name)
 	r.copied = r.embedding || copiedName.MatchString(name)
-	r.scores = strings.HasPrefix(last, "scores") || strings.HasSuffix(last, "_scores")
+	r.scores = strings.HasPrefix(last, "scores") || last == "attn_scores" || last == "attention_scores"
 	r.cached = cachedName.MatchString(name)
 	r.logits = last == "logits" || last == "lm_head"
 	r.wide = strings.HasSuffix(last, "_f32")
