@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from tracediff.lines import digits, ms, number, quoted, word
-from tracediff.moments import Moments, doubles
+from tracediff.moments import Moments, doubles, finite
 from tracediff.shown import Shown, inside
 from tracediff.steps import Mean, Steps, split
 
@@ -169,18 +169,28 @@ class Log:
         assert here is not None
         base = name.partition("#")[0]
         self._enter(here, section(base), elapsed)
-        moments = Moments(tensor, least(base, dtype))
-        began = here.count(name, moments)
-        if here.full and (not self._later(here) or began):
-            low, high, mean, std = (number(x) for x in moments.summary())
-            shape = ",".join(str(n) for n in tensor.shape)
-            self._line(
-                "tensor", ("pass", index), ("name", word(name)), ("shape", f"[{shape}]"), ("dtype", dtype),
-                ("min", low), ("max", high), ("mean", mean), ("std", std), *_counts(moments.not_finite),
-                ms("ms", elapsed), *([("masked", moments.masked)] if moments.masked else []),
-            )  # fmt: skip
-        self._contents(here, base, dtype, tensor, moments, elapsed)
+        here.tensors += 1
+        listed = here.full and not self._later(here)
+        if listed or _is_loss(base) or not finite(tensor):  # else nothing of its numbers is shown
+            moments = Moments(tensor, least(base, dtype))
+            began = here.count(name, moments.not_finite)
+            if listed or here.full and began:
+                self._tensor(index, name, dtype, tensor, moments, elapsed)
+            if _is_loss(base):
+                here.loss = moments.certain()
+        self._contents(here, base, dtype, tensor, elapsed)
         self._flush()
+
+    def _tensor(self, index: int, name: str, dtype: str, tensor: Any, moments: Moments, elapsed: float) -> None:
+        """Print the line that every hook has. It is most of the lines: in one piece."""
+        low, high, mean, std = moments.summary()
+        nan, inf, neg_inf = moments.not_finite
+        masked = f" masked={moments.masked}" if moments.masked else ""
+        self._lines.append(
+            f"debug: tensor pass={index} name={word(name)} shape=[{','.join(map(str, tensor.shape))}] dtype={dtype} "
+            f"min={number(low)} max={number(high)} mean={number(mean)} std={number(std)} "
+            f"nan={nan} inf={inf} neg_inf={neg_inf} ms={1000 * elapsed:.3f}{masked}\n"
+        )
 
     def _begin(self) -> None:
         if not self._begun:
@@ -254,7 +264,7 @@ class Log:
             self._losses.add(here.loss)
         self._pass = None
 
-    def _contents(self, here: "_Pass", name: str, dtype: str, tensor: Any, moments: Moments, elapsed: float) -> None:
+    def _contents(self, here: "_Pass", name: str, dtype: str, tensor: Any, elapsed: float) -> None:
         """Show what is inside of the tensors that a person reads."""
         series, n = split(name)
         if n is not None:
@@ -264,8 +274,6 @@ class Log:
             self._ids(here, tensor)
         elif name == "logits" or name.endswith(".logits"):
             self._logits(here, tensor)
-        elif name == "loss" or name.endswith(".loss"):
-            here.loss = moments.certain()
 
     def _ids(self, here: "_Pass", tensor: Any) -> None:
         """List the tokens of a pass, [T] or [sequences, T], each at its position of the sequence."""
@@ -377,15 +385,18 @@ class _Pass:
         self.section, self.in_section, self.section_time = "", 0, 0.0
         self.top: list[tuple[str, object]] = []
 
-    def count(self, name: str, moments: Moments) -> bool:
-        """Add a tensor, and report whether it is the first that has NaN."""
-        self.tensors += 1
-        if any(moments.not_finite):
-            self.not_finite = [a + b for a, b in zip(self.not_finite, moments.not_finite, strict=True)]
-        if not moments.not_finite[0] or self.first_nan:
+    def count(self, name: str, not_finite: list[int]) -> bool:
+        """Count what is not finite in a tensor, and report whether it is the first that has NaN."""
+        if any(not_finite):
+            self.not_finite = [a + b for a, b in zip(self.not_finite, not_finite, strict=True)]
+        if not not_finite[0] or self.first_nan:
             return False
         self.first_nan = name
         return True
+
+
+def _is_loss(name: str) -> bool:
+    return name == "loss" or name.endswith(".loss")
 
 
 def _counts(not_finite: list[int]) -> list[tuple[str, object]]:
