@@ -9,39 +9,53 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// ids lists the tokens of a pass, each at its position of the sequence.
+// ids lists the tokens of a pass, [T] or [sequences, T], each at its position of the sequence.
 func (d *Log) ids(t hooks.Tensor) {
-	if t.DType != hooks.I64 {
+	if t.DType != hooks.I64 || len(t.Data) == 0 {
 		return
 	}
-	n := len(t.Data) / t.DType.Size()
-	d.pass.tokens = n
-	if !d.pass.full {
+	p, n := &d.pass, len(t.Data)/t.DType.Size()
+	p.batch, p.tokens = 1, n
+	if len(t.Shape) > 1 {
+		p.tokens = t.Shape[len(t.Shape)-1]
+		p.batch = n / p.tokens
+	}
+	if !p.full {
 		return
 	}
-	start, listed := d.seen, 0
-	if d.pass.number < len(d.o.Starts) {
-		start = d.o.Starts[d.pass.number]
-	}
-	for i := range n {
-		if len(d.o.Positions) == 0 && i == Tokens {
-			break
+	listed := 0
+	for b := range min(p.batch, Sequences) {
+		shown := 0
+		for i := range p.tokens {
+			at := d.start() + i
+			if !d.o.Positions.Has(at) || len(d.o.Positions) == 0 && shown == Tokens {
+				continue
+			}
+			shown++
+			id := int(binary.LittleEndian.Uint64(t.Data[8*(b*p.tokens+i):]))
+			d.line.begin("token")
+			d.line.int("pass", int64(p.number))
+			d.line.int("position", int64(at))
+			d.line.int("id", int64(id))
+			d.tokenText(id)
+			if p.batch > 1 {
+				d.line.int("sequence", int64(b))
+			}
+			d.line.end()
 		}
-		if !d.o.Positions.Has(start + i) {
-			continue
-		}
-		listed++
-		id := int(binary.LittleEndian.Uint64(t.Data[8*i:]))
-		d.line.begin("token")
-		d.line.int("pass", int64(d.pass.number))
-		d.line.int("position", int64(start+i))
-		d.line.int("id", int64(id))
-		d.tokenText(id)
-		d.line.end()
+		listed += shown
 	}
 	if left := n - listed; left > 0 {
 		d.note(fmt.Sprintf("%d more tokens are not listed", left))
 	}
+}
+
+// start is where in its sequence the pass starts.
+func (d *Log) start() int {
+	if d.pass.number < len(d.o.Starts) {
+		return d.o.Starts[d.pass.number]
+	}
+	return d.seen
 }
 
 // tokenText writes the text of an id where there is a tokenizer.
@@ -51,10 +65,51 @@ func (d *Log) tokenText(id int) {
 	}
 }
 
-// logits lists the most likely tokens by the last row, which is what the next token is chosen by. The pass keeps the first
-// of them for its own line. Of equal logits the lower id comes first; a NaN has no rank.
+// logits lists the most likely tokens by the last row of each sequence, which is what the next token is chosen by. The pass
+// keeps the first of them, of the last sequence, for its own line. Of equal logits the lower id comes first; a NaN has no
+// rank.
 func (d *Log) logits(t hooks.Tensor) {
-	row := lastRow(t)
+	width := lastAxis(t)
+	if width == 0 {
+		return
+	}
+	rows := len(t.Data) / t.DType.Size() / width
+	batch := d.sequences(t, rows)
+	for b := range batch {
+		if b >= Sequences && b < batch-1 {
+			continue
+		}
+		d.likely(t, b, batch)
+	}
+	if left := batch - Sequences; left > 0 && d.pass.full {
+		d.note(fmt.Sprintf("the most likely tokens of %d more sequences are not listed", left))
+	}
+}
+
+// sequences is how many sequences the rows of logits are of: those of the ids, or else the axes before the last two.
+func (d *Log) sequences(t hooks.Tensor, rows int) int {
+	batch := d.pass.batch
+	if batch == 0 {
+		batch = 1
+		for i := range len(t.Shape) - 2 {
+			batch *= t.Shape[i]
+		}
+	}
+	if rows%batch != 0 {
+		return 1
+	}
+	return batch
+}
+
+// likely lists the most likely tokens by the last row of a sequence.
+func (d *Log) likely(t hooks.Tensor, sequence, batch int) {
+	rows := len(t.Data) / t.DType.Size() / lastAxis(t) / batch
+	at := (sequence+1)*rows - 1
+	tokens := d.pass.tokens
+	if tokens == 0 {
+		tokens = rows
+	}
+	row := rowAt(t, at)
 	best := largest(row, Top)
 	if len(best) == 0 {
 		return
@@ -63,31 +118,43 @@ func (d *Log) logits(t hooks.Tensor) {
 	d.line = nil
 	d.line.int("top", int64(best[0]))
 	d.tokenText(best[0])
+	if batch > 1 {
+		d.line.int("sequence", int64(sequence))
+	}
 	d.pass.top, d.line = d.line, whole
-	if !d.pass.full {
+	if !d.pass.full || sequence >= Sequences {
 		return
 	}
 	scale := denominator(row, row[best[0]])
 	for rank, id := range best {
 		d.line.begin("top")
 		d.line.int("pass", int64(d.pass.number))
-		d.line.int("row", int64(len(t.Data)/t.DType.Size()/len(row)-1))
+		d.line.int("row", int64(at))
 		d.line.int("rank", int64(rank+1))
 		d.line.int("id", int64(id))
 		d.line.number("logit", row[id])
 		d.line.number("probability", math.Exp(row[id]-row[best[0]])/scale)
 		d.tokenText(id)
+		if batch > 1 {
+			d.line.int("sequence", int64(sequence))
+			d.line.int("position", int64(d.start()+tokens-1))
+		}
 		d.line.end()
 	}
 }
 
-// lastRow decodes the last row of the last axis; nil for a scalar and an empty tensor.
-func lastRow(t hooks.Tensor) []float64 {
+// lastAxis is the length of a row; 0 for a scalar and an empty tensor.
+func lastAxis(t hooks.Tensor) int {
 	if len(t.Shape) == 0 || len(t.Data) == 0 {
-		return nil
+		return 0
 	}
-	row := make([]float64, t.Shape[len(t.Shape)-1])
-	if err := floats.Decode(row, t.DType, t.Data[len(t.Data)-len(row)*t.DType.Size():]); err != nil {
+	return t.Shape[len(t.Shape)-1]
+}
+
+// rowAt decodes a row of the last axis; nil where it cannot be decoded.
+func rowAt(t hooks.Tensor, at int) []float64 {
+	row := make([]float64, lastAxis(t))
+	if err := floats.Decode(row, t.DType, t.Data[at*len(row)*t.DType.Size():]); err != nil {
 		return nil
 	}
 	return row

@@ -115,8 +115,8 @@ func (l *line) counts(nan, posInf, negInf int64) {
 	l.int("neg_inf", negInf)
 }
 
-// tensor writes the line that every hook has.
-func (d *Log) tensor(name string, t hooks.Tensor, m *lanes.Moments, elapsed time.Duration) {
+// tensor writes the line that every hook has. Where masked elements were left out of the statistics it says how many.
+func (d *Log) tensor(name string, t hooks.Tensor, m *lanes.Moments, masked int64, elapsed time.Duration) {
 	l, s := &d.line, m.Summary(1)
 	if math.IsInf(s.Std, 0) { // float64 does not hold the sum of squares
 		s.Std = math.NaN()
@@ -132,5 +132,8 @@ func (d *Log) tensor(name string, t hooks.Tensor, m *lanes.Moments, elapsed time
 	l.number("std", s.Std)
 	l.counts(m.NaN, m.PosInf, m.NegInf)
 	l.ms("ms", elapsed)
+	if masked > 0 {
+		l.int("masked", masked)
+	}
 	l.end()
 }

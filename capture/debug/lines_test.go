@@ -25,6 +25,7 @@ var update = flag.Bool("update", false, "rewrite what testdata has")
 var replayed = []struct{ trace, lines string }{
 	{"testdata/odd.safetensors", "testdata/odd.txt"},
 	{"../../fixtures/steps/refine.safetensors", "testdata/refine.txt"},
+	{"../../fixtures/steps/batch.safetensors", "testdata/batch.txt"},
 }
 
 // ticks is a clock whose n-th reading is n² hundredths of a millisecond, so that each hook takes longer than the one before.
@@ -125,7 +126,7 @@ func TestDocumentedFormat(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"begin", "tensor", "token", "top", "step", "series", "section", "pass", "note", "slowest", "end"} {
+	for _, kind := range []string{"begin", "tensor", "token", "top", "step", "series", "section", "pass", "note", "slowest", "average", "losses", "end"} {
 		if kinds[kind] == 0 {
 			t.Errorf("no line of kind %s was tried", kind)
 		}
@@ -133,8 +134,37 @@ func TestDocumentedFormat(t *testing.T) {
 			t.Errorf("docs/debug.md does not list %s", kind)
 		}
 	}
-	if len(kinds) != 11 {
+	if len(kinds) != 13 {
 		t.Errorf("kinds %v", kinds)
+	}
+}
+
+// The lines that the page shows are those of a run, but for their times.
+func TestShownLinesAreReal(t *testing.T) {
+	page, err := os.ReadFile("../../docs/debug.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := regexp.MustCompile(`ms=\d+\.\d{3}`)
+	printed := ""
+	for _, c := range replayed {
+		data, err := os.ReadFile(c.lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		printed += times.ReplaceAllString(string(data), "ms=0")
+	}
+	shown := 0
+	for line := range strings.Lines(string(page)) {
+		if line, ok := strings.CutPrefix(line, "    debug: "); ok {
+			shown++
+			if !strings.Contains(printed, "debug: "+times.ReplaceAllString(line, "ms=0")) {
+				t.Errorf("no run prints %s", line)
+			}
+		}
+	}
+	if shown < 10 {
+		t.Errorf("the page shows %d lines", shown)
 	}
 }
 

@@ -9,6 +9,7 @@
 package debug
 
 import (
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -20,17 +21,21 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// What is shown where nothing else is asked for: enough to see a prefill and the start of decoding, and one screen of ids.
+// What is shown where nothing else is asked for: enough to see a prefill and the start of decoding, one screen of ids, and
+// hundreds of lines of a model with many layers.
 const (
-	Passes = 5  // shown tensor by tensor; of later ones a line each
-	Tokens = 32 // ids listed of a pass
-	Top    = 5  // most likely tokens listed of a pass
+	Passes    = 3  // shown tensor by tensor; of later ones a line each
+	Layers    = 2  // shown tensor by tensor in such a pass; of later ones a line each
+	Tokens    = 32 // ids listed of a sequence of a pass
+	Top       = 5  // most likely tokens listed of a sequence of a pass
+	Sequences = 4  // of a batch that are listed
 )
 
 // Options say what a [Log] shows. The zero value is the default.
 type Options struct {
 	Side      string              // "local" or "reference": for the first line; empty where there is only one
 	Passes    int                 // passes below this number are shown in full; 0 is [Passes]
+	Layers    int                 // layers below this number are shown tensor by tensor; 0 is [Layers]
 	Positions capture.Ranges      // list the ids at these positions of the sequence, however many; nil lists the first [Tokens]
 	Starts    []int               // where in the sequence each pass starts; nil counts the ids that came by
 	Text      func(id int) string // a token's text; nil for none
@@ -38,31 +43,6 @@ type Options struct {
 	// Only leaves of an event what is to be shown, if anything is, where a run records more, as [capture.Only] does; nil
 	// shows all that is recorded. The time of what is not shown is the next hook's.
 	Only func(hooks.Event) (hooks.Event, bool)
-}
-
-// Wanted reports whether an environment asks for debug mode. TRACEDIFF_DEBUG decides where it is set: true, 1 or yes, in
-// any case, turn it on, all else off. Where it is not set, DEBUG does with the same three; its other values belong to other
-// tools.
-func Wanted(env func(string) string) bool {
-	value := env("TRACEDIFF_DEBUG")
-	if value == "" {
-		value = env("DEBUG")
-	}
-	switch strings.ToLower(value) {
-	case "true", "1", "yes":
-		return true
-	}
-	return false
-}
-
-// PassesWanted is TRACEDIFF_DEBUG_PASSES of an environment: how many passes are to be shown in full; 0 where it is not set
-// or no number.
-func PassesWanted(env func(string) string) int {
-	n, err := strconv.ParseUint(env("TRACEDIFF_DEBUG_PASSES"), 10, 31)
-	if err != nil {
-		return 0
-	}
-	return int(n)
 }
 
 // Log prints the lines of one run. A nil Log prints nothing and costs nothing. It is for one goroutine, as a forward pass is.
@@ -78,8 +58,9 @@ type Log struct {
 	pass   passed
 	fired  map[string]int // in this pass
 	steps  steps
-	seen   int // token ids before this pass, where the options do not say
+	seen   int // tokens of a sequence before this pass, where the options do not say
 	noted  bool
+	brief  bool // it was said that later layers are a line each
 	total  totals
 }
 
@@ -90,8 +71,10 @@ type passed struct {
 	nan, posInf, negInf  int64
 	firstNaN             string
 	top                  line // the most likely next token
+	loss                 float64
+	hasLoss              bool
 	elapsed              time.Duration
-	tokens               int
+	batch, tokens        int // sequences, and the tokens of each; 0 before the ids
 	section, slowest     string
 	inSection            int // tensors
 	sectionTime, longest time.Duration
@@ -102,6 +85,9 @@ type passed struct {
 func New(w io.Writer, o Options) *Log {
 	if o.Passes <= 0 {
 		o.Passes = Passes
+	}
+	if o.Layers <= 0 {
+		o.Layers = Layers
 	}
 	return &Log{w: w, o: o, now: time.Now, fired: map[string]int{}, total: totals{sections: map[string]time.Duration{}}}
 }
@@ -141,8 +127,8 @@ func (d *Log) Observe(e hooks.Event) error {
 		d.begin()
 		elapsed = 0 // what was before the first hook was no step of a forward
 	}
-	var m lanes.Moments
-	if err := m.Tensor(e.Tensor); err != nil {
+	m, masked, err := moments(e.Name, e.Tensor)
+	if err != nil {
 		return err
 	}
 	if d.total.passes == 0 || e.Pass != d.pass.number {
@@ -152,11 +138,11 @@ func (d *Log) Observe(e hooks.Event) error {
 	d.enter(Section(e.Name), elapsed)
 	name := capture.Key(0, e.Name, d.fired[e.Name])
 	d.fired[e.Name]++
-	d.count(name, &m)
-	if d.pass.full {
-		d.tensor(name, e.Tensor, &m, elapsed)
+	began := d.count(name, &m)
+	if d.pass.full && (!d.short() || began) {
+		d.tensor(name, e.Tensor, &m, masked, elapsed)
 	}
-	d.contents(e)
+	d.contents(e, &m, elapsed)
 	d.flush()
 	d.leave(arrived)
 	return nil
@@ -196,6 +182,7 @@ func (d *Log) begin() {
 	d.line.int("passes", int64(d.o.Passes))
 	d.line.int("tokens", Tokens)
 	d.line.int("top", Top)
+	d.line.int("layers", int64(d.o.Layers))
 	d.line.end()
 }
 
@@ -232,28 +219,45 @@ func (d *Log) enter(section string, elapsed time.Duration) {
 	d.pass.elapsed += elapsed
 }
 
-// count adds a tensor to its pass.
-func (d *Log) count(name string, m *lanes.Moments) {
+// short reports whether the tensors of the section are not listed: those of a later layer. The first time it says so.
+func (d *Log) short() bool {
+	number, ok := strings.CutPrefix(d.pass.section, "layer.")
+	if n, err := strconv.Atoi(number); !ok || err != nil || n < d.o.Layers {
+		return false
+	}
+	if !d.brief {
+		d.brief = true
+		d.note(fmt.Sprintf("from layer %d on one line a layer; --layers or TRACEDIFF_DEBUG_LAYERS show more of them in full", d.o.Layers))
+	}
+	return true
+}
+
+// count adds a tensor to its pass, and reports whether it is the first of it that has NaN.
+func (d *Log) count(name string, m *lanes.Moments) (first bool) {
 	p := &d.pass
 	p.tensors++
 	p.nan += m.NaN
 	p.posInf += m.PosInf
 	p.negInf += m.NegInf
-	if m.NaN > 0 && p.firstNaN == "" {
-		p.firstNaN = name
+	if m.NaN == 0 || p.firstNaN != "" {
+		return false
 	}
+	p.firstNaN = name
+	return true
 }
 
-// contents shows what is inside of the tensors that a person reads: ids, series of steps, logits.
-func (d *Log) contents(e hooks.Event) {
+// contents shows what is inside of the tensors that a person reads: ids, series of steps, logits, losses.
+func (d *Log) contents(e hooks.Event, m *lanes.Moments, elapsed time.Duration) {
 	series, n, isStep := step(e.Name)
 	switch {
-	case isStep && d.pass.full:
-		d.step(e, series, n)
+	case isStep:
+		d.step(e, series, n, elapsed)
 	case e.Name == order.InputIDs:
 		d.ids(e.Tensor)
 	case e.Name == "logits" || strings.HasSuffix(e.Name, ".logits"):
 		d.logits(e.Tensor)
+	case e.Name == "loss" || strings.HasSuffix(e.Name, ".loss"):
+		d.pass.loss, d.pass.hasLoss = certain(m), true
 	}
 }
 
@@ -293,6 +297,9 @@ func (d *Log) endPass() {
 	d.line.ms("slowest_ms", p.longest)
 	d.line.ms("ms", p.elapsed)
 	d.line = append(d.line, p.top...)
+	if p.hasLoss {
+		d.line.number("loss", p.loss)
+	}
 	d.line.end()
 	d.total.add(p)
 	d.seen += p.tokens

@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/debug"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
 )
 
 func TestEnvironment(t *testing.T) {
@@ -27,6 +28,10 @@ func TestEnvironment(t *testing.T) {
 		{"1", "", true},
 		{"TRUE", "", true},
 		{"yEs", "", true},
+		{"on", "", true},
+		{"", "On", true},
+		{"off", "1", false},
+		{"maybe", "1", false},
 		{"", "1", true},
 		{"", "Yes", true},
 		{"", "express:*", false},
@@ -83,7 +88,7 @@ func TestAround(t *testing.T) {
 	if got := regexp.MustCompile(` ms=\S+`).FindAllString(out.String(), 3); !cmp.Equal(got, []string{" ms=0.000", " ms=1.000", " ms=1.000"}) {
 		t.Errorf("times of the tensors: %q", got)
 	}
-	for _, want := range []string{"debug: begin side=local passes=5 ", "max=2 ", "ms=2.000 hooks_ms=10800000.000\n"} {
+	for _, want := range []string{"debug: begin side=local passes=3 ", "max=2 ", "ms=2.000 hooks_ms=10800000.000\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
@@ -124,7 +129,7 @@ func TestPositions(t *testing.T) {
 	if got := list(debug.Options{Positions: capture.Ranges{{From: 0, To: capture.NoEnd}}}, first(0)); len(got) != 40 {
 		t.Errorf("of 40 ids %d lines: %q", len(got), got)
 	}
-	if got := list(debug.Options{Starts: []int{0, 0, 0, 700}}, first(3)); got[0] != "position=700" || len(got) != debug.Tokens+1 {
+	if got := list(debug.Options{Passes: 4, Starts: []int{0, 0, 0, 700}}, first(3)); got[0] != "position=700" || len(got) != debug.Tokens+1 {
 		t.Errorf("%d lines, the first %q", len(got), got[0])
 	}
 }
@@ -156,7 +161,8 @@ func TestSection(t *testing.T) {
 	}
 }
 
-// A decode of many passes is a line each after the first ones, and says so once; all that is left out is counted.
+// A decode of many passes is a line each after the first ones, and so is a layer, and the log says so once; all that is left
+// out is counted.
 func TestManyPasses(t *testing.T) {
 	var all []hooks.Event
 	for pass := range 100 {
@@ -164,12 +170,12 @@ func TestManyPasses(t *testing.T) {
 			all = append(all, hooks.Event{Name: fmt.Sprintf("layers.%d.out", i), Pass: pass, Tensor: tensor(hooks.F32, []int{2}, 1, 2)})
 		}
 	}
-	out := show(t, debug.Options{Passes: 2}, all)
+	out := show(t, debug.Options{Passes: 2, Layers: 4}, all)
 	counts := map[string]int{}
 	for line := range strings.Lines(out) {
 		counts[strings.Fields(line)[1]]++
 	}
-	want := map[string]int{"begin": 1, "tensor": 60, "section": 60, "pass": 100, "note": 1, "slowest": 5, "end": 1}
+	want := map[string]int{"begin": 1, "tensor": 8, "section": 60, "pass": 100, "note": 2, "slowest": 5, "end": 1}
 	if diff := cmp.Diff(want, counts); diff != "" {
 		t.Error(diff)
 	}
@@ -192,5 +198,31 @@ func BenchmarkObserve(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A model of 35 layers with every tensor captured, its prompt and four decode steps, is hundreds of lines.
+func TestFullSizeIsHundredsOfLines(t *testing.T) {
+	config, err := order.ReadConfig([]byte(`{"model_type": "gemma3n_text", "num_hidden_layers": 35}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := order.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []hooks.Event
+	for pass := range 5 {
+		for i := range list.Entries {
+			x := tensor(hooks.F32, []int{1, 2}, 1, 2)
+			if list.Entries[i].Name == order.InputIDs {
+				x = tensor(hooks.I64, []int{1, 500}, make([]float64, 500)...)
+			}
+			all = append(all, hooks.Event{Name: list.Entries[i].Name, Pass: pass, Tensor: x})
+		}
+	}
+	lines := strings.Count(show(t, debug.Options{}, all), "\n")
+	if lines < 300 || lines >= 800 || len(all) < 9000 {
+		t.Errorf("%d lines of %d tensors", lines, len(all))
 	}
 }

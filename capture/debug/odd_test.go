@@ -71,8 +71,10 @@ func odd() []hooks.Event {
 		{Name: "w.u8", Tensor: tensor(hooks.U8, []int{2}, 0, -1)},
 		{Name: "w.bool", Tensor: tensor(hooks.Bool, []int{4}, 0, 1, 1, 1)},
 	}
+	all = append(all, oddMasks()...)
 	all = append(all, oddSteps()...)
-	for pass := 1; pass < 8; pass++ {
+	all = append(all, oddBatch()...)
+	for pass := 2; pass < 8; pass++ {
 		all = append(
 			all,
 			hooks.Event{Name: "input_ids", Pass: pass, Tensor: tensor(hooks.I64, []int{1, 1}, float64(pass))},
@@ -81,6 +83,46 @@ func odd() []hooks.Event {
 		)
 	}
 	return all
+}
+
+// oddMasks are masks and scores as ports write them, tensors of other names with the same numbers, and layers beyond the ones
+// that are listed, of which a tensor with NaN is all the same.
+func oddMasks() []hooks.Event {
+	nan, inf, lowest := math.NaN(), math.Inf(-1), -math.MaxFloat32
+	return []hooks.Event{
+		{Name: "mask.sliding", Tensor: tensor(hooks.F32, []int{2, 3}, 0, lowest, inf, 0, -1e9, 0)},
+		{Name: "causal_MASK", Tensor: tensor(hooks.BF16, []int{2}, -3.3e38, -3.3e38)},
+		{Name: "layers.0.scores_masked", Tensor: tensor(hooks.F16, []int{2, 2}, 1.5, -65504, -32752, -32736)},
+		{Name: "layers.1.attn_scores", Tensor: tensor(hooks.F32, []int{2, 2}, 2, lowest, 4, nan)},
+		{Name: "layers.1.mlp", Tensor: tensor(hooks.F32, []int{2}, 2, lowest)},
+		{Name: "layers.1.maskless", Tensor: tensor(hooks.I32, []int{2}, 2, -2e8)},
+		{Name: "layers.2.in", Tensor: tensor(hooks.F32, []int{2}, 2, 3)},
+		{Name: "layers.2.out", Tensor: tensor(hooks.F32, []int{2}, nan, 3)},
+		{Name: "layers.10", Tensor: tensor(hooks.F32, []int{2}, nan, 3)},
+		{Name: "layers.1.late", Tensor: tensor(hooks.F32, []int{2}, 2, 3)},
+	}
+}
+
+// oddBatch is a pass of six sequences, with one and with all rows of logits, and a loss that is not of one number.
+func oddBatch() []hooks.Event {
+	const pass = 1
+	ids, logits := make([]float64, 12), make([]float64, 36)
+	for i := range ids {
+		ids[i] = float64(i * i)
+	}
+	for i := range logits {
+		logits[i] = float64(i * 7 % 11)
+	}
+	return []hooks.Event{
+		{Name: "input_ids", Pass: pass, Tensor: tensor(hooks.I64, []int{6, 2}, ids...)},
+		{Name: "layers.0.out", Pass: pass, Tensor: tensor(hooks.F32, []int{2}, 3, 1)},
+		{Name: "layers.2.out", Pass: pass, Tensor: tensor(hooks.F32, []int{2}, 3, 1)},
+		{Name: "layers.3.out", Pass: pass, Tensor: tensor(hooks.F32, []int{2}, math.NaN(), 1)},
+		{Name: "other.logits", Pass: pass, Tensor: tensor(hooks.F32, []int{5, 3}, logits[:15]...)},
+		{Name: "logits", Pass: pass, Tensor: tensor(hooks.F32, []int{6, 2, 3}, logits...)},
+		{Name: "draft.logits", Pass: pass, Tensor: tensor(hooks.F32, []int{6, 3}, logits[:18]...)},
+		{Name: "aux.loss", Pass: pass, Tensor: tensor(hooks.BF16, []int{3}, 0.5, 1, 1.5)},
+	}
 }
 
 // oddSteps are series that start anew, miss a step, change their shape, are of tokens, logits or zeros, and of what is not
@@ -111,6 +153,13 @@ func oddSteps() []hooks.Event {
 	add("broken", 0, pair(1, 1))
 	add("broken", 1, pair(1, math.Inf(1)))
 	add("broken", 2, pair(1, math.Inf(1)))
+	for chunk := range 2 { // the second begins anew, with its loss first
+		for n := range 3 {
+			add("r.loss", n, tensor(hooks.F32, nil, float64(4-n-chunk)))
+			add("r.state", n, pair(1, 1+float64(chunk*n)))
+			add("r.confidence", n, tensor(hooks.F32, nil, 0.25*float64(n+chunk)))
+		}
+	}
 	return all
 }
 

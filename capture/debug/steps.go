@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -19,8 +20,11 @@ const Converged = 0.01
 // stepMark stands between the name of a series and the number of a step.
 const stepMark = ".step."
 
-// confidence is the last part of the name of a series that records how sure the model is.
-const confidence = "confidence"
+// The last parts of the names of series that are about another series: how sure the model is, and its loss.
+const (
+	confidence = "confidence"
+	loss       = "loss"
+)
 
 // step reads SERIES.step.N.
 func step(name string) (series string, n int, ok bool) {
@@ -32,50 +36,122 @@ func step(name string) (series string, n int, ok bool) {
 	return name[:i], n, err == nil
 }
 
-// steps are the series of one pass, in the order of their first steps.
-type steps []*series
+// steps are the series of one pass, in the order of their first steps, and what was recorded about them.
+type steps struct {
+	running []*series
+	about   map[string][]*mean // by name, then by chunk: of confidences and losses
+	chunks  map[string]int     // how often a series began
+}
 
 // series is what is kept of one: its last step, whole.
 type series struct {
 	name        string
+	chunk       int // of this pass
 	last, count int
-	tensor      hooks.Tensor // the last step's, copied
-	settled     int          // the step from which on nothing has changed; −1 for none
+	tensor      hooks.Tensor  // the last step's, copied
+	settled     int           // the step from which on nothing has changed; −1 for none
+	began, done time.Duration // of the pass: before the first step, and at the last one
 }
 
-// step shows what a step of a series changed.
-func (d *Log) step(e hooks.Event, name string, n int) {
-	at := slices.IndexFunc(d.steps, func(s *series) bool { return s.name == name })
-	if at >= 0 && n <= d.steps[at].last { // it starts anew
-		d.endOne(d.steps[at])
-		d.steps = slices.Delete(d.steps, at, at+1)
-		at = -1
+// mean is of numbers that come one by one. NaN is none.
+type mean struct {
+	n         int
+	sum, last float64
+}
+
+func (m *mean) add(x float64) {
+	if x == x {
+		m.n++
+		m.sum += x
+		m.last = x
 	}
-	l := &d.line
-	l.begin("step")
-	l.int("pass", int64(d.pass.number))
-	l.word("series", name)
-	l.int("step", int64(n))
-	if at < 0 {
-		d.steps = append(d.steps, &series{name: name, settled: -1})
-		at = len(d.steps) - 1
-		l.word("before", "-")
-		l.number("similarity", math.NaN())
-		l.number("change", math.NaN())
-	} else {
-		s := d.steps[at]
-		similarity, change := math.NaN(), math.NaN()
-		if lastPart(name) != confidence { // which is about another series
-			similarity, change = compared(s.tensor, e.Tensor)
-		}
-		l.int("before", int64(s.last))
-		l.number("similarity", similarity)
-		l.number("change", change)
+}
+
+// mean and latest are NaN where nothing came.
+func (m *mean) mean() float64 { return m.sum / float64(m.n) }
+
+func (m *mean) latest() float64 {
+	if m.n == 0 {
+		return math.NaN()
+	}
+	return m.last
+}
+
+// merge takes in all numbers of another.
+func (m *mean) merge(o *mean) {
+	m.n, m.sum = m.n+o.n, m.sum+o.sum
+	if o.n > 0 {
+		m.last = o.last
+	}
+}
+
+// companion reports a series that is about another one.
+func companion(name string) bool {
+	last := lastPart(name)
+	return last == confidence || last == loss
+}
+
+// step shows what a step of a series changed. elapsed is the time before it.
+func (d *Log) step(e hooks.Event, name string, n int, elapsed time.Duration) {
+	s := d.running(name, n, elapsed)
+	before, similarity, change := s.last, math.NaN(), math.NaN()
+	if s.count > 0 && !companion(name) {
+		similarity, change = compared(s.tensor, e.Tensor)
 		s.settle(n, change)
 	}
-	l.number("confidence", sureness(name, e.Tensor))
-	l.end()
-	d.steps[at].keep(n, e.Tensor)
+	value := said(name, e.Tensor)
+	about := d.steps.of(name, s.chunk)
+	about.add(value)
+	if d.pass.full {
+		l := &d.line
+		l.begin("step")
+		l.int("pass", int64(d.pass.number))
+		l.word("series", name)
+		l.int("step", int64(n))
+		if s.count == 0 {
+			l.word("before", "-")
+		} else {
+			l.int("before", int64(before))
+		}
+		l.number("similarity", similarity)
+		l.number("change", change)
+		if lastPart(name) == loss {
+			l.number("confidence", math.NaN())
+			l.number("loss", value)
+		} else {
+			l.number("confidence", value)
+		}
+		l.end()
+	}
+	s.keep(n, e.Tensor)
+	s.done = d.pass.elapsed
+}
+
+// running returns the series of a step. A step that does not come after the last one begins it anew.
+func (d *Log) running(name string, n int, elapsed time.Duration) *series {
+	at := slices.IndexFunc(d.steps.running, func(s *series) bool { return s.name == name })
+	if at >= 0 && n > d.steps.running[at].last {
+		return d.steps.running[at]
+	}
+	if at >= 0 {
+		d.endOne(d.steps.running[at])
+		d.steps.running = slices.Delete(d.steps.running, at, at+1)
+	}
+	if d.steps.chunks == nil {
+		d.steps.chunks, d.steps.about = map[string]int{}, map[string][]*mean{}
+	}
+	s := &series{name: name, chunk: d.steps.chunks[name], settled: -1, began: d.pass.elapsed - elapsed}
+	d.steps.chunks[name]++
+	d.steps.running = append(d.steps.running, s)
+	return s
+}
+
+// of returns what was recorded about a chunk: under a name for the first time, nothing.
+func (s *steps) of(name string, chunk int) *mean {
+	for len(s.about[name]) <= chunk {
+		s.about[name] = append(s.about[name], &mean{})
+	}
+	return s.about[name][chunk]
 }
 
 // settle notes whether a step still changed anything.
@@ -92,19 +168,31 @@ func (s *series) settle(n int, change float64) {
 func (s *series) keep(n int, t hooks.Tensor) {
 	s.last = n
 	s.count++
-	s.tensor = hooks.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: append(s.tensor.Data[:0], t.Data...)}
+	if !companion(s.name) {
+		s.tensor = hooks.Tensor{DType: t.DType, Shape: slices.Clone(t.Shape), Data: append(s.tensor.Data[:0], t.Data...)}
+	}
 }
 
 // endSeries says how the series of a pass ended, and forgets them.
 func (d *Log) endSeries() {
-	for _, s := range d.steps {
+	for _, s := range d.steps.running {
 		d.endOne(s)
 	}
-	d.steps = nil
+	d.steps = steps{}
 }
 
+// endOne says how a series ended: after how many steps, how sure the model was at the last one, the loss there, and the time
+// of the whole refinement.
 func (d *Log) endOne(s *series) {
-	if lastPart(s.name) == confidence {
+	if companion(s.name) {
+		return
+	}
+	sure, lost := d.aside(s, confidence), d.aside(s, loss)
+	if sure.n == 0 {
+		sure = d.steps.of(s.name, s.chunk) // of logits
+	}
+	d.total.series(s, sure, lost)
+	if !d.pass.full {
 		return
 	}
 	outcome := fmt.Sprintf("hit the maximum of %d steps", s.count)
@@ -116,7 +204,15 @@ func (d *Log) endOne(s *series) {
 	d.line.word("series", s.name)
 	d.line.int("steps", int64(s.count))
 	d.line.text("outcome", outcome)
+	d.line.number("confidence", sure.latest())
+	d.line.number("loss", lost.latest())
+	d.line.ms("ms", s.done-s.began)
 	d.line.end()
+}
+
+// aside is what the model recorded beside a series, under the same name but for the last part.
+func (d *Log) aside(s *series, part string) *mean {
+	return d.steps.of(strings.TrimSuffix(s.name, lastPart(s.name))+part, s.chunk)
 }
 
 // compared returns how alike two steps are, and how much the later changed: the cosine and ‖b − a‖ / ‖b‖; of whole numbers,
@@ -154,14 +250,14 @@ func compared(a, b hooks.Tensor) (similarity, change float64) {
 	return sum.Cosine(), math.Sqrt(sum.Diff / sum.Ref)
 }
 
-// sureness is what a series records of its confidence: the mean of a tensor of that name, and of logits the mean, over the
-// rows, of the largest probability. It is NaN of any other.
-func sureness(name string, t hooks.Tensor) float64 {
+// said is what a step says of its series: the mean of a confidence or a loss, and of logits the mean, over the rows, of the
+// largest probability. It is NaN of any other.
+func said(name string, t hooks.Tensor) float64 {
 	switch lastPart(name) {
-	case confidence:
+	case confidence, loss:
 		var m lanes.Moments
-		if m.Tensor(t) == nil && m.NaN+m.PosInf+m.NegInf == 0 {
-			return m.Summary(1).Mean
+		if m.Tensor(t) == nil {
+			return certain(&m)
 		}
 	case "logits":
 		return meanLargest(t)
@@ -170,10 +266,10 @@ func sureness(name string, t hooks.Tensor) float64 {
 }
 
 func meanLargest(t hooks.Tensor) float64 {
-	if lastRow(t) == nil {
+	if lastAxis(t) == 0 {
 		return math.NaN()
 	}
-	row := make([]float64, t.Shape[len(t.Shape)-1])
+	row := make([]float64, lastAxis(t))
 	sum, rows, bytes := 0.0, 0, len(row)*t.DType.Size()
 	for at := 0; at < len(t.Data); at += bytes {
 		if floats.Decode(row, t.DType, t.Data[at:]) != nil {

@@ -16,6 +16,52 @@ type totals struct {
 	nan, posInf, negInf    int64
 	elapsed, hooks         time.Duration // between the hooks; in them, for the trace, the statistics and the lines
 	sections               map[string]time.Duration
+	averages               []*average
+	losses                 mean
+	firstLoss, lowestLoss  float64
+}
+
+// average is of a series, over all its chunks: how often it was run, and what its steps recorded.
+type average struct {
+	name                   string
+	chunks                 int
+	steps                  mean // to convergence, of those that converged
+	sure, lost             mean // of all steps
+	surest, lowest, millis mean // of the last step of each chunk; of its time
+}
+
+// series takes in a chunk.
+func (t *totals) series(s *series, sure, lost *mean) {
+	at := slices.IndexFunc(t.averages, func(a *average) bool { return a.name == s.name })
+	if at < 0 {
+		at = len(t.averages)
+		t.averages = append(t.averages, &average{name: s.name})
+	}
+	a := t.averages[at]
+	a.chunks++
+	if s.settled >= 0 {
+		a.steps.add(float64(s.settled))
+	}
+	a.sure.merge(sure)
+	a.lost.merge(lost)
+	a.surest.add(sure.latest())
+	a.lowest.add(lost.latest())
+	a.millis.add(float64(s.done-s.began) / float64(time.Millisecond))
+}
+
+// line writes the averages of a series.
+func (a *average) line(l *line) {
+	l.begin("average")
+	l.word("series", a.name)
+	l.int("chunks", int64(a.chunks))
+	l.int("converged", int64(a.steps.n))
+	l.number("steps", a.steps.mean())
+	l.number("confidence", a.sure.mean())
+	l.number("loss", a.lost.mean())
+	l.number("last_confidence", a.surest.mean())
+	l.number("last_loss", a.lowest.mean())
+	l.ms("ms", time.Duration(a.millis.mean()*float64(time.Millisecond)))
+	l.end()
 }
 
 func (t *totals) add(p *passed) {
@@ -24,9 +70,19 @@ func (t *totals) add(p *passed) {
 	t.posInf += p.posInf
 	t.negInf += p.negInf
 	t.elapsed += p.elapsed
+	if !p.hasLoss {
+		return
+	}
+	if p.loss == p.loss {
+		if t.losses.n == 0 {
+			t.firstLoss, t.lowestLoss = p.loss, p.loss
+		}
+		t.lowestLoss = min(t.lowestLoss, p.loss)
+	}
+	t.losses.add(p.loss)
 }
 
-// summary writes the sections that took longest over all passes, and the closing line.
+// summary writes the sections that took longest over all passes, the averages of the series, the losses, and the closing line.
 func (d *Log) summary() {
 	t, l := &d.total, &d.line
 	names := slices.SortedFunc(maps.Keys(t.sections), func(a, b string) int {
@@ -37,6 +93,18 @@ func (d *Log) summary() {
 		l.word("section", name)
 		l.ms("ms", t.sections[name])
 		l.percent("percent", float64(t.sections[name])/float64(t.elapsed))
+		l.end()
+	}
+	for _, a := range t.averages {
+		a.line(l)
+	}
+	if t.losses.n > 0 {
+		l.begin("losses")
+		l.int("passes", int64(t.losses.n))
+		l.number("first", t.firstLoss)
+		l.number("last", t.losses.last)
+		l.number("lowest", t.lowestLoss)
+		l.number("mean", t.losses.mean())
 		l.end()
 	}
 	l.begin("end")

@@ -19,19 +19,20 @@ import (
 // attention, its cache in use. A weight that the checkpoint does not have is a failure. Versions of the packages, and what
 // else the numbers depend on, are in the trace's manifest.
 type HF struct {
-	Python    string // the interpreter, a path or a name in PATH
-	Model     string // a directory; it and the next two are absolute
-	Order     string // TENSOR_ORDER as JSON
-	Out       string // where the trace goes; nothing is there
-	Tokens    string // ids of every pass
-	NewTokens int    // passes to decode after those
-	DType     hooks.DType
-	Level     int
-	Layers    capture.Ranges
-	Debug     bool      // show hooks as they fire
-	DebugFull int       // passes that are shown in full then
-	DebugOnly *Shown    // and what is shown of what is recorded; nil for all
-	Show      io.Writer // what the runner says while it works, a line each
+	Python      string // the interpreter, a path or a name in PATH
+	Model       string // a directory; it and the next two are absolute
+	Order       string // TENSOR_ORDER as JSON
+	Out         string // where the trace goes; nothing is there
+	Tokens      string // ids of every pass
+	NewTokens   int    // passes to decode after those
+	DType       hooks.DType
+	Level       int
+	Layers      capture.Ranges
+	Debug       bool      // show hooks as they fire
+	DebugFull   int       // passes that are shown in full then
+	DebugLayers int       // and layers of each
+	DebugOnly   *Shown    // and what is shown of what is recorded; nil for all
+	Show        io.Writer // what the runner says while it works, a line each
 }
 
 // Shown is what debug mode shows of a run that records more.
@@ -88,7 +89,7 @@ func (h *HF) Run(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, p.Path, args...)
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+prependPath(folder, os.Getenv("PYTHONPATH")), "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
-		"TRACEDIFF_DEBUG="+onOff(h.Debug), fmt.Sprint("TRACEDIFF_DEBUG_PASSES=", h.DebugFull))
+		"TRACEDIFF_DEBUG="+onOff(h.Debug), fmt.Sprint("TRACEDIFF_DEBUG_PASSES=", h.DebugFull), fmt.Sprint("TRACEDIFF_DEBUG_LAYERS=", h.DebugLayers))
 	var said ending
 	cmd.Stderr = io.MultiWriter(&said, h.Show)
 	err = runTo(ctx, cmd, h.Out)

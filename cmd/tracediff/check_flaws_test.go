@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/hooks"
@@ -27,6 +28,7 @@ type flaw struct {
 
 // flawed is a run into which a fault is being put.
 type flawed struct {
+	name  string
 	pass  int
 	now   []float64
 	shape []int
@@ -50,6 +52,19 @@ func filledWith(y float64) func(*flawed) []float64 {
 // times multiplies every element.
 func times(y float64) func(*flawed) []float64 {
 	return func(f *flawed) []float64 { return f.each(func(_ int, x float64) float64 { return x * y }) }
+}
+
+// ofHead replaces the elements of one head, [.., heads, T, X].
+func ofHead(head int, do func(f *flawed, i int, x float64) float64) func(*flawed) []float64 {
+	return func(f *flawed) []float64 {
+		heads, rows, width := f.shape[1], f.shape[2], f.shape[3]
+		return f.each(func(i int, x float64) float64 {
+			if i/width/rows%heads != head {
+				return x
+			}
+			return do(f, i, x)
+		})
+	}
 }
 
 func decoding(pass int) bool { return pass > 0 }
@@ -143,6 +158,47 @@ var flaws = []flaw{
 			})
 		},
 		entry: "layers.2.self_attn.probs_f32",
+	},
+	{
+		kind: redflag.AttentionUniform, what: "one head of every layer has no scores", golden: "window", at: "layers.*.self_attn.scores",
+		make:  ofHead(2, func(*flawed, int, float64) float64 { return 0 }),
+		entry: "layers.0.self_attn.probs_f32", also: []redflag.Kind{redflag.Zero},
+	},
+	{
+		kind: redflag.Zero, what: "one head of one layer has no scores", golden: "hello", at: "layers.3.self_attn.scores",
+		make: ofHead(1, func(*flawed, int, float64) float64 { return 0 }),
+	},
+	{
+		kind: redflag.AttentionUniform, what: "the last row of the scores is not written", golden: "window", at: "layers.*.self_attn.scores",
+		make: func(f *flawed) []float64 {
+			return f.each(func(i int, x float64) float64 {
+				if i/f.shape[3]%f.shape[2] == f.shape[2]-1 {
+					return 0
+				}
+				return x
+			})
+		},
+		entry: "layers.0.self_attn.probs_f32",
+	},
+	{
+		kind: redflag.AttentionStuck, what: "one head of every layer looks at key 0 alone", golden: "decode", at: "layers.*.self_attn.probs_f32",
+		make: ofHead(3, func(f *flawed, i int, _ float64) float64 {
+			if i%f.shape[3] == 0 {
+				return 1
+			}
+			return 0
+		}),
+		entry: "layers.0.self_attn.probs_f32",
+	},
+	{
+		kind: redflag.RopeUnchanged, what: "one head of every layer is not turned", golden: "decode", dtype: "bfloat16", at: "layers.*.self_attn.q_rope",
+		needs: []string{"layers.*.self_attn.q_norm"},
+		make: ofHead(2, func(f *flawed, i int, _ float64) float64 {
+			heads, tokens, width := f.shape[1], f.shape[2], f.shape[3]
+			h, t := i/width/tokens, i/width%tokens
+			return f.seen[strings.Replace(f.name, "q_rope", "q_norm", 1)][(t*heads+h)*width+i%width]
+		}),
+		entry: "layers.0.self_attn.q_rope",
 	},
 	{
 		kind: redflag.AttentionRepeated, what: "the graph of the first step is used again", golden: "decode", dtype: "bfloat16", at: "layers.3.self_attn.probs_f32", in: decoding,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"math"
 	"os"
@@ -62,7 +63,7 @@ func (f *flaw) register(t *testing.T, reg *hooks.Registry, planted *int) {
 	state := &flawed{seen: map[string][]float64{}, first: map[string][]float64{}}
 	for _, name := range f.needs {
 		must(t, reg.Observe(name, func(e hooks.Event) error {
-			state.seen[name] = numbersOf(t, e.Tensor)
+			state.seen[e.Name] = numbersOf(t, e.Tensor)
 			return nil
 		}))
 	}
@@ -71,7 +72,7 @@ func (f *flaw) register(t *testing.T, reg *hooks.Registry, planted *int) {
 			return hooks.Tensor{}, nil
 		}
 		*planted++
-		state.pass, state.now, state.shape = e.Pass, numbersOf(t, e.Tensor), e.Tensor.Shape
+		state.name, state.pass, state.now, state.shape = e.Name, e.Pass, numbersOf(t, e.Tensor), e.Tensor.Shape
 		return tensorOf(e.Tensor.DType, e.Tensor.Shape, f.make(state)), nil
 	}))
 }
@@ -210,6 +211,122 @@ func TestAnotherEngineHasNoFlag(t *testing.T) {
 	}
 }
 
+// What a port has in a file of its own names is not misread: scores that hide what comes by minus infinity, embeddings that were
+// copied from weights, a batch with padding.
+func TestOwnNamesAreNotMisread(t *testing.T) {
+	if code, d := checked(t, "../../fixtures/steps/batch.safetensors"); code != exitMatch {
+		t.Errorf("a batch of transformers: %+v", d.Result.Flags)
+	}
+	var scores []float64
+	for _, spoilt := range []int{-1, 0, 1, 2} {
+		path := filepath.Join(t.TempDir(), "own.safetensors")
+		w, err := capture.Create(path, capture.Manifest{Producer: capture.Producer{Name: "a port"}}, 0)
+		must(t, err)
+		golden, _, ck, _ := goldenFile(t, "gemma3n-tiny", "window.float32")
+		ck.Close()
+		trace, err := capture.Open(golden)
+		must(t, err)
+		for _, r := range trace.Records() {
+			layer, ok := strings.CutPrefix(r.Name, "layers.")
+			layer, masked := strings.CutSuffix(layer, ".self_attn.scores_masked")
+			if r.Pass > 0 || !(ok && masked) && r.Name != "embed_tokens" {
+				continue
+			}
+			x, err := trace.Read(r)
+			must(t, err)
+			name := "token_embd"
+			if r.Name != "embed_tokens" {
+				name = "blk." + layer + ".kq_soft_in"
+				scores = numbersOf(t, x)
+				for i, y := range scores {
+					if y < -1e30 {
+						scores[i] = math.Inf(-1)
+					}
+				}
+				keys := x.Shape[3]
+				switch row := scores[3*keys : 4*keys]; spoilt { // of the first head
+				case 0:
+					row[3] = math.Inf(-1)
+				case 1:
+					row[5] = math.NaN()
+				case 2:
+					row[1], row[2] = math.Inf(-1), 0.5
+					row[0] = 0.25
+				}
+				x = tensorOf(x.DType, x.Shape, scores)
+			} else {
+				x = tensorOf(x.DType, x.Shape, rounded(numbersOf(t, x)))
+			}
+			must(t, w.Observe(hooks.Event{Name: name, Tensor: x}))
+		}
+		must(t, errors.Join(trace.Close(), w.Close()))
+		_, d := checked(t, path)
+		if got := len(d.Result.Flags); got != min(spoilt+1, 1) || got == 1 && d.Result.Flags[0].Kind != redflag.NonFinite {
+			t.Errorf("spoilt %d: %+v", spoilt, d.Result.Flags)
+		}
+	}
+}
+
+// rounded are numbers as bfloat16 has them.
+func rounded(x []float64) []float64 {
+	for i := range x {
+		x[i] = floats.Round(hooks.BF16, x[i])
+	}
+	return x
+}
+
+// A port that dumps the last row of its logits alone is seen to choose the same token in every pass; a healthy one does not.
+func TestTheSameTokenByLastRows(t *testing.T) {
+	for _, tt := range []struct {
+		what         string
+		ids, spoilt  bool
+		passes, want int
+	}{
+		{"a port that works", true, false, 7, 0},
+		{"one row of the head outweighs all others", true, true, 7, 1},
+		{"and its ids are not known", false, true, 9, 1},
+		{"a few passes whose ids are not known", false, true, 7, 0},
+	} {
+		path := filepath.Join(t.TempDir(), "rows.safetensors")
+		w, err := capture.Create(path, capture.Manifest{Producer: capture.Producer{Name: "a port"}}, 0)
+		must(t, err)
+		passes := [][]int{{2, 527, 906, 606}, {305}, {473}, {75}, {88}, {650}, {417}, {30}, {31}}[:tt.passes]
+		ck, list := openEmbedded(t)
+		var reg hooks.Registry
+		must(t, reg.Observe("input_ids", func(e hooks.Event) error {
+			if !tt.ids {
+				return nil
+			}
+			return w.Observe(e)
+		}))
+		if tt.spoilt {
+			must(t, reg.Replace("lm_head", func(e hooks.Event) (hooks.Tensor, error) {
+				x := numbersOf(t, e.Tensor)
+				for i := 7; i < len(x); i += e.Tensor.Shape[2] {
+					x[i] += 400
+				}
+				return tensorOf(e.Tensor.DType, e.Tensor.Shape, x), nil
+			}))
+		}
+		must(t, reg.Observe("logits", func(e hooks.Event) error {
+			width := e.Tensor.Shape[2]
+			x := numbersOf(t, e.Tensor)
+			e.Tensor = tensorOf(e.Tensor.DType, []int{1, 1, width}, x[len(x)-width:])
+			return w.Observe(e)
+		}))
+		model, err := gemma.New(ck, list, hooks.F32, &reg, gemma.All)
+		must(t, err)
+		_, err = model.Run(t.Context(), &reg, gemma.Input{Passes: passes, LastLayer: gemma.All})
+		must(t, err)
+		must(t, w.Close())
+		ck.Close()
+		_, d := checked(t, path)
+		if len(d.Result.Flags) != tt.want || tt.want > 0 && (d.Result.Flags[0].Kind != redflag.ArgmaxSame || !strings.Contains(d.Result.Flags[0].What, "token 7")) {
+			t.Errorf("%s: %+v", tt.what, d.Result.Flags)
+		}
+	}
+}
+
 // trainings are the traces of fixtures/training.py and what each mistake shows, the kind and the entry.
 var trainings = map[string][][2]string{
 	"healthy":    nil,
@@ -217,6 +334,15 @@ var trainings = map[string][][2]string{
 	"dead-relu":  {{"gradient-zero", "grad/embed.weight"}, {"loss-plateau", "loss"}},
 	"detached":   {{"gradient-missing", "grad/embed.weight"}},
 	"no-rate":    {{"loss-plateau", "loss"}},
+	"deep":       nil,
+	"uphill":     {{"loss-rising", "loss"}},
+	"too-fast":   {{"loss-rising", "loss"}, {"magnitude", "loss"}},
+	"quarrel":    {{"loss-oscillating", "loss"}},
+	"vanishing":  {{"gradient-vanishing", "grad/embed.weight"}},
+	"exploding":  {{"gradient-exploding", "grad/embed.weight"}, {"gradient-non-finite", "grad/embed.weight"}, {"non-finite", "loss"}},
+	// One forward pass in bfloat16, with its weights.
+	"narrow-weights": nil,
+	"wide-weights":   {{"weight-dtype", "embed.weight"}},
 	// The second once more, in a file of the official safetensors package, which sorts its tensors and says nothing of itself.
 	"official": {{"gradient-non-finite", "grad/embed.weight"}, {"non-finite", "loss"}},
 }

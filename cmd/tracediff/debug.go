@@ -15,7 +15,7 @@ import (
 func debugFlag() cli.Flag {
 	return &cli.BoolFlag{
 		Name: "debug", Category: catFiles,
-		Usage: "print a line on standard error as each hook fires, with statistics and times (also TRACEDIFF_DEBUG=1, DEBUG=1); the first " + fmt.Sprint(debug.Passes) + " passes in full, or those of --passes",
+		Usage: "print a line on standard error as each hook fires, with statistics and times (also TRACEDIFF_DEBUG=1, DEBUG=1); the first " + fmt.Sprint(debug.Passes) + " passes and " + fmt.Sprint(debug.Layers) + " layers in full, or those of --passes and --layers",
 	}
 }
 
@@ -33,8 +33,21 @@ func checkDebug(c *cli.Context) error {
 	if c.Bool("debug") && c.Bool("quiet") {
 		return hint.Add(errors.New("--quiet and --debug were both given"), "leave one of them out")
 	}
-	if debugs(c) && !c.IsSet("passes") && os.Getenv("TRACEDIFF_DEBUG_PASSES") != "" && debug.PassesWanted(os.Getenv) == 0 {
-		fmt.Fprintf(notes(c), "note: TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first %d are shown in full\n", debug.Passes)
+	if unknown := debug.Unknown(os.Getenv); unknown != "" && !c.IsSet("debug") {
+		fmt.Fprintf(notes(c), "note: %s\n", unknown)
+	}
+	if !debugs(c) {
+		return nil
+	}
+	env := func(name string) string {
+		passes, layers := c.IsSet("passes"), c.IsSet("layers") || c.IsSet("tensors")
+		if passes && name == "TRACEDIFF_DEBUG_PASSES" || layers && name == "TRACEDIFF_DEBUG_LAYERS" {
+			return "" // what was typed goes first
+		}
+		return os.Getenv(name)
+	}
+	for _, wrong := range debug.Wrong(env) {
+		fmt.Fprintf(notes(c), "note: %s\n", wrong)
 	}
 	return nil
 }

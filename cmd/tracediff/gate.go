@@ -48,7 +48,7 @@ Examples:
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"},
 		}, isolationFlags(), reportFlags(), talkFlags()),
 		Action: func(c *cli.Context) error {
-			if err := checkTalk(c); err != nil {
+			if err := cmp.Or(checkTalk(c), checkDebug(c)); err != nil {
 				return err
 			}
 			out, err := readOutputs(c)

@@ -1,6 +1,7 @@
 package redflag
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -16,11 +17,12 @@ func (v *view) argmax() error {
 	if name == "" || !v.look(ArgmaxSame) {
 		return nil
 	}
-	same, err := v.sameArgmax(name)
-	if err != nil || same {
-		return err
+	for _, look := range []func(string) (bool, error){v.sameArgmax, v.sameLogits, v.sameNext} {
+		if same, err := look(name); err != nil || same {
+			return err
+		}
 	}
-	return v.sameLogits(name)
+	return nil
 }
 
 // sameArgmax looks for one token that is the most likely after every token of every pass. A model may well repeat one token
@@ -43,7 +45,7 @@ func (v *view) sameArgmax(name string) (bool, error) {
 			at := largestOf(x)
 			same = at >= 0 && (best < 0 || at == best)
 			best = at
-			if id, ok := v.tokenID(pass, int(i%int64(max(tokens, 1))), tokens); ok {
+			if id, ok := v.fedTo(pass, int(i%int64(max(tokens, 1))), tokens); ok {
 				ids[id] = true
 			} else if len(v.ids) == 0 && tokens > 1 { // a prompt: nearly never the same token again and again
 				ids[-1-int(i)] = true
@@ -62,6 +64,53 @@ func (v *view) sameArgmax(name string) (bool, error) {
 	return true, nil
 }
 
+// fedTo returns the id that a row of logits stands behind. One row of a pass of several tokens is the last one's.
+func (v *view) fedTo(pass, row, rows int) (id int, known bool) {
+	if pass < len(v.ids) && rows == 1 && len(v.ids[pass]) > 1 && len(v.t.Manifest().Scope.Positions) == 0 {
+		return v.ids[pass][len(v.ids[pass])-1], true
+	}
+	return v.tokenID(pass, row, rows)
+}
+
+// sameNext looks for passes that all choose the same next token: a few that were fed different ones, or many.
+func (v *view) sameNext(name string) (bool, error) {
+	var first *subject
+	best, passes := -1, 0
+	ids := map[int]bool{}
+	for ; passes < v.passes; passes++ {
+		s := v.find(passes, name)
+		if s == nil || s.dim(1) > maxRow || s.elements() == 0 {
+			break
+		}
+		x, err := v.row(s, s.elements()-int64(s.dim(1)), s.dim(1))
+		if err != nil {
+			return false, err
+		}
+		at := largestOf(x)
+		if at < 0 || best >= 0 && at != best {
+			return false, nil
+		}
+		if first == nil {
+			first = s
+		}
+		best = at
+		if id, ok := v.fedTo(passes, s.dim(2)-1, s.dim(2)); ok {
+			ids[id] = true
+		}
+	}
+	fewFed := passes >= repeatedPasses && len(ids) != 1 // 0 where they are not known
+	if !fewFed && (passes < fedPasses || len(ids) < argmaxIDs) {
+		return false, nil
+	}
+	fed := ""
+	if len(ids) > 0 {
+		fed = fmt.Sprintf(", behind %d different tokens", len(ids))
+	}
+	v.raise(ArgmaxSame, first, []Number{number("passes", float64(passes)), number("tokens_fed", float64(len(ids))), number("argmax", float64(best))},
+		"all %d passes choose token %d next%s", passes, best, fed)
+	return true, nil
+}
+
 // largestOf is the index of the largest of some numbers, the lowest of equals; −1 where one is NaN.
 func largestOf(x []float64) int {
 	at := 0
@@ -77,7 +126,7 @@ func largestOf(x []float64) int {
 }
 
 // sameLogits looks for passes that all end with the same numbers, although they were not fed the same token.
-func (v *view) sameLogits(name string) error {
+func (v *view) sameLogits(name string) (bool, error) {
 	var first *subject
 	var last, x []float64
 	ids := map[int]bool{}
@@ -91,12 +140,12 @@ func (v *view) sameLogits(name string) error {
 			x = make([]float64, s.dim(1))
 		}
 		if err := v.read(s, s.elements()-int64(s.dim(1)), x); err != nil {
-			return err
+			return false, err
 		}
 		if first == nil {
 			first = s
 		} else if !slices.Equal(x, last) {
-			return nil
+			return false, nil
 		}
 		last = append(last[:0], x...)
 		if passes < len(v.ids) && len(v.ids[passes]) > 0 {
@@ -104,9 +153,9 @@ func (v *view) sameLogits(name string) error {
 		}
 	}
 	if passes < unchangedPasses || v.ids != nil && len(ids) < 2 {
-		return nil
+		return false, nil
 	}
 	v.raise(ArgmaxSame, first, []Number{number("passes", float64(passes)), number("argmax", float64(largestOf(last)))},
 		"all %d passes end with the same numbers, to the bit; the maximum is at token %d", passes, largestOf(last))
-	return nil
+	return true, nil
 }

@@ -24,7 +24,8 @@ func (v *view) attention() error {
 			stuck[s.name] = &onOne{}
 			order = append(order, s.name)
 		}
-		stuck[s.name].add(s, p)
+		stuck[s.name].add(s, p.onKey, p.queries, p.keys)
+		v.headed(s).add(s, p)
 	}
 	for _, name := range order {
 		v.stuck(stuck[name])
@@ -32,6 +33,7 @@ func (v *view) attention() error {
 			return err
 		}
 	}
+	v.heads()
 	return nil
 }
 
@@ -46,17 +48,36 @@ type probabilities struct {
 	least         float64 // of all
 	wide, uniform int64   // rows that see enough keys; of them those with equal weights
 	spread        float64 // the least of the rows that are wide
-	later, alone  int64   // rows with an earlier key; of them those that give it nothing
+	alone         int64   // of the rows with an earlier key those that give it nothing
 	before        float64 // the most that a row gives to earlier keys
-	key           int     // on which all rows put nearly everything
-	other         bool    // not all do
+	onKey                 // of all heads
 	queries, keys int
-	weight        float64 // the least on that key
+	heads         []headRows
+	uniformRows   map[int]int // by row that sees enough keys, in how many heads the weights are equal
+}
+
+// onKey is whether some rows look at one key alone.
+type onKey struct {
+	later  int64   // rows with an earlier key
+	key    int     // on which all rows put nearly everything
+	other  bool    // not all do
+	weight float64 // the least on that key
+}
+
+// headRows are the rows of one head.
+type headRows struct {
+	wide, uniform int64
+	spread        float64 // the largest of those that are uniform
+	onKey
 }
 
 // probabilities reads the rows of a tensor. Token t of T stands at key S − T + t, as in the order.
 func (v *view) probabilities(s *subject) (*probabilities, error) {
-	p := &probabilities{limits: &v.limits, queries: s.dim(2), keys: s.dim(1), sum: 1, key: -1, weight: 1, spread: math.Inf(1)}
+	p := &probabilities{limits: &v.limits, queries: s.dim(2), keys: s.dim(1), sum: 1, onKey: onKey{key: -1, weight: 1}, spread: math.Inf(1), uniformRows: map[int]int{}}
+	p.heads = make([]headRows, min(s.dim(3), maxHeads))
+	for i := range p.heads {
+		p.heads[i].onKey = p.onKey
+	}
 	p.tolerance = v.limits.sum * sumTolerance(s.DType, p.keys)
 	err := v.rows(s, func(i int64, x []float64) (bool, error) {
 		if p.queries == 0 {
@@ -64,16 +85,18 @@ func (v *view) probabilities(s *subject) (*probabilities, error) {
 		}
 		p.rows++
 		p.total(i, x)
-		token, tokens, known := v.token(s.pass, int(i%int64(p.queries)), p.queries)
+		query := int(i % int64(p.queries))
+		head := &p.heads[int(i/int64(p.queries))%len(p.heads)]
+		token, tokens, known := v.token(s.pass, query, p.queries)
 		own := p.keys - tokens + token
 		if !known {
 			return true, nil
 		}
 		if own >= uniformKeys-1 {
-			p.flat(x)
+			p.flat(head, query, x, own)
 		}
 		if own >= 1 && own < p.keys {
-			p.context(x, own)
+			p.context(head, x, own)
 		}
 		return true, nil
 	})
@@ -96,9 +119,15 @@ func (p *probabilities) total(i int64, x []float64) {
 	}
 }
 
-// flat takes in a row that sees enough keys to say whether its weights are equal.
-func (p *probabilities) flat(x []float64) {
+// flat takes in a row that sees enough keys to say whether its weights are equal. A row that is masked everywhere weighs the
+// keys to come as well, and says nothing of its token.
+func (p *probabilities) flat(head *headRows, query int, x []float64, own int) {
 	p.wide++
+	head.wide++
+	causal := own < len(x) && (own == len(x)-1 || slices.Max(x[own+1:]) == 0)
+	if causal && query < maxQueries {
+		p.uniformRows[query] += 0 // it is judged
+	}
 	seen, sum := 0, 0.
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, y := range x {
@@ -116,12 +145,16 @@ func (p *probabilities) flat(x []float64) {
 	p.spread = min(p.spread, spread)
 	if spread <= p.limits.uniform {
 		p.uniform++
+		head.uniform++
+		head.spread = max(head.spread, spread)
+		if causal && query < maxQueries {
+			p.uniformRows[query]++
+		}
 	}
 }
 
 // context takes in a row with keys before its own.
-func (p *probabilities) context(x []float64, own int) {
-	p.later++
+func (p *probabilities) context(head *headRows, x []float64, own int) {
 	before := 0.
 	key := 0
 	for j, y := range x {
@@ -136,13 +169,19 @@ func (p *probabilities) context(x []float64, own int) {
 	if before <= p.limits.ignored {
 		p.alone++
 	}
-	if p.key < 0 {
-		p.key = key
+	for _, k := range []*onKey{&p.onKey, &head.onKey} {
+		k.add(key, x[key], key != own && x[key] >= p.limits.stuck)
 	}
-	if key != p.key || key == own || !(x[key] >= p.limits.stuck) {
-		p.other = true
+}
+
+// add takes in a row by its largest weight.
+func (k *onKey) add(key int, weight float64, alone bool) {
+	k.later++
+	if k.key < 0 {
+		k.key = key
 	}
-	p.weight = min(p.weight, x[key])
+	k.other = k.other || key != k.key || !alone
+	k.weight = min(k.weight, weight)
 }
 
 func (v *view) sums(s *subject, p *probabilities) {
@@ -179,24 +218,29 @@ type onOne struct {
 }
 
 // add takes in one pass.
-func (o *onOne) add(s *subject, p *probabilities) {
-	start := o.tokens + p.queries - p.keys // where slot 0 stands in the sequence
-	o.tokens += p.queries
-	if p.later == 0 {
+func (o *onOne) add(s *subject, k onKey, queries, keys int) {
+	start := o.tokens + queries - keys // where slot 0 stands in the sequence
+	o.tokens += queries
+	if k.later == 0 {
 		return
 	}
 	if o.first == nil {
-		o.first, o.slot, o.place, o.weight = s, p.key, start+p.key, 1
+		o.first, o.slot, o.place, o.weight = s, k.key, start+k.key, 1
 	}
-	o.rows += p.later
-	o.no = o.no || p.other
-	o.moved = o.moved || p.key != o.slot
-	o.parted = o.parted || start+p.key != o.place
-	o.weight = min(o.weight, p.weight)
+	o.rows += k.later
+	o.no = o.no || k.other
+	o.moved = o.moved || k.key != o.slot
+	o.parted = o.parted || start+k.key != o.place
+	o.weight = min(o.weight, k.weight)
 }
 
+// judged reports whether there are enough rows, holds whether all of them look at one key alone.
+func (o *onOne) judged() bool { return o.first != nil && o.rows >= stuckRows }
+
+func (o *onOne) holds() bool { return o.judged() && !o.no && !(o.moved && o.parted) }
+
 func (v *view) stuck(o *onOne) {
-	if o.first == nil || o.rows < stuckRows || !v.look(AttentionStuck) || o.no || o.moved && o.parted {
+	if !o.judged() || !v.look(AttentionStuck) || !o.holds() {
 		return
 	}
 	v.raise(AttentionStuck, o.first, []Number{number("rows", float64(o.rows)), number("key", float64(o.slot)), number("weight", o.weight), number("limit", v.limits.stuck)},

@@ -58,7 +58,7 @@ func (v *view) change(s *subject, body hooks.DType) {
 			return
 		}
 		want, why = declared, "the order has "+declared.String()+" here"
-	case s.free(), s.role.interior && floats.Precision(s.DType) > floats.Precision(body):
+	case s.free(), (s.role.interior || s.dim(1) <= fewNumbers) && floats.Precision(s.DType) > floats.Precision(body):
 		return
 	}
 	if !v.look(DTypeChange) || s.DType == want {
@@ -70,6 +70,44 @@ func (v *view) change(s *subject, body hooks.DType) {
 	}
 	v.raise(DTypeChange, s, []Number{number("bits", float64(8*s.DType.Size())), number("bits_wanted", float64(8*want.Size()))},
 		"it is %s%s: %s", s.DType, near, why)
+}
+
+// weights looks at the dtype of matrices beside that of the activations. Vectors, such as those of norms, are often wider by
+// design, and 8-bit weights are narrower by design.
+func (v *view) weights() error {
+	body := v.body()
+	size := map[hooks.DType]int64{}
+	first := map[hooks.DType]*subject{}
+	var most hooks.DType
+	matrices, activations := 0, 0
+	for i := range v.subjects {
+		if s := &v.subjects[i]; !s.free() && s.DType == body && len(s.Shape) >= 2 {
+			activations++
+		}
+	}
+	for i := range v.subjects {
+		s := &v.subjects[i]
+		if activations == 0 || !s.role.parameter || !s.role.number || s.role.gradient || len(s.Shape) < 2 || s.DType.Size() < 2 || body == 0 || !v.look(WeightDType) {
+			continue
+		}
+		matrices++
+		if first[s.DType] == nil {
+			first[s.DType] = s
+		}
+		if size[s.DType] += s.elements(); size[s.DType] > size[most] {
+			most = s.DType
+		}
+	}
+	if matrices > activations || most == body || matrices == 0 { // a checkpoint with a few buffers has no activations
+		return nil
+	}
+	for i := range v.subjects {
+		if s := &v.subjects[i]; s.role.parameter && !s.role.gradient && len(s.Shape) >= 2 && s.DType == most {
+			v.raise(WeightDType, s, []Number{number("bits", float64(8*most.Size())), number("bits_of_model", float64(8*body.Size())), number("weights", float64(matrices))},
+				"it is %s, as most of the %d weights are, and most of the model is %s", most, matrices, body)
+		}
+	}
+	return nil
 }
 
 // neighbour is the nearest tensor of floats before another: one that it is computed from, or the one before it in the file.
@@ -94,7 +132,7 @@ func (v *view) neighbour(s *subject) *subject {
 func (v *view) narrow(s *subject) {
 	n := &s.seen
 	few := len(n.narrow) > 0 && float64(len(n.plain)) < v.limits.plain // of a tensor that fits no other type there is no count
-	if s.role.embedding || s.role.parameter || narrower(s.DType) == nil || few || !v.look(NarrowValues) || len(n.narrow) == 0 {
+	if s.role.copied || s.role.parameter || narrower(s.DType) == nil || few || !v.look(NarrowValues) || len(n.narrow) == 0 {
 		return
 	}
 	var types []string

@@ -11,6 +11,7 @@ const (
 	Magnitude         Kind = "magnitude"
 	Overflow          Kind = "overflow"
 	DTypeChange       Kind = "dtype-change"
+	WeightDType       Kind = "weight-dtype"
 	NarrowValues      Kind = "narrow-values"
 	ProbabilitySum    Kind = "probability-sum"
 	AttentionUniform  Kind = "attention-uniform"
@@ -27,6 +28,10 @@ const (
 	GradientMissing   Kind = "gradient-missing"
 	GradientZero      Kind = "gradient-zero"
 	GradientNonFinite Kind = "gradient-non-finite"
+	GradientVanishing Kind = "gradient-vanishing"
+	GradientExploding Kind = "gradient-exploding"
+	LossRising        Kind = "loss-rising"
+	LossOscillating   Kind = "loss-oscillating"
 	LossPlateau       Kind = "loss-plateau"
 )
 
@@ -45,12 +50,12 @@ type About struct {
 // Kinds describes every kind. The sentences are those of the flags, and docs/check.md has the same.
 var Kinds = []About{
 	{
-		NonFinite, "floats; the minus infinity of masks does not count", "an element is NaN or infinite",
+		NonFinite, "floats; the minus infinity of masks and of causal scores does not count", "an element is NaN or infinite",
 		"an overflow (exp, a square, float16), a division by zero in a norm or softmax, a row that is masked everywhere, or memory that nobody wrote",
 		"look at this entry's inputs at the element named: the first tensor that has one is where it began", true,
 	},
 	{
-		Zero, "floats of 2 elements or more, but for masks, tables of rotation, biases and gradients", "every element is 0",
+		Zero, "floats of 2 elements or more, but for masks, tables of rotation, biases and gradients; scores by head", "every element is 0, or every element of one head of scores",
 		"a buffer that is read before it is written, a weight that was not loaded, or a kernel that did not run",
 		"see whether the entry's weights are loaded and its inputs are not zero; then whether the kernel writes the buffer that was recorded", true,
 	},
@@ -70,9 +75,14 @@ var Kinds = []About{
 		"norm before it; in float16 keep this part in bfloat16 or float32", true,
 	},
 	{
-		DTypeChange, "floats, but for masks, tables of rotation, weights, losses, gradients, `*_f32`, and scores and probabilities that are wider", "a tensor has another dtype than most of the model, or than the order says",
+		DTypeChange, "floats, but for masks, tables of rotation, weights, losses, gradients, `*_f32`, and of what is wider scores, probabilities and rows of 16 numbers or fewer", "a tensor has another dtype than most of the model, or than the order says",
 		"a cast that was added or forgotten at a boundary, such as a float32 head on a bfloat16 body: it costs memory and speed, and it rounds where the reference does not",
 		"look for the cast between the two entries named", true,
+	},
+	{
+		WeightDType, "weights of 2 axes or more, beside activations of floats", "most elements of the weights have another dtype than most of the model; 8-bit weights do not count",
+		"a checkpoint that was loaded in another dtype than the one to compute in: it costs memory and bandwidth, and every product is cast",
+		"look at the dtype that the loader asks for; where weights are float32 on purpose (autocast), leave the flag out by --skip weight-dtype", false,
 	},
 	{
 		NarrowValues, "floats, but for embeddings, masks and tables of rotation, with 32 different numbers or more that are neither 0 nor ±1", "every element is exactly a number of a narrower type",
@@ -85,12 +95,12 @@ var Kinds = []About{
 		"check the axis and the order of mask, softmax and cast", false,
 	},
 	{
-		AttentionUniform, "probabilities of attention, rows of 4 keys or more", "in every such row of every head all keys that are seen weigh the same, within 1 %",
+		AttentionUniform, "probabilities of attention, rows of 4 keys or more", "in every such row of a layer all keys that are seen weigh the same, within 1 %; or in every such row of one head of each layer, of 2 layers or more; or in one row of each head of each layer",
 		"the scores are all equal: queries or keys are zero, the scale is 0, or the scores were never written",
 		"look at the scores of this layer, then at q_rope and keys", false,
 	},
 	{
-		AttentionStuck, "probabilities of attention, rows of 2 keys or more, 4 rows or more", "every row of every head puts 99 % or more on one and the same key, which is not the token itself",
+		AttentionStuck, "probabilities of attention, rows of 2 keys or more, 4 rows or more", "every row of every head puts 99 % or more on one and the same key, which is not the token itself; or every row of one head of each layer, of 3 layers or more from the first one on, or of 8",
 		"scores far too large (a scale that is left out), or keys of which only one was written",
 		"look at the magnitude of the scores of this layer, and at its keys position by position", false,
 	},
@@ -105,7 +115,7 @@ var Kinds = []About{
 		"look at keys, at the mask and at position_ids of this pass", false,
 	},
 	{
-		RopeUnchanged, "q_rope and k_rope beside what they are made of, up to 64 tokens a pass", "at a position above 0 the rotation changes the vector by less than 1e-3 of its length",
+		RopeUnchanged, "q_rope and k_rope beside what they are made of, up to 64 tokens a pass", "at a position above 0 the rotation changes a token's vectors, or at all positions those of one head, by less than 1e-3 of their length",
 		"the rotation is left out, or turns by position 0",
 		"look at rotary.*.sin and position_ids of this pass", false,
 	},
@@ -135,7 +145,7 @@ var Kinds = []About{
 		"look at input_ids as the engine has them, then at embed_tokens row by row", false,
 	},
 	{
-		ArgmaxSame, "logits, 4 rows or more, of 3 different tokens or more; or 3 passes", "every row has its maximum at the same token; or every pass ends with the same numbers",
+		ArgmaxSame, "logits, 4 rows or more, of 3 different tokens or more; or 3 passes", "every row has its maximum at the same token; or the last row of every pass, where 4 passes are fed 3 different tokens or more, or 8 passes not all the same one; or every pass ends with the same numbers",
 		"the logits do not depend on the input: a head that is dominated by one row, a hidden state that is constant, or a buffer that is not written again",
 		"look at norm and at the hidden states, token by token", false,
 	},
@@ -155,7 +165,27 @@ var Kinds = []About{
 		"look at the loss of this step; clip, scale the loss, or keep the step in float32", false,
 	},
 	{
-		LossPlateau, "losses, 8 or more", "the best loss of the second half is not 0.1 % below the best of the first half",
+		GradientVanishing, "gradients, together for each layer or module", "in every step the norm of one is 1e-6 of the largest or less, and the two norms multiply to 1 or less",
+		"each layer makes the gradient smaller: saturated activations, weights that were drawn too small, no residual, or float16 without a scaled loss",
+		"look at the activations of the layers between the smallest and the largest norm", false,
+	},
+	{
+		GradientExploding, "gradients, together for each layer or module", "in every step the norm of one is 1e6 times the smallest or more, and the two norms multiply to more than 1; or a norm is 1000 times the largest norm of all gradients in the first quarter of the steps",
+		"each layer makes the gradient larger: weights that were drawn too large, or a norm that is left out; if it grows from step to step, a learning rate that is too large",
+		"clip the gradients, and lower the learning rate; compare the scale of the activations from layer to layer", false,
+	},
+	{
+		LossRising, "losses, 8 or more", "the median of the second half is above the median of the first half by more than twice the median step between two losses, and by 0.1 %",
+		"the step goes uphill: a sign that is wrong, in the loss or in the update, or a learning rate that is far too large",
+		"take one step on one batch with a tenth of the learning rate: if the loss still rises, the sign is wrong", false,
+	},
+	{
+		LossOscillating, "losses, 8 or more", "the median step between two losses is 10 % of the median loss or more, and either the best loss of the second half is not 0.1 % below the best of the first half, or nine steps in ten turn back and the medians of the halves are not further apart than a step",
+		"a learning rate that is too large, or batches that differ more than the model learns in a step",
+		"lower the learning rate, or take larger batches", false,
+	},
+	{
+		LossPlateau, "losses, 8 or more, that neither rise nor oscillate", "the best loss of the second half is not 0.1 % below the best of the first half",
 		"the step changes nothing: a learning rate of 0, an optimizer without the parameters, or gradients that are not applied",
 		"compare a parameter before and after a step", false,
 	},

@@ -27,19 +27,28 @@ type limits struct {
 	static    float64 // the relative change of a state by a layer
 	identical float64 // the relative difference of two tokens' states
 	plateau   float64 // the share by which the best loss is to fall
+	shaking   float64 // the median step between two losses, of the median loss
+	turning   float64 // share of the losses that are turning points
+	rising    float64 // how many median steps the median loss rises
+	apart     float64 // the smallest norm of a group's gradients, of the largest
+	growing   float64 // the norm of a group's gradients, of all gradients at the start
 }
 
 var defaults = limits{
 	magnitude: DefaultMagnitude, overflow: 1. / 8, plain: plainNumbers,
 	sum: 1, uniform: 0.01, stuck: 0.99, repeated: 1e-6, ignored: 1e-6,
 	unturned: 1e-3, angle: 1e-6, backwards: 0.05,
-	static: 1e-5, identical: 1e-5, plateau: 1e-3,
+	static: 1e-5, identical: 1e-5,
+	plateau: 1e-3, shaking: 0.1, turning: 0.9, rising: 2, apart: 1e-6, growing: 1000,
 }
 
 // How much there has to be before it can be judged.
 const (
 	// Fewer elements can be equal by chance, as the few numbers of a router in saturation are.
 	minZero, minConstant = 2, 16
+
+	// Routers and coefficients, which have a few numbers a token, are kept wider at no cost.
+	fewNumbers = 16
 
 	uniformKeys   = 4
 	stuckRows     = 4
@@ -48,13 +57,20 @@ const (
 
 	argmaxRows, argmaxIDs = 4, 3
 	unchangedPasses       = 3
-	plainNumbers          = 32
-	plateauLosses         = 8
+	// A small model may repeat a token that it is fed, a few times.
+	fedPasses, repeatedPasses = 4, 8
+	// One head of each layer. A trained head may look at the first token alone, in later layers.
+	headLayers, stuckLayers, stuckLater = 2, 3, 8
+	plainNumbers                        = 32
+	plateauLosses                       = 8
 )
 
 // maxRow is the longest row that is held in memory, in elements: four times the largest vocabulary, and longer than any
 // context. A file with holes can claim rows of any length.
 const maxRow = 1 << 20
+
+// maxHeads and maxQueries are how much is judged by head, and by row, which takes memory for each.
+const maxHeads, maxQueries = 1 << 10, 1 << 12
 
 // sumTolerance is how far a sum of S probabilities of a dtype may be from 1: each is rounded once, to the dtype (together u,
 // and half of the smallest number each where they are that small), after a softmax in float32, whose sum of S terms is off

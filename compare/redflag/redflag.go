@@ -62,9 +62,9 @@ func Check(ctx context.Context, t *capture.Trace, o Options) (*Result, error) {
 		return nil, fmt.Errorf("checking %s: %w", t.Path(), err)
 	}
 	looks := []func(*view) error{
-		(*view).survey,
-		(*view).values, (*view).dtypes, (*view).attention, (*view).rope, (*view).rotary, (*view).cache,
-		(*view).hidden, (*view).tokens, (*view).argmax, (*view).gradients, (*view).loss,
+		(*view).survey, (*view).causal,
+		(*view).values, (*view).scores, (*view).dtypes, (*view).weights, (*view).attention, (*view).rope, (*view).rotary, (*view).cache,
+		(*view).hidden, (*view).tokens, (*view).argmax, (*view).gradients, (*view).norms, (*view).loss,
 	}
 	for i, look := range looks {
 		if o.Progress != nil {

@@ -40,6 +40,7 @@ func (v *view) turned(plain, s *subject) error {
 	}
 	still, first, least := 0, -1, math.Inf(1)
 	x, y := make([]float64, width), make([]float64, width)
+	most := make([]float64, min(heads, maxHeads)) // by head, the largest change
 	for _, t := range at {
 		diff, length := 0., 0.
 		for h := range heads {
@@ -49,10 +50,15 @@ func (v *view) turned(plain, s *subject) error {
 			if err := v.read(s, (int64(h)*int64(tokens)+int64(t))*int64(width), y); err != nil {
 				return err
 			}
+			here, long := 0., 0.
 			for j := range x {
-				diff += (x[j] - y[j]) * (x[j] - y[j])
-				length += x[j] * x[j]
+				here += (x[j] - y[j]) * (x[j] - y[j])
+				long += x[j] * x[j]
 			}
+			if change := math.Sqrt(here / long); h < len(most) && !(change <= most[h]) { // of a head that is zero nothing is known
+				most[h] = change
+			}
+			diff, length = diff+here, length+long
 		}
 		if !(length > 0) {
 			continue // zero has a flag of its own
@@ -66,11 +72,23 @@ func (v *view) turned(plain, s *subject) error {
 		}
 	}
 	if still == 0 {
+		v.turnedByHead(plain, s, len(at), most)
 		return nil
 	}
 	v.raise(RopeUnchanged, s, []Number{number("tokens", float64(len(at))), number("unchanged", float64(still)), number("change", least), number("limit", v.limits.unturned)},
 		"%d of the %d tokens looked at, the first at index %d, are what %s has: the relative change is %.3g", still, len(at), first, plain.name, least)
 	return nil
+}
+
+// turnedByHead looks for a head that is turned at no token, beside others that are.
+func (v *view) turnedByHead(plain, s *subject, tokens int, most []float64) {
+	for h, change := range most {
+		if change <= v.limits.unturned {
+			v.raise(RopeUnchanged, s, []Number{number("head", float64(h)), number("heads", float64(s.dim(3))), number("tokens", float64(tokens)), number("change", change), number("limit", v.limits.unturned)},
+				"head %d of %d is what %s has, at all %d tokens looked at: the relative change is at most %.3g", h, s.dim(3), plain.name, tokens, change)
+			return
+		}
+	}
 }
 
 // above are up to turnedTokens rows of a pass whose tokens stand above position 0, evenly, with the first and the last.

@@ -42,15 +42,7 @@ func (v *view) survey() error {
 		if !s.role.number {
 			continue
 		}
-		if err := v.ctx.Err(); err != nil {
-			return err
-		}
-		s.seen = seen{narrow: narrower(s.DType)}
-		err := v.t.Each(s.Record, func(at int64, x []float64) error {
-			s.strip(at, x)
-			return nil
-		})
-		if err != nil {
+		if err := v.surveyed(s); err != nil {
 			return err
 		}
 		if v.bad == nil && s.seen.bad() {
@@ -58,6 +50,18 @@ func (v *view) survey() error {
 		}
 	}
 	return nil
+}
+
+// surveyed takes the numbers of one tensor.
+func (v *view) surveyed(s *subject) error {
+	if err := v.ctx.Err(); err != nil {
+		return err
+	}
+	s.seen = seen{narrow: narrower(s.DType)}
+	return v.t.Each(s.Record, func(at int64, x []float64) error {
+		s.strip(at, x)
+		return nil
+	})
 }
 
 // strip takes in the elements from at on. It overwrites them.

@@ -33,6 +33,9 @@ type view struct {
 	raised map[Kind]map[place]*Flag
 	alike  map[Kind]map[string]*Flag // by name, without the number of the layer
 	notes  []string
+
+	byHead    map[string]*headed // by the name of the probabilities
+	headNames []string           // those, in the order of the trace
 }
 
 // place is where a name was fired, for the first time in its pass.
@@ -67,7 +70,7 @@ func (s *subject) dim(fromLast int) int {
 func newView(ctx context.Context, t *capture.Trace, o Options) (*view, error) {
 	v := &view{
 		ctx: ctx, t: t, o: o, limits: defaults, index: map[place]int{}, shown: map[int][]int{}, looked: map[Kind]int{}, first: map[Kind]*Flag{},
-		raised: map[Kind]map[place]*Flag{}, alike: map[Kind]map[string]*Flag{},
+		raised: map[Kind]map[place]*Flag{}, alike: map[Kind]map[string]*Flag{}, byHead: map[string]*headed{},
 	}
 	if o.limits != nil {
 		v.limits = *o.limits

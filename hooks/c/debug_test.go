@@ -23,6 +23,7 @@ import (
 var debugTraces = map[string]string{
 	"../../capture/debug/testdata/odd.safetensors": "../../capture/debug/testdata/odd.txt",
 	"../../fixtures/steps/refine.safetensors":      "../../capture/debug/testdata/refine.txt",
+	"../../fixtures/steps/batch.safetensors":       "../../capture/debug/testdata/batch.txt",
 }
 
 // debugged lets a driver record events in debug mode and returns what it says on standard error.
@@ -51,8 +52,8 @@ func recordAll(s *script, all []hooks.Event) {
 
 var (
 	times    = regexp.MustCompile(`(ms|slowest)=\S+`)
-	ownLines = regexp.MustCompile(`(?m)^debug: (begin|token|top|step|series|slowest|note pass=\d+ text="\d+ more tokens) ?.*\n`)
-	topToken = regexp.MustCompile(`(?m) top=\d+$`)
+	ownLines = regexp.MustCompile(`(?m)^debug: (begin|token|top|step|series|slowest|average|note pass=\d+ text="(\d+ more tokens|the most likely)) ?.*\n`)
+	topToken = regexp.MustCompile(`(?m) top=\d+( sequence=\d+)?`)
 )
 
 // comparable is output without its times and without what the C recorder does not print.
@@ -72,12 +73,15 @@ func TestDebugLines(t *testing.T) {
 			if diff := cmp.Diff(comparable(string(want)), comparable(got)); diff != "" {
 				t.Errorf("%s (-file +C):\n%s", lines, diff)
 			}
-			if !strings.HasPrefix(got, "debug: begin passes=5 tokens=0 top=0\n") {
+			if !strings.HasPrefix(got, "debug: begin passes=3 tokens=0 top=0 layers=2\n") {
 				t.Errorf("it starts with %.80q", got)
 			}
 		}
 	})
 }
+
+// unknown is said of a value of TRACEDIFF_DEBUG that is neither on nor off.
+const unknown = "debug: note text=\"TRACEDIFF_DEBUG is neither on (1, true, yes, on) nor off (0, false, no, off): debug mode is off\"\n"
 
 // Turning it on or off does not change the trace, and words that belong to other tools do not turn it on.
 func TestDebugEnvironment(t *testing.T) {
@@ -90,23 +94,33 @@ func TestDebugEnvironment(t *testing.T) {
 			{[]string{"TRACEDIFF_DEBUG=", "DEBUG="}, false},
 			{[]string{"TRACEDIFF_DEBUG=tRUe", "DEBUG="}, true},
 			{[]string{"TRACEDIFF_DEBUG=", "DEBUG=YES"}, true},
+			{[]string{"TRACEDIFF_DEBUG=oN", "DEBUG="}, true},
+			{[]string{"TRACEDIFF_DEBUG=off", "DEBUG=1"}, false},
 			{[]string{"TRACEDIFF_DEBUG=0", "DEBUG=1"}, false},
 			{[]string{"TRACEDIFF_DEBUG=", "DEBUG=express:*"}, false},
 			{[]string{"TRACEDIFF_DEBUG=", "DEBUG=11"}, false},
-			{[]string{"TRACEDIFF_DEBUG=ye", "DEBUG="}, false},
 		} {
 			if said := debugged(t, driver, all, c.env...); (said != "") != c.on {
 				t.Errorf("%q: it says %.100q", c.env, said)
 			}
 		}
-		said := debugged(t, driver, all, "TRACEDIFF_DEBUG=1", "TRACEDIFF_DEBUG_PASSES=7")
+		for _, text := range []string{"ye", "onn", "2"} {
+			if said := debugged(t, driver, all, "TRACEDIFF_DEBUG="+text, "DEBUG=1"); said != unknown {
+				t.Errorf("with %q it says %.200q", text, said)
+			}
+		}
+		said := debugged(t, driver, all, "TRACEDIFF_DEBUG=1", "TRACEDIFF_DEBUG_LAYERS=11")
+		if !strings.Contains(said, " layers=11\n") || !strings.Contains(said, "name=layers.10 ") || strings.Contains(said, "one line a layer") {
+			t.Errorf("with 11 layers asked for it says\n%s", said)
+		}
+		said = debugged(t, driver, all, "TRACEDIFF_DEBUG=1", "TRACEDIFF_DEBUG_PASSES=7")
 		if !strings.Contains(said, "debug: tensor pass=6 ") || strings.Contains(said, "debug: tensor pass=7 ") || !strings.Contains(said, " short=1 ") {
 			t.Errorf("with 7 passes asked for it says\n%s", said)
 		}
 		for _, text := range []string{"x", "0", "-3", "7x", ""} {
 			said := debugged(t, driver, all, "TRACEDIFF_DEBUG=1", "TRACEDIFF_DEBUG_PASSES="+text)
-			wrong := strings.Contains(said, `debug: note text="TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first 5 `)
-			if wrong != (text != "") || !strings.HasPrefix(said, "debug: begin passes=5 ") {
+			wrong := strings.Contains(said, `debug: note text="TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first 3 `)
+			if wrong != (text != "") || !strings.HasPrefix(said, "debug: begin passes=3 ") {
 				t.Errorf("with %q passes asked for it says\n%.200s", text, said)
 			}
 		}

@@ -27,11 +27,11 @@
  * afterwards. The file grows as PATH.part, can be opened at every moment, and gets its name when it is complete; of a
  * run that is killed everything up to there is left. Memory does not grow with what is written.
  *
- * Debug mode. With TRACEDIFF_DEBUG (or, where that is not set, DEBUG) = true, 1 or yes in the environment, every tensor is
- * also a line on stderr, with its statistics and the time since the one before; TRACEDIFF_DEBUG_PASSES=N shows N passes in
- * full and not 5. The lines are those that docs/debug.md of tracediff describes, without the ids, top tokens and series of
- * steps. Times are the host's: with a GPU synchronize before a hook, or they are those of launching. They are wall-clock
- * time where POSIX or C11 is shown, else the process's.
+ * Debug mode. With TRACEDIFF_DEBUG (or, where that is not set, DEBUG) = 1, true, yes or on in the environment, tensors are
+ * also lines on stderr, with their statistics and the time since the one before; TRACEDIFF_DEBUG_PASSES=N shows N passes
+ * in full and not 3, TRACEDIFF_DEBUG_LAYERS=N that many layers of each and not 2. The lines are those that docs/debug.md
+ * of tracediff describes, without the ids, top tokens and series of steps. Times are the host's: with a GPU synchronize
+ * before a hook, or they are those of launching. They are wall-clock time where POSIX or C11 is shown, else the process's.
  *
  * Limits. One thread at a time; calls in the order of execution. Little-endian machines. Two runs that write the same
  * path spoil each other's file. Quantised blocks have no place in a trace: record what they stand for. Without POSIX or
@@ -86,14 +86,16 @@ typedef struct td_text {
 /* Statistics of the elements that came, in float64; the strip is those that are not counted yet. */
 typedef struct td_moments {
 	uint64_t n, special[3]; /* finite ones; NaN, +Inf, -Inf */
+	uint64_t masked;        /* finite ones that are not counted */
+	double least;           /* and those are not above this */
 	double mean, squares, low, high, strip[256];
 	size_t held;
 } td_moments;
 
 /* What debug mode knows of a run. */
 typedef struct td_debug {
-	int on, begun, noted;
-	long full;                       /* passes shown in full */
+	int on, begun, noted, cut;
+	long full, layers;               /* passes shown in full; layers of each */
 	td_dtype dtype;
 	td_moments moments;
 	td_text line, section, slowest, first_nan;
@@ -101,6 +103,9 @@ typedef struct td_debug {
 	double in_section, in_pass, longest, in_run, in_hooks;
 	uint64_t section_tensors, pass_tensors, tensors, passes, brief;
 	uint64_t pass_special[3], special[3];
+	int has_loss, known_loss;        /* of the pass; known is finite */
+	double loss, first_loss, last_loss, lowest_loss, sum_loss;
+	uint64_t losses;
 } td_debug;
 
 /* A trace being written. Zeroed it is off. All fields are private. */
@@ -410,7 +415,7 @@ static int td__write(FILE *f, const void *bytes, size_t n) { return n > 0 && fwr
 
 /* Debug mode. */
 
-enum { TD__DEBUG_PASSES = 5 };
+enum { TD__DEBUG_PASSES = 3, TD__DEBUG_LAYERS = 2 };
 
 /* Seconds from some moment on. */
 static double td__now(void) {
@@ -427,14 +432,32 @@ static double td__now(void) {
 #endif
 }
 
-static int td__yes(const char *s) {
-	static const char *const words[] = {"true", "1", "yes"};
-	size_t i, k;
-	for (i = 0; i < sizeof words / sizeof words[0]; i++) {
-		for (k = 0; s[k] && (s[k] == words[i][k] || (s[k] >= 'A' && s[k] <= 'Z' && s[k] + 'a' - 'A' == words[i][k])); k++) continue;
-		if (s[k] == 0 && words[i][k] == 0) return 1;
-	}
+static char td__lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
+
+/* Whether a text begins with a word, in any case. */
+static int td__begins(const char *s, const char *word) {
+	for (; *word && td__lower(*s) == *word; s++) word++;
+	return *word == 0;
+}
+
+static int td__one_of(const char *s, const char *const *words) {
+	for (; *words != NULL; words++)
+		if (strlen(s) == strlen(*words) && td__begins(s, *words)) return 1;
 	return 0;
+}
+
+/* From which number on downwards elements count as masked: of masks and scores -1e8, or half of the dtype's lowest number. */
+static double td__least(const char *name, td_dtype dtype) {
+	for (; *name; name++)
+		if (td__begins(name, "mask") || td__begins(name, "scores")) break;
+	if (*name == 0) return -DBL_MAX;
+	switch (dtype) {
+	case TD_F64: case TD_F32: case TD_BF16: return -1e8;
+	case TD_F16: return -32752;
+	case TD_F8_E5M2: return -28672;
+	case TD_F8_E4M3: return -224;
+	default: return -DBL_MAX;
+	}
 }
 
 /* 2 to the power of n, and the root of x: libm would be one more library to link with. */
@@ -538,8 +561,10 @@ static void td__take(td_moments *m, td_dtype dtype, const unsigned char *bytes, 
 		for (i = finite = m->held; i < m->held + n; i++) {
 			memcpy(&x, &m->strip[i], sizeof x);
 			m->strip[finite] = m->strip[i];
-			if ((x & exponent) != exponent) finite++;
-			else m->special[x & mantissa ? 0 : x >> 63 ? 2 : 1]++;
+			if ((x & exponent) != exponent) {
+				if (m->least > -DBL_MAX && m->strip[i] <= m->least) m->masked++;
+				else finite++;
+			} else m->special[x & mantissa ? 0 : x >> 63 ? 2 : 1]++;
 		}
 		m->held = finite;
 		if (m->held == most) td__count(m);
@@ -599,19 +624,33 @@ static void td__flush(td_debug *d) {
 	d->line.len = 0;
 }
 
-static void td__debug_begin(td_debug *d) {
-	const char *value = getenv("TRACEDIFF_DEBUG"), *full = getenv("TRACEDIFF_DEBUG_PASSES");
+/* A number of the environment, 1 or more; otherwise the other, and *wrong says whether it was set. */
+static long td__setting(const char *name, long otherwise, int *wrong) {
+	const char *text = getenv(name);
 	char *rest = NULL;
-	int wrong;
-	if (value == NULL || *value == 0) value = getenv("DEBUG");
-	d->on = value != NULL && td__yes(value);
-	d->full = full != NULL ? strtol(full, &rest, 10) : 0;
-	wrong = full != NULL && *full != 0 && (d->full <= 0 || *rest != 0);
-	if (d->full <= 0 || wrong) d->full = TD__DEBUG_PASSES;
-	if (!d->on) return;
+	long n = text != NULL ? strtol(text, &rest, 10) : 0;
+	*wrong = text != NULL && *text != 0 && (n <= 0 || *rest != 0);
+	return n <= 0 || *wrong ? otherwise : n;
+}
+
+static void td__debug_begin(td_debug *d) {
+	static const char *const on[] = {"1", "true", "yes", "on", NULL}, *const off[] = {"", "0", "false", "no", "off", NULL};
+	const char *value = getenv("TRACEDIFF_DEBUG");
+	int passes, layers, own = value != NULL && *value != 0;
+	if (!own) value = getenv("DEBUG");
+	d->on = value != NULL && td__one_of(value, on);
+	d->full = td__setting("TRACEDIFF_DEBUG_PASSES", TD__DEBUG_PASSES, &passes);
+	d->layers = td__setting("TRACEDIFF_DEBUG_LAYERS", TD__DEBUG_LAYERS, &layers);
+	if (!d->on) {
+		if (own && !td__one_of(value, off))
+			(void)fputs("debug: note text=\"TRACEDIFF_DEBUG is neither on (1, true, yes, on) nor off (0, false, no, off): debug mode is off\"\n", stderr);
+		return;
+	}
 	td__integer(&d->line, "debug: begin passes=", (uint64_t)d->full);
-	td__put(&d->line, " tokens=0 top=0\n"); /* such lines there are none of */
-	if (wrong) td__put(&d->line, "debug: note text=\"TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first 5 are shown in full\"\n");
+	td__integer(&d->line, " tokens=0 top=0 layers=", (uint64_t)d->layers); /* of tokens there are no lines */
+	td__put(&d->line, "\n");
+	if (passes) td__put(&d->line, "debug: note text=\"TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first 3 are shown in full\"\n");
+	if (layers) td__put(&d->line, "debug: note text=\"TRACEDIFF_DEBUG_LAYERS is no number of layers, 1 or more: the first 2 are shown in full\"\n");
 	td__flush(d);
 }
 
@@ -681,7 +720,17 @@ static void td__end_pass(td_debug *d, long pass) {
 	td__word(&d->line, " slowest=", td__at(&d->slowest));
 	td__real(&d->line, " slowest_ms=", 1, d->longest);
 	td__real(&d->line, " ms=", 1, d->in_pass);
+	if (d->has_loss && d->known_loss) td__real(&d->line, " loss=", 0, d->loss);
+	else if (d->has_loss) td__put(&d->line, " loss=-");
 	td__put(&d->line, "\n");
+	if (d->has_loss && d->known_loss) {
+		if (d->losses == 0) d->first_loss = d->lowest_loss = d->loss;
+		d->lowest_loss = d->loss < d->lowest_loss ? d->loss : d->lowest_loss;
+		d->last_loss = d->loss;
+		d->sum_loss += d->loss;
+		d->losses++;
+	}
+	d->has_loss = 0;
 	d->in_run += d->in_pass;
 	d->tensors += d->pass_tensors;
 	for (i = 0; i < 3; i++) d->special[i] += d->pass_special[i], d->pass_special[i] = 0;
@@ -701,12 +750,35 @@ static void td__begin_pass(td_debug *d, long pass) {
 	td__put(&d->line, " text=\"from here on one line a pass; --passes or TRACEDIFF_DEBUG_PASSES show more of them in full\"\n");
 }
 
+/* Whether the tensors of the section are not listed: those of a later layer. The first time, say so. */
+static int td__later(td_debug *d, long pass) {
+	const char *section = td__at(&d->section);
+	if (strncmp(section, "layer.", 6) != 0 || td__digits(section + 6) == 0 || strtol(section + 6, NULL, 10) < d->layers) return 0;
+	if (d->cut) return 1;
+	d->cut = 1;
+	td__integer(&d->line, "debug: note pass=", (uint64_t)pass);
+	td__integer(&d->line, " text=\"from layer ", (uint64_t)d->layers);
+	td__put(&d->line, " on one line a layer; --layers or TRACEDIFF_DEBUG_LAYERS show more of them in full\"\n");
+	return 1;
+}
+
+/* The loss of a pass, from a tensor of that name: the mean of finite numbers. */
+static void td__loss(td_debug *d, const char *name) {
+	const td_moments *m = &d->moments;
+	const char *last = strrchr(name, '.');
+	if (strcmp(last != NULL ? last + 1 : name, "loss") != 0) return;
+	d->has_loss = 1;
+	d->known_loss = m->n > 0 && m->special[0] + m->special[1] + m->special[2] == 0;
+	d->loss = m->low == m->high ? m->low : m->mean;
+}
+
 /* A tensor comes: the time of the model ends here. */
-static void td__arrive(td_debug *d, td_dtype dtype) {
+static void td__arrive(td_debug *d, const char *name, td_dtype dtype) {
 	d->arrived = td__now();
 	d->dtype = dtype;
 	memset(&d->moments, 0, offsetof(td_moments, strip));
 	d->moments.held = 0;
+	d->moments.least = td__least(name, dtype);
 	d->moments.low = DBL_MAX, d->moments.high = -DBL_MAX;
 	if (d->begun) return;
 	d->begun = 1;
@@ -732,7 +804,7 @@ static void td__show(td_writer *w, const char *name, size_t firing, const int64_
 	td_debug *d = &w->debug;
 	td_text full = {NULL, 0, 0, 0}, section = {NULL, 0, 0, 0}, *t = &d->line;
 	const double elapsed = d->arrived - d->left;
-	int i;
+	int i, first;
 	td__count(&d->moments);
 	td__put(&full, name);
 	if (firing > 0) td__integer(&full, "#", firing);
@@ -744,8 +816,10 @@ static void td__show(td_writer *w, const char *name, size_t firing, const int64_
 	d->section_tensors++, d->pass_tensors++;
 	d->in_section += elapsed, d->in_pass += elapsed;
 	for (i = 0; i < 3; i++) d->pass_special[i] += d->moments.special[i];
-	if (d->moments.special[0] > 0 && d->first_nan.len == 0) td__put(&d->first_nan, td__at(&full));
-	if (w->pass < d->full) {
+	first = d->moments.special[0] > 0 && d->first_nan.len == 0;
+	if (first) td__put(&d->first_nan, td__at(&full));
+	td__loss(d, name);
+	if (w->pass < d->full && (!td__later(d, w->pass) || first)) {
 		td__integer(t, "debug: tensor pass=", (uint64_t)w->pass);
 		td__word(t, " name=", td__at(&full));
 		td__put(t, " shape=[");
@@ -754,6 +828,7 @@ static void td__show(td_writer *w, const char *name, size_t firing, const int64_
 		td__put(t, td__dtypes[d->dtype].torch);
 		td__statistics(t, &d->moments);
 		td__real(t, " ms=", 1, elapsed);
+		if (d->moments.masked > 0) td__integer(t, " masked=", d->moments.masked);
 		td__put(t, "\n");
 	}
 	td__free(&full);
@@ -766,6 +841,14 @@ static void td__show(td_writer *w, const char *name, size_t firing, const int64_
 static void td__debug_end(td_writer *w) {
 	td_debug *d = &w->debug;
 	td__end_pass(d, w->pass);
+	if (d->losses > 0) {
+		td__integer(&d->line, "debug: losses passes=", d->losses);
+		td__real(&d->line, " first=", 0, d->first_loss);
+		td__real(&d->line, " last=", 0, d->last_loss);
+		td__real(&d->line, " lowest=", 0, d->lowest_loss);
+		td__real(&d->line, " mean=", 0, d->sum_loss / (double)d->losses);
+		td__put(&d->line, "\n");
+	}
 	td__integer(&d->line, "debug: end passes=", d->passes);
 	td__integer(&d->line, " short=", d->brief);
 	td__integer(&d->line, " tensors=", d->tensors);
@@ -1040,7 +1123,7 @@ static int td__record(td_writer *w, const char *name, td_dtype dtype, const int6
 	int bad = 0;
 	if (w == NULL || w->state == TD__OFF) return 0;
 	if (w->state == TD__ERROR) return -1;
-	if (w->debug.on) td__arrive(&w->debug, dtype);
+	if (w->debug.on) td__arrive(&w->debug, name, dtype);
 	why = w->state == TD__DONE ? "it comes after the trace was closed" : td__unfit(name, dtype, shape, ndim, &bytes);
 	if (why == NULL && bytes > 0 && data == NULL && copy == NULL) why = "it has no data";
 	if (why == NULL && td__fire(w, name, &firing)) why = "out of memory";

@@ -99,7 +99,7 @@ func (j *Job) runCommand(ctx context.Context, e *Env, src Source, side, path str
 	if err != nil {
 		return fmt.Errorf("preparing the command: %w", err)
 	}
-	r.Debug, r.DebugFull = e.Debug, j.debugPasses()
+	r.Debug, r.DebugFull, r.DebugLayers = e.Debug, j.debugPasses(), j.debugLayers()
 	show := &prefixed{w: e.Notes, prefix: side + " | "}
 	r.Show = show
 	fmt.Fprintf(e.Notes, "%s | $ %s\n", side, line)

@@ -14,7 +14,7 @@ func (j *Job) debugLog(e *Env, side string, recorded capture.Scope) *debug.Log {
 	if !e.Debug {
 		return nil
 	}
-	o := debug.Options{Side: side, Passes: j.debugPasses(), Positions: j.Scope.Positions, Starts: []int{0}}
+	o := debug.Options{Side: side, Passes: j.debugPasses(), Layers: j.debugLayers(), Positions: j.Scope.Positions, Starts: []int{0}}
 	for i, n := range j.tokens() {
 		o.Starts = append(o.Starts, o.Starts[i]+n)
 	}
@@ -37,6 +37,18 @@ func (j *Job) debugPasses() int {
 		return n
 	}
 	return debug.Passes
+}
+
+// debugLayers is how many layers of a pass are shown tensor by tensor: all that are recorded where layers or tensors were
+// typed, else what the environment says, else the default.
+func (j *Job) debugLayers() int {
+	if len(j.Scope.Layers) > 0 || len(j.Scope.Tensors) > 0 {
+		return capture.NoEnd
+	}
+	if n := debug.LayersWanted(os.Getenv); n > 0 {
+		return n
+	}
+	return debug.Layers
 }
 
 // debugOnly is what transformers' lines are limited to, whose trace is stored whole.

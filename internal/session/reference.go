@@ -254,7 +254,7 @@ func (j *Job) runTransformers(ctx context.Context, e *Env, scope capture.Scope, 
 	}
 	r := reference.HF{
 		Python: interpreter, Model: model, Order: order, Out: out, Tokens: reference.FormatTokens(j.passes), NewTokens: j.further,
-		DType: j.dtype, Level: scope.Level, Layers: scope.Layers, Debug: e.Debug, DebugFull: j.debugPasses(), DebugOnly: j.debugOnly(),
+		DType: j.dtype, Level: scope.Level, Layers: scope.Layers, Debug: e.Debug, DebugFull: j.debugPasses(), DebugLayers: j.debugLayers(), DebugOnly: j.debugOnly(),
 	}
 	p := e.progress("capturing transformers", "MB", growing(path))
 	show := &prefixed{w: e.Notes, prefix: "transformers | "}

@@ -6,7 +6,7 @@ It is here to be copied from. The model is a tied recurrence, s' = tanh(W s + e)
 step changes the state by no more than a hundredth, or after `--max-steps`. All that recording takes is in
 `Refiner.forward`: `put` with a name of the form SERIES.step.N. In debug mode every step is then shown with its
 similarity to the step before, and every series with how it ended: "converged at step k", or "hit the maximum of n
-steps".
+steps", with the confidence and the loss there; at the end of the run stand the averages over both passes.
 
 Two passes are run: of tokens whose embedding is large, which drives the state to a fixed point, and of tokens whose
 embedding is small, so that the recurrence, which by itself does not settle, goes on to the last step.
@@ -52,11 +52,16 @@ class Refiner:
             before, state = state, torch.tanh(state @ self.weight.T + drive)
             put(f"refine.state.step.{step}", state)
             put(f"refine.confidence.step.{step}", self.confidence(state))
+            put(f"refine.loss.step.{step}", self.loss(state, ids))
             if torch.linalg.vector_norm(state - before) <= SETTLED * torch.linalg.vector_norm(state):
                 break
         logits = state @ self.embedding.T
         put("logits", logits)
         return logits
+
+    def loss(self, state: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+        """Return how badly the state gives back the tokens that it stands for: the cross-entropy, a scalar."""
+        return torch.nn.functional.cross_entropy((state @ self.embedding.T)[0], ids[0])
 
     def confidence(self, state: torch.Tensor) -> torch.Tensor:
         """Return how sure the model is, a scalar: the mean over the tokens of the largest probability."""

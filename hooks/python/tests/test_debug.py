@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "hooks" / "python" / "examples"))
 import refine
 
 GOLDEN = ROOT / "capture" / "debug" / "testdata"
-REFINE = ROOT / "fixtures" / "steps" / "refine.safetensors"
+REFINE, BATCH = (ROOT / "fixtures" / "steps" / name for name in ("refine.safetensors", "batch.safetensors"))
 
 
 def ticks():
@@ -57,7 +57,7 @@ class Lines(TestCase):
     maxDiff = None
 
     def test_as_the_go_program_prints_them(self):
-        for path, golden in ((GOLDEN / "odd.safetensors", "odd.txt"), (REFINE, "refine.txt")):
+        for path, golden in ((GOLDEN / "odd.safetensors", "odd.txt"), (REFINE, "refine.txt"), (BATCH, "batch.txt")):
             for arrays in (False, True):
                 with self.subTest(golden, arrays=arrays), warnings.catch_warnings():
                     warnings.simplefilter("error")
@@ -105,17 +105,19 @@ class Recording(TestCase):
     def test_environment(self):
         silent, plain = self.record()
         self.assertEqual(silent, "")
-        for env in ({"TRACEDIFF_DEBUG": "TRUE"}, {"DEBUG": "Yes"}, {"TRACEDIFF_DEBUG": "1", "DEBUG": "no"}):
+        for env in ({"TRACEDIFF_DEBUG": "TRUE"}, {"TRACEDIFF_DEBUG": "on"}, {"DEBUG": "Yes"}, {"TRACEDIFF_DEBUG": "1", "DEBUG": "no"}):
             with self.subTest(**env):
                 said, bytes_ = self.record(**env)
                 self.assertIn("debug: tensor pass=0 name=layers.0.in shape=[2,1] dtype=bfloat16 min=-2 max=1 ", said)
                 self.assertIn("debug: tensor pass=1 name=layers.0.in#1 shape=[] dtype=int64 min=3 ", said)
                 self.assertTrue(said.splitlines()[-1].startswith("debug: end passes=2 short=0 tensors=2 "))
                 self.assertEqual(bytes_, plain)
-        others = ({"DEBUG": "express:*"}, {"DEBUG": "2"}, {"TRACEDIFF_DEBUG": "0", "DEBUG": "1"}, {"DEBUG": ""})
+        others = ({"DEBUG": "express:*"}, {"DEBUG": "2"}, {"TRACEDIFF_DEBUG": "Off", "DEBUG": "1"}, {"DEBUG": ""})
         for env in others:
             with self.subTest(**env):
                 self.assertEqual(self.record(**env)[0], "")
+        said, bytes_ = self.record(TRACEDIFF_DEBUG="maybe", DEBUG="1")
+        self.assertEqual((said, bytes_), (f'debug: note text="{debug.UNKNOWN}"\n', plain))
 
     def test_passes_shown_in_full(self):
         said, _ = self.record(TRACEDIFF_DEBUG="1", TRACEDIFF_DEBUG_PASSES="1")
@@ -124,11 +126,25 @@ class Recording(TestCase):
         self.assertIn("debug: note pass=1 ", said)
         self.assertIn(" short=1 ", said)
         for text, passes, wrong in (
-            ("x", 5, 1), ("0", 5, 1), ("-3", 5, 1), ("9" * 40, 5, 1), ("", 5, 0), ("12", 12, 0)
+            ("x", 3, 1), ("0", 3, 1), ("-3", 3, 1), ("9" * 40, 3, 1), ("", 3, 0), ("12", 12, 0)
         ):  # fmt: skip
             said, _ = self.record(TRACEDIFF_DEBUG="1", TRACEDIFF_DEBUG_PASSES=text)
             self.assertTrue(said.startswith(f"debug: begin passes={passes} "), said)
-            self.assertEqual(said.count(f'\ndebug: note text="{debug.WRONG}"\n'), wrong, said)
+            self.assertEqual(said.count('\ndebug: note text="TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: '), wrong, said)
+
+    def test_layers_shown_in_full(self):
+        for text, layers, shown in (("", 2, 1), ("3", 3, 2), ("x", 2, 1)):
+            err = io.StringIO()
+            env = {"TRACEDIFF_DEBUG": "1", "TRACEDIFF_DEBUG_LAYERS": text}
+            path = self.folder / "run.safetensors"
+            with mock.patch.dict("os.environ", env), contextlib.redirect_stderr(err), trace.Writer(path, {}) as writer:
+                for layer in (1, 2, 30):
+                    writer.append(f"layers.{layer}.out", torch.ones(2))
+            said = err.getvalue()
+            self.assertIn(f" layers={layers}\n", said)
+            self.assertEqual(said.count("debug: tensor "), shown, said)
+            self.assertEqual(said.count("debug: section "), 3, said)
+            self.assertEqual(said.count("LAYERS is no number of layers"), text == "x", said)
 
     def test_a_failed_run_has_its_summary(self):
         err = io.StringIO()
@@ -166,7 +182,7 @@ class Runs(TestCase):
         for text in (
             'debug: token pass=0 position=1 id=527 text="Hello"',
             'debug: token pass=0 position=2 id=876 text=" world"',
-            "debug: tensor pass=0 name=layers.6.out shape=[4,1,3,32] dtype=float32 ",
+            "debug: tensor pass=0 name=layers.1.out shape=[4,1,3,32] dtype=float32 ",
             "debug: section pass=0 section=layer.3 ",
             "debug: top pass=0 row=2 rank=5 ",
             "debug: end passes=1 ",
@@ -178,8 +194,9 @@ class Runs(TestCase):
         listed.write_text(order_text(TINY))
         names = ["input_ids", "layers.0.out", "layers.3.out"]
         only.write_text(json.dumps({"names": names, "passes": "0,2-", "positions": "1-2,4"}))
-        err = io.StringIO()
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err):
+        err, env = io.StringIO(), {"TRACEDIFF_DEBUG_LAYERS": "4"}
+        said, silent = contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO())
+        with mock.patch.dict("os.environ", env), silent, said:
             code = hf.main([
                 "--model", str(TINY), "--order", str(listed), "--out", str(out), "--dtype", "float32", "--threads", "1",
                 "--tokens", "2,527,876;7;8,9", "--level", "1", "--debug", "--debug-only", str(only),

@@ -1,8 +1,9 @@
 """Debug mode: a line on standard error as each tensor is recorded.
 
 Every line is "debug: KIND key=value ...", the same as the Go program and the C recorder print; docs/debug.md lists the
-kinds. `trace.Writer` prints them by itself when TRACEDIFF_DEBUG, or DEBUG where that is not set, is true, 1 or yes in
-any case; other values of DEBUG belong to other tools. TRACEDIFF_DEBUG_PASSES=N shows N passes in full and not 5.
+kinds. `trace.Writer` prints them by itself when TRACEDIFF_DEBUG, or DEBUG where that is not set, is 1, true, yes or on, in
+any case; other values of DEBUG belong to other tools. TRACEDIFF_DEBUG_PASSES=N shows N passes in full and not 3,
+TRACEDIFF_DEBUG_LAYERS=N that many layers of each and not 2.
 
 Times are those between two tensors, without what the lines and the file take. Where a GPU computes, the time of what is
 still running falls on the next tensor that is copied from it.
@@ -15,16 +16,27 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from tracediff.lines import digits, number, quoted, word
-from tracediff.moments import Moments, doubles
+from tracediff.lines import digits, ms, number, quoted, word
+from tracediff.moments import Moments, doubles, finite
 from tracediff.shown import Shown, inside
-from tracediff.steps import Steps, split
+from tracediff.steps import Mean, Steps, split
 
-PASSES = 5  # shown tensor by tensor; of later ones a line each
-TOKENS = 32  # ids listed of a pass
-TOP = 5  # most likely tokens listed of a pass
+PASSES = 3  # shown tensor by tensor; of later ones a line each
+LAYERS = 2  # shown tensor by tensor in such a pass; of later ones a line each
+EVERY = 1 << 31  # layers: all of them
+TOKENS = 32  # ids listed of a sequence of a pass
+TOP = 5  # most likely tokens listed of a sequence of a pass
+SEQUENCES = 4  # of a batch that are listed
 SLOWEST = 5  # sections in the summary
 SHORT = "from here on one line a pass; --passes or TRACEDIFF_DEBUG_PASSES show more of them in full"
+BRIEF = "from layer {} on one line a layer; --layers or TRACEDIFF_DEBUG_LAYERS show more of them in full"
+
+# Elements of masks and scores that count as masked: these numbers and lower ones, by dtype. They are -1e8, or half of the
+# lowest number where that is nearer to zero. Ports mask with -1e9, -1e30 or the lowest number; no model has such scores.
+MASKED = {
+    "float64": -1e8, "float32": -1e8, "bfloat16": -1e8, "float16": -32752.0, "float8_e5m2": -28672.0,
+    "float8_e4m3fn": -224.0,
+}  # fmt: skip
 
 # Steps of a forward pass that are no layers, by what the names of their tensors begin with.
 SECTIONS = (
@@ -34,19 +46,45 @@ SECTIONS = (
     ("altup.final", "final"), ("altup_unembed_projections", "final"), ("lm_head", "logits"), ("logits", "logits"),
     ("loss", "loss"), ("grad/", "gradients"),
 )  # fmt: skip
-WRONG = f"TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first {PASSES} are shown in full"
+ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
+UNKNOWN = "TRACEDIFF_DEBUG is neither on (1, true, yes, on) nor off (0, false, no, off): debug mode is off"
+WRONG = "TRACEDIFF_DEBUG_{} is no number of {}, 1 or more: the first {} are shown in full"
 
 
 def wanted(env: Mapping[str, str] = os.environ) -> bool:
     """Report whether an environment asks for debug mode."""
     value = env.get("TRACEDIFF_DEBUG") or env.get("DEBUG", "")
-    return value.lower() in ("true", "1", "yes")
+    return value.lower() in ON
+
+
+def from_environment(env: Mapping[str, str] = os.environ) -> "Log | None":
+    """Return a log where an environment asks for one; say so on standard error where it is neither on nor off."""
+    if wanted(env):
+        return Log()
+    if env.get("TRACEDIFF_DEBUG", "").lower() not in OFF:
+        print(f"debug: note text={quoted(UNKNOWN)}", file=sys.stderr, flush=True)
+    return None
 
 
 def passes_wanted(env: Mapping[str, str] = os.environ) -> int:
     """Return how many passes an environment wants to see in full; 0 where it says something else."""
-    text = env.get("TRACEDIFF_DEBUG_PASSES") or str(PASSES)
+    return _count(env.get("TRACEDIFF_DEBUG_PASSES", ""), PASSES)
+
+
+def layers_wanted(env: Mapping[str, str] = os.environ) -> int:
+    """Return how many layers of a pass an environment wants to see; 0 where it says something else."""
+    return _count(env.get("TRACEDIFF_DEBUG_LAYERS", ""), LAYERS)
+
+
+def _count(text: str, otherwise: int) -> int:
+    text = text or str(otherwise)
     return int(text) if text.isdecimal() and len(text) <= 10 else 0
+
+
+def least(name: str, dtype: str) -> float:
+    """Return from which number on downwards an element of a tensor is masked; -inf where none is."""
+    name = name.lower()
+    return MASKED.get(dtype, -math.inf) if "mask" in name or "scores" in name else -math.inf
 
 
 def section(name: str) -> str:
@@ -70,16 +108,23 @@ class Log:
         text: Callable[[int], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
         only: Shown | None = None,
+        layers: int = 0,
     ) -> None:
-        """Log to `out`, standard error by default; `text` gives the text of a token id, `only` limits what is shown."""
+        """Log to `out`, standard error by default; `text` gives the text of a token id, `only` limits what is shown.
+
+        Of `passes` passes each tensor is shown, in `layers` layers; 0 is what the environment says, or the default.
+        """
         self._only, self._hidden = only, 0.0  # the model's time up to tensors that were not shown
         self._out, self._text, self._clock = out or sys.stderr, text, clock
-        self._limit = passes or passes_wanted()
-        self._wrong = not self._limit
-        self._limit = self._limit or PASSES
-        self._begun, self._noted, self._left = False, False, 0.0
+        limit, layers = passes or passes_wanted(), layers or layers_wanted()
+        wrong = ((limit, "passes", PASSES), (layers, "layers", LAYERS))
+        self._wrong = [WRONG.format(what.upper(), what, shown) for given, what, shown in wrong if not given]
+        self._limit, self._layers = limit or PASSES, layers or LAYERS
+        self._begun, self._noted, self._brief, self._left = False, False, False, 0.0
         self._pass: _Pass | None = None
-        self._seen = 0  # token ids in the passes before
+        self._seen = 0  # tokens of a sequence in the passes before
+        self._losses = Mean()
+        self._first, self._lowest = math.nan, math.inf  # losses
         self._passes, self._short, self._tensors, self._elapsed, self._hooks = 0, 0, 0, 0.0, 0.0
         self._not_finite = [0, 0, 0]
         self._sections: dict[str, float] = {}
@@ -124,25 +169,35 @@ class Log:
         assert here is not None
         base = name.partition("#")[0]
         self._enter(here, section(base), elapsed)
-        moments = Moments(tensor)
-        here.count(name, moments)
-        if here.full:
-            low, high, mean, std = (number(x) for x in moments.summary())
-            shape = ",".join(str(n) for n in tensor.shape)
-            self._line(
-                "tensor", ("pass", index), ("name", word(name)), ("shape", f"[{shape}]"), ("dtype", dtype),
-                ("min", low), ("max", high), ("mean", mean), ("std", std), *_counts(moments.not_finite),
-                _ms("ms", elapsed),
-            )  # fmt: skip
-        self._contents(here, base, dtype, tensor)
+        here.tensors += 1
+        listed = here.full and not self._later(here)
+        if listed or _is_loss(base) or not finite(tensor):  # else nothing of its numbers is shown
+            moments = Moments(tensor, least(base, dtype))
+            began = here.count(name, moments.not_finite)
+            if listed or here.full and began:
+                self._tensor(index, name, dtype, tensor, moments, elapsed)
+            if _is_loss(base):
+                here.loss = moments.certain()
+        self._contents(here, base, dtype, tensor, elapsed)
         self._flush()
+
+    def _tensor(self, index: int, name: str, dtype: str, tensor: Any, moments: Moments, elapsed: float) -> None:
+        """Print the line that every hook has. It is most of the lines: in one piece."""
+        low, high, mean, std = moments.summary()
+        nan, inf, neg_inf = moments.not_finite
+        masked = f" masked={moments.masked}" if moments.masked else ""
+        self._lines.append(
+            f"debug: tensor pass={index} name={word(name)} shape=[{','.join(map(str, tensor.shape))}] dtype={dtype} "
+            f"min={number(low)} max={number(high)} mean={number(mean)} std={number(std)} "
+            f"nan={nan} inf={inf} neg_inf={neg_inf} ms={1000 * elapsed:.3f}{masked}\n"
+        )
 
     def _begin(self) -> None:
         if not self._begun:
             self._begun = True
-            self._line("begin", ("passes", self._limit), ("tokens", TOKENS), ("top", TOP))
-            if self._wrong:
-                self._line("note", ("text", quoted(WRONG)))
+            self._line("begin", ("passes", self._limit), ("tokens", TOKENS), ("top", TOP), ("layers", self._layers))
+            for text in self._wrong:
+                self._line("note", ("text", quoted(text)))
 
     def _begin_pass(self, index: int) -> None:
         self._pass = _Pass(index, index < self._limit)
@@ -156,6 +211,15 @@ class Log:
 
     def _note(self, index: int, text: str) -> None:
         self._line("note", ("pass", index), ("text", quoted(text)))
+
+    def _later(self, here: "_Pass") -> bool:
+        """Report whether the tensors of the section are not listed, those of a later layer; the first time, say so."""
+        if not here.section.startswith("layer.") or not digits(here.section[6:]) or int(here.section[6:]) < self._layers:
+            return False
+        if not self._brief:
+            self._brief = True
+            self._note(here.number, BRIEF.format(self._layers))
+        return True
 
     def _enter(self, here: "_Pass", name: str, elapsed: float) -> None:
         if name != here.section:
@@ -171,7 +235,7 @@ class Log:
         if here.full:
             self._line(
                 "section", ("pass", here.number), ("section", word(here.section)),
-                ("tensors", here.in_section), _ms("ms", here.section_time),
+                ("tensors", here.in_section), ms("ms", here.section_time),
             )  # fmt: skip
         if not here.slowest or here.section_time > here.longest:
             here.slowest, here.longest = here.section, here.section_time
@@ -183,52 +247,85 @@ class Log:
         if here is None:
             return
         self._end_section(here)
-        self._steps.end(here.number)
+        self._steps.end(here.number, here.full)
         self._line(
             "pass", ("pass", here.number), ("tensors", here.tensors), *_counts(here.not_finite),
             ("first_nan", word(here.first_nan)), ("slowest", word(here.slowest)),
-            _ms("slowest_ms", here.longest), _ms("ms", here.elapsed), *here.top,
+            ms("slowest_ms", here.longest), ms("ms", here.elapsed), *here.top,
+            *([] if here.loss is None else [("loss", number(here.loss))]),
         )  # fmt: skip
         self._tensors += here.tensors
         self._elapsed += here.elapsed
         self._not_finite = [a + b for a, b in zip(self._not_finite, here.not_finite, strict=True)]
         self._seen += here.tokens
+        if here.loss is not None and here.loss == here.loss:
+            self._first = self._first if self._losses.n else here.loss
+            self._lowest = min(self._lowest, here.loss)
+            self._losses.add(here.loss)
         self._pass = None
 
-    def _contents(self, here: "_Pass", name: str, dtype: str, tensor: Any) -> None:
+    def _contents(self, here: "_Pass", name: str, dtype: str, tensor: Any, elapsed: float) -> None:
         """Show what is inside of the tensors that a person reads."""
         series, n = split(name)
-        if n is not None and here.full:
-            self._steps.step(here.number, series, n, dtype, tensor)
+        if n is not None:
+            now = here.elapsed
+            self._steps.step(here.number, series, n, dtype, tensor, now - elapsed, now, here.full)
         elif name == "input_ids" and dtype == "int64":
-            self._ids(here, [int(id) for id in tensor.reshape(-1).tolist()])
+            self._ids(here, tensor)
         elif name == "logits" or name.endswith(".logits"):
             self._logits(here, tensor)
 
-    def _ids(self, here: "_Pass", ids: list[int]) -> None:
-        here.tokens = len(ids)
+    def _ids(self, here: "_Pass", tensor: Any) -> None:
+        """List the tokens of a pass, [T] or [sequences, T], each at its position of the sequence."""
+        if 0 in tensor.shape:
+            return
+        here.tokens = tensor.shape[-1] if len(tensor.shape) else 1
+        sequences = tensor.reshape(-1, here.tokens).tolist()
+        here.batch = len(sequences)
         if not here.full:
             return
-        listed = list(enumerate(ids, self._only.starts[here.number] if self._only else self._seen))
-        if self._only and self._only.positions:
-            listed = [(at, token) for at, token in listed if inside(self._only.positions, at)]
-        else:
-            listed = listed[:TOKENS]
-        for position, token in listed:
-            self._line("token", ("pass", here.number), ("position", position), ("id", token), *self._text_of(token))
-        if len(ids) > len(listed):
-            self._note(here.number, f"{len(ids) - len(listed)} more tokens are not listed")
+        count = 0
+        for b, ids in enumerate(sequences[:SEQUENCES]):
+            listed = list(enumerate(map(int, ids), self._start(here)))
+            if self._only and self._only.positions:
+                listed = [(at, token) for at, token in listed if inside(self._only.positions, at)]
+            else:
+                listed = listed[:TOKENS]
+            count += len(listed)
+            for position, token in listed:
+                self._line(
+                    "token", ("pass", here.number), ("position", position), ("id", token), *self._text_of(token),
+                    *([("sequence", b)] if here.batch > 1 else []),
+                )  # fmt: skip
+        if left := here.batch * here.tokens - count:
+            self._note(here.number, f"{left} more tokens are not listed")
+
+    def _start(self, here: "_Pass") -> int:
+        """Return where in its sequence the pass starts."""
+        return self._only.starts[here.number] if self._only else self._seen
 
     def _text_of(self, token: int) -> list[tuple[str, object]]:
         return [("text", quoted(self._text(token)))] if self._text else []
 
     def _logits(self, here: "_Pass", tensor: Any) -> None:
-        """List the most likely tokens by the last row. Of equal logits the lower id comes first; NaN has no rank."""
+        """List the most likely tokens by the last row of each sequence; the pass keeps the first of the last one."""
         if not len(tensor.shape) or 0 in tensor.shape:
             return
-        width = tensor.shape[-1]
-        rows = tensor.reshape(-1, width)
-        row = doubles(rows[-1])
+        rows = tensor.reshape(-1, tensor.shape[-1])
+        batch = here.batch or math.prod(tensor.shape[:-2])
+        batch = batch if len(rows) % batch == 0 else 1
+        for b in range(batch):
+            if b < SEQUENCES or b == batch - 1:
+                self._likely(here, rows, b, batch)
+        if batch > SEQUENCES and here.full:
+            left = batch - SEQUENCES
+            self._note(here.number, f"the most likely tokens of {left} more sequences are not listed")
+
+    def _likely(self, here: "_Pass", rows: Any, b: int, batch: int) -> None:
+        """List those of one sequence. Of equal logits the lower id comes first; NaN has no rank."""
+        each = len(rows) // batch
+        at = (b + 1) * each - 1
+        row = doubles(rows[at])
         left = row + 0.0
         left[left != left] = -math.inf
         best: list[int] = []
@@ -237,16 +334,19 @@ class Log:
             left[best[-1]] = -math.inf
         if not best:
             return
-        here.top = [("top", best[0]), *self._text_of(best[0])]
-        if not here.full:
+        several: list[tuple[str, object]] = [("sequence", b)] if batch > 1 else []
+        here.top = [("top", best[0]), *self._text_of(best[0]), *several]
+        if not here.full or b >= SEQUENCES:
             return
+        if several:
+            several = [*several, ("position", self._start(here) + (here.tokens or each) - 1)]
         top = float(row[best[0]])
         total = float((math.e ** (row - top)).sum()) if abs(top) < math.inf else math.nan
         for rank, token in enumerate(best, 1):
             logit = float(row[token])
             self._line(
-                "top", ("pass", here.number), ("row", len(rows) - 1), ("rank", rank), ("id", token),
-                ("logit", number(logit)), ("probability", number(math.exp(logit - top) / total)), *self._text_of(token),
+                "top", ("pass", here.number), ("row", at), ("rank", rank), ("id", token), ("logit", number(logit)),
+                ("probability", number(math.exp(logit - top) / total)), *self._text_of(token), *several,
             )  # fmt: skip
 
     def end(self) -> None:
@@ -257,10 +357,17 @@ class Log:
         slowest = sorted(self._sections.items(), key=lambda item: (-item[1], item[0]))
         for name, seconds in slowest[:SLOWEST]:
             percent = f"{100 * seconds / self._elapsed:.1f}" if self._elapsed else "-"
-            self._line("slowest", ("section", word(name)), _ms("ms", seconds), ("percent", percent))
+            self._line("slowest", ("section", word(name)), ms("ms", seconds), ("percent", percent))
+        self._steps.summary()
+        if self._losses.n:
+            self._line(
+                "losses", ("passes", self._losses.n), ("first", number(self._first)),
+                ("last", number(self._losses.last)), ("lowest", number(self._lowest)),
+                ("mean", number(self._losses.mean())),
+            )  # fmt: skip
         self._line(
             "end", ("passes", self._passes), ("short", self._short), ("tensors", self._tensors),
-            *_counts(self._not_finite), _ms("ms", self._elapsed), _ms("hooks_ms", self._hooks),
+            *_counts(self._not_finite), ms("ms", self._elapsed), ms("hooks_ms", self._hooks),
         )  # fmt: skip
         self._flush()
 
@@ -270,23 +377,27 @@ class _Pass:
 
     def __init__(self, number: int, full: bool) -> None:
         self.number, self.full = number, full
-        self.tensors, self.tokens, self.elapsed = 0, 0, 0.0
+        self.tensors, self.elapsed = 0, 0.0
+        self.batch, self.tokens = 0, 0  # sequences, and the tokens of each; 0 before the ids
+        self.loss: float | None = None
         self.not_finite = [0, 0, 0]
         self.first_nan, self.slowest, self.longest = "", "", 0.0
         self.section, self.in_section, self.section_time = "", 0, 0.0
         self.top: list[tuple[str, object]] = []
 
-    def count(self, name: str, moments: Moments) -> None:
-        self.tensors += 1
-        if any(moments.not_finite):
-            self.not_finite = [a + b for a, b in zip(self.not_finite, moments.not_finite, strict=True)]
-        if moments.not_finite[0] and not self.first_nan:
-            self.first_nan = name
+    def count(self, name: str, not_finite: list[int]) -> bool:
+        """Count what is not finite in a tensor, and report whether it is the first that has NaN."""
+        if any(not_finite):
+            self.not_finite = [a + b for a, b in zip(self.not_finite, not_finite, strict=True)]
+        if not not_finite[0] or self.first_nan:
+            return False
+        self.first_nan = name
+        return True
+
+
+def _is_loss(name: str) -> bool:
+    return name == "loss" or name.endswith(".loss")
 
 
 def _counts(not_finite: list[int]) -> list[tuple[str, object]]:
     return list(zip(("nan", "inf", "neg_inf"), not_finite, strict=True))
-
-
-def _ms(key: str, seconds: float) -> tuple[str, object]:
-    return key, f"{1000 * seconds:.3f}"

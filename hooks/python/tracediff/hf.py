@@ -97,7 +97,8 @@ def run(args: argparse.Namespace) -> None:
     if args.progress:
         print(f"loading {args.model} in {args.dtype}", file=sys.stderr, flush=True)
     loaded = model.load(args.model, args.dtype, args.device, listed)
-    log = debug.Log(text=_texts(args.model), only=only) if args.debug or debug.wanted() else None
+    typed = debug.EVERY if args.layers else 0
+    log = debug.Log(text=_texts(args.model), only=only, layers=typed) if args.debug or debug.wanted() else None
     fed = capture.run(loaded, listed, job, args.out, _lines if args.progress or log else _progress, log)
     ids = ";".join(",".join(map(str, one)) for one in fed)
     print(f"{args.out}: {len(fed)} passes, tokens {ids}")

@@ -15,6 +15,11 @@ def number(x: float) -> str:
     return "-" if x != x else f"{x:.6g}"
 
 
+def ms(key: str, seconds: float) -> tuple[str, str]:
+    """Return a field with a time, in milliseconds."""
+    return key, f"{1000 * seconds:.3f}"
+
+
 def word(text: str) -> str:
     """Return a text without spaces, which awk can split a line around; nothing at all is "-".
 

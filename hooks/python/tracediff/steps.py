@@ -4,13 +4,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tracediff.lines import digits, number, quoted, word
+from tracediff.lines import digits, ms, number, quoted, word
 from tracediff.moments import Moments, doubles, strips
 
 # The change from one step to the next, relative to the step's length, up to which it counts as none.
 CONVERGED = 0.01
 
-CONFIDENCE = "confidence"  # the last part of a series' name that records how sure the model is
+# The last parts of the names of series that are about another series: how sure the model is, and its loss.
+CONFIDENCE, LOSS = "confidence", "loss"
 
 
 def split(name: str) -> tuple[str, int | None]:
@@ -26,53 +27,140 @@ def last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def companion(name: str) -> bool:
+    """Report a series that is about another one."""
+    return last(name) in (CONFIDENCE, LOSS)
+
+
+class Mean:
+    """Of numbers that come one by one; NaN is none."""
+
+    def __init__(self) -> None:
+        self.n, self.sum, self.last = 0, 0.0, math.nan
+
+    def add(self, x: float) -> None:
+        """Take in a number."""
+        if x == x:
+            self.n, self.sum, self.last = self.n + 1, self.sum + x, x
+
+    def mean(self) -> float:
+        """Return their mean; NaN where nothing came."""
+        return self.sum / self.n if self.n else math.nan
+
+    def merge(self, other: "Mean") -> None:
+        """Take in all numbers of another."""
+        self.n, self.sum = self.n + other.n, self.sum + other.sum
+        if other.n:
+            self.last = other.last
+
+
 class Steps:
-    """The series of one pass. Of each its last step is kept, whole."""
+    """The series of one pass, and their averages over all. Of each its last step is kept, whole."""
 
     def __init__(self, line: Callable[..., None]) -> None:
         """Begin; `line` prints a kind and its fields."""
         self._line = line
         self._series: dict[str, _Series] = {}
+        self._about: dict[str, list[Mean]] = {}  # by name, then by chunk: of confidences and losses
+        self._chunks: dict[str, int] = {}  # how often a series began in this pass
+        self._averages: dict[str, _Average] = {}
 
-    def step(self, index: int, name: str, n: int, dtype: str, tensor: Any) -> None:
-        """Show what a step changed."""
+    def step(self, index: int, name: str, n: int, dtype: str, tensor: Any, began: float, now: float, full: bool) -> None:
+        """Show what a step changed.
+
+        `began` and `now` are times of the pass, before the step and at it; only where `full` is a line printed.
+        """
         if name in self._series and n <= self._series[name].last:  # it starts anew
-            self._end(index, self._series.pop(name))
-        before, similarity, change = "-", math.nan, math.nan
-        series = self._series.get(name)
-        if series is not None:
-            before = str(series.last)
+            self._end(index, self._series.pop(name), full)
+        if name not in self._series:
+            chunk = self._chunks.get(name, 0)
+            self._chunks[name] = chunk + 1
+            self._series[name] = _Series(name, chunk, began)
+        series = self._series[name]
+        before = str(series.last) if series.count else "-"
+        similarity = change = math.nan
+        if series.count and not companion(name):
             similarity, change = series.compare(dtype, tensor)
             series.settle(n, change)
-        else:
-            series = self._series[name] = _Series(name)
-        self._line(
-            "step", ("pass", index), ("series", word(name)), ("step", n), ("before", before),
-            ("similarity", number(similarity)), ("change", number(change)),
-            ("confidence", number(sureness(name, tensor))),
-        )  # fmt: skip
+        value = said(name, tensor)
+        self._of(name, series.chunk).add(value)
+        if full:
+            lost = last(name) == LOSS
+            self._line(
+                "step", ("pass", index), ("series", word(name)), ("step", n), ("before", before),
+                ("similarity", number(similarity)), ("change", number(change)),
+                ("confidence", number(math.nan if lost else value)), *([("loss", number(value))] if lost else []),
+            )  # fmt: skip
         series.keep(n, dtype, tensor)
+        series.done = now
 
-    def end(self, index: int) -> None:
+    def _of(self, name: str, chunk: int) -> Mean:
+        known = self._about.setdefault(name, [])
+        while len(known) <= chunk:
+            known.append(Mean())
+        return known[chunk]
+
+    def end(self, index: int, full: bool) -> None:
         """Say how the series of a pass ended, and forget them."""
         for series in self._series.values():
-            self._end(index, series)
-        self._series = {}
+            self._end(index, series, full)
+        self._series, self._about, self._chunks = {}, {}, {}
 
-    def _end(self, index: int, series: "_Series") -> None:
-        if last(series.name) == CONFIDENCE:
+    def _end(self, index: int, series: "_Series", full: bool) -> None:
+        """Say how a series ended, how sure the model was at the last step, the loss there, and the time of all steps."""
+        if companion(series.name):
+            return
+        base = series.name.removesuffix(last(series.name))
+        sure, lost = (self._of(base + part, series.chunk) for part in (CONFIDENCE, LOSS))
+        if not sure.n:
+            sure = self._of(series.name, series.chunk)  # of logits
+        self._averages.setdefault(series.name, _Average()).add(series, sure, lost)
+        if not full:
             return
         settled = series.settled
         outcome = f"hit the maximum of {series.count} steps" if settled is None else f"converged at step {settled}"
         self._line(
             "series", ("pass", index), ("series", word(series.name)), ("steps", series.count),
-            ("outcome", quoted(outcome)),
+            ("outcome", quoted(outcome)), ("confidence", number(sure.last)), ("loss", number(lost.last)),
+            ms("ms", series.done - series.began),
+        )  # fmt: skip
+
+    def summary(self) -> None:
+        """Print the averages of all series."""
+        for name, average in self._averages.items():
+            average.show(name, self._line)
+
+
+class _Average:
+    """Of a series over all its chunks: how often it was run, and what its steps recorded."""
+
+    def __init__(self) -> None:
+        self.chunks = 0
+        self.steps, self.sure, self.lost, self.surest, self.lowest, self.time = (Mean() for _ in range(6))
+
+    def add(self, series: "_Series", sure: Mean, lost: Mean) -> None:
+        self.chunks += 1
+        if series.settled is not None:
+            self.steps.add(float(series.settled))
+        self.sure.merge(sure)
+        self.lost.merge(lost)
+        self.surest.add(sure.last)
+        self.lowest.add(lost.last)
+        self.time.add(series.done - series.began)
+
+    def show(self, name: str, line: Callable[..., None]) -> None:
+        line(
+            "average", ("series", word(name)), ("chunks", self.chunks), ("converged", self.steps.n),
+            ("steps", number(self.steps.mean())), ("confidence", number(self.sure.mean())),
+            ("loss", number(self.lost.mean())), ("last_confidence", number(self.surest.mean())),
+            ("last_loss", number(self.lowest.mean())), ms("ms", self.time.mean()),
         )  # fmt: skip
 
 
 class _Series:
-    def __init__(self, name: str) -> None:
-        self.name, self.last, self.count = name, -1, 0
+    def __init__(self, name: str, chunk: int, began: float) -> None:
+        self.name, self.chunk, self.last, self.count = name, chunk, -1, 0
+        self.began = self.done = began  # of the pass: before the first step, and at the last one
         self.settled: int | None = None  # the step from which on nothing has changed
         self._dtype, self._tensor = "", None
 
@@ -83,8 +171,6 @@ class _Series:
         different shape or dtype, and where an element is no finite number.
         """
         a: Any = self._tensor
-        if last(self.name) == CONFIDENCE:
-            return math.nan, math.nan  # it is about another series
         if dtype != self._dtype or tuple(a.shape) != tuple(b.shape) or 0 in b.shape:
             return math.nan, math.nan
         count = equal = 0
@@ -116,19 +202,19 @@ class _Series:
     def keep(self, n: int, dtype: str, tensor: Any) -> None:
         """Remember a step for the next one: the model may go on to change the tensor."""
         self.last, self._dtype = n, dtype
-        self._tensor = tensor.clone() if hasattr(tensor, "clone") else tensor.copy()
         self.count += 1
+        if not companion(self.name):
+            self._tensor = tensor.clone() if hasattr(tensor, "clone") else tensor.copy()
 
 
-def sureness(name: str, tensor: Any) -> float:
-    """Return what a series records of its confidence.
+def said(name: str, tensor: Any) -> float:
+    """Return what a step says of its series.
 
-    That is the mean of a tensor of this name; of logits the mean, over the rows, of the largest probability; NaN of any
+    That is the mean of a confidence or a loss; of logits the mean, over the rows, of the largest probability; NaN of any
     other.
     """
-    if last(name) == CONFIDENCE:
-        moments = Moments(tensor)
-        return math.nan if any(moments.not_finite) else moments.summary()[2]
+    if companion(name):
+        return Moments(tensor).certain()
     if last(name) != "logits" or not len(tensor.shape) or 0 in tensor.shape:
         return math.nan
     total = 0.0

@@ -152,7 +152,7 @@ class Writer:
         except OSError as err:
             raise BadInput(f"{self.part}: {err.strerror}", "choose with --out a folder that exists") from err
         self._put(self._file, self._head(), 0)
-        self._log = log or (debug.Log() if debug.wanted() else None)
+        self._log = log or debug.from_environment()
 
     def _head(self) -> bytes:
         return struct.pack("<Q", self._capacity) + bytes(self._header).ljust(self._capacity)

@@ -1,0 +1,64 @@
+package debug
+
+import (
+	"math"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/lanes"
+)
+
+// leastScore is the least number of a mask, or of scores, that is not taken for masked: ports mask with −1e9, −1e30 or the
+// least number of the dtype, and no model has such scores.
+const leastScore = -1e8
+
+// floor is the number from which on downwards an element of a tensor counts as masked: in masks and scores −1e8, or half of the
+// dtype's least number where that is nearer to zero. Elsewhere it is −Inf: nothing is masked there.
+func floor(name string, d hooks.DType) float64 {
+	name = strings.ToLower(name)
+	if !d.Float() || !strings.Contains(name, "mask") && !strings.Contains(name, "scores") {
+		return math.Inf(-1)
+	}
+	return max(leastScore, -floats.Largest(d)/2)
+}
+
+// moments are the statistics of a tensor without its masked elements, and how many of those are finite numbers. Minus infinity
+// has a count of its own. The error is that of a tensor that is not well-formed.
+func moments(name string, t hooks.Tensor) (m lanes.Moments, masked int64, err error) {
+	least := floor(name, t.DType)
+	if math.IsInf(least, -1) {
+		err = m.Tensor(t)
+		return m, 0, err
+	}
+	if err := t.Check(); err != nil {
+		return m, 0, err
+	}
+	var strip [lanes.Strip]float64
+	size := t.DType.Size()
+	for data := t.Data; len(data) > 0; {
+		x := strip[:min(lanes.Strip, len(data)/size)]
+		if err := floats.Decode(x, t.DType, data); err != nil {
+			return m, 0, err
+		}
+		data = data[len(x)*size:]
+		kept := x[:0]
+		for _, y := range x {
+			if y <= least && !math.IsInf(y, -1) {
+				masked++
+			} else {
+				kept = append(kept, y)
+			}
+		}
+		m.Add(kept)
+	}
+	return m, masked, nil
+}
+
+// certain is the mean of a tensor of finite numbers, NaN of any other.
+func certain(m *lanes.Moments) float64 {
+	if m.NaN+m.PosInf+m.NegInf > 0 {
+		return math.NaN()
+	}
+	return m.Summary(1).Mean
+}

@@ -1,0 +1,210 @@
+package redflag
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// headed is what the heads and the rows of one layer's attention do, over all passes.
+type headed struct {
+	first *subject
+	layer int // −1 where the name has none
+	heads []headOf
+	rows  map[token]bool // that see enough keys; those whose weights are equal in every head
+}
+
+// token is a row of a pass.
+type token struct{ pass, row int }
+
+// headOf is one head.
+type headOf struct {
+	wide, uniform int64   // rows that see enough keys; of them those with equal weights
+	spread        float64 // the largest of those
+	stuck         onOne
+}
+
+var layerOf = regexp.MustCompile(`(?:^|\.)(?:layers|h|blocks|blk)\.([0-9]{1,6})\.`)
+
+// layerIn is the number of the layer that a name is in, −1 for none.
+func layerIn(name string) int {
+	if m := layerOf.FindStringSubmatch(name); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		return n
+	}
+	return -1
+}
+
+// headed returns what is known of a layer, by the name of its probabilities.
+func (v *view) headed(s *subject) *headed {
+	h := v.byHead[s.name]
+	if h == nil {
+		h = &headed{first: s, layer: layerIn(s.name), heads: make([]headOf, min(s.dim(3), maxHeads)), rows: map[token]bool{}}
+		v.byHead[s.name] = h
+		v.headNames = append(v.headNames, s.name)
+	}
+	return h
+}
+
+// add takes in the probabilities of one pass. Tensors with more than one sequence, and those of another number of heads, are
+// not judged by head.
+func (h *headed) add(s *subject, p *probabilities) {
+	if len(p.heads) != len(h.heads) || len(h.heads) < 2 || s.dim(3) > maxHeads || s.elements() != int64(s.dim(3))*int64(s.dim(2))*int64(s.dim(1)) {
+		h.heads = nil
+		return
+	}
+	for i := range p.heads {
+		one, from := &h.heads[i], &p.heads[i]
+		one.wide += from.wide
+		one.uniform += from.uniform
+		one.spread = max(one.spread, from.spread)
+		one.stuck.add(s, from.onKey, p.queries, p.keys)
+	}
+	for row, uniform := range p.uniformRows {
+		h.rows[token{s.pass, row}] = uniform == len(h.heads)
+	}
+}
+
+// heads looks for one head that does the same wrong thing in every layer. In one layer alone a trained head may nearly do so.
+func (v *view) heads() {
+	stacks := map[string][]*headed{} // by the name without the layer's number
+	var order []string
+	for _, name := range v.headNames {
+		if h, stack := v.byHead[name], layerless(name); h.heads != nil && h.layer >= 0 {
+			if stacks[stack] == nil {
+				order = append(order, stack)
+			}
+			stacks[stack] = append(stacks[stack], h)
+		}
+	}
+	for _, stack := range order {
+		if len(stacks[stack]) >= headLayers {
+			v.stack(stacks[stack])
+		}
+	}
+}
+
+// stack looks at the layers of one stack.
+func (v *view) stack(layers []*headed) {
+	count, fromFirst := math.MaxInt, false
+	for _, h := range layers {
+		count = min(count, len(h.heads))
+		fromFirst = fromFirst || h.layer == 0
+	}
+	for i := range count {
+		v.uniformHead(layers, i)
+		if len(layers) >= stuckLater || fromFirst && len(layers) >= stuckLayers {
+			v.stuckHead(layers, i)
+		}
+	}
+	v.uniformRow(layers)
+}
+
+// uniformHead looks at one head for rows that weigh all keys the same.
+func (v *view) uniformHead(layers []*headed, i int) {
+	rows, spread, all := int64(0), 0., true
+	for _, h := range layers {
+		one := &h.heads[i]
+		if one.wide == 0 || one.uniform < one.wide {
+			return
+		}
+		rows += one.wide
+		spread = max(spread, one.spread)
+		for j := range h.heads {
+			all = all && h.heads[j].uniform == h.heads[j].wide
+		}
+	}
+	if all { // the whole of it has a flag
+		return
+	}
+	v.raiseIn(AttentionUniform, layers, []Number{number("head", float64(i)), number("layers", float64(len(layers))), number("rows", float64(rows)), number("spread", spread), number("limit", v.limits.uniform)},
+		"head %d of each of %d layers: all %d rows of %d keys or more weigh them the same, within %.2g of the mean", i, len(layers), rows, uniformKeys, v.limits.uniform)
+}
+
+// stuckHead looks at one head for rows that look at one key alone.
+func (v *view) stuckHead(layers []*headed, i int) {
+	rows, weight, all := int64(0), 1., true
+	for _, h := range layers {
+		one := &h.heads[i].stuck
+		if !one.holds() {
+			return
+		}
+		rows += one.rows
+		weight = min(weight, one.weight)
+		for j := range h.heads {
+			all = all && h.heads[j].stuck.holds()
+		}
+	}
+	if all {
+		return
+	}
+	key := layers[0].heads[i].stuck.slot
+	v.raiseIn(AttentionStuck, layers, []Number{number("head", float64(i)), number("layers", float64(len(layers))), number("rows", float64(rows)), number("key", float64(key)), number("weight", weight), number("limit", v.limits.stuck)},
+		"head %d of each of %d layers: all %d rows put at least %.4g on one key, in the first of the layers on key %d", i, len(layers), rows, weight, key)
+}
+
+// uniformRow looks for a token that weighs all keys the same, in every head of every layer.
+func (v *view) uniformRow(layers []*headed) {
+	judged, found := 0, []token{}
+	for at := range layers[0].rows {
+		judged++
+		same := true
+		for _, h := range layers {
+			same = same && h.rows[at]
+		}
+		if same {
+			found = append(found, at)
+		}
+	}
+	if len(found) == 0 || len(found) == judged {
+		return
+	}
+	first := found[0]
+	for _, at := range found[1:] {
+		if at.pass < first.pass || at.pass == first.pass && at.row < first.row {
+			first = at
+		}
+	}
+	v.raiseIn(AttentionUniform, layers, []Number{number("layers", float64(len(layers))), number("rows", float64(judged)), number("rows_wrong", float64(len(found))), number("limit", v.limits.uniform)},
+		"in every head of each of %d layers %d of %d tokens weigh all keys the same, within %.2g of the mean, the first at row %d of pass %d", len(layers), len(found), judged, v.limits.uniform, first.row, first.pass)
+}
+
+// raiseIn raises one flag about the same thing in several layers.
+func (v *view) raiseIn(k Kind, layers []*headed, numbers []Number, format string, args ...any) {
+	v.raise(k, layers[0].first, numbers, format, args...)
+	for _, h := range layers[1:] {
+		v.raise(k, h.first, numbers, format, args...)
+	}
+}
+
+// scores looks at the scores of every head for one that was not written.
+func (v *view) scores() error {
+	for i := range v.subjects {
+		s := &v.subjects[i]
+		if !s.role.scores || !s.role.number || s.seen.bad() || s.dim(3) < 2 || s.dim(1) > maxRow || int64(s.dim(2))*int64(s.dim(1)) < uniformKeys ||
+			s.elements() != int64(s.dim(3))*int64(s.dim(2))*int64(s.dim(1)) || s.dim(3) > maxHeads || s.seen.largest == 0 {
+			continue
+		}
+		written := make([]bool, s.dim(3))
+		err := v.rows(s, func(at int64, x []float64) (bool, error) {
+			for _, y := range x {
+				if y != 0 && y > -floats.Largest(s.DType)/2 {
+					written[at/int64(s.dim(2))] = true
+					break
+				}
+			}
+			return true, nil
+		})
+		if err != nil {
+			return err
+		}
+		for head, yes := range written {
+			if !yes {
+				v.raise(Zero, s, []Number{number("head", float64(head)), number("elements", float64(s.dim(2)*s.dim(1)))}, "all %d elements of head %d of %d are 0", s.dim(2)*s.dim(1), head, s.dim(3))
+			}
+		}
+	}
+	return nil
+}

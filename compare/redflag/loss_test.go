@@ -1,0 +1,51 @@
+package redflag_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/redflag"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Losses that fall, with noise that is smaller than the fall, are healthy; the same ones backwards rise; those of a large
+// noise around one number oscillate, and those that stand still are flat.
+func TestCoursesOfLosses(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(8, 120).Draw(rt, "steps")
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		from := rapid.Float64Range(0.01, 20).Draw(rt, "from")
+		to := from * rapid.Float64Range(0.01, 0.7).Draw(rt, "to")
+		noise := rapid.Float64Range(0, 0.06).Draw(rt, "noise") * (from - to)
+		falls, rises, still, shakes := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+		for i := range n {
+			at := float64(i) / float64(n-1)
+			falls[i] = to + (from-to)*math.Exp(-3*at) + noise*random.NormFloat64()
+			rises[n-1-i] = falls[i]
+			still[i] = from
+			shakes[i] = from * (1 + 0.5*float64(i%2)) // the lower ones alike
+		}
+		for _, c := range []struct {
+			what   string
+			losses []float64
+			want   redflag.Kind
+		}{{"falls", falls, ""}, {"rises", rises, redflag.LossRising}, {"stands still", still, redflag.LossPlateau}, {"shakes", shakes, redflag.LossOscillating}} {
+			tensors := map[string]hooks.Tensor{}
+			for i, x := range c.losses {
+				tensors[capture.Key(i, "loss", 0)] = tensor(hooks.F32, nil, []float64{x})
+			}
+			var got []string
+			for _, f := range check(t, foreign(t, tensors), redflag.Options{}).Flags {
+				got = append(got, string(f.Kind))
+			}
+			if strings.Join(got, " ") != string(c.want) {
+				rt.Fatalf("a loss that %s: %v, want %q: %v", c.what, got, c.want, c.losses)
+			}
+		}
+	})
+}
