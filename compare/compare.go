@@ -103,7 +103,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	w := &walker{
 		ctx: ctx, o: o, names: o.names(), meter: meter, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)},
 		verdicts: map[string]Verdict{}, different: map[string]bool{}, errors: map[string]measure.Number{}, limits: map[string]*gate.Gate{},
-		noise: gate.NewFloors(o.Noise),
+		noise: gate.NewFloors(o.Noise), cancels: map[string]string{},
 	}
 	w.chain, w.refChain = certify.NewChain(o.Isolator, w), certify.NewChain(o.ReferenceIsolator, w)
 	if w.plan, err = newPlan(&w.sides, o); err != nil {
@@ -178,6 +178,7 @@ type walker struct {
 	noise      *gate.Floors              // nil without a noise floor
 	errors     map[string]measure.Number // relative L2 of rows, by key
 	limits     map[string]*gate.Gate     // of rows, by key
+	cancels    map[string]string         // where a layout cancels, by the key of a row that is wrong by itself
 }
 
 // pass walks the entries of one forward call.

@@ -43,7 +43,7 @@ func (w *walker) decided() string {
 	switch {
 	case r.Alone:
 		return "isolation alone: there is nothing to compare with"
-	case s == nil || s.Exact+s.Rounding+s.Bugs == 0:
+	case s == nil || s.Exact+s.Rounding+s.Layout+s.Bugs == 0:
 		return "the comparison alone: nothing was certified"
 	}
 	text := "both verdicts: all errors within limits, "
@@ -51,7 +51,10 @@ func (w *walker) decided() string {
 		text = fmt.Sprintf("isolation where a limit is passed, in %s: every operation from the token ids to there is right; else both verdicts: all errors within limits, ",
 			countOf(s.Drift, "entry", "entries"))
 	}
-	if n := s.Exact + s.Rounding; n < s.Certified+s.NotIsolated {
+	if s.Layout > 0 {
+		text = "both verdicts: all errors within limits but for other layouts, which cancel, "
+	}
+	if n := s.Exact + s.Rounding + s.Layout; n < s.Certified+s.NotIsolated {
 		return text + fmt.Sprintf("and %d of %s right on their own inputs, the others are not certified", n, countOf(s.Certified+s.NotIsolated, "entry is", "entries are"))
 	}
 	return text + "and every operation verified"

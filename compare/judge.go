@@ -35,6 +35,7 @@ const (
 	StandingGiven    Standing = "given"    // an argument of the model: nobody computes it
 	StandingRight    Standing = "right"    // right by itself, and the chain back to the token ids is broken on one side at least
 	StandingUnbroken Standing = "unbroken" // right by itself on an unbroken chain, on both sides
+	StandingLayout   Standing = "layout"   // the same model in other numbers: wrong, or computed from what is, and all of it cancels further on
 	StandingWrong    Standing = "wrong"    // wrong by itself, or computed from what is, and for which no row stands
 )
 
@@ -63,6 +64,7 @@ type Judgement struct {
 	Class   gate.Class // of a mismatch
 	By      Decider    // of a mismatch
 	Drift   bool       // a match in spite of an accumulated error past its limit
+	Layout  bool       // a match in other numbers, whatever its accumulated error
 	Tested  bool       // the row counts as one that was tested
 }
 
@@ -90,6 +92,8 @@ func verdict(f Facts) Judgement {
 		return j
 	case f.Policy.Unverified:
 		return Judgement{Verdict: Unverified}
+	case f.Standing == StandingLayout && (f.Seen == SeenPast || f.Seen == SeenWider || f.Seen == SeenWithin):
+		return Judgement{Verdict: Match, Layout: true}
 	case f.Seen == SeenPast && f.Standing == StandingUnbroken:
 		return Judgement{Verdict: Match, Drift: true}
 	case f.Seen == SeenPast:

@@ -28,7 +28,7 @@ func (p *printer) isolation(r *compare.Result) {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{s.Unidentified, "UNIDENTIFIED"}, {s.Unverified, "UNVERIFIED"}, {s.NotIsolated, "not isolated"}, {s.Drift, "past their limit by drift alone"}} {
+	}{{s.Layout, "LAYOUT"}, {s.Unidentified, "UNIDENTIFIED"}, {s.Unverified, "UNVERIFIED"}, {s.NotIsolated, "not isolated"}, {s.Drift, "past their limit by drift alone"}} {
 		if c.n > 0 {
 			text += fmt.Sprintf(", %d %s", c.n, c.what)
 		}
@@ -47,6 +47,9 @@ func (p *printer) isolation(r *compare.Result) {
 // findings says once for each kind of operation what an engine does in its own way.
 func (p *printer) findings(all []compare.Finding) {
 	for _, f := range joined(all) {
+		if f.Kind == compare.LayoutFound { // said among the notes
+			continue
+		}
 		if f.Bug != nil {
 			p.bug(&f)
 			continue

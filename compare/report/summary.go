@@ -147,8 +147,8 @@ func (g *group) add(row *compare.Row) {
 		g.remarks["untested"]++
 	}
 	for _, n := range row.Notes {
-		if n.Kind == compare.Drift {
-			g.remarks["drift"]++
+		if n.Kind == compare.Drift || n.Kind == compare.OtherLayout {
+			g.remarks[string(n.Kind)]++
 		}
 	}
 	if c := row.Isolated; c != nil {
@@ -297,7 +297,7 @@ func (p *printer) outcome(g *group) string {
 // outcomes counts certificates.
 func (g *group) outcomes() string {
 	var parts []string
-	for _, o := range []certify.Outcome{certify.Exact, certify.Rounding, certify.Unidentified, certify.NotCertified, certify.Bug} {
+	for _, o := range []certify.Outcome{certify.Exact, certify.Rounding, certify.Unidentified, certify.NotCertified, certify.OtherLayout, certify.Bug} {
 		if n := g.certified[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o))
 		}
@@ -317,7 +317,7 @@ func (g *group) remarked(certified bool) string {
 		add(g.mismatches, "mismatches")
 	}
 	add(g.unjudged, string(compare.Unverified))
-	for _, what := range []string{string(certify.Unidentified), "drift", "untested", "allowed to differ", "expected to differ"} {
+	for _, what := range []string{string(certify.Unidentified), "drift", "layout", "untested", "allowed to differ", "expected to differ"} {
 		add(g.remarks[what], what)
 	}
 	return strings.Join(parts, ", ")
