@@ -51,30 +51,24 @@ func (w *walker) logical(pass int, l, r capture.Record) (cutL, cutR *measure.Cut
 }
 
 // Within reports whether both sides have an entry, and show no difference beyond its limit. Of a trace alone nothing is asked.
-func (w *walker) Within(key string) (bool, error) {
+func (w *walker) Within(pass int, name string) (compared, within bool, err error) {
 	if w.o.Alone {
-		return true, nil
+		return true, true, nil
 	}
-	for _, pass := range w.plan.common() {
-		for i := range w.plan.entries {
-			e := &w.plan.entries[i]
-			if capture.Key(pass, e.Name, 0) != key || !w.plan.covered(i) || w.plan.rowless(i, pass) {
-				continue
-			}
-			l, hasL := w.sides[local].trace.Lookup(pass, e.Name)
-			r, hasR := w.sides[reference].trace.Lookup(pass, e.Name)
-			if !hasL || !hasR {
-				return false, nil
-			}
-			p, err := w.pair(i, pass, l, r)
-			if err == nil && p.seen == SeenWithin {
-				_, err = w.beside(p)
-			}
-			w.limits[key] = p.row.Gate
-			return err == nil && (p.seen == SeenWithin || p.seen == SeenWider), err
-		}
+	i := slices.IndexFunc(w.plan.entries, func(e order.Entry) bool { return e.Name == name })
+	if i < 0 || !slices.Contains(w.plan.common(), pass) || !w.plan.covered(i) || w.plan.rowless(i, pass) {
+		return false, false, nil
 	}
-	return false, nil
+	l, hasL := w.sides[local].trace.Lookup(pass, name)
+	r, hasR := w.sides[reference].trace.Lookup(pass, name)
+	if !hasL || !hasR {
+		return false, false, nil
+	}
+	p, err := w.pair(i, pass, l, r)
+	if err == nil && p.seen == SeenWithin {
+		_, err = w.beside(p)
+	}
+	return true, err == nil && (p.seen == SeenWithin || p.seen == SeenWider), err
 }
 
 // layoutOf says what is in other numbers and where that cancels.

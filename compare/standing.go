@@ -91,12 +91,16 @@ func (w *walker) link(r *Row) (*certify.Link, error) {
 }
 
 // inLayout names what is done otherwise in a layout.
-func (w *walker) inLayout(r *Row, got *certify.Link) (err error) {
+func (w *walker) inLayout(r *Row, got *certify.Link) error {
 	if got.Cert.Outcome == certify.OtherLayout {
 		w.cancels[r.Key()] = places(got.Layout.Cancels)
-		got.Cert.Finding, err = w.o.Isolator.Name(w.ctx, r.Name)
+		if f, err := w.o.Isolator.Name(w.ctx, r.Name); f.Named() || err != nil {
+			got.Cert.Finding = f
+			return err
+		}
+		got.Cert.Finding = nil
 	}
-	return err
+	return nil
 }
 
 // named names what is wrong with an entry that is wrong by itself, where an edit of its operation explains it. Of one that

@@ -21,7 +21,8 @@ type Walk interface {
 	Given(name string, pass int) (same bool, err error) // an argument of the model is the reference's
 	Compared(key string) bool                           // there is a row for an entry
 	Limit(key string) float64                           // on the relative L2 of a row's accumulated error; 0 where there is none, and the table's holds
-	Within(key string) (bool, error)                    // both sides have an entry, and differ by no more than its limit; so it is of a trace alone
+	// Within reports whether both sides have an entry, and differ by no more than its limit. So it is of a trace alone.
+	Within(pass int, name string) (compared, within bool, err error)
 }
 
 // Chain knows which entries stand on an unbroken chain: right by themselves, and so are all captured entries that they were

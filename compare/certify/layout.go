@@ -246,6 +246,9 @@ func (l *layouts) compute(c *changed, link *Link) error {
 		if edit == nil && len(c.from) == 0 {
 			return nil
 		}
+		if edit == nil {
+			return l.unnamed(c)
+		}
 	}
 	if edit == nil && !cert.Good() {
 		c.fail("%s is %s", c.key, cert.Outcome)
@@ -279,6 +282,41 @@ func (l *layouts) compute(c *changed, link *Link) error {
 	return nil
 }
 
+// unnamed looks at an entry that is wrong by what it was computed from, without a name: where it is right by what that was computed
+// from, the layout cancels.
+func (l *layouts) unnamed(c *changed) error {
+	t, err := l.i.trialFrom(l.ctx, c.Node, func(n order.Node) bool {
+		from := l.nodes[n]
+		return l.i.has(n) && (from == nil || from.is != inside)
+	})
+	if lacking(err) {
+		c.fail("%s is wrong by itself", c.key)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	j, left, _, err := t.strict(&arithmetic{})
+	if err != nil {
+		return err
+	}
+	cert := newCertificate(j)
+	cert.settle(j, left, t.entry)
+	if len(left) > 0 || cert.Unbounded > 0 {
+		c.fail("%s is wrong by itself", c.key)
+		return nil
+	}
+	if why := l.broken(cert, c.key, t.cut); why != "" {
+		c.fail("%s: %s", c.key, why)
+		return nil
+	}
+	if ok, err := l.values(c, nil); !ok || err != nil {
+		c.fail("%s cannot be computed in exact arithmetic", c.key)
+		return err
+	}
+	c.is = exit
+	return l.responding(c)
+}
+
 // check holds an entry in which a layout cancels to what it has to be.
 func (l *layouts) check(c *changed, link *Link) error {
 	if link.Cert.Good() {
@@ -287,15 +325,61 @@ func (l *layouts) check(c *changed, link *Link) error {
 			return nil
 		}
 	}
+	return l.responding(c)
+}
+
+// responding holds an entry in which a layout cancels to its limit, and to that it depends on what is changed.
+func (l *layouts) responding(c *changed) error {
 	if !responds(c.own[0], c.own[2]) {
 		c.fail("%s is nearly the same whatever it is computed from", c.key)
 		return nil
 	}
-	within, err := l.walk.Within(c.key)
-	if err == nil && !within {
-		c.fail("%s is not within its limit", c.key)
+	return l.within(c, c.Node, map[order.Node]bool{})
+}
+
+// within asks whether both sides have an entry in which a layout cancels within its limit; where it was not compared, all that are
+// computed from it next.
+func (l *layouts) within(c *changed, n order.Node, seen map[order.Node]bool) error {
+	key := capture.Key(n.Pass, l.i.list.Entries[n.Entry].Name, 0)
+	compared, within, err := l.walk.Within(n.Pass, l.i.list.Entries[n.Entry].Name)
+	switch {
+	case err != nil:
+		return err
+	case compared && !within:
+		c.fail("%s is not within its limit", key)
+		return nil
+	case compared:
+		return nil
 	}
-	return err
+	next := l.next(n)
+	if len(next) == 0 {
+		c.fail("%s was not compared", key)
+	}
+	for _, to := range next {
+		if seen[to] {
+			continue
+		}
+		seen[to] = true
+		if err := l.within(c, to, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next are the nodes that read another.
+func (l *layouts) next(n order.Node) []order.Node {
+	var all []order.Node
+	for _, r := range l.reader[n.Entry] {
+		to := order.Node{Entry: l.i.list.Index(r.Name), Pass: n.Pass}
+		if r.Prev {
+			to.Pass++
+		}
+		if to.Pass < len(l.i.env.Passes) {
+			all = append(all, to)
+		}
+	}
+	return all
 }
 
 // follow looks at all captured entries that read a changed one.
@@ -307,16 +391,9 @@ func (l *layouts) follow(c *changed) error {
 	seen := map[order.Node]bool{}
 	var down func(n order.Node) error
 	down = func(n order.Node) error {
-		ends := true
-		for _, r := range l.reader[n.Entry] {
-			to := order.Node{Entry: l.i.list.Index(r.Name), Pass: n.Pass}
-			if r.Prev {
-				to.Pass++
-			}
-			if to.Pass >= len(l.i.env.Passes) {
-				continue
-			}
-			if ends = false; seen[to] {
+		next := l.next(n)
+		for _, to := range next {
+			if seen[to] {
 				continue
 			}
 			seen[to] = true
@@ -335,7 +412,7 @@ func (l *layouts) follow(c *changed) error {
 				c.fail("%s, which is computed from it, is not certified", read.key)
 			}
 		}
-		if ends && n != c.Node {
+		if len(next) == 0 && n != c.Node {
 			c.fail("what follows from %s was not captured", c.key)
 		}
 		return nil
