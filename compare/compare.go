@@ -334,6 +334,12 @@ func (w *walker) pair(i, pass int, l, r capture.Record) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
+	for side, cut := range []*measure.Cut{cutL, p.cut} {
+		if cut != nil && rune(axesL[cut.Axis]) == order.AxisKey {
+			p.remark(OtherLayout, "the keys of %s lie in another order; they are compared from the oldest to the newest", p.names[side].Trace)
+			break
+		}
+	}
 	p.l, p.r = measure.Whole(w.sides[local].trace, l).Cut(cutL), measure.Whole(w.sides[reference].trace, r).Cut(p.cut)
 	if !slices.Equal(p.l.Shape, p.r.Shape) {
 		p.see(SeenShape, "%s", p.names.shapes(p.l.Shape, p.r.Shape))

@@ -147,9 +147,12 @@ func (g *group) add(row *compare.Row) {
 		g.remarks["untested"]++
 	}
 	for _, n := range row.Notes {
-		if n.Kind == compare.Drift || n.Kind == compare.OtherLayout {
-			g.remarks[string(n.Kind)]++
+		if n.Kind == compare.Drift {
+			g.remarks["drift"]++
 		}
+	}
+	if row.Facts.Standing == compare.StandingLayout {
+		g.remarks["layout"]++
 	}
 	if c := row.Isolated; c != nil {
 		g.certified[c.Outcome]++
