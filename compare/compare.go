@@ -56,6 +56,10 @@ type Options struct {
 	// one then makes the comparison incomplete.
 	Alone bool
 
+	// Numbers asks for estimates of the numbers of all formulas: see [certify.Estimate]. They take about as long as certifying the
+	// operations that have numbers; a walk that stops at a divergence has none.
+	Numbers bool
+
 	// Workers is how many blocks of tensors are measured at a time; 0 is as many as there are processors, 16 at most. No
 	// result depends on it.
 	Workers int
@@ -139,6 +143,9 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		return nil, err
 	}
 	w.finish()
+	if err := w.numbers(); err != nil {
+		return nil, err
+	}
 	if err := w.sight(); err != nil {
 		return nil, err
 	}

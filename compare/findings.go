@@ -33,6 +33,8 @@ type Isolation struct {
 	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers, and what is wrong with it
 	// where that has a name.
 	Findings []Finding `json:"findings,omitempty"`
+	// Numbers are estimates of the numbers of formulas, where they were asked for.
+	Numbers []certify.Estimate `json:"numbers,omitempty"`
 	// Weakest is the key of the certified row with the largest Power: the smallest error of scale that would show
 	// everywhere is WeakestPower.
 	Weakest      string         `json:"weakest,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -33,6 +34,15 @@ var formats = map[string]func(io.Writer, *report.Document, report.Style) error{
 	"json":  func(w io.Writer, d *report.Document, _ report.Style) error { return report.JSON(w, d) },
 	"jsonl": func(w io.Writer, d *report.Document, _ report.Style) error { return report.JSONLines(w, d) },
 	"junit": func(w io.Writer, d *report.Document, _ report.Style) error { return report.JUnit(w, d) },
+}
+
+// writesData reports whether a report is asked for that has everything.
+func writesData(c *cli.Context) bool {
+	data := func(format string) bool { return format == "json" || format == "jsonl" }
+	return data(c.String("format")) || slices.ContainsFunc(c.StringSlice("report"), func(value string) bool {
+		format, _, _ := strings.Cut(value, "=")
+		return data(format)
+	})
 }
 
 const formatHint = "want text, json, jsonl or junit"

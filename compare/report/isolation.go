@@ -42,6 +42,26 @@ func (p *printer) isolation(r *compare.Result) {
 		p.line("sensitivity: a %s scale error would have been detected in each (weakest: %s)", percent(s.WeakestPower), s.Weakest)
 	}
 	p.findings(s.Findings)
+	p.numbers(s.Numbers)
+}
+
+// numbers are the estimates of the numbers of formulas, those that are off by most standard errors first.
+func (p *printer) numbers(all []certify.Estimate) {
+	far := func(e certify.Estimate) float64 {
+		if e.Error > 0 {
+			return math.Abs(float64(e.Off / e.Error))
+		}
+		return 0
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b certify.Estimate) int { return cmp.Compare(far(b), far(a)) })
+	for i, e := range all {
+		if i == maxListed {
+			p.line("number: %d more", len(all)-i)
+			return
+		}
+		p.line("number: %s (relative effect %s, first %s)", e.Text(), number(e.Effect), e.First)
+	}
 }
 
 // findings says once for each kind of operation what an engine does in its own way.
