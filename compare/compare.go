@@ -58,6 +58,9 @@ type Options struct {
 
 	// Baseline has the known divergences. They do not fail the comparison, and the walk goes on behind them. nil: none is known.
 	Baseline *KnownDivergences
+	// Numbers asks for estimates of the numbers of all formulas: see [certify.Estimate]. They take about as long as certifying the
+	// operations that have numbers; a walk that stops at a divergence has none.
+	Numbers bool
 
 	// Workers is how many blocks of tensors are measured at a time; 0 is as many as there are processors, 16 at most. No
 	// result depends on it.
@@ -116,7 +119,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	w := &walker{
 		ctx: ctx, o: o, names: o.names(), meter: meter, sides: [2]side{newSideIndex(localTrace), newSideIndex(referenceTrace)},
 		verdicts: map[string]Verdict{}, different: map[string]bool{}, errors: map[string]measure.Number{}, limits: map[string]*gate.Gate{},
-		noise: gate.NewFloors(o.Noise),
+		noise: gate.NewFloors(o.Noise), cancels: map[string]string{},
 	}
 	w.chain, w.refChain = certify.NewChain(o.Isolator, w), certify.NewChain(o.ReferenceIsolator, w)
 	w.accept()
@@ -159,6 +162,9 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		return nil, err
 	}
 	w.finish()
+	if err := w.numbers(); err != nil {
+		return nil, err
+	}
 	if err := w.sight(); err != nil {
 		return nil, err
 	}
@@ -200,6 +206,7 @@ type walker struct {
 	limits     map[string]*gate.Gate     // of rows, by key
 	step       func(entry int)           // tells how far the pass is
 	lines      map[string]*KnownLine     // of the baseline, by key
+	cancels    map[string]string         // where a layout cancels, by the key of a row that is wrong by itself
 }
 
 // pass walks the entries of one forward call.
@@ -358,6 +365,12 @@ func (w *walker) pair(i, pass int, l, r capture.Record) (*pair, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	for side, cut := range []*measure.Cut{cutL, p.cut} {
+		if cut != nil && rune(axesL[cut.Axis]) == order.AxisKey {
+			p.remark(OtherLayout, "the keys of %s lie in another order; they are compared from the oldest to the newest", p.names[side].Trace)
+			break
+		}
 	}
 	p.l, p.r = measure.Whole(w.sides[local].trace, l).Cut(cutL), measure.Whole(w.sides[reference].trace, r).Cut(p.cut)
 	if !slices.Equal(p.l.Shape, p.r.Shape) {

@@ -54,7 +54,7 @@ func (r *Result) decidedWell(accepted int) string {
 	switch {
 	case r.Alone:
 		return "isolation alone: there is nothing to compare with"
-	case s == nil || s.Exact+s.Rounding+s.Bugs == 0:
+	case s == nil || s.Exact+s.Rounding+s.Layout+s.Bugs == 0:
 		return "the comparison alone: nothing was certified"
 	}
 	text := "both verdicts: all errors within limits, "
@@ -62,7 +62,10 @@ func (r *Result) decidedWell(accepted int) string {
 		text = fmt.Sprintf("isolation where a limit is passed, in %s: every operation from the token ids to there is right; else both verdicts: all errors within limits, ",
 			countOf(s.Drift, "entry", "entries"))
 	}
-	if n, all := s.Exact+s.Rounding, s.Certified+s.NotIsolated; n+min(accepted, s.Bugs) < all {
+	if s.Layout > 0 {
+		text = "both verdicts: all errors within limits but for other layouts, which cancel, "
+	}
+	if n, all := s.Exact+s.Rounding+s.Layout, s.Certified+s.NotIsolated; n+min(accepted, s.Bugs) < all {
 		return text + fmt.Sprintf("and %d of %s right on their own inputs, the others are not certified", n, countOf(all-min(accepted, s.Bugs), "entry is", "entries are"))
 	}
 	return text + "and every operation verified"

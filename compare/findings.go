@@ -16,6 +16,8 @@ type Isolation struct {
 	Exact     int `json:"exact"`
 	Rounding  int `json:"rounding"`
 	Bugs      int `json:"bugs"`
+	// Layout counts the rows that are wrong by themselves, and no mistake: what they do otherwise cancels.
+	Layout int `json:"layout,omitempty"`
 	// Unverified rows have an operation on the way that may not accuse; NotIsolated ones cannot be computed from what was
 	// captured.
 	Unverified int `json:"unverified,omitempty"`
@@ -31,6 +33,8 @@ type Isolation struct {
 	// Findings says of each kind of operation how the engine rounds or adds otherwise than transformers, and what is wrong with it
 	// where that has a name.
 	Findings []Finding `json:"findings,omitempty"`
+	// Numbers are estimates of the numbers of formulas, where they were asked for.
+	Numbers []certify.Estimate `json:"numbers,omitempty"`
 	// Weakest is the key of the certified row with the largest Power: the smallest error of scale that would show
 	// everywhere is WeakestPower.
 	Weakest      string         `json:"weakest,omitempty"`
@@ -56,6 +60,8 @@ type Finding struct {
 	// Names are those of the rows of a bug, each once, and Layers the layers that they are in.
 	Names  []string `json:"names,omitempty"`
 	Layers []int    `json:"layers,omitempty"`
+	// Cancels are the entries in which a layout cancels.
+	Cancels string `json:"cancels,omitempty"`
 	// Bug is the name of a bug with its numbers, its fields of the configuration, its proof and its page. What the entries of several
 	// roles show is added up.
 	Bug *diagnose.Finding `json:"bug,omitempty"`
@@ -66,11 +72,12 @@ type Finding struct {
 // FindingKind is what an engine does in its own way, or wrongly.
 type FindingKind string
 
-// The kinds of findings. Another layout is a note of the result: it is no matter of one operation.
+// The kinds of findings. Keys in another order are a note of the result: that is no matter of one operation.
 const (
 	OtherArithmetic FindingKind = "arithmetic"  // it rounds elsewhere
 	OtherSummation  FindingKind = "summation"   // it adds in an order that usual bounds do not cover
 	NamedBug        FindingKind = "bug"         // it computes something else
+	LayoutFound     FindingKind = "layout"      // it computes something else, which cancels further on: no mistake
 	Unexplained     FindingKind = "unexplained" // it computes something else, and no edit that was tried gives it
 )
 
@@ -114,7 +121,10 @@ func (w *walker) isolation() {
 			s.Rounding++
 		case certify.Bug:
 			s.Bugs++
-			s.bug(r)
+			s.bug(r, NamedBug, "")
+		case certify.OtherLayout:
+			s.Layout++
+			s.bug(r, LayoutFound, w.cancels[r.Key()])
 		case certify.NotCertified:
 			s.Unverified++
 			s.reason(r)
@@ -133,26 +143,47 @@ func (w *walker) isolation() {
 		}
 	}
 	slices.SortStableFunc(s.Reasons, func(a, b Reason) int { return b.Rows - a.Rows })
+	w.res.Layouts = append(w.res.Layouts, s.layouts()...)
+}
+
+// layouts has a sentence for each layout: what is otherwise in it, and where that cancels.
+func (s *Isolation) layouts() []string {
+	var all, cancels []string
+	for _, f := range s.Findings {
+		if f.Kind != LayoutFound {
+			continue
+		}
+		text := fmt.Sprintf("%s: %s", f.Where(), f.What)
+		if at := slices.Index(cancels, f.Cancels); at >= 0 {
+			all[at] += "; " + text
+			continue
+		}
+		all, cancels = append(all, text), append(cancels, f.Cancels)
+	}
+	for k := range all {
+		all[k] += "; this cancels in " + cancels[k]
+	}
+	return all
 }
 
 // bug counts a row that is wrong by itself. Roles of one name are one finding: what is one setting changes them together.
-func (s *Isolation) bug(r *Row) {
+func (s *Isolation) bug(r *Row, kind FindingKind, cancels string) {
 	bug := r.Isolated.Finding
 	if bug == nil {
 		return
 	}
-	kind, role := NamedBug, diagnose.Role(r.Name)
+	role := diagnose.Role(r.Name)
 	if !bug.Named() {
 		kind = Unexplained
 	}
 	at := slices.IndexFunc(s.Findings, func(f Finding) bool {
-		return f.Kind == kind && f.What == bug.Text() && (kind == NamedBug || f.roles[0] == role)
+		return f.Kind == kind && f.What == bug.Text() && f.Cancels == cancels && (kind != Unexplained || f.roles[0] == role)
 	})
 	if at < 0 {
 		at = len(s.Findings)
 		sum := *bug
 		s.Findings = append(s.Findings, Finding{
-			Kind: kind, Form: r.Isolated.Form, What: bug.Text(), First: r.Key(), Bug: &sum, roles: []string{role},
+			Kind: kind, Form: r.Isolated.Form, What: bug.Text(), First: r.Key(), Bug: &sum, Cancels: cancels, roles: []string{role},
 		})
 	}
 	f := &s.Findings[at]

@@ -37,7 +37,8 @@ const (
 	StandingUnbroken Standing = "unbroken" // right by itself on an unbroken chain, on both sides
 	// StandingInherited is unbroken but for divergences that a baseline accepts, the tensors of which are taken as they are.
 	StandingInherited Standing = "inherited"
-	StandingWrong     Standing = "wrong" // wrong by itself, or computed from what is, and for which no row stands
+	StandingLayout    Standing = "layout" // the same model in other numbers: wrong, or computed from what is, and all of it cancels further on
+	StandingWrong     Standing = "wrong"  // wrong by itself, or computed from what is, and for which no row stands
 )
 
 // Content is whether the tensors can show anything.
@@ -78,6 +79,7 @@ type Judgement struct {
 	By      Decider    // of a mismatch
 	Drift   bool       // a match in spite of an accumulated error past its limit
 	Excused Excuse     // of a mismatch that does not fail the comparison
+	Layout  bool       // a match in other numbers, whatever its accumulated error
 	Tested  bool       // the row counts as one that was tested
 }
 
@@ -106,6 +108,8 @@ func verdict(f Facts) Judgement {
 		return j
 	case f.Policy.Unverified:
 		return Judgement{Verdict: Unverified}
+	case f.Standing == StandingLayout && (f.Seen == SeenPast || f.Seen == SeenWider || f.Seen == SeenWithin):
+		return Judgement{Verdict: Match, Layout: true}
 	case f.Seen == SeenPast && f.Standing == StandingUnbroken:
 		return Judgement{Verdict: Match, Drift: true}
 	case f.Seen == SeenPast:

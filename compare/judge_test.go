@@ -18,7 +18,7 @@ var (
 		compare.SeenDType, compare.SeenPast, compare.SeenWider, compare.SeenWithin,
 	}
 	allStandings = []compare.Standing{
-		compare.StandingNone, compare.StandingGiven, compare.StandingRight, compare.StandingUnbroken, compare.StandingInherited, compare.StandingWrong,
+		compare.StandingNone, compare.StandingGiven, compare.StandingRight, compare.StandingUnbroken, compare.StandingInherited, compare.StandingLayout, compare.StandingWrong,
 	}
 	allContents = []compare.Content{compare.Tested, compare.Confirmed, compare.Untested, compare.NotFinite}
 )
@@ -70,6 +70,9 @@ func told(j compare.Judgement) string {
 	}
 	if j.Excused != "" {
 		text += ", " + string(j.Excused)
+	}
+	if j.Layout {
+		text += ", layout"
 	}
 	return text
 }

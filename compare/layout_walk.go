@@ -2,8 +2,12 @@ package compare
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
@@ -44,6 +48,46 @@ func (w *walker) logical(pass int, l, r capture.Record) (cutL, cutR *measure.Cut
 		}
 	}
 	return cuts[local], cuts[reference], nil
+}
+
+// Within reports whether both sides have an entry, and show no difference beyond its limit. Of a trace alone nothing is asked.
+func (w *walker) Within(pass int, name string) (compared, within bool, err error) {
+	if w.o.Alone {
+		return true, true, nil
+	}
+	i := slices.IndexFunc(w.plan.entries, func(e order.Entry) bool { return e.Name == name })
+	if i < 0 || !slices.Contains(w.plan.common(), pass) || !w.plan.covered(i) || w.plan.rowless(i, pass) {
+		return false, false, nil
+	}
+	l, hasL := w.sides[local].trace.Lookup(pass, name)
+	r, hasR := w.sides[reference].trace.Lookup(pass, name)
+	if !hasL || !hasR {
+		return false, false, nil
+	}
+	p, err := w.pair(i, pass, l, r)
+	if err == nil && p.seen == SeenWithin {
+		_, err = w.beside(p)
+	}
+	return true, err == nil && (p.seen == SeenWithin || p.seen == SeenWider), err
+}
+
+// layoutOf says what is in other numbers and where that cancels.
+func layoutOf(l *certify.Layout) string {
+	return strings.Join(l.What, "; ") + "; this cancels in " + places(l.Cancels)
+}
+
+// places are the modules of some keys, each once.
+func places(keys []string) string {
+	var names []string
+	for _, k := range keys {
+		if _, name, ok := strings.Cut(k, "/"); ok {
+			k = name
+		}
+		if k = diagnose.Module(k); !slices.Contains(names, k) {
+			names = append(names, k)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // noteLayouts says of each side and type of layer from when on the keys that were looked at lie in another order.

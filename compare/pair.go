@@ -44,21 +44,34 @@ func (p *pair) see(what Seen, format string, args ...any) {
 	}
 }
 
-// compare measures a pair.
+// compare measures a pair, and looks at logits as a choice of tokens.
 func (w *walker) compare(p *pair) error {
-	s, err := w.meter.Measure(p.l, p.r, p.entry.Compare, p.entry.Name == logits)
+	s, err := w.beside(p)
 	if err != nil {
 		return err
+	}
+	p.note(s)
+	if s.Top != nil && s.Top.Flipped > 0 && p.row.Gate.Tolerant() {
+		w.noteTop(p, s)
+	}
+	return w.final(p, s)
+}
+
+// beside measures a pair and sees what it shows.
+func (w *walker) beside(p *pair) (*measure.Sums, error) {
+	s, err := w.meter.Measure(p.l, p.r, p.entry.Compare, p.entry.Name == logits)
+	if err != nil {
+		return nil, err
 	}
 	var f *measure.Floor
 	if !s.Exact {
 		if f, err = w.floorOf(p.entry, p.pass, p.r, p.cut, s.Scale); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	p.row.Metrics = s.Metrics(f, p.r.Place)
 	if err := w.nameAxes(p); err != nil {
-		return err
+		return nil, err
 	}
 	p.arithmetic = s.Coarser
 	for _, side := range w.sides {
@@ -69,7 +82,7 @@ func (w *walker) compare(p *pair) error {
 	p.row.Gate = w.gateOf(p, s.Exact)
 	p.look(s)
 	if err := w.lookAtDType(p); err != nil {
-		return err
+		return nil, err
 	}
 	if !p.row.Gate.Passed() {
 		p.see(SeenPast, "%s", p.row.Gate.Worst())
@@ -78,11 +91,7 @@ func (w *walker) compare(p *pair) error {
 		p.see(SeenWider, "%s has %s where the order has %s (%s)", p.names[local].Trace, p.l.Rec.DType, w.ordered(p, local),
 			p.names.pair(p.l.Rec.DType.String(), p.r.Rec.DType.String()))
 	}
-	p.note(s)
-	if s.Top != nil && s.Top.Flipped > 0 && p.row.Gate.Tolerant() {
-		w.noteTop(p, s)
-	}
-	return w.final(p, s)
+	return s, nil
 }
 
 // nameAxes gives the axes their roles, and worst indexes their place in the whole tensor and in the sequence.

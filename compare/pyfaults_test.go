@@ -35,6 +35,13 @@ type pyFault struct {
 	Guilty     []pyEntry `json:"guilty"`    // computed wrongly from their inputs, in order
 	Rounding   string    `json:"rounding"`  // how an engine may round that would give the same
 	Hidden     string    `json:"hidden"`    // why the run cannot show it
+	Benign     string    `json:"benign"`    // why it is no mistake
+}
+
+// layout reports whether a fault is a layout: the same model in other numbers, to the last bit of exact arithmetic. A stream that is
+// rescaled is none: norms add the same epsilon to it.
+func (f pyFault) layout() bool {
+	return f.Benign != "" && f.Hidden == "" && f.Name != "stream-rescaled"
 }
 
 type pyEntry struct {
@@ -58,6 +65,7 @@ type found struct {
 	both   pyEntry  // where it stops when it certifies what it visits
 	strict []string // entries that isolation of the faulty run alone calls wrong, of an engine that rounds as transformers does
 	auto   []string // and of any engine
+	layout []string // entries that isolation calls wrong by themselves and part of a layout
 	notes  []string // of each of strict, the numbers
 }
 
@@ -140,13 +148,14 @@ func locate(t *testing.T, dir string, f pyFault, m faultModel) found {
 	var out found
 	out.walk = stop(run(t, faulty, healthy, compare.Options{Order: m.list}))
 	out.both = stop(run(t, faulty, healthy, compare.Options{Order: m.list, Isolator: auto}))
-	out.auto, _ = wrongAlone(t, faulty, m.list, auto)
-	out.strict, out.notes = wrongAlone(t, faulty, m.list, isolator(certify.Strict))
+	out.auto, _, out.layout = wrongAlone(t, faulty, m.list, auto)
+	out.strict, out.notes, _ = wrongAlone(t, faulty, m.list, isolator(certify.Strict))
 	return out
 }
 
-// wrongAlone isolates a whole trace by itself and returns the keys of what is wrong, and in words how.
-func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *certify.Isolator) (keys, notes []string) {
+// wrongAlone isolates a whole trace by itself and returns the keys of what is wrong, in words how, and of what is
+// wrong in a layout.
+func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *certify.Isolator) (keys, notes, layout []string) {
 	t.Helper()
 	r := run(t, trace, trace, compare.Options{Order: list, Isolator: i, All: true, Alone: true})
 	if r.Isolation.Certified == 0 {
@@ -160,8 +169,11 @@ func wrongAlone(t *testing.T, trace *capture.Trace, list *order.List, i *certify
 			keys = append(keys, row.Key())
 			notes = append(notes, row.Key()+": "+row.Detail)
 		}
+		if row.Isolated != nil && row.Isolated.Outcome == certify.OtherLayout {
+			layout = append(layout, row.Key())
+		}
 	}
-	return keys, notes
+	return keys, notes, layout
 }
 
 // nothingWrong isolates a healthy run.
@@ -172,7 +184,7 @@ func nothingWrong(t *testing.T, path string, m faultModel) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keys, notes := wrongAlone(t, trace, m.list, i); len(keys) > 0 {
+	if keys, notes, _ := wrongAlone(t, trace, m.list, i); len(keys) > 0 {
 		t.Errorf("%s is healthy:\n%s", path, strings.Join(notes, "\n"))
 	}
 }
@@ -193,6 +205,12 @@ func judgeFault(t *testing.T, f pyFault, got found, list *order.List) {
 			if !slices.Contains(guilty, key) {
 				t.Errorf("%s is flagged; it is healthy", key)
 			}
+		}
+		return
+	}
+	if f.layout() {
+		if diff := cmp.Diff(guilty, got.layout); diff != "" || len(got.strict)+len(got.auto) > 0 || got.both != (pyEntry{}) {
+			t.Errorf("it is no mistake, and flagged: %v, %v; the walk that certifies stops at %q; layout (-want +got):\n%s", got.strict, got.auto, got.both.key(), diff)
 		}
 		return
 	}
@@ -240,8 +258,8 @@ func before(list *order.List, a, b pyEntry) bool {
 const faultDocs = "../docs/faults.md"
 
 // faultSections are the tables of docs/faults.md: of faults that any engine's run shows, of those that some engine's rounding could
-// explain, and of those that a run cannot show.
-var faultSections = []string{"located", "like rounding", "hidden"}
+// explain, of those that a run cannot show, and of layouts, which are no mistakes.
+var faultSections = []string{"located", "like rounding", "hidden", "layouts"}
 
 // faultTables are these tables, a line for each fault.
 func faultTables(faults []pyFault, results []found) (tables []string) {
@@ -255,6 +273,8 @@ func faultTables(faults []pyFault, results []found) (tables []string) {
 				table, f.Hidden = 2, ": "+faults[i].Hidden
 			case faults[i].Rounding != "":
 				table, f.Hidden = 1, ": "+faults[i].Rounding
+			case f.layout():
+				table = 3
 			}
 		}
 		line := fmt.Sprintf("| %s | %s | %s | %s |", f.Name, f.Checkpoint, f.Op, f.Guilty[0].key())
@@ -332,6 +352,9 @@ func (f pyFault) where(at pyEntry) string {
 
 // share says how many of the guilty entries isolation flags; where the arithmetics differ, that of any engine first.
 func (f pyFault) share(got found) string {
+	if f.layout() {
+		return fmt.Sprintf("%d of %d", len(got.layout), len(f.Guilty))
+	}
 	text := fmt.Sprintf("%d of %d", len(got.auto), len(f.Guilty))
 	if len(got.strict) != len(got.auto) {
 		text += fmt.Sprintf(", strict %d", len(got.strict))

@@ -184,6 +184,8 @@ const (
 	LongAxis NoteKind = "axis"
 	// Drift: past the accumulated limit, and every operation from the token ids to here is right by itself.
 	Drift NoteKind = "drift"
+	// OtherLayout: the same in other numbers, or with keys in another order, which is no mistake; see [certify.Layout].
+	OtherLayout NoteKind = "layout"
 	// Expected: the row differs, and was expected to; see [Expectation].
 	Expected NoteKind = "expected"
 	// OpUnverified: the row was not judged, see [Unverified].

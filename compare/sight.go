@@ -14,3 +14,20 @@ func (w *walker) sight() error {
 	})
 	return err
 }
+
+// numbers estimates the numbers of formulas from what lies below the bounds of the local trace, where that was asked for.
+func (w *walker) numbers() (err error) {
+	if !w.o.Numbers || w.chain == nil || w.stopped || w.res.Isolation == nil {
+		return nil
+	}
+	s := w.res.Isolation
+	if s.Numbers, err = w.o.Isolator.Below(w.ctx); err != nil {
+		return err
+	}
+	for _, e := range s.Numbers {
+		if e.Remarkable {
+			w.res.Notes = append(w.res.Notes, "below the bounds, "+e.Text()+": no mismatch, and more than roundings do")
+		}
+	}
+	return nil
+}

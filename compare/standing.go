@@ -34,7 +34,7 @@ func (w *walker) isolate(p *pair) error {
 		return nil
 	}
 	w.limits[r.Key()] = r.Gate
-	got, err := w.chain.At(w.ctx, r.Name, r.Pass)
+	got, err := w.link(r)
 	if err != nil {
 		return err
 	}
@@ -50,6 +50,10 @@ func (w *walker) isolate(p *pair) error {
 		p.see(SeenDType, "it %s", got.Misfit.Is)
 	case argument:
 		return w.positions(p)
+	case got.Layout != nil:
+		p.standing = StandingLayout
+		p.remark(OtherLayout, "%s", layoutOf(got.Layout))
+		return w.inLayout(r, got)
 	case w.accuses(p, got):
 		p.standing = StandingWrong
 		return w.named(p, c)
@@ -63,6 +67,38 @@ func (w *walker) isolate(p *pair) error {
 	}
 	if p.seen == SeenPast && p.standing == StandingNone {
 		p.gap = got.Gap.String()
+	}
+	return nil
+}
+
+// link is the certificate of a row's entry. What is wrong by itself may be part of a layout.
+func (w *walker) link(r *Row) (*certify.Link, error) {
+	got, err := w.chain.At(w.ctx, r.Name, r.Pass)
+	if err != nil {
+		return nil, err
+	}
+	wrong := got.Wrong
+	if got.Cert != nil && got.Cert.Outcome == certify.Bug {
+		wrong = r.Key()
+	} else if wrong == "" || w.Compared(wrong) {
+		return got, nil
+	}
+	known, err := w.chain.Layout(w.ctx, wrong)
+	if !known || err != nil {
+		return got, err
+	}
+	return w.chain.At(w.ctx, r.Name, r.Pass)
+}
+
+// inLayout names what is done otherwise in a layout.
+func (w *walker) inLayout(r *Row, got *certify.Link) error {
+	if got.Cert.Outcome == certify.OtherLayout {
+		w.cancels[r.Key()] = places(got.Layout.Cancels)
+		if f, err := w.o.Isolator.Name(w.ctx, r.Name); f.Named() || err != nil {
+			got.Cert.Finding = f
+			return err
+		}
+		got.Cert.Finding = nil
 	}
 	return nil
 }

@@ -184,7 +184,7 @@ func TestLayoutHidesNoMistake(t *testing.T) {
 		port  otherEngine
 		wrong []string // the only entries that are wrong, of each pass in which keys lie in slots
 	}{
-		{"values are not in the keys' order", otherEngine{straight: layer + "values"}, []string{layer + "values", layer + "context"}},
+		{"keys and what follows are not in the values' order", otherEngine{straight: layer + "values"}, []string{layer + "keys", layer + "scores", layer + "scores_masked", layer + "probs_f32", layer + "probs", layer + "context"}},
 		{"keys are not in the order of the rest", otherEngine{straight: layer + "keys"}, []string{layer + "values", layer + "scores", layer + "scores_masked", layer + "probs_f32", layer + "probs", layer + "context"}},
 		{"probabilities are not", otherEngine{straight: layer + "probs"}, []string{layer + "probs", layer + "context"}},
 	}

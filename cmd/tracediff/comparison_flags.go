@@ -128,7 +128,8 @@ func readAsked(c *cli.Context) (*session.Asked, error) {
 		Baseline: known,
 		Limits:   limits, Isolate: isolation, Demanded: c.Bool("isolate"), Required: c.Bool("require-certified"), Declined: c.Bool("no-isolate"),
 		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: c.IsSet("level"),
-		AB: asksAB(c), Different: c.StringSlice("expect-different"),
+		Numbers: c.Bool("verbose") || writesData(c),
+		AB:      asksAB(c), Different: c.StringSlice("expect-different"),
 	}, nil
 }
 

@@ -22,6 +22,8 @@ const (
 	// some choice of roundings. Neither right nor wrong.
 	Unidentified Outcome = "UNIDENTIFIED"
 	Bug          Outcome = "BUG" // some element is not
+	// OtherLayout: some element is not, and what is done otherwise cancels further on; see [Layout].
+	OtherLayout Outcome = "LAYOUT"
 	// NotCertified: an operation on the way has not reproduced transformers, so it may not accuse; see [Certified].
 	NotCertified Outcome = "UNVERIFIED"
 )

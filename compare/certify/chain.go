@@ -22,6 +22,8 @@ type Walk interface {
 	Given(name string, pass int) (same bool, err error) // an argument of the model is the reference's
 	Compared(key string) bool                           // there is a row for an entry
 	Limit(key string) float64                           // on the relative L2 of a row's accumulated error; 0 where there is none, and the table's holds
+	// Within reports whether both sides have an entry, and differ by no more than its limit. So it is of a trace alone.
+	Within(pass int, name string) (compared, within bool, err error)
 }
 
 // Chain knows which entries stand on an unbroken chain: right by themselves, and so are all captured entries that they were
@@ -35,6 +37,8 @@ type Chain struct {
 	// Accepted reports whether a row is a known divergence. Its tensor is taken as it is: what is before it and what is wrong in it
 	// breaks no chain that goes through it. nil: none is.
 	Accepted func(key string) bool
+
+	layouts *layouts
 }
 
 // result is a certificate and the captured entries that it stands on, or an error.
@@ -81,6 +85,9 @@ type Link struct {
 	From   string  // key of a known divergence that it was computed from, and at which its chain begins; empty where there is none
 	Wrong  string  // key of a captured entry that it was computed from and that is wrong by itself
 	Misfit *misfit // the entry itself as no tensor that the order knows; nil where it is one
+	Layout *Layout // of which the entry is a part; nil for none
+
+	made result
 }
 
 // Gap is the entry at which a chain breaks, the first of them on the way from the token ids.
@@ -173,7 +180,21 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 		}
 		return &Link{Why: fmt.Sprintf("nothing bounds the rounding of %d of %d elements: %s", cert.Unbounded, cert.Elements, why)}, nil, nil
 	}
-	return &Link{Cert: cert}, cut, nil
+	got := &Link{Cert: cert, Layout: c.layouts.of(key, cert), made: ready}
+	if got.Layout != nil && cert.Outcome == Bug {
+		cert.Outcome = OtherLayout
+	}
+	return got, cut, nil
+}
+
+// again forgets what was made of certificates, and keeps these.
+func (c *Chain) again() {
+	for key, got := range c.certs {
+		if got.made.cert != nil {
+			c.ready[key] = got.made
+		}
+	}
+	clear(c.certs)
 }
 
 // notFinite is the first tensor that a cut begins with and that has NaN or infinity, but for that of a mask; empty where none has.

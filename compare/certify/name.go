@@ -161,6 +161,7 @@ func number(left, of []*evidence) (*diagnose.Finding, error) {
 			entries = append(entries, s)
 		}
 		if found, err := diagnose.FindNumber(left[0].ctx, model, entries); found.Explains() || err != nil {
+			found.Take()
 			return found, err
 		}
 	}
@@ -171,6 +172,7 @@ func number(left, of []*evidence) (*diagnose.Finding, error) {
 type named struct {
 	once    sync.Once
 	finding *diagnose.Finding
+	made    diagnose.Made // its edit
 	err     error
 }
 
@@ -186,7 +188,10 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 		i.named[role] = f
 	}
 	i.mu.Unlock()
-	f.once.Do(func() { f.finding, f.err = i.name(ctx, role) })
+	f.once.Do(func() {
+		f.finding, f.err = i.name(ctx, role)
+		f.made = f.finding.Take()
+	})
 	return f.finding, f.err
 }
 

@@ -32,9 +32,10 @@ func (s *search) parts() error {
 			n++
 		}
 	}
-	if n == width || n > maxMoved {
+	if n > maxMoved {
 		return nil
 	}
+	all := n == width          // then it is an order of all of them, or nothing
 	from := make([]int, width) // −1 for 0
 	for c := range from {
 		from[c] = c
@@ -42,7 +43,7 @@ func (s *search) parts() error {
 			continue
 		}
 		k, err := s.channel(c, width)
-		if err != nil || k == none {
+		if err != nil || k == none || all && (k < 0 || slices.Contains(from[:c], k)) {
 			return err
 		}
 		from[c] = k

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Field is a number of a configuration.
@@ -62,7 +64,25 @@ type Finding struct {
 	Stopped   bool     `json:"stopped,omitempty"` // the search came to its end before its last edit
 	// Page is where the mistake is explained, with its fix; empty where it is none of those.
 	Page string `json:"page,omitempty"`
+
+	made Made
 }
+
+// Made makes an edit of the program of an entry; nil where the edit does not go with it.
+type Made func(e *Entry) *program.Edited
+
+// Take hands the edit of the name over; nil where there is no name. The finding then holds no tensor any more.
+func (f *Finding) Take() Made {
+	if f == nil {
+		return nil
+	}
+	made := f.made
+	f.made = nil
+	return made
+}
+
+// Positions reports whether the name is that of other positions.
+func (f *Finding) Positions() bool { return f.Named() && f.Site == positionsSite }
 
 // Named reports whether what is wrong is known.
 func (f *Finding) Named() bool { return f != nil && f.What != "" }

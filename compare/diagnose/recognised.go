@@ -120,6 +120,9 @@ func (s *search) fields(v float64, what string) []Field {
 	return all
 }
 
+// positionsSite is the step of names of other positions.
+const positionsSite = "positions"
+
 // positions tries other positions of the tokens of a pass.
 func (s *search) positions() error {
 	if len(s.first.Program.Of(program.Angle)) == 0 {
@@ -134,7 +137,7 @@ func (s *search) positions() error {
 	rank := 10000 // after other frequencies
 	try := func(what string, change func(en *Entry) func(e *program.Editor, v program.Var) program.Var) error {
 		rank++
-		return s.variant(rank, Name{Site: "positions", What: what}, func(e *Entry) *program.Edited { return e.Program.Positions(change(e)) })
+		return s.variant(rank, Name{Site: positionsSite, What: what}, func(e *Entry) *program.Edited { return e.Program.Positions(change(e)) })
 	}
 	always := func(f func(e *program.Editor, v program.Var) program.Var) func(*Entry) func(e *program.Editor, v program.Var) program.Var {
 		return func(*Entry) func(e *program.Editor, v program.Var) program.Var { return f }
@@ -165,7 +168,7 @@ func (s *search) positions() error {
 	}
 	for _, k := range []float64{2, 4, 8, 16, 0.5, 0.25, 0.125} {
 		rank++
-		n := Name{Site: "positions", What: fmt.Sprintf("positions are multiplied by %g", k)}
+		n := Name{Site: positionsSite, What: fmt.Sprintf("positions are multiplied by %g", k)}
 		h := hypothesis{class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return n }}
 		h.make = func(e *Entry) *program.Edited { return e.Program.Positions(times(k)) }
 		if err := s.try(h); err != nil {

@@ -60,7 +60,9 @@ func (s *search) finding() (*Finding, error) {
 	if len(others) > 0 {
 		f.Undecided = append([]string{f.Text()}, others[:min(len(others), maxAliases)]...)
 		f.Name, f.Class, f.Aliases, f.Page = Name{}, "", nil, ""
+		return f, nil
 	}
+	f.made = best.make
 	return f, nil
 }
 

@@ -35,6 +35,7 @@ type cached struct {
 	scores []int   // the entries by which keys are found that were not captured, the first first
 	source *cached // whose keys it shares; nil for its own
 	fresh  int     // the entry with the keys of this pass alone, of its own
+	values int     // the entry with its values; −1 for none
 	slots  [][]int // by pass: the slot of each key, oldest first; nil for the usual order
 }
 
@@ -53,13 +54,16 @@ func New(t *capture.Trace, list *order.List) *Layout {
 		switch op.KeysOf(e.Op) {
 		case op.AppendKeys:
 			if list.Index(e.Inputs[0].Name) >= 0 {
-				byEntry[i] = &cached{keys: i, fresh: list.Index(e.Inputs[0].Name)}
+				byEntry[i] = &cached{keys: i, fresh: list.Index(e.Inputs[0].Name), values: -1}
 				l.layers[e.Layer] = byEntry[i]
 			}
 		case op.HandOnKeys:
 			if from := byEntry[list.Index(e.Inputs[0].Name)]; from != nil {
-				l.layers[e.Layer] = &cached{keys: i, source: from}
+				l.layers[e.Layer] = &cached{keys: i, source: from, values: -1}
 			}
+		}
+		if c := l.layers[e.Layer]; c != nil && c.source == nil && e.Op.Kind() == (op.Cache{}).Kind() && op.KeysOf(e.Op) == op.NoKeys {
+			c.values = i
 		}
 		if c := l.layers[e.Layer]; c != nil && e.Compare == order.All && KeyAxis(e) == len(e.Axes)-1 {
 			c.scores = append(c.scores, i)
@@ -208,7 +212,39 @@ func (l *Layout) find(c *cached, pass int) ([]int, error) {
 	} else if want, err = l.grown(c, pass, got); err != nil || want == nil {
 		return nil, err
 	}
-	return match(got, want), nil
+	slots := match(got, want)
+	if slots == nil || c.source != nil {
+		return slots, nil
+	}
+	if shared, err := l.shared(c, pass, slots); !shared || err != nil {
+		return nil, err
+	}
+	return slots, nil
+}
+
+// shared reports whether the values of a pass are not known to lie as usual, in place of in the order of the keys: then it is the keys
+// that lie wrongly.
+func (l *Layout) shared(c *cached, pass int, slots []int) (bool, error) {
+	rec, ok := l.trace.Lookup(pass, l.List.Entries[c.fresh].Name)
+	if c.values < 0 || pass == 0 || !ok {
+		return true, nil
+	}
+	name := l.List.Entries[c.values].Name
+	now, err := l.rowsOf(name, pass, nil)
+	if err != nil || now == nil || now.keys != len(slots) {
+		return true, err
+	}
+	before, err := l.rowsOf(name, pass-1, c.slots[pass-1])
+	kept := now.keys - rec.Shape[2]
+	if err != nil || before == nil || before.keys < kept || before.width != now.width || len(before.heads) != len(now.heads) {
+		return true, err
+	}
+	usual, inSlots := true, true
+	for i := range kept {
+		usual = usual && now.same(i, before, before.keys-kept+i)
+		inSlots = inSlots && now.same(slots[i], before, before.keys-kept+i)
+	}
+	return !usual || inSlots, nil
 }
 
 // byScores finds the order of keys that were not captured by what was computed from them.
@@ -226,7 +262,11 @@ func (l *Layout) byScores(c *cached, pass int) ([]int, error) {
 		if err != nil || !slices.Equal(got.Shape, want.Shape) {
 			return nil, err
 		}
-		return turned(got.Data, want.Data, got.Shape[len(got.Shape)-1]), nil
+		keys := got.Shape[len(got.Shape)-1]
+		if slots := turned(got.Data, want.Data, keys); slots != nil {
+			return slots, nil
+		}
+		return assigned(got.Data, want.Data, keys), nil
 	}
 	return nil, nil
 }
@@ -269,7 +309,10 @@ func (l *Layout) keeps(c *cached, keys, kept int) bool {
 
 // rows reads a layer's keys of a pass, in an order; nil when they were not captured.
 func (l *Layout) rows(c *cached, pass int, slots []int) (*keyRows, error) {
-	name := l.List.Entries[c.keys].Name
+	return l.rowsOf(l.List.Entries[c.keys].Name, pass, slots)
+}
+
+func (l *Layout) rowsOf(name string, pass int, slots []int) (*keyRows, error) {
 	rec, ok := l.trace.Lookup(pass, name)
 	if !ok || !oneSequence(rec.Shape) {
 		return nil, nil

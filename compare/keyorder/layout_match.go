@@ -160,6 +160,46 @@ func turned(got, want []float64, n int) []int {
 	return slots
 }
 
+// assigned returns the slots of keys in any order, as [turned] does those of a ring buffer: each key takes the slot that is nearest to
+// it. nil where two would take one slot.
+func assigned(got, want []float64, n int) []int {
+	const much, most = 0.01, 1 << 28
+	if n < 2 || len(got) > most/n {
+		return nil
+	}
+	distance := func(slot, key int, limit float64) float64 {
+		var sum float64
+		for row := 0; row < len(got) && sum <= limit; row += n {
+			d := got[row+slot] - want[row+key]
+			sum += float64(d * d)
+		}
+		return sum
+	}
+	slots, taken := make([]int, n), make([]bool, n)
+	var asTheyLie, all float64
+	for key := range slots {
+		own := distance(key, key, math.Inf(1))
+		asTheyLie += own
+		at, best := -1, math.Inf(1)
+		for k := range n { // its own slot first: of equal ones it is the usual
+			if slot := (key + k) % n; !taken[slot] {
+				if d := distance(slot, key, best); d < best {
+					at, best = slot, d
+				}
+			}
+		}
+		if at < 0 {
+			return nil
+		}
+		slots[key], taken[at] = at, true
+		all += best
+	}
+	if !(all < much*asTheyLie) {
+		return nil
+	}
+	return slots
+}
+
 // ring reports whether slots are those of a ring buffer: from some slot on to the end, then from the start.
 func ring(slots []int) bool {
 	for i, s := range slots {

@@ -28,7 +28,7 @@ func (p *printer) isolation(r *compare.Result) {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{s.Unidentified, "UNIDENTIFIED"}, {s.Unverified, "UNVERIFIED"}, {s.NotIsolated, "not isolated"}, {s.Drift, "past their limit by drift alone"}} {
+	}{{s.Layout, "LAYOUT"}, {s.Unidentified, "UNIDENTIFIED"}, {s.Unverified, "UNVERIFIED"}, {s.NotIsolated, "not isolated"}, {s.Drift, "past their limit by drift alone"}} {
 		if c.n > 0 {
 			text += fmt.Sprintf(", %d %s", c.n, c.what)
 		}
@@ -42,11 +42,34 @@ func (p *printer) isolation(r *compare.Result) {
 		p.line("sensitivity: a %s scale error would have been detected in each (weakest: %s)", percent(s.WeakestPower), s.Weakest)
 	}
 	p.findings(s.Findings)
+	p.numbers(s.Numbers)
+}
+
+// numbers are the estimates of the numbers of formulas, those that are off by most standard errors first.
+func (p *printer) numbers(all []certify.Estimate) {
+	far := func(e certify.Estimate) float64 {
+		if e.Error > 0 {
+			return math.Abs(float64(e.Off / e.Error))
+		}
+		return 0
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b certify.Estimate) int { return cmp.Compare(far(b), far(a)) })
+	for i, e := range all {
+		if i == maxListed {
+			p.line("number: %d more", len(all)-i)
+			return
+		}
+		p.line("number: %s (relative effect %s, first %s)", e.Text(), number(e.Effect), e.First)
+	}
 }
 
 // findings says once for each kind of operation what an engine does in its own way.
 func (p *printer) findings(all []compare.Finding) {
 	for _, f := range joined(all) {
+		if f.Kind == compare.LayoutFound { // said among the notes
+			continue
+		}
 		if f.Bug != nil {
 			p.bug(&f)
 			continue

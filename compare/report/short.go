@@ -224,7 +224,7 @@ func (p *printer) checked(r *compare.Result) {
 		for _, c := range []struct {
 			n    int
 			what string
-		}{{s.Bugs, "BUG"}, {s.Unidentified, string(certify.Unidentified)}, {s.Unverified, string(certify.NotCertified)}} {
+		}{{s.Bugs, "BUG"}, {s.Layout, string(certify.OtherLayout)}, {s.Unidentified, string(certify.Unidentified)}, {s.Unverified, string(certify.NotCertified)}} {
 			if c.n > 0 {
 				text += fmt.Sprintf(", %d %s", c.n, c.what)
 			}
@@ -245,7 +245,7 @@ func (p *printer) checked(r *compare.Result) {
 func (p *printer) bugs(s *compare.Isolation) {
 	var bugs []compare.Finding
 	for _, f := range s.Findings {
-		if f.Bug != nil {
+		if f.Bug != nil && f.Kind != compare.LayoutFound {
 			bugs = append(bugs, f)
 		}
 	}

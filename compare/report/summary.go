@@ -155,6 +155,9 @@ func (g *group) add(row *compare.Row) {
 			g.remarks["drift"]++
 		}
 	}
+	if row.Facts.Standing == compare.StandingLayout {
+		g.remarks["layout"]++
+	}
 	if c := row.Isolated; c != nil {
 		g.certified[c.Outcome]++
 		if c.Outcome == certify.Unidentified {
@@ -305,7 +308,7 @@ func (p *printer) outcome(g *group) string {
 // outcomes counts certificates.
 func (g *group) outcomes() string {
 	var parts []string
-	for _, o := range []certify.Outcome{certify.Exact, certify.Rounding, certify.Unidentified, certify.NotCertified, certify.Bug} {
+	for _, o := range []certify.Outcome{certify.Exact, certify.Rounding, certify.Unidentified, certify.NotCertified, certify.OtherLayout, certify.Bug} {
 		if n := g.certified[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o))
 		}
@@ -325,7 +328,7 @@ func (g *group) remarked(certified bool) string {
 		add(g.mismatches, "mismatches")
 	}
 	add(g.unjudged, string(compare.Unverified))
-	for _, what := range []string{string(certify.Unidentified), "drift", "untested", "accepted", "inherited", "allowed to differ", "expected to differ"} {
+	for _, what := range []string{string(certify.Unidentified), "drift", "layout", "untested", "accepted", "inherited", "allowed to differ", "expected to differ"} {
 		add(g.remarks[what], what)
 	}
 	return strings.Join(parts, ", ")

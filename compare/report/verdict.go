@@ -126,6 +126,7 @@ func but(r *compare.Result) string {
 	}
 	if s := r.Isolation; s != nil {
 		add(s.Drift, "by drift")
+		add(inLayouts(r), "in another layout")
 		add(s.Unidentified, string(certify.Unidentified))
 	}
 	add(accepted(r), "allowed to differ")
@@ -140,6 +141,17 @@ func but(r *compare.Result) string {
 		return ""
 	}
 	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// inLayouts counts the rows that match in other numbers.
+func inLayouts(r *compare.Result) int {
+	n := 0
+	for i := range r.Rows {
+		if r.Rows[i].Facts.Standing == compare.StandingLayout {
+			n++
+		}
+	}
+	return n
 }
 
 // accepted counts the mismatches that the allow-list accepts.

@@ -32,6 +32,7 @@ type Asked struct {
 	Declined    bool                   // nothing is to be certified
 	All         bool                   // do not stop at the first divergence
 	StrictDType bool
+	Numbers     bool     // estimate the numbers of formulas
 	LevelTyped  bool     // the level was asked for: a reference that has less is incomplete
 	Keep        bool     // the settings become those of the last capture
 	AB          bool     // neither side is the reference
@@ -229,8 +230,8 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 
 // run compares open traces.
 func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
-	o.All, o.Partial, o.StrictDType, o.Sight = o.All || a.All, e.Partial, a.StrictDType, e.Sight
-	o.Baseline = a.known(e)
+	o.All, o.Partial, o.StrictDType = o.All || a.All, e.Partial, a.StrictDType
+	o.Sight, o.Numbers, o.Baseline = e.Sight, a.Numbers, a.known(e)
 	started := time.Now()
 	what, bytes := "comparing", func() int64 { return local.BytesRead() + ref.BytesRead() }
 	switch {

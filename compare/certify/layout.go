@@ -1,0 +1,482 @@
+package certify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Layout is the same model in other numbers: channels in another order, a factor that is taken elsewhere, positions that are all
+// shifted. Its entries are wrong by themselves or computed from one that is, and what they do otherwise cancels.
+type Layout struct {
+	What    []string // its changes, in words: the names of its entries that are wrong by themselves
+	Cancels []string // keys of the entries in which they cancel
+}
+
+// layouts are the layouts of one trace.
+//
+// An entry is changed where an edit gives it that moves, scales or turns its elements, and where it was computed from a changed one and
+// its elements are moved, scaled or turned, in exact arithmetic, beside what they are without any edit. One that was computed from
+// changed entries and is the same is where they cancel. All that is captured after a change has to lead to such an entry, which is right
+// with the edits, responds to other numbers, and is within its limit; else no part of the layout is one.
+type layouts struct {
+	*Chain
+	ctx    context.Context
+	nodes  map[order.Node]*changed
+	todo   []*changed // whose readers were not looked at
+	byKey  map[string]*changed
+	reader map[int][]order.Ref // by entry: what reads it, by name
+}
+
+// changed is what is known of a node.
+type changed struct {
+	order.Node
+	key    string
+	is     part
+	what   string     // the name of its edit, where it has one
+	own    [3]numbers // without edits, with them, and with what was changed at random
+	turned bool       // by positions that are others
+	of     *changed   // the set of the layout that it belongs to; nil for itself
+	why    string     // of a set: why it is no layout
+	done   *Layout    // of a set that is one
+	from   []*changed // changed entries that it was computed from
+}
+
+// part is what a node is in a layout.
+type part int
+
+const (
+	outside part = iota // of all layouts
+	inside
+	exit // where a layout cancels
+)
+
+// numbers are a tensor in exact arithmetic.
+type numbers = program.Value
+
+// set is the first of the nodes that belong together.
+func (n *changed) set() *changed {
+	for n.of != nil {
+		n = n.of
+	}
+	return n
+}
+
+// join makes one set of two.
+func (n *changed) join(o *changed) {
+	a, b := n.set(), o.set()
+	if a == b {
+		return
+	}
+	b.of = a
+	if a.why == "" {
+		a.why = b.why
+	}
+}
+
+// fail says why the set of a node is no layout.
+func (n *changed) fail(format string, args ...any) {
+	if s := n.set(); s.why == "" {
+		s.why = fmt.Sprintf(format, args...)
+	}
+}
+
+// Layout finds out whether an entry that is wrong by itself is part of a layout. Where it is, what [Chain.At] says of its entries is
+// another thing from then on: known is true. The error is that of reading the trace or the weights.
+func (c *Chain) Layout(ctx context.Context, key string) (known bool, err error) {
+	n, ok := c.node(key)
+	if !ok || c.certs[key] == nil || c.certs[key].Cert == nil || c.certs[key].Cert.Outcome != Bug {
+		return false, nil
+	}
+	if form, err := c.i.Uncertified(); err != nil || form != "" {
+		return false, err // nothing is excused by operations that have not reproduced transformers
+	}
+	if c.layouts == nil {
+		c.layouts = &layouts{Chain: c, nodes: map[order.Node]*changed{}, byKey: map[string]*changed{}, reader: c.i.readers()}
+	}
+	l := c.layouts
+	l.ctx = ctx
+	first, err := l.look(n)
+	if err != nil {
+		return false, err
+	}
+	for len(l.todo) > 0 {
+		next := l.todo[0]
+		l.todo = l.todo[1:]
+		if err := l.follow(next); err != nil {
+			return false, err
+		}
+	}
+	return l.settle(first), nil
+}
+
+// node is that of a key.
+func (c *Chain) node(key string) (order.Node, bool) {
+	for pass := range c.i.env.Passes {
+		for k := range c.i.list.Entries {
+			if capture.Key(pass, c.i.list.Entries[k].Name, 0) == key {
+				return order.Node{Entry: k, Pass: pass}, true
+			}
+		}
+	}
+	return order.Node{}, false
+}
+
+// readers are the entries that read each, by the number of its entry.
+func (i *Isolator) readers() map[int][]order.Ref {
+	all := map[int][]order.Ref{}
+	for k := range i.list.Entries {
+		for _, in := range i.list.Entries[k].Inputs {
+			at := i.list.Index(in.Name)
+			r := order.Ref{Name: i.list.Entries[k].Name, Prev: in.Prev}
+			if !slices.Contains(all[at], r) {
+				all[at] = append(all[at], r)
+			}
+		}
+	}
+	return all
+}
+
+// settle makes layouts of the sets that are, and reports whether that of a node is.
+func (l *layouts) settle(first *changed) bool {
+	some := false
+	for _, n := range l.inOrder() {
+		s := n.set()
+		n.own = [3]numbers{}
+		if n.is == outside || s.why != "" {
+			continue
+		}
+		if s.done == nil {
+			s.done, some = &Layout{}, true
+		}
+		if n.what != "" && n.is == inside && !slices.Contains(s.done.What, n.what) {
+			s.done.What = append(s.done.What, n.what)
+		}
+		if n.is == exit {
+			s.done.Cancels = append(s.done.Cancels, n.key)
+		}
+		l.byKey[n.key] = n
+	}
+	if some {
+		l.again()
+	}
+	return first.is == inside && first.set().done != nil
+}
+
+// inOrder are the nodes that were looked at, in execution order.
+func (l *layouts) inOrder() []*changed {
+	var all []*changed
+	for _, n := range l.nodes {
+		all = append(all, n)
+	}
+	slices.SortFunc(all, func(a, b *changed) int {
+		if a.Pass != b.Pass {
+			return a.Pass - b.Pass
+		}
+		return a.Entry - b.Entry
+	})
+	return all
+}
+
+// of is the layout that an entry is part of; nil for none. Where it cancels it is part of it if it is wrong by itself.
+func (l *layouts) of(key string, c *Certificate) *Layout {
+	if l == nil || l.byKey[key] == nil {
+		return nil
+	}
+	n := l.byKey[key]
+	if n.is == exit && c.Good() {
+		return nil
+	}
+	return n.set().done
+}
+
+// look finds out what a node is, after those that it was computed from.
+func (l *layouts) look(n order.Node) (*changed, error) {
+	if got := l.nodes[n]; got != nil {
+		return got, nil
+	}
+	name := l.i.list.Entries[n.Entry].Name
+	c := &changed{Node: n, key: capture.Key(n.Pass, name, 0)}
+	l.nodes[n] = c
+	link, err := l.At(l.ctx, name, n.Pass)
+	if err != nil || link.made.cut == nil {
+		return c, err
+	}
+	for _, leaf := range link.made.cut.Leaves {
+		from, err := l.look(leaf)
+		if err != nil {
+			return nil, err
+		}
+		if from.is == inside {
+			c.from = append(c.from, from)
+		}
+	}
+	return c, l.compute(c, link)
+}
+
+// compute decides what a node is by its values in exact arithmetic.
+func (l *layouts) compute(c *changed, link *Link) error {
+	cert := link.Cert
+	if len(c.from) == 0 && (cert == nil || cert.Outcome != Bug) {
+		return nil
+	}
+	for _, f := range c.from {
+		c.join(f)
+		c.turned = c.turned || f.turned
+	}
+	if len(c.from) > 0 && c.set().why != "" { // nothing is computed in vain
+		c.is = inside
+		return nil
+	}
+	if cert == nil {
+		c.fail("%s is not certified: %s", c.key, link.Why)
+		return nil
+	}
+	var edit *edit
+	if cert.Outcome == Bug {
+		var err error
+		if edit, err = l.i.editOf(l.ctx, c.Node); err != nil {
+			return err
+		}
+		if edit == nil && len(c.from) == 0 {
+			return nil
+		}
+		if edit == nil {
+			return l.unnamed(c)
+		}
+	}
+	if edit == nil && !cert.Good() {
+		c.fail("%s is %s", c.key, cert.Outcome)
+		return nil
+	}
+	ok, err := l.values(c, edit)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		c.fail("%s cannot be computed in exact arithmetic", c.key)
+		return nil
+	case len(c.from) > 0 && l.same(c):
+		c.is = exit
+		return l.check(c, link)
+	case len(c.from) == 0:
+		c.turned = edit.turns
+		c.own[2] = stirred(c.own[0])
+	}
+	if edit != nil {
+		c.what = edit.Name.Text()
+	}
+	switch moves := l.moved(c); {
+	case moves:
+		c.is = inside
+		l.todo = append(l.todo, c)
+	case len(c.from) > 0:
+		c.is = inside
+		c.fail("%s is other than what it would be without the changes before it", c.key)
+	}
+	return nil
+}
+
+// unnamed looks at an entry that is wrong by what it was computed from, without a name: where it is right by what that was computed
+// from, the layout cancels.
+func (l *layouts) unnamed(c *changed) error {
+	t, err := l.i.trialFrom(l.ctx, c.Node, func(n order.Node) bool {
+		from := l.nodes[n]
+		return l.i.has(n) && (from == nil || from.is != inside)
+	})
+	if lacking(err) {
+		c.fail("%s is wrong by itself", c.key)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	j, left, _, err := t.strict(&arithmetic{})
+	if err != nil {
+		return err
+	}
+	cert := newCertificate(j)
+	cert.settle(j, left, t.entry)
+	if len(left) > 0 || cert.Unbounded > 0 {
+		c.fail("%s is wrong by itself", c.key)
+		return nil
+	}
+	if why := l.broken(cert, c.key, t.cut); why != "" {
+		c.fail("%s: %s", c.key, why)
+		return nil
+	}
+	if ok, err := l.values(c, nil); !ok || err != nil {
+		c.fail("%s cannot be computed in exact arithmetic", c.key)
+		return err
+	}
+	c.is = exit
+	return l.responding(c)
+}
+
+// check holds an entry in which a layout cancels to what it has to be.
+func (l *layouts) check(c *changed, link *Link) error {
+	if link.Cert.Good() {
+		if why := l.broken(link.Cert, c.key, link.made.cut); why != "" {
+			c.fail("%s: %s", c.key, why)
+			return nil
+		}
+	}
+	return l.responding(c)
+}
+
+// responding holds an entry in which a layout cancels to its limit, and to that it depends on what is changed.
+func (l *layouts) responding(c *changed) error {
+	if !responds(c.own[0], c.own[2]) {
+		c.fail("%s is nearly the same whatever it is computed from", c.key)
+		return nil
+	}
+	return l.within(c, c.Node, map[order.Node]bool{})
+}
+
+// within asks whether both sides have an entry in which a layout cancels within its limit; where it was not compared, all that are
+// computed from it next.
+func (l *layouts) within(c *changed, n order.Node, seen map[order.Node]bool) error {
+	key := capture.Key(n.Pass, l.i.list.Entries[n.Entry].Name, 0)
+	compared, within, err := l.walk.Within(n.Pass, l.i.list.Entries[n.Entry].Name)
+	switch {
+	case err != nil:
+		return err
+	case compared && !within:
+		c.fail("%s is not within its limit", key)
+		return nil
+	case compared:
+		return nil
+	}
+	next := l.next(n)
+	if len(next) == 0 {
+		c.fail("%s was not compared", key)
+	}
+	for _, to := range next {
+		if seen[to] {
+			continue
+		}
+		seen[to] = true
+		if err := l.within(c, to, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next are the nodes that read another.
+func (l *layouts) next(n order.Node) []order.Node {
+	var all []order.Node
+	for _, r := range l.reader[n.Entry] {
+		to := order.Node{Entry: l.i.list.Index(r.Name), Pass: n.Pass}
+		if r.Prev {
+			to.Pass++
+		}
+		if to.Pass < len(l.i.env.Passes) {
+			all = append(all, to)
+		}
+	}
+	return all
+}
+
+// follow looks at all captured entries that read a changed one.
+func (l *layouts) follow(c *changed) error {
+	if c.set().why != "" {
+		return nil
+	}
+	some := false
+	seen := map[order.Node]bool{}
+	var down func(n order.Node) error
+	down = func(n order.Node) error {
+		next := l.next(n)
+		for _, to := range next {
+			if seen[to] {
+				continue
+			}
+			seen[to] = true
+			if !l.i.has(to) {
+				if err := down(to); err != nil {
+					return err
+				}
+				continue
+			}
+			some = true
+			read, err := l.look(to)
+			if err != nil {
+				return err
+			}
+			if read.is == outside {
+				c.fail("%s, which is computed from it, is not certified", read.key)
+			}
+		}
+		if len(next) == 0 && n != c.Node {
+			c.fail("what follows from %s was not captured", c.key)
+		}
+		return nil
+	}
+	if err := down(c.Node); err != nil {
+		return err
+	}
+	if !some {
+		c.fail("nothing that was captured is computed from %s", c.key)
+	}
+	return nil
+}
+
+// edit is what gives an entry that is wrong by itself.
+type edit struct {
+	*diagnose.Finding
+	made  diagnose.Made
+	a     *arithmetic
+	left  []int
+	turns bool // it turns the pairs of rotary tables: positions are others
+}
+
+// editOf is the edit that gives an entry that is a BUG, in the arithmetic of its form; nil where none is known.
+func (i *Isolator) editOf(ctx context.Context, n order.Node) (*edit, error) {
+	name := i.list.Entries[n.Entry].Name
+	found, err := i.Name(ctx, name)
+	if err != nil || !found.Named() {
+		return nil, err
+	}
+	i.mu.Lock()
+	made := i.named[diagnose.Role(name)].made
+	i.mu.Unlock()
+	e, err := i.evidence(ctx, n)
+	if err != nil || e == nil || made == nil {
+		return nil, err
+	}
+	f, err := i.form(ctx, i.formOf(e.cut, n))
+	if err != nil {
+		return nil, err
+	}
+	tries := []*arithmetic{f.own, f.second}
+	if f.own == nil {
+		if tries, err = under([]*evidence{e}, []*evidence{e}); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range tries {
+		if a == nil {
+			continue
+		}
+		s, err := suspectOf(e, a)
+		if err != nil {
+			return nil, err
+		}
+		d := made(s)
+		if d == nil {
+			continue
+		}
+		p, c := d.Whole(s.Call)
+		if all, _, _, err := s.Explains(p, c); err != nil {
+			return nil, err
+		} else if all {
+			return &edit{found, made, a, e.left, found.Positions()}, nil
+		}
+	}
+	return nil, nil
+}
