@@ -63,7 +63,7 @@ func (s *search) frequencies() error {
 	}
 	r := &rotary{search: s, values: s.first.Program.Steps[all[0]].Values}
 	r.base, r.scale, r.pure = geometric(r.values)
-	for _, look := range []func() error{r.bases, r.blends, r.factors, r.narrowed} {
+	for _, look := range []func() error{r.bases, r.blends, r.settings, r.partial, r.factors, r.narrowed} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -88,6 +88,19 @@ func (r *rotary) thetas() []number {
 	for _, f := range r.numbers {
 		if f.plain && f.value > 1 && !has(f.value) {
 			all = append(all, f)
+		}
+	}
+	if d := 2 * len(r.values); d > 2 && r.base > 1 {
+		for _, by := range []float64{2, 4, 8, 16, 32} {
+			if b := r.base * math.Pow(by, float64(d)/float64(d-2)); !has(b) {
+				all = append(all, number{value: b, words: "raised for " + short(by) + " times the length, as NTK scaling does"})
+			}
+		}
+		c := r.m.List.Config
+		for _, size := range []int{c.HiddenSize / max(c.NumHeads, 1), c.HeadDim, d / 2, 2 * d, c.HiddenSize} {
+			if b := math.Pow(r.base, float64(d)/float64(max(size, 1))); size > 0 && size != d && !math.IsInf(b, 0) && !has(b) {
+				all = append(all, number{value: b, words: fmt.Sprintf("the exponents are those of a head of %d, not %d", size, d)})
+			}
 		}
 	}
 	for _, b := range []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10, 2 * r.base, 4 * r.base, 8 * r.base, r.base / 2, r.base / 4, r.base / 8} {
@@ -122,9 +135,13 @@ func (r *rotary) bases() error {
 func (r *rotary) based(b number, by float64) (n Name, ok bool) {
 	value := b.value
 	n = Name{Value: &value, What: "theta is " + short(value)}
-	if b.field != "" {
-		n.What += " (" + b.field + ")"
-		n.Equal = []Field{{b.field, b.value}}
+	if called := r.called(value, r.base, "theta"); called != "" {
+		n.What += " (" + called + ")"
+		for _, name := range strings.Split(called, ", ") {
+			n.Equal = append(n.Equal, Field{name, b.value})
+		}
+	} else if b.field == "" && b.words != "" {
+		n.What += " (" + b.words + ")"
 	}
 	switch {
 	case r.pure && math.Abs(r.base/value-1) < 1e-4:
@@ -140,10 +157,22 @@ func (r *rotary) based(b number, by float64) (n Name, ok bool) {
 		if by == 1 && r.scale != 1 {
 			n.What += fmt.Sprintf(" and the scaling by %s is left out", short(1/r.scale))
 		}
+	case r.unscaled(value):
+		return Name{What: "the rotary frequencies are not scaled: the scaling of long waves is left out"}, true
 	default:
 		n.What += ", and the frequencies are not scaled"
 	}
 	return n, true
+}
+
+// unscaled reports whether the frequencies that are not scaled, the first of them, are those of a base.
+func (r *rotary) unscaled(base float64) bool {
+	whole := powersOf(make([]float64, len(r.values)), base, 1)
+	n := 0
+	for n < len(whole) && math.Abs(r.values[n]/whole[n]-1) < 1e-6 {
+		n++
+	}
+	return n > 1
 }
 
 // blends tries, where some frequencies are scaled and others are not, another factor for those that are, and one factor for all.
@@ -164,6 +193,9 @@ func (r *rotary) blends() error {
 			continue
 		}
 		right := round6(1 / least)
+		if err := r.mixed(whole, right); err != nil {
+			return err
+		}
 		for _, f := range r.scalings() {
 			if !same(f.value, right) {
 				n := Name{Value: &f.value, Right: &right, What: "the rotary frequencies are scaled by " + short(f.value), Fields: r.fields(right, "the scaling")}
@@ -184,6 +216,107 @@ func (r *rotary) blends() error {
 		}
 	}
 	return nil
+}
+
+// partial tries a rotation by the first frequencies alone: the others are 0.
+func (r *rotary) partial() error {
+	n := len(r.values)
+	for k := 1; k < n; k++ {
+		what := fmt.Sprintf("the last %d of %d rotary frequencies are 0: a part of the head alone is rotated", n-k, n)
+		if err := r.try(Name{What: what}, false, func(v []float64) []float64 {
+			clear(v[k:])
+			return v
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mixed looks at each frequency by itself, where some are scaled and others not: it may be scaled, or not, or have the two ends of what
+// is between exchanged.
+func (r *rotary) mixed(whole []float64, factor float64) error {
+	out := r.first.Program.Out.Shape()
+	n := len(whole)
+	if width := out[len(out)-1]; width != 2*n {
+		return nil
+	}
+	ways := []struct {
+		words string
+		value func(j int) float64
+	}{
+		{"", func(j int) float64 { return r.values[j] }},
+		{"not scaled", func(j int) float64 { return whole[j] }},
+		{"divided by " + short(factor), func(j int) float64 { return float64(float32(whole[j] / factor)) }},
+		{"between the bands with its ends exchanged (1-smooth for smooth)", func(j int) float64 {
+			return float64(float32(float64(float32(whole[j]+float64(float32(whole[j]/factor)))) - r.values[j]))
+		}},
+	}
+	good := make([][]bool, len(ways))
+	for k, w := range ways {
+		good[k] = slices.Repeat([]bool{true}, n)
+		for _, e := range r.entries {
+			left, err := r.outside(e, func(v []float64) []float64 {
+				for j := range v {
+					v[j] = w.value(j)
+				}
+				return v
+			})
+			if err != nil {
+				return err
+			}
+			for _, i := range left {
+				good[k][i%n] = false
+			}
+		}
+	}
+	chosen, said := make([]float64, n), map[string][]string{}
+	solved := 0
+	var order []string
+	for j := range chosen {
+		k := slices.IndexFunc(good, func(of []bool) bool { return of[j] })
+		if k < 0 {
+			return nil
+		}
+		if chosen[j] = ways[k].value(j); k > 0 {
+			if solved++; said[ways[k].words] == nil {
+				order = append(order, ways[k].words)
+			}
+			said[ways[k].words] = append(said[ways[k].words], strconv.Itoa(j))
+		}
+	}
+	if solved == 0 {
+		return nil
+	}
+	var words []string
+	for _, w := range order {
+		words = append(words, fmt.Sprintf("%s of %d is %s", strings.Join(said[w], ", "), n, w))
+	}
+	name := Name{Site: frequencySite, What: "the scaling is another for some rotary frequencies: " + strings.Join(words, "; ")}
+	r.rank++
+	return r.search.try(hypothesis{
+		class: program.Known, rank: r.rank, solved: solved, weak: true, say: func(*Entry) Name { return name },
+		make: func(e *Entry) *program.Edited {
+			return e.Program.Frequencies(func([]float64) []float64 { return slices.Clone(chosen) })
+		},
+	})
+}
+
+// outside are the elements that are left with other frequencies.
+func (r *rotary) outside(e *Entry, change func(v []float64) []float64) ([]int, error) {
+	k, err := e.values()
+	if err != nil {
+		return nil, err
+	}
+	d := e.Program.Frequencies(change)
+	if d == nil {
+		return nil, nil
+	}
+	x, err := k.Eval(d)
+	if err != nil {
+		return nil, err
+	}
+	return e.Leaves(x, len(x.Data))
 }
 
 // scalings are factors by which frequencies are divided.
@@ -211,9 +344,16 @@ func (r *rotary) factors() error {
 		}
 		by := f.value
 		n := Name{Value: &by, What: "the rotary frequencies are multiplied by " + short(by)}
+		if r.pure && r.scale != 1 { // they are scaled, and by another number
+			whole, right := by*r.scale, r.scale
+			n = Name{Value: &whole, Right: &right, What: "the rotary frequencies are multiplied by " + short(round6(whole))}
+			if same(whole*r.scale, 1) {
+				n.What += ", where they are to be divided by it"
+			}
+		}
 		var names []string
 		for _, w := range strings.Split(f.words, ", ") {
-			if strings.Contains(w, "factor") {
+			if strings.Contains(w, "factor") && !(r.pure && r.scale != 1) {
 				names = append(names, w)
 			}
 		}

@@ -55,7 +55,12 @@ func (s *search) instances(rank int, role string, others []string, class program
 	}
 	h := hypothesis{
 		class: class, rank: rank, solved: len(names),
-		make: func(e *Entry) *program.Edited { return chosen[s.m.List.Entries[e.Node.Entry].Name](e) },
+		make: func(e *Entry) *program.Edited {
+			if other := chosen[s.m.List.Entries[e.Node.Entry].Name]; other != nil {
+				return other(e)
+			}
+			return nil
+		},
 		say:  func(*Entry) Name { return Name{What: text + strings.Join(words, "; "), Site: role} },
 	}
 	return s.try(h)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -27,7 +28,7 @@ func numbersOf(c *order.Config) []number {
 	for _, f := range Fields(c) {
 		v := f.Value
 		for k, n := range []number{{v, f.Name, f.Name, true}, {math.Sqrt(v), "√" + f.Name, f.Name, false}, {1 / v, "1/" + f.Name, f.Name, false}, {1 / math.Sqrt(v), "1/√" + f.Name, f.Name, false}} {
-			if v > 0 && v != 1 && (k == 0 || v >= 2 && isSize(f.Name)) {
+			if v > 0 && v != 1 && (k == 0 || v >= 2 && isWidth(f.Name)) {
 				all = append(all, n)
 			}
 		}
@@ -35,9 +36,9 @@ func numbersOf(c *order.Config) []number {
 	return all
 }
 
-// isSize reports whether a field is one of which a scale may be a function: a size, or a scalar that is meant for it.
-func isSize(name string) bool {
-	return !slices.ContainsFunc([]string{"theta", "eps", "vocab", "position", "window", "pattern", "softcap", "clip"}, func(w string) bool { return strings.Contains(name, w) })
+// isWidth reports whether a field is one of which a scale may be a function: a width, or a scalar that is meant for it.
+func isWidth(name string) bool {
+	return !strings.Contains(name, "vocab") && slices.ContainsFunc([]string{"size", "dim", "scalar"}, func(w string) bool { return strings.Contains(name, w) })
 }
 
 // Fields are the numbers of a configuration by name, those of layers each once.
@@ -51,7 +52,7 @@ func Fields(c *order.Config) []Field {
 	walk = func(path string, v any) {
 		switch v := v.(type) {
 		case float64:
-			f := Field{strings.TrimPrefix(path, "gemma3n."), v}
+			f := Field{c.Key(strings.TrimPrefix(path, "gemma3n.")), v}
 			if !slices.Contains(all, f) {
 				all = append(all, f)
 			}
@@ -179,3 +180,51 @@ func powerOfTen(x float64) bool {
 
 // short is a number as people write it.
 func short(x float64) string { return fmt.Sprintf("%.6g", x) }
+
+// called says which field of the configuration a number is, or is a function of, for a sentence; empty where it may be a coincidence: a
+// number that people type, or that several fields have, is that of a field only if the field is the right number's, or one of its kind.
+func (s *search) called(v, right float64, what string) string {
+	var own, kind, all []number
+	for _, n := range s.numbers {
+		if !same(n.value, v) {
+			continue
+		}
+		all = append(all, n)
+		if w := fieldWords[what]; n.plain && w != "" && strings.Contains(n.field, w) {
+			kind = append(kind, n)
+		}
+		if slices.ContainsFunc(s.numbers, func(o number) bool { return o.field == n.field && same(o.value, right) }) {
+			own = append(own, n)
+		}
+	}
+	switch {
+	case len(own) > 0:
+		all = own
+	case len(kind) > 0:
+		all = kind
+	case typed(v):
+		return ""
+	}
+	var names []string
+	for _, n := range all {
+		if !slices.Contains(names, n.words) {
+			names = append(names, n.words)
+		}
+	}
+	if len(names) > maxAliases {
+		return ""
+	}
+	return strings.Join(names, ", ")
+}
+
+// typed reports whether a number is one that people type: a power of two, or one of at most two digits.
+func typed(v float64) bool {
+	if f, _ := math.Frexp(v); math.Abs(f) == 0.5 {
+		return true
+	}
+	two, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 1, 64), 64)
+	return err == nil && same(two, v)
+}
+
+// field is the last part of a field's path.
+func field(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

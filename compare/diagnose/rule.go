@@ -57,7 +57,13 @@ func (s *search) finding() (*Finding, error) {
 	}
 	f.values(best.number, less)
 	f.Page = pageOf(Role(s.m.List.Entries[s.first.Node.Entry].Name), f.What)
-	if len(others) > 0 {
+	if len(others) == 0 {
+		where, err := s.where(best)
+		if err != nil {
+			return nil, err
+		}
+		f.Where = where
+	} else {
 		f.Undecided = append([]string{f.Text()}, others[:min(len(others), maxAliases)]...)
 		f.Name, f.Class, f.Aliases, f.Page = Name{}, "", nil, ""
 	}
@@ -165,7 +171,7 @@ func (f *Finding) values(first float64, others []float64) {
 	others = slices.Compact(others)
 	f.Value = nil
 	if others[0] == 0 && first > 0 && others[len(others)-1] < first {
-		f.What += " or less"
+		f.What = strings.Replace(f.What, " is ", " is 0: it is left out, or is ", 1) + " or less"
 		return
 	}
 	var words []string

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -37,6 +38,9 @@ func (s *search) solved() error {
 		}
 	}
 	for _, i := range s.places(t) {
+		if unused, err := s.unused(t, i); unused || err != nil {
+			return err
+		}
 		for _, f := range s.insertions(t, i) {
 			if err := s.solve(f); err != nil {
 				return err
@@ -44,6 +48,23 @@ func (s *search) solved() error {
 		}
 	}
 	return nil
+}
+
+// unused tries 0 in place of a value. Where that gives everything, so does a factor, or a soft cap, that leaves nothing of the value:
+// no number is solved then.
+func (s *search) unused(t *program.Parts, step int) (bool, error) {
+	if step < 0 {
+		return false, nil
+	}
+	text := s.value(s.first, t.Result(step)) + " is not used: it counts as 0"
+	before := len(s.found)
+	err := s.try(hypothesis{
+		class: program.Inserted, say: func(*Entry) Name { return Name{What: text} },
+		make: func(e *Entry) *program.Edited {
+			return s.at(e, step, func(ed *program.Editor, v program.Var) program.Var { return ed.Mul("", v, ed.Literal(0)) })
+		},
+	})
+	return len(s.found) > before, err
 }
 
 // The places where something is inserted that are no steps: the result as it is rounded, and as it is before.
@@ -58,7 +79,11 @@ func (s *search) places(t *program.Parts) []int {
 	if s.first.Call.DType != hooks.F32 {
 		all = append(all, unrounded)
 	}
-	all = append(all, leafSteps(t, program.Input)...)
+	for _, i := range leafSteps(t, program.Input) {
+		if _, given := s.m.List.Entries[s.first.Inputs[t.Steps[i].Index].Entry].Op.(op.Given); !given { // ids and positions are no numbers of a formula
+			all = append(all, i)
+		}
+	}
 	ends := 0
 	for i := range t.Steps { // where one operation of a cut ends and the next begins
 		st := &t.Steps[i]
@@ -103,8 +128,8 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 		return func(_ *Entry, n number) Name {
 			x := n.value
 			text := what + " " + how + " " + short(x)
-			if n.words != "" {
-				text += " (" + n.words + ")"
+			if called := s.called(x, 1, ""); called != "" {
+				text += " (" + called + ")"
 			}
 			return Name{What: text, Value: &x}
 		}
@@ -121,6 +146,10 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 		of([]float64{1}, 1, named("is multiplied by"), func(ed *program.Editor, v program.Var, x float64) program.Var {
 			return ed.R(ed.Mul("", v, ed.Scalar("", x)))
 		}),
+		of([]float64{1}, 0, func(_ *Entry, n number) Name {
+			x := n.value
+			return Name{What: short(x) + " is added to " + what, Value: &x}
+		}, func(ed *program.Editor, v program.Var, x float64) program.Var { return ed.R(ed.Add("", v, ed.Scalar("", x))) }),
 		of([]float64{1, 4, 16, 64}, 0, named("is capped: tanh, with a soft cap of"), func(ed *program.Editor, v program.Var, x float64) program.Var {
 			c := ed.Scalar("", x)
 			return ed.R(ed.Mul("", ed.R(ed.Tanh("", ed.R(ed.Div("", v, c)))), c))

@@ -26,10 +26,7 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 	case program.Swapped:
 		n.What = fmt.Sprintf("%s has its operands exchanged", s.step(e, step))
 	case program.Twice:
-		n.What = s.step(e, step) + " is applied twice"
-		if who, ok := s.operator(e, step); ok {
-			n.What = who + " is applied twice"
-		}
+		n.What = s.step(e, step) + " is applied twice" + s.inAll(e, step)
 	case program.Whole:
 		n.What = s.added(e, step, d.Value == 1)
 	case program.Index:
@@ -64,6 +61,34 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 		n.What = s.mapped(e, t, d)
 	}
 	return n
+}
+
+// inAll says what a step with a number comes to that is taken twice.
+func (s *search) inAll(e *Entry, step int) string {
+	st := &e.Program.Steps[step]
+	for _, a := range st.Args {
+		o := &e.Program.Steps[e.Program.Source(a)]
+		if o.Prim != program.Number {
+			continue
+		}
+		x := o.Value * o.Value
+		text := ""
+		switch st.Prim {
+		case program.Mul:
+			text = ": " + short(x) + " in all"
+		case program.Div:
+			text = ": by " + short(x) + " in all"
+		case program.Add:
+			return fmt.Sprintf(": +%s in all", short(2*o.Value))
+		default:
+			return ""
+		}
+		if called := s.called(x, o.Value, ""); called != "" {
+			text += " (" + called + ")"
+		}
+		return text
+	}
+	return ""
 }
 
 // numberBelow is what the number is called that a step below a root takes.
@@ -196,9 +221,25 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) string {
 		forms[p.Steps[i].Form] = true
 	}
 	last := step == p.Source(p.Out)
+	switch st := &p.Steps[step]; {
+	case st.Prim == program.Max && len(dropped) == 0:
+		for _, a := range st.Args {
+			if n := p.Source(a); p.Steps[n].Prim == program.Number {
+				return fmt.Sprintf("%s, %s, is left out", s.numberWords(p, n), short(p.Steps[n].Value))
+			}
+		}
+	case st.Prim == program.Neg && len(dropped) == 0:
+		return "the minus is left out: " + s.value(e, from) + " is taken with its own sign"
+	}
 	if len(dropped) == 1 {
 		st := &p.Steps[step]
 		if who, ok := s.operator(e, step); ok {
+			if st.Prim == program.Mul && strings.HasPrefix(who, "the weight ") {
+				if plain := slices.ContainsFunc(st.Args, func(a program.Var) bool { return p.Steps[p.Source(a)].Prim == program.Weight }); plain {
+					return who + " is left out, or is 1"
+				}
+				return who + " is left out, or is 0: 1+w is 1"
+			}
 			return who + " is left out"
 		}
 		if st.Prim == program.Add || st.Prim == program.Sub {
@@ -215,15 +256,36 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) string {
 	if len(forms) == 1 && len(dropped) > 1 {
 		var names []string
 		for _, i := range dropped {
-			if who, ok := s.operator(e, i); ok && !slices.Contains(names, who) {
+			who, ok := s.operator(e, i)
+			if !ok {
+				who, ok = s.addendOf(e, i, source)
+			}
+			if ok && !slices.Contains(names, who) {
 				names = append(names, who)
 			}
 		}
-		if len(names) > 0 && len(names) <= 2 {
-			return strings.Join(names, " and ") + " left out"
+		if len(names) == 1 {
+			return names[0] + " is left out"
+		} else if len(names) == 2 {
+			return strings.Join(names, " and ") + " are left out"
 		}
 	}
 	return fmt.Sprintf("the steps from %s to %s are left out", s.value(e, from), s.site(e, step))
+}
+
+// addendOf is the tensor that a step adds to one that comes from a source.
+func (s *search) addendOf(e *Entry, step, source int) (string, bool) {
+	p, st := e.Program, &e.Program.Steps[step]
+	if st.Prim != program.Add && st.Prim != program.Sub || len(st.Args) != 2 {
+		return "", false
+	}
+	for k, a := range st.Args {
+		from := slices.Contains(p.Ancestors(p.Source(a)), source)
+		if o := st.Args[1-k]; from && !slices.Contains(p.Ancestors(p.Source(o)), source) {
+			return "the sum with " + s.value(e, o), true
+		}
+	}
+	return "", false
 }
 
 // between are the steps that compute on the way from one to another, that one included.
@@ -277,12 +339,13 @@ func (s *search) constant(e *Entry, step int, v number) Name {
 	p := e.Program
 	right, value := p.Steps[step].Value, v.value
 	n := Name{Site: s.site(e, step), Right: &right, Value: &value}
+	what := s.numberWords(p, step)
+	called := s.called(value, right, what)
 	for _, f := range s.numbers {
-		if f.plain && same(f.value, value) {
+		if f.plain && same(f.value, value) && slices.Contains(strings.Split(called, ", "), f.words) {
 			n.Equal = append(n.Equal, Field{f.field, f.value})
 		}
 	}
-	what := s.numberWords(p, step)
 	n.Fields = s.fields(right, what)
 	if len(n.Fields) == 0 { // it is a function of one
 		for _, f := range s.numbers {
@@ -294,10 +357,10 @@ func (s *search) constant(e *Entry, step int, v number) Name {
 	}
 	text := short(value)
 	switch {
-	case v.words != "" && !v.plain:
+	case called != "":
+		text += " (" + called + ")"
+	case v.field == "" && v.words != "": // how it was rounded
 		text += " (" + v.words + ")"
-	case len(n.Equal) > 0:
-		text += " (" + n.Equal[0].Name + ")"
 	}
 	if value == 0 && what != "epsilon" {
 		n.What = what + " is 0"

@@ -8,7 +8,7 @@ type MapKind uint8
 // The maps, along an axis or two; sizes that do not go with them are no map.
 const (
 	Roll    MapKind = iota + 1 // by By places
-	Reverse                    // last to first
+	Reverse                    // last to first; with By, blocks of that size are
 	Weave                      // in each block of By elements, read as By/N rows of N, columns come first
 	Swap                       // two axes of one size are exchanged
 	Reread                     // two axes are exchanged, and the result read in the old shape; with By, the second is split into parts of that size first
@@ -56,6 +56,16 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 		}
 		return e.Cat(m.Axis, e.Slice(v, m.Axis, n-by, n), e.Slice(v, m.Axis, 0, n-by)), e.err == nil
 	case Reverse:
+		if m.By > 0 {
+			if n%m.By != 0 || n <= m.By {
+				return v, false
+			}
+			w, ok := e.Mapped(e.Split(v, m.Axis, n/m.By), Map{Kind: Reverse, Axis: m.Axis})
+			if !ok {
+				return v, false
+			}
+			return e.Reshape(w, v.shape...), e.err == nil
+		}
 		if n < 2 {
 			return v, false
 		}
