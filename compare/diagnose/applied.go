@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -117,6 +118,7 @@ func (s *search) inserted(e *Entry, name string, at int) *program.Edited {
 			w = append(w, ed.OtherRows(r))
 		}
 		y := ed.R(ed.Apply(other.Op, other.Op.Kind(), other.Size(s.m.Passes[e.Node.Pass], s.m.List.Config.SlidingWindow), in, w))
+		y = s.byToken(ed, y, other)
 		if y, ok = ed.As(y, x.Shape()); !ok {
 			return ed.Fail("shapes")
 		}
@@ -125,6 +127,25 @@ func (s *search) inserted(e *Entry, name string, at int) *program.Edited {
 		}
 		return y
 	})
+}
+
+// byToken has the tokens of a result of an operation where its input has them.
+func (s *search) byToken(ed *program.Editor, y program.Var, e *order.Entry) program.Var {
+	in := s.m.List.Entries[s.m.List.Index(e.Inputs[0].Name)].Axes
+	if e.Inputs[0].Index != nil && in != "" {
+		in = in[1:]
+	}
+	from, to := strings.IndexByte(e.Axes, order.AxisToken), strings.IndexByte(in, order.AxisToken)
+	if from < 0 || to < 0 || from == to || len(e.Axes) != len(y.Shape()) || to >= len(e.Axes) {
+		return y
+	}
+	axes := make([]int, 0, len(e.Axes))
+	for a := range e.Axes {
+		if a != from {
+			axes = append(axes, a)
+		}
+	}
+	return ed.Cat(0, ed.Permute(y, slices.Insert(axes, to, from)...))
 }
 
 // partly tries the operation on the first channels alone: the rest stay as they are. What it reads beside them has every n-th of its

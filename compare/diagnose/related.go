@@ -69,7 +69,7 @@ func (s *search) relate(from relative, rank int, rows map[*Entry][]int, looked *
 		found[e], solved = y, solved+len(rows[e])
 	}
 	return s.try(hypothesis{
-		class: program.InputOf, rank: 20000 + rank, solved: solved,
+		class: program.InputOf, rank: 20000 + rank, solved: solved, exact: from.role == "zeros",
 		make: func(e *Entry) *program.Edited {
 			if found[e] == nil {
 				return nil

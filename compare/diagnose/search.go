@@ -31,6 +31,8 @@ type hypothesis struct {
 	at     program.Place                  // of its number
 	number float64
 	weak   bool // it is said only where nothing else gives the same
+	// exact: every bit is that of a tensor, or 0. One row is enough then: no number was fitted to it.
+	exact bool
 	// of is what the hypothesis has in common with others that differ from it in roundings alone: one name for all.
 	of string
 }
@@ -70,7 +72,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).zeros, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).zeros, (*search).notFinite, (*search).scaled, (*search).logarithms, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
 }
 
 // FindNumber is Find among the few edits that may move elements by as little as roundings do, and that ports are known to have: a
@@ -187,6 +189,9 @@ func (s *search) try(h hypothesis) error {
 	if s.first.exact() {
 		need /= 2
 	}
+	if h.exact {
+		rows = max(rows, min(shown, shownRows))
+	}
 	if shown >= need+h.solved && rows >= min(shownRows, need) {
 		s.found = append(s.found, survivor{h, shown, rows})
 	}
@@ -260,7 +265,7 @@ func (s *search) steps() error {
 // structure looks at what steps do and read.
 func (s *search) structure() error {
 	t := s.first.signed(s.m)
-	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Wider(), t.Indexes(), t.Behind(), t.Counts()} {
+	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Along(), t.Wider(), t.Indexes(), t.Behind(), t.Counts()} {
 		if err := s.edits(all); err != nil {
 			return err
 		}

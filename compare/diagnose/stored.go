@@ -62,6 +62,11 @@ func (s *search) narrow() error {
 	if s.first.Call.DType != hooks.F32 {
 		return nil
 	}
+	if err := s.try(hypothesis{
+		class: program.Inserted, rank: 3150, make: s.products, say: func(*Entry) Name { return Name{What: "its sums of products are computed in float16"} },
+	}); err != nil {
+		return err
+	}
 	for rank, n := range []struct {
 		words string
 		round func(x float64) float64
@@ -95,6 +100,28 @@ func (s *search) narrow() error {
 		}
 	}
 	return nil
+}
+
+// products has sums of products whose operands and results are rounded to float16.
+func (s *search) products(e *Entry) *program.Edited {
+	ed, some := e.Program.Edit(), false
+	for i := range e.Program.Steps {
+		st := &e.Program.Steps[i]
+		if st.Prim != program.Dot {
+			continue
+		}
+		some = true
+		var args []program.Var
+		for _, a := range st.Args {
+			args = append(args, ed.RoundTo(a, program.Half))
+		}
+		ed.Pass(i, ed.RoundTo(ed.MoveWith(i, args...), program.Half))
+	}
+	d, err := ed.End()
+	if !some || err != nil {
+		return nil
+	}
+	return d
 }
 
 // leavesOf has inputs and weights whose elements are changed one by one.

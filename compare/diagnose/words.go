@@ -41,6 +41,21 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 			n.What = s.numberBelow(t, t.Source(t.Steps[step].Args[0])) + " is added to the root, not below it"
 		}
 	case program.Axis:
+		if d.Map.Kind == program.Along {
+			from, to := fmt.Sprintf("axis %d", d.Map.Axis), fmt.Sprintf("axis %d", d.Map.Other)
+			if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(t.Steps[step].Shape) {
+				from, to = axisWords(axes[d.Map.Axis]), axisWords(axes[d.Map.Other])
+			}
+			n.What = fmt.Sprintf("%s is read along the %s, not along the %s: the wrong axis", s.value(e, t.Steps[step].Args[at.Arg]), to, from)
+			break
+		}
+		if d.Map.Kind == 0 && d.Value == 1 {
+			n.What = "step " + s.site(e, step) + " is taken over the wrong axis"
+			if axes := s.axesOf(e, t.Steps[step].Args[0]); len(axes) > 1 {
+				n.What += fmt.Sprintf(": over its %s, not its %s", axisWords(axes[len(axes)-2]), axisWords(axes[len(axes)-1]))
+			}
+			break
+		}
 		if d.Map.Kind == 0 {
 			n.What = "step " + s.site(e, step) + " is taken over two axes"
 			if axes := s.axesOf(e, t.Steps[step].Args[0]); len(axes) > 1 {

@@ -13,6 +13,7 @@ const (
 	Swap                       // two axes of one size are exchanged
 	Reread                     // two axes are exchanged, and the result read in the old shape; with By, the second is split into parts of that size first
 	First                      // every index of an axis reads one: By
+	Along                      // repeated along the first, which it varied along, and varying along the second
 	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
 )
 
@@ -91,6 +92,13 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 		out := Var{v.step, v.off + m.By*v.stride[m.Axis], v.shape, slices.Clone(v.stride)}
 		out.stride[m.Axis] = 0
 		return out, true
+	case Along:
+		if !v.along(m.Axis, m.Other) {
+			return v, false
+		}
+		w := Var{v.step, v.off, slices.Clone(v.shape), slices.Clone(v.stride)}
+		w.stride[m.Axis], w.stride[m.Other] = 0, v.stride[m.Axis]
+		return w, true
 	case Unread:
 		if n < 2 || v.shape[m.Other] < 2 || m.Axis == m.Other || m.By > 0 {
 			return v, false
