@@ -301,14 +301,19 @@ func (i *Isolator) fixed(entry int) bool {
 func (i *Isolator) nameIn(ctx context.Context, left []*evidence, own []*arithmetic, read func(order.Node) (*evidence, error), right []order.Node) (*diagnose.Finding, error) {
 	var none *diagnose.Finding
 	model := i.model()
-	tries := []*arithmetic{nil}
-	if slices.Contains(own, nil) {
-		var err error
-		if tries, err = under(left, left); err != nil {
-			return nil, err
-		}
+	tries, err := under(left, left)
+	if err != nil {
+		return nil, err
 	}
-	for _, try := range tries {
+	known := !slices.Contains(own, nil)
+	if known { // what is wrong may round otherwise than what is right
+		tries = append([]*arithmetic{nil}, tries...)
+	}
+	for n, try := range tries {
+		find := diagnose.Find
+		if known && n > 0 {
+			find, own = diagnose.FindSteps, make([]*arithmetic, len(left))
+		}
 		var entries, given []*diagnose.Entry
 		model.Rest = func() ([]*diagnose.Entry, error) { return restOf(given, read, right) }
 		for k, e := range left {
@@ -330,7 +335,7 @@ func (i *Isolator) nameIn(ctx context.Context, left []*evidence, own []*arithmet
 				entries = append(entries, s)
 			}
 		}
-		found, err := diagnose.Find(ctx, model, entries)
+		found, err := find(ctx, model, entries)
 		if found.Named() || err != nil {
 			return found, err
 		}

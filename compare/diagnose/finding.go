@@ -32,14 +32,14 @@ type Name struct {
 // Text is the name for a sentence: "epsilon is 1e-05; config.json: rms_norm_eps 1e-06".
 func (n Name) Text() string {
 	text := n.What
+	if n.Right != nil && len(n.Fields) == 0 {
+		text += ", not " + short(*n.Right)
+	}
 	if n.Where != "" {
 		text += ", in " + n.Where + " only"
 	}
-	if n.Right == nil {
-		return text
-	}
 	if len(n.Fields) == 0 {
-		return text + ", not " + short(*n.Right)
+		return text
 	}
 	var fields []string
 	for _, f := range n.Fields {

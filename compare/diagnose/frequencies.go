@@ -338,15 +338,15 @@ func (r *rotary) scalings() []number {
 // factors tries all frequencies times a number. A factor of scaling is what frequencies are multiplied by; that another number is the
 // same means nothing.
 func (r *rotary) factors() error {
-	for _, f := range r.others(r.first.signed(r.m), 1) {
+	for _, f := range r.others(r.first.signed(r.m), 1, "") {
 		if f.value <= 0 || f.value == 1 || r.scale != 1 && r.pure && math.Abs(f.value*r.scale-1) < 1e-5 { // named above
 			continue
 		}
 		by := f.value
 		n := Name{Value: &by, What: "the rotary frequencies are multiplied by " + short(by)}
 		if r.pure && r.scale != 1 { // they are scaled, and by another number
-			whole, right := by*r.scale, r.scale
-			n = Name{Value: &whole, Right: &right, What: "the rotary frequencies are multiplied by " + short(round6(whole))}
+			whole := by * r.scale
+			n = Name{Value: &whole, What: "the rotary frequencies are multiplied by " + short(round6(whole))}
 			if same(whole*r.scale, 1) {
 				n.What += ", where they are to be divided by it"
 			}

@@ -25,9 +25,16 @@ type number struct {
 // numbersOf are the numbers of a configuration, and of each its root, its reciprocal and that of its root.
 func numbersOf(c *order.Config) []number {
 	var all []number
-	for _, f := range Fields(c) {
+	fields := Fields(c)
+	if c.NumHeads > 0 && c.HiddenSize/c.NumHeads != c.HeadDim { // the size of a head, where there is no other
+		fields = append(fields, Field{widthOfHeads, float64(c.HiddenSize / c.NumHeads)})
+	}
+	for _, f := range fields {
 		v := f.Value
-		for k, n := range []number{{v, f.Name, f.Name, true}, {math.Sqrt(v), "√" + f.Name, f.Name, false}, {1 / v, "1/" + f.Name, f.Name, false}, {1 / math.Sqrt(v), "1/√" + f.Name, f.Name, false}} {
+		for k, n := range []number{{v, f.Name, f.Name, f.Name != widthOfHeads}, {math.Sqrt(v), "√(" + f.Name + ")", f.Name, false}, {1 / v, "1/(" + f.Name + ")", f.Name, false}, {1 / math.Sqrt(v), "1/√(" + f.Name + ")", f.Name, false}} {
+			if f.Name != widthOfHeads {
+				n.words = strings.NewReplacer("(", "", ")", "").Replace(n.words)
+			}
 			if v > 0 && v != 1 && (k == 0 || v >= 2 && isWidth(f.Name)) {
 				all = append(all, n)
 			}
@@ -35,6 +42,12 @@ func numbersOf(c *order.Config) []number {
 	}
 	return all
 }
+
+// widthOfHeads is what the size of a head is taken for that has one of its own.
+const widthOfHeads = "hidden_size/num_attention_heads"
+
+// usualCaps are the soft caps of published models.
+var usualCaps = []float64{50, 30, 20, 15}
 
 // isWidth reports whether a field is one of which a scale may be a function: a width, or a scalar that is meant for it.
 func isWidth(name string) bool {
@@ -79,7 +92,7 @@ func Fields(c *order.Config) []Field {
 const powers = 6
 
 // others are the numbers that one may be in place of: of the program and the configuration, and functions of itself.
-func (s *search) others(t *program.Parts, old float64) []number {
+func (s *search) others(t *program.Parts, old float64, what string) []number {
 	var all []number
 	add := func(n number) {
 		same := func(o number) bool { return same(o.value, n.value) }
@@ -97,6 +110,11 @@ func (s *search) others(t *program.Parts, old float64) []number {
 	}
 	for _, i := range t.Numbers() {
 		add(number{value: t.Steps[i].Value})
+	}
+	if what == "the soft cap" {
+		for _, v := range usualCaps {
+			add(number{value: v})
+		}
 	}
 	for k := 1; k <= 2*powers; k++ {
 		add(number{value: math.Pow10(-k)})
@@ -149,7 +167,7 @@ func (s *search) constants() error {
 			groups = append(groups, []program.Place{t.Of(i)})
 		}
 		done[old] = true
-		for rank, n := range s.others(t, old) {
+		for rank, n := range s.others(t, old, s.numberWords(t.Program, i)) {
 			if s.near(old, n.value) || s.cautious && (t.Steps[i].Round == program.Model || !powerOfTen(n.value/old)) {
 				continue
 			}
@@ -163,6 +181,61 @@ func (s *search) constants() error {
 				if err := s.try(h); err != nil {
 					return err
 				}
+			}
+		}
+	}
+	return nil
+}
+
+// stored looks at constants that are tensors of the model's dtype: one may be kept as it was computed.
+func (s *search) stored() error {
+	t := s.first.signed(s.m)
+	for _, i := range t.Numbers() {
+		st := &t.Steps[i]
+		if s.cautious || st.Round != program.Model || floats.Round(s.first.Call.DType, st.Value) == st.Value {
+			continue
+		}
+		at := t.Of(i)
+		what := fmt.Sprintf("%s, %s, is not rounded to %s", s.numberWords(t.Program, i), short(st.Value), s.first.Call.DType)
+		if err := s.try(hypothesis{
+			class: program.Constant, rank: 10000, at: at, number: st.Value, say: func(e *Entry) Name { return Name{What: what, Site: s.site(e, i)} },
+			make: func(e *Entry) *program.Edited {
+				t, ed := e.signed(s.m), e.Program.Edit()
+				for _, k := range t.Copies(at) {
+					ed.Step(k).Round = program.Plain
+				}
+				d, err := ed.End()
+				if err != nil {
+					return nil
+				}
+				return d
+			},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// literals looks at the numbers of a formula that no configuration gives, such as the 1 of 1+w: doubled, and with the opposite sign.
+func (s *search) literals() error {
+	t := s.first.signed(s.m)
+	numbers := t.Numbers()
+	for _, i := range t.Firsts() {
+		st := &t.Steps[i]
+		readers := readersOf(t.Program, i)
+		if st.Prim != program.Number || slices.Contains(numbers, i) || len(readers) != 1 || t.Steps[readers[0]].Prim != program.Add && t.Steps[readers[0]].Prim != program.Mul {
+			continue
+		}
+		for rank, by := range []float64{2, -1, 0.5} {
+			d := program.Edit{Class: program.Constant, At: []program.Place{t.Of(i)}, Value: by * st.Value}
+			right, value := st.Value, by*st.Value
+			n := Name{What: fmt.Sprintf("%s is %s", s.step(s.first, readers[0]), short(value)), Site: s.site(s.first, readers[0]), Value: &value, Right: &right}
+			if err := s.try(hypothesis{
+				class: program.Constant, rank: 20000 + rank, at: d.At[0], number: value, say: func(*Entry) Name { return n },
+				make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
+			}); err != nil {
+				return err
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -16,12 +17,12 @@ const mostIDs = 16
 func (s *search) otherRows() error {
 	p := s.first.Program
 	all := p.Of(program.Lookup)
-	if len(all) != 1 || p.Source(p.Out) != all[0] {
+	if len(all) != 1 || lookedUp(p) != all[0] {
 		return nil
 	}
 	wanted := map[float64][]float64{} // by id: the row that the trace has
 	for _, e := range s.entries {
-		st := &e.Program.Steps[e.Program.Source(e.Program.Out)]
+		st := &e.Program.Steps[max(lookedUp(e.Program), 0)]
 		ids, ok := s.valueAt(e, st.Args[0])
 		if st.Prim != program.Lookup || !ok {
 			return nil
@@ -73,7 +74,7 @@ func (s *search) otherRows() error {
 		class: program.Leaf, rank: 5000, exact: true, say: func(*Entry) Name { return Name{What: strings.Join(words, "; "), Site: "lookup.ids"} },
 		make: func(e *Entry) *program.Edited {
 			own, ok := s.valueOf(e, nil)
-			st := &e.Program.Steps[e.Program.Source(e.Program.Out)]
+			st := &e.Program.Steps[max(lookedUp(e.Program), 0)]
 			if !ok || st.Prim != program.Lookup {
 				return nil
 			}
@@ -91,20 +92,44 @@ func (s *search) otherRows() error {
 	})
 }
 
-// logarithms tries results of which the logarithm of the sum of all exponentials is taken off, by row: log softmax.
-func (s *search) logarithms() error {
-	return s.try(hypothesis{
-		class: program.Inserted, rank: 3500, make: s.logSoftmax,
-		say: func(*Entry) Name {
-			return Name{What: "log softmax is taken of the result: logarithms of probabilities, each row is shifted by a constant"}
-		},
-	})
+// lookedUp is the step that reads the rows of a table which are the result; −1 where there is none.
+func lookedUp(p *program.Program) int {
+	i := p.Source(p.Out)
+	for p.Steps[i].Prim == program.Round || p.Steps[i].Prim == program.Copy {
+		i = p.Source(p.Steps[i].Args[0])
+	}
+	if p.Steps[i].Prim != program.Lookup {
+		return -1
+	}
+	return i
 }
 
-func (s *search) logSoftmax(e *Entry) *program.Edited {
+// logarithms tries results of which the logarithm of the sum of all exponentials is taken off, by row: log softmax.
+func (s *search) logarithms() error {
+	for rank, rounded := range []bool{false, true} {
+		if err := s.try(hypothesis{
+			class: program.Inserted, rank: 3500 + rank, of: "log softmax", make: func(e *Entry) *program.Edited { return s.logSoftmax(e, rounded) },
+			say: func(*Entry) Name {
+				return Name{What: "log softmax is taken of the result: logarithms of probabilities, each row is shifted by a constant"}
+			},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logSoftmax has the logarithm of the softmax of the result, which is rounded to the model's dtype before, or not.
+func (s *search) logSoftmax(e *Entry, rounded bool) *program.Edited {
 	v, ok := s.valueOf(e, nil)
 	if !ok {
 		return nil
+	}
+	if rounded {
+		for i, x := range v.Data {
+			low, high := floats.Round(e.Call.DType, x-v.Bound[i]), floats.Round(e.Call.DType, x+v.Bound[i])
+			v.Data[i], v.Bound[i] = (low+high)/2, (high-low)/2
+		}
 	}
 	width := e.Program.Out.Last()
 	for at := 0; at < len(v.Data); at += width {

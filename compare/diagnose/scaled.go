@@ -42,7 +42,7 @@ func (s *search) scaled() error {
 						return err
 					}
 				}
-				for _, at := range append([]int{result}, leafSteps(t, program.Input)...) {
+				for _, at := range append([]int{result, unrounded}, leafSteps(t, program.Input)...) {
 					shape, what := s.first.Program.Out.Shape(), "the result"
 					if at >= 0 {
 						shape, what = t.Steps[at].Shape, s.value(s.first, t.Result(at))

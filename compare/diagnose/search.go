@@ -75,6 +75,11 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).zeros, (*search).notFinite, (*search).scaled, (*search).logarithms, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
 }
 
+// FindSteps is Find among the edits of steps and numbers alone, and what is known of them together.
+func FindSteps(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
+	return find(ctx, m, entries, []stage{(*search).steps})
+}
+
 // FindNumber is Find among the few edits that may move elements by as little as roundings do, and that ports are known to have: a
 // count that is one off, an activation for another of the families', a number that is 0 or off by powers of ten. What it finds
 // makes an entry a BUG that some choice of roundings may give, so that it tries no more than these.
@@ -254,7 +259,7 @@ func (s *search) edits(all []program.Edit) error {
 
 // steps looks at the steps of the program by themselves: what they do and read, their numbers, and what is known of them together.
 func (s *search) steps() error {
-	for _, look := range []func() error{s.structure, s.recognised, s.constants} {
+	for _, look := range []func() error{s.structure, s.recognised, s.constants, s.stored, s.literals} {
 		if err := look(); err != nil {
 			return err
 		}

@@ -172,7 +172,11 @@ func (s *search) solve(f family) error {
 		if !ok {
 			continue
 		}
-		for rank, n := range s.candidates(x) {
+		low, high, err := s.interval(f, x)
+		if err != nil {
+			return err
+		}
+		for rank, n := range s.candidates(x, low, high) {
 			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || s.near(f.old, n.value)) {
 				continue
 			}
@@ -195,8 +199,22 @@ func (s *search) solve(f family) error {
 }
 
 // candidates are the numbers that one which was solved may be: of the configuration, then with more and more digits.
-func (s *search) candidates(x float64) []number {
+func (s *search) candidates(x, low, high float64) []number {
 	var all []number
+	if low <= high {
+		for _, n := range s.numbers {
+			if n.value >= low && n.value <= high {
+				all = append(all, n)
+			}
+		}
+		for d := 1; d <= 8; d++ {
+			v, err := strconv.ParseFloat(strconv.FormatFloat(low/2+high/2, 'e', d-1, 64), 64)
+			if err == nil && v >= low && v <= high {
+				all = append(all, number{value: v})
+				break
+			}
+		}
+	}
 	for _, n := range s.numbers {
 		if math.Abs(n.value/x-1) < 0.02 {
 			all = append(all, n)
@@ -222,6 +240,45 @@ const (
 	newtonSteps = 12
 	newtonMoves = 1e-4 // of the number, for the slope
 )
+
+// mostSolved is how many entries a number is held to before it is tried on all.
+const mostSolved = 8
+
+// interval is where the number of a family lies by each element that is left, near one that was solved: half a unit of the element
+// divided by its slope, of the unrounded program. Elements that roundings within the program move may make it empty.
+func (s *search) interval(f family, x float64) (low, high float64, err error) {
+	low, high = math.Inf(-1), math.Inf(1)
+	h := newtonMoves * math.Abs(x)
+	for _, e := range s.entries[:min(len(s.entries), mostSolved)] {
+		e = e.Small()
+		y, half := e.Target()
+		call := e.Call
+		call.Emulated, call.Bounds = false, false
+		var of [2][]float64
+		for k, at := range []float64{x, x + h} {
+			d := f.edit(e, at)
+			if d == nil {
+				return 0, -1, s.err
+			}
+			p, c := d.Whole(call)
+			s.tried++
+			v, err := p.Eval(c)
+			if err != nil {
+				return 0, -1, outside(err)
+			}
+			of[k] = v.Data
+		}
+		for _, i := range e.Left {
+			slope := (of[1][i] - of[0][i]) / h
+			if slope == 0 || slope-slope != 0 || half[i]-half[i] != 0 {
+				continue
+			}
+			a, b := x+(y[i]-half[i]-of[0][i])/slope, x+(y[i]+half[i]-of[0][i])/slope
+			low, high = max(low, min(a, b)), min(high, max(a, b))
+		}
+	}
+	return low, high, nil
+}
 
 // newton is the number with which the unrounded program comes nearest to what is left of one entry; ok is false where it does not come
 // to rest.
