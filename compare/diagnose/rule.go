@@ -25,6 +25,15 @@ func (s *search) finding() (*Finding, error) {
 			s.found[k].class, s.found[k].rank, s.found[k].at = program.Constant, math.MaxInt, at
 		}
 	}
+	// What has the values of a hypothesis that shows enough is a name of it, if its own bounds are too wide to show as much.
+	for _, o := range s.thin {
+		if same, err := s.equal(s.found[0], o); err != nil {
+			return nil, err
+		} else if same {
+			o.shown = s.found[0].shown
+			s.found = append(s.found, o)
+		}
+	}
 	slices.SortStableFunc(s.found, func(a, b survivor) int {
 		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.rank, b.rank))
 	})

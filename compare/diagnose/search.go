@@ -51,6 +51,7 @@ type search struct {
 	numbers  []number // of the configuration
 	tried    int      // hypotheses, of all searches of the model
 	found    []survivor
+	thin     []survivor // steps taken twice that give everything, and show too little by themselves
 	stopped  bool
 	some     bool // hypotheses are of some tokens alone
 	cautious bool // what is found decides whether something is wrong
@@ -199,6 +200,8 @@ func (s *search) try(h hypothesis) error {
 	}
 	if shown >= need+h.solved && rows >= min(shownRows, need) {
 		s.found = append(s.found, survivor{h, shown, rows})
+	} else if h.class == program.Twice {
+		s.thin = append(s.thin, survivor{h, shown, rows})
 	}
 	return nil
 }
@@ -275,7 +278,7 @@ func (s *search) structure() error {
 			return err
 		}
 	}
-	return nil
+	return s.again()
 }
 
 // operands looks at other values of the program.
