@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -53,6 +54,9 @@ type rotary struct {
 	base, scale float64
 	pure        bool
 	rank        int
+
+	entry *order.Entry   // whose operation makes the frequencies; nil where there is none
+	made  map[string]any // with these settings
 }
 
 // frequencies tries other bases, with the scaling and without, other scalings, and rounded frequencies.
@@ -63,6 +67,7 @@ func (s *search) frequencies() error {
 	}
 	r := &rotary{search: s, values: s.first.Program.Steps[all[0]].Values}
 	r.base, r.scale, r.pure = geometric(r.values)
+	r.entry, r.made = r.operation()
 	for _, look := range []func() error{r.bases, r.blends, r.settings, r.partial, r.factors, r.narrowed} {
 		if err := look(); err != nil {
 			return err
@@ -92,13 +97,13 @@ func (r *rotary) thetas() []number {
 	}
 	if d := 2 * len(r.values); d > 2 && r.base > 1 {
 		for _, by := range []float64{2, 4, 8, 16, 32} {
-			if b := r.base * math.Pow(by, float64(d)/float64(d-2)); !has(b) {
+			if b := r.base * math.Pow(by, float64(d)/float64(d-2)); !has(b) && !typed(round6(b)) { // 10000 says nothing
 				all = append(all, number{value: b, words: "raised for " + short(by) + " times the length, as NTK scaling does"})
 			}
 		}
 		c := r.m.List.Config
 		for _, size := range []int{c.HiddenSize / max(c.NumHeads, 1), c.HeadDim, d / 2, 2 * d, c.HiddenSize} {
-			if b := math.Pow(r.base, float64(d)/float64(max(size, 1))); size > 0 && size != d && !math.IsInf(b, 0) && !has(b) {
+			if b := math.Pow(r.base, float64(d)/float64(max(size, 1))); size > 0 && size != d && !math.IsInf(b, 0) && !has(b) && !typed(round6(b)) {
 				all = append(all, number{value: b, words: fmt.Sprintf("the exponents are those of a head of %d, not %d", size, d)})
 			}
 		}
@@ -157,22 +162,15 @@ func (r *rotary) based(b number, by float64) (n Name, ok bool) {
 		if by == 1 && r.scale != 1 {
 			n.What += fmt.Sprintf(" and the scaling by %s is left out", short(1/r.scale))
 		}
-	case r.unscaled(value):
-		return Name{What: "the rotary frequencies are not scaled: the scaling of long waves is left out"}, true
+	case value == r.setting("theta"):
+		n = Name{What: "the rotary frequencies are not scaled: the scaling of long waves is left out"}
+		if right := r.setting("factor"); right > 0 {
+			n.Right, n.Fields = &right, r.fields(right, "the scaling")
+		}
 	default:
 		n.What += ", and the frequencies are not scaled"
 	}
 	return n, true
-}
-
-// unscaled reports whether the frequencies that are not scaled, the first of them, are those of a base.
-func (r *rotary) unscaled(base float64) bool {
-	whole := powersOf(make([]float64, len(r.values)), base, 1)
-	n := 0
-	for n < len(whole) && math.Abs(r.values[n]/whole[n]-1) < 1e-6 {
-		n++
-	}
-	return n > 1
 }
 
 // blends tries, where some frequencies are scaled and others are not, another factor for those that are, and one factor for all.

@@ -61,7 +61,7 @@ func (s *search) instances(rank int, role string, others []string, class program
 			}
 			return nil
 		},
-		say:  func(*Entry) Name { return Name{What: text + strings.Join(words, "; "), Site: role} },
+		say: func(*Entry) Name { return Name{What: text + strings.Join(words, "; "), Site: role} },
 	}
 	return s.try(h)
 }

@@ -137,7 +137,9 @@ func (s *search) lowered() error {
 			switch {
 			case c == 0:
 				n.What += ": the mask is multiplied, not added"
-			case slices.ContainsFunc(s.numbers, func(f number) bool { return f.plain && f.value == -c && strings.Contains(f.field, fieldWords["the soft cap"]) }):
+			case slices.ContainsFunc(s.numbers, func(f number) bool {
+				return f.plain && f.value == -c && strings.Contains(f.field, fieldWords["the soft cap"])
+			}):
 				n.What += ": the soft cap is taken after the mask"
 			}
 			if err := s.variant(300+rank, n, func(e *Entry) *program.Edited { return s.filled(e, c) }); err != nil {

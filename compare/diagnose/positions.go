@@ -23,7 +23,9 @@ func (s *search) otherPositions() error {
 			say: func(*Entry) Name { return Name{Site: "positions", What: what} },
 		})
 	}
-	product := func(frequency, position float64) float64 { return float64(float32(frequency * float64(float32(position)))) }
+	product := func(frequency, position float64) float64 {
+		return float64(float32(frequency * float64(float32(position))))
+	}
 	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
 		if err := try(0, "the angles are rounded to "+d.String()+" before their cosines and sines are taken", func(f, p float64) float64 {
 			return floats.Round(d, product(f, p))

@@ -101,7 +101,7 @@ func (s *search) masks() error {
 var maskValues = []float64{1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000, 1024}
 
 // fieldWords are what the fields of a number are called that is known by what stands around it.
-var fieldWords = map[string]string{"epsilon": "eps", "the soft cap": "softcap", "the window": "window", "theta": "theta"}
+var fieldWords = map[string]string{"epsilon": "eps", "the soft cap": "softcap", "the window": "window", "theta": "theta", "the scaling": ".factor"}
 
 // fields are those of the configuration that have a number: those that are called what it is, else all of them, but for one that
 // people type, which is that of a field by chance.

@@ -180,7 +180,7 @@ func (f *Finding) values(first float64, others []float64) {
 	others = slices.Compact(others)
 	f.Value = nil
 	if others[0] == 0 && first > 0 && others[len(others)-1] < first {
-		f.What = strings.Replace(f.What, " is ", " is 0: it is left out, or is ", 1) + " or less"
+		f.What += " or less, or left out"
 		return
 	}
 	var words []string

@@ -15,25 +15,37 @@ import (
 // settings tries the rotary operation with other numbers in each of its settings, and takes the frequencies that it makes of them: of the
 // configuration, those that are usual, and halves and doubles.
 func (r *rotary) settings() error {
+	if r.entry == nil {
+		return nil
+	}
+	for _, usual := range []bool{true, false} {
+		for _, name := range sortedKeys(r.made) {
+			if err := r.othersIn(r.entry, r.made, name, usual); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// operation is an entry whose operation makes the frequencies, and its settings; nil where there is none.
+func (r *rotary) operation() (*order.Entry, map[string]any) {
 	for k := range r.m.List.Entries {
 		e := &r.m.List.Entries[k]
 		if e.Op == nil || len(e.Inputs) != 1 || len(e.Weights) > 0 || !slices.Equal(r.frequenciesOf(e, e.Op), r.values) {
 			continue
 		}
-		fields, err := settingsOf(e.Op)
-		if err != nil {
-			return err
+		if fields, err := settingsOf(e.Op); err == nil {
+			return e, fields
 		}
-		for _, usual := range []bool{true, false} {
-			for _, name := range sortedKeys(fields) {
-				if err := r.setting(e, fields, name, usual); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
 	}
-	return nil
+	return nil, nil
+}
+
+// setting is a number of the operation that makes the frequencies; 0 where it has none.
+func (r *rotary) setting(name string) float64 {
+	x, _ := r.made[name].(float64)
+	return x
 }
 
 // usualSettings are what the published files of models have.
@@ -46,8 +58,8 @@ func related(field, setting string) bool {
 	return field != setting && strings.Contains(field, "position_embeddings") && strings.Contains(setting, "position_embeddings")
 }
 
-// setting tries other numbers in one setting.
-func (r *rotary) setting(e *order.Entry, fields map[string]any, name string, usual bool) error {
+// othersIn tries other numbers in one setting.
+func (r *rotary) othersIn(e *order.Entry, fields map[string]any, name string, usual bool) error {
 	old, ok := fields[name].(float64)
 	if !ok || name == "dim" {
 		return nil

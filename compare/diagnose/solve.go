@@ -149,7 +149,9 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 		of([]float64{1}, 0, func(_ *Entry, n number) Name {
 			x := n.value
 			return Name{What: short(x) + " is added to " + what, Value: &x}
-		}, func(ed *program.Editor, v program.Var, x float64) program.Var { return ed.R(ed.Add("", v, ed.Scalar("", x))) }),
+		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
+			return ed.R(ed.Add("", v, ed.Scalar("", x)))
+		}),
 		of([]float64{1, 4, 16, 64}, 0, named("is capped: tanh, with a soft cap of"), func(ed *program.Editor, v program.Var, x float64) program.Var {
 			c := ed.Scalar("", x)
 			return ed.R(ed.Mul("", ed.R(ed.Tanh("", ed.R(ed.Div("", v, c)))), c))
