@@ -255,7 +255,8 @@ func powerOfTen(x float64) bool {
 func short(x float64) string { return fmt.Sprintf("%.6g", x) }
 
 // called says which field of the configuration a number is, or is a function of, for a sentence; empty where it may be a coincidence: a
-// number that people type, or that several fields have, is that of a field only if the field is the right number's, or one of its kind.
+// number that people type, or that several fields have, is that of a field only if the field is the right number's, one of its kind, or
+// one of which the number is what the right one is of its own.
 func (s *search) called(v, right float64, what string) string {
 	var own, kind, all []number
 	for _, n := range s.numbers {
@@ -263,7 +264,10 @@ func (s *search) called(v, right float64, what string) string {
 			continue
 		}
 		all = append(all, n)
-		if w := fieldWords[what]; n.plain && w != "" && strings.Contains(n.field, w) {
+		alike := func(o number) bool {
+			return !n.plain && !o.plain && same(o.value, right) && o.function() == n.function()
+		}
+		if w := fieldWords[what]; n.plain && w != "" && strings.Contains(n.field, w) || slices.ContainsFunc(s.numbers, alike) {
 			kind = append(kind, n)
 		}
 		if slices.ContainsFunc(s.numbers, func(o number) bool { return o.field == n.field && same(o.value, right) }) {
@@ -288,6 +292,11 @@ func (s *search) called(v, right float64, what string) string {
 		return ""
 	}
 	return strings.Join(names, ", ")
+}
+
+// function is what a number is of its field: "1/√".
+func (n number) function() string {
+	return strings.NewReplacer(n.field, "", "(", "", ")", "").Replace(n.words)
 }
 
 // typed reports whether a number is one that people type: a power of two, or one of at most two digits.
