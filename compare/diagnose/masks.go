@@ -230,16 +230,17 @@ func (s *search) after() error {
 	if err := s.variant(400, n, func(e *Entry) *program.Edited { return s.maskedLast(e, "") }); err != nil {
 		return err
 	}
-	for _, i := range leafSteps(s.first.signed(s.m), program.Input) {
-		own := s.m.List.Entries[s.first.Inputs[p.Steps[i].Index].Entry].Name
-		for rank, other := range s.captured(own) {
-			if err := s.variant(401+rank, n, func(e *Entry) *program.Edited {
-				return s.maskedLast(e, beside(other, s.m.List.Entries[e.Node.Entry].Name))
-			}); err != nil {
-				return err
-			}
+	inputs := leafSteps(s.first.signed(s.m), program.Input)
+	if len(inputs) == 0 {
+		return nil
+	}
+	own := s.m.List.Entries[s.first.Inputs[p.Steps[inputs[0]].Index].Entry].Name
+	for rank, other := range s.captured(own) {
+		if err := s.variant(401+rank, n, func(e *Entry) *program.Edited {
+			return s.maskedLast(e, beside(other, s.m.List.Entries[e.Node.Entry].Name))
+		}); err != nil {
+			return err
 		}
-		break
 	}
 	return nil
 }
