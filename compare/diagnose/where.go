@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // where says in which layers and passes an edit is: in those of the entries that are left, and not in others of the role. An entry
@@ -34,6 +36,9 @@ func (s *search) where(h survivor) (string, error) {
 // shows reports whether an edit gives another result than a right entry has.
 func (s *search) shows(h survivor, e *Entry) (bool, error) {
 	e = e.Small()
+	if !slices.Equal(windowsOf(e), windowsOf(s.first)) { // a mask without a window is another operation
+		return false, nil
+	}
 	d := h.make(e)
 	if d == nil || s.err != nil {
 		return false, s.err
@@ -52,6 +57,15 @@ func (s *search) shows(h survivor, e *Entry) (bool, error) {
 	}
 	left, err := e.Leaves(x, need)
 	return len(left) >= need, err
+}
+
+// windowsOf are the windows of an entry's masks.
+func windowsOf(e *Entry) []float64 {
+	var all []float64
+	for _, i := range e.Program.Of(program.Mask) {
+		all = append(all, e.Program.Steps[i].Value)
+	}
+	return all
 }
 
 // placesOf are the layers and passes of some entries, where others are right: as little as tells them apart, and all of both where neither
