@@ -48,6 +48,8 @@ type Config struct {
 	Gemma3n            *Gemma3nConfig  `json:"gemma3n,omitempty"`
 	Tokens             TokenIDs        `json:"-"` // not arithmetic: never compared
 	DType              string          `json:"-"` // the dtype the file declares, as torch spells it; empty when it does not
+
+	keys map[string]string // of rotary settings as the file spells them, see [Config.Key]
 }
 
 // Gemma3nConfig has what only Gemma 3n has.

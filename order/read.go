@@ -40,6 +40,7 @@ func ReadConfig(data []byte) (*Config, error) {
 	if o.err != nil {
 		return nil, fmt.Errorf("reading config.json: %w", o.err)
 	}
+	c.keys = f.ropeKeys(c)
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("config.json of a %s model: %w", c.ModelType, err)
 	}

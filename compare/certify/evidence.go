@@ -153,7 +153,9 @@ func (a *arithmetic) byRow(of []*evidence, b *arithmetic) (bool, error) {
 // definite reports whether an element is known to a quarter of a unit of the model's dtype. In float32 nothing is rounded to
 // less than what bounds are made of.
 func (j *judged) definite(i int) bool {
-	if j.model == hooks.F32 {
+	if x := j.x.Data[i]; x-x != 0 {
+		return true
+	} else if j.model == hooks.F32 {
 		return !math.IsInf(j.x.Bound[i], 0)
 	}
 	return j.x.Bound[i] <= lastPlace(j.model, j.x.Data[i])/4
@@ -191,7 +193,7 @@ func (a *arithmetic) little(of []*evidence, other *arithmetic) (bool, error) {
 // apart reports whether two arithmetics give an element no number in common. Where their bounds overlap, what one explains and the
 // other does not is a matter of the bounds. In 16 bits a number is an interval of what it was rounded from, and bounds are narrow.
 func (j *judged) apart(own *judged, i int) bool {
-	if j.model != hooks.F32 {
+	if x := j.x.Data[i]; j.model != hooks.F32 || x-x != 0 && own.x.Data[i]-own.x.Data[i] == 0 {
 		return true
 	}
 	to := func(k *judged, sign float64) float64 { return floats.Round(k.d, k.x.Data[i]+sign*k.x.Bound[i]) }

@@ -199,11 +199,11 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 // Where nothing is found between an entry and what it was computed from, masks and rotary tables, which follow from the positions
 // alone, are computed too: a layer may have another one.
 func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, error) {
-	left, own, err := i.leftOf(ctx, role)
+	left, own, right, err := i.leftOf(ctx, role)
 	if err != nil || len(left) == 0 {
 		return nil, err
 	}
-	found, err := i.nameIn(ctx, i.model(), left, own)
+	found, err := i.nameIn(ctx, left, own, func(n order.Node) (*evidence, error) { return i.evidence(ctx, n) }, right)
 	if found.Named() || err != nil {
 		return found, err
 	}
@@ -214,7 +214,17 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 	if opened == nil || err != nil {
 		return found, err
 	}
-	more, err := i.nameIn(ctx, i.model(), opened, own)
+	more, err := i.nameIn(ctx, opened, own, func(n order.Node) (*evidence, error) {
+		e, err := i.evidence(ctx, n)
+		if e == nil || err != nil {
+			return nil, err
+		}
+		all, err := i.opened([]*evidence{e})
+		if all == nil || err != nil {
+			return nil, err
+		}
+		return all[0], nil
+	}, right)
 	if more.Named() || err != nil {
 		return more, err
 	}
@@ -237,7 +247,7 @@ func (i *Isolator) nameTogether(ctx context.Context, role string, left []*eviden
 			continue
 		}
 		seen[other] = true
-		more, arithmetics, err := i.leftOf(ctx, other)
+		more, arithmetics, _, err := i.leftOf(ctx, other)
 		if err != nil {
 			return nil, err
 		}
@@ -246,7 +256,7 @@ func (i *Isolator) nameTogether(ctx context.Context, role string, left []*eviden
 	if len(seen) == 1 {
 		return nil, nil
 	}
-	return i.nameIn(ctx, i.model(), left, own)
+	return i.nameIn(ctx, left, own, nil, nil)
 }
 
 // opened are the entries with masks and rotary tables computed, too; nil where none has any.
@@ -291,18 +301,26 @@ func (i *Isolator) fixed(entry int) bool {
 	})
 }
 
-// nameIn looks for what is wrong with some entries, each in its own arithmetic, or where that is not known in each of a few.
-func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*evidence, own []*arithmetic) (*diagnose.Finding, error) {
+// nameIn looks for what is wrong with some entries, each in its own arithmetic, or where that is not known in each of a few. Right are
+// others of the role, which are read when there is a name.
+func (i *Isolator) nameIn(ctx context.Context, left []*evidence, own []*arithmetic, read func(order.Node) (*evidence, error), right []order.Node) (*diagnose.Finding, error) {
 	var none *diagnose.Finding
-	tries := []*arithmetic{nil}
-	if slices.Contains(own, nil) {
-		var err error
-		if tries, err = under(left, left); err != nil {
-			return nil, err
-		}
+	model := i.model()
+	tries, err := under(left, left)
+	if err != nil {
+		return nil, err
 	}
-	for _, try := range tries {
-		var entries []*diagnose.Entry
+	known := !slices.Contains(own, nil)
+	if known { // what is wrong may round otherwise than what is right
+		tries = append([]*arithmetic{nil}, tries...)
+	}
+	for n, try := range tries {
+		find := diagnose.Find
+		if known && n > 0 {
+			find, own = diagnose.FindSteps, make([]*arithmetic, len(left))
+		}
+		var entries, given []*diagnose.Entry
+		model.Rest = func() ([]*diagnose.Entry, error) { return restOf(given, read, right) }
 		for k, e := range left {
 			a := own[k]
 			if a == nil {
@@ -312,16 +330,17 @@ func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*ev
 			if err != nil {
 				return nil, err
 			}
-			if len(rest) == 0 {
-				continue
-			}
 			s, err := suspectOf(&evidence{e.trial, rest}, a)
 			if err != nil {
 				return nil, err
 			}
-			entries = append(entries, s)
+			if len(rest) == 0 {
+				given = append(given, s)
+			} else {
+				entries = append(entries, s)
+			}
 		}
-		found, err := diagnose.Find(ctx, model, entries)
+		found, err := find(ctx, model, entries)
 		if found.Named() || err != nil {
 			return found, err
 		}
@@ -330,9 +349,30 @@ func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*ev
 	return none, nil
 }
 
+// mostRight is how many right entries a name is held to, to say where it is.
+const mostRight = 64
+
+// restOf adds to some right entries those of nodes of which transformers' arithmetic leaves nothing.
+func restOf(all []*diagnose.Entry, read func(order.Node) (*evidence, error), right []order.Node) ([]*diagnose.Entry, error) {
+	for _, n := range right[:min(len(right), mostRight)] {
+		e, err := read(n)
+		if err != nil {
+			return nil, err
+		} else if e == nil {
+			continue
+		}
+		s, err := suspectOf(e, &arithmetic{})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
 // leftOf are the entries of a role that the arithmetics of their forms leave something of, with the arithmetic that leaves least; nil
-// where none is known.
-func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, own []*arithmetic, err error) {
+// where none is known. Right are those of which nothing is left by transformers' arithmetic.
+func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, own []*arithmetic, right []order.Node, err error) {
 	c := i.capturedForms()
 	for _, form := range c.names {
 		for _, n := range c.nodes[form] {
@@ -341,19 +381,22 @@ func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, o
 			}
 			e, err := i.evidence(ctx, n)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
-			if e == nil || len(e.left) == 0 {
+			if e == nil {
+				continue
+			} else if len(e.left) == 0 {
+				right = append(right, n)
 				continue
 			}
 			f, err := i.form(ctx, form)
 			if err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 			a := f.own
 			if a != nil && f.second != nil {
 				if _, rest, _, err := e.strict(f.second); err != nil {
-					return nil, nil, err
+					return nil, nil, nil, err
 				} else if len(rest) == 0 {
 					continue
 				}
@@ -361,5 +404,5 @@ func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, o
 			left, own = append(left, e), append(own, a)
 		}
 	}
-	return left, own, nil
+	return left, own, right, nil
 }

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -27,18 +28,15 @@ func (s *search) applied() error {
 			places = nil
 		}
 		for _, at := range append([]int{result, unrounded}, places...) {
-			if at == unrounded && role != Role(own) {
+			if at < 0 && role == Role(own) || at == unrounded { // see again
 				continue
 			}
 			h := hypothesis{
 				class: program.Inserted, rank: 5000 + k,
 				make: func(e *Entry) *program.Edited { return s.inserted(e, other.Name, at) },
 				say: func(e *Entry) Name {
-					switch {
-					case at >= 0:
+					if at >= 0 {
 						return Name{What: fmt.Sprintf("%s is taken of %s first, as in %s", other.Op.Kind(), s.value(s.first, t.Result(at)), role), Site: role}
-					case role == Role(own):
-						return Name{What: other.Op.Kind() + " is applied twice", Site: role}
 					}
 					return Name{What: fmt.Sprintf("%s is taken of the result, as in %s", other.Op.Kind(), role), Site: role}
 				},
@@ -46,6 +44,23 @@ func (s *search) applied() error {
 			if err := s.try(h); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// again tries the entry's own operation on its result: it is taken twice.
+func (s *search) again() error {
+	own := &s.m.List.Entries[s.first.Node.Entry]
+	if !s.insertable(own) {
+		return nil
+	}
+	for rank, at := range []int{result, unrounded} {
+		if err := s.try(hypothesis{
+			class: program.Twice, rank: 1000 + rank, of: "again", make: func(e *Entry) *program.Edited { return s.inserted(e, own.Name, at) },
+			say: func(*Entry) Name { return Name{What: own.Op.Kind() + " is applied twice", Site: Role(own.Name)} },
+		}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -97,6 +112,10 @@ func (s *search) inserted(e *Entry, name string, at int) *program.Edited {
 	}
 	var weights []program.Rows
 	for _, w := range other.Weights {
+		if k := slices.IndexFunc(e.Weights, func(o order.Weight) bool { return o.Name == w.Name }); k >= 0 {
+			weights = append(weights, e.Call.W[k])
+			continue
+		}
 		rows, err := s.m.Weights(w)
 		if s.failed(err) {
 			return nil
@@ -117,6 +136,7 @@ func (s *search) inserted(e *Entry, name string, at int) *program.Edited {
 			w = append(w, ed.OtherRows(r))
 		}
 		y := ed.R(ed.Apply(other.Op, other.Op.Kind(), other.Size(s.m.Passes[e.Node.Pass], s.m.List.Config.SlidingWindow), in, w))
+		y = s.byToken(ed, y, other)
 		if y, ok = ed.As(y, x.Shape()); !ok {
 			return ed.Fail("shapes")
 		}
@@ -125,6 +145,25 @@ func (s *search) inserted(e *Entry, name string, at int) *program.Edited {
 		}
 		return y
 	})
+}
+
+// byToken has the tokens of a result of an operation where its input has them.
+func (s *search) byToken(ed *program.Editor, y program.Var, e *order.Entry) program.Var {
+	in := s.m.List.Entries[s.m.List.Index(e.Inputs[0].Name)].Axes
+	if e.Inputs[0].Index != nil && in != "" {
+		in = in[1:]
+	}
+	from, to := strings.IndexByte(e.Axes, order.AxisToken), strings.IndexByte(in, order.AxisToken)
+	if from < 0 || to < 0 || from == to || len(e.Axes) != len(y.Shape()) || to >= len(e.Axes) {
+		return y
+	}
+	axes := make([]int, 0, len(e.Axes))
+	for a := range e.Axes {
+		if a != from {
+			axes = append(axes, a)
+		}
+	}
+	return ed.Cat(0, ed.Permute(y, slices.Insert(axes, to, from)...))
 }
 
 // partly tries the operation on the first channels alone: the rest stay as they are. What it reads beside them has every n-th of its

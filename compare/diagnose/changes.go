@@ -63,6 +63,36 @@ func transpose(w program.Rows) program.Rows {
 	return t
 }
 
+// reshaped is a weight, held whole, of which the transposed is read row by row in its own shape.
+type reshaped struct {
+	rows, cols int
+	data       []float64
+}
+
+func (w *reshaped) Size() (rows, cols int) { return w.rows, w.cols }
+
+func (w *reshaped) Row(dst []float64, i int) error {
+	for j := range dst {
+		at := i*w.cols + j // of the transposed: cols rows
+		dst[j] = w.data[at%w.rows*w.cols+at/w.rows]
+	}
+	return nil
+}
+
+func reshape(w program.Rows) program.Rows {
+	rows, cols := w.Size()
+	if rows < 2 || cols < 2 || rows == cols || rows*cols > maxHeld {
+		return nil
+	}
+	r := &reshaped{rows, cols, make([]float64, rows*cols)}
+	for i := range rows {
+		if w.Row(r.data[i*cols:][:cols], i) != nil {
+			return nil
+		}
+	}
+	return r
+}
+
 // change is what may have become of a weight; make returns nil where it has no such.
 type change struct {
 	words string
@@ -104,6 +134,34 @@ func quantised(words string, n int, most float64) change {
 					if step > 0 {
 						g[i] = floats.Round(model, float64(float32(math.RoundToEven(float64(float32(x/step)))*step)))
 					}
+				}
+			}
+		}}
+	}}
+}
+
+// ranged rounds each group of n elements of a row, 0 for all, to steps between its least and its greatest number, with a zero point that
+// is off by some steps.
+func ranged(words string, n int, most, off float64) change {
+	return change{words, func(w program.Rows, model hooks.DType) program.Rows {
+		group := n
+		if _, cols := w.Size(); n == 0 {
+			group = cols
+		} else if cols%n != 0 || cols == n {
+			return nil
+		}
+		return changed{w, func(row []float64) {
+			for at := 0; at < len(row); at += group {
+				g := row[at:][:group]
+				low, high := slices.Min(g), slices.Max(g)
+				step := float64(float32(float64(float32(high-low)) / most))
+				if !(step > 0) {
+					continue
+				}
+				zero := math.RoundToEven(float64(float32(-low / step)))
+				for i, x := range g {
+					q := min(max(math.RoundToEven(float64(float32(x/step)))+zero, 0), most)
+					g[i] = floats.Round(model, float64(float32((q-zero-off)*step)))
 				}
 			}
 		}}
@@ -165,6 +223,11 @@ func woven(block, n int) change {
 // changes are those that a weight is tried with.
 func (s *search) changes() []change {
 	all := []change{
+		{"is reshaped, not transposed: its file has rows and columns exchanged", func(w program.Rows, _ hooks.DType) program.Rows { return reshape(w) }},
+		each("has 0 in place of what is negative", true, func(x float64) float64 { return max(0, x) }),
+		each("has lost the sign of what is negative", true, math.Abs),
+		each("is rounded to float8 (e4m3)", true, func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }),
+		each("is rounded to float8 (e5m2)", true, func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }),
 		{"is transposed", func(w program.Rows, _ hooks.DType) program.Rows { return transpose(w) }},
 		each("is taken as 1+w", false, func(x float64) float64 { return 1 + x }),
 		each("has 1 added, as one that is stored with the 1", true, func(x float64) float64 { return 1 + x }),
@@ -182,6 +245,20 @@ func (s *search) changes() []change {
 			step float64
 		}{{8, 127}, {4, 7}} {
 			all = append(all, quantised(fmt.Sprintf("is rounded to %d bits in groups of %d", most.bits, group), group, most.step))
+		}
+	}
+	for _, bits := range []int{4, 8} {
+		for _, group := range []int{8, 16, 32, 64, 128, 0} {
+			for _, off := range []float64{0, 1, -1} {
+				words := fmt.Sprintf("is rounded to %d bits in groups of %d, between the least and the greatest number", bits, group)
+				if group == 0 {
+					words = fmt.Sprintf("is rounded to %d bits by row, between the least and the greatest number", bits)
+				}
+				if off != 0 {
+					words += fmt.Sprintf(", with zero points that are off by %+g", off)
+				}
+				all = append(all, ranged(words, group, float64(int(1)<<bits-1), off))
+			}
 		}
 	}
 	for _, n := range []int{2, 4} {
@@ -211,8 +288,8 @@ func (s *search) changes() []change {
 	}
 	for _, n := range by {
 		words := "is multiplied by " + short(n.value)
-		if n.words != "" {
-			words += " (" + n.words + ")"
+		if called := s.called(n.value, 1, ""); called != "" {
+			words += " (" + called + ")"
 		}
 		all = append(all, each(words, true, func(x float64) float64 { return x * float64(float32(n.value)) }))
 	}

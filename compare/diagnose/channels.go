@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -78,10 +79,16 @@ func (s *search) parts() error {
 		return nil
 	}
 	text := words[0]
+	if isPermutation(from) && len(words) > 3 {
+		text = fmt.Sprintf("the channels are in another order: %d of %d are others (", runs, width) + text
+	}
+	permuted := strings.HasPrefix(text, "the channels are")
 	for _, w := range words[1:min(len(words), 3)] {
 		text += "; " + w
 	}
-	if len(words) > 3 {
+	if permuted {
+		text += "; ...)"
+	} else if len(words) > 3 {
 		text += fmt.Sprintf("; and %d more parts", len(words)-3)
 	}
 	return s.try(hypothesis{
@@ -89,6 +96,18 @@ func (s *search) parts() error {
 		make: func(e *Entry) *program.Edited { return moved(e, from) },
 		say:  func(*Entry) Name { return Name{What: text} },
 	})
+}
+
+// isPermutation reports whether every channel is somewhere.
+func isPermutation(from []int) bool {
+	seen := make([]bool, len(from))
+	for _, k := range from {
+		if k < 0 || seen[k] {
+			return false
+		}
+		seen[k] = true
+	}
+	return true
 }
 
 const none = math.MinInt

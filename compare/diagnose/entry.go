@@ -48,6 +48,8 @@ type Model struct {
 	Read    func(order.Node) (program.Value, error)
 	// Has reports whether the trace has a tensor, in whole and of the shape that the order gives it.
 	Has func(order.Node) bool
+	// Rest are the entries of the roles that are looked at of which nothing is left: they are right. It may be nil.
+	Rest func() ([]*Entry, error)
 
 	tried, work int // of all searches
 }

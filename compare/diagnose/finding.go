@@ -27,16 +27,21 @@ type Name struct {
 	// Fields are those of the configuration that have the right number, and Equal those that have the engine's.
 	Fields []Field `json:"config,omitempty"`
 	Equal  []Field `json:"equal,omitempty"`
+	// Where are the layers and passes that have it, where others of the role are right: "layers.2, pass 1".
+	Where string `json:"where,omitempty"`
 }
 
 // Text is the name for a sentence: "epsilon is 1e-05; config.json: rms_norm_eps 1e-06".
 func (n Name) Text() string {
 	text := n.What
-	if n.Right == nil {
-		return text
+	if n.Right != nil && len(n.Fields) == 0 {
+		text += ", not " + short(*n.Right)
+	}
+	if n.Where != "" {
+		text += ", in " + n.Where + " only"
 	}
 	if len(n.Fields) == 0 {
-		return text + ", not " + short(*n.Right)
+		return text
 	}
 	var fields []string
 	for _, f := range n.Fields {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -53,6 +54,9 @@ type rotary struct {
 	base, scale float64
 	pure        bool
 	rank        int
+
+	entry *order.Entry   // whose operation makes the frequencies; nil where there is none
+	made  map[string]any // with these settings
 }
 
 // frequencies tries other bases, with the scaling and without, other scalings, and rounded frequencies.
@@ -63,7 +67,8 @@ func (s *search) frequencies() error {
 	}
 	r := &rotary{search: s, values: s.first.Program.Steps[all[0]].Values}
 	r.base, r.scale, r.pure = geometric(r.values)
-	for _, look := range []func() error{r.bases, r.blends, r.factors, r.narrowed} {
+	r.entry, r.made = r.operation()
+	for _, look := range []func() error{r.bases, r.blends, r.settings, r.partial, r.factors, r.narrowed} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -88,6 +93,19 @@ func (r *rotary) thetas() []number {
 	for _, f := range r.numbers {
 		if f.plain && f.value > 1 && !has(f.value) {
 			all = append(all, f)
+		}
+	}
+	if d := 2 * len(r.values); d > 2 && r.base > 1 {
+		for _, by := range []float64{2, 4, 8, 16, 32} {
+			if b := r.base * math.Pow(by, float64(d)/float64(d-2)); !has(b) && !typed(round6(b)) { // 10000 says nothing
+				all = append(all, number{value: b, words: "raised for " + short(by) + " times the length, as NTK scaling does"})
+			}
+		}
+		c := r.m.List.Config
+		for _, size := range []int{c.HiddenSize / max(c.NumHeads, 1), c.HeadDim, d / 2, 2 * d, c.HiddenSize} {
+			if b := math.Pow(r.base, float64(d)/float64(max(size, 1))); size > 0 && size != d && !math.IsInf(b, 0) && !has(b) && !typed(round6(b)) {
+				all = append(all, number{value: b, words: fmt.Sprintf("the exponents are those of a head of %d, not %d", size, d)})
+			}
 		}
 	}
 	for _, b := range []float64{1e4, 1e6, 5e5, 1e5, 1e7, 1e3, 1e2, 10, 2 * r.base, 4 * r.base, 8 * r.base, r.base / 2, r.base / 4, r.base / 8} {
@@ -122,9 +140,13 @@ func (r *rotary) bases() error {
 func (r *rotary) based(b number, by float64) (n Name, ok bool) {
 	value := b.value
 	n = Name{Value: &value, What: "theta is " + short(value)}
-	if b.field != "" {
-		n.What += " (" + b.field + ")"
-		n.Equal = []Field{{b.field, b.value}}
+	if called := r.called(value, r.base, "theta"); called != "" {
+		n.What += " (" + called + ")"
+		for _, name := range strings.Split(called, ", ") {
+			n.Equal = append(n.Equal, Field{name, b.value})
+		}
+	} else if b.field == "" && b.words != "" {
+		n.What += " (" + b.words + ")"
 	}
 	switch {
 	case r.pure && math.Abs(r.base/value-1) < 1e-4:
@@ -139,6 +161,11 @@ func (r *rotary) based(b number, by float64) (n Name, ok bool) {
 		n.Right, n.Fields = &right, r.fields(right, "theta")
 		if by == 1 && r.scale != 1 {
 			n.What += fmt.Sprintf(" and the scaling by %s is left out", short(1/r.scale))
+		}
+	case value == r.setting("theta"):
+		n = Name{What: "the rotary frequencies are not scaled: the scaling of long waves is left out"}
+		if right := r.setting("factor"); right > 0 {
+			n.Right, n.Fields = &right, r.fields(right, "the scaling")
 		}
 	default:
 		n.What += ", and the frequencies are not scaled"
@@ -164,6 +191,9 @@ func (r *rotary) blends() error {
 			continue
 		}
 		right := round6(1 / least)
+		if err := r.mixed(whole, right); err != nil {
+			return err
+		}
 		for _, f := range r.scalings() {
 			if !same(f.value, right) {
 				n := Name{Value: &f.value, Right: &right, What: "the rotary frequencies are scaled by " + short(f.value), Fields: r.fields(right, "the scaling")}
@@ -186,6 +216,107 @@ func (r *rotary) blends() error {
 	return nil
 }
 
+// partial tries a rotation by the first frequencies alone: the others are 0.
+func (r *rotary) partial() error {
+	n := len(r.values)
+	for k := 1; k < n; k++ {
+		what := fmt.Sprintf("the last %d of %d rotary frequencies are 0: a part of the head alone is rotated", n-k, n)
+		if err := r.try(Name{What: what}, false, func(v []float64) []float64 {
+			clear(v[k:])
+			return v
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mixed looks at each frequency by itself, where some are scaled and others not: it may be scaled, or not, or have the two ends of what
+// is between exchanged.
+func (r *rotary) mixed(whole []float64, factor float64) error {
+	out := r.first.Program.Out.Shape()
+	n := len(whole)
+	if width := out[len(out)-1]; width != 2*n {
+		return nil
+	}
+	ways := []struct {
+		words string
+		value func(j int) float64
+	}{
+		{"", func(j int) float64 { return r.values[j] }},
+		{"not scaled", func(j int) float64 { return whole[j] }},
+		{"divided by " + short(factor), func(j int) float64 { return float64(float32(whole[j] / factor)) }},
+		{"between the bands with its ends exchanged (1-smooth for smooth)", func(j int) float64 {
+			return float64(float32(float64(float32(whole[j]+float64(float32(whole[j]/factor)))) - r.values[j]))
+		}},
+	}
+	good := make([][]bool, len(ways))
+	for k, w := range ways {
+		good[k] = slices.Repeat([]bool{true}, n)
+		for _, e := range r.entries {
+			left, err := r.outside(e, func(v []float64) []float64 {
+				for j := range v {
+					v[j] = w.value(j)
+				}
+				return v
+			})
+			if err != nil {
+				return err
+			}
+			for _, i := range left {
+				good[k][i%n] = false
+			}
+		}
+	}
+	chosen, said := make([]float64, n), map[string][]string{}
+	solved := 0
+	var order []string
+	for j := range chosen {
+		k := slices.IndexFunc(good, func(of []bool) bool { return of[j] })
+		if k < 0 {
+			return nil
+		}
+		if chosen[j] = ways[k].value(j); k > 0 {
+			if solved++; said[ways[k].words] == nil {
+				order = append(order, ways[k].words)
+			}
+			said[ways[k].words] = append(said[ways[k].words], strconv.Itoa(j))
+		}
+	}
+	if solved == 0 {
+		return nil
+	}
+	var words []string
+	for _, w := range order {
+		words = append(words, fmt.Sprintf("%s of %d is %s", strings.Join(said[w], ", "), n, w))
+	}
+	name := Name{Site: frequencySite, What: "the scaling is another for some rotary frequencies: " + strings.Join(words, "; ")}
+	r.rank++
+	return r.search.try(hypothesis{
+		class: program.Known, rank: r.rank, solved: solved, weak: true, say: func(*Entry) Name { return name },
+		make: func(e *Entry) *program.Edited {
+			return e.Program.Frequencies(func([]float64) []float64 { return slices.Clone(chosen) })
+		},
+	})
+}
+
+// outside are the elements that are left with other frequencies.
+func (r *rotary) outside(e *Entry, change func(v []float64) []float64) ([]int, error) {
+	k, err := e.values()
+	if err != nil {
+		return nil, err
+	}
+	d := e.Program.Frequencies(change)
+	if d == nil {
+		return nil, nil
+	}
+	x, err := k.Eval(d)
+	if err != nil {
+		return nil, err
+	}
+	return e.Leaves(x, len(x.Data))
+}
+
 // scalings are factors by which frequencies are divided.
 func (r *rotary) scalings() []number {
 	var all []number
@@ -205,15 +336,22 @@ func (r *rotary) scalings() []number {
 // factors tries all frequencies times a number. A factor of scaling is what frequencies are multiplied by; that another number is the
 // same means nothing.
 func (r *rotary) factors() error {
-	for _, f := range r.others(r.first.signed(r.m), 1) {
+	for _, f := range r.others(r.first.signed(r.m), 1, "") {
 		if f.value <= 0 || f.value == 1 || r.scale != 1 && r.pure && math.Abs(f.value*r.scale-1) < 1e-5 { // named above
 			continue
 		}
 		by := f.value
 		n := Name{Value: &by, What: "the rotary frequencies are multiplied by " + short(by)}
+		if r.pure && r.scale != 1 { // they are scaled, and by another number
+			whole := by * r.scale
+			n = Name{Value: &whole, What: "the rotary frequencies are multiplied by " + short(round6(whole))}
+			if same(whole*r.scale, 1) {
+				n.What += ", where they are to be divided by it"
+			}
+		}
 		var names []string
 		for _, w := range strings.Split(f.words, ", ") {
-			if strings.Contains(w, "factor") {
+			if strings.Contains(w, "factor") && !(r.pure && r.scale != 1) {
 				names = append(names, w)
 			}
 		}

@@ -55,8 +55,13 @@ func (s *search) instances(rank int, role string, others []string, class program
 	}
 	h := hypothesis{
 		class: class, rank: rank, solved: len(names),
-		make: func(e *Entry) *program.Edited { return chosen[s.m.List.Entries[e.Node.Entry].Name](e) },
-		say:  func(*Entry) Name { return Name{What: text + strings.Join(words, "; "), Site: role} },
+		make: func(e *Entry) *program.Edited {
+			if other := chosen[s.m.List.Entries[e.Node.Entry].Name]; other != nil {
+				return other(e)
+			}
+			return nil
+		},
+		say: func(*Entry) Name { return Name{What: text + strings.Join(words, "; "), Site: role} },
 	}
 	return s.try(h)
 }
@@ -92,6 +97,14 @@ func (s *search) inputs() error {
 				}
 			}
 		}
+		for rank, other := range s.stacks(product(t.Steps[i].Shape)) {
+			for item := range other.items {
+				text := fmt.Sprintf("reads stream %d of %s, not %s", item, Role(other.name), Role(own))
+				if err := s.try(s.reading(t.Of(i), 500+10*rank+item, source{name: other.name, item: &item}, text)); err != nil {
+					return err
+				}
+			}
+		}
 		before := fmt.Sprintf("reads %s of the pass before", Role(own))
 		if err := s.try(s.reading(t.Of(i), 1000, source{name: own, pass: -1}, before)); err != nil {
 			return err
@@ -109,6 +122,25 @@ func (s *search) inputs() error {
 		}
 	}
 	return nil
+}
+
+// stack is a captured tensor whose first axis counts streams.
+type stack struct {
+	name  string
+	items int
+}
+
+// stacks lists the captured stacks of tensors of some elements: one of each role.
+func (s *search) stacks(elements int) []stack {
+	var all []stack
+	for _, name := range s.captured("") {
+		e := &s.m.List.Entries[s.m.List.Index(name)]
+		shape := e.Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow)
+		if len(shape) > 2 && len(e.Axes) == len(shape) && axisWords(e.Axes[0]) == "streams" && product(shape[1:]) == elements {
+			all = append(all, stack{name, shape[0]})
+		}
+	}
+	return all
 }
 
 // exchanged tries each two inputs in each other's place.

@@ -22,8 +22,9 @@ var knowing = []string{
 	"compare/diagnose/known.go kindOf: .Form",
 	"compare/diagnose/known.go replaced: .Kind(), op.Op",
 	"compare/diagnose/known.go var: op.Activations, op.Tanh",
-	// Words: what a step is a part of, what recognisers call their own, and fields of a configuration that are no sizes.
-	"compare/diagnose/numbers.go isSize: \"softcap\"",
+	// Words: what a step is a part of, and what recognisers call their own.
+	"compare/diagnose/masks.go lowered: \"mask\"",
+	"compare/diagnose/masks.go seen: \"mask\"",
 	"compare/diagnose/recognised.go masks: \"mask\"",
 	"compare/diagnose/recognised.go var: \"softcap\"",
 	"compare/diagnose/slots.go slots: \"cache\"",
@@ -31,11 +32,13 @@ var knowing = []string{
 	"compare/diagnose/words.go site: .Form",
 	"compare/diagnose/page.go var: \"rope\", \"scores\"",
 	// An operation of the order, whichever it is, that is applied where it does not belong: its name is said.
+	"compare/diagnose/applied.go again: .Kind()",
 	"compare/diagnose/applied.go applied: .Kind()",
 	"compare/diagnose/applied.go inserted: .Kind()",
 	"compare/diagnose/applied.go part: .Kind()",
 	// Inputs of the model, where masks and rotary tables are opened.
 	"compare/certify/name.go given: op.Given",
+	"compare/diagnose/solve.go places: op.Given",
 	// Roles with the same operation of the same inputs, such as cosines and sines.
 	"compare/certify/name.go nameTogether: .Kind()",
 	// Signatures: the same step of the same operation in other layers.

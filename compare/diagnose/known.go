@@ -26,6 +26,48 @@ func (quick) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(b.Mul("scaled", x, b.Scalar("1.702", 1.702))))))
 }
 
+// The others are no activation of a family of the order either: relu² and x·relu6(x+3)/6, as functions are on small devices, a small slope below 0,
+// and the sigmoid alone.
+type (
+	squared struct{}
+	relu6   struct{}
+	hard    struct{}
+	leaky   struct{}
+	sigmoid struct{}
+)
+
+func (squared) Kind() string { return "relu_squared" }
+func (relu6) Kind() string   { return "relu6" }
+func (hard) Kind() string    { return "hard_swish" }
+func (leaky) Kind() string   { return "leaky_relu" }
+func (sigmoid) Kind() string { return "sigmoid" }
+
+func (squared) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	x := b.R(b.Max(b.Literal(0), in[0]))
+	return b.Mul("square", x, x)
+}
+
+func (relu6) Steps(b *program.Builder, in, _ []program.Var) program.Var { return upTo6(b, in[0]) }
+
+// upTo6 is x between 0 and 6.
+func upTo6(b *program.Builder, x program.Var) program.Var {
+	return b.Neg(b.Max(b.Literal(-6), b.Neg(b.Max(b.Literal(0), x))))
+}
+
+func (hard) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	x := in[0]
+	return b.Div("quotient", b.Mul("product", x, upTo6(b, b.Add("+3", x, b.Literal(3)))), b.Literal(6))
+}
+
+func (leaky) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	x := in[0]
+	return b.Max(x, b.Mul("slope", x, b.Scalar("0.01", 0.01)))
+}
+
+func (sigmoid) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	return b.Div("quotient", b.Literal(1), b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(in[0]))))
+}
+
 // quickly is quick as three calls, each of which rounds its result.
 type quickly struct{}
 
@@ -45,7 +87,7 @@ func clipped(ed *program.Editor, x program.Var) program.Var {
 }
 
 // activations are functions of one number that take each other's place.
-var activations = append(op.Activations(), relu{}, quick{}, quickly{}, op.Tanh{})
+var activations = append(op.Activations(), relu{}, quick{}, quickly{}, op.Tanh{}, squared{}, relu6{}, hard{}, leaky{}, sigmoid{})
 
 // kindOf is the kind of the operation that a step is of.
 func kindOf(s *program.Step) string {
@@ -106,8 +148,16 @@ func (s *search) activations() error {
 	return nil
 }
 
-// clips tries a limit in place of each tanh.
-func (s *search) clips() error {
+// functions tries a limit and a sigmoid in place of each tanh.
+func (s *search) functions() error {
+	if err := s.tanhs(100, "tanh is a clip to ±1: values are cut off, not bent", clipped); err != nil {
+		return err
+	}
+	return s.tanhs(200, "tanh is a sigmoid", func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })
+}
+
+// tanhs tries another function in place of each tanh.
+func (s *search) tanhs(from int, what string, function func(ed *program.Editor, x program.Var) program.Var) error {
 	t := s.first.signed(s.m)
 	for rank, i := range t.Firsts() {
 		if t.Steps[i].Prim != program.Tanh {
@@ -115,12 +165,12 @@ func (s *search) clips() error {
 		}
 		at := t.Of(i)
 		h := hypothesis{
-			class: program.Exchanged, rank: 100 + rank,
+			class: program.Exchanged, rank: from + rank,
 			make: func(e *Entry) *program.Edited {
 				t, ed := e.signed(s.m), e.Program.Edit()
 				all := t.Copies(at)
 				for _, k := range all {
-					ed.Pass(k, clipped(ed, t.Steps[k].Args[0]))
+					ed.Pass(k, function(ed, t.Steps[k].Args[0]))
 				}
 				d, err := ed.End()
 				if len(all) == 0 || err != nil {
@@ -129,7 +179,7 @@ func (s *search) clips() error {
 				return d
 			},
 			say: func(e *Entry) Name {
-				return Name{What: "tanh is a clip to ±1: values are cut off, not bent", Site: s.site(e, i)}
+				return Name{What: what, Site: s.site(e, i)}
 			},
 		}
 		if err := s.try(h); err != nil {

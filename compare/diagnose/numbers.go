@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -24,10 +25,17 @@ type number struct {
 // numbersOf are the numbers of a configuration, and of each its root, its reciprocal and that of its root.
 func numbersOf(c *order.Config) []number {
 	var all []number
-	for _, f := range Fields(c) {
+	fields := Fields(c)
+	if c.NumHeads > 0 && c.HiddenSize/c.NumHeads != c.HeadDim { // the size of a head, where there is no other
+		fields = append(fields, Field{widthOfHeads, float64(c.HiddenSize / c.NumHeads)})
+	}
+	for _, f := range fields {
 		v := f.Value
-		for k, n := range []number{{v, f.Name, f.Name, true}, {math.Sqrt(v), "√" + f.Name, f.Name, false}, {1 / v, "1/" + f.Name, f.Name, false}, {1 / math.Sqrt(v), "1/√" + f.Name, f.Name, false}} {
-			if v > 0 && v != 1 && (k == 0 || v >= 2 && isSize(f.Name)) {
+		for k, n := range []number{{v, f.Name, f.Name, f.Name != widthOfHeads}, {math.Sqrt(v), "√(" + f.Name + ")", f.Name, false}, {1 / v, "1/(" + f.Name + ")", f.Name, false}, {1 / math.Sqrt(v), "1/√(" + f.Name + ")", f.Name, false}} {
+			if f.Name != widthOfHeads {
+				n.words = strings.NewReplacer("(", "", ")", "").Replace(n.words)
+			}
+			if v > 0 && v != 1 && (k == 0 || v >= 2 && isWidth(f.Name)) {
 				all = append(all, n)
 			}
 		}
@@ -35,9 +43,15 @@ func numbersOf(c *order.Config) []number {
 	return all
 }
 
-// isSize reports whether a field is one of which a scale may be a function: a size, or a scalar that is meant for it.
-func isSize(name string) bool {
-	return !slices.ContainsFunc([]string{"theta", "eps", "vocab", "position", "window", "pattern", "softcap", "clip"}, func(w string) bool { return strings.Contains(name, w) })
+// widthOfHeads is what the size of a head is taken for that has one of its own.
+const widthOfHeads = "hidden_size/num_attention_heads"
+
+// usualCaps are the soft caps of published models.
+var usualCaps = []float64{50, 30, 20, 15}
+
+// isWidth reports whether a field is one of which a scale may be a function: a width, or a scalar that is meant for it.
+func isWidth(name string) bool {
+	return !strings.Contains(name, "vocab") && slices.ContainsFunc([]string{"size", "dim", "scalar"}, func(w string) bool { return strings.Contains(name, w) })
 }
 
 // Fields are the numbers of a configuration by name, those of layers each once.
@@ -51,7 +65,7 @@ func Fields(c *order.Config) []Field {
 	walk = func(path string, v any) {
 		switch v := v.(type) {
 		case float64:
-			f := Field{strings.TrimPrefix(path, "gemma3n."), v}
+			f := Field{c.Key(strings.TrimPrefix(path, "gemma3n.")), v}
 			if !slices.Contains(all, f) {
 				all = append(all, f)
 			}
@@ -78,7 +92,7 @@ func Fields(c *order.Config) []Field {
 const powers = 6
 
 // others are the numbers that one may be in place of: of the program and the configuration, and functions of itself.
-func (s *search) others(t *program.Parts, old float64) []number {
+func (s *search) others(t *program.Parts, old float64, what string) []number {
 	var all []number
 	add := func(n number) {
 		same := func(o number) bool { return same(o.value, n.value) }
@@ -96,6 +110,11 @@ func (s *search) others(t *program.Parts, old float64) []number {
 	}
 	for _, i := range t.Numbers() {
 		add(number{value: t.Steps[i].Value})
+	}
+	if what == "the soft cap" {
+		for _, v := range usualCaps {
+			add(number{value: v})
+		}
 	}
 	for k := 1; k <= 2*powers; k++ {
 		add(number{value: math.Pow10(-k)})
@@ -148,7 +167,7 @@ func (s *search) constants() error {
 			groups = append(groups, []program.Place{t.Of(i)})
 		}
 		done[old] = true
-		for rank, n := range s.others(t, old) {
+		for rank, n := range s.others(t, old, s.numberWords(t.Program, i)) {
 			if s.near(old, n.value) || s.cautious && (t.Steps[i].Round == program.Model || !powerOfTen(n.value/old)) {
 				continue
 			}
@@ -168,6 +187,61 @@ func (s *search) constants() error {
 	return nil
 }
 
+// stored looks at constants that are tensors of the model's dtype: one may be kept as it was computed.
+func (s *search) stored() error {
+	t := s.first.signed(s.m)
+	for _, i := range t.Numbers() {
+		st := &t.Steps[i]
+		if s.cautious || st.Round != program.Model || floats.Round(s.first.Call.DType, st.Value) == st.Value {
+			continue
+		}
+		at := t.Of(i)
+		what := fmt.Sprintf("%s, %s, is not rounded to %s", s.numberWords(t.Program, i), short(st.Value), s.first.Call.DType)
+		if err := s.try(hypothesis{
+			class: program.Constant, rank: 10000, at: at, number: st.Value, say: func(e *Entry) Name { return Name{What: what, Site: s.site(e, i)} },
+			make: func(e *Entry) *program.Edited {
+				t, ed := e.signed(s.m), e.Program.Edit()
+				for _, k := range t.Copies(at) {
+					ed.Step(k).Round = program.Plain
+				}
+				d, err := ed.End()
+				if err != nil {
+					return nil
+				}
+				return d
+			},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// literals looks at the numbers of a formula that no configuration gives, such as the 1 of 1+w: doubled, and with the opposite sign.
+func (s *search) literals() error {
+	t := s.first.signed(s.m)
+	numbers := t.Numbers()
+	for _, i := range t.Firsts() {
+		st := &t.Steps[i]
+		readers := readersOf(t.Program, i)
+		if st.Prim != program.Number || slices.Contains(numbers, i) || len(readers) != 1 || t.Steps[readers[0]].Prim != program.Add && t.Steps[readers[0]].Prim != program.Mul {
+			continue
+		}
+		for rank, by := range []float64{2, -1, 0.5} {
+			d := program.Edit{Class: program.Constant, At: []program.Place{t.Of(i)}, Value: by * st.Value}
+			right, value := st.Value, by*st.Value
+			n := Name{What: fmt.Sprintf("%s is %s", s.step(s.first, readers[0]), short(value)), Site: s.site(s.first, readers[0]), Value: &value, Right: &right}
+			if err := s.try(hypothesis{
+				class: program.Constant, rank: 20000 + rank, at: d.At[0], number: value, say: func(*Entry) Name { return n },
+				make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // powerOfTen reports whether a ratio is 0 or a power of ten, up to the largest that is tried.
 func powerOfTen(x float64) bool {
 	if x == 0 {
@@ -179,3 +253,60 @@ func powerOfTen(x float64) bool {
 
 // short is a number as people write it.
 func short(x float64) string { return fmt.Sprintf("%.6g", x) }
+
+// called says which field of the configuration a number is, or is a function of, for a sentence; empty where it may be a coincidence: a
+// number that people type, or that several fields have, is that of a field only if the field is the right number's, one of its kind, or
+// one of which the number is what the right one is of its own.
+func (s *search) called(v, right float64, what string) string {
+	var own, kind, all []number
+	for _, n := range s.numbers {
+		if !same(n.value, v) {
+			continue
+		}
+		all = append(all, n)
+		alike := func(o number) bool {
+			return !n.plain && !o.plain && same(o.value, right) && o.function() == n.function()
+		}
+		if w := fieldWords[what]; n.plain && w != "" && strings.Contains(n.field, w) || slices.ContainsFunc(s.numbers, alike) {
+			kind = append(kind, n)
+		}
+		if slices.ContainsFunc(s.numbers, func(o number) bool { return o.field == n.field && same(o.value, right) }) {
+			own = append(own, n)
+		}
+	}
+	switch {
+	case len(own) > 0:
+		all = own
+	case len(kind) > 0:
+		all = kind
+	case typed(v):
+		return ""
+	}
+	var names []string
+	for _, n := range all {
+		if !slices.Contains(names, n.words) {
+			names = append(names, n.words)
+		}
+	}
+	if len(names) > maxAliases {
+		return ""
+	}
+	return strings.Join(names, ", ")
+}
+
+// function is what a number is of its field: "1/√".
+func (n number) function() string {
+	return strings.NewReplacer(n.field, "", "(", "", ")", "").Replace(n.words)
+}
+
+// typed reports whether a number is one that people type: a power of two, or one of at most two digits.
+func typed(v float64) bool {
+	if f, _ := math.Frexp(v); math.Abs(f) == 0.5 {
+		return true
+	}
+	two, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 1, 64), 64)
+	return err == nil && same(two, v)
+}
+
+// field is the last part of a field's path.
+func field(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

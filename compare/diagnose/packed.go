@@ -195,3 +195,181 @@ func (b bias) Row(dst []float64, _ int) error {
 	}
 	return nil
 }
+
+// cuts looks at weights that read one tensor as parts of one matrix that are cut at the wrong place of it: the parts come in another order,
+// or one begins where another does.
+func (s *search) cuts() error {
+	for _, i := range leafSteps(s.first.signed(s.m), program.Matrix) {
+		w := s.first.Weights[s.first.Program.Steps[i].Index]
+		parts := s.beside(w.Name)
+		if len(parts) < 2 || len(parts) > 4 || len(s.first.Program.Of(program.Affine)) != 1 {
+			continue
+		}
+		own := slices.IndexFunc(parts, func(e *order.Entry) bool { return e.Weights[0].Name == w.Name })
+		right := make([]int, len(parts))
+		least, before, whole := parts[0].Weights[0].Shape[0], 0, 0
+		for k, e := range parts {
+			n := e.Weights[0].Shape[0]
+			if right[k] = k; k < own {
+				before += n
+			}
+			least, whole = min(least, n), whole+n
+		}
+		rows, rank := w.Shape[0], 3000
+		seen := map[string]bool{}
+		try := func(order []int, start int, words string, which func(bias bool) bool) error {
+			pieces := piecesOf(parts, order, start, rows)
+			if rank++; seen[words+pieces] || start == before && slices.Equal(order[:own+1], right[:own+1]) {
+				return nil
+			}
+			seen[words+pieces] = true
+			module := strings.TrimSuffix(Role(w.Name), ".weight")
+			text := fmt.Sprintf("%s of %s is %s: one matrix of several projections is cut at another place, or has them in another order", words, module, pieces)
+			return s.try(hypothesis{
+				class: program.Leaf, rank: rank, make: func(e *Entry) *program.Edited { return s.recut(e, order, start, which) },
+				say: func(*Entry) Name { return Name{What: text, Site: Role(w.Name)} },
+			})
+		}
+		for _, which := range []struct {
+			words string
+			of    func(bias bool) bool
+		}{{"the weight, with its bias,", func(bool) bool { return true }}, {"the weight", func(b bool) bool { return !b }}, {"the bias", func(b bool) bool { return b }}} {
+			if len(s.first.Weights) == 1 && which.words != "the weight" {
+				continue
+			}
+			for start := 0; start+rows <= whole; start += least {
+				if err := try(right, start, which.words, which.of); err != nil {
+					return err
+				}
+			}
+			for _, order := range permutations(right) {
+				if err := try(order, before, which.words, which.of); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// piecesOf says of which parts some rows are, when the parts come in an order.
+func piecesOf(parts []*order.Entry, sequence []int, start, rows int) string {
+	var words []string
+	at := 0
+	for _, k := range sequence {
+		n := parts[k].Weights[0].Shape[0]
+		from, to := max(start-at, 0), min(start+rows-at, n)
+		if from < to {
+			name := strings.TrimSuffix(Role(parts[k].Weights[0].Name), ".weight")
+			if to-from == n {
+				words = append(words, "that of "+name)
+			} else {
+				words = append(words, fmt.Sprintf("rows %d to %d of that of %s", from, to-1, name))
+			}
+		}
+		at += n
+	}
+	return strings.Join(words, ", ")
+}
+
+// permutations are the other orders of a few numbers.
+func permutations(of []int) (all [][]int) {
+	var walk func(begun []int)
+	walk = func(begun []int) {
+		if len(begun) == len(of) {
+			if !slices.Equal(begun, of) {
+				all = append(all, slices.Clone(begun))
+			}
+			return
+		}
+		for _, k := range of {
+			if !slices.Contains(begun, k) {
+				walk(append(begun, k))
+			}
+		}
+	}
+	walk(nil)
+	return all
+}
+
+// sequence are rows of several matrices, one behind the other, from a start on.
+type sequence struct {
+	parts       []program.Rows
+	start, rows int
+	bias        bool // the parts are one row each, of which these are the elements
+}
+
+func (q *sequence) Size() (rows, cols int) {
+	if q.bias {
+		return 1, q.rows
+	}
+	_, cols = q.parts[0].Size()
+	return q.rows, cols
+}
+
+func (q *sequence) Row(dst []float64, i int) error {
+	if !q.bias {
+		at := q.start + i
+		for _, p := range q.parts {
+			if n, _ := p.Size(); at < n {
+				return p.Row(dst, at)
+			} else {
+				at -= n
+			}
+		}
+		return nil
+	}
+	var all []float64
+	for _, p := range q.parts {
+		_, n := p.Size()
+		row := make([]float64, n)
+		if err := p.Row(row, 0); err != nil {
+			return err
+		}
+		all = append(all, row...)
+	}
+	copy(dst, all[q.start:])
+	return nil
+}
+
+// recut has the rows of a linear operation from another place of the matrix of several.
+func (s *search) recut(e *Entry, order []int, start int, which func(bias bool) bool) *program.Edited {
+	t := e.signed(s.m)
+	ed := e.Program.Edit()
+	parts := s.beside(e.Weights[0].Name)
+	if len(parts) != len(order) {
+		return nil
+	}
+	for k, w := range e.Weights {
+		at := slices.IndexFunc(t.Steps, func(st program.Step) bool {
+			return (st.Prim == program.Matrix || st.Prim == program.Weight) && st.Index == k
+		})
+		bias := len(w.Shape) == 1
+		if at < 0 {
+			return nil
+		} else if !which(bias) {
+			continue
+		}
+		q := &sequence{start: start, rows: w.Shape[0], bias: bias}
+		for _, n := range order {
+			if k >= len(parts[n].Weights) {
+				return nil
+			}
+			rows, err := s.m.Weights(parts[n].Weights[k])
+			if s.failed(err) {
+				return nil
+			}
+			q.parts = append(q.parts, rows)
+		}
+		a, b := q.Size()
+		if x, y := e.Call.W[k].Size(); a != x || b != y { // some rows alone are kept of it
+			return nil
+		}
+		ed.OtherWeight(at, q)
+	}
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}

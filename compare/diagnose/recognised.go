@@ -15,7 +15,7 @@ func (s *search) variant(rank int, n Name, make func(e *Entry) *program.Edited) 
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
 func (s *search) recognised() error {
-	for _, look := range []func() error{s.activations, s.clips, s.ids, s.masks, s.frequencies, s.positions, s.norms, s.slots} {
+	for _, look := range []func() error{s.activations, s.functions, s.ids, s.masks, s.seen, s.lowered, s.after, s.frequencies, s.positions, s.norms, s.slots} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -101,9 +101,10 @@ func (s *search) masks() error {
 var maskValues = []float64{1, 2, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 1000, 1024}
 
 // fieldWords are what the fields of a number are called that is known by what stands around it.
-var fieldWords = map[string]string{"epsilon": "eps", "the soft cap": "softcap", "the window": "window", "theta": "theta"}
+var fieldWords = map[string]string{"epsilon": "eps", "the soft cap": "softcap", "the window": "window", "theta": "theta", "the scaling": ".factor"}
 
-// fields are those of the configuration that have a number: those that are called what it is, else all of them.
+// fields are those of the configuration that have a number: those that are called what it is, else all of them, but for one that
+// people type, which is that of a field by chance.
 func (s *search) fields(v float64, what string) []Field {
 	var all, called []Field
 	for _, f := range s.numbers {
@@ -116,6 +117,8 @@ func (s *search) fields(v float64, what string) []Field {
 	}
 	if len(called) > 0 {
 		return called
+	} else if typed(v) {
+		return nil
 	}
 	return all
 }
@@ -154,6 +157,9 @@ func (s *search) positions() error {
 		}
 	}
 	if err := try("every position is 0", always(times(0))); err != nil {
+		return err
+	}
+	if err := s.otherPositions(); err != nil {
 		return err
 	}
 	if err := try("positions of a pass count from 0: those of the tokens before are missing", func(en *Entry) func(e *program.Editor, v program.Var) program.Var {
@@ -232,6 +238,12 @@ func (s *search) norms() error {
 		}
 	}
 	if all := p.Softmaxes(); len(all) > 0 {
+		for rank, base := range []float64{2, 10} {
+			n := Name{Site: s.site(s.first, all[0]), Value: &base, What: fmt.Sprintf("the softmax takes powers of %g, not of e: the scores are multiplied by %s", base, short(math.Log(base)))}
+			if err := s.variant(50+rank, n, func(e *Entry) *program.Edited { return e.Program.SoftmaxOfScaled(math.Log(base)) }); err != nil {
+				return err
+			}
+		}
 		for k := 1; k <= maxSlots; k++ {
 			n := float64(k)
 			h := hypothesis{

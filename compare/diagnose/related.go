@@ -69,7 +69,7 @@ func (s *search) relate(from relative, rank int, rows map[*Entry][]int, looked *
 		found[e], solved = y, solved+len(rows[e])
 	}
 	return s.try(hypothesis{
-		class: program.InputOf, rank: 20000 + rank, solved: solved,
+		class: program.InputOf, rank: 20000 + rank, solved: solved, exact: from.role == "zeros",
 		make: func(e *Entry) *program.Edited {
 			if found[e] == nil {
 				return nil
@@ -198,6 +198,13 @@ func begins(row []float64) uint64 {
 	return math.Float64bits(row[0])*31 ^ math.Float64bits(row[len(row)-1])
 }
 
+// unchanged reports whether the entry is computed from a role: rows of it were handed on.
+func (s *search) unchanged(role string) bool {
+	return slices.ContainsFunc(s.first.Inputs, func(n order.Node) bool {
+		return n.Pass == s.first.Node.Pass && Role(s.m.List.Entries[n.Entry].Name) == role
+	})
+}
+
 // relation says which rows are those of what.
 func (s *search) relation(from relative, rows map[*Entry][]int) string {
 	what := "rows of " + from.role
@@ -230,6 +237,9 @@ func (s *search) relation(from relative, rows map[*Entry][]int) string {
 			slices.Sort(at)
 			words = append(words, fmt.Sprintf("%s %s", axisWords(axes[a]), strings.Trim(strings.Join(strings.Fields(fmt.Sprint(at)), ", "), "[]")))
 		}
+	}
+	if len(words) == 1 && from.pass == 0 && !from.own && from.role != "zeros" && s.unchanged(from.role) {
+		return fmt.Sprintf("%s are left as they are in %s: the operation is not taken of them", words[0], from.role)
 	}
 	text := fmt.Sprintf("%d of %d rows are %s", n, all, what)
 	if len(words) > 0 {

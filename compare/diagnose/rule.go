@@ -25,6 +25,15 @@ func (s *search) finding() (*Finding, error) {
 			s.found[k].class, s.found[k].rank, s.found[k].at = program.Constant, math.MaxInt, at
 		}
 	}
+	// What has the values of a hypothesis that shows enough is a name of it, if its own bounds are too wide to show as much.
+	for _, o := range s.thin {
+		if same, err := s.equal(s.found[0], o); err != nil {
+			return nil, err
+		} else if same {
+			o.shown = s.found[0].shown
+			s.found = append(s.found, o)
+		}
+	}
 	slices.SortStableFunc(s.found, func(a, b survivor) int {
 		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.rank, b.rank))
 	})
@@ -57,7 +66,13 @@ func (s *search) finding() (*Finding, error) {
 	}
 	f.values(best.number, less)
 	f.Page = pageOf(Role(s.m.List.Entries[s.first.Node.Entry].Name), f.What)
-	if len(others) > 0 {
+	if len(others) == 0 {
+		where, err := s.where(best)
+		if err != nil {
+			return nil, err
+		}
+		f.Where = where
+	} else {
 		f.Undecided = append([]string{f.Text()}, others[:min(len(others), maxAliases)]...)
 		f.Name, f.Class, f.Aliases, f.Page = Name{}, "", nil, ""
 		return f, nil
@@ -167,7 +182,7 @@ func (f *Finding) values(first float64, others []float64) {
 	others = slices.Compact(others)
 	f.Value = nil
 	if others[0] == 0 && first > 0 && others[len(others)-1] < first {
-		f.What += " or less"
+		f.What += " or less, or left out"
 		return
 	}
 	var words []string

@@ -31,6 +31,8 @@ type hypothesis struct {
 	at     program.Place                  // of its number
 	number float64
 	weak   bool // it is said only where nothing else gives the same
+	// exact: every bit is that of a tensor, or 0. One row is enough then: no number was fitted to it.
+	exact bool
 	// of is what the hypothesis has in common with others that differ from it in roundings alone: one name for all.
 	of string
 }
@@ -49,6 +51,7 @@ type search struct {
 	numbers  []number // of the configuration
 	tried    int      // hypotheses, of all searches of the model
 	found    []survivor
+	thin     []survivor // steps taken twice that give everything, and show too little by themselves
 	stopped  bool
 	some     bool // hypotheses are of some tokens alone
 	cautious bool // what is found decides whether something is wrong
@@ -70,7 +73,12 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).zeros, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).zeros, (*search).scaled, (*search).logarithms, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
+}
+
+// FindSteps is Find among the edits of steps and numbers alone, and what is known of them together.
+func FindSteps(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
+	return find(ctx, m, entries, []stage{(*search).steps})
 }
 
 // FindNumber is Find among the few edits that may move elements by as little as roundings do, and that ports are known to have: a
@@ -187,8 +195,13 @@ func (s *search) try(h hypothesis) error {
 	if s.first.exact() {
 		need /= 2
 	}
+	if h.exact {
+		rows = max(rows, min(shown, shownRows))
+	}
 	if shown >= need+h.solved && rows >= min(shownRows, need) {
 		s.found = append(s.found, survivor{h, shown, rows})
+	} else if h.class == program.Twice {
+		s.thin = append(s.thin, survivor{h, shown, rows})
 	}
 	return nil
 }
@@ -249,7 +262,7 @@ func (s *search) edits(all []program.Edit) error {
 
 // steps looks at the steps of the program by themselves: what they do and read, their numbers, and what is known of them together.
 func (s *search) steps() error {
-	for _, look := range []func() error{s.structure, s.recognised, s.constants} {
+	for _, look := range []func() error{s.structure, s.recognised, s.constants, s.stored, s.literals} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -260,12 +273,12 @@ func (s *search) steps() error {
 // structure looks at what steps do and read.
 func (s *search) structure() error {
 	t := s.first.signed(s.m)
-	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Wider(), t.Indexes(), t.Behind(), t.Counts()} {
+	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Along(), t.Wider(), t.Indexes(), t.Behind(), t.Counts()} {
 		if err := s.edits(all); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.again()
 }
 
 // operands looks at other values of the program.

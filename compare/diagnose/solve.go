@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -37,6 +38,9 @@ func (s *search) solved() error {
 		}
 	}
 	for _, i := range s.places(t) {
+		if unused, err := s.unused(t, i); unused || err != nil {
+			return err
+		}
 		for _, f := range s.insertions(t, i) {
 			if err := s.solve(f); err != nil {
 				return err
@@ -44,6 +48,23 @@ func (s *search) solved() error {
 		}
 	}
 	return nil
+}
+
+// unused tries 0 in place of a value. Where that gives everything, so does a factor, or a soft cap, that leaves nothing of the value:
+// no number is solved then.
+func (s *search) unused(t *program.Parts, step int) (bool, error) {
+	if step < 0 {
+		return false, nil
+	}
+	text := s.value(s.first, t.Result(step)) + " is not used: it counts as 0"
+	before := len(s.found)
+	err := s.try(hypothesis{
+		class: program.Inserted, say: func(*Entry) Name { return Name{What: text} },
+		make: func(e *Entry) *program.Edited {
+			return s.at(e, step, func(ed *program.Editor, v program.Var) program.Var { return ed.Mul("", v, ed.Literal(0)) })
+		},
+	})
+	return len(s.found) > before, err
 }
 
 // The places where something is inserted that are no steps: the result as it is rounded, and as it is before.
@@ -58,7 +79,11 @@ func (s *search) places(t *program.Parts) []int {
 	if s.first.Call.DType != hooks.F32 {
 		all = append(all, unrounded)
 	}
-	all = append(all, leafSteps(t, program.Input)...)
+	for _, i := range leafSteps(t, program.Input) {
+		if _, given := s.m.List.Entries[s.first.Inputs[t.Steps[i].Index].Entry].Op.(op.Given); !given { // ids and positions are no numbers of a formula
+			all = append(all, i)
+		}
+	}
 	ends := 0
 	for i := range t.Steps { // where one operation of a cut ends and the next begins
 		st := &t.Steps[i]
@@ -103,8 +128,8 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 		return func(_ *Entry, n number) Name {
 			x := n.value
 			text := what + " " + how + " " + short(x)
-			if n.words != "" {
-				text += " (" + n.words + ")"
+			if called := s.called(x, 1, ""); called != "" {
+				text += " (" + called + ")"
 			}
 			return Name{What: text, Value: &x}
 		}
@@ -120,6 +145,12 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 	all := []family{
 		of([]float64{1}, 1, named("is multiplied by"), func(ed *program.Editor, v program.Var, x float64) program.Var {
 			return ed.R(ed.Mul("", v, ed.Scalar("", x)))
+		}),
+		of([]float64{1}, 0, func(_ *Entry, n number) Name {
+			x := n.value
+			return Name{What: short(x) + " is added to " + what, Value: &x}
+		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
+			return ed.R(ed.Add("", v, ed.Scalar("", x)))
 		}),
 		of([]float64{1, 4, 16, 64}, 0, named("is capped: tanh, with a soft cap of"), func(ed *program.Editor, v program.Var, x float64) program.Var {
 			c := ed.Scalar("", x)
@@ -143,7 +174,11 @@ func (s *search) solve(f family) error {
 		if !ok {
 			continue
 		}
-		for rank, n := range s.candidates(x) {
+		low, high, err := s.interval(f, x)
+		if err != nil {
+			return err
+		}
+		for rank, n := range s.candidates(x, low, high) {
 			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || s.near(f.old, n.value)) {
 				continue
 			}
@@ -166,8 +201,22 @@ func (s *search) solve(f family) error {
 }
 
 // candidates are the numbers that one which was solved may be: of the configuration, then with more and more digits.
-func (s *search) candidates(x float64) []number {
+func (s *search) candidates(x, low, high float64) []number {
 	var all []number
+	if low <= high {
+		for _, n := range s.numbers {
+			if n.value >= low && n.value <= high {
+				all = append(all, n)
+			}
+		}
+		for d := 1; d <= 8; d++ {
+			v, err := strconv.ParseFloat(strconv.FormatFloat(low/2+high/2, 'e', d-1, 64), 64)
+			if err == nil && v >= low && v <= high {
+				all = append(all, number{value: v})
+				break
+			}
+		}
+	}
 	for _, n := range s.numbers {
 		if math.Abs(n.value/x-1) < 0.02 {
 			all = append(all, n)
@@ -193,6 +242,45 @@ const (
 	newtonSteps = 12
 	newtonMoves = 1e-4 // of the number, for the slope
 )
+
+// mostSolved is how many entries a number is held to before it is tried on all.
+const mostSolved = 8
+
+// interval is where the number of a family lies by each element that is left, near one that was solved: half a unit of the element
+// divided by its slope, of the unrounded program. Elements that roundings within the program move may make it empty.
+func (s *search) interval(f family, x float64) (low, high float64, err error) {
+	low, high = math.Inf(-1), math.Inf(1)
+	h := newtonMoves * math.Abs(x)
+	for _, e := range s.entries[:min(len(s.entries), mostSolved)] {
+		e = e.Small()
+		y, half := e.Target()
+		call := e.Call
+		call.Emulated, call.Bounds = false, false
+		var of [2][]float64
+		for k, at := range []float64{x, x + h} {
+			d := f.edit(e, at)
+			if d == nil {
+				return 0, -1, s.err
+			}
+			p, c := d.Whole(call)
+			s.tried++
+			v, err := p.Eval(c)
+			if err != nil {
+				return 0, -1, outside(err)
+			}
+			of[k] = v.Data
+		}
+		for _, i := range e.Left {
+			slope := (of[1][i] - of[0][i]) / h
+			if slope == 0 || slope-slope != 0 || half[i]-half[i] != 0 {
+				continue
+			}
+			a, b := x+(y[i]-half[i]-of[0][i])/slope, x+(y[i]+half[i]-of[0][i])/slope
+			low, high = max(low, min(a, b)), min(high, max(a, b))
+		}
+	}
+	return low, high, nil
+}
 
 // newton is the number with which the unrounded program comes nearest to what is left of one entry; ok is false where it does not come
 // to rest.

@@ -14,6 +14,7 @@ type stored struct {
 	group int     // elements that share a step; 0 for a row, −1 for all
 	most  float64 // the largest whole number; 0 for a type
 	dtype hooks.DType
+	round func(x float64) float64 // a type that the model has no rounding for
 }
 
 // narrower are the ways to store the result, and those to compute it.
@@ -24,6 +25,9 @@ func (s *search) narrower() []stored {
 			all = append(all, stored{words: d.String(), dtype: d})
 		}
 	}
+	all = append(all,
+		stored{words: "float8 (e4m3)", round: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }},
+		stored{words: "float8 (e5m2)", round: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }})
 	for _, g := range []struct {
 		words string
 		group int
@@ -58,6 +62,11 @@ func (s *search) narrow() error {
 	if s.first.Call.DType != hooks.F32 {
 		return nil
 	}
+	if err := s.try(hypothesis{
+		class: program.Inserted, rank: 3150, make: s.products, say: func(*Entry) Name { return Name{What: "its sums of products are computed in float16"} },
+	}); err != nil {
+		return err
+	}
 	for rank, n := range []struct {
 		words string
 		round func(x float64) float64
@@ -91,6 +100,28 @@ func (s *search) narrow() error {
 		}
 	}
 	return nil
+}
+
+// products has sums of products whose operands and results are rounded to float16.
+func (s *search) products(e *Entry) *program.Edited {
+	ed, some := e.Program.Edit(), false
+	for i := range e.Program.Steps {
+		st := &e.Program.Steps[i]
+		if st.Prim != program.Dot {
+			continue
+		}
+		some = true
+		var args []program.Var
+		for _, a := range st.Args {
+			args = append(args, ed.RoundTo(a, program.Half))
+		}
+		ed.Pass(i, ed.RoundTo(ed.MoveWith(i, args...), program.Half))
+	}
+	d, err := ed.End()
+	if !some || err != nil {
+		return nil
+	}
+	return d
 }
 
 // leavesOf has inputs and weights whose elements are changed one by one.
@@ -152,6 +183,9 @@ func (w stored) store(v program.Value, row int, model hooks.DType) bool {
 		step = float64(float32(step / max(w.most, 1)))
 		for i := range x {
 			switch {
+			case w.round != nil:
+				lo, hi := w.round(x[i]-b[i]), w.round(x[i]+b[i])
+				x[i], b[i] = (lo+hi)/2, (hi-lo)/2
 			case w.most == 0:
 				lo, hi := floats.Round(w.dtype, x[i]-b[i]), floats.Round(w.dtype, x[i]+b[i])
 				x[i], b[i] = (lo+hi)/2, (hi-lo)/2

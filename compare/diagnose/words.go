@@ -26,10 +26,7 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 	case program.Swapped:
 		n.What = fmt.Sprintf("%s has its operands exchanged", s.step(e, step))
 	case program.Twice:
-		n.What = s.step(e, step) + " is applied twice"
-		if who, ok := s.operator(e, step); ok {
-			n.What = who + " is applied twice"
-		}
+		n.What = s.step(e, step) + " is applied twice" + s.inAll(e, step)
 	case program.Whole:
 		n.What = s.added(e, step, d.Value == 1)
 	case program.Index:
@@ -44,6 +41,21 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 			n.What = s.numberBelow(t, t.Source(t.Steps[step].Args[0])) + " is added to the root, not below it"
 		}
 	case program.Axis:
+		if d.Map.Kind == program.Along {
+			from, to := fmt.Sprintf("axis %d", d.Map.Axis), fmt.Sprintf("axis %d", d.Map.Other)
+			if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(t.Steps[step].Shape) {
+				from, to = axisWords(axes[d.Map.Axis]), axisWords(axes[d.Map.Other])
+			}
+			n.What = fmt.Sprintf("%s is read along the %s, not along the %s: the wrong axis", s.value(e, t.Steps[step].Args[at.Arg]), to, from)
+			break
+		}
+		if d.Map.Kind == 0 && d.Value == 1 {
+			n.What = "step " + s.site(e, step) + " is taken over the wrong axis"
+			if axes := s.axesOf(e, t.Steps[step].Args[0]); len(axes) > 1 {
+				n.What += fmt.Sprintf(": over its %s, not its %s", axisWords(axes[len(axes)-2]), axisWords(axes[len(axes)-1]))
+			}
+			break
+		}
 		if d.Map.Kind == 0 {
 			n.What = "step " + s.site(e, step) + " is taken over two axes"
 			if axes := s.axesOf(e, t.Steps[step].Args[0]); len(axes) > 1 {
@@ -196,9 +208,25 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) string {
 		forms[p.Steps[i].Form] = true
 	}
 	last := step == p.Source(p.Out)
+	switch st := &p.Steps[step]; {
+	case st.Prim == program.Max && len(dropped) == 0:
+		for _, a := range st.Args {
+			if n := p.Source(a); p.Steps[n].Prim == program.Number {
+				return fmt.Sprintf("%s, %s, is left out", s.numberWords(p, n), short(p.Steps[n].Value))
+			}
+		}
+	case st.Prim == program.Neg && len(dropped) == 0:
+		return "the minus is left out: " + s.value(e, from) + " is taken with its own sign"
+	}
 	if len(dropped) == 1 {
 		st := &p.Steps[step]
 		if who, ok := s.operator(e, step); ok {
+			if st.Prim == program.Mul && strings.HasPrefix(who, "the weight ") {
+				if plain := slices.ContainsFunc(st.Args, func(a program.Var) bool { return p.Steps[p.Source(a)].Prim == program.Weight }); plain {
+					return who + " is left out, or is 1"
+				}
+				return who + " is left out, or is 0: 1+w is 1"
+			}
 			return who + " is left out"
 		}
 		if st.Prim == program.Add || st.Prim == program.Sub {
@@ -215,15 +243,36 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) string {
 	if len(forms) == 1 && len(dropped) > 1 {
 		var names []string
 		for _, i := range dropped {
-			if who, ok := s.operator(e, i); ok && !slices.Contains(names, who) {
+			who, ok := s.operator(e, i)
+			if !ok {
+				who, ok = s.addendOf(e, i, source)
+			}
+			if ok && !slices.Contains(names, who) {
 				names = append(names, who)
 			}
 		}
-		if len(names) > 0 && len(names) <= 2 {
-			return strings.Join(names, " and ") + " left out"
+		if len(names) == 1 {
+			return names[0] + " is left out"
+		} else if len(names) == 2 {
+			return strings.Join(names, " and ") + " are left out"
 		}
 	}
 	return fmt.Sprintf("the steps from %s to %s are left out", s.value(e, from), s.site(e, step))
+}
+
+// addendOf is the tensor that a step adds to one that comes from a source.
+func (s *search) addendOf(e *Entry, step, source int) (string, bool) {
+	p, st := e.Program, &e.Program.Steps[step]
+	if st.Prim != program.Add && st.Prim != program.Sub || len(st.Args) != 2 {
+		return "", false
+	}
+	for k, a := range st.Args {
+		from := slices.Contains(p.Ancestors(p.Source(a)), source)
+		if o := st.Args[1-k]; from && !slices.Contains(p.Ancestors(p.Source(o)), source) {
+			return "the sum with " + s.value(e, o), true
+		}
+	}
+	return "", false
 }
 
 // between are the steps that compute on the way from one to another, that one included.
@@ -270,83 +319,4 @@ func primWords(p program.Prim) string {
 		return "−x"
 	}
 	return p.String()
-}
-
-// constant names another number.
-func (s *search) constant(e *Entry, step int, v number) Name {
-	p := e.Program
-	right, value := p.Steps[step].Value, v.value
-	n := Name{Site: s.site(e, step), Right: &right, Value: &value}
-	for _, f := range s.numbers {
-		if f.plain && same(f.value, value) {
-			n.Equal = append(n.Equal, Field{f.field, f.value})
-		}
-	}
-	what := s.numberWords(p, step)
-	n.Fields = s.fields(right, what)
-	if len(n.Fields) == 0 { // it is a function of one
-		for _, f := range s.numbers {
-			if !f.plain && same(f.value, right) {
-				n.Fields = append(n.Fields, Field{f.words, right})
-				break
-			}
-		}
-	}
-	text := short(value)
-	switch {
-	case v.words != "" && !v.plain:
-		text += " (" + v.words + ")"
-	case len(n.Equal) > 0:
-		text += " (" + n.Equal[0].Name + ")"
-	}
-	if value == 0 && what != "epsilon" {
-		n.What = what + " is 0"
-	} else {
-		n.What = what + " is " + text
-	}
-	return n
-}
-
-// same reports whether two numbers are one that was rounded to float32.
-func same(a, b float64) bool { return float32(a) == float32(b) }
-
-// numberWords say what a number is, by what stands around it.
-func (s *search) numberWords(p *program.Program, step int) string {
-	readers := readersOf(p, step)
-	has := func(test func(i int) bool) bool { return slices.ContainsFunc(readers, test) }
-	after := func(i int, prims ...program.Prim) bool {
-		for _, k := range readersOf(p, i) {
-			if slices.Contains(prims, p.Steps[k].Prim) {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case has(func(i int) bool { return p.Steps[i].Prim == program.Add && after(i, program.Rsqrt, program.Sqrt) }):
-		return "epsilon"
-	case has(func(i int) bool { return p.Steps[i].Prim == program.Max && after(i, program.Sqrt, program.Rsqrt) }):
-		return "the floor under the root"
-	case has(func(i int) bool { return p.Steps[i].Prim == program.Div && after(i, program.Tanh) }) && len(readers) > 1:
-		return "the soft cap"
-	case has(func(i int) bool { return p.Steps[i].Prim == program.Mul }):
-		return "the factor"
-	case has(func(i int) bool { return p.Steps[i].Prim == program.Div }):
-		return "the divisor"
-	}
-	if n := p.Steps[step].Site; n != "" {
-		return n
-	}
-	return "a number"
-}
-
-// readersOf are the steps that read a result.
-func readersOf(p *program.Program, step int) []int {
-	var all []int
-	for i := range p.Steps {
-		if slices.ContainsFunc(p.Steps[i].Args, func(v program.Var) bool { return p.Source(v) == step }) {
-			all = append(all, i)
-		}
-	}
-	return all
 }

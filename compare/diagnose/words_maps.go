@@ -62,8 +62,17 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 	switch m.Kind {
 	case program.Roll:
 		how = fmt.Sprintf("is moved by %d along %s", m.By, axis(m.Axis))
+		if d.Back {
+			how += ", and so is the result"
+		}
 	case program.Reverse:
 		how = fmt.Sprintf("is reversed along %s", axis(m.Axis))
+		if m.By > 0 {
+			how = fmt.Sprintf("has %s in another order: its blocks of %d, such as those of heads, are in reverse", axis(m.Axis), m.By)
+		}
+		if d.Back {
+			how += ", and so is the result"
+		}
 	case program.Unread:
 		how = fmt.Sprintf("is read with %s and %s exchanged", axis(m.Axis), axis(m.Other))
 	case program.Reread:
@@ -88,7 +97,11 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		case m.By > 0 && m.N == m.By/2 || m.N == 2:
 			how = fmt.Sprintf("has %s in another order: in each block of %d, halves are interleaved or neighbours set apart", axis(m.Axis), max(m.By, 2*m.N))
 		default:
-			how = fmt.Sprintf("has %s in another order: %s read as %d parts, by turns", axis(m.Axis), blockWords(m), m.N)
+			n := m.By
+			if n == 0 && m.Axis < len(v.Shape()) {
+				n = v.Shape()[m.Axis]
+			}
+			how = fmt.Sprintf("has %s in another order: %s read as %d parts, by turns: [%d, %d] with its axes exchanged", axis(m.Axis), blockWords(m), m.N, m.N, n/max(m.N, 1))
 		}
 	}
 	return what + " " + how

@@ -95,11 +95,18 @@ func (r readings) of(of fault, f *diagnose.Finding) verdict {
 
 func (r readings) exact(name string, f *diagnose.Finding) verdict {
 	for _, known := range r[name] {
-		if known.text == f.Text() {
+		if known.text == said(f) {
 			return known.verdict
 		}
 	}
 	return unread
+}
+
+// said is a name without the places that have it: which these are is known of each fault, and is not read.
+func said(f *diagnose.Finding) string {
+	n := f.Name
+	n.Where = ""
+	return n.Text()
 }
 
 // isName reports whether a search has found a name.

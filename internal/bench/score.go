@@ -239,10 +239,10 @@ func toRead(results []result) (all []reading) {
 		for _, n := range r.Names {
 			name := pairName(r.Faults)
 			if n.verdict == unread {
-				all = append(all, reading{unread, name, n.Finding.Class, n.Finding.Site, n.Finding.Text()})
+				all = append(all, reading{unread, name, n.Finding.Class, n.Finding.Site, said(n.Finding)})
 			}
 			if n.otherVerdict == unread {
-				all = append(all, reading{unread, name, n.Other.Class, n.Other.Site, n.Other.Text()})
+				all = append(all, reading{unread, name, n.Other.Class, n.Other.Site, said(n.Other)})
 			}
 		}
 	}

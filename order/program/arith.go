@@ -118,8 +118,8 @@ func (a Arith) Round(v Value, d hooks.DType) {
 	}
 }
 
-// lowest is the lowest finite number of the dtype, in exact arithmetic of float64.
-func (a Arith) lowest() float64 {
+// Lowest is the lowest finite number of the dtype, in exact arithmetic of float64.
+func (a Arith) Lowest() float64 {
 	switch {
 	case !a.Emulated:
 		return -math.MaxFloat64

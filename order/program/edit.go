@@ -101,7 +101,9 @@ func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
 		n := e.Literal(s0(t, step) + d.Value)
 		e.Read(step, 1, n)
 	case Axis:
-		if d.Map.Kind == 0 {
+		if d.Map.Kind == 0 && d.Value == 1 {
+			return d.across(e, t, step)
+		} else if d.Map.Kind == 0 {
 			return d.wider(e, t, step)
 		}
 		return d.mapped(e, t, step, at)

@@ -89,6 +89,21 @@ func (e *Editor) Move(step int) Var {
 	return v
 }
 
+// MoveWith is Move with other operands of the same shapes.
+func (e *Editor) MoveWith(step int, args ...Var) Var {
+	v := e.Move(step)
+	for k := range args {
+		args[k].stride = slices.Clone(args[k].stride)
+		for a, n := range args[k].shape {
+			if n == 1 { // a sum of products may go along it
+				args[k].stride[a] = 0
+			}
+		}
+	}
+	e.steps[v.step].Args = args
+	return v
+}
+
 // Other is an input that the call does not have.
 func (e *Editor) Other(v Value) Var {
 	e.in = append(e.in, v)

@@ -93,8 +93,8 @@ func (t *Parts) Twice() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
-		if !s.Prim.Computes() || !s.Prim.byElement() {
-			continue
+		if _, mean := t.count(i); mean || !s.Prim.Computes() || !s.Prim.byElement() {
+			continue // the division of a sum by its count is a part of a mean, and no call of its own
 		}
 		for a, v := range s.Args {
 			if slices.Equal(v.shape, s.Shape) && !v.repeated() && t.Steps[v.step].Prim != Number && (a == 0 || !sameView(v, s.Args[0])) {
@@ -202,6 +202,14 @@ func maps(shape, blocks []int) []Map {
 			}
 		}
 		all = append(all, Map{Kind: Reverse, Axis: a})
+		for _, by := range blocks {
+			if n%by == 0 && n > by {
+				all = append(all, Map{Kind: Reverse, Axis: a, By: by})
+			}
+			if n%by == 0 && n > 2*by {
+				all = append(all, Map{Kind: Roll, Axis: a, By: by}, Map{Kind: Roll, Axis: a, By: -by})
+			}
+		}
 		for b := a + 1; b < len(shape); b++ {
 			if shape[b] > 1 {
 				all = append(all, Map{Kind: Reread, Axis: a, Other: b}, Map{Kind: Unread, Axis: a, Other: b})

@@ -2,8 +2,8 @@ package program
 
 import "slices"
 
-// softmaxOf is the operand of the softmax whose last step is a quotient: exp(x − max x) / Σ.
-func (p *Program) softmaxOf(step int) (x Var, ok bool) {
+// SoftmaxOf is the operand of the softmax whose last step is a quotient: exp(x − max x) / Σ.
+func (p *Program) SoftmaxOf(step int) (x Var, ok bool) {
 	s := &p.Steps[step]
 	if s.Prim != Div {
 		return x, false
@@ -23,7 +23,7 @@ func (p *Program) softmaxOf(step int) (x Var, ok bool) {
 func (p *Program) Softmaxes() []int {
 	var all []int
 	for i := range p.Steps {
-		if _, ok := p.softmaxOf(i); ok {
+		if _, ok := p.SoftmaxOf(i); ok {
 			all = append(all, i)
 		}
 	}
@@ -35,7 +35,7 @@ func (p *Program) SoftmaxOver(fromLast int) *Edited {
 	e := p.Edit()
 	all := p.Softmaxes()
 	for _, i := range all {
-		x, _ := p.softmaxOf(i)
+		x, _ := p.SoftmaxOf(i)
 		last := len(x.shape) - 1
 		if fromLast > last {
 			return nil
@@ -48,6 +48,19 @@ func (p *Program) SoftmaxOver(fromLast int) *Edited {
 		y := e.Permute(x, axes...)
 		exp := e.Exp("", e.Sub("", y, e.RowMax(y)))
 		e.Pass(i, e.Permute(e.Div("", exp, e.Sum("", exp)), axes...))
+	}
+	return e.ended(len(all) > 0)
+}
+
+// SoftmaxOfScaled takes all softmaxes of their scores times a number.
+func (p *Program) SoftmaxOfScaled(by float64) *Edited {
+	e := p.Edit()
+	all := p.Softmaxes()
+	for _, i := range all {
+		x, _ := p.SoftmaxOf(i)
+		y := e.Mul("", x, e.Scalar("", by))
+		exp := e.Exp("", e.Sub("", y, e.RowMax(y)))
+		e.Pass(i, e.Div("", exp, e.Sum("", exp)))
 	}
 	return e.ended(len(all) > 0)
 }

@@ -8,11 +8,12 @@ type MapKind uint8
 // The maps, along an axis or two; sizes that do not go with them are no map.
 const (
 	Roll    MapKind = iota + 1 // by By places
-	Reverse                    // last to first
+	Reverse                    // last to first; with By, blocks of that size are
 	Weave                      // in each block of By elements, read as By/N rows of N, columns come first
 	Swap                       // two axes of one size are exchanged
 	Reread                     // two axes are exchanged, and the result read in the old shape; with By, the second is split into parts of that size first
 	First                      // every index of an axis reads one: By
+	Along                      // repeated along the first, which it varied along, and varying along the second
 	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
 )
 
@@ -56,6 +57,16 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 		}
 		return e.Cat(m.Axis, e.Slice(v, m.Axis, n-by, n), e.Slice(v, m.Axis, 0, n-by)), e.err == nil
 	case Reverse:
+		if m.By > 0 {
+			if n%m.By != 0 || n <= m.By {
+				return v, false
+			}
+			w, ok := e.Mapped(e.Split(v, m.Axis, n/m.By), Map{Kind: Reverse, Axis: m.Axis})
+			if !ok {
+				return v, false
+			}
+			return e.Reshape(w, v.shape...), e.err == nil
+		}
 		if n < 2 {
 			return v, false
 		}
@@ -81,6 +92,13 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 		out := Var{v.step, v.off + m.By*v.stride[m.Axis], v.shape, slices.Clone(v.stride)}
 		out.stride[m.Axis] = 0
 		return out, true
+	case Along:
+		if !v.along(m.Axis, m.Other) {
+			return v, false
+		}
+		w := Var{v.step, v.off, slices.Clone(v.shape), slices.Clone(v.stride)}
+		w.stride[m.Axis], w.stride[m.Other] = 0, v.stride[m.Axis]
+		return w, true
 	case Unread:
 		if n < 2 || v.shape[m.Other] < 2 || m.Axis == m.Other || m.By > 0 {
 			return v, false

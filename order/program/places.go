@@ -156,11 +156,15 @@ func (d Edit) behind(e *Editor, t *Parts, step int) bool {
 	return true
 }
 
-// Wider are the edits that take a sum, or a mean, over the axis before the last as well.
+// Wider are the edits that take a sum, or a mean, over the axis before the last: in place of the last, and as well.
 func (t *Parts) Wider() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
-		if s := &t.Steps[i]; s.Prim == Sum && len(s.Shape) > 1 && s.Shape[len(s.Shape)-2] > 1 {
+		s := &t.Steps[i]
+		if s.Prim != Sum || len(s.Shape) < 2 {
+			continue
+		}
+		if all = append(all, Edit{Class: Axis, At: []Place{t.Of(i)}, Value: 1}); s.Shape[len(s.Shape)-2] > 1 {
 			all = append(all, Edit{Class: Axis, At: []Place{t.Of(i)}})
 		}
 	}

@@ -235,7 +235,7 @@ func (r *run) mask(s *Step, out operand) {
 	for i := range out.v {
 		q, k := positions[i/keys], first+float64(i%keys)
 		if s.Value >= 0 && !(k <= q+float64(s.Rows) && (s.Value == 0 || k > q-s.Value)) {
-			out.v[i] = r.a.lowest()
+			out.v[i] = r.a.Lowest()
 		}
 	}
 }

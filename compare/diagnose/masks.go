@@ -1,0 +1,291 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// masked is which keys queries see: positions of both from the first token, the row of the query in its pass and the column of the key.
+type masked func(q, k float64, row, column int, right bool) bool
+
+// mostMasked is how many tokens a prefix or a block is tried with, and of how many keys each is masked.
+const mostMasked = 64
+
+// seen tries masks that are not causal with a window: of blocks, with a prefix, from the wrong corner, and with a key or the first keys
+// masked or seen by all.
+func (s *search) seen() error {
+	all := s.first.Program.Of(program.Mask)
+	if len(all) == 0 {
+		return nil
+	}
+	window := s.first.Program.Steps[all[0]].Value
+	rank := 200
+	try := func(what string, sees masked) error {
+		rank++
+		return s.variant(rank, Name{Site: "mask", What: what}, func(e *Entry) *program.Edited { return s.masking(e, sees) })
+	}
+	if err := try("the mask starts at the first query, not at the last key: each row sees the keys up to its own number", func(_, _ float64, row, column int, _ bool) bool {
+		return column <= row
+	}); err != nil {
+		return err
+	}
+	keys := s.first.Program.Steps[all[0]].Shape
+	most := min(keys[len(keys)-1], mostMasked)
+	for n := 2; n <= most; n++ {
+		size := float64(n)
+		what := fmt.Sprintf("the mask has blocks of %d tokens, whose queries see their own block alone", n)
+		if window > 0 {
+			what = fmt.Sprintf("the mask has blocks of %d tokens, not a window: queries see their own block alone", n)
+		}
+		if err := try(what, func(q, k float64, _, _ int, _ bool) bool { return k <= q && math.Floor(k/size) == math.Floor(q/size) }); err != nil {
+			return err
+		}
+		if err := try(fmt.Sprintf("the first %d tokens see each other: this prefix is not causal", n), func(q, k float64, _, _ int, right bool) bool {
+			return right || q < size && k < size
+		}); err != nil {
+			return err
+		}
+	}
+	for n := range most {
+		at := float64(n)
+		if err := try(fmt.Sprintf("key %d is masked for every query", n), func(_, k float64, _, _ int, right bool) bool { return right && k != at }); err != nil {
+			return err
+		}
+		if n == 0 || n > 8 {
+			continue
+		}
+		if err := try(fmt.Sprintf("the first %d keys are masked for every query", n), func(_, k float64, _, _ int, right bool) bool { return right && k >= at }); err != nil {
+			return err
+		}
+		if err := try(fmt.Sprintf("every query sees the first %d keys, whatever the window", n), func(q, k float64, _, _ int, right bool) bool {
+			return right || k < at && k <= q
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// masking has other masks.
+func (s *search) masking(e *Entry, sees masked) *program.Edited {
+	ed := e.Program.Edit()
+	for _, i := range e.Program.Of(program.Mask) {
+		st := &e.Program.Steps[i]
+		positions, ok := s.valueAt(e, st.Args[0])
+		own, has := s.valueAt(e, e.Program.Result(i))
+		if !ok || !has {
+			return nil
+		}
+		keys := st.Shape[len(st.Shape)-1]
+		first := positions[len(positions)-1] + 1 - float64(keys)
+		v := program.Value{Shape: st.Shape, Data: make([]float64, len(own))}
+		for k := range own {
+			row, column := k/keys, k%keys
+			if !sees(positions[row], first+float64(column), row, column, own[k] == 0) {
+				v.Data[k] = e.Call.Arith.Lowest()
+			}
+		}
+		ed.Pass(i, ed.Other(v))
+	}
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// valueAt is what a variable of the entry's own program shows; not to be written to.
+func (s *search) valueAt(e *Entry, v program.Var) ([]float64, bool) {
+	d, err := e.Program.Edit().Only(v)
+	if err != nil {
+		return nil, false
+	}
+	kept, err := e.values()
+	if s.failed(err) {
+		return nil, false
+	}
+	x, err := kept.Eval(d)
+	if s.failed(err) || len(x.Data) == 0 {
+		return nil, false
+	}
+	return x.Data, true
+}
+
+// lowered tries other scores in the place of masked ones, where a mask is added: numbers that are usual, those of the configuration's
+// caps, and the one that masked elements of the result have.
+func (s *search) lowered() error {
+	for i := range s.first.Program.Steps {
+		mask, ok := s.maskOf(s.first, i)
+		if !ok {
+			continue
+		}
+		values := []float64{0}
+		for _, f := range s.numbers {
+			if f.plain && strings.Contains(f.field, fieldWords["the soft cap"]) {
+				values = append(values, -f.value)
+			}
+		}
+		if c, ok := s.common(i, mask); ok && !slices.Contains(values, c) {
+			values = append(values, c)
+		}
+		for rank, c := range append(values, -1, -10, -100, -1e4, -1e9) {
+			n := Name{Site: "mask", Value: &c, What: "masked scores are " + short(c)}
+			switch {
+			case c == 0:
+				n.What += ": the mask is multiplied, not added"
+			case slices.ContainsFunc(s.numbers, func(f number) bool {
+				return f.plain && f.value == -c && strings.Contains(f.field, fieldWords["the soft cap"])
+			}):
+				n.What += ": the soft cap is taken after the mask"
+			}
+			if err := s.variant(300+rank, n, func(e *Entry) *program.Edited { return s.filled(e, c) }); err != nil {
+				return err
+			}
+		}
+		break
+	}
+	return nil
+}
+
+// common is the one number that the trace has in all masked elements, where the sum with the mask is the result.
+func (s *search) common(step int, mask []float64) (c float64, ok bool) {
+	p := s.first.Program
+	y, _ := s.first.Target()
+	if step != p.Source(p.Out) || len(mask) != len(y) {
+		return 0, false
+	}
+	for i, m := range mask {
+		switch {
+		case m == 0:
+		case !ok:
+			c, ok = y[i], true
+		case y[i] != c:
+			return 0, false
+		}
+	}
+	return c, ok
+}
+
+// maskOf is the mask that a sum adds, as the sum sees it.
+func (s *search) maskOf(e *Entry, step int) ([]float64, bool) {
+	st := &e.Program.Steps[step]
+	if st.Prim != program.Add || len(st.Args) != 2 {
+		return nil, false
+	}
+	for _, a := range st.Args {
+		v, ok := s.valueAt(e, a)
+		some := false
+		if !ok || slices.ContainsFunc(v, func(x float64) bool { some = some || x != 0; return x != 0 && x > -1e30 }) || !some {
+			continue
+		}
+		return v, true
+	}
+	return nil, false
+}
+
+// filled has a number in place of masked scores.
+func (s *search) filled(e *Entry, c float64) *program.Edited {
+	ed, some := e.Program.Edit(), false
+	for i := range e.Program.Steps {
+		st := &e.Program.Steps[i]
+		mask, ok := s.maskOf(e, i)
+		if !ok {
+			continue
+		}
+		some = true
+		for k := range st.Args {
+			if v, _ := s.valueAt(e, st.Args[k]); !slices.Equal(v, mask) {
+				continue
+			}
+			keep, fill := program.Value{Shape: st.Shape, Data: make([]float64, len(mask))}, program.Value{Shape: st.Shape, Data: make([]float64, len(mask))}
+			for j, m := range mask {
+				if m == 0 {
+					keep.Data[j] = 1
+				} else {
+					fill.Data[j] = c
+				}
+			}
+			ed.Pass(i, ed.Add("", ed.Mul("", st.Args[1-k], ed.Other(keep)), ed.Other(fill)))
+		}
+	}
+	d, err := ed.End()
+	if !some || err != nil {
+		return nil
+	}
+	return d
+}
+
+// after tries a softmax of what is not masked, whose result is masked: of what the mask is added to, or of a captured tensor.
+func (s *search) after() error {
+	p := s.first.Program
+	all := p.Softmaxes()
+	if len(all) == 0 {
+		return nil
+	}
+	n := Name{Site: s.site(s.first, all[0]), What: "the mask is applied after the softmax: rows do not sum to 1"}
+	if err := s.variant(400, n, func(e *Entry) *program.Edited { return s.maskedLast(e, "") }); err != nil {
+		return err
+	}
+	inputs := leafSteps(s.first.signed(s.m), program.Input)
+	if len(inputs) == 0 {
+		return nil
+	}
+	own := s.m.List.Entries[s.first.Inputs[p.Steps[inputs[0]].Index].Entry].Name
+	for rank, other := range s.captured(own) {
+		if err := s.variant(401+rank, n, func(e *Entry) *program.Edited {
+			return s.maskedLast(e, beside(other, s.m.List.Entries[e.Node.Entry].Name))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maskedLast has softmaxes of a captured tensor, or of what a mask is added to, with 0 where the right result has it.
+func (s *search) maskedLast(e *Entry, other string) *program.Edited {
+	p, ed := e.Program, e.Program.Edit()
+	all := p.Softmaxes()
+	for _, i := range all {
+		x, _ := p.SoftmaxOf(i)
+		own, ok := s.valueAt(e, p.Result(i))
+		if !ok {
+			return nil
+		}
+		keep := program.Value{Shape: p.Steps[i].Shape, Data: make([]float64, len(own))}
+		for k, v := range own {
+			if v > 0 {
+				keep.Data[k] = 1
+			}
+		}
+		var from program.Var
+		if other == "" {
+			sum := p.Source(x)
+			mask, ok := s.maskOf(e, sum)
+			if !ok {
+				return nil
+			}
+			st := &p.Steps[sum]
+			from = st.Args[0]
+			if v, _ := s.valueAt(e, from); slices.Equal(v, mask) {
+				from = st.Args[1]
+			}
+		} else {
+			v, ok := s.tensor(e, source{name: other})
+			if !ok || !slices.Equal(v.Shape, x.Shape()) {
+				return nil
+			}
+			from = ed.Other(v)
+		}
+		exp := ed.Exp("", ed.Sub("", from, ed.RowMax(from)))
+		ed.Pass(i, ed.Mul("", ed.Div("", exp, ed.Sum("", exp)), ed.Other(keep)))
+	}
+	d, err := ed.End()
+	if len(all) == 0 || err != nil {
+		return nil
+	}
+	return d
+}

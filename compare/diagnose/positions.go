@@ -1,0 +1,89 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// mostOffset is by how much positions may be off, and the last that all may have.
+const mostOffset = 64
+
+// otherPositions tries angles in a narrower type, positions that are rounded down, that stand still, and that are off by more than a few.
+func (s *search) otherPositions() error {
+	rank := 20000 // after those that are usual
+	try := func(solved int, what string, change func(frequency, position float64) float64) error {
+		rank++
+		return s.try(hypothesis{
+			class: program.Known, rank: rank, solved: solved, make: func(e *Entry) *program.Edited { return s.angles(e, change) },
+			say: func(*Entry) Name { return Name{Site: "positions", What: what} },
+		})
+	}
+	product := func(frequency, position float64) float64 {
+		return float64(float32(frequency * float64(float32(position))))
+	}
+	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
+		if err := try(0, "the angles are rounded to "+d.String()+" before their cosines and sines are taken", func(f, p float64) float64 {
+			return floats.Round(d, product(f, p))
+		}); err != nil {
+			return err
+		}
+		if err := try(0, "the positions are rounded to "+d.String(), func(f, p float64) float64 { return product(f, floats.Round(d, p)) }); err != nil {
+			return err
+		}
+	}
+	by := []float64{2, 4, 8, 16, 32}
+	for _, n := range s.numbers {
+		if n.plain && field(n.field) == "factor" && !slices.Contains(by, n.value) {
+			by = append(by, n.value)
+		}
+	}
+	for _, n := range by {
+		what := fmt.Sprintf("the positions are rounded down to multiples of %s: they are divided as whole numbers", short(n))
+		if err := try(0, what, func(f, p float64) float64 { return product(f, math.Floor(p/n)*n) }); err != nil {
+			return err
+		}
+	}
+	for k := 1.0; k <= mostOffset; k++ {
+		if err := try(1, fmt.Sprintf("every position is %g: it stands still, as that of a slot of a full cache", k), func(f, _ float64) float64 { return product(f, k) }); err != nil {
+			return err
+		}
+	}
+	for k := 3.0; k <= mostOffset; k++ {
+		for _, d := range []float64{k, -k} {
+			if err := try(1, fmt.Sprintf("positions are %+g: all are off by as much", d), func(f, p float64) float64 { return product(f, p+d) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// angles has other angles than the products of frequencies and positions.
+func (s *search) angles(e *Entry, change func(frequency, position float64) float64) *program.Edited {
+	ed := e.Program.Edit()
+	all := e.Program.Of(program.Angle)
+	for _, i := range all {
+		st := &e.Program.Steps[i]
+		frequencies, ok := s.valueAt(e, st.Args[0])
+		positions, has := s.valueAt(e, st.Args[1])
+		if !ok || !has || len(frequencies) != len(positions) {
+			return nil
+		}
+		v := program.Value{Shape: st.Shape, Data: make([]float64, len(positions)), Bound: make([]float64, len(positions))}
+		for k := range v.Data {
+			v.Data[k] = change(frequencies[k], positions[k])
+			v.Bound[k] = 3 * 0x1p-24 * math.Abs(v.Data[k]) // as of the primitive
+		}
+		ed.Pass(i, ed.Other(v))
+	}
+	d, err := ed.End()
+	if len(all) == 0 || err != nil {
+		return nil
+	}
+	return d
+}

@@ -1,0 +1,151 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// mostIDs is how many ids with other rows are named.
+const mostIDs = 16
+
+// otherRows looks at tables that are read by id: an id may have the row of another, or a row of zeros.
+func (s *search) otherRows() error {
+	p := s.first.Program
+	all := p.Of(program.Lookup)
+	if len(all) != 1 || lookedUp(p) != all[0] {
+		return nil
+	}
+	wanted := map[float64][]float64{} // by id: the row that the trace has
+	for _, e := range s.entries {
+		st := &e.Program.Steps[max(lookedUp(e.Program), 0)]
+		ids, ok := s.valueAt(e, st.Args[0])
+		if st.Prim != program.Lookup || !ok {
+			return nil
+		}
+		y, _ := e.Target()
+		width := e.Program.Out.Last()
+		for _, r := range leftRows(e) {
+			row := y[r*width:][:width]
+			if old := wanted[ids[r]]; old != nil && !slices.Equal(old, row) {
+				return nil
+			}
+			wanted[ids[r]] = row
+		}
+	}
+	table := s.first.Call.W[p.Steps[p.Source(p.Steps[all[0]].Args[1])].Index]
+	rows, cols := table.Size()
+	if len(wanted) > mostIDs || rows*cols > mostLooked {
+		return nil
+	}
+	from := map[float64]int{} // −1 for zeros
+	row := make([]float64, cols)
+	for i := -1; i < rows; i++ {
+		if clear(row); i >= 0 && s.failed(table.Row(row, i)) {
+			return s.err
+		}
+		for id, want := range wanted {
+			if _, found := from[id]; !found && slices.Equal(row, want) {
+				from[id] = i
+			}
+		}
+	}
+	if len(from) < len(wanted) {
+		return nil
+	}
+	ids := make([]float64, 0, len(from))
+	for id := range from {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	var words []string
+	for _, id := range ids {
+		if from[id] < 0 {
+			words = append(words, fmt.Sprintf("the row of id %g is 0", id))
+		} else {
+			words = append(words, fmt.Sprintf("id %g has the row of id %d", id, from[id]))
+		}
+	}
+	return s.try(hypothesis{
+		class: program.Leaf, rank: 5000, exact: true, say: func(*Entry) Name { return Name{What: strings.Join(words, "; "), Site: "lookup.ids"} },
+		make: func(e *Entry) *program.Edited {
+			own, ok := s.valueOf(e, nil)
+			st := &e.Program.Steps[max(lookedUp(e.Program), 0)]
+			if !ok || st.Prim != program.Lookup {
+				return nil
+			}
+			ids, ok := s.valueAt(e, st.Args[0])
+			if !ok || len(ids)*cols != len(own.Data) {
+				return nil
+			}
+			for r, id := range ids {
+				if want := wanted[id]; want != nil {
+					copy(own.Data[r*cols:], want)
+				}
+			}
+			return given(e, own)
+		},
+	})
+}
+
+// lookedUp is the step that reads the rows of a table which are the result; −1 where there is none.
+func lookedUp(p *program.Program) int {
+	i := p.Source(p.Out)
+	for p.Steps[i].Prim == program.Round || p.Steps[i].Prim == program.Copy {
+		i = p.Source(p.Steps[i].Args[0])
+	}
+	if p.Steps[i].Prim != program.Lookup {
+		return -1
+	}
+	return i
+}
+
+// logarithms tries results of which the logarithm of the sum of all exponentials is taken off, by row: log softmax.
+func (s *search) logarithms() error {
+	for rank, rounded := range []bool{false, true} {
+		if err := s.try(hypothesis{
+			class: program.Inserted, rank: 3500 + rank, of: "log softmax", make: func(e *Entry) *program.Edited { return s.logSoftmax(e, rounded) },
+			say: func(*Entry) Name {
+				return Name{What: "log softmax is taken of the result: logarithms of probabilities, each row is shifted by a constant"}
+			},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logSoftmax has the logarithm of the softmax of the result, which is rounded to the model's dtype before, or not.
+func (s *search) logSoftmax(e *Entry, rounded bool) *program.Edited {
+	v, ok := s.valueOf(e, nil)
+	if !ok {
+		return nil
+	}
+	if rounded {
+		for i, x := range v.Data {
+			low, high := floats.Round(e.Call.DType, x-v.Bound[i]), floats.Round(e.Call.DType, x+v.Bound[i])
+			v.Data[i], v.Bound[i] = (low+high)/2, (high-low)/2
+		}
+	}
+	width := e.Program.Out.Last()
+	for at := 0; at < len(v.Data); at += width {
+		x, b := v.Data[at:][:width], v.Bound[at:][:width]
+		top, sum, off := slices.Max(x), 0.0, 0.0
+		for i := range x {
+			y := math.Exp(x[i] - top)
+			sum, off = sum+y, off+y*b[i]
+		}
+		by := top + math.Log(sum)
+		// The error of the logarithm is that of the weighted mean of the elements, of the sum and of two roundings.
+		off = off/sum + 0x1p-24*(math.Sqrt(float64(width))+4)*(1+math.Abs(by))
+		for i := range x {
+			x[i] -= by
+			b[i] += off
+		}
+	}
+	return given(e, v)
+}

@@ -1,0 +1,163 @@
+package diagnose
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// settings tries the rotary operation with other numbers in each of its settings, and takes the frequencies that it makes of them: of the
+// configuration, those that are usual, and halves and doubles.
+func (r *rotary) settings() error {
+	if r.entry == nil {
+		return nil
+	}
+	for _, usual := range []bool{true, false} {
+		for _, name := range sortedKeys(r.made) {
+			if err := r.othersIn(r.entry, r.made, name, usual); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// operation is an entry whose operation makes the frequencies, and its settings; nil where there is none.
+func (r *rotary) operation() (*order.Entry, map[string]any) {
+	for k := range r.m.List.Entries {
+		e := &r.m.List.Entries[k]
+		if e.Op == nil || len(e.Inputs) != 1 || len(e.Weights) > 0 || !slices.Equal(r.frequenciesOf(e, e.Op), r.values) {
+			continue
+		}
+		if fields, err := settingsOf(e.Op); err == nil {
+			return e, fields
+		}
+	}
+	return nil, nil
+}
+
+// setting is a number of the operation that makes the frequencies; 0 where it has none.
+func (r *rotary) setting(name string) float64 {
+	x, _ := r.made[name].(float64)
+	return x
+}
+
+// usualSettings are what the published files of models have.
+var usualSettings = map[string][]float64{
+	"factor": {8, 32, 4, 2}, "low_freq_factor": {1}, "high_freq_factor": {4}, "original_max_position_embeddings": {8192, 4096, 2048},
+}
+
+// related reports whether a field of the configuration is of the kind of a setting: lengths, which are confused.
+func related(field, setting string) bool {
+	return field != setting && strings.Contains(field, "position_embeddings") && strings.Contains(setting, "position_embeddings")
+}
+
+// othersIn tries other numbers in one setting.
+func (r *rotary) othersIn(e *order.Entry, fields map[string]any, name string, usual bool) error {
+	old, ok := fields[name].(float64)
+	if !ok || name == "dim" {
+		return nil
+	}
+	var all []float64
+	add := func(v float64) {
+		if v > 0 && v != old && !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	if usual {
+		for _, n := range r.numbers {
+			if n.plain && related(field(n.field), name) {
+				add(n.value)
+			}
+		}
+		for _, v := range usualSettings[name] {
+			add(v)
+		}
+	} else {
+		for _, v := range []float64{1, 2 * old, old / 2, 4 * old, old / 4, 8 * old, old / 8, 10 * old, old / 10} {
+			add(v)
+		}
+	}
+	for _, v := range all {
+		changed := map[string]any{}
+		for k, x := range fields {
+			changed[k] = x
+		}
+		changed[name] = v
+		other, err := withSettings(e.Op, changed)
+		if err != nil {
+			continue // no whole number
+		}
+		values := r.frequenciesOf(e, other)
+		if len(values) != len(r.values) || slices.ContainsFunc(values, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
+			continue
+		}
+		right := old
+		n := Name{What: fmt.Sprintf("%s of the rotary embedding is %s", name, short(v)), Value: &v, Right: &right}
+		for _, f := range r.numbers {
+			if f.plain && f.value == old && field(f.field) == name {
+				n.Fields = append(n.Fields, Field{f.field, f.value})
+			}
+		}
+		if called := r.called(v, old, name); called != "" {
+			n.What += " (" + called + ")"
+		}
+		if err := r.try(n, name == "theta", func([]float64) []float64 { return slices.Clone(values) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frequenciesOf are the constants of an entry with an operation that positions are multiplied by; nil where it has none.
+func (r *rotary) frequenciesOf(e *order.Entry, o program.Op) []float64 {
+	pass := r.m.Passes[r.first.Node.Pass]
+	b := program.NewBuilder()
+	in := b.Input(0, r.shapeOf(e.Inputs[0], r.first.Node.Pass))
+	p, err := b.Program(b.Apply(o, "", e.Size(pass, r.m.List.Config.SlidingWindow), []program.Var{in}, nil))
+	if err != nil {
+		return nil
+	}
+	all := p.Of(program.Vector)
+	if len(all) == 0 {
+		return nil
+	}
+	return p.Steps[all[0]].Values
+}
+
+// settingsOf are the fields of an operation.
+func settingsOf(o program.Op) (m map[string]any, err error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return m, json.Unmarshal(data, &m)
+}
+
+// withSettings is an operation with other fields.
+func withSettings(o program.Op, m map[string]any) (program.Op, error) {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	v := reflect.New(reflect.TypeOf(o))
+	if err := json.Unmarshal(data, v.Interface()); err != nil {
+		return nil, err
+	}
+	return v.Elem().Interface().(program.Op), nil
+}
+
+func sortedKeys(m map[string]any) []string {
+	var all []string
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
