@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -69,6 +70,7 @@ Examples:
 // watching is what a watch repeats.
 type watching struct {
 	c       *cli.Context
+	ctx     context.Context // of the loop
 	out     *outputs
 	watcher *watch.Watcher
 	shown   string   // what is watched, in words

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tracediff/tracediff/capture/reference"
@@ -41,13 +43,17 @@ type pass struct {
 
 // loop runs, waits for a change, and runs again, until the context is done.
 func (w *watching) loop() error {
+	// A terminal that is closed ends what was started in it, too.
+	ctx, stop := signal.NotifyContext(w.c.Context, syscall.SIGHUP)
+	defer stop()
+	w.ctx = ctx
 	w.show = newDisplay(w)
 	defer w.show.close()
 	defer func() { _ = w.watcher.Close() }() // nothing is waited for any more
 	stopped := map[string]int{}              // by the file, how many runs in a row it has stopped
 	var changed []string
 	for n := 1; ; n++ {
-		ctx, stop := context.WithCancel(w.c.Context)
+		ctx, stop := context.WithCancel(w.ctx)
 		done := make(chan *pass, 1)
 		go func() { done <- w.run(ctx, n, changed) }()
 		again, p := w.await(done, stopped)
@@ -69,7 +75,7 @@ func (w *watching) loop() error {
 		w.show.result(p)
 		select {
 		case changed = <-w.watcher.Changes:
-		case <-w.c.Context.Done():
+		case <-w.ctx.Done():
 			w.show.close()
 			return ended{}
 		}
@@ -83,7 +89,7 @@ func (w *watching) await(done <-chan *pass, stopped map[string]int) (changed []s
 	for {
 		select {
 		case p = <-done:
-			if w.c.Context.Err() != nil {
+			if w.ctx.Err() != nil {
 				return nil, nil
 			}
 			p.late = relative(late)
@@ -99,7 +105,7 @@ func (w *watching) await(done <-chan *pass, stopped map[string]int) (changed []s
 			if changed != nil {
 				return union(changed, late), nil
 			}
-		case <-w.c.Context.Done():
+		case <-w.ctx.Done():
 			return nil, nil
 		}
 	}

@@ -259,6 +259,13 @@ func TestFormatsReportErrors(t *testing.T) {
 func TestNothingUnwrittenIsPrinted(t *testing.T) {
 	unwritten := map[string]string{
 		"report.Run.Since":               "compare alone has it",
+		"report.Run.Pictures":            "HTML, which says that a merged report has none",
+		"picture.Set.tensors":            "as Pictures",
+		"picture.Set.waiting":            "as Pictures",
+		"picture.Set.odd":                "as Pictures",
+		"picture.Set.left":               "as Pictures",
+		"diagnose.Finding.made":          "judging the entries of a layout",
+		"compare.KnownLine.line":         "judging a row by the baseline",
 		"compare.Finding.roles":          "collecting findings",
 		"certify.Certificate.Unverified": "judging a row",
 		"measure.AxisError.Elements":     "limits",
