@@ -35,12 +35,16 @@ func (p *htmlPage) matrix(d *Document) *htmlMatrix {
 		}
 		m.Prompts = append(m.Prompts, column)
 	}
+	at := map[string]int{} // the data of a prompt
+	for i, h := range p.Data.Runs {
+		at[h.Name] = i
+	}
 	for _, name := range names {
 		line := htmlLine{Name: clean(name)}
 		for i := range d.Runs {
 			e, z := missingCell, missingCell
 			if row := worst[i][name]; row != nil {
-				run := slices.IndexFunc(p.Data.Runs, func(h *htmlRun) bool { return h.Name == d.Runs[i].Name })
+				run := at[d.Runs[i].Name]
 				e, z = cells(row, p.Data.Runs[run], run)
 			}
 			line.Error, line.Isolated = append(line.Error, e), append(line.Isolated, z)

@@ -27,6 +27,7 @@ var limitLine = regexp.MustCompile(`"/><path class="limit" d="M[^"]*H[0-9.]+"/>`
 // htmlRuns is the data of a page.
 type htmlRuns struct {
 	Runs []struct {
+		Name  string   `json:"name"`
 		First int      `json:"first"`
 		Words []string `json:"words"`
 		Rows  []struct {
@@ -200,6 +201,31 @@ func TestHTMLOfManyPasses(t *testing.T) {
 		}
 	}); !slices.Contains(keys, "layers.0.x") || slices.Contains(keys, "pass59/layers.1.x") {
 		t.Error("other rows than the first are kept")
+	}
+}
+
+// The rows of a page are those of the prompts that do not match, then those of the first that do: of the others there are words.
+func TestHTMLOfManyPrompts(t *testing.T) {
+	good := cases(t)["match"].run(t)
+	runs := []report.Run{}
+	for i := range 2500 {
+		runs = append(runs, report.Run{Name: fmt.Sprintf("p%d", i), Result: good})
+	}
+	bad := cases(t)["divergence"].run(t)
+	runs = append(runs, report.Run{Name: "bad", Exit: 1, Result: bad})
+	text, data := htmlOf(t, report.NewDocument("1", runs...))
+	rows := map[string]int{}
+	for _, r := range data.Runs {
+		rows[r.Name] = len(r.Rows)
+	}
+	if rows["bad"] != len(bad.Rows) || rows["p0"] != len(good.Rows) || rows["p2499"] != 0 {
+		t.Errorf("rows: %d of %d, %d of %d, %d", rows["bad"], len(bad.Rows), rows["p0"], len(good.Rows), rows["p2499"])
+	}
+	if !strings.Contains(text, "2500 of 2501 prompts match") || strings.Count(text, "Entries by layer</h2>") >= 2501 {
+		t.Error("every prompt has maps, or they are not counted")
+	}
+	if at := strings.Index(text, `id="run2499"`); !strings.Contains(text[at:], "2 rows are not in this file, and match") {
+		t.Error("the last prompt does not say that its rows are not here")
 	}
 }
 

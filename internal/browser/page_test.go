@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -199,7 +200,7 @@ func TestPromptsByEntries(t *testing.T) {
 // On paper a page is light, whatever the screen is, and has the verdict, the chart and the tensor.
 func TestPrint(t *testing.T) {
 	folder(t)
-	p := open(t, "first.html", "dark", 1280, 900)
+	p := open(t, "deep.html", "dark", 720, 900) // about as wide as paper
 	var pdf []byte
 	p.run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		pdf, _, err = page.PrintToPDF().WithPrintBackground(true).Do(ctx)
@@ -207,6 +208,16 @@ func TestPrint(t *testing.T) {
 	}))
 	if n := strings.Count(string(pdf), "/Type /Page\n"); len(pdf) < 10_000 || n < 1 || n > 6 {
 		t.Errorf("%d bytes and %d pages", len(pdf), n)
+	}
+	p.run(emulation.SetEmulatedMedia().WithMedia("print").WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}))
+	if paper := value[string](p, `getComputedStyle(document.body).backgroundColor`); paper != "rgb(255, 255, 255)" {
+		t.Errorf("paper is %s", paper)
+	}
+	if hidden := value[bool](p, `document.querySelector(".chart svg").getBoundingClientRect().height === 0 || document.getElementById("tensor").hidden`); hidden {
+		t.Error("the chart or the tensor is not printed")
+	}
+	if wide := value[float64](p, `Math.max(...[...document.querySelectorAll(".wide > *")].map((e) => e.getBoundingClientRect().right))`); wide > 720 {
+		t.Errorf("something is cut at the edge of the paper: it ends at %g of 720", wide)
 	}
 	p.quiet()
 }

@@ -180,7 +180,7 @@
     const all = el("div", { class: "cards" });
     const p = row.p;
     if (!p) {
-      all.append(el("p", { class: "quiet" }, "There is no picture of this tensor: the shapes differ, or there were too many tensors."));
+      all.append(el("p", { class: "quiet" }, "There is no picture of this tensor: its shapes differ, there were too many tensors, or this page was made from another report."));
       return all;
     }
     if (p.s[0] * p.s[1] > 1) all.append(map(p, run.alone));
