@@ -9,8 +9,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
@@ -108,6 +110,6 @@ func openChecked(path string) (*capture.Trace, error) {
 	if path == "-" {
 		return nil, hint.Add(fmt.Errorf("a trace is read from a file, not from standard input"), "write it to a file first: its header says where in the file each tensor lies")
 	}
-	trace, err := capture.Open(path)
-	return trace, hint.Add(err, "want a trace that a capture has written, or another safetensors file")
+	trace, err := foreign.Open(path)
+	return trace, hint.Default(err, dump.Next)
 }

@@ -27,6 +27,11 @@ func Open(path string) (*container.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if start := make([]byte, min(info.Size(), sniffed)); info.Size() > 0 {
+		if _, err := r.ReadAt(start, 0); err == nil && IsIndex(start) {
+			return Sharded(path)
+		}
+	}
 	f := &container.File{}
 	f.Own(r)
 	if err := Read(r, info.Size(), f, Stem(path)); err != nil {

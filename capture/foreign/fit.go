@@ -1,0 +1,223 @@
+package foreign
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+)
+
+// prefixes are those that frameworks put before the names of a text model. The longest that fits counts.
+var prefixes = []string{
+	"model.language_model.model.", "model.language_model.", "language_model.model.", "model.text_model.", "text_model.model.", "language_model.",
+	"text_model.", "model.model.", "model.",
+}
+
+// idNames are other names of the token ids.
+var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens"}
+
+// Fit reads a dump as the order of its model has it, where one reading alone is possible and no number changes:
+//
+//   - names without a prefix of frameworks, such as "model.";
+//   - token ids under another name, as [T] in place of [1, T];
+//   - a batch axis of 1 that is missing;
+//   - logits of the last token alone, marked as such.
+//
+// Each gets a note. A trace that says what it is, and one that needs nothing of this, is returned as it is. Without an order, nil,
+// only the token ids are looked at. The trace stays open as long as the new one is used.
+func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
+	if t.Status() != "" {
+		return t, nil
+	}
+	f := fitter{list: list, sources: t.Sources(), notes: slices.Clone(t.Notes())}
+	f.prefix()
+	f.ids()
+	f.shapes()
+	if len(f.notes) == len(t.Notes()) {
+		return t, nil
+	}
+	return capture.Assemble(t.Path(), f.sources, t.Manifest(), t.Sequence(), f.notes, t)
+}
+
+type fitter struct {
+	list    *order.List
+	sources []capture.Source
+	notes   []string
+	tokens  []int // of each pass, as far as they are known
+}
+
+func (f *fitter) note(format string, args ...any) {
+	f.notes = append(f.notes, fmt.Sprintf(format, args...))
+}
+
+// known reports whether the order has a name.
+func (f *fitter) known(name string) bool { return f.list != nil && f.list.Index(name) >= 0 }
+
+// prefix takes the prefix of frameworks off the names that the order then knows. Where two tensors would have one name, none is
+// changed: which of them is meant is a choice.
+func (f *fitter) prefix() {
+	taken := map[string]bool{}
+	for _, s := range f.sources {
+		taken[capture.Key(s.Pass, s.Name, s.Firing)] = true
+	}
+	for _, p := range prefixes {
+		var at []int
+		clash := false
+		for i, s := range f.sources {
+			if rest, ok := strings.CutPrefix(s.Name, p); ok && !f.known(s.Name) && f.known(rest) {
+				at = append(at, i)
+				clash = clash || taken[capture.Key(s.Pass, rest, s.Firing)]
+			}
+		}
+		if len(at) == 0 || clash {
+			continue
+		}
+		for _, i := range at {
+			s := &f.sources[i]
+			s.Name = strings.TrimPrefix(s.Name, p)
+			taken[capture.Key(s.Pass, s.Name, s.Firing)] = true
+		}
+		f.note("%q is left off the names of %s", p, tensors(len(at)))
+	}
+}
+
+// ids gives the token ids their name and their two axes.
+func (f *fitter) ids() {
+	if !slices.ContainsFunc(f.sources, func(s capture.Source) bool { return s.Name == order.InputIDs }) {
+		var found []string
+		for _, s := range f.sources {
+			if slices.Contains(idNames, s.Name) && isIDs(s) && !slices.Contains(found, s.Name) && !f.known(s.Name) {
+				found = append(found, s.Name)
+			}
+		}
+		if len(found) != 1 {
+			return
+		}
+		for i := range f.sources {
+			if f.sources[i].Name == found[0] {
+				f.sources[i].Name = order.InputIDs
+			}
+		}
+		f.note("%s is taken for %s", found[0], order.InputIDs)
+	}
+	flat := 0
+	passes := map[int]int{}
+	for i := range f.sources {
+		s := &f.sources[i]
+		if s.Name != order.InputIDs || s.Firing > 0 || !isIDs(*s) {
+			continue
+		}
+		if len(s.Shape) < 2 {
+			s.Shape = append([]int{1}, append(slices.Clone(s.Shape), 1)[:1]...)
+			flat++
+		}
+		passes[s.Pass] = s.Shape[1]
+	}
+	if flat > 0 {
+		f.note("%s without a batch axis: read as [1, tokens]", order.InputIDs)
+	}
+	for pass := 0; passes[pass] > 0; pass++ {
+		f.tokens = append(f.tokens, passes[pass])
+	}
+}
+
+// isIDs reports whether a tensor can be the ids of a pass: int32 or int64, [1, T], [T], or of one token without axes.
+func isIDs(s capture.Source) bool {
+	return (s.DType == hooks.I64 || s.DType == hooks.I32) && (len(s.Shape) < 2 || len(s.Shape) == 2 && s.Shape[0] == 1)
+}
+
+// shapes adds the batch axis where it is missing, and marks logits of the last token.
+func (f *fitter) shapes() {
+	if f.list == nil {
+		return
+	}
+	batch, last, rows := 0, 0, 0
+	for i := range f.sources {
+		s := &f.sources[i]
+		e, ok := f.list.Lookup(s.Name)
+		if !ok || len(e.Shape) == 0 || len(e.Shape) != len(e.Axes) || e.Axes[0] != order.AxisBatch || s.Name == order.InputIDs {
+			continue
+		}
+		if with := f.leading(e, s); f.fits(e, s.Pass, with) {
+			s.Shape = with
+			batch++
+			continue
+		}
+		if shape, ok := f.lastRow(e, s); ok {
+			s.Shape, s.LastRow = shape, true
+			last++
+			rows += f.tokens[s.Pass]
+		}
+	}
+	if batch > 0 {
+		f.note("%s without axes of size 1 in front: read with them", tensors(batch))
+	}
+	if last > 0 {
+		f.note("logits of the last token alone in %s: %d of %d rows compared there", passesOf(last), last, rows)
+	}
+}
+
+// leading is a shape with the axes of 1 in front that an entry has and the tensor does not: the batch axis and, in a pass of one
+// token, the token axis behind it.
+func (f *fitter) leading(e *order.Entry, s *capture.Source) []int {
+	missing := len(e.Shape) - len(s.Shape)
+	one := s.Pass < len(f.tokens) && f.tokens[s.Pass] == 1
+	if missing != 1 && (missing != 2 || !one || e.Axes[1] != order.AxisToken) {
+		return nil
+	}
+	return append(slices.Repeat([]int{1}, missing), s.Shape...)
+}
+
+// fits reports whether a shape is that of an entry in a pass. Sizes that the token ids give are held to them where they are known.
+func (f *fitter) fits(e *order.Entry, pass int, shape []int) bool {
+	if len(shape) != len(e.Shape) || f.list.Config == nil {
+		return false
+	}
+	if pass < len(f.tokens) {
+		past := 0
+		for _, n := range f.tokens[:pass] {
+			past += n
+		}
+		return slices.Equal(e.Size(order.Pass{Past: past, Tokens: f.tokens[pass]}, f.list.Config.SlidingWindow), shape)
+	}
+	for i, d := range e.Shape {
+		if d >= 0 && shape[i] != int(d) {
+			return false
+		}
+	}
+	return true
+}
+
+// lastRow is the shape that logits of the last token alone have in the order: [1, 1, V].
+func (f *fitter) lastRow(e *order.Entry, s *capture.Source) ([]int, bool) {
+	if strings.ReplaceAll(e.Axes, " ", "") != "btv" || s.Pass >= len(f.tokens) || f.tokens[s.Pass] < 2 {
+		return nil, false
+	}
+	vocabulary := int(e.Shape[2])
+	if len(s.Shape) == 0 || len(s.Shape) > 3 || s.Shape[len(s.Shape)-1] != vocabulary {
+		return nil, false
+	}
+	for _, d := range s.Shape[:len(s.Shape)-1] {
+		if d != 1 {
+			return nil, false
+		}
+	}
+	return []int{1, 1, vocabulary}, true
+}
+
+func tensors(n int) string {
+	if n == 1 {
+		return "1 tensor"
+	}
+	return fmt.Sprintf("%d tensors", n)
+}
+
+func passesOf(n int) string {
+	if n == 1 {
+		return "1 pass"
+	}
+	return fmt.Sprintf("%d passes", n)
+}
