@@ -4,7 +4,6 @@ package dump
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -47,14 +46,14 @@ func Read(r io.ReaderAt, size int64, f *container.File, alone string) error {
 		return err
 	}
 	switch {
-	case IsSafetensors(start, size):
+	case len(start) > 8 && start[7] == 0 && start[8] == '{': // whatever its header says of itself
 		return readSafetensors(r, size, f)
 	case bytes.HasPrefix(start, []byte(npy.Magic)):
 		t, err := npy.Array(r, size)
 		if err == nil {
 			npy.File(t, alone, f)
 		}
-		return err
+		return npy.Hinted(err)
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("PK\x05\x06")):
 		return readZip(r, size, f, alone)
 	case torch.IsLegacy(start):
@@ -63,15 +62,6 @@ func Read(r io.ReaderAt, size int64, f *container.File, alone string) error {
 		return torch.Pickle(r, size, f, alone)
 	}
 	return foreignFile(r, size, start)
-}
-
-// IsSafetensors reports whether a file begins as safetensors does: a length that it can have, and a brace.
-func IsSafetensors(start []byte, size int64) bool {
-	if len(start) < 9 || start[8] != '{' {
-		return false
-	}
-	_, err := safetensors.Text(bytes.NewReader(start), size)
-	return err == nil || errors.Is(err, io.ErrUnexpectedEOF) // the header goes on behind what was read
 }
 
 func readZip(r io.ReaderAt, size int64, f *container.File, alone string) error {

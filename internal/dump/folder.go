@@ -36,6 +36,9 @@ func Folder(path string) (*container.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if index := indexOf(path, members); index != "" {
+		return Sharded(index)
+	}
 	f := &container.File{Format: "folder"}
 	pool := &pool{}
 	f.Own(pool)
@@ -249,6 +252,16 @@ func gather(f *container.File, all []*member, folder string) error {
 // index is a file beside the shards of a safetensors file: which of them has each tensor.
 type index struct {
 	Map map[string]string `json:"weight_map"`
+}
+
+// indexOf is the index of a folder that has one, and all of whose other dumps are its shards.
+func indexOf(folder string, names []string) string {
+	for _, name := range names {
+		if strings.HasSuffix(name, ".index.json") && !strings.Contains(name, "/") {
+			return filepath.Join(folder, name)
+		}
+	}
+	return ""
 }
 
 // IsIndex reports whether a file begins as an index of shards does.

@@ -59,9 +59,6 @@ func foreignFile(r io.ReaderAt, size int64, start []byte) error {
 	case looksLikeText(start):
 		return text(r, size, start)
 	}
-	if length := beginsLikeHeader(start); length != "" {
-		return hint.Add(errors.New(length), Next)
-	}
 	return hint.Add(fmt.Errorf("%d bytes that are no dump of tensors, beginning with % x", size, start[:min(8, len(start))]),
 		"for an array of numbers without a header: numpy.save(FILE, numpy.fromfile(RAW, dtype).reshape(shape))")
 }
@@ -70,14 +67,6 @@ func foreignFile(r io.ReaderAt, size int64, start []byte) error {
 func isONNX(start []byte) bool {
 	return len(start) > 4 && start[0] == 0x08 && start[1] > 0 && start[1] < 32 && (start[2] == 0x12 || start[2] == 0x3a) &&
 		(bytes.Contains(start, []byte("pytorch")) || bytes.Contains(start, []byte("onnx")) || bytes.Contains(start, []byte("Constant")) || bytes.Contains(start, []byte("MatMul")))
-}
-
-// beginsLikeHeader says of a file whose first bytes are a length and a brace what keeps it from being safetensors.
-func beginsLikeHeader(start []byte) string {
-	if len(start) > 8 && start[8] == '{' {
-		return "a safetensors file whose header has another length than it says"
-	}
-	return ""
 }
 
 func looksLikeText(start []byte) bool {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/hint"
 )
@@ -21,6 +22,7 @@ func IsArchive(z *container.Zip) bool {
 // noted.
 func Archive(z *container.Zip, f *container.File) error {
 	f.Format = "npz"
+	void := 0
 	for _, m := range z.Members {
 		name, isArray := strings.CutSuffix(m.Name, suffix)
 		if !isArray {
@@ -29,15 +31,27 @@ func Archive(z *container.Zip, f *container.File) error {
 		}
 		t, err := member(z, m)
 		if err != nil {
-			return objectHint(fmt.Errorf("array %s: %w", container.Quote(name), err))
+			return Hinted(fmt.Errorf("array %s: %w", container.Quote(name), err))
 		}
 		t.Name = name
 		f.Tensors = append(f.Tensors, t)
+		if t.DType == hooks.BF16 {
+			void++
+		}
 	}
+	noteVoid(f, void)
 	return nil
 }
 
-func objectHint(err error) error {
+// noteVoid says how arrays of two bytes without a meaning are read: numpy has no name for bfloat16.
+func noteVoid(f *container.File, n int) {
+	if n > 0 {
+		f.Note("%d arrays of dtype V2 read as bfloat16", n)
+	}
+}
+
+// Hinted adds the next step to the error of an array of objects.
+func Hinted(err error) error {
 	if errors.Is(err, errObjects) {
 		return hint.Add(err, "save numbers: np.savez with an array for each name, not with lists of arrays of several shapes, dicts or None")
 	}
@@ -59,4 +73,7 @@ func File(t container.Tensor, name string, f *container.File) {
 	f.Format = "npy"
 	t.Name = name
 	f.Tensors = append(f.Tensors, t)
+	if t.DType == hooks.BF16 {
+		noteVoid(f, 1)
+	}
 }
