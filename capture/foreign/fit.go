@@ -23,7 +23,6 @@ var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens
 // Fit reads a dump as the order of its model has it, where one reading alone is possible and no number changes:
 //
 //   - names without a prefix of frameworks, such as "model.", and outputs of modules by the modules' names;
-//   - the output of lm_head as logits, where nothing comes after it;
 //   - token ids under another name, as [T] in place of [1, T];
 //   - a batch axis of 1 that is missing;
 //   - heads before tokens, where transformers' own modules have them so;
@@ -37,7 +36,6 @@ func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
 	}
 	f := fitter{list: list, sources: t.Sources(), notes: slices.Clone(t.Notes())}
 	f.prefix()
-	f.head()
 	f.ids()
 	f.shapes()
 	if len(f.notes) == len(t.Notes()) {
@@ -90,7 +88,7 @@ func (f *fitter) prefix() {
 		taken[capture.Key(s.Pass, s.Name, s.Firing)] = true
 	}
 	for _, p := range append(slices.Clone(prefixes), "") {
-		to := map[int]string{}
+		to, wanted := map[int]string{}, map[string]bool{}
 		clash, modules := false, 0
 		for i, s := range f.sources {
 			rest, ok := strings.CutPrefix(s.Name, p)
@@ -102,8 +100,10 @@ func (f *fitter) prefix() {
 				modules++
 			}
 			if f.known(rest) {
+				key := capture.Key(s.Pass, rest, s.Firing)
 				to[i] = rest
-				clash = clash || taken[capture.Key(s.Pass, rest, s.Firing)]
+				clash = clash || taken[key] || wanted[key]
+				wanted[key] = true
 			}
 		}
 		if len(to) == 0 || clash {
@@ -121,23 +121,6 @@ func (f *fitter) prefix() {
 	if renamed > 0 {
 		f.note("%s named after the modules that return them: layers.0 is taken for layers.0.out", tensors(renamed))
 	}
-}
-
-// head gives the output of lm_head the name of the logits, where the order has no step between them.
-func (f *fitter) head() {
-	const head, logits = "lm_head", "logits"
-	is := func(name string) func(capture.Source) bool {
-		return func(s capture.Source) bool { return s.Name == name }
-	}
-	if !f.known(logits) || f.known(head) || !slices.ContainsFunc(f.sources, is(head)) || slices.ContainsFunc(f.sources, is(logits)) {
-		return
-	}
-	for i := range f.sources {
-		if f.sources[i].Name == head {
-			f.sources[i].Name = logits
-		}
-	}
-	f.note("the output of %s is taken for %s", head, logits)
 }
 
 // ids gives the token ids their name and their two axes.

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/npy"
+	"github.com/tracediff/tracediff/internal/polygraphy"
 	"github.com/tracediff/tracediff/internal/safetensors"
 	"github.com/tracediff/tracediff/internal/torch"
 )
@@ -56,6 +57,8 @@ func Read(r io.ReaderAt, size int64, f *container.File, alone string) error {
 		return npy.Hinted(err)
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")), bytes.HasPrefix(start, []byte("PK\x05\x06")):
 		return readZip(r, size, f, alone)
+	case polygraphy.Is(start):
+		return polygraphy.Read(r, size, f)
 	case torch.IsLegacy(start):
 		return torch.Legacy(r, size, f, alone)
 	case len(start) > 1 && start[0] == 0x80 && start[1] >= 2 && start[1] <= 5:

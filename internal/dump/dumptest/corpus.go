@@ -4,6 +4,7 @@ package dumptest
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -21,7 +22,7 @@ type Specimen struct {
 // Corpus has a good file and the bad ones of each format.
 func Corpus(t testing.TB) []Specimen {
 	var all []Specimen
-	for _, of := range []func(testing.TB) []Specimen{npyCorpus, npzCorpus, torchCorpus, pickleCorpus, otherCorpus} {
+	for _, of := range []func(testing.TB) []Specimen{npyCorpus, npzCorpus, torchCorpus, pickleCorpus, polygraphyCorpus, otherCorpus} {
 		all = append(all, of(t)...)
 	}
 	return all
@@ -243,6 +244,29 @@ func pickleCorpus(testing.TB) []Specimen {
 	}
 }
 
+// results is a document of Polygraphy with one output of one iteration.
+func results(class, array string) []byte {
+	return fmt.Appendf(nil, `{"lst": [["onnxrt", [{"outputs": {"x": {"array": "%s", "polygraphy_class": "%s"}}, "runtime": 0.5, "polygraphy_class": "IterationResult"}]]], "polygraphy_class": "RunResults"}`, array, class)
+}
+
+func polygraphyCorpus(testing.TB) []Specimen {
+	small := base64.StdEncoding.EncodeToString(array("<f4", "(2, 3)", 24))
+	large := base64.StdEncoding.EncodeToString(array("<f4", "(100, 100)", 40000))
+	whole := results("ndarray", small)
+	return []Specimen{
+		{"polygraphy", whole, ""},
+		{"polygraphy, an array that stays in the file", results("ndarray", large), ""},
+		{"polygraphy, cut", whole[:len(whole)-40], "JSON that ends early"},
+		{"polygraphy, a tensor of torch", results("Tensor", small), "no numpy array"},
+		{"polygraphy, no base64", results("ndarray", "$$$$"+small[4:]), "no base64"},
+		{"polygraphy, a cut array", results("ndarray", large[:5000]), "takes 40000 bytes"},
+		{"polygraphy, objects", results("ndarray", base64.StdEncoding.EncodeToString(array("|O", "(1,)", 8))), "Python objects"},
+		{"polygraphy, two runners", []byte(`{"lst": [["a", []], ["b", []]], "polygraphy_class": "RunResults"}`), "2 runners"},
+		{"polygraphy, lists in lists", append([]byte(`{"lst": `), bytes.Repeat([]byte("["), 1000)...), "deeper ones"},
+		{"polygraphy, a bomb of values", append([]byte(`{"lst": [`), bytes.Repeat([]byte("0,"), 3<<20)...), "more values"},
+	}
+}
+
 func otherCorpus(t testing.TB) []Specimen {
 	st := func(header string, data int) []byte {
 		return append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), make([]byte, data)...)
@@ -264,6 +288,7 @@ func otherCorpus(t testing.TB) []Specimen {
 		{"html", []byte("<!DOCTYPE html>\n<html>"), "a page of HTML or XML"},
 		{"git lfs", []byte("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"), "a pointer of Git LFS"},
 		{"json", []byte(`{"logits": [0.5]}`), "JSON that is no dump of tensors"},
+		{"text of eval-callback", []byte("common_debug_cb_eval:                inp_embd = (f32)   GET_ROWS(token_embd.weight{16, 160, 1, 1}, inp_tokens{5, 1, 1, 1}}) = {16, 5, 1, 1}\n"), "llama.cpp's eval-callback"},
 		{"a script", []byte("#!/bin/sh\n"), "a script"},
 		{"numbers without a header", bytes.Repeat([]byte{0xcd, 0xcc, 0x4c, 0x3e}, 16), "64 bytes that are no dump of tensors, beginning with cd cc 4c 3e"},
 	}
