@@ -23,7 +23,7 @@ func checkCommand() *cli.Command {
 		ArgsUsage: "TRACE",
 		Description: `Looks at probabilities, rotations, the cache, hidden states, logits, gradients and the numbers of every tensor, with
 limits that no healthy model comes near; docs/check.md has them. A trace without a flag may still be wrong: compare it.
-TRACE is a trace, complete or not, or any safetensors file whose tensors are named alike.
+TRACE is a trace, complete or not, or a dump whose tensors are named alike (docs/dumps.md).
 Exit status: 0 no flag, 1 a flag, 2 the file cannot be checked.
 
 Examples:
