@@ -134,3 +134,9 @@ func quote(key string) string {
 	}
 	return fmt.Sprintf("%q", key)
 }
+
+// ParseKey is the inverse of [Key]: what a key of this form is the key of; false where it has another form.
+func ParseKey(key string) (pass int, name string, firing int, ok bool) {
+	pass, name, firing, err := parseKey(key)
+	return pass, name, firing, err == nil
+}

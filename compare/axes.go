@@ -50,7 +50,10 @@ func integers(t *capture.Trace, pass int, name string) ([]int64, bool, error) {
 
 // rowPositions returns the place in the sequence of each of the n rows that a side has on the token axis of a pass: what
 // the input ids and its scope say, else position_ids. nil when it is not known.
-func (w *walker) rowPositions(side, pass, n int) ([]int64, error) {
+func (w *walker) rowPositions(side, pass int, rec capture.Record, n int) ([]int64, error) {
+	if p := w.plan; rec.LastRow && pass < len(p.past) {
+		return []int64{int64(p.past[pass] + p.tokens[pass] - 1)}, nil
+	}
 	if p := w.plan; pass < len(p.past) {
 		rows := p.scopes[side].Rows(p.past[pass], p.tokens[pass])
 		if len(rows) == n {
@@ -74,14 +77,14 @@ func (w *walker) rowPositions(side, pass, n int) ([]int64, error) {
 func (w *walker) common(axes string, pass int, l, r capture.Record) (cutL, cutR *measure.Cut, err error) {
 	axis := strings.IndexRune(axes, order.AxisToken)
 	wanted := w.plan.scopes[2].Positions
-	if axis < 0 || l.Name == order.InputIDs || len(wanted) == 0 && w.plan.scopes[local].Positions.String() == w.plan.scopes[reference].Positions.String() {
+	if axis < 0 || l.Name == order.InputIDs || !l.LastRow && !r.LastRow && len(wanted) == 0 && w.plan.scopes[local].Positions.String() == w.plan.scopes[reference].Positions.String() {
 		return w.logical(pass, l, r)
 	}
-	posL, err := w.rowPositions(local, pass, l.Shape[axis])
+	posL, err := w.rowPositions(local, pass, l, l.Shape[axis])
 	if err != nil {
 		return nil, nil, err
 	}
-	posR, err := w.rowPositions(reference, pass, r.Shape[axis])
+	posR, err := w.rowPositions(reference, pass, r, r.Shape[axis])
 	if err != nil || posL == nil || posR == nil {
 		return nil, nil, err
 	}

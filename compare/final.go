@@ -209,7 +209,7 @@ func (w *walker) placeOf(p *pair, row int) (Place, error) {
 	if at < 0 || at >= last {
 		return place, nil
 	}
-	positions, err := w.rowPositions(reference, p.pass, p.r.Rec.Shape[at])
+	positions, err := w.rowPositions(reference, p.pass, p.r.Rec, p.r.Rec.Shape[at])
 	if err == nil && positions != nil {
 		position := int(positions[place.Index[at]])
 		place.Position = &position

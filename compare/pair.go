@@ -105,7 +105,7 @@ func (w *walker) nameAxes(p *pair) error {
 		if p.axes == "" || rune(p.axes[a.Number]) != order.AxisToken {
 			continue
 		}
-		positions, err := w.rowPositions(reference, p.pass, p.r.Rec.Shape[a.Number])
+		positions, err := w.rowPositions(reference, p.pass, p.r.Rec, p.r.Rec.Shape[a.Number])
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,8 @@ func (p *plan) shape(side, pass int, e *order.Entry, rec capture.Record) string 
 	}
 	if at := strings.IndexRune(axes, order.AxisToken); at >= 0 && e.Name != order.InputIDs && len(p.scopes[side].Positions) > 0 {
 		want[at] = len(p.scopes[side].Rows(p.past[pass], p.tokens[pass]))
+	} else if at >= 0 && rec.LastRow {
+		want[at] = 1
 	}
 	if own := p.axesOf(side, e, len(rec.Shape)); own != axes && sorted(own) == sorted(axes) {
 		return permuted(own, axes, want, rec.Shape)

@@ -38,7 +38,7 @@ func (w *walker) isolate(p *pair) error {
 	if err != nil {
 		return err
 	}
-	misfit := w.o.Alone && got.Misfit != nil // there is no other side to differ from
+	misfit := w.o.Alone && got.Misfit != nil && got.Misfit.Class != "" // there is no other side to differ from
 	if r.Derived && (got.Cert == nil || got.Cert.Outcome != certify.Bug && got.Cert.Outcome != certify.Unidentified) && !misfit {
 		return nil // the reference's is no tensor of an engine, so that there is nothing else to hold it to
 	}

@@ -11,8 +11,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
@@ -23,7 +25,7 @@ func checkCommand() *cli.Command {
 		ArgsUsage: "TRACE",
 		Description: `Looks at probabilities, rotations, the cache, hidden states, logits, gradients and the numbers of every tensor, with
 limits that no healthy model comes near; docs/check.md has them. A trace without a flag may still be wrong: compare it.
-TRACE is a trace, complete or not, or any safetensors file whose tensors are named alike.
+TRACE is a trace, complete or not, or a dump whose tensors are named alike (docs/dumps.md).
 Exit status: 0 no flag, 1 a flag, 2 the file cannot be checked.
 
 Examples:
@@ -142,6 +144,6 @@ func openChecked(path string) (*capture.Trace, error) {
 	if path == "-" {
 		return nil, hint.Add(fmt.Errorf("a trace is read from a file, not from standard input"), "write it to a file first: its header says where in the file each tensor lies")
 	}
-	trace, err := capture.Open(path)
-	return trace, hint.Add(err, "want a trace that a capture has written, or another safetensors file")
+	trace, err := foreign.Open(path)
+	return trace, hint.Default(err, dump.Next)
 }

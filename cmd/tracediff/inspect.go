@@ -10,9 +10,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
@@ -163,9 +165,9 @@ func openInspected(path string) (*capture.Trace, error) {
 	if path == "-" {
 		return nil, hint.Add(errors.New("inspect cannot read standard input: it reads a tensor several times, wherever it lies in the file"), "write it to a file and name that")
 	}
-	t, err := capture.Look(path)
+	t, err := foreign.Look(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, hint.Add(err, inspectHint)
 	}
-	return t, hint.Add(err, "want a trace, or any safetensors file that is whole")
+	return t, hint.Default(err, dump.Next)
 }

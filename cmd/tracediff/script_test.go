@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 // The scripts run the real program as a person would. $FIXTURES is a folder with the embedded files in it, $BUGS one with
 // traces of ports that have a bug, $BUG the first of them, $TRAINING one with traces of training loops. $FOREIGN is a file
-// that the official Python package wrote.
+// that the official Python package wrote, $DUMPS the folder with dumps of other writers.
 func TestScripts(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, fixtures.Files); err != nil {
@@ -49,6 +49,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("BUG", bug)
 			e.Setenv("BUGS", bugs)
 			e.Setenv("FOREIGN", filepath.Join(filepath.Dir(bugs), "foreign", "official.safetensors"))
+			e.Setenv("DUMPS", filepath.Join(filepath.Dir(bugs), "foreign"))
 			e.Setenv("TRAINING", training)
 			e.Setenv("HOSTILE", "\x1b[31mred\x1b[0m")
 			if err != nil {

@@ -16,8 +16,8 @@ import (
 // either: it would be accused of what is wrong here.
 type misfit struct {
 	key   string
-	Class gate.Class
-	Is    string // "is int32, not float32"
+	Class gate.Class // empty where the tensor is right in what it has
+	Is    string     // "is int32, not float32"
 }
 
 func (m *misfit) Error() string { return m.key + " " + m.Is }
@@ -30,6 +30,10 @@ func (i *Isolator) misfit(n order.Node) *misfit {
 		return nil
 	}
 	bad := &misfit{key: capture.Key(n.Pass, e.Name, 0)}
+	if rec.LastRow {
+		bad.Is = "has the row of the last token alone"
+		return bad
+	}
 	if want := e.Size(i.env.Passes[n.Pass], i.list.Config.SlidingWindow); !slices.Equal(rec.Shape, want) {
 		bad.Class, bad.Is = gate.Shape, fmt.Sprintf("has shape %v, not %v", rec.Shape, want)
 		return bad

@@ -21,6 +21,14 @@ func Add(err error, next string) error {
 	return hinted{err, next}
 }
 
+// Default attaches a next step to an error that has none.
+func Default(err error, next string) error {
+	if _, has := Of(err); has {
+		return err
+	}
+	return Add(err, next)
+}
+
 // Of returns the next step that was attached to an error last; false where none was.
 func Of(err error) (next string, ok bool) {
 	var h hinted

@@ -13,10 +13,12 @@ import (
 	"github.com/tracediff/tracediff/compare/picture"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/tokenizer"
@@ -76,6 +78,9 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 		return nil, err
 	}
 	defer local.Close()
+	if local, err = foreign.Fit(local, j.list); err != nil {
+		return nil, err
+	}
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
 		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.Text,
@@ -150,6 +155,9 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 			return nil, err
 		}
 	}
+	if local, ref, err = fitted(whole, local, ref); err != nil {
+		return nil, err
+	}
 	if o.Order, err = picked(whole, s.Order); err != nil {
 		return nil, err
 	}
@@ -190,12 +198,22 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	return run(ctx, e, a, local, ref, o)
 }
 
+// fitted reads what is a dump as the order has it. A trace that is both sides stays one.
+func fitted(list *order.List, local, ref *capture.Trace) (l, r *capture.Trace, err error) {
+	if l, err = foreign.Fit(local, list); err != nil || local == ref {
+		return l, l, err
+	}
+	r, err = foreign.Fit(ref, list)
+	return l, r, err
+}
+
+// openTrace opens a trace or a dump.
 func openTrace(path string) (*capture.Trace, error) {
-	t, err := capture.Open(path)
+	t, err := foreign.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, hint.Add(err, "compare takes two trace files, or none to capture the local side again")
 	}
-	return t, hint.Add(err, "want a trace, or any safetensors file that is whole; tracediff capture writes them")
+	return t, hint.Default(err, dump.Next)
 }
 
 // TraceTexts returns the texts of token ids: by the tokenizer of the model that was named, or by the embedded one for

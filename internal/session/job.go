@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/fixtures"
@@ -277,7 +278,11 @@ func traceIDs(path string) ([][]int, error) {
 		return nil, err
 	}
 	defer t.Close()
-	return t.IDs()
+	fitted, err := foreign.Fit(t, nil)
+	if err != nil {
+		return nil, err
+	}
+	return fitted.IDs()
 }
 
 // ParseTokens reads "2,513,88;17;29": ids separated by commas, passes by semicolons.

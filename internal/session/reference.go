@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/fixtures"
@@ -361,9 +362,12 @@ func (j *Job) measureFloor(ctx context.Context, e *Env, f *Found) error {
 // givenReference opens a file as it is. When its ids start with those of the input, the local side is fed its further
 // passes; when they do not, the comparison will say so.
 func (j *Job) givenReference(path string, partial bool) (*Found, error) {
-	t, err := capture.Open(path)
+	t, err := foreign.Open(path)
+	if err == nil {
+		t, err = foreign.Fit(t, j.list)
+	}
 	if err != nil {
-		return nil, hint.Add(fmt.Errorf("reading the reference: %w", err), "--reference wants a trace file, as tracediff capture and python -m tracediff.hf write them")
+		return nil, hint.Default(fmt.Errorf("reading the reference: %w", err), "--reference wants a trace file, as tracediff capture and python -m tracediff.hf write them, or a dump: docs/dumps.md")
 	}
 	ids, err := t.IDs()
 	if err == nil {

@@ -56,7 +56,7 @@ func ParseSource(flag, value string) (Source, error) {
 		return Source{Kind: KindExec, Text: command, Folder: folder}, err
 	}
 	info, err := os.Stat(value)
-	if err == nil && !info.Mode().IsRegular() {
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return Source{}, hint.Add(fmt.Errorf("--%s: %w", flag, files.Irregular(value, info.Mode())), "--"+flag+" wants a trace file")
 	}
 	if err != nil {

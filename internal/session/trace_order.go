@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -46,7 +47,11 @@ func namedOrder(dir string, local, ref *capture.Trace) (*order.List, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	for _, r := range local.Records() {
+	fitted, err := foreign.Fit(local, list)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range fitted.Records() {
 		if r.Name != order.InputIDs && list.Index(r.Name) >= 0 {
 			return list, nil
 		}

@@ -1,0 +1,73 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Source is a tensor of a file that is no trace: what it is called, and where its elements are read, row-major and little-endian.
+type Source struct {
+	Key    string // as the file has it, for people; empty: that of Pass, Name and Firing
+	Name   string
+	Pass   int
+	Firing int
+	DType  hooks.DType
+	Shape  []int
+	Data   io.ReaderAt
+
+	LastRow bool // it has the row of its pass's last token alone, as many engines compute logits
+}
+
+// Assemble makes a trace of tensors of any files. The notes are said with those of the trace; closer, which may be nil, is
+// closed with it. Nothing is promised of the order, so that [Trace.Sequence] is false unless ordered.
+func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []string, closer io.Closer) (*Trace, error) {
+	t := &Trace{path: path, closer: closer, manifest: m, sequence: ordered, notes: notes, index: make(map[firing]int, len(sources))}
+	for _, s := range sources {
+		key := firing{s.Pass, s.Name, s.Firing}
+		n, ok := hooks.Elements(s.Shape)
+		switch _, twice := t.index[key]; {
+		case twice:
+			return nil, fmt.Errorf("trace %s: two tensors for %s", path, quote(Key(s.Pass, s.Name, s.Firing)))
+		case s.Name == "" || s.Pass < 0 || !ok || !s.DType.Valid():
+			return nil, fmt.Errorf("trace %s: tensor %s has no name, pass, shape or dtype", path, quote(s.Key))
+		}
+		r := Record{Key: Key(s.Pass, s.Name, s.Firing), Name: s.Name, Pass: s.Pass, Firing: s.Firing, DType: s.DType, Shape: s.Shape, LastRow: s.LastRow, data: s.Data}
+		r.Size = int64(n) * int64(s.DType.Size())
+		t.index[key] = len(t.records)
+		t.records = append(t.records, r)
+	}
+	return t, nil
+}
+
+// Sources are the tensors of a trace, to be assembled anew under other names or with other shapes. The trace stays open as
+// long as the new one is used.
+func (t *Trace) Sources() []Source {
+	out := make([]Source, len(t.records))
+	for i, r := range t.records {
+		out[i] = Source{Key: r.Key, Name: r.Name, Pass: r.Pass, Firing: r.Firing, DType: r.DType, Shape: r.Shape, Data: section{t, r}, LastRow: r.LastRow}
+	}
+	return out
+}
+
+// section reads one tensor of a trace.
+type section struct {
+	t *Trace
+	r Record
+}
+
+func (s section) ReadAt(p []byte, off int64) (int, error) { return s.t.ReadAt(s.r, p, off) }
+
+// readSource is ReadAt for a tensor of an assembled trace.
+func (t *Trace) readSource(r Record, p []byte, off int64) (int, error) {
+	n, err := r.data.ReadAt(p, off)
+	if n == len(p) {
+		return n, nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+}

@@ -1,0 +1,299 @@
+package foreign
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/order"
+)
+
+// prefixes are those that frameworks put before the names of a text model. The longest that fits counts.
+var prefixes = []string{
+	"model.language_model.model.", "model.language_model.", "language_model.model.", "model.text_model.", "text_model.model.", "language_model.",
+	"text_model.", "model.model.", "model.",
+}
+
+// idNames are other names of the token ids.
+var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens"}
+
+// Fit reads a dump as the order of its model has it, where one reading alone is possible and no number changes:
+//
+//   - names without a prefix of frameworks, such as "model.", and outputs of modules by the modules' names;
+//   - token ids under another name, as [T] in place of [1, T];
+//   - a batch axis of 1 that is missing;
+//   - heads before tokens, where transformers' own modules have them so;
+//   - logits of the last token alone, marked as such.
+//
+// Each gets a note. A trace that says what it is, and one that needs nothing of this, is returned as it is. Without an order, nil,
+// only the token ids are looked at. The trace stays open as long as the new one is used.
+func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
+	if t.Status() != "" {
+		return t, nil
+	}
+	f := fitter{list: list, sources: t.Sources(), notes: slices.Clone(t.Notes())}
+	f.prefix()
+	f.ids()
+	f.shapes()
+	if len(f.notes) == len(t.Notes()) {
+		return t, nil
+	}
+	return capture.Assemble(t.Path(), f.sources, t.Manifest(), t.Sequence(), f.notes, t)
+}
+
+type fitter struct {
+	list    *order.List
+	sources []capture.Source
+	notes   []string
+	tokens  []int // of each pass, as far as they are known
+}
+
+func (f *fitter) note(format string, args ...any) {
+	f.notes = append(f.notes, fmt.Sprintf(format, args...))
+}
+
+// known reports whether the order has a name.
+func (f *fitter) known(name string) bool { return f.list != nil && f.list.Index(name) >= 0 }
+
+// outputs are the entries that are a module's output under another name than the module's, by the module: layers.0.out is what
+// layers.0 returns.
+func outputs(list *order.List) map[string]string {
+	by := map[string]string{}
+	for i := range list.Entries {
+		e := &list.Entries[i]
+		if e.HF.Kind != order.Out || e.HF.Module == e.Name || e.HF.When != "" || e.HF.Call != 0 || e.HF.Item != nil || list.Index(e.HF.Module) >= 0 {
+			continue
+		}
+		if _, twice := by[e.HF.Module]; twice {
+			by[e.HF.Module] = ""
+			continue
+		}
+		by[e.HF.Module] = e.Name
+	}
+	return by
+}
+
+// prefix takes the prefix of frameworks off the names that the order then knows, as its own or as modules of transformers. Where
+// two tensors would have one name, none is changed: which of them is meant is a choice.
+func (f *fitter) prefix() {
+	if f.list == nil {
+		return
+	}
+	byModule, renamed := outputs(f.list), 0
+	taken := map[string]bool{}
+	for _, s := range f.sources {
+		taken[capture.Key(s.Pass, s.Name, s.Firing)] = true
+	}
+	for _, p := range append(slices.Clone(prefixes), "") {
+		to, wanted := map[int]string{}, map[string]bool{}
+		clash, modules := false, 0
+		for i, s := range f.sources {
+			rest, ok := strings.CutPrefix(s.Name, p)
+			if !ok || f.known(s.Name) {
+				continue
+			}
+			if name := byModule[rest]; name != "" {
+				rest = name
+				modules++
+			}
+			if f.known(rest) {
+				key := capture.Key(s.Pass, rest, s.Firing)
+				to[i] = rest
+				clash = clash || taken[key] || wanted[key]
+				wanted[key] = true
+			}
+		}
+		if len(to) == 0 || clash {
+			continue
+		}
+		for i, name := range to {
+			s := &f.sources[i]
+			s.Name = name
+			taken[capture.Key(s.Pass, s.Name, s.Firing)] = true
+		}
+		if renamed += modules; p != "" {
+			f.note("%q is left off the names of %s", p, tensors(len(to)))
+		}
+	}
+	if renamed > 0 {
+		f.note("%s named after the modules that return them: layers.0 is taken for layers.0.out", tensors(renamed))
+	}
+}
+
+// ids gives the token ids their name and their two axes.
+func (f *fitter) ids() {
+	if !slices.ContainsFunc(f.sources, func(s capture.Source) bool { return s.Name == order.InputIDs }) {
+		var found []string
+		for _, s := range f.sources {
+			if slices.Contains(idNames, s.Name) && isIDs(s) && !slices.Contains(found, s.Name) && !f.known(s.Name) {
+				found = append(found, s.Name)
+			}
+		}
+		if len(found) != 1 {
+			return
+		}
+		for i := range f.sources {
+			if f.sources[i].Name == found[0] {
+				f.sources[i].Name = order.InputIDs
+			}
+		}
+		f.note("%s is taken for %s", found[0], order.InputIDs)
+	}
+	flat := 0
+	passes := map[int]int{}
+	for i := range f.sources {
+		s := &f.sources[i]
+		if s.Name != order.InputIDs || s.Firing > 0 || !isIDs(*s) {
+			continue
+		}
+		if len(s.Shape) < 2 {
+			s.Shape = append([]int{1}, append(slices.Clone(s.Shape), 1)[:1]...)
+			flat++
+		}
+		passes[s.Pass] = s.Shape[1]
+	}
+	if flat > 0 {
+		f.note("%s without a batch axis: read as [1, tokens]", order.InputIDs)
+	}
+	for pass := 0; passes[pass] > 0; pass++ {
+		f.tokens = append(f.tokens, passes[pass])
+	}
+}
+
+// isIDs reports whether a tensor can be the ids of a pass: int32 or int64, [1, T], [T], or of one token without axes.
+func isIDs(s capture.Source) bool {
+	return (s.DType == hooks.I64 || s.DType == hooks.I32) && (len(s.Shape) < 2 || len(s.Shape) == 2 && s.Shape[0] == 1)
+}
+
+// shapes adds the batch axis where it is missing, and marks logits of the last token.
+func (f *fitter) shapes() {
+	if f.list == nil {
+		return
+	}
+	f.headsFirst()
+	batch, last, rows := 0, 0, 0
+	for i := range f.sources {
+		s := &f.sources[i]
+		e, ok := f.list.Lookup(s.Name)
+		if !ok || len(e.Shape) == 0 || len(e.Shape) != len(e.Axes) || e.Axes[0] != order.AxisBatch || s.Name == order.InputIDs {
+			continue
+		}
+		if with := f.leading(e, s); f.fits(e, s.Pass, with) {
+			s.Shape = with
+			batch++
+			continue
+		}
+		if shape, ok := f.lastRow(e, s); ok {
+			s.Shape, s.LastRow = shape, true
+			last++
+			rows += f.tokens[s.Pass]
+		}
+	}
+	if batch > 0 {
+		f.note("%s without axes of size 1 in front: read with them", tensors(batch))
+	}
+	if last > 0 {
+		f.note("logits of the last token alone in %s: %d of %d rows compared there", passesOf(last), last, rows)
+	}
+}
+
+// headsFirst exchanges the axes of heads and tokens of what transformers' modules have in the other order than the list. Where the
+// two are of one size, the other tensors of the dump tell which it is.
+func (f *fitter) headsFirst() {
+	var swapped, unclear []int
+	asListed := false
+	for i := range f.sources {
+		s := &f.sources[i]
+		e, ok := f.list.Lookup(s.Name)
+		if !ok || !e.HF.HeadsFirst || len(s.Shape) != 4 {
+			continue
+		}
+		exchanged := []int{s.Shape[0], s.Shape[2], s.Shape[1], s.Shape[3]}
+		switch {
+		case s.Shape[1] == s.Shape[2]:
+			unclear = append(unclear, i)
+		case f.fits(e, s.Pass, s.Shape):
+			asListed = true
+		case f.fits(e, s.Pass, exchanged):
+			swapped = append(swapped, i)
+		}
+	}
+	if len(swapped) == 0 {
+		return
+	}
+	if !asListed {
+		swapped = append(swapped, unclear...)
+	}
+	for _, i := range swapped {
+		s := &f.sources[i]
+		b, h, t, d := s.Shape[0], s.Shape[1], s.Shape[2], s.Shape[3]
+		s.Shape = []int{b, t, h, d}
+		s.Data = &container.Tensor{DType: s.DType, Shape: s.Shape, Strides: []int{h * t * d, d, t * d, 1}, Data: s.Data}
+	}
+	f.note("%s with the axis of heads before that of tokens, as transformers has it: read with the two exchanged", tensors(len(swapped)))
+}
+
+// leading is a shape with the axes of 1 in front that an entry has and the tensor does not: the batch axis and, in a pass of one
+// token, the token axis behind it.
+func (f *fitter) leading(e *order.Entry, s *capture.Source) []int {
+	missing := len(e.Shape) - len(s.Shape)
+	one := s.Pass < len(f.tokens) && f.tokens[s.Pass] == 1
+	if missing != 1 && (missing != 2 || !one || e.Axes[1] != order.AxisToken) {
+		return nil
+	}
+	return append(slices.Repeat([]int{1}, missing), s.Shape...)
+}
+
+// fits reports whether a shape is that of an entry in a pass. Sizes that the token ids give are held to them where they are known.
+func (f *fitter) fits(e *order.Entry, pass int, shape []int) bool {
+	if len(shape) != len(e.Shape) || f.list.Config == nil {
+		return false
+	}
+	if pass < len(f.tokens) {
+		past := 0
+		for _, n := range f.tokens[:pass] {
+			past += n
+		}
+		return slices.Equal(e.Size(order.Pass{Past: past, Tokens: f.tokens[pass]}, f.list.Config.SlidingWindow), shape)
+	}
+	for i, d := range e.Shape {
+		if d >= 0 && shape[i] != int(d) {
+			return false
+		}
+	}
+	return true
+}
+
+// lastRow is the shape that logits of the last token alone have in the order: [1, 1, V].
+func (f *fitter) lastRow(e *order.Entry, s *capture.Source) ([]int, bool) {
+	if strings.ReplaceAll(e.Axes, " ", "") != "btv" || s.Pass >= len(f.tokens) || f.tokens[s.Pass] < 2 {
+		return nil, false
+	}
+	vocabulary := int(e.Shape[2])
+	if len(s.Shape) == 0 || len(s.Shape) > 3 || s.Shape[len(s.Shape)-1] != vocabulary {
+		return nil, false
+	}
+	for _, d := range s.Shape[:len(s.Shape)-1] {
+		if d != 1 {
+			return nil, false
+		}
+	}
+	return []int{1, 1, vocabulary}, true
+}
+
+func tensors(n int) string {
+	if n == 1 {
+		return "1 tensor"
+	}
+	return fmt.Sprintf("%d tensors", n)
+}
+
+func passesOf(n int) string {
+	if n == 1 {
+		return "1 pass"
+	}
+	return fmt.Sprintf("%d passes", n)
+}

@@ -1,0 +1,156 @@
+// Package foreign opens dumps of other tools as traces: any file or folder that internal/dump reads. Passes are those of keys of
+// the form pass<k>/ and of files of one pass each. [Fit] then reads what is written in another way than the order has it, where
+// nothing is lost and nothing is to be chosen: a prefix of names, a missing batch axis.
+//
+// A dump says nothing about the run: it has no manifest, and its tensors stand in no order. Whatever was left out, or was
+// taken for something, is one of the trace's notes.
+package foreign
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/dump"
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+)
+
+// Open opens the trace, or the dump, at path. Traces are opened by [capture.Open]. A tensor of a dtype that is not read, other
+// than text, is an error.
+func Open(path string) (*capture.Trace, error) { return open(path, false) }
+
+// Look is Open for what is to be looked into and nothing else: tensors of a dtype that is not read are left out and noted.
+func Look(path string) (*capture.Trace, error) { return open(path, true) }
+
+func open(path string, look bool) (*capture.Trace, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return folder(path, look)
+	}
+	if isSafetensors(path) {
+		return safetensors(path, look)
+	}
+	f, err := dump.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return assemble(path, f, look)
+}
+
+// folder opens a folder of dumps, by the scheme of the tool that wrote it or, where none knows it, by the names of its files.
+func folder(path string, look bool) (*capture.Trace, error) {
+	d, err := dump.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, scheme := range schemes {
+		found, err := scheme(d)
+		if err != nil {
+			return nil, hint.Also(fmt.Errorf("%s: %w", path, err), d.File().Close())
+		}
+		if found {
+			return assemble(path, d.File(), look)
+		}
+	}
+	if err := d.Name(); err != nil {
+		return nil, hint.Also(err, d.File().Close())
+	}
+	return assemble(path, d.File(), look)
+}
+
+// isSafetensors reports whether a file is for [capture.Open]: one that begins with a header, however wrong, and one that is not
+// there.
+func isSafetensors(path string) bool {
+	f, _, err := files.Open(path)
+	if err != nil {
+		return true // its error says what is wrong
+	}
+	defer f.Close()
+	var start [9]byte
+	n, err := io.ReadFull(f, start[:])
+	return err == nil && n == len(start) && start[8] == '{' && start[7] == 0
+}
+
+// safetensors opens a trace, or a safetensors file of another writer, whose keys may have passes.
+func safetensors(path string, look bool) (*capture.Trace, error) {
+	open := capture.Open
+	if look {
+		open = capture.Look
+	}
+	t, err := open(path)
+	if err != nil || t.Status() != "" {
+		return t, err
+	}
+	sources := t.Sources()
+	if !keys(sources) {
+		return t, nil
+	}
+	again, err := capture.Assemble(path, sources, capture.Manifest{}, false, t.Notes(), t)
+	if err != nil {
+		return nil, hint.Also(err, t.Close())
+	}
+	return again, nil
+}
+
+// keys gives the sources the passes and firings that their names say, and reports whether any does. A firing counts only where
+// those before it are there.
+func keys(sources []capture.Source) (any bool) {
+	names := make(map[string]bool, len(sources))
+	for _, s := range sources {
+		names[s.Name] = true
+	}
+	for i := range sources {
+		s := &sources[i]
+		pass, name, firing, ok := capture.ParseKey(s.Name)
+		if !ok || firing > 0 && !names[capture.Key(pass, name, firing-1)] || strings.HasPrefix(name, capture.Gradient) {
+			continue
+		}
+		s.Pass, s.Name, s.Firing = pass, name, firing
+		any = any || pass > 0 || firing > 0
+	}
+	return any
+}
+
+// assemble makes a trace of an open file, which it closes where that fails.
+func assemble(path string, f *container.File, look bool) (*capture.Trace, error) {
+	sources, err := sourcesOf(f, look)
+	if err == nil {
+		keys(sources)
+		var t *capture.Trace
+		if t, err = capture.Assemble(path, sources, capture.Manifest{}, f.Order, f.Notes, f); err == nil {
+			return t, nil
+		}
+	} else {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return nil, hint.Also(err, f.Close())
+}
+
+// sourcesOf are the tensors of a file. Arrays of text are no tensors.
+func sourcesOf(f *container.File, look bool) ([]capture.Source, error) {
+	var sources []capture.Source
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		switch {
+		case t.Name == "":
+			return nil, errors.New("a tensor has no name")
+		case t.Unknown == "":
+			sources = append(sources, capture.Source{Key: t.Name, Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t})
+		case look || isText(t.Unknown):
+			f.Note("%s left out: dtype %s, which is not read", container.Quote(t.Name), container.Quote(t.Unknown))
+		default:
+			return nil, hint.Add(fmt.Errorf("tensor %s has dtype %s, which is not read", container.Quote(t.Name), container.Quote(t.Unknown)),
+				"leave it out of the dump, or save it as another dtype")
+		}
+	}
+	return sources, nil
+}
+
+// isText reports whether numpy calls a dtype by this name that holds text.
+func isText(dtype string) bool {
+	return len(dtype) > 1 && (dtype[1] == 'U' || dtype[1] == 'S')
+}

@@ -1,0 +1,89 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// maxSpool bounds what is unpacked of one file, in bytes.
+const maxSpool = 64 << 30
+
+// Spool is a temporary file for what can only be read from its start on, such as a compressed member. Each part is written when it
+// is first read. The zero value is ready; several goroutines may read from it.
+type Spool struct {
+	mu   sync.Mutex
+	file *os.File
+	end  int64
+}
+
+// Add returns a part of size bytes that open reads from the start on. The part has exactly that many bytes, or reading it is an
+// error; what Close of the reader reports, and what it returns behind the last byte, counts.
+func (s *Spool) Add(size int64, open func() (io.ReadCloser, error)) io.ReaderAt {
+	return &part{spool: s, size: size, open: open}
+}
+
+// Close removes the temporary file.
+func (s *Spool) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	if rm := os.Remove(s.file.Name()); err == nil && !errors.Is(rm, os.ErrNotExist) {
+		err = rm
+	}
+	s.file = nil
+	return err
+}
+
+type part struct {
+	spool *Spool
+	size  int64
+	open  func() (io.ReadCloser, error)
+	once  sync.Once
+	at    int64
+	err   error
+}
+
+func (p *part) ReadAt(b []byte, off int64) (int, error) {
+	p.once.Do(func() { p.at, p.err = p.spool.write(p.size, p.open) })
+	if p.err != nil {
+		return 0, p.err
+	}
+	return io.NewSectionReader(p.spool.file, p.at, p.size).ReadAt(b, off)
+}
+
+// write unpacks one part to the end of the file.
+func (s *Spool) write(size int64, open func() (io.ReadCloser, error)) (at int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if size > maxSpool-s.end {
+		return 0, fmt.Errorf("unpacking takes more than %d GiB of disk", maxSpool>>30)
+	}
+	if s.file == nil {
+		if s.file, err = os.CreateTemp("", "tracediff-*.tmp"); err != nil {
+			return 0, err
+		}
+		// Where the system lets an open file go without a name, nothing is left over whatever happens.
+		_ = os.Remove(s.file.Name())
+	}
+	r, err := open()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	at = s.end
+	n, err := io.Copy(io.NewOffsetWriter(s.file, at), io.LimitReader(r, size+1))
+	s.end += n
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("unpacking: %w", err)
+	case n != size:
+		return 0, fmt.Errorf("unpacking: more or less than the %d bytes that it claims", size)
+	}
+	return at, nil
+}
