@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -21,9 +22,11 @@ var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens
 
 // Fit reads a dump as the order of its model has it, where one reading alone is possible and no number changes:
 //
-//   - names without a prefix of frameworks, such as "model.";
+//   - names without a prefix of frameworks, such as "model.", and outputs of modules by the modules' names;
+//   - the output of lm_head as logits, where nothing comes after it;
 //   - token ids under another name, as [T] in place of [1, T];
 //   - a batch axis of 1 that is missing;
+//   - heads before tokens, where transformers' own modules have them so;
 //   - logits of the last token alone, marked as such.
 //
 // Each gets a note. A trace that says what it is, and one that needs nothing of this, is returned as it is. Without an order, nil,
@@ -34,6 +37,7 @@ func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
 	}
 	f := fitter{list: list, sources: t.Sources(), notes: slices.Clone(t.Notes())}
 	f.prefix()
+	f.head()
 	f.ids()
 	f.shapes()
 	if len(f.notes) == len(t.Notes()) {
@@ -56,32 +60,84 @@ func (f *fitter) note(format string, args ...any) {
 // known reports whether the order has a name.
 func (f *fitter) known(name string) bool { return f.list != nil && f.list.Index(name) >= 0 }
 
-// prefix takes the prefix of frameworks off the names that the order then knows. Where two tensors would have one name, none is
-// changed: which of them is meant is a choice.
+// outputs are the entries that are a module's output under another name than the module's, by the module: layers.0.out is what
+// layers.0 returns.
+func outputs(list *order.List) map[string]string {
+	by := map[string]string{}
+	for i := range list.Entries {
+		e := &list.Entries[i]
+		if e.HF.Kind != order.Out || e.HF.Module == e.Name || e.HF.When != "" || e.HF.Call != 0 || e.HF.Item != nil || list.Index(e.HF.Module) >= 0 {
+			continue
+		}
+		if _, twice := by[e.HF.Module]; twice {
+			by[e.HF.Module] = ""
+			continue
+		}
+		by[e.HF.Module] = e.Name
+	}
+	return by
+}
+
+// prefix takes the prefix of frameworks off the names that the order then knows, as its own or as modules of transformers. Where
+// two tensors would have one name, none is changed: which of them is meant is a choice.
 func (f *fitter) prefix() {
+	if f.list == nil {
+		return
+	}
+	byModule, renamed := outputs(f.list), 0
 	taken := map[string]bool{}
 	for _, s := range f.sources {
 		taken[capture.Key(s.Pass, s.Name, s.Firing)] = true
 	}
-	for _, p := range prefixes {
-		var at []int
-		clash := false
+	for _, p := range append(slices.Clone(prefixes), "") {
+		to := map[int]string{}
+		clash, modules := false, 0
 		for i, s := range f.sources {
-			if rest, ok := strings.CutPrefix(s.Name, p); ok && !f.known(s.Name) && f.known(rest) {
-				at = append(at, i)
+			rest, ok := strings.CutPrefix(s.Name, p)
+			if !ok || f.known(s.Name) {
+				continue
+			}
+			if name := byModule[rest]; name != "" {
+				rest = name
+				modules++
+			}
+			if f.known(rest) {
+				to[i] = rest
 				clash = clash || taken[capture.Key(s.Pass, rest, s.Firing)]
 			}
 		}
-		if len(at) == 0 || clash {
+		if len(to) == 0 || clash {
 			continue
 		}
-		for _, i := range at {
+		for i, name := range to {
 			s := &f.sources[i]
-			s.Name = strings.TrimPrefix(s.Name, p)
+			s.Name = name
 			taken[capture.Key(s.Pass, s.Name, s.Firing)] = true
 		}
-		f.note("%q is left off the names of %s", p, tensors(len(at)))
+		if renamed += modules; p != "" {
+			f.note("%q is left off the names of %s", p, tensors(len(to)))
+		}
 	}
+	if renamed > 0 {
+		f.note("%s named after the modules that return them: layers.0 is taken for layers.0.out", tensors(renamed))
+	}
+}
+
+// head gives the output of lm_head the name of the logits, where the order has no step between them.
+func (f *fitter) head() {
+	const head, logits = "lm_head", "logits"
+	is := func(name string) func(capture.Source) bool {
+		return func(s capture.Source) bool { return s.Name == name }
+	}
+	if !f.known(logits) || f.known(head) || !slices.ContainsFunc(f.sources, is(head)) || slices.ContainsFunc(f.sources, is(logits)) {
+		return
+	}
+	for i := range f.sources {
+		if f.sources[i].Name == head {
+			f.sources[i].Name = logits
+		}
+	}
+	f.note("the output of %s is taken for %s", head, logits)
 }
 
 // ids gives the token ids their name and their two axes.
@@ -134,6 +190,7 @@ func (f *fitter) shapes() {
 	if f.list == nil {
 		return
 	}
+	f.headsFirst()
 	batch, last, rows := 0, 0, 0
 	for i := range f.sources {
 		s := &f.sources[i]
@@ -158,6 +215,42 @@ func (f *fitter) shapes() {
 	if last > 0 {
 		f.note("logits of the last token alone in %s: %d of %d rows compared there", passesOf(last), last, rows)
 	}
+}
+
+// headsFirst exchanges the axes of heads and tokens of what transformers' modules have in the other order than the list. Where the
+// two are of one size, the other tensors of the dump tell which it is.
+func (f *fitter) headsFirst() {
+	var swapped, unclear []int
+	asListed := false
+	for i := range f.sources {
+		s := &f.sources[i]
+		e, ok := f.list.Lookup(s.Name)
+		if !ok || !e.HF.HeadsFirst || len(s.Shape) != 4 {
+			continue
+		}
+		exchanged := []int{s.Shape[0], s.Shape[2], s.Shape[1], s.Shape[3]}
+		switch {
+		case s.Shape[1] == s.Shape[2]:
+			unclear = append(unclear, i)
+		case f.fits(e, s.Pass, s.Shape):
+			asListed = true
+		case f.fits(e, s.Pass, exchanged):
+			swapped = append(swapped, i)
+		}
+	}
+	if len(swapped) == 0 {
+		return
+	}
+	if !asListed {
+		swapped = append(swapped, unclear...)
+	}
+	for _, i := range swapped {
+		s := &f.sources[i]
+		b, h, t, d := s.Shape[0], s.Shape[1], s.Shape[2], s.Shape[3]
+		s.Shape = []int{b, t, h, d}
+		s.Data = &container.Tensor{DType: s.DType, Shape: s.Shape, Strides: []int{h * t * d, d, t * d, 1}, Data: s.Data}
+	}
+	f.note("%s with the axis of heads before that of tokens, as transformers has it: read with the two exchanged", tensors(len(swapped)))
 }
 
 // leading is a shape with the axes of 1 in front that an entry has and the tensor does not: the batch axis and, in a pass of one

@@ -29,11 +29,7 @@ func Look(path string) (*capture.Trace, error) { return open(path, true) }
 
 func open(path string, look bool) (*capture.Trace, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		f, err := dump.Folder(path)
-		if err != nil {
-			return nil, err
-		}
-		return assemble(path, f, look)
+		return folder(path, look)
 	}
 	if isSafetensors(path) {
 		return safetensors(path, look)
@@ -43,6 +39,27 @@ func open(path string, look bool) (*capture.Trace, error) {
 		return nil, err
 	}
 	return assemble(path, f, look)
+}
+
+// folder opens a folder of dumps, by the scheme of the tool that wrote it or, where none knows it, by the names of its files.
+func folder(path string, look bool) (*capture.Trace, error) {
+	d, err := dump.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, scheme := range schemes {
+		found, err := scheme(d)
+		if err != nil {
+			return nil, hint.Also(fmt.Errorf("%s: %w", path, err), d.File().Close())
+		}
+		if found {
+			return assemble(path, d.File(), look)
+		}
+	}
+	if err := d.Name(); err != nil {
+		return nil, hint.Also(err, d.File().Close())
+	}
+	return assemble(path, d.File(), look)
 }
 
 // isSafetensors reports whether a file is for [capture.Open]: one that begins with a header, however wrong, and one that is not

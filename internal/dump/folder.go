@@ -27,26 +27,50 @@ const (
 	maxIndex = 64 << 20
 )
 
-// Folder opens all dumps below a folder. A file that is one tensor gives it its path as a name, a/b.npy as "a.b". Files of
-// several tensors are passes where their names differ in a number alone, "step_0.npz" and "step_1.npz", and else parts of one
-// run whose names are told apart by the file's. A folder "pass<k>" has the tensors of a pass. Files that are no dumps are left
-// out and noted.
-func Folder(path string) (*container.File, error) {
-	members, err := list(path)
+// Dir is an open folder of dumps.
+type Dir struct {
+	Path    string
+	Members []*Member
+	Others  []string // files that are no dumps, by their paths
+	file    *container.File
+	why     string // what the first of them is
+}
+
+// Member is one dump of a folder.
+type Member struct {
+	Path    string // below the folder, with slashes
+	Tensors []container.Tensor
+	Whole   bool // it is one tensor without a name of its own
+	pass    int  // −1: unknown
+	stem    string
+}
+
+// OpenDir opens all dumps below a folder. One that has the extension of a dump and is none is an error; other files are listed.
+func OpenDir(path string) (*Dir, error) {
+	names, err := list(path)
 	if err != nil {
 		return nil, err
 	}
-	if index := indexOf(path, members); index != "" {
-		return Sharded(index)
+	d := &Dir{Path: path, file: &container.File{Format: "folder"}}
+	if index := indexOf(path, names); index != "" {
+		f, err := Sharded(index)
+		if err != nil {
+			return nil, err
+		}
+		d.file, d.Members = f, []*Member{{Path: filepath.Base(index), Tensors: f.Tensors}}
+		f.Tensors = nil
+		return d, nil
 	}
-	f := &container.File{Format: "folder"}
 	pool := &pool{}
-	f.Own(pool)
-	if err := readFolder(f, pool, path, members); err != nil {
-		return nil, hint.Also(err, f.Close())
+	d.file.Own(pool)
+	if err := d.open(pool, names); err != nil {
+		return nil, hint.Also(err, d.file.Close())
 	}
-	return f, nil
+	return d, nil
 }
+
+// File is what the folder's tensors are to be listed in, and what closes them.
+func (d *Dir) File() *container.File { return d.file }
 
 // list names the files below a folder, with slashes, sorted. Hidden ones are left out.
 func list(folder string) ([]string, error) {
@@ -81,57 +105,53 @@ func list(folder string) ([]string, error) {
 	return names, err
 }
 
-// member is one file of a folder with its tensors.
-type member struct {
-	name    string
-	file    *container.File
-	whole   bool // it is one tensor
-	pass    int  // −1: unknown
-	stem    string
-	ordinal string // the number in its name, as it stands there
-}
-
 // oneTensor is the name of a tensor that is the whole of its file.
 const oneTensor = "\x00"
 
-func readFolder(f *container.File, pool *pool, folder string, names []string) error {
-	var all []*member
-	left, why := 0, ""
+func (d *Dir) open(pool *pool, names []string) error {
 	for _, name := range names {
-		r, err := pool.add(filepath.Join(folder, filepath.FromSlash(name)))
+		r, err := pool.add(filepath.Join(d.Path, filepath.FromSlash(name)))
 		if err != nil {
 			return err
 		}
 		in := &container.File{}
-		f.Own(in)
+		d.file.Own(in)
 		if err := Read(r, r.Size(), in, oneTensor); err != nil {
 			if hasExtension(name) {
-				return fmt.Errorf("%s: %w", name, err)
+				return fmt.Errorf("%s: %w", filepath.Join(d.Path, filepath.FromSlash(name)), err)
 			}
-			if left++; why == "" {
-				why = fmt.Sprintf("%s is %v", container.Quote(name), err)
+			if d.Others = append(d.Others, name); d.why == "" {
+				d.why = fmt.Sprintf("%s is %v", container.Quote(name), err)
 			}
 			continue
 		}
 		for _, n := range in.Notes {
-			f.Note("%s: %s", name, n)
+			d.file.Note("%s: %s", name, n)
 		}
-		all = append(all, &member{name: name, file: in, whole: len(in.Tensors) == 1 && in.Tensors[0].Name == oneTensor})
+		d.Members = append(d.Members, &Member{Path: name, Tensors: in.Tensors, Whole: len(in.Tensors) == 1 && in.Tensors[0].Name == oneTensor})
 	}
-	if len(all) == 0 {
-		err := fmt.Errorf("%s has no dump of tensors", folder)
-		if why != "" {
-			err = fmt.Errorf("%w: %s", err, why)
+	if len(d.Members) == 0 {
+		err := fmt.Errorf("%s has no dump of tensors", d.Path)
+		if d.why != "" {
+			err = fmt.Errorf("%w: %s", err, d.why)
 		}
 		return hint.Add(err, Next)
 	}
-	if left > 0 {
-		f.Note("%d files left out that are no dumps: %s", left, why)
+	return nil
+}
+
+// Name gives the tensors the names of their files. A file that is one tensor gives it its path, a/b.npy as "a.b". Files of several
+// tensors are passes where their names differ in a number alone, "step_0.npz" and "step_1.npz", and else parts of one run whose
+// names are told apart by the file's. A folder "pass<k>" has the tensors of a pass. Files that are no dumps are noted.
+func (d *Dir) Name() error {
+	f := d.file
+	if len(d.Others) > 0 {
+		f.Note("%d files left out that are no dumps: %s", len(d.Others), d.why)
 	}
-	if err := passes(f, all); err != nil {
-		return fmt.Errorf("%s: %w", folder, err)
+	if err := passes(f, d.Members); err != nil {
+		return fmt.Errorf("%s: %w", d.Path, err)
 	}
-	return gather(f, all, folder)
+	return gather(f, d.Members, d.Path)
 }
 
 func hasExtension(name string) bool {
@@ -142,14 +162,14 @@ func hasExtension(name string) bool {
 var numbered = regexp.MustCompile(`^(?:(.*?)[._-]?)(\d+)$`)
 
 // passes finds out which files of several tensors are passes of one run.
-func passes(f *container.File, all []*member) error {
-	var several []*member
+func passes(f *container.File, all []*Member) error {
+	var several []*Member
 	for _, m := range all {
-		m.pass, m.stem = -1, Stem(m.name)
-		if dir := filepath.ToSlash(filepath.Dir(m.name)); dir != "." {
+		m.pass, m.stem = -1, Stem(m.Path)
+		if dir := filepath.ToSlash(filepath.Dir(m.Path)); dir != "." {
 			m.stem = dir + "/" + m.stem
 		}
-		if !m.whole {
+		if !m.Whole {
 			several = append(several, m)
 		}
 	}
@@ -157,7 +177,7 @@ func passes(f *container.File, all []*member) error {
 		return nil
 	}
 	var numbers []int
-	of := map[int]*member{}
+	of := map[int]*Member{}
 	for _, m := range several {
 		parts := numbered.FindStringSubmatch(m.stem)
 		if parts == nil || parts[1] != numberedStem(several[0].stem) {
@@ -165,7 +185,7 @@ func passes(f *container.File, all []*member) error {
 		}
 		n, err := strconv.Atoi(parts[2])
 		if err != nil || of[n] != nil {
-			return fmt.Errorf("%s and another file are of one number", container.Quote(m.name))
+			return fmt.Errorf("%s and another file are of one number", container.Quote(m.Path))
 		}
 		of[n] = m
 		numbers = append(numbers, n)
@@ -179,7 +199,7 @@ func passes(f *container.File, all []*member) error {
 		}
 		of[n].pass = i
 	}
-	f.Note("each of its %d files is a pass, %s is pass 0", len(several), container.Quote(of[first].name))
+	f.Note("each of its %d files is a pass, %s is pass 0", len(several), container.Quote(of[first].Path))
 	return nil
 }
 
@@ -207,10 +227,10 @@ func numberedStem(stem string) string {
 var passFolder = regexp.MustCompile(`^(pass\d+)/(.+)$`)
 
 // gather names the tensors of all files.
-func gather(f *container.File, all []*member, folder string) error {
+func gather(f *container.File, all []*Member, folder string) error {
 	several := 0
 	for _, m := range all {
-		if !m.whole {
+		if !m.Whole {
 			several++
 		}
 	}
@@ -224,9 +244,9 @@ func gather(f *container.File, all []*member, folder string) error {
 			}
 		}
 		stem := strings.ReplaceAll(m.stem, "/", ".")
-		for _, t := range m.file.Tensors {
+		for _, t := range m.Tensors {
 			switch {
-			case m.whole:
+			case m.Whole:
 				t.Name = prefix + stem
 			case m.pass > 0:
 				t.Name = fmt.Sprintf("pass%d/%s", m.pass, t.Name)
@@ -236,13 +256,13 @@ func gather(f *container.File, all []*member, folder string) error {
 				t.Name = prefix + t.Name
 			}
 			if other, twice := from[t.Name]; twice {
-				return fmt.Errorf("%s: %s and %s both have the tensor %s", folder, other, m.name, container.Quote(t.Name))
+				return fmt.Errorf("%s: %s and %s both have the tensor %s", folder, other, m.Path, container.Quote(t.Name))
 			}
-			from[t.Name] = m.name
+			from[t.Name] = m.Path
 			f.Tensors = append(f.Tensors, t)
 		}
 	}
-	if several > 1 && all[0].pass < 0 && !slices.ContainsFunc(all, func(m *member) bool { return m.pass >= 0 }) {
+	if several > 1 && all[0].pass < 0 && !slices.ContainsFunc(all, func(m *Member) bool { return m.pass >= 0 }) {
 		f.Note("the names of its tensors begin with those of their files")
 	}
 	slices.SortStableFunc(f.Tensors, func(a, b container.Tensor) int { return cmp.Compare(a.Name, b.Name) })
