@@ -73,6 +73,9 @@ type Options struct {
 	// one captures it.
 	Given bool
 
+	// Flaws are what keeps the local trace from showing that the port is right, a sentence each: they make the comparison incomplete.
+	Flaws []string
+
 	LocalLabel     string // what to call the sides beside their producers: "golden"
 	ReferenceLabel string
 	TokenText      func(id int) string // nil: ids are shown without texts

@@ -200,6 +200,7 @@ func (w *walker) incomplete(done map[string]bool) {
 			w.res.Notes = append(w.res.Notes, w.names[side].Trace+": "+n)
 		}
 	}
+	*reasons = append(*reasons, w.o.Flaws...)
 	w.onlyOneSide()
 	if n := len(w.res.Unverified); n > 0 {
 		*reasons = append(*reasons, fmt.Sprintf("%s not judged, the first is %s: operations of the walk that have not reproduced transformers accuse nobody",

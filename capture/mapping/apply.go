@@ -34,15 +34,25 @@ func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
 			return nil, fmt.Errorf("%s: %w", m.at(g.rule), err)
 		}
 	}
-	notes := slices.Clone(t.Notes())
-	for _, r := range m.tensors {
-		notes = append(notes, fmt.Sprintf("%s: %s from %s%s", m.name, r.names(), hole.ReplaceAllString(r.from.text, "*"), r.words()))
-	}
-	made, err := capture.Assemble(t.Path(), a.out, t.Manifest(), false, notes, t)
+	made, err := capture.Assemble(t.Path(), a.out, t.Manifest(), false, append(slices.Clone(t.Notes()), m.applied()), t)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.name, err)
 	}
 	return &Applied{Trace: made, Differ: a.differ}, nil
+}
+
+// applied says what the map did: how many names it gave, and each transform.
+func (m *Map) applied() string {
+	text := fmt.Sprintf("%s gives names by %d patterns", m.name, len(m.tensors))
+	if len(m.tensors) == 1 {
+		text = m.name + " gives names by 1 pattern"
+	}
+	for _, r := range m.tensors {
+		if words := r.words(); words != "" {
+			text += fmt.Sprintf("; %s from %s%s", r.names(), hole.ReplaceAllString(r.from.text, "*"), words)
+		}
+	}
+	return text
 }
 
 // sizesOf are the sizes that a model gives to names of axes.

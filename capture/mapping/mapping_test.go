@@ -196,7 +196,7 @@ func TestTransforms(t *testing.T) {
 			if len(a.Differ) > 0 {
 				t.Error(a.Differ)
 			}
-			if notes := a.Trace.Notes(); len(notes) != 1 || !strings.HasPrefix(notes[0], "map.toml: ") {
+			if notes := a.Trace.Notes(); len(notes) != 1 || !strings.HasPrefix(notes[0], "map.toml gives names by 1 pattern") {
 				t.Errorf("notes: %q", notes)
 			}
 		})

@@ -67,7 +67,7 @@ func (o *outputs) open(c *cli.Context) error {
 	if c.Command.Name != gateName {
 		named = c.Args().Slice()
 	}
-	for _, name := range []string{"order", "tolerances", "config", "local", "reference", "python"} {
+	for _, name := range []string{"order", "map", "tolerances", "config", "local", "reference", "python"} {
 		path := c.String(name)
 		if command, ok := strings.CutPrefix(path, session.ExecPrefix); ok {
 			named = append(named, session.CommandFiles(command, ".")...)

@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/tomlfile"
@@ -43,9 +44,11 @@ type config struct {
 	RequireCertified bool `toml:"require_certified"`
 
 	Prompt []promptConfig `toml:"prompt"`
+	Map    mapping.Tables `toml:"map"`
 	gate.LimitSections
 
 	folder string // that the file is in: its paths are relative to it
+	text   []byte
 }
 
 // promptConfig is one input of a gate.
@@ -106,7 +109,7 @@ func readConfigFile(path string) ([]Named, *gate.Limits, error) {
 }
 
 func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
-	c := config{folder: folder}
+	c := config{folder: folder, text: text}
 	if err := tomlfile.Decode(text, &c); err != nil {
 		return nil, nil, err
 	}
@@ -139,6 +142,11 @@ func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
 func (c *config) common() (s Settings, err error) {
 	s = Defaults()
 	s.Model, s.Order = c.path(c.Model), c.path(c.Order)
+	if len(c.Map.Tensors)+len(c.Map.Weights) > 0 {
+		if s.table, err = mapping.New(ConfigName, c.Map, c.text); err != nil {
+			return s, err
+		}
+	}
 	s.Python = c.Python
 	if filepath.Base(c.Python) != c.Python {
 		s.Python = c.path(c.Python)
