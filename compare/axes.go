@@ -64,7 +64,7 @@ func (w *walker) rowPositions(side, pass int, rec capture.Record, n int) ([]int6
 			return at, nil
 		}
 	}
-	at, ok, err := integers(w.sides[side].trace, pass, positionIDs)
+	at, ok, err := integers(w.sides[side].trace, pass, order.PositionIDs)
 	if !ok || len(at) != n {
 		return nil, err
 	}

@@ -85,6 +85,9 @@ type Options struct {
 	// Sight asks which of the usual mistakes this run would have shown: see [Result.Sight]. No verdict depends on it.
 	Sight bool
 
+	// Flaws are what keeps the local trace from showing that the port is right, a sentence each: they make the comparison incomplete.
+	Flaws []string
+
 	LocalLabel     string // what to call the sides beside their producers: "golden"
 	ReferenceLabel string
 	TokenText      func(id int) string // nil: ids are shown without texts

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/order"
 )
 
 // Decider is which of the two verdicts made a row a mismatch.
@@ -86,7 +87,7 @@ func (w *walker) decidedBy(r *Row) string {
 		wrong = "something that it was computed from, and that was not compared, is wrong"
 	}
 	differs := seenWords[r.Facts.Seen]
-	if r.Name == positionIDs && r.Facts.Seen == SeenNumbers {
+	if r.Name == order.PositionIDs && r.Facts.Seen == SeenNumbers {
 		differs = "the positions are others"
 	}
 	switch r.Decided {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/order"
 )
 
 // finish counts what was compared and what was not, and says why a comparison is incomplete.
@@ -200,6 +201,10 @@ func (w *walker) incomplete(done map[string]bool) {
 		for _, n := range s.trace.Notes() {
 			w.res.Notes = append(w.res.Notes, w.names[side].Trace+": "+n)
 		}
+	}
+	*reasons = append(*reasons, w.o.Flaws...)
+	if i := w.o.Isolator; i != nil && i.AssumesPositions() {
+		w.res.Notes = append(w.res.Notes, w.names[local].Trace+" has no "+order.PositionIDs+": its tokens are taken to stand at 0, 1, 2 and so on, in the order of its passes")
 	}
 	w.onlyOneSide()
 	if n := len(w.res.Unverified); n > 0 {

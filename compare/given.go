@@ -8,17 +8,14 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// positionIDs is the argument of the model that says where in the sequence its tokens stand.
-const positionIDs = "position_ids"
-
 // positions holds position_ids to the token ids: the first token is at 0, and each pass goes on where the one before has ended.
 // The ids themselves are taken as they are: no tensor says which they should have been. In one trace alone other positions are
 // a mistake. Where both traces have the same ones, nobody says which are meant, and they show nothing.
 func (w *walker) positions(p *pair) error {
-	if p.row.Name != positionIDs || p.seen != SeenWithin || p.row.Pass >= len(w.plan.past) {
+	if p.row.Name != order.PositionIDs || p.seen != SeenWithin || p.row.Pass >= len(w.plan.past) {
 		return nil
 	}
-	got, ok, err := integers(w.sides[local].trace, p.row.Pass, positionIDs)
+	got, ok, err := integers(w.sides[local].trace, p.row.Pass, order.PositionIDs)
 	if err != nil || !ok {
 		return err
 	}

@@ -126,7 +126,7 @@ func scalar(v float64) op.Const { return op.Const{Value: v} }
 // arguments lists what the caller gives.
 func (b *builder) arguments() {
 	b.add(1, InputIDs, shape("bt", 1, T), Source{Kind: Input, Name: InputIDs}, op.Argument{}).DType = "int64"
-	b.add(2, "position_ids", shape("bt", 1, T), b.in(layerPath(0), "position_ids"), op.Argument{}).DType = "int64"
+	b.add(2, PositionIDs, shape("bt", 1, T), b.in(layerPath(0), "position_ids"), op.Argument{}).DType = "int64"
 }
 
 // lookup lists the rows of the embedding, before any scale.

@@ -139,6 +139,9 @@ func (l *List) Keep(kept []*Entry) *List {
 // InputIDs is the entry of the token ids, without which no two traces can be said to be of the same input.
 const InputIDs = "input_ids"
 
+// PositionIDs is the entry that says where in the sequence the tokens of a pass stand.
+const PositionIDs = "position_ids"
+
 // Pick returns the names of a user's list, in its order, each with what l knows of it; names that l does not have stay
 // bare. The token ids come first where l has them and the list does not.
 func (l *List) Pick(names *List) *List {

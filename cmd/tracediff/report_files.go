@@ -67,7 +67,7 @@ func (o *outputs) open(c *cli.Context) error {
 	if c.Command.Name != gateName && c.Command.Name != watchName {
 		named = c.Args().Slice()
 	}
-	for _, name := range []string{"order", "tolerances", "baseline", "config", "local", "reference", "python"} {
+	for _, name := range []string{"order", "map", "tolerances", "baseline", "config", "local", "reference", "python"} {
 		path := c.String(name)
 		if command, ok := strings.CutPrefix(path, session.ExecPrefix); ok {
 			named = append(named, session.CommandFiles(command, ".")...)

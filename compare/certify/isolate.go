@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -62,7 +63,9 @@ type Isolator struct {
 	wider    wider
 	captured captured
 	named    map[string]*named // by role
-	worked   atomic.Int64      // elements and products of the entries that were certified
+	// positioned: the trace says where its tokens stand.
+	positioned bool
+	worked     atomic.Int64 // elements and products of the entries that were certified
 }
 
 // NewIsolator prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
@@ -111,6 +114,7 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 			i.derived[name] = true
 		}
 	}
+	i.positioned = slices.ContainsFunc(t.Records(), func(r capture.Record) bool { return r.Name == order.PositionIDs })
 	i.layout.Expect = i.expected
 	i.env = order.Env{
 		Arith: program.Arith{DType: dtype, Emulated: true, Bounds: true, Rigorous: o.Rigorous}, Passes: order.Passes(tokens), Weights: weights,
@@ -141,6 +145,9 @@ func (i *Isolator) Recomputed(name string) bool { return i.derived[name] }
 // of booleans, true where a key is seen, becomes one that is added.
 func (i *Isolator) value(n order.Node) (program.Value, hooks.DType, error) {
 	e := &i.list.Entries[n.Entry]
+	if i.assumed(n) {
+		return i.positions(n.Pass), hooks.I64, nil
+	}
 	v, err := i.layout.Value(n)
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
 	if err != nil || !ok || e.Compare != order.Pattern || rec.DType.Float() {
@@ -171,11 +178,33 @@ func (i *Isolator) expected(n order.Node) (program.Value, error) {
 	return cut.Value(context.Background(), env)
 }
 
-// has reports whether a node was captured.
+// has reports whether a node was captured, or is known without.
 func (i *Isolator) has(n order.Node) bool {
 	name := i.list.Entries[n.Entry].Name
 	_, ok := i.trace.Lookup(n.Pass, name)
-	return ok && !i.derived[name]
+	return ok && !i.derived[name] || i.assumed(n)
+}
+
+// AssumesPositions reports whether the trace has no positions of its tokens, so that those of the token ids are taken: the first is at
+// 0, and each pass goes on where the one before has ended.
+func (i *Isolator) AssumesPositions() bool {
+	at := i.list.Index(order.PositionIDs)
+	return at >= 0 && i.assumed(order.Node{Entry: at})
+}
+
+// assumed reports whether a node is the positions of a trace that has none.
+func (i *Isolator) assumed(n order.Node) bool {
+	return !i.positioned && n.Pass < len(i.env.Passes) && i.list.Entries[n.Entry].Name == order.PositionIDs
+}
+
+// positions are those of the tokens of a pass in the sequence: [1, T].
+func (i *Isolator) positions(pass int) program.Value {
+	p := i.env.Passes[pass]
+	v := program.Value{Shape: []int{1, p.Tokens}, Data: make([]float64, p.Tokens)}
+	for k := range v.Data {
+		v.Data[k] = float64(p.Past + k)
+	}
+	return v
 }
 
 // Certify isolates one entry of one pass. The error is an [*order.BareError] when what it is made of was not captured, says

@@ -10,7 +10,7 @@ import (
 
 // floors from the lowest to the highest. A package may import those of its own floor and of lower ones.
 var floors = []string{
-	"hooks", "internal", "order/program", "order/op", "order", "capture", "capture/foreign", "capture/gemma", "capture/reference",
+	"hooks", "internal", "order/program", "order/op", "order", "capture", "capture/mapping", "capture/foreign", "capture/gemma", "capture/reference",
 	"compare/measure", "compare/gate", "compare/baseline", "compare/keyorder", "compare/mistakes", "compare/diagnose", "compare/certify", "compare", "compare/picture", "compare/report", "internal/session", "internal/bench", "cmd",
 }
 

@@ -78,12 +78,15 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 		return nil, err
 	}
 	defer local.Close()
-	if local, err = foreign.Fit(local, j.list); err != nil {
+	mapped, err := s.fit(local, j.list)
+	if err != nil {
 		return nil, err
 	}
+	local = mapped.Trace
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
 		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.Text,
+		Flaws: mapped.Differ,
 	}
 	if err := isolate(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
@@ -151,11 +154,11 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 		return nil, err
 	}
 	if whole == nil && s.Model != "" && !o.AB {
-		if whole, err = namedOrder(s.Model, local, ref); err != nil {
+		if whole, err = namedOrder(&s, local, ref); err != nil {
 			return nil, err
 		}
 	}
-	if local, ref, err = fitted(whole, local, ref); err != nil {
+	if local, ref, o.Flaws, err = fitted(&s, whole, local, ref); err != nil {
 		return nil, err
 	}
 	if o.Order, err = picked(whole, s.Order); err != nil {
@@ -198,13 +201,18 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	return run(ctx, e, a, local, ref, o)
 }
 
-// fitted reads what is a dump as the order has it. A trace that is both sides stays one.
-func fitted(list *order.List, local, ref *capture.Trace) (l, r *capture.Trace, err error) {
-	if l, err = foreign.Fit(local, list); err != nil || local == ref {
-		return l, l, err
+// fitted reads what is a dump as the order has it, the local side by the map. A trace that is both sides stays one. Flaws keep the
+// comparison from being complete.
+func fitted(s *Settings, list *order.List, local, ref *capture.Trace) (l, r *capture.Trace, flaws []string, err error) {
+	a, err := s.fit(local, list)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if local == ref {
+		return a.Trace, a.Trace, a.Differ, nil
 	}
 	r, err = foreign.Fit(ref, list)
-	return l, r, err
+	return a.Trace, r, a.Differ, err
 }
 
 // openTrace opens a trace or a dump.

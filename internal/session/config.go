@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/tomlfile"
@@ -46,9 +47,11 @@ type config struct {
 	Watch watchConfig `toml:"watch"`
 
 	Prompt []promptConfig `toml:"prompt"`
+	Map    mapping.Tables `toml:"map"`
 	gate.LimitSections
 
 	folder string // that the file is in: its paths are relative to it
+	text   []byte
 }
 
 // promptConfig is one input of a gate.
@@ -117,7 +120,7 @@ func readConfigText(path string) (text []byte, folder string, err error) {
 }
 
 func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
-	c := config{folder: folder}
+	c := config{folder: folder, text: text}
 	if err := tomlfile.Decode(text, &c); err != nil {
 		return nil, nil, err
 	}
@@ -155,6 +158,11 @@ func (c *config) read() ([]Named, *gate.Limits, error) {
 func (c *config) common() (s Settings, err error) {
 	s = Defaults()
 	s.Model, s.Order = c.path(c.Model), c.path(c.Order)
+	if len(c.Map.Tensors)+len(c.Map.Weights) > 0 {
+		if s.table, err = mapping.New(ConfigName, c.Map, c.text); err != nil {
+			return s, err
+		}
+	}
 	s.Python = c.Python
 	if filepath.Base(c.Python) != c.Python {
 		s.Python = c.path(c.Python)

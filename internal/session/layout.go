@@ -64,7 +64,7 @@ func FileKind(name string) string {
 
 // Files are those that a run by these settings reads or writes; dir is where traces are kept.
 func (s *Settings) Files(dir string) []string {
-	paths := append(ModelFiles(s.Model), dir, s.Order, s.Python)
+	paths := append(ModelFiles(s.Model), dir, s.Order, s.Map, s.Python)
 	for _, side := range []Source{s.Local, s.Reference} {
 		switch side.Kind {
 		case KindFile:

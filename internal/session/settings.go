@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -26,10 +27,13 @@ type Settings struct {
 	DType     string        `json:"dtype"`
 	NewTokens int           `json:"max_new_tokens,omitempty"`
 	Order     string        `json:"order,omitempty"`
+	Map       string        `json:"map,omitempty"` // a file, of the local side's names and layouts
 	Scope     capture.Scope `json:"scope"`
 	Local     Source        `json:"local,omitzero"`
 	Reference Source        `json:"reference,omitzero"`
 	Python    string        `json:"python,omitempty"` // empty: python3
+
+	table *mapping.Map // that of tracediff.toml
 }
 
 // SettingsFile is the name of the settings in a folder of traces.

@@ -68,6 +68,9 @@ func (n Named) describe(settings map[string]string, folder string) error {
 	if err := json.Unmarshal(text, &keys); err != nil {
 		return err
 	}
+	if n.table != nil {
+		settings[fmt.Sprintf("prompt %q: map", n.Name)] = n.table.String()
+	}
 	for key, value := range keys {
 		settings[fmt.Sprintf("prompt %q: %s", n.Name, key)] = below(string(value), folder)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -32,7 +31,8 @@ func TraceOrder(local, ref *capture.Trace) (*order.List, error) {
 
 // namedOrder is the order of the model in a folder that was named, for traces that declare none; nil when they do, of a model
 // without an order, or when the local one has no tensor that it knows.
-func namedOrder(dir string, local, ref *capture.Trace) (*order.List, error) {
+func namedOrder(s *Settings, local, ref *capture.Trace) (*order.List, error) {
+	dir := s.Model
 	if local.Manifest().Config != nil || ref.Manifest().Config != nil {
 		return nil, nil
 	}
@@ -47,11 +47,11 @@ func namedOrder(dir string, local, ref *capture.Trace) (*order.List, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	fitted, err := foreign.Fit(local, list)
+	a, err := s.fit(local, list)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range fitted.Records() {
+	for _, r := range a.Trace.Records() {
 		if r.Name != order.InputIDs && list.Index(r.Name) >= 0 {
 			return list, nil
 		}

@@ -1,0 +1,373 @@
+package mapping
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Applied is what a map has made of a trace.
+type Applied struct {
+	Trace *capture.Trace // it closes the one that it was made of
+	// Differ has a sentence for each tensor that all ranks have to have alike and do not. That of the first rank is taken.
+	Differ []string
+}
+
+// Apply gives the tensors of a trace their names and layouts of the order. Those that no line matches keep theirs. list has the sizes that
+// layouts may leave out: h query heads, k key heads, d the width of a head, e the hidden size, v the vocabulary; nil where
+// the model is not known. The trace stays open as long as the new one is used.
+//
+// It is an error if a line matches no tensor, two lines match one, two tensors get one name, a name is not in the order, or a
+// layout does not fit a shape. Errors name the line.
+func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
+	a := &application{m: m, list: list, sources: t.Sources(), sizes: sizesOf(list), groups: map[key]*group{}, path: t.Path()}
+	if err := a.match(); err != nil {
+		return nil, err
+	}
+	for _, g := range a.order {
+		if err := a.make(g); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.at(g.rule), err)
+		}
+	}
+	made, err := capture.Assemble(t.Path(), a.out, t.Manifest(), false, append(slices.Clone(t.Notes()), m.applied()), t)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.name, err)
+	}
+	return &Applied{Trace: made, Differ: a.differ}, nil
+}
+
+// applied says what the map did: how many names it gave, and each transform.
+func (m *Map) applied() string {
+	text := fmt.Sprintf("%s gives names by %d patterns", m.name, len(m.tensors))
+	if len(m.tensors) == 1 {
+		text = m.name + " gives names by 1 pattern"
+	}
+	for _, r := range m.tensors {
+		if words := r.words(); words != "" {
+			text += fmt.Sprintf("; %s from %s%s", r.names(), hole.ReplaceAllString(r.from.text, "*"), words)
+		}
+	}
+	return text
+}
+
+// sizesOf are the sizes that a model gives to names of axes.
+func sizesOf(list *order.List) map[string]int {
+	if list == nil || list.Config == nil {
+		return nil
+	}
+	c := list.Config
+	return map[string]int{"h": c.NumHeads, "k": c.NumKVHeads, "d": c.HeadDim, "e": c.HiddenSize, "v": c.VocabSize}
+}
+
+// key is a tensor to be.
+type key struct {
+	pass   int
+	name   string
+	firing int
+}
+
+// group is what becomes of one tensor, or of several that are joined.
+type group struct {
+	rule    *rule
+	targets []key
+	members []member
+}
+
+type member struct {
+	source *capture.Source
+	rank   []int // the captures that tell it from the others
+}
+
+type application struct {
+	m       *Map
+	list    *order.List
+	path    string
+	sources []capture.Source
+	sizes   map[string]int
+	tokens  map[int]int // of the passes up to and with each: where keys stand in a ring
+
+	groups map[key]*group // by their first target
+	order  []*group
+	out    []capture.Source
+	differ []string
+}
+
+// match finds the line of each tensor, and leaves the others as they are.
+func (a *application) match() error {
+	used := make([]bool, len(a.m.tensors))
+	latest := map[key]int{} // the last firing of a name in a pass
+	for _, s := range a.sources {
+		k := key{pass: s.Pass, name: s.Name}
+		latest[k] = max(latest[k], s.Firing)
+	}
+	for i := range a.sources {
+		s := &a.sources[i]
+		by := -1
+		for n, r := range a.m.tensors {
+			c, ok := r.from.of(s.Name)
+			if !ok {
+				continue
+			}
+			switch r.from.firing {
+			case anyFiring, s.Firing:
+			case lastFiring:
+				ok = s.Firing == latest[key{pass: s.Pass, name: s.Name}]
+			default:
+				ok = false
+			}
+			if !ok {
+				continue
+			}
+			if by >= 0 {
+				return hint.Add(fmt.Errorf("%s: it matches %q, and so does %s", a.m.at(r), s.Key, a.m.at(a.m.tensors[by])), "a tensor has one name: make one of the two patterns narrower")
+			}
+			by, used[n] = n, true
+			if err := a.add(r, c, s); err != nil {
+				return fmt.Errorf("%s: %w", a.m.at(r), err)
+			}
+		}
+		if by < 0 {
+			a.out = append(a.out, *s)
+		}
+	}
+	for n, r := range a.m.tensors {
+		if !used[n] {
+			return hint.Add(fmt.Errorf("%s: it matches no tensor of %s", a.m.at(r), a.path), "tracediff inspect FILE lists the names that there are")
+		}
+	}
+	return nil
+}
+
+// add puts a tensor to those that become the same.
+func (a *application) add(r *rule, c captures, s *capture.Source) error {
+	g := &group{rule: r}
+	pass, firing := s.Pass, s.Firing
+	if r.from.firing != anyFiring {
+		firing = 0
+	}
+	if r.pass != nil {
+		var err error
+		if pass, err = r.pass.value(c.number); err != nil {
+			return fmt.Errorf("pass: %w", err)
+		}
+		if pass < 0 {
+			return fmt.Errorf("pass: %q is %d for %q", r.pass.text, pass, s.Key)
+		}
+	}
+	for _, t := range r.to {
+		name, err := t.name(c)
+		if err != nil {
+			return err
+		}
+		if a.list != nil && a.list.Index(name) < 0 {
+			return hint.Add(fmt.Errorf("%q becomes %q, which the order does not have", s.Key, name), "tracediff order lists its names")
+		}
+		g.targets = append(g.targets, key{pass, name, firing})
+	}
+	m := member{source: s}
+	for _, n := range r.over {
+		rank, ok := c.number(n)
+		if !ok {
+			return fmt.Errorf("{%s} tells the joined tensors apart, and is no number: its name has to begin with a capital letter", n)
+		}
+		m.rank = append(m.rank, rank)
+	}
+	before := a.groups[g.targets[0]]
+	if before == nil {
+		g.members = []member{m}
+		a.groups[g.targets[0]] = g
+		a.order = append(a.order, g)
+		return nil
+	}
+	if before.rule != r || len(r.over) == 0 {
+		return fmt.Errorf("%q and %q both become %q", before.members[0].source.Key, s.Key, capture.Key(pass, g.targets[0].name, firing))
+	}
+	before.members = append(before.members, m)
+	return nil
+}
+
+// make makes the tensors of a group.
+func (a *application) make(g *group) error {
+	slices.SortFunc(g.members, func(x, y member) int { return slices.Compare(x.rank, y.rank) })
+	if err := a.ranks(g); err != nil {
+		return err
+	}
+	for part, to := range g.targets {
+		var blocks []block
+		for _, m := range g.members {
+			b, err := a.block(g.rule, m.source, part, to.pass)
+			if err != nil {
+				return fmt.Errorf("%q: %w", m.source.Key, err)
+			}
+			blocks = append(blocks, b)
+		}
+		b, err := a.join(g, to, blocks)
+		if err != nil {
+			return err
+		}
+		a.out = append(a.out, capture.Source{
+			Key: g.members[0].source.Key, Name: to.name, Pass: to.pass, Firing: to.firing, DType: b.dtype, Shape: b.shape, Data: b.data,
+			LastRow: g.rule.last || g.members[0].source.LastRow,
+		})
+	}
+	return nil
+}
+
+// ranks holds the members of a group to those that there are anywhere for its line: one that is missing is no smaller tensor.
+func (a *application) ranks(g *group) error {
+	if len(g.rule.over) == 0 {
+		return nil
+	}
+	all := map[string][]int{}
+	for _, o := range a.order {
+		if o.rule == g.rule {
+			for _, m := range o.members {
+				all[fmt.Sprint(m.rank)] = m.rank
+			}
+		}
+	}
+	for _, rank := range slices.SortedFunc(maps.Values(all), slices.Compare) {
+		if !slices.ContainsFunc(g.members, func(m member) bool { return slices.Equal(m.rank, rank) }) {
+			return fmt.Errorf("%s of %q is missing", a.called(g.rule, rank), g.targets[0].name)
+		}
+	}
+	return nil
+}
+
+// called is what tells a member apart, for people: "R 1".
+func (a *application) called(r *rule, rank []int) string {
+	text := ""
+	for i, n := range r.over {
+		if i > 0 {
+			text += ", "
+		}
+		text += n + " " + strconv.Itoa(rank[i])
+	}
+	return text
+}
+
+// block is a part of a tensor in its new layout.
+func (a *application) block(r *rule, s *capture.Source, part, pass int) (block, error) {
+	if r.layout == nil {
+		return block{shape: s.Shape, dtype: s.DType, data: s.Data}, nil
+	}
+	axes, err := r.layout.apart(s.Shape, a.sizes)
+	if err != nil {
+		return block{}, err
+	}
+	from := 0
+	if r.split != nil {
+		if from, err = a.cut(r.split, axes, part); err != nil {
+			return block{}, err
+		}
+	}
+	kept := names(r.layout.right)
+	for _, x := range axes {
+		if x.size != 1 && !slices.Contains(kept, x.name) {
+			return block{}, fmt.Errorf("axes %q: %s is %d wide and on the left alone, and no element may be lost", r.layout.text, x.name, x.size)
+		}
+	}
+	ordered, shape := r.layout.together(axes)
+	if r.ring == "" {
+		return view(s, ordered, shape, from), nil
+	}
+	return a.unrolled(r, s, ordered, shape, from, pass)
+}
+
+// cut leaves of the axes one part of a split, and returns where its elements begin.
+func (a *application) cut(p *split, axes []strided, part int) (from int, err error) {
+	at := slices.IndexFunc(axes, func(x strided) bool { return x.name == p.axis })
+	before, whole, size := 0, 0, 0
+	for i, e := range p.sizes {
+		n, err := e.value(func(name string) (int, bool) { n, ok := a.sizes[name]; return n, ok })
+		if err != nil {
+			return 0, fmt.Errorf("split: %w", err)
+		}
+		if n < 1 {
+			return 0, fmt.Errorf("split: a part of %d", n)
+		}
+		if i == part {
+			before, size = whole, n
+		}
+		whole += n
+	}
+	if whole != axes[at].size {
+		return 0, fmt.Errorf("split: the parts of %s are %d together, and it has %d", p.axis, whole, axes[at].size)
+	}
+	axes[at].size = size
+	return before * axes[at].stride, nil
+}
+
+// unrolled puts keys that stand in a ring of slots into the order of their positions: the one of position p is in slot p mod the
+// number of slots, so that the oldest stands behind the newest.
+func (a *application) unrolled(r *rule, s *capture.Source, axes []strided, shape []int, from, pass int) (block, error) {
+	at := slices.IndexFunc(axes, func(x strided) bool { return x.name == r.ring })
+	total, ok := a.written(pass)
+	if !ok {
+		return block{}, fmt.Errorf("ring: how many tokens came before is not known: the trace has no %s of pass %d", order.InputIDs, pass)
+	}
+	slots := axes[at].size
+	oldest := 0
+	if slots > 0 && total > slots {
+		oldest = total % slots
+	}
+	if oldest == 0 {
+		return view(s, axes, shape, from), nil
+	}
+	var halves []block
+	for _, h := range [][2]int{{oldest, slots}, {0, oldest}} {
+		part := slices.Clone(axes)
+		part[at].size = h[1] - h[0]
+		halves = append(halves, view(s, part, shape, from+h[0]*axes[at].stride))
+	}
+	return concat(halves, r.ring, r.layout)
+}
+
+// written is how many tokens a cache has seen with those of a pass.
+func (a *application) written(pass int) (int, bool) {
+	if a.tokens == nil {
+		a.tokens = map[int]int{}
+		for _, s := range a.sources {
+			if s.Name == order.InputIDs && s.Firing == 0 && len(s.Shape) > 0 {
+				a.tokens[s.Pass] = s.Shape[len(s.Shape)-1]
+			}
+		}
+	}
+	sum := 0
+	for p := range pass + 1 {
+		n, ok := a.tokens[p]
+		if !ok {
+			return 0, false
+		}
+		sum += n
+	}
+	return sum, true
+}
+
+// join makes one tensor of several.
+func (a *application) join(g *group, to key, blocks []block) (block, error) {
+	switch g.rule.join {
+	case "":
+		return blocks[0], nil
+	case joinSum:
+		return sum(blocks)
+	case joinSame:
+		for i, b := range blocks[1:] {
+			how, err := differ(blocks[0], b)
+			if err != nil {
+				return block{}, err
+			}
+			if how != "" {
+				a.differ = append(a.differ, fmt.Sprintf("%s is not the same on all ranks: %s and %s differ in %s",
+					capture.Key(to.pass, to.name, to.firing), a.called(g.rule, g.members[0].rank), a.called(g.rule, g.members[i+1].rank), how))
+			}
+		}
+		return blocks[0], nil
+	}
+	return concat(blocks, g.rule.join, g.rule.layout)
+}

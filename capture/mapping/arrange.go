@@ -1,0 +1,196 @@
+package mapping
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// atom is an axis of an entry that a dump may have in another place: a letter and a size.
+type atom struct {
+	name string
+	size int
+}
+
+// arrangement is a way to read a tensor of some shape as an entry: a layout, "" where only axes of 1 differ.
+type arrangement struct {
+	axes  string
+	pairs bool // rotary pairs are neighbours
+}
+
+// arrangements are the ways in which a tensor of shape have can hold an entry of shape want with these axes: its own order first, then
+// the others, then those with the pairs of the last axis as neighbours. An axis of want that is as wide as several heads may be several in have.
+func arrangements(have, want []int, letters string, heads []int) []arrangement {
+	if elementsOf(have) != elementsOf(want) || elementsOf(want) == 0 || len(want) == 0 || len(letters) != len(want) {
+		return nil
+	}
+	var list []arrangement
+	add := func(atoms [][]atom) {
+		for _, pairs := range []bool{false, true} {
+			for _, a := range arranged(have, atoms, pairs) {
+				if !slices.ContainsFunc(list, func(b arrangement) bool { return b.axes == a.axes }) {
+					list = append(list, a)
+				}
+			}
+		}
+	}
+	groups := make([][]atom, len(want))
+	for i, n := range want {
+		if n != 1 {
+			groups[i] = []atom{{letters[i : i+1], n}}
+		}
+	}
+	add(groups)
+	last := len(want) - 1
+	for _, n := range heads { // an axis of several heads
+		if want[last] > n && want[last]%n == 0 && n > 1 {
+			split := slices.Clone(groups)
+			split[last] = []atom{{"h", n}, {"d", want[last] / n}}
+			if !strings.ContainsAny(letters, "hd") {
+				add(split)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b arrangement) int { return btoi(a.pairs) - btoi(b.pairs) })
+	return list
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// arranged are the arrangements for one way to take an entry's axes apart.
+func arranged(have []int, groups [][]atom, pairs bool) []arrangement {
+	atoms := slices.Concat(groups...)
+	if pairs {
+		at := len(groups) - 1
+		if len(groups[at]) == 0 || len(atoms) == 0 {
+			return nil
+		}
+		last := groups[at][len(groups[at])-1]
+		if last.size%2 != 0 {
+			return nil
+		}
+		groups = slices.Clone(groups)
+		groups[at] = append(slices.Clone(groups[at][:len(groups[at])-1]), atom{"r", 2}, atom{"p", last.size / 2})
+		atoms = slices.Concat(groups...)
+	}
+	if len(atoms) > 5 {
+		return nil
+	}
+	var list []arrangement
+	permutations(len(atoms), func(order []int) {
+		var mine []atom
+		for _, i := range order {
+			mine = append(mine, atoms[i])
+		}
+		if pairs { // neighbours: p and then r, of the last axis, wherever that is
+			p := slices.IndexFunc(mine, func(a atom) bool { return a.name == "p" })
+			if p+1 >= len(mine) || mine[p+1].name != "r" {
+				return
+			}
+		}
+		left, ok := merged(have, mine)
+		if !ok {
+			return
+		}
+		right := spellGroups(groups)
+		if text := left + " -> " + right; !pairs && trivial(order) && same(have, groups) {
+			list = append(list, arrangement{})
+		} else {
+			list = append(list, arrangement{axes: text, pairs: pairs})
+		}
+	})
+	return list
+}
+
+// trivial reports whether an order is that of the numbers.
+func trivial(order []int) bool { return slices.IsSorted(order) }
+
+// same reports whether a shape is that of an entry but for axes of 1 in front.
+func same(have []int, groups [][]atom) bool {
+	var want []int
+	for _, g := range groups {
+		n := 1
+		for _, a := range g {
+			n *= a.size
+		}
+		want = append(want, n)
+	}
+	return len(have) <= len(want) && slices.Equal(have, want[len(want)-len(have):]) && elementsOf(want[:len(want)-len(have)]) == 1
+}
+
+// permutations hands out the orders of n numbers, the sorted one first.
+func permutations(n int, each func([]int)) {
+	order := make([]int, 0, n)
+	used := make([]bool, n)
+	var step func()
+	step = func() {
+		if len(order) == n {
+			each(order)
+			return
+		}
+		for i := range n {
+			if !used[i] {
+				used[i] = true
+				order = append(order, i)
+				step()
+				order = order[:len(order)-1]
+				used[i] = false
+			}
+		}
+	}
+	step()
+}
+
+// merged spells the axes of a shape as atoms in their order; ok is false where they do not fit.
+func merged(have []int, atoms []atom) (text string, ok bool) {
+	var words []string
+	at := 0
+	for _, n := range have {
+		if n == 1 {
+			words = append(words, "1")
+			continue
+		}
+		var group []atom
+		for product := 1; product < n; at++ {
+			if at == len(atoms) || n%(product*atoms[at].size) != 0 {
+				return "", false
+			}
+			product *= atoms[at].size
+			group = append(group, atoms[at])
+		}
+		words = append(words, spellAtoms(group, true))
+	}
+	return strings.Join(words, " "), at == len(atoms)
+}
+
+func spellGroups(groups [][]atom) string {
+	var words []string
+	for _, g := range groups {
+		words = append(words, spellAtoms(g, false))
+	}
+	return strings.Join(words, " ")
+}
+
+// spellAtoms writes an item of a layout. Of several atoms all sizes but the last are written on the left.
+func spellAtoms(group []atom, sizes bool) string {
+	if len(group) == 0 {
+		return "1"
+	}
+	var words []string
+	for i, a := range group {
+		text := a.name
+		if sizes && i < len(group)-1 {
+			text = fmt.Sprintf("%s:%d", a.name, a.size)
+		}
+		words = append(words, text)
+	}
+	if len(words) == 1 {
+		return words[0]
+	}
+	return "(" + strings.Join(words, " ") + ")"
+}

@@ -1,0 +1,129 @@
+package mapping
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/tomlfile"
+)
+
+// Map says how the names and layouts of a dump become those of TENSOR_ORDER.
+type Map struct {
+	name    string
+	tensors []*rule
+	weights []*rule
+}
+
+// MaxSize bounds a map's file, in bytes.
+const MaxSize = 1 << 20
+
+// Tables are a map as it stands in another TOML file.
+type Tables struct {
+	Tensors map[string]any `toml:"tensors"`
+	Weights map[string]any `toml:"weights"` // of the checkpoint, in the same words
+}
+
+// Parse reads a map. name is that of its file, for errors and notes. Errors name the line.
+func Parse(name string, data []byte) (*Map, error) {
+	var t Tables
+	if err := tomlfile.Decode(data, &t); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return New(name, t, data)
+}
+
+// New reads the tables of a map out of a file whose text is data.
+func New(name string, t Tables, data []byte) (*Map, error) {
+	m := &Map{name: name}
+	for _, table := range []struct {
+		heading string
+		rules   map[string]any
+		into    *[]*rule
+	}{{"tensors", t.Tensors, &m.tensors}, {"weights", t.Weights, &m.weights}} {
+		lines := linesOf(data, table.heading)
+		for pattern, value := range table.rules {
+			r, err := newRule(pattern, value)
+			if err != nil {
+				return nil, hint.Add(fmt.Errorf("%s: %w", m.place(lines[pattern], pattern), err), "docs/ports.md has every word of a map")
+			}
+			r.line = lines[pattern]
+			*table.into = append(*table.into, r)
+		}
+		slices.SortFunc(*table.into, func(a, b *rule) int {
+			if a.line != b.line {
+				return a.line - b.line
+			}
+			return strings.Compare(a.from.text, b.from.text)
+		})
+	}
+	if len(m.tensors)+len(m.weights) == 0 {
+		return nil, hint.Add(fmt.Errorf("%s: the map is empty", name), "it wants a table [tensors] with lines such as \"blk.{L}.attn_norm\" = \"layers.{L}.input_layernorm\"")
+	}
+	return m, nil
+}
+
+// String is the map in one text: two maps that do the same, line by line, have the same.
+func (m *Map) String() string {
+	var b strings.Builder
+	for _, rules := range [][]*rule{m.tensors, m.weights} {
+		for _, r := range rules {
+			var to []string
+			for _, t := range r.to {
+				to = append(to, t.text)
+			}
+			fmt.Fprintf(&b, "%q = %q%s\n", r.from.text, to, r.words())
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// place is where a rule stands.
+func (m *Map) place(line int, pattern string) string {
+	if line == 0 {
+		return fmt.Sprintf("%s, %q", m.name, pattern)
+	}
+	return fmt.Sprintf("%s, line %d, %q", m.name, line, pattern)
+}
+
+func (m *Map) at(r *rule) string { return m.place(r.line, r.from.text) }
+
+var (
+	headingText = regexp.MustCompile(`^\s*\[+\s*([^\]]*?)\s*\]`)
+	keyText     = regexp.MustCompile(`^\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*=`)
+)
+
+// linesOf finds the lines of the keys of a table: the one whose heading ends in that word.
+func linesOf(data []byte, heading string) map[string]int {
+	lines := map[string]int{}
+	inside := false
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		if m := headingText.FindStringSubmatch(line); m != nil {
+			inside = m[1] == heading || strings.HasSuffix(m[1], "."+heading)
+			continue
+		}
+		m := keyText.FindStringSubmatch(line)
+		if !inside || m == nil {
+			continue
+		}
+		key := m[1]
+		switch key[0] {
+		case '"':
+			if text, err := strconv.Unquote(key); err == nil {
+				key = text
+			}
+		case '\'':
+			key = key[1 : len(key)-1]
+		}
+		if lines[key] == 0 {
+			lines[key] = number
+		}
+	}
+	return lines
+}

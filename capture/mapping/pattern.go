@@ -1,0 +1,171 @@
+package mapping
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// captures are what a pattern has found in a name, by the names of its captures: numbers in decimal.
+type captures map[string]string
+
+// pattern is a name with captures: {L}, whose name begins with a capital letter, is a number; {name} is a part without dots and slashes.
+// "#n" at its end is one firing of several of one name, "#last" the last of them.
+type pattern struct {
+	text   string
+	names  []string // of its captures, in order of appearance; one may stand twice, and then has to be the same
+	match  *regexp.Regexp
+	firing int // of the name, or one of the two below
+}
+
+const (
+	anyFiring  = -1
+	lastFiring = -2
+)
+
+// hole is a capture, or a brace that is one of the name's own: "{{" or "}}".
+var hole = regexp.MustCompile(`\{\{|\}\}|\{([^{}]*)\}|[{}]`)
+
+var captureName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+
+// newPattern reads a pattern.
+func newPattern(text string) (*pattern, error) {
+	p := &pattern{text: text, firing: anyFiring}
+	name := text
+	if base, n, ok := strings.Cut(text, "#"); ok {
+		name, p.firing = base, lastFiring
+		if n != "last" {
+			var err error
+			if p.firing, err = strconv.Atoi(n); err != nil || p.firing < 0 {
+				return nil, fmt.Errorf("%q after #: want a number or last", n)
+			}
+		}
+	}
+	if name == "" {
+		return nil, errors.New("the pattern is empty")
+	}
+	var re strings.Builder
+	err := pieces(name, func(literal string) { re.WriteString(regexp.QuoteMeta(literal)) }, func(inside string) error {
+		if !captureName.MatchString(inside) {
+			return fmt.Errorf("{%s} is no capture: want a name, such as {L}", inside)
+		}
+		p.names = append(p.names, inside)
+		if isNumber(inside) {
+			re.WriteString(`([0-9]{1,9})`)
+		} else {
+			re.WriteString(`([^./]+)`)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.match, err = regexp.Compile("^" + re.String() + "$")
+	return p, err
+}
+
+// isNumber reports whether a capture of this name takes digits alone.
+func isNumber(name string) bool { return unicode.IsUpper(rune(name[0])) }
+
+// pieces hands out the literal parts of a text and what stands in its braces.
+func pieces(text string, literal func(string), inside func(string) error) error {
+	at := 0
+	for _, m := range hole.FindAllStringSubmatchIndex(text, -1) {
+		literal(text[at:m[0]])
+		at = m[1]
+		switch found := text[m[0]:m[1]]; {
+		case found == "{{" || found == "}}":
+			literal(found[:1])
+		case m[2] < 0:
+			return fmt.Errorf("%q has a brace without its other one", text)
+		default:
+			if err := inside(text[m[2]:m[3]]); err != nil {
+				return err
+			}
+		}
+	}
+	literal(text[at:])
+	return nil
+}
+
+// of returns what the pattern finds in a name.
+func (p *pattern) of(name string) (captures, bool) {
+	found := p.match.FindStringSubmatch(name)
+	if found == nil {
+		return nil, false
+	}
+	c := captures{}
+	for i, n := range p.names {
+		value := found[i+1]
+		if isNumber(n) { // 01 and 1 are one layer
+			if value = strings.TrimLeft(value, "0"); value == "" {
+				value = "0"
+			}
+		}
+		if before, twice := c[n]; twice && before != value {
+			return nil, false
+		}
+		c[n] = value
+	}
+	return c, true
+}
+
+// target is a name to be: its braces hold captures, or sums and products of numbers, such as {L+16*P}.
+type target struct {
+	text string
+	uses []string // the captures in it
+}
+
+// newTarget reads a target whose captures are those of a pattern.
+func newTarget(text string, from *pattern) (target, error) {
+	t := target{text: text}
+	if text == "" {
+		return t, errors.New("a target is empty")
+	}
+	err := pieces(text, func(string) {}, func(inside string) error {
+		e, err := newExpression(inside)
+		if err != nil {
+			return err
+		}
+		for _, n := range e.names() {
+			if !slices.Contains(from.names, n) {
+				return fmt.Errorf("{%s} is in the target, and the pattern has no {%s}", inside, n)
+			}
+			if !isNumber(n) && !e.plain() {
+				return fmt.Errorf("{%s}: %s is no number: captures of numbers begin with a capital letter", inside, n)
+			}
+			t.uses = append(t.uses, n)
+		}
+		return nil
+	})
+	return t, err
+}
+
+// name is the target for what a pattern has found.
+func (t target) name(c captures) (string, error) {
+	var b strings.Builder
+	err := pieces(t.text, func(literal string) { b.WriteString(literal) }, func(inside string) error {
+		if value, ok := c[inside]; ok {
+			b.WriteString(value)
+			return nil
+		}
+		e, err := newExpression(inside)
+		if err != nil {
+			return err
+		}
+		n, err := e.value(c.number)
+		b.WriteString(strconv.Itoa(n))
+		return err
+	})
+	return b.String(), err
+}
+
+// number is a capture as a number.
+func (c captures) number(name string) (int, bool) {
+	n, err := strconv.Atoi(c[name])
+	return n, err == nil
+}

@@ -1,0 +1,223 @@
+package mapping_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/order"
+)
+
+// golden is a trace of transformers, and the order of its model.
+func golden(t *testing.T, name string) (*capture.Trace, *order.List) {
+	t.Helper()
+	data, err := fs.ReadFile(fixtures.Files, "golden/"+name+".safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := capture.OpenReader(name, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := order.ParseCanonical(trace.Manifest().Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := order.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace, list
+}
+
+// raw are the elements of a tensor as they lie.
+func raw(t *testing.T, trace *capture.Trace, pass int, name string) (capture.Record, []byte) {
+	t.Helper()
+	r, ok := trace.Lookup(pass, name)
+	if !ok {
+		t.Fatalf("there is no %s", name)
+	}
+	b := make([]byte, r.Size)
+	if _, err := trace.ReadAt(r, b, 0); err != nil {
+		t.Fatal(err)
+	}
+	return r, b
+}
+
+// port is a dump of the same numbers by a program with names and layouts of its own: no batch axis, heads behind tokens, query, key and
+// value in one, gate and up by turns.
+func port(t *testing.T, trace *capture.Trace, list *order.List, spoil func(name string, data []byte)) []capture.Source {
+	t.Helper()
+	var out []capture.Source
+	add := func(name string, r capture.Record, shape []int, data []byte) {
+		spoil(name, data)
+		out = append(out, capture.Source{Key: name, Name: name, DType: r.DType, Shape: shape, Data: bytes.NewReader(data)})
+	}
+	c := list.Config
+	r, ids := raw(t, trace, 0, order.InputIDs)
+	tokens := r.Shape[1]
+	add(order.InputIDs, r, r.Shape, ids)
+	r, e := raw(t, trace, 0, "embed_tokens")
+	add("start", r, []int{tokens, c.HiddenSize}, e)
+	for l := range c.NumLayers {
+		at := fmt.Sprintf("layers.%d.", l)
+		my := fmt.Sprintf("stage%d/", l)
+		for name, of := range map[string]string{"a": "input_layernorm", "b": "post_attention_layernorm", "z": "out", "down": "mlp.down_proj"} {
+			r, data := raw(t, trace, 0, at+of)
+			add(my+name, r, r.Shape[1:], data)
+		}
+		rows := func(parts ...string) (joined []byte) {
+			for token := range tokens {
+				for _, p := range parts {
+					r, data := raw(t, trace, 0, at+p)
+					n := int(r.Size) / r.Shape[1]
+					joined = append(joined, data[token*n:(token+1)*n]...)
+				}
+			}
+			return joined
+		}
+		r, _ := raw(t, trace, 0, at+"self_attn.q_proj")
+		add(my+"qkv", r, []int{tokens, (c.NumHeads + 2*c.NumKVHeads) * c.HeadDim}, rows("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"))
+		_, gate := raw(t, trace, 0, at+"mlp.gate_proj")
+		_, up := raw(t, trace, 0, at+"mlp.up_proj")
+		var turns []byte
+		for i := 0; i < len(gate); i += 4 {
+			turns = append(append(turns, gate[i:i+4]...), up[i:i+4]...)
+		}
+		add(my+"gu", r, []int{tokens, 2 * len(gate) / 4 / tokens}, turns)
+		_, q := raw(t, trace, 0, at+"self_attn.q_rope")
+		moved := make([]byte, 0, len(q))
+		for token := range tokens {
+			for h := range c.NumHeads {
+				for d := range c.HeadDim { // pairs as neighbours
+					from := ((h*tokens+token)*c.HeadDim + d%2*c.HeadDim/2 + d/2) * 4
+					moved = append(moved, q[from:from+4]...)
+				}
+			}
+		}
+		add(my+"turned", r, []int{tokens, c.NumHeads, c.HeadDim}, moved)
+	}
+	return out
+}
+
+func proposed(t *testing.T, dump *capture.Trace, list *order.List, ref *capture.Trace) (*mapping.Proposal, string) {
+	t.Helper()
+	p, err := mapping.Propose(t.Context(), dump, dump, list, ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := p.Write(&b, "port.npz", "golden"); err != nil {
+		t.Fatal(err)
+	}
+	return p, b.String()
+}
+
+// A dump in names and layouts of its own is mapped by its values, also where a layer is wrong, and then holds the reference's tensors.
+func TestProposedMapRestoresTheReference(t *testing.T) {
+	trace, list := golden(t, "gemma3-tiny/prefill.float32")
+	for _, c := range []struct {
+		name  string
+		spoil func(string, []byte)
+		wrong []string
+	}{
+		{"right", func(string, []byte) {}, nil},
+		{"a layer of zeros", func(name string, data []byte) {
+			if strings.HasPrefix(name, "stage1/") {
+				clear(data)
+			}
+		}, []string{"layers.1."}},
+		{"a layer and what follows it", func(name string, data []byte) {
+			if strings.HasPrefix(name, "stage") && !strings.HasPrefix(name, "stage0/") {
+				for i := range data {
+					data[i] ^= 0x15
+				}
+			}
+		}, []string{"layers.1.", "layers.2."}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dump := assembled(t, port(t, trace, list, c.spoil)...)
+			p, text := proposed(t, dump, list, trace)
+			if len(p.Choices)+len(p.Left) > 0 {
+				t.Errorf("choices and left:\n%s", text)
+			}
+			m, err := mapping.Parse("map.toml", []byte(text))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			a, err := m.Apply(dump, list)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			names := 0
+			for _, r := range a.Trace.Records() {
+				if slices.ContainsFunc(c.wrong, func(w string) bool { return strings.HasPrefix(r.Name, w) }) {
+					continue
+				}
+				want, data := raw(t, trace, 0, r.Name)
+				_, got := raw(t, a.Trace, 0, r.Name)
+				shape := want.Shape[len(want.Shape)-len(r.Shape):] // the batch axis is put back by whoever opens dumps
+				if !bytes.Equal(got, data) || !slices.Equal(r.Shape, shape) {
+					t.Errorf("%s: %v, want %v", r.Name, r.Shape, want.Shape)
+				}
+				names++
+			}
+			if names < 10 {
+				t.Errorf("%d tensors\n%s", names, text)
+			}
+		})
+	}
+}
+
+// Without a reference known names decide, and what shapes leave open is a choice.
+func TestProposedByNames(t *testing.T) {
+	trace, list := golden(t, "llama-tiny/prefill.float32")
+	var sources []capture.Source
+	add := func(name, of string, cut int) {
+		r, data := raw(t, trace, 0, of)
+		sources = append(sources, capture.Source{Key: name, Name: name, DType: r.DType, Shape: r.Shape[cut:], Data: bytes.NewReader(data)})
+	}
+	add(order.InputIDs, order.InputIDs, 0)
+	add("/model/embed_tokens/Gather_output_0", "embed_tokens", 0)
+	for l := range list.Config.NumLayers {
+		add(fmt.Sprintf("/model/layers.%d/self_attn/o_proj/MatMul_output_0", l), fmt.Sprintf("layers.%d.self_attn.o_proj", l), 0)
+		add(fmt.Sprintf("ffn_gate-%d", l), fmt.Sprintf("layers.%d.mlp.gate_proj", l), 1)
+		add(fmt.Sprintf("what_%d", l), fmt.Sprintf("layers.%d.mlp.up_proj", l), 1)
+	}
+	p, text := proposed(t, assembled(t, sources...), list, nil)
+	for _, want := range []string{
+		`"/model/embed_tokens/Gather_output_0" = "embed_tokens" # name`,
+		`"/model/layers.{L}/self_attn/o_proj/MatMul_output_0" = "layers.{L}.self_attn.o_proj" # name`,
+		`"ffn_gate-{L}" = "layers.{L}.mlp.gate_proj" # name`,
+		`# "what_{L}" = "layers.{L}.mlp.up_proj" # shape`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("it lacks %s\n%s", want, text)
+		}
+	}
+	if len(p.Choices) != 1 {
+		t.Errorf("%d choices\n%s", len(p.Choices), text)
+	}
+}
+
+// Names of a hostile file stay in their lines.
+func TestProposalQuotes(t *testing.T) {
+	_, list := golden(t, "llama-tiny/prefill.float32")
+	name := "a\n[weights]\n\"x\" = \"y\"\u2028\\"
+	hostile := counted(name, 0, 0, 3, 7)
+	_, text := proposed(t, assembled(t, ids(0, 3), hostile), list, nil)
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && line != "[tensors]" && line[0] != '#' {
+			t.Errorf("%q", line)
+		}
+	}
+	if !strings.Contains(text, `\u2028`) {
+		t.Errorf("%s", text)
+	}
+}

@@ -1,0 +1,235 @@
+package mapping
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// rule is a line of a map.
+type rule struct {
+	line int // in its file; 0 where it is not known
+	from *pattern
+	to   []target
+
+	layout *layout
+	split  *split      // one tensor becomes several
+	join   string      // several tensors become one: the name of an axis, or one of the words below; "" for none
+	over   []string    // the captures that tell those apart
+	ring   string      // the axis of keys that stands in the order of a ring of slots
+	pass   *expression // nil: the pass that the tensor has
+	last   bool        // it has the row of its pass's last token alone
+}
+
+// What join is beside the name of an axis.
+const (
+	joinSum  = "sum"  // partial results are added up
+	joinSame = "same" // all have the same elements, of which one is taken
+)
+
+// split cuts an axis into parts, one after the other.
+type split struct {
+	axis  string
+	sizes []*expression
+}
+
+// fields are those of a rule that is more than a name.
+var fields = []string{"to", "axes", "split", "join", "ring", "pass", "rows"}
+
+// newRule reads a rule as TOML has it: a name, or a table.
+func newRule(pattern string, value any) (*rule, error) {
+	r := &rule{}
+	var err error
+	if r.from, err = newPattern(pattern); err != nil {
+		return nil, err
+	}
+	if to, ok := value.(string); ok {
+		value = map[string]any{"to": to}
+	}
+	table, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("want a name, or a table such as { to = \"...\", axes = \"t c -> 1 t c\" }; a pattern with dots stands in quotes")
+	}
+	texts := map[string]string{}
+	for key, v := range table {
+		if !slices.Contains(fields, key) {
+			return nil, fmt.Errorf("%q is unknown: want %s", key, strings.Join(fields, ", "))
+		}
+		if key == "to" {
+			continue
+		}
+		if texts[key], ok = v.(string); !ok || strings.TrimSpace(texts[key]) == "" {
+			return nil, fmt.Errorf("%s: want a text in quotes", key)
+		}
+	}
+	if err := r.targets(table["to"]); err != nil {
+		return nil, err
+	}
+	if err := r.transforms(texts); err != nil {
+		return nil, err
+	}
+	return r, r.whole()
+}
+
+func (r *rule) targets(value any) error {
+	list, ok := value.([]any)
+	if !ok {
+		list = []any{value}
+	}
+	for _, v := range list {
+		text, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("to: want a name, or a list of names")
+		}
+		t, err := newTarget(text, r.from)
+		if err != nil {
+			return err
+		}
+		r.to = append(r.to, t)
+	}
+	return nil
+}
+
+func (r *rule) transforms(texts map[string]string) error {
+	var err error
+	if text, ok := texts["split"]; ok {
+		if r.split, err = newSplit(text); err != nil {
+			return err
+		}
+	}
+	if text, ok := texts["axes"]; ok {
+		dropped := ""
+		if r.split != nil {
+			dropped = r.split.axis
+		}
+		if r.layout, err = newLayout(text, dropped); err != nil {
+			return err
+		}
+	}
+	if text, ok := texts["pass"]; ok {
+		if r.pass, err = newExpression(text); err != nil {
+			return fmt.Errorf("pass: %w", err)
+		}
+	}
+	if rows, ok := texts["rows"]; ok && rows != "last" {
+		return fmt.Errorf("rows is %q, want last", rows)
+	}
+	r.join, r.ring, r.last = texts["join"], texts["ring"], texts["rows"] != ""
+	return nil
+}
+
+// newSplit reads "c: h*d | k*d | k*d".
+func newSplit(text string) (*split, error) {
+	name, sizes, ok := strings.Cut(text, ":")
+	s := &split{axis: strings.TrimSpace(name)}
+	if !ok || !captureName.MatchString(s.axis) {
+		return nil, fmt.Errorf("split is %q, want an axis and the sizes of its parts, such as \"c: h*d | k*d | k*d\"", text)
+	}
+	for _, size := range strings.Split(sizes, "|") {
+		e, err := newExpression(size)
+		if err != nil {
+			return nil, fmt.Errorf("split: %w", err)
+		}
+		s.sizes = append(s.sizes, e)
+	}
+	return s, nil
+}
+
+// whole checks that the parts of a rule fit together, and finds what is joined.
+func (r *rule) whole() error {
+	parts := 1
+	if r.split != nil {
+		parts = len(r.split.sizes)
+	}
+	named := func(what, name string) error {
+		if r.layout == nil || !slices.Contains(names(r.layout.left), name) {
+			return fmt.Errorf("%s: no axis is called %s: axes = \"... -> ...\" gives names", what, name)
+		}
+		return nil
+	}
+	if len(r.to) != parts {
+		return fmt.Errorf("%d names for %d parts: split says how a tensor becomes several", len(r.to), parts)
+	}
+	if r.split != nil {
+		if err := named("split", r.split.axis); err != nil {
+			return err
+		}
+	}
+	if r.ring != "" {
+		if err := named("ring", r.ring); err != nil {
+			return err
+		}
+	}
+	if r.join != "" && r.join != joinSum && r.join != joinSame {
+		if err := named("join", r.join); err != nil {
+			return err
+		}
+	}
+	used := map[string]bool{}
+	for _, t := range r.to {
+		for _, n := range t.uses {
+			used[n] = true
+		}
+	}
+	if r.pass != nil {
+		for _, n := range r.pass.names() {
+			if !slices.Contains(r.from.names, n) || !isNumber(n) {
+				return fmt.Errorf("pass: the pattern has no number {%s}", n)
+			}
+			used[n] = true
+		}
+	}
+	for _, n := range r.from.names {
+		if !used[n] && !slices.Contains(r.over, n) {
+			r.over = append(r.over, n)
+		}
+	}
+	switch {
+	case len(r.over) > 0 && r.join == "":
+		return fmt.Errorf("{%s} is in no target: join = \"same\", \"sum\" or an axis says how several tensors become one", r.over[0])
+	case len(r.over) == 0 && r.join != "":
+		return fmt.Errorf("join = %q, and every capture is in a target: what is joined is told apart by one that is not, such as rank{R}", r.join)
+	}
+	return nil
+}
+
+// words say what a rule does beside naming.
+func (r *rule) words() string {
+	var list []string
+	add := func(what, text string) {
+		if text != "" {
+			list = append(list, what+" "+text)
+		}
+	}
+	if r.layout != nil {
+		add("axes", r.layout.text)
+	}
+	if r.split != nil {
+		var sizes []string
+		for _, e := range r.split.sizes {
+			sizes = append(sizes, e.text)
+		}
+		add("split", r.split.axis+": "+strings.Join(sizes, " | "))
+	}
+	add("join", r.join)
+	add("ring", r.ring)
+	if r.pass != nil {
+		add("pass", r.pass.text)
+	}
+	if r.last {
+		add("rows", "last")
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(list, "; ") + ")"
+}
+
+// names are the targets, for people: the captures stand as *.
+func (r *rule) names() string {
+	var list []string
+	for _, t := range r.to {
+		list = append(list, hole.ReplaceAllString(t.text, "*"))
+	}
+	return strings.Join(list, ", ")
+}

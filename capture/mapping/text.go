@@ -1,0 +1,85 @@
+package mapping
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Write writes a proposal as the file of a map, with a comment for each line. The error is that of w.
+func (p *Proposal) Write(w io.Writer, of, reference string) error {
+	var b strings.Builder
+	by := "names and shapes"
+	if reference != "" {
+		by += ", and the values of " + comment(reference)
+	}
+	fmt.Fprintf(&b, "# The map of %s, proposed by %s.\n", comment(of), by)
+	if p.Known > 0 {
+		fmt.Fprintf(&b, "# %d tensors need no line.\n", p.Known)
+	}
+	b.WriteString("[tensors]\n")
+	for _, l := range p.Lines {
+		fmt.Fprintf(&b, "%s # %s\n", l.text(), comment(l.Why))
+	}
+	for _, c := range p.Choices {
+		fmt.Fprintf(&b, "\n# A choice: %s fits each of these. Remove the # of one.\n", comment(c.From))
+		for _, l := range c.Lines {
+			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
+		}
+	}
+	if len(p.Left) > 0 {
+		b.WriteString("\n# Left: no entry of the order has such a shape. They are not compared.\n")
+		for _, name := range p.Left {
+			fmt.Fprintf(&b, "# %s\n", quote(name))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// text is the line as TOML.
+func (l Line) text() string {
+	to := quote(l.To[0])
+	if len(l.To) > 1 {
+		var all []string
+		for _, name := range l.To {
+			all = append(all, quote(name))
+		}
+		to = "[" + strings.Join(all, ", ") + "]"
+	}
+	var fields []string
+	for _, f := range [][2]string{{"axes", l.Axes}, {"split", l.Split}, {"pass", l.Pass}} {
+		if f[1] != "" {
+			fields = append(fields, f[0]+" = "+quote(f[1]))
+		}
+	}
+	if len(fields) == 0 && len(l.To) == 1 {
+		return quote(l.From) + " = " + to
+	}
+	return quote(l.From) + " = { " + strings.Join(append([]string{"to = " + to}, fields...), ", ") + " }"
+}
+
+// quote writes a text as a basic string of TOML.
+func quote(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u2028' || r == '\u2029':
+			fmt.Fprintf(&b, "\\u%04X", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// comment is a text that stays in its line.
+func comment(text string) string {
+	quoted := quote(text)
+	return quoted[1 : len(quoted)-1]
+}

@@ -1,0 +1,100 @@
+package mapping
+
+import (
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// maxValues bounds the elements of a tensor that is told by its values.
+const maxValues = 1 << 22
+
+// numbers are the elements of a tensor, in order and sorted.
+type numbers struct{ plain, sorted []float64 }
+
+// reader reads tensors once.
+type reader struct {
+	t    *capture.Trace
+	have map[string]*numbers
+}
+
+// of are the elements of a tensor; nil for one that is too large, or no float.
+func (v *reader) of(r capture.Record) (*numbers, error) {
+	if n, ok := v.have[r.Key]; ok {
+		return n, nil
+	}
+	var n *numbers
+	if elements, _ := hooks.Elements(r.Shape); r.DType.Float() && elements <= maxValues {
+		raw := make([]byte, r.Size)
+		if _, err := v.t.ReadAt(r, raw, 0); err != nil {
+			return nil, err
+		}
+		n = &numbers{plain: make([]float64, elements)}
+		if err := floats.Decode(n.plain, r.DType, raw); err != nil {
+			return nil, err
+		}
+		n.sorted = slices.Clone(n.plain)
+		slices.Sort(n.sorted) // NaN first
+	}
+	v.have[r.Key] = n
+	return n, nil
+}
+
+// distance is the relative L2 distance ‖l − r‖/‖r‖ of the elements that are finite on both sides; +Inf where they are not as many, where
+// infinities and NaN stand in other places, and where only one side is zero.
+func distance(l, r []float64) float64 {
+	if len(l) != len(r) {
+		return math.Inf(1)
+	}
+	var d, n float64
+	for i, x := range l {
+		y := r[i]
+		switch {
+		case math.IsNaN(x) && math.IsNaN(y) || x == y:
+		case math.IsInf(x, 0) || math.IsInf(y, 0) || math.IsNaN(x) || math.IsNaN(y):
+			return math.Inf(1)
+		default:
+			d += (x - y) * (x - y)
+		}
+		if !math.IsInf(y, 0) && !math.IsNaN(y) {
+			n += y * y
+		}
+	}
+	if d == 0 {
+		return 0
+	}
+	return math.Sqrt(d / n)
+}
+
+// arrange puts elements that lie as the left side of a layout says in the order of the right side. It is nil where they do not fit.
+func arrange(plain []float64, shape []int, l *layout) []float64 {
+	axes, err := l.apart(shape, nil)
+	if err != nil {
+		return nil
+	}
+	order, _ := l.together(axes)
+	return elementsAt(plain, order, len(plain))
+}
+
+// elementsAt are n elements in the order of axes.
+func elementsAt(plain []float64, order []strided, n int) []float64 {
+	out := make([]float64, 0, n)
+	index := make([]int, len(order))
+	for range n {
+		at := 0
+		for i, a := range order {
+			at += index[i] * a.stride
+		}
+		out = append(out, plain[at])
+		for i := len(order) - 1; i >= 0; i-- {
+			if index[i]++; index[i] < order[i].size {
+				break
+			}
+			index[i] = 0
+		}
+	}
+	return out
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
+)
+
+func mapCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "map",
+		Usage:     "propose how the names and layouts of a dump become those of the order",
+		ArgsUsage: "LOCAL [REFERENCE]",
+		Description: `LOCAL is a dump in names and layouts of its own: any file or folder that compare reads. The map is written to standard output, a
+line for each tensor of a layer: by the names of known engines, by shapes and, where a REFERENCE of the same tokens is given, by
+values. A layer that is wrong has the names of the layers that are right. What the numbers leave open is a choice, which is offered and not
+taken. compare, capture and gate take the map as --map FILE, or as the table [map] of tracediff.toml.
+
+Exit status: 0 the map is ready, 1 a choice is open or a tensor fits nothing, 2 a file cannot be used.
+
+Examples:
+  tracediff map port.npz reference.safetensors > map.toml
+  tracediff compare port.npz reference.safetensors --map map.toml
+  tracediff map port.npz --model ./Llama-3.2-1B`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose config.json gives the order (default: the model that the reference names, else the embedded one)"},
+		}, talkFlags()...),
+		Action: func(c *cli.Context) error {
+			if c.NArg() < 1 || c.NArg() > 2 {
+				return hint.Add(fmt.Errorf("map takes a dump and a reference, not %d arguments", c.NArg()), "tracediff map LOCAL [REFERENCE]")
+			}
+			if err := checkTalk(c); err != nil {
+				return err
+			}
+			open, err := session.ProposeMap(c.Context, c.App.Writer, c.String("model"), c.Args().Get(0), c.Args().Get(1))
+			if err == nil && open > 0 {
+				note := fmt.Sprintf("%d tensors are left open: each is a comment of the map", open)
+				fmt.Fprintln(notes(c), "note: "+note)
+				err = mismatch{}
+			}
+			return err
+		},
+	}
+}

@@ -1,0 +1,88 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
+	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/order"
+)
+
+const mapHint = "tracediff map LOCAL REFERENCE proposes one; docs/maps.md has every word of it"
+
+// readMap reads the map of the settings: the file that --map names, or the table of tracediff.toml. It is nil where there is none.
+func (s *Settings) readMap() (*mapping.Map, error) {
+	if s.Map == "" {
+		return s.table, nil
+	}
+	text, _, err := files.ReadStream(s.Map, mapping.MaxSize)
+	if err != nil {
+		return nil, hint.Add(fmt.Errorf("reading the map: %w", err), mapHint)
+	}
+	m, err := mapping.Parse(s.Map, text)
+	return m, hint.Default(err, mapHint)
+}
+
+// read gives the local trace the names and layouts of the order, by the map where there is one and then as dumps are read.
+func (s *Settings) fit(t *capture.Trace, list *order.List) (*mapping.Applied, error) {
+	m, err := s.readMap()
+	if err != nil {
+		return nil, err
+	}
+	a := &mapping.Applied{Trace: t}
+	if m != nil {
+		if a, err = m.Apply(t, list); err != nil {
+			return nil, hint.Default(err, mapHint)
+		}
+	}
+	a.Trace, err = foreign.Fit(a.Trace, list)
+	return a, err
+}
+
+// ProposeMap writes the map that a dump may need, by known names, shapes and, with a reference, values. open is how many choices it leaves.
+// model is the folder of the checkpoint, where the reference does not say of which model it is.
+func ProposeMap(ctx context.Context, w io.Writer, model, localFile, referenceFile string) (open int, err error) {
+	local, err := openTrace(localFile)
+	if err != nil {
+		return 0, err
+	}
+	defer local.Close()
+	ref := local
+	if referenceFile != "" {
+		if ref, err = openTrace(referenceFile); err != nil {
+			return 0, err
+		}
+		defer ref.Close()
+	}
+	list, err := TraceOrder(local, ref)
+	if err == nil && (list == nil || model != "") {
+		list, err = ModelOrder(model, "")
+	}
+	if err != nil {
+		return 0, err
+	}
+	fitted, err := foreign.Fit(local, list)
+	if err != nil {
+		return 0, err
+	}
+	far := ref
+	if ref == local {
+		far = nil
+	} else if far, err = foreign.Fit(ref, list); err != nil {
+		return 0, err
+	}
+	p, err := mapping.Propose(ctx, local, fitted, list, far)
+	if errors.Is(err, mapping.ErrNoTokens) {
+		return 0, hint.Add(err, "dump them as input_ids, or name a reference that has them: tracediff map LOCAL REFERENCE")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(p.Choices) + len(p.Left), p.Write(w, localFile, referenceFile)
+}
