@@ -1,0 +1,164 @@
+package certify
+
+import (
+	"context"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order"
+)
+
+// unnamed looks at an entry that is wrong by what it was computed from, without a name: where it is right by what that was computed
+// from, the layout cancels.
+func (l *layouts) unnamed(c *changed) error {
+	t, err := l.i.trialFrom(l.ctx, c.Node, func(n order.Node) bool {
+		from := l.nodes[n]
+		return l.i.has(n) && (from == nil || from.is != inside)
+	})
+	if lacking(err) {
+		c.fail("%s is wrong by itself", c.key)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	j, left, _, err := t.strict(&arithmetic{})
+	if err != nil {
+		return err
+	}
+	cert := newCertificate(j)
+	cert.settle(j, left, t.entry)
+	if len(left) > 0 || cert.Unbounded > 0 {
+		c.fail("%s is wrong by itself", c.key)
+		return nil
+	}
+	if why := l.broken(cert, c.key, t.cut); why != "" {
+		c.fail("%s: %s", c.key, why)
+		return nil
+	}
+	if ok, err := l.values(c, nil); !ok || err != nil {
+		c.fail("%s cannot be computed in exact arithmetic", c.key)
+		return err
+	}
+	c.is = exit
+	return l.responding(c)
+}
+
+// check holds an entry in which a layout cancels to what it has to be.
+func (l *layouts) check(c *changed, link *Link) error {
+	if link.Cert.Good() {
+		if why := l.broken(link.Cert, c.key, link.made.cut); why != "" {
+			c.fail("%s: %s", c.key, why)
+			return nil
+		}
+	}
+	return l.responding(c)
+}
+
+// responding holds an entry in which a layout cancels to its limit, and to that it depends on what is changed.
+func (l *layouts) responding(c *changed) error {
+	if !responds(c.own[0], c.own[2]) {
+		c.fail("%s is nearly the same whatever it is computed from", c.key)
+		return nil
+	}
+	return l.within(c, c.Node, map[order.Node]bool{})
+}
+
+// within asks whether both sides have an entry in which a layout cancels within its limit; where it was not compared, all that are
+// computed from it next.
+func (l *layouts) within(c *changed, n order.Node, seen map[order.Node]bool) error {
+	key := capture.Key(n.Pass, l.i.list.Entries[n.Entry].Name, 0)
+	compared, within, err := l.walk.Within(n.Pass, l.i.list.Entries[n.Entry].Name)
+	switch {
+	case err != nil:
+		return err
+	case compared && !within:
+		c.fail("%s is not within its limit", key)
+		return nil
+	case compared:
+		return nil
+	}
+	next := l.next(n)
+	if len(next) == 0 {
+		c.fail("%s was not compared", key)
+	}
+	for _, to := range next {
+		if seen[to] {
+			continue
+		}
+		seen[to] = true
+		if err := l.within(c, to, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next are the nodes that read another.
+func (l *layouts) next(n order.Node) []order.Node {
+	var all []order.Node
+	for _, r := range l.reader[n.Entry] {
+		to := order.Node{Entry: l.i.list.Index(r.Name), Pass: n.Pass}
+		if r.Prev {
+			to.Pass++
+		}
+		if to.Pass < len(l.i.env.Passes) {
+			all = append(all, to)
+		}
+	}
+	return all
+}
+
+// edit is what gives an entry that is wrong by itself.
+type edit struct {
+	*diagnose.Finding
+	made  diagnose.Made
+	a     *arithmetic
+	left  []int
+	turns bool // it turns the pairs of rotary tables: positions are others
+}
+
+// editOf is the edit that gives an entry that is a BUG, in the arithmetic of its form; nil where none is known.
+func (i *Isolator) editOf(ctx context.Context, n order.Node) (*edit, error) {
+	name := i.list.Entries[n.Entry].Name
+	found, err := i.Name(ctx, name)
+	if err != nil || !found.Named() {
+		return nil, err
+	}
+	i.mu.Lock()
+	made := i.named[diagnose.Role(name)].made
+	i.mu.Unlock()
+	e, err := i.evidence(ctx, n)
+	if err != nil || e == nil || made == nil {
+		return nil, err
+	}
+	f, err := i.form(ctx, i.formOf(e.cut, n))
+	if err != nil {
+		return nil, err
+	}
+	tries := []*arithmetic{f.own, f.second}
+	if f.own == nil {
+		if tries, err = under([]*evidence{e}, []*evidence{e}); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range tries {
+		if a == nil {
+			continue
+		}
+		s, err := suspectOf(e, a)
+		if err != nil {
+			return nil, err
+		}
+		d := made(s)
+		if d == nil {
+			continue
+		}
+		p, c := d.Whole(s.Call)
+		if all, _, _, err := s.Explains(p, c); err != nil {
+			return nil, err
+		} else if all {
+			return &edit{found, made, a, e.left, found.Positions()}, nil
+		}
+	}
+	return nil, nil
+}
