@@ -127,6 +127,9 @@ func (s *search) equal(a, b survivor) (bool, error) {
 			if x.Bound != nil && y.Bound != nil {
 				bound = x.Bound[i] + y.Bound[i]
 			}
+			if bound-bound != 0 { // it says nothing
+				bound = 0
+			}
 			if math.Abs(v-y.Data[i]) <= bound {
 				continue
 			}
