@@ -160,9 +160,7 @@ func TestLayoutsMatch(t *testing.T) {
 		"pairs apart in queries and keys": {queries: inOrder(apartPairs), keys: inOrder(apartPairs)},
 		"reversed in both":                {queries: inOrder(back), keys: inOrder(back)},
 		"a factor moved from keys":        {queries: by(0.5), keys: by(2)},
-		"a factor of scores in queries":   {queries: by(0.25)},
 		"computed from both":              {queries: inOrder(back), keys: inOrder(back), computed: true},
-		"queries alone, as a hook has it": {queries: inOrder(apartPairs)},
 	} {
 		for _, alone := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, alone %t", name, alone), func(t *testing.T) {
@@ -195,6 +193,8 @@ func TestWhatDoesNotCancelIsNoLayout(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]change{
+		"queries alone, as a hook has it":      {queries: inOrder(apartPairs)},
+		"a factor of scores in queries":        {queries: by(0.25)},
 		"queries alone":                        {queries: inOrder(apartPairs), computed: true},
 		"keys alone":                           {keys: inOrder(apartPairs), computed: true},
 		"another order in keys":                {queries: inOrder(apartPairs), keys: inOrder(back), computed: true},

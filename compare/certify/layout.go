@@ -22,7 +22,7 @@ type Layout struct {
 // An entry is changed where an edit gives it that moves, scales or turns its elements, and where it was computed from a changed one and
 // its elements are moved, scaled or turned, in exact arithmetic, beside what they are without any edit. One that was computed from
 // changed entries and is the same is where they cancel. All that is captured after a change has to lead to such an entry, which is right
-// with the edits, responds to other numbers, and is within its limit; else no part of the layout is one.
+// by itself, responds to other numbers, and is within its limit; else no part of the layout is one.
 type layouts struct {
 	*Chain
 	ctx    context.Context
@@ -246,7 +246,8 @@ func (l *layouts) compute(c *changed, link *Link) error {
 			return nil
 		}
 		if edit == nil {
-			return l.unnamed(c)
+			c.fail("%s is wrong by itself", c.key)
+			return nil
 		}
 	}
 	if edit == nil && !cert.Good() {

@@ -8,48 +8,15 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// unnamed looks at an entry that is wrong by what it was computed from, without a name: where it is right by what that was computed
-// from, the layout cancels.
-func (l *layouts) unnamed(c *changed) error {
-	t, err := l.i.trialFrom(l.ctx, c.Node, func(n order.Node) bool {
-		from := l.nodes[n]
-		return l.i.has(n) && (from == nil || from.is != inside)
-	})
-	if lacking(err) {
-		c.fail("%s is wrong by itself", c.key)
-		return nil
-	} else if err != nil {
-		return err
-	}
-	j, left, _, err := t.strict(&arithmetic{})
-	if err != nil {
-		return err
-	}
-	cert := newCertificate(j)
-	cert.settle(j, left, t.entry)
-	if len(left) > 0 || cert.Unbounded > 0 {
+// check holds an entry in which a layout cancels to what it has to be: right by itself, on an unbroken chain.
+func (l *layouts) check(c *changed, link *Link) error {
+	if !link.Cert.Good() {
 		c.fail("%s is wrong by itself", c.key)
 		return nil
 	}
-	if why := l.broken(cert, c.key, t.cut); why != "" {
+	if why := l.broken(link.Cert, c.key, link.made.cut); why != "" {
 		c.fail("%s: %s", c.key, why)
 		return nil
-	}
-	if ok, err := l.values(c, nil); !ok || err != nil {
-		c.fail("%s cannot be computed in exact arithmetic", c.key)
-		return err
-	}
-	c.is = exit
-	return l.responding(c)
-}
-
-// check holds an entry in which a layout cancels to what it has to be.
-func (l *layouts) check(c *changed, link *Link) error {
-	if link.Cert.Good() {
-		if why := l.broken(link.Cert, c.key, link.made.cut); why != "" {
-			c.fail("%s: %s", c.key, why)
-			return nil
-		}
 	}
 	return l.responding(c)
 }
