@@ -56,7 +56,7 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		},
 		{
 			why: "an entry that cannot be isolated", code: exitMismatch, args: "local.st ref.st --level 1",
-			local: changed{golden: "window.float32", level: 1, by: map[string]func([]float32){"layers.0.self_attn.o_proj": scale(1.03)}},
+			local: changed{golden: "decode.float32", level: 1, late: true, by: map[string]func([]float32){"layers.0.self_attn.o_proj": scale(1.03)}},
 			want:  []string{"decided by the accumulated error: it is past its limit; isolation has no say in it"},
 		},
 		{
@@ -64,7 +64,7 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 			local: unmasked, other: &unmasked, want: []string{"decided by isolation: the operation is wrong on its own inputs; the comparison finds nothing"},
 		},
 		{
-			why: "a trace alone that lacks what it takes", local: changed{golden: "window.float32", level: 1}, args: "--isolate local.st", code: exitMismatch,
+			why: "a trace alone that lacks what it takes", local: changed{golden: "decode.float32", level: 1, late: true}, args: "--isolate local.st", code: exitMismatch,
 			want: []string{"decided by the coverage: nothing that was compared is wrong, and that is not enough"},
 		},
 		{

@@ -3,6 +3,7 @@ package certify
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -58,6 +59,9 @@ func (i *Isolator) Below(ctx context.Context) ([]Estimate, error) {
 	c := i.capturedForms()
 	for _, name := range c.names {
 		some, err := i.belowIn(ctx, name, c.nodes[name])
+		if errors.Is(err, ErrNoWeights) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
