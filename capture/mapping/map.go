@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,8 +19,11 @@ type Map struct {
 	weights []*rule
 }
 
-// MaxSize bounds a map's file, in bytes.
-const MaxSize = 1 << 20
+// MaxSize bounds a map's file, in bytes, and maxRules the lines of each of its tables.
+const (
+	MaxSize  = 1 << 20
+	maxRules = 1 << 13
+)
 
 // Tables are a map as it stands in another TOML file.
 type Tables struct {
@@ -29,6 +33,9 @@ type Tables struct {
 
 // Parse reads a map. name is that of its file, for errors and notes. Errors name the line.
 func Parse(name string, data []byte) (*Map, error) {
+	if n := bytes.Count(data, []byte("=")); n > 4*maxRules { // the time that TOML takes to read grows with the square of its keys
+		return nil, fmt.Errorf("%s: %d keys: %d are allowed", name, n, 4*maxRules)
+	}
 	var t Tables
 	if err := tomlfile.Decode(data, &t); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -44,11 +51,14 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 		rules   map[string]any
 		into    *[]*rule
 	}{{"tensors", t.Tensors, &m.tensors}, {"weights", t.Weights, &m.weights}} {
+		if len(table.rules) > maxRules {
+			return nil, hint.Add(fmt.Errorf("%s: %d lines in [%s]: %d are allowed", name, len(table.rules), table.heading, maxRules), "a capture such as {L} makes one line of those of all layers")
+		}
 		lines := linesOf(data, table.heading)
 		for pattern, value := range table.rules {
 			r, err := newRule(pattern, value)
 			if err != nil {
-				return nil, hint.Add(fmt.Errorf("%s: %w", m.place(lines[pattern], pattern), err), "docs/ports.md has every word of a map")
+				return nil, hint.Add(fmt.Errorf("%s: %w", m.place(lines[pattern], pattern), err), "docs/maps.md has every word of a map")
 			}
 			r.line = lines[pattern]
 			*table.into = append(*table.into, r)
@@ -68,6 +78,9 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 
 // place is where a rule stands.
 func (m *Map) place(line int, pattern string) string {
+	if len(pattern) > maxName {
+		pattern = pattern[:maxName] + "..."
+	}
 	if line == 0 {
 		return fmt.Sprintf("%s, %q", m.name, pattern)
 	}

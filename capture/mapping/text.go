@@ -14,7 +14,10 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 		by += ", and the values of " + comment(reference)
 	}
 	fmt.Fprintf(&b, "# The map of %s, proposed by %s.\n", comment(of), by)
-	if p.Known > 0 {
+	switch {
+	case p.Known == 1:
+		b.WriteString("# 1 tensor needs no line.\n")
+	case p.Known > 1:
 		fmt.Fprintf(&b, "# %d tensors need no line.\n", p.Known)
 	}
 	b.WriteString("[tensors]\n")
@@ -28,7 +31,7 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 		}
 	}
 	if len(p.Left) > 0 {
-		b.WriteString("\n# Left: no entry of the order has such a shape. They are not compared.\n")
+		b.WriteString("\n# Left: no entry that is still free has such a shape. They are not compared.\n")
 		for _, name := range p.Left {
 			fmt.Fprintf(&b, "# %s\n", quote(name))
 		}

@@ -37,7 +37,10 @@ Examples:
 			}
 			open, err := session.ProposeMap(c.Context, c.App.Writer, c.String("model"), c.Args().Get(0), c.Args().Get(1))
 			if err == nil && open > 0 {
-				note := fmt.Sprintf("%d tensors are left open: each is a comment of the map", open)
+				note := "1 pattern is left open: it is a comment of the map"
+				if open > 1 {
+					note = fmt.Sprintf("%d patterns are left open: each is a comment of the map", open)
+				}
 				fmt.Fprintln(notes(c), "note: "+note)
 				err = mismatch{}
 			}
