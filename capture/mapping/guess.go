@@ -231,10 +231,15 @@ func (p *proposer) byShapes(ctx context.Context) error {
 				continue
 			}
 			for _, how := range p.fits(t, r) {
-				if !how.pairs && len(c.Lines) < maxOffered {
-					c.Lines = append(c.Lines, p.line(t, []*role{r}, Line{Axes: how.axes, Why: "shape"}))
-					break
+				if how.pairs {
+					continue
 				}
+				if len(c.Lines) < maxOffered {
+					c.Lines = append(c.Lines, p.line(t, []*role{r}, Line{Axes: how.axes, Why: "shape"}))
+				} else {
+					c.More++
+				}
+				break
 			}
 		}
 		if len(c.Lines) > 0 {

@@ -38,6 +38,7 @@ type Line struct {
 type Choice struct {
 	From  string
 	Lines []Line
+	More  int // entries that would fit, too
 }
 
 // ErrNoTokens is returned where it is not known how many tokens the first pass has.

@@ -300,7 +300,10 @@ func TestProposals(t *testing.T) {
 			[]string{`"block{L}/w2" = "layers.{L}.mlp.down_proj" # values: 1 of 1`, `"block{L}/n1" = "layers.{L}.input_layernorm" # values: 1 of 1`}, 0,
 		},
 		{
-			"no float is near", "llama-tiny", true, []tensors{between("what", "norm", "layers.0.out", 0.5)}, []string{`# "what" = "norm" # shape`}, 1,
+			"no float is near", "llama-tiny", true, []tensors{between("what", "norm", "layers.0.out", 0.5)}, []string{`# "what" = "embed_tokens" # shape`, `# "what" = "norm" # shape`}, 1,
+		},
+		{
+			"more entries than are offered", "llama-tiny", false, []tensors{each("what_%d", "layers.%d.out", 0)}, []string{` more fit: tracediff order lists the entries.`}, 1,
 		},
 		{
 			"the nearer of two", "llama-tiny", true, []tensors{between("what", "norm", "layers.0.out", 0.0001)}, []string{`"what" = "norm" # values: 1 of 1`}, 0,

@@ -29,6 +29,9 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 		for _, l := range c.Lines {
 			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
 		}
+		if c.More > 0 {
+			fmt.Fprintf(&b, "# %d more fit: tracediff order lists the entries.\n", c.More)
+		}
 	}
 	if len(p.Left) > 0 {
 		b.WriteString("\n# Left: no entry that is still free has such a shape. They are not compared.\n")

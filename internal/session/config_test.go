@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tracediff/tracediff/capture"
 )
@@ -101,7 +102,7 @@ model = "/b"
 	}
 	other := want
 	other.Prompt, other.Chat, other.NewTokens, other.Tokens, other.DType, other.Model = nil, false, 0, "2,3;4", "bfloat16", "/b"
-	if diff := cmp.Diff([]Settings{want, other}, []Settings{all[0].Settings, all[1].Settings}); diff != "" {
+	if diff := cmp.Diff([]Settings{want, other}, []Settings{all[0].Settings, all[1].Settings}, cmpopts.IgnoreUnexported(Settings{})); diff != "" {
 		t.Error(diff)
 	}
 }
