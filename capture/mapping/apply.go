@@ -127,7 +127,7 @@ func (a *application) match() error {
 			}
 			if by >= 0 {
 				first, second := a.m.tensors[min(n, by)], a.m.tensors[max(n, by)]
-				return hint.Add(fmt.Errorf("%s: it matches %q, and so does %s", a.m.at(second), s.Key, a.m.at(first)), "a tensor has one name: make one of the two patterns narrower")
+				return hint.Add(fmt.Errorf("%s: it matches %q, and so does %s", a.m.at(second), s.Key, place(first.line, first.from.text)), "a tensor has one name: make one of the two patterns narrower")
 			}
 			by, used[n] = n, true
 			if err := a.add(r, c, s); err != nil {

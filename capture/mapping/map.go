@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -40,10 +41,14 @@ func Parse(name string, data []byte) (*Map, error) {
 	if err := tomlfile.Decode(data, &t); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return New(name, t, data)
+	m, err := New(name, t, data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
 }
 
-// New reads the tables of a map out of a file whose text is data.
+// New reads the tables of a map out of a file whose text is data. name is that of the file: errors of New begin behind it.
 func New(name string, t Tables, data []byte) (*Map, error) {
 	m := &Map{name: name}
 	for _, table := range []struct {
@@ -52,13 +57,13 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 		into    *[]*rule
 	}{{"tensors", t.Tensors, &m.tensors}, {"weights", t.Weights, &m.weights}} {
 		if len(table.rules) > maxRules {
-			return nil, hint.Add(fmt.Errorf("%s: %d lines in [%s]: %d are allowed", name, len(table.rules), table.heading, maxRules), "a capture such as {L} makes one line of those of all layers")
+			return nil, hint.Add(fmt.Errorf("%d lines in [%s]: %d are allowed", len(table.rules), table.heading, maxRules), "a capture such as {L} makes one line of those of all layers")
 		}
 		lines := linesOf(data, table.heading)
 		for pattern, value := range table.rules {
 			r, err := newRule(pattern, value)
 			if err != nil {
-				return nil, hint.Add(fmt.Errorf("%s: %w", m.place(lines[pattern], pattern), err), "docs/maps.md has every word of a map")
+				return nil, hint.Add(fmt.Errorf("%s: %w", place(lines[pattern], pattern), err), "docs/maps.md has every word of a map")
 			}
 			r.line = lines[pattern]
 			*table.into = append(*table.into, r)
@@ -71,23 +76,23 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 		})
 	}
 	if len(m.tensors)+len(m.weights) == 0 {
-		return nil, hint.Add(fmt.Errorf("%s: the map is empty", name), "it wants a table [tensors] with lines such as \"blk.{L}.attn_norm\" = \"layers.{L}.input_layernorm\"")
+		return nil, hint.Add(errors.New("the map is empty"), "it wants a table [tensors] with lines such as \"blk.{L}.attn_norm\" = \"layers.{L}.input_layernorm\"; a dump that needs none is compared without --map")
 	}
 	return m, nil
 }
 
 // place is where a rule stands.
-func (m *Map) place(line int, pattern string) string {
+func place(line int, pattern string) string {
 	if len(pattern) > maxName {
 		pattern = pattern[:maxName] + "..."
 	}
 	if line == 0 {
-		return fmt.Sprintf("%s, %q", m.name, pattern)
+		return fmt.Sprintf("%q", pattern)
 	}
-	return fmt.Sprintf("%s, line %d, %q", m.name, line, pattern)
+	return fmt.Sprintf("line %d, %q", line, pattern)
 }
 
-func (m *Map) at(r *rule) string { return m.place(r.line, r.from.text) }
+func (m *Map) at(r *rule) string { return m.name + ": " + place(r.line, r.from.text) }
 
 var (
 	headingText = regexp.MustCompile(`^\s*\[+\s*([^\]]*?)\s*\]`)

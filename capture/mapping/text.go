@@ -20,6 +20,9 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 	case p.Known > 1:
 		fmt.Fprintf(&b, "# %d tensors need no line.\n", p.Known)
 	}
+	if len(p.Lines)+len(p.Choices)+len(p.Left) == 0 {
+		b.WriteString("# The dump needs no map: compare it as it is.\n")
+	}
 	b.WriteString("[tensors]\n")
 	for _, l := range p.Lines {
 		fmt.Fprintf(&b, "%s # %s\n", l.text(), comment(l.Why))
