@@ -63,6 +63,9 @@ func sizesOf(list *order.List) map[string]int {
 	return map[string]int{"h": c.NumHeads, "k": c.NumKVHeads, "d": c.HeadDim, "e": c.HiddenSize, "v": c.VocabSize}
 }
 
+// maxPasses bounds the passes that a map gives: no comparison walks more.
+const maxPasses = 1 << 16
+
 // key is a tensor to be.
 type key struct {
 	pass   int
@@ -180,8 +183,8 @@ func (a *application) add(r *rule, c captures, s *capture.Source) error {
 		if pass, err = r.pass.value(c.number); err != nil {
 			return fmt.Errorf("pass: %w", err)
 		}
-		if pass < 0 {
-			return fmt.Errorf("pass: %q is %d for %q", r.pass.text, pass, s.Key)
+		if pass < 0 || pass >= maxPasses {
+			return fmt.Errorf("pass: %q is %d for %q: want 0 to %d", r.pass.text, pass, s.Key, maxPasses-1)
 		}
 	}
 	for _, t := range r.to {
@@ -331,7 +334,7 @@ func (a *application) unrolled(r *rule, s *capture.Source, axes []strided, shape
 	at := slices.IndexFunc(axes, func(x strided) bool { return x.name == r.ring })
 	total, ok := a.written(pass)
 	if !ok {
-		return block{}, fmt.Errorf("ring: how many tokens came before is not known: the trace has no %s of pass %d", order.InputIDs, pass)
+		return block{}, hint.Add(fmt.Errorf("ring: how many tokens came before is not known: the trace has no %s of pass %d", order.InputIDs, pass), "ids under another name have a line of their own: \"my_ids\" = \"input_ids\"")
 	}
 	slots := axes[at].size
 	oldest := 0

@@ -42,12 +42,18 @@ func TestClashes(t *testing.T) {
 		name, lines, want string
 		sources           []capture.Source
 	}{
-		{"one rank twice", `"rank{R}/o" = { to = "o", join = "sum" }`, `map.toml: line 2, "rank{R}/o": "rank1/o" and "rank01/o" are both R 1 of "o"`,
-			[]capture.Source{counted("rank0/o", 0, 1, 2), counted("rank1/o", 0, 1, 2), counted("rank01/o", 0, 1, 2)}},
-		{"a name that is there", `a = "b"`, `map.toml: line 2, "a": "a" becomes "b", and a tensor has that name already`,
-			[]capture.Source{counted("a", 0, 1, 2), counted("b", 0, 1, 2)}},
-		{"one name of two lines", "a = { to = ['x', 'y'], axes = 'c -> c', split = 'c: 1 | 1' }\nb = 'y'", `map.toml: line 3, "b": "a" and "b" both become "y"`,
-			[]capture.Source{counted("a", 0, 1, 2), counted("b", 0, 1, 2)}},
+		{
+			"one rank twice", `"rank{R}/o" = { to = "o", join = "sum" }`, `map.toml: line 2, "rank{R}/o": "rank1/o" and "rank01/o" are both R 1 of "o"`,
+			[]capture.Source{counted("rank0/o", 0, 1, 2), counted("rank1/o", 0, 1, 2), counted("rank01/o", 0, 1, 2)},
+		},
+		{
+			"a name that is there", `a = "b"`, `map.toml: line 2, "a": "a" becomes "b", and a tensor has that name already`,
+			[]capture.Source{counted("a", 0, 1, 2), counted("b", 0, 1, 2)},
+		},
+		{
+			"one name of two lines", "a = { to = ['x', 'y'], axes = 'c -> c', split = 'c: 1 | 1' }\nb = 'y'", `map.toml: line 3, "b": "a" and "b" both become "y"`,
+			[]capture.Source{counted("a", 0, 1, 2), counted("b", 0, 1, 2)},
+		},
 		{"one name twice in a line", "a = { to = ['y', 'y'], axes = 'c -> c', split = 'c: 1 | 1' }", `both become "y"`, []capture.Source{counted("a", 0, 1, 2)}},
 	} {
 		m, err := mapping.Parse("map.toml", []byte("[tensors]\n"+c.lines))

@@ -100,7 +100,7 @@ func TestLayoutsMoveElements(t *testing.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "axes")
 		all := []string{"a", "b", "c", "f", "g"}[:n]
 		sizes := map[string]int{}
-		var left, shape = []string{}, []int{}
+		left, shape := []string{}, []int{}
 		for i := 0; i < n; {
 			k := rapid.IntRange(1, min(2, n-i)).Draw(t, "factors")
 			size, words := 1, []string{}
@@ -154,35 +154,71 @@ func TestTransforms(t *testing.T) {
 		sources []capture.Source
 		want    []want
 	}{
-		{"a name with a layer", `"blk.{L}.n" = "layers.{L}.norm"`, []capture.Source{counted("blk.1.n", 0, 0, 2), counted("other", 0, 7, 1)},
-			[]want{{0, "layers.1.norm", []int{2}, []float32{0, 1}}, {0, "other", []int{1}, []float32{7}}}},
-		{"fused in blocks", `qkv = { to = ["q", "k", "v"], axes = "t c -> 1 t c", split = "c: 2*2 | 1 | 1" }`, []capture.Source{counted("qkv", 0, 0, 2, 6)},
-			[]want{{0, "q", []int{1, 2, 4}, []float32{0, 1, 2, 3, 6, 7, 8, 9}}, {0, "k", []int{1, 2, 1}, []float32{4, 10}}, {0, "v", []int{1, 2, 1}, []float32{5, 11}}}},
-		{"fused by key heads", `qkv = { to = ["q", "k"], axes = "t (g s:3 w:2) -> t (g s w)", split = "s: 2 | 1" }`, []capture.Source{counted("qkv", 0, 0, 1, 12)},
-			[]want{{0, "q", []int{1, 8}, []float32{0, 1, 2, 3, 6, 7, 8, 9}}, {0, "k", []int{1, 4}, []float32{4, 5, 10, 11}}}},
-		{"gate and up by turns", `gu = { to = ["gate", "up"], axes = "t (f s:2) -> t f", split = "s: 1 | 1" }`, []capture.Source{counted("gu", 0, 0, 1, 6)},
-			[]want{{0, "gate", []int{1, 3}, []float32{0, 2, 4}}, {0, "up", []int{1, 3}, []float32{1, 3, 5}}}},
-		{"interleaved pairs", `q = { to = "r", axes = "t (p r:2) -> t (r p)" }`, []capture.Source{counted("q", 0, 0, 1, 6)},
-			[]want{{0, "r", []int{1, 6}, []float32{0, 2, 4, 1, 3, 5}}}},
-		{"the layout of convolutions", `x = { to = "y", axes = "b c 1 t -> b t c" }`, []capture.Source{counted("x", 0, 0, 1, 2, 1, 3)},
-			[]want{{0, "y", []int{1, 3, 2}, []float32{0, 3, 1, 4, 2, 5}}}},
-		{"ranks along heads", `"rank{R}/q" = { to = "q", axes = "t (h:2 d) -> 1 t (h d)", join = "h" }`,
+		{
+			"a name with a layer", `"blk.{L}.n" = "layers.{L}.norm"`,
+			[]capture.Source{counted("blk.1.n", 0, 0, 2), counted("other", 0, 7, 1)},
+			[]want{{0, "layers.1.norm", []int{2}, []float32{0, 1}}, {0, "other", []int{1}, []float32{7}}},
+		},
+		{
+			"fused in blocks", `qkv = { to = ["q", "k", "v"], axes = "t c -> 1 t c", split = "c: 2*2 | 1 | 1" }`,
+			[]capture.Source{counted("qkv", 0, 0, 2, 6)},
+			[]want{{0, "q", []int{1, 2, 4}, []float32{0, 1, 2, 3, 6, 7, 8, 9}}, {0, "k", []int{1, 2, 1}, []float32{4, 10}}, {0, "v", []int{1, 2, 1}, []float32{5, 11}}},
+		},
+		{
+			"fused by key heads", `qkv = { to = ["q", "k"], axes = "t (g s:3 w:2) -> t (g s w)", split = "s: 2 | 1" }`,
+			[]capture.Source{counted("qkv", 0, 0, 1, 12)},
+			[]want{{0, "q", []int{1, 8}, []float32{0, 1, 2, 3, 6, 7, 8, 9}}, {0, "k", []int{1, 4}, []float32{4, 5, 10, 11}}},
+		},
+		{
+			"gate and up by turns", `gu = { to = ["gate", "up"], axes = "t (f s:2) -> t f", split = "s: 1 | 1" }`,
+			[]capture.Source{counted("gu", 0, 0, 1, 6)},
+			[]want{{0, "gate", []int{1, 3}, []float32{0, 2, 4}}, {0, "up", []int{1, 3}, []float32{1, 3, 5}}},
+		},
+		{
+			"interleaved pairs", `q = { to = "r", axes = "t (p r:2) -> t (r p)" }`,
+			[]capture.Source{counted("q", 0, 0, 1, 6)},
+			[]want{{0, "r", []int{1, 6}, []float32{0, 2, 4, 1, 3, 5}}},
+		},
+		{
+			"the layout of convolutions", `x = { to = "y", axes = "b c 1 t -> b t c" }`,
+			[]capture.Source{counted("x", 0, 0, 1, 2, 1, 3)},
+			[]want{{0, "y", []int{1, 3, 2}, []float32{0, 3, 1, 4, 2, 5}}},
+		},
+		{
+			"ranks along heads", `"rank{R}/q" = { to = "q", axes = "t (h:2 d) -> 1 t (h d)", join = "h" }`,
 			[]capture.Source{counted("rank1/q", 0, 100, 2, 4), counted("rank0/q", 0, 0, 2, 4)},
-			[]want{{0, "q", []int{1, 2, 8}, []float32{0, 1, 2, 3, 100, 101, 102, 103, 4, 5, 6, 7, 104, 105, 106, 107}}}},
-		{"ranks of a fused product", `"rank{R}/qk" = { to = ["q", "k"], axes = "t c -> t c", split = "c: 2 | 1", join = "c" }`,
+			[]want{{0, "q", []int{1, 2, 8}, []float32{0, 1, 2, 3, 100, 101, 102, 103, 4, 5, 6, 7, 104, 105, 106, 107}}},
+		},
+		{
+			"ranks of a fused product", `"rank{R}/qk" = { to = ["q", "k"], axes = "t c -> t c", split = "c: 2 | 1", join = "c" }`,
 			[]capture.Source{counted("rank0/qk", 0, 0, 1, 3), counted("rank1/qk", 0, 10, 1, 3)},
-			[]want{{0, "q", []int{1, 4}, []float32{0, 1, 10, 11}}, {0, "k", []int{1, 2}, []float32{2, 12}}}},
-		{"partial sums", `"rank{R}/o" = { to = "o", join = "sum" }`, []capture.Source{counted("rank0/o", 0, 1, 3), counted("rank1/o", 0, 10, 3)},
-			[]want{{0, "o", []int{3}, []float32{11, 13, 15}}}},
-		{"the same on all ranks", `"rank{R}/n" = { to = "n", join = "same" }`, []capture.Source{counted("rank0/n", 0, 1, 3), counted("rank1/n", 0, 1, 3)},
-			[]want{{0, "n", []int{3}, []float32{1, 2, 3}}}},
-		{"stages of a pipeline", `"stage{P}.layers.{L}" = "layers.{L+2*P}"`, []capture.Source{counted("stage0.layers.1", 0, 1, 1), counted("stage1.layers.0", 0, 2, 1)},
-			[]want{{0, "layers.1", []int{1}, []float32{1}}, {0, "layers.2", []int{1}, []float32{2}}}},
-		{"passes in names", `"step{S}/x" = { to = "x", pass = "S-1" }`, []capture.Source{counted("step1/x", 0, 1, 1), counted("step02/x", 0, 2, 1)},
-			[]want{{0, "x", []int{1}, []float32{1}}, {1, "x", []int{1}, []float32{2}}}},
-		{"keys of a ring", `k = { to = "keys", axes = "s d -> 1 s d", ring = "s" }`,
+			[]want{{0, "q", []int{1, 4}, []float32{0, 1, 10, 11}}, {0, "k", []int{1, 2}, []float32{2, 12}}},
+		},
+		{
+			"partial sums", `"rank{R}/o" = { to = "o", join = "sum" }`,
+			[]capture.Source{counted("rank0/o", 0, 1, 3), counted("rank1/o", 0, 10, 3)},
+			[]want{{0, "o", []int{3}, []float32{11, 13, 15}}},
+		},
+		{
+			"the same on all ranks", `"rank{R}/n" = { to = "n", join = "same" }`,
+			[]capture.Source{counted("rank0/n", 0, 1, 3), counted("rank1/n", 0, 1, 3)},
+			[]want{{0, "n", []int{3}, []float32{1, 2, 3}}},
+		},
+		{
+			"stages of a pipeline", `"stage{P}.layers.{L}" = "layers.{L+2*P}"`,
+			[]capture.Source{counted("stage0.layers.1", 0, 1, 1), counted("stage1.layers.0", 0, 2, 1)},
+			[]want{{0, "layers.1", []int{1}, []float32{1}}, {0, "layers.2", []int{1}, []float32{2}}},
+		},
+		{
+			"passes in names", `"step{S}/x" = { to = "x", pass = "S-1" }`,
+			[]capture.Source{counted("step1/x", 0, 1, 1), counted("step02/x", 0, 2, 1)},
+			[]want{{0, "x", []int{1}, []float32{1}}, {1, "x", []int{1}, []float32{2}}},
+		},
+		{
+			"keys of a ring", `k = { to = "keys", axes = "s d -> 1 s d", ring = "s" }`,
 			[]capture.Source{ids(0, 2), ids(1, 1), counted("k", 0, 0, 2, 2), counted("k", 1, 0, 2, 2)},
-			[]want{{0, "keys", []int{1, 2, 2}, []float32{0, 1, 2, 3}}, {1, "keys", []int{1, 2, 2}, []float32{2, 3, 0, 1}}}},
+			[]want{{0, "keys", []int{1, 2, 2}, []float32{0, 1, 2, 3}}, {1, "keys", []int{1, 2, 2}, []float32{2, 3, 0, 1}}},
+		},
 		{"braces of a name", `"a{{b}}{L}" = "x.{L}"`, []capture.Source{counted("a{b}3", 0, 5, 1)}, []want{{0, "x.3", []int{1}, []float32{5}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -257,6 +293,8 @@ func TestErrors(t *testing.T) {
 		{`"blk.{L}.x" = { to = ["y.{L}", "z.{L}"], axes = "t c -> t c", split = "c: 2 | 2" }`, "the parts of c are 4 together, and it has 6"},
 		{`"blk.{L}.x" = { to = ["y.{L}", "z.{L}"], axes = "t c -> t", split = "c: 3 | 3" }`, "c is 3 wide and on the left alone"},
 		{`"blk.{L}.x" = { to = "y.{L}", axes = "s c -> s c", ring = "s" }`, "the trace has no input_ids of pass 0"},
+		{`"blk.{L}.x" = { to = "y", pass = "L*70000" }`, `pass: "L*70000" is 70000 for "blk.1.x": want 0 to 65535`},
+		{`"blk.{L}.x" = { to = "y", pass = "L-1" }`, `pass: "L-1" is -1 for "blk.0.x": want 0 to 65535`},
 		{`"blk.{L}.x" = "y.{L*999999999*999999999}"`, "too large a number"},
 	} {
 		m, err := mapping.Parse("map.toml", []byte("[tensors]\n"+c.lines))

@@ -287,17 +287,20 @@ func TestProposals(t *testing.T) {
 		{
 			"the firings of llama.cpp's names", "llama-tiny", false,
 			[]tensors{firing(0, each("Qcur-%d", "layers.%d.self_attn.q_proj", 0)), firing(1, each("Qcur-%d", "layers.%d.self_attn.q_rope", 0))},
-			[]string{`"Qcur-{L}#0" = "layers.{L}.self_attn.q_proj" # name`, `"Qcur-{L}#1" = "layers.{L}.self_attn.q_rope" # name`}, 0,
+			[]string{`"Qcur-{L}#0" = "layers.{L}.self_attn.q_proj" # name`, `"Qcur-{L}#1" = "layers.{L}.self_attn.q_rope" # name`},
+			0,
 		},
 		{
 			"steps in names", "llama-tiny", true,
 			[]tensors{one("step_3/what", "norm", 0), one("step_4/what", "layers.0.out", 0)},
-			[]string{`"step_{S}/what" = { to = "norm", pass = "S-3" } # values: 1 of 1`}, 0,
+			[]string{`"step_{S}/what" = { to = "norm", pass = "S-3" } # values: 1 of 1`},
+			0,
 		},
 		{
 			"one layer of several", "llama-tiny", true,
 			[]tensors{one("block1/w2", "layers.1.mlp.down_proj", 1), one("block1/n1", "layers.1.input_layernorm", 1)},
-			[]string{`"block{L}/w2" = "layers.{L}.mlp.down_proj" # values: 1 of 1`, `"block{L}/n1" = "layers.{L}.input_layernorm" # values: 1 of 1`}, 0,
+			[]string{`"block{L}/w2" = "layers.{L}.mlp.down_proj" # values: 1 of 1`, `"block{L}/n1" = "layers.{L}.input_layernorm" # values: 1 of 1`},
+			0,
 		},
 		{
 			"no float is near", "llama-tiny", true, []tensors{between("what", "norm", "layers.0.out", 0.5)}, []string{`# "what" = "embed_tokens" # shape`, `# "what" = "norm" # shape`}, 1,
@@ -309,15 +312,19 @@ func TestProposals(t *testing.T) {
 			"the nearer of two", "llama-tiny", true, []tensors{between("what", "norm", "layers.0.out", 0.0001)}, []string{`"what" = "norm" # values: 1 of 1`}, 0,
 		},
 		{
-			"a known name of one layer", "llama-tiny", false, []tensors{one("kq_soft_max-0", "layers.0.self_attn.probs", 0)},
-			[]string{`"kq_soft_max-{L}" = "layers.{L}.self_attn.probs" # name`}, 0,
+			"a known name of one layer", "llama-tiny", false,
+			[]tensors{one("kq_soft_max-0", "layers.0.self_attn.probs", 0)},
+			[]string{`"kq_soft_max-{L}" = "layers.{L}.self_attn.probs" # name`},
+			0,
 		},
 		{
-			"the axes of a known name", "llama-tiny", false, []tensors{turned(one("kq_soft_max-0", "layers.0.self_attn.probs", 1))},
+			"the axes of a known name", "llama-tiny", false,
+			[]tensors{turned(one("kq_soft_max-0", "layers.0.self_attn.probs", 1))},
 			[]string{
 				`# "kq_soft_max-{L}" = { to = "layers.{L}.self_attn.probs", axes = "t s h -> 1 h t s" } # name; its axes could be these`,
 				`# "kq_soft_max-{L}" = { to = "layers.{L}.self_attn.probs", axes = "s t h -> 1 h t s" } # name; its axes could be these`,
-			}, 1,
+			},
+			1,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -22,10 +22,7 @@ type template struct {
 	plain   []string               // see plainNames
 }
 
-// layered reports whether the tensor is in layers.
-func (t *template) layered() bool { _, out := t.layers[-1]; return !out }
-
-// shape is that of its first layer, and dtype its type.
+// any is the tensor of its first layer.
 func (t *template) any() capture.Record { return t.layers[slices.Min(keysOf(t.layers))] }
 
 func keysOf(m map[int]capture.Record) []int {
