@@ -272,7 +272,11 @@ func (p *proposer) rivals(f fit, all []fit) ([]fit, error) {
 }
 
 func (f fit) why() string {
-	return fmt.Sprintf("values: %d of %d, relative L2 %.1e", f.good, f.of, f.error)
+	text := fmt.Sprintf("values: %d of %d, relative L2 %.1e", f.good, f.of, f.error)
+	if f.how.pairs {
+		text += "; rotary pairs are neighbours"
+	}
+	return text
 }
 
 // best is the arrangement of a tensor with the values of an entry in most layers.

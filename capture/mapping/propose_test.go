@@ -157,6 +157,9 @@ func TestProposedMapRestoresTheReference(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
+			if want := `axes = "t h (p:3 r) -> 1 h t (r p)" }`; !strings.Contains(text, want) || strings.Count(text, "; rotary pairs are neighbours\n") != 1 {
+				t.Errorf("it lacks %s, or says nothing of the pairs\n%s", want, text)
+			}
 			names := 0
 			for _, r := range a.Trace.Records() {
 				if slices.ContainsFunc(c.wrong, func(w string) bool { return strings.HasPrefix(r.Name, w) }) {
