@@ -22,7 +22,8 @@ type Source struct {
 }
 
 // Assemble makes a trace of tensors of any files. The notes are said with those of the trace; closer, which may be nil, is
-// closed with it. Nothing is promised of the order, so that [Trace.Sequence] is false unless ordered.
+// closed with it. Nothing is promised of the order, so that [Trace.Sequence] is false unless ordered. Two tensors of one name, pass and firing,
+// and a pass of 65536 or more, are errors.
 func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []string, closer io.Closer) (*Trace, error) {
 	t := &Trace{path: path, closer: closer, manifest: m, sequence: ordered, notes: notes, index: make(map[firing]int, len(sources))}
 	for _, s := range sources {
@@ -31,6 +32,8 @@ func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []s
 		switch _, twice := t.index[key]; {
 		case twice:
 			return nil, fmt.Errorf("trace %s: two tensors for %s", path, quote(Key(s.Pass, s.Name, s.Firing)))
+		case s.Pass >= maxPasses:
+			return nil, fmt.Errorf("trace %s: tensor %s is of pass %d: the last that a trace can have is %d", path, quote(s.Key), s.Pass, maxPasses-1)
 		case s.Name == "" || s.Pass < 0 || !ok || !s.DType.Valid():
 			return nil, fmt.Errorf("trace %s: tensor %s has no name, pass, shape or dtype", path, quote(s.Key))
 		}

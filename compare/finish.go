@@ -159,7 +159,11 @@ func (w *walker) unknown() {
 		case w.o.AB && len(w.res.Differences) > 0: // what only one of two configurations has is what they differ in
 			w.res.Incomplete = append(w.res.Incomplete, text("", other.all, other.example))
 		default:
-			w.res.Notes = append(w.res.Notes, text("", other.all, other.example))
+			note := text("", other.all, other.example)
+			if side == local && s.trace.Status() == "" { // a dump in names of its own
+				note += "; tracediff map proposes names"
+			}
+			w.res.Notes = append(w.res.Notes, note)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package mapping
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -25,7 +24,7 @@ type Applied struct {
 // It is an error if a line matches no tensor, two lines match one, two tensors get one name, a name is not in the order, or a
 // layout does not fit a shape. Errors name the line.
 func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
-	a := &application{m: m, list: list, sources: t.Sources(), sizes: sizesOf(list), groups: map[key]*group{}, path: t.Path()}
+	a := &application{m: m, list: list, sources: t.Sources(), sizes: sizesOf(list), groups: map[key]*group{}, ranks: map[*rule][][]int{}, path: t.Path()}
 	if err := a.match(); err != nil {
 		return nil, err
 	}
@@ -64,6 +63,9 @@ func sizesOf(list *order.List) map[string]int {
 	return map[string]int{"h": c.NumHeads, "k": c.NumKVHeads, "d": c.HeadDim, "e": c.HiddenSize, "v": c.VocabSize}
 }
 
+// maxPasses bounds the passes that a map gives: no comparison walks more.
+const maxPasses = 1 << 16
+
 // key is a tensor to be.
 type key struct {
 	pass   int
@@ -91,8 +93,9 @@ type application struct {
 	sizes   map[string]int
 	tokens  map[int]int // of the passes up to and with each: where keys stand in a ring
 
-	groups map[key]*group // by their first target
+	groups map[key]*group // by each of their targets
 	order  []*group
+	ranks  map[*rule][][]int // all that there are anywhere for a line
 	out    []capture.Source
 	differ []string
 }
@@ -105,10 +108,12 @@ func (a *application) match() error {
 		k := key{pass: s.Pass, name: s.Name}
 		latest[k] = max(latest[k], s.Firing)
 	}
+	plain, others := a.m.lines()
 	for i := range a.sources {
 		s := &a.sources[i]
 		by := -1
-		for n, r := range a.m.tensors {
+		for _, n := range append(slices.Clone(plain[s.Name]), others...) {
+			r := a.m.tensors[n]
 			c, ok := r.from.of(s.Name)
 			if !ok {
 				continue
@@ -124,7 +129,8 @@ func (a *application) match() error {
 				continue
 			}
 			if by >= 0 {
-				return hint.Add(fmt.Errorf("%s: it matches %q, and so does %s", a.m.at(r), s.Key, a.m.at(a.m.tensors[by])), "a tensor has one name: make one of the two patterns narrower")
+				first, second := a.m.tensors[min(n, by)], a.m.tensors[max(n, by)]
+				return hint.Add(fmt.Errorf("%s: it matches %q, and so does %s", a.m.at(second), s.Key, place(first.line, first.from.text)), "a tensor has one name: make one of the two patterns narrower")
 			}
 			by, used[n] = n, true
 			if err := a.add(r, c, s); err != nil {
@@ -140,7 +146,29 @@ func (a *application) match() error {
 			return hint.Add(fmt.Errorf("%s: it matches no tensor of %s", a.m.at(r), a.path), "tracediff inspect FILE lists the names that there are")
 		}
 	}
+	for _, s := range a.out {
+		if g := a.groups[key{s.Pass, s.Name, s.Firing}]; g != nil {
+			return hint.Add(fmt.Errorf("%s: %q becomes %q, and a tensor has that name already", a.m.at(g.rule), g.members[0].source.Key, s.Key), "a line for that one gives it another name")
+		}
+	}
+	for r, ranks := range a.ranks {
+		slices.SortFunc(ranks, slices.Compare)
+		a.ranks[r] = slices.CompactFunc(ranks, slices.Equal)
+	}
 	return nil
+}
+
+// lines are the lines of the tensors of a map, by their numbers: those that match one name alone, by that name, and the others.
+func (m *Map) lines() (plain map[string][]int, others []int) {
+	plain = map[string][]int{}
+	for n, r := range m.tensors {
+		if len(r.from.names) == 0 {
+			plain[r.from.start] = append(plain[r.from.start], n)
+		} else {
+			others = append(others, n)
+		}
+	}
+	return plain, others
 }
 
 // add puts a tensor to those that become the same.
@@ -155,8 +183,8 @@ func (a *application) add(r *rule, c captures, s *capture.Source) error {
 		if pass, err = r.pass.value(c.number); err != nil {
 			return fmt.Errorf("pass: %w", err)
 		}
-		if pass < 0 {
-			return fmt.Errorf("pass: %q is %d for %q", r.pass.text, pass, s.Key)
+		if pass < 0 || pass >= maxPasses {
+			return fmt.Errorf("pass: %q is %d for %q: want 0 to %d", r.pass.text, pass, s.Key, maxPasses-1)
 		}
 	}
 	for _, t := range r.to {
@@ -177,24 +205,29 @@ func (a *application) add(r *rule, c captures, s *capture.Source) error {
 		}
 		m.rank = append(m.rank, rank)
 	}
-	before := a.groups[g.targets[0]]
-	if before == nil {
-		g.members = []member{m}
-		a.groups[g.targets[0]] = g
-		a.order = append(a.order, g)
+	a.ranks[r] = append(a.ranks[r], m.rank)
+	if before := a.groups[g.targets[0]]; before != nil && before.rule == r && len(r.over) > 0 && slices.Equal(before.targets, g.targets) {
+		if i := slices.IndexFunc(before.members, func(o member) bool { return slices.Equal(o.rank, m.rank) }); i >= 0 {
+			return fmt.Errorf("%q and %q are both %s of %q", before.members[i].source.Key, s.Key, a.called(r, m.rank), g.targets[0].name)
+		}
+		before.members = append(before.members, m)
 		return nil
 	}
-	if before.rule != r || len(r.over) == 0 {
-		return fmt.Errorf("%q and %q both become %q", before.members[0].source.Key, s.Key, capture.Key(pass, g.targets[0].name, firing))
+	g.members = []member{m}
+	for _, to := range g.targets {
+		if before := a.groups[to]; before != nil {
+			return fmt.Errorf("%q and %q both become %q", before.members[0].source.Key, s.Key, capture.Key(to.pass, to.name, to.firing))
+		}
+		a.groups[to] = g
 	}
-	before.members = append(before.members, m)
+	a.order = append(a.order, g)
 	return nil
 }
 
 // make makes the tensors of a group.
 func (a *application) make(g *group) error {
 	slices.SortFunc(g.members, func(x, y member) int { return slices.Compare(x.rank, y.rank) })
-	if err := a.ranks(g); err != nil {
+	if err := a.complete(g); err != nil {
 		return err
 	}
 	for part, to := range g.targets {
@@ -218,21 +251,13 @@ func (a *application) make(g *group) error {
 	return nil
 }
 
-// ranks holds the members of a group to those that there are anywhere for its line: one that is missing is no smaller tensor.
-func (a *application) ranks(g *group) error {
+// complete holds the members of a group to those that there are anywhere for its line: one that is missing is no smaller tensor.
+func (a *application) complete(g *group) error {
 	if len(g.rule.over) == 0 {
 		return nil
 	}
-	all := map[string][]int{}
-	for _, o := range a.order {
-		if o.rule == g.rule {
-			for _, m := range o.members {
-				all[fmt.Sprint(m.rank)] = m.rank
-			}
-		}
-	}
-	for _, rank := range slices.SortedFunc(maps.Values(all), slices.Compare) {
-		if !slices.ContainsFunc(g.members, func(m member) bool { return slices.Equal(m.rank, rank) }) {
+	for i, rank := range a.ranks[g.rule] {
+		if i >= len(g.members) || !slices.Equal(g.members[i].rank, rank) { // both are sorted
 			return fmt.Errorf("%s of %q is missing", a.called(g.rule, rank), g.targets[0].name)
 		}
 	}
@@ -309,7 +334,7 @@ func (a *application) unrolled(r *rule, s *capture.Source, axes []strided, shape
 	at := slices.IndexFunc(axes, func(x strided) bool { return x.name == r.ring })
 	total, ok := a.written(pass)
 	if !ok {
-		return block{}, fmt.Errorf("ring: how many tokens came before is not known: the trace has no %s of pass %d", order.InputIDs, pass)
+		return block{}, hint.Add(fmt.Errorf("ring: how many tokens came before is not known: the trace has no %s of pass %d", order.InputIDs, pass), "ids under another name have a line of their own: \"my_ids\" = \"input_ids\"")
 	}
 	slots := axes[at].size
 	oldest := 0
@@ -332,9 +357,14 @@ func (a *application) unrolled(r *rule, s *capture.Source, axes []strided, shape
 func (a *application) written(pass int) (int, bool) {
 	if a.tokens == nil {
 		a.tokens = map[int]int{}
-		for _, s := range a.sources {
+		for _, s := range a.out {
 			if s.Name == order.InputIDs && s.Firing == 0 && len(s.Shape) > 0 {
 				a.tokens[s.Pass] = s.Shape[len(s.Shape)-1]
+			}
+		}
+		for _, g := range a.order {
+			if to, s := g.targets[0], g.members[0].source; to.name == order.InputIDs && len(s.Shape) > 0 {
+				a.tokens[to.pass] = s.Shape[len(s.Shape)-1]
 			}
 		}
 	}

@@ -9,7 +9,10 @@ import (
 
 // fused finds tensors that are several entries in one: query, key and value, gate and up.
 func (p *proposer) fused(ctx context.Context) error {
-	for _, t := range slices.Clone(p.open) {
+	for _, t := range p.open {
+		if t.settled {
+			continue
+		}
 		var possible []cutting
 		for _, group := range fused {
 			cuts, err := p.cuttings(ctx, t, group)
@@ -47,7 +50,7 @@ type cutting struct {
 func (p *proposer) cuttings(ctx context.Context, t *template, group []string) ([]cutting, error) {
 	var roles []*role
 	for _, text := range group {
-		i := slices.IndexFunc(p.free, func(r *role) bool { return r.text == text })
+		i := slices.IndexFunc(p.free, func(r *role) bool { return !r.taken && r.text == text })
 		if i < 0 {
 			return nil, nil
 		}
@@ -173,12 +176,12 @@ func cutOut(plain []float64, shape []int, l *layout, s *split, part int) []float
 
 // byNames takes tensors whose names are known ones, where their shapes fit.
 func (p *proposer) byNames(ctx context.Context) error {
-	for _, t := range slices.Clone(p.open) {
-		for _, r := range slices.Clone(p.free) {
+	for _, t := range p.open {
+		for _, r := range p.free {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if !calls(t, r.text) {
+			if t.settled || r.taken || !t.called(r.text) {
 				continue
 			}
 			ways := p.fits(t, r)
@@ -214,15 +217,29 @@ func (p *proposer) byNames(ctx context.Context) error {
 const maxOffered = 6
 
 // byShapes offers what the shapes of the other tensors leave open.
-func (p *proposer) byShapes(context.Context) error {
-	for _, t := range slices.Clone(p.open) {
+func (p *proposer) byShapes(ctx context.Context) error {
+	for _, t := range p.open {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if t.settled {
+			continue
+		}
 		c := Choice{From: t.text}
 		for _, r := range p.free {
+			if r.taken {
+				continue
+			}
 			for _, how := range p.fits(t, r) {
-				if !how.pairs && len(c.Lines) < maxOffered {
-					c.Lines = append(c.Lines, p.line(t, []*role{r}, Line{Axes: how.axes, Why: "shape"}))
-					break
+				if how.pairs {
+					continue
 				}
+				if len(c.Lines) < maxOffered {
+					c.Lines = append(c.Lines, p.line(t, []*role{r}, Line{Axes: how.axes, Why: "shape"}))
+				} else {
+					c.More++
+				}
+				break
 			}
 		}
 		if len(c.Lines) > 0 {

@@ -1,6 +1,8 @@
 package mapping
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,8 +20,11 @@ type Map struct {
 	weights []*rule
 }
 
-// MaxSize bounds a map's file, in bytes.
-const MaxSize = 1 << 20
+// MaxSize bounds a map's file, in bytes, and maxRules the lines of each of its tables.
+const (
+	MaxSize  = 1 << 20
+	maxRules = 1 << 13
+)
 
 // Tables are a map as it stands in another TOML file.
 type Tables struct {
@@ -29,14 +34,21 @@ type Tables struct {
 
 // Parse reads a map. name is that of its file, for errors and notes. Errors name the line.
 func Parse(name string, data []byte) (*Map, error) {
+	if n := bytes.Count(data, []byte("=")); n > 4*maxRules { // the time that TOML takes to read grows with the square of its keys
+		return nil, fmt.Errorf("%s: %d keys: %d are allowed", name, n, 4*maxRules)
+	}
 	var t Tables
 	if err := tomlfile.Decode(data, &t); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return New(name, t, data)
+	m, err := New(name, t, data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
 }
 
-// New reads the tables of a map out of a file whose text is data.
+// New reads the tables of a map out of a file whose text is data. name is that of the file: errors of New begin behind it.
 func New(name string, t Tables, data []byte) (*Map, error) {
 	m := &Map{name: name}
 	for _, table := range []struct {
@@ -44,11 +56,14 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 		rules   map[string]any
 		into    *[]*rule
 	}{{"tensors", t.Tensors, &m.tensors}, {"weights", t.Weights, &m.weights}} {
+		if len(table.rules) > maxRules {
+			return nil, hint.Add(fmt.Errorf("%d lines in [%s]: %d are allowed", len(table.rules), table.heading, maxRules), "a capture such as {L} makes one line of those of all layers")
+		}
 		lines := linesOf(data, table.heading)
 		for pattern, value := range table.rules {
 			r, err := newRule(pattern, value)
 			if err != nil {
-				return nil, hint.Add(fmt.Errorf("%s: %w", m.place(lines[pattern], pattern), err), "docs/ports.md has every word of a map")
+				return nil, hint.Add(fmt.Errorf("%s: %w", place(lines[pattern], pattern), err), "docs/maps.md has every word of a map")
 			}
 			r.line = lines[pattern]
 			*table.into = append(*table.into, r)
@@ -61,7 +76,7 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 		})
 	}
 	if len(m.tensors)+len(m.weights) == 0 {
-		return nil, hint.Add(fmt.Errorf("%s: the map is empty", name), "it wants a table [tensors] with lines such as \"blk.{L}.attn_norm\" = \"layers.{L}.input_layernorm\"")
+		return nil, hint.Add(errors.New("the map is empty"), "it wants a table [tensors] with lines such as \"blk.{L}.attn_norm\" = \"layers.{L}.input_layernorm\"; a dump that needs none is compared without --map")
 	}
 	return m, nil
 }
@@ -83,14 +98,17 @@ func (m *Map) String() string {
 }
 
 // place is where a rule stands.
-func (m *Map) place(line int, pattern string) string {
-	if line == 0 {
-		return fmt.Sprintf("%s, %q", m.name, pattern)
+func place(line int, pattern string) string {
+	if len(pattern) > maxName {
+		pattern = pattern[:maxName] + "..."
 	}
-	return fmt.Sprintf("%s, line %d, %q", m.name, line, pattern)
+	if line == 0 {
+		return fmt.Sprintf("%q", pattern)
+	}
+	return fmt.Sprintf("line %d, %q", line, pattern)
 }
 
-func (m *Map) at(r *rule) string { return m.place(r.line, r.from.text) }
+func (m *Map) at(r *rule) string { return m.name + ": " + place(r.line, r.from.text) }
 
 var (
 	headingText = regexp.MustCompile(`^\s*\[+\s*([^\]]*?)\s*\]`)

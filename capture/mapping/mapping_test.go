@@ -267,8 +267,8 @@ func TestErrors(t *testing.T) {
 	x := []capture.Source{counted("blk.0.x", 0, 0, 2, 6), counted("blk.1.x", 0, 0, 2, 6)}
 	for _, c := range []struct{ lines, want string }{
 		{"", "the map is empty"},
-		{`blk.x = "y"`, `map.toml, "blk": "x" is unknown: want to,`},
-		{`"a" = 3`, `map.toml, line 2, "a": want a name, or a table`},
+		{`blk.x = "y"`, `map.toml: "blk": "x" is unknown: want to,`},
+		{`"a" = 3`, `map.toml: line 2, "a": want a name, or a table`},
 		{`"a{L" = "y"`, "a brace without its other one"},
 		{`"a{9}" = "y"`, "{9} is no capture"},
 		{`"blk.{L}.x" = "y.{M}"`, "{M} is in the target, and the pattern has no {M}"},
@@ -284,8 +284,8 @@ func TestErrors(t *testing.T) {
 		{`"blk.{L}.x" = { to = "y.{L}", rows = "first" }`, `rows is "first", want last`},
 		{`"blk.{L}.x" = { to = "y.{L}", pass = "S" }`, "the pattern has no number {S}"},
 		{`"blk.{L}.x" = { to = "y.{L}", sclae = "2" }`, `"sclae" is unknown`},
-		{`"none.{L}" = "y.{L}"`, `map.toml, line 2, "none.{L}": it matches no tensor of dump`},
-		{"\"blk.{L}.x\" = \"y.{L}\"\n\"blk.0.{n}\" = \"z.{n}\"", `map.toml, line 3, "blk.0.{n}": it matches "blk.0.x", and so does map.toml, line 2`},
+		{`"none.{L}" = "y.{L}"`, `map.toml: line 2, "none.{L}": it matches no tensor of dump`},
+		{"\"blk.{L}.x\" = \"y.{L}\"\n\"blk.0.{n}\" = \"z.{n}\"", `map.toml: line 3, "blk.0.{n}": it matches "blk.0.x", and so does line 2`},
 		{`"blk.{L}.x" = { to = "y", join = "c", axes = "t c -> t c", pass = "L" }`, "every capture is in a target"},
 		{`"blk.{L}.x" = { to = "y.{L}", axes = "t (a b) -> t a b" }`, "the sizes of a and b do not follow"},
 		{`"blk.{L}.x" = { to = "y.{L}", axes = "t (a:4 b) -> t a b" }`, "an axis of 6 is not (a b): a is 4"},
@@ -293,6 +293,8 @@ func TestErrors(t *testing.T) {
 		{`"blk.{L}.x" = { to = ["y.{L}", "z.{L}"], axes = "t c -> t c", split = "c: 2 | 2" }`, "the parts of c are 4 together, and it has 6"},
 		{`"blk.{L}.x" = { to = ["y.{L}", "z.{L}"], axes = "t c -> t", split = "c: 3 | 3" }`, "c is 3 wide and on the left alone"},
 		{`"blk.{L}.x" = { to = "y.{L}", axes = "s c -> s c", ring = "s" }`, "the trace has no input_ids of pass 0"},
+		{`"blk.{L}.x" = { to = "y", pass = "L*70000" }`, `pass: "L*70000" is 70000 for "blk.1.x": want 0 to 65535`},
+		{`"blk.{L}.x" = { to = "y", pass = "L-1" }`, `pass: "L-1" is -1 for "blk.0.x": want 0 to 65535`},
 		{`"blk.{L}.x" = "y.{L*999999999*999999999}"`, "too large a number"},
 	} {
 		m, err := mapping.Parse("map.toml", []byte("[tensors]\n"+c.lines))

@@ -14,10 +14,11 @@ import (
 type captures map[string]string
 
 // pattern is a name with captures: {L}, whose name begins with a capital letter, is a number; {name} is a part without dots and slashes.
-// "#n" at its end is one firing of several of one name, "#last" the last of them.
+// "#n" at its end is one firing of several of one name, "#last" the last of them; "##" is a # of the name's own.
 type pattern struct {
 	text   string
 	names  []string // of its captures, in order of appearance; one may stand twice, and then has to be the same
+	start  string   // what stands before the first capture
 	match  *regexp.Regexp
 	firing int // of the name, or one of the two below
 }
@@ -27,8 +28,11 @@ const (
 	lastFiring = -2
 )
 
-// hole is a capture, or a brace that is one of the name's own: "{{" or "}}".
-var hole = regexp.MustCompile(`\{\{|\}\}|\{([^{}]*)\}|[{}]`)
+// maxCaptures bounds the captures of a pattern: what a regular expression costs grows with them.
+const maxCaptures = 16
+
+// hole is a capture, or what is one of the name's own: "{{", "}}" or "##".
+var hole = regexp.MustCompile(`\{\{|\}\}|##|\{([^{}]*)\}|[{}]`)
 
 var captureName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
@@ -36,7 +40,7 @@ var captureName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 func newPattern(text string) (*pattern, error) {
 	p := &pattern{text: text, firing: anyFiring}
 	name := text
-	if base, n, ok := strings.Cut(text, "#"); ok {
+	if base, n, ok := cutFiring(text); ok {
 		name, p.firing = base, lastFiring
 		if n != "last" {
 			var err error
@@ -49,11 +53,18 @@ func newPattern(text string) (*pattern, error) {
 		return nil, errors.New("the pattern is empty")
 	}
 	var re strings.Builder
-	err := pieces(name, func(literal string) { re.WriteString(regexp.QuoteMeta(literal)) }, func(inside string) error {
+	err := pieces(name, func(literal string) {
+		re.WriteString(regexp.QuoteMeta(literal))
+		if len(p.names) == 0 {
+			p.start += literal
+		}
+	}, func(inside string) error {
 		if !captureName.MatchString(inside) {
 			return fmt.Errorf("{%s} is no capture: want a name, such as {L}", inside)
 		}
-		p.names = append(p.names, inside)
+		if p.names = append(p.names, inside); len(p.names) > maxCaptures {
+			return fmt.Errorf("it has more than %d captures", maxCaptures)
+		}
 		if isNumber(inside) {
 			re.WriteString(`([0-9]{1,9})`)
 		} else {
@@ -68,6 +79,20 @@ func newPattern(text string) (*pattern, error) {
 	return p, err
 }
 
+// cutFiring cuts a pattern at the # that is none of the name's own.
+func cutFiring(text string) (name, firing string, ok bool) {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '#' {
+			continue
+		}
+		if i+1 == len(text) || text[i+1] != '#' {
+			return text[:i], text[i+1:], true
+		}
+		i++
+	}
+	return text, "", false
+}
+
 // isNumber reports whether a capture of this name takes digits alone.
 func isNumber(name string) bool { return unicode.IsUpper(rune(name[0])) }
 
@@ -78,7 +103,7 @@ func pieces(text string, literal func(string), inside func(string) error) error 
 		literal(text[at:m[0]])
 		at = m[1]
 		switch found := text[m[0]:m[1]]; {
-		case found == "{{" || found == "}}":
+		case found == "{{" || found == "}}" || found == "##":
 			literal(found[:1])
 		case m[2] < 0:
 			return fmt.Errorf("%q has a brace without its other one", text)
@@ -94,6 +119,9 @@ func pieces(text string, literal func(string), inside func(string) error) error 
 
 // of returns what the pattern finds in a name.
 func (p *pattern) of(name string) (captures, bool) {
+	if !strings.HasPrefix(name, p.start) {
+		return nil, false
+	}
 	found := p.match.FindStringSubmatch(name)
 	if found == nil {
 		return nil, false

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -29,12 +30,15 @@ type Line struct {
 	Split string
 	Pass  string
 	Why   string
+
+	at int // in the order
 }
 
 // Choice is a tensor for which several lines are possible, of which a person takes one.
 type Choice struct {
 	From  string
 	Lines []Line
+	More  int // entries that would fit, too
 }
 
 // ErrNoTokens is returned where it is not known how many tokens the first pass has.
@@ -51,9 +55,9 @@ const (
 // values. A name stands for all layers that it has, so that layers that are wrong have the names of those that are right. fitted is the dump
 // with what needs no map already read; its tensors stand in the same order. ref may be nil. The error is that of ctx or of reading.
 func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace) (*Proposal, error) {
-	p := &proposer{list: list, ref: ref, local: &reader{t, map[string]*numbers{}}}
+	p := &proposer{list: list, ref: ref, local: newReader(t)}
 	if ref != nil {
-		p.far = &reader{ref, map[string]*numbers{}}
+		p.far = newReader(ref)
 	}
 	if p.tokens = tokensOf(fitted); p.tokens == 0 && ref != nil {
 		p.tokens = tokensOf(ref)
@@ -80,8 +84,11 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 		}
 	}
 	for _, q := range p.open {
-		p.out.Left = append(p.out.Left, q.text)
+		if !q.settled {
+			p.out.Left = append(p.out.Left, q.text)
+		}
 	}
+	slices.SortStableFunc(p.out.Lines, func(a, b Line) int { return a.at - b.at })
 	return &p.out, nil
 }
 
@@ -98,6 +105,8 @@ func tokensOf(t *capture.Trace) int {
 type role struct {
 	text   string
 	layers map[int]*order.Entry // −1 for one outside of layers
+	at     int                  // in the order
+	taken  bool
 }
 
 type proposer struct {
@@ -106,8 +115,9 @@ type proposer struct {
 	local  *reader
 	far    *reader
 	tokens int
-	open   []*template
-	free   []*role
+	open   []*template // some are settled
+	free   []*role     // some are taken
+	ways   map[string][]arrangement
 	out    Proposal
 }
 
@@ -130,7 +140,7 @@ func (p *proposer) roles(fitted *capture.Trace) {
 		}
 		r := found[text]
 		if r == nil {
-			r = &role{text, map[int]*order.Entry{}}
+			r = &role{text: text, layers: map[int]*order.Entry{}, at: i}
 			found[text] = r
 			p.free = append(p.free, r)
 		}
@@ -146,7 +156,7 @@ type fit struct {
 	good  int     // layers with the values of the reference
 	of    int     // layers that were compared
 	error float64 // of the good ones: the largest distance
-	order int
+	named bool    // its name is a known one of the entry
 }
 
 // fits are the ways to take a tensor for an entry, by shape.
@@ -154,8 +164,8 @@ func (p *proposer) fits(t *template, r *role) []arrangement {
 	var all []arrangement
 	heads := []int{p.list.Config.NumHeads, p.list.Config.NumKVHeads}
 	some := false
-	for layer, rec := range t.layers {
-		e := r.layers[layer]
+	for _, layer := range keysOf(t.layers) {
+		rec, e := t.layers[layer], r.layers[layer]
 		if e == nil {
 			return nil
 		}
@@ -163,7 +173,7 @@ func (p *proposer) fits(t *template, r *role) []arrangement {
 		if e.Op == nil || rec.DType.Float() != isFloat(e) {
 			return nil
 		}
-		now := arrangements(rec.Shape, p.want(e), letters, heads)
+		now := p.arrangements(rec.Shape, p.want(e), letters, heads)
 		if !some {
 			all, some = now, true
 			continue
@@ -172,6 +182,25 @@ func (p *proposer) fits(t *template, r *role) []arrangement {
 	}
 	return all
 }
+
+// arrangements are those of two shapes, worked out once.
+func (p *proposer) arrangements(have, want []int, letters string, heads []int) []arrangement {
+	if len(have) > maxAxes {
+		return nil
+	}
+	key := fmt.Sprint(have, want, letters)
+	ways, ok := p.ways[key]
+	if !ok {
+		if ways = arrangements(have, want, letters, heads); len(p.ways) == 0 || len(p.ways) > 1<<14 {
+			p.ways = map[string][]arrangement{}
+		}
+		p.ways[key] = ways
+	}
+	return slices.Clone(ways)
+}
+
+// maxAxes bounds the axes of a tensor that is read as an entry.
+const maxAxes = 16
 
 func isFloat(e *order.Entry) bool {
 	d := e.DTypeOf(hooks.F32)
@@ -184,8 +213,9 @@ func (p *proposer) byValues(ctx context.Context) error {
 		return nil
 	}
 	var all []fit
+	of := map[*template][]fit{}
 	for _, t := range p.open {
-		for n, r := range p.free {
+		for _, r := range p.free {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -194,42 +224,59 @@ func (p *proposer) byValues(ctx context.Context) error {
 				return err
 			}
 			if f.good > 0 {
-				f.order = n
-				all = append(all, f)
+				f.named = t.called(r.text)
+				all, of[t] = append(all, f), append(of[t], f)
 			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b fit) int {
-		return cmp.Or(b.good-a.good, btoi(calls(b.t, b.r.text))-btoi(calls(a.t, a.r.text)), cmp.Compare(a.error, b.error), a.order-b.order)
+		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), cmp.Compare(a.error, b.error), a.r.at-b.r.at)
 	})
 	for _, f := range all {
-		if !slices.Contains(p.open, f.t) || !slices.Contains(p.free, f.r) {
+		if f.t.settled || f.r.taken {
 			continue
 		}
-		var rivals []fit
-		for _, g := range all {
-			if g.t == f.t && g.r != f.r && g.good == f.good && g.error <= clearly*f.error && slices.Contains(p.free, g.r) && calls(g.t, g.r.text) == calls(f.t, f.r.text) {
-				same, err := p.alike(f, g)
-				if err != nil {
-					return err
-				}
-				if !same {
-					rivals = append(rivals, g)
-				}
-			}
+		rivals, err := p.rivals(f, of[f.t])
+		if err != nil {
+			return err
 		}
-		why := fmt.Sprintf("values: %d of %d, relative L2 %.1e", f.good, f.of, f.error)
 		if len(rivals) == 0 {
-			p.take(f.t, []*role{f.r}, Line{Axes: f.how.axes, Why: why})
+			p.take(f.t, []*role{f.r}, Line{Axes: f.how.axes, Why: f.why()})
 			continue
 		}
 		c := Choice{From: f.t.text}
 		for _, g := range append([]fit{f}, rivals...) {
-			c.Lines = append(c.Lines, p.line(g.t, []*role{g.r}, Line{Axes: g.how.axes, Why: fmt.Sprintf("values: %d of %d, relative L2 %.1e", g.good, g.of, g.error)}))
+			c.Lines = append(c.Lines, p.line(g.t, []*role{g.r}, Line{Axes: g.how.axes, Why: g.why()}))
 		}
 		p.choose(f.t, c)
 	}
 	return nil
+}
+
+// rivals are the fits of f's tensor that are as good, but for those that are the same tensor in the reference.
+func (p *proposer) rivals(f fit, all []fit) ([]fit, error) {
+	var list []fit
+	for _, g := range all {
+		if g.r == f.r || g.r.taken || g.good != f.good || g.error > clearly*f.error || g.named != f.named {
+			continue
+		}
+		same, err := p.alike(f, g)
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			list = append(list, g)
+		}
+	}
+	return list, nil
+}
+
+func (f fit) why() string {
+	text := fmt.Sprintf("values: %d of %d, relative L2 %.1e", f.good, f.of, f.error)
+	if f.how.pairs {
+		text += "; rotary pairs are neighbours"
+	}
+	return text
 }
 
 // best is the arrangement of a tensor with the values of an entry in most layers.
@@ -261,12 +308,23 @@ func (p *proposer) compare(rec capture.Record, e *order.Entry, how arrangement) 
 	if !ok {
 		return 0, false, nil
 	}
+	left, err := p.local.summary(rec)
+	if left == nil || err != nil {
+		return 0, false, err
+	}
+	right, err := p.far.summary(other)
+	if right == nil || err != nil {
+		return 0, false, err
+	}
+	if left.apart(right) {
+		return math.Inf(1), true, nil
+	}
 	l, err := p.local.of(rec)
-	if l == nil || err != nil {
+	if err != nil {
 		return 0, false, err
 	}
 	r, err := p.far.of(other)
-	if r == nil || err != nil {
+	if err != nil {
 		return 0, false, err
 	}
 	if d := distance(l.sorted, r.sorted); d >= near {
@@ -322,13 +380,16 @@ func (p *proposer) line(t *template, roles []*role, l Line) Line {
 
 // take settles what a tensor is.
 func (p *proposer) take(t *template, roles []*role, l Line) {
+	l.at = roles[0].at
 	p.out.Lines = append(p.out.Lines, p.line(t, roles, l))
-	p.open = slices.DeleteFunc(slices.Clone(p.open), func(o *template) bool { return o == t })
-	p.free = slices.DeleteFunc(slices.Clone(p.free), func(o *role) bool { return slices.Contains(roles, o) })
+	t.settled = true
+	for _, r := range roles {
+		r.taken = true
+	}
 }
 
 // choose leaves what a tensor is to a person.
 func (p *proposer) choose(t *template, c Choice) {
 	p.out.Choices = append(p.out.Choices, c)
-	p.open = slices.DeleteFunc(slices.Clone(p.open), func(o *template) bool { return o == t })
+	t.settled = true
 }

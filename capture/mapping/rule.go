@@ -33,6 +33,9 @@ type split struct {
 	sizes []*expression
 }
 
+// maxText bounds every text of a rule, in bytes, and the names that one tensor becomes.
+const maxText = 1 << 10
+
 // fields are those of a rule that is more than a name.
 var fields = []string{"to", "axes", "split", "join", "ring", "pass", "rows"}
 
@@ -40,6 +43,9 @@ var fields = []string{"to", "axes", "split", "join", "ring", "pass", "rows"}
 func newRule(pattern string, value any) (*rule, error) {
 	r := &rule{}
 	var err error
+	if len(pattern) > maxText {
+		return nil, fmt.Errorf("a pattern of %d bytes: %d are allowed", len(pattern), maxText)
+	}
 	if r.from, err = newPattern(pattern); err != nil {
 		return nil, err
 	}
@@ -53,13 +59,16 @@ func newRule(pattern string, value any) (*rule, error) {
 	texts := map[string]string{}
 	for key, v := range table {
 		if !slices.Contains(fields, key) {
-			return nil, fmt.Errorf("%q is unknown: want %s", key, strings.Join(fields, ", "))
+			return nil, fmt.Errorf("%q is unknown: want %s; a pattern with dots stands in quotes", key, strings.Join(fields, ", "))
 		}
 		if key == "to" {
 			continue
 		}
 		if texts[key], ok = v.(string); !ok || strings.TrimSpace(texts[key]) == "" {
 			return nil, fmt.Errorf("%s: want a text in quotes", key)
+		}
+		if len(texts[key]) > maxText {
+			return nil, fmt.Errorf("%s: a text of %d bytes: %d are allowed", key, len(texts[key]), maxText)
 		}
 	}
 	if err := r.targets(table["to"]); err != nil {
@@ -80,6 +89,9 @@ func (r *rule) targets(value any) error {
 		text, ok := v.(string)
 		if !ok {
 			return fmt.Errorf("to: want a name, or a list of names")
+		}
+		if len(text) > maxText || len(list) > maxText {
+			return fmt.Errorf("to: %d names, one of %d bytes: %d are allowed of each", len(list), len(text), maxText)
 		}
 		t, err := newTarget(text, r.from)
 		if err != nil {

@@ -36,6 +36,18 @@ var aliases = map[string][]string{
 	"logits":                                {"result_output", "output", "unembed.hook_out"},
 }
 
+// isAlias has those names, without the firing.
+var isAlias = func() map[string]bool {
+	all := map[string]bool{}
+	for _, list := range aliases {
+		for _, name := range list {
+			name, _, _ = strings.Cut(name, "#")
+			all[name] = true
+		}
+	}
+	return all
+}()
+
 // fused are entries that engines compute as one, in the order in which they lie.
 var fused = [][]string{
 	{"layers.{L}.self_attn.q_proj", "layers.{L}.self_attn.k_proj", "layers.{L}.self_attn.v_proj"},
@@ -72,19 +84,4 @@ func plainNames(text string) []string {
 	list = append(list, text, text+firing)
 	text = callTail.ReplaceAllString(text, "")
 	return append(list, text, prefixText.ReplaceAllString(text, ""))
-}
-
-// calls reports whether a template is a known name of a role.
-func calls(p *template, role string) bool {
-	for _, name := range plainNames(p.text) {
-		if name == role {
-			return true
-		}
-		for _, a := range aliases[role] {
-			if name == a {
-				return true
-			}
-		}
-	}
-	return false
 }

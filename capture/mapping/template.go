@@ -18,12 +18,11 @@ type template struct {
 	first   int                    // the least S
 	layers  map[int]capture.Record // of the first pass; −1 for one outside of layers
 	isKnown bool                   // it needs no line
+	settled bool                   // it has a line, or a choice
+	plain   []string               // see plainNames
 }
 
-// layered reports whether the tensor is in layers.
-func (t *template) layered() bool { _, out := t.layers[-1]; return !out }
-
-// shape is that of its first layer, and dtype its type.
+// any is the tensor of its first layer.
 func (t *template) any() capture.Record { return t.layers[slices.Min(keysOf(t.layers))] }
 
 func keysOf(m map[int]capture.Record) []int {
@@ -35,27 +34,54 @@ func keysOf(m map[int]capture.Record) []int {
 	return list
 }
 
+// called reports whether its name is a known one of a role.
+func (t *template) called(role string) bool {
+	if t.plain == nil {
+		t.plain = plainNames(t.text)
+	}
+	for _, name := range t.plain {
+		if name == role || slices.Contains(aliases[role], name) {
+			return true
+		}
+	}
+	return false
+}
+
 var (
 	stepText   = regexp.MustCompile(`(?i)^(.*?)\b(step|iter|iteration|round|decode|pass)([-_=.]?)([0-9]{1,9})([-_./])`)
 	numberText = regexp.MustCompile(`[0-9]+`)
+	layerText  = regexp.MustCompile(`(?i)(?:layers?|blocks?|blk)[-_./]?$`) // what stands before the number of a layer
 )
 
 // escape makes a name a pattern that matches it alone.
-func escape(name string) string { return strings.NewReplacer("{", "{{", "}", "}}").Replace(name) }
+func escape(name string) string {
+	return strings.NewReplacer("{", "{{", "}", "}}", "#", "##").Replace(name)
+}
 
 // named is one way to read a name.
 type named struct {
 	text  string
 	layer int
+	sure  bool // a word, or a known name, says that the number is that of a layer
 }
+
+// maxReadings bounds the numbers of a name that may be a layer's, and maxName the bytes of one that is looked at.
+const (
+	maxReadings = 8
+	maxName     = 256
+)
 
 // readings are the ways to read a name: each number in it may be that of a layer.
 func readings(name string, layers int) []named {
-	list := []named{{escape(name), -1}}
-	for _, m := range numberText.FindAllStringIndex(name, -1) {
+	list := []named{{text: escape(name), layer: -1}}
+	if len(name) > maxName {
+		return list
+	}
+	for _, m := range numberText.FindAllStringIndex(name, maxReadings) {
 		n, err := strconv.Atoi(name[m[0]:m[1]])
 		if err == nil && n < layers && strconv.Itoa(n) == name[m[0]:m[1]] {
-			list = append(list, named{escape(name[:m[0]]) + "{L}" + escape(name[m[1]:]), n})
+			text := escape(name[:m[0]]) + "{L}" + escape(name[m[1]:])
+			list = append(list, named{text, n, layerText.MatchString(name[:m[0]]) || isAlias[text]})
 		}
 	}
 	return list
@@ -93,9 +119,10 @@ func templates(t *capture.Trace, layers int, known func(int) bool) []*template {
 	found := map[string]*template{}
 	var list []*template
 	for _, x := range all {
-		best := named{escape(x.rest), -1}
+		best := named{text: escape(x.rest), layer: -1}
 		for _, n := range readings(x.rest, layers)[1:] {
-			if len(count[x.prefix+n.text]) > max(1, len(count[x.prefix+best.text])) || layers == 1 && best.layer < 0 {
+			many, most := len(count[x.prefix+n.text]), max(1, len(count[x.prefix+best.text]))
+			if n.sure && !best.sure || n.sure == best.sure && many > most || layers == 1 && best.layer < 0 {
 				best = n
 			}
 		}

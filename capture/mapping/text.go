@@ -14,8 +14,14 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 		by += ", and the values of " + comment(reference)
 	}
 	fmt.Fprintf(&b, "# The map of %s, proposed by %s.\n", comment(of), by)
-	if p.Known > 0 {
+	switch {
+	case p.Known == 1:
+		b.WriteString("# 1 tensor needs no line.\n")
+	case p.Known > 1:
 		fmt.Fprintf(&b, "# %d tensors need no line.\n", p.Known)
+	}
+	if len(p.Lines)+len(p.Choices)+len(p.Left) == 0 {
+		b.WriteString("# The dump needs no map: compare it as it is.\n")
 	}
 	b.WriteString("[tensors]\n")
 	for _, l := range p.Lines {
@@ -26,9 +32,12 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 		for _, l := range c.Lines {
 			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
 		}
+		if c.More > 0 {
+			fmt.Fprintf(&b, "# %d more fit: tracediff order lists the entries.\n", c.More)
+		}
 	}
 	if len(p.Left) > 0 {
-		b.WriteString("\n# Left: no entry of the order has such a shape. They are not compared.\n")
+		b.WriteString("\n# Left: no entry that is still free has such a shape. They are not compared.\n")
 		for _, name := range p.Left {
 			fmt.Fprintf(&b, "# %s\n", quote(name))
 		}

@@ -15,10 +15,19 @@ const maxValues = 1 << 22
 // numbers are the elements of a tensor, in order and sorted.
 type numbers struct{ plain, sorted []float64 }
 
-// reader reads tensors once.
+// maxKept bounds the elements that a reader holds at a time.
+const maxKept = 1 << 24
+
+// reader reads the tensors of a trace. It keeps what it can of their elements, and a summary of each.
 type reader struct {
-	t    *capture.Trace
-	have map[string]*numbers
+	t         *capture.Trace
+	have      map[string]*numbers
+	kept      int
+	summaries map[string]*summary
+}
+
+func newReader(t *capture.Trace) *reader {
+	return &reader{t: t, have: map[string]*numbers{}, summaries: map[string]*summary{}}
 }
 
 // of are the elements of a tensor; nil for one that is too large, or no float.
@@ -26,21 +35,83 @@ func (v *reader) of(r capture.Record) (*numbers, error) {
 	if n, ok := v.have[r.Key]; ok {
 		return n, nil
 	}
-	var n *numbers
-	if elements, _ := hooks.Elements(r.Shape); r.DType.Float() && elements <= maxValues {
-		raw := make([]byte, r.Size)
-		if _, err := v.t.ReadAt(r, raw, 0); err != nil {
-			return nil, err
-		}
-		n = &numbers{plain: make([]float64, elements)}
-		if err := floats.Decode(n.plain, r.DType, raw); err != nil {
-			return nil, err
-		}
-		n.sorted = slices.Clone(n.plain)
-		slices.Sort(n.sorted) // NaN first
+	elements, _ := hooks.Elements(r.Shape)
+	if !r.DType.Float() || elements > maxValues {
+		return nil, nil
+	}
+	raw := make([]byte, r.Size)
+	if _, err := v.t.ReadAt(r, raw, 0); err != nil {
+		return nil, err
+	}
+	n := &numbers{plain: make([]float64, elements)}
+	if err := floats.Decode(n.plain, r.DType, raw); err != nil {
+		return nil, err
+	}
+	n.sorted = slices.Clone(n.plain)
+	slices.Sort(n.sorted) // NaN first
+	if v.kept += elements; v.kept > maxKept {
+		clear(v.have)
+		v.kept = elements
 	}
 	v.have[r.Key] = n
 	return n, nil
+}
+
+// summary is of a tensor what no order of its elements changes.
+type summary struct {
+	elements        int
+	odd             [3]int  // NaN, −Inf and +Inf
+	norm            float64 // ‖x‖ of the finite elements
+	lowest, highest float64 // of the finite ones; 0 without any
+}
+
+// summary reads a tensor; nil for one that is too large, or no float.
+func (v *reader) summary(r capture.Record) (*summary, error) {
+	if s, ok := v.summaries[r.Key]; ok {
+		return s, nil
+	}
+	n, err := v.of(r)
+	if err != nil {
+		return nil, err
+	}
+	var s *summary
+	if n != nil {
+		s = summarise(n.sorted)
+	}
+	v.summaries[r.Key] = s
+	return s, nil
+}
+
+func summarise(sorted []float64) *summary {
+	s := &summary{elements: len(sorted)}
+	finite := 0
+	for _, x := range sorted {
+		switch {
+		case math.IsNaN(x):
+			s.odd[0]++
+			continue
+		case math.IsInf(x, -1):
+			s.odd[1]++
+			continue
+		case math.IsInf(x, 1):
+			s.odd[2]++
+			continue
+		}
+		if finite++; finite == 1 {
+			s.lowest = x
+		}
+		s.highest = x
+		s.norm = math.Hypot(s.norm, x)
+	}
+	return s
+}
+
+// apart reports whether tensors with these summaries cannot be near in any order of their elements: the distance of two vectors
+// is at least that of their norms, and that of their largest and of their smallest elements.
+func (s *summary) apart(ref *summary) bool {
+	limit := near * ref.norm * (1 + 1e-9)
+	return s.elements != ref.elements || s.odd != ref.odd || math.Abs(s.norm-ref.norm) > limit ||
+		math.Abs(s.lowest-ref.lowest) > limit || math.Abs(s.highest-ref.highest) > limit
 }
 
 // distance is the relative L2 distance ‖l − r‖/‖r‖ of the elements that are finite on both sides; +Inf where they are not as many, where

@@ -17,7 +17,7 @@ func mapCommand() *cli.Command {
 		Description: `LOCAL is a dump in names and layouts of its own: any file or folder that compare reads. The map is written to standard output, a
 line for each tensor of a layer: by the names of known engines, by shapes and, where a REFERENCE of the same tokens is given, by
 values. A layer that is wrong has the names of the layers that are right. What the numbers leave open is a choice, which is offered and not
-taken. compare, capture and gate take the map as --map FILE, or as the table [map] of tracediff.toml.
+taken. compare and capture take the map as --map FILE, and gate as the table [map.tensors] of tracediff.toml.
 
 Exit status: 0 the map is ready, 1 a choice is open or a tensor fits nothing, 2 a file cannot be used.
 
@@ -37,7 +37,10 @@ Examples:
 			}
 			open, err := session.ProposeMap(c.Context, c.App.Writer, c.String("model"), c.Args().Get(0), c.Args().Get(1))
 			if err == nil && open > 0 {
-				note := fmt.Sprintf("%d tensors are left open: each is a comment of the map", open)
+				note := "1 pattern is left open: it is a comment of the map"
+				if open > 1 {
+					note = fmt.Sprintf("%d patterns are left open: each is a comment of the map", open)
+				}
 				fmt.Fprintln(notes(c), "note: "+note)
 				err = mismatch{}
 			}

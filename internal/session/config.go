@@ -50,6 +50,7 @@ type config struct {
 	Map    mapping.Tables `toml:"map"`
 	gate.LimitSections
 
+	name   string // of the file
 	folder string // that the file is in: its paths are relative to it
 	text   []byte
 }
@@ -99,7 +100,7 @@ func readConfigFile(path string) ([]Named, *gate.Limits, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return parseConfig(text, folder)
+	return parseConfig(text, path, folder)
 }
 
 // readConfigText reads the file, and says in which folder it stands.
@@ -119,8 +120,8 @@ func readConfigText(path string) (text []byte, folder string, err error) {
 	return text, folder, err
 }
 
-func parseConfig(text []byte, folder string) ([]Named, *gate.Limits, error) {
-	c := config{folder: folder, text: text}
+func parseConfig(text []byte, name, folder string) ([]Named, *gate.Limits, error) {
+	c := config{name: name, folder: folder, text: text}
 	if err := tomlfile.Decode(text, &c); err != nil {
 		return nil, nil, err
 	}
@@ -159,7 +160,7 @@ func (c *config) common() (s Settings, err error) {
 	s = Defaults()
 	s.Model, s.Order = c.path(c.Model), c.path(c.Order)
 	if len(c.Map.Tensors)+len(c.Map.Weights) > 0 {
-		if s.table, err = mapping.New(ConfigName, c.Map, c.text); err != nil {
+		if s.table, err = mapping.New(c.name, c.Map, c.text); err != nil {
 			return s, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tracediff/tracediff/capture"
 )
@@ -18,15 +19,15 @@ import (
 func TestExampleConfig(t *testing.T) {
 	example, err := os.ReadFile("../../cmd/tracediff/tracediff.toml")
 	must(t, err)
-	if _, _, err := parseConfig(example, t.TempDir()); err != nil {
+	if _, _, err := parseConfig(example, ConfigName, t.TempDir()); err != nil {
 		t.Errorf("as it is: %v", err)
 	}
-	commented := regexp.MustCompile(`(?m)^# (\w+ = |\[)`)
+	commented := regexp.MustCompile(`(?m)^# (\w+ = |\[|"blk)`)
 	whole := commented.ReplaceAllString(string(example), "$1")
 	// Two values for one key are two examples.
 	whole = strings.Replace(whole, `local = "go"`+"\n", "", 1)
 	folder := t.TempDir()
-	all, limits, err := parseConfig([]byte(whole), folder)
+	all, limits, err := parseConfig([]byte(whole), ConfigName, folder)
 	if err != nil {
 		t.Fatalf("with everything: %v", err)
 	}
@@ -34,7 +35,7 @@ func TestExampleConfig(t *testing.T) {
 		t.Errorf("with everything it has %d prompts, %d tolerances and %d allowed", len(all), len(limits.Rules), len(limits.Allowed))
 	}
 	for _, key := range keys(reflect.TypeFor[config]()) {
-		if !regexp.MustCompile(`(?m)^\[{0,2}` + key + `(\]{1,2}| = )`).MatchString(whole) {
+		if !regexp.MustCompile(`(?m)^\[*(map\.)?` + key + `(\]+| = |\.)`).MatchString(whole) {
 			t.Errorf("the key %s is not explained", key)
 		}
 	}
@@ -86,7 +87,7 @@ tokens = "2,3;4"
 dtype = "bfloat16"
 model = "/b"
 `
-	all, _, err := parseConfig([]byte(text), folder)
+	all, _, err := parseConfig([]byte(text), ConfigName, folder)
 	must(t, err)
 	hello := "Hello"
 	want := Settings{
@@ -101,7 +102,7 @@ model = "/b"
 	}
 	other := want
 	other.Prompt, other.Chat, other.NewTokens, other.Tokens, other.DType, other.Model = nil, false, 0, "2,3;4", "bfloat16", "/b"
-	if diff := cmp.Diff([]Settings{want, other}, []Settings{all[0].Settings, all[1].Settings}); diff != "" {
+	if diff := cmp.Diff([]Settings{want, other}, []Settings{all[0].Settings, all[1].Settings}, cmpopts.IgnoreUnexported(Settings{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -128,7 +129,7 @@ func TestConfigErrors(t *testing.T) {
 		prompt + "chat = true":                 `prompt "a": chat needs a prompt`,
 		prompt + "[[allow]]\ntensors = '*'":    `[[allow]] 1, "*": no reason`,
 	} {
-		_, _, err := parseConfig([]byte(text), t.TempDir())
+		_, _, err := parseConfig([]byte(text), ConfigName, t.TempDir())
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
@@ -144,7 +145,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add(string(example))
 	f.Add("[[prompt]]\nname = 'a'\ntokens = '2'\nmax_new_tokens = -1\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		all, _, err := parseConfig([]byte(text), "/nowhere")
+		all, _, err := parseConfig([]byte(text), ConfigName, "/nowhere")
 		if (err == nil) != (len(all) > 0) {
 			t.Errorf("%d prompts, %v", len(all), err)
 		}

@@ -109,7 +109,7 @@ func (s *Settings) InputFile() string {
 
 // absolute returns the settings with paths that mean the same from every folder.
 func (s Settings) absolute() (Settings, error) {
-	paths := []*string{&s.Model, &s.Order}
+	paths := []*string{&s.Model, &s.Order, &s.Map}
 	if filepath.Base(s.Python) != s.Python { // a bare name is looked for in PATH each time
 		paths = append(paths, &s.Python)
 	}

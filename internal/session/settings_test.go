@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tracediff/tracediff/capture"
 )
@@ -17,7 +18,7 @@ func TestSettingsRoundTrip(t *testing.T) {
 	must(t, err)
 	prompt := "a \"prompt\"\n\x00 é"
 	full := Settings{
-		Model: "m", Prompt: &prompt, Chat: true, DType: "float16", NewTokens: 3, Order: "names.txt", Python: "venv/bin/python",
+		Model: "m", Prompt: &prompt, Chat: true, DType: "float16", NewTokens: 3, Order: "names.txt", Map: "map.toml", Python: "venv/bin/python",
 		Scope:     capture.Scope{Level: 3, Layers: capture.Ranges{{From: 0, To: 3}}, Tensors: []string{"*.mlp.*"}},
 		Local:     Source{Kind: KindExec, Text: "make run OUT={out}", Folder: here},
 		Reference: Source{Kind: KindFile, Text: "ref.safetensors"},
@@ -28,10 +29,11 @@ func TestSettingsRoundTrip(t *testing.T) {
 		must(t, err)
 		want := s
 		if s.Model != "" {
-			want.Model, want.Order, want.Python = filepath.Join(here, "m"), filepath.Join(here, "names.txt"), filepath.Join(here, "venv/bin/python")
+			want.Model, want.Order, want.Map = filepath.Join(here, "m"), filepath.Join(here, "names.txt"), filepath.Join(here, "map.toml")
+			want.Python = filepath.Join(here, "venv/bin/python")
 			want.Reference.Text = filepath.Join(here, "ref.safetensors")
 		}
-		if diff := cmp.Diff(want, got); !Found || diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Settings{})); !Found || diff != "" {
 			t.Errorf("found %v; want -, got +\n%s", Found, diff)
 		}
 	}
@@ -60,7 +62,7 @@ func FuzzSettings(f *testing.F) {
 		must(t, err)
 		want, err := s.absolute()
 		must(t, err)
-		if diff := cmp.Diff(want, again); !Found || diff != "" {
+		if diff := cmp.Diff(want, again, cmpopts.IgnoreUnexported(Settings{})); !Found || diff != "" {
 			t.Errorf("want -, got +\n%s", diff)
 		}
 	})
