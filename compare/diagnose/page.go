@@ -33,6 +33,7 @@ const (
 // by what the step is for, so that most rules are of a role, which is a name of the order.
 var pages = []page{
 	// Whatever the entry is.
+	on("not-finite", "", `\bare (NaN|infinite)\b`),
 	on("quantised-cache", caches, `rounded to \d+ bits`),
 	on("quantised-weight", "", `rounded to \d+ bits`),
 	on("missing-bias", "", `^the bias is not added`),
