@@ -40,6 +40,7 @@ func atoi(s string) int {
 
 // Another arithmetic and another layout are no bugs, and the report names them, whether the trace is compared or isolated.
 func TestAnotherArithmeticAndLayout(t *testing.T) {
+	t.Parallel()
 	const layout = "layout: keys of sliding layers"
 	attention := []string{
 		"arithmetic: scores: keeps product in float32, which transformers rounds; keeps its result wider than transformers (",
@@ -93,6 +94,7 @@ func TestAnotherArithmeticAndLayout(t *testing.T) {
 // What some engine might do excuses nothing in one that does not: a few elements of one norm that are one unit off are a bug
 // in a port that otherwise rounds as transformers does, and in one whose other norms all round before the weight.
 func TestOneUnitDoesNotHideInAnotherArithmetic(t *testing.T) {
+	t.Parallel()
 	_, passes, ck, list := goldenFile(t, "gemma3n-tiny", "decode.bfloat16")
 	for _, model := range []bool{true, false} {
 		for _, tt := range []struct {
@@ -143,6 +145,7 @@ func (p *otherEngine) changing(norm func(x, square float64, w float32) float64, 
 // An arithmetic without a name of its own is no bug as long as it is that of all operations of a form. A mistake that is small
 // enough for the choice that it leaves is one.
 func TestMistakeOrArithmetic(t *testing.T) {
+	t.Parallel()
 	bf16 := func(x float64) float64 { return floats.Round(hooks.BF16, x) }
 	gelu := func(x, tanh float64) float64 { return 0.5 * x * (1 + tanh) }
 	inner := func(x float64) float64 { return math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x) }
@@ -223,6 +226,7 @@ func TestLayoutHidesNoMistake(t *testing.T) {
 
 // At level 2 keys are not captured: their order is found by the probabilities.
 func TestLayoutWithoutKeys(t *testing.T) {
+	t.Parallel()
 	for _, dir := range []string{"gemma3n-tiny", "gemma3-tiny"} {
 		golden, passes, ck, list := goldenFile(t, dir, "decode.bfloat16")
 		local := (&otherEngine{list: list, dtype: hooks.BF16, model: true, level: 2}).run(t, ck, passes)

@@ -74,6 +74,7 @@ func nudged(e *hooks.Event) {
 // What ports write in their own way, and what they do not say but the reference does, keeps no entry from being certified:
 // the healthy trace passes, and a fault within the limits is found.
 func TestHarmlessWaysAreCertified(t *testing.T) {
+	t.Parallel()
 	const model = "../../fixtures/gemma3n-tiny"
 	golden, _, _, _ := goldenFile(t, "gemma3n-tiny", "hello.bfloat16")
 	narrow := func(e *hooks.Event) {

@@ -12,6 +12,7 @@ import (
 // A factor of a unit or two, in all entries of a form, is no definite arithmetic. Roundings might give each element, so that
 // nothing is accused, and nothing is right. In one row of one entry it is a mistake, since the others are right.
 func TestCommonFactorIsNoArithmetic(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		what, golden string
 		level        int

@@ -224,6 +224,7 @@ var mismatchLine = regexp.MustCompile(`(?m)^MISMATCH [A-Z]+\s+(?:(\d+)\s+)?([a-z
 // Each fault stops the comparison at exactly its entry, at level 2 at the first captured descendant, and nothing before
 // it is flagged: the first row that says MISMATCH is the only one and the last.
 func TestFaultsAreFoundWhereTheyAre(t *testing.T) {
+	t.Parallel()
 	layers := map[int]bool{}
 	for _, f := range faults {
 		var layer int
@@ -255,6 +256,7 @@ func TestFaultsAreFoundWhereTheyAre(t *testing.T) {
 
 // The same runs without a fault match: what stops the comparison is the fault.
 func TestWithoutFaultsEverythingMatches(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"what", "hello", "window", "decode", "control"} {
 		for _, dtype := range []string{"float32", "bfloat16"} {
 			dir := t.TempDir()

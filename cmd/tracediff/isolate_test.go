@@ -85,6 +85,7 @@ func isolatedInBoth(t *testing.T, what string, level int, all []fault, want ...s
 // the entry that is flagged is the one that shows the fault first. The entries around it, that are computed from wrong
 // tensors, are right by themselves.
 func TestFaultsAreIsolatedAtLevel2(t *testing.T) {
+	t.Parallel()
 	for _, f := range faults {
 		name := f.level2
 		if name == "" {
@@ -97,6 +98,7 @@ func TestFaultsAreIsolatedAtLevel2(t *testing.T) {
 // Several faults in one run are all found, and nothing else is: in different layers and passes, on parallel branches, one
 // that hides behind another, and one that undoes another so that what is computed from both is right.
 func TestSeveralFaultsAreAllIsolated(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		what string
 		all  []fault

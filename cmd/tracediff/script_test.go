@@ -40,6 +40,8 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	late := filepath.Join(t.TempDir(), "late.safetensors")
+	changed{golden: "decode.bfloat16", level: 1, late: true}.write(t, late)
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
 		UpdateScripts: *update,
@@ -51,6 +53,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("FOREIGN", filepath.Join(filepath.Dir(bugs), "foreign", "official.safetensors"))
 			e.Setenv("DUMPS", filepath.Join(filepath.Dir(bugs), "foreign"))
 			e.Setenv("TRAINING", training)
+			e.Setenv("LATE", late)
 			e.Setenv("HOSTILE", "\x1b[31mred\x1b[0m")
 			if err != nil {
 				return err

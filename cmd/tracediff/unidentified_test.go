@@ -57,6 +57,7 @@ func unidentifiedPort(t *testing.T) (local, golden string) {
 // An entry that no definite arithmetic explains and that roundings may is neither right nor wrong: its limit decides, no error
 // behind it is excused, and nothing is concluded from it alone.
 func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
+	t.Parallel()
 	local, golden := unidentifiedPort(t)
 	const why = "rounding could explain it, but no known arithmetic gives all entries of its form"
 	limits := filepath.Join(t.TempDir(), "limits.toml")
