@@ -282,3 +282,31 @@ func TestDrawnOrdersCancelWhereTheyAreEqual(t *testing.T) {
 		}
 	}
 }
+
+// A constant that is not rounded as the model rounds it is the same in exact arithmetic, and no layout: it changes results and cancels
+// nowhere.
+func TestRoundingIsNoLayout(t *testing.T) {
+	ck, list := openModel(t, "gemma3n-tiny")
+	golden := openGolden(t, "golden/gemma3n-tiny/window.bfloat16.safetensors")
+	rows, err := golden.Value(0, "embed_tokens.lookup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scale := math.Sqrt(float64(list.Config.HiddenSize)) // bfloat16 has 5.65625 for 5.65685
+	local := tamper(t, golden, func(_ string, r capture.Record, data []float64) ([]float64, hooks.DType) {
+		if r.Name == "embed_tokens" || r.Name == "inputs_embeds" {
+			for k, x := range rows.Data {
+				data[k] = rounded(hooks.BF16, x*scale)
+			}
+		}
+		return data, r.DType
+	})
+	i, err := certify.NewIsolator(local, list, reference.Weights(ck, hooks.BF16), certify.IsolateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, local, local, compare.Options{Order: list, Isolator: i, All: true, Alone: true})
+	if row := rowOfKey(t, r, "embed_tokens"); row.Isolated == nil || row.Isolated.Outcome != certify.Bug || len(r.Layouts) > 0 {
+		t.Errorf("%+v, layouts %q", row.Isolated, r.Layouts)
+	}
+}

@@ -264,6 +264,8 @@ func (l *layouts) compute(c *changed, link *Link) error {
 	case len(c.from) > 0 && l.same(c):
 		c.is = exit
 		return l.check(c, link)
+	case len(c.from) == 0 && near(c.own[0].Data, c.own[1].Data, 1):
+		return nil // what is otherwise is a rounding, and a rounding is no other layout
 	case len(c.from) == 0:
 		c.turned = edit.turns
 		c.own[2] = stirred(c.own[0])
