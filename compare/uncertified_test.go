@@ -85,3 +85,32 @@ func TestMatchWithoutCertificates(t *testing.T) {
 		}
 	}
 }
+
+// A soft cap bounds every result. An entry whose bounds are as wide as that was not tested, whatever is in it: nobody is told that it is
+// right, alone or beside a reference.
+func TestBoundsAsWideAsTheTensorCertifyNothing(t *testing.T) {
+	for _, dir := range []string{"gemma3n-tiny", "gemma2-tiny"} {
+		golden := openGolden(t, "golden/"+dir+"/decode.float32.safetensors")
+		local := rewritten(t, golden, nil, func(_ string, e hooks.Event) []hooks.Event {
+			switch e.Name {
+			case "input_ids", "position_ids":
+				return []hooks.Event{e}
+			case "logits":
+				x := elementsOf(e.Tensor)
+				e.Tensor = hooks.Tensor{DType: hooks.F32, Shape: e.Tensor.Shape}
+				for k := range x {
+					e.Tensor.Data = appendValue(e.Tensor.Data, hooks.F32, -x[(k*7)%len(x)])
+				}
+				return []hooks.Event{e}
+			}
+			return nil
+		})
+		for _, ref := range []*capture.Trace{nil, golden} {
+			r := isolated(t, dir, local, ref)
+			row := rowOfKey(t, r, "logits")
+			if r.ExitCode() != 1 || row.Isolated != nil || !strings.Contains(row.NotIsolated, "bounds") && !strings.Contains(row.NotIsolated, "nothing bounds") {
+				t.Errorf("%s: exit %d, %s, %+v, %q", dir, r.ExitCode(), row.Verdict, row.Isolated, row.NotIsolated)
+			}
+		}
+	}
+}

@@ -24,7 +24,7 @@ FLAGS
   --table               print every entry with all its numbers
   --verbose             print the numbers that the verdict rests on
   -q                    print the verdict alone
-  --report FORMAT=FILE  also write json, jsonl, junit or text
+  --report FORMAT=FILE  also write html, json, jsonl, junit or text
   --help-all            the other flags: tolerances, certificates, A/B, CI
 
 Without --model, --prompt and --tokens the settings of the last capture apply,

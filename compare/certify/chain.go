@@ -180,6 +180,11 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 		}
 		return &Link{Why: fmt.Sprintf("nothing bounds the rounding of %d of %d elements: %s", cert.Unbounded, cert.Elements, why)}, nil, nil
 	}
+	// A rounding whose bounds reach further than the entry's accumulated limit, and than what the table allows an entry of its dtype, was
+	// not tested: anything would have passed. What is EXACT has no error, whatever the bounds.
+	if limit := max(c.walk.Limit(key), gate.TableLimit(c.i.env.DType)); cert.Outcome == Rounding && float64(cert.Reach) > limit {
+		return &Link{Why: fmt.Sprintf("its bounds allow an error of %.3g, more than its limit of %.3g%s", float64(cert.Reach), limit, c.takes(cut))}, nil, nil
+	}
 	got := &Link{Cert: cert, Layout: c.layouts.of(key, cert), made: ready}
 	if got.Layout != nil && cert.Outcome == Bug {
 		cert.Outcome = OtherLayout
@@ -239,17 +244,14 @@ func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Pl
 			got.Wrong = from
 		}
 	}
-	if why := c.broken(got.Cert, key, cut); why != "" && got.Gap == nil {
+	if why := c.broken(got.Cert); why != "" && got.Gap == nil {
 		got.Gap = &Gap{key, why}
 	}
 	return nil
 }
 
-// broken says why no chain goes through an entry with this certificate; empty where one does. A rounding whose bounds reach
-// further than the entry's accumulated limit, and than what the table allows an entry of its dtype, was not tested: what is past
-// a limit behind it may have begun there. What is EXACT has no error, whatever the bounds.
-func (c *Chain) broken(cert *Certificate, key string, cut *order.Plan) string {
-	limit := max(c.walk.Limit(key), gate.TableLimit(c.i.env.DType))
+// broken says why no chain goes through an entry with this certificate; empty where one does.
+func (c *Chain) broken(cert *Certificate) string {
 	switch {
 	case cert.Outcome == Bug:
 		return "it is wrong on its own inputs"
@@ -257,8 +259,6 @@ func (c *Chain) broken(cert *Certificate, key string, cut *order.Plan) string {
 		return "it is not certified: " + NotIdentified
 	case cert.Outcome == NotCertified:
 		return "the walk's " + cert.Unverified + " has not reproduced transformers; compare with a trace of transformers"
-	case cert.Outcome == Rounding && float64(cert.Reach) > limit:
-		return fmt.Sprintf("its bounds allow an error of %.3g, more than its limit of %.3g%s", float64(cert.Reach), limit, c.takes(cut))
 	}
 	return ""
 }

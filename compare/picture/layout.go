@@ -27,7 +27,7 @@ func newLayout(shape []int, axes string) *layout {
 	if at >= 0 {
 		l.down, l.downName = shape[at], measure.AxisName(axes, at)
 	}
-	if at+1 < len(shape) {
+	if at+1 >= 0 && at+1 < len(shape) {
 		l.across = measure.Elements(shape[at+1:])
 		var names []string
 		for i := at + 1; i < len(shape); i++ {

@@ -1,3 +1,0 @@
-echo compiling
-test -e fixed || { echo "port.c:3: error: no"; exit 3; }
-# x
