@@ -172,6 +172,9 @@ func run(t testing.TB, l, r *capture.Trace, o compare.Options) *compare.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := res.Contradiction(); err != nil {
+		t.Error(err)
+	}
 	return res
 }
 

@@ -110,6 +110,11 @@ func checkShard(d *report.Document) error {
 		if r.Exit != exit || (r.Result == nil) != (r.Error != "") {
 			return fmt.Errorf("prompt %q: its exit is %d, and what it found is another", r.Name, r.Exit)
 		}
+		if r.Result != nil {
+			if err := r.Result.Contradiction(); err != nil {
+				return fmt.Errorf("prompt %q: %w", r.Name, err)
+			}
+		}
 		worst = max(worst, exit)
 	}
 	if want := s.Own(); !slices.Equal(have, want) {
