@@ -125,7 +125,7 @@ func (t *Trace) readMetadata(metadata map[string]string) (err error) {
 	t.manifest.Status = Status(strings.TrimRight(status, " "))
 	_, isFailed := t.manifest.Status.Failure()
 	if !isFailed && t.manifest.Status != StatusOpen && t.manifest.Status != StatusComplete {
-		t.lacks = fmt.Sprintf("its status %s is none that a run leaves behind, unless it stopped while it wrote the status", quote(string(t.manifest.Status)))
+		t.lacks = fmt.Sprintf("its status %s is not one that a run leaves behind, unless it stopped while it wrote the status", quote(string(t.manifest.Status)))
 		t.note("%s: read as %q", t.lacks, StatusOpen)
 		t.manifest.Status = StatusOpen
 	}

@@ -359,6 +359,8 @@ func (p *printer) notCompared(r *compare.Result) {
 		}
 	}
 	switch {
+	case narrowed(r):
+		text += ", as asked for: --layers, --tensors, --passes or --positions leaves them out"
 	case r.Given:
 		text += "; tracediff order lists all names to dump"
 	case level < 3:

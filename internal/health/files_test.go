@@ -78,8 +78,8 @@ func FuzzTextFiles(f *testing.F) {
 func TestGeneration(t *testing.T) {
 	v := health.Vocabulary{Size: 100, BOS: 2, PAD: -1, EOS: []int{1, 7}}
 	for text, want := range map[string][]string{
-		`{"bos_token_id": 2, "eos_token_id": [7, 1, 1], "pad_token_id": 9}`: {"ok: generation_config.json: BOS [2], EOS [7 1 1], PAD [9], at one with config.json"},
-		`{"eos_token_id": null}`:                       {"ok: generation_config.json: BOS [], EOS [], PAD [], at one with config.json"},
+		`{"bos_token_id": 2, "eos_token_id": [7, 1, 1], "pad_token_id": 9}`: {"ok: generation_config.json: BOS [2], EOS [7 1 1], PAD [9], the same as in config.json"},
+		`{"eos_token_id": null}`:                       {"ok: generation_config.json: BOS [], EOS [], PAD [], the same as in config.json"},
 		`{"bos_token_id": 3}`:                          {"warning: BOS is [3] in generation_config.json and [2] in config.json"},
 		`{"bos_token_id": -5, "eos_token_id": [1, 7]}`: {"error: generation_config.json: id -5 is outside the vocabulary of 100", "warning: BOS is [-5] in generation_config.json and [2] in config.json"},
 		`{"bos_token_id": 3, "do_sample": true, "temperature": 0.7, "top_k": 64, "top_p": 0.95}`: {

@@ -120,7 +120,7 @@ func Generation(s *Section, fsys fs.FS, v Vocabulary) {
 	differs("EOS", g.EOS, v.EOS)
 	differs("PAD", g.PAD, known(v.PAD))
 	if agrees {
-		s.OK("%s: BOS %v, EOS %v, PAD %v, at one with config.json", generationFile, []int(g.BOS), []int(g.EOS), []int(g.PAD))
+		s.OK("%s: BOS %v, EOS %v, PAD %v, the same as in config.json", generationFile, []int(g.BOS), []int(g.EOS), []int(g.PAD))
 	}
 	sampling(s, data)
 }

@@ -86,7 +86,7 @@ func (a *Acceptance) check(today time.Time) error {
 	case a.Until == "":
 		return hint.Add(errors.New("--until is not given"), next)
 	case err != nil:
-		return hint.Add(fmt.Errorf("--until is %.40q, and no day", a.Until), next)
+		return hint.Add(fmt.Errorf("--until is %.40q, not a date", a.Until), next)
 	case day.Format(baseline.Date) < today.UTC().Format(baseline.Date):
 		return hint.Add(fmt.Errorf("--until %s is over", a.Until), next)
 	}

@@ -67,7 +67,7 @@ func readShard(path string) (*report.Document, error) {
 	}
 	begin := json.NewDecoder(bytes.NewReader(text))
 	if err := begin.Decode(&format); err != nil {
-		return nil, hint.Add(fmt.Errorf("it is no whole JSON document: %w", err), reportHint)
+		return nil, hint.Add(fmt.Errorf("the JSON document is not complete: %w", err), reportHint)
 	}
 	switch {
 	case format.Schema == report.RecordSchema:
@@ -91,7 +91,7 @@ func readShard(path string) (*report.Document, error) {
 func checkShard(d *report.Document) error {
 	s := d.Shard
 	if s == nil {
-		return errors.New("it is the report of no shard: which prompts are missing in it is not known")
+		return errors.New("it is not the report of a shard, so which prompts it lacks is not known")
 	}
 	if s.Of < 1 || s.Index < 0 || s.Index >= s.Of || s.Of > len(s.Prompts) || len(s.Prompts) > maxPrompts {
 		return fmt.Errorf("there is no shard %s of %d prompts", s, len(s.Prompts))
