@@ -32,7 +32,7 @@ own inputs and the checkpoint. With --ab the files are two runs of one model, A 
 
 Every entry is verified by itself, from the local side's own inputs: EXACT, ROUNDING, UNIDENTIFIED or BUG. A BUG is a mismatch
 within any limit. An error over its limit is drift, and no mismatch, where every operation from the token ids to it is
-correct. Of an UNIDENTIFIED entry the limit decides; --require-certified does not accept it.
+correct. For an UNIDENTIFIED entry the limit decides; --require-certified does not accept it.
 
 Limits come from --rtol, --atol and --tolerances; else from the noise floor, which is the error that rounding alone makes for
 this prompt; else from a table by dtype.

@@ -17,7 +17,7 @@ import (
 // isolationFlags say how entries are certified.
 func isolationFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "certify every entry of every pass from the local trace's own inputs, and do not stop; with one trace, it alone"},
+		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "certify every entry of every pass from the local trace's own inputs, and do not stop; also of one trace without a reference"},
 		&cli.BoolFlag{Name: "no-isolate", Category: catCompare, Usage: "certify nothing: the accumulated errors alone decide"},
 		&cli.BoolFlag{Name: "require-certified", Category: catCompare, Usage: "an entry whose certificate is not EXACT or ROUNDING, or that has none, makes the comparison incomplete"},
 		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "whose `ROUNDING` is right: strict (transformers' own points alone), auto (an engine's own, too, where all entries of a form show it)"},

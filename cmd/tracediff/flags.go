@@ -34,7 +34,7 @@ func jobFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into Gemma's turn template"},
 		&cli.StringFlag{Name: "dtype", Category: catInput, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
 		&cli.IntFlag{Name: "max-new-tokens", Category: catInput, Usage: "decode `N` tokens greedily, each captured as a pass of its own"},
-		&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "1 block boundaries, 2 module outputs, 3 internals"},
+		&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "how much is captured: `N` is 1 for block boundaries, 2 for module outputs, 3 for internals"},
 		&cli.StringFlag{Name: "layers", Category: catScope, Usage: "only these `LAYERS`, such as 0-3,7; the run stops after the last one"},
 		&cli.StringSliceFlag{Name: "tensors", Category: catScope, Usage: "only names that match `PATTERN`, such as '*.mlp.*' (repeatable)"},
 		&cli.StringFlag{Name: "passes", Category: catScope, Usage: "only these forward `PASSES`: 0 is the prefill"},
@@ -45,7 +45,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "local", Category: catSides, Value: session.KindGo, Usage: "`RUNNER` of the local side: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
 		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, go for the float64 walk, hf for transformers, or auto for the best there is"},
 		&cli.StringFlag{Name: "python", Category: catSides, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers, for --reference hf"},
-		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "no walk in place of a transformers trace, unless --reference go says so (implied by CI=true)"},
+		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "the reference has to be transformers: the float64 walk is refused unless --reference go asks for it (implied by CI=true)"},
 	}, append(talkFlags(), debugFlag())...)
 }
 

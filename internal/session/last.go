@@ -106,7 +106,7 @@ func moved(before, now last, r *compare.Result) string {
 	case before.First == now.First:
 		return "still " + now.First
 	case before.First == "" && before.Exit == 0:
-		text = "everything compared matched, now " + now.First
+		text = "nothing was wrong, now " + now.First
 	case before.First == "":
 		text = "no mismatch, now " + now.First
 	case now.First == "" && now.Exit == 0:
