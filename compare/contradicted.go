@@ -40,8 +40,10 @@ func (r *Result) Contradiction() error {
 		what       string
 		says, rows int
 	}{
-		{"mismatches", r.Mismatches, failing}, {"compared entries", r.Coverage.Compared, len(compared)},
-		{"tested entries", r.Coverage.Tested, tested}, {"bugs", certified, bugs},
+		{"mismatches", r.Mismatches, failing},
+		{"compared entries", r.Coverage.Compared, len(compared)},
+		{"tested entries", r.Coverage.Tested, tested},
+		{"bugs", certified, bugs},
 	} {
 		if c.says != c.rows {
 			return fmt.Errorf("it counts %d %s, and its rows have %d", c.says, c.what, c.rows)
