@@ -5,6 +5,7 @@ import importlib
 import json
 import re
 import sys
+import types
 import unittest
 
 import torch
@@ -17,6 +18,7 @@ import faults
 import mistakes
 import planting
 import second
+import third
 from safetensors.torch import save_file
 from tracediff.errors import BadInput
 
@@ -71,7 +73,7 @@ class Guilty(unittest.TestCase):
         self.assertEqual(found, [(p, name) for p in (1, 2) for name in names])
 
     def test_names_are_unique(self):
-        names = [f.name for f in mistakes.FAULTS + second.FAULTS]
+        names = [f.name for f in (*mistakes.FAULTS, *second.FAULTS, *third.FAULTS)]
         self.assertEqual(len(names), len(set(names)))
 
 
@@ -81,14 +83,22 @@ class SecondHalf(TestCase):
     NAMES = ("a", "b", "c")
 
     def record(self, changed=(), hidden=""):
-        """Check a run of one pass in which `changed` differ from the healthy one, and b and c are said to be guilty."""
+        """Check a run of one pass in which `changed` differ from the healthy one, and b and c are said to be guilty.
+
+        Each of a, b and c is computed from the one before it.
+        """
         metadata = {"tracediff.entries": json.dumps(self.NAMES), "tracediff.passes": "1"}
         for file in ("healthy", "faulty"):
             numbers = {n: torch.tensor([1.0, 3.0 if file == "faulty" and n in changed else 2.0]) for n in self.NAMES}
             save_file(numbers, self.folder / file, metadata)
         said = {"dtype": "float32", "reference": "healthy", "file": "faulty", "hidden": hidden}
         said["guilty"] = [{"pass": 0, "name": n} for n in ("b", "c")]
-        return second.record(second.FAULTS[0], self.folder, said)
+        inputs = {"a": (), "b": ("a",), "c": ("b",)}
+        entries = [
+            types.SimpleNamespace(name=n, inputs=[types.SimpleNamespace(name=i, prev=0) for i in inputs[n]])
+            for n in self.NAMES
+        ]
+        return second.record(second.FAULTS[0], self.folder, said, types.SimpleNamespace(entries=entries))
 
     def test_a_run_shows_what_its_fault_says(self):
         self.assertEqual(self.record("bc")["differs"], 1)
@@ -98,12 +108,12 @@ class SecondHalf(TestCase):
     def test_a_run_that_shows_something_else_is_refused(self):
         for changed, hidden, why in (
             ("", "", "no bit"),
-            ("ab", "", "a'. differs first"),
+            ("ab", "", "'a'. differs, its inputs do not, and it is not said to be guilty"),
             ("c", "", "c'. differs first"),
         ):
             with self.assertRaisesRegex(BadInput, why):
                 self.record(changed, hidden)
-        with self.assertRaisesRegex(BadInput, "not guilty"):
+        with self.assertRaisesRegex(BadInput, "not said to be guilty"):
             self.record("a", "too small")
 
     def test_each_says_what_a_name_has_to_say(self):
