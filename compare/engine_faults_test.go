@@ -183,7 +183,7 @@ var namesOf = map[string][]string{
 	"rows one off": {"is moved by", "channel"}, "one row twice": {"channel 1 is channel 0"}, "a column dropped": {"is 0"},
 	"no residual": {"is not added", "left out"}, "sum not scaled": {"left out"}, "not rescaled": {"left out"}, "coefficient without 1": {"the +1 is left out"},
 	"another layer's input": {"is moved by", "reads layer"}, "rows of other tokens": {"takes the row"}, "times 1.01": {"multiplied by 1.01"}, "clamped": {"clamped"}, "channels zero": {"0"},
-	"constant not rounded": {},
+	"constant not rounded": {"is not rounded to"},
 }
 
 // nameOf is the name of the first entry that is wrong; empty where it has none.
