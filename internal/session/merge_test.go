@@ -18,12 +18,12 @@ import (
 
 // drawRun is a run that matches, does not, or could not be compared.
 func drawRun(t *rapid.T, name string) report.Run {
-	result := &compare.Result{Coverage: compare.Coverage{Tested: 1}}
+	result := &compare.Result{Coverage: compare.Coverage{Compared: 1, Tested: 1}, Rows: []compare.Row{{Name: "x", Verdict: compare.Match, Tested: true}}}
 	switch rapid.IntRange(0, 5).Draw(t, "outcome") {
 	case 0:
 		return report.Run{Name: name, Exit: 2, Error: "no reference", Hint: "make one"}
 	case 1:
-		result.Mismatches = 1
+		result.Mismatches, result.Rows[0].Verdict = 1, compare.Mismatch
 	default:
 		s := &certify.Sight{Known: 6, Seen: []string{}}
 		for i := range s.Known {
@@ -108,7 +108,7 @@ func save(t *rapid.T, path string, d *report.Document) {
 func TestMergeOfOtherWeights(t *testing.T) {
 	dir := t.TempDir()
 	run := func(name, weights string) report.Run {
-		r := &compare.Result{Coverage: compare.Coverage{Tested: 1}}
+		r := &compare.Result{Coverage: compare.Coverage{Compared: 1, Tested: 1}, Rows: []compare.Row{{Name: "x", Verdict: compare.Match, Tested: true}}}
 		r.Local.Weights = weights
 		return report.Run{Name: name, Result: r}
 	}
