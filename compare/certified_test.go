@@ -207,3 +207,44 @@ func walkTrace(t *testing.T, ck *checkpoint.Checkpoint, list *order.List, of *ca
 	t.Cleanup(func() { tr.Close() })
 	return tr
 }
+
+// A trace that does not say where its tokens stand has the positions that its token ids give, for the chain that excuses drift, too; and
+// these are compared with what the other side says.
+func TestAssumedPositionsBreakNoChain(t *testing.T) {
+	const dir = "gemma3-tiny"
+	narrow, wide := openGolden(t, "golden/"+dir+"/decode.bfloat16.safetensors"), openGolden(t, "golden/"+dir+"/decode.float32.safetensors")
+	silent := rewritten(t, narrow, func(m *capture.Manifest) { m.Entries, m.Scope = nil, capture.Scope{} }, func(_ string, e hooks.Event) []hooks.Event {
+		if e.Name == order.PositionIDs {
+			return nil
+		}
+		return []hooks.Event{e}
+	})
+	shifted := rewritten(t, wide, nil, func(_ string, e hooks.Event) []hooks.Event {
+		if e.Name == order.PositionIDs && e.Pass > 0 {
+			e.Tensor = hooks.Tensor{DType: hooks.I64, Shape: e.Tensor.Shape, Data: appendValue(nil, hooks.I64, 99)}
+		}
+		return []hooks.Event{e}
+	})
+	ck, list := openModel(t, dir)
+	drifted := func(local, ref *capture.Trace) (drift, past int) {
+		o := compare.Options{Order: list, All: true, Limits: limits(t, "[[tolerance]]\ntensors = \"*\"\nrtol = 2e-3")}
+		for of, into := range map[*capture.Trace]**certify.Isolator{local: &o.Isolator, ref: &o.ReferenceIsolator} {
+			var err error
+			if *into, err = certify.NewIsolator(of, list, reference.Weights(ck, of.Manifest().DType), certify.IsolateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := run(t, local, ref, o)
+		return r.Isolation.Drift, r.Mismatches
+	}
+	said, past := drifted(narrow, wide)
+	if said < 100 || past > 0 {
+		t.Fatalf("with positions %d entries have drifted, and %d are past a limit", said, past)
+	}
+	if drift, past := drifted(silent, wide); drift != said || past > 0 {
+		t.Errorf("without positions %d entries have drifted, want %d, and %d are past a limit", drift, said, past)
+	}
+	if drift, past := drifted(silent, shifted); drift >= said || past == 0 {
+		t.Errorf("against other positions %d entries have drifted, and %d are past a limit", drift, past)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
 
@@ -214,12 +215,31 @@ func (w *walker) Given(name string, pass int) (bool, error) {
 	if v, compared := w.verdicts[capture.Key(pass, name, 0)]; compared {
 		return v == Match, nil
 	}
-	l, okL, err := integers(w.sides[local].trace, pass, name)
-	if err != nil || !okL {
-		return false, err
+	var values [2][]int64
+	for side := range values {
+		v, ok, err := integers(w.sides[side].trace, pass, name)
+		if !ok && err == nil && name == order.PositionIDs {
+			v, ok = w.assumed(side, pass)
+		}
+		if err != nil || !ok {
+			return false, err
+		}
+		values[side] = v
 	}
-	r, okR, err := integers(w.sides[reference].trace, pass, name)
-	return okR && slices.Equal(l, r), err
+	return slices.Equal(values[local], values[reference]), nil
+}
+
+// assumed are where the tokens of a pass are taken to stand on a side that does not say so; ok is false where it does, or nothing of it is
+// certified.
+func (w *walker) assumed(side, pass int) (positions []int64, ok bool) {
+	i := w.o.Isolator
+	if side == reference && !w.o.Alone {
+		i = w.o.ReferenceIsolator
+	}
+	if i == nil {
+		return nil, false
+	}
+	return i.AssumedPositions(pass)
 }
 
 // Compared reports whether there is a row with this key.

@@ -183,9 +183,9 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 	// A rounding whose bounds reach further than the entry's accumulated limit, and than what the table allows an entry of its dtype, was
 	// not tested: anything would have passed. What is EXACT has no error, whatever the bounds.
 	if limit := max(c.walk.Limit(key), gate.TableLimit(c.i.env.DType)); cert.Outcome == Rounding && float64(cert.Reach) > limit {
-		return &Link{Why: fmt.Sprintf("its bounds allow an error of %.3g, more than its limit of %.3g%s", float64(cert.Reach), limit, c.takes(cut))}, nil, nil
+		return &Link{Why: fmt.Sprintf("its bounds allow an error of %.3g, more than its limit of %.3g%s", float64(cert.Reach), limit, c.takes(cut))}, cut, nil
 	}
-	got := &Link{Cert: cert, Layout: c.layouts.of(key, cert), made: ready}
+	got := &Link{Cert: cert, Layout: c.layouts.of(key), made: ready}
 	if got.Layout != nil && cert.Outcome == Bug {
 		cert.Outcome = OtherLayout
 	}
@@ -244,8 +244,10 @@ func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Pl
 			got.Wrong = from
 		}
 	}
-	if why := c.broken(got.Cert); why != "" && got.Gap == nil {
-		got.Gap = &Gap{key, why}
+	if got.Gap == nil {
+		if why := c.broken(got.Cert); why != "" {
+			got.Gap = &Gap{key, why}
+		}
 	}
 	return nil
 }

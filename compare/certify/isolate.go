@@ -185,11 +185,18 @@ func (i *Isolator) has(n order.Node) bool {
 	return ok && !i.derived[name] || i.assumed(n)
 }
 
-// AssumesPositions reports whether the trace has no positions of its tokens, so that those of the token ids are taken: the first is at
-// 0, and each pass goes on where the one before has ended.
-func (i *Isolator) AssumesPositions() bool {
+// AssumedPositions are where the tokens of a pass are taken to stand in a trace that does not say so: the first is at 0, and each pass goes
+// on where the one before has ended. ok is false of a trace that does.
+func (i *Isolator) AssumedPositions(pass int) (positions []int64, ok bool) {
 	at := i.list.Index(order.PositionIDs)
-	return at >= 0 && i.assumed(order.Node{Entry: at})
+	if at < 0 || !i.assumed(order.Node{Entry: at, Pass: pass}) {
+		return nil, false
+	}
+	p := i.env.Passes[pass]
+	for k := range p.Tokens {
+		positions = append(positions, int64(p.Past+k))
+	}
+	return positions, true
 }
 
 // assumed reports whether a node is the positions of a trace that has none.
@@ -197,12 +204,12 @@ func (i *Isolator) assumed(n order.Node) bool {
 	return !i.positioned && n.Pass < len(i.env.Passes) && i.list.Entries[n.Entry].Name == order.PositionIDs
 }
 
-// positions are those of the tokens of a pass in the sequence: [1, T].
+// positions are those that are assumed, as a tensor: [1, T].
 func (i *Isolator) positions(pass int) program.Value {
-	p := i.env.Passes[pass]
-	v := program.Value{Shape: []int{1, p.Tokens}, Data: make([]float64, p.Tokens)}
-	for k := range v.Data {
-		v.Data[k] = float64(p.Past + k)
+	all, _ := i.AssumedPositions(pass)
+	v := program.Value{Shape: []int{1, len(all)}}
+	for _, p := range all {
+		v.Data = append(v.Data, float64(p))
 	}
 	return v
 }

@@ -158,6 +158,7 @@ func (l *layouts) settle(first *changed) bool {
 		}
 		if n.is == exit {
 			s.done.Cancels = append(s.done.Cancels, n.key)
+			continue
 		}
 		l.byKey[n.key] = n
 	}
@@ -182,16 +183,12 @@ func (l *layouts) inOrder() []*changed {
 	return all
 }
 
-// of is the layout that an entry is part of; nil for none. Where it cancels it is part of it if it is wrong by itself.
-func (l *layouts) of(key string, c *Certificate) *Layout {
+// of is the layout that an entry is part of; nil for none. Where it cancels it is right by itself, and part of none.
+func (l *layouts) of(key string) *Layout {
 	if l == nil || l.byKey[key] == nil {
 		return nil
 	}
-	n := l.byKey[key]
-	if n.is == exit && c.Good() {
-		return nil
-	}
-	return n.set().done
+	return l.byKey[key].set().done
 }
 
 // look finds out what a node is, after those that it was computed from.
