@@ -47,6 +47,9 @@ func (m *Map) applied() string {
 		text = m.name + " gives names by 1 pattern"
 	}
 	for _, r := range m.tensors {
+		if len(r.to) == 0 {
+			text += fmt.Sprintf("; %s left out", hole.ReplaceAllString(r.from.text, "*"))
+		}
 		if words := r.words(); words != "" {
 			text += fmt.Sprintf("; %s from %s%s", r.names(), hole.ReplaceAllString(r.from.text, "*"), words)
 		}
@@ -133,6 +136,9 @@ func (a *application) match() error {
 				return hint.Add(fmt.Errorf("%s: it matches %q, and so does %s", a.m.at(second), s.Key, place(first.line, first.from.text)), "a tensor has one name: make one of the two patterns narrower")
 			}
 			by, used[n] = n, true
+			if len(r.to) == 0 {
+				continue
+			}
 			if err := a.add(r, c, s); err != nil {
 				return fmt.Errorf("%s: %w", a.m.at(r), err)
 			}
