@@ -232,6 +232,9 @@ func (a *application) add(r *rule, c captures, s *capture.Source) error {
 
 // make makes the tensors of a group.
 func (a *application) make(g *group) error {
+	if len(g.members) > 1 && g.members[0].source.Printed != nil {
+		return fmt.Errorf("%q and others are joined: of a text of rounded numbers no tensors are", g.members[0].source.Key)
+	}
 	slices.SortFunc(g.members, func(x, y member) int { return slices.Compare(x.rank, y.rank) })
 	if err := a.complete(g); err != nil {
 		return err
@@ -251,10 +254,21 @@ func (a *application) make(g *group) error {
 		}
 		a.out = append(a.out, capture.Source{
 			Key: g.members[0].source.Key, Name: to.name, Pass: to.pass, Firing: to.firing, DType: b.dtype, Shape: b.shape, Data: b.data,
-			LastRow: g.rule.last || g.members[0].source.LastRow,
+			LastRow: g.rule.last || g.members[0].source.LastRow, Printed: g.printed(),
 		})
 	}
 	return nil
+}
+
+// printed is what is known of a tensor of a text after its line. The sum of all is that of no part.
+func (g *group) printed() *capture.Printed {
+	whole := g.members[0].source.Printed
+	if whole == nil || len(g.targets) == 1 {
+		return whole
+	}
+	part := *whole
+	part.HasSum = false
+	return &part
 }
 
 // complete holds the members of a group to those that there are anywhere for its line: one that is missing is no smaller tensor.
