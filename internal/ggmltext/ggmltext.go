@@ -85,7 +85,9 @@ func Read(r io.ReaderAt, size int64, f *container.File) error {
 }
 
 // marked reports whether a line begins as a heading does.
-func marked(line string) bool { return strings.HasPrefix(line, mark) || strings.HasPrefix(line, oldMark) }
+func marked(line string) bool {
+	return strings.HasPrefix(line, mark) || strings.HasPrefix(line, oldMark)
+}
 
 // heading is the line of a tensor.
 type heading struct {
