@@ -151,7 +151,7 @@ type reader struct {
 
 // note says what was read, and what was not.
 func (p *reader) note() {
-	p.file.Note("%s: it has some elements of a tensor, rounded, and no other is known", p.file.Format)
+	p.file.Note("%s: it has some elements of a tensor, rounded; the others are read as NaN", p.file.Format)
 	if p.bare > 0 {
 		p.file.Note("%d tensors left out: quantised, of integers, empty, or without elements", p.bare)
 	}
@@ -264,7 +264,7 @@ type scanner struct {
 }
 
 func newScanner(r io.ReaderAt, size int64) *scanner {
-	return &scanner{r: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 1<<16)}
+	return &scanner{r: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), int(min(size, 1<<16)))}
 }
 
 // next reads a line; false at the end, and for an error.

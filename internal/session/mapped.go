@@ -72,8 +72,8 @@ func ProposeMap(ctx context.Context, w io.Writer, model, localFile, referenceFil
 		return 0, err
 	}
 	far := ref
-	if ref == local {
-		far = nil
+	if ref == local || foreign.Printed(local) { // of a text too few values are known, and these rounded
+		far, referenceFile = nil, ""
 	} else if far, err = foreign.Fit(ref, list); err != nil {
 		return 0, err
 	}
