@@ -38,7 +38,7 @@ func (s *Settings) fit(t *capture.Trace, list *order.List) (*mapping.Applied, er
 	a := &mapping.Applied{Trace: t}
 	if m != nil {
 		if a, err = m.Apply(t, list); err != nil {
-			return nil, hint.Default(err, mapHint)
+			return nil, hint.Default(cutText(t, err), mapHint)
 		}
 	}
 	a.Trace, err = foreign.Fit(a.Trace, list)
