@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/container"
 )
 
 // Source is a tensor of a file that is no trace: what it is called, and where its elements are read, row-major and little-endian.
@@ -18,7 +19,8 @@ type Source struct {
 	Shape  []int
 	Data   io.ReaderAt
 
-	LastRow bool // it has the row of its pass's last token alone, as many engines compute logits
+	LastRow bool     // it has the row of its pass's last token alone, as many engines compute logits
+	Printed *Printed // it is read from a text that has not all of it; else nil
 }
 
 // Assemble makes a trace of tensors of any files. The notes are said with those of the trace; closer, which may be nil, is
@@ -37,7 +39,7 @@ func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []s
 		case s.Name == "" || s.Pass < 0 || !ok || !s.DType.Valid():
 			return nil, fmt.Errorf("trace %s: tensor %s has no name, pass, shape or dtype", path, quote(s.Key))
 		}
-		r := Record{Key: Key(s.Pass, s.Name, s.Firing), Name: s.Name, Pass: s.Pass, Firing: s.Firing, DType: s.DType, Shape: s.Shape, LastRow: s.LastRow, data: s.Data}
+		r := Record{Key: Key(s.Pass, s.Name, s.Firing), Name: s.Name, Pass: s.Pass, Firing: s.Firing, DType: s.DType, Shape: s.Shape, LastRow: s.LastRow, Printed: s.Printed, data: s.Data}
 		r.Size = int64(n) * int64(s.DType.Size())
 		t.index[key] = len(t.records)
 		t.records = append(t.records, r)
@@ -50,10 +52,14 @@ func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []s
 func (t *Trace) Sources() []Source {
 	out := make([]Source, len(t.records))
 	for i, r := range t.records {
-		out[i] = Source{Key: r.Key, Name: r.Name, Pass: r.Pass, Firing: r.Firing, DType: r.DType, Shape: r.Shape, Data: section{t, r}, LastRow: r.LastRow}
+		out[i] = Source{Key: r.Key, Name: r.Name, Pass: r.Pass, Firing: r.Firing, DType: r.DType, Shape: r.Shape, Data: section{t, r}, LastRow: r.LastRow, Printed: r.Printed}
 	}
 	return out
 }
+
+// Printed says of a tensor that it is read from a text, which has some of its elements, rounded to decimals. The bytes of the others are
+// a NaN of their own.
+type Printed = container.Printed
 
 // section reads one tensor of a trace.
 type section struct {

@@ -44,7 +44,8 @@ type Record struct {
 	Shape  []int // empty for a scalar
 	Size   int64 // bytes of data
 
-	LastRow bool // it has the row of its pass's last token alone, where the order has all
+	LastRow bool     // it has the row of its pass's last token alone, where the order has all
+	Printed *Printed // it is read from a text that has not all of it; else nil
 
 	offset int64       // of the data, from the start of the file
 	data   io.ReaderAt // of an assembled trace, which is no one file; else nil

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -232,7 +233,7 @@ func (w *walker) incomplete(done map[string]bool) {
 	switch c := w.res.Coverage; {
 	case c.Compared == 0:
 		*reasons = append(*reasons, "no entry was compared")
-	case c.Tested == 0:
+	case c.Tested == 0 && !slices.ContainsFunc(w.res.Rows, func(r Row) bool { return r.Facts.Policy.Printed }):
 		*reasons = append(*reasons, "nothing was tested: the entries compared are the token ids, or constant, zero or empty in "+w.names[reference].Side)
 	}
 }

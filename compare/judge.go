@@ -58,6 +58,8 @@ type Policy struct {
 	Unverified bool `json:"unverified,omitempty"`
 	Derived    bool `json:"derived,omitempty"` // recomputed by a capturing side
 	Alone      bool `json:"alone,omitempty"`   // there is one trace
+	// Printed: of one side there is a text alone, with some elements and these rounded. What agrees shows nothing.
+	Printed bool `json:"printed,omitempty"`
 	// Accepted: a line of the baseline covers what the row shows; see [Baseline].
 	Accepted bool `json:"accepted,omitempty"`
 }
@@ -87,6 +89,9 @@ type Judgement struct {
 // of that table to it.
 func Judge(f Facts) Judgement {
 	j := verdict(f)
+	if f.Policy.Printed && j.Verdict == Match {
+		j = Judgement{Verdict: Unverified}
+	}
 	j.Excused = excuse(f, j)
 	j.Tested = !f.Policy.Derived && j.Excused == "" && (j.Verdict == Mismatch || j.Verdict == Match && f.tested())
 	return j

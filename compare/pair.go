@@ -51,6 +51,9 @@ func (w *walker) compare(p *pair) error {
 		return err
 	}
 	p.note(s)
+	if p.printed() != nil {
+		return nil // what is not printed is the other side's, the most likely token too
+	}
 	if s.Top != nil && s.Top.Flipped > 0 && p.row.Gate.Tolerant() {
 		w.noteTop(p, s)
 	}
@@ -72,6 +75,9 @@ func (w *walker) beside(p *pair) (*measure.Sums, error) {
 	p.row.Metrics = s.Metrics(f, p.r.Place)
 	if err := w.nameAxes(p); err != nil {
 		return nil, err
+	}
+	if p.printed() != nil {
+		p.row.Metrics.Axes = nil // the nearest tensor bounds the error of the whole from below, not that of each of its parts
 	}
 	p.arithmetic = s.Coarser
 	for _, side := range w.sides {
@@ -173,6 +179,7 @@ func (p *pair) note(s *measure.Sums) {
 	if m.Floor > 2*m.Norm && !p.names.alone() { // less is what terms that point in different directions do
 		p.remark(Floored, "errors are relative to %.3g, %s, not to the %.3g of %s", float64(m.Floor), m.FloorFrom, float64(m.Norm), p.names[reference].Side)
 	}
+	p.notePrinted()
 	if dl, dr := p.l.Rec.DType, p.r.Rec.DType; dl != dr && !s.Exact {
 		p.remark(MixedDType, "%s: compared as %s", p.names.pair(dl.String(), dr.String()), s.Coarser)
 	}

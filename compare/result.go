@@ -99,7 +99,8 @@ const (
 	Match    Verdict = "MATCH"
 	Mismatch Verdict = "MISMATCH"
 	// Unverified: the reference is the walk, and an operation that leads to the entry has not reproduced transformers.
-	// Whatever differs, it accuses nobody; and what agrees shows nothing.
+	// Whatever differs, it accuses nobody; and what agrees shows nothing. Or one side is a text of rounded numbers: it agrees
+	// as far as they say, which shows nothing.
 	Unverified Verdict = "UNVERIFIED"
 	// Recomputed: of a trace alone, what the capturing side recomputed. Nothing was computed again or compared.
 	Recomputed Verdict = "DERIVED"
@@ -190,6 +191,8 @@ const (
 	Expected NoteKind = "expected"
 	// OpUnverified: the row was not judged, see [Unverified].
 	OpUnverified NoteKind = "op unverified"
+	// NotePrinted: of one side there is a text alone; how much of the tensor it has.
+	NotePrinted NoteKind = "printed"
 	// Floored: the reference is so much smaller than its operands that the error is relative to these.
 	Floored NoteKind = "floor"
 )

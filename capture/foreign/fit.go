@@ -174,7 +174,7 @@ func (f *fitter) shapes() {
 		return
 	}
 	f.headsFirst()
-	batch, last, rows := 0, 0, 0
+	batch, last, rows, pruned := 0, 0, 0, 0
 	for i := range f.sources {
 		s := &f.sources[i]
 		e, ok := f.list.Lookup(s.Name)
@@ -186,7 +186,10 @@ func (f *fitter) shapes() {
 			batch++
 			continue
 		}
-		if shape, ok := f.lastRow(e, s); ok {
+		if s.Printed != nil && f.oneRow(e, s) {
+			s.LastRow = true
+			pruned++
+		} else if shape, ok := f.lastRow(e, s); ok {
 			s.Shape, s.LastRow = shape, true
 			last++
 			rows += f.tokens[s.Pass]
@@ -194,6 +197,9 @@ func (f *fitter) shapes() {
 	}
 	if batch > 0 {
 		f.note("%s without axes of size 1 in front: read with them", tensors(batch))
+	}
+	if pruned > 0 {
+		f.note("%s with the row of the last token alone: that row is compared", tensors(pruned))
 	}
 	if last > 0 {
 		f.note("logits of the last token alone in %s: %d of %d rows compared there", passesOf(last), last, rows)
@@ -282,6 +288,18 @@ func (f *fitter) lastRow(e *order.Entry, s *capture.Source) ([]int, bool) {
 		}
 	}
 	return []int{1, 1, vocabulary}, true
+}
+
+// oneRow reports whether a tensor of a text has one row where the pass has several tokens: llama.cpp computes the last layer and
+// what follows it for the tokens whose logits are asked for, which is the last one.
+func (f *fitter) oneRow(e *order.Entry, s *capture.Source) bool {
+	axes := strings.ReplaceAll(e.Axes, " ", "")
+	if !strings.HasPrefix(axes, "bt") || s.Pass >= len(f.tokens) || f.tokens[s.Pass] < 2 || len(s.Shape) != len(e.Shape) {
+		return false
+	}
+	all := slices.Clone(s.Shape)
+	all[1] = f.tokens[s.Pass]
+	return s.Shape[1] == 1 && f.fits(e, s.Pass, all)
 }
 
 func tensors(n int) string {

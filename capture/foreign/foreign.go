@@ -139,7 +139,7 @@ func sourcesOf(f *container.File, look bool) ([]capture.Source, error) {
 		case t.Name == "":
 			return nil, errors.New("a tensor has no name")
 		case t.Unknown == "":
-			sources = append(sources, capture.Source{Key: t.Name, Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t})
+			sources = append(sources, capture.Source{Key: t.Name, Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t, Printed: t.Printed})
 		case look || isText(t.Unknown):
 			f.Note("%s left out: dtype %s, which is not read", container.Quote(t.Name), container.Quote(t.Unknown))
 		default:

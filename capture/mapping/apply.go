@@ -47,6 +47,9 @@ func (m *Map) applied() string {
 		text = m.name + " gives names by 1 pattern"
 	}
 	for _, r := range m.tensors {
+		if len(r.to) == 0 {
+			text += fmt.Sprintf("; %s left out", hole.ReplaceAllString(r.from.text, "*"))
+		}
 		if words := r.words(); words != "" {
 			text += fmt.Sprintf("; %s from %s%s", r.names(), hole.ReplaceAllString(r.from.text, "*"), words)
 		}
@@ -133,6 +136,9 @@ func (a *application) match() error {
 				return hint.Add(fmt.Errorf("%s: it matches %q, and so does %s", a.m.at(second), s.Key, place(first.line, first.from.text)), "a tensor has one name: make one of the two patterns narrower")
 			}
 			by, used[n] = n, true
+			if len(r.to) == 0 {
+				continue
+			}
 			if err := a.add(r, c, s); err != nil {
 				return fmt.Errorf("%s: %w", a.m.at(r), err)
 			}
@@ -226,6 +232,9 @@ func (a *application) add(r *rule, c captures, s *capture.Source) error {
 
 // make makes the tensors of a group.
 func (a *application) make(g *group) error {
+	if len(g.members) > 1 && g.members[0].source.Printed != nil {
+		return fmt.Errorf("%q and others are joined: of a text of rounded numbers no tensors are", g.members[0].source.Key)
+	}
 	slices.SortFunc(g.members, func(x, y member) int { return slices.Compare(x.rank, y.rank) })
 	if err := a.complete(g); err != nil {
 		return err
@@ -245,10 +254,21 @@ func (a *application) make(g *group) error {
 		}
 		a.out = append(a.out, capture.Source{
 			Key: g.members[0].source.Key, Name: to.name, Pass: to.pass, Firing: to.firing, DType: b.dtype, Shape: b.shape, Data: b.data,
-			LastRow: g.rule.last || g.members[0].source.LastRow,
+			LastRow: g.rule.last || g.members[0].source.LastRow, Printed: g.printed(),
 		})
 	}
 	return nil
+}
+
+// printed is what is known of a tensor of a text after its line. The sum of all is that of no part.
+func (g *group) printed() *capture.Printed {
+	whole := g.members[0].source.Printed
+	if whole == nil || len(g.targets) == 1 {
+		return whole
+	}
+	part := *whole
+	part.HasSum = false
+	return &part
 }
 
 // complete holds the members of a group to those that there are anywhere for its line: one that is missing is no smaller tensor.

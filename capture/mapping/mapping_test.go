@@ -253,6 +253,20 @@ func TestFiringsAndRows(t *testing.T) {
 	}
 }
 
+// A port can have a name that the order has for something else. A line without targets leaves that tensor out, and says so; what gets
+// the name then is another one.
+func TestLeftOut(t *testing.T) {
+	a := applied(t, `"norm" = { to = [] }
+"result_norm" = "norm"
+"rest-{L}" = { to = [] }`, counted("norm", 0, 0, 2), counted("result_norm", 0, 7, 2), counted("rest-1", 0, 0, 2), counted("kept", 0, 3, 1))
+	if _, values := elements(t, a.Trace, 0, "norm"); !slices.Equal(values, []float32{7, 8}) || len(a.Trace.Records()) != 2 {
+		t.Errorf("norm is %v, of %d tensors", values, len(a.Trace.Records()))
+	}
+	if note := strings.Join(a.Trace.Notes(), "; "); !strings.Contains(note, "norm left out") || !strings.Contains(note, "rest-* left out") {
+		t.Errorf("the notes are %q", note)
+	}
+}
+
 // Ranks that differ are a finding, and the first is taken.
 func TestRanksThatDiffer(t *testing.T) {
 	a := applied(t, `"rank{R}/n" = { to = "n", join = "same" }`, counted("rank0/n", 0, 1, 2, 2), counted("rank1/n", 0, 2, 2, 2))
@@ -280,6 +294,7 @@ func TestErrors(t *testing.T) {
 		{`"blk.{L}.x" = { to = "y.{L}", axes = "t (c -> t c" }`, "parentheses do not fit together"},
 		{`"blk.{L}.x" = { to = "y.{L}", axes = "t (c:0 d) -> t c d" }`, "want a size of 1 or more"},
 		{`"blk.{L}.x" = { to = ["y.{L}", "z.{L}"] }`, "2 names for 1 parts"},
+		{`"x" = { to = [], axes = "t c -> 1 t c" }`, "leaves a tensor out: nothing else can be said of it"},
 		{`"blk.{L}.x" = { to = ["y.{L}", "z.{L}"], split = "c: 1|1" }`, "no axis is called c"},
 		{`"blk.{L}.x" = { to = "y.{L}", rows = "first" }`, `rows is "first", want last`},
 		{`"blk.{L}.x" = { to = "y.{L}", pass = "S" }`, "the pattern has no number {S}"},

@@ -10,7 +10,7 @@ import (
 type rule struct {
 	line int // in its file; 0 where it is not known
 	from *pattern
-	to   []target
+	to   []target // none: the tensor is left out
 
 	layout *layout
 	split  *split      // one tensor becomes several
@@ -149,6 +149,12 @@ func newSplit(text string) (*split, error) {
 
 // whole checks that the parts of a rule fit together, and finds what is joined.
 func (r *rule) whole() error {
+	if len(r.to) == 0 {
+		if r.words() != "" {
+			return fmt.Errorf("to is an empty list, which leaves a tensor out: nothing else can be said of it")
+		}
+		return nil
+	}
 	parts := 1
 	if r.split != nil {
 		parts = len(r.split.sizes)

@@ -19,7 +19,7 @@ var aliases = map[string][]string{
 	"layers.{L}.self_attn.k_norm":           {"Kcur_normed-{L}", "layer_{L}.attn._key_norm"},
 	"layers.{L}.self_attn.q_rope":           {"Qcur-{L}#1", "Qcur-{L}#2", "blocks.{L}.attn.hook_rot_q"},
 	"layers.{L}.self_attn.k_rope":           {"Kcur-{L}#1", "Kcur-{L}#2", "blocks.{L}.attn.hook_rot_k"},
-	"layers.{L}.self_attn.scores":           {"kq-{L}", "blocks.{L}.attn.hook_attn_scores"},
+	"layers.{L}.self_attn.scores":           {"blocks.{L}.attn.hook_attn_scores"}, // llama.cpp's kq has not the scale
 	"layers.{L}.self_attn.probs":            {"kq_soft_max-{L}", "blocks.{L}.attn.hook_pattern"},
 	"layers.{L}.self_attn.context":          {"kqv_out-{L}", "blocks.{L}.attn.hook_z"},
 	"layers.{L}.self_attn.o_proj":           {"attn_out-{L}", "blocks.{L}.hook_attn_out", "layer_{L}.attn.attn_vec_einsum", "layers.{L}.attention.wo", "layers.{L}.attention.dense", "decoder_block_{L}.attention.attention_output", "blk.{L}.attn_output"},

@@ -145,5 +145,9 @@ func openChecked(path string) (*capture.Trace, error) {
 		return nil, hint.Add(fmt.Errorf("a trace is read from a file, not from standard input"), "write it to a file first: its header says where in the file each tensor lies")
 	}
 	trace, err := foreign.Open(path)
+	if err == nil && foreign.Printed(trace) {
+		err = hint.Add(fmt.Errorf("%s: a text of rounded numbers, of which nothing can be checked", path), "compare it with a trace of transformers: that finds the place of a mismatch")
+		return nil, hint.Also(err, trace.Close())
+	}
 	return trace, hint.Default(err, dump.Next)
 }

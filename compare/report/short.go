@@ -319,7 +319,7 @@ func (p *printer) shortNotes(r *compare.Result) {
 				continue
 			}
 			switch n.Kind {
-			case compare.Drift, compare.MixedDType, compare.BothNaN, compare.OpUnverified:
+			case compare.Drift, compare.MixedDType, compare.BothNaN, compare.OpUnverified, compare.NotePrinted:
 				seen[n.Kind] = true
 				lines = append(lines, fmt.Sprintf("note (%s): %s: %s", n.Kind, r.Rows[i].Key(), n.Text))
 			}

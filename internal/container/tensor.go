@@ -32,6 +32,8 @@ type Tensor struct {
 	Data   io.ReaderAt
 	Offset int64 // bytes in Data before the first element
 	Big    bool  // the bytes of an element are stored with the highest first
+
+	Printed *Printed // it is read from a text, which has not all of it; else nil
 }
 
 // Check reports a tensor whose elements do not all lie within the storage bytes of Data.

@@ -1,5 +1,5 @@
 // Package dump opens files of tensors, whoever wrote them, by their content: safetensors, numpy's .npy and .npz, what torch.save
-// writes, pickles of numpy arrays. What is none of them is named for what it looks like, with the next step.
+// writes, pickles of numpy arrays, the text of llama.cpp's eval-callback. What is none of them is named for what it looks like, with the next step.
 package dump
 
 import (
@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/ggmltext"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/npy"
 	"github.com/tracediff/tracediff/internal/polygraphy"
@@ -63,6 +64,9 @@ func Read(r io.ReaderAt, size int64, f *container.File, alone string) error {
 		return torch.Legacy(r, size, f, alone)
 	case len(start) > 1 && start[0] == 0x80 && start[1] >= 2 && start[1] <= 5:
 		return torch.Pickle(r, size, f, alone)
+	}
+	if looksLikeText(start) && ggmltext.Is(r, size) {
+		return ggmltext.Read(r, size, f)
 	}
 	return foreignFile(r, size, start)
 }

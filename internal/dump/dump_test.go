@@ -49,7 +49,7 @@ func FuzzRead(f *testing.F) {
 			f.Add(c.Data)
 		}
 	}
-	for _, name := range []string{"numpy.npz", "torch.pt", "torch-legacy.pt", "pickle.pkl", "official.safetensors", "mlx.npz"} {
+	for _, name := range []string{"numpy.npz", "torch.pt", "torch-legacy.pt", "pickle.pkl", "official.safetensors", "mlx.npz", "../wild/llamacpp/text/llama-tiny.txt"} {
 		data, err := os.ReadFile(filepath.Join("../../fixtures/foreign", name))
 		if err != nil {
 			f.Fatal(err)

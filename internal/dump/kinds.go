@@ -88,9 +88,6 @@ func text(r io.ReaderAt, size int64, start []byte) error {
 	switch {
 	case strings.HasPrefix(line, "version https://git-lfs"):
 		return hint.Add(errors.New("a pointer of Git LFS, not the file itself"), "git lfs pull fetches it")
-	case bytes.Contains(start, []byte("ggml_debug:")), bytes.Contains(start, []byte("common_debug_cb_eval:")):
-		return hint.Add(errors.New("the text of llama.cpp's eval-callback, which has six numbers of an axis at most, of four decimals: nothing can be compared by it"),
-			"record the tensors themselves, with hooks/c/tracediff.h in the same callback: docs/ports.md")
 	case strings.HasPrefix(line, "<"):
 		return hint.Add(errors.New("a page of HTML or XML, which is no dump of tensors"), "was it downloaded without logging in? "+Next)
 	case start[0] == '{' || start[0] == '[':

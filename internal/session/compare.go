@@ -82,11 +82,14 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	if err != nil {
 		return nil, err
 	}
-	local = mapped.Trace
+	var flaws []string
+	if local, flaws, err = nearest(&s, mapped.Trace, ref.Trace); err != nil {
+		return nil, err
+	}
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
 		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.Text,
-		Flaws: mapped.Differ,
+		Flaws: append(mapped.Differ, flaws...),
 	}
 	if err := isolate(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
@@ -161,6 +164,11 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	if local, ref, o.Flaws, err = fitted(&s, whole, local, ref); err != nil {
 		return nil, err
 	}
+	var flaws []string
+	if local, flaws, err = nearest(&s, local, ref); err != nil {
+		return nil, err
+	}
+	o.Flaws = append(o.Flaws, flaws...)
 	if o.Order, err = picked(whole, s.Order); err != nil {
 		return nil, err
 	}

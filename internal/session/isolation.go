@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
@@ -58,6 +59,9 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 				return err
 			}
 		}
+	}
+	if foreign.Printed(local) {
+		return unable("the local trace is a text of rounded numbers: nothing can be computed from them", "record the tensors themselves: docs/in-the-wild.md has how for llama.cpp")
 	}
 	o.Confirmer = confirmer(local, list, ck, dtype)
 	switch {

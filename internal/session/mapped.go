@@ -38,7 +38,7 @@ func (s *Settings) fit(t *capture.Trace, list *order.List) (*mapping.Applied, er
 	a := &mapping.Applied{Trace: t}
 	if m != nil {
 		if a, err = m.Apply(t, list); err != nil {
-			return nil, hint.Default(err, mapHint)
+			return nil, hint.Default(cutText(t, err), mapHint)
 		}
 	}
 	a.Trace, err = foreign.Fit(a.Trace, list)
@@ -72,8 +72,8 @@ func ProposeMap(ctx context.Context, w io.Writer, model, localFile, referenceFil
 		return 0, err
 	}
 	far := ref
-	if ref == local {
-		far = nil
+	if ref == local || foreign.Printed(local) { // of a text too few values are known, and these rounded
+		far, referenceFile = nil, ""
 	} else if far, err = foreign.Fit(ref, list); err != nil {
 		return 0, err
 	}

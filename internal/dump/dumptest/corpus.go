@@ -22,7 +22,7 @@ type Specimen struct {
 // Corpus has a good file and the bad ones of each format.
 func Corpus(t testing.TB) []Specimen {
 	var all []Specimen
-	for _, of := range []func(testing.TB) []Specimen{npyCorpus, npzCorpus, torchCorpus, pickleCorpus, polygraphyCorpus, otherCorpus} {
+	for _, of := range []func(testing.TB) []Specimen{npyCorpus, npzCorpus, torchCorpus, pickleCorpus, polygraphyCorpus, ggmlCorpus, otherCorpus} {
 		all = append(all, of(t)...)
 	}
 	return all

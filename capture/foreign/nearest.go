@@ -1,0 +1,191 @@
+package foreign
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// Printed reports whether a trace has tensors that are read from a text of rounded numbers.
+func Printed(t *capture.Trace) bool {
+	return slices.ContainsFunc(t.Records(), func(r capture.Record) bool { return r.Printed != nil })
+}
+
+// Nearest fills the tensors of a text in: each becomes the one that is nearest to the other trace's among all that would be printed
+// like it. So what differs here differs whatever the text leaves out, and by at least as much; what does not differ shows nothing.
+//
+//   - An element that is printed is moved towards the other by half a unit of its last decimal. One that is not printed is the other's.
+//   - The printed sum s of all n elements bounds the distance as well: ‖l − r‖ ≥ |s − Σr|/√n, less what adding up in float32 can be off
+//     by, n·2⁻²⁴·Σ|r|. Where that is farther than the elements are, all elements are moved by the same amount to have that sum.
+//
+// The first holds for each element, so for each part of a tensor; the second for the whole alone, and is left out without sums. A tensor
+// that the other trace does not have, or has in another shape, stays as it is. t stays open as long as the new one is used.
+func Nearest(t, other *capture.Trace, sums bool) (*capture.Trace, error) {
+	if !Printed(t) {
+		return t, nil
+	}
+	sources := t.Sources()
+	for i := range sources {
+		s := &sources[i]
+		r, ok := other.LookupFiring(s.Pass, s.Name, s.Firing)
+		if s.Printed == nil || !ok || !r.DType.Float() {
+			continue
+		}
+		first, ok := rowsOf(s, r)
+		if !ok {
+			continue
+		}
+		n, _ := hooks.Elements(s.Shape)
+		s.Data = &nearest{of: *s, other: other, r: r, first: int64(first), n: int64(n), sums: sums && s.Printed.HasSum}
+	}
+	return capture.Assemble(t.Path(), sources, t.Manifest(), t.Sequence(), t.Notes(), t)
+}
+
+// rowsOf is the element of the other's tensor at which that of the text begins: the last row of one that has all. ok is false where the
+// two do not fit.
+func rowsOf(s *capture.Source, r capture.Record) (first int, ok bool) {
+	if slices.Equal(s.Shape, r.Shape) {
+		return 0, true
+	}
+	if !s.LastRow || r.LastRow || len(s.Shape) != len(r.Shape) || len(s.Shape) < 2 || r.Shape[0] != 1 || !slices.Equal(s.Shape[2:], r.Shape[2:]) {
+		return 0, false
+	}
+	row, _ := hooks.Elements(s.Shape)
+	all, _ := hooks.Elements(r.Shape)
+	return all - row, true
+}
+
+// nearest is a tensor of a text, filled in.
+type nearest struct {
+	of    capture.Source
+	other *capture.Trace
+	r     capture.Record
+	first int64 // the element of r that is the first
+	n     int64
+	sums  bool
+
+	once  sync.Once
+	shift float64 // of all elements, where the sum says more than they do
+	moved bool
+	err   error
+}
+
+// chunk is how many elements are looked at at a time.
+const chunk = 1 << 14
+
+// ReadAt reads bytes as [io.ReaderAt] does.
+func (x *nearest) ReadAt(p []byte, off int64) (int, error) {
+	if x.once.Do(x.weigh); x.err != nil {
+		return 0, x.err
+	}
+	size := int64(x.of.DType.Size())
+	var end error
+	if rest := x.n*size - off; int64(len(p)) > rest {
+		p, end = p[:max(rest, 0)], io.EOF
+	}
+	done := 0
+	for done < len(p) {
+		from := (off + int64(done)) / size
+		out, err := x.encoded(from, min(x.n, from+chunk))
+		if err != nil {
+			return done, err
+		}
+		done += copy(p[done:], out[(off+int64(done))-from*size:])
+	}
+	return done, end
+}
+
+// encoded are the bytes of the elements from one number to another.
+func (x *nearest) encoded(from, to int64) ([]byte, error) {
+	l, r, err := x.values(from, to)
+	if err != nil {
+		return nil, err
+	}
+	var out []byte
+	for i := range l {
+		v := l[i]
+		if x.moved {
+			v = r[i] + x.shift
+		}
+		switch x.of.DType {
+		case hooks.F32:
+			out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(v)))
+		case hooks.F16:
+			out = binary.LittleEndian.AppendUint16(out, floats.F16(float32(v)))
+		default:
+			out = binary.LittleEndian.AppendUint16(out, floats.BF16(float32(v)))
+		}
+	}
+	return out, nil
+}
+
+// values are elements as the printed ones alone have them, and the other's.
+func (x *nearest) values(from, to int64) (l, r []float64, err error) {
+	raw := make([]byte, (to-from)*int64(x.of.DType.Size()))
+	if _, err := x.of.Data.ReadAt(raw, from*int64(x.of.DType.Size())); err != nil {
+		return nil, nil, err
+	}
+	far := make([]byte, (to-from)*int64(x.r.DType.Size()))
+	if _, err := x.other.ReadAt(x.r, far, (x.first+from)*int64(x.r.DType.Size())); err != nil {
+		return nil, nil, err
+	}
+	l, r = make([]float64, to-from), make([]float64, to-from)
+	if err := floats.Decode(l, x.of.DType, raw); err != nil {
+		return nil, nil, err
+	}
+	if err := floats.Decode(r, x.r.DType, far); err != nil {
+		return nil, nil, err
+	}
+	size, mark := x.of.DType.Size(), string(container.Elided(x.of.DType))
+	for i := range l {
+		if string(raw[i*size:(i+1)*size]) == mark {
+			l[i] = r[i]
+			continue
+		}
+		// The element is stored in the tensor's own dtype, which may be off by half a step of it.
+		slack := x.of.Printed.Half + math.Abs(l[i])*floats.Unit(x.of.DType)
+		switch d := l[i] - r[i]; {
+		case math.Abs(d) <= slack:
+			l[i] = r[i]
+		case d > slack:
+			l[i] -= slack
+		case d < -slack:
+			l[i] += slack
+		}
+	}
+	return l, r, nil
+}
+
+// weigh finds out whether the sum says more than the elements do.
+func (x *nearest) weigh() {
+	sum := x.of.Printed.Sum
+	if !x.sums || math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return
+	}
+	var total, all, apart float64
+	for from := int64(0); from < x.n; from += chunk {
+		l, r, err := x.values(from, min(x.n, from+chunk))
+		if err != nil {
+			x.err = err
+			return
+		}
+		for i := range l {
+			total += r[i]
+			all += math.Abs(r[i])
+			apart += (l[i] - r[i]) * (l[i] - r[i])
+		}
+	}
+	const decimals = 0.5e-6 // of the printed sum
+	n := float64(x.n)
+	off := math.Abs(sum-total) - decimals - 1.01*math.Ldexp(n, -24)*all - math.Abs(sum)*math.Ldexp(1, -24)
+	if off > 0 && off*off/n > apart {
+		x.shift, x.moved = math.Copysign(off/n, sum-total), true
+	}
+}
