@@ -57,7 +57,7 @@ func (l Line) text() string {
 		to = "[" + strings.Join(all, ", ") + "]"
 	}
 	var fields []string
-	for _, f := range [][2]string{{"axes", l.Axes}, {"split", l.Split}, {"pass", l.Pass}} {
+	for _, f := range [][2]string{{"axes", l.Axes}, {"split", l.Split}, {"join", l.Join}, {"ring", l.Ring}, {"pass", l.Pass}, {"rows", l.Rows}} {
 		if f[1] != "" {
 			fields = append(fields, f[0]+" = "+quote(f[1]))
 		}
