@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
@@ -79,6 +80,13 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 		return nil, hint.Add(errors.New("the map is empty"), "it wants a table [tensors] with lines such as \"blk.{L}.attn_norm\" = \"layers.{L}.input_layernorm\"; a dump that needs none is compared without --map")
 	}
 	return m, nil
+}
+
+// Matches reports whether a line of the map matches a tensor of a trace.
+func (m *Map) Matches(t *capture.Trace) bool {
+	return slices.ContainsFunc(t.Records(), func(r capture.Record) bool {
+		return slices.ContainsFunc(m.tensors, func(l *rule) bool { _, ok := l.from.of(r.Name); return ok })
+	})
 }
 
 // String is the map in one text: two maps that do the same, line by line, have the same.
