@@ -120,7 +120,7 @@ func (m *Map) at(r *rule) string { return m.name + ": " + place(r.line, r.from.t
 
 var (
 	headingText = regexp.MustCompile(`^\s*\[+\s*([^\]]*?)\s*\]`)
-	keyText     = regexp.MustCompile(`^\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*=`)
+	keyText     = regexp.MustCompile(`^\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*[.=]`) // also the first part of a dotted one
 )
 
 // linesOf finds the lines of the keys of a table: the one whose heading ends in that word.

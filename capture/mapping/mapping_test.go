@@ -267,7 +267,7 @@ func TestErrors(t *testing.T) {
 	x := []capture.Source{counted("blk.0.x", 0, 0, 2, 6), counted("blk.1.x", 0, 0, 2, 6)}
 	for _, c := range []struct{ lines, want string }{
 		{"", "the map is empty"},
-		{`blk.x = "y"`, `map.toml: "blk": "x" is unknown: want to,`},
+		{`blk.x = "y"`, `map.toml: line 2, "blk": "x" is unknown: want to,`},
 		{`"a" = 3`, `map.toml: line 2, "a": want a name, or a table`},
 		{`"a{L" = "y"`, "a brace without its other one"},
 		{`"a{9}" = "y"`, "{9} is no capture"},

@@ -222,7 +222,7 @@ func TestProposalQuotes(t *testing.T) {
 			t.Errorf("%q", line)
 		}
 	}
-	if !strings.Contains(text, `\u2028`) {
+	if !strings.Contains(text, `\U00002028`) {
 		t.Errorf("%s", text)
 	}
 }
