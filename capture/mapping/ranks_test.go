@@ -13,6 +13,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -194,4 +195,45 @@ func TestStagesHaveTheLayersOfTheWhole(t *testing.T) {
 			t.Fatalf("%d tensors", n)
 		}
 	})
+}
+
+// Query, key and value of the heads of a rank in one tensor are cut on each rank, and then put behind each other: q0 q1, k0 k1, v0 v1.
+func TestRanksOfFusedTensors(t *testing.T) {
+	trace, list := golden(t, "gemma3-tiny/prefill.float32")
+	r, ids := raw(t, trace, 0, order.InputIDs)
+	sources := []capture.Source{{Key: r.Name, Name: r.Name, DType: r.DType, Shape: r.Shape, Data: bytes.NewReader(ids)}}
+	tokens := r.Shape[1]
+	for l := range list.Config.NumLayers {
+		for rank := range 2 {
+			var joined []byte
+			for token := range tokens {
+				for _, p := range []string{"q_proj", "k_proj", "v_proj"} {
+					x, data := raw(t, trace, 0, fmt.Sprintf("layers.%d.self_attn.%s", l, p))
+					half := x.Shape[2] / 2 * 4
+					joined = append(joined, data[token*2*half+rank*half:][:half]...)
+				}
+			}
+			key := fmt.Sprintf("tp%d.layer%d.qkv", rank, l)
+			sources = append(sources, capture.Source{Key: key, Name: key, DType: hooks.F32, Shape: []int{tokens, len(joined) / 4 / tokens}, Data: bytes.NewReader(joined)})
+		}
+	}
+	dump := assembled(t, sources...)
+	p, text := proposed(t, dump, list, trace)
+	if len(p.Lines) != 1 || len(p.Choices)+len(p.Left) > 0 || !strings.Contains(text, `axes = "t c -> 1 t c", split = "c: 12 | 6 | 6", join = "c" } # values: 3 of 3; the ranks behind each other`) {
+		t.Fatal(text)
+	}
+	m, err := mapping.Parse("map.toml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := m.Apply(dump, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"layers.0.self_attn.q_proj", "layers.1.self_attn.k_proj", "layers.2.self_attn.v_proj"} {
+		_, want := raw(t, trace, 0, name)
+		if _, got := raw(t, a.Trace, 0, name); !bytes.Equal(got, want) {
+			t.Errorf("%s is not the reference's\n%s", name, text)
+		}
+	}
 }
