@@ -69,7 +69,7 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 		e, ok := list.Lookup(r.Name)
 		return ok && (r.Name == order.InputIDs || r.LastRow || r.Pass > 0 || slices.Equal(r.Shape, p.want(e)))
 	}
-	all, err := templates(t, list.Config.NumLayers, known)
+	all, err := templates(ctx, t, list.Config.NumLayers, known)
 	if err != nil {
 		return nil, err
 	}

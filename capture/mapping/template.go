@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"regexp"
@@ -131,7 +132,7 @@ func namesOf(t *capture.Trace, layers int, known func(int) bool) []*spelled {
 }
 
 // templates groups the tensors of a dump by what their names have in common. known says which of them need no line.
-func templates(t *capture.Trace, layers int, known func(int) bool) ([]*template, error) {
+func templates(ctx context.Context, t *capture.Trace, layers int, known func(int) bool) ([]*template, error) {
 	twice := map[string]bool{}
 	for _, r := range t.Records() {
 		twice[r.Name] = twice[r.Name] || r.Firing > 0
@@ -155,6 +156,9 @@ func templates(t *capture.Trace, layers int, known func(int) bool) ([]*template,
 	numbering := numberings(all, layers)
 	var list []*template
 	for _, g := range order {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		made, err := g.forms(numbering)
 		if err != nil {
 			return nil, err
