@@ -83,6 +83,7 @@ func (t *Trace) readable(tensors []safetensors.Tensor) ([]safetensors.Tensor, er
 		case t.ours || !t.look:
 			return nil, err
 		default:
+			t.unread = append(t.unread, s.Unknown)
 			t.note("tensor %s left out: shape %v, %d bytes of dtype %s, which is not read", quote(s.Name), s.Shape, s.End-s.Begin, quote(s.Unknown))
 		}
 	}

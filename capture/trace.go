@@ -30,6 +30,7 @@ type Trace struct {
 	records  []Record
 	index    map[firing]int
 	notes    []string
+	unread   []string
 	lacks    string // what is wrong with the status, if it is not what the file says
 	read     atomic.Int64
 }
@@ -140,6 +141,9 @@ func (t *Trace) Sequence() bool { return t.sequence }
 
 // Notes returns what was left out of an unfinished trace and why, a line each.
 func (t *Trace) Notes() []string { return t.notes }
+
+// Unread returns the dtypes of the tensors that [Look] has left out, one each.
+func (t *Trace) Unread() []string { return t.unread }
 
 // Records returns all tensors in the order of their data in the file. The slice is the trace's own.
 func (t *Trace) Records() []Record { return t.records }

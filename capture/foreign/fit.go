@@ -174,11 +174,22 @@ func (f *fitter) shapes() {
 		return
 	}
 	f.headsFirst()
-	batch, last, rows, pruned := 0, 0, 0, 0
+	batch, pruned := 0, 0
+	var last []*capture.Source
 	for i := range f.sources {
 		s := &f.sources[i]
 		e, ok := f.list.Lookup(s.Name)
 		if !ok || len(e.Shape) == 0 || len(e.Shape) != len(e.Axes) || e.Axes[0] != order.AxisBatch || s.Name == order.InputIDs {
+			continue
+		}
+		if s.LastRow { // a map says so
+			with := ones(s.Shape, len(e.Shape))
+			if s.Pass < len(f.tokens) && f.tokens[s.Pass] > 1 {
+				last = append(last, s)
+			} else if len(with) > len(s.Shape) {
+				batch++
+			}
+			s.Shape = with
 			continue
 		}
 		if with := f.leading(e, s); f.fits(e, s.Pass, with) {
@@ -191,8 +202,7 @@ func (f *fitter) shapes() {
 			pruned++
 		} else if shape, ok := f.lastRow(e, s); ok {
 			s.Shape, s.LastRow = shape, true
-			last++
-			rows += f.tokens[s.Pass]
+			last = append(last, s)
 		}
 	}
 	if batch > 0 {
@@ -201,8 +211,22 @@ func (f *fitter) shapes() {
 	if pruned > 0 {
 		f.note("%s with the row of the last token alone: that row is compared", tensors(pruned))
 	}
-	if last > 0 {
-		f.note("logits of the last token alone in %s: %d of %d rows compared there", passesOf(last), last, rows)
+	f.lastRows(last)
+}
+
+// lastRows says which tensors have the row of the last token alone, and how many rows are not compared.
+func (f *fitter) lastRows(last []*capture.Source) {
+	rows, logits := 0, true
+	for _, s := range last {
+		rows += f.tokens[s.Pass]
+		logits = logits && s.Name == "logits"
+	}
+	switch {
+	case len(last) == 0:
+	case logits:
+		f.note("logits of the last token alone in %s: %d of %d rows compared there", passesOf(len(last)), len(last), rows)
+	default:
+		f.note("%s with the row of the last token alone: %d of %d rows compared there", tensors(len(last)), len(last), rows)
 	}
 }
 
@@ -250,7 +274,12 @@ func (f *fitter) leading(e *order.Entry, s *capture.Source) []int {
 	if missing != 1 && (missing != 2 || !one || e.Axes[1] != order.AxisToken) {
 		return nil
 	}
-	return append(slices.Repeat([]int{1}, missing), s.Shape...)
+	return ones(s.Shape, len(e.Shape))
+}
+
+// ones is a shape with axes of 1 in front, up to so many axes.
+func ones(shape []int, axes int) []int {
+	return append(slices.Repeat([]int{1}, max(axes-len(shape), 0)), shape...)
 }
 
 // fits reports whether a shape is that of an entry in a pass. Sizes that the token ids give are held to them where they are known.

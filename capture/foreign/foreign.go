@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -82,8 +83,13 @@ func safetensors(path string, look bool) (*capture.Trace, error) {
 		open = capture.Look
 	}
 	t, err := open(path)
-	if err != nil || t.Status() != "" {
-		return t, err
+	if err != nil {
+		if t = withoutComplex(path); t == nil {
+			return nil, err
+		}
+	}
+	if t.Status() != "" {
+		return t, nil
 	}
 	sources := t.Sources()
 	if !keys(sources) {
@@ -94,6 +100,19 @@ func safetensors(path string, look bool) (*capture.Trace, error) {
 		return nil, hint.Also(err, t.Close())
 	}
 	return again, nil
+}
+
+// withoutComplex opens a file of another writer of which complex numbers alone cannot be read; nil for any other.
+func withoutComplex(path string) *capture.Trace {
+	t, err := capture.Look(path)
+	if err != nil {
+		return nil
+	}
+	if t.Status() != "" || len(t.Records()) == 0 || slices.ContainsFunc(t.Unread(), func(dtype string) bool { return !isComplex(dtype) }) {
+		t.Close()
+		return nil
+	}
+	return t
 }
 
 // keys gives the sources the passes and firings that their names say, and reports whether any does. A firing counts only where
@@ -130,9 +149,11 @@ func assemble(path string, f *container.File, look bool) (*capture.Trace, error)
 	return nil, hint.Also(err, f.Close())
 }
 
-// sourcesOf are the tensors of a file. Arrays of text are no tensors.
+// sourcesOf are the tensors of a file. Arrays of text are no tensors. Complex numbers, such as tables of rotations, are of no entry of any
+// order: they are left out beside others.
 func sourcesOf(f *container.File, look bool) ([]capture.Source, error) {
 	var sources []capture.Source
+	some := slices.ContainsFunc(f.Tensors, func(t container.Tensor) bool { return t.Unknown == "" })
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		switch {
@@ -140,11 +161,11 @@ func sourcesOf(f *container.File, look bool) ([]capture.Source, error) {
 			return nil, errors.New("a tensor has no name")
 		case t.Unknown == "":
 			sources = append(sources, capture.Source{Key: t.Name, Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t, Printed: t.Printed})
-		case look || isText(t.Unknown):
+		case look || isText(t.Unknown) || some && isComplex(t.Unknown):
 			f.Note("%s left out: dtype %s, which is not read", container.Quote(t.Name), container.Quote(t.Unknown))
 		default:
 			return nil, hint.Add(fmt.Errorf("tensor %s has dtype %s, which is not read", container.Quote(t.Name), container.Quote(t.Unknown)),
-				"leave it out of the dump, or save it as another dtype")
+				"leave it out of the dump, or save it as another dtype: of complex numbers the real and the imaginary parts")
 		}
 	}
 	return sources, nil
@@ -153,4 +174,9 @@ func sourcesOf(f *container.File, look bool) ([]capture.Source, error) {
 // isText reports whether numpy calls a dtype by this name that holds text.
 func isText(dtype string) bool {
 	return len(dtype) > 1 && (dtype[1] == 'U' || dtype[1] == 'S')
+}
+
+// isComplex reports whether a dtype is of complex numbers: as torch, numpy and safetensors call them.
+func isComplex(dtype string) bool {
+	return strings.HasPrefix(dtype, "complex") || dtype == "C64" || dtype == "C128" || len(dtype) > 1 && dtype[1] == 'c'
 }

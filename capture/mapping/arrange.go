@@ -15,20 +15,27 @@ type atom struct {
 // arrangement is a way to read a tensor of some shape as an entry: a layout, "" where only axes of 1 differ.
 type arrangement struct {
 	axes  string
-	pairs bool // rotary pairs are neighbours
+	whole string // the layout of what the parts make, spelled also where only axes of 1 differ
+	pairs bool   // rotary pairs are neighbours
+	same  bool   // the axes are in the order of the entry's
+	odd   bool   // parts behind each other along an axis of theirs that is part of a wider one
 }
+
+// cut says that a tensor is the parts of several ranks behind each other along an axis. The zero cut is none.
+type cut struct{ axis, ranks int }
 
 // arrangements are the ways in which a tensor of shape have can hold an entry of shape want with these axes: its own order first, then
 // the others, then those with the pairs of the last axis as neighbours. An axis of want that is as wide as several heads may be several in have.
-func arrangements(have, want []int, letters string, heads []int) []arrangement {
+// The layouts are those of each part, where have is made of parts.
+func arrangements(have, want []int, letters string, heads []int, parts cut) []arrangement {
 	if elementsOf(have) != elementsOf(want) || elementsOf(want) == 0 || len(want) == 0 || len(letters) != len(want) {
 		return nil
 	}
 	var list []arrangement
 	add := func(atoms [][]atom) {
 		for _, pairs := range []bool{false, true} {
-			for _, a := range arranged(have, atoms, pairs) {
-				if !slices.ContainsFunc(list, func(b arrangement) bool { return b.axes == a.axes }) {
+			for _, a := range arranged(have, atoms, pairs, parts) {
+				if !slices.ContainsFunc(list, func(b arrangement) bool { return b.axes == a.axes || b.same && a.same }) {
 					list = append(list, a)
 				}
 			}
@@ -63,7 +70,7 @@ func btoi(b bool) int {
 }
 
 // arranged are the arrangements for one way to take an entry's axes apart.
-func arranged(have []int, groups [][]atom, pairs bool) []arrangement {
+func arranged(have []int, groups [][]atom, pairs bool, parts cut) []arrangement {
 	atoms := slices.Concat(groups...)
 	if pairs {
 		at := len(groups) - 1
@@ -93,16 +100,18 @@ func arranged(have []int, groups [][]atom, pairs bool) []arrangement {
 				return
 			}
 		}
-		left, ok := merged(have, mine)
+		left, ok := merged(have, mine, parts)
 		if !ok {
 			return
 		}
-		right := spellGroups(groups)
-		if text := left + " -> " + right; !pairs && trivial(order) && same(have, groups) {
-			list = append(list, arrangement{})
-		} else {
-			list = append(list, arrangement{axes: text, pairs: pairs})
+		whole, _ := merged(have, mine, cut{})
+		right := " -> " + spellGroups(groups)
+		a := arrangement{axes: left + right, whole: whole + right, pairs: pairs, same: !pairs && trivial(order) && same(have, groups)}
+		if a.same && parts.ranks == 0 {
+			a.axes = ""
 		}
+		a.odd = !a.same && strings.Contains(a.axes, ":1 ")
+		list = append(list, a)
 	})
 	return list
 }
@@ -147,10 +156,10 @@ func permutations(n int, each func([]int)) {
 }
 
 // merged spells the axes of a shape as atoms in their order; ok is false where they do not fit.
-func merged(have []int, atoms []atom) (text string, ok bool) {
+func merged(have []int, atoms []atom, parts cut) (text string, ok bool) {
 	var words []string
 	at := 0
-	for _, n := range have {
+	for i, n := range have {
 		if n == 1 {
 			words = append(words, "1")
 			continue
@@ -162,6 +171,12 @@ func merged(have []int, atoms []atom) (text string, ok bool) {
 			}
 			product *= atoms[at].size
 			group = append(group, atoms[at])
+		}
+		if parts.ranks > 0 && i == parts.axis && len(group) > 1 { // its size is written
+			if group[0].size%parts.ranks != 0 {
+				return "", false
+			}
+			group[0].size /= parts.ranks
 		}
 		words = append(words, spellAtoms(group, true))
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
@@ -62,6 +63,9 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 		lines := linesOf(data, table.heading)
 		for pattern, value := range table.rules {
 			r, err := newRule(pattern, value)
+			if err == nil && r.folded && table.heading == "tensors" {
+				err = errors.New("folded is for [weights]: what a norm makes is the same, whichever of 1+w and w a file has")
+			}
 			if err != nil {
 				return nil, hint.Add(fmt.Errorf("%s: %w", place(lines[pattern], pattern), err), "docs/maps.md has every word of a map")
 			}
@@ -79,6 +83,13 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 		return nil, hint.Add(errors.New("the map is empty"), "it wants a table [tensors] with lines such as \"blk.{L}.attn_norm\" = \"layers.{L}.input_layernorm\"; a dump that needs none is compared without --map")
 	}
 	return m, nil
+}
+
+// Matches reports whether a line of the map matches a tensor of a trace.
+func (m *Map) Matches(t *capture.Trace) bool {
+	return slices.ContainsFunc(t.Records(), func(r capture.Record) bool {
+		return slices.ContainsFunc(m.tensors, func(l *rule) bool { _, ok := l.from.of(r.Name); return ok })
+	})
 }
 
 // String is the map in one text: two maps that do the same, line by line, have the same.
@@ -112,7 +123,7 @@ func (m *Map) at(r *rule) string { return m.name + ": " + place(r.line, r.from.t
 
 var (
 	headingText = regexp.MustCompile(`^\s*\[+\s*([^\]]*?)\s*\]`)
-	keyText     = regexp.MustCompile(`^\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*=`)
+	keyText     = regexp.MustCompile(`^\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*[.=]`) // also the first part of a dotted one
 )
 
 // linesOf finds the lines of the keys of a table: the one whose heading ends in that word.

@@ -195,6 +195,11 @@ func TestTransforms(t *testing.T) {
 			[]want{{0, "q", []int{1, 4}, []float32{0, 1, 10, 11}}, {0, "k", []int{1, 2}, []float32{2, 12}}},
 		},
 		{
+			"experts, one in each tensor", `"experts.{X}" = { to = "experts", axes = "(x:1 t) c -> x t c", join = "x" }`,
+			[]capture.Source{counted("experts.1", 0, 100, 2, 2), counted("experts.0", 0, 0, 2, 2)},
+			[]want{{0, "experts", []int{2, 2, 2}, []float32{0, 1, 2, 3, 100, 101, 102, 103}}},
+		},
+		{
 			"partial sums", `"rank{R}/o" = { to = "o", join = "sum" }`,
 			[]capture.Source{counted("rank0/o", 0, 1, 3), counted("rank1/o", 0, 10, 3)},
 			[]want{{0, "o", []int{3}, []float32{11, 13, 15}}},
@@ -281,7 +286,7 @@ func TestErrors(t *testing.T) {
 	x := []capture.Source{counted("blk.0.x", 0, 0, 2, 6), counted("blk.1.x", 0, 0, 2, 6)}
 	for _, c := range []struct{ lines, want string }{
 		{"", "the map is empty"},
-		{`blk.x = "y"`, `map.toml: "blk": "x" is unknown: want to,`},
+		{`blk.x = "y"`, `map.toml: line 2, "blk": "x" is unknown: want to,`},
 		{`"a" = 3`, `map.toml: line 2, "a": want a name, or a table`},
 		{`"a{L" = "y"`, "a brace without its other one"},
 		{`"a{9}" = "y"`, "{9} is no capture"},
@@ -311,6 +316,8 @@ func TestErrors(t *testing.T) {
 		{`"blk.{L}.x" = { to = "y", pass = "L*70000" }`, `pass: "L*70000" is 70000 for "blk.1.x": want 0 to 65535`},
 		{`"blk.{L}.x" = { to = "y", pass = "L-1" }`, `pass: "L-1" is -1 for "blk.0.x": want 0 to 65535`},
 		{`"blk.{L}.x" = "y.{L*999999999*999999999}"`, "too large a number"},
+		{`"blk.{L}.x" = { to = "y.{L}", folded = "1+w" }`, `map.toml: line 2, "blk.{L}.x": folded is for [weights]: what a norm makes is the same, whichever of 1+w and w a file has`},
+		{"\"blk.{L}.x\" = \"y.{L}\"\n[weights]\n'blk.{L}.w' = { to = 'y.{L}', folded = 'w' }", `map.toml: line 4, "blk.{L}.w": folded is "w", want 1+w`},
 	} {
 		m, err := mapping.Parse("map.toml", []byte("[tensors]\n"+c.lines))
 		if err == nil {

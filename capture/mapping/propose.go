@@ -1,11 +1,9 @@
 package mapping
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -28,7 +26,10 @@ type Line struct {
 	To    []string
 	Axes  string
 	Split string
+	Join  string
+	Ring  string
 	Pass  string
+	Rows  string
 	Why   string
 
 	at int // in the order
@@ -52,32 +53,43 @@ const (
 )
 
 // Propose finds what the tensors of a dump are in the order of a model: by known names, by shapes and, where a reference is given, by
-// values. A name stands for all layers that it has, so that layers that are wrong have the names of those that are right. fitted is the dump
-// with what needs no map already read; its tensors stand in the same order. ref may be nil. The error is that of ctx or of reading.
+// values. A name stands for all layers that it has, so that layers that are wrong have the names of those that are right, and for all ranks or
+// stages. fitted is the dump with what needs no map already read; its tensors stand in the same order. ref may be nil. The error is that of
+// ctx or of reading, or [ErrNoTokens].
 func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace) (*Proposal, error) {
-	p := &proposer{list: list, ref: ref, local: newReader(t)}
-	if ref != nil {
-		p.far = newReader(ref)
+	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted)}
+	if len(p.passes) == 0 && ref != nil {
+		p.passes = passesOf(ref)
 	}
-	if p.tokens = tokensOf(fitted); p.tokens == 0 && ref != nil {
-		p.tokens = tokensOf(ref)
-	}
-	if p.tokens == 0 {
-		return nil, ErrNoTokens
+	if len(p.passes) > 0 {
+		p.tokens = p.passes[0].Tokens
 	}
 	known := func(i int) bool {
 		r := fitted.Records()[i]
 		e, ok := list.Lookup(r.Name)
 		return ok && (r.Name == order.InputIDs || r.LastRow || r.Pass > 0 || slices.Equal(r.Shape, p.want(e)))
 	}
-	for _, q := range templates(t, list.Config.NumLayers, known) {
+	all, err := templates(ctx, t, list.Config.NumLayers, known)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range all {
 		if q.isKnown {
-			p.out.Known += len(q.layers)
+			p.out.Known += len(q.sources)
 		} else {
 			p.open = append(p.open, q)
 		}
 	}
+	if err := p.integers(fitted); err != nil {
+		return nil, err
+	}
+	if p.tokens == 0 {
+		return nil, ErrNoTokens
+	}
 	p.roles(fitted)
+	for _, q := range p.open {
+		q.addLastRows(p.tokens)
+	}
 	for _, step := range []func(context.Context) error{p.byValues, p.fused, p.byNames, p.byShapes} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -92,13 +104,18 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 	return &p.out, nil
 }
 
-// tokensOf is how many tokens the first pass of a trace has; 0 where that is not known.
-func tokensOf(t *capture.Trace) int {
-	r, ok := t.Lookup(0, order.InputIDs)
-	if !ok || len(r.Shape) != 2 {
-		return 0
+// addLastRows adds the forms of a tensor that is too small for all tokens and may be the row of the last.
+func (t *template) addLastRows(tokens int) {
+	for _, f := range t.forms {
+		for _, x := range f.layers {
+			if shape := sizesWithoutOnes(x.shape); tokens < 2 || len(shape) != 1 {
+				return
+			}
+		}
 	}
-	return r.Shape[1]
+	for _, f := range slices.Clone(t.forms) {
+		t.forms = append(t.forms, f.lastRow())
+	}
 }
 
 // role is an entry in all layers that have it.
@@ -111,12 +128,14 @@ type role struct {
 
 type proposer struct {
 	list   *order.List
+	trace  *capture.Trace
 	ref    *capture.Trace
 	local  *reader
 	far    *reader
-	tokens int
-	open   []*template // some are settled
-	free   []*role     // some are taken
+	passes []order.Pass // as far as they are known
+	tokens int          // of the first
+	open   []*template  // some are settled
+	free   []*role      // some are taken
 	ways   map[string][]arrangement
 	out    Proposal
 }
@@ -148,32 +167,28 @@ func (p *proposer) roles(fitted *capture.Trace) {
 	}
 }
 
-// fit is a tensor of the dump as an entry.
-type fit struct {
-	t     *template
-	r     *role
-	how   arrangement
-	good  int     // layers with the values of the reference
-	of    int     // layers that were compared
-	error float64 // of the good ones: the largest distance
-	named bool    // its name is a known one of the entry
-}
-
-// fits are the ways to take a tensor for an entry, by shape.
-func (p *proposer) fits(t *template, r *role) []arrangement {
+// fits are the ways to take a form of a tensor for an entry, by shape.
+func (p *proposer) fits(f *form, r *role) []arrangement {
 	var all []arrangement
 	heads := []int{p.list.Config.NumHeads, p.list.Config.NumKVHeads}
 	some := false
-	for _, layer := range keysOf(t.layers) {
-		rec, e := t.layers[layer], r.layers[layer]
+	for _, layer := range keysOf(f.layers) {
+		x, e := f.layers[layer], r.layers[layer]
 		if e == nil {
 			return nil
 		}
 		letters := strings.ReplaceAll(e.Axes, " ", "")
-		if e.Op == nil || rec.DType.Float() != isFloat(e) {
+		if e.Op == nil || x.dtype.Float() != isFloat(e) {
 			return nil
 		}
-		now := p.arrangements(rec.Shape, p.want(e), letters, heads)
+		want := p.want(e)
+		if f.last {
+			if len(want) != 3 || letters[:2] != "bt" {
+				return nil
+			}
+			want = []int{1, 1, want[2]}
+		}
+		now := p.arrangements(x.shape, want, letters, heads, f.cut())
 		if !some {
 			all, some = now, true
 			continue
@@ -183,15 +198,23 @@ func (p *proposer) fits(t *template, r *role) []arrangement {
 	return all
 }
 
+// cut is that of a form whose parts stand behind each other.
+func (f *form) cut() cut {
+	if f.join != joinAxis {
+		return cut{}
+	}
+	return cut{f.axis, f.ranks}
+}
+
 // arrangements are those of two shapes, worked out once.
-func (p *proposer) arrangements(have, want []int, letters string, heads []int) []arrangement {
+func (p *proposer) arrangements(have, want []int, letters string, heads []int, parts cut) []arrangement {
 	if len(have) > maxAxes {
 		return nil
 	}
-	key := fmt.Sprint(have, want, letters)
+	key := fmt.Sprint(have, want, letters, parts)
 	ways, ok := p.ways[key]
 	if !ok {
-		if ways = arrangements(have, want, letters, heads); len(p.ways) == 0 || len(p.ways) > 1<<14 {
+		if ways = arrangements(have, want, letters, heads, parts); len(p.ways) == 0 || len(p.ways) > 1<<14 {
 			p.ways = map[string][]arrangement{}
 		}
 		p.ways[key] = ways
@@ -207,165 +230,9 @@ func isFloat(e *order.Entry) bool {
 	return d.Float()
 }
 
-// byValues takes the tensors whose values some entry of the reference has.
-func (p *proposer) byValues(ctx context.Context) error {
-	if p.ref == nil {
-		return nil
-	}
-	var all []fit
-	of := map[*template][]fit{}
-	for _, t := range p.open {
-		for _, r := range p.free {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			f, err := p.best(t, r)
-			if err != nil {
-				return err
-			}
-			if f.good > 0 {
-				f.named = t.called(r.text)
-				all, of[t] = append(all, f), append(of[t], f)
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b fit) int {
-		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), cmp.Compare(a.error, b.error), a.r.at-b.r.at)
-	})
-	for _, f := range all {
-		if f.t.settled || f.r.taken {
-			continue
-		}
-		rivals, err := p.rivals(f, of[f.t])
-		if err != nil {
-			return err
-		}
-		if len(rivals) == 0 {
-			p.take(f.t, []*role{f.r}, Line{Axes: f.how.axes, Why: f.why()})
-			continue
-		}
-		c := Choice{From: f.t.text}
-		for _, g := range append([]fit{f}, rivals...) {
-			c.Lines = append(c.Lines, p.line(g.t, []*role{g.r}, Line{Axes: g.how.axes, Why: g.why()}))
-		}
-		p.choose(f.t, c)
-	}
-	return nil
-}
-
-// rivals are the fits of f's tensor that are as good, but for those that are the same tensor in the reference.
-func (p *proposer) rivals(f fit, all []fit) ([]fit, error) {
-	var list []fit
-	for _, g := range all {
-		if g.r == f.r || g.r.taken || g.good != f.good || g.error > clearly*f.error || g.named != f.named {
-			continue
-		}
-		same, err := p.alike(f, g)
-		if err != nil {
-			return nil, err
-		}
-		if !same {
-			list = append(list, g)
-		}
-	}
-	return list, nil
-}
-
-func (f fit) why() string {
-	text := fmt.Sprintf("values: %d of %d, relative L2 %.1e", f.good, f.of, f.error)
-	if f.how.pairs {
-		text += "; rotary pairs are neighbours"
-	}
-	return text
-}
-
-// best is the arrangement of a tensor with the values of an entry in most layers.
-func (p *proposer) best(t *template, r *role) (fit, error) {
-	best := fit{t: t, r: r}
-	for _, how := range p.fits(t, r) {
-		f := fit{t: t, r: r, how: how}
-		for _, layer := range keysOf(t.layers) {
-			d, ok, err := p.compare(t.layers[layer], r.layers[layer], how)
-			if err != nil {
-				return best, err
-			}
-			f.of += btoi(ok)
-			if ok && d < near {
-				f.good++
-				f.error = max(f.error, d)
-			}
-		}
-		if f.good > best.good || f.good == best.good && f.good > 0 && f.error < best.error {
-			best = f
-		}
-	}
-	return best, nil
-}
-
-// compare is the distance of a tensor, arranged, from an entry of the reference; ok is false where there is none to compare with.
-func (p *proposer) compare(rec capture.Record, e *order.Entry, how arrangement) (d float64, ok bool, err error) {
-	other, ok := p.ref.Lookup(0, e.Name)
-	if !ok {
-		return 0, false, nil
-	}
-	left, err := p.local.summary(rec)
-	if left == nil || err != nil {
-		return 0, false, err
-	}
-	right, err := p.far.summary(other)
-	if right == nil || err != nil {
-		return 0, false, err
-	}
-	if left.apart(right) {
-		return math.Inf(1), true, nil
-	}
-	l, err := p.local.of(rec)
-	if err != nil {
-		return 0, false, err
-	}
-	r, err := p.far.of(other)
-	if err != nil {
-		return 0, false, err
-	}
-	if d := distance(l.sorted, r.sorted); d >= near {
-		return d, true, nil
-	}
-	values := l.plain
-	if how.axes != "" {
-		layout, err := newLayout(how.axes, "")
-		if err != nil {
-			return 0, false, err
-		}
-		if values = arrange(l.plain, rec.Shape, layout); values == nil {
-			return 0, false, nil
-		}
-	}
-	return distance(values, r.plain), true, nil
-}
-
-// alike reports whether the entries of two fits are one tensor in the reference, so that it does not matter which is named.
-func (p *proposer) alike(f, g fit) (bool, error) {
-	for layer := range f.t.layers {
-		a, ok := p.ref.Lookup(0, f.r.layers[layer].Name)
-		b, also := p.ref.Lookup(0, g.r.layers[layer].Name)
-		if !ok || !also {
-			return false, nil
-		}
-		l, err := p.far.of(a)
-		if err != nil {
-			return false, err
-		}
-		r, err := p.far.of(b)
-		if err != nil || l == nil || r == nil || distance(l.plain, r.plain) != 0 {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// line completes a line.
-func (p *proposer) line(t *template, roles []*role, l Line) Line {
-	l.From = t.text
+// lines completes a line: it is several for stages that are not even.
+func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
+	l.From, l.at = t.text, roles[0].at
 	for _, r := range roles {
 		l.To = append(l.To, r.text)
 	}
@@ -375,13 +242,12 @@ func (p *proposer) line(t *template, roles []*role, l Line) Line {
 			l.Pass = fmt.Sprintf("S-%d", t.first)
 		}
 	}
-	return l
+	return f.put(l)
 }
 
 // take settles what a tensor is.
-func (p *proposer) take(t *template, roles []*role, l Line) {
-	l.at = roles[0].at
-	p.out.Lines = append(p.out.Lines, p.line(t, roles, l))
+func (p *proposer) take(t *template, f *form, roles []*role, l Line) {
+	p.out.Lines = append(p.out.Lines, p.lines(t, f, roles, l)...)
 	t.settled = true
 	for _, r := range roles {
 		r.taken = true

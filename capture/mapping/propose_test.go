@@ -211,6 +211,43 @@ func TestProposedByNames(t *testing.T) {
 	}
 }
 
+// Engines have names of their own for the same tensors, and each is known. {L} is 0 and 1.
+func TestKnownSchemes(t *testing.T) {
+	trace, list := golden(t, "llama-tiny/prefill.float32")
+	for scheme, names := range map[string]map[string]string{ // by the name in the dump
+		"ONNX":            {"/model/layers.{L}/mlp/down_proj/MatMul_output_0": "layers.{L}.mlp.down_proj", "/model/norm/Mul_1_output_0": "norm"},
+		"llama.cpp":       {"attn_norm-{L}": "layers.{L}.input_layernorm", "l_out-{L}": "layers.{L}.out", "result_norm": "norm", "kqv_out-{L}": "layers.{L}.self_attn.context"},
+		"GGUF":            {"blk.{L}.ffn_down": "layers.{L}.mlp.down_proj", "blk.{L}.attn_output": "layers.{L}.self_attn.o_proj"},
+		"MLX":             {"layers.{L}.attention.wo": "layers.{L}.self_attn.o_proj", "layers.{L}.feed_forward.w2": "layers.{L}.mlp.down_proj", "tok_embeddings": "embed_tokens"},
+		"Flax":            {"layer_{L}.attn.attn_vec_einsum": "layers.{L}.self_attn.o_proj", "layer_{L}.pre_attention_norm": "layers.{L}.input_layernorm", "embedder": "embed_tokens", "final_norm": "norm"},
+		"Keras":           {"decoder_block_{L}.attention.attention_output": "layers.{L}.self_attn.o_proj", "decoder_block_{L}.ffw_linear": "layers.{L}.mlp.down_proj", "token_embedding": "embed_tokens"},
+		"TensorRT-LLM":    {"transformer.layers.{L}.attention.dense": "layers.{L}.self_attn.o_proj", "transformer.vocab_embedding": "embed_tokens", "transformer.ln_f": "norm"},
+		"vLLM":            {"model.layers.{L}.self_attn.o_proj.0": "layers.{L}.self_attn.o_proj", "model.layers.{L}.mlp.down_proj.0": "layers.{L}.mlp.down_proj"},
+		"TransformerLens": {"blocks.{L}.hook_resid_mid": "layers.{L}.attn_residual", "blocks.{L}.ln1.hook_normalized": "layers.{L}.input_layernorm", "ln_final.hook_normalized": "norm"},
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			sources := []capture.Source{copied(t, trace, order.InputIDs, order.InputIDs, 0)}
+			for name, of := range names {
+				for l := range list.Config.NumLayers {
+					if l == 0 || strings.Contains(name, "{L}") {
+						at := strings.NewReplacer("{L}", fmt.Sprint(l))
+						sources = append(sources, copied(t, trace, at.Replace(name), at.Replace(of), 0))
+					}
+				}
+			}
+			p, text := proposed(t, assembled(t, sources...), list, nil)
+			for name, of := range names {
+				if !strings.Contains(text, fmt.Sprintf("%q = %q # name\n", name, of)) {
+					t.Errorf("%s is not %s", name, of)
+				}
+			}
+			if len(p.Choices)+len(p.Left) > 0 || t.Failed() {
+				t.Error(text)
+			}
+		})
+	}
+}
+
 // Names of a hostile file stay in their lines.
 func TestProposalQuotes(t *testing.T) {
 	_, list := golden(t, "llama-tiny/prefill.float32")
@@ -222,7 +259,7 @@ func TestProposalQuotes(t *testing.T) {
 			t.Errorf("%q", line)
 		}
 	}
-	if !strings.Contains(text, `\u2028`) {
+	if !strings.Contains(text, `\U00002028`) {
 		t.Errorf("%s", text)
 	}
 }

@@ -19,6 +19,7 @@ type rule struct {
 	ring   string      // the axis of keys that stands in the order of a ring of slots
 	pass   *expression // nil: the pass that the tensor has
 	last   bool        // it has the row of its pass's last token alone
+	folded bool        // of a weight: the file has 1+w where the checkpoint has w
 }
 
 // What join is beside the name of an axis.
@@ -36,8 +37,10 @@ type split struct {
 // maxText bounds every text of a rule, in bytes, and the names that one tensor becomes.
 const maxText = 1 << 10
 
-// fields are those of a rule that is more than a name.
+// fields are those of a rule that is more than a name, and folded is one for weights alone.
 var fields = []string{"to", "axes", "split", "join", "ring", "pass", "rows"}
+
+const folded = "folded"
 
 // newRule reads a rule as TOML has it: a name, or a table.
 func newRule(pattern string, value any) (*rule, error) {
@@ -58,7 +61,7 @@ func newRule(pattern string, value any) (*rule, error) {
 	}
 	texts := map[string]string{}
 	for key, v := range table {
-		if !slices.Contains(fields, key) {
+		if !slices.Contains(fields, key) && key != folded {
 			return nil, fmt.Errorf("%q is unknown: want %s; a pattern with dots stands in quotes", key, strings.Join(fields, ", "))
 		}
 		if key == "to" {
@@ -126,7 +129,10 @@ func (r *rule) transforms(texts map[string]string) error {
 	if rows, ok := texts["rows"]; ok && rows != "last" {
 		return fmt.Errorf("rows is %q, want last", rows)
 	}
-	r.join, r.ring, r.last = texts["join"], texts["ring"], texts["rows"] != ""
+	if text, ok := texts[folded]; ok && text != "1+w" {
+		return fmt.Errorf("%s is %q, want 1+w", folded, text)
+	}
+	r.join, r.ring, r.last, r.folded = texts["join"], texts["ring"], texts["rows"] != "", texts[folded] != ""
 	return nil
 }
 
@@ -236,6 +242,9 @@ func (r *rule) words() string {
 	}
 	if r.last {
 		add("rows", "last")
+	}
+	if r.folded {
+		add(folded, "1+w")
 	}
 	if len(list) == 0 {
 		return ""

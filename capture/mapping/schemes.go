@@ -63,6 +63,7 @@ var (
 	nodeTail   = regexp.MustCompile(`/(MatMul|Gemm|Add|Mul|Sub|Div|Sqrt|Softmax|Transpose|Reshape|Gather|Cast|Concat|RMSNormalization|SimplifiedLayerNormalization|LayerNormalization)(_[0-9]+)?_output_0$`)
 	modulePart = regexp.MustCompile(`^(Module\.|non_intrusive__)`)
 	callTail   = regexp.MustCompile(`(\.[A-Z][A-Za-z0-9]*\.forward\.[0-9]+)?(\.output|_output|_out|\.out|:0|\[0\])?(\.0)?$`)
+	rankPart   = regexp.MustCompile(`(?i)(^|[-_./])(?:(?:tp|mp|ep|pp)?_?rank|tp|shard|device|gpu|worker|stage|pp|pipe|pipeline)[-_=.]?(?:\{[RP]\}|[0-9]{1,4})(?:[-_./]|$)`)
 	prefixText = regexp.MustCompile(`^(model\.|language_model\.|text_model\.|transformer\.|module\.|backbone\.|decoder\.)+`)
 )
 
@@ -75,6 +76,7 @@ func plainNames(text string) []string {
 	if at := strings.Index(text, "{S}"); at >= 0 { // the pass
 		text = strings.TrimLeft(text[at+len("{S}"):], "-_./")
 	}
+	text = rankPart.ReplaceAllString(text, "$1")
 	list := []string{text + firing, text}
 	text = nodeTail.ReplaceAllString(strings.TrimPrefix(text, "/"), "")
 	text = modulePart.ReplaceAllString(text, "")

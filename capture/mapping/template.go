@@ -1,7 +1,9 @@
 package mapping
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,33 +13,25 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// template is what the names of one tensor in all layers have in common: the pattern that a line of a map has.
+// template is what the names of one tensor in all layers, and on all ranks, have in common: the pattern that a line of a map has.
 type template struct {
 	text    string
-	steps   bool                   // {S} is in it, the number of a pass
-	first   int                    // the least S
-	layers  map[int]capture.Record // of the first pass; −1 for one outside of layers
-	isKnown bool                   // it needs no line
-	settled bool                   // it has a line, or a choice
-	plain   []string               // see plainNames
+	steps   bool // {S} is in it, the number of a pass
+	first   int  // the least S
+	forms   []*form
+	isKnown bool // it needs no line
+	settled bool // it has a line, or a choice
+	plain   []string
+	sources []capture.Source // of the first pass, of all layers and ranks
+	all     []*spelled       // of all passes
 }
 
-// any is the tensor of its first layer.
-func (t *template) any() capture.Record { return t.layers[slices.Min(keysOf(t.layers))] }
-
-func keysOf(m map[int]capture.Record) []int {
-	var list []int
-	for k := range m {
-		list = append(list, k)
-	}
-	slices.Sort(list)
-	return list
-}
+func keysOf[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
 
 // called reports whether its name is a known one of a role.
 func (t *template) called(role string) bool {
 	if t.plain == nil {
-		t.plain = plainNames(t.text)
+		t.plain = plainNames(t.text) // once: there are many roles
 	}
 	for _, name := range t.plain {
 		if name == role || slices.Contains(aliases[role], name) {
@@ -87,24 +81,34 @@ func readings(name string, layers int) []named {
 	return list
 }
 
-// templates groups the tensors of a dump by what their names have in common. known says which of them need no line.
-func templates(t *capture.Trace, layers int, known func(int) bool) []*template {
-	type tensor struct {
-		r            capture.Record
-		prefix, rest string
-		step         int
-		known        bool
-	}
-	var all []tensor
-	twice := map[string]bool{}
-	for _, r := range t.Records() {
-		twice[r.Name] = twice[r.Name] || r.Firing > 0
-	}
+// spelled is a tensor of a dump, and how its name is read.
+type spelled struct {
+	r            capture.Record
+	source       capture.Source
+	prefix, rest string // the part with the number of its pass, and what follows
+	step         int    // −1 for none
+	mark         mark
+	best         named
+	known        bool // it needs no line
+}
+
+// text is the pattern of its name, in which a rank has no number yet.
+func (x *spelled) text() string { return x.prefix + x.best.text }
+
+// namesOf reads the names of a dump. known says which tensors need no line.
+func namesOf(t *capture.Trace, layers int, known func(int) bool) []*spelled {
+	var all []*spelled
 	count := map[string]map[int]bool{} // the layers of each reading
+	sources := t.Sources()
 	for i, r := range t.Records() {
-		x := tensor{r: r, rest: r.Name, step: -1, known: known(i)}
-		if m := stepText.FindStringSubmatch(r.Name); m != nil {
-			x.prefix, x.rest = escape(m[1]+m[2]+m[3])+"{S}"+escape(m[5]), r.Name[len(m[0]):]
+		x := &spelled{r: r, source: sources[i], step: -1, known: known(i)}
+		x.rest, x.mark = marked(r.Name)
+		all = append(all, x)
+	}
+	unmark(all, layers)
+	for _, x := range all {
+		if m := stepText.FindStringSubmatch(x.rest); m != nil {
+			x.prefix, x.rest = escape(m[1]+m[2]+m[3])+"{S}"+escape(m[5]), x.rest[len(m[0]):]
 			x.step, _ = strconv.Atoi(m[4])
 		}
 		for _, n := range readings(x.rest, layers) {
@@ -114,40 +118,54 @@ func templates(t *capture.Trace, layers int, known func(int) bool) []*template {
 			}
 			count[key][n.layer] = true
 		}
-		all = append(all, x)
 	}
-	found := map[string]*template{}
-	var list []*template
 	for _, x := range all {
-		best := named{text: escape(x.rest), layer: -1}
+		x.best = named{text: escape(x.rest), layer: -1}
 		for _, n := range readings(x.rest, layers)[1:] {
-			many, most := len(count[x.prefix+n.text]), max(1, len(count[x.prefix+best.text]))
-			if n.sure && !best.sure || n.sure == best.sure && many > most || layers == 1 && best.layer < 0 {
-				best = n
+			many, most := len(count[x.prefix+n.text]), max(1, len(count[x.text()]))
+			if n.sure && !x.best.sure || n.sure == x.best.sure && many > most || layers == 1 && x.best.layer < 0 {
+				x.best = n
 			}
 		}
-		text := x.prefix + best.text
+	}
+	return all
+}
+
+// templates groups the tensors of a dump by what their names have in common. known says which of them need no line.
+func templates(ctx context.Context, t *capture.Trace, layers int, known func(int) bool) ([]*template, error) {
+	twice := map[string]bool{}
+	for _, r := range t.Records() {
+		twice[r.Name] = twice[r.Name] || r.Firing > 0
+	}
+	found := map[string]*gathered{}
+	var order []*gathered
+	all := namesOf(t, layers, known)
+	for _, x := range all {
+		text := x.text()
 		if twice[x.r.Name] {
 			text += fmt.Sprintf("#%d", x.r.Firing)
 		}
-		p := found[text]
-		if p == nil {
-			p = &template{text: text, steps: x.step >= 0, first: x.step, layers: map[int]capture.Record{}, isKnown: x.known}
-			found[text] = p
-			list = append(list, p)
+		g := found[text]
+		if g == nil {
+			g = &gathered{template: template{text: text, steps: x.step >= 0, first: x.step, isKnown: x.known}, at: map[cell]*spelled{}}
+			found[text] = g
+			order = append(order, g)
 		}
-		p.isKnown = p.isKnown && x.known
-		before, has := p.layers[best.layer]
-		earlier := x.r.Pass < before.Pass
-		if x.step >= 0 {
-			earlier = x.step < p.first
-			p.first = min(p.first, x.step)
-		}
-		if !has || earlier {
-			p.layers[best.layer] = x.r
-		}
+		g.add(x)
 	}
-	return list
+	numbering := numberings(all, layers)
+	var list []*template
+	for _, g := range order {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		made, err := g.forms(numbering)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, made...)
+	}
+	return list, nil
 }
 
 // sizesWithoutOnes is a shape without its axes of 1.

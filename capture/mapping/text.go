@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/tracediff/tracediff/internal/tomlfile"
 )
 
 // Write writes a proposal as the file of a map, with a comment for each line. The error is that of w.
@@ -39,7 +41,7 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 	if len(p.Left) > 0 {
 		b.WriteString("\n# Left: no entry that is still free has such a shape. They are not compared.\n")
 		for _, name := range p.Left {
-			fmt.Fprintf(&b, "# %s\n", quote(name))
+			fmt.Fprintf(&b, "# %s\n", tomlfile.Quote(name))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -48,47 +50,28 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 
 // text is the line as TOML.
 func (l Line) text() string {
-	to := quote(l.To[0])
+	to := tomlfile.Quote(l.To[0])
 	if len(l.To) > 1 {
 		var all []string
 		for _, name := range l.To {
-			all = append(all, quote(name))
+			all = append(all, tomlfile.Quote(name))
 		}
 		to = "[" + strings.Join(all, ", ") + "]"
 	}
 	var fields []string
-	for _, f := range [][2]string{{"axes", l.Axes}, {"split", l.Split}, {"pass", l.Pass}} {
+	for _, f := range [][2]string{{"axes", l.Axes}, {"split", l.Split}, {"join", l.Join}, {"ring", l.Ring}, {"pass", l.Pass}, {"rows", l.Rows}} {
 		if f[1] != "" {
-			fields = append(fields, f[0]+" = "+quote(f[1]))
+			fields = append(fields, f[0]+" = "+tomlfile.Quote(f[1]))
 		}
 	}
 	if len(fields) == 0 && len(l.To) == 1 {
-		return quote(l.From) + " = " + to
+		return tomlfile.Quote(l.From) + " = " + to
 	}
-	return quote(l.From) + " = { " + strings.Join(append([]string{"to = " + to}, fields...), ", ") + " }"
-}
-
-// quote writes a text as a basic string of TOML.
-func quote(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u2028' || r == '\u2029':
-			fmt.Fprintf(&b, "\\u%04X", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+	return tomlfile.Quote(l.From) + " = { " + strings.Join(append([]string{"to = " + to}, fields...), ", ") + " }"
 }
 
 // comment is a text that stays in its line.
 func comment(text string) string {
-	quoted := quote(text)
+	quoted := tomlfile.Quote(text)
 	return quoted[1 : len(quoted)-1]
 }

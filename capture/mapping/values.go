@@ -1,8 +1,11 @@
 package mapping
 
 import (
+	"fmt"
+	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
@@ -18,33 +21,51 @@ type numbers struct{ plain, sorted []float64 }
 // maxKept bounds the elements that a reader holds at a time.
 const maxKept = 1 << 24
 
-// reader reads the tensors of a trace. It keeps what it can of their elements, and a summary of each.
+// reader reads tensors. It keeps what it can of their elements, and a summary of each.
 type reader struct {
-	t         *capture.Trace
 	have      map[string]*numbers
 	kept      int
 	summaries map[string]*summary
 }
 
-func newReader(t *capture.Trace) *reader {
-	return &reader{t: t, have: map[string]*numbers{}, summaries: map[string]*summary{}}
+func newReader() *reader {
+	return &reader{have: map[string]*numbers{}, summaries: map[string]*summary{}}
+}
+
+// recorded is a tensor of a trace.
+func recorded(t *capture.Trace, r capture.Record) tensor {
+	return tensor{r.Key, r.Shape, r.DType, record{t, r}}
+}
+
+type record struct {
+	t *capture.Trace
+	r capture.Record
+}
+
+func (x record) ReadAt(p []byte, off int64) (int, error) { return x.t.ReadAt(x.r, p, off) }
+
+// lastOf is the last row of a tensor of one batch, [1, T, C].
+func lastOf(x tensor) tensor {
+	width := int64(x.shape[2]) * int64(x.dtype.Size())
+	from := int64(x.shape[1]-1) * width
+	return tensor{x.key + "\x00last", []int{1, 1, x.shape[2]}, x.dtype, io.NewSectionReader(x.data, from, width)}
 }
 
 // of are the elements of a tensor; nil for one that is too large, or no float.
-func (v *reader) of(r capture.Record) (*numbers, error) {
-	if n, ok := v.have[r.Key]; ok {
+func (v *reader) of(x tensor) (*numbers, error) {
+	if n, ok := v.have[x.key]; ok {
 		return n, nil
 	}
-	elements, _ := hooks.Elements(r.Shape)
-	if !r.DType.Float() || elements > maxValues {
+	elements, ok := hooks.Elements(x.shape)
+	if !x.dtype.Float() || !ok || elements > maxValues {
 		return nil, nil
 	}
-	raw := make([]byte, r.Size)
-	if _, err := v.t.ReadAt(r, raw, 0); err != nil {
+	raw, err := x.read(elements)
+	if err != nil {
 		return nil, err
 	}
 	n := &numbers{plain: make([]float64, elements)}
-	if err := floats.Decode(n.plain, r.DType, raw); err != nil {
+	if err := floats.Decode(n.plain, x.dtype, raw); err != nil {
 		return nil, err
 	}
 	n.sorted = slices.Clone(n.plain)
@@ -53,8 +74,17 @@ func (v *reader) of(r capture.Record) (*numbers, error) {
 		clear(v.have)
 		v.kept = elements
 	}
-	v.have[r.Key] = n
+	v.have[x.key] = n
 	return n, nil
+}
+
+// read reads the bytes of so many elements.
+func (x tensor) read(elements int) ([]byte, error) {
+	raw := make([]byte, elements*x.dtype.Size())
+	if n, err := x.data.ReadAt(raw, 0); n < len(raw) {
+		return nil, fmt.Errorf("reading %q: %w", strings.TrimRight(x.key, here), err)
+	}
+	return raw, nil
 }
 
 // summary is of a tensor what no order of its elements changes.
@@ -66,11 +96,11 @@ type summary struct {
 }
 
 // summary reads a tensor; nil for one that is too large, or no float.
-func (v *reader) summary(r capture.Record) (*summary, error) {
-	if s, ok := v.summaries[r.Key]; ok {
+func (v *reader) summary(x tensor) (*summary, error) {
+	if s, ok := v.summaries[x.key]; ok {
 		return s, nil
 	}
-	n, err := v.of(r)
+	n, err := v.of(x)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +108,7 @@ func (v *reader) summary(r capture.Record) (*summary, error) {
 	if n != nil {
 		s = summarise(n.sorted)
 	}
-	v.summaries[r.Key] = s
+	v.summaries[x.key] = s
 	return s, nil
 }
 

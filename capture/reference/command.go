@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -36,7 +37,7 @@ type Command struct {
 	Order       string        // TENSOR_ORDER as JSON
 	DType       hooks.DType   // to compute in
 	Scope       capture.Scope // what will be compared; a command may capture more
-	Out         string        // where the trace has to be afterwards; nothing is there before
+	Out         string        // where the trace, or a dump, has to be afterwards; nothing is there before
 	Debug       bool          // show hooks as they fire, if the command's recorder can
 	DebugFull   int           // passes that are shown in full then
 	DebugLayers int           // and layers of each
@@ -142,6 +143,9 @@ func runTo(ctx context.Context, cmd *exec.Cmd, out string) error {
 	}
 	err := cmd.Wait()
 	endGroup(cmd) // what it left running could still write
+	if moved := named(out); moved != nil {
+		return moved
+	}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -212,11 +216,22 @@ func onOff(on bool) string {
 	return "0"
 }
 
+// named moves what numpy.savez wrote, which puts an ending of its own behind a name that has another, to where it was to be.
+func named(out string) error {
+	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err := os.Rename(out+".npz", out); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // clock is the coarsest step of a file system's clock: a file that a run wrote can seem that much older than its start.
 const clock = 2 * time.Second
 
-// whole reports what keeps the file at path from being a complete trace that was written after started. A safetensors
-// file of another writer has no status and is read strictly, so it is complete when it can be read.
+// whole reports what keeps the file or folder at path from being a complete trace that was written after started. A dump of another
+// writer has no status and is read strictly, so it is complete when it can be read.
 func whole(path string, started time.Time) error {
 	if err := left(path); err != nil {
 		return err
@@ -233,7 +248,7 @@ func whole(path string, started time.Time) error {
 
 // left says what there is at path in place of a complete trace; nil for one.
 func left(path string) error {
-	t, err := capture.Open(path)
+	t, err := foreign.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return unfinished(path)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/files"
 )
@@ -270,9 +271,12 @@ func (s Store) content(path string) (content, error) {
 
 // holds reports what a trace says otherwise than its key.
 func holds(path string, w Wanted, k Key) error {
-	t, err := capture.Open(path)
+	t, err := foreign.Open(path)
 	if err != nil {
 		return err
+	}
+	if t.Status() == "" {
+		return errors.Join(errors.New("it does not say of which model and weights it is"), t.Close())
 	}
 	_, err = w.agrees(t, k)
 	return errors.Join(err, t.Close())

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
@@ -200,7 +198,7 @@ func Format(lines []Line) []byte {
 func (l *Line) write(b *bytes.Buffer) {
 	text := func(key, value string) {
 		if value != "" {
-			fmt.Fprintf(b, "%s = %s\n", key, quote(value))
+			fmt.Fprintf(b, "%s = %s\n", key, tomlfile.Quote(value))
 		}
 	}
 	size := func(key string, value measure.Number) {
@@ -218,7 +216,7 @@ func (l *Line) write(b *bytes.Buffer) {
 		var parts []string
 		for _, axis := range slices.Sorted(maps.Keys(l.Slices)) {
 			if x := l.Slices[axis]; !math.IsNaN(float64(x)) {
-				parts = append(parts, quote(axis)+" = "+number(x))
+				parts = append(parts, tomlfile.Quote(axis)+" = "+number(x))
 			}
 		}
 		fmt.Fprintf(b, "slices = {%s}\n", strings.Join(parts, ", "))
@@ -250,25 +248,6 @@ func number(x measure.Number) string {
 		text += ".0"
 	}
 	return text
-}
-
-// quote is a basic string of TOML. What is no UTF-8 becomes the replacement character: TOML has no other text.
-func quote(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == utf8.RuneError || unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, `\U%08X`, r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 // Merge lays lines over others: one of the same entry and prompt takes the old one's place, the rest come behind. It says how many

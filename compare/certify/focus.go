@@ -2,7 +2,6 @@ package certify
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -42,26 +41,13 @@ func (e *evidence) focusAbove(work int) *evidence {
 func (e *evidence) someTokens() {
 	t := e.trial
 	n := t.i.env.Passes[t.node.Pass].Tokens
-	if n <= focusTokens || t.y.Shape == nil {
+	if n <= focusTokens || t.tokens > 0 || t.y.Shape == nil || !t.i.byRows(t.node, t.cut) {
 		return
 	}
-	for _, node := range slices.Concat(t.cut.Steps, t.cut.Leaves) {
-		axes := t.i.list.Entries[node.Entry].Axes
-		if node.Pass != t.node.Pass || strings.Count(axes, string(order.AxisToken)) != 1 || strings.ContainsRune(axes, order.AxisKey) {
-			return
-		}
-	}
-	at := strings.IndexRune(t.entry.Axes, order.AxisToken)
+	at := tokenAxis(t.entry)
 	keep := mostLeft(e.left, t.y.Shape, at, focusTokens)
-	for k, node := range t.formula.Inputs {
-		axis := strings.IndexRune(t.i.list.Entries[node.Entry].Axes, order.AxisToken)
-		if len(t.call.In[k].Shape) != len(t.i.list.Entries[node.Entry].Axes) {
-			axis-- // one stream of a stack
-		}
-		t.call.In[k] = rowsOf(t.call.In[k], axis, keep)
-	}
+	t.keepRows(keep)
 	e.take(at, keep)
-	t.tokens = len(keep)
 }
 
 // someColumns keeps the columns with most of what is left, if the last operation is linear.

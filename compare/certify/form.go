@@ -69,7 +69,7 @@ func (i *Isolator) formOf(cut *order.Plan, n order.Node) string {
 	}
 	slices.Sort(forms[1:])
 	name := strings.Join(forms, madeOf)
-	if i.env.Passes[n.Pass].Tokens == 1 {
+	if i.env.Passes[n.Pass].Tokens == 1 || i.lastRow(n) {
 		name += oneToken
 	}
 	return name

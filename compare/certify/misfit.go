@@ -23,18 +23,25 @@ type misfit struct {
 func (m *misfit) Error() string { return m.key + " " + m.Is }
 
 // misfit says what keeps a captured node from being computed with; nil where nothing does.
-func (i *Isolator) misfit(n order.Node) *misfit {
+func (i *Isolator) misfit(n order.Node) *misfit { return i.misfitIn(n, false) }
+
+// misfitIn is misfit for a computation of all rows, or of that of the last token alone.
+func (i *Isolator) misfitIn(n order.Node, last bool) *misfit {
 	e := &i.list.Entries[n.Entry]
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
 	if !ok || n.Pass >= len(i.env.Passes) { // without token ids, nothing says which shape it should have
 		return nil
 	}
 	bad := &misfit{key: capture.Key(n.Pass, e.Name, 0)}
-	if rec.LastRow {
+	if rec.LastRow && !last {
 		bad.Is = "has the row of the last token alone"
 		return bad
 	}
-	if want := e.Size(i.env.Passes[n.Pass], i.list.Config.SlidingWindow); !slices.Equal(rec.Shape, want) {
+	want := e.Size(i.env.Passes[n.Pass], i.list.Config.SlidingWindow)
+	if at := tokenAxis(e); rec.LastRow && at >= 0 {
+		want[at] = 1
+	}
+	if !slices.Equal(rec.Shape, want) {
 		bad.Class, bad.Is = gate.Shape, fmt.Sprintf("has shape %v, not %v", rec.Shape, want)
 		return bad
 	}

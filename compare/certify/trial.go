@@ -33,13 +33,18 @@ func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.N
 	if err != nil {
 		return nil, err
 	}
+	last := i.lastRow(n) && i.byRows(n, cut)
 	for _, used := range append([]order.Node{n}, cut.Leaves...) {
-		if bad := i.misfit(used); bad != nil {
+		if bad := i.misfitIn(used, last); bad != nil {
 			return nil, bad
 		}
 	}
 	y, dtype, err := i.value(n)
-	return &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: dtype}, err
+	t := &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: dtype}
+	if last {
+		t.tokens = 1
+	}
+	return t, err
 }
 
 // trial is one entry being certified.
@@ -66,19 +71,28 @@ func (t *trial) prepare() error {
 		return nil
 	}
 	t.made = true
-	f, err := t.cut.Formula(t.i.env.Passes, t.i.env.DType)
+	f, err := t.cut.Formula(t.passes(), t.i.env.DType)
 	if errors.Is(err, order.ErrOwn) {
 		return nil
 	} else if err != nil {
 		return err
 	}
+	env := t.env()
+	t.formula, t.other = f, map[program.Rewrite]*order.Formula{0: f}
+	t.call, err = f.Call(t.i.list, env)
+	return err
+}
+
+// env is what the entry is computed in.
+func (t *trial) env() order.Env {
 	env := t.i.env
 	if t.read != nil {
 		env.Read = t.read
 	}
-	t.formula, t.other = f, map[program.Rewrite]*order.Formula{0: f}
-	t.call, err = f.Call(t.i.list, env)
-	return err
+	if t.i.lastRow(t.node) {
+		env.Passes, env.Read = t.passes(), t.lastRows(env.Read)
+	}
+	return env
 }
 
 // rewritten is the formula in another order of steps.
@@ -146,11 +160,8 @@ func (t *trial) in(e evaluated) (*judged, error) {
 		}
 		x, err = p.Eval(call)
 	} else {
-		env := t.i.env
+		env := t.env()
 		env.Arith = a
-		if t.read != nil {
-			env.Read = t.read
-		}
 		x, err = t.cut.Value(t.ctx, env)
 	}
 	if err != nil {

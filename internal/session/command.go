@@ -110,10 +110,25 @@ func (j *Job) runCommand(ctx context.Context, e *Env, src Source, side, path str
 		return commandFailed(e, r, err)
 	}
 	fmt.Fprintf(e.Notes, "%s | exit status 0 after %s\n", side, time.Since(started).Round(time.Millisecond))
-	if err := os.Rename(r.Out, path); err != nil {
+	if err := replaceTrace(r.Out, path); err != nil {
 		return err
 	}
 	return os.RemoveAll(filepath.Dir(r.Out)) // and what the command has left beside it
+}
+
+// replaceTrace puts a trace, or the folder of a dump, into the place of an older one.
+func replaceTrace(from, to string) error {
+	info, err := os.Lstat(from)
+	if err != nil {
+		return err
+	}
+	before, err := os.Lstat(to)
+	if err == nil && (info.IsDir() || before.IsDir()) { // neither is replaced by a rename
+		if err := os.RemoveAll(to); err != nil {
+			return err
+		}
+	}
+	return os.Rename(from, to)
 }
 
 // quoted finds what is to be filled in between quotes of the person's own.

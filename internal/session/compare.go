@@ -156,12 +156,14 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	if err != nil {
 		return nil, err
 	}
-	if whole == nil && s.Model != "" && !o.AB {
+	named := false
+	if whole == nil && s.Model != "" {
 		if whole, err = namedOrder(&s, local, ref); err != nil {
 			return nil, err
 		}
+		named = whole != nil
 	}
-	if local, ref, o.Flaws, err = fitted(&s, whole, local, ref); err != nil {
+	if local, ref, o.Flaws, err = fitted(&s, whole, local, ref, o.AB); err != nil {
 		return nil, err
 	}
 	var flaws []string
@@ -186,7 +188,7 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 		return nil, err
 	}
 	var ck *checkpoint.Checkpoint
-	if !o.AB || sameModel(local, ref) { // of two models there is no one noise floor
+	if !o.AB || named || sameModel(local, ref) { // of two models there is no one noise floor
 		if ck, err = commonCheckpoint(s.Model, local, ref); err != nil {
 			return nil, err
 		}
@@ -209,15 +211,22 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	return run(ctx, e, a, local, ref, o)
 }
 
-// fitted reads what is a dump as the order has it, the local side by the map. A trace that is both sides stays one. Flaws keep the
-// comparison from being complete.
-func fitted(s *Settings, list *order.List, local, ref *capture.Trace) (l, r *capture.Trace, flaws []string, err error) {
+// fitted reads what is a dump as the order has it, the local side by the map, and of two runs of one port both that have its names. A trace
+// that is both sides stays one. Flaws keep the comparison from being complete.
+func fitted(s *Settings, list *order.List, local, ref *capture.Trace, ab bool) (l, r *capture.Trace, flaws []string, err error) {
 	a, err := s.fit(local, list)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	if local == ref {
 		return a.Trace, a.Trace, a.Differ, nil
+	}
+	if m, err := s.readMap(); ab && err == nil && m != nil && m.Matches(ref) {
+		b, err := s.fit(ref, list)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		return a.Trace, b.Trace, append(a.Differ, b.Differ...), nil
 	}
 	r, err = foreign.Fit(ref, list)
 	return a.Trace, r, a.Differ, err

@@ -71,7 +71,10 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	case list == nil || list.Config == nil:
 		return unable("the order has names and no operations", "--model DIR names the checkpoint whose configuration gives the operations")
 	case ck == nil:
-		return unable("the checkpoint of the local trace is not known", "--model DIR names the checkpoint that the local trace was made of")
+		const next = "--model DIR names the checkpoint that the local trace was made of"
+		err = unable("the checkpoint of the local trace is not known", next)
+		o.NotIsolated += "; " + next
+		return err
 	}
 	if why := othersThan(ck, ref); why != "" && !o.Alone {
 		return unable(why, "--model DIR names the checkpoint that both were made of")

@@ -62,8 +62,11 @@ func noiseFloor(ctx context.Context, e *Env, local, ref *capture.Trace, stored *
 		return nil, nil
 	}
 	passes, err := ref.IDs()
-	if err != nil || !cheap(ck, list, dtype, passes) {
-		return nil, nil // ids that are missing, or too much: the report says that the table decided
+	if err != nil { // the report says that the table decided
+		return nil, nil
+	}
+	if !cheap(ck, list, dtype, passes) {
+		return nil, errors.New("the model is too large to measure it at every comparison; tracediff capture --reference hf stores one, and --tolerances FILE takes limits of your own")
 	}
 	w := reference.Wanted{Config: list.Config.Canonical(), Weights: ck.Digest(), DType: dtype, Passes: passes}
 	if w.Order, err = reference.OrderDigest(list); err != nil {

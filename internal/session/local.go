@@ -37,7 +37,7 @@ func (j *Job) Capture(ctx context.Context, e *Env) (_ *capture.Trace, greedy []i
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := capture.Open(j.path("local"))
+	t, err := openTrace(j.path("local"))
 	e.detail("local side %s after %s", j.path("local"), amount.Since(started))
 	return t, greedy, err
 }

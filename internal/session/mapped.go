@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
@@ -45,17 +47,26 @@ func (s *Settings) fit(t *capture.Trace, list *order.List) (*mapping.Applied, er
 	return a, err
 }
 
+// openDump opens what a map is proposed for.
+func openDump(path string) (*capture.Trace, error) {
+	t, err := foreign.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hint.Add(err, "tracediff map LOCAL [REFERENCE] takes the names of files or folders")
+	}
+	return t, hint.Default(err, dump.Next)
+}
+
 // ProposeMap writes the map that a dump may need, by known names, shapes and, with a reference, values. open is how many choices it leaves.
 // model is the folder of the checkpoint, where the reference does not say of which model it is.
 func ProposeMap(ctx context.Context, w io.Writer, model, localFile, referenceFile string) (open int, err error) {
-	local, err := openTrace(localFile)
+	local, err := openDump(localFile)
 	if err != nil {
 		return 0, err
 	}
 	defer local.Close()
 	ref := local
 	if referenceFile != "" {
-		if ref, err = openTrace(referenceFile); err != nil {
+		if ref, err = openDump(referenceFile); err != nil {
 			return 0, err
 		}
 		defer ref.Close()

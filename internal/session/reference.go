@@ -160,7 +160,7 @@ func (j *Job) makeReference(ctx context.Context, e *Env, r reference.Runner) (*F
 	defer release()
 	path := store.Place(key)
 	defer func() { // what was not kept
-		os.Remove(path)
+		os.RemoveAll(path)
 		os.Remove(path + capture.Suffix)
 	}()
 	switch r.Name {
@@ -193,7 +193,7 @@ func (j *Job) unstored(e *Env, path string, why error) (*Found, error) {
 		return nil, err
 	}
 	defer release()
-	if err := os.Rename(path, j.path("reference")); err != nil {
+	if err := replaceTrace(path, j.path("reference")); err != nil {
 		return nil, err
 	}
 	f, err := j.givenReference(j.path("reference"), false)

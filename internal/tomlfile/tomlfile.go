@@ -1,4 +1,4 @@
-// Package tomlfile reads TOML that people write. It is strict: a key that is not known is an error, since a limit that was
+// Package tomlfile reads TOML that people write, and quotes what is written for them. It is strict: a key that is not known is an error, since a limit that was
 // misspelt is none; and every error quotes the line, since a person looks for it in the file.
 package tomlfile
 
@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -18,6 +20,25 @@ func Decode(data []byte, into any) error {
 		return quoted(err, data)
 	}
 	return nil
+}
+
+// Quote is a text as a basic string of TOML, on one line. What is no UTF-8 becomes the replacement character: TOML has no other text.
+func Quote(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == utf8.RuneError || unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\U%08X`, r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
 }
 
 // quoted adds the line to an error of the TOML reader, and names a key that it does not know.

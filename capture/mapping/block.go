@@ -1,0 +1,136 @@
+package mapping
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// block is a part of a tensor in its new layout.
+func (a *application) block(r *rule, s *capture.Source, part, pass int) (block, error) {
+	if r.layout == nil {
+		return block{shape: s.Shape, dtype: s.DType, data: s.Data}, nil
+	}
+	axes, err := r.layout.apart(s.Shape, a.sizes)
+	if err != nil {
+		return block{}, err
+	}
+	from := 0
+	if r.split != nil {
+		if from, err = a.cut(r.split, axes, part); err != nil {
+			return block{}, err
+		}
+	}
+	kept := names(r.layout.right)
+	for _, x := range axes {
+		if x.size != 1 && !slices.Contains(kept, x.name) {
+			return block{}, fmt.Errorf("axes %q: %s is %d wide and on the left alone, and no element may be lost", r.layout.text, x.name, x.size)
+		}
+	}
+	ordered, shape := r.layout.together(axes)
+	if r.ring == "" {
+		return view(s, ordered, shape, from), nil
+	}
+	return a.unrolled(r, s, ordered, shape, from, pass)
+}
+
+// cut leaves of the axes one part of a split, and returns where its elements begin.
+func (a *application) cut(p *split, axes []strided, part int) (from int, err error) {
+	at := slices.IndexFunc(axes, func(x strided) bool { return x.name == p.axis })
+	before, whole, size := 0, 0, 0
+	for i, e := range p.sizes {
+		n, err := e.value(func(name string) (int, bool) { n, ok := a.sizes[name]; return n, ok })
+		if err != nil {
+			return 0, fmt.Errorf("split: %w", err)
+		}
+		if n < 1 {
+			return 0, fmt.Errorf("split: a part of %d", n)
+		}
+		if i == part {
+			before, size = whole, n
+		}
+		whole += n
+	}
+	if whole != axes[at].size {
+		return 0, fmt.Errorf("split: the parts of %s are %d together, and it has %d", p.axis, whole, axes[at].size)
+	}
+	axes[at].size = size
+	return before * axes[at].stride, nil
+}
+
+// unrolled puts keys that stand in a ring of slots into the order of their positions: the one of position p is in slot p mod the
+// number of slots, so that the oldest stands behind the newest.
+func (a *application) unrolled(r *rule, s *capture.Source, axes []strided, shape []int, from, pass int) (block, error) {
+	at := slices.IndexFunc(axes, func(x strided) bool { return x.name == r.ring })
+	total, ok := a.written(pass)
+	if !ok {
+		return block{}, hint.Add(fmt.Errorf("ring: how many tokens came before is not known: the trace has no %s of pass %d", order.InputIDs, pass), "ids under another name have a line of their own: \"my_ids\" = \"input_ids\"")
+	}
+	slots := axes[at].size
+	oldest := 0
+	if slots > 0 && total > slots {
+		oldest = total % slots
+	}
+	if oldest == 0 {
+		return view(s, axes, shape, from), nil
+	}
+	var halves []block
+	for _, h := range [][2]int{{oldest, slots}, {0, oldest}} {
+		part := slices.Clone(axes)
+		part[at].size = h[1] - h[0]
+		halves = append(halves, view(s, part, shape, from+h[0]*axes[at].stride))
+	}
+	return concat(halves, r.ring, r.layout)
+}
+
+// written is how many tokens a cache has seen with those of a pass.
+func (a *application) written(pass int) (int, bool) {
+	if a.tokens == nil {
+		a.tokens = map[int]int{}
+		for _, s := range a.out {
+			if s.Name == order.InputIDs && s.Firing == 0 && len(s.Shape) > 0 {
+				a.tokens[s.Pass] = s.Shape[len(s.Shape)-1]
+			}
+		}
+		for _, g := range a.order {
+			if to, s := g.targets[0], g.members[0].source; to.name == order.InputIDs && len(s.Shape) > 0 {
+				a.tokens[to.pass] = s.Shape[len(s.Shape)-1]
+			}
+		}
+	}
+	sum := 0
+	for p := range pass + 1 {
+		n, ok := a.tokens[p]
+		if !ok {
+			return 0, false
+		}
+		sum += n
+	}
+	return sum, true
+}
+
+// join makes one tensor of several.
+func (a *application) join(g *group, to key, blocks []block) (block, error) {
+	switch g.rule.join {
+	case "":
+		return blocks[0], nil
+	case joinSum:
+		return sum(blocks)
+	case joinSame:
+		for i, b := range blocks[1:] {
+			how, err := differ(blocks[0], b)
+			if err != nil {
+				return block{}, err
+			}
+			if how != "" {
+				a.differ = append(a.differ, fmt.Sprintf("%s is not the same on all ranks: %s and %s differ in %s",
+					capture.Key(to.pass, to.name, to.firing), a.called(g.rule, g.members[0].rank), a.called(g.rule, g.members[i+1].rank), how))
+			}
+		}
+		return blocks[0], nil
+	}
+	return concat(blocks, g.rule.join, g.rule.layout)
+}

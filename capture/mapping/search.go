@@ -1,0 +1,232 @@
+package mapping
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/order"
+)
+
+// fit is a form of a tensor of the dump as an entry.
+type fit struct {
+	t     *template
+	f     *form
+	r     *role
+	how   arrangement
+	good  int     // layers with the values of the reference
+	of    int     // layers that were compared
+	error float64 // of the good ones: the largest distance
+	named bool    // its name is a known one of the entry
+	later bool    // the tensors of later passes are as large as the entry is there
+}
+
+// byValues takes the tensors whose values some entry of the reference has.
+func (p *proposer) byValues(ctx context.Context) error {
+	if p.ref == nil {
+		return nil
+	}
+	var all []fit
+	of := map[*template][]fit{}
+	for _, t := range p.open {
+		for _, r := range p.free {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			for _, form := range t.forms {
+				f, err := p.best(t, form, r)
+				if err != nil {
+					return err
+				}
+				if f.good > 0 {
+					f.named, f.later = t.called(r.text), p.fitsLater(t, form, r)
+					all, of[t] = append(all, f), append(of[t], f)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b fit) int {
+		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), btoi(b.later)-btoi(a.later), cmp.Compare(a.error, b.error), a.r.at-b.r.at, a.how.distance()-b.how.distance())
+	})
+	for _, f := range all {
+		if f.t.settled || f.r.taken {
+			continue
+		}
+		rivals, err := p.rivals(f, of[f.t])
+		if err != nil {
+			return err
+		}
+		if len(rivals) == 0 {
+			line := Line{Axes: f.how.axes, Why: f.why()}
+			if line.Ring, err = p.ring(f); err != nil {
+				return err
+			}
+			if line.Ring != "" {
+				line.Axes, line.Why = f.how.whole, line.Why+"; the keys of later passes stand in a ring"
+			}
+			p.take(f.t, f.f, []*role{f.r}, line)
+			continue
+		}
+		c := Choice{From: f.t.text}
+		for _, g := range append([]fit{f}, rivals...) {
+			c.Lines = append(c.Lines, p.lines(g.t, g.f, []*role{g.r}, Line{Axes: g.how.axes, Why: g.why()})...)
+		}
+		p.choose(f.t, c)
+	}
+	return nil
+}
+
+// rivals are the fits of f's tensor that are as good: another entry, unless it is the same tensor in the reference, or another form.
+func (p *proposer) rivals(f fit, all []fit) ([]fit, error) {
+	var list []fit
+	for _, g := range all {
+		if g.r == f.r && g.f == f.f || g.r.taken || g.good != f.good || g.error > clearly*f.error || g.named != f.named || g.later != f.later {
+			continue
+		}
+		if g.r == f.r {
+			if f.f.join != joinAxis || g.f.join != joinAxis || f.how.distance() == g.how.distance() {
+				list = append(list, g)
+			}
+			continue
+		}
+		same, err := p.alike(f, g)
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			list = append(list, g)
+		}
+	}
+	return list, nil
+}
+
+func (f fit) why() string {
+	text := fmt.Sprintf("values: %d of %d, relative L2 %.1e", f.good, f.of, f.error)
+	if f.how.pairs {
+		text += "; rotary pairs are neighbours"
+	}
+	return text + f.f.why()
+}
+
+// why says how a form was told from others.
+func (f *form) why() string {
+	switch all := len(f.layers); {
+	case f.join == joinSame && f.agree == all:
+		return "; the same on all ranks"
+	case f.join == joinSame:
+		return fmt.Sprintf("; the same on all ranks in %d of %d", f.agree, all)
+	case f.join == joinSum:
+		return "; the sum of all ranks"
+	case f.join == joinAxis:
+		return "; the ranks behind each other"
+	case f.last:
+		return "; the row of the last token"
+	}
+	return ""
+}
+
+// best is the arrangement of a form with the values of an entry in most layers.
+func (p *proposer) best(t *template, form *form, r *role) (fit, error) {
+	best := fit{t: t, f: form, r: r}
+	for _, how := range p.fits(form, r) {
+		f := fit{t: t, f: form, r: r, how: how}
+		for _, layer := range keysOf(form.layers) {
+			d, ok, err := p.compare(form.layers[layer], r.layers[layer], how, form.last)
+			if err != nil {
+				return best, err
+			}
+			f.of += btoi(ok)
+			if ok && d < near {
+				f.good++
+				f.error = max(f.error, d)
+			}
+		}
+		if f.good > best.good || f.good == best.good && f.good > 0 && f.error < best.error {
+			best = f
+		}
+	}
+	return best, nil
+}
+
+// compare is the distance of a tensor, arranged, from an entry of the reference or its last row; ok is false where there is none to
+// compare with.
+func (p *proposer) compare(x tensor, e *order.Entry, how arrangement, last bool) (d float64, ok bool, err error) {
+	r, ok := p.ref.Lookup(0, e.Name)
+	if !ok {
+		return 0, false, nil
+	}
+	other := recorded(p.ref, r)
+	if last {
+		if len(r.Shape) != 3 || r.Shape[0] != 1 || r.Shape[1] < 1 {
+			return 0, false, nil
+		}
+		other = lastOf(other)
+	}
+	left, err := p.local.summary(x)
+	if left == nil || err != nil {
+		return 0, false, err
+	}
+	right, err := p.far.summary(other)
+	if right == nil || err != nil {
+		return 0, false, err
+	}
+	if left.apart(right) {
+		return math.Inf(1), true, nil
+	}
+	l, err := p.local.of(x)
+	if err != nil {
+		return 0, false, err
+	}
+	far, err := p.far.of(other)
+	if err != nil {
+		return 0, false, err
+	}
+	if d := distance(l.sorted, far.sorted); d >= near {
+		return d, true, nil
+	}
+	values := l.plain
+	if how.axes != "" {
+		layout, err := newLayout(how.whole, "")
+		if err != nil {
+			return 0, false, err
+		}
+		if values = arrange(l.plain, x.shape, layout); values == nil {
+			return 0, false, nil
+		}
+	}
+	return distance(values, far.plain), true, nil
+}
+
+// distance is how far an arrangement of parts is from what an engine would do: 0 is the entry's own axes. Where parts have one head each, the
+// same elements in the same order can be called an axis of heads, or a part of another axis.
+func (a arrangement) distance() int {
+	switch {
+	case a.same:
+		return 0
+	case a.odd:
+		return 2
+	}
+	return 1
+}
+
+// alike reports whether the entries of two fits are one tensor in the reference, so that it does not matter which is named.
+func (p *proposer) alike(f, g fit) (bool, error) {
+	for layer := range f.f.layers {
+		a, ok := p.ref.Lookup(0, f.r.layers[layer].Name)
+		b, also := p.ref.Lookup(0, g.r.layers[layer].Name)
+		if !ok || !also {
+			return false, nil
+		}
+		l, err := p.far.of(recorded(p.ref, a))
+		if err != nil {
+			return false, err
+		}
+		r, err := p.far.of(recorded(p.ref, b))
+		if err != nil || l == nil || r == nil || distance(l.plain, r.plain) != 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
