@@ -1,8 +1,8 @@
 """Names for the tensors of an ONNX graph: which of them is the output of which module of the exported model.
 
 torch.onnx.export(dynamo=True) writes the modules in which a node stands into its metadata; older exporters make them a part
-of the node's name, `/model/layers.0/self_attn/q_proj/MatMul`. A module's output is the tensor that is made inside it and
-used outside. Where that is one tensor alone, it gets the module's name, below the text model as in transformers:
+of the node's name, `/model/layers.0/self_attn/q_proj/MatMul`. A module's output is the tensor that is computed inside it
+and used outside. Where that is one tensor alone, it gets the module's name, below the text model as in transformers:
 `layers.0.self_attn.q_proj`, and `layers.0.out` for what a layer returns. The cache that the model returns does not count.
 Where there are several, none gets the name: which is which, the graph does not say.
 
@@ -25,6 +25,9 @@ FLOATS = ("tensor(float)", "tensor(float16)", "tensor(double)", "tensor(bfloat16
 
 # They look at a tensor's shape and not at its numbers.
 SHAPES = ("Shape", "Size")
+
+# They put elements elsewhere and compute nothing. An exporter shares such a node between the modules that have the same.
+MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand")
 
 # Of these the second output and later are no results of the module: the statistics of the norm, and the sum that it is of.
 NORMS = ("SkipSimplifiedLayerNormalization", "SkipLayerNormalization", "LayerNormalization", "SimplifiedLayerNormalization")
@@ -127,12 +130,15 @@ class Graph:
     def _module_outputs(self) -> dict[str, str]:
         """Return the names of modules by the one tensor that each returns; the innermost module's where there are two."""
         made = {v: chain for node, chain in zip(self.nodes, self.chains, strict=True) for v in _results(node) if v}
+        moved = {node.output[0]: node.input[0] for node in self.nodes if node.op_type in MOVES}
         leaves: dict[str, set[str]] = {}  # by module, the tensors that are used outside
 
         def use(value: str, chain: Iterable[str]) -> None:
-            value = self.same.get(value, value)
+            value = source = self.same.get(value, value)
+            while source in moved:
+                source = moved[source]
             if self.types.get(value) in FLOATS and value in self.fed:
-                for module in set(made.get(value, ())).difference(chain):
+                for module in set(made.get(value, ())).intersection(made.get(source, ())).difference(chain):
                     leaves.setdefault(module, set()).add(value)
 
         for node, chain in zip(self.nodes, self.chains, strict=True):
