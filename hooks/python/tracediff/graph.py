@@ -1,14 +1,14 @@
 """Names for the tensors of an ONNX graph: which of them is the output of which module of the exported model.
 
-torch.onnx.export(dynamo=True) writes the modules in which a node stands into its metadata; older exporters make them a part
-of the node's name, `/model/layers.0/self_attn/q_proj/MatMul`. A module's output is the tensor that is computed inside it
-and used outside. Where that is one tensor alone, it gets the module's name, below the text model as in transformers:
-`layers.0.self_attn.q_proj`, and `layers.0.out` for what a layer returns. The cache that the model returns does not count.
-Where there are several, none gets the name: which is which, the graph does not say.
+torch.onnx.export(dynamo=True) writes the modules in which a node stands into its metadata; older exporters make them
+a part of the node's name, `/model/layers.0/self_attn/q_proj/MatMul`. A module's output is the tensor that is computed
+inside it and used outside. Where that is one tensor alone, it gets the module's name, below the text model as in
+transformers: `layers.0.self_attn.q_proj`, and `layers.0.out` for what a layer returns. The cache that the model
+returns does not count. Where there are several, none gets the name: which is which, the graph does not say.
 
-Every other tensor has the name of its node behind the module: `layers.0.self_attn.Add_1`. Nodes of the newer exporter are
-numbered through the whole model; they get the kind of the node and its number within the module, which is the same in every
-layer.
+Every other tensor has the name of its node behind the module: `layers.0.self_attn.Add_1`. Nodes of the newer exporter
+are numbered through the whole model; they get the kind of the node and its number within the module, which is the
+same in every layer.
 
 Nothing of onnx is imported here: a model is what its attributes say.
 """
@@ -26,11 +26,16 @@ FLOATS = ("tensor(float)", "tensor(float16)", "tensor(double)", "tensor(bfloat16
 # They look at a tensor's shape and not at its numbers.
 SHAPES = ("Shape", "Size")
 
-# They put elements elsewhere and compute nothing. An exporter shares such a node between the modules that have the same.
+# They put elements elsewhere and compute nothing. An exporter shares such a node between modules that have the same.
 MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand")
 
-# Of these the second output and later are no results of the module: the statistics of the norm, and the sum that it is of.
-NORMS = ("SkipSimplifiedLayerNormalization", "SkipLayerNormalization", "LayerNormalization", "SimplifiedLayerNormalization")
+# Of these the outputs after the first are no results of the module: statistics of the norm, and the sum that it is of.
+NORMS = (
+    "SkipSimplifiedLayerNormalization",
+    "SkipLayerNormalization",
+    "LayerNormalization",
+    "SimplifiedLayerNormalization",
+)
 
 LAYER = re.compile(r"(?:(.*)\.)?layers\.\d+")
 
@@ -47,7 +52,10 @@ class Graph:
     """The nodes of one model, and the modules in which they stand."""
 
     def __init__(self, model: Any, types: Mapping[str, str], cache: Collection[str] = ()) -> None:
-        """Read a ModelProto; `types` has the type of each tensor, as onnxruntime writes it, `cache` the outputs for it."""
+        """Read a ModelProto.
+
+        `types` has the type of each tensor, as onnxruntime writes it, and `cache` the outputs that the next pass gets.
+        """
         graph = model.graph
         self.types = types
         self.nodes = list(graph.node)
@@ -98,11 +106,13 @@ class Graph:
         adds the rest, but no constants.
         """
         modules = self._module_outputs()
-        named, taken, numbers = [], set(), Counter()
+        named, taken, numbers = [], {"input_ids", "position_ids"}, Counter()
         for node, chain in zip(self.nodes, self.chains, strict=True):
             own = self._own(node, chain, numbers)
             for i, value in enumerate(node.output):
-                wanted = value in self.fed and (everything or value not in self.same and self.types.get(value) in FLOATS)
+                wanted = value in self.fed and (
+                    everything or value not in self.same and self.types.get(value) in FLOATS
+                )
                 if not value or not wanted:
                     continue
                 name, certain = modules.get(value), True
@@ -111,6 +121,7 @@ class Graph:
                 elif name is None:
                     certain = False
                     name = value if value in self.outputs else own + (f".{i}" if i else "")
+                name = re.sub(r"[/#]", ".", name)  # these mean something in a key
                 while name in taken:
                     name, certain = name + "~", False
                 taken.add(name)
@@ -128,7 +139,7 @@ class Graph:
         return kind if numbers[kind] == 1 else f"{kind}_{numbers[kind] - 1}"
 
     def _module_outputs(self) -> dict[str, str]:
-        """Return the names of modules by the one tensor that each returns; the innermost module's where there are two."""
+        """Return modules' names by the one tensor that each returns; the innermost module's where there are two."""
         made = {v: chain for node, chain in zip(self.nodes, self.chains, strict=True) for v in _results(node) if v}
         moved = {node.output[0]: node.input[0] for node in self.nodes if node.op_type in MOVES}
         leaves: dict[str, set[str]] = {}  # by module, the tensors that are used outside
@@ -176,7 +187,13 @@ def _results(node: Any) -> list[str]:
 
 def _captured(node: Any) -> list[str]:
     """Return the names that the branches of a node use; some of them are their own."""
-    return [value for a in node.attribute if a.HasField("g") for inner in a.g.node for value in [*inner.input, *_captured(inner)]]
+    return [
+        value
+        for a in node.attribute
+        if a.HasField("g")
+        for inner in a.g.node
+        for value in [*inner.input, *_captured(inner)]
+    ]
 
 
 def _captures(node: Any, fed: set[str]) -> bool:

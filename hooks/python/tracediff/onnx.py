@@ -21,10 +21,10 @@ example:
   tracediff compare port.safetensors ref.safetensors --map map.toml
 
 Every node's result is made an output of the model, in memory: the file is not changed. A tensor that a module of the
-exported model returns has that module's name (layers.0.self_attn.q_proj); the others have their node's behind the module
-(layers.0.self_attn.Add_1), and a map says which entries they are. The metadata onnx.values has the name of each in the
-file. The exporter has to have kept the modules: torch.onnx.export does, in the metadata or in the names of nodes; a file
-that onnxruntime or another optimiser wrote often has lost them.
+exported model returns has that module's name (layers.0.self_attn.q_proj). The others have their node's behind the
+module (layers.0.self_attn.Add_1), and a map says which entries they are. The metadata onnx.values of the trace has the
+name of each in the ONNX file. torch.onnx.export writes the modules into the metadata or the names of nodes; a file that
+onnxruntime or another optimiser wrote often has lost them.
 
 Passes of --tokens are forward calls: "2,513,88;17;29" runs a prompt of three tokens and then two tokens one at a time.
 More than one needs a model with a cache: inputs past_key_values.0.key and so on, outputs present.0.key and so on.
@@ -33,7 +33,8 @@ Other inputs that are understood: input_ids, attention_mask, position_ids, cache
 What is recorded is computed without onnxruntime's optimisations of the graph, which would leave few of the nodes. The
 model is run with them, too, as it is; where its outputs have other bits then, this is said.
 
-At most --at-once tensors of a pass are held in memory. With more, the model is loaded anew for each group, in each pass.
+At most --at-once tensors of a pass are held in memory. Where there are more, the model is loaded anew for each group
+of them, in each pass.
 
 exit code: 0 the trace is written; 1 the model did not run (what there was is left in OUT.part); 2 arguments, files or
 packages are not usable.
@@ -101,7 +102,7 @@ def run(args: argparse.Namespace) -> None:
 def _choose(graph: Graph, args: argparse.Namespace) -> list[Named]:
     """Return what is recorded; fail where no name says which module a tensor is of."""
     named = graph.named(args.all)
-    if not any(n.certain for n in named) and not args.own_names:
+    if not any(n.certain and n.name != "logits" for n in named) and not args.own_names:
         fused = f": {', '.join(graph.fused[:3])} are fused nodes" if graph.fused else ""
         raise BadInput(
             f"{args.model}: its nodes do not say in which modules they stand{fused}",

@@ -15,6 +15,8 @@ UNDERSTOOD = "understood are input_ids, attention_mask, position_ids, cache_posi
 # What onnxruntime calls dtypes, as the trace's writer knows them.
 DTYPES = {f"tensor({name})": name for name in trace.DTYPES} | {"tensor(float)": "float32", "tensor(double)": "float64"}
 
+SMALL = 1 << 12  # bytes of a weight that is read with the model
+
 Feeds = dict[str, Any]
 
 
@@ -50,20 +52,28 @@ class Model:
             raise BadInput(f"{path}: not an ONNX model: {err}") from err
         if not self.proto.graph.node:
             raise BadInput(f"{path}: not an ONNX model: it has no nodes")
-        self._check_weights()
+        self._weights(onnx)
         self.outputs = [value.name for value in self.proto.graph.output]
         session = self.session([v for node in self.proto.graph.node for v in node.output if v])
         self.inputs = session.get_inputs()
         self.types = {value.name: value.type for value in [*self.inputs, *session.get_outputs()]}
 
-    def _check_weights(self) -> None:
+    def _weights(self, onnx: Any) -> None:
+        """Check that weights in other files are there, and read the small ones: shapes are computed from some."""
         for weight in self.proto.graph.initializer:
-            location = next((e.value for e in weight.external_data if e.key == "location"), "")
-            if location and not (self.path.parent / location).is_file():
+            about = {entry.key: entry.value for entry in weight.external_data}
+            if not about:
+                continue
+            location = about.get("location", "")
+            if not (self.path.parent / location).is_file():
                 raise BadInput(
-                    f"{self.path}: its weights are in {location}, which is not there",
+                    f"{self.path}: its weights are in {location or 'another file'}, which is not there",
                     "copy that file, too: the exporter wrote it beside the model",
                 )
+            if int(about.get("length", SMALL)) < SMALL:
+                onnx.external_data_helper.load_external_data_for_tensor(weight, str(self.path.parent))
+                weight.data_location = onnx.TensorProto.DEFAULT
+                del weight.external_data[:]
 
     def session(self, outputs: Sequence[str] = (), optimised: bool = False) -> Any:
         """Return a session on the CPU in which these tensors are outputs, too."""
