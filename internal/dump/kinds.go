@@ -55,7 +55,7 @@ func foreignFile(r io.ReaderAt, size int64, start []byte) error {
 	case len(start) > 262 && string(start[257:262]) == "ustar":
 		return hint.Add(errors.New("a tar archive, which is no dump of tensors"), "unpack it first: tar -xf")
 	case isONNX(start):
-		return hint.Add(errors.New("an ONNX model, which has weights and no activations"), "record a run: make each node's output an output of the model, and save them with numpy.savez")
+		return hint.Add(errors.New("an ONNX model, which has weights and no activations"), "record a run of it: python -m tracediff.onnx MODEL.onnx --tokens IDS --out FILE; docs/ports.md")
 	case looksLikeText(start):
 		return text(r, size, start)
 	}

@@ -37,7 +37,7 @@ type Step struct {
 	readers int     // how many steps read the result
 	whole   bool    // its result is read outside of its stage
 	fixed   bool    // of a Number: no site
-	units   float64 // of a Number: what it may be off by, in units of float32
+	units   float64 // of a Number: what it may be off by, in units of float32; of a Div: by what the divisor's reciprocal may
 	final   bool    // nothing is computed from it: it is the program's result, or moved there
 }
 

@@ -57,7 +57,11 @@ func (b *Builder) Rescaled(y, target, own Var) Var {
 // above: of the two products the larger one is meant on both sides.
 func (b *Builder) Swish(x Var) Var {
 	if b.Rewrites&Symmetric == 0 {
-		return b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(x))))
+		q := b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(x))))
+		if b.err == nil {
+			b.steps[q.step].units = unitsOfSigmoid
+		}
+		return q
 	}
 	below := b.Div("sigmoid", b.Literal(1), b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Max(x, b.Neg(x)))))
 	above := b.Sub("1-sigmoid", b.Literal(1), below)

@@ -24,6 +24,9 @@ Modules, from the bottom:
     record      one pass: what fired, checked and put in order
     capture     a whole run: passes, manifest, file
     hf          the command line
+    graph       names for the tensors of an ONNX graph
+    ort         ONNX models in ONNX Runtime
+    onnx        the command line that records them; it needs onnx and onnxruntime alone
     training    losses and gradients of a training loop; it needs torch alone
 
 No tensor is named in any of them, but for the sections of `debug`: names, shapes and places come from the order.

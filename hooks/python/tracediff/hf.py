@@ -107,14 +107,14 @@ def run(args: argparse.Namespace) -> None:
 def _job(args: argparse.Namespace) -> capture.Job:
     scope = order.Scope(args.level, args.layers)
     if args.tokens is not None:
-        return capture.Job(_ids(args.tokens), args.max_new_tokens, "", scope)
+        return capture.Job(read_ids(args.tokens), args.max_new_tokens, "", scope)
     return capture.Job([tokenize(args.model, args.prompt)], args.max_new_tokens, args.prompt, scope)
 
 
 MOST_DIGITS = 9  # of a token id: no vocabulary is larger, and Python refuses to read thousands of digits
 
 
-def _ids(text: str) -> list[list[int]]:
+def read_ids(text: str) -> list[list[int]]:
     """Read "2,513,88;17;29"."""
     passes = []
     for part in text.split(";"):
