@@ -82,6 +82,9 @@ type Options struct {
 	// one captures it.
 	Given bool
 
+	// Parity says that the local side has to be another program's than the reference: sides that are one make the comparison incomplete.
+	Parity bool
+
 	// Sight asks which of the usual mistakes this run would have shown: see [Result.Sight]. No verdict depends on it.
 	Sight bool
 

@@ -53,6 +53,7 @@ type Result struct {
 	Layouts    []string       `json:"layouts,omitempty"`    // other layouts, which are no mistakes, a sentence each
 	Expected   []Expectation  `json:"expected,omitempty"`   // what Options.Different came to
 	Notes      []string       `json:"notes,omitempty"`      // oddities that decide nothing
+	Same       string         `json:"same,omitempty"`       // why the two sides are no two: one file, or one a copy of the other; empty where they are
 	Coverage   Coverage       `json:"coverage"`
 }
 

@@ -63,10 +63,17 @@ Examples:
 	}
 }
 
+// maxAccepted is how many of many lines are listed without --verbose.
+const maxAccepted = 20
+
 // printAccepted lists what was written.
 func printAccepted(c *cli.Context, path string, got *session.Accepted, added int) error {
 	if !c.Bool("quiet") {
-		for _, l := range got.Lines {
+		for i, l := range got.Lines {
+			if i == maxAccepted && !c.Bool("verbose") {
+				fmt.Fprintf(c.App.Writer, "and %d more: --verbose lists them, %s has them all\n", len(got.Lines)-i, harmless(path))
+				break
+			}
 			name := l.Key
 			if l.Run != "" {
 				name = l.Run + ": " + name
@@ -81,6 +88,6 @@ func printAccepted(c *cli.Context, path string, got *session.Accepted, added int
 	if n := len(got.Lines) - added; n > 0 {
 		text += fmt.Sprintf(", %d replaced", n)
 	}
-	_, err := fmt.Fprintf(c.App.Writer, "wrote %s: %s, until %s\n", path, text, got.Lines[0].Until)
+	_, err := fmt.Fprintf(c.App.Writer, "wrote %s: %s, until %s\n", harmless(path), text, got.Lines[0].Until)
 	return err
 }

@@ -183,6 +183,10 @@ func left(r *compare.Result) string {
 	if !r.Alone && !r.AB && (r.Isolation == nil || r.Uncertified != "") {
 		text += "; within limits only"
 	}
+	if r.Same != "" {
+		same, _, _ := strings.Cut(r.Same, ":")
+		text += "; " + same
+	}
 	return text
 }
 
