@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
 	"github.com/tracediff/tracediff/order"
 )
@@ -67,7 +68,11 @@ func printOrder(c *cli.Context) error {
 	case "json":
 		return json.NewEncoder(c.App.Writer).Encode(list)
 	case "text":
-		_, err := fmt.Fprintln(c.App.Writer, strings.Join(list.Names(), "\n"))
+		names := list.Names()
+		for i := range names {
+			names[i] = plain.Text(names[i])
+		}
+		_, err := fmt.Fprintln(c.App.Writer, strings.Join(names, "\n"))
 		return err
 	case "table":
 		return orderTable(c.App.Writer, list)
@@ -86,7 +91,7 @@ func orderTable(w io.Writer, list *order.List) error {
 
 func orderRow(e order.Entry) []string {
 	if e.Op == nil {
-		return []string{e.Name, "", "", "", "", ""}
+		return []string{plain.Text(e.Name), "", "", "", "", ""}
 	}
 	shape := make([]string, len(e.Shape))
 	for i, d := range e.Shape {
