@@ -352,7 +352,7 @@ func (w *walker) look(i, pass int, l, r capture.Record) (*pair, error) {
 func (w *walker) pair(i, pass int, l, r capture.Record) (*pair, error) {
 	e := &w.plan.entries[i]
 	row := &Row{
-		Name: e.Name, Pass: pass, Layer: e.Layer, Derived: w.plan.derived(i), Local: describe(l), Ref: describe(r),
+		Name: e.Name, Pass: pass, Layer: e.Layer, Behind: w.plan.last >= 0 && i > w.plan.last, Derived: w.plan.derived(i), Local: describe(l), Ref: describe(r),
 	}
 	if e.Op != nil {
 		row.Op = e.Op.Kind()

@@ -111,7 +111,8 @@ type Row struct {
 	Name    string           `json:"name"`
 	Pass    int              `json:"pass"`
 	Firing  int              `json:"firing,omitempty"`
-	Layer   int              `json:"layer"` // −1 outside the layers
+	Layer   int              `json:"layer"`            // −1 outside the layers
+	Behind  bool             `json:"behind,omitempty"` // behind the last layer of the order
 	Op      string           `json:"op,omitempty"`
 	Derived bool             `json:"derived,omitempty"` // recomputed by a capturing side: shown, never gated
 	Verdict Verdict          `json:"verdict"`

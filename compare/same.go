@@ -20,7 +20,7 @@ func (w *walker) same() {
 	default:
 		return
 	}
-	text := w.res.Same + "; the match shows nothing of a port"
+	text := w.res.Same + "; what agrees shows nothing of a port"
 	w.res.Notes = append([]string{text}, w.res.Notes...)
 	if w.o.Parity {
 		w.res.Incomplete = append(w.res.Incomplete, text)

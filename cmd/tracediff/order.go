@@ -29,7 +29,7 @@ func orderCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR`; only its config.json is read (default: the embedded tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "format", Value: "table", Usage: "`FORMAT`: table, json, or text for the names alone"},
-			&cli.IntFlag{Name: "level", Value: 3, Usage: "up to this level: 1 block boundaries, 2 module outputs, 3 internals"},
+			&cli.IntFlag{Name: "level", Value: 3, Usage: "up to level `N`: 1 block boundaries, 2 module outputs, 3 internals"},
 			&cli.StringFlag{Name: "layers", Usage: "only these `LAYERS`, such as 0-3,7, and what comes before them"},
 			&cli.StringFlag{Name: "order", Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
 			&cli.BoolFlag{Name: "steps", Usage: "print each operation's steps, with where transformers rounds"},
