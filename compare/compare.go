@@ -82,6 +82,9 @@ type Options struct {
 	// one captures it.
 	Given bool
 
+	// Parity says that the local side has to be another program's than the reference: sides that are one make the comparison incomplete.
+	Parity bool
+
 	// Sight asks which of the usual mistakes this run would have shown: see [Result.Sight]. No verdict depends on it.
 	Sight bool
 
@@ -349,7 +352,7 @@ func (w *walker) look(i, pass int, l, r capture.Record) (*pair, error) {
 func (w *walker) pair(i, pass int, l, r capture.Record) (*pair, error) {
 	e := &w.plan.entries[i]
 	row := &Row{
-		Name: e.Name, Pass: pass, Layer: e.Layer, Derived: w.plan.derived(i), Local: describe(l), Ref: describe(r),
+		Name: e.Name, Pass: pass, Layer: e.Layer, Behind: w.plan.last >= 0 && i > w.plan.last, Derived: w.plan.derived(i), Local: describe(l), Ref: describe(r),
 	}
 	if e.Op != nil {
 		row.Op = e.Op.Kind()

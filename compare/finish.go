@@ -29,6 +29,7 @@ func (w *walker) finish() {
 	w.unmet()
 	w.baseline()
 	w.incomplete(done)
+	w.same()
 	w.res.Stopped, w.res.Decided = w.stopped, w.decided()
 }
 

@@ -53,6 +53,7 @@ type Result struct {
 	Layouts    []string       `json:"layouts,omitempty"`    // other layouts, which are no mistakes, a sentence each
 	Expected   []Expectation  `json:"expected,omitempty"`   // what Options.Different came to
 	Notes      []string       `json:"notes,omitempty"`      // oddities that decide nothing
+	Same       string         `json:"same,omitempty"`       // why the two sides are no two: one file, or one a copy of the other; empty where they are
 	Coverage   Coverage       `json:"coverage"`
 }
 
@@ -111,7 +112,8 @@ type Row struct {
 	Name    string           `json:"name"`
 	Pass    int              `json:"pass"`
 	Firing  int              `json:"firing,omitempty"`
-	Layer   int              `json:"layer"` // −1 outside the layers
+	Layer   int              `json:"layer"`            // −1 outside the layers
+	Behind  bool             `json:"behind,omitempty"` // behind the last layer of the order
 	Op      string           `json:"op,omitempty"`
 	Derived bool             `json:"derived,omitempty"` // recomputed by a capturing side: shown, never gated
 	Verdict Verdict          `json:"verdict"`

@@ -38,6 +38,7 @@ type plan struct {
 	scopes  [3]capture.Scope   // that limit the comparison: the two traces' and its own
 	chosen  [3]map[string]bool // the names that each of them selects
 	before  int                // entries before the first layer, as far as the order knows more than names
+	last    int                // the last entry of the layers; −1 without layers
 	passes  int                // of the side that has more
 	past    []int              // tokens before each pass; as long as the passes whose input ids are known
 	tokens  []int              // tokens of each of those passes
@@ -66,6 +67,12 @@ func newPlan(sides *[2]side, o Options) (*plan, error) {
 	p.inputsFirst()
 	if first := slices.IndexFunc(p.entries, func(e order.Entry) bool { return e.Layer >= 0 }); first >= 0 && list.Config != nil {
 		p.before = first
+	}
+	p.last = -1
+	for i := range p.entries {
+		if p.entries[i].Layer >= 0 {
+			p.last = i
+		}
 	}
 	if p.window = -1; list.Config != nil {
 		p.window = list.Config.SlidingWindow

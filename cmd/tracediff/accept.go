@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
 )
 
@@ -63,15 +64,22 @@ Examples:
 	}
 }
 
+// maxAccepted is how many of many lines are listed without --verbose.
+const maxAccepted = 20
+
 // printAccepted lists what was written.
 func printAccepted(c *cli.Context, path string, got *session.Accepted, added int) error {
 	if !c.Bool("quiet") {
-		for _, l := range got.Lines {
+		for i, l := range got.Lines {
+			if i == maxAccepted && !c.Bool("verbose") {
+				fmt.Fprintf(c.App.Writer, "and %d more: --verbose lists them, %s has them all\n", len(got.Lines)-i, plain.Text(path))
+				break
+			}
 			name := l.Key
 			if l.Run != "" {
 				name = l.Run + ": " + name
 			}
-			fmt.Fprintf(c.App.Writer, "accepted: %s %s\n", harmless(name), l.Class)
+			fmt.Fprintf(c.App.Writer, "accepted: %s %s\n", plain.Text(name), l.Class)
 		}
 		if got.Inherited > 0 {
 			fmt.Fprintf(c.App.Writer, "not written: %s with an inherited error, which pass by themselves where they are certified\n", amount.Of(got.Inherited, "row"))
@@ -81,6 +89,6 @@ func printAccepted(c *cli.Context, path string, got *session.Accepted, added int
 	if n := len(got.Lines) - added; n > 0 {
 		text += fmt.Sprintf(", %d replaced", n)
 	}
-	_, err := fmt.Fprintf(c.App.Writer, "wrote %s: %s, until %s\n", path, text, got.Lines[0].Until)
+	_, err := fmt.Fprintf(c.App.Writer, "wrote %s: %s, until %s\n", plain.Text(path), text, got.Lines[0].Until)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
 )
 
@@ -77,7 +78,7 @@ func captureSides(c *cli.Context, s session.Settings, side string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %s -> %s\n", session.Describe(ref.Trace), ref.Label, amount.Of(len(ref.Records()), "tensor"), path)
+	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %s -> %s\n", plain.Text(session.Describe(ref.Trace)), ref.Label, amount.Of(len(ref.Records()), "tensor"), plain.Text(path))
 	return nil
 }
 
@@ -86,12 +87,12 @@ func notes(c *cli.Context) io.Writer {
 	if c.Bool("quiet") {
 		return io.Discard
 	}
-	return c.App.ErrWriter
+	return plain.Writer(c.App.ErrWriter)
 }
 
 // detail writes a line of what --verbose shows, on standard error with everything else that is no result.
 func detail(c *cli.Context, format string, args ...any) {
 	if c.Bool("verbose") {
-		fmt.Fprintf(c.App.ErrWriter, "verbose: "+format+"\n", args...)
+		fmt.Fprintf(notes(c), "verbose: "+format+"\n", args...)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -64,6 +65,27 @@ func ofHead(head int, do func(f *flawed, i int, x float64) float64) func(*flawed
 			}
 			return do(f, i, x)
 		})
+	}
+}
+
+// onlyKey has one head of some layers, all for nil, give everything to one key: by the slot of the token itself, which is the last one of
+// the last query.
+func onlyKey(head int, layers []int, key func(own int) int) func(*flawed) []float64 {
+	return func(f *flawed) []float64 {
+		var layer int
+		if _, err := fmt.Sscanf(f.name, "layers.%d.", &layer); err != nil {
+			panic(err)
+		}
+		return ofHead(head, func(f *flawed, i int, x float64) float64 {
+			queries, keys := f.shape[2], f.shape[3]
+			switch own := keys - queries + i/keys%queries; {
+			case layers != nil && !slices.Contains(layers, layer):
+				return x
+			case i%keys == key(own):
+				return 1
+			}
+			return 0
+		})(f)
 	}
 }
 
@@ -189,6 +211,21 @@ var flaws = []flaw{
 			return 0
 		}),
 		entry: "layers.0.self_attn.probs_f32",
+	},
+	{
+		kind: redflag.AttentionStuck, what: "one head of every sliding layer looks at the oldest key of its window", golden: "window", at: "layers.*.self_attn.probs_f32",
+		make:  onlyKey(3, []int{0, 1, 3, 5}, func(own int) int { return max(own-3, 0) }),
+		entry: "layers.0.self_attn.probs_f32",
+	},
+	{
+		kind: redflag.AttentionStuck, what: "one head looks at the oldest key that it sees, in decode steps too", golden: "decode", dtype: "bfloat16", at: "layers.*.self_attn.probs_f32",
+		make:  onlyKey(1, nil, func(own int) int { return max(own-3, 0) }),
+		entry: "layers.0.self_attn.probs_f32",
+	},
+	{
+		kind: redflag.AttentionStuck, what: "one head of every full layer looks at key 0 alone", golden: "window", at: "layers.*.self_attn.probs_f32",
+		make:  onlyKey(3, []int{2, 4, 6}, func(int) int { return 0 }),
+		entry: "layers.2.self_attn.probs_f32",
 	},
 	{
 		kind: redflag.RopeUnchanged, what: "one head of every layer is not turned", golden: "decode", dtype: "bfloat16", at: "layers.*.self_attn.q_rope",

@@ -337,6 +337,7 @@ var trainings = map[string][][2]string{
 	"deep":       nil,
 	"uphill":     {{"loss-rising", "loss"}},
 	"too-fast":   {{"loss-rising", "loss"}, {"magnitude", "loss"}},
+	"last-leap":  {{"loss-rising", "loss"}},
 	"quarrel":    {{"loss-oscillating", "loss"}},
 	"vanishing":  {{"gradient-vanishing", "grad/embed.weight"}},
 	"exploding":  {{"gradient-exploding", "grad/embed.weight"}, {"gradient-non-finite", "grad/embed.weight"}, {"non-finite", "loss"}},

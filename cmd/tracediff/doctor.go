@@ -45,7 +45,7 @@ Examples:
 			&cli.StringFlag{Name: "dtype", Category: catInput, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
 			&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into the model's turn template"},
 			&cli.IntFlag{Name: "max-new-tokens", Category: catInput, Usage: "decode `N` tokens, each a pass of its own"},
-			&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "1 block boundaries, 2 module outputs, 3 internals"},
+			&cli.IntFlag{Name: "level", Category: catScope, Value: 2, Usage: "how much would be captured: `N` is 1 for block boundaries, 2 for module outputs, 3 for internals"},
 			&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
 			&cli.BoolFlag{Name: "clean", Category: catFiles, Usage: "remove traces, stored references and all else that tracediff has put into DIR, and nothing else"},
 			&cli.BoolFlag{Name: "full", Category: catFiles, Usage: "look at every value of every weight, show every id, and run the model however long it takes"},

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
 )
 
@@ -67,7 +68,7 @@ Examples:
 				fmt.Fprintf(c.App.Writer, "from the last capture, %s:\n", filepath.Join(c.String("dir"), session.SettingsFile))
 			}
 			for _, t := range taken {
-				fmt.Fprintf(c.App.Writer, "  %s = %s\n", t.Key, harmless(t.Value))
+				fmt.Fprintf(c.App.Writer, "  %s = %s\n", t.Key, plain.Text(t.Value))
 			}
 			return nil
 		},

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
 )
 
@@ -24,7 +25,7 @@ func captureLocal(c *cli.Context, e *session.Env, j *session.Job) error {
 	for _, r := range t.Records() {
 		bytes += r.Size
 	}
-	fmt.Fprintf(c.App.Writer, "local: %s, %s, %s -> %s\n", session.Describe(t), amount.Of(len(t.Records()), "tensor"), amount.Bytes(bytes), t.Path())
+	fmt.Fprintf(c.App.Writer, "local: %s, %s, %s -> %s\n", plain.Text(session.Describe(t)), amount.Of(len(t.Records()), "tensor"), amount.Bytes(bytes), plain.Text(t.Path()))
 	if c.Bool("quiet") {
 		return nil
 	}

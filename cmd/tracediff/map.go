@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
 )
 
@@ -35,7 +36,7 @@ Examples:
 			if err := checkTalk(c); err != nil {
 				return err
 			}
-			open, err := session.ProposeMap(c.Context, c.App.Writer, c.String("model"), c.Args().Get(0), c.Args().Get(1))
+			open, err := session.ProposeMap(c.Context, plain.Writer(c.App.Writer), c.String("model"), c.Args().Get(0), c.Args().Get(1))
 			if err == nil && open > 0 {
 				note := "1 pattern is left open: it is a comment of the map"
 				if open > 1 {

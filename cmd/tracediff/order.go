@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
 	"github.com/tracediff/tracediff/order"
 )
@@ -28,7 +29,7 @@ func orderCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR`; only its config.json is read (default: the embedded tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "format", Value: "table", Usage: "`FORMAT`: table, json, or text for the names alone"},
-			&cli.IntFlag{Name: "level", Value: 3, Usage: "up to this level: 1 block boundaries, 2 module outputs, 3 internals"},
+			&cli.IntFlag{Name: "level", Value: 3, Usage: "up to level `N`: 1 block boundaries, 2 module outputs, 3 internals"},
 			&cli.StringFlag{Name: "layers", Usage: "only these `LAYERS`, such as 0-3,7, and what comes before them"},
 			&cli.StringFlag{Name: "order", Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
 			&cli.BoolFlag{Name: "steps", Usage: "print each operation's steps, with where transformers rounds"},
@@ -67,7 +68,11 @@ func printOrder(c *cli.Context) error {
 	case "json":
 		return json.NewEncoder(c.App.Writer).Encode(list)
 	case "text":
-		_, err := fmt.Fprintln(c.App.Writer, strings.Join(list.Names(), "\n"))
+		names := list.Names()
+		for i := range names {
+			names[i] = plain.Text(names[i])
+		}
+		_, err := fmt.Fprintln(c.App.Writer, strings.Join(names, "\n"))
 		return err
 	case "table":
 		return orderTable(c.App.Writer, list)
@@ -86,7 +91,7 @@ func orderTable(w io.Writer, list *order.List) error {
 
 func orderRow(e order.Entry) []string {
 	if e.Op == nil {
-		return []string{e.Name, "", "", "", "", ""}
+		return []string{plain.Text(e.Name), "", "", "", "", ""}
 	}
 	shape := make([]string, len(e.Shape))
 	for i, d := range e.Shape {

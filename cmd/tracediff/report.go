@@ -17,6 +17,7 @@ import (
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
 )
 
@@ -206,13 +207,13 @@ func texts(w io.Writer, d *report.Document, style report.Style) error {
 		switch {
 		case r.Name == "":
 		case style.Terse() && r.Result == nil:
-			fmt.Fprintf(w, "%s: not compared: %s\n", r.Name, r.Error)
+			fmt.Fprintf(w, "%s: not compared: %s\n", plain.Text(r.Name), plain.Text(r.Error))
 		case style.Terse():
-			fmt.Fprintf(w, "%s: ", r.Name)
+			fmt.Fprintf(w, "%s: ", plain.Text(r.Name))
 		case i > 0:
-			fmt.Fprintf(w, "\n== %s\n", r.Name)
+			fmt.Fprintf(w, "\n== %s\n", plain.Text(r.Name))
 		default:
-			fmt.Fprintf(w, "== %s\n", r.Name)
+			fmt.Fprintf(w, "== %s\n", plain.Text(r.Name))
 		}
 		if r.Result == nil {
 			continue

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
 )
 
@@ -61,14 +62,14 @@ func (l *linesDisplay) result(p *pass) {
 		}
 	}
 	if p.since != "" {
-		fmt.Fprintf(&b, "first divergence: %s\n", harmless(p.since))
+		fmt.Fprintf(&b, "first divergence: %s\n", plain.Text(p.since))
 	}
 	for _, note := range p.notes() {
 		fmt.Fprintln(&b, note)
 	}
 	fmt.Fprintln(&b, p.verdict(l.style))
 	if p.err != nil && p.built == "" {
-		fmt.Fprintf(&b, "hint: %s\n", harmless(oneLine(session.Hint(p.err))))
+		fmt.Fprintf(&b, "hint: %s\n", plain.Text(oneLine(session.Hint(p.err))))
 	}
 	fmt.Fprint(l.to, b.String())
 }
@@ -95,7 +96,7 @@ type screen struct {
 }
 
 func newScreen(w *watching, f *os.File) *screen {
-	s := &screen{f: f, style: w.out.style, title: fmt.Sprintf("tracediff watch: %s (%s)", harmless(w.shown), amount.Of(w.watcher.Folders, "folder"))}
+	s := &screen{f: f, style: w.out.style, title: fmt.Sprintf("tracediff watch: %s (%s)", plain.Text(w.shown), amount.Of(w.watcher.Folders, "folder"))}
 	s.write(enterScreen)
 	s.stop = s.signals()
 	return s
@@ -107,7 +108,7 @@ func (s *screen) write(text string) { _, _ = s.f.WriteString(text) }
 func (s *screen) state(p *pass, doing string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.doing = p.head() + ": " + harmless(doing)
+	s.doing = p.head() + ": " + plain.Text(doing)
 	s.draw()
 }
 
@@ -170,14 +171,14 @@ func (s *screen) lines(columns int) []string {
 	}
 	lines = append(lines, p.verdict(s.style))
 	if p.since != "" {
-		lines = append(lines, "first divergence: "+harmless(p.since))
+		lines = append(lines, "first divergence: "+plain.Text(p.since))
 	}
 	lines = append(lines, p.notes()...)
 	if p.err == nil {
 		return append(append(lines, ""), report.Screen(p.result, s.style, columns)...)
 	}
 	if p.built == "" {
-		lines = append(lines, "hint: "+harmless(oneLine(session.Hint(p.err))))
+		lines = append(lines, "hint: "+plain.Text(oneLine(session.Hint(p.err))))
 	}
 	return append(append(lines, ""), p.said...)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
 )
 
@@ -209,7 +210,7 @@ func (t *spoken) lines() []string {
 	all := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	all = all[max(0, len(all)-maxLines):]
 	for i := range all {
-		all[i] = harmless(strings.ReplaceAll(all[i], "\t", "    "))
+		all[i] = plain.Text(strings.ReplaceAll(all[i], "\t", "    "))
 	}
 	return all
 }
@@ -219,9 +220,9 @@ func (p *pass) head() string {
 	text := fmt.Sprintf("run %d", p.number)
 	switch n := len(p.changed); {
 	case n == 1:
-		text += ", " + harmless(p.changed[0]) + " changed"
+		text += ", " + plain.Text(p.changed[0]) + " changed"
 	case n > 1:
-		text += fmt.Sprintf(", %s and %d more changed", harmless(p.changed[0]), n-1)
+		text += fmt.Sprintf(", %s and %d more changed", plain.Text(p.changed[0]), n-1)
 	}
 	return text
 }
@@ -230,9 +231,9 @@ func (p *pass) head() string {
 func (p *pass) verdict(s report.Style) string {
 	switch {
 	case p.built != "":
-		return "BUILD FAILED: " + harmless(p.built)
+		return "BUILD FAILED: " + plain.Text(p.built)
 	case p.err != nil:
-		return "NOT COMPARED: " + harmless(oneLine(p.err.Error()))
+		return "NOT COMPARED: " + plain.Text(oneLine(p.err.Error()))
 	}
 	return report.Verdict(p.result, s)
 }
@@ -242,7 +243,7 @@ func (p *pass) notes() []string {
 	if len(p.late) == 0 {
 		return nil
 	}
-	return []string{"note: changed during this run, which did not stop for it: " + harmless(strings.Join(p.late, ", "))}
+	return []string{"note: changed during this run, which did not stop for it: " + plain.Text(strings.Join(p.late, ", "))}
 }
 
 // duration is how long the run took, to a tenth of a second.

@@ -127,7 +127,7 @@ func TestWatchInATerminal(t *testing.T) {
 	tty.shows("BUILD FAILED: sh -c cc -std=c99", "exit status 1", "NO_SUCH_BUG")
 
 	save(t, source, "#define BUG NO_SUCH_BUG", "#define BUG NO_BUG")
-	tty.shows("first divergence: was layers.0.attn_laurel, now everything compared matches", "MATCH: all 73 entries compared match")
+	tty.shows("first divergence: was layers.0.attn_laurel, now none: everything compared matches", "MATCH: all 73 entries compared match")
 
 	tty.do("send-keys", "C-c")
 	tty.shows("before the watch", "watch ended after 4 runs", "MATCH: all 73 entries compared match")

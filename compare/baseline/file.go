@@ -24,6 +24,9 @@ const (
 	MaxBytes = 8 << 20
 	maxLines = 1 << 13
 	maxText  = 4096 // of a name, a reason or a cause
+	// A relative error of 1 is that of zeros, and 2 of the wrong sign. What is a million times as large is no known divergence but whatever
+	// comes.
+	maxSize = 1e6
 )
 
 // file is the TOML of a baseline; see [Parse]. Pointers tell what was left out from what is zero.
@@ -61,6 +64,8 @@ type file struct {
 //	cause      = "epsilon is 1e-05"           # the name of the mistake
 //	reason     = "int8 weights, ported later" # required
 //	until      = "2027-01-31"                 # required: the last day on which it holds, in UTC
+//
+// A size is at most a million; error and slices are inf over a reference of zero, where another size says how large it is.
 //
 // An error that is left out is none: nothing of that kind is covered. A key that is not known is an error which quotes its line.
 // The lines come in the order of the file.
@@ -152,11 +157,29 @@ func (l *Line) Check() error {
 		}
 	}
 	for name, size := range l.sizes() {
-		if x := float64(size); x < 0 || math.IsNaN(x) {
+		switch x := float64(size); {
+		case x < 0 || math.IsNaN(x):
 			return fmt.Errorf("%s is %g, want 0 or more", name, x)
+		case x > maxSize && !l.bounded(name, x):
+			return fmt.Errorf("%s is %g, more than %g: it would accept whatever comes", name, x, float64(maxSize))
 		}
 	}
 	return nil
+}
+
+// bounded reports whether a size may be any number, since another one bounds the line: the largest element, over a reference of
+// zero; the error of the tensor, over a part of it that is zero.
+func (l *Line) bounded(name string, x float64) bool {
+	_, largest := l.Slices[gate.LargestElement]
+	switch name {
+	case "slices." + gate.LargestElement:
+		return !math.IsInf(x, 0)
+	case "error":
+		return math.IsInf(x, 1) && largest
+	case "own_inputs":
+		return false
+	}
+	return math.IsInf(x, 1) && (largest || float64(l.Error) <= maxSize)
 }
 
 // sizes are the errors that are recorded, by the names of the file.

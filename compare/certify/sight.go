@@ -7,6 +7,7 @@ import (
 	"github.com/tracediff/tracediff/compare/mistakes"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // Sight is which of the usual mistakes of docs/mistakes.md a run would have shown: as a BUG in one entry at least, whatever the engine's
@@ -27,13 +28,15 @@ type Unseen struct {
 	ShownBy string `json:"shown_by"`
 	// Rounding: elements would change, by no more than some choice of roundings may.
 	Rounding bool `json:"rounding,omitempty"`
+	// Capture are the tensors that would show it, had they been captured too; "*" stands for any layer. ShownBy has the first of them.
+	Capture []string `json:"capture,omitempty"`
 }
 
 // What would show a mistake that a run lacks nothing to show.
 const (
-	byLevel = "a capture with --level 3"
-	byHooks = "hooks in more places"
-	byDType = "float32"
+	byLevel   = "a capture with --level 3"
+	byTensors = "a capture of " // and their names
+	byDType   = "float32"
 	// ByNumbers: nothing is known that would, but numbers of another size.
 	ByNumbers = "other weights or another prompt"
 )
@@ -123,6 +126,7 @@ type sight struct {
 	work int
 	most int
 	of   func(name string, pass int) bool
+	read func(order.Node) (program.Value, error) // what was not captured; nil: nothing
 }
 
 // Sight returns which of the usual mistakes the trace would have shown. Work bounds it: the elements and products that are computed;
@@ -220,6 +224,11 @@ func (s *sight) look(n order.Node, has func(order.Node) bool, opened bool, open 
 	if r == nil || err != nil {
 		return err
 	}
+	return s.made(r, n, opened, open...)
+}
+
+// made makes mistakes in what is right.
+func (s *sight) made(r *right, n order.Node, opened bool, open ...*sighted) error {
 	for _, k := range open {
 		k.looked = true
 		wrong, d, err := s.wrong(r, k)
@@ -264,18 +273,42 @@ func (s *sight) found() (*Sight, error) {
 			continue
 		}
 		u := Unseen{Name: k.Name, Mistake: k.What, Page: k.Page, Rounding: k.rounds, ShownBy: k.Needs(s.i.list.Config).Lacks(run)}
-		switch {
-		case u.ShownBy != "":
-		case !k.touched && s.i.trace.Manifest().Scope.Level < 3:
-			u.ShownBy = byLevel
-		case !k.touched:
-			u.ShownBy = byHooks
-		case run.DType.Size() == 2 && k.moved:
-			u.ShownBy = byDType
-		default:
-			u.ShownBy = ByNumbers
+		if u.ShownBy == "" {
+			if err := s.shownBy(k, &u); err != nil {
+				return nil, err
+			}
 		}
 		f.Unseen = append(f.Unseen, u)
 	}
 	return f, nil
+}
+
+// shownBy says what would show a mistake that a run of these ids can show.
+func (s *sight) shownBy(k *sighted, u *Unseen) error {
+	names, single, err := s.reveals(k)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(names) > 0 && !single && !s.i.o.Given && s.beyond(names):
+		u.ShownBy = byLevel
+	case len(names) > 0:
+		u.Capture = names
+		if u.ShownBy = byTensors + Some(names); single {
+			u.ShownBy += " in " + byDType
+		}
+	case s.i.env.DType.Size() == 2 && k.moved:
+		u.ShownBy = byDType
+	default:
+		u.ShownBy = ByNumbers
+	}
+	return nil
+}
+
+// beyond reports whether entries were not captured because a smaller level was asked for.
+func (s *sight) beyond(names []string) bool {
+	level := s.i.trace.Manifest().Scope.Level
+	return level > 0 && !slices.ContainsFunc(s.i.list.Entries, func(e order.Entry) bool {
+		return e.Level <= level && slices.ContainsFunc(names, func(name string) bool { return hooks.Match(name, e.Name) })
+	})
 }

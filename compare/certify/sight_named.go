@@ -93,7 +93,10 @@ func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
 		} else if wrong != nil {
 			t = r.with(wrong)
 		}
-		s.work += searches * t.formula.Work()
+		steps := len(t.cut.Steps) // the search is over the sites of each, at each of which every site is computed
+		if s.work += searches * steps * t.formula.Work(); steps > 1 && s.work > s.most {
+			return nil, nil
+		}
 		_, left, _, err := t.strict(&arithmetic{})
 		if err != nil {
 			return nil, err

@@ -26,6 +26,11 @@ func (s *sight) right(n order.Node, has func(order.Node) bool, opened, some bool
 	if opened {
 		t.read = s.i.orArgument
 	}
+	return s.prepared(t, some)
+}
+
+// prepared computes what an entry should be.
+func (s *sight) prepared(t *trial, some bool) (*right, error) {
 	if err := t.prepare(); err != nil || t.formula == nil {
 		return nil, err
 	}
@@ -38,6 +43,7 @@ func (s *sight) right(n order.Node, has func(order.Node) bool, opened, some bool
 	}
 	s.work += 2 * work
 	r := &right{trial: t}
+	var err error
 	if r.a, err = s.arithmetic(t); r.a == nil || err != nil {
 		return nil, err
 	}
@@ -84,6 +90,10 @@ func (s *sight) model(t *trial) *mistakes.Model {
 	return &mistakes.Model{
 		List: s.i.list, Passes: t.passes(), DType: s.i.env.DType, Weights: s.i.env.Weights,
 		Read: func(n order.Node) (program.Value, bool) {
+			if s.read != nil && t.tokens == 0 {
+				v, err := s.read(n)
+				return v, err == nil && v.Shape != nil
+			}
 			rec, ok := s.i.trace.Lookup(n.Pass, s.i.list.Entries[n.Entry].Name)
 			if !ok || rec.Firing != 0 || s.i.misfit(n) != nil || t.tokens > 0 {
 				return program.Value{}, false
@@ -172,7 +182,11 @@ func (r *right) inOrder(f *order.Formula) (in []program.Value, w []program.Rows,
 		at := slices.Index(r.formula.Inputs, n)
 		v := r.call.In[at]
 		if len(v.Shape) != len(r.i.list.Entries[n.Entry].Axes) { // one stream was read
-			if v, err = r.i.env.Read(n); err != nil {
+			read := r.i.env.Read
+			if r.read != nil {
+				read = r.read
+			}
+			if v, err = read(n); err != nil {
 				return nil, nil, err
 			}
 		}

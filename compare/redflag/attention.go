@@ -1,6 +1,7 @@
 package redflag
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -50,18 +51,23 @@ type probabilities struct {
 	spread        float64 // the least of the rows that are wide
 	alone         int64   // of the rows with an earlier key those that give it nothing
 	before        float64 // the most that a row gives to earlier keys
+	reach         int     // how far before its token a row sees a key, at most
 	onKey                 // of all heads
 	queries, keys int
 	heads         []headRows
 	uniformRows   map[int]int // by row that sees enough keys, in how many heads the weights are equal
 }
 
-// onKey is whether some rows look at one key alone.
+// onKey is whether each of some rows looks at one key alone, and whether it is the same one.
 type onKey struct {
-	later  int64   // rows with an earlier key
-	key    int     // on which all rows put nearly everything
-	other  bool    // not all do
-	weight float64 // the least on that key
+	later   int64   // rows with an earlier key
+	key     int     // on which the first of them puts nearly everything
+	parted  bool    // others do so on another one
+	spread  bool    // some row does not look at one key alone
+	weight  float64 // the least on that key
+	back    int     // how far before its token the key of a row stands, where it is not the first slot; 0 without such a row
+	unlike  bool    // not all stand that far before it
+	atFirst int     // of rows that look at the first slot, how far before the token that is at most
 }
 
 // headRows are the rows of one head.
@@ -170,18 +176,30 @@ func (p *probabilities) context(head *headRows, x []float64, own int) {
 		p.alone++
 	}
 	for _, k := range []*onKey{&p.onKey, &head.onKey} {
-		k.add(key, x[key], key != own && x[key] >= p.limits.stuck)
+		k.add(key, own, x[key], key != own && x[key] >= p.limits.stuck)
+	}
+	if first := slices.IndexFunc(x, func(y float64) bool { return y > 0 }); first >= 0 {
+		p.reach = max(p.reach, own-first)
 	}
 }
 
 // add takes in a row by its largest weight.
-func (k *onKey) add(key int, weight float64, alone bool) {
+func (k *onKey) add(key, own int, weight float64, alone bool) {
 	k.later++
 	if k.key < 0 {
 		k.key = key
 	}
-	k.other = k.other || key != k.key || !alone
+	k.parted = k.parted || key != k.key
+	k.spread = k.spread || !alone
 	k.weight = min(k.weight, weight)
+	switch {
+	case key == 0:
+		k.atFirst = max(k.atFirst, own)
+	case k.back == 0:
+		k.back = own - key
+	default:
+		k.unlike = k.unlike || own-key != k.back
+	}
 }
 
 func (v *view) sums(s *subject, p *probabilities) {
@@ -214,7 +232,8 @@ type onOne struct {
 	slot, place   int
 	moved, parted bool // another slot; another place
 	weight        float64
-	no            bool
+	within        bool  // not one key within a pass
+	window        onKey // of all passes
 }
 
 // add takes in one pass.
@@ -228,7 +247,8 @@ func (o *onOne) add(s *subject, k onKey, queries, keys int) {
 		o.first, o.slot, o.place, o.weight = s, k.key, start+k.key, 1
 	}
 	o.rows += k.later
-	o.no = o.no || k.other
+	o.within = o.within || k.parted
+	o.window.together(k)
 	o.moved = o.moved || k.key != o.slot
 	o.parted = o.parted || start+k.key != o.place
 	o.weight = min(o.weight, k.weight)
@@ -237,14 +257,34 @@ func (o *onOne) add(s *subject, k onKey, queries, keys int) {
 // judged reports whether there are enough rows, holds whether all of them look at one key alone.
 func (o *onOne) judged() bool { return o.first != nil && o.rows >= stuckRows }
 
-func (o *onOne) holds() bool { return o.judged() && !o.no && !(o.moved && o.parted) }
+func (o *onOne) holds() bool {
+	return o.judged() && !o.window.spread && (!o.within && !(o.moved && o.parted) || o.window.oldest())
+}
+
+// where names the key.
+func (o *onOne) where() string {
+	if o.window.oldest() {
+		return fmt.Sprintf("the oldest of the last %d keys", o.window.back+1)
+	}
+	return fmt.Sprintf("key %d", o.slot)
+}
+
+// together takes in the rows of another pass, whose slots are others.
+func (k *onKey) together(o onKey) {
+	k.spread, k.unlike = k.spread || o.spread, k.unlike || o.unlike || k.back > 0 && o.back > 0 && k.back != o.back
+	k.back, k.atFirst = max(k.back, o.back), max(k.atFirst, o.atFirst)
+}
+
+// oldest reports whether every row looks at the oldest key of a window that is as long for all: of 3 keys or more, since a trained head
+// may look at the token before its own.
+func (k *onKey) oldest() bool { return k.back > 1 && !k.unlike && k.atFirst <= k.back }
 
 func (v *view) stuck(o *onOne) {
 	if !o.judged() || !v.look(AttentionStuck) || !o.holds() {
 		return
 	}
 	v.raise(AttentionStuck, o.first, []Number{number("rows", float64(o.rows)), number("key", float64(o.slot)), number("weight", o.weight), number("limit", v.limits.stuck)},
-		"all %d rows of all heads and passes put at least %.4g on key %d", o.rows, o.weight, o.slot)
+		"all %d rows of all heads and passes put at least %.4g on %s", o.rows, o.weight, o.where())
 }
 
 // repetition looks for a layer whose weights are those of the pass before, in every decode pass.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
 )
 
 // headed is what the heads and the rows of one layer's attention do, over all passes.
@@ -13,6 +14,7 @@ type headed struct {
 	first *subject
 	layer int // −1 where the name has none
 	heads []headOf
+	reach int            // how far before its token a row sees a key, at most
 	rows  map[token]bool // that see enough keys; those whose weights are equal in every head
 }
 
@@ -55,6 +57,7 @@ func (h *headed) add(s *subject, p *probabilities) {
 		h.heads = nil
 		return
 	}
+	h.reach = max(h.reach, p.reach)
 	for i := range p.heads {
 		one, from := &h.heads[i], &p.heads[i]
 		one.wide += from.wide
@@ -95,8 +98,13 @@ func (v *view) stack(layers []*headed) {
 	}
 	for i := range count {
 		v.uniformHead(layers, i)
-		if len(layers) >= stuckLater || fromFirst && len(layers) >= stuckLayers {
-			v.stuckHead(layers, i)
+		if (len(layers) >= stuckLater || fromFirst && len(layers) >= stuckLayers) && v.stuckHead(kindOf{"layers", layers}, i, 0) {
+			continue
+		}
+		for _, kind := range v.byReach(layers) {
+			if len(kind.layers) >= stuckLayers {
+				v.stuckHead(kind, i, v.limits.fully)
+			}
 		}
 	}
 	v.uniformRow(layers)
@@ -123,13 +131,45 @@ func (v *view) uniformHead(layers []*headed, i int) {
 		"head %d of each of %d layers: all %d rows of %d keys or more weigh them the same, within %.2g of the mean", i, len(layers), rows, uniformKeys, v.limits.uniform)
 }
 
-// stuckHead looks at one head for rows that look at one key alone.
-func (v *view) stuckHead(layers []*headed, i int) {
+// byReach divides layers into those with a window and those without, where there are both. The configuration says which they are, or
+// else how far they see.
+func (v *view) byReach(layers []*headed) (kinds []kindOf) {
+	farthest := 0
+	for _, h := range layers {
+		farthest = max(farthest, h.reach)
+	}
+	with, without := kindOf{name: "layers with a window"}, kindOf{name: "layers without a window"}
+	for _, h := range layers {
+		slides := h.reach < farthest
+		if v.list != nil && h.layer < len(v.list.Config.LayerTypes) {
+			slides = v.list.Config.LayerTypes[h.layer] == order.Sliding
+		}
+		if slides {
+			with.layers = append(with.layers, h)
+		} else {
+			without.layers = append(without.layers, h)
+		}
+	}
+	if with.layers == nil || without.layers == nil {
+		return nil
+	}
+	return []kindOf{with, without}
+}
+
+// kindOf are the layers of one kind.
+type kindOf struct {
+	name   string
+	layers []*headed
+}
+
+// stuckHead looks at one head for rows that look at one key alone, with some weight at least, and reports whether all do.
+func (v *view) stuckHead(of kindOf, i int, least float64) bool {
+	layers := of.layers
 	rows, weight, all := int64(0), 1., true
 	for _, h := range layers {
 		one := &h.heads[i].stuck
-		if !one.holds() {
-			return
+		if !one.holds() || one.weight < least {
+			return false
 		}
 		rows += one.rows
 		weight = min(weight, one.weight)
@@ -138,11 +178,12 @@ func (v *view) stuckHead(layers []*headed, i int) {
 		}
 	}
 	if all {
-		return
+		return true
 	}
-	key := layers[0].heads[i].stuck.slot
-	v.raiseIn(AttentionStuck, layers, []Number{number("head", float64(i)), number("layers", float64(len(layers))), number("rows", float64(rows)), number("key", float64(key)), number("weight", weight), number("limit", v.limits.stuck)},
-		"head %d of each of %d layers: all %d rows put at least %.4g on one key, in the first of the layers on key %d", i, len(layers), rows, weight, key)
+	first := &layers[0].heads[i].stuck
+	v.raiseIn(AttentionStuck, layers, []Number{number("head", float64(i)), number("layers", float64(len(layers))), number("rows", float64(rows)), number("key", float64(first.slot)), number("weight", weight), number("limit", v.limits.stuck)},
+		"head %d of each of %d %s: all %d rows put at least %.4g on one key, in the first of the layers on %s", i, len(layers), of.name, rows, weight, first.where())
+	return true
 }
 
 // uniformRow looks for a token that weighs all keys the same, in every head of every layer.

@@ -19,6 +19,9 @@ type limits struct {
 	sum       float64 // of the tolerance of sumTolerance
 	uniform   float64 // how far a weight is from the mean of its row, of that mean
 	stuck     float64 // the least weight on the one key
+	fully     float64 // that of one head in the layers of one kind alone
+	spike     float64 // how many median steps the last loss is above those before it
+	jump      float64 // the same, of the median loss
 	repeated  float64 // the largest difference of two weights
 	ignored   float64 // the largest weight of all earlier keys together
 	unturned  float64 // the relative change of a vector by its rotation
@@ -36,10 +39,10 @@ type limits struct {
 
 var defaults = limits{
 	magnitude: DefaultMagnitude, overflow: 1. / 8, plain: plainNumbers,
-	sum: 1, uniform: 0.01, stuck: 0.99, repeated: 1e-6, ignored: 1e-6,
+	sum: 1, uniform: 0.01, stuck: 0.99, fully: 1 - 1e-6, repeated: 1e-6, ignored: 1e-6,
 	unturned: 1e-3, angle: 1e-6, backwards: 0.05,
 	static: 1e-5, identical: 1e-5,
-	plateau: 1e-3, shaking: 0.1, turning: 0.9, rising: 2, apart: 1e-6, growing: 1000,
+	plateau: 1e-3, shaking: 0.1, turning: 0.9, rising: 2, spike: 10, jump: 0.5, apart: 1e-6, growing: 1000,
 }
 
 // How much there has to be before it can be judged.

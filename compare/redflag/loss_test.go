@@ -22,7 +22,7 @@ func TestCoursesOfLosses(t *testing.T) {
 		from := rapid.Float64Range(0.01, 20).Draw(rt, "from")
 		to := from * rapid.Float64Range(0.01, 0.7).Draw(rt, "to")
 		noise := rapid.Float64Range(0, 0.06).Draw(rt, "noise") * (from - to)
-		falls, rises, still, shakes := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+		falls, rises, still, shakes, leaps := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
 		for i := range n {
 			at := float64(i) / float64(n-1)
 			falls[i] = to + (from-to)*math.Exp(-3*at) + noise*random.NormFloat64()
@@ -30,11 +30,13 @@ func TestCoursesOfLosses(t *testing.T) {
 			still[i] = from
 			shakes[i] = from * (1 + 0.5*float64(i%2)) // the lower ones alike
 		}
+		copy(leaps, falls)
+		leaps[n-1] = 3 * from
 		for _, c := range []struct {
 			what   string
 			losses []float64
 			want   redflag.Kind
-		}{{"falls", falls, ""}, {"rises", rises, redflag.LossRising}, {"stands still", still, redflag.LossPlateau}, {"shakes", shakes, redflag.LossOscillating}} {
+		}{{"falls", falls, ""}, {"rises", rises, redflag.LossRising}, {"stands still", still, redflag.LossPlateau}, {"shakes", shakes, redflag.LossOscillating}, {"leaps at the end", leaps, redflag.LossRising}} {
 			tensors := map[string]hooks.Tensor{}
 			for i, x := range c.losses {
 				tensors[capture.Key(i, "loss", 0)] = tensor(hooks.F32, nil, []float64{x})

@@ -118,7 +118,11 @@ func (v *view) loss() error {
 	halves := fmt.Sprintf("of the first %d steps is %%.6g, of the %d after them %%.6g", half, len(losses)-half)
 	best := fmt.Sprintf("the best loss "+halves, c.best[0], c.best[1])
 	middle := fmt.Sprintf("the median loss "+halves, c.median[0], c.median[1])
+	last := len(losses) - 1
 	switch {
+	case c.spikes && !c.oscillates:
+		v.raise(LossRising, steps[last], append(numbers, number("last", losses[last]), number("largest_before", c.largest)),
+			"the last loss is %.6g, and the largest of the %d before it is %.6g: it is up by %.3g, and from one step to the next the loss moves by %.3g", losses[last], last-half, c.largest, losses[last]-c.largest, c.step)
 	case c.rises:
 		v.raise(LossRising, steps[half], numbers, "%s", middle)
 	case c.oscillates:
@@ -136,8 +140,13 @@ type course struct {
 	middle, step            float64
 	turns                   int
 	rises, oscillates, flat bool
+	largest                 float64 // of the second half before the last
+	spikes                  bool    // the last is far above all of these
 }
 
+// The last loss spikes if it is above all others of the second half by ten median steps and by half of its median. A spike
+// before that came down again, which happens in healthy runs.
+//
 // courseOf tells noise from a trend by the median step between two losses: of losses that only scatter around one number the
 // medians of the halves differ by less than two steps in all but a few percent of runs of 8, and of fewer still in longer ones.
 func (v *view) courseOf(losses []float64) course {
@@ -160,6 +169,9 @@ func (v *view) courseOf(losses []float64) course {
 	c.flat = !(c.best[1] < c.best[0]-l.plateau*math.Abs(c.best[0]))
 	c.rises = rise > l.rising*c.step && rise > l.plateau*math.Abs(c.median[0])
 	turning := float64(c.turns) >= l.turning*float64(len(losses)-2) && math.Abs(rise) <= c.step
+	last := len(losses) - 1
+	c.largest = slices.Max(losses[len(losses)/2 : last])
+	c.spikes = losses[last]-c.largest > max(l.spike*c.step, l.jump*math.Abs(c.median[1]))
 	c.oscillates = shakes && (c.flat || turning)
 	return c
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
@@ -21,6 +22,7 @@ func (p *printer) divergence(r *compare.Result) {
 	p.say(p.style.bad, "first divergence", "%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
 	p.name(row)
 	p.field("what", "%s", row.Detail)
+	p.both(r, row)
 	p.certificate(row)
 	p.gap(row)
 	p.field("decided by", "%s", r.Decided)
@@ -49,6 +51,15 @@ func (p *printer) divergence(r *compare.Result) {
 		}
 		p.field(label, "%s", hint)
 	}
+}
+
+// both says it where a wrong operation has the same numbers on both sides.
+func (p *printer) both(r *compare.Result, row *compare.Row) {
+	c, m := row.Isolated, row.Metrics
+	if r.Alone || c == nil || c.Outcome != certify.Bug || m == nil || m.Unequal+m.NonFinite > 0 || m.Elements == 0 {
+		return
+	}
+	p.field("", "both sides are equal here: the reference has the same mistake, or both ran with another checkpoint or config.json than this one")
 }
 
 // about is the operation and the place of a row.

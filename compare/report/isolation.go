@@ -146,7 +146,11 @@ func (p *printer) certificate(r *compare.Row) {
 		p.field("isolated", "%s", r.NotIsolated)
 	case c == nil:
 	case c.Outcome == certify.Bug:
-		p.field("isolated", "%s: %d of %d elements outside, relative L2 %s%s", c.Outcome, c.Outside, c.Elements, number(c.RelL2), power(c))
+		size := "relative L2 " + number(c.RelL2)
+		if c.RelL2 == 0 { // which leaves out what is masked or not finite
+			size = "of another mask or not finite; the others are equal"
+		}
+		p.field("isolated", "%s: %d of %d elements outside the rounding bound, %s%s", c.Outcome, c.Outside, c.Elements, size, power(c))
 	case c.Outcome == certify.Unidentified:
 		p.field("isolated", "%s, relative L2 %s: %s", c.Outcome, number(c.RelL2), r.NotIsolated)
 	default:

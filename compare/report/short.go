@@ -108,6 +108,7 @@ func (p *printer) shortDivergence(r *compare.Result) {
 	p.say(p.style.bad, "first divergence", "%s (%s)", row.Key(), row.Class)
 	p.name(row)
 	p.field("what", "%s", row.Detail)
+	p.both(r, row)
 	if row.Name == order.InputIDs {
 		p.script(r, row.Pass)
 	}
@@ -230,7 +231,7 @@ func (p *printer) checked(r *compare.Result) {
 			}
 		}
 		if s.NotIsolated > 0 {
-			text += fmt.Sprintf("; %d could not be", s.NotIsolated)
+			text += fmt.Sprintf("; %d could not be recomputed", s.NotIsolated)
 		}
 		p.line("%s", text)
 		if s.Arithmetic != certify.Auto || s.Bound != "probabilistic" {

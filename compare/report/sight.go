@@ -41,6 +41,7 @@ func (p *printer) sight(s *certify.Sight) {
 		}
 		return
 	}
+	order, by = oneCapture(s, order, by)
 	slices.SortStableFunc(order, func(a, b string) int { return len(by[b]) - len(by[a]) })
 	var parts []string
 	rest := 0
@@ -57,6 +58,36 @@ func (p *printer) sight(s *certify.Sight) {
 	if len(parts) > 0 {
 		p.broken(4, "  the others need "+strings.Join(parts, "; "))
 	}
+}
+
+// oneCapture draws the mistakes together that other tensors would show: their names are said once, those first that the most need.
+func oneCapture(s *certify.Sight, order []string, by map[string][]string) ([]string, map[string][]string) {
+	times := map[string]int{}
+	var names []string
+	all := map[string][]string{}
+	var kept, mistakes []string
+	for _, u := range s.Unseen {
+		if len(u.Capture) == 0 {
+			if all[u.ShownBy] == nil {
+				kept = append(kept, u.ShownBy)
+			}
+			all[u.ShownBy] = by[u.ShownBy]
+			continue
+		}
+		mistakes = append(mistakes, u.Mistake)
+		for _, name := range u.Capture {
+			if times[name]++; times[name] == 1 {
+				names = append(names, name)
+			}
+		}
+	}
+	if names == nil {
+		return order, by
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return times[b] - times[a] })
+	what := "a capture of " + certify.Some(names)
+	all[what] = mistakes
+	return append(kept, what), all
 }
 
 // maxNeeds is how many ways to show mistakes are said where not everything is.

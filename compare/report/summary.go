@@ -93,7 +93,7 @@ func grouped(r *compare.Result) []*group {
 			g.part, g.first = "pass", row.Pass
 		case row.Layer >= 0:
 			g.part, g.first, layers[row.Pass] = "layer", row.Layer, true
-		case layers[row.Pass]:
+		case row.Behind || layers[row.Pass]:
 			g.part = "output"
 		default:
 			g.part = "input"

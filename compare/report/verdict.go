@@ -22,9 +22,10 @@ func (p *printer) verdictLine(r *compare.Result, alone bool) {
 	p.width = 0 // one line, whatever its length
 	c := r.Coverage
 	compared := count(c.Compared, "entry", "entries") + " compared" + over(r, " ")
+	wrong := fmt.Sprintf("%d of %s%s", r.Mismatches, count(c.Compared, "compared entry", "compared entries"), over(r, " "))
 	switch {
 	case r.Mismatches > 0 && r.Divergence != nil:
-		p.say(p.style.bad, "MISMATCH", "%d of %s, first %s%s", r.Mismatches, compared, r.Divergence.Row.Key(), besides(r))
+		p.say(p.style.bad, "MISMATCH", "%s, first %s%s", wrong, r.Divergence.Row.Key(), besides(r))
 	case r.ExitCode() == 0:
 		p.say(p.style.good, either(r.Baseline != nil && r.Baseline.Accepted > 0, "ACCEPTED", "MATCH"), "%s %s%s%s%s", all(r), either(r.Alone, "are right on their own inputs", "match"), but(r), excusedBy(r), left(r))
 	case len(r.Incomplete) > 0:
@@ -182,6 +183,10 @@ func left(r *compare.Result) string {
 	}
 	if !r.Alone && !r.AB && (r.Isolation == nil || r.Uncertified != "") {
 		text += "; within limits only"
+	}
+	if r.Same != "" {
+		same, _, _ := strings.Cut(r.Same, ":")
+		text += "; " + same
 	}
 	return text
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -102,7 +103,7 @@ func (j *Job) runCommand(ctx context.Context, e *Env, src Source, side, path str
 	r.Debug, r.DebugFull, r.DebugLayers = e.Debug, j.debugPasses(), j.debugLayers()
 	show := &prefixed{w: e.Notes, prefix: side + " | "}
 	r.Show = show
-	fmt.Fprintf(e.Notes, "%s | $ %s\n", side, line)
+	fmt.Fprintf(e.Notes, "%s | $ %s\n", side, plain.Text(line))
 	started := time.Now()
 	err = r.Run(ctx)
 	show.end()
@@ -202,13 +203,15 @@ func WriteEmbedded(dir string) error {
 	})
 }
 
-// prefixed writes a prefix before every line. A carriage return, with which programs redraw a line of progress, begins
+// prefixed writes a prefix before every line of what another program prints, and escapes what a terminal would act on. A carriage return, with which programs redraw a line of progress, begins
 // one too.
 type prefixed struct {
 	w      io.Writer
 	prefix string
 	within bool // a line that was begun
 	open   bool // the last line was not ended: what else is printed would stand in it
+	safe   io.Writer
+	text   bytes.Buffer // what safe has written
 }
 
 // end ends a line that was left open.
@@ -221,7 +224,14 @@ func (p *prefixed) end() {
 
 func (p *prefixed) Write(data []byte) (int, error) {
 	var b bytes.Buffer
-	for _, c := range data {
+	if p.safe == nil {
+		p.safe = plain.Writer(&p.text)
+	}
+	if _, err := p.safe.Write(data); err != nil {
+		return 0, err
+	}
+	defer p.text.Reset()
+	for _, c := range p.text.Bytes() {
 		if !p.within {
 			b.WriteString(p.prefix)
 		}

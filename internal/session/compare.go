@@ -89,7 +89,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
 		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.Text,
-		Flaws: append(mapped.Differ, flaws...),
+		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate,
 	}
 	if err := isolate(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	if err := checkRun(s.Scope, runTokens(local, ref)); err != nil {
 		return nil, err
 	}
-	o.Given = true
+	o.Given, o.Parity = true, e.Gate && !o.AB
 	o.Named, o.Scope = s.Order != "" || e.Gate && !o.AB, s.Scope
 	if o.TokenText, err = TraceTexts(s.Model, local, ref); err != nil {
 		return nil, err

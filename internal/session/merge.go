@@ -60,7 +60,7 @@ const reportHint = "merge reads what tracediff gate --shard I/N --report json=FI
 func readShard(path string) (*report.Document, error) {
 	text, err := files.Read(path, maxReport)
 	if err != nil {
-		return nil, err
+		return nil, hint.Add(err, reportHint)
 	}
 	var format struct {
 		Schema string `json:"schema"`

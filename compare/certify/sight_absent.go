@@ -1,0 +1,196 @@
+package certify
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// maxAbsent bounds the entries in which one mistake is looked for as if they had been captured.
+const maxAbsent = 6
+
+// absent looks for mistakes in entries that were not captured, or not with all that they are computed from: as if they had been. Their
+// values are those that the captured ones give.
+type absent struct {
+	*sight
+	values map[order.Node]program.Value
+	asked  []order.Node // which of them were read
+}
+
+// reveals returns the names of the tensors that would show a mistake, with "*" for the layer; none where capturing more shows nothing.
+// single: the model has to be computed in float32, too. Where that cannot be worked out, the names are of those that would have to be there.
+func (s *sight) reveals(k *sighted) (names []string, single bool, err error) {
+	own := *s
+	own.work = 0
+	a := &absent{sight: &own, values: map[order.Node]program.Value{}}
+	nodes := a.candidates(k)
+	var unknown, moved []string
+	for _, at := range scattered(len(nodes))[:min(len(nodes), maxAbsent)] {
+		n := nodes[at]
+		virtual := &sighted{Mistake: k.Mistake}
+		a.asked = nil
+		known, err := a.try(n, virtual)
+		if err != nil {
+			return nil, false, err
+		}
+		needs := a.names(n)
+		switch {
+		case len(needs) == 0, a.workedOut(needs): // it was looked at, or what captures this trace cannot capture it
+		case virtual.seen:
+			return needs, false, nil
+		case virtual.moved && moved == nil:
+			moved = needs
+		case !known && unknown == nil:
+			unknown = needs
+		}
+	}
+	if moved != nil && !k.moved {
+		return moved, true, nil
+	}
+	return unknown, false, nil
+}
+
+// candidates are the entries that would show a mistake, were all captured.
+func (a *absent) candidates(k *sighted) []order.Node {
+	var all []order.Node
+	for pass := range a.i.env.Passes {
+		for e := range a.i.list.Entries {
+			if !k.shows[e] {
+				continue
+			}
+			n := order.Node{Entry: e, Pass: pass}
+			cut, err := a.i.list.Cut(a.has(k.Opens()), n)
+			if err == nil && slices.ContainsFunc(cut.Steps, func(at order.Node) bool { return k.edits[at.Entry] }) {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// has is what would be there: everything but what follows from positions alone.
+func (a *absent) has(opened bool) func(order.Node) bool {
+	return func(n order.Node) bool {
+		if a.i.fixed(n.Entry) {
+			return !opened && a.i.has(n)
+		}
+		return true
+	}
+}
+
+// try makes a mistake in one entry. known is false where the entry cannot be computed, or not with the work that is left.
+func (a *absent) try(n order.Node, k *sighted) (known bool, err error) {
+	cut, err := a.i.list.Cut(a.has(k.Opens()), n)
+	if err != nil {
+		return false, nil
+	}
+	a.asked = append(a.asked, n)
+	for _, leaf := range cut.Leaves {
+		if v, err := a.value(leaf); v.Shape == nil || err != nil {
+			return false, err
+		}
+	}
+	y, err := a.value(n)
+	if y.Shape == nil || err != nil {
+		return false, err
+	}
+	e := &a.i.list.Entries[n.Entry]
+	t := &trial{ctx: a.ctx, i: a.i, node: n, cut: cut, entry: e, y: y, d: e.DTypeOf(a.i.env.DType), read: a.value}
+	r, err := a.prepared(t, true)
+	if r == nil || err != nil {
+		return false, err
+	}
+	a.read = a.value
+	return true, a.made(r, n, false, k)
+}
+
+// value is an entry as it was captured, or as the captured ones give it; without a shape where they do not, or where there is no work
+// left for it.
+func (a *absent) value(n order.Node) (program.Value, error) {
+	if !slices.Contains(a.asked, n) {
+		a.asked = append(a.asked, n)
+	}
+	if v, ok := a.values[n]; ok {
+		return v, nil
+	}
+	if a.i.has(n) && a.i.misfit(n) == nil {
+		v, _, err := a.i.value(n)
+		return v, err
+	}
+	if a.i.given(n) {
+		return a.i.argument(n)
+	}
+	v, err := a.computed(n)
+	if v.Shape != nil && err == nil {
+		a.values[n] = v
+	}
+	return v, err
+}
+
+func (a *absent) computed(n order.Node) (program.Value, error) {
+	cut, err := a.i.list.Cut(func(n order.Node) bool {
+		_, ok := a.values[n]
+		return ok || a.i.given(n) || a.i.has(n) && a.i.misfit(n) == nil
+	}, n)
+	if err != nil {
+		return program.Value{}, nil
+	}
+	f, err := cut.Formula(a.i.env.Passes, a.i.env.DType)
+	if errors.Is(err, order.ErrOwn) {
+		return program.Value{}, nil
+	} else if err != nil {
+		return program.Value{}, err
+	}
+	if a.work += f.Work(); a.work > a.most {
+		return program.Value{}, nil
+	}
+	env := a.i.env
+	env.Bounds = false
+	env.Read = func(n order.Node) (program.Value, error) {
+		if v, ok := a.values[n]; ok {
+			return v, nil
+		}
+		return a.i.orArgument(n)
+	}
+	v, err := cut.Value(a.ctx, env)
+	if err != nil {
+		return program.Value{}, err
+	}
+	env.Round(v, a.i.list.Entries[n.Entry].DTypeOf(env.DType))
+	return v, nil
+}
+
+// workedOut reports whether the program that captured the trace had to work out one of the tensors itself.
+func (a *absent) workedOut(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		for have := range a.i.derived {
+			if hooks.Match(name, have) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// names are those of what was read and not captured, without the layers.
+func (a *absent) names(n order.Node) []string {
+	layers := func(name string) string {
+		rest, in := strings.CutPrefix(name, "layers.")
+		if _, rest, found := strings.Cut(rest, "."); in && found {
+			return "layers.*." + rest
+		}
+		return name
+	}
+	var all []string
+	for _, at := range append(slices.Clone(a.asked), n) {
+		e := &a.i.list.Entries[at.Entry]
+		if name := layers(e.Name); !(a.i.has(at) && a.i.misfit(at) == nil) && !a.i.given(at) && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
