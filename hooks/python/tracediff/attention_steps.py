@@ -1,0 +1,202 @@
+"""What attention shows between modules, found in the steps about each softmax: queries and keys as they meet, scores,
+probabilities, context, cached keys and values."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tracediff.memory import Operand, Value
+from tracediff.program import Step
+
+PRODUCTS = ("bmm", "mm", "baddbmm")
+Found = tuple[str, Operand | None, int, int]  # name, what it names, level, and the step behind which it stands
+
+
+def _step(operand: Any, steps: list[Step], first: int) -> Step | None:
+    """Return the step of this pass that made an operand."""
+    if isinstance(operand, Operand) and isinstance(operand.of, Value):
+        at = operand.of.step - first
+        if 0 <= at < len(steps):
+            return steps[at]
+    return None
+
+
+def _natural(value: Value) -> Operand:
+    return Operand(value, value.shape, value.stride, 0)
+
+
+def _moved(step: Step) -> bool:
+    """Report whether a step copies its operand in the same dtype."""
+    (operand,) = step.operands[:1] or (None,)
+    return step.op == "to" and isinstance(operand, Operand) and _dtype(operand) == step.outs[0].dtype
+
+
+def _dtype(operand: Operand) -> str:
+    return getattr(operand.of, "dtype", "")
+
+
+def _through(operand: Any, steps: list[Step], first: int) -> tuple[Any, Step | None]:
+    """Follow copies back; return the operand behind them and the step that made it."""
+    step = _step(operand, steps, first)
+    while step is not None and _moved(step):
+        operand = step.operands[0]
+        step = _step(operand, steps, first)
+    return operand, step
+
+
+def is_context(every: list[Step], operand: Operand, first: int) -> bool:
+    """Report whether an operand is a product of probabilities: of what a softmax of this pass made."""
+    steps = every[first:]
+    _, step = _through(operand, steps, first)
+    if step is None or step.op not in PRODUCTS:
+        return False
+    _, made = _through(step.operands[0], steps, first)
+    if made is not None and made.op == "to":
+        _, made = _through(made.operands[0], steps, first)
+    return made is not None and made.op == "softmax"
+
+
+def names(steps: list[Step], first: int) -> Iterator[Found]:
+    """Yield the names of each attention among the steps of a pass."""
+    users: dict[int, list[Step]] = {}
+    for step in steps:
+        for operand in step.operands:
+            if isinstance(operand, Operand) and isinstance(operand.of, Value):
+                users.setdefault(operand.of.step, []).append(step)
+    for step in steps:
+        if step.op == "softmax" and step.scope:
+            yield from _one(step, steps, first, users)
+
+
+def _one(softmax: Step, steps: list[Step], first: int, users: dict[int, list[Step]]) -> Iterator[Found]:
+    chain = _chain(softmax, steps, first)
+    if not chain:
+        return
+    product, scope = chain[0], softmax.scope
+    scores, capped = _scores(chain)
+    yield from _side(f"{scope}.q_rope", None, product.operands[0], steps, first, scores.index)
+    yield from _side(f"{scope}.k_rope", f"{scope}.keys", product.operands[1], steps, first, scores.index)
+    probs = softmax
+    context = None
+    for user in users.get(softmax.index, ()):
+        if user.op == "to":
+            probs = user
+    for user in users.get(probs.index, ()):
+        if user.op in PRODUCTS and isinstance(user.operands[0], Operand) and user.operands[0].of is probs.outs[0]:
+            context = user
+    if context is not None:
+        yield from _side(None, f"{scope}.values", context.operands[1], steps, first, scores.index)
+    shape = softmax.outs[0].shape
+    yield f"{scope}.scores", _shaped(scores, shape), 3, scores.index
+    if capped is not None:
+        yield f"{scope}.scores_softcap", _shaped(capped, shape), 3, capped.index
+    masked, made = softmax.operands[0], _step(softmax.operands[0], steps, first)
+    if made is not None and made.op == "to":  # softmax in float32 of scores in the model's dtype
+        masked = made.operands[0]
+    yield f"{scope}.scores_masked", _four_scores(masked, shape), 3, softmax.index - 1
+    yield f"{scope}.probs_f32", _natural(softmax.outs[0]), 3, softmax.index
+    yield f"{scope}.probs", _shaped(probs, shape), 2, probs.index
+
+
+def _shaped(step: Step, shape: tuple[int, ...]) -> Operand:
+    """Return a step's value in the shape of the scores, which a product has without the first axis."""
+    value = step.outs[0]
+    if len(value.shape) == 3 and len(shape) == 4 and value.shape[0] == shape[0] * shape[1] and shape[0] == 1:
+        return Operand(value, shape, (0, *value.stride), 0)
+    return _natural(value)
+
+
+def _four_scores(operand: Operand, shape: tuple[int, ...]) -> Operand:
+    """Return scores in their four axes."""
+    if len(operand.shape) == 3 and len(shape) == 4 and shape[0] == 1:
+        return Operand(operand.of, shape, (0, *operand.stride), operand.offset)
+    return operand
+
+
+def _chain(softmax: Step, steps: list[Step], first: int) -> list[Step]:
+    """Return the steps from the product of queries and keys up to the softmax; nothing where there is no product."""
+    chain: list[Step] = []
+    operand = softmax.operands[0]
+    while len(chain) < 12:
+        step = _step(operand, steps, first)
+        if step is None:
+            return []
+        chain.append(step)
+        if step.op in PRODUCTS:
+            both = all(isinstance(getattr(o, "of", None), Value) for o in step.operands[:2])
+            return chain[::-1] if both else []
+        if step.op not in ("to", "mul", "div", "add", "tanh", "masked_fill", "where", "sub"):
+            return []
+        from_values = [o for o in step.operands if _step(o, steps, first) is not None]
+        if not from_values:
+            return []
+        operand = max(from_values, key=lambda o: o.of.count)
+    return []
+
+
+def _scores(chain: list[Step]) -> tuple[Step, Step | None]:
+    """Return the step that made the scores as they are before a cap and the mask, and the one that capped them."""
+    kinds = [step.op for step in chain]
+    at, capped = 0, None
+    stop = len(chain)
+    if "tanh" in kinds:
+        cap = kinds.index("tanh")
+        stop = cap - 1 if kinds[cap - 1] in ("div", "mul") and cap > 1 else cap
+        capped = chain[cap + 1] if cap + 1 < len(chain) and kinds[cap + 1] == "mul" else chain[cap]
+    while at + 1 < stop and kinds[at + 1] in ("mul", "div", "to") and not _tensor(chain[at + 1]):
+        at += 1
+    return chain[at], capped
+
+
+def _tensor(step: Step) -> bool:
+    """Report whether a step has a second operand that is more than one number."""
+    return any(isinstance(o, Operand) and len(o.shape) > 0 and max(o.shape, default=1) > 1 for o in step.operands[1:])
+
+
+def _side(
+    fresh: str | None, cached: str | None, operand: Any, steps: list[Step], first: int, before: int
+) -> Iterator[Found]:
+    """Yield one side of a product: what was made in this pass, and behind a cache all there is."""
+    operand, step = _through(operand, steps, first)
+    if not isinstance(operand, Operand) or not isinstance(operand.of, Value):
+        return
+    whole = _natural(operand.of)
+    if len(whole.shape) not in (3, 4):
+        whole = operand
+    if cached is None or step is None:
+        name = fresh or cached
+        if name:
+            yield name, whole if fresh or step else operand, 2 if fresh else 3, step.index if step else before - 1
+        return
+    joined = step.op == "cat" and step.attrs.get("dim", 0) in (-2, len(step.outs[0].shape) - 2)
+    at = max(step.index, first)
+    if fresh is not None:
+        made = step.operands[-1] if joined else whole
+        yield fresh, made, 2, at - 1 if joined else at
+    yield cached, whole if joined or len(operand.shape) == 4 else _four(operand, whole), 3, at
+
+
+def _four(operand: Operand, whole: Operand) -> Operand:
+    if len(whole.shape) == 4:
+        return whole
+    if len(operand.shape) == 3:
+        return Operand(operand.of, (1, *operand.shape), (0, *operand.stride), operand.offset)
+    return operand
+
+
+def rotated_behind_projections(names: list[Any], steps: list[Step], first: int) -> list[Any]:
+    """Put each rotated query and key right behind the last named value that it was made from, but for rotary tables."""
+    out = [n for n in names if not n.name.endswith((".q_rope", ".k_rope"))]
+    for name in (n for n in names if n.name.endswith((".q_rope", ".k_rope"))):
+        known = {id(n.operand.of): i for i, n in enumerate(out) if not n.name.startswith("rotary")}
+        todo, seen, last = [name.operand], set(), -1
+        while todo:
+            of = todo.pop().of
+            if id(of) in seen or not isinstance(of, Value):
+                continue
+            seen.add(id(of))
+            if id(of) in known:
+                last = max(last, known[id(of)])
+            elif of.step >= first:
+                todo.extend(o for o in steps[of.step].operands if isinstance(o, Operand))
+        out.insert(last + 1 if last >= 0 else names.index(name), name)
+    return out
