@@ -1,6 +1,7 @@
 """What attention shows between modules, found in the steps about each softmax: queries and keys as they meet, scores,
 probabilities, context, cached keys and values."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,8 +74,8 @@ def _one(softmax: Step, steps: list[Step], first: int, users: dict[int, list[Ste
         return
     product, scope = chain[0], softmax.scope
     scores, capped = _scores(chain)
-    yield from _side(f"{scope}.q_rope", None, product.operands[0], steps, first, scores.index)
-    yield from _side(f"{scope}.k_rope", f"{scope}.keys", product.operands[1], steps, first, scores.index)
+    yield from _side(f"{scope}.q_rope", None, product.operands[0], steps, first, product, False)
+    yield from _side(f"{scope}.k_rope", f"{scope}.keys", product.operands[1], steps, first, product, True)
     probs = softmax
     context = None
     for user in users.get(softmax.index, ()):
@@ -84,7 +85,7 @@ def _one(softmax: Step, steps: list[Step], first: int, users: dict[int, list[Ste
         if user.op in PRODUCTS and isinstance(user.operands[0], Operand) and user.operands[0].of is probs.outs[0]:
             context = user
     if context is not None:
-        yield from _side(None, f"{scope}.values", context.operands[1], steps, first, scores.index)
+        yield from _side(None, f"{scope}.values", context.operands[1], steps, first, product, False)
     shape = softmax.outs[0].shape
     yield f"{scope}.scores", _shaped(scores, shape), 3, scores.index
     if capped is not None:
@@ -152,43 +153,68 @@ def _tensor(step: Step) -> bool:
     return any(isinstance(o, Operand) and len(o.shape) > 0 and max(o.shape, default=1) > 1 for o in step.operands[1:])
 
 
+def _view(operand: Any, steps: list[Step], first: int, turned: bool) -> tuple[Operand | None, Step | None]:
+    """Return queries, keys or values as they were before they were copied, [1, heads, rows, width], and their step.
+
+    An operand of a product has the rows last where it is `turned`. Axes along which it is only repeated are dropped.
+    """
+    step = _step(operand, steps, first)
+    last = -2 if turned else -1  # the axis of the width
+    while step is not None and _moved(step):
+        value = step.outs[0]
+        at = [i for i, s in enumerate(value.stride) if s == operand.stride[last] and value.shape[i] == operand.shape[last]]
+        operand = step.operands[0]
+        if not at:
+            return None, step
+        last = at[-1] - len(operand.shape)
+        step = _step(operand, steps, first)
+    if not isinstance(operand.of, Value) or len(operand.shape) < 2:
+        return None, step
+    axes = list(zip(operand.shape, operand.stride, strict=True))
+    if last == -2:
+        axes[-1], axes[-2] = axes[-2], axes[-1]
+    kept = [(n, s) for n, s in axes[:-2] if not (n > 1 and s == 0)] + axes[-2:]
+    while len(kept) > 4 and (1 in [n for n, _ in kept[:-2]]):
+        kept.pop(next(i for i, (n, _) in enumerate(kept) if n == 1))
+    kept = [(1, 0)] * (4 - len(kept)) + kept
+    return Operand(operand.of, tuple(n for n, _ in kept), tuple(s for _, s in kept), operand.offset), step
+
+
 def _side(
-    fresh: str | None, cached: str | None, operand: Any, steps: list[Step], first: int, before: int
+    fresh: str | None, cached: str | None, operand: Any, steps: list[Step], first: int, product: Step, turned: bool
 ) -> Iterator[Found]:
     """Yield one side of a product: what was made in this pass, and behind a cache all there is."""
-    operand, step = _through(operand, steps, first)
-    if not isinstance(operand, Operand) or not isinstance(operand.of, Value):
+    whole, step = _view(operand, steps, first, turned)
+    if whole is None:
         return
-    whole = _natural(operand.of)
-    if len(whole.shape) not in (3, 4):
-        whole = operand
-    if cached is None or step is None:
-        name = fresh or cached
-        if name:
-            yield name, whole if fresh or step else operand, 2 if fresh else 3, step.index if step else before - 1
-        return
-    joined = step.op == "cat" and step.attrs.get("dim", 0) in (-2, len(step.outs[0].shape) - 2)
-    at = max(step.index, first)
-    if fresh is not None:
+    scope = product.scope
+    joined = step is not None and step.op == "cat" and step.attrs.get("dim", 0) in (-2, len(step.outs[0].shape) - 2)
+    if fresh is not None and step is not None and step.scope.startswith(scope):
         made = step.operands[-1] if joined else whole
-        yield fresh, made, 2, at - 1 if joined else at
-    yield cached, whole if joined or len(operand.shape) == 4 else _four(operand, whole), 3, at
+        if isinstance(made, Operand):
+            yield fresh, made, 2, step.index - 1 if joined else step.index
+    if cached is not None:
+        yield cached, whole, 3, product.index - 1
 
 
-def _four(operand: Operand, whole: Operand) -> Operand:
-    if len(whole.shape) == 4:
-        return whole
-    if len(operand.shape) == 3:
-        return Operand(operand.of, (1, *operand.shape), (0, *operand.stride), operand.offset)
-    return operand
+EARLY = re.compile(r".*\.(q_rope|k_rope|[qkv]_norm|[qkv]_layernorm)")
 
 
-def rotated_behind_projections(names: list[Any], steps: list[Step], first: int) -> list[Any]:
-    """Put each rotated query and key right behind the last named value that it was made from, but for rotary tables."""
-    out = [n for n in names if not n.name.endswith((".q_rope", ".k_rope"))]
-    for name in (n for n in names if n.name.endswith((".q_rope", ".k_rope"))):
+def in_sequence(names: list[Any], steps: list[Step], first: int) -> list[Any]:
+    """Put queries and keys, normed and rotated, right behind the last named value that they were made from.
+
+    Rotary tables do not count. Tables of sliding layers stand before those of full ones.
+    """
+    full = [n for n in names if n.name.startswith("rotary.full.")]
+    sliding = [i for i, n in enumerate(names) if n.name.startswith("rotary.sliding.")]
+    if full and sliding:
+        at = names[sliding[-1]]
+        names = [n for n in names if n not in full]
+        names[names.index(at) + 1 : names.index(at) + 1] = full
+    out = [n for n in names if not EARLY.fullmatch(n.name)]
+    for name in (n for n in names if EARLY.fullmatch(n.name)):
         known = {id(n.operand.of): i for i, n in enumerate(out) if not n.name.startswith("rotary")}
-        todo, seen, last = [name.operand], set(), -1
+        todo, seen, last = [o for o in _inputs(name.operand, steps, first)], set(), -1
         while todo:
             of = todo.pop().of
             if id(of) in seen or not isinstance(of, Value):
@@ -200,3 +226,9 @@ def rotated_behind_projections(names: list[Any], steps: list[Step], first: int) 
                 todo.extend(o for o in steps[of.step].operands if isinstance(o, Operand))
         out.insert(last + 1 if last >= 0 else names.index(name), name)
     return out
+
+
+def _inputs(operand: Operand, steps: list[Step], first: int) -> list[Operand]:
+    if not isinstance(operand.of, Value) or operand.of.step < first:
+        return [operand]
+    return [o for o in steps[operand.of.step].operands if isinstance(o, Operand)]

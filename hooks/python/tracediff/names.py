@@ -4,8 +4,10 @@ A module's output has its path below the text model, and its input `path.in` whe
 everybody calls by another name gets that one: `layers.3.out`, `attn_residual`, `mlp.gated`, `self_attn.context`.
 """
 
+import contextlib
 import dataclasses
 import inspect
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -13,8 +15,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from tracediff import attention_steps
-from tracediff.memory import Operand, Value
+from tracediff import attention_steps, called_names
+from tracediff.memory import Operand, Value, dense
 from tracediff.program import Recording
 from tracediff.program_file import Name
 
@@ -40,8 +42,10 @@ class Namer:
         """Prepare for a model: `text` is the part that names are relative to."""
         self._recording, self._outer, self._text = recording, outer, text
         self._types = layer_types or []
+        self._config = getattr(text, "config", None)
+        self._kind = called_names.KINDS.get(getattr(self._config, "model_type", ""))
         self._stack: list[tuple[str, int]] = []
-        self._handles: list[Any] = []
+        self._handles = contextlib.ExitStack()
         self._paths = self._name_modules()
         self.prefix = self._layer_list()
         self.begin()
@@ -68,6 +72,7 @@ class Namer:
         self._names: list[tuple[Place, Name]] = []
         self._seen: dict[Any, str] = {}  # names by value and view
         self._calls: dict[str, int] = {}
+        self._whole: set[Any] = set()  # values named in any order of axes
         self._layered = False  # whether a layer has begun
         self._first = len(self._recording.steps)
         self._stack.clear()
@@ -76,14 +81,16 @@ class Namer:
     def attach(self) -> None:
         """Hook every module."""
         for module, path in self._paths.items():
-            self._handles.append(module.register_forward_pre_hook(self._before(path), with_kwargs=True))
-            self._handles.append(module.register_forward_hook(self._after(path), with_kwargs=True, always_call=False))
+            before = module.register_forward_pre_hook(self._before(path), with_kwargs=True)
+            self._handles.callback(before.remove)
+            self._handles.callback(module.register_forward_hook(self._after(path), with_kwargs=True).remove)
+        if self._kind:
+            modules = {path: module for module, path in self._paths.items()} | {"": self._text}
+            self._handles.enter_context(called_names.watched(self._kind, modules, self.give))
 
     def detach(self) -> None:
         """Take all hooks off."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._handles.close()
 
     def layer_of(self, name: str) -> int:
         """Return the layer of a name, -1 outside the layers."""
@@ -111,6 +118,7 @@ class Namer:
         n = self._calls[name] = self._calls.get(name, -1) + 1
         name += f"#{n}" if n else ""
         self._seen.setdefault(_key(operand), name)
+        self._whole.add(_whole(operand))
         self._names.append((place, Name(name, operand, level, self.layer_of(name), place.steps)))
 
     def _operand(self, tensor: Any) -> Operand | None:
@@ -136,10 +144,15 @@ class Namer:
                 if operand is None:
                     continue
                 top = self.layer_of(path) < 0 and i == 0 and "." not in path and self._norm_at_end(path)
-                if top or (_key(operand) not in self._seen and _leafy(module)):
+                if top or (self._new(operand) and _leafy(module)):
                     self._give_input(path, argument if i else "", operand, tensor)
 
         return hook
+
+    def _new(self, operand: Operand) -> bool:
+        """Report whether nothing has a name yet that has these elements, in whatever order of axes."""
+        whole = _whole(operand)
+        return _key(operand) not in self._seen and (whole is None or whole not in self._whole)
 
     def _norm_at_end(self, path: str) -> bool:
         """Report whether this is the norm behind the layers: some layer has run."""
@@ -246,9 +259,21 @@ class Namer:
         for name, operand, level, at in attention_steps.names(steps, self._first):
             if operand is not None:
                 self._give(name, operand, level, Place(at + 1, 1, len(self._names)))
+        if self._kind:
+            for copy, name in self._kind.copies.items():
+                self._copy(copy, name)
         self._names.sort(key=lambda pair: pair[0])
         names = [name for _, name in self._names]
-        return attention_steps.rotated_behind_projections(names, self._recording.steps, self._first)
+        if self._kind:
+            names = [called_names.rename(name, self._kind, self._config) for name in names]
+        return attention_steps.in_sequence(names, self._recording.steps, self._first)
+
+    def _copy(self, copy: str, name: str) -> None:
+        """Give another name to what has one, where it was computed."""
+        for _, one in list(self._names):
+            if one.name == name and isinstance(one.operand.of, Value):
+                place = Place(one.operand.of.step + 1, 0, len(self._names))
+                self._names.append((place, Name(copy, one.operand, 1, -1, place.steps)))
 
 
 def _swapped(stride: tuple[int, ...]) -> tuple[int, ...]:
@@ -266,6 +291,14 @@ def _key(operand: Operand) -> Any:
         else:
             axes.append((n, s))
     return id(operand.of), tuple(axes), operand.offset
+
+
+def _whole(operand: Operand) -> Any:
+    """Return what is equal for views of the same stretch of memory without gaps; None of others."""
+    axes = [(n, s) for n, s in zip(operand.shape, operand.stride, strict=True) if n != 1]
+    if not dense(tuple(n for n, _ in axes), tuple(s for _, s in axes)):
+        return None
+    return id(operand.of), operand.offset, math.prod(operand.shape)
 
 
 def _contains(module: Any, other: Any) -> bool:
