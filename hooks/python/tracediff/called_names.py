@@ -62,6 +62,7 @@ KINDS: dict[str, Names] = {
             Rename(LAYER + r"\.mlp\.act_fn\.in", r"\1.mlp.gate_sparse", 2),
             Rename(LAYER + r"\.per_layer_input_gate\.in", r"\1.altup.scale_corrected_output", 2),
             Rename(LAYER + r"\.per_layer_projection\.in", r"\1.per_layer_gated", 2),
+            Rename(LAYER + r"\.laurel", r"\1.laurel", 1),
             Rename(r"norm\.in", "altup.final.mean", 1),
         ),
         copies={"altup.init": "layers.0.in"},

@@ -163,6 +163,8 @@ class Namer:
         step = self._recording.steps[operand.of.step] if isinstance(operand.of, Value) else None
         name, level = f"{path}.in" + (f".{argument}" if argument else ""), 2
         layer = self.layer_of(path)
+        if layer < 0 and self._norm_at_end(path):
+            level = 1
         if step is not None and layer >= 0:
             if parent == f"{self.prefix}.{layer}" and step.op == "add" and NORM.search(child):
                 name, level = f"{parent}.attn_residual", 1
@@ -226,7 +228,8 @@ class Namer:
         held = self._seen.get(_key(operand), "")
         if not _leafy(module) and held.startswith(path + "."):
             return  # what the last module inside it made
-        level = 1 if last in BOUNDARIES or (self.layer_of(path) < 0 and isinstance(module, torch.nn.Embedding)) else 2
+        outside = self.layer_of(path) < 0 and (path == "embed_tokens" or self._norm_at_end(path))
+        level = 1 if last in BOUNDARIES or outside else 2
         self._give(path, self._shown(path, operand), level, self._place())
         for i, tensor in enumerate(tensors[1:], 1):
             other = self._operand(tensor)
