@@ -105,7 +105,7 @@ class Evaluator:
         if one.get("buffer") or "data" in one:
             return _raw(one)
         if "rows" in one:
-            tensor = torch.cat([self._weights[n].reshape(-1) for n in one["rows"]])
+            tensor = torch.cat([self._weights[n].reshape(-1) for n, _ in one["rows"]])
         else:
             tensor = self._weights[one.get("file", name)]
             tensor = tensor.T if one.get("transposed") else tensor

@@ -263,7 +263,7 @@ class Resolved(TestCase):
         save_file({k: v.contiguous() for k, v in file.items()}, self.folder / "model.safetensors")
         program, (out,) = self.passes(model, [[0, 2, 1]], self.folder)
         weights = program["weights"]
-        self.assertEqual(weights["qkv"]["rows"], ["q", "k", "v"])
+        self.assertEqual(weights["qkv"]["rows"], [["q", [2, 4]], ["k", [1, 4]], ["v", [3, 4]]])
         self.assertEqual((weights["turned"]["file"], weights["turned"]["transposed"]), ("other", True))
         self.assertEqual(weights["table"]["file"], "model.table")
         self.assertTrue(weights["gone"]["unknown"])

@@ -53,6 +53,9 @@ def parser() -> Parser:
         "--level", type=int, default=3, choices=(1, 2, 3), help="1 block boundaries, 2 module outputs, 3 all (default)"
     )
     p.add_argument("--layers", default="", metavar="LIST", help='only these, for example "0-3,7"')
+    p.add_argument(
+        "--program", action="store_true", help="also record the program, NAME.program.json; without --order always"
+    )
     p.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1")
     p.add_argument("--threads", type=int, default=0, metavar="N", help="CPU threads (default: torch's choice)")
     p.add_argument("--progress", action="store_true", help="say on stderr, a line each, how far the run is")
@@ -99,7 +102,7 @@ def run(args: argparse.Namespace) -> None:
     loaded = model.load(args.model, args.dtype, args.device, listed)
     typed = debug.EVERY if args.layers else 0
     log = debug.Log(text=_texts(args.model), only=only, layers=typed) if args.debug or debug.wanted() else None
-    fed = capture.run(loaded, listed, job, args.out, _lines if args.progress or log else _progress, log)
+    fed = capture.run(loaded, listed, job, args.out, _lines if args.progress or log else _progress, log, args.program)
     ids = ";".join(",".join(map(str, one)) for one in fed)
     print(f"{args.out}: {len(fed)} passes, tokens {ids}")
 

@@ -46,6 +46,7 @@ class Loaded:
     versions: dict[str, str]  # of the packages
     dtype: str
     device: str
+    folder: str = ""  # of the checkpoint
 
     def module(self, path: str) -> Any:
         """Return the module of an order's path; CaptureFailed when there is none."""
@@ -117,7 +118,7 @@ def load(folder: str | os.PathLike[str], dtype: str, device: str, order: Order, 
     outer = _to_device(outer, device).eval()
     text = outer.get_decoder()
     code = sys.modules[type(text).__module__]
-    return Loaded(outer, text, code, name or str(folder), host.weights_digest(path), versions, dtype, device)
+    return Loaded(outer, text, code, name or str(folder), host.weights_digest(path), versions, dtype, device, str(path))
 
 
 def quiet(transformers: Any) -> None:

@@ -34,9 +34,10 @@ class Checkpoint:
         return self._where[name].get_tensor(name)
 
     def describe(self, name: str, parameter: Any) -> dict[str, Any]:
-        """Return where a parameter comes from: {"file": NAME} with "transposed", or {"rows": [NAME, ...]}; {} unknown.
+        """Return where a parameter comes from: {"file": NAME} with "transposed", or {"rows": [[NAME, shape], ...]}.
 
-        "rows" are tensors whose rows follow each other, the parameter taken as a matrix of its last axis.
+        Nothing where the checkpoint has it under its own name; {"unknown": True} where it has not. "rows" are tensors
+        whose elements follow each other.
         """
         for candidate in self._candidates(name):
             if self._same(candidate, parameter):
@@ -47,12 +48,17 @@ class Checkpoint:
         rows = parameter.detach().cpu().reshape(-1, width)
         found = list(self._tiles(rows, parameter.dtype, width))
         if found and all(found):
-            return {"file": found[0]} if len(found) == 1 else {"rows": found}
+            if len(found) == 1 and self._shape(found[0]) == list(parameter.shape):
+                return {} if found[0] == name else {"file": found[0]}
+            return {"rows": [[one, self._shape(one)] for one in found]}
         if parameter.dim() == 2:
             turned = list(self._tiles(rows.T.contiguous(), parameter.dtype, rows.shape[0]))
-            if len(turned) == 1 and turned[0]:
+            if len(turned) == 1 and turned[0] and self._shape(turned[0]) == list(rows.T.shape):
                 return {"file": turned[0], "transposed": True}
         return {"unknown": True}
+
+    def _shape(self, name: str) -> list[int]:
+        return list(self._where[name].get_slice(name).get_shape())
 
     def _candidates(self, name: str) -> Iterator[str]:
         bare = name
@@ -61,8 +67,7 @@ class Checkpoint:
         yield from (c for c in dict.fromkeys([name, *(w + bare for w in WRAPPERS)]) if c in self._where)
 
     def _same(self, candidate: str, parameter: Any) -> bool:
-        file = self._where[candidate].get_slice(candidate)
-        if tuple(file.get_shape()) != tuple(parameter.shape):
+        if self._shape(candidate) != list(parameter.shape):
             return False
         theirs = self.tensor(candidate).reshape(-1)
         ours = parameter.detach().cpu().reshape(-1)
@@ -87,8 +92,8 @@ class Checkpoint:
     def _first_rows(self, dtype: Any, width: int) -> dict[bytes, list[str]]:
         if (dtype, width) not in self._rows:
             out: dict[bytes, list[str]] = {}
-            for name, file in self._where.items():
-                shape = file.get_slice(name).get_shape()
+            for name in self._where:
+                shape = self._shape(name)
                 if shape and shape[-1] == width and 0 not in shape:
                     out.setdefault(_bytes(self.tensor(name).reshape(-1, width)[0].to(dtype)), []).append(name)
             self._rows[dtype, width] = out
