@@ -14,7 +14,7 @@ from torch import nn
 
 import evaluate
 from common import ROOT, TestCase, loaded, order_of, tensors
-from tracediff import capture, recording
+from tracediff import capture, session as sessions
 from tracediff.program import Recording
 
 NAMES = (
@@ -30,11 +30,11 @@ def recorded(name, dtype="bfloat16"):
     """Return a session of a checkpoint, nine tokens and two decode steps, and the trace of the same run."""
     checkpoint = ROOT / "fixtures" / name
     model = loaded(checkpoint, dtype)
-    session = recording.Session(model.outer, checkpoint)
+    session = sessions.Session(model.outer, checkpoint)
     out = pathlib.Path(FOLDER.name) / f"{name}.{dtype}.safetensors"
     with session.running():
         capture.run(model, order_of(checkpoint), capture.Job([IDS], 2), out)
-    session.save(recording.beside(out), {})
+    session.save(sessions.beside(out), {})
     return session, out
 
 
@@ -73,7 +73,7 @@ class Fixtures(TestCase):
         ids = [trace[key].reshape(-1).tolist() for key in ("input_ids", "pass1/input_ids", "pass2/input_ids")]
         prefix = ["", "pass1/", "pass2/"]
         return evaluate.score(
-            recording.beside(path), weights, ids, lambda number, key: trace.get(prefix[number] + key)
+            sessions.beside(path), weights, ids, lambda number, key: trace.get(prefix[number] + key)
         ), trace
 
     def test_the_file_gives_the_numbers_of_the_trace(self):
@@ -92,7 +92,7 @@ class Fixtures(TestCase):
 
     def test_a_wrong_constant_shows(self):
         _, path = recorded("qwen3-tiny")
-        text = recording.beside(path).read_text()
+        text = sessions.beside(path).read_text()
         self.assertIn("1e-06", text)
         program = json.loads(text.replace("1e-06", "0.01"))
         trace = tensors(path)
@@ -104,7 +104,7 @@ class Fixtures(TestCase):
         self.assertIn("pass0/layers.1.input_layernorm", norms)
 
     def test_each_step_has_its_line_of_source(self):
-        program = json.loads(recording.beside(recorded("qwen3-tiny")[1]).read_text())
+        program = json.loads(sessions.beside(recorded("qwen3-tiny")[1]).read_text())
         lines = {}
         for _, line in evaluate.expand(program):
             if "op" in line:
@@ -118,14 +118,14 @@ class Fixtures(TestCase):
             self.assertRegex((source / path).read_text().splitlines()[int(number) - 1], "rsqrt|softmax")
 
     def test_constants_say_what_they_are_made_from(self):
-        program = json.loads(recording.beside(recorded("gemma2-tiny")[1]).read_text())
+        program = json.loads(sessions.beside(recorded("gemma2-tiny")[1]).read_text())
         for one in program["constants"]:
             self.assertTrue(one["from"], one)
         kinds = {r["of"] for one in program["constants"] for r in one["from"] if r["kind"] == "mask"}
         self.assertIn("sliding", kinds)
 
     def test_buffers_are_leaves_with_a_name(self):
-        program = json.loads(recording.beside(recorded("llama-tiny")[1]).read_text())
+        program = json.loads(sessions.beside(recorded("llama-tiny")[1]).read_text())
         self.assertTrue(program["weights"]["model.rotary_emb.inv_freq"]["buffer"])
         ops = [line["op"] for _, line in evaluate.expand(program) if "op" in line]
         self.assertEqual((ops.count("cos"), ops.count("sin")), (3, 3), "rotary tables are programs of positions")
@@ -145,7 +145,7 @@ class Unchanged(TestCase):
 
     def test_no_activation_stays(self):
         model = loaded(ROOT / "fixtures" / "qwen3-tiny", "bfloat16").outer
-        session = recording.Session(model)
+        session = sessions.Session(model)
         kept = []
         hooks = [m.register_forward_hook(lambda _m, _a, out: kept.append(weakref.ref(first(out)))) for m in model.modules()]
         with session.running(), torch.no_grad():
@@ -196,7 +196,7 @@ class Resolved(TestCase):
 
     def passes(self, model, passes, checkpoint=""):
         """Record and return the session and the program."""
-        session = recording.Session(model, checkpoint)
+        session = sessions.Session(model, checkpoint)
         outs = []
         with session.running(), torch.no_grad():
             for ids in passes:
@@ -274,7 +274,7 @@ class Resolved(TestCase):
         from tracediff.errors import CaptureFailed
 
         with self.assertRaisesRegex(CaptureFailed, "not called"):
-            recording.Session(InPlace()).text({})
+            sessions.Session(InPlace()).text({})
 
 
 class Size(TestCase):
@@ -289,7 +289,7 @@ class Size(TestCase):
             num_key_value_heads=2, attn_implementation="eager",
         )  # fmt: skip
         model = transformers.LlamaForCausalLM(config).eval()
-        session = recording.Session(model)
+        session = sessions.Session(model)
         with session.running(), torch.no_grad():
             cache = model(torch.tensor([IDS[:9]]).remainder(64), use_cache=True).past_key_values
             model(torch.tensor([[3]]), past_key_values=cache)
@@ -300,7 +300,7 @@ class Size(TestCase):
         self.assertEqual([len(one["calls"]) for one in program["passes"]], [34, 34])
 
     def test_decode_steps_share_templates(self):
-        program = json.loads(recording.beside(recorded("qwen3-tiny")[1]).read_text())
+        program = json.loads(sessions.beside(recorded("qwen3-tiny")[1]).read_text())
         used = [[call[0] for call in one["calls"]] for one in program["passes"]]
         self.assertEqual(used[1], used[2])
 

@@ -56,16 +56,18 @@ def is_context(every: list[Step], operand: Operand, first: int) -> bool:
     return made is not None and made.op == "softmax"
 
 
-def names(steps: list[Step], first: int) -> Iterator[Found]:
-    """Yield the names of each attention among the steps of a pass."""
+def names(steps: list[Step], first: int, scope: str, since: int) -> Iterator[Found]:
+    """Yield the names of each attention that a module computed, among the steps of a pass up to now."""
+    found = [s for s in steps[since - first :] if s.op == "softmax" and s.scope == scope]
+    if not found or not scope:
+        return
     users: dict[int, list[Step]] = {}
-    for step in steps:
+    for step in steps[found[0].index - first :]:
         for operand in step.operands:
             if isinstance(operand, Operand) and isinstance(operand.of, Value):
                 users.setdefault(operand.of.step, []).append(step)
-    for step in steps:
-        if step.op == "softmax" and step.scope:
-            yield from _one(step, steps, first, users)
+    for step in found:
+        yield from _one(step, steps, first, users)
 
 
 def _one(softmax: Step, steps: list[Step], first: int, users: dict[int, list[Step]]) -> Iterator[Found]:

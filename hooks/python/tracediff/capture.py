@@ -74,12 +74,12 @@ def _recorded(loaded: Loaded, writer: trace.Writer, program: bool) -> Iterator[N
     if not program:
         yield
         return
-    from tracediff import recording
+    from tracediff import session as sessions
 
-    session = recording.Session(loaded.outer, loaded.folder)
+    session = sessions.Session(loaded.outer, loaded.folder)
     with session.running():
         yield
-    writer.amend({"tracediff.program": session.save(recording.beside(writer.path), {})})
+    writer.amend({"tracediff.program": session.save(sessions.beside(writer.path), {})})
 
 
 def _passes(loaded: Loaded, job: Job, hooks: Hooks, recorder: Recorder) -> Iterator[list[int]]:

@@ -109,6 +109,15 @@ class Memory:
             known.origin = frozenset((OUTSIDE,))
         return known
 
+    def alive(self, value: Value) -> Any:
+        """Return the memory that holds a value now, as one axis; None where it is gone or was written to."""
+        for known in self._storages.values():
+            if known.value is value and not known.weak.expired():
+                storage = torch.UntypedStorage._new_with_weak_ptr(known.weak.cdata)
+                if storage is not None:
+                    return torch.empty(0, dtype=getattr(torch, value.dtype)).set_(storage, 0, (value.count,), (1,))
+        return None
+
     def known(self, tensor: Any) -> bool:
         """Report whether a tensor's storage was seen before."""
         return tensor.untyped_storage()._cdata in self._storages

@@ -119,7 +119,25 @@ class Namer:
         name += f"#{n}" if n else ""
         self._seen.setdefault(_key(operand), name)
         self._whole.add(_whole(operand))
-        self._names.append((place, Name(name, operand, level, self.layer_of(name), place.steps)))
+        one = Name(name, operand, level, self.layer_of(name), place.steps)
+        if self._kind:
+            one = called_names.rename(one, self._kind, self._config)
+        self._names.append((place, one))
+        self.named(one)
+        for copy, original in (self._kind.copies if self._kind else {}).items():
+            if original == one.name and isinstance(operand.of, Value):  # it stands where it was computed
+                place = Place(operand.of.step + 1, 0, len(self._names))
+                self._names.append((place, Name(copy, operand, 1, -1, place.steps)))
+                self.named(self._names[-1][1])
+
+    def named(self, name: Name) -> None:
+        """Hear of a name as it is given; whoever writes a trace puts a function of its own here."""
+
+    def entered(self) -> None:
+        """Hear that a module begins."""
+
+    def left(self, outer: bool) -> None:
+        """Hear that a module is done; `outer` says that none of the hooked ones runs about it."""
 
     def _operand(self, tensor: Any) -> Operand | None:
         with _disable_current_modes():
@@ -135,6 +153,7 @@ class Namer:
         def hook(module: Any, args: Any, kwargs: Any) -> None:
             self._stack.append((path, self._now))
             self._recording.scope = path
+            self.entered()
             given = _bound(module, args, kwargs)
             if is_layer:
                 self._enter_layer(path, given)
@@ -199,24 +218,38 @@ class Namer:
         is_layer = bool(found and not found["rest"] and found["list"] == self.prefix)
 
         def hook(module: Any, args: Any, kwargs: Any, output: Any) -> None:
-            while self._stack and self._stack.pop()[0] != path:
-                pass
+            while self._stack:
+                inner, since = self._stack.pop()
+                self._attention(inner, since)
+                if inner == path:
+                    break
             self._recording.scope = self._stack[-1][0] if self._stack else ""
             tensors = [t for t in _flat(output) if self._computed(t)]
-            if not tensors:
-                return
-            if is_layer:
-                self.give(f"{path}.out", tensors[0], 1)
-            elif path.rpartition(".")[2].startswith("rotary") and len(tensors) == 2:
-                kind = _bound(module, args, kwargs).get("layer_type")
-                base = "rotary." + (KINDS.get(kind, str(kind)) + "." if kind else "")
-                rank = 0.6 if kind == "full_attention" else 0.5
-                for name, tensor in zip(("cos", "sin"), tensors, strict=True):
-                    self.give(base + name, tensor, 2, rank)
-            else:
-                self._give_output(path, module, tensors)
+            self._name_output(path, is_layer, module, _bound(module, args, kwargs), tensors)
+            self.left(not self._stack)
 
         return hook
+
+    def _name_output(self, path: str, is_layer: bool, module: Any, given: dict[str, Any], tensors: list[Any]) -> None:
+        if not tensors:
+            return
+        if is_layer:
+            self.give(f"{path}.out", tensors[0], 1)
+        elif path.rpartition(".")[2].startswith("rotary") and len(tensors) == 2:
+            kind = given.get("layer_type")
+            base = "rotary." + (KINDS.get(kind, str(kind)) + "." if kind else "")
+            rank = 0.6 if kind == "full_attention" else 0.5
+            for name, tensor in zip(("cos", "sin"), tensors, strict=True):
+                self.give(base + name, tensor, 2, rank)
+        else:
+            self._give_output(path, module, tensors)
+
+    def _attention(self, path: str, since: int) -> None:
+        """Name what an attention shows inside, when its module is done."""
+        steps = self._recording.steps[self._first :]
+        for name, operand, level, at in attention_steps.names(steps, self._first, path, since):
+            if operand is not None:
+                self._give(name, operand, level, Place(at + 1, 1, len(self._names)))
 
     def _give_output(self, path: str, module: Any, tensors: list[Any]) -> None:
         operand = self._operand(tensors[0])
@@ -258,25 +291,9 @@ class Namer:
 
     def end(self) -> list[Name]:
         """Return the names of the pass, in sequence."""
-        steps = self._recording.steps[self._first :]
-        for name, operand, level, at in attention_steps.names(steps, self._first):
-            if operand is not None:
-                self._give(name, operand, level, Place(at + 1, 1, len(self._names)))
-        if self._kind:
-            for copy, name in self._kind.copies.items():
-                self._copy(copy, name)
         self._names.sort(key=lambda pair: pair[0])
         names = [name for _, name in self._names]
-        if self._kind:
-            names = [called_names.rename(name, self._kind, self._config) for name in names]
         return attention_steps.in_sequence(names, self._recording.steps, self._first)
-
-    def _copy(self, copy: str, name: str) -> None:
-        """Give another name to what has one, where it was computed."""
-        for _, one in list(self._names):
-            if one.name == name and isinstance(one.operand.of, Value):
-                place = Place(one.operand.of.step + 1, 0, len(self._names))
-                self._names.append((place, Name(copy, one.operand, 1, -1, place.steps)))
 
 
 def _swapped(stride: tuple[int, ...]) -> tuple[int, ...]:

@@ -47,7 +47,8 @@ class Recording(TorchDispatchMode):
         super().__init__()
         self.memory = Memory()
         self.steps: list[Step] = []
-        self.listeners: list[Callable[[Step, list[Any], list[Any]], None]] = []
+        self.before: Callable[[list[Any]], None] = lambda _: None  # hears of tensors that are about to be written to
+        self.after: Callable[[list[Any]], None] = lambda _: None  # and of those that an operation has written
         self.scope = ""  # the path of the module that runs, kept by who hooks modules
         self._composites: dict[Any, bool] = {}
         self._bits: dict[tuple[int, str], tuple[Value | None, Value]] = {}
@@ -113,9 +114,11 @@ class Recording(TorchDispatchMode):
                 return out
         operands, attrs = self._read(op, given)
         olds = [self._old(t) for t in written]
+        if written:
+            self.before(written)
         out = func(*args, **kwargs)
         if op == "guard":
-            self._add(op, operands, {"value": out}, [], [], [])
+            self._add(op, operands, {"value": out}, [])
             return out
         fresh = [t for t in _tensors(out) if t.untyped_storage()._cdata not in before] if not written else []
         if not written and not fresh:
@@ -125,9 +128,10 @@ class Recording(TorchDispatchMode):
         results = written or fresh
         whole = [self._whole(t) for t in results]
         values = [_value(t, w) for t, w in zip(results, whole, strict=True)]
-        self._add(op, operands, attrs, values, inputs, results)
+        self._add(op, operands, attrs, values)
         for t, w, old, value in zip(results, whole, olds or [None] * len(results), values, strict=True):
             self.memory.wrote(t, value if w else self._write(t, old, value))
+        self.after(results)
         return out
 
     def _read(self, op: str, given: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -162,7 +166,7 @@ class Recording(TorchDispatchMode):
             found = dataclasses.replace(found, of=self._as(found.of, tensor))
         if tensor.is_conj() or tensor.is_neg():
             value = Value(dtype, tensor.numel(), tuple(tensor.shape), row_major(tuple(tensor.shape)))
-            self._add("conj" if tensor.is_conj() else "neg", [found], {}, [value], [], [])
+            self._add("conj" if tensor.is_conj() else "neg", [found], {}, [value])
             found = Operand(value, value.shape, value.stride, 0)
         return found
 
@@ -172,7 +176,7 @@ class Recording(TorchDispatchMode):
         if (id(value), dtype) not in self._bits:
             count = tensor.untyped_storage().nbytes() // tensor.element_size()
             made = Value(dtype, count, (count,), (1,))
-            self._add("bits", [Operand(value, (value.count,), (1,), 0)], {}, [made], [], [])
+            self._add("bits", [Operand(value, (value.count,), (1,), 0)], {}, [made])
             self._bits[id(value), dtype] = value, made  # which keeps the value's number from being used again
         return self._bits[id(value), dtype][1]
 
@@ -198,22 +202,20 @@ class Recording(TorchDispatchMode):
             "stride": list(tensor.stride()),
             "offset": tensor.storage_offset(),
         }
-        self._add("write", [old, Operand(value, value.shape, value.stride, 0)], where, [made], [], [])
+        self._add("write", [old, Operand(value, value.shape, value.stride, 0)], where, [made])
         return made
 
-    def _add(self, op: str, operands: Any, attrs: Any, outs: list[Value], inputs: Any, results: Any) -> None:
+    def _add(self, op: str, operands: Any, attrs: Any, outs: list[Value]) -> None:
         step = Step(op, operands, attrs, outs, _line(), len(self.steps), self.scope)
         for value in outs:
             value.step = step.index
         self.steps.append(step)
         self.memory.now = len(self.steps)
-        for listen in self.listeners:
-            listen(step, inputs, results)
 
     def guard(self, tensor: Any, value: Any) -> None:
         """Note that Python looked at numbers of a tensor, and may go another way where they are others."""
         if self.memory.find(tensor).computed:
-            self._add("guard", [self.operand(tensor)], {"value": value}, [], [], [])
+            self._add("guard", [self.operand(tensor)], {"value": value}, [])
 
 
 class _Functions(TorchFunctionMode):

@@ -9,7 +9,7 @@ import os
 import pathlib
 from typing import Any
 
-from tracediff.memory import Constant, Leaf, Operand, Value, plain, row_major
+from tracediff.memory import Constant, Leaf, Operand, Value, dtype_name, plain, row_major
 from tracediff.program import Step
 from tracediff.templates import Block, share
 
@@ -212,3 +212,11 @@ def shared(writer: Writer, passes: list[Pass]) -> tuple[list[dict[str, Any]], li
         out.append({"tokens": one.tokens, "past": one.past, "calls": calls[at : at + len(some)]})
         at += len(some)
     return out, templates
+
+
+def main_dtype(model: Any) -> str:
+    """Return the dtype that most elements of a model's parameters have."""
+    count: dict[str, int] = {}
+    for p in model.parameters():
+        count[dtype_name(p.dtype)] = count.get(dtype_name(p.dtype), 0) + p.numel()
+    return max(count, key=lambda name: count[name]) if count else ""

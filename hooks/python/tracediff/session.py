@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from tracediff import program_file, recipes
 from tracediff.errors import CaptureFailed
-from tracediff.memory import Constant, dtype_name
+from tracediff.memory import Constant
 from tracediff.names import Namer, _bound, _flat
 from tracediff.program import Recording
 from tracediff.program_file import Pass, Writer
@@ -117,7 +117,7 @@ class Session:
         return {
             "producer": producer,
             "class": f"{kind.__module__}.{kind.__qualname__}",
-            "dtype": _most(self._model),
+            "dtype": program_file.main_dtype(self._model),
             "model_type": config.get("model_type", ""),
             "layers": self.names.prefix,
         }
@@ -148,14 +148,6 @@ class Session:
             for i in together if shared else ():
                 made[i] = shared
         return [program_file.constant(c, found) for c, found in zip(writer.constants, made, strict=True)]
-
-
-def _most(model: Any) -> str:
-    """Return the dtype that most elements of a model's parameters have."""
-    count: dict[str, int] = {}
-    for p in model.parameters():
-        count[dtype_name(p.dtype)] = count.get(dtype_name(p.dtype), 0) + p.numel()
-    return max(count, key=lambda name: count[name]) if count else ""
 
 
 def _places(passes: list[dict[str, Any]]) -> list[list[int]]:
