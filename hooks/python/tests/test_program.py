@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import hashlib
 import json
 import pathlib
 import tempfile
@@ -14,7 +15,9 @@ from torch import nn
 
 import evaluate
 from common import ROOT, TestCase, loaded, order_of, tensors
-from tracediff import capture, session as sessions
+import tracediff
+from tracediff import capture, hf, trace, tracing
+from tracediff import session as sessions
 from tracediff.program import Recording
 
 NAMES = (
@@ -275,6 +278,73 @@ class Resolved(TestCase):
 
         with self.assertRaisesRegex(CaptureFailed, "not called"):
             sessions.Session(InPlace()).text({})
+
+
+class AnyModel(TestCase):
+    """Traces with their programs, without an order."""
+
+    def test_the_trace_has_every_name_and_the_same_numbers(self):
+        for name in ("gemma3n-tiny", "qwen3-tiny"):
+            checkpoint = ROOT / "fixtures" / name
+            out = self.folder / f"{name}.safetensors"
+            tracing.run(loaded(checkpoint, "bfloat16").outer, str(checkpoint), [IDS], 2, out, "")
+            made, known = tensors(out), tensors(recorded(name)[1])
+            program = json.loads(sessions.beside(out).read_text())
+            names = [(n, line["name"]) for n, line in evaluate.expand(program) if "name" in line]
+            self.assertEqual({(f"pass{n}/" if n else "") + key for n, key in names}, set(made))
+            derived = {e.name for e in order_of(checkpoint).entries if e.source.kind == "derived"}
+            for key, tensor in known.items():
+                if key.rpartition("/")[2] not in derived:
+                    self.assert_same(made[key], tensor, key)
+
+    def test_the_manifest_has_the_digest_of_the_program(self):
+        with torch.no_grad(), tracediff.recording(loaded(ROOT / "fixtures" / "llama-tiny", "float32").outer,
+                                                  self.folder / "run.safetensors"):  # fmt: skip
+            loaded(ROOT / "fixtures" / "llama-tiny", "float32").outer(torch.tensor([IDS]))
+        with trace.Reader(self.folder / "run.safetensors") as reader:
+            manifest = reader.metadata
+            names = json.loads(manifest["tracediff.entries"])
+            self.assertEqual(names, list(reader.tensors))
+        data = (self.folder / "run.program.json").read_bytes()
+        self.assertEqual(manifest["tracediff.program"], "sha256:" + hashlib.sha256(data).hexdigest())
+        self.assertEqual((reader.status, manifest["tracediff.passes"], manifest["tracediff.side"]), ("complete", "1", "local"))
+
+    def test_a_model_of_ones_own(self):
+        model = InPlace()
+        with torch.no_grad(), tracediff.recording(model, self.folder / "own.safetensors"):
+            outs = [model(torch.tensor([ids]))[0] for ids in ([1, 2, 3], [0])]
+        made = tensors(self.folder / "own.safetensors")
+        for key, out in zip(("output", "pass1/output"), outs, strict=True):
+            self.assert_same(made[key], out, key)
+        program = json.loads((self.folder / "own.program.json").read_text())
+        self.assertTrue(any(line.startswith("test_program.py:") for line in program["lines"]), program["lines"])
+
+    def test_a_run_that_fails(self):
+        with self.assertRaises(IndexError), tracediff.recording(InPlace(), self.folder / "own.safetensors"):
+            InPlace().weight[7]
+        self.assertFalse((self.folder / "own.safetensors").exists())
+        with trace.Reader(self.folder / "own.safetensors.part") as reader:
+            self.assertEqual(reader.status, "failed")
+
+    def test_nothing_is_held_when_it_is_over(self):
+        model = loaded(ROOT / "fixtures" / "qwen3-tiny", "bfloat16").outer
+        kept = []
+        hooks = [m.register_forward_hook(lambda _m, _a, out: kept.append(weakref.ref(first(out)))) for m in model.modules()]
+        with torch.no_grad(), tracediff.recording(model, self.folder / "run.safetensors"):
+            model(torch.tensor([IDS]), use_cache=False)
+            gc.collect()
+            self.assertEqual([ref() for ref in kept if ref() is not None], [])
+        for hook in hooks:
+            hook.remove()
+
+    def test_the_command_without_an_order(self):
+        out = self.folder / "ref.safetensors"
+        arguments = ["--model", str(ROOT / "fixtures" / "llama-tiny"), "--tokens", "2,5,7;3", "--max-new-tokens", "1"]
+        self.assertEqual(hf.main([*arguments, "--dtype", "float32", "--out", str(out)]), 0)
+        with trace.Reader(out) as reader:
+            self.assertEqual(reader.metadata["tracediff.passes"], "3")
+        self.assertTrue(sessions.beside(out).exists())
+        self.assertEqual(hf.main([*arguments, "--dtype", "float32", "--out", str(out), "--layers", "0"]), 2)
 
 
 class Size(TestCase):

@@ -93,8 +93,10 @@ def _one(softmax: Step, steps: list[Step], first: int, users: dict[int, list[Ste
     if capped is not None:
         yield f"{scope}.scores_softcap", _shaped(capped, shape), 3, capped.index
     masked, made = softmax.operands[0], _step(softmax.operands[0], steps, first)
-    if made is not None and made.op == "to":  # softmax in float32 of scores in the model's dtype
-        masked = made.operands[0]
+    while made is not None and made.op in ("to", "sub", "cat") and made is not product:
+        # A conversion to float32, the maximum taken off, and sinks beside the keys are part of the softmax.
+        masked = max((o for o in made.operands if isinstance(o, Operand)), key=lambda o: getattr(o.of, "count", 0))
+        made = _step(masked, steps, first)
     yield f"{scope}.scores_masked", _four_scores(masked, shape), 3, softmax.index - 1
     yield f"{scope}.probs_f32", _natural(softmax.outs[0]), 3, softmax.index
     yield f"{scope}.probs", _shaped(probs, shape), 2, probs.index
@@ -127,7 +129,7 @@ def _chain(softmax: Step, steps: list[Step], first: int) -> list[Step]:
         if step.op in PRODUCTS:
             both = all(isinstance(getattr(o, "of", None), Value) for o in step.operands[:2])
             return chain[::-1] if both else []
-        if step.op not in ("to", "mul", "div", "add", "tanh", "masked_fill", "where", "sub"):
+        if step.op not in ("to", "mul", "div", "add", "tanh", "masked_fill", "where", "sub", "cat"):
             return []
         from_values = [o for o in step.operands if _step(o, steps, first) is not None]
         if not from_values:

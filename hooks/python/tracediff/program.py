@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracediff.memory import EMPTY, Memory, Operand, Value, dense, dtype_name, plain, row_major, same_place
-from tracediff.vocabulary import SILENT, canonical, is_operand
+from tracediff.vocabulary import FACTORIES, SILENT, canonical, is_operand
 
 KEYS = torch._C.DispatchKey
 NOTHING: frozenset[str] = frozenset()
@@ -75,6 +75,8 @@ class Recording(TorchDispatchMode):
         self.memory.tick()
         given = list(_arguments(func, args, kwargs))
         inputs = [t for argument, value in given if not argument.is_out for t in _tensors(value)]
+        if func._schema.name in FACTORIES:
+            inputs = []
         written = [t for argument, value in given if _writes(argument) for t in _tensors(value)]
         if any(self.memory.find(t).computed for t in (*inputs, *written)):
             return self._computed(func, args, kwargs, given, inputs, written)
@@ -82,7 +84,7 @@ class Recording(TorchDispatchMode):
         before = {t.untyped_storage()._cdata for t in inputs}
         out = func(*args, **kwargs)
         fresh = [t for t in _tensors(out) if t.untyped_storage()._cdata not in before]
-        if func._schema.name in ("aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty"):
+        if func._schema.name.startswith(("aten::empty", "aten::new_empty")):
             origin |= {EMPTY}
         elif written or fresh:
             origin -= {EMPTY}

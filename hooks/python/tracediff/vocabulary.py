@@ -34,6 +34,12 @@ OPERAND_SCALARS = {"other", "exponent", "self", "value", "fill_value", "min", "m
 # Of these operations a scalar named `value`, `min` or `max` is a setting, not an operand.
 SETTINGS = {"pad": {"value"}, "clamp": {"min", "max"}, "addcmul": {"value"}, "addcdiv": {"value"}, "hardtanh": {"min", "max"}}
 
+# Operations that make memory of a tensor's shape, whatever is in that tensor.
+FACTORIES = {
+    "aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::empty_like", "aten::new_zeros", "aten::new_ones",
+    "aten::new_full", "aten::new_empty", "aten::new_empty_strided", "aten::rand_like", "aten::randn_like",
+}  # fmt: skip
+
 # Arguments that say where and how memory is taken; the result's dtype is recorded of itself.
 SILENT = {
     "dtype", "layout", "device", "pin_memory", "memory_format", "non_blocking", "implicit", "half_to_float", "out",
