@@ -30,5 +30,39 @@ Modules, from the bottom:
     training    losses and gradients of a training loop; it needs torch alone
 
 No tensor is named in any of them, but for the sections of `debug`: names, shapes and places come from the order.
+A model of any other kind, of transformers or of your own, is recorded as it runs, with the program that computed it:
+
+    with tracediff.recording(model, "run.safetensors", checkpoint=DIR):
+        model(ids)  # each call is one pass
+
+    memory, vocabulary, program
+                what a run computes: values, operations, steps
+    attention_steps, called_names, names
+                names of values, by module and inside attention
+    recipes, templates, weights, program_file
+                the program's file
+    session, tracing
+                a model under recording, and its trace
+
 `trace`, `order`, `errors` and what debug mode is made of import neither torch nor numpy.
 """
+
+import contextlib as _contextlib
+import os as _os
+from collections.abc import Iterator as _Iterator
+from typing import Any as _Any
+
+
+@_contextlib.contextmanager
+def recording(
+    model: _Any, out: str | _os.PathLike[str], checkpoint: str | _os.PathLike[str] = "", side: str = "local"
+) -> _Iterator[None]:
+    """Record every call of a PyTorch model within the block: the trace `out`, and its program beside it.
+
+    Each outermost call of the model is one pass. `checkpoint` is the folder whose safetensors files the parameters
+    come from; `side` is "local" or "reference". The trace is complete when the block ends, and failed when it raises.
+    """
+    from tracediff import tracing as _tracing
+
+    with _tracing.recording(model, out, checkpoint, side):
+        yield

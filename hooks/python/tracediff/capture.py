@@ -1,5 +1,6 @@
 """A whole run: token ids through the model, pass by pass, into one trace."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -43,11 +44,13 @@ def run(
     out: str | os.PathLike[str],
     progress: Callable[[int, int], None] = lambda _done, _all: None,
     log: debug.Log | None = None,
+    program: bool = False,
 ) -> list[list[int]]:
     """Run the job, write the trace `out` and return the ids that each pass was fed.
 
-    `progress` hears of passes done, and passes in all; `log` shows tensors as they are written. CaptureFailed when the
-    model stops or does not show what the order says; the trace is then left under its `.part` name, marked as failed.
+    `progress` hears of passes done, and passes in all; `log` shows tensors as they are written. With `program` the
+    run is recorded too, into NAME.program.json beside NAME.safetensors. CaptureFailed when the model stops or does not
+    show what the order says; the trace is then left under its `.part` name, marked as failed.
     """
     check_ids(order, job)
     plan = job.scope.select(order.entries)
@@ -56,13 +59,27 @@ def run(
     with trace.Writer(out, manifest(loaded, order, job, plan), reserved, log) as writer:
         recorder = Recorder(loaded, order, plan, lambda e, tensor: writer.append(trace.key(e.name, len(fed)), tensor))
         try:
-            with Hooks(loaded, order.entries, recorder.wanted, recorder.fire) as hooks:
+            with _recorded(loaded, writer, program), Hooks(loaded, order.entries, recorder.wanted, recorder.fire) as hooks:
                 for ids in _passes(loaded, job, hooks, recorder):
                     fed.append(ids)
                     progress(len(fed), len(job.lengths()))
         except RUN_ERRORS as err:
             raise CaptureFailed(f"pass {len(fed)}: {type(err).__name__}: {err}") from err
     return fed
+
+
+@contextlib.contextmanager
+def _recorded(loaded: Loaded, writer: trace.Writer, program: bool) -> Iterator[None]:
+    """Record the program of what runs within the block, beside the trace that is written."""
+    if not program:
+        yield
+        return
+    from tracediff import session as sessions
+
+    session = sessions.Session(loaded.outer, loaded.folder)
+    with session.running():
+        yield
+    writer.amend({"tracediff.program": session.save(sessions.beside(writer.path), {})})
 
 
 def _passes(loaded: Loaded, job: Job, hooks: Hooks, recorder: Recorder) -> Iterator[list[int]]:

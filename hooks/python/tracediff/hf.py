@@ -42,7 +42,9 @@ def parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("--model", required=True, metavar="DIR", help="checkpoint folder: config.json and *.safetensors")
-    p.add_argument("--order", required=True, metavar="FILE", help="order.json of `tracediff order --format json`")
+    p.add_argument(
+        "--order", metavar="FILE", help="order.json of `tracediff order --format json`; without it the run is recorded"
+    )
     p.add_argument("--out", required=True, metavar="FILE", help="the trace to write, NAME.safetensors")
     what = p.add_mutually_exclusive_group(required=True)
     what.add_argument("--prompt", metavar="TEXT", help="text, tokenized by the checkpoint's tokenizer with its BOS")
@@ -53,6 +55,12 @@ def parser() -> Parser:
         "--level", type=int, default=3, choices=(1, 2, 3), help="1 block boundaries, 2 module outputs, 3 all (default)"
     )
     p.add_argument("--layers", default="", metavar="LIST", help='only these, for example "0-3,7"')
+    p.add_argument(
+        "--program", action="store_true", help="also record the program, NAME.program.json; without --order always"
+    )
+    p.add_argument(
+        "--trust-remote-code", action="store_true", help="run Python code that lies in the checkpoint; without --order"
+    )
     p.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1")
     p.add_argument("--threads", type=int, default=0, metavar="N", help="CPU threads (default: torch's choice)")
     p.add_argument("--progress", action="store_true", help="say on stderr, a line each, how far the run is")
@@ -87,6 +95,9 @@ def run(args: argparse.Namespace) -> None:
         host.warn(warning)
     if args.max_new_tokens < 0 or args.threads < 0:
         raise BadInput("--max-new-tokens and --threads are not negative")
+    if not args.order:
+        _record(args)
+        return
     listed = order.load(args.order)
     job = _job(args)
     if args.tokens is not None:
@@ -99,7 +110,23 @@ def run(args: argparse.Namespace) -> None:
     loaded = model.load(args.model, args.dtype, args.device, listed)
     typed = debug.EVERY if args.layers else 0
     log = debug.Log(text=_texts(args.model), only=only, layers=typed) if args.debug or debug.wanted() else None
-    fed = capture.run(loaded, listed, job, args.out, _lines if args.progress or log else _progress, log)
+    fed = capture.run(loaded, listed, job, args.out, _lines if args.progress or log else _progress, log, args.program)
+    ids = ";".join(",".join(map(str, one)) for one in fed)
+    print(f"{args.out}: {len(fed)} passes, tokens {ids}")
+
+
+def _record(args: argparse.Namespace) -> None:
+    """Record a model that has no order: the trace, and its program beside it."""
+    if args.layers or args.level != 3 or args.debug_only:
+        raise BadInput("--layers, --level and --debug-only need --order", "without an order everything is recorded")
+    passes = _ids(args.tokens) if args.tokens is not None else [tokenize(args.model, args.prompt)]
+    from tracediff import tracing  # which imports torch
+
+    model.set_up(args.threads)
+    if args.progress:
+        print(f"loading {args.model} in {args.dtype}", file=sys.stderr, flush=True)
+    outer = model.load_any(args.model, args.dtype, args.device, args.trust_remote_code)
+    fed = tracing.run(outer, args.model, passes, args.max_new_tokens, args.out, args.prompt or "")
     ids = ";".join(",".join(map(str, one)) for one in fed)
     print(f"{args.out}: {len(fed)} passes, tokens {ids}")
 

@@ -46,6 +46,7 @@ class Loaded:
     versions: dict[str, str]  # of the packages
     dtype: str
     device: str
+    folder: str = ""  # of the checkpoint
 
     def module(self, path: str) -> Any:
         """Return the module of an order's path; CaptureFailed when there is none."""
@@ -117,7 +118,44 @@ def load(folder: str | os.PathLike[str], dtype: str, device: str, order: Order, 
     outer = _to_device(outer, device).eval()
     text = outer.get_decoder()
     code = sys.modules[type(text).__module__]
-    return Loaded(outer, text, code, name or str(folder), host.weights_digest(path), versions, dtype, device)
+    return Loaded(outer, text, code, name or str(folder), host.weights_digest(path), versions, dtype, device, str(path))
+
+
+def load_any(folder: str | os.PathLike[str], dtype: str, device: str, remote: bool = False) -> Any:
+    """Load a checkpoint of any kind that transformers can run, by the class that its config.json names.
+
+    `remote` lets transformers run code that lies in the checkpoint. BadInput as of load().
+    """
+    host.versions()
+    import torch
+    import transformers
+
+    path = pathlib.Path(folder)
+    if not (path / "config.json").is_file():
+        raise BadInput(f"--model {folder}: no checkpoint folder: config.json is not there")
+    quiet(transformers)
+    try:
+        config = transformers.AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=remote)
+    except Exception as err:  # strict classes raise their own errors for a field of a wrong type
+        raise BadInput(f"--model {path}: config.json: {err}") from err
+    named = next(iter(config.architectures or ()), "")
+    cls = getattr(transformers, named, None) or transformers.AutoModelForCausalLM
+    arguments: dict[str, Any] = {"trust_remote_code": True} if remote else {}
+    try:
+        outer, report = cls.from_pretrained(
+            path,
+            dtype=getattr(torch, dtype),
+            attn_implementation="eager",
+            experts_implementation="batched_mm",  # the plain form of grouped_mm, equal to the bit
+            use_safetensors=True,
+            local_files_only=True,
+            output_loading_info=True,
+            **arguments,
+        )
+    except Exception as err:  # a damaged file fails in many ways, deep in several libraries
+        raise BadInput(f"--model {folder}: does not load: {err}") from err
+    _check_report(folder, report)
+    return _to_device(outer, device).eval()
 
 
 def quiet(transformers: Any) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracediff import derived
+from tracediff import attention, derived
 from tracediff.errors import CaptureFailed
 from tracediff.model import VERSION_HINT, Loaded
 from tracediff.order import Entry, Order
@@ -57,12 +57,13 @@ class Recorder:
         if entry.name in self._fired:
             raise CaptureFailed(f"{entry.name}: {entry.source} fired twice in one pass", VERSION_HINT)
         self._fired.add(entry.name)
-        value = self._fitted(entry, tensor)
-        if entry.name in self._left:
-            self._kept[entry.name] = value
-        if entry.name in self._planned:
-            self._waiting[entry.name] = value
-        self._flush()
+        with attention.unseen():
+            value = self._fitted(entry, tensor)
+            if entry.name in self._left:
+                self._kept[entry.name] = value
+            if entry.name in self._planned:
+                self._waiting[entry.name] = value
+            self._flush()
 
     def _fitted(self, entry: Entry, tensor: Any) -> Any:
         """Return a copy with the entry's shape and dtype, or fail."""

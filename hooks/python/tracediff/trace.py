@@ -204,6 +204,16 @@ class Writer:
         os.close(self._file)
         self._file = file
 
+    def amend(self, manifest: Mapping[str, str]) -> None:
+        """Add to the manifest what is known only at the end; keys that are there already stay as they are."""
+        known = json.loads(bytes(self._header))["__metadata__"]
+        text = "".join(f",{json.dumps(k)}:{json.dumps(v)}" for k, v in manifest.items() if k not in known).encode()
+        at = len(_BEGIN) + STATUS_WIDTH + 1  # behind the status and its quotes
+        if len(self._header) + len(text) > self._capacity:
+            self._grow(len(text))
+        self._header[at:at] = text
+        self._put(self._file, self._head(), 0)
+
     def _set_status(self, status: str) -> None:
         # What JSON would escape, or UTF-8 write in several bytes, would change the width.
         text = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "'" for c in status)

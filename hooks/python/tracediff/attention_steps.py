@@ -1,0 +1,238 @@
+"""What attention shows between modules, found in the steps about each softmax: queries and keys as they meet, scores,
+probabilities, context, cached keys and values."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tracediff.memory import Operand, Value
+from tracediff.program import Step
+
+PRODUCTS = ("bmm", "mm", "baddbmm")
+Found = tuple[str, Operand | None, int, int]  # name, what it names, level, and the step behind which it stands
+
+
+def _step(operand: Any, steps: list[Step], first: int) -> Step | None:
+    """Return the step of this pass that made an operand."""
+    if isinstance(operand, Operand) and isinstance(operand.of, Value):
+        at = operand.of.step - first
+        if 0 <= at < len(steps):
+            return steps[at]
+    return None
+
+
+def _natural(value: Value) -> Operand:
+    return Operand(value, value.shape, value.stride, 0)
+
+
+def _moved(step: Step) -> bool:
+    """Report whether a step copies its operand in the same dtype."""
+    (operand,) = step.operands[:1] or (None,)
+    return step.op == "to" and isinstance(operand, Operand) and _dtype(operand) == step.outs[0].dtype
+
+
+def _dtype(operand: Operand) -> str:
+    return getattr(operand.of, "dtype", "")
+
+
+def _through(operand: Any, steps: list[Step], first: int) -> tuple[Any, Step | None]:
+    """Follow copies back; return the operand behind them and the step that made it."""
+    step = _step(operand, steps, first)
+    while step is not None and _moved(step):
+        operand = step.operands[0]
+        step = _step(operand, steps, first)
+    return operand, step
+
+
+def is_context(every: list[Step], operand: Operand, first: int) -> bool:
+    """Report whether an operand is a product of probabilities: of what a softmax of this pass made."""
+    steps = every[first:]
+    _, step = _through(operand, steps, first)
+    if step is None or step.op not in PRODUCTS:
+        return False
+    _, made = _through(step.operands[0], steps, first)
+    if made is not None and made.op == "to":
+        _, made = _through(made.operands[0], steps, first)
+    return made is not None and made.op == "softmax"
+
+
+def names(steps: list[Step], first: int, scope: str, since: int) -> Iterator[Found]:
+    """Yield the names of each attention that a module computed, among the steps of a pass up to now."""
+    found = [s for s in steps[since - first :] if s.op == "softmax" and s.scope == scope]
+    if not found or not scope:
+        return
+    users: dict[int, list[Step]] = {}
+    for step in steps[found[0].index - first :]:
+        for operand in step.operands:
+            if isinstance(operand, Operand) and isinstance(operand.of, Value):
+                users.setdefault(operand.of.step, []).append(step)
+    for step in found:
+        yield from _one(step, steps, first, users)
+
+
+def _one(softmax: Step, steps: list[Step], first: int, users: dict[int, list[Step]]) -> Iterator[Found]:
+    chain = _chain(softmax, steps, first)
+    if not chain:
+        return
+    product, scope = chain[0], softmax.scope
+    scores, capped = _scores(chain)
+    yield from _side(f"{scope}.q_rope", None, product.operands[0], steps, first, product, False)
+    yield from _side(f"{scope}.k_rope", f"{scope}.keys", product.operands[1], steps, first, product, True)
+    probs = softmax
+    context = None
+    for user in users.get(softmax.index, ()):
+        if user.op == "to":
+            probs = user
+    for user in users.get(probs.index, ()):
+        if user.op in PRODUCTS and isinstance(user.operands[0], Operand) and user.operands[0].of is probs.outs[0]:
+            context = user
+    if context is not None:
+        yield from _side(None, f"{scope}.values", context.operands[1], steps, first, product, False)
+    shape = softmax.outs[0].shape
+    yield f"{scope}.scores", _shaped(scores, shape), 3, scores.index
+    if capped is not None:
+        yield f"{scope}.scores_softcap", _shaped(capped, shape), 3, capped.index
+    masked, made = softmax.operands[0], _step(softmax.operands[0], steps, first)
+    while made is not None and made.op in ("to", "sub", "cat") and made is not product:
+        # A conversion to float32, the maximum taken off, and sinks beside the keys are part of the softmax.
+        masked = max((o for o in made.operands if isinstance(o, Operand)), key=lambda o: getattr(o.of, "count", 0))
+        made = _step(masked, steps, first)
+    yield f"{scope}.scores_masked", _four_scores(masked, shape), 3, softmax.index - 1
+    yield f"{scope}.probs_f32", _natural(softmax.outs[0]), 3, softmax.index
+    yield f"{scope}.probs", _shaped(probs, shape), 2, probs.index
+
+
+def _shaped(step: Step, shape: tuple[int, ...]) -> Operand:
+    """Return a step's value in the shape of the scores, which a product has without the first axis."""
+    value = step.outs[0]
+    if len(value.shape) == 3 and len(shape) == 4 and value.shape[0] == shape[0] * shape[1] and shape[0] == 1:
+        return Operand(value, shape, (0, *value.stride), 0)
+    return _natural(value)
+
+
+def _four_scores(operand: Operand, shape: tuple[int, ...]) -> Operand:
+    """Return scores in their four axes."""
+    if len(operand.shape) == 3 and len(shape) == 4 and shape[0] == 1:
+        return Operand(operand.of, shape, (0, *operand.stride), operand.offset)
+    return operand
+
+
+def _chain(softmax: Step, steps: list[Step], first: int) -> list[Step]:
+    """Return the steps from the product of queries and keys up to the softmax; nothing where there is no product."""
+    chain: list[Step] = []
+    operand = softmax.operands[0]
+    while len(chain) < 12:
+        step = _step(operand, steps, first)
+        if step is None:
+            return []
+        chain.append(step)
+        if step.op in PRODUCTS:
+            both = all(isinstance(getattr(o, "of", None), Value) for o in step.operands[:2])
+            return chain[::-1] if both else []
+        if step.op not in ("to", "mul", "div", "add", "tanh", "masked_fill", "where", "sub", "cat"):
+            return []
+        from_values = [o for o in step.operands if _step(o, steps, first) is not None]
+        if not from_values:
+            return []
+        operand = max(from_values, key=lambda o: o.of.count)
+    return []
+
+
+def _scores(chain: list[Step]) -> tuple[Step, Step | None]:
+    """Return the step that made the scores as they are before a cap and the mask, and the one that capped them."""
+    kinds = [step.op for step in chain]
+    at, capped = 0, None
+    stop = len(chain)
+    if "tanh" in kinds:
+        cap = kinds.index("tanh")
+        stop = cap - 1 if kinds[cap - 1] in ("div", "mul") and cap > 1 else cap
+        capped = chain[cap + 1] if cap + 1 < len(chain) and kinds[cap + 1] == "mul" else chain[cap]
+    while at + 1 < stop and kinds[at + 1] in ("mul", "div", "to") and not _tensor(chain[at + 1]):
+        at += 1
+    return chain[at], capped
+
+
+def _tensor(step: Step) -> bool:
+    """Report whether a step has a second operand that is more than one number."""
+    return any(isinstance(o, Operand) and len(o.shape) > 0 and max(o.shape, default=1) > 1 for o in step.operands[1:])
+
+
+def _view(operand: Any, steps: list[Step], first: int, turned: bool) -> tuple[Operand | None, Step | None]:
+    """Return queries, keys or values as they were before they were copied, [1, heads, rows, width], and their step.
+
+    An operand of a product has the rows last where it is `turned`. Axes along which it is only repeated are dropped.
+    """
+    step = _step(operand, steps, first)
+    last = -2 if turned else -1  # the axis of the width
+    while step is not None and _moved(step):
+        value = step.outs[0]
+        at = [i for i, s in enumerate(value.stride) if s == operand.stride[last] and value.shape[i] == operand.shape[last]]
+        operand = step.operands[0]
+        if not at:
+            return None, step
+        last = at[-1] - len(operand.shape)
+        step = _step(operand, steps, first)
+    if not isinstance(operand.of, Value) or len(operand.shape) < 2:
+        return None, step
+    axes = list(zip(operand.shape, operand.stride, strict=True))
+    if last == -2:
+        axes[-1], axes[-2] = axes[-2], axes[-1]
+    kept = [(n, s) for n, s in axes[:-2] if not (n > 1 and s == 0)] + axes[-2:]
+    while len(kept) > 4 and (1 in [n for n, _ in kept[:-2]]):
+        kept.pop(next(i for i, (n, _) in enumerate(kept) if n == 1))
+    kept = [(1, 0)] * (4 - len(kept)) + kept
+    return Operand(operand.of, tuple(n for n, _ in kept), tuple(s for _, s in kept), operand.offset), step
+
+
+def _side(
+    fresh: str | None, cached: str | None, operand: Any, steps: list[Step], first: int, product: Step, turned: bool
+) -> Iterator[Found]:
+    """Yield one side of a product: what was made in this pass, and behind a cache all there is."""
+    whole, step = _view(operand, steps, first, turned)
+    if whole is None:
+        return
+    scope = product.scope
+    joined = step is not None and step.op == "cat" and step.attrs.get("dim", 0) in (-2, len(step.outs[0].shape) - 2)
+    if fresh is not None and step is not None and step.scope.startswith(scope):
+        made = step.operands[-1] if joined else whole
+        if isinstance(made, Operand):
+            yield fresh, made, 2, step.index - 1 if joined else step.index
+    if cached is not None:
+        yield cached, whole, 3, product.index - 1
+
+
+EARLY = re.compile(r".*\.(q_rope|k_rope|[qkv]_norm|[qkv]_layernorm)")
+
+
+def in_sequence(names: list[Any], steps: list[Step], first: int) -> list[Any]:
+    """Put queries and keys, normed and rotated, right behind the last named value that they were made from.
+
+    Rotary tables do not count. Tables of sliding layers stand before those of full ones.
+    """
+    full = [n for n in names if n.name.startswith("rotary.full.")]
+    sliding = [i for i, n in enumerate(names) if n.name.startswith("rotary.sliding.")]
+    if full and sliding:
+        at = names[sliding[-1]]
+        names = [n for n in names if n not in full]
+        names[names.index(at) + 1 : names.index(at) + 1] = full
+    out = [n for n in names if not EARLY.fullmatch(n.name)]
+    for name in (n for n in names if EARLY.fullmatch(n.name)):
+        known = {id(n.operand.of): i for i, n in enumerate(out) if not n.name.startswith("rotary")}
+        todo, seen, last = [o for o in _inputs(name.operand, steps, first)], set(), -1
+        while todo:
+            of = todo.pop().of
+            if id(of) in seen or not isinstance(of, Value):
+                continue
+            seen.add(id(of))
+            if id(of) in known:
+                last = max(last, known[id(of)])
+            elif of.step >= first:
+                todo.extend(o for o in steps[of.step].operands if isinstance(o, Operand))
+        out.insert(last + 1 if last >= 0 else names.index(name), name)
+    return out
+
+
+def _inputs(operand: Operand, steps: list[Step], first: int) -> list[Operand]:
+    if not isinstance(operand.of, Value) or operand.of.step < first:
+        return [operand]
+    return [o for o in steps[operand.of.step].operands if isinstance(o, Operand)]

@@ -1,0 +1,356 @@
+"""Names for the values of a recorded program: module outputs and inputs by path, and what attention shows inside.
+
+A module's output has its path below the text model, and its input `path.in` where no module made that value. What
+everybody calls by another name gets that one: `layers.3.out`, `attn_residual`, `mlp.gated`, `self_attn.context`.
+"""
+
+import contextlib
+import dataclasses
+import inspect
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from tracediff import attention_steps, called_names
+from tracediff.memory import Operand, Value, dense
+from tracediff.program import Recording
+from tracediff.program_file import Name
+
+LAYER = re.compile(r"(?P<list>(?:[A-Za-z_]\w*\.)*(?:layers|h|blocks|block|layer|blk))\.(?P<n>\d+)(?:\.(?P<rest>.+))?")
+KINDS = {"sliding_attention": "sliding", "full_attention": "full", "chunked_attention": "chunked"}
+BOUNDARIES = ("o_proj", "down_proj", "out_proj", "dense_4h_to_h", "c_proj")
+NORM = re.compile(r"(^|_)(norm|ln|layernorm|layer_norm|rmsnorm)", re.IGNORECASE)
+
+
+@dataclasses.dataclass(order=True)
+class Place:
+    """Where a name stands: after so many steps, and in the order of firing."""
+
+    steps: int
+    rank: float
+    seq: int
+
+
+class Namer:
+    """Gives names while a pass runs: attach() hooks every module, end() returns what was found, in sequence."""
+
+    def __init__(self, recording: Recording, outer: Any, text: Any, layer_types: list[str] | None = None) -> None:
+        """Prepare for a model: `text` is the part that names are relative to."""
+        self._recording, self._outer, self._text = recording, outer, text
+        self._types = layer_types or []
+        self._config = getattr(text, "config", None)
+        self._kind = called_names.KINDS.get(getattr(self._config, "model_type", ""))
+        self._stack: list[tuple[str, int]] = []
+        self._handles = contextlib.ExitStack()
+        self._paths = self._name_modules()
+        self.prefix = self._layer_list()
+        self.begin()
+
+    def _name_modules(self) -> dict[Any, str]:
+        """Return each module's path: below the text model, or else below the outer one."""
+        out: dict[Any, str] = {}
+        for name, module in self._text.named_modules():
+            if name:
+                out.setdefault(module, name)
+        for name, module in self._outer.named_modules():
+            if name and module is not self._text and not _contains(module, self._text):
+                out.setdefault(module, name)
+        return out
+
+    def _layer_list(self) -> str:
+        for path in self._paths.values():
+            if found := LAYER.fullmatch(path):
+                return found["list"]
+        return "layers"
+
+    def begin(self) -> None:
+        """Start a pass."""
+        self._names: list[tuple[Place, Name]] = []
+        self._seen: dict[Any, str] = {}  # names by value and view
+        self._calls: dict[str, int] = {}
+        self._whole: set[Any] = set()  # values named in any order of axes
+        self._layered = False  # whether a layer has begun
+        self._first = len(self._recording.steps)
+        self._stack.clear()
+        self._recording.scope = ""
+
+    def attach(self) -> None:
+        """Hook every module."""
+        for module, path in self._paths.items():
+            before = module.register_forward_pre_hook(self._before(path), with_kwargs=True)
+            self._handles.callback(before.remove)
+            self._handles.callback(module.register_forward_hook(self._after(path), with_kwargs=True).remove)
+        if self._kind:
+            modules = {path: module for module, path in self._paths.items()} | {"": self._text}
+            self._handles.enter_context(called_names.watched(self._kind, modules, self.give))
+
+    def detach(self) -> None:
+        """Take all hooks off."""
+        self._handles.close()
+
+    def layer_of(self, name: str) -> int:
+        """Return the layer of a name, -1 outside the layers."""
+        found = LAYER.match(name)
+        return int(found["n"]) if found and found["list"] == self.prefix else -1
+
+    def give(
+        self, name: str, tensor: Any, level: int, rank: float | None = None, place: int | None = None
+    ) -> None:
+        """Name a tensor as it is now."""
+        operand = self._operand(tensor)
+        if operand is not None:
+            self._give(name, operand, level, self._place(rank, place))
+
+    def _place(self, rank: float | None = None, steps: int | None = None) -> Place:
+        """Return the place of what fires now: before the layers tables and masks come behind what else is there."""
+        rank = (1 if self._layered else 0) if rank is None else rank
+        return Place(self._now if steps is None else steps, rank, len(self._names))
+
+    @property
+    def _now(self) -> int:
+        return len(self._recording.steps)
+
+    def _give(self, name: str, operand: Operand, level: int, place: Place) -> None:
+        n = self._calls[name] = self._calls.get(name, -1) + 1
+        name += f"#{n}" if n else ""
+        self._seen.setdefault(_key(operand), name)
+        self._whole.add(_whole(operand))
+        one = Name(name, operand, level, self.layer_of(name), place.steps)
+        if self._kind:
+            one = called_names.rename(one, self._kind, self._config)
+        self._names.append((place, one))
+        self.named(one)
+        for copy, original in (self._kind.copies if self._kind else {}).items():
+            if original == one.name and isinstance(operand.of, Value):  # it stands where it was computed
+                place = Place(operand.of.step + 1, 0, len(self._names))
+                self._names.append((place, Name(copy, operand, 1, -1, place.steps)))
+                self.named(self._names[-1][1])
+
+    def named(self, name: Name) -> None:
+        """Hear of a name as it is given; whoever writes a trace puts a function of its own here."""
+
+    def entered(self) -> None:
+        """Hear that a module begins."""
+
+    def left(self, outer: bool) -> None:
+        """Hear that a module is done; `outer` says that none of the hooked ones runs about it."""
+
+    def _operand(self, tensor: Any) -> Operand | None:
+        with _disable_current_modes():
+            return self._recording.operand(tensor)
+
+    def _computed(self, tensor: Any) -> bool:
+        return isinstance(tensor, torch.Tensor) and self._recording.memory.find(tensor).computed
+
+    def _before(self, path: str) -> Any:
+        found = LAYER.fullmatch(path)
+        is_layer = bool(found and not found["rest"] and found["list"] == self.prefix)
+
+        def hook(module: Any, args: Any, kwargs: Any) -> None:
+            self._stack.append((path, self._now))
+            self._recording.scope = path
+            self.entered()
+            given = _bound(module, args, kwargs)
+            if is_layer:
+                self._enter_layer(path, given)
+                return
+            for i, (argument, tensor) in enumerate((k, t) for k, t in given.items() if self._computed(t)):
+                operand = self._operand(tensor)
+                if operand is None:
+                    continue
+                top = self.layer_of(path) < 0 and i == 0 and "." not in path and self._norm_at_end(path)
+                if top or (self._new(operand) and _leafy(module)):
+                    self._give_input(path, argument if i else "", operand, tensor)
+
+        return hook
+
+    def _new(self, operand: Operand) -> bool:
+        """Report whether nothing has a name yet that has these elements, in whatever order of axes."""
+        whole = _whole(operand)
+        return _key(operand) not in self._seen and (whole is None or whole not in self._whole)
+
+    def _norm_at_end(self, path: str) -> bool:
+        """Report whether this is the norm behind the layers: some layer has run."""
+        return bool(NORM.search(path)) and any(name.name.endswith(".out") for _, name in self._names)
+
+    def _give_input(self, path: str, argument: str, operand: Operand, tensor: Any) -> None:
+        parent, _, child = path.rpartition(".")
+        step = self._recording.steps[operand.of.step] if isinstance(operand.of, Value) else None
+        name, level = f"{path}.in" + (f".{argument}" if argument else ""), 2
+        layer = self.layer_of(path)
+        if layer < 0 and self._norm_at_end(path):
+            level = 1
+        if step is not None and layer >= 0:
+            if parent == f"{self.prefix}.{layer}" and step.op == "add" and NORM.search(child):
+                name, level = f"{parent}.attn_residual", 1
+            elif step.op == "mul" and child in ("down_proj", "w2", "wo", "c_proj", "fc2", "dense_4h_to_h"):
+                name = f"{parent}.gated"
+            elif parent and attention_steps.is_context(self._recording.steps, operand, self._first):
+                name = f"{parent}.context"
+        if name.split("#")[0] in self._calls and not name.endswith(".in"):
+            name, level = f"{path}.in", 2
+        self._give(name, operand, level, self._place())
+
+    def _enter_layer(self, path: str, given: dict[str, Any]) -> None:
+        n, self._layered = self.layer_of(path), True
+        tensors = {k: t for k, t in given.items() if isinstance(t, torch.Tensor)}
+        hidden = next((k for k, t in tensors.items() if self._computed(t)), None)
+        for key, tensor in tensors.items():
+            if self._computed(tensor):
+                if key == hidden:
+                    self.give(f"{path}.in", tensor, 2)
+                elif (operand := self._operand(tensor)) and _key(operand) not in self._seen:
+                    self.give(f"{path}.{key}", tensor, 3)
+            elif key in ("attention_mask", "mask") or key.endswith("_mask"):
+                kind = KINDS.get(self._types[n], self._types[n]) if n < len(self._types) else "full"
+                if (name := f"mask.{kind}") not in self._calls:
+                    rank = 0.4 if kind == "full" else 0.3
+                    self.give(name, tensor, 3, rank, self._recording.memory.find(tensor).born)
+            elif key == "position_ids" and key not in self._calls:
+                self.give(key, tensor, 2, -1, self._first)
+
+    def _after(self, path: str) -> Any:
+        found = LAYER.fullmatch(path)
+        is_layer = bool(found and not found["rest"] and found["list"] == self.prefix)
+
+        def hook(module: Any, args: Any, kwargs: Any, output: Any) -> None:
+            while self._stack:
+                inner, since = self._stack.pop()
+                self._attention(inner, since)
+                if inner == path:
+                    break
+            self._recording.scope = self._stack[-1][0] if self._stack else ""
+            tensors = [t for t in _flat(output) if self._computed(t)]
+            self._name_output(path, is_layer, module, _bound(module, args, kwargs), tensors)
+            self.left(not self._stack)
+
+        return hook
+
+    def _name_output(self, path: str, is_layer: bool, module: Any, given: dict[str, Any], tensors: list[Any]) -> None:
+        if not tensors:
+            return
+        if is_layer:
+            self.give(f"{path}.out", tensors[0], 1)
+        elif path.rpartition(".")[2].startswith("rotary") and len(tensors) == 2:
+            kind = given.get("layer_type")
+            base = "rotary." + (KINDS.get(kind, str(kind)) + "." if kind else "")
+            rank = 0.6 if kind == "full_attention" else 0.5
+            for name, tensor in zip(("cos", "sin"), tensors, strict=True):
+                self.give(base + name, tensor, 2, rank)
+        else:
+            self._give_output(path, module, tensors)
+
+    def _attention(self, path: str, since: int) -> None:
+        """Name what an attention shows inside, when its module is done."""
+        steps = self._recording.steps[self._first :]
+        for name, operand, level, at in attention_steps.names(steps, self._first, path, since):
+            if operand is not None:
+                self._give(name, operand, level, Place(at + 1, 1, len(self._names)))
+
+    def _give_output(self, path: str, module: Any, tensors: list[Any]) -> None:
+        operand = self._operand(tensors[0])
+        if operand is None:
+            return
+        last = path.rpartition(".")[2]
+        if isinstance(module, torch.nn.Embedding):
+            self._lookup(path)
+        held = self._seen.get(_key(operand), "")
+        if not _leafy(module) and held.startswith(path + "."):
+            return  # what the last module inside it made
+        outside = self.layer_of(path) < 0 and (path == "embed_tokens" or self._norm_at_end(path))
+        level = 1 if last in BOUNDARIES or outside else 2
+        self._give(path, self._shown(path, operand), level, self._place())
+        for i, tensor in enumerate(tensors[1:], 1):
+            other = self._operand(tensor)
+            if other is not None and _key(other) not in self._seen and _leafy(module):
+                self._give(f"{path}.{i}", other, 3, self._place())
+
+    def _lookup(self, path: str) -> None:
+        for step in reversed(self._recording.steps[self._first :]):
+            if step.op == "embedding":
+                value = step.outs[0]
+                place = self._place(None, step.index + 1)
+                self._give(f"{path}.lookup", Operand(value, value.shape, value.stride, 0), 3, place)
+                return
+
+    def _shown(self, path: str, operand: Operand) -> Operand:
+        """Return heads behind positions, where a module of the attention was given them before."""
+        tokens = self.tokens
+        if len(operand.shape) == 4 and NORM.search(path.rpartition(".")[2]) and self.layer_of(path) >= 0:
+            one, heads, rows, width = operand.shape
+            memory = operand.stride[2] > operand.stride[1] or heads != tokens
+            if rows == tokens and one == 1 and memory and heads != tokens or (rows == heads == tokens and memory):
+                return Operand(operand.of, (one, rows, heads, width), _swapped(operand.stride), operand.offset)
+        return operand
+
+    tokens = 0  # of the pass that runs
+
+    def end(self) -> list[Name]:
+        """Return the names of the pass, in sequence."""
+        self._names.sort(key=lambda pair: pair[0])
+        names = [name for _, name in self._names]
+        return attention_steps.in_sequence(names, self._recording.steps, self._first)
+
+
+def _swapped(stride: tuple[int, ...]) -> tuple[int, ...]:
+    return stride[0], stride[2], stride[1], stride[3]
+
+
+def _key(operand: Operand) -> Any:
+    """Return what is equal for views of the same elements in the same order, however their axes are split."""
+    axes: list[tuple[int, int]] = []
+    for n, s in zip(operand.shape, operand.stride, strict=True):
+        if n == 1:
+            continue
+        if axes and axes[-1][1] == n * s:
+            axes[-1] = (axes[-1][0] * n, s)
+        else:
+            axes.append((n, s))
+    return id(operand.of), tuple(axes), operand.offset
+
+
+def _whole(operand: Operand) -> Any:
+    """Return what is equal for views of the same stretch of memory without gaps; None of others."""
+    axes = [(n, s) for n, s in zip(operand.shape, operand.stride, strict=True) if n != 1]
+    if not dense(tuple(n for n, _ in axes), tuple(s for _, s in axes)):
+        return None
+    return id(operand.of), operand.offset, math.prod(operand.shape)
+
+
+def _contains(module: Any, other: Any) -> bool:
+    return any(m is other for m in module.modules())
+
+
+def _leafy(module: Any) -> bool:
+    """Report whether a module computes of itself: it has parameters of its own, or no modules in it."""
+    return not any(True for _ in module.children()) or any(True for _ in module.parameters(recurse=False))
+
+
+def _bound(module: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Return the arguments of a call by name."""
+    try:
+        bound = inspect.signature(module.forward).bind_partial(*args, **kwargs)
+    except (TypeError, ValueError):
+        return {f"arg{i}": a for i, a in enumerate(args)} | dict(kwargs)
+    out = dict(bound.arguments)
+    for name, parameter in inspect.signature(module.forward).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            out.update(out.pop(name, {}))
+        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            out.update({f"{name}{i}": v for i, v in enumerate(out.pop(name, ()))})
+    return out
+
+
+def _flat(output: Any) -> Iterator[Any]:
+    if isinstance(output, torch.Tensor):
+        yield output
+    elif isinstance(output, dict):
+        yield from (t for v in output.values() for t in _flat(v) if isinstance(v, torch.Tensor))
+    elif isinstance(output, list | tuple):
+        for item in output:
+            if isinstance(item, torch.Tensor):
+                yield item

@@ -1,0 +1,293 @@
+"""Recording what a model computes, as it runs: every floating-point operation, its operands and its rounding.
+
+A dispatch mode sees each call that torch makes. What depends on a parameter, or on a buffer of floating-point numbers,
+is a step; what depends on token ids, positions and sizes alone is folded to constants; views are operands. Recording
+changes nothing that the model computes, and keeps no tensor alive.
+"""
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tracediff.memory import EMPTY, Memory, Operand, Value, dense, dtype_name, plain, row_major, same_place
+from tracediff.vocabulary import FACTORIES, SILENT, canonical, is_operand
+
+KEYS = torch._C.DispatchKey
+NOTHING: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(eq=False)
+class Step:
+    """One operation: operands, attributes by name, the values that it wrote, and the line of source that called it."""
+
+    op: str
+    operands: list[Any]  # Operand, a Python number, or None for what was left out
+    attrs: dict[str, Any]
+    outs: list[Value]
+    line: str
+    index: int
+    scope: str  # the path of the module that called it
+
+
+class Recording(TorchDispatchMode):
+    """The steps of a run, in the order in which they were computed.
+
+    Use running() around each forward call; what it knows stays from call to call, so that a cache that one call wrote
+    is read by the next.
+    """
+
+    def __init__(self, model: Any) -> None:
+        """Prepare to record a model: its parameters and buffers are the leaves."""
+        super().__init__()
+        self.memory = Memory()
+        self.steps: list[Step] = []
+        self.before: Callable[[list[Any]], None] = lambda _: None  # hears of tensors that are about to be written to
+        self.after: Callable[[list[Any]], None] = lambda _: None  # and of those that an operation has written
+        self.scope = ""  # the path of the module that runs, kept by who hooks modules
+        self._composites: dict[Any, bool] = {}
+        self._bits: dict[tuple[int, str], tuple[Value | None, Value]] = {}
+        self._functions = _Functions(self)
+        for name, tensor in model.named_parameters(remove_duplicate=False):
+            self.memory.leaf(name, tensor, False)
+        for name, tensor in model.named_buffers(remove_duplicate=False):
+            if tensor.is_floating_point() or tensor.is_complex():
+                self.memory.leaf(name, tensor, True)
+            else:
+                self.memory.made(tensor, frozenset((f"buffer {name}",)))
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Record what torch computes within the block."""
+        with self._functions, self:
+            yield
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self._composite(func):
+            with self, torch._C.DisableTorchFunction():
+                return func.decompose(*args, **kwargs)
+        self.memory.tick()
+        given = list(_arguments(func, args, kwargs))
+        inputs = [t for argument, value in given if not argument.is_out for t in _tensors(value)]
+        if func._schema.name in FACTORIES:
+            inputs = []
+        written = [t for argument, value in given if _writes(argument) for t in _tensors(value)]
+        if any(self.memory.find(t).computed for t in (*inputs, *written)):
+            return self._computed(func, args, kwargs, given, inputs, written)
+        origin = frozenset().union(*(self.memory.find(t).origin for t in inputs))
+        before = {t.untyped_storage()._cdata for t in inputs}
+        out = func(*args, **kwargs)
+        fresh = [t for t in _tensors(out) if t.untyped_storage()._cdata not in before]
+        if func._schema.name.startswith(("aten::empty", "aten::new_empty")):
+            origin |= {EMPTY}
+        elif written or fresh:
+            origin -= {EMPTY}
+        line = _line() if fresh or written else ""
+        for t in (*fresh, *written):
+            self.memory.made(t, origin, line)
+        if func._schema.name == "aten::lift_fresh":
+            for t in _tensors(out):
+                if not self.memory.known(t) or self.memory.find(t).origin == {"outside"}:
+                    self.memory.made(t, NOTHING)
+        return out
+
+    def _composite(self, func: Any) -> bool:
+        """Report whether an operation is a composition of others, which inference mode does not take apart."""
+        found = self._composites.get(func)
+        if found is None:
+            has = func.has_kernel_for_dispatch_key
+            found = has(KEYS.CompositeImplicitAutograd) and not has(KEYS.CPU)
+            self._composites[func] = found
+        return found
+
+    def _computed(self, func: Any, args: Any, kwargs: Any, given: Any, inputs: Any, written: Any) -> Any:
+        """Run an operation that reads or writes what depends on parameters."""
+        op = canonical(func)
+        before = {t.untyped_storage()._cdata for t in inputs}
+        if not written and _only_views(func):
+            out = func(*args, **kwargs)
+            if all(t.untyped_storage()._cdata in before for t in _tensors(out)):
+                return out
+        operands, attrs = self._read(op, given)
+        olds = [self._old(t) for t in written]
+        if written:
+            self.before(written)
+        out = func(*args, **kwargs)
+        if op == "guard":
+            self._add(op, operands, {"value": out}, [])
+            return out
+        fresh = [t for t in _tensors(out) if t.untyped_storage()._cdata not in before] if not written else []
+        if not written and not fresh:
+            return out  # a view
+        if written and func._schema.name == "aten::copy_" and same_place(args[0], args[1]):
+            return out
+        results = written or fresh
+        whole = [self._whole(t) for t in results]
+        values = [_value(t, w) for t, w in zip(results, whole, strict=True)]
+        self._add(op, operands, attrs, values)
+        for t, w, old, value in zip(results, whole, olds or [None] * len(results), values, strict=True):
+            self.memory.wrote(t, value if w else self._write(t, old, value))
+        self.after(results)
+        return out
+
+    def _read(self, op: str, given: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Return operands and attributes of a call, as memory is before it."""
+        operands: list[Any] = []
+        attrs: dict[str, Any] = {}
+        for argument, value in given:
+            name = argument.name
+            if argument.is_out or (op in ("to", "fill") and name in ("self", "dst") and _writes(argument)):
+                continue
+            kind = str(argument.type)
+            if "Tensor" in kind:
+                many = isinstance(value, list | tuple)
+                operands.extend(
+                    self.operand(t) if isinstance(t, torch.Tensor) else t for t in (value if many else [value])
+                )
+            elif name in SILENT or (argument.has_default_value() and value == argument.default_value):
+                continue
+            elif kind.endswith("number") and is_operand(op, name):
+                operands.append(value)
+            elif value is not None:
+                attrs[name] = list(value) if isinstance(value, tuple) else value
+        while operands and operands[-1] is None:
+            operands.pop()
+        return (operands or [0]) if op == "fill" else operands, attrs
+
+    def operand(self, tensor: Any) -> Operand | None:
+        """Return what a tensor is a view of now; where it looks at a value in another dtype, of the value so read."""
+        found = self.memory.operand(tensor)
+        dtype = dtype_name(tensor.dtype)
+        if isinstance(found.of, Value) and found.of.dtype != dtype:
+            found = dataclasses.replace(found, of=self._as(found.of, tensor))
+        if tensor.is_conj() or tensor.is_neg():
+            value = Value(dtype, tensor.numel(), tuple(tensor.shape), row_major(tuple(tensor.shape)))
+            self._add("conj" if tensor.is_conj() else "neg", [found], {}, [value])
+            found = Operand(value, value.shape, value.stride, 0)
+        return found
+
+    def _as(self, value: Value, tensor: Any) -> Value:
+        """Return a value whose bytes are read in a tensor's dtype, by a step of its own."""
+        dtype = dtype_name(tensor.dtype)
+        if (id(value), dtype) not in self._bits:
+            count = tensor.untyped_storage().nbytes() // tensor.element_size()
+            made = Value(dtype, count, (count,), (1,))
+            self._add("bits", [Operand(value, (value.count,), (1,), 0)], {}, [made])
+            self._bits[id(value), dtype] = value, made  # which keeps the value's number from being used again
+        return self._bits[id(value), dtype][1]
+
+    @staticmethod
+    def _whole(tensor: Any) -> bool:
+        """Report whether a tensor has each element of its storage once."""
+        count = tensor.untyped_storage().nbytes() // tensor.element_size()
+        return tensor.numel() == count and dense(tuple(tensor.shape), tuple(tensor.stride()))
+
+    def _old(self, tensor: Any) -> Operand | None:
+        """Return all memory of the storage that a tensor is in, before it is written to; None where that is all new."""
+        if self._whole(tensor):
+            return None
+        count = tensor.untyped_storage().nbytes() // tensor.element_size()
+        return self.operand(torch.as_strided(tensor.detach(), (count,), (1,), 0))
+
+    def _write(self, tensor: Any, old: Operand | None, value: Value) -> Value:
+        """Return memory after a part of it was written, by a step of its own."""
+        count = tensor.untyped_storage().nbytes() // tensor.element_size()
+        made = Value(value.dtype, count, (count,), (1,))
+        where = {
+            "shape": list(tensor.shape),
+            "stride": list(tensor.stride()),
+            "offset": tensor.storage_offset(),
+        }
+        self._add("write", [old, Operand(value, value.shape, value.stride, 0)], where, [made])
+        return made
+
+    def _add(self, op: str, operands: Any, attrs: Any, outs: list[Value]) -> None:
+        step = Step(op, operands, attrs, outs, _line(), len(self.steps), self.scope)
+        for value in outs:
+            value.step = step.index
+        self.steps.append(step)
+        self.memory.now = len(self.steps)
+
+    def guard(self, tensor: Any, value: Any) -> None:
+        """Note that Python looked at numbers of a tensor, and may go another way where they are others."""
+        if self.memory.find(tensor).computed:
+            self._add("guard", [self.operand(tensor)], {"value": value}, [])
+
+
+class _Functions(TorchFunctionMode):
+    """Sees what leaves torch without an operation: tolist."""
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__()
+        self._recording = recording
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func is torch.Tensor.tolist:
+            self._recording.guard(args[0], out)
+        return out
+
+
+def _value(tensor: Any, whole: bool) -> Value:
+    """Return the value that a tensor holds: the whole of its storage, or a copy of its part of one."""
+    shape, stride = tuple(tensor.shape), tuple(tensor.stride())
+    if not whole or plain(shape, stride):
+        stride = row_major(shape)
+    return Value(dtype_name(tensor.dtype), tensor.numel(), shape, stride)
+
+
+def _arguments(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each argument of an operation's schema that was given, and what was given."""
+    for i, argument in enumerate(func._schema.arguments):
+        if i < len(args):
+            yield argument, args[i]
+        elif argument.name in kwargs:
+            yield argument, kwargs[argument.name]
+
+
+def _writes(argument: Any) -> bool:
+    return argument.alias_info is not None and argument.alias_info.is_write
+
+
+def _only_views(func: Any) -> bool:
+    """Report whether an operation may return a view: nothing of its schema says that it always makes memory."""
+    name = func._schema.name
+    return func.is_view or name in ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh", "aten::detach")
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """Yield the tensors of an argument or a result."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors(item)
+
+
+_HERE = __file__.rsplit("/", 1)[0]
+_TORCH = torch.__file__.rsplit("/", 1)[0]
+
+
+def _line() -> str:
+    """Return the line of source that called torch: the nearest that is neither torch's nor this package's."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith((_TORCH, _HERE, "<")):
+            return f"{_short(name)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def _short(path: str) -> str:
+    """Return a source file's path below the folder that packages are installed in, else below the working folder."""
+    for mark in ("/site-packages/", "/dist-packages/"):
+        if mark in path:
+            return path.rsplit(mark, 1)[1]
+    return path.rsplit("/", 1)[1]

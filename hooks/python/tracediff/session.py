@@ -1,0 +1,181 @@
+"""Recording a model's program: the passes of a run, from the hooks on the model to the file.
+
+A Session hooks a model: each outermost call of it is one pass, recorded and named. `save` writes the file that
+docs/program-format.md describes.
+"""
+
+import contextlib
+import os
+import pathlib
+import platform
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from tracediff import program_file, recipes
+from tracediff.errors import CaptureFailed
+from tracediff.memory import Constant
+from tracediff.names import Namer, _bound, _flat
+from tracediff.program import Recording
+from tracediff.program_file import Pass, Writer
+from tracediff.weights import Checkpoint
+
+
+class Session:
+    """A model under recording."""
+
+    def __init__(self, model: Any, checkpoint: str | os.PathLike[str] = "") -> None:
+        """Prepare; `checkpoint` is the folder whose tensors the parameters are."""
+        self._model, self._checkpoint = model, str(checkpoint)
+        self.recording = Recording(model)
+        text = _text(model)
+        config = getattr(text, "config", None)
+        self._config = config
+        self.names = Namer(self.recording, model, text, getattr(config, "layer_types", None))
+        self.passes: list[Pass] = []
+        self._lengths: list[recipes.Lengths] = []
+        self._inside = contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator["Session"]:
+        """Record every call of the model within the block."""
+        before = self._model.register_forward_pre_hook(self._begin, with_kwargs=True)
+        self.names.attach()
+        after = self._model.register_forward_hook(self._end, with_kwargs=True)
+        try:
+            yield self
+        finally:
+            self._inside.close()
+            self.names.detach()
+            before.remove()
+            after.remove()
+
+    def _begin(self, module: Any, args: Any, kwargs: Any) -> None:
+        given = _bound(module, args, kwargs)
+        ids = next((t for k, t in given.items() if isinstance(t, torch.Tensor) and not t.is_floating_point()), None)
+        for name, t in given.items():
+            if isinstance(t, torch.Tensor) and not self.recording.memory.find(t).computed:
+                self.recording.memory.made(t, frozenset((name if t is not ids else "input_ids",)))
+        past = sum(one.tokens for one in self.passes) if self._cached(given) else 0
+        shape = ids if ids is not None else torch.zeros((1, 0), dtype=torch.int64)
+        self._lengths.append(recipes.Lengths(shape.detach().cpu().clone(), past, self._windows()))
+        self._first = len(self.recording.steps)
+        self.names.begin()
+        self.names.tokens = self._lengths[-1].tokens
+        if ids is not None:
+            self.names.give("input_ids", ids, 1, -2)
+        self._inside.enter_context(self.recording.running())
+
+    def _end(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:
+        self._inside.close()
+        logits = getattr(output, "logits", None)
+        tensors = [logits] if isinstance(logits, torch.Tensor) else list(_flat(output))[:1]
+        for tensor in tensors:
+            if self.recording.memory.find(tensor).computed:
+                self.names.give("logits" if logits is not None else "output", tensor, 1)
+        at = self._lengths[-1]
+        steps = self.recording.steps[self._first :]
+        self.passes.append(Pass(at.tokens, at.past, steps, self.names.end()))
+        self.recording.memory.purge()
+
+    @staticmethod
+    def _cached(given: dict[str, Any]) -> bool:
+        cache = given.get("past_key_values", given.get("cache_params"))
+        return cache is not None
+
+    def _windows(self) -> tuple[int, ...]:
+        found = (getattr(self._config, name, None) for name in ("sliding_window", "attention_chunk_size"))
+        return tuple(n for n in found if isinstance(n, int) and n > 0)
+
+    def text(self, head: dict[str, Any]) -> str:
+        """Return the file of what was recorded; `head` has what else its beginning says."""
+        if not self.passes:
+            raise CaptureFailed("the model was not called: there is no program")
+        writer = Writer(self.names.prefix)
+        passes, templates = program_file.shared(writer, self.passes)
+        if sum(len(c.data) for c in writer.constants) > program_file.MAX_CONSTANTS:
+            raise CaptureFailed("the program has more than 64 MiB of constants")
+        head = {"format": program_file.FORMAT, "version": program_file.VERSION, **self._head(), **head}
+        with _disable_current_modes():
+            weights, constants = self._weights(writer), self._constants(writer, passes)
+        tables = {"weights": weights, "constants": constants, "lines": writer.lines}
+        return program_file.render(head, passes, templates, tables)
+
+    def save(self, path: str | os.PathLike[str], head: dict[str, Any]) -> str:
+        """Write the file, and return its digest."""
+        return program_file.write(path, self.text(head))
+
+    def _head(self) -> dict[str, Any]:
+        producer = {"torch": torch.__version__, "python": platform.python_version()}
+        if "transformers" in sys.modules:
+            producer["transformers"] = sys.modules["transformers"].__version__
+        config = self._config.to_dict() if hasattr(self._config, "to_dict") else {}
+        kind = type(self._model)
+        return {
+            "producer": producer,
+            "class": f"{kind.__module__}.{kind.__qualname__}",
+            "dtype": program_file.main_dtype(self._model),
+            "model_type": config.get("model_type", ""),
+            "layers": self.names.prefix,
+        }
+
+    def _weights(self, writer: Writer) -> dict[str, Any]:
+        checkpoint = Checkpoint(self._checkpoint)
+        out: dict[str, Any] = {}
+        for name, leaf in sorted(writer.leaves.items()):
+            tensor = leaf.tensor
+            one: dict[str, Any] = {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
+            place = checkpoint.describe(name, tensor) if checkpoint else {}
+            if leaf.buffer and (not checkpoint or place.get("unknown")):
+                copy = Constant(one["dtype"], tuple(tensor.shape), _data(tensor), frozenset())
+                one |= program_file.constant(copy, []) | {"buffer": True}
+            else:
+                one |= place
+            out[name] = one
+        return out
+
+    def _constants(self, writer: Writer, passes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the constants with the recipes that hold wherever they stand."""
+        made = []
+        for c, where in zip(writer.constants, writer.passes, strict=True):
+            common = [recipes.of(c, self._lengths[at]) for at in sorted(where)]
+            made.append([r for r in common[0] if all(r in other for other in common[1:])])
+        for together in _places(passes):
+            shared = [r for r in made[together[0]] if all(r in made[i] for i in together[1:])]
+            for i in together if shared else ():
+                made[i] = shared
+        return [program_file.constant(c, found) for c, found in zip(writer.constants, made, strict=True)]
+
+
+def _places(passes: list[dict[str, Any]]) -> list[list[int]]:
+    """Return the constants that calls of different passes have in one place of a template."""
+    out: dict[tuple[int, int], list[int]] = {}
+    for one in passes:
+        for template, _, fill in one["calls"]:
+            for hole, value in enumerate(fill):
+                if isinstance(value, str) and value[0] == "c":
+                    out.setdefault((template, hole), []).append(int(value[1:]))
+    return [list(dict.fromkeys(found)) for found in out.values()]
+
+
+def _data(tensor: Any) -> bytes:
+    return bytes(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+
+
+def _text(model: Any) -> Any:
+    """Return the part of a model that names are relative to: its decoder, or else its base, or else all of it."""
+    for find in ("get_decoder", "get_encoder"):
+        with contextlib.suppress(Exception):
+            found = getattr(model, find)()
+            if isinstance(found, torch.nn.Module) and found is not model:
+                return found
+    return getattr(model, "base_model", model)
+
+
+def beside(trace: str | os.PathLike[str]) -> pathlib.Path:
+    """Return the program's path beside a trace: NAME.program.json beside NAME.safetensors."""
+    path = pathlib.Path(trace)
+    return path.with_name(path.name.removesuffix(".safetensors") + ".program.json")

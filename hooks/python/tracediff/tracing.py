@@ -1,0 +1,184 @@
+"""The trace of a recorded run: each named tensor as it is when its name is known.
+
+Names inside attention are known when its module is done, and by then most of what it computed is gone. So what a
+module computes is held until it is done, and no longer; of what it returns, until the module about it is done.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from tracediff import host, program_file, trace
+from tracediff.attention import unseen
+from tracediff.errors import BadInput, CaptureFailed
+from tracediff.memory import Leaf, Value
+from tracediff.program_file import Name
+from tracediff.session import Session, beside
+
+
+class Tracer:
+    """Writes what a session names into a trace, and the program beside it."""
+
+    def __init__(self, session: Session, out: str | os.PathLike[str], manifest: dict[str, str]) -> None:
+        """Begin the trace `out`."""
+        self.session, self._manifest = session, manifest
+        self.writer = trace.Writer(out, manifest)
+        self._held: list[dict[int, tuple[Value, Any]]] = []
+        self._names: list[str] = []
+        self._passes = 0
+        self.missed: list[str] = []  # names whose tensor was gone when they were known
+        recording, names = session.recording, session.names
+        recording.before, recording.after = self._before, self._after
+        names.named, names.entered, names.left = self._named, self._entered, self._left
+
+    def _entered(self) -> None:
+        self._held.append({})
+
+    def _left(self, outer: bool) -> None:
+        """Let go of what the module computed, but for what is still in use about it."""
+        depth = len(self.session.names._stack)
+        while len(self._held) > depth:
+            inner = self._held.pop()
+            last = list(inner.values())[-4:]  # among them what it returns
+            if self._held and len(self._held) > 1:
+                self._held[-1].update({id(value): (value, flat) for value, flat in last})
+
+    def _after(self, tensors: list[Any]) -> None:
+        if not self._held:
+            return
+        for t in tensors:
+            value = self.session.recording.memory.find(t).value
+            if value is not None:
+                self._held[-1][id(value)] = value, _flat(t)
+
+    def _before(self, tensors: list[Any]) -> None:
+        """Copy what is about to be overwritten, where it is held."""
+        for t in tensors:
+            value = self.session.recording.memory.find(t).value
+            for held in self._held:
+                if value is not None and id(value) in held:
+                    held[id(value)] = value, _flat(t).clone()
+
+    def _named(self, name: Name) -> None:
+        with unseen():
+            tensor = self._tensor(name)
+        if tensor is None:
+            self.missed.append(name.name)
+            return
+        self.writer.append(trace.key(name.name, len(self.session.passes)), tensor)
+        if not self.session.passes:
+            self._names.append(name.name)
+
+    def _tensor(self, name: Name) -> Any:
+        operand = name.operand
+        of = operand.of
+        if isinstance(of, Value):
+            flat = next((held[id(of)][1] for held in reversed(self._held) if id(of) in held), None)
+            flat = self.session.recording.memory.alive(of) if flat is None else flat
+            if flat is None:
+                return None
+            return torch.as_strided(flat, operand.shape, operand.stride, operand.offset).clone()
+        if isinstance(of, Leaf):
+            start = of.tensor.storage_offset() + operand.offset
+            return torch.as_strided(of.tensor.detach(), operand.shape, operand.stride, start).clone()
+        if of is None:
+            return None
+        dtype = getattr(torch, of.dtype)
+        flat = torch.frombuffer(bytearray(of.data), dtype=dtype) if of.data else torch.empty(0, dtype=dtype)
+        return torch.as_strided(flat, operand.shape, operand.stride, operand.offset).clone()
+
+    def close(self) -> None:
+        """Write the program, and complete the trace."""
+        more = {
+            "tracediff.entries": json.dumps(self._names, separators=(",", ":")),
+            "tracediff.passes": str(len(self.session.passes)),
+            "tracediff.program": self.session.save(beside(self.writer.path), {}),
+        }
+        self.writer.amend(more)
+        self.writer.close()
+
+
+@contextlib.contextmanager
+def recording(
+    model: Any, out: str | os.PathLike[str], checkpoint: str | os.PathLike[str] = "", side: str = "local", prompt: str = ""
+) -> Iterator[Session]:
+    """Record every call of a model within the block, as tracediff.recording says."""
+    session = Session(model, checkpoint)
+    tracer = Tracer(session, out, manifest(model, str(checkpoint), side, prompt))
+    try:
+        with session.running():
+            yield session
+        tracer.close()
+    except BaseException as err:
+        tracer.writer.fail(f"{type(err).__name__}: {err}")
+        raise
+
+
+def run(
+    model: Any, checkpoint: str, passes: Sequence[Sequence[int]], decode: int, out: str | os.PathLike[str], prompt: str
+) -> list[list[int]]:
+    """Record a model of transformers on token ids, and return the ids that each pass was fed.
+
+    The first pass is the prompt; the others, and `decode` more with the most likely token, use the cache. A model
+    without a cache runs one pass.
+    """
+    vocabulary = model.config.get_text_config().vocab_size
+    wrong = [i for ids in passes for i in ids if not 0 <= i < vocabulary]
+    if wrong:
+        raise BadInput(f"token {wrong[0]} is not in the vocabulary of {vocabulary}", f"ids are 0 to {vocabulary - 1}")
+    fed: list[list[int]] = []
+    output: Any = None
+    try:
+        with torch.inference_mode(), recording(model, out, checkpoint, "reference", prompt):
+            for index in range(len(passes) + decode):
+                given = index < len(passes)
+                ids = list(passes[index]) if given else [int(output.logits[0, -1].argmax())]
+                cache = _cache(output) if index else {}
+                output = model(input_ids=torch.tensor([ids], device=model.device), **cache)
+                fed.append(ids)
+    except (RuntimeError, MemoryError, TypeError, ValueError, AttributeError, LookupError) as err:
+        raise CaptureFailed(f"pass {len(fed)}: {type(err).__name__}: {err}") from err
+    return fed
+
+
+def _cache(output: Any) -> dict[str, Any]:
+    """Return the argument that hands on what the pass before has cached."""
+    for name in ("past_key_values", "cache_params", "state"):
+        if getattr(output, name, None) is not None:
+            return {name: getattr(output, name), "use_cache": True}
+    raise CaptureFailed(
+        f"{type(output).__name__} has no cache: the model runs one pass", "give one pass of --tokens, and no --max-new-tokens"
+    )
+
+
+def manifest(model: Any, checkpoint: str, side: str, prompt: str) -> dict[str, str]:
+    """Return what is known of a run before it begins."""
+    versions = {"torch": torch.__version__}
+    config = getattr(model, "config", None)
+    name = "transformers" if hasattr(config, "model_type") else "torch"
+    if name == "transformers":
+        import transformers
+
+        versions["transformers"] = transformers.__version__
+    producer = {"name": name, "version": versions[name], "details": host.details(versions, "cpu")}
+    parameter = next(iter(model.parameters()), torch.empty(0))
+    out = {
+        "sequence": "execution",
+        "side": side,
+        "producer": json.dumps(producer, separators=(",", ":")),
+        "model": checkpoint,
+        "weights": host.weights_digest(checkpoint) if checkpoint else "",
+        "dtype": program_file.main_dtype(model),
+        "device": str(parameter.device),
+        "prompt": prompt,
+    }
+    return {f"tracediff.{key}": value for key, value in out.items() if value}
+
+
+def _flat(tensor: Any) -> Any:
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return torch.as_strided(tensor.detach(), (count,), (1,), 0)
