@@ -14,6 +14,7 @@ const (
 	Input  Prim = iota // an input of the program
 	Weight             // a vector of the checkpoint
 	Matrix             // a matrix of the checkpoint, streamed by row: an operand of Affine and Lookup alone
+	Dense              // a matrix of the checkpoint, read whole: an operand of any step
 	Number             // a constant of the formula, or of the configuration
 	Vector             // constants, such as the inverse frequencies of a rotary embedding
 
@@ -26,6 +27,8 @@ const (
 	Mask   // which keys a query may see
 	Round  // a rounding point of what was moved
 	Copy   // a place where an engine may round an input
+	Choose // the second operand where the first is not 0, the third elsewhere
+	Gather // elements by index along an axis
 
 	Add
 	Sub
@@ -38,6 +41,10 @@ const (
 	Erf // as fused loops have it, see [unitsOfFusedErf]
 	Cos
 	Sin
+	Log
+	Log1p  // log(1+x)
+	Expm1  // eˣ − 1
+	Pow    // xʸ
 	Angle  // frequency · position, float32 in every arithmetic
 	Sum    // over the last axis
 	Dot    // Σ x·y over the last axis of both
@@ -45,9 +52,9 @@ const (
 )
 
 var primNames = [...]string{
-	"input", "weight", "matrix", "number", "vector",
-	"cat", "neg", "max", "gate", "rowmax", "lookup", "mask", "round", "copy",
-	"add", "sub", "mul", "div", "sqrt", "rsqrt", "exp", "tanh", "erf", "cos", "sin", "angle", "sum", "dot", "affine",
+	"input", "weight", "matrix", "dense", "number", "vector",
+	"cat", "neg", "max", "gate", "rowmax", "lookup", "mask", "round", "copy", "choose", "gather",
+	"add", "sub", "mul", "div", "sqrt", "rsqrt", "exp", "tanh", "erf", "cos", "sin", "log", "log1p", "expm1", "pow", "angle", "sum", "dot", "affine",
 }
 
 // String is the primitive's name in listings.
@@ -57,6 +64,8 @@ func (p Prim) String() string { return primNames[p] }
 func (p Prim) Computes() bool { return p >= Add && p != Angle }
 
 func (p Prim) leaf() bool { return p <= Vector }
+
+func (p Prim) weight() bool { return p == Weight || p == Matrix || p == Dense }
 
 // byElement reports whether an element of the result comes from one element of each operand.
 func (p Prim) byElement() bool {
@@ -110,6 +119,23 @@ func function(f func(float64) float64, x, xe float64) (v, e float64) {
 	v = f(x)
 	if xe > 0 {
 		e = max(math.Abs(f(x+xe)-v), math.Abs(v-f(x-xe)))
+	}
+	return v, e + (unitsOfFunction-1)*unit32*math.Abs(v)
+}
+
+// power is xʸ with what it changes by over its operands' bounds: monotone in |x| and in y, it changes most in a corner. Of a
+// base that may be on either side of zero nothing is known.
+func power(x, xe, y, ye float64) (v, e float64) {
+	v = math.Pow(x, y)
+	switch {
+	case xe > 0 && math.Abs(x) <= xe:
+		return v, math.Inf(1)
+	case xe > 0 || ye > 0:
+		for _, dx := range []float64{-xe, xe} {
+			for _, dy := range []float64{-ye, ye} {
+				e = math.Max(e, math.Abs(math.Pow(x+dx, y+dy)-v)) // NaN stays
+			}
+		}
 	}
 	return v, e + (unitsOfFunction-1)*unit32*math.Abs(v)
 }
@@ -175,6 +201,15 @@ func (r *run) apply(i int, out, x, y operand) {
 		r.divide(i, c, out, x, y)
 	case Rsqrt:
 		r.rsqrt(i, c, out, x)
+	case Pow:
+		for i, v := range x.v {
+			if out.e == nil {
+				out.v[i] = math.Pow(v, y.v[i])
+			} else {
+				out.v[i], out.e[i] = power(v, x.e[i], y.v[i], y.e[i])
+			}
+		}
+		f.all(out, nil)
 	case Erf:
 		r.each(f, math.Erf, out, x, unitsOfFusedErf*unit32)
 	default:
@@ -207,7 +242,7 @@ func (r *run) apply(i int, out, x, y operand) {
 }
 
 // functions are those of a library that are monotone.
-var functions = map[Prim]func(float64) float64{Exp: math.Exp, Tanh: math.Tanh}
+var functions = map[Prim]func(float64) float64{Exp: math.Exp, Tanh: math.Tanh, Log: math.Log, Log1p: math.Log1p, Expm1: math.Expm1}
 
 // each applies a monotone function, which may be off by more than a library's: by extra.
 func (r *run) each(f finisher, fn func(float64) float64, out, x operand, extra float64) {

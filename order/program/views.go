@@ -19,6 +19,52 @@ func (b *Builder) Reshape(v Var, shape ...int) Var {
 	return Var{v.step, v.off, shape, contiguous(shape)}
 }
 
+// View is a tensor's elements, row-major from 0, seen with strides: element [i, j …] is number off + i·stride₀ + j·stride₁ … of
+// them, as in torch's as_strided. Of what is no plain tensor, a copy is. A view beyond the elements is an error.
+func (b *Builder) View(v Var, shape, stride []int, off int) Var {
+	if b.err != nil {
+		return v
+	}
+	if v = b.Plain(v); len(shape) != len(stride) || len(shape) == 0 || !Within(size(v.shape), shape, stride, off) {
+		return b.Fail("%d elements seen as %v by %v from %d", size(v.shape), shape, stride, off)
+	}
+	return Var{v.step, v.off + off, shape, stride}
+}
+
+// Within reports whether a view shows none but the first n elements: of a view with no elements, only what it says of them counts.
+func Within(n int, shape, stride []int, off int) bool {
+	if off < 0 || off > n {
+		return false
+	}
+	least, most, none := off, off, false
+	for a, d := range shape {
+		switch s := stride[a]; {
+		case d < 0 || d > n && s != 0:
+			return false
+		case d == 0:
+			none = true
+		case d > 1 && (s > n || s < -n):
+			return false
+		case s > 0:
+			most += (d - 1) * s
+		default:
+			least += (d - 1) * s
+		}
+		if most < 0 || least > off || most > 1<<50 || least < -1<<50 {
+			return false
+		}
+	}
+	return none || least >= 0 && most < n
+}
+
+// Plain is a tensor whose elements follow each other: itself, or a copy.
+func (b *Builder) Plain(v Var) Var {
+	if b.err != nil || v.plain() {
+		return v
+	}
+	return b.Cat(0, v)
+}
+
 // Split makes an axis two, the first of size n.
 func (b *Builder) Split(v Var, axis, n int) Var {
 	if axis >= len(v.shape) || n < 1 || v.shape[axis]%n != 0 {
