@@ -40,7 +40,8 @@ const (
 type Ref struct {
 	Name  string `json:"name"`
 	Index *int   `json:"index,omitempty"` // one index of the first axis: a stream of a stack
-	Prev  bool   `json:"prev,omitempty"`  // the same name in the pass before; absent in pass 0
+	Prev  bool   `json:"prev,omitempty"`  // of the pass before; absent in pass 0
+	Back  int    `json:"back,omitempty"`  // with Prev: of so many passes before that
 }
 
 // Weight is one checkpoint tensor that an operation needs, its name without the checkpoint's prefix.
@@ -48,6 +49,7 @@ type Weight struct {
 	Name     string `json:"name"`
 	Fallback string `json:"fallback,omitempty"` // the name to use when Name is absent: the embedding, for a tied head
 	Shape    []int  `json:"shape"`
+	DType    string `json:"dtype,omitempty"` // that the model has it in; empty for the model's
 }
 
 // Rule says which elements of an entry are compared.

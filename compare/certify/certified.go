@@ -39,7 +39,7 @@ func (c Certified) Add(ctx context.Context, t *capture.Trace, list *order.List, 
 		}
 		// What was not captured on the way is shown, or not, by what it leads to.
 		for _, n := range cut.Steps {
-			form := op.Form(list.Entries[n.Entry].Op)
+			form := op.Form(list.At(n).Op)
 			if good, seen := c[form]; !seen || good {
 				c[form] = cert.Good()
 			}

@@ -46,7 +46,7 @@ func (e *evidence) someTokens() {
 		return
 	}
 	for _, node := range slices.Concat(t.cut.Steps, t.cut.Leaves) {
-		axes := t.i.list.Entries[node.Entry].Axes
+		axes := t.i.list.At(node).Axes
 		if node.Pass != t.node.Pass || strings.Count(axes, string(order.AxisToken)) != 1 || strings.ContainsRune(axes, order.AxisKey) {
 			return
 		}
@@ -54,8 +54,8 @@ func (e *evidence) someTokens() {
 	at := strings.IndexRune(t.entry.Axes, order.AxisToken)
 	keep := mostLeft(e.left, t.y.Shape, at, focusTokens)
 	for k, node := range t.formula.Inputs {
-		axis := strings.IndexRune(t.i.list.Entries[node.Entry].Axes, order.AxisToken)
-		if len(t.call.In[k].Shape) != len(t.i.list.Entries[node.Entry].Axes) {
+		axis := strings.IndexRune(t.i.list.At(node).Axes, order.AxisToken)
+		if len(t.call.In[k].Shape) != len(t.i.list.At(node).Axes) {
 			axis-- // one stream of a stack
 		}
 		t.call.In[k] = rowsOf(t.call.In[k], axis, keep)

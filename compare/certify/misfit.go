@@ -24,7 +24,7 @@ func (m *misfit) Error() string { return m.key + " " + m.Is }
 
 // misfit says what keeps a captured node from being computed with; nil where nothing does.
 func (i *Isolator) misfit(n order.Node) *misfit {
-	e := &i.list.Entries[n.Entry]
+	e := i.list.At(n)
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
 	if !ok || n.Pass >= len(i.env.Passes) { // without token ids, nothing says which shape it should have
 		return nil

@@ -89,12 +89,15 @@ func (b *Builder) Weight(k int, size [2]int) Var {
 	return b.add(Step{Prim: Matrix, Index: k, Shape: size[:]})
 }
 
-// Dense is a weight of any shape that is read whole, as a product that is not by row, or a gain that is a matrix, needs it.
-func (b *Builder) Dense(k int, size [2]int) Var {
-	if size[0] == 1 {
-		return b.Weight(k, size)
+// Whole is a weight that is read whole, as a product needs it that is not of its rows, or a gain that is a matrix.
+func (b *Builder) Whole(w Var) Var {
+	if b.err != nil || b.steps[w.step].Prim != Matrix {
+		return w
 	}
-	return b.add(Step{Prim: Dense, Index: k, Shape: size[:]})
+	if !b.streamed(w) {
+		return b.Fail("a part of a matrix, which is read row by row")
+	}
+	return b.add(Step{Prim: Dense, Index: b.steps[w.step].Index, Shape: w.shape})
 }
 
 // add appends a step and returns its result.

@@ -443,8 +443,8 @@ func TestMoves(t *testing.T) {
 		}
 	}
 
-	dense := &formula{func(b *program.Builder, in, _ []program.Var) program.Var {
-		return b.Dot("s", "rk,kc->rc", in[0], b.Dense(0, [2]int{5, 3}))
+	dense := &formula{func(b *program.Builder, in, w []program.Var) program.Var {
+		return b.Dot("s", "rk,kc->rc", in[0], b.Whole(w[0]))
 	}}
 	rows := tensor([]float64{1, 0, 0, 0, 0, 0, 0, 0, 1, 1}, 2, 5)
 	sameBits(t, "dense", eval(t, dense, program.Call{In: []program.Value{rows}, W: []program.Rows{table}, Shape: []int{2, 3}}).Data,
