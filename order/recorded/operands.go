@@ -85,11 +85,17 @@ func (x *expander) fromWeight(f *found, e *Entry, w *Weight) {
 		}
 		f.turned, tensor.Shape = true, []int{w.Shape[1], w.Shape[0]}
 	}
-	if len(w.Rows) > 0 {
-		f.lost = w.Name + " is made of several tensors of the checkpoint"
-		return
+	for k, t := range w.Rows {
+		t.DType = tensor.DType
+		if i := e.weight(t); k == 0 {
+			f.index = i
+		} else {
+			f.more = append(f.more, i)
+		}
 	}
-	f.index = e.weight(tensor)
+	if len(w.Rows) == 0 {
+		f.index = e.weight(tensor)
+	}
 }
 
 // given is what stands for a constant in a pass: an entry that shows all of it.

@@ -94,7 +94,7 @@ type Weight struct {
 	Shape  []int
 	File   string    // the checkpoint's tensor that it is
 	Turned bool      // that tensor is its transpose
-	Rows   []string  // the checkpoint's tensors whose rows it has, one behind the other
+	Rows   []Tensor  // the checkpoint's tensors whose elements it has, one behind the other
 	Lost   bool      // no tensor of the checkpoint is known to be it
 	Data   *Constant // of a buffer: its numbers
 }

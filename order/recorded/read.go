@@ -23,7 +23,7 @@ type file struct {
 	Class     string                 `json:"class"`
 	ModelType string                 `json:"model_type"`
 	Producer  map[string]string      `json:"producer"`
-	Layers    string                 `json:"layers"`
+	DType     string                 `json:"dtype"`
 	Passes    []filePass             `json:"passes"`
 	Templates [][]json.RawMessage    `json:"templates"`
 	Weights   map[string]*fileWeight `json:"weights"`
@@ -41,7 +41,7 @@ type fileWeight struct {
 	fileConstant
 	File       string   `json:"file"`
 	Transposed bool     `json:"transposed"`
-	Rows       []string `json:"rows"`
+	Rows       [][2]any `json:"rows"`
 	Unknown    bool     `json:"unknown"`
 }
 
@@ -109,7 +109,38 @@ func Read(in io.Reader) (*Program, error) {
 		Weights: r.weights, Constants: r.constants, Sources: r.Lines, values: r.values,
 	}
 	p.DType = p.dtype()
+	if r.DType != "" {
+		if p.DType, err = hooks.ParseDType(r.DType); err != nil {
+			return nil, err
+		}
+	}
 	return p, nil
+}
+
+// rowsOf are the tensors of the checkpoint that a weight is made of.
+func rowsOf(w *fileWeight) ([]Tensor, error) {
+	var all []Tensor
+	n := 0
+	for _, row := range w.Rows {
+		t := Tensor{}
+		sizes, list := row[1].([]any)
+		t.Name, _ = row[0].(string)
+		for _, d := range sizes {
+			size, ok := whole(d)
+			list = list && ok
+			t.Shape = append(t.Shape, size)
+		}
+		k, err := count(t.Shape)
+		if err != nil || !list || t.Name == "" {
+			return nil, fmt.Errorf("%.60v is no tensor of the checkpoint with its shape", row)
+		}
+		n += k
+		all = append(all, t)
+	}
+	if own, _ := count(w.Shape); len(all) > 0 && n != own {
+		return nil, fmt.Errorf("%d tensors of %d elements together, not %d", len(all), n, own)
+	}
+	return all, nil
 }
 
 // dtype is that of most of the parameters' elements.
@@ -194,12 +225,15 @@ func (r *reader) tables() error {
 		if _, err := count(w.Shape); err != nil {
 			return fmt.Errorf("weight %.80q: %w", name, err)
 		}
-		out := &Weight{Name: name, DType: w.DType, Shape: w.Shape, File: w.File, Turned: w.Transposed, Rows: w.Rows, Lost: w.Unknown}
-		if out.File == "" && len(out.Rows) == 0 {
+		out := &Weight{Name: name, DType: w.DType, Shape: w.Shape, File: w.File, Turned: w.Transposed, Lost: w.Unknown}
+		var err error
+		if out.Rows, err = rowsOf(w); err != nil {
+			return fmt.Errorf("weight %.80q: %w", name, err)
+		}
+		if out.File == "" {
 			out.File = name
 		}
 		if w.Data != nil || len(w.From) > 0 {
-			var err error
 			if out.Data, err = r.constant(&w.fileConstant, fmt.Sprintf("weight %.80q", name)); err != nil {
 				return err
 			}
