@@ -22,6 +22,7 @@ type Entry struct {
 	DType   string // as torch spells it; empty for the model's
 	Compare Rule
 	HF      Source // where transformers shows it
+	Line    string // of a recorded program: the line of source that computed it, "transformers/models/qwen3/modeling_qwen3.py:213"
 }
 
 // The roles of axes, as letters of Entry.Axes.
@@ -200,7 +201,8 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 		DType   string          `json:"dtype,omitempty"`
 		Compare Rule            `json:"compare,omitempty"`
 		HF      *Source         `json:"hf,omitempty"`
-	}{e.Name, e.Layer, e.Level, nil, e.Inputs, e.Weights, e.Shape, e.Axes, e.DType, e.Compare, &e.HF}
+		Line    string          `json:"line,omitempty"`
+	}{e.Name, e.Layer, e.Level, nil, e.Inputs, e.Weights, e.Shape, e.Axes, e.DType, e.Compare, &e.HF, e.Line}
 	if e.Op == nil { // names only: nothing else is known
 		out.HF = nil
 		return json.Marshal(out)

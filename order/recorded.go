@@ -1,7 +1,6 @@
 package order
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,7 +97,7 @@ func (m *merger) pass(all []recorded.Entry) {
 
 // entryOf is an entry of a pass.
 func entryOf(r *recorded.Entry, p recorded.Pass) *Entry {
-	e := &Entry{Name: r.Name, Layer: r.Layer, Level: r.Level, Op: r.Op, DType: r.DType}
+	e := &Entry{Name: r.Name, Layer: r.Layer, Level: r.Level, Op: r.Op, DType: r.DType, Line: r.Source}
 	for _, n := range r.Shape {
 		e.Shape = append(e.Shape, Dim(n))
 	}
@@ -187,6 +186,8 @@ func (l *List) inAll(i int, passes []recorded.Pass) Entry {
 			e.Shape[a] = T
 		case keys:
 			e.Shape[a] = SFull
+		default: // its size is known in each pass, see At
+			e.Axes = ""
 		}
 	}
 	return e
@@ -226,6 +227,9 @@ func configOf(p *recorded.Program, l *List) *Config {
 	return c
 }
 
+// IsRecorded reports whether the list is of a recorded program: its entries are those of the passes that were recorded.
+func (l *List) IsRecorded() bool { return l.passes != nil }
+
 // Named is the list of the entries with names: what a capture may have, and a comparison shows.
 func (l *List) Named() *List {
 	var kept []*Entry
@@ -236,6 +240,3 @@ func (l *List) Named() *List {
 	}
 	return l.Keep(kept)
 }
-
-// ErrPrompt says that a recorded program is of another prompt.
-var ErrPrompt = errors.New("the program was recorded of another prompt")

@@ -40,9 +40,12 @@ type Asked struct {
 	AB          bool     // neither side is the reference
 	Different   []string // patterns of what has to differ between A and B
 
+	Program  string       // the recorded program that was named; empty for the one beside a trace
 	Pictures *picture.Set // is given a picture of every pair of tensors; nil: none is made
 	Baseline *Baseline    // the known divergences; nil: none is known
 	Run      string       // the prompt of a gate that is compared; empty outside of one
+
+	program *recordedProgram // in use
 }
 
 // Compare captures the local side by settings and compares it with the reference that fits.
@@ -158,10 +161,20 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 			return nil, err
 		}
 	}
-	if local, ref, o.Flaws, err = fitted(&s, whole, local, ref); err != nil {
+	named := whole
+	if !o.AB && (whole == nil || a.Program != "") {
+		if a.program, err = findProgram(a.Program, ref, local); err != nil {
+			return nil, err
+		}
+		if a.program != nil {
+			whole = a.program.list
+			named = whole.Named()
+		}
+	}
+	if local, ref, o.Flaws, err = fitted(&s, named, local, ref); err != nil {
 		return nil, err
 	}
-	if o.Order, err = picked(whole, s.Order); err != nil {
+	if o.Order, err = picked(named, s.Order); err != nil {
 		return nil, err
 	}
 	if o.Order != nil {

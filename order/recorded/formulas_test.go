@@ -3,6 +3,7 @@ package recorded_test
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -279,6 +280,7 @@ var formulas = []formula{
 	move("index_select", `"dim":0`, []string{"3x2", "i2:2,0"}, "2x2", 4, 5, 0, 1),
 	move("index", "", []string{"3x2", "i1x2:1,1"}, "1x2x2", 2, 3, 2, 3),
 	move("index", "", []string{"2x3", "null", "i2:2,0"}, "2x2", 2, 0, 5, 3),
+	move("index", "", []string{"2x3", "null", "i2:-1,0"}, "2x2", 2, 0, 5, 3),
 	move("embedding", "", []string{"3x2", "i1x2:2,1"}, "1x2x2", 4, 5, 2, 3),
 	move("where", "", []string{"m2x2:1,0,0,1", "2x2", "2"}, "2x2", 0, 5, 4, 3),
 	move("masked_fill", "", []string{"2x2", "m2:0,1", "0"}, "2x2", 0, -1, 2, -1),
@@ -407,8 +409,10 @@ func constant(flags bool, shape []int, list string) string {
 	for _, n := range strings.Split(list, ",") {
 		var x int64
 		fmt.Sscan(n, &x)
-		if data = append(data, byte(x)); !flags {
-			data = append(data, 0, 0, 0, 0, 0, 0, 0)
+		if flags {
+			data = append(data, byte(x))
+		} else {
+			data = binary.LittleEndian.AppendUint64(data, uint64(x))
 		}
 	}
 	dtype := "int64"

@@ -244,7 +244,23 @@ func index(m *maker) program.Var {
 		return m.unknown("an index of flags")
 	}
 	v := m.operand(0)
-	return m.take(v, m.axis(axis, v.Shape()), m.operand(axis+1))
+	axis = m.axis(axis, v.Shape())
+	return m.take(v, axis, m.indexes(axis+1, v.Shape()[axis]))
+}
+
+// indexes is an operand that counts n elements, from the end where it is below zero: of one that is computed that is not known.
+func (m *maker) indexes(k, n int) program.Var {
+	p := &m.s.operands[k]
+	if p.source != fromConst || !slices.ContainsFunc(p.data.Numbers, func(x float64) bool { return x < 0 }) {
+		return m.operand(k)
+	}
+	x := slices.Clone(p.data.Numbers)
+	for i := range x {
+		if x[i] < 0 {
+			x[i] += float64(n)
+		}
+	}
+	return m.b.View(m.b.Constant("", x, atLeastOne(p.data.Shape)), p.shape, p.stride, p.off)
 }
 
 // elements is the number of elements of a shape that was checked.

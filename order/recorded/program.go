@@ -1,6 +1,10 @@
 package recorded
 
-import "github.com/tracediff/tracediff/hooks"
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+)
 
 // Limits of what a file may claim. A real program has some ten thousand lines, and its values are those of a forward pass.
 const (
@@ -26,6 +30,11 @@ type Program struct {
 	Sources   []string // lines of source, such as "transformers/models/qwen3/modeling_qwen3.py:213"
 
 	values []Value // the results of all steps, by number
+}
+
+// OfPrompt reports whether the program is of one prompt alone: some of its numbers depend on the token ids, and are not they.
+func (p *Program) OfPrompt() bool {
+	return slices.ContainsFunc(p.Constants, func(c *Constant) bool { return c.Is == "" && slices.Contains(c.Depends, inputIDs) })
 }
 
 // Pass is one forward call.
