@@ -51,7 +51,7 @@ func function(op, attr string, wide func(x float64) float64, more ...string) for
 	}
 }
 
-func binary(op, attr, other string, wide func(x, y float64) float64, slim func(x, y float32) float32) formula {
+func ofTwo(op, attr, other string, wide func(x, y float64) float64, slim func(x, y float32) float32) formula {
 	return formula{op, attr, []string{"2x5", other}, "2x5", element(wide), element(slim)}
 }
 
@@ -219,15 +219,15 @@ func move(op, attr string, in []string, out string, index ...int) formula {
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 var formulas = []formula{
-	binary("add", "", "2x5", func(x, y float64) float64 { return x + y }, func(x, y float32) float32 { return x + y }),
-	binary("add", `"alpha":0.3`, "2x5", func(x, y float64) float64 { return x + 0.3*y }, func(x, y float32) float32 { return x + 0.3*y }),
-	binary("sub", "", "5", func(x, y float64) float64 { return x - y }, func(x, y float32) float32 { return x - y }),
-	binary("rsub", "", "2x5", func(x, y float64) float64 { return y - x }, func(x, y float32) float32 { return y - x }),
-	binary("mul", "", "1x5", func(x, y float64) float64 { return x * y }, func(x, y float32) float32 { return x * y }),
-	binary("mul", "", "0.1", func(x, y float64) float64 { return x * 0.1 }, func(x, y float32) float32 { return x * 0.1 }),
-	binary("div", "", "2x5", func(x, y float64) float64 { return x / y }, func(x, y float32) float32 { return x / y }),
-	binary("maximum", "", "2x5", math.Max, func(x, y float32) float32 { return max(x, y) }),
-	binary("minimum", "", "2x5", math.Min, func(x, y float32) float32 { return min(x, y) }),
+	ofTwo("add", "", "2x5", func(x, y float64) float64 { return x + y }, func(x, y float32) float32 { return x + y }),
+	ofTwo("add", `"alpha":0.3`, "2x5", func(x, y float64) float64 { return x + 0.3*y }, func(x, y float32) float32 { return x + 0.3*y }),
+	ofTwo("sub", "", "5", func(x, y float64) float64 { return x - y }, func(x, y float32) float32 { return x - y }),
+	ofTwo("rsub", "", "2x5", func(x, y float64) float64 { return y - x }, func(x, y float32) float32 { return y - x }),
+	ofTwo("mul", "", "1x5", func(x, y float64) float64 { return x * y }, func(x, y float32) float32 { return x * y }),
+	ofTwo("mul", "", "0.1", func(x, y float64) float64 { return x * 0.1 }, func(x, y float32) float32 { return x * 0.1 }),
+	ofTwo("div", "", "2x5", func(x, y float64) float64 { return x / y }, func(x, y float32) float32 { return x / y }),
+	ofTwo("maximum", "", "2x5", math.Max, func(x, y float32) float32 { return max(x, y) }),
+	ofTwo("minimum", "", "2x5", math.Min, func(x, y float32) float32 { return min(x, y) }),
 	function("neg", "", func(x float64) float64 { return -x }),
 	function("abs", "", math.Abs),
 	function("relu", "", func(x float64) float64 { return math.Max(x, 0) }),
