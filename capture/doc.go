@@ -29,6 +29,7 @@
 //	tracediff.model     what was run, for people: a path or a name
 //	tracediff.config    JSON object: the model's config with every default resolved
 //	tracediff.weights   "sha256:" and 64 hexadecimal digits, or "unknown"
+//	tracediff.program   "sha256:" and the digest of the program beside the trace, NAME.program.json, as it was recorded
 //	tracediff.scope     JSON of Scope: {"level":2,"layers":"0-3,7","tensors":["*.mlp.*"],"passes":"0-","positions":"0-15"};
 //	                    only level must be there
 //	tracediff.entries   JSON list of strings: the names of one pass that are in scope, in order

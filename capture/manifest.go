@@ -14,6 +14,7 @@ type Manifest struct {
 	Model    string            // what was run, for people: a path or a name
 	Config   json.RawMessage   // a JSON object: the config with every default resolved
 	Weights  string            // "sha256:" and the digest in hexadecimal, or "unknown"
+	Program  string            // "sha256:" and the digest of the recorded program beside the trace, NAME.program.json
 	Scope    Scope             // what was asked for; Level 0 is undeclared
 	Entries  []string          // the names of one pass that are in scope, in order; nil is undeclared
 	Derived  []string          // those of them that the capturing side recomputed itself

@@ -17,7 +17,7 @@ import (
 // comparison of different configurations the order is that of one side alone, and neither is held to it.
 func contradictions(traces [2]*capture.Trace, o Options, differ bool) error {
 	list := o.Order
-	if list == nil || list.Config == nil || o.AB && differ {
+	if list == nil || list.Config == nil || list.IsRecorded() || o.AB && differ {
 		return nil
 	}
 	whole, err := order.New(list.Config) // list may be some of its names

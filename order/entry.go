@@ -22,6 +22,7 @@ type Entry struct {
 	DType   string // as torch spells it; empty for the model's
 	Compare Rule
 	HF      Source // where transformers shows it
+	Line    string // of a recorded program: the line of source that computed it, "transformers/models/qwen3/modeling_qwen3.py:213"
 }
 
 // The roles of axes, as letters of Entry.Axes.
@@ -40,7 +41,8 @@ const (
 type Ref struct {
 	Name  string `json:"name"`
 	Index *int   `json:"index,omitempty"` // one index of the first axis: a stream of a stack
-	Prev  bool   `json:"prev,omitempty"`  // the same name in the pass before; absent in pass 0
+	Prev  bool   `json:"prev,omitempty"`  // of the pass before; absent in pass 0
+	Back  int    `json:"back,omitempty"`  // with Prev: of so many passes before that
 }
 
 // Weight is one checkpoint tensor that an operation needs, its name without the checkpoint's prefix.
@@ -48,6 +50,7 @@ type Weight struct {
 	Name     string `json:"name"`
 	Fallback string `json:"fallback,omitempty"` // the name to use when Name is absent: the embedding, for a tied head
 	Shape    []int  `json:"shape"`
+	DType    string `json:"dtype,omitempty"` // that the model has it in; empty for the model's
 }
 
 // Rule says which elements of an entry are compared.
@@ -198,7 +201,8 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 		DType   string          `json:"dtype,omitempty"`
 		Compare Rule            `json:"compare,omitempty"`
 		HF      *Source         `json:"hf,omitempty"`
-	}{e.Name, e.Layer, e.Level, nil, e.Inputs, e.Weights, e.Shape, e.Axes, e.DType, e.Compare, &e.HF}
+		Line    string          `json:"line,omitempty"`
+	}{e.Name, e.Layer, e.Level, nil, e.Inputs, e.Weights, e.Shape, e.Axes, e.DType, e.Compare, &e.HF, e.Line}
 	if e.Op == nil { // names only: nothing else is known
 		out.HF = nil
 		return json.Marshal(out)

@@ -48,7 +48,7 @@ func (p *Plan) Run(ctx context.Context, env Env) error {
 		if err != nil {
 			return err
 		}
-		e := &p.list.Entries[n.Entry]
+		e := p.list.At(n)
 		env.Round(v, e.DTypeOf(env.DType))
 		if env.Visit != nil {
 			if err := env.Visit(n, v); err != nil {
@@ -73,7 +73,7 @@ func (p *Plan) Value(ctx context.Context, env Env) (program.Value, error) {
 		if err != nil {
 			return program.Value{}, err
 		}
-		env.Round(v, p.list.Entries[n.Entry].DTypeOf(env.DType))
+		env.Round(v, p.list.At(n).DTypeOf(env.DType))
 		r.keep(n, v, i)
 	}
 	return r.step(p.Steps[last])
@@ -101,8 +101,8 @@ func newRun(p *Plan, env Env) *run {
 // step computes one node from live values, reading leaves as they are needed, and lets go of inputs that nothing else
 // uses.
 func (r *run) step(n Node) (program.Value, error) {
-	e := &r.list.Entries[n.Entry]
-	c := program.Call{Arith: r.env.Arith, Shape: r.list.size(n, r.env.Passes)}
+	e := r.list.At(n)
+	c := program.Call{Arith: r.env.Arith, Shape: r.list.Size(n, r.env.Passes)}
 	for _, ref := range e.Inputs {
 		at, ok := r.list.parent(n, ref)
 		if !ok {
@@ -148,12 +148,12 @@ func (r *run) input(n Node) (program.Value, error) {
 	if v, ok := r.live[n]; ok {
 		return v, nil
 	}
-	e := &r.list.Entries[n.Entry]
+	e := r.list.At(n)
 	v, err := r.env.Read(n)
 	if err != nil {
 		return v, fmt.Errorf("reading %s of pass %d: %w", e.Name, n.Pass, err)
 	}
-	if want := r.list.size(n, r.env.Passes); !slices.Equal(v.Shape, want) {
+	if want := r.list.Size(n, r.env.Passes); !slices.Equal(v.Shape, want) {
 		return v, fmt.Errorf("reading %s of pass %d: its shape is %v, not %v", e.Name, n.Pass, v.Shape, want)
 	}
 	r.live[n] = v
@@ -170,13 +170,13 @@ func item(v program.Value, k int) program.Value {
 	return out
 }
 
-// size is the shape of a node.
-func (l *List) size(n Node, passes []Pass) []int {
+// Size is the shape of a node.
+func (l *List) Size(n Node, passes []Pass) []int {
 	window := 0
 	if l.Config != nil {
 		window = l.Config.SlidingWindow
 	}
-	return l.Entries[n.Entry].Size(passes[n.Pass], window)
+	return l.At(n).Size(passes[n.Pass], window)
 }
 
 // Passes is the geometry of forward calls with these numbers of tokens.

@@ -71,7 +71,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 	last := len(p.Steps) - 1
 	var out program.Var
 	for i, n := range p.Steps {
-		e := &p.list.Entries[n.Entry]
+		e := p.list.At(n)
 		if _, own := e.Op.(program.Own); own {
 			return nil, fmt.Errorf("%s: %w", e.Name, ErrOwn)
 		}
@@ -83,7 +83,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 			}
 			v, ok := results[at]
 			if !ok {
-				v = b.Input(len(f.Inputs), p.list.size(at, passes))
+				v = b.Input(len(f.Inputs), p.list.Size(at, passes))
 				f.Inputs = append(f.Inputs, at)
 				results[at] = v
 			}
@@ -100,14 +100,16 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 			o = other(o)
 		}
 		part := Part{Node: n, In: in, W: w, From: b.Len()}
-		out = b.Apply(o, op.Form(o), p.list.size(n, passes), in, w)
+		out = b.Apply(o, op.Form(o), p.list.Size(n, passes), in, w)
 		part.To = b.Len()
 		if i < last {
-			to, err := roundingOf(e.DTypeOf(model), model)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", e.Name, err)
+			if to := e.DTypeOf(model); to.Float() { // indexes and flags are not rounded
+				r, err := roundingOf(to, model)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", e.Name, err)
+				}
+				out = b.RoundTo(out, r)
 			}
-			out = b.RoundTo(out, to)
 		}
 		results[n] = out
 		part.Out = out
@@ -115,7 +117,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 	}
 	var err error
 	if f.Program, err = b.Program(out); err != nil {
-		return nil, fmt.Errorf("%s: %w", p.list.Entries[p.Steps[last].Entry].Name, err)
+		return nil, fmt.Errorf("%s: %w", p.list.At(p.Steps[last]).Name, err)
 	}
 	return f, nil
 }
@@ -123,7 +125,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 // single is the formula of one operation. Its program is shared by all entries whose operation and shapes are the same.
 func (p *Plan) single(passes []Pass, rewrites program.Rewrite, other func(op.Op) op.Op) (*Formula, error) {
 	n := p.Steps[0]
-	e := &p.list.Entries[n.Entry]
+	e := p.list.At(n)
 	if _, own := e.Op.(program.Own); own {
 		return nil, fmt.Errorf("%s: %w", e.Name, ErrOwn)
 	}
@@ -134,7 +136,7 @@ func (p *Plan) single(passes []Pass, rewrites program.Rewrite, other func(op.Op)
 		if !ok {
 			continue
 		}
-		shape := p.list.size(at, passes)
+		shape := p.list.Size(at, passes)
 		if ref.Index != nil {
 			shape = shape[1:]
 		}
@@ -150,7 +152,7 @@ func (p *Plan) single(passes []Pass, rewrites program.Rewrite, other func(op.Op)
 		o = other(o)
 	}
 	var err error
-	if f.Program, err = program.Of(o, op.Form, rewrites, p.list.size(n, passes), in, w); err != nil {
+	if f.Program, err = program.Of(o, op.Form, rewrites, p.list.Size(n, passes), in, w); err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	return f, nil
@@ -169,10 +171,11 @@ func (f *Formula) weight(w Weight) int {
 
 // rowsOf is the size of a weight as it is read.
 func rowsOf(shape []int) [2]int {
-	if len(shape) == 1 {
-		return [2]int{1, shape[0]}
+	n, last := 1, 1
+	for _, d := range shape {
+		n, last = n*d, d
 	}
-	return [2]int{shape[0], shape[1]}
+	return [2]int{n / max(last, 1), last}
 }
 
 // roundingOf is the rounding point that a dtype is.
@@ -184,6 +187,8 @@ func roundingOf(d, model hooks.DType) (program.Rounding, error) {
 		return program.Single, nil
 	case hooks.F16:
 		return program.Half, nil
+	case hooks.F64:
+		return program.None, nil
 	}
 	return 0, fmt.Errorf("no step rounds to %s in a model of %s", d, model)
 }
@@ -192,12 +197,12 @@ func roundingOf(d, model hooks.DType) (program.Rounding, error) {
 func (f *Formula) Call(l *List, env Env) (program.Call, error) {
 	c := program.Call{Arith: env.Arith, Shape: f.Out.Shape()}
 	for k, n := range f.Inputs {
-		e := &l.Entries[n.Entry]
+		e := l.At(n)
 		v, err := env.Read(n)
 		if err != nil {
 			return c, fmt.Errorf("reading %s of pass %d: %w", e.Name, n.Pass, err)
 		}
-		if want := l.size(n, env.Passes); !slices.Equal(v.Shape, want) {
+		if want := l.Size(n, env.Passes); !slices.Equal(v.Shape, want) {
 			return c, fmt.Errorf("reading %s of pass %d: its shape is %v, not %v", e.Name, n.Pass, v.Shape, want)
 		}
 		if f.items != nil && f.items[k] != nil {

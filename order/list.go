@@ -14,6 +14,26 @@ type List struct {
 	Config  *Config // nil for a user's list
 	Entries []Entry
 	index   map[string]int
+	// passes are the entries as they are in each pass, of a recorded program, which computes each pass in its own way; nil
+	// for one that a pass does not have.
+	passes [][]*Entry
+}
+
+// At is an entry as it is in a pass. Where the list has none there, it is a bare name.
+func (l *List) At(n Node) *Entry {
+	e := &l.Entries[n.Entry]
+	if l.passes == nil {
+		return e
+	}
+	if n.Pass < len(l.passes) && l.passes[n.Pass][n.Entry] != nil {
+		return l.passes[n.Pass][n.Entry]
+	}
+	return &Entry{Name: e.Name, Layer: e.Layer, Level: e.Level, Compare: e.Compare, HF: e.HF}
+}
+
+// In reports whether a pass has an entry.
+func (l *List) In(n Node) bool {
+	return l.passes == nil || n.Pass < len(l.passes) && l.passes[n.Pass][n.Entry] != nil
 }
 
 // New returns the list of a configuration, or an error that wraps [ErrModelType] when its family is not known.
@@ -133,7 +153,17 @@ func (l *List) Keep(kept []*Entry) *List {
 	for i, e := range kept {
 		entries[i] = *e
 	}
-	return newList(l.Config, entries)
+	k := newList(l.Config, entries)
+	for _, all := range l.passes {
+		pass := make([]*Entry, len(entries))
+		for i := range entries {
+			if at := l.Index(entries[i].Name); at >= 0 {
+				pass[i] = all[at]
+			}
+		}
+		k.passes = append(k.passes, pass)
+	}
+	return k
 }
 
 // InputIDs is the entry of the token ids, without which no two traces can be said to be of the same input.

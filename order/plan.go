@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/recorded"
 )
 
 // Node is one entry in one pass: a vertex of the graph that the list's inputs draw over all passes.
@@ -39,8 +40,12 @@ func (l *List) Plan(have func(Node) bool, targets []Node) (*Plan, error) {
 		n := open[len(open)-1]
 		open = open[:len(open)-1]
 		p.Steps = append(p.Steps, n)
-		if e := &l.Entries[n.Entry]; !computable(e) {
-			return nil, &BareError{e.Name, n.Pass}
+		e := l.At(n)
+		if o, unknown := e.Op.(recorded.Unknown); unknown {
+			return nil, &BareError{Name: e.Name, Pass: n.Pass, Why: o.Name + ": " + o.Why}
+		}
+		if !computable(e) {
+			return nil, &BareError{Name: e.Name, Pass: n.Pass}
 		}
 		for _, in := range l.parents(n) {
 			switch {
@@ -67,16 +72,16 @@ func inOrder(a, b Node) int {
 	return a.Entry - b.Entry
 }
 
-// computable reports whether an entry has an operation that computes it from others.
+// computable reports whether an entry has an operation that computes it.
 func computable(e *Entry) bool {
 	_, argument := e.Op.(op.Given)
-	return e.Op != nil && !argument && len(e.Inputs) > 0
+	return e.Op != nil && !argument
 }
 
 // parents are the inputs of a node: those of the pass before are absent in pass 0.
 func (l *List) parents(n Node) []Node {
 	var in []Node
-	for _, ref := range l.Entries[n.Entry].Inputs {
+	for _, ref := range l.At(n).Inputs {
 		if at, ok := l.parent(n, ref); ok {
 			in = append(in, at)
 		}
@@ -87,7 +92,7 @@ func (l *List) parents(n Node) []Node {
 func (l *List) parent(n Node, ref Ref) (Node, bool) {
 	at := Node{l.Index(ref.Name), n.Pass}
 	if ref.Prev {
-		at.Pass--
+		at.Pass -= 1 + ref.Back
 	}
 	return at, at.Pass >= 0
 }
@@ -97,17 +102,27 @@ func (l *List) parent(n Node, ref Ref) (Node, bool) {
 type BareError struct {
 	Name string
 	Pass int
+	Why  string // the operation that has no formula; empty where there is none
 }
 
 // Error names the entry.
 func (e *BareError) Error() string {
+	if e.Why != "" {
+		return fmt.Sprintf("%s of pass %d was not captured, and its operation cannot be computed (%s)", e.Name, e.Pass, e.Why)
+	}
 	return fmt.Sprintf("%s of pass %d was not captured, and nothing computes it", e.Name, e.Pass)
 }
 
 // With is the plan with another description of an entry that is one of its steps.
 func (p *Plan) With(n Node, e *Entry) *Plan {
 	l := *p.list
-	l.Entries = slices.Clone(l.Entries)
-	l.Entries[n.Entry] = *e
+	if l.passes == nil {
+		l.Entries = slices.Clone(l.Entries)
+		l.Entries[n.Entry] = *e
+	} else {
+		l.passes = slices.Clone(l.passes)
+		l.passes[n.Pass] = slices.Clone(l.passes[n.Pass])
+		l.passes[n.Pass][n.Entry] = e
+	}
 	return &Plan{Leaves: p.Leaves, Steps: p.Steps, list: &l}
 }

@@ -30,9 +30,16 @@ func Weights(ck *checkpoint.Checkpoint, model hooks.DType) func(order.Weight) (p
 		case !t.DType.Float():
 			return nil, fmt.Errorf("the checkpoint's %s holds %s, not numbers with a fraction", w.Name, t.DType)
 		}
-		r := rows{tensor: t, cols: t.Shape[len(t.Shape)-1], pages: pages}
-		if t.DType != model && model != hooks.F32 || t.DType == hooks.F64 { // bfloat16 and float16 both fit float32, not each other
-			r.round = model
+		r := rows{tensor: t, cols: 1, pages: pages}
+		if n := len(t.Shape); n > 0 {
+			r.cols = t.Shape[n-1]
+		}
+		to := model
+		if d, err := hooks.ParseDType(w.DType); err == nil { // one that the model keeps in a dtype of its own
+			to = d
+		}
+		if t.DType != to && to != hooks.F32 || t.DType == hooks.F64 { // bfloat16 and float16 both fit float32, not each other
+			r.round = to
 		}
 		return r, nil
 	}

@@ -32,6 +32,7 @@ func orderCommand() *cli.Command {
 			&cli.IntFlag{Name: "level", Value: 3, Usage: "up to level `N`: 1 block boundaries, 2 module outputs, 3 internals"},
 			&cli.StringFlag{Name: "layers", Usage: "only these `LAYERS`, such as 0-3,7, and what comes before them"},
 			&cli.StringFlag{Name: "order", Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
+			&cli.StringFlag{Name: "program", Usage: "a recorded program, `FILE`.program.json: its tensors, and with --steps every operation between them"},
 			&cli.BoolFlag{Name: "steps", Usage: "print each operation's steps, with where transformers rounds"},
 		},
 		Action: func(c *cli.Context) error {
@@ -52,6 +53,9 @@ func printOrder(c *cli.Context) error {
 	if level < 1 || level > 3 {
 		return fmt.Errorf("--level is %d, want 1, 2 or 3", level)
 	}
+	if c.IsSet("program") {
+		return printProgram(c, level, layers)
+	}
 	list, err := session.ModelOrder(c.String("model"), c.String("order"))
 	if err != nil {
 		return err
@@ -64,6 +68,31 @@ func printOrder(c *cli.Context) error {
 	if c.Bool("steps") {
 		return printSteps(c, list)
 	}
+	return printList(c, list)
+}
+
+// printProgram prints the tensors of a recorded program, and with --steps what nobody captures too.
+func printProgram(c *cli.Context, level int, layers capture.Ranges) error {
+	for _, name := range []string{"model", "order"} {
+		if c.IsSet(name) {
+			return hint.Add(fmt.Errorf("--%s has no meaning with --program", name), "leave one of them out")
+		}
+	}
+	list, err := session.ReadProgram(c.String("program"))
+	if err != nil {
+		return err
+	}
+	var kept []*order.Entry
+	for i := range list.Entries {
+		e := &list.Entries[i]
+		if (e.Level <= level || c.Bool("steps")) && (e.Layer < 0 || layers.Has(e.Layer)) {
+			kept = append(kept, e)
+		}
+	}
+	return printList(c, list.Keep(kept))
+}
+
+func printList(c *cli.Context, list *order.List) error {
 	switch c.String("format") {
 	case "json":
 		return json.NewEncoder(c.App.Writer).Encode(list)
@@ -101,5 +130,12 @@ func orderRow(e order.Entry) []string {
 	if dtype == "" {
 		dtype = "model's"
 	}
-	return []string{e.Name, fmt.Sprint(e.Level), strings.Join(shape, " "), dtype, e.Op.Kind(), e.HF.String()}
+	level, shown := fmt.Sprint(e.Level), e.HF.String()
+	if e.Line != "" {
+		shown = e.Line
+	}
+	if e.Level > 3 { // nobody captures it
+		level = ""
+	}
+	return []string{e.Name, level, strings.Join(shape, " "), dtype, e.Op.Kind(), shown}
 }

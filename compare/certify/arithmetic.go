@@ -157,7 +157,7 @@ func (a *arithmetic) where(p *program.Program, t *trial) string {
 			return ""
 		}
 		for _, n := range t.cut.Steps {
-			if e := &t.i.list.Entries[n.Entry]; op.Form(e.Op) == site.Form {
+			if e := t.i.list.At(n); op.Form(e.Op) == site.Form {
 				path := strings.Split(strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer)), ".")
 				if path = path[:len(path)-1]; first {
 					module, first = path, false

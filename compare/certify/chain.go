@@ -205,7 +205,7 @@ func (c *Chain) again() {
 // notFinite is the first tensor that a cut begins with and that has NaN or infinity, but for that of a mask; empty where none has.
 func (i *Isolator) notFinite(cut *order.Plan) (string, error) {
 	for _, n := range cut.Leaves {
-		e := &i.list.Entries[n.Entry]
+		e := i.list.At(n)
 		if e.Compare == order.Pattern {
 			continue
 		}
@@ -224,11 +224,11 @@ func (i *Isolator) notFinite(cut *order.Plan) (string, error) {
 // no row does.
 func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Plan) error {
 	for _, n := range cut.Leaves {
-		parent, err := c.At(ctx, c.i.list.Entries[n.Entry].Name, n.Pass)
+		parent, err := c.At(ctx, c.i.list.At(n).Name, n.Pass)
 		if err != nil {
 			return err
 		}
-		from := capture.Key(n.Pass, c.i.list.Entries[n.Entry].Name, 0)
+		from := capture.Key(n.Pass, c.i.list.At(n).Name, 0)
 		if c.Accepted != nil && c.Accepted(from) {
 			got.From = cmp.Or(got.From, from)
 			continue
@@ -269,7 +269,7 @@ func (c *Chain) broken(cert *Certificate) string {
 func (c *Chain) takes(cut *order.Plan) string {
 	n := Needs{Given: c.i.o.Given}
 	for _, at := range cut.Steps[:len(cut.Steps)-1] {
-		n.Of(&c.i.list.Entries[at.Entry], at.Pass, c.i.trace.Manifest().Scope)
+		n.Of(c.i.list.At(at), at.Pass, c.i.trace.Manifest().Scope)
 	}
 	if n.entries == 0 {
 		return ""

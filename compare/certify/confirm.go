@@ -37,7 +37,7 @@ func (i *Isolator) Confirms(ctx context.Context, name string, pass int) ([]strin
 		return i.confirmsRows(ctx, n)
 	}
 	t, err := i.trialFrom(ctx, n, func(n order.Node) bool {
-		_, given := i.list.Entries[n.Entry].Op.(op.Given)
+		_, given := i.list.At(n).Op.(op.Given)
 		return given || i.has(n)
 	})
 	var bare *order.BareError
@@ -69,7 +69,7 @@ func (i *Isolator) Confirms(ctx context.Context, name string, pass int) ([]strin
 // sound reports whether something follows from a captured entry, or an argument: it varies, or is a constant that the order gives
 // itself.
 func (i *Isolator) sound(ctx context.Context, n order.Node) (bool, error) {
-	e := &i.list.Entries[n.Entry]
+	e := i.list.At(n)
 	if _, given := e.Op.(op.Given); given {
 		return true, nil
 	}
@@ -103,7 +103,7 @@ func (i *Isolator) confirms(j *judged) bool {
 func (i *Isolator) keys(nodes []order.Node) []string {
 	keys := []string{}
 	for _, n := range nodes {
-		keys = append(keys, capture.Key(n.Pass, i.list.Entries[n.Entry].Name, 0))
+		keys = append(keys, capture.Key(n.Pass, i.list.At(n).Name, 0))
 	}
 	return keys
 }
@@ -111,9 +111,9 @@ func (i *Isolator) keys(nodes []order.Node) []string {
 // confirmsRows is Confirms for a trace of some rows of its tensors. What follows from the arguments alone is computed for all
 // rows, and those of the trace are looked at.
 func (i *Isolator) confirmsRows(ctx context.Context, n order.Node) ([]string, error) {
-	e := &i.list.Entries[n.Entry]
+	e := i.list.At(n)
 	cut, err := i.list.Cut(func(n order.Node) bool {
-		_, given := i.list.Entries[n.Entry].Op.(op.Given)
+		_, given := i.list.At(n).Op.(op.Given)
 		return given
 	}, n)
 	if err != nil {
@@ -159,7 +159,7 @@ func (i *Isolator) orArgument(n order.Node) (program.Value, error) {
 // argument is an argument of the model as the token ids of a trace give it.
 func (i *Isolator) argument(n order.Node) (program.Value, error) {
 	p := i.env.Passes[n.Pass]
-	if i.list.Entries[n.Entry].Name == order.InputIDs {
+	if i.list.At(n).Name == order.InputIDs {
 		return i.trace.Value(n.Pass, order.InputIDs)
 	}
 	v := program.Value{Shape: []int{1, p.Tokens}, Data: make([]float64, p.Tokens)}

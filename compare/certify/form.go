@@ -61,9 +61,9 @@ type verdict struct {
 // formOf names the form of an entry: its operation, those that are computed on the way, and whether the pass is of a single
 // token, for which engines have kernels of their own.
 func (i *Isolator) formOf(cut *order.Plan, n order.Node) string {
-	forms := []string{op.Form(i.list.Entries[n.Entry].Op)}
+	forms := []string{op.Form(i.list.At(n).Op)}
 	for k := len(cut.Steps) - 1; k >= 0; k-- {
-		if f := op.Form(i.list.Entries[cut.Steps[k].Entry].Op); !slices.Contains(forms, f) {
+		if f := op.Form(i.list.At(cut.Steps[k]).Op); !slices.Contains(forms, f) {
 			forms = append(forms, f)
 		}
 	}

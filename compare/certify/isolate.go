@@ -144,7 +144,7 @@ func (i *Isolator) Recomputed(name string) bool { return i.derived[name] }
 // value reads an entry of the trace, its keys from the oldest to the newest, and says of which dtype its elements are. A mask
 // of booleans, true where a key is seen, becomes one that is added.
 func (i *Isolator) value(n order.Node) (program.Value, hooks.DType, error) {
-	e := &i.list.Entries[n.Entry]
+	e := i.list.At(n)
 	if i.assumed(n) {
 		return i.positions(n.Pass), hooks.I64, nil
 	}
@@ -168,7 +168,7 @@ const maxExpected = 16
 // is far away.
 func (i *Isolator) expected(n order.Node) (program.Value, error) {
 	cut, err := i.list.Cut(func(n order.Node) bool {
-		return keyorder.KeyAxis(&i.list.Entries[n.Entry]) < 0 && i.has(n) && i.misfit(n) == nil
+		return keyorder.KeyAxis(i.list.At(n)) < 0 && i.has(n) && i.misfit(n) == nil
 	}, n)
 	if err != nil || len(cut.Steps) > n.Pass+maxExpected {
 		return program.Value{}, nil
@@ -180,7 +180,7 @@ func (i *Isolator) expected(n order.Node) (program.Value, error) {
 
 // has reports whether a node was captured, or is known without.
 func (i *Isolator) has(n order.Node) bool {
-	name := i.list.Entries[n.Entry].Name
+	name := i.list.At(n).Name
 	_, ok := i.trace.Lookup(n.Pass, name)
 	return ok && !i.derived[name] || i.assumed(n)
 }
@@ -201,7 +201,7 @@ func (i *Isolator) AssumedPositions(pass int) (positions []int64, ok bool) {
 
 // assumed reports whether a node is the positions of a trace that has none.
 func (i *Isolator) assumed(n order.Node) bool {
-	return !i.positioned && n.Pass < len(i.env.Passes) && i.list.Entries[n.Entry].Name == order.PositionIDs
+	return !i.positioned && n.Pass < len(i.env.Passes) && i.list.At(n).Name == order.PositionIDs
 }
 
 // positions are those that are assumed, as a tensor: [1, T].
@@ -241,7 +241,7 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 		i.worked.Add(int64(t.formula.Work()))
 	}
 	for _, n := range t.cut.Leaves {
-		c.From = append(c.From, capture.Key(n.Pass, i.list.Entries[n.Entry].Name, 0))
+		c.From = append(c.From, capture.Key(n.Pass, i.list.At(n).Name, 0))
 	}
 	return c, t.cut, nil
 }

@@ -23,7 +23,7 @@ func tokenAxis(e *order.Entry) int {
 // and none has keys.
 func (i *Isolator) byRows(n order.Node, cut *order.Plan) bool {
 	return !slices.ContainsFunc(slices.Concat(cut.Steps, cut.Leaves), func(of order.Node) bool {
-		axes := i.list.Entries[of.Entry].Axes
+		axes := i.list.At(of).Axes
 		return of.Pass != n.Pass || strings.Count(axes, string(order.AxisToken)) != 1 || strings.ContainsRune(axes, order.AxisKey)
 	})
 }
@@ -31,7 +31,7 @@ func (i *Isolator) byRows(n order.Node, cut *order.Plan) bool {
 // keepRows leaves some rows of what a trial is computed from.
 func (t *trial) keepRows(keep []int) {
 	for k, node := range t.formula.Inputs {
-		e := &t.i.list.Entries[node.Entry]
+		e := t.i.list.At(node)
 		axis := tokenAxis(e)
 		if len(t.call.In[k].Shape) != len(e.Shape) {
 			axis-- // one stream of a stack
@@ -48,6 +48,6 @@ func (t *trial) lastRows(read func(order.Node) (program.Value, error)) func(orde
 		if err != nil || t.i.lastRow(n) {
 			return v, err
 		}
-		return rowsOf(v, tokenAxis(&t.i.list.Entries[n.Entry]), []int{t.i.env.Passes[n.Pass].Tokens - 1}), nil
+		return rowsOf(v, tokenAxis(t.i.list.At(n)), []int{t.i.env.Passes[n.Pass].Tokens - 1}), nil
 	}
 }

@@ -94,7 +94,7 @@ func (l *layouts) angle() float64 {
 // moved reports whether a node has the elements that it has without edits, moved, scaled or turned.
 func (l *layouts) moved(c *changed) bool {
 	if !c.turned {
-		return moved(c.own[0], c.own[1], l.i.list.Entries[c.Entry].Axes)
+		return moved(c.own[0], c.own[1], l.i.list.At(c.Node).Axes)
 	}
 	return len(c.from) == 0 || turned(c.own[0], c.own[1], l.angle())
 }

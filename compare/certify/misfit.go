@@ -27,7 +27,7 @@ func (i *Isolator) misfit(n order.Node) *misfit { return i.misfitIn(n, false) }
 
 // misfitIn is misfit for a computation of all rows, or of that of the last token alone.
 func (i *Isolator) misfitIn(n order.Node, last bool) *misfit {
-	e := &i.list.Entries[n.Entry]
+	e := i.list.At(n)
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
 	if !ok || n.Pass >= len(i.env.Passes) { // without token ids, nothing says which shape it should have
 		return nil

@@ -233,7 +233,7 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 
 // nameTogether looks for one mistake of several roles: those of one kind of operation that read the same, such as cosines and sines.
 func (i *Isolator) nameTogether(ctx context.Context, role string, left []*evidence, own []*arithmetic) (*diagnose.Finding, error) {
-	e := &i.list.Entries[left[0].node.Entry]
+	e := i.list.At(left[0].node)
 	if e.Op == nil || len(e.Weights) > 0 {
 		return nil, nil
 	}
@@ -285,7 +285,7 @@ func (i *Isolator) opened(left []*evidence) ([]*evidence, error) {
 
 // given reports whether a node is an argument of the model.
 func (i *Isolator) given(n order.Node) bool {
-	_, given := i.list.Entries[n.Entry].Op.(op.Given)
+	_, given := i.list.At(n).Op.(op.Given)
 	return given
 }
 

@@ -191,7 +191,7 @@ func (b *presetter) habit(s *program.Step, c program.Choice, mask int) program.C
 // functions rounds what a library's functions return, and keeps the rest.
 func (b *presetter) functions(s *program.Step) program.Choice {
 	switch s.Prim {
-	case program.Exp, program.Tanh, program.Erf:
+	case program.Exp, program.Tanh, program.Erf, program.Log, program.Log1p, program.Expm1, program.Pow:
 		return program.Choice{Round: program.Model}
 	}
 	return program.Choice{Round: s.Round}

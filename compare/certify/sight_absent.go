@@ -98,7 +98,7 @@ func (a *absent) try(n order.Node, k *sighted) (known bool, err error) {
 	if y.Shape == nil || err != nil {
 		return false, err
 	}
-	e := &a.i.list.Entries[n.Entry]
+	e := a.i.list.At(n)
 	t := &trial{ctx: a.ctx, i: a.i, node: n, cut: cut, entry: e, y: y, d: e.DTypeOf(a.i.env.DType), read: a.value}
 	r, err := a.prepared(t, true)
 	if r == nil || err != nil {
@@ -160,7 +160,7 @@ func (a *absent) computed(n order.Node) (program.Value, error) {
 	if err != nil {
 		return program.Value{}, err
 	}
-	env.Round(v, a.i.list.Entries[n.Entry].DTypeOf(env.DType))
+	env.Round(v, a.i.list.At(n).DTypeOf(env.DType))
 	return v, nil
 }
 
@@ -187,7 +187,7 @@ func (a *absent) names(n order.Node) []string {
 	}
 	var all []string
 	for _, at := range append(slices.Clone(a.asked), n) {
-		e := &a.i.list.Entries[at.Entry]
+		e := a.i.list.At(at)
 		if name := layers(e.Name); !(a.i.has(at) && a.i.misfit(at) == nil) && !a.i.given(at) && !slices.Contains(all, name) {
 			all = append(all, name)
 		}

@@ -169,7 +169,7 @@ func spread(t *trial) []int {
 // streams reports whether one stream is read of a stack.
 func streams(t *trial) bool {
 	for k, n := range t.formula.Inputs {
-		if len(t.call.In[k].Shape) != len(t.i.list.Entries[n.Entry].Axes) {
+		if len(t.call.In[k].Shape) != len(t.i.list.At(n).Axes) {
 			return true
 		}
 	}
@@ -181,7 +181,7 @@ func (r *right) inOrder(f *order.Formula) (in []program.Value, w []program.Rows,
 	for _, n := range f.Inputs {
 		at := slices.Index(r.formula.Inputs, n)
 		v := r.call.In[at]
-		if len(v.Shape) != len(r.i.list.Entries[n.Entry].Axes) { // one stream was read
+		if len(v.Shape) != len(r.i.list.At(n).Axes) { // one stream was read
 			read := r.i.env.Read
 			if r.read != nil {
 				read = r.read

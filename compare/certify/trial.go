@@ -25,7 +25,7 @@ func (i *Isolator) trial(ctx context.Context, n order.Node) (*trial, error) {
 
 // trialFrom is trial with a choice of the captured entries that may be computed from.
 func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.Node) bool) (*trial, error) {
-	e := &i.list.Entries[n.Entry]
+	e := i.list.At(n)
 	if _, ok := i.trace.Lookup(n.Pass, e.Name); !ok {
 		return nil, fmt.Errorf("the trace has no %s", capture.Key(n.Pass, e.Name, 0))
 	}
@@ -203,7 +203,7 @@ func (t *trial) widened() []program.Value {
 			in = append(in, v)
 			continue
 		}
-		rec, ok := t.i.trace.Lookup(t.formula.Inputs[k].Pass, t.i.list.Entries[t.formula.Inputs[k].Entry].Name)
+		rec, ok := t.i.trace.Lookup(t.formula.Inputs[k].Pass, t.i.list.At(t.formula.Inputs[k]).Name)
 		if ok && rec.DType.Float() {
 			v.Bound = make([]float64, len(v.Data))
 			for i, x := range v.Data {
@@ -259,7 +259,7 @@ func (t *trial) verify(c *Certificate) error {
 		return err
 	}
 	for _, n := range t.cut.Steps {
-		if form := op.Form(t.i.list.Entries[n.Entry].Op); !certified[form] {
+		if form := op.Form(t.i.list.At(n).Op); !certified[form] {
 			c.Outcome, c.Unverified = NotCertified, form
 		}
 	}

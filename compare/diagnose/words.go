@@ -177,7 +177,7 @@ func (s *search) operator(e *Entry, step int) (string, bool) {
 			}
 			return "the +" + short(x), true
 		}
-	case program.Tanh, program.Exp, program.Erf, program.Cos, program.Sin:
+	case program.Tanh, program.Exp, program.Erf, program.Cos, program.Sin, program.Log, program.Log1p, program.Expm1, program.Pow:
 		return st.Prim.String(), true
 	case program.Sqrt, program.Rsqrt:
 		return "the root", true

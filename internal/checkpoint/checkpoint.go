@@ -252,7 +252,7 @@ func (c *Checkpoint) Config() []byte { return c.config }
 // Tensor returns a weight of the text model by its name without prefix. The head, which stands outside the text
 // model, is found under the names that checkpoints give it. Data is a view of the file.
 func (c *Checkpoint) Tensor(name string) (hooks.Tensor, bool) {
-	full := []string{c.prefix + name}
+	full := []string{c.prefix + name, name}
 	if name == "lm_head.weight" {
 		full = []string{"lm_head.weight", "language_model.lm_head.weight", c.prefix + name}
 	}

@@ -40,9 +40,12 @@ type Asked struct {
 	AB          bool     // neither side is the reference
 	Different   []string // patterns of what has to differ between A and B
 
+	Program  string       // the recorded program that was named; empty for the one beside a trace
 	Pictures *picture.Set // is given a picture of every pair of tensors; nil: none is made
 	Baseline *Baseline    // the known divergences; nil: none is known
 	Run      string       // the prompt of a gate that is compared; empty outside of one
+
+	program *recordedProgram // in use
 }
 
 // Compare captures the local side by settings and compares it with the reference that fits.
@@ -163,7 +166,17 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 		}
 		named = whole != nil
 	}
-	if local, ref, o.Flaws, err = fitted(&s, whole, local, ref, o.AB); err != nil {
+	shown := whole // what a trace may have: not the steps of a recorded program that have no name
+	if !o.AB && (whole == nil || a.Program != "") {
+		if a.program, err = findProgram(a.Program, ref, local); err != nil {
+			return nil, err
+		}
+		if a.program != nil {
+			whole = a.program.list
+			shown = whole.Named()
+		}
+	}
+	if local, ref, o.Flaws, err = fitted(&s, shown, local, ref, o.AB); err != nil {
 		return nil, err
 	}
 	var flaws []string
@@ -171,7 +184,7 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 		return nil, err
 	}
 	o.Flaws = append(o.Flaws, flaws...)
-	if o.Order, err = picked(whole, s.Order); err != nil {
+	if o.Order, err = picked(shown, s.Order); err != nil {
 		return nil, err
 	}
 	if o.Order != nil {

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -48,6 +49,9 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 		}
 		io.DType = dtype
 		io.Certified = sync.OnceValues(func() (certify.Certified, error) {
+			if a.program != nil {
+				return a.program.certified(ctx, ck)
+			}
 			into, err := certified(ctx, list, dtype)
 			if err != nil || ck == nil {
 				return into, err
@@ -277,7 +281,9 @@ func traceCheckpoint(dir string, t *capture.Trace) (*checkpoint.Checkpoint, erro
 	if err != nil { // a name, or a directory that is gone: nobody asked for it
 		return nil, nil
 	}
-	if m.Config == nil || notOf(ck, m) != "" {
+	_, err = order.ReadConfig(ck.Config())
+	byWeights := errors.Is(err, order.ErrModelType) && knownDigest(m.Weights) && ck.Size() <= DigestLimit
+	if m.Config == nil && !byWeights || notOf(ck, m) != "" {
 		return nil, ck.Close()
 	}
 	return ck, nil
@@ -321,6 +327,7 @@ func knownDigest(d string) bool { return d != "" && d != "unknown" }
 func notOf(ck *checkpoint.Checkpoint, m capture.Manifest) string {
 	config, err := order.ReadConfig(ck.Config())
 	switch {
+	case errors.Is(err, order.ErrModelType) && m.Config == nil: // of a family without an order, no configuration is known
 	case err != nil:
 		return err.Error()
 	case m.Config != nil && !order.SameConfig(m.Config, config.Canonical()):

@@ -58,7 +58,7 @@ func noiseFloor(ctx context.Context, e *Env, local, ref *capture.Trace, stored *
 			return f, err
 		}
 	}
-	if ck == nil || list == nil || list.Config == nil {
+	if ck == nil || list == nil || list.Config == nil || list.IsRecorded() { // its walk has the rounding of one dtype
 		return nil, nil
 	}
 	passes, err := ref.IDs()

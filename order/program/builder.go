@@ -89,6 +89,17 @@ func (b *Builder) Weight(k int, size [2]int) Var {
 	return b.add(Step{Prim: Matrix, Index: k, Shape: size[:]})
 }
 
+// Whole is a weight that is read whole, as a product needs it that is not of its rows, or a gain that is a matrix.
+func (b *Builder) Whole(w Var) Var {
+	if b.err != nil || b.steps[w.step].Prim != Matrix {
+		return w
+	}
+	if !b.streamed(w) {
+		return b.Fail("a part of a matrix, which is read row by row")
+	}
+	return b.add(Step{Prim: Dense, Index: b.steps[w.step].Index, Shape: w.shape})
+}
+
 // add appends a step and returns its result.
 func (b *Builder) add(s Step) Var {
 	if b.err != nil {
@@ -157,6 +168,14 @@ func (b *Builder) Given(name string, x float64) Var {
 // Vector are constants; see [Angle] for what they are used for.
 func (b *Builder) Vector(name string, x []float64) Var {
 	return b.add(Step{Prim: Vector, Name: name, Values: x, Shape: []int{len(x)}})
+}
+
+// Constant are constants of any shape, row-major.
+func (b *Builder) Constant(name string, x []float64, shape []int) Var {
+	if size(shape) != len(x) {
+		return b.Fail("%s: %d numbers of shape %v", name, len(x), shape)
+	}
+	return b.add(Step{Prim: Vector, Name: name, Values: x, Shape: shape})
 }
 
 // R is a rounding point of the reference: the result is rounded to the model's dtype before it is used.
@@ -277,6 +296,18 @@ func (b *Builder) Tanh(name string, x Var) Var { return b.element(Tanh, name, x)
 // Erf is erf x.
 func (b *Builder) Erf(name string, x Var) Var { return b.element(Erf, name, x) }
 
+// Log is log x, to the base e.
+func (b *Builder) Log(name string, x Var) Var { return b.element(Log, name, x) }
+
+// Log1p is log(1 + x).
+func (b *Builder) Log1p(name string, x Var) Var { return b.element(Log1p, name, x) }
+
+// Expm1 is eˣ − 1.
+func (b *Builder) Expm1(name string, x Var) Var { return b.element(Expm1, name, x) }
+
+// Pow is xʸ.
+func (b *Builder) Pow(name string, x, y Var) Var { return b.element(Pow, name, x, y) }
+
 // Cos is cos x.
 func (b *Builder) Cos(name string, x Var) Var { return b.element(Cos, name, x) }
 
@@ -303,6 +334,25 @@ func (b *Builder) reduce(p Prim, name string, x Var) Var {
 	shape := slices.Clone(x.shape)
 	shape[len(shape)-1] = 1
 	return b.add(Step{Prim: p, Name: name, Args: []Var{x}, Shape: shape})
+}
+
+// Choose is x where c is not 0, and y elsewhere; c has no bound. The three are broadcast as numpy does.
+func (b *Builder) Choose(c, x, y Var) Var { return b.element(Choose, "", c, x, y) }
+
+// Gather takes elements of x along an axis: element [… i …] is x[… index[… i …] …]. The index has the result's shape, and x has
+// it but for that axis; an index outside of it is an error of the evaluation.
+func (b *Builder) Gather(axis int, x, index Var) Var {
+	if b.err != nil {
+		return x
+	}
+	ok := axis < len(x.shape) && len(x.shape) == len(index.shape)
+	for a := range x.shape {
+		ok = ok && (a == axis || x.shape[a] == index.shape[a])
+	}
+	if !ok {
+		return b.Fail("gather: indexes of %v along axis %d of %v", index.shape, axis, x.shape)
+	}
+	return b.add(Step{Prim: Gather, Args: []Var{x, index}, Shape: index.shape, Axis: axis})
 }
 
 // Cat joins along an axis.

@@ -200,7 +200,7 @@ func (e *Editor) End() (*Edited, error) {
 		for _, a := range d.Steps[i].Args {
 			d.Steps[a.step].readers++
 		}
-		if s := &d.Steps[i]; (s.Prim == Input || s.Prim == Weight || s.Prim == Matrix) && s.Index < 0 {
+		if s := &d.Steps[i]; (s.Prim == Input || s.Prim.weight()) && s.Index < 0 {
 			d.from[i] = -1
 		}
 	}
@@ -240,7 +240,7 @@ func (d *Edited) indexes(p *Program, in, w int) {
 		case s.Index >= 0:
 		case s.Prim == Input:
 			s.Index += in
-		case s.Prim == Weight, s.Prim == Matrix:
+		case s.Prim.weight():
 			s.Index += w
 		}
 	}

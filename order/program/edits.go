@@ -279,7 +279,7 @@ func (t *Parts) Maps(blocks []int) []Edit {
 	}
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
-		if s.Prim == Lookup || s.Prim == Mask {
+		if s.Prim == Lookup || s.Prim == Mask || s.Prim == Choose || s.Prim == Gather {
 			continue
 		}
 		for a, v := range s.Args {

@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -99,6 +100,36 @@ func anyShapes(t *rapid.T) bool {
 		t.Fatalf("%d elements of %v", len(v.Data), c.Shape)
 	}
 	return err == nil
+}
+
+// A view that leaves the elements is none, however large its sizes are.
+func TestWithin(t *testing.T) {
+	const big = math.MaxInt
+	for _, c := range []struct {
+		shape, stride []int
+		off           int
+		ok            bool
+	}{
+		{[]int{2, 3}, []int{3, 1}, 0, true},
+		{[]int{2, 3}, []int{3, 1}, 1, false},
+		{[]int{3}, []int{-1}, 2, true},
+		{[]int{3}, []int{-1}, 1, false},
+		{[]int{6}, []int{1}, 0, true},
+		{[]int{7}, []int{1}, 0, false},
+		{[]int{0, big}, []int{1, 1}, 0, false},
+		{[]int{0, 3}, []int{1, 1}, 6, true},
+		{[]int{1}, []int{1}, 6, false},
+		{[]int{1}, []int{big}, 5, true},
+		{[]int{big}, []int{0}, 0, true},
+		{[]int{2}, []int{big}, 1, false},
+		{[]int{big, big}, []int{1, 1}, 0, false},
+		{[]int{-1}, []int{1}, 0, false},
+		{[]int{1}, []int{1}, -1, false},
+	} {
+		if got := program.Within(6, c.shape, c.stride, c.off); got != c.ok {
+			t.Errorf("6 elements seen as %v by %v from %d: %t", c.shape, c.stride, c.off, got)
+		}
+	}
 }
 
 // Primitives that do not go together are errors that say what does not.

@@ -77,7 +77,7 @@ func (r *run) leaf(i int, s *Step) error {
 		if !r.a.Bounds {
 			r.values[i].e = nil
 		}
-	case Weight, Matrix:
+	case Weight, Matrix, Dense:
 		if s.Index >= len(r.c.W) {
 			return fmt.Errorf("weight %d is not there", s.Index)
 		}
@@ -89,7 +89,12 @@ func (r *run) leaf(i int, s *Step) error {
 		}
 		w := make([]float64, size(s.Shape))
 		r.values[i].v = w
-		return r.c.W[s.Index].Row(w, 0)
+		rows, cols := r.c.W[s.Index].Size()
+		for k := range rows {
+			if err := r.c.W[s.Index].Row(w[k*cols:][:cols], k); err != nil {
+				return err
+			}
+		}
 	case Number:
 		r.values[i] = r.number(i)
 	case Vector:

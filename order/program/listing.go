@@ -74,7 +74,7 @@ func (p *Program) stepNames() []string {
 			continue
 		case Input:
 			name = fmt.Sprintf("in%d", s.Index)
-		case Weight, Matrix:
+		case Weight, Matrix, Dense:
 			name = fmt.Sprintf("w%d", s.Index)
 		}
 		unique := name
@@ -114,13 +114,13 @@ func (l *lister) args(s *Step) []string {
 		}
 	}
 	switch {
-	case s.Prim == Input, s.Prim == Weight, s.Prim == Matrix:
+	case s.Prim == Input, s.Prim.weight():
 		args = append(args, l.leaf(s))
 	case s.Prim == Number:
 		args = append(args, number(s.Value))
 	case s.Prim == Vector:
 		args = append(args, fmt.Sprintf("%d numbers", len(s.Values)))
-	case s.Prim == Cat:
+	case s.Prim == Cat, s.Prim == Gather:
 		args = append(args, "axis "+letter(s.Axis))
 	case s.Prim == Mask && s.Value != 0:
 		args = append(args, "window "+number(s.Value))

@@ -77,7 +77,7 @@ func (p *Program) Parts(leaf func(prim Prim, index int) string) *Parts {
 			write(s.Form, s.Site)
 		}
 		switch s.Prim {
-		case Input, Weight, Matrix:
+		case Input, Weight, Matrix, Dense:
 			name := leaf(s.Prim, s.Index)
 			if write(name); s.Prim == Input {
 				t.leaf[s.Index] = name
@@ -86,7 +86,7 @@ func (p *Program) Parts(leaf func(prim Prim, index int) string) *Parts {
 			if s.fixed && !counts[i] {
 				write(strconv.FormatFloat(s.Value, 'g', -1, 64))
 			}
-		case Cat:
+		case Cat, Gather:
 			write(strconv.Itoa(s.Axis))
 		}
 		for _, a := range s.Args {

@@ -15,6 +15,7 @@ const (
 	Input  Prim = iota // an input of the program
 	Weight             // a vector of the checkpoint
 	Matrix             // a matrix of the checkpoint, streamed by row: an operand of Affine and Lookup alone
+	Dense              // a matrix of the checkpoint, read whole: an operand of any step
 	Number             // a constant of the formula, or of the configuration
 	Vector             // constants, such as the inverse frequencies of a rotary embedding
 
@@ -27,6 +28,8 @@ const (
 	Mask   // which keys a query may see
 	Round  // a rounding point of what was moved
 	Copy   // a place where an engine may round an input
+	Choose // the second operand where the first is not 0, the third elsewhere
+	Gather // elements by index along an axis
 
 	Add
 	Sub
@@ -39,6 +42,10 @@ const (
 	Erf // as fused loops have it, see [unitsOfFusedErf]
 	Cos
 	Sin
+	Log
+	Log1p  // log(1+x)
+	Expm1  // eˣ − 1
+	Pow    // xʸ
 	Angle  // frequency · position, float32 in every arithmetic
 	Sum    // over the last axis
 	Dot    // Σ x·y over the last axis of both
@@ -46,9 +53,9 @@ const (
 )
 
 var primNames = [...]string{
-	"input", "weight", "matrix", "number", "vector",
-	"cat", "neg", "max", "gate", "rowmax", "lookup", "mask", "round", "copy",
-	"add", "sub", "mul", "div", "sqrt", "rsqrt", "exp", "tanh", "erf", "cos", "sin", "angle", "sum", "dot", "affine",
+	"input", "weight", "matrix", "dense", "number", "vector",
+	"cat", "neg", "max", "gate", "rowmax", "lookup", "mask", "round", "copy", "choose", "gather",
+	"add", "sub", "mul", "div", "sqrt", "rsqrt", "exp", "tanh", "erf", "cos", "sin", "log", "log1p", "expm1", "pow", "angle", "sum", "dot", "affine",
 }
 
 // String is the primitive's name in listings.
@@ -58,6 +65,8 @@ func (p Prim) String() string { return primNames[p] }
 func (p Prim) Computes() bool { return p >= Add && p != Angle }
 
 func (p Prim) leaf() bool { return p <= Vector }
+
+func (p Prim) weight() bool { return p == Weight || p == Matrix || p == Dense }
 
 // byElement reports whether an element of the result comes from one element of each operand.
 func (p Prim) byElement() bool {
@@ -123,6 +132,23 @@ func function(f func(float64) float64, x, xe float64) (v, e float64) {
 	return v, e + (unitsOfFunction-1)*unit32*math.Abs(v)
 }
 
+// power is xʸ with what it changes by over its operands' bounds: monotone in |x| and in y, it changes most in a corner. Of a
+// base that may be on either side of zero nothing is known.
+func power(x, xe, y, ye float64) (v, e float64) {
+	v = math.Pow(x, y)
+	switch {
+	case xe > 0 && math.Abs(x) <= xe:
+		return v, math.Inf(1)
+	case xe > 0 || ye > 0:
+		for _, dx := range []float64{-xe, xe} {
+			for _, dy := range []float64{-ye, ye} {
+				e = math.Max(e, math.Abs(math.Pow(x+dx, y+dy)-v)) // NaN stays
+			}
+		}
+	}
+	return v, e + (unitsOfFunction-1)*unit32*math.Abs(v)
+}
+
 // apply computes a block of a step whose result comes from elements: values and bounds, finished.
 func (r *run) apply(i int, out, x, y operand) {
 	s := &r.p.Steps[i]
@@ -184,10 +210,19 @@ func (r *run) apply(i int, out, x, y operand) {
 		r.divide(i, c, out, x, y)
 	case Rsqrt:
 		r.rsqrt(i, c, out, x)
+	case Pow:
+		for i, v := range x.v {
+			if out.e == nil {
+				out.v[i] = math.Pow(v, y.v[i])
+			} else {
+				out.v[i], out.e[i] = power(v, x.e[i], y.v[i], y.e[i])
+			}
+		}
+		f.all(out, nil)
 	case Erf:
 		r.each(f, math.Erf, out, x, unitsOfFusedErf*unit32, 0)
-	case Exp:
-		r.each(f, math.Exp, out, x, 0, 0)
+	case Exp, Log, Log1p, Expm1:
+		r.each(f, functions[s.Prim], out, x, 0, 0)
 	case Tanh:
 		share := 0.0
 		if f.DType == hooks.F32 {
@@ -218,6 +253,9 @@ func (r *run) apply(i int, out, x, y operand) {
 		f.all(out, nil)
 	}
 }
+
+// functions are those of a library that are monotone.
+var functions = map[Prim]func(float64) float64{Exp: math.Exp, Log: math.Log, Log1p: math.Log1p, Expm1: math.Expm1}
 
 // each applies a monotone function, which may be off by more than a library's: by extra, and by a share of the result.
 func (r *run) each(f finisher, fn func(float64) float64, out, x operand, extra, share float64) {

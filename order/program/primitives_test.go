@@ -1,6 +1,7 @@
 package program_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -65,6 +66,28 @@ var elements = []element{
 	{
 		"sin", func(b *program.Builder, in []program.Var) program.Var { return b.Sin("s", in[0]) },
 		func(x, _ float64) float64 { return math.Sin(x) }, nil,
+	},
+	{
+		"log", func(b *program.Builder, in []program.Var) program.Var {
+			return b.Log("s", b.Max(in[0], b.Neg(in[0])))
+		},
+		func(x, _ float64) float64 { return math.Log(math.Abs(x)) }, nil,
+	},
+	{
+		"log1p", func(b *program.Builder, in []program.Var) program.Var {
+			return b.Log1p("s", b.Max(in[0], b.Neg(in[0])))
+		},
+		func(x, _ float64) float64 { return math.Log1p(math.Abs(x)) }, nil,
+	},
+	{
+		"expm1", func(b *program.Builder, in []program.Var) program.Var { return b.Expm1("s", in[0]) },
+		func(x, _ float64) float64 { return math.Expm1(x) }, nil,
+	},
+	{
+		"pow", func(b *program.Builder, in []program.Var) program.Var {
+			return b.Pow("s", b.Max(in[0], b.Neg(in[0])), b.Mul("", in[1], b.Literal(1.0/16)))
+		},
+		func(x, y float64) float64 { return math.Pow(math.Abs(x), y/16) }, nil,
 	},
 	{
 		"neg", func(b *program.Builder, in []program.Var) program.Var { return b.Neg(in[0]) },
@@ -399,8 +422,36 @@ func TestMoves(t *testing.T) {
 		}
 	}
 
+	chosen := of(func(b *program.Builder, in []program.Var) program.Var {
+		return b.Choose(b.Constant("c", []float64{1, 0, 1}, []int{3}), in[0], b.Literal(0.5))
+	})
+	exact := program.Value{Shape: []int{2, 3}, Data: []float64{1, 2, 3, 4, 5, 6}, Bound: []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6}}
+	v := eval(t, chosen, program.Call{Arith: bounded(brain), In: []program.Value{exact}, Shape: []int{2, 3}})
+	sameBits(t, "choose", v.Data, []float64{1, 0.5, 3, 4, 0.5, 6})
+	sameBits(t, "bounds of choose", v.Bound, []float64{0.1, 0, 0.3, 0.4, 0, 0.6})
+
+	gathered := of(func(b *program.Builder, in []program.Var) program.Var { return b.Gather(1, in[0], in[1]) })
+	index := program.Value{Shape: []int{2, 4}, Data: []float64{2, 0, 0, 1, 1, 1, 2, 0}, Bound: []float64{0, 0, 0, 0, 0, 0, 0, 1}}
+	c := program.Call{Arith: bounded(brain), In: []program.Value{exact, index}, Shape: []int{2, 4}}
+	v = eval(t, gathered, c)
+	sameBits(t, "gather", v.Data, []float64{3, 1, 1, 2, 5, 5, 6, 4})
+	sameBits(t, "bounds of gather", v.Bound, []float64{0.3, 0.1, 0.1, 0.2, 0.5, 0.5, 0.6, math.Inf(1)})
+	for _, outside := range []float64{3, -1, 0.5, math.NaN()} {
+		index.Data[2] = outside
+		if _, err := program.Eval(gathered, c); !errors.Is(err, program.ErrIndex) {
+			t.Errorf("index %v of 3: %v", outside, err)
+		}
+	}
+
+	dense := &formula{func(b *program.Builder, in, w []program.Var) program.Var {
+		return b.Dot("s", "rk,kc->rc", in[0], b.Whole(w[0]))
+	}}
+	rows := tensor([]float64{1, 0, 0, 0, 0, 0, 0, 0, 1, 1}, 2, 5)
+	sameBits(t, "dense", eval(t, dense, program.Call{In: []program.Value{rows}, W: []program.Rows{table}, Shape: []int{2, 3}}).Data,
+		slices.Concat(table.data[:3], []float64{table.data[9] + table.data[12], table.data[10] + table.data[13], table.data[11] + table.data[14]}))
+
 	mask := of(func(b *program.Builder, in []program.Var) program.Var { return b.Mask(in[0], 2) })
-	c := program.Call{Arith: brain, In: []program.Value{tensor([]float64{6, 7}, 1, 2)}, Shape: []int{1, 1, 2, 4}} // keys 4 to 7
+	c = program.Call{Arith: brain, In: []program.Value{tensor([]float64{6, 7}, 1, 2)}, Shape: []int{1, 1, 2, 4}} // keys 4 to 7
 	const low = -0x1.fep127
 	sameBits(t, "mask", eval(t, mask, c).Data, []float64{low, 0, 0, low, low, low, 0, 0})
 

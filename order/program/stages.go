@@ -28,6 +28,44 @@ func (r *run) stage(k int) error {
 		return r.lookup(s, out)
 	case Mask:
 		r.mask(s, out)
+	case Choose:
+		r.choose(s, out)
+	case Gather:
+		return r.gather(s, out)
+	}
+	return nil
+}
+
+// choose copies elements of one operand or the other.
+func (r *run) choose(s *Step, out operand) {
+	c, x, y := r.packed(s.Args[0]), r.packed(s.Args[1]), r.packed(s.Args[2])
+	for i := range out.v {
+		from := y
+		if c.v[i] != 0 {
+			from = x
+		}
+		if out.v[i] = from.v[i]; out.e != nil {
+			out.e[i] = from.e[i]
+		}
+	}
+}
+
+// gather copies elements. Where an index has a bound, another element may be the right one, and nothing is known.
+func (r *run) gather(s *Step, out operand) error {
+	x, index := r.packed(s.Args[0]), r.packed(s.Args[1])
+	inner := size(s.Shape[s.Axis+1:])
+	n, own := s.Args[0].shape[s.Axis], s.Shape[s.Axis]
+	for i, at := range index.v {
+		k := int(at)
+		if !(at >= 0 && at < float64(n)) || at != float64(k) {
+			return fmt.Errorf("gathering: %w: %v at %d is outside [0, %d)", ErrIndex, at, i, n)
+		}
+		from := (i/(own*inner)*n+k)*inner + i%inner
+		if out.v[i] = x.v[from]; out.e != nil {
+			if out.e[i] = x.e[from]; index.e[i] != 0 {
+				out.e[i] = math.Inf(1)
+			}
+		}
 	}
 	return nil
 }

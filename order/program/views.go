@@ -19,6 +19,111 @@ func (b *Builder) Reshape(v Var, shape ...int) Var {
 	return Var{v.step, v.off, shape, contiguous(shape)}
 }
 
+// View is a tensor's elements, row-major from 0, seen with strides: element [i, j …] is number off + i·stride₀ + j·stride₁ … of
+// them, as in torch's as_strided. What is itself a view is copied where no view of its source shows that. A view beyond the elements is an error.
+func (b *Builder) View(v Var, shape, stride []int, off int) Var {
+	if b.err != nil {
+		return v
+	}
+	if len(shape) != len(stride) || len(shape) == 0 || !Within(size(v.shape), shape, stride, off) {
+		return b.Fail("%d elements seen as %v by %v from %d", size(v.shape), shape, stride, off)
+	}
+	if w, ok := v.seen(shape, stride, off); ok {
+		return w
+	}
+	return Var{b.Cat(0, v).step, off, shape, stride}
+}
+
+// seen is a view of a view's elements, where it is one of what that shows: each of its axes has to go along one axis of v.
+func (v Var) seen(shape, stride []int, off int) (w Var, ok bool) {
+	if v.plain() {
+		return Var{v.step, v.off + off, shape, stride}, true
+	}
+	if size(shape) == 0 {
+		return v, false
+	}
+	of := contiguous(v.shape)
+	w = Var{v.step, v.off, shape, make([]int, len(shape))}
+	reach := make([]int, len(v.shape)) // the largest index of each axis
+	for a, n := range v.shape {
+		if n > 1 {
+			reach[a] = off / of[a]
+			off %= of[a]
+			w.off += reach[a] * v.stride[a]
+		}
+	}
+	for k, n := range shape {
+		if n == 1 || stride[k] == 0 {
+			continue
+		}
+		a := 0
+		for a < len(of) && (v.shape[a] == 1 || of[a] > stride[k]) {
+			a++
+		}
+		if stride[k] < 0 || a == len(of) || stride[k]%of[a] != 0 {
+			return v, false
+		}
+		by := stride[k] / of[a]
+		if reach[a] += by * (n - 1); reach[a] >= v.shape[a] {
+			return v, false
+		}
+		w.stride[k] = by * v.stride[a]
+	}
+	return w, true
+}
+
+// Expand is a view repeated to a larger shape, as in torch's expand: axes of one element, and axes before the first.
+func (b *Builder) Expand(v Var, shape []int) Var {
+	if all, ok := broadcast(shape, v.shape); b.err == nil && (!ok || !slices.Equal(all, shape)) {
+		return b.Fail("%v repeated to %v", v.shape, shape)
+	}
+	return v.to(shape)
+}
+
+// Reverse is a view with an axis from its end to its beginning.
+func (b *Builder) Reverse(v Var, axis int) Var {
+	if axis >= len(v.shape) {
+		return b.Fail("axis %d of %v", axis, v.shape)
+	}
+	w := Var{v.step, v.off + max(v.shape[axis]-1, 0)*v.stride[axis], v.shape, slices.Clone(v.stride)}
+	w.stride[axis] = -w.stride[axis]
+	return w
+}
+
+// Within reports whether a view shows none but the first n elements: of a view with no elements, only what it says of them counts.
+func Within(n int, shape, stride []int, off int) bool {
+	if off < 0 || off > n {
+		return false
+	}
+	least, most, none := off, off, false
+	for a, d := range shape {
+		switch s := stride[a]; {
+		case d < 0 || d > n && s != 0:
+			return false
+		case d == 0:
+			none = true
+		case d > 1 && (s > n || s < -n):
+			return false
+		case s > 0:
+			most += (d - 1) * s
+		default:
+			least += (d - 1) * s
+		}
+		if most < 0 || least > off || most > 1<<50 || least < -1<<50 {
+			return false
+		}
+	}
+	return none || least >= 0 && most < n
+}
+
+// Plain is a tensor whose elements follow each other: itself, or a copy.
+func (b *Builder) Plain(v Var) Var {
+	if b.err != nil || v.plain() {
+		return v
+	}
+	return b.Cat(0, v)
+}
+
 // Split makes an axis two, the first of size n.
 func (b *Builder) Split(v Var, axis, n int) Var {
 	if axis >= len(v.shape) || n < 1 || v.shape[axis]%n != 0 {

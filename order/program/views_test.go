@@ -49,7 +49,7 @@ func view(t *rapid.T, b *program.Builder, v program.Var, a array) (program.Var, 
 	rank := len(a.shape)
 	axis := rapid.IntRange(0, rank-1).Draw(t, "axis")
 	n := a.shape[axis]
-	switch rapid.SampledFrom([]string{"split", "permute", "slice", "take", "reshape"}).Draw(t, "view") {
+	switch rapid.SampledFrom([]string{"split", "permute", "slice", "take", "reshape", "strides"}).Draw(t, "view") {
 	case "split":
 		var of []int
 		for k := 1; k <= n; k++ {
@@ -97,6 +97,26 @@ func view(t *rapid.T, b *program.Builder, v program.Var, a array) (program.Var, 
 			i = slices.Clone(i)
 			i[axis] += from
 			return a.at(i)
+		}}
+	case "strides":
+		shape, stride := rapid.SliceOfN(rapid.IntRange(1, 4), 1, 3).Draw(t, "shape"), make([]int, 3)
+		low, high := 0, 0
+		for k, d := range shape {
+			stride[k] = rapid.IntRange(-3, 5).Draw(t, "stride")
+			low, high = low+min(stride[k], 0)*(d-1), high+max(stride[k], 0)*(d-1)
+		}
+		total := size(a.shape)
+		if high-low >= total {
+			return v, a
+		}
+		off := -low + rapid.IntRange(0, total-1-(high-low)).Draw(t, "offset")
+		old := a
+		return b.View(v, shape, stride[:len(shape)], off), array{shape, func(i []int) float64 {
+			at := off
+			for k := range i {
+				at += i[k] * stride[k]
+			}
+			return old.at(indexOf(at, old.shape))
 		}}
 	case "take":
 		if rank == 1 || n == 0 {

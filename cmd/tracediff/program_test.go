@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// undescribed writes a trace as one of a model that no order describes: without its configuration. Beside it lies the program,
+// with the digest that the trace says.
+func undescribed(t *testing.T, from, program, to string) {
+	t.Helper()
+	data, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	if err := os.WriteFile(to+".program.json", data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	trace, err := capture.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trace.Close()
+	m := trace.Manifest()
+	m.Config, m.Program = nil, "sha256:"+hex.EncodeToString(sum[:])
+	w, err := capture.Create(to+".safetensors", m, 1<<16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range trace.Records() {
+		x, err := trace.Read(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Observe(hooks.Event{Pass: r.Pass, Name: r.Name, Tensor: x}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// told runs the command and returns what it prints.
+func told(t *testing.T, want int, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := run(append([]string{"tracediff"}, args...), strings.NewReader(""), &out, &errs); code != want {
+		t.Fatalf("%v: exit status %d, want %d\n%s%s", args, code, want, out.String(), errs.String())
+	}
+	return out.String() + errs.String()
+}
+
+// A model that no order describes is compared and isolated by the program that lies beside the reference: the healthy run
+// passes, and the first wrong operation is found, by name and with what is wrong on its own inputs.
+func TestModelsByTheirProgram(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	const fixtures = "../../fixtures/"
+	model, program := at("model"), fixtures+"programs/llama-tiny.bfloat16.program.json"
+	if err := os.CopyFS(model, os.DirFS(fixtures+"llama-tiny")); err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile(filepath.Join(model, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = bytes.Replace(config, []byte(`"model_type": "llama"`), []byte(`"model_type": "nameless"`), 1)
+	if err := os.WriteFile(filepath.Join(model, "config.json"), config, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	undescribed(t, fixtures+"bench/healthy-llama-tiny-10+2.bfloat16.transformers.safetensors", program, at("ref"))
+	undescribed(t, fixtures+"bench/silu-is-relu.bfloat16.transformers.safetensors", program, at("wrong"))
+	if err := os.Remove(at("wrong.program.json")); err != nil {
+		t.Fatal(err)
+	}
+
+	report := told(t, 0, "compare", "--model", model, "--dir", at("traces"), at("ref.safetensors"), at("ref.safetensors"))
+	if !strings.Contains(report, "operations: 234 recomputed on local's own inputs: 224 EXACT, 10 ROUNDING") {
+		t.Errorf("a healthy run:\n%s", report)
+	}
+	report = told(t, 1, "compare", "--model", model, "--dir", at("traces"), at("wrong.safetensors"), at("ref.safetensors"))
+	for _, want := range []string{"first divergence: layers.0.mlp.act_fn", "silu", "BUG"} {
+		if !strings.Contains(report, want) {
+			t.Errorf("the report does not say %q:\n%s", want, report)
+		}
+	}
+	report = told(t, 1, "compare", "--isolate", "--model", model, "--program", at("ref.program.json"), "--dir", at("traces"), at("wrong.safetensors"))
+	if !strings.Contains(report, "layers.0.mlp.act_fn") || !strings.Contains(report, "3 BUG") {
+		t.Errorf("isolated:\n%s", report)
+	}
+
+	list := told(t, 0, "order", "--program", program, "--layers", "0")
+	if !strings.Contains(list, "layers.0.mlp.act_fn") || !strings.Contains(list, "modeling_llama.py") || strings.Contains(list, ":rsqrt") {
+		t.Errorf("the order of a program:\n%s", list)
+	}
+	if list = told(t, 0, "order", "--program", program, "--layers", "0", "--steps"); !strings.Contains(list, "layers.0.input_layernorm:rsqrt") {
+		t.Errorf("with its steps:\n%s", list)
+	}
+}
+
+func readAll(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// A program that cannot be used is an error of two lines: what is wrong, and what to do.
+func TestProgramsThatCannotBeUsed(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	const fixtures = "../../fixtures/"
+	program := fixtures + "programs/llama-tiny.bfloat16.program.json"
+	healthy := fixtures + "bench/healthy-llama-tiny-10+2.bfloat16.transformers.safetensors"
+	undescribed(t, healthy, program, at("ref"))
+	other := fixtures + "golden/llama-tiny/decode.bfloat16.safetensors"
+	data, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at("forward.program.json"), bytes.Replace(data, []byte(`"in":["t0",2]`), []byte(`"in":["t99",2]`), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at("ref.program.json"), append(data, ' '), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// A mask that no recipe makes again, as one that depends on which token stands where.
+	mask := regexp.MustCompile(`"from":\[\{"kind":"mask"[^\]]*\],`)
+	prompt := mask.ReplaceAllFunc(data, func(from []byte) []byte {
+		return slices.Concat(from, []byte(`"depends":["input_ids"],`))
+	})
+	if err := os.WriteFile(at("prompt.program.json"), prompt, 0o644); err != nil || bytes.Equal(prompt, data) {
+		t.Fatal("no mask: ", err)
+	}
+	if err := os.WriteFile(at("prompt.safetensors"), readAll(t, fixtures+"bench/rope-sign+rope-query-position.bfloat16.double-inside.safetensors"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"compare", "--program", at("prompt.program.json"), healthy, other}, "other token ids than the run that recorded"},
+		{[]string{"compare", at("ref.safetensors"), at("ref.safetensors")}, "is not the program that"},
+		{[]string{"compare", "--program", at("forward.program.json"), healthy, healthy}, `"t99" is no step before this one`},
+		{[]string{"compare", "--program", program, other, other}, "has 5 tokens, and"},
+		{[]string{"compare", "--program", at("none.json"), healthy, healthy}, "reading the program"},
+		{[]string{"compare", "--program", program}, "--program has no meaning where the local side is run"},
+		{[]string{"order", "--program", program, "--model", fixtures + "llama-tiny"}, "--model has no meaning with --program"},
+	} {
+		text := strings.TrimSpace(told(t, 2, c.args...))
+		if lines := strings.Split(text, "\n"); !strings.Contains(text, c.want) || len(lines) != 2 {
+			t.Errorf("%v: want two lines with %q:\n%s", c.args, c.want, text)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package order
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/recorded"
+)
+
+// maxEntries bounds the entries of all passes of a recorded program together.
+const maxEntries = 1 << 20
+
+// Recorded is the list of a recorded program: one entry a step and one a name, in the order in which they were computed. A step
+// without a name is an entry that nobody captures, so a cut, the walk, a certificate and blame go through it as through any
+// other. Each pass has its own operations, see [List.At]; Entries has, for each name, the entry of the first pass that has it,
+// its sizes as symbols where all passes agree on one. The list of a program is that of its prompt: of a pass with other
+// tokens nothing is computed. The error says what of the program cannot be.
+func Recorded(p *recorded.Program) (*List, error) {
+	passes, err := p.Entries()
+	if err != nil {
+		return nil, err
+	}
+	total := 0
+	for _, all := range passes {
+		if total += len(all); total > maxEntries {
+			return nil, fmt.Errorf("more than %d tensors in all passes", maxEntries)
+		}
+	}
+	m := merger{place: map[string]int{}}
+	for _, all := range passes {
+		m.pass(all)
+	}
+	l := newList(nil, make([]Entry, len(m.names)))
+	for i, name := range m.names {
+		l.index[name] = i
+		l.Entries[i] = Entry{Name: name}
+	}
+	for i, all := range passes {
+		pass := make([]*Entry, len(m.names))
+		for k := range all {
+			e := entryOf(&all[k], p.Passes[i])
+			if err := checked(all[k].Op, e); err != nil {
+				return nil, fmt.Errorf("pass %d: %w", i, err)
+			}
+			pass[l.index[e.Name]] = e
+		}
+		l.passes = append(l.passes, pass)
+	}
+	for i := range l.Entries {
+		l.Entries[i] = l.inAll(i, p.Passes)
+	}
+	if err := l.ordered(); err != nil {
+		return nil, err
+	}
+	l.Config = configOf(p, l)
+	return l, nil
+}
+
+// checked reports an argument of the model that is none.
+func checked(o op.Op, e *Entry) error {
+	if o == nil && (e.DType != "int64" || len(e.Shape) != 2) {
+		return fmt.Errorf("%s has shape %v and dtype %s: want whole numbers, a row of them", e.Name, e.Shape, e.DType)
+	}
+	return nil
+}
+
+// merger puts the names of all passes in one order, which each pass keeps as far as one can.
+type merger struct {
+	names []string
+	place map[string]int
+}
+
+// pass adds names that are new behind those that come before them.
+func (m *merger) pass(all []recorded.Entry) {
+	var merged []string
+	seen := make([]bool, len(m.names))
+	at := 0
+	for _, e := range all {
+		if old, ok := m.place[e.Name]; ok {
+			for ; at <= old; at++ {
+				merged = append(merged, m.names[at])
+				seen[at] = true
+			}
+			continue
+		}
+		merged = append(merged, e.Name)
+	}
+	merged = append(merged, m.names[at:]...)
+	m.names = merged
+	clear(m.place)
+	for i, name := range merged {
+		m.place[name] = i
+	}
+}
+
+// entryOf is an entry of a pass.
+func entryOf(r *recorded.Entry, p recorded.Pass) *Entry {
+	e := &Entry{Name: r.Name, Layer: r.Layer, Level: r.Level, Op: r.Op, DType: r.DType, Line: r.Source}
+	for _, n := range r.Shape {
+		e.Shape = append(e.Shape, Dim(n))
+	}
+	for _, in := range r.Inputs {
+		ref := Ref{Name: in.Name, Prev: in.Back > 0}
+		if in.Back > 1 {
+			ref.Back = in.Back - 1
+		}
+		e.Inputs = append(e.Inputs, ref)
+	}
+	for _, t := range r.Weights {
+		e.Weights = append(e.Weights, Weight{Name: t.Name, Shape: t.Shape, DType: t.DType})
+	}
+	if r.Op == nil {
+		e.Op = op.Argument{}
+	}
+	last := r.Name[strings.LastIndexByte(r.Name, '.')+1:]
+	switch {
+	case strings.HasPrefix(r.Name, "mask."):
+		e.Compare = Pattern
+	case last == "scores_masked":
+		e.Compare = Allowed
+	}
+	e.Axes = axesOf(r, last, p)
+	e.HF = Source{Kind: Out, Module: r.Name}
+	if r.Level == recorded.Unnamed {
+		e.HF = Source{Kind: Derived}
+	}
+	return e
+}
+
+// attentionAxes are the axes of what attention has, by the last part of its name.
+var attentionAxes = map[string]string{
+	"scores": "bhts", "scores_softcap": "bhts", "scores_masked": "bhts", "probs_f32": "bhts", "probs": "bhts",
+	"keys": "bhsc", "values": "bhsc", "q_rope": "bhtc", "k_rope": "bhtc",
+}
+
+// axesOf are the roles of the axes of a tensor, as far as its name and sizes tell: the first of two and more is the batch where it
+// is 1, the next one of the pass's tokens is theirs, and others are channels.
+func axesOf(r *recorded.Entry, last string, p recorded.Pass) string {
+	if axes := attentionAxes[last]; len(axes) == len(r.Shape) && axes != "" {
+		return axes
+	}
+	axes := []byte(strings.Repeat(string(AxisChannel), len(r.Shape)))
+	at := 0
+	if len(axes) > 1 && r.Shape[0] == 1 {
+		axes[0], at = AxisBatch, 1
+	}
+	for ; at < len(axes); at++ {
+		if r.Shape[at] == p.Tokens && (at < len(axes)-1 || r.Op == nil) {
+			axes[at] = AxisToken
+			break
+		}
+	}
+	if last == "logits" || last == "lm_head" {
+		axes[len(axes)-1] = AxisVocab
+	}
+	return string(axes)
+}
+
+// inAll is entry i as far as all passes agree on it: a size that is the number of tokens of each pass, or of keys, is that.
+func (l *List) inAll(i int, passes []recorded.Pass) Entry {
+	var e Entry
+	have := 0
+	for k := range l.passes {
+		own := l.passes[k][i]
+		if own == nil {
+			continue
+		}
+		if have++; have == 1 {
+			e = *own
+			e.Shape = slices.Clone(own.Shape)
+		}
+	}
+	for a, d := range e.Shape {
+		tokens, keys, same := true, true, true
+		for k := range l.passes {
+			if own := l.passes[k][i]; own != nil && a < len(own.Shape) {
+				n, p := own.Shape[a], passes[k]
+				tokens, keys, same = tokens && int(n) == p.Tokens, keys && int(n) == p.Past+p.Tokens, same && n == d
+			}
+		}
+		switch {
+		case same:
+		case tokens:
+			e.Shape[a] = T
+		case keys:
+			e.Shape[a] = SFull
+		default: // its size is known in each pass, see At
+			e.Axes = ""
+		}
+	}
+	return e
+}
+
+// ordered reports an entry that is computed from one that the list has behind it.
+func (l *List) ordered() error {
+	for pass := range l.passes {
+		for i, e := range l.passes[pass] {
+			if e == nil {
+				continue
+			}
+			for _, ref := range e.Inputs {
+				at, ok := l.parent(Node{i, pass}, ref)
+				switch {
+				case !ok || at.Entry < 0 || l.passes[at.Pass][at.Entry] == nil:
+					return fmt.Errorf("pass %d: %s is computed from %s, which is not there", pass, e.Name, ref.Name)
+				case at.Pass == pass && at.Entry >= i:
+					return fmt.Errorf("pass %d: %s is computed from %s, and another pass has these in the other order", pass, e.Name, ref.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// configOf is what is known of the model's configuration: its type, its layers and its vocabulary.
+func configOf(p *recorded.Program, l *List) *Config {
+	c := &Config{ModelType: p.ModelType, Tokens: TokenIDs{BOS: -1, PAD: -1}, DType: p.DType.String()}
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		c.NumLayers = max(c.NumLayers, e.Layer+1)
+		if e.Name == "logits" && len(e.Shape) > 0 {
+			c.VocabSize = int(e.Shape[len(e.Shape)-1])
+		}
+	}
+	return c
+}
+
+// IsRecorded reports whether the list is of a recorded program: its entries are those of the passes that were recorded.
+func (l *List) IsRecorded() bool { return l.passes != nil }
+
+// Named is the list of the entries with names: what a capture may have, and a comparison shows.
+func (l *List) Named() *List {
+	var kept []*Entry
+	for i := range l.Entries {
+		if e := &l.Entries[i]; e.Level < recorded.Unnamed {
+			kept = append(kept, e)
+		}
+	}
+	return l.Keep(kept)
+}

@@ -1,0 +1,207 @@
+package recorded
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// fileConstant is a constant as the file has it.
+type fileConstant struct {
+	DType   string   `json:"dtype"`
+	Shape   []int    `json:"shape"`
+	Name    string   `json:"name"`
+	From    []recipe `json:"from"`
+	Depends []string `json:"depends"`
+	Data    *string  `json:"data"`
+	SHA256  string   `json:"sha256"`
+	Buffer  bool     `json:"buffer"`
+}
+
+// recipe is a way to make a constant from token ids, positions and lengths.
+type recipe struct {
+	Kind   string `json:"kind"`
+	Value  number `json:"value"`
+	Of     string `json:"of"`
+	Window int    `json:"window"`
+	Seen   number `json:"seen"`
+	Hidden number `json:"hidden"`
+}
+
+// number is a number that may be none of JSON's: {"number": "-inf"}.
+type number float64
+
+var named = map[string]float64{"nan": math.NaN(), "inf": math.Inf(1), "-inf": math.Inf(-1)}
+
+// UnmarshalJSON reads a number, a flag, or one by name.
+func (n *number) UnmarshalJSON(data []byte) error {
+	var x float64
+	if json.Unmarshal(data, &x) == nil {
+		*n = number(x)
+		return nil
+	}
+	var flag bool
+	if json.Unmarshal(data, &flag) == nil {
+		if *n = 0; flag {
+			*n = 1
+		}
+		return nil
+	}
+	var by struct {
+		Number string `json:"number"`
+	}
+	if err := json.Unmarshal(data, &by); err != nil {
+		return err
+	}
+	x, ok := named[by.Number]
+	if !ok {
+		return fmt.Errorf("%q is no number", by.Number)
+	}
+	*n = number(x)
+	return nil
+}
+
+// constant reads a constant: its numbers, or the first way to make them that gives those of the digest.
+func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
+	d, err := hooks.ParseDType(c.DType)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	n, err := count(c.Shape)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	if r.numbers += n; r.numbers > maxNumbers {
+		return nil, fmt.Errorf("%s: more than %d numbers in constants", what, maxNumbers)
+	}
+	out := &Constant{DType: c.DType, Shape: c.Shape, SHA256: c.SHA256, Depends: c.Depends}
+	if c.Data != nil {
+		data, err := base64.StdEncoding.Strict().DecodeString(*c.Data)
+		switch sum := sha256.Sum256(data); {
+		case err != nil:
+			return nil, fmt.Errorf("%s: its data: %w", what, err)
+		case len(data) != n*d.Size():
+			return nil, fmt.Errorf("%s: %d bytes of data, not %d", what, len(data), n*d.Size())
+		case hex.EncodeToString(sum[:]) != c.SHA256:
+			return nil, fmt.Errorf("%s: its data does not have the digest that the file says", what)
+		}
+		out.Numbers = make([]float64, n)
+		return out, floats.Decode(out.Numbers, d, data)
+	}
+	for _, from := range c.From {
+		if from.Kind == "ids" {
+			if len(c.From) > 1 || n != r.tokensOf(n) {
+				return nil, fmt.Errorf("%s: %d numbers are no token ids of a pass", what, n)
+			}
+			out.Is = inputIDs
+			return out, nil
+		}
+		for i, p := range r.passes {
+			if i > 0 && from.Kind != "positions" && from.Kind != "mask" {
+				continue
+			}
+			if r.made += n; r.made > maxMade {
+				return nil, fmt.Errorf("%s: more than %d numbers have to be made", what, maxMade)
+			}
+			x := from.numbers(c.Shape, n, p)
+			if x == nil || !sameDigest(x, d, c.SHA256) {
+				continue
+			}
+			if out.Numbers = x; from.Kind == "positions" && n == p.Tokens {
+				out.Is = positionIDs
+			}
+			return out, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: it has no data, and no way to make it gives its digest", what)
+}
+
+// The arguments of a model that constants may be.
+const (
+	inputIDs    = "input_ids"
+	positionIDs = "position_ids"
+)
+
+// tokensOf is the number of tokens of a pass that has n; −1 where none has.
+func (r *reader) tokensOf(n int) int {
+	for _, p := range r.passes {
+		if p.Tokens == n {
+			return n
+		}
+	}
+	return -1
+}
+
+// numbers makes a constant for a pass; nil where the recipe gives none.
+func (from *recipe) numbers(shape []int, n int, p Pass) []float64 {
+	x := make([]float64, n)
+	switch from.Kind {
+	case "fill":
+		for i := range x {
+			x[i] = float64(from.Value)
+		}
+	case "count":
+		for i := range x {
+			x[i] = float64(i)
+		}
+	case "positions":
+		if n != p.Tokens {
+			return nil
+		}
+		for i := range x {
+			x[i] = float64(p.Past + i)
+		}
+	case "mask":
+		if len(shape) < 2 {
+			return nil
+		}
+		rows, keys := shape[len(shape)-2], shape[len(shape)-1]
+		if rows != p.Tokens || rows*keys != n {
+			return nil
+		}
+		first := max(p.Past+p.Tokens-keys, 0)
+		for i := range x {
+			q, k := p.Past+i/keys, first+i%keys
+			seen := from.Of == "all" || k <= q && (from.Window <= 0 || k > q-from.Window)
+			if x[i] = float64(from.Hidden); seen {
+				x[i] = float64(from.Seen)
+			}
+		}
+	default:
+		return nil
+	}
+	return x
+}
+
+// sameDigest reports whether numbers have a digest in a dtype.
+func sameDigest(x []float64, d hooks.DType, digest string) bool {
+	data := make([]byte, 0, len(x)*d.Size())
+	for _, v := range x {
+		switch d {
+		case hooks.F64:
+			data = binary.LittleEndian.AppendUint64(data, math.Float64bits(v))
+		case hooks.F32:
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(v)))
+		case hooks.F16:
+			data = binary.LittleEndian.AppendUint16(data, floats.F16(float32(v)))
+		case hooks.BF16:
+			data = binary.LittleEndian.AppendUint16(data, floats.BF16(float32(v)))
+		default:
+			if d.Float() {
+				return false
+			}
+			var word [8]byte
+			binary.LittleEndian.PutUint64(word[:], uint64(int64(v)))
+			data = append(data, word[:d.Size()]...)
+		}
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]) == digest
+}

@@ -1,0 +1,333 @@
+package recorded
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Entry is a tensor of one pass and what makes it: a named one, or a step that nobody captures.
+type Entry struct {
+	Name         string
+	Layer, Level int // a step without a name has [Unnamed]
+	Op           program.Op
+	Inputs       []Input
+	Weights      []Tensor
+	Shape        []int
+	DType        string // empty for the model's
+	Source       string // the line of source that computed it
+}
+
+// Unnamed is the level of a step without a name: more than any capture asks for.
+const Unnamed = 4
+
+// Input is an entry by name, of the pass itself or of one before.
+type Input struct {
+	Name string
+	Back int // how many passes before
+}
+
+// Tensor is a tensor of the checkpoint.
+type Tensor struct {
+	Name  string
+	Shape []int
+	DType string // empty for the model's
+}
+
+// Entries are the entries of each pass, in the order in which they are computed. Every name of the program is one. A value that has
+// a name is the entry of that name; one that has none is an entry of a name that is made for it: that of the next tensor
+// with a name, and the operation. The error is that of an operation whose operands do not go together.
+func (p *Program) Entries() ([][]Entry, error) {
+	x := &expander{p: p, specs: map[string]*spec{}, built: map[program.Op]string{}, reps: map[int]*rep{}}
+	var all [][]Entry
+	for i := range p.Passes {
+		if err := x.pass(i); err != nil {
+			return nil, fmt.Errorf("pass %d: %w", i, err)
+		}
+		all = append(all, x.entries)
+	}
+	return all, nil
+}
+
+// rep is the entry that stands for a value: the last one that shows all of it.
+type rep struct {
+	name  string
+	pass  int
+	of    string // what an operation that reads it says it is
+	view  *layout
+	axes  []int
+	parts map[string]string // entries that show a part of it, by view
+}
+
+type expander struct {
+	p     *Program
+	specs map[string]*spec
+	built map[program.Op]string // why an operation has no formula; empty where it has
+	reps  map[int]*rep
+
+	// Of the pass that is being expanded.
+	i       int
+	entries []Entry
+	names   map[string]bool
+	next    []string      // by line, the first name from it on
+	first   map[int]*Name // by value, the first name that shows all of it
+	consts  map[int]given // by constant, the entry that has it
+	// arguments are the constants of the pass that are arguments of the model, by name.
+	arguments map[string]*Constant
+	shapes    []map[string][]int // of all entries so far, by pass
+}
+
+func (x *expander) pass(i int) error {
+	x.i, x.entries, x.names, x.first, x.consts = i, nil, map[string]bool{}, map[int]*Name{}, map[int]given{}
+	x.arguments = map[string]*Constant{}
+	x.shapes = append(x.shapes, map[string][]int{})
+	lines := x.p.Passes[i].Lines
+	x.next = make([]string, len(lines))
+	next := "end"
+	for k, l := range slices.Backward(lines) {
+		if l.Name != nil {
+			next = l.Name.Name
+			x.names[next] = true
+			if l.Name.Of.Kind == ToValue && x.reps[l.Name.Of.Index] == nil && l.Name.Of.covers() {
+				x.first[l.Name.Of.Index] = l.Name
+			}
+		}
+		x.next[k] = next
+	}
+	for k := range lines {
+		var err error
+		if l := &lines[k]; l.Step != nil {
+			err = x.step(k, l)
+		} else {
+			err = x.named(l)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// covers reports whether a reference shows each element of a value once.
+func (r *Ref) covers() bool {
+	if r.Off != 0 {
+		return false
+	}
+	_, ok := orderOf(r.Shape, r.Stride)
+	return ok
+}
+
+// step adds the entries of a step's results.
+func (x *expander) step(k int, l *Line) error {
+	s := l.Step
+	for out := range s.Out {
+		value := s.First + out
+		e := Entry{Layer: l.Layer, Level: Unnamed, Shape: s.Out[out].inMemory()}
+		if s.Source >= 0 {
+			e.Source = x.p.Sources[s.Source]
+		}
+		view := (*layout)(nil)
+		r := &rep{pass: x.i, of: s.Op, parts: map[string]string{}}
+		if n := x.first[value]; n != nil && elementsOf(n.Of.Shape) == elementsOf(s.Out[out].Shape) {
+			e.Name, e.Level, e.Shape = n.Name, n.Level, atLeastOne(n.Of.Shape)
+			view = &layout{atLeastOne(n.Of.Shape), atLeastOne(n.Of.Stride), 0}
+			r.of = "input"
+			r.see(view)
+		} else {
+			delete(x.first, value)
+			e.Name = x.unnamed(x.next[k], s.Op)
+		}
+		e.DType = x.dtype(s.Out[out].DType)
+		if err := x.operation(&e, s, out, view); err != nil {
+			return fmt.Errorf("%s: %w", e.Name, err)
+		}
+		x.add(e)
+		r.name = e.Name
+		x.reps[value] = r
+	}
+	return nil
+}
+
+// add adds an entry of the pass.
+func (x *expander) add(e Entry) {
+	x.entries = append(x.entries, e)
+	x.shapes[x.i][e.Name] = e.Shape
+}
+
+// see makes a representative one that shows memory through strides.
+func (r *rep) see(view *layout) {
+	order, _ := orderOf(view.shape, view.stride)
+	if r.view, r.axes = view, order; slices.Equal(view.stride, rowMajor(view.shape)) {
+		r.view, r.axes = nil, nil
+	}
+}
+
+// named adds the entry of a name that no step has made.
+func (x *expander) named(l *Line) error {
+	n := l.Name
+	if n.Of.Kind == ToValue && x.first[n.Of.Index] == n {
+		return nil // the step's
+	}
+	e := Entry{Name: n.Name, Layer: l.Layer, Level: n.Level, Shape: atLeastOne(n.Of.Shape)}
+	s := &spec{shape: e.Shape, order: ascending(len(e.Shape))}
+	o := x.ref(&e, n.Of)
+	if s.operands = []operand{o.operand}; o.lost != "" {
+		e.Op = Unknown{"view", o.lost}
+	}
+	switch n.Of.Kind {
+	case ToConstant:
+		c := x.p.Constants[n.Of.Index]
+		e.DType = x.dtype(c.DType)
+		if n.Name == inputIDs || n.Name == positionIDs {
+			e.Op, e.Inputs, x.arguments[n.Name] = nil, nil, c // an argument of the model
+			break
+		}
+		if len(e.Inputs) > 0 { // an argument, or another name of the same numbers
+			e.Op = Seen{Of: "input", spec: x.intern(s)}
+			break
+		}
+		if o.lost != "" {
+			break
+		}
+		e.Op = Constants{Sum: c.SHA256, spec: x.intern(s)}
+	case ToWeight:
+		e.DType = x.dtype(x.p.Weights[n.Of.Weight].DType)
+		if o.lost == "" {
+			e.Op = Seen{Of: "weight", spec: x.intern(s)}
+		}
+	default:
+		e.DType = x.dtype(x.valueOf(n.Of.Index).DType)
+		e.Op = Seen{Of: x.reps[n.Of.Index].of, spec: x.intern(s)}
+	}
+	if _, lost := e.Op.(Unknown); e.Op != nil && !lost {
+		if err := x.try(&e); err != nil {
+			return fmt.Errorf("%s: %w", e.Name, err)
+		}
+	}
+	x.add(e)
+	x.told(n, &e)
+	return nil
+}
+
+// told makes later steps read the entry of a name.
+func (x *expander) told(n *Name, e *Entry) {
+	switch {
+	case n.Of.Kind == ToConstant && n.Of.covers():
+		if _, ok := x.consts[n.Of.Index]; !ok {
+			r := &rep{}
+			r.see(&layout{atLeastOne(n.Of.Shape), atLeastOne(n.Of.Stride), 0})
+			x.consts[n.Of.Index] = given{e.Name, r.view, r.axes}
+		}
+	case n.Of.Kind == ToValue:
+		r := x.reps[n.Of.Index]
+		if n.Of.covers() && elementsOf(n.Of.Shape) == elementsOf(x.valueOf(n.Of.Index).Shape) {
+			r.name, r.pass, r.of = e.Name, x.i, "input"
+			r.see(&layout{atLeastOne(n.Of.Shape), atLeastOne(n.Of.Stride), 0})
+			return
+		}
+		if r.pass == x.i {
+			r.parts[key(n.Of)] = e.Name
+		}
+	}
+}
+
+// key tells views of one value apart, but for axes of one element.
+func key(r Ref) string {
+	var b strings.Builder
+	fmt.Fprint(&b, r.Off)
+	for a, n := range r.Shape {
+		if n != 1 {
+			fmt.Fprintf(&b, " %d:%d", n, r.Stride[a])
+		}
+	}
+	return b.String()
+}
+
+// unnamed is a name for a step that has none.
+func (x *expander) unnamed(next, op string) string {
+	name := next + ":" + op
+	for n := 2; x.names[name]; n++ {
+		name = fmt.Sprintf("%s:%s.%d", next, op, n)
+	}
+	x.names[name] = true
+	return name
+}
+
+// dtype is that of an entry: nothing where it is the model's.
+func (x *expander) dtype(name string) string {
+	if name == x.p.DType.String() {
+		return ""
+	}
+	return name
+}
+
+func (x *expander) valueOf(value int) *Value {
+	return x.p.value(value)
+}
+
+// value is a result by its number.
+func (p *Program) value(n int) *Value { return &p.values[n] }
+
+// operation gives an entry its operation.
+func (x *expander) operation(e *Entry, s *Step, out int, view *layout) error {
+	v := &s.Out[out]
+	sp := &spec{attr: s.Attr, shape: atLeastOne(v.Shape), view: view, model: v.DType == x.p.DType.String()}
+	sp.order, _ = orderOf(sp.shape, atLeastOne(v.Stride))
+	if len(sp.order) == 0 {
+		sp.order = ascending(len(sp.shape))
+	}
+	if view != nil && slices.Equal(view.shape, sp.shape) && slices.Equal(view.stride, atLeastOne(v.Stride)) {
+		sp.view, sp.order = nil, ascending(len(sp.shape))
+	}
+	d, err := hooks.ParseDType(v.DType)
+	if err != nil {
+		e.Op = Unknown{s.Op, "its result is of dtype " + v.DType}
+		return nil
+	}
+	sp.dtype = d
+	var words []string
+	for _, in := range s.In {
+		o := x.ref(e, in)
+		if why := o.lost; why != "" {
+			e.Op = Unknown{s.Op, why}
+		}
+		sp.operands = append(sp.operands, o.operand)
+		words = append(words, o.of)
+	}
+	if e.Op != nil {
+		return nil
+	}
+	e.Op = Op{Name: s.Op, Of: strings.Join(words, ", "), To: e.DType, Out: out, spec: x.intern(sp)}
+	return x.try(e)
+}
+
+func ascending(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// inMemory is the shape of a value with its axes in the order in which memory has them.
+func (v *Value) inMemory() []int {
+	shape := atLeastOne(v.Shape)
+	order, ok := orderOf(shape, atLeastOne(v.Stride))
+	if !ok {
+		return shape
+	}
+	out := make([]int, len(shape))
+	for i, a := range order {
+		out[i] = shape[a]
+	}
+	return out
+}
+
+// elementsOf is the number of elements of a shape that [count] has checked.
+func elementsOf(shape []int) int {
+	n, _ := count(shape)
+	return n
+}

@@ -1,0 +1,345 @@
+package recorded
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// formulas are the operations, by torch's names without the marks of variants. What each computes is what torch's documentation
+// says; where each rounds is what its kernels for CPU do (aten/src/ATen/native/cpu): operands become float32, what is computed
+// of them is float32, and the result alone is rounded to its dtype, unless a comment says otherwise.
+var formulas map[string]func(m *maker) program.Var
+
+func init() {
+	formulas = map[string]func(m *maker) program.Var{
+		"to": move, "fill": func(m *maker) program.Var { return m.expand(m.cast(0), m.s.shape) },
+		"neg": func(m *maker) program.Var { return m.b.Neg(m.operand(0)) },
+		"abs": func(m *maker) program.Var { return m.b.Max(m.operand(0), m.b.Neg(m.operand(0))) },
+		"relu": func(m *maker) program.Var {
+			return m.b.Max(m.operand(0), m.b.Literal(0))
+		},
+		"maximum": func(m *maker) program.Var { return m.b.Max(m.cast(0), m.cast(1)) },
+		"minimum": func(m *maker) program.Var { return smaller(m.b, m.cast(0), m.cast(1)) },
+		"clamp":   clamp, "where": where, "masked_fill": maskedFill,
+		"cat": cat, "stack": stack, "repeat": repeat, "pad": pad, "write": write, "flip": flip,
+		"embedding": embedding, "gather": gather, "index_select": indexSelect, "index": index,
+
+		"add": sum, "sub": sum, "rsub": sum,
+		"mul": func(m *maker) program.Var { return m.b.Mul("product", m.operand(0), m.operand(1)) },
+		"div": divide,
+		"reciprocal": func(m *maker) program.Var {
+			return m.b.Div("quotient", m.b.Literal(1), m.operand(0))
+		},
+
+		"pow": power, "softplus": softplus, "gelu": gelu, "silu": silu,
+		"square": func(m *maker) program.Var { return m.b.Mul("square", m.operand(0), m.operand(0)) },
+		"sqrt":   function((*program.Builder).Sqrt), "rsqrt": function((*program.Builder).Rsqrt),
+		"exp": function((*program.Builder).Exp), "expm1": function((*program.Builder).Expm1),
+		"log": function((*program.Builder).Log), "log1p": function((*program.Builder).Log1p),
+		"tanh": function((*program.Builder).Tanh), "erf": function((*program.Builder).Erf),
+		"cos": function((*program.Builder).Cos), "sin": function((*program.Builder).Sin),
+		"sigmoid": sigmoid, "log_sigmoid": logSigmoid, "log_sigmoid_forward": logSigmoid,
+
+		"sum": total, "mean": total, "cumsum": cumulative, "vector_norm": length, "amax": largest,
+		"softmax": softmax, "log_softmax": logSoftmax, "logsumexp": logSumExp, "native_layer_norm": layerNorm,
+
+		"mm": product, "bmm": batched, "addmm": product, "baddbmm": batched, "mv": product, "convolution": convolution,
+	}
+}
+
+// Operations are the names of those that have a formula.
+func Operations() []string { return slices.Sorted(maps.Keys(formulas)) }
+
+// expand is a view repeated to a shape, as torch's expand does.
+func (m *maker) expand(v program.Var, shape []int) program.Var {
+	return m.b.Expand(v, shape)
+}
+
+// move is a copy, or a conversion: the rounding is the result's.
+func move(m *maker) program.Var { return m.expand(m.operand(0), m.s.shape) }
+
+// function is one function of the first operand, computed in float32.
+func function(f func(b *program.Builder, name string, x program.Var) program.Var) func(m *maker) program.Var {
+	return func(m *maker) program.Var { return f(m.b, m.o.Name, m.operand(0)) }
+}
+
+func smaller(b *program.Builder, x, y program.Var) program.Var {
+	return b.Neg(b.Max(b.Neg(x), b.Neg(y)))
+}
+
+// sum is x + α·y, x − α·y, or y − α·x. The product with α is not rounded beyond float32.
+func sum(m *maker) program.Var {
+	m.only("alpha")
+	x, y := m.operand(0), m.operand(1)
+	if m.o.Name == "rsub" {
+		x, y = y, x
+	}
+	if alpha := m.real("alpha", 1); alpha != 1 {
+		y = m.b.Mul("scaled", y, m.b.Scalar("alpha", alpha))
+	}
+	if m.o.Name == "add" {
+		return m.b.Add("sum", x, y)
+	}
+	return m.b.Sub("difference", x, y)
+}
+
+func divide(m *maker) program.Var {
+	m.only()
+	return m.b.Div("quotient", m.operand(0), m.operand(1))
+}
+
+func clamp(m *maker) program.Var {
+	m.only("min", "max")
+	x := m.operand(0)
+	if low := m.real("min", math.Inf(-1)); !math.IsInf(low, -1) {
+		x = m.b.Max(x, m.number("min", low))
+	}
+	if high := m.real("max", math.Inf(1)); !math.IsInf(high, 1) {
+		x = smaller(m.b, x, m.number("max", high))
+	}
+	return x
+}
+
+func where(m *maker) program.Var { return m.b.Choose(m.operand(0), m.cast(1), m.cast(2)) }
+
+func maskedFill(m *maker) program.Var { return m.b.Choose(m.operand(1), m.cast(2), m.operand(0)) }
+
+// power is x to a number. Small powers are products and roots; x³ in 16 bits is R(R(x²)·x).
+func power(m *maker) program.Var {
+	if len(m.s.operands) != 2 || m.s.operands[1].source != fromNumber {
+		return m.b.Pow("power", m.operand(0), m.operand(1))
+	}
+	x := m.operand(0)
+	switch m.s.operands[1].number {
+	case 2:
+		return m.b.Mul("square", x, x)
+	case 3:
+		return m.b.Mul("cube", m.narrow(m.b.Mul("square", x, x)), x)
+	case 0.5:
+		return m.b.Sqrt("root", x)
+	case -0.5:
+		return m.b.Rsqrt("rsqrt", x)
+	case -1:
+		return m.b.Div("quotient", m.b.Literal(1), x)
+	}
+	return m.b.Pow("power", x, m.operand(1))
+}
+
+// sigmoid is 1 / (1 + e⁻ˣ).
+func sigmoid(m *maker) program.Var {
+	return m.b.Div("quotient", m.b.Literal(1), m.b.Add("sum", m.b.Literal(1), m.b.Exp("exp", m.b.Neg(m.operand(0)))))
+}
+
+// softplus is log(1 + eˣ), which torch takes as x above its threshold, where the two are equal in float32. It is computed as
+// max(x, 0) + log(1 + e^−|x|), which does not overflow.
+func softplus(m *maker) program.Var {
+	m.only("beta", "threshold")
+	if m.real("beta", 1) != 1 || m.real("threshold", 20) < 20 {
+		return m.unknown("its beta and threshold")
+	}
+	return m.softplus(m.operand(0))
+}
+
+func (m *maker) softplus(x program.Var) program.Var {
+	b := m.b
+	small := b.Neg(b.Max(x, b.Neg(x)))
+	return b.Add("sum", b.Max(x, b.Literal(0)), b.Log1p("log", b.Exp("exp", small)))
+}
+
+// logSigmoid is −log(1 + e⁻ˣ).
+func logSigmoid(m *maker) program.Var {
+	if m.o.Out != 0 {
+		return m.unknown("its second result")
+	}
+	return m.b.Neg(m.softplus(m.b.Neg(m.operand(0))))
+}
+
+func gelu(m *maker) program.Var {
+	m.only("approximate")
+	switch m.text("approximate", "none") {
+	case "none":
+		return op.GELU{}.Steps(m.b, []program.Var{m.operand(0)}, nil)
+	case "tanh":
+		return op.GELUTanh{}.Steps(m.b, []program.Var{m.operand(0)}, nil)
+	}
+	return m.unknown("its approximation")
+}
+
+func silu(m *maker) program.Var { return op.SiLU{}.Steps(m.b, []program.Var{m.operand(0)}, nil) }
+
+// rows is a tensor with some axes put last and made one, and the shape that a sum over these axes has.
+func (m *maker) rows(v program.Var, axes []int) (rows program.Var, kept []int) {
+	shape := v.Shape()
+	gone := make([]bool, len(shape))
+	if len(axes) == 0 {
+		for a := range shape {
+			axes = append(axes, a)
+		}
+	}
+	n := 1
+	for _, a := range axes {
+		a = m.axis(a, shape)
+		if !gone[a] {
+			n *= shape[a]
+		}
+		gone[a] = true
+	}
+	var first, last []int
+	for a := range shape {
+		if gone[a] {
+			last = append(last, a)
+		} else {
+			first = append(first, a)
+			kept = append(kept, shape[a])
+		}
+	}
+	if len(last) == 0 { // an axis that is not there: the program is an error
+		return v, kept
+	}
+	if len(last) > 1 {
+		v = m.b.Plain(m.b.Permute(v, slices.Concat(first, last)...))
+		return m.b.Reshape(v, slices.Concat(kept, []int{n})...), kept
+	}
+	return m.b.Permute(v, slices.Concat(first, last)...), kept
+}
+
+// total is the sum or the mean over some axes, all where none is named; it is accumulated in float32.
+func total(m *maker) program.Var {
+	m.only("dim", "keepdim", "dtype")
+	axes, _ := m.integers("dim")
+	rows, _ := m.rows(m.operand(0), axes)
+	if m.o.Name == "mean" {
+		return m.b.Mean("mean", rows)
+	}
+	return m.b.Sum("sum", rows)
+}
+
+// cumulative are the sums of the first elements along an axis: products with the ones of a triangle.
+func cumulative(m *maker) program.Var {
+	m.only("dim")
+	v := m.operand(0)
+	a := m.axis(m.integer("dim", 0), v.Shape())
+	n := v.Shape()[a]
+	if n > maxTriangle {
+		return m.unknown("%d elements of it", n)
+	}
+	ones := make([]float64, n*n)
+	for i := range n {
+		for k := range i + 1 {
+			ones[i*n+k] = 1
+		}
+	}
+	moved, back := lastAxis(len(v.Shape()), a)
+	rows := m.b.Permute(v, moved...)
+	flat := m.b.Reshape(m.b.Plain(rows), -1, n)
+	sums := m.b.Dot("sum", "rk,ik->ri", flat, m.b.Constant("", ones, []int{n, n}))
+	return m.b.Permute(m.b.Reshape(sums, rows.Shape()...), back...)
+}
+
+// maxTriangle bounds a triangle of ones.
+const maxTriangle = 4096
+
+// lastAxis is the order of axes that puts one last, and the one that puts it back.
+func lastAxis(rank, a int) (there, back []int) {
+	for k := range rank {
+		if k != a {
+			there = append(there, k)
+		}
+	}
+	there = append(there, a)
+	back = make([]int, rank)
+	for k, from := range there {
+		back[from] = k
+	}
+	return there, back
+}
+
+// length is the root of the sum of squares.
+func length(m *maker) program.Var {
+	m.only("ord", "dim", "keepdim", "dtype")
+	if m.real("ord", 2) != 2 {
+		return m.unknown("its order")
+	}
+	axes, _ := m.integers("dim")
+	rows, _ := m.rows(m.operand(0), axes)
+	return m.b.Sqrt("root", m.b.Sum("sum", m.b.Mul("square", rows, rows)))
+}
+
+func largest(m *maker) program.Var {
+	m.only("dim", "keepdim")
+	axes, _ := m.integers("dim")
+	rows, _ := m.rows(m.operand(0), axes)
+	if rows.Last() > maxRepeats {
+		return m.unknown("%d elements a row", rows.Last())
+	}
+	top := m.b.Take(rows, len(rows.Shape())-1, 0)
+	for k := 1; k < rows.Last(); k++ {
+		top = m.b.Max(top, m.b.Take(rows, len(rows.Shape())-1, k))
+	}
+	return top
+}
+
+// softmax is e^(x−max) / Σ e^(x−max) along an axis, in float32.
+func softmax(m *maker) program.Var {
+	return m.along(func(rows program.Var) program.Var { return op.Softmax{}.Steps(m.b, []program.Var{rows}, nil) })
+}
+
+// logSoftmax is x − max − log Σ e^(x−max).
+func logSoftmax(m *maker) program.Var {
+	return m.along(func(rows program.Var) program.Var {
+		d := m.b.Sub("difference", rows, m.b.RowMax(rows))
+		return m.b.Sub("result", d, m.b.Log("log", m.b.Sum("sum", m.b.Exp("exp", d))))
+	})
+}
+
+// along computes by rows of the axis dim.
+func (m *maker) along(f func(rows program.Var) program.Var) program.Var {
+	m.only("dim")
+	v := m.operand(0)
+	moved, back := lastAxis(len(v.Shape()), m.axis(m.integer("dim", -1), v.Shape()))
+	return m.b.Permute(f(m.b.Permute(v, moved...)), back...)
+}
+
+// logSumExp is max + log Σ e^(x−max), of which torch rounds each step to the dtype of the operand.
+func logSumExp(m *maker) program.Var {
+	m.only("dim", "keepdim")
+	axes, _ := m.integers("dim")
+	rows, _ := m.rows(m.operand(0), axes)
+	top := m.b.RowMax(rows)
+	exp := m.narrow(m.b.Exp("exp", m.narrow(m.b.Sub("difference", rows, top))))
+	return m.b.Add("result", m.narrow(m.b.Log("log", m.narrow(m.b.Sum("sum", exp)))), top)
+}
+
+// layerNorm is (x − mean)·r·w + b with r = (variance + ε)^(−1/2), in float32; torch computes x·r − mean·r. Its mean and variance
+// are updated as it goes (Welford). Operands: x, w, b.
+func layerNorm(m *maker) program.Var {
+	m.only("normalized_shape", "eps")
+	x := m.operand(0)
+	axes, ok := m.integers("normalized_shape")
+	if !ok || len(axes) != 1 || x.Last() != axes[0] {
+		return m.unknown("its normalized_shape")
+	}
+	b := m.b
+	n := b.Literal(float64(x.Last()))
+	mean := b.Unrounded(b.Div("mean", b.Unrounded(b.Sum("sum of mean", x)), n))
+	d := b.Unrounded(b.Sub("deviation", x, mean))
+	r := b.Rsqrt("rsqrt", b.Add("+eps", b.Mean("variance", b.Unrounded(b.Mul("square", d, d))), b.Scalar("eps", m.real("eps", 1e-5))))
+	switch m.o.Out {
+	case 1:
+		return mean
+	case 2:
+		return r
+	}
+	y := b.Sub("centered", b.Mul("product", x, r), b.Mul("shift", mean, r))
+	if m.has(1) {
+		y = b.Mul("weight", y, m.operand(1))
+	}
+	if m.has(2) {
+		y = b.Add("bias", y, m.operand(2))
+	}
+	return y
+}

@@ -1,0 +1,104 @@
+package recorded
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// product is x·y, or c + x·y: mm, mv and addmm. The sum is accumulated in float32 and rounded once. A weight whose rows are the
+// columns of y is streamed.
+func product(m *maker) program.Var {
+	m.only()
+	at := 0
+	if m.o.Name == "addmm" {
+		at = 1
+	}
+	x := m.operand(at)
+	if w, ok := m.rowsOf(at + 1); ok {
+		if at == 0 {
+			return m.b.Affine("product", x, w)
+		}
+		if c := m.operand(0); slices.Equal(c.Shape(), []int{w.Shape()[0]}) {
+			return m.b.Affine("product", x, w, c)
+		}
+		return m.b.Add("sum", m.b.Affine("product", x, w), m.operand(0))
+	}
+	axes := "rk,kc->rc"
+	if m.o.Name == "mv" {
+		axes = "rk,k->r"
+	}
+	y := m.b.Dot("product", axes, x, m.operand(at+1))
+	if at == 0 {
+		return y
+	}
+	return m.b.Add("sum", y, m.operand(0))
+}
+
+// rowsOf is the matrix of the checkpoint of which an operand is the transpose, whole.
+func (m *maker) rowsOf(k int) (w program.Var, ok bool) {
+	if !m.has(k) || m.s.operands[k].source != fromWeight {
+		return w, false
+	}
+	p := &m.s.operands[k]
+	w = m.w[p.index]
+	s := w.Shape()
+	if p.turned {
+		return w, len(s) == 2 && p.off == 0 && slices.Equal(p.shape, []int{s[1], s[0]}) && slices.Equal(p.stride, []int{s[0], 1})
+	}
+	return w, len(s) == 2 && len(p.more) == 0 && p.off == 0 && slices.Equal(p.shape, []int{s[1], s[0]}) && slices.Equal(p.stride, []int{1, s[1]})
+}
+
+// batched is a product of matrices, or c beside it: bmm and baddbmm.
+func batched(m *maker) program.Var {
+	m.only()
+	at := 0
+	if m.o.Name == "baddbmm" {
+		at = 1
+	}
+	y := m.b.Dot("product", "brk,bkc->brc", m.operand(at), m.operand(at+1))
+	if at == 0 {
+		return y
+	}
+	return m.b.Add("sum", y, m.operand(0))
+}
+
+// convolution is Σ x·w + bias over the channels of a group and the places of a kernel, along one axis. Operands: x [B, C, T],
+// w [out, C/groups, K], bias. Padding is with zeros.
+func convolution(m *maker) program.Var {
+	m.only("stride", "padding", "dilation", "transposed", "output_padding", "groups")
+	x, w := m.operand(0), m.operand(1)
+	if len(x.Shape()) != 3 || len(w.Shape()) != 3 || m.flag("transposed") {
+		return m.unknown("its %d axes, or its being transposed", len(x.Shape()))
+	}
+	one := func(name string, otherwise int) int {
+		if all, ok := m.integers(name); ok && len(all) == 1 {
+			return all[0]
+		}
+		return otherwise
+	}
+	stride, padding, dilation, groups := one("stride", 1), one("padding", 0), one("dilation", 1), m.integer("groups", 1)
+	batch, channels, outs, taps := x.Shape()[0], x.Shape()[1], w.Shape()[0], w.Shape()[2]
+	if stride < 1 || dilation < 1 || padding < 0 || groups < 1 || channels%groups != 0 || outs%groups != 0 || taps < 1 {
+		return m.b.Fail("a convolution of %d channels in %d groups", channels, groups)
+	}
+	if x = m.b.Plain(x); padding > 0 {
+		zeros := m.b.Expand(m.b.Literal(0), []int{batch, channels, padding})
+		x = m.b.Cat(2, zeros, x, zeros)
+	}
+	length := x.Shape()[2]
+	times := (length-dilation*(taps-1)-1)/stride + 1
+	if times < 1 {
+		return m.b.Fail("a convolution of %d places with a kernel of %d", length, taps)
+	}
+	in := channels / groups
+	seen := m.b.View(x, []int{batch, groups, in, times, taps}, []int{channels * length, in * length, length, stride, dilation}, 0)
+	flat := m.b.Reshape(m.b.Plain(m.b.Permute(seen, 0, 1, 3, 2, 4)), batch, groups, times, in*taps)
+	kernel := m.b.Reshape(m.b.Plain(w), groups, outs/groups, in*taps)
+	y := m.b.Dot("product", "bgtk,gok->bgot", flat, kernel)
+	y = m.b.Reshape(y, batch, outs, times)
+	if m.has(2) {
+		y = m.b.Add("bias", y, m.b.Permute(m.operand(2), 0, -1))
+	}
+	return y
+}

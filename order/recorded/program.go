@@ -1,0 +1,120 @@
+package recorded
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Limits of what a file may claim. A real program has some ten thousand lines, and its values are those of a forward pass.
+const (
+	MaxBytes    = 256 << 20 // of the file
+	maxLines    = 1 << 20   // steps and names of all passes together
+	maxPasses   = 1 << 12
+	maxElements = 1 << 31 // of one value, and of each step within an operation
+	maxMade     = 1 << 27 // numbers that are made to find those of the constants
+	maxRank     = 16
+	maxNumbers  = 16 << 20 // of all constants together
+	maxOperands = 1 << 12  // of one step
+)
+
+// Program is what was recorded of a model: the steps of each forward call, and the names of what they compute.
+type Program struct {
+	Class     string // of the model, with its module
+	ModelType string // of its configuration
+	Producer  map[string]string
+	DType     hooks.DType // that most of the parameters have: the model's
+	Passes    []Pass
+	Weights   map[string]*Weight // by the parameter's name
+	Constants []*Constant
+	Sources   []string // lines of source, such as "transformers/models/qwen3/modeling_qwen3.py:213"
+
+	values []Value // the results of all steps, by number
+}
+
+// OfPrompt reports whether the program is of one prompt alone: some of its numbers depend on the token ids, and are not they.
+func (p *Program) OfPrompt() bool {
+	return slices.ContainsFunc(p.Constants, func(c *Constant) bool { return c.Is == "" && slices.Contains(c.Depends, inputIDs) })
+}
+
+// Pass is one forward call.
+type Pass struct {
+	Tokens, Past int
+	Lines        []Line
+}
+
+// Line is a step or a name: one of the two.
+type Line struct {
+	Layer int // −1 outside the layers
+	Step  *Step
+	Name  *Name
+}
+
+// Step is one operation.
+type Step struct {
+	Op     string
+	In     []Ref
+	Out    []Value
+	First  int // the number of its first result; the others follow
+	Attr   map[string]any
+	Source int // of the program's lines of source
+}
+
+// Value is what a step wrote: memory of as many elements as its shape has, seen through strides.
+type Value struct {
+	DType  string
+	Shape  []int
+	Stride []int // that show each element of the memory once
+}
+
+// Name is a tensor that a capture calls by a name.
+type Name struct {
+	Name  string
+	Of    Ref
+	Level int
+}
+
+// RefKind is what a reference is to.
+type RefKind uint8
+
+// The kinds of references.
+const (
+	ToNothing  RefKind = iota // an argument that was left out, or memory that nobody wrote
+	ToValue                   // a step's result
+	ToWeight                  // a parameter or buffer
+	ToConstant                // numbers of the file
+	ToNumber                  // one number
+)
+
+// Ref is an operand: a strided view of a value, of a weight or of a constant, or a number.
+type Ref struct {
+	Kind          RefKind
+	Index         int    // of the value or constant
+	Weight        string // the parameter
+	Number        float64
+	Shape, Stride []int
+	Off           int
+}
+
+// Weight is a parameter or a buffer.
+type Weight struct {
+	Name   string
+	DType  string
+	Shape  []int
+	File   string    // the checkpoint's tensor that it is
+	Turned bool      // that tensor is its transpose
+	Rows   []Tensor  // the checkpoint's tensors whose elements it has, one behind the other
+	Lost   bool      // no tensor of the checkpoint is known to be it
+	Data   *Constant // of a buffer: its numbers
+}
+
+// Constant are numbers that depend on no parameter.
+type Constant struct {
+	DType   string
+	Shape   []int
+	Numbers []float64
+	SHA256  string
+	Depends []string // the arguments of the model, beside token ids and positions, that they depend on
+	// Is is the argument that they are, as they stand: "input_ids" or "position_ids"; empty for neither.
+	Is string
+}

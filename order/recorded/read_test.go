@@ -1,0 +1,243 @@
+package recorded_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/order/recorded"
+)
+
+// small is a program of one pass: ids, a table, a product with a weight, a name for a part.
+const small = `{"format":"tracediff program","version":1,"class":"m.Net","model_type":"net","layers":"layers",
+"passes":[{"tokens":2,"past":0,"calls":[[0,-1,["c0",4]],[1,0,["v0"]],[1,1,["v2"]]]}],
+"templates":[
+[{"name":"input_ids","of":"$0","level":1},
+ {"op":"embedding","in":["w:embed.weight","$0"],"out":[["float32",[1,2,"$1"]]],"at":0},
+ {"name":"embed","of":"t0","level":1}],
+[{"op":"mm","in":[["$0",[2,4],[4,1],0],["w:layers.{layer}.weight",[4,4],[1,4],0]],"out":[["float32",[2,4]]]},
+ {"op":"add","in":["$0",["t0",[1,2,4],[8,4,1],0]],"out":[["float32",[1,2,4]]],"attr":{"alpha":2}},
+ {"name":"layers.{layer}.out","of":"t1","level":2}]
+],
+"weights":{"embed.weight":{"dtype":"float32","shape":[5,4]},"layers.0.weight":{"dtype":"float32","shape":[4,4]},"layers.1.weight":{"dtype":"float32","shape":[4,4]}},
+"constants":[{"dtype":"int64","shape":[1,2],"from":[{"kind":"ids"}],"depends":["input_ids"],"sha256":""}],
+"lines":["net.py:7"]}`
+
+func TestRead(t *testing.T) {
+	p, err := recorded.Read(strings.NewReader(small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes, err := p.Entries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range passes[0] {
+		from := ""
+		for _, in := range e.Inputs {
+			from += " " + in.Name
+		}
+		for _, w := range e.Weights {
+			from += " " + w.Name
+		}
+		kind := "argument"
+		if e.Op != nil {
+			kind = e.Op.Kind()
+		}
+		got = append(got, fmt.Sprintf("%s %d %d %v %s%s", e.Name, e.Layer, e.Level, e.Shape, kind, from))
+	}
+	want := []string{
+		"input_ids -1 1 [1 2] argument",
+		"embed -1 1 [1 2 4] embedding input_ids embed.weight",
+		"layers.0.out:mm 0 4 [2 4] mm embed layers.0.weight",
+		"layers.0.out 0 2 [1 2 4] add embed layers.0.out:mm",
+		"layers.1.out:mm 1 4 [2 4] mm layers.0.out layers.1.weight",
+		"layers.1.out 1 2 [1 2 4] add layers.0.out layers.1.out:mm",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("entries are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if p.DType.String() != "float32" || passes[0][1].Source != "net.py:7" || p.Class != "m.Net" {
+		t.Errorf("%s, %s, %s", p.DType, passes[0][1].Source, p.Class)
+	}
+}
+
+// A file that cannot be is refused, and the error says where it is wrong.
+func TestHostile(t *testing.T) {
+	for _, c := range []struct{ why, old, by, want string }{
+		{"no JSON", small, `{"format":`, "not the JSON of a recorded program"},
+		{"something behind", `"lines":["net.py:7"]}`, `"lines":["net.py:7"]} {}`, "behind the end"},
+		{"another format", `"tracediff program"`, `"program"`, `its format is "program"`},
+		{"a later version", `"version":1`, `"version":2`, "of version 2"},
+		{"no passes", `"calls":[[0,-1,["c0",4]],[1,0,["v0"]],[1,1,["v2"]]]}]`, `"calls":[]}],"passes":[]`, "it has 0 passes"},
+		{"a pass of fewer tokens than none", `"tokens":2`, `"tokens":-2`, "-2 tokens"},
+		{"a template that is not there", `[1,1,["v2"]]`, `[7,1,["v2"]]`, "call 2"},
+		{"a layer that none has", `[1,1,["v2"]]`, `[1,-9,["v2"]]`, "call 2"},
+		{"a hole that is not filled", `["v0"]`, `[]`, `hole "$0" of 0`},
+		{"a step that reads itself", `"in":[["$0",[2,4]`, `"in":[["t0",[2,4]`, `"t0" is no step before this one`},
+		{"a step that reads a later one", `["v0"]`, `["v9"]`, `"v9" is no step before this one`},
+		{"a negative step", `["v0"]`, `["v-1"]`, `"v-1" is no step`},
+		{"a step below the call", `["t0",[1,2,4],[8,4,1],0]`, `["t-1",[1,2,4],[8,4,1],0]`, `"t-1" is no step`},
+		{"a constant that is not there", `"c0",4`, `"c7",4`, `"c7" of 1 constants`},
+		{"a weight that is not there", `"w:layers.{layer}.weight"`, `"w:other"`, `no weight "w:other"`},
+		{"strides beyond the value", `[2,4],[4,1],0],["w:`, `[2,4],[5,1],0],["w:`, "has 8 elements, and [2 4] by [5 1] from 0 is seen of it"},
+		{"an offset beyond it", `[2,4],[4,1],0],["w:`, `[2,4],[4,1],1],["w:`, "from 1 is seen of it"},
+		{"a stride that overflows", `[2,4],[4,1],0],["w:`, `[2,4],[9223372036854775807,1],0],["w:`, "is seen of it"},
+		{"strides of another rank", `[2,4],[4,1],0],["w:`, `[2,4],[4],0],["w:`, "is seen of it"},
+		{"a size that is none", `[2,4],[4,1],0],["w:`, `[2,-4],[4,1],0],["w:`, "fewer than none"},
+		{"sizes that overflow", `["float32",[2,4]]`, `["float32",[4294967296,4294967296,4294967296]]`, "more than"},
+		{"too many axes", `["float32",[2,4]]`, `["float32",[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]]`, "at most 16"},
+		{"a size with a fraction", `["float32",[2,4]]`, `["float32",[2,4.5]]`, "no whole number"},
+		{"strides with gaps", `["float32",[2,4]]`, `["float32",[2,4],[8,1]]`, "do not show each element once"},
+		{"a result of nothing", `["float32",[2,4]]`, `[]`, "want a dtype"},
+		{"shapes that disagree", `["w:layers.{layer}.weight",[4,4],[1,4],0]`, `["w:layers.{layer}.weight",[2,8],[8,1],0]`, "layers.0.out:mm: mm: product"},
+		{"another shape than the operation's", `["float32",[2,4]]]}`, `["float32",[4,4]]]}`, "layers.0.out:mm: mm"},
+		{"a line of source that is not there", `"at":0`, `"at":3`, "line 3 of 1"},
+		{"neither a step nor a name", `{"name":"embed","of":"t0","level":1}`, `{"level":1}`, "neither a step nor a name"},
+		{"a name twice", `"name":"embed"`, `"name":"input_ids"`, `a second "input_ids"`},
+		{"a name with a slash", `"name":"embed"`, `"name":"pass1/embed"`, "is not a tensor name"},
+		{"the name of a number", `{"name":"embed","of":"t0","level":1}`, `{"name":"embed","of":2.5,"level":1}`, "the name of no tensor"},
+		{"a level that none is", `"of":"t0","level":1`, `"of":"t0","level":4`, "the level of embed"},
+		{"an operand that is none", `"in":["$0",["t0"`, `"in":[{"a":1},["t0"`, "is no number"},
+		{"data of another length", `"from":[{"kind":"ids"}]`, `"data":"AAAA"`, "3 bytes of data, not 16"},
+		{"data of another digest", `"from":[{"kind":"ids"}]`, `"data":"AAAAAAAAAAAAAAAAAAAAAA=="`, "does not have the digest"},
+		{"a constant that nothing makes", `"from":[{"kind":"ids"}]`, `"from":[{"kind":"moon"}]`, "no way to make it gives its digest"},
+		{"ids of another length", `"dtype":"int64","shape":[1,2]`, `"dtype":"int64","shape":[1,3]`, "no token ids of a pass"},
+		{"numbers beyond memory", `"dtype":"int64","shape":[1,2]`, `"dtype":"int64","shape":[1,1000000000]`, "numbers in constants"},
+		{"no constant", `"constants":[{`, `"constants":[null,{`, "constant 0 is null"},
+		{"no weight", `"embed.weight":{"dtype":"float32","shape":[5,4]}`, `"embed.weight":null`, "is null"},
+		{"a negative table", `"shape":[5,4]`, `"shape":[-5,4]`, "fewer than none"},
+	} {
+		text := strings.Replace(small, c.old, c.by, 1)
+		if text == small {
+			t.Fatalf("%s: %q is not in the program", c.why, c.old)
+		}
+		p, err := recorded.Read(strings.NewReader(text))
+		if err == nil {
+			_, err = p.Entries()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: the error is %v, want %q", c.why, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: an error of several lines: %v", c.why, err)
+		}
+	}
+}
+
+// As many steps as a template can be made to stand for are refused before they take memory.
+func TestManySteps(t *testing.T) {
+	line := `{"op":"neg","in":["$0"],"out":[["float32",[1]]]}`
+	template := "[" + strings.Repeat(line+",", 1<<12) + line + "]"
+	call := `[0,-1,[1]]`
+	calls := strings.Repeat(call+",", 1<<12) + call
+	pass := `{"tokens":1,"past":0,"calls":[` + calls + `]}`
+	text := `{"format":"tracediff program","version":1,"passes":[` + pass + `],"templates":[` + template + `]}`
+	if _, err := recorded.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "lines in all passes") {
+		t.Errorf("%d steps: %v", (1<<12+1)*(1<<12+1), err)
+	}
+}
+
+// An operation that is not known, or a setting of one, or a dtype, makes its own entry unknown and no other.
+func TestUnknown(t *testing.T) {
+	for _, c := range []struct{ old, by, want string }{
+		{`"op":"add"`, `"op":"moon"`, "no formula is known for it"},
+		{`"attr":{"alpha":2}`, `"attr":{"beta":2}`, "its setting beta: no formula is known for it"},
+		{`"out":[["float32",[1,2,4]]],"attr"`, `"out":[["complex64",[1,2,4]]],"attr"`, "its result is of dtype complex64"},
+		{`"layers.0.weight":{`, `"layers.0.weight":{"unknown":true,`, "layers.0.weight is no tensor of the checkpoint"},
+	} {
+		p, err := recorded.Read(strings.NewReader(strings.Replace(small, c.old, c.by, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		passes, err := p.Entries()
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := 0
+		for _, e := range passes[0] {
+			if o, ok := e.Op.(recorded.Unknown); ok {
+				if o.Why != c.want {
+					t.Errorf("%s: %s: %q, want %q", c.by, e.Name, o.Why, c.want)
+				}
+				continue
+			}
+			known++
+		}
+		if known == len(passes[0]) || known < 4 {
+			t.Errorf("%s: %d of %d entries are known", c.by, known, len(passes[0]))
+		}
+	}
+}
+
+// Constants are made again by their recipes, and are those of the digest.
+func TestRecipes(t *testing.T) {
+	files, err := filepath.Glob("../../fixtures/programs/*.program.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no programs", err)
+	}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := recorded.Read(f)
+		f.Close()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		masks := 0
+		for _, c := range p.Constants {
+			if c.Is == "" && c.Numbers == nil && len(c.Shape) > 0 && c.Shape[0] > 0 {
+				t.Errorf("%s: a constant of shape %v has no numbers", name, c.Shape)
+			}
+			if len(c.Shape) == 4 && c.Shape[2] > 1 {
+				masks++
+				for i, x := range c.Numbers {
+					if q, k := i/c.Shape[3], i%c.Shape[3]; (x == 0) != (k <= q) || math.IsNaN(x) {
+						t.Errorf("%s: query %d and key %d have the mask %v", name, q, k, x)
+					}
+				}
+			}
+		}
+		if masks == 0 {
+			t.Errorf("%s has no mask", name)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(small))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := recorded.Read(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		passes, err := p.Entries()
+		if err != nil {
+			return
+		}
+		if len(passes) != len(p.Passes) {
+			t.Errorf("%d passes of %d", len(passes), len(p.Passes))
+		}
+		for _, all := range passes {
+			names := map[string]bool{}
+			for _, e := range all {
+				if names[e.Name] || e.Name == "" {
+					t.Errorf("two entries called %q", e.Name)
+				}
+				names[e.Name] = true
+				for _, in := range e.Inputs {
+					if in.Back == 0 && !names[in.Name] {
+						t.Errorf("%s reads %s, which is not before it", e.Name, in.Name)
+					}
+				}
+			}
+		}
+	})
+}

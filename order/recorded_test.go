@@ -1,0 +1,104 @@
+package order_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/recorded"
+)
+
+func recordedList(t *testing.T, text string) *order.List {
+	t.Helper()
+	p, err := recorded.Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := order.Recorded(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Of one operation nothing is known: what is computed from it cannot be, and all the rest can.
+const twoPasses = `{"format":"tracediff program","version":1,"model_type":"net",
+"passes":[{"tokens":2,"past":0,"calls":[[0,-1,["c0",2,"c2","v0"]],[1,0,[2]]]},{"tokens":1,"past":2,"calls":[[0,-1,["c1",1,"v0","v1"]],[2,0,[]]]}],
+"templates":[
+[{"name":"input_ids","of":"$0","level":1},
+ {"op":"embedding","in":["w:e","$0"],"out":[["float32",[1,"$1",4]]]}],
+[{"op":"moon","in":["v0"],"out":[["float32",[1,2,4]]]},{"name":"layers.0.moon","of":"t0","level":2},
+ {"op":"neg","in":["t0"],"out":[["float32",[1,2,4]]]},{"name":"layers.0.neg","of":"t1","level":2},
+ {"op":"exp","in":["v0"],"out":[["float32",[1,2,4]]]},{"name":"layers.0.keys","of":"t2","level":2}],
+[{"op":"neg","in":["v4"],"out":[["float32",[1,1,4]]]},{"name":"layers.0.neg","of":"t0","level":2},
+ {"op":"cat","in":["v3","v4"],"out":[["float32",[1,3,4]]],"attr":{"dim":1}},{"name":"layers.0.keys","of":"t1","level":2}]
+],
+"weights":{"e":{"dtype":"float32","shape":[9,4]}},
+"constants":[{"dtype":"int64","shape":[1,2],"from":[{"kind":"ids"}],"sha256":""},{"dtype":"int64","shape":[1,1],"from":[{"kind":"ids"}],"sha256":""},{"dtype":"float32","shape":[],"from":[{"kind":"fill","value":0}],"sha256":"df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119"}]}`
+
+func TestRecordedPasses(t *testing.T) {
+	l := recordedList(t, twoPasses)
+	want := []string{"input_ids", "layers.0.neg:embedding", "layers.0.moon:embedding", "layers.0.moon", "layers.0.neg", "layers.0.keys"}
+	if got := l.Names(); strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("the order is %v, want %v", got, want)
+	}
+	keys := l.Index("layers.0.keys")
+	if got := l.Entries[keys].Shape; len(got) != 3 || got[1] != order.SFull {
+		t.Errorf("keys have shape %v, want as many as there are tokens so far", got)
+	}
+	if a, b := l.At(order.Node{Entry: keys}), l.At(order.Node{Entry: keys, Pass: 1}); a.Op.Kind() != "exp" || b.Op.Kind() != "cat" {
+		t.Errorf("keys are made by %s and %s", a.Op.Kind(), b.Op.Kind())
+	}
+	if moon := l.Index("layers.0.moon"); l.In(order.Node{Entry: moon, Pass: 1}) || !l.In(order.Node{Entry: moon}) {
+		t.Error("the moon is of the first pass alone")
+	}
+	if got := strings.Join(l.Named().Names(), " "); got != "input_ids layers.0.moon layers.0.neg layers.0.keys" {
+		t.Errorf("names: %s", got)
+	}
+
+	ids := l.Index("input_ids")
+	none := func(n order.Node) bool { return n.Entry == ids }
+	cut, err := l.Cut(none, order.Node{Entry: keys, Pass: 1})
+	if err != nil || len(cut.Steps) != 4 || len(cut.Leaves) != 2 {
+		t.Errorf("the cut of keys: %v, %v", cut, err)
+	}
+	var bare *order.BareError
+	if _, err := l.Cut(none, order.Node{Entry: l.Index("layers.0.neg")}); !errors.As(err, &bare) || bare.Name != "layers.0.moon" || !strings.Contains(err.Error(), "moon: no formula is known for it") {
+		t.Errorf("what needs an unknown operation: %v", err)
+	}
+	if _, err := l.Cut(none, order.Node{Entry: keys, Pass: 2}); !errors.As(err, &bare) {
+		t.Errorf("a pass that was not recorded: %v", err)
+	}
+}
+
+// Two passes that compute two tensors from each other have no common order.
+func TestRecordedOrderOfPasses(t *testing.T) {
+	f, err := os.ReadFile("../fixtures/programs/llama-tiny.bfloat16.program.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := recordedList(t, string(f))
+	for pass := range 3 {
+		for i := range l.Entries {
+			n := order.Node{Entry: i, Pass: pass}
+			for _, in := range l.At(n).Inputs {
+				if at := l.Index(in.Name); !in.Prev && at >= i {
+					t.Errorf("%s of pass %d is computed from %s, which is behind it", l.Entries[i].Name, pass, in.Name)
+				}
+			}
+		}
+	}
+	crossed := strings.Replace(twoPasses, `[{"op":"neg","in":["v4"],"out":[["float32",[1,1,4]]]},{"name":"layers.0.neg","of":"t0","level":2},
+ {"op":"cat","in":["v3","v4"],"out":[["float32",[1,3,4]]],"attr":{"dim":1}},{"name":"layers.0.keys","of":"t1","level":2}]`,
+		`[{"op":"exp","in":["v4"],"out":[["float32",[1,1,4]]]},{"name":"layers.0.keys","of":"t0","level":2},
+ {"op":"neg","in":["t0"],"out":[["float32",[1,1,4]]]},{"name":"layers.0.neg","of":"t1","level":2}]`, 1)
+	p, err := recorded.Read(strings.NewReader(crossed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := order.Recorded(p); err == nil || !strings.Contains(err.Error(), "another pass has these in the other order") {
+		t.Errorf("an order that no list has: %v", err)
+	}
+}
