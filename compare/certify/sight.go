@@ -40,10 +40,14 @@ const (
 
 const (
 	// A search may compute sightWork elements and products on any trace, about half a second, or one part in sightShare of what
-	// certifying took: a step by element takes about four times as long as a product, so that it is a tenth of the time.
-	sightWork  = 1 << 25
-	sightShare = 40
-	sightFocus = 1 << 17 // of an entry that takes more than this, some tokens are looked at
+	// certifying took: one of them takes about 15 times as long as one of a large product, so that it is a twentieth of the time. What
+	// moves elements by no more than roundings may has as much again.
+	sightWork  = 1 << 24
+	sightShare = 300
+	// Of an entry that takes more than sightFocus some tokens, and columns of a linear operation, are looked at.
+	sightFocus   = 1 << 15
+	sightTokens  = 2
+	sightColumns = 16
 )
 
 // Unite is what several runs would have shown together: a mistake that one shows is shown. nil runs count for nothing; it is nil where
@@ -113,6 +117,7 @@ type sighted struct {
 	moved           bool     // float32 would show it
 	rounds          bool     // an element changed
 	near            []string // forms of entries in which it does no more than roundings may
+	ended           bool     // there was no work left for a search of its name in these
 }
 
 // sight is the search.
@@ -259,7 +264,7 @@ func (s *sight) found() (*Sight, error) {
 		case k.seen:
 			f.Seen = append(f.Seen, k.Name)
 			continue
-		case k.touched && !k.looked:
+		case k.touched && !k.looked, k.ended:
 			f.Skipped = append(f.Skipped, k.Name)
 			continue
 		}

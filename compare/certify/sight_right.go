@@ -30,9 +30,9 @@ func (s *sight) right(n order.Node, has func(order.Node) bool, opened, some bool
 		return nil, err
 	}
 	if some && !streams(t) {
-		t = (&evidence{t, spread(t)}).focusAbove(sightFocus).trial
+		t = (&evidence{t, spread(t)}).focusAbove(sightFocus, sightTokens, sightColumns).trial
 	}
-	work := t.formula.Work()
+	work := t.formula.Time()
 	if s.work+work > s.most {
 		return nil, nil
 	}
@@ -146,10 +146,10 @@ func spread(t *trial) []int {
 	}
 	n, inner := t.y.Shape[tokens], size(t.y.Shape[tokens+1:])
 	width := t.y.Shape[len(t.y.Shape)-1]
-	step := max(width/focusColumns, 1)
+	step, part := max(width/sightColumns, 1), max(n/sightTokens, 1)
 	var all []int
 	for i := range t.y.Data {
-		if column := i % width; i/inner%n%max(n/focusTokens, 1) == 0 && column%step == column/step%step { // odd ones, too
+		if column := i % width; i/inner%n%part == part-1 && column%step == column/step%step { // the last of each part: at the first position nothing is rotated
 			all = append(all, i)
 		}
 	}
@@ -195,14 +195,14 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 	k.rounds = true
 	var err error
 	if r.rigorous == nil {
-		r.work += r.formula.Work()
+		r.work += r.formula.Time()
 		if r.rigorous, err = r.in(evaluated{arithmetic: r.a, rigorous: true}); err != nil {
 			return false, err
 		}
 	}
 	if len(r.rigorous.apartFrom(wrong, off)) == 0 { // as of a trace: no order of summation gives all
 		t := r.with(wrong)
-		r.work += len(program.Summations()) * r.formula.Work()
+		r.work += len(program.Summations()) * r.formula.Time()
 		_, left, _, err := t.strict(r.a)
 		if err != nil {
 			return false, err
@@ -219,7 +219,7 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 	}
 	for at, w := range r.rewritten {
 		if at == len(r.hulls) {
-			r.work += r.formula.Work()
+			r.work += r.formula.Time()
 			j, err := r.in(evaluated{arithmetic: &arithmetic{rewrites: w}, hull: true})
 			if err != nil {
 				return false, err
@@ -246,7 +246,7 @@ func (r *right) with(wrong *judged) *trial {
 // inFloat32 reports whether a mistake would move an element in float32: the same formula of the same inputs, rounded to that.
 func (r *right) inFloat32(d *program.Edited) (bool, error) {
 	if r.float == nil {
-		r.work += r.formula.Work()
+		r.work += r.formula.Time()
 		call := r.given
 		call.DType = hooks.F32
 		var err error
