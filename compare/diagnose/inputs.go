@@ -120,6 +120,14 @@ func (s *search) inputs() error {
 		}); err != nil {
 			return err
 		}
+		if n.Pass == s.first.Node.Pass {
+			continue
+		}
+		if err := s.instances(1002, Role(own)+" of the passes before", same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
+			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), source{name: other}) }
+		}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
