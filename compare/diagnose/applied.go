@@ -253,11 +253,7 @@ func (s *search) part(e *Entry, n int, every bool) *program.Edited {
 		return nil
 	}
 	ed.Return(ed.Cat(last, done, ed.Slice(rest, last, n, width)))
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }
 
 // firstInput is the step of a program's first input.

@@ -185,11 +185,10 @@ func (s *search) reslotted(e *Entry, role string, from func(slots []int)) *progr
 		}
 		ed.Pass(i, ed.Cat(st.Axis, all...))
 	}
-	d, err := ed.End()
-	if !some || err != nil {
+	if !some {
 		return nil
 	}
-	return d
+	return ended(ed)
 }
 
 // oldest has the first slots that a cache ever had before what is new, where it should have let go of them.
@@ -204,11 +203,10 @@ func (s *search) oldest(e *Entry, role string) *program.Edited {
 		some = true
 		ed.Pass(i, ed.Cat(st.Axis, ed.Slice(before, st.Axis, 0, own[st.Axis]), st.Args[1]))
 	}
-	d, err := ed.End()
-	if !some || err != nil {
+	if !some {
 		return nil
 	}
-	return d
+	return ended(ed)
 }
 
 // ever is all that a cache was given until some pass, of which v is what was kept.
@@ -286,9 +284,8 @@ func (s *search) takenOfCached(e *Entry, name, role string, before bool) *progra
 		some = true
 		ed.Pass(i, s.take(ed, o, ed.Move(i)))
 	}
-	d, err := ed.End()
-	if !some || err != nil {
+	if !some {
 		return nil
 	}
-	return d
+	return ended(ed)
 }

@@ -106,3 +106,12 @@ func (e *Entry) values() (*program.Kept, error) {
 	}
 	return e.kept, nil
 }
+
+// ended is what an editor has made; nil where it is no program.
+func ended(ed *program.Editor) *program.Edited {
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
+}

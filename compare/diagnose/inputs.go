@@ -168,11 +168,7 @@ func (s *search) exchanged() error {
 					if len(x) != 1 || len(y) != 1 || !ed.Exchange(x[0], y[0]) {
 						return nil
 					}
-					d, err := ed.End()
-					if err != nil {
-						return nil
-					}
-					return d
+					return ended(ed)
 				},
 				say: func(*Entry) Name { return Name{What: text} },
 			})
@@ -284,11 +280,7 @@ func (s *search) reads(e *Entry, at program.Place, from source) *program.Edited 
 			return nil
 		}
 	}
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }
 
 // readAt has a captured tensor in place of an input; it reports whether there is one of as many elements.

@@ -76,11 +76,7 @@ func (s *search) masks() error {
 			for _, i := range e.Program.Of(program.Mask) {
 				ed.Pass(i, ed.Max(ed.Move(i), ed.Literal(-x)))
 			}
-			d, err := ed.End()
-			if err != nil {
-				return nil
-			}
-			return d
+			return ended(ed)
 		}); err != nil {
 			return err
 		}
@@ -210,11 +206,7 @@ func (s *search) ids() error {
 				st := e.Program.Steps[i]
 				ed.Read(i, 0, c.change(ed, st.Args[0], st.Rows))
 			}
-			d, err := ed.End()
-			if err != nil {
-				return nil
-			}
-			return d
+			return ended(ed)
 		}); err != nil {
 			return err
 		}
