@@ -117,7 +117,7 @@ type sighted struct {
 	moved           bool     // float32 would show it
 	rounds          bool     // an element changed
 	near            []string // forms of entries in which it does no more than roundings may
-	ended           bool     // there was no work left for a search of its name in these
+	ended           bool     // there was no work left to look at all entries that it edits, or for a search of its name
 }
 
 // sight is the search.
@@ -125,9 +125,10 @@ type sight struct {
 	i    *Isolator
 	ctx  context.Context
 	all  []*sighted
-	work int
-	most int
-	of   func(name string, pass int) bool
+	work  int
+	most  int
+	short bool // the last entry would have taken more than is left
+	of    func(name string, pass int) bool
 }
 
 // Sight returns which of the usual mistakes the trace would have shown. Work bounds it: the elements and products that are computed;
@@ -218,11 +219,16 @@ func (s *sight) node(n order.Node) error {
 
 // look makes mistakes in one entry.
 func (s *sight) look(n order.Node, has func(order.Node) bool, opened bool, open []*sighted) error {
-	if s.work >= s.most {
-		return nil
+	s.short = s.work >= s.most
+	var r *right
+	var err error
+	if !s.short {
+		r, err = s.right(n, has, opened)
 	}
-	r, err := s.right(n, has, opened, true)
 	if r == nil || err != nil {
+		for _, k := range open {
+			k.ended = k.ended || s.short
+		}
 		return err
 	}
 	for _, k := range open {
@@ -264,13 +270,16 @@ func (s *sight) found() (*Sight, error) {
 		case k.seen:
 			f.Seen = append(f.Seen, k.Name)
 			continue
-		case k.touched && !k.looked, k.ended:
+		case k.touched && !k.looked:
 			f.Skipped = append(f.Skipped, k.Name)
 			continue
 		}
 		u := Unseen{Name: k.Name, Mistake: k.What, Page: k.Page, Rounding: k.rounds, ShownBy: k.Needs(s.i.list.Config).Lacks(run)}
 		switch {
 		case u.ShownBy != "":
+		case k.ended:
+			f.Skipped = append(f.Skipped, k.Name)
+			continue
 		case !k.touched && s.i.trace.Manifest().Scope.Level < 3:
 			u.ShownBy = byLevel
 		case !k.touched:

@@ -47,7 +47,7 @@ func (s *sight) named(k *sighted) error {
 				return err
 			}
 			if entries == nil {
-				k.ended = k.ended || len(s.i.capturedForms().nodes[of]) > 0
+				k.ended = k.ended || s.short
 				continue
 			}
 			together = append(together, entries...)
@@ -84,7 +84,7 @@ func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
 		if len(all) >= nearEntries || len(all) >= minEntries && elements >= formElements {
 			break
 		}
-		r, err := s.right(n, s.i.has, false, true)
+		r, err := s.right(n, s.i.has, false)
 		if r == nil || err != nil {
 			return nil, err
 		}

@@ -16,7 +16,8 @@ import (
 
 // right is an entry as it should be, of which some tokens do where it is large; nil where nothing can be said of it, or where there is
 // no work left for it.
-func (s *sight) right(n order.Node, has func(order.Node) bool, opened, some bool) (*right, error) {
+func (s *sight) right(n order.Node, has func(order.Node) bool, opened bool) (*right, error) {
+	s.short = false
 	t, err := s.i.trialFrom(s.ctx, n, has)
 	if lacking(err) {
 		return nil, nil
@@ -29,11 +30,11 @@ func (s *sight) right(n order.Node, has func(order.Node) bool, opened, some bool
 	if err := t.prepare(); err != nil || t.formula == nil {
 		return nil, err
 	}
-	if some && !streams(t) {
+	if !streams(t) {
 		t = (&evidence{t, spread(t)}).focusAbove(sightFocus, sightTokens, sightColumns).trial
 	}
 	work := t.formula.Time()
-	if s.work+work > s.most {
+	if s.short = s.work+work > s.most; s.short {
 		return nil, nil
 	}
 	s.work += 2 * work

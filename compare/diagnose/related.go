@@ -284,7 +284,7 @@ func (s *search) relation(from relative, rows map[*Entry][]int) string {
 	kinds := s.since(from.role)
 	switch {
 	case from.own && index >= 0 && axisWords(axes[on]) == "keys" && repeats(s.first, on, index) >= 0:
-		return fmt.Sprintf("%s of %s repeat %d: stale", words[0], Role(s.m.List.Entries[s.first.Node.Entry].Name), repeats(s.first, on, index))
+		return fmt.Sprintf("%s of %s are keys %d again: stale", words[0], Role(s.m.List.Entries[s.first.Node.Entry].Name), repeats(s.first, on, index))
 	case from.own || from.role == "zeros":
 	case len(kinds) == 1 && from.pass == 0 && len(words) == 1:
 		return fmt.Sprintf("%s are left as they are in %s: the operation is not taken of them", words[0], from.role)

@@ -281,16 +281,23 @@ func (s *search) structure() error {
 	return s.again()
 }
 
-// wholeFirst has the edits first that leave the whole operation out: they say most.
+// wholeFirst has the edits first that leave one step out, then those that leave the whole operation out: they say most.
 func wholeFirst(t *program.Parts, all []program.Edit) []program.Edit {
 	out := t.Of(t.Source(t.Out))
-	rest := func(d program.Edit) int {
-		if d.At[0] == out && d.At[0].Arg < 0 && t.Steps[t.Source(t.At(d.From))].Prim == program.Input {
+	place := func(d program.Edit) int {
+		if d.At[0].Arg >= 0 { // a bias
 			return 0
 		}
-		return 1
+		from := t.Source(t.At(d.From))
+		switch {
+		case len(between(t.Program, from, t.Copies(d.At[0])[0])) < 2:
+			return 0
+		case d.At[0] == out && t.Steps[from].Prim == program.Input:
+			return 1
+		}
+		return 2
 	}
-	slices.SortStableFunc(all, func(a, b program.Edit) int { return rest(a) - rest(b) })
+	slices.SortStableFunc(all, func(a, b program.Edit) int { return place(a) - place(b) })
 	return all
 }
 
