@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -29,19 +31,24 @@ func BenchmarkIsolate(b *testing.B) {
 		}
 	})
 	b.Run("E2B", func(b *testing.B) {
-		dir := os.Getenv("TRACEDIFF_E2B")
-		if dir == "" {
-			b.Skip("needs TRACEDIFF_E2B: the checkpoint that python fixtures/e2b.py makes")
-		}
-		ck, err := checkpoint.Open(dir)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer ck.Close()
-		list := orderOf(b, ck)
-		c := ordertest.Case{Checkpoint: ck, List: list, Passes: [][]int{{2, 4050, 651, 17, 1024, 3999, 4000, 90, 333, 2048, 5, 777, 1500, 64, 2900, 8}}}
+		ck, list, c := e2b(b)
 		benchmarkIsolate(b, localOf(b, c, hooks.BF16), ck, list)
 	})
+}
+
+// e2b is the checkpoint of TRACEDIFF_E2B, and a prompt of 16 tokens.
+func e2b(b *testing.B) (*checkpoint.Checkpoint, *order.List, ordertest.Case) {
+	dir := os.Getenv("TRACEDIFF_E2B")
+	if dir == "" {
+		b.Skip("needs TRACEDIFF_E2B: the checkpoint that python fixtures/e2b.py makes")
+	}
+	ck, err := checkpoint.Open(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { ck.Close() })
+	list := orderOf(b, ck)
+	return ck, list, ordertest.Case{Checkpoint: ck, List: list, Passes: [][]int{{2, 4050, 651, 17, 1024, 3999, 4000, 90, 333, 2048, 5, 777, 1500, 64, 2900, 8}}}
 }
 
 func benchmarkIsolate(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpoint, list *order.List) {
@@ -58,6 +65,46 @@ func benchmarkIsolate(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpo
 		}
 	}
 	b.ReportMetric(float64(entries), "entries")
+}
+
+// BenchmarkSight is what the question costs which usual mistakes a run would have shown, beside certifying it: "of-run" is the part of
+// the time that certifying takes, on one core. Goldens are those of the tiny model in 16 bits, where it takes longest.
+func BenchmarkSight(b *testing.B) {
+	for _, golden := range []string{"gemma3n-tiny/decode.float32", "gemma3n-tiny/decode.bfloat16", "gemma3n-variant/decode.bfloat16", "gemma3n-odd/decode.bfloat16"} {
+		b.Run(golden, func(b *testing.B) {
+			ck, list := openModel(b, filepath.Dir(golden))
+			benchmarkSight(b, openGolden(b, "golden/"+golden+".safetensors"), ck, list)
+		})
+	}
+	b.Run("E2B", func(b *testing.B) {
+		ck, list, c := e2b(b)
+		benchmarkSight(b, localOf(b, c, hooks.BF16), ck, list)
+	})
+}
+
+func benchmarkSight(b *testing.B, trace *capture.Trace, ck *checkpoint.Checkpoint, list *order.List) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var certified, asked time.Duration
+	skipped := 0
+	for b.Loop() {
+		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, trace.Manifest().DType), certify.IsolateOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		start := time.Now()
+		run(b, trace, trace, compare.Options{Order: list, All: true, Isolator: i, Alone: true, Workers: 1})
+		certified += time.Since(start)
+		start = time.Now()
+		s, err := i.Sight(b.Context(), 0, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		asked += time.Since(start)
+		skipped = len(s.Skipped)
+	}
+	b.ReportMetric(float64(asked.Milliseconds())/float64(b.N), "ms")
+	b.ReportMetric(float64(asked)/float64(certified), "of-run")
+	b.ReportMetric(float64(skipped), "skipped")
 }
 
 // BenchmarkSearch is what another engine's arithmetic costs: isolation of its trace as it is, and strictly. Tiny is keras-hub's of

@@ -36,6 +36,7 @@ func reproduces(t *testing.T, into certify.Certified, dir string, dtype hooks.DT
 	}
 }
 
+// openGolden opens a trace that transformers made.
 func openGolden(t testing.TB, name string) *capture.Trace {
 	t.Helper()
 	data, err := fs.ReadFile(fixtures.Files, name)

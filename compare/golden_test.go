@@ -1,7 +1,6 @@
 package compare_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -18,20 +17,6 @@ import (
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
 )
-
-// golden opens a trace that transformers made.
-func golden(t testing.TB, path string) *capture.Trace {
-	t.Helper()
-	data, err := fs.ReadFile(fixtures.Files, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr, err := capture.OpenReader(path, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
-}
 
 // localRun captures the local model on the ids of a golden, with what reg puts into its way.
 func localRun(t testing.TB, name string, ref *capture.Trace, reg *hooks.Registry) (*capture.Trace, *order.List) {
@@ -74,7 +59,7 @@ func TestHealthyPortsMatch(t *testing.T) {
 		t.Fatal(paths, err)
 	}
 	for _, path := range paths {
-		ref := golden(t, path)
+		ref := openGolden(t, path)
 		l, list := localRun(t, strings.Split(path, "/")[1], ref, nil)
 		res := run(t, l, ref, compare.Options{Order: list, All: true})
 		if res.ExitCode() != 0 {
@@ -156,7 +141,7 @@ func (f fault) replacer() hooks.Replacer {
 // dtypes: the walk stops at exactly its entry, and with fewer tensors at the first of those that follow from it.
 func TestFaultsAreFoundWhereTheyAre(t *testing.T) {
 	for _, dtype := range []string{"float32", "bfloat16"} {
-		ref := golden(t, fmt.Sprintf("golden/gemma3n-tiny/decode.%s.safetensors", dtype))
+		ref := openGolden(t, fmt.Sprintf("golden/gemma3n-tiny/decode.%s.safetensors", dtype))
 		for _, f := range faults {
 			var reg hooks.Registry
 			if err := reg.Replace(f.name, f.replacer()); err != nil {

@@ -208,7 +208,7 @@ func TestNoiseRate(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, name := range names {
-				ref := golden(t, name)
+				ref := openGolden(t, name)
 				passes, err := ref.IDs()
 				if err != nil {
 					t.Fatal(err)

@@ -99,7 +99,7 @@ func TestShippedPorts(t *testing.T) {
 		local := open(t, filepath.Join(wildFolder, shippedFolder, name+".safetensors"))
 		ck, list := openModel(t, model)
 		t.Run(name+"/against transformers", func(t *testing.T) {
-			ref := golden(t, fmt.Sprintf("golden/%s/decode.%s.safetensors", model, dtype))
+			ref := openGolden(t, fmt.Sprintf("golden/%s/decode.%s.safetensors", model, dtype))
 			r := run(t, local, ref, compare.Options{Order: list, All: true, Isolator: isolator(t, local, ck, list)})
 			if got := divergenceOf(r); got != port.first {
 				t.Errorf("the first divergence is %q, want %q", got, port.first)

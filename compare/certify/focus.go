@@ -17,18 +17,18 @@ const (
 )
 
 // focus is the entry with fewer tokens and columns, where it is large and they can be computed by themselves; else the entry.
-func (e *evidence) focus() *evidence { return e.focusAbove(focusWork) }
+func (e *evidence) focus() *evidence { return e.focusAbove(focusWork, focusTokens, focusColumns) }
 
-// focusAbove is focus for an entry that takes more than some work.
-func (e *evidence) focusAbove(work int) *evidence {
+// focusAbove is focus for an entry that takes more than some work, with as many tokens and columns.
+func (e *evidence) focusAbove(work, tokens, columns int) *evidence {
 	if e.formula.Work() <= work {
 		return e
 	}
 	t := *e.trial
 	t.other, t.call.In, t.call.W = map[program.Rewrite]*order.Formula{}, slices.Clone(t.call.In), slices.Clone(t.call.W)
 	f := &evidence{&t, e.left}
-	f.someTokens()
-	f.someColumns()
+	f.someTokens(tokens)
+	f.someColumns(columns)
 	formula, err := t.cut.FormulaOf(t.passes(), t.i.env.DType, 0, nil)
 	if err != nil || len(formula.Inputs) != len(t.call.In) {
 		return e
@@ -38,31 +38,31 @@ func (e *evidence) focusAbove(work int) *evidence {
 }
 
 // someTokens keeps the tokens with most of what is left, if every tensor of the cut has a row a token and no key.
-func (e *evidence) someTokens() {
+func (e *evidence) someTokens(most int) {
 	t := e.trial
 	n := t.i.env.Passes[t.node.Pass].Tokens
-	if n <= focusTokens || t.tokens > 0 || t.y.Shape == nil || !t.i.byRows(t.node, t.cut) {
+	if n <= most || t.tokens > 0 || t.y.Shape == nil || !t.i.byRows(t.node, t.cut) {
 		return
 	}
 	at := tokenAxis(t.entry)
-	keep := mostLeft(e.left, t.y.Shape, at, focusTokens)
+	keep := mostLeft(e.left, t.y.Shape, at, most)
 	t.keepRows(keep)
 	e.take(at, keep)
 }
 
 // someColumns keeps the columns with most of what is left, if the last operation is linear.
-func (e *evidence) someColumns() {
+func (e *evidence) someColumns(most int) {
 	t := e.trial
 	o, linear := t.entry.Op.(op.Linear)
 	if !linear || len(t.entry.Weights) == 0 {
 		return
 	}
 	rows := t.entry.Weights[0].Shape[0]
-	if rows <= focusColumns {
+	if rows <= most {
 		return
 	}
 	t.y.Shape = []int{len(t.y.Data) / rows, rows}
-	keep := mostLeft(e.left, t.y.Shape, 1, focusColumns)
+	keep := mostLeft(e.left, t.y.Shape, 1, most)
 	e.take(1, keep)
 	entry := *t.entry
 	entry.Weights = slices.Clone(entry.Weights)

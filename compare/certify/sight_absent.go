@@ -25,7 +25,8 @@ type absent struct {
 // single: the model has to be computed in float32, too. Where that cannot be worked out, the names are of those that would have to be there.
 func (s *sight) reveals(k *sighted) (names []string, single bool, err error) {
 	own := *s
-	own.work = 0
+	own.work = s.revealed // as much work again as all mistakes together
+	defer func() { s.revealed = own.work }()
 	a := &absent{sight: &own, values: map[order.Node]program.Value{}}
 	nodes := a.candidates(k)
 	var unknown, moved []string
@@ -100,7 +101,7 @@ func (a *absent) try(n order.Node, k *sighted) (known bool, err error) {
 	}
 	e := a.i.list.At(n)
 	t := &trial{ctx: a.ctx, i: a.i, node: n, cut: cut, entry: e, y: y, d: e.DTypeOf(a.i.env.DType), read: a.value}
-	r, err := a.prepared(t, true)
+	r, err := a.prepared(t)
 	if r == nil || err != nil {
 		return false, err
 	}
@@ -145,7 +146,7 @@ func (a *absent) computed(n order.Node) (program.Value, error) {
 	} else if err != nil {
 		return program.Value{}, err
 	}
-	if a.work += f.Work(); a.work > a.most {
+	if a.work += f.Time(); a.work > a.most {
 		return program.Value{}, nil
 	}
 	env := a.i.env

@@ -23,7 +23,7 @@ func (s *sight) nearly() error {
 		wait.Go(func() {
 			for n := int(next.Add(1)) - 1; n < len(near); n = int(next.Add(1)) - 1 {
 				own := *s
-				own.work, own.most = 0, nearShare*s.most/len(near)
+				own.work, own.most = 0, s.most/len(near)
 				errs[n] = own.named(near[n])
 			}
 		})
@@ -47,6 +47,7 @@ func (s *sight) named(k *sighted) error {
 				return err
 			}
 			if entries == nil {
+				k.ended = k.ended || s.short
 				continue
 			}
 			together = append(together, entries...)
@@ -68,10 +69,10 @@ func (s *sight) named(k *sighted) error {
 }
 
 const (
-	// searches is about how many evaluations of its entries a search for the arithmetic of a form takes, each of which costs less than
-	// others do: most of it is remembered. So there may be nearShare times as many.
-	searches  = 64
-	nearShare = 4
+	// searches is about how many evaluations of its entries a search for the arithmetic of a form takes.
+	searches = 64
+	// nearEntries are as many entries as a search is made among: they show as much as all, and cost less.
+	nearEntries = 24
 )
 
 // wrongOf are the entries of a form as a port with a mistake would have them; nil where there is no work left for a search among them.
@@ -80,10 +81,10 @@ func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
 	var all []*evidence
 	elements := 0
 	for _, n := range permuted(nodes, scattered(len(nodes))) {
-		if len(all) >= maxEntries || len(all) >= minEntries && elements >= formElements {
+		if len(all) >= nearEntries || len(all) >= minEntries && elements >= formElements {
 			break
 		}
-		r, err := s.right(n, s.i.has, false, false)
+		r, err := s.right(n, s.i.has, false)
 		if r == nil || err != nil {
 			return nil, err
 		}
@@ -94,7 +95,8 @@ func (s *sight) wrongOf(name string, k *sighted) ([]*evidence, error) {
 			t = r.with(wrong)
 		}
 		steps := len(t.cut.Steps) // the search is over the sites of each, at each of which every site is computed
-		if s.work += searches * steps * t.formula.Work(); steps > 1 && s.work > s.most {
+		if s.work += searches * steps * t.formula.Time(); steps > 1 && s.work > s.most {
+			s.short = true
 			return nil, nil
 		}
 		_, left, _, err := t.strict(&arithmetic{})

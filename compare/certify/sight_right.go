@@ -16,7 +16,8 @@ import (
 
 // right is an entry as it should be, of which some tokens do where it is large; nil where nothing can be said of it, or where there is
 // no work left for it.
-func (s *sight) right(n order.Node, has func(order.Node) bool, opened, some bool) (*right, error) {
+func (s *sight) right(n order.Node, has func(order.Node) bool, opened bool) (*right, error) {
+	s.short = false
 	t, err := s.i.trialFrom(s.ctx, n, has)
 	if lacking(err) {
 		return nil, nil
@@ -26,19 +27,19 @@ func (s *sight) right(n order.Node, has func(order.Node) bool, opened, some bool
 	if opened {
 		t.read = s.i.orArgument
 	}
-	return s.prepared(t, some)
+	return s.prepared(t)
 }
 
 // prepared computes what an entry should be.
-func (s *sight) prepared(t *trial, some bool) (*right, error) {
+func (s *sight) prepared(t *trial) (*right, error) {
 	if err := t.prepare(); err != nil || t.formula == nil {
 		return nil, err
 	}
-	if some && !streams(t) {
-		t = (&evidence{t, spread(t)}).focusAbove(sightFocus).trial
+	if !streams(t) {
+		t = (&evidence{t, spread(t)}).focusAbove(sightFocus, sightTokens, sightColumns).trial
 	}
-	work := t.formula.Work()
-	if s.work+work > s.most {
+	work := t.formula.Time()
+	if s.short = s.work+work > s.most; s.short {
 		return nil, nil
 	}
 	s.work += 2 * work
@@ -156,10 +157,10 @@ func spread(t *trial) []int {
 	}
 	n, inner := t.y.Shape[tokens], size(t.y.Shape[tokens+1:])
 	width := t.y.Shape[len(t.y.Shape)-1]
-	step := max(width/focusColumns, 1)
+	step, part := max(width/sightColumns, 1), max(n/sightTokens, 1)
 	var all []int
 	for i := range t.y.Data {
-		if column := i % width; i/inner%n%max(n/focusTokens, 1) == 0 && column%step == column/step%step { // odd ones, too
+		if column := i % width; i/inner%n%part == part-1 && column%step == column/step%step { // the last of each part: at the first position nothing is rotated
 			all = append(all, i)
 		}
 	}
@@ -209,14 +210,14 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 	k.rounds = true
 	var err error
 	if r.rigorous == nil {
-		r.work += r.formula.Work()
+		r.work += r.formula.Time()
 		if r.rigorous, err = r.in(evaluated{arithmetic: r.a, rigorous: true}); err != nil {
 			return false, err
 		}
 	}
 	if len(r.rigorous.apartFrom(wrong, off)) == 0 { // as of a trace: no order of summation gives all
 		t := r.with(wrong)
-		r.work += len(program.Summations()) * r.formula.Work()
+		r.work += len(program.Summations()) * r.formula.Time()
 		_, left, _, err := t.strict(r.a)
 		if err != nil {
 			return false, err
@@ -233,7 +234,7 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 	}
 	for at, w := range r.rewritten {
 		if at == len(r.hulls) {
-			r.work += r.formula.Work()
+			r.work += r.formula.Time()
 			j, err := r.in(evaluated{arithmetic: &arithmetic{rewrites: w}, hull: true})
 			if err != nil {
 				return false, err
@@ -260,7 +261,7 @@ func (r *right) with(wrong *judged) *trial {
 // inFloat32 reports whether a mistake would move an element in float32: the same formula of the same inputs, rounded to that.
 func (r *right) inFloat32(d *program.Edited) (bool, error) {
 	if r.float == nil {
-		r.work += r.formula.Work()
+		r.work += r.formula.Time()
 		call := r.given
 		call.DType = hooks.F32
 		var err error

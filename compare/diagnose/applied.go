@@ -101,50 +101,68 @@ func (s *search) inserted(e *Entry, name string, at int) *program.Edited {
 	if n < 0 {
 		return nil
 	}
-	other := &s.m.List.Entries[n]
-	var rest []program.Value
-	for _, r := range other.Inputs[1:] {
-		v, ok := s.tensor(e, source{name: r.Name, item: r.Index})
-		if !ok {
-			return nil
-		}
-		rest = append(rest, v)
+	o, ok := s.operation(e, &s.m.List.Entries[n], e.Node.Pass)
+	if !ok {
+		return nil
 	}
-	var weights []program.Rows
+	return s.at(e, at, func(ed *program.Editor, v program.Var) program.Var { return s.take(ed, o, v) })
+}
+
+// operation is one of the order with what it reads in a pass, but for its first input.
+type operation struct {
+	entry   *order.Entry
+	pass    int
+	rest    []program.Value
+	weights []program.Rows
+}
+
+// operation reads what an operation reads; ok is false where it was not captured.
+func (s *search) operation(e *Entry, other *order.Entry, pass int) (o operation, ok bool) {
+	o = operation{entry: other, pass: pass}
+	for _, r := range other.Inputs[1:] {
+		v, ok := s.tensor(e, source{name: r.Name, item: r.Index, pass: pass - e.Node.Pass})
+		if !ok {
+			return o, false
+		}
+		o.rest = append(o.rest, v)
+	}
 	for _, w := range other.Weights {
 		if k := slices.IndexFunc(e.Weights, func(o order.Weight) bool { return o.Name == w.Name }); k >= 0 {
-			weights = append(weights, e.Call.W[k])
+			o.weights = append(o.weights, e.Call.W[k])
 			continue
 		}
 		rows, err := s.m.Weights(w)
 		if s.failed(err) {
-			return nil
+			return o, false
 		}
-		weights = append(weights, rows)
+		o.weights = append(o.weights, rows)
 	}
-	return s.at(e, at, func(ed *program.Editor, v program.Var) program.Var {
-		x, ok := ed.As(v, s.shapeOf(other.Inputs[0], e.Node.Pass))
-		if !ok {
-			return ed.Fail("shapes")
-		}
-		in := []program.Var{x}
-		for _, r := range rest {
-			in = append(in, ed.Other(r))
-		}
-		var w []program.Var
-		for _, r := range weights {
-			w = append(w, ed.OtherRows(r))
-		}
-		y := ed.R(ed.Apply(other.Op, other.Op.Kind(), other.Size(s.m.Passes[e.Node.Pass], s.m.List.Config.SlidingWindow), in, w))
-		y = s.byToken(ed, y, other)
-		if y, ok = ed.As(y, x.Shape()); !ok {
-			return ed.Fail("shapes")
-		}
-		if y, ok = ed.As(ed.Cat(0, y), v.Shape()); !ok {
-			return ed.Fail("shapes")
-		}
-		return y
-	})
+	return o, true
+}
+
+// take has an operation taken of a value of as many elements as its first input, in the value's shape.
+func (s *search) take(ed *program.Editor, o operation, v program.Var) program.Var {
+	x, ok := ed.As(v, s.shapeOf(o.entry.Inputs[0], o.pass))
+	if !ok {
+		return ed.Fail("shapes")
+	}
+	in := []program.Var{x}
+	for _, r := range o.rest {
+		in = append(in, ed.Other(r))
+	}
+	var w []program.Var
+	for _, r := range o.weights {
+		w = append(w, ed.OtherRows(r))
+	}
+	y := ed.R(ed.Apply(o.entry.Op, o.entry.Op.Kind(), o.entry.Size(s.m.Passes[o.pass], s.m.List.Config.SlidingWindow), in, w))
+	y = s.byToken(ed, y, o.entry)
+	if y, ok = ed.As(y, x.Shape()); !ok {
+		return ed.Fail("shapes")
+	}
+	if y, ok = ed.As(ed.Cat(0, y), v.Shape()); !ok {
+		return ed.Fail("shapes")
+	}
+	return y
 }
 
 // byToken has the tokens of a result of an operation where its input has them.
@@ -235,11 +253,7 @@ func (s *search) part(e *Entry, n int, every bool) *program.Edited {
 		return nil
 	}
 	ed.Return(ed.Cat(last, done, ed.Slice(rest, last, n, width)))
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }
 
 // firstInput is the step of a program's first input.

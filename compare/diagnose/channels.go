@@ -17,27 +17,38 @@ func (s *search) parts() error {
 	if s.first != s.entries[0] || len(s.first.Program.Of(program.Mask)) > 0 { // some columns alone are kept of it
 		return nil
 	}
+	from, err := s.channelsFrom()
+	if from == nil || err != nil {
+		return err
+	}
+	text, runs := channelWords(from)
+	if runs == 0 { // as where what is left is not finite
+		return nil
+	}
+	return s.try(hypothesis{
+		class: program.Mapped, solved: runs,
+		make: func(e *Entry) *program.Edited { return moved(e, from) },
+		say:  func(*Entry) Name { return Name{What: text} },
+	})
+}
+
+// channelsFrom says of each channel which one it is, −1 for 0; nil where one is none, or where too many are others.
+func (s *search) channelsFrom() ([]int, error) {
 	width := s.first.Program.Out.Last()
-	wrong := make([]bool, width)
+	wrong := map[int]bool{}
 	for _, e := range s.entries {
 		if e.Program.Out.Last() != width {
-			return nil
+			return nil, nil
 		}
 		for _, i := range e.Left {
 			wrong[i%width] = true
 		}
 	}
-	n := 0
-	for _, w := range wrong {
-		if w {
-			n++
-		}
+	if len(wrong) > maxMoved {
+		return nil, nil
 	}
-	if n > maxMoved {
-		return nil
-	}
-	all := n == width          // then it is an order of all of them, or nothing
-	from := make([]int, width) // −1 for 0
+	all := len(wrong) == width // then it is an order of all of them, or nothing
+	from := make([]int, width)
 	for c := range from {
 		from[c] = c
 		if !wrong[c] {
@@ -45,57 +56,58 @@ func (s *search) parts() error {
 		}
 		k, err := s.channel(c, width)
 		if err != nil || k == none || all && (k < 0 || slices.Contains(from[:c], k)) {
-			return err
+			return nil, err
 		}
 		from[c] = k
 	}
+	return from, nil
+}
+
+// run is where channels end that begin at one and are zeros, or those of others in their order.
+func run(from []int, at int) int {
+	end := at + 1
+	for end < len(from) && (from[at] < 0 && from[end] < 0 || from[at] >= 0 && from[end] == from[at]+end-at) {
+		end++
+	}
+	return end
+}
+
+// channelWords say which channels are others, and how many runs of them there are.
+func channelWords(from []int) (text string, runs int) {
 	var words []string
-	runs := 0
-	for a := 0; a < width; {
-		b := a + 1
-		for b < width && (from[a] < 0 && from[b] < 0 || from[a] >= 0 && from[b] == from[a]+b-a) {
-			b++
-		}
+	for a := 0; a < len(from); {
+		b := run(from, a)
 		if from[a] != a {
-			runs++
-			where := fmt.Sprintf("channels %d to %d", a, b-1)
-			if b == a+1 {
-				where = fmt.Sprintf("channel %d", a)
-			}
-			switch {
-			case from[a] < 0 && b == a+1:
-				words = append(words, where+" is 0")
-			case from[a] < 0:
-				words = append(words, where+" are 0")
-			case b == a+1:
-				words = append(words, fmt.Sprintf("%s is channel %d", where, from[a]))
-			default:
-				words = append(words, fmt.Sprintf("%s are channels %d to %d", where, from[a], from[b-1]))
-			}
+			words = append(words, runWords(a, b, from[a]))
 		}
 		a = b
 	}
-	if runs == 0 { // as where what is left is not finite
-		return nil
+	if len(words) == 0 {
+		return "", 0
 	}
-	text := words[0]
-	if isPermutation(from) && len(words) > 3 {
-		text = fmt.Sprintf("the channels are in another order: %d of %d are others (", runs, width) + text
-	}
-	permuted := strings.HasPrefix(text, "the channels are")
-	for _, w := range words[1:min(len(words), 3)] {
-		text += "; " + w
-	}
-	if permuted {
-		text += "; ...)"
-	} else if len(words) > 3 {
+	text = strings.Join(words[:min(len(words), 3)], "; ")
+	switch {
+	case len(words) > 3 && isPermutation(from):
+		text = fmt.Sprintf("the channels are in another order: %d of %d are others (%s; ...)", len(words), len(from), text)
+	case len(words) > 3:
 		text += fmt.Sprintf("; and %d more parts", len(words)-3)
 	}
-	return s.try(hypothesis{
-		class: program.Mapped, solved: runs,
-		make: func(e *Entry) *program.Edited { return moved(e, from) },
-		say:  func(*Entry) Name { return Name{What: text} },
-	})
+	return text, len(words)
+}
+
+// runWords say what the channels [a, b) are.
+func runWords(a, b, from int) string {
+	where, is := fmt.Sprintf("channels %d to %d", a, b-1), "are"
+	if b == a+1 {
+		where, is = fmt.Sprintf("channel %d", a), "is"
+	}
+	switch {
+	case from < 0:
+		return where + " " + is + " 0"
+	case b == a+1:
+		return fmt.Sprintf("%s is channel %d", where, from)
+	}
+	return fmt.Sprintf("%s are channels %d to %d", where, from, from+b-a-1)
 }
 
 // isPermutation reports whether every channel is somewhere.
@@ -156,10 +168,7 @@ func moved(e *Entry, from []int) *program.Edited {
 	last := len(out.Shape()) - 1
 	var all []program.Var
 	for a := 0; a < len(from); {
-		b := a + 1
-		for b < len(from) && (from[a] < 0 && from[b] < 0 || from[a] >= 0 && from[b] == from[a]+b-a) {
-			b++
-		}
+		b := run(from, a)
 		if from[a] < 0 {
 			all = append(all, ed.Mul("", ed.Slice(out, last, a, b), ed.Literal(0)))
 		} else {
@@ -168,9 +177,5 @@ func moved(e *Entry, from []int) *program.Edited {
 		a = b
 	}
 	ed.Return(ed.Cat(last, all...))
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }

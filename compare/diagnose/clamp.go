@@ -29,11 +29,7 @@ func (s *search) clamped() error {
 			ed := e.Program.Edit()
 			c := ed.Literal(limit)
 			ed.Return(ed.Neg(ed.Max(ed.Neg(c), ed.Neg(ed.Max(ed.Neg(c), e.Program.Out)))))
-			d, err := ed.End()
-			if err != nil {
-				return nil
-			}
-			return d
+			return ended(ed)
 		},
 		say: func(*Entry) Name { return Name{What: "the result is clamped to ±" + short(limit), Value: &limit} },
 	})

@@ -24,6 +24,14 @@ type Entry struct {
 	kept  *program.Kept
 }
 
+// itemOf is which index of its first axis an input is; nil for all of it, and for what is no tensor of the order.
+func (e *Entry) itemOf(input int) *int {
+	if input < 0 || input >= len(e.Items) {
+		return nil
+	}
+	return e.Items[input]
+}
+
 // Judge holds the trace's tensor to values.
 type Judge interface {
 	// Small is the entry with fewer rows and columns, for a search; or itself.
@@ -97,4 +105,13 @@ func (e *Entry) values() (*program.Kept, error) {
 		}
 	}
 	return e.kept, nil
+}
+
+// ended is what an editor has made; nil where it is no program.
+func ended(ed *program.Editor) *program.Edited {
+	d, err := ed.End()
+	if err != nil {
+		return nil
+	}
+	return d
 }

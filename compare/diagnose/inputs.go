@@ -120,6 +120,14 @@ func (s *search) inputs() error {
 		}); err != nil {
 			return err
 		}
+		if n.Pass == s.first.Node.Pass {
+			continue
+		}
+		if err := s.instances(1002, Role(own)+" of the passes before", same, program.InputOf, func(other string) func(e *Entry) *program.Edited {
+			return func(e *Entry) *program.Edited { return s.reads(e, t.Of(i), source{name: other}) }
+		}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -160,11 +168,7 @@ func (s *search) exchanged() error {
 					if len(x) != 1 || len(y) != 1 || !ed.Exchange(x[0], y[0]) {
 						return nil
 					}
-					d, err := ed.End()
-					if err != nil {
-						return nil
-					}
-					return d
+					return ended(ed)
 				},
 				say: func(*Entry) Name { return Name{What: text} },
 			})
@@ -276,11 +280,7 @@ func (s *search) reads(e *Entry, at program.Place, from source) *program.Edited 
 			return nil
 		}
 	}
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }
 
 // readAt has a captured tensor in place of an input; it reports whether there is one of as many elements.

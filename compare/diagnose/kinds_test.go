@@ -27,6 +27,7 @@ var knowing = []string{
 	"compare/diagnose/masks.go seen: \"mask\"",
 	"compare/diagnose/recognised.go masks: \"mask\"",
 	"compare/diagnose/recognised.go var: \"softcap\"",
+	"compare/diagnose/cached.go cachedSlots: \"cache\"",
 	"compare/diagnose/slots.go slots: \"cache\"",
 	"compare/diagnose/words.go leftOut: .Form",
 	"compare/diagnose/words.go site: .Form",
@@ -34,8 +35,11 @@ var knowing = []string{
 	// An operation of the order, whichever it is, that is applied where it does not belong: its name is said.
 	"compare/diagnose/applied.go again: .Kind()",
 	"compare/diagnose/applied.go applied: .Kind()",
-	"compare/diagnose/applied.go inserted: .Kind()",
+	"compare/diagnose/applied.go take: .Kind()",
 	"compare/diagnose/applied.go part: .Kind()",
+	"compare/diagnose/cached.go appliedToCached: .Kind()",
+	// What rows were handed on past, in words.
+	"compare/diagnose/related.go since: .Kind()",
 	// Inputs of the model, where masks and rotary tables are opened.
 	"compare/certify/name.go given: op.Given",
 	"compare/diagnose/solve.go places: op.Given",

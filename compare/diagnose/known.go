@@ -172,11 +172,10 @@ func (s *search) tanhs(from int, what string, function func(ed *program.Editor, 
 				for _, k := range all {
 					ed.Pass(k, function(ed, t.Steps[k].Args[0]))
 				}
-				d, err := ed.End()
-				if len(all) == 0 || err != nil {
+				if len(all) == 0 {
 					return nil
 				}
-				return d
+				return ended(ed)
 			},
 			say: func(e *Entry) Name {
 				return Name{What: what, Site: s.site(e, i)}
@@ -201,9 +200,5 @@ func replaced(e *Entry, own, other op.Op, every bool) *program.Edited {
 		ed.RoundAll()
 	}
 	ed.Pass(last, v)
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }

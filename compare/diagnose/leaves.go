@@ -78,11 +78,7 @@ func (s *search) reweighted(e *Entry, at program.Place, of func(k int) program.R
 	if len(all) == 0 {
 		return nil
 	}
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }
 
 // otherWeights tries other weights of the shape: of the same layer, of none, and for each entry by itself those of the same role in

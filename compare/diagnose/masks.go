@@ -91,11 +91,7 @@ func (s *search) masking(e *Entry, sees masked) *program.Edited {
 		}
 		ed.Pass(i, ed.Other(v))
 	}
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }
 
 // valueAt is what a variable of the entry's own program shows; not to be written to.
@@ -212,11 +208,10 @@ func (s *search) filled(e *Entry, c float64) *program.Edited {
 			ed.Pass(i, ed.Add("", ed.Mul("", st.Args[1-k], ed.Other(keep)), ed.Other(fill)))
 		}
 	}
-	d, err := ed.End()
-	if !some || err != nil {
+	if !some {
 		return nil
 	}
-	return d
+	return ended(ed)
 }
 
 // after tries a softmax of what is not masked, whose result is masked: of what the mask is added to, or of a captured tensor.
@@ -283,9 +278,8 @@ func (s *search) maskedLast(e *Entry, other string) *program.Edited {
 		exp := ed.Exp("", ed.Sub("", from, ed.RowMax(from)))
 		ed.Pass(i, ed.Mul("", ed.Div("", exp, ed.Sum("", exp)), ed.Other(keep)))
 	}
-	d, err := ed.End()
-	if len(all) == 0 || err != nil {
+	if len(all) == 0 {
 		return nil
 	}
-	return d
+	return ended(ed)
 }

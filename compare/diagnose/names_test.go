@@ -98,8 +98,8 @@ func planted(t *testing.T, m *diagnose.Model, name string, pass int, wrong func(
 	return e
 }
 
-// model is qwen3-tiny with tensors and weights that are the same in every run.
-func model(t *testing.T) *diagnose.Model {
+// listOf is the order of qwen3-tiny.
+func listOf(t *testing.T) *order.List {
 	t.Helper()
 	data, err := os.ReadFile("../../fixtures/qwen3-tiny/config.json")
 	if err != nil {
@@ -113,6 +113,13 @@ func model(t *testing.T) *diagnose.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return list
+}
+
+// model is qwen3-tiny with tensors and weights that are the same in every run.
+func model(t *testing.T) *diagnose.Model {
+	t.Helper()
+	list := listOf(t)
 	passes := []order.Pass{{Tokens: tokens}, {Tokens: tokens, Past: tokens}}
 	return &diagnose.Model{
 		List: list, Passes: passes, Has: func(order.Node) bool { return false },
@@ -124,7 +131,7 @@ func model(t *testing.T) *diagnose.Model {
 			return v, nil
 		},
 		Read: func(n order.Node) (program.Value, error) {
-			v := program.Value{Shape: []int{1, tokens, config.HiddenSize}, Data: make([]float64, tokens*config.HiddenSize)}
+			v := program.Value{Shape: []int{1, tokens, list.Config.HiddenSize}, Data: make([]float64, tokens*list.Config.HiddenSize)}
 			for i := range v.Data {
 				v.Data[i] = float64(float32(math.Sin(float64(7*i+3*n.Entry+5*n.Pass+1)) * (1 + float64(i%7))))
 			}

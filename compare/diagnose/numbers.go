@@ -204,11 +204,7 @@ func (s *search) stored() error {
 				for _, k := range t.Copies(at) {
 					ed.Step(k).Round = program.Plain
 				}
-				d, err := ed.End()
-				if err != nil {
-					return nil
-				}
-				return d
+				return ended(ed)
 			},
 		}); err != nil {
 			return err

@@ -122,11 +122,7 @@ func (s *search) repacked(e *Entry, groups int, split bool) *program.Edited {
 			ed.OtherWeight(at, of)
 		}
 	}
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }
 
 // joint are the rows that one part takes of a matrix of several.
@@ -367,9 +363,5 @@ func (s *search) recut(e *Entry, order []int, start int, which func(bias bool) b
 		}
 		ed.OtherWeight(at, q)
 	}
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }

@@ -81,9 +81,8 @@ func (s *search) angles(e *Entry, change func(frequency, position float64) float
 		}
 		ed.Pass(i, ed.Other(v))
 	}
-	d, err := ed.End()
-	if len(all) == 0 || err != nil {
+	if len(all) == 0 {
 		return nil
 	}
-	return d
+	return ended(ed)
 }

@@ -15,7 +15,7 @@ func (s *search) variant(rank int, n Name, make func(e *Entry) *program.Edited) 
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
 func (s *search) recognised() error {
-	for _, look := range []func() error{s.activations, s.functions, s.ids, s.masks, s.seen, s.lowered, s.after, s.frequencies, s.positions, s.norms, s.slots} {
+	for _, look := range []func() error{s.activations, s.functions, s.ids, s.masks, s.seen, s.lowered, s.after, s.frequencies, s.positions, s.norms, s.slots, s.kept} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -76,11 +76,7 @@ func (s *search) masks() error {
 			for _, i := range e.Program.Of(program.Mask) {
 				ed.Pass(i, ed.Max(ed.Move(i), ed.Literal(-x)))
 			}
-			d, err := ed.End()
-			if err != nil {
-				return nil
-			}
-			return d
+			return ended(ed)
 		}); err != nil {
 			return err
 		}
@@ -210,11 +206,7 @@ func (s *search) ids() error {
 				st := e.Program.Steps[i]
 				ed.Read(i, 0, c.change(ed, st.Args[0], st.Rows))
 			}
-			d, err := ed.End()
-			if err != nil {
-				return nil
-			}
-			return d
+			return ended(ed)
 		}); err != nil {
 			return err
 		}

@@ -198,11 +198,50 @@ func begins(row []float64) uint64 {
 	return math.Float64bits(row[0])*31 ^ math.Float64bits(row[len(row)-1])
 }
 
-// unchanged reports whether the entry is computed from a role: rows of it were handed on.
-func (s *search) unchanged(role string) bool {
-	return slices.ContainsFunc(s.first.Inputs, func(n order.Node) bool {
-		return n.Pass == s.first.Node.Pass && Role(s.m.List.Entries[n.Entry].Name) == role
-	})
+// since are the kinds of the operations that a role goes through until the entry has it, the entry's own last: rows of it were handed on
+// past these. It is nil where the entry is not computed from it.
+func (s *search) since(role string) []string {
+	type way struct {
+		entry int
+		kinds []string
+	}
+	seen := map[int]bool{}
+	for ways := []way{{s.first.Node.Entry, nil}}; len(ways) > 0; ways = ways[1:] {
+		w := ways[0]
+		e := &s.m.List.Entries[w.entry]
+		if e.Op == nil || seen[w.entry] || len(w.kinds) == mostSince {
+			continue
+		}
+		seen[w.entry] = true
+		kinds := append([]string{e.Op.Kind()}, w.kinds...)
+		for _, r := range e.Inputs {
+			if Role(r.Name) == role {
+				return kinds
+			}
+			ways = append(ways, way{s.m.List.Index(r.Name), kinds})
+		}
+	}
+	return nil
+}
+
+// mostSince is how many operations rows may have been handed on past.
+const mostSince = 3
+
+// repeats says at which index of an axis all rows of one index are found again, in the same place otherwise; −1 where there is none.
+func repeats(e *Entry, axis, index int) int {
+	y, _ := e.Target()
+	shape := e.Program.Out.Shape()
+	inner, n := product(shape[axis+1:]), shape[axis]
+	for other := range n {
+		same := other != index
+		for at := 0; same && at < len(y); at += n * inner {
+			same = slices.Equal(y[at+index*inner:][:inner], y[at+other*inner:][:inner])
+		}
+		if same {
+			return other
+		}
+	}
+	return -1
 }
 
 // relation says which rows are those of what.
@@ -223,6 +262,7 @@ func (s *search) relation(from relative, rows map[*Entry][]int) string {
 	axes := s.m.List.Entries[s.first.Node.Entry].Axes
 	shape := s.first.Program.Out.Shape()
 	var words []string
+	on, index := -1, -1 // the only index of the only axis that tells them apart
 	for a, size := range shape[:len(shape)-1] {
 		var at []int
 		for _, r := range rows[s.first] {
@@ -236,10 +276,22 @@ func (s *search) relation(from relative, rows map[*Entry][]int) string {
 		if len(at) < size && len(at) <= 4 && len(axes) == len(shape) {
 			slices.Sort(at)
 			words = append(words, fmt.Sprintf("%s %s", axisWords(axes[a]), strings.Trim(strings.Join(strings.Fields(fmt.Sprint(at)), ", "), "[]")))
+			if on, index = a, at[0]; len(at) > 1 || len(words) > 1 {
+				index = -1
+			}
 		}
 	}
-	if len(words) == 1 && from.pass == 0 && !from.own && from.role != "zeros" && s.unchanged(from.role) {
+	kinds := s.since(from.role)
+	switch {
+	case from.own && index >= 0 && axisWords(axes[on]) == "keys" && repeats(s.first, on, index) >= 0:
+		return fmt.Sprintf("%s of %s are keys %d again: stale", words[0], Role(s.m.List.Entries[s.first.Node.Entry].Name), repeats(s.first, on, index))
+	case from.own || from.role == "zeros":
+	case len(kinds) == 1 && from.pass == 0 && len(words) == 1:
 		return fmt.Sprintf("%s are left as they are in %s: the operation is not taken of them", words[0], from.role)
+	case len(kinds) > 1:
+		return fmt.Sprintf("%s is not taken of %d of %d rows: they are %s", strings.Join(kinds[:len(kinds)-1], " and "), n, all, what)
+	case index >= 0 && axisWords(axes[on]) == "keys" && kinds == nil:
+		return fmt.Sprintf("%s of %s are overwritten: they are %s", words[0], Role(s.m.List.Entries[s.first.Node.Entry].Name), what)
 	}
 	text := fmt.Sprintf("%d of %d rows are %s", n, all, what)
 	if len(words) > 0 {

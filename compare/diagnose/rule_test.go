@@ -2,7 +2,6 @@ package diagnose_test
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -51,18 +50,7 @@ func (v vector) Row(dst []float64, _ int) error {
 // norm is the first norm of a model, of which every element is left.
 func norm(t *testing.T, all bool, weights func(order.Weight) (program.Rows, error)) (*diagnose.Model, *diagnose.Entry) {
 	t.Helper()
-	data, err := os.ReadFile("../../fixtures/qwen3-tiny/config.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := order.ReadConfig(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := order.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := listOf(t)
 	at := list.Index("layers.0.input_layernorm")
 	entry := &list.Entries[at]
 	width := entry.Weights[0].Shape[0]

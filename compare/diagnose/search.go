@@ -73,7 +73,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).zeros, (*search).scaled, (*search).logarithms, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).zeros, (*search).scaled, (*search).logarithms, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).appliedToCached, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
 }
 
 // FindSteps is Find among the edits of steps and numbers alone, and what is known of them together.
@@ -273,12 +273,32 @@ func (s *search) steps() error {
 // structure looks at what steps do and read.
 func (s *search) structure() error {
 	t := s.first.signed(s.m)
-	for _, all := range [][]program.Edit{t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Along(), t.Wider(), t.Indexes(), t.Behind(), t.Counts()} {
+	for _, all := range [][]program.Edit{wholeFirst(t, t.LeftOut()), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Along(), t.Wider(), t.Indexes(), t.Behind(), t.Counts()} {
 		if err := s.edits(all); err != nil {
 			return err
 		}
 	}
 	return s.again()
+}
+
+// wholeFirst has the edits first that leave one step out, then those that leave the whole operation out: they say most.
+func wholeFirst(t *program.Parts, all []program.Edit) []program.Edit {
+	out := t.Of(t.Source(t.Out))
+	place := func(d program.Edit) int {
+		if d.At[0].Arg >= 0 { // a bias
+			return 0
+		}
+		from := t.Source(t.At(d.From))
+		switch {
+		case len(between(t.Program, from, t.Copies(d.At[0])[0])) < 2:
+			return 0
+		case d.At[0] == out && t.Steps[from].Prim == program.Input:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(all, func(a, b program.Edit) int { return place(a) - place(b) })
+	return all
 }
 
 // operands looks at other values of the program.

@@ -167,11 +167,7 @@ func joined(e *Entry, slots []slot) *program.Edited {
 		}
 	}
 	ed.Become(step, program.Cat, all...)
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }
 
 // slotWords say what a cache holds that it should not.
@@ -269,9 +265,5 @@ func (s *search) last(e *Entry, name string) *program.Edited {
 		}
 	}
 	ed.Return(out)
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }

@@ -111,11 +111,7 @@ func (s *search) at(e *Entry, step int, change func(ed *program.Editor, v progra
 			ed.Pass(i, change(ed, ed.Move(i)))
 		}
 	}
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }
 
 // insertions are a factor and a soft cap at a place.

@@ -117,11 +117,10 @@ func (s *search) products(e *Entry) *program.Edited {
 		}
 		ed.Pass(i, ed.RoundTo(ed.MoveWith(i, args...), program.Half))
 	}
-	d, err := ed.End()
-	if !some || err != nil {
+	if !some {
 		return nil
 	}
-	return d
+	return ended(ed)
 }
 
 // leavesOf has inputs and weights whose elements are changed one by one.
@@ -144,11 +143,7 @@ func (s *search) leavesOf(e *Entry, round func(x float64) float64) *program.Edit
 			}})
 		}
 	}
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }
 
 // stores has the result of an edited program, nil for the entry's own, in fewer bits.
@@ -209,11 +204,10 @@ func (w stored) reads(s *search, e *Entry, at program.Place) *program.Edited {
 		}
 		ed.OtherInput(i, v)
 	}
-	d, err := ed.End()
-	if len(all) == 0 || err != nil {
+	if len(all) == 0 {
 		return nil
 	}
-	return d
+	return ended(ed)
 }
 
 // valueOf is the result of an edited program, nil for the entry's own, with its bounds; not shared.
@@ -242,9 +236,5 @@ func given(e *Entry, v program.Value) *program.Edited {
 	ed := e.Program.Edit()
 	v.Shape = e.Program.Out.Shape()
 	ed.Return(ed.Other(v))
-	d, err := ed.End()
-	if err != nil {
-		return nil
-	}
-	return d
+	return ended(ed)
 }

@@ -160,6 +160,19 @@ func (p *Program) Work() int {
 	return work
 }
 
+// Time is about how long one evaluation takes, where an element of a step takes 1: as long as productsAtOnce products of a sum.
+func (p *Program) Time() int {
+	time := 0
+	for i := range p.Steps {
+		if n := p.work(i); n > 0 {
+			time += max(n/productsAtOnce, size(p.Steps[i].Shape))
+		}
+	}
+	return time
+}
+
+const productsAtOnce = 8
+
 func (p *Program) work(i int) int {
 	s := &p.Steps[i]
 	switch {

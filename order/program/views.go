@@ -174,3 +174,22 @@ func (b *Builder) Take(v Var, axis, index int) Var {
 	}
 	return Var{v.step, v.off, slices.Delete(slices.Clone(v.shape), axis, axis+1), slices.Delete(slices.Clone(v.stride), axis, axis+1)}
 }
+
+// Unsliced is a view with all indexes that its step has along an axis; ok is false for one that has not all of the rest.
+func (p *Program) Unsliced(v Var, axis int) (whole Var, ok bool) {
+	all := size(p.Steps[v.step].Shape)
+	if axis >= len(v.shape) || v.stride[axis] < 1 || v.off%v.stride[axis] != 0 {
+		return v, false
+	}
+	rest := size(v.shape[:axis]) * size(v.shape[axis+1:])
+	if rest == 0 || all%rest != 0 || all/rest < v.shape[axis] {
+		return v, false
+	}
+	whole = Var{v.step, 0, slices.Clone(v.shape), v.stride}
+	whole.shape[axis] = all / rest
+	last := 0 // the last element of the view is that of the step
+	for a, n := range whole.shape {
+		last += (n - 1) * whole.stride[a]
+	}
+	return whole, last == all-1
+}

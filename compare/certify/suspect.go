@@ -1,0 +1,114 @@
+package certify
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// suspect is an entry that an arithmetic leaves something of, for a search of what is wrong with it.
+type suspect struct {
+	*evidence // what is left is left by the arithmetic
+	a         *arithmetic
+	entry     *diagnose.Entry
+	small     *diagnose.Entry
+	own       *judged
+}
+
+// suspectOf prepares an entry for a search.
+func suspectOf(e *evidence, a *arithmetic) (*diagnose.Entry, error) {
+	p, err := e.rewritten(a.rewrites)
+	if err != nil {
+		return nil, err
+	}
+	s := &suspect{evidence: e, a: a}
+	call := e.call
+	call.Arith = e.i.env.Arith
+	if a.wide {
+		call.In = e.widened()
+	}
+	var items []*int
+	for k := range e.formula.Inputs {
+		items = append(items, e.formula.Item(k))
+	}
+	s.entry = &diagnose.Entry{
+		Node: e.node, Program: p, Call: call, Inputs: e.formula.Inputs, Items: items, Weights: e.formula.Weights, Left: e.left, Judge: s,
+	}
+	s.small = s.entry
+	if some := e.focus(); some.trial != e.trial {
+		if s.small, err = suspectOf(some, a); err != nil {
+			return nil, err
+		}
+	}
+	return s.entry, nil
+}
+
+// Small is the entry with fewer tokens and columns, where it is large.
+func (s *suspect) Small() *diagnose.Entry { return s.small }
+
+// Choices are those of the arithmetic.
+func (s *suspect) Choices(p *program.Program) []program.Choice { return s.a.choices(p) }
+
+// Target is the trace's tensor.
+func (s *suspect) Target() (y, half []float64) {
+	half = make([]float64, len(s.y.Data))
+	for i, v := range s.y.Data {
+		half[i] = lastPlace(s.d, v) / 2
+	}
+	return s.y.Data, half
+}
+
+// Leaves lists elements that a value does not give, up to a limit: first of those that are left.
+func (s *suspect) Leaves(x program.Value, limit int) ([]int, error) {
+	if !s.a.open && s.wider() { // what is shared is not written to
+		x = program.Value{Shape: x.Shape, Data: slices.Clone(x.Data), Bound: slices.Clone(x.Bound)}
+	}
+	j, err := s.judge(x, s.a, false)
+	if err != nil {
+		return nil, err
+	}
+	if rest := j.outsideOf(s.left, limit); len(rest) >= limit {
+		return rest, nil
+	}
+	return j.outsideOf(nil, limit), nil
+}
+
+// outsideOf lists elements that are not consistent among some, nil for all, up to a limit.
+func (j *judged) outsideOf(some []int, limit int) []int {
+	var at []int
+	n := len(some)
+	if some == nil {
+		n = len(j.y.Data)
+	}
+	for k := 0; k < n && len(at) < limit; k++ {
+		i := k
+		if some != nil {
+			i = some[k]
+		}
+		if !j.consistent(i) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// Explains judges another program than the entry's own, also in orders of summation.
+func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown, rows int, err error) {
+	if s.own == nil {
+		if s.own, err = s.in(evaluated{arithmetic: s.a}); err != nil {
+			return false, 0, 0, err
+		}
+	}
+	g := *s.trial
+	g.edited, g.call = true, c
+	g.formula = &order.Formula{Program: p, Inputs: s.formula.Inputs, Weights: s.formula.Weights}
+	g.other = map[program.Rewrite]*order.Formula{s.a.rewrites: g.formula}
+	j, rest, _, err := g.strict(s.a)
+	if err != nil || len(rest) > 0 {
+		return false, 0, 0, err
+	}
+	apart := slices.DeleteFunc(slices.Clone(s.left), func(i int) bool { return !j.consistent(i) || !j.definite(i) || !j.apart(s.own, i) })
+	return true, len(apart), s.rowsIn(apart), nil
+}
