@@ -302,6 +302,9 @@ func (g *gathered) joined(layers map[int][]int, ranks int) ([]*form, error) {
 			if along[axis] == nil {
 				along[axis] = &form{join: joinAxis, axis: axis, ranks: ranks, layers: map[int]tensor{}}
 			}
+			if slices.ContainsFunc(blocks, func(b block) bool { return len(b.shape) != len(blocks[0].shape) }) {
+				continue
+			}
 			if b, err := concat(blocks, fmt.Sprintf("a%d", axis), plain); err == nil {
 				add(along[axis], layer, key, b)
 			}

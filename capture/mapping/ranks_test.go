@@ -237,3 +237,66 @@ func TestRanksOfFusedTensors(t *testing.T) {
 		}
 	}
 }
+
+// Whatever names and shapes a dump has, the lines that are proposed are a map that can be applied to it.
+func TestProposedMapsApply(t *testing.T) {
+	trace, list := golden(t, "gemma3-tiny/prefill.float32")
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.SampledFrom([]string{"rank%d/", "tp%d.", "stage%d.", "step_%d/", "pass%d/", "layers.%d.", "block%d/", "layer%d_", "%d.", "x", "norm", "self_attn.q_proj", "qkv", "logits", "{a}", "#1", "\n", "\x00"})
+		sources := []capture.Source{}
+		taken := map[string]bool{}
+		for n := range rapid.IntRange(1, 12).Draw(t, "tensors") {
+			name := ""
+			for range rapid.IntRange(1, 4).Draw(t, "words") {
+				w := word.Draw(t, "word")
+				if strings.Contains(w, "%d") {
+					w = fmt.Sprintf(w, rapid.IntRange(0, 3).Draw(t, "number"))
+				}
+				name += w
+			}
+			if taken[name] {
+				continue
+			}
+			taken[name] = true
+			if rapid.Bool().Draw(t, "of the reference") {
+				r := trace.Records()[rapid.IntRange(0, len(trace.Records())-1).Draw(t, "tensor")]
+				_, data := rawOf(t, trace, r.Name)
+				sources = append(sources, capture.Source{Key: name, Name: name, DType: r.DType, Shape: r.Shape, Data: bytes.NewReader(data)})
+				continue
+			}
+			shape := rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 2, 4, 6, 10, 16, 24}), 0, 4).Draw(t, "shape")
+			s := counted(name, 0, n, shape...)
+			s.Key = name
+			sources = append(sources, s)
+		}
+		dump, err := capture.Assemble("dump", sources, capture.Manifest{}, false, nil, nil)
+		if err != nil {
+			t.Skip(err)
+		}
+		ref := trace
+		if rapid.Bool().Draw(t, "no reference") {
+			ref = nil
+		}
+		p, err := mapping.Propose(t.Context(), dump, dump, list, ref)
+		if err != nil {
+			if err == mapping.ErrNoTokens {
+				return
+			}
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := p.Write(&b, "dump", "golden"); err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Lines) == 0 {
+			return
+		}
+		m, err := mapping.Parse("map.toml", []byte(b.String()))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, b.String())
+		}
+		if _, err := m.Apply(dump, list); err != nil {
+			t.Fatalf("%v\n%s", err, b.String())
+		}
+	})
+}

@@ -48,9 +48,9 @@ var (
 )
 
 // escape makes a name a pattern that matches it alone.
-func escape(name string) string {
-	return strings.NewReplacer("{", "{{", "}", "}}", "#", "##").Replace(name)
-}
+func escape(name string) string { return escaped.Replace(name) }
+
+var escaped = strings.NewReplacer("{", "{{", "}", "}}", "#", "##")
 
 // named is one way to read a name.
 type named struct {

@@ -167,7 +167,7 @@ func differ(a, b block) (string, error) {
 	size := int64(a.dtype.Size())
 	whole := int64(elements) * size
 	const chunk = 1 << 20
-	var l, r [chunk]byte
+	l, r := make([]byte, min(chunk, whole)), make([]byte, min(chunk, whole))
 	unequal, first := int64(0), int64(-1)
 	for off := int64(0); off < whole; off += chunk {
 		n := int(min(chunk, whole-off))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -17,6 +18,9 @@ import (
 
 // Next is what to do with a file that is not read.
 const Next = "want a trace, or a dump: .safetensors, .npz, .npy, torch.save of a dict of tensors, or a folder of them; docs/dumps.md has all"
+
+// tomlHeading is the first line of most TOML files.
+var tomlHeading = regexp.MustCompile(`^\[+[A-Za-z][A-Za-z0-9_.-]*\]+$`)
 
 // known are the beginnings of files that are not dumps, what they are, and what to do with them.
 var known = []struct{ start, what, next string }{
@@ -90,6 +94,8 @@ func text(r io.ReaderAt, size int64, start []byte) error {
 		return hint.Add(errors.New("a pointer of Git LFS, not the file itself"), "git lfs pull fetches it")
 	case strings.HasPrefix(line, "<"):
 		return hint.Add(errors.New("a page of HTML or XML, which is no dump of tensors"), "was it downloaded without logging in? "+Next)
+	case tomlHeading.MatchString(line) && bytes.ContainsRune(start, '='):
+		return hint.Add(errors.New("TOML, which is no dump of tensors"), "a map is named by --map FILE; "+Next)
 	case start[0] == '{' || start[0] == '[':
 		return hint.Add(errors.New("JSON that is no dump of tensors"), Next)
 	}

@@ -288,6 +288,7 @@ func otherCorpus(t testing.TB) []Specimen {
 		{"html", []byte("<!DOCTYPE html>\n<html>"), "a page of HTML or XML"},
 		{"git lfs", []byte("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"), "a pointer of Git LFS"},
 		{"json", []byte(`{"logits": [0.5]}`), "JSON that is no dump of tensors"},
+		{"toml", []byte("[tensors]\nemb = \"embed_tokens\"\n"), "TOML, which is no dump of tensors"},
 		{"text of eval-callback", []byte("common_debug_cb_eval:                inp_embd = (f32)   GET_ROWS(token_embd.weight{16, 160, 1, 1}, inp_tokens{5, 1, 1, 1}}) = {16, 5, 1, 1}\n"), "llama.cpp's eval-callback"},
 		{"a script", []byte("#!/bin/sh\n"), "a script"},
 		{"numbers without a header", bytes.Repeat([]byte{0xcd, 0xcc, 0x4c, 0x3e}, 16), "64 bytes that are no dump of tensors, beginning with cd cc 4c 3e"},
