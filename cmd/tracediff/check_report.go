@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -31,20 +30,9 @@ var checkFormats = map[string]func(io.Writer, *cli.Context, *capture.Trace, *red
 // checkReports reads --report of check, before anything is read.
 func checkReports(c *cli.Context) (*outputs, error) {
 	o := &outputs{format: c.String("format"), plain: report.NewStyle(false)}
-	for _, value := range c.StringSlice("report") {
-		format, path, named := strings.Cut(value, "=")
-		if format == githubFormat {
-			if err := o.addGitHub(c, path, named); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if checkFormats[format] == nil || path == "" {
-			return nil, hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as html=flags.html; a format is text, json, html or github")
-		}
-		if err := o.add(c, format, path); err != nil {
-			return nil, err
-		}
+	known := func(format string) bool { return checkFormats[format] != nil }
+	if err := o.read(c, known, "such as html=flags.html; a format is text, json, html or github"); err != nil {
+		return nil, err
 	}
 	return o, o.open(c)
 }

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"runtime/debug"
 	"testing"
 	"time"
+
+	"github.com/urfave/cli/v2"
 )
 
 // A bar says how many bytes there are and how fast they come, and nothing of the kind where none are counted.
@@ -23,6 +27,24 @@ func TestProgressAmount(t *testing.T) {
 		if got := p.amount(c.elapsed); got != c.want {
 			t.Errorf("after %v: %q, want %q", c.elapsed, got, c.want)
 		}
+	}
+}
+
+// showProgress is a command that is 40 % through a stage of 3 MiB, for a second.
+func showProgress() {
+	app := cli.NewApp()
+	app.ErrWriter = os.Stderr
+	app.Flags = []cli.Flag{&cli.BoolFlag{Name: "quiet"}, &cli.BoolFlag{Name: "debug"}}
+	app.Action = func(c *cli.Context) error {
+		p := newProgress(c, "capturing transformers", "MB", func() int64 { return 3 << 20 })
+		p.Step(0, 1, 2, 5)
+		time.Sleep(time.Second)
+		fmt.Fprintln(p, "a line above")
+		p.Done()
+		return nil
+	}
+	if err := app.Run(os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 }
 

@@ -88,22 +88,31 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 	if formats[o.format] == nil {
 		return nil, hint.Add(fmt.Errorf("--format is %q", o.format), formatHint)
 	}
-	for _, value := range c.StringSlice("report") {
-		format, path, named := strings.Cut(value, "=")
-		if format == githubFormat {
-			if err := o.addGitHub(c, path, named); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if formats[format] == nil || path == "" {
-			return nil, hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, such as junit=out.xml; a format is text, json, jsonl, junit, html or github")
-		}
-		if err := o.add(c, format, path); err != nil {
-			return nil, err
-		}
+	known := func(format string) bool { return formats[format] != nil }
+	if err := o.read(c, known, "such as junit=out.xml; a format is text, json, jsonl, junit, html or github"); err != nil {
+		return nil, err
 	}
 	return o, o.open(c)
+}
+
+// read reads --report. Formats that are not known are an error with the next step.
+func (o *outputs) read(c *cli.Context, known func(format string) bool, next string) error {
+	for _, value := range c.StringSlice("report") {
+		format, path, named := strings.Cut(value, "=")
+		var err error
+		switch {
+		case format == githubFormat:
+			err = o.addGitHub(c, path, named)
+		case !known(format) || path == "":
+			err = hint.Add(fmt.Errorf("--report is %q", value), "want FORMAT=FILE, "+next)
+		default:
+			err = o.add(c, format, path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pictures is where the pictures of a comparison go; nil where no report shows any.

@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"tracediff": main})
+	testscript.Main(m, map[string]func(){"tracediff": main, "show-progress": showProgress})
 }
 
 // The scripts run the real program as a person would. $FIXTURES is a folder with the embedded files in it, $BUGS one with

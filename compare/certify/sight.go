@@ -125,16 +125,16 @@ type sighted struct {
 
 // sight is the search.
 type sight struct {
-	i    *Isolator
-	ctx  context.Context
-	all  []*sighted
+	i     *Isolator
+	ctx   context.Context
+	all   []*sighted
 	work  int
 	most  int
 	short bool // the last entry would have taken more than is left
 	// revealed is the work that looking for what would show mistakes has taken.
 	revealed int
-	of    func(name string, pass int) bool
-	read  func(order.Node) (program.Value, error) // what was not captured; nil: nothing
+	of       func(name string, pass int) bool
+	read     func(order.Node) (program.Value, error) // what was not captured; nil: nothing
 }
 
 // Sight returns which of the usual mistakes the trace would have shown. Work bounds it: the elements and products that are computed;

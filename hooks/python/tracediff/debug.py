@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from tracediff.lines import digits, ms, number, quoted, word
+from tracediff.lines import counts, digits, ms, number, quoted, word
 from tracediff.moments import Moments, doubles, finite
 from tracediff.shown import Shown, inside
-from tracediff.steps import Mean, Steps, split
+from tracediff.steps import Mean, Steps, is_loss, split
 
 PASSES = 3  # shown tensor by tensor; of later ones a line each
 LAYERS = 2  # shown tensor by tensor in such a pass; of later ones a line each
@@ -171,12 +171,12 @@ class Log:
         self._enter(here, section(base), elapsed)
         here.tensors += 1
         listed = here.full and not self._later(here)
-        if listed or _is_loss(base) or not finite(tensor):  # else nothing of its numbers is shown
+        if listed or is_loss(base) or not finite(tensor):  # else nothing of its numbers is shown
             moments = Moments(tensor, least(base, dtype))
             began = here.count(name, moments.not_finite)
             if listed or here.full and began:
                 self._tensor(index, name, dtype, tensor, moments, elapsed)
-            if _is_loss(base):
+            if is_loss(base):
                 here.loss = moments.certain()
         self._contents(here, base, dtype, tensor, elapsed)
         self._flush()
@@ -249,7 +249,7 @@ class Log:
         self._end_section(here)
         self._steps.end(here.number, here.full)
         self._line(
-            "pass", ("pass", here.number), ("tensors", here.tensors), *_counts(here.not_finite),
+            "pass", ("pass", here.number), ("tensors", here.tensors), *counts(here.not_finite),
             ("first_nan", word(here.first_nan)), ("slowest", word(here.slowest)),
             ms("slowest_ms", here.longest), ms("ms", here.elapsed), *here.top,
             *([] if here.loss is None else [("loss", number(here.loss))]),
@@ -367,7 +367,7 @@ class Log:
             )  # fmt: skip
         self._line(
             "end", ("passes", self._passes), ("short", self._short), ("tensors", self._tensors),
-            *_counts(self._not_finite), ms("ms", self._elapsed), ms("hooks_ms", self._hooks),
+            *counts(self._not_finite), ms("ms", self._elapsed), ms("hooks_ms", self._hooks),
         )  # fmt: skip
         self._flush()
 
@@ -393,11 +393,3 @@ class _Pass:
             return False
         self.first_nan = name
         return True
-
-
-def _is_loss(name: str) -> bool:
-    return name == "loss" or name.endswith(".loss")
-
-
-def _counts(not_finite: list[int]) -> list[tuple[str, object]]:
-    return list(zip(("nan", "inf", "neg_inf"), not_finite, strict=True))

@@ -20,6 +20,11 @@ def ms(key: str, seconds: float) -> tuple[str, str]:
     return key, f"{1000 * seconds:.3f}"
 
 
+def counts(not_finite: list[int]) -> list[tuple[str, object]]:
+    """Return the fields with how many elements are NaN, +Inf and -Inf."""
+    return list(zip(("nan", "inf", "neg_inf"), not_finite, strict=True))
+
+
 def word(text: str) -> str:
     """Return a text without spaces, which awk can split a line around; nothing at all is "-".
 

@@ -27,6 +27,11 @@ def last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
+def is_loss(name: str) -> bool:
+    """Report the loss of a whole pass."""
+    return name == "loss" or name.endswith(".loss")
+
+
 def companion(name: str) -> bool:
     """Report a series that is about another one."""
     return last(name) in (CONFIDENCE, LOSS)
