@@ -59,11 +59,12 @@ class Evaluator:
     def run(self, captured: Any = None) -> dict[str, Any]:
         """Return what named tensors come to, by pass and name; `captured(pass, name)` gives those of a trace."""
         named: dict[str, Any] = {}
-        for self._pass, line in expand(self.program):
+        for number, line in expand(self.program):
+            self._pass = number
             if "name" in line:
                 view = self.operand(line["of"])
-                theirs = captured(self._pass, line["name"]) if captured else None
-                named[f"pass{self._pass}/{line['name']}"] = (view.clone(), theirs)
+                theirs = captured(number, line["name"]) if captured else None
+                named[f"pass{number}/{line['name']}"] = (view.clone(), theirs)
                 if theirs is not None and not isinstance(line["of"], dict) and view.is_floating_point():
                     view.copy_(theirs.reshape(view.shape)) if self._own(line["of"]) else None
             else:

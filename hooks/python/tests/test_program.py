@@ -101,7 +101,9 @@ class Fixtures(TestCase):
         trace = tensors(path)
         weights = load_file(ROOT / "fixtures" / "qwen3-tiny" / "model.safetensors")
         ids = [trace[key].reshape(-1).tolist() for key in ("input_ids", "pass1/input_ids", "pass2/input_ids")]
-        named = evaluate.Evaluator(program, weights, ids).run(lambda n, key: trace.get((f"pass{n}/" if n else "") + key))
+        named = evaluate.Evaluator(program, weights, ids).run(
+            lambda n, key: trace.get((f"pass{n}/" if n else "") + key)
+        )
         wrong = [name for name, (ours, theirs) in named.items() if not torch.equal(ours, theirs)]
         norms = [name for name in wrong if "norm" in name]
         self.assertIn("pass0/layers.1.input_layernorm", norms)
@@ -112,7 +114,9 @@ class Fixtures(TestCase):
         for _, line in evaluate.expand(program):
             if "op" in line:
                 lines.setdefault(line["op"], set()).add(program["lines"][line["at"]])
-        self.assertEqual({line.rpartition(":")[0] for line in lines["rsqrt"]}, {"transformers/models/qwen3/modeling_qwen3.py"})
+        self.assertEqual(
+            {line.rpartition(":")[0] for line in lines["rsqrt"]}, {"transformers/models/qwen3/modeling_qwen3.py"}
+        )
         import transformers
 
         source = pathlib.Path(transformers.__file__).parents[1]
@@ -150,7 +154,9 @@ class Unchanged(TestCase):
         model = loaded(ROOT / "fixtures" / "qwen3-tiny", "bfloat16").outer
         session = sessions.Session(model)
         kept = []
-        hooks = [m.register_forward_hook(lambda _m, _a, out: kept.append(weakref.ref(first(out)))) for m in model.modules()]
+        hooks = [
+            m.register_forward_hook(lambda _m, _a, out: kept.append(weakref.ref(first(out)))) for m in model.modules()
+        ]
         with session.running(), torch.no_grad():
             model(torch.tensor([IDS]), use_cache=False)
         for hook in hooks:
@@ -189,7 +195,9 @@ class InPlace(nn.Module):
         y = keys.sum(1, keepdim=True) + x
         y.index_put_((torch.tensor([0]), torch.tensor([0])), keys[0, 0][None])
         y.scatter_(2, torch.tensor([[[1]]]), x[:, :1, :1] * 3)
-        z = torch.view_as_real(torch.view_as_complex(y.reshape(1, -1, 3, 2)) * torch.polar(torch.ones(3), self.scale[:3]))
+        z = torch.view_as_real(
+            torch.view_as_complex(y.reshape(1, -1, 3, 2)) * torch.polar(torch.ones(3), self.scale[:3])
+        )
         top, at = y.topk(2, dim=-1)
         return z.reshape(y.shape) + y.gather(-1, at).sum() + top.mean(), at
 
@@ -307,7 +315,9 @@ class AnyModel(TestCase):
             self.assertEqual(names, list(reader.tensors))
         data = (self.folder / "run.program.json").read_bytes()
         self.assertEqual(manifest["tracediff.program"], "sha256:" + hashlib.sha256(data).hexdigest())
-        self.assertEqual((reader.status, manifest["tracediff.passes"], manifest["tracediff.side"]), ("complete", "1", "local"))
+        self.assertEqual(
+            (reader.status, manifest["tracediff.passes"], manifest["tracediff.side"]), ("complete", "1", "local")
+        )
 
     def test_a_model_of_ones_own(self):
         model = InPlace()
@@ -329,7 +339,9 @@ class AnyModel(TestCase):
     def test_nothing_is_held_when_it_is_over(self):
         model = loaded(ROOT / "fixtures" / "qwen3-tiny", "bfloat16").outer
         kept = []
-        hooks = [m.register_forward_hook(lambda _m, _a, out: kept.append(weakref.ref(first(out)))) for m in model.modules()]
+        hooks = [
+            m.register_forward_hook(lambda _m, _a, out: kept.append(weakref.ref(first(out)))) for m in model.modules()
+        ]
         with torch.no_grad(), tracediff.recording(model, self.folder / "run.safetensors"):
             model(torch.tensor([IDS]), use_cache=False)
             gc.collect()

@@ -166,7 +166,9 @@ def _view(operand: Any, steps: list[Step], first: int, turned: bool) -> tuple[Op
     last = -2 if turned else -1  # the axis of the width
     while step is not None and _moved(step):
         value = step.outs[0]
-        at = [i for i, s in enumerate(value.stride) if s == operand.stride[last] and value.shape[i] == operand.shape[last]]
+        at = [
+            i for i, s in enumerate(value.stride) if s == operand.stride[last] and value.shape[i] == operand.shape[last]
+        ]
         operand = step.operands[0]
         if not at:
             return None, step
@@ -218,7 +220,7 @@ def in_sequence(names: list[Any], steps: list[Step], first: int) -> list[Any]:
     out = [n for n in names if not EARLY.fullmatch(n.name)]
     for name in (n for n in names if EARLY.fullmatch(n.name)):
         known = {id(n.operand.of): i for i, n in enumerate(out) if not n.name.startswith("rotary")}
-        todo, seen, last = [o for o in _inputs(name.operand, steps, first)], set(), -1
+        todo, seen, last = list(_inputs(name.operand, steps, first)), set(), -1
         while todo:
             of = todo.pop().of
             if id(of) in seen or not isinstance(of, Value):

@@ -158,7 +158,7 @@ class Memory:
             return Operand(found.value, shape, stride, offset)
         for leaf in found.leaves:
             start = offset - leaf.tensor.storage_offset()
-            if 0 <= start and start + extent(shape, stride) <= extent(leaf.tensor.shape, leaf.tensor.stride()):
+            if start >= 0 and start + extent(shape, stride) <= extent(leaf.tensor.shape, leaf.tensor.stride()):
                 return Operand(leaf, shape, stride, start)
         if EMPTY in found.origin and found.origin == {EMPTY}:
             return Operand(None, shape, stride, offset)

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 from tracediff import attention_steps, called_names
 from tracediff.memory import Operand, Value, dense
@@ -97,9 +96,7 @@ class Namer:
         found = LAYER.match(name)
         return int(found["n"]) if found and found["list"] == self.prefix else -1
 
-    def give(
-        self, name: str, tensor: Any, level: int, rank: float | None = None, place: int | None = None
-    ) -> None:
+    def give(self, name: str, tensor: Any, level: int, rank: float | None = None, place: int | None = None) -> None:
         """Name a tensor as it is now."""
         operand = self._operand(tensor)
         if operand is not None:
@@ -140,8 +137,11 @@ class Namer:
         """Hear that a module is done; `outer` says that none of the hooked ones runs about it."""
 
     def _operand(self, tensor: Any) -> Operand | None:
-        with _disable_current_modes():
+        self._recording.quiet = True
+        try:
             return self._recording.operand(tensor)
+        finally:
+            self._recording.quiet = False
 
     def _computed(self, tensor: Any) -> bool:
         return isinstance(tensor, torch.Tensor) and self._recording.memory.find(tensor).computed

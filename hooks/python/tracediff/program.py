@@ -50,6 +50,7 @@ class Recording(TorchDispatchMode):
         self.before: Callable[[list[Any]], None] = lambda _: None  # hears of tensors that are about to be written to
         self.after: Callable[[list[Any]], None] = lambda _: None  # and of those that an operation has written
         self.scope = ""  # the path of the module that runs, kept by who hooks modules
+        self.quiet = False  # what is computed now is the recorder's own
         self._composites: dict[Any, bool] = {}
         self._bits: dict[tuple[int, str], tuple[Value | None, Value]] = {}
         self._functions = _Functions(self)
@@ -69,6 +70,8 @@ class Recording(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if self.quiet:
+            return func(*args, **kwargs)
         if self._composite(func):
             with self, torch._C.DisableTorchFunction():
                 return func.decompose(*args, **kwargs)

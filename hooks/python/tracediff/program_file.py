@@ -54,8 +54,10 @@ class Writer:
         self._lines: dict[str, int] = {}
 
     def blocks(self, one: Pass) -> list[Block]:
-        """Return the steps and names of a pass, cut where the layer changes, in an order in which each name stands right
-        behind what it needs."""
+        """Return the steps and names of a pass, cut where the layer changes.
+
+        Steps are put in an order in which each name stands right behind what it needs.
+        """
         self._pass += 1
         by_index = {step.index: step for step in one.steps}
         blocks: list[Block] = []

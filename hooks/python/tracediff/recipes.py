@@ -87,4 +87,3 @@ def _number(x: Any) -> Any:
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return {"number": "nan" if value != value else "inf" if value > 0 else "-inf"}
     return value
-

@@ -104,7 +104,11 @@ class Tracer:
 
 @contextlib.contextmanager
 def recording(
-    model: Any, out: str | os.PathLike[str], checkpoint: str | os.PathLike[str] = "", side: str = "local", prompt: str = ""
+    model: Any,
+    out: str | os.PathLike[str],
+    checkpoint: str | os.PathLike[str] = "",
+    side: str = "local",
+    prompt: str = "",
 ) -> Iterator[Session]:
     """Record every call of a model within the block, as tracediff.recording says."""
     session = Session(model, checkpoint)
@@ -151,7 +155,8 @@ def _cache(output: Any) -> dict[str, Any]:
         if getattr(output, name, None) is not None:
             return {name: getattr(output, name), "use_cache": True}
     raise CaptureFailed(
-        f"{type(output).__name__} has no cache: the model runs one pass", "give one pass of --tokens, and no --max-new-tokens"
+        f"{type(output).__name__} has no cache: the model runs one pass",
+        "give one pass of --tokens, and no --max-new-tokens",
     )
 
 
@@ -169,6 +174,7 @@ def manifest(model: Any, checkpoint: str, side: str, prompt: str) -> dict[str, s
     out = {
         "sequence": "execution",
         "side": side,
+        "scope": '{"level":3}',
         "producer": json.dumps(producer, separators=(",", ":")),
         "model": checkpoint,
         "weights": host.weights_digest(checkpoint) if checkpoint else "",

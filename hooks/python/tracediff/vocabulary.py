@@ -32,7 +32,13 @@ NAMES = {
 # Arguments of the type Scalar that are operands: the numbers of an expression.
 OPERAND_SCALARS = {"other", "exponent", "self", "value", "fill_value", "min", "max"}
 # Of these operations a scalar named `value`, `min` or `max` is a setting, not an operand.
-SETTINGS = {"pad": {"value"}, "clamp": {"min", "max"}, "addcmul": {"value"}, "addcdiv": {"value"}, "hardtanh": {"min", "max"}}
+SETTINGS = {
+    "pad": {"value"},
+    "clamp": {"min", "max"},
+    "addcmul": {"value"},
+    "addcdiv": {"value"},
+    "hardtanh": {"min", "max"},
+}
 
 # Operations that make memory of a tensor's shape, whatever is in that tensor.
 FACTORIES = {
