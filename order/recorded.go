@@ -1,6 +1,7 @@
 package order
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,6 +29,48 @@ func Recorded(p *recorded.Program) (*List, error) {
 			return nil, fmt.Errorf("more than %d tensors in all passes", maxEntries)
 		}
 	}
+	l, err := listOf(p, passes)
+	if errors.Is(err, errCrossed) { // steps that passes have in other orders are others
+		apart(passes)
+		l, err = listOf(p, passes)
+	}
+	return l, err
+}
+
+// apart gives steps without names other names in passes that have not the same steps in the same order.
+func apart(passes [][]recorded.Entry) {
+	groups := map[string]string{}
+	unnamed := make([]map[string]bool, len(passes))
+	ends := make([]string, len(passes))
+	for i, all := range passes {
+		var text strings.Builder
+		unnamed[i] = map[string]bool{}
+		for _, e := range all {
+			text.WriteString(e.Name + " ")
+			unnamed[i][e.Name] = e.Level == recorded.Unnamed
+		}
+		if _, ok := groups[text.String()]; !ok {
+			groups[text.String()] = fmt.Sprintf("@%d", len(groups))
+		}
+		ends[i] = groups[text.String()]
+	}
+	for i, all := range passes {
+		for k := range all {
+			e := &all[k]
+			if e.Level == recorded.Unnamed {
+				e.Name += ends[i]
+			}
+			for n, in := range e.Inputs {
+				if from := i - in.Back; unnamed[from][in.Name] {
+					e.Inputs[n].Name += ends[from]
+				}
+			}
+		}
+	}
+}
+
+// listOf is the list of the entries of all passes. The error is errCrossed where passes have them in orders that do not go together.
+func listOf(p *recorded.Program, passes [][]recorded.Entry) (*List, error) {
 	m := merger{place: map[string]int{}}
 	for _, all := range passes {
 		m.pass(all)
@@ -193,6 +236,8 @@ func (l *List) inAll(i int, passes []recorded.Pass) Entry {
 	return e
 }
 
+var errCrossed = errors.New("another pass has these in the other order")
+
 // ordered reports an entry that is computed from one that the list has behind it.
 func (l *List) ordered() error {
 	for pass := range l.passes {
@@ -206,7 +251,7 @@ func (l *List) ordered() error {
 				case !ok || at.Entry < 0 || l.passes[at.Pass][at.Entry] == nil:
 					return fmt.Errorf("pass %d: %s is computed from %s, which is not there", pass, e.Name, ref.Name)
 				case at.Pass == pass && at.Entry >= i:
-					return fmt.Errorf("pass %d: %s is computed from %s, and another pass has these in the other order", pass, e.Name, ref.Name)
+					return fmt.Errorf("pass %d: %s is computed from %s, and %w", pass, e.Name, ref.Name, errCrossed)
 				}
 			}
 		}

@@ -102,3 +102,31 @@ func TestRecordedOrderOfPasses(t *testing.T) {
 		t.Errorf("an order that no list has: %v", err)
 	}
 }
+
+// Steps without names that two passes have in two orders are entries of their own in each.
+func TestRecordedStepsInOtherOrders(t *testing.T) {
+	l := recordedList(t, `{"format":"tracediff program","version":1,
+"passes":[{"tokens":2,"past":0,"calls":[[0,-1,["w:e"]]]},{"tokens":1,"past":2,"calls":[[1,-1,["v0"]]]}],
+"templates":[
+[{"op":"exp","in":["$0"],"out":[["float32",[4]]]},{"op":"neg","in":["t0"],"out":[["float32",[4]]]},
+ {"op":"abs","in":["t1"],"out":[["float32",[4]]]},{"name":"y","of":"t2","level":1}],
+[{"op":"neg","in":["$0"],"out":[["float32",[4]]]},{"op":"exp","in":["t0"],"out":[["float32",[4]]]},
+ {"op":"abs","in":["t1"],"out":[["float32",[4]]]},{"name":"y","of":"t2","level":1}]
+],
+"weights":{"e":{"dtype":"float32","shape":[4]}}}`)
+	want := "y:neg@1 y:exp@1 y:exp@0 y:neg@0 y"
+	if got := strings.Join(l.Names(), " "); got != want {
+		t.Errorf("the order is %q, want %q", got, want)
+	}
+	cut, err := l.Cut(func(order.Node) bool { return false }, order.Node{Entry: l.Index("y"), Pass: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	for _, n := range cut.Steps {
+		steps = append(steps, l.Entries[n.Entry].Name)
+	}
+	if got := strings.Join(steps, " "); got != "y:exp@0 y:neg@1 y:exp@1 y" {
+		t.Errorf("y of the second pass is computed by %q", got)
+	}
+}

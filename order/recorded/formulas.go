@@ -16,9 +16,11 @@ var formulas map[string]func(m *maker) program.Var
 
 func init() {
 	formulas = map[string]func(m *maker) program.Var{
-		"to": move, "fill": func(m *maker) program.Var { return m.expand(m.cast(0), m.s.shape) },
-		"neg": func(m *maker) program.Var { return m.b.Neg(m.operand(0)) },
-		"abs": func(m *maker) program.Var { return m.b.Max(m.operand(0), m.b.Neg(m.operand(0))) },
+		"to": move, "zeros_like": func(m *maker) program.Var { return m.expand(m.b.Literal(0), m.s.shape) },
+		"ones_like": func(m *maker) program.Var { return m.expand(m.b.Literal(1), m.s.shape) },
+		"fill":      func(m *maker) program.Var { return m.expand(m.cast(0), m.s.shape) },
+		"neg":       func(m *maker) program.Var { return m.b.Neg(m.operand(0)) },
+		"abs":       func(m *maker) program.Var { return m.b.Max(m.operand(0), m.b.Neg(m.operand(0))) },
 		"relu": func(m *maker) program.Var {
 			return m.b.Max(m.operand(0), m.b.Literal(0))
 		},
@@ -44,7 +46,7 @@ func init() {
 		"cos": function((*program.Builder).Cos), "sin": function((*program.Builder).Sin),
 		"sigmoid": sigmoid, "log_sigmoid": logSigmoid, "log_sigmoid_forward": logSigmoid,
 
-		"sum": total, "mean": total, "cumsum": cumulative, "vector_norm": length, "amax": largest,
+		"sum": total, "mean": total, "cumsum": cumulative, "vector_norm": length, "amax": largest, "var": deviation, "std": deviation,
 		"softmax": softmax, "log_softmax": logSoftmax, "logsumexp": logSumExp, "native_layer_norm": layerNorm,
 
 		"mm": product, "bmm": batched, "addmm": product, "baddbmm": batched, "mv": product, "convolution": convolution,
@@ -267,6 +269,28 @@ func length(m *maker) program.Var {
 	axes, _ := m.integers("dim")
 	rows, _ := m.rows(m.operand(0), axes)
 	return m.b.Sqrt("root", m.b.Sum("sum", m.b.Mul("square", rows, rows)))
+}
+
+// deviation is the variance, Σ (x − mean)² / (n − correction), or its root; torch updates both sums as it goes (Welford).
+func deviation(m *maker) program.Var {
+	m.only("dim", "keepdim", "correction", "unbiased")
+	axes, _ := m.integers("dim")
+	rows, _ := m.rows(m.operand(0), axes)
+	n, correction := float64(rows.Last()), m.real("correction", 1)
+	if unbiased, ok := m.s.attr["unbiased"].(bool); ok && !unbiased {
+		correction = 0
+	}
+	if n <= correction {
+		return m.unknown("of %g elements", n)
+	}
+	b := m.b
+	mean := b.Unrounded(b.Div("mean", b.Unrounded(b.Sum("sum of mean", rows)), b.Literal(n)))
+	d := b.Unrounded(b.Sub("deviation", rows, mean))
+	v := b.Div("variance", b.Sum("sum of variance", b.Unrounded(b.Mul("square", d, d))), b.Literal(n-correction))
+	if m.o.Name == "var" {
+		return v
+	}
+	return b.Sqrt("root", v)
 }
 
 func largest(m *maker) program.Var {

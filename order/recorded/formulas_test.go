@@ -84,6 +84,20 @@ func lengthOf[T real](x []T) []T {
 	return []T{T(math.Sqrt(float64(s)))}
 }
 
+func varianceOf[T real](correction int) func(x []T) []T {
+	return func(x []T) []T {
+		mean, v := meanOf(x)[0], T(0)
+		for _, x := range x {
+			v += (x - mean) * (x - mean)
+		}
+		return []T{v / T(len(x)-correction)}
+	}
+}
+
+func deviationOf[T real](x []T) []T {
+	return []T{T(math.Sqrt(float64(varianceOf[T](1)(x)[0])))}
+}
+
 func softmaxOf[T real](x []T) []T {
 	top, s := slices.Max(x), T(0)
 	out := make([]T, len(x))
@@ -253,6 +267,9 @@ var formulas = []formula{
 	{"sum", `"dim":[1,2]`, []string{"3x2x7"}, "3", rows(14, sumOf[float64]), rows(14, sumOf[float32])},
 	{"mean", `"dim":[-1]`, []string{"3x7"}, "3", rows(7, meanOf[float64]), rows(7, meanOf[float32])},
 	{"vector_norm", `"dim":[-1],"keepdim":true`, []string{"3x7"}, "3x1", rows(7, lengthOf[float64]), rows(7, lengthOf[float32])},
+	{"var", `"dim":[-1],"correction":0`, []string{"3x7"}, "3", rows(7, varianceOf[float64](0)), rows(7, varianceOf[float32](0))},
+	{"std", `"dim":[-1],"keepdim":true`, []string{"3x7"}, "3x1", rows(7, deviationOf[float64]), rows(7, deviationOf[float32])},
+	{"zeros_like", ``, []string{"3"}, "3", func(in [][]float64) []float64 { return make([]float64, 3) }, func(in [][]float32) []float32 { return make([]float32, 3) }},
 	{"cumsum", `"dim":-1`, []string{"3x7"}, "3x7", rows(7, cumulativeOf[float64]), rows(7, cumulativeOf[float32])},
 	{"softmax", `"dim":-1`, []string{"3x7"}, "3x7", rows(7, softmaxOf[float64]), rows(7, softmaxOf[float32])},
 	{"log_softmax", `"dim":-1`, []string{"3x7"}, "3x7", rows(7, logSoftmaxOf[float64]), rows(7, logSoftmaxOf[float32])},
@@ -397,7 +414,7 @@ func TestFormulas(t *testing.T) {
 		}
 	}
 	for _, op := range recorded.Operations() {
-		if !seen[op] && op != "fill" && op != "sqrt" && op != "rsqrt" && op != "log" && op != "log1p" && op != "log_sigmoid_forward" {
+		if !seen[op] && op != "fill" && op != "ones_like" && op != "sqrt" && op != "rsqrt" && op != "log" && op != "log1p" && op != "log_sigmoid_forward" {
 			t.Errorf("%s has no test", op)
 		}
 	}
