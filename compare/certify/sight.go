@@ -122,9 +122,9 @@ type sighted struct {
 
 // sight is the search.
 type sight struct {
-	i    *Isolator
-	ctx  context.Context
-	all  []*sighted
+	i     *Isolator
+	ctx   context.Context
+	all   []*sighted
 	work  int
 	most  int
 	short bool // the last entry would have taken more than is left
