@@ -235,7 +235,7 @@ func (i *Isolator) nameIn(ctx context.Context, left []*evidence, own []*arithmet
 			}
 		}
 		found, err := find(ctx, model, entries)
-		if found.Named() || err != nil {
+		if found.Explains() || err != nil { // what is undecided in one arithmetic has no name in another
 			return found, err
 		}
 		none = found.With(none)

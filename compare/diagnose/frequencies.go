@@ -95,6 +95,11 @@ func (r *rotary) thetas() []number {
 			all = append(all, f)
 		}
 	}
+	for _, f := range r.numbers { // linear scaling that is taken for one of theta
+		if b := r.base * f.value; f.plain && f.value > 1 && strings.Contains(f.field, fieldWords["the scaling"]) && !has(b) {
+			all = append(all, number{value: b, words: "theta times the factor of the scaling"})
+		}
+	}
 	if d := 2 * len(r.values); d > 2 && r.base > 1 {
 		for _, by := range []float64{2, 4, 8, 16, 32} {
 			if b := r.base * math.Pow(by, float64(d)/float64(d-2)); !has(b) && !typed(round6(b)) { // 10000 says nothing

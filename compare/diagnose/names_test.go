@@ -24,6 +24,9 @@ func (h *honest) Choices(*program.Program) []program.Choice { return nil }
 
 func (h *honest) Target() (y, half []float64) {
 	for _, v := range h.y {
+		if math.IsInf(v, 0) {
+			v = 0
+		}
 		half = append(half, math.Abs(v)*0x1p-24)
 	}
 	return h.y, half
@@ -33,7 +36,7 @@ func (h *honest) Leaves(x program.Value, limit int) ([]int, error) {
 	_, half := h.Target()
 	var left []int
 	for i, v := range x.Data {
-		if !(math.Abs(v-h.y[i]) <= x.Bound[i]+half[i]) && len(left) < limit {
+		if v != h.y[i] && !(math.Abs(v-h.y[i]) <= x.Bound[i]+half[i]) && len(left) < limit {
 			left = append(left, i)
 		}
 	}
@@ -253,5 +256,66 @@ func TestNumbersThatLeaveNothing(t *testing.T) {
 	f := named(t, m, e)
 	if !f.Named() || !strings.Contains(f.Text(), "is not used") || strings.Contains(f.Text(), "cap") {
 		t.Errorf("%q", f.Text())
+	}
+}
+
+// vague takes what lies between two tensors for the trace's.
+type vague struct {
+	honest
+	other []float64
+}
+
+func (v *vague) Leaves(x program.Value, limit int) ([]int, error) {
+	var left []int
+	for i, at := range x.Data {
+		low, high := min(v.y[i], v.other[i]), max(v.y[i], v.other[i])
+		if !(at >= low-x.Bound[i] && at <= high+x.Bound[i]) && len(left) < limit {
+			left = append(left, i)
+		}
+	}
+	return left, nil
+}
+
+func (v *vague) Explains(p *program.Program, c program.Call) (all bool, shown, rows int, err error) {
+	x, err := p.Eval(c)
+	if err != nil {
+		return false, 0, 0, err
+	}
+	left, err := v.Leaves(x, len(v.y))
+	return len(left) == 0, len(v.e.Left), 3, err
+}
+
+// A number that may as well be another one, above or below it, is no name.
+func TestNumbersThatTheDataDoNotTell(t *testing.T) {
+	m := model(t)
+	e := planted(t, m, "layers.0.input_layernorm", 0, func(in, w [][]float64) []float64 { return normed(in[0], w[0], 6e-3) })
+	h := e.Judge.(*honest)
+	x := e.Call.In[0].Data
+	e.Judge = &vague{*h, normed(x, e.Call.W[0].(vector), 5e-5)}
+	f, err := diagnose.Find(t.Context(), m, []*diagnose.Entry{e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := f.Text(); f.Named() || !f.Explains() || !strings.Contains(text, "epsilon is 0.001") || !strings.Contains(text, "0.0001") {
+		t.Errorf("%q", text)
+	}
+}
+
+// What is minus infinity may be masked: it need not be too large a number.
+func TestMinusInfinityIsMasked(t *testing.T) {
+	for at, want := range map[float64]string{math.Inf(-1): "channels 0, 1, 2 are -infinity: they are masked or suppressed", math.Inf(1): "channels 0, 1, 2 are infinite: a number is too large"} {
+		m := model(t)
+		e := planted(t, m, "layers.0.input_layernorm", 0, func(in, w [][]float64) []float64 {
+			y := normed(in[0], w[0], 1e-6)
+			for i := range y {
+				if i%m.List.Config.HiddenSize < 3 {
+					y[i] = at
+				}
+			}
+			return y
+		})
+		if f := named(t, m, e); !strings.HasPrefix(f.Text(), want) {
+			t.Errorf("%v: %q", at, f.Text())
+		}
 	}
 }

@@ -11,22 +11,24 @@ import (
 
 // notFinite looks whether all that is left is NaN or infinite: memory that was not written, or a number that is too large for its type.
 func (s *search) notFinite() error {
-	nan, up := false, false
+	nan, up, down := false, false, false
 	for _, e := range s.entries {
 		y, _ := e.Target()
 		for _, i := range e.Left {
 			if y[i]-y[i] == 0 {
 				return nil
 			}
-			nan, up = nan || y[i] != y[i], up || math.IsInf(y[i], 0)
+			nan, up, down = nan || y[i] != y[i], up || math.IsInf(y[i], 1), down || math.IsInf(y[i], -1)
 		}
 	}
 	what := "infinite: a number is too large for its type"
 	switch {
-	case nan && up:
+	case nan && (up || down):
 		what = "NaN or infinite: a number is too large for its type"
 	case nan:
 		what = "NaN: never written, or not a number before"
+	case down && !up:
+		what = "-infinity: they are masked or suppressed, or a number is too large for its type"
 	}
 	if where := s.indexes(); where != "" {
 		what = where + " are " + what

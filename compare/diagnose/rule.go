@@ -34,6 +34,7 @@ func (s *search) finding() (*Finding, error) {
 			s.found = append(s.found, o)
 		}
 	}
+	s.doubt()
 	slices.SortStableFunc(s.found, func(a, b survivor) int {
 		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(a.rank, b.rank))
 	})
@@ -64,7 +65,13 @@ func (s *search) finding() (*Finding, error) {
 			f.Aliases = append(f.Aliases, text)
 		}
 	}
-	f.values(best.number, less)
+	if undetermined(best.number, less) { // the data do not say which
+		for _, v := range less {
+			others = append(others, short(v))
+		}
+	} else {
+		f.values(best.number, less)
+	}
 	f.Page = pageOf(Role(s.m.List.Entries[s.first.Node.Entry].Name), f.What)
 	if len(others) == 0 {
 		where, err := s.where(best)
@@ -174,6 +181,32 @@ func (s survivor) place() int {
 // is as if those between were left out.
 func rewords(c program.Class) bool {
 	return c == program.Operand || c == program.Swapped || c == program.Exchanged || c == program.Axis || c == program.Mapped
+}
+
+// doubt makes numbers weak for which others do as well in their place: a number that the data tell is more.
+func (s *search) doubt() {
+	doubted := make([]bool, len(s.found))
+	for k, o := range s.found {
+		var others []float64
+		for j, p := range s.found {
+			if j != k && o.class == program.Constant && p.class == program.Constant && p.at == o.at {
+				others = append(others, p.number)
+			}
+		}
+		doubted[k] = undetermined(o.number, others)
+	}
+	for k, d := range doubted {
+		s.found[k].weak = s.found[k].weak || d
+	}
+}
+
+// undetermined reports whether a number that gives everything may be another one as well: what it is does not show then, but for one that
+// may be anything down to 0.
+func undetermined(first float64, others []float64) bool {
+	if len(others) == 0 || slices.Min(others) == 0 && first > 0 && slices.Max(others) < first {
+		return false
+	}
+	return slices.ContainsFunc(others, func(v float64) bool { return !(math.Abs(v-first) <= nearOne*math.Abs(first)) })
 }
 
 // values says which values a number may have beside the first that was found.
