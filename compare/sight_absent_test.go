@@ -77,7 +77,7 @@ func TestSightNamesTensors(t *testing.T) {
 			}
 			keys := slices.Sorted(maps.Keys(named))
 			if strings.HasSuffix(c.golden, "bfloat16") { // which takes longer
-				keys = keys[:2]
+				keys = keys[:1]
 			}
 			for _, tensors := range keys {
 				mistakes := named[tensors]

@@ -307,11 +307,11 @@ func (s *sight) shownBy(k *sighted, u *Unseen) error {
 		return err
 	}
 	switch {
-	case len(names) > 0 && !single && !s.i.o.Given && s.beyond(names):
-		u.ShownBy = byLevel
 	case len(names) > 0:
-		u.Capture = names
-		if u.ShownBy = byTensors + Some(names); single {
+		if u.ShownBy = byLevel; s.i.o.Given || !s.beyond(names) {
+			u.Capture, u.ShownBy = names, byTensors+Some(names)
+		}
+		if single {
 			u.ShownBy += " in " + byDType
 		}
 	case s.i.env.DType.Size() == 2 && k.moved:
