@@ -76,8 +76,8 @@ def _one(softmax: Step, steps: list[Step], first: int, users: dict[int, list[Ste
         return
     product, scope = chain[0], softmax.scope
     scores, capped = _scores(chain)
-    yield from _side(f"{scope}.q_rope", None, product.operands[0], steps, first, product, False)
-    yield from _side(f"{scope}.k_rope", f"{scope}.keys", product.operands[1], steps, first, product, True)
+    yield from _side(f"{scope}.q_rope", None, product.operands[-2], steps, first, product, False)
+    yield from _side(f"{scope}.k_rope", f"{scope}.keys", product.operands[-1], steps, first, product, True)
     probs = softmax
     context = None
     for user in users.get(softmax.index, ()):
@@ -127,7 +127,7 @@ def _chain(softmax: Step, steps: list[Step], first: int) -> list[Step]:
             return []
         chain.append(step)
         if step.op in PRODUCTS:
-            both = all(isinstance(getattr(o, "of", None), Value) for o in step.operands[:2])
+            both = all(isinstance(getattr(o, "of", None), Value) for o in step.operands[-2:])
             return chain[::-1] if both else []
         if step.op not in ("to", "mul", "div", "add", "tanh", "masked_fill", "where", "sub", "cat"):
             return []
