@@ -97,8 +97,8 @@ func (l *List) parent(n Node, ref Ref) (Node, bool) {
 	return at, at.Pass >= 0
 }
 
-// BareError is an entry that is needed and is neither there nor computed from anything: an argument of the model, or a
-// name of a user's list.
+// BareError is an entry that is needed and is neither there nor computed from anything: an argument of the model, a name of a
+// user's list, or what an operation without a formula makes.
 type BareError struct {
 	Name string
 	Pass int
@@ -108,7 +108,7 @@ type BareError struct {
 // Error names the entry.
 func (e *BareError) Error() string {
 	if e.Why != "" {
-		return fmt.Sprintf("%s of pass %d was not captured, and its operation cannot be computed (%s)", e.Name, e.Pass, e.Why)
+		return fmt.Sprintf("the operation of %s in pass %d cannot be computed (%s)", e.Name, e.Pass, e.Why)
 	}
 	return fmt.Sprintf("%s of pass %d was not captured, and nothing computes it", e.Name, e.Pass)
 }

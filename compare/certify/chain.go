@@ -280,7 +280,7 @@ func (c *Chain) takes(cut *order.Plan) string {
 // lacking says what an entry cannot do without, and what would have captured it.
 func (c *Chain) lacking(bare *order.BareError) string {
 	e, ok := c.i.list.Lookup(bare.Name)
-	if !ok {
+	if !ok || bare.Why != "" {
 		return bare.Error()
 	}
 	n := Needs{Given: c.i.o.Given}

@@ -213,6 +213,10 @@ func TestRecipes(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(small))
+	for _, one := range formulas { // every operation
+		text, _ := one.text()
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := recorded.Read(bytes.NewReader(data))
 		if err != nil {
