@@ -119,7 +119,7 @@ def _record(args: argparse.Namespace) -> None:
     """Record a model that has no order: the trace, and its program beside it."""
     if args.layers or args.level != 3 or args.debug_only:
         raise BadInput("--layers, --level and --debug-only need --order", "without an order everything is recorded")
-    passes = _ids(args.tokens) if args.tokens is not None else [tokenize(args.model, args.prompt)]
+    passes = read_ids(args.tokens) if args.tokens is not None else [tokenize(args.model, args.prompt)]
     from tracediff import tracing  # which imports torch
 
     model.set_up(args.threads)
