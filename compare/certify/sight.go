@@ -286,13 +286,13 @@ func (s *sight) found() (*Sight, error) {
 			continue
 		}
 		u := Unseen{Name: k.Name, Mistake: k.What, Page: k.Page, Rounding: k.rounds, ShownBy: k.Needs(s.i.list.Config).Lacks(run)}
-		if u.ShownBy == "" && k.ended {
-			f.Skipped = append(f.Skipped, k.Name)
-			continue
-		}
 		if u.ShownBy == "" {
 			if err := s.shownBy(k, &u); err != nil {
 				return nil, err
+			}
+			if k.ended && u.ShownBy != byLevel && len(u.Capture) == 0 { // nobody knows
+				f.Skipped = append(f.Skipped, k.Name)
+				continue
 			}
 		}
 		f.Unseen = append(f.Unseen, u)

@@ -100,7 +100,7 @@ var Kinds = []About{
 		"look at the scores of this layer, then at q_rope and keys", false,
 	},
 	{
-		AttentionStuck, "probabilities of attention, rows of 2 keys or more, 4 rows or more", "every row of every head puts 99 % or more on one and the same key, which is not the token itself; or every row of one head of each layer, of 3 layers or more from the first one on, or of 8",
+		AttentionStuck, "probabilities of attention, rows of 2 keys or more, 4 rows or more", "every row of every head puts 99 % or more on one and the same key, which is not the token itself, or on the oldest key of a window of 3 or more; or every row of one head of each layer, of 3 layers or more from the first one on, or of 8; or with 99.9999 %, of each layer with a window, or of each without, of 3 layers or more",
 		"scores far too large (a scale that is left out), or keys of which only one was written",
 		"look at the magnitude of the scores of this layer, and at its keys position by position", false,
 	},
@@ -175,7 +175,7 @@ var Kinds = []About{
 		"clip the gradients, and lower the learning rate; compare the scale of the activations from layer to layer", false,
 	},
 	{
-		LossRising, "losses, 8 or more", "the median of the second half is above the median of the first half by more than twice the median step between two losses, and by 0.1 %",
+		LossRising, "losses, 8 or more", "the median of the second half is above the median of the first half by more than twice the median step between two losses, and by 0.1 %; or the last loss is above all others of the second half by more than ten such steps, and by half of their median",
 		"the step goes uphill: a sign that is wrong, in the loss or in the update, or a learning rate that is far too large",
 		"take one step on one batch with a tenth of the learning rate: if the loss still rises, the sign is wrong", false,
 	},

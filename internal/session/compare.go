@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/tracediff/tracediff/compare/certify"
@@ -234,7 +235,7 @@ func fitted(s *Settings, list *order.List, local, ref *capture.Trace, ab bool) (
 	if local == ref {
 		return a.Trace, a.Trace, a.Differ, nil
 	}
-	if m, err := s.readMap(); ab && err == nil && m != nil && m.Matches(ref) {
+	if m, err := s.readMap(); ab && err == nil && m != nil && m.Matches(ref) && !asOrdered(ref, list) {
 		b, err := s.fit(ref, list)
 		if err != nil {
 			return nil, nil, nil, err
@@ -243,6 +244,11 @@ func fitted(s *Settings, list *order.List, local, ref *capture.Trace, ab bool) (
 	}
 	r, err = foreign.Fit(ref, list)
 	return a.Trace, r, a.Differ, err
+}
+
+// asOrdered reports whether a trace has the names of an order already, and no other.
+func asOrdered(t *capture.Trace, list *order.List) bool {
+	return list != nil && !slices.ContainsFunc(t.Records(), func(r capture.Record) bool { return list.Index(r.Name) < 0 })
 }
 
 // openTrace opens a trace or a dump.

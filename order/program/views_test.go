@@ -319,6 +319,12 @@ func TestListedViews(t *testing.T) {
 			for len(own) > len(shape) { // new axes of size 1 in front
 				own = own[1:]
 			}
+			own = slices.Clone(own)
+			for a, n := range shape {
+				if n == 1 { // repeated, as everywhere in a listing
+					own[a] = 0
+				}
+			}
 			if x := in.Data[placeOf(own, shape)]; x != want {
 				t.Fatalf("%s of %v at %v is %v, the view %v", last.Args[0], shape, index, x, want)
 			}
