@@ -88,6 +88,9 @@ type Options struct {
 	// Sight asks which of the usual mistakes this run would have shown: see [Result.Sight]. No verdict depends on it.
 	Sight bool
 
+	// Map is what gave the local tensors their names, for reports; nil where they had them.
+	Map *Map
+
 	// Flaws are what keeps the local trace from showing that the port is right, a sentence each: they make the comparison incomplete.
 	Flaws []string
 
@@ -140,7 +143,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	}
 	w.layouts = w.layoutsOf(o)
 	w.res = &Result{
-		Alone: o.Alone, AB: o.AB, Given: o.Given, Differences: differences, NotIsolated: o.NotIsolated, Typed: o.Scope, Allowed: newAllowed(o.Limits),
+		Alone: o.Alone, AB: o.AB, Given: o.Given, Map: o.Map, Differences: differences, NotIsolated: o.NotIsolated, Typed: o.Scope, Allowed: newAllowed(o.Limits),
 		Inputs: []Input{}, Rows: []Row{}, Baseline: w.newBaseline(),
 		Local: newSide(localTrace, w.names[local], o.LocalLabel), Reference: newSide(referenceTrace, w.names[reference], o.ReferenceLabel),
 	}

@@ -19,6 +19,8 @@ type Result struct {
 	AB        bool `json:"ab,omitempty"`    // neither is the one that is right: Local is A, Reference is B
 	Given     bool `json:"given,omitempty"` // the local trace is a file that a person gave: nothing captures it again
 
+	// Map is what gave the tensors of the local side their names and layouts.
+	Map *Map `json:"map,omitempty"`
 	// Differences says in what A and B were declared to differ, a line each; see Options.AB.
 	Differences []string `json:"differences,omitempty"`
 
@@ -80,6 +82,13 @@ type Side struct {
 	Status   capture.Status   `json:"status,omitempty"`
 	Passes   int              `json:"passes"`
 	Scope    capture.Scope    `json:"scope"` // Level 0: undeclared
+}
+
+// Map is a map of names: docs/maps.md.
+type Map struct {
+	File     string   `json:"file"`
+	Patterns int      `json:"patterns"`          // lines that gave names
+	Changes  []string `json:"changes,omitempty"` // the names with another layout, and what was left out, a sentence each
 }
 
 // Input is the token ids of one pass, as far as they are in scope.

@@ -15,6 +15,10 @@ type Applied struct {
 	Trace *capture.Trace // it closes the one that it was made of
 	// Differ has a sentence for each tensor that all ranks have to have alike and do not. That of the first rank is taken.
 	Differ []string
+	// What the map did: its file or table, how many patterns gave names, and the pattern of each name with another layout or left out.
+	File     string
+	Patterns int
+	Changes  []string
 }
 
 // Apply gives the tensors of a trace their names and layouts of the order. Those that no line matches keep theirs. list has the sizes that
@@ -33,28 +37,25 @@ func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
 			return nil, fmt.Errorf("%s: %w", m.at(g.rule), err)
 		}
 	}
-	made, err := capture.Assemble(t.Path(), a.out, t.Manifest(), false, append(slices.Clone(t.Notes()), m.applied()), t)
+	made, err := capture.Assemble(t.Path(), a.out, t.Manifest(), false, t.Notes(), t)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.name, err)
 	}
-	return &Applied{Trace: made, Differ: a.differ}, nil
+	return &Applied{Trace: made, Differ: a.differ, File: m.name, Patterns: len(m.tensors), Changes: m.changes()}, nil
 }
 
-// applied says what the map did: how many names it gave, and each transform.
-func (m *Map) applied() string {
-	text := fmt.Sprintf("%s gives names by %d patterns", m.name, len(m.tensors))
-	if len(m.tensors) == 1 {
-		text = m.name + " gives names by 1 pattern"
-	}
+// changes says which names are left out, and which have another layout, a sentence each.
+func (m *Map) changes() []string {
+	var all []string
 	for _, r := range m.tensors {
 		if len(r.to) == 0 {
-			text += fmt.Sprintf("; %s left out", hole.ReplaceAllString(r.from.text, "*"))
+			all = append(all, hole.ReplaceAllString(r.from.text, "*")+" left out")
 		}
 		if words := r.words(); words != "" {
-			text += fmt.Sprintf("; %s from %s%s", r.names(), hole.ReplaceAllString(r.from.text, "*"), words)
+			all = append(all, fmt.Sprintf("%s from %s%s", r.names(), hole.ReplaceAllString(r.from.text, "*"), words))
 		}
 	}
-	return text
+	return all
 }
 
 // sizesOf are the sizes that a model gives to names of axes.

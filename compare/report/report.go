@@ -157,6 +157,22 @@ func (p *printer) sides(r *compare.Result) {
 	for _, d := range r.Differences {
 		p.line("differs:   %s", d)
 	}
+	p.mapped(r.Map)
+}
+
+// mapped says by which map the local side was read; the short view has a part of what it changed.
+func (p *printer) mapped(m *compare.Map) {
+	if m == nil {
+		return
+	}
+	p.line("map:       %s, %s", m.File, count(m.Patterns, "pattern", "patterns"))
+	for k, c := range m.Changes {
+		if k == maxShort && p.width > 0 {
+			p.line("           --verbose has %d more", len(m.Changes)-k)
+			return
+		}
+		p.line("           %s", c)
+	}
 }
 
 // scope writes what limited the comparison.

@@ -93,7 +93,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
 		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.Text,
-		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate,
+		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate, Map: mapOf(mapped),
 	}
 	if err := isolate(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 			shown = whole.Named()
 		}
 	}
-	if local, ref, o.Flaws, err = fitted(&s, shown, local, ref, o.AB); err != nil {
+	if local, ref, err = fitted(&s, shown, local, ref, &o); err != nil {
 		return nil, err
 	}
 	var flaws []string
@@ -226,24 +226,26 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 }
 
 // fitted reads what is a dump as the order has it, the local side by the map, and of two runs of one port both that have its names. A trace
-// that is both sides stays one. Flaws keep the comparison from being complete.
-func fitted(s *Settings, list *order.List, local, ref *capture.Trace, ab bool) (l, r *capture.Trace, flaws []string, err error) {
+// that is both sides stays one. What the map did, and what keeps the comparison from being complete, is noted in the options.
+func fitted(s *Settings, list *order.List, local, ref *capture.Trace, o *compare.Options) (l, r *capture.Trace, err error) {
 	a, err := s.fit(local, list)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
+	o.Flaws, o.Map = a.Differ, mapOf(a)
 	if local == ref {
-		return a.Trace, a.Trace, a.Differ, nil
+		return a.Trace, a.Trace, nil
 	}
-	if m, err := s.readMap(); ab && err == nil && m != nil && m.Matches(ref) && !asOrdered(ref, list) {
+	if m, err := s.readMap(); o.AB && err == nil && m != nil && m.Matches(ref) && !asOrdered(ref, list) {
 		b, err := s.fit(ref, list)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
-		return a.Trace, b.Trace, append(a.Differ, b.Differ...), nil
+		o.Flaws = append(o.Flaws, b.Differ...)
+		return a.Trace, b.Trace, nil
 	}
 	r, err = foreign.Fit(ref, list)
-	return a.Trace, r, a.Differ, err
+	return a.Trace, r, err
 }
 
 // asOrdered reports whether a trace has the names of an order already, and no other.

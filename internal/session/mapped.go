@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -45,6 +46,14 @@ func (s *Settings) fit(t *capture.Trace, list *order.List) (*mapping.Applied, er
 	}
 	a.Trace, err = foreign.Fit(a.Trace, list)
 	return a, err
+}
+
+// mapOf is what a map did, for reports; nil where there is none.
+func mapOf(a *mapping.Applied) *compare.Map {
+	if a.File == "" {
+		return nil
+	}
+	return &compare.Map{File: a.File, Patterns: a.Patterns, Changes: a.Changes}
 }
 
 // openDump opens what a map is proposed for.
