@@ -170,7 +170,11 @@ func TestBlindSpots(t *testing.T) {
 	}
 	header = append(header, "certificate", "both together")
 	docs := readText(t, certificateDocs)
-	for n, set := range blindSets {
+	sets := blindSets
+	if seeds == 1 {
+		sets = sets[:1] // the gate draws of all
+	}
+	for n, set := range sets {
 		counts := make([][]int, len(blindFaults))
 		for f := range counts {
 			counts[f] = make([]int, len(header)-1)

@@ -141,7 +141,7 @@ func env(c *cli.Context, out *outputs) *session.Env {
 		Progress: func(what, unit string, bytes func() int64) session.Progress { return newProgress(c, what, unit, bytes) },
 	}
 	if out != nil {
-		e.Spare, e.Sight = out.spare, out.shows()
+		e.Spare, e.Sight = out.spare, out.shows() && c.Context.Value(verdictAlone{}) == nil
 	}
 	return e
 }
