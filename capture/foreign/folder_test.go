@@ -1,8 +1,10 @@
 package foreign_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -203,5 +205,50 @@ func TestComplexNumbers(t *testing.T) {
 	}
 	if _, err := foreign.Open(filepath.Join(dir, "x.safetensors")); err == nil || !strings.Contains(err.Error(), `tensor "cis": unknown dtype "X64"`) {
 		t.Error(err)
+	}
+}
+
+// Passes are what names begin with, whatever stands behind: counted from 0, or from 1 where nothing is of pass 0.
+func TestPassesOfNames(t *testing.T) {
+	for _, c := range []struct {
+		names []string
+		want  []string // pass and name
+	}{
+		{[]string{"h0/x", "pass1/h0/x", "pass2/rank1/h0/x#1"}, []string{"0 h0/x", "1 h0/x", "2 rank1/h0/x#1"}},
+		{[]string{"pass0/h0/x", "pass1/h0/x"}, []string{"0 h0/x", "1 h0/x"}},
+		{[]string{"pass1/h0/x", "pass2/h0/x"}, []string{"0 h0/x", "1 h0/x"}},
+		{[]string{"pass2/x", "pass3/x"}, []string{"2 x", "3 x"}},
+		{[]string{"x", "pass01/x", "pass/x", "pass-1/x", "pass1/"}, []string{"0 x", "0 pass01/x", "0 pass/x", "0 pass-1/x", "0 pass1/"}},
+	} {
+		path := filepath.Join(t.TempDir(), "dump.npz")
+		var archive bytes.Buffer
+		w := zip.NewWriter(&archive)
+		for _, name := range c.names {
+			member, err := w.Create(name + ".npy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(member, array); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, archive.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		trace, err := foreign.Open(path)
+		if err != nil {
+			t.Fatalf("%q: %v", c.names, err)
+		}
+		var got []string
+		for _, r := range trace.Records() {
+			got = append(got, fmt.Sprintf("%d %s", r.Pass, r.Name))
+		}
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(c.want))) {
+			t.Errorf("%q are %q, want %q", c.names, got, c.want)
+		}
+		trace.Close()
 	}
 }

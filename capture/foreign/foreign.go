@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -115,23 +117,44 @@ func withoutComplex(path string) *capture.Trace {
 	return t
 }
 
-// keys gives the sources the passes and firings that their names say, and reports whether any does. A firing counts only where
-// those before it are there.
+// keys gives the sources the passes and firings that their names say, and reports whether any does. What follows "pass<k>/" may be any
+// name. Passes are counted from 0, or from 1 where no tensor is of pass 0. A firing counts only where those before it are there.
 func keys(sources []capture.Source) (any bool) {
 	names := make(map[string]bool, len(sources))
+	first := maxPass
 	for _, s := range sources {
 		names[s.Name] = true
+		pass, _, _ := passOf(s.Name)
+		first = min(first, pass)
+	}
+	if first != 1 {
+		first = 0
 	}
 	for i := range sources {
 		s := &sources[i]
-		pass, name, firing, ok := capture.ParseKey(s.Name)
-		if !ok || firing > 0 && !names[capture.Key(pass, name, firing-1)] || strings.HasPrefix(name, capture.Gradient) {
-			continue
+		pass, rest, found := passOf(s.Name)
+		own, name, firing, ok := capture.ParseKey(rest)
+		if !ok || own > 0 || firing > 0 && !names[s.Name[:len(s.Name)-len(rest)]+capture.Key(0, name, firing-1)] || strings.HasPrefix(name, capture.Gradient) {
+			name, firing = rest, 0
 		}
-		s.Pass, s.Name, s.Firing = pass, name, firing
-		any = any || pass > 0 || firing > 0
+		s.Pass, s.Name, s.Firing = pass-first, name, firing
+		any = any || found || firing > 0
 	}
 	return any
+}
+
+// maxPass bounds what is taken for the number of a pass; a trace has fewer.
+const maxPass = math.MaxInt32
+
+// passOf cuts "pass<k>/" off a name; a name without it is of pass 0.
+func passOf(name string) (pass int, rest string, found bool) {
+	prefix, rest, cut := strings.Cut(name, "/")
+	digits, is := strings.CutPrefix(prefix, "pass")
+	n, err := strconv.Atoi(digits)
+	if !cut || !is || rest == "" || err != nil || n < 0 || n >= maxPass || strconv.Itoa(n) != digits {
+		return 0, name, false
+	}
+	return n, rest, true
 }
 
 // assemble makes a trace of an open file, which it closes where that fails.

@@ -123,6 +123,7 @@ type role struct {
 	text   string
 	layers map[int]*order.Entry // −1 for one outside of layers
 	at     int                  // in the order
+	level  int                  // of its entries: of those with the same values, the one that is captured first is meant
 	taken  bool
 }
 
@@ -159,7 +160,7 @@ func (p *proposer) roles(fitted *capture.Trace) {
 		}
 		r := found[text]
 		if r == nil {
-			r = &role{text: text, layers: map[int]*order.Entry{}, at: i}
+			r = &role{text: text, layers: map[int]*order.Entry{}, at: i, level: e.Level}
 			found[text] = r
 			p.free = append(p.free, r)
 		}

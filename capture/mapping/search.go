@@ -48,7 +48,7 @@ func (p *proposer) byValues(ctx context.Context) error {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b fit) int {
-		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), btoi(b.later)-btoi(a.later), cmp.Compare(a.error, b.error), a.r.at-b.r.at, a.how.distance()-b.how.distance())
+		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), btoi(b.later)-btoi(a.later), cmp.Compare(a.error, b.error), a.r.level-b.r.level, a.r.at-b.r.at, a.how.distance()-b.how.distance())
 	})
 	for _, f := range all {
 		if f.t.settled || f.r.taken {
