@@ -12,7 +12,7 @@ func (p *proposer) byNames(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if t.settled || r.taken || !t.called(r.text) {
+			if t.settled || !r.freeFor(t) || !t.called(r.text) {
 				continue
 			}
 			if ways := p.plainWays(t, r); len(ways) > 0 {
@@ -89,7 +89,7 @@ func (p *proposer) byShapes(ctx context.Context) error {
 		}
 		c := Choice{From: t.text}
 		for _, r := range p.free {
-			if r.taken {
+			if !r.freeFor(t) {
 				continue
 			}
 			for _, w := range p.plainWays(t, r) {

@@ -64,11 +64,7 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 	if len(p.passes) > 0 {
 		p.tokens = p.passes[0].Tokens
 	}
-	known := func(i int) bool {
-		r := fitted.Records()[i]
-		e, ok := list.Lookup(r.Name)
-		return ok && (r.Name == order.InputIDs || r.LastRow || r.Pass > 0 || slices.Equal(r.Shape, p.want(e)))
-	}
+	known := func(i int) bool { return p.known(fitted.Records()[i]) }
 	all, err := templates(ctx, t, list.Config.NumLayers, known)
 	if err != nil {
 		return nil, err
@@ -125,7 +121,11 @@ type role struct {
 	at     int                  // in the order
 	level  int                  // of its entries: of those with the same values, the one that is captured first is meant
 	taken  bool
+	held   bool // a tensor has its name in another layout: it is free for that one alone
 }
+
+// freeFor reports whether a tensor may become an entry.
+func (r *role) freeFor(t *template) bool { return !r.taken && (!r.held || t.has(r.text)) }
 
 type proposer struct {
 	list   *order.List
@@ -146,12 +146,19 @@ func (p *proposer) want(e *order.Entry) []int {
 	return e.Size(order.Pass{Tokens: p.tokens}, p.list.Config.SlidingWindow)
 }
 
+// known reports whether a tensor has the name and the shape of an entry, so that it needs no line.
+func (p *proposer) known(r capture.Record) bool {
+	e, ok := p.list.Lookup(r.Name)
+	return ok && (r.Name == order.InputIDs || r.LastRow || r.Pass > 0 || slices.Equal(r.Shape, p.want(e)))
+}
+
 // roles lists the entries that no tensor of the dump has already.
 func (p *proposer) roles(fitted *capture.Trace) {
 	found := map[string]*role{}
 	for i := range p.list.Entries {
 		e := &p.list.Entries[i]
-		if _, has := fitted.Lookup(0, e.Name); has || e.Name == order.InputIDs {
+		rec, has := fitted.Lookup(0, e.Name)
+		if has && p.known(rec) || e.Name == order.InputIDs {
 			continue
 		}
 		text := e.Name
@@ -164,7 +171,7 @@ func (p *proposer) roles(fitted *capture.Trace) {
 			found[text] = r
 			p.free = append(p.free, r)
 		}
-		r.layers[e.Layer] = e
+		r.layers[e.Layer], r.held = e, r.held || has
 	}
 }
 

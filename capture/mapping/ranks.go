@@ -55,7 +55,7 @@ func unmark(all []*spelled, layers int) {
 			ranks[g] = map[int]bool{}
 		}
 		ranks[g][x.mark.rank] = true
-		layered[g] = layered[g] || slices.ContainsFunc(readings(x.rest, layers), func(n named) bool { return n.sure })
+		layered[g] = layered[g] || slices.ContainsFunc(readings(x.rest, layers), func(n named) bool { return n.sure && !n.beyond })
 	}
 	for _, x := range all {
 		if g := x.mark.group; g != "" && (len(ranks[g]) < 2 || stageWords.MatchString(x.mark.word) && !layered[g]) {

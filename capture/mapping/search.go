@@ -35,6 +35,9 @@ func (p *proposer) byValues(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			if !r.freeFor(t) {
+				continue
+			}
 			for _, form := range t.forms {
 				f, err := p.best(t, form, r)
 				if err != nil {

@@ -28,13 +28,21 @@ type template struct {
 
 func keysOf[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
 
-// called reports whether its name is a known one of a role.
-func (t *template) called(role string) bool {
+// has reports whether its name is that of a role, behind a prefix or not.
+func (t *template) has(role string) bool {
 	if t.plain == nil {
 		t.plain = plainNames(t.text) // once: there are many roles
 	}
+	return slices.Contains(t.plain, role)
+}
+
+// called reports whether its name is a known one of a role.
+func (t *template) called(role string) bool {
+	if t.has(role) {
+		return true
+	}
 	for _, name := range t.plain {
-		if name == role || slices.Contains(aliases[role], name) {
+		if slices.Contains(aliases[role], name) {
 			return true
 		}
 	}
@@ -57,6 +65,8 @@ type named struct {
 	text  string
 	layer int
 	sure  bool // a word, or a known name, says that the number is that of a layer
+	// beyond: the model has no such layer. The pattern names no layers then: it would match this tensor, too.
+	beyond bool
 }
 
 // maxReadings bounds the numbers of a name that may be a layer's, and maxName the bytes of one that is looked at.
@@ -65,7 +75,7 @@ const (
 	maxName     = 256
 )
 
-// readings are the ways to read a name: each number in it may be that of a layer.
+// readings are the ways to read a name: each number in it may be that of a layer. The first is the name itself.
 func readings(name string, layers int) []named {
 	list := []named{{text: escape(name), layer: -1}}
 	if len(name) > maxName {
@@ -73,9 +83,9 @@ func readings(name string, layers int) []named {
 	}
 	for _, m := range numberText.FindAllStringIndex(name, maxReadings) {
 		n, err := strconv.Atoi(name[m[0]:m[1]])
-		if err == nil && n < layers && strconv.Itoa(n) == name[m[0]:m[1]] {
+		if err == nil && strconv.Itoa(n) == name[m[0]:m[1]] {
 			text := escape(name[:m[0]]) + "{L}" + escape(name[m[1]:])
-			list = append(list, named{text, n, layerText.MatchString(name[:m[0]]) || isAlias[text]})
+			list = append(list, named{text, n, layerText.MatchString(name[:m[0]]) || isAlias[text], n >= layers})
 		}
 	}
 	return list
@@ -99,6 +109,7 @@ func (x *spelled) text() string { return x.prefix + x.best.text }
 func namesOf(t *capture.Trace, layers int, known func(int) bool) []*spelled {
 	var all []*spelled
 	count := map[string]map[int]bool{} // the layers of each reading
+	beyond := map[string]bool{}        // those that some tensor has with a number that is no layer's
 	sources := t.Sources()
 	for i, r := range t.Records() {
 		x := &spelled{r: r, source: sources[i], step: -1, known: known(i)}
@@ -117,12 +128,16 @@ func namesOf(t *capture.Trace, layers int, known func(int) bool) []*spelled {
 				count[key] = map[int]bool{}
 			}
 			count[key][n.layer] = true
+			beyond[key] = beyond[key] || n.beyond
 		}
 	}
 	for _, x := range all {
 		x.best = named{text: escape(x.rest), layer: -1}
 		for _, n := range readings(x.rest, layers)[1:] {
 			many, most := len(count[x.prefix+n.text]), max(1, len(count[x.text()]))
+			if beyond[x.prefix+n.text] {
+				continue
+			}
 			if n.sure && !x.best.sure || n.sure == x.best.sure && many > most || layers == 1 && x.best.layer < 0 {
 				x.best = n
 			}

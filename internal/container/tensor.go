@@ -17,9 +17,12 @@ import (
 // MaxRank is the number of axes beyond which no framework goes (numpy: 64, torch: 64).
 const MaxRank = 64
 
-// maxRepeated bounds a view that repeats its storage, such as an expanded tensor, in bytes. Four bytes of storage can claim
-// any size that way.
-const maxRepeated = 4 << 30
+// A view may repeat its storage, such as an expanded tensor: up to maxRepeated bytes, or maxRepeats times. Four bytes of storage can
+// claim any size that way.
+const (
+	maxRepeated = 64 << 20
+	maxRepeats  = 4096
+)
 
 // Tensor is one tensor of a file. Its elements lie in Data, the one with the indexes i at Offset + Σ iₙ·Strides[n] elements.
 type Tensor struct {
@@ -72,7 +75,7 @@ func (t *Tensor) Check(storage int64) error {
 		}
 		room -= last * int64(stride)
 	}
-	if bytes := int64(n) * size; bytes > maxRepeated && bytes > storage {
+	if bytes := int64(n) * size; bytes > max(maxRepeated, maxRepeats*min(storage, 1<<40)) {
 		return fmt.Errorf("shape %v with strides %v repeats a storage of %d bytes %d times", t.Shape, t.Strides, storage, bytes/max(storage, 1))
 	}
 	return nil

@@ -14,6 +14,8 @@ const (
 	maxDepth = 64
 	// maxVisits bounds the values of a tree, counted wherever they are met: one list can stand in many places.
 	maxVisits = 1 << 20
+	// maxShared bounds how often containers are met that were met before.
+	maxShared = 1 << 12
 )
 
 // flattener lists the tensors of a tree, by their path in it.
@@ -21,6 +23,8 @@ type flattener struct {
 	file   *container.File
 	seen   map[string]bool
 	visits int
+	met    map[any]bool // containers
+	shared int
 	others int // values that are no tensors
 	first  string
 }
@@ -28,7 +32,7 @@ type flattener struct {
 // flatten adds the tensors of a value to f: a tensor in a dictionary by its key, in a list or tuple by its place, and of one in
 // another the path with dots. A value that is a tensor itself has the name alone.
 func flatten(f *container.File, v any, alone string) error {
-	w := flattener{file: f, seen: map[string]bool{}}
+	w := flattener{file: f, seen: map[string]bool{}, met: map[any]bool{}}
 	if t, ok := v.(*tensor); ok {
 		return w.add(alone, t)
 	}
@@ -55,8 +59,27 @@ func (w *flattener) add(name string, t *tensor) error {
 	return nil
 }
 
+// meet counts a container that was met before.
+func (w *flattener) meet(v any) {
+	switch c := v.(type) {
+	case *pickle.List, *pickle.Dict:
+	case pickle.Tuple:
+		if len(c) == 0 {
+			return
+		}
+		v = &c[0]
+	default:
+		return
+	}
+	if w.met[v] {
+		w.shared++
+	}
+	w.met[v] = true
+}
+
 func (w *flattener) walk(path string, v any, depth int) error {
-	if w.visits++; w.visits > maxVisits || depth > maxDepth {
+	w.meet(v)
+	if w.visits++; w.visits > maxVisits || w.shared > maxShared || depth > maxDepth {
 		return errors.New("a pickle bomb: lists in lists without an end")
 	}
 	switch v := v.(type) {

@@ -199,6 +199,7 @@ func torchCorpus(t testing.TB) []Specimen {
 		{"torch, 2^62 elements", view([]int64{1 << 62}, []int64{0}), "more elements than a file can hold"},
 		{"torch, 2^62 elements by factors", view([]int64{1 << 31, 1 << 31}, []int64{0, 0}), "more elements than a file can hold"},
 		{"torch, a view repeats 4 bytes", view([]int64{1 << 20, 1 << 20}, []int64{0, 0}), "repeats a storage"},
+		{"torch, a view repeats 4 bytes until they are a gigabyte", view([]int64{1 << 28}, []int64{0}), "repeats a storage"},
 		{"torch, strides that overflow", view([]int64{3, 3}, []int64{1 << 62, 1 << 62}), "reaches beyond its storage"},
 		{"torch, negative size", view([]int64{-2}, []int64{1}), "more elements than a file can hold"},
 		{"torch, other storage size", torchArchive(t, tensorPickle("FloatStorage", 6, 0, []int64{6}, []int64{1}), 20), "has 20 bytes, not 6 elements"},
