@@ -8,7 +8,7 @@ the capture fails.
 
 import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tracediff.errors import CaptureFailed
@@ -54,11 +54,23 @@ def same_bits(a: Any, b: Any) -> bool:
     return torch.equal(a.contiguous().view(bits), b.contiguous().view(bits))
 
 
-def unseen() -> contextlib.AbstractContextManager[Any]:
-    """Return a block in which no recording of the model sees what torch computes: it is the capture's own."""
-    import torch.utils._python_dispatch as dispatch
+@contextlib.contextmanager
+def unseen() -> Iterator[None]:
+    """Keep what torch computes within the block from recordings of the model: it is the capture's own.
 
-    return contextlib.nullcontext() if dispatch._len_torch_dispatch_stack() == 0 else dispatch._disable_current_modes()
+    Other dispatch modes go on: an engine that replaces operations replaces these, too.
+    """
+    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+    recordings = [mode for mode in _get_current_dispatch_mode_stack() if hasattr(mode, "quiet")]
+    before = [mode.quiet for mode in recordings]
+    try:
+        for mode in recordings:
+            mode.quiet = True
+        yield
+    finally:
+        for mode, quiet in zip(recordings, before, strict=True):
+            mode.quiet = quiet
 
 
 def wrap(original: Callable[..., Any], repeat: Callable[[Any, int], Any], show: Show) -> Callable[..., Any]:

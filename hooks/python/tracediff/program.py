@@ -232,7 +232,7 @@ class _Functions(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if func is torch.Tensor.tolist:
+        if func is torch.Tensor.tolist and not self._recording.quiet:
             self._recording.guard(args[0], out)
         return out
 
