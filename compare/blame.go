@@ -96,7 +96,7 @@ func (w *walker) ancestors(a *ancestry, e *order.Entry, pass int, seen map[strin
 	for _, ref := range e.Inputs {
 		at := pass
 		if ref.Prev {
-			at--
+			at -= 1 + ref.Back
 		}
 		key := capture.Key(max(at, 0), ref.Name, 0)
 		if at < 0 || seen[key] {

@@ -275,13 +275,44 @@ func configOf(p *recorded.Program, l *List) *Config {
 // IsRecorded reports whether the list is of a recorded program: its entries are those of the passes that were recorded.
 func (l *List) IsRecorded() bool { return l.passes != nil }
 
-// Named is the list of the entries with names: what a capture may have, and a comparison shows.
+// Named is the list of the entries with names: what a capture may have, and a comparison shows. Inputs of its Entries are the nearest
+// entries with names from which one is computed in any pass, so that blame and what follows from an entry go through the steps between;
+// the operations are those of the steps, and are evaluated by l.
 func (l *List) Named() *List {
 	var kept []*Entry
 	for i := range l.Entries {
-		if e := &l.Entries[i]; e.Level < recorded.Unnamed {
-			kept = append(kept, e)
+		if !l.unnamed(i) {
+			kept = append(kept, &l.Entries[i])
 		}
 	}
-	return l.Keep(kept)
+	n := l.Keep(kept)
+	for i := range n.Entries {
+		e := &n.Entries[i]
+		e.Inputs = nil
+		for pass := range l.passes {
+			e.Inputs = l.namedInputs(e.Inputs, pass, Node{l.Index(e.Name), pass}, map[Node]bool{})
+		}
+	}
+	return n
+}
+
+func (l *List) unnamed(i int) bool { return l.Entries[i].Level == recorded.Unnamed }
+
+// namedInputs adds to some refs of a pass the nearest entries with names from which a node is computed.
+func (l *List) namedInputs(refs []Ref, pass int, n Node, seen map[Node]bool) []Ref {
+	for _, at := range l.parents(n) {
+		switch back := pass - at.Pass; {
+		case seen[at]:
+		case l.unnamed(at.Entry):
+			seen[at] = true
+			refs = l.namedInputs(refs, pass, at, seen)
+		default:
+			seen[at] = true
+			ref := Ref{Name: l.Entries[at.Entry].Name, Prev: back > 0, Back: max(back-1, 0)}
+			if !slices.ContainsFunc(refs, func(r Ref) bool { return r.Name == ref.Name && r.Prev == ref.Prev && r.Back == ref.Back }) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs
 }

@@ -249,6 +249,9 @@ func TestPassesOfNames(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(c.want))) {
 			t.Errorf("%q are %q, want %q", c.names, got, c.want)
 		}
+		if noted := slices.ContainsFunc(trace.Notes(), func(n string) bool { return strings.Contains(n, "counted from 1") }); noted != (c.names[0] == "pass1/h0/x") {
+			t.Errorf("%q: the notes are %q", c.names, trace.Notes())
+		}
 		trace.Close()
 	}
 }

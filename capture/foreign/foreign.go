@@ -94,10 +94,15 @@ func safetensors(path string, look bool) (*capture.Trace, error) {
 		return t, nil
 	}
 	sources := t.Sources()
-	if !keys(sources) {
+	any, from := keys(sources)
+	if !any {
 		return t, nil
 	}
-	again, err := capture.Assemble(path, sources, capture.Manifest{}, false, t.Notes(), t)
+	notes := slices.Clone(t.Notes())
+	if from > 0 {
+		notes = append(notes, fromOne)
+	}
+	again, err := capture.Assemble(path, sources, capture.Manifest{}, false, notes, t)
 	if err != nil {
 		return nil, hint.Also(err, t.Close())
 	}
@@ -117,11 +122,15 @@ func withoutComplex(path string) *capture.Trace {
 	return t
 }
 
-// keys gives the sources the passes and firings that their names say, and reports whether any does. What follows "pass<k>/" may be any
-// name. Passes are counted from 0, or from 1 where no tensor is of pass 0. A firing counts only where those before it are there.
-func keys(sources []capture.Source) (any bool) {
+// fromOne is the note of a dump whose first pass is pass1/.
+const fromOne = "its passes are counted from 1: pass1/ is taken for the first"
+
+// keys gives the sources the passes and firings that their names say, and reports whether any does, and the number of the first pass.
+// What follows "pass<k>/" may be any name. Passes are counted from 0, or from 1 where no tensor is of pass 0. A firing counts only
+// where those before it are there.
+func keys(sources []capture.Source) (any bool, first int) {
 	names := make(map[string]bool, len(sources))
-	first := maxPass
+	first = maxPass
 	for _, s := range sources {
 		names[s.Name] = true
 		pass, _, _ := passOf(s.Name)
@@ -140,7 +149,7 @@ func keys(sources []capture.Source) (any bool) {
 		s.Pass, s.Name, s.Firing = pass-first, name, firing
 		any = any || found || firing > 0
 	}
-	return any
+	return any, first
 }
 
 // maxPass bounds what is taken for the number of a pass; a trace has fewer.
@@ -161,7 +170,9 @@ func passOf(name string) (pass int, rest string, found bool) {
 func assemble(path string, f *container.File, look bool) (*capture.Trace, error) {
 	sources, err := sourcesOf(f, look)
 	if err == nil {
-		keys(sources)
+		if _, from := keys(sources); from > 0 {
+			f.Note(fromOne)
+		}
 		var t *capture.Trace
 		if t, err = capture.Assemble(path, sources, capture.Manifest{}, f.Order, f.Notes, f); err == nil {
 			return t, nil

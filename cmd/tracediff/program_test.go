@@ -91,10 +91,13 @@ func TestModelsByTheirProgram(t *testing.T) {
 		t.Errorf("a healthy run:\n%s", report)
 	}
 	report = told(t, 1, "compare", "--model", model, "--dir", at("traces"), at("wrong.safetensors"), at("ref.safetensors"))
-	for _, want := range []string{"first divergence: layers.0.mlp.act_fn", "silu", "BUG"} {
+	for _, want := range []string{"first divergence: layers.0.mlp.act_fn", "silu", "BUG", "computed from layers.0.mlp.gate_proj MATCH", "reaches logits"} {
 		if !strings.Contains(report, want) {
 			t.Errorf("the report does not say %q:\n%s", want, report)
 		}
+	}
+	if strings.Contains(report, "not compared  layers.") { // steps without names are not for people
+		t.Errorf("the report speaks of what nobody captures:\n%s", report)
 	}
 	report = told(t, 1, "compare", "--isolate", "--model", model, "--program", at("ref.program.json"), "--dir", at("traces"), at("wrong.safetensors"))
 	if !strings.Contains(report, "layers.0.mlp.act_fn") || !strings.Contains(report, "3 BUG") {

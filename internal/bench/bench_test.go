@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +45,6 @@ func seenIn(t *testing.T, dir string) []result {
 func sound(t *testing.T, results []result) {
 	t.Helper()
 	faults, controls := 0, 0
-	missed := missedOf(t)
 	for i := range results {
 		r := &results[i]
 		at := fmt.Sprintf("%s at level %d", r.Name, r.Level)
@@ -61,12 +59,8 @@ func sound(t *testing.T, results []result) {
 			continue
 		}
 		faults++
-		if !r.Located && !r.Invisible && r.excused() == "" {
-			report := t.Errorf
-			if slices.ContainsFunc(r.Faults, func(f fault) bool { return missed[f.Name] }) {
-				report = t.Logf // docs/bench.md counts them
-			}
-			report("%s: not located", at)
+		if !r.Located && !r.Invisible && !r.benign() && r.excused() == "" {
+			t.Errorf("%s: not located", at)
 		}
 		for _, n := range r.Names {
 			report := t.Errorf
@@ -82,21 +76,6 @@ func sound(t *testing.T, results []result) {
 	if faults < 20 || controls < 4 {
 		t.Errorf("%d runs with faults and %d without are no sample", faults, controls)
 	}
-}
-
-// missedOf are the faults of which docs/bench.md says that some run of them was not located.
-func missedOf(t *testing.T) map[string]bool {
-	page, err := os.ReadFile("../../docs/bench.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	missed := map[string]bool{}
-	for line := range strings.Lines(string(page)) {
-		if cells := strings.Split(line, "|"); len(cells) > 3 && strings.Contains(line, "| **not located** |") {
-			missed[strings.TrimSpace(cells[1])] = true
-		}
-	}
-	return missed
 }
 
 // TestSample holds the bench to a few runs of it that are kept in fixtures/bench: what is found of each, and by which name.

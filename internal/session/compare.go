@@ -228,7 +228,11 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 // fitted reads what is a dump as the order has it, the local side by the map, and of two runs of one port both that have its names. A trace
 // that is both sides stays one. What the map did, and what keeps the comparison from being complete, is noted in the options.
 func fitted(s *Settings, list *order.List, local, ref *capture.Trace, o *compare.Options) (l, r *capture.Trace, err error) {
-	a, err := s.fit(local, list)
+	m, err := s.readMap()
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := fitBy(m, local, list)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -236,8 +240,8 @@ func fitted(s *Settings, list *order.List, local, ref *capture.Trace, o *compare
 	if local == ref {
 		return a.Trace, a.Trace, nil
 	}
-	if m, err := s.readMap(); o.AB && err == nil && m != nil && m.Matches(ref) && !asOrdered(ref, list) {
-		b, err := s.fit(ref, list)
+	if o.AB && m != nil && m.Matches(ref) && !asOrdered(ref, list) {
+		b, err := fitBy(m, ref, list)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -32,13 +32,18 @@ func (s *Settings) readMap() (*mapping.Map, error) {
 	return m, hint.Default(err, mapHint)
 }
 
-// read gives the local trace the names and layouts of the order, by the map where there is one and then as dumps are read.
+// fit gives the local trace the names and layouts of the order, by the map of the settings and then as dumps are read.
 func (s *Settings) fit(t *capture.Trace, list *order.List) (*mapping.Applied, error) {
 	m, err := s.readMap()
 	if err != nil {
 		return nil, err
 	}
-	a := &mapping.Applied{Trace: t}
+	return fitBy(m, t, list)
+}
+
+// fitBy is fit with a map that was read; nil for none.
+func fitBy(m *mapping.Map, t *capture.Trace, list *order.List) (a *mapping.Applied, err error) {
+	a = &mapping.Applied{Trace: t}
 	if m != nil {
 		if a, err = m.Apply(t, list); err != nil {
 			return nil, hint.Default(cutText(t, err), mapHint)

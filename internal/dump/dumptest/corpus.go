@@ -228,6 +228,7 @@ func pickleCorpus(testing.TB) []Specimen {
 		{"pickle, bomb of lists", append([]byte("\x80\x02"), append(bytes.Repeat([]byte("]"), 2<<20), '.')...), "a pickle bomb"},
 		{"pickle, bomb of what is remembered", append([]byte("\x80\x02]"), append(bytes.Repeat([]byte("\x94"), 1<<20), '.')...), "it has no tensors"},
 		{"pickle, one list in many places", deep(40), "a pickle bomb"},
+		{"pickle, one list in some thousand places", deep(14), "a pickle bomb"},
 		{"pickle, list in itself", []byte("\x80\x02]q\x00h\x00a."), "a pickle bomb"},
 		{"pickle, length of 2^62", append([]byte("\x80\x04\x8e"), 0, 0, 0, 0, 0, 0, 0, 0x40, '.'), "ends in the middle"},
 		{"pickle, length of 2^64", append([]byte("\x80\x04\x8d"), 255, 255, 255, 255, 255, 255, 255, 255, '.'), "a length of"},
