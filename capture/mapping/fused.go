@@ -54,7 +54,7 @@ type cutting struct {
 // cuttings are the ways to cut a form of a tensor into a group of entries, by its shape. What ranks have is cut on each of them, and
 // the parts stand behind each other; other joins of fused tensors are not looked for.
 func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []string) ([]cutting, error) {
-	roles, widths := p.widths(f, group)
+	roles, widths := p.widths(t, f, group)
 	if roles == nil || f.last || f.join == joinSum {
 		return nil, nil
 	}
@@ -91,10 +91,12 @@ func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []s
 }
 
 // widths are the entries of a group that no tensor has yet, and how wide each is; nil where one is not free, or has other axes.
-func (p *proposer) widths(f *form, group []string) (roles []*role, widths []int) {
+func (p *proposer) widths(t *template, f *form, group []string) (roles []*role, widths []int) {
 	layer := slices.Min(keysOf(f.layers))
 	for _, text := range group {
-		i := slices.IndexFunc(p.free, func(r *role) bool { return !r.taken && !r.held && r.text == text })
+		i := slices.IndexFunc(p.free, func(r *role) bool {
+			return r.text == text && r.freeFor(t) && !slices.ContainsFunc(r.held, func(h held) bool { return h.by == t })
+		})
 		if i < 0 {
 			return nil, nil
 		}

@@ -69,7 +69,11 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 	if err != nil {
 		return nil, err
 	}
+	p.of = make([]*template, len(fitted.Records()))
 	for _, q := range all {
+		for _, x := range q.all {
+			p.of[x.at] = q
+		}
 		if q.isKnown {
 			p.out.Known += len(q.sources)
 		} else {
@@ -121,11 +125,19 @@ type role struct {
 	at     int                  // in the order
 	level  int                  // of its entries: of those with the same values, the one that is captured first is meant
 	taken  bool
-	held   bool // a tensor has its name in another layout: it is free for that one alone
+	held   []held // the tensors that have its name in another layout
 }
 
-// freeFor reports whether a tensor may become an entry.
-func (r *role) freeFor(t *template) bool { return !r.taken && (!r.held || t.has(r.text)) }
+// held is a pass in which a tensor has the name of an entry.
+type held struct {
+	by   *template
+	pass int
+}
+
+// freeFor reports whether a tensor may become an entry: none has its name in the same pass, but this one itself.
+func (r *role) freeFor(t *template) bool {
+	return !r.taken && !slices.ContainsFunc(r.held, func(h held) bool { return h.by != t && t.inPass(h.pass) })
+}
 
 type proposer struct {
 	list   *order.List
@@ -135,6 +147,7 @@ type proposer struct {
 	far    *reader
 	passes []order.Pass // as far as they are known
 	tokens int          // of the first
+	of     []*template  // by tensor
 	open   []*template  // some are settled
 	free   []*role      // some are taken
 	ways   map[string][]arrangement
@@ -154,6 +167,12 @@ func (p *proposer) known(r capture.Record) bool {
 
 // roles lists the entries that no tensor of the dump has already.
 func (p *proposer) roles(fitted *capture.Trace) {
+	named := map[string][]held{}
+	for i, rec := range fitted.Records() {
+		if h := (held{p.of[i], rec.Pass}); rec.Firing == 0 { // what a line makes is the first of its name
+			named[rec.Name] = append(named[rec.Name], h)
+		}
+	}
 	found := map[string]*role{}
 	for i := range p.list.Entries {
 		e := &p.list.Entries[i]
@@ -171,7 +190,12 @@ func (p *proposer) roles(fitted *capture.Trace) {
 			found[text] = r
 			p.free = append(p.free, r)
 		}
-		r.layers[e.Layer], r.held = e, r.held || has
+		r.layers[e.Layer] = e
+		for _, h := range named[e.Name] {
+			if !slices.Contains(r.held, h) {
+				r.held = append(r.held, h)
+			}
+		}
 	}
 }
 

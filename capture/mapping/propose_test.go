@@ -390,3 +390,29 @@ func TestProposals(t *testing.T) {
 		})
 	}
 }
+
+// A tensor does not get a name that another one keeps, in the same pass: such a map could not be applied. Where the two stand in
+// different passes it does.
+func TestProposedNamesAreFree(t *testing.T) {
+	trace, list := golden(t, "llama-tiny/prefill.float32")
+	inputs := copied(t, trace, order.InputIDs, order.InputIDs, 0)
+	for pass, want := range []bool{false, true} {
+		odd := counted("logits", 0, 0, 3)
+		odd.Pass = pass
+		dump := assembled(t, inputs, copied(t, trace, "rank0/logits", "logits", 0), odd)
+		p, text := proposed(t, dump, list, trace)
+		if got := strings.Contains(text, `"rank0/logits" = "logits"`); got != want {
+			t.Errorf("pass %d\n%s", pass, text)
+		}
+		if len(p.Lines) == 0 {
+			continue
+		}
+		m, err := mapping.Parse("map.toml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Apply(dump, list); err != nil {
+			t.Errorf("pass %d: %v\n%s", pass, err, text)
+		}
+	}
+}

@@ -225,6 +225,7 @@ func (g *gathered) forms(numbered map[string]numbering) ([]*template, error) {
 	for _, rank := range keysOf(ranks) {
 		t := g.template
 		t.text, t.sources = strings.ReplaceAll(text, here, ranks[rank]), nil
+		t.all = slices.DeleteFunc(slices.Clone(g.all), func(x *spelled) bool { return x.mark.rank != rank })
 		of := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return c.rank != rank })
 		for _, c := range of {
 			t.sources = append(t.sources, g.at[c].source)

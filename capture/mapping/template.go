@@ -24,6 +24,18 @@ type template struct {
 	plain   []string
 	sources []capture.Source // of the first pass, of all layers and ranks
 	all     []*spelled       // of all passes
+	passes  map[int]bool
+}
+
+// inPass reports whether there is one in a pass.
+func (t *template) inPass(pass int) bool {
+	if t.passes == nil {
+		t.passes = map[int]bool{} // once: there are many roles
+		for _, x := range t.all {
+			t.passes[t.passOf(x)] = true
+		}
+	}
+	return t.passes[pass]
 }
 
 func keysOf[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
@@ -93,6 +105,7 @@ func readings(name string, layers int) []named {
 
 // spelled is a tensor of a dump, and how its name is read.
 type spelled struct {
+	at           int // in the dump
 	r            capture.Record
 	source       capture.Source
 	prefix, rest string // the part with the number of its pass, and what follows
@@ -112,7 +125,7 @@ func namesOf(t *capture.Trace, layers int, known func(int) bool) []*spelled {
 	beyond := map[string]bool{}        // those that some tensor has with a number that is no layer's
 	sources := t.Sources()
 	for i, r := range t.Records() {
-		x := &spelled{r: r, source: sources[i], step: -1, known: known(i)}
+		x := &spelled{at: i, r: r, source: sources[i], step: -1, known: known(i)}
 		x.rest, x.mark = marked(r.Name)
 		all = append(all, x)
 	}

@@ -65,6 +65,7 @@ func moved(entry string, by float32) func(*order.Entry, *otherEngine, []float32)
 // Flags decide which engines are right: one that rounds elsewhere, in all entries of a form, is by all but strict arithmetic, a
 // sum that is further off than nearly every order makes it by the rigorous bound, a mistake by none.
 func TestFlagsOfIsolation(t *testing.T) {
+	t.Parallel()
 	for _, port := range []flagPort{
 		{"tanh is rounded to bfloat16", hooks.BF16, activations(hooks.BF16), []string{auto}, []string{strict}},
 		{"GELU is looked up in a table of float16", hooks.F32, table, []string{auto}, []string{strict}},

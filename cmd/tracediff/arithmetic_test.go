@@ -180,6 +180,7 @@ func TestMistakeOrArithmetic(t *testing.T) {
 
 // An order of keys that is not the same for all that share it is a mistake, and so is a wrong key in a ring buffer.
 func TestLayoutHidesNoMistake(t *testing.T) {
+	t.Parallel()
 	golden, passes, ck, list := goldenFile(t, "gemma3-tiny", "decode.bfloat16")
 	const layer = "layers.0.self_attn."
 	tests := []struct {

@@ -119,6 +119,7 @@ func checked(t *testing.T, args ...string) (code int, d report.CheckDocument) {
 
 // Each fault raises its flag where it is, and no flag of another kind than it is known to show.
 func TestFlawsAreFlagged(t *testing.T) {
+	t.Parallel()
 	for _, f := range flaws {
 		t.Run(string(f.kind)+": "+f.what, func(t *testing.T) {
 			if f.entry == "" {

@@ -167,6 +167,7 @@ func otherWeights(t *testing.T, name, weight string) string {
 // A trace that does not say of which weights it is is certified by those of the reference, never by others that lie in the
 // folder that it names: these would call a port right that reads them wrong, and a right one wrong.
 func TestCertificatesAreOfTheReferencesWeights(t *testing.T) {
+	t.Parallel()
 	golden, passes, _, _ := goldenFile(t, "gemma3n-tiny", "hello.bfloat16")
 	dir := otherWeights(t, "gemma3n-tiny", "layers.3.mlp.down_proj.weight")
 	unknown := func(m *capture.Manifest) { m.Weights, m.Model = "unknown", dir }

@@ -57,7 +57,7 @@ func withEpsilon(t *testing.T, dir, golden, only string, epsilon float64) string
 // What a file does not say of its dtype, its tensors show: norms with an epsilon of 1e-5 in place of 1e-6 are found in it as
 // they are where the dtype is declared, and the right epsilon matches either way.
 func TestEpsilonInAFileWithoutDType(t *testing.T) {
-	t.Setenv("CI", "")
+	t.Parallel()
 	claims := []struct {
 		what   string
 		change func(f *stFile)

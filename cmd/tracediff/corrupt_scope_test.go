@@ -10,7 +10,7 @@ import (
 // A selection of which nothing is left, or a part of it that selects nothing, is a mistake of whoever typed it: exit 2, in two
 // lines, whatever the command.
 func TestSelectingNothingIsRefused(t *testing.T) {
-	t.Setenv("CI", "")
+	t.Parallel()
 	const prompt = "2,513,88" // of three tokens, as the golden "hello" has
 	hello, decode := "../../fixtures/golden/gemma3n-tiny/hello.float32.safetensors", "../../fixtures/golden/gemma3n-tiny/decode.float32.safetensors"
 	for _, tt := range []struct {

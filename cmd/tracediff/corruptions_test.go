@@ -227,7 +227,7 @@ func allCorruptions() bool { return os.Getenv("TRACEDIFF_CORRUPTIONS") == "all" 
 // No corruption of a golden is taken for a match, on either side or on both, with the model and without, but those that leave
 // what the trace says as it was, and these are. TRACEDIFF_CORRUPTIONS=all runs all of them, of every family.
 func TestCorruptions(t *testing.T) {
-	t.Setenv("CI", "")
+	t.Parallel()
 	whole := allCorruptions()
 	all := goldenFiles(t)
 	dirs := slices.Sorted(func(yield func(string) bool) {
@@ -358,7 +358,7 @@ func tableOf(runs []*corruption) string {
 
 // Every golden equals itself, also those of a single token, in which much is constant as the order has it.
 func TestGoldensMatchThemselves(t *testing.T) {
-	t.Setenv("CI", "")
+	t.Parallel()
 	dir := t.TempDir()
 	for family, names := range goldenFiles(t) {
 		for i, name := range names {

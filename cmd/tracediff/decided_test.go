@@ -17,6 +17,7 @@ func factor(by float32) changed {
 
 // Which of the two verdicts an outcome rests on is said in words, whatever the outcome.
 func TestReportSaysWhichVerdictDecided(t *testing.T) {
+	t.Parallel()
 	healthy, late := factor(1), factor(1.03)
 	unmasked := changed{golden: "window.float32", by: map[string]func([]float32){"mask.sliding": func(x []float32) { x[1] = 0 }}}
 	const allow = "[[allow]]\ntensors = \"*\"\nreason = \"known\"\n"
@@ -101,6 +102,7 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 
 // A fault between two entries that were compared is the fault of neither, and the words are about it.
 func TestReportSaysThatSomethingNotComparedDecided(t *testing.T) {
+	t.Parallel()
 	const probs, scores = "layers.1.self_attn.probs", "layers.1.self_attn.scores"
 	for _, c := range []struct {
 		fault fault
@@ -122,7 +124,7 @@ func TestReportSaysThatSomethingNotComparedDecided(t *testing.T) {
 // A few rows have slices of fewer elements than those whose noise floors were measured: a healthy run is within its limits whichever
 // positions are looked at.
 func TestFewPositionsOfAHealthyRunMatch(t *testing.T) {
-	t.Setenv("CI", "") // the walk is reference enough
+	t.Parallel()
 	for _, at := range []string{"0", "1", "2"} {
 		var stdout, stderr bytes.Buffer
 		args := []string{"tracediff", "compare", "--dir", t.TempDir(), "--prompt", "Hello world", "--dtype", "float32", "--positions", at}

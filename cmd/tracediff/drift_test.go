@@ -213,7 +213,7 @@ func driftCount(t *testing.T, otherwise int) int {
 // A model in bfloat16 against the same model in float32, over a prompt and four decode steps, is no mismatch, however far
 // their errors accumulate: every operation is right on both sides.
 func TestDriftIsNoMismatch(t *testing.T) {
-	t.Setenv("CI", "") // the walk is reference enough
+	t.Parallel()
 	all := drifts{}
 	for _, family := range ordertest.Gemma {
 		all[family] = &drift{}
@@ -237,7 +237,7 @@ func TestDriftIsNoMismatch(t *testing.T) {
 // Transformers' own traces in two dtypes are no mismatch either, in any family; and a limit that they are past is what
 // drift is, whoever set it.
 func TestDriftOfGoldensIsNoMismatch(t *testing.T) {
-	t.Setenv("CI", "") // the walk is reference enough
+	t.Parallel()
 	all, strict := drifts{}, drifts{}
 	for _, family := range slices.Concat(ordertest.Gemma, ordertest.Plain) {
 		dir := strings.TrimSuffix(family, "_text") + "-tiny"
@@ -263,7 +263,7 @@ var driftPrompts = map[bool][2]int{false: {4, 2}, true: {16, 5}}
 
 // Ordinary prompts of the embedded model with four decode steps, in the checkpoint's dtype.
 func TestDriftOfEmbeddedModelIsNoMismatch(t *testing.T) {
-	t.Setenv("CI", "") // the walk is reference enough
+	t.Parallel()
 	d := &drift{}
 	rng := rand.New(rand.NewPCG(16, 4))
 	for n := range driftPrompts[os.Getenv(driftModels) != ""][0] {
@@ -281,7 +281,7 @@ func TestDriftOfEmbeddedModelIsNoMismatch(t *testing.T) {
 // A port that rounds what it has normed before it multiplies with the weight, as many do, against the local model, which
 // does not: over the tiny checkpoints, and random prompts with four decode steps.
 func TestDriftOfOtherNormsIsNoMismatch(t *testing.T) {
-	t.Setenv("CI", "") // the walk is reference enough
+	t.Parallel()
 	all := drifts{}
 	rng := rand.New(rand.NewPCG(20, 7))
 	for _, family := range ordertest.Gemma {

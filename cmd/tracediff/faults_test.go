@@ -289,6 +289,7 @@ func TestWithoutFaultsEverythingMatches(t *testing.T) {
 const bugFixture = "../../fixtures/bugs/window-too-wide.float32.safetensors"
 
 func TestBugFixture(t *testing.T) {
+	t.Parallel()
 	for _, f := range faults {
 		if !strings.Contains(f.what, "window") {
 			continue

@@ -350,6 +350,7 @@ func feed(t *testing.T, text string) string {
 // A stream does where a small file is read once: an order, tolerances, a gate's file. The names of the order are kept for
 // the next comparison, which cannot read the stream again.
 func TestStreamsAreRead(t *testing.T) {
+	t.Parallel()
 	folder := filesFolder(t)
 	ends := func(want int, said string, args ...string) {
 		t.Helper()

@@ -33,6 +33,7 @@ func goldens(t *testing.T) []string {
 // Of every golden every tensor is listed with finite statistics, and the logits of the last pass choose the token that the
 // next pass was fed.
 func TestInspectGoldens(t *testing.T) {
+	t.Parallel()
 	for _, path := range goldens(t) {
 		tr, err := capture.Open(path)
 		must(t, err)

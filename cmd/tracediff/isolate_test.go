@@ -122,6 +122,7 @@ func TestSeveralFaultsAreAllIsolated(t *testing.T) {
 // A cutoff that a port fires is recomputed by transformers' side, so that there is none to hold it to; and the tensor after
 // it is right given it. It is wrong by itself, and is where the walk stops.
 func TestWrongCutoffIsFound(t *testing.T) {
+	t.Parallel()
 	isolatedInBoth(t, wrongCutoff.what, 3, []fault{wrongCutoff}, wrongCutoff.entry)
 	local, reference := plant(t, t.TempDir(), hooks.F32, 3, wrongCutoff)
 	var out, errOut bytes.Buffer

@@ -18,6 +18,7 @@ import (
 // by the same command, taken out again, and the gate. The program is built from the clone each time, offline, from the modules
 // that this test was built from.
 func TestNewcomer(t *testing.T) {
+	t.Parallel()
 	root := sources(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/newcomer",

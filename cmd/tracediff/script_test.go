@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 // traces of ports that have a bug, $BUG the first of them, $TRAINING one with traces of training loops. $FOREIGN is a file
 // that the official Python package wrote, $DUMPS the folder with dumps of other writers.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, fixtures.Files); err != nil {
 		t.Fatal(err)

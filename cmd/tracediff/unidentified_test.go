@@ -129,6 +129,7 @@ func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
 
 // What is certified throughout has every certificate that is required.
 func TestHealthyTraceHasTheCertificatesRequired(t *testing.T) {
+	t.Parallel()
 	_, golden := unidentifiedPort(t)
 	if code, report, _ := compareOther(t, golden, golden, "--require-certified"); code != exitMatch {
 		t.Errorf("exit %d\n%s", code, tail(report))
@@ -137,6 +138,7 @@ func TestHealthyTraceHasTheCertificatesRequired(t *testing.T) {
 
 // What the capturing side recomputes and a port fires all the same is the port's own: that it is not identified is said of it too.
 func TestUnidentifiedEntryThatTheReferenceRecomputes(t *testing.T) {
+	t.Parallel()
 	port := wrongCutoff
 	changed := 0
 	port.make = func(f *faulty) []float32 { // one cutoff has a product that was not rounded

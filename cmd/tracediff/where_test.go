@@ -11,6 +11,7 @@ import (
 // What is outside is said so that an index is not taken for a number of them, nor elements here and there for a column.
 // The tensor has 16 tokens and 32 channels.
 func TestWhereElementsAreOutside(t *testing.T) {
+	t.Parallel()
 	const channels = 32
 	wrong := map[string]func(token, channel int) bool{
 		"(everywhere)":                    func(int, int) bool { return true },
@@ -42,6 +43,7 @@ func TestWhereElementsAreOutside(t *testing.T) {
 
 // A factor that all elements share is named where they are wrong, and is nothing where each of them is within rounding.
 func TestFactorIsNamed(t *testing.T) {
+	t.Parallel()
 	times := func(by float32) changed {
 		return changed{golden: "window.float32", by: map[string]func([]float32){"lm_head": scale(by)}}
 	}
@@ -65,6 +67,7 @@ func TestFactorIsNamed(t *testing.T) {
 
 // Where the error of the first fault goes ends at the next fault: what follows that one shows it, and not the first.
 func TestDownstreamEndsAtTheNextFault(t *testing.T) {
+	t.Parallel()
 	const next = "layers.3.self_attn.o_proj"
 	local, reference := plant(t, t.TempDir(), hooks.F32, 3, scaled("window", "layers.1.mlp.up_proj", 1.5), scaled("window", next, 1.5))
 	code, report, _ := compareOther(t, "--isolate", local, reference)
@@ -78,6 +81,7 @@ func TestDownstreamEndsAtTheNextFault(t *testing.T) {
 
 // How small an error would have shown is there for every entry that asks for it, and where a divergence is right by itself.
 func TestPowerIsShown(t *testing.T) {
+	t.Parallel()
 	healthy := changed{golden: "window.float32"}
 	report := says{local: healthy, args: "--verbose --isolate local.st"}.check(t)
 	if !regexp.MustCompile(`(?m)^verdict +name +shape +dtype +isolated +power +scale - 1 +note$`).MatchString(report) ||

@@ -31,30 +31,65 @@ func (c Certified) AddRun(ctx context.Context, t *capture.Trace, list *order.Lis
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.Path(), err)
 	}
+	var keys []capture.Record
 	for _, r := range t.Records() {
 		e, ok := list.Lookup(r.Name)
 		if !ok || i.derived[r.Name] {
 			continue
 		}
-		if _, argument := e.Op.(op.Given); argument {
+		if _, argument := e.Op.(op.Given); !argument {
+			keys = append(keys, r)
+		}
+	}
+	results := make([]reproduced, len(keys))
+	onAllCores(len(keys), func(n int) {
+		if results[n].err = ctx.Err(); results[n].err == nil {
+			results[n] = i.reproduces(ctx, keys[n])
+		}
+	})
+	for n, r := range results {
+		if lacking(r.err) && list.IsRecorded() {
 			continue
 		}
-		cert, cut, err := i.certify(ctx, r.Name, r.Pass)
-		if lacking(err) && list.IsRecorded() {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("%s: isolating %s: %w", t.Path(), r.Name, err)
+		if r.err != nil {
+			return fmt.Errorf("%s: isolating %s: %w", t.Path(), keys[n].Name, r.err)
 		}
 		// What was not captured on the way is shown, or not, by what it leads to.
-		for _, n := range cut.Steps {
-			form := op.Form(list.At(n).Op)
-			if good, seen := c[form]; !seen || good {
-				c[form] = cert.Good()
-			}
+		for _, n := range r.steps {
+			c.note(op.Form(list.At(n).Op), r.good)
 		}
 	}
 	return nil
+}
+
+// reproduced says whether strict arithmetic leaves no element of an entry.
+type reproduced struct {
+	steps []order.Node
+	good  bool
+	err   error
+}
+
+func (i *Isolator) reproduces(ctx context.Context, r capture.Record) reproduced {
+	t, err := i.trialOf(ctx, r.Name, r.Pass)
+	if err != nil {
+		return reproduced{err: err}
+	}
+	_, left, _, err := t.strict(&arithmetic{})
+	return reproduced{t.cut.Steps, len(left) == 0, err}
+}
+
+// note has what one entry showed of a form.
+func (c Certified) note(form string, good bool) {
+	if was, seen := c[form]; !seen || was {
+		c[form] = good
+	}
+}
+
+// Also notes what other traces showed.
+func (c Certified) Also(other Certified) {
+	for form, good := range other {
+		c.note(form, good)
+	}
 }
 
 // Knows reports whether every form of a list was looked at, whatever came of it.

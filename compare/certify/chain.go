@@ -60,21 +60,30 @@ func (i *Isolator) result(ctx context.Context, name string, pass int) result {
 // changes nothing.
 func (c *Chain) Prepare(ctx context.Context, names []string, pass int) {
 	results := make([]result, len(names))
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(names)) {
-		wait.Go(func() {
-			for n := int(next.Add(1)) - 1; n < len(names) && ctx.Err() == nil; n = int(next.Add(1)) - 1 {
-				results[n] = c.i.result(ctx, names[n], pass)
-			}
-		})
-	}
-	wait.Wait()
+	onAllCores(len(names), func(n int) {
+		if ctx.Err() == nil {
+			results[n] = c.i.result(ctx, names[n], pass)
+		}
+	})
 	for n, r := range results {
 		if r.cert != nil || r.err != nil {
 			c.ready[capture.Key(pass, names[n], 0)] = r
 		}
 	}
+}
+
+// onAllCores calls do with the numbers below n, several at once.
+func onAllCores(n int, do func(int)) {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
+		wait.Go(func() {
+			for at := int(next.Add(1)) - 1; at < n; at = int(next.Add(1)) - 1 {
+				do(at)
+			}
+		})
+	}
+	wait.Wait()
 }
 
 // Link is the certificate of one entry, or why it has none.

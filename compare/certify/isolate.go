@@ -222,14 +222,7 @@ func (i *Isolator) Certify(ctx context.Context, name string, pass int) (*Certifi
 }
 
 func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certificate, *order.Plan, error) {
-	at := i.list.Index(name)
-	if at < 0 {
-		return nil, nil, fmt.Errorf("the order has no %s", name)
-	}
-	if pass >= len(i.env.Passes) { // nor is known how many tokens the passes before had
-		return nil, nil, &order.BareError{Name: order.InputIDs, Pass: len(i.env.Passes)}
-	}
-	t, err := i.trial(ctx, order.Node{Entry: at, Pass: pass})
+	t, err := i.trialOf(ctx, name, pass)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -244,4 +237,16 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 		c.From = append(c.From, capture.Key(n.Pass, i.list.At(n).Name, 0))
 	}
 	return c, t.cut, nil
+}
+
+// trialOf is the trial of an entry by its name.
+func (i *Isolator) trialOf(ctx context.Context, name string, pass int) (*trial, error) {
+	at := i.list.Index(name)
+	if at < 0 {
+		return nil, fmt.Errorf("the order has no %s", name)
+	}
+	if pass >= len(i.env.Passes) { // nor is known how many tokens the passes before had
+		return nil, &order.BareError{Name: order.InputIDs, Pass: len(i.env.Passes)}
+	}
+	return i.trial(ctx, order.Node{Entry: at, Pass: pass})
 }

@@ -2,10 +2,7 @@ package certify
 
 import (
 	"errors"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 )
 
 // nearly looks at the mistakes that move elements by no more than roundings may, several at once: each has its share of the work.
@@ -17,18 +14,11 @@ func (s *sight) nearly() error {
 		}
 	}
 	errs := make([]error, len(near))
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(near)) {
-		wait.Go(func() {
-			for n := int(next.Add(1)) - 1; n < len(near); n = int(next.Add(1)) - 1 {
-				own := *s
-				own.work, own.most = 0, s.most/len(near)
-				errs[n] = own.named(near[n])
-			}
-		})
-	}
-	wait.Wait()
+	onAllCores(len(near), func(n int) {
+		own := *s
+		own.work, own.most = 0, s.most/len(near)
+		errs[n] = own.named(near[n])
+	})
 	return errors.Join(errs...)
 }
 

@@ -110,6 +110,34 @@ func TestBoundsChangeNoValue(t *testing.T) {
 	})
 }
 
+// A product that is not rounded may have become another number, which float32 has not: the sum rounds it, also where the other term
+// is too small to change it.
+func TestBoundOfAnAbsorbedTerm(t *testing.T) {
+	const ulp = 0x1p-23
+	x, y, z := tensor([]float64{1}, 1, 1), tensor([]float64{1 + 3*ulp}, 1, 1), tensor([]float64{0x1p-40}, 1, 1)
+	c := program.Call{Arith: bounded(single), In: []program.Value{x, y, z}, Shape: x.Shape}
+	p, err := programOf(of(func(b *program.Builder, in []program.Var) program.Var { return b.Add("sum", b.Mul("product", in[0], in[1]), in[2]) }), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Choices = p.Own()
+	c.Choices[slices.IndexFunc(p.Steps, func(s program.Step) bool { return s.Prim == program.Mul })].Round = program.None
+	evaluated := func(first program.Value) program.Value {
+		c.In[0] = first
+		v, err := p.Eval(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	x.Bound = []float64{0.25}
+	want := evaluated(x)
+	got := evaluated(tensor([]float64{1.25}, 1, 1)).Data[0] // its product lies between two numbers of float32, nearer to the larger
+	if got != 1.25+4*ulp || !(got-want.Data[0] <= want.Bound[0]) {
+		t.Errorf("%v, %g from %v: the bound is %g", got, got-want.Data[0], want.Data[0], want.Bound[0])
+	}
+}
+
 // Beside an overflow nothing is known: neither of the number that may have overflowed, nor of what is computed from it.
 func TestBoundBesideAnOverflow(t *testing.T) {
 	half := bounded(program.Arith{DType: hooks.F16, Emulated: true})

@@ -299,11 +299,11 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 		if f.round >= None {
 			continue
 		}
-		switch {
-		case math.Abs(w)+ye < tiny*math.Abs(v) && f32(v) == v:
-			out.v[i], out.e[i] = v, xe
-		case math.Abs(v)+xe < tiny*math.Abs(w) && f32(w) == w:
-			out.v[i], out.e[i] = w, ye
+		switch { // what may be another number may be one that float32 has not: then the sum rounds it
+		case xe == 0 && math.Abs(w)+ye < tiny*math.Abs(v) && f32(v) == v:
+			out.v[i], out.e[i] = v, 0
+		case ye == 0 && math.Abs(v)+xe < tiny*math.Abs(w) && f32(w) == w:
+			out.v[i], out.e[i] = w, 0
 		default:
 			continue
 		}
