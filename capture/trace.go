@@ -50,6 +50,7 @@ type Record struct {
 
 	offset int64       // of the data, from the start of the file
 	data   io.ReaderAt // of an assembled trace, which is no one file; else nil
+	terms  []io.ReaderAt
 }
 
 // firing is what a record is found by.

@@ -2,13 +2,15 @@ package capture
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
 )
 
 // Value reads the first firing of a name in a pass as float64, which holds every float and every integer below 2^53
-// exactly. The error is that of reading, or of a tensor that is not there.
+// exactly. Of a sum of terms, Bound says how far from it the engine's own sum may be, which it went on with. The error is that of
+// reading, or of a tensor that is not there.
 func (t *Trace) Value(pass int, name string) (program.Value, error) {
 	r, ok := t.Lookup(pass, name)
 	if !ok {
@@ -19,5 +21,53 @@ func (t *Trace) Value(pass int, name string) (program.Value, error) {
 		return program.Value{}, err
 	}
 	v := program.Value{Shape: x.Shape, Data: make([]float64, len(x.Data)/x.DType.Size())}
-	return v, floats.Decode(v.Data, x.DType, x.Data)
+	if err := floats.Decode(v.Data, x.DType, x.Data); err != nil || r.terms == nil {
+		return v, err
+	}
+	v.Bound, _, err = t.Summed(r)
+	return v, err
+}
+
+// Summed says of each element of the sum of a record's terms what an engine's own sum may have beside it; nil for a record that is no sum.
+// An engine adds the terms in any order, and rounds after each step or at the end alone.
+//
+//   - order is how far its sum may be from that of the record, which is rounded once. Of n terms that are not 0, n−2 sums on the way have
+//     an error of u·M each, where M is the larger of the sums of the positive and of the negative terms, and u half a unit of the dtype;
+//     the last rounding of the two sums adds 2u·|sum|. The sum of two has the one rounding, and one term has no sum.
+//   - terms is the sum of their magnitudes; 0 where one alone is not 0. Each of them was rounded: together they are off by u times that.
+//
+// Higham, Accuracy and Stability of Numerical Algorithms, section 4.2.
+func (t *Trace) Summed(r Record) (order, terms []float64, err error) {
+	if r.terms == nil {
+		return nil, nil, nil
+	}
+	n := int(r.Size) / r.DType.Size()
+	order, terms = make([]float64, n), make([]float64, n)
+	above, below, count := make([]float64, n), make([]float64, n), make([]int, n)
+	raw, term := make([]byte, r.Size), make([]float64, n)
+	for _, data := range r.terms {
+		if got, err := data.ReadAt(raw, 0); got < len(raw) {
+			return nil, nil, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+		}
+		if err := floats.Decode(term, r.DType, raw); err != nil {
+			return nil, nil, err
+		}
+		for i, x := range term {
+			if x != 0 {
+				count[i]++
+			}
+			above[i], below[i] = above[i]+max(x, 0), below[i]-min(x, 0)
+		}
+	}
+	u := floats.Unit(r.DType)
+	for i, k := range count {
+		if k > 2 {
+			steps := float64(k-2) * u * max(above[i], below[i]) * (1 + float64(k)*u)
+			order[i] = steps + 2*u*(math.Abs(above[i]-below[i])+steps)
+		}
+		if k > 1 {
+			terms[i] = above[i] + below[i]
+		}
+	}
+	return order, terms, nil
 }

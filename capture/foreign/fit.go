@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -261,7 +262,13 @@ func (f *fitter) headsFirst() {
 		s := &f.sources[i]
 		b, h, t, d := s.Shape[0], s.Shape[1], s.Shape[2], s.Shape[3]
 		s.Shape = []int{b, t, h, d}
-		s.Data = &container.Tensor{DType: s.DType, Shape: s.Shape, Strides: []int{h * t * d, d, t * d, 1}, Data: s.Data}
+		turned := func(data io.ReaderAt) io.ReaderAt {
+			return &container.Tensor{DType: s.DType, Shape: s.Shape, Strides: []int{h * t * d, d, t * d, 1}, Data: data}
+		}
+		s.Data, s.Terms = turned(s.Data), slices.Clone(s.Terms)
+		for k, term := range s.Terms {
+			s.Terms[k] = turned(term)
+		}
 	}
 	f.note("%s with the axis of heads before that of tokens, as transformers has it: read with the two exchanged", tensors(len(swapped)))
 }

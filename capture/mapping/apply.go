@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 
@@ -253,9 +254,13 @@ func (a *application) make(g *group) error {
 		if err != nil {
 			return err
 		}
+		var terms []io.ReaderAt
+		if t, ok := b.data.(*total); ok {
+			terms = t.parts
+		}
 		a.out = append(a.out, capture.Source{
 			Key: g.members[0].source.Key, Name: to.name, Pass: to.pass, Firing: to.firing, DType: b.dtype, Shape: b.shape, Data: b.data,
-			LastRow: g.rule.last || g.members[0].source.LastRow, Printed: g.printed(),
+			LastRow: g.rule.last || g.members[0].source.LastRow, Printed: g.printed(), Terms: terms,
 		})
 	}
 	return nil

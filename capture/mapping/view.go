@@ -93,7 +93,7 @@ func (j *behind) ReadAt(p []byte, off int64) (int, error) {
 	return done, nil
 }
 
-// total is the sum of partial results: in float64, rounded once to their dtype.
+// total is the sum of partial results: in float64, rounded once to their dtype. How far that of the engine may be is [capture.Trace.Summed].
 type total struct {
 	parts []io.ReaderAt
 	dtype hooks.DType

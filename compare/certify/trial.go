@@ -40,6 +40,9 @@ func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.N
 		}
 	}
 	y, dtype, err := i.value(n)
+	if y.Bound != nil && err == nil {
+		y.Bound, err = i.summed(n)
+	}
 	t := &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: dtype}
 	if last {
 		t.tokens = 1
@@ -178,6 +181,12 @@ func (t *trial) judge(x program.Value, a *arithmetic, hull bool) (*judged, error
 	if !a.open && !hull && t.wider() {
 		t.i.env.Round(x, t.entry.DTypeOf(t.i.env.DType))
 	}
+	if t.y.Bound != nil && x.Bound != nil { // what the engine has is within it
+		x.Bound = slices.Clone(x.Bound)
+		for i, e := range t.y.Bound {
+			x.Bound[i] += e
+		}
+	}
 	return &judged{x: x, y: t.y, d: t.d, model: t.i.env.DType, rule: t.entry.Compare}, nil
 }
 
@@ -205,9 +214,13 @@ func (t *trial) widened() []program.Value {
 		}
 		rec, ok := t.i.trace.Lookup(t.formula.Inputs[k].Pass, t.i.list.At(t.formula.Inputs[k]).Name)
 		if ok && rec.DType.Float() {
+			before := v.Bound
 			v.Bound = make([]float64, len(v.Data))
 			for i, x := range v.Data {
 				v.Bound[i] = lastPlace(rec.DType, x) / 2
+				if before != nil {
+					v.Bound[i] += before[i]
+				}
 			}
 		}
 		in = append(in, v)

@@ -101,6 +101,9 @@ func reorder(v program.Value, axis int, order []int) program.Value {
 	for block := 0; block < len(v.Data); block += len(order) * inner {
 		for _, s := range order {
 			out.Data = append(out.Data, v.Data[block+s*inner:][:inner]...)
+			if v.Bound != nil {
+				out.Bound = append(out.Bound, v.Bound[block+s*inner:][:inner]...)
+			}
 		}
 	}
 	return out

@@ -1,0 +1,72 @@
+package capture_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// narrow rounds to bfloat16 by the bits, ties to even.
+func narrow(x float32) float32 {
+	b := math.Float32bits(x)
+	return math.Float32frombits((b + 0x7fff + b>>16&1) &^ 0xffff)
+}
+
+// In whatever order ranks' results are added, each step rounded, the sum is within the bound of the one that is rounded once, and the sum
+// of results that were rounded before within u times their magnitudes more.
+func TestSummedHoldsForEveryOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.SampledFrom([]hooks.DType{hooks.F32, hooks.BF16}).Draw(t, "dtype")
+		round := func(x float32) float32 { return x }
+		if d == hooks.BF16 {
+			round = narrow
+		}
+		n := rapid.IntRange(1, 9).Draw(t, "ranks")
+		exact, parts := 0.0, []float32{}
+		var terms []io.ReaderAt
+		for range n {
+			x := rapid.Float64Range(-4, 4).Draw(t, "x") * rapid.SampledFrom([]float64{0, 1, 1, 0x1p-9}).Draw(t, "scale")
+			part := round(float32(x))
+			exact, parts = exact+x, append(parts, part)
+			data := binary.LittleEndian.AppendUint32(nil, math.Float32bits(part))
+			terms = append(terms, bytes.NewReader(data[4-d.Size():]))
+		}
+		whole := 0.0
+		for _, p := range parts {
+			whole += float64(p)
+		}
+		sum := floats.Round(d, whole)
+		trace, err := capture.Assemble("dump", []capture.Source{{Name: "x", DType: d, Data: bytes.NewReader(make([]byte, d.Size())), Terms: terms}}, capture.Manifest{}, false, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _ := trace.Lookup(0, "x")
+		order, magnitude, err := trace.Summed(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(parts) > 1 { // any two become their sum
+			i := rapid.IntRange(1, len(parts)-1).Draw(t, "i")
+			j := rapid.IntRange(0, i-1).Draw(t, "j")
+			parts[j] = round(parts[i] + parts[j])
+			parts = append(parts[:i], parts[i+1:]...)
+		}
+		got := float64(parts[0])
+		if math.Abs(got-sum) > order[0] {
+			t.Fatalf("%s: %g of %d ranks in another order, %g rounded once, bound %g", d, got, n, sum, order[0])
+		}
+		// 2⁻²⁰⁰ for subnormals, and the last rounding of the sum itself.
+		last := floats.Unit(d) * math.Abs(sum)
+		if n > 1 && math.Abs(got-exact) > order[0]+floats.Unit(d)*magnitude[0]*(1+2*floats.Unit(d))+last+math.Abs(exact)*0x1p-50 && magnitude[0] > 0 {
+			t.Fatalf("%s: %g of %d ranks, %g of what was not rounded, bounds %g and %g", d, got, n, exact, order[0], magnitude[0])
+		}
+	})
+}

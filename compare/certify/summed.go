@@ -1,0 +1,47 @@
+package certify
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// summed bounds how far an entry that is the sum of the results of ranks may be from one that is computed at once, beside what rounds
+// there. With p the results, n of them, u half a unit of their dtype and the order of the sum as [capture.Trace.Summed] has it:
+//
+//   - Each p is rounded: u·Σ|p|.
+//   - Of a linear operation with a bias b, one rank adds the bias to a product that was rounded before, which is |p|+|b| at most; so does
+//     the computation at once, whose product is Σ|p|+|b| at most: u·(2·Σ|p| + 2·|b|).
+func (i *Isolator) summed(n order.Node) ([]float64, error) {
+	e := i.list.At(n)
+	rec, _ := i.trace.Lookup(n.Pass, e.Name)
+	bound, terms, err := i.trace.Summed(rec)
+	if err != nil {
+		return nil, err
+	}
+	u := floats.Unit(rec.DType)
+	for k, sum := range terms {
+		bound[k] += u * sum
+	}
+	o, linear := e.Op.(op.Linear)
+	if !linear || !o.Bias || len(e.Weights) < 2 {
+		return bound, nil
+	}
+	rows, err := i.env.Weights(e.Weights[1])
+	if err != nil {
+		return nil, err
+	}
+	_, width := rows.Size()
+	bias := make([]float64, width)
+	if err := rows.Row(bias, 0); err != nil {
+		return nil, err
+	}
+	for k, sum := range terms {
+		if sum > 0 && width > 0 {
+			bound[k] += 2 * u * (sum + math.Abs(bias[k%width]))
+		}
+	}
+	return bound, nil
+}
