@@ -153,3 +153,22 @@ func symmetric(s *rows, code []int16, x []float32) (step, offset float64) {
 	}
 	return step, none
 }
+
+// ranging gives the range of a group, zero included, all codes, the lowest to its least value.
+func ranging(s *rows, code []int16, x []float32) (step, offset float64) {
+	least, most := float32(0), float32(0)
+	for _, v := range x {
+		least, most = min(least, v), max(most, v)
+	}
+	lo, hi := float64(s.lo), float64(s.lo+1<<s.bits-1)
+	step = s.rounded((most - least) / float32(hi-lo))
+	if step == 0 {
+		clear(code)
+		return 0, none
+	}
+	zero := min(max(math.RoundToEven(lo-float64(least)/step), lo), hi)
+	for i, v := range x {
+		code[i] = int16(min(max(math.RoundToEven(float64(v)/step)+zero, lo), hi))
+	}
+	return step, -float64(zero * step)
+}
