@@ -8,11 +8,11 @@ import (
 
 // Fit adds up how the codes of a tensor stand to the values that they were made from. The zero value is ready.
 //
-// With r = (x − offset)/step, held between the lowest and the highest code, a code is wrong where |r − code| > 1.5 + slack: it is further
-// than one step from the nearest. Values beyond the last code are right with the last code. The slack, in steps, is what a writer rounds
+// A code is wrong by the rule of [Off]: with r = (x − offset)/step, held between the lowest and the highest code, where |r − code| >
+// 1.5 + slack: it is further than one step from the nearest. Values beyond the last code are right with the last code. The slack, in steps, is what a writer rounds
 // beside the code: steps and offsets that it stores after it chose the codes, and values that it took in float16 or bfloat16.
 //
-// Errors are summed in float64, in the order of the elements.
+// Errors are summed in float64, those of a group first.
 type Fit struct {
 	Elements  int64
 	Wrong     int64 // codes that are further than one step from the nearest
@@ -20,7 +20,7 @@ type Fit struct {
 	Worst     Miss  // the one the most steps off; only with Wrong
 	Other     int64 // codes that are not the nearest, and not wrong
 	Saturated int64 // values more than half a step beyond the last code
-	Nonfinite int64 // elements with a step, an offset or a value that is not finite; they are in no other count but Elements
+	Nonfinite int64 // elements with a step, an offset or a value that is not finite, or whose square is not; they are in no other count but Elements
 	Bad       int64 // the number of the first of these; only with Nonfinite
 
 	Error2   float64 // Σ (x − step·code − offset)²
@@ -62,45 +62,73 @@ func (f *Fit) bad(at, n int64) {
 	f.Nonfinite += n
 }
 
-// group adds elements that share a step and an offset.
+// group adds elements that share a step and an offset, which are finite.
 func (f *Fit) group(x []float64, code []int16, c *Codes, step, offset float64, from int64) {
-	inverse, lo, hi := 1/step, float64(c.Lo), float64(c.Hi)
-	if step == 0 {
-		inverse = 0
+	// A code is the nearest, or the value lies beyond the last one, where the error is at most half a step: most are, and no more is asked.
+	half := math.Abs(step) / 2
+	before := *f
+	var error0, error1, sum0, sum1 float64 // of the elements with even and with odd numbers: one addition need not wait for the other
+	at := from
+	for q, v := code[:len(x)], x; len(v) > 0; {
+		e := v[0] - (float64(step*float64(q[0])) + offset)
+		error0 += float64(e * e)
+		sum0 += float64(v[0] * v[0])
+		if math.Abs(e) > half {
+			f.far(v[0], e, int(q[0]), c, step, offset, at)
+		}
+		if len(v) == 1 || len(q) == 1 {
+			break
+		}
+		e = v[1] - (float64(step*float64(q[1])) + offset)
+		error1 += float64(e * e)
+		sum1 += float64(v[1] * v[1])
+		if math.Abs(e) > half {
+			f.far(v[1], e, int(q[1]), c, step, offset, at+1)
+		}
+		v, q, at = v[2:], q[2:], at+2
 	}
-	var error2, nearest2, x2 float64
-	var other, saturated int64
+	sum, all := error0+error1, sum0+sum1
+	if s := sum + all; s-s != 0 {
+		*f = before
+		f.single(x, code, c, step, offset, from)
+		return
+	}
+	f.Error2, f.Nearest2, f.X2 = f.Error2+sum, f.Nearest2+sum, f.X2+all
+}
+
+// single adds elements one by one, since some are not finite, or so large that their squares are not.
+func (f *Fit) single(x []float64, code []int16, c *Codes, step, offset float64, from int64) {
 	for i, v := range x {
-		q := float64(code[i])
-		e := v - (float64(step*q) + offset)
-		if e-e != 0 {
+		if e := v - (float64(step*float64(code[i])) + offset); float64(e*e)-float64(e*e) != 0 || float64(v*v)-float64(v*v) != 0 {
 			f.bad(from+int64(i), 1)
 			continue
 		}
-		error2 += float64(e * e)
-		x2 += float64(v * v)
-		r := float64((v - offset) * inverse)
-		if r < lo || r > hi {
-			if r < lo-0.5 || r > hi+0.5 {
-				saturated++
-			}
-			r = min(max(r, lo), hi)
-		}
-		if d := math.Abs(r - q); d <= 0.5 || step == 0 {
-			nearest2 += float64(e * e)
-		} else {
-			other++
-			n := math.RoundToEven(r)
-			b := v - (float64(step*n) + offset)
-			nearest2 += float64(b * b)
-			if d > 1.5 && d > 1.5+slack(c.Early, v, q, step, offset) {
-				other--
-				f.wrong(Miss{from + int64(i), v, int(code[i]), int(n), step, offset, d})
-			}
-		}
+		f.group(x[i:i+1], code[i:i+1], c, step, offset, from+int64(i))
 	}
-	f.Error2, f.Nearest2, f.X2 = f.Error2+error2, f.Nearest2+nearest2, f.X2+x2
-	f.Other, f.Saturated = f.Other+other, f.Saturated+saturated
+}
+
+// far looks at an element v whose error e is more than half a step.
+func (f *Fit) far(v, e float64, code int, c *Codes, step, offset float64, at int64) {
+	if step == 0 || e-e != 0 {
+		return
+	}
+	lo, hi := float64(c.Lo), float64(c.Hi)
+	r := (v - offset) / step
+	if r < lo-0.5 || r > hi+0.5 {
+		f.Saturated++
+	}
+	n := math.RoundToEven(min(max(r, lo), hi))
+	if int(n) == code {
+		return
+	}
+	b := v - (float64(step*n) + offset)
+	f.Nearest2 += float64(b*b) - float64(e*e)
+	steps, wrong := Off(v, v-e, step, float64(step*lo)+offset, float64(step*hi)+offset, c.Early.moves(step, offset, code))
+	if wrong {
+		f.wrong(Miss{at, v, code, int(n), step, offset, steps})
+		return
+	}
+	f.Other++
 }
 
 func (f *Fit) wrong(m Miss) {
@@ -113,17 +141,39 @@ func (f *Fit) wrong(m Miss) {
 	f.Wrong++
 }
 
-// slack is how many steps roundings beside the code's own may move it.
-func slack(early Rounding, x, code, step, offset float64) float64 {
-	taken := toF16.Least // of the value, by a writer that took it in float16
-	if v := float32(x); float64(floats.RoundBF16(v)) != x {
-		taken = max(taken, math.Abs(x)*toBF16.Relative) // or in bfloat16
+// Off judges one element: x is the value that a code was made from, y the code's, and first and last are those of the group's lowest and
+// highest codes. It returns how many steps y is from x, or from the last code where x lies beyond it, and whether y is wrong: more than one
+// step and a half, and what slack, in the units of the values, and a writer that takes x in float16 or bfloat16 account for.
+func Off(x, y, step, first, last, slack float64) (steps float64, wrong bool) {
+	within := min(max(x, min(first, last)), max(first, last))
+	steps = math.Abs(within-y) / math.Abs(step)
+	return steps, steps > 1.5 && steps > 1.5+(slack+taken(x))/math.Abs(step)
+}
+
+// Slack is how far the element i may be from where it would be if its step and its offset were stored as they were when the codes were
+// chosen.
+func (c *Codes) Slack(i int) float64 {
+	g := i / c.Group
+	return c.Early.moves(c.Step[g], c.Offset[g], int(c.Code[i]))
+}
+
+// moves is how far a code's value moves when step and offset are rounded.
+func (r Rounding) moves(step, offset float64, code int) float64 {
+	if r == (Rounding{}) {
+		return 0
 	}
-	if early != (Rounding{}) {
-		taken += early.of(step) * math.Abs(code)
-		if offset != 0 {
-			taken += early.of(offset)
-		}
+	by := r.of(step) * math.Abs(float64(code))
+	if offset != 0 {
+		by += r.of(offset)
 	}
-	return taken / math.Abs(step)
+	return by
+}
+
+// taken is what taking x in float16 or in bfloat16 changes at most. Numbers of bfloat16 that are too small for float16 lose something there,
+// others nothing.
+func taken(x float64) float64 {
+	if v := float32(x); float64(floats.RoundBF16(v)) == x {
+		return toF16.Least
+	}
+	return max(toF16.Least, math.Abs(x)*toBF16.Relative)
 }

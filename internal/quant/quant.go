@@ -65,6 +65,18 @@ func (c *Codes) Values(dst []float32) {
 		offset, from := c.Offset[g], g*c.Group
 		to := min(from+c.Group, len(c.Code))
 		codes, out := c.Code[from:to], dst[from:to]
+		for len(codes) >= 8 && len(out) >= 8 { // bounds are checked once for all of them
+			q, to := (*[8]int16)(codes), (*[8]float32)(out)
+			to[0] = float32(float64(step*float64(q[0])) + offset)
+			to[1] = float32(float64(step*float64(q[1])) + offset)
+			to[2] = float32(float64(step*float64(q[2])) + offset)
+			to[3] = float32(float64(step*float64(q[3])) + offset)
+			to[4] = float32(float64(step*float64(q[4])) + offset)
+			to[5] = float32(float64(step*float64(q[5])) + offset)
+			to[6] = float32(float64(step*float64(q[6])) + offset)
+			to[7] = float32(float64(step*float64(q[7])) + offset)
+			codes, out = codes[8:], out[8:]
+		}
 		for i, code := range codes {
 			out[i] = float32(float64(step*float64(code)) + offset)
 		}
