@@ -49,6 +49,14 @@ var blocks = [...]block{
 	Q6_K: {"Q6_K", 256, 210, 16, -32, 31, Rounding{}, decodeQ6K, quantiseQ6K},
 }
 
+// super is how many groups of a block share what their steps are multiples of.
+func (f *block) super() int {
+	if n := f.elements / f.group; n > 1 {
+		return n
+	}
+	return 0
+}
+
 // String is ggml's name of the format.
 func (b Block) String() string { return blocks[b].name }
 
@@ -85,7 +93,7 @@ func (b Block) decode(c *Codes, raw []byte) {
 	f := &blocks[b]
 	n := len(raw) / f.bytes
 	c.resize(n*f.elements, f.group)
-	c.Lo, c.Hi, c.Early = f.lo, f.hi, f.early
+	c.Lo, c.Hi, c.Early, c.Super = f.lo, f.hi, f.early, f.super()
 	for i, groups := 0, f.elements/f.group; i < n; i++ {
 		f.decode(c.Code[i*f.elements:(i+1)*f.elements], c.Step[i*groups:(i+1)*groups], c.Offset[i*groups:(i+1)*groups], raw[i*f.bytes:(i+1)*f.bytes])
 	}
@@ -95,7 +103,7 @@ func (s blocksAt) usual(c *Codes, x []float32, _ int64) bool {
 	f := &blocks[s.format]
 	n := len(x) / f.elements
 	c.resize(n*f.elements, f.group)
-	c.Lo, c.Hi, c.Early = f.lo, f.hi, f.early
+	c.Lo, c.Hi, c.Early, c.Super = f.lo, f.hi, f.early, f.super()
 	for i, groups := 0, f.elements/f.group; i < n; i++ {
 		f.quantise(c.Code[i*f.elements:(i+1)*f.elements], c.Step[i*groups:(i+1)*groups], c.Offset[i*groups:(i+1)*groups], x[i*f.elements:(i+1)*f.elements])
 	}

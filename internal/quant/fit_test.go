@@ -147,6 +147,16 @@ func TestPlantedMistakes(t *testing.T) {
 			}
 			c.Step[g] = was
 		}
+		// The step of an ordinary group becomes zero: nothing can be told from the codes.
+		at := c.Group
+		was := c.Step[1]
+		c.Step[1] = 0
+		var zero quant.Fit
+		zero.Add(wide(x), &c, 0)
+		if zero.Wrong < int64(c.Group)*3/4 || zero.First.Element < int64(at) || zero.First.Element > int64(at+4) || !math.IsInf(zero.First.Steps, 1) {
+			t.Errorf("%s: a step of zero: %d wrong, first %+v", b, zero.Wrong, zero.First)
+		}
+		c.Step[1] = was
 		c.Step[1] = math.NaN()
 		var f quant.Fit
 		f.Add(wide(x), &c, 0)

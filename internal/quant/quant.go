@@ -25,6 +25,7 @@ type Codes struct {
 	Code   []int16
 	Step   []float64 // may be negative, zero or, in a damaged file, NaN
 	Offset []float64 // −0 where the format has none: adding it changes no number, not even a zero's sign
+	Super  int       // groups whose steps are multiples of one number; 0: each has its own
 	Early  Rounding  // how steps and offsets were rounded after the codes were chosen; zero where they were rounded before
 }
 
@@ -46,7 +47,7 @@ var none = math.Copysign(0, -1)
 
 // resize makes room for n elements, and keeps nothing of what was there.
 func (c *Codes) resize(n, group int) {
-	c.Group = group
+	c.Group, c.Super = group, 0
 	c.Code = grown(c.Code, n)
 	c.Step = grown(c.Step, (n+group-1)/group)
 	c.Offset = grown(c.Offset, (n+group-1)/group)
