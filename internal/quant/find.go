@@ -13,8 +13,11 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
-// maxRow bounds the elements of a group, and of a row that is read as one: the widest published layer has some 60,000 inputs.
-const maxRow = 1 << 22
+// Bounds of what is read at a time: the widest published layers have some 60,000 inputs.
+const (
+	maxRow    = 1 << 22 // elements of a group, or of a row that is one
+	maxInputs = 1 << 18 // of GPTQ and AWQ, of which eight outputs at least are read together
+)
 
 // settings are what config.json says of how weights are stored.
 type settings struct {
@@ -41,8 +44,8 @@ type finder struct {
 // Each becomes a tensor with the shape that torch gives it, under the name with ".weight"; rest are the other tensors, in their order.
 //
 // It reads MLX (weight, scales, biases: affine, 4 and 8 bits), GPTQ (qweight, qzeros, scales, g_idx: 4 and 8 bits), AWQ (qweight, qzeros,
-// scales: 4 bits, version gemm), compressed-tensors (weight_packed, weight_scale, weight_shape; int8 weight, weight_scale) and
-// bitsandbytes (int8 weight, SCB). Another way of storing weights is an error that names it: codes taken for weights would be wrong.
+// scales: 4 bits, version gemm), compressed-tensors (weight_packed, weight_scale, weight_shape), int8 with scales
+// (weight_scale, scale, scales) by tensor, row or group, and bitsandbytes (int8 weight, SCB). Another way of storing weights is an error that names it: codes taken for weights would be wrong.
 func Find(tensors []container.Tensor, config []byte) (packed []*Tensor, rest []container.Tensor, err error) {
 	f := finder{byName: make(map[string]*container.Tensor, len(tensors)), used: map[string]bool{}}
 	if err := f.configure(config); err != nil {
@@ -119,9 +122,14 @@ func (f *finder) look(t *container.Tensor) error {
 		return f.packed(t, name)
 	case end == "weight" && t.DType == hooks.I8 && t.Unknown == "":
 		return f.bytes(t, name)
+	case end == "weight" && t.Unknown == "" && !t.DType.Float() && len(t.Shape) > 0 && !f.bnb(t.Name):
+		return hint.Add(fmt.Errorf("%s codes, packed in an order that nothing tells", t.DType), next)
 	}
 	return nil
 }
+
+// bnb reports a weight that has the parts of bitsandbytes beside it, whose name its error has.
+func (f *finder) bnb(name string) bool { return f.byName[name+".absmax"] != nil }
 
 // split cuts a name at its last dot.
 func split(name string) (before, end string) {
@@ -274,27 +282,53 @@ func (f *finder) inputs(t *container.Tensor, name string) (int, error) {
 	return int(inputs), nil
 }
 
-// scaled finds weight_scale, one number for all, for each output, or for each group of inputs.
-func (f *finder) scaled(t *container.Tensor, name string, inputs int, s *rows) error {
-	scale, ok := f.byName[name+".weight_scale"]
-	if !ok {
-		return fmt.Errorf("%s is missing", container.Quote(name+".weight_scale"))
+// scaleNames are what scales of integers are called, after the name of the layer.
+var scaleNames = []string{".weight_scale", ".weight_scales", ".weight.scale", ".scales", ".scale"}
+
+// scale finds the scales of integers, under one of their names.
+func (f *finder) scale(name string) (*container.Tensor, error) {
+	var found *container.Tensor
+	for _, end := range scaleNames {
+		t, ok := f.byName[name+end]
+		if ok && found != nil {
+			return nil, fmt.Errorf("%s and %s beside it", container.Quote(found.Name), container.Quote(t.Name))
+		}
+		if ok {
+			found = t
+		}
 	}
-	outputs, groups := t.Shape[0], 1
-	shape := scale.Shape
+	if found == nil {
+		return nil, hint.Add(fmt.Errorf("%s is missing", container.Quote(name+scaleNames[0])), next)
+	}
+	return found, nil
+}
+
+// scaled finds the scales: one number for all, for each output, or for each group of inputs.
+func (f *finder) scaled(t *container.Tensor, name string, inputs int, s *rows) error {
+	scale, err := f.scale(name)
+	if err != nil {
+		return err
+	}
+	outputs, groups, shape := t.Shape[0], 1, scale.Shape
 	if len(shape) == 2 {
 		groups = shape[1]
 	}
-	if len(shape) < 1 || len(shape) > 2 || shape[0] != outputs || groups < 1 || inputs%groups != 0 || inputs > maxRow {
-		return fmt.Errorf("weight_scale is %v, for %d outputs and %d inputs", shape, outputs, inputs)
+	n, _ := hooks.Elements(shape)
+	if s.one = n == 1; s.one {
+		groups = 1
 	}
-	scale, err := f.take(name+".weight_scale", true, shape, numbers...)
-	if err != nil {
+	if !s.one && (len(shape) < 1 || len(shape) > 2 || shape[0] != outputs) || groups < 1 || inputs%groups != 0 || inputs > maxRow {
+		return fmt.Errorf("%s is %v, for %d outputs and %d inputs", container.Quote(scale.Name), shape, outputs, inputs)
+	}
+	if scale, err = f.take(scale.Name, true, shape, numbers...); err != nil {
 		return err
 	}
 	s.scales, s.group, s.early = *scale, inputs/groups, rounding(scale.DType)
 	how := fmt.Sprintf("groups of %d", s.group)
-	if groups == 1 {
+	switch {
+	case s.one:
+		how = "one scale"
+	case groups == 1:
 		how = "by row"
 	}
 	f.add(t, name, []int{outputs, inputs}, Scheme{Name: fmt.Sprintf("int%d, %s", s.bits, how)}, s.group, batch(s.group), s)
@@ -326,18 +360,14 @@ func (f *finder) bytes(t *container.Tensor, name string) error {
 		s.top = 127.5
 	}
 	if zero, ok := f.byName[name+".weight_zero_point"]; ok {
-		scale := f.byName[name+".weight_scale"]
-		if scale == nil {
-			return fmt.Errorf("%s is missing", container.Quote(name+".weight_scale"))
+		scale, err := f.scale(name)
+		if err != nil {
+			return err
 		}
-		var err error
 		if s.zeros, err = f.take(zero.Name, true, scale.Shape, hooks.I8); err != nil {
 			return err
 		}
 		s.writer = ranging
-	}
-	if _, ok := f.byName[name+".weight_scale"]; !ok {
-		return hint.Add(errors.New("int8 without weight_scale or SCB beside it"), next)
 	}
 	return f.scaled(t, name, t.Shape[1], s)
 }
@@ -375,7 +405,7 @@ func (f *finder) transposed(t *container.Tensor, name string) error {
 	if s.awq {
 		s.in, s.out = t.Shape[0], t.Shape[1]*each
 	}
-	if s.in > maxRow || s.out > maxRow || s.out%each != 0 {
+	if s.in > maxInputs || s.out > maxRow || s.out%each != 0 {
 		return fmt.Errorf("%d inputs and %d outputs", s.in, s.out)
 	}
 	if err := f.version(s); err != nil {

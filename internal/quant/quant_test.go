@@ -236,7 +236,7 @@ var configs = map[string][]byte{
 	"gptq4act.": hf(`{"quant_method": "gptq", "bits": 4, "group_size": 16, "desc_act": true}`), "gptq4v2.": hf(`{"quant_method": "gptq", "bits": 4, "group_size": 16, "format": "gptq_v2"}`),
 	"awq.": hf(`{"quant_method": "awq", "bits": 4, "group_size": 16, "version": "gemm", "zero_point": true}`),
 	"ct4.": hf(`{"quant_method": "compressed-tensors", "format": "pack-quantized"}`), "ct8.": hf(`{"quant_method": "compressed-tensors", "format": "pack-quantized"}`),
-	"int8.": hf(`{"quant_method": "compressed-tensors", "format": "int-quantized"}`), "int8zero.": nil, "bnb.": hf(`{"quant_method": "bitsandbytes", "load_in_8bit": true}`),
+	"int8.": hf(`{"quant_method": "compressed-tensors", "format": "int-quantized"}`), "int8zero.": nil, "int8one.": nil, "bnb.": hf(`{"quant_method": "bitsandbytes", "load_in_8bit": true}`),
 }
 
 // packed are the weights of packed.safetensors whose names begin so.
@@ -331,8 +331,10 @@ func TestFindRefuses(t *testing.T) {
 		{"AWQ of 8 bits", awq, hf(`{"quant_method": "awq", "bits": 8, "group_size": 64}`), "AWQ with 8 bits"},
 		{"compressed-tensors with another shape", ct, nil, "weight_shape is [0 0], and the codes are [4 8]"},
 		{"compressed-tensors in float", ct, hf(`{"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}`), `format "nvfp4-pack-quantized"`},
-		{"int8 without scales", []container.Tensor{codes("a.weight", hooks.I8, 4, 8)}, nil, "int8 without weight_scale or SCB"},
-		{"int8 with scales of another shape", []container.Tensor{codes("a.weight", hooks.I8, 4, 8), codes("a.weight_scale", hooks.F32, 3)}, nil, "weight_scale is [3], for 4 outputs"},
+		{"int8 without scales", []container.Tensor{codes("a.weight", hooks.I8, 4, 8)}, nil, `"a.weight_scale" is missing`},
+		{"int8 with scales of another shape", []container.Tensor{codes("a.weight", hooks.I8, 4, 8), codes("a.weight_scale", hooks.F32, 3)}, nil, `"a.weight_scale" is [3], for 4 outputs`},
+		{"int8 with two sorts of scales", []container.Tensor{codes("a.weight", hooks.I8, 4, 8), codes("a.weight_scale", hooks.F32, 4), codes("a.scale", hooks.F32, 4)}, nil, `"a.weight_scale" and "a.scale" beside it`},
+		{"int4 in an order that nothing tells", []container.Tensor{codes("a.weight", hooks.U8, 4, 8), codes("a.scales", hooks.F16, 4)}, nil, "uint8 codes, packed in an order that nothing tells"},
 		{"int8 in an order of old kernels", []container.Tensor{codes("a.weight", hooks.I8, 4, 8), codes("a.SCB", hooks.F32, 4), {Name: "a.weight_format", DType: hooks.U8, Data: bytes.NewReader([]byte{2})}}, nil, "weight_format 2"},
 		{"4 bits of bitsandbytes", []container.Tensor{codes("a.weight", hooks.U8, 16, 1), codes("a.weight.absmax", hooks.F32, 1)}, hf(`{"quant_method": "bitsandbytes"}`), "4 bits of bitsandbytes"},
 		{"float8 with scales", []container.Tensor{codes("a.weight", hooks.F8E4M3, 4, 4), codes("a.weight_scale_inv", hooks.F32, 1, 1)}, nil, "float8 with scales"},

@@ -16,6 +16,7 @@ type rows struct {
 	lo      int               // the lowest code
 	group   int               // elements
 	scales  container.Tensor  // the steps, times by
+	one     bool              // scales and zeros have one number, which is that of all groups
 	by      float64           // 1, or what scales are divided by
 	offsets *container.Tensor // or nil
 	zeros   *container.Tensor // codes that stand for zero, or nil
@@ -33,7 +34,7 @@ func (s *rows) read(c *Codes, r *Reader, from int64, n int) error {
 	}
 	s.unpack(c.Code, r.raw)
 	at := from / int64(s.group)
-	if err := r.numbers(c.Step, &s.scales, at); err != nil {
+	if err := s.shared(r, c.Step, &s.scales, at); err != nil {
 		return err
 	}
 	for i := range c.Step {
@@ -44,12 +45,26 @@ func (s *rows) read(c *Codes, r *Reader, from int64, n int) error {
 	case s.offsets != nil:
 		return r.numbers(c.Offset, s.offsets, at)
 	case s.zeros != nil:
-		if err := r.numbers(c.Offset, s.zeros, at); err != nil {
+		if err := s.shared(r, c.Offset, s.zeros, at); err != nil {
 			return err
 		}
 		for i, zero := range c.Offset {
 			c.Offset[i] = -float64(zero * c.Step[i])
 		}
+	}
+	return nil
+}
+
+// shared reads a number for each group, from number from on, or the one that is that of all.
+func (s *rows) shared(r *Reader, dst []float64, t *container.Tensor, from int64) error {
+	if !s.one {
+		return r.numbers(dst, t, from)
+	}
+	if err := r.numbers(dst[:1], t, 0); err != nil {
+		return err
+	}
+	for i := range dst {
+		dst[i] = dst[0]
 	}
 	return nil
 }
