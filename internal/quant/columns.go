@@ -2,9 +2,13 @@ package quant
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // columns are codes of GPTQ and AWQ, which store a weight of (outputs, inputs) transposed: an output is a column. A value is
@@ -145,4 +149,106 @@ func (s *columns) parts(r *Reader, g, first, outputs int) error {
 		r.values[at], r.values[at+1] = scale, float64((zero+s.plus)&mask)
 	}
 	return nil
+}
+
+// transposed are the weights of GPTQ and AWQ.
+func (f *finder) transposed(t *container.Tensor, name string) error {
+	if f.Method != "gptq" && f.Method != "awq" {
+		return hint.Add(fmt.Errorf("qweight, as GPTQ and AWQ pack codes, and config.json does not say which (quant_method %s)", container.Quote(f.Method)), "name the folder that has config.json with quantization_config")
+	}
+	s := &columns{qweight: *t, bits: f.Bits, awq: f.Method == "awq"}
+	if err := matrix(t, 2, hooks.I32); err != nil || len(t.Shape) != 2 {
+		return errors.Join(err, f.axes(t))
+	}
+	if s.bits != 4 && (s.bits != 8 || s.awq) {
+		return hint.Add(fmt.Errorf("%s with %d bits, which is not read", strings.ToUpper(f.Method), s.bits), next)
+	}
+	each := 32 / s.bits
+	s.in, s.out = t.Shape[0]*each, t.Shape[1]
+	if s.awq {
+		s.in, s.out = t.Shape[0], t.Shape[1]*each
+	}
+	if s.in > maxInputs || s.out > maxRow || s.out%each != 0 {
+		return fmt.Errorf("%d inputs and %d outputs", s.in, s.out)
+	}
+	if err := f.version(s); err != nil {
+		return err
+	}
+	if s.group = f.Group; s.group == -1 {
+		s.group = s.in
+	}
+	if s.group < 1 || s.group > s.in {
+		return fmt.Errorf("groups of %d inputs of %d", f.Group, s.in)
+	}
+	s.groups = (s.in + s.group - 1) / s.group
+	if err := f.beside(s, name); err != nil {
+		return err
+	}
+	// A band of some MiB. Outputs that share an int32 are read together.
+	band := max(each, (1<<20)/s.in/each*each)
+	scheme := Scheme{Name: fmt.Sprintf("%s, %d bits, groups of %d", strings.ToUpper(f.Method), s.bits, s.group), Moves: true}
+	f.add(t, name, []int{s.out, s.in}, scheme, each*s.in, band*s.in, s)
+	return nil
+}
+
+// version sets what the formats of GPTQ and AWQ differ in.
+func (f *finder) version(s *columns) error {
+	format := f.Format
+	if format == "" {
+		format = f.Old
+	}
+	switch {
+	case s.awq && (f.Kind == "" || strings.EqualFold(f.Kind, "gemm")) && (format == "" || strings.EqualFold(format, "gemm")):
+		return nil
+	case s.awq:
+		return hint.Add(fmt.Errorf("AWQ of version %s, which is not read", container.Quote(f.Kind+format)), next)
+	case format == "" || format == "gptq":
+		s.plus = 1
+		return nil
+	case format == "gptq_v2":
+		return nil
+	}
+	return hint.Add(fmt.Errorf("GPTQ of format %s, which is not read", container.Quote(format)), next)
+}
+
+// beside finds the parts beside qweight.
+func (f *finder) beside(s *columns, name string) error {
+	zeros, err := f.take(name+".qzeros", true, []int{s.groups, s.out * s.bits / 32}, hooks.I32)
+	if err != nil {
+		return err
+	}
+	scales, err := f.take(name+".scales", true, []int{s.groups, s.out}, numbers...)
+	if err != nil {
+		return err
+	}
+	s.qzeros, s.scales = *zeros, *scales
+	if s.awq {
+		return nil
+	}
+	index, err := f.take(name+".g_idx", false, []int{s.in}, hooks.I32)
+	if err != nil || index == nil {
+		return err
+	}
+	ordered, err := s.ordered(index)
+	if !ordered {
+		s.index = index
+	}
+	return err
+}
+
+// ordered reports a g_idx that says no more than the size of the groups does, and an error for one that names a group which is not there.
+func (s *columns) ordered(index *container.Tensor) (bool, error) {
+	raw := make([]byte, 4*s.in)
+	if err := fill(index, raw, 0); err != nil {
+		return false, err
+	}
+	ordered := true
+	for i := range s.in {
+		g := int(int32(binary.LittleEndian.Uint32(raw[4*i:])))
+		if g < 0 || g >= s.groups {
+			return false, fmt.Errorf("g_idx gives input %d the group %d of %d", i, g, s.groups)
+		}
+		ordered = ordered && g == i/s.group
+	}
+	return ordered, nil
 }

@@ -48,6 +48,7 @@ func signed(code []int16, step, offset []float64, x []float32, lo int) {
 func quantiseQ40(code []int16, step, offset []float64, x []float32) {
 	signed(code, step, offset, x, -8)
 }
+
 func quantiseQ50(code []int16, step, offset []float64, x []float32) {
 	signed(code, step, offset, x, -16)
 }
@@ -74,6 +75,7 @@ func ranged(code []int16, step, offset []float64, x []float32, hi int) {
 func quantiseQ41(code []int16, step, offset []float64, x []float32) {
 	ranged(code, step, offset, x, 15)
 }
+
 func quantiseQ51(code []int16, step, offset []float64, x []float32) {
 	ranged(code, step, offset, x, 31)
 }
