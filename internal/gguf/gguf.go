@@ -1,0 +1,289 @@
+// Package gguf reads the header of a GGUF file, versions 2 and 3, and trusts none of it.
+//
+// A file is the magic "GGUF", a version, the number of tensors and of metadata fields, the fields, a name, shape, type and offset for each
+// tensor, and the data, at multiples of an alignment. Numbers are little-endian; a file of a big-endian machine is refused by name.
+//
+// Only the header is read. Elements of metadata arrays are skipped, and data stay in the file: a tensor of blocks of codes is dequantised as
+// it is read. Shapes are given as torch has them, which is the reverse of the file's. Nothing is permuted: what a converter did to the
+// rows of a weight is for a map to undo.
+package gguf
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/quant"
+)
+
+// Magic is how a file begins.
+const Magic = "GGUF"
+
+// What no file of a model comes near to. A header is read in full, so these bound the memory that it takes.
+const (
+	maxTensors = 1 << 17 // the largest mixtures of experts have some 10,000
+	maxFields  = 1 << 16 // of metadata; files have some 40
+	maxText    = 1 << 20 // bytes of a string that is kept or skipped: chat templates take some 10,000
+	maxKey     = 1 << 12 // bytes of a name
+	maxKept    = 8 << 20 // bytes of all names and strings that are kept
+	maxAxes    = 4       // ggml's
+	maxHeader  = 1 << 30 // bytes that are walked through: vocabularies take some 10 MB
+	maxSkipped = 1 << 21 // strings in arrays: vocabularies have some 300,000, their merges as many
+	maxAligned = 1 << 20 // files have 32
+)
+
+// File is what the header of a file says.
+type File struct {
+	Version   int
+	Alignment int64
+	Fields    []Field
+	Tensors   []Tensor
+}
+
+// Field is one of the metadata.
+type Field struct {
+	Key   string
+	Value any // uint64, int64, float64, bool, string or Array
+}
+
+// Array is a metadata field of several values, which stay in the file.
+type Array struct {
+	Kind string // of its elements: "string", "uint32"
+	Len  uint64
+}
+
+// Tensor is one tensor. Its data are Size bytes of the file from Offset on.
+type Tensor struct {
+	Name         string
+	Type         Type
+	Shape        []int // torch's: the last axis has the elements that lie side by side
+	Offset, Size int64
+
+	data io.ReaderAt
+}
+
+// Is reports whether a file begins as GGUF does.
+func Is(start []byte) bool { return len(start) >= len(Magic) && string(start[:len(Magic)]) == Magic }
+
+// Read reads the header of a file of size bytes.
+func Read(r io.ReaderAt, size int64) (*File, error) {
+	s := &scanner{r: r, size: size, kept: maxKept, seen: map[string]bool{}}
+	f := &File{Alignment: 32}
+	err := s.header(f)
+	if err == nil {
+		err = f.place(r, s.at, size)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// header reads the numbers, the fields and the descriptions of the tensors.
+func (s *scanner) header(f *File) error {
+	var magic [4]byte
+	if err := s.bytes(magic[:]); err != nil || string(magic[:]) != Magic {
+		return errors.New("no GGUF file: it does not begin with \"GGUF\"")
+	}
+	version, err := s.uint32()
+	if err != nil {
+		return err
+	}
+	switch f.Version = int(version); {
+	case version&0xffff == 0 && version != 0:
+		return hint.Add(errors.New("a big-endian GGUF file, which is not read"), "gguf-py/gguf/scripts/gguf_convert_endian.py of llama.cpp converts it")
+	case version != 2 && version != 3:
+		return hint.Add(fmt.Errorf("GGUF version %d; versions 2 and 3 are read", version), "convert the model again with a llama.cpp of today")
+	}
+	tensors, err := s.count("tensors", maxTensors)
+	if err != nil {
+		return err
+	}
+	fields, err := s.count("metadata fields", maxFields)
+	if err != nil {
+		return err
+	}
+	for i := range fields {
+		field, err := s.field()
+		if err != nil {
+			return fmt.Errorf("metadata field %d: %w", i, err)
+		}
+		f.Fields = append(f.Fields, field)
+	}
+	if err := f.align(); err != nil {
+		return err
+	}
+	clear(s.seen)
+	for i := range tensors {
+		t, err := s.tensor()
+		if err != nil {
+			return fmt.Errorf("tensor %d: %w", i, err)
+		}
+		f.Tensors = append(f.Tensors, t)
+	}
+	return nil
+}
+
+// align reads the alignment from the metadata.
+func (f *File) align() error {
+	field, ok := f.Field("general.alignment")
+	if !ok {
+		return nil
+	}
+	n, ok := field.Value.(uint64)
+	if !ok || n == 0 || n&(n-1) != 0 || n > maxAligned {
+		return fmt.Errorf("general.alignment is %v, not a power of two up to %d", field.Value, maxAligned)
+	}
+	f.Alignment = int64(n)
+	return nil
+}
+
+// tensor reads the description of one tensor. Offset is that in the data until [File.place] has placed it.
+func (s *scanner) tensor() (Tensor, error) {
+	t := Tensor{data: s.r}
+	var err error
+	if t.Name, err = s.name(); err != nil {
+		return t, err
+	}
+	axes, err := s.uint32()
+	if err != nil {
+		return t, err
+	}
+	if axes > maxAxes {
+		return t, fmt.Errorf("%s: %d axes; ggml has %d", container.Quote(t.Name), axes, maxAxes)
+	}
+	t.Shape = make([]int, axes)
+	for i := range t.Shape {
+		n, err := s.uint64()
+		if err != nil {
+			return t, err
+		}
+		if n > math.MaxInt64 || uint64(int(n)) != n {
+			return t, fmt.Errorf("%s: a size of %d", container.Quote(t.Name), n)
+		}
+		t.Shape[len(t.Shape)-1-i] = int(n)
+	}
+	kind, err := s.uint32()
+	if err != nil {
+		return t, err
+	}
+	offset, err := s.uint64()
+	if err != nil {
+		return t, err
+	}
+	if t.Type = Type(kind); offset > math.MaxInt64 {
+		return t, fmt.Errorf("%s: an offset of %d", container.Quote(t.Name), offset)
+	}
+	t.Offset = int64(offset)
+	if t.Size, err = bytesOf(t.Type, t.Shape); err != nil {
+		return t, fmt.Errorf("%s: %w", container.Quote(t.Name), err)
+	}
+	return t, nil
+}
+
+// bytesOf is what a tensor takes in the file: whole blocks in each row.
+func bytesOf(t Type, shape []int) (int64, error) {
+	l, ok := layouts[t]
+	if !ok {
+		return 0, fmt.Errorf("%s, which ggml does not have", t)
+	}
+	row := 1
+	if len(shape) > 0 {
+		row = shape[len(shape)-1]
+	}
+	if int64(row)%l.elements != 0 {
+		return 0, fmt.Errorf("rows of %d elements of %s, whose blocks have %d", row, t, l.elements)
+	}
+	n, ok := hooks.Elements(shape)
+	if !ok {
+		return 0, fmt.Errorf("shape %v has more elements than a file can hold", shape)
+	}
+	return int64(n) / l.elements * l.bytes, nil
+}
+
+// place checks that the data of all tensors lie in the file, aligned and apart, and gives each its place there.
+func (f *File) place(r io.ReaderAt, end, size int64) error {
+	if len(f.Tensors) == 0 {
+		return nil
+	}
+	start := (end + f.Alignment - 1) / f.Alignment * f.Alignment
+	by := make([]*Tensor, len(f.Tensors))
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		by[i] = t
+		switch room := size - start; {
+		case t.Offset%f.Alignment != 0:
+			return fmt.Errorf("tensor %s: its data begin at byte %d, no multiple of the alignment %d", container.Quote(t.Name), t.Offset, f.Alignment)
+		case room < 0 || t.Offset > room || t.Size > room-t.Offset:
+			return hint.Add(fmt.Errorf("tensor %s: %d bytes from byte %d of data on, which has %d", container.Quote(t.Name), t.Size, t.Offset, max(0, room)),
+				"the file may be cut short: compare its size with that of the original")
+		}
+		t.Offset += start
+	}
+	slices.SortStableFunc(by, func(a, b *Tensor) int { return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Size, b.Size)) })
+	for i := 1; i < len(by); i++ {
+		if a, b := by[i-1], by[i]; a.Offset+a.Size > b.Offset {
+			return fmt.Errorf("tensor %s: its data overlap those of %s by %d bytes", container.Quote(b.Name), container.Quote(a.Name), a.Offset+a.Size-b.Offset)
+		}
+	}
+	return nil
+}
+
+// Field finds a metadata field.
+func (f *File) Field(key string) (Field, bool) {
+	for _, field := range f.Fields {
+		if field.Key == key {
+			return field, true
+		}
+	}
+	return Field{}, false
+}
+
+// Text is a metadata field that is a string, such as "general.architecture"; "" where it is none.
+func (f *File) Text(key string) string {
+	field, _ := f.Field(key)
+	text, _ := field.Value.(string)
+	return text
+}
+
+// Number is a metadata field that is a number.
+func (f *File) Number(key string) (float64, bool) {
+	field, _ := f.Field(key)
+	switch v := field.Value.(type) {
+	case uint64:
+		return float64(v), true
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+// Quantised is the tensor with its codes; false where it is stored as numbers, or in a format that is not read.
+func (t *Tensor) Quantised() (*quant.Tensor, bool) {
+	l := layouts[t.Type]
+	if l.block == 0 {
+		return nil, false
+	}
+	return l.block.Tensor(t.Name, t.Shape, t.data, t.Offset), true
+}
+
+// Dense is the tensor as numbers: those of the file, or float32 where it is dequantised as it is read. One of a format that is not read has
+// that as its unknown dtype.
+func (t *Tensor) Dense() container.Tensor {
+	if q, ok := t.Quantised(); ok {
+		return q.Dense()
+	}
+	d := container.Tensor{Name: t.Name, DType: layouts[t.Type].dtype, Shape: t.Shape, Data: t.data, Offset: t.Offset}
+	if !d.DType.Valid() {
+		d.Unknown = t.Type.String()
+	}
+	return d
+}

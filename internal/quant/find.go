@@ -1,0 +1,406 @@
+package quant
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/hint"
+)
+
+// Bounds of what is read at a time: the widest published layers have some 60,000 inputs.
+const (
+	maxRow    = 1 << 22 // elements of a group, or of a row that is one
+	maxInputs = 1 << 18 // of GPTQ and AWQ, of which eight outputs at least are read together
+)
+
+// settings are what config.json says of how weights are stored.
+type settings struct {
+	Method string `json:"quant_method"`
+	Bits   int    `json:"bits"`
+	Group  int    `json:"group_size"`
+	Mode   string `json:"mode"`   // of MLX
+	Format string `json:"format"` // of GPTQ, of compressed-tensors
+	Old    string `json:"checkpoint_format"`
+	Kind   string `json:"version"` // of AWQ
+
+	layers map[string]json.RawMessage // MLX: settings of single layers
+}
+
+// finder collects the tensors that belong together.
+type finder struct {
+	settings
+	byName map[string]*container.Tensor
+	used   map[string]bool
+	found  []*Tensor
+}
+
+// Find takes the weights that are stored as codes out of the tensors of a checkpoint, whose config.json config is (nil: there is none).
+// Each becomes a tensor with the shape that torch gives it, under the name with ".weight"; rest are the other tensors, in their order.
+//
+// It reads MLX (weight, scales, biases: affine, 4 and 8 bits), GPTQ (qweight, qzeros, scales, g_idx: 4 and 8 bits), AWQ (qweight, qzeros,
+// scales: 4 bits, version gemm), compressed-tensors (weight_packed, weight_scale, weight_shape), int8 with scales
+// (weight_scale, scale, scales) by tensor, row or group, and bitsandbytes (int8 weight, SCB). Another way of storing weights is an error that names it: codes taken for weights would be wrong.
+func Find(tensors []container.Tensor, config []byte) (packed []*Tensor, rest []container.Tensor, err error) {
+	f := finder{byName: make(map[string]*container.Tensor, len(tensors)), used: map[string]bool{}}
+	if err := f.configure(config); err != nil {
+		return nil, nil, err
+	}
+	for i := range tensors {
+		f.byName[tensors[i].Name] = &tensors[i]
+	}
+	for i := range tensors {
+		t := &tensors[i]
+		if err := f.look(t); err != nil {
+			return nil, nil, fmt.Errorf("weights %s: %w", container.Quote(t.Name), err)
+		}
+	}
+	for _, t := range tensors {
+		if f.used[t.Name] {
+			continue
+		}
+		if why := leftover(t.Name); why != "" {
+			return nil, nil, hint.Add(fmt.Errorf("tensor %s: %s, which is not read", container.Quote(t.Name), why), next)
+		}
+		rest = append(rest, t)
+	}
+	return f.found, rest, nil
+}
+
+const next = "read: MLX affine, GPTQ, AWQ (gemm), compressed-tensors int4 and int8, bitsandbytes int8, GGUF; or name a checkpoint in bfloat16, float16 or float32"
+
+// methods are those of transformers whose weights are read.
+var methods = []string{"", "gptq", "awq", "compressed-tensors", "bitsandbytes"}
+
+// configure reads the settings: quantization is MLX's key, quantization_config transformers'.
+func (f *finder) configure(config []byte) error {
+	if config == nil {
+		return nil
+	}
+	var keys struct {
+		MLX json.RawMessage `json:"quantization"`
+		HF  json.RawMessage `json:"quantization_config"`
+	}
+	if err := json.Unmarshal(config, &keys); err != nil {
+		return fmt.Errorf("config.json: %w", err)
+	}
+	given := keys.HF
+	if string(given) == "null" || given == nil {
+		given = keys.MLX
+	}
+	if given == nil || string(given) == "null" {
+		return nil
+	}
+	if err := json.Unmarshal(given, &f.layers); err != nil {
+		return fmt.Errorf("config.json: quantization: %w", err)
+	}
+	if method, ok := f.layers["quant_method"]; ok {
+		if err := json.Unmarshal(method, &f.Method); err != nil || !slices.Contains(methods, f.Method) {
+			return hint.Add(fmt.Errorf("config.json: quant_method %.100s, which is not read", method), next)
+		}
+		f.layers = nil
+	}
+	if err := json.Unmarshal(given, &f.settings); err != nil {
+		return fmt.Errorf("config.json: quantization: %w", err)
+	}
+	return nil
+}
+
+// look makes a tensor of t and those that belong to it, where t is the one with the codes.
+func (f *finder) look(t *container.Tensor) error {
+	switch name, end := split(t.Name); {
+	case end == "weight" && t.DType == hooks.U32 && t.Unknown == "":
+		return f.mlx(t, name)
+	case end == "qweight":
+		return f.transposed(t, name)
+	case end == "weight_packed":
+		return f.packed(t, name)
+	case end == "weight" && t.DType == hooks.I8 && t.Unknown == "":
+		return f.bytes(t, name)
+	case end == "weight" && t.Unknown == "" && !t.DType.Float() && len(t.Shape) > 0 && !f.bnb(t.Name):
+		return hint.Add(fmt.Errorf("%s codes, packed in an order that nothing tells", t.DType), next)
+	}
+	return nil
+}
+
+// bnb reports a weight that has the parts of bitsandbytes beside it, whose name its error has.
+func (f *finder) bnb(name string) bool { return f.byName[name+".absmax"] != nil }
+
+// split cuts a name at its last dot.
+func split(name string) (before, end string) {
+	at := strings.LastIndexByte(name, '.')
+	return name[:max(at, 0)], name[at+1:]
+}
+
+// take finds a part of the weights of that name, of one of some dtypes and of a shape, and marks it as used. It is nil where there is none
+// and it may be missing.
+func (f *finder) take(name string, must bool, shape []int, of ...hooks.DType) (*container.Tensor, error) {
+	t, ok := f.byName[name]
+	switch {
+	case !ok && must:
+		return nil, fmt.Errorf("%s is missing", container.Quote(name))
+	case !ok:
+		return nil, nil
+	case t.Unknown != "" || !slices.Contains(of, t.DType):
+		return nil, fmt.Errorf("%s is %s; want %v", container.Quote(name), dtype(t), of)
+	case !slices.Equal(t.Shape, shape):
+		return nil, fmt.Errorf("%s is %v; want %v", container.Quote(name), t.Shape, shape)
+	}
+	f.used[name] = true
+	return t, nil
+}
+
+func dtype(t *container.Tensor) string {
+	if t.Unknown != "" {
+		return t.Unknown
+	}
+	return t.DType.String()
+}
+
+// numbers are the dtypes of scales.
+var numbers = []hooks.DType{hooks.F16, hooks.BF16, hooks.F32}
+
+// add keeps a tensor that was found, whose codes are those of t.
+func (f *finder) add(t *container.Tensor, name string, shape []int, scheme Scheme, unit, batch int, s source) {
+	f.used[t.Name] = true
+	f.found = append(f.found, &Tensor{Name: strings.TrimPrefix(name+".weight", "."), Shape: shape, Scheme: scheme, Unit: unit, Batch: batch, source: s})
+}
+
+// matrix reports codes that are no matrix, or a stack of them, of some dtype.
+func matrix(t *container.Tensor, least int, of hooks.DType) error {
+	if t.Unknown != "" || t.DType != of || len(t.Shape) < least {
+		return fmt.Errorf("%s of shape %v; want %s with %d axes", dtype(t), t.Shape, of, least)
+	}
+	for _, n := range t.Shape {
+		if n < 1 || n > 1<<31 {
+			return fmt.Errorf("shape %v", t.Shape)
+		}
+	}
+	return nil
+}
+
+// with is the shape with another last size.
+func with(shape []int, last int) []int {
+	return append(slices.Clone(shape[:len(shape)-1]), last)
+}
+
+// mlx is what mx.quantize stores: codes of consecutive inputs in uint32, a scale and a bias for each group of inputs.
+func (f *finder) mlx(t *container.Tensor, name string) error {
+	if f.Method != "" {
+		return fmt.Errorf("uint32, as MLX packs codes, and config.json says %s", container.Quote(f.Method))
+	}
+	if err := matrix(t, 2, hooks.U32); err != nil {
+		return err
+	}
+	s := f.settings
+	if layer, ok := f.layers[name]; ok && string(layer) != "true" {
+		if err := json.Unmarshal(layer, &s); err != nil {
+			return fmt.Errorf("config.json: quantization of this layer: %w", err)
+		}
+	}
+	switch {
+	case s.Mode != "" && s.Mode != "affine":
+		return hint.Add(fmt.Errorf("MLX mode %s, which is not read", container.Quote(s.Mode)), next)
+	case s.Bits == 0 || s.Group == 0:
+		return hint.Add(errors.New("uint32 codes, and their bits are not known"), "config.json of mlx-lm has them under \"quantization\": name its folder")
+	case s.Bits != 4 && s.Bits != 8:
+		return hint.Add(fmt.Errorf("MLX with %d bits, which is not read", s.Bits), next)
+	}
+	words := t.Shape[len(t.Shape)-1]
+	inputs := words * (32 / s.Bits)
+	if s.Group < 8 || inputs%s.Group != 0 || s.Group > maxRow {
+		return fmt.Errorf("%d inputs in groups of %d", inputs, s.Group)
+	}
+	groups := with(t.Shape, inputs/s.Group)
+	scales, err := f.take(name+".scales", true, groups, numbers...)
+	if err != nil {
+		return err
+	}
+	biases, err := f.take(name+".biases", true, groups, scales.DType)
+	if err != nil {
+		return err
+	}
+	f.add(t, name, with(t.Shape, inputs), Scheme{Name: fmt.Sprintf("MLX affine, %d bits, groups of %d", s.Bits, s.Group)}, s.Group, batch(s.Group), &rows{
+		codes: *t, bits: s.Bits, group: s.Group, scales: *scales, by: 1, offsets: biases, writer: affine, early: rounding(scales.DType),
+	})
+	return nil
+}
+
+// packed is what compressed-tensors stores as pack-quantized: codes of consecutive inputs in int32, their lowest as zero.
+func (f *finder) packed(t *container.Tensor, name string) error {
+	if f.Method != "" && f.Method != "compressed-tensors" {
+		return fmt.Errorf("packed as compressed-tensors does, and config.json says %s", container.Quote(f.Method))
+	}
+	if f.Format != "" && f.Format != "pack-quantized" && f.Format != "mixed-precision" {
+		return hint.Add(fmt.Errorf("compressed-tensors of format %s, which is not read", container.Quote(f.Format)), next)
+	}
+	if err := matrix(t, 2, hooks.I32); err != nil || len(t.Shape) != 2 {
+		return errors.Join(err, f.axes(t))
+	}
+	inputs, err := f.inputs(t, name)
+	if err != nil {
+		return err
+	}
+	bits := t.Shape[1] * 32 / inputs
+	if bits != 4 && bits != 8 || inputs*bits != t.Shape[1]*32 {
+		return hint.Add(fmt.Errorf("%d inputs in %d int32, which is neither 4 nor 8 bits each and is not read", inputs, t.Shape[1]), next)
+	}
+	for _, part := range []string{"weight_zero_point", "weight_g_idx"} {
+		if _, ok := f.byName[name+"."+part]; ok {
+			return hint.Add(fmt.Errorf("compressed-tensors with %s, which is not read", part), next)
+		}
+	}
+	return f.scaled(t, name, inputs, &rows{codes: *t, bits: bits, lo: -1 << (bits - 1), by: 1, top: float64(int(1)<<bits-1) / 2, writer: symmetric})
+}
+
+func (f *finder) axes(t *container.Tensor) error {
+	if len(t.Shape) == 2 {
+		return nil
+	}
+	return fmt.Errorf("shape %v, not of two axes", t.Shape)
+}
+
+// inputs reads weight_shape.
+func (f *finder) inputs(t *container.Tensor, name string) (int, error) {
+	shape, err := f.take(name+".weight_shape", true, []int{2}, hooks.I64, hooks.I32)
+	if err != nil {
+		return 0, err
+	}
+	raw := make([]byte, shape.Size())
+	if err := fill(shape, raw, 0); err != nil {
+		return 0, err
+	}
+	outputs, inputs := binary.LittleEndian.Uint64(append(raw[:len(raw)/2:len(raw)/2], 0, 0, 0, 0)), binary.LittleEndian.Uint64(append(raw[len(raw)/2:], 0, 0, 0, 0))
+	if outputs != uint64(t.Shape[0]) || inputs == 0 || inputs > maxRow {
+		return 0, fmt.Errorf("weight_shape is [%d %d], and the codes are %v", outputs, inputs, t.Shape)
+	}
+	return int(inputs), nil
+}
+
+// scaleNames are what scales of integers are called, after the name of the layer.
+var scaleNames = []string{".weight_scale", ".weight_scales", ".weight.scale", ".scales", ".scale"}
+
+// scale finds the scales of integers, under one of their names.
+func (f *finder) scale(name string) (*container.Tensor, error) {
+	var found *container.Tensor
+	for _, end := range scaleNames {
+		t, ok := f.byName[name+end]
+		if ok && found != nil {
+			return nil, fmt.Errorf("%s and %s beside it", container.Quote(found.Name), container.Quote(t.Name))
+		}
+		if ok {
+			found = t
+		}
+	}
+	if found == nil {
+		return nil, hint.Add(fmt.Errorf("%s is missing", container.Quote(name+scaleNames[0])), next)
+	}
+	return found, nil
+}
+
+// scaled finds the scales: one number for all, for each output, or for each group of inputs.
+func (f *finder) scaled(t *container.Tensor, name string, inputs int, s *rows) error {
+	scale, err := f.scale(name)
+	if err != nil {
+		return err
+	}
+	outputs, groups, shape := t.Shape[0], 1, scale.Shape
+	if len(shape) == 2 {
+		groups = shape[1]
+	}
+	n, _ := hooks.Elements(shape)
+	if s.one = n == 1; s.one {
+		groups = 1
+	}
+	if !s.one && (len(shape) < 1 || len(shape) > 2 || shape[0] != outputs) || groups < 1 || inputs%groups != 0 || inputs > maxRow {
+		return fmt.Errorf("%s is %v, for %d outputs and %d inputs", container.Quote(scale.Name), shape, outputs, inputs)
+	}
+	if scale, err = f.take(scale.Name, true, shape, numbers...); err != nil {
+		return err
+	}
+	s.scales, s.group, s.early = *scale, inputs/groups, rounding(scale.DType)
+	how := fmt.Sprintf("groups of %d", s.group)
+	switch {
+	case s.one:
+		how = "one scale"
+	case groups == 1:
+		how = "by row"
+	}
+	f.add(t, name, []int{outputs, inputs}, Scheme{Name: fmt.Sprintf("int%d, %s", s.bits, how)}, s.group, batch(s.group), s)
+	return nil
+}
+
+// bytes are weights in int8: with weight_scale, as compressed-tensors stores them, or with SCB, as bitsandbytes does.
+func (f *finder) bytes(t *container.Tensor, name string) error {
+	if err := matrix(t, 2, hooks.I8); err != nil || len(t.Shape) != 2 {
+		return errors.Join(err, f.axes(t))
+	}
+	s := &rows{codes: *t, bits: 8, lo: -128, by: 1, top: 127, writer: symmetric}
+	if _, ok := f.byName[name+".SCB"]; ok {
+		largest, err := f.take(name+".SCB", true, t.Shape[:1], hooks.F32)
+		if err != nil {
+			return err
+		}
+		if err := f.rowMajor(name); err != nil {
+			return err
+		}
+		if t.Shape[1] > maxRow {
+			return fmt.Errorf("rows of %d", t.Shape[1])
+		}
+		s.scales, s.by, s.group, s.early = *largest, 127, t.Shape[1], toF32
+		f.add(t, name, t.Shape, Scheme{Name: "bitsandbytes int8, by row"}, s.group, batch(s.group), s)
+		return nil
+	}
+	if f.Method == "compressed-tensors" {
+		s.top = 127.5
+	}
+	if zero, ok := f.byName[name+".weight_zero_point"]; ok {
+		scale, err := f.scale(name)
+		if err != nil {
+			return err
+		}
+		if s.zeros, err = f.take(zero.Name, true, scale.Shape, hooks.I8); err != nil {
+			return err
+		}
+		s.writer = ranging
+	}
+	return f.scaled(t, name, t.Shape[1], s)
+}
+
+// rowMajor reads weight_format of bitsandbytes: 0 are rows, the others are orders of the elements for old kernels.
+func (f *finder) rowMajor(name string) error {
+	format, err := f.take(name+".weight_format", false, nil, hooks.U8)
+	if err != nil || format == nil {
+		return err
+	}
+	var b [1]byte
+	if err := fill(format, b[:], 0); err != nil {
+		return err
+	}
+	if b[0] != 0 {
+		return hint.Add(fmt.Errorf("weight_format %d of bitsandbytes, which is not read", b[0]), next)
+	}
+	return nil
+}
+
+// leftovers are the ends of names that only weights have which are stored as codes in a way that is not read.
+var leftovers = map[string]string{
+	"absmax": "4 bits of bitsandbytes", "quant_map": "4 bits of bitsandbytes", "bitsandbytes__nf4": "4 bits of bitsandbytes", "bitsandbytes__fp4": "4 bits of bitsandbytes",
+	"weight_scale_inv": "float8 with scales", "weight_scale": "codes with scales", "weight_packed": "packed codes", "qzeros": "packed zeros", "g_idx": "an order of groups",
+	"SCB": "scales of int8", "weight_scale_2": "codes with scales", "weight_zero_point": "zero points", "weight_shape": "packed codes",
+	"qweight": "packed codes",
+}
+
+// leftover says what a tensor is a part of that no weight took.
+func leftover(name string) string {
+	_, end := split(name)
+	if end == "weight" {
+		return ""
+	}
+	return leftovers[end]
+}

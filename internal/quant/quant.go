@@ -1,0 +1,240 @@
+// Package quant reads weights that are stored as codes: small integers, groups of which share a step and an offset. It knows the
+// blocks of ggml, the affine groups of MLX, and the integers with scales beside them that checkpoints of transformers have.
+//
+// A value is step·code + offset. Every step and offset is exact in float64, and so is a product of a step and a code, so that a value
+// is rounded once, to float32. Where the original computes in float32, as ggml does, this gives its bits (blocks.go has the proof).
+//
+// Nothing is read before it is asked for, and never more than a piece of some MiB at a time.
+package quant
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/container"
+)
+
+// Codes are consecutive elements of a tensor in row-major order. Element i has the value Step[i/Group]·Code[i] + Offset[i/Group].
+type Codes struct {
+	Group  int // elements that share a step and an offset
+	Lo, Hi int // the codes that the format has
+	Code   []int16
+	Step   []float64 // may be negative, zero or, in a damaged file, NaN
+	Offset []float64 // −0 where the format has none: adding it changes no number, not even a zero's sign
+	Super  int       // groups whose steps are multiples of one number; 0: each has its own
+	Early  Rounding  // how steps and offsets were rounded after the codes were chosen; zero where they were rounded before
+}
+
+// Rounding bounds what storing a number changes: by Relative of its magnitude, and by Least where that is more.
+type Rounding struct{ Relative, Least float64 }
+
+// The roundings of the dtypes in which steps and offsets are stored.
+var (
+	toF16  = Rounding{0x1p-11, 0x1p-25}
+	toBF16 = Rounding{0x1p-8, 0}
+	toF32  = Rounding{0x1p-24, 0}
+)
+
+// of is the bound for one number.
+func (r Rounding) of(v float64) float64 { return max(math.Abs(v)*r.Relative, r.Least) }
+
+// none is the offset of a format without one.
+var none = math.Copysign(0, -1)
+
+// resize makes room for n elements, and keeps nothing of what was there.
+func (c *Codes) resize(n, group int) {
+	c.Group, c.Super = group, 0
+	c.Code = grown(c.Code, n)
+	c.Step = grown(c.Step, (n+group-1)/group)
+	c.Offset = grown(c.Offset, (n+group-1)/group)
+}
+
+func grown[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// Values writes the value of each element, rounded to float32. dst has as many elements as there are codes.
+func (c *Codes) Values(dst []float32) {
+	for g, step := range c.Step {
+		offset, from := c.Offset[g], g*c.Group
+		to := min(from+c.Group, len(c.Code))
+		codes, out := c.Code[from:to], dst[from:to]
+		for len(codes) >= 8 && len(out) >= 8 { // bounds are checked once for all of them
+			q, to := (*[8]int16)(codes), (*[8]float32)(out)
+			to[0] = float32(float64(step*float64(q[0])) + offset)
+			to[1] = float32(float64(step*float64(q[1])) + offset)
+			to[2] = float32(float64(step*float64(q[2])) + offset)
+			to[3] = float32(float64(step*float64(q[3])) + offset)
+			to[4] = float32(float64(step*float64(q[4])) + offset)
+			to[5] = float32(float64(step*float64(q[5])) + offset)
+			to[6] = float32(float64(step*float64(q[6])) + offset)
+			to[7] = float32(float64(step*float64(q[7])) + offset)
+			codes, out = codes[8:], out[8:]
+		}
+		for i, code := range codes {
+			out[i] = float32(float64(step*float64(code)) + offset)
+		}
+	}
+}
+
+// Scheme is a way of storing weights.
+type Scheme struct {
+	Name string // for people: "Q4_K", "MLX affine, 4 bits, groups of 64"
+	// Moves: the usual writers move the error of a code to other codes, or weigh it by activations. A code that is not the nearest is no
+	// mistake there.
+	Moves bool
+}
+
+// Tensor is one tensor that is stored as codes.
+type Tensor struct {
+	Name   string
+	Shape  []int // torch's: outputs, inputs
+	Scheme Scheme
+	Unit   int // reads begin and end at multiples of so many elements
+	Batch  int // so many elements are best read at a time; a multiple of Unit
+
+	source source
+}
+
+// source reads codes. A source is shared by readers, which bring the memory.
+type source interface {
+	// read fills c with the n elements from number from on.
+	read(c *Codes, r *Reader, from int64, n int) error
+	// usual is what the usual writer of the format makes of x; false where there is none.
+	usual(c *Codes, x []float32, from int64) bool
+}
+
+// Elements is their number.
+func (t *Tensor) Elements() int64 {
+	n, _ := hooks.Elements(t.Shape)
+	return int64(n)
+}
+
+// Usual fills c with what the usual writer of the format makes of the values x, which stand at element from on: ggml's reference
+// quantisers without an importance matrix, mx.quantize, the largest magnitude of a row over the largest code. from and len(x) are
+// multiples of Unit. It is false where no writer is usual.
+func (t *Tensor) Usual(c *Codes, x []float32, from int64) bool { return t.source.usual(c, x, from) }
+
+// Reader reads a tensor, and keeps the memory for it. It is for one goroutine.
+type Reader struct {
+	tensor          *Tensor
+	codes           Codes
+	raw             []byte
+	more            []byte
+	values, scratch []float64
+}
+
+// Reader returns a reader of t.
+func (t *Tensor) Reader() *Reader { return &Reader{tensor: t} }
+
+// piece is how many elements are decoded at a time where nothing asks for more: codes and values of a piece stay in the nearest cache.
+const piece = 4096
+
+// batch is how many elements of a format whose parts lie one after the other are read at a time.
+func batch(unit int) int { return max(unit, piece/unit*unit) }
+
+// Codes fills c with the n elements from number from on; both are multiples of the tensor's Unit. The memory of c is used again.
+func (r *Reader) Codes(c *Codes, from int64, n int) error {
+	if err := r.within(from, n); err != nil || n == 0 {
+		c.resize(0, 1)
+		return err
+	}
+	return r.tensor.source.read(c, r, from, n)
+}
+
+// Values fills dst with the elements from number from on, dequantised; from and len(dst) are multiples of the tensor's Unit.
+func (r *Reader) Values(dst []float32, from int64) error {
+	if err := r.within(from, len(dst)); err != nil {
+		return err
+	}
+	for len(dst) > 0 {
+		n := min(r.tensor.Batch, len(dst))
+		if err := r.tensor.source.read(&r.codes, r, from, n); err != nil {
+			return err
+		}
+		r.codes.Values(dst[:n])
+		dst, from = dst[n:], from+int64(n)
+	}
+	return nil
+}
+
+// within reports a range that is not of whole units of the tensor.
+func (r *Reader) within(from int64, n int) error {
+	unit, all := int64(r.tensor.Unit), r.tensor.Elements()
+	if from < 0 || n < 0 || from > all || int64(n) > all-from || from%unit != 0 || int64(n)%unit != 0 {
+		return fmt.Errorf("elements %d to %d of %d, in units of %d", from, from+int64(n), all, unit)
+	}
+	return nil
+}
+
+// fill reads len(p) bytes at off.
+func fill(r io.ReaderAt, p []byte, off int64) error {
+	n, err := r.ReadAt(p, off)
+	switch {
+	case n == len(p):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return fmt.Errorf("the file has become shorter since it was opened: %w", io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// Dense is the tensor dequantised, in float32, as it is read.
+func (t *Tensor) Dense() container.Tensor {
+	return container.Tensor{Name: t.Name, DType: hooks.F32, Shape: t.Shape, Data: dense{t}}
+}
+
+type dense struct{ tensor *Tensor }
+
+// mostDense is how many elements one read of a dense tensor decodes at a time, at least one unit.
+const mostDense = 1 << 18
+
+// ReadAt dequantises. Elements and units that a caller cuts are decoded whole.
+func (d dense) ReadAt(p []byte, off int64) (int, error) {
+	all := d.tensor.Elements() * 4
+	if off < 0 || off > all {
+		return 0, fmt.Errorf("offset %d of %d bytes", off, all)
+	}
+	var end error
+	if rest := all - off; int64(len(p)) > rest {
+		p, end = p[:rest], io.EOF
+	}
+	unit := int64(d.tensor.Unit)
+	r, done := d.tensor.Reader(), 0
+	var values []float32
+	for done < len(p) {
+		at := off + int64(done)
+		first := at / 4 / unit * unit
+		last := (off + int64(len(p)) + 3) / 4
+		n := min((last-first+unit-1)/unit*unit, max(unit, int64(d.tensor.Batch), mostDense/unit*unit))
+		values = grown(values, int(n))
+		if err := r.Values(values, first); err != nil {
+			return done, err
+		}
+		done += copyFloats(p[done:], values, int(at-first*4))
+	}
+	return len(p), end
+}
+
+// copyFloats writes the bytes of values to p, without the first skip of them, and returns how many it wrote.
+func copyFloats(p []byte, values []float32, skip int) int {
+	n := min(len(p), len(values)*4-skip)
+	done := 0
+	for ; (skip+done)%4 != 0 && done < n; done++ {
+		p[done] = byte(math.Float32bits(values[(skip+done)/4]) >> (8 * ((skip + done) % 4)))
+	}
+	for ; done+4 <= n; done += 4 {
+		binary.LittleEndian.PutUint32(p[done:], math.Float32bits(values[(skip+done)/4]))
+	}
+	for ; done < n; done++ {
+		p[done] = byte(math.Float32bits(values[(skip+done)/4]) >> (8 * ((skip + done) % 4)))
+	}
+	return n
+}

@@ -1,0 +1,189 @@
+package quant
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// rows are codes in the order of the elements, each row in whole groups: what MLX, compressed-tensors and bitsandbytes store. The parts
+// beside the codes have one number a group.
+type rows struct {
+	codes   container.Tensor  // integers of 8 or 32 bits; codes fill them from the lowest bits on
+	bits    int               // of a code: 4 or 8
+	lo      int               // the lowest code
+	group   int               // elements
+	scales  container.Tensor  // the steps, times by
+	one     bool              // scales and zeros have one number, which is that of all groups
+	by      float64           // 1, or what scales are divided by
+	offsets *container.Tensor // or nil
+	zeros   *container.Tensor // codes that stand for zero, or nil
+	top     float64           // the code that the usual writer gives the largest magnitude
+	writer  func(s *rows, code []int16, x []float32) (step, offset float64)
+	early   Rounding
+}
+
+func (s *rows) read(c *Codes, r *Reader, from int64, n int) error {
+	c.resize(n, s.group)
+	c.Lo, c.Hi, c.Early = s.lo, s.lo+1<<s.bits-1, s.early
+	r.raw = grown(r.raw, n*s.bits/8)
+	if err := fill(&s.codes, r.raw, from*int64(s.bits)/8); err != nil {
+		return err
+	}
+	s.unpack(c.Code, r.raw)
+	at := from / int64(s.group)
+	if err := s.shared(r, c.Step, &s.scales, at); err != nil {
+		return err
+	}
+	for i := range c.Step {
+		c.Step[i] /= s.by
+		c.Offset[i] = none
+	}
+	switch {
+	case s.offsets != nil:
+		return r.numbers(c.Offset, s.offsets, at)
+	case s.zeros != nil:
+		if err := s.shared(r, c.Offset, s.zeros, at); err != nil {
+			return err
+		}
+		for i, zero := range c.Offset {
+			c.Offset[i] = -float64(zero * c.Step[i])
+		}
+	}
+	return nil
+}
+
+// shared reads a number for each group, from number from on, or the one that is that of all.
+func (s *rows) shared(r *Reader, dst []float64, t *container.Tensor, from int64) error {
+	if !s.one {
+		return r.numbers(dst, t, from)
+	}
+	if err := r.numbers(dst[:1], t, 0); err != nil {
+		return err
+	}
+	for i := range dst {
+		dst[i] = dst[0]
+	}
+	return nil
+}
+
+// unpack writes the codes of raw bytes.
+func (s *rows) unpack(code []int16, raw []byte) {
+	lo := int16(s.lo)
+	switch {
+	case s.bits == 4:
+		code = code[:2*len(raw)]
+		for i, b := range raw {
+			code[2*i], code[2*i+1] = int16(b&15)+lo, int16(b>>4)+lo
+		}
+	case s.codes.DType == hooks.I8:
+		code = code[:len(raw)]
+		for i, b := range raw {
+			code[i] = int16(int8(b))
+		}
+	default:
+		code = code[:len(raw)]
+		for i, b := range raw {
+			code[i] = int16(b) + lo
+		}
+	}
+}
+
+// numbers reads len(dst) numbers of t from number from on.
+func (r *Reader) numbers(dst []float64, t *container.Tensor, from int64) error {
+	size := t.DType.Size()
+	r.more = grown(r.more, len(dst)*size)
+	if err := fill(t, r.more, from*int64(size)); err != nil {
+		return err
+	}
+	return floats.Decode(dst, t.DType, r.more)
+}
+
+func (s *rows) usual(c *Codes, x []float32, _ int64) bool {
+	c.resize(len(x), s.group)
+	c.Lo, c.Hi, c.Early = s.lo, s.lo+1<<s.bits-1, s.early
+	for g := range c.Step {
+		at := g * s.group
+		c.Step[g], c.Offset[g] = s.writer(s, c.Code[at:at+s.group], x[at:at+s.group])
+	}
+	return true
+}
+
+// rounded is v as it is stored in the dtype of the scales.
+func (s *rows) rounded(v float32) float64 {
+	switch s.scales.DType {
+	case hooks.F16:
+		return float64(floats.RoundF16(v))
+	case hooks.BF16:
+		return float64(floats.RoundBF16(v))
+	}
+	return float64(v)
+}
+
+// rounding is that of the dtype of the scales.
+func rounding(d hooks.DType) Rounding {
+	switch d {
+	case hooks.F16:
+		return toF16
+	case hooks.BF16:
+		return toBF16
+	}
+	return toF32
+}
+
+// affine is mx.quantize: the step is the range over the largest code, with the sign and the size that make the end of the larger magnitude
+// a whole number of steps from zero. The codes are chosen before step and offset are rounded to the dtype of the weights.
+func affine(s *rows, code []int16, x []float32) (step, offset float64) {
+	bins := float32(int(1)<<s.bits - 1)
+	least, most := float32(math.Inf(1)), float32(math.Inf(-1))
+	for _, v := range x {
+		least, most = min(least, v), max(most, v)
+	}
+	scale, edge := -max((most-least)/bins, 1e-7), most
+	if abs(least) > abs(most) {
+		scale, edge = -scale, least
+	}
+	bias := float32(0)
+	if q := float32(math.RoundToEven(float64(edge / scale))); q != 0 {
+		scale, bias = edge/q, edge
+	}
+	for i, v := range x {
+		code[i] = int16(min(max(math.RoundToEven(float64((v-bias)/scale)), 0), float64(bins)))
+	}
+	return s.rounded(scale), s.rounded(bias)
+}
+
+// symmetric gives the largest magnitude of a group the code top: 127, or, in compressed-tensors, half the number of steps, 127.5 or 7.5.
+func symmetric(s *rows, code []int16, x []float32) (step, offset float64) {
+	_, magnitude := largest(x)
+	lo, hi := float64(s.lo), float64(s.lo+1<<s.bits-1)
+	step = s.rounded(float32(float64(magnitude)/s.top*s.by)) / s.by
+	for i, v := range x {
+		code[i] = 0
+		if step != 0 {
+			code[i] = int16(min(max(math.RoundToEven(float64(v)/step), lo), hi))
+		}
+	}
+	return step, none
+}
+
+// ranging gives the range of a group, zero included, all codes, the lowest to its least value.
+func ranging(s *rows, code []int16, x []float32) (step, offset float64) {
+	least, most := float32(0), float32(0)
+	for _, v := range x {
+		least, most = min(least, v), max(most, v)
+	}
+	lo, hi := float64(s.lo), float64(s.lo+1<<s.bits-1)
+	step = s.rounded((most - least) / float32(hi-lo))
+	if step == 0 {
+		clear(code)
+		return 0, none
+	}
+	zero := min(max(math.RoundToEven(lo-float64(least)/step), lo), hi)
+	for i, v := range x {
+		code[i] = int16(min(max(math.RoundToEven(float64(v)/step)+zero, lo), hi))
+	}
+	return step, -float64(zero * step)
+}
