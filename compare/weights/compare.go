@@ -67,7 +67,7 @@ type job struct {
 // Compare compares the tensors of a port with those of the original. An error is one of reading, or of the context.
 func Compare(ctx context.Context, local, original Side, o Options) (*Result, error) {
 	c := &comparison{o: &o, originals: original.Tensors, byName: map[string]*Tensor{}}
-	res := &Result{Local: placeOf(local), Original: placeOf(original), Findings: []Finding{}, Tensors: []Row{}, Notes: slices.Concat([]string{}, local.Notes, original.Notes)}
+	res := &Result{Local: placeOf(local), Original: placeOf(original), Findings: []Finding{}, Tensors: []Row{}, Notes: append(append([]string{}, local.Notes...), original.Notes...)}
 	jobs, err := c.plan(local, res)
 	if err != nil {
 		return nil, err

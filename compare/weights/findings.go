@@ -153,6 +153,9 @@ func try(r *Row) string {
 	if r.Class == Missing && r.Other != "" {
 		return fmt.Sprintf("a line of the map: %q = %q", r.Other, r.Name)
 	}
+	if r.Class == Different && r.Kind == Shape {
+		return "are both checkpoints of one model? Where the port means another layout, a line of the map with axes says so"
+	}
 	if t := tries[r.Kind]; t != "" {
 		return t
 	}

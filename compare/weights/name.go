@@ -78,8 +78,8 @@ func (a *attempt) added() (bool, error) {
 		{-1, 0, Negated, "-w: every sign is the other"},
 	}
 	if a.local.Add == 1 {
-		tries[0].kind, tries[0].add, tries[0].what = Unfolded, 0, "w, where the file's format has 1+w"
-		tries[1].what = "2+w, where the file's format has 1+w: 1 was added twice"
+		tries[0].kind, tries[0].add, tries[0].what = Unfolded, 0, "w, where 1+w is meant"
+		tries[1].what = "2+w, where 1+w is meant: 1 was added twice"
 	}
 	for _, try := range tries {
 		original := *a.original

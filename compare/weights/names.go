@@ -11,7 +11,7 @@ const (
 )
 
 // wrappers are what frameworks put in front of the names of a text model.
-var wrappers = regexp.MustCompile(`^(?:model\.|language_model\.|text_model\.|module\.|_orig_mod\.|base_model\.model\.)+`)
+var wrappers = regexp.MustCompile(`^(?:state_dict\.|params\.|model\.|language_model\.|text_model\.|module\.|_orig_mod\.|base_model\.model\.)+`)
 
 // plainName is a name without what frameworks put in front of it.
 func plainName(name string) string { return wrappers.ReplaceAllString(name, "") }

@@ -16,8 +16,7 @@ type comparison struct {
 	o         *Options
 	originals []*Tensor
 	byName    map[string]*Tensor
-	paired    map[string]bool // originals that a tensor of the port is called like
-	samples   sync.Map        // of originals, by tensor
+	samples   sync.Map // of originals, by tensor
 }
 
 // pair compares a tensor of the port with the one of the original that it is called like.
@@ -241,7 +240,7 @@ func samplesOf(t *Tensor) []part {
 func (c *comparison) right(row Row, local *Tensor, q rule, t *tally) Row {
 	row.Relative = finite(t.relative())
 	if local.Add != 0 {
-		row.note("the file has %s+w, as its format does", number(local.Add))
+		row.note("the file has %s+w", number(local.Add))
 	}
 	switch {
 	case local.Grid != nil:

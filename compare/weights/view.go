@@ -24,9 +24,6 @@ func (v view) size() (rows, columns int) {
 	return rows, columns
 }
 
-// identity reports whether the view is the tensor itself.
-func (v view) identity() bool { return v.rows == nil && v.columns == nil && !v.transposed }
-
 // Sizes of what is read at once, in elements.
 const (
 	chunk = 1 << 16
