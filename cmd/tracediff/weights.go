@@ -88,13 +88,7 @@ func compareWeights(c *cli.Context) error {
 		return err
 	}
 	defer out.close()
-	p := newProgress(c, "comparing the weights", "MB", nil)
-	const mega = 1e6
-	r, err := session.Weights(c.Context, session.AskedWeights{
-		Local: c.Args().First(), Model: c.String("model"), Map: c.String("map"),
-		Progress: func(done, all int64) { p.Step(0, 1, int(done/mega), max(1, int(all/mega))) },
-	})
-	p.Done()
+	r, err := weightsOf(c, session.AskedWeights{Local: c.Args().First(), Model: c.String("model"), Map: c.String("map")})
 	if err != nil {
 		return err
 	}
@@ -116,4 +110,13 @@ func compareWeights(c *cli.Context) error {
 		return mismatch{}
 	}
 	return nil
+}
+
+// weightsOf compares weights, and shows how far it is.
+func weightsOf(c *cli.Context, a session.AskedWeights) (*compared.Result, error) {
+	const mega = 1e6
+	p := newProgress(c, "comparing the weights", "MB", nil)
+	defer p.Done()
+	a.Progress = func(done, all int64) { p.Step(0, 1, int(done/mega), max(1, int(all/mega))) }
+	return session.Weights(c.Context, a)
 }

@@ -22,12 +22,17 @@ type WeightsDocument struct {
 	Result *weights.Result `json:"result"`
 }
 
+// WeightsExit is the exit status of a comparison of weights: 0 where every tensor is right, else 1.
+func WeightsExit(r *weights.Result) int {
+	if r.Right() {
+		return 0
+	}
+	return 1
+}
+
 // WeightsJSON writes a comparison of weights as one indented object. The error is that of w.
 func WeightsJSON(w io.Writer, version string, r *weights.Result) error {
-	d := WeightsDocument{Schema: WeightsSchema, Tool: Tool{"tracediff", version}, Result: r}
-	if !r.Right() {
-		d.Exit = 1
-	}
+	d := WeightsDocument{Schema: WeightsSchema, Tool: Tool{"tracediff", version}, Exit: WeightsExit(r), Result: r}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
@@ -214,6 +219,20 @@ func WeightsHTML(w io.Writer, version string, r *weights.Result) error {
 	p.Title, p.Good = "tracediff weights", r.Right()
 	label, text, _ := strings.Cut(weightsVerdict(r, Style{}), ": ")
 	p.Verdict = said{label, text}
+	p.weights(r)
+	s := &htmlSection{ID: "run0", Sides: []said{{"original", clean(weightsPlace(r.Original))}, {"port", clean(weightsPlace(r.Local))}}}
+	for _, line := range weightsRight(r) {
+		s.Summary = append(s.Summary, said{"", clean(line)})
+	}
+	for _, n := range weightNotes(r) {
+		s.Summary = append(s.Summary, said{"note:", clean(n)})
+	}
+	p.Sections = []*htmlSection{s}
+	return p.write(w)
+}
+
+// weights adds what is wrong with weights to a page.
+func (p *htmlPage) weights(r *weights.Result) {
 	for i := range r.Findings {
 		f := &r.Findings[i]
 		flag := htmlFlag{Kind: string(f.Class), Entry: clean(f.Name()), Fields: []said{{"found", clean(f.What)}}}
@@ -226,13 +245,4 @@ func WeightsHTML(w io.Writer, version string, r *weights.Result) error {
 		flag.Fields = append(flag.Fields, said{"try", clean(f.Try)})
 		p.Flags = append(p.Flags, flag)
 	}
-	s := &htmlSection{ID: "run0", Sides: []said{{"original", clean(weightsPlace(r.Original))}, {"port", clean(weightsPlace(r.Local))}}}
-	for _, line := range weightsRight(r) {
-		s.Summary = append(s.Summary, said{"", clean(line)})
-	}
-	for _, n := range weightNotes(r) {
-		s.Summary = append(s.Summary, said{"note:", clean(n)})
-	}
-	p.Sections = []*htmlSection{s}
-	return p.write(w)
 }
