@@ -65,7 +65,7 @@ var flagValues = map[string][]string{
 // formatValues differ by command.
 var formatValues = map[string][]string{
 	"compare": {"text", "json", "jsonl", "junit"}, "gate": {"text", "json", "jsonl", "junit"}, "merge": {"text", "json", "jsonl", "junit"},
-	"order": {"table", "json", "text"}, "doctor": {"text", "json"}, "inspect": {"text", "json"}, "check": {"text", "json"},
+	"order": {"table", "json", "text"}, "doctor": {"text", "json"}, "inspect": {"text", "json"}, "check": {"text", "json"}, "weights": {"text", "json", "junit", "html"},
 }
 
 // completions are the commands of the program, as they are defined.

@@ -36,12 +36,15 @@ Exit status: 0 no error, 1 an error, 2 the command cannot be used.
 Examples:
   tracediff doctor
   tracediff doctor --model ./gemma-3n-E2B --prompt "Hello world" --level 3
+  tracediff doctor --model ./gemma-3n-E2B --weights port.safetensors
   tracediff doctor --python ~/venv/bin/python --format json
   tracediff doctor --clean                                   remove what captures have put into .tracediff`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the embedded tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` to estimate traces of (default: the single token \"What\")"},
 			&cli.StringFlag{Name: "tokens", Category: catInput, Usage: "token `IDS` instead of a prompt: 2,513,88; passes separated by ';'"},
+			&cli.StringFlag{Name: "weights", Category: catInput, Usage: "the port's checkpoint, a `FILE` or a folder: it is compared with that of the model, as tracediff weights does"},
+			&cli.StringFlag{Name: "map", Category: catInput, Usage: "a `FILE` whose table [weights] has the names and layouts of the port's checkpoint"},
 			&cli.StringFlag{Name: "dtype", Category: catInput, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
 			&cli.BoolFlag{Name: "chat", Category: catInput, Usage: "put the prompt into the model's turn template"},
 			&cli.IntFlag{Name: "max-new-tokens", Category: catInput, Usage: "decode `N` tokens, each a pass of its own"},
@@ -112,7 +115,7 @@ func newPatient(c *cli.Context) (*doctor.Patient, error) {
 			return nil, err
 		}
 	}
-	p := &doctor.Patient{Settings: s, Dir: c.String("dir"), Full: c.Bool("full"), Version: version(), Example: runExample}
+	p := &doctor.Patient{Settings: s, Dir: c.String("dir"), Port: c.String("weights"), Full: c.Bool("full"), Version: version(), Example: runExample}
 	p.Python = health.Interpreter{Path: cmp.Or(s.Python, c.String("python")), Typed: s.Python != "", Timeout: c.Duration("timeout")}
 	p.Python.Command = session.QuoteShell(p.Python.Path)
 	p.Python.Pins, err = doctor.Pins()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
+	compared "github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
 )
@@ -164,6 +165,10 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 		return hint.Add(fmt.Errorf("--no-isolate certifies nothing, and %s has require_certified = true", c.String("config")), "leave one of them out")
 	}
 	e := env(c, out)
+	checked, err := gateWeights(c, all[0])
+	if err != nil {
+		return err
+	}
 	var runs []report.Run
 	var failed error
 	for _, n := range all {
@@ -190,9 +195,28 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 			failed = unusable{}
 		}
 	}
-	d := report.NewDocument(version(), runs...)
+	d := report.NewDocument(version(), runs...).WithWeights(checked)
 	d.Shard = shard
 	return out.publish(c, d, failed)
+}
+
+// gateWeights compares the weights that tracediff.toml names, before any tensor of a run; nil where it names none.
+func gateWeights(c *cli.Context, n session.Named) (*compared.Result, error) {
+	if n.Weights == nil {
+		return nil, nil
+	}
+	r, err := weightsOf(c, *n.Weights)
+	if err != nil {
+		return nil, fmt.Errorf("weights: %w", session.InKeys(err))
+	}
+	return r, nil
+}
+
+func tensorsAre(n int) string {
+	if n == 1 {
+		return "1 tensor is"
+	}
+	return fmt.Sprintf("%d tensors are", n)
 }
 
 // summary says of every run of a gate how it ended.
@@ -212,6 +236,9 @@ func summary(d *report.Document) string {
 	}
 	if others != nil {
 		text += "; not " + strings.Join(others, ", ")
+	}
+	if w := d.Weights; w != nil && !w.Right() {
+		text += fmt.Sprintf("; of the port's weights %s wrong", tensorsAre(w.Counts.Wrong))
 	}
 	return text + report.Accepted(d)
 }

@@ -7,6 +7,7 @@
 //	tracediff order                             print TENSOR_ORDER
 //	tracediff inspect FILE [NAME]               look into a trace: shapes, statistics, histograms, single values
 //	tracediff map LOCAL [REFERENCE]             propose how the names and layouts of a dump become those of the order
+//	tracediff weights LOCAL --model DIR         compare the port's checkpoint with the original, tensor by tensor
 //	tracediff doctor                            the checklist: input, weights, settings, machine
 //
 //	tracediff init                              write a tracediff.toml, with every key explained
@@ -127,7 +128,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Name:           "tracediff",
 		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
 		Description:    "Try it: tracediff compare --prompt \"Hello world\"",
-		Commands:       []*cli.Command{captureCommand(), compareCommand(), watchCommand(), checkCommand(), orderCommand(), inspectCommand(), mapCommand(), doctorCommand(), gateCommand(), mergeCommand(), acceptCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand(), manCommand()},
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), watchCommand(), checkCommand(), orderCommand(), inspectCommand(), mapCommand(), weightsCommand(), doctorCommand(), gateCommand(), mergeCommand(), acceptCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand(), manCommand()},
 		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version"}},
 		Reader:         stdin,
 		Writer:         stdout,

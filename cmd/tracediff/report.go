@@ -212,6 +212,19 @@ func (o *outputs) print(c *cli.Context, d *report.Document) error {
 
 // texts writes the runs one after the other, each under its name where it has one. Errors are printed elsewhere.
 func texts(w io.Writer, d *report.Document, style report.Style) error {
+	if d.Weights != nil {
+		heading := "== weights\n"
+		if style.Terse() {
+			heading = "weights: "
+		}
+		fmt.Fprint(w, heading)
+		if err := report.WeightsText(w, d.Weights, style); err != nil {
+			return err
+		}
+		if !style.Terse() {
+			fmt.Fprintln(w)
+		}
+	}
 	for i, r := range d.Runs {
 		switch {
 		case r.Name == "":

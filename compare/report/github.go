@@ -129,6 +129,13 @@ func furtherBugs(r *Run) []annotation {
 func Summary(w io.Writer, d *Document, room int) error {
 	s := &summaryPage{room: room}
 	named := len(d.Runs) != 1 || d.Runs[0].Name != ""
+	if d.Weights != nil && !d.Weights.Right() {
+		var b bytes.Buffer
+		if err := WeightsText(&b, d.Weights, NewStyle(false)); err != nil {
+			return err
+		}
+		s.page("weights", b.String())
+	}
 	if named {
 		s.table(d)
 	}

@@ -94,6 +94,9 @@ func HTML(w io.Writer, d *Document) error {
 			p.Sections = append(p.Sections, sections[i])
 		}
 	}
+	if d.Weights != nil {
+		p.weights(d.Weights)
+	}
 	p.Good = d.Exit == 0
 	p.verdict(d)
 	if len(d.Runs) > 1 || len(d.Runs) == 1 && d.Runs[0].Name != "" {

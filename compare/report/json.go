@@ -7,6 +7,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/picture"
+	"github.com/tracediff/tracediff/compare/weights"
 )
 
 // Schema names the format of [Document], and RecordSchema that of [Record]; docs/schema has both as JSON Schema. The
@@ -25,6 +26,8 @@ type Document struct {
 	Runs   []Run  `json:"runs"`   // in the order in which they ran
 	// Sight is which of the usual mistakes several runs would have shown together.
 	Sight *certify.Sight `json:"sight,omitempty"`
+	// Weights is the port's checkpoint against the original, where tracediff.toml names it: what is wrong there is wrong in every run.
+	Weights *weights.Result `json:"weights,omitempty"`
 	// Shard says which part of a gate this is; nil where it is the whole, also of one that was merged.
 	Shard *Shard `json:"shard,omitempty"`
 }
@@ -64,6 +67,14 @@ func NewDocument(version string, runs ...Run) *Document {
 	}
 	if len(runs) > 1 && d.Exit == 0 {
 		d.Sight = certify.Unite(sights)
+	}
+	return d
+}
+
+// WithWeights adds a comparison of weights, which decides on the exit status, too; nil adds nothing.
+func (d *Document) WithWeights(r *weights.Result) *Document {
+	if d.Weights = r; r != nil {
+		d.Exit = max(d.Exit, WeightsExit(r))
 	}
 	return d
 }

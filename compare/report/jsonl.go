@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/weights"
 )
 
 // Record is one line of a report as JSON Lines. Type says which of the other keys it has:
@@ -14,6 +15,7 @@ import (
 //	row     row: one entry of one pass, in the order of the walk
 //	result  exit and result: what the run found; its rows and inputs are empty here, having had lines of their own
 //	error   exit, error and hint, in place of a result
+//	weights weights: the port's checkpoint against the original, where tracediff.toml names it
 //	end     exit, of the command: always the last, so that a report that was cut short is known for one
 type Record struct {
 	Type   string          `json:"type"`
@@ -27,6 +29,8 @@ type Record struct {
 	Row    *compare.Row    `json:"row,omitempty"`
 	Result *compare.Result `json:"result,omitempty"`
 	Shard  *Shard          `json:"shard,omitempty"`
+
+	Weights *weights.Result `json:"weights,omitempty"`
 }
 
 // JSONLines writes the document as records, one a line. The error is that of w.
@@ -38,6 +42,11 @@ func JSONLines(w io.Writer, d *Document) error {
 	}
 	for i := range d.Runs {
 		if err := lines(e, &d.Runs[i]); err != nil {
+			return err
+		}
+	}
+	if d.Weights != nil {
+		if err := e.Encode(Record{Type: "weights", Weights: d.Weights}); err != nil {
 			return err
 		}
 	}

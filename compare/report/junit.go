@@ -50,6 +50,11 @@ type (
 // the allow-list or the baseline accepts, with its reason. The error is that of w.
 func JUnit(w io.Writer, d *Document) error {
 	all := junitSuites{Name: d.Tool.Name}
+	if d.Weights != nil {
+		s := junitSuite{Name: "tracediff.weights"}
+		s.addWeights(d.Weights)
+		all.Tests, all.Failures, all.Suites = s.Tests, s.Failures, append(all.Suites, s)
+	}
 	for i := range d.Runs {
 		s := suite(&d.Runs[i])
 		all.Tests, all.Failures, all.Errors, all.Skipped = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors, all.Skipped+s.Skipped

@@ -25,7 +25,7 @@ import (
 const schemaFolder = "../../docs/schema"
 
 // schemas are the roots, by the file that describes them.
-var schemas = map[string]any{"report-2.json": report.Document{}, "records-2.json": report.Record{}, "inspect-1.json": report.Inspection{}, "check-1.json": report.CheckDocument{}, "prompts-1.json": report.PromptsDocument{}}
+var schemas = map[string]any{"report-2.json": report.Document{}, "records-2.json": report.Record{}, "inspect-1.json": report.Inspection{}, "check-1.json": report.CheckDocument{}, "prompts-1.json": report.PromptsDocument{}, "weights-1.json": report.WeightsDocument{}}
 
 func TestSchemasAreThoseOfTheTypes(t *testing.T) {
 	said := comments(t)
@@ -152,7 +152,7 @@ func (m *maker) object(t reflect.Type) map[string]any {
 // comments reads what the packages whose types are written say about them.
 func comments(t *testing.T) map[string]said {
 	all := map[string]said{}
-	for _, dir := range []string{".", "..", "../measure", "../gate", "../keyorder", "../certify", "../diagnose", "../inspect", "../redflag", "../../capture", "../../order"} {
+	for _, dir := range []string{".", "..", "../measure", "../gate", "../weights", "../keyorder", "../certify", "../diagnose", "../inspect", "../redflag", "../../capture", "../../order"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)

@@ -43,6 +43,7 @@ type config struct {
 
 	RequireCertified bool   `toml:"require_certified"`
 	Baseline         string `toml:"baseline"`
+	Weights          string `toml:"weights"`
 
 	Watch watchConfig `toml:"watch"`
 
@@ -73,6 +74,7 @@ type Named struct {
 	RequireCertified bool // see [Asked].Required
 	// Baseline is the path of the file of known divergences, and BaselineName what the file calls it; empty: there is none.
 	Baseline, BaselineName string
+	Weights                *AskedWeights // the port's checkpoint, which is compared before anything runs; nil: the file names none
 }
 
 // OpenConfig reads a file and gives it its meaning: the settings of every prompt, and the limits of all.
@@ -141,6 +143,10 @@ func (c *config) read() ([]Named, *gate.Limits, error) {
 	if err != nil {
 		return nil, nil, InKeys(err)
 	}
+	asked, err := c.weights(common)
+	if err != nil {
+		return nil, nil, err
+	}
 	var all []Named
 	for _, p := range c.Prompt {
 		s, err := c.Settings(common, p)
@@ -150,9 +156,20 @@ func (c *config) read() ([]Named, *gate.Limits, error) {
 		if slices.ContainsFunc(all, func(n Named) bool { return n.Name == p.Name }) {
 			return nil, nil, fmt.Errorf("two prompts are called %q", p.Name)
 		}
-		all = append(all, Named{p.Name, s, c.RequireCertified, c.path(c.Baseline), c.Baseline})
+		all = append(all, Named{p.Name, s, c.RequireCertified, c.path(c.Baseline), c.Baseline, asked})
 	}
 	return all, limits, nil
+}
+
+// weights are those that the file names.
+func (c *config) weights(common Settings) (*AskedWeights, error) {
+	switch {
+	case c.Weights == "":
+		return nil, nil
+	case common.Model == "":
+		return nil, hint.Add(errors.New("weights is the port's checkpoint, and model is not there"), "model names the original, which the weights are compared with")
+	}
+	return &AskedWeights{Local: c.path(c.Weights), Model: common.Model, table: common.table}, nil
 }
 
 // common are the settings that all prompts share.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 )
@@ -51,7 +52,18 @@ func Merge(paths []string) (d *report.Document, config string, err error) {
 	for i := range first.Prompts {
 		runs = append(runs, by[i%first.Of].Runs[i/first.Of])
 	}
-	return report.NewDocument(parts[0].Tool.Version, runs...), first.Config, nil
+	return report.NewDocument(parts[0].Tool.Version, runs...).WithWeights(weightsOf(parts)), first.Config, nil
+}
+
+// weightsOf is the comparison of weights that all shards have made: one that is not right, where there is one.
+func weightsOf(parts []part) *weights.Result {
+	var r *weights.Result
+	for _, p := range parts {
+		if w := p.Weights; w != nil && (r == nil || r.Right()) {
+			r = w
+		}
+	}
+	return r
 }
 
 const reportHint = "merge reads what tracediff gate --shard I/N --report json=FILE writes"
@@ -101,6 +113,9 @@ func checkShard(d *report.Document) error {
 	}
 	var have []string
 	worst := 0
+	if d.Weights != nil {
+		worst = report.WeightsExit(d.Weights)
+	}
 	for _, r := range d.Runs {
 		have = append(have, r.Name)
 		exit := 2

@@ -30,6 +30,7 @@ type Patient struct {
 	session.Settings
 	Dir     string // of traces
 	Python  health.Interpreter
+	Port    string // the port's checkpoint; empty: it is not named
 	Full    bool   // look at everything, however long it takes
 	Version string // of the program
 

@@ -69,6 +69,32 @@ func (p *Patient) checkWeights(ctx context.Context, s *health.Section) {
 	if sound && p.list != nil {
 		p.readWeights(ctx, s, names)
 	}
+	if p.Port != "" {
+		p.comparePort(ctx, s)
+	}
+}
+
+// maxPortLines is how many things that are wrong with a port's weights are said: tracediff weights says all.
+const maxPortLines = 5
+
+// comparePort compares the port's weights with those of the model.
+func (p *Patient) comparePort(ctx context.Context, s *health.Section) {
+	r, err := session.Weights(ctx, session.AskedWeights{Local: p.Port, Model: p.Model, Map: p.Map})
+	if err != nil {
+		s.Fail(Hint(err), "%v", err)
+		return
+	}
+	for i := range r.Findings {
+		if i == maxPortLines {
+			s.Fail("tracediff weights LOCAL --model DIR lists them", "%d more findings in the weights of the port", len(r.Findings)-i)
+			break
+		}
+		f := &r.Findings[i]
+		s.Fail(f.Try, "%s of the port: %s", f.Name(), f.What)
+	}
+	if r.Right() {
+		s.OK("the port's weights, %s: %d equal, %d cast, %d quantised, of %d", p.Port, r.Counts.Equal, r.Counts.Cast, r.Counts.Quantised, len(r.Tensors))
+	}
 }
 
 // checkDecode looks at what ends a generation.

@@ -1,0 +1,103 @@
+package mapping
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Weight is a tensor of a checkpoint, or what a map has made of some.
+type Weight struct {
+	Name   string
+	Key    string // as the file has it; of several that were joined the first
+	DType  hooks.DType
+	Shape  []int
+	Data   io.ReaderAt
+	Planes []io.ReaderAt // more about each element, float32 in the tensor's shape: they go where the elements go
+
+	From   int    // the number of the tensor that it is made of, the first of several
+	Folded bool   // the file has 1+w
+	How    string // what was done to its layout, in the map's words; empty for nothing
+}
+
+// HasWeights reports whether the map has a line for weights.
+func (m *Map) HasWeights() bool { return m != nil && len(m.weights) > 0 }
+
+// Weights gives the tensors of a checkpoint the names and layouts of the original, by the table [weights]. Those that no line matches keep
+// theirs. sizes are those that layouts and splits may name. path is the checkpoint, for errors, which name the line.
+func (m *Map) Weights(path string, list []Weight, sizes map[string]int) ([]Weight, error) {
+	shadow := &Map{name: m.name, tensors: m.weights}
+	a := &application{m: shadow, sizes: sizes, groups: map[key]*group{}, ranks: map[*rule][][]int{}, path: path}
+	at := map[string]int{} // by name
+	for i, w := range list {
+		if _, twice := at[w.Name]; twice {
+			return nil, fmt.Errorf("%s has two tensors called %q", path, w.Name)
+		}
+		at[w.Name] = i
+		a.sources = append(a.sources, capture.Source{Key: w.Name, Name: w.Name, DType: w.DType, Shape: w.Shape, Data: w.Data})
+	}
+	if err := a.match(); err != nil {
+		return nil, err
+	}
+	var out []Weight
+	for _, s := range a.out {
+		out = append(out, list[at[s.Name]])
+	}
+	for _, g := range a.order {
+		made, err := a.weights(g, list, at)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.at(g.rule), err)
+		}
+		out = append(out, made...)
+	}
+	if len(a.differ) > 0 {
+		return nil, fmt.Errorf("%s: %s", m.name, a.differ[0])
+	}
+	return out, nil
+}
+
+// weights makes the tensors of a group, and the planes that belong to them.
+func (a *application) weights(g *group, list []Weight, at map[string]int) ([]Weight, error) {
+	first := at[g.members[0].source.Name]
+	planes := len(list[first].Planes)
+	for _, m := range g.members {
+		if len(list[at[m.source.Name]].Planes) != planes || g.rule.join == joinSum {
+			planes = 0 // a sum of codes is none
+		}
+	}
+	var out []Weight
+	for plane := -1; plane < planes; plane++ {
+		part := *g
+		part.members = slices.Clone(g.members)
+		if plane >= 0 {
+			for i, m := range part.members {
+				s := *m.source
+				s.DType, s.Data = hooks.F32, list[at[s.Name]].Planes[plane]
+				part.members[i].source = &s
+			}
+		}
+		from := len(a.out)
+		if err := a.make(&part); err != nil {
+			return nil, err
+		}
+		for i, s := range a.out[from:] {
+			if plane < 0 {
+				out = append(out, Weight{Name: s.Name, Key: s.Key, DType: s.DType, Shape: s.Shape, Data: s.Data, From: first, Folded: g.rule.folded, How: a.how(g.rule)})
+				continue
+			}
+			out[i].Planes = append(out[i].Planes, s.Data)
+		}
+		a.out = a.out[:from]
+	}
+	return out, nil
+}
+
+// how is what a rule does to the layout of a tensor.
+func (a *application) how(r *rule) string {
+	plain := *r
+	plain.folded = false
+	return plain.words()
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/compare/report"
+	compared "github.com/tracediff/tracediff/compare/weights"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/session"
+)
+
+func weightsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "weights",
+		Usage:     "compare the port's checkpoint with the original, tensor by tensor",
+		ArgsUsage: "LOCAL",
+		Description: `LOCAL is the port's checkpoint: safetensors (one file, or shards with their index), what torch.save writes, npz, or a folder
+with one of them. Each tensor is EQUAL, CAST (to which format), QUANTISED (within its format's error), or it is named for what it is:
+transposed, rows in another order, 1+w, another layer's. Nothing is run. Memory does not grow with the checkpoint.
+Names are those of the original, with or without what frameworks put in front, or those of GGUF files. Other names and layouts are said
+by the table [weights] of a map (docs/weights.md).
+
+Exit status: 0 every tensor is right, 1 one is wrong or missing, 2 a file cannot be used.
+
+Examples:
+  tracediff weights port.safetensors --model ./Llama-3.2-1B
+  tracediff weights ./converted --model ./gemma-3-4b --map map.toml
+  tracediff weights port.npz --model ./Qwen3-0.6B --report junit=weights.xml`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "model", Category: catInput, Usage: "the original: checkpoint `DIR` as Hugging Face writes it"},
+			&cli.StringFlag{Name: "map", Category: catScope, Usage: "a `FILE` whose table [weights] says how the names and layouts of LOCAL become the original's"},
+			&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT` of standard output: text, json, junit or html"},
+			&cli.StringSliceFlag{Name: "report", Category: catReport, Usage: "also write `FORMAT=FILE`, such as html=weights.html (repeatable)"},
+			&cli.StringFlag{Name: "color", Category: catReport, Value: "auto", Usage: "`WHEN` to colour: auto, always or never"},
+		}, talkFlags()...),
+		Action: compareWeights,
+	}
+}
+
+// weightFormats write a comparison of weights.
+var weightFormats = map[string]func(io.Writer, *compared.Result, report.Style) error{
+	"text": report.WeightsText,
+	"json": func(w io.Writer, r *compared.Result, _ report.Style) error {
+		return report.WeightsJSON(w, version(), r)
+	},
+	"junit": func(w io.Writer, r *compared.Result, _ report.Style) error { return report.WeightsJUnit(w, r) },
+	html: func(w io.Writer, r *compared.Result, _ report.Style) error {
+		return report.WeightsHTML(w, version(), r)
+	},
+}
+
+const weightFormatHint = "want text, json, junit or html"
+
+func compareWeights(c *cli.Context) error {
+	if c.NArg() != 1 {
+		return hint.Add(fmt.Errorf("weights takes one checkpoint, not %d arguments", c.NArg()), "tracediff weights LOCAL --model DIR")
+	}
+	if err := checkTalk(c); err != nil {
+		return err
+	}
+	style, err := colors(c)
+	if err != nil {
+		return err
+	}
+	if c.Bool("quiet") {
+		style = style.WithView(report.VerdictOnly)
+	}
+	write := weightFormats[c.String("format")]
+	if write == nil {
+		return hint.Add(fmt.Errorf("--format is %q", c.String("format")), weightFormatHint)
+	}
+	out := &outputs{format: c.String("format"), plain: report.NewStyle(false)}
+	known := func(format string) bool { return weightFormats[format] != nil }
+	if err := out.read(c, known, "such as html=weights.html; a format is text, json, junit or html"); err != nil {
+		return err
+	}
+	if out.github {
+		return hint.Add(fmt.Errorf("--report is %q", githubFormat), weightFormatHint)
+	}
+	if err := out.spare(session.ModelFiles(c.Args().First())...); err != nil {
+		return err
+	}
+	if err := out.open(c); err != nil {
+		return err
+	}
+	defer out.close()
+	r, err := weightsOf(c, session.AskedWeights{Local: c.Args().First(), Model: c.String("model"), Map: c.String("map")})
+	if err != nil {
+		return err
+	}
+	for i := range out.files {
+		f := &out.files[i]
+		var b bytes.Buffer
+		err := weightFormats[f.format](&b, r, out.plain)
+		if err == nil {
+			err = out.write(f, b.Bytes())
+		}
+		if err != nil {
+			return hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "is "+f.path+" a place where files can be made?")
+		}
+	}
+	if err := write(c.App.Writer, r, style); err != nil {
+		return err
+	}
+	if !r.Right() {
+		return mismatch{}
+	}
+	return nil
+}
+
+// weightsOf compares weights, and shows how far it is.
+func weightsOf(c *cli.Context, a session.AskedWeights) (*compared.Result, error) {
+	const mega = 1e6
+	p := newProgress(c, "comparing the weights", "MB", nil)
+	defer p.Done()
+	a.Progress = func(done, all int64) { p.Step(0, 1, int(done/mega), max(1, int(all/mega))) }
+	return session.Weights(c.Context, a)
+}

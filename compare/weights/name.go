@@ -1,0 +1,418 @@
+package weights
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// attempt looks for the name of what is wrong with one tensor.
+type attempt struct {
+	*comparison
+	r               *reader
+	row             *Row
+	local, original *Tensor
+	q               rule   // by which most of a sample is right
+	t               *tally // by that rule
+
+	sample []block // of the port, with the original's elements
+}
+
+// name finds what explains every element of a tensor that is not the original's. The first relation that does gives the name.
+func (c *comparison) name(r *reader, row Row, local, original *Tensor, q rule, t *tally) (Row, error) {
+	a := &attempt{comparison: c, r: r, row: &row, local: local, original: original, q: q, t: t}
+	row.at(t)
+	for _, try := range []func() (bool, error){a.sampled, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.moved, a.inParts, a.byColumn} {
+		if named, err := try(); named || err != nil {
+			return row, err
+		}
+	}
+	a.unexplained()
+	return row, nil
+}
+
+// sampled reads the sample. It names nothing.
+func (a *attempt) sampled() (bool, error) {
+	for _, p := range samplesOf(a.local) {
+		b, err := a.r.read(a.local, view{t: a.original}, p)
+		if err != nil {
+			return false, err
+		}
+		b.local, b.original = slices.Clone(b.local), slices.Clone(b.original)
+		b.step, b.low, b.high = slices.Clone(b.step), slices.Clone(b.low), slices.Clone(b.high)
+		a.sample = append(a.sample, b)
+	}
+	return false, nil
+}
+
+// is reports whether a relation explains the tensor, with any of the roundings that can lie between the two.
+func (a *attempt) is(v view, make func(rounding) rule) (bool, rule, error) {
+	for _, x := range roundingsOf(a.local, v.t) {
+		q := make(x)
+		ok, err := a.explains(a.r, a.local, v, q)
+		if ok || err != nil {
+			return ok, q, err
+		}
+	}
+	return false, rule{}, nil
+}
+
+// added looks for the 1 of the weights of norms, and for other signs.
+func (a *attempt) added() (bool, error) {
+	if !a.local.DType.Float() {
+		return false, nil
+	}
+	tries := []struct {
+		scale, add float64
+		kind       Kind
+		what       string
+	}{
+		{1, 1, Folded, "1+w, where the original has w and no line of a map says folded"},
+		{1, 2, FoldedTwice, "2+w, where the original has w: 1 was added twice"},
+		{1, -1, Unfolded, "w-1, where the original has w: 1 was taken off"},
+		{-1, 0, Negated, "-w: every sign is the other"},
+	}
+	if a.local.Add == 1 {
+		tries[0].kind, tries[0].add, tries[0].what = Unfolded, 0, "w, where 1+w is meant"
+		tries[1].what = "2+w, where 1+w is meant: 1 was added twice"
+	}
+	for _, try := range tries {
+		original := *a.original
+		if try.add != 0 {
+			original.DType = hooks.F64 // a sum is a number of no narrower format
+		}
+		for _, x := range roundings(original.DType, a.local.DType) {
+			q := rule{scale: try.scale, add: try.add, round: x}
+			ok, err := a.explains(a.r, a.local, view{t: a.original}, q)
+			if err != nil {
+				return false, err
+			}
+			if ok {
+				a.row.wrong(Mistake, try.kind, "%s", try.what)
+				return true, nil
+			}
+			if a.local.Grid != nil {
+				break
+			}
+		}
+	}
+	return false, nil
+}
+
+// misread looks for bits of another format, and for numbers that were rounded more than once.
+func (a *attempt) misread() (bool, error) {
+	if a.local.Grid != nil || !a.local.DType.Float() || !a.original.DType.Float() {
+		return false, nil
+	}
+	for _, m := range misreadings {
+		if a.original.DType != m.written {
+			continue
+		}
+		ok, _, err := a.is(view{t: a.original}, func(x rounding) rule { return rule{scale: 1, misread: m, round: x} })
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			a.row.wrong(Mistake, Misread, "%s", m)
+			return true, nil
+		}
+	}
+	if a.local.DType.Float() {
+		ok, q, err := a.is(view{t: a.original}, func(x rounding) rule { return plainRule(a.local.Add, x).nearly(a.local, 1) })
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			a.row.wrong(Mistake, Rounded, "every number is at most one step of %s from the nearest to the original's, and %s not the nearest: it was rounded more than once, or not to nearest even",
+				q.near, count(a.t.bad, "is", "are"))
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// minScaled is how many elements have to agree on a factor.
+const minScaled = 8
+
+// scaled looks for one factor.
+func (a *attempt) scaled() (bool, error) {
+	if !a.local.DType.Float() || !a.original.DType.Float() || a.local.Add != 0 {
+		return false, nil
+	}
+	var both, whole float64
+	n, first, varied := 0, 0.0, false
+	for _, b := range a.sample {
+		for i, x := range b.original {
+			if p := x * b.local[i]; x == 0 || p-p != 0 {
+				continue
+			}
+			if n++; n == 1 {
+				first = x
+			}
+			varied = varied || x != first
+			both += x * b.local[i]
+			whole += x * x
+		}
+	}
+	if n < minScaled || !varied || whole == 0 || both == 0 {
+		return false, nil
+	}
+	factor := a.factorNear(both / whole)
+	ok, _, err := a.is(view{t: a.original}, func(x rounding) rule {
+		return rule{scale: factor, round: x}.nearly(a.local, 1)
+	})
+	if ok && err == nil {
+		a.row.wrong(Mistake, Scaled, "%s times the original, in every element", a.factorName(factor))
+	}
+	return ok && err == nil, err
+}
+
+// factorNear is a usual factor where a measured one is as good as that.
+func (a *attempt) factorNear(x float64) float64 {
+	for _, f := range a.factors() {
+		if math.Abs(x-f.value) <= a.unit()*math.Abs(f.value) {
+			return f.value
+		}
+	}
+	return x
+}
+
+// unit is how far a measured factor may be from the true one, as a part of it.
+func (a *attempt) unit() float64 {
+	if a.local.Grid != nil {
+		return 0.02
+	}
+	return floats.Unit(a.local.DType) / 2
+}
+
+type factor struct {
+	value float64
+	name  string
+}
+
+// factors are those that mistakes have: the sizes of the model, and powers of two.
+func (a *attempt) factors() []factor {
+	var all []factor
+	add := func(value float64, name string) { all = append(all, factor{value, number(value) + name}) }
+	for _, size := range []struct {
+		n    int
+		name string
+	}{{a.o.Hidden, "hidden_size"}, {a.o.HeadDim, "head_dim"}, {2, "2"}} {
+		if size.n < 2 {
+			continue
+		}
+		n := float64(size.n)
+		add(math.Sqrt(n), " = sqrt("+size.name+")")
+		add(1/math.Sqrt(n), " = 1/sqrt("+size.name+")")
+		if size.n > 2 {
+			add(n, " = "+size.name)
+			add(1/n, " = 1/"+size.name)
+		}
+	}
+	for e := -16; e <= 16; e++ {
+		if e != 0 {
+			add(math.Ldexp(1, e), "")
+		}
+	}
+	return all
+}
+
+// factorName is a factor for people: a number, and what of the model is as large.
+func (a *attempt) factorName(x float64) string {
+	for _, f := range a.factors() {
+		if f.value == x {
+			return f.name
+		}
+	}
+	return number(x)
+}
+
+// exponent says that a factor is a power of two, as when an exponent is wrong.
+func exponent(x float64) string {
+	f, e := math.Frexp(x)
+	switch e--; {
+	case f != 0.5:
+		return ""
+	case e == 1 || e == -1:
+		return ": an exponent is off by one"
+	}
+	return fmt.Sprintf(": an exponent is off by %d", max(e, -e))
+}
+
+// constant looks for a tensor that is one number.
+func (a *attempt) constant() (bool, error) {
+	value := a.t.first.local
+	if value != value || a.t.elements < 2 {
+		return false, nil
+	}
+	ok, err := a.explains(a.r, a.local, view{t: a.original}, rule{scale: 0, add: value})
+	if !ok || err != nil {
+		return false, err
+	}
+	if value == 0 {
+		a.row.wrong(Mistake, Zero, "every element is zero")
+	} else {
+		a.row.wrong(Mistake, Constant, "every element is %s, as a tensor has it that was not loaded", number(value))
+	}
+	return true, nil
+}
+
+// matrices are the two last axes of a tensor of three axes or more.
+func matrices(t *Tensor) []*Tensor {
+	if len(t.Shape) < 2 {
+		return nil
+	}
+	if len(t.Shape) == 2 {
+		return []*Tensor{t}
+	}
+	shape := t.Shape[len(t.Shape)-2:]
+	size := shape[0] * shape[1]
+	var list []*Tensor
+	for at := 0; at < t.elements(); at += size {
+		part := *t
+		part.Shape, part.Data = shape, sectionOf(t.Data, int64(at*t.DType.Size()))
+		if t.Grid != nil {
+			g := *t.Grid
+			g.Step, g.Low, g.High = sectionOf(g.Step, int64(at*4)), sectionOf(g.Low, int64(at*4)), sectionOf(g.High, int64(at*4))
+			part.Grid = &g
+		}
+		list = append(list, &part)
+	}
+	return list
+}
+
+// transposed looks for rows that are columns, in the two last axes. A shape that is the original's does not tell.
+func (a *attempt) transposed() (bool, error) {
+	mine, theirs := matrices(a.local), matrices(a.original)
+	if len(mine) == 0 || len(mine) != len(theirs) {
+		return false, nil
+	}
+	for i := range mine {
+		if !slices.Equal(mine[i].Shape, []int{theirs[i].Shape[1], theirs[i].Shape[0]}) || min(mine[i].Shape[0], mine[i].Shape[1]) < 2 {
+			return false, nil
+		}
+		found := false
+		for _, x := range roundingsOf(a.local, a.original) {
+			ok, err := a.explains(a.r, mine[i], view{t: theirs[i], transposed: true}, plainRule(a.local.Add, x))
+			if err != nil {
+				return false, err
+			}
+			if found = ok; found {
+				break
+			}
+		}
+		if !found {
+			return false, nil
+		}
+	}
+	a.row.wrong(Mistake, Transposed, "transposed: element [i, j] is the original's [j, i]")
+	return true, nil
+}
+
+// others looks for another tensor of the original.
+func (a *attempt) others() (bool, error) {
+	rows, columns := a.local.flat()
+	for _, o := range a.originals {
+		if r, c := o.flat(); o == a.original || r != rows || c != columns || o.check() != nil {
+			continue
+		}
+		for _, x := range roundingsOf(a.local, o) {
+			q := plainRule(a.local.Add, x)
+			ok, err := a.like(o, q)
+			if err != nil {
+				return false, err
+			}
+			if !ok {
+				continue
+			}
+			if ok, err = a.explains(a.r, a.local, view{t: o}, q); err != nil {
+				return false, err
+			}
+			if ok {
+				a.another(o)
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// like compares the sample with that of another tensor of the original, which is read once.
+func (a *attempt) like(o *Tensor, q rule) (bool, error) {
+	type of struct {
+		t     *Tensor
+		group int
+	}
+	key := of{o, 0}
+	if a.local.Grid != nil {
+		key.group = a.local.Grid.Group
+	}
+	held, ok := a.samples.Load(key)
+	if !ok {
+		var values [][]float64
+		for _, b := range a.sample {
+			into := make([]float64, b.size())
+			if err := a.r.values(into, o, b.part); err != nil {
+				return false, inTensor(o, err)
+			}
+			values = append(values, into)
+		}
+		held, _ = a.samples.LoadOrStore(key, values)
+	}
+	for i, b := range a.sample {
+		b.original = held.([][]float64)[i]
+		bad := make([]bool, b.size())
+		q.judge(&b, bad)
+		if slices.Contains(bad, true) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+var layerNumber = regexp.MustCompile(`(^|\.)(layers|blocks|h|blk)\.([0-9]+)\.`)
+
+// layerOf is the layer in a name, and the name without its number; −1 for none.
+func layerOf(name string) (layer int, rest string) {
+	at := layerNumber.FindStringSubmatchIndex(name)
+	if at == nil {
+		return -1, name
+	}
+	_, err := fmt.Sscan(name[at[6]:at[7]], &layer)
+	if err != nil {
+		return -1, name
+	}
+	return layer, name[:at[6]] + "*" + name[at[7]:]
+}
+
+// another says that the tensor is another one of the original.
+func (a *attempt) another(o *Tensor) {
+	a.row.Other = o.key()
+	mine, pattern := layerOf(a.original.key())
+	theirs, other := layerOf(o.key())
+	head := strings.HasSuffix(a.original.key(), headName)
+	switch {
+	case mine >= 0 && theirs >= 0 && mine != theirs && pattern == other:
+		a.row.wrong(Mistake, OtherLayer, "layer %d has the tensor of layer %d", mine, theirs)
+	case head && strings.HasSuffix(o.key(), embeddingName):
+		a.row.wrong(Mistake, Tied, "it is %s: the head was tied to the embedding, and the original has two tensors", o.key())
+	default:
+		a.row.wrong(Mistake, OtherTensor, "it is the original's %s", o.key())
+	}
+}
+
+// unexplained says how far apart the two are.
+func (a *attempt) unexplained() {
+	const minElements, far = 64, 0.1
+	cosine := a.t.cosine()
+	if a.t.elements >= minElements && math.Abs(cosine) < far && a.t.bad*10 >= a.t.elements*9 {
+		a.row.wrong(Different, Unrelated, "the values have nothing to do with the original's: cosine %.2f. Was the tensor loaded at all?", cosine)
+		return
+	}
+	a.row.wrong(Different, Values, "%s of %d differ, relative L2 distance %.2g; no known relation explains all of them", count(a.t.bad, "element", "elements"), a.t.elements, a.t.relative())
+}

@@ -1,0 +1,313 @@
+package weights
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// hashes tell which rows and columns of two tensors may be the same.
+type hashes struct{ rows, columns []uint64 }
+
+const odd64 = 0x9E3779B97F4A7C15
+
+// mix puts a number into a hash.
+func mix(h uint64, x float64) uint64 {
+	b := math.Float64bits(x)
+	if x == 0 {
+		b = 0
+	} else if x != x {
+		b = math.MaxUint64
+	}
+	h = (bits.RotateLeft64(h, 29) ^ b) * odd64
+	return h ^ h>>32
+}
+
+// hashed reads a tensor whole. made is what becomes of its numbers.
+func (r *reader) hashed(t *Tensor, made func(float64) float64) (*hashes, error) {
+	rows, columns := t.flat()
+	h := &hashes{make([]uint64, rows), make([]uint64, columns)}
+	for p := range (view{t: t}).parts {
+		if err := r.ctx.Err(); err != nil {
+			return nil, err
+		}
+		values := room(&r.local, p.size())
+		if err := r.values(values, t, p); err != nil {
+			return nil, inTensor(t, err)
+		}
+		for i, x := range values {
+			x = made(x)
+			row, column := p.r0+i/p.columns(), p.c0+i%p.columns()
+			h.rows[row], h.columns[column] = mix(h.rows[row], x), mix(h.columns[column], x)
+		}
+	}
+	return h, nil
+}
+
+// ordering is an order of rows or columns that mistakes make: place i has what the original has in from(i).
+type ordering struct {
+	kind Kind // of rows; "" for those that have other words
+	what string
+	from func(i int) int
+}
+
+// orderings are those of n rows. {row} stands for what they are.
+func (a *attempt) orderings(n int) []ordering {
+	var all []ordering
+	for _, d := range a.heads(n) {
+		half := d / 2
+		of := fmt.Sprintf("in each head of %d", d)
+		if d == n {
+			of = "of the whole tensor"
+		}
+		all = append(all,
+			ordering{Interleaved, fmt.Sprintf("rotary pairs %s are neighbours, and are halves apart in the original: {row}s 2i and 2i+1 are its i and i+%d", of, half), func(i int) int { return i/d*d + i%d%2*half + i%d/2 }},
+			ordering{Halves, fmt.Sprintf("rotary pairs %s are halves apart, and are neighbours in the original: {row}s i and i+%d are its 2i and 2i+1", of, half), func(i int) int { return i/d*d + i%d%half*2 + i%d/half }})
+	}
+	if n%2 == 0 && n > 2 {
+		all = append(all, ordering{"", fmt.Sprintf("the two halves have changed places: {row} i is the original's i+%d, and the other way round", n/2), func(i int) int { return (i + n/2) % n }})
+	}
+	all = append(all, ordering{"", "the {row}s stand in reverse order", func(i int) int { return n - 1 - i }})
+	for s := 1; s <= 8 && s < n-1; s++ {
+		all = append(all,
+			ordering{ShiftedRows, fmt.Sprintf("{row} i is the original's i+%d, and the last %d are its first", s, s), func(i int) int { return (i + s) % n }},
+			ordering{ShiftedRows, fmt.Sprintf("{row} i is the original's i-%d, and the first %d are its last", s, s), func(i int) int { return (i - s + n) % n }})
+	}
+	return all
+}
+
+// heads are the widths that a head can have in a tensor of n rows: the model's first.
+func (a *attempt) heads(n int) []int {
+	var list []int
+	if d := a.o.HeadDim; d > 2 && d%2 == 0 && n%d == 0 {
+		list = append(list, d)
+	}
+	for d := 4; d <= n; d += 2 {
+		if n%d == 0 && !slices.Contains(list, d) {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// ordered looks for rows, and then for columns, that stand in another order.
+func (a *attempt) ordered() (bool, error) {
+	if a.local.Grid != nil {
+		return a.orderedCodes()
+	}
+	if !a.local.DType.Float() && a.local.DType != a.original.DType {
+		return false, nil
+	}
+	mine, err := a.r.hashed(a.local, func(x float64) float64 { return x })
+	if err != nil {
+		return false, err
+	}
+	for _, x := range roundingsOf(a.local, a.original) {
+		q := plainRule(a.local.Add, x)
+		theirs, err := a.r.hashed(a.original, func(x float64) float64 {
+			if q.add != 0 {
+				x = float64(float32(x + q.add))
+			}
+			return q.round.of(x)
+		})
+		if err != nil {
+			return false, err
+		}
+		for _, side := range []struct {
+			word string
+			l, o []uint64
+		}{{"row", mine.rows, theirs.rows}, {"column", mine.columns, theirs.columns}} {
+			order, kind, what := a.order(side.l, side.o)
+			if order == nil {
+				continue
+			}
+			v := view{t: a.original, rows: order}
+			if side.word == "column" {
+				v = view{t: a.original, columns: order}
+			}
+			ok, err := a.explains(a.r, a.local, v, q)
+			if err != nil {
+				return false, err
+			}
+			if ok {
+				a.permuted(side.word, kind, what)
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// permuted names an order of rows or columns. A vector has columns alone, which people call elements.
+func (a *attempt) permuted(word string, kind Kind, what string) {
+	if kind == "" {
+		kind = RowOrder
+		if word == "column" {
+			kind = ColumnOrder
+		}
+	}
+	if word == "column" {
+		if len(a.local.Shape) < 2 {
+			word = "element"
+		} else if kind == ShiftedRows {
+			kind = Shifted
+		}
+	}
+	text := strings.ReplaceAll(what, "{row}", word)
+	if word == "column" {
+		text = "in its columns, " + text
+	}
+	a.row.wrong(Mistake, kind, "%s", text)
+}
+
+// order finds the order in which the hashes o are those of l, all of them. The kind and the words say which.
+func (a *attempt) order(l, o []uint64) (order []int32, kind Kind, what string) {
+	n := len(l)
+	if n < 2 || slices.Equal(l, o) || !sameElements(l, o) {
+		return nil, "", ""
+	}
+	take := func(from func(int) int) []int32 {
+		order := make([]int32, n)
+		for i := range n {
+			at := from(i)
+			if l[i] != o[at] {
+				return nil
+			}
+			order[i] = int32(at)
+		}
+		return order
+	}
+	for _, x := range a.orderings(n) {
+		if order := take(x.from); order != nil {
+			return order, x.kind, x.what
+		}
+	}
+	for _, d := range a.blocks(n) {
+		if at := blockOrder(l, o, d); at != nil {
+			moved := firstMoved(at)
+			return take(func(i int) int { return int(at[i/d])*d + i%d }), HeadOrder,
+				fmt.Sprintf("blocks of %d {row}s stand in another order: block %d is the original's %d", d, moved, at[moved])
+		}
+	}
+	at := blockOrder(l, o, 1)
+	moved := firstMoved(at)
+	others := 0
+	for i, x := range at {
+		if int(x) != i {
+			others++
+		}
+	}
+	if others == 2 {
+		return at, "", fmt.Sprintf("{row}s %d and %d have changed places", moved, at[moved])
+	}
+	return at, "", fmt.Sprintf("%d of %d {row}s stand in another order: the first is %d, which is the original's %d", others, n, moved, at[moved])
+}
+
+// blocks are the sizes of blocks that are looked for: a head first.
+func (a *attempt) blocks(n int) []int {
+	var list []int
+	for d := n / 2; d >= 2; d-- {
+		if n%d == 0 && (d == a.o.HeadDim || n/d <= 256) {
+			list = append(list, d)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y int) int { return order01(y == a.o.HeadDim) - order01(x == a.o.HeadDim) })
+	return list
+}
+
+func order01(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// sameElements reports whether two lists have the same elements, as often.
+func sameElements(a, b []uint64) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
+
+// blockOrder finds for each block of d the one of o that it is; of several alike the one in its own place, else the first that is left.
+// It is nil where a block is none of o's.
+func blockOrder(l, o []uint64, d int) []int32 {
+	n := len(l) / d
+	sum := func(list []uint64, i int) uint64 {
+		h := uint64(0)
+		for _, x := range list[i*d : (i+1)*d] {
+			h = (bits.RotateLeft64(h, 17) ^ x) * odd64
+		}
+		return h
+	}
+	of := map[uint64][]int32{}
+	theirs := make([]uint64, n)
+	for i := range n {
+		theirs[i] = sum(o, i)
+		of[theirs[i]] = append(of[theirs[i]], int32(i))
+	}
+	order := make([]int32, n)
+	for i := range n {
+		order[i] = -1
+		if h := sum(l, i); theirs[i] == h {
+			order[i] = int32(i)
+			of[h] = slices.DeleteFunc(of[h], func(x int32) bool { return int(x) == i })
+		}
+	}
+	for i := range n {
+		if order[i] >= 0 {
+			continue
+		}
+		left := of[sum(l, i)]
+		if len(left) == 0 {
+			return nil
+		}
+		order[i], of[sum(l, i)] = left[0], left[1:]
+	}
+	return order
+}
+
+// firstMoved is the first place that has what another had.
+func firstMoved(order []int32) int {
+	for i, x := range order {
+		if int(x) != i {
+			return i
+		}
+	}
+	return 0
+}
+
+// orderedCodes tries the orders that mistakes make on a tensor of codes, whose numbers are not the original's.
+func (a *attempt) orderedCodes() (bool, error) {
+	rows, columns := a.local.flat()
+	q := plainRule(a.local.Add, rounding{})
+	try := func(x ordering, n int, word string) (bool, error) {
+		order := make([]int32, n)
+		for i := range n {
+			order[i] = int32(x.from(i))
+		}
+		v := view{t: a.original, rows: order}
+		if word == "column" {
+			v = view{t: a.original, columns: order}
+		}
+		ok, err := a.explains(a.r, a.local, v, q)
+		if ok {
+			a.permuted(word, x.kind, x.what)
+		}
+		return ok, err
+	}
+	for _, side := range []struct {
+		n    int
+		word string
+	}{{rows, "row"}, {columns, "column"}} {
+		for _, x := range a.orderings(side.n) {
+			if ok, err := try(x, side.n, side.word); ok || err != nil {
+				return ok, err
+			}
+		}
+	}
+	return false, nil
+}

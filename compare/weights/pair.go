@@ -1,0 +1,281 @@
+package weights
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// comparison is one run over two checkpoints.
+type comparison struct {
+	o         *Options
+	originals []*Tensor
+	byName    map[string]*Tensor
+	samples   sync.Map // of originals, by tensor
+}
+
+// pair compares a tensor of the port with the one of the original that it is called like.
+func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
+	row := newRow(local, original)
+	for _, side := range []*Tensor{original, local} {
+		if err := side.check(); err != nil {
+			row.Class, row.Kind, row.What = Different, Unread, fmt.Sprintf("%s cannot be read: %v", side.key(), err)
+			return row, nil
+		}
+	}
+	if !slices.Equal(local.Shape, original.Shape) {
+		if !slices.Equal(squeezed(local.Shape), squeezed(original.Shape)) {
+			return c.misshapen(r, row, local, original)
+		}
+		turned := *local
+		turned.Shape = original.Shape
+		local = &turned
+		row.note("shape %v, of the original %v", row.Local.Shape, original.Shape)
+	}
+	if local.elements() == 0 {
+		row.Class = Equal
+		return row, nil
+	}
+	if is, err := c.identical(r, local, original); err != nil || is {
+		row.Class = Equal
+		return row, err
+	}
+	found, q, err := c.agrees(r, local, view{t: original})
+	if err != nil {
+		return row, err
+	}
+	if found.bad == 0 {
+		return c.right(row, local, q, found), nil
+	}
+	return c.name(r, row, local, original, q, found)
+}
+
+// identical reports whether both have the same bytes of the same dtype.
+func (c *comparison) identical(r *reader, local, original *Tensor) (bool, error) {
+	if local.DType != original.DType || local.Grid != nil || local.Add != 0 {
+		return false, nil
+	}
+	const most = 1 << 20
+	size := int64(local.elements()) * int64(local.DType.Size())
+	a, b := make([]byte, min(size, most)), make([]byte, min(size, most))
+	for at := int64(0); at < size; at += most {
+		n := min(most, size-at)
+		if err := r.ctx.Err(); err != nil {
+			return false, err
+		}
+		for _, side := range []struct {
+			t    *Tensor
+			into []byte
+		}{{local, a[:n]}, {original, b[:n]}} {
+			if got, err := side.t.Data.ReadAt(side.into, at); int64(got) < n {
+				if err == nil || err == io.EOF {
+					err = io.ErrUnexpectedEOF
+				}
+				return false, inTensor(side.t, err)
+			}
+		}
+		r.done.Add(2 * n)
+		if !bytes.Equal(a[:n], b[:n]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// agrees goes over the whole tensor with each rounding that all elements of a sample allow, until one leaves no element. Where none
+// does, it counts by the rounding that most of the sample allows.
+func (c *comparison) agrees(r *reader, local *Tensor, v view) (*tally, rule, error) {
+	list, err := c.voted(r, local, v)
+	if err != nil {
+		return nil, rule{}, err
+	}
+	var first *tally
+	var by rule
+	for i, x := range list {
+		if i > 0 && !x.all {
+			break
+		}
+		q := plainRule(local.Add, x.round)
+		t, err := c.pass(r, local, v, q)
+		if err != nil {
+			return nil, q, err
+		}
+		if first == nil || t.bad == 0 {
+			first, by = t, q
+		}
+		if t.bad == 0 {
+			break
+		}
+	}
+	return first, by, nil
+}
+
+// vote is a rounding, and how many elements of a sample it gives.
+type vote struct {
+	round rounding
+	votes int
+	all   bool
+}
+
+// voted sorts the roundings by a sample: those that give most of it first.
+func (c *comparison) voted(r *reader, local *Tensor, v view) ([]vote, error) {
+	list := roundingsOf(local, v.t)
+	votes := make([]vote, len(list))
+	for i := range list {
+		votes[i] = vote{round: list[i], all: true}
+	}
+	for _, p := range samplesOf(local) {
+		b, err := r.read(local, v, p)
+		if err != nil {
+			return nil, err
+		}
+		bad := make([]bool, p.size())
+		for i := range votes {
+			q := plainRule(local.Add, votes[i].round)
+			q.judge(&b, bad)
+			for _, wrong := range bad {
+				if wrong {
+					votes[i].all = false
+				} else {
+					votes[i].votes++
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(votes, func(a, b vote) int { return b.votes - a.votes })
+	return votes, nil
+}
+
+// roundingsOf are the roundings that can lie between two tensors. What was added to is a number of no format.
+func roundingsOf(local, original *Tensor) []rounding {
+	switch {
+	case local.Grid != nil:
+		return []rounding{{}}
+	case local.Add != 0:
+		return roundings(hooks.F64, local.DType)
+	}
+	return roundings(original.DType, local.DType)
+}
+
+// pass goes over the whole tensor.
+func (c *comparison) pass(r *reader, local *Tensor, v view, q rule) (*tally, error) {
+	t := newTally(local.flat())
+	var bad []bool
+	for p := range v.parts {
+		b, err := r.read(local, v, p)
+		if err != nil {
+			return nil, err
+		}
+		if cap(bad) < p.size() {
+			bad = make([]bool, p.size())
+		}
+		q.judge(&b, bad[:p.size()])
+		t.add(&b, &q, bad)
+	}
+	return t, nil
+}
+
+// explains reports whether a relation gives every element, after a look at a sample.
+func (c *comparison) explains(r *reader, local *Tensor, v view, q rule) (bool, error) {
+	rows, columns := v.size()
+	if lr, lc := local.flat(); lr != rows || lc != columns {
+		return false, nil
+	}
+	every := func(parts func(func(part) bool)) (bool, error) {
+		var bad []bool
+		for p := range parts {
+			b, err := r.read(local, v, p)
+			if err != nil {
+				return false, err
+			}
+			if cap(bad) < p.size() {
+				bad = make([]bool, p.size())
+			}
+			q.judge(&b, bad[:p.size()])
+			if slices.Contains(bad[:p.size()], true) {
+				return false, nil
+			}
+		}
+		return true, nil
+	}
+	if ok, err := every(slices.Values(samplesOf(local))); !ok {
+		return false, err
+	}
+	return every(v.parts)
+}
+
+// sampleParts is how many rectangles a sample has, at most.
+const sampleParts = 24
+
+// samplesOf are rectangles of a tensor, spread over it: the same for all tensors of a shape. Those of codes are whole groups.
+func samplesOf(t *Tensor) []part {
+	rows, columns := t.flat()
+	wide := 16
+	if t.Grid != nil {
+		wide = max(wide, t.Grid.Group)
+	}
+	wide = min(wide, columns)
+	n := sampleParts
+	if rows*columns <= n*wide {
+		return slices.Collect(view{t: t}.parts)
+	}
+	slots := (columns + wide - 1) / wide
+	var list []part
+	state := uint64(1)
+	for i := range n {
+		state = state*6364136223846793005 + 1442695040888963407
+		r := i * (rows - 1) / (n - 1)
+		s := int(state>>33) % slots
+		list = append(list, part{r, r + 1, s * wide, min((s+1)*wide, columns)})
+	}
+	return list
+}
+
+// right is the row of a tensor of which no element is wrong.
+func (c *comparison) right(row Row, local *Tensor, q rule, t *tally) Row {
+	row.Relative = finite(t.relative())
+	if local.Add != 0 {
+		row.note("the file has %s+w", number(local.Add))
+	}
+	switch {
+	case local.Grid != nil:
+		row.Class, row.Rounding = Quantised, local.Format
+		return row
+	case q.round.dtype == 0, local.Add != 0 && !q.round.cut && q.round.dtype == local.DType && local.DType == hooks.F32:
+		row.Class = Equal
+		return row
+	case t.beyond > 0:
+		row.Class, row.Kind, row.Unequal = Mistake, Overflow, t.beyond
+		row.What = fmt.Sprintf("%s beyond %s of %s: %s", count(t.beyond, "element lies", "elements lie"), number(largestOf(q.round)), q.round.dtype, "they are no longer the original's")
+		return row
+	case q.round.via != 0:
+		row.wrong(Mistake, Rounded, "rounded to %s first, and then to %s: it has lost the bits that either of them lacks", q.round.via, q.round.dtype)
+		row.Rounding, row.Unequal = q.round.String(), t.elements
+		return row
+	case q.round.cut:
+		row.Class, row.Kind, row.Rounding = Mistake, CutOff, q.round.String()
+		row.What = fmt.Sprintf("rounded to %s toward zero: the low bits were cut off, where nearest even is meant", q.round.dtype)
+		row.Unequal = t.elements
+		return row
+	}
+	row.Class, row.Rounding = Cast, q.round.String()
+	if t.vanished > 0 {
+		row.note("%s too small for %s and became zero", count(t.vanished, "number is", "numbers are"), q.round.dtype)
+	}
+	return row
+}
+
+// finite is x, or the largest number: JSON has no infinity.
+func finite(x float64) float64 {
+	if math.IsInf(x, 0) || x != x {
+		return math.MaxFloat64
+	}
+	return x
+}
+
+func inTensor(t *Tensor, err error) error { return fmt.Errorf("reading %s: %w", t.key(), err) }

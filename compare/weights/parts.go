@@ -1,0 +1,423 @@
+package weights
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// sectionOf is the data from some byte on.
+func sectionOf(data io.ReaderAt, from int64) io.ReaderAt {
+	return io.NewSectionReader(data, from, math.MaxInt64-from)
+}
+
+// finding is what one row, or the wrong part of it, is.
+type finding struct {
+	kind     Kind
+	factor   float64 // of ScaledRows
+	shift    int     // of ShiftedRows: the original's row is so many on; of Shifted: the original's column
+	from, to int     // columns, both included; the whole row for a row of its own
+}
+
+// run are rows behind each other of which the same is to be said.
+type run struct {
+	finding
+	first, last int
+	least, most float64 // factors
+}
+
+// inParts looks at each row that has a wrong element by itself.
+func (a *attempt) inParts() (bool, error) {
+	rows, columns := a.local.flat()
+	mine, theirs, err := a.rowHashes()
+	if err != nil {
+		return false, err
+	}
+	where := map[uint64][]int{}
+	for i, h := range theirs {
+		if len(where[h]) < 8 {
+			where[h] = append(where[h], i)
+		}
+	}
+	var runs []run
+	for _, r := range a.t.badRows() {
+		b, err := a.r.read(a.local, view{t: a.original}, part{r, r + 1, 0, columns})
+		if err != nil {
+			return false, err
+		}
+		f := a.ofRow(&b, int(a.t.left[r]), int(a.t.right[r]))
+		if f.kind == Values && mine != nil {
+			if at := where[mine[r]]; len(at) > 0 {
+				near := slices.MinFunc(at, func(x, y int) int { return abs(x-r) - abs(y-r) })
+				f = finding{kind: ShiftedRows, shift: near - r, from: 0, to: columns - 1}
+			}
+		}
+		if f.kind == Values {
+			f = a.shiftedRow(&b, f)
+		}
+		runs = joinRun(runs, f, r)
+	}
+	return a.say(runs, rows, columns), nil
+}
+
+func abs(x int) int { return max(x, -x) }
+
+// rowHashes are those of all rows of both sides by the rule; nil for codes, whose rows are never the original's, and for one row.
+func (a *attempt) rowHashes() (mine, theirs []uint64, err error) {
+	if rows, _ := a.local.flat(); a.local.Grid != nil || rows < 2 {
+		return nil, nil, nil
+	}
+	l, err := a.r.hashed(a.local, func(x float64) float64 { return x })
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := a.r.hashed(a.original, func(x float64) float64 {
+		if a.q.add != 0 {
+			x = float64(float32(x + a.q.add))
+		}
+		return a.q.round.of(x)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return l.rows, o.rows, nil
+}
+
+// minFactor is how many elements of a row have to have one factor.
+const minFactor = 4
+
+// ofRow says what the columns from and to of a row are, by themselves: zero, one number, not finite, or the original times a factor.
+func (a *attempt) ofRow(b *block, from, to int) finding {
+	f := finding{kind: Values, from: from, to: to}
+	zero, constant, odd, others := true, true, 0, false
+	var both, whole float64
+	n := 0
+	for c := from; c <= to; c++ {
+		l, x := b.local[c], a.q.makes(b.original[c])
+		zero = zero && l == 0
+		constant = constant && l == b.local[from]
+		if l-l != 0 {
+			odd++
+		} else if !a.q.holds(l, b.original[c]) && b.grid == nil {
+			others = true
+		}
+		if p := l * x; x != 0 && p-p == 0 {
+			n++
+			both += l * x
+			whole += x * x
+		}
+	}
+	switch {
+	case zero:
+		f.kind = Zero
+		return f
+	case odd > 0:
+		if !others {
+			f.kind = NotFinite
+		}
+		return f
+	case constant && to > from:
+		f.kind, f.factor = Constant, b.local[from]
+		return f
+	case n < minFactor || both == 0 || a.q.add != 0:
+		return f
+	}
+	factor := a.factorNear(both / whole)
+	q := rule{scale: factor, round: a.q.round}.nearly(a.local, 1)
+	some := block{part: part{0, 1, 0, to - from + 1}, local: b.local[from : to+1], original: b.original[from : to+1], grid: b.grid}
+	if b.grid != nil {
+		some.step, some.low, some.high = b.step[from:to+1], b.low[from:to+1], b.high[from:to+1]
+	}
+	bad := make([]bool, to-from+1)
+	q.judge(&some, bad)
+	if !slices.Contains(bad, true) {
+		f.kind, f.factor = ScaledRows, factor
+	}
+	return f
+}
+
+// shiftedRow looks for a row whose elements stand some places on. What comes in at the end may be anything that a shift brings: the
+// other end of the row, zeros, or what was there.
+func (a *attempt) shiftedRow(b *block, f finding) finding {
+	columns := b.columns()
+	if b.grid != nil || columns < 8 {
+		return f
+	}
+	for _, s := range []int{1, -1, 2, -2, 3, -3, 4, -4} {
+		ok := true
+		for c, l := range b.local {
+			at := c + s
+			inside := at >= 0 && at < columns
+			if inside && !a.q.holds(l, b.original[at]) ||
+				!inside && l != 0 && !a.q.holds(l, b.original[(at+columns)%columns]) && !a.q.holds(l, b.original[c]) {
+				ok = false
+				break
+			}
+		}
+		if ok {
+			return finding{kind: Shifted, shift: s, from: 0, to: columns - 1}
+		}
+	}
+	return f
+}
+
+// joinRun puts a row to the run before it, where the same is to be said of both.
+func joinRun(runs []run, f finding, r int) []run {
+	if n := len(runs); n > 0 {
+		last := &runs[n-1]
+		alike := last.kind == f.kind && last.last == r-1 && last.shift == f.shift
+		switch f.kind {
+		case Values, ScaledRows: // their columns and factors are those of all together
+		case Constant:
+			alike = alike && last.factor == f.factor
+		default:
+			alike = alike && last.from == f.from && last.to == f.to
+		}
+		if alike {
+			last.last = r
+			last.from, last.to = min(last.from, f.from), max(last.to, f.to)
+			last.least, last.most = min(last.least, f.factor), max(last.most, f.factor)
+			return runs
+		}
+	}
+	return append(runs, run{f, r, r, f.factor, f.factor})
+}
+
+// say makes a sentence of the runs. It names a kind where all rows are explained.
+func (a *attempt) say(runs []run, rows, columns int) bool {
+	if len(runs) == 0 {
+		return false
+	}
+	kinds := map[Kind]int{}
+	for _, r := range runs {
+		kinds[r.kind]++
+	}
+	if kinds[Values] > 0 {
+		return a.block(runs, rows, columns)
+	}
+	const most = 4
+	var words []string
+	for i, r := range runs {
+		if i == most {
+			words = append(words, fmt.Sprintf("%s more", count(len(runs)-most, "run of rows", "runs of rows")))
+			break
+		}
+		words = append(words, a.ofRun(r, rows, columns))
+	}
+	kind := Several
+	if len(kinds) == 1 {
+		kind = a.kindOf(runs[0], columns)
+	}
+	a.row.wrong(Mistake, kind, "%s; every other element is right", strings.Join(words, "; "))
+	if a.t.bad == a.t.elements {
+		a.row.What = strings.TrimSuffix(a.row.What, "; every other element is right")
+	}
+	return true
+}
+
+// kindOf is the kind of a tensor whose runs are all of one.
+func (a *attempt) kindOf(r run, columns int) Kind {
+	whole := r.from == 0 && r.to == columns-1
+	switch {
+	case r.kind == Zero && whole:
+		return ZeroRows
+	case r.kind == Zero:
+		return ZeroBlock
+	case r.kind == ScaledRows && !whole:
+		return ScaledBlock
+	}
+	return r.kind
+}
+
+// rowWords is "row 3", "rows 3 to 5".
+func rowWords(first, last int) string {
+	if first == last {
+		return fmt.Sprintf("row %d", first)
+	}
+	return fmt.Sprintf("rows %d to %d", first, last)
+}
+
+// at is where a run is: its rows, and its columns where these are not all.
+func (a *attempt) at(r run, columns int) string {
+	text := rowWords(r.first, r.last)
+	cut := r.from > 0 || r.to < columns-1
+	between := fmt.Sprintf("columns %d to %d", r.from, r.to)
+	if r.from == r.to {
+		between = fmt.Sprintf("column %d", r.from)
+	}
+	switch {
+	case len(a.local.Shape) < 2 && cut:
+		return strings.Replace(between, "column", "element", 1)
+	case len(a.local.Shape) < 2:
+		return "the vector"
+	case cut:
+		return text + ", " + between
+	}
+	return text
+}
+
+// ofRun says what a run is.
+func (a *attempt) ofRun(r run, rows, columns int) string {
+	at := a.at(r, columns)
+	one := r.first == r.last && !strings.HasPrefix(at, "elements")
+	is, has := "are", "have"
+	if one {
+		is, has = "is", "has"
+	}
+	switch r.kind {
+	case Zero:
+		return fmt.Sprintf("%s: zero", at)
+	case Constant:
+		return fmt.Sprintf("%s: every element is %s", at, number(r.factor))
+	case NotFinite:
+		return fmt.Sprintf("%s: NaN or infinite", at)
+	case ShiftedRows:
+		if one {
+			return fmt.Sprintf("%s %s the original's row %d", at, is, r.first+r.shift)
+		}
+		return fmt.Sprintf("%s %s the original's %s", at, is, rowWords(r.first+r.shift, r.last+r.shift))
+	case Shifted:
+		if r.shift > 0 {
+			return fmt.Sprintf("%s %s the original's elements %d places to the left", at, has, r.shift)
+		}
+		return fmt.Sprintf("%s %s the original's elements %d places to the right", at, has, -r.shift)
+	case ScaledRows:
+		if r.least == r.most {
+			return fmt.Sprintf("%s: %s times the original%s", at, number(r.least), exponent(r.least))
+		}
+		return fmt.Sprintf("%s: each row is the original's times a factor of its own, %s to %s", at, number(r.least), number(r.most))
+	}
+	return at
+}
+
+// block says where the wrong elements are when they are not everywhere. Nothing explains them.
+func (a *attempt) block(runs []run, rows, columns int) bool {
+	box := run{finding: finding{kind: Values, from: columns, to: -1}, first: runs[0].first, last: runs[len(runs)-1].last}
+	bad := 0
+	for _, r := range a.t.badRows() {
+		bad++
+		box.from, box.to = min(box.from, int(a.t.left[r])), max(box.to, int(a.t.right[r]))
+	}
+	inside := (box.last - box.first + 1) * (box.to - box.from + 1)
+	switch {
+	case inside*2 <= a.t.elements && (box.from > 0 || box.to < columns-1):
+		a.row.wrong(Different, WrongBlock, "%s: %s of %d there differ, and no known relation explains them; every element elsewhere is right", a.at(box, columns), count(a.t.bad, "element", "elements"), inside)
+	case bad*2 <= rows:
+		a.row.wrong(Different, WrongRows, "%s differ, the first is row %d: no known relation explains them; every other row is right", count(bad, "row", "rows"), box.first)
+	default:
+		return false
+	}
+	return true
+}
+
+// byColumn looks for a factor for each column: a norm, or a scale of channels, that was multiplied into the weight.
+func (a *attempt) byColumn() (bool, error) {
+	rows, columns := a.local.flat()
+	if rows < 4 || a.local.Grid != nil || !a.local.DType.Float() || a.q.add != 0 {
+		return false, nil
+	}
+	both, whole := make([]float64, columns), make([]float64, columns)
+	for p := range (view{t: a.local}).parts {
+		b, err := a.r.read(a.local, view{t: a.original}, p)
+		if err != nil {
+			return false, err
+		}
+		for i, x := range b.original {
+			if y := b.local[i] * x; y-y == 0 {
+				both[p.c0+i%p.columns()] += y
+				whole[p.c0+i%p.columns()] += x * x
+			}
+		}
+	}
+	least, most := math.Inf(1), math.Inf(-1)
+	for c := range both {
+		if whole[c] > 0 {
+			both[c] /= whole[c]
+			least, most = min(least, both[c]), max(most, both[c])
+		}
+	}
+	for p := range (view{t: a.local}).parts {
+		b, err := a.r.read(a.local, view{t: a.original}, p)
+		if err != nil {
+			return false, err
+		}
+		for i, x := range b.original {
+			q := rule{scale: both[p.c0+i%p.columns()], round: a.q.round}.nearly(a.local, 1)
+			if !q.holds(b.local[i], x) {
+				return false, nil
+			}
+		}
+	}
+	a.row.wrong(Mistake, ScaledColumn, "each column is the original's times a factor of its own, %s to %s: the weight of a norm, or a scale of channels, was multiplied in", number(least), number(most))
+	return true, nil
+}
+
+// maxMove is how many elements a tensor may have been moved by.
+const maxMove = 64
+
+// moved looks for elements that stand some places on, as where the data were read from a wrong byte.
+func (a *attempt) moved() (bool, error) {
+	if a.local.Grid != nil || a.t.elements < 4*maxMove || a.local.Add != 0 {
+		return false, nil
+	}
+	n := a.t.elements
+	l, o := *a.local, *a.original
+	l.Shape, o.Shape = []int{n}, []int{n}
+	const seen = 32
+	at := n / 2
+	probe, window := make([]float64, seen), make([]float64, seen+2*maxMove)
+	if err := a.r.values(probe, &l, part{0, 1, at, at + seen}); err != nil {
+		return false, inTensor(a.local, err)
+	}
+	if err := a.r.values(window, &o, part{0, 1, at - maxMove, at + seen + maxMove}); err != nil {
+		return false, inTensor(a.original, err)
+	}
+	for s := 1; s <= maxMove; s++ {
+		for _, by := range []int{s, -s} {
+			ok := true
+			for i, x := range probe {
+				if ok = a.q.holds(x, window[maxMove+by+i]); !ok {
+					break
+				}
+			}
+			if !ok {
+				continue
+			}
+			if ok, err := a.movedBy(&l, &o, by); ok || err != nil {
+				return ok, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// movedBy checks it over the whole tensor. The elements at the end come from outside of it, and are zero, or are said to be others.
+func (a *attempt) movedBy(l, o *Tensor, by int) (bool, error) {
+	from, to := max(0, -by), l.elements()-max(0, by)
+	for at := from; at < to; at += chunk {
+		n := min(chunk, to-at)
+		x, y := room(&a.r.local, n), room(&a.r.original, n)
+		if err := a.r.values(x, l, part{0, 1, at, at + n}); err != nil {
+			return false, inTensor(l, err)
+		}
+		if err := a.r.values(y, o, part{0, 1, at + by, at + by + n}); err != nil {
+			return false, inTensor(o, err)
+		}
+		for i := range x {
+			if !a.q.holds(x[i], y[i]) {
+				return false, nil
+			}
+		}
+	}
+	a.row.wrong(Mistake, Shifted, "element i is the original's element i%+d, counted through all rows: the data were read from %s too %s", by, count(abs(by), "element", "elements"), either(by > 0, "far on", "early"))
+	return true, nil
+}
+
+func either(b bool, yes, no string) string {
+	if b {
+		return yes
+	}
+	return no
+}

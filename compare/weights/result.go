@@ -1,0 +1,156 @@
+package weights
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Class is what is said of a tensor.
+type Class string
+
+// The classes. The first three are right.
+const (
+	Equal     Class = "EQUAL"     // every element is the same number
+	Cast      Class = "CAST"      // every element is the original's, rounded to nearest even
+	Quantised Class = "QUANTISED" // every code is the nearest to the original's number, or one step beside it
+	Mistake   Class = "MISTAKE"   // wrong, and one relation explains every element
+	Different Class = "DIFFERENT" // wrong, and no relation explains every element
+	Missing   Class = "MISSING"   // the port has no such tensor
+	Extra     Class = "EXTRA"     // the original has no such tensor
+)
+
+// Right reports whether a tensor of the class is as it has to be.
+func (c Class) Right() bool { return c == Equal || c == Cast || c == Quantised }
+
+// Kind is the name of what is wrong.
+type Kind string
+
+// The kinds of what is wrong.
+const (
+	Transposed   Kind = "transposed"
+	RowOrder     Kind = "row-order"     // the rows stand in another order
+	ColumnOrder  Kind = "column-order"  // the columns do
+	Interleaved  Kind = "interleaved"   // rows of a head that turn together are neighbours, and are halves apart in the original
+	Halves       Kind = "halves"        // the other way round
+	HeadOrder    Kind = "head-order"    // whole heads stand in another order
+	ShiftedRows  Kind = "shifted-rows"  // rows have those some places on
+	Shifted      Kind = "shifted"       // all elements have those some places on
+	Folded       Kind = "folded"        // 1+w where w is meant
+	FoldedTwice  Kind = "folded-twice"  // 2+w where 1+w is meant
+	Unfolded     Kind = "unfolded"      // w where 1+w is meant
+	Scaled       Kind = "scaled"        // one factor
+	ScaledRows   Kind = "scaled-rows"   // a factor for each row
+	ScaledBlock  Kind = "scaled-block"  // a factor for one rectangle
+	ScaledColumn Kind = "scaled-column" // a factor for each column
+	Negated      Kind = "negated"
+	OtherTensor  Kind = "other-tensor" // another tensor of the original
+	OtherLayer   Kind = "other-layer"  // the same tensor of another layer
+	Untied       Kind = "untied"       // a head that is not the embedding, where the original has one tensor for both
+	Tied         Kind = "tied"         // a head that is the embedding, where the original has two
+	Zero         Kind = "zero"
+	ZeroRows     Kind = "zero-rows"
+	ZeroBlock    Kind = "zero-block"
+	Constant     Kind = "constant"
+	NotFinite    Kind = "not-finite"
+	WrongBlock   Kind = "block"     // one rectangle is wrong, and nothing explains it
+	WrongRows    Kind = "rows"      // some rows are
+	Values       Kind = "values"    // nothing explains the values
+	Several      Kind = "several"   // rows are explained, not all by one thing
+	Unrelated    Kind = "unrelated" // the values have nothing to do with the original's
+	CutOff       Kind = "cut-off"   // rounded toward zero
+	Rounded      Kind = "rounded"   // every number is one step from the nearest at most, and not all are the nearest
+	Overflow     Kind = "overflow"
+	Misread      Kind = "misread" // bits of one format read as another
+	Shape        Kind = "shape"
+	Truncated    Kind = "truncated" // the first rows of the original alone
+	Padded       Kind = "padded"    // the original's rows, and others behind them that are not zero
+	Unread       Kind = "unread"
+	Absent       Kind = "missing"
+	Unknown      Kind = "extra"
+)
+
+// Row is the outcome for one tensor.
+type Row struct {
+	Name     string   `json:"name"`               // as the original has it; of an extra one as the port has it
+	Class    Class    `json:"class"`              //
+	Kind     Kind     `json:"kind,omitempty"`     // what is wrong; empty: nothing is
+	What     string   `json:"what,omitempty"`     // the same in a sentence
+	Rounding string   `json:"rounding,omitempty"` // of CAST: to what; of QUANTISED: the format
+	Local    *Stored  `json:"local,omitempty"`    // in the port; absent: it is missing
+	Original *Stored  `json:"original,omitempty"` // in the original; absent: it has none
+	At       *Element `json:"at,omitempty"`       // the first element that is wrong
+	Unequal  int      `json:"unequal,omitempty"`  // so many are
+	Elements int      `json:"elements"`           // of so many
+	Relative float64  `json:"relative_l2"`        // relative L2 distance of the port from the original
+	Other    string   `json:"other,omitempty"`    // the tensor of the original that it is
+	Notes    []string `json:"notes,omitempty"`    // what is no mistake, a sentence each
+}
+
+// Stored is a tensor as its file has it.
+type Stored struct {
+	Key    string `json:"key"` // its name there
+	Shape  []int  `json:"shape"`
+	Format string `json:"format"` // its dtype, or the format of its codes
+}
+
+// Element is a place in a tensor, and what both sides have there.
+type Element struct {
+	Row      int    `json:"row"`
+	Column   int    `json:"column"`
+	Local    string `json:"local"` // a number, NaN or an infinity
+	Original string `json:"original"`
+}
+
+func newRow(local, original *Tensor) Row {
+	var row Row
+	if original != nil {
+		row.Name, row.Original, row.Elements = original.key(), stored(original), original.elements()
+	}
+	if local != nil {
+		row.Local = stored(local)
+		if original == nil {
+			row.Name, row.Elements = local.key(), local.elements()
+		}
+		if local.How != "" {
+			row.note("%s: %s", local.key(), local.How)
+		}
+	}
+	return row
+}
+
+func stored(t *Tensor) *Stored {
+	shape := t.Shape
+	if shape == nil {
+		shape = []int{}
+	}
+	return &Stored{t.key(), shape, t.format()}
+}
+
+// note adds a sentence that is no mistake.
+func (r *Row) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+// wrong says what is wrong.
+func (r *Row) wrong(class Class, kind Kind, format string, args ...any) {
+	r.Class, r.Kind, r.What = class, kind, fmt.Sprintf(format, args...)
+}
+
+// at says where a tally's first bad element is.
+func (r *Row) at(t *tally) {
+	r.Relative, r.Unequal = finite(t.relative()), t.bad
+	if t.bad > 0 {
+		r.At = &Element{t.first.row, t.first.column, number(t.first.local), number(t.first.original)}
+	}
+}
+
+// number is a number for people.
+func number(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
+
+// count is a number with its noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

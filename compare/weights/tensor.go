@@ -1,0 +1,118 @@
+package weights
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// Tensor is one tensor of a checkpoint. Its elements are read when they are needed.
+type Tensor struct {
+	Name    string // by which the two sides are paired
+	Key     string // what its file calls it, for people; empty: Name
+	Shape   []int  // as torch has it: the last axis is the fastest
+	DType   hooks.DType
+	Unknown string      // a format that is not read, by its name; else empty
+	Data    io.ReaderAt // the elements of DType, row-major, little-endian
+
+	Format string // of a tensor of codes, such as "Q8_0"; else empty
+	Grid   *Grid  // of a tensor of codes; else nil
+
+	// Add is what the file has more than the original by its own rules, as 1 where it has 1+w for the weight w of a norm.
+	Add float64
+	// How says what was done to the file's tensor to have the original's layout, such as "axes a b -> b a"; empty for nothing.
+	How string
+}
+
+// Grid has, for each element of a tensor of codes, the numbers that its code could have stood for: Low, Low+Step, ... up to High. Each
+// reader has float32 elements in the tensor's shape.
+type Grid struct {
+	Step, Low, High io.ReaderAt
+	Group           int  // so many elements of a row share a step
+	Moves           bool // the format moves errors from code to code (GPTQ, AWQ): no value alone is wrong
+}
+
+// key is what people know the tensor by.
+func (t *Tensor) key() string {
+	if t.Key != "" {
+		return t.Key
+	}
+	return t.Name
+}
+
+// format is what its elements are stored as.
+func (t *Tensor) format() string {
+	switch {
+	case t.Format != "":
+		return t.Format
+	case t.Unknown != "":
+		return t.Unknown
+	}
+	return t.DType.String()
+}
+
+// elements is how many elements it has.
+func (t *Tensor) elements() int {
+	n, _ := hooks.Elements(t.Shape)
+	return n
+}
+
+// flat is the shape as rows of the last axis. A vector is one row.
+func (t *Tensor) flat() (rows, columns int) {
+	if len(t.Shape) < 2 {
+		return 1, t.elements()
+	}
+	columns = t.Shape[len(t.Shape)-1]
+	if columns == 0 {
+		return 0, 0
+	}
+	return t.elements() / columns, columns
+}
+
+// check reports what keeps a tensor from being read.
+func (t *Tensor) check() error {
+	n, ok := hooks.Elements(t.Shape)
+	switch {
+	case t.Unknown != "":
+		return fmt.Errorf("%s is not read", t.Unknown)
+	case !ok:
+		return fmt.Errorf("shape %v has more elements than a file can hold", t.Shape)
+	case !t.DType.Valid():
+		return errors.New("its dtype is not known")
+	case n > 0 && t.Data == nil:
+		return errors.New("it has no data")
+	}
+	return nil
+}
+
+// buffer reads elements of one dtype as float64, with memory that is used again.
+type buffer struct{ raw []byte }
+
+func (b *buffer) read(dst []float64, data io.ReaderAt, d hooks.DType, from int) error {
+	size := d.Size()
+	if n := len(dst) * size; cap(b.raw) < n {
+		b.raw = make([]byte, n)
+	}
+	raw := b.raw[:len(dst)*size]
+	if n, err := data.ReadAt(raw, int64(from)*int64(size)); n < len(raw) {
+		if err == nil || errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	}
+	return floats.Decode(dst, d, raw)
+}
+
+// float32s is buffer.read for a plane of a grid.
+func (b *buffer) float32s(dst []float64, data io.ReaderAt, from int) error {
+	return b.read(dst, data, hooks.F32, from)
+}
+
+// squeezed is a shape without its axes of 1.
+func squeezed(shape []int) []int {
+	return slices.DeleteFunc(slices.Clone(shape), func(n int) bool { return n == 1 })
+}

@@ -1,0 +1,230 @@
+package weights
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+)
+
+// view is a tensor of the original in the places that a relation gives its elements: row r is row rows[r] of the tensor, column c is
+// column columns[c], and before both it may be transposed. nil orders change nothing.
+type view struct {
+	t          *Tensor
+	rows       []int32
+	columns    []int32
+	transposed bool
+}
+
+// size is the view as rows and columns.
+func (v view) size() (rows, columns int) {
+	rows, columns = v.t.flat()
+	if v.transposed {
+		return columns, rows
+	}
+	return rows, columns
+}
+
+// Sizes of what is read at once, in elements.
+const (
+	chunk = 1 << 16
+	tile  = 512 // of a transposed tensor, in both directions
+)
+
+// part is a rectangle of a tensor: rows r0 to r1 and columns c0 to c1, the ends not included.
+type part struct{ r0, r1, c0, c1 int }
+
+func (p part) columns() int { return p.c1 - p.c0 }
+func (p part) size() int    { return (p.r1 - p.r0) * (p.c1 - p.c0) }
+
+// parts hands out the rectangles in which a view is read: whole rows as far as they fit, tiles of a transposed one.
+func (v view) parts(yield func(part) bool) {
+	rows, columns := v.size()
+	high, wide := max(1, chunk/max(columns, 1)), columns
+	switch {
+	case v.transposed:
+		high, wide = tile, tile
+	case columns > chunk && v.columns == nil:
+		wide = chunk
+	}
+	for r := 0; r < rows; r += high {
+		for c := 0; c < columns; c += wide {
+			if !yield(part{r, min(r+high, rows), c, min(c+wide, columns)}) {
+				return
+			}
+		}
+	}
+}
+
+// reader reads views and tensors into memory that is used again. It belongs to one goroutine.
+type reader struct {
+	ctx  context.Context
+	done *atomic.Int64 // bytes that were read
+	buf  buffer
+	row  []float64 // of a view whose elements change places
+
+	local, original []float64
+	step, low, high []float64
+}
+
+func room(p *[]float64, n int) []float64 {
+	if cap(*p) < n {
+		*p = make([]float64, n)
+	}
+	return (*p)[:n]
+}
+
+// plane fills dst with a rectangle of a tensor's elements.
+func (r *reader) plane(dst []float64, t *Tensor, p part, read func([]float64, int) error) error {
+	_, columns := t.flat()
+	if p.columns() == columns {
+		return read(dst, p.r0*columns)
+	}
+	for row := p.r0; row < p.r1; row++ {
+		if err := read(dst[(row-p.r0)*p.columns():][:p.columns()], row*columns+p.c0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// values fills dst with a rectangle of a tensor.
+func (r *reader) values(dst []float64, t *Tensor, p part) error {
+	r.done.Add(int64(len(dst) * t.DType.Size()))
+	return r.plane(dst, t, p, func(dst []float64, from int) error { return r.buf.read(dst, t.Data, t.DType, from) })
+}
+
+// view fills dst with a rectangle of a view.
+func (r *reader) view(dst []float64, v view, p part) error {
+	switch {
+	case v.transposed:
+		turned := part{p.c0, p.c1, p.r0, p.r1}
+		from := room(&r.row, p.size())
+		if err := r.values(from, v.t, turned); err != nil {
+			return err
+		}
+		n, m := p.r1-p.r0, p.columns()
+		for i := range n {
+			for j := range m {
+				dst[i*m+j] = from[j*n+i]
+			}
+		}
+		return nil
+	case v.columns != nil:
+		_, columns := v.t.flat()
+		for row := p.r0; row < p.r1; row++ {
+			whole := room(&r.row, columns)
+			if err := r.values(whole, v.t, part{row, row + 1, 0, columns}); err != nil {
+				return err
+			}
+			into := dst[(row-p.r0)*p.columns():]
+			for c := p.c0; c < p.c1; c++ {
+				into[c-p.c0] = whole[v.columns[c]]
+			}
+		}
+		return nil
+	case v.rows == nil:
+		return r.values(dst, v.t, p)
+	}
+	for row := p.r0; row < p.r1; { // rows that lie behind each other are read at once
+		n := 1
+		for row+n < p.r1 && v.rows[row+n] == v.rows[row]+int32(n) {
+			n++
+		}
+		at := int(v.rows[row])
+		if err := r.values(dst[(row-p.r0)*p.columns():][:n*p.columns()], v.t, part{at, at + n, p.c0, p.c1}); err != nil {
+			return err
+		}
+		row += n
+	}
+	return nil
+}
+
+// block is a rectangle of both sides. Where the port has codes, step, low and high are what its elements could be.
+type block struct {
+	part
+	local, original []float64
+	grid            *Grid
+	step, low, high []float64
+}
+
+// read reads a rectangle of a port's tensor, and of what it may be.
+func (r *reader) read(local *Tensor, v view, p part) (block, error) {
+	b := block{part: p, grid: local.Grid, local: room(&r.local, p.size()), original: room(&r.original, p.size())}
+	if err := r.ctx.Err(); err != nil {
+		return b, err
+	}
+	if err := r.values(b.local, local, p); err != nil {
+		return b, inTensor(local, err)
+	}
+	if err := r.view(b.original, v, p); err != nil {
+		return b, inTensor(v.t, err)
+	}
+	if g := local.Grid; g != nil {
+		b.step, b.low, b.high = room(&r.step, p.size()), room(&r.low, p.size()), room(&r.high, p.size())
+		for _, plane := range []struct {
+			into []float64
+			from func([]float64, int) error
+		}{
+			{b.step, func(dst []float64, from int) error { return r.buf.float32s(dst, g.Step, from) }},
+			{b.low, func(dst []float64, from int) error { return r.buf.float32s(dst, g.Low, from) }},
+			{b.high, func(dst []float64, from int) error { return r.buf.float32s(dst, g.High, from) }},
+		} {
+			if err := r.plane(plane.into, local, p, plane.from); err != nil {
+				return b, inTensor(local, err)
+			}
+		}
+	}
+	return b, nil
+}
+
+// lost is the part of a run's energy beyond which its codes are not a rounding of the original: codes of four bits lose a hundredth, of
+// two bits a tenth, a scale that is half of what it was a quarter.
+const lost = 0.2
+
+// judge marks the elements of a block that a rule does not give. Of codes, one is right that is the nearest to the number over the
+// stored scale or one step beside it; a number beyond all codes has the last of them; and of each run of a group the sum of squared
+// errors is at most the given part of that of the original.
+func (q *rule) judge(b *block, bad []bool) {
+	if b.grid == nil {
+		for i, l := range b.local {
+			bad[i] = !q.holds(l, b.original[i])
+		}
+		return
+	}
+	const slack = 1e-5
+	for i, l := range b.local {
+		x := b.original[i]*q.scale + q.add
+		step := b.step[i]
+		nearest := b.low[i]
+		if step > 0 {
+			nearest += step * math.RoundToEven((min(max(x, b.low[i]), b.high[i])-b.low[i])/step)
+		}
+		bad[i] = !(math.Abs(l-nearest) <= step*(1+slack)+1e-6*math.Abs(l)) && !b.grid.Moves || l != l
+	}
+	columns := b.columns()
+	group := max(1, b.grid.Group)
+	for at := 0; at < len(b.local); at += columns {
+		for c := 0; c < columns; c += group {
+			from, to := at+c, at+min(c+group, columns)
+			var wrong, whole float64
+			for i := from; i < to; i++ {
+				x := b.original[i]*q.scale + q.add
+				wrong += (b.local[i] - x) * (b.local[i] - x)
+				whole += x * x
+			}
+			if !(wrong <= lost*whole+1e-12*float64(to-from)*tiny(whole)) {
+				for i := from; i < to; i++ {
+					bad[i] = true
+				}
+			}
+		}
+	}
+}
+
+// tiny is 1 for a run of nothing but zeros, whose codes may have a last bit of a float16 scale, and else 0.
+func tiny(whole float64) float64 {
+	if whole == 0 {
+		return 1
+	}
+	return 0
+}

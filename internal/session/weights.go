@@ -1,0 +1,192 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/compare/weights"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/container"
+	"github.com/tracediff/tracediff/internal/dump"
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+)
+
+// WeightsHint is for checkpoints that cannot be read.
+const WeightsHint = "want a file of weights (.safetensors, .npz, what torch.save writes) or a folder with one; docs/weights.md has all"
+
+// AskedWeights says which checkpoint of a port is compared with which original.
+type AskedWeights struct {
+	Local    string // a file, or a folder
+	Model    string // the original: a folder as Hugging Face writes it
+	Map      string // a file with a table [weights]; empty: none
+	Workers  int
+	Progress func(done, all int64) // bytes; may be nil
+
+	table *mapping.Map // of tracediff.toml, where Map is empty
+}
+
+// Weights compares a port's checkpoint with the original.
+func Weights(ctx context.Context, a AskedWeights) (*weights.Result, error) {
+	original, err := openOriginal(a.Model)
+	if err != nil {
+		return nil, err
+	}
+	defer original.close()
+	sizes := readSizes(a.Model)
+	local, err := openWeights(a.Local)
+	if err != nil {
+		return nil, err
+	}
+	defer local.close()
+	m, err := (&Settings{Map: a.Map, table: a.table}).readMap()
+	if err != nil {
+		return nil, err
+	}
+	if err := local.fit(m, sizes); err != nil {
+		return nil, err
+	}
+	r, err := weights.Compare(ctx, local.side(), original.side(), weights.Options{Hidden: sizes["e"], HeadDim: sizes["d"], Progress: a.Progress, Workers: a.Workers})
+	return r, hint.Default(err, "the file was readable when it was opened: is it still being written, or on a disk that fails?")
+}
+
+// openedWeights is a checkpoint of one of the two sides.
+type openedWeights struct {
+	path string
+	file *container.File
+	list []mapping.Weight
+}
+
+func (o *openedWeights) close() {
+	_ = o.file.Close() // it was read
+}
+
+// openOriginal opens the weights of a model directory.
+func openOriginal(dir string) (*openedWeights, error) {
+	if dir == "" {
+		return nil, hint.Add(errors.New("the original is not named"), "--model DIR names the checkpoint that the port was converted from, as Hugging Face writes it")
+	}
+	o, err := openWeights(dir)
+	if err != nil {
+		return nil, fmt.Errorf("the original: %w", err)
+	}
+	return o, nil
+}
+
+// openWeights opens a file or a folder of weights.
+func openWeights(path string) (*openedWeights, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, hint.Add(fmt.Errorf("opening weights: %w", err), WeightsHint)
+	}
+	o := &openedWeights{path: path}
+	if info.IsDir() {
+		o.file, err = openFolder(path)
+	} else {
+		o.file, err = dump.Open(path)
+	}
+	if err != nil {
+		return nil, hint.Default(fmt.Errorf("opening weights: %w", err), WeightsHint)
+	}
+	for i := range o.file.Tensors {
+		t := &o.file.Tensors[i]
+		if t.Printed != nil {
+			o.close()
+			return nil, hint.Add(fmt.Errorf("%s is a text of rounded numbers, and no checkpoint", path), WeightsHint)
+		}
+		o.list = append(o.list, mapping.Weight{Name: t.Name, Key: t.Name, DType: t.DType, Shape: t.Shape, Data: t, From: i})
+	}
+	if len(o.list) == 0 {
+		o.close()
+		return nil, hint.Add(fmt.Errorf("%s has no tensor", path), WeightsHint)
+	}
+	return o, nil
+}
+
+// openFolder opens the weights of a folder: model.safetensors, what an index names, or the one dump that there is.
+func openFolder(path string) (*container.File, error) {
+	names, _, err := checkpoint.WeightFiles(os.DirFS(path))
+	switch {
+	case err == nil && len(names) == 1:
+		return dump.Open(filepath.Join(path, names[0]))
+	case err == nil:
+		return dump.Sharded(filepath.Join(path, "model.safetensors.index.json"))
+	}
+	d, err := dump.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Name(); err != nil {
+		return nil, hint.Also(err, d.File().Close())
+	}
+	return d.File(), nil
+}
+
+// fit gives the tensors the original's names and layouts, by a map.
+func (o *openedWeights) fit(m *mapping.Map, sizes map[string]int) error {
+	if !m.HasWeights() {
+		return nil
+	}
+	list, err := m.Weights(o.path, o.list, sizes)
+	if err != nil {
+		return hint.Default(err, "docs/weights.md has how a map names weights, and docs/maps.md every word of it")
+	}
+	o.list = list
+	return nil
+}
+
+// side is the checkpoint as it is compared.
+func (o *openedWeights) side() weights.Side {
+	s := weights.Side{Path: o.path, Format: o.file.Format, Notes: o.file.Notes}
+	for i := range o.list {
+		w := &o.list[i]
+		t := &weights.Tensor{Name: w.Name, Key: w.Key, Shape: w.Shape, DType: w.DType, Unknown: o.file.Tensors[w.From].Unknown, Data: w.Data, How: strings.Trim(w.How, " ()")}
+		if w.Folded {
+			t.Add = 1
+		}
+		s.Tensors = append(s.Tensors, t)
+	}
+	return s
+}
+
+// maxModelConfig bounds config.json.
+const maxModelConfig = 1 << 20
+
+// readSizes are the sizes of a model, by the names that maps give them. What config.json does not say is left out.
+func readSizes(dir string) map[string]int {
+	text, err := files.ReadFS(os.DirFS(dir), checkpoint.ConfigFile, maxModelConfig)
+	if err != nil {
+		return nil
+	}
+	type sizes struct {
+		Hidden  int `json:"hidden_size"`
+		Heads   int `json:"num_attention_heads"`
+		KVHeads int `json:"num_key_value_heads"`
+		HeadDim int `json:"head_dim"`
+		Vocab   int `json:"vocab_size"`
+	}
+	var c struct {
+		sizes
+		Text *sizes `json:"text_config"`
+	}
+	if json.Unmarshal(text, &c) != nil { // sizes are a help, and not needed
+		return nil
+	}
+	s := c.sizes
+	if c.Text != nil && s.Hidden == 0 {
+		s = *c.Text
+	}
+	if s.KVHeads == 0 {
+		s.KVHeads = s.Heads
+	}
+	if s.HeadDim == 0 && s.Heads > 0 {
+		s.HeadDim = s.Hidden / s.Heads
+	}
+	return map[string]int{"h": s.Heads, "k": s.KVHeads, "d": s.HeadDim, "e": s.Hidden, "v": s.Vocab}
+}
