@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -29,6 +30,11 @@ func init() {
 		"clamp":   clamp, "where": where, "masked_fill": maskedFill,
 		"cat": cat, "stack": stack, "repeat": repeat, "pad": pad, "write": write, "flip": flip,
 		"embedding": embedding, "gather": gather, "index_select": indexSelect, "index": index,
+		"topk": ranks, "sort": ranks, "max": ranks, "min": ranks, "argmax": ranks, "argmin": ranks,
+		"scatter": scatter, "index_copy": indexed, "index_put": indexPut, "scatter_add": scatter, "index_add": indexed,
+
+		"eq": compared, "ne": compared, "lt": compared, "le": compared, "gt": compared, "ge": compared,
+		"bitwise_not": not, "logical_not": not, "bitwise_and": both, "logical_and": both, "bitwise_or": both, "logical_or": both,
 
 		"add": sum, "sub": sum, "rsub": sum,
 		"mul": func(m *maker) program.Var { return m.b.Mul("product", m.operand(0), m.operand(1)) },
@@ -46,7 +52,7 @@ func init() {
 		"cos": function((*program.Builder).Cos), "sin": function((*program.Builder).Sin),
 		"sigmoid": sigmoid, "log_sigmoid": logSigmoid, "log_sigmoid_forward": logSigmoid,
 
-		"sum": total, "mean": total, "cumsum": cumulative, "vector_norm": length, "amax": largest, "var": deviation, "std": deviation,
+		"sum": total, "mean": total, "cumsum": cumulative, "vector_norm": length, "amax": outermost, "amin": outermost, "var": deviation, "std": deviation,
 		"softmax": softmax, "log_softmax": logSoftmax, "logsumexp": logSumExp, "native_layer_norm": layerNorm,
 
 		"mm": product, "bmm": batched, "addmm": product, "baddbmm": batched, "mv": product, "convolution": convolution,
@@ -61,8 +67,18 @@ func (m *maker) expand(v program.Var, shape []int) program.Var {
 	return m.b.Expand(v, shape)
 }
 
-// move is a copy, or a conversion: the rounding is the result's.
-func move(m *maker) program.Var { return m.expand(m.operand(0), m.s.shape) }
+// move is a copy, or a conversion: the rounding is the result's. A flag is whether a number is not 0.
+func move(m *maker) program.Var {
+	x := m.operand(0)
+	switch from := m.s.operands[0].dtype; {
+	case m.s.operands[0].source == fromNumber, m.s.dtype.Float(), from == m.s.dtype:
+	case m.s.dtype == hooks.Bool:
+		x = m.b.Choose(x, m.b.Literal(1), m.b.Literal(0))
+	case from.Float():
+		return m.unknown("a whole number of one with a fraction")
+	}
+	return m.expand(x, m.s.shape)
+}
 
 // function is one function of the first operand, computed in float32.
 func function(f func(b *program.Builder, name string, x program.Var) program.Var) func(m *maker) program.Var {
@@ -291,20 +307,6 @@ func deviation(m *maker) program.Var {
 		return v
 	}
 	return b.Sqrt("root", v)
-}
-
-func largest(m *maker) program.Var {
-	m.only("dim", "keepdim")
-	axes, _ := m.integers("dim")
-	rows, _ := m.rows(m.operand(0), axes)
-	if rows.Last() > maxRepeats {
-		return m.unknown("%d elements a row", rows.Last())
-	}
-	top := m.b.Take(rows, len(rows.Shape())-1, 0)
-	for k := 1; k < rows.Last(); k++ {
-		top = m.b.Max(top, m.b.Take(rows, len(rows.Shape())-1, k))
-	}
-	return top
 }
 
 // softmax is e^(x−max) / Σ e^(x−max) along an axis, in float32.

@@ -9,20 +9,21 @@ import (
 // product is x·y, or c + x·y: mm, mv and addmm. The sum is accumulated in float32 and rounded once. A weight whose rows are the
 // columns of y is streamed.
 func product(m *maker) program.Var {
-	m.only()
 	at := 0
 	if m.o.Name == "addmm" {
 		at = 1
+	} else {
+		m.only()
 	}
 	x := m.operand(at)
 	if w, ok := m.rowsOf(at + 1); ok {
 		if at == 0 {
 			return m.b.Affine("product", x, w)
 		}
-		if c := m.operand(0); slices.Equal(c.Shape(), []int{w.Shape()[0]}) {
+		if c := m.operand(0); slices.Equal(c.Shape(), []int{w.Shape()[0]}) && len(m.s.attr) == 0 {
 			return m.b.Affine("product", x, w, c)
 		}
-		return m.b.Add("sum", m.b.Affine("product", x, w), m.operand(0))
+		return m.beside(m.b.Affine("product", x, w))
 	}
 	axes := "rk,kc->rc"
 	if m.o.Name == "mv" {
@@ -32,7 +33,7 @@ func product(m *maker) program.Var {
 	if at == 0 {
 		return y
 	}
-	return m.b.Add("sum", y, m.operand(0))
+	return m.beside(y)
 }
 
 // rowsOf is the matrix of the checkpoint of which an operand is the transpose, whole.
@@ -49,18 +50,26 @@ func (m *maker) rowsOf(k int) (w program.Var, ok bool) {
 	return w, len(s) == 2 && len(p.more) == 0 && p.off == 0 && slices.Equal(p.shape, []int{s[1], s[0]}) && slices.Equal(p.stride, []int{1, s[1]})
 }
 
-// batched is a product of matrices, or c beside it: bmm and baddbmm.
+// batched is a product of matrices, bmm, or one beside c: see [maker.beside].
 func batched(m *maker) program.Var {
-	m.only()
-	at := 0
-	if m.o.Name == "baddbmm" {
-		at = 1
+	if m.o.Name == "bmm" {
+		m.only()
+		return m.b.Dot("product", "brk,bkc->brc", m.operand(0), m.operand(1))
 	}
-	y := m.b.Dot("product", "brk,bkc->brc", m.operand(at), m.operand(at+1))
-	if at == 0 {
-		return y
+	return m.beside(m.b.Dot("product", "brk,bkc->brc", m.operand(1), m.operand(2)))
+}
+
+// beside is β·c + α·y, c being the first operand: baddbmm and addmm, rounded once.
+func (m *maker) beside(y program.Var) program.Var {
+	m.only("alpha", "beta")
+	c := m.operand(0)
+	if alpha := m.real("alpha", 1); alpha != 1 {
+		y = m.b.Mul("scaled", y, m.b.Scalar("alpha", alpha))
 	}
-	return m.b.Add("sum", y, m.operand(0))
+	if beta := m.real("beta", 1); beta != 1 {
+		c = m.b.Mul("other scaled", c, m.b.Scalar("beta", beta))
+	}
+	return m.b.Add("sum", y, c)
 }
 
 // convolution is Σ x·w + bias over the channels of a group and the places of a kernel, along one axis. Operands: x [B, C, T],
@@ -68,7 +77,7 @@ func batched(m *maker) program.Var {
 func convolution(m *maker) program.Var {
 	m.only("stride", "padding", "dilation", "transposed", "output_padding", "groups")
 	x, w := m.operand(0), m.operand(1)
-	if len(x.Shape()) != 3 || len(w.Shape()) != 3 || m.flag("transposed") {
+	if len(x.Shape()) != 3 || len(w.Shape()) != 3 || m.flag("transposed", false) {
 		return m.unknown("its %d axes, or its being transposed", len(x.Shape()))
 	}
 	one := func(name string, otherwise int) int {
