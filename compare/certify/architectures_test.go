@@ -24,12 +24,12 @@ import (
 
 // row is what isolation says of one recorded run.
 type row struct {
-	name, dtype                            string
-	steps, named                           int
-	exact, rounding, wrong, unverified     int
+	name, dtype                           string
+	steps, named                          int
+	exact, rounding, wrong, unverified    int
 	elements, unequal, outside, boundless int64
-	why                                    map[string]int
-	bad                                    []string
+	why                                   map[string]int
+	bad                                   []string
 }
 
 // certifyRun certifies every entry of the trace of a recorded run, in transformers' own arithmetic, on the trace's own inputs.
@@ -88,6 +88,9 @@ func certifyRun(folder, dtype string) (*row, error) {
 			continue
 		}
 		r.elements, r.unequal, r.outside, r.boundless = r.elements+c.Elements, r.unequal+c.Unequal, r.outside+c.Outside, r.boundless+c.Unbounded
+		if c.Unbounded > 0 {
+			r.bad = append(r.bad, fmt.Sprintf("%s: nothing is known of %d of %d elements, %s", key, c.Unbounded, c.Elements, c.Form))
+		}
 		switch {
 		case c.Outcome == certify.Exact:
 			r.exact++

@@ -113,7 +113,7 @@ func (r *run) number(i int) operand {
 		return o
 	}
 	e := 0.0
-	if r.a.Bounds {
+	if r.a.Bounds && !math.IsInf(x, 0) {
 		e = r.p.Steps[i].units * unit32 * math.Abs(x)
 	}
 	if c := r.choice(i); c.Round != None {

@@ -22,6 +22,7 @@ const (
 	Cat     // joins along an axis
 	Neg     // −x
 	Max     // the larger of two, which rounds nothing
+	Floor   // the largest whole number that is not above x
 	Gate    // 1 where x is above 0, and 0 elsewhere
 	RowMax  // the largest of the last axis; see rowMax for its bound
 	Lookup  // rows of a matrix by index
@@ -57,7 +58,7 @@ const (
 
 var primNames = [...]string{
 	"input", "weight", "matrix", "dense", "number", "vector",
-	"cat", "neg", "max", "gate", "rowmax", "lookup", "mask", "round", "copy", "choose", "gather", "rank", "scatter",
+	"cat", "neg", "max", "floor", "gate", "rowmax", "lookup", "mask", "round", "copy", "choose", "gather", "rank", "scatter",
 	"add", "sub", "mul", "div", "sqrt", "rsqrt", "exp", "tanh", "erf", "cos", "sin", "log", "log1p", "expm1", "pow", "angle", "sum", "dot", "affine", "collect",
 }
 
@@ -73,7 +74,7 @@ func (p Prim) weight() bool { return p == Weight || p == Matrix || p == Dense }
 
 // byElement reports whether an element of the result comes from one element of each operand.
 func (p Prim) byElement() bool {
-	return p == Neg || p == Max || p == Gate || p == Round || p == Copy || p >= Add && p <= Angle
+	return p == Neg || p == Max || p == Floor || p == Gate || p == Round || p == Copy || p >= Add && p <= Angle
 }
 
 // byRow reports whether it comes from one row of the operand.
@@ -169,6 +170,12 @@ func (r *run) apply(i int, out, x, y operand) {
 				out.v[i] = math.Max(x.v[i], y.v[i])
 			} else {
 				out.v[i], out.e[i] = larger(x.v[i], x.e[i], y.v[i], y.e[i])
+			}
+		}
+	case Floor:
+		for i, v := range x.v {
+			if out.v[i] = math.Floor(v); out.e != nil {
+				out.e[i] = known(max(math.Floor(v+x.e[i])-out.v[i], out.v[i]-math.Floor(v-x.e[i])))
 			}
 		}
 	case Gate:

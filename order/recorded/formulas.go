@@ -38,7 +38,7 @@ func init() {
 
 		"add": sum, "sub": sum, "rsub": sum,
 		"mul": func(m *maker) program.Var { return m.b.Mul("product", m.operand(0), m.operand(1)) },
-		"div": divide,
+		"div": divide, "floor_divide": divide, "floor": func(m *maker) program.Var { return m.b.Floor(m.operand(0)) },
 		"reciprocal": func(m *maker) program.Var {
 			return m.b.Div("quotient", m.b.Literal(1), m.operand(0))
 		},
@@ -56,6 +56,7 @@ func init() {
 		"softmax": softmax, "log_softmax": logSoftmax, "logsumexp": logSumExp, "native_layer_norm": layerNorm,
 
 		"mm": product, "bmm": batched, "addmm": product, "baddbmm": batched, "mv": product, "convolution": convolution,
+		"linalg_solve_triangular": solve, "_scaled_dot_product_flash_attention_for_cpu": attention,
 	}
 }
 
@@ -105,9 +106,27 @@ func sum(m *maker) program.Var {
 	return m.b.Sub("difference", x, y)
 }
 
+// divide is x / y; of whole numbers its floor, or the next whole number towards 0.
 func divide(m *maker) program.Var {
-	m.only()
-	return m.b.Div("quotient", m.operand(0), m.operand(1))
+	m.only("rounding_mode")
+	x, y := m.operand(0), m.operand(1)
+	q := m.b.Div("quotient", x, y)
+	mode := m.text("rounding_mode", "")
+	if m.o.Name == "floor_divide" {
+		mode = "floor"
+	}
+	switch {
+	case mode == "":
+		return q
+	case m.s.dtype.Float():
+		return m.unknown("the whole part of a number with a fraction")
+	case mode == "floor":
+		return m.b.Floor(q)
+	case mode == "trunc": // floor(q) where q is not below 0, −floor(−q) elsewhere
+		zero := m.b.Literal(0)
+		return m.b.Sub("whole", m.b.Floor(m.b.Max(q, zero)), m.b.Floor(m.b.Max(m.b.Neg(q), zero)))
+	}
+	return m.unknown("its setting rounding_mode")
 }
 
 func clamp(m *maker) program.Var {

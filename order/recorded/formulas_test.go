@@ -282,6 +282,66 @@ func scaledProductOf[T real](in [][]T) []T {
 	return out
 }
 
+// wholes are whole parts of 7, −7, 5, 1 and −5 halves.
+func wholes(op, attr string, want ...float64) formula {
+	return formula{op, attr, []string{"i5:7,-7,5,1,-5", "i1:2"}, "i5", func([][]float64) []float64 { return want }, func([][]float32) []float32 {
+		out := make([]float32, len(want))
+		for i, v := range want {
+			out[i] = float32(v)
+		}
+		return out
+	}}
+}
+
+// solvedOf is X of L·X = B of three equations, L having ones on its diagonal.
+func solvedOf[T real](upper bool) func(in [][]T) []T {
+	return func(in [][]T) []T {
+		x := slices.Clone(in[1])
+		rows := []int{0, 1, 2}
+		if upper {
+			rows = []int{2, 1, 0}
+		}
+		for n, i := range rows {
+			for c := range 2 {
+				for _, k := range rows[:n] {
+					x[i*2+c] -= in[0][i*3+k] * x[k*2+c]
+				}
+			}
+		}
+		return x
+	}
+}
+
+// attentionOf is that of one head with three queries, keys and values of four channels, causal or with a mask that is added.
+func attentionOf[T real](scale T, causal bool) func(in [][]T) []T {
+	return func(in [][]T) []T {
+		var out []T
+		for q := range 3 {
+			var scores []T
+			for k := range 3 {
+				var s T
+				for d := range 4 {
+					s += in[0][q*4+d] * in[1][k*4+d]
+				}
+				if s *= scale; !causal {
+					s += in[3][q*3+k]
+				}
+				if !causal || k <= q {
+					scores = append(scores, s)
+				}
+			}
+			for d := range 4 {
+				var s T
+				for k, p := range softmaxOf(scores) {
+					s += p * in[2][k*4+d]
+				}
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+}
+
 func extremeOf[T real](x []T) []T { return []T{slices.Max(x)} }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
@@ -356,6 +416,15 @@ var formulas = []formula{
 	{"index_put", `"accumulate":true`, []string{"3x4", "i5:2,0,-1,2,1", "5x4"}, "3x4", added[float64](4, 1, 2, 0, 2, 2, 1), added[float32](4, 1, 2, 0, 2, 2, 1)},
 	{"scatter_add", `"dim":0`, []string{"3x2", "i4x2:2,2,0,0,2,2,1,1", "4x2"}, "3x2", added[float64](2, 1, 2, 0, 2, 1), added[float32](2, 1, 2, 0, 2, 1)},
 	{"baddbmm", `"alpha":0.25,"beta":0.5`, []string{"2x3x4", "2x3x8", "2x8x4"}, "2x3x4", scaledProductOf[float64], scaledProductOf[float32]},
+	{"floor", "", []string{"2x5"}, "2x5", element(func(x, _ float64) float64 { return math.Floor(x) }), element(func(x, _ float32) float32 { return float32(math.Floor(float64(x))) })},
+	wholes("div", `"rounding_mode":"trunc"`, 3, -3, 2, 0, -2),
+	wholes("div", `"rounding_mode":"floor"`, 3, -4, 2, 0, -3),
+	wholes("floor_divide", ``, 3, -4, 2, 0, -3),
+	{"linalg_solve_triangular", `"upper":false,"unitriangular":true`, []string{"3x3", "3x2"}, "3x2", solvedOf[float64](false), solvedOf[float32](false)},
+	{"linalg_solve_triangular", `"upper":true,"unitriangular":true`, []string{"3x3", "3x2"}, "3x2", solvedOf[float64](true), solvedOf[float32](true)},
+	{"_scaled_dot_product_flash_attention_for_cpu", `"is_causal":true`, []string{"1x1x3x4", "1x1x3x4", "1x1x3x4"}, "1x1x3x4", attentionOf[float64](0.5, true), attentionOf[float32](0.5, true)},
+	{"_scaled_dot_product_flash_attention_for_cpu", `"scale":0.25`, []string{"1x1x3x4", "1x1x3x4", "1x1x3x4", "m3x3:1,0,0,1,1,0,1,1,1"}, "1x1x3x4", attentionOf[float64](0.25, true), attentionOf[float32](0.25, true)},
+	{"_scaled_dot_product_flash_attention_for_cpu", ``, []string{"1x1x3x4", "1x1x3x4", "1x1x3x4", "3x3"}, "1x1x3x4", attentionOf[float64](0.5, false), attentionOf[float32](0.5, false)},
 	move("scatter", `"dim":1`, []string{"2x3", "i2x2:0,2,1,0", "2x2"}, "2x3", 6, 1, 7, 9, 8, 5),
 	move("index_copy", `"dim":1`, []string{"2x3", "i2:2,0", "2x2"}, "2x3", 7, 1, 6, 9, 4, 8),
 	move("index_put", "", []string{"3x2", "i2:2,0", "2x2"}, "3x2", 8, 9, 2, 3, 6, 7),
