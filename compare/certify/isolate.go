@@ -142,7 +142,7 @@ func (i *Isolator) Own() string { return string(Strict) }
 func (i *Isolator) Recomputed(name string) bool { return i.derived[name] }
 
 // value reads an entry of the trace, its keys from the oldest to the newest, and says of which dtype its elements are. A mask
-// of booleans, true where a key is seen, becomes one that is added.
+// of booleans, true where a key is seen, becomes one that is added, where the order has one that is.
 func (i *Isolator) value(n order.Node) (program.Value, hooks.DType, error) {
 	e := i.list.At(n)
 	if i.assumed(n) {
@@ -150,7 +150,7 @@ func (i *Isolator) value(n order.Node) (program.Value, hooks.DType, error) {
 	}
 	v, err := i.layout.Value(n)
 	rec, ok := i.trace.Lookup(n.Pass, e.Name)
-	if err != nil || !ok || e.Compare != order.Pattern || rec.DType.Float() {
+	if err != nil || !ok || e.Compare != order.Pattern || rec.DType.Float() || !e.DTypeOf(i.env.DType).Float() {
 		return v, rec.DType, err
 	}
 	for k, seen := range v.Data {

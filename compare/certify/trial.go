@@ -43,6 +43,9 @@ func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.N
 	if y.Bound != nil && err == nil {
 		y.Bound, err = i.summed(n)
 	}
+	if !dtype.Float() { // whole numbers and flags are compared as they are
+		dtype = hooks.F64
+	}
 	t := &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: dtype}
 	if last {
 		t.tokens = 1
@@ -58,7 +61,7 @@ type trial struct {
 	cut     *order.Plan
 	entry   *order.Entry
 	y       program.Value
-	d       hooks.DType                             // of y
+	d       hooks.DType                             // of y; float64 where it has no fractions
 	read    func(order.Node) (program.Value, error) // reads the leaves; nil: as the isolator does
 	formula *order.Formula                          // nil for an operation that computes itself
 	call    program.Call                            // of the formula
@@ -158,6 +161,9 @@ func (t *trial) in(e evaluated) (*judged, error) {
 		call := t.call
 		call.Arith = a
 		call.Choices = e.choices(p)
+		if !t.entry.DTypeOf(t.i.env.DType).Float() { // a choice that bounds allow for is the engine's own
+			call.Own = t.y.Data
+		}
 		if e.wide {
 			call.In = t.widened()
 		}
@@ -247,6 +253,7 @@ func (t *trial) certify() (*Certificate, error) {
 		return nil, err
 	}
 	c := newCertificate(j)
+	c.Unequal += int64(j.x.Followed)
 	c.Form, c.Arithmetic, c.Summation = op.Form(t.entry.Op), string(Strict), order
 	identified := true
 	if len(left) > 0 && t.i.o.Arithmetic == Auto && t.formula != nil {

@@ -278,6 +278,9 @@ func (b *Builder) Max(x, y Var) Var { return b.element(Max, "", x, y) }
 // Gate is 1 where x is above 0, and 0 elsewhere.
 func (b *Builder) Gate(x Var) Var { return b.element(Gate, "", x) }
 
+// Floor is the largest whole number that is not above x.
+func (b *Builder) Floor(x Var) Var { return b.element(Floor, "", x) }
+
 // Neg is −x.
 func (b *Builder) Neg(x Var) Var { return b.element(Neg, "", x) }
 

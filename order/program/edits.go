@@ -36,7 +36,7 @@ func (t *Parts) LeftOut() []Edit {
 		if s.Prim == Affine && len(s.Args) == 3 {
 			all = append(all, Edit{Class: LeftOut, At: []Place{{at.Step, 2}}})
 		}
-		if s.Prim.leaf() || s.Prim == Round || s.Prim == Copy || s.Prim == Mask || s.Prim == Lookup || s.Prim == RowMax {
+		if s.Prim.leaf() || s.Prim == Round || s.Prim == Copy || s.Prim == Mask || s.Prim == Lookup || s.Prim == RowMax || s.Prim == Rank {
 			continue
 		}
 		steps := t.Ancestors(i)
@@ -279,7 +279,7 @@ func (t *Parts) Maps(blocks []int) []Edit {
 	}
 	for _, i := range t.Firsts() {
 		s := &t.Steps[i]
-		if s.Prim == Lookup || s.Prim == Mask || s.Prim == Choose || s.Prim == Gather {
+		if s.Prim == Lookup || s.Prim == Mask || s.Prim >= Choose && s.Prim <= Scatter || s.Prim == Collect {
 			continue
 		}
 		for a, v := range s.Args {

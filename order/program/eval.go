@@ -19,6 +19,8 @@ type run struct {
 	values []operand // whole results, by step: of leaves, and of what more than one stage reads
 	kept   []bool
 	piece  []float64
+
+	followed int // elements that are the engine's own choice
 }
 
 // blockElements is how many elements of a step are computed at once: what fits the nearest cache with a few operands.
@@ -48,7 +50,7 @@ func (r *run) result() (Value, error) {
 	out := r.p.Out
 	o := r.values[out.step]
 	own := !r.p.Steps[out.step].Prim.leaf() && out.off == 0 && out.plain() && len(o.v) == size(out.shape)
-	v := Value{Shape: out.shape}
+	v := Value{Shape: out.shape, Followed: r.followed}
 	if own {
 		v.Data, v.Bound = o.v, o.e
 		return v, nil
@@ -111,7 +113,7 @@ func (r *run) number(i int) operand {
 		return o
 	}
 	e := 0.0
-	if r.a.Bounds {
+	if r.a.Bounds && !math.IsInf(x, 0) {
 		e = r.p.Steps[i].units * unit32 * math.Abs(x)
 	}
 	if c := r.choice(i); c.Round != None {

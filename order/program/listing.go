@@ -120,7 +120,9 @@ func (l *lister) args(s *Step) []string {
 		args = append(args, number(s.Value))
 	case s.Prim == Vector:
 		args = append(args, fmt.Sprintf("%d numbers", len(s.Values)))
-	case s.Prim == Cat, s.Prim == Gather:
+	case s.Prim == Rank:
+		args = append(args, fmt.Sprintf("the first %d", s.Shape[len(s.Shape)-1]))
+	case s.Prim == Cat, s.Prim == Gather, s.Prim == Scatter, s.Prim == Collect:
 		args = append(args, "axis "+letter(s.Axis))
 	case s.Prim == Mask && s.Value != 0:
 		args = append(args, "window "+number(s.Value))

@@ -86,7 +86,7 @@ func (p *Program) Parts(leaf func(prim Prim, index int) string) *Parts {
 			if s.fixed && !counts[i] {
 				write(strconv.FormatFloat(s.Value, 'g', -1, 64))
 			}
-		case Cat, Gather:
+		case Cat, Gather, Scatter, Collect:
 			write(strconv.Itoa(s.Axis))
 		}
 		for _, a := range s.Args {

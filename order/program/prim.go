@@ -19,17 +19,20 @@ const (
 	Number             // a constant of the formula, or of the configuration
 	Vector             // constants, such as the inverse frequencies of a rotary embedding
 
-	Cat    // joins along an axis
-	Neg    // −x
-	Max    // the larger of two, which rounds nothing
-	Gate   // 1 where x is above 0, and 0 elsewhere
-	RowMax // the largest of the last axis; see rowMax for its bound
-	Lookup // rows of a matrix by index
-	Mask   // which keys a query may see
-	Round  // a rounding point of what was moved
-	Copy   // a place where an engine may round an input
-	Choose // the second operand where the first is not 0, the third elsewhere
-	Gather // elements by index along an axis
+	Cat     // joins along an axis
+	Neg     // −x
+	Max     // the larger of two, which rounds nothing
+	Floor   // the largest whole number that is not above x
+	Gate    // 1 where x is above 0, and 0 elsewhere
+	RowMax  // the largest of the last axis; see rowMax for its bound
+	Lookup  // rows of a matrix by index
+	Mask    // which keys a query may see
+	Round   // a rounding point of what was moved
+	Copy    // a place where an engine may round an input
+	Choose  // the second operand where the first is not 0, the third elsewhere
+	Gather  // elements by index along an axis
+	Rank    // the indexes of the largest elements of the last axis
+	Scatter // elements of one operand, and those of another written over them by index
 
 	Add
 	Sub
@@ -43,19 +46,20 @@ const (
 	Cos
 	Sin
 	Log
-	Log1p  // log(1+x)
-	Expm1  // eˣ − 1
-	Pow    // xʸ
-	Angle  // frequency · position, float32 in every arithmetic
-	Sum    // over the last axis
-	Dot    // Σ x·y over the last axis of both
-	Affine // x·Wᵀ + b, W streamed
+	Log1p   // log(1+x)
+	Expm1   // eˣ − 1
+	Pow     // xʸ
+	Angle   // frequency · position, float32 in every arithmetic
+	Sum     // over the last axis
+	Dot     // Σ x·y over the last axis of both
+	Affine  // x·Wᵀ + b, W streamed
+	Collect // elements of one operand, and those of another added to them by index
 )
 
 var primNames = [...]string{
 	"input", "weight", "matrix", "dense", "number", "vector",
-	"cat", "neg", "max", "gate", "rowmax", "lookup", "mask", "round", "copy", "choose", "gather",
-	"add", "sub", "mul", "div", "sqrt", "rsqrt", "exp", "tanh", "erf", "cos", "sin", "log", "log1p", "expm1", "pow", "angle", "sum", "dot", "affine",
+	"cat", "neg", "max", "floor", "gate", "rowmax", "lookup", "mask", "round", "copy", "choose", "gather", "rank", "scatter",
+	"add", "sub", "mul", "div", "sqrt", "rsqrt", "exp", "tanh", "erf", "cos", "sin", "log", "log1p", "expm1", "pow", "angle", "sum", "dot", "affine", "collect",
 }
 
 // String is the primitive's name in listings.
@@ -70,7 +74,7 @@ func (p Prim) weight() bool { return p == Weight || p == Matrix || p == Dense }
 
 // byElement reports whether an element of the result comes from one element of each operand.
 func (p Prim) byElement() bool {
-	return p == Neg || p == Max || p == Gate || p == Round || p == Copy || p >= Add && p <= Angle
+	return p == Neg || p == Max || p == Floor || p == Gate || p == Round || p == Copy || p >= Add && p <= Angle
 }
 
 // byRow reports whether it comes from one row of the operand.
@@ -166,6 +170,12 @@ func (r *run) apply(i int, out, x, y operand) {
 				out.v[i] = math.Max(x.v[i], y.v[i])
 			} else {
 				out.v[i], out.e[i] = larger(x.v[i], x.e[i], y.v[i], y.e[i])
+			}
+		}
+	case Floor:
+		for i, v := range x.v {
+			if out.v[i] = math.Floor(v); out.e != nil {
+				out.e[i] = known(max(math.Floor(v+x.e[i])-out.v[i], out.v[i]-math.Floor(v-x.e[i])))
 			}
 		}
 	case Gate:

@@ -30,6 +30,7 @@ type Step struct {
 	Rows   int       // of the table of a Lookup; of a Mask, how many keys ahead a query sees
 	// Fallback: a Lookup takes row 0 for an index outside the table.
 	Fallback bool
+	Sorted   bool // of a Rank: the order of what is chosen is held to bounds, too
 
 	byNumber bool // of a Mul: by a Number by whose inverse some engines divide
 	inverse  bool // of a Number: it is one of these

@@ -100,6 +100,10 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 			key = append(key, 1)
 		case st.Prim == Rsqrt:
 			key = binary.BigEndian.AppendUint64(key, math.Float64bits(r.lowest(st.Args[0].step)))
+		case st.Prim == Gather, st.Prim == Scatter, st.Prim == Collect:
+			if at, rank := s.p.chosen(st.Args[1]); at != nil {
+				key = binary.AppendVarint(key, int64(ids[s.p.Steps[rank].Args[0].step]))
+			}
 		}
 		for _, a := range st.Args {
 			key = binary.AppendVarint(key, int64(ids[a.step]))

@@ -32,11 +32,15 @@ func (r *run) stage(k int) error {
 		r.choose(s, out)
 	case Gather:
 		return r.gather(s, out)
+	case Rank:
+		r.rank(i, out)
+	case Scatter, Collect:
+		return r.scatter(i, out)
 	}
 	return nil
 }
 
-// choose copies elements of one operand or the other.
+// choose copies elements of one operand or the other. Where a bound allows for either, so does that of the result.
 func (r *run) choose(s *Step, out operand) {
 	c, x, y := r.packed(s.Args[0]), r.packed(s.Args[1]), r.packed(s.Args[2])
 	for i := range out.v {
@@ -44,27 +48,39 @@ func (r *run) choose(s *Step, out operand) {
 		if c.v[i] != 0 {
 			from = x
 		}
-		if out.v[i] = from.v[i]; out.e != nil {
-			out.e[i] = from.e[i]
+		if out.v[i] = from.v[i]; out.e == nil {
+			continue
+		}
+		if out.e[i] = from.e[i]; c.e[i] > 0 && math.Abs(c.v[i]) <= c.e[i] {
+			out.e[i] = max(either(out.v[i], from.e[i], x.v[i], x.e[i]), either(out.v[i], from.e[i], y.v[i], y.e[i]))
 		}
 	}
 }
 
-// gather copies elements. Where an index has a bound, another element may be the right one, and nothing is known.
+// gather copies elements. Where an index has a bound, another element may be the right one: see [alternatives].
 func (r *run) gather(s *Step, out operand) error {
 	x, index := r.packed(s.Args[0]), r.packed(s.Args[1])
 	inner := size(s.Shape[s.Axis+1:])
 	n, own := s.Args[0].shape[s.Axis], s.Shape[s.Axis]
+	var others *alternatives
 	for i, at := range index.v {
 		k := int(at)
 		if !(at >= 0 && at < float64(n)) || at != float64(k) {
 			return fmt.Errorf("gathering: %w: %v at %d is outside [0, %d)", ErrIndex, at, i, n)
 		}
 		from := (i/(own*inner)*n+k)*inner + i%inner
-		if out.v[i] = x.v[from]; out.e != nil {
-			if out.e[i] = x.e[from]; index.e[i] != 0 {
-				out.e[i] = math.Inf(1)
-			}
+		if out.v[i] = x.v[from]; out.e == nil {
+			continue
+		}
+		if out.e[i] = x.e[from]; index.e[i] == 0 {
+			continue
+		}
+		if others == nil {
+			others = r.alternatives(s.Args[1], n)
+		}
+		for _, k := range others.of(i) {
+			other := (i/(own*inner)*n+k)*inner + i%inner
+			out.e[i] = max(out.e[i], either(out.v[i], x.e[from], x.v[other], x.e[other]))
 		}
 	}
 	return nil
@@ -243,7 +259,7 @@ func (r *run) cat(s *Step, out operand) {
 	}
 }
 
-// lookup takes rows of a table, exactly: what it copies has no bound.
+// lookup takes rows of a table, exactly: what it copies has no bound. Of a row whose index has one nothing is known.
 func (r *run) lookup(s *Step, out operand) error {
 	ids, w := r.packed(s.Args[0]), r.c.W[r.p.Steps[s.Args[1].step].Index]
 	_, width := w.Size()
@@ -257,6 +273,9 @@ func (r *run) lookup(s *Step, out operand) error {
 		}
 		if err := w.Row(out.v[t*width:][:width], row); err != nil {
 			return err
+		}
+		if out.e != nil && ids.e[t] != 0 {
+			fill(out.e[t*width:][:width], math.Inf(1))
 		}
 	}
 	return nil

@@ -5,6 +5,8 @@ package program
 type Value struct {
 	Shape       []int
 	Data, Bound []float64
+	// Followed is how many elements are an engine's own choice where bounds allow for several, see [Call].
+	Followed int
 }
 
 // Rows is a weight, read row by row so that no table is held whole. A vector is one row.
@@ -20,6 +22,9 @@ type Call struct {
 	In    []Value
 	W     []Rows
 	Shape []int // of the result
+	// Own is the result that an engine has, of a program whose result are indexes that a [Rank] chose. Where the bounds of what was
+	// chosen from allow for it, it is the program's.
+	Own []float64
 }
 
 // size is the number of elements of a shape.

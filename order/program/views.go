@@ -90,18 +90,24 @@ func (b *Builder) Reverse(v Var, axis int) Var {
 	return w
 }
 
-// Within reports whether a view shows none but the first n elements: of a view with no elements, only what it says of them counts.
+// Within reports whether a view shows none but the first n elements: a view with no elements shows none, whatever its strides.
 func Within(n int, shape, stride []int, off int) bool {
 	if off < 0 || off > n {
 		return false
 	}
-	least, most, none := off, off, false
+	if slices.Contains(shape, 0) {
+		for a, d := range shape {
+			if s := stride[a]; d < 0 || d > 1<<31 || s < -1<<31 || s > 1<<31 {
+				return false
+			}
+		}
+		return true
+	}
+	least, most := off, off
 	for a, d := range shape {
 		switch s := stride[a]; {
 		case d < 0 || d > n && s != 0:
 			return false
-		case d == 0:
-			none = true
 		case d > 1 && (s > n || s < -n):
 			return false
 		case s > 0:
@@ -113,7 +119,7 @@ func Within(n int, shape, stride []int, off int) bool {
 			return false
 		}
 	}
-	return none || least >= 0 && most < n
+	return least >= 0 && most < n
 }
 
 // Plain is a tensor whose elements follow each other: itself, or a copy.

@@ -123,7 +123,11 @@ func (r *Ref) covers() bool {
 // step adds the entries of a step's results.
 func (x *expander) step(k int, l *Line) error {
 	s := l.Step
-	for out := range s.Out {
+	for n := range s.Out {
+		out := n
+		if s.chooses() { // what was chosen is computed from the choice, which an engine may have made otherwise
+			out = 1 - n
+		}
 		value := s.First + out
 		e := Entry{Layer: l.Layer, Level: Unnamed, Shape: s.Out[out].inMemory()}
 		if s.Source >= 0 {
@@ -149,6 +153,15 @@ func (x *expander) step(k int, l *Line) error {
 		x.reps[value] = r
 	}
 	return nil
+}
+
+// chooses reports whether the second result of a step are the indexes of the first.
+func (s *Step) chooses() bool {
+	switch s.Op {
+	case "topk", "sort", "max", "min":
+		return len(s.Out) == 2
+	}
+	return false
 }
 
 // add adds an entry of the pass.
@@ -289,7 +302,12 @@ func (x *expander) operation(e *Entry, s *Step, out int, view *layout) error {
 	}
 	sp.dtype = d
 	var words []string
-	for _, in := range s.In {
+	in := s.In
+	if s.chooses() && out == 0 {
+		v := &s.Out[1]
+		in = append(slices.Clone(in), Ref{Kind: ToValue, Index: s.First + 1, Shape: v.Shape, Stride: v.Stride})
+	}
+	for _, in := range in {
 		o := x.ref(e, in)
 		if why := o.lost; why != "" {
 			e.Op = Unknown{s.Op, why}

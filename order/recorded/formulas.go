@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -29,10 +30,15 @@ func init() {
 		"clamp":   clamp, "where": where, "masked_fill": maskedFill,
 		"cat": cat, "stack": stack, "repeat": repeat, "pad": pad, "write": write, "flip": flip,
 		"embedding": embedding, "gather": gather, "index_select": indexSelect, "index": index,
+		"topk": ranks, "sort": ranks, "max": ranks, "min": ranks, "argmax": ranks, "argmin": ranks,
+		"scatter": scatter, "index_copy": indexed, "index_put": indexPut, "scatter_add": scatter, "index_add": indexed,
+
+		"eq": compared, "ne": compared, "lt": compared, "le": compared, "gt": compared, "ge": compared,
+		"bitwise_not": not, "logical_not": not, "bitwise_and": both, "logical_and": both, "bitwise_or": both, "logical_or": both,
 
 		"add": sum, "sub": sum, "rsub": sum,
 		"mul": func(m *maker) program.Var { return m.b.Mul("product", m.operand(0), m.operand(1)) },
-		"div": divide,
+		"div": divide, "floor_divide": divide, "floor": func(m *maker) program.Var { return m.b.Floor(m.operand(0)) },
 		"reciprocal": func(m *maker) program.Var {
 			return m.b.Div("quotient", m.b.Literal(1), m.operand(0))
 		},
@@ -46,10 +52,11 @@ func init() {
 		"cos": function((*program.Builder).Cos), "sin": function((*program.Builder).Sin),
 		"sigmoid": sigmoid, "log_sigmoid": logSigmoid, "log_sigmoid_forward": logSigmoid,
 
-		"sum": total, "mean": total, "cumsum": cumulative, "vector_norm": length, "amax": largest, "var": deviation, "std": deviation,
+		"sum": total, "mean": total, "cumsum": cumulative, "vector_norm": length, "amax": outermost, "amin": outermost, "var": deviation, "std": deviation,
 		"softmax": softmax, "log_softmax": logSoftmax, "logsumexp": logSumExp, "native_layer_norm": layerNorm,
 
 		"mm": product, "bmm": batched, "addmm": product, "baddbmm": batched, "mv": product, "convolution": convolution,
+		"linalg_solve_triangular": solve, "_scaled_dot_product_flash_attention_for_cpu": attention,
 	}
 }
 
@@ -61,8 +68,18 @@ func (m *maker) expand(v program.Var, shape []int) program.Var {
 	return m.b.Expand(v, shape)
 }
 
-// move is a copy, or a conversion: the rounding is the result's.
-func move(m *maker) program.Var { return m.expand(m.operand(0), m.s.shape) }
+// move is a copy, or a conversion: the rounding is the result's. A flag is whether a number is not 0.
+func move(m *maker) program.Var {
+	x := m.operand(0)
+	switch from := m.s.operands[0].dtype; {
+	case m.s.operands[0].source == fromNumber, m.s.dtype.Float(), from == m.s.dtype:
+	case m.s.dtype == hooks.Bool:
+		x = m.b.Choose(x, m.b.Literal(1), m.b.Literal(0))
+	case from.Float():
+		return m.unknown("a whole number of one with a fraction")
+	}
+	return m.expand(x, m.s.shape)
+}
 
 // function is one function of the first operand, computed in float32.
 func function(f func(b *program.Builder, name string, x program.Var) program.Var) func(m *maker) program.Var {
@@ -89,9 +106,27 @@ func sum(m *maker) program.Var {
 	return m.b.Sub("difference", x, y)
 }
 
+// divide is x / y; of whole numbers its floor, or the next whole number towards 0.
 func divide(m *maker) program.Var {
-	m.only()
-	return m.b.Div("quotient", m.operand(0), m.operand(1))
+	m.only("rounding_mode")
+	x, y := m.operand(0), m.operand(1)
+	q := m.b.Div("quotient", x, y)
+	mode := m.text("rounding_mode", "")
+	if m.o.Name == "floor_divide" {
+		mode = "floor"
+	}
+	switch {
+	case mode == "":
+		return q
+	case m.s.dtype.Float():
+		return m.unknown("the whole part of a number with a fraction")
+	case mode == "floor":
+		return m.b.Floor(q)
+	case mode == "trunc": // floor(q) where q is not below 0, −floor(−q) elsewhere
+		zero := m.b.Literal(0)
+		return m.b.Sub("whole", m.b.Floor(m.b.Max(q, zero)), m.b.Floor(m.b.Max(m.b.Neg(q), zero)))
+	}
+	return m.unknown("its setting rounding_mode")
 }
 
 func clamp(m *maker) program.Var {
@@ -291,20 +326,6 @@ func deviation(m *maker) program.Var {
 		return v
 	}
 	return b.Sqrt("root", v)
-}
-
-func largest(m *maker) program.Var {
-	m.only("dim", "keepdim")
-	axes, _ := m.integers("dim")
-	rows, _ := m.rows(m.operand(0), axes)
-	if rows.Last() > maxRepeats {
-		return m.unknown("%d elements a row", rows.Last())
-	}
-	top := m.b.Take(rows, len(rows.Shape())-1, 0)
-	for k := 1; k < rows.Last(); k++ {
-		top = m.b.Max(top, m.b.Take(rows, len(rows.Shape())-1, k))
-	}
-	return top
 }
 
 // softmax is e^(x−max) / Σ e^(x−max) along an axis, in float32.

@@ -223,29 +223,18 @@ func gather(m *maker) program.Var {
 	return m.b.Gather(axis, v, index)
 }
 
-// index takes elements by one index tensor, the other axes being whole.
+// index takes elements by indexes of axes that follow each other, the other axes being whole.
 func index(m *maker) program.Var {
 	m.only()
-	axis := -1
-	for k := 1; k < len(m.s.operands); k++ {
-		if !m.has(k) {
-			continue
-		}
-		if axis >= 0 {
-			return m.unknown("several indexes")
-		}
-		axis = k - 1
-	}
-	if axis < 0 {
-		return m.unknown("no index")
-	}
-	p := &m.s.operands[axis+1]
-	if p.dtype.String() == "bool" {
-		return m.unknown("an index of flags")
-	}
 	v := m.operand(0)
-	axis = m.axis(axis, v.Shape())
-	return m.take(v, axis, m.indexes(axis+1, v.Shape()[axis]))
+	axis, axes, index, ok := m.joined(v.Shape(), len(m.s.operands))
+	if !ok {
+		return index
+	}
+	if axes > 1 {
+		v = m.b.Reshape(m.b.Plain(v), slices.Concat(v.Shape()[:axis], []int{-1}, v.Shape()[axis+axes:])...)
+	}
+	return m.take(v, axis, index)
 }
 
 // indexes is an operand that counts n elements, from the end where it is below zero: of one that is computed that is not known.

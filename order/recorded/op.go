@@ -269,9 +269,11 @@ func (m *maker) real(name string, otherwise float64) float64 {
 	return otherwise
 }
 
-func (m *maker) flag(name string) bool {
-	v, _ := m.s.attr[name].(bool)
-	return v
+func (m *maker) flag(name string, otherwise bool) bool {
+	if v, ok := m.s.attr[name].(bool); ok {
+		return v
+	}
+	return otherwise
 }
 
 func (m *maker) text(name, otherwise string) string {

@@ -1,28 +1,31 @@
 package recorded
 
 import (
+	"math"
 	"slices"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 )
 
 // product is x·y, or c + x·y: mm, mv and addmm. The sum is accumulated in float32 and rounded once. A weight whose rows are the
 // columns of y is streamed.
 func product(m *maker) program.Var {
-	m.only()
 	at := 0
 	if m.o.Name == "addmm" {
 		at = 1
+	} else {
+		m.only()
 	}
 	x := m.operand(at)
 	if w, ok := m.rowsOf(at + 1); ok {
 		if at == 0 {
 			return m.b.Affine("product", x, w)
 		}
-		if c := m.operand(0); slices.Equal(c.Shape(), []int{w.Shape()[0]}) {
+		if c := m.operand(0); slices.Equal(c.Shape(), []int{w.Shape()[0]}) && len(m.s.attr) == 0 {
 			return m.b.Affine("product", x, w, c)
 		}
-		return m.b.Add("sum", m.b.Affine("product", x, w), m.operand(0))
+		return m.beside(m.b.Affine("product", x, w))
 	}
 	axes := "rk,kc->rc"
 	if m.o.Name == "mv" {
@@ -32,7 +35,7 @@ func product(m *maker) program.Var {
 	if at == 0 {
 		return y
 	}
-	return m.b.Add("sum", y, m.operand(0))
+	return m.beside(y)
 }
 
 // rowsOf is the matrix of the checkpoint of which an operand is the transpose, whole.
@@ -49,18 +52,26 @@ func (m *maker) rowsOf(k int) (w program.Var, ok bool) {
 	return w, len(s) == 2 && len(p.more) == 0 && p.off == 0 && slices.Equal(p.shape, []int{s[1], s[0]}) && slices.Equal(p.stride, []int{1, s[1]})
 }
 
-// batched is a product of matrices, or c beside it: bmm and baddbmm.
+// batched is a product of matrices, bmm, or one beside c: see [maker.beside].
 func batched(m *maker) program.Var {
-	m.only()
-	at := 0
-	if m.o.Name == "baddbmm" {
-		at = 1
+	if m.o.Name == "bmm" {
+		m.only()
+		return m.b.Dot("product", "brk,bkc->brc", m.operand(0), m.operand(1))
 	}
-	y := m.b.Dot("product", "brk,bkc->brc", m.operand(at), m.operand(at+1))
-	if at == 0 {
-		return y
+	return m.beside(m.b.Dot("product", "brk,bkc->brc", m.operand(1), m.operand(2)))
+}
+
+// beside is β·c + α·y, c being the first operand: baddbmm and addmm, rounded once.
+func (m *maker) beside(y program.Var) program.Var {
+	m.only("alpha", "beta")
+	c := m.operand(0)
+	if alpha := m.real("alpha", 1); alpha != 1 {
+		y = m.b.Mul("scaled", y, m.b.Scalar("alpha", alpha))
 	}
-	return m.b.Add("sum", y, m.operand(0))
+	if beta := m.real("beta", 1); beta != 1 {
+		c = m.b.Mul("other scaled", c, m.b.Scalar("beta", beta))
+	}
+	return m.b.Add("sum", y, c)
 }
 
 // convolution is Σ x·w + bias over the channels of a group and the places of a kernel, along one axis. Operands: x [B, C, T],
@@ -68,7 +79,7 @@ func batched(m *maker) program.Var {
 func convolution(m *maker) program.Var {
 	m.only("stride", "padding", "dilation", "transposed", "output_padding", "groups")
 	x, w := m.operand(0), m.operand(1)
-	if len(x.Shape()) != 3 || len(w.Shape()) != 3 || m.flag("transposed") {
+	if len(x.Shape()) != 3 || len(w.Shape()) != 3 || m.flag("transposed", false) {
 		return m.unknown("its %d axes, or its being transposed", len(x.Shape()))
 	}
 	one := func(name string, otherwise int) int {
@@ -101,4 +112,94 @@ func convolution(m *maker) program.Var {
 		y = m.b.Add("bias", y, m.b.Permute(m.operand(2), 0, -1))
 	}
 	return y
+}
+
+// maxSolved bounds the rows of a system of equations, each of which is a sum of its own.
+const maxSolved = 256
+
+// solve is X with L·X = B, L being triangular, row by row: xᵢ = (bᵢ − Σ lᵢₖ·xₖ) / lᵢᵢ over the rows before, or behind where L is
+// upper. Bounds follow from those of the rows before: a solver that takes blocks adds in another order, as any sum.
+func solve(m *maker) program.Var {
+	m.only("upper", "left", "unitriangular")
+	l, x := m.operand(0), m.operand(1)
+	rank := len(l.Shape())
+	if !m.flag("left", true) || rank < 2 || len(x.Shape()) != rank {
+		return m.unknown("its %d axes, or its being on the right", rank)
+	}
+	n, c := l.Last(), x.Last()
+	if l.Shape()[rank-2] != n || x.Shape()[rank-2] != n || n == 0 || n > maxSolved {
+		return m.unknown("%d equations", n)
+	}
+	l = m.b.Reshape(m.b.Plain(l), -1, n, n)
+	x = m.b.Reshape(m.b.Plain(x), -1, n, c)
+	if l.Shape()[0] != x.Shape()[0] {
+		return m.b.Fail("%v and %v", m.s.operands[0].shape, m.s.operands[1].shape)
+	}
+	upper := m.flag("upper", false)
+	if upper {
+		l, x = m.b.Reverse(m.b.Reverse(l, 1), 2), m.b.Reverse(x, 1)
+	}
+	var done program.Var
+	for i := range n {
+		row := m.b.Slice(x, 1, i, i+1)
+		if i > 0 {
+			known := m.b.Dot("product", "brk,bkc->brc", m.b.Slice(m.b.Slice(l, 1, i, i+1), 2, 0, i), done)
+			row = m.b.Sub("rest", row, known)
+		}
+		if !m.flag("unitriangular", false) {
+			row = m.b.Div("solution", row, m.b.Slice(m.b.Slice(l, 1, i, i+1), 2, i, i+1))
+		}
+		if i == 0 {
+			done = row
+		} else {
+			done = m.b.Cat(1, done, row)
+		}
+	}
+	if upper {
+		done = m.b.Plain(m.b.Reverse(done, 1))
+	}
+	return m.b.Reshape(m.b.Plain(done), m.s.shape...)
+}
+
+// attention is softmax(q·kᵀ·scale + mask)·v in float32, each row divided by its sum last. In 16 bits torch takes an exponential that
+// is off by up to a hundredth: nothing is said of that. Operands: q [B, H, T, D], k and v [B, H, S, D], mask.
+func attention(m *maker) program.Var {
+	m.only("dropout_p", "is_causal", "scale")
+	q, k, v := m.operand(0), m.operand(1), m.operand(2)
+	switch {
+	case m.o.Out != 0:
+		return m.unknown("its second result")
+	case m.s.dtype != hooks.F32 || m.real("dropout_p", 0) != 0:
+		return m.unknown("its result in %s", m.s.dtype)
+	case len(q.Shape()) != 4 || len(k.Shape()) != 4:
+		return m.unknown("its axes")
+	}
+	d := q.Last()
+	if d == 0 {
+		return m.b.Fail("heads of no channels")
+	}
+	b := m.b
+	scores := b.Mul("scaled", b.Dot("scores", "bhtd,bhsd->bhts", q, k), b.Scalar("scale", m.real("scale", 1/math.Sqrt(float64(d)))))
+	if m.has(3) {
+		if m.s.operands[3].dtype == hooks.Bool {
+			scores = b.Choose(m.operand(3), scores, b.Literal(math.Inf(-1)))
+		} else {
+			scores = b.Add("masked", scores, m.operand(3))
+		}
+	}
+	if m.flag("is_causal", false) {
+		t, s := q.Shape()[2], k.Shape()[2]
+		if t*s > maxNumbers {
+			return m.unknown("a mask of %d by %d", t, s)
+		}
+		seen := make([]float64, t*s)
+		for i := range seen {
+			if i%s <= i/s {
+				seen[i] = 1
+			}
+		}
+		scores = b.Choose(b.Constant("", seen, []int{t, s}), scores, b.Literal(math.Inf(-1)))
+	}
+	e := b.Exp("exp", b.Sub("difference", scores, b.RowMax(scores)))
+	return b.Div("quotient", b.Dot("product", "bhts,bhsd->bhtd", e, v), b.Sum("sum", e))
 }

@@ -6,9 +6,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
@@ -243,5 +246,53 @@ func FuzzRead(f *testing.F) {
 				}
 			}
 		}
+		for pass, all := range passes {
+			for i := range all {
+				evaluate(passes, pass, &all[i])
+			}
+		}
 	})
+}
+
+// evaluate computes an entry of a program on any numbers, some of them indexes, if it is small. An error is none of the test.
+func evaluate(passes [][]recorded.Entry, pass int, e *recorded.Entry) {
+	const most = 1 << 12
+	if _, unknown := e.Op.(recorded.Unknown); unknown || e.Op == nil || elements(e.Shape) > most {
+		return
+	}
+	c := program.Call{Arith: program.Arith{DType: hooks.BF16, Emulated: true, Bounds: true}, Shape: e.Shape}
+	for k, in := range e.Inputs {
+		of := passes[pass-in.Back]
+		from := of[slices.IndexFunc(of, func(o recorded.Entry) bool { return o.Name == in.Name })]
+		v := program.Value{Shape: from.Shape}
+		if elements(v.Shape) > most {
+			return
+		}
+		for i := range elements(v.Shape) {
+			v.Data, v.Bound = append(v.Data, float64((i*7+k)%5)), append(v.Bound, float64(i%3)/2)
+		}
+		c.In = append(c.In, v)
+	}
+	for _, w := range e.Weights {
+		size := w.Size()
+		if size[0] > most || size[1] > most || size[0]*size[1] > most {
+			return
+		}
+		m := table{size[0], size[1], make([]float64, size[0]*size[1])}
+		for i := range m.data {
+			m.data[i] = float64(i%9) - 4
+		}
+		c.W = append(c.W, m)
+	}
+	var in [][]int
+	var w [][2]int
+	for _, v := range c.In {
+		in = append(in, v.Shape)
+	}
+	for _, m := range e.Weights {
+		w = append(w, m.Size())
+	}
+	if p, err := program.Of(e.Op, program.Op.Kind, 0, e.Shape, in, w); err == nil && p.Work() < 1<<20 {
+		_, _ = p.Eval(c)
+	}
 }
