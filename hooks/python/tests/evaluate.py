@@ -152,7 +152,8 @@ class Evaluator:
     def _compute(self, op: str, operands: list[Any], attrs: dict[str, Any], outs: list[Any]) -> Any:
         dtype = getattr(torch, outs[0][0]) if outs else None
         if op == "guard":
-            assert operands[0].tolist() == attrs["value"], f"guard: {operands[0]}, {attrs}"
+            seen = torch.tensor(attrs["value"])
+            assert torch.equal(operands[0].reshape(-1).to(seen.dtype), seen.reshape(-1)), f"guard: {operands[0]}, {attrs}"
             return []
         if op == "to":
             return [operands[0]]
@@ -174,6 +175,8 @@ class Evaluator:
         elif narrow:
             operands = [torch.tensor(o).item() if _float(o) else o for o in operands]  # float32
         wide = [_wide(o) for o in operands]
+        if op in ("maximum", "minimum"):
+            wide = [o if isinstance(o, torch.Tensor) else torch.tensor(o, dtype=wide[0].dtype) for o in wide]
         out = call(op, wide, attrs)
         return list(out) if isinstance(out, tuple | list) else [out]
 
@@ -224,6 +227,8 @@ def _assign(op: str, func: Any, operands: list[Any], attrs: dict[str, Any]) -> d
             given[argument.name] = left.pop(0)
             if isinstance(given[argument.name], torch.Tensor):
                 return None
+        elif "Tensor" in kind and "Optional" in kind:
+            given[argument.name] = None
         elif argument.name in rest:
             given[argument.name] = rest.pop(argument.name)
         elif argument.name == "half_to_float":

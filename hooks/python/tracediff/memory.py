@@ -142,8 +142,7 @@ class Memory:
 
     def constant(self, tensor: Any, origin: frozenset[str], line: str) -> Constant:
         """Return a copy of numbers, the same object for the same numbers that one line of source wrote."""
-        flat = tensor.detach().cpu().contiguous().reshape(-1)
-        data = flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b""
+        data = content(tensor)
         dtype, shape = dtype_name(tensor.dtype), tuple(tensor.shape)
         key = (dtype, shape, hashlib.sha256(data).digest(), origin, line)
         if key not in self._constants:
@@ -178,6 +177,13 @@ class Memory:
         packed = row_major(whole.shape)
         kept = tuple(0 if narrow.shape[i] != n else packed[i] for i, n in enumerate(shape))
         return Operand(whole, shape, kept, 0)
+
+
+def content(tensor: Any) -> bytes:
+    """Return the elements of a tensor, row-major."""
+    # A tensor of one element counts as contiguous with any stride, and with another than 1 is read as no other dtype.
+    flat = tensor.detach().cpu().clone(memory_format=torch.contiguous_format).reshape(-1)
+    return bytes(torch.as_strided(flat, flat.shape, (1,)).view(torch.uint8).numpy().tobytes()) if flat.numel() else b""
 
 
 def same_place(a: Any, b: Any) -> bool:

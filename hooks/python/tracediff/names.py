@@ -6,6 +6,7 @@ everybody calls by another name gets that one: `layers.3.out`, `attn_residual`, 
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 import math
 import re
@@ -46,6 +47,7 @@ class Namer:
         self._stack: list[tuple[str, int]] = []
         self._handles = contextlib.ExitStack()
         self._paths = self._name_modules()
+        self._layers: dict[str, int] = {}  # by name
         self.prefix = self._layer_list()
         self.begin()
 
@@ -72,7 +74,7 @@ class Namer:
         self._seen: dict[Any, str] = {}  # names by value and view
         self._calls: dict[str, int] = {}
         self._whole: set[Any] = set()  # values named in any order of axes
-        self._layered = False  # whether a layer has begun
+        self._layered = self._passed = False  # whether a layer has begun; whether one is done
         self._first = len(self._recording.steps)
         self._stack.clear()
         self._recording.scope = ""
@@ -93,8 +95,10 @@ class Namer:
 
     def layer_of(self, name: str) -> int:
         """Return the layer of a name, -1 outside the layers."""
-        found = LAYER.match(name)
-        return int(found["n"]) if found and found["list"] == self.prefix else -1
+        if (layer := self._layers.get(name)) is None:
+            found = LAYER.match(name)
+            layer = self._layers[name] = int(found["n"]) if found and found["list"] == self.prefix else -1
+        return layer
 
     def give(self, name: str, tensor: Any, level: int, rank: float | None = None, place: int | None = None) -> None:
         """Name a tensor as it is now."""
@@ -120,6 +124,7 @@ class Namer:
         if self._kind:
             one = called_names.rename(one, self._kind, self._config)
         self._names.append((place, one))
+        self._passed = self._passed or one.name.endswith(".out")
         self.named(one)
         for copy, original in (self._kind.copies if self._kind else {}).items():
             if original == one.name and isinstance(operand.of, Value):  # it stands where it was computed
@@ -139,6 +144,8 @@ class Namer:
     def _operand(self, tensor: Any) -> Operand | None:
         self._recording.quiet = True
         try:
+            if tensor.is_complex() and not tensor.is_conj():  # which no trace has: its parts, beside each other
+                tensor = torch.view_as_real(tensor)
             return self._recording.operand(tensor)
         finally:
             self._recording.quiet = False
@@ -175,7 +182,7 @@ class Namer:
 
     def _norm_at_end(self, path: str) -> bool:
         """Report whether this is the norm behind the layers: some layer has run."""
-        return bool(NORM.search(path)) and any(name.name.endswith(".out") for _, name in self._names)
+        return self._passed and bool(NORM.search(path))
 
     def _give_input(self, path: str, argument: str, operand: Operand, tensor: Any) -> None:
         parent, _, child = path.rpartition(".")
@@ -225,18 +232,18 @@ class Namer:
                     break
             self._recording.scope = self._stack[-1][0] if self._stack else ""
             tensors = [t for t in _flat(output) if self._computed(t)]
-            self._name_output(path, is_layer, module, _bound(module, args, kwargs), tensors)
+            self._name_output(path, is_layer, module, (args, kwargs), tensors)
             self.left(not self._stack)
 
         return hook
 
-    def _name_output(self, path: str, is_layer: bool, module: Any, given: dict[str, Any], tensors: list[Any]) -> None:
+    def _name_output(self, path: str, is_layer: bool, module: Any, call: Any, tensors: list[Any]) -> None:
         if not tensors:
             return
         if is_layer:
             self.give(f"{path}.out", tensors[0], 1)
         elif path.rpartition(".")[2].startswith("rotary") and len(tensors) == 2:
-            kind = given.get("layer_type")
+            kind = _bound(module, *call).get("layer_type")
             base = "rotary." + (KINDS.get(kind, str(kind)) + "." if kind else "")
             rank = 0.6 if kind == "full_attention" else 0.5
             for name, tensor in zip(("cos", "sin"), tensors, strict=True):
@@ -332,17 +339,30 @@ def _leafy(module: Any) -> bool:
 
 def _bound(module: Any, args: Any, kwargs: Any) -> dict[str, Any]:
     """Return the arguments of a call by name."""
-    try:
-        bound = inspect.signature(module.forward).bind_partial(*args, **kwargs)
-    except (TypeError, ValueError):
+    forward = module.forward
+    inner = getattr(forward, "__func__", None)  # of a method: of the class, so that it may be kept
+    known = _parameters(forward) if inner is None else _of_class(inner)
+    if known is None:
         return {f"arg{i}": a for i, a in enumerate(args)} | dict(kwargs)
-    out = dict(bound.arguments)
-    for name, parameter in inspect.signature(module.forward).parameters.items():
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            out.update(out.pop(name, {}))
-        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            out.update({f"{name}{i}": v for i, v in enumerate(out.pop(name, ()))})
+    names, rest = known if inner is None else (known[0][1:], known[1])  # without self
+    out = dict(zip(names, args, strict=False))
+    out.update((k, kwargs[k]) for k in names if k in kwargs)
+    out.update((k, v) for k, v in kwargs.items() if k not in out)
+    out.update((f"{rest}{i}", a) for i, a in enumerate(args[len(names) :]))
     return out
+
+
+def _parameters(forward: Any) -> tuple[tuple[str, ...], str] | None:
+    """Return the names of a function's positional parameters, and that of *args; None where they are not known."""
+    try:
+        found = inspect.signature(forward).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    plain = tuple(p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+    return plain, next((p.name for p in found if p.kind is p.VAR_POSITIONAL), "")
+
+
+_of_class = functools.lru_cache(maxsize=1024)(_parameters)
 
 
 def _flat(output: Any) -> Iterator[Any]:

@@ -16,9 +16,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracediff.memory import EMPTY, Memory, Operand, Value, dense, dtype_name, plain, row_major, same_place
-from tracediff.vocabulary import FACTORIES, SILENT, canonical, is_operand
+from tracediff.overloads import Overload, tensors
 
-KEYS = torch._C.DispatchKey
 NOTHING: frozenset[str] = frozenset()
 
 
@@ -51,7 +50,7 @@ class Recording(TorchDispatchMode):
         self.after: Callable[[list[Any]], None] = lambda _: None  # and of those that an operation has written
         self.scope = ""  # the path of the module that runs, kept by who hooks modules
         self.quiet = False  # what is computed now is the recorder's own
-        self._composites: dict[Any, bool] = {}
+        self._overloads: dict[Any, Overload] = {}
         self._bits: dict[tuple[int, str], tuple[Value | None, Value]] = {}
         self._functions = _Functions(self)
         for name, tensor in model.named_parameters(remove_duplicate=False):
@@ -72,96 +71,88 @@ class Recording(TorchDispatchMode):
         kwargs = kwargs or {}
         if self.quiet:
             return func(*args, **kwargs)
-        if self._composite(func):
+        form = self._overloads.get(func)
+        if form is None:
+            form = self._overloads[func] = Overload(func)
+        if form.composite:
             with self, torch._C.DisableTorchFunction():
                 return func.decompose(*args, **kwargs)
         self.memory.tick()
-        given = list(_arguments(func, args, kwargs))
-        inputs = [t for argument, value in given if not argument.is_out for t in _tensors(value)]
-        if func._schema.name in FACTORIES:
-            inputs = []
-        written = [t for argument, value in given if _writes(argument) for t in _tensors(value)]
-        if any(self.memory.find(t).computed for t in (*inputs, *written)):
-            return self._computed(func, args, kwargs, given, inputs, written)
-        origin = frozenset().union(*(self.memory.find(t).origin for t in inputs))
+        given = form.given(args, kwargs)
+        inputs = [] if form.factory else [t for a, value in given if a.tensor and not a.out for t in tensors(value)]
+        written = [t for a, value in given if a.writes for t in tensors(value)]
+        found = [self.memory.find(t) for t in inputs]
+        if any(known.computed for known in found) or any(self.memory.find(t).computed for t in written):
+            return self._computed(form, func, args, kwargs, given, inputs, written)
+        origin = frozenset().union(*(known.origin for known in found))
         before = {t.untyped_storage()._cdata for t in inputs}
         out = func(*args, **kwargs)
-        fresh = [t for t in _tensors(out) if t.untyped_storage()._cdata not in before]
-        if func._schema.name.startswith(("aten::empty", "aten::new_empty")):
+        fresh = [t for t in tensors(out) if t.untyped_storage()._cdata not in before]
+        if form.empty:
             origin |= {EMPTY}
         elif written or fresh:
             origin -= {EMPTY}
         line = _line() if fresh or written else ""
         for t in (*fresh, *written):
             self.memory.made(t, origin, line)
-        if func._schema.name == "aten::lift_fresh":
-            for t in _tensors(out):
+        if form.lifts:
+            for t in tensors(out):
                 if not self.memory.known(t) or self.memory.find(t).origin == {"outside"}:
                     self.memory.made(t, NOTHING)
         return out
 
-    def _composite(self, func: Any) -> bool:
-        """Report whether an operation is a composition of others, which inference mode does not take apart."""
-        found = self._composites.get(func)
-        if found is None:
-            has = func.has_kernel_for_dispatch_key
-            found = has(KEYS.CompositeImplicitAutograd) and not has(KEYS.CPU)
-            self._composites[func] = found
-        return found
-
-    def _computed(self, func: Any, args: Any, kwargs: Any, given: Any, inputs: Any, written: Any) -> Any:
+    def _computed(
+        self, form: Overload, func: Any, args: Any, kwargs: Any, given: Any, inputs: Any, written: Any
+    ) -> Any:
         """Run an operation that reads or writes what depends on parameters."""
-        op = canonical(func)
         before = {t.untyped_storage()._cdata for t in inputs}
-        if not written and _only_views(func):
+        if form.views and not written:
             out = func(*args, **kwargs)
-            if all(t.untyped_storage()._cdata in before for t in _tensors(out)):
+            if all(t.untyped_storage()._cdata in before for t in tensors(out)):
                 return out
-        operands, attrs = self._read(op, given)
+        operands, attrs = self._read(form, given)
         olds = [self._old(t) for t in written]
         if written:
             self.before(written)
         out = func(*args, **kwargs)
-        if op == "guard":
-            self._add(op, operands, {"value": out}, [])
+        if form.op == "guard":
+            self._add(form.op, operands, {"value": out}, [])
             return out
-        fresh = [t for t in _tensors(out) if t.untyped_storage()._cdata not in before] if not written else []
+        fresh = [t for t in tensors(out) if t.untyped_storage()._cdata not in before] if not written else []
         if not written and not fresh:
             return out  # a view
-        if written and func._schema.name == "aten::copy_" and same_place(args[0], args[1]):
+        if written and form.copies and same_place(args[0], args[1]):
             return out
         results = written or fresh
         whole = [self._whole(t) for t in results]
         values = [_value(t, w) for t, w in zip(results, whole, strict=True)]
-        self._add(op, operands, attrs, values)
+        self._add(form.op, operands, attrs, values)
         for t, w, old, value in zip(results, whole, olds or [None] * len(results), values, strict=True):
             self.memory.wrote(t, value if w else self._write(t, old, value))
         self.after(results)
         return out
 
-    def _read(self, op: str, given: Any) -> tuple[list[Any], dict[str, Any]]:
+    def _read(self, form: Overload, given: Any) -> tuple[list[Any], dict[str, Any]]:
         """Return operands and attributes of a call, as memory is before it."""
         operands: list[Any] = []
         attrs: dict[str, Any] = {}
         for argument, value in given:
-            name = argument.name
-            if argument.is_out or (op in ("to", "fill") and name in ("self", "dst") and _writes(argument)):
+            if argument.left_out:
                 continue
-            kind = str(argument.type)
-            if "Tensor" in kind:
+            if argument.tensor:
                 many = isinstance(value, list | tuple)
                 operands.extend(
                     self.operand(t) if isinstance(t, torch.Tensor) else t for t in (value if many else [value])
                 )
-            elif name in SILENT or (argument.has_default_value() and value == argument.default_value):
+            elif argument.silent or (argument.has_default and value == argument.default):
                 continue
-            elif kind.endswith("number") and is_operand(op, name):
+            elif argument.number:
                 operands.append(value)
             elif value is not None:
-                attrs[name] = list(value) if isinstance(value, tuple) else value
+                attrs[argument.name] = list(value) if isinstance(value, tuple) else value
         while operands and operands[-1] is None:
             operands.pop()
-        return (operands or [0]) if op == "fill" else operands, attrs
+        return (operands or [0]) if form.op == "fill" else operands, attrs
 
     def operand(self, tensor: Any) -> Operand | None:
         """Return what a tensor is a view of now; where it looks at a value in another dtype, of the value so read."""
@@ -188,8 +179,9 @@ class Recording(TorchDispatchMode):
     @staticmethod
     def _whole(tensor: Any) -> bool:
         """Report whether a tensor has each element of its storage once."""
-        count = tensor.untyped_storage().nbytes() // tensor.element_size()
-        return tensor.numel() == count and dense(tuple(tensor.shape), tuple(tensor.stride()))
+        if tensor.untyped_storage().nbytes() != tensor.nbytes:
+            return False
+        return tensor.is_contiguous() or dense(tuple(tensor.shape), tuple(tensor.stride()))
 
     def _old(self, tensor: Any) -> Operand | None:
         """Return all memory of the storage that a tensor is in, before it is written to; None where that is all new."""
@@ -245,36 +237,11 @@ def _value(tensor: Any, whole: bool) -> Value:
     return Value(dtype_name(tensor.dtype), tensor.numel(), shape, stride)
 
 
-def _arguments(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield each argument of an operation's schema that was given, and what was given."""
-    for i, argument in enumerate(func._schema.arguments):
-        if i < len(args):
-            yield argument, args[i]
-        elif argument.name in kwargs:
-            yield argument, kwargs[argument.name]
-
-
-def _writes(argument: Any) -> bool:
-    return argument.alias_info is not None and argument.alias_info.is_write
-
-
-def _only_views(func: Any) -> bool:
-    """Report whether an operation may return a view: nothing of its schema says that it always makes memory."""
-    name = func._schema.name
-    return func.is_view or name in ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh", "aten::detach")
-
-
-def _tensors(value: Any) -> Iterator[Any]:
-    """Yield the tensors of an argument or a result."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _tensors(item)
-
-
 _HERE = __file__.rsplit("/", 1)[0]
 _TORCH = torch.__file__.rsplit("/", 1)[0]
+
+
+_FILES: dict[str, str] = {}  # source files by path, as lines name them; "" of torch's and this package's
 
 
 def _line() -> str:
@@ -282,8 +249,11 @@ def _line() -> str:
     frame: Any = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith((_TORCH, _HERE, "<")):
-            return f"{_short(name)}:{frame.f_lineno}"
+        short = _FILES.get(name)
+        if short is None:
+            short = _FILES[name] = "" if name.startswith((_TORCH, _HERE, "<")) else _short(name)
+        if short:
+            return f"{short}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
 

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from tracediff import program_file, recipes
 from tracediff.errors import CaptureFailed
-from tracediff.memory import Constant
+from tracediff.memory import Constant, content
 from tracediff.names import Namer, _bound, _flat
 from tracediff.program import Recording
 from tracediff.program_file import Pass, Writer
@@ -130,7 +130,7 @@ class Session:
             one: dict[str, Any] = {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
             place = checkpoint.describe(name, tensor) if checkpoint else {}
             if leaf.buffer and (not checkpoint or place.get("unknown")):
-                copy = Constant(one["dtype"], tuple(tensor.shape), _data(tensor), frozenset())
+                copy = Constant(one["dtype"], tuple(tensor.shape), content(tensor), frozenset())
                 one |= program_file.constant(copy, []) | {"buffer": True}
             else:
                 one |= place
@@ -159,10 +159,6 @@ def _places(passes: list[dict[str, Any]]) -> list[list[int]]:
                 if isinstance(value, str) and value[0] == "c":
                     out.setdefault((template, hole), []).append(int(value[1:]))
     return [list(dict.fromkeys(found)) for found in out.values()]
-
-
-def _data(tensor: Any) -> bytes:
-    return bytes(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
 
 
 def _text(model: Any) -> Any:

@@ -77,8 +77,7 @@ class Tracer:
         operand = name.operand
         of = operand.of
         if isinstance(of, Value):
-            flat = next((held[id(of)][1] for held in reversed(self._held) if id(of) in held), None)
-            flat = self.session.recording.memory.alive(of) if flat is None else flat
+            flat = self._memory(of)
             if flat is None:
                 return None
             return torch.as_strided(flat, operand.shape, operand.stride, operand.offset).clone()
@@ -90,6 +89,17 @@ class Tracer:
         dtype = getattr(torch, of.dtype)
         flat = torch.frombuffer(bytearray(of.data), dtype=dtype) if of.data else torch.empty(0, dtype=dtype)
         return torch.as_strided(flat, operand.shape, operand.stride, operand.offset).clone()
+
+    def _memory(self, of: Value) -> Any:
+        """Return the memory that a value is in; None where it is gone."""
+        for held in reversed(self._held):
+            if id(of) in held:
+                return held[id(of)][1]
+        step = self.session.recording.steps[of.step]
+        if step.op == "bits":  # the memory of another value, read in another dtype
+            flat = self._memory(step.operands[0].of) if isinstance(step.operands[0].of, Value) else None
+            return None if flat is None else flat.view(getattr(torch, of.dtype))
+        return self.session.recording.memory.alive(of)
 
     def close(self) -> None:
         """Write the program, and complete the trace."""
