@@ -39,6 +39,9 @@ type Patient struct {
 	folder  fs.FS // the model directory
 	config  *order.Config
 	list    *order.List // nil: the model is not described, or cannot be read
+	// undescribed: no order describes the model, whose operations are recorded; config then is what any config.json says.
+	undescribed bool
+	byRunner    bool // its token ids are made by transformers
 	spread  float64     // of weights before training
 	failed  bool        // there is an error in the model or in the input
 	tok     *tokenizer.Tokenizer
