@@ -94,6 +94,9 @@ type Options struct {
 	// Flaws are what keeps the local trace from showing that the port is right, a sentence each: they make the comparison incomplete.
 	Flaws []string
 
+	// Remarks are notes for the report that decide nothing, a sentence each.
+	Remarks []string
+
 	LocalLabel     string // what to call the sides beside their producers: "golden"
 	ReferenceLabel string
 	TokenText      func(id int) string // nil: ids are shown without texts

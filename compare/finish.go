@@ -209,6 +209,7 @@ func (w *walker) incomplete(done map[string]bool) {
 		}
 	}
 	*reasons = append(*reasons, w.o.Flaws...)
+	w.res.Notes = append(w.res.Notes, w.o.Remarks...)
 	if _, assumed := w.assumed(local, 0); assumed {
 		w.res.Notes = append(w.res.Notes, w.names[local].Trace+" has no "+order.PositionIDs+": its tokens are taken to stand at 0, 1, 2 and so on, in the order of its passes")
 	}

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -159,6 +160,11 @@ func (n sideNames) orderDifferences(l, r capture.Manifest, list *order.List) []s
 	inL, inR := set(l.Entries), set(r.Entries)
 	both := func(in map[string]bool) func(string) bool { return func(s string) bool { return !in[s] } }
 	a, b := slices.DeleteFunc(slices.Clone(l.Entries), both(inR)), slices.DeleteFunc(slices.Clone(r.Entries), both(inL))
+	if list != nil && list.IsRecorded() { // a recording run writes a tensor when it knows its name, which is not where the order has it
+		byPlace := func(x, y string) int { return cmp.Compare(list.Index(x), list.Index(y)) }
+		slices.SortStableFunc(a, byPlace)
+		slices.SortStableFunc(b, byPlace)
+	}
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
 			return []string{fmt.Sprintf("number %d of the common names: %s", i+1, n.pair(strconv.Quote(a[i]), strconv.Quote(b[i])))}

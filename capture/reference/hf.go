@@ -21,7 +21,7 @@ import (
 type HF struct {
 	Python      string // the interpreter, a path or a name in PATH
 	Model       string // a directory; it and the next two are absolute
-	Order       string // TENSOR_ORDER as JSON
+	Order       string // TENSOR_ORDER as JSON; empty: the run is recorded, and NAME.program.json is left beside the trace
 	Out         string // where the trace goes; nothing is there
 	Tokens      string // ids of every pass
 	NewTokens   int    // passes to decode after those
@@ -75,7 +75,7 @@ func (h *HF) Run(ctx context.Context) error {
 	defer os.RemoveAll(folder)
 	// -m looks into the current folder first, and there nobody else has put a torch.py.
 	args := h.arguments()
-	if h.Debug && h.DebugOnly != nil {
+	if h.Debug && h.DebugOnly != nil && h.Order != "" {
 		only := filepath.Join(folder, "only.json") // a file, since thousands of names are no argument
 		text, err := json.Marshal(h.DebugOnly)
 		if err == nil {
@@ -101,9 +101,13 @@ func (h *HF) Run(ctx context.Context) error {
 }
 
 func (h *HF) arguments() []string {
-	args := []string{
-		"-m", "tracediff.hf", "--progress", "--model", h.Model, "--order", h.Order, "--out", h.Out, "--tokens", h.Tokens,
-		"--dtype", h.DType.String(), "--level", fmt.Sprint(h.Level),
+	args := []string{"-m", "tracediff.hf", "--progress", "--model", h.Model}
+	if h.Order != "" {
+		args = append(args, "--order", h.Order)
+	}
+	args = append(args, "--out", h.Out, "--tokens", h.Tokens, "--dtype", h.DType.String())
+	if h.Order != "" { // else all levels and layers are recorded
+		args = append(args, "--level", fmt.Sprint(h.Level))
 	}
 	if h.NewTokens > 0 {
 		args = append(args, "--max-new-tokens", fmt.Sprint(h.NewTokens))

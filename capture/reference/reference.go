@@ -35,6 +35,9 @@ type Wanted struct {
 	NewTokens int           // further passes wanted, one token each
 	Scope     capture.Scope // what will be compared
 	Entries   []string      // its names
+	// Recorded: no order describes the model. Its trace has the names of the program that was recorded with it, and says no
+	// configuration: the digest of the program is what ties the two together.
+	Recorded bool
 }
 
 // Fits returns the token ids of the passes wanted, or an error that says why the trace is no reference for them.
@@ -46,7 +49,9 @@ func (w Wanted) Fits(t *capture.Trace) ([][]int, error) {
 	switch {
 	case t.Status() != capture.StatusComplete:
 		return nil, fmt.Errorf("it is not complete (%s)", t.Status())
-	case m.Config == nil:
+	case w.Recorded && m.Program == "":
+		return nil, errors.New("no program was recorded with it")
+	case m.Config == nil && !w.Recorded:
 		return nil, errors.New("it does not say of which configuration it is")
 	case m.DType != w.DType:
 		return nil, fmt.Errorf("it was computed in %s, not in %s", m.DType, w.DType)

@@ -26,7 +26,7 @@ import (
 const MaxStored = 1 << 30
 
 // Store is the references of a folder of traces: for each key KEY.safetensors, KEY.json which describes it, and perhaps
-// KEY.floor.json, the noise floor of its passes.
+// KEY.floor.json, the noise floor of its passes, and KEY.program.json, the program that was recorded with it.
 type Store struct {
 	dir     string
 	digests checkpoint.Digests // of the traces: a large one is not hashed at every comparison
@@ -47,7 +47,8 @@ type Entry struct {
 	Floor bool      // a noise floor is beside it
 	Err   error     // why the entry cannot be used by anybody; Key and Model are then not to be relied on
 
-	trace   content // what was kept
+	trace   content  // what was kept
+	program *content // and the program that was recorded with it; nil for none
 	digests checkpoint.Digests
 }
 
@@ -61,6 +62,8 @@ type sidecar struct {
 	Key   Key     `json:"key"`
 	Model string  `json:"model"`
 	Trace content `json:"trace"`
+	// Program is nil where none was recorded.
+	Program *content `json:"program,omitempty"`
 }
 
 // content is what tells a trace from one that was put in its place or written into: a key says what a file ought to be.
@@ -119,31 +122,25 @@ func (e *Entry) describe() error {
 	if err := d.Decode(&side); err != nil {
 		return fmt.Errorf("its description: %w", err)
 	}
-	e.Key, e.Model, e.trace = side.Key, side.Model, side.Trace
+	e.Key, e.Model, e.trace, e.program = side.Key, side.Model, side.Trace, side.Program
+	if e.program != nil {
+		e.Size += e.program.Size
+	}
 	if e.Key.String() != filepath.Base(base) {
 		return errors.New("its description is that of another reference")
 	}
 	return nil
 }
 
-// Intact reports a trace that is not the one that was kept: the error names it.
+// Intact reports a trace, or the program recorded with it, that is not the one that was kept: the error names it.
 func (e *Entry) Intact() error {
 	if e.Err != nil {
 		return e.Err
 	}
-	info, err := os.Stat(e.Path)
-	if err != nil {
+	if err := e.same(e.Path, e.trace); err != nil || e.program == nil {
 		return err
 	}
-	changed := fmt.Errorf("%s was changed after it was stored", filepath.Base(e.Path))
-	if !info.Mode().IsRegular() || info.Size() != e.trace.Size {
-		return changed
-	}
-	sum, err := e.digests.File(e.Path)
-	if err == nil && sum != e.trace.SHA256 {
-		return changed
-	}
-	return err
+	return e.same(ProgramBeside(e.Path), *e.program)
 }
 
 // Open opens the entry's trace when it is what is wanted of a runner, and returns the ids of the passes wanted. The error
@@ -240,9 +237,13 @@ func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
 		return nil, fmt.Errorf("storing the reference: %w", err)
 	}
 	e := s.entry(k)
-	is, err := s.content(path)
+	side := sidecar{Key: k, Model: w.Model}
+	var err error
+	if side.Trace, err = s.content(path); err == nil {
+		side.Program, err = s.programContent(path)
+	}
 	if err == nil {
-		err = e.replace(path, sidecar{k, w.Model, is})
+		err = e.replace(path, side)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("storing the reference: %w", err)
@@ -292,7 +293,7 @@ func (e *Entry) replace(path string, side sidecar) error {
 	if err := e.replaceable(); err != nil {
 		return err
 	}
-	for _, old := range []string{e.Path, e.FloorPath()} {
+	for _, old := range []string{e.Path, e.FloorPath()} { // the older program goes with MoveProgram
 		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -300,12 +301,15 @@ func (e *Entry) replace(path string, side sidecar) error {
 	if err := files.Write(e.sidecarPath(), append(text, '\n')); err != nil {
 		return err
 	}
+	if err := MoveProgram(path, e.Path); err != nil {
+		return err
+	}
 	return os.Rename(path, e.Path)
 }
 
 // replaceable reports what stands in the entry's places and is no file of a store.
 func (e *Entry) replaceable() error {
-	for _, path := range []string{e.Path, e.sidecarPath(), e.FloorPath()} {
+	for _, path := range []string{e.Path, e.sidecarPath(), e.FloorPath(), ProgramBeside(e.Path)} {
 		if err := files.Replaceable(path); err != nil {
 			return err
 		}

@@ -97,7 +97,9 @@ func (j *Job) create(selected []*order.Entry) (*capture.Writer, error) {
 	if j.Exact {
 		m.DType, m.Producer.Details = hooks.F64, map[string]string{"arithmetic": "exact"}
 	}
-	m.Config = j.List.Config.Canonical()
+	if !j.List.IsRecorded() { // which says no configuration: its program is what it is a trace of
+		m.Config = j.List.Config.Canonical()
+	}
 	for _, e := range selected {
 		m.Entries = append(m.Entries, e.Name)
 	}
@@ -217,7 +219,7 @@ func (w *walk) read(n order.Node) (program.Value, error) {
 
 // visit fires a computed entry, and notes the token that the last logits choose.
 func (w *walk) visit(n order.Node, v program.Value) error {
-	e := &w.List.Entries[n.Entry]
+	e := w.List.At(n)
 	if w.done++; w.Progress != nil {
 		w.Progress(n.Pass, len(w.steps), w.done, w.steps[n.Pass])
 	}

@@ -78,6 +78,7 @@ func captureSides(c *cli.Context, s session.Settings, side string) error {
 	if err != nil {
 		return err
 	}
+	j.ShowProgram(c.App.Writer)
 	fmt.Fprintf(c.App.Writer, "reference: %s (%s), %s -> %s\n", plain.Text(session.Describe(ref.Trace)), ref.Label, amount.Of(len(ref.Records()), "tensor"), plain.Text(path))
 	return nil
 }

@@ -54,7 +54,6 @@ Examples:
   tracediff compare off.safetensors on.safetensors --expect-different 'layers.*.self_attn.*' --all`,
 		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), reportFlags(), abFlags()),
 			baselineFlag(),
-			&cli.StringFlag{Name: "program", Category: catCompare, Usage: "recorded program `FILE` by which two traces, or one, are compared, in place of the one beside the reference"},
 			&cli.BoolFlag{Name: helpAll, Usage: "show every flag"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},
@@ -108,9 +107,6 @@ func compareAgain(c *cli.Context, out *outputs, pictures *picture.Set) (*compare
 	a, err := readAsked(c)
 	if err != nil {
 		return nil, err
-	}
-	if a.Program != "" {
-		return nil, hint.Add(errors.New("--program has no meaning where the local side is run"), "give the traces: tracediff compare LOCAL REFERENCE --program FILE")
 	}
 	a.Keep, a.Pictures = true, pictures
 	r, err := session.Compare(c.Context, env(c, out), s, a)

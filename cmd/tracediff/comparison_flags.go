@@ -125,8 +125,8 @@ func readAsked(c *cli.Context) (*session.Asked, error) {
 		return nil, err
 	}
 	return &session.Asked{
-		Baseline: known, Program: c.String("program"),
-		Limits: limits, Isolate: isolation, Demanded: c.Bool("isolate"), Required: c.Bool("require-certified"), Declined: c.Bool("no-isolate"),
+		Baseline: known,
+		Limits:   limits, Isolate: isolation, Demanded: c.Bool("isolate"), Required: c.Bool("require-certified"), Declined: c.Bool("no-isolate"),
 		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: c.IsSet("level"),
 		Numbers: c.Bool("verbose") || writesData(c),
 		AB:      asksAB(c), Different: c.StringSlice("expect-different"),

@@ -25,7 +25,8 @@ func orderCommand() *cli.Command {
   tracediff order --level 1
   tracediff order --model ./gemma-3n-E2B --format json > order.json    what python -m tracediff.hf reads
   tracediff order --format text > names.txt                            names to edit, for --order names.txt
-  tracediff order --model ./gemma-3n-E2B --layers 0 --steps            how each tensor is computed, step by step`,
+  tracediff order --model ./gemma-3n-E2B --layers 0 --steps            how each tensor is computed, step by step
+  tracediff order --record --model ./Mistral-7B --tokens 1,733,16289   of a model that has no order here`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR`; only its config.json is read (default: the embedded tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "format", Value: "table", Usage: "`FORMAT`: table, json, or text for the names alone"},
@@ -33,6 +34,14 @@ func orderCommand() *cli.Command {
 			&cli.StringFlag{Name: "layers", Usage: "only these `LAYERS`, such as 0-3,7, and what comes before them"},
 			&cli.StringFlag{Name: "order", Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
 			&cli.StringFlag{Name: "program", Usage: "a recorded program, `FILE`.program.json: its tensors, and with --steps every operation between them"},
+			&cli.BoolFlag{Name: "record", Usage: "record the program of a model that has no order here, as transformers runs it, and store it with the reference"},
+			&cli.StringFlag{Name: "prompt", Category: catRecord, Usage: "`TEXT` to run"},
+			&cli.StringFlag{Name: "tokens", Category: catRecord, Usage: "token `IDS` to run instead of a prompt: 2,513,88; passes separated by ';'"},
+			&cli.BoolFlag{Name: "chat", Category: catRecord, Usage: "put the prompt into the model's turn template"},
+			&cli.IntFlag{Name: "max-new-tokens", Category: catRecord, Usage: "decode `N` tokens greedily, each a pass of its own"},
+			&cli.StringFlag{Name: "dtype", Category: catRecord, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},
+			&cli.StringFlag{Name: "dir", Category: catRecord, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
+			&cli.StringFlag{Name: "python", Category: catRecord, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers"},
 			&cli.BoolFlag{Name: "steps", Usage: "print each operation's steps, with where transformers rounds"},
 		},
 		Action: func(c *cli.Context) error {
@@ -53,8 +62,16 @@ func printOrder(c *cli.Context) error {
 	if level < 1 || level > 3 {
 		return fmt.Errorf("--level is %d, want 1, 2 or 3", level)
 	}
-	if c.IsSet("program") {
+	switch {
+	case c.Bool("record"):
+		return recordProgram(c, level, layers)
+	case c.IsSet("program"):
 		return printProgram(c, level, layers)
+	}
+	for _, name := range recordFlags {
+		if c.IsSet(name) {
+			return hint.Add(fmt.Errorf("--%s has no meaning without --record", name), "tracediff order --help says what each flag wants")
+		}
 	}
 	list, err := session.ModelOrder(c.String("model"), c.String("order"))
 	if err != nil {
@@ -71,6 +88,35 @@ func printOrder(c *cli.Context) error {
 	return printList(c, list)
 }
 
+// recordFlags are the flags that --record alone reads, and catRecord is their group.
+var recordFlags = []string{"prompt", "tokens", "chat", "max-new-tokens", "dtype", "dir", "python"}
+
+const catRecord = "WITH --record"
+
+// recordProgram records a program and prints its tensors.
+func recordProgram(c *cli.Context, level int, layers capture.Ranges) error {
+	for _, name := range []string{"program", "order"} {
+		if c.IsSet(name) {
+			return hint.Add(fmt.Errorf("--%s has no meaning with --record", name), "leave one of them out")
+		}
+	}
+	s := session.Defaults()
+	s.Model, s.Tokens, s.Chat, s.DType, s.NewTokens, s.Python = c.String("model"), c.String("tokens"), c.Bool("chat"), c.String("dtype"), c.Int("max-new-tokens"), c.String("python")
+	if c.IsSet("prompt") {
+		text := c.String("prompt")
+		s.Prompt = &text
+	}
+	if err := s.Check(); err != nil {
+		return err
+	}
+	list, path, err := session.Record(c.Context, env(c, nil), s)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(notes(c), "note: the program is %s\n", path)
+	return printRecorded(c, list, level, layers)
+}
+
 // printProgram prints the tensors of a recorded program, and with --steps what nobody captures too.
 func printProgram(c *cli.Context, level int, layers capture.Ranges) error {
 	for _, name := range []string{"model", "order"} {
@@ -82,6 +128,10 @@ func printProgram(c *cli.Context, level int, layers capture.Ranges) error {
 	if err != nil {
 		return err
 	}
+	return printRecorded(c, list, level, layers)
+}
+
+func printRecorded(c *cli.Context, list *order.List, level int, layers capture.Ranges) error {
 	var kept []*order.Entry
 	for i := range list.Entries {
 		e := &list.Entries[i]

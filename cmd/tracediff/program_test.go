@@ -161,7 +161,7 @@ func TestProgramsThatCannotBeUsed(t *testing.T) {
 		{[]string{"compare", "--program", at("forward.program.json"), healthy, healthy}, `"t99" is no step before this one`},
 		{[]string{"compare", "--program", program, other, other}, "has 5 tokens, and"},
 		{[]string{"compare", "--program", at("none.json"), healthy, healthy}, "reading the program"},
-		{[]string{"compare", "--program", program}, "--program has no meaning where the local side is run"},
+		{[]string{"compare", "--program", program, "--tokens", "2,3", "--dir", at("d")}, "pass 0 has 2 tokens, and"},
 		{[]string{"order", "--program", program, "--model", fixtures + "llama-tiny"}, "--model has no meaning with --program"},
 	} {
 		text := strings.TrimSpace(told(t, 2, c.args...))

@@ -61,6 +61,11 @@ func Tokenizer(s *Section, fsys fs.FS, v Vocabulary) *tokenizer.Tokenizer {
 	return t
 }
 
+// HasTokenizer reports whether a model directory has a file of a tokenizer.
+func HasTokenizer(fsys fs.FS) bool {
+	return !missing(fsys, "tokenizer.json") || !missing(fsys, "tokenizer.model")
+}
+
 func missing(fsys fs.FS, name string) bool {
 	_, err := fs.Stat(fsys, name)
 	return errors.Is(err, fs.ErrNotExist)

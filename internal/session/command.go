@@ -114,6 +114,9 @@ func (j *Job) runCommand(ctx context.Context, e *Env, src Source, side, path str
 	if err := replaceTrace(r.Out, path); err != nil {
 		return err
 	}
+	if err := reference.MoveProgram(r.Out, path); err != nil { // that it recorded, or that of an earlier run
+		return err
+	}
 	return os.RemoveAll(filepath.Dir(r.Out)) // and what the command has left beside it
 }
 

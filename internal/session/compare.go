@@ -41,7 +41,6 @@ type Asked struct {
 	AB          bool     // neither side is the reference
 	Different   []string // patterns of what has to differ between A and B
 
-	Program  string       // the recorded program that was named; empty for the one beside a trace
 	Pictures *picture.Set // is given a picture of every pair of tensors; nil: none is made
 	Baseline *Baseline    // the known divergences; nil: none is known
 	Run      string       // the prompt of a gate that is compared; empty outside of one
@@ -54,7 +53,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	if err := e.spare(s.Files(e.Dir)...); err != nil {
 		return nil, err
 	}
-	j, err := Open(s, e.Dir)
+	j, err := Open(ctx, e, s, e.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +66,10 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 		return nil, err
 	}
 	defer ref.Close()
+	if err := j.useProgram(ref); err != nil {
+		return nil, err
+	}
+	a.program = j.program
 	j.replay(ref.passes)
 	if err := j.checkPasses(); err != nil {
 		return nil, err
@@ -92,8 +95,8 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	}
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
-		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.Text,
-		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate, Map: mapOf(mapped),
+		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.texts(),
+		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate, Map: mapOf(mapped), Remarks: j.remarks(),
 	}
 	if err := isolate(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
@@ -168,8 +171,8 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 		named = whole != nil
 	}
 	shown := whole // what a trace may have: not the steps of a recorded program that have no name
-	if !o.AB && (whole == nil || a.Program != "") {
-		if a.program, err = findProgram(a.Program, ref, local); err != nil {
+	if !o.AB && (whole == nil || s.Program != "") {
+		if a.program, err = findProgram(s.Program, ref, local); err != nil {
 			return nil, err
 		}
 		if a.program != nil {

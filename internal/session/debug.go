@@ -51,8 +51,11 @@ func (j *Job) debugLayers() int {
 	return debug.Layers
 }
 
-// debugOnly is what transformers' lines are limited to, whose trace is stored whole.
+// debugOnly is what transformers' lines are limited to, whose trace is stored whole; nil for a run that is recorded.
 func (j *Job) debugOnly() *reference.Shown {
+	if j.record == nil {
+		return nil
+	}
 	o := &reference.Shown{Passes: j.Scope.Passes, Positions: j.Scope.Positions}
 	for _, e := range j.Scope.Select(j.record) {
 		o.Names = append(o.Names, e.Name)

@@ -27,7 +27,9 @@ func (j *Job) dump(f *Found) (string, error) {
 	case f.entry == nil:
 		return f.Path(), nil
 	default: // not a link: whoever writes into a trace of their own would write into the store
-		err = copyFile(f.Path(), to)
+		if err = copyFile(f.Path(), to); err == nil {
+			err = copyProgram(f.Path(), to)
+		}
 	}
 	if err != nil {
 		return "", fmt.Errorf("putting the reference beside the local trace: %w", err)

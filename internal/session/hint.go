@@ -34,7 +34,7 @@ func Hint(err error) string {
 	case errors.As(err, &file):
 		return "the file may have been cut short on its way (compare its size with the original's), or hold types that are not read; float32, bfloat16 and float16 are"
 	case errors.Is(err, order.ErrModelType):
-		return "the model's family has to be described in TENSOR_ORDER; Gemma 1, 2, 3 and 3n, Llama, Qwen2 and Qwen3 are"
+		return "Gemma 1, 2, 3 and 3n, Llama, Qwen2 and Qwen3 have an order of their own; " + recordHint
 	case errors.Is(err, fs.ErrNotExist):
 		return "check the path; --model wants a directory with config.json and model.safetensors"
 	}

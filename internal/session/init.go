@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -89,7 +90,7 @@ func promptOf(s Settings) ([]promptKey, error) {
 		if err := j.openModel(); err != nil {
 			return nil, err
 		}
-		err := hint.Also(j.readInput(), j.Close())
+		err := hint.Also(j.readInput(context.Background(), nil), j.Close())
 		if err != nil {
 			return nil, fmt.Errorf("the token ids of the last capture: %w", err)
 		}

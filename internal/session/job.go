@@ -3,6 +3,8 @@ package session
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -47,6 +49,12 @@ type Job struct {
 	streamed []byte // the names to record, where they came from a stream
 	weights  string
 
+	config      *order.Config // of an undescribed model, what any config.json says
+	canonical   json.RawMessage
+	undescribed bool             // no order describes the model
+	program     *recordedProgram // whose list is the order; nil for an order that describes the family
+	byRunner    *runnerIDs       // the ids of the prompt, where the reference runner's tokenizer made them
+
 	orderDigest, recordDigest string // of list and record
 }
 
@@ -58,13 +66,14 @@ func CheckDir(dir string) error {
 	return nil
 }
 
-// Open opens the model and tokenizes the input. The caller closes ck.
-func Open(s Settings, dir string) (*Job, error) {
+// Open opens the model and tokenizes the input, by the reference runner where e is not nil and there is no other tokenizer for the
+// model. The caller closes ck.
+func Open(ctx context.Context, e *Env, s Settings, dir string) (*Job, error) {
 	if err := CheckDir(dir); err != nil {
 		return nil, err
 	}
 	j := &Job{Settings: s, dir: dir, further: s.NewTokens}
-	if err := j.open(); err != nil {
+	if err := j.open(ctx, e); err != nil {
 		if j.ck != nil {
 			err = hint.Also(err, j.ck.Close())
 		}
@@ -73,17 +82,55 @@ func Open(s Settings, dir string) (*Job, error) {
 	return j, nil
 }
 
-func (j *Job) open() (err error) {
+func (j *Job) open(ctx context.Context, e *Env) (err error) {
 	if err = j.openModel(); err != nil {
 		return err
 	}
-	config, err := order.ReadConfig(j.ck.Config())
-	if err == nil {
-		j.list, err = order.New(config)
+	if err = j.openOrder(); err != nil {
+		return err
 	}
+	if j.dtype, err = j.ComputedIn(j.config.DType); err != nil {
+		return err
+	}
+	j.knownWeights()
+	if err := j.readInput(ctx, e); err != nil {
+		return err
+	}
+	if err := gemma.CheckPasses(j.config, j.passes, j.further); err != nil {
+		return hint.Add(err, "the ids, and how many of them, have to fit config.json (vocab_size, max_position_embeddings); --prompt TEXT makes ids with the model's own tokenizer")
+	}
+	if j.program != nil {
+		return j.program.holdsFor(j.passes, j.further, "")
+	}
+	return nil
+}
+
+// openOrder finds the order of the model, and what of it is recorded.
+func (j *Job) openOrder() (err error) {
+	if j.config, err = order.ReadConfig(j.ck.Config()); err == nil {
+		j.list, err = order.New(j.config)
+	}
+	switch {
+	case errors.Is(err, order.ErrModelType):
+		err = j.openUndescribed()
+	case err != nil:
+		err = fmt.Errorf("%s: %w", j.ck.Name(), err)
+	default:
+		err = j.openDescribed()
+	}
+	if err != nil || j.Program == "" {
+		return err
+	}
+	p, err := openProgram(j.Program)
 	if err != nil {
-		return fmt.Errorf("%s: %w", j.ck.Name(), err)
+		return err
 	}
+	return j.adopt(p)
+}
+
+// openDescribed opens a model whose family an order describes.
+func (j *Job) openDescribed() (err error) {
+	j.canonical = j.config.Canonical()
 	if err = gemma.CheckWeights(j.ck, j.list); err != nil {
 		return err
 	}
@@ -99,17 +146,7 @@ func (j *Job) open() (err error) {
 	if err = CheckScope(j.Scope, j.record); err != nil {
 		return err
 	}
-	if err = gemma.CheckSelected(j.list, j.Scope.Select(j.record)); err != nil {
-		return err
-	}
-	if j.dtype, err = j.ComputedIn(config.DType); err != nil {
-		return err
-	}
-	j.knownWeights()
-	if err := j.readInput(); err != nil {
-		return err
-	}
-	return hint.Add(gemma.CheckPasses(config, j.passes, j.further), "the ids, and how many of them, have to fit config.json (vocab_size, max_position_embeddings); --prompt TEXT makes ids with the model's own tokenizer")
+	return gemma.CheckSelected(j.list, j.Scope.Select(j.record))
 }
 
 // Close closes the model.
@@ -223,7 +260,7 @@ func (j *Job) save() error {
 }
 
 // readInput finds the token ids: those given, those of the prompt, those of a given trace, or "What".
-func (j *Job) readInput() (err error) {
+func (j *Job) readInput(ctx context.Context, e *Env) (err error) {
 	var missing error
 	if j.tok, missing = tokenizer.Open(j.folder); missing != nil {
 		j.tok = nil
@@ -237,7 +274,7 @@ func (j *Job) readInput() (err error) {
 		j.passes, err = traceIDs(file)
 		return err
 	}
-	if missing != nil {
+	if missing != nil && (j.Prompt == nil || e == nil || !j.undescribed) {
 		return hint.Add(fmt.Errorf("%s: %w", j.ck.Name(), missing), "give the ids themselves: --tokens 2,513,88")
 	}
 	var ids []int
@@ -245,8 +282,12 @@ func (j *Job) readInput() (err error) {
 	case j.Prompt == nil:
 		j.isWhat = true
 		ids, err = j.tok.Encode("What")
+	case missing != nil:
+		ids, err = j.askRunner(ctx, e)
 	case j.Chat:
-		ids, err = j.tok.Chat(*j.Prompt)
+		if ids, err = j.tok.Chat(*j.Prompt); err != nil && e != nil && j.undescribed {
+			ids, err = j.askRunner(ctx, e)
+		}
 	default:
 		ids, err = j.tok.Encode(*j.Prompt)
 		if bos, ok := j.tok.BOS(); ok {
@@ -267,7 +308,7 @@ type Input struct {
 // ReadInput finds the input that the settings name, with the tokenizer of a model directory.
 func ReadInput(s Settings, folder fs.FS) (Input, error) {
 	j := &Job{Settings: s, folder: folder, further: s.NewTokens}
-	err := j.readInput()
+	err := j.readInput(context.Background(), nil)
 	return Input{j.passes, j.further, j.isWhat}, err
 }
 
@@ -305,9 +346,17 @@ func ParseTokens(text string) ([][]int, error) {
 // Text is a token's text, empty when there is no tokenizer.
 func (j *Job) Text(id int) string {
 	if j.tok == nil {
-		return ""
+		return j.byRunner.text(id)
 	}
 	return j.tok.Text(id)
+}
+
+// texts gives the texts of ids; nil when there is no tokenizer.
+func (j *Job) texts() func(int) string {
+	if j.tok == nil && j.byRunner == nil {
+		return nil
+	}
+	return j.Text
 }
 
 // ShowInput prints the model and the ids with their texts.
@@ -317,8 +366,8 @@ func (j *Job) ShowInput(w io.Writer) {
 		var b strings.Builder
 		for _, id := range ids {
 			fmt.Fprintf(&b, "  %d", id)
-			if j.tok != nil {
-				fmt.Fprintf(&b, " %q", j.tok.Text(id))
+			if text := j.Text(id); text != "" || j.tok != nil {
+				fmt.Fprintf(&b, " %q", text)
 			}
 		}
 		fmt.Fprintf(w, "tokens, pass %d:%s\n", n, b.String())
@@ -330,10 +379,11 @@ func (j *Job) NoteInput(w io.Writer) {
 	if j.isWhat {
 		fmt.Fprintln(w, `note: no prompt was given, so the input is the single token "What" without BOS; --prompt TEXT or --tokens IDS give another`)
 	}
-	if j.list.Config.Gemma3n == nil {
+	j.byRunner.note(w)
+	if j.config.Gemma3n == nil {
 		return
 	}
-	rows := j.list.Config.Gemma3n.PerLayerVocab
+	rows := j.config.Gemma3n.PerLayerVocab
 	for _, ids := range j.passes {
 		for _, id := range ids {
 			if id >= rows {
@@ -347,11 +397,17 @@ func (j *Job) NoteInput(w io.Writer) {
 // wanted says what a reference for the job has to be. A command is told the names to record, other runners record all.
 func (j *Job) wanted(runner string) reference.Wanted {
 	w := reference.Wanted{
-		Config: j.list.Config.Canonical(), Model: j.ck.Name(), Weights: j.weights, Changed: j.ck.Changed(), DType: j.dtype,
+		Config: j.canonical, Recorded: j.undescribed, Model: j.ck.Name(), Weights: j.weights, Changed: j.ck.Changed(), DType: j.dtype,
 		Passes: j.passes, NewTokens: j.further, Scope: j.Scope, Order: j.orderDigest,
 	}
-	if runner == reference.External {
+	switch {
+	case runner == reference.External:
 		w.Order = j.recordDigest
+	case runner == reference.GoWalk && j.program != nil:
+		w.Order, w.Recorded = j.program.digest(), true
+	}
+	if j.undescribed || j.program != nil { // what was recorded is what there is
+		return w
 	}
 	for _, e := range j.Scope.Select(j.record) {
 		if !e.Derived() { // a reference may leave out what it would have to recompute

@@ -28,19 +28,22 @@ var layout = []struct {
 	kind string
 	path *regexp.Regexp
 }{
-	{FileTraces, regexp.MustCompile(`^(local|reference)\.safetensors$`)},
-	{FileStored, regexp.MustCompile(`^references/[0-9a-f]{16}(\.safetensors|\.json|\.floor\.json)$`)},
+	{FileTraces, regexp.MustCompile(`^(local|reference)\.(safetensors|program\.json)$`)},
+	{FileStored, regexp.MustCompile(`^references/[0-9a-f]{16}(\.safetensors|\.json|\.floor\.json|\.program\.json)$`)},
 	{FileStored, regexp.MustCompile(`^floors/[0-9a-f]{16}\.json$`)},
+	{FileStored, regexp.MustCompile(`^tokens/[0-9a-f]{16}\.json$`)},
 	{FileHanded, regexp.MustCompile(`^(order\.json|names\.txt)$`)},
 	{FileDigests, regexp.MustCompile(`^digests\.json$`)},
 	{FileLast, regexp.MustCompile(`^last-compare\.json$`)},
 	{FileSettings, regexp.MustCompile(`^settings\.json$`)},
 	{FileLeft, regexp.MustCompile(`^(local|reference)\.(lock|safetensors\.(part|part\.new|lock))$`)},
-	{FileLeft, regexp.MustCompile(`^exec/(local|reference)-[0-9]+(\.lock|/(local|reference)\.safetensors(\.part|\.part\.new|\.lock)?)$`)},
+	{FileLeft, regexp.MustCompile(`^exec/(local|reference)-[0-9]+(\.lock|/(local|reference)\.(safetensors(\.part|\.part\.new|\.lock)?|program\.json(\.part)?))$`)},
 	{FileLeft, regexp.MustCompile(`^(settings\.json|last-compare\.json|digests\.json|order\.json|names\.txt|reference\.safetensors)-[0-9]+\.part$`)},
-	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.(lock|[0-9a-z]{26}\.new\.safetensors(\.part|\.part\.new|\.lock)?)$`)},
+	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.(lock|[0-9a-z]{26}\.new\.(safetensors(\.part|\.part\.new|\.lock)?|program\.json(\.part)?))$`)},
 	{FileLeft, regexp.MustCompile(`^(references|floors)/floor-[0-9]+\.tmp/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json)$`)},
-	{FileLeft, regexp.MustCompile(`^(references/[0-9a-f]{16}(\.floor)?|floors/[0-9a-f]{16})\.json-[0-9]+\.part$`)},
+	{FileLeft, regexp.MustCompile(`^(references/[0-9a-f]{16}(\.floor)?|floors/[0-9a-f]{16}|tokens/[0-9a-f]{16})\.json-[0-9]+\.part$`)},
+	{FileLeft, regexp.MustCompile(`^(local|reference)\.program\.json-[0-9]+\.part$`)},
+	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.[0-9a-z]{26}\.new\.program\.json-[0-9]+\.part$`)},
 }
 
 // MaxFolder bounds the files of a folder of traces that are looked at: some thousand stored references have three each.
@@ -64,7 +67,7 @@ func FileKind(name string) string {
 
 // Files are those that a run by these settings reads or writes; dir is where traces are kept.
 func (s *Settings) Files(dir string) []string {
-	paths := append(ModelFiles(s.Model), dir, s.Order, s.Map, s.Python)
+	paths := append(ModelFiles(s.Model), dir, s.Order, s.Program, s.Map, s.Python)
 	for _, side := range []Source{s.Local, s.Reference} {
 		switch side.Kind {
 		case KindFile:

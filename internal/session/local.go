@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
@@ -54,6 +55,9 @@ func (j *Job) checkLocal(e *Env) error {
 		return j.suitable(t, "local side", e.Partial)
 	case KindExec:
 		return j.checkCommand(j.Local, "local")
+	}
+	if j.undescribed {
+		return hint.Add(fmt.Errorf("a model of type %q has no local model; give a trace or a command with --local", j.config.ModelType), "compare a port of it: --local 'exec:COMMAND' or --local FILE; or capture the reference alone with --side reference")
 	}
 	return hint.Add(gemma.CheckFamily(j.list), "compare a port of it: --local 'exec:COMMAND' or --local FILE; or capture the reference alone with --side reference")
 }

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
@@ -22,17 +22,12 @@ import (
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
-// The program of NAME.safetensors is NAME.program.json beside it.
-const (
-	programEnd = ".program.json"
-	traceEnd   = ".safetensors"
-)
-
 const programHint = "docs/program-format.md says what a program has; record it again with python -m tracediff.hf --program"
 
 // recordedProgram is a program in use.
 type recordedProgram struct {
 	path string
+	data []byte // of the file
 	list *order.List
 	// ofPrompt: it holds for the token ids of the run that recorded it, and for no others.
 	ofPrompt bool
@@ -40,103 +35,154 @@ type recordedProgram struct {
 
 // ReadProgram reads a recorded program as an order. The error has a hint.
 func ReadProgram(path string) (*order.List, error) {
+	p, err := openProgram(path)
+	if err != nil {
+		return nil, err
+	}
+	return p.list, nil
+}
+
+// openProgram reads the program of a file that was named.
+func openProgram(path string) (*recordedProgram, error) {
 	data, err := files.Read(path, recorded.MaxBytes)
 	if err != nil {
 		return nil, hint.Add(fmt.Errorf("reading the program: %w", err), programHint)
 	}
-	p := &recordedProgram{path: path}
-	return p.list, p.read(data)
+	return readProgram(path, data)
 }
 
-// read reads the program of a file.
-func (p *recordedProgram) read(data []byte) error {
+func readProgram(path string, data []byte) (*recordedProgram, error) {
+	p := &recordedProgram{path: path, data: data}
 	file, err := recorded.Read(bytes.NewReader(data))
 	if err == nil {
 		p.ofPrompt = file.OfPrompt()
 		p.list, err = order.Recorded(file)
 	}
-	if err != nil {
-		return hint.Add(fmt.Errorf("%s: %w", p.path, err), programHint)
+	if err == nil && p.list.Index(order.InputIDs) < 0 {
+		err = fmt.Errorf("it has no %s: nothing says of which passes it is", order.InputIDs)
 	}
-	return nil
+	if err != nil {
+		return nil, hint.Add(fmt.Errorf("%s: %w", path, err), programHint)
+	}
+	return p, nil
+}
+
+// programOf reads the program that lies beside a trace and is the one that it declares; nil where it declares none, or none is there.
+func programOf(t *capture.Trace) (*recordedProgram, error) {
+	if t.Manifest().Program == "" {
+		return nil, nil
+	}
+	data, err := reference.ReadProgram(t, recorded.MaxBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, reference.ErrOtherProgram):
+		return nil, hint.Add(err, "--program FILE takes another one, whatever its digest is")
+	case err != nil:
+		return nil, hint.Add(fmt.Errorf("reading the program: %w", err), programHint)
+	}
+	return readProgram(reference.ProgramBeside(t.Path()), data)
 }
 
 // findProgram reads the program that was named, or the one that lies beside the first trace that declares one; nil where there is
 // none. One that is not what the trace was recorded with, or that is of passes of other lengths than those of a trace, is an
 // error.
 func findProgram(asked string, traces ...*capture.Trace) (*recordedProgram, error) {
-	p := &recordedProgram{path: asked}
 	if asked != "" {
-		data, err := files.Read(asked, recorded.MaxBytes)
+		p, err := openProgram(asked)
 		if err != nil {
-			return nil, hint.Add(fmt.Errorf("reading the program: %w", err), programHint)
-		}
-		if err := p.read(data); err != nil {
 			return nil, err
 		}
 		return p, p.holds(traces)
 	}
 	for _, t := range traces {
-		digest := t.Manifest().Program
-		if digest == "" {
-			continue
-		}
-		p.path = strings.TrimSuffix(t.Path(), traceEnd) + programEnd
-		data, err := files.Read(p.path, recorded.MaxBytes)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		p, err := programOf(t)
 		if err != nil {
-			return nil, hint.Add(fmt.Errorf("reading the program: %w", err), programHint)
-		}
-		if sum := sha256.Sum256(data); "sha256:"+hex.EncodeToString(sum[:]) != digest {
-			return nil, hint.Add(fmt.Errorf("%s is not the program that %s was recorded with", p.path, t.Path()), "--program FILE takes another one, whatever its digest is")
-		}
-		if err := p.read(data); err != nil {
 			return nil, err
 		}
-		return p, p.holds(traces)
+		if p != nil {
+			return p, p.holds(traces)
+		}
 	}
 	return nil, nil
 }
 
 // holds reports a trace whose passes are not as long as those that were recorded, or of other token ids where these count.
 func (p *recordedProgram) holds(traces []*capture.Trace) error {
-	at := p.list.Index(order.InputIDs)
-	if at < 0 {
-		return hint.Add(fmt.Errorf("%s has no %s: nothing says of which passes it is", p.path, order.InputIDs), programHint)
-	}
-	var own [][]int
-	if p.ofPrompt {
-		t, err := capture.Open(p.trace())
-		if err == nil {
-			own, err = t.IDs()
-			err = hint.Also(err, t.Close())
-		}
-		if err != nil {
-			return hint.Add(fmt.Errorf("%s holds for the prompt of one run alone: %w", p.path, err), "the trace of that run has to lie beside it")
-		}
-	}
 	for _, t := range traces {
 		passes, err := t.IDs()
 		if err != nil { // what it lacks is said where it is isolated
 			continue
 		}
-		for pass, ids := range passes {
-			if p.ofPrompt && (pass >= len(own) || !slices.Equal(own[pass], ids)) {
-				return hint.Add(fmt.Errorf("pass %d of %s has other token ids than the run that recorded %s, which holds for these alone", pass, t.Path(), p.path), "record the program on the prompt of the trace")
-			}
-			e := p.list.At(order.Node{Entry: at, Pass: pass})
-			if len(e.Shape) != 2 || int(e.Shape[1]) != len(ids) {
-				return hint.Add(fmt.Errorf("pass %d of %s has %s, and %s was recorded of others", pass, t.Path(), plural(len(ids), "token"), p.path), "record the program on a prompt of as many tokens")
-			}
+		if err := p.holdsFor(passes, 0, " of "+t.Path()); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// holdsFor reports passes that are not as long as those that were recorded, or of other token ids where these count, and what else is
+// not known of the further passes that are decoded. of says whose they are, for the error.
+func (p *recordedProgram) holdsFor(passes [][]int, further int, of string) error {
+	own, err := p.ids()
+	if err != nil {
+		return err
+	}
+	if p.ofPrompt && further > 0 {
+		return hint.Add(fmt.Errorf("%s holds for the token ids of one run alone, and those of decoded passes are not known before", p.path), "give the ids of every pass: --tokens "+QuoteShell(reference.FormatTokens(own)))
+	}
+	at := p.list.Index(order.InputIDs)
+	for pass := range len(passes) + further {
+		tokens := 1
+		if pass < len(passes) {
+			tokens = len(passes[pass])
+		}
+		if p.ofPrompt && (pass >= len(own) || !slices.Equal(own[pass], passes[pass])) {
+			return hint.Add(fmt.Errorf("pass %d%s has other token ids than the run that recorded %s, which holds for these alone", pass, of, p.path), "record the program on the prompt of the trace")
+		}
+		e := p.list.At(order.Node{Entry: at, Pass: pass})
+		if len(e.Shape) != 2 || int(e.Shape[1]) != tokens {
+			return hint.Add(fmt.Errorf("pass %d%s has %s, and %s was recorded of others", pass, of, plural(tokens, "token"), p.path), "record the program on a prompt of as many tokens")
+		}
+	}
+	return nil
+}
+
+// ids are the token ids of the run that recorded a program which holds for these alone; nil of any other.
+func (p *recordedProgram) ids() (own [][]int, err error) {
+	if !p.ofPrompt {
+		return nil, nil
+	}
+	t, err := capture.Open(p.trace())
+	if err == nil {
+		own, err = t.IDs()
+		err = hint.Also(err, t.Close())
+	}
+	if err != nil {
+		return nil, hint.Add(fmt.Errorf("%s holds for the prompt of one run alone: %w", p.path, err), "the trace of that run has to lie beside it")
+	}
+	return own, nil
+}
+
+// digest identifies the program.
+func (p *recordedProgram) digest() string {
+	sum := sha256.Sum256(p.data)
+	return "program " + hex.EncodeToString(sum[:8])
+}
+
 // trace is where the trace lies that the run which recorded the program has written.
-func (p *recordedProgram) trace() string { return strings.TrimSuffix(p.path, programEnd) + traceEnd }
+func (p *recordedProgram) trace() string { return reference.TraceBeside(p.path) }
+
+// putBeside writes the program beside a trace.
+func (p *recordedProgram) putBeside(trace string) error {
+	return WriteWhole(reference.ProgramBeside(trace), p.data)
+}
+
+// declared is the digest as the manifest of a trace has it.
+func (p *recordedProgram) declared() string {
+	sum := sha256.Sum256(p.data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
 
 func plural(n int, what string) string {
 	if n != 1 {
@@ -146,7 +192,7 @@ func plural(n int, what string) string {
 }
 
 // certified isolates the trace that the run which recorded the program has written beside it: every form of an operation that
-// reproduces it may accuse. Without that trace none may.
+// reproduces it may accuse. Without that trace none may. A walk by the program is no such run: it is the program itself.
 func (p *recordedProgram) certified(ctx context.Context, ck *checkpoint.Checkpoint) (certify.Certified, error) {
 	into := certify.Certified{}
 	path := p.trace()
@@ -157,11 +203,24 @@ func (p *recordedProgram) certified(ctx context.Context, ck *checkpoint.Checkpoi
 	if err != nil {
 		return nil, err
 	}
-	if digest := t.Manifest().Program; digest != "" && othersThan(ck, t) == "" {
-		err = into.AddRun(ctx, t, p.list, reference.Weights(ck, t.Manifest().DType))
+	m := t.Manifest()
+	if m.Program != "" && m.Producer.Name != reference.WalkName && othersThan(ck, t) == "" {
+		err = into.AddRun(ctx, t, p.list, reference.Weights(ck, m.DType))
 	}
 	if err = hint.Also(err, t.Close()); err != nil {
 		return nil, fmt.Errorf("certifying the operations of the program: %w", err)
 	}
 	return into, nil
+}
+
+// copyProgram puts the program beside a trace beside a copy of it; where there is none, an older one there goes.
+func copyProgram(from, to string) error {
+	err := copyFile(reference.ProgramBeside(from), reference.ProgramBeside(to))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Remove(reference.ProgramBeside(to)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the program of an earlier trace, %s: %w", filepath.Base(reference.ProgramBeside(to)), err)
+	}
+	return nil
 }

@@ -39,6 +39,9 @@ func (j *Job) findReference(ctx context.Context, e *Env, again bool) (*Found, er
 }
 
 func (j *Job) chooseReference(ctx context.Context, e *Env, again bool) (*Found, error) {
+	if j.undescribed && j.list == nil {
+		return j.undescribedReference(ctx, e)
+	}
 	switch j.Reference.Kind {
 	case KindFile:
 		f, err := j.givenReference(j.Reference.Text, e.Partial)
@@ -126,6 +129,12 @@ func (e *Env) notGated(ref *capture.Trace) error {
 
 // gateError names the command that makes the reference which is missing.
 func (j *Job) gateError() error {
+	return hint.Add(fmt.Errorf("no trace of transformers is of %s, these token ids and %s, and a gate does not take the walk for it", j.ck.Name(), j.dtype),
+		"make one: "+j.captureCommand()+"; or take the walk: --reference go, in tracediff.toml reference = \"go\". A gate is asked for by --gate, or by CI=true in the environment")
+}
+
+// captureCommand is the command that makes the reference of the job.
+func (j *Job) captureCommand() string {
 	command := "tracediff capture --side reference --reference hf"
 	if j.Model != "" {
 		command += " --model " + QuoteShell(j.Model)
@@ -138,8 +147,7 @@ func (j *Job) gateError() error {
 	if j.dir != DefaultDir {
 		command += " --dir " + QuoteShell(j.dir)
 	}
-	return hint.Add(fmt.Errorf("no trace of transformers is of %s, these token ids and %s, and a gate does not take the walk for it", j.ck.Name(), j.dtype),
-		"make one: "+command+"; or take the walk: --reference go, in tracediff.toml reference = \"go\". A gate is asked for by --gate, or by CI=true in the environment")
+	return command
 }
 
 // makeReference runs a reference runner and stores what it wrote.
@@ -162,6 +170,7 @@ func (j *Job) makeReference(ctx context.Context, e *Env, r reference.Runner) (*F
 	defer func() { // what was not kept
 		os.RemoveAll(path)
 		os.Remove(path + capture.Suffix)
+		os.Remove(reference.ProgramBeside(path))
 	}()
 	switch r.Name {
 	case reference.External:
@@ -196,6 +205,9 @@ func (j *Job) unstored(e *Env, path string, why error) (*Found, error) {
 	if err := replaceTrace(path, j.path("reference")); err != nil {
 		return nil, err
 	}
+	if err := reference.MoveProgram(path, j.path("reference")); err != nil {
+		return nil, err
+	}
 	f, err := j.givenReference(j.path("reference"), false)
 	if err != nil {
 		return nil, err
@@ -210,6 +222,8 @@ func (j *Job) storedScope(r reference.Runner) capture.Scope {
 	switch {
 	case r.Name == reference.External: // it is told what is wanted, and may capture that alone
 		return j.Scope
+	case j.list == nil: // it is recorded whole
+		return all
 	case capture.DataBytes(j.list, all, j.dtype, j.tokens()) <= reference.MaxStored:
 		return all
 	case r.Name == reference.Transformers: // which knows no other limits
@@ -238,23 +252,21 @@ func (j *Job) runTransformers(ctx context.Context, e *Env, scope capture.Scope, 
 	if err := j.prepare(); err != nil {
 		return fmt.Errorf("preparing transformers: %w", err)
 	}
-	if err := j.writeOrder(j.list); err != nil {
-		return fmt.Errorf("preparing transformers: %w", err)
-	}
 	model, order, err := j.handed()
 	if err != nil {
 		return err
+	}
+	if j.undescribed {
+		order = ""
+	} else if err := j.writeOrder(j.described()); err != nil {
+		return fmt.Errorf("preparing transformers: %w", err)
 	}
 	out, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	interpreter := j.Python
-	if interpreter == "" {
-		interpreter = "python3"
-	}
 	r := reference.HF{
-		Python: interpreter, Model: model, Order: order, Out: out, Tokens: reference.FormatTokens(j.passes), NewTokens: j.further,
+		Python: j.interpreter(), Model: model, Order: order, Out: out, Tokens: reference.FormatTokens(j.passes), NewTokens: j.further,
 		DType: j.dtype, Level: scope.Level, Layers: scope.Layers, Debug: e.Debug, DebugFull: j.debugPasses(), DebugLayers: j.debugLayers(), DebugOnly: j.debugOnly(),
 	}
 	p := e.progress("capturing transformers", "MB", growing(path))
@@ -263,13 +275,16 @@ func (j *Job) runTransformers(ctx context.Context, e *Env, scope capture.Scope, 
 		show.w = w
 	}
 	r.Show = show
-	stop := follow(p, growing(path), capture.DataBytes(j.list, scope, j.dtype, j.tokens()))
+	stop := follow(p, growing(path), j.dataBytes(scope))
 	err = r.Run(ctx)
 	stop()
 	show.end()
 	p.Done()
 	if errors.Is(err, context.Canceled) {
 		return j.stopped(path)
+	}
+	if err == nil && j.undescribed {
+		err = checkRecorded(path)
 	}
 	if err != nil {
 		return fmt.Errorf("--reference hf: %w", err)
@@ -287,6 +302,9 @@ func (j *Job) runWalk(ctx context.Context, e *Env, scope capture.Scope, path str
 	_, err := reference.Walk(ctx, walk)
 	if errors.Is(err, context.Canceled) {
 		return j.stopped(path)
+	}
+	if err == nil && j.program != nil {
+		err = j.program.putBeside(path)
 	}
 	return err
 }
@@ -336,13 +354,17 @@ func (j *Job) walk(scope capture.Scope) reference.Job {
 	if j.Prompt != nil {
 		m.Prompt = *j.Prompt
 	}
+	if j.program != nil {
+		m.Program = j.program.declared()
+		return reference.Job{Checkpoint: j.ck, List: j.list, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further, Manifest: m}
+	}
 	return reference.Job{Checkpoint: j.ck, List: j.list, DType: j.dtype, Passes: j.passes, NewTokens: j.further, Manifest: m}
 }
 
 // measureFloor puts the noise floor of a stored reference's passes beside it. A floor that cannot be measured is a note:
 // the reference is as good without.
 func (j *Job) measureFloor(ctx context.Context, e *Env, f *Found) error {
-	if f.entry == nil || f.entry.Floor {
+	if f.entry == nil || f.entry.Floor || j.program != nil || j.undescribed { // a recorded program has the rounding of one dtype
 		return nil
 	}
 	walk := j.walk(f.entry.Key.Scope)
@@ -388,8 +410,10 @@ func (j *Job) suitable(t *capture.Trace, side string, partial bool) error {
 	if s := t.Status(); s != "" && s != capture.StatusComplete && !partial {
 		return hint.Add(fmt.Errorf("%s is not complete, its status is %q", t.Path(), s), "make it again, or compare what is there with --partial")
 	}
-	if err := compare.Walkable(t, j.record); err != nil {
-		return fmt.Errorf("%s: %w", t.Path(), err)
+	if j.record != nil { // else it is the recorded program's, which is not known yet
+		if err := compare.Walkable(t, j.record); err != nil {
+			return fmt.Errorf("%s: %w", t.Path(), err)
+		}
 	}
 	if err := j.wanted("").SameModel(t); err != nil {
 		return hint.Add(fmt.Errorf("%s cannot be the %s of %s: %w", t.Path(), side, j.ck.Name(), err), "capture both sides from the same checkpoint")

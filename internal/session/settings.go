@@ -27,7 +27,8 @@ type Settings struct {
 	DType     string        `json:"dtype"`
 	NewTokens int           `json:"max_new_tokens,omitempty"`
 	Order     string        `json:"order,omitempty"`
-	Map       string        `json:"map,omitempty"` // a file, of the local side's names and layouts
+	Program   string        `json:"program,omitempty"` // a recorded program, in the place of the order
+	Map       string        `json:"map,omitempty"`     // a file, of the local side's names and layouts
 	Scope     capture.Scope `json:"scope"`
 	Local     Source        `json:"local,omitzero"`
 	Reference Source        `json:"reference,omitzero"`
@@ -109,7 +110,7 @@ func (s *Settings) InputFile() string {
 
 // absolute returns the settings with paths that mean the same from every folder.
 func (s Settings) absolute() (Settings, error) {
-	paths := []*string{&s.Model, &s.Order, &s.Map}
+	paths := []*string{&s.Model, &s.Order, &s.Program, &s.Map}
 	if filepath.Base(s.Python) != s.Python { // a bare name is looked for in PATH each time
 		paths = append(paths, &s.Python)
 	}

@@ -37,14 +37,17 @@ type Patient struct {
 	// Example runs the program itself with these words and returns what it prints; a mismatch is no error.
 	Example func(ctx context.Context, words ...string) ([]byte, error)
 
-	folder  fs.FS // the model directory
-	config  *order.Config
-	list    *order.List // nil: the model is not described, or cannot be read
-	spread  float64     // of weights before training
-	failed  bool        // there is an error in the model or in the input
-	tok     *tokenizer.Tokenizer
-	passes  [][]int // the ids; nil when they are not known
-	further int     // tokens to decode after them
+	folder fs.FS // the model directory
+	config *order.Config
+	list   *order.List // nil: the model is not described, or cannot be read
+	// undescribed: no order describes the model, whose operations are recorded; config then is what any config.json says.
+	undescribed bool
+	byRunner    bool    // its token ids are made by transformers
+	spread      float64 // of weights before training
+	failed      bool    // there is an error in the model or in the input
+	tok         *tokenizer.Tokenizer
+	passes      [][]int // the ids; nil when they are not known
+	further     int     // tokens to decode after them
 }
 
 // Checks is the list that grows: a check is a name and a function that adds lines. It is the order in which a person

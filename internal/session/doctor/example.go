@@ -126,6 +126,10 @@ const (
 
 // runModel runs one forward call of the model that was named, and says how it goes on.
 func (p *Patient) runModel(ctx context.Context, s *health.Section) {
+	if p.undescribed {
+		s.Skip("tracediff capture --side reference --reference hf runs it in transformers", "not run: nothing here runs a model of type %q", p.config.ModelType)
+		return
+	}
 	ck, err := p.open()
 	if err != nil {
 		return // said of the weights

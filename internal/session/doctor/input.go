@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/health"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 
 // checkInput finds the ids as a run does, shows them beside their texts, and says whether the model was trained on such.
@@ -16,10 +17,19 @@ func (p *Patient) checkInput(_ context.Context, s *health.Section) {
 		return
 	}
 	v := p.vocabulary()
-	p.tok = health.Tokenizer(s, p.folder, v)
+	if _, err := tokenizer.Open(p.folder); err != nil && p.undescribed && health.HasTokenizer(p.folder) {
+		s.Warn("--prompt works where --python names an interpreter that has transformers; --tokens 2,513,88 needs none", "token ids are made by transformers: %v", err)
+		p.byRunner = true
+	} else {
+		p.tok = health.Tokenizer(s, p.folder, v)
+	}
 	template := health.Template(s, p.folder)
 	if p.tok == nil && p.Tokens == "" && p.InputFile() == "" {
 		const hint = "give the ids themselves: --tokens 2,513,88"
+		if p.byRunner {
+			s.OK("the ids of a prompt are known once it is captured")
+			return
+		}
 		if p.Prompt != nil {
 			s.Fail(hint, "the prompt cannot be turned into ids without a tokenizer")
 			return
@@ -33,7 +43,7 @@ func (p *Patient) checkInput(_ context.Context, s *health.Section) {
 		return
 	}
 	health.Tokens(s, health.Input{
-		Passes: input.Passes, Tokenizer: p.tok, Vocabulary: v, WantsBOS: wantsBOS(p.config.ModelType),
+		Passes: input.Passes, Tokenizer: p.tok, Vocabulary: v, WantsBOS: !p.undescribed && wantsBOS(p.config.ModelType),
 		Prompt: p.Prompt != nil, Default: input.Default, Template: template, All: p.Full,
 	})
 	if err := gemma.CheckPasses(p.config, input.Passes, input.Further); err != nil {

@@ -119,6 +119,10 @@ func (p *Patient) checkConfig(s *health.Section) {
 	if err == nil {
 		p.config, err = order.ReadConfig(data)
 	}
+	if errors.Is(err, order.ErrModelType) {
+		p.checkGeneral(s, data)
+		return
+	}
 	if err != nil {
 		s.Fail(Hint(err), "%v", err)
 		return
@@ -133,6 +137,21 @@ func (p *Patient) checkConfig(s *health.Section) {
 		s.Fail(Hint(err), "%v", err)
 	}
 	if p.list, err = order.New(c); err != nil {
+		s.Fail(Hint(err), "%v", err)
+	}
+}
+
+// checkGeneral reads what any config.json says, of a model that no order describes.
+func (p *Patient) checkGeneral(s *health.Section, data []byte) {
+	general, err := order.ReadGeneral(data)
+	if err != nil {
+		s.Fail(Hint(err), "%v", err)
+		return
+	}
+	p.config, p.undescribed = &general.Config, true
+	s.Warn("there is no local model and no check of its weights: tracediff capture --side reference --reference hf --model DIR records its operations, for which Python is needed once",
+		"%s: no order describes a model of type %q: its operations are recorded as transformers runs it", p.name(), general.ModelType)
+	if _, err := p.ComputedIn(p.config.DType); err != nil {
 		s.Fail(Hint(err), "%v", err)
 	}
 }

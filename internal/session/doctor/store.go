@@ -96,7 +96,7 @@ func (p *Patient) references(s *health.Section) {
 	if len(entries) == 0 {
 		return
 	}
-	j, whyNot := session.Open(p.Settings, p.Dir)
+	j, whyNot := session.Open(context.Background(), nil, p.Settings, p.Dir)
 	if whyNot == nil {
 		defer j.Close()
 	}
