@@ -20,7 +20,7 @@ import (
 func compareCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
-		Usage:     "walk TENSOR_ORDER over both traces and stop at the first divergence",
+		Usage:     "find the first tensor at which the two sides differ, and say whether that is a bug or rounding",
 		ArgsUsage: "[LOCAL [REFERENCE]]",
 		Description: `Without arguments it runs the local side again, with the settings of the last capture, and compares it with the
 reference. --reference names that; without it, it is a stored trace of transformers, else a golden, else the float64 walk. A
@@ -54,7 +54,7 @@ Examples:
   tracediff compare off.safetensors on.safetensors --expect-different 'layers.*.self_attn.*' --all`,
 		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), reportFlags(), abFlags()),
 			baselineFlag(),
-			&cli.StringFlag{Name: "program", Category: catCompare, Usage: "recorded program `FILE` by which two traces, or one, are compared, in place of the one beside the reference"},
+			&cli.StringFlag{Name: "program", Category: catCompare, Usage: "recorded program `FILE` by which traces are compared (default: the one beside the reference)"},
 			&cli.BoolFlag{Name: helpAll, Usage: "show every flag"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},
