@@ -38,7 +38,7 @@ func (t *Trace) IDs() ([][]int, error) {
 		passes = append(passes, pass)
 	}
 	if len(passes) == 0 {
-		return nil, fmt.Errorf("%s has no %s: it cannot be said what it is a trace of", t.Path(), order.InputIDs)
+		return nil, fmt.Errorf("%s has no %s: its input is not known", t.Path(), order.InputIDs)
 	}
 	return passes, nil
 }

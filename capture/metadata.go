@@ -109,7 +109,7 @@ func encodeDType(m Manifest) (string, error) {
 		return "", nil
 	}
 	if !m.DType.Valid() {
-		return "", fmt.Errorf("%s is no dtype", m.DType)
+		return "", fmt.Errorf("%s is not a dtype", m.DType)
 	}
 	return m.DType.String(), nil
 }

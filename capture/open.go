@@ -118,7 +118,7 @@ func (t *Trace) readMetadata(metadata map[string]string) (err error) {
 	}
 	status, declared := metadata[statusKey]
 	if !declared {
-		t.lacks = fmt.Sprintf("it has %s and no %s, so that nobody knows whether the run ended", versionKey, statusKey)
+		t.lacks = fmt.Sprintf("it has %s and no %s, so it is not known whether the run ended", versionKey, statusKey)
 		t.note("%s: read as %q", t.lacks, StatusOpen)
 		t.manifest.Status = StatusOpen
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrLocked is the error of [Lock], and of [Create], while another run has the path.
-var ErrLocked = errors.New("another run is writing it: wait for that run to end, or write to another file")
+var ErrLocked = errors.New("another run is writing it: wait for that run to end, or name another file")
 
 // disk is the file system as a writer uses it. Tests put one in its place that dies in the middle of a write.
 type disk interface {

@@ -230,7 +230,7 @@ func TestTwoWriters(t *testing.T) {
 	first := create(t, path, capture.Manifest{}, 0)
 	fire(t, first, some[:3]...)
 	_, err := capture.Create(path, capture.Manifest{}, 0)
-	wantError(t, "a second writer", err, "another run is writing it: wait for that run to end, or write to another file")
+	wantError(t, "a second writer", err, "another run is writing it: wait for that run to end, or name another file")
 	sameAsFired(t, open(t, path), old)
 	fire(t, first, some[3:]...)
 	_, err = capture.Create(path, capture.Manifest{}, 0)
@@ -343,7 +343,7 @@ func TestCreateErrors(t *testing.T) {
 		{"no directory", "none/run.safetensors", "no such file", capture.Manifest{}},
 		{"prompt", "p", "manifest, tracediff.prompt: not valid UTF-8", capture.Manifest{Prompt: "\xff"}},
 		{"config", "c", "manifest, tracediff.config: not JSON", capture.Manifest{Config: []byte("{")}},
-		{"dtype", "d", "manifest, tracediff.dtype: dtype(99) is no dtype", capture.Manifest{DType: 99}},
+		{"dtype", "d", "manifest, tracediff.dtype: dtype(99) is not a dtype", capture.Manifest{DType: 99}},
 		{"scope", "s", "scope has level 0", capture.Manifest{Scope: capture.Scope{Tensors: []string{"*"}}}},
 		{"passes", "n", "-1 passes", capture.Manifest{Passes: -1}},
 	} {

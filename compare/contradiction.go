@@ -109,7 +109,7 @@ func outOfOrder(t *capture.Trace, list *order.List) (string, error) {
 			return has
 		}) {
 			if before := at[order.Node{Entry: in, Pass: r.Pass}]; before > own {
-				return fmt.Sprintf("it says that its tensors are in the order of execution, and has %q before %q, which that is computed from", r.Key, t.Records()[before].Key), nil
+				return fmt.Sprintf("it says that its tensors are in the order of execution, but %q stands before %q, from which it is computed", r.Key, t.Records()[before].Key), nil
 			}
 		}
 	}

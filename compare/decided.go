@@ -88,7 +88,7 @@ func (w *walker) decidedBy(r *Row) string {
 	}
 	differs := seenWords[r.Facts.Seen]
 	if r.Name == order.PositionIDs && r.Facts.Seen == SeenNumbers {
-		differs = "the positions are others"
+		differs = "the positions differ"
 	}
 	switch r.Decided {
 	case ByIsolation:
@@ -103,7 +103,7 @@ func (w *walker) decidedBy(r *Row) string {
 		return "both verdicts: " + wrong + ", and " + differs
 	case ByEquality:
 		if w.o.Alone {
-			return "the order, which has it otherwise: nothing was computed"
+			return "the order, which has another value there: nothing was computed"
 		}
 		return "the comparison: " + differs + ", for which there is no tolerance; " + w.other(r)
 	}
@@ -116,7 +116,7 @@ func (w *walker) other(r *Row) string {
 	case c != nil && c.Good():
 		return "the operation is right on its own inputs"
 	case c != nil && c.Outcome == certify.Unidentified:
-		return "isolation neither accuses nor certifies the operation"
+		return "isolation neither finds the operation wrong nor verifies it"
 	case w.chain == nil:
 		return "nothing was certified"
 	}

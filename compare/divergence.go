@@ -68,13 +68,13 @@ func (w *walker) hints(d *Divergence) []string {
 	if m := r.Metrics; m != nil {
 		scale := float64(m.Scale)
 		if float64(m.Cosine) > clearCosine && math.Abs(scale-1) > clearScale {
-			add("%s is %.6g times %s: a factor is missing, applied twice or another one", w.names[local].Tensor, scale, w.names[reference].Tensor)
+			add("%s is %.6g times %s: a factor is missing, wrong or applied twice", w.names[local].Tensor, scale, w.names[reference].Tensor)
 		} else if float64(m.Cosine) < -clearCosine {
 			add("the two sides have opposite signs")
 		}
 	}
 	if c := r.Isolated; c != nil && c.Outcome == certify.Unidentified {
-		add("roundings could give this tensor, or a mistake as small: a longer prompt has more rows to tell them apart, and in float32 a mistake stays as large as it is")
+		add("rounding could explain this tensor, and so could a mistake of that size: a longer prompt or --dtype float32 tells them apart")
 	}
 	w.hintParents(d, add)
 	if slices.ContainsFunc(w.res.Rows, func(other Row) bool { return other.Pass < r.Pass }) {
@@ -112,13 +112,13 @@ func (w *walker) hintParents(d *Divergence, add func(string, ...any)) {
 	case d.Row.Isolated != nil && d.Row.Isolated.Good():
 		add("all its inputs match and it is right on its own inputs")
 	case len(d.Between) == 0 && w.o.Alone:
-		add("the operation itself, or its weights, are others than the model's")
+		add("the operation or its weights differ from the model's")
 	case len(d.Between) == 0:
-		add("all its inputs match: the operation itself, or its weights, differ")
+		add("all its inputs match: the operation or its weights differ")
 	case w.o.Given:
-		add("the fault is in it or in one of those that were not compared: dump %s on both sides", certify.Some(d.Between))
+		add("the fault is in this entry or in one of those that were not compared: dump %s on both sides", certify.Some(d.Between))
 	default:
-		add("the fault is in it or in one of those that were not compared: capture them with --level 3")
+		add("the fault is in this entry or in one of those that were not compared: capture them with --level 3")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// whole is a dtype as it is read where nothing is rounded: nil for what is no number.
+// whole is a dtype as it is read where nothing is rounded: nil for what is not a number.
 var whole = map[hooks.DType]func(bits uint64) *big.Float{
 	hooks.I64: func(bits uint64) *big.Float { return new(big.Float).SetPrec(precision).SetInt64(int64(bits)) },
 	hooks.U64: func(bits uint64) *big.Float { return new(big.Float).SetPrec(precision).SetUint64(bits) },

@@ -211,11 +211,11 @@ func (w *walker) incomplete(done map[string]bool) {
 	*reasons = append(*reasons, w.o.Flaws...)
 	w.res.Notes = append(w.res.Notes, w.o.Remarks...)
 	if _, assumed := w.assumed(local, 0); assumed {
-		w.res.Notes = append(w.res.Notes, w.names[local].Trace+" has no "+order.PositionIDs+": its tokens are taken to stand at 0, 1, 2 and so on, in the order of its passes")
+		w.res.Notes = append(w.res.Notes, w.names[local].Trace+" has no "+order.PositionIDs+": its tokens count as positions 0, 1, 2 and so on, pass by pass")
 	}
 	w.onlyOneSide()
 	if n := len(w.res.Unverified); n > 0 {
-		*reasons = append(*reasons, fmt.Sprintf("%s not judged, the first is %s: operations of the walk that have not reproduced transformers accuse nobody",
+		*reasons = append(*reasons, fmt.Sprintf("%s not judged, the first is %s: the walk has not reproduced these operations of transformers, so a difference does not show a bug",
 			countOf(n, "entry was", "entries were"), w.res.Unverified[0]))
 	}
 	w.required()

@@ -31,7 +31,7 @@ func (w *walker) isolate(p *pair) error {
 		return nil
 	}
 	if r.Firing > 0 {
-		r.NotIsolated = "the order computes it once a pass: of what was fired again, nothing is known"
+		r.NotIsolated = "the order computes it once a pass: a second firing cannot be verified"
 		return nil
 	}
 	w.limits[r.Key()] = r.Gate

@@ -51,7 +51,7 @@ func Wrong(env func(string) string) []string {
 		shown      int
 	}{{"PASSES", "passes", Passes}, {"LAYERS", "layers", Layers}} {
 		if value := env("TRACEDIFF_DEBUG_" + v.name); value != "" && number(value) == 0 {
-			said = append(said, fmt.Sprintf("TRACEDIFF_DEBUG_%s is no number of %s, 1 or more: the first %d are shown in full", v.name, v.what, v.shown))
+			said = append(said, fmt.Sprintf("TRACEDIFF_DEBUG_%s is not a number of %s, 1 or more: the first %d are shown in full", v.name, v.what, v.shown))
 		}
 	}
 	return said

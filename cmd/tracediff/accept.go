@@ -82,7 +82,7 @@ func printAccepted(c *cli.Context, path string, got *session.Accepted, added int
 			fmt.Fprintf(c.App.Writer, "accepted: %s %s\n", plain.Text(name), l.Class)
 		}
 		if got.Inherited > 0 {
-			fmt.Fprintf(c.App.Writer, "not written: %s with an inherited error, which pass by themselves where they are certified\n", amount.Of(got.Inherited, "row"))
+			fmt.Fprintf(c.App.Writer, "not written: %s with an inherited error; they need no line where they are certified\n", amount.Of(got.Inherited, "row"))
 		}
 	}
 	text := fmt.Sprintf("%s new", amount.Of(added, "known divergence"))

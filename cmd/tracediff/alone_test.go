@@ -37,7 +37,7 @@ func TestOneTraceAloneIsNotComparedWithItself(t *testing.T) {
 		want: []string{
 			"first divergence: logits (softcap, pass 0): MISMATCH NONFINITE",
 			"what NaN or infinite where it should not be; wrong on its own inputs: 1 of 16384 elements differ by more than rounding (...",
-			"look at the operation itself, or its weights, are others than the model's",
+			"look at the operation or its weights differ from the model's",
 		},
 	}.check(t)
 	says{

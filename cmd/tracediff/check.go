@@ -21,7 +21,7 @@ import (
 func checkCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "check",
-		Usage:     "look for red flags in one trace: what is nearly always wrong, whatever the reference would say",
+		Usage:     "look for red flags in one trace: values that are nearly always wrong, with any reference",
 		ArgsUsage: "TRACE",
 		Description: `Looks at probabilities, rotations, the cache, hidden states, logits, gradients and the numbers of every tensor, with
 limits that no healthy model comes near; docs/check.md has them. A trace without a flag may still be wrong: compare it.
@@ -36,7 +36,7 @@ Examples:
   tracediff check large.safetensors --magnitude 1e5 --skip narrow-values,dtype-change`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "skip", Usage: "leave these `KINDS` of flags out, by the names that docs/check.md lists (repeatable)"},
-			&cli.Float64Flag{Name: "magnitude", Value: redflag.DefaultMagnitude, Usage: "raise a flag beyond this `NUMBER`, for models that have large numbers by nature"},
+			&cli.Float64Flag{Name: "magnitude", Value: redflag.DefaultMagnitude, Usage: "raise a flag for values beyond this `NUMBER`; higher for models that have large values"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
 			&cli.StringSliceFlag{Name: "report", Usage: "also write `FORMAT=FILE`, such as html=flags.html; github is annotations, and a summary of the step (repeatable)"},
 			&cli.StringFlag{Name: "color", Value: "auto", Usage: "`WHEN`: auto, always or never"},
@@ -122,7 +122,7 @@ func checkOptions(c *cli.Context) (redflag.Options, error) {
 		for name := range strings.SplitSeq(word, ",") {
 			kind := redflag.Kind(strings.TrimSpace(name))
 			if !slices.ContainsFunc(redflag.Kinds, func(a redflag.About) bool { return a.Kind == kind }) {
-				return o, hint.Add(fmt.Errorf("--skip: %q is no kind of flag", name), "want "+kindNames())
+				return o, hint.Add(fmt.Errorf("--skip: %q is not a kind of flag", name), "want "+kindNames())
 			}
 			o.Skip = append(o.Skip, kind)
 		}

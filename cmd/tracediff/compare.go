@@ -20,7 +20,7 @@ import (
 func compareCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
-		Usage:     "walk TENSOR_ORDER over both traces and stop at the first divergence",
+		Usage:     "find the first tensor at which the two sides differ, and say whether that is a bug or rounding",
 		ArgsUsage: "[LOCAL [REFERENCE]]",
 		Description: `Without arguments it runs the local side again, with the settings of the last capture, and compares it with the
 reference. --reference names that; without it, it is a stored trace of transformers, else a golden, else the float64 walk. A

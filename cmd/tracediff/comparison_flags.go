@@ -20,7 +20,7 @@ func isolationFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "certify every entry of every pass from the local trace's own inputs, and do not stop; also of one trace without a reference"},
 		&cli.BoolFlag{Name: "no-isolate", Category: catCompare, Usage: "certify nothing: the accumulated errors alone decide"},
 		&cli.BoolFlag{Name: "require-certified", Category: catCompare, Usage: "an entry whose certificate is not EXACT or ROUNDING, or that has none, makes the comparison incomplete"},
-		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "whose `ROUNDING` is right: strict (transformers' own points alone), auto (an engine's own, too, where all entries of a form show it)"},
+		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "which `ROUNDING` is correct: strict (only that of transformers), auto (also an engine's own, if all entries of a form have it)"},
 		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
 	}
 }
@@ -55,8 +55,8 @@ func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 // limitFlags say how far accumulated errors may go.
 func limitFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.Float64Flag{Name: "rtol", Category: catCompare, Usage: "relative `L2` that every tensor may be off, in place of multiples of the prompt's noise floor"},
-		&cli.Float64Flag{Name: "atol", Category: catCompare, Usage: "root mean square that every tensor may be off beside --rtol, in its own `UNITS`"},
+		&cli.Float64Flag{Name: "rtol", Category: catCompare, Usage: "relative `L2` error that every tensor may have, in place of a multiple of the noise floor"},
+		&cli.Float64Flag{Name: "atol", Category: catCompare, Usage: "RMS error that every tensor may have beside --rtol, in its own `UNITS`"},
 		&cli.StringFlag{Name: "tolerances", Category: catCompare, Usage: "TOML `FILE` with [[tolerance]] by pattern, the first that matches decides, and [[allow]] with reasons"},
 	}
 }

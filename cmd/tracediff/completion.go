@@ -34,7 +34,7 @@ Examples:
 			}
 			script := scripts[c.Args().First()]
 			if script == nil || c.NArg() != 1 {
-				return hint.Add(fmt.Errorf("completion: %q is no shell that is known", strings.Join(c.Args().Slice(), " ")), completionHint)
+				return hint.Add(fmt.Errorf("completion: unknown shell %q", strings.Join(c.Args().Slice(), " ")), completionHint)
 			}
 			script(c.App.Writer, completions(c.App))
 			return nil

@@ -24,7 +24,7 @@ func doctorCommand() *cli.Command {
 	const catMachine = "MACHINE"
 	return &cli.Command{
 		Name:  "doctor",
-		Usage: "the checklist: is it the input, the weights, the settings or the machine, before it is the arithmetic?",
+		Usage: "check the input, the weights, the settings and the machine, before the arithmetic",
 		Description: `The checklist, in the order in which a person should look: the machine; the model's configuration; the token ids
 beside their texts, BOS, chat template, vocabulary; the weights: all there, whole, none left as it was before training; the
 generation settings; an example, end to end: the embedded model against transformers, then one forward call of this

@@ -124,7 +124,7 @@ func TestReportsSpareWhatIsThere(t *testing.T) {
 		{traces + "$F/folder", "is a folder"},
 		{traces + "$F/limits.toml/x", "is below a file"},
 		{traces + "$F/new.json --report junit=$F/folder/../new.json", "is to be written twice"},
-		{traces + "$F/pipe", "nobody has opened for reading"},
+		{traces + "$F/pipe", "was not opened for reading"},
 		{"compare --isolate $F/local.safetensors --report json=$F/local.safetensors", "local.safetensors"},
 		{"compare --reference $F/reference.safetensors --dir $F/new --report json=$F/hard", "reference.safetensors"},
 		{"compare --local $F/local.safetensors --dir $F/new --report text=$F/link", "local.safetensors"},
@@ -236,7 +236,7 @@ func TestOutputOnAFullDisk(t *testing.T) {
 	}
 }
 
-// What is no regular file is written to and stays what it is.
+// What is not a regular file is written to and stays what it is.
 func TestReportIsWrittenThrough(t *testing.T) {
 	folder := filesFolder(t)
 	read := make(chan []byte, 1)

@@ -139,7 +139,7 @@ func checkPython(c *cli.Context) error {
 		return nil
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return hint.Add(fmt.Errorf("--python: %s is %s and no program", path, files.Kind(info.Mode())), "name the interpreter itself, such as venv/bin/python")
+		return hint.Add(fmt.Errorf("--python: %s is %s, not a program", path, files.Kind(info.Mode())), "name the interpreter itself, such as venv/bin/python")
 	}
 	return nil
 }

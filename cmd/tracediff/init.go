@@ -48,7 +48,7 @@ Examples:
 			}
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 				if err == nil {
-					err = errors.New("it is there already, and is left as it is")
+					err = errors.New("it exists already and was not changed")
 				}
 				return hint.Add(fmt.Errorf("%s: %w", path, err), "name another file: tracediff init FILE; or move this one away")
 			}

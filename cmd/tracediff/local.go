@@ -31,7 +31,7 @@ func captureLocal(c *cli.Context, e *session.Env, j *session.Job) error {
 	}
 	for n, id := range greedy {
 		if id >= 0 {
-			fmt.Fprintf(c.App.Writer, "pass %d goes on with token %d %q\n", n, id, j.Text(id))
+			fmt.Fprintf(c.App.Writer, "next token after pass %d: %d %q\n", n, id, j.Text(id))
 		}
 	}
 	if f, ok := c.App.ErrWriter.(*os.File); !ok || !isatty.IsTerminal(f.Fd()) {

@@ -182,7 +182,7 @@ func TestPipesThatAreNotRead(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{traces + "--dir $F/pipe", `^tracediff: --dir: .*pipe is not a folder\n`},
 		{"compare --isolate $F/local.safetensors --dir $F/pipe", `^tracediff: --dir: .*pipe is not a folder\n`},
-		{"compare --tokens 2,3 --reference go --dir $F/new --python $F/pipe", `^tracediff: --python: .*pipe is a pipe and no program\n`},
+		{"compare --tokens 2,3 --reference go --dir $F/new --python $F/pipe", `^tracediff: --python: .*pipe is a pipe, not a program\n`},
 		{traces + "--model $F/model-tokenizer.json", `tokenizer.json is not a regular file, but a pipe\n`},
 		{"inspect $F/local.safetensors --model $F/model-tokenizer.json", `tokenizer.json is not a regular file, but a pipe\n`},
 		{"inspect $F/local.safetensors --model $F/model-config.json", `config.json is not a regular file, but a pipe\n`},

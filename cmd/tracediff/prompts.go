@@ -16,7 +16,7 @@ const mostTokens = 512
 func promptsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "prompts",
-		Usage: "propose a few prompts that together show as many of the usual mistakes of ports as any do",
+		Usage: "propose a few prompts that together show as many of the usual mistakes as possible",
 		Description: `Tries token ids of some lengths, each with a decode step, on the float64 walk of the model, and asks which of the mistakes of
 docs/mistakes.md each of them would show. Prints a few that together show all that any of them shows; leaving one out loses
 something. Random ids do: every operation is compared on its own inputs, whatever the text says.

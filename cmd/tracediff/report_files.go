@@ -28,7 +28,7 @@ func ownStreams(c *cli.Context) map[string]io.Writer {
 // add takes a report's path after a look at what is there. Nothing is opened yet.
 func (o *outputs) add(c *cli.Context, format, path string) error {
 	if path == "-" {
-		return hint.Add(errors.New("--report: - is no file"), "--format "+format+" writes to standard output; ./- is a file of that name")
+		return hint.Add(errors.New("--report: - is not a file"), "--format "+format+" writes to standard output; ./- is a file of that name")
 	}
 	if w := ownStreams(c)[path]; w != nil {
 		o.files = append(o.files, outputFile{format: format, stream: w, path: path})

@@ -59,7 +59,7 @@ func unidentifiedPort(t *testing.T) (local, golden string) {
 func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
 	t.Parallel()
 	local, golden := unidentifiedPort(t)
-	const why = "rounding could explain it, but no known arithmetic gives all entries of its form"
+	const why = "rounding could explain it, but no known arithmetic reproduces all entries of its form"
 	limits := filepath.Join(t.TempDir(), "limits.toml")
 	for _, tt := range []struct {
 		what string
@@ -75,9 +75,9 @@ func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
 		}},
 		{"past its limit", []string{local, golden, "--level", "2", "--rtol", "1e-9"}, exitMismatch, []string{
 			`first divergence: ` + sparse + ` `, `  isolated +UNIDENTIFIED, relative L2 .*: ` + why + `$`,
-			`  look at +roundings could give this tensor, or a mistake as small: `,
-			`  chain +whether it is right on its own inputs is not known, so that its error cannot be excused as drift$`,
-			`  decided by +the accumulated error: it is past its limit; isolation neither accuses nor certifies the operation$`,
+			`  look at +rounding could explain this tensor, and so could a mistake of that size: `,
+			`  chain +this operation was not verified, so the error does not count as drift$`,
+			`  decided by +the accumulated error: it is past its limit; isolation neither finds the operation wrong nor verifies it$`,
 		}},
 		{"an entry behind it past its limit", []string{local, golden, "--level", "2", "--tolerances", limits}, exitMismatch, []string{
 			`first divergence: layers.0.mlp.act_fn `, ` +the local side: ` + sparse + `: it is not certified: ` + why + `$`,

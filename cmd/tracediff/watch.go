@@ -34,8 +34,8 @@ output is no terminal, lines do. A change stops a run that is under way. Ctrl-C 
 Where there is a tracediff.toml, its first prompt is compared, or the one that [watch] names, and that section has the paths
 and the command; flags go before it. Without one, the settings of the last capture apply as for compare.
 
-Watched are --watch PATH, else the paths of [watch], else the folder of the file, else this one. What builds, editors and
-tracediff write is passed over, as are hidden folders, and what is no text unless it is named itself.
+It watches --watch PATH, else the paths of [watch], else the folder of the file, else this one. It ignores hidden folders, what
+builds, editors and tracediff write, and files that are not text unless they are named themselves.
 
 Examples:
   tracediff watch -- make port
@@ -109,7 +109,7 @@ func newWatching(c *cli.Context, out *outputs) (*watching, error) {
 	switch kind := s.Local.Kind; {
 	case err != nil || named: // it is not there yet, and COMMAND makes it; or somebody knows what to watch
 	case kind == "" || kind == session.KindGo:
-		return nil, hint.Add(errors.New("the local side is tracediff's own model, which no change of sources reaches"), "--local 'exec:COMMAND' runs your port; --watch PATH watches all the same")
+		return nil, hint.Add(errors.New("the local side is tracediff's own model, which your sources do not change"), "--local 'exec:COMMAND' runs your port; --watch PATH watches all the same")
 	case kind == session.KindFile && len(w.words) == 0 && (file == nil || file.Build == ""):
 		paths = append(paths, s.Local.Text)
 	}

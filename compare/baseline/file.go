@@ -139,15 +139,15 @@ func (l *Line) Check() error {
 	case l.Class == gate.Absent:
 		return errors.New("class: an entry that is MISSING is for [[allow]] in a file of tolerances")
 	case !slices.Contains(classes, l.Class):
-		return fmt.Errorf("class: %.40q is none of VALUE, SHAPE, NONFINITE and DTYPE", l.Class)
+		return fmt.Errorf("class: %.40q is not one of VALUE, SHAPE, NONFINITE and DTYPE", l.Class)
 	case !slices.Contains(seen, l.Seen):
-		return fmt.Errorf("seen: %.40q is none of %s", l.Seen, strings.Join(seen, ", "))
+		return fmt.Errorf("seen: %.40q is not one of %s", l.Seen, strings.Join(seen, ", "))
 	case l.Reason == "":
-		return errors.New("no reason: say why this divergence is known and no matter for now")
+		return errors.New("no reason: say why this divergence is known and acceptable for now")
 	case l.Until == "":
 		return errors.New(`no until: give the last day on which it holds, such as until = "2027-01-31"`)
 	case dayErr != nil || day.Year() < 1970:
-		return fmt.Errorf("until: %.40q is no day, such as 2027-01-31", l.Until)
+		return fmt.Errorf("until: %.40q is not a date such as 2027-01-31", l.Until)
 	case l.Elements < 0:
 		return fmt.Errorf("elements is %d, want 0 or more", l.Elements)
 	}
@@ -291,7 +291,7 @@ func Merge(old, added []Line) (lines []Line, replaced int, err error) {
 
 func tooMany(lines []Line) error {
 	if n := len(lines); n > maxLines {
-		return fmt.Errorf("%d lines, more than %d: accept less, or mend what they have in common", n, maxLines)
+		return fmt.Errorf("%d lines, more than %d: accept less, or fix what they have in common", n, maxLines)
 	}
 	return nil
 }

@@ -216,7 +216,7 @@ func difference(s *program.Step, c program.Choice, d hooks.DType) []string {
 	case program.Table:
 		all = append(all, "rounds %s to float16 below 10, as a table does")
 	default:
-		all = append(all, "rounds %s otherwise than transformers")
+		all = append(all, "rounds %s differently from transformers")
 	}
 	return all
 }

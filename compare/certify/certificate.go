@@ -75,7 +75,7 @@ type Certificate struct {
 }
 
 // NotIdentified says what UNIDENTIFIED means.
-const NotIdentified = "rounding could explain it, but no known arithmetic gives all entries of its form"
+const NotIdentified = "rounding could explain it, but no known arithmetic reproduces all entries of its form"
 
 // Good reports whether the entry is right by itself.
 func (c *Certificate) Good() bool { return c.Outcome == Exact || c.Outcome == Rounding }

@@ -140,7 +140,7 @@ func (c *Chain) At(ctx context.Context, name string, pass int) (*Link, error) {
 		case got.Misfit != nil:
 			got.Gap = &Gap{key, "it " + got.Misfit.Is}
 		case !same:
-			got.Gap = &Gap{key, "the two sides were not given the same"}
+			got.Gap = &Gap{key, "the two sides did not have the same input"}
 		}
 		return got, nil
 	}

@@ -276,7 +276,7 @@ func (l *layouts) compute(c *changed, link *Link) error {
 		l.todo = append(l.todo, c)
 	case len(c.from) > 0:
 		c.is = inside
-		c.fail("%s is other than what it would be without the changes before it", c.key)
+		c.fail("%s differs from what it would be without the changes before it", c.key)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ type Finding struct {
 	Looked    []string `json:"looked,omitempty"`  // kinds of edits that were tried
 	Nearest   string   `json:"nearest,omitempty"` // the edit that gives most entries, where none gives all
 	Stopped   bool     `json:"stopped,omitempty"` // the search came to its end before its last edit
-	// Page is where the mistake is explained, with its fix; empty where it is none of those.
+	// Page is where the mistake is explained, with its fix; empty where it is not one of those.
 	Page string `json:"page,omitempty"`
 
 	made Made
@@ -101,9 +101,9 @@ func (f *Finding) Text() string {
 	case f.Named():
 		return f.Name.Text()
 	case len(f.Undecided) > 0:
-		return "undecided: several edits give all elements, with different values: " + strings.Join(f.Undecided, "; or ")
+		return "undecided: several mistakes give all elements, with different values: " + strings.Join(f.Undecided, "; or ")
 	}
-	text := fmt.Sprintf("unexplained: %d edits tried (%s); none gives all elements", f.Tried, strings.Join(f.Looked, ", "))
+	text := fmt.Sprintf("unexplained: %d mistakes tried (%s); none gives all elements", f.Tried, strings.Join(f.Looked, ", "))
 	if f.Stopped {
 		text += "; the search ended at its budget, before all edits were tried"
 	}

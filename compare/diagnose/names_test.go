@@ -231,7 +231,7 @@ func TestNumbersThatAreOfAFieldByChance(t *testing.T) {
 	}{
 		{2, "layers.*.input_layernorm.weight is multiplied by 2"},   // num_key_value_heads
 		{16, "the result is multiplied by 16"},                      // hidden_size
-		{1 / math.Sqrt(12), "the result is multiplied by 0.288675"}, // 1/√head_dim, which is no number that people type
+		{1 / math.Sqrt(12), "the result is multiplied by 0.288675"}, // 1/√head_dim, which is not a number that people type
 	} {
 		m := model(t)
 		e := planted(t, m, "layers.0.input_layernorm", 0, func(in, w [][]float64) []float64 {

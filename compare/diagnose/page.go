@@ -151,7 +151,7 @@ var pages = []page{
 	on("weight-not-loaded", "", `weight .*is left out|weight is 1$`),
 }
 
-// pageOf is where a mistake is explained; empty where it is none of the usual ones.
+// pageOf is where a mistake is explained; empty where it is not one of the usual ones.
 func pageOf(role, what string) string {
 	for _, p := range pages {
 		if p.role.MatchString(role) && p.what.MatchString(what) {

@@ -93,7 +93,7 @@ func (f *LimitSections) Limits() (*Limits, error) {
 			classes, err = classesOf(a.Classes)
 		}
 		if err == nil && strings.TrimSpace(a.Reason) == "" {
-			err = errors.New("no reason: say why this mismatch is no matter")
+			err = errors.New("no reason: say why this mismatch is acceptable")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("[[allow]] %d, %.80q: %w", i+1, a.Tensors, err)
@@ -161,7 +161,7 @@ func classesOf(names []string) ([]Class, error) {
 	for _, n := range names {
 		c := Class(n)
 		if !slices.Contains([]Class{Shape, NonFinite, Value, DType, Absent}, c) {
-			return nil, fmt.Errorf("classes: %.40q is none of VALUE, SHAPE, NONFINITE, DTYPE and MISSING", n)
+			return nil, fmt.Errorf("classes: %.40q is not one of VALUE, SHAPE, NONFINITE, DTYPE and MISSING", n)
 		}
 		classes = append(classes, c)
 	}

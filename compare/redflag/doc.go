@@ -1,4 +1,4 @@
-// Package redflag looks at one trace for what is nearly always wrong, whatever the reference would say: probabilities that
+// Package redflag looks at one trace for values that are nearly always wrong, with any reference: probabilities that
 // do not sum to 1, keys that no rotation has turned, a cache that reads zero, gradients that are missing.
 //
 // The package is opinionated. A flag is raised only where a healthy model has a wide margin, so that it can fail a build:

@@ -182,16 +182,16 @@ func (p *printer) name(r *compare.Row) {
 
 // proof is why a name is believed.
 func proof(f *diagnose.Finding) string {
-	return fmt.Sprintf("this gives all %s of %s that are wrong; the right operation does not give %d of them",
+	return fmt.Sprintf("this mistake reproduces all %s of %s; the correct operation differs in %d of them",
 		count(f.Elements, "element", "elements"), count(f.Entries, "entry", "entries"), f.Shown)
 }
 
 // gap says why an entry that is right by itself is a mismatch all the same.
 func (p *printer) gap(r *compare.Row) {
 	if r.Gap != "" {
-		text := "it is right on its own inputs: its error would be drift and no mismatch, but the chain of right operations back to the token ids is broken"
+		text := "the operation is correct on its own inputs, but not every operation before it was verified, so the error does not count as drift"
 		if r.Facts.Standing == compare.StandingNone {
-			text = "whether it is right on its own inputs is not known, so that its error cannot be excused as drift"
+			text = "this operation was not verified, so the error does not count as drift"
 		}
 		p.field("chain", "%s", text)
 		p.field("", "%s", r.Gap)

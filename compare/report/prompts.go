@@ -67,7 +67,7 @@ func PromptsText(w io.Writer, r *Prompts, model string, s Style) error {
 		p.line("tracediff capture%s --dtype %s --level 3 --tokens '%s'", flags, r.DType, one.Tokens)
 		text := fmt.Sprintf("  %s and %s show %d mistakes", count(one.Length, "token", "tokens"), count(one.Steps, "step", "steps"), one.Seen)
 		if len(r.Prompts) > 1 {
-			text += fmt.Sprintf(", %d of which no other one here does", len(one.Alone))
+			text += fmt.Sprintf(", %d of them shown by no other prompt", len(one.Alone))
 		}
 		p.line("%s", text)
 	}

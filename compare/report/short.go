@@ -134,8 +134,9 @@ func (p *printer) size(r *compare.Result, row *compare.Row) {
 		return
 	}
 	failed, limit := errorOf(row)
-	if wrong := row.Decided == compare.ByIsolation || row.Decided == compare.ByBoth; wrong && m.Pattern == nil && failed != "-" && limit != "-" {
-		p.field("error", "%s, limit %s", failed, limit) // else the sentence above has it
+	both := row.Decided == compare.ByBoth && row.Facts.Seen != compare.SeenPast // else the sentence above has the error
+	if (row.Decided == compare.ByIsolation || both) && m.Pattern == nil && failed != "-" && limit != "-" {
+		p.field("error", "%s, limit %s", failed, limit)
 	}
 	if m.Worst != nil && row.Facts.Seen != compare.SeenKeys {
 		p.field("largest at", "%v: %s %s, %s %s", m.Worst, r.Local.Name.Label, digits(m.LocalAt), r.Reference.Name.Label, digits(m.ReferenceAt))

@@ -119,7 +119,7 @@ func TestDebugEnvironment(t *testing.T) {
 		}
 		for _, text := range []string{"x", "0", "-3", "7x", ""} {
 			said := debugged(t, driver, all, "TRACEDIFF_DEBUG=1", "TRACEDIFF_DEBUG_PASSES="+text)
-			wrong := strings.Contains(said, `debug: note text="TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first 3 `)
+			wrong := strings.Contains(said, `debug: note text="TRACEDIFF_DEBUG_PASSES is not a number of passes, 1 or more: the first 3 `)
 			if wrong != (text != "") || !strings.HasPrefix(said, "debug: begin passes=3 ") {
 				t.Errorf("with %q passes asked for it says\n%.200s", text, said)
 			}

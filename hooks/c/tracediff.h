@@ -406,7 +406,7 @@ static const char *td__refused(const td_manifest *m) {
 	if (m->dtype == NULL || *m->dtype == 0) return NULL;
 	for (i = 0; i < TD__DTYPES; i++)
 		if (strcmp(m->dtype, td__dtypes[i].torch) == 0) return NULL;
-	return "the dtype is none that torch has, such as bfloat16";
+	return "the dtype is not one of torch's, such as bfloat16";
 }
 
 static uint64_t td__round_up(uint64_t n) { return (n + 7) & ~(uint64_t)7; }
@@ -649,8 +649,8 @@ static void td__debug_begin(td_debug *d) {
 	td__integer(&d->line, "debug: begin passes=", (uint64_t)d->full);
 	td__integer(&d->line, " tokens=0 top=0 layers=", (uint64_t)d->layers); /* of tokens there are no lines */
 	td__put(&d->line, "\n");
-	if (passes) td__put(&d->line, "debug: note text=\"TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: the first 3 are shown in full\"\n");
-	if (layers) td__put(&d->line, "debug: note text=\"TRACEDIFF_DEBUG_LAYERS is no number of layers, 1 or more: the first 2 are shown in full\"\n");
+	if (passes) td__put(&d->line, "debug: note text=\"TRACEDIFF_DEBUG_PASSES is not a number of passes, 1 or more: the first 3 are shown in full\"\n");
+	if (layers) td__put(&d->line, "debug: note text=\"TRACEDIFF_DEBUG_LAYERS is not a number of layers, 1 or more: the first 2 are shown in full\"\n");
 	td__flush(d);
 }
 

@@ -100,6 +100,25 @@ func TestSample(t *testing.T) {
 	golden(t, "testdata/sample.txt", out.String())
 }
 
+// Of a change that cancels there is nothing to locate: where the comparison with transformers has no mismatch, the run is silent. One
+// that has a mismatch, and a fault that does not cancel, are not.
+func TestOutcomeOfChangesThatCancel(t *testing.T) {
+	for _, c := range []struct {
+		benign string
+		silent bool
+		want   string
+	}{
+		{"attention sees differences of positions alone", true, "silent"},
+		{"attention sees differences of positions alone", false, "**not located**"},
+		{"", true, "**not located**"},
+	} {
+		r := result{run: run{Faults: []fault{{Name: "shifted", Benign: c.benign}}}, Silent: c.silent}
+		if got := r.outcome(); got != c.want {
+			t.Errorf("benign %q, silent %t: %s, want %s", c.benign, c.silent, got, c.want)
+		}
+	}
+}
+
 func golden(t *testing.T, path, text string) {
 	t.Helper()
 	if *update {

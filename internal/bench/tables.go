@@ -257,6 +257,8 @@ func (r *result) outcome() string {
 		return "located"
 	case r.excused() != "":
 		return "like rounding"
+	case r.benign() && r.Silent: // the change cancels: there is nothing to locate
+		return "silent"
 	}
 	return "**not located**"
 }

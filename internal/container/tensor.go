@@ -28,7 +28,7 @@ const (
 type Tensor struct {
 	Name    string
 	DType   hooks.DType
-	Unknown string // the dtype's name where it is none of ours: the tensor cannot be read then
+	Unknown string // the dtype's name where it is not one of ours: the tensor cannot be read then
 	Shape   []int  // empty for a scalar
 	Strides []int  // in elements; nil: row-major, without gaps
 

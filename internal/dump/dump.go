@@ -1,5 +1,5 @@
 // Package dump opens files of tensors, whoever wrote them, by their content: safetensors, numpy's .npy and .npz, what torch.save
-// writes, pickles of numpy arrays, the text of llama.cpp's eval-callback. What is none of them is named for what it looks like, with the next step.
+// writes, pickles of numpy arrays, the text of llama.cpp's eval-callback. What is not one of them is named for what it looks like, with the next step.
 package dump
 
 import (

@@ -146,7 +146,7 @@ func (d *Dir) open(pool *pool, names []string) error {
 func (d *Dir) Name() error {
 	f := d.file
 	if len(d.Others) > 0 {
-		f.Note("%d files left out that are no dumps: %s", len(d.Others), d.why)
+		f.Note("%d files left out that are not dumps: %s", len(d.Others), d.why)
 	}
 	if err := passes(f, d.Members); err != nil {
 		return fmt.Errorf("%s: %w", d.Path, err)

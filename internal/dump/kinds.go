@@ -52,18 +52,18 @@ func foreignFile(r io.ReaderAt, size int64, start []byte) error {
 			if next == "" {
 				next = Next
 			}
-			return hint.Add(errors.New(k.what+", which is no dump of tensors"), next)
+			return hint.Add(errors.New(k.what+", which is not a dump of tensors"), next)
 		}
 	}
 	switch {
 	case len(start) > 262 && string(start[257:262]) == "ustar":
-		return hint.Add(errors.New("a tar archive, which is no dump of tensors"), "unpack it first: tar -xf")
+		return hint.Add(errors.New("a tar archive, which is not a dump of tensors"), "unpack it first: tar -xf")
 	case isONNX(start):
 		return hint.Add(errors.New("an ONNX model, which has weights and no activations"), "record a run of it: python -m tracediff.onnx MODEL.onnx --tokens IDS --out FILE; docs/ports.md")
 	case looksLikeText(start):
 		return text(r, size, start)
 	}
-	return hint.Add(fmt.Errorf("%d bytes that are no dump of tensors, beginning with % x", size, start[:min(8, len(start))]),
+	return hint.Add(fmt.Errorf("%d bytes that are not a dump of tensors, beginning with % x", size, start[:min(8, len(start))]),
 		"for an array of numbers without a header: numpy.save(FILE, numpy.fromfile(RAW, dtype).reshape(shape))")
 }
 
@@ -93,17 +93,17 @@ func text(r io.ReaderAt, size int64, start []byte) error {
 	case strings.HasPrefix(line, "version https://git-lfs"):
 		return hint.Add(errors.New("a pointer of Git LFS, not the file itself"), "git lfs pull fetches it")
 	case strings.HasPrefix(line, "<"):
-		return hint.Add(errors.New("a page of HTML or XML, which is no dump of tensors"), "was it downloaded without logging in? "+Next)
+		return hint.Add(errors.New("a page of HTML or XML, which is not a dump of tensors"), "was it downloaded without logging in? "+Next)
 	case tomlHeading.MatchString(line) && bytes.ContainsRune(start, '='):
-		return hint.Add(errors.New("TOML, which is no dump of tensors"), "a map is named by --map FILE; "+Next)
+		return hint.Add(errors.New("TOML, which is not a dump of tensors"), "a map is named by --map FILE; "+Next)
 	case start[0] == '{' || start[0] == '[':
-		return hint.Add(errors.New("JSON that is no dump of tensors"), Next)
+		return hint.Add(errors.New("JSON that is not a dump of tensors"), Next)
 	}
 	const most = 40
 	if len(line) > most {
 		line = line[:most] + "..."
 	}
-	return hint.Add(fmt.Errorf("plain text, which is no dump of tensors; it begins with %q", line), Next)
+	return hint.Add(fmt.Errorf("plain text, which is not a dump of tensors; it begins with %q", line), Next)
 }
 
 // otherArchive is the error of a zip archive that is neither numpy's nor torch's.

@@ -147,7 +147,7 @@ func TestTargetWaitsForAReaderOnlySoLong(t *testing.T) {
 	if err == nil {
 		err = to.Ready()
 	}
-	if took := time.Since(started); err == nil || !strings.Contains(err.Error(), "nobody has opened for reading") || took > files.Patience+time.Second {
+	if took := time.Since(started); err == nil || !strings.Contains(err.Error(), "was not opened for reading") || took > files.Patience+time.Second {
 		t.Errorf("after %v: %v", took, err)
 	}
 }

@@ -20,7 +20,7 @@ func Write(path string, data []byte) error {
 	})
 }
 
-// Replaceable is the error of a path at which something is that no file may take the place of: it is no regular file.
+// Replaceable is the error of a path at which something is that no file may take the place of: it is not a regular file.
 func Replaceable(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return &Error{Path: path, Why: "is " + Kind(info.Mode()) + ", and would be replaced", Next: "move it away, or name another place"}
@@ -28,7 +28,7 @@ func Replaceable(path string) error {
 	return nil
 }
 
-// Replace is Write for content that write writes. What is no regular file is not replaced.
+// Replace is Write for content that write writes. What is not a regular file is not replaced.
 func Replace(path string, write func(io.Writer) error) error {
 	mode := fs.FileMode(0o666)
 	if err := Replaceable(path); err != nil {
@@ -70,7 +70,7 @@ type Target struct {
 	Path    string      // as it was named
 	real    string      // without links, for a regular file
 	info    fs.FileInfo // nil for what is not there yet
-	through *os.File    // of what is no regular file: opened by Ready
+	through *os.File    // of what is not a regular file: opened by Ready
 }
 
 // NewTarget looks at a path and opens nothing. A folder, a disk, a socket, a link to nothing and a path in a folder that
@@ -162,7 +162,7 @@ func (t *Target) Below(folder string) (string, bool) {
 }
 
 // Ready makes sure that the target can be written: a file can be made beside a regular one, and what is there may be
-// written to. What is no regular file is opened and stays open until Close; a pipe has [Patience] to find a reader.
+// written to. What is not a regular file is opened and stays open until Close; a pipe has [Patience] to find a reader.
 func (t *Target) Ready() error {
 	if !t.Replaces() {
 		return t.open()
@@ -188,7 +188,7 @@ func (t *Target) open() (err error) {
 			return err
 		}
 		if time.Now().After(end) {
-			return &Error{Path: t.Path, Why: fmt.Sprintf("is a pipe that nobody has opened for reading within %v", Patience), Next: "start what reads from it first", Err: err}
+			return &Error{Path: t.Path, Why: fmt.Sprintf("is a pipe that was not opened for reading within %v", Patience), Next: "start what reads from it first", Err: err}
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (t *Target) open() (err error) {
 // stalled is how long a reader of a pipe may take nothing: it may be a person who reads page by page, but not for ever.
 const stalled = time.Minute
 
-// Write writes the result. What is no regular file has to be [Target.Ready].
+// Write writes the result. What is not a regular file has to be [Target.Ready].
 func (t *Target) Write(data []byte) error {
 	if t.Replaces() {
 		return Write(t.real, data)
@@ -206,7 +206,7 @@ func (t *Target) Write(data []byte) error {
 		_ = t.through.SetWriteDeadline(time.Now().Add(stalled)) // a device has none and does not wait
 		n, err := t.through.Write(data[:min(piece, len(data))])
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return &Error{Path: t.Path, Why: fmt.Sprintf("is read by somebody who took nothing for %v", stalled), Next: "let its reader read to the end", Err: err}
+			return &Error{Path: t.Path, Why: fmt.Sprintf("has a reader that took nothing for %v", stalled), Next: "let its reader read to the end", Err: err}
 		}
 		if err != nil {
 			return err

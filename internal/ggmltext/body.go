@@ -107,7 +107,7 @@ func (b *body) read(see func(v float64)) error {
 				err = b.close(0, at[0])
 			}
 		default:
-			err = b.errorf("%.60q is no part of it", line)
+			err = b.errorf("%.60q does not belong to it", line)
 		}
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (b *body) row(text string, see func(v float64)) (run, error) {
 		}
 		v, err := number(item)
 		if err != nil {
-			return r, b.errorf("%.40q is no number", item)
+			return r, b.errorf("%.40q is not a number", item)
 		}
 		if _, fraction, _ := strings.Cut(item, "."); !math.IsNaN(v) && !math.IsInf(v, 0) && (b.decimals < 0 || len(fraction) < b.decimals) {
 			b.decimals = len(fraction)

@@ -62,7 +62,7 @@ func Read(r io.ReaderAt, size int64, f *container.File) error {
 	for more := s.next(); more; {
 		h, ok := header(s.line)
 		if !ok && marked(s.line) && !s.open {
-			return fmt.Errorf("line %d: %.80q is no heading of a tensor", s.number, s.line)
+			return fmt.Errorf("line %d: %.80q is not the heading of a tensor", s.number, s.line)
 		}
 		if !ok {
 			more = p.other(s)

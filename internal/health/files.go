@@ -77,7 +77,7 @@ func (s *Section) indexed(file string, has []string, index map[string]string, li
 		}
 	}
 	if len(unlisted) > 0 {
-		s.Warn("the index may be of another version of the files", "%s: the index does not list %s of it, which nobody reads: %s",
+		s.Warn("the index may be of another version of the files", "%s: the index does not list %s of it, so they are not read: %s",
 			file, count(len(unlisted), "tensor"), few(unlisted))
 	}
 	if missing := listed - len(kept); missing > 0 {

@@ -103,7 +103,7 @@ func fresh(s *Section, weights []Weight, found []stats, spread float64) {
 	}
 	const hint = "transformers says at loading which weights are newly initialized, and save_pretrained then writes those: compare the names and values with the original's"
 	if len(wildest) > 0 {
-		s.Warn("memory that nobody has written looks so: compare it with the original's", "%s beyond ±%g: %s", count(len(wildest), "weight"), wild, few(wildest))
+		s.Warn("memory that was never written looks like this: compare it with the original's", "%s beyond ±%g: %s", count(len(wildest), "weight"), wild, few(wildest))
 	}
 	seen := map[drawn]string{normal: "transformers', normal with mean 0 and deviation initializer_range", uniform: "torch's, even in ±1/√inputs"}
 	for _, how := range []drawn{normal, uniform} {

@@ -110,9 +110,9 @@ func (s *Section) bos(in Input, ids []int) {
 		s.OK("no BOS, and none is expected")
 	case first && again == 1:
 		s.Warn("the tokenizer puts one before a prompt, and --tokens are taken as they are: leave the other out",
-			"BOS stands twice, %s at 0 and 1: the model has seen no text that begins so", mark)
+			"BOS stands twice, %s at 0 and 1: the model was not trained on such text", mark)
 	case first && !in.WantsBOS:
-		s.Warn("transformers' tokenizer of this family puts none there", "BOS %s comes first, and this family is used without", mark)
+		s.Warn("transformers' tokenizer of this family puts none there", "BOS %s comes first, and this family is used without it", mark)
 	case again > 0 && bos >= 0:
 		s.Warn("a text that is tokenized in parts gets one before each: only the first belongs there", "BOS %s stands in the middle, at %d", mark, again)
 	case first:
@@ -120,7 +120,7 @@ func (s *Section) bos(in Input, ids []int) {
 	case !in.WantsBOS:
 		s.OK("no BOS, as this family is used")
 	case in.Default:
-		s.OK("no BOS: the input that stands in for a prompt is a single token, to begin with")
+		s.OK("no BOS: without a prompt the input is one token")
 	case in.Prompt:
 		s.Warn("the post_processor of tokenizer.json puts it there: take the tokenizer files of the original", "no BOS: the tokenizer puts none, and this family was trained with %s before every text", mark)
 	default:

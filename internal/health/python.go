@@ -70,7 +70,7 @@ func Python(ctx context.Context, s *Section, p Interpreter) {
 		if err == nil {
 			err = errors.New("it printed nothing that was asked for")
 		}
-		bad("name a Python 3.11 or later with --python PATH", "%s is no Python that answers: %v", quote(path), err)
+		bad("name a Python 3.11 or later with --python PATH", "%s is not a Python interpreter that answers: %v", quote(path), err)
 		return
 	}
 	if minor, ok := minorOf(a.Version); ok && minor < minPython {
@@ -162,7 +162,7 @@ func ask(ctx context.Context, path string, p Interpreter) (answer, error) {
 	return a, err
 }
 
-// parseAnswer lays the probe's lines over one another; what is none of them is skipped.
+// parseAnswer lays the probe's lines over one another; what is not one of them is skipped.
 func parseAnswer(out []byte) answer {
 	var a answer
 	lines := bufio.NewScanner(bytes.NewReader(out))

@@ -37,7 +37,7 @@ func sampling(s *Section, data []byte) {
 		}
 		text, err := json.Marshal(v)
 		if err != nil || !k.ok(v) {
-			s.Fail("transformers refuses it or ignores it, and other engines do as they like: mend the file", "%s: %s is %.60s, want %s", generationFile, k.name, text, k.want)
+			s.Fail("transformers refuses or ignores it, and other engines may use it: correct the file", "%s: %s is %.60s, want %s", generationFile, k.name, text, k.want)
 			continue
 		}
 		shown = append(shown, fmt.Sprintf("%s %s", k.name, text))

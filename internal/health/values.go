@@ -183,7 +183,7 @@ func gains(s *Section, weights []Weight, found []stats) {
 		switch mean := sum / float64(n); {
 		case n == 0:
 		case lowest == initial && highest == initial:
-			s.Warn("fresh models look so: was a trained checkpoint loaded before this one was saved?", "%s, all at the initial value %g", count(n, "norm weight"), initial)
+			s.Warn("an untrained model looks like this: was a trained checkpoint loaded before this one was saved?", "%s, all at the initial value %g", count(n, "norm weight"), initial)
 		case role == OneGain && lowest >= 0 && mean > 0.5:
 			// As saved many of these are below zero, wherever a channel is damped. With 1 added that is a sign change of the
 			// channel, which training hardly ever finds.

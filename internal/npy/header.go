@@ -30,11 +30,11 @@ var errObjects = errors.New("an array of Python objects, which is a pickle")
 // errShort is a header that ends before it should.
 var errShort = errors.New("the file ends in it")
 
-// parse reads the header of an array. data is the number of bytes in front of the elements. A dtype that is no number's is
+// parse reads the header of an array. data is the number of bytes in front of the elements. A dtype that is not a number's is
 // Unknown in the tensor.
 func parse(start []byte) (t container.Tensor, data int64, err error) {
 	if len(start) < 10 || string(start[:6]) != Magic {
-		return t, 0, errors.New("no .npy file: it does not begin with \\x93NUMPY")
+		return t, 0, errors.New("not a .npy file: it does not begin with \\x93NUMPY")
 	}
 	major, minor := start[6], start[7]
 	length, rest := int64(binary.LittleEndian.Uint16(start[8:])), start[10:]
@@ -173,7 +173,7 @@ func fits(t *container.Tensor, size int64) error {
 	return nil
 }
 
-// Descr reads the text of a dtype such as "<f4" into a tensor; what is no number's dtype is Unknown.
+// Descr reads the text of a dtype such as "<f4" into a tensor; what is not a number's dtype is Unknown.
 func Descr(t *container.Tensor, descr string) error { return element(t, descr) }
 
 // literal walks over a Python literal.

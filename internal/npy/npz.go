@@ -26,7 +26,7 @@ func Archive(z *container.Zip, f *container.File) error {
 	for _, m := range z.Members {
 		name, isArray := strings.CutSuffix(m.Name, suffix)
 		if !isArray {
-			f.Note("%s left out: no array", container.Quote(m.Name))
+			f.Note("%s left out: not an array", container.Quote(m.Name))
 			continue
 		}
 		t, err := member(z, m)

@@ -84,7 +84,7 @@ func addFile(a archive, files fs.FS, from, name string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file", from)
+		return fmt.Errorf("%s is not a regular file", from)
 	}
 	mode := fs.FileMode(0o644)
 	if info.Mode()&0o111 != 0 {

@@ -211,7 +211,7 @@ func (m *machine) add(items Tuple) error {
 	}
 	list, ok := v.(*List)
 	if !ok {
-		return errors.New("values are appended to what is no list")
+		return errors.New("values are appended to something that is not a list")
 	}
 	m.built += int64(len(items)) * slot
 	list.Items = append(list.Items, items...)
@@ -226,7 +226,7 @@ func (m *machine) set(items Tuple) error {
 	}
 	dict, ok := v.(*Dict)
 	if !ok || len(items)%2 != 0 {
-		return errors.New("values are put into what is no dictionary")
+		return errors.New("values are put into something that is not a dictionary")
 	}
 	m.built += int64(len(items)) * slot
 	for i := 0; i < len(items); i += 2 {

@@ -46,7 +46,7 @@ type parser struct {
 	built int64
 }
 
-var errSyntax = errors.New("JSON that ends early or is none")
+var errSyntax = errors.New("not JSON, or JSON that ends early")
 
 func parse(r io.ReaderAt, size int64) (any, error) {
 	p := &parser{r: bufio.NewReaderSize(io.NewSectionReader(r, 0, size), 1<<16)}

@@ -31,7 +31,7 @@ func Read(r io.ReaderAt, size int64, f *container.File) error {
 	}
 	root, ok := v.(object)
 	if !ok || root.get("polygraphy_class") != "RunResults" {
-		return errors.New("JSON of Polygraphy that is no RunResults")
+		return errors.New("JSON of Polygraphy that is not RunResults")
 	}
 	runners, ok := root.get("lst").([]any)
 	if !ok || len(runners) == 0 {
@@ -88,7 +88,7 @@ func array(r io.ReaderAt, v any) (container.Tensor, error) {
 		o, _ = o.get("values").(object)
 	}
 	if class := o.get("polygraphy_class"); class != "ndarray" {
-		return container.Tensor{}, fmt.Errorf("an output that is no numpy array, but %.40q", fmt.Sprint(class))
+		return container.Tensor{}, fmt.Errorf("an output that is not a numpy array, but %.40q", fmt.Sprint(class))
 	}
 	var data decoded
 	switch text := o.get("array").(type) {
@@ -114,7 +114,7 @@ type decoded struct {
 
 func (d decoded) size() (int64, error) {
 	if d.length == 0 || d.length%4 != 0 {
-		return 0, errors.New("an array whose text is no base64")
+		return 0, errors.New("an array whose text is not base64")
 	}
 	var end [2]byte
 	if _, err := d.r.ReadAt(end[:], d.at+d.length-2); err != nil && !errors.Is(err, io.EOF) {
@@ -151,7 +151,7 @@ func (d decoded) ReadAt(p []byte, off int64) (int, error) {
 		out := make([]byte, (to-from)*3)
 		n, err := base64.StdEncoding.Decode(out, text)
 		if err != nil {
-			return done, fmt.Errorf("an array whose text is no base64: %w", err)
+			return done, fmt.Errorf("an array whose text is not base64: %w", err)
 		}
 		skip := int(off + int64(done) - from*3)
 		k := copy(p[done:], out[skip:n])

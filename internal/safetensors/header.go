@@ -42,7 +42,7 @@ type Header struct {
 type Tensor struct {
 	Name       string
 	DType      hooks.DType
-	Unknown    string // the dtype's name where it is none of ours: nothing but the range of data is known then
+	Unknown    string // the dtype's name where it is not one of ours: nothing but the range of data is known then
 	Shape      []int  // empty for a scalar
 	Begin, End int64  // where the data lie, in bytes after the header
 }

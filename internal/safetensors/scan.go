@@ -208,7 +208,7 @@ func unescape(raw []byte, at int) ([]byte, error) {
 			ok = r != utf8.RuneError
 		}
 		if !ok {
-			return nil, fmt.Errorf("header byte %d: a string with an escape that is none", at)
+			return nil, fmt.Errorf("header byte %d: a string with an invalid escape", at)
 		}
 		out = utf8.AppendRune(out, r)
 		i += 4

@@ -71,7 +71,7 @@ func Accept(a Acceptance, today time.Time) (*Accepted, error) {
 		return nil, hint.Add(fmt.Errorf("--entries %q matches no divergence of %s", a.Patterns[at], a.Report), "patterns are of the names of entries, such as layers.3.mlp.*; a comparison that stopped at the first divergence has that alone, --all goes on")
 	}
 	if len(got.Lines) == 0 {
-		return nil, hint.Add(fmt.Errorf("%s has no divergence that could be accepted", a.Report), "what is missing, incomplete or cannot be compared is not accepted by name: mend it, or narrow the comparison")
+		return nil, hint.Add(fmt.Errorf("%s has no divergence that could be accepted", a.Report), "an entry that is missing, incomplete or not comparable cannot be accepted: correct it, or narrow the comparison")
 	}
 	return got, nil
 }
@@ -82,7 +82,7 @@ func (a *Acceptance) check(today time.Time) error {
 	day, err := time.Parse(baseline.Date, a.Until)
 	switch {
 	case strings.TrimSpace(a.Reason) == "":
-		return hint.Add(errors.New("--reason is empty"), "say why these divergences are known and no matter for now: every report prints it")
+		return hint.Add(errors.New("--reason is empty"), "say why these divergences are known and acceptable for now: every report prints it")
 	case a.Until == "":
 		return hint.Add(errors.New("--until is not given"), next)
 	case err != nil:
@@ -147,17 +147,17 @@ func readRuns(path string) ([]reportRun, error) {
 		Runs []reportRun `json:"runs"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, hint.Add(fmt.Errorf("%s is no JSON report of a comparison: %w", path, err), next+"; a report as JSON Lines is not read")
+		return nil, hint.Add(fmt.Errorf("%s is not a JSON report of a comparison: %w", path, err), next+"; a report as JSON Lines is not read")
 	}
 	switch head.Schema {
 	case report.Schema:
 	case "tracediff/report/1":
-		return nil, hint.Add(fmt.Errorf("%s is a report of version 1 (%s), of an older tracediff, which has no facts", path, head.Schema), "compare again with --report json=out.json")
+		return nil, hint.Add(fmt.Errorf("%s is a report of version 1 (%s), of an older tracediff, and cannot be read", path, head.Schema), "compare again with --report json=out.json")
 	default:
-		return nil, hint.Add(fmt.Errorf("%s is no report: its schema is %.40q, want %q", path, head.Schema, report.Schema), next)
+		return nil, hint.Add(fmt.Errorf("%s is not a report: its schema is %.40q, want %q", path, head.Schema, report.Schema), next)
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
-		return nil, hint.Add(fmt.Errorf("%s is no report: %w", path, err), next)
+		return nil, hint.Add(fmt.Errorf("%s is not a report: %w", path, err), next)
 	}
 	runs := slices.DeleteFunc(d.Runs, func(r reportRun) bool { return r.Result == nil })
 	if slices.ContainsFunc(runs, func(r reportRun) bool { return r.Result.AB }) {

@@ -141,7 +141,7 @@ var quoted = regexp.MustCompile(`['"]\{[a-z]+\}|\{[a-z]+\}['"]`)
 // commandFailed is the error of a command that left no trace. Its last output is shown where it was not shown already.
 func commandFailed(e *Env, r *reference.Command, err error) error {
 	if errors.Is(err, context.Canceled) {
-		return hint.Add(errors.New("interrupted; the command was ended with its process group"), leftOf(r.Out)+"; the same command starts again")
+		return hint.Add(errors.New("interrupted; the command was ended with its process group"), leftOf(r.Out)+"; run the same command again")
 	}
 	err = fmt.Errorf("--%s: %w", r.Side, err)
 	var status *reference.StatusError

@@ -66,7 +66,7 @@ func Initial(example []byte, path, dir string) (text []byte, taken []Taken, err 
 		}
 	}
 	if _, _, err := parseConfig([]byte(edited), ConfigName, folder); err != nil {
-		return nil, nil, hint.Add(fmt.Errorf("the last capture in %s is nothing that a gate can repeat: %w", dir, err), "tracediff init --dir DIR names another folder; one without a capture gives an example")
+		return nil, nil, hint.Add(fmt.Errorf("a gate cannot repeat the last capture in %s: %w", dir, err), "tracediff init --dir DIR names another folder; one without a capture gives an example")
 	}
 	return []byte(edited), taken, nil
 }

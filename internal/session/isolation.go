@@ -65,7 +65,7 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 		}
 	}
 	if foreign.Printed(local) {
-		return unable("the local trace is a text of rounded numbers: nothing can be computed from them", "record the tensors themselves: docs/in-the-wild.md has how for llama.cpp")
+		return unable("the local trace is a text of rounded numbers: nothing can be computed from them", "record the tensors themselves: docs/in-the-wild.md shows how, for llama.cpp")
 	}
 	o.Confirmer = confirmer(local, list, ck, dtype)
 	switch {

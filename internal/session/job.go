@@ -61,7 +61,7 @@ type Job struct {
 // CheckDir reports a --dir that is no folder. One that is not there is made when it is needed.
 func CheckDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return hint.Add(fmt.Errorf("--dir: %s is not a folder", dir), "--dir names the folder where traces are kept; it is made when it is not there")
+		return hint.Add(fmt.Errorf("--dir: %s is not a folder", dir), "--dir names the folder where traces are kept; it is created if it does not exist")
 	}
 	return nil
 }

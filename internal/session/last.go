@@ -106,13 +106,13 @@ func moved(before, now last, r *compare.Result) string {
 	case before.First == now.First:
 		return "still " + now.First
 	case before.First == "" && before.Exit == 0:
-		text = "was none, now " + now.First
+		text = "was no divergence, now " + now.First
 	case before.First == "":
-		text = "was none of those compared, now " + now.First
+		text = "was in none of the entries compared, now " + now.First
 	case now.First == "" && now.Exit == 0:
 		text = fmt.Sprintf("was %s, now none: everything compared matches", before.First)
 	case now.First == "":
-		text = fmt.Sprintf("was %s, now none of those compared", before.First)
+		text = fmt.Sprintf("was %s, now in none of the entries compared", before.First)
 	default:
 		text = fmt.Sprintf("was %s, now %s", before.First, now.First)
 	}

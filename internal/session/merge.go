@@ -123,7 +123,7 @@ func checkShard(d *report.Document) error {
 			exit = r.Result.ExitCode()
 		}
 		if r.Exit != exit || (r.Result == nil) != (r.Error != "") {
-			return fmt.Errorf("prompt %q: its exit is %d, and what it found is another", r.Name, r.Exit)
+			return fmt.Errorf("prompt %q: its exit status is %d, and its results give another one", r.Name, r.Exit)
 		}
 		if r.Result != nil {
 			if err := r.Result.Contradiction(); err != nil {

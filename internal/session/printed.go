@@ -21,7 +21,7 @@ func cutText(t *capture.Trace, err error) error {
 // nearest fills the local trace in where it is a text of rounded numbers, as [foreign.Nearest] does, and says that nothing can be shown
 // to be right by it. Such a text has names of its own, one of which the order has for something else ("norm"), so that it needs a map.
 func nearest(s *Settings, local, ref *capture.Trace) (*capture.Trace, []string, error) {
-	record := "record the tensors themselves: docs/in-the-wild.md has how for llama.cpp"
+	record := "record the tensors themselves: docs/in-the-wild.md shows how, for llama.cpp"
 	switch isLocal, isRef := foreign.Printed(local), foreign.Printed(ref); {
 	case isLocal && local == ref:
 		return nil, nil, hint.Add(fmt.Errorf("%s: a text of rounded numbers, and not all of them: no operation can be computed from it", local.Path()), record)

@@ -123,14 +123,14 @@ func (e *Env) notGated(ref *capture.Trace) error {
 	if !e.Gate || ref.Manifest().Producer.Name != reference.WalkName {
 		return nil
 	}
-	return hint.Add(fmt.Errorf("%s is the float64 walk, and a gate does not take the walk for transformers", ref.Path()),
-		"make a trace with --reference hf, or take the walk: --reference go. A gate is asked for by --gate, or by CI=true in the environment")
+	return hint.Add(fmt.Errorf("%s is the float64 walk, and a gate needs a trace of transformers", ref.Path()),
+		"make a trace with --reference hf, or accept the walk with --reference go. --gate or CI=true makes this a gate")
 }
 
 // gateError names the command that makes the reference which is missing.
 func (j *Job) gateError() error {
-	return hint.Add(fmt.Errorf("no trace of transformers is of %s, these token ids and %s, and a gate does not take the walk for it", j.ck.Name(), j.dtype),
-		"make one: "+j.captureCommand()+"; or take the walk: --reference go, in tracediff.toml reference = \"go\". A gate is asked for by --gate, or by CI=true in the environment")
+	return hint.Add(fmt.Errorf("there is no trace of transformers for %s, these token ids and %s, and a gate does not accept the walk in its place", j.ck.Name(), j.dtype),
+		"make one: "+j.captureCommand()+"; or accept the walk with --reference go (in tracediff.toml: reference = \"go\"). --gate or CI=true makes this a gate")
 }
 
 // captureCommand is the command that makes the reference of the job.
@@ -160,7 +160,7 @@ func (j *Job) makeReference(ctx context.Context, e *Env, r reference.Runner) (*F
 	key := reference.NewKey(w, scope, r)
 	release, err := store.Lock(key)
 	if errors.Is(err, capture.ErrLocked) {
-		return nil, hint.Add(errors.New("storing the reference: another run is making it"), "wait for it to end, and then repeat the command: the reference is stored by then")
+		return nil, hint.Add(errors.New("storing the reference: another run is making it"), "wait for it to end, then run the command again: the reference is stored by then")
 	}
 	if err != nil {
 		return nil, err
@@ -343,9 +343,9 @@ func (j *Job) stopped(path string) error {
 		err = os.Rename(path+capture.Suffix, Kept)
 	}
 	if err != nil { // most often there is none yet
-		return hint.Add(errors.New("interrupted; nothing was stored"), "the same command starts again")
+		return hint.Add(errors.New("interrupted; nothing was stored"), "run the same command again")
 	}
-	return hint.Add(errors.New("interrupted; the reference is unfinished and not stored"), "what was captured so far is in "+Kept+"; the same command starts again")
+	return hint.Add(errors.New("interrupted; the reference is unfinished and not stored"), "what was captured so far is in "+Kept+"; run the same command again")
 }
 
 // walk is the reference job of these passes at a scope, without a place to write to.

@@ -56,7 +56,7 @@ func Divide(s *report.Shard, config string, all []Named, limits *gate.Limits, fl
 	return own, nil
 }
 
-// describe adds what decides about a prompt to settings. Python is none of it: two machines have it at different places.
+// describe adds what decides about a prompt to settings. Python is not one of it: two machines have it at different places.
 func (n Named) describe(settings map[string]string, folder string) error {
 	s := n.Settings
 	s.Python, s.Local.Folder, s.Reference.Folder = "", "", ""

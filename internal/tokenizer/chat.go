@@ -81,7 +81,7 @@ func (t *Tokenizer) Chat(prompt string) ([]int, error) {
 // A Turn says how far ids are a conversation.
 type Turn uint8
 
-// The turns. What cannot be told, because the template is none of those that are known, is NoTurns too.
+// The turns. What cannot be told, because the template is not one of those that are known, is NoTurns too.
 const (
 	NoTurns  Turn = iota // no marker of a turn: a bare text
 	OpenTurn             // markers, and at the end not the words after which the model answers
@@ -135,7 +135,7 @@ func (t *Tokenizer) chat() (chat, error) {
 }
 
 // errTemplate is about a template that may well be sound.
-var errTemplate = fmt.Errorf("the checkpoint's template is none of those that are known; %s", passIDs)
+var errTemplate = fmt.Errorf("the checkpoint's template is not one of those that are known; %s", passIDs)
 
 // llama3System returns the system turn of a Llama 3 template: none, or from 3.1 on one with two dates.
 func llama3System(template string) (string, error) {

@@ -70,7 +70,7 @@ func (t *Tokenizer) apply(c *config) error {
 	}
 	token, ok := t.added[name]
 	if !ok {
-		return fmt.Errorf("bos_token: %q is no added token of %s", name, jsonFile)
+		return fmt.Errorf("bos_token: %q is not an added token of %s", name, jsonFile)
 	}
 	t.named = token.ID
 	return nil
@@ -85,7 +85,7 @@ func (t *Tokenizer) sameTokens(tokens map[string]addedToken) error {
 	for key, a := range tokens {
 		b, ok := t.added[a.Content]
 		if id, err := strconv.Atoi(key); err != nil || !ok || b.ID != id {
-			return fmt.Errorf("%q with the id %s is no added token of %s", a.Content, key, jsonFile)
+			return fmt.Errorf("%q with the id %s is not an added token of %s", a.Content, key, jsonFile)
 		}
 		// Of a special token transformers keeps the flag normalized that it has in tokenizer.json.
 		if a.SingleWord != b.SingleWord || a.LStrip != b.LStrip || a.RStrip != b.RStrip || a.Normalized != b.Normalized && !b.Special {

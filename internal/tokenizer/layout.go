@@ -146,7 +146,7 @@ func readSplit(raw json.RawMessage) (step, error) {
 	cut, known := splitters[split.Pattern.Regex]
 	switch {
 	case split.Pattern.String != nil || !known:
-		return step{}, fmt.Errorf("pattern %.200q is none of those that are implemented: GPT-2's, Llama 3's and Qwen2's; %s",
+		return step{}, fmt.Errorf("pattern %.200q is not one of those that are implemented: GPT-2's, Llama 3's and Qwen2's; %s",
 			split.Pattern.Regex, passIDs)
 	case split.Behavior != "Isolated" || split.Invert:
 		return step{}, fmt.Errorf("behavior %q, invert %t: only \"Isolated\", false is implemented; %s",
@@ -204,7 +204,7 @@ func readMetaspace(raw json.RawMessage) (step, error) {
 		s.prefix, s.first = spaceMark, meta.PrependScheme == "first"
 	case "never":
 	default:
-		return step{}, fmt.Errorf("prepend_scheme %q is none of always, first and never", meta.PrependScheme)
+		return step{}, fmt.Errorf("prepend_scheme %q is not one of always, first and never", meta.PrependScheme)
 	}
 	return s, nil
 }

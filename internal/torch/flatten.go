@@ -40,7 +40,7 @@ func flatten(f *container.File, v any, alone string) error {
 		return err
 	}
 	if w.others > 0 {
-		f.Note("%d values that are no tensors left out, the first %s", w.others, container.Quote(w.first))
+		f.Note("%d values that are not tensors left out, the first %s", w.others, container.Quote(w.first))
 	}
 	if len(f.Tensors) == 0 {
 		return errors.New("it has no tensors")

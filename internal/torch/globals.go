@@ -18,7 +18,7 @@ type constant string
 // element is a dtype, or a storage class, which stands for one.
 type element struct {
 	d       hooks.DType
-	unknown string // the name where the dtype is none of ours
+	unknown string // the name where the dtype is not one of ours
 	untyped bool   // a storage of bytes
 }
 
@@ -117,7 +117,7 @@ func (o *owner) Global(module, name string) (any, error) {
 func (o *owner) Call(fn any, args pickle.Tuple) (any, error) {
 	f, ok := fn.(function)
 	if !ok {
-		return nil, errors.New("a call of what is no function")
+		return nil, errors.New("a call of something that is not a function")
 	}
 	return f(o, args)
 }
@@ -161,7 +161,7 @@ func ordered(_ *owner, args pickle.Tuple) (any, error) {
 	}
 	pairs, ok := args[0].(*pickle.List)
 	if !ok {
-		return nil, errors.New("a dictionary of what is no list of pairs")
+		return nil, errors.New("a dictionary of something that is not a list of pairs")
 	}
 	for _, p := range pairs.Items {
 		var pair []any
@@ -172,7 +172,7 @@ func ordered(_ *owner, args pickle.Tuple) (any, error) {
 			pair = p.Items
 		}
 		if len(pair) != 2 {
-			return nil, errors.New("a dictionary of what is no list of pairs")
+			return nil, errors.New("a dictionary of something that is not a list of pairs")
 		}
 		d.Keys, d.Values = append(d.Keys, pair[0]), append(d.Values, pair[1])
 	}
@@ -208,7 +208,7 @@ func fromLatin1(text string) ([]byte, error) {
 	var b strings.Builder
 	for _, r := range text {
 		if r > 0xff {
-			return nil, errors.New("a text that stands for bytes has characters that are none")
+			return nil, errors.New("a text that stands for bytes has invalid characters")
 		}
 		b.WriteByte(byte(r))
 	}

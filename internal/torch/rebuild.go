@@ -141,14 +141,14 @@ func integers(v any) ([]int, error) {
 func (o *owner) Persistent(id any) (any, error) {
 	parts, ok := id.(pickle.Tuple)
 	if !ok || len(parts) < 5 || o.storage == nil {
-		return nil, errors.New("a thing outside the pickle that is no storage")
+		return nil, errors.New("a thing outside the pickle that is not a storage")
 	}
 	kind, _ := parts[0].(string)
 	e, isElement := parts[1].(element)
 	key, isText := parts[2].(string)
 	numel, isInt := parts[4].(int64)
 	if kind != "storage" || !isElement || !isText || !isInt || numel < 0 {
-		return nil, errors.New("a thing outside the pickle that is no storage")
+		return nil, errors.New("a thing outside the pickle that is not a storage")
 	}
 	if len(parts) > 5 && parts[5] != nil {
 		return nil, errors.New("a view of a storage as torch wrote it before version 0.4: save the file again with a newer torch")

@@ -79,7 +79,7 @@ func form(o Op) string {
 	if err == nil {
 		err = json.Unmarshal(fields, &m)
 	}
-	if err != nil { // numbers, texts, flags and structs of them: a value that is none of these is a mistake in this package
+	if err != nil { // numbers, texts, flags and structs of them: a value that is not one of these is a mistake in this package
 		panic(fmt.Sprintf("op: %T does not marshal: %v", o, err))
 	}
 	parts := formOf(m)

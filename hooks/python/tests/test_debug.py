@@ -130,7 +130,7 @@ class Recording(TestCase):
         ):  # fmt: skip
             said, _ = self.record(TRACEDIFF_DEBUG="1", TRACEDIFF_DEBUG_PASSES=text)
             self.assertTrue(said.startswith(f"debug: begin passes={passes} "), said)
-            self.assertEqual(said.count('\ndebug: note text="TRACEDIFF_DEBUG_PASSES is no number of passes, 1 or more: '), wrong, said)
+            self.assertEqual(said.count('\ndebug: note text="TRACEDIFF_DEBUG_PASSES is not a number of passes, 1 or more: '), wrong, said)
 
     def test_layers_shown_in_full(self):
         for text, layers, shown in (("", 2, 1), ("3", 3, 2), ("x", 2, 1)):
@@ -144,7 +144,7 @@ class Recording(TestCase):
             self.assertIn(f" layers={layers}\n", said)
             self.assertEqual(said.count("debug: tensor "), shown, said)
             self.assertEqual(said.count("debug: section "), 3, said)
-            self.assertEqual(said.count("LAYERS is no number of layers"), text == "x", said)
+            self.assertEqual(said.count("LAYERS is not a number of layers"), text == "x", said)
 
     def test_a_failed_run_has_its_summary(self):
         err = io.StringIO()

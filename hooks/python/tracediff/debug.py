@@ -48,7 +48,7 @@ SECTIONS = (
 )  # fmt: skip
 ON, OFF = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 UNKNOWN = "TRACEDIFF_DEBUG is neither on (1, true, yes, on) nor off (0, false, no, off): debug mode is off"
-WRONG = "TRACEDIFF_DEBUG_{} is no number of {}, 1 or more: the first {} are shown in full"
+WRONG = "TRACEDIFF_DEBUG_{} is not a number of {}, 1 or more: the first {} are shown in full"
 
 
 def wanted(env: Mapping[str, str] = os.environ) -> bool:

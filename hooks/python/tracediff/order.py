@@ -177,7 +177,7 @@ def parse(text: str) -> Order:
 def _entry(e: dict[str, Any]) -> Entry:
     source = Source(**e["hf"])
     if source.kind not in KINDS:
-        raise ValueError(f"{e['name']!r}: source kind {source.kind!r} is none of {', '.join(KINDS)}")
+        raise ValueError(f"{e['name']!r}: source kind {source.kind!r} is not one of {', '.join(KINDS)}")
     if not isinstance(e["op"]["kind"], str) or e.get("dtype", "int64") not in DTYPES:
         raise ValueError(f"{e['name']!r}: op {e['op']}, dtype {e.get('dtype')!r}")
     if not type(e["layer"]) is type(e["level"]) is int:

@@ -106,7 +106,7 @@ def _bytes(tensor: Any) -> tuple[str, tuple[int, ...], Any]:
     shape = tuple(int(n) for n in tensor.shape)
     dtype = DTYPES.get(str(tensor.dtype).removeprefix("torch."))
     if dtype is None:
-        raise BadInput(f"writing a tensor: dtype {tensor.dtype} is none that a trace has")
+        raise BadInput(f"writing a tensor: a trace cannot hold dtype {tensor.dtype}")
     if not hasattr(tensor, "data_ptr"):
         return dtype, shape, tensor.tobytes()  # numpy
     size = SIZES[dtype] * count(shape)

@@ -123,7 +123,7 @@ func (p *Patient) Clean(ctx context.Context, s *health.Section) {
 	removeEmpty(root, files)
 	others := slices.DeleteFunc(files, func(f storedFile) bool { return f.kind != session.FileForeign })
 	if len(others) > 0 {
-		s.OK("%s not of tracediff, left alone: %s", amount.Of(len(others), "file"), someOf(others))
+		s.OK("%s not written by tracediff, left alone: %s", amount.Of(len(others), "file"), someOf(others))
 		return
 	}
 	if root.Close() == nil && os.Remove(p.Dir) == nil {

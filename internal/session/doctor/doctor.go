@@ -1,4 +1,4 @@
-// Package doctor is the checklist: is it the input, the weights, the settings or the machine, before it is the arithmetic?
+// Package doctor is check the input, the weights, the settings and the machine, before the arithmetic
 // Its checks add lines, each with a next step; what is printed of them, and how, is for who runs them.
 package doctor
 

@@ -23,7 +23,7 @@ import (
 // model does not come out as transformers had it, nothing else that is printed here or elsewhere can be believed.
 func (p *Patient) checkExample(ctx context.Context, s *health.Section) {
 	if p.failed {
-		s.Skip("mend them, and then repeat the command", "not run: the errors above come first")
+		s.Skip("fix them, then run the command again", "not run: the errors above come first")
 		return
 	}
 	started := time.Now()
@@ -49,7 +49,7 @@ type known struct {
 
 // say adds the line about it.
 func (k *known) say(s *health.Section, err error, took time.Duration) {
-	const hint = "go test ./... in the sources says where: instructions of a new kind can do it, and memory that fails"
+	const hint = "go test ./... in the sources says where: a new kind of processor or failing memory can cause this"
 	switch {
 	case err != nil:
 		s.Fail(Hint(err), "%s: %v", knownPrompt, err)
@@ -208,7 +208,7 @@ func (p *Patient) sayNext(s *health.Section, w *watch, what string) {
 	if p.tok != nil {
 		text += fmt.Sprintf(" %q", p.tok.Text(next))
 	}
-	s.OK("%s: all logits finite; it goes on with %s (greedy, probability %.2g)", what, text, 1/sum)
+	s.OK("%s: all logits finite; next token %s (greedy, probability %.2g)", what, text, 1/sum)
 }
 
 // forward runs the local model.

@@ -54,7 +54,7 @@ func (p *Patient) checkStore(_ context.Context, s *health.Section) {
 		s.Warn("unless a run is going on: "+hintClean, "%s, %s: %s", amount.Of(n, session.FileLeft), amount.Bytes(sums[session.FileLeft]), someOf(ofKind(files, session.FileLeft)))
 	}
 	if n := counts[session.FileForeign]; n > 0 {
-		s.OK("%s not of tracediff: %s", amount.Of(n, "file"), someOf(ofKind(files, session.FileForeign)))
+		s.OK("%s not written by tracediff: %s", amount.Of(n, "file"), someOf(ofKind(files, session.FileForeign)))
 	}
 	s.OK("%s takes %s in %s; --clean removes them", p.Dir, amount.Bytes(total), amount.Of(len(files)-counts[session.FileForeign], "file"))
 }
