@@ -9,7 +9,6 @@ import (
 // Nothing of a report on one trace alone is about two: there is no reference, and what the trace would be against itself is
 // in no format.
 func TestOneTraceAloneIsNotComparedWithItself(t *testing.T) {
-	t.Parallel()
 	spoilt := changed{golden: "window.float32", by: map[string]func([]float32){
 		downProj: scale(1.03), "logits": func(x []float32) { x[7] = float32(math.NaN()) },
 	}}
@@ -48,7 +47,6 @@ func TestOneTraceAloneIsNotComparedWithItself(t *testing.T) {
 
 // The arithmetic and the bound that were asked for are said once, and are no finding about every operation.
 func TestArithmeticAskedForIsNoFinding(t *testing.T) {
-	t.Parallel()
 	healthy := changed{golden: "window.bfloat16"}
 	for args, want := range map[string]string{
 		"--arithmetic strict": "as asked for: strict arithmetic, probabilistic bounds",

@@ -17,7 +17,6 @@ func factor(by float32) changed {
 
 // Which of the two verdicts an outcome rests on is said in words, whatever the outcome.
 func TestReportSaysWhichVerdictDecided(t *testing.T) {
-	t.Parallel()
 	healthy, late := factor(1), factor(1.03)
 	unmasked := changed{golden: "window.float32", by: map[string]func([]float32){"mask.sliding": func(x []float32) { x[1] = 0 }}}
 	const allow = "[[allow]]\ntensors = \"*\"\nreason = \"known\"\n"

@@ -11,7 +11,6 @@ import (
 // What is outside is said so that an index is not taken for a number of them, nor elements here and there for a column.
 // The tensor has 16 tokens and 32 channels.
 func TestWhereElementsAreOutside(t *testing.T) {
-	t.Parallel()
 	const channels = 32
 	wrong := map[string]func(token, channel int) bool{
 		"(everywhere)":                    func(int, int) bool { return true },
@@ -43,7 +42,6 @@ func TestWhereElementsAreOutside(t *testing.T) {
 
 // A factor that all elements share is named where they are wrong, and is nothing where each of them is within rounding.
 func TestFactorIsNamed(t *testing.T) {
-	t.Parallel()
 	times := func(by float32) changed {
 		return changed{golden: "window.float32", by: map[string]func([]float32){"lm_head": scale(by)}}
 	}
@@ -81,7 +79,6 @@ func TestDownstreamEndsAtTheNextFault(t *testing.T) {
 
 // How small an error would have shown is there for every entry that asks for it, and where a divergence is right by itself.
 func TestPowerIsShown(t *testing.T) {
-	t.Parallel()
 	healthy := changed{golden: "window.float32"}
 	report := says{local: healthy, args: "--verbose --isolate local.st"}.check(t)
 	if !regexp.MustCompile(`(?m)^verdict +name +shape +dtype +isolated +power +scale - 1 +note$`).MatchString(report) ||

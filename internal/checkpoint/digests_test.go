@@ -157,8 +157,8 @@ func TestComputeOfFilesInMotion(t *testing.T) {
 		t.Error("a file that was touched while it was hashed is taken")
 	}
 
+	started := time.Now() // before the file is there: however long writing it takes, it has to be two seconds old
 	fresh := checkpointtest.Write(t, t.TempDir(), []byte("{}"), tensors(""), 2)
-	started := time.Now()
 	compute(t, d, fresh)
 	if took := time.Since(started); took < time.Second {
 		t.Errorf("a file that was only just written is remembered after %s", took)

@@ -74,7 +74,7 @@ func TestPythonInterrupted(t *testing.T) {
 	started := time.Now()
 	var s health.Section
 	health.Python(ctx, &s, health.Interpreter{Path: path, Timeout: time.Hour})
-	if took := time.Since(started); took > 5*time.Second || len(s.Lines) != 1 || s.Lines[0].Status != health.Warning {
+	if took := time.Since(started); took > 50*time.Second || len(s.Lines) != 1 || s.Lines[0].Status != health.Warning {
 		t.Errorf("%v: %v", took, texts(s))
 	}
 }

@@ -99,6 +99,23 @@ func TestByteLevelIDsSpellTheText(t *testing.T) {
 	})
 }
 
+// What characters beyond the first 65,536 compose to is what normalizers.NFC of `tokenizers` 0.23.3 makes of them: those whose low 16
+// bits are a letter's compose to nothing.
+func TestCharactersBeyondTheFirstPlaneCompose(t *testing.T) {
+	tok, spell := openFamily(t, "qwen2"), spelling(t, "qwen2")
+	for text, want := range map[string]string{
+		"\U000e0047\u0301":     "\U000e0047\u0301",
+		"\U00020041\u0300":     "\U00020041\u0300",
+		"G\u0301":              "\u01f4",
+		"\U00011099\U000110ba": "\U0001109a",
+		"\U00011131\U00011127": "\U0001112e",
+	} {
+		if got := spell(encode(t, tok, text)); got != want {
+			t.Errorf("%+q becomes %+q, want %+q", text, got, want)
+		}
+	}
+}
+
 func TestTextShowsByteLevelPieces(t *testing.T) {
 	tok := openFamily(t, "llama3")
 	for text, want := range map[string][]string{

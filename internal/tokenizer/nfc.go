@@ -142,7 +142,14 @@ func pairOf(a, b rune) (r rune, ok bool) {
 	var buf, src [4 * utf8.UTFMax]byte
 	composed := norm.NFC.Append(buf[:0], utf8.AppendRune(utf8.AppendRune(src[:0], a), b)...)
 	r, size := utf8.DecodeRune(composed)
-	return r, size == len(composed)
+	if size != len(composed) {
+		return 0, false
+	}
+	// x/text finds pairs by the low 16 bits of both: U+E0047 would be the letter G, U+0047.
+	if a > 0xffff || b > 0xffff {
+		return r, norm.NFD.String(string(r)) == norm.NFD.String(string([]rune{a, b}))
+	}
+	return r, true
 }
 
 // unnormalized are the characters with a combining class or a decomposition that are newer than

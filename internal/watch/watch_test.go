@@ -32,11 +32,70 @@ func must(t *testing.T, err error) {
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(path), 0o777))
-	must(t, os.WriteFile(path, []byte(text), 0o666))
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666) // a file that is there is never empty meanwhile
+	must(t, err)
+	_, err = f.WriteString(text)
+	must(t, err)
+	must(t, f.Close())
 }
 
-// silence is long enough for what would be told to be told.
-const silence = 4 * watch.Quiet
+const (
+	// silence is long enough for what would be told to be told.
+	silence = 4 * watch.Quiet
+	// attempts is how often a case is tried on a machine that is too busy for it.
+	attempts = 20
+)
+
+// calm reports whether this process was never kept waiting for so long that the watcher may take what was done as two changes.
+func calm(do func()) bool {
+	stop, longest := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var most time.Duration
+		for last, going := time.Now(), true; going; last = time.Now() {
+			select {
+			case <-stop:
+				going = false
+			case <-time.After(time.Millisecond):
+			}
+			most = max(most, time.Since(last))
+		}
+		longest <- most
+	}()
+	do()
+	close(stop)
+	return <-longest < watch.Quiet/2
+}
+
+// told is what is told of an action until nothing more is.
+func told(t *testing.T, do func(t *testing.T, dir string)) (got []string) {
+	t.Helper()
+	dir := tree(t, "a.c", "sub/b.c", ".git/HEAD", "build/x.h", "traces/a.txt", "named/local.safetensors")
+	src := filepath.Join(dir, "src")
+	must(t, os.Mkdir(src, 0o777))
+	for _, name := range []string{"a.c", "sub", ".git", "build", "traces"} {
+		must(t, os.Rename(filepath.Join(dir, name), filepath.Join(src, name)))
+	}
+	w, err := watch.New([]string{src, filepath.Join(dir, "named/local.safetensors")}, []string{filepath.Join(src, "traces"), filepath.Join(src, "report.json")})
+	must(t, err)
+	defer func() { must(t, w.Close()) }()
+	must(t, os.Symlink("../named", filepath.Join(src, "named")))
+	do(t, src)
+	for {
+		select {
+		case paths := <-w.Changes:
+			for _, path := range paths {
+				rel, err := filepath.Rel(src, path)
+				must(t, err)
+				if rel == "../named/local.safetensors" {
+					rel = rel[3:]
+				}
+				got = append(got, rel)
+			}
+		case <-time.After(silence):
+			return got
+		}
+	}
+}
 
 // What is told of an action, by names below the folder. Nothing else is told after it.
 func TestChanges(t *testing.T) {
@@ -77,31 +136,10 @@ func TestChanges(t *testing.T) {
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			t.Parallel()
-			dir := tree(t, "a.c", "sub/b.c", ".git/HEAD", "build/x.h", "traces/a.txt", "named/local.safetensors")
-			src := filepath.Join(dir, "src")
-			must(t, os.Mkdir(src, 0o777))
-			for _, name := range []string{"a.c", "sub", ".git", "build", "traces"} {
-				must(t, os.Rename(filepath.Join(dir, name), filepath.Join(src, name)))
-			}
-			w, err := watch.New([]string{src, filepath.Join(dir, "named/local.safetensors")}, []string{filepath.Join(src, "traces"), filepath.Join(src, "report.json")})
-			must(t, err)
-			defer func() { must(t, w.Close()) }()
-			must(t, os.Symlink("../named", filepath.Join(src, "named")))
-			test.do(t, src)
 			var got []string
-			for wait := true; wait; {
-				select {
-				case paths := <-w.Changes:
-					for _, path := range paths {
-						rel, err := filepath.Rel(src, path)
-						must(t, err)
-						if rel == "../named/local.safetensors" {
-							rel = rel[3:]
-						}
-						got = append(got, rel)
-					}
-				case <-time.After(silence):
-					wait = false
+			for range attempts {
+				if calm(func() { got = told(t, test.do) }) || slices.Equal(got, test.want) {
+					break
 				}
 			}
 			if !slices.Equal(got, test.want) {
@@ -155,8 +193,17 @@ func TestChangesWait(t *testing.T) {
 	time.Sleep(silence)
 	write(t, dir+"/b.c", "second\n")
 	time.Sleep(silence)
-	if got := <-w.Changes; len(got) != 2 {
-		t.Errorf("%q", got)
+	var got []string
+	for len(got) < 2 {
+		select {
+		case paths := <-w.Changes:
+			got = append(got, paths...)
+		case <-time.After(time.Minute):
+			t.Fatalf("only %q", got)
+		}
+	}
+	if want := []string{dir + "/a.c", dir + "/b.c"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
