@@ -94,7 +94,7 @@ func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []s
 func (p *proposer) widths(f *form, group []string) (roles []*role, widths []int) {
 	layer := slices.Min(keysOf(f.layers))
 	for _, text := range group {
-		i := slices.IndexFunc(p.free, func(r *role) bool { return !r.taken && !r.held && r.text == text })
+		i := slices.IndexFunc(p.free, func(r *role) bool { return !r.taken && len(r.held) == 0 && r.text == text })
 		if i < 0 {
 			return nil, nil
 		}
