@@ -21,6 +21,7 @@ type Source struct {
 
 	LastRow bool     // it has the row of its pass's last token alone, as many engines compute logits
 	Printed *Printed // it is read from a text that has not all of it; else nil
+	InOrder bool     // its keys were put into the order of their positions
 	// Terms are what Data is the sum of, each as Data lies: partial results of ranks, which an engine adds in an order of its own,
 	// rounding each sum to DType, where Data is rounded once. nil for any other tensor. See [Trace.Value].
 	Terms []io.ReaderAt
@@ -42,7 +43,7 @@ func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []s
 		case s.Name == "" || s.Pass < 0 || !ok || !s.DType.Valid():
 			return nil, fmt.Errorf("trace %s: tensor %s has no name, pass, shape or dtype", path, quote(s.Key))
 		}
-		r := Record{Key: Key(s.Pass, s.Name, s.Firing), Name: s.Name, Pass: s.Pass, Firing: s.Firing, DType: s.DType, Shape: s.Shape, LastRow: s.LastRow, Printed: s.Printed, data: s.Data, terms: s.Terms}
+		r := Record{Key: Key(s.Pass, s.Name, s.Firing), Name: s.Name, Pass: s.Pass, Firing: s.Firing, DType: s.DType, Shape: s.Shape, LastRow: s.LastRow, Printed: s.Printed, InOrder: s.InOrder, data: s.Data, terms: s.Terms}
 		r.Size = int64(n) * int64(s.DType.Size())
 		t.index[key] = len(t.records)
 		t.records = append(t.records, r)
@@ -55,7 +56,7 @@ func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []s
 func (t *Trace) Sources() []Source {
 	out := make([]Source, len(t.records))
 	for i, r := range t.records {
-		out[i] = Source{Key: r.Key, Name: r.Name, Pass: r.Pass, Firing: r.Firing, DType: r.DType, Shape: r.Shape, Data: section{t, r}, LastRow: r.LastRow, Printed: r.Printed, Terms: r.terms}
+		out[i] = Source{Key: r.Key, Name: r.Name, Pass: r.Pass, Firing: r.Firing, DType: r.DType, Shape: r.Shape, Data: section{t, r}, LastRow: r.LastRow, Printed: r.Printed, InOrder: r.InOrder, Terms: r.terms}
 	}
 	return out
 }

@@ -5,11 +5,15 @@ import (
 	"fmt"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
 
 // maxIDs bounds the tokens of one pass that IDs reads: no model has a longer context.
 const maxIDs = 1 << 24
+
+// OneSequence is what to do about a batch of several sequences.
+const OneSequence = "run the port with one sequence, or dump one sequence of its batch"
 
 // IDs returns the token ids of every pass: the tensors input_ids, of integers (int64 as torch has them, int32 as many engines
 // do) and of shape [1, T], from pass 0 on. The error says which one is not like that, and a trace without any is an error.
@@ -21,6 +25,9 @@ func (t *Trace) IDs() ([][]int, error) {
 			break
 		}
 		if n, possible := hooks.Elements(r.Shape); r.DType != hooks.I64 && r.DType != hooks.I32 || len(r.Shape) != 2 || r.Shape[0] != 1 || !possible || n > maxIDs {
+			if len(r.Shape) == 2 && r.Shape[0] > 1 && possible {
+				return nil, hint.Add(fmt.Errorf("%s: %s has %d sequences, and one is read: its shape is %v, not [1, tokens]", t.Path(), r.Key, r.Shape[0], r.Shape), OneSequence)
+			}
 			return nil, fmt.Errorf("%s: %s is %s %v, want int64 or int32 [1, tokens]", t.Path(), r.Key, r.DType, r.Shape)
 		}
 		ids, err := t.Read(r)

@@ -338,7 +338,7 @@ func (w *walker) inputs(pass int) error {
 		return err
 	}
 	in := Input{Pass: pass, Local: l, Reference: r, Texts: texts(l, w.o.TokenText), Match: okL && okR && slices.Equal(l, r)}
-	if okL && okR && !in.Match {
+	if okL && okR && !in.Match && w.batched(pass, order.InputIDs) == "" {
 		in.Edits = withTexts(edits(r, l), w.o.TokenText)
 	}
 	w.res.Inputs = append(w.res.Inputs, in)

@@ -5,7 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -57,9 +59,16 @@ func (w *walker) hints(d *Divergence) []string {
 	var hints []string
 	add := func(format string, args ...any) { hints = append(hints, fmt.Sprintf(format, args...)) }
 	r := &d.Row
+	if batch := w.batched(r.Pass, r.Name); batch != "" && r.Class == gate.Shape {
+		add("%s", batch)
+		return hints
+	}
 	if r.Name == order.InputIDs {
 		add("the two sides were given different tokens: look at the tokenizer, BOS and the chat template, or pass the same ids to both with --tokens")
 		return hints
+	}
+	if text, err := w.swapped(r); err == nil && text != "" {
+		add("%s", text)
 	}
 	if c := r.Isolated; c != nil && c.Finding.Named() { // its name says what to look at
 		w.hintExpected(d, add)
@@ -86,6 +95,21 @@ func (w *walker) hints(d *Divergence) []string {
 		}
 	}
 	return hints
+}
+
+// batched says of an entry which side has several sequences, where one is compared; empty where none has.
+func (w *walker) batched(pass int, name string) string {
+	e, ok := w.entryOf(name)
+	if !ok || len(e.Axes) == 0 || e.Axes[0] != order.AxisBatch {
+		return ""
+	}
+	for side, s := range w.sides {
+		rec, ok := s.trace.Lookup(pass, name)
+		if ok && len(rec.Shape) == len(e.Shape) && rec.Shape[0] > 1 && e.Shape[0] == 1 {
+			return fmt.Sprintf("%s has %d sequences, and one is compared: %s", w.names[side].Trace, rec.Shape[0], capture.OneSequence)
+		}
+	}
+	return ""
 }
 
 // entryOf looks an entry up in the order, if there is one.

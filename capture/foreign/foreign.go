@@ -10,10 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -94,13 +92,13 @@ func safetensors(path string, look bool) (*capture.Trace, error) {
 		return t, nil
 	}
 	sources := t.Sources()
-	any, from := keys(sources)
+	any, note := passes(sources)
 	if !any {
 		return t, nil
 	}
 	notes := slices.Clone(t.Notes())
-	if from > 0 {
-		notes = append(notes, fromOne)
+	if note != "" {
+		notes = append(notes, note)
 	}
 	again, err := capture.Assemble(path, sources, capture.Manifest{}, false, notes, t)
 	if err != nil {
@@ -122,56 +120,12 @@ func withoutComplex(path string) *capture.Trace {
 	return t
 }
 
-// fromOne is the note of a dump whose first pass is pass1/.
-const fromOne = "its passes are counted from 1: pass1/ is taken for the first"
-
-// keys gives the sources the passes and firings that their names say, and reports whether any does, and the number of the first pass.
-// What follows "pass<k>/" may be any name. Passes are counted from 0, or from 1 where no tensor is of pass 0. A firing counts only
-// where those before it are there.
-func keys(sources []capture.Source) (any bool, first int) {
-	names := make(map[string]bool, len(sources))
-	first = maxPass
-	for _, s := range sources {
-		names[s.Name] = true
-		pass, _, _ := passOf(s.Name)
-		first = min(first, pass)
-	}
-	if first != 1 {
-		first = 0
-	}
-	for i := range sources {
-		s := &sources[i]
-		pass, rest, found := passOf(s.Name)
-		own, name, firing, ok := capture.ParseKey(rest)
-		if !ok || own > 0 || firing > 0 && !names[s.Name[:len(s.Name)-len(rest)]+capture.Key(0, name, firing-1)] || strings.HasPrefix(name, capture.Gradient) {
-			name, firing = rest, 0
-		}
-		s.Pass, s.Name, s.Firing = pass-first, name, firing
-		any = any || found || firing > 0
-	}
-	return any, first
-}
-
-// maxPass bounds what is taken for the number of a pass; a trace has fewer.
-const maxPass = math.MaxInt32
-
-// passOf cuts "pass<k>/" off a name; a name without it is of pass 0.
-func passOf(name string) (pass int, rest string, found bool) {
-	prefix, rest, cut := strings.Cut(name, "/")
-	digits, is := strings.CutPrefix(prefix, "pass")
-	n, err := strconv.Atoi(digits)
-	if !cut || !is || rest == "" || err != nil || n < 0 || n >= maxPass || strconv.Itoa(n) != digits {
-		return 0, name, false
-	}
-	return n, rest, true
-}
-
 // assemble makes a trace of an open file, which it closes where that fails.
 func assemble(path string, f *container.File, look bool) (*capture.Trace, error) {
 	sources, err := sourcesOf(f, look)
 	if err == nil {
-		if _, from := keys(sources); from > 0 {
-			f.Note(fromOne)
+		if _, note := passes(sources); note != "" {
+			f.Note("%s", note)
 		}
 		var t *capture.Trace
 		if t, err = capture.Assemble(path, sources, capture.Manifest{}, f.Order, f.Notes, f); err == nil {

@@ -260,7 +260,7 @@ func (a *application) make(g *group) error {
 		}
 		a.out = append(a.out, capture.Source{
 			Key: g.members[0].source.Key, Name: to.name, Pass: to.pass, Firing: to.firing, DType: b.dtype, Shape: b.shape, Data: b.data,
-			LastRow: g.rule.last || g.members[0].source.LastRow, Printed: g.printed(), Terms: terms,
+			LastRow: g.rule.last || g.members[0].source.LastRow, Printed: g.printed(), Terms: terms, InOrder: g.rule.ring != "",
 		})
 	}
 	return nil
@@ -284,7 +284,7 @@ func (a *application) complete(g *group) error {
 	}
 	for i, rank := range a.ranks[g.rule] {
 		if i >= len(g.members) || !slices.Equal(g.members[i].rank, rank) { // both are sorted
-			return fmt.Errorf("%s of %q is missing", a.called(g.rule, rank), g.targets[0].name)
+			return fmt.Errorf("%s of %q is missing in pass %d", a.called(g.rule, rank), g.targets[0].name, g.targets[0].pass)
 		}
 	}
 	return nil

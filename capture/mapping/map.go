@@ -24,8 +24,10 @@ type Map struct {
 // MaxSize bounds a map's file, in bytes, and maxRules the lines of each of its tables.
 const (
 	MaxSize  = 1 << 20
-	maxRules = 1 << 13
+	maxRules = 1 << 12
 )
+
+const oneLine = "a capture such as {L} makes one line of those of all layers"
 
 // Tables are a map as it stands in another TOML file.
 type Tables struct {
@@ -35,8 +37,8 @@ type Tables struct {
 
 // Parse reads a map. name is that of its file, for errors and notes. Errors name the line.
 func Parse(name string, data []byte) (*Map, error) {
-	if n := bytes.Count(data, []byte("=")); n > 4*maxRules { // the time that TOML takes to read grows with the square of its keys
-		return nil, fmt.Errorf("%s: %d keys: %d are allowed", name, n, 4*maxRules)
+	if n := bytes.Count(data, []byte("=")); n > 3*maxRules { // the time that TOML takes to read grows with the square of its keys
+		return nil, hint.Add(fmt.Errorf("%s: %d keys: %d are allowed", name, n, 3*maxRules), oneLine)
 	}
 	var t Tables
 	if err := tomlfile.Decode(data, &t); err != nil {
@@ -58,7 +60,7 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 		into    *[]*rule
 	}{{"tensors", t.Tensors, &m.tensors}, {"weights", t.Weights, &m.weights}} {
 		if len(table.rules) > maxRules {
-			return nil, hint.Add(fmt.Errorf("%d lines in [%s]: %d are allowed", len(table.rules), table.heading, maxRules), "a capture such as {L} makes one line of those of all layers")
+			return nil, hint.Add(fmt.Errorf("%d lines in [%s]: %d are allowed", len(table.rules), table.heading, maxRules), oneLine)
 		}
 		lines := linesOf(data, table.heading)
 		for pattern, value := range table.rules {
@@ -82,7 +84,11 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 			return strings.Compare(a.from.text, b.from.text)
 		})
 	}
-	if len(m.tensors)+len(m.weights) == 0 {
+	switch {
+	case len(m.tensors)+len(m.weights) > 0:
+	case commentText.Match(data):
+		return nil, hint.Add(errors.New("all lines of the map are comments"), "remove the # of one line of each choice")
+	case !headed(data): // an empty table says that nothing is to be done
 		return nil, hint.Add(errors.New("the map is empty"), "it wants a table [tensors] with lines such as \"blk.{L}.attn_norm\" = \"layers.{L}.input_layernorm\"; a dump that needs none is compared without --map")
 	}
 	return m, nil
@@ -126,8 +132,19 @@ func (m *Map) at(r *rule) string { return m.name + ": " + place(r.line, r.from.t
 
 var (
 	headingText = regexp.MustCompile(`^\s*\[+\s*([^\]]*?)\s*\]`)
+	commentText = regexp.MustCompile(`(?m)^\s*#+\s*["'].*["']\s*=`)
 	keyText     = regexp.MustCompile(`^\s*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)\s*[.=]`) // also the first part of a dotted one
 )
+
+// headed reports whether a text has the heading of one of the tables.
+func headed(data []byte) bool {
+	for line := range strings.Lines(string(data)) {
+		if m := headingText.FindStringSubmatch(line); m != nil && slices.Contains([]string{"tensors", "weights"}, m[1][strings.LastIndex(m[1], ".")+1:]) {
+			return true
+		}
+	}
+	return false
+}
 
 // linesOf finds the lines of the keys of a table: the one whose heading ends in that word.
 func linesOf(data []byte, heading string) map[string]int {

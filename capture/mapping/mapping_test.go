@@ -281,11 +281,23 @@ func TestRanksThatDiffer(t *testing.T) {
 	}
 }
 
+// A table without lines leaves a dump as it is; a file without a table is what a command that failed leaves behind.
+func TestEmptyMaps(t *testing.T) {
+	if a := applied(t, "# nothing to do", counted("a", 0, 0, 2)); len(a.Trace.Records()) != 1 || a.Patterns != 0 {
+		t.Error(a.Trace.Records())
+	}
+	for _, text := range []string{"", "# a comment\n", "[settings]\n"} {
+		if _, err := mapping.Parse("map.toml", []byte(text)); err == nil {
+			t.Errorf("%q is a map", text)
+		}
+	}
+}
+
 // What is wrong with a map, or does not fit the tensors, is said with the line.
 func TestErrors(t *testing.T) {
 	x := []capture.Source{counted("blk.0.x", 0, 0, 2, 6), counted("blk.1.x", 0, 0, 2, 6)}
 	for _, c := range []struct{ lines, want string }{
-		{"", "the map is empty"},
+		{`# "a" = "b" # shape`, "all lines of the map are comments"},
 		{`blk.x = "y"`, `map.toml: line 2, "blk": "x" is unknown: want to,`},
 		{`"a" = 3`, `map.toml: line 2, "a": want a name, or a table`},
 		{`"a{L" = "y"`, "a brace without its other one"},
@@ -335,8 +347,8 @@ func TestMissingRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = m.Apply(assembled(t, counted("rank0/0", 0, 0, 1), counted("rank1/0", 0, 0, 1), counted("rank1/1", 0, 0, 1)), nil)
-	if err == nil || !strings.Contains(err.Error(), `R 0 of "layers.1" is missing`) {
+	_, err = m.Apply(assembled(t, counted("rank0/0", 0, 0, 1), counted("rank1/0", 0, 0, 1), counted("rank0/0", 2, 0, 1)), nil)
+	if err == nil || !strings.Contains(err.Error(), `R 1 of "layers.0" is missing in pass 2`) {
 		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 type Proposal struct {
 	Lines   []Line
 	Choices []Choice
+	Swapped []Line   // of tensors that have each other's names, or are wrong
 	Left    []string // patterns of what fits nothing
 	Known   int      // tensors that need no line
 }
@@ -32,7 +33,8 @@ type Line struct {
 	Rows  string
 	Why   string
 
-	at int // in the order
+	at     int  // in the order
+	proven bool // the tensors of several layers have the values of the reference
 }
 
 // Choice is a tensor for which several lines are possible, of which a person takes one.
@@ -57,6 +59,25 @@ const (
 // stages. fitted is the dump with what needs no map already read; its tensors stand in the same order. ref may be nil. The error is that of
 // ctx or of reading, or [ErrNoTokens].
 func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace) (*Proposal, error) {
+	p, err := propose(ctx, t, fitted, list, ref, false)
+	if err != nil || !inList(t) || p.provenLayers() {
+		return p, err
+	}
+	other, err := propose(ctx, t, fitted, list, ref, true)
+	if errors.Is(err, ErrNoTokens) {
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(other.Lines)+len(other.Choices) == 0 {
+		return p, nil
+	}
+	return p.orPasses(other), nil
+}
+
+// propose is Propose for one reading of a dump that is a list: its elements are passes, or not.
+func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, passes bool) (*Proposal, error) {
 	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted)}
 	if len(p.passes) == 0 && ref != nil {
 		p.passes = passesOf(ref)
@@ -65,7 +86,7 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 		p.tokens = p.passes[0].Tokens
 	}
 	known := func(i int) bool { return p.known(fitted.Records()[i]) }
-	all, err := templates(ctx, t, list.Config.NumLayers, known)
+	all, err := templates(ctx, t, list.Config.NumLayers, known, passes)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +106,9 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 	}
 	if p.tokens == 0 {
 		return nil, ErrNoTokens
+	}
+	if err := p.swapped(ctx, fitted); err != nil {
+		return nil, err
 	}
 	p.roles(fitted)
 	for _, q := range p.open {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/fixtures"
@@ -39,7 +41,7 @@ func golden(t *testing.T, name string) (*capture.Trace, *order.List) {
 }
 
 // raw are the elements of a tensor as they lie.
-func raw(t *testing.T, trace *capture.Trace, pass int, name string) (capture.Record, []byte) {
+func raw(t rapid.TB, trace *capture.Trace, pass int, name string) (capture.Record, []byte) {
 	t.Helper()
 	r, ok := trace.Lookup(pass, name)
 	if !ok {

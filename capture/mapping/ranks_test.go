@@ -97,7 +97,7 @@ func TestRanksArePutTogether(t *testing.T) {
 		name := rapid.SampledFrom([]string{"rank%d/%s", "tp_%d.%s", "gpu%02d-%s", "my.shard_%d/%s"}).Draw(t, "name")
 		unknown := rapid.Bool().Draw(t, "unknown names")
 		sources := []capture.Source{}
-		r, ids := rawOf(t, trace, order.InputIDs)
+		r, ids := raw(t, trace, 0, order.InputIDs)
 		sources = append(sources, capture.Source{Key: r.Name, Name: r.Name, DType: r.DType, Shape: r.Shape, Data: bytes.NewReader(ids)})
 		for n, kind := range rapid.Permutation(kinds).Draw(t, "kinds")[:3] {
 			how := rapid.SampledFrom([]string{"same", "sum", "parts"}).Draw(t, kind)
@@ -115,7 +115,7 @@ func TestRanksArePutTogether(t *testing.T) {
 						to = fmt.Sprintf("thing%c", 'a'+rune(n))
 					}
 				}
-				r, data := rawOf(t, trace, of)
+				r, data := raw(t, trace, 0, of)
 				if axis < 0 {
 					axis = rapid.SampledFrom(divisible(r.Shape)).Draw(t, "axis")
 				}
@@ -152,18 +152,6 @@ func divisible(shape []int) (axes []int) {
 	return axes
 }
 
-func rawOf(t *rapid.T, trace *capture.Trace, name string) (capture.Record, []byte) {
-	r, ok := trace.Lookup(0, name)
-	if !ok {
-		t.Fatalf("there is no %s", name)
-	}
-	b := make([]byte, r.Size)
-	if _, err := trace.ReadAt(r, b, 0); err != nil {
-		t.Fatal(err)
-	}
-	return r, b
-}
-
 // Stages of a pipeline, even or not, that count their layers from 0 or go on counting, have the layers of the whole.
 func TestStagesHaveTheLayersOfTheWhole(t *testing.T) {
 	trace, list := golden(t, "gemma3-tiny/prefill.float32")
@@ -171,7 +159,7 @@ func TestStagesHaveTheLayersOfTheWhole(t *testing.T) {
 		name := rapid.SampledFrom([]string{"stage%d.layers.%d.%s", "pp%d/layers.%d.%s", "pp_rank=%d/blk.%d.%s", "rank%d.model.layers.%d.%s"}).Draw(t, "name")
 		first := rapid.IntRange(1, 2).Draw(t, "layers of the first stage")
 		global := rapid.Bool().Draw(t, "goes on counting")
-		r, ids := rawOf(t, trace, order.InputIDs)
+		r, ids := raw(t, trace, 0, order.InputIDs)
 		sources := []capture.Source{{Key: r.Name, Name: r.Name, DType: r.DType, Shape: r.Shape, Data: bytes.NewReader(ids)}}
 		all := []string{"out", "self_attn.o_proj"}
 		for l := range list.Config.NumLayers {
@@ -182,7 +170,7 @@ func TestStagesHaveTheLayersOfTheWhole(t *testing.T) {
 				}
 			}
 			for _, of := range all {
-				r, data := rawOf(t, trace, fmt.Sprintf("layers.%d.%s", l, of))
+				r, data := raw(t, trace, 0, fmt.Sprintf("layers.%d.%s", l, of))
 				key := fmt.Sprintf(name, stage, layer, of)
 				sources = append(sources, capture.Source{Key: key, Name: key, DType: r.DType, Shape: r.Shape, Data: bytes.NewReader(data)})
 			}
@@ -260,7 +248,7 @@ func TestProposedMapsApply(t *testing.T) {
 			taken[name] = true
 			if rapid.Bool().Draw(t, "of the reference") {
 				r := trace.Records()[rapid.IntRange(0, len(trace.Records())-1).Draw(t, "tensor")]
-				_, data := rawOf(t, trace, r.Name)
+				_, data := raw(t, trace, 0, r.Name)
 				sources = append(sources, capture.Source{Key: name, Name: name, DType: r.DType, Shape: r.Shape, Data: bytes.NewReader(data)})
 				continue
 			}

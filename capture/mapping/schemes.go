@@ -84,6 +84,9 @@ func plainNames(text string) []string {
 	list = append(list, text)
 	text = prefixText.ReplaceAllString(text, "")
 	list = append(list, text, text+firing)
+	if strings.HasPrefix(text, "{L}.") { // a list of layers
+		list = append(list, "layers."+text)
+	}
 	text = callTail.ReplaceAllString(text, "")
 	return append(list, text, prefixText.ReplaceAllString(text, ""))
 }

@@ -62,7 +62,7 @@ func (p *proposer) byValues(ctx context.Context) error {
 			return err
 		}
 		if len(rivals) == 0 {
-			line := Line{Axes: f.how.axes, Why: f.why()}
+			line := Line{Axes: f.how.axes, Why: f.why(), proven: f.good > 1}
 			if line.Ring, err = p.ring(f); err != nil {
 				return err
 			}

@@ -118,8 +118,8 @@ type spelled struct {
 // text is the pattern of its name, in which a rank has no number yet.
 func (x *spelled) text() string { return x.prefix + x.best.text }
 
-// namesOf reads the names of a dump. known says which tensors need no line.
-func namesOf(t *capture.Trace, layers int, known func(int) bool) []*spelled {
+// namesOf reads the names of a dump, which is a list of passes where passes is true. known says which tensors need no line.
+func namesOf(t *capture.Trace, layers int, known func(int) bool, passes bool) []*spelled {
 	var all []*spelled
 	count := map[string]map[int]bool{} // the layers of each reading
 	beyond := map[string]bool{}        // those that some tensor has with a number that is no layer's
@@ -131,7 +131,10 @@ func namesOf(t *capture.Trace, layers int, known func(int) bool) []*spelled {
 	}
 	unmark(all, layers)
 	for _, x := range all {
-		if m := stepText.FindStringSubmatch(x.rest); m != nil {
+		if m := listText.FindStringSubmatch(x.rest); passes && m != nil {
+			x.prefix, x.rest = "{S}.", m[2]
+			x.step, _ = strconv.Atoi(m[1])
+		} else if m := stepText.FindStringSubmatch(x.rest); m != nil {
 			x.prefix, x.rest = escape(m[1]+m[2]+m[3])+"{S}"+escape(m[5]), x.rest[len(m[0]):]
 			x.step, _ = strconv.Atoi(m[4])
 		}
@@ -160,14 +163,14 @@ func namesOf(t *capture.Trace, layers int, known func(int) bool) []*spelled {
 }
 
 // templates groups the tensors of a dump by what their names have in common. known says which of them need no line.
-func templates(ctx context.Context, t *capture.Trace, layers int, known func(int) bool) ([]*template, error) {
+func templates(ctx context.Context, t *capture.Trace, layers int, known func(int) bool, passes bool) ([]*template, error) {
 	twice := map[string]bool{}
 	for _, r := range t.Records() {
 		twice[r.Name] = twice[r.Name] || r.Firing > 0
 	}
 	found := map[string]*gathered{}
 	var order []*gathered
-	all := namesOf(t, layers, known)
+	all := namesOf(t, layers, known, passes)
 	for _, x := range all {
 		text := x.text()
 		if twice[x.r.Name] {

@@ -8,6 +8,12 @@ import (
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
 
+// Open is how many patterns a person has to decide on, or that fit nothing.
+func (p *Proposal) Open() int { return len(p.Choices) + len(p.Swapped) + len(p.Left) }
+
+// Needless reports whether the dump is to be compared as it is.
+func (p *Proposal) Needless() bool { return len(p.Lines)+p.Open() == 0 }
+
 // Write writes a proposal as the file of a map, with a comment for each line. The error is that of w.
 func (p *Proposal) Write(w io.Writer, of, reference string) error {
 	var b strings.Builder
@@ -22,7 +28,7 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 	case p.Known > 1:
 		fmt.Fprintf(&b, "# %d tensors need no line.\n", p.Known)
 	}
-	if len(p.Lines)+len(p.Choices)+len(p.Left) == 0 {
+	if p.Needless() {
 		b.WriteString("# The dump needs no map: compare it as it is.\n")
 	}
 	b.WriteString("[tensors]\n")
@@ -36,6 +42,13 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 		}
 		if c.More > 0 {
 			fmt.Fprintf(&b, "# %d more fit: tracediff order lists the entries.\n", c.More)
+		}
+	}
+	if len(p.Swapped) > 0 {
+		b.WriteString("\n# Each of these has the values of another of them. If they are dumped under each other's names, remove the # of all.\n")
+		b.WriteString("# If they are not, the port computes them so: compare it without these lines.\n")
+		for _, l := range p.Swapped {
+			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
 		}
 	}
 	if len(p.Left) > 0 {

@@ -36,16 +36,22 @@ Examples:
 			if err := checkTalk(c); err != nil {
 				return err
 			}
-			open, err := session.ProposeMap(c.Context, plain.Writer(c.App.Writer), c.String("model"), c.Args().Get(0), c.Args().Get(1))
-			if err == nil && open > 0 {
-				note := "1 pattern is left open: it is a comment of the map"
-				if open > 1 {
-					note = fmt.Sprintf("%d patterns are left open: each is a comment of the map", open)
-				}
-				fmt.Fprintln(notes(c), "note: "+note)
-				err = mismatch{}
+			p, err := session.ProposeMap(c.Context, plain.Writer(c.App.Writer), c.String("model"), c.Args().Get(0), c.Args().Get(1))
+			if err != nil {
+				return err
 			}
-			return err
+			switch open := p.Open(); {
+			case p.Needless():
+				fmt.Fprintln(notes(c), "note: no map is needed: compare the dump as it is")
+			case open == 1:
+				fmt.Fprintln(notes(c), "note: 1 pattern is left open: it is a comment of the map")
+			case open > 1:
+				fmt.Fprintf(notes(c), "note: %d patterns are left open: each is a comment of the map\n", open)
+			}
+			if p.Open() > 0 {
+				return mismatch{}
+			}
+			return nil
 		},
 	}
 }

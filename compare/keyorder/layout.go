@@ -18,6 +18,9 @@ import (
 // share it, so it is no mistake. It is found by content, in the keys of one layer and pass, and what it does to the other
 // tensors with a key axis is undone before they are judged: one that has another order is wrong.
 //
+// A tensor whose keys a map has put into order already is left alone. Where those are the keys of a layer, the order of the others with
+// a key axis is found by the scores.
+//
 // It may be used from several goroutines.
 type Layout struct {
 	trace  *capture.Trace
@@ -116,7 +119,7 @@ func (l *Layout) Slots(n order.Node) ([]int, error) {
 		return nil, nil
 	}
 	rec, ok := l.trace.Lookup(n.Pass, e.Name)
-	if !ok || len(rec.Shape) != len(e.Axes) {
+	if !ok || rec.InOrder || len(rec.Shape) != len(e.Axes) {
 		return nil, nil
 	}
 	var slots []int
@@ -199,7 +202,7 @@ func (l *Layout) find(c *cached, pass int) ([]int, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case got == nil:
+	case got == nil || l.inOrder(c.keys, pass):
 		return l.byScores(c, pass)
 	}
 	var want *keyRows
@@ -229,7 +232,7 @@ func (l *Layout) find(c *cached, pass int) ([]int, error) {
 // that lie wrongly.
 func (l *Layout) shared(c *cached, pass int, slots []int) (bool, error) {
 	rec, ok := l.trace.Lookup(pass, l.List.Entries[c.fresh].Name)
-	if c.values < 0 || pass == 0 || !ok {
+	if c.values < 0 || pass == 0 || !ok || l.inOrder(c.values, pass) {
 		return true, nil
 	}
 	name := l.List.Entries[c.values].Name
@@ -254,7 +257,7 @@ func (l *Layout) shared(c *cached, pass int, slots []int) (bool, error) {
 func (l *Layout) byScores(c *cached, pass int) ([]int, error) {
 	for _, at := range c.scores {
 		n, e := order.Node{Entry: at, Pass: pass}, &l.List.Entries[at]
-		if rec, ok := l.trace.Lookup(pass, e.Name); !ok || len(rec.Shape) != len(e.Axes) || l.Expect == nil {
+		if rec, ok := l.trace.Lookup(pass, e.Name); !ok || rec.InOrder || len(rec.Shape) != len(e.Axes) || l.Expect == nil {
 			continue
 		}
 		want, err := l.Expect(n)
@@ -324,7 +327,16 @@ func (l *Layout) rowsOf(name string, pass int, slots []int) (*keyRows, error) {
 	if err != nil {
 		return nil, err
 	}
+	if rec.InOrder {
+		slots = nil
+	}
 	return newKeyRows(v, slots), nil
+}
+
+// inOrder reports whether a map has put the keys of an entry into order.
+func (l *Layout) inOrder(entry, pass int) bool {
+	rec, ok := l.trace.Lookup(pass, l.List.Entries[entry].Name)
+	return ok && rec.InOrder
 }
 
 // oneSequence reports whether a shape is one of keys, [1, h, S, D]: a file may hold any.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -44,7 +45,11 @@ func (l *Layout) Notes() []string {
 			where = fmt.Sprintf(" in %d of %d layers", k.layers, all[t])
 		}
 		name := map[string]string{order.Sliding: "sliding", order.Full: "full"}[t]
-		notes = append(notes, fmt.Sprintf("keys of %s layers%%s lie in %s%s from pass %d on", name, what, where, k.first))
+		beside := ""
+		if slices.ContainsFunc(l.trace.Records(), func(r capture.Record) bool { return r.InOrder }) {
+			beside = ", beside those that the map has put into order"
+		}
+		notes = append(notes, fmt.Sprintf("keys of %s layers%%s lie in %s%s from pass %d on%s", name, what, where, k.first, beside))
 	}
 	return notes
 }

@@ -18,6 +18,9 @@ import (
 // Patience is how long a stream may take to end, and a pipe to be opened by somebody at its other end.
 const Patience = 3 * time.Second
 
+// Soon is how long [ReadSoon] waits for somebody to open the other end of a pipe.
+const Soon = 700 * time.Millisecond
+
 // Error is a file that cannot be used as it is wanted.
 type Error struct {
 	Path string
@@ -131,6 +134,15 @@ func size(n int64) string {
 // ReadStream reads a regular file or a stream, such as a pipe or what a shell makes of <(command), of at most limit bytes.
 // A stream can be read once, and has to end within [Patience]; stream reports that it was one.
 func ReadStream(path string, limit int64) (data []byte, stream bool, err error) {
+	return readStream(path, limit, Patience)
+}
+
+// ReadSoon is ReadStream for a pipe that has its writer already, such as <(command): one that nobody opens is refused after [Soon].
+func ReadSoon(path string, limit int64) (data []byte, stream bool, err error) {
+	return readStream(path, limit, Soon)
+}
+
+func readStream(path string, limit int64, opening time.Duration) (data []byte, stream bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, false, err
@@ -142,7 +154,8 @@ func ReadStream(path string, limit int64) (data []byte, stream bool, err error) 
 	case m&(fs.ModeNamedPipe|fs.ModeCharDevice) == 0:
 		return nil, false, Irregular(path, m)
 	}
-	end := time.Now().Add(Patience)
+	start := time.Now()
+	end := start.Add(Patience)
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, true, err
@@ -155,11 +168,14 @@ func ReadStream(path string, limit int64) (data []byte, stream bool, err error) 
 	_ = f.SetReadDeadline(end) // where there is none, the process ends without the reader
 	go func() {
 		defer f.Close()
-		data, err := limited(path, &late{f: f, end: end}, limit)
+		data, err := limited(path, &late{f: f, opened: start.Add(opening)}, limit)
 		done <- result{data, err}
 	}()
 	select {
 	case r := <-done:
+		if errors.Is(r.err, errUnopened) {
+			return nil, true, &Error{Path: path, Why: fmt.Sprintf("is a pipe that nobody has opened for writing within %v", opening), Next: nextStream, Err: os.ErrDeadlineExceeded}
+		}
 		if !errors.Is(r.err, os.ErrDeadlineExceeded) {
 			return r.data, true, r.err
 		}
@@ -167,16 +183,21 @@ func ReadStream(path string, limit int64) (data []byte, stream bool, err error) 
 	}
 	return nil, true, &Error{
 		Path: path, Why: fmt.Sprintf("is %s that did not end within %v", Kind(info.Mode()), Patience),
-		Next: "start what writes to it first, or write it to a file and name that", Err: os.ErrDeadlineExceeded,
+		Next: nextStream, Err: os.ErrDeadlineExceeded,
 	}
 }
+
+const nextStream = "start what writes to it first, or write it to a file and name that"
+
+// errUnopened is that of a pipe without a writer.
+var errUnopened = errors.New("nobody writes to it")
 
 // late reads from a pipe that was opened without waiting for somebody to write to it: until somebody does, its end is not
 // its end.
 type late struct {
-	f     *os.File
-	end   time.Time
-	begun bool
+	f      *os.File
+	opened time.Time // when somebody has to have opened its other end
+	begun  bool
 }
 
 func (l *late) Read(p []byte) (int, error) {
@@ -186,8 +207,8 @@ func (l *late) Read(p []byte) (int, error) {
 		if n > 0 || l.begun || !errors.Is(err, io.EOF) || !isPipe(l.f) {
 			return n, err
 		}
-		if time.Now().After(l.end) {
-			return 0, os.ErrDeadlineExceeded
+		if time.Now().After(l.opened) {
+			return 0, errUnopened
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -41,6 +41,11 @@ func TestReadingAPipeThatNobodyWritesToEnds(t *testing.T) {
 	if took := time.Since(started); !stream || err == nil || took > muchLater || took < files.Patience/2 {
 		t.Errorf("stream %v after %v: %v", stream, took, err)
 	}
+	started = time.Now()
+	_, stream, err = files.ReadSoon(path, 1)
+	if took := time.Since(started); !stream || err == nil || !strings.Contains(err.Error(), "nobody has opened for writing") || took > files.Patience {
+		t.Errorf("stream %v after %v: %v", stream, took, err)
+	}
 }
 
 func second(_ []byte, err error) error { return err }

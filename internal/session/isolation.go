@@ -85,7 +85,7 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	}
 	if o.Isolator, err = certify.NewIsolator(local, list, reference.Weights(ck, dtype), io); err != nil {
 		o.Isolator = nil
-		return unable(err.Error(), isolable(local.Manifest()))
+		return unable(err.Error(), isolable(err, local.Manifest()))
 	}
 	if o.Alone {
 		return nil
@@ -118,8 +118,11 @@ func confirmer(local *capture.Trace, list *order.List, ck *checkpoint.Checkpoint
 }
 
 // isolable says what a trace that cannot be isolated has to have.
-func isolable(m capture.Manifest) string {
+func isolable(err error, m capture.Manifest) string {
+	next, said := hint.Of(err)
 	switch {
+	case said && next != "":
+		return next
 	case len(m.Scope.Positions) > 0:
 		return "capture it without --positions: an operation needs all rows"
 	case len(m.Scope.Passes) > 0:

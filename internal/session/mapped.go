@@ -24,7 +24,7 @@ func (s *Settings) readMap() (*mapping.Map, error) {
 	if s.Map == "" {
 		return s.table, nil
 	}
-	text, _, err := files.ReadStream(s.Map, mapping.MaxSize)
+	text, _, err := files.ReadSoon(s.Map, mapping.MaxSize)
 	if err != nil {
 		return nil, hint.Add(fmt.Errorf("reading the map: %w", err), mapHint)
 	}
@@ -70,18 +70,18 @@ func openDump(path string) (*capture.Trace, error) {
 	return t, hint.Default(err, dump.Next)
 }
 
-// ProposeMap writes the map that a dump may need, by known names, shapes and, with a reference, values. open is how many choices it leaves.
+// ProposeMap writes the map that a dump may need, by known names, shapes and, with a reference, values.
 // model is the folder of the checkpoint, where the reference does not say of which model it is.
-func ProposeMap(ctx context.Context, w io.Writer, model, localFile, referenceFile string) (open int, err error) {
+func ProposeMap(ctx context.Context, w io.Writer, model, localFile, referenceFile string) (*mapping.Proposal, error) {
 	local, err := openDump(localFile)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer local.Close()
 	ref := local
 	if referenceFile != "" {
 		if ref, err = openDump(referenceFile); err != nil {
-			return 0, err
+			return nil, err
 		}
 		defer ref.Close()
 	}
@@ -90,24 +90,28 @@ func ProposeMap(ctx context.Context, w io.Writer, model, localFile, referenceFil
 		list, err = ModelOrder(model, "")
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	fitted, err := foreign.Fit(local, list)
 	if err != nil {
-		return 0, err
+		return nil, err
+	}
+	if r, ok := fitted.Lookup(0, order.InputIDs); ok && len(r.Shape) == 2 && r.Shape[0] > 1 {
+		_, err := fitted.IDs()
+		return nil, err
 	}
 	far := ref
 	if ref == local || foreign.Printed(local) { // of a text too few values are known, and these rounded
 		far, referenceFile = nil, ""
 	} else if far, err = foreign.Fit(ref, list); err != nil {
-		return 0, err
+		return nil, err
 	}
 	p, err := mapping.Propose(ctx, local, fitted, list, far)
 	if errors.Is(err, mapping.ErrNoTokens) {
-		return 0, hint.Add(err, "dump them as input_ids, or name a reference that has them: tracediff map LOCAL REFERENCE")
+		return nil, hint.Add(err, "dump them as input_ids, or name a reference that has them: tracediff map LOCAL REFERENCE")
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return len(p.Choices) + len(p.Left), p.Write(w, localFile, referenceFile)
+	return p, p.Write(w, localFile, referenceFile)
 }

@@ -1,5 +1,8 @@
 """Failures that a person reads: one line that says what and why, and a hint what to do."""
 
+import sys
+from collections.abc import Callable
+
 
 class Failure(Exception):
     """A run that cannot go on; `code` is the exit code of the command."""
@@ -23,3 +26,21 @@ class BadInput(Failure):
     """Arguments, files or packages are not usable: exit code 2."""
 
     code = 2
+
+
+def command(name: str, work: Callable[[], None]) -> int:
+    """Do the work of a command, say on stderr why it failed, and return its exit code."""
+    try:
+        work()
+    except Failure as err:
+        print(f"{name}: {err}", file=sys.stderr)
+        if err.hint:
+            print(f"hint: {err.hint}", file=sys.stderr)
+        return err.code
+    except OSError as err:
+        print(f"{name}: {err}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        return 1
+    return 0

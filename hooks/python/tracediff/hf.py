@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from tracediff import capture, debug, host, model, order, shown
-from tracediff.errors import BadInput, Failure
+from tracediff.errors import BadInput, command
 
 EPILOG = """\
 example:
@@ -73,20 +73,7 @@ def parser() -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    try:
-        run(parser().parse_args(argv))
-    except Failure as err:
-        print(f"tracediff.hf: {err}", file=sys.stderr)
-        if err.hint:
-            print(f"hint: {err.hint}", file=sys.stderr)
-        return err.code
-    except OSError as err:
-        print(f"tracediff.hf: {err}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("tracediff.hf: interrupted", file=sys.stderr)
-        return 1
-    return 0
+    return command("tracediff.hf", lambda: run(parser().parse_args(argv)))
 
 
 def run(args: argparse.Namespace) -> None:

@@ -89,33 +89,13 @@ def load(folder: str | os.PathLike[str], dtype: str, device: str, order: Order, 
     configuration is another than the order's.
     """
     versions, _ = host.versions()
-    import torch
-    import transformers
-
-    path = pathlib.Path(folder)
-    if not (path / "config.json").is_file():
-        raise BadInput(f"--model {folder}: no checkpoint folder: config.json is not there")
-    quiet(transformers)
+    transformers, path = _checkpoint(folder)
     settings = _config(transformers, path)
     check_config(order, settings)
     if not any(path.glob("*.safetensors")):
         raise BadInput(f"--model {folder}: no *.safetensors files are there")
     cls = getattr(transformers, CLASSES[settings.model_type])
-    try:
-        # dtype here and never model.to(dtype) later: that would round the rotary frequencies too.
-        outer, report = cls.from_pretrained(
-            path,
-            dtype=getattr(torch, dtype),
-            attn_implementation="eager",
-            use_kernels=False,
-            use_safetensors=True,
-            local_files_only=True,
-            output_loading_info=True,
-        )
-    except Exception as err:  # a damaged file fails in many ways, deep in several libraries
-        raise BadInput(f"--model {folder}: does not load: {err}") from err
-    _check_report(folder, report)
-    outer = _to_device(outer, device).eval()
+    outer = _loaded(cls, folder, dtype, device, use_kernels=False)
     text = outer.get_decoder()
     code = sys.modules[type(text).__module__]
     return Loaded(outer, text, code, name or str(folder), host.weights_digest(path), versions, dtype, device, str(path))
@@ -127,13 +107,7 @@ def load_any(folder: str | os.PathLike[str], dtype: str, device: str, remote: bo
     `remote` lets transformers run code that lies in the checkpoint. BadInput as of load().
     """
     host.versions()
-    import torch
-    import transformers
-
-    path = pathlib.Path(folder)
-    if not (path / "config.json").is_file():
-        raise BadInput(f"--model {folder}: no checkpoint folder: config.json is not there")
-    quiet(transformers)
+    transformers, path = _checkpoint(folder)
     try:
         config = transformers.AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=remote)
     except Exception as err:  # strict classes raise their own errors for a field of a wrong type
@@ -141,12 +115,31 @@ def load_any(folder: str | os.PathLike[str], dtype: str, device: str, remote: bo
     named = next(iter(config.architectures or ()), "")
     cls = getattr(transformers, named, None) or transformers.AutoModelForCausalLM
     arguments: dict[str, Any] = {"trust_remote_code": True} if remote else {}
+    # batched_mm is the plain form of grouped_mm, equal to the bit
+    return _loaded(cls, folder, dtype, device, experts_implementation="batched_mm", **arguments)
+
+
+def _checkpoint(folder: str | os.PathLike[str]) -> tuple[Any, pathlib.Path]:
+    """Return transformers, made silent, and the path of a checkpoint."""
+    import transformers
+
+    path = pathlib.Path(folder)
+    if not (path / "config.json").is_file():
+        raise BadInput(f"--model {folder}: no checkpoint folder: config.json is not there")
+    quiet(transformers)
+    return transformers, path
+
+
+def _loaded(cls: Any, folder: str | os.PathLike[str], dtype: str, device: str, **arguments: Any) -> Any:
+    """Load a checkpoint by a class, all its weights, onto a device."""
+    import torch
+
     try:
+        # dtype here and never model.to(dtype) later: that would round the rotary frequencies too.
         outer, report = cls.from_pretrained(
-            path,
+            pathlib.Path(folder),
             dtype=getattr(torch, dtype),
             attn_implementation="eager",
-            experts_implementation="batched_mm",  # the plain form of grouped_mm, equal to the bit
             use_safetensors=True,
             local_files_only=True,
             output_loading_info=True,

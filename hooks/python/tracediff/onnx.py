@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tracediff import hf, host, trace
-from tracediff.errors import BadInput, Failure
+from tracediff.errors import BadInput, command
 from tracediff.graph import FLOATS, Graph, Named
 from tracediff.ort import DTYPES, Feeder, Model, tensor
 
@@ -61,20 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    try:
-        run(parser().parse_args(argv))
-    except Failure as err:
-        print(f"tracediff.onnx: {err}", file=sys.stderr)
-        if err.hint:
-            print(f"hint: {err.hint}", file=sys.stderr)
-        return err.code
-    except OSError as err:
-        print(f"tracediff.onnx: {err}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("tracediff.onnx: interrupted", file=sys.stderr)
-        return 1
-    return 0
+    return command("tracediff.onnx", lambda: run(parser().parse_args(argv)))
 
 
 def run(args: argparse.Namespace) -> None:

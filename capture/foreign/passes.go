@@ -1,0 +1,121 @@
+package foreign
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+)
+
+// fromOne is the note of a dump whose first pass is pass1/.
+const fromOne = "its passes are counted from 1: pass1/ is taken for the first"
+
+// passes gives the sources the passes and firings that their names say, and reports whether any does. note is what is to be said of it;
+// empty for nothing.
+func passes(sources []capture.Source) (any bool, note string) {
+	if note = elements(sources); note != "" {
+		return true, note
+	}
+	any, first := keys(sources)
+	if first > 0 {
+		note = fromOne
+	}
+	return any, note
+}
+
+// elementText is the name of a tensor in an element of a list, or of a dictionary whose keys are numbers or words of passes with one:
+// "0.logits", "step1.logits", "passes.0.logits".
+var elementText = regexp.MustCompile(`^((?i:pass|passes|step|steps|iter|iteration|iterations)[-_.]?)?(0|[1-9][0-9]{0,8})\.(.+)$`)
+
+// elements gives the sources of a list of passes their passes, and the names that they have in its elements; the note is empty where
+// the file is no such list. All tensors are in an element, the elements are counted from 0 or 1, and a word says that they are
+// passes, or all have the same names, token ids among them, of which there is one behind the first element. A list of layers has no ids;
+// one of ranks, or of prompts, has as many in each, or several.
+func elements(sources []capture.Source) (note string) {
+	word, of, all := "", map[int]map[string]bool{}, map[string]bool{}
+	found := make([][]string, len(sources))
+	for i, s := range sources {
+		m := elementText.FindStringSubmatch(s.Name)
+		if m == nil || i > 0 && m[1] != word {
+			return ""
+		}
+		n, _ := strconv.Atoi(m[2])
+		if of[n] == nil {
+			of[n] = map[string]bool{}
+		}
+		word, found[i], of[n][m[3]], all[m[3]] = m[1], m, true, true
+	}
+	numbers := slices.Sorted(maps.Keys(of))
+	if len(numbers) == 0 || numbers[0] > 1 || numbers[len(numbers)-1]-numbers[0] != len(numbers)-1 {
+		return ""
+	}
+	for _, names := range of {
+		if word == "" && len(names) != len(all) {
+			return ""
+		}
+	}
+	fed := 0 // elements with ids
+	for i, s := range sources {
+		if n, _ := strconv.Atoi(found[i][2]); isIDs(s) && (found[i][3] == order.InputIDs || slices.Contains(idNames, found[i][3])) {
+			if tokens, _ := hooks.Elements(s.Shape); tokens == 1 || n == numbers[0] {
+				fed++
+			}
+		}
+	}
+	if word == "" && fed != len(numbers) {
+		return ""
+	}
+	for i := range sources {
+		n, _ := strconv.Atoi(found[i][2])
+		sources[i].Pass, sources[i].Name = n-numbers[0], found[i][3]
+	}
+	return fmt.Sprintf("each of its %d elements is a pass: %s%d. is pass 0", len(numbers), word, numbers[0])
+}
+
+// keys gives the sources the passes and firings that their names say, and reports whether any does, and the number of the first pass.
+// What follows "pass<k>/" may be any name. Passes are counted from 0, or from 1 where no tensor is of pass 0. A firing counts only
+// where those before it are there.
+func keys(sources []capture.Source) (any bool, first int) {
+	names := make(map[string]bool, len(sources))
+	first = maxPass
+	for _, s := range sources {
+		names[s.Name] = true
+		pass, _, _ := passOf(s.Name)
+		first = min(first, pass)
+	}
+	if first != 1 {
+		first = 0
+	}
+	for i := range sources {
+		s := &sources[i]
+		pass, rest, found := passOf(s.Name)
+		own, name, firing, ok := capture.ParseKey(rest)
+		if !ok || own > 0 || firing > 0 && !names[s.Name[:len(s.Name)-len(rest)]+capture.Key(0, name, firing-1)] || strings.HasPrefix(name, capture.Gradient) {
+			name, firing = rest, 0
+		}
+		s.Pass, s.Name, s.Firing = pass-first, name, firing
+		any = any || found || firing > 0
+	}
+	return any, first
+}
+
+// maxPass bounds what is taken for the number of a pass; a trace has fewer.
+const maxPass = math.MaxInt32
+
+// passOf cuts "pass<k>/" off a name; a name without it is of pass 0.
+func passOf(name string) (pass int, rest string, found bool) {
+	prefix, rest, cut := strings.Cut(name, "/")
+	digits, is := strings.CutPrefix(prefix, "pass")
+	n, err := strconv.Atoi(digits)
+	if !cut || !is || rest == "" || err != nil || n < 0 || n >= maxPass || strconv.Itoa(n) != digits {
+		return 0, name, false
+	}
+	return n, rest, true
+}
