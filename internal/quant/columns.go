@@ -193,15 +193,20 @@ func (f *finder) transposed(t *container.Tensor, name string) error {
 
 // version sets what the formats of GPTQ and AWQ differ in.
 func (f *finder) version(s *columns) error {
-	format := f.Format
+	format, old := strings.ToLower(f.Format), strings.ToLower(f.Old) // the old name of the same setting
+	if s.awq {
+		old = strings.ToLower(f.Kind)
+	}
 	if format == "" {
-		format = f.Old
+		format = old
 	}
 	switch {
-	case s.awq && (f.Kind == "" || strings.EqualFold(f.Kind, "gemm")) && (format == "" || strings.EqualFold(format, "gemm")):
+	case old != "" && old != format:
+		return fmt.Errorf("config.json has two formats, %s and %s", container.Quote(f.Format), container.Quote(old))
+	case s.awq && (format == "" || format == "gemm"):
 		return nil
 	case s.awq:
-		return hint.Add(fmt.Errorf("AWQ of version %s, which is not read", container.Quote(f.Kind+format)), next)
+		return hint.Add(fmt.Errorf("AWQ of version %s, which is not read", container.Quote(format)), next)
 	case format == "" || format == "gptq":
 		s.plus = 1
 		return nil
