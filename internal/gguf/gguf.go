@@ -15,6 +15,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
@@ -65,7 +66,8 @@ type Tensor struct {
 	Shape        []int // torch's: the last axis has the elements that lie side by side
 	Offset, Size int64
 
-	data io.ReaderAt
+	data     io.ReaderAt
+	weighted bool // its codes were chosen with an importance matrix
 }
 
 // Is reports whether a file begins as GGUF does.
@@ -82,7 +84,17 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.weighted() {
+		for i := range f.Tensors {
+			f.Tensors[i].weighted = true
+		}
+	}
 	return f, nil
+}
+
+// weighted reports that the metadata name an importance matrix, as llama-quantize leaves them.
+func (f *File) weighted() bool {
+	return slices.ContainsFunc(f.Fields, func(field Field) bool { return strings.HasPrefix(field.Key, "quantize.imatrix.") })
 }
 
 // header reads the numbers, the fields and the descriptions of the tensors.
@@ -245,7 +257,7 @@ func (f *File) Field(key string) (Field, bool) {
 	return Field{}, false
 }
 
-// Text is a metadata field that is a string, such as "general.architecture"; "" where it is none.
+// Text is a metadata field that is a string, such as "general.architecture"; "" where it is none. It may have control characters.
 func (f *File) Text(key string) string {
 	field, _ := f.Field(key)
 	text, _ := field.Value.(string)
@@ -272,7 +284,11 @@ func (t *Tensor) Quantised() (*quant.Tensor, bool) {
 	if l.block == 0 {
 		return nil, false
 	}
-	return l.block.Tensor(t.Name, t.Shape, t.data, t.Offset), true
+	q := l.block.Tensor(t.Name, t.Shape, t.data, t.Offset)
+	if t.weighted {
+		q.Scheme = quant.Scheme{Name: q.Scheme.Name + " with an importance matrix", Moves: true}
+	}
+	return q, true
 }
 
 // Dense is the tensor as numbers: those of the file, or float32 where it is dequantised as it is read. One of a format that is not read has

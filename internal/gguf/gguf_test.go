@@ -95,6 +95,21 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// Codes that were chosen with an importance matrix are not held to be the nearest.
+func TestImportanceMatrix(t *testing.T) {
+	for _, key := range []string{"general.name", "quantize.imatrix.file"} {
+		file := (&gguftest.Builder{}).Text(key, "some.imatrix").Tensor("w", 12, make([]byte, 144), 256).Bytes()
+		f, err := gguf.Read(bytes.NewReader(file), int64(len(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, _ := f.Tensors[0].Quantised()
+		if want := key != "general.name"; q.Scheme.Moves != want || strings.Contains(q.Scheme.Name, "importance") != want {
+			t.Errorf("%s: %+v", key, q.Scheme)
+		}
+	}
+}
+
 // A file that becomes shorter after its header was read is an error, not zeros.
 func TestShrunk(t *testing.T) {
 	file := (&gguftest.Builder{}).Tensor("w", 8, make([]byte, 340), 320).Bytes()

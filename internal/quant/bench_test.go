@@ -68,3 +68,19 @@ func BenchmarkFit(b *testing.B) {
 		})
 	}
 }
+
+// What the usual writer's choice costs.
+func BenchmarkUsual(b *testing.B) {
+	const n = 1 << 14
+	for _, f := range all {
+		b.Run(f.String(), func(b *testing.B) {
+			q, x := filled(f, n)
+			var c quant.Codes
+			b.ReportAllocs()
+			for b.Loop() {
+				q.Usual(&c, x, 0)
+			}
+			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Melements/s")
+		})
+	}
+}

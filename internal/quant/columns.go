@@ -38,13 +38,16 @@ func (s *columns) place(i int, awq bool) int {
 	return i % (32 / s.bits) * s.bits
 }
 
+// grouped reports groups of consecutive inputs, all of one size.
+func (s *columns) grouped() bool { return s.index == nil && s.in%s.group == 0 }
+
 // usual is false: both choose codes by what they do to activations.
 func (s *columns) usual(*Codes, []float32, int64) bool { return false }
 
 func (s *columns) read(c *Codes, r *Reader, from int64, n int) error {
 	first, outputs := int(from/int64(s.in)), n/s.in
 	group := s.group
-	if s.index != nil || s.in%s.group != 0 {
+	if !s.grouped() {
 		group = 1
 	}
 	c.resize(n, group)
@@ -187,21 +190,30 @@ func (f *finder) transposed(t *container.Tensor, name string) error {
 	// A band of some MiB. Outputs that share an int32 are read together.
 	band := max(each, (1<<20)/s.in/each*each)
 	scheme := Scheme{Name: fmt.Sprintf("%s, %d bits, groups of %d", strings.ToUpper(f.Method), s.bits, s.group), Moves: true}
-	f.add(t, name, []int{s.out, s.in}, scheme, each*s.in, band*s.in, s)
+	group := s.group
+	if !s.grouped() {
+		group = 1
+	}
+	f.keep(t, name, &Tensor{Shape: []int{s.out, s.in}, Scheme: scheme, Unit: each * s.in, Batch: band * s.in, source: s, group: group, grain: band * s.in})
 	return nil
 }
 
 // version sets what the formats of GPTQ and AWQ differ in.
 func (f *finder) version(s *columns) error {
-	format := f.Format
+	format, old := strings.ToLower(f.Format), strings.ToLower(f.Old) // the old name of the same setting
+	if s.awq {
+		old = strings.ToLower(f.Kind)
+	}
 	if format == "" {
-		format = f.Old
+		format = old
 	}
 	switch {
-	case s.awq && (f.Kind == "" || strings.EqualFold(f.Kind, "gemm")) && (format == "" || strings.EqualFold(format, "gemm")):
+	case old != "" && old != format:
+		return fmt.Errorf("config.json has two formats, %s and %s", container.Quote(f.Format), container.Quote(old))
+	case s.awq && (format == "" || format == "gemm"):
 		return nil
 	case s.awq:
-		return hint.Add(fmt.Errorf("AWQ of version %s, which is not read", container.Quote(f.Kind+format)), next)
+		return hint.Add(fmt.Errorf("AWQ of version %s, which is not read", container.Quote(format)), next)
 	case format == "" || format == "gptq":
 		s.plus = 1
 		return nil

@@ -166,9 +166,14 @@ func dtype(t *container.Tensor) string {
 var numbers = []hooks.DType{hooks.F16, hooks.BF16, hooks.F32}
 
 // add keeps a tensor that was found, whose codes are those of t.
-func (f *finder) add(t *container.Tensor, name string, shape []int, scheme Scheme, unit, batch int, s source) {
+func (f *finder) add(t *container.Tensor, name string, shape []int, scheme Scheme, s *rows) {
+	f.keep(t, name, &Tensor{Shape: shape, Scheme: scheme, Unit: s.group, Batch: batch(s.group), source: s, group: s.group, grain: s.group})
+}
+
+func (f *finder) keep(t *container.Tensor, name string, found *Tensor) {
 	f.used[t.Name] = true
-	f.found = append(f.found, &Tensor{Name: strings.TrimPrefix(name+".weight", "."), Shape: shape, Scheme: scheme, Unit: unit, Batch: batch, source: s})
+	found.Name = strings.TrimPrefix(name+".weight", ".")
+	f.found = append(f.found, found)
 }
 
 // matrix reports codes that are no matrix, or a stack of them, of some dtype.
@@ -225,7 +230,7 @@ func (f *finder) mlx(t *container.Tensor, name string) error {
 	if err != nil {
 		return err
 	}
-	f.add(t, name, with(t.Shape, inputs), Scheme{Name: fmt.Sprintf("MLX affine, %d bits, groups of %d", s.Bits, s.Group)}, s.Group, batch(s.Group), &rows{
+	f.add(t, name, with(t.Shape, inputs), Scheme{Name: fmt.Sprintf("MLX affine, %d bits, groups of %d", s.Bits, s.Group)}, &rows{
 		codes: *t, bits: s.Bits, group: s.Group, scales: *scales, by: 1, offsets: biases, writer: affine, early: rounding(scales.DType),
 	})
 	return nil
@@ -331,7 +336,7 @@ func (f *finder) scaled(t *container.Tensor, name string, inputs int, s *rows) e
 	case groups == 1:
 		how = "by row"
 	}
-	f.add(t, name, []int{outputs, inputs}, Scheme{Name: fmt.Sprintf("int%d, %s", s.bits, how)}, s.group, batch(s.group), s)
+	f.add(t, name, []int{outputs, inputs}, Scheme{Name: fmt.Sprintf("int%d, %s", s.bits, how)}, s)
 	return nil
 }
 
@@ -353,7 +358,7 @@ func (f *finder) bytes(t *container.Tensor, name string) error {
 			return fmt.Errorf("rows of %d", t.Shape[1])
 		}
 		s.scales, s.by, s.group, s.early = *largest, 127, t.Shape[1], toF32
-		f.add(t, name, t.Shape, Scheme{Name: "bitsandbytes int8, by row"}, s.group, batch(s.group), s)
+		f.add(t, name, t.Shape, Scheme{Name: "bitsandbytes int8, by row"}, s)
 		return nil
 	}
 	if f.Method == "compressed-tensors" {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -246,4 +247,54 @@ func FuzzPacked(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The files that the gguf package and ggml wrote of a checkpoint fit it, whole; one corrupt block and rows of a neighbour do not, and are
+// found where they are.
+func TestWideFits(t *testing.T) {
+	original := dumped(t, "wide/model.safetensors")
+	names := map[string]string{"token_embd": "embed_tokens", "attn_q": "q_proj", "attn_k": "k_proj", "attn_v": "v_proj", "attn_output": "o_proj", "ffn_gate": "gate_proj", "ffn_up": "up_proj", "ffn_down": "down_proj"}
+	for _, file := range []string{"wide.Q8_0.gguf", "wide.Q4_K.gguf", "wide.Q6_K.gguf"} {
+		checked := 0
+		for _, x := range opened(t, file).Tensors {
+			q, ok := x.Quantised()
+			if !ok {
+				continue
+			}
+			checked++
+			parts := strings.Split(x.Name, ".")
+			var v []float64
+			for i := range original {
+				if strings.HasSuffix(original[i].Name, "."+names[parts[len(parts)-2]]+".weight") {
+					v = numbers(t, &original[i])
+				}
+			}
+			var c quant.Codes
+			if err := q.Reader().Codes(&c, 0, len(v)); err != nil {
+				t.Fatal(err)
+			}
+			var f quant.Fit
+			f.Add(v, &c, 0)
+			if relative := math.Sqrt(f.Error2 / f.X2); f.Wrong > 0 || f.Nonfinite > 0 || relative > 0.1 || relative < 1e-3 {
+				t.Errorf("%s %s: %d wrong, relative error %v", file, x.Name, f.Wrong, relative)
+			}
+			row := x.Shape[1]
+			shifted := append(append([]float64(nil), v[row:]...), v[:row]...)
+			var s quant.Fit
+			if s.Add(shifted, &c, 0); s.Wrong < int64(len(v))/2 || s.First.Element > 16 {
+				t.Errorf("%s %s: rows shifted by one: %d wrong of %d, first %d", file, x.Name, s.Wrong, len(v), s.First.Element)
+			}
+			at := len(v) / 2 / q.Unit * q.Unit
+			for i := range q.Unit { // a block of codes that are all the lowest
+				c.Code[at+i] = int16(c.Lo)
+			}
+			var b quant.Fit
+			if b.Add(v, &c, 0); b.Wrong < int64(q.Unit)/2 || b.Wrong > int64(q.Unit) || b.First.Element < int64(at) || b.First.Element > int64(at+8) {
+				t.Errorf("%s %s: a corrupt block at %d: %d wrong, first %d", file, x.Name, at, b.Wrong, b.First.Element)
+			}
+		}
+		if checked != 8 {
+			t.Errorf("%s: %d tensors of codes, want 8", file, checked)
+		}
+	}
 }

@@ -8,14 +8,12 @@
 package quant
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/container"
 )
 
 // Codes are consecutive elements of a tensor in row-major order. Element i has the value Step[i/Group]·Code[i] + Offset[i/Group].
@@ -61,26 +59,35 @@ func grown[T any](s []T, n int) []T {
 }
 
 // Values writes the value of each element, rounded to float32. dst has as many elements as there are codes.
-func (c *Codes) Values(dst []float32) {
-	for g, step := range c.Step {
-		offset, from := c.Offset[g], g*c.Group
-		to := min(from+c.Group, len(c.Code))
-		codes, out := c.Code[from:to], dst[from:to]
-		for len(codes) >= 8 && len(out) >= 8 { // bounds are checked once for all of them
-			q, to := (*[8]int16)(codes), (*[8]float32)(out)
-			to[0] = float32(float64(step*float64(q[0])) + offset)
-			to[1] = float32(float64(step*float64(q[1])) + offset)
-			to[2] = float32(float64(step*float64(q[2])) + offset)
-			to[3] = float32(float64(step*float64(q[3])) + offset)
-			to[4] = float32(float64(step*float64(q[4])) + offset)
-			to[5] = float32(float64(step*float64(q[5])) + offset)
-			to[6] = float32(float64(step*float64(q[6])) + offset)
-			to[7] = float32(float64(step*float64(q[7])) + offset)
-			codes, out = codes[8:], out[8:]
-		}
-		for i, code := range codes {
-			out[i] = float32(float64(step*float64(code)) + offset)
-		}
+func (c *Codes) Values(dst []float32) { c.each(dst, 0, values) }
+
+// each calls fill for the elements from first on that belong in dst, group by group.
+func (c *Codes) each(dst []float32, first int, fill func(c *Codes, g int, codes []int16, dst []float32)) {
+	for len(dst) > 0 {
+		g := first / c.Group
+		n := min(len(dst), (g+1)*c.Group-first)
+		fill(c, g, c.Code[first:first+n], dst[:n])
+		dst, first = dst[n:], first+n
+	}
+}
+
+// values dequantises codes of one group.
+func values(c *Codes, g int, codes []int16, dst []float32) {
+	step, offset := c.Step[g], c.Offset[g]
+	for len(codes) >= 8 && len(dst) >= 8 { // bounds are checked once for all of them
+		q, to := (*[8]int16)(codes), (*[8]float32)(dst)
+		to[0] = float32(float64(step*float64(q[0])) + offset)
+		to[1] = float32(float64(step*float64(q[1])) + offset)
+		to[2] = float32(float64(step*float64(q[2])) + offset)
+		to[3] = float32(float64(step*float64(q[3])) + offset)
+		to[4] = float32(float64(step*float64(q[4])) + offset)
+		to[5] = float32(float64(step*float64(q[5])) + offset)
+		to[6] = float32(float64(step*float64(q[6])) + offset)
+		to[7] = float32(float64(step*float64(q[7])) + offset)
+		codes, dst = codes[8:], dst[8:]
+	}
+	for i, code := range codes {
+		dst[i] = float32(float64(step*float64(code)) + offset)
 	}
 }
 
@@ -101,6 +108,8 @@ type Tensor struct {
 	Batch  int // so many elements are best read at a time; a multiple of Unit
 
 	source source
+	group  int
+	grain  int // reads of planes are widened to multiples of it
 }
 
 // source reads codes. A source is shared by readers, which bring the memory.
@@ -116,6 +125,9 @@ func (t *Tensor) Elements() int64 {
 	n, _ := hooks.Elements(t.Shape)
 	return int64(n)
 }
+
+// Group is how many elements of a row share a step, or what their steps are multiples of.
+func (t *Tensor) Group() int { return t.group }
 
 // Usual fills c with what the usual writer of the format makes of the values x, which stand at element from on: ggml's reference
 // quantisers without an importance matrix, mx.quantize, the largest magnitude of a row over the largest code. from and len(x) are
@@ -184,57 +196,4 @@ func fill(r io.ReaderAt, p []byte, off int64) error {
 		return fmt.Errorf("the file has become shorter since it was opened: %w", io.ErrUnexpectedEOF)
 	}
 	return err
-}
-
-// Dense is the tensor dequantised, in float32, as it is read.
-func (t *Tensor) Dense() container.Tensor {
-	return container.Tensor{Name: t.Name, DType: hooks.F32, Shape: t.Shape, Data: dense{t}}
-}
-
-type dense struct{ tensor *Tensor }
-
-// mostDense is how many elements one read of a dense tensor decodes at a time, at least one unit.
-const mostDense = 1 << 18
-
-// ReadAt dequantises. Elements and units that a caller cuts are decoded whole.
-func (d dense) ReadAt(p []byte, off int64) (int, error) {
-	all := d.tensor.Elements() * 4
-	if off < 0 || off > all {
-		return 0, fmt.Errorf("offset %d of %d bytes", off, all)
-	}
-	var end error
-	if rest := all - off; int64(len(p)) > rest {
-		p, end = p[:rest], io.EOF
-	}
-	unit := int64(d.tensor.Unit)
-	r, done := d.tensor.Reader(), 0
-	var values []float32
-	for done < len(p) {
-		at := off + int64(done)
-		first := at / 4 / unit * unit
-		last := (off + int64(len(p)) + 3) / 4
-		n := min((last-first+unit-1)/unit*unit, max(unit, int64(d.tensor.Batch), mostDense/unit*unit))
-		values = grown(values, int(n))
-		if err := r.Values(values, first); err != nil {
-			return done, err
-		}
-		done += copyFloats(p[done:], values, int(at-first*4))
-	}
-	return len(p), end
-}
-
-// copyFloats writes the bytes of values to p, without the first skip of them, and returns how many it wrote.
-func copyFloats(p []byte, values []float32, skip int) int {
-	n := min(len(p), len(values)*4-skip)
-	done := 0
-	for ; (skip+done)%4 != 0 && done < n; done++ {
-		p[done] = byte(math.Float32bits(values[(skip+done)/4]) >> (8 * ((skip + done) % 4)))
-	}
-	for ; done+4 <= n; done += 4 {
-		binary.LittleEndian.PutUint32(p[done:], math.Float32bits(values[(skip+done)/4]))
-	}
-	for ; done < n; done++ {
-		p[done] = byte(math.Float32bits(values[(skip+done)/4]) >> (8 * ((skip + done) % 4)))
-	}
-	return n
 }

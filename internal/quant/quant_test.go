@@ -138,6 +138,33 @@ func TestDenseInPieces(t *testing.T) {
 	}
 }
 
+// Reading and judging allocate nothing once their memory is there.
+func TestReadingAllocatesNothing(t *testing.T) {
+	tensors := packed(t, "")
+	for _, x := range opened(t, "usual.gguf").Tensors {
+		if q, ok := x.Quantised(); ok {
+			tensors = append(tensors, q)
+		}
+	}
+	for _, q := range tensors {
+		n := int(q.Elements())
+		r, values, x := q.Reader(), make([]float32, n), make([]float64, n)
+		var c quant.Codes
+		var f quant.Fit
+		if allocs := testing.AllocsPerRun(3, func() {
+			if err := r.Values(values, 0); err != nil {
+				t.Error(err)
+			}
+			if err := r.Codes(&c, 0, n); err != nil {
+				t.Error(err)
+			}
+			f.Add(x, &c, 0)
+		}); allocs > 0 {
+			t.Errorf("%s %s: %v allocations", q.Scheme.Name, q.Name, allocs)
+		}
+	}
+}
+
 // The usual writer of each format is ggml's reference quantiser, code for code, and its float16 scales to the bit.
 func TestUsualAsGgml(t *testing.T) {
 	f := opened(t, "usual.gguf")
@@ -321,6 +348,7 @@ func TestFindRefuses(t *testing.T) {
 		{"GPTQ or AWQ", gptq, nil, "config.json does not say which"},
 		{"GPTQ of 3 bits", gptq, hf(`{"quant_method": "gptq", "bits": 3, "group_size": 64}`), "GPTQ with 3 bits"},
 		{"GPTQ for Marlin", gptq, hf(`{"quant_method": "gptq", "bits": 4, "group_size": 64, "checkpoint_format": "marlin"}`), `GPTQ of format "marlin"`},
+		{"GPTQ of two formats", gptq, hf(`{"quant_method": "gptq", "bits": 4, "group_size": 64, "format": "gptq", "checkpoint_format": "gptq_v2"}`), `two formats, "gptq" and "gptq_v2"`},
 		{"GPTQ of 8 bits in 4", gptq, hf(`{"quant_method": "gptq", "bits": 8, "group_size": 32}`), `"a.qzeros" is [1 2]; want [1 4]`},
 		{"GPTQ in other groups", gptq, hf(`{"quant_method": "gptq", "bits": 4, "group_size": 32}`), `"a.qzeros" is [1 2]; want [2 2]`},
 		{"GPTQ in groups of zero", gptq, hf(`{"quant_method": "gptq", "bits": 4, "group_size": 0}`), "groups of 0 inputs"},
