@@ -101,3 +101,8 @@ func (a *application) how(r *rule) string {
 	plain.folded = false
 	return plain.words()
 }
+
+// NamesWeight reports whether a line of the map is for a weight of a name. A nil map has none.
+func (m *Map) NamesWeight(name string) bool {
+	return m != nil && slices.ContainsFunc(m.weights, func(r *rule) bool { _, ok := r.from.of(name); return ok })
+}

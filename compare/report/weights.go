@@ -92,7 +92,7 @@ func (p *printer) weightFinding(f *weights.Finding) {
 
 // weightsRight says how many tensors are right, and how.
 func weightsRight(r *weights.Result) []string {
-	counts := map[string]int{}
+	counts, worst := map[string]int{}, map[string]float64{}
 	var order []string
 	for i := range r.Tensors {
 		t := &r.Tensors[i]
@@ -103,7 +103,8 @@ func weightsRight(r *weights.Result) []string {
 		case weights.Cast:
 			text = "cast to " + t.Rounding
 		case weights.Quantised:
-			text = t.Rounding + ": every code is the nearest, or one step beside it"
+			text = t.Rounding + ": every code is right for its format"
+			worst[text] = max(worst[text], t.Relative)
 		default:
 			continue
 		}
@@ -113,7 +114,11 @@ func weightsRight(r *weights.Result) []string {
 	}
 	var lines []string
 	for _, text := range order {
-		lines = append(lines, fmt.Sprintf("%s: %s", plural(counts[text], "tensor", "tensors"), text))
+		line := fmt.Sprintf("%s: %s", plural(counts[text], "tensor", "tensors"), text)
+		if w := worst[text]; w > 0 {
+			line += fmt.Sprintf(", relative L2 distance up to %.2g", w)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -315,8 +315,7 @@ func rowsOf(t *Tensor, name string, from, n int) *Tensor {
 	}
 	part.Data = sectionOf(t.Data, int64(from)*width*int64(t.DType.Size()))
 	if g := t.Grid; g != nil {
-		at := int64(from) * width * 4
-		part.Grid = &Grid{Step: sectionOf(g.Step, at), Low: sectionOf(g.Low, at), High: sectionOf(g.High, at), Group: g.Group, Moves: g.Moves}
+		part.Grid = g.from(int64(from) * width)
 	}
 	return &part
 }

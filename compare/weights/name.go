@@ -44,7 +44,7 @@ func (a *attempt) sampled() (bool, error) {
 			return false, err
 		}
 		b.local, b.original = slices.Clone(b.local), slices.Clone(b.original)
-		b.step, b.low, b.high = slices.Clone(b.step), slices.Clone(b.low), slices.Clone(b.high)
+		b.step, b.low, b.high, b.slack = slices.Clone(b.step), slices.Clone(b.low), slices.Clone(b.high), slices.Clone(b.slack)
 		a.sample = append(a.sample, b)
 	}
 	return false, nil
@@ -277,9 +277,8 @@ func matrices(t *Tensor) []*Tensor {
 		part := *t
 		part.Shape, part.Data = shape, sectionOf(t.Data, int64(at*t.DType.Size()))
 		if t.Grid != nil {
-			g := *t.Grid
-			g.Step, g.Low, g.High = sectionOf(g.Step, int64(at*4)), sectionOf(g.Low, int64(at*4)), sectionOf(g.High, int64(at*4))
-			part.Grid = &g
+			g := t.Grid
+			part.Grid = g.from(int64(at))
 		}
 		list = append(list, &part)
 	}

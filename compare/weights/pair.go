@@ -236,6 +236,12 @@ func samplesOf(t *Tensor) []part {
 	return list
 }
 
+// A tensor of so many codes whose numbers are another multiple of the original's, by so much, has scales that are not the best.
+const (
+	minSlope  = 1024
+	slopeNote = 0.01
+)
+
 // right is the row of a tensor of which no element is wrong.
 func (c *comparison) right(row Row, local *Tensor, q rule, t *tally) Row {
 	row.Relative = finite(t.relative())
@@ -245,6 +251,9 @@ func (c *comparison) right(row Row, local *Tensor, q rule, t *tally) Row {
 	switch {
 	case local.Grid != nil:
 		row.Class, row.Rounding = Quantised, local.Format
+		if slope := t.both / t.whole; t.elements >= minSlope && math.Abs(slope-1) > slopeNote {
+			row.note("its numbers are %s times the original's on average: its scales are not the best", number(slope))
+		}
 		return row
 	case q.round.dtype == 0, local.Add != 0 && !q.round.cut && q.round.dtype == local.DType && local.DType == hooks.F32:
 		row.Class = Equal

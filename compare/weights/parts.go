@@ -47,7 +47,12 @@ func (a *attempt) inParts() (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		f := a.ofRow(&b, int(a.t.left[r]), int(a.t.right[r]))
+		from, to := int(a.t.left[r]), int(a.t.right[r])
+		if g := a.local.Grid; g != nil { // a mistake is one of whole groups, and some of their codes may be right
+			group := max(1, g.Group)
+			from, to = from/group*group, min((to/group+1)*group, columns)-1
+		}
+		f := a.ofRow(&b, from, to)
 		if f.kind == Values && mine != nil {
 			if at := where[mine[r]]; len(at) > 0 {
 				near := slices.MinFunc(at, func(x, y int) int { return abs(x-r) - abs(y-r) })
@@ -128,7 +133,7 @@ func (a *attempt) ofRow(b *block, from, to int) finding {
 	q := rule{scale: factor, round: a.q.round}.nearly(a.local, 1)
 	some := block{part: part{0, 1, 0, to - from + 1}, local: b.local[from : to+1], original: b.original[from : to+1], grid: b.grid}
 	if b.grid != nil {
-		some.step, some.low, some.high = b.step[from:to+1], b.low[from:to+1], b.high[from:to+1]
+		some.step, some.low, some.high, some.slack = b.step[from:to+1], b.low[from:to+1], b.high[from:to+1], b.slack[from:to+1]
 	}
 	bad := make([]bool, to-from+1)
 	q.judge(&some, bad)

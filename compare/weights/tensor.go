@@ -32,8 +32,21 @@ type Tensor struct {
 // reader has float32 elements in the tensor's shape.
 type Grid struct {
 	Step, Low, High io.ReaderAt
-	Group           int  // so many elements of a row share a step
-	Moves           bool // the format moves errors from code to code (GPTQ, AWQ): no value alone is wrong
+	// Slack is how far a number may be from its code beside that: a writer chose the code before it rounded the scale. nil: not at all.
+	Slack io.ReaderAt
+	Group int  // so many elements of a row share a step, or a step of steps
+	Moves bool // the format moves errors from code to code (GPTQ, AWQ): no value alone is wrong
+}
+
+// from is the grid from some element on.
+func (g *Grid) from(element int64) *Grid {
+	const size = 4
+	part := *g
+	part.Step, part.Low, part.High = sectionOf(g.Step, element*size), sectionOf(g.Low, element*size), sectionOf(g.High, element*size)
+	if g.Slack != nil {
+		part.Slack = sectionOf(g.Slack, element*size)
+	}
+	return &part
 }
 
 // key is what people know the tensor by.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"sync/atomic"
+
+	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // view is a tensor of the original in the places that a relation gives its elements: row r is row rows[r] of the tensor, column c is
@@ -64,6 +66,7 @@ type reader struct {
 
 	local, original []float64
 	step, low, high []float64
+	slack           []float64
 }
 
 func room(p *[]float64, n int) []float64 {
@@ -145,6 +148,7 @@ type block struct {
 	local, original []float64
 	grid            *Grid
 	step, low, high []float64
+	slack           []float64
 }
 
 // read reads a rectangle of a port's tensor, and of what it may be.
@@ -160,7 +164,7 @@ func (r *reader) read(local *Tensor, v view, p part) (block, error) {
 		return b, inTensor(v.t, err)
 	}
 	if g := local.Grid; g != nil {
-		b.step, b.low, b.high = room(&r.step, p.size()), room(&r.low, p.size()), room(&r.high, p.size())
+		b.step, b.low, b.high, b.slack = room(&r.step, p.size()), room(&r.low, p.size()), room(&r.high, p.size()), room(&r.slack, p.size())
 		for _, plane := range []struct {
 			into []float64
 			from func([]float64, int) error
@@ -168,6 +172,12 @@ func (r *reader) read(local *Tensor, v view, p part) (block, error) {
 			{b.step, func(dst []float64, from int) error { return r.buf.float32s(dst, g.Step, from) }},
 			{b.low, func(dst []float64, from int) error { return r.buf.float32s(dst, g.Low, from) }},
 			{b.high, func(dst []float64, from int) error { return r.buf.float32s(dst, g.High, from) }},
+			{b.slack, func(dst []float64, from int) error {
+				if clear(dst); g.Slack == nil {
+					return nil
+				}
+				return r.buf.float32s(dst, g.Slack, from)
+			}},
 		} {
 			if err := r.plane(plane.into, local, p, plane.from); err != nil {
 				return b, inTensor(local, err)
@@ -177,13 +187,13 @@ func (r *reader) read(local *Tensor, v view, p part) (block, error) {
 	return b, nil
 }
 
-// lost is the part of a run's energy beyond which its codes are not a rounding of the original: codes of four bits lose a hundredth, of
-// two bits a tenth, a scale that is half of what it was a quarter.
+// lost is the part of a run's energy beyond which its codes are not a rounding of the original. Codes of four bits lose a hundredth by
+// rounding, codes of two bits a tenth.
 const lost = 0.2
 
-// judge marks the elements of a block that a rule does not give. Of codes, one is right that is the nearest to the number over the
-// stored scale or one step beside it; a number beyond all codes has the last of them; and of each run of a group the sum of squared
-// errors is at most the given part of that of the original.
+// judge marks the elements of a block that a rule does not give. A code is right within one and a half steps of the number, or of the last
+// code where the number lies beyond it, and what the grid allows beside that. In each run of a group, what lies beyond the last codes is at
+// most the lost part of the original's sum of squares. Formats that move errors are held to that part alone, with all errors.
 func (q *rule) judge(b *block, bad []bool) {
 	if b.grid == nil {
 		for i, l := range b.local {
@@ -191,28 +201,28 @@ func (q *rule) judge(b *block, bad []bool) {
 		}
 		return
 	}
-	const slack = 1e-5
-	for i, l := range b.local {
-		x := b.original[i]*q.scale + q.add
-		step := b.step[i]
-		nearest := b.low[i]
-		if step > 0 {
-			nearest += step * math.RoundToEven((min(max(x, b.low[i]), b.high[i])-b.low[i])/step)
-		}
-		bad[i] = !(math.Abs(l-nearest) <= step*(1+slack)+1e-6*math.Abs(l)) && !b.grid.Moves || l != l
-	}
 	columns := b.columns()
-	group := max(1, b.grid.Group)
+	group := min(max(1, b.grid.Group), columns)
 	for at := 0; at < len(b.local); at += columns {
 		for c := 0; c < columns; c += group {
 			from, to := at+c, at+min(c+group, columns)
-			var wrong, whole float64
+			var off, whole float64
 			for i := from; i < to; i++ {
-				x := b.original[i]*q.scale + q.add
-				wrong += (b.local[i] - x) * (b.local[i] - x)
+				x, l := q.makes(b.original[i]), b.local[i]
+				slack := b.slack[i] + taken(x)
+				within := min(max(x, b.low[i]), b.high[i])
+				beyond := math.Abs(x - within)
+				if b.grid.Moves {
+					bad[i], beyond = l != l, math.Abs(x-l)
+				} else {
+					bad[i] = !(math.Abs(within-l) <= 1.5*b.step[i]+slack) || b.step[i] == 0 && !(math.Abs(x-l) <= slack)
+				}
+				if beyond -= slack; beyond > 0 {
+					off += beyond * beyond
+				}
 				whole += x * x
 			}
-			if !(wrong <= lost*whole+1e-12*float64(to-from)*tiny(whole)) {
+			if !(off <= lost*whole) {
 				for i := from; i < to; i++ {
 					bad[i] = true
 				}
@@ -221,10 +231,11 @@ func (q *rule) judge(b *block, bad []bool) {
 	}
 }
 
-// tiny is 1 for a run of nothing but zeros, whose codes may have a last bit of a float16 scale, and else 0.
-func tiny(whole float64) float64 {
-	if whole == 0 {
-		return 1
+// taken is what a writer changes that takes x in float16 or bfloat16 before it chooses a code: half a step of either.
+func taken(x float64) float64 {
+	const least = 0x1p-25
+	if v := float32(x); float64(floats.RoundBF16(v)) == x {
+		return least
 	}
-	return 0
+	return max(least, math.Abs(x)*0x1p-8)
 }
