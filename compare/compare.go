@@ -94,6 +94,9 @@ type Options struct {
 	// Flaws are what keeps the local trace from showing that the port is right, a sentence each: they make the comparison incomplete.
 	Flaws []string
 
+	// Code says what computes a tensor of a pass, for the first divergence; nil where nothing was recorded.
+	Code func(name string, pass int) *Code
+
 	// Remarks are notes for the report that decide nothing, a sentence each.
 	Remarks []string
 

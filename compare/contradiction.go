@@ -88,7 +88,7 @@ func outsideItself(t *capture.Trace, list *order.List) (string, error) {
 // outOfOrder finds a tensor that a trace, which is to be in the order of execution, has before one that it is computed from.
 // Which of two entries comes first that do not depend on each other is for the engine to choose.
 func outOfOrder(t *capture.Trace, list *order.List) (string, error) {
-	if !t.Sequence() {
+	if !t.Sequence() || t.Manifest().Program != "" { // a run that records writes a tensor when it knows its name, which may be later
 		return "", nil
 	}
 	recomputed := set(t.Manifest().Derived) // at any time

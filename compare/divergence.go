@@ -23,6 +23,18 @@ type Divergence struct {
 	Downstream *Downstream    `json:"downstream,omitempty"`
 	Weights    []order.Weight `json:"weights,omitempty"` // that the operation uses
 	Hints      []string       `json:"hints,omitempty"`   // what to look at next, a sentence each
+	Code       *Code          `json:"code,omitempty"`    // what computes it, where a side was recorded as it ran
+}
+
+// Code is what computes an entry on the sides that were recorded as they ran.
+type Code struct {
+	Local     string `json:"local,omitempty"`     // the line of source, such as "transformers/models/qwen3/modeling_qwen3.py:213"
+	Reference string `json:"reference,omitempty"` // that of the reference
+	// Compared says that both sides were recorded, and their steps from the captured tensors before it to this one were compared.
+	Compared bool `json:"compared,omitempty"`
+	// Steps are those of both as a diff: "- " before one of the reference alone, "+ " before one of the local side alone. None where
+	// both compute it alike.
+	Steps []string `json:"steps,omitempty"`
 }
 
 // Parent is a compared ancestor of an entry.
@@ -40,6 +52,9 @@ func (w *walker) divergence(row Row) *Divergence {
 			a := w.nearest(e, row.Pass)
 			d.Parents, d.Between = a.parents, a.between
 		}
+	}
+	if w.o.Code != nil && !w.o.Alone && row.Name != order.InputIDs {
+		d.Code = w.o.Code(row.Name, row.Pass)
 	}
 	d.Hints = w.hints(d)
 	if w.o.AB && row.Name != order.InputIDs {

@@ -104,6 +104,17 @@ func (w *walker) missingUnknown() {
 	}
 }
 
+// takesNone reports whether an entry is the positions, and the sides that lack them were recorded from models that take none: what
+// their operations make of positions is a part of what is compared.
+func (w *walker) takesNone(name string, has [2]bool) bool {
+	for side, s := range w.traces() {
+		if !has[side] && (name != order.PositionIDs || s.m.Program == "" || slices.Contains(s.m.Entries, name)) {
+			return false
+		}
+	}
+	return true
+}
+
 // missingFirings lists one entry: when a side does not have it at all, or not as often as the other.
 func (w *walker) missingFirings(i, pass int) {
 	name := w.plan.entries[i].Name
@@ -122,7 +133,7 @@ func (w *walker) missingFirings(i, pass int) {
 		if n > 0 {
 			key = capture.Key(0, name, n)
 		}
-		if side := w.plan.missing(i, has); side == "" {
+		if side := w.plan.missing(i, has); side == "" || w.takesNone(name, has) {
 		} else if line := w.o.Limits.Allows(name, pass, gate.Absent); line >= 0 {
 			w.res.Allowed[line].Keys = append(w.res.Allowed[line].Keys, capture.Key(pass, key, 0))
 		} else {

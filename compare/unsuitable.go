@@ -160,7 +160,7 @@ func (n sideNames) orderDifferences(l, r capture.Manifest, list *order.List) []s
 	inL, inR := set(l.Entries), set(r.Entries)
 	both := func(in map[string]bool) func(string) bool { return func(s string) bool { return !in[s] } }
 	a, b := slices.DeleteFunc(slices.Clone(l.Entries), both(inR)), slices.DeleteFunc(slices.Clone(r.Entries), both(inL))
-	if list != nil && list.IsRecorded() { // a recording run writes a tensor when it knows its name, which is not where the order has it
+	if list != nil && (list.IsRecorded() || l.Program != "" || r.Program != "") { // a recording run writes a tensor when it knows its name, which is not where the order has it
 		byPlace := func(x, y string) int { return cmp.Compare(list.Index(x), list.Index(y)) }
 		slices.SortStableFunc(a, byPlace)
 		slices.SortStableFunc(b, byPlace)

@@ -128,7 +128,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Name:           "tracediff",
 		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
 		Description:    "Try it: tracediff compare --prompt \"Hello world\"",
-		Commands:       []*cli.Command{captureCommand(), compareCommand(), watchCommand(), checkCommand(), orderCommand(), inspectCommand(), mapCommand(), weightsCommand(), doctorCommand(), gateCommand(), mergeCommand(), acceptCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand(), manCommand()},
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), watchCommand(), checkCommand(), orderCommand(), diffProgramCommand(), inspectCommand(), mapCommand(), weightsCommand(), doctorCommand(), gateCommand(), mergeCommand(), acceptCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand(), manCommand()},
 		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version"}},
 		Reader:         stdin,
 		Writer:         stdout,

@@ -170,3 +170,49 @@ func TestProgramsThatCannotBeUsed(t *testing.T) {
 		}
 	}
 }
+
+// Where both sides were recorded, the block of the first divergence shows the lines of source and the steps that differ, in every
+// format; diff-program shows the same without the traces.
+func TestStepsOfBothSides(t *testing.T) {
+	const port = "../../fixtures/programs/port/"
+	compare := []string{"compare", "--model", "../../fixtures/qwen3-tiny", "--dir", t.TempDir(), port + "scale-missing.safetensors", port + "reference.safetensors"}
+	want := []string{"first divergence: layers.0.self_attn.scores", "reference transformers/models/qwen3/modeling_qwen3.py:", "local port_programs.py:", "- * 0.28867513459481287"}
+	page := filepath.Join(t.TempDir(), "report.html")
+	text := told(t, 1, append(compare, "--report", "html="+page)...)
+	full := told(t, 1, append(compare, "--verbose")...)
+	for _, word := range want {
+		if !strings.Contains(text, word) || !strings.Contains(full, strings.TrimPrefix(word, "first divergence: ")) {
+			t.Errorf("the report does not say %q:\n%s\n%s", word, text, full)
+		}
+		if html := string(readAll(t, page)); !strings.Contains(html, strings.TrimPrefix(word, "first divergence: ")) {
+			t.Errorf("the page does not say %q", word)
+		}
+	}
+	said := told(t, 1, append(compare, "--format", "json")...)
+	for _, word := range []string{`"compared": true`, `"- * 0.28867513459481287"`, `"local": "port_programs.py:`} {
+		if !strings.Contains(said, word) {
+			t.Errorf("the JSON report does not say %s", word)
+		}
+	}
+	compare[5] = port + "healthy.safetensors"
+	if text = told(t, 0, compare...); strings.Contains(text, "MISSING") || !strings.Contains(text, "MATCH: all") {
+		t.Errorf("the healthy port, which takes no positions:\n%s", text)
+	}
+
+	said = told(t, 1, "diff-program", port+"reference.program.json", port+"scale-missing.safetensors")
+	if !strings.Contains(said, "  - * 0.28867513459481287\n") || !strings.Contains(said, "\n3 of 85 named tensors are computed otherwise\n") || strings.Count(said, "A at ") != 1 {
+		t.Errorf("the programs:\n%s", said)
+	}
+	if again := told(t, 1, "diff-program", port+"reference.program.json", port+"scale-missing.safetensors"); again != said {
+		t.Error("the output is another one the second time")
+	}
+	told(t, 0, "diff-program", port+"reference.program.json", port+"healthy.program.json")
+	if said = told(t, 1, "diff-program", "--format", "json", port+"reference.program.json", port+"gelu.program.json"); !strings.Contains(said, `"name":"layers.*.mlp.act_fn"`) {
+		t.Errorf("as JSON: %s", said)
+	}
+	for _, args := range [][]string{{port + "reference.program.json"}, {port + "reference.program.json", "../../fixtures/programs/qwen3-tiny.bfloat16.program.json"}, {port + "none.program.json", port + "gelu.program.json"}} {
+		if lines := strings.Split(strings.TrimSpace(told(t, 2, append([]string{"diff-program"}, args...)...)), "\n"); len(lines) != 2 {
+			t.Errorf("%v: want two lines: %q", args, lines)
+		}
+	}
+}

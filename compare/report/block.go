@@ -40,6 +40,7 @@ func (p *printer) divergence(r *compare.Result) {
 		p.field("last match", "%s", d.LastMatch)
 	}
 	p.ancestors(d)
+	p.code(d.Code)
 	p.downstream(d.Downstream)
 	for _, w := range d.Weights {
 		p.field("weight", "%s %v", w.Name, w.Shape)
@@ -197,6 +198,36 @@ func (p *printer) downstream(d *compare.Downstream) {
 		p.field("downstream", "ends at %s: it and all after it are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
 	default:
 		p.field("downstream", "reaches %s, relative L2 %s: %s are past their limits", d.Last, number(d.LastRelL2), looked)
+	}
+}
+
+// maxSteps bounds the steps that the block shows.
+const maxSteps = 40
+
+// code writes the lines of source that compute the entry, and how the steps of the two sides differ.
+func (p *printer) code(c *compare.Code) {
+	if c == nil {
+		return
+	}
+	label := "source"
+	for _, side := range []struct{ name, line string }{{"reference", c.Reference}, {"local", c.Local}} {
+		if side.line != "" {
+			p.field(label, "%s %s", side.name, side.line)
+			label = ""
+		}
+	}
+	switch {
+	case len(c.Steps) > 0:
+		p.field("steps", "of the reference (-) and of the local side (+):")
+		for i, step := range c.Steps {
+			if i == maxSteps {
+				p.field("", "and %d more; tracediff diff-program shows all", len(c.Steps)-i)
+				break
+			}
+			p.field("", "%s", step)
+		}
+	case c.Compared:
+		p.field("steps", "the same on both sides: the numbers that they read differ")
 	}
 }
 

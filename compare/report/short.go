@@ -115,6 +115,7 @@ func (p *printer) shortDivergence(r *compare.Result) {
 	p.size(r, row)
 	p.shortGap(row)
 	p.came(d)
+	p.code(d.Code)
 	p.downstream(d.Downstream)
 	for i, hint := range d.Hints {
 		if i == maxShort {

@@ -104,6 +104,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	if err := limit(ctx, e, a, &o, local, ref.Trace, ref.entry, j.list, j.ck); err != nil {
 		return nil, err
 	}
+	o.Code = code(e, a.program, local, ref.Trace)
 	return run(ctx, e, a, local, ref.Trace, o)
 }
 
@@ -225,6 +226,7 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	if err := limit(ctx, e, a, &o, local, ref, nil, whole, ck); err != nil {
 		return nil, err
 	}
+	o.Code = code(e, a.program, local, ref)
 	return run(ctx, e, a, local, ref, o)
 }
 

@@ -29,6 +29,7 @@ type recordedProgram struct {
 	path string
 	data []byte // of the file
 	list *order.List
+	file *recorded.Program
 	// ofPrompt: it holds for the token ids of the run that recorded it, and for no others.
 	ofPrompt bool
 }
@@ -55,7 +56,7 @@ func readProgram(path string, data []byte) (*recordedProgram, error) {
 	p := &recordedProgram{path: path, data: data}
 	file, err := recorded.Read(bytes.NewReader(data))
 	if err == nil {
-		p.ofPrompt = file.OfPrompt()
+		p.file, p.ofPrompt = file, file.OfPrompt()
 		p.list, err = order.Recorded(file)
 	}
 	if err == nil && p.list.Index(order.InputIDs) < 0 {

@@ -89,6 +89,35 @@ func checkSpelling(t rapid.TB, tok *tokenizer.Tokenizer, spell func([]int) strin
 	}
 }
 
+// Characters above U+FFFF are themselves, and not those of their lower 16 bits: U+E0041 with an acute accent is no Á.
+func TestCharactersAboveTheBMPSurvive(t *testing.T) {
+	qwen2, spell := openFamily(t, "qwen2"), spelling(t, "qwen2")
+	for text, want := range map[string]string{
+		"\U000e0041\u0301":            "\U000e0041\u0301",
+		"x\U000e0065\u0301\u0323":     "x\U000e0065\u0323\u0301",
+		"\U000f00c2\u0301":            "\U000f00c2\u0301",
+		"A\U000e0301":                 "A\U000e0301",
+		"\U000e1100\u1161":            "\U000e1100\u1161",
+		"\U00011099\U000110ba":        "\U0001109a", // which do compose
+		"A\u0301 \u1100\u1161\u11a8": "\u00c1 \uac01",
+	} {
+		ids, err := qwen2.Encode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := spell(ids); got != want {
+			t.Errorf("%+q is encoded as %+q, want %+q", text, got, want)
+		}
+	}
+	above, below := rapid.Int32Range(0x10000, 0x10ffff), rapid.Int32Range(0xc0, 0x1ff)
+	marks := rapid.SampledFrom([]rune{0x300, 0x301, 0x302, 0x308, 0x323, 0x327, 0x338, 0x3099, 0x1161, 0x11a8})
+	rapid.Check(t, func(t *rapid.T) {
+		plane := rune(rapid.IntRange(1, 16).Draw(t, "plane")) << 16
+		first := rapid.OneOf(above, rapid.Map(below, func(r rune) rune { return plane | r }), rapid.Map(rapid.Int32Range('A', 'z'), func(r rune) rune { return plane | r })).Draw(t, "first")
+		checkSpelling(t, qwen2, spell, string([]rune{first, marks.Draw(t, "mark"), marks.Draw(t, "mark")}), true)
+	})
+}
+
 func TestByteLevelIDsSpellTheText(t *testing.T) {
 	llama3, qwen2 := openFamily(t, "llama3"), openFamily(t, "qwen2")
 	spellLlama3, spellQwen2 := spelling(t, "llama3"), spelling(t, "qwen2")

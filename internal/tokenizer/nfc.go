@@ -142,14 +142,8 @@ func pairOf(a, b rune) (r rune, ok bool) {
 	var buf, src [4 * utf8.UTFMax]byte
 	composed := norm.NFC.Append(buf[:0], utf8.AppendRune(utf8.AppendRune(src[:0], a), b)...)
 	r, size := utf8.DecodeRune(composed)
-	if size != len(composed) {
-		return 0, false
-	}
-	// x/text finds pairs by the low 16 bits of both: U+E0047 would be the letter G, U+0047.
-	if a > 0xffff || b > 0xffff {
-		return r, norm.NFD.String(string(r)) == norm.NFD.String(string([]rune{a, b}))
-	}
-	return r, true
+	// Package norm looks pairs up by the lower 16 bits of both: U+E0041 with U+0301 would be Á.
+	return r, size == len(composed) && norm.NFD.String(string(r)) == norm.NFD.String(string([]rune{a, b}))
 }
 
 // unnormalized are the characters with a combining class or a decomposition that are newer than

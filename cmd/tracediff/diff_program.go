@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/compare/stepdiff"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
+	"github.com/tracediff/tracediff/internal/session"
+)
+
+func diffProgramCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "diff-program",
+		Usage:     "compare two recorded programs of one model step by step, without running either",
+		ArgsUsage: "A B",
+		Description: `A and B are recorded programs, NAME.program.json, or the traces NAME.safetensors that lie beside them: most often that of
+transformers and that of a port in PyTorch, recorded with tracediff.recording. For each named tensor the operations between it and the
+named tensors before it are compared. Those that are not the same are printed as a diff, with the lines of source that compute the
+tensor. Layers and passes that differ alike are printed once.
+
+Operations are compared as they were recorded: one that computes the same in another way differs. The numbers of a checkpoint are not
+looked at. A program that lacks a named tensor of the other one differs.
+
+Exit status: 0 all named tensors are computed alike, 1 some are not, 2 they cannot be compared.
+
+Example:
+  tracediff diff-program reference.program.json port.program.json`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 2 {
+				return hint.Add(fmt.Errorf("diff-program takes two programs, not %d arguments", c.NArg()), "tracediff diff-program A.program.json B.program.json")
+			}
+			format := c.String("format")
+			if format != "text" && format != "json" {
+				return fmt.Errorf("--format is %q, want text or json", format)
+			}
+			r, err := session.DiffPrograms(c.Args().Get(0), c.Args().Get(1))
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				err = json.NewEncoder(c.App.Writer).Encode(r)
+			} else {
+				err = printPrograms(c.App.Writer, c.Args().Slice(), r)
+			}
+			if err == nil && !r.Same() {
+				err = mismatch{} // exit status 1; what differs is printed
+			}
+			return err
+		},
+	}
+}
+
+// maxNames bounds the names that only one program has, and the places of a difference, that are printed.
+const maxNames = 4
+
+// printPrograms writes the differences as text.
+func printPrograms(w io.Writer, paths []string, r *stepdiff.Report) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "A (-): %s\nB (+): %s\n", plain.Text(paths[0]), plain.Text(paths[1]))
+	if r.Passes[0] != r.Passes[1] {
+		fmt.Fprintf(&b, "A has %d forward calls, B %d\n", r.Passes[0], r.Passes[1])
+	}
+	for _, only := range []struct {
+		side  string
+		names []string
+	}{{"A", r.OnlyA}, {"B", r.OnlyB}} {
+		if len(only.names) > 0 {
+			fmt.Fprintf(&b, "only in %s: %s\n", only.side, listed(only.names))
+		}
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		fmt.Fprintf(&b, "\n%s", plain.Text(g.Name))
+		if len(g.Where) > 1 {
+			fmt.Fprintf(&b, " (%d tensors: %s)", len(g.Where), listed(g.Where))
+		}
+		b.WriteByte('\n')
+		for k, line := range g.Source {
+			if line != "" {
+				fmt.Fprintf(&b, "  %c at %s\n", 'A'+k, plain.Text(line))
+			}
+		}
+		for _, step := range g.Steps {
+			fmt.Fprintf(&b, "  %s\n", plain.Text(step))
+		}
+	}
+	fmt.Fprintf(&b, "\n%d of %d named tensors are computed otherwise\n", r.Differ, r.Compared)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func listed(names []string) string {
+	text := plain.Text(strings.Join(names[:min(len(names), maxNames)], ", "))
+	if more := len(names) - maxNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,93 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/stepdiff"
+	"github.com/tracediff/tracediff/internal/hint"
+)
+
+// DiffPrograms compares two recorded programs step by step. A trace stands for the program beside it.
+func DiffPrograms(a, b string) (*stepdiff.Report, error) {
+	var both [2]*recordedProgram
+	for i, path := range []string{a, b} {
+		if strings.HasSuffix(path, ".safetensors") {
+			path = reference.ProgramBeside(path)
+		}
+		var err error
+		if both[i], err = openProgram(path); err != nil {
+			return nil, err
+		}
+	}
+	x, y := both[0].file, both[1].file
+	for i := range min(len(x.Passes), len(y.Passes)) {
+		if p, q := x.Passes[i], y.Passes[i]; p.Tokens != q.Tokens || p.Past != q.Past {
+			return nil, hint.Add(fmt.Errorf("pass %d has %s after %d in %s, and %s after %d in %s: every size would differ", i, plural(p.Tokens, "token"), p.Past, a, plural(q.Tokens, "token"), q.Past, b),
+				"record both on prompts of as many tokens")
+		}
+	}
+	return stepdiff.New(x, y).All(), nil
+}
+
+// code says for a divergence which lines of source compute an entry, and where both sides were recorded in which steps they differ.
+// used is the program that is the order; nil where an order describes the model, and then the programs beside the traces are read.
+// Nothing is read before it is asked for, and what cannot be read explains nothing.
+func code(e *Env, used *recordedProgram, local, ref *capture.Trace) func(name string, pass int) *compare.Code {
+	read := sync.OnceValues(func() (l, r *recordedProgram) {
+		for i, t := range []*capture.Trace{local, ref} {
+			p, err := programOf(t)
+			if err != nil {
+				fmt.Fprintf(e.Notes, "note: the steps of %s are not shown: %v\n", t.Path(), err)
+			}
+			*[]**recordedProgram{&l, &r}[i] = p
+		}
+		if r == nil {
+			r = used
+		}
+		return l, r
+	})
+	return func(name string, pass int) *compare.Code {
+		l, r := read()
+		c := &compare.Code{}
+		if l != nil {
+			c.Local = stepdiff.Source(l.file, name, pass)
+		}
+		if r != nil {
+			c.Reference = stepdiff.Source(r.file, name, pass)
+		}
+		if l != nil && r != nil {
+			have := captured(local, ref)
+			d := stepdiff.New(r.file, l.file).Entry(name, pass, have)
+			c.Compared = true
+			if d != nil {
+				c.Steps = d.Steps
+			}
+		}
+		if l == nil && r == nil {
+			return nil
+		}
+		return c
+	}
+}
+
+// captured tells which tensors both traces have.
+func captured(local, ref *capture.Trace) func(name string, pass int) bool {
+	type at struct {
+		name string
+		pass int
+	}
+	both := map[at]int{}
+	for i, t := range []*capture.Trace{local, ref} {
+		for _, r := range t.Records() {
+			if r.Firing == 0 {
+				both[at{r.Name, r.Pass}] |= 1 << i
+			}
+		}
+	}
+	return func(name string, pass int) bool { return both[at{name, pass}] == 3 }
+}
