@@ -105,6 +105,11 @@ func (w *walker) hints(d *Divergence) []string {
 		add("every entry compared in the passes before matches: look at what a decode step adds, the positions, the cache and the mask")
 	}
 	if e, ok := w.entryOf(r.Name); ok && e.Op != nil && len(d.Between) == 0 {
+		if w.o.Isolator != nil {
+			if known, ok := w.o.Isolator.Lift(r.Name, r.Pass); ok {
+				e = known
+			}
+		}
 		if constants, err := op.Marshal(e.Op); err == nil && len(constants) > len(`{"kind":""}`)+len(e.Op.Kind()) {
 			add("the order has this operation as %s", constants)
 		}

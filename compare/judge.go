@@ -79,7 +79,7 @@ type Judgement struct {
 	Verdict Verdict
 	Class   gate.Class // of a mismatch
 	By      Decider    // of a mismatch
-	Drift   bool       // a match in spite of an accumulated error past its limit
+	Drift   bool       // a match in spite of an accumulated error past its limit, or of another choice that rounding leaves open
 	Excused Excuse     // of a mismatch that does not fail the comparison
 	Layout  bool       // a match in other numbers, whatever its accumulated error
 	Tested  bool       // the row counts as one that was tested
@@ -115,7 +115,7 @@ func verdict(f Facts) Judgement {
 		return Judgement{Verdict: Unverified}
 	case f.Standing == StandingLayout && (f.Seen == SeenPast || f.Seen == SeenWider || f.Seen == SeenWithin):
 		return Judgement{Verdict: Match, Layout: true}
-	case f.Seen == SeenPast && f.Standing == StandingUnbroken:
+	case (f.Seen == SeenPast || f.Seen == SeenNumbers && !f.Policy.Alone) && f.Standing == StandingUnbroken:
 		return Judgement{Verdict: Match, Drift: true}
 	case f.Seen == SeenPast:
 		return Judgement{Verdict: Mismatch, Class: gate.Value, By: ByLimit}

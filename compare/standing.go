@@ -136,7 +136,7 @@ func (w *walker) accuses(p *pair, got *certify.Link) bool {
 // weights or settings, is damaged, or is of a transformers that this order does not describe.
 func (w *walker) chained(p *pair, got *certify.Link) error {
 	p.standing = StandingRight
-	if p.seen != SeenPast {
+	if p.seen != SeenPast && p.seen != SeenNumbers {
 		return nil
 	}
 	p.gap = w.names[local].Side + ": " + got.Gap.String()
@@ -181,6 +181,8 @@ func (w *walker) settle(p *pair) {
 	switch {
 	case j.Verdict == Mismatch:
 		r.Detail = w.mismatch(p)
+	case j.Drift && p.seen == SeenNumbers:
+		p.remark(Drift, "every operation from the token ids to here is right on both sides, and rounding leaves this choice open: %s", p.detail)
 	case j.Drift:
 		p.remark(Drift, "every operation from the token ids to here is right on the local side's own inputs, and on the reference's; accumulated, %s", p.detail)
 	case j.Verdict == Unverified && r.Facts.Policy.Unverified:

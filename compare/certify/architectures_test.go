@@ -31,6 +31,7 @@ type run struct {
 	wrong, open       []string          // entries that are BUG, and those with elements of which nothing is known
 	unverified        map[string]int    // entries that need an operation without a formula, by why
 	outcomes          map[string]string // by key
+	lifted            int               // entries that are a known operation
 }
 
 // certified certifies every entry of a trace. Folder is one that fixtures/recorded.py makes.
@@ -90,6 +91,9 @@ func (r *run) add(i *certify.Isolator, list *order.List, record capture.Record) 
 		return nil
 	}
 	r.entries++
+	if _, ok := i.Lift(record.Name, record.Pass); ok {
+		r.lifted++
+	}
 	key := capture.Key(record.Pass, record.Name, 0)
 	c, err := i.Certify(context.Background(), record.Name, record.Pass)
 	var bare *order.BareError
@@ -246,8 +250,8 @@ func TestArchitectures(t *testing.T) {
 	if err != nil || len(folders) == 0 {
 		t.Fatal("no recorded runs in ", dir, err)
 	}
-	fmt.Println("| architecture | dtype | entries | steps | EXACT | ROUNDING | BUG | UNVERIFIED | elements | unequal | outside |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Println("| architecture | dtype | entries | steps | EXACT | ROUNDING | BUG | UNVERIFIED | lifted | elements | unequal | outside |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|")
 	good := 0
 	for _, done := range folders {
 		folder := filepath.Dir(done)
@@ -264,8 +268,8 @@ func TestArchitectures(t *testing.T) {
 			for _, n := range r.unverified {
 				unverified += n
 			}
-			fmt.Printf("| %s | %s | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", name, dtype, r.entries, r.steps, r.exact, r.rounding,
-				len(r.wrong), unverified, r.elements, r.unequal, r.outside)
+			fmt.Printf("| %s | %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", name, dtype, r.entries, r.steps, r.exact, r.rounding,
+				len(r.wrong), unverified, r.lifted, r.elements, r.unequal, r.outside)
 			if len(r.wrong)+len(r.open) > 0 || r.outside > 0 || 50*unverified > r.entries {
 				right = false
 				t.Errorf("%s %s: wrong: %v; nothing is known of: %v; no formula: %v", name, dtype, r.wrong, r.open, slices.Sorted(maps.Keys(r.unverified)))

@@ -138,6 +138,15 @@ func (i *Isolator) Layout() *keyorder.Layout { return i.layout }
 // Own is the arithmetic that was asked for, in words.
 func (i *Isolator) Own() string { return string(Strict) }
 
+// Lift is an entry of a recorded program as one known operation; see [order.List.Lift].
+func (i *Isolator) Lift(name string, pass int) (*order.Entry, bool) {
+	at := i.list.Index(name)
+	if at < 0 {
+		return nil, false
+	}
+	return i.list.Lift(order.Node{Entry: at, Pass: pass})
+}
+
 // Recomputed reports whether the capturing side recomputed an entry, so that it says nothing about the engine.
 func (i *Isolator) Recomputed(name string) bool { return i.derived[name] }
 

@@ -161,7 +161,10 @@ func (t *trial) in(e evaluated) (*judged, error) {
 		call := t.call
 		call.Arith = a
 		call.Choices = e.choices(p)
-		if !t.entry.DTypeOf(t.i.env.DType).Float() { // a choice that bounds allow for is the engine's own
+		// A choice that bounds allow for is the engine's own. One that was not captured is open, but to an arithmetic that has to explain
+		// what transformers' does not: it makes it.
+		call.Open = e.hull || e.arithmetic.strict()
+		if t.chooses() {
 			call.Own = t.y.Data
 		}
 		if e.wide {
@@ -256,7 +259,15 @@ func (t *trial) certify() (*Certificate, error) {
 	c.Unequal += int64(j.x.Followed)
 	c.Form, c.Arithmetic, c.Summation = op.Form(t.entry.Op), string(Strict), order
 	identified := true
-	if len(left) > 0 && t.i.o.Arithmetic == Auto && t.formula != nil {
+	switch {
+	case len(left) == 0 || t.i.o.Arithmetic != Auto || t.formula == nil:
+	case t.chooses(): // it has no arithmetic of its own, and a wrong one is not named
+		if _, rest, err := t.hull(left); err != nil {
+			return nil, err
+		} else if len(rest) == 0 {
+			left, identified = nil, false
+		}
+	default:
 		if j, left, identified, err = t.otherwise(c, j, left); err != nil {
 			return nil, err
 		}
@@ -268,6 +279,9 @@ func (t *trial) certify() (*Certificate, error) {
 	}
 	return c, t.verify(c)
 }
+
+// chooses reports whether the entry is a choice: whole numbers, or flags.
+func (t *trial) chooses() bool { return !t.entry.DTypeOf(t.i.env.DType).Float() }
 
 // verify takes the outcome back if an operation on the way may not accuse.
 func (t *trial) verify(c *Certificate) error {
@@ -317,7 +331,11 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 	c.Outside = int64(len(left))
 	for _, i := range left {
 		want := floats.Round(j.d, j.x.Data[i])
-		c.Worst = max(c.Worst, measure.Number(measure.Ratio(math.Abs(j.y.Data[i]-want), max(j.x.Bound[i], lastPlace(j.d, want)))))
+		place := lastPlace(j.d, want)
+		if !e.DTypeOf(j.model).Float() { // whole numbers are 1 apart
+			place = 1
+		}
+		c.Worst = max(c.Worst, measure.Number(measure.Ratio(math.Abs(j.y.Data[i]-want), max(j.x.Bound[i], place))))
 	}
 	c.Set = whereOutside(left, j.y.Shape, e.Axes)
 	switch {

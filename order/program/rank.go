@@ -6,8 +6,8 @@ import (
 )
 
 // Rank are the indexes of the k largest elements of the last axis, the largest first; of equal elements the smaller index comes
-// first. It copies nothing and rounds nothing: it chooses. Where the bounds of x allow for another choice an index has an
-// infinite bound, and what is gathered by it has the bounds of all that it may be.
+// first. It copies nothing and rounds nothing: it chooses. Where the bounds of x allow for another choice, and [Call.Open] says so,
+// an index has an infinite bound, and what is gathered by it has the bounds of all that it may be.
 //
 // The choice that an engine made is the result wherever bounds allow for it, see [Call.Own]. It is allowed as a set: no element
 // that was left out is certainly larger than one that was taken. With sorted, its order is held to the same.
@@ -39,7 +39,7 @@ func (r *run) rank(i int, out operand) {
 			continue
 		}
 		for rank, certain := range at.certain(order)[:k] {
-			if !certain {
+			if !certain && (r.c.Open || at.unknown()) {
 				to.e[rank] = math.Inf(1)
 			}
 		}

@@ -95,7 +95,7 @@ func TestChoicesWithinBounds(t *testing.T) {
 			}
 			return b.Collect("sum", 1, in[1], index, in[2])
 		})
-		got := evaluated(t, o, program.Call{Arith: bounds32, In: []program.Value{c.x, tensor(table, 1, n), tensor(written, 1, c.k)}, Shape: []int{1, map[bool]int{true: c.k, false: n}[kind < 2]}})
+		got := evaluated(t, o, program.Call{Open: true, Arith: bounds32, In: []program.Value{c.x, tensor(table, 1, n), tensor(written, 1, c.k)}, Shape: []int{1, map[bool]int{true: c.k, false: n}[kind < 2]}})
 		want := slices.Clone(table)
 		if kind < 2 {
 			want = nil
@@ -126,7 +126,7 @@ func TestOwnChoice(t *testing.T) {
 		c := drawChosen(t)
 		sorted := rapid.Bool().Draw(t, "sorted")
 		o := of(func(b *program.Builder, in []program.Var) program.Var { return b.Rank(in[0], c.k, sorted) })
-		call := program.Call{Arith: bounds32, In: []program.Value{c.x}, Shape: []int{1, c.k}, Own: floatsOf(c.order[:c.k])}
+		call := program.Call{Open: true, Arith: bounds32, In: []program.Value{c.x}, Shape: []int{1, c.k}, Own: floatsOf(c.order[:c.k])}
 		got := evaluated(t, o, call)
 		if !slices.Equal(got.Data, call.Own) || slices.Max(got.Bound) > 0 {
 			t.Fatalf("%v of %v is allowed, and the result is %v within %v", call.Own, c.moved, got.Data, got.Bound)
@@ -178,9 +178,24 @@ func TestOpenChoice(t *testing.T) {
 	} {
 		in := tensor(c.x, 1, 4)
 		in.Bound = c.e
-		got := evaluated(t, o, program.Call{Arith: bounds32, In: []program.Value{in}, Shape: []int{1, 3}, Own: c.own})
+		got := evaluated(t, o, program.Call{Open: true, Arith: bounds32, In: []program.Value{in}, Shape: []int{1, 3}, Own: c.own})
 		if !slices.Equal(got.Data, c.want) || !slices.Equal(got.Bound, c.bound) {
 			t.Errorf("%v within %v, %v chosen: %v within %v, want %v within %v", c.x, c.e, c.own, got.Data, got.Bound, c.want, c.bound)
+		}
+	}
+}
+
+// A choice that is not open is made, whatever bounds allow for, unless nothing is known of what is chosen from.
+func TestMadeChoice(t *testing.T) {
+	o := of(func(b *program.Builder, in []program.Var) program.Var {
+		return b.Gather(1, in[0], b.Rank(in[0], 2, false))
+	})
+	for e, want := range map[float64][]float64{0: {0, 0}, 3: {3, 3}, math.Inf(1): {math.Inf(1), math.Inf(1)}} {
+		in := tensor([]float64{4, 9, 5, 7}, 1, 4)
+		in.Bound = []float64{e, e, e, e}
+		got := evaluated(t, o, program.Call{Arith: bounds32, In: []program.Value{in}, Shape: []int{1, 2}})
+		if !slices.Equal(got.Data, []float64{9, 7}) || !slices.Equal(got.Bound, want) {
+			t.Errorf("within %v: %v within %v, want %v", e, got.Data, got.Bound, want)
 		}
 	}
 }
@@ -192,7 +207,7 @@ func TestOpenCondition(t *testing.T) {
 	})
 	in := tensor([]float64{-1, -1, 1, 1, 0}, 5)
 	in.Bound = []float64{0.5, 1.5, 0.5, 1.5, 0}
-	got := evaluated(t, o, program.Call{Arith: bounds32, In: []program.Value{in}, Shape: []int{5}})
+	got := evaluated(t, o, program.Call{Open: true, Arith: bounds32, In: []program.Value{in}, Shape: []int{5}})
 	if want := []float64{5, 5, 2, 2, 5}; !slices.Equal(got.Data, want) {
 		t.Errorf("%v, want %v", got.Data, want)
 	}

@@ -25,6 +25,8 @@ type Call struct {
 	// Own is the result that an engine has, of a program whose result are indexes that a [Rank] chose. Where the bounds of what was
 	// chosen from allow for it, it is the program's.
 	Own []float64
+	// Open: a choice that bounds leave open is: what it gives has the bounds of all that it may be. Else it is made.
+	Open bool
 }
 
 // size is the number of elements of a shape.

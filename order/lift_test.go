@@ -1,0 +1,154 @@
+package order_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/recorded"
+)
+
+// anyRows is a weight of any numbers.
+type anyRows struct {
+	shape []int
+	d     hooks.DType
+}
+
+func (m anyRows) Size() (rows, cols int) {
+	cols = m.shape[len(m.shape)-1]
+	rows = 1
+	for _, n := range m.shape[:len(m.shape)-1] {
+		rows *= n
+	}
+	return rows, cols
+}
+
+func (m anyRows) Row(dst []float64, i int) error {
+	r := rand.New(rand.NewPCG(uint64(i), 99))
+	for k := range dst {
+		dst[k] = floats.Round(m.d, math.Exp(2*r.NormFloat64())*r.NormFloat64())
+	}
+	return nil
+}
+
+// Norms, gated products, rotations, softmaxes and scores of recorded programs are known operations with the numbers of the steps, and have
+// every element of the steps: on other numbers than those by which they were found, of many sizes.
+func TestLift(t *testing.T) {
+	want := map[string]string{ // in float32 nothing tells a rounding before the weight from none
+		"llama-tiny.bfloat16 layers.0.input_layernorm":     `{"kind":"rms_norm","eps":0.00001,"gain":"after"}`,
+		"gemma-tiny.float32 layers.1.input_layernorm":      `{"kind":"rms_norm","eps":0.000001,"gain":"oneplus"}`,
+		"mixtral-tiny layers.0.input_layernorm":            `{"kind":"rms_norm","eps":0.00001,"gain":"after"}`,
+		"qwen3-tiny.bfloat16 layers.0.self_attn.q_norm":    `{"kind":"rms_norm","eps":0.000001,"gain":"after"}`,
+		"qwen3-tiny.bfloat16 layers.0.self_attn.q_rope":    `{"kind":"rope"}`,
+		"qwen3-tiny.bfloat16 layers.0.self_attn.probs_f32": `{"kind":"softmax"}`,
+		"llama-tiny.bfloat16 layers.1.mlp.act_fn":          `{"kind":"silu"}`,
+		"llama-tiny.bfloat16 layers.1.mlp.gated":           `{"kind":"mul"}`,
+		"llama-tiny.bfloat16 layers.1.mlp.down_proj":       `{"kind":"linear","bias":true}`,
+	}
+	files, err := filepath.Glob("../fixtures/programs/*.program.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, file := range append(files, "../fixtures/programs/mixtral-tiny/bfloat16.program.json") {
+		name := filepath.Base(file)
+		if filepath.Dir(file) != "../fixtures/programs" {
+			name = filepath.Base(filepath.Dir(file))
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := recorded.Read(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := order.Recorded(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, lifted := 0, 0
+		for pass := range p.Passes[:2] {
+			for i := range list.Entries {
+				n := order.Node{Entry: i, Pass: pass}
+				if !list.In(n) || list.Entries[i].Level == recorded.Unnamed {
+					continue
+				}
+				all++
+				e, ok := list.Lift(n)
+				if !ok {
+					continue
+				}
+				lifted++
+				got, err := op.Marshal(e.Op)
+				if err != nil {
+					t.Fatal(err)
+				}
+				key := strings.TrimSuffix(name, ".program.json") + " " + e.Name
+				if w, ok := want[key]; ok && string(got) != w {
+					t.Errorf("%s is %s, want %s", key, got, w)
+				}
+				found[key] = true
+				sameElements(t, list, n, e, p.DType)
+			}
+		}
+		if 100*lifted < 70*all {
+			t.Errorf("%s: %d of %d entries are known operations", name, lifted, all)
+		}
+	}
+	for key := range want {
+		if !found[key] {
+			t.Errorf("%s is no known operation", key)
+		}
+	}
+}
+
+// sameElements evaluates an entry by its steps and by a known operation, on other numbers than those that found it.
+func sameElements(t *testing.T, list *order.List, n order.Node, e *order.Entry, model hooks.DType) {
+	t.Helper()
+	cut, err := list.Cut(func(m order.Node) bool { return list.Entries[m.Entry].Level != recorded.Unnamed }, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := order.Env{
+		Arith: program.Arith{DType: model, Emulated: true}, Passes: make([]order.Pass, n.Pass+1),
+		Read: func(at order.Node) (program.Value, error) {
+			v := program.Value{Shape: list.Size(at, make([]order.Pass, at.Pass+1))}
+			r := rand.New(rand.NewPCG(uint64(at.Entry), uint64(at.Pass)))
+			size := 1
+			for _, d := range v.Shape {
+				size *= d
+			}
+			for range size {
+				v.Data = append(v.Data, floats.Round(list.At(at).DTypeOf(model), math.Exp(2*r.NormFloat64())*r.NormFloat64()))
+			}
+			return v, nil
+		},
+		Weights: func(w order.Weight) (program.Rows, error) { return anyRows{w.Shape, model}, nil },
+	}
+	want, err := cut.Value(context.Background(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := cut.With(n, e).Value(context.Background(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Round(want, e.DTypeOf(model))
+	env.Round(got, e.DTypeOf(model))
+	for i, x := range want.Data {
+		if got.Data[i] != x && (x == x || got.Data[i] == got.Data[i]) {
+			t.Fatalf("%s of pass %d: element %d is %v by %s, and %v by the steps", e.Name, n.Pass, i, got.Data[i], op.Form(e.Op), x)
+		}
+	}
+}
