@@ -9,6 +9,8 @@ from tracediff.memory import Operand, Value
 from tracediff.program import Step
 
 PRODUCTS = ("bmm", "mm", "baddbmm")
+# What stands between the product of queries and keys, and the softmax.
+BETWEEN = ("to", "mul", "div", "add", "tanh", "masked_fill", "where", "sub", "cat", "maximum", "max", "clamp")
 Found = tuple[str, Operand | None, int, int]  # name, what it names, level, and the step behind which it stands
 
 
@@ -56,24 +58,32 @@ def is_context(every: list[Step], operand: Operand, first: int) -> bool:
     return made is not None and made.op == "softmax"
 
 
-def names(steps: list[Step], first: int, scope: str, since: int) -> Iterator[Found]:
-    """Yield the names of each attention that a module computed, among the steps of a pass up to now."""
-    found = [s for s in steps[since - first :] if s.op == "softmax" and s.scope == scope]
-    if not found or not scope:
-        return
+def softmaxes(every: list[Step], scope: str, since: int) -> list[Step]:
+    """Return the softmaxes that a module computed, among the steps of a run from one on."""
+    return [s for s in every[since:] if s.op == "softmax" and s.scope == scope] if scope else []
+
+
+def names(found: list[Step], steps: list[Step], first: int, missed: list[Step]) -> Iterator[Found]:
+    """Yield the names of each attention about a softmax; those whose scores are not found are added to `missed`.
+
+    The softmax of a router is of a product with a weight: it is none of these. `steps` are those of the pass.
+    """
     users: dict[int, list[Step]] = {}
     for step in steps[found[0].index - first :]:
         for operand in step.operands:
             if isinstance(operand, Operand) and isinstance(operand.of, Value):
                 users.setdefault(operand.of.step, []).append(step)
     for step in found:
-        yield from _one(step, steps, first, users)
+        chain = _chain(step, steps, first)
+        if chain:
+            yield from _one(step, chain, steps, first, users)
+        elif chain is None:
+            missed.append(step)
 
 
-def _one(softmax: Step, steps: list[Step], first: int, users: dict[int, list[Step]]) -> Iterator[Found]:
-    chain = _chain(softmax, steps, first)
-    if not chain:
-        return
+def _one(
+    softmax: Step, chain: list[Step], steps: list[Step], first: int, users: dict[int, list[Step]]
+) -> Iterator[Found]:
     product, scope = chain[0], softmax.scope
     scores, capped = _scores(chain)
     yield from _side(f"{scope}.q_rope", None, product.operands[-2], steps, first, product, False)
@@ -117,25 +127,28 @@ def _four_scores(operand: Operand, shape: tuple[int, ...]) -> Operand:
     return operand
 
 
-def _chain(softmax: Step, steps: list[Step], first: int) -> list[Step]:
-    """Return the steps from the product of queries and keys up to the softmax; nothing where there is no product."""
+def _chain(softmax: Step, steps: list[Step], first: int) -> list[Step] | None:
+    """Return the steps from the product of queries and keys up to the softmax.
+
+    Nothing where the product is with a weight, as in a router; None where no product is found.
+    """
     chain: list[Step] = []
     operand = softmax.operands[0]
     while len(chain) < 12:
         step = _step(operand, steps, first)
         if step is None:
-            return []
+            return None
         chain.append(step)
-        if step.op in PRODUCTS:
-            both = all(isinstance(getattr(o, "of", None), Value) for o in step.operands[-2:])
+        if step.op in (*PRODUCTS, "addmm"):
+            both = step.op != "addmm" and all(isinstance(getattr(o, "of", None), Value) for o in step.operands[-2:])
             return chain[::-1] if both else []
-        if step.op not in ("to", "mul", "div", "add", "tanh", "masked_fill", "where", "sub", "cat"):
-            return []
+        if step.op not in BETWEEN:
+            return None
         from_values = [o for o in step.operands if _step(o, steps, first) is not None]
         if not from_values:
-            return []
+            return None
         operand = max(from_values, key=lambda o: o.of.count)
-    return []
+    return None
 
 
 def _scores(chain: list[Step]) -> tuple[Step, Step | None]:

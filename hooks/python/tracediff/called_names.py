@@ -72,15 +72,18 @@ KINDS: dict[str, Names] = {
 }  # fmt: skip
 
 
-def rename(name: Name, kind: Names, config: Any) -> Name:
-    """Return a name as the order has it."""
+def renamed(name: str, kind: Names) -> tuple[str, int] | None:
+    """Return a name as the order has it, and its level; None where it is the same."""
     for one in kind.renames:
-        if found := re.fullmatch(one.found, name.name):
-            name = Name(found.expand(one.name), name.operand, one.level, name.layer, name.before)
-            break
+        if found := re.fullmatch(one.found, name):
+            return found.expand(one.name), one.level
+    return None
+
+
+def split(name: Name, kind: Names, config: Any) -> None:
+    """Split the last axis of a name whose axis is layers times a width."""
     if name.name in kind.split:
         name.operand = _split(name.operand, config.num_hidden_layers, config.hidden_size_per_layer_input)
-    return name
 
 
 def _split(operand: Operand, layers: int, width: int) -> Operand:

@@ -60,7 +60,7 @@ def run(
         recorder = Recorder(loaded, order, plan, lambda e, tensor: writer.append(trace.key(e.name, len(fed)), tensor))
         try:
             with _recorded(loaded, writer, program), Hooks(loaded, order.entries, recorder.wanted, recorder.fire) as hooks:
-                for ids in _passes(loaded, job, hooks, recorder):
+                for ids in _passes(loaded, job, hooks, recorder, program):
                     fed.append(ids)
                     progress(len(fed), len(job.lengths()))
         except RUN_ERRORS as err:
@@ -82,7 +82,7 @@ def _recorded(loaded: Loaded, writer: trace.Writer, program: bool) -> Iterator[N
     writer.amend({"tracediff.program": session.save(sessions.beside(writer.path), {})})
 
 
-def _passes(loaded: Loaded, job: Job, hooks: Hooks, recorder: Recorder) -> Iterator[list[int]]:
+def _passes(loaded: Loaded, job: Job, hooks: Hooks, recorder: Recorder, program: bool) -> Iterator[list[int]]:
     """Run every pass and yield its ids when it is done."""
     import torch
 
@@ -94,7 +94,8 @@ def _passes(loaded: Loaded, job: Job, hooks: Hooks, recorder: Recorder) -> Itera
         # Of equal logits argmax takes the lowest id; in 16-bit types ties are common.
         ids = list(job.passes[index]) if given else [int(output.logits[0, -1].argmax())]
         tensor = torch.tensor([ids], dtype=torch.int64, device=loaded.device)
-        with torch.inference_mode():
+        # Under inference_mode torch leaves compositions whole, and a recording takes each apart in Python.
+        with torch.no_grad() if program else torch.inference_mode():
             recorder.begin(len(ids), past)
             hooks.begin({"input_ids": tensor})
             # logits_to_keep 0 keeps all. use_cache also in a single pass, so that keys come from where they always do.

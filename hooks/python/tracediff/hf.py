@@ -113,9 +113,10 @@ def _record(args: argparse.Namespace) -> None:
     if args.progress:
         print(f"loading {args.model} in {args.dtype}", file=sys.stderr, flush=True)
     outer = model.load_any(args.model, args.dtype, args.device, args.trust_remote_code)
-    fed = tracing.run(outer, args.model, passes, args.max_new_tokens, args.out, args.prompt or "")
+    fed, names = tracing.run(outer, args.model, passes, args.max_new_tokens, args.out, args.prompt or "")
     ids = ";".join(",".join(map(str, one)) for one in fed)
     print(f"{args.out}: {len(fed)} passes, tokens {ids}")
+    print(names)
 
 
 def _job(args: argparse.Namespace) -> capture.Job:

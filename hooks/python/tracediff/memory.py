@@ -15,7 +15,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 PURGE = 4096  # operations after which storages that are gone are forgotten
 
 
-@dataclasses.dataclass(eq=False)
+@dataclasses.dataclass(eq=False, slots=True)
 class Value:
     """The memory that an operation wrote, and the view through which it wrote it."""
 
@@ -46,9 +46,12 @@ class Constant:
     line: str = ""  # of source, that wrote it last
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(slots=True)
 class Operand:
-    """A strided view of a value, a leaf or a constant; `of` is None for memory that nobody has written."""
+    """A strided view of a value, a leaf or a constant; `of` is None for memory that nobody has written.
+
+    It is not changed once it is made: several steps may have the same one.
+    """
 
     of: Value | Leaf | Constant | None
     shape: tuple[int, ...]
@@ -152,7 +155,7 @@ class Memory:
     def operand(self, tensor: Any) -> Operand:
         """Return what a tensor is a view of, as of now. The dtype of a value is not looked at here."""
         found = self.find(tensor)
-        shape, stride, offset = tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
+        shape, stride, offset = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
         if found.value is not None:
             return Operand(found.value, shape, stride, offset)
         for leaf in found.leaves:
@@ -199,7 +202,13 @@ def same_place(a: Any, b: Any) -> bool:
 
 def dtype_name(dtype: Any) -> str:
     """Return a dtype as torch spells it, without the module."""
-    return str(dtype).removeprefix("torch.")
+    found = _DTYPES.get(dtype)
+    if found is None:
+        found = _DTYPES[dtype] = str(dtype).removeprefix("torch.")
+    return found
+
+
+_DTYPES: dict[Any, str] = {}
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

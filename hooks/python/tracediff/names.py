@@ -17,7 +17,7 @@ import torch
 
 from tracediff import attention_steps, called_names
 from tracediff.memory import Operand, Value, dense
-from tracediff.program import Recording
+from tracediff.program import Recording, Step
 from tracediff.program_file import Name
 
 LAYER = re.compile(r"(?P<list>(?:[A-Za-z_]\w*\.)*(?:layers|h|blocks|block|layer|blk))\.(?P<n>\d+)(?:\.(?P<rest>.+))?")
@@ -48,6 +48,8 @@ class Namer:
         self._handles = contextlib.ExitStack()
         self._paths = self._name_modules()
         self._layers: dict[str, int] = {}  # by name
+        self._renamed: dict[str, tuple[str, int] | None] = {}  # what a name is called, where that is another
+        self.missed: list[str] = []  # modules whose softmax is of scores that were not found, as names of these
         self.prefix = self._layer_list()
         self.begin()
 
@@ -122,7 +124,7 @@ class Namer:
         self._whole.add(_whole(operand))
         one = Name(name, operand, level, self.layer_of(name), place.steps)
         if self._kind:
-            one = called_names.rename(one, self._kind, self._config)
+            self._rename(one)
         self._names.append((place, one))
         self._passed = self._passed or one.name.endswith(".out")
         self.named(one)
@@ -131,6 +133,13 @@ class Namer:
                 place = Place(operand.of.step + 1, 0, len(self._names))
                 self._names.append((place, Name(copy, operand, 1, -1, place.steps)))
                 self.named(self._names[-1][1])
+
+    def _rename(self, one: Name) -> None:
+        if one.name not in self._renamed:
+            self._renamed[one.name] = called_names.renamed(one.name, self._kind)
+        if (found := self._renamed[one.name]) is not None:
+            one.name, one.level = found
+        called_names.split(one, self._kind, self._config)
 
     def named(self, name: Name) -> None:
         """Hear of a name as it is given; whoever writes a trace puts a function of its own here."""
@@ -253,10 +262,15 @@ class Namer:
 
     def _attention(self, path: str, since: int) -> None:
         """Name what an attention shows inside, when its module is done."""
+        found = attention_steps.softmaxes(self._recording.steps, path, since)
+        if not found:
+            return
         steps = self._recording.steps[self._first :]
-        for name, operand, level, at in attention_steps.names(steps, self._first, path, since):
+        missed: list[Step] = []
+        for name, operand, level, at in attention_steps.names(found, steps, self._first, missed):
             if operand is not None:
                 self._give(name, operand, level, Place(at + 1, 1, len(self._names)))
+        self.missed += [f"{path}.scores"] * bool(missed)
 
     def _give_output(self, path: str, module: Any, tensors: list[Any]) -> None:
         operand = self._operand(tensors[0])

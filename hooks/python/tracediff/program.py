@@ -21,7 +21,7 @@ from tracediff.overloads import Overload, tensors
 NOTHING: frozenset[str] = frozenset()
 
 
-@dataclasses.dataclass(eq=False)
+@dataclasses.dataclass(eq=False, slots=True)
 class Step:
     """One operation: operands, attributes by name, the values that it wrote, and the line of source that called it."""
 
@@ -81,10 +81,11 @@ class Recording(TorchDispatchMode):
         given = form.given(args, kwargs)
         inputs = [] if form.factory else [t for a, value in given if a.tensor and not a.out for t in tensors(value)]
         written = [t for a, value in given if a.writes for t in tensors(value)]
-        found = [self.memory.find(t) for t in inputs]
-        if any(known.computed for known in found) or any(self.memory.find(t).computed for t in written):
+        find = self.memory.find
+        found = [find(t) for t in inputs]
+        if any([known.computed for known in found]) or any([find(t).computed for t in written]):
             return self._computed(form, func, args, kwargs, given, inputs, written)
-        origin = frozenset().union(*(known.origin for known in found))
+        origin = frozenset().union(*[known.origin for known in found])
         before = {t.untyped_storage()._cdata for t in inputs}
         out = func(*args, **kwargs)
         fresh = [t for t in tensors(out) if t.untyped_storage()._cdata not in before]
@@ -160,7 +161,7 @@ class Recording(TorchDispatchMode):
         dtype = dtype_name(tensor.dtype)
         if isinstance(found.of, Value) and found.of.dtype != dtype:
             found = dataclasses.replace(found, of=self._as(found.of, tensor))
-        if tensor.is_conj() or tensor.is_neg():
+        if tensor.is_neg() or tensor.is_conj():
             value = Value(dtype, tensor.numel(), tuple(tensor.shape), row_major(tuple(tensor.shape)))
             self._add("conj" if tensor.is_conj() else "neg", [found], {}, [value])
             found = Operand(value, value.shape, value.stride, 0)

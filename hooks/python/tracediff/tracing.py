@@ -20,6 +20,9 @@ from tracediff.program_file import Name
 from tracediff.session import Session, beside
 
 
+SHOWN = 8  # names that are missed, in a line
+
+
 class Tracer:
     """Writes what a session names into a trace, and the program beside it."""
 
@@ -30,7 +33,7 @@ class Tracer:
         self._held: list[dict[int, tuple[Value, Any]]] = []
         self._names: list[str] = []
         self._passes = 0
-        self.missed: list[str] = []  # names whose tensor was gone when they were known
+        self._gone: list[str] = []  # names whose tensor was gone when they were known
         recording, names = session.recording, session.names
         recording.before, recording.after = self._before, self._after
         names.named, names.entered, names.left = self._named, self._entered, self._left
@@ -67,7 +70,7 @@ class Tracer:
         with unseen():
             tensor = self._tensor(name)
         if tensor is None:
-            self.missed.append(name.name)
+            self._gone.append(name.name)
             return
         self.writer.append(trace.key(name.name, len(self.session.passes)), tensor)
         if not self.session.passes:
@@ -101,10 +104,23 @@ class Tracer:
             return None if flat is None else flat.view(getattr(torch, of.dtype))
         return self.session.recording.memory.alive(of)
 
+    @property
+    def missed(self) -> list[str]:
+        """Names that are not in the trace: scores that were not found about a softmax, and tensors that were gone."""
+        return list(dict.fromkeys([*self.session.names.missed, *self._gone]))
+
+    @property
+    def told(self) -> str:
+        """How many names the first pass has, and what was missed, as a line."""
+        few = ", ".join(self.missed[:SHOWN]) or "none"
+        more = f" and {len(self.missed) - SHOWN} more" if len(self.missed) > SHOWN else ""
+        return f"names found: {len(self._names)}; missed: {few}{more}"
+
     def close(self) -> None:
         """Write the program, and complete the trace."""
         more = {
             "tracediff.entries": json.dumps(self._names, separators=(",", ":")),
+            "tracediff.names": json.dumps({"found": len(self._names), "missed": self.missed}, separators=(",", ":")),
             "tracediff.passes": str(len(self.session.passes)),
             "tracediff.program": self.session.save(beside(self.writer.path), {}),
         }
@@ -119,13 +135,13 @@ def recording(
     checkpoint: str | os.PathLike[str] = "",
     side: str = "local",
     prompt: str = "",
-) -> Iterator[Session]:
+) -> Iterator[Tracer]:
     """Record every call of a model within the block, as tracediff.recording says."""
     session = Session(model, checkpoint)
     tracer = Tracer(session, out, manifest(model, str(checkpoint), side, prompt))
     try:
         with session.running():
-            yield session
+            yield tracer
         tracer.close()
     except BaseException as err:
         tracer.writer.fail(f"{type(err).__name__}: {err}")
@@ -134,8 +150,8 @@ def recording(
 
 def run(
     model: Any, checkpoint: str, passes: Sequence[Sequence[int]], decode: int, out: str | os.PathLike[str], prompt: str
-) -> list[list[int]]:
-    """Record a model of transformers on token ids, and return the ids that each pass was fed.
+) -> tuple[list[list[int]], str]:
+    """Record a model of transformers on token ids; return the ids that each pass was fed, and what names were found.
 
     The first pass is the prompt; the others, and `decode` more with the most likely token, use the cache. A model
     without a cache runs one pass.
@@ -147,7 +163,8 @@ def run(
     fed: list[list[int]] = []
     output: Any = None
     try:
-        with torch.inference_mode(), recording(model, out, checkpoint, "reference", prompt):
+        # Not inference_mode: there torch leaves compositions whole, and the recording takes each apart in Python.
+        with torch.no_grad(), recording(model, out, checkpoint, "reference", prompt) as tracer:
             for index in range(len(passes) + decode):
                 given = index < len(passes)
                 ids = list(passes[index]) if given else [int(output.logits[0, -1].argmax())]
@@ -156,7 +173,7 @@ def run(
                 fed.append(ids)
     except (RuntimeError, MemoryError, TypeError, ValueError, AttributeError, LookupError) as err:
         raise CaptureFailed(f"pass {len(fed)}: {type(err).__name__}: {err}") from err
-    return fed
+    return fed, tracer.told
 
 
 def _cache(output: Any) -> dict[str, Any]:
