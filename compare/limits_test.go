@@ -198,7 +198,7 @@ func TestParseLimitsErrors(t *testing.T) {
 		"[[tolerance]]\ntensors = \"x\"\nrtol = 1\npasses = \"b\"\n":               `passes: `,
 		"[[allow]]\ntensors = \"x\"\n":                                             `[[allow]] 1, "x": no reason`,
 		"[[allow]]\ntensors = \"x\"\nreason = \"  \"\n":                            `no reason`,
-		"[[allow]]\ntensors = \"x\"\nreason = \"y\"\nclasses = [\"EVERYTHING\"]\n": `classes: "EVERYTHING" is none of`,
+		"[[allow]]\ntensors = \"x\"\nreason = \"y\"\nclasses = [\"EVERYTHING\"]\n": `classes: "EVERYTHING" is not one of`,
 		"[[allow]\n": `line 1, "[[allow]"`,
 		strings.Repeat("[[allow]]\ntensors = \"x\"\nreason = \"y\"\n", 5000):               `5000 lines of one kind`,
 		"[[tolerance]]\ntensors = \"x\"\nrtol = 1\nchannel = -0.5\n":                       `channel is -0.5`,
