@@ -1,0 +1,65 @@
+package weights_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/tracediff/tracediff/compare/weights"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// TestTensorsLargerThanWhatIsReadAtOnce has tensors of several blocks, and what is wrong in the last of them.
+func TestTensorsLargerThanWhatIsReadAtOnce(t *testing.T) {
+	numbers := func(rows, columns int) []float64 {
+		values := make([]float64, rows*columns)
+		state := uint64(rows)
+		for i := range values {
+			state = state*6364136223846793005 + 1442695040888963407
+			values[i] = float64(int64(state)>>47) / (1 << 10)
+		}
+		return values
+	}
+	tests := []struct {
+		name          string
+		rows, columns int
+		plant         func(*tensor)
+		class         weights.Class
+		kind          weights.Kind
+		row, column   int
+	}{
+		{"equal", 3, 70000, func(*tensor) {}, weights.Equal, "", -1, -1},
+		{"the last element of wide rows", 3, 70000, func(x *tensor) { x.values[3*70000-1]++ }, weights.Different, weights.WrongBlock, 2, 69999},
+		{"the last element of many rows", 3000, 50, func(x *tensor) { x.values[3000*50-1]++ }, weights.Different, weights.WrongBlock, 2999, 49},
+		{"a vector's last element", 1, 140000, func(x *tensor) { x.shape = []int{140000}; x.values[139999]++ }, weights.Different, weights.WrongBlock, 0, 139999},
+		{"transposed", 600, 600, func(x *tensor) { x.transpose() }, weights.Mistake, weights.Transposed, 0, 1},
+		{"transposed, with another shape", 700, 1100, func(x *tensor) { x.transpose() }, weights.Mistake, weights.Transposed, -1, -1},
+		{"transposed, and one element more", 600, 600, func(x *tensor) { x.transpose(); x.values[599*600+2]++ }, weights.Different, "", 0, 1},
+		{"rows in another order", 3000, 50, func(x *tensor) { x.reorder(func(i int) int { return i/100*100 + i%2*50 + i%100/2 }) }, weights.Mistake, weights.Interleaved, 1, 0},
+		{"rows in another order, and one element more", 3000, 50, func(x *tensor) {
+			x.reorder(func(i int) int { return i/100*100 + i%2*50 + i%100/2 })
+			x.values[2950*50+7]++
+		}, weights.Different, "", 1, 0},
+		{"the tail of one row shifted", 3, 70000, func(x *tensor) { copy(x.row(2), slices.Clone(x.row(2)[1:])) }, weights.Mistake, weights.Shifted, 2, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			values := numbers(tt.rows, tt.columns)
+			shape := []int{tt.rows, tt.columns}
+			x := &tensor{shape: slices.Clone(shape), dtype: hooks.F32, values: slices.Clone(values)}
+			tt.plant(x)
+			if len(x.shape) == 1 {
+				shape = x.shape
+			}
+			original := weights.Side{Tensors: []*weights.Tensor{{Name: "w", Shape: shape, DType: hooks.F32, Data: bytes.NewReader(encode(hooks.F32, values))}}}
+			row := find(t, compare(t, checkpoint{"w": x}, original), "w")
+			if row.Class != tt.class || row.Kind != tt.kind && (tt.kind != "" || tt.class == weights.Equal) {
+				t.Errorf("%s %s: %s", row.Class, row.Kind, row.What)
+			}
+			switch {
+			case row.At == nil && tt.row >= 0, row.At != nil && (row.At.Row != tt.row || row.At.Column != tt.column):
+				t.Errorf("at %+v, want row %d, column %d", row.At, tt.row, tt.column)
+			}
+		})
+	}
+}
