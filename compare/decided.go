@@ -120,5 +120,5 @@ func (w *walker) other(r *Row) string {
 	case w.chain == nil:
 		return "nothing was certified"
 	}
-	return "isolation has no say in it"
+	return "isolation does not decide it"
 }

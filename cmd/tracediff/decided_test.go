@@ -57,7 +57,7 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		{
 			why: "an entry that cannot be isolated", code: exitMismatch, args: "local.st ref.st --level 1",
 			local: changed{golden: "decode.float32", level: 1, late: true, by: map[string]func([]float32){"layers.0.self_attn.o_proj": scale(1.03)}},
-			want:  []string{"decided by the accumulated error: it is past its limit; isolation has no say in it"},
+			want:  []string{"decided by the accumulated error: it is past its limit; isolation does not decide it"},
 		},
 		{
 			why: "the same bug on both sides, in what has no tolerance", code: exitMismatch, args: "local.st other.st",

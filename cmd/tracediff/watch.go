@@ -29,7 +29,7 @@ func watchCommand() *cli.Command {
 		ArgsUsage: "[-- COMMAND]",
 		Description: `Compares as "tracediff compare" does, then waits for a change of the sources, runs COMMAND, which is to build the port, and
 compares again. One screen shows the verdict, where the first divergence was and is now, and how long it took; where standard
-output is no terminal, lines do. A change stops a run that is under way. Ctrl-C ends it with exit status 130.
+output is not a terminal, it prints lines. A change stops a run that is under way. Ctrl-C ends it with exit status 130.
 
 Where there is a tracediff.toml, its first prompt is compared, or the one that [watch] names, and that section has the paths
 and the command; flags go before it. Without one, the settings of the last capture apply as for compare.

@@ -69,17 +69,17 @@ func (l *Line) Uncovered(now *Shown) string {
 	}
 	switch {
 	case l.Class != now.Class:
-		return fmt.Sprintf("it was accepted as %s and is %s now", l.Class, now.Class)
+		return fmt.Sprintf("it was accepted as %s and is now %s", l.Class, now.Class)
 	case kind(&l.Shown) != kind(now):
-		return fmt.Sprintf("what differs is another thing: accepted was %q, now it is %q", l.Seen, now.Seen)
+		return fmt.Sprintf("it differs in another way: accepted was %q, now it is %q", l.Seen, now.Seen)
 	case !slices.Equal(l.Shape, now.Shape):
 		return fmt.Sprintf("it was accepted with shape %v and has %v now", l.Shape, now.Shape)
 	case l.DType != now.DType:
-		return fmt.Sprintf("it was accepted as %s and is %s now", l.DType, now.DType)
+		return fmt.Sprintf("it was accepted as %s and is now %s", l.DType, now.DType)
 	case l.Cause != now.Cause && now.Cause != "" && l.Cause == "":
 		return fmt.Sprintf("it has a cause now that it did not have when it was accepted: %s", now.Cause)
 	case l.Cause != now.Cause && now.Cause != "":
-		return fmt.Sprintf("the cause is another one: accepted was %q, now it is %q", l.Cause, now.Cause)
+		return fmt.Sprintf("the cause changed: accepted was %q, now it is %q", l.Cause, now.Cause)
 	case kind(now) == "size" && math.IsNaN(float64(now.Error)) && math.IsNaN(float64(now.Own)) && len(now.Slices) == 0:
 		return "how large it is was not measured"
 	case float64(now.Elements) > Growth*float64(l.Elements):

@@ -135,8 +135,8 @@ func TestUncovered(t *testing.T) {
 		{why: "no error is recorded", line: func(l *baseline.Line) { l.Error = measure.Nan }, want: "none was accepted"},
 		{why: "nothing was measured", now: func(s *baseline.Shown) { s.Error, s.Slices = measure.Nan, nil }, want: "was not measured"},
 		{why: "only a token is past its limit this time", now: func(s *baseline.Shown) { s.Error = measure.Nan }, covers: true},
-		{why: "another class", now: func(s *baseline.Shown) { s.Class = gate.NonFinite }, want: "accepted as VALUE and is NONFINITE now"},
-		{why: "other keys are masked", now: func(s *baseline.Shown) { s.Seen = "keys" }, want: "another thing"},
+		{why: "another class", now: func(s *baseline.Shown) { s.Class = gate.NonFinite }, want: "accepted as VALUE and is now NONFINITE"},
+		{why: "other keys are masked", now: func(s *baseline.Shown) { s.Seen = "keys" }, want: "in another way"},
 		{
 			why: "more keys are masked", line: func(l *baseline.Line) { l.Seen, l.Elements = "keys", 4 },
 			now: func(s *baseline.Shown) { s.Seen, s.Elements = "keys", 7 }, want: "7 elements are wrong, accepted were 4",
@@ -146,8 +146,8 @@ func TestUncovered(t *testing.T) {
 			now: func(s *baseline.Shown) { s.Seen, s.Elements = "keys", 6 }, covers: true,
 		},
 		{why: "another shape", line: func(l *baseline.Line) { l.Shape = []int{1, 2} }, now: func(s *baseline.Shown) { s.Shape = []int{2, 1} }, want: "shape [1 2] and has [2 1]"},
-		{why: "another dtype", line: func(l *baseline.Line) { l.DType = "float16" }, now: func(s *baseline.Shown) { s.DType = "float32" }, want: "float16 and is float32"},
-		{why: "another cause", line: func(l *baseline.Line) { l.Cause = "a" }, now: func(s *baseline.Shown) { s.Cause = "b" }, want: "the cause is another one"},
+		{why: "another dtype", line: func(l *baseline.Line) { l.DType = "float16" }, now: func(s *baseline.Shown) { s.DType = "float32" }, want: "float16 and is now float32"},
+		{why: "another cause", line: func(l *baseline.Line) { l.Cause = "a" }, now: func(s *baseline.Shown) { s.Cause = "b" }, want: "the cause changed"},
 		{why: "a cause that nobody knew of", now: func(s *baseline.Shown) { s.Cause = "b" }, want: "a cause now"},
 		{why: "the cause has no name this time", line: func(l *baseline.Line) { l.Cause = "a" }, covers: true},
 	} {

@@ -347,9 +347,9 @@ func notOf(ck *checkpoint.Checkpoint, m capture.Manifest) string {
 	case err != nil:
 		return err.Error()
 	case m.Config != nil && !order.SameConfig(m.Config, config.Canonical()):
-		return "its configuration is another"
+		return "its configuration differs"
 	case knownDigest(m.Weights) && ck.Size() <= DigestLimit && ck.Digest() != m.Weights:
-		return "its weights are others"
+		return "its weights differ"
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
@@ -31,7 +32,7 @@ func ParseShard(text string) (*report.Shard, error) {
 // change what a comparison finds. config is the file's path as it was typed.
 func Divide(s *report.Shard, config string, all []Named, limits *gate.Limits, flags map[string]string) ([]Named, error) {
 	if s.Of > len(all) {
-		return nil, hint.Add(fmt.Errorf("--shard %s: there are %d prompts, and a shard would have none", s, len(all)), fmt.Sprintf("take at most %d shards", len(all)))
+		return nil, hint.Add(fmt.Errorf("--shard %s: the gate has %s, and a shard would have none", s, amount.Of(len(all), "prompt")), "take at most "+amount.Of(len(all), "shard"))
 	}
 	s.Config, s.Settings = filepath.ToSlash(config), map[string]string{}
 	for flag, value := range flags {
