@@ -2,8 +2,11 @@ package capture
 
 import (
 	"fmt"
+	"io"
 	"math"
+	"slices"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -24,7 +27,7 @@ func (t *Trace) Value(pass int, name string) (program.Value, error) {
 	if err := floats.Decode(v.Data, x.DType, x.Data); err != nil || r.terms == nil {
 		return v, err
 	}
-	v.Bound, _, err = t.Summed(r)
+	v.Bound, _, _, err = t.Summed(r)
 	return v, err
 }
 
@@ -32,14 +35,14 @@ func (t *Trace) Value(pass int, name string) (program.Value, error) {
 // An engine adds the terms in any order, and rounds after each step or at the end alone.
 //
 //   - order is how far its sum may be from that of the record, which is rounded once. Of n terms that are not 0, n−2 sums on the way have
-//     an error of u·M each, where M is the larger of the sums of the positive and of the negative terms, and u half a unit of the dtype;
+//     an error of u·M each, where M is the larger of the sums of the positive and of the negative terms, and u half a unit of the dtype that holds the terms;
 //     the last rounding of the two sums adds 2u·|sum|. The sum of two has the one rounding, and one term has no sum.
 //   - terms is the sum of their magnitudes; 0 where one alone is not 0. Each of them was rounded: together they are off by u times that.
 //
 // Higham, Accuracy and Stability of Numerical Algorithms, section 4.2.
-func (t *Trace) Summed(r Record) (order, terms []float64, err error) {
+func (t *Trace) Summed(r Record) (order, terms []float64, u float64, err error) {
 	if r.terms == nil {
-		return nil, nil, nil
+		return nil, nil, 0, nil
 	}
 	n := int(r.Size) / r.DType.Size()
 	order, terms = make([]float64, n), make([]float64, n)
@@ -47,10 +50,10 @@ func (t *Trace) Summed(r Record) (order, terms []float64, err error) {
 	raw, term := make([]byte, r.Size), make([]float64, n)
 	for _, data := range r.terms {
 		if got, err := data.ReadAt(raw, 0); got < len(raw) {
-			return nil, nil, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+			return nil, nil, 0, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
 		}
 		if err := floats.Decode(term, r.DType, raw); err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 		for i, x := range term {
 			if x != 0 {
@@ -59,7 +62,11 @@ func (t *Trace) Summed(r Record) (order, terms []float64, err error) {
 			above[i], below[i] = above[i]+max(x, 0), below[i]-min(x, 0)
 		}
 	}
-	u := floats.Unit(r.DType)
+	held, err := HeldIn(r.terms, r.DType, r.Size)
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+	}
+	u = floats.Unit(held)
 	for i, k := range count {
 		if k > 2 {
 			steps := float64(k-2) * u * max(above[i], below[i]) * (1 + float64(k)*u)
@@ -69,5 +76,37 @@ func (t *Trace) Summed(r Record) (order, terms []float64, err error) {
 			terms[i] = above[i] + below[i]
 		}
 	}
-	return order, terms, nil
+	return order, terms, u, nil
+}
+
+// HeldIn is the dtype that tensors of d, of some bytes each, were computed in: bfloat16 or float16 where it holds all their elements, since
+// many ports write float32 whatever they compute in; else d.
+func HeldIn(terms []io.ReaderAt, d hooks.DType, bytes int64) (hooks.DType, error) {
+	if d != hooks.F32 {
+		return d, nil
+	}
+	const chunk = 1 << 18
+	some := false
+	left := []hooks.DType{hooks.BF16, hooks.F16}
+	raw, values := make([]byte, min(bytes, chunk)), make([]float64, min(bytes, chunk)/int64(d.Size()))
+	for _, data := range terms {
+		for off := int64(0); off < bytes && len(left) > 0; off += chunk {
+			part := raw[:min(bytes-off, chunk)]
+			if got, err := data.ReadAt(part, off); got < len(part) {
+				return d, err
+			}
+			x := values[:len(part)/d.Size()]
+			if err := floats.Decode(x, d, part); err != nil {
+				return d, err
+			}
+			some = some || slices.ContainsFunc(x, func(v float64) bool { return v != 0 })
+			left = slices.DeleteFunc(left, func(to hooks.DType) bool {
+				return slices.ContainsFunc(x, func(v float64) bool { return floats.Round(to, v) != v && v == v })
+			})
+		}
+	}
+	if !some || len(left) == 0 {
+		return d, nil
+	}
+	return left[0], nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
@@ -93,16 +94,21 @@ func (j *behind) ReadAt(p []byte, off int64) (int, error) {
 	return done, nil
 }
 
-// total is the sum of partial results: in float64, rounded once to their dtype. How far that of the engine may be is [capture.Trace.Summed].
+// total is the sum of partial results: in float64, rounded once to the dtype that holds them, see [capture.HeldIn]. How far that of the engine may be is [capture.Trace.Summed].
 type total struct {
 	parts []io.ReaderAt
 	dtype hooks.DType
+	bytes int64 // of each
+
+	once sync.Once
+	held hooks.DType
+	err  error
 }
 
 // sum adds blocks up, element by element.
 func sum(blocks []block) (block, error) {
 	out := blocks[0]
-	t := &total{dtype: out.dtype}
+	t := &total{dtype: out.dtype, bytes: int64(elementsOf(out.shape)) * int64(out.dtype.Size())}
 	for _, b := range blocks {
 		if !slices.Equal(b.shape, out.shape) || b.dtype != out.dtype {
 			return block{}, fmt.Errorf("%s of shape %v and %s of shape %v cannot be added up", out.dtype, out.shape, b.dtype, b.shape)
@@ -117,6 +123,9 @@ func sum(blocks []block) (block, error) {
 }
 
 func (t *total) ReadAt(p []byte, off int64) (int, error) {
+	if t.once.Do(func() { t.held, t.err = capture.HeldIn(t.parts, t.dtype, t.bytes) }); t.err != nil {
+		return 0, t.err
+	}
 	size := int64(t.dtype.Size())
 	from := off / size * size
 	to := (off + int64(len(p)) + size - 1) / size * size
@@ -134,7 +143,7 @@ func (t *total) ReadAt(p []byte, off int64) (int, error) {
 		}
 	}
 	for i, x := range sums {
-		encode(raw[int64(i)*size:], t.dtype, x)
+		encode(raw[int64(i)*size:], t.dtype, floats.Round(t.held, x))
 	}
 	return copy(p, raw[off-from:]), nil
 }

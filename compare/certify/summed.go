@@ -3,7 +3,6 @@ package certify
 import (
 	"math"
 
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -17,11 +16,10 @@ import (
 func (i *Isolator) summed(n order.Node) ([]float64, error) {
 	e := i.list.At(n)
 	rec, _ := i.trace.Lookup(n.Pass, e.Name)
-	bound, terms, err := i.trace.Summed(rec)
+	bound, terms, u, err := i.trace.Summed(rec)
 	if err != nil {
 		return nil, err
 	}
-	u := floats.Unit(rec.DType)
 	for k, sum := range terms {
 		bound[k] += u * sum
 	}

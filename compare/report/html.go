@@ -177,6 +177,9 @@ func (p *htmlPage) section(r *Run, at int, budget *int) *htmlSection {
 			s.Sides = append(s.Sides, said{side.Name.Label, sideOf(side)})
 		}
 	}
+	if res.Map != nil {
+		s.Sides = append(s.Sides, said{"map", clean(mapText(res.Map))})
+	}
 	s.Sides = append(s.Sides, collect(func(p *printer) { p.shortTokens(res) })...)
 	for i, t := range s.Sides { // "tokens:    2, 5" has its label in the text
 		if label, text, ok := strings.Cut(t.Text, ": "); ok && t.Label == "" {

@@ -22,12 +22,21 @@ type (
 		Suites   []junitSuite `xml:"testsuite"`
 	}
 	junitSuite struct {
-		Name     string      `xml:"name,attr"`
-		Tests    int         `xml:"tests,attr"`
-		Failures int         `xml:"failures,attr"`
-		Errors   int         `xml:"errors,attr"`
-		Skipped  int         `xml:"skipped,attr"`
-		Cases    []junitCase `xml:"testcase"`
+		Name     string `xml:"name,attr"`
+		Tests    int    `xml:"tests,attr"`
+		Failures int    `xml:"failures,attr"`
+		Errors   int    `xml:"errors,attr"`
+		Skipped  int    `xml:"skipped,attr"`
+		// Properties say how the suite was made: the map that gave names and layouts.
+		Properties *junitProperties `xml:"properties"`
+		Cases      []junitCase      `xml:"testcase"`
+	}
+	junitProperties struct {
+		List []junitProperty `xml:"property"`
+	}
+	junitProperty struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
 	}
 	junitCase struct {
 		Class   string        `xml:"classname,attr"`
@@ -80,6 +89,9 @@ func suite(r *Run) junitSuite {
 	if r.Result == nil {
 		s.add(junitCase{Name: "comparison", Error: &junitOutcome{Message: r.Error, Text: r.Hint}})
 		return s
+	}
+	if m := r.Result.Map; m != nil {
+		s.Properties = &junitProperties{List: []junitProperty{{"map", mapText(m)}}}
 	}
 	for i := range r.Result.Rows {
 		s.add(rowCase(r.Result, &r.Result.Rows[i]))

@@ -175,6 +175,15 @@ func (p *printer) mapped(m *compare.Map) {
 	}
 }
 
+// mapText is a map and all that it changed, in one text.
+func mapText(m *compare.Map) string {
+	text := m.File + ", " + count(m.Patterns, "pattern", "patterns")
+	if len(m.Changes) > 0 {
+		text += ": " + strings.Join(m.Changes, "; ")
+	}
+	return text
+}
+
 // scope writes what limited the comparison.
 func (p *printer) scope(r *compare.Result) { p.line("scope:     %s", scopes(r)) }
 
