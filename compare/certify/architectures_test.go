@@ -244,7 +244,7 @@ func TestChoicesOfARouter(t *testing.T) {
 func TestArchitectures(t *testing.T) {
 	dir := os.Getenv("TRACEDIFF_ARCHITECTURES")
 	if dir == "" {
-		t.Skip("TRACEDIFF_ARCHITECTURES names no folder of recorded runs")
+		t.Skip("needs TRACEDIFF_ARCHITECTURES: the folder that python fixtures/recorded.py makes")
 	}
 	folders, err := filepath.Glob(filepath.Join(dir, "*", "done"))
 	if err != nil || len(folders) == 0 {

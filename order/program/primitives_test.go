@@ -435,7 +435,7 @@ func TestMoves(t *testing.T) {
 	c := program.Call{Arith: bounded(brain), In: []program.Value{exact, index}, Shape: []int{2, 4}}
 	v = eval(t, gathered, c)
 	sameBits(t, "gather", v.Data, []float64{3, 1, 1, 2, 5, 5, 6, 4})
-	sameBits(t, "bounds of gather", v.Bound, []float64{0.3, 0.1, 0.1, 0.2, 0.5, 0.5, 0.6, 2.6}) // the last may be any of 4, 5 and 6
+	sameBits(t, "bounds of gather", v.Bound, []float64{0.3, 0.1, 0.1, 0.2, 0.5, 0.5, 0.6, 2.6}) // 6 within 0.6 in place of 4
 	for _, outside := range []float64{3, -1, 0.5, math.NaN()} {
 		index.Data[2] = outside
 		if _, err := program.Eval(gathered, c); !errors.Is(err, program.ErrIndex) {
