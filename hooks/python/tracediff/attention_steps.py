@@ -130,7 +130,7 @@ def _four_scores(operand: Operand, shape: tuple[int, ...]) -> Operand:
 def _chain(softmax: Step, steps: list[Step], first: int) -> list[Step] | None:
     """Return the steps from the product of queries and keys up to the softmax.
 
-    Nothing where the product is with a weight, as in a router; None where no product is found.
+    Nothing in a router, where the product is with a weight or the largest are picked; None where no product is found.
     """
     chain: list[Step] = []
     operand = softmax.operands[0]
@@ -142,6 +142,8 @@ def _chain(softmax: Step, steps: list[Step], first: int) -> list[Step] | None:
         if step.op in (*PRODUCTS, "addmm"):
             both = step.op != "addmm" and all(isinstance(getattr(o, "of", None), Value) for o in step.operands[-2:])
             return chain[::-1] if both else []
+        if step.op in ("topk", "sort", "gather"):
+            return []  # of a router that picks first
         if step.op not in BETWEEN:
             return None
         from_values = [o for o in step.operands if _step(o, steps, first) is not None]

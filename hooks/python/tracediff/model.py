@@ -111,6 +111,11 @@ def load_any(folder: str | os.PathLike[str], dtype: str, device: str, remote: bo
     try:
         config = transformers.AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=remote)
     except Exception as err:  # strict classes raise their own errors for a field of a wrong type
+        if not remote and '"auto_map"' in (path / "config.json").read_text(errors="replace"):
+            raise BadInput(
+                f"--model {path}: the code of this model lies in the checkpoint, and is not run unless you say so",
+                "read its *.py files, then add --trust-remote-code",
+            ) from err
         raise BadInput(f"--model {path}: config.json: {err}") from err
     named = next(iter(config.architectures or ()), "")
     cls = getattr(transformers, named, None) or transformers.AutoModelForCausalLM

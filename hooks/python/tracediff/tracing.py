@@ -30,6 +30,7 @@ class Tracer:
         """Begin the trace `out`."""
         self.session, self._manifest = session, manifest
         self.writer = trace.Writer(out, manifest)
+        self._declares = manifest.get("tracediff.side") == "reference"
         self._held: list[dict[int, tuple[Value, Any]]] = []
         self._names: list[str] = []
         self._passes = 0
@@ -43,11 +44,14 @@ class Tracer:
 
     def _left(self, outer: bool) -> None:
         """Let go of what the module computed, but for what is still in use about it."""
-        depth = len(self.session.names._stack)
+        names = self.session.names
+        depth = len(names._stack)
+        # A module that only holds layers needs none of theirs for a name: it would keep a part of each until the end.
+        about = depth > 1 or (depth == 1 and names.layer_of(names._stack[-1][0]) >= 0)
         while len(self._held) > depth:
             inner = self._held.pop()
             last = list(inner.values())[-4:]  # among them what it returns
-            if self._held and len(self._held) > 1:
+            if self._held and about:
                 self._held[-1].update({id(value): (value, flat) for value, flat in last})
 
     def _after(self, tensors: list[Any]) -> None:
@@ -118,8 +122,9 @@ class Tracer:
 
     def close(self) -> None:
         """Write the program, and complete the trace."""
-        more = {
-            "tracediff.entries": json.dumps(self._names, separators=(",", ":")),
+        # Of a port the names are its own: those of the reference's program, or a map, say which entries there are to be.
+        declared = {"tracediff.entries": json.dumps(self._names, separators=(",", ":"))} if self._declares else {}
+        more = declared | {
             "tracediff.names": json.dumps({"found": len(self._names), "missed": self.missed}, separators=(",", ":")),
             "tracediff.passes": str(len(self.session.passes)),
             "tracediff.program": self.session.save(beside(self.writer.path), {}),

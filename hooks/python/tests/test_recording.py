@@ -1,0 +1,260 @@
+"""tracediff.recording in a script of one's own: ports, encoders, refinement steps, code in checkpoints."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import unittest
+
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import evaluate
+from common import ROOT, TestCase, python, tensors
+import tracediff
+from tracediff import attention, hf, trace
+from tracediff import session as sessions
+
+sys.path[:0] = [str(ROOT / "fixtures"), str(ROOT / "fixtures" / "anymodel")]
+IDS = [2, 17, 29, 41, 7]
+
+
+def program(path):
+    """Return the program beside a trace."""
+    return json.loads(sessions.beside(path).read_text())
+
+
+def sources(one, op):
+    """Return the source lines of the steps of one operation."""
+    return {one["lines"][line["at"]] for _, line in evaluate.expand(one) if line.get("op") == op}
+
+
+class Doubles(TorchDispatchMode):
+    """An engine that replaces an operation: sigmoid is twice as large."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        return out * 2 if func is torch.ops.aten.sigmoid.default else out
+
+
+class Unseen(TestCase):
+    """attention.unseen keeps what is computed from recordings, and from nothing else."""
+
+    def test_engines_go_on(self):
+        model = nn.Linear(3, 3)
+        session = sessions.Session(model)
+        x = torch.tensor([0.0, 1.0, -1.0])
+        with Doubles(), session.recording.running(), torch.no_grad():
+            seen = torch.sigmoid(model(x))
+            before = len(session.recording.steps)
+            with attention.unseen():
+                hidden = torch.sigmoid(model(x))
+            self.assertEqual(len(session.recording.steps), before)
+            again = torch.sigmoid(model(x))
+        self.assertGreater(before, 1)
+        self.assertGreater(len(session.recording.steps), before, "the recording goes on behind it")
+        with torch.no_grad():
+            plain = torch.sigmoid(model(x))
+        for one in (seen, hidden, again):
+            self.assert_same(one, plain * 2, "the engine's sigmoid")
+
+    def test_one_within_another(self):
+        session = sessions.Session(nn.Linear(3, 3))
+        with session.recording.running():
+            with attention.unseen():
+                with attention.unseen():
+                    pass
+                self.assertTrue(session.recording.quiet)
+            self.assertFalse(session.recording.quiet)
+
+
+class Scripts(TestCase):
+    """Models that are not of transformers."""
+
+    def wren(self):
+        """Return the checkpoint of a model that no library knows."""
+        done = python("import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')",
+                      str(ROOT / "fixtures" / "anymodel" / "make.py"), str(self.folder / "wren"))  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.folder / "wren"
+
+    def test_both_sides(self):
+        import port
+
+        folder, out = self.wren(), self.folder / "mine.safetensors"
+        model = port.Port(load_file(folder / "model.safetensors")).eval()
+        with torch.no_grad(), tracediff.recording(model, out, checkpoint=folder):
+            logits = model(torch.tensor([IDS]))
+        made, mine = tensors(out), program(out)
+        self.assert_same(made["output"], logits, "the port's output")
+        self.assertIn("layers.1.q_rope", made)
+        self.assertEqual({line.partition(":")[0] for line in mine["lines"]}, {"port.py", "test_recording.py"} & {"port.py"})
+        text = (ROOT / "fixtures" / "anymodel" / "port.py").read_text().splitlines()
+        for op in ("rsqrt", "softmax", "silu"):
+            for line in sources(mine, op):
+                self.assertIn(op, text[int(line.rpartition(":")[2]) - 1])
+        self.assertFalse([name for name, w in mine["weights"].items() if w.get("unknown")])
+        with trace.Reader(out) as reader:
+            self.assertNotIn("tracediff.entries", reader.metadata)
+            self.assertEqual(json.loads(reader.metadata["tracediff.names"])["missed"], [])
+
+    def test_code_in_a_checkpoint_runs_when_it_is_typed(self):
+        folder, out = self.wren(), self.folder / "ref.safetensors"
+        os.environ["HF_MODULES_CACHE"] = str(self.folder / "modules")
+        line = ["--model", str(folder), "--tokens", "2,17,29", "--dtype", "float32", "--out", str(out)]
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            self.assertEqual(hf.main(line), 2)
+        self.assertIn("hint: read its *.py files, then add --trust-remote-code", errors.getvalue())
+        self.assertFalse(out.exists())
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.assertEqual(hf.main([*line, "--trust-remote-code"]), 0)
+        self.assertRegex(said.getvalue(), r"\nnames found: 45; missed: none\n")
+        self.assertTrue(any("modeling_wren.py:" in line for line in sources(program(out), "softmax")))
+
+    def test_refinement_steps_are_passes(self):
+        import diffusion
+
+        model = diffusion.Denoiser().eval()
+        with torch.no_grad():
+            plain = diffusion.refine(model)
+        out = self.folder / "run.safetensors"
+        with torch.no_grad(), tracediff.recording(model, out):
+            steps = diffusion.refine(model)
+        made, one = tensors(out), program(out)
+        for number, (a, b) in enumerate(zip(plain, steps, strict=True)):
+            self.assert_same(a, b, f"step {number}")
+        self.assertEqual([(p["tokens"], p["past"]) for p in one["passes"]], [(12, 0)] * diffusion.STEPS)
+        for number in range(1, diffusion.STEPS):
+            self.assert_same(made[f"pass{number}/input_ids"], steps[number - 1], "what a pass reads")
+        calls = [[call[0] for call in p["calls"]] for p in one["passes"]]
+        self.assertEqual(calls[1:], calls[:-1], "all steps share their templates")
+        masks = [r for c in one["constants"] for r in c["from"] if r["kind"] == "mask" and r["of"] == "causal"]
+        self.assertEqual(masks, [], "every position sees all")
+
+    def test_an_encoder(self):
+        import transformers
+
+        torch.manual_seed(0)
+        config = transformers.ModernBertConfig(
+            vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+            local_attention=4, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2,
+            attn_implementation="eager", global_attn_every_n_layers=2,
+        )  # fmt: skip
+        model = transformers.ModernBertForMaskedLM(config).eval()
+        ids = torch.tensor([[1, 9, 33, 63, 5, 17, 2]])
+        with torch.no_grad():
+            plain = model(ids).logits
+        out = self.folder / "run.safetensors"
+        with torch.no_grad(), tracediff.recording(model, out):
+            recorded = model(ids).logits
+        self.assert_same(recorded, plain, "logits")
+        made = tensors(out)
+        for layer in (0, 1):
+            self.assertEqual(made[f"layers.{layer}.attn.probs_f32"].shape, (1, 4, 7, 7))
+        self.assertGreater(float(made["layers.0.attn.probs_f32"][0, 0, 0, -1]), 0, "the first position sees the last")
+        with trace.Reader(out) as reader:
+            self.assertEqual(json.loads(reader.metadata["tracediff.names"])["missed"], [])
+
+
+class Attends(nn.Module):
+    """A model whose modules are given by the test."""
+
+    def __init__(self, *modules):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table = nn.Embedding(8, 4)
+        self.layers = nn.ModuleList(modules)
+
+    def forward(self, ids):
+        x = self.table(ids)
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class Names(TestCase):
+    """What is found, what is missed, and what has no dtype that a trace has."""
+
+    def record(self, *modules):
+        """Return the trace and what its manifest says of names."""
+        out = self.folder / "run.safetensors"
+        model = Attends(*modules)
+        with torch.no_grad(), tracediff.recording(model, out):
+            model(torch.tensor([[1, 2, 3]]))
+        with trace.Reader(out) as reader:
+            return tensors(out), json.loads(reader.metadata["tracediff.names"])
+
+    def test_scores_that_are_not_found(self):
+        class Strange(nn.Module):
+            def forward(self, x):
+                return torch.softmax((x @ x.transpose(1, 2)).cumsum(-1), -1) @ x
+
+        made, names = self.record(Strange(), Strange())
+        self.assertEqual(names["missed"], ["layers.0.scores", "layers.1.scores"])
+        self.assertEqual(names["found"], len(made))
+
+    def test_routers_are_no_attention(self):
+        class Router(nn.Module):
+            def __init__(self, first):
+                super().__init__()
+                self.gate, self.first = nn.Linear(4, 3), first
+
+            def forward(self, x):
+                scores = self.gate(x)
+                scores = scores.topk(2, -1).values if self.first else scores
+                return x * torch.softmax(scores, -1).sum(-1, keepdim=True)
+
+        made, names = self.record(Router(False), Router(True))
+        self.assertEqual(names["missed"], [])
+        self.assertFalse([key for key in made if "scores" in key])
+
+    def test_scores_behind_a_maximum(self):
+        class Clamped(nn.Module):
+            def forward(self, x):
+                scores = x @ x.transpose(1, 2)
+                return torch.softmax(torch.max(scores, torch.tensor(-1.0)), -1) @ x
+
+        made, names = self.record(Clamped())
+        self.assertEqual(names["missed"], [])
+        self.assertLess(float(made["layers.0.scores"].min()), -1.0)
+        self.assertEqual(float(made["layers.0.scores_masked"].min()), -1.0)
+
+    def test_complex_tensors_are_their_parts(self):
+        class Turn(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("speed", torch.tensor([1.0, 0.1]), persistent=False)
+
+            def forward(self, x):
+                return torch.polar(torch.ones(3, 2), torch.arange(3)[:, None] * self.speed)
+
+        class Turned(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.turn = Turn()
+
+            def forward(self, x):
+                z = torch.view_as_complex(x.view(1, 3, 2, 2)) * self.turn(x)
+                return torch.view_as_real(z).reshape(x.shape)
+
+        made, _ = self.record(Turned())
+        want = torch.view_as_real(Turn()(None))
+        self.assert_same(made["layers.0.turn"], want, "cosines and sines")
+
+    def test_a_constant_of_one_element_with_a_stride(self):
+        class Picks(nn.Module):
+            def forward(self, x):
+                at = torch.arange(6).view(3, 2)[1:2, 1]  # one element, whose stride is 2
+                return x + x[:, at - 3 + torch.zeros(1, dtype=torch.int64)]
+
+        made, _ = self.record(Picks())
+        self.assertIn("layers.0.out", made)
+
+
+if __name__ == "__main__":
+    unittest.main()
