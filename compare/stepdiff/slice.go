@@ -259,7 +259,6 @@ func weightEnd(w *recorded.Weight) *node {
 	var what []string
 	switch {
 	case w.Data != nil:
-		what = []string{"buffer", w.Data.SHA256[:min(8, len(w.Data.SHA256))]}
 		return &node{text: w.Name[strings.LastIndexByte(w.Name, '.')+1:], id: "buffer " + w.Data.DType + w.Data.SHA256}
 	case w.Lost:
 		what = []string{"weight", w.Name}

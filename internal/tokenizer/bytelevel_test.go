@@ -93,12 +93,12 @@ func checkSpelling(t rapid.TB, tok *tokenizer.Tokenizer, spell func([]int) strin
 func TestCharactersAboveTheBMPSurvive(t *testing.T) {
 	qwen2, spell := openFamily(t, "qwen2"), spelling(t, "qwen2")
 	for text, want := range map[string]string{
-		"\U000e0041\u0301":            "\U000e0041\u0301",
-		"x\U000e0065\u0301\u0323":     "x\U000e0065\u0323\u0301",
-		"\U000f00c2\u0301":            "\U000f00c2\u0301",
-		"A\U000e0301":                 "A\U000e0301",
-		"\U000e1100\u1161":            "\U000e1100\u1161",
-		"\U00011099\U000110ba":        "\U0001109a", // which do compose
+		"\U000e0041\u0301":           "\U000e0041\u0301",
+		"x\U000e0065\u0301\u0323":    "x\U000e0065\u0323\u0301",
+		"\U000f00c2\u0301":           "\U000f00c2\u0301",
+		"A\U000e0301":                "A\U000e0301",
+		"\U000e1100\u1161":           "\U000e1100\u1161",
+		"\U00011099\U000110ba":       "\U0001109a", // which do compose
 		"A\u0301 \u1100\u1161\u11a8": "\u00c1 \uac01",
 	} {
 		ids, err := qwen2.Encode(text)
