@@ -116,7 +116,9 @@ func TestBoundOfAnAbsorbedTerm(t *testing.T) {
 	const ulp = 0x1p-23
 	x, y, z := tensor([]float64{1}, 1, 1), tensor([]float64{1 + 3*ulp}, 1, 1), tensor([]float64{0x1p-40}, 1, 1)
 	c := program.Call{Arith: bounded(single), In: []program.Value{x, y, z}, Shape: x.Shape}
-	p, err := programOf(of(func(b *program.Builder, in []program.Var) program.Var { return b.Add("sum", b.Mul("product", in[0], in[1]), in[2]) }), c)
+	p, err := programOf(of(func(b *program.Builder, in []program.Var) program.Var {
+		return b.Add("sum", b.Mul("product", in[0], in[1]), in[2])
+	}), c)
 	if err != nil {
 		t.Fatal(err)
 	}
