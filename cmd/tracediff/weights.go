@@ -18,7 +18,7 @@ func weightsCommand() *cli.Command {
 		Name:      "weights",
 		Usage:     "compare the port's checkpoint with the original, tensor by tensor",
 		ArgsUsage: "LOCAL",
-		Description: `LOCAL is the port's checkpoint: safetensors (one file, or shards with their index), what torch.save writes, npz, or a folder
+		Description: `LOCAL is the port's checkpoint: safetensors (one file, or shards with their index), what torch.save writes, npz, GGUF, or a folder
 with one of them. Each tensor is EQUAL, CAST (to which format), QUANTISED (within its format's error), or it is named for what it is:
 transposed, rows in another order, 1+w, another layer's. Nothing is run. Memory does not grow with the checkpoint.
 Names are those of the original, with or without what frameworks put in front, or those of GGUF files. Other names and layouts are said
@@ -29,7 +29,7 @@ Exit status: 0 every tensor is right, 1 one is wrong or missing, 2 a file cannot
 Examples:
   tracediff weights port.safetensors --model ./Llama-3.2-1B
   tracediff weights ./converted --model ./gemma-3-4b --map map.toml
-  tracediff weights port.npz --model ./Qwen3-0.6B --report junit=weights.xml`,
+  tracediff weights model.Q4_K_M.gguf --model ./Qwen3-0.6B --report junit=weights.xml`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "model", Category: catInput, Usage: "the original: checkpoint `DIR` as Hugging Face writes it"},
 			&cli.StringFlag{Name: "map", Category: catScope, Usage: "a `FILE` whose table [weights] says how the names and layouts of LOCAL become the original's"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture/mapping"
@@ -15,11 +16,13 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/gguf"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/quant"
 )
 
 // WeightsHint is for checkpoints that cannot be read.
-const WeightsHint = "want a file of weights (.safetensors, .npz, what torch.save writes) or a folder with one; docs/weights.md has all"
+const WeightsHint = "want a file of weights (.safetensors, .gguf, .npz, what torch.save writes) or a folder with one; docs/weights.md has all"
 
 // AskedWeights says which checkpoint of a port is compared with which original.
 type AskedWeights struct {
@@ -58,9 +61,11 @@ func Weights(ctx context.Context, a AskedWeights) (*weights.Result, error) {
 
 // openedWeights is a checkpoint of one of the two sides.
 type openedWeights struct {
-	path string
-	file *container.File
-	list []mapping.Weight
+	path  string
+	file  *container.File
+	list  []mapping.Weight
+	codes map[int]*quant.Tensor // by the number of the tensor
+	arch  string                // what a GGUF file says of the model
 }
 
 func (o *openedWeights) close() {
@@ -85,7 +90,10 @@ func openWeights(path string) (*openedWeights, error) {
 	if err != nil {
 		return nil, hint.Add(fmt.Errorf("opening weights: %w", err), WeightsHint)
 	}
-	o := &openedWeights{path: path}
+	o := &openedWeights{path: path, codes: map[int]*quant.Tensor{}}
+	if is, err := o.openGGUF(path); is || err != nil {
+		return o, hint.Default(err, WeightsHint)
+	}
 	if info.IsDir() {
 		o.file, err = openFolder(path)
 	} else {
@@ -94,19 +102,84 @@ func openWeights(path string) (*openedWeights, error) {
 	if err != nil {
 		return nil, hint.Default(fmt.Errorf("opening weights: %w", err), WeightsHint)
 	}
-	for i := range o.file.Tensors {
-		t := &o.file.Tensors[i]
-		if t.Printed != nil {
-			o.close()
-			return nil, hint.Add(fmt.Errorf("%s is a text of rounded numbers, and no checkpoint", path), WeightsHint)
-		}
-		o.list = append(o.list, mapping.Weight{Name: t.Name, Key: t.Name, DType: t.DType, Shape: t.Shape, Data: t, From: i})
+	if slices.ContainsFunc(o.file.Tensors, func(t container.Tensor) bool { return t.Printed != nil }) {
+		o.close()
+		return nil, hint.Add(fmt.Errorf("%s is a text of rounded numbers, and no checkpoint", path), WeightsHint)
 	}
+	packed, rest, err := quant.Find(o.file.Tensors, configBeside(path, info.IsDir()))
+	if err != nil {
+		o.close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	o.file.Tensors = rest
+	for _, q := range packed {
+		o.codes[len(o.file.Tensors)] = q
+		o.file.Tensors = append(o.file.Tensors, q.Dense())
+	}
+	o.take()
 	if len(o.list) == 0 {
 		o.close()
 		return nil, hint.Add(fmt.Errorf("%s has no tensor", path), WeightsHint)
 	}
 	return o, nil
+}
+
+// configBeside is the text of the config.json of a checkpoint; nil where there is none.
+func configBeside(path string, folder bool) []byte {
+	if !folder {
+		path = filepath.Dir(path)
+	}
+	text, err := files.ReadFS(os.DirFS(path), checkpoint.ConfigFile, maxModelConfig)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// take lists the tensors, those of codes with what their codes could be.
+func (o *openedWeights) take() {
+	for i := range o.file.Tensors {
+		t := &o.file.Tensors[i]
+		w := mapping.Weight{Name: t.Name, Key: t.Name, DType: t.DType, Shape: t.Shape, Data: t, From: i}
+		if q := o.codes[i]; q != nil {
+			w.Planes = planes(q)
+		}
+		o.list = append(o.list, w)
+	}
+}
+
+// openGGUF opens a GGUF file; is reports whether it is one.
+func (o *openedWeights) openGGUF(path string) (is bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false, nil
+	}
+	r, info, err := files.Open(path)
+	if err != nil {
+		return false, nil // which the others say
+	}
+	start := make([]byte, min(info.Size(), 4))
+	if _, err := r.ReadAt(start, 0); err != nil || !gguf.Is(start) {
+		return false, r.Close()
+	}
+	g, err := gguf.Read(r, info.Size())
+	if err != nil {
+		return true, hint.Also(fmt.Errorf("%s: %w", path, err), r.Close())
+	}
+	o.arch = g.Text("general.architecture")
+	o.file = &container.File{Format: "GGUF"}
+	o.file.Own(r)
+	for i := range g.Tensors {
+		if q, ok := g.Tensors[i].Quantised(); ok {
+			o.codes[i] = q
+		}
+		o.file.Tensors = append(o.file.Tensors, g.Tensors[i].Dense())
+	}
+	o.take()
+	if len(o.list) == 0 {
+		return true, hint.Add(hint.Also(fmt.Errorf("%s has no tensor", path), o.file.Close()), WeightsHint)
+	}
+	return true, nil
 }
 
 // openFolder opens the weights of a folder: model.safetensors, what an index names, or the one dump that there is.
@@ -130,8 +203,8 @@ func openFolder(path string) (*container.File, error) {
 
 // fit gives the tensors the original's names and layouts, by a map.
 func (o *openedWeights) fit(m *mapping.Map, sizes map[string]int) error {
-	if !m.HasWeights() {
-		return nil
+	if err := o.conventions(m, sizes); err != nil || !m.HasWeights() {
+		return err
 	}
 	list, err := m.Weights(o.path, o.list, sizes)
 	if err != nil {
@@ -149,6 +222,10 @@ func (o *openedWeights) side() weights.Side {
 		t := &weights.Tensor{Name: w.Name, Key: w.Key, Shape: w.Shape, DType: w.DType, Unknown: o.file.Tensors[w.From].Unknown, Data: w.Data, How: strings.Trim(w.How, " ()")}
 		if w.Folded {
 			t.Add = 1
+		}
+		if q := o.codes[w.From]; q != nil && len(w.Planes) == 4 {
+			t.Format = q.Scheme.Name
+			t.Grid = &weights.Grid{Step: w.Planes[0], Low: w.Planes[1], High: w.Planes[2], Slack: w.Planes[3], Group: groupOf(q), Moves: q.Scheme.Moves}
 		}
 		s.Tensors = append(s.Tensors, t)
 	}
