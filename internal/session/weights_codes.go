@@ -1,12 +1,9 @@
 package session
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"strings"
-	"sync"
 
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/internal/quant"
@@ -60,72 +57,17 @@ func (o *openedWeights) conventions(m *mapping.Map, sizes map[string]int) error 
 	return err
 }
 
-// groupOf is how many elements share a step, or a step of steps.
+// groupOf is how many elements share a step, or a step of steps. A format that moves errors does so within a row.
 func groupOf(t *quant.Tensor) int {
 	if t.Scheme.Moves && len(t.Shape) > 0 {
 		return t.Shape[len(t.Shape)-1]
 	}
-	var c quant.Codes
-	if err := t.Reader().Codes(&c, 0, int(min(int64(t.Unit), t.Elements()))); err != nil {
-		return max(1, t.Unit) // the comparison meets the error, too
-	}
-	return max(1, t.Unit, c.Group)
+	return t.Group()
 }
 
 // planes are what codes could be, one float32 an element: their steps, the lowest and the highest values of their groups, and how far they may
 // be off beside that.
 func planes(t *quant.Tensor) []io.ReaderAt {
-	all := make([]io.ReaderAt, 4)
-	for i := range all {
-		all[i] = &plane{t: t, which: i, readers: &sync.Pool{New: func() any { return &codeReader{r: t.Reader()} }}}
-	}
-	return all
-}
-
-// plane reads one of them. Reads may begin anywhere.
-type plane struct {
-	t       *quant.Tensor
-	which   int
-	readers *sync.Pool // of *codeReader: several tensors are compared at once
-}
-
-type codeReader struct {
-	r     *quant.Reader
-	codes quant.Codes
-}
-
-// ReadAt reads float32 elements; off and len(p) are multiples of their size.
-func (p *plane) ReadAt(into []byte, off int64) (int, error) {
-	const size = 4
-	first, n := off/size, int64(len(into))/size
-	unit := int64(max(1, p.t.Unit))
-	from := first / unit * unit
-	to := min((first+n+unit-1)/unit*unit, p.t.Elements())
-	if first+n > p.t.Elements() {
-		return 0, io.ErrUnexpectedEOF
-	}
-	r := p.readers.Get().(*codeReader)
-	defer p.readers.Put(r)
-	if err := r.r.Codes(&r.codes, from, int(to-from)); err != nil {
-		return 0, err
-	}
-	for i := range n {
-		binary.LittleEndian.PutUint32(into[i*size:], math.Float32bits(float32(p.of(&r.codes, int(first+i-from)))))
-	}
-	return int(n) * size, nil
-}
-
-func (p *plane) of(c *quant.Codes, i int) float64 {
-	g := i / c.Group
-	step, offset := c.Step[g], c.Offset[g]
-	a, b := step*float64(c.Lo)+offset, step*float64(c.Hi)+offset
-	switch p.which {
-	case 0:
-		return math.Abs(step)
-	case 1:
-		return min(a, b)
-	case 2:
-		return max(a, b)
-	}
-	return c.Slack(i)
+	p := t.Planes()
+	return []io.ReaderAt{p.Step, p.Low, p.High, p.Slack}
 }
