@@ -2,6 +2,7 @@ package recorded
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 )
@@ -32,9 +33,11 @@ type Program struct {
 	values []Value // the results of all steps, by number
 }
 
-// OfPrompt reports whether the program is of one prompt alone: some of its numbers depend on the token ids, and are not they.
+// OfPrompt reports whether the program is of one prompt alone: some of its numbers depend on the token ids and are not they, or on
+// another argument of the model, of which nobody knows what it is for another prompt.
 func (p *Program) OfPrompt() bool {
-	return slices.ContainsFunc(p.Constants, func(c *Constant) bool { return c.Is == "" && slices.Contains(c.Depends, inputIDs) })
+	ofInput := func(name string) bool { return !strings.HasPrefix(name, "buffer ") }
+	return slices.ContainsFunc(p.Constants, func(c *Constant) bool { return c.Is == "" && slices.ContainsFunc(c.Depends, ofInput) })
 }
 
 // Pass is one forward call.
