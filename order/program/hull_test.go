@@ -113,3 +113,16 @@ func TestHullOfWays(t *testing.T) {
 		}
 	}
 }
+
+// The hull of a root that may be of nearly nothing has its reciprocal rounded there, too, where it is many times as large.
+func TestHullOfALargeReciprocal(t *testing.T) {
+	const root = 258.9999 * 0x1p-13 // nearly between two numbers of bfloat16: it is rounded by as much as any
+	x := program.Value{Shape: []int{1, 1}, Data: []float64{0.0113}, Bound: []float64{0.0113 - root*root}}
+	o := of(func(b *program.Builder, in []program.Var) program.Var { return b.Rsqrt("rsqrt", in[0]) })
+	c := program.Call{Arith: bounded(brain), In: []program.Value{x}, Shape: x.Shape}
+	c.Hull, c.HullLast = true, true
+	hull := eval(t, o, c)
+	if y := 1 / bf16(root*(1+0x1p-40)); math.Abs(y-hull.Data[0]) > hull.Bound[0] {
+		t.Errorf("%v is %g from %v, the bound is %g", y, math.Abs(y-hull.Data[0]), hull.Data[0], hull.Bound[0])
+	}
+}

@@ -212,7 +212,7 @@ func (r *run) apply(i int, out, x, y operand) {
 		for i := range out.e {
 			out.e[i] = spread(x.v[i], x.e[i], y.v[i], y.e[i])
 			if r.a.Hull && s.byNumber {
-				out.e[i] += r.byReciprocal(s.Args[0], s.Args[1]) * math.Abs(out.v[i])
+				out.e[i] += r.byReciprocal(s.Args[0], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
 			}
 		}
 		f.all(out, nil)
@@ -356,7 +356,7 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 				continue
 			}
 			if out.v[i], out.e[i] = quotient(v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
-				out.e[i] += r.byReciprocal(s.Args[1]) * math.Abs(out.v[i])
+				out.e[i] += r.byReciprocal(s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
 			}
 			if f.DType == hooks.F32 {
 				out.e[i] += s.units * unit32 * math.Abs(v)
@@ -416,7 +416,7 @@ func (r *run) rsqrt(i int, c Choice, out, x operand) {
 		r.each(f, fn, out, x, extra, 0)
 		if r.a.Hull {
 			for i, v := range out.v {
-				out.e[i] += r.byReciprocal() * math.Abs(v)
+				out.e[i] += r.byReciprocal() * (math.Abs(v) + out.e[i])
 			}
 		}
 		return
