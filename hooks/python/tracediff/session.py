@@ -166,7 +166,8 @@ def _text(model: Any) -> Any:
     for find in ("get_decoder", "get_encoder"):
         with contextlib.suppress(Exception):
             found = getattr(model, find)()
-            if isinstance(found, torch.nn.Module) and found is not model:
+            # A head may be called decoder, too: the part that is meant has layers.
+            if found is not model and any(isinstance(m, torch.nn.ModuleList) for m in found.modules()):
                 return found
     return getattr(model, "base_model", model)
 
