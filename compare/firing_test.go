@@ -26,7 +26,7 @@ func TestSecondFiringsAreNotCertified(t *testing.T) {
 	for _, by := range []float64{1, 1.5} {
 		res := isolated(t, "gemma3-tiny", twice(by), nil)
 		r := rowOfKey(t, res, "logits#1")
-		if r.Verdict != compare.Unverified || r.Isolated != nil || !strings.Contains(r.NotIsolated, "fired again") || res.ExitCode() != 1 {
+		if r.Verdict != compare.Unverified || r.Isolated != nil || !strings.Contains(r.NotIsolated, "second firing") || res.ExitCode() != 1 {
 			t.Errorf("x %g alone: %s, not isolated: %q, exit %d", by, r.Verdict, r.NotIsolated, res.ExitCode())
 		}
 		if len(res.Incomplete) == 0 || !strings.Contains(strings.Join(res.Incomplete, "\n"), "logits#1: ") {

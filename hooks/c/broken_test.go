@@ -87,7 +87,7 @@ func TestRefusedManifest(t *testing.T) {
 	}{
 		{"not UTF-8", manifest{prompt: text("\xff")}, "not valid UTF-8"},
 		{"name not UTF-8", manifest{names: []string{"\xff"}}, "not valid UTF-8"},
-		{"dtype", manifest{dtype: text("F32")}, "the dtype is none"},
+		{"dtype", manifest{dtype: text("F32")}, "the dtype is not one of torch's"},
 		{"level", manifest{level: 4}, "level of a scope"},
 		{"layers without a level", manifest{layers: text("0")}, "need a level"},
 		{"range backwards", manifest{level: 2, layers: text("3-1")}, "layers are a list"},
