@@ -3,6 +3,7 @@ package weights_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -181,5 +182,17 @@ func TestAFileThatShrinksIsAnError(t *testing.T) {
 	side.Tensors[3].Data = bytes.NewReader(make([]byte, 8))
 	if r, err := weights.Compare(context.Background(), side, original, weights.Options{}); err == nil {
 		t.Errorf("no error: %+v", r.Counts)
+	}
+}
+
+// TestAnInterruptedComparisonIsAnError: what was not read is not wrong, and not right either.
+func TestAnInterruptedComparisonIsAnError(t *testing.T) {
+	port, original := open(t, "llama-tiny")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	// The context ends after the first pair, while none is being read.
+	_, err := weights.Compare(ctx, port.side(), original, weights.Options{Workers: 1, Progress: func(done, all int64) { cancel() }})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
 	}
 }

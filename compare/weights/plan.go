@@ -1,0 +1,231 @@
+package weights
+
+import (
+	"fmt"
+	"slices"
+)
+
+// plan says which tensors are compared with which.
+func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
+	if err := c.index(); err != nil {
+		return nil, err
+	}
+	c.divideOriginals(local.Tensors)
+	of := map[*Tensor]*job{} // by original
+	var extra []*job
+	for _, t := range c.divideLocals(local.Tensors) {
+		o := c.find(t)
+		switch before := of[o]; {
+		case o == nil && buffers.MatchString(t.key()):
+			res.Notes = append(res.Notes, fmt.Sprintf("%s is left out: it is computed from the configuration", t.key()))
+		case o == nil:
+			extra = append(extra, &job{local: t})
+		case before != nil:
+			return nil, fmt.Errorf("%s and %s are both the original's %s", before.local.key(), t.key(), o.key())
+		default:
+			of[o] = &job{local: t, original: o}
+		}
+	}
+	extra = c.heads(of, extra)
+	return append(c.inOrder(of, res), extras(extra)...), nil
+}
+
+// index makes the originals known by their names, and by those without what stands in front where that is one tensor's alone.
+func (c *comparison) index() error {
+	plain := map[string]int{}
+	for _, t := range c.originals {
+		if c.byName[t.key()] != nil {
+			return fmt.Errorf("the original has two tensors called %s", t.key())
+		}
+		c.byName[t.key()] = t
+		plain[plainName(t.key())]++
+	}
+	for _, t := range c.originals {
+		if p := plainName(t.key()); plain[p] == 1 && c.byName[p] == nil {
+			c.byName[p] = t
+		}
+	}
+	return nil
+}
+
+// find is the original that a tensor is called like; nil for none.
+func (c *comparison) find(t *Tensor) *Tensor {
+	for _, name := range candidates(t.Name) {
+		if o := c.byName[name]; o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+// inOrder are the jobs in the original's order, with rows for what the port has not.
+func (c *comparison) inOrder(of map[*Tensor]*job, res *Result) []*job {
+	has := map[string]bool{} // towers of which the port has something
+	for o := range of {
+		has[towerOf(o.key())] = true
+	}
+	left := map[string]int{}
+	var jobs []*job
+	for _, o := range c.originals {
+		j := of[o]
+		tower := towerOf(o.key())
+		switch {
+		case j != nil:
+			jobs = append(jobs, j)
+		case tower != "" && !has[tower]:
+			left[tower]++
+		case buffers.MatchString(o.key()):
+		default:
+			row := newRow(nil, o)
+			row.wrong(Missing, Absent, "the port has no such tensor")
+			jobs = append(jobs, &job{original: o, row: row})
+		}
+	}
+	for _, tower := range []string{"vision_tower", "vision_model", "visual", "audio_tower", "multi_modal_projector", "embed_vision", "embed_audio", "mtp"} {
+		if n := left[tower]; n > 0 {
+			res.Notes = append(res.Notes, fmt.Sprintf("the port has nothing of %s: its %s not compared", tower, count(n, "tensor was", "tensors were")))
+		}
+	}
+	return jobs
+}
+
+// extras are rows for what the port has more.
+func extras(list []*job) []*job {
+	for _, j := range list {
+		if j.original == nil {
+			j.row = newRow(j.local, nil)
+			j.row.wrong(Extra, Unknown, "the original has no such tensor")
+		}
+	}
+	return list
+}
+
+// heads pairs heads with embeddings where one of the sides has one tensor for both.
+func (c *comparison) heads(of map[*Tensor]*job, extra []*job) []*job {
+	embedding, head := c.byName[embeddingName], c.byName[headName]
+	if embedding == nil {
+		return extra
+	}
+	if head == nil { // tied: a head of the port is the embedding
+		for _, j := range extra {
+			if !slices.ContainsFunc(candidates(j.local.Name), func(n string) bool { return n == headName }) {
+				continue
+			}
+			j.original, j.name = embedding, j.local.key()
+			j.then = func(row *Row) {
+				if row.Class.Right() {
+					row.note("the head is a copy of the embedding, which the original has for both")
+					return
+				}
+				row.wrong(row.Class, Untied, "the original has one tensor for the head and the embedding, and this head is not it: %s", row.What)
+			}
+		}
+		return extra
+	}
+	if j := of[embedding]; of[head] == nil && j != nil { // the port has the embedding for both
+		of[head] = &job{local: j.local, original: head, then: func(row *Row) {
+			if row.Class.Right() {
+				row.note("the port has the embedding for the head, and the original two tensors that are the same")
+				return
+			}
+			row.Local, row.At, row.Unequal = nil, nil, 0
+			row.wrong(Missing, Tied, "the port has no head, and the original's is not its embedding")
+		}}
+	}
+	return extra
+}
+
+// rowsOf is a part of a tensor: n of its rows from one on.
+func rowsOf(t *Tensor, name string, from, n int) *Tensor {
+	part := *t
+	part.Name = name
+	part.Key = fmt.Sprintf("%s[%d:%d]", t.key(), from, from+n)
+	part.Shape = append([]int{n}, t.Shape[1:]...)
+	width := int64(1)
+	for _, d := range t.Shape[1:] {
+		width *= int64(d)
+	}
+	part.Data = sectionOf(t.Data, int64(from)*width*int64(t.DType.Size()))
+	if g := t.Grid; g != nil {
+		part.Grid = g.from(int64(from) * width)
+	}
+	return &part
+}
+
+// divide takes a tensor apart that the other side has as several. sizes has the rows of those, by name; nil where it is not one, or
+// the rows do not fit.
+func divide(t *Tensor, name string, sizes func(string) (int, bool)) []*Tensor {
+	if t.check() != nil || len(t.Shape) == 0 {
+		return nil
+	}
+	var parts []*Tensor
+	at := 0
+	for _, p := range fusedParts(name) {
+		n, ok := sizes(p)
+		if !ok || at+n > t.Shape[0] {
+			return nil
+		}
+		parts = append(parts, rowsOf(t, p, at, n))
+		at += n
+	}
+	if at != t.Shape[0] {
+		return nil
+	}
+	return parts
+}
+
+// divideLocals takes apart what the port has as one tensor and the original as several.
+func (c *comparison) divideLocals(list []*Tensor) []*Tensor {
+	var all []*Tensor
+	for _, t := range list {
+		var parts []*Tensor
+		if c.find(t) == nil {
+			for _, name := range candidates(t.Name) {
+				if parts = divide(t, name, func(p string) (int, bool) { return rowsCalled(c.byName[p]) }); parts != nil {
+					break
+				}
+			}
+		}
+		if parts == nil {
+			parts = []*Tensor{t}
+		}
+		all = append(all, parts...)
+	}
+	return all
+}
+
+// divideOriginals takes apart what the original has as one tensor and the port as several.
+func (c *comparison) divideOriginals(locals []*Tensor) {
+	byName := map[string]*Tensor{}
+	for _, t := range locals {
+		for _, n := range candidates(t.Name) {
+			byName[n] = t
+		}
+	}
+	var all []*Tensor
+	for _, o := range c.originals {
+		name := plainName(o.key())
+		if byName[name] != nil {
+			all = append(all, o)
+			continue
+		}
+		parts := divide(o, name, func(p string) (int, bool) { return rowsCalled(byName[p]) })
+		if parts == nil {
+			all = append(all, o)
+			continue
+		}
+		delete(c.byName, name)
+		for _, p := range parts {
+			c.byName[p.Name] = p
+		}
+		all = append(all, parts...)
+	}
+	c.originals = all
+}
+
+func rowsCalled(t *Tensor) (int, bool) {
+	if t == nil || len(t.Shape) == 0 {
+		return 0, false
+	}
+	return t.Shape[0], true
+}

@@ -1,0 +1,64 @@
+package weights
+
+import "slices"
+
+// misshapen says what a tensor of another shape is.
+func (c *comparison) misshapen(r *reader, row Row, local, original *Tensor) (Row, error) {
+	a := &attempt{comparison: c, r: r, row: &row, local: local, original: original, q: plainRule(local.Add, rounding{})}
+	if is, err := a.transposed(); is || err != nil {
+		row.Unequal = row.Elements
+		return row, err
+	}
+	if local.elements() == original.elements() && local.elements() > 0 {
+		turned := *local
+		turned.Shape = original.Shape
+		t, q, err := c.agrees(r, &turned, view{t: original})
+		if err != nil {
+			return row, err
+		}
+		if t.bad == 0 && c.right(row, &turned, q, t).Class.Right() {
+			row.wrong(Mistake, Shape, "shape %v, and the original's is %v; the elements are the same, row by row", local.Shape, original.Shape)
+			return row, nil
+		}
+	}
+	if err := a.longer(); err != nil || row.Class != "" {
+		return row, err
+	}
+	row.wrong(Different, Shape, "shape %v, and the original's is %v", local.Shape, original.Shape)
+	row.Relative = finite(1)
+	return row, nil
+}
+
+// longer looks for rows that are missing at the end, or that were added: padding of a vocabulary is right where it is zero.
+func (a *attempt) longer() error {
+	l, o := a.local, a.original
+	if len(l.Shape) < 2 || len(l.Shape) != len(o.Shape) || !slices.Equal(l.Shape[1:], o.Shape[1:]) || l.elements() == 0 || o.elements() == 0 {
+		return nil
+	}
+	n := min(l.Shape[0], o.Shape[0])
+	mine, theirs := rowsOf(l, l.Name, 0, n), rowsOf(o, o.Name, 0, n)
+	t, q, err := a.agrees(a.r, mine, view{t: theirs})
+	if err != nil || t.bad > 0 {
+		return err
+	}
+	whole := a.right(*a.row, mine, q, t)
+	if !whole.Class.Right() {
+		return nil
+	}
+	if n == l.Shape[0] {
+		a.row.wrong(Mistake, Truncated, "it has the first %d of the original's %d rows, which are right; the others are missing", n, o.Shape[0])
+		return nil
+	}
+	rest := rowsOf(l, l.Name, n, l.Shape[0]-n)
+	zero, err := a.explains(a.r, rest, view{t: rest}, rule{})
+	if err != nil {
+		return err
+	}
+	if zero {
+		*a.row = whole
+		a.row.note("%s of zeros behind the original's %d", count(l.Shape[0]-n, "row", "rows"), n)
+		return nil
+	}
+	a.row.wrong(Mistake, Padded, "the original's %d rows, which are right, and %s behind them that %s not zero", n, count(l.Shape[0]-n, "row", "rows"), either(l.Shape[0]-n == 1, "is", "are"))
+	return nil
+}
