@@ -19,7 +19,7 @@ const (
 	Exact    Outcome = "EXACT"    // every element is the rounded exact value
 	Rounding Outcome = "ROUNDING" // every element is what correct arithmetic may make of the inputs
 	// Unidentified: transformers' arithmetic does not give every element, no definite one is known to, and each may be given by
-	// some choice of roundings. Neither right nor wrong.
+	// some choice of roundings; or nothing bounds an element, and it is another one. Neither right nor wrong.
 	Unidentified Outcome = "UNIDENTIFIED"
 	Bug          Outcome = "BUG" // some element is not
 	// OtherLayout: some element is not, and what is done otherwise cancels further on; see [Layout].
@@ -107,6 +107,16 @@ func (j *judged) consistent(i int) bool {
 		return true
 	}
 	return y >= floats.Round(j.d, x-e) && y <= floats.Round(j.d, x+e)
+}
+
+// guessed reports whether an element is not R(x), and nothing bounds how far off it may be: it is consistent whatever it is.
+func (j *judged) guessed() bool {
+	for i, y := range j.y.Data {
+		if want := floats.Round(j.d, j.x.Data[i]); math.IsInf(j.x.Bound[i], 1) && y != want && (y == y || want == want) && !j.masked(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // outside lists the elements that are not consistent.

@@ -341,6 +341,8 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 	switch {
 	case len(left) > 0:
 		c.Outcome = Bug
+	case j.guessed():
+		c.Outcome = Unidentified
 	case c.Unequal > 0:
 		c.Outcome = Rounding
 	default:
