@@ -311,8 +311,8 @@ class AnyModel(TestCase):
             loaded(ROOT / "fixtures" / "llama-tiny", "float32").outer(torch.tensor([IDS]))
         with trace.Reader(self.folder / "run.safetensors") as reader:
             manifest = reader.metadata
-            names = json.loads(manifest["tracediff.entries"])
-            self.assertEqual(names, list(reader.tensors))
+            self.assertNotIn("tracediff.entries", manifest)  # a port's own names are no promise
+            self.assertIn("layers.0.mlp.act_fn", reader.tensors)
         data = (self.folder / "run.program.json").read_bytes()
         self.assertEqual(manifest["tracediff.program"], "sha256:" + hashlib.sha256(data).hexdigest())
         self.assertEqual(
