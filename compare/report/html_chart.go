@@ -217,7 +217,7 @@ func errorAt(r *compare.Row) float64 {
 	if r.Metrics == nil {
 		return math.NaN()
 	}
-	return float64(r.Metrics.RelL2)
+	return float64(relL2(r.Metrics))
 }
 
 // limitAt is the limit on the whole tensor; 0 where there is none.
