@@ -53,7 +53,9 @@ func narrowed(r *compare.Result) bool {
 }
 
 // narrow reports whether a scope has less than a level.
-func narrow(s capture.Scope) bool { return len(s.Layers)+len(s.Passes)+len(s.Positions)+len(s.Tensors) > 0 }
+func narrow(s capture.Scope) bool {
+	return len(s.Layers)+len(s.Passes)+len(s.Positions)+len(s.Tensors) > 0
+}
 
 // shortTokens writes the ids of the first pass, as many as fit a line, and how many steps were decoded.
 func (p *printer) shortTokens(r *compare.Result) {
