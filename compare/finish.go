@@ -203,12 +203,15 @@ func (u *unknowns) add(name string, known, declared map[string]bool) {
 	}
 }
 
+// AskedFor begins a note of a result about what the scope that was asked for leaves out.
+const AskedFor = "as asked for, "
+
 // incomplete collects the reasons for which a comparison without a mismatch is still no success.
 func (w *walker) incomplete(done map[string]bool) {
 	reasons := &w.res.Incomplete
 	asked, unasked := w.plan.narrowings()
 	for _, n := range asked {
-		w.res.Notes = append(w.res.Notes, "as asked for, "+n)
+		w.res.Notes = append(w.res.Notes, AskedFor+n)
 	}
 	*reasons = append(*reasons, unasked...)
 	for side, s := range w.traces() {

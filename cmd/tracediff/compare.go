@@ -22,9 +22,10 @@ func compareCommand() *cli.Command {
 		Name:      "compare",
 		Usage:     "find the first tensor at which the two sides differ, and say whether that is a bug or rounding",
 		ArgsUsage: "[LOCAL [REFERENCE]]",
-		Description: `Without arguments it runs the local side again, with the settings of the last capture, and compares it with the
+		Description: `Without arguments it runs the local side again, with the settings of the last capture or compare, and compares it with the
 reference. --reference names that; without it, it is a stored trace of transformers, else a golden, else the float64 walk. A
-command that has --model, --prompt or --tokens stands alone; any other changes the settings of the last capture.
+command that has --model, --prompt or --tokens stands alone; any other changes the last settings, which a
+command that fails leaves behind, too.
 
 Two trace files are compared as they are. One file with --isolate is checked by itself: every entry is computed again from its
 own inputs and the checkpoint. With --ab the files are two runs of one model, A and B, and neither is the reference; the entries that

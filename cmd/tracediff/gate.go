@@ -235,7 +235,7 @@ func summary(d *report.Document) string {
 		text = fmt.Sprintf("shard %s: %d of %d prompts match, of %d in the gate", d.Shard, matching, len(d.Runs), len(d.Shard.Prompts))
 	}
 	if others != nil {
-		text += "; not " + strings.Join(others, ", ")
+		text += "; failed: " + strings.Join(others, ", ")
 	}
 	if w := d.Weights; w != nil && !w.Right() {
 		text += fmt.Sprintf("; of the port's weights %s wrong", tensorsAre(w.Counts.Wrong))

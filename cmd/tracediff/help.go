@@ -24,11 +24,11 @@ FLAGS
   --table               print every entry with all its numbers
   --verbose             print the numbers that the verdict rests on
   -q                    print the verdict alone
-  --report FORMAT=FILE  also write html, json, jsonl, junit or text
+  --report FORMAT=FILE  also write html, json, jsonl, junit, text or github
   --help-all            the other flags: tolerances, certificates, A/B, CI
 
-Without --model, --prompt and --tokens the settings of the last capture apply,
-and the flags that you type change them.
+Without --model, --prompt and --tokens the settings of the last capture or
+compare apply, also of one that failed; the flags that you type change them.
 
 EXAMPLES
   tracediff compare --prompt "Hello world"

@@ -149,7 +149,7 @@ func (o *outputs) shows() bool {
 }
 
 // publish writes the outcome of a command everywhere, and returns its error. The files come first: whoever reads standard
-// output may stop. Of a text, an error is no part: it is printed as every other.
+// output may stop. The error of a comparison alone is no part of standard output: it is printed as every other.
 func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) error {
 	unwritten := o.writeFiles(c, d)
 	if err := o.print(c, d); err != nil {
@@ -197,8 +197,10 @@ func (o *outputs) print(c *cli.Context, d *report.Document) error {
 	if guarded {
 		w = &b
 	}
-	if err := formats[o.format](w, d, o.style); err != nil {
-		return err
+	if !unheard(o.format, d) {
+		if err := formats[o.format](w, d, o.style); err != nil {
+			return err
+		}
 	}
 	if guarded {
 		if _, err := io.WriteString(c.App.Writer, report.Inert(b.String())); err != nil {
@@ -210,7 +212,12 @@ func (o *outputs) print(c *cli.Context, d *report.Document) error {
 	})
 }
 
-// texts writes the runs one after the other, each under its name where it has one. Errors are printed elsewhere.
+// unheard reports whether a text has nothing for standard output: the error of the only comparison goes to standard error.
+func unheard(format string, d *report.Document) bool {
+	return format == "text" && len(d.Runs) == 1 && d.Runs[0].Name == "" && d.Runs[0].Result == nil
+}
+
+// texts writes the runs one after the other, each under its name where it has one.
 func texts(w io.Writer, d *report.Document, style report.Style) error {
 	if d.Weights != nil {
 		heading := "== weights\n"
@@ -238,6 +245,11 @@ func texts(w io.Writer, d *report.Document, style report.Style) error {
 			fmt.Fprintf(w, "== %s\n", plain.Text(r.Name))
 		}
 		if r.Result == nil {
+			if !style.Terse() {
+				if err := report.NotCompared(w, &r); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		if err := report.Text(w, r.Result, style.WithSince(r.Since)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -144,7 +145,7 @@ func (s *screen) draw() {
 		columns, rows = 80, 24
 	}
 	var lines []string
-	for _, line := range s.lines(columns) {
+	for _, line := range s.lines(columns, rows) {
 		lines = append(lines, folded(line, columns)...)
 	}
 	if len(lines) > rows {
@@ -153,8 +154,9 @@ func (s *screen) draw() {
 	s.write(home + strings.Join(lines, restOfLine+"\r\n") + restOfLine + restBelow)
 }
 
-// lines are what there is to say, most important first: what does not fit is left out at the end.
-func (s *screen) lines(columns int) []string {
+// lines are what there is to say, most important first: what does not fit is left out at the end. Of what a command printed it is the
+// beginning that is left out: why it failed is at the end.
+func (s *screen) lines(columns, rows int) []string {
 	lines := []string{s.title}
 	p := s.last
 	if s.doing != "" {
@@ -177,10 +179,29 @@ func (s *screen) lines(columns int) []string {
 	if p.err == nil {
 		return append(append(lines, ""), report.Screen(p.result, s.style, columns)...)
 	}
+	var hint []string
 	if p.built == "" {
-		lines = append(lines, "hint: "+plain.Text(oneLine(session.Hint(p.err))))
+		hint = []string{"hint: " + plain.Text(oneLine(session.Hint(p.err)))}
 	}
-	return append(append(lines, ""), p.said...)
+	room := rows - height(lines, columns)
+	if height(hint, columns) >= room { // what was printed says more
+		hint = nil
+	}
+	room -= height(hint, columns)
+	said := p.said
+	for len(said) > 1 && height(said, columns) > room {
+		said = said[1:]
+	}
+	return slices.Concat(lines, said, hint)
+}
+
+// height is how many rows of a terminal lines take.
+func height(lines []string, columns int) int {
+	rows := 0
+	for _, line := range lines {
+		rows += len(folded(line, columns))
+	}
+	return rows
 }
 
 // folded breaks a line at the width of the terminal, between words where it can be. What colours it has no width.

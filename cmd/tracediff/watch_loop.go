@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"os/signal"
 	"slices"
@@ -33,6 +35,7 @@ const restless = 4
 type pass struct {
 	number  int
 	changed []string // why it ran; nil for the first
+	removed bool     // all of them are gone
 	took    time.Duration
 	result  *compare.Result // nil where err is not
 	since   string          // how the first divergence moved
@@ -121,6 +124,10 @@ func union(a, b []string) []string {
 // run builds and compares once. What is read of files and flags is read anew.
 func (w *watching) run(ctx context.Context, n int, changed []string) *pass {
 	p := &pass{number: n, changed: relative(changed)}
+	p.removed = !slices.ContainsFunc(changed, func(path string) bool {
+		_, err := os.Lstat(path)
+		return !errors.Is(err, fs.ErrNotExist)
+	})
 	started := time.Now()
 	said := &spoken{}
 	p.err = w.once(ctx, p, said)
@@ -218,11 +225,15 @@ func (t *spoken) lines() []string {
 // head says which run it is and why it ran: "run 3, port.c changed".
 func (p *pass) head() string {
 	text := fmt.Sprintf("run %d", p.number)
+	how := "changed"
+	if p.removed {
+		how = "removed"
+	}
 	switch n := len(p.changed); {
 	case n == 1:
-		text += ", " + plain.Text(p.changed[0]) + " changed"
+		text += ", " + plain.Text(p.changed[0]) + " " + how
 	case n > 1:
-		text += fmt.Sprintf(", %s and %d more changed", plain.Text(p.changed[0]), n-1)
+		text += fmt.Sprintf(", %s and %d more %s", plain.Text(p.changed[0]), n-1, how)
 	}
 	return text
 }

@@ -80,16 +80,16 @@ func (p *printer) gate(r *compare.Row) {
 	if r.Gate == nil || len(r.Gate.Checks) == 0 {
 		return
 	}
-	label := "limits"
+	label, broken := "limits", notFinite(r)
 	for _, c := range r.Gate.Checks {
-		sign := "<="
-		if !c.Passed() {
-			sign = ">"
+		text := number(c.Error) + either(c.Passed(), " <= ", " > ") + number(c.Limit)
+		if broken {
+			text = "NaN, limit " + number(c.Limit)
 		}
-		p.field(label, "%s: %s %s %s", c.Name(), number(c.Error), sign, number(c.Limit))
+		p.field(label, "%s: %s", c.Name(), text)
 		label = ""
 	}
-	if r.Gate.Passed() {
+	if r.Gate.Passed() && !broken {
 		p.field("", "the values that both sides show are within them")
 	}
 	times := ""

@@ -141,7 +141,14 @@ func Summary(w io.Writer, d *Document, room int) error {
 	}
 	for i := range d.Runs {
 		r := &d.Runs[i]
-		if r.Result == nil || named && r.Exit == 0 {
+		if r.Result == nil && !named {
+			var b bytes.Buffer
+			if err := NotCompared(&b, r); err != nil {
+				return err
+			}
+			s.page("tracediff: "+outcome(r), b.String())
+		}
+		if r.Result == nil || named && r.Exit == 0 { // the table has the errors
 			continue
 		}
 		p := &printer{style: NewStyle(false)}
@@ -155,6 +162,12 @@ func Summary(w io.Writer, d *Document, room int) error {
 		s.page(title, p.String())
 	}
 	return s.write(w)
+}
+
+// NotCompared writes why a run that has no result could not be compared, and what to do. The error is that of w.
+func NotCompared(w io.Writer, r *Run) error {
+	_, err := fmt.Fprintf(w, "not compared: %s\nhint: %s\n", clean(r.Error), clean(r.Hint))
+	return err
 }
 
 // CheckSummary is Summary for the red flags of a trace.

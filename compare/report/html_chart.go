@@ -190,12 +190,15 @@ func (c *htmlChart) layers(res *compare.Result) {
 
 // words says what the chart shows, for those who do not see it.
 func (c *htmlChart) words(res *compare.Result) {
-	equal, past := 0, 0
+	equal, past, derived := 0, 0, 0
 	var worst *compare.Row
 	for i := range res.Rows {
 		r := &res.Rows[i]
 		if errorAt(r) == 0 {
 			equal++
+		}
+		if r.Derived {
+			derived++
 		}
 		if r.Verdict == compare.Mismatch && takesPart(r) {
 			past++
@@ -208,16 +211,20 @@ func (c *htmlChart) words(res *compare.Result) {
 	if d := res.Divergence; d != nil {
 		what, worst = "The first that does not match is", &d.Row
 	}
+	entries := count(len(res.Rows)-derived, "entry", "entries")
+	if derived > 0 { // the verdict counts them apart
+		entries += fmt.Sprintf(" and %d derived", derived)
+	}
 	e, l := errorOf(worst)
 	c.Said = clean(fmt.Sprintf("Relative L2 error of %s in the order of the walk: %d without error, %s. %s %s: error %s, limit %s.",
-		count(len(res.Rows), "entry", "entries"), equal, count(past, "mismatch", "mismatches"), what, worst.Key(), e, l))
+		entries, equal, count(past, "mismatch", "mismatches"), what, worst.Key(), e, l))
 }
 
 func errorAt(r *compare.Row) float64 {
 	if r.Metrics == nil {
 		return math.NaN()
 	}
-	return float64(r.Metrics.RelL2)
+	return float64(relL2(r.Metrics))
 }
 
 // limitAt is the limit on the whole tensor; 0 where there is none.

@@ -210,6 +210,10 @@ func (h *htmlRun) row(r *compare.Row, t *picture.Tensor) htmlRow {
 	}
 	if m := r.Metrics; m != nil {
 		row.Error, row.Worst = numberOf(m.RelL2), m.Worst
+		if m.NonFinite > 0 {
+			broken := short(relL2(m))
+			row.Error = &broken
+		}
 		row.Unequal = []int64{m.Unequal, m.Compared}
 		if m.Worst != nil {
 			row.MaxAbs, row.At = numberOf(m.MaxAbs), []short{short(m.LocalAt), short(m.ReferenceAt)}

@@ -146,7 +146,8 @@ func detail(res *compare.Result, r *compare.Row) string {
 	var b strings.Builder
 	if r.Gate != nil {
 		for _, c := range r.Gate.Checks {
-			fmt.Fprintf(&b, "%s: error %s, limit %s (%s)\n", c.What, number(c.Error), number(c.Limit), r.Gate.From)
+			failed := either(notFinite(r), "NaN", number(c.Error))
+			fmt.Fprintf(&b, "%s: error %s, limit %s (%s)\n", c.What, failed, number(c.Limit), r.Gate.From)
 		}
 	}
 	if r.Stats != nil {

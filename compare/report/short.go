@@ -49,9 +49,12 @@ func (p *printer) short(r *compare.Result) error {
 
 // narrowed reports whether less was asked for, or captured, than some level of the whole model.
 func narrowed(r *compare.Result) bool {
-	return slices.ContainsFunc([]capture.Scope{r.Local.Scope, r.Reference.Scope, r.Typed}, func(s capture.Scope) bool {
-		return len(s.Layers)+len(s.Passes)+len(s.Positions)+len(s.Tensors) > 0
-	})
+	return slices.ContainsFunc([]capture.Scope{r.Local.Scope, r.Reference.Scope, r.Typed}, narrow)
+}
+
+// narrow reports whether a scope has less than a level.
+func narrow(s capture.Scope) bool {
+	return len(s.Layers)+len(s.Passes)+len(s.Positions)+len(s.Tensors) > 0
 }
 
 // shortTokens writes the ids of the first pass, as many as fit a line, and how many steps were decoded.
@@ -332,6 +335,9 @@ func (p *printer) shortNotes(r *compare.Result) {
 		lines = append(lines, "layout: "+l)
 	}
 	for _, n := range r.Notes {
+		if strings.HasPrefix(n, compare.AskedFor) && r.Coverage.Entries > r.Coverage.Compared && !r.Stopped { // see notCompared
+			continue
+		}
 		lines = append(lines, "note: "+n)
 	}
 	for i, l := range lines {
@@ -362,8 +368,10 @@ func (p *printer) notCompared(r *compare.Result) {
 		}
 	}
 	switch {
+	case narrow(r.Typed):
+		text += ", as asked for: --" + strings.ReplaceAll(limitsOf(r.Typed), ", ", ", --")
 	case narrowed(r):
-		text += ", as asked for: --layers, --tensors, --passes or --positions leaves them out"
+		text += ", as captured: " + scopes(r)
 	case r.Given:
 		text += "; tracediff order lists all names to dump"
 	case level < 3:

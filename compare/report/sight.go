@@ -33,7 +33,7 @@ func (p *printer) sight(s *certify.Sight) {
 		by[u.ShownBy] = append(by[u.ShownBy], u.Mistake)
 	}
 	if len(s.Skipped) > 0 {
-		p.broken(4, fmt.Sprintf("  %d were not looked at: the search ended before", len(s.Skipped)))
+		p.broken(4, fmt.Sprintf("  %s not tried: the search reached its limit first", count(len(s.Skipped), "was", "were")))
 	}
 	if p.style.view == Evidence || p.style.view == Everything {
 		for _, what := range order {

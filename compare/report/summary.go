@@ -9,6 +9,7 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/measure"
 )
 
 const (
@@ -340,14 +341,26 @@ func errorOf(r *compare.Row) (failed, limit string) {
 	if r == nil {
 		return failed, limit
 	}
-	if m := r.Metrics; m != nil && !math.IsNaN(float64(m.RelL2)) {
-		failed = brief(float64(m.RelL2))
+	if m := r.Metrics; m != nil && (m.NonFinite > 0 || !math.IsNaN(float64(m.RelL2))) {
+		failed = brief(float64(relL2(m)))
 	}
 	if r.Gate != nil && len(r.Gate.Checks) > 0 {
 		limit = brief(float64(r.Gate.Checks[0].Limit))
 	}
 	return failed, limit
 }
+
+// relL2 is the error of a whole tensor: NaN where an element is NaN or infinite on one side alone. The metric leaves such elements
+// out, and what is left says nothing of a tensor that is not finite.
+func relL2(m *measure.Metrics) measure.Number {
+	if m.NonFinite > 0 {
+		return measure.Number(math.NaN())
+	}
+	return m.RelL2
+}
+
+// notFinite reports whether a row has elements that are NaN or infinite on one side alone.
+func notFinite(r *compare.Row) bool { return r.Metrics != nil && r.Metrics.NonFinite > 0 }
 
 // brief is a number with two digits.
 func brief(x float64) string { return fmt.Sprintf("%.2g", x) }

@@ -182,7 +182,7 @@ func TestPageSaysWhatDecidesNothing(t *testing.T) {
 
 // Mistakes that other tensors would show are one line: the tensors that most of them need, once.
 func TestSightSaysTensors(t *testing.T) {
-	s := &certify.Sight{Known: 5, Seen: []string{"a"}, Unseen: []certify.Unseen{
+	s := &certify.Sight{Known: 5, Seen: []string{"a"}, Skipped: []string{"e"}, Unseen: []certify.Unseen{
 		{Name: "b", Mistake: "b", ShownBy: "a capture of layers.*.q_proj, layers.*.q_norm", Capture: []string{"layers.*.q_proj", "layers.*.q_norm"}},
 		{Name: "c", Mistake: "c", ShownBy: "a decode step"},
 		{Name: "d", Mistake: "d", ShownBy: "a capture of layers.*.q_norm", Capture: []string{"layers.*.q_norm"}},
@@ -191,7 +191,7 @@ func TestSightSaysTensors(t *testing.T) {
 	if err := report.Sight(&text, s, report.Style{}); err != nil {
 		t.Fatal(err)
 	}
-	want := "usual mistakes: 1 of 5 would have been seen here\n  the others need a capture of layers.*.q_norm, layers.*.q_proj (2); a decode\n    step (1)\n"
+	want := "usual mistakes: 1 of 5 would have been seen here\n  1 was not tried: the search reached its limit first\n  the others need a capture of layers.*.q_norm, layers.*.q_proj (2); a decode\n    step (1)\n"
 	if got := text.String(); got != want {
 		t.Errorf("it says\n%s\nnot\n%s", got, want)
 	}

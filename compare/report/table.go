@@ -103,16 +103,19 @@ func (p *printer) cells(r *compare.Row) []string {
 	if ref := r.Ref.DType; ref != dtype && ref != "" {
 		dtype += "/" + ref
 	}
-	maxAbs, relL2, cosine := "-", "-", "-"
+	maxAbs, relative, cosine := "-", "-", "-"
 	if m := r.Metrics; m != nil && m.Pattern == nil || m != nil && !math.IsNaN(float64(m.RelL2)) {
-		maxAbs, relL2, cosine = number(m.MaxAbs), number(m.RelL2), parallel(m.Cosine)
+		maxAbs, relative, cosine = number(m.MaxAbs), number(m.RelL2), parallel(m.Cosine)
+		if m.NonFinite > 0 {
+			maxAbs, relative, cosine = "NaN", "NaN", "-"
+		}
 	}
 	limit := "-"
 	if r.Gate != nil && len(r.Gate.Checks) > 0 {
 		limit = number(r.Gate.Checks[0].Limit)
 	}
 	power, scale := powers(r.Isolated)
-	return []string{p.verdict(r), strconv.Itoa(r.Pass), clean(name), shape(r), dtype, maxAbs, relL2, limit, cosine, p.isolated(r), power, scale, remarks(r)}
+	return []string{p.verdict(r), strconv.Itoa(r.Pass), clean(name), shape(r), dtype, maxAbs, relative, limit, cosine, p.isolated(r), power, scale, remarks(r)}
 }
 
 // powers are how small an error of scale would have shown in an entry, and how far the scale that fits it is from 1.

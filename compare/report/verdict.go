@@ -66,7 +66,7 @@ func besides(r *compare.Result) string {
 		parts = append(parts, fmt.Sprintf("%d missing", n))
 	}
 	if n := len(r.Baseline.Failing()); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s no longer %s", n, r.Baseline.File, either(n == 1, "holds", "hold")))
+		parts = append(parts, failing(r)+" no longer "+either(n == 1, "holds", "hold"))
 	}
 	if parts == nil {
 		return excusedBy(r)

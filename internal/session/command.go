@@ -154,10 +154,20 @@ func commandFailed(e *Env, r *reference.Command, err error) error {
 	if quoted.MatchString(r.Line) {
 		return hint.Add(err, "{prompt}, {tokens} and the others are quoted when they are filled in: write them without quotes of your own")
 	}
-	if status != nil && len(bytes.TrimSpace(status.Output)) == 0 {
-		return hint.Add(err, "the command printed nothing: run it in a shell by itself; tracediff compare FILE REFERENCE --partial looks into an unfinished trace")
+	nothing := status != nil && errors.Is(status.Left, fs.ErrNotExist)
+	next := "what the command printed is above"
+	switch silent := status != nil && len(bytes.TrimSpace(status.Output)) == 0; {
+	case silent && nothing:
+		next = "the command printed nothing and wrote no trace: run it in a shell by itself"
+	case silent:
+		next = "the command printed nothing: run it in a shell by itself"
+	case nothing:
+		next += "; run it in a shell by itself"
 	}
-	return hint.Add(err, "what the command printed is above; tracediff compare FILE REFERENCE --partial looks into an unfinished trace")
+	if !nothing {
+		next += "; tracediff compare FILE REFERENCE --partial looks into an unfinished trace"
+	}
+	return hint.Add(err, next)
 }
 
 // leftOf says what a command that was ended has left of its trace.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
+	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/amount"
@@ -82,6 +83,9 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	}
 	local, _, err := j.Capture(ctx, e)
 	if err != nil {
+		if failed := (*reference.StatusError)(nil); a.Keep && errors.As(err, &failed) {
+			fmt.Fprintln(e.Notes, "note: the settings of this run are kept although its command failed: tracediff compare alone runs it again")
+		}
 		return nil, err
 	}
 	defer local.Close()

@@ -136,6 +136,15 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
+// The example of a hint is TOML.
+func TestConfigHints(t *testing.T) {
+	_, _, err := parseConfig([]byte("local = 'exec:'\n[[prompt]]\nname = 'a'\ntokens = '2'\n"), ConfigName, t.TempDir())
+	const want = `for example: local = "exec:./port --tokens {tokens} --out {out}"`
+	if got := Hint(InKeys(err)); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // A file is read, or refused with words: no text makes the program fail otherwise.
 func FuzzConfig(f *testing.F) {
 	example, err := os.ReadFile("../../cmd/tracediff/tracediff.toml")

@@ -19,7 +19,10 @@ var keyOf = map[string]string{
 var (
 	flagAhead  = regexp.MustCompile(`^--[a-z-]+( and --[a-z-]+)?`)
 	flagInHint = regexp.MustCompile(`--[a-z-]+( \{)?`)
-	aFlag      = regexp.MustCompile(`--[a-z-]+`)
+	// exampleFlag is a flag with its quoted value, of which a key of TOML has an equals sign and double quotes.
+	exampleFlag = regexp.MustCompile(`--(local|reference) '([^'"]*)'`)
+
+	aFlag = regexp.MustCompile(`--[a-z-]+`)
 )
 
 // keyedError is an error in the words of tracediff.toml.
@@ -46,6 +49,7 @@ func InKeys(err error) error {
 	text := flagAhead.ReplaceAllStringFunc(err.Error(), func(ahead string) string { return aFlag.ReplaceAllStringFunc(ahead, key) })
 	next := configHint(err)
 	if !strings.Contains(next, "tracediff ") {
+		next = exampleFlag.ReplaceAllString(next, `$1 = "$2"`)
 		next = flagInHint.ReplaceAllStringFunc(next, key)
 	}
 	return hint.Add(keyedError{error: err, text: text}, next)

@@ -1,0 +1,38 @@
+package report_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"regexp"
+	"testing"
+
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// An element that is NaN on one side alone is not an error of 0, in whatever is written.
+func TestNaNIsNoErrorOfZero(t *testing.T) {
+	c := result{l: []hooks.Event{ids, tensor(0, "x", []int{2}, 1, math.NaN())}, r: []hooks.Event{ids, tensor(0, "x", []int{2}, 1, 2)}}
+	c.o = compare.Options{Order: names(t, "input_ids", "x")}
+	res := c.run(t)
+	d := report.NewDocument("test", report.Run{Exit: res.ExitCode(), Result: res})
+	var junit, html bytes.Buffer
+	if err := errors.Join(report.JUnit(&junit, d), report.HTML(&html, d)); err != nil {
+		t.Fatal(err)
+	}
+	short := written(t, res, report.NewStyle(false))
+	for _, c := range []struct{ name, text, want string }{
+		{"page", short, `MISMATCH +x +NaN +\S+`},
+		{"evidence", written(t, res, report.NewStyle(false).WithView(report.Evidence)), `relative L2 of the tensor: NaN, limit`},
+		{"table", written(t, res, report.NewStyle(false).WithView(report.Everything)), `MISMATCH NONFINITE +x +2 +float32 +NaN +NaN `},
+		{"junit", junit.String(), `tensor: error NaN, limit`},
+		{"html", html.String(), `The first that does not match is x: error NaN, limit`},
+		{"html rows", html.String(), `"e":"NaN"`},
+	} {
+		if !regexp.MustCompile(c.want).MatchString(c.text) {
+			t.Errorf("%s has no %q:\n%.4000s", c.name, c.want, c.text)
+		}
+	}
+}
