@@ -19,7 +19,7 @@ const (
 	// wrong on its own inputs.
 	Root Blame = "ROOT"
 	// Inherited: an ancestor's. Certified: right on its own inputs. Not certified: an ancestor does not match, or all do and
-	// the error is less than ownGrowth times theirs.
+	// the error, past its limit, is less than ownGrowth times theirs.
 	Inherited Blame = "INHERITED"
 	// Unknown: the ancestors reach past what was captured, so nobody can say.
 	Unknown Blame = "UNKNOWN"
@@ -65,7 +65,7 @@ func (w *walker) blame(r *Row) {
 		r.Blame = Inherited
 	case r.Op == (op.Argument{}).Kind(): // positions: the token ids, which they follow from, match
 		r.Blame = Root
-	case c == nil && r.Growth > 0 && r.Growth < ownGrowth:
+	case c == nil && r.Facts.Seen == SeenPast && r.Growth > 0 && r.Growth < ownGrowth: // of other keys, integers or dtypes an error says nothing
 		r.Blame = Inherited
 	case a.bare || len(a.parents) == 0:
 		r.Blame, r.Needs = Unknown, a.needs.String()

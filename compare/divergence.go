@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -97,8 +98,12 @@ func (w *walker) hints(d *Divergence) []string {
 			add("the two sides have opposite signs")
 		}
 	}
-	if c := r.Isolated; c != nil && c.Outcome == certify.Unidentified {
-		add("rounding could explain this tensor, and so could a mistake of that size: a longer prompt or --dtype float32 tells them apart")
+	if c := r.Isolated; c != nil && c.Outcome == certify.Unidentified && len(d.Between) == 0 { // else what is between tells more
+		finer := " or --dtype float32"
+		if w.o.Given || r.Local.DType == hooks.F32.String() {
+			finer = ""
+		}
+		add("rounding could explain this tensor, and so could a mistake of that size: a longer prompt%s tells them apart", finer)
 	}
 	w.hintParents(d, add)
 	if slices.ContainsFunc(w.res.Rows, func(other Row) bool { return other.Pass < r.Pass }) {
@@ -148,22 +153,83 @@ func (w *walker) hintParents(d *Divergence, add func(string, ...any)) {
 		}
 	}
 	w.hintExpected(d, add)
-	switch {
-	case len(d.Parents) == 0 || matching < len(d.Parents):
-	case d.Row.Isolated == nil && d.Row.Growth > 0 && d.Row.Growth < ownGrowth:
-		add("the error is inherited: it grew only %.3g times over that of its inputs, which match", float64(d.Row.Growth))
-	case d.Row.Gap != "": // the report has a line for it
-	case d.Row.Isolated != nil && d.Row.Isolated.Good():
-		add("all its inputs match and it is right on its own inputs")
-	case len(d.Between) == 0 && w.o.Alone:
-		add("the operation or its weights differ from the model's")
-	case len(d.Between) == 0:
-		add("all its inputs match: the operation or its weights differ")
-	case w.o.Given:
-		add("the fault is in this entry or in one of those that were not compared: dump %s on both sides", certify.Some(d.Between))
-	default:
-		add("the fault is in this entry or in one of those that were not compared: capture them with --level 3")
+	row := &d.Row
+	wrong := w.wrongWithin(row)
+	within := ""
+	if wrong != "" && w.o.Scope.Level > 0 && w.o.Scope.Level < 3 {
+		within = ": compare with --level 3"
 	}
+	switch {
+	case wrong != "":
+		add("the fault is in %s, which was not compared%s", wrong, within)
+	case matching < len(d.Parents):
+	case row.Facts.Seen == SeenPast && row.Isolated == nil && row.Growth > 0 && row.Growth < ownGrowth:
+		add("the error is inherited: it grew only %.3g times over that of its inputs, which match", float64(row.Growth))
+	case len(d.Between) > 0 && !(row.Isolated != nil && row.Isolated.Good()):
+		w.hintBetween(d, add)
+	case len(d.Parents) == 0:
+	case row.Gap != "": // the report has a line for it
+	case row.Isolated != nil && row.Isolated.Good():
+		add("all its inputs match and it is right on its own inputs")
+	case w.o.Alone:
+		add("the operation or its weights differ from the model's")
+	default:
+		add("all its inputs match: the operation or its weights differ")
+	}
+}
+
+// wrongWithin is the entry that was not compared, that a row was computed from and that is wrong on its own inputs; empty where none is known.
+func (w *walker) wrongWithin(r *Row) string {
+	if w.chain == nil || r.Firing > 0 || r.Isolated == nil || !r.Isolated.Good() {
+		return ""
+	}
+	got, err := w.chain.At(w.ctx, r.Name, r.Pass) // known since the row was judged
+	if err != nil || got.Wrong == "" || w.Compared(got.Wrong) {
+		return ""
+	}
+	return got.Wrong
+}
+
+// hintBetween says which of the entries between a divergence and its inputs to have in the trace next: the outputs of layers if
+// there are any, else what stands at the boundaries of blocks, since these halve the search soonest.
+func (w *walker) hintBetween(d *Divergence, add func(string, ...any)) {
+	const where = "the fault is in this entry or in one of those that were not compared: "
+	if !w.o.Given {
+		add(where + "capture them with --level 3")
+		return
+	}
+	between := map[string]bool{}
+	both := ""
+	for _, key := range d.Between {
+		between[key] = true
+		if pass, name, _, ok := capture.ParseKey(key); !ok || !w.inReference(pass, name) {
+			both = " on both sides"
+		}
+	}
+	var layers, blocks []string
+	for _, e := range w.o.Order.Entries {
+		key := capture.Key(d.Row.Pass, e.Name, 0)
+		if e.Level != 1 || e.Layer < 0 || !between[key] {
+			continue
+		}
+		blocks = append(blocks, key)
+		if e.Name == fmt.Sprintf("layers.%d.out", e.Layer) {
+			layers = append(layers, key)
+		}
+	}
+	for _, first := range [][]string{layers, blocks} {
+		if len(first) > 0 {
+			add(where+"dump %s%s first", certify.Some(first), both)
+			return
+		}
+	}
+	add(where+"dump %s%s", certify.Some(d.Between), both)
+}
+
+// inReference reports whether the reference has an entry.
+func (w *walker) inReference(pass int, name string) bool {
+	_, ok := w.sides[reference].trace.Lookup(pass, name)
+	return ok
 }
 
 // hintExpected says that a divergence may be what expected differences lead to.
