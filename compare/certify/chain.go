@@ -191,8 +191,13 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 	}
 	// A rounding whose bounds reach further than the entry's accumulated limit, and than what the table allows an entry of its dtype, was
 	// not tested: anything would have passed. What is EXACT has no error, whatever the bounds.
-	if limit := max(c.walk.Limit(key), gate.TableLimit(c.i.env.DType)); cert.Outcome == Rounding && float64(cert.Reach) > limit {
-		return &Link{Why: fmt.Sprintf("its bounds allow an error of %.3g, more than its limit of %.3g%s", float64(cert.Reach), limit, c.takes(cut))}, cut, nil
+	own, table := c.walk.Limit(key), gate.TableLimit(c.i.env.DType)
+	if cert.Outcome == Rounding && float64(cert.Reach) > max(own, table) {
+		most := fmt.Sprintf("its limit of %.3g", own)
+		if own < table {
+			most = fmt.Sprintf("the %.3g that the table of limits allows %s", table, c.i.env.DType)
+		}
+		return &Link{Why: fmt.Sprintf("its bounds allow an error of %.3g, more than %s%s", float64(cert.Reach), most, c.takes(cut))}, cut, nil
 	}
 	got := &Link{Cert: cert, Layout: c.layouts.of(key), made: ready}
 	if got.Layout != nil && cert.Outcome == Bug {
