@@ -17,7 +17,7 @@ type fit struct {
 	r     *role
 	how   arrangement
 	good  int     // layers with the values of the reference
-	of    int     // layers that were compared
+	of    int     // layers that were compared, or have another shape
 	error float64 // of the good ones: the largest distance
 	named bool    // its name is a known one of the entry
 	later bool    // the tensors of later passes are as large as the entry is there
@@ -133,9 +133,14 @@ func (f *form) why() string {
 // best is the arrangement of a form with the values of an entry in most layers.
 func (p *proposer) best(t *template, form *form, r *role) (fit, error) {
 	best := fit{t: t, f: form, r: r}
-	for _, how := range p.fits(form, r) {
+	for _, way := range p.fits(t, form, r) {
+		how := way.arrangement
 		f := fit{t: t, f: form, r: r, how: how}
 		for _, layer := range keysOf(form.layers) {
+			if !way.layers[layer] {
+				f.of++
+				continue
+			}
 			d, ok, err := p.compare(form.layers[layer], r.layers[layer], how, form.last)
 			if err != nil {
 				return best, err
