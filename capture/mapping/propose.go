@@ -234,7 +234,6 @@ type fitting struct {
 // some. One layer is enough for a tensor that is called like the entry.
 func (p *proposer) fits(t *template, f *form, r *role) []fitting {
 	var all []fitting
-	heads := []int{p.list.Config.NumHeads, p.list.Config.NumKVHeads}
 	layers := keysOf(f.layers)
 	for _, layer := range layers {
 		x, e := f.layers[layer], r.layers[layer]
@@ -249,7 +248,7 @@ func (p *proposer) fits(t *template, f *form, r *role) []fitting {
 			}
 			want = []int{1, 1, want[2]}
 		}
-		for _, how := range p.arrangements(x.shape, want, letters, heads, f.cut()) {
+		for _, how := range p.arrangements(x.shape, want, letters, f.cut()) {
 			i := slices.IndexFunc(all, func(o fitting) bool { return o.arrangement == how })
 			if i < 0 {
 				i, all = len(all), append(all, fitting{how, map[int]bool{}})
@@ -289,14 +288,14 @@ func (f *form) cut() cut {
 }
 
 // arrangements are those of two shapes, worked out once.
-func (p *proposer) arrangements(have, want []int, letters string, heads []int, parts cut) []arrangement {
+func (p *proposer) arrangements(have, want []int, letters string, parts cut) []arrangement {
 	if len(have) > maxAxes {
 		return nil
 	}
 	key := fmt.Sprint(have, want, letters, parts)
 	ways, ok := p.ways[key]
 	if !ok {
-		if ways = arrangements(have, want, letters, heads, parts); len(p.ways) == 0 || len(p.ways) > 1<<14 {
+		if ways = arrangements(have, want, letters, p.sizes, parts); len(p.ways) == 0 || len(p.ways) > 1<<14 {
 			p.ways = map[string][]arrangement{}
 		}
 		p.ways[key] = ways
