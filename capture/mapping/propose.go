@@ -169,11 +169,11 @@ type proposer struct {
 	ref    *capture.Trace
 	local  *reader
 	far    *reader
-	passes []order.Pass // as far as they are known
-	tokens int          // of the first
-	of     []*template  // by tensor
-	open   []*template  // some are settled
-	free   []*role      // some are taken
+	passes []order.Pass   // as far as they are known
+	tokens int            // of the first
+	of     []*template    // by tensor
+	open   []*template    // some are settled
+	free   []*role        // some are taken
 	sizes  map[string]int // those that layouts may leave out
 	ways   map[string][]arrangement
 	out    Proposal
