@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -325,25 +326,40 @@ func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
 	}
 	if f.join == "" && f.stages == nil && len(roles) == 1 {
 		if unfit := p.unfit(f, l.Axes); len(unfit) > 0 {
-			return f.oneByOne(l, unfit)
+			return t.oneByOne(f, l, unfit)
 		}
 	}
-	return f.put(l)
+	list := f.put(l)
+	if t.from > 0 {
+		for _, l := range list {
+			for i := range l.To {
+				l.To[i] = layerOfTarget.ReplaceAllString(l.To[i], fmt.Sprintf("{$1-%d}", t.from))
+			}
+		}
+	}
+	return list
 }
 
+// layerOfTarget is what a target has of the number of a layer.
+var layerOfTarget = regexp.MustCompile(`\{(L[^{}]*)\}`)
+
 // oneByOne is a line for each layer. Those that are unfit get the name alone, so that a comparison shows their shape.
-func (f *form) oneByOne(l Line, unfit []int) (list []Line) {
+func (t *template) oneByOne(f *form, l Line, unfit []int) (list []Line) {
+	written := map[int]string{}
+	for _, x := range t.all {
+		written[x.best.layer] = x.best.digits
+	}
 	for _, layer := range keysOf(f.layers) {
 		now := l
-		in := func(text string) string {
+		in := func(text, number string) string {
 			return hole.ReplaceAllStringFunc(text, func(m string) string {
 				if m == "{L}" {
-					return fmt.Sprint(layer)
+					return number
 				}
 				return m
 			})
 		}
-		now.From, now.To = in(l.From), []string{in(l.To[0])}
+		now.From, now.To = in(l.From, written[layer]), []string{in(l.To[0], fmt.Sprint(layer))}
 		if slices.Contains(unfit, layer) {
 			now.Axes, now.Ring, now.Why = "", "", "the axes of the other layers do not fit its shape"
 		}
