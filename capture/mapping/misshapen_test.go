@@ -90,6 +90,40 @@ func TestLayerOfAnotherShapeIsMapped(t *testing.T) {
 	}
 }
 
+// So it is with query, key and value in one tensor, whichever layer is wrong.
+func TestFusedLayerOfAnotherShapeIsMapped(t *testing.T) {
+	trace, list := golden(t, "gemma3-tiny/prefill.float32")
+	for wrong := range list.Config.NumLayers {
+		sources := port(t, trace, list, func(string, []byte) {})
+		for i, s := range sources {
+			if s.Name == fmt.Sprintf("stage%d/qkv", wrong) {
+				sources[i].Shape = []int{s.Shape[1], s.Shape[0]}
+			}
+		}
+		dump := assembled(t, sources...)
+		p, text := proposed(t, dump, list, trace)
+		for l := range list.Config.NumLayers {
+			want := fmt.Sprintf(`"stage%[1]d/qkv" = { to = ["layers.%[1]d.self_attn.q_proj", "layers.%[1]d.self_attn.k_proj", "layers.%[1]d.self_attn.v_proj"], axes = "t c -> 1 t c", split = "c: 24 | 12 | 12" } # values: 2 of 3`, l)
+			if l == wrong {
+				want = fmt.Sprintf(`"stage%[1]d/qkv" = "layers.%[1]d.self_attn.q_proj" # the axes of the other layers do not fit its shape`, l)
+			}
+			if !strings.Contains(text, want+"\n") {
+				t.Errorf("it lacks %s", want)
+			}
+		}
+		if len(p.Choices)+len(p.Left) > 0 || t.Failed() {
+			t.Fatal(text)
+		}
+		m, err := mapping.Parse("map.toml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Apply(dump, list); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+}
+
 // A tensor that fits an entry in few of its layers is none of that entry.
 func TestMostLayersDecide(t *testing.T) {
 	trace, list := golden(t, "llama-tiny/prefill.float32")

@@ -324,8 +324,12 @@ func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
 			l.Pass = fmt.Sprintf("S-%d", t.first)
 		}
 	}
-	if f.join == "" && f.stages == nil && len(roles) == 1 {
-		if unfit := p.unfit(f, l.Axes); len(unfit) > 0 {
+	if f.join == "" && f.stages == nil {
+		unfit := p.unfit(f, l.Axes)
+		if l.Split != "" {
+			unfit = f.uncommon()
+		}
+		if len(unfit) > 0 {
 			return t.oneByOne(f, l, unfit)
 		}
 	}
@@ -343,7 +347,13 @@ func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
 // layerOfTarget is what a target has of the number of a layer.
 var layerOfTarget = regexp.MustCompile(`\{(L[^{}]*)\}`)
 
-// oneByOne is a line for each layer. Those that are unfit get the name alone, so that a comparison shows their shape.
+// uncommon are the layers of a form that have another shape than most.
+func (f *form) uncommon() []int {
+	shape := f.common().shape
+	return slices.DeleteFunc(keysOf(f.layers), func(l int) bool { return slices.Equal(f.layers[l].shape, shape) })
+}
+
+// oneByOne is a line for each layer. Those that are unfit get the name alone, or that of their first part, so that a comparison shows their shape.
 func (t *template) oneByOne(f *form, l Line, unfit []int) (list []Line) {
 	written := map[int]string{}
 	for _, x := range t.all {
@@ -359,9 +369,12 @@ func (t *template) oneByOne(f *form, l Line, unfit []int) (list []Line) {
 				return m
 			})
 		}
-		now.From, now.To = in(l.From, written[layer]), []string{in(l.To[0], fmt.Sprint(layer))}
+		now.From, now.To = in(l.From, written[layer]), nil
+		for _, to := range l.To {
+			now.To = append(now.To, in(to, fmt.Sprint(layer)))
+		}
 		if slices.Contains(unfit, layer) {
-			now.Axes, now.Ring, now.Why = "", "", "the axes of the other layers do not fit its shape"
+			now.To, now.Axes, now.Split, now.Ring, now.Why = now.To[:1], "", "", "", "the axes of the other layers do not fit its shape"
 		}
 		list = append(list, f.put(now)...)
 	}
