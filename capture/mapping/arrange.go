@@ -26,15 +26,15 @@ type cut struct{ axis, ranks int }
 
 // arrangements are the ways in which a tensor of shape have can hold an entry of shape want with these axes: its own order first, then
 // the others, then those with the pairs of the last axis as neighbours. An axis of want that is as wide as several heads may be several in have.
-// The layouts are those of each part, where have is made of parts.
-func arrangements(have, want []int, letters string, heads []int, parts cut) []arrangement {
+// The layouts are those of each part, where have is made of parts. sizes are those that a layout may leave out.
+func arrangements(have, want []int, letters string, sizes map[string]int, parts cut) []arrangement {
 	if elementsOf(have) != elementsOf(want) || elementsOf(want) == 0 || len(want) == 0 || len(letters) != len(want) {
 		return nil
 	}
 	var list []arrangement
 	add := func(atoms [][]atom) {
 		for _, pairs := range []bool{false, true} {
-			for _, a := range arranged(have, atoms, pairs, parts) {
+			for _, a := range arranged(have, atoms, pairs, parts, sizes) {
 				if !slices.ContainsFunc(list, func(b arrangement) bool { return b.axes == a.axes || b.same && a.same }) {
 					list = append(list, a)
 				}
@@ -49,7 +49,7 @@ func arrangements(have, want []int, letters string, heads []int, parts cut) []ar
 	}
 	add(groups)
 	last := len(want) - 1
-	for _, n := range heads { // an axis of several heads
+	for _, n := range []int{sizes["h"], sizes["k"]} { // an axis of several heads
 		if want[last] > n && want[last]%n == 0 && n > 1 {
 			split := slices.Clone(groups)
 			split[last] = []atom{{"h", n}, {"d", want[last] / n}}
@@ -70,7 +70,7 @@ func btoi(b bool) int {
 }
 
 // arranged are the arrangements for one way to take an entry's axes apart.
-func arranged(have []int, groups [][]atom, pairs bool, parts cut) []arrangement {
+func arranged(have []int, groups [][]atom, pairs bool, parts cut, sizes map[string]int) []arrangement {
 	atoms := slices.Concat(groups...)
 	if pairs {
 		at := len(groups) - 1
@@ -100,11 +100,11 @@ func arranged(have []int, groups [][]atom, pairs bool, parts cut) []arrangement 
 				return
 			}
 		}
-		left, ok := merged(have, mine, parts)
+		left, ok := merged(have, mine, parts, sizes)
 		if !ok {
 			return
 		}
-		whole, _ := merged(have, mine, cut{})
+		whole, _ := merged(have, mine, cut{}, sizes)
 		right := " -> " + spellGroups(groups)
 		a := arrangement{axes: left + right, whole: whole + right, pairs: pairs, same: !pairs && trivial(order) && same(have, groups)}
 		if a.same && parts.ranks == 0 {
@@ -156,7 +156,7 @@ func permutations(n int, each func([]int)) {
 }
 
 // merged spells the axes of a shape as atoms in their order; ok is false where they do not fit.
-func merged(have []int, atoms []atom, parts cut) (text string, ok bool) {
+func merged(have []int, atoms []atom, parts cut, sizes map[string]int) (text string, ok bool) {
 	var words []string
 	at := 0
 	for i, n := range have {
@@ -178,7 +178,7 @@ func merged(have []int, atoms []atom, parts cut) (text string, ok bool) {
 			}
 			group[0].size /= parts.ranks
 		}
-		words = append(words, spellAtoms(group, true))
+		words = append(words, spellSized(group, sizes))
 	}
 	return strings.Join(words, " "), at == len(atoms)
 }
@@ -186,25 +186,34 @@ func merged(have []int, atoms []atom, parts cut) (text string, ok bool) {
 func spellGroups(groups [][]atom) string {
 	var words []string
 	for _, g := range groups {
-		words = append(words, spellAtoms(g, false))
+		var names []string
+		for _, a := range g {
+			names = append(names, a.name)
+		}
+		words = append(words, spellItem(names))
 	}
 	return strings.Join(words, " ")
 }
 
-// spellAtoms writes an item of a layout. Of several atoms all sizes but the last are written on the left.
-func spellAtoms(group []atom, sizes bool) string {
-	if len(group) == 0 {
-		return "1"
-	}
+// spellSized writes an item of the left side of a layout. Of several atoms all sizes but the last are written, and that one where a model
+// gives its name another size.
+func spellSized(group []atom, sizes map[string]int) string {
 	var words []string
 	for i, a := range group {
 		text := a.name
-		if sizes && i < len(group)-1 {
+		if n := sizes[a.name]; len(group) > 1 && (i < len(group)-1 || n > 0 && n != a.size) {
 			text = fmt.Sprintf("%s:%d", a.name, a.size)
 		}
 		words = append(words, text)
 	}
-	if len(words) == 1 {
+	return spellItem(words)
+}
+
+func spellItem(words []string) string {
+	switch len(words) {
+	case 0:
+		return "1"
+	case 1:
 		return words[0]
 	}
 	return "(" + strings.Join(words, " ") + ")"

@@ -58,7 +58,7 @@ func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []s
 	if roles == nil || f.last || f.join == joinSum {
 		return nil, nil
 	}
-	x, whole := f.any(), 0
+	x, whole := f.common(), 0
 	for _, n := range widths {
 		whole += n
 	}

@@ -30,17 +30,22 @@ type way struct {
 	how arrangement
 }
 
-// plainWays are the ways to take a tensor for an entry by shape, without rotary pairs as neighbours. Of a form whose axes are in the
+// plainWays are the ways to take a tensor for an entry by the shapes of most layers, without rotary pairs as neighbours. Of a form whose axes are in the
 // order of the entry's, that way is the only one.
 func (p *proposer) plainWays(t *template, r *role) []way {
 	var list []way
 	for _, f := range t.forms {
-		ways := slices.DeleteFunc(p.fits(f, r), func(a arrangement) bool { return a.pairs })
-		if i := slices.IndexFunc(ways, func(a arrangement) bool { return a.same }); i >= 0 {
+		ways := slices.DeleteFunc(p.fits(t, f, r), func(w fitting) bool { return w.pairs })
+		most := 0
+		for _, w := range ways {
+			most = max(most, len(w.layers))
+		}
+		ways = slices.DeleteFunc(ways, func(w fitting) bool { return len(w.layers) < most })
+		if i := slices.IndexFunc(ways, func(w fitting) bool { return w.same }); i >= 0 {
 			ways = ways[i : i+1]
 		}
-		for _, how := range ways {
-			list = append(list, way{f, how})
+		for _, w := range ways {
+			list = append(list, way{f, w.arrangement})
 		}
 	}
 	nearest := 2

@@ -71,7 +71,9 @@ func (p *proposer) ring(f fit) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		plain, turned = plain+btoi(in), turned+btoi(out)
+		if in != out { // the same token in all slots has the same value in each order
+			plain, turned = plain+btoi(in), turned+btoi(out)
+		}
 	}
 	if turned == 0 || plain > 0 || !strings.Contains(" "+f.how.whole, " "+string(order.AxisKey)+" ") {
 		return "", nil

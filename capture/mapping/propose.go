@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -78,7 +79,7 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 
 // propose is Propose for one reading of a dump that is a list: its elements are passes, or not.
 func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, passes bool) (*Proposal, error) {
-	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted)}
+	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), sizes: sizesOf(list)}
 	if len(p.passes) == 0 && ref != nil {
 		p.passes = passesOf(ref)
 	}
@@ -169,11 +170,12 @@ type proposer struct {
 	ref    *capture.Trace
 	local  *reader
 	far    *reader
-	passes []order.Pass // as far as they are known
-	tokens int          // of the first
-	of     []*template  // by tensor
-	open   []*template  // some are settled
-	free   []*role      // some are taken
+	passes []order.Pass   // as far as they are known
+	tokens int            // of the first
+	of     []*template    // by tensor
+	open   []*template    // some are settled
+	free   []*role        // some are taken
+	sizes  map[string]int // those that layouts may leave out
 	ways   map[string][]arrangement
 	out    Proposal
 }
@@ -223,20 +225,23 @@ func (p *proposer) roles(fitted *capture.Trace) {
 	}
 }
 
-// fits are the ways to take a form of a tensor for an entry, by shape.
-func (p *proposer) fits(f *form, r *role) []arrangement {
-	var all []arrangement
-	heads := []int{p.list.Config.NumHeads, p.list.Config.NumKVHeads}
-	some := false
-	for _, layer := range keysOf(f.layers) {
+// fitting is a way to take a form of a tensor for an entry, and the layers whose shapes it fits.
+type fitting struct {
+	arrangement
+	layers map[int]bool
+}
+
+// fits are the ways to take a form of a tensor for an entry, by shape. A way has to fit more than half of the layers: a port may be wrong in
+// some. One layer is enough for a tensor that is called like the entry.
+func (p *proposer) fits(t *template, f *form, r *role) []fitting {
+	var all []fitting
+	layers := keysOf(f.layers)
+	for _, layer := range layers {
 		x, e := f.layers[layer], r.layers[layer]
-		if e == nil {
+		if e == nil || e.Op == nil || x.dtype.Float() != isFloat(e) {
 			return nil
 		}
 		letters := strings.ReplaceAll(e.Axes, " ", "")
-		if e.Op == nil || x.dtype.Float() != isFloat(e) {
-			return nil
-		}
 		want := p.want(e)
 		if f.last {
 			if len(want) != 3 || letters[:2] != "bt" {
@@ -244,14 +249,35 @@ func (p *proposer) fits(f *form, r *role) []arrangement {
 			}
 			want = []int{1, 1, want[2]}
 		}
-		now := p.arrangements(x.shape, want, letters, heads, f.cut())
-		if !some {
-			all, some = now, true
-			continue
+		for _, how := range p.arrangements(x.shape, want, letters, f.cut()) {
+			i := slices.IndexFunc(all, func(o fitting) bool { return o.arrangement == how })
+			if i < 0 {
+				i, all = len(all), append(all, fitting{how, map[int]bool{}})
+			}
+			all[i].layers[layer] = true
 		}
-		all = slices.DeleteFunc(all, func(a arrangement) bool { return !slices.Contains(now, a) })
 	}
-	return all
+	return slices.DeleteFunc(all, func(w fitting) bool {
+		few := 2*len(w.layers) <= len(layers) && !t.called(r.text)
+		return len(w.layers) < len(layers) && (few || f.last || f.join == joinAxis || f.stages != nil && len(p.unfit(f, w.axes)) > 0)
+	})
+}
+
+// unfit are the layers of a form whose shapes no layout with these axes takes apart.
+func (p *proposer) unfit(f *form, axes string) (layers []int) {
+	if axes == "" {
+		return nil
+	}
+	layout, err := newLayout(axes, "")
+	if err != nil {
+		return nil
+	}
+	for _, layer := range keysOf(f.layers) {
+		if _, err := layout.apart(f.layers[layer].shape, p.sizes); err != nil {
+			layers = append(layers, layer)
+		}
+	}
+	return layers
 }
 
 // cut is that of a form whose parts stand behind each other.
@@ -263,14 +289,14 @@ func (f *form) cut() cut {
 }
 
 // arrangements are those of two shapes, worked out once.
-func (p *proposer) arrangements(have, want []int, letters string, heads []int, parts cut) []arrangement {
+func (p *proposer) arrangements(have, want []int, letters string, parts cut) []arrangement {
 	if len(have) > maxAxes {
 		return nil
 	}
 	key := fmt.Sprint(have, want, letters, parts)
 	ways, ok := p.ways[key]
 	if !ok {
-		if ways = arrangements(have, want, letters, heads, parts); len(p.ways) == 0 || len(p.ways) > 1<<14 {
+		if ways = arrangements(have, want, letters, p.sizes, parts); len(p.ways) == 0 || len(p.ways) > 1<<14 {
 			p.ways = map[string][]arrangement{}
 		}
 		p.ways[key] = ways
@@ -286,7 +312,7 @@ func isFloat(e *order.Entry) bool {
 	return d.Float()
 }
 
-// lines completes a line: it is several for stages that are not even.
+// lines completes a line: it is several for stages that are not even, and for layers to whose shapes its axes cannot be given.
 func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
 	l.From, l.at = t.text, roles[0].at
 	for _, r := range roles {
@@ -298,7 +324,61 @@ func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
 			l.Pass = fmt.Sprintf("S-%d", t.first)
 		}
 	}
-	return f.put(l)
+	if f.join == "" && f.stages == nil {
+		unfit := p.unfit(f, l.Axes)
+		if l.Split != "" {
+			unfit = f.uncommon()
+		}
+		if len(unfit) > 0 {
+			return t.oneByOne(f, l, unfit)
+		}
+	}
+	list := f.put(l)
+	if t.from > 0 {
+		for _, l := range list {
+			for i := range l.To {
+				l.To[i] = layerOfTarget.ReplaceAllString(l.To[i], fmt.Sprintf("{$1-%d}", t.from))
+			}
+		}
+	}
+	return list
+}
+
+// layerOfTarget is what a target has of the number of a layer.
+var layerOfTarget = regexp.MustCompile(`\{(L[^{}]*)\}`)
+
+// uncommon are the layers of a form that have another shape than most.
+func (f *form) uncommon() []int {
+	shape := f.common().shape
+	return slices.DeleteFunc(keysOf(f.layers), func(l int) bool { return slices.Equal(f.layers[l].shape, shape) })
+}
+
+// oneByOne is a line for each layer. Those that are unfit get the name alone, or that of their first part, so that a comparison shows their shape.
+func (t *template) oneByOne(f *form, l Line, unfit []int) (list []Line) {
+	written := map[int]string{}
+	for _, x := range t.all {
+		written[x.best.layer] = x.best.digits
+	}
+	for _, layer := range keysOf(f.layers) {
+		now := l
+		in := func(text, number string) string {
+			return hole.ReplaceAllStringFunc(text, func(m string) string {
+				if m == "{L}" {
+					return number
+				}
+				return m
+			})
+		}
+		now.From, now.To = in(l.From, written[layer]), nil
+		for _, to := range l.To {
+			now.To = append(now.To, in(to, fmt.Sprint(layer)))
+		}
+		if slices.Contains(unfit, layer) {
+			now.To, now.Axes, now.Split, now.Ring, now.Why = now.To[:1], "", "", "", "the axes of the other layers do not fit its shape"
+		}
+		list = append(list, f.put(now)...)
+	}
+	return list
 }
 
 // take settles what a tensor is.

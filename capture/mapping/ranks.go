@@ -174,8 +174,20 @@ type tensor struct {
 	data  io.ReaderAt
 }
 
-// any is the tensor of the first layer.
-func (f *form) any() tensor { return f.layers[slices.Min(keysOf(f.layers))] }
+// common is the first tensor of the shape that more than half of the layers have, and the first of all where there is none.
+func (f *form) common() tensor {
+	layers := keysOf(f.layers)
+	for _, l := range layers {
+		same := 0
+		for _, o := range layers {
+			same += btoi(slices.Equal(f.layers[o].shape, f.layers[l].shape))
+		}
+		if 2*same > len(layers) {
+			return f.layers[l]
+		}
+	}
+	return f.layers[layers[0]]
+}
 
 func plainTensor(s *capture.Source) tensor {
 	return tensor{s.Key, s.Shape, s.DType, s.Data}

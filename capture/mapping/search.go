@@ -17,7 +17,7 @@ type fit struct {
 	r     *role
 	how   arrangement
 	good  int     // layers with the values of the reference
-	of    int     // layers that were compared
+	of    int     // layers that were compared, or have another shape
 	error float64 // of the good ones: the largest distance
 	named bool    // its name is a known one of the entry
 	later bool    // the tensors of later passes are as large as the entry is there
@@ -61,13 +61,18 @@ func (p *proposer) byValues(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if plainer, err := p.plainer(f, rivals); err != nil {
+			return err
+		} else if plainer { // that one comes, too
+			continue
+		}
 		if len(rivals) == 0 {
 			line := Line{Axes: f.how.axes, Why: f.why(), proven: f.good > 1}
 			if line.Ring, err = p.ring(f); err != nil {
 				return err
 			}
 			if line.Ring != "" {
-				line.Axes, line.Why = f.how.whole, line.Why+"; the keys of later passes stand in a ring"
+				line.Axes, line.Why = f.how.whole, line.Why+"; what later passes have stands in a ring"
 			}
 			p.take(f.t, f.f, []*role{f.r}, line)
 			continue
@@ -81,7 +86,8 @@ func (p *proposer) byValues(ctx context.Context) error {
 	return nil
 }
 
-// rivals are the fits of f's tensor that are as good: another entry, unless it is the same tensor in the reference, or another form.
+// rivals are the fits of f's tensor that are as good: another entry, unless it is the same tensor in the reference, or another form. Where
+// f's tensor is an entry as it lies, one that has the same numbers in another order is no rival: v_proj of the first pass has those of values.
 func (p *proposer) rivals(f fit, all []fit) ([]fit, error) {
 	var list []fit
 	for _, g := range all {
@@ -97,6 +103,12 @@ func (p *proposer) rivals(f fit, all []fit) ([]fit, error) {
 		same, err := p.alike(f, g)
 		if err != nil {
 			return nil, err
+		}
+		if !same && f.f == g.f && f.how.same && !g.how.same {
+			same, err = p.sameOf(f, g, func(n *numbers) []float64 { return n.sorted })
+			if err != nil {
+				return nil, err
+			}
 		}
 		if !same {
 			list = append(list, g)
@@ -133,9 +145,14 @@ func (f *form) why() string {
 // best is the arrangement of a form with the values of an entry in most layers.
 func (p *proposer) best(t *template, form *form, r *role) (fit, error) {
 	best := fit{t: t, f: form, r: r}
-	for _, how := range p.fits(form, r) {
+	for _, way := range p.fits(t, form, r) {
+		how := way.arrangement
 		f := fit{t: t, f: form, r: r, how: how}
 		for _, layer := range keysOf(form.layers) {
+			if !way.layers[layer] {
+				f.of++
+				continue
+			}
 			d, ok, err := p.compare(form.layers[layer], r.layers[layer], how, form.last)
 			if err != nil {
 				return best, err
@@ -214,8 +231,26 @@ func (a arrangement) distance() int {
 	return 1
 }
 
+// plainer reports whether a rival needs no transform, where f does, to be an entry with the same numbers.
+func (p *proposer) plainer(f fit, rivals []fit) (bool, error) {
+	for _, g := range rivals {
+		if f.how.same || !g.how.same || f.f != g.f || f.r == g.r {
+			continue
+		}
+		if same, err := p.sameOf(f, g, func(n *numbers) []float64 { return n.sorted }); same || err != nil {
+			return same, err
+		}
+	}
+	return false, nil
+}
+
 // alike reports whether the entries of two fits are one tensor in the reference, so that it does not matter which is named.
 func (p *proposer) alike(f, g fit) (bool, error) {
+	return p.sameOf(f, g, func(n *numbers) []float64 { return n.plain })
+}
+
+// sameOf reports whether the entries of two fits have the same of their elements in the reference, in all layers.
+func (p *proposer) sameOf(f, g fit, of func(*numbers) []float64) (bool, error) {
 	for layer := range f.f.layers {
 		a, ok := p.ref.Lookup(0, f.r.layers[layer].Name)
 		b, also := p.ref.Lookup(0, g.r.layers[layer].Name)
@@ -227,7 +262,7 @@ func (p *proposer) alike(f, g fit) (bool, error) {
 			return false, err
 		}
 		r, err := p.far.of(recorded(p.ref, b))
-		if err != nil || l == nil || r == nil || distance(l.plain, r.plain) != 0 {
+		if err != nil || l == nil || r == nil || distance(of(l), of(r)) != 0 {
 			return false, err
 		}
 	}

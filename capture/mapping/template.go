@@ -18,6 +18,7 @@ type template struct {
 	text    string
 	steps   bool // {S} is in it, the number of a pass
 	first   int  // the least S
+	from    int  // the number of the first layer: 0, or 1
 	forms   []*form
 	isKnown bool // it needs no line
 	settled bool // it has a line, or a choice
@@ -74,9 +75,12 @@ var escaped = strings.NewReplacer("{", "{{", "}", "}}", "#", "##")
 
 // named is one way to read a name.
 type named struct {
-	text  string
-	layer int
-	sure  bool // a word, or a known name, says that the number is that of a layer
+	text   string
+	front  string // what stands before the number
+	layer  int
+	from   int    // the number of the first layer: 0, or 1
+	digits string // the number as it is written
+	sure   bool   // a word, or a known name, says that the number is that of a layer
 	// beyond: the model has no such layer. The pattern names no layers then: it would match this tensor, too.
 	beyond bool
 }
@@ -95,9 +99,13 @@ func readings(name string, layers int) []named {
 	}
 	for _, m := range numberText.FindAllStringIndex(name, maxReadings) {
 		n, err := strconv.Atoi(name[m[0]:m[1]])
-		if err == nil && strconv.Itoa(n) == name[m[0]:m[1]] {
-			text := escape(name[:m[0]]) + "{L}" + escape(name[m[1]:])
-			list = append(list, named{text, n, layerText.MatchString(name[:m[0]]) || isAlias[text], n >= layers})
+		if err == nil && m[1]-m[0] <= 9 {
+			front := escape(name[:m[0]])
+			text := front + "{L}" + escape(name[m[1]:])
+			list = append(list, named{
+				text: text, front: front, layer: n, digits: name[m[0]:m[1]],
+				sure: layerText.MatchString(name[:m[0]]) || isAlias[text], beyond: n >= layers,
+			})
 		}
 	}
 	return list
@@ -122,7 +130,9 @@ func (x *spelled) text() string { return x.prefix + x.best.text }
 func namesOf(t *capture.Trace, layers int, known func(int) bool, passes bool) []*spelled {
 	var all []*spelled
 	count := map[string]map[int]bool{} // the layers of each reading
-	beyond := map[string]bool{}        // those that some tensor has with a number that is no layer's
+	beyond := map[string]bool{}        // those that some tensor has with a number that is no layer's, or with one in two spellings
+	written := map[string]string{}     // the number of each layer of a reading
+	fronts := map[string]*front{}
 	sources := t.Sources()
 	for i, r := range t.Records() {
 		x := &spelled{at: i, r: r, source: sources[i], step: -1, known: known(i)}
@@ -144,15 +154,30 @@ func namesOf(t *capture.Trace, layers int, known func(int) bool, passes bool) []
 				count[key] = map[int]bool{}
 			}
 			count[key][n.layer] = true
-			beyond[key] = beyond[key] || n.beyond
+			of := fmt.Sprintf("%s\x00%d", key, n.layer)
+			if before, ok := written[of]; ok && before != n.digits {
+				beyond[key] = true
+			}
+			written[of] = n.digits
+			beyond[key] = beyond[key] || n.beyond && n.layer > layers
+			if n.layer >= 0 {
+				if fronts[x.prefix+n.front] == nil {
+					fronts[x.prefix+n.front] = &front{numbers: map[int]bool{}, readings: map[string]bool{}}
+				}
+				fronts[x.prefix+n.front].add(n, x.known)
+			}
 		}
 	}
 	for _, x := range all {
 		x.best = named{text: escape(x.rest), layer: -1}
 		for _, n := range readings(x.rest, layers)[1:] {
 			many, most := len(count[x.prefix+n.text]), max(1, len(count[x.text()]))
-			if beyond[x.prefix+n.text] {
+			f := fronts[x.prefix+n.front]
+			if beyond[x.prefix+n.text] || f.beyond(layers) && count[x.prefix+n.text][layers] {
 				continue
+			}
+			if !f.beyond(layers) && f.numbers[layers] {
+				n.from, n.layer, n.beyond = 1, n.layer-1, false
 			}
 			if n.sure && !x.best.sure || n.sure == x.best.sure && many > most || layers == 1 && x.best.layer < 0 {
 				x.best = n
@@ -160,6 +185,25 @@ func namesOf(t *capture.Trace, layers int, known func(int) bool, passes bool) []
 		}
 	}
 	return all
+}
+
+// front is what the names have that are the same before the number of a layer.
+type front struct {
+	numbers  map[int]bool
+	readings map[string]bool
+	known    bool // one of them needs no line, so that its number is the layer's
+	sure     bool
+}
+
+func (f *front) add(n named, known bool) {
+	f.numbers[n.layer], f.readings[n.text] = true, true
+	f.known, f.sure = f.known || known, f.sure || n.sure
+}
+
+// beyond reports whether the number of a layer that the model lacks does not mean that layers are counted from 1. It does where no number is 0 or
+// larger, there are several, and a word or several tensors of one number say that it is a layer's.
+func (f *front) beyond(layers int) bool {
+	return f.numbers[layers] && (f.known || f.numbers[0] || len(f.numbers) < 2 || slices.Max(keysOf(f.numbers)) > layers || !f.sure && len(f.readings) < 2)
 }
 
 // templates groups the tensors of a dump by what their names have in common. known says which of them need no line.
@@ -178,7 +222,7 @@ func templates(ctx context.Context, t *capture.Trace, layers int, known func(int
 		}
 		g := found[text]
 		if g == nil {
-			g = &gathered{template: template{text: text, steps: x.step >= 0, first: x.step, isKnown: x.known}, at: map[cell]*spelled{}}
+			g = &gathered{template: template{text: text, steps: x.step >= 0, first: x.step, from: x.best.from, isKnown: x.known}, at: map[cell]*spelled{}}
 			found[text] = g
 			order = append(order, g)
 		}

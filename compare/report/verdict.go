@@ -175,11 +175,14 @@ func unmet(r *compare.Result) int {
 	return n
 }
 
-// left says how many entries a success is not about, and that it rests on limits alone where it does.
+// left says how many entries and tensors a success is not about, and that it rests on limits alone where it does.
 func left(r *compare.Result) string {
 	text := ""
 	if n := r.Coverage.Entries - r.Coverage.Compared; n > 0 {
 		text += fmt.Sprintf("; %d not compared", n)
+	}
+	if n := r.Coverage.Unknown; n > 0 {
+		text += fmt.Sprintf("; the order does not know %s", count(n, "tensor", "tensors"))
 	}
 	if !r.Alone && !r.AB && (r.Isolation == nil || r.Uncertified != "") {
 		text += "; within limits only"
