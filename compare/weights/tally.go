@@ -15,6 +15,22 @@ type tally struct {
 	beyond        int     // finite numbers of the original that are infinite, or the largest number there is, in the port
 	vanished      int     // numbers of the original that are zero in the port
 	odd           int     // NaN and infinities of the port where the original has a finite number
+	values, given spread  // of the port, and of the original
+}
+
+// spread tells whether numbers are all one.
+type spread struct {
+	first        float64
+	some, varies bool
+}
+
+func (s *spread) add(list []float64) {
+	if len(list) > 0 && !s.some {
+		s.first, s.some = list[0], true
+	}
+	for i := 0; i < len(list) && !s.varies; i++ {
+		s.varies = !same(list[i], s.first)
+	}
 }
 
 // spot is an element of both sides.
@@ -30,6 +46,8 @@ func newTally(rows, columns int) *tally {
 // add counts a block, of which some elements are bad by a rule.
 func (t *tally) add(b *block, q *rule, bad []bool) {
 	columns := b.columns()
+	t.values.add(b.local)
+	t.given.add(b.original)
 	for i, l := range b.local {
 		x := b.original[i]
 		y := q.makes(x)
