@@ -2,11 +2,14 @@ package weights_test
 
 import (
 	"bytes"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // spreadOver are n numbers from low to high, in no order.
@@ -46,5 +49,85 @@ func TestATensorThatWasNotLoadedIsNoCast(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestCodesThatNoWriterMakes has codes each of which may lie near its number, by the step that its group has.
+func TestCodesThatNoWriterMakes(t *testing.T) {
+	const up = "model.layers.3.mlp.up_proj.weight"
+	codes := func(by func(r float64) float64) func(*tensor) { // the codes are those of by, of numbers in steps
+		return func(x *tensor) {
+			_, original := open(t, "gemma3n-tiny")
+			values := original.Tensors[slices.IndexFunc(original.Tensors, func(o *weights.Tensor) bool { return o.Name == up })]
+			raw := make([]byte, 2*len(x.values))
+			if _, err := values.Data.ReadAt(raw, 0); err != nil || values.DType != hooks.BF16 {
+				t.Fatal(err, values.DType)
+			}
+			if err := floats.Decode(x.values, hooks.BF16, raw); err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range x.values {
+				x.values[i] = min(max(x.low[i]+by((v-x.low[i])/x.step[i])*x.step[i], x.low[i]), x.high[i])
+			}
+		}
+	}
+	block := func(step float64, at, n int) func(*tensor) { // codes of zero
+		return func(x *tensor) {
+			for i := at; i < at+n; i++ {
+				x.step[i], x.low[i], x.high[i], x.values[i] = step, -127*step, 127*step, 0
+			}
+		}
+	}
+	whole := 64 * 32
+	tests := []struct {
+		name  string
+		to    func(*tensor)
+		moves bool
+		plant func(*tensor)
+		right bool
+	}{
+		{"Q8_0", (*tensor).q8, false, func(*tensor) {}, true},
+		{"Q4_1", (*tensor).q4, false, func(*tensor) {}, true},
+		{"Q8_0 of a format that moves", (*tensor).q8, true, func(*tensor) {}, true},
+		{"Q4_1 of a format that moves", (*tensor).q4, true, func(*tensor) {}, true},
+		{"an infinite scale", (*tensor).q8, false, func(x *tensor) {
+			for i := range 32 {
+				x.step[i], x.low[i], x.high[i], x.values[i] = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(int(math.Copysign(1, x.values[i])))
+			}
+		}, false},
+		{"zeros and a large scale", (*tensor).q8, false, block(64, 0, whole), false},
+		{"a block of zeros and a large scale", (*tensor).q8, false, block(64, 288, 32), false},
+		{"a block of zeros, of a format that moves", (*tensor).q8, true, block(0, 288, 32), false},
+		{"a block of zeros of four bits, of a format that moves", (*tensor).q4, true, func(x *tensor) { x.rescale(288, 32, 0) }, false},
+		{"a block twice as large, of a format that moves", (*tensor).q4, true, func(x *tensor) { x.rescale(288, 32, 2) }, false},
+		{"every code one more", (*tensor).q8, false, codes(func(r float64) float64 { return math.RoundToEven(r) + 1 }), false},
+		{"every code of four bits one more", (*tensor).q4, false, codes(func(r float64) float64 { return math.RoundToEven(r) + 1 }), false},
+		{"codes by floor", (*tensor).q8, false, codes(math.Floor), false},
+		{"codes of four bits by floor", (*tensor).q4, false, codes(math.Floor), false},
+		{"codes cut off toward zero", (*tensor).q8, false, codes(func(r float64) float64 { return math.Trunc(r-127) + 127 }), false},
+		{"zero points one lower, of a format that moves", (*tensor).q4, true, codes(func(r float64) float64 { return math.RoundToEven(r) + 1 }), false},
+		{"steps eight times as large", (*tensor).q8, false, func(x *tensor) {
+			for at := 0; at < whole; at += 32 {
+				x.block(at, 32, 8*x.step[at], -127)
+			}
+		}, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			port, original := open(t, "gemma3n-tiny")
+			x := port[up]
+			if tt.to(x); x.shape[0]*x.shape[1] != whole {
+				t.Fatal(x.shape)
+			}
+			x.moves = tt.moves
+			tt.plant(x)
+			row := find(t, compare(t, port, original), up)
+			if row.Class.Right() != tt.right {
+				t.Errorf("%s %s, at a distance of %.2g: %s", row.Class, row.Kind, row.Relative, row.What)
+			}
+			if alone := strings.HasSuffix(row.Rounding, weights.SizeAlone); tt.right && alone != tt.moves {
+				t.Errorf("judged as %q", row.Rounding)
+			}
+		})
 	}
 }

@@ -321,8 +321,8 @@ func (c *comparison) right(row Row, local *Tensor, q rule, t *tally) Row {
 	}
 	switch {
 	case local.Grid != nil:
-		row.Class, row.Rounding = Quantised, local.Format
-		if slope := t.both / t.whole; t.elements >= minSlope && math.Abs(slope-1) > slopeNote {
+		row.coded(local.Grid, local.Format, t)
+		if slope := t.both / t.whole; row.Class.Right() && t.elements >= minSlope && math.Abs(slope-1) > slopeNote {
 			row.note("its numbers are %s times the original's on average: its scales are not the best", number(slope))
 		}
 		return row
