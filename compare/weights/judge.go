@@ -24,6 +24,7 @@ const (
 	worstTensor = 2.0 // the root mean square error over that of rounding with the steps that its groups need
 	worstBeside = 8   // one code in so many is not the nearest
 	tensorMean  = 0.2 // of the errors of a format that moves them, in steps
+	farCode     = 4   // steps from its number that a code of a format that moves errors hardly has
 	minTensor   = 256 // elements that a tensor needs for these
 )
 
@@ -48,6 +49,9 @@ func (row *Row) coded(g *Grid, format string, t *tally) {
 	case g.Moves:
 		row.Rounding += SizeAlone
 		row.note("the format moves errors between codes: the size and the mean of the errors of each group were checked, and no single code was")
+		if e.furthest > farCode {
+			row.note("a code is %s steps from its number: the format may move it there, or it is wrong", number(e.furthest))
+		}
 		return
 	default:
 		return
@@ -136,6 +140,7 @@ type errors2 struct {
 	n, beside     int     // elements, and those whose code is not the nearest
 	sum           float64 // of the squared errors, less what the grid allows beside them
 	signed, above float64 // the sum of the errors in steps, and that of those that are beside the nearest
+	furthest      float64 // code from its number, in steps
 	largest       float64 // magnitude of the numbers
 	codes         float64 // steps from the lowest code to the highest
 }
@@ -157,6 +162,9 @@ func (e *errors2) add(b *block, i int, x, slack float64) {
 		e.codes = n
 	}
 	d := l - min(max(x, b.low[i]), b.high[i])
+	if s := math.Abs(d) / step; s > e.furthest {
+		e.furthest = s
+	}
 	e.signed += d / step
 	if math.Abs(d) > 0.5*step*(1+0x1p-12)+slack {
 		e.beside++
@@ -168,6 +176,7 @@ func (e *errors2) add(b *block, i int, x, slack float64) {
 func (e *errors2) merge(o *errors2) {
 	e.n, e.beside = e.n+o.n, e.beside+o.beside
 	e.sum, e.signed, e.above = e.sum+o.sum, e.signed+o.signed, e.above+o.above
+	e.furthest = max(e.furthest, o.furthest)
 	e.largest, e.codes = max(e.largest, o.largest), max(e.codes, o.codes)
 }
 

@@ -131,3 +131,48 @@ func TestCodesThatNoWriterMakes(t *testing.T) {
 		})
 	}
 }
+
+// TestPartsThatMayNotBeMissingOrMore: a part of a tower, and rows of zeros.
+func TestPartsThatMayNotBeMissingOrMore(t *testing.T) {
+	without := func(words ...string) func(checkpoint) {
+		return func(c checkpoint) {
+			for name := range c {
+				if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, w) }) {
+					delete(c, name)
+				}
+			}
+		}
+	}
+	zeros := func(names ...string) func(checkpoint) {
+		return func(c checkpoint) {
+			for _, name := range names {
+				x := c[name]
+				_, n := x.size()
+				x.shape, x.values = []int{x.shape[0] + 4, n}, append(slices.Clone(x.values), make([]float64, 4*n)...)
+			}
+		}
+	}
+	tests := []struct {
+		name, fixture string
+		plant         func(checkpoint)
+		wrong         int
+		class         weights.Class
+	}{
+		{"no tower and no projector", "gemma3-multimodal", without("vision_tower", "multi_modal_projector"), 0, ""},
+		{"a tower and no projector", "gemma3-multimodal", without("multi_modal_projector"), 2, weights.Missing},
+		{"embedding and head padded", "llama-tiny", zeros("model.embed_tokens.weight", "lm_head.weight"), 0, ""},
+		{"the embedding alone padded", "llama-tiny", zeros("model.embed_tokens.weight"), 1, weights.Mistake},
+		{"the head alone padded", "llama-tiny", zeros("lm_head.weight"), 1, weights.Mistake},
+		{"another matrix padded", "llama-tiny", zeros(layer1 + "mlp.down_proj.weight"), 1, weights.Mistake},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			port, original := open(t, tt.fixture)
+			tt.plant(port)
+			r := compare(t, port, original)
+			if r.Counts.Wrong != tt.wrong || r.Right() != (tt.wrong == 0) || tt.wrong > 0 && r.Findings[0].Class != tt.class {
+				t.Errorf("%+v %+v", r.Counts, r.Findings)
+			}
+		})
+	}
+}

@@ -64,6 +64,7 @@ func (c *comparison) inOrder(of map[*Tensor]*job, res *Result) []*job {
 	for o := range of {
 		has[towerOf(o.key())] = true
 	}
+	withParts(has)
 	left := map[string]int{}
 	var jobs []*job
 	for _, o := range c.originals {
@@ -87,6 +88,21 @@ func (c *comparison) inOrder(of map[*Tensor]*job, res *Result) []*job {
 		}
 	}
 	return jobs
+}
+
+// withParts marks the parts that belong to those that are there: a tower without its projector is no model, and the other way round.
+func withParts(has map[string]bool) {
+	const projector = "multi_modal_projector" // of either
+	any := func(list ...string) bool { return slices.ContainsFunc(list, func(n string) bool { return has[n] }) }
+	vision, audio := any("vision_tower", "vision_model", "visual", "embed_vision"), any("audio_tower", "embed_audio")
+	if has[projector] && !vision && !audio {
+		vision, audio = true, true
+	}
+	for _, n := range []string{"vision_tower", "vision_model", "visual", "embed_vision"} {
+		has[n] = vision
+	}
+	has["audio_tower"], has["embed_audio"] = audio, audio
+	has[projector] = vision || audio
 }
 
 // extras are rows for what the port has more.
