@@ -176,3 +176,25 @@ func TestPartsThatMayNotBeMissingOrMore(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsNotComputedIsNotLeftOut: a name is no reason to look away.
+func TestWhatIsNotComputedIsNotLeftOut(t *testing.T) {
+	for name, x := range map[string]*tensor{
+		"model.layers.0.attn.bias":                         {shape: []int{3}, values: []float64{0.1, 0.2, 0.3}},
+		"model.layers.1.attn.bias":                         {shape: []int{2, 2}, values: []float64{1, 1, 1, 1}},
+		"model.layers.0.attn.masked_bias":                  {shape: []int{}, values: []float64{0}},
+		"model.layers.0.self_attn.rotary_emb.inv_freq":     {shape: []int{4}, values: make([]float64, 4)},
+		"model.layers.1.self_attn.rotary_emb.inv_freq":     {shape: []int{4}, values: []float64{1, math.NaN(), 0.1, 0.01}},
+		"model.layers.2.self_attn.rotary_emb.inv_freq":     {shape: []int{2}, values: []float64{0.1, 1}},
+		"model.layers.0.self_attn.rotary_emb.cos_cached":   {shape: []int{4}, values: make([]float64, 4)},
+		"model.layers.0.self_attn.rotary_emb.position_ids": {shape: []int{2}, values: []float64{1, 2}},
+		"rope_freqs.weight":                                {shape: []int{2}, values: []float64{0, 0}},
+	} {
+		x.dtype = hooks.F32
+		port, original := open(t, "llama-tiny")
+		port[name] = x
+		if row := find(t, compare(t, port, original), name); row.Class != weights.Extra {
+			t.Errorf("%s: %s %s", name, row.Class, row.What)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -17,7 +18,16 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 		o := c.find(t)
 		switch before := of[o]; {
 		case o == nil && buffers.MatchString(t.key()):
-			res.Notes = append(res.Notes, fmt.Sprintf("%s is left out: it is computed from the configuration", t.key()))
+			switch err := computed(t); {
+			case errors.Is(err, errOther):
+				j := &job{local: t, row: newRow(t, nil)}
+				j.row.wrong(Extra, Unknown, "the original has no such tensor, and it does not have what is computed for its name from the configuration")
+				extra = append(extra, j)
+			case err != nil:
+				return nil, err
+			default:
+				res.Notes = append(res.Notes, fmt.Sprintf("%s is not compared: %s", t.key(), whatComputed(t.key())))
+			}
 		case o == nil:
 			extra = append(extra, &job{local: t})
 		case before != nil:
@@ -108,7 +118,7 @@ func withParts(has map[string]bool) {
 // extras are rows for what the port has more.
 func extras(list []*job) []*job {
 	for _, j := range list {
-		if j.original == nil {
+		if j.original == nil && j.row.Class == "" {
 			j.row = newRow(j.local, nil)
 			j.row.wrong(Extra, Unknown, "the original has no such tensor")
 		}
