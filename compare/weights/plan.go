@@ -14,6 +14,7 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 	c.divideOriginals(local.Tensors)
 	of := map[*Tensor]*job{} // by original
 	var extra []*job
+	trained := 0
 	for _, t := range c.divideLocals(local.Tensors) {
 		o := c.find(t)
 		switch before := of[o]; {
@@ -28,6 +29,8 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 			default:
 				res.Notes = append(res.Notes, fmt.Sprintf("%s is not compared: %s", t.key(), whatComputed(t.key())))
 			}
+		case o == nil && states.MatchString(t.key()):
+			trained++
 		case o == nil:
 			extra = append(extra, &job{local: t})
 		case before != nil:
@@ -35,6 +38,9 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 		default:
 			of[o] = &job{local: t, original: o}
 		}
+	}
+	if trained > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("%s of an optimizer in the port's file %s no weights and not compared", count(trained, "tensor", "tensors"), either(trained == 1, "is", "are")))
 	}
 	extra = c.heads(of, extra)
 	return append(c.inOrder(of, res), extras(extra)...), nil
@@ -205,7 +211,8 @@ func (c *comparison) divideLocals(list []*Tensor) []*Tensor {
 	var all []*Tensor
 	for _, t := range list {
 		var parts []*Tensor
-		if c.find(t) == nil {
+		o := c.find(t)
+		if o == nil || len(o.Shape) > 0 && len(t.Shape) > 0 && o.Shape[0] < t.Shape[0] { // ffn_up of GGUF may have the gate before it
 			for _, name := range candidates(t.Name) {
 				if parts = divide(t, name, func(p string) (int, bool) { return rowsCalled(c.byName[p]) }); parts != nil {
 					break
