@@ -2,6 +2,7 @@ package weights_test
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // spreadOver are n numbers from low to high, in no order.
@@ -195,6 +197,41 @@ func TestWhatIsNotComputedIsNotLeftOut(t *testing.T) {
 		port[name] = x
 		if row := find(t, compare(t, port, original), name); row.Class != weights.Extra {
 			t.Errorf("%s: %s %s", name, row.Class, row.What)
+		}
+	}
+}
+
+// TestTwoTensorsForOneSayWhatToDo: nothing is wrong with the disk.
+func TestTwoTensorsForOneSayWhatToDo(t *testing.T) {
+	port, original := open(t, "llama-tiny")
+	port["module.model.norm.weight"] = port["model.norm.weight"]
+	_, err := weights.Compare(context.Background(), port.side(), original, weights.Options{})
+	next, _ := hint.Of(err)
+	if err == nil || !strings.Contains(err.Error(), "are both the original's model.norm.weight") || !strings.Contains(next, "map") {
+		t.Errorf("%v, hint %q", err, next)
+	}
+}
+
+// TestSmallDifferencesAreNamedAsTheyAre has one wrong last place, a factor next to 1, and one wrong row.
+func TestSmallDifferencesAreNamedAsTheyAre(t *testing.T) {
+	for _, tt := range []struct {
+		plant func(x *tensor)
+		says  string
+	}{
+		{func(x *tensor) { x.values[77] = float64(math.Nextafter32(float32(x.values[77]), 9)) }, "a bit was changed"},
+		{func(x *tensor) { x.each(func(v float64) float64 { return float64(float32(v * (1 + 0x1p-20))) }) }, "1.00000095"},
+		{func(x *tensor) {
+			for i := range x.row(3) {
+				x.row(3)[i] = float64(float32(math.Sin(float64(i))))
+			}
+		}, "1 row differs, the first is row 3"},
+	} {
+		x := spreadOver(64*64, 0.5, 1.5, hooks.F32)
+		x.shape = []int{64, 64}
+		original := slices.Clone(x.values)
+		tt.plant(x)
+		if row := against(t, x, hooks.F32, original); row.Class.Right() || !strings.Contains(row.What, tt.says) {
+			t.Errorf("%s: %s, want %q", row.Class, row.What, tt.says)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // plan says which tensors are compared with which.
@@ -34,7 +36,7 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 		case o == nil:
 			extra = append(extra, &job{local: t})
 		case before != nil:
-			return nil, fmt.Errorf("%s and %s are both the original's %s", before.local.key(), t.key(), o.key())
+			return nil, hint.Add(fmt.Errorf("%s and %s are both the original's %s", before.local.key(), t.key(), o.key()), "a line of the map leaves one of them out: { to = [] }")
 		default:
 			of[o] = &job{local: t, original: o}
 		}
