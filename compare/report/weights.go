@@ -104,6 +104,9 @@ func weightsRight(r *weights.Result) []string {
 			text = "cast to " + t.Rounding
 		case weights.Quantised:
 			text = t.Rounding + ": every code is right for its format"
+			if format, alone := strings.CutSuffix(t.Rounding, weights.SizeAlone); alone {
+				text = format + ": the size of the errors is right, no single code was checked"
+			}
 			worst[text] = max(worst[text], t.Relative)
 		default:
 			continue

@@ -135,6 +135,7 @@ var tries = map[Kind]string{
 	Unrelated:    "look for a name that was not found when the weights were loaded",
 	CutOff:       "round to nearest even: take the format's own conversion, not the upper half of the bits",
 	Rounded:      "convert from the original in one step, to nearest even",
+	Coarse:       "look at the scales in the writer of the file: they do not fit the numbers",
 	Overflow:     "keep this tensor in bfloat16 or float32",
 	Misread:      "read the file in the format in which it was written",
 	Shape:        "reshape it in the conversion; a line of the map with axes says where the port means it",

@@ -80,8 +80,29 @@ func TestHealthyPortsAreSilent(t *testing.T) {
 			x.shape, x.values = []int{192, 16}, append(slices.Clone(x.values), make([]float64, 32*16)...)
 		}, equal: -1, notes: "32 rows of zeros", ofTensor: "model.embed_tokens.weight"},
 		{name: "an axis of 1 more", fixture: "gemma3-tiny", port: func(c checkpoint) { c["model.norm.weight"].shape = []int{1, 16} }, equal: -1, notes: "shape", ofTensor: "model.norm.weight"},
+		{name: "gate and up in ffn_up", fixture: "llama-tiny", port: func(c checkpoint) {
+			for _, l := range []string{"0", "1", "2"} {
+				p := "model.layers." + l + ".mlp."
+				g, u := c[p+"gate_proj.weight"], c[p+"up_proj.weight"]
+				c["blk."+l+".ffn_up.weight"] = &tensor{shape: []int{2 * g.shape[0], g.shape[1]}, dtype: g.dtype, values: slices.Concat(g.values, u.values)}
+				delete(c, p+"gate_proj.weight")
+				delete(c, p+"up_proj.weight")
+			}
+		}, equal: 51},
+		{name: "an optimizer beside the weights", fixture: "llama-tiny", port: func(c checkpoint) {
+			for name, x := range c {
+				delete(c, name)
+				c["model_state_dict."+name] = x
+			}
+			c["optimizer.state.0.exp_avg"] = &tensor{shape: []int{2}, dtype: hooks.F32, values: []float64{1, 2}}
+		}, equal: 51},
 		{name: "frequencies beside the weights", fixture: "llama-tiny", port: func(c checkpoint) {
-			c["model.layers.0.self_attn.rotary_emb.inv_freq"] = &tensor{shape: []int{4}, dtype: hooks.F32, values: make([]float64, 4)}
+			c["model.layers.0.self_attn.rotary_emb.inv_freq"] = &tensor{shape: []int{4}, dtype: hooks.F32, values: []float64{1, 0.1, 0.01, 0.001}}
+		}, equal: 51},
+		{name: "a mask and positions beside the weights", fixture: "llama-tiny", port: func(c checkpoint) {
+			c["model.layers.0.attn.bias"] = &tensor{shape: []int{1, 1, 3, 3}, dtype: hooks.F32, values: []float64{1, 0, 0, 1, 1, 0, 1, 1, 1}}
+			c["model.layers.0.attn.masked_bias"] = &tensor{shape: []int{}, dtype: hooks.F32, values: []float64{-1e9}}
+			c["model.position_ids"] = &tensor{shape: []int{1, 4}, dtype: hooks.F32, values: []float64{0, 1, 2, 3}}
 		}, equal: 51},
 	}
 	for _, tt := range tests {

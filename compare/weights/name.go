@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -128,8 +129,8 @@ func (a *attempt) misread() (bool, error) {
 			return false, err
 		}
 		if ok {
-			a.row.wrong(Mistake, Rounded, "every number is at most one step of %s from the nearest to the original's, and %s not the nearest: it was rounded more than once, or not to nearest even",
-				q.near, count(a.t.bad, "is", "are"))
+			a.row.wrong(Mistake, Rounded, "every number is at most one step of %s from the nearest to the original's, and %s not the nearest: %s",
+				q.near, count(a.t.bad, "is", "are"), either(a.t.bad*100 < a.t.elements, "a bit was changed, or these were rounded in another way", "it was rounded more than once, or not to nearest even"))
 			return true, nil
 		}
 	}
@@ -229,7 +230,10 @@ func (a *attempt) factorName(x float64) string {
 			return f.name
 		}
 	}
-	return number(x)
+	if text := number(x); text != "1" {
+		return text
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64) // so near to 1 that six digits do not tell
 }
 
 // exponent says that a factor is a power of two, as when an exponent is wrong.

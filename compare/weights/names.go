@@ -11,7 +11,7 @@ const (
 )
 
 // wrappers are what frameworks put in front of the names of a text model.
-var wrappers = regexp.MustCompile(`^(?:state_dict\.|params\.|model\.|language_model\.|text_model\.|module\.|_orig_mod\.|base_model\.model\.)+`)
+var wrappers = regexp.MustCompile(`^(?:state_dict\.|model_state_dict\.|params\.|model\.|language_model\.|text_model\.|module\.|_orig_mod\.|base_model\.model\.)+`)
 
 // plainName is a name without what frameworks put in front of it.
 func plainName(name string) string { return wrappers.ReplaceAllString(name, "") }
@@ -82,6 +82,9 @@ func candidates(name string) []string {
 
 // buffers are tensors that a checkpoint may have or lack: what they hold is computed from the configuration.
 var buffers = regexp.MustCompile(`(?:^|\.)(?:rotary_emb\.(?:inv_freq|cos_cached|sin_cached)|position_ids|rope_freqs\.weight|attn\.(?:bias|masked_bias)|attention\.(?:bias|masked_bias))$`)
+
+// states are what a training keeps beside the weights in one file.
+var states = regexp.MustCompile(`^(?:optimizer|optimizer_state_dict|optimizer_states|optim|lr_scheduler|lr_schedulers|scheduler|scaler)\.`)
 
 // towers are the parts of a model that a port of its text model leaves out.
 var towers = regexp.MustCompile(`^(?:model\.)?(vision_tower|vision_model|visual|audio_tower|multi_modal_projector|embed_vision|embed_audio|mtp)\.`)

@@ -199,6 +199,8 @@ func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t 
 				return nil, false, nil
 			}
 		}
+		t.values.add(l)
+		t.given.add(x)
 		if t.elements += len(x); round.dtype == 0 {
 			continue
 		}
@@ -319,13 +321,19 @@ func (c *comparison) right(row Row, local *Tensor, q rule, t *tally) Row {
 	}
 	switch {
 	case local.Grid != nil:
-		row.Class, row.Rounding = Quantised, local.Format
-		if slope := t.both / t.whole; t.elements >= minSlope && math.Abs(slope-1) > slopeNote {
+		row.coded(local.Grid, local.Format, t)
+		if slope := t.both / t.whole; row.Class.Right() && t.elements >= minSlope && math.Abs(slope-1) > slopeNote {
 			row.note("its numbers are %s times the original's on average: its scales are not the best", number(slope))
 		}
 		return row
 	case q.round.dtype == 0, local.Add != 0 && !q.round.cut && q.round.dtype == local.DType && local.DType == hooks.F32:
 		row.Class = Equal
+		return row
+	case !t.values.varies && t.given.varies && (q.round.dtype != local.DType || t.values.first == 0):
+		row.wrong(Mistake, Constant, "every element is %s, and the original's are not: %s leaves no more of them, and so does a tensor that was not loaded", number(t.values.first), q.round.dtype)
+		if row.Unequal = t.elements; t.values.first == 0 {
+			row.Kind = Zero
+		}
 		return row
 	case t.beyond > 0:
 		row.Class, row.Kind, row.Unequal = Mistake, Overflow, t.beyond

@@ -310,7 +310,8 @@ func (a *attempt) block(runs []run, rows, columns int) bool {
 	case inside*2 <= a.t.elements && (box.from > 0 || box.to < columns-1):
 		a.row.wrong(Different, WrongBlock, "%s: %s of %d there differ, and no known relation explains them; every element elsewhere is right", a.at(box, columns), count(a.t.bad, "element", "elements"), inside)
 	case bad*2 <= rows:
-		a.row.wrong(Different, WrongRows, "%s differ, the first is row %d: no known relation explains them; every other row is right", count(bad, "row", "rows"), box.first)
+		a.row.wrong(Different, WrongRows, "%s, the first is row %d: no known relation explains them; %s", count(bad, "row differs", "rows differ"), box.first,
+			either(a.local.Grid != nil && a.local.Grid.Moves, "of the others the size of the errors is right", "every other row is right"))
 	default:
 		return false
 	}

@@ -1,8 +1,11 @@
 package weights
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // plan says which tensors are compared with which.
@@ -13,18 +16,33 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 	c.divideOriginals(local.Tensors)
 	of := map[*Tensor]*job{} // by original
 	var extra []*job
+	trained := 0
 	for _, t := range c.divideLocals(local.Tensors) {
 		o := c.find(t)
 		switch before := of[o]; {
 		case o == nil && buffers.MatchString(t.key()):
-			res.Notes = append(res.Notes, fmt.Sprintf("%s is left out: it is computed from the configuration", t.key()))
+			switch err := computed(t); {
+			case errors.Is(err, errOther):
+				j := &job{local: t, row: newRow(t, nil)}
+				j.row.wrong(Extra, Unknown, "the original has no such tensor, and it does not have what is computed for its name from the configuration")
+				extra = append(extra, j)
+			case err != nil:
+				return nil, err
+			default:
+				res.Notes = append(res.Notes, fmt.Sprintf("%s is not compared: %s", t.key(), whatComputed(t.key())))
+			}
+		case o == nil && states.MatchString(t.key()):
+			trained++
 		case o == nil:
 			extra = append(extra, &job{local: t})
 		case before != nil:
-			return nil, fmt.Errorf("%s and %s are both the original's %s", before.local.key(), t.key(), o.key())
+			return nil, hint.Add(fmt.Errorf("%s and %s are both the original's %s", before.local.key(), t.key(), o.key()), "a line of the map leaves one of them out: { to = [] }")
 		default:
 			of[o] = &job{local: t, original: o}
 		}
+	}
+	if trained > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("%s of an optimizer in the port's file %s no weights and not compared", count(trained, "tensor", "tensors"), either(trained == 1, "is", "are")))
 	}
 	extra = c.heads(of, extra)
 	return append(c.inOrder(of, res), extras(extra)...), nil
@@ -64,6 +82,7 @@ func (c *comparison) inOrder(of map[*Tensor]*job, res *Result) []*job {
 	for o := range of {
 		has[towerOf(o.key())] = true
 	}
+	withParts(has)
 	left := map[string]int{}
 	var jobs []*job
 	for _, o := range c.originals {
@@ -89,10 +108,25 @@ func (c *comparison) inOrder(of map[*Tensor]*job, res *Result) []*job {
 	return jobs
 }
 
+// withParts marks the parts that belong to those that are there: a tower without its projector is no model, and the other way round.
+func withParts(has map[string]bool) {
+	const projector = "multi_modal_projector" // of either
+	any := func(list ...string) bool { return slices.ContainsFunc(list, func(n string) bool { return has[n] }) }
+	vision, audio := any("vision_tower", "vision_model", "visual", "embed_vision"), any("audio_tower", "embed_audio")
+	if has[projector] && !vision && !audio {
+		vision, audio = true, true
+	}
+	for _, n := range []string{"vision_tower", "vision_model", "visual", "embed_vision"} {
+		has[n] = vision
+	}
+	has["audio_tower"], has["embed_audio"] = audio, audio
+	has[projector] = vision || audio
+}
+
 // extras are rows for what the port has more.
 func extras(list []*job) []*job {
 	for _, j := range list {
-		if j.original == nil {
+		if j.original == nil && j.row.Class == "" {
 			j.row = newRow(j.local, nil)
 			j.row.wrong(Extra, Unknown, "the original has no such tensor")
 		}
@@ -179,7 +213,8 @@ func (c *comparison) divideLocals(list []*Tensor) []*Tensor {
 	var all []*Tensor
 	for _, t := range list {
 		var parts []*Tensor
-		if c.find(t) == nil {
+		o := c.find(t)
+		if o == nil || len(o.Shape) > 0 && len(t.Shape) > 0 && o.Shape[0] < t.Shape[0] { // ffn_up of GGUF may have the gate before it
 			for _, name := range candidates(t.Name) {
 				if parts = divide(t, name, func(p string) (int, bool) { return rowsCalled(c.byName[p]) }); parts != nil {
 					break

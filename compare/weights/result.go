@@ -59,6 +59,7 @@ const (
 	Unrelated    Kind = "unrelated" // the values have nothing to do with the original's
 	CutOff       Kind = "cut-off"   // rounded toward zero
 	Rounded      Kind = "rounded"   // every number is one step from the nearest at most, and not all are the nearest
+	Coarse       Kind = "coarse"    // codes whose errors are larger than those of rounding
 	Overflow     Kind = "overflow"
 	Misread      Kind = "misread" // bits of one format read as another
 	Shape        Kind = "shape"

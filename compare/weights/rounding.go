@@ -85,14 +85,15 @@ func spacing(d hooks.DType, x float64) float64 {
 func same(a, b float64) bool { return a == b || a != a && b != b }
 
 // roundings are those that may lie between two dtypes: none first. Formats wider than the original's change nothing, and those
-// wider than the port's cannot be told from none.
+// wider than the port's cannot be told from none. A format of eight bits counts only where the port stores it: stored wider, it may be a
+// tensor that was never loaded.
 func roundings(original, local hooks.DType) []rounding {
 	list := []rounding{{}}
 	if !original.Float() || !local.Float() {
 		return list
 	}
 	for _, d := range []hooks.DType{hooks.F32, hooks.BF16, hooks.F16, hooks.F8E4M3, hooks.F8E5M2} {
-		if holds(original, d) || !holds(d, local) {
+		if holds(original, d) || !holds(d, local) || d.Size() == 1 && d != local {
 			continue
 		}
 		list = append(list, rounding{dtype: d})

@@ -1,6 +1,9 @@
 package weights
 
-import "slices"
+import (
+	"regexp"
+	"slices"
+)
 
 // misshapen says what a tensor of another shape is.
 func (c *comparison) misshapen(r *reader, row Row, local, original *Tensor) (Row, error) {
@@ -29,6 +32,32 @@ func (c *comparison) misshapen(r *reader, row Row, local, original *Tensor) (Row
 	return row, nil
 }
 
+// vocabulary are the tensors that have a row for each token, and may have more.
+var vocabulary = regexp.MustCompile(`(?:^|\.)(?:embed_tokens|embed_tokens_per_layer|embed_in|embed_out|lm_head|wte|word_embeddings|tok_embeddings|shared|output)\.weight$`)
+
+// padded marks an embedding and a head that have as many rows in the original, and not in the port.
+func (c *comparison) padded(rows []Row) {
+	embedding, head := c.byName[embeddingName], c.byName[headName]
+	if embedding == nil || head == nil || len(embedding.Shape) == 0 || len(head.Shape) == 0 || embedding.Shape[0] != head.Shape[0] {
+		return
+	}
+	var both []*Row
+	for i := range rows {
+		r := &rows[i]
+		if r.Class.Right() && r.Local != nil && r.Original != nil && len(r.Local.Shape) > 0 && (r.Original.Key == embedding.key() || r.Original.Key == head.key()) {
+			both = append(both, r)
+		}
+	}
+	for _, r := range both {
+		for _, o := range both {
+			if n, m := r.Local.Shape[0], o.Local.Shape[0]; n > m && n > embedding.Shape[0] {
+				r.wrong(Mistake, Padded, "%s behind the original's %d, and %s has %d rows: embedding and head have as many", count(n-embedding.Shape[0], "row", "rows"), embedding.Shape[0], o.Name, m)
+				break
+			}
+		}
+	}
+}
+
 // longer looks for rows that are missing at the end, or that were added: padding of a vocabulary is right where it is zero.
 func (a *attempt) longer() error {
 	l, o := a.local, a.original
@@ -54,9 +83,13 @@ func (a *attempt) longer() error {
 	if err != nil {
 		return err
 	}
-	if zero {
+	if zero && vocabulary.MatchString(o.key()) {
 		*a.row = whole
 		a.row.note("%s of zeros behind the original's %d", count(l.Shape[0]-n, "row", "rows"), n)
+		return nil
+	}
+	if zero {
+		a.row.wrong(Mistake, Padded, "the original's %d rows, which are right, and %s of zeros behind them, which are right in an embedding and a head alone", n, count(l.Shape[0]-n, "row", "rows"))
 		return nil
 	}
 	a.row.wrong(Mistake, Padded, "the original's %d rows, which are right, and %s behind them that %s not zero", n, count(l.Shape[0]-n, "row", "rows"), either(l.Shape[0]-n == 1, "is", "are"))

@@ -15,6 +15,24 @@ type tally struct {
 	beyond        int     // finite numbers of the original that are infinite, or the largest number there is, in the port
 	vanished      int     // numbers of the original that are zero in the port
 	odd           int     // NaN and infinities of the port where the original has a finite number
+	codes         errors2 // of codes
+	rounded       float64 // the squared errors that rounding makes, group by group
+	values, given spread  // of the port, and of the original
+}
+
+// spread tells whether numbers are all one.
+type spread struct {
+	first        float64
+	some, varies bool
+}
+
+func (s *spread) add(list []float64) {
+	if len(list) > 0 && !s.some {
+		s.first, s.some = list[0], true
+	}
+	for i := 0; i < len(list) && !s.varies; i++ {
+		s.varies = !same(list[i], s.first)
+	}
 }
 
 // spot is an element of both sides.
@@ -30,6 +48,11 @@ func newTally(rows, columns int) *tally {
 // add counts a block, of which some elements are bad by a rule.
 func (t *tally) add(b *block, q *rule, bad []bool) {
 	columns := b.columns()
+	t.values.add(b.local)
+	t.given.add(b.original)
+	if b.grid != nil {
+		t.addCodes(b, q)
+	}
 	for i, l := range b.local {
 		x := b.original[i]
 		y := q.makes(x)
@@ -64,6 +87,19 @@ func (t *tally) add(b *block, q *rule, bad []bool) {
 		}
 		t.left[r], t.right[r] = min(t.left[r], int32(c)), max(t.right[r], int32(c))
 		t.inRow[r]++
+	}
+}
+
+// addCodes counts the errors of codes, group by group.
+func (t *tally) addCodes(b *block, q *rule) {
+	for from, to := range b.runs {
+		var e errors2
+		for i := from; i < to; i++ {
+			x := q.makes(b.original[i])
+			e.add(b, i, x, b.slack[i]+taken(x))
+		}
+		t.rounded += e.rounding()
+		t.codes.merge(&e)
 	}
 }
 

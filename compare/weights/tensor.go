@@ -33,9 +33,10 @@ type Tensor struct {
 type Grid struct {
 	Step, Low, High io.ReaderAt
 	// Slack is how far a number may be from its code beside that: a writer chose the code before it rounded the scale. nil: not at all.
-	Slack io.ReaderAt
-	Group int  // so many elements of a row share a step, or a step of steps
-	Moves bool // the format moves errors from code to code (GPTQ, AWQ): no value alone is wrong
+	Slack  io.ReaderAt
+	Group  int  // so many elements of a row share a step, or a step of steps
+	Shared bool // one step is that of all elements: a group need not fill its codes
+	Moves  bool // the format moves errors from code to code (GPTQ, AWQ): no value alone is wrong
 }
 
 // from is the grid from some element on.

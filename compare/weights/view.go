@@ -2,10 +2,7 @@ package weights
 
 import (
 	"context"
-	"math"
 	"sync/atomic"
-
-	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // view is a tensor of the original in the places that a relation gives its elements: row r is row rows[r] of the tensor, column c is
@@ -185,57 +182,4 @@ func (r *reader) read(local *Tensor, v view, p part) (block, error) {
 		}
 	}
 	return b, nil
-}
-
-// lost is the part of a run's energy beyond which its codes are not a rounding of the original. Codes of four bits lose a hundredth by
-// rounding, codes of two bits a tenth.
-const lost = 0.2
-
-// judge marks the elements of a block that a rule does not give. A code is right within one and a half steps of the number, or of the last
-// code where the number lies beyond it, and what the grid allows beside that. In each run of a group, what lies beyond the last codes is at
-// most the lost part of the original's sum of squares. Formats that move errors are held to that part alone, with all errors.
-func (q *rule) judge(b *block, bad []bool) {
-	if b.grid == nil {
-		for i, l := range b.local {
-			bad[i] = !q.holds(l, b.original[i])
-		}
-		return
-	}
-	columns := b.columns()
-	group := min(max(1, b.grid.Group), columns)
-	for at := 0; at < len(b.local); at += columns {
-		for c := 0; c < columns; c += group {
-			from, to := at+c, at+min(c+group, columns)
-			var off, whole float64
-			for i := from; i < to; i++ {
-				x, l := q.makes(b.original[i]), b.local[i]
-				slack := b.slack[i] + taken(x)
-				within := min(max(x, b.low[i]), b.high[i])
-				beyond := math.Abs(x - within)
-				if b.grid.Moves {
-					bad[i], beyond = l != l, math.Abs(x-l)
-				} else {
-					bad[i] = !(math.Abs(within-l) <= 1.5*b.step[i]+slack) || b.step[i] == 0 && !(math.Abs(x-l) <= slack)
-				}
-				if beyond -= slack; beyond > 0 {
-					off += beyond * beyond
-				}
-				whole += x * x
-			}
-			if !(off <= lost*whole) {
-				for i := from; i < to; i++ {
-					bad[i] = true
-				}
-			}
-		}
-	}
-}
-
-// taken is what a writer changes that takes x in float16 or bfloat16 before it chooses a code: half a step of either.
-func taken(x float64) float64 {
-	const least = 0x1p-25
-	if v := float32(x); float64(floats.RoundBF16(v)) == x {
-		return least
-	}
-	return max(least, math.Abs(x)*0x1p-8)
 }

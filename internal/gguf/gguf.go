@@ -285,8 +285,9 @@ func (t *Tensor) Quantised() (*quant.Tensor, bool) {
 		return nil, false
 	}
 	q := l.block.Tensor(t.Name, t.Shape, t.data, t.Offset)
-	if t.weighted {
-		q.Scheme = quant.Scheme{Name: q.Scheme.Name + " with an importance matrix", Moves: true}
+	if t.weighted && l.block != quant.Q8_0 { // whose quantiser does not use the matrix
+		q.Scheme.Name += " with an importance matrix"
+		q.Scheme.Moves = l.block < quant.Q8_0 // the others choose the nearest codes for the steps that the matrix gives
 	}
 	return q, true
 }

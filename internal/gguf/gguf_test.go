@@ -95,17 +95,20 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Codes that were chosen with an importance matrix are not held to be the nearest.
+// An importance matrix has a say in the codes of Q4_0, in the steps alone of Q4_K, and in nothing of Q8_0.
 func TestImportanceMatrix(t *testing.T) {
 	for _, key := range []string{"general.name", "quantize.imatrix.file"} {
-		file := (&gguftest.Builder{}).Text(key, "some.imatrix").Tensor("w", 12, make([]byte, 144), 256).Bytes()
+		file := (&gguftest.Builder{}).Text(key, "some.imatrix").Tensor("w", 12, make([]byte, 144), 256).Tensor("o", 2, make([]byte, 18), 32).Tensor("e", 8, make([]byte, 34), 32).Bytes()
 		f, err := gguf.Read(bytes.NewReader(file), int64(len(file)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, _ := f.Tensors[0].Quantised()
-		if want := key != "general.name"; q.Scheme.Moves != want || strings.Contains(q.Scheme.Name, "importance") != want {
-			t.Errorf("%s: %+v", key, q.Scheme)
+		for i, name := range []string{"Q4_K", "Q4_0", "Q8_0"} {
+			q, _ := f.Tensors[i].Quantised()
+			with := key != "general.name"
+			if q.Scheme.Moves != (with && name == "Q4_0") || strings.Contains(q.Scheme.Name, "importance") != (with && name != "Q8_0") {
+				t.Errorf("%s: %s: %+v", key, name, q.Scheme)
+			}
 		}
 	}
 }

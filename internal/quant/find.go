@@ -336,7 +336,7 @@ func (f *finder) scaled(t *container.Tensor, name string, inputs int, s *rows) e
 	case groups == 1:
 		how = "by row"
 	}
-	f.add(t, name, []int{outputs, inputs}, Scheme{Name: fmt.Sprintf("int%d, %s", s.bits, how)}, s)
+	f.add(t, name, []int{outputs, inputs}, Scheme{Name: fmt.Sprintf("int%d, %s", s.bits, how), Shared: s.one}, s)
 	return nil
 }
 

@@ -97,6 +97,8 @@ type Scheme struct {
 	// Moves: the usual writers move the error of a code to other codes, or weigh it by activations. A code that is not the nearest is no
 	// mistake there.
 	Moves bool
+	// Shared: one step is that of all elements of a tensor.
+	Shared bool
 }
 
 // Tensor is one tensor that is stored as codes.

@@ -42,7 +42,13 @@ func Weights(ctx context.Context, a AskedWeights) (*weights.Result, error) {
 		return nil, err
 	}
 	defer original.close()
+	if found := inSeveralFormats(a.Model); found != nil {
+		original.file.Notes = append(original.file.Notes, fmt.Sprintf("the original's folder has weights in several formats (%s): those of %s were read", strings.Join(found, ", "), original.file.Format))
+	}
 	sizes := readSizes(a.Model)
+	if found := inSeveralFormats(a.Local); found != nil {
+		return nil, hint.Add(fmt.Errorf("%s has weights in several formats: %s", a.Local, strings.Join(found, ", ")), "name the file that is meant")
+	}
 	local, err := openWeights(a.Local)
 	if err != nil {
 		return nil, err
@@ -91,7 +97,11 @@ func openWeights(path string) (*openedWeights, error) {
 		return nil, hint.Add(fmt.Errorf("opening weights: %w", err), WeightsHint)
 	}
 	o := &openedWeights{path: path, codes: map[int]*quant.Tensor{}}
-	if is, err := o.openGGUF(path); is || err != nil {
+	file, err := theGGUF(path)
+	if err != nil {
+		return nil, err
+	}
+	if is, err := o.openGGUF(file); is || err != nil {
 		return o, hint.Default(err, WeightsHint)
 	}
 	if info.IsDir() {
@@ -166,6 +176,9 @@ func (o *openedWeights) openGGUF(path string) (is bool, err error) {
 	if err != nil {
 		return true, hint.Also(fmt.Errorf("%s: %w", path, err), r.Close())
 	}
+	if n, _ := g.Number("split.count"); n > 1 {
+		return true, hint.Add(hint.Also(fmt.Errorf("%s is one of %g files that a GGUF was split into, which are not read", path, n), r.Close()), "gguf-split --merge of llama.cpp makes one file of them")
+	}
 	o.arch = g.Text("general.architecture")
 	o.file = &container.File{Format: "GGUF"}
 	o.file.Own(r)
@@ -225,7 +238,7 @@ func (o *openedWeights) side() weights.Side {
 		}
 		if q := o.codes[w.From]; q != nil && len(w.Planes) == 4 {
 			t.Format = q.Scheme.Name
-			t.Grid = &weights.Grid{Step: w.Planes[0], Low: w.Planes[1], High: w.Planes[2], Slack: w.Planes[3], Group: groupOf(q), Moves: q.Scheme.Moves}
+			t.Grid = &weights.Grid{Step: w.Planes[0], Low: w.Planes[1], High: w.Planes[2], Slack: w.Planes[3], Group: groupOf(q), Moves: q.Scheme.Moves, Shared: q.Scheme.Shared}
 		}
 		s.Tensors = append(s.Tensors, t)
 	}

@@ -57,9 +57,9 @@ func (o *openedWeights) conventions(m *mapping.Map, sizes map[string]int) error 
 	return err
 }
 
-// groupOf is how many elements share a step, or a step of steps. A format that moves errors does so within a row.
+// groupOf is how many elements share a step, or a step of steps: a row where each element has its own, since its group is not consecutive.
 func groupOf(t *quant.Tensor) int {
-	if t.Scheme.Moves && len(t.Shape) > 0 {
+	if t.Group() == 1 && len(t.Shape) > 0 {
 		return t.Shape[len(t.Shape)-1]
 	}
 	return t.Group()

@@ -1,0 +1,211 @@
+package weights
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// lost is the part of a run's energy beyond which its codes are not a rounding of the original. Codes of four bits lose a hundredth by
+// rounding, codes of two bits a tenth.
+const lost = 0.2
+
+// The bounds of a run of a group, in steps. The step that a run needs is twice its largest magnitude over the number of its steps: with it
+// rounding errs by 1/√12 of a step, root mean square, and by half a step at most.
+const (
+	worstRun  = 1.0 // the root mean square error, in steps that the run needs: what rounding makes of it, 3.5 times
+	worstMean = 0.5 // of the errors of a format that moves them, in its own steps: a zero point that is off makes 1
+	minMean   = 16  // so many elements have a mean
+	minBeside = 8   // of so many elements half have to be the nearest codes
+)
+
+// The bounds of a whole tensor.
+const (
+	worstTensor = 2.0 // the root mean square error over that of rounding with the steps that its groups need
+	worstBeside = 8   // one code in so many is not the nearest
+	tensorMean  = 0.2 // of the errors of a format that moves them, in steps
+	farCode     = 4   // steps from its number that a code of a format that moves errors hardly has
+	minTensor   = 256 // elements that a tensor needs for these
+)
+
+// SizeAlone stands behind the format of a tensor whose single codes cannot be judged: the sizes and the means of their errors were.
+const SizeAlone = ", by the size of its errors"
+
+// coded is the row of a tensor of codes of which none is wrong by itself: it is right where they are right as a whole.
+func (row *Row) coded(g *Grid, format string, t *tally) {
+	e, times := &t.codes, t.codes.times()
+	if !g.Shared && e.sum > 0 && t.rounded > 0 {
+		times = math.Sqrt(e.sum / t.rounded)
+	}
+	row.Class, row.Rounding = Quantised, format
+	mean := e.signed / float64(max(e.n, 1))
+	switch {
+	case e.n < minTensor && !(times <= worstRun*math.Sqrt(12)), e.n >= minTensor && !(times <= worstTensor):
+		row.wrong(Different, Coarse, "its root mean square error is %s times that of rounding to the nearest code with the best scale; up to %g times is right", number(times), either64(e.n < minTensor, worstRun*math.Sqrt(12), worstTensor))
+	case !g.Moves && e.n >= minBeside && e.beside*worstBeside > e.n:
+		row.wrong(Mistake, Rounded, "%d of %d codes are not the nearest, and %s steps from the numbers on average: they were cut off, or a zero point or an offset is off", e.beside, e.n, number(e.above/float64(e.beside)))
+	case g.Moves && e.n >= minTensor && !(math.Abs(mean) <= tensorMean):
+		row.wrong(Mistake, Rounded, "the codes are %s steps from the numbers on average: a zero point is off, or the codes were cut off", number(mean))
+	case g.Moves:
+		row.Rounding += SizeAlone
+		row.note("the format moves errors between codes: the size and the mean of the errors of each group were checked, and no single code was")
+		if e.furthest > farCode {
+			row.note("a code is %s steps from its number: the format may move it there, or it is wrong", number(e.furthest))
+		}
+		return
+	default:
+		return
+	}
+	row.Unequal = max(e.beside, 1)
+}
+
+func either64(b bool, yes, no float64) float64 {
+	if b {
+		return yes
+	}
+	return no
+}
+
+// judge marks the elements of a block that a rule does not give. A code is right within one and a half steps of the number, or of the last
+// code where the number lies beyond it, and what the grid allows beside that. A number that is not finite is never right for one that is. In
+// each run of a group, what lies beyond the last codes is at most the lost part of the original's sum of squares; the error is not larger
+// than worstRun; and half of the codes at least are the nearest. Formats that move errors are held to the size and the mean of all errors.
+func (q *rule) judge(b *block, bad []bool) {
+	if b.grid == nil {
+		for i, l := range b.local {
+			bad[i] = !q.holds(l, b.original[i])
+		}
+		return
+	}
+	for from, to := range b.runs {
+		if !q.run(b, bad, from, to) {
+			for i := from; i < to; i++ {
+				bad[i] = true
+			}
+		}
+	}
+}
+
+// runs hands out the elements of each group of a block of codes, from the first to the one behind the last.
+func (b *block) runs(yield func(from, to int) bool) {
+	columns := b.columns()
+	group := min(max(1, b.grid.Group), columns)
+	for at := 0; at < len(b.local); at += columns {
+		for c := 0; c < columns; c += group {
+			if !yield(at+c, at+min(c+group, columns)) {
+				return
+			}
+		}
+	}
+}
+
+// run judges the elements from one to another, which share a step, and reports whether they are right as a whole.
+func (q *rule) run(b *block, bad []bool, from, to int) bool {
+	var off, whole, mean float64
+	var e errors2
+	inside := 0
+	for i := from; i < to; i++ {
+		x, l := q.makes(b.original[i]), b.local[i]
+		slack := b.slack[i] + taken(x)
+		within := min(max(x, b.low[i]), b.high[i])
+		beyond := math.Abs(x - within)
+		if b.grid.Moves {
+			bad[i], beyond = l-l != 0, math.Abs(x-l)
+			if x == within && b.step[i] > 0 {
+				mean += (x - l) / b.step[i]
+				inside++
+			}
+		} else {
+			bad[i] = l-l != 0 || !(math.Abs(within-l) <= 1.5*b.step[i]+slack) || b.step[i] == 0 && !(math.Abs(x-l) <= slack)
+		}
+		if beyond -= slack; beyond > 0 {
+			off += beyond * beyond
+		}
+		whole += x * x
+		e.add(b, i, x, slack)
+	}
+	switch {
+	case !(off <= lost*whole), b.grid.Moves && inside >= minMean && !(math.Abs(mean) <= worstMean*float64(inside)):
+		return false
+	case b.grid.Shared: // a run need not fill the codes: the tensor is judged as a whole
+		return true
+	case !b.grid.Moves && e.n >= minBeside && 2*e.beside > e.n:
+		return false
+	}
+	return e.times() <= worstRun*math.Sqrt(12)
+}
+
+// errors2 are the errors of codes, held against those of rounding to the nearest code with the step that the numbers need.
+type errors2 struct {
+	n, beside     int     // elements, and those whose code is not the nearest
+	sum           float64 // of the squared errors, less what the grid allows beside them
+	signed, above float64 // the sum of the errors in steps, and that of those that are beside the nearest
+	furthest      float64 // code from its number, in steps
+	largest       float64 // magnitude of the numbers
+	codes         float64 // steps from the lowest code to the highest
+}
+
+// add counts element i of a block, whose number is x.
+func (e *errors2) add(b *block, i int, x, slack float64) {
+	e.n++
+	l, step := b.local[i], b.step[i]
+	if d := math.Abs(x-l) - slack; d > 0 {
+		e.sum += d * d
+	}
+	if a := math.Abs(x); a > e.largest {
+		e.largest = a
+	}
+	if !(step > 0) {
+		return
+	}
+	if n := math.Round((b.high[i] - b.low[i]) / step); n > e.codes {
+		e.codes = n
+	}
+	d := l - min(max(x, b.low[i]), b.high[i])
+	if s := math.Abs(d) / step; s > e.furthest {
+		e.furthest = s
+	}
+	e.signed += d / step
+	if math.Abs(d) > 0.5*step*(1+0x1p-12)+slack {
+		e.beside++
+		e.above += d / step
+	}
+}
+
+// merge adds the errors of other elements.
+func (e *errors2) merge(o *errors2) {
+	e.n, e.beside = e.n+o.n, e.beside+o.beside
+	e.sum, e.signed, e.above = e.sum+o.sum, e.signed+o.signed, e.above+o.above
+	e.furthest = max(e.furthest, o.furthest)
+	e.largest, e.codes = max(e.largest, o.largest), max(e.codes, o.codes)
+}
+
+// rounding is the sum of squares that rounding makes with one step for all.
+func (e *errors2) rounding() float64 {
+	if e.codes == 0 {
+		return 0
+	}
+	step := 2 * e.largest / e.codes
+	return float64(e.n) * step * step / 12
+}
+
+// times is the root mean square error over that of rounding. Where no element has a step, every error is one of the slack, which is judged
+// by itself.
+func (e *errors2) times() float64 {
+	switch {
+	case e.sum == 0 || e.codes == 0:
+		return 0
+	case e.largest == 0:
+		return math.Inf(1)
+	}
+	return math.Sqrt(e.sum / e.rounding())
+}
+
+// taken is what a writer changes that takes x in float16 or bfloat16 before it chooses a code: half a step of either.
+func taken(x float64) float64 {
+	const least = 0x1p-25
+	if v := float32(x); float64(floats.RoundBF16(v)) == x {
+		return least
+	}
+	return max(least, math.Abs(x)*0x1p-8)
+}

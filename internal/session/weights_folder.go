@@ -1,0 +1,64 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/hint"
+)
+
+// training are files that a training leaves beside weights.
+var training = regexp.MustCompile(`^(?:optimizer|scheduler|scaler|rng_state|training_args)`)
+
+// weightsIn are the names of the files of weights in a folder, by format, in the order of the names; none for what is no folder.
+func weightsIn(path string) map[string][]string {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil // which the reader of the weights says
+	}
+	found := map[string][]string{}
+	for _, e := range entries {
+		format := strings.TrimPrefix(filepath.Ext(e.Name()), ".")
+		switch {
+		case e.IsDir() || training.MatchString(e.Name()):
+			continue
+		case format == "pt", format == "pth", format == "bin" && strings.HasPrefix(e.Name(), "pytorch_model"):
+			format = "torch"
+		case format != "safetensors" && format != "gguf" && format != "npz":
+			continue
+		}
+		found[format] = append(found[format], e.Name())
+	}
+	return found
+}
+
+// inSeveralFormats are the first files of each format of weights in a folder; nil where it has one format, or none.
+func inSeveralFormats(path string) []string {
+	in := weightsIn(path)
+	if len(in) < 2 {
+		return nil
+	}
+	var names []string
+	for _, format := range []string{"safetensors", "gguf", "npz", "torch"} {
+		if list := in[format]; len(list) > 0 {
+			names = append(names, list[0])
+		}
+	}
+	return names
+}
+
+// theGGUF is the path of the one GGUF file of a folder that has no other weights; else the path itself.
+func theGGUF(path string) (string, error) {
+	in := weightsIn(path)
+	switch list := in["gguf"]; {
+	case len(in) != 1 || len(list) == 0:
+		return path, nil
+	case len(list) == 1:
+		return filepath.Join(path, list[0]), nil
+	default:
+		return "", hint.Add(fmt.Errorf("%s has %d GGUF files: %s", path, len(list), strings.Join(list[:min(len(list), 4)], ", ")), "name the file that is meant")
+	}
+}
