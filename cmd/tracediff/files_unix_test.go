@@ -402,7 +402,7 @@ func TestOutputOfCommandsEndsItsLine(t *testing.T) {
 		if status := run(args, nil, &out, &errOut); status != exitUnusable {
 			t.Errorf("exit status %d, want %d", status, exitUnusable)
 		}
-		if text := errOut.String(); !regexp.MustCompile(`(?:half a line|redrawn\r|whole)\ntracediff: [^\n]*exit status 3[^\n]*\nhint: [^\n]*\n\z`).MatchString(text) {
+		if text := errOut.String(); !regexp.MustCompile(`(?:half a line|redrawn\r|whole)\nnote: [^\n]*\ntracediff: [^\n]*exit status 3[^\n]*\nhint: [^\n]*\n\z`).MatchString(text) {
 			t.Errorf("%s: the error stands in no line of its own:\n%q", ending, text)
 		}
 	}
