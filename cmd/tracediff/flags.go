@@ -42,6 +42,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "order", Category: catScope, Usage: "a `FILE` with one tensor name a line, in place of TENSOR_ORDER"},
 		&cli.StringFlag{Name: "program", Category: catScope, Usage: "a recorded program `FILE` in place of TENSOR_ORDER, or of the one that was recorded with the reference"},
 		&cli.StringFlag{Name: "map", Category: catScope, Usage: "a `FILE` that says how the names and layouts of the local dump become those of the order: tracediff map proposes one"},
+		&cli.StringFlag{Name: "weights", Aliases: []string{"weights-from"}, Category: catInput, Usage: "the port's own checkpoint, a `FILE` or a folder, quantised or not: the reference is run, and operations are verified, with these weights"},
 		&cli.StringFlag{Name: "dir", Category: catFiles, Value: session.DefaultDir, Usage: "`DIR` where traces are kept"},
 		&cli.StringFlag{Name: "local", Category: catSides, Value: session.KindGo, Usage: "`RUNNER` of the local side: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
 		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, go for the float64 walk, hf for transformers, or auto for the best there is"},
@@ -89,13 +90,13 @@ func readFlags(c *cli.Context, s session.Settings) (session.Settings, error) {
 	if err := cmp.Or(checkTalk(c), checkDebug(c)); err != nil {
 		return s, err
 	}
-	for _, name := range []string{"model", "tokens", "order", "program", "map", "dir", "local", "reference", "python"} {
+	for _, name := range []string{"model", "tokens", "order", "program", "map", "weights", "dir", "local", "reference", "python"} {
 		if c.IsSet(name) && c.String(name) == "" {
 			return s, hint.Add(fmt.Errorf("--%s is empty", name), "leave the flag out for the default")
 		}
 	}
 	errs = append(errs, checkPython(c), readSources(c, &s))
-	texts := map[string]*string{"model": &s.Model, "tokens": &s.Tokens, "dtype": &s.DType, "order": &s.Order, "program": &s.Program, "map": &s.Map, "python": &s.Python}
+	texts := map[string]*string{"model": &s.Model, "tokens": &s.Tokens, "dtype": &s.DType, "order": &s.Order, "program": &s.Program, "map": &s.Map, "weights": &s.Weights, "python": &s.Python}
 	for name, into := range texts {
 		if c.IsSet(name) {
 			*into = c.String(name)

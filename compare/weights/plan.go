@@ -172,7 +172,7 @@ func (c *comparison) heads(of map[*Tensor]*job, extra []*job) []*job {
 // rowsOf is a part of a tensor: n of its rows from one on.
 func rowsOf(t *Tensor, name string, from, n int) *Tensor {
 	part := *t
-	part.Name = name
+	part.Name, part.of = name, t
 	part.Key = fmt.Sprintf("%s[%d:%d]", t.key(), from, from+n)
 	part.Shape = append([]int{n}, t.Shape[1:]...)
 	width := int64(1)

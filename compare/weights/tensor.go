@@ -26,6 +26,8 @@ type Tensor struct {
 	Add float64
 	// How says what was done to the file's tensor to have the original's layout, such as "axes a b -> b a"; empty for nothing.
 	How string
+
+	of *Tensor // the tensor that this is some rows of; nil for a whole one
 }
 
 // Grid has, for each element of a tensor of codes, the numbers that its code could have stood for: Low, Low+Step, ... up to High. Each

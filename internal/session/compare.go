@@ -47,6 +47,7 @@ type Asked struct {
 	Run      string       // the prompt of a gate that is compared; empty outside of one
 
 	program *recordedProgram // in use
+	port    *port            // whose own weights certify it; nil: those of the model do
 }
 
 // Compare captures the local side by settings and compares it with the reference that fits.
@@ -70,7 +71,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	if err := j.useProgram(ref); err != nil {
 		return nil, err
 	}
-	a.program = j.program
+	a.program, a.port = j.program, j.port
 	j.replay(ref.passes)
 	if err := j.checkPasses(); err != nil {
 		return nil, err
@@ -99,9 +100,10 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	}
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
-		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.texts(),
+		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: a.labelled(ref.Label, ref.Trace), TokenText: j.texts(),
 		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate, Map: mapOf(mapped), Remarks: j.remarks(),
 	}
+	a.weighed(&o)
 	if err := isolate(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
 	}
@@ -217,6 +219,13 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	}
 	if ck != nil {
 		defer ck.Close()
+	}
+	if s.Weights != "" && !o.AB {
+		own, err := a.ownWeights(ctx, e, &s, ck, &o, ref)
+		if err != nil {
+			return nil, err
+		}
+		defer own.Close()
 	}
 	if o.AB {
 		dtype, err := certify.ModelDType(whole, local, ref)

@@ -67,7 +67,7 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	if foreign.Printed(local) {
 		return unable("the local trace is a text of rounded numbers: nothing can be computed from them", "record the tensors themselves: docs/in-the-wild.md shows how, for llama.cpp")
 	}
-	o.Confirmer = confirmer(local, list, ck, dtype)
+	o.Confirmer = confirmer(local, list, a.own(ck), dtype)
 	switch {
 	case a.Declined:
 		o.NotIsolated, o.Certifying = "as asked for (--no-isolate)", compare.Declined
@@ -80,21 +80,24 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 		o.NotIsolated += "; " + next
 		return err
 	}
-	if why := othersThan(ck, ref); why != "" && !o.Alone {
+	theirs := ck
+	if a.port != nil {
+		theirs = a.port.of(ref)
+	} else if why := othersThan(ck, ref); why != "" && !o.Alone {
 		return unable(why, "--model DIR names the checkpoint that both were made of")
 	}
-	if o.Isolator, err = certify.NewIsolator(local, list, reference.Weights(ck, dtype), io); err != nil {
+	if o.Isolator, err = certify.NewIsolator(local, list, a.weights(ck, dtype), io); err != nil {
 		o.Isolator = nil
 		return unable(err.Error(), isolable(err, local.Manifest()))
 	}
-	if o.Alone {
+	if o.Alone || theirs == nil {
 		return nil
 	}
 	// What keeps the reference from being isolated is said only where something is to be excused by it.
 	if io.DType, err = certify.ModelDType(list, ref, local); err != nil {
 		return err
 	}
-	if o.ReferenceIsolator, err = certify.NewIsolator(ref, list, reference.Weights(ck, io.DType), io); err != nil {
+	if o.ReferenceIsolator, err = certify.NewIsolator(ref, list, reference.Weights(theirs, io.DType), io); err != nil {
 		o.ReferenceIsolator = nil
 	}
 	return nil

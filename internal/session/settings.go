@@ -29,6 +29,7 @@ type Settings struct {
 	Order     string        `json:"order,omitempty"`
 	Program   string        `json:"program,omitempty"` // a recorded program, in the place of the order
 	Map       string        `json:"map,omitempty"`     // a file, of the local side's names and layouts
+	Weights   string        `json:"weights,omitempty"` // the port's own, a file or a folder; empty: it has the model's
 	Scope     capture.Scope `json:"scope"`
 	Local     Source        `json:"local,omitzero"`
 	Reference Source        `json:"reference,omitzero"`
@@ -110,7 +111,7 @@ func (s *Settings) InputFile() string {
 
 // absolute returns the settings with paths that mean the same from every folder.
 func (s Settings) absolute() (Settings, error) {
-	paths := []*string{&s.Model, &s.Order, &s.Program, &s.Map}
+	paths := []*string{&s.Model, &s.Order, &s.Program, &s.Map, &s.Weights}
 	if filepath.Base(s.Python) != s.Python { // a bare name is looked for in PATH each time
 		paths = append(paths, &s.Python)
 	}

@@ -37,32 +37,45 @@ type AskedWeights struct {
 
 // Weights compares a port's checkpoint with the original.
 func Weights(ctx context.Context, a AskedWeights) (*weights.Result, error) {
-	original, err := openOriginal(a.Model)
-	if err != nil {
-		return nil, err
-	}
-	defer original.close()
-	if found := inSeveralFormats(a.Model); found != nil {
-		original.file.Notes = append(original.file.Notes, fmt.Sprintf("the original's folder has weights in several formats (%s): those of %s were read", strings.Join(found, ", "), original.file.Format))
-	}
-	sizes := readSizes(a.Model)
-	if found := inSeveralFormats(a.Local); found != nil {
-		return nil, hint.Add(fmt.Errorf("%s has weights in several formats: %s", a.Local, strings.Join(found, ", ")), "name the file that is meant")
-	}
-	local, err := openWeights(a.Local)
-	if err != nil {
-		return nil, err
-	}
-	defer local.close()
 	m, err := (&Settings{Map: a.Map, table: a.table}).readMap()
 	if err != nil {
 		return nil, err
 	}
-	if err := local.fit(m, sizes); err != nil {
+	local, original, sizes, err := openBoth(a, m)
+	if err != nil {
 		return nil, err
 	}
+	defer original.close()
+	defer local.close()
 	r, err := weights.Compare(ctx, local.side(), original.side(), weights.Options{Hidden: sizes["e"], HeadDim: sizes["d"], Progress: a.Progress, Workers: a.Workers})
 	return r, hint.Default(err, "the file was readable when it was opened: is it still being written, or on a disk that fails?")
+}
+
+// openBoth opens the port's checkpoint, with the names and layouts that a map gives it, and the original. The caller closes both.
+func openBoth(a AskedWeights, m *mapping.Map) (local, original *openedWeights, sizes map[string]int, err error) {
+	if original, err = openOriginal(a.Model); err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			original.close()
+		}
+	}()
+	if found := inSeveralFormats(a.Model); found != nil {
+		original.file.Notes = append(original.file.Notes, fmt.Sprintf("the original's folder has weights in several formats (%s): those of %s were read", strings.Join(found, ", "), original.file.Format))
+	}
+	sizes = readSizes(a.Model)
+	if found := inSeveralFormats(a.Local); found != nil {
+		return nil, nil, nil, hint.Add(fmt.Errorf("%s has weights in several formats: %s", a.Local, strings.Join(found, ", ")), "name the file that is meant")
+	}
+	if local, err = openWeights(a.Local); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := local.fit(m, sizes); err != nil {
+		local.close()
+		return nil, nil, nil, err
+	}
+	return local, original, sizes, nil
 }
 
 // openedWeights is a checkpoint of one of the two sides.

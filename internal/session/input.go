@@ -1,0 +1,155 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture/foreign"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/tokenizer"
+)
+
+// readInput finds the token ids: those given, those of the prompt, those of a given trace, or "What".
+func (j *Job) readInput(ctx context.Context, e *Env) (err error) {
+	var missing error
+	if j.tok, missing = tokenizer.Open(j.folder); missing != nil {
+		j.tok = nil
+	}
+	if j.Tokens != "" {
+		j.passes, err = ParseTokens(j.Tokens)
+		return err
+	}
+	if file := j.InputFile(); file != "" {
+		j.further = 0
+		j.passes, err = traceIDs(file)
+		return err
+	}
+	if missing != nil && (j.Prompt == nil || e == nil || !j.undescribed) {
+		return hint.Add(fmt.Errorf("%s: %w", j.ck.Name(), missing), "give the ids themselves: --tokens 2,513,88")
+	}
+	var ids []int
+	switch {
+	case j.Prompt == nil:
+		j.isWhat = true
+		ids, err = j.tok.Encode("What")
+	case missing != nil:
+		ids, err = j.askRunner(ctx, e)
+	case j.Chat:
+		if ids, err = j.tok.Chat(*j.Prompt); err != nil && e != nil && j.undescribed {
+			ids, err = j.askRunner(ctx, e)
+		}
+	default:
+		ids, err = j.tok.Encode(*j.Prompt)
+		if bos, ok := j.tok.BOS(); ok {
+			ids = append([]int{bos}, ids...)
+		}
+	}
+	j.passes = [][]int{ids}
+	return err
+}
+
+// Input is what is fed to a model.
+type Input struct {
+	Passes  [][]int
+	Further int  // tokens to decode after them
+	Default bool // no input was named
+}
+
+// ReadInput finds the input that the settings name, with the tokenizer of a model directory.
+func ReadInput(s Settings, folder fs.FS) (Input, error) {
+	j := &Job{Settings: s, folder: folder, further: s.NewTokens}
+	err := j.readInput(context.Background(), nil)
+	return Input{j.passes, j.further, j.isWhat}, err
+}
+
+// traceIDs reads the ids of a trace, pass by pass.
+func traceIDs(path string) ([][]int, error) {
+	t, err := openTrace(path)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	fitted, err := foreign.Fit(t, nil)
+	if err != nil {
+		return nil, err
+	}
+	return fitted.IDs()
+}
+
+// ParseTokens reads "2,513,88;17;29": ids separated by commas, passes by semicolons.
+func ParseTokens(text string) ([][]int, error) {
+	var passes [][]int
+	for part := range strings.SplitSeq(text, ";") {
+		var ids []int
+		for word := range strings.SplitSeq(part, ",") {
+			id, err := strconv.ParseUint(strings.TrimSpace(word), 10, 31)
+			if err != nil {
+				return nil, hint.Add(fmt.Errorf("--tokens: %q is not a token id", word), "want ids such as 2,513,88, with ';' between passes")
+			}
+			ids = append(ids, int(id))
+		}
+		passes = append(passes, ids)
+	}
+	return passes, nil
+}
+
+// Text is a token's text, empty when there is no tokenizer.
+func (j *Job) Text(id int) string {
+	if j.tok == nil {
+		return j.byRunner.text(id)
+	}
+	return j.tok.Text(id)
+}
+
+// texts gives the texts of ids; nil when there is no tokenizer.
+func (j *Job) texts() func(int) string {
+	if j.tok == nil && j.byRunner == nil {
+		return nil
+	}
+	return j.Text
+}
+
+// ShowInput prints the model and the ids with their texts.
+func (j *Job) ShowInput(w io.Writer) {
+	fmt.Fprintf(w, "model: %s, %s\n", j.ck.Name(), j.dtype)
+	for n, ids := range j.passes {
+		var b strings.Builder
+		for _, id := range ids {
+			fmt.Fprintf(&b, "  %d", id)
+			if text := j.Text(id); text != "" || j.tok != nil {
+				fmt.Fprintf(&b, " %q", text)
+			}
+		}
+		fmt.Fprintf(w, "tokens, pass %d:%s\n", n, b.String())
+	}
+}
+
+// NoteInput says what a reader should know of the input.
+func (j *Job) NoteInput(w io.Writer) {
+	if j.isWhat {
+		fmt.Fprintln(w, `note: no prompt was given, so the input is the single token "What" without BOS; --prompt TEXT or --tokens IDS give another`)
+	}
+	j.byRunner.note(w)
+	if j.config.Gemma3n == nil {
+		return
+	}
+	rows := j.config.Gemma3n.PerLayerVocab
+	for _, ids := range j.passes {
+		for _, id := range ids {
+			if id >= rows {
+				fmt.Fprintf(w, "note: id %d is outside the per-layer table of %d rows and reads row 0 there, as in transformers\n", id, rows)
+				return
+			}
+		}
+	}
+}
+
+// replay feeds the local side the reference's ids, so that one tie does not make every later pass incomparable.
+func (j *Job) replay(passes [][]int) {
+	j.further = max(0, len(j.passes)+j.further-len(passes))
+	j.passes = passes
+}

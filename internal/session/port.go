@@ -1,0 +1,252 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/weights"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/internal/hint"
+)
+
+// port is the weights of a port under the names and in the layouts of the original: a checkpoint of its own, with the original's
+// configuration. What the file has as codes is there as the float32 that ggml makes of them; every other tensor is as the file has it.
+type port struct {
+	portRecord
+	path     string // as the person named it
+	ck       *checkpoint.Checkpoint
+	original *checkpoint.Checkpoint
+	remove   string // a folder that goes when the port is closed; empty: it stays
+}
+
+// portRecord is what stands beside the weights that were read. It is written last: a folder without one is unfinished.
+type portRecord struct {
+	Counts weights.Counts `json:"counts"`
+	Coded  []string       `json:"coded"`           // the original's names of the tensors that are codes
+	Format []string       `json:"formats"`         // of these
+	Wrong  string         `json:"wrong,omitempty"` // the first thing that is wrong, in a sentence; empty: nothing is
+}
+
+const (
+	portsFolder  = "ports"     // below the folder of traces
+	portFile     = "port.json" // the record
+	portVersion  = "1"         // changes when what is written does
+	weightsFile  = "model.safetensors"
+	maxPortFile  = 16 << 20
+	maxPortFiles = 4096 // files of a folder of weights, each of which is hashed
+)
+
+// portHint is for what keeps the weights of a port from being used.
+const portHint = "tracediff weights LOCAL --model DIR says what the file has; docs/weights.md has how a map names weights"
+
+// openPort reads the weights of a port for the model that ck is of. What was read before is used again, while no file that it was made of
+// has changed. dir is the folder of traces; where there is none, nothing is left behind.
+func openPort(ctx context.Context, e *Env, s *Settings, dir string, ck *checkpoint.Checkpoint) (_ *port, err error) {
+	p := &port{path: s.Weights, original: ck}
+	if _, err := os.Stat(dir); err != nil {
+		if dir, err = os.MkdirTemp("", "tracediff-*"); err != nil {
+			return nil, err
+		}
+		p.remove = dir
+	}
+	defer func() {
+		if err != nil {
+			_ = p.Close() // nothing was written by it
+			err = fmt.Errorf("--weights: %w", err)
+		}
+	}()
+	model, done, err := onDisk(ck)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	m, err := s.readMap()
+	if err != nil {
+		return nil, err
+	}
+	local, original, sizes, err := openBoth(AskedWeights{Local: s.Weights, Model: model}, m)
+	if err != nil {
+		return nil, err
+	}
+	defer local.close()
+	defer original.close()
+	key, err := portKey(checkpoint.NewDigests(filepath.Join(dir, "digests.json")), local, model)
+	if err != nil {
+		return nil, err
+	}
+	folder := filepath.Join(dir, portsFolder, portName(s.Weights)+"-"+key)
+	if p.portRecord, err = readPort(folder); errors.Is(err, fs.ErrNotExist) {
+		p.portRecord, err = makePort(ctx, e, folder, local, original, sizes, ck.Config())
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.ck, err = checkpoint.Open(folder)
+	return p, err
+}
+
+// Close lets go of the weights of the port. The original's checkpoint is its caller's.
+func (p *port) Close() error {
+	if p == nil {
+		return nil
+	}
+	var err error
+	if p.ck != nil {
+		err = p.ck.Close()
+	}
+	if p.remove != "" {
+		err = hint.Also(err, os.RemoveAll(p.remove))
+	}
+	return err
+}
+
+// of is the checkpoint of a trace: the port's weights where it declares these, the original's where it says nothing. nil: it is of others.
+func (p *port) of(t *capture.Trace) *checkpoint.Checkpoint {
+	m := t.Manifest()
+	switch {
+	case knownDigest(m.Weights) && p.ck.Size() <= DigestLimit && p.ck.Digest() == m.Weights, filepath.Base(m.Model) == filepath.Base(p.ck.Name()):
+		return p.ck
+	case othersThan(p.original, t) != "":
+		return nil
+	}
+	return p.original
+}
+
+// flaw is what keeps a comparison with the port's own weights from being complete: they are not the original's. Empty: they are.
+func (p *port) flaw() string {
+	if p == nil || p.Counts.Wrong == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the port's weights are not the original's: %s wrong, first %s; tracediff weights %s --model %s lists them",
+		isOrAre(p.Counts.Wrong, "tensor"), p.Wrong, QuoteShell(p.path), QuoteShell(p.original.Name()))
+}
+
+// remark says with which weights the operations are verified.
+func (p *port) remark() string {
+	text := fmt.Sprintf("weights: operations are verified with those of %s: %d equal, %d cast, %d quantised", p.path, p.Counts.Equal, p.Counts.Cast, p.Counts.Quantised)
+	if len(p.Format) > 0 {
+		text += " (" + strings.Join(p.Format, ", ") + ")"
+	}
+	return text
+}
+
+// same reports that the port has the original's numbers: there is nothing to tell apart.
+func (p *port) same() bool { return p.Counts.Cast+p.Counts.Quantised+p.Counts.Wrong == 0 }
+
+func isOrAre(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, what)
+}
+
+// onDisk is the folder of a checkpoint. An embedded one is written to a folder that done removes.
+func onDisk(ck *checkpoint.Checkpoint) (dir string, done func(), err error) {
+	name, embedded := strings.CutPrefix(ck.Name(), "fixtures/")
+	if _, err := fs.Stat(fixtures.Files, name); !embedded || err != nil {
+		return ck.Name(), func() {}, nil
+	}
+	if dir, err = os.MkdirTemp("", "tracediff-*"); err != nil {
+		return "", nil, err
+	}
+	sub, err := fs.Sub(fixtures.Files, name)
+	if err == nil {
+		err = os.CopyFS(filepath.Join(dir, name), sub)
+	}
+	done = func() { _ = os.RemoveAll(dir) } // of a folder of the system's
+	if err != nil {
+		done()
+		return "", nil, err
+	}
+	return filepath.Join(dir, name), done, nil
+}
+
+var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// portName is what a folder is called after a file.
+func portName(path string) string {
+	name := strings.Trim(unfit.ReplaceAllString(filepath.Base(path), "_"), "._-")
+	return cmp.Or(name[:min(len(name), 64)], "port")
+}
+
+// portKey tells the weights of a port from any other: it depends on the content of the files of both sides, and on what the map made of
+// their names and layouts.
+func portKey(d checkpoint.Digests, local *openedWeights, model string) (string, error) {
+	all := sha256.New()
+	fmt.Fprintln(all, portVersion)
+	for _, path := range []string{local.path, model} {
+		names, err := filesOf(path)
+		if err != nil {
+			return "", err
+		}
+		for _, name := range names {
+			sum, err := d.File(name)
+			if err != nil {
+				return "", fmt.Errorf("hashing the weights: %w", err)
+			}
+			fmt.Fprintf(all, "%s %q\n", sum, filepath.Base(name))
+		}
+	}
+	for i := range local.list {
+		w := &local.list[i]
+		fmt.Fprintf(all, "%q %q %v %v %q %v\n", w.Name, w.Key, w.Shape, w.DType, w.How, w.Folded)
+	}
+	return hex.EncodeToString(all.Sum(nil)[:8]), nil
+}
+
+// filesOf are the files that a checkpoint is read from, and those beside it.
+func filesOf(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		list := []string{path}
+		if beside := filepath.Join(filepath.Dir(path), checkpoint.ConfigFile); beside != path {
+			if _, err := os.Stat(beside); err == nil {
+				list = append(list, beside)
+			}
+		}
+		return list, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, e := range entries {
+		name := filepath.Join(path, e.Name())
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && !strings.HasPrefix(e.Name(), ".") {
+			list = append(list, name)
+		}
+	}
+	if len(list) > maxPortFiles {
+		return nil, hint.Add(fmt.Errorf("%s has %d files, and %d are allowed beside weights", path, len(list), maxPortFiles), "name the file that has the weights")
+	}
+	return list, nil
+}
+
+// readPort reads the record of weights that were read before.
+func readPort(folder string) (r portRecord, err error) {
+	text, err := files.Read(filepath.Join(folder, portFile), maxPortFile)
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, hint.Add(fmt.Errorf("%s: %w", filepath.Join(folder, portFile), err), "remove the folder "+folder+", then run the command again")
+	}
+	return r, nil
+}
