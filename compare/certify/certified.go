@@ -78,6 +78,16 @@ func (i *Isolator) reproduces(ctx context.Context, r capture.Record) reproduced 
 	return reproduced{t.cut.Steps, len(left) == 0, err}
 }
 
+// Reproduces reports whether transformers' own arithmetic gives every element of an entry, from what the trace has for its inputs.
+func (i *Isolator) Reproduces(ctx context.Context, name string, pass int) (bool, error) {
+	t, err := i.trialOf(ctx, name, pass)
+	if err != nil {
+		return false, err
+	}
+	_, left, _, err := t.strict(&arithmetic{})
+	return err == nil && len(left) == 0, err
+}
+
 // note has what one entry showed of a form.
 func (c Certified) note(form string, good bool) {
 	if was, seen := c[form]; !seen || was {

@@ -145,6 +145,9 @@ func (w someRows) Of(all program.Rows) program.Rows { return someRows{all, w.kee
 
 func (w someRows) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.keep[i]) }
 
+// RoundOperand is that of the whole weight.
+func (w someRows) RoundOperand(x, bound []float64) { program.RoundOperand(w.Rows, x, bound) }
+
 func (w someElements) Size() (rows, cols int) { return 1, len(w.keep) }
 
 func (w someElements) Row(dst []float64, _ int) error {

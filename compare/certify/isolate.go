@@ -42,6 +42,10 @@ type IsolateOptions struct {
 	Given bool
 	// Thorough asks it for every entry, also for those that are right: where nothing else is tested.
 	Thorough bool
+	// Single reads weights for passes of one token, for which engines have kernels of their own; nil: as for other passes.
+	Single func(order.Weight) (program.Rows, error)
+	// Opaque says why a product with a weight shows nothing, which no verdict may then rest on; empty: it does. nil: every product does.
+	Opaque func(w order.Weight, pass int) string
 	// Study is for a measurement of the search of names.
 	Study diagnose.Study
 }

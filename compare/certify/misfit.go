@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
 )
 
 // misfit is a tensor that is not of the kind that the order says: nothing is computed from it, and there is nothing to hold
@@ -48,6 +49,23 @@ func (i *Isolator) misfitIn(n order.Node, last bool) *misfit {
 	if want := e.DTypeOf(i.env.DType); otherNumbers(e, rec.DType, want) {
 		bad.Class, bad.Is = gate.DType, fmt.Sprintf("is %s, not %s", rec.DType, want)
 		return bad
+	}
+	return nil
+}
+
+// opaque is the weight of a cut of whose products it is not known how the engine computes them; nil where there is none.
+func (i *Isolator) opaque(cut *order.Plan) *misfit {
+	if i.o.Opaque == nil {
+		return nil
+	}
+	for _, n := range cut.Steps {
+		e := i.list.At(n)
+		if _, product := e.Op.(op.Linear); !product || len(e.Weights) == 0 {
+			continue
+		}
+		if why := i.o.Opaque(e.Weights[0], n.Pass); why != "" {
+			return &misfit{key: "the weight " + e.Weights[0].Name, Is: why}
+		}
 	}
 	return nil
 }

@@ -39,6 +39,9 @@ func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.N
 			return nil, bad
 		}
 	}
+	if bad := i.opaque(cut); bad != nil {
+		return nil, bad
+	}
 	y, dtype, err := i.value(n)
 	if y.Bound != nil && err == nil {
 		y.Bound, err = i.summed(n)
@@ -92,6 +95,9 @@ func (t *trial) prepare() error {
 // env is what the entry is computed in.
 func (t *trial) env() order.Env {
 	env := t.i.env
+	if single := t.i.o.Single; single != nil && env.Passes[t.node.Pass].Tokens == 1 {
+		env.Weights = single
+	}
 	if t.read != nil {
 		env.Read = t.read
 	}

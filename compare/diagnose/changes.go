@@ -23,6 +23,9 @@ func (w changed) Row(dst []float64, i int) error {
 	return err
 }
 
+// RoundOperand is that of the weight: a changed one is multiplied in the same way.
+func (w changed) RoundOperand(x, bound []float64) { program.RoundOperand(w.Rows, x, bound) }
+
 // reordered is a weight with its rows in another order.
 type reordered struct {
 	program.Rows
@@ -30,6 +33,9 @@ type reordered struct {
 }
 
 func (w reordered) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.at(i)) }
+
+// RoundOperand is that of the weight.
+func (w reordered) RoundOperand(x, bound []float64) { program.RoundOperand(w.Rows, x, bound) }
 
 // transposed is a square weight, held whole.
 type transposed struct {

@@ -86,13 +86,23 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	} else if why := othersThan(ck, ref); why != "" && !o.Alone {
 		return unable(why, "--model DIR names the checkpoint that both were made of")
 	}
-	if o.Isolator, err = certify.NewIsolator(local, list, a.weights(ck, dtype), io); err != nil {
+	weights := reference.Weights(ck, dtype)
+	if a.port != nil {
+		ways, err := a.port.waysOf(ctx, local, list, dtype)
+		if err != nil {
+			return err
+		}
+		weights = ways.read(&io)
+		o.Remarks = append(o.Remarks, ways.remarks()...)
+	}
+	if o.Isolator, err = certify.NewIsolator(local, list, weights, io); err != nil {
 		o.Isolator = nil
 		return unable(err.Error(), isolable(err, local.Manifest()))
 	}
 	if o.Alone || theirs == nil {
 		return nil
 	}
+	io.Single, io.Opaque = nil, nil
 	// What keeps the reference from being isolated is said only where something is to be excused by it.
 	if io.DType, err = certify.ModelDType(list, ref, local); err != nil {
 		return err

@@ -22,10 +22,10 @@ import (
 // Job is a resolved capture: a model that is open and ids that are known.
 type Job struct {
 	Settings
-	dir      string // where traces are kept
+	dir      string                 // where traces are kept
 	ck       *checkpoint.Checkpoint // with the weights of the port, where these were named
 	port     *port                  // nil where they were not, or are the model's
-	folder   fs.FS // the model directory
+	folder   fs.FS                  // the model directory
 	list     *order.List
 	record   *order.List // the names to record: list, or the user's
 	tok      *tokenizer.Tokenizer

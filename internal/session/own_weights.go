@@ -5,13 +5,9 @@ import (
 	"errors"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/program"
 )
 
 // own is the checkpoint that certifies the local trace: the port's weights where they were named, else that of the model.
@@ -20,11 +16,6 @@ func (a *Asked) own(ck *checkpoint.Checkpoint) *checkpoint.Checkpoint {
 		return a.port.ck
 	}
 	return ck
-}
-
-// weights reads what the local trace is certified with.
-func (a *Asked) weights(ck *checkpoint.Checkpoint, dtype hooks.DType) func(order.Weight) (program.Rows, error) {
-	return reference.Weights(a.own(ck), dtype)
 }
 
 // ownWeights opens the port's weights that the settings name, for traces that are there already. The caller closes them.

@@ -34,10 +34,10 @@ type port struct {
 
 // portRecord is what stands beside the weights that were read. It is written last: a folder without one is unfinished.
 type portRecord struct {
-	Counts weights.Counts `json:"counts"`
-	Coded  []string       `json:"coded"`           // the original's names of the tensors that are codes
-	Format []string       `json:"formats"`         // of these
-	Wrong  string         `json:"wrong,omitempty"` // the first thing that is wrong, in a sentence; empty: nothing is
+	Counts weights.Counts    `json:"counts"`
+	Stored map[string]string `json:"stored"`          // how the file has each tensor, by the original's name: "Q8_0", "F16"
+	Coded  []string          `json:"coded"`           // those of them that are codes
+	Wrong  string            `json:"wrong,omitempty"` // the first thing that is wrong, in a sentence; empty: nothing is
 }
 
 const (
@@ -137,8 +137,8 @@ func (p *port) flaw() string {
 // remark says with which weights the operations are verified.
 func (p *port) remark() string {
 	text := fmt.Sprintf("weights: operations are verified with those of %s: %d equal, %d cast, %d quantised", p.path, p.Counts.Equal, p.Counts.Cast, p.Counts.Quantised)
-	if len(p.Format) > 0 {
-		text += " (" + strings.Join(p.Format, ", ") + ")"
+	if len(p.Coded) > 0 {
+		text += " (" + strings.Join(p.Coded, ", ") + ")"
 	}
 	return text
 }

@@ -96,7 +96,7 @@ func lacking(path string, missing []string, found int) error {
 
 // record is what is kept of a comparison of weights.
 func record(result *weights.Result, list []weights.Source) portRecord {
-	r := portRecord{Counts: result.Counts, Coded: []string{}, Format: []string{}}
+	r := portRecord{Counts: result.Counts, Stored: map[string]string{}, Coded: []string{}}
 	if len(result.Findings) > 0 {
 		f := result.Findings[0]
 		r.Wrong = f.Tensor + ": " + f.What
@@ -104,15 +104,16 @@ func record(result *weights.Result, list []weights.Source) portRecord {
 		r.Wrong = "no tensor was compared"
 	}
 	for _, s := range list {
-		if !slices.ContainsFunc(s.Parts, func(p weights.Part) bool { return p.Local.Format != "" }) {
+		t := s.Parts[0].Local
+		if t.Format == "" {
+			r.Stored[s.Original.Name] = t.DType.Safetensors()
 			continue
 		}
-		r.Coded = append(r.Coded, s.Original.Name)
-		if f := s.Parts[0].Local.Format; !slices.Contains(r.Format, f) {
-			r.Format = append(r.Format, f)
+		if r.Stored[s.Original.Name] = t.Format; !slices.Contains(r.Coded, t.Format) {
+			r.Coded = append(r.Coded, t.Format)
 		}
 	}
-	slices.Sort(r.Format)
+	slices.Sort(r.Coded)
 	return r
 }
 

@@ -39,9 +39,17 @@ func (r *run) affine(i int, out operand) error {
 	w := r.c.W[r.p.Steps[s.Args[1].step].Index]
 	rows, n := w.Size()
 	c := r.choice(i)
+	x := r.packed(s.Args[0])
+	if _, rounds := w.(OperandRounder); rounds {
+		x = operand{slices.Clone(x.v), slices.Clone(x.e)}
+		if x.e == nil && r.a.Bounds {
+			x.e = make([]float64, len(x.v))
+		}
+		RoundOperand(w, x.v, x.e)
+	}
 	t := tile{
 		Arith: &r.a, f: r.at(i, c.Round), weights: w, all: rows, n: n,
-		right: r.a.right(r.packed(s.Args[0])),
+		right: r.a.right(x),
 	}
 	t.way, t.after = s.ofSum(c.Way)
 	t.tokens = len(t.right.v) / n

@@ -16,6 +16,20 @@ type Rows interface {
 	Row(dst []float64, i int) error
 }
 
+// An OperandRounder is a weight whose engine rounds the other operand of its product first, as engines with weights of codes do. What it
+// rounds are whole rows of that operand, in place; bound is as in [Value], and nil where there is none.
+type OperandRounder interface {
+	Rows
+	RoundOperand(x, bound []float64)
+}
+
+// RoundOperand rounds the other operand of a product with w where w's engine does.
+func RoundOperand(w Rows, x, bound []float64) {
+	if r, ok := w.(OperandRounder); ok {
+		r.RoundOperand(x, bound)
+	}
+}
+
 // Call is what one evaluation is given.
 type Call struct {
 	Arith
