@@ -90,6 +90,10 @@ func (w *walker) hints(d *Divergence) []string {
 		w.hintExpected(d, add)
 		return hints
 	}
+	if c := r.Isolated; c != nil && c.Finding != nil && c.Finding.Likely != "" {
+		add("verify the port with its own weights: --weights FILE; tracediff weights FILE compares them with the original's")
+		return hints
+	}
 	if m := r.Metrics; m != nil {
 		scale := float64(m.Scale)
 		if float64(m.Cosine) > clearCosine && math.Abs(scale-1) > clearScale {

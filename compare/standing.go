@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -111,6 +112,9 @@ func (w *walker) named(p *pair, c *certify.Certificate) error {
 		return nil
 	}
 	f, err := w.o.Isolator.Name(w.ctx, p.row.Name)
+	if more := certify.Beyond(c, f); more != "" {
+		f = &diagnose.Finding{Likely: more}
+	}
 	if f.Named() || c.Finding == nil {
 		c.Finding = f
 	}

@@ -44,6 +44,8 @@ type IsolateOptions struct {
 	Thorough bool
 	// Single reads weights for passes of one token, for which engines have kernels of their own; nil: as for other passes.
 	Single func(order.Weight) (program.Rows, error)
+	// Own: the weights are the port's own, and not those of the original.
+	Own bool
 	// Opaque says why a product with a weight shows nothing, which no verdict may then rest on; empty: it does. nil: every product does.
 	Opaque func(w order.Weight, pass int) string
 	// Study is for a measurement of the search of names.
@@ -61,12 +63,13 @@ type Isolator struct {
 	layout  *keyorder.Layout // of cached keys and values
 	narrow  bool             // the trace has some rows only: see [NewConfirmer]
 
-	mu       sync.Mutex
-	follows  map[order.Node]bool // captured entries that something follows from: see sound
-	forms    map[string]*form    // by name
-	wider    wider
-	captured captured
-	named    map[string]*named // by role
+	mu        sync.Mutex
+	follows   map[order.Node]bool // captured entries that something follows from: see sound
+	forms     map[string]*form    // by name
+	wider     wider
+	captured  captured
+	quantised quantised
+	named     map[string]*named // by role
 	// positioned: the trace says where its tokens stand.
 	positioned bool
 	worked     atomic.Int64 // elements and products of the entries that were certified

@@ -83,6 +83,11 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 	}
 	i.mu.Unlock()
 	f.once.Do(func() {
+		var likely string
+		if likely, f.err = i.likely(ctx, role); likely != "" || f.err != nil {
+			f.finding = &diagnose.Finding{Likely: likely, Page: diagnose.QuantisedPage}
+			return
+		}
 		f.finding, f.err = i.name(ctx, role)
 		f.made = f.finding.Take()
 	})

@@ -55,6 +55,8 @@ func (n Name) Text() string {
 type Finding struct {
 	Name
 	Class string `json:"class,omitempty"`
+	// Likely is what many entries look like together, where that is known and no proof: a sentence. No edit was then tried.
+	Likely string `json:"likely,omitempty"`
 	// The proof: the edit gives all Elements of all Entries, of which Shown are apart from what the right operation gives.
 	Entries  int `json:"entries"`
 	Elements int `json:"elements"`
@@ -100,6 +102,8 @@ func (f *Finding) Text() string {
 	switch {
 	case f.Named():
 		return f.Name.Text()
+	case f.Likely != "":
+		return f.Likely
 	case len(f.Undecided) > 0:
 		return "undecided: several mistakes give all elements, with different values: " + strings.Join(f.Undecided, "; or ")
 	}

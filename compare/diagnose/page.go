@@ -5,6 +5,9 @@ import "regexp"
 // mistakesPage is where the usual mistakes are explained.
 const mistakesPage = "docs/mistakes.md#"
 
+// QuantisedPage is where weights that are codes are explained.
+const QuantisedPage = mistakesPage + "quantised-weight"
+
 // page is a mistake of the page by what a finding's role and words have in them.
 type page struct {
 	anchor     string

@@ -169,6 +169,9 @@ func (p *printer) name(r *compare.Row) {
 		if (p.style.view == Evidence || p.style.view == Everything) && f.Nearest != "" {
 			p.field("", "nearest: %s, which does not give all entries", f.Nearest)
 		}
+		if f.Likely != "" {
+			p.field("see", "%s", f.Page)
+		}
 		return
 	}
 	for _, a := range f.Aliases {

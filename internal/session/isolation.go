@@ -102,7 +102,7 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	if o.Alone || theirs == nil {
 		return nil
 	}
-	io.Single, io.Opaque = nil, nil
+	io.Single, io.Opaque, io.Own = nil, nil, false
 	// What keeps the reference from being isolated is said only where something is to be excused by it.
 	if io.DType, err = certify.ModelDType(list, ref, local); err != nil {
 		return err

@@ -233,7 +233,7 @@ func (w *ways) read(io *certify.IsolateOptions) func(order.Weight) (program.Rows
 	of := func(kind int) func(order.Weight) (program.Rows, error) {
 		return w.reader(func(format string) way { return w.of[kind][format] })
 	}
-	io.Single = of(1)
+	io.Single, io.Own = of(1), true
 	io.Opaque = func(weight order.Weight, pass int) string {
 		format := w.port.stored(weight)
 		if w.of[w.kind(pass)][format] != unknown {

@@ -1,0 +1,165 @@
+package certify
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order"
+)
+
+// A port whose weights are quantised differs from the original in every product, by no mistake that a product has. That is one thing, and it
+// is said once, where most products of the trace show it: nearly every element is off, in all directions, by as much as codes of 8 to 2
+// bits are. It is what the products look like together. It is no proof, and no name: the entries stay wrong.
+const (
+	mostLooked    = 16   // products of a trace that are looked at, spread over the model
+	leastLooked   = 3    // and of as many weights at least
+	leastShare    = 0.75 // so many of these have to show it
+	leastElements = 0.9  // so many elements of each have to differ
+	leastCodes    = 3e-3 // relative L2 error of codes of 8 bits in blocks of 32: 5e-3; of bfloat16: 1.6e-3 at most
+	mostCodes     = 0.35 // of codes of 2 bits: 0.3
+	// How far the products may be too large or too small on average, of that error: codes err in both directions, so that of n elements the
+	// slope is off by 1/√n of the error. A factor makes all of it.
+	mostSlope, leastSlope, slopes = 0.9, 0.2, 4.0
+)
+
+// mostOfRole is how many products of a role are looked at, of which the first that is not like the others speaks for it.
+const mostOfRole = 4
+
+// quantised is what the products of a trace look like, worked out once.
+type quantised struct {
+	once     sync.Once
+	products []order.Node
+	text     string // empty: not like those of quantised weights
+	err      error
+}
+
+// likely says what an entry that is wrong by itself is one of, where most products of the trace are wrong in the same way: empty where that
+// is not so, or where the entry is wrong in another way.
+func (i *Isolator) likely(ctx context.Context, role string) (string, error) {
+	if i.o.Own {
+		return "", nil
+	}
+	q := &i.quantised
+	q.once.Do(func() {
+		q.products = i.products()
+		q.text, q.err = i.looksQuantised(ctx, q.products)
+	})
+	if q.text == "" || q.err != nil {
+		return "", q.err
+	}
+	looked := 0
+	for _, n := range q.products {
+		if diagnose.Role(i.list.At(n).Name) != role || looked == mostOfRole {
+			continue
+		}
+		error, err := i.coded(ctx, n)
+		if error <= 0 || err != nil {
+			return "", err
+		}
+		looked++
+	}
+	if looked == 0 {
+		return "", nil
+	}
+	return q.text, nil
+}
+
+// Beyond says of an entry whose role is like quantised weights, and which is further off than codes are, that it is not; empty for any other.
+func Beyond(c *Certificate, f *diagnose.Finding) string {
+	if f == nil || f.Likely == "" || !(float64(c.RelL2) > mostCodes) {
+		return ""
+	}
+	return fmt.Sprintf("unexplained: off by %.2g%%, more than codes in place of its weight are; --weights FILE tells what it is", 100*float64(c.RelL2))
+}
+
+// products are the captured entries that are made with a matrix of weights, and nothing else before them that is. Of passes of one kind one is
+// enough.
+func (i *Isolator) products() []order.Node {
+	var all []order.Node
+	for pass := range min(len(i.env.Passes), 2) {
+		for at := range i.list.Entries {
+			n := order.Node{Entry: at, Pass: pass}
+			if !i.has(n) || i.derived[i.list.Entries[at].Name] {
+				continue
+			}
+			cut, err := i.list.Cut(i.has, n)
+			if err != nil {
+				continue
+			}
+			matrices := 0
+			for _, step := range cut.Steps {
+				for _, w := range i.list.At(step).Weights {
+					if len(w.Shape) == 2 {
+						matrices++
+					}
+				}
+			}
+			if matrices == 1 {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// looksQuantised says what the products of the trace look like.
+func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (string, error) {
+	some := products
+	if n := len(products); n > mostLooked {
+		some = nil
+		for k := range mostLooked {
+			some = append(some, products[k*(n-1)/(mostLooked-1)])
+		}
+	}
+	var errors []float64
+	names, looked := map[string]bool{}, 0
+	for _, n := range some {
+		error, err := i.coded(ctx, n)
+		switch {
+		case err != nil:
+			return "", err
+		case error < 0: // it cannot be computed
+			continue
+		}
+		if looked++; error > 0 {
+			errors, names[i.list.At(n).Name] = append(errors, error), true
+		}
+	}
+	if len(names) < leastLooked || float64(len(errors)) < leastShare*float64(looked) {
+		return "", nil
+	}
+	return fmt.Sprintf("quantised weights: nearly every product with a weight is off, by %.2g%% to %.2g%%, as with codes in place of the original's weights",
+		100*slices.Min(errors), 100*slices.Max(errors)), nil
+}
+
+// coded is the relative L2 error of an entry that differs from the product with the original's weights as one with codes does; 0 where it
+// differs otherwise or not at all, −1 where it cannot be computed.
+func (i *Isolator) coded(ctx context.Context, n order.Node) (float64, error) {
+	t, err := i.trial(ctx, n)
+	if lacking(err) {
+		return -1, nil
+	} else if err != nil {
+		return 0, err
+	}
+	j, err := t.in(evaluated{arithmetic: &arithmetic{}})
+	if err != nil || float64(len(j.outside())) < leastElements*float64(len(j.y.Data)) {
+		return 0, err
+	}
+	wrong, whole, both := 0.0, 0.0, 0.0
+	for k, x := range j.x.Data {
+		y := j.y.Data[k]
+		wrong += float64((y - x) * (y - x))
+		whole += float64(x * x)
+		both += float64(x * y)
+	}
+	error := math.Sqrt(wrong / whole)
+	slope := min(mostSlope, max(leastSlope, slopes/math.Sqrt(float64(len(j.x.Data)))))
+	if !(error >= leastCodes && error <= mostCodes) || math.Abs(both/whole-1) > slope*error+error*error {
+		return 0, nil
+	}
+	return error, nil
+}
