@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -19,6 +20,7 @@ const (
 	leastLooked   = 3    // and of as many weights at least
 	leastShare    = 0.75 // so many of these have to show it
 	leastElements = 0.9  // so many elements of each have to differ
+	leastCoarse   = 0.25 // in bfloat16, whose numbers are as far apart as codes of 8 bits
 	leastCodes    = 3e-3 // relative L2 error of codes of 8 bits in blocks of 32: 5e-3; of bfloat16: 1.6e-3 at most
 	mostCodes     = 0.35 // of codes of 2 bits: 0.3
 	// How far the products may be too large or too small on average, of that error: codes err in both directions, so that of n elements the
@@ -146,7 +148,11 @@ func (i *Isolator) coded(ctx context.Context, n order.Node) (float64, error) {
 		return 0, err
 	}
 	j, err := t.in(evaluated{arithmetic: &arithmetic{}})
-	if err != nil || float64(len(j.outside())) < leastElements*float64(len(j.y.Data)) {
+	least := leastElements
+	if t.i.env.DType == hooks.BF16 {
+		least = leastCoarse
+	}
+	if err != nil || float64(len(j.outside())) < least*float64(len(j.y.Data)) {
 		return 0, err
 	}
 	wrong, whole, both := 0.0, 0.0, 0.0

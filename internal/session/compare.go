@@ -100,7 +100,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	}
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
-		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: a.labelled(ref.Label, ref.Trace), TokenText: j.texts(),
+		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.texts(),
 		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate, Map: mapOf(mapped), Remarks: j.remarks(),
 	}
 	a.weighed(&o)
@@ -221,7 +221,7 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 		defer ck.Close()
 	}
 	if s.Weights != "" && !o.AB {
-		own, err := a.ownWeights(ctx, e, &s, ck, &o, ref)
+		own, err := a.ownWeights(ctx, e, &s, ck, whole, &o, local, ref)
 		if err != nil {
 			return nil, err
 		}

@@ -156,6 +156,9 @@ func (c *config) read() ([]Named, *gate.Limits, error) {
 		if slices.ContainsFunc(all, func(n Named) bool { return n.Name == p.Name }) {
 			return nil, nil, fmt.Errorf("two prompts are called %q", p.Name)
 		}
+		if asked != nil && p.Model == "" { // of another model they are not the weights
+			s.Weights = asked.Local
+		}
 		all = append(all, Named{p.Name, s, c.RequireCertified, c.path(c.Baseline), c.Baseline, asked})
 	}
 	return all, limits, nil

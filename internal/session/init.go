@@ -87,7 +87,7 @@ func promptOf(s Settings) ([]promptKey, error) {
 		keys = append(keys, promptKey{"tokens", s.Tokens})
 	default: // those of a trace, or of a text without BOS
 		j := &Job{Settings: s}
-		if err := j.openOriginal(); err != nil {
+		if err := j.openModel(); err != nil {
 			return nil, err
 		}
 		err := hint.Also(j.readInput(context.Background(), nil), j.Close())

@@ -70,13 +70,16 @@ func Open(ctx context.Context, e *Env, s Settings, dir string) (*Job, error) {
 }
 
 func (j *Job) open(ctx context.Context, e *Env) (err error) {
-	if err = j.openModel(ctx, e); err != nil {
+	if err = j.openModel(); err != nil {
 		return err
 	}
 	if err = j.openOrder(); err != nil {
 		return err
 	}
 	if j.dtype, err = j.ComputedIn(j.config.DType); err != nil {
+		return err
+	}
+	if err := j.usePort(ctx, e); err != nil {
 		return err
 	}
 	j.knownWeights()
@@ -119,9 +122,6 @@ func (j *Job) openOrder() (err error) {
 func (j *Job) openDescribed() (err error) {
 	j.canonical = j.config.Canonical()
 	if err = gemma.CheckWeights(j.ck, j.list); err != nil {
-		if j.port != nil {
-			err = hint.Add(fmt.Errorf("--weights %s: %w", j.Weights, err), portHint)
-		}
 		return err
 	}
 	if j.record, err = j.recordList(); err != nil {

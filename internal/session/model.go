@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -56,10 +57,10 @@ func (j *Job) hashWeights(ctx context.Context, e *Env) (err error) {
 	return err
 }
 
-// openModel opens the checkpoint of the job: the model's, or the port's weights for it.
-func (j *Job) openModel(ctx context.Context, e *Env) error {
-	if err := j.openOriginal(); err != nil || j.Weights == "" || e == nil {
-		return err
+// usePort makes the weights of the port those of the job, where they are named and are not the model's own numbers.
+func (j *Job) usePort(ctx context.Context, e *Env) error {
+	if j.Weights == "" || e == nil {
+		return nil
 	}
 	if err := os.MkdirAll(j.dir, 0o777); err != nil {
 		return hint.Add(err, "--dir names a folder that can be written to")
@@ -68,15 +69,22 @@ func (j *Job) openModel(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	if p.same() {
-		fmt.Fprintf(e.Notes, "note: the weights of %s are the model's own numbers: nothing is changed by --weights\n", j.Weights)
+	if p.same(j.dtype) {
+		e.detail("the weights of %s are the model's own numbers in %s", j.Weights, j.dtype)
 		return p.Close()
 	}
 	j.port, j.ck = p, p.ck
+	if j.undescribed { // which weights it needs, its program says
+		return nil
+	}
+	if err := gemma.CheckWeights(j.ck, j.described()); err != nil {
+		return hint.Add(fmt.Errorf("--weights %s: %w", j.Weights, err), portHint)
+	}
 	return nil
 }
 
-func (j *Job) openOriginal() (err error) {
+// openModel opens the model.
+func (j *Job) openModel() (err error) {
 	if j.Model == "" {
 		if j.folder, err = fs.Sub(fixtures.Files, Embedded); err != nil {
 			return err

@@ -6,8 +6,10 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/order"
 )
 
 // own is the checkpoint that certifies the local trace: the port's weights where they were named, else that of the model.
@@ -19,7 +21,7 @@ func (a *Asked) own(ck *checkpoint.Checkpoint) *checkpoint.Checkpoint {
 }
 
 // ownWeights opens the port's weights that the settings name, for traces that are there already. The caller closes them.
-func (a *Asked) ownWeights(ctx context.Context, e *Env, s *Settings, ck *checkpoint.Checkpoint, o *compare.Options, ref *capture.Trace) (*port, error) {
+func (a *Asked) ownWeights(ctx context.Context, e *Env, s *Settings, ck *checkpoint.Checkpoint, list *order.List, o *compare.Options, local, ref *capture.Trace) (*port, error) {
 	if ck == nil {
 		return nil, hint.Add(errors.New("--weights: the model that they are for is not known"), "--model DIR names the checkpoint that the port was converted from")
 	}
@@ -27,13 +29,13 @@ func (a *Asked) ownWeights(ctx context.Context, e *Env, s *Settings, ck *checkpo
 	if err != nil {
 		return nil, err
 	}
-	if p.same() {
+	if dtype, err := certify.ModelDType(list, local, ref); err == nil && p.same(dtype) {
 		o.Remarks = append(o.Remarks, p.remark())
 		return p, nil
 	}
 	a.port = p
 	a.weighed(o)
-	o.ReferenceLabel = a.labelled(o.ReferenceLabel, ref)
+	o.ReferenceLabel = p.labelled(o.ReferenceLabel, ref)
 	return p, nil
 }
 
@@ -46,12 +48,4 @@ func (a *Asked) weighed(o *compare.Options) {
 	if flaw := a.port.flaw(); flaw != "" {
 		o.Flaws = append(o.Flaws, flaw)
 	}
-}
-
-// labelled is what a reference is called: with the weights of the port where it was made of these.
-func (a *Asked) labelled(label string, ref *capture.Trace) string {
-	if a.port == nil || a.port.of(ref) != a.port.ck {
-		return label
-	}
-	return label + ", with the weights of " + a.port.path
 }

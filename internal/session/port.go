@@ -12,11 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -37,6 +39,7 @@ type portRecord struct {
 	Counts weights.Counts    `json:"counts"`
 	Stored map[string]string `json:"stored"`          // how the file has each tensor, by the original's name: "Q8_0", "F16"
 	Coded  []string          `json:"coded"`           // those of them that are codes
+	Cast   []string          `json:"cast"`            // what others were rounded to
 	Wrong  string            `json:"wrong,omitempty"` // the first thing that is wrong, in a sentence; empty: nothing is
 }
 
@@ -143,8 +146,18 @@ func (p *port) remark() string {
 	return text
 }
 
-// same reports that the port has the original's numbers: there is nothing to tell apart.
-func (p *port) same() bool { return p.Counts.Cast+p.Counts.Quantised+p.Counts.Wrong == 0 }
+// same reports that a model of a dtype has the original's numbers with the port's weights: there is nothing to tell apart.
+func (p *port) same(dtype hooks.DType) bool {
+	return p.Counts.Quantised+p.Counts.Wrong == 0 && !slices.ContainsFunc(p.Cast, func(to string) bool { return to != dtype.String() })
+}
+
+// labelled is what a reference is called: with the weights of the port where it was made of these.
+func (p *port) labelled(label string, ref *capture.Trace) string {
+	if p == nil || p.of(ref) != p.ck {
+		return label
+	}
+	return label + ", with the weights of " + p.path
+}
 
 func isOrAre(n int, what string) string {
 	if n == 1 {

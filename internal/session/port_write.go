@@ -96,7 +96,7 @@ func lacking(path string, missing []string, found int) error {
 
 // record is what is kept of a comparison of weights.
 func record(result *weights.Result, list []weights.Source) portRecord {
-	r := portRecord{Counts: result.Counts, Stored: map[string]string{}, Coded: []string{}}
+	r := portRecord{Counts: result.Counts, Stored: map[string]string{}, Coded: []string{}, Cast: []string{}}
 	if len(result.Findings) > 0 {
 		f := result.Findings[0]
 		r.Wrong = f.Tensor + ": " + f.What
@@ -111,6 +111,11 @@ func record(result *weights.Result, list []weights.Source) portRecord {
 		}
 		if r.Stored[s.Original.Name] = t.Format; !slices.Contains(r.Coded, t.Format) {
 			r.Coded = append(r.Coded, t.Format)
+		}
+	}
+	for i := range result.Tensors {
+		if t := &result.Tensors[i]; t.Class == weights.Cast && !slices.Contains(r.Cast, t.Rounding) {
+			r.Cast = append(r.Cast, t.Rounding)
 		}
 	}
 	slices.Sort(r.Coded)

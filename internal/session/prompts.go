@@ -40,7 +40,7 @@ type candidate struct {
 // 3.
 func Prompts(ctx context.Context, e *Env, s Settings, most int) (p *report.Prompts, err error) {
 	j := &Job{Settings: s, dir: e.Dir}
-	if err := j.openOriginal(); err != nil {
+	if err := j.openModel(); err != nil {
 		return nil, err
 	}
 	defer func() { err = hint.Also(err, j.ck.Close()) }()

@@ -27,6 +27,7 @@ func (j *Job) findReference(ctx context.Context, e *Env, again bool) (*Found, er
 	started := time.Now()
 	f, err := j.chooseReference(ctx, e, again)
 	if err == nil {
+		f.Label = j.port.labelled(f.Label, f.Trace)
 		e.detail("reference %s (%s) after %s", f.Path(), f.Label, amount.Since(started))
 	}
 	return f, err
@@ -132,6 +133,12 @@ func (j *Job) captureCommand() string {
 	command := "tracediff capture --side reference --reference hf"
 	if j.Model != "" {
 		command += " --model " + QuoteShell(j.Model)
+	}
+	if j.port != nil {
+		command += " --weights-from " + QuoteShell(j.Weights)
+	}
+	if j.port != nil && j.Map != "" {
+		command += " --map " + QuoteShell(j.Map)
 	}
 	command += " --tokens " + QuoteShell(reference.FormatTokens(j.passes))
 	if j.further > 0 {
