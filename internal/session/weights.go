@@ -53,16 +53,17 @@ func Weights(ctx context.Context, a AskedWeights) (*weights.Result, error) {
 
 // openBoth opens the port's checkpoint, with the names and layouts that a map gives it, and the original. The caller closes both.
 func openBoth(a AskedWeights, m *mapping.Map) (local, original *openedWeights, sizes map[string]int, err error) {
-	if original, err = openOriginal(a.Model); err != nil {
+	o, err := openOriginal(a.Model)
+	if err != nil {
 		return nil, nil, nil, err
 	}
 	defer func() {
 		if err != nil {
-			original.close()
+			o.close()
 		}
 	}()
 	if found := inSeveralFormats(a.Model); found != nil {
-		original.file.Notes = append(original.file.Notes, fmt.Sprintf("the original's folder has weights in several formats (%s): those of %s were read", strings.Join(found, ", "), original.file.Format))
+		o.file.Notes = append(o.file.Notes, fmt.Sprintf("the original's folder has weights in several formats (%s): those of %s were read", strings.Join(found, ", "), o.file.Format))
 	}
 	sizes = readSizes(a.Model)
 	if found := inSeveralFormats(a.Local); found != nil {
@@ -75,7 +76,7 @@ func openBoth(a AskedWeights, m *mapping.Map) (local, original *openedWeights, s
 		local.close()
 		return nil, nil, nil, err
 	}
-	return local, original, sizes, nil
+	return local, o, sizes, nil
 }
 
 // openedWeights is a checkpoint of one of the two sides.
