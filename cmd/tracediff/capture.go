@@ -29,7 +29,8 @@ Examples:
   tracediff capture --model ./gemma-3n-E2B --prompt "Hello world" --side local --layers 0-3 --level 3
   tracediff capture --tokens '2,513,88;17' --dtype float32
   tracediff capture --side local --layers 5 --debug
-  tracediff capture --side reference --reference hf --prompt "Hello world"`,
+  tracediff capture --side reference --reference hf --prompt "Hello world"
+  tracediff capture --side reference --reference hf --model ./Qwen3-0.6B --weights-from model.Q8_0.gguf --prompt "Hello world"`,
 		Flags: append(jobFlags(), side),
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {

@@ -51,6 +51,7 @@ Examples:
   tracediff compare local.safetensors reference.safetensors --require-certified
   tracediff compare --baseline baseline.toml
   tracediff compare --isolate local.safetensors --model ./gemma-3n-E2B
+  tracediff compare --isolate local.safetensors --model ./Qwen3-0.6B --weights model.Q8_0.gguf
   tracediff compare --ab before.safetensors after.safetensors
   tracediff compare off.safetensors on.safetensors --expect-different 'layers.*.self_attn.*' --all`,
 		Flags: append(slices.Concat(jobFlags(), isolationFlags(), limitFlags(), reportFlags(), abFlags()),
