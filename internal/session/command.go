@@ -40,6 +40,11 @@ func (j *Job) command(src Source, side string) (*reference.Command, error) {
 	if r.Model, r.Order, err = j.handed(); err != nil {
 		return nil, err
 	}
+	if j.port != nil && side == "reference" { // what it computes is stored as made with these weights
+		if r.Model, err = filepath.Abs(j.ck.Name()); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case j.Prompt == nil:
 		r.NoPrompt = "no prompt was given"

@@ -11,6 +11,9 @@ func TestLeftoversOfTheStoreAreKnown(t *testing.T) {
 		"floors/0123456789abcdef.floor.json-17.part":     FileForeign,
 		"references/notes.json-17.part":                  FileForeign,
 		"references/0123456789abcdef.json":               FileStored,
+		"ports/model.gguf-0123456789abcdef/port.json":    FileHanded,
+		"ports/model.gguf-0123456789abcdef/notes.txt":    FileForeign,
+		"ports/new-17.tmp/model.safetensors":             FileLeft,
 	} {
 		if got := FileKind(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
