@@ -151,3 +151,11 @@ func Dot(v, a []float64) float64 {
 	}
 	return s
 }
+
+// Square replaces numbers by their squares.
+func Square(x []float64) {
+	x = x[squareFirst(x):]
+	for i, v := range x {
+		x[i] = v * v
+	}
+}

@@ -30,6 +30,19 @@ func tile256(out *[Tile * maxWidth]float64, w *float64, n int, x *float64)
 //go:noescape
 func fused256(out *[Tile * maxWidth]float64, w *float64, n int, x *float64)
 
+//go:noescape
+func square256(x *float64, n int)
+
+// squareFirst replaces the first numbers by their squares, and returns how many.
+func squareFirst(x []float64) int {
+	n := len(x) &^ 15
+	if width == 0 || n == 0 {
+		return 0
+	}
+	square256(&x[0], n)
+	return n
+}
+
 // tile multiplies eight rows of n numbers with a group of rows of as many. Exact: no product is rounded.
 func tile(out *[Tile * maxWidth]float64, w *float64, n int, x *float64, exact bool) {
 	switch {

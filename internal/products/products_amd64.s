@@ -214,3 +214,29 @@ loop:
 	VMOVUPD Y7, 224(DX)
 	VZEROUPPER
 	RET
+
+// func square256(x *float64, n int)
+// n is a multiple of 16, and not 0.
+TEXT ·square256(SB), NOSPLIT, $0-16
+	MOVQ x+0(FP), DI
+	MOVQ n+8(FP), CX
+
+loop:
+	VMOVUPD (DI), Y0
+	VMOVUPD 32(DI), Y1
+	VMOVUPD 64(DI), Y2
+	VMOVUPD 96(DI), Y3
+	VMULPD Y0, Y0, Y0
+	VMULPD Y1, Y1, Y1
+	VMULPD Y2, Y2, Y2
+	VMULPD Y3, Y3, Y3
+	VMOVUPD Y0, (DI)
+	VMOVUPD Y1, 32(DI)
+	VMOVUPD Y2, 64(DI)
+	VMOVUPD Y3, 96(DI)
+	ADDQ $128, DI
+	SUBQ $16, CX
+	JNZ loop
+
+	VZEROUPPER
+	RET

@@ -8,3 +8,5 @@ const maxWidth = 1
 var width = 0
 
 func tile(*[Tile * maxWidth]float64, *float64, int, *float64, bool) {}
+
+func squareFirst([]float64) int { return 0 }

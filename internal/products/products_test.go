@@ -62,6 +62,13 @@ func TestEverySumIsThePlainOne(t *testing.T) {
 			}
 			sums := make([]float64, count*rows)
 			NewRight(x, n).Dots(sums, w, count, digits)
+			squares := append([]float64(nil), x...)
+			Square(squares)
+			for i, v := range x {
+				if !same(squares[i], v*v) {
+					t.Fatalf("vectors of %d: the square of %x is %x", width, v, squares[i])
+				}
+			}
 			for i, got := range sums {
 				if want := Dot(w[i%count*n:][:n], x[i/count*n:][:n]); !same(got, want) {
 					t.Fatalf("vectors of %d: row %d of w and %d of x: %x, want %x", width, i%count, i/count, got, want)

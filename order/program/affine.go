@@ -38,7 +38,9 @@ func (a *Arith) right(x operand, n int, whole bool) right {
 	case a.Rigorous:
 		r.abs = products.NewRight(absolute(slices.Clone(x.v)), n)
 	default:
-		r.squared = products.NewRight(square(slices.Clone(x.v)), n)
+		squared := slices.Clone(x.v)
+		products.Square(squared)
+		r.squared = products.NewRight(squared, n)
 	}
 	return r
 }
@@ -249,7 +251,7 @@ func (t *tile) bounds(count int) {
 		absolute(w)
 		t.right.abs.Dots(t.sizes, t.w, count, t.digits)
 	} else {
-		square(w)
+		products.Square(w)
 		t.right.squared.Dots(t.squares, t.w, count, 2*t.digits)
 	}
 }
@@ -258,14 +260,6 @@ func (t *tile) bounds(count int) {
 func absolute(x []float64) []float64 {
 	for i, v := range x {
 		x[i] = math.Abs(v)
-	}
-	return x
-}
-
-// square replaces numbers by their squares.
-func square(x []float64) []float64 {
-	for i, v := range x {
-		x[i] = v * v
 	}
 	return x
 }

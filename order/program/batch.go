@@ -1,6 +1,10 @@
 package program
 
-import "github.com/tracediff/tracediff/internal/products"
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/internal/products"
+)
 
 // batch collects rows that are multiplied with the same rows, of numbers without bounds: queries that read the same keys.
 type batch struct {
@@ -39,7 +43,9 @@ func (b *batch) lay(at int) {
 	}
 	b.at, b.values = at, products.NewRight(rows, b.n)
 	if b.Bounds {
-		b.squared = products.NewRight(square(append([]float64(nil), rows...)), b.n)
+		squares := slices.Clone(rows)
+		products.Square(squares)
+		b.squared = products.NewRight(squares, b.n)
 	}
 }
 
@@ -52,7 +58,7 @@ func (b *batch) finish() {
 	digits := products.Digits(b.x[:count*b.n])
 	b.values.Dots(b.sums, b.x, count, digits)
 	if b.Bounds {
-		square(b.x[:count*b.n])
+		products.Square(b.x[:count*b.n])
 		b.squared.Dots(b.sizes, b.x, count, products.Digits(b.x[:count*b.n]))
 	}
 	for i, out := range b.out {
