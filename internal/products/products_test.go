@@ -85,8 +85,19 @@ func TestDigits(t *testing.T) {
 		x    float64
 		want int
 	}{
-		{0, 0}, {1, 1}, {-0.5, 1}, {3, 2}, {floats.Round(hooks.BF16, 1/3.), 8}, {floats.Round(hooks.F16, 1/3.), 11}, {1 + 0x1p-23, 24},
-		{1 + 0x1p-52, 53}, {math.Inf(-1), 0}, {math.NaN(), 0}, {0x1p-600, inexact}, {0x1p600, inexact}, {math.SmallestNonzeroFloat64, inexact},
+		{0, 0},
+		{1, 1},
+		{-0.5, 1},
+		{3, 2},
+		{floats.Round(hooks.BF16, 1/3.), 8},
+		{floats.Round(hooks.F16, 1/3.), 11},
+		{1 + 0x1p-23, 24},
+		{1 + 0x1p-52, 53},
+		{math.Inf(-1), 0},
+		{math.NaN(), 0},
+		{0x1p-600, inexact},
+		{0x1p600, inexact},
+		{math.SmallestNonzeroFloat64, inexact},
 	} {
 		if got := Digits([]float64{c.x}); got != c.want {
 			t.Errorf("%g has %d digits, want %d", c.x, got, c.want)
