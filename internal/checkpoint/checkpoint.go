@@ -5,7 +5,7 @@ package checkpoint
 
 import (
 	"bytes"
-	"crypto/sha256"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -269,7 +269,8 @@ func (c *Checkpoint) Tensor(name string) (hooks.Tensor, bool) {
 func (c *Checkpoint) Digest() string {
 	var sums []string
 	for _, s := range c.sorted() {
-		sums = append(sums, fmt.Sprintf("%x", sha256.Sum256(s.data)))
+		sum, _ := s.hash(context.Background(), func(int64) {}) // its one error is that it was stopped
+		sums = append(sums, sum)
 	}
 	return c.combine(sums)
 }

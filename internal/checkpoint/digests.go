@@ -149,6 +149,7 @@ func rest(ctx context.Context, s shard) error {
 	}
 }
 
+// hash reads a weight file once. What was read is let go of, so that a checkpoint takes no memory of its size.
 func (s shard) hash(ctx context.Context, progress func(int64)) (string, error) {
 	sum := sha256.New()
 	for at := 0; at < len(s.data); at += hashStep {
@@ -157,6 +158,7 @@ func (s shard) hash(ctx context.Context, progress func(int64)) (string, error) {
 		}
 		end := min(at+hashStep, len(s.data))
 		sum.Write(s.data[at:end])
+		s.release()
 		progress(int64(end))
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,6 +35,25 @@ func TestRelease(t *testing.T) {
 	}
 	if after := sum(); after != before {
 		t.Errorf("the weights add up to %d after Release, to %d before", after, before)
+	}
+}
+
+// Hashing keeps nothing of the weights in memory: neither what identifies small ones at every run, nor what is remembered of large
+// ones.
+func TestHashingIsReleased(t *testing.T) {
+	all := checkpointtest.Random([]checkpoint.Want{{Name: "embed_tokens.weight", Shape: []int{512, 1024}}}, hooks.BF16, "model.", 1)
+	ck := open(t, checkpointtest.Write(t, t.TempDir(), []byte(`{}`), all, 1))
+	ck.Release()
+	digest := ck.Digest()
+	if kb := residentKB(t, "model.safetensors"); kb != 0 {
+		t.Errorf("%d KB resident after Digest", kb)
+	}
+	kb := -1
+	computed, err := checkpoint.NewDigests(filepath.Join(t.TempDir(), "digests.json")).Compute(t.Context(), ck, func(int64, int64) {
+		kb = residentKB(t, "model.safetensors")
+	})
+	if err != nil || computed != digest || kb != 0 {
+		t.Errorf("%s, %v, with %d KB resident; want %s with none", computed, err, kb, digest)
 	}
 }
 

@@ -90,10 +90,23 @@ func rounded(d hooks.DType, v, e float64) float64 {
 // midpoint lies among them.
 func roundTo(d hooks.DType, v, e float64) (float64, float64) {
 	r := floats.Round(d, v)
-	if e == 0 {
+	if e == 0 || plainly(d, v, r, e) {
 		return r, 0
 	}
 	return r, known(max(floats.Round(d, v+e)-r, r-floats.Round(d, v-e)))
+}
+
+// plainly reports that the numbers in [v−e, v+e] all become r, which v does: none of them is near a midpoint. It may be false of some
+// for which that is so: where r is a power of two, whose neighbours are not equally far, and below the normal numbers.
+func plainly(d hooks.DType, v, r, e float64) bool {
+	const bias, digits = 1023, 52 // of a float64
+	exponent := int(math.Float64bits(v)>>digits&(2*bias+1)) - bias
+	if math.Float64bits(r)<<(64-digits) == 0 || exponent < floats.MinExponent(d) {
+		return false
+	}
+	half := math.Float64frombits(uint64(exponent-floats.Precision(d)+bias) << digits)
+	// v+e is rounded itself, by less than what is left here.
+	return math.Abs(v-r)+e <= half*(1-0x1p-20)
 }
 
 // known is a bound: where it comes from ∞ − ∞, as beside an overflow, or from 0·∞, nothing is known.
