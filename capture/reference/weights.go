@@ -87,3 +87,15 @@ func (r rows) Row(dst []float64, i int) error {
 	}
 	return nil
 }
+
+// Digits is how many binary digits the elements have at most: see [products.Digits].
+func (r rows) Digits() int {
+	d := r.tensor.DType
+	if r.round.Valid() {
+		d = r.round
+	}
+	if d == hooks.F64 {
+		return 0
+	}
+	return floats.Precision(d)
+}

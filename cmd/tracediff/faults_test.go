@@ -211,7 +211,7 @@ func (f fault) register(t *testing.T, reg *hooks.Registry, planted *int) {
 
 func tokensOf(passes [][]int) string { return reference.FormatTokens(passes) }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

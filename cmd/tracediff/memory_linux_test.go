@@ -50,7 +50,7 @@ func TestMemoryIsIndependentOfSize(t *testing.T) {
 
 // writeSparse makes a file of float32 tensors of one size, together size bytes. Some numbers of each are there; the rest is
 // a hole, which is read as zeros.
-func writeSparse(t *testing.T, path string, names []string, size int) {
+func writeSparse(t testing.TB, path string, names []string, size int) {
 	t.Helper()
 	const row = 64
 	rows := size / len(names) / 4 / row

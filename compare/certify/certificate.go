@@ -97,7 +97,7 @@ func (j *judged) masked(i int) bool {
 // consistent reports whether element i may be what correct arithmetic makes of the inputs.
 func (j *judged) consistent(i int) bool {
 	y, x, e := j.y.Data[i], j.x.Data[i], j.x.Bound[i]
-	if j.masked(i) {
+	if e >= 0 && y == floats.Round(j.d, x) || j.masked(i) { // nearly every element is R(x), which no bound takes from it
 		return true
 	}
 	if x != x || y != y {
@@ -112,7 +112,10 @@ func (j *judged) consistent(i int) bool {
 // guessed reports whether an element is not R(x), and nothing bounds how far off it may be: it is consistent whatever it is.
 func (j *judged) guessed() bool {
 	for i, y := range j.y.Data {
-		if want := floats.Round(j.d, j.x.Data[i]); math.IsInf(j.x.Bound[i], 1) && y != want && (y == y || want == want) && !j.masked(i) {
+		if !math.IsInf(j.x.Bound[i], 1) {
+			continue
+		}
+		if want := floats.Round(j.d, j.x.Data[i]); y != want && (y == y || want == want) && !j.masked(i) {
 			return true
 		}
 	}
@@ -179,12 +182,12 @@ func (c *Certificate) power(j *judged) {
 
 // lastPlace is the distance of d's numbers at x: at 0 the smallest subnormal, and 0 at those that are not finite.
 func lastPlace(d hooks.DType, x float64) float64 {
-	if x-x != 0 {
+	const bias, digits = 1023, 52 // of a float64
+	exponent := int(math.Float64bits(x) >> digits & (2*bias + 1))
+	if exponent > 2*bias {
 		return 0
 	}
-	_, e := math.Frexp(x)
-	if x == 0 { // Frexp has 0 for it, the exponent of 0.5
-		e = floats.MinExponent(d)
-	}
-	return math.Ldexp(1, max(e-1, floats.MinExponent(d))-floats.Precision(d)+1)
+	// No two numbers of a dtype are as close as the smallest normal float64 is to 0, so the distance is one of these.
+	at := max(exponent-bias, floats.MinExponent(d)) - floats.Precision(d) + 1
+	return math.Float64frombits(uint64(at+bias) << digits)
 }

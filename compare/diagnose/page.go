@@ -1,6 +1,9 @@
 package diagnose
 
-import "regexp"
+import (
+	"regexp"
+	"sync"
+)
 
 // mistakesPage is where the usual mistakes are explained.
 const mistakesPage = "docs/mistakes.md#"
@@ -11,12 +14,15 @@ const QuantisedPage = mistakesPage + "quantised-weight"
 // page is a mistake of the page by what a finding's role and words have in them.
 type page struct {
 	anchor     string
-	role, what *regexp.Regexp
+	role, what func() *regexp.Regexp
 }
 
 // on makes a rule of two patterns, of which an empty one is met by all.
-func on(anchor, role, what string) page {
-	return page{anchor, regexp.MustCompile(role), regexp.MustCompile(what)}
+func on(anchor, role, what string) page { return page{anchor, pattern(role), pattern(what)} }
+
+// pattern is compiled when it is first asked for: most runs find no mistake.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
 // Roles by what they are.
@@ -157,17 +163,19 @@ var pages = []page{
 // pageOf is where a mistake is explained; empty where it is not one of the usual ones.
 func pageOf(role, what string) string {
 	for _, p := range pages {
-		if p.role.MatchString(role) && p.what.MatchString(what) {
+		if p.role().MatchString(role) && p.what().MatchString(what) {
 			return mistakesPage + p.anchor
 		}
 	}
 	return ""
 }
 
-// Pages are the places that findings point to, for a test.
+// Pages are the places that findings point to, for a test. It panics of a pattern that is none.
 func Pages() []string {
 	var all []string
 	for _, p := range pages {
+		p.role()
+		p.what()
 		all = append(all, p.anchor)
 	}
 	return all

@@ -54,6 +54,8 @@ func decodeFloats(dst []float64, d hooks.DType, src []byte) {
 
 // decodeF32 takes four at a time, which is twice as fast: the bounds are checked once for all of them.
 func decodeF32(dst []float64, src []byte) {
+	n := firstF32(dst, src)
+	dst, src = dst[n:], src[4*n:]
 	for le := binary.LittleEndian; len(dst) >= 4 && len(src) >= 16; dst, src = dst[4:], src[16:] {
 		dst[0] = float64(math.Float32frombits(le.Uint32(src)))
 		dst[1] = float64(math.Float32frombits(le.Uint32(src[4:])))
@@ -67,6 +69,8 @@ func decodeF32(dst []float64, src []byte) {
 
 // decodeBF16 takes four numbers by one load: weights are read by the billion. A bfloat16 is the upper half of a float32.
 func decodeBF16(dst []float64, src []byte) {
+	n := firstBF16(dst, src)
+	dst, src = dst[n:], src[2*n:]
 	for len(dst) >= 4 && len(src) >= 8 {
 		v := binary.LittleEndian.Uint64(src)
 		dst[0] = float64(FromBF16(uint16(v)))

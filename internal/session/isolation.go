@@ -289,22 +289,8 @@ func traceCheckpoint(dir string, t *capture.Trace) (*checkpoint.Checkpoint, erro
 		}
 		return ck, nil
 	}
-	configs, err := fs.Glob(fixtures.Files, "*/"+checkpoint.ConfigFile)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range configs {
-		files, err := fs.Sub(fixtures.Files, path.Dir(name))
-		if err != nil {
-			return nil, err
-		}
-		ck, err := checkpoint.OpenFS("fixtures/"+path.Dir(name), files)
-		if err != nil {
-			return nil, err
-		}
-		if m.Config != nil && knownDigest(m.Weights) && notOf(ck, m) == "" {
-			return ck, nil
-		}
+	if ck, err := embeddedCheckpoint(m); ck != nil || err != nil {
+		return ck, err
 	}
 	ck, err := checkpoint.Open(m.Model)
 	if err != nil { // a name, or a directory that is gone: nobody asked for it
@@ -316,6 +302,39 @@ func traceCheckpoint(dir string, t *capture.Trace) (*checkpoint.Checkpoint, erro
 		return nil, ck.Close()
 	}
 	return ck, nil
+}
+
+// embeddedCheckpoint opens the embedded checkpoint with the configuration and the weights of a trace, nil where none has both. Of the
+// others no more than the configuration is read.
+func embeddedCheckpoint(m capture.Manifest) (*checkpoint.Checkpoint, error) {
+	if m.Config == nil || !knownDigest(m.Weights) {
+		return nil, nil
+	}
+	configs, err := fs.Glob(fixtures.Files, "*/"+checkpoint.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range configs {
+		files, err := fs.Sub(fixtures.Files, path.Dir(name))
+		if err != nil {
+			return nil, err
+		}
+		text, err := checkpoint.ReadConfig(files)
+		if err != nil {
+			return nil, err
+		}
+		if config, err := order.ReadConfig(text); err != nil || !order.SameConfig(m.Config, config.Canonical()) {
+			continue
+		}
+		ck, err := checkpoint.OpenFS("fixtures/"+path.Dir(name), files)
+		if err != nil || notOf(ck, m) == "" {
+			return ck, err
+		}
+		if err := ck.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // commonCheckpoint opens the checkpoint that both traces are compared by: the local trace's, and where that one is not

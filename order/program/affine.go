@@ -6,27 +6,41 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/tracediff/tracediff/internal/products"
 )
 
-// tileRows is how many rows of a weight a worker takes at once: as many as [four] multiplies.
-const tileRows = 4
+// tileRows is the most rows of a weight that a worker takes at once: so many that many rows of x are not read again for each few of
+// them, and no more than tileNumbers numbers, which fit the nearer caches.
+const tileRows, tileNumbers = 4 * products.Tile, 1 << 16
 
 // right holds the right-hand sides of products with W: x itself, and what bounds need of it.
 type right struct {
 	operand
-	squared []float64 // x², for Σ (w·x)²
-	abs     []float64 // |x|, for Σ |w·x|
-	bounded bool      // some element of x has a bound
+	values  *products.Right
+	squared *products.Right // x², for Σ (w·x)²
+	abs     *products.Right // |x|, for Σ |w·x|
+	bounds  *products.Right // of x; nil where all are zero
 }
 
-func (a *Arith) right(x operand) right {
-	r := right{operand: x, bounded: !zero(x.e)}
+// right lays out x, whose rows are as long as those of W; whole sums are taken by loops over several rows at once.
+func (a *Arith) right(x operand, n int, whole bool) right {
+	r := right{operand: x}
+	if !whole {
+		return r
+	}
+	r.values = products.NewRight(x.v, n)
+	if !zero(x.e) {
+		r.bounds = products.NewRight(x.e, n)
+	}
 	switch {
 	case !a.Bounds:
 	case a.Rigorous:
-		r.abs = absolute(slices.Clone(x.v))
+		r.abs = products.NewRight(absolute(slices.Clone(x.v)), n)
 	default:
-		r.squared = square(slices.Clone(x.v))
+		squared := slices.Clone(x.v)
+		products.Square(squared)
+		r.squared = products.NewRight(squared, n)
 	}
 	return r
 }
@@ -49,14 +63,18 @@ func (r *run) affine(i int, out operand) error {
 	}
 	t := tile{
 		Arith: &r.a, f: r.at(i, c.Round), weights: w, all: rows, n: n,
-		right: r.a.right(x),
+		rows: min(max(tileNumbers/max(n, 1)/products.Tile, 1)*products.Tile, tileRows),
+	}
+	if d, ok := w.(interface{ Digits() int }); ok {
+		t.digits = d.Digits()
 	}
 	t.way, t.after = s.ofSum(c.Way)
-	t.tokens = len(t.right.v) / n
+	t.right = r.a.right(x, n, t.whole())
+	t.tokens = len(t.right.v) / max(n, 1)
 	if len(s.Args) == 3 {
 		t.bias = r.packed(s.Args[2]).v
 	}
-	workers := min(runtime.GOMAXPROCS(0), (rows+tileRows-1)/tileRows)
+	workers := min(runtime.GOMAXPROCS(0), (rows+t.rows-1)/t.rows)
 	errs := make([]error, workers)
 	var next atomic.Int64
 	var wait sync.WaitGroup
@@ -81,26 +99,30 @@ type tile struct {
 	after   uint8 // how the bias comes to them
 	weights Rows
 	all, n  int // rows and columns of W
+	digits  int // of the numbers of W, at most; 0 where that is not known
 	right   right
 	tokens  int
 	bias    []float64
+	rows    int       // at once
 	w       []float64 // the rows of the tile
 	// Of each product: Σ w·x, and for its bound Σ (w·x)², Σ |w·x| and Σ |w|·E.
 	sums, squares, sizes, spreads []float64
 }
 
+// whole reports whether sums are taken in float64, each as one.
+func (t *tile) whole() bool { return t.Sum == nil && t.way == 0 }
+
 // multiply computes rows of the result, a tile at a time, until another worker has taken the last one.
 func (t *tile) multiply(out operand, next *atomic.Int64) error {
-	t.w = make([]float64, tileRows*t.n)
-	size := tileRows * t.tokens
+	t.w = make([]float64, t.rows*t.n)
+	size := t.rows * t.tokens
 	t.sums, t.squares, t.sizes, t.spreads = make([]float64, size), make([]float64, size), make([]float64, size), make([]float64, size)
 	for {
-		from := int(next.Add(tileRows)) - tileRows
+		from := int(next.Add(int64(t.rows))) - t.rows
 		if from >= t.all {
 			return nil
 		}
-		count := min(tileRows, t.all-from)
-		t.w = t.w[:count*t.n]
+		count := min(t.rows, t.all-from)
 		for r := range count {
 			if err := t.weights.Row(t.w[r*t.n:][:t.n], from+r); err != nil {
 				return err
@@ -119,7 +141,7 @@ func (t *tile) products(out operand, from, count int) {
 		}
 	}
 	total := count * t.tokens
-	if t.Sum != nil || t.way != 0 {
+	if !t.whole() {
 		for i := range total {
 			w, x := operand{v: t.w[i%count*t.n:][:t.n]}, t.right.slice(i/count*t.n, t.n)
 			if t.Sum != nil {
@@ -142,8 +164,8 @@ func (t *tile) products(out operand, from, count int) {
 		}
 		return
 	}
-	dots(t.sums, t.w, t.right.v, t.n)
-	t.bounds()
+	t.right.values.Dots(t.sums, t.w, count, t.digits)
+	t.bounds(count)
 	for i := range total {
 		p := partial{sum: t.sums[i], squares: t.squares[i], abs: t.sizes[i], e: t.spreads[i]}
 		if t.bias == nil {
@@ -224,17 +246,21 @@ func (t *tile) ordered(w []float64, x operand, row int) (float64, float64) {
 }
 
 // bounds sums up what the bounds of the products need, by the same loops. It uses w up.
-func (t *tile) bounds() {
+func (t *tile) bounds(count int) {
 	if !t.Bounds {
 		return
 	}
-	if t.right.bounded {
-		dots(t.spreads, absolute(t.w), t.right.e, t.n)
+	w := t.w[:count*t.n]
+	if t.right.bounds != nil {
+		absolute(w)
+		t.right.bounds.Dots(t.spreads, t.w, count, t.digits)
 	}
 	if t.Rigorous {
-		dots(t.sizes, absolute(t.w), t.right.abs, t.n)
+		absolute(w)
+		t.right.abs.Dots(t.sizes, t.w, count, t.digits)
 	} else {
-		dots(t.squares, square(t.w), t.right.squared, t.n)
+		products.Square(w)
+		t.right.squared.Dots(t.squares, t.w, count, 2*t.digits)
 	}
 }
 
@@ -244,34 +270,4 @@ func absolute(x []float64) []float64 {
 		x[i] = math.Abs(v)
 	}
 	return x
-}
-
-// square replaces numbers by their squares.
-func square(x []float64) []float64 {
-	for i, v := range x {
-		x[i] = v * v
-	}
-	return x
-}
-
-// dots computes the dot product of each row of x with each row of w, n numbers long each: first those of one row of x.
-func dots(sums, w, x []float64, n int) {
-	rows, tokens := len(w)/n, len(x)/n
-	row := func(m []float64, i int) []float64 { return m[i*n:][:n] }
-	t := 0
-	for ; t+4 <= tokens; t += 4 {
-		for r := range rows {
-			s := four(row(w, r), row(x, t), row(x, t+1), row(x, t+2), row(x, t+3))
-			sums[t*rows+r], sums[(t+1)*rows+r], sums[(t+2)*rows+r], sums[(t+3)*rows+r] = s[0], s[1], s[2], s[3]
-		}
-	}
-	for ; t < tokens; t++ {
-		if rows == tileRows {
-			*(*[4]float64)(sums[t*rows:]) = four(row(x, t), row(w, 0), row(w, 1), row(w, 2), row(w, 3))
-			continue
-		}
-		for r := range rows {
-			sums[t*rows+r] = dot(row(w, r), row(x, t))
-		}
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/tracediff/tracediff/internal/products"
 )
 
 // Dot is Σ x·y, its axes in Einstein's notation: "bhtd,bhsd->bhts" sums over d, which both have and the result has not.
@@ -113,7 +115,7 @@ func (f finisher) split(way uint8, n int, products func(from, to int) partial) (
 func (a *Arith) products(x, y operand, from, to int) (p partial) {
 	xv, yv := x.v[from:to], y.v[from:to]
 	if !a.Bounds {
-		p.sum = dot(xv, yv)
+		p.sum = products.Dot(xv, yv)
 		return p
 	}
 	xe, ye := x.e[from:to], y.e[from:to]
@@ -190,14 +192,23 @@ func (r *run) dots(i int, out operand) {
 	f := r.at(i, c.Round)
 	x, y := r.rows(s.Args[0]), r.rows(s.Args[1])
 	last := len(s.Shape) - 1
+	if x.view.stride[last] != 0 && y.view.stride[last] == 0 {
+		x, y = y, x
+	}
 	n, inner := s.Args[0].Last(), s.Shape[last]
 	outer := len(out.v) / max(inner, 1)
+	sx, sy := x.view.stride[last], y.view.stride[last]
 	exact := zero(x.e) && zero(y.e)
+	together := sx == 0 && r.a.Sum == nil && c.Way == 0 && (!r.a.Bounds || exact && !r.a.Rigorous)
+	batch := batch{finisher: f, n: n, inner: inner, y: y.operand, step: sy}
 	index := make([]int, last)
 	for o := range outer {
 		ax, ay := x.at(index), y.at(index)
-		sx, sy := x.view.stride[last], y.view.stride[last]
-		r.dotRow(f, c.Way, out.slice(o*inner, inner), pairs{x.operand, y.operand, ax, ay, sx, sy, n, exact})
+		if together {
+			batch.add(x.v[ax:][:n], ay, out.slice(o*inner, inner))
+		} else {
+			r.dotRow(f, c.Way, out.slice(o*inner, inner), pairs{x.operand, y.operand, ax, ay, sx, sy, n})
+		}
 		for a := last - 1; a >= 0; a-- {
 			if index[a]++; index[a] < s.Shape[a] {
 				break
@@ -205,6 +216,7 @@ func (r *run) dots(i int, out operand) {
 			index[a] = 0
 		}
 	}
+	batch.finish()
 }
 
 // rowsOf are the rows of a view, each a run of numbers.
@@ -256,19 +268,9 @@ type pairs struct {
 	ax, ay int // of the first
 	sx, sy int // from one to the next
 	n      int
-	exact  bool // no element of either operand has a bound
 }
 
 func (r *run) dotRow(f finisher, way uint8, out operand, p pairs) {
-	if r.a.Sum == nil && way == 0 && !r.a.Bounds {
-		p.values(out.v)
-		f.all(out, nil)
-		return
-	}
-	if r.a.Sum == nil && way == 0 && !r.a.Rigorous && p.exact && p.sx*p.sy == 0 {
-		p.bounded(f, out)
-		return
-	}
 	for k := range out.v {
 		x, y := p.x.slice(p.ax+k*p.sx, p.n), p.y.slice(p.ay+k*p.sy, p.n)
 		v, e := 0.0, 0.0
@@ -289,75 +291,3 @@ func (r *run) dotRow(f finisher, way uint8, out operand, p pairs) {
 }
 
 func zero(e []float64) bool { return !slices.ContainsFunc(e, func(x float64) bool { return x != 0 }) }
-
-// values are the dot products, four at a time where one row is the same for all.
-func (p pairs) values(out []float64) {
-	k := 0
-	for ; k+4 <= len(out) && (p.sx == 0 || p.sy == 0); k += 4 {
-		v, m, at, step := p.x.v[p.ax:], p.y.v, p.ay+k*p.sy, p.sy
-		if p.sx != 0 {
-			v, m, at, step = p.y.v[p.ay:], p.x.v, p.ax+k*p.sx, p.sx
-		}
-		s := four(v[:p.n], m[at:], m[at+step:], m[at+2*step:], m[at+3*step:])
-		copy(out[k:], s[:])
-	}
-	for ; k < len(out); k++ {
-		out[k] = dot(p.x.v[p.ax+k*p.sx:][:p.n], p.y.v[p.ay+k*p.sy:][:p.n])
-	}
-}
-
-// bounded are dot products of numbers without bounds, with their own.
-func (p pairs) bounded(f finisher, out operand) {
-	v, vAt, m, mAt, step := p.x.v, p.ax, p.y.v, p.ay, p.sy
-	if p.sx != 0 {
-		v, vAt, m, mAt, step = m, mAt, v, vAt, p.sx
-	}
-	v = v[vAt:][:p.n]
-	row := func(k int) []float64 { return m[mAt+k*step:][:p.n] }
-	for k := 0; k < len(out.v); k += 4 {
-		count := min(4, len(out.v)-k)
-		sums, squares := fourSquares(v, row(k), row(k+min(1, count-1)), row(k+min(2, count-1)), row(k+min(3, count-1)))
-		for j := range count {
-			out.v[k+j], out.e[k+j] = f.total(partial{sum: sums[j], squares: squares[j]}, p.n)
-		}
-	}
-}
-
-// fourSquares are the dot products of v with four rows, and the sums of the squares of the products.
-func fourSquares(v, a, b, c, d []float64) (s, q [4]float64) {
-	n := len(v)
-	a, b, c, d = a[:n], b[:n], c[:n], d[:n]
-	var sa, sb, sc, sd, qa, qb, qc, qd float64
-	for k, v := range v {
-		ta, tb, tc, td := float64(v*a[k]), float64(v*b[k]), float64(v*c[k]), float64(v*d[k])
-		sa, sb, sc, sd = sa+ta, sb+tb, sc+tc, sd+td
-		qa, qb, qc, qd = qa+float64(ta*ta), qb+float64(tb*tb), qc+float64(tc*tc), qd+float64(td*td)
-	}
-	return [4]float64{sa, sb, sc, sd}, [4]float64{qa, qb, qc, qd}
-}
-
-// four computes the dot products of v with four rows. One sum has to wait for its last addition; four at a time keep a
-// processor busy. A product is converted so that no compiler fuses it with the addition: results are the same on every
-// processor.
-func four(v, a, b, c, d []float64) [4]float64 {
-	n := len(v)
-	a, b, c, d = a[:n], b[:n], c[:n], d[:n]
-	var sa, sb, sc, sd float64
-	for k, v := range v {
-		sa += float64(v * a[k])
-		sb += float64(v * b[k])
-		sc += float64(v * c[k])
-		sd += float64(v * d[k])
-	}
-	return [4]float64{sa, sb, sc, sd}
-}
-
-// dot is one of them alone.
-func dot(v, a []float64) float64 {
-	a = a[:len(v)]
-	var s float64
-	for k, v := range v {
-		s += float64(v * a[k])
-	}
-	return s
-}
