@@ -79,7 +79,9 @@ func (j *Job) open(ctx context.Context, e *Env) (err error) {
 	if j.dtype, err = j.ComputedIn(j.config.DType); err != nil {
 		return err
 	}
-	j.knownWeights()
+	if j.weights, err = digestOf(ctx, e, j.ck, j.ck.Scheme()); err != nil {
+		return err
+	}
 	if err := j.readInput(ctx, e); err != nil {
 		return err
 	}
