@@ -28,7 +28,7 @@
 //	tracediff.producer  JSON: {"name":"transformers","version":"5.23.0","details":{"torch":"2.15.0"}}; details may be missing
 //	tracediff.model     what was run, for people: a path or a name
 //	tracediff.config    JSON object: the model's config with every default resolved
-//	tracediff.weights   "sha256:" and 64 hexadecimal digits, or "unknown"
+//	tracediff.weights   "sha256:" or "chunks:" and 64 hexadecimal digits, or "unknown"; see below
 //	tracediff.program   "sha256:" and the digest of the program beside the trace, NAME.program.json, as it was recorded
 //	tracediff.scope     JSON of Scope: {"level":2,"layers":"0-3,7","tensors":["*.mlp.*"],"passes":"0-","positions":"0-15"};
 //	                    only level must be there
@@ -39,6 +39,10 @@
 //	tracediff.device    "cpu", "cuda:0"
 //	tracediff.passes    how many forward calls the run makes, in decimal digits
 //	tracediff.axes      JSON object, name to axes, such as "b t h d", for names whose axes are not the order's
+//
+// Weights. Their digest is the SHA-256 of one line a weight file, in the order of the names: the file's digest in hexadecimal, two spaces, its
+// name, a line feed. After "sha256:" that of a file is its SHA-256; after "chunks:", for weights of more than 128 MiB, the SHA-256 of the
+// SHA-256 digests, 32 bytes each, of its chunks of 8 MiB, the last of which may be shorter.
 //
 // Token ids and positions are no metadata but ordinary I64 tensors named input_ids and position_ids.
 //

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 )
@@ -13,7 +14,7 @@ type Manifest struct {
 	Producer Producer          // the program that ran the model
 	Model    string            // what was run, for people: a path or a name
 	Config   json.RawMessage   // a JSON object: the config with every default resolved
-	Weights  string            // "sha256:" and the digest in hexadecimal, or "unknown"
+	Weights  string            // a digest, "sha256:…" or "chunks:…", or "unknown"
 	Program  string            // "sha256:" and the digest of the recorded program beside the trace, NAME.program.json
 	Scope    Scope             // what was asked for; Level 0 is undeclared
 	Entries  []string          // the names of one pass that are in scope, in order; nil is undeclared
@@ -32,4 +33,12 @@ type Producer struct {
 	Name    string            `json:"name"`
 	Version string            `json:"version"`
 	Details map[string]string `json:"details,omitempty"`
+}
+
+// OtherWeights reports whether two digests of manifests show that the weights are others. Digests of two kinds, or of which one is not known,
+// show nothing.
+func OtherWeights(a, b string) bool {
+	kind := func(digest string) string { before, _, _ := strings.Cut(digest, ":"); return before }
+	known := func(digest string) bool { return digest != "" && digest != "unknown" }
+	return a != b && known(a) && known(b) && kind(a) == kind(b)
 }

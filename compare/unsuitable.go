@@ -44,7 +44,7 @@ func suitable(l, r *capture.Trace, o Options) (differences []string, err error) 
 		}
 	}
 	lm, rm := l.Manifest(), r.Manifest()
-	if lm.Weights != rm.Weights && known(lm.Weights) && known(rm.Weights) {
+	if capture.OtherWeights(lm.Weights, rm.Weights) {
 		return nil, &UnsuitableError{
 			What: "weights", Reason: "the two traces are of different weights",
 			Differences: []string{names.pair(fmt.Sprintf("%.40q", lm.Weights), fmt.Sprintf("%.40q", rm.Weights))},
@@ -76,8 +76,6 @@ func suitable(l, r *capture.Trace, o Options) (differences []string, err error) 
 	}
 	return differences, nil
 }
-
-func known(weights string) bool { return weights != "" && weights != "unknown" }
 
 func first(diffs []string) []string {
 	if len(diffs) <= maxDifferences {

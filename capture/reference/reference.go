@@ -75,7 +75,7 @@ func (w Wanted) SameModel(t *capture.Trace) error {
 	switch {
 	case m.Config != nil && !order.SameConfig(m.Config, w.Config):
 		return errors.New("it is of a model with another configuration")
-	case known(m.Weights) && known(w.Weights) && m.Weights != w.Weights:
+	case capture.OtherWeights(m.Weights, w.Weights):
 		return errors.New("it is of other weights")
 	}
 	return nil

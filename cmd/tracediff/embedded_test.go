@@ -12,7 +12,7 @@ import (
 
 const (
 	embedded    = session.Embedded
-	digestLimit = session.DigestLimit
+	digestLimit = checkpoint.Large
 )
 
 // openEmbedded opens the checkpoint that runs when no model is named.

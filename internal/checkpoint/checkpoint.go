@@ -5,7 +5,6 @@ package checkpoint
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/edsrzf/mmap-go"
@@ -44,6 +44,7 @@ type Checkpoint struct {
 	shards  []shard
 	tensors map[string]hooks.Tensor
 	prefix  string
+	known   sync.Map // digests, by scheme
 }
 
 type shard struct {
@@ -262,17 +263,6 @@ func (c *Checkpoint) Tensor(name string) (hooks.Tensor, bool) {
 		}
 	}
 	return hooks.Tensor{}, false
-}
-
-// Digest identifies the weights by content: "sha256:" and the hex digest of the text that sha256sum prints for the
-// weight files in the order of their names. It reads every byte.
-func (c *Checkpoint) Digest() string {
-	var sums []string
-	for _, s := range c.sorted() {
-		sum, _ := s.hash(context.Background(), func(int64) {}) // its one error is that it was stopped
-		sums = append(sums, sum)
-	}
-	return c.combine(sums)
 }
 
 // Size is the bytes of all weight files.

@@ -43,7 +43,7 @@ func cached(t *testing.T, d checkpoint.Digests, dir string) (string, bool) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	return d.Cached(c)
+	return d.Cached(c, checkpoint.Whole)
 }
 
 func TestDigestsAreRemembered(t *testing.T) {
@@ -59,7 +59,7 @@ func TestDigestsAreRemembered(t *testing.T) {
 	}
 	defer c.Close()
 	var last, all int64
-	sum, err := d.Compute(context.Background(), c, func(done, of int64) { last, all = done, of })
+	sum, err := d.Compute(context.Background(), c, checkpoint.Whole, func(done, of int64) { last, all = done, of })
 	if err != nil || sum != c.Digest() || last != c.Size() || all != c.Size() {
 		t.Fatalf("%s after %d of %d bytes, %v; want %s after %d", sum, last, all, err, c.Digest(), c.Size())
 	}
@@ -125,7 +125,7 @@ func compute(t *testing.T, d checkpoint.Digests, dir string) string {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	sum, err := d.Compute(context.Background(), c, func(int64, int64) {})
+	sum, err := d.Compute(context.Background(), c, checkpoint.Whole, func(int64, int64) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestComputeOfFilesInMotion(t *testing.T) {
 	}
 	defer c.Close()
 	touched := false
-	_, err = d.Compute(context.Background(), c, func(int64, int64) {
+	_, err = d.Compute(context.Background(), c, checkpoint.Whole, func(int64, int64) {
 		if !touched {
 			touched = true
 			now := time.Now()
@@ -170,7 +170,7 @@ func TestComputeOfFilesInMotion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if _, err := d.Compute(ctx, again, func(int64, int64) {}); !errors.Is(err, context.Canceled) {
+	if _, err := d.Compute(ctx, again, checkpoint.Whole, func(int64, int64) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
@@ -190,7 +190,7 @@ func FuzzDigests(f *testing.F) {
 		if err := os.WriteFile(path, text, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := checkpoint.NewDigests(path).Cached(c); ok {
+		if got, ok := checkpoint.NewDigests(path).Cached(c, checkpoint.Whole); ok {
 			t.Errorf("%q", got)
 		}
 	})

@@ -28,7 +28,7 @@ func Prepare(ctx context.Context, e *Env, s Settings, local, ref bool) (_ *Job, 
 		}
 	}()
 	if local {
-		if err := j.checkLocal(e); err != nil {
+		if err := j.checkLocal(ctx, e); err != nil {
 			return nil, nil, err
 		}
 	}

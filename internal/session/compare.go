@@ -60,7 +60,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 		return nil, err
 	}
 	defer j.Close()
-	if err := j.checkLocal(e); err != nil {
+	if err := j.checkLocal(ctx, e); err != nil {
 		return nil, err
 	}
 	ref, err := j.findReference(ctx, e, false)
@@ -213,7 +213,7 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	}
 	var ck *checkpoint.Checkpoint
 	if !o.AB || named || sameModel(local, ref) { // of two models there is no one noise floor
-		if ck, err = commonCheckpoint(s.Model, local, ref); err != nil {
+		if ck, err = commonCheckpoint(ctx, e, s.Model, local, ref); err != nil {
 			return nil, err
 		}
 	}

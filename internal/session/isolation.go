@@ -277,12 +277,15 @@ func certifyBy(ctx context.Context, into certify.Certified, name string) error {
 
 // traceCheckpoint opens the checkpoint that a trace was made of: the one that was named, an embedded one with the same
 // weights, or the directory that the trace names, if it still is what it was. It is nil when none of these is there.
-func traceCheckpoint(dir string, t *capture.Trace) (*checkpoint.Checkpoint, error) {
+func traceCheckpoint(ctx context.Context, e *Env, dir string, t *capture.Trace) (*checkpoint.Checkpoint, error) {
 	m := t.Manifest()
 	if dir != "" {
 		ck, err := checkpoint.Open(dir)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", dir, err)
+		}
+		if err := hashed(ctx, e, ck, m); err != nil {
+			return nil, hint.Also(err, ck.Close())
 		}
 		if why := notOf(ck, m); why != "" {
 			return nil, hint.Also(hint.Add(fmt.Errorf("%s is not the checkpoint of %s: %s", dir, t.Path(), why), "--model names the checkpoint that the local trace was made of"), ck.Close())
@@ -297,7 +300,10 @@ func traceCheckpoint(dir string, t *capture.Trace) (*checkpoint.Checkpoint, erro
 		return nil, nil
 	}
 	_, err = order.ReadConfig(ck.Config())
-	byWeights := errors.Is(err, order.ErrModelType) && knownDigest(m.Weights) && ck.Size() <= DigestLimit
+	byWeights := errors.Is(err, order.ErrModelType) && knownDigest(m.Weights)
+	if err := hashed(ctx, e, ck, m); err != nil {
+		return nil, hint.Also(err, ck.Close())
+	}
 	if m.Config == nil && !byWeights || notOf(ck, m) != "" {
 		return nil, ck.Close()
 	}
@@ -340,12 +346,12 @@ func embeddedCheckpoint(m capture.Manifest) (*checkpoint.Checkpoint, error) {
 // commonCheckpoint opens the checkpoint that both traces are compared by: the local trace's, and where that one is not
 // known or is not of the reference's weights, the reference's, unless the local trace says that it is of another. Only the
 // local trace's own certifies it alone. It is nil when there is none.
-func commonCheckpoint(dir string, local, ref *capture.Trace) (*checkpoint.Checkpoint, error) {
-	ck, err := traceCheckpoint(dir, local)
+func commonCheckpoint(ctx context.Context, e *Env, dir string, local, ref *capture.Trace) (*checkpoint.Checkpoint, error) {
+	ck, err := traceCheckpoint(ctx, e, dir, local)
 	if err != nil || local == ref || ck != nil && (dir != "" || othersThan(ck, ref) == "") {
 		return ck, err
 	}
-	of, err := traceCheckpoint("", ref)
+	of, err := traceCheckpoint(ctx, e, "", ref)
 	if err != nil || of == nil {
 		return ck, err
 	}
@@ -361,8 +367,7 @@ func commonCheckpoint(dir string, local, ref *capture.Trace) (*checkpoint.Checkp
 // othersThan says that a checkpoint has other weights than those that a trace was made of; empty where that is not known.
 // What they compute is then no reason to call the trace's model right.
 func othersThan(ck *checkpoint.Checkpoint, t *capture.Trace) string {
-	m := t.Manifest()
-	if !knownDigest(m.Weights) || ck.Size() > DigestLimit || ck.Digest() == m.Weights {
+	if !hasOthers(ck, t.Manifest().Weights) {
 		return ""
 	}
 	return fmt.Sprintf("the weights of %s are not those that the reference was made of", ck.Name())
@@ -370,8 +375,17 @@ func othersThan(ck *checkpoint.Checkpoint, t *capture.Trace) string {
 
 func knownDigest(d string) bool { return d != "" && d != "unknown" }
 
-// notOf says what keeps a checkpoint from being the one of a trace; empty when nothing is known to. Weights that are too
-// large to be hashed at every run are not.
+// hashed has the weights of a checkpoint hashed as those of a trace are.
+func hashed(ctx context.Context, e *Env, ck *checkpoint.Checkpoint, m capture.Manifest) error {
+	scheme, ok := checkpoint.SchemeOf(m.Weights)
+	if !ok {
+		return nil
+	}
+	_, err := digestOf(ctx, e, ck, scheme)
+	return err
+}
+
+// notOf says what keeps a checkpoint from being the one of a trace; empty when nothing is known to.
 func notOf(ck *checkpoint.Checkpoint, m capture.Manifest) string {
 	config, err := order.ReadConfig(ck.Config())
 	switch {
@@ -380,7 +394,7 @@ func notOf(ck *checkpoint.Checkpoint, m capture.Manifest) string {
 		return err.Error()
 	case m.Config != nil && !order.SameConfig(m.Config, config.Canonical()):
 		return "its configuration differs"
-	case knownDigest(m.Weights) && ck.Size() <= DigestLimit && ck.Digest() != m.Weights:
+	case hasOthers(ck, m.Weights):
 		return "its weights differ"
 	}
 	return ""

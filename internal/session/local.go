@@ -44,7 +44,7 @@ func (j *Job) Capture(ctx context.Context, e *Env) (_ *capture.Trace, greedy []i
 }
 
 // checkLocal reports, before anything runs, what would keep the local side from being run or compared.
-func (j *Job) checkLocal(e *Env) error {
+func (j *Job) checkLocal(ctx context.Context, e *Env) error {
 	switch j.Local.Kind {
 	case KindFile:
 		t, err := openTrace(j.Local.Text)
@@ -52,7 +52,7 @@ func (j *Job) checkLocal(e *Env) error {
 			return err
 		}
 		defer t.Close()
-		return j.suitable(t, "local side", e.Partial)
+		return j.suitable(ctx, e, t, "local side", e.Partial)
 	case KindExec:
 		return j.checkCommand(j.Local, "local")
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/tracediff/tracediff/capture/gemma"
 	"github.com/tracediff/tracediff/fixtures"
@@ -17,10 +16,6 @@ import (
 // Embedded is the checkpoint that runs when no model is named.
 const Embedded = "gemma3n-tiny"
 
-// DigestLimit is the size up to which weights are hashed at every run: a tenth of a second. Of larger ones the digest is
-// known when a reference was made of them here, and else "unknown", which no comparison gates on.
-const DigestLimit = 128 << 20
-
 // Close closes the model.
 func (j *Job) Close() error {
 	if j.port == nil {
@@ -29,32 +24,34 @@ func (j *Job) Close() error {
 	return hint.Also(j.port.Close(), j.port.original.Close())
 }
 
-// knownWeights sets the digest of the weights where that costs no second: of small ones, and of those that were hashed
-// when a reference was made of them and have not changed since.
-func (j *Job) knownWeights() {
-	j.weights = "unknown"
-	if j.ck.Size() <= DigestLimit {
-		j.weights = j.ck.Digest()
-	} else if sum, ok := checkpoint.NewDigests(j.digests()).Cached(j.ck); ok {
-		j.weights = sum
+// digestOf is the digest of a checkpoint's weights. Large ones are hashed once and remembered in the user's
+// cache folder as long as their files stay as they are.
+func digestOf(ctx context.Context, e *Env, ck *checkpoint.Checkpoint, scheme checkpoint.Scheme) (string, error) {
+	if ck.Size() <= checkpoint.Large {
+		return checkpoint.NewDigests("").Compute(ctx, ck, scheme, func(int64, int64) {})
 	}
-}
-
-// digests is where the digests of weight files are remembered.
-func (j *Job) digests() string { return filepath.Join(j.dir, "digests.json") }
-
-// hashWeights makes the digest known: a reference that is stored has to say of which weights it is.
-func (j *Job) hashWeights(ctx context.Context, e *Env) (err error) {
-	if j.weights != "unknown" {
-		return nil
+	all := checkpoint.UserDigests()
+	if sum, ok := all.Cached(ck, scheme); ok {
+		return sum, nil
 	}
 	const mega = 1e6
 	p := e.progress("hashing the weights", "MB", nil)
 	defer p.Done()
-	j.weights, err = checkpoint.NewDigests(j.digests()).Compute(ctx, j.ck, func(done, all int64) {
-		p.Step(0, 1, int(done/mega), int(all/mega))
-	})
-	return err
+	return all.Compute(ctx, ck, scheme, func(done, all int64) { p.Step(0, 1, int(done/mega), int(all/mega)) })
+}
+
+// hasOthers reports whether a checkpoint has other weights than those of a digest; not where no digest is known. Who can tell progress
+// has called digestOf before.
+func hasOthers(ck *checkpoint.Checkpoint, digest string) bool {
+	if !knownDigest(digest) {
+		return false
+	}
+	scheme, ok := checkpoint.SchemeOf(digest)
+	if !ok {
+		return true
+	}
+	sum, err := digestOf(context.Background(), nil, ck, scheme)
+	return err != nil || sum != digest // one that changes as it is read is no checkpoint of anything
 }
 
 // usePort makes the weights of the port those of the job, where they are named and are not the model's own numbers.

@@ -120,7 +120,7 @@ func (p *port) Close() error {
 func (p *port) of(t *capture.Trace) *checkpoint.Checkpoint {
 	m := t.Manifest()
 	switch {
-	case knownDigest(m.Weights) && p.ck.Size() <= DigestLimit && p.ck.Digest() == m.Weights, filepath.Base(m.Model) == filepath.Base(p.ck.Name()):
+	case knownDigest(m.Weights) && !hasOthers(p.ck, m.Weights), filepath.Base(m.Model) == filepath.Base(p.ck.Name()):
 		return p.ck
 	case othersThan(p.original, t) != "":
 		return nil

@@ -39,7 +39,7 @@ func (j *Job) chooseReference(ctx context.Context, e *Env, again bool) (*Found, 
 	}
 	switch j.Reference.Kind {
 	case KindFile:
-		f, err := j.givenReference(j.Reference.Text, e.Partial)
+		f, err := j.givenReference(ctx, e, j.Reference.Text, e.Partial)
 		if err == nil {
 			err = e.notGated(f.Trace)
 		}

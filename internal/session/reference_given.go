@@ -1,18 +1,20 @@
 package session
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // givenReference opens a file as it is. When its ids start with those of the input, the local side is fed its further
 // passes; when they do not, the comparison will say so.
-func (j *Job) givenReference(path string, partial bool) (*Found, error) {
+func (j *Job) givenReference(ctx context.Context, e *Env, path string, partial bool) (*Found, error) {
 	t, err := foreign.Open(path)
 	if err == nil {
 		t, err = foreign.Fit(t, j.list)
@@ -22,7 +24,7 @@ func (j *Job) givenReference(path string, partial bool) (*Found, error) {
 	}
 	ids, err := t.IDs()
 	if err == nil {
-		err = j.suitable(t, "reference", partial)
+		err = j.suitable(ctx, e, t, "reference", partial)
 	}
 	if err != nil {
 		return nil, hint.Also(err, t.Close())
@@ -35,7 +37,7 @@ func (j *Job) givenReference(path string, partial bool) (*Found, error) {
 }
 
 // suitable reports at once what the comparison would refuse after the run.
-func (j *Job) suitable(t *capture.Trace, side string, partial bool) error {
+func (j *Job) suitable(ctx context.Context, e *Env, t *capture.Trace, side string, partial bool) error {
 	if s := t.Status(); s != "" && s != capture.StatusComplete && !partial {
 		return hint.Add(fmt.Errorf("%s is not complete, its status is %q", t.Path(), s), "make it again, or compare what is there with --partial")
 	}
@@ -45,6 +47,13 @@ func (j *Job) suitable(t *capture.Trace, side string, partial bool) error {
 		}
 	}
 	w := j.wanted("")
+	if scheme, ok := checkpoint.SchemeOf(t.Manifest().Weights); ok && scheme != j.ck.Scheme() { // one that was made before large weights had a digest of their own
+		sum, err := digestOf(ctx, e, j.ck, scheme)
+		if err != nil {
+			return err
+		}
+		w.Weights = sum
+	}
 	if j.port != nil { // a trace may be of the original's weights: what of it can be certified is decided later
 		w.Weights = "unknown"
 	}

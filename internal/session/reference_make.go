@@ -16,9 +16,6 @@ import (
 
 // makeReference runs a reference runner and stores what it wrote.
 func (j *Job) makeReference(ctx context.Context, e *Env, r reference.Runner) (*Found, error) {
-	if err := j.hashWeights(ctx, e); err != nil {
-		return nil, err
-	}
 	w, store := j.wanted(r.Name), reference.NewStore(j.dir)
 	scope := j.storedScope(r)
 	key := reference.NewKey(w, scope, r)
@@ -49,7 +46,7 @@ func (j *Job) makeReference(ctx context.Context, e *Env, r reference.Runner) (*F
 	}
 	Kept, err := store.Keep(path, w, key)
 	if err != nil && r.Name == reference.External { // it is not what was asked for: the comparison says how
-		return j.unstored(e, path, err)
+		return j.unstored(ctx, e, path, err)
 	}
 	if err != nil {
 		return nil, err
@@ -59,7 +56,7 @@ func (j *Job) makeReference(ctx context.Context, e *Env, r reference.Runner) (*F
 }
 
 // unstored uses a command's trace as it is.
-func (j *Job) unstored(e *Env, path string, why error) (*Found, error) {
+func (j *Job) unstored(ctx context.Context, e *Env, path string, why error) (*Found, error) {
 	fmt.Fprintf(e.Notes, "note: %v; it is used as it is\n", why)
 	release, err := j.lockSide("reference")
 	if err != nil {
@@ -72,7 +69,7 @@ func (j *Job) unstored(e *Env, path string, why error) (*Found, error) {
 	if err := reference.MoveProgram(path, j.path("reference")); err != nil {
 		return nil, err
 	}
-	f, err := j.givenReference(j.path("reference"), false)
+	f, err := j.givenReference(ctx, e, j.path("reference"), false)
 	if err != nil {
 		return nil, err
 	}

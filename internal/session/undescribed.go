@@ -121,7 +121,7 @@ func (j *Job) undescribedReference(ctx context.Context, e *Env) (*Found, error) 
 	case KindHF:
 		return j.storedOrMade(ctx, e, reference.TransformersRunner(), false)
 	case KindFile:
-		return j.givenReference(j.Reference.Text, e.Partial)
+		return j.givenReference(ctx, e, j.Reference.Text, e.Partial)
 	}
 	f, err := j.stored(e, reference.TransformersRunner())
 	if f != nil || err != nil {

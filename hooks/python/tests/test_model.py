@@ -1,8 +1,11 @@
 """Loading: what is loaded is the checkpoint, the whole checkpoint, for the order's configuration."""
 
 import json
+import os
 import shutil
+import sys
 import unittest
+from unittest import mock
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -131,6 +134,42 @@ class Host(TestCase):
         )
         self.assertEqual(host.weights_digest(self.folder), "sha256:" + hashlib.sha256(lines.encode()).hexdigest())
         self.assertEqual(host.weights_digest(self.folder / "none"), "unknown")
+
+    def test_digest_of_large_weights_is_that_of_their_chunks(self):
+        import hashlib
+
+        def sha(data: bytes) -> bytes:
+            return hashlib.sha256(data).digest()
+
+        file = self.folder / "model.safetensors"
+        file.write_bytes(b"a" * 10 + b"b" * 10 + b"c")
+        parts = sha(sha(b"a" * 10) + sha(b"b" * 10) + sha(b"c")).hex()
+        want = "chunks:" + sha(f"{parts}  model.safetensors\n".encode()).hex()
+        cache = self.folder / "cache" / "tracediff" / "digests.json"
+        cache.parent.mkdir(parents=True)
+        with (
+            mock.patch.object(host, "LARGE", 20),
+            mock.patch.object(host, "CHUNK", 10),
+            mock.patch.dict(os.environ, XDG_CACHE_HOME=str(cache.parent.parent)),
+        ):
+            self.assertEqual(host.weights_digest(self.folder), want)
+            for text in ("", "[]", '{"a": 1}', json.dumps({str(file): {"chunks": "0" * 64}})):  # nothing is remembered
+                cache.write_text(text)
+                self.assertEqual(host.weights_digest(self.folder), want)
+            now = file.stat()
+            told = {
+                "size": now.st_size,
+                "mtime_ns": now.st_mtime_ns,
+                "ctime_ns": now.st_ctime_ns,
+                "inode": now.st_ino,
+                "device": now.st_dev,
+                "chunks": "0" * 64,
+            }
+            cache.write_text(json.dumps({str(file): told}))
+            remembered = "chunks:" + sha(f"{'0' * 64}  model.safetensors\n".encode()).hex()
+            self.assertEqual(host.weights_digest(self.folder), remembered if sys.platform == "linux" else want)
+            file.write_bytes(b"a" * 10 + b"b" * 10 + b"d")
+            self.assertNotIn(host.weights_digest(self.folder), (want, remembered))
 
 
 if __name__ == "__main__":

@@ -4,18 +4,25 @@ Bits of a float result depend on the library's version and on the instructions t
 trace. What differs from run to run without changing results (times, paths, user) does not.
 """
 
+import concurrent.futures
 import hashlib
 import importlib.metadata
 import json
 import os
 import pathlib
 import platform
+import re
 import sys
+from typing import Any
 
 from tracediff.errors import BadInput
 
 # What the goldens were made with; the same as in requirements.txt.
 PINS = {"torch": "2.15.0", "transformers": "5.23.0"}
+
+# Weights of more bytes have the digests of their chunks, and how many bytes a chunk has. The command-line tool has the same numbers.
+LARGE = 128 << 20
+CHUNK = 8 << 20
 
 # Instruction sets that choose a kernel in torch or its libraries.
 FLAGS = ("sse4_2", "avx", "avx2", "f16c", "fma", "avx_vnni", "asimd", "asimddp", "bf16", "i8mm")
@@ -82,11 +89,13 @@ def details(found: dict[str, str], device: str) -> dict[str, str]:
 
 
 def weights_digest(folder: str | os.PathLike[str]) -> str:
-    """Return "sha256:" and the digest of `sha256sum` of the weight files in the folder, "unknown" without any.
+    """Return the digest of the weight files in the folder, "unknown" without any.
 
-    That is the SHA-256 of one line a file, sorted by name: its own digest in hexadecimal, two spaces, its name. The
-    files are those that are loaded, since folders hold copies in other layouts, too: model.safetensors, or else what
-    the index names, or else all there are.
+    That is the SHA-256 of one line a file, sorted by name: its own digest in hexadecimal, two spaces, its name. Up to
+    LARGE bytes in all, a file's is its SHA-256, and "sha256:" stands before the digest; beyond, it is that of the
+    digests of its chunks, see chunked(), and the digest begins with "chunks:". The files are those that are loaded,
+    since folders hold copies in other layouts, too: model.safetensors, or else what the index names, or else all there
+    are.
     """
     path = pathlib.Path(folder)
     index = path / "model.safetensors.index.json"
@@ -96,13 +105,73 @@ def weights_digest(folder: str | os.PathLike[str]) -> str:
         files = [path / name for name in set(json.loads(index.read_text())["weight_map"].values())]
     else:
         files = list(path.glob("*.safetensors"))
-    lines = []
-    for file in sorted(files, key=lambda f: f.name.encode()):
-        with file.open("rb") as data:
-            lines.append(f"{hashlib.file_digest(data, 'sha256').hexdigest()}  {file.name}\n")
-    if not lines:
+    files.sort(key=lambda f: f.name.encode())
+    if not files:
         return "unknown"
-    return "sha256:" + hashlib.sha256("".join(lines).encode()).hexdigest()
+    large = sum(file.stat().st_size for file in files) > LARGE
+    sums = chunked(files) if large else [whole(file) for file in files]
+    lines = "".join(f"{sum}  {file.name}\n" for sum, file in zip(sums, files, strict=True))
+    return ("chunks:" if large else "sha256:") + hashlib.sha256(lines.encode()).hexdigest()
+
+
+def whole(file: pathlib.Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal."""
+    with file.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()
+
+
+def chunked(files: list[pathlib.Path]) -> list[str]:
+    """Return, of each file, the SHA-256 of the SHA-256 digests of its chunks, hashed on all cores.
+
+    Digests that the command-line tool has in the user's cache folder are taken from there, where a file is the one that
+    was hashed. OSError when a file cannot be read or changes.
+    """
+    known = _remembered()
+    sums = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for file in files:
+            before = file.stat()
+            entry = known.get(os.path.abspath(file), {})
+            if entry.get("chunks") and _same(entry, before):
+                sums.append(entry["chunks"])
+                continue
+            parts = pool.map(lambda at, file=file: _chunk(file, at), range(0, before.st_size, CHUNK))
+            sums.append(hashlib.sha256(b"".join(parts)).hexdigest())
+            after = file.stat()
+            if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+                raise OSError(f"{file} was changed while it was hashed")
+    return sums
+
+
+def _chunk(file: pathlib.Path, at: int) -> bytes:
+    with file.open("rb") as data:
+        data.seek(at)
+        return hashlib.sha256(data.read(CHUNK)).digest()
+
+
+def _remembered() -> dict[str, Any]:
+    """Return what the command-line tool remembers of files, by path: nothing where there is none or it cannot be read."""
+    if not sys.platform.startswith("linux"):  # elsewhere the system says too little of a file
+        return {}
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    try:
+        known = json.loads((cache / "tracediff" / "digests.json").read_text())
+    except (OSError, ValueError, RuntimeError):
+        return {}
+    return known if isinstance(known, dict) and all(isinstance(v, dict) for v in known.values()) else {}
+
+
+def _same(entry: dict[str, Any], now: os.stat_result) -> bool:
+    """Tell whether a remembered file is the one that is there now."""
+    told = {
+        "size": now.st_size,
+        "mtime_ns": now.st_mtime_ns,
+        "ctime_ns": now.st_ctime_ns,
+        "inode": now.st_ino,
+        "device": now.st_dev,
+    }
+    whole_digest = re.fullmatch("[0-9a-f]{64}", str(entry["chunks"]))
+    return bool(whole_digest) and all(entry.get(key) == value for key, value in told.items())
 
 
 def warn(message: str) -> None:
