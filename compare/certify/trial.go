@@ -69,6 +69,7 @@ type trial struct {
 	other   map[program.Rewrite]*order.Formula // the formula in other orders of steps
 	tokens  int                                // how many were kept; 0 for all
 	edited  bool                               // the formula is not that of the cut
+	mixed   bool                               // results of ranks are added with what the formula adds to them; see together
 }
 
 // prepare reads what the entry is computed from.
@@ -149,6 +150,7 @@ func (t *trial) in(e evaluated) (*judged, error) {
 		return nil, err
 	}
 	a := t.i.env.Arith
+	a.Together = t.mixed
 	a.Sum, a.Hull, a.HullLast = e.sum, e.hull, e.hull && t.wider()
 	a.Rigorous = a.Rigorous || e.rigorous
 	var x program.Value
@@ -243,10 +245,16 @@ func (t *trial) strict(a *arithmetic) (j *judged, left []int, order string, err 
 	if j, err = t.in(evaluated{arithmetic: a}); err != nil {
 		return nil, nil, "", err
 	}
-	if left = j.outside(); len(left) > 0 {
-		left, order, err = t.replay(j, a, left)
+	if left = j.outside(); len(left) == 0 {
+		return j, left, "", nil
 	}
-	return j, left, order, err
+	if left, order, err = t.replay(j, a, left); len(left) == 0 || err != nil {
+		return j, left, order, err
+	}
+	if rest, all, err := t.together(a, left); err != nil || all != "" {
+		return j, rest, all, err
+	}
+	return j, left, order, nil
 }
 
 // certify judges the entry in transformers' arithmetic, then in that of its form.
