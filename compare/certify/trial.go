@@ -46,7 +46,7 @@ func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.N
 	if !dtype.Float() { // whole numbers and flags are compared as they are
 		dtype = hooks.F64
 	}
-	t := &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: dtype}
+	t := &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: i.stored(dtype)}
 	if last {
 		t.tokens = 1
 	}
@@ -225,10 +225,10 @@ func (t *trial) widened() []program.Value {
 		}
 		rec, ok := t.i.trace.Lookup(t.formula.Inputs[k].Pass, t.i.list.At(t.formula.Inputs[k]).Name)
 		if ok && rec.DType.Float() {
-			before := v.Bound
+			before, stored := v.Bound, t.i.stored(rec.DType)
 			v.Bound = make([]float64, len(v.Data))
 			for i, x := range v.Data {
-				v.Bound[i] = lastPlace(rec.DType, x) / 2
+				v.Bound[i] = lastPlace(stored, x) / 2
 				if before != nil {
 					v.Bound[i] += before[i]
 				}

@@ -102,6 +102,9 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.texts(),
 		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate, Map: mapOf(mapped), Remarks: j.remarks(),
 	}
+	if local, err = unrounded(local, ref.Trace, j.list, &o); err != nil {
+		return nil, err
+	}
 	if err := isolate(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
 	}
@@ -193,6 +196,9 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 		return nil, err
 	}
 	o.Flaws = append(o.Flaws, flaws...)
+	if local, err = unrounded(local, ref, whole, &o); err != nil {
+		return nil, err
+	}
 	if o.Order, err = picked(shown, s.Order); err != nil {
 		return nil, err
 	}

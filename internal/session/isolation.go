@@ -69,6 +69,8 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	}
 	o.Confirmer = confirmer(local, list, ck, dtype)
 	switch {
+	case o.NotIsolated != "":
+		return unable(o.NotIsolated, "dump float32")
 	case a.Declined:
 		o.NotIsolated, o.Certifying = "as asked for (--no-isolate)", compare.Declined
 		return nil
@@ -88,7 +90,10 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 		return unable(err.Error(), isolable(err, local.Manifest()))
 	}
 	if o.Alone {
-		return nil
+		if rounded, err := roundedAlone(ctx, o.Isolator, local, list, ck, io); err != nil || !rounded {
+			return err
+		}
+		return unable(computesWider(dtype), "dump float32")
 	}
 	// What keeps the reference from being isolated is said only where something is to be excused by it.
 	if io.DType, err = certify.ModelDType(list, ref, local); err != nil {
