@@ -140,6 +140,9 @@ func CompareFiles(ctx context.Context, e *Env, s Settings, a *Asked, localFile, 
 		return nil, err
 	}
 	defer ref.Close()
+	if local, err = foreign.Later(local, ref); err != nil {
+		return nil, err
+	}
 	o := compare.Options{ReferenceLabel: "given"}
 	if a.AB {
 		o = abOptions(a, local, ref)
