@@ -339,6 +339,12 @@ func TestProposals(t *testing.T) {
 			0,
 		},
 		{
+			"steps at the end of names", "llama-tiny", true,
+			[]tensors{each("h%d.q.step2", "layers.%d.self_attn.q_proj", 0), each("h%d.q.step3", "layers.%d.mlp.gate_proj", 0), one("what-pass_2", "norm", 0)},
+			[]string{`"h{L}.q.step{S}" = { to = "layers.{L}.self_attn.q_proj", pass = "S-2" } # values: 3 of 3`, `"what-pass_{S}" = { to = "norm", pass = "S-2" } # values: 1 of 1`},
+			0,
+		},
+		{
 			"one layer of several", "llama-tiny", true,
 			[]tensors{one("block1/w2", "layers.1.mlp.down_proj", 1), one("block1/n1", "layers.1.input_layernorm", 1)},
 			[]string{`"block{L}/w2" = "layers.{L}.mlp.down_proj" # values: 1 of 1`, `"block{L}/n1" = "layers.{L}.input_layernorm" # values: 1 of 1`},
