@@ -345,6 +345,12 @@ func TestProposals(t *testing.T) {
 			0,
 		},
 		{
+			"what a layer returns, beside what it has", "llama-tiny", true,
+			[]tensors{each("h%d.0", "layers.%d.out", 0), each("h%d.1.0", "layers.%d.self_attn.k_rope", 0), each("h%d.q", "layers.%d.self_attn.q_proj", 0)},
+			[]string{`"h{L}.0" = "layers.{L}.out" # values: 3 of 3`, `"h{L}.1.0" = "layers.{L}.self_attn.k_rope" # values: 3 of 3`, `"h{L}.q" = "layers.{L}.self_attn.q_proj" # values: 3 of 3`},
+			0,
+		},
+		{
 			"one layer of several", "llama-tiny", true,
 			[]tensors{one("block1/w2", "layers.1.mlp.down_proj", 1), one("block1/n1", "layers.1.input_layernorm", 1)},
 			[]string{`"block{L}/w2" = "layers.{L}.mlp.down_proj" # values: 1 of 1`, `"block{L}/n1" = "layers.{L}.input_layernorm" # values: 1 of 1`},
