@@ -2,6 +2,7 @@ package foreign_test
 
 import (
 	"archive/zip"
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,11 +64,22 @@ func TestListsOfPasses(t *testing.T) {
 func archive(t *testing.T, arrays map[string]string) *capture.Trace {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "list.npz")
-	f, err := os.Create(path)
+	if err := os.WriteFile(path, zipped(t, arrays), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	trace, err := foreign.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := zip.NewWriter(f)
+	t.Cleanup(func() { trace.Close() })
+	return trace
+}
+
+// zipped is an archive of numpy's with these arrays.
+func zipped(t *testing.T, arrays map[string]string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
 	for name, data := range arrays {
 		m, err := w.Create(name + ".npy")
 		if err != nil {
@@ -80,15 +92,7 @@ func archive(t *testing.T, arrays map[string]string) *capture.Trace {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	trace, err := foreign.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { trace.Close() })
-	return trace
+	return out.Bytes()
 }
 
 // A dump whose passes begin with 1 counts from 1, or has no first pass: the other trace's token ids tell.
@@ -141,4 +145,16 @@ func tokens(n int, id byte) string {
 		data[8*i] = id
 	}
 	return text[:len(text)-8*n] + string(data)
+}
+
+// A name that no map can have is an error, and is not printed in full.
+func TestNamesAreShort(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "long.npz")
+	if err := os.WriteFile(path, zipped(t, map[string]string{strings.Repeat("a", 60_000): array}), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := foreign.Open(path)
+	if err == nil || !strings.Contains(err.Error(), "has a name of 60000 bytes, more than 1024") || len(err.Error()) > 400 {
+		t.Errorf("%.400v", err)
+	}
 }

@@ -242,6 +242,9 @@ type fitting struct {
 // some. One layer is enough for a tensor that is called like the entry.
 func (p *proposer) fits(t *template, f *form, r *role) []fitting {
 	var all []fitting
+	if !f.last && !p.asLarge(f, r) {
+		return nil
+	}
 	layers := keysOf(f.layers)
 	for _, layer := range layers {
 		x, e := f.layers[layer], r.layers[layer]
@@ -268,6 +271,16 @@ func (p *proposer) fits(t *template, f *form, r *role) []fitting {
 		few := 2*len(w.layers) <= len(layers) && !t.called(r.text)
 		return len(w.layers) < len(layers) && (few || f.last || f.join == joinAxis || f.stages != nil && len(p.unfit(f, w.axes)) > 0)
 	})
+}
+
+// asLarge reports whether a form has as many elements as an entry, in some layer.
+func (p *proposer) asLarge(f *form, r *role) bool {
+	for layer, x := range f.layers {
+		if e := r.layers[layer]; e != nil && elementsOf(x.shape) == elementsOf(p.want(e)) {
+			return true
+		}
+	}
+	return false
 }
 
 // unfit are the layers of a form whose shapes no layout with these axes takes apart.
