@@ -3,6 +3,7 @@ package foreign_test
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,7 +131,7 @@ func TestWhichPassIsTheFirst(t *testing.T) {
 			for _, r := range got.Records() {
 				keys = append(keys, r.Key)
 			}
-			if slices.SortFunc(keys, func(a, b string) int { return len(a) - len(b) }); keys[0] != c.first {
+			if slices.SortFunc(keys, func(a, b string) int { return cmp.Or(len(a)-len(b), cmp.Compare(a, b)) }); keys[0] != c.first {
 				t.Errorf("%q, want %q first", keys, c.first)
 			}
 		})
