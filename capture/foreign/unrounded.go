@@ -47,21 +47,7 @@ type unrounded struct {
 
 // ReadAt reads bytes as [io.ReaderAt] does.
 func (x *unrounded) ReadAt(p []byte, off int64) (int, error) {
-	const size = 4 // of a float32
-	var end error
-	if rest := x.n*size - off; int64(len(p)) > rest {
-		p, end = p[:max(rest, 0)], io.EOF
-	}
-	done := 0
-	for done < len(p) {
-		from := (off + int64(done)) / size
-		out, err := x.encoded(from, min(x.n, from+chunk))
-		if err != nil {
-			return done, err
-		}
-		done += copy(p[done:], out[(off+int64(done))-from*size:])
-	}
-	return done, end
+	return readEncoded(p, off, x.n, 4, x.encoded)
 }
 
 // encoded are the bytes of the elements from one number to another.

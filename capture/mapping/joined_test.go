@@ -35,14 +35,7 @@ func TestKeyHeadsOnSeveralRanks(t *testing.T) {
 		if !strings.Contains(text, want) || !strings.Contains(text, "; the ranks behind each other, 2 have each part\n") || p.Open() > 0 {
 			t.Fatalf("it lacks %s\n%s", want, text)
 		}
-		m, err := mapping.Parse("map.toml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := m.Apply(dump, list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := remade(t, dump, list, text)
 		for l := range list.Config.NumLayers {
 			_, got := raw(t, a.Trace, 0, fmt.Sprintf(name, l))
 			if _, data := raw(t, trace, 0, fmt.Sprintf(name, l)); !bytes.Equal(got, data) {

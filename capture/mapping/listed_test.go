@@ -42,7 +42,7 @@ func TestListsAreLayersOrPasses(t *testing.T) {
 		t.Error(text)
 	}
 	lines := strings.ReplaceAll(text, `# "`, `"`)
-	if _, ok := remade(t, assembled(t, passes...), list, lines).Lookup(2, "logits"); !ok {
+	if _, ok := remade(t, assembled(t, passes...), list, lines).Trace.Lookup(2, "logits"); !ok {
 		t.Error(lines)
 	}
 }

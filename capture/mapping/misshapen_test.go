@@ -69,7 +69,7 @@ func TestLayerOfAnotherShapeIsMapped(t *testing.T) {
 			if len(p.Choices)+len(p.Left) > 0 || t.Failed() {
 				t.Fatal(text)
 			}
-			made := remade(t, dump, list, text)
+			made := remade(t, dump, list, text).Trace
 			for l := range list.Config.NumLayers {
 				want, _ := raw(t, trace, 0, fmt.Sprintf(c.of, l))
 				got, _ := raw(t, made, 0, fmt.Sprintf(c.of, l))

@@ -59,7 +59,7 @@ func TestNumbersOfLayers(t *testing.T) {
 			if len(p.Choices)+len(p.Left) > 0 || t.Failed() {
 				t.Fatal(text)
 			}
-			made := remade(t, dump, list, text)
+			made := remade(t, dump, list, text).Trace
 			for l := range list.Config.NumLayers {
 				for _, of := range entries {
 					name := fmt.Sprintf("layers.%d.%s", l, of)

@@ -13,7 +13,7 @@ import (
 )
 
 // remade is what a map makes of a dump.
-func remade(t *testing.T, dump *capture.Trace, list *order.List, text string) *capture.Trace {
+func remade(t *testing.T, dump *capture.Trace, list *order.List, text string) *mapping.Applied {
 	t.Helper()
 	m, err := mapping.Parse("map.toml", []byte(text))
 	if err != nil {
@@ -23,7 +23,7 @@ func remade(t *testing.T, dump *capture.Trace, list *order.List, text string) *c
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	return a.Trace
+	return a
 }
 
 // Query, key and value, or gate and up, may have an axis of their own, in any place; so may the queries of a key head beside its key and value.
@@ -63,7 +63,7 @@ func TestFusedTensorsWithAnAxisOfTheirOwn(t *testing.T) {
 			if !strings.Contains(text, c.want) || !strings.Contains(text, "# values: 3 of 3") || len(p.Choices)+len(p.Left) > 0 {
 				t.Fatalf("it lacks %s\n%s", c.want, text)
 			}
-			made := remade(t, dump, list, text)
+			made := remade(t, dump, list, text).Trace
 			for l := range list.Config.NumLayers {
 				for _, of := range c.parts {
 					name := fmt.Sprintf("layers.%d.%s", l, of)

@@ -1,0 +1,90 @@
+package certify
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// replay computes what is left in the orders of summation that engines use, and returns what none of them explains and the
+// name of what explained the rest. An element that lies within what these give is rounding. Nothing is tried for an
+// element that no order of summation can explain.
+func (t *trial) replay(j *judged, a *arithmetic, left []int) ([]int, string, error) {
+	all, err := t.in(evaluated{arithmetic: a, rigorous: true})
+	if err != nil {
+		return nil, "", err
+	}
+	for _, i := range left {
+		if !all.consistent(i) {
+			return left, "", nil
+		}
+	}
+	if t.formula != nil && !t.edited && len(left) > 1 {
+		if some := (&evidence{t, left}).focus(); some.trial != t { // what is left of a part is left
+			if part, err := some.in(evaluated{arithmetic: a}); err != nil {
+				return nil, "", err
+			} else if rest, _, err := some.orders(part, a, some.left); err != nil || len(rest) > 0 {
+				return left, "", err
+			}
+		}
+	}
+	return t.orders(j, a, left)
+}
+
+// orders takes out what the orders of summation give, each by itself or together.
+func (t *trial) orders(j *judged, a *arithmetic, left []int) ([]int, string, error) {
+	first, best, most := left, "", given{}
+	lo, hi := slices.Clone(j.x.Data), slices.Clone(j.x.Data)
+	for _, s := range program.Summations() {
+		k, err := t.in(evaluated{arithmetic: a, sum: &s})
+		if err != nil {
+			return nil, "", err
+		}
+		if g := k.gives(first); g.more(most) {
+			best, most = s.String(), g
+		}
+		var rest []int
+		for _, i := range left {
+			lo[i], hi[i] = min(lo[i], k.x.Data[i]-k.x.Bound[i]), max(hi[i], k.x.Data[i]+k.x.Bound[i])
+			if y := t.y.Data[i]; !(y >= floats.Round(t.d, lo[i]) && y <= floats.Round(t.d, hi[i])) {
+				rest = append(rest, i)
+			}
+		}
+		if left = rest; most.equal == len(first) {
+			break
+		}
+	}
+	return left, inOrder(best, most.within, len(first)-len(left)), nil
+}
+
+// given counts elements that an order gives by itself: within its bounds, and to the bit.
+type given struct{ within, equal int }
+
+func (g given) more(than given) bool {
+	return g.within > than.within || g.within == than.within && g.equal > than.equal
+}
+
+// gives counts among some elements.
+func (j *judged) gives(of []int) (g given) {
+	for _, i := range of {
+		if j.consistent(i) {
+			g.within++
+		}
+		if j.y.Data[i] == floats.Round(j.d, j.x.Data[i]) {
+			g.equal++
+		}
+	}
+	return g
+}
+
+// inOrder names the order of summation that explains some elements: one that gives most of them by itself, if there is one.
+func inOrder(best string, alone, explained int) string {
+	switch {
+	case explained == 0:
+		return ""
+	case 2*alone > explained:
+		return best
+	}
+	return "several orders together"
+}
