@@ -49,7 +49,7 @@ func TestSummedHoldsForEveryOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, _ := trace.Lookup(0, "x")
-		order, magnitude, u, err := trace.Summed(r)
+		s, err := trace.Summed(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,16 +60,17 @@ func TestSummedHoldsForEveryOrder(t *testing.T) {
 			parts = append(parts[:i], parts[i+1:]...)
 		}
 		got := float64(parts[0])
-		if math.Abs(got-sum) > order[0] {
-			t.Fatalf("%s: %g of %d ranks in another order, %g rounded once, bound %g", d, got, n, sum, order[0])
+		if math.Abs(got-sum) > s.Order[0] {
+			t.Fatalf("%s: %g of %d ranks in another order, %g rounded once, bound %g", d, got, n, sum, s.Order[0])
 		}
 		// Whether one element is of a narrower dtype, written in a wider one, nothing tells: then u is of that.
+		u := s.Unit
 		if u < floats.Unit(d) {
 			t.Fatalf("%s: u is %g", d, u)
 		}
 		last := u * math.Abs(sum)
-		if n > 1 && math.Abs(got-exact) > order[0]+u*magnitude[0]*(1+2*u)+last+math.Abs(exact)*0x1p-50 && magnitude[0] > 0 {
-			t.Fatalf("%s: %g of %d ranks, %g of what was not rounded, bounds %g and %g", d, got, n, exact, order[0], magnitude[0])
+		if n > 1 && math.Abs(got-exact) > s.Order[0]+u*s.Magnitude[0]*(1+2*u)+last+math.Abs(exact)*0x1p-50 && s.Magnitude[0] > 0 {
+			t.Fatalf("%s: %g of %d ranks, %g of what was not rounded, bounds %g and %g", d, got, n, exact, s.Order[0], s.Magnitude[0])
 		}
 	})
 }

@@ -27,56 +27,68 @@ func (t *Trace) Value(pass int, name string) (program.Value, error) {
 	if err := floats.Decode(v.Data, x.DType, x.Data); err != nil || r.terms == nil {
 		return v, err
 	}
-	v.Bound, _, _, err = t.Summed(r)
-	return v, err
+	s, err := t.Summed(r)
+	if err != nil {
+		return v, err
+	}
+	v.Bound, v.Terms = s.Order, &s.Terms
+	return v, nil
 }
 
-// Summed says of each element of the sum of a record's terms what an engine's own sum may have beside it; nil for a record that is no sum.
-// An engine adds the terms in any order, and rounds after each step or at the end alone.
-//
-//   - order is how far its sum may be from that of the record, which is rounded once. Of n terms that are not 0, n−2 sums on the way have
-//     an error of u·M each, where M is the larger of the sums of the positive and of the negative terms, and u half a unit of the dtype that holds the terms;
-//     the last rounding of the two sums adds 2u·|sum|. The sum of two has the one rounding, and one term has no sum.
-//   - terms is the sum of their magnitudes; 0 where one alone is not 0. Each of them was rounded: together they are off by u times that.
-//
-// Higham, Accuracy and Stability of Numerical Algorithms, section 4.2.
-func (t *Trace) Summed(r Record) (order, terms []float64, u float64, err error) {
+// A Sum says of each element of a sum of terms what an engine's own sum may have beside it. An engine adds the terms in any order, and
+// rounds after each step or at the end alone.
+type Sum struct {
+	// Order is how far its sum may be from that of the record, which is rounded once. Of n terms that are not 0, n−2 sums on the way have
+	// an error of u·M each, where M is the larger of the sums of the positive and of the negative terms, and u half a unit of the dtype that
+	// holds the terms; the last rounding of the two sums adds 2u·|sum|. The sum of two has the one rounding, and one term has no sum.
+	//
+	// Higham, Accuracy and Stability of Numerical Algorithms, section 4.2.
+	Order []float64
+	// Magnitude is the sum of the magnitudes of the terms; 0 where one alone is not 0. Each of them was rounded: together they are off by u
+	// times that.
+	Magnitude []float64
+	program.Terms
+}
+
+// Summed says how far an engine's sum may be from that of a record; nil for a record that is no sum.
+func (t *Trace) Summed(r Record) (*Sum, error) {
 	if r.terms == nil {
-		return nil, nil, 0, nil
+		return nil, nil
 	}
 	n := int(r.Size) / r.DType.Size()
-	order, terms = make([]float64, n), make([]float64, n)
-	above, below, count := make([]float64, n), make([]float64, n), make([]int, n)
+	s := &Sum{Order: make([]float64, n), Magnitude: make([]float64, n), Terms: program.Terms{Count: make([]int, n), Most: make([]float64, n)}}
+	above, below := make([]float64, n), make([]float64, n)
 	raw, term := make([]byte, r.Size), make([]float64, n)
 	for _, data := range r.terms {
 		if got, err := data.ReadAt(raw, 0); got < len(raw) {
-			return nil, nil, 0, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+			return nil, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
 		}
 		if err := floats.Decode(term, r.DType, raw); err != nil {
-			return nil, nil, 0, err
+			return nil, err
 		}
 		for i, x := range term {
 			if x != 0 {
-				count[i]++
+				s.Count[i]++
 			}
 			above[i], below[i] = above[i]+max(x, 0), below[i]-min(x, 0)
 		}
 	}
 	held, err := HeldIn(r.terms, r.DType, r.Size)
 	if err != nil {
-		return nil, nil, 0, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+		return nil, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
 	}
-	u = floats.Unit(held)
-	for i, k := range count {
-		if k > 2 {
-			steps := float64(k-2) * u * max(above[i], below[i]) * (1 + float64(k)*u)
-			order[i] = steps + 2*u*(math.Abs(above[i]-below[i])+steps)
+	u := floats.Unit(held)
+	s.Unit = u
+	for i, k := range s.Count {
+		if s.Most[i] = max(above[i], below[i]); k > 2 {
+			steps := float64(k-2) * u * s.Most[i] * (1 + float64(k)*u)
+			s.Order[i] = steps + 2*u*(math.Abs(above[i]-below[i])+steps)
 		}
 		if k > 1 {
-			terms[i] = above[i] + below[i]
+			s.Magnitude[i] = above[i] + below[i]
 		}
 	}
-	return order, terms, u, nil
+	return s, nil
 }
 
 // HeldIn is the dtype that tensors of d, of some bytes each, were computed in: bfloat16 or float16 where it holds all their elements, since

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
 )
 
 // prefixes are those that frameworks put before the names of a text model. The longest that fits counts.
@@ -29,6 +30,8 @@ var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens
 //   - heads before tokens, where transformers' own modules have them so;
 //   - logits of the last token alone, marked as such.
 //
+// Tensors that the order has under two names, of which the dump has one, are noted: nothing is read under the other.
+//
 // Each gets a note. A trace that says what it is, and one that needs nothing of this, is returned as it is. Without an order, nil,
 // only the token ids are looked at. The trace stays open as long as the new one is used.
 func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
@@ -39,6 +42,7 @@ func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
 	f.prefix()
 	f.ids()
 	f.shapes()
+	f.twice()
 	if len(f.notes) == len(t.Notes()) {
 		return t, nil
 	}
@@ -213,6 +217,31 @@ func (f *fitter) shapes() {
 		f.note("%s with the row of the last token alone: that row is compared", tensors(pruned))
 	}
 	f.lastRows(last)
+}
+
+// twice says which tensors the order has under two names, of which the dump has the first alone: what a layer is given is what the one
+// before returns. The other is not compared: a port may lose something on the way.
+func (f *fitter) twice() {
+	if f.list == nil {
+		return
+	}
+	has := map[string]bool{}
+	for _, s := range f.sources {
+		has[s.Name] = true
+	}
+	n, first := 0, ""
+	for i := range f.list.Entries {
+		e := &f.list.Entries[i]
+		if _, same := e.Op.(op.Identity); !same || has[e.Name] || len(e.Inputs) != 1 || !has[e.Inputs[0].Name] || e.Inputs[0].Index != nil || e.Inputs[0].Prev {
+			continue
+		}
+		if n++; n == 1 {
+			first = fmt.Sprintf("%s is %s", e.Name, e.Inputs[0].Name)
+		}
+	}
+	if n > 0 {
+		f.note("%s of two names in the order: %s; compared under the name that is there", tensors(n), first)
+	}
 }
 
 // lastRows says which tensors have the row of the last token alone, and how many rows are not compared.

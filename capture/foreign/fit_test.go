@@ -80,6 +80,8 @@ func TestFit(t *testing.T) {
 		{"two prefixes for one name", []capture.Source{ids, tensor("text_model.norm", hooks.F32, 1, 5, 16), tensor("model.norm", hooks.F32, 1, 5, 16)}, "model.norm [1 5 16]", "text_model."},
 		{"a module for its output", []capture.Source{ids, tensor("model.layers.1", hooks.F32, 1, 5, 16)}, "layers.1.out [1 5 16]", "layers.0 is taken for layers.0.out"},
 		{"a module and its output", []capture.Source{ids, tensor("model.layers.1.out", hooks.F32, 1, 5, 16), tensor("model.layers.1", hooks.F32, 1, 5, 16)}, "model.layers.1 [1 5 16]", ""},
+		{"one tensor of two names", []capture.Source{ids, tensor("embed_tokens", hooks.F32, 1, 5, 16)}, "embed_tokens [1 5 16]", "1 tensor of two names in the order: layers.0.in is embed_tokens; compared under the name that is there"},
+		{"both names", []capture.Source{ids, tensor("layers.1.in", hooks.F32, 1, 5, 16), tensor("layers.0.out", hooks.F32, 1, 5, 16)}, "layers.0.out [1 5 16]", ""},
 		{"no batch axis", []capture.Source{ids, tensor("norm", hooks.F32, 5, 16)}, "norm [1 5 16]", "1 tensor without axes of size 1"},
 		{"no batch axis, ids unknown", []capture.Source{tensor("norm", hooks.F32, 5, 16)}, "norm [1 5 16]", "1 tensor without axes of size 1"},
 		{"no batch axis, heads", []capture.Source{ids, tensor("layers.0.self_attn.q_norm", hooks.F32, 5, 4, 6)}, "layers.0.self_attn.q_norm [1 5 4 6]", "without axes of size 1"},

@@ -123,10 +123,26 @@ func written(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// FuzzFolder looks for a folder that makes a scheme panic, or that has a tensor which cannot be. A line of the input is a file: its name,
+// Each scheme has a target, which begins with the folders of the table that are its own, and one that the tool itself wrote.
+
+func FuzzSGLangDumper(f *testing.F) { fuzz(f, "SGLang's dumper", "sglang-dumper") }
+func FuzzSGLangHooks(f *testing.F)  { fuzz(f, "SGLang's hooks", "sglang-passes") }
+func FuzzDebugTree(f *testing.F)    { fuzz(f, "a debug tree", "debug-tree") }
+func FuzzMsprobe(f *testing.F)      { fuzz(f, "msprobe", "msprobe") }
+
+// FuzzFolder begins with the other folders: files of passes, of tensors, shards.
+func FuzzFolder(f *testing.F) { fuzz(f, "", "torch-passes", "numpy-folder", "sharded") }
+
+var schemes = []string{"SGLang's dumper", "SGLang's hooks", "a debug tree", "msprobe"}
+
+// fuzz looks for a folder that makes a scheme panic, or that has a tensor which cannot be. A line of the input is a file: its name,
 // and behind a tab what is in it, where "=" stands for an array and "=NAME" for a tensor of that name.
-func FuzzFolder(f *testing.F) {
+func fuzz(f *testing.F, scheme string, dirs ...string) {
 	for _, c := range folders {
+		own := slices.IndexFunc(schemes, func(s string) bool { return strings.HasPrefix(c.name, s) })
+		if own < 0 != (scheme == "") || own >= 0 && schemes[own] != scheme {
+			continue
+		}
 		var b strings.Builder
 		for name, data := range c.files {
 			switch {
@@ -139,7 +155,7 @@ func FuzzFolder(f *testing.F) {
 		}
 		f.Add(b.String())
 	}
-	for _, dir := range []string{"sglang-dumper", "sglang-passes", "msprobe", "debug-tree", "torch-passes", "numpy-folder"} {
+	for _, dir := range dirs {
 		f.Add(listing(f, filepath.Join("../../fixtures/foreign", dir)))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -169,7 +185,7 @@ func FuzzFolder(f *testing.F) {
 	})
 }
 
-// listing has the files of a folder as FuzzFolder has them, with arrays in place of their tensors.
+// listing has the files of a folder as fuzz has them, with arrays in place of their tensors.
 func listing(f *testing.F, dir string) string {
 	var b bytes.Buffer
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {

@@ -137,6 +137,9 @@ func assemble(path string, f *container.File, look bool) (*capture.Trace, error)
 	return nil, hint.Also(err, f.Close())
 }
 
+// maxName bounds the names of tensors, in bytes: a line of a map has no longer ones.
+const maxName = 1 << 10
+
 // sourcesOf are the tensors of a file. Arrays of text are no tensors. Complex numbers, such as tables of rotations, are of no entry of any
 // order: they are left out beside others.
 func sourcesOf(f *container.File, look bool) ([]capture.Source, error) {
@@ -147,6 +150,8 @@ func sourcesOf(f *container.File, look bool) ([]capture.Source, error) {
 		switch {
 		case t.Name == "":
 			return nil, errors.New("a tensor has no name")
+		case len(t.Name) > maxName:
+			return nil, hint.Add(fmt.Errorf("tensor %s has a name of %d bytes, more than %d", container.Quote(t.Name), len(t.Name), maxName), "give the tensors short names: no map could name this one")
 		case t.Unknown == "":
 			sources = append(sources, capture.Source{Key: t.Name, Name: t.Name, DType: t.DType, Shape: t.Shape, Data: t, Printed: t.Printed})
 		case look || isText(t.Unknown) || some && isComplex(t.Unknown):

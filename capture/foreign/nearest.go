@@ -85,15 +85,19 @@ func (x *nearest) ReadAt(p []byte, off int64) (int, error) {
 	if x.once.Do(x.weigh); x.err != nil {
 		return 0, x.err
 	}
-	size := int64(x.of.DType.Size())
+	return readEncoded(p, off, x.n, int64(x.of.DType.Size()), x.encoded)
+}
+
+// readEncoded reads bytes of n elements of a size, as [io.ReaderAt] does. encoded gives the bytes of those from one number to another.
+func readEncoded(p []byte, off, n, size int64, encoded func(from, to int64) ([]byte, error)) (int, error) {
 	var end error
-	if rest := x.n*size - off; int64(len(p)) > rest {
+	if rest := n*size - off; int64(len(p)) > rest {
 		p, end = p[:max(rest, 0)], io.EOF
 	}
 	done := 0
 	for done < len(p) {
 		from := (off + int64(done)) / size
-		out, err := x.encoded(from, min(x.n, from+chunk))
+		out, err := encoded(from, min(n, from+chunk))
 		if err != nil {
 			return done, err
 		}

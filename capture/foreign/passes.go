@@ -17,6 +17,9 @@ import (
 // fromOne is the note of a dump whose first pass is pass1/.
 const fromOne = "its passes are counted from 1: pass1/ is taken for the first"
 
+// listFromOne ends the note of a list of passes that is counted from 1.
+const listFromOne = "1. is pass 0"
+
 // passes gives the sources the passes and firings that their names say, and reports whether any does. note is what is to be said of it;
 // empty for nothing.
 func passes(sources []capture.Source) (any bool, note string) {

@@ -2,12 +2,15 @@ package foreign_test
 
 import (
 	"archive/zip"
+	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 )
 
@@ -46,31 +49,7 @@ var lists = []struct {
 // A list of passes needs no map; one that may be of layers, ranks or prompts is left as it is.
 func TestListsOfPasses(t *testing.T) {
 	for _, c := range lists {
-		path := filepath.Join(t.TempDir(), "list.npz")
-		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := zip.NewWriter(f)
-		for name, data := range c.files {
-			m, err := w.Create(name + ".npy")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := m.Write([]byte(data)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-		trace, err := foreign.Open(path)
-		if err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
+		trace := archive(t, c.files)
 		var got []string
 		for _, r := range trace.Records() {
 			got = append(got, r.Key)
@@ -79,8 +58,104 @@ func TestListsOfPasses(t *testing.T) {
 		if notes := strings.Join(trace.Notes(), "; "); !slices.Equal(got, c.keys) || !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
 			t.Errorf("%s: %q, want %q; notes %q", c.name, got, c.keys, notes)
 		}
-		if err := trace.Close(); err != nil {
+	}
+}
+
+// archive opens an archive of numpy's with these arrays.
+func archive(t *testing.T, arrays map[string]string) *capture.Trace {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "list.npz")
+	if err := os.WriteFile(path, zipped(t, arrays), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	trace, err := foreign.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { trace.Close() })
+	return trace
+}
+
+// zipped is an archive of numpy's with these arrays.
+func zipped(t *testing.T, arrays map[string]string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for name, data := range arrays {
+		m, err := w.Create(name + ".npy")
+		if err != nil {
 			t.Fatal(err)
 		}
+		if _, err := m.Write([]byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// A dump whose passes begin with 1 counts from 1, or has no first pass: the other trace's token ids tell.
+func TestWhichPassIsTheFirst(t *testing.T) {
+	alike := archive(t, map[string]string{"pass0/input_ids": tokens(1, 2), "pass1/input_ids": tokens(1, 2), "pass2/input_ids": tokens(1, 2)})
+	other := archive(t, map[string]string{"pass0/input_ids": tokens(5, 1), "pass1/input_ids": tokens(1, 2), "pass2/input_ids": tokens(1, 2)})
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		first string // the key of the first tensor
+		err   string
+	}{
+		{"from 1", map[string]string{"pass1/own": tokens(5, 1), "pass2/own": tokens(1, 2)}, "own", ""},
+		{"steps alone", map[string]string{"pass1/own": tokens(1, 2), "pass2/own": tokens(1, 2)}, "pass1/own", ""},
+		{"steps of a list", map[string]string{"step1.own": tokens(1, 2), "step2.own": tokens(1, 2)}, "pass1/own", ""},
+		{"as many", map[string]string{"pass1/x": array, "pass2/x": array, "pass3/x": array}, "x", ""},
+		{"other tokens", map[string]string{"pass1/own": tokens(4, 1), "pass2/own": tokens(1, 2)}, "own", ""},
+		{"from 0", map[string]string{"pass0/own": tokens(1, 2), "pass1/own": tokens(1, 2)}, "own", ""},
+		{"steps alone, all alike", map[string]string{"pass1/own": tokens(1, 2), "pass2/own": tokens(1, 2)}, "", "nothing says whether that is the first"},
+		{"no ids", map[string]string{"pass1/x": array, "pass2/x": array}, "", "nothing says whether that is the first"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ref := other
+			if strings.HasSuffix(c.name, "all alike") {
+				ref = alike
+			}
+			got, err := foreign.Later(archive(t, c.files), ref)
+			if c.err != "" || err != nil {
+				if err == nil || c.err == "" || !strings.Contains(err.Error(), c.err) {
+					t.Fatalf("%v, want %q", err, c.err)
+				}
+				return
+			}
+			keys := []string{}
+			for _, r := range got.Records() {
+				keys = append(keys, r.Key)
+			}
+			if slices.SortFunc(keys, func(a, b string) int { return cmp.Or(len(a)-len(b), cmp.Compare(a, b)) }); keys[0] != c.first {
+				t.Errorf("%q, want %q first", keys, c.first)
+			}
+		})
+	}
+}
+
+// tokens are so many ids of one number, int64.
+func tokens(n int, id byte) string {
+	text := ids(n)
+	data := make([]byte, 8*n)
+	for i := range n {
+		data[8*i] = id
+	}
+	return text[:len(text)-8*n] + string(data)
+}
+
+// A name that no map can have is an error, and is not printed in full.
+func TestNamesAreShort(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "long.npz")
+	if err := os.WriteFile(path, zipped(t, map[string]string{strings.Repeat("a", 60_000): array}), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := foreign.Open(path)
+	if err == nil || !strings.Contains(err.Error(), "has a name of 60000 bytes, more than 1024") || len(err.Error()) > 400 {
+		t.Errorf("%.400v", err)
 	}
 }

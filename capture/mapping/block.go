@@ -120,17 +120,37 @@ func (a *application) join(g *group, to key, blocks []block) (block, error) {
 	case joinSum:
 		return sum(blocks)
 	case joinSame:
-		for i, b := range blocks[1:] {
-			how, err := differ(blocks[0], b)
-			if err != nil {
-				return block{}, err
-			}
-			if how != "" {
-				a.differ = append(a.differ, fmt.Sprintf("%s is not the same on all ranks: %s and %s differ in %s",
-					capture.Key(to.pass, to.name, to.firing), a.called(g.rule, g.members[0].rank), a.called(g.rule, g.members[i+1].rank), how))
-			}
+		return blocks[0], a.alike(g, to, blocks, len(blocks))
+	}
+	if n := g.rule.copies; n > 1 {
+		if len(blocks)%n != 0 {
+			return block{}, fmt.Errorf("join: %q has %d parts, which are not on %d ranks each", to.name, len(blocks), n)
 		}
-		return blocks[0], nil
+		if err := a.alike(g, to, blocks, n); err != nil {
+			return block{}, err
+		}
+		blocks = everyNth(blocks, n)
 	}
 	return concat(blocks, g.rule.join, g.rule.layout)
+}
+
+// alike notes which blocks are not as the first of their run of n, which they have to be.
+func (a *application) alike(g *group, to key, blocks []block, n int) error {
+	for i, b := range blocks {
+		first := i / n * n
+		how, err := differ(blocks[first], b)
+		if err != nil {
+			return err
+		}
+		if how == "" {
+			continue
+		}
+		which := "all ranks"
+		if n < len(blocks) {
+			which = fmt.Sprintf("the %d ranks that have a part", n)
+		}
+		a.differ = append(a.differ, fmt.Sprintf("%s is not the same on %s: %s and %s differ in %s",
+			capture.Key(to.pass, to.name, to.firing), which, a.called(g.rule, g.members[first].rank), a.called(g.rule, g.members[i].rank), how))
+	}
+	return nil
 }

@@ -62,7 +62,17 @@ func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []s
 	for _, n := range widths {
 		whole += n
 	}
-	if last := len(x.shape) - 1; !slices.Equal(sizesWithoutOnes(x.shape), sizesWithoutOnes([]int{p.tokens, whole})) || x.shape[last] != whole || !x.dtype.Float() ||
+	var list []cutting
+	last := len(x.shape) - 1
+	if last < 0 {
+		return nil, nil
+	}
+	if f.join == "" && x.dtype.Float() && x.shape[last] != whole {
+		for _, c := range p.spread(x.shape, group, widths) {
+			list = append(list, cutting{Line: c, f: f, roles: roles})
+		}
+		return p.rated(ctx, t, list)
+	} else if !slices.Equal(sizesWithoutOnes(x.shape), sizesWithoutOnes([]int{p.tokens, whole})) || x.shape[last] != whole || !x.dtype.Float() ||
 		f.join == joinAxis && f.axis != last {
 		return nil, nil
 	}
@@ -70,11 +80,15 @@ func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []s
 	if f.join == joinAxis {
 		ranks = f.ranks
 	}
-	var list []cutting
 	for _, c := range p.blocks(group, widths, ranks) {
 		c.Axes = p.front(x.shape) + c.left + " -> 1 " + p.token() + " " + c.right
 		list = append(list, cutting{Line: Line{Axes: c.Axes, Split: c.Split}, f: f, roles: roles})
 	}
+	return p.rated(ctx, t, list)
+}
+
+// rated says of each cutting in how many layers it gives the values of the reference, where there is one.
+func (p *proposer) rated(ctx context.Context, t *template, list []cutting) ([]cutting, error) {
 	if p.ref == nil {
 		return list, nil
 	}

@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -13,6 +14,37 @@ func (t *template) passOf(x *spelled) int {
 		return x.step - t.first
 	}
 	return x.r.Pass
+}
+
+// fromFirst numbers the passes of a dump that lacks the first from 0 on, those of the reference alike, and says how many tokens were before. A
+// dump that has the first, and one without a reference, stays as it is.
+func fromFirst(t, fitted, ref *capture.Trace) (t0, fitted0, ref0 *capture.Trace, past int, err error) {
+	first := -1
+	for _, r := range t.Records() {
+		if first < 0 || r.Pass < first {
+			first = r.Pass
+		}
+	}
+	if ref == nil || first <= 0 {
+		return t, fitted, ref, 0, nil
+	}
+	ids, err := ref.IDs()
+	if err != nil || first >= len(ids) {
+		return t, fitted, ref, 0, nil
+	}
+	for _, pass := range ids[:first] {
+		past += len(pass)
+	}
+	for _, to := range []**capture.Trace{&t, &fitted, &ref} {
+		sources := slices.DeleteFunc((*to).Sources(), func(s capture.Source) bool { return s.Pass < first })
+		for i := range sources {
+			sources[i].Pass -= first
+		}
+		if *to, err = capture.Assemble((*to).Path(), sources, (*to).Manifest(), false, nil, nil); err != nil {
+			return nil, nil, nil, 0, err
+		}
+	}
+	return t, fitted, ref, past, nil
 }
 
 // fitsLater reports whether the tensors of the passes behind the first are as large as an entry is there: cached keys have the values of new
@@ -64,7 +96,7 @@ func (p *proposer) ring(f fit) (string, error) {
 		}
 		pass := f.t.passOf(x)
 		axis := strings.IndexByte(strings.ReplaceAll(e.Axes, " ", ""), order.AxisKey)
-		if axis < 0 || pass == 0 {
+		if axis < 0 || pass == 0 && p.past == 0 {
 			continue
 		}
 		in, out, err := p.inRing(f, x, e, pass, axis)

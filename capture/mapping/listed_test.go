@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/mapping"
 )
 
 // element is a tensor of a trace in an element of a list, under another name.
@@ -43,15 +42,7 @@ func TestListsAreLayersOrPasses(t *testing.T) {
 		t.Error(text)
 	}
 	lines := strings.ReplaceAll(text, `# "`, `"`)
-	m, err := mapping.Parse("map.toml", []byte(lines))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, lines)
-	}
-	a, err := m.Apply(assembled(t, passes...), list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := a.Trace.Lookup(2, "logits"); !ok {
+	if _, ok := remade(t, assembled(t, passes...), list, lines).Trace.Lookup(2, "logits"); !ok {
 		t.Error(lines)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -70,17 +69,10 @@ func TestLayerOfAnotherShapeIsMapped(t *testing.T) {
 			if len(p.Choices)+len(p.Left) > 0 || t.Failed() {
 				t.Fatal(text)
 			}
-			m, err := mapping.Parse("map.toml", []byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			a, err := m.Apply(dump, list)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, text)
-			}
+			made := remade(t, dump, list, text).Trace
 			for l := range list.Config.NumLayers {
 				want, _ := raw(t, trace, 0, fmt.Sprintf(c.of, l))
-				got, _ := raw(t, a.Trace, 0, fmt.Sprintf(c.of, l))
+				got, _ := raw(t, made, 0, fmt.Sprintf(c.of, l))
 				right := slices.Equal(got.Shape, want.Shape) || slices.Equal(got.Shape, want.Shape[1:])
 				if right != (l != 1 || c.what == "no axis of heads") {
 					t.Errorf("layer %d has shape %v, and the reference %v", l, got.Shape, want.Shape)
@@ -114,13 +106,7 @@ func TestFusedLayerOfAnotherShapeIsMapped(t *testing.T) {
 		if len(p.Choices)+len(p.Left) > 0 || t.Failed() {
 			t.Fatal(text)
 		}
-		m, err := mapping.Parse("map.toml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Apply(dump, list); err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
+		remade(t, dump, list, text)
 	}
 }
 

@@ -59,18 +59,11 @@ func TestNumbersOfLayers(t *testing.T) {
 			if len(p.Choices)+len(p.Left) > 0 || t.Failed() {
 				t.Fatal(text)
 			}
-			m, err := mapping.Parse("map.toml", []byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			a, err := m.Apply(dump, list)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, text)
-			}
+			made := remade(t, dump, list, text).Trace
 			for l := range list.Config.NumLayers {
 				for _, of := range entries {
 					name := fmt.Sprintf("layers.%d.%s", l, of)
-					_, got := raw(t, a.Trace, 0, name)
+					_, got := raw(t, made, 0, name)
 					if _, want := raw(t, trace, 0, name); !bytes.Equal(got, want) {
 						t.Errorf("%s has other values\n%s", name, text)
 					}

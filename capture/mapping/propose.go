@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -60,11 +59,15 @@ const (
 // stages. fitted is the dump with what needs no map already read; its tensors stand in the same order. ref may be nil. The error is that of
 // ctx or of reading, or [ErrNoTokens].
 func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace) (*Proposal, error) {
-	p, err := propose(ctx, t, fitted, list, ref, false)
+	t, fitted, ref, past, err := fromFirst(t, fitted, ref)
+	if err != nil {
+		return nil, err
+	}
+	p, err := propose(ctx, t, fitted, list, ref, past, false)
 	if err != nil || !inList(t) || p.provenLayers() {
 		return p, err
 	}
-	other, err := propose(ctx, t, fitted, list, ref, true)
+	other, err := propose(ctx, t, fitted, list, ref, past, true)
 	if errors.Is(err, ErrNoTokens) {
 		return p, nil
 	}
@@ -77,11 +80,14 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 	return p.orPasses(other), nil
 }
 
-// propose is Propose for one reading of a dump that is a list: its elements are passes, or not.
-func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, passes bool) (*Proposal, error) {
-	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), sizes: sizesOf(list)}
+// propose is Propose for one reading of a dump that is a list: its elements are passes, or not. past are the tokens before the first pass.
+func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, past int, passes bool) (*Proposal, error) {
+	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: sizesOf(list)}
 	if len(p.passes) == 0 && ref != nil {
 		p.passes = passesOf(ref)
+	}
+	for i := range p.passes {
+		p.passes[i].Past += past
 	}
 	if len(p.passes) > 0 {
 		p.tokens = p.passes[0].Tokens
@@ -172,6 +178,7 @@ type proposer struct {
 	far    *reader
 	passes []order.Pass   // as far as they are known
 	tokens int            // of the first
+	past   int            // those before the first
 	of     []*template    // by tensor
 	open   []*template    // some are settled
 	free   []*role        // some are taken
@@ -182,7 +189,7 @@ type proposer struct {
 
 // want is the shape of an entry in the first pass.
 func (p *proposer) want(e *order.Entry) []int {
-	return e.Size(order.Pass{Tokens: p.tokens}, p.list.Config.SlidingWindow)
+	return e.Size(order.Pass{Past: p.past, Tokens: p.tokens}, p.list.Config.SlidingWindow)
 }
 
 // known reports whether a tensor has the name and the shape of an entry, so that it needs no line.
@@ -235,6 +242,9 @@ type fitting struct {
 // some. One layer is enough for a tensor that is called like the entry.
 func (p *proposer) fits(t *template, f *form, r *role) []fitting {
 	var all []fitting
+	if !f.last && !p.asLarge(f, r) {
+		return nil
+	}
 	layers := keysOf(f.layers)
 	for _, layer := range layers {
 		x, e := f.layers[layer], r.layers[layer]
@@ -261,6 +271,16 @@ func (p *proposer) fits(t *template, f *form, r *role) []fitting {
 		few := 2*len(w.layers) <= len(layers) && !t.called(r.text)
 		return len(w.layers) < len(layers) && (few || f.last || f.join == joinAxis || f.stages != nil && len(p.unfit(f, w.axes)) > 0)
 	})
+}
+
+// asLarge reports whether a form has as many elements as an entry, in some layer.
+func (p *proposer) asLarge(f *form, r *role) bool {
+	for layer, x := range f.layers {
+		if e := r.layers[layer]; e != nil && elementsOf(x.shape) == elementsOf(p.want(e)) {
+			return true
+		}
+	}
+	return false
 }
 
 // unfit are the layers of a form whose shapes no layout with these axes takes apart.
@@ -340,43 +360,6 @@ func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
 				l.To[i] = layerOfTarget.ReplaceAllString(l.To[i], fmt.Sprintf("{$1-%d}", t.from))
 			}
 		}
-	}
-	return list
-}
-
-// layerOfTarget is what a target has of the number of a layer.
-var layerOfTarget = regexp.MustCompile(`\{(L[^{}]*)\}`)
-
-// uncommon are the layers of a form that have another shape than most.
-func (f *form) uncommon() []int {
-	shape := f.common().shape
-	return slices.DeleteFunc(keysOf(f.layers), func(l int) bool { return slices.Equal(f.layers[l].shape, shape) })
-}
-
-// oneByOne is a line for each layer. Those that are unfit get the name alone, or that of their first part, so that a comparison shows their shape.
-func (t *template) oneByOne(f *form, l Line, unfit []int) (list []Line) {
-	written := map[int]string{}
-	for _, x := range t.all {
-		written[x.best.layer] = x.best.digits
-	}
-	for _, layer := range keysOf(f.layers) {
-		now := l
-		in := func(text, number string) string {
-			return hole.ReplaceAllStringFunc(text, func(m string) string {
-				if m == "{L}" {
-					return number
-				}
-				return m
-			})
-		}
-		now.From, now.To = in(l.From, written[layer]), nil
-		for _, to := range l.To {
-			now.To = append(now.To, in(to, fmt.Sprint(layer)))
-		}
-		if slices.Contains(unfit, layer) {
-			now.To, now.Axes, now.Split, now.Ring, now.Why = now.To[:1], "", "", "", "the axes of the other layers do not fit its shape"
-		}
-		list = append(list, f.put(now)...)
 	}
 	return list
 }

@@ -153,9 +153,10 @@ func (g *gathered) add(x *spelled) {
 
 // form is a way to take the tensors of a pattern as one a layer: as they are, joined of those of all ranks, or of stages.
 type form struct {
-	join    string // "" for none, joinSum, joinSame or joinAxis
-	axis    int    // of the parts that stand behind each other
-	ranks   int
+	join    string      // "" for none, joinSum, joinSame or joinAxis
+	axis    int         // of the parts that stand behind each other
+	ranks   int         // how many parts there are
+	copies  int         // ranks that have the same part each, one after the other; 0 and 1 for one
 	last    bool        // they have the row of the last token alone
 	stages  map[int]int // by stage: how many layers are before it; nil for none
 	agree   int         // for joinSame: the layers in which all ranks are alike
@@ -264,75 +265,6 @@ func (g *gathered) asStages(cells []cell, n numbering, written map[int]string) *
 	return f
 }
 
-// joined are the ways to make one tensor of those of all ranks that fit their shapes: all alike, partial sums, parts along an axis.
-func (g *gathered) joined(layers map[int][]int, ranks int) ([]*form, error) {
-	same, sums := &form{join: joinSame, ranks: ranks, layers: map[int]tensor{}}, &form{join: joinSum, ranks: ranks, layers: map[int]tensor{}}
-	along := map[int]*form{}
-	add := func(f *form, layer int, key string, b block) {
-		f.layers[layer] = tensor{fmt.Sprintf("%s\x00%s%d", key, f.join, f.axis), b.shape, b.dtype, b.data}
-	}
-	for layer, of := range layers {
-		var blocks []block
-		var plain *layout
-		key := ""
-		for _, rank := range of {
-			s := &g.at[cell{layer, rank}].source
-			var words []string
-			for i := range s.Shape {
-				words = append(words, fmt.Sprintf("a%d", i))
-			}
-			var err error
-			if plain, err = newLayout(strings.Join(words, " ")+" -> "+strings.Join(words, " "), ""); err != nil {
-				return nil, err
-			}
-			axes, err := plain.apart(s.Shape, nil)
-			if err != nil {
-				return nil, err
-			}
-			blocks, key = append(blocks, view(s, axes, s.Shape, 0)), s.Key
-		}
-		if b, err := sum(blocks); err == nil {
-			add(sums, layer, key, b)
-		}
-		alike, one := true, true
-		for _, b := range blocks[1:] {
-			one = one && slices.Equal(b.shape, blocks[0].shape) && b.dtype == blocks[0].dtype
-			if n := elementsOf(b.shape); !one || n > maxValues {
-				alike = false
-				continue
-			}
-			how, err := differ(blocks[0], b)
-			if err != nil {
-				return nil, err
-			}
-			alike = alike && how == ""
-		}
-		if one {
-			add(same, layer, key, blocks[0])
-			same.agree += btoi(alike)
-		}
-		for axis := range blocks[0].shape {
-			if along[axis] == nil {
-				along[axis] = &form{join: joinAxis, axis: axis, ranks: ranks, layers: map[int]tensor{}}
-			}
-			if slices.ContainsFunc(blocks, func(b block) bool { return len(b.shape) != len(blocks[0].shape) }) {
-				continue
-			}
-			if b, err := concat(blocks, fmt.Sprintf("a%d", axis), plain); err == nil {
-				add(along[axis], layer, key, b)
-			}
-		}
-	}
-	list := []*form{same, sums}
-	if same.agree == len(layers) { // those that are alike are no partial sums
-		list = list[:1]
-	}
-	for _, axis := range keysOf(along) {
-		list = append(list, along[axis])
-	}
-	return slices.DeleteFunc(list, func(f *form) bool { return len(f.layers) < len(layers) }), nil
-}
-
 // lastRows are the forms of tensors that have the row of the last token alone.
 func (f *form) lastRow() *form {
 	last := *f
@@ -347,7 +279,9 @@ func (f *form) put(l Line) []Line {
 	case f.join == joinSame, f.join == joinSum:
 		l.Join = f.join
 	case f.join == joinAxis:
-		l.Join = firstName(l.Axes, f.axis)
+		if l.Join = firstName(l.Axes, f.axis); f.copies > 1 {
+			l.Join += fmt.Sprintf("/%d", f.copies)
+		}
 	}
 	if f.last {
 		l.Rows = "last"

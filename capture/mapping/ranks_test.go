@@ -210,14 +210,7 @@ func TestRanksOfFusedTensors(t *testing.T) {
 	if len(p.Lines) != 1 || len(p.Choices)+len(p.Left) > 0 || !strings.Contains(text, `axes = "t c -> 1 t c", split = "c: 12 | 6 | 6", join = "c" } # values: 3 of 3; the ranks behind each other`) {
 		t.Fatal(text)
 	}
-	m, err := mapping.Parse("map.toml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := m.Apply(dump, list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := remade(t, dump, list, text)
 	for _, name := range []string{"layers.0.self_attn.q_proj", "layers.1.self_attn.k_proj", "layers.2.self_attn.v_proj"} {
 		_, want := raw(t, trace, 0, name)
 		if _, got := raw(t, a.Trace, 0, name); !bytes.Equal(got, want) {

@@ -3,6 +3,7 @@ package mapping
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -15,6 +16,7 @@ type rule struct {
 	layout *layout
 	split  *split      // one tensor becomes several
 	join   string      // several tensors become one: the name of an axis, or one of the words below; "" for none
+	copies int         // with the name of an axis: how many that follow one another have the same part each; 0 for one
 	over   []string    // the captures that tell those apart
 	ring   string      // the axis of keys that stands in the order of a ring of slots
 	pass   *expression // nil: the pass that the tensor has
@@ -132,7 +134,15 @@ func (r *rule) transforms(texts map[string]string) error {
 	if text, ok := texts[folded]; ok && text != "1+w" {
 		return fmt.Errorf("%s is %q, want 1+w", folded, text)
 	}
-	r.join, r.ring, r.last, r.folded = texts["join"], texts["ring"], texts["rows"] != "", texts[folded] != ""
+	join, copies, several := strings.Cut(texts["join"], "/")
+	if several {
+		n, err := strconv.Atoi(copies)
+		if err != nil || n < 2 || n > maxText || join == joinSum || join == joinSame {
+			return fmt.Errorf("join is %q, want an axis and how many ranks have each part of it, 2 or more, such as \"h/2\"", texts["join"])
+		}
+		r.copies = n
+	}
+	r.join, r.ring, r.last, r.folded = join, texts["ring"], texts["rows"] != "", texts[folded] != ""
 	return nil
 }
 
@@ -235,7 +245,11 @@ func (r *rule) words() string {
 		}
 		add("split", r.split.axis+": "+strings.Join(sizes, " | "))
 	}
-	add("join", r.join)
+	if r.copies > 1 {
+		add("join", fmt.Sprintf("%s/%d", r.join, r.copies))
+	} else {
+		add("join", r.join)
+	}
 	add("ring", r.ring)
 	if r.pass != nil {
 		add("pass", r.pass.text)

@@ -134,6 +134,8 @@ func (f *form) why() string {
 		return fmt.Sprintf("; the same on all ranks in %d of %d", f.agree, all)
 	case f.join == joinSum:
 		return "; the sum of all ranks"
+	case f.join == joinAxis && f.copies > 1:
+		return fmt.Sprintf("; the ranks behind each other, %d have each part", f.copies)
 	case f.join == joinAxis:
 		return "; the ranks behind each other"
 	case f.last:

@@ -64,6 +64,7 @@ func (t *template) called(role string) bool {
 
 var (
 	stepText   = regexp.MustCompile(`(?i)^(.*?)\b(step|iter|iteration|round|decode|pass)([-_=.]?)([0-9]{1,9})([-_./])`)
+	stepEnd    = regexp.MustCompile(`(?i)^(.+)([-_./](?:step|iter|iteration|round|decode|pass)[-_=.]?)([0-9]{1,9})$`)
 	numberText = regexp.MustCompile(`[0-9]+`)
 	layerText  = regexp.MustCompile(`(?i)(?:layers?|blocks?|blk)[-_./]?$`) // what stands before the number of a layer
 )
@@ -117,6 +118,7 @@ type spelled struct {
 	r            capture.Record
 	source       capture.Source
 	prefix, rest string // the part with the number of its pass, and what follows
+	suffix       string // that part, where it stands at the end
 	step         int    // −1 for none
 	mark         mark
 	best         named
@@ -124,7 +126,10 @@ type spelled struct {
 }
 
 // text is the pattern of its name, in which a rank has no number yet.
-func (x *spelled) text() string { return x.prefix + x.best.text }
+func (x *spelled) text() string { return x.reading(x.best.text) }
+
+// reading is the pattern of its name, of which the part without its pass is read so.
+func (x *spelled) reading(text string) string { return x.prefix + text + x.suffix }
 
 // namesOf reads the names of a dump, which is a list of passes where passes is true. known says which tensors need no line.
 func namesOf(t *capture.Trace, layers int, known func(int) bool, passes bool) []*spelled {
@@ -147,9 +152,12 @@ func namesOf(t *capture.Trace, layers int, known func(int) bool, passes bool) []
 		} else if m := stepText.FindStringSubmatch(x.rest); m != nil {
 			x.prefix, x.rest = escape(m[1]+m[2]+m[3])+"{S}"+escape(m[5]), x.rest[len(m[0]):]
 			x.step, _ = strconv.Atoi(m[4])
+		} else if m := stepEnd.FindStringSubmatch(x.rest); m != nil {
+			x.rest, x.suffix = m[1], escape(m[2])+"{S}"
+			x.step, _ = strconv.Atoi(m[3])
 		}
 		for _, n := range readings(x.rest, layers) {
-			key := x.prefix + n.text
+			key := x.reading(n.text)
 			if count[key] == nil {
 				count[key] = map[int]bool{}
 			}
@@ -161,19 +169,19 @@ func namesOf(t *capture.Trace, layers int, known func(int) bool, passes bool) []
 			written[of] = n.digits
 			beyond[key] = beyond[key] || n.beyond && n.layer > layers
 			if n.layer >= 0 {
-				if fronts[x.prefix+n.front] == nil {
-					fronts[x.prefix+n.front] = &front{numbers: map[int]bool{}, readings: map[string]bool{}}
+				if fronts[x.reading(n.front)] == nil {
+					fronts[x.reading(n.front)] = &front{numbers: map[int]bool{}, readings: map[string]bool{}}
 				}
-				fronts[x.prefix+n.front].add(n, x.known)
+				fronts[x.reading(n.front)].add(n, x.known)
 			}
 		}
 	}
 	for _, x := range all {
 		x.best = named{text: escape(x.rest), layer: -1}
 		for _, n := range readings(x.rest, layers)[1:] {
-			many, most := len(count[x.prefix+n.text]), max(1, len(count[x.text()]))
-			f := fronts[x.prefix+n.front]
-			if beyond[x.prefix+n.text] || f.beyond(layers) && count[x.prefix+n.text][layers] {
+			many, most := len(count[x.reading(n.text)]), max(1, len(count[x.text()]))
+			f := fronts[x.reading(n.front)]
+			if beyond[x.reading(n.text)] || f.beyond(layers) && count[x.reading(n.text)][layers] {
 				continue
 			}
 			if !f.beyond(layers) && f.numbers[layers] {

@@ -94,7 +94,7 @@ func (j *behind) ReadAt(p []byte, off int64) (int, error) {
 	return done, nil
 }
 
-// total is the sum of partial results: in float64, rounded once to the dtype that holds them, see [capture.HeldIn]. How far that of the engine may be is [capture.Trace.Summed].
+// total is the sum of partial results: in float64, rounded once to the dtype that holds them, see [capture.HeldIn]. How far that of the engine may be is [capture.Sum].
 type total struct {
 	parts []io.ReaderAt
 	dtype hooks.DType

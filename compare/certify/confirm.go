@@ -174,11 +174,18 @@ func rowsOf(v program.Value, axis int, rows []int) program.Value {
 	inner := measure.Elements(v.Shape[axis+1:])
 	out := program.Value{Shape: slices.Clone(v.Shape)}
 	out.Shape[axis] = len(rows)
+	if v.Terms != nil {
+		out.Terms = &program.Terms{Unit: v.Terms.Unit}
+	}
 	for block := 0; block < len(v.Data); block += v.Shape[axis] * inner {
 		for _, r := range rows {
 			out.Data = append(out.Data, v.Data[block+r*inner:][:inner]...)
 			if v.Bound != nil {
 				out.Bound = append(out.Bound, v.Bound[block+r*inner:][:inner]...)
+			}
+			if v.Terms != nil {
+				out.Terms.Count = append(out.Terms.Count, v.Terms.Count[block+r*inner:][:inner]...)
+				out.Terms.Most = append(out.Terms.Most, v.Terms.Most[block+r*inner:][:inner]...)
 			}
 		}
 	}

@@ -38,6 +38,8 @@ type IsolateOptions struct {
 	Certified func() (Certified, error)
 	// DType is the dtype that the model computed in, for a trace that does not say; see [ModelDType].
 	DType hooks.DType
+	// Stored is the dtype to which all of the trace is taken to be rounded, for [Isolator.Rounded]; 0: what was captured is what was computed.
+	Stored hooks.DType
 	// Given: the trace is a file that a person made; see [Needs].
 	Given bool
 	// Thorough asks it for every entry, also for those that are right: where nothing else is tested.

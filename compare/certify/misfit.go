@@ -46,7 +46,7 @@ func (i *Isolator) misfitIn(n order.Node, last bool) *misfit {
 		bad.Class, bad.Is = gate.Shape, fmt.Sprintf("has shape %v, not %v", rec.Shape, want)
 		return bad
 	}
-	if want := e.DTypeOf(i.env.DType); otherNumbers(e, rec.DType, want) {
+	if want := e.DTypeOf(i.env.DType); rec.DType != i.o.Stored && otherNumbers(e, rec.DType, want) {
 		bad.Class, bad.Is = gate.DType, fmt.Sprintf("is %s, not %s", rec.DType, want)
 		return bad
 	}

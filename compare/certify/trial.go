@@ -49,7 +49,7 @@ func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.N
 	if !dtype.Float() { // whole numbers and flags are compared as they are
 		dtype = hooks.F64
 	}
-	t := &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: dtype}
+	t := &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: i.stored(dtype)}
 	if last {
 		t.tokens = 1
 	}
@@ -72,6 +72,7 @@ type trial struct {
 	other   map[program.Rewrite]*order.Formula // the formula in other orders of steps
 	tokens  int                                // how many were kept; 0 for all
 	edited  bool                               // the formula is not that of the cut
+	mixed   bool                               // results of ranks are added with what the formula adds to them; see together
 }
 
 // prepare reads what the entry is computed from.
@@ -155,6 +156,7 @@ func (t *trial) in(e evaluated) (*judged, error) {
 		return nil, err
 	}
 	a := t.i.env.Arith
+	a.Together = t.mixed
 	a.Sum, a.Hull, a.HullLast = e.sum, e.hull, e.hull && t.wider()
 	a.Rigorous = a.Rigorous || e.rigorous
 	var x program.Value
@@ -229,10 +231,10 @@ func (t *trial) widened() []program.Value {
 		}
 		rec, ok := t.i.trace.Lookup(t.formula.Inputs[k].Pass, t.i.list.At(t.formula.Inputs[k]).Name)
 		if ok && rec.DType.Float() {
-			before := v.Bound
+			before, stored := v.Bound, t.i.stored(rec.DType)
 			v.Bound = make([]float64, len(v.Data))
 			for i, x := range v.Data {
-				v.Bound[i] = lastPlace(rec.DType, x) / 2
+				v.Bound[i] = lastPlace(stored, x) / 2
 				if before != nil {
 					v.Bound[i] += before[i]
 				}
@@ -249,10 +251,16 @@ func (t *trial) strict(a *arithmetic) (j *judged, left []int, order string, err 
 	if j, err = t.in(evaluated{arithmetic: a}); err != nil {
 		return nil, nil, "", err
 	}
-	if left = j.outside(); len(left) > 0 {
-		left, order, err = t.replay(j, a, left)
+	if left = j.outside(); len(left) == 0 {
+		return j, left, "", nil
 	}
-	return j, left, order, err
+	if left, order, err = t.replay(j, a, left); len(left) == 0 || err != nil {
+		return j, left, order, err
+	}
+	if rest, all, err := t.together(a, left); err != nil || all != "" {
+		return j, rest, all, err
+	}
+	return j, left, order, nil
 }
 
 // certify judges the entry in transformers' arithmetic, then in that of its form.

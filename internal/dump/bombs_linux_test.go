@@ -17,7 +17,7 @@ const (
 	// mostResident is what refusing a file may take of memory, whatever the file claims.
 	mostResident = 100 << 20
 	// longest is how long refusing may keep a processor busy. What else the machine does meanwhile does not count.
-	longest = 5 * time.Second
+	longest = time.Second
 	// readVariable names the file that this program reads in place of its tests.
 	readVariable = "TRACEDIFF_TEST_READ"
 )

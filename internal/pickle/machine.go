@@ -52,10 +52,17 @@ const (
 	slot      = 16 // a value in a stack, a list, a memo
 	small     = 32
 	container = 64
+
+	// maxStack bounds the values that wait to be put together. A stack that grows takes several times its size; pickles put a thousand
+	// elements of a list there at a time, and all of a tuple.
+	maxStack = 1 << 20
 )
 
 func (m *machine) push(v any, cost int64) error {
 	m.built += slot + cost
+	if len(m.stack) == maxStack {
+		return fmt.Errorf("a pickle bomb: more than %d values wait on its stack", maxStack)
+	}
 	m.stack = append(m.stack, v)
 	return nil
 }

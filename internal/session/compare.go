@@ -104,6 +104,9 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate, Map: mapOf(mapped), Remarks: j.remarks(),
 	}
 	a.weighed(&o)
+	if local, err = unrounded(local, ref.Trace, j.list, &o); err != nil {
+		return nil, err
+	}
 	if err := isolate(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
 		return nil, err
 	}
@@ -139,6 +142,9 @@ func CompareFiles(ctx context.Context, e *Env, s Settings, a *Asked, localFile, 
 		return nil, err
 	}
 	defer ref.Close()
+	if local, err = foreign.Later(local, ref); err != nil {
+		return nil, err
+	}
 	o := compare.Options{ReferenceLabel: "given"}
 	if a.AB {
 		o = abOptions(a, local, ref)
@@ -195,6 +201,9 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 		return nil, err
 	}
 	o.Flaws = append(o.Flaws, flaws...)
+	if local, err = unrounded(local, ref, whole, &o); err != nil {
+		return nil, err
+	}
 	if o.Order, err = picked(shown, s.Order); err != nil {
 		return nil, err
 	}

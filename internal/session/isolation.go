@@ -69,6 +69,8 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	}
 	o.Confirmer = confirmer(local, list, a.own(ck), dtype)
 	switch {
+	case o.NotIsolated != "":
+		return unable(o.NotIsolated, "dump float32")
 	case a.Declined:
 		o.NotIsolated, o.Certifying = "as asked for (--no-isolate)", compare.Declined
 		return nil
@@ -99,7 +101,13 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 		o.Isolator = nil
 		return unable(err.Error(), isolable(err, local.Manifest()))
 	}
-	if o.Alone || theirs == nil {
+	if o.Alone {
+		if rounded, err := roundedAlone(ctx, o.Isolator, local, list, ck, io); err != nil || !rounded {
+			return err
+		}
+		return unable(computesWider(dtype), "dump float32")
+	}
+	if theirs == nil {
 		return nil
 	}
 	io.Single, io.Opaque, io.Own = nil, nil, false

@@ -84,6 +84,9 @@ func ProposeMap(ctx context.Context, w io.Writer, model, localFile, referenceFil
 			return nil, err
 		}
 		defer ref.Close()
+		if local, err = foreign.Later(local, ref); err != nil {
+			return nil, err
+		}
 	}
 	list, err := TraceOrder(local, ref)
 	if err == nil && (list == nil || model != "") {

@@ -28,6 +28,8 @@ type Arith struct {
 	Rigorous bool       // bounds that hold for every order of summation, in place of nearly every
 	Sum      *Summation // nil: no order, in float64
 	Choices  []Choice   // by step; nil: the program's own
+	// Together: an engine may add the terms of an input, and what a step adds to that input, in any order; see [Terms].
+	Together bool
 	// Hull: every step may round its result to the model's dtype or not, each element by itself, and have it by another
 	// way. Values are not rounded, and bounds allow for all of it. The last step is rounded by the caller, see Arith.Round; with
 	// HullLast it, too, may have been rounded before.

@@ -19,6 +19,7 @@ type run struct {
 	values []operand // whole results, by step: of leaves, and of what more than one stage reads
 	kept   []bool
 	piece  []float64
+	terms  map[int]*Terms // of the leaves that are sums
 
 	followed int // elements that are the engine's own choice
 }
@@ -29,7 +30,7 @@ const blockElements = 1024
 // Eval evaluates the program: all elements of its result before the last rounding. The result is the caller's. The error
 // is that of an index out of range, of a weight that cannot be read, or of inputs that are none of the program's.
 func (p *Program) Eval(c Call) (Value, error) {
-	r := &run{p: p, c: &c, a: c.Arith, values: make([]operand, len(p.Steps))}
+	r := &run{p: p, c: &c, a: c.Arith, values: make([]operand, len(p.Steps)), terms: map[int]*Terms{}}
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Prim.leaf() {
 			if err := r.leaf(i, s); err != nil {
@@ -76,6 +77,9 @@ func (r *run) leaf(i int, s *Step) error {
 		}
 		in := r.c.In[s.Index]
 		r.values[i] = operand{in.Data, in.Bound}
+		if r.a.Together && r.a.Bounds && in.Terms != nil {
+			r.terms[i] = in.Terms
+		}
 		if !r.a.Bounds {
 			r.values[i].e = nil
 		}

@@ -120,6 +120,9 @@ func (r *run) blocks(k int) {
 				y = r.load(&loads[n][1], st, scratch, whole, from, rows)
 			}
 			switch s.Prim {
+			case Add:
+				x = r.together(s, x, y, from*w)
+				r.apply(i, out, x, y)
 			case Sum:
 				r.sums(i, out, x)
 			case RowMax:

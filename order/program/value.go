@@ -7,6 +7,16 @@ type Value struct {
 	Data, Bound []float64
 	// Followed is how many elements are an engine's own choice where bounds allow for several, see [Call].
 	Followed int
+	// Terms say of a value that is a sum what it is the sum of; nil for any other.
+	Terms *Terms
+}
+
+// Terms are those of a sum, by element: Count of them are not 0, Most is the larger of the sums of the positive and of the negative ones, and
+// Unit is half a unit of the dtype in which they are added.
+type Terms struct {
+	Count []int
+	Most  []float64
+	Unit  float64
 }
 
 // Rows is a weight, read row by row so that no table is held whole. A vector is one row.

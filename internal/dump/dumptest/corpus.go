@@ -226,6 +226,7 @@ func deep(n int) []byte {
 func pickleCorpus(testing.TB) []Specimen {
 	return []Specimen{
 		{"pickle, bomb of lists", append([]byte("\x80\x02"), append(bytes.Repeat([]byte("]"), 2<<20), '.')...), "a pickle bomb"},
+		{"pickle, bomb of one value", append([]byte("\x80\x02K\x01"), append(bytes.Repeat([]byte("2"), 2<<20), '.')...), "a pickle bomb: more than 1048576 values wait on its stack"},
 		{"pickle, bomb of what is remembered", append([]byte("\x80\x02]"), append(bytes.Repeat([]byte("\x94"), 1<<20), '.')...), "it has no tensors"},
 		{"pickle, one list in many places", deep(40), "a pickle bomb"},
 		{"pickle, one list in some thousand places", deep(14), "a pickle bomb"},

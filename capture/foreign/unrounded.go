@@ -1,0 +1,159 @@
+package foreign
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// Unrounded is a dump that was computed in float32 and rounded to d, bfloat16 or float16, as it is written: each element becomes the float32
+// that is nearest to the other trace's among all that round to it. So what differs here differs before the rounding, and by at least as much.
+// A number that only lies beside the other's is the midpoint between two numbers of d, where its rounding begins; NaN, infinities, tensors that
+// the other trace has not or in another shape, and those of another dtype than d and float32, stay as they are. t stays open as long as the
+// new one is used.
+func Unrounded(t, other *capture.Trace, d hooks.DType) (*capture.Trace, error) {
+	sources := t.Sources()
+	for i := range sources {
+		s := &sources[i]
+		r, ok := other.LookupFiring(s.Pass, s.Name, s.Firing)
+		if !ok || s.DType != d && s.DType != hooks.F32 || r.DType != hooks.F32 {
+			continue
+		}
+		first, ok := rowsOf(s, r)
+		if !ok {
+			continue
+		}
+		n, _ := hooks.Elements(s.Shape)
+		s.Data, s.DType = &unrounded{of: s.Data, stored: s.DType, to: d, other: other, r: r, first: int64(first), n: int64(n)}, hooks.F32
+		s.Terms = nil
+	}
+	return capture.Assemble(t.Path(), sources, t.Manifest(), t.Sequence(), t.Notes(), t)
+}
+
+// unrounded is a tensor of a dump as it was before it was rounded, as near to the other's as that allows: float32.
+type unrounded struct {
+	of         io.ReaderAt
+	stored, to hooks.DType
+	other      *capture.Trace
+	r          capture.Record
+	first      int64 // the element of r that is the first
+	n          int64
+}
+
+// ReadAt reads bytes as [io.ReaderAt] does.
+func (x *unrounded) ReadAt(p []byte, off int64) (int, error) {
+	return readEncoded(p, off, x.n, 4, x.encoded)
+}
+
+// encoded are the bytes of the elements from one number to another.
+func (x *unrounded) encoded(from, to int64) ([]byte, error) {
+	width := int64(x.stored.Size())
+	raw, far := make([]byte, (to-from)*width), make([]byte, (to-from)*4)
+	if got, err := x.of.ReadAt(raw, from*width); got < len(raw) {
+		return nil, err
+	}
+	if got, err := x.other.ReadAt(x.r, far, (x.first+from)*4); got < len(far) {
+		return nil, err
+	}
+	l, r := make([]float64, to-from), make([]float64, to-from)
+	if err := floats.Decode(l, x.stored, raw); err != nil {
+		return nil, err
+	}
+	if err := floats.Decode(r, hooks.F32, far); err != nil {
+		return nil, err
+	}
+	out := far[:0]
+	for i, y := range l {
+		out = binary.LittleEndian.AppendUint32(out, math.Float32bits(float32(before(x.to, y, r[i]))))
+	}
+	return out, nil
+}
+
+// before is the number nearest to r that rounds to y in d; y itself where that is none of d's.
+func before(d hooks.DType, y, r float64) float64 {
+	switch {
+	case floats.Round(d, r) == y:
+		return r
+	case math.IsNaN(y) || math.IsInf(y, 0) || math.IsNaN(r) || floats.Round(d, y) != y:
+		return y
+	}
+	if next := beside(d, y, r > y); !math.IsInf(next, 0) {
+		return (y + next) / 2
+	}
+	return y
+}
+
+// beside is the number of d above y or below it. y is one of d's.
+func beside(d hooks.DType, y float64, above bool) float64 {
+	bits, from := floats.BF16(float32(y)), floats.FromBF16
+	if d == hooks.F16 {
+		bits, from = floats.F16(float32(y)), floats.FromF16
+	}
+	switch {
+	case y == 0 && above:
+		bits = 1
+	case y == 0:
+		bits = 1<<15 | 1
+	case y > 0 == above:
+		bits++
+	default:
+		bits--
+	}
+	return float64(from(bits))
+}
+
+// Roundings of tensors: of this many elements or more in two rows that d does not have, in the other trace, all but one of roundingsOf are
+// what the other's round to. Null hypothesis: the port computed in d. Then a linear operation, whose inputs were rounded, has the
+// rounding of the float32 result in about 6 of 10 elements.
+const (
+	roundingsLeast = 8
+	roundingsOf    = 16
+)
+
+// RoundingOf reports whether a tensor has what another, in float32, rounds to in d; shows is false where the other's numbers are those of
+// d, or too few are not, which shows nothing.
+func RoundingOf(t *capture.Trace, l capture.Record, other *capture.Trace, r capture.Record, d hooks.DType) (is, shows bool, err error) {
+	if !slices.Equal(l.Shape, r.Shape) || l.DType != d && l.DType != hooks.F32 || r.DType != hooks.F32 || len(l.Shape) == 0 {
+		return false, false, nil
+	}
+	n, _ := hooks.Elements(l.Shape)
+	width := int64(max(l.Shape[len(l.Shape)-1], 1))
+	seen, equal, first, rows := 0, 0, int64(-1), false
+	for from := int64(0); from < int64(n); from += chunk {
+		count := min(int64(n)-from, chunk)
+		raw, far := make([]byte, count*int64(l.DType.Size())), make([]byte, count*4)
+		if _, err := t.ReadAt(l, raw, from*int64(l.DType.Size())); err != nil {
+			return false, false, err
+		}
+		if _, err := other.ReadAt(r, far, from*4); err != nil {
+			return false, false, err
+		}
+		x, y := make([]float64, count), make([]float64, count)
+		if err := floats.Decode(x, l.DType, raw); err != nil {
+			return false, false, err
+		}
+		if err := floats.Decode(y, hooks.F32, far); err != nil {
+			return false, false, err
+		}
+		for i, v := range y {
+			to := floats.Round(d, v)
+			if to == v || v != v || math.IsInf(to, 0) {
+				continue
+			}
+			if row := (from + int64(i)) / width; first < 0 {
+				first = row
+			} else if row != first {
+				rows = true
+			}
+			if seen++; x[i] == to {
+				equal++
+			}
+		}
+	}
+	return roundingsOf*(seen-equal) < seen, seen >= roundingsLeast && rows, nil
+}

@@ -1,0 +1,44 @@
+package mapping
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// layerOfTarget is what a target has of the number of a layer.
+var layerOfTarget = regexp.MustCompile(`\{(L[^{}]*)\}`)
+
+// uncommon are the layers of a form that have another shape than most.
+func (f *form) uncommon() []int {
+	shape := f.common().shape
+	return slices.DeleteFunc(keysOf(f.layers), func(l int) bool { return slices.Equal(f.layers[l].shape, shape) })
+}
+
+// oneByOne is a line for each layer. Those that are unfit get the name alone, or that of their first part, so that a comparison shows their shape.
+func (t *template) oneByOne(f *form, l Line, unfit []int) (list []Line) {
+	written := map[int]string{}
+	for _, x := range t.all {
+		written[x.best.layer] = x.best.digits
+	}
+	for _, layer := range keysOf(f.layers) {
+		now := l
+		in := func(text, number string) string {
+			return hole.ReplaceAllStringFunc(text, func(m string) string {
+				if m == "{L}" {
+					return number
+				}
+				return m
+			})
+		}
+		now.From, now.To = in(l.From, written[layer]), nil
+		for _, to := range l.To {
+			now.To = append(now.To, in(to, fmt.Sprint(layer)))
+		}
+		if slices.Contains(unfit, layer) {
+			now.To, now.Axes, now.Split, now.Ring, now.Why = now.To[:1], "", "", "", "the axes of the other layers do not fit its shape"
+		}
+		list = append(list, f.put(now)...)
+	}
+	return list
+}

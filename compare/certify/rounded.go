@@ -1,0 +1,79 @@
+package certify
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Rounded reports whether a trace of 16 bits was computed in float32 and rounded as it was written, so that no operation of it can be computed
+// from its tensors. wide is an isolator of the same trace for float32, of which this dtype is what it is [IsolateOptions].Stored in.
+//
+// What tells it are entries that are computed without weights from what was captured, such as a residual sum: no wrong weight explains them. It is so where the dtype's own arithmetic leaves something of more than half of them; where inputs within half a
+// unit of what was captured, in float32, give all of these, and as many elements and rows as any arithmetic has to show, in two places of
+// a layer; and where no arithmetic of 16 bits is that of such a form.
+func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
+	if i.env.DType == hooks.F32 {
+		return false, nil
+	}
+	forms := i.capturedForms()
+	looked := 0
+	var given []*evidence
+	for _, name := range forms.names {
+		before := len(given)
+		for _, n := range forms.nodes[name] {
+			if looked == widerLooked || !i.weightless(n) {
+				break
+			}
+			e, err := i.evidence(ctx, n)
+			if err != nil {
+				return false, err
+			}
+			if e == nil || !slices.ContainsFunc(e.formula.Steps, func(s program.Step) bool { return s.Prim.Computes() }) {
+				continue // it was moved, and nothing else
+			}
+			if looked++; len(e.left) == 0 {
+				continue
+			}
+			if gives, err := wide.gives(ctx, n); err != nil || !gives {
+				return false, err
+			}
+			given = append(given, e)
+		}
+		if len(given) > before {
+			if f, err := i.form(ctx, name); err != nil || f.own != nil {
+				return false, err
+			}
+		}
+	}
+	return 2*len(given) > looked && proven(given) && kinds(given) >= widerKinds, nil
+}
+
+// gives reports whether inputs that had more digits than were captured give an entry.
+func (i *Isolator) gives(ctx context.Context, n order.Node) (bool, error) {
+	t, err := i.trial(ctx, n)
+	if lacking(err) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	_, rest, _, err := t.strict(&arithmetic{wide: true})
+	return len(rest) == 0, err
+}
+
+// weightless reports whether nothing on the way from what was captured to an entry has weights.
+func (i *Isolator) weightless(n order.Node) bool {
+	cut, err := i.list.Cut(i.has, n)
+	return err == nil && !slices.ContainsFunc(cut.Steps, func(n order.Node) bool { return len(i.list.At(n).Weights) > 0 })
+}
+
+// stored is the dtype to which a captured tensor was rounded.
+func (i *Isolator) stored(d hooks.DType) hooks.DType {
+	if i.o.Stored != 0 && d == hooks.F32 {
+		return i.o.Stored
+	}
+	return d
+}
