@@ -3,7 +3,7 @@ package weights
 import (
 	"math"
 
-	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/quant"
 )
 
 // lost is the part of a run's energy beyond which its codes are not a rounding of the original. Codes of four bits lose a hundredth by
@@ -106,7 +106,7 @@ func (q *rule) run(b *block, bad []bool, from, to int) bool {
 	inside := 0
 	for i := from; i < to; i++ {
 		x, l := q.makes(b.original[i]), b.local[i]
-		slack := b.slack[i] + taken(x)
+		slack := b.slack[i] + quant.Taken(x)
 		within := min(max(x, b.low[i]), b.high[i])
 		beyond := math.Abs(x - within)
 		if b.grid.Moves {
@@ -199,13 +199,4 @@ func (e *errors2) times() float64 {
 		return math.Inf(1)
 	}
 	return math.Sqrt(e.sum / e.rounding())
-}
-
-// taken is what a writer changes that takes x in float16 or bfloat16 before it chooses a code: half a step of either.
-func taken(x float64) float64 {
-	const least = 0x1p-25
-	if v := float32(x); float64(floats.RoundBF16(v)) == x {
-		return least
-	}
-	return max(least, math.Abs(x)*0x1p-8)
 }

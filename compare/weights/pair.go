@@ -46,12 +46,25 @@ func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
 		row.Class = Equal
 		return row, err
 	}
+	if t, right, err := c.quickCodes(r, local, view{t: original}); err != nil {
+		return row, err
+	} else if right {
+		if row := c.right(row, local, plainRule(0, rounding{}), t); row.Class.Right() {
+			if t.doubts.any() {
+				err = c.cost(r, &row, local, view{t: original})
+			}
+			return row, err
+		}
+	}
 	found, q, err := c.agrees(r, local, view{t: original})
 	if err != nil {
 		return row, err
 	}
 	if found.bad == 0 {
-		return c.right(row, local, q, found), nil
+		if row = c.right(row, local, q, found); row.Class == Quantised && newCoder(r, local, view{t: original}) != nil {
+			err = c.cost(r, &row, local, view{t: original})
+		}
+		return row, err
 	}
 	return c.name(r, row, local, original, q, found)
 }
@@ -322,7 +335,7 @@ func (c *comparison) right(row Row, local *Tensor, q rule, t *tally) Row {
 	switch {
 	case local.Grid != nil:
 		row.coded(local.Grid, local.Format, t)
-		if slope := t.both / t.whole; row.Class.Right() && t.elements >= minSlope && math.Abs(slope-1) > slopeNote {
+		if slope := t.both / t.whole; row.Class.Right() && t.both != 0 && t.elements >= minSlope && math.Abs(slope-1) > slopeNote {
 			row.note("its numbers are %s times the original's on average: its scales are not the best", number(slope))
 		}
 		return row

@@ -231,7 +231,7 @@ func (f *finder) mlx(t *container.Tensor, name string) error {
 		return err
 	}
 	f.add(t, name, with(t.Shape, inputs), Scheme{Name: fmt.Sprintf("MLX affine, %d bits, groups of %d", s.Bits, s.Group)}, &rows{
-		codes: *t, bits: s.Bits, group: s.Group, scales: *scales, by: 1, offsets: biases, writer: affine, early: rounding(scales.DType),
+		codes: *t, bits: s.Bits, group: s.Group, scales: *scales, by: 1, offsets: biases, scale: affineScale, early: rounding(scales.DType),
 	})
 	return nil
 }
@@ -260,7 +260,7 @@ func (f *finder) packed(t *container.Tensor, name string) error {
 			return hint.Add(fmt.Errorf("compressed-tensors with %s, which is not read", part), next)
 		}
 	}
-	return f.scaled(t, name, inputs, &rows{codes: *t, bits: bits, lo: -1 << (bits - 1), by: 1, top: float64(int(1)<<bits-1) / 2, writer: symmetric})
+	return f.scaled(t, name, inputs, &rows{codes: *t, bits: bits, lo: -1 << (bits - 1), by: 1, top: float64(int(1)<<bits-1) / 2, scale: symmetric})
 }
 
 func (f *finder) axes(t *container.Tensor) error {
@@ -345,7 +345,7 @@ func (f *finder) bytes(t *container.Tensor, name string) error {
 	if err := matrix(t, 2, hooks.I8); err != nil || len(t.Shape) != 2 {
 		return errors.Join(err, f.axes(t))
 	}
-	s := &rows{codes: *t, bits: 8, lo: -128, by: 1, top: 127, writer: symmetric}
+	s := &rows{codes: *t, bits: 8, lo: -128, by: 1, top: 127, scale: symmetric}
 	if _, ok := f.byName[name+".SCB"]; ok {
 		largest, err := f.take(name+".SCB", true, t.Shape[:1], hooks.F32)
 		if err != nil {
@@ -372,7 +372,7 @@ func (f *finder) bytes(t *container.Tensor, name string) error {
 		if s.zeros, err = f.take(zero.Name, true, scale.Shape, hooks.I8); err != nil {
 			return err
 		}
-		s.writer = ranging
+		s.scale = ranging
 	}
 	return f.scaled(t, name, t.Shape[1], s)
 }

@@ -72,6 +72,8 @@ type openedWeights struct {
 	list  []mapping.Weight
 	codes map[int]*quant.Tensor // by the number of the tensor
 	arch  string                // what a GGUF file says of the model
+	// turned has, by name, where the rows of matrices lie in the file whose rows are in another order there.
+	turned map[string]func(row int) int
 }
 
 func (o *openedWeights) close() {
@@ -239,6 +241,9 @@ func (o *openedWeights) side() weights.Side {
 		if q := o.codes[w.From]; q != nil && len(w.Planes) == 4 {
 			t.Format = q.Scheme.Name
 			t.Grid = &weights.Grid{Step: w.Planes[0], Low: w.Planes[1], High: w.Planes[2], Slack: w.Planes[3], Group: groupOf(q), Moves: q.Scheme.Moves, Shared: q.Scheme.Shared}
+			if row, turned := o.turned[w.Key]; slices.Equal(q.Shape, w.Shape) && (turned || w.How == "") {
+				t.Grid.Codes, t.Grid.Row = q, row
+			}
 		}
 		s.Tensors = append(s.Tensors, t)
 	}
