@@ -13,7 +13,7 @@ type coder struct {
 	view  view // of the original
 	codes *quant.Reader
 	piece quant.Codes
-	x     []float64
+	unit  unit
 }
 
 // unit is some elements of a row whose steps are one, or multiples of one number, and what the original has there.
@@ -21,7 +21,8 @@ type unit struct {
 	row, column int
 	x           []float64
 	codes       *quant.Codes
-	from, to    int // the groups in codes
+	from, to    int            // the groups in codes
+	groups      []quant.Errors // of each
 }
 
 // newCoder returns a reader of a tensor's codes; nil where they do not lie in rows as they are compared.
@@ -70,24 +71,34 @@ func (c *coder) units(visit func(u *unit) bool) error {
 func (c *coder) each(p part, row int, x []float64, visit func(u *unit) bool) bool {
 	size := c.local.Grid.Codes.Unit
 	groups := size / c.piece.Group
-	u := unit{codes: &c.piece}
+	u := &c.unit
+	u.codes = &c.piece
 	for at := 0; at < len(x); at += size {
 		u.row, u.column = row+at/p.columns(), p.c0+at%p.columns()
 		u.x, u.from, u.to = x[at:at+size], at/size*groups, at/size*groups+groups
-		if !visit(&u) {
+		if !visit(u) {
 			return false
 		}
 	}
 	return true
 }
 
-// errors are those of a unit's codes.
-func (u *unit) errors(c *quant.Codes, from int) quant.Errors {
-	all := quant.Errors{Nearest: true, Least: u.x[0], Most: u.x[0]}
-	for g := range u.to - u.from {
-		all.Add(c.Errors(from+g, u.x[g*c.Group:(g+1)*c.Group]))
+// errors are those of a unit's groups, and of all together. They are kept in the unit until the next are.
+func (u *unit) errors() (all quant.Errors) {
+	u.groups = u.groups[:0]
+	all = quant.Errors{Nearest: true, Least: u.x[0], Most: u.x[0]}
+	for g := u.from; g < u.to; g++ {
+		e := u.codes.Errors(g, u.numbers(g-u.from))
+		u.groups = append(u.groups, e)
+		all.Add(e)
 	}
 	return all
+}
+
+// numbers are the original's for a group, counted from the unit's first.
+func (u *unit) numbers(g int) []float64 {
+	n := u.codes.Group
+	return u.x[g*n : (g+1)*n]
 }
 
 // quickCodes is pass for codes, as far as nearly all are the nearest to the original's numbers. Every unit is held to what
@@ -103,7 +114,7 @@ func (c *comparison) quickCodes(r *reader, local *Tensor, v view) (t *tally, rig
 	right = true
 	var one *reader
 	err = coder.units(func(u *unit) bool {
-		e := u.errors(u.codes, u.from)
+		e := u.errors()
 		t.elements += len(u.x)
 		t.wrong, t.whole = t.wrong+e.Error2, t.whole+e.X2
 		run := errors2{n: len(u.x), sum: e.Error2, largest: max(-e.Least, e.Most), codes: float64(u.codes.Hi - u.codes.Lo)}
@@ -118,7 +129,7 @@ func (c *comparison) quickCodes(r *reader, local *Tensor, v view) (t *tally, rig
 		}
 		t.rounded += run.rounding()
 		t.codes.merge(&run)
-		t.doubt(local.Grid.Codes, u, &e)
+		t.doubt(local.Grid.Codes, u)
 		return true
 	})
 	return t, right && err == nil, err

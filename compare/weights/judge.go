@@ -118,6 +118,9 @@ func (q *rule) run(b *block, bad []bool, from, to int) bool {
 		} else {
 			bad[i] = l-l != 0 || !(math.Abs(within-l) <= 1.5*b.step[i]+slack) || b.step[i] == 0 && !(math.Abs(x-l) <= slack)
 		}
+		if bad[i] { // by itself: the others are judged without it
+			continue
+		}
 		if beyond -= slack; beyond > 0 {
 			off += beyond * beyond
 		}
