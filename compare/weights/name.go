@@ -22,13 +22,14 @@ type attempt struct {
 	t               *tally // by that rule
 
 	sample []block // of the port, with the original's elements
+	spots  []part  // of wrong elements: what explains the tensor explains them
 }
 
 // name finds what explains every element of a tensor that is not the original's. The first relation that does gives the name.
 func (c *comparison) name(r *reader, row Row, local, original *Tensor, q rule, t *tally) (Row, error) {
 	a := &attempt{comparison: c, r: r, row: &row, local: local, original: original, q: q, t: t}
 	row.at(t)
-	for _, try := range []func() (bool, error){a.sampled, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.moved, a.inParts, a.byColumn} {
+	for _, try := range []func() (bool, error){a.sampled, a.spotted, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.moved, a.inParts, a.byColumn} {
 		if named, err := try(); named || err != nil {
 			return row, err
 		}
@@ -49,6 +50,35 @@ func (a *attempt) sampled() (bool, error) {
 		a.sample = append(a.sample, b)
 	}
 	return false, nil
+}
+
+// spotted takes the first wrong elements of the first and of the last wrong row, with those that share their steps. It names nothing.
+func (a *attempt) spotted() (bool, error) {
+	_, columns := a.local.flat()
+	wide := 1
+	if g := a.local.Grid; g != nil {
+		wide = max(1, g.Group)
+	}
+	rows := a.t.badRows()
+	for _, r := range []int{rows[0], rows[len(rows)-1]} {
+		c := int(a.t.left[r]) / wide * wide
+		a.spots = append(a.spots, part{r, r + 1, c, min(c+wide, columns)})
+	}
+	return false, nil
+}
+
+// explains reports whether a relation gives every element: those that are known to be wrong first, which most relations do not give.
+func (a *attempt) explains(r *reader, local *Tensor, v view, q rule) (bool, error) {
+	if slices.Equal(local.Shape, a.local.Shape) && local.Grid == a.local.Grid {
+		lr, lc := local.flat()
+		if rows, columns := v.size(); lr != rows || lc != columns {
+			return false, nil
+		}
+		if ok, err := a.every(r, local, v, q, slices.Values(a.spots)); !ok {
+			return false, err
+		}
+	}
+	return a.comparison.explains(r, local, v, q)
 }
 
 // is reports whether a relation explains the tensor, with any of the roundings that can lie between the two.

@@ -31,9 +31,12 @@ type run struct {
 // inParts looks at each row that has a wrong element by itself.
 func (a *attempt) inParts() (bool, error) {
 	rows, columns := a.local.flat()
-	mine, theirs, err := a.rowHashes()
-	if err != nil {
-		return false, err
+	var mine, theirs []uint64
+	if !a.single() { // a row that is another one has more of it
+		var err error
+		if mine, theirs, err = a.rowHashes(); err != nil {
+			return false, err
+		}
 	}
 	where := map[uint64][]int{}
 	for i, h := range theirs {
