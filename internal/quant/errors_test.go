@@ -2,7 +2,6 @@ package quant_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -196,54 +195,5 @@ func FuzzBlocks(f *testing.F) {
 			t.Fatalf("%s: of its own values %+v", b, e)
 		}
 		q.Usual(&c, x)
-	})
-}
-
-// FuzzPacked looks for packed parts that make a reader panic: shapes, settings and an index of groups that disagree.
-func FuzzPacked(f *testing.F) {
-	f.Add([]byte(`{"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 16}}`), int64(8), int64(16), int64(4), []byte("codes and scales"))
-	f.Add([]byte(`{"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 16}}`), int64(64), int64(2), int64(4), []byte{1, 2, 3})
-	f.Add([]byte(`{"quantization": {"bits": 4, "group_size": 32}}`), int64(4), int64(8), int64(2), []byte{255})
-	f.Add([]byte(`{}`), int64(4), int64(8), int64(1), []byte{255, 0, 1})
-	f.Fuzz(func(t *testing.T, config []byte, rows, cols, groups int64, raw []byte) {
-		if rows < 0 || cols < 0 || groups < 0 || rows > 1<<6 || cols > 1<<6 || groups > 1<<6 {
-			return
-		}
-		part := func(name string, d hooks.DType, shape ...int64) container.Tensor {
-			x := container.Tensor{Name: name, DType: d}
-			size := int64(d.Size())
-			for _, n := range shape {
-				x.Shape = append(x.Shape, int(n))
-				size *= n
-			}
-			data := make([]byte, size)
-			for i := range data {
-				if len(raw) > 0 {
-					data[i] = raw[i%len(raw)]
-				}
-			}
-			x.Data = bytes.NewReader(data)
-			return x
-		}
-		shape := part("d.weight_shape", hooks.I64, 2)
-		shape.Data = bytes.NewReader(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(rows)), uint64(cols*8)))
-		for _, tensors := range [][]container.Tensor{
-			{part("a.qweight", hooks.I32, rows, cols), part("a.qzeros", hooks.I32, groups, cols), part("a.scales", hooks.F16, groups, cols*8)},
-			{part("a.qweight", hooks.I32, rows, cols), part("a.qzeros", hooks.I32, groups, cols/8), part("a.scales", hooks.F16, groups, cols), part("a.g_idx", hooks.I32, rows*8)},
-			{part("b.weight", hooks.U32, rows, cols), part("b.scales", hooks.BF16, rows, groups), part("b.biases", hooks.BF16, rows, groups)},
-			{part("c.weight", hooks.I8, rows, cols), part("c.weight_scale", hooks.F32, rows, groups)},
-			{part("d.weight_packed", hooks.I32, rows, cols), part("d.weight_scale", hooks.F32, rows, groups), shape},
-		} {
-			found, _, err := quant.Find(tensors, config)
-			if err != nil {
-				continue
-			}
-			for _, q := range found {
-				d := q.Dense()
-				if _, err := d.ReadAt(make([]byte, d.Size()), 0); err != nil {
-					t.Fatalf("%s %v: %v", q.Scheme.Name, q.Shape, err)
-				}
-			}
-		}
 	})
 }
