@@ -50,7 +50,7 @@ func (row *Row) coded(g *Grid, format string, t *tally) {
 		row.Rounding += SizeAlone
 		row.note("the format moves errors between codes: the size and the mean of the errors of each group were checked, and no single code was")
 		if e.furthest > farCode {
-			row.note("a code is %s steps from its number: the format may move it there, or it is wrong", number(e.furthest))
+			row.note("the code of row %d, column %d is %s steps from its number: the format may move it there, or it is wrong", e.row, e.column, number(e.furthest))
 		}
 		return
 	default:
@@ -144,6 +144,7 @@ type errors2 struct {
 	sum           float64 // of the squared errors, less what the grid allows beside them
 	signed, above float64 // the sum of the errors in steps, and that of those that are beside the nearest
 	furthest      float64 // code from its number, in steps
+	row, column   int     // of that code
 	largest       float64 // magnitude of the numbers
 	codes         float64 // steps from the lowest code to the highest
 }
@@ -166,7 +167,7 @@ func (e *errors2) add(b *block, i int, x, slack float64) {
 	}
 	d := l - min(max(x, b.low[i]), b.high[i])
 	if s := math.Abs(d) / step; s > e.furthest {
-		e.furthest = s
+		e.furthest, e.row, e.column = s, b.r0+i/b.columns(), b.c0+i%b.columns()
 	}
 	e.signed += d / step
 	if math.Abs(d) > 0.5*step*(1+0x1p-12)+slack {
@@ -179,7 +180,9 @@ func (e *errors2) add(b *block, i int, x, slack float64) {
 func (e *errors2) merge(o *errors2) {
 	e.n, e.beside = e.n+o.n, e.beside+o.beside
 	e.sum, e.signed, e.above = e.sum+o.sum, e.signed+o.signed, e.above+o.above
-	e.furthest = max(e.furthest, o.furthest)
+	if o.furthest > e.furthest {
+		e.furthest, e.row, e.column = o.furthest, o.row, o.column
+	}
 	e.largest, e.codes = max(e.largest, o.largest), max(e.codes, o.codes)
 }
 
