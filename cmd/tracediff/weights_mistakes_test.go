@@ -255,7 +255,7 @@ func TestMistakesOfCodesBesideScalesAreNamed(t *testing.T) {
 				row := x.Data[g*128 : (g+1)*128]
 				copy(row, append(slices.Clone(row[2:]), row[:2]...))
 			}
-		}, []string{name}},
+		}, []string{name, "of the others the size of the errors is right"}},
 		{"GPTQ: an output of zeros", in("GPTQ"), func(c tensors) {
 			for g := range 4 {
 				clear(c[up+".scales"].Data[2*(g*64+12) : 2*(g*64+13)])
@@ -300,5 +300,32 @@ func TestMistakesOfCodesBesideScalesAreNamed(t *testing.T) {
 				t.Errorf("%s", fmt.Sprintf("%d findings:\n%s", n, out))
 			}
 		})
+	}
+}
+
+// TestProposedLineOfAMapIsForAllLayers: a port whose names are unknown gets the line that says what they are.
+func TestProposedLineOfAMapIsForAllLayers(t *testing.T) {
+	const model = "../../fixtures/llama-tiny"
+	list := checkpointOf(t, model+"/model.safetensors")
+	for i := range list {
+		list[i].Name = strings.Replace(strings.Replace(list[i].Name, "model.layers.", "blocks.", 1), "self_attn.q_proj", "wq", 1)
+	}
+	local := filepath.Join(t.TempDir(), "port.safetensors")
+	must(t, os.WriteFile(local, checkpointtest.File(list), 0o666))
+	exit, out := weigh(t, local, model)
+	wrongWeights(t, exit, out, []string{`a line of the map: "blocks.{L}.wq.weight" = "model.layers.{L}.self_attn.q_proj.weight"`})
+}
+
+// TestDirectionMarksReachNoReport: a name that would turn the text around.
+func TestDirectionMarksReachNoReport(t *testing.T) {
+	const model = "../../fixtures/llama-tiny"
+	list := append(checkpointOf(t, model+"/model.safetensors"), part("evil\u202e.weight", hooks.F32, f32s([]float64{1, 2}), 2))
+	local := filepath.Join(t.TempDir(), "port.safetensors")
+	must(t, os.WriteFile(local, checkpointtest.File(list), 0o666))
+	for _, format := range []string{"text", "junit", "html"} {
+		exit, out := weigh(t, local, model, "--format", format)
+		if exit != 1 || !strings.Contains(out, "evil") || strings.Contains(out, "\u202e") {
+			t.Errorf("%s: exit %d, the mark is there: %v", format, exit, strings.Contains(out, "\u202e"))
+		}
 	}
 }

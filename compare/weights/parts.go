@@ -218,11 +218,19 @@ func (a *attempt) say(runs []run, rows, columns int) bool {
 	if len(kinds) == 1 {
 		kind = a.kindOf(runs[0], columns)
 	}
-	a.row.wrong(Mistake, kind, "%s; every other element is right", strings.Join(words, "; "))
-	if a.t.bad == a.t.elements {
-		a.row.What = strings.TrimSuffix(a.row.What, "; every other element is right")
+	a.row.wrong(Mistake, kind, "%s", strings.Join(words, "; "))
+	if a.t.bad < a.t.elements {
+		a.row.What += "; " + a.elsewhere("every other element is right")
 	}
 	return true
+}
+
+// elsewhere says of what is not wrong that it is right, as far as it was checked.
+func (a *attempt) elsewhere(right string) string {
+	if a.local.Grid != nil && a.local.Grid.Moves {
+		return "of the others the size of the errors is right"
+	}
+	return right
 }
 
 // kindOf is the kind of a tensor whose runs are all of one.
@@ -311,10 +319,10 @@ func (a *attempt) block(runs []run, rows, columns int) bool {
 	inside := (box.last - box.first + 1) * (box.to - box.from + 1)
 	switch {
 	case inside*2 <= a.t.elements && (box.from > 0 || box.to < columns-1):
-		a.row.wrong(Different, WrongBlock, "%s: %s of %d there differ, and no known relation explains them; every element elsewhere is right", a.at(box, columns), count(a.t.bad, "element", "elements"), inside)
+		a.row.wrong(Different, WrongBlock, "%s: %s of %d there differ, and no known relation explains them; %s", a.at(box, columns), count(a.t.bad, "element", "elements"), inside, a.elsewhere("every element elsewhere is right"))
 	case bad*2 <= rows:
 		a.row.wrong(Different, WrongRows, "%s, the first is row %d: no known relation explains them; %s", count(bad, "row differs", "rows differ"), box.first,
-			either(a.local.Grid != nil && a.local.Grid.Moves, "of the others the size of the errors is right", "every other row is right"))
+			a.elsewhere("every other row is right"))
 	default:
 		return false
 	}
