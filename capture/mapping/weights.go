@@ -85,7 +85,7 @@ func (a *application) weights(g *group, list []Weight, at map[string]int) ([]Wei
 		}
 		for i, s := range a.out[from:] {
 			if plane < 0 {
-				out = append(out, Weight{Name: s.Name, Key: s.Key, DType: s.DType, Shape: s.Shape, Data: s.Data, From: first, Folded: g.rule.folded, How: a.how(g.rule)})
+				out = append(out, Weight{Name: s.Name, Key: s.Key, DType: s.DType, Shape: s.Shape, Data: s.Data, From: list[first].From, Folded: g.rule.folded, How: a.how(g.rule)})
 				continue
 			}
 			out[i].Planes = append(out[i].Planes, s.Data)

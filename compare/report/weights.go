@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare/weights"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // WeightsSchema names the format of [WeightsDocument]; docs/schema has it as JSON Schema. Its number is raised as that of
@@ -205,9 +206,9 @@ func WeightsJUnit(w io.Writer, r *weights.Result) error {
 func (s *junitSuite) addWeights(r *weights.Result) {
 	for i := range r.Tensors {
 		t := &r.Tensors[i]
-		c := junitCase{Name: t.Name}
+		c := junitCase{Name: plain.Text(t.Name)}
 		if !t.Class.Right() {
-			c.Failure = &junitOutcome{Message: t.What, Type: string(t.Class)}
+			c.Failure = &junitOutcome{Message: plain.Text(t.What), Type: string(t.Class)}
 			if a := t.At; a != nil {
 				c.Failure.Text = fmt.Sprintf("first at row %d, column %d: %s, where the original has %s; %d of %d elements", a.Row, a.Column, a.Local, a.Original, t.Unequal, t.Elements)
 			}

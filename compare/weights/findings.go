@@ -146,13 +146,23 @@ var tries = map[Kind]string{
 	Unknown:      "a line of the map says what it is, or leaves it out: { to = [] }",
 }
 
+// mapLine is the line of a map for a tensor of the port: for all layers, where both names have the same number of one.
+func mapLine(local, original string) string {
+	mine, a := layerOf(local)
+	theirs, b := layerOf(original)
+	if mine >= 0 && mine == theirs {
+		local, original = strings.Replace(a, "*", "{L}", 1), strings.Replace(b, "*", "{L}", 1)
+	}
+	return fmt.Sprintf("a line of the map: %q = %q", local, original)
+}
+
 // try is what to do about a row.
 func try(r *Row) string {
 	if r.Class == Extra && r.Other != "" {
-		return fmt.Sprintf("a line of the map: %q = %q", r.Name, r.Other)
+		return mapLine(r.Name, r.Other)
 	}
 	if r.Class == Missing && r.Other != "" {
-		return fmt.Sprintf("a line of the map: %q = %q", r.Other, r.Name)
+		return mapLine(r.Other, r.Name)
 	}
 	if r.Class == Different && r.Kind == Shape {
 		return "are both checkpoints of one model? Where the port means another layout, a line of the map with axes says so"

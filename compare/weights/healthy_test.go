@@ -44,7 +44,7 @@ func TestHealthyPortsAreSilent(t *testing.T) {
 				c["module.language_model."+name] = x
 			}
 		}, equal: -1},
-		{name: "names of GGUF", fixture: "llama-tiny", port: gguf, equal: 51},
+		{name: "names of GGUF", fixture: "llama-tiny", port: ggufNames, equal: 51},
 		{name: "folded, as the map says", fixture: "gemma3-tiny", port: func(c checkpoint) {
 			for name, x := range c {
 				if strings.HasSuffix(name, "norm.weight") {
@@ -130,8 +130,8 @@ func TestHealthyPortsAreSilent(t *testing.T) {
 	}
 }
 
-// gguf gives the names of GGUF files.
-func gguf(c checkpoint) {
+// ggufNames gives the names of GGUF files.
+func ggufNames(c checkpoint) {
 	names := strings.NewReplacer("model.layers.", "blk.", "self_attn.q_proj", "attn_q", "self_attn.k_proj", "attn_k", "self_attn.v_proj", "attn_v", "self_attn.o_proj", "attn_output",
 		"input_layernorm", "attn_norm", "post_attention_layernorm", "ffn_norm", "mlp.gate_proj", "ffn_gate", "mlp.up_proj", "ffn_up", "mlp.down_proj", "ffn_down",
 		"model.embed_tokens", "token_embd", "model.norm", "output_norm", "lm_head", "output")

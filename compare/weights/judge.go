@@ -3,7 +3,7 @@ package weights
 import (
 	"math"
 
-	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/quant"
 )
 
 // lost is the part of a run's energy beyond which its codes are not a rounding of the original. Codes of four bits lose a hundredth by
@@ -50,7 +50,7 @@ func (row *Row) coded(g *Grid, format string, t *tally) {
 		row.Rounding += SizeAlone
 		row.note("the format moves errors between codes: the size and the mean of the errors of each group were checked, and no single code was")
 		if e.furthest > farCode {
-			row.note("a code is %s steps from its number: the format may move it there, or it is wrong", number(e.furthest))
+			row.note("the code of row %d, column %d is %s steps from its number: the format may move it there, or it is wrong", e.row, e.column, number(e.furthest))
 		}
 		return
 	default:
@@ -106,7 +106,7 @@ func (q *rule) run(b *block, bad []bool, from, to int) bool {
 	inside := 0
 	for i := from; i < to; i++ {
 		x, l := q.makes(b.original[i]), b.local[i]
-		slack := b.slack[i] + taken(x)
+		slack := b.slack[i] + quant.Taken(x)
 		within := min(max(x, b.low[i]), b.high[i])
 		beyond := math.Abs(x - within)
 		if b.grid.Moves {
@@ -117,6 +117,9 @@ func (q *rule) run(b *block, bad []bool, from, to int) bool {
 			}
 		} else {
 			bad[i] = l-l != 0 || !(math.Abs(within-l) <= 1.5*b.step[i]+slack) || b.step[i] == 0 && !(math.Abs(x-l) <= slack)
+		}
+		if bad[i] { // by itself: the others are judged without it
+			continue
 		}
 		if beyond -= slack; beyond > 0 {
 			off += beyond * beyond
@@ -141,6 +144,7 @@ type errors2 struct {
 	sum           float64 // of the squared errors, less what the grid allows beside them
 	signed, above float64 // the sum of the errors in steps, and that of those that are beside the nearest
 	furthest      float64 // code from its number, in steps
+	row, column   int     // of that code
 	largest       float64 // magnitude of the numbers
 	codes         float64 // steps from the lowest code to the highest
 }
@@ -163,7 +167,7 @@ func (e *errors2) add(b *block, i int, x, slack float64) {
 	}
 	d := l - min(max(x, b.low[i]), b.high[i])
 	if s := math.Abs(d) / step; s > e.furthest {
-		e.furthest = s
+		e.furthest, e.row, e.column = s, b.r0+i/b.columns(), b.c0+i%b.columns()
 	}
 	e.signed += d / step
 	if math.Abs(d) > 0.5*step*(1+0x1p-12)+slack {
@@ -176,7 +180,9 @@ func (e *errors2) add(b *block, i int, x, slack float64) {
 func (e *errors2) merge(o *errors2) {
 	e.n, e.beside = e.n+o.n, e.beside+o.beside
 	e.sum, e.signed, e.above = e.sum+o.sum, e.signed+o.signed, e.above+o.above
-	e.furthest = max(e.furthest, o.furthest)
+	if o.furthest > e.furthest {
+		e.furthest, e.row, e.column = o.furthest, o.row, o.column
+	}
 	e.largest, e.codes = max(e.largest, o.largest), max(e.codes, o.codes)
 }
 
@@ -199,13 +205,4 @@ func (e *errors2) times() float64 {
 		return math.Inf(1)
 	}
 	return math.Sqrt(e.sum / e.rounding())
-}
-
-// taken is what a writer changes that takes x in float16 or bfloat16 before it chooses a code: half a step of either.
-func taken(x float64) float64 {
-	const least = 0x1p-25
-	if v := float32(x); float64(floats.RoundBF16(v)) == x {
-		return least
-	}
-	return max(least, math.Abs(x)*0x1p-8)
 }

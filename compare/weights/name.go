@@ -1,15 +1,10 @@
 package weights
 
 import (
-	"fmt"
 	"math"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // attempt looks for the name of what is wrong with one tensor.
@@ -22,13 +17,14 @@ type attempt struct {
 	t               *tally // by that rule
 
 	sample []block // of the port, with the original's elements
+	spots  []part  // of wrong elements: what explains the tensor explains them
 }
 
 // name finds what explains every element of a tensor that is not the original's. The first relation that does gives the name.
 func (c *comparison) name(r *reader, row Row, local, original *Tensor, q rule, t *tally) (Row, error) {
 	a := &attempt{comparison: c, r: r, row: &row, local: local, original: original, q: q, t: t}
 	row.at(t)
-	for _, try := range []func() (bool, error){a.sampled, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.moved, a.inParts, a.byColumn} {
+	for _, try := range []func() (bool, error){a.sampled, a.spotted, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.moved, a.inParts, a.byColumn} {
 		if named, err := try(); named || err != nil {
 			return row, err
 		}
@@ -49,6 +45,35 @@ func (a *attempt) sampled() (bool, error) {
 		a.sample = append(a.sample, b)
 	}
 	return false, nil
+}
+
+// spotted takes the first wrong elements of the first and of the last wrong row, with those that share their steps. It names nothing.
+func (a *attempt) spotted() (bool, error) {
+	_, columns := a.local.flat()
+	wide := 1
+	if g := a.local.Grid; g != nil {
+		wide = max(1, g.Group)
+	}
+	rows := a.t.badRows()
+	for _, r := range []int{rows[0], rows[len(rows)-1]} {
+		c := int(a.t.left[r]) / wide * wide
+		a.spots = append(a.spots, part{r, r + 1, c, min(c+wide, columns)})
+	}
+	return false, nil
+}
+
+// explains reports whether a relation gives every element: those that are known to be wrong first, which most relations do not give.
+func (a *attempt) explains(r *reader, local *Tensor, v view, q rule) (bool, error) {
+	if slices.Equal(local.Shape, a.local.Shape) && local.Grid == a.local.Grid {
+		lr, lc := local.flat()
+		if rows, columns := v.size(); lr != rows || lc != columns {
+			return false, nil
+		}
+		if ok, err := a.every(r, local, v, q, slices.Values(a.spots)); !ok {
+			return false, err
+		}
+	}
+	return a.comparison.explains(r, local, v, q)
 }
 
 // is reports whether a relation explains the tensor, with any of the roundings that can lie between the two.
@@ -137,117 +162,6 @@ func (a *attempt) misread() (bool, error) {
 	return false, nil
 }
 
-// minScaled is how many elements have to agree on a factor.
-const minScaled = 8
-
-// scaled looks for one factor.
-func (a *attempt) scaled() (bool, error) {
-	if !a.local.DType.Float() || !a.original.DType.Float() || a.local.Add != 0 {
-		return false, nil
-	}
-	var both, whole float64
-	n, first, varied := 0, 0.0, false
-	for _, b := range a.sample {
-		for i, x := range b.original {
-			if p := x * b.local[i]; x == 0 || p-p != 0 {
-				continue
-			}
-			if n++; n == 1 {
-				first = x
-			}
-			varied = varied || x != first
-			both += x * b.local[i]
-			whole += x * x
-		}
-	}
-	if n < minScaled || !varied || whole == 0 || both == 0 {
-		return false, nil
-	}
-	factor := a.factorNear(both / whole)
-	ok, _, err := a.is(view{t: a.original}, func(x rounding) rule {
-		return rule{scale: factor, round: x}.nearly(a.local, 1)
-	})
-	if ok && err == nil {
-		a.row.wrong(Mistake, Scaled, "%s times the original, in every element", a.factorName(factor))
-	}
-	return ok && err == nil, err
-}
-
-// factorNear is a usual factor where a measured one is as good as that.
-func (a *attempt) factorNear(x float64) float64 {
-	for _, f := range a.factors() {
-		if math.Abs(x-f.value) <= a.unit()*math.Abs(f.value) {
-			return f.value
-		}
-	}
-	return x
-}
-
-// unit is how far a measured factor may be from the true one, as a part of it.
-func (a *attempt) unit() float64 {
-	if a.local.Grid != nil {
-		return 0.02
-	}
-	return floats.Unit(a.local.DType) / 2
-}
-
-type factor struct {
-	value float64
-	name  string
-}
-
-// factors are those that mistakes have: the sizes of the model, and powers of two.
-func (a *attempt) factors() []factor {
-	var all []factor
-	add := func(value float64, name string) { all = append(all, factor{value, number(value) + name}) }
-	for _, size := range []struct {
-		n    int
-		name string
-	}{{a.o.Hidden, "hidden_size"}, {a.o.HeadDim, "head_dim"}, {2, "2"}} {
-		if size.n < 2 {
-			continue
-		}
-		n := float64(size.n)
-		add(math.Sqrt(n), " = sqrt("+size.name+")")
-		add(1/math.Sqrt(n), " = 1/sqrt("+size.name+")")
-		if size.n > 2 {
-			add(n, " = "+size.name)
-			add(1/n, " = 1/"+size.name)
-		}
-	}
-	for e := -16; e <= 16; e++ {
-		if e != 0 {
-			add(math.Ldexp(1, e), "")
-		}
-	}
-	return all
-}
-
-// factorName is a factor for people: a number, and what of the model is as large.
-func (a *attempt) factorName(x float64) string {
-	for _, f := range a.factors() {
-		if f.value == x {
-			return f.name
-		}
-	}
-	if text := number(x); text != "1" {
-		return text
-	}
-	return strconv.FormatFloat(x, 'g', -1, 64) // so near to 1 that six digits do not tell
-}
-
-// exponent says that a factor is a power of two, as when an exponent is wrong.
-func exponent(x float64) string {
-	f, e := math.Frexp(x)
-	switch e--; {
-	case f != 0.5:
-		return ""
-	case e == 1 || e == -1:
-		return ": an exponent is off by one"
-	}
-	return fmt.Sprintf(": an exponent is off by %d", max(e, -e))
-}
-
 // constant looks for a tensor that is one number.
 func (a *attempt) constant() (bool, error) {
 	value := a.t.first.local
@@ -315,98 +229,6 @@ func (a *attempt) transposed() (bool, error) {
 	}
 	a.row.wrong(Mistake, Transposed, "transposed: element [i, j] is the original's [j, i]")
 	return true, nil
-}
-
-// others looks for another tensor of the original.
-func (a *attempt) others() (bool, error) {
-	rows, columns := a.local.flat()
-	for _, o := range a.originals {
-		if r, c := o.flat(); o == a.original || r != rows || c != columns || o.check() != nil {
-			continue
-		}
-		for _, x := range roundingsOf(a.local, o) {
-			q := plainRule(a.local.Add, x)
-			ok, err := a.like(o, q)
-			if err != nil {
-				return false, err
-			}
-			if !ok {
-				continue
-			}
-			if ok, err = a.explains(a.r, a.local, view{t: o}, q); err != nil {
-				return false, err
-			}
-			if ok {
-				a.another(o)
-				return true, nil
-			}
-		}
-	}
-	return false, nil
-}
-
-// like compares the sample with that of another tensor of the original, which is read once.
-func (a *attempt) like(o *Tensor, q rule) (bool, error) {
-	type of struct {
-		t     *Tensor
-		group int
-	}
-	key := of{o, 0}
-	if a.local.Grid != nil {
-		key.group = a.local.Grid.Group
-	}
-	held, ok := a.samples.Load(key)
-	if !ok {
-		var values [][]float64
-		for _, b := range a.sample {
-			into := make([]float64, b.size())
-			if err := a.r.values(into, o, b.part); err != nil {
-				return false, inTensor(o, err)
-			}
-			values = append(values, into)
-		}
-		held, _ = a.samples.LoadOrStore(key, values)
-	}
-	for i, b := range a.sample {
-		b.original = held.([][]float64)[i]
-		bad := make([]bool, b.size())
-		q.judge(&b, bad)
-		if slices.Contains(bad, true) {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-var layerNumber = regexp.MustCompile(`(^|\.)(layers|blocks|h|blk)\.([0-9]+)\.`)
-
-// layerOf is the layer in a name, and the name without its number; −1 for none.
-func layerOf(name string) (layer int, rest string) {
-	at := layerNumber.FindStringSubmatchIndex(name)
-	if at == nil {
-		return -1, name
-	}
-	_, err := fmt.Sscan(name[at[6]:at[7]], &layer)
-	if err != nil {
-		return -1, name
-	}
-	return layer, name[:at[6]] + "*" + name[at[7]:]
-}
-
-// another says that the tensor is another one of the original.
-func (a *attempt) another(o *Tensor) {
-	a.row.Other = o.key()
-	mine, pattern := layerOf(a.original.key())
-	theirs, other := layerOf(o.key())
-	head := strings.HasSuffix(a.original.key(), headName)
-	switch {
-	case mine >= 0 && theirs >= 0 && mine != theirs && pattern == other:
-		a.row.wrong(Mistake, OtherLayer, "layer %d has the tensor of layer %d", mine, theirs)
-	case head && strings.HasSuffix(o.key(), embeddingName):
-		a.row.wrong(Mistake, Tied, "it is %s: the head was tied to the embedding, and the original has two tensors", o.key())
-	default:
-		a.row.wrong(Mistake, OtherTensor, "it is the original's %s", o.key())
-	}
 }
 
 // unexplained says how far apart the two are.

@@ -97,7 +97,7 @@ func (a *attempt) ordered() (bool, error) {
 	if a.local.Grid != nil {
 		return a.orderedCodes()
 	}
-	if !a.local.DType.Float() && a.local.DType != a.original.DType {
+	if !a.local.DType.Float() && a.local.DType != a.original.DType || a.single() {
 		return false, nil
 	}
 	mine, err := a.r.hashed(a.local, func(x float64) float64 { return x })
@@ -138,6 +138,12 @@ func (a *attempt) ordered() (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// single reports that every wrong element is in one row, and in one column: an order moves two of either.
+func (a *attempt) single() bool {
+	rows := a.t.badRows()
+	return len(rows) == 1 && a.t.left[rows[0]] == a.t.right[rows[0]]
 }
 
 // permuted names an order of rows or columns. A vector has columns alone, which people call elements.

@@ -46,12 +46,25 @@ func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
 		row.Class = Equal
 		return row, err
 	}
+	if t, right, err := c.quickCodes(r, local, view{t: original}); err != nil {
+		return row, err
+	} else if right {
+		if row := c.right(row, local, plainRule(0, rounding{}), t); row.Class.Right() {
+			if t.doubts.any() {
+				err = c.cost(r, &row, local, view{t: original})
+			}
+			return row, err
+		}
+	}
 	found, q, err := c.agrees(r, local, view{t: original})
 	if err != nil {
 		return row, err
 	}
 	if found.bad == 0 {
-		return c.right(row, local, q, found), nil
+		if row = c.right(row, local, q, found); row.Class == Quantised && newCoder(r, local, view{t: original}) != nil {
+			err = c.cost(r, &row, local, view{t: original})
+		}
+		return row, err
 	}
 	return c.name(r, row, local, original, q, found)
 }
@@ -95,18 +108,30 @@ func (c *comparison) agrees(r *reader, local *Tensor, v view) (*tally, rule, err
 	if err != nil {
 		return nil, rule{}, err
 	}
-	var first *tally
-	var by rule
-	for i, x := range list {
-		if i > 0 && !x.all {
+	var wrong []part // an element that each of those that were tried does not give
+	for _, x := range list {
+		if !x.all || local.Grid != nil || local.Add != 0 {
 			break
 		}
 		q := plainRule(local.Add, x.round)
-		if x.all && local.Grid == nil && local.Add == 0 {
-			if t, right, err := c.quick(r, local, v, x.round); right || err != nil {
-				return t, q, err
-			}
+		if ok, err := c.every(r, local, v, q, slices.Values(wrong)); err != nil {
+			return nil, q, err
+		} else if !ok {
+			continue
 		}
+		t, bad, err := c.quick(r, local, v, x.round)
+		if bad == nil || err != nil {
+			return t, q, err
+		}
+		wrong = append(wrong, *bad)
+	}
+	var first *tally
+	var by rule
+	for i, x := range list {
+		if i > 0 && (!x.all || len(wrong) > 0) {
+			break
+		}
+		q := plainRule(local.Add, x.round)
 		t, err := c.pass(r, local, v, q)
 		if err != nil {
 			return nil, q, err
@@ -168,8 +193,9 @@ func roundingsOf(local, original *Tensor) []rounding {
 	return roundings(original.DType, local.DType)
 }
 
-// quick is pass for a rounding alone, as far as every element is right: it keeps no account of rows.
-func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t *tally, right bool, err error) {
+// quick is pass for a rounding alone, as far as every element is right: it keeps no account of rows. bad is the first one that is not; nil
+// where all are right.
+func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t *tally, bad *part, err error) {
 	t = &tally{}
 	round32 := single(round, v.t.DType)
 	most := math.Inf(1)
@@ -180,7 +206,7 @@ func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t 
 	for p := range v.parts {
 		b, err := r.read(local, v, p)
 		if err != nil {
-			return nil, false, err
+			return nil, nil, err
 		}
 		x, l := b.original, b.local[:len(b.original)]
 		y := x
@@ -196,7 +222,8 @@ func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t 
 		}
 		for i, f := range y {
 			if l[i] != f && (f == f || l[i] == l[i]) {
-				return nil, false, nil
+				row, column := p.r0+i/p.columns(), p.c0+i%p.columns()
+				return nil, &part{row, row + 1, column, column + 1}, nil
 			}
 		}
 		t.values.add(l)
@@ -217,7 +244,7 @@ func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t 
 			}
 		}
 	}
-	return t, true, nil
+	return t, nil, nil
 }
 
 // single is a rounding of float32 numbers, which is several times as fast; nil for others.
@@ -257,27 +284,29 @@ func (c *comparison) explains(r *reader, local *Tensor, v view, q rule) (bool, e
 	if lr, lc := local.flat(); lr != rows || lc != columns {
 		return false, nil
 	}
-	every := func(parts func(func(part) bool)) (bool, error) {
-		var bad []bool
-		for p := range parts {
-			b, err := r.read(local, v, p)
-			if err != nil {
-				return false, err
-			}
-			if cap(bad) < p.size() {
-				bad = make([]bool, p.size())
-			}
-			q.judge(&b, bad[:p.size()])
-			if slices.Contains(bad[:p.size()], true) {
-				return false, nil
-			}
-		}
-		return true, nil
-	}
-	if ok, err := every(slices.Values(samplesOf(local))); !ok {
+	if ok, err := c.every(r, local, v, q, slices.Values(samplesOf(local))); !ok {
 		return false, err
 	}
-	return every(v.parts)
+	return c.every(r, local, v, q, v.parts)
+}
+
+// every reports whether a rule gives every element of some rectangles.
+func (c *comparison) every(r *reader, local *Tensor, v view, q rule, parts func(func(part) bool)) (bool, error) {
+	var bad []bool
+	for p := range parts {
+		b, err := r.read(local, v, p)
+		if err != nil {
+			return false, err
+		}
+		if cap(bad) < p.size() {
+			bad = make([]bool, p.size())
+		}
+		q.judge(&b, bad[:p.size()])
+		if slices.Contains(bad[:p.size()], true) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // sampleParts is how many rectangles a sample has, at most.
@@ -322,7 +351,7 @@ func (c *comparison) right(row Row, local *Tensor, q rule, t *tally) Row {
 	switch {
 	case local.Grid != nil:
 		row.coded(local.Grid, local.Format, t)
-		if slope := t.both / t.whole; row.Class.Right() && t.elements >= minSlope && math.Abs(slope-1) > slopeNote {
+		if slope := t.both / t.whole; row.Class.Right() && t.both != 0 && t.elements >= minSlope && math.Abs(slope-1) > slopeNote {
 			row.note("its numbers are %s times the original's on average: its scales are not the best", number(slope))
 		}
 		return row

@@ -31,9 +31,12 @@ type run struct {
 // inParts looks at each row that has a wrong element by itself.
 func (a *attempt) inParts() (bool, error) {
 	rows, columns := a.local.flat()
-	mine, theirs, err := a.rowHashes()
-	if err != nil {
-		return false, err
+	var mine, theirs []uint64
+	if !a.single() { // a row that is another one has more of it
+		var err error
+		if mine, theirs, err = a.rowHashes(); err != nil {
+			return false, err
+		}
 	}
 	where := map[uint64][]int{}
 	for i, h := range theirs {
@@ -215,11 +218,19 @@ func (a *attempt) say(runs []run, rows, columns int) bool {
 	if len(kinds) == 1 {
 		kind = a.kindOf(runs[0], columns)
 	}
-	a.row.wrong(Mistake, kind, "%s; every other element is right", strings.Join(words, "; "))
-	if a.t.bad == a.t.elements {
-		a.row.What = strings.TrimSuffix(a.row.What, "; every other element is right")
+	a.row.wrong(Mistake, kind, "%s", strings.Join(words, "; "))
+	if a.t.bad < a.t.elements {
+		a.row.What += "; " + a.elsewhere("every other element is right")
 	}
 	return true
+}
+
+// elsewhere says of what is not wrong that it is right, as far as it was checked.
+func (a *attempt) elsewhere(right string) string {
+	if a.local.Grid != nil && a.local.Grid.Moves {
+		return "of the others the size of the errors is right"
+	}
+	return right
 }
 
 // kindOf is the kind of a tensor whose runs are all of one.
@@ -308,117 +319,14 @@ func (a *attempt) block(runs []run, rows, columns int) bool {
 	inside := (box.last - box.first + 1) * (box.to - box.from + 1)
 	switch {
 	case inside*2 <= a.t.elements && (box.from > 0 || box.to < columns-1):
-		a.row.wrong(Different, WrongBlock, "%s: %s of %d there differ, and no known relation explains them; every element elsewhere is right", a.at(box, columns), count(a.t.bad, "element", "elements"), inside)
+		a.row.wrong(Different, WrongBlock, "%s: %s of %d there differ, and no known relation explains them; %s", a.at(box, columns), count(a.t.bad, "element", "elements"), inside, a.elsewhere("every element elsewhere is right"))
 	case bad*2 <= rows:
 		a.row.wrong(Different, WrongRows, "%s, the first is row %d: no known relation explains them; %s", count(bad, "row differs", "rows differ"), box.first,
-			either(a.local.Grid != nil && a.local.Grid.Moves, "of the others the size of the errors is right", "every other row is right"))
+			a.elsewhere("every other row is right"))
 	default:
 		return false
 	}
 	return true
-}
-
-// byColumn looks for a factor for each column: a norm, or a scale of channels, that was multiplied into the weight.
-func (a *attempt) byColumn() (bool, error) {
-	rows, columns := a.local.flat()
-	if rows < 4 || a.local.Grid != nil || !a.local.DType.Float() || a.q.add != 0 {
-		return false, nil
-	}
-	both, whole := make([]float64, columns), make([]float64, columns)
-	for p := range (view{t: a.local}).parts {
-		b, err := a.r.read(a.local, view{t: a.original}, p)
-		if err != nil {
-			return false, err
-		}
-		for i, x := range b.original {
-			if y := b.local[i] * x; y-y == 0 {
-				both[p.c0+i%p.columns()] += y
-				whole[p.c0+i%p.columns()] += x * x
-			}
-		}
-	}
-	least, most := math.Inf(1), math.Inf(-1)
-	for c := range both {
-		if whole[c] > 0 {
-			both[c] /= whole[c]
-			least, most = min(least, both[c]), max(most, both[c])
-		}
-	}
-	for p := range (view{t: a.local}).parts {
-		b, err := a.r.read(a.local, view{t: a.original}, p)
-		if err != nil {
-			return false, err
-		}
-		for i, x := range b.original {
-			q := rule{scale: both[p.c0+i%p.columns()], round: a.q.round}.nearly(a.local, 1)
-			if !q.holds(b.local[i], x) {
-				return false, nil
-			}
-		}
-	}
-	a.row.wrong(Mistake, ScaledColumn, "each column is the original's times a factor of its own, %s to %s: the weight of a norm, or a scale of channels, was multiplied in", number(least), number(most))
-	return true, nil
-}
-
-// maxMove is how many elements a tensor may have been moved by.
-const maxMove = 64
-
-// moved looks for elements that stand some places on, as where the data were read from a wrong byte.
-func (a *attempt) moved() (bool, error) {
-	if a.local.Grid != nil || a.t.elements < 4*maxMove || a.local.Add != 0 {
-		return false, nil
-	}
-	n := a.t.elements
-	l, o := *a.local, *a.original
-	l.Shape, o.Shape = []int{n}, []int{n}
-	const seen = 32
-	at := n / 2
-	probe, window := make([]float64, seen), make([]float64, seen+2*maxMove)
-	if err := a.r.values(probe, &l, part{0, 1, at, at + seen}); err != nil {
-		return false, inTensor(a.local, err)
-	}
-	if err := a.r.values(window, &o, part{0, 1, at - maxMove, at + seen + maxMove}); err != nil {
-		return false, inTensor(a.original, err)
-	}
-	for s := 1; s <= maxMove; s++ {
-		for _, by := range []int{s, -s} {
-			ok := true
-			for i, x := range probe {
-				if ok = a.q.holds(x, window[maxMove+by+i]); !ok {
-					break
-				}
-			}
-			if !ok {
-				continue
-			}
-			if ok, err := a.movedBy(&l, &o, by); ok || err != nil {
-				return ok, err
-			}
-		}
-	}
-	return false, nil
-}
-
-// movedBy checks it over the whole tensor. The elements at the end come from outside of it, and are zero, or are said to be others.
-func (a *attempt) movedBy(l, o *Tensor, by int) (bool, error) {
-	from, to := max(0, -by), l.elements()-max(0, by)
-	for at := from; at < to; at += chunk {
-		n := min(chunk, to-at)
-		x, y := room(&a.r.local, n), room(&a.r.original, n)
-		if err := a.r.values(x, l, part{0, 1, at, at + n}); err != nil {
-			return false, inTensor(l, err)
-		}
-		if err := a.r.values(y, o, part{0, 1, at + by, at + by + n}); err != nil {
-			return false, inTensor(o, err)
-		}
-		for i := range x {
-			if !a.q.holds(x[i], y[i]) {
-				return false, nil
-			}
-		}
-	}
-	a.row.wrong(Mistake, Shifted, "element i is the original's element i%+d, counted through all rows: the data were read from %s too %s", by, count(abs(by), "element", "elements"), either(by > 0, "far on", "early"))
-	return true, nil
 }
 
 func either(b bool, yes, no string) string {

@@ -83,6 +83,7 @@ type Row struct {
 	Unequal  int      `json:"unequal,omitempty"`  // so many are
 	Elements int      `json:"elements"`           // of so many
 	Relative float64  `json:"relative_l2"`        // relative L2 distance of the port from the original
+	Added    float64  `json:"added_l2,omitempty"` // of QUANTISED: so much of it would not be there with the scales of the format's usual writer
 	Other    string   `json:"other,omitempty"`    // the tensor of the original that it is
 	Notes    []string `json:"notes,omitempty"`    // what is no mistake, a sentence each
 }

@@ -1,6 +1,10 @@
 package weights
 
-import "math"
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/internal/quant"
+)
 
 // tally is what one pass over a tensor has found out.
 type tally struct {
@@ -18,6 +22,7 @@ type tally struct {
 	codes         errors2 // of codes
 	rounded       float64 // the squared errors that rounding makes, group by group
 	values, given spread  // of the port, and of the original
+	doubts        doubts  // of scales
 }
 
 // spread tells whether numbers are all one.
@@ -96,7 +101,7 @@ func (t *tally) addCodes(b *block, q *rule) {
 		var e errors2
 		for i := from; i < to; i++ {
 			x := q.makes(b.original[i])
-			e.add(b, i, x, b.slack[i]+taken(x))
+			e.add(b, i, x, b.slack[i]+quant.Taken(x))
 		}
 		t.rounded += e.rounding()
 		t.codes.merge(&e)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/quant"
 )
 
 // Tensor is one tensor of a checkpoint. Its elements are read when they are needed.
@@ -39,12 +40,28 @@ type Grid struct {
 	Group  int  // so many elements of a row share a step, or a step of steps
 	Shared bool // one step is that of all elements: a group need not fill its codes
 	Moves  bool // the format moves errors from code to code (GPTQ, AWQ): no value alone is wrong
+
+	// Codes are those of the whole tensor of the file, from whose element First on the rows of this one lie: row i is the file's row
+	// Row(i), of the whole tensor; Row may be nil where it is row i. nil where the elements do not lie in the file's rows.
+	Codes *quant.Tensor
+	First int64
+	Row   func(i int) int
+}
+
+// element is the number of the first element of a row in Codes.
+func (g *Grid) element(row, columns int) int64 {
+	row += int(g.First / int64(columns))
+	if g.Row != nil {
+		row = g.Row(row)
+	}
+	return int64(row) * int64(columns)
 }
 
 // from is the grid from some element on.
 func (g *Grid) from(element int64) *Grid {
 	const size = 4
 	part := *g
+	part.First += element
 	part.Step, part.Low, part.High = sectionOf(g.Step, element*size), sectionOf(g.Low, element*size), sectionOf(g.High, element*size)
 	if g.Slack != nil {
 		part.Slack = sectionOf(g.Slack, element*size)

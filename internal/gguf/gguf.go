@@ -286,7 +286,7 @@ func (t *Tensor) Quantised() (*quant.Tensor, bool) {
 	}
 	q := l.block.Tensor(t.Name, t.Shape, t.data, t.Offset)
 	if t.weighted && l.block != quant.Q8_0 { // whose quantiser does not use the matrix
-		q.Scheme.Name += " with an importance matrix"
+		q.Scheme.Name, q.Scheme.Weighted = q.Scheme.Name+" with an importance matrix", true
 		q.Scheme.Moves = l.block < quant.Q8_0 // the others choose the nearest codes for the steps that the matrix gives
 	}
 	return q, true

@@ -46,14 +46,13 @@ func BenchmarkValues(b *testing.B) {
 }
 
 // What judging costs, with the reading of codes.
-func BenchmarkFit(b *testing.B) {
+func BenchmarkErrors(b *testing.B) {
 	const n = 1 << 20
 	for _, f := range all {
 		b.Run(f.String(), func(b *testing.B) {
 			q, values := filled(f, n)
 			r, x := q.Reader(), wide(values)
 			var c quant.Codes
-			var fit quant.Fit
 			b.SetBytes(int64(n / f.Elements() * f.Bytes()))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -61,7 +60,9 @@ func BenchmarkFit(b *testing.B) {
 					if err := r.Codes(&c, int64(at), q.Batch); err != nil {
 						b.Fatal(err)
 					}
-					fit.Add(x[at:at+q.Batch], &c, int64(at))
+					for g := range c.Step {
+						c.Errors(g, x[at+g*c.Group:at+(g+1)*c.Group])
+					}
 				}
 			}
 			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Melements/s")
@@ -78,7 +79,7 @@ func BenchmarkUsual(b *testing.B) {
 			var c quant.Codes
 			b.ReportAllocs()
 			for b.Loop() {
-				q.Usual(&c, x, 0)
+				q.Usual(&c, x)
 			}
 			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Melements/s")
 		})

@@ -42,7 +42,9 @@ func (s *columns) place(i int, awq bool) int {
 func (s *columns) grouped() bool { return s.index == nil && s.in%s.group == 0 }
 
 // usual is false: both choose codes by what they do to activations.
-func (s *columns) usual(*Codes, []float32, int64) bool { return false }
+func (s *columns) usual(*Codes, []float32) bool { return false }
+
+func (s *columns) step(_, _ float32) (float64, bool) { return 0, false }
 
 func (s *columns) read(c *Codes, r *Reader, from int64, n int) error {
 	first, outputs := int(from/int64(s.in)), n/s.in

@@ -99,6 +99,8 @@ type Scheme struct {
 	Moves bool
 	// Shared: one step is that of all elements of a tensor.
 	Shared bool
+	// Weighted: the steps were chosen with an importance matrix.
+	Weighted bool
 }
 
 // Tensor is one tensor that is stored as codes.
@@ -119,7 +121,9 @@ type source interface {
 	// read fills c with the n elements from number from on.
 	read(c *Codes, r *Reader, from int64, n int) error
 	// usual is what the usual writer of the format makes of x; false where there is none.
-	usual(c *Codes, x []float32, from int64) bool
+	usual(c *Codes, x []float32) bool
+	// step is the usual writer's step for a group with these ends; false where it does not follow from them.
+	step(least, most float32) (float64, bool)
 }
 
 // Elements is their number.
@@ -131,10 +135,22 @@ func (t *Tensor) Elements() int64 {
 // Group is how many elements of a row share a step, or what their steps are multiples of.
 func (t *Tensor) Group() int { return t.group }
 
-// Usual fills c with what the usual writer of the format makes of the values x, which stand at element from on: ggml's reference
-// quantisers without an importance matrix, mx.quantize, the largest magnitude of a row over the largest code. from and len(x) are
-// multiples of Unit. It is false where no writer is usual.
-func (t *Tensor) Usual(c *Codes, x []float32, from int64) bool { return t.source.usual(c, x, from) }
+// Usual fills c with what the usual writer of the format makes of the values x: ggml's reference quantisers, mx.quantize, the largest
+// magnitude of a group over the largest code. len(x) is a multiple of Unit. It is false where no writer is usual: for formats that move
+// errors or have an importance matrix, and where one step is that of all elements.
+func (t *Tensor) Usual(c *Codes, x []float32) bool {
+	return !t.Scheme.Moves && !t.Scheme.Shared && !t.Scheme.Weighted && t.source.usual(c, x)
+}
+
+// UsualStep is the magnitude of the step that the usual writer gives a group of values from least to most; false where it searches for it,
+// or where none is usual.
+func (t *Tensor) UsualStep(least, most float64) (float64, bool) {
+	if t.Scheme.Moves || t.Scheme.Shared || t.Scheme.Weighted {
+		return 0, false
+	}
+	step, ok := t.source.step(float32(least), float32(most))
+	return math.Abs(step), ok
+}
 
 // Reader reads a tensor, and keeps the memory for it. It is for one goroutine.
 type Reader struct {

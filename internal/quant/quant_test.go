@@ -150,7 +150,6 @@ func TestReadingAllocatesNothing(t *testing.T) {
 		n := int(q.Elements())
 		r, values, x := q.Reader(), make([]float32, n), make([]float64, n)
 		var c quant.Codes
-		var f quant.Fit
 		if allocs := testing.AllocsPerRun(3, func() {
 			if err := r.Values(values, 0); err != nil {
 				t.Error(err)
@@ -158,7 +157,9 @@ func TestReadingAllocatesNothing(t *testing.T) {
 			if err := r.Codes(&c, 0, n); err != nil {
 				t.Error(err)
 			}
-			f.Add(x, &c, 0)
+			for g := range c.Step {
+				c.Errors(g, x[g*c.Group:(g+1)*c.Group])
+			}
 		}); allocs > 0 {
 			t.Errorf("%s %s: %v allocations", q.Scheme.Name, q.Name, allocs)
 		}
@@ -192,7 +193,7 @@ func usual(t *testing.T, q *quant.Tensor, x []float32) {
 	if err := q.Reader().Codes(&want, 0, len(x)); err != nil {
 		t.Fatal(err)
 	}
-	if !q.Usual(&got, x, 0) {
+	if !q.Usual(&got, x) {
 		t.Fatalf("%s: no usual writer", q.Name)
 	}
 	for i := range want.Code {

@@ -11,17 +11,17 @@ import (
 // rows are codes in the order of the elements, each row in whole groups: what MLX, compressed-tensors and bitsandbytes store. The parts
 // beside the codes have one number a group.
 type rows struct {
-	codes   container.Tensor  // integers of 8 or 32 bits; codes fill them from the lowest bits on
-	bits    int               // of a code: 4 or 8
-	lo      int               // the lowest code
-	group   int               // elements
-	scales  container.Tensor  // the steps, times by
-	one     bool              // scales and zeros have one number, which is that of all groups
-	by      float64           // 1, or what scales are divided by
-	offsets *container.Tensor // or nil
-	zeros   *container.Tensor // codes that stand for zero, or nil
-	top     float64           // the code that the usual writer gives the largest magnitude
-	writer  func(s *rows, code []int16, x []float32) (step, offset float64)
+	codes   container.Tensor                                          // integers of 8 or 32 bits; codes fill them from the lowest bits on
+	bits    int                                                       // of a code: 4 or 8
+	lo      int                                                       // the lowest code
+	group   int                                                       // elements
+	scales  container.Tensor                                          // the steps, times by
+	one     bool                                                      // scales and zeros have one number, which is that of all groups
+	by      float64                                                   // 1, or what scales are divided by
+	offsets *container.Tensor                                         // or nil
+	zeros   *container.Tensor                                         // codes that stand for zero, or nil
+	top     float64                                                   // the code that the usual writer gives the largest magnitude
+	scale   func(s *rows, least, most float32) (step, offset float64) // of the usual writer
 	early   Rounding
 }
 
@@ -101,12 +101,17 @@ func (r *Reader) numbers(dst []float64, t *container.Tensor, from int64) error {
 	return floats.Decode(dst, t.DType, r.more)
 }
 
-func (s *rows) usual(c *Codes, x []float32, _ int64) bool {
+func (s *rows) step(least, most float32) (float64, bool) {
+	step, _ := s.scale(s, least, most)
+	return step, true
+}
+
+func (s *rows) usual(c *Codes, x []float32) bool {
 	c.resize(len(x), s.group)
 	c.Lo, c.Hi, c.Early = s.lo, s.lo+1<<s.bits-1, s.early
 	for g := range c.Step {
 		at := g * s.group
-		c.Step[g], c.Offset[g] = s.writer(s, c.Code[at:at+s.group], x[at:at+s.group])
+		c.Step[g], c.Offset[g] = s.write(c.Code[at:at+s.group], x[at:at+s.group])
 	}
 	return true
 }
@@ -133,57 +138,63 @@ func rounding(d hooks.DType) Rounding {
 	return toF32
 }
 
-// affine is mx.quantize: the step is the range over the largest code, with the sign and the size that make the end of the larger magnitude
-// a whole number of steps from zero. The codes are chosen before step and offset are rounded to the dtype of the weights.
-func affine(s *rows, code []int16, x []float32) (step, offset float64) {
-	bins := float32(int(1)<<s.bits - 1)
-	least, most := float32(math.Inf(1)), float32(math.Inf(-1))
+// write gives a group the codes of the usual writer.
+func (s *rows) write(code []int16, x []float32) (step, offset float64) {
+	least, most := x[0], x[0]
 	for _, v := range x {
 		least, most = min(least, v), max(most, v)
 	}
+	step, offset = s.scale(s, least, most)
+	by, from := step, offset
+	if s.offsets != nil { // MLX chooses the codes before it rounds the two
+		by, from = affine(s.bits, least, most)
+	}
+	lo, hi := float64(s.lo), float64(s.lo+1<<s.bits-1)
+	for i, v := range x {
+		code[i] = 0
+		switch {
+		case by == 0:
+		case s.offsets != nil:
+			code[i] = int16(min(max(math.RoundToEven(float64((v-float32(from))/float32(by))), lo), hi))
+		default:
+			code[i] = int16(min(max(math.RoundToEven(float64(v)/by)-math.RoundToEven(from/by), lo), hi))
+		}
+	}
+	return step, offset
+}
+
+// affine is mx.quantize: the step is the range over the largest code, with the sign and the size that make the end of the larger magnitude
+// a whole number of steps from zero.
+func affine(bits int, least, most float32) (step, offset float64) {
+	bins := float32(int(1)<<bits - 1)
 	scale, edge := -max((most-least)/bins, 1e-7), most
 	if abs(least) > abs(most) {
 		scale, edge = -scale, least
 	}
-	bias := float32(0)
 	if q := float32(math.RoundToEven(float64(edge / scale))); q != 0 {
-		scale, bias = edge/q, edge
+		return float64(edge / q), float64(edge)
 	}
-	for i, v := range x {
-		code[i] = int16(min(max(math.RoundToEven(float64((v-bias)/scale)), 0), float64(bins)))
-	}
-	return s.rounded(scale), s.rounded(bias)
+	return float64(scale), 0
+}
+
+// affineScale is what MLX stores of that.
+func affineScale(s *rows, least, most float32) (step, offset float64) {
+	step, offset = affine(s.bits, least, most)
+	return s.rounded(float32(step)), s.rounded(float32(offset))
 }
 
 // symmetric gives the largest magnitude of a group the code top: 127, or, in compressed-tensors, half the number of steps, 127.5 or 7.5.
-func symmetric(s *rows, code []int16, x []float32) (step, offset float64) {
-	_, magnitude := largest(x)
-	lo, hi := float64(s.lo), float64(s.lo+1<<s.bits-1)
-	step = s.rounded(float32(float64(magnitude)/s.top*s.by)) / s.by
-	for i, v := range x {
-		code[i] = 0
-		if step != 0 {
-			code[i] = int16(min(max(math.RoundToEven(float64(v)/step), lo), hi))
-		}
-	}
-	return step, none
+func symmetric(s *rows, least, most float32) (step, offset float64) {
+	return s.rounded(float32(float64(max(abs(least), abs(most)))/s.top*s.by)) / s.by, none
 }
 
 // ranging gives the range of a group, zero included, all codes, the lowest to its least value.
-func ranging(s *rows, code []int16, x []float32) (step, offset float64) {
-	least, most := float32(0), float32(0)
-	for _, v := range x {
-		least, most = min(least, v), max(most, v)
-	}
+func ranging(s *rows, least, most float32) (step, offset float64) {
+	least, most = min(least, 0), max(most, 0)
 	lo, hi := float64(s.lo), float64(s.lo+1<<s.bits-1)
-	step = s.rounded((most - least) / float32(hi-lo))
-	if step == 0 {
-		clear(code)
+	if step = s.rounded((most - least) / float32(hi-lo)); step == 0 {
 		return 0, none
 	}
 	zero := min(max(math.RoundToEven(lo-float64(least)/step), lo), hi)
-	for i, v := range x {
-		code[i] = int16(min(max(math.RoundToEven(float64(v)/step)+zero, lo), hi))
-	}
 	return step, -float64(zero * step)
 }

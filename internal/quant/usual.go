@@ -45,6 +45,16 @@ func signed(code []int16, step, offset []float64, x []float32, lo int) {
 	}
 }
 
+// signedStep is the step of signed, and with −127 that of Q8_0.
+func signedStep(lo int) func(least, most float32) float64 {
+	return func(least, most float32) float64 { return stored(max(abs(least), abs(most)) / float32(-lo)) }
+}
+
+// rangedStep is the step of ranged.
+func rangedStep(hi int) func(least, most float32) float64 {
+	return func(least, most float32) float64 { return stored((most - least) / float32(hi)) }
+}
+
 func quantiseQ40(code []int16, step, offset []float64, x []float32) {
 	signed(code, step, offset, x, -8)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
-	"github.com/tracediff/tracediff/internal/gguf"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/quant"
 )
@@ -86,6 +85,8 @@ type openedWeights struct {
 	list  []mapping.Weight
 	codes map[int]*quant.Tensor // by the number of the tensor
 	arch  string                // what a GGUF file says of the model
+	// turned has, by name, where the rows of matrices lie in the file whose rows are in another order there.
+	turned map[string]func(row int) int
 }
 
 func (o *openedWeights) close() {
@@ -172,43 +173,6 @@ func (o *openedWeights) take() {
 	}
 }
 
-// openGGUF opens a GGUF file; is reports whether it is one.
-func (o *openedWeights) openGGUF(path string) (is bool, err error) {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return false, nil
-	}
-	r, info, err := files.Open(path)
-	if err != nil {
-		return false, nil // which the others say
-	}
-	start := make([]byte, min(info.Size(), 4))
-	if _, err := r.ReadAt(start, 0); err != nil || !gguf.Is(start) {
-		return false, r.Close()
-	}
-	g, err := gguf.Read(r, info.Size())
-	if err != nil {
-		return true, hint.Also(fmt.Errorf("%s: %w", path, err), r.Close())
-	}
-	if n, _ := g.Number("split.count"); n > 1 {
-		return true, hint.Add(hint.Also(fmt.Errorf("%s is one of %g files that a GGUF was split into, which are not read", path, n), r.Close()), "gguf-split --merge of llama.cpp makes one file of them")
-	}
-	o.arch = g.Text("general.architecture")
-	o.file = &container.File{Format: "GGUF"}
-	o.file.Own(r)
-	for i := range g.Tensors {
-		if q, ok := g.Tensors[i].Quantised(); ok {
-			o.codes[i] = q
-		}
-		o.file.Tensors = append(o.file.Tensors, g.Tensors[i].Dense())
-	}
-	o.take()
-	if len(o.list) == 0 {
-		return true, hint.Add(hint.Also(fmt.Errorf("%s has no tensor", path), o.file.Close()), WeightsHint)
-	}
-	return true, nil
-}
-
 // openFolder opens the weights of a folder: model.safetensors, what an index names, or the one dump that there is.
 func openFolder(path string) (*container.File, error) {
 	names, _, err := checkpoint.WeightFiles(os.DirFS(path))
@@ -253,6 +217,9 @@ func (o *openedWeights) side() weights.Side {
 		if q := o.codes[w.From]; q != nil && len(w.Planes) == 4 {
 			t.Format = q.Scheme.Name
 			t.Grid = &weights.Grid{Step: w.Planes[0], Low: w.Planes[1], High: w.Planes[2], Slack: w.Planes[3], Group: groupOf(q), Moves: q.Scheme.Moves, Shared: q.Scheme.Shared}
+			if row, turned := o.turned[w.Key]; slices.Equal(q.Shape, w.Shape) && (turned || w.How == "") {
+				t.Grid.Codes, t.Grid.Row = q, row
+			}
 		}
 		s.Tensors = append(s.Tensors, t)
 	}

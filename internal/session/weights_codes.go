@@ -16,6 +16,7 @@ func (o *openedWeights) conventions(m *mapping.Map, sizes map[string]int) error 
 	var b strings.Builder
 	b.WriteString("[weights]\n")
 	lines := 0
+	o.turned = map[string]func(int) int{}
 	for i := range o.list {
 		name, rule := o.list[i].Name, ""
 		matrix := len(o.list[i].Shape) == 2
@@ -42,6 +43,12 @@ func (o *openedWeights) conventions(m *mapping.Map, sizes map[string]int) error 
 		}
 		fmt.Fprintf(&b, "%q = { to = %[1]q, %s }\n", name, rule)
 		lines++
+		if heads := sizes["h"]; matrix && o.arch == "llama" {
+			if strings.HasSuffix(name, ".attn_k.weight") {
+				heads = sizes["k"]
+			}
+			o.turned[o.list[i].Key] = neighbours(o.list[i].Shape[0] / heads)
+		}
 	}
 	if lines == 0 {
 		return nil
@@ -70,4 +77,12 @@ func groupOf(t *quant.Tensor) int {
 func planes(t *quant.Tensor) []io.ReaderAt {
 	p := t.Planes()
 	return []io.ReaderAt{p.Step, p.Low, p.High, p.Slack}
+}
+
+// neighbours is where the rows of a matrix of heads lie in a file that has the two of each rotary pair side by side.
+func neighbours(head int) func(row int) int {
+	return func(row int) int {
+		at := row % head
+		return row - at + at%(head/2)*2 + at/(head/2)
+	}
 }

@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/internal/gguf"
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
@@ -50,13 +52,16 @@ func inSeveralFormats(path string) []string {
 	return names
 }
 
-// theGGUF is the path of the one GGUF file of a folder that has no other weights; else the path itself.
+// theGGUF is the path of the one GGUF file of a folder that has no other weights, or of the first part that is there of one that was split;
+// else the path itself.
 func theGGUF(path string) (string, error) {
 	in := weightsIn(path)
 	switch list := in["gguf"]; {
 	case len(in) != 1 || len(list) == 0:
 		return path, nil
 	case len(list) == 1:
+		return filepath.Join(path, list[0]), nil
+	case !slices.ContainsFunc(list, func(n string) bool { return !slices.Contains(gguf.Parts(list[0]), n) }):
 		return filepath.Join(path, list[0]), nil
 	default:
 		return "", hint.Add(fmt.Errorf("%s has %d GGUF files: %s", path, len(list), strings.Join(list[:min(len(list), 4)], ", ")), "name the file that is meant")

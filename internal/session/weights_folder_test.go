@@ -11,6 +11,8 @@ import (
 	"github.com/tracediff/tracediff/internal/session"
 )
 
+const wide = "../../fixtures/weights/wide"
+
 // TestFoldersOfWeights: one GGUF file is read, and where there is a choice nobody makes it silently.
 func TestFoldersOfWeights(t *testing.T) {
 	q8, err := os.ReadFile("../../fixtures/weights/wide.Q8_0.gguf")

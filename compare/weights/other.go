@@ -1,0 +1,100 @@
+package weights
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// others looks for another tensor of the original.
+func (a *attempt) others() (bool, error) {
+	rows, columns := a.local.flat()
+	for _, o := range a.originals {
+		if r, c := o.flat(); o == a.original || r != rows || c != columns || o.check() != nil {
+			continue
+		}
+		for _, x := range roundingsOf(a.local, o) {
+			q := plainRule(a.local.Add, x)
+			ok, err := a.like(o, q)
+			if err != nil {
+				return false, err
+			}
+			if !ok {
+				continue
+			}
+			if ok, err = a.explains(a.r, a.local, view{t: o}, q); err != nil {
+				return false, err
+			}
+			if ok {
+				a.another(o)
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// like compares the sample with that of another tensor of the original, which is read once.
+func (a *attempt) like(o *Tensor, q rule) (bool, error) {
+	type of struct {
+		t     *Tensor
+		group int
+	}
+	key := of{o, 0}
+	if a.local.Grid != nil {
+		key.group = a.local.Grid.Group
+	}
+	held, ok := a.samples.Load(key)
+	if !ok {
+		var values [][]float64
+		for _, b := range a.sample {
+			into := make([]float64, b.size())
+			if err := a.r.values(into, o, b.part); err != nil {
+				return false, inTensor(o, err)
+			}
+			values = append(values, into)
+		}
+		held, _ = a.samples.LoadOrStore(key, values)
+	}
+	for i, b := range a.sample {
+		b.original = held.([][]float64)[i]
+		bad := make([]bool, b.size())
+		q.judge(&b, bad)
+		if slices.Contains(bad, true) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+var layerNumber = regexp.MustCompile(`(^|\.)(layers|blocks|h|blk)\.([0-9]+)\.`)
+
+// layerOf is the layer in a name, and the name without its number; −1 for none.
+func layerOf(name string) (layer int, rest string) {
+	at := layerNumber.FindStringSubmatchIndex(name)
+	if at == nil {
+		return -1, name
+	}
+	_, err := fmt.Sscan(name[at[6]:at[7]], &layer)
+	if err != nil {
+		return -1, name
+	}
+	return layer, name[:at[6]] + "*" + name[at[7]:]
+}
+
+// another says that the tensor is another one of the original.
+func (a *attempt) another(o *Tensor) {
+	a.row.Other = o.key()
+	mine, pattern := layerOf(a.original.key())
+	theirs, other := layerOf(o.key())
+	head := strings.HasSuffix(a.original.key(), headName)
+	switch {
+	case mine >= 0 && theirs >= 0 && mine != theirs && pattern == other:
+		a.row.wrong(Mistake, OtherLayer, "layer %d has the tensor of layer %d", mine, theirs)
+	case head && strings.HasSuffix(o.key(), embeddingName):
+		a.row.wrong(Mistake, Tied, "it is %s: the head was tied to the embedding, and the original has two tensors", o.key())
+	default:
+		a.row.wrong(Mistake, OtherTensor, "it is the original's %s", o.key())
+	}
+}
