@@ -138,6 +138,7 @@ type Constant struct {
 	Shape   []int
 	Numbers []float64
 	SHA256  string
+	Like    string   // the digest of the recorded ones in whose place they stand, where they were made for another length
 	Depends []string // the arguments of the model, beside token ids and positions, that they depend on
 	// Is is the argument that they are, as they stand: "input_ids" or "position_ids"; empty for neither.
 	Is string

@@ -82,6 +82,8 @@ func (s *stretcher) made(cs []*Constant, x int) (*Constant, error) {
 	if out.Numbers == nil {
 		return nil, errNoRule
 	}
+	at := slices.IndexFunc(s.samples, func(o sample) bool { return o.run[0].first == 0 })
+	out.Like = cs[max(at, 0)].SHA256
 	d, err := hooks.ParseDType(out.DType)
 	if err != nil {
 		return nil, err
