@@ -66,9 +66,9 @@ type reader struct {
 	passes    [][]Pass // of each run
 	all       []Pass   // of all runs
 	run       int      // the first value of the run that is expanded
-	numbers   int     // of constants so far
-	made      int     // to find them
-	values    []Value // of the steps so far
+	numbers   int      // of constants so far
+	made      int      // to find them
+	values    []Value  // of the steps so far
 	constants []*Constant
 	weights   map[string]*Weight
 }
