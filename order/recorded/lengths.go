@@ -142,7 +142,7 @@ func (p *Program) what(l *Line) string {
 	return l.Step.Op
 }
 
-var errOther = errors.New("another one in a prompt of another length")
+var errOther = errors.New("differs in a prompt of another length")
 
 func (s *stretcher) line(all []*Line, x int) (out Line, err error) {
 	first := all[0]

@@ -37,14 +37,14 @@ func (s *stretcher) constant(all []Ref, x int) (int, error) {
 
 func (s *stretcher) made(cs []*Constant, x int) (*Constant, error) {
 	first := cs[0]
-	same, ids := true, true
+	same, ids, is := true, true, true
 	shapes := make([][]int, len(cs))
 	for k, c := range cs {
 		if c.DType != first.DType {
 			return nil, errOther
 		}
 		same = same && c.SHA256 == first.SHA256 && slices.Equal(c.Shape, first.Shape)
-		shapes[k], ids = c.Shape, ids && c.Is == inputIDs
+		shapes[k], ids, is = c.Shape, ids && c.Is == inputIDs, is && c.Is == first.Is
 	}
 	if same && !ids {
 		return first, nil
@@ -67,6 +67,9 @@ func (s *stretcher) made(cs []*Constant, x int) (*Constant, error) {
 		}
 		out.Is = inputIDs
 		return out, nil
+	}
+	if is {
+		out.Is = first.Is
 	}
 	r := &ruler{s, cs, shape, x}
 	for _, rule := range []func() []float64{r.fill, r.linear, r.part} {
