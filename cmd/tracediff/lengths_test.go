@@ -37,6 +37,40 @@ func TestProgramsOnOtherLengths(t *testing.T) {
 	}
 }
 
+// The key program of tracediff.toml names the program of all its prompts, and the report says so.
+func TestProgramKey(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := filepath.Abs("../../fixtures/lengths/llama")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "llama"), os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	text := "model = \"llama/model\"\nprogram = \"llama/recorded.program.json\"\nreference = \"go\"\nlocal = \"llama/other.safetensors\"\nlevel = 3\n[[prompt]]\nname = \"one\"\ntokens = \"" + otherTokens + "\"\nmax_new_tokens = 3\n"
+	config := filepath.Join(dir, "tracediff.toml")
+	for _, c := range []struct {
+		want int
+		text string
+		said []string
+	}{
+		{0, text, []string{"gate: 1 of 1 prompts match"}},
+		{1, strings.Replace(text, "other.safetensors", "wrong.safetensors", 1), []string{"first divergence: layers.1.post_attention_layernorm", "are those of " + filepath.Join(dir, "llama/recorded.program.json") + ", made for a prompt of another length"}},
+		{2, strings.Replace(text, "recorded.program", "none.program", 1), []string{"reading the program"}},
+	} {
+		if err := os.WriteFile(config, []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		said := told(t, c.want, "gate", "--config", config, "--dir", filepath.Join(dir, "traces"), "--verbose")
+		flat := strings.Join(strings.Fields(said), " ")
+		for _, word := range c.said {
+			if !strings.Contains(flat, word) {
+				t.Errorf("does not say %q:\n%s", word, said)
+			}
+		}
+	}
+}
+
 // A program that says nothing of a length is refused for it, with the reason.
 func TestProgramsThatDoNotHoldForALength(t *testing.T) {
 	mistral := "../../fixtures/lengths/mistral/"

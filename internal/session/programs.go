@@ -184,6 +184,14 @@ func (p *recordedProgram) ids() (own [][]int, err error) {
 	return own, nil
 }
 
+// said is what a report says of a program that was named.
+func (p *recordedProgram) said() string {
+	if p.list != p.base {
+		return fmt.Sprintf("the operations are those of %s, made for a prompt of another length than the recorded one", p.path)
+	}
+	return fmt.Sprintf("the operations are those of %s", p.path)
+}
+
 // digest identifies the program.
 func (p *recordedProgram) digest() string {
 	sum := sha256.Sum256(p.data)

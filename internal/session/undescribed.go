@@ -153,6 +153,9 @@ func (j *Job) remarks() []string {
 	if said := j.byRunner.said(); said != "" {
 		all = append(all, said)
 	}
+	if j.program != nil && j.Program != "" {
+		all = append(all, j.program.said())
+	}
 	return all
 }
 
