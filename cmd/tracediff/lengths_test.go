@@ -94,7 +94,9 @@ func TestProgramsThatDoNotHoldForALength(t *testing.T) {
 		t.Fatal(err)
 	}
 	program = readAll(t, "../../fixtures/programs/llama-tiny.bfloat16.program.json")
-	alone := changed("alone", func(s string) string { return strings.Replace(s, `"version":1`, `"version":1,"alone":"it loops over tokens"`, 1) })
+	alone := changed("alone", func(s string) string {
+		return strings.Replace(s, `"version":1`, `"version":1,"alone":"it loops over tokens"`, 1)
+	})
 	many := strings.TrimSuffix(strings.Repeat("5,", 125), ",")
 	for _, c := range []struct{ program, tokens, more, want string }{
 		{mistral + "recorded.program.json", many, "0", "its tokens are 125, and the recorded ones are 1 to 124"},

@@ -11,7 +11,7 @@ import (
 func (s *stretcher) step(all []*Line, x int) (*Step, error) {
 	first := all[0].Step
 	if first.Op == guardOp {
-		return nil, errors.New("Python looked at its numbers, and may go another way for others")
+		return nil, errors.New("its numbers were looked at in Python, which may go another way for others")
 	}
 	for _, l := range all {
 		if o := l.Step; o.Op != first.Op || len(o.In) != len(first.In) || len(o.Out) != len(first.Out) {
