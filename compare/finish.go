@@ -129,6 +129,9 @@ func (w *walker) missingFirings(i, pass int) {
 			}
 			continue
 		}
+		if !has[local] && !has[reference] && w.none(name, pass) {
+			return
+		}
 		key := name
 		if n > 0 {
 			key = capture.Key(0, name, n)

@@ -241,5 +241,26 @@ func (w *walker) ordered(p *pair, side int) hooks.DType {
 	if p.entry.Op == nil || p.entry.Compare == order.Pattern {
 		return 0
 	}
-	return expected(p.entry, w.sides[side].m.DType)
+	return expected(w.inPass(p.entry, p.l.Rec.Pass), w.sides[side].m.DType)
+}
+
+// inPass is an entry as a pass has it: a recorded program may compute it in another dtype there.
+func (w *walker) inPass(e *order.Entry, pass int) *order.Entry {
+	if w.o.Order == nil || !w.o.Order.IsRecorded() {
+		return e
+	}
+	n := order.Node{Entry: w.o.Order.Index(e.Name), Pass: pass}
+	if n.Entry < 0 || !w.o.Order.In(n) {
+		return e
+	}
+	return w.o.Order.At(n)
+}
+
+// none reports whether the order is a recorded program that has no such tensor in a pass.
+func (w *walker) none(name string, pass int) bool {
+	if w.o.Order == nil || !w.o.Order.IsRecorded() {
+		return false
+	}
+	at := w.o.Order.Index(name)
+	return at >= 0 && !w.o.Order.In(order.Node{Entry: at, Pass: pass})
 }

@@ -135,8 +135,9 @@ func (j *Job) newWalk(selected []*order.Entry) (*walk, error) {
 			if at < 0 {
 				return nil, fmt.Errorf("the order of the model has no tensor %s", e.Name)
 			}
-			if j.Manifest.Scope.Passes.Has(pass) && !w.argument(at) {
-				targets = append(targets, order.Node{Entry: at, Pass: pass})
+			node := order.Node{Entry: at, Pass: pass} // not every pass of a recorded program has every name
+			if j.Manifest.Scope.Passes.Has(pass) && !w.argument(at) && j.List.In(node) {
+				targets = append(targets, node)
 			}
 		}
 		logits := order.Node{Entry: j.List.Index(logits), Pass: pass}

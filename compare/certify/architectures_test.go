@@ -44,15 +44,26 @@ func certified(folder, program, trace string, level int) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := order.Recorded(p)
-	if err != nil {
-		return nil, err
-	}
 	t, err := capture.Open(trace)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
+	passes, err := t.IDs()
+	if err != nil {
+		return nil, err
+	}
+	var lengths []int
+	for _, ids := range passes {
+		lengths = append(lengths, len(ids))
+	}
+	if p, err = p.For(lengths); err != nil {
+		return nil, err
+	}
+	list, err := order.Recorded(p)
+	if err != nil {
+		return nil, err
+	}
 	if level > 0 {
 		if t, err = upTo(t, list, level); err != nil {
 			return nil, err

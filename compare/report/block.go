@@ -60,6 +60,9 @@ func (p *printer) both(r *compare.Result, row *compare.Row) {
 	if r.Alone || c == nil || c.Outcome != certify.Bug || m == nil || m.Unequal+m.NonFinite > 0 || m.Elements == 0 {
 		return
 	}
+	if m.Pattern != nil && m.Pattern.Gained+m.Pattern.Lost > 0 { // of a mask no element is counted
+		return
+	}
 	p.field("", "both sides are equal here: the reference has the same mistake, or both ran with another checkpoint or config.json than this one")
 }
 

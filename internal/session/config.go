@@ -35,6 +35,7 @@ type config struct {
 	Reference string   `toml:"reference"`
 	Python    string   `toml:"python"`
 	Order     string   `toml:"order"`
+	Program   string   `toml:"program"`
 	Level     *int     `toml:"level"`
 	Layers    string   `toml:"layers"`
 	Tensors   []string `toml:"tensors"`
@@ -178,7 +179,7 @@ func (c *config) weights(common Settings) (*AskedWeights, error) {
 // common are the settings that all prompts share.
 func (c *config) common() (s Settings, err error) {
 	s = Defaults()
-	s.Model, s.Order = c.path(c.Model), c.path(c.Order)
+	s.Model, s.Order, s.Program = c.path(c.Model), c.path(c.Order), c.path(c.Program)
 	if len(c.Map.Tensors)+len(c.Map.Weights) > 0 {
 		if s.table, err = mapping.New(c.name, c.Map, c.text); err != nil {
 			return s, err

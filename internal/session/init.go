@@ -27,7 +27,7 @@ func Initial(example []byte, path, dir string) (text []byte, taken []Taken, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	keys := []Taken{{"model", from(folder, s.Model)}, {"dtype", s.DType}, {"local", sideFrom(folder, s.Local)}, {"order", from(folder, s.Order)}}
+	keys := []Taken{{"model", from(folder, s.Model)}, {"dtype", s.DType}, {"local", sideFrom(folder, s.Local)}, {"order", from(folder, s.Order)}, {"program", from(folder, s.Program)}}
 	if s.Reference.Kind == KindHF {
 		keys = append(keys, Taken{"reference", KindHF}, Taken{"python", from(folder, s.Python)})
 	}

@@ -92,7 +92,11 @@ func (j *Job) open(ctx context.Context, e *Env) (err error) {
 		return hint.Add(err, "the ids, and how many of them, have to fit config.json (vocab_size, max_position_embeddings); --prompt TEXT makes ids with the model's own tokenizer")
 	}
 	if j.program != nil {
-		return j.program.holdsFor(j.passes, j.further, "")
+		p, err := j.program.forPasses(j.passes, j.further, "")
+		if err != nil {
+			return err
+		}
+		return j.adopt(p)
 	}
 	return nil
 }

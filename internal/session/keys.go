@@ -9,7 +9,7 @@ import (
 
 // keyOf are the keys of tracediff.toml that are flags of other commands, by the flag.
 var keyOf = map[string]string{
-	"--model": "model", "--dtype": "dtype", "--local": "local", "--reference": "reference", "--order": "order",
+	"--model": "model", "--dtype": "dtype", "--local": "local", "--reference": "reference", "--order": "order", "--program": "program",
 	"--level": "level", "--layers": "layers", "--tensors": "tensors", "--passes": "passes", "--positions": "positions",
 	"--prompt": "text", "--tokens": "tokens", "--chat": "chat", "--max-new-tokens": "max_new_tokens",
 }

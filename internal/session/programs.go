@@ -30,8 +30,9 @@ type recordedProgram struct {
 	data []byte // of the file
 	list *order.List
 	file *recorded.Program
-	// ofPrompt: it holds for the token ids of the run that recorded it, and for no others.
-	ofPrompt bool
+	base *order.List // of the passes that were recorded; list may be of passes of other lengths
+	// ofPrompt is why it holds for the token ids of the run that recorded it, and for no others; empty where it holds for others.
+	ofPrompt string
 }
 
 // ReadProgram reads a recorded program as an order. The error has a hint.
@@ -58,6 +59,7 @@ func readProgram(path string, data []byte) (*recordedProgram, error) {
 	if err == nil {
 		p.file, p.ofPrompt = file, file.OfPrompt()
 		p.list, err = order.Recorded(file)
+		p.base = p.list
 	}
 	if err == nil && p.list.Index(order.InputIDs) < 0 {
 		err = fmt.Errorf("it has no %s: nothing says of which passes it is", order.InputIDs)
@@ -94,7 +96,7 @@ func findProgram(asked string, traces ...*capture.Trace) (*recordedProgram, erro
 		if err != nil {
 			return nil, err
 		}
-		return p, p.holds(traces)
+		return p.forTraces(traces)
 	}
 	for _, t := range traces {
 		p, err := programOf(t)
@@ -102,56 +104,73 @@ func findProgram(asked string, traces ...*capture.Trace) (*recordedProgram, erro
 			return nil, err
 		}
 		if p != nil {
-			return p, p.holds(traces)
+			return p.forTraces(traces)
 		}
 	}
 	return nil, nil
 }
 
-// holds reports a trace whose passes are not as long as those that were recorded, or of other token ids where these count.
-func (p *recordedProgram) holds(traces []*capture.Trace) error {
+// forTraces is the program for the passes of traces: for those of the one that has the most. The error is of one for whose passes
+// it does not hold.
+func (p *recordedProgram) forTraces(traces []*capture.Trace) (*recordedProgram, error) {
+	out, most := p, 0
 	for _, t := range traces {
 		passes, err := t.IDs()
 		if err != nil { // what it lacks is said where it is isolated
 			continue
 		}
-		if err := p.holdsFor(passes, 0, " of "+t.Path()); err != nil {
-			return err
+		fit, err := p.forPasses(passes, 0, " of "+t.Path())
+		if err != nil {
+			return nil, err
+		}
+		if len(passes) > most {
+			out, most = fit, len(passes)
 		}
 	}
-	return nil
+	return out, nil
 }
 
-// holdsFor reports passes that are not as long as those that were recorded, or of other token ids where these count, and what else is
-// not known of the further passes that are decoded. of says whose they are, for the error.
-func (p *recordedProgram) holdsFor(passes [][]int, further int, of string) error {
+// forPasses is the program for passes of token ids, and for further ones that are decoded: what was recorded, or the same program for
+// other lengths, where runs of other lengths were recorded, too. The error is of passes for which it does not hold. of says
+// whose they are, for the error.
+func (p *recordedProgram) forPasses(passes [][]int, further int, of string) (*recordedProgram, error) {
 	own, err := p.ids()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if p.ofPrompt && further > 0 {
-		return hint.Add(fmt.Errorf("%s holds for the token ids of one run alone, and those of decoded passes are not known before", p.path), "give the ids of every pass: --tokens "+QuoteShell(reference.FormatTokens(own)))
+	if p.ofPrompt != "" && further > 0 {
+		return nil, hint.Add(fmt.Errorf("%s holds for the token ids of one run alone (%s), and those of decoded passes are not known before", p.path, p.ofPrompt), "give the ids of every pass: --tokens "+QuoteShell(reference.FormatTokens(own)))
 	}
-	at := p.list.Index(order.InputIDs)
-	for pass := range len(passes) + further {
-		tokens := 1
-		if pass < len(passes) {
-			tokens = len(passes[pass])
+	lengths := make([]int, len(passes)+further)
+	first := -1 // the first pass that was recorded of others
+	for pass := range lengths {
+		if lengths[pass] = 1; pass < len(passes) {
+			lengths[pass] = len(passes[pass])
 		}
-		if p.ofPrompt && (pass >= len(own) || !slices.Equal(own[pass], passes[pass])) {
-			return hint.Add(fmt.Errorf("pass %d%s has other token ids than the run that recorded %s, which holds for these alone", pass, of, p.path), "record the program on the prompt of the trace")
+		if p.ofPrompt != "" && (pass >= len(own) || !slices.Equal(own[pass], passes[pass])) {
+			return nil, hint.Add(fmt.Errorf("pass %d%s has other token ids than the run that recorded %s, which holds for these alone: %s", pass, of, p.path, p.ofPrompt), "record the program on the prompt of the trace")
 		}
-		e := p.list.At(order.Node{Entry: at, Pass: pass})
-		if len(e.Shape) != 2 || int(e.Shape[1]) != tokens {
-			return hint.Add(fmt.Errorf("pass %d%s has %s, and %s was recorded of others", pass, of, plural(tokens, "token"), p.path), "record the program on a prompt of as many tokens")
+		if first < 0 && (pass >= len(p.file.Passes) || p.file.Passes[pass].Tokens != lengths[pass]) {
+			first = pass
 		}
 	}
-	return nil
+	if first < 0 {
+		return p, nil
+	}
+	fit := *p
+	if fit.file, err = p.file.For(lengths); err == nil {
+		fit.list, err = order.Recorded(fit.file)
+	}
+	if err != nil {
+		return nil, hint.Add(fmt.Errorf("pass %d%s has %s, and %s %w", first, of, plural(lengths[first], "token"), p.path, err),
+			"record it again: python -m tracediff.hf records other lengths, too, those up to N tokens with --lengths N")
+	}
+	return &fit, nil
 }
 
 // ids are the token ids of the run that recorded a program which holds for these alone; nil of any other.
 func (p *recordedProgram) ids() (own [][]int, err error) {
-	if !p.ofPrompt {
+	if p.ofPrompt == "" {
 		return nil, nil
 	}
 	t, err := capture.Open(p.trace())
@@ -163,6 +182,14 @@ func (p *recordedProgram) ids() (own [][]int, err error) {
 		return nil, hint.Add(fmt.Errorf("%s holds for the prompt of one run alone: %w", p.path, err), "the trace of that run has to lie beside it")
 	}
 	return own, nil
+}
+
+// said is what a report says of a program that was named.
+func (p *recordedProgram) said() string {
+	if p.list != p.base {
+		return fmt.Sprintf("the operations are those of %s, made for a prompt of another length than the recorded one", p.path)
+	}
+	return fmt.Sprintf("the operations are those of %s", p.path)
 }
 
 // digest identifies the program.
@@ -206,7 +233,7 @@ func (p *recordedProgram) certified(ctx context.Context, ck *checkpoint.Checkpoi
 	}
 	m := t.Manifest()
 	if m.Program != "" && m.Producer.Name != reference.WalkName && othersThan(ck, t) == "" {
-		err = into.AddRun(ctx, t, p.list, reference.Weights(ck, m.DType))
+		err = into.AddRun(ctx, t, p.base, reference.Weights(ck, m.DType))
 	}
 	if err = hint.Also(err, t.Close()); err != nil {
 		return nil, fmt.Errorf("certifying the operations of the program: %w", err)

@@ -41,6 +41,9 @@ func code(e *Env, used *recordedProgram, local, ref *capture.Trace) func(name st
 	read := sync.OnceValues(func() (l, r *recordedProgram) {
 		for i, t := range []*capture.Trace{local, ref} {
 			p, err := programOf(t)
+			if p != nil {
+				p, err = p.forTraces([]*capture.Trace{t})
+			}
 			if err != nil {
 				fmt.Fprintf(e.Notes, "note: the steps of %s are not shown: %v\n", t.Path(), err)
 			}

@@ -55,7 +55,7 @@ func (j *Job) useProgram(f *Found) error {
 		return hint.Add(fmt.Errorf("%s has no recorded program beside it, and no order describes a model of type %q", f.Path(), j.config.ModelType),
 			"--program FILE names one; python -m tracediff.hf without --order, and capture --reference hf, record one")
 	}
-	if err := p.holdsFor(f.passes, 0, ""); err != nil {
+	if p, err = p.forPasses(f.passes, 0, ""); err != nil {
 		return err
 	}
 	return j.adopt(p)
@@ -83,7 +83,7 @@ func (j *Job) programFor(ctx context.Context, e *Env) (*recordedProgram, error) 
 		}
 		p, err := openProgram(one.Program())
 		if err == nil {
-			err = p.holdsFor(j.passes, j.further, "")
+			p, err = p.forPasses(j.passes, j.further, "")
 		}
 		if err == nil {
 			e.detail("the walk runs the program %s", p.path)
@@ -152,6 +152,9 @@ func (j *Job) remarks() []string {
 	var all []string
 	if said := j.byRunner.said(); said != "" {
 		all = append(all, said)
+	}
+	if j.program != nil && j.Program != "" {
+		all = append(all, j.program.said())
 	}
 	return all
 }

@@ -167,11 +167,14 @@ func (p *Program) Ahead(n int) *Edited {
 	return e.ended(len(all) > 0)
 }
 
-// Frequencies gives all vectors of constants that positions are multiplied by other values.
+// Frequencies gives all vectors of constants that positions are multiplied by other values: those that are as long as the first.
 func (p *Program) Frequencies(change func([]float64) []float64) *Edited {
 	e := p.Edit()
 	all := p.Of(Vector)
 	for _, i := range all {
+		if len(p.Steps[i].Values) != len(p.Steps[all[0]].Values) {
+			continue
+		}
 		v := change(slices.Clone(p.Steps[i].Values))
 		if v == nil {
 			return nil

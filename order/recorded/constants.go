@@ -103,7 +103,7 @@ func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
 			out.Is = inputIDs
 			return out, nil
 		}
-		for i, p := range r.passes {
+		for i, p := range r.all {
 			if i > 0 && from.Kind != "positions" && from.Kind != "mask" {
 				continue
 			}
@@ -131,7 +131,7 @@ const (
 
 // tokensOf is the number of tokens of a pass that has n; −1 where none has.
 func (r *reader) tokensOf(n int) int {
-	for _, p := range r.passes {
+	for _, p := range r.all {
 		if p.Tokens == n {
 			return n
 		}
@@ -182,6 +182,12 @@ func (from *recipe) numbers(shape []int, n int, p Pass) []float64 {
 
 // sameDigest reports whether numbers have a digest in a dtype.
 func sameDigest(x []float64, d hooks.DType, digest string) bool {
+	own, ok := digestOf(x, d)
+	return ok && own == digest
+}
+
+// digestOf is the digest of numbers in a dtype; ok is false of a dtype in which none are made.
+func digestOf(x []float64, d hooks.DType) (digest string, ok bool) {
 	data := make([]byte, 0, len(x)*d.Size())
 	for _, v := range x {
 		switch d {
@@ -195,7 +201,7 @@ func sameDigest(x []float64, d hooks.DType, digest string) bool {
 			data = binary.LittleEndian.AppendUint16(data, floats.BF16(float32(v)))
 		default:
 			if d.Float() {
-				return false
+				return "", false
 			}
 			var word [8]byte
 			binary.LittleEndian.PutUint64(word[:], uint64(int64(v)))
@@ -203,5 +209,5 @@ func sameDigest(x []float64, d hooks.DType, digest string) bool {
 		}
 	}
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]) == digest
+	return hex.EncodeToString(sum[:]), true
 }

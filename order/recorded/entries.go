@@ -1,6 +1,7 @@
 package recorded
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -205,7 +206,7 @@ func (x *expander) named(l *Line) error {
 		if o.lost != "" {
 			break
 		}
-		e.Op = Constants{Sum: c.SHA256, spec: x.intern(s)}
+		e.Op = Constants{Sum: cmp.Or(c.Like, c.SHA256), spec: x.intern(s)}
 	case ToWeight:
 		e.DType = x.dtype(x.p.Weights[n.Of.Weight].DType)
 		if o.lost == "" {

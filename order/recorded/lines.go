@@ -208,6 +208,9 @@ func (c *caller) whole(text string) (Ref, error) {
 	if err != nil || n < 0 || n >= len(c.values) {
 		return Ref{}, fmt.Errorf("%.20q is no step before this one", text)
 	}
+	if n < c.run {
+		return Ref{}, fmt.Errorf("%.20q is of another run", text)
+	}
 	return Ref{Kind: ToValue, Index: n, Shape: c.values[n].Shape, Stride: c.values[n].Stride}, nil
 }
 

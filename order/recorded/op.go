@@ -57,7 +57,8 @@ func (o Unknown) Steps(b *program.Builder, _, _ []program.Var) program.Var {
 
 // Constants is a value of a program that depends on no tensor: the numbers are part of the program.
 type Constants struct {
-	Sum string `json:"sha256"` // of the numbers
+	// Sum is of the numbers as they were recorded; those of another length are made by a rule that makes these.
+	Sum string `json:"sha256"`
 
 	spec *spec
 }

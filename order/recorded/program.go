@@ -1,7 +1,7 @@
 package recorded
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -30,20 +30,41 @@ type Program struct {
 	Constants []*Constant
 	Sources   []string // lines of source, such as "transformers/models/qwen3/modeling_qwen3.py:213"
 
-	values []Value // the results of all steps, by number
+	values []Value  // the results of all steps, by number
+	runs   [][]Pass // the model on prompts of other lengths
+	alone  string   // why there are none
 }
 
-// OfPrompt reports whether the program is of one prompt alone: some of its numbers depend on the token ids and are not they, or on
-// another argument of the model, of which nobody knows what it is for another prompt.
-func (p *Program) OfPrompt() bool {
-	ofInput := func(name string) bool { return !strings.HasPrefix(name, "buffer ") }
-	return slices.ContainsFunc(p.Constants, func(c *Constant) bool { return c.Is == "" && slices.ContainsFunc(c.Depends, ofInput) })
+// OfPrompt is why the program is of one prompt alone: some of its numbers depend on the token ids and are not they, or on another
+// argument of the model, of which nobody knows what it is for another prompt; or Python looked at what was computed. It is empty where
+// nothing of that is so.
+func (p *Program) OfPrompt() string {
+	for _, c := range p.Constants {
+		for _, name := range c.Depends {
+			if c.Is == "" && !strings.HasPrefix(name, "buffer ") {
+				return fmt.Sprintf("a constant of %v depends on %.80s", c.Shape, name)
+			}
+		}
+	}
+	for _, pass := range p.Passes {
+		for i := range pass.Lines {
+			if l := &pass.Lines[i]; l.Step != nil && l.Step.Op == guardOp {
+				return "Python looked at what was computed: " + p.what(l)
+			}
+		}
+	}
+	return ""
 }
+
+// guardOp is the operation that has no result: what Python looked at.
+const guardOp = "guard"
 
 // Pass is one forward call.
 type Pass struct {
 	Tokens, Past int
 	Lines        []Line
+
+	first int // the number of its first value
 }
 
 // Line is a step or a name: one of the two.
@@ -117,6 +138,7 @@ type Constant struct {
 	Shape   []int
 	Numbers []float64
 	SHA256  string
+	Like    string   // the digest of the recorded ones in whose place they stand, where they were made for another length
 	Depends []string // the arguments of the model, beside token ids and positions, that they depend on
 	// Is is the argument that they are, as they stand: "input_ids" or "position_ids"; empty for neither.
 	Is string

@@ -25,6 +25,8 @@ type file struct {
 	Producer  map[string]string      `json:"producer"`
 	DType     string                 `json:"dtype"`
 	Passes    []filePass             `json:"passes"`
+	Runs      [][]filePass           `json:"runs"`
+	Alone     string                 `json:"alone"`
 	Templates [][]json.RawMessage    `json:"templates"`
 	Weights   map[string]*fileWeight `json:"weights"`
 	Constants []*fileConstant        `json:"constants"`
@@ -61,10 +63,12 @@ type line struct {
 type reader struct {
 	*file
 	templates [][]line
-	passes    []Pass
-	numbers   int     // of constants so far
-	made      int     // to find them
-	values    []Value // of the steps so far
+	passes    [][]Pass // of each run
+	all       []Pass   // of all runs
+	run       int      // the first value of the run that is expanded
+	numbers   int      // of constants so far
+	made      int      // to find them
+	values    []Value  // of the steps so far
 	constants []*Constant
 	weights   map[string]*Weight
 }
@@ -93,20 +97,24 @@ func Read(in io.Reader) (*Program, error) {
 		return nil, fmt.Errorf("its format is %.40q, not %q", r.Format, "tracediff program")
 	case r.Version != Version:
 		return nil, fmt.Errorf("it is of version %d, and this reads version %d", r.Version, Version)
-	case len(r.Passes) == 0 || len(r.Passes) > maxPasses:
-		return nil, fmt.Errorf("it has %d passes, want 1 to %d", len(r.Passes), maxPasses)
+	}
+	if err := r.lengths(); err != nil {
+		return nil, err
 	}
 	if err := r.tables(); err != nil {
 		return nil, err
 	}
-	for i := range r.Passes {
-		if err := r.pass(i); err != nil {
-			return nil, fmt.Errorf("pass %d: %w", i, err)
+	for n, passes := range r.runs() {
+		r.run = len(r.values)
+		for i := range passes {
+			if err := r.pass(&passes[i], &r.passes[n][i]); err != nil {
+				return nil, fmt.Errorf("%spass %d: %w", ofRun(n), i, err)
+			}
 		}
 	}
 	p := &Program{
-		Class: r.Class, ModelType: r.ModelType, Producer: r.Producer, Passes: r.passes,
-		Weights: r.weights, Constants: r.constants, Sources: r.Lines, values: r.values,
+		Class: r.Class, ModelType: r.ModelType, Producer: r.Producer, Passes: r.passes[0], runs: r.passes[1:],
+		Weights: r.weights, Constants: r.constants, Sources: r.Lines, values: r.values, alone: r.Alone,
 	}
 	p.DType = p.dtype()
 	if r.DType != "" {
@@ -193,19 +201,17 @@ func (r *reader) tables() error {
 		r.templates = append(r.templates, lines)
 	}
 	lines := 0
-	for i, p := range r.Passes {
-		for _, call := range p.Calls {
-			if n, ok := whole(call[0]); ok && n >= 0 && n < len(r.templates) {
-				lines += len(r.templates[n])
+	for _, passes := range r.runs() {
+		for _, p := range passes {
+			for _, call := range p.Calls {
+				if n, ok := whole(call[0]); ok && n >= 0 && n < len(r.templates) {
+					lines += len(r.templates[n])
+				}
 			}
 		}
 		if lines > maxLines {
 			return fmt.Errorf("more than %d lines in all passes", maxLines)
 		}
-		if p.Tokens < 0 || p.Past < 0 || p.Tokens > maxElements || p.Past > maxElements {
-			return fmt.Errorf("pass %d has %d tokens after %d", i, p.Tokens, p.Past)
-		}
-		r.passes = append(r.passes, Pass{Tokens: p.Tokens, Past: p.Past})
 	}
 	for i, c := range r.file.Constants {
 		if c == nil {
@@ -243,10 +249,41 @@ func (r *reader) tables() error {
 	return nil
 }
 
+// runs are the passes of the run that the program is of, and those of runs of other lengths.
+func (r *reader) runs() [][]filePass { return append([][]filePass{r.Passes}, r.Runs...) }
+
+// ofRun says, in front of an error, of which run it is.
+func ofRun(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("run %d: ", n)
+}
+
+// lengths reads how long the passes are.
+func (r *reader) lengths() error {
+	all := 0
+	for n, passes := range r.runs() {
+		if all += len(passes); len(passes) == 0 || all > maxPasses {
+			return fmt.Errorf("%sit has %d passes, want 1 to %d in all", ofRun(n), len(passes), maxPasses)
+		}
+		own := make([]Pass, len(passes))
+		for i, p := range passes {
+			if p.Tokens < 0 || p.Past < 0 || p.Tokens > maxElements || p.Past > maxElements {
+				return fmt.Errorf("%spass %d has %d tokens after %d", ofRun(n), i, p.Tokens, p.Past)
+			}
+			own[i] = Pass{Tokens: p.Tokens, Past: p.Past}
+		}
+		r.passes, r.all = append(r.passes, own), append(r.all, own...)
+	}
+	return nil
+}
+
 // pass expands the calls of a pass.
-func (r *reader) pass(i int) error {
+func (r *reader) pass(from *filePass, to *Pass) error {
 	names := map[string]bool{}
-	for k, call := range r.Passes[i].Calls {
+	to.first = len(r.values)
+	for k, call := range from.Calls {
 		template, ok := whole(call[0])
 		layer, also := whole(call[1])
 		holes, list := call[2].([]any)
@@ -265,7 +302,7 @@ func (r *reader) pass(i int) error {
 				}
 				names[l.Name.Name] = true
 			}
-			r.passes[i].Lines = append(r.passes[i].Lines, l)
+			to.Lines = append(to.Lines, l)
 		}
 	}
 	return nil

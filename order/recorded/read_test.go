@@ -216,6 +216,11 @@ func TestRecipes(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(small))
+	lengths, err := os.ReadFile("../../fixtures/lengths/llama/recorded.program.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(lengths)
 	for _, one := range formulas { // every operation
 		text, _ := one.text()
 		f.Add([]byte(text))
@@ -224,6 +229,9 @@ func FuzzRead(f *testing.F) {
 		p, err := recorded.Read(bytes.NewReader(data))
 		if err != nil {
 			return
+		}
+		if to, err := p.For([]int{7, 1, 1, 1}); err == nil {
+			_, _ = to.Entries()
 		}
 		passes, err := p.Entries()
 		if err != nil {

@@ -305,6 +305,34 @@ class AnyModel(TestCase):
                 if key.rpartition("/")[2] not in derived:
                     self.assert_same(made[key], tensor, key)
 
+    def test_runs_of_other_lengths_change_nothing_of_the_wanted_one(self):
+        checkpoint = ROOT / "fixtures" / "llama-tiny"
+        outer, made, programs = loaded(checkpoint, "bfloat16").outer, [], []
+        right = outer.forward
+
+        def refuses(*args, input_ids, **kwargs):  # a length at which the model fails is left out
+            if input_ids.shape[1] == 5:
+                raise ValueError("five")
+            return right(*args, input_ids=input_ids, **kwargs)
+
+        for most in (0, 24):
+            out = self.folder / f"run-{most}.safetensors"
+            outer.forward = refuses
+            _, told = tracing.run(outer, str(checkpoint), [IDS], 2, out, "", most)
+            made.append(tensors(out))
+            programs.append(json.loads(sessions.beside(out).read_text()))
+        self.assertEqual(made[0].keys(), made[1].keys())
+        for key, tensor in made[0].items():
+            self.assert_same(made[1][key], tensor, key)
+        lines = [[line for _, line in evaluate.expand(program)] for program in programs]
+        for line in (*lines[0], *lines[1]):
+            line.pop("at", None)
+        self.assertEqual(*lines)
+        self.assertNotIn("runs", programs[0])
+        runs = [[one["tokens"] for one in run] for run in programs[1]["runs"]]
+        self.assertEqual(runs, [[1, 1, 1], [2, 1, 1], [2 * len(IDS) + 1, 1, 1], [24, 1, 1, 1]])
+        self.assertTrue(told.endswith(f"lengths: 1, 2, {2 * len(IDS) + 1}, 24 tokens, too"), told)
+
     def test_the_manifest_has_the_digest_of_the_program(self):
         with torch.no_grad(), tracediff.recording(loaded(ROOT / "fixtures" / "llama-tiny", "float32").outer,
                                                   self.folder / "run.safetensors"):  # fmt: skip

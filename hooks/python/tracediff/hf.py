@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from tracediff import capture, debug, host, model, order, shown
+from tracediff import capture, debug, host, lengths, model, order, shown
 from tracediff.errors import BadInput, command
 
 EPILOG = """\
@@ -59,6 +59,13 @@ def parser() -> Parser:
         "--program", action="store_true", help="also record the program, NAME.program.json; without --order always"
     )
     p.add_argument(
+        "--lengths",
+        type=int,
+        default=lengths.MOST,
+        metavar="N",
+        help=f"record prompts of other lengths, too, up to N tokens (default {lengths.MOST}; 0: none); without --order",
+    )
+    p.add_argument(
         "--trust-remote-code", action="store_true", help="run Python code that lies in the checkpoint; without --order"
     )
     p.add_argument("--device", default="cpu", help="cpu (default), cuda, cuda:1")
@@ -80,8 +87,8 @@ def run(args: argparse.Namespace) -> None:
     """Do what the arguments say. The cheap checks come first: loading can take minutes."""
     for warning in host.versions()[1]:
         host.warn(warning)
-    if args.max_new_tokens < 0 or args.threads < 0:
-        raise BadInput("--max-new-tokens and --threads are not negative")
+    if args.max_new_tokens < 0 or args.threads < 0 or args.lengths < 0:
+        raise BadInput("--max-new-tokens, --threads and --lengths are not negative")
     if not args.order:
         _record(args)
         return
@@ -113,7 +120,9 @@ def _record(args: argparse.Namespace) -> None:
     if args.progress:
         print(f"loading {args.model} in {args.dtype}", file=sys.stderr, flush=True)
     outer = model.load_any(args.model, args.dtype, args.device, args.trust_remote_code)
-    fed, names = tracing.run(outer, args.model, passes, args.max_new_tokens, args.out, args.prompt or "")
+    fed, names = tracing.run(
+        outer, args.model, passes, args.max_new_tokens, args.out, args.prompt or "", args.lengths
+    )
     ids = ";".join(",".join(map(str, one)) for one in fed)
     print(f"{args.out}: {len(fed)} passes, tokens {ids}")
     print(names)

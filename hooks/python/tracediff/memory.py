@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+MANY = 1024  # bytes of a constant which no other one has by chance
 PURGE = 4096  # operations after which storages that are gone are forgotten
 
 
@@ -102,6 +103,13 @@ class Memory:
         """Forget storages that are gone."""
         for key in [key for key, known in self._storages.items() if known.weak.expired()]:
             del self._storages[key]
+
+    def forget(self) -> None:
+        """Take constants that come from now on for others, whatever their numbers, but for those of many bytes.
+
+        A few numbers may be the same by chance: position 3 in one run, three keys in another.
+        """
+        self._constants = {key: c for key, c in self._constants.items() if len(c.data) >= MANY}
 
     def find(self, tensor: Any) -> Storage:
         """Return the storage of a tensor; one that was never seen holds numbers from outside."""

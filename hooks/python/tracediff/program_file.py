@@ -169,10 +169,14 @@ def constant(c: Constant, made: list[dict[str, Any]]) -> dict[str, Any]:
     return out
 
 
-def render(head: dict[str, Any], passes: list[dict[str, Any]], templates: list[Any], tables: dict[str, Any]) -> str:
+def render(
+    head: dict[str, Any], passes: list[Any], runs: list[list[Any]], templates: list[Any], tables: dict[str, Any]
+) -> str:
     """Return the file's text: a step, a weight or a call a line."""
     parts = [f"{_json(k)}:{_json(v)}" for k, v in head.items()]
-    parts.append('"passes":[\n' + ",\n".join(_one_pass(p) for p in passes) + "\n]")
+    parts.append('"passes":' + _passes(passes))
+    if runs:
+        parts.append('"runs":[\n' + ",\n".join(map(_passes, runs)) + "\n]")
     parts.append('"templates":[\n' + ",\n".join(_rows(t) for t in templates) + "\n]")
     for name, table in tables.items():
         if isinstance(table, dict):
@@ -180,6 +184,10 @@ def render(head: dict[str, Any], passes: list[dict[str, Any]], templates: list[A
         else:
             parts.append(f"{_json(name)}:" + _rows(table))
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _passes(some: list[dict[str, Any]]) -> str:
+    return "[\n" + ",\n".join(map(_one_pass, some)) + "\n]"
 
 
 def _one_pass(one: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ docs/program-format.md describes.
 """
 
 import contextlib
+import itertools
 import os
 import pathlib
 import platform
@@ -36,6 +37,8 @@ class Session:
         self._config = config
         self.names = Namer(self.recording, model, text, getattr(config, "layer_types", None))
         self.passes: list[Pass] = []
+        self._runs: list[int] = []  # the first passes of runs behind the wanted one
+        self.why_alone = ""  # why there is no run of another length
         self._lengths: list[recipes.Lengths] = []
         self._inside = contextlib.ExitStack()
 
@@ -53,13 +56,35 @@ class Session:
             before.remove()
             after.remove()
 
+    def again(self) -> None:
+        """Begin another run of the model, which shares neither a cache nor constants with those before."""
+        self._runs.append(len(self.passes))
+        self.recording.memory.forget()
+
+    def undo(self) -> None:
+        """Drop the last of these runs, which failed."""
+        self._inside.close()
+        since = self._runs.pop()
+        del self.passes[since:], self._lengths[since:]
+
+    def others(self) -> list[Pass]:
+        """Return the passes of the runs behind the wanted one."""
+        return self.passes[self._runs[0] :] if self._runs else []
+
+    def alone(self, why: str) -> None:
+        """Drop the runs behind the wanted one; the file says why."""
+        if self._runs:
+            del self.passes[self._runs[0] :], self._lengths[self._runs[0] :]
+        self._runs, self.why_alone = [], why
+
     def _begin(self, module: Any, args: Any, kwargs: Any) -> None:
         given = _bound(module, args, kwargs)
         ids = next((t for k, t in given.items() if isinstance(t, torch.Tensor) and not t.is_floating_point()), None)
         for name, t in given.items():
             if isinstance(t, torch.Tensor) and not self.recording.memory.find(t).computed:
                 self.recording.memory.made(t, frozenset((name if t is not ids else "input_ids",)))
-        past = sum(one.tokens for one in self.passes) if self._cached(given) else 0
+        since = self._runs[-1] if self._runs else 0
+        past = sum(one.tokens for one in self.passes[since:]) if self._cached(given) else 0
         shape = ids if ids is not None else torch.zeros((1, 0), dtype=torch.int64)
         self._lengths.append(recipes.Lengths(shape.detach().cpu().clone(), past, self._windows()))
         self._first = len(self.recording.steps)
@@ -97,12 +122,19 @@ class Session:
         writer = Writer(self.names.prefix)
         passes, templates = program_file.shared(writer, self.passes)
         if sum(len(c.data) for c in writer.constants) > program_file.MAX_CONSTANTS:
+            if self._runs:
+                self.alone("longer prompts have more than 64 MiB of constants")
+                return self.text(head)
             raise CaptureFailed("the program has more than 64 MiB of constants")
+        ends = [*self._runs, len(passes)]
+        runs = [passes[a:b] for a, b in itertools.pairwise(ends)]
+        if self.why_alone:
+            head = {"alone": self.why_alone, **head}
         head = {"format": program_file.FORMAT, "version": program_file.VERSION, **self._head(), **head}
         with _disable_current_modes():
             weights, constants = self._weights(writer), self._constants(writer, passes)
         tables = {"weights": weights, "constants": constants, "lines": writer.lines}
-        return program_file.render(head, passes, templates, tables)
+        return program_file.render(head, passes[: ends[0]], runs, templates, tables)
 
     def save(self, path: str | os.PathLike[str], head: dict[str, Any]) -> str:
         """Write the file, and return its digest."""

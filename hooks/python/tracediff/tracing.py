@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tracediff import host, program_file, trace
+from tracediff import host, lengths, program_file, trace
 from tracediff.attention import unseen
 from tracediff.errors import BadInput, CaptureFailed
 from tracediff.memory import Leaf, Value
@@ -33,11 +33,18 @@ class Tracer:
         self._declares = manifest.get("tracediff.side") == "reference"
         self._held: list[dict[int, tuple[Value, Any]]] = []
         self._names: list[str] = []
-        self._passes = 0
+        self._passes = 0  # of the trace, once it is to have no more
         self._gone: list[str] = []  # names whose tensor was gone when they were known
         recording, names = session.recording, session.names
         recording.before, recording.after = self._before, self._after
         names.named, names.entered, names.left = self._named, self._entered, self._left
+
+    def rest(self) -> None:
+        """Write nothing of what runs from now on: the trace has what it is to have."""
+        recording, names = self.session.recording, self.session.names
+        recording.before = recording.after = names.named = lambda _: None
+        names.entered, names.left = lambda: None, lambda outer: None
+        self._held, self._passes = [], len(self.session.passes)
 
     def _entered(self) -> None:
         self._held.append({})
@@ -126,7 +133,7 @@ class Tracer:
         declared = {"tracediff.entries": json.dumps(self._names, separators=(",", ":"))} if self._declares else {}
         more = declared | {
             "tracediff.names": json.dumps({"found": len(self._names), "missed": self.missed}, separators=(",", ":")),
-            "tracediff.passes": str(len(self.session.passes)),
+            "tracediff.passes": str(self._passes or len(self.session.passes)),
             "tracediff.program": self.session.save(beside(self.writer.path), {}),
         }
         self.writer.amend(more)
@@ -154,13 +161,24 @@ def recording(
 
 
 def run(
-    model: Any, checkpoint: str, passes: Sequence[Sequence[int]], decode: int, out: str | os.PathLike[str], prompt: str
+    model: Any,
+    checkpoint: str,
+    passes: Sequence[Sequence[int]],
+    decode: int,
+    out: str | os.PathLike[str],
+    prompt: str,
+    most: int = 0,
 ) -> tuple[list[list[int]], str]:
     """Record a model of transformers on token ids; return the ids that each pass was fed, and what names were found.
 
     The first pass is the prompt; the others, and `decode` more with the most likely token, use the cache. A model
-    without a cache runs one pass.
+    without a cache runs one pass. With `most` the program gets runs of other lengths, up to so many tokens.
     """
+
+    def call(ids: Sequence[int], before: Any) -> Any:
+        cache = _cache(before) if before is not None else {}
+        return model(input_ids=torch.tensor([list(ids)], device=model.device), **cache)
+
     vocabulary = model.config.get_text_config().vocab_size
     wrong = [i for ids in passes for i in ids if not 0 <= i < vocabulary]
     if wrong:
@@ -173,12 +191,22 @@ def run(
             for index in range(len(passes) + decode):
                 given = index < len(passes)
                 ids = list(passes[index]) if given else [int(output.logits[0, -1].argmax())]
-                cache = _cache(output) if index else {}
-                output = model(input_ids=torch.tensor([ids], device=model.device), **cache)
+                output = call(ids, output)
                 fed.append(ids)
+            told = tracer.told
+            if most:
+                tracer.rest()
+                told += "\n" + _lengths(tracer.session, call, passes[0], most, model.config.get_text_config())
     except (RuntimeError, MemoryError, TypeError, ValueError, AttributeError, LookupError) as err:
         raise CaptureFailed(f"pass {len(fed)}: {type(err).__name__}: {err}") from err
-    return fed, tracer.told
+    return fed, told
+
+
+def _lengths(session: Session, call: lengths.Call, ids: Sequence[int], most: int, config: Any) -> str:
+    """Record runs of other lengths, and return what came of them as a line."""
+    if why := lengths.record(session, call, ids, most, config):
+        return f"lengths: these alone: {why}"
+    return f"lengths: {', '.join(str(one.tokens) for one in session.others() if one.past == 0)} tokens, too"
 
 
 def _cache(output: Any) -> dict[str, Any]:

@@ -1,0 +1,74 @@
+"""Runs of other lengths, recorded beside the run that is wanted: of what depends on a prompt's length they show how.
+
+One run cannot tell a size that is always 10 from one that is the number of tokens. So short prompts and a long one are
+run too, each with a few decode steps, and their passes are written into the program behind those of the run itself. A
+reader takes the sizes of a length between them from what all of them have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tracediff.errors import CaptureFailed
+
+if TYPE_CHECKING:  # it imports torch
+    from tracediff.session import Session
+
+MOST = 131  # tokens of the longest prompt where nobody says otherwise; odd, so that no chunk of 2, 4, 8 ... fits into it
+SHORT = (1, 2, 5)  # beside 1, which models treat as a decode step now and then, no two that differ by a whole chunk
+BETWEEN = 11  # at least, of the one that is twice the wanted prompt and one more
+STEPS = 2  # decoded after each prompt, and one more after the longest: that shows which pass before it a third one reads
+LEFT = 4  # tokens that a window, or the table of positions, has left behind the longest prompt and its steps
+
+Call = Callable[[list[int], Any], Any]  # a forward call on token ids, after the output of another or None
+
+
+def record(session: Session, call: Call, ids: Sequence[int], most: int, config: Any) -> str:
+    """Record the runs; return why there are none, or "".
+
+    `ids` are those of the wanted prompt: the others are made of them. The longest has `most` tokens, or fewer where a
+    window or the table of positions ends before and the wanted prompt does not.
+    """
+    longest = _longest(len(ids), most, config)
+    prompts = [n for n in (*SHORT, max(2 * len(ids) + 1, BETWEEN)) if n != len(ids) and n < longest]
+    why = ""
+    for n in [*prompts, longest]:
+        if n == longest and (why := _grows(session)):
+            session.alone(why)
+            break
+        session.again()
+        try:
+            _run(call, [ids[i % len(ids)] for i in range(n)], STEPS + (n == longest))
+        except Exception as err:  # what the model makes of other lengths is its own
+            session.undo()
+            why = f"a prompt of {n} tokens fails: {type(err).__name__}: {err}"
+    if why and not session.others():
+        session.alone(why)
+    return session.why_alone
+
+
+def _run(call: Call, ids: list[int], steps: int) -> None:
+    output = call(ids, None)
+    for _ in range(steps):
+        token = int(output.logits[0, -1].argmax())
+        try:
+            output = call([token], output)
+        except CaptureFailed:  # no cache: the model runs one pass
+            return
+
+
+def _longest(tokens: int, most: int, config: Any) -> int:
+    names = ("max_position_embeddings", "original_max_position_embeddings", "sliding_window", "attention_chunk_size")
+    sizes = (getattr(config, name, None) for name in names)
+    ends = [n - LEFT for n in sizes if isinstance(n, int) and n - LEFT > tokens]
+    return max(min([max(most, 2 * tokens + 1), *ends]), max(SHORT))
+
+
+def _grows(session: Session) -> str:
+    """Return how the operations grow with the tokens of the two longest prompts so far, or "" where they do not."""
+    firsts = sorted((one for one in session.passes if one.past == 0), key=lambda one: one.tokens)[-2:]
+    if len(firsts) < 2 or len(firsts[0].steps) >= len(firsts[1].steps):
+        return ""
+    a, b = firsts
+    return f"{len(a.steps)} operations for {a.tokens} tokens, and {len(b.steps)} for {b.tokens}"

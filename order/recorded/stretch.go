@@ -1,0 +1,282 @@
+package recorded
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/order/program"
+)
+
+func (s *stretcher) step(all []*Line, x int) (*Step, error) {
+	first := all[0].Step
+	if first.Op == guardOp {
+		return nil, errors.New("its numbers were looked at in Python, which may go another way for others")
+	}
+	for _, l := range all {
+		if o := l.Step; o.Op != first.Op || len(o.In) != len(first.In) || len(o.Out) != len(first.Out) {
+			return nil, errOther
+		}
+	}
+	out := &Step{Op: first.Op, First: len(s.to.values), Attr: map[string]any{}, Source: first.Source}
+	for i := range first.In {
+		refs := make([]Ref, len(all))
+		for k, l := range all {
+			refs[k] = l.Step.In[i]
+		}
+		ref, err := s.ref(refs, x)
+		if err != nil {
+			return nil, err
+		}
+		out.In = append(out.In, ref)
+	}
+	settings := make([]any, len(all))
+	for k, l := range all {
+		settings[k] = l.Step.Attr
+	}
+	attr, err := s.setting(settings, x)
+	if err != nil {
+		return nil, err
+	}
+	out.Attr = attr.(map[string]any)
+	for i := range first.Out {
+		values := make([]Value, len(all))
+		for k, l := range all {
+			values[k] = l.Step.Out[i]
+		}
+		v, err := s.value(values, x)
+		if err != nil {
+			return nil, err
+		}
+		out.Out = append(out.Out, v)
+	}
+	s.to.values = append(s.to.values, out.Out...)
+	return out, nil
+}
+
+// value is a result.
+func (s *stretcher) value(all []Value, x int) (Value, error) {
+	out := Value{DType: all[0].DType}
+	shapes, strides := make([][]int, len(all)), make([][]int, len(all))
+	for k, v := range all {
+		if shapes[k], strides[k] = v.Shape, v.Stride; v.DType != out.DType {
+			return out, errOther
+		}
+	}
+	var err error
+	if out.Shape, out.Stride, err = s.layout(shapes, strides, x); err != nil {
+		return out, err
+	}
+	n, err := count(out.Shape)
+	if err != nil {
+		return out, err
+	}
+	if _, ok := orderOf(out.Shape, out.Stride); !ok && n > 0 {
+		return out, errSizes
+	}
+	return out, nil
+}
+
+// layout are a shape and its strides. The stride of an axis of one element says nothing.
+func (s *stretcher) layout(shapes, strides [][]int, x int) (shape, stride []int, err error) {
+	if shape, err = s.sizes(shapes, x); err != nil {
+		return nil, nil, err
+	}
+	stride = make([]int, len(shape))
+	for a := range shape {
+		of := make([]int, len(strides))
+		single := shape[a] == 1
+		for k := range strides {
+			of[k], single = strides[k][a], single && shapes[k][a] == 1
+		}
+		if stride[a], err = sizeAt(s.samples, of, x); err != nil {
+			if !single {
+				return nil, nil, err
+			}
+			stride[a] = of[0]
+		}
+	}
+	return shape, stride, nil
+}
+
+// sizes are several sizes of as many axes each.
+func (s *stretcher) sizes(all [][]int, x int) ([]int, error) {
+	out := make([]int, len(all[0]))
+	of := make([]int, len(all))
+	for a := range out {
+		for k := range all {
+			if len(all[k]) != len(out) {
+				return nil, errOther
+			}
+			of[k] = all[k][a]
+		}
+		var err error
+		if out[a], err = sizeAt(s.samples, of, x); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// ref is an operand.
+func (s *stretcher) ref(all []Ref, x int) (out Ref, err error) {
+	out = all[0]
+	offsets, shapes, strides := make([]int, len(all)), make([][]int, len(all)), make([][]int, len(all))
+	for k, r := range all {
+		if r.Kind != out.Kind || r.Weight != out.Weight || len(r.Shape) != len(out.Shape) {
+			return out, errOther
+		}
+		offsets[k], shapes[k], strides[k] = r.Off, r.Shape, r.Stride
+	}
+	elements := 0
+	switch out.Kind {
+	case ToNothing:
+		return out, nil
+	case ToNumber:
+		numbers := make([]any, len(all))
+		for k, r := range all {
+			numbers[k] = r.Number
+		}
+		number, err := s.setting(numbers, x)
+		if err == nil {
+			out.Number = number.(float64)
+		}
+		return out, err
+	case ToWeight:
+		elements = elementsOf(s.from.Weights[out.Weight].Shape)
+	case ToConstant:
+		if out.Index, err = s.constant(all, x); err == nil {
+			elements = elementsOf(s.to.Constants[out.Index].Shape)
+		}
+	case ToValue:
+		if out.Index, err = s.result(all); err == nil {
+			elements = elementsOf(s.to.values[out.Index].Shape)
+		}
+	}
+	if err != nil {
+		return out, err
+	}
+	if out.Shape, out.Stride, err = s.layout(shapes, strides, x); err != nil {
+		return out, err
+	}
+	if out.Off, err = sizeAt(s.samples, offsets, x); err != nil {
+		return out, err
+	}
+	if _, err := count(out.Shape); err != nil {
+		return out, err
+	}
+	if !program.Within(elements, out.Shape, out.Stride, out.Off) {
+		return out, errSizes
+	}
+	return out, nil
+}
+
+// result is the number of a value: of the same place of the same pass, or of one that is as many passes before.
+func (s *stretcher) result(all []Ref) (int, error) {
+	var back, pass, place []int
+	for k, r := range all {
+		in := &s.samples[k]
+		j := in.at
+		for j > 0 && in.run[j].first > r.Index {
+			j--
+		}
+		back, pass, place = append(back, in.at-j), append(pass, j), append(place, r.Index-in.run[j].first)
+	}
+	same := func(of []int) bool { return !slices.ContainsFunc(of, func(n int) bool { return n != of[0] }) }
+	at := s.at
+	switch {
+	case !same(place):
+		return 0, errOther
+	case same(back) && back[0] == 0:
+	case same(back) && same(pass) && s.at-back[0] != pass[0]:
+		return 0, errors.New("which pass before it is read is not known: too few were recorded behind the second")
+	case same(pass):
+		at = pass[0]
+	case same(back):
+		at -= back[0]
+	default:
+		return 0, errOther
+	}
+	first, end := s.pass.first, len(s.to.values)
+	if at < s.at {
+		if first = s.to.Passes[at].first; at+1 < s.at {
+			end = s.to.Passes[at+1].first
+		} else {
+			end = s.pass.first
+		}
+	} else if back[0] > 0 {
+		return 0, errOther
+	}
+	if first+place[0] >= end {
+		return 0, errOther
+	}
+	return first + place[0], nil
+}
+
+// setting is a setting: whole numbers follow the length, all else is the same for every one.
+func (s *stretcher) setting(all []any, x int) (any, error) {
+	switch first := all[0].(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for name := range first {
+			of := make([]any, len(all))
+			for k := range all {
+				one, _ := all[k].(map[string]any)
+				v, ok := one[name]
+				if of[k] = v; !ok || len(one) != len(first) {
+					return nil, errOther
+				}
+			}
+			var err error
+			if out[name], err = s.setting(of, x); err != nil {
+				return nil, fmt.Errorf("its %s %w", name, err)
+			}
+		}
+		return out, nil
+	case []any:
+		out := make([]any, len(first))
+		for i := range first {
+			of := make([]any, len(all))
+			for k := range all {
+				one, _ := all[k].([]any)
+				if len(one) != len(first) {
+					return nil, errOther
+				}
+				of[k] = one[i]
+			}
+			var err error
+			if out[i], err = s.setting(of, x); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	sizes := make([]int, len(all))
+	same, whole := true, true
+	for k, v := range all {
+		same = same && sameNumber(v, all[0])
+		n, ok := v.(int)
+		if f, real := v.(float64); real && f == float64(int(f)) {
+			n, ok = int(f), true
+		}
+		sizes[k], whole = n, whole && ok
+	}
+	switch {
+	case same:
+		return all[0], nil
+	case !whole:
+		return nil, errSizes
+	}
+	n, err := sizeAt(s.samples, sizes, x)
+	if _, real := all[0].(float64); real {
+		return float64(n), err
+	}
+	return n, err
+}
+
+// sameNumber reports whether two settings are one; NaN is itself.
+func sameNumber(a, b any) bool {
+	x, isX := a.(float64)
+	y, isY := b.(float64)
+	return a == b || isX && isY && x != x && y != y
+}
