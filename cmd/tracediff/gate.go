@@ -173,6 +173,9 @@ func runGate(c *cli.Context, out *outputs, all []session.Named, limits *gate.Lim
 	var failed error
 	for _, n := range all {
 		s := n.Settings
+		if checked != nil && !checked.Right() { // the gate fails by them: what else is wrong is seen with the original's
+			s.Weights = ""
+		}
 		if c.IsSet("python") {
 			s.Python = c.String("python")
 		}

@@ -93,7 +93,9 @@ func coded(x, bound []float64, most float32, step float64, code func(x, most flo
 	}
 	for i, v := range x {
 		if most == 0 {
-			x[i] = 0
+			if x[i] = 0; bound != nil {
+				bound[i] *= 2
+			}
 			continue
 		}
 		q := code(float32(v), most)
@@ -102,9 +104,11 @@ func coded(x, bound []float64, most float32, step float64, code func(x, most flo
 		}
 		const slack = 0x1p-14 // of the quotient, in float32
 		near := slack + float64((bound[i]+wide)*127/float64(most))
-		bound[i] = math.Abs(q) * (wide/127 + 0x1p-10*step) // the step, and its rounding to float16
+		codes := 0.0 // that it may be off by
 		if math.Abs(math.Abs(v*127/float64(most)-q)-0.5) <= near {
-			bound[i] += step * math.Ceil(near)
+			codes = math.Ceil(near)
 		}
+		// The step, and its rounding to float16, whose smallest numbers are far apart.
+		bound[i] = codes*step + (math.Abs(q)+codes)*(wide/127+max(0x1p-10*step, 0x1p-24))
 	}
 }

@@ -56,9 +56,6 @@ func (r *run) affine(i int, out operand) error {
 	x := r.packed(s.Args[0])
 	if _, rounds := w.(OperandRounder); rounds {
 		x = operand{slices.Clone(x.v), slices.Clone(x.e)}
-		if x.e == nil && r.a.Bounds {
-			x.e = make([]float64, len(x.v))
-		}
 		RoundOperand(w, x.v, x.e)
 	}
 	t := tile{
