@@ -161,3 +161,27 @@ func TestManyBlocksAgainstExactArithmetic(t *testing.T) {
 		})
 	}
 }
+
+// TestLargestBesideHoles has the largest difference of a block before, in and behind a strip with elements that do not count, at the
+// places where those are.
+func TestLargestBesideHoles(t *testing.T) {
+	for at := range 3 {
+		l, r := make([]float64, 3*canonicalStrip), make([]float64, 3*canonicalStrip)
+		for i := range r {
+			l[i], r[i] = 1+float64(i%7)/64, 1
+		}
+		for i := canonicalStrip; i < 2*canonicalStrip; i += 2 {
+			l[i], r[i] = math.NaN(), math.NaN()
+		}
+		l[canonicalStrip+2] = math.Inf(1) // and one side alone
+		place := at*canonicalStrip + 6
+		if at == 1 {
+			place++
+		}
+		l[place] = 9
+		m := rowOf(t, naive{[]int{3, canonicalStrip}, hooks.F32, l, r}).Metrics
+		if fmt.Sprint(m.Worst) != fmt.Sprint([]int{place / canonicalStrip, place % canonicalStrip}) || m.MaxAbs != 8 || m.LocalAt != 9 {
+			t.Errorf("%v at %v, want 8 at element %d", m.MaxAbs, m.Worst, place)
+		}
+	}
+}

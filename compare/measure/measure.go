@@ -36,6 +36,8 @@ type measurement struct {
 	coarser hooks.DType // of two floats
 	masks   [2]func(x float64) bool
 
+	fused *lanes.Limits // nil: strips are decoded
+
 	elements, last  int // of the view, and of its last axis
 	byRow, byColumn bool
 }

@@ -114,6 +114,7 @@ func (m *Meter) Prepare(l, r View, rule order.Rule, tokens bool) {
 func (m *Meter) Full() bool { return m.blocks >= m.maxAhead }
 
 func (m *Meter) start(what measurement) *job {
+	what.fusible()
 	j := &job{measurement: what, blocks: (what.elements + lanes.Block - 1) / lanes.Block, finished: make(chan struct{})}
 	j.sums = newSums(&j.measurement)
 	if j.blocks == 0 {
