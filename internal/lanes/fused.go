@@ -25,6 +25,8 @@ type Fused struct {
 	seen Seen
 
 	sums, spare sums
+	out         looked     // what the passes leave: here, since they are called by way of tables
+	distances   [2]float64 // and their squares
 	holed       bool
 	sorts       sorts
 	part        [Strip/64 + 1]uint64 // the bits of a run
@@ -156,9 +158,8 @@ func (f *Fused) Look(lim *Limits, l, r []byte) Seen {
 
 // look sets f.seen.
 func (f *Fused) look(masks *byte) {
-	var out looked
-	one := index(f.l == nil)
-	f.k.look[one][index(masks != nil)](&out, first(f.l), &f.r[0], f.n, masks)
+	out, one := &f.out, index(f.l == nil)
+	f.k.look[one][index(masks != nil)](out, first(f.l), &f.r[0], f.n, masks)
 	d := f.lim.d
 	f.seen = Seen{Plain: true}
 	for side := range 2 {
@@ -312,9 +313,8 @@ func (f *Fused) Moments(count int) (m [2]Moments) {
 		}
 		n, total := float64(count), f.sums.total[side]
 		o := Moments{N: int64(count), pivot: total.fold() / n, Min: f.seen.Least[side], Max: f.seen.Most[side]}
-		var out [2]float64
-		f.k.deviations[index(f.holed)](&out, f.element(side, 0), f.n, o.pivot, masks)
-		o.deviate(out[0], out[1])
+		f.k.deviations[index(f.holed)](&f.distances, f.element(side, 0), f.n, o.pivot, masks)
+		o.deviate(f.distances[0], f.distances[1])
 		m[side] = o
 	}
 	if f.l == nil {

@@ -1057,7 +1057,7 @@ loop:
 	RET
 
 // func look8AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·look8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7f7f7f7f7f7f7f7f, AX
 	VPBROADCASTQ AX, Z0
@@ -1080,30 +1080,32 @@ TEXT ·look8AVX512(SB), NOSPLIT, $0-40
 	VPXORQ       Z7, Z7, Z7
 
 loop:
-	CMPQ      CX, $0x00000040
-	JL        tail
-	VMOVDQU64 (DX), Z9
-	VPMOVB2M  Z9, K1
-	VPANDQ    Z0, Z9, Z9
-	VPSUBB    Z9, Z1, K1, Z9
-	VPMINSB   Z9, Z2, Z2
-	VPMAXSB   Z9, Z3, Z3
-	VMOVDQU64 (BX), Z10
-	VPMOVB2M  Z10, K1
-	VPANDQ    Z0, Z10, Z10
-	VPSUBB    Z10, Z1, K1, Z10
-	VPMINSB   Z10, Z4, Z4
-	VPMAXSB   Z10, Z5, Z5
-	VPMINSB   Z9, Z10, Z11
-	VPMAXSB   Z9, Z10, Z9
-	VPSUBB    Z11, Z9, Z11
-	VPMAXUB   Z11, Z6, Z6
-	VPTESTMB  Z11, Z11, K1
-	VPADDB    Z8, Z7, K1, Z7
-	ADDQ      $0x00000040, DX
-	ADDQ      $0x00000040, BX
-	SUBQ      $0x00000040, CX
-	JMP       loop
+	CMPQ       CX, $0x00000040
+	JL         tail
+	PREFETCHT0 1024(DX)
+	VMOVDQU64  (DX), Z9
+	VPMOVB2M   Z9, K1
+	VPANDQ     Z0, Z9, Z9
+	VPSUBB     Z9, Z1, K1, Z9
+	VPMINSB    Z9, Z2, Z2
+	VPMAXSB    Z9, Z3, Z3
+	PREFETCHT0 1024(BX)
+	VMOVDQU64  (BX), Z10
+	VPMOVB2M   Z10, K1
+	VPANDQ     Z0, Z10, Z10
+	VPSUBB     Z10, Z1, K1, Z10
+	VPMINSB    Z10, Z4, Z4
+	VPMAXSB    Z10, Z5, Z5
+	VPMINSB    Z9, Z10, Z11
+	VPMAXSB    Z9, Z10, Z9
+	VPSUBB     Z11, Z9, Z11
+	VPMAXUB    Z11, Z6, Z6
+	VPTESTMB   Z11, Z11, K1
+	VPADDB     Z8, Z7, K1, Z7
+	ADDQ       $0x00000040, DX
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x00000040, CX
+	JMP        loop
 
 tail:
 	TESTQ      CX, CX
@@ -1112,12 +1114,14 @@ tail:
 	SHLQ       CL, SI
 	DECQ       SI
 	KMOVQ      SI, K1
+	PREFETCHT0 1024(DX)
 	VMOVDQU8.Z (DX), K1, Z9
 	VPMOVB2M   Z9, K2
 	VPANDQ     Z0, Z9, Z9
 	VPSUBB     Z9, Z1, K2, Z9
 	VPMINSB    Z9, Z2, K1, Z2
 	VPMAXSB    Z9, Z3, K1, Z3
+	PREFETCHT0 1024(BX)
 	VMOVDQU8.Z (BX), K1, Z10
 	VPMOVB2M   Z10, K2
 	VPANDQ     Z0, Z10, Z10
@@ -1166,7 +1170,7 @@ done:
 	RET
 
 // func look8MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·look8MaskedAVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7f7f7f7f7f7f7f7f, AX
 	VPBROADCASTQ AX, Z0
@@ -1191,12 +1195,14 @@ TEXT ·look8MaskedAVX512(SB), NOSPLIT, $0-40
 
 loop:
 	KMOVQ         (SI), K1
+	PREFETCHT0    1024(DX)
 	VMOVDQU8.Z    (DX), K1, Z9
 	VPMOVB2M      Z9, K2
 	VPANDQ        Z0, Z9, Z9
 	VPSUBB        Z9, Z1, K2, Z9
 	VPMINSB       Z9, Z2, K1, Z2
 	VPMAXSB       Z9, Z3, K1, Z3
+	PREFETCHT0    1024(BX)
 	VMOVDQU8.Z    (BX), K1, Z10
 	VPMOVB2M      Z10, K2
 	VPANDQ        Z0, Z10, Z10
@@ -1248,7 +1254,7 @@ loop:
 	RET
 
 // func lookOne8AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·lookOne8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7f7f7f7f7f7f7f7f, AX
 	VPBROADCASTQ AX, Z0
@@ -1266,17 +1272,18 @@ TEXT ·lookOne8AVX512(SB), NOSPLIT, $0-40
 	VPXORQ       Z5, Z5, Z5
 
 loop:
-	CMPQ      CX, $0x00000040
-	JL        tail
-	VMOVDQU64 (DX), Z4
-	VPMOVB2M  Z4, K1
-	VPANDQ    Z0, Z4, Z4
-	VPSUBB    Z4, Z1, K1, Z4
-	VPMINSB   Z4, Z2, Z2
-	VPMAXSB   Z4, Z3, Z3
-	ADDQ      $0x00000040, DX
-	SUBQ      $0x00000040, CX
-	JMP       loop
+	CMPQ       CX, $0x00000040
+	JL         tail
+	PREFETCHT0 1024(DX)
+	VMOVDQU64  (DX), Z4
+	VPMOVB2M   Z4, K1
+	VPANDQ     Z0, Z4, Z4
+	VPSUBB     Z4, Z1, K1, Z4
+	VPMINSB    Z4, Z2, Z2
+	VPMAXSB    Z4, Z3, Z3
+	ADDQ       $0x00000040, DX
+	SUBQ       $0x00000040, CX
+	JMP        loop
 
 tail:
 	TESTQ      CX, CX
@@ -1285,6 +1292,7 @@ tail:
 	SHLQ       CL, BX
 	DECQ       BX
 	KMOVQ      BX, K1
+	PREFETCHT0 1024(DX)
 	VMOVDQU8.Z (DX), K1, Z4
 	VPMOVB2M   Z4, K2
 	VPANDQ     Z0, Z4, Z4
@@ -1307,7 +1315,7 @@ done:
 	RET
 
 // func lookOne8MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·lookOne8MaskedAVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7f7f7f7f7f7f7f7f, AX
 	VPBROADCASTQ AX, Z0
@@ -1327,6 +1335,7 @@ TEXT ·lookOne8MaskedAVX512(SB), NOSPLIT, $0-40
 
 loop:
 	KMOVQ         (BX), K1
+	PREFETCHT0    1024(DX)
 	VMOVDQU8.Z    (DX), K1, Z4
 	VPMOVB2M      Z4, K2
 	VPANDQ        Z0, Z4, Z4
@@ -1456,7 +1465,7 @@ done:
 	RET
 
 // func look16AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·look16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fff7fff7fff7fff, AX
 	VPBROADCASTQ AX, Z0
@@ -1479,30 +1488,32 @@ TEXT ·look16AVX512(SB), NOSPLIT, $0-40
 	VPXORQ       Z7, Z7, Z7
 
 loop:
-	CMPQ      CX, $0x00000020
-	JL        tail
-	VMOVDQU64 (DX), Z9
-	VPMOVW2M  Z9, K1
-	VPANDQ    Z0, Z9, Z9
-	VPSUBW    Z9, Z1, K1, Z9
-	VPMINSW   Z9, Z2, Z2
-	VPMAXSW   Z9, Z3, Z3
-	VMOVDQU64 (BX), Z10
-	VPMOVW2M  Z10, K1
-	VPANDQ    Z0, Z10, Z10
-	VPSUBW    Z10, Z1, K1, Z10
-	VPMINSW   Z10, Z4, Z4
-	VPMAXSW   Z10, Z5, Z5
-	VPMINSW   Z9, Z10, Z11
-	VPMAXSW   Z9, Z10, Z9
-	VPSUBW    Z11, Z9, Z11
-	VPMAXUW   Z11, Z6, Z6
-	VPTESTMW  Z11, Z11, K1
-	VPADDW    Z8, Z7, K1, Z7
-	ADDQ      $0x00000040, DX
-	ADDQ      $0x00000040, BX
-	SUBQ      $0x00000020, CX
-	JMP       loop
+	CMPQ       CX, $0x00000020
+	JL         tail
+	PREFETCHT0 1024(DX)
+	VMOVDQU64  (DX), Z9
+	VPMOVW2M   Z9, K1
+	VPANDQ     Z0, Z9, Z9
+	VPSUBW     Z9, Z1, K1, Z9
+	VPMINSW    Z9, Z2, Z2
+	VPMAXSW    Z9, Z3, Z3
+	PREFETCHT0 1024(BX)
+	VMOVDQU64  (BX), Z10
+	VPMOVW2M   Z10, K1
+	VPANDQ     Z0, Z10, Z10
+	VPSUBW     Z10, Z1, K1, Z10
+	VPMINSW    Z10, Z4, Z4
+	VPMAXSW    Z10, Z5, Z5
+	VPMINSW    Z9, Z10, Z11
+	VPMAXSW    Z9, Z10, Z9
+	VPSUBW     Z11, Z9, Z11
+	VPMAXUW    Z11, Z6, Z6
+	VPTESTMW   Z11, Z11, K1
+	VPADDW     Z8, Z7, K1, Z7
+	ADDQ       $0x00000040, DX
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x00000020, CX
+	JMP        loop
 
 tail:
 	TESTQ       CX, CX
@@ -1511,12 +1522,14 @@ tail:
 	SHLQ        CL, SI
 	DECQ        SI
 	KMOVQ       SI, K1
+	PREFETCHT0  1024(DX)
 	VMOVDQU16.Z (DX), K1, Z9
 	VPMOVW2M    Z9, K2
 	VPANDQ      Z0, Z9, Z9
 	VPSUBW      Z9, Z1, K2, Z9
 	VPMINSW     Z9, Z2, K1, Z2
 	VPMAXSW     Z9, Z3, K1, Z3
+	PREFETCHT0  1024(BX)
 	VMOVDQU16.Z (BX), K1, Z10
 	VPMOVW2M    Z10, K2
 	VPANDQ      Z0, Z10, Z10
@@ -1565,7 +1578,7 @@ done:
 	RET
 
 // func look16MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·look16MaskedAVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fff7fff7fff7fff, AX
 	VPBROADCASTQ AX, Z0
@@ -1590,12 +1603,14 @@ TEXT ·look16MaskedAVX512(SB), NOSPLIT, $0-40
 
 loop:
 	KMOVD         (SI), K1
+	PREFETCHT0    1024(DX)
 	VMOVDQU16.Z   (DX), K1, Z9
 	VPMOVW2M      Z9, K2
 	VPANDQ        Z0, Z9, Z9
 	VPSUBW        Z9, Z1, K2, Z9
 	VPMINSW       Z9, Z2, K1, Z2
 	VPMAXSW       Z9, Z3, K1, Z3
+	PREFETCHT0    1024(BX)
 	VMOVDQU16.Z   (BX), K1, Z10
 	VPMOVW2M      Z10, K2
 	VPANDQ        Z0, Z10, Z10
@@ -1647,7 +1662,7 @@ loop:
 	RET
 
 // func lookOne16AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·lookOne16AVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fff7fff7fff7fff, AX
 	VPBROADCASTQ AX, Z0
@@ -1665,17 +1680,18 @@ TEXT ·lookOne16AVX512(SB), NOSPLIT, $0-40
 	VPXORQ       Z5, Z5, Z5
 
 loop:
-	CMPQ      CX, $0x00000020
-	JL        tail
-	VMOVDQU64 (DX), Z4
-	VPMOVW2M  Z4, K1
-	VPANDQ    Z0, Z4, Z4
-	VPSUBW    Z4, Z1, K1, Z4
-	VPMINSW   Z4, Z2, Z2
-	VPMAXSW   Z4, Z3, Z3
-	ADDQ      $0x00000040, DX
-	SUBQ      $0x00000020, CX
-	JMP       loop
+	CMPQ       CX, $0x00000020
+	JL         tail
+	PREFETCHT0 1024(DX)
+	VMOVDQU64  (DX), Z4
+	VPMOVW2M   Z4, K1
+	VPANDQ     Z0, Z4, Z4
+	VPSUBW     Z4, Z1, K1, Z4
+	VPMINSW    Z4, Z2, Z2
+	VPMAXSW    Z4, Z3, Z3
+	ADDQ       $0x00000040, DX
+	SUBQ       $0x00000020, CX
+	JMP        loop
 
 tail:
 	TESTQ       CX, CX
@@ -1684,6 +1700,7 @@ tail:
 	SHLQ        CL, BX
 	DECQ        BX
 	KMOVQ       BX, K1
+	PREFETCHT0  1024(DX)
 	VMOVDQU16.Z (DX), K1, Z4
 	VPMOVW2M    Z4, K2
 	VPANDQ      Z0, Z4, Z4
@@ -1706,7 +1723,7 @@ done:
 	RET
 
 // func lookOne16MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·lookOne16MaskedAVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fff7fff7fff7fff, AX
 	VPBROADCASTQ AX, Z0
@@ -1726,6 +1743,7 @@ TEXT ·lookOne16MaskedAVX512(SB), NOSPLIT, $0-40
 
 loop:
 	KMOVD         (BX), K1
+	PREFETCHT0    1024(DX)
 	VMOVDQU16.Z   (DX), K1, Z4
 	VPMOVW2M      Z4, K2
 	VPANDQ        Z0, Z4, Z4
@@ -1855,7 +1873,7 @@ done:
 	RET
 
 // func look32AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·look32AVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fffffff7fffffff, AX
 	VPBROADCASTQ AX, Z0
@@ -1878,30 +1896,32 @@ TEXT ·look32AVX512(SB), NOSPLIT, $0-40
 	VPXORQ       Z7, Z7, Z7
 
 loop:
-	CMPQ      CX, $0x00000010
-	JL        tail
-	VMOVDQU64 (DX), Z9
-	VPMOVD2M  Z9, K1
-	VPANDQ    Z0, Z9, Z9
-	VPSUBD    Z9, Z1, K1, Z9
-	VPMINSD   Z9, Z2, Z2
-	VPMAXSD   Z9, Z3, Z3
-	VMOVDQU64 (BX), Z10
-	VPMOVD2M  Z10, K1
-	VPANDQ    Z0, Z10, Z10
-	VPSUBD    Z10, Z1, K1, Z10
-	VPMINSD   Z10, Z4, Z4
-	VPMAXSD   Z10, Z5, Z5
-	VPMINSD   Z9, Z10, Z11
-	VPMAXSD   Z9, Z10, Z9
-	VPSUBD    Z11, Z9, Z11
-	VPMAXUD   Z11, Z6, Z6
-	VPTESTMD  Z11, Z11, K1
-	VPADDD    Z8, Z7, K1, Z7
-	ADDQ      $0x00000040, DX
-	ADDQ      $0x00000040, BX
-	SUBQ      $0x00000010, CX
-	JMP       loop
+	CMPQ       CX, $0x00000010
+	JL         tail
+	PREFETCHT0 1024(DX)
+	VMOVDQU64  (DX), Z9
+	VPMOVD2M   Z9, K1
+	VPANDQ     Z0, Z9, Z9
+	VPSUBD     Z9, Z1, K1, Z9
+	VPMINSD    Z9, Z2, Z2
+	VPMAXSD    Z9, Z3, Z3
+	PREFETCHT0 1024(BX)
+	VMOVDQU64  (BX), Z10
+	VPMOVD2M   Z10, K1
+	VPANDQ     Z0, Z10, Z10
+	VPSUBD     Z10, Z1, K1, Z10
+	VPMINSD    Z10, Z4, Z4
+	VPMAXSD    Z10, Z5, Z5
+	VPMINSD    Z9, Z10, Z11
+	VPMAXSD    Z9, Z10, Z9
+	VPSUBD     Z11, Z9, Z11
+	VPMAXUD    Z11, Z6, Z6
+	VPTESTMD   Z11, Z11, K1
+	VPADDD     Z8, Z7, K1, Z7
+	ADDQ       $0x00000040, DX
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x00000010, CX
+	JMP        loop
 
 tail:
 	TESTQ       CX, CX
@@ -1910,12 +1930,14 @@ tail:
 	SHLQ        CL, SI
 	DECQ        SI
 	KMOVQ       SI, K1
+	PREFETCHT0  1024(DX)
 	VMOVDQU32.Z (DX), K1, Z9
 	VPMOVD2M    Z9, K2
 	VPANDQ      Z0, Z9, Z9
 	VPSUBD      Z9, Z1, K2, Z9
 	VPMINSD     Z9, Z2, K1, Z2
 	VPMAXSD     Z9, Z3, K1, Z3
+	PREFETCHT0  1024(BX)
 	VMOVDQU32.Z (BX), K1, Z10
 	VPMOVD2M    Z10, K2
 	VPANDQ      Z0, Z10, Z10
@@ -1964,7 +1986,7 @@ done:
 	RET
 
 // func look32MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·look32MaskedAVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fffffff7fffffff, AX
 	VPBROADCASTQ AX, Z0
@@ -1989,12 +2011,14 @@ TEXT ·look32MaskedAVX512(SB), NOSPLIT, $0-40
 
 loop:
 	KMOVW         (SI), K1
+	PREFETCHT0    1024(DX)
 	VMOVDQU32.Z   (DX), K1, Z9
 	VPMOVD2M      Z9, K2
 	VPANDQ        Z0, Z9, Z9
 	VPSUBD        Z9, Z1, K2, Z9
 	VPMINSD       Z9, Z2, K1, Z2
 	VPMAXSD       Z9, Z3, K1, Z3
+	PREFETCHT0    1024(BX)
 	VMOVDQU32.Z   (BX), K1, Z10
 	VPMOVD2M      Z10, K2
 	VPANDQ        Z0, Z10, Z10
@@ -2046,7 +2070,7 @@ loop:
 	RET
 
 // func lookOne32AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·lookOne32AVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fffffff7fffffff, AX
 	VPBROADCASTQ AX, Z0
@@ -2064,17 +2088,18 @@ TEXT ·lookOne32AVX512(SB), NOSPLIT, $0-40
 	VPXORQ       Z5, Z5, Z5
 
 loop:
-	CMPQ      CX, $0x00000010
-	JL        tail
-	VMOVDQU64 (DX), Z4
-	VPMOVD2M  Z4, K1
-	VPANDQ    Z0, Z4, Z4
-	VPSUBD    Z4, Z1, K1, Z4
-	VPMINSD   Z4, Z2, Z2
-	VPMAXSD   Z4, Z3, Z3
-	ADDQ      $0x00000040, DX
-	SUBQ      $0x00000010, CX
-	JMP       loop
+	CMPQ       CX, $0x00000010
+	JL         tail
+	PREFETCHT0 1024(DX)
+	VMOVDQU64  (DX), Z4
+	VPMOVD2M   Z4, K1
+	VPANDQ     Z0, Z4, Z4
+	VPSUBD     Z4, Z1, K1, Z4
+	VPMINSD    Z4, Z2, Z2
+	VPMAXSD    Z4, Z3, Z3
+	ADDQ       $0x00000040, DX
+	SUBQ       $0x00000010, CX
+	JMP        loop
 
 tail:
 	TESTQ       CX, CX
@@ -2083,6 +2108,7 @@ tail:
 	SHLQ        CL, BX
 	DECQ        BX
 	KMOVQ       BX, K1
+	PREFETCHT0  1024(DX)
 	VMOVDQU32.Z (DX), K1, Z4
 	VPMOVD2M    Z4, K2
 	VPANDQ      Z0, Z4, Z4
@@ -2105,7 +2131,7 @@ done:
 	RET
 
 // func lookOne32MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·lookOne32MaskedAVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fffffff7fffffff, AX
 	VPBROADCASTQ AX, Z0
@@ -2125,6 +2151,7 @@ TEXT ·lookOne32MaskedAVX512(SB), NOSPLIT, $0-40
 
 loop:
 	KMOVW         (BX), K1
+	PREFETCHT0    1024(DX)
 	VMOVDQU32.Z   (DX), K1, Z4
 	VPMOVD2M      Z4, K2
 	VPANDQ        Z0, Z4, Z4
@@ -2254,7 +2281,7 @@ done:
 	RET
 
 // func look64AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·look64AVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fffffffffffffff, AX
 	VPBROADCASTQ AX, Z0
@@ -2277,30 +2304,32 @@ TEXT ·look64AVX512(SB), NOSPLIT, $0-40
 	VPXORQ       Z7, Z7, Z7
 
 loop:
-	CMPQ      CX, $0x00000008
-	JL        tail
-	VMOVDQU64 (DX), Z9
-	VPMOVQ2M  Z9, K1
-	VPANDQ    Z0, Z9, Z9
-	VPSUBQ    Z9, Z1, K1, Z9
-	VPMINSQ   Z9, Z2, Z2
-	VPMAXSQ   Z9, Z3, Z3
-	VMOVDQU64 (BX), Z10
-	VPMOVQ2M  Z10, K1
-	VPANDQ    Z0, Z10, Z10
-	VPSUBQ    Z10, Z1, K1, Z10
-	VPMINSQ   Z10, Z4, Z4
-	VPMAXSQ   Z10, Z5, Z5
-	VPMINSQ   Z9, Z10, Z11
-	VPMAXSQ   Z9, Z10, Z9
-	VPSUBQ    Z11, Z9, Z11
-	VPMAXUQ   Z11, Z6, Z6
-	VPTESTMQ  Z11, Z11, K1
-	VPADDQ    Z8, Z7, K1, Z7
-	ADDQ      $0x00000040, DX
-	ADDQ      $0x00000040, BX
-	SUBQ      $0x00000008, CX
-	JMP       loop
+	CMPQ       CX, $0x00000008
+	JL         tail
+	PREFETCHT0 1024(DX)
+	VMOVDQU64  (DX), Z9
+	VPMOVQ2M   Z9, K1
+	VPANDQ     Z0, Z9, Z9
+	VPSUBQ     Z9, Z1, K1, Z9
+	VPMINSQ    Z9, Z2, Z2
+	VPMAXSQ    Z9, Z3, Z3
+	PREFETCHT0 1024(BX)
+	VMOVDQU64  (BX), Z10
+	VPMOVQ2M   Z10, K1
+	VPANDQ     Z0, Z10, Z10
+	VPSUBQ     Z10, Z1, K1, Z10
+	VPMINSQ    Z10, Z4, Z4
+	VPMAXSQ    Z10, Z5, Z5
+	VPMINSQ    Z9, Z10, Z11
+	VPMAXSQ    Z9, Z10, Z9
+	VPSUBQ     Z11, Z9, Z11
+	VPMAXUQ    Z11, Z6, Z6
+	VPTESTMQ   Z11, Z11, K1
+	VPADDQ     Z8, Z7, K1, Z7
+	ADDQ       $0x00000040, DX
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x00000008, CX
+	JMP        loop
 
 tail:
 	TESTQ       CX, CX
@@ -2309,12 +2338,14 @@ tail:
 	SHLQ        CL, SI
 	DECQ        SI
 	KMOVQ       SI, K1
+	PREFETCHT0  1024(DX)
 	VMOVDQU64.Z (DX), K1, Z9
 	VPMOVQ2M    Z9, K2
 	VPANDQ      Z0, Z9, Z9
 	VPSUBQ      Z9, Z1, K2, Z9
 	VPMINSQ     Z9, Z2, K1, Z2
 	VPMAXSQ     Z9, Z3, K1, Z3
+	PREFETCHT0  1024(BX)
 	VMOVDQU64.Z (BX), K1, Z10
 	VPMOVQ2M    Z10, K2
 	VPANDQ      Z0, Z10, Z10
@@ -2363,7 +2394,7 @@ done:
 	RET
 
 // func look64MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·look64MaskedAVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fffffffffffffff, AX
 	VPBROADCASTQ AX, Z0
@@ -2388,12 +2419,14 @@ TEXT ·look64MaskedAVX512(SB), NOSPLIT, $0-40
 
 loop:
 	KMOVB         (SI), K1
+	PREFETCHT0    1024(DX)
 	VMOVDQU64.Z   (DX), K1, Z9
 	VPMOVQ2M      Z9, K2
 	VPANDQ        Z0, Z9, Z9
 	VPSUBQ        Z9, Z1, K2, Z9
 	VPMINSQ       Z9, Z2, K1, Z2
 	VPMAXSQ       Z9, Z3, K1, Z3
+	PREFETCHT0    1024(BX)
 	VMOVDQU64.Z   (BX), K1, Z10
 	VPMOVQ2M      Z10, K2
 	VPANDQ        Z0, Z10, Z10
@@ -2445,7 +2478,7 @@ loop:
 	RET
 
 // func lookOne64AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·lookOne64AVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fffffffffffffff, AX
 	VPBROADCASTQ AX, Z0
@@ -2463,17 +2496,18 @@ TEXT ·lookOne64AVX512(SB), NOSPLIT, $0-40
 	VPXORQ       Z5, Z5, Z5
 
 loop:
-	CMPQ      CX, $0x00000008
-	JL        tail
-	VMOVDQU64 (DX), Z4
-	VPMOVQ2M  Z4, K1
-	VPANDQ    Z0, Z4, Z4
-	VPSUBQ    Z4, Z1, K1, Z4
-	VPMINSQ   Z4, Z2, Z2
-	VPMAXSQ   Z4, Z3, Z3
-	ADDQ      $0x00000040, DX
-	SUBQ      $0x00000008, CX
-	JMP       loop
+	CMPQ       CX, $0x00000008
+	JL         tail
+	PREFETCHT0 1024(DX)
+	VMOVDQU64  (DX), Z4
+	VPMOVQ2M   Z4, K1
+	VPANDQ     Z0, Z4, Z4
+	VPSUBQ     Z4, Z1, K1, Z4
+	VPMINSQ    Z4, Z2, Z2
+	VPMAXSQ    Z4, Z3, Z3
+	ADDQ       $0x00000040, DX
+	SUBQ       $0x00000008, CX
+	JMP        loop
 
 tail:
 	TESTQ       CX, CX
@@ -2482,6 +2516,7 @@ tail:
 	SHLQ        CL, BX
 	DECQ        BX
 	KMOVQ       BX, K1
+	PREFETCHT0  1024(DX)
 	VMOVDQU64.Z (DX), K1, Z4
 	VPMOVQ2M    Z4, K2
 	VPANDQ      Z0, Z4, Z4
@@ -2504,7 +2539,7 @@ done:
 	RET
 
 // func lookOne64MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
 TEXT ·lookOne64MaskedAVX512(SB), NOSPLIT, $0-40
 	MOVQ         $0x7fffffffffffffff, AX
 	VPBROADCASTQ AX, Z0
@@ -2524,6 +2559,7 @@ TEXT ·lookOne64MaskedAVX512(SB), NOSPLIT, $0-40
 
 loop:
 	KMOVB         (BX), K1
+	PREFETCHT0    1024(DX)
 	VMOVDQU64.Z   (DX), K1, Z4
 	VPMOVQ2M      Z4, K2
 	VPANDQ        Z0, Z4, Z4

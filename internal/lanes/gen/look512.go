@@ -143,6 +143,7 @@ func look512(w width, one, masked bool) {
 		for i, base := range bases {
 			x := ZMM()
 			places[i] = x
+			PREFETCHT0(at(base, ahead))
 			if k == nil {
 				VMOVDQU64(at(base, 0), x)
 			} else {
@@ -179,6 +180,9 @@ func look512(w width, one, masked bool) {
 	VZEROUPPER()
 	RET()
 }
+
+// ahead is how far a first look fetches into the cache what comes next, in bytes.
+const ahead = 1024
 
 // sixteen brings a register down to sixteen bytes, and stores them.
 func sixteen(op func(...Op), v VecVirtual, to Mem) {
