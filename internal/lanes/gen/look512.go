@@ -291,6 +291,7 @@ func widen512(f format) {
 	round := func(k Register) {
 		x := ZMM()
 		words, src := x.AsY(), at(from, 0)
+		PREFETCHT0(at(from, ahead))
 		switch {
 		case f.of == "BF16":
 			if k == nil {

@@ -1,7 +1,7 @@
 // Gen writes ../fused_amd64.s: the passes over a strip of two tensors, for AVX-512 and for AVX2. It is a module of its own, so
 // that the program does not depend on what its assembly is written with.
 //
-//	go run . -out ../fused_amd64.s
+//	go run . >../fused_amd64.s
 //
 // Package lanes says in which order the sums are taken. Products of two float32 have 48 bits at most and are exact in float64, so
 // that to multiply and add at once gives the bits of doing it in two steps; of anything wider products are rounded first.

@@ -181,6 +181,7 @@ func look256(w width, one bool) {
 	for i, base := range bases {
 		x, p := YMM(), YMM()
 		places[i] = p
+		PREFETCHT0(at(base, ahead))
 		VMOVDQU(at(base, 0), x)
 		VPAND(magnitude, x, p)
 		signed(x, p, p)
@@ -232,6 +233,7 @@ func widen256(f format) {
 		VPBROADCASTD(scale.AsX(), scale)
 	}
 	Label("loop")
+	PREFETCHT0(at(from, ahead))
 	x := YMM()
 	switch f.of {
 	case "BF16", "F16":
