@@ -104,9 +104,10 @@ func (b *block) fusedRuns(m *measurement, s *strip) {
 	})
 }
 
-// locate finds where the largest difference of a strip is that was larger than any before.
+// locate finds where the largest difference of a strip is that was larger than any before. One that is not larger than those of the
+// blocks before this one is nobody's worst, and its place is not looked for.
 func (b *block) locate(m *measurement) {
-	if b.farther <= b.maxAbs {
+	if b.farther <= b.maxAbs || b.farther <= math.Float64frombits(m.far.Load()) {
 		return
 	}
 	s := &b.farthest
