@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"sort"
+	"unsafe"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -336,4 +337,14 @@ func first(b []byte) *byte {
 		return nil
 	}
 	return &b[0]
+}
+
+func bytesOf[T any](p *T) *byte { return (*byte)(unsafe.Pointer(p)) }
+
+// element is where an element of a side is; nil where the side is not looked at.
+func (f *Fused) element(side, at int) *byte {
+	if f.x[side] == nil {
+		return nil
+	}
+	return (*byte)(unsafe.Add(unsafe.Pointer(f.x[side]), at*f.size))
 }

@@ -1,8 +1,6 @@
 package lanes
 
 import (
-	"unsafe"
-
 	"golang.org/x/sys/cpu"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -26,16 +24,6 @@ func kernelsOf(d hooks.DType) *kernels {
 		return kernels256[d]
 	}
 	return nil
-}
-
-func bytesOf[T any](p *T) *byte { return (*byte)(unsafe.Pointer(p)) }
-
-// element is where an element of a side is; nil where the side is not looked at.
-func (f *Fused) element(side, at int) *byte {
-	if f.x[side] == nil {
-		return nil
-	}
-	return (*byte)(unsafe.Add(unsafe.Pointer(f.x[side]), at*f.size))
 }
 
 // nothing is a look at no element.
