@@ -88,7 +88,7 @@ def table(folder, args, tracediff, reader):
                 if kind == "plain":
                     commands |= {name: [sys.executable, str(HERE / name), local, reference] for name in PEERS if name in args.peers}
                 medians, figures = in_turns(commands, args.runs)
-                print(f"{tensors} tensors of {mib} MiB a side, {dtype}, {kind}: {size / 1e9:.2f} GB, {os.cpu_count()} processors, {args.runs} runs")
+                print(f"{tensors} tensors of {mib} MiB a side, {dtype}, {kind}: {size / 1e9:.2f} GB, {os.cpu_count()} processors, {args.runs} runs", flush=True)
                 for name, (wall, cpu, peak) in medians.items():
                     # Ratios of what ran in the same turn: a machine that is slower for a while is so for both.
                     share = statistics.median(r[0] / f[0] for r, f in zip(figures["reader"], figures[name]))
@@ -118,7 +118,7 @@ def line(folder, args, tracediff):
         w * (size[n] - mean_x) ** 2 for n, w in weights.items()
     )
     start = mean_y - slope * mean_x
-    print(f"{dtype}: {start:.3f} s and {slope:.3f} s for each GB of both sides, {args.runs} runs")
+    print(f"{dtype}: {start:.3f} s and {slope:.3f} s for each GB of both sides, {args.runs} runs", flush=True)
     for n in counts:
         wall, _, peak = medians[n]
         print(f"  {size[n]:7.3f} GB {wall:8.3f} s {peak:5.0f} MiB   {wall / (start + slope * size[n]) - 1:+.1%} off the line", flush=True)
