@@ -161,3 +161,25 @@ func TestManyBlocksAgainstExactArithmetic(t *testing.T) {
 		})
 	}
 }
+
+// TestLargestBesideHoles has the largest difference of a block beside and in strips with elements that do not count, at the places
+// where those are.
+func TestLargestBesideHoles(t *testing.T) {
+	const strips = 4
+	for at := range strips {
+		l, r := make([]float64, strips*canonicalStrip), make([]float64, strips*canonicalStrip)
+		for i := range r {
+			l[i], r[i] = 1+float64(i%7)/64, 1
+			if i/canonicalStrip%2 == 1 && i%2 == 0 {
+				l[i], r[i] = math.NaN(), math.NaN()
+			}
+		}
+		l[canonicalStrip+2] = math.Inf(1) // and one side alone
+		place := at*canonicalStrip + 6 + at%2
+		l[place] = 9
+		m := rowOf(t, naive{[]int{strips, canonicalStrip}, hooks.F32, l, r}).Metrics
+		if fmt.Sprint(m.Worst) != fmt.Sprint([]int{place / canonicalStrip, place % canonicalStrip}) || m.MaxAbs != 8 || m.LocalAt != 9 {
+			t.Errorf("%v at %v, want 8 at element %d", m.MaxAbs, m.Worst, place)
+		}
+	}
+}

@@ -1,8 +1,6 @@
 package measure
 
 import (
-	"bytes"
-
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/lanes"
 )
@@ -20,6 +18,10 @@ type block struct {
 	raw    [2][]byte
 	values [2][lanes.Strip]float64
 	holes  []int // buffer of strip.holes
+
+	fused    lanes.Fused
+	farther  float64 // a difference larger than maxAbs, if there is one whose place is not known yet
+	farthest strip   // where it is
 }
 
 // sliceSums are Σ(l−r)² and Σr² of some slices.
@@ -37,7 +39,7 @@ func (s *sliceSums) reset(n int) {
 
 // begin makes the block the k-th of a measurement, with nothing measured yet.
 func (b *block) begin(m *measurement, k int) {
-	b.tally, b.first = empty, k*lanes.Block
+	b.tally, b.first, b.farther = empty, k*lanes.Block, 0
 	b.n, b.col = min(lanes.Block, m.elements-b.first), b.first%m.last
 	rows := (b.col + b.n + m.last - 1) / m.last
 	b.rows.reset(0)
@@ -77,8 +79,12 @@ func (b *block) read(m *measurement) error {
 // measure measures a block that was read, strip by strip.
 func (b *block) measure(m *measurement) error {
 	for at := 0; at < b.n; at += lanes.Strip {
-		s, err := b.decode(m, at)
-		if err != nil {
+		s := b.stored(m, at)
+		if m.fused != nil && b.fuse(m, &s) {
+			continue
+		}
+		b.locate(m) // before its buffers are used for others
+		if err := b.decode(m, &s); err != nil {
 			return err
 		}
 		switch m.kind {
@@ -90,6 +96,7 @@ func (b *block) measure(m *measurement) error {
 			b.floats(m, &s)
 		}
 	}
+	b.locate(m)
 	return nil
 }
 
@@ -102,24 +109,17 @@ type strip struct {
 	holes []int     // elements that do not count, in ascending order; they are 0 in l, r and raw
 }
 
-// decode cuts a strip out of a block.
-func (b *block) decode(m *measurement, at int) (s strip, err error) {
-	s.at, s.n = at, min(lanes.Strip, b.n-at)
-	for side, v := range m.views {
-		if side == reference || !m.alone {
-			size := v.Rec.DType.Size()
-			s.raw[side] = b.raw[side][at*size : (at+s.n)*size]
-		}
-	}
+// decode makes numbers of a strip.
+func (b *block) decode(m *measurement, s *strip) error {
 	dl, dr := m.views[local].Rec.DType, m.views[reference].Rec.DType
 	s.r = b.values[reference][:s.n]
 	if err := floats.Decode(s.r, dr, s.raw[reference]); err != nil {
-		return s, err
+		return err
 	}
-	if s.same = m.alone || dl == dr && bytes.Equal(s.raw[local], s.raw[reference]); s.same {
+	if s.same {
 		s.l = s.r
-		return s, nil
+		return nil
 	}
 	s.l = b.values[local][:s.n]
-	return s, floats.Decode(s.l, dl, s.raw[local])
+	return floats.Decode(s.l, dl, s.raw[local])
 }

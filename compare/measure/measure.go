@@ -2,6 +2,7 @@ package measure
 
 import (
 	"math"
+	"sync/atomic"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -35,6 +36,9 @@ type measurement struct {
 	scale   float64     // power of two by which the sums' elements are multiplied: see sums.rescale
 	coarser hooks.DType // of two floats
 	masks   [2]func(x float64) bool
+
+	fused *lanes.Limits  // nil: strips are decoded
+	far   *atomic.Uint64 // bits of the largest difference of the blocks that are merged, which lie before those that are measured
 
 	elements, last  int // of the view, and of its last axis
 	byRow, byColumn bool

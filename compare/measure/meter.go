@@ -2,9 +2,11 @@ package measure
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tracediff/tracediff/internal/lanes"
 
@@ -114,6 +116,8 @@ func (m *Meter) Prepare(l, r View, rule order.Rule, tokens bool) {
 func (m *Meter) Full() bool { return m.blocks >= m.maxAhead }
 
 func (m *Meter) start(what measurement) *job {
+	what.fusible()
+	what.far = new(atomic.Uint64)
 	j := &job{measurement: what, blocks: (what.elements + lanes.Block - 1) / lanes.Block, finished: make(chan struct{})}
 	j.sums = newSums(&j.measurement)
 	if j.blocks == 0 {
@@ -205,6 +209,7 @@ func (m *Meter) merge(j *job, k int, b *block, err error) {
 	default:
 		m.mu.Unlock() // until merged is raised the sums are this worker's alone
 		j.sums.merge(b, j.last)
+		j.far.Store(math.Float64bits(j.sums.maxAbs))
 		m.mu.Lock()
 	}
 	if j.merged++; j.merged == j.blocks {

@@ -114,23 +114,35 @@ func (b *block) differences(m *measurement, s *strip) {
 
 // products adds up the strip's runs, and with them the rows and the columns.
 func (b *block) products(m *measurement, s *strip) {
+	b.eachRun(m, s, func(at, n, row, col int) {
+		l, r := s.l[at:at+n], s.r[at:at+n]
+		b.addRun(m, row, lanes.Products(l, r))
+		if m.byColumn {
+			lanes.AddColumns(b.cols.diff[col:], b.cols.ref[col:], l, r)
+		}
+	})
+}
+
+// eachRun calls with the first element of each run of the strip, how many it has, the row of the block, and where the sums of its
+// columns begin.
+func (b *block) eachRun(m *measurement, s *strip, with func(at, n, row, col int)) {
 	for at := 0; at < s.n; {
 		place := b.col + s.at + at // from the start of the row in which the block begins
 		row, col := place/m.last, place%m.last
 		n := min(s.n-at, m.last-col)
-		l, r := s.l[at:at+n], s.r[at:at+n]
-		sum := lanes.Products(l, r)
-		b.sum.Add(sum)
-		if m.byRow {
-			b.rows.diff[row] += sum.Diff
-			b.rows.ref[row] += sum.Ref
+		if m.last > lanes.Block {
+			col = s.at + at
 		}
-		if m.byColumn {
-			if m.last > lanes.Block {
-				col = s.at + at
-			}
-			lanes.AddColumns(b.cols.diff[col:], b.cols.ref[col:], l, r)
-		}
+		with(at, n, row, col)
 		at += n
+	}
+}
+
+// addRun takes in the sums of a run.
+func (b *block) addRun(m *measurement, row int, sum lanes.Squares) {
+	b.sum.Add(sum)
+	if m.byRow {
+		b.rows.diff[row] += sum.Diff
+		b.rows.ref[row] += sum.Ref
 	}
 }

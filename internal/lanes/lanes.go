@@ -33,6 +33,9 @@ const (
 	Count = 16
 )
 
+// widest is the bits of the widest registers that are used.
+var widest = 512
+
 type lanes [Count]float64
 
 // fold adds the lanes up. It overwrites them.
@@ -224,4 +227,11 @@ func SetVectors(on bool) (undo func()) {
 	old := vectors
 	vectors = on && old
 	return func() { vectors = old }
+}
+
+// SetWidest has passes over strips use registers of so many bits at most, and returns what undoes it. It is for tests.
+func SetWidest(bits int) (undo func()) {
+	old := widest
+	widest = bits
+	return func() { widest = old }
 }

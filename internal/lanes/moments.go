@@ -51,10 +51,14 @@ func MomentsOf(x []float64, holes []int, v Survey) Moments {
 	for _, i := range holes {
 		x[i] = m.pivot // at no distance
 	}
-	sum, squares := deviations(x, m.pivot)
-	m.offset = sum / n
-	m.squares = max(squares-float64(sum*m.offset), 0)
+	m.deviate(deviations(x, m.pivot))
 	return m
+}
+
+// deviate takes in the distances of the elements from the pivot, and their squares.
+func (m *Moments) deviate(sum, squares float64) {
+	m.offset = sum / float64(m.N)
+	m.squares = max(squares-float64(sum*m.offset), 0)
 }
 
 // Special counts x if it is NaN or infinite.

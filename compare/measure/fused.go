@@ -1,0 +1,123 @@
+package measure
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/lanes"
+	"github.com/tracediff/tracediff/order"
+)
+
+// shortest is the shortest row of which the fused passes are worth their calls.
+const shortest = 2 * lanes.Count
+
+// fusible sets the limits by which strips are measured as they are stored: two sides of one float type, by sums, as they stand. Logits
+// are decoded, for the choice of tokens.
+func (m *measurement) fusible() {
+	dl, dr := m.views[local].Rec.DType, m.views[reference].Rec.DType
+	if m.kind == closely && dl == dr && m.scale == 1 && !m.tokens && (m.last >= shortest || m.elements <= m.last) {
+		m.fused = lanes.NewLimits(dr, m.huge, m.rule == order.Allowed)
+	}
+}
+
+// stored cuts a strip out of a block, as it is stored.
+func (b *block) stored(m *measurement, at int) (s strip) {
+	s.at, s.n = at, min(lanes.Strip, b.n-at)
+	for side, v := range m.views {
+		if side == reference || !m.alone {
+			size := v.Rec.DType.Size()
+			s.raw[side] = b.raw[side][at*size : (at+s.n)*size]
+		}
+	}
+	dl, dr := m.views[local].Rec.DType, m.views[reference].Rec.DType
+	s.same = m.alone || dl == dr && bytes.Equal(s.raw[local], s.raw[reference])
+	return s
+}
+
+// fuse measures a strip of floats as it is stored, and reports whether it could: that is before anything is taken in.
+func (b *block) fuse(m *measurement, s *strip) bool {
+	f := &b.fused
+	left := s.raw[local]
+	if s.same {
+		left = nil
+	}
+	seen, count := f.Look(m.fused, left, s.raw[reference]), s.n
+	if !seen.Plain {
+		if !m.fused.Sorts() {
+			return false
+		}
+		b.locate(m) // while every element of the strip it is in counts
+		b.sort(m, s)
+		seen, count = f.Again()
+	}
+	b.Compared += int64(count)
+	b.unequal += seen.Unequal
+	b.maxULP = max(b.maxULP, seen.Steps)
+	b.fusedRuns(m, s)
+	if d := f.Largest(); !s.same && d > max(b.maxAbs, b.farther) {
+		b.farther, b.farthest = d, *s
+		if !seen.Plain || count < s.n {
+			b.locate(m) // while it is known what counts
+		}
+	}
+	for side, o := range f.Moments(count) {
+		b.Side[side].Merge(&o)
+	}
+	return true
+}
+
+// sort takes in the elements that do not count.
+func (b *block) sort(m *measurement, s *strip) {
+	sorted := b.fused.Classify()
+	b.Masked += sorted.Masked
+	b.nanBoth += sorted.NaN
+	for side := range b.Side {
+		b.Side[side].NaN += sorted.NaN
+		b.Side[side].NegInf += sorted.Low
+	}
+	var l, r [1]float64
+	for _, i := range sorted.Odd {
+		_ = floats.Decode(r[:], m.coarser, s.raw[reference][i*m.coarser.Size():]) // a type that was decoded before
+		if l = r; !s.same {
+			_ = floats.Decode(l[:], m.coarser, s.raw[local][i*m.coarser.Size():])
+		}
+		if b.counts(m.rule, m.huge, l[0], r[0], int64(b.first+s.at+i)) {
+			b.fused.Count(i)
+		}
+	}
+}
+
+// fusedRuns adds up the strip's runs: see products.
+func (b *block) fusedRuns(m *measurement, s *strip) {
+	first := m.last - (b.col+s.at)%m.last // elements until a row ends
+	aligned := first >= s.n || first%lanes.Count == 0 && m.last%lanes.Count == 0
+	if !aligned {
+		b.fused.Totals()
+	}
+	b.eachRun(m, s, func(at, n, row, col int) {
+		var diff, ref []float64
+		if m.byColumn {
+			diff, ref = b.cols.diff[col:], b.cols.ref[col:]
+		}
+		b.addRun(m, row, b.fused.Run(at, n, aligned, diff, ref))
+	})
+}
+
+// locate finds where the largest difference of a strip is that was larger than any before. One that is not larger than those of the
+// blocks before this one is nobody's worst, and its place is not looked for.
+func (b *block) locate(m *measurement) {
+	if b.farther <= b.maxAbs || b.farther <= math.Float64frombits(m.far.Load()) {
+		return
+	}
+	s := &b.farthest
+	s.l, s.r = b.values[local][:s.n], b.values[reference][:s.n]
+	_ = floats.Decode(s.l, m.coarser, s.raw[local]) // as above
+	_ = floats.Decode(s.r, m.coarser, s.raw[reference])
+	for i, x := range s.l {
+		if math.Abs(x-s.r[i]) == b.farther && b.fused.Counts(i) {
+			b.differ(b.farther, int64(b.first+s.at+i), x, s.r[i])
+			return
+		}
+	}
+}

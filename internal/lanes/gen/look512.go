@@ -1,0 +1,355 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// width is a size of floats, and the instructions for integers of that size.
+type width struct {
+	bits int
+	of   string
+
+	loadZ, maskOf, keep        func(...Op)
+	sub, add, least, most, far func(...Op)
+	differ, compare            func(...Op)
+}
+
+var widths = []width{
+	{
+		8, "8", func(o ...Op) { VMOVDQU8_Z(o[0], o[1], o[2]) }, func(o ...Op) { VPMOVB2M(o[0], o[1]) }, func(o ...Op) { KMOVQ(o[0], o[1]) },
+		VPSUBB, VPADDB, VPMINSB, VPMAXSB, VPMAXUB, VPTESTMB, VPCMPUB,
+	},
+	{
+		16, "16", func(o ...Op) { VMOVDQU16_Z(o[0], o[1], o[2]) }, func(o ...Op) { VPMOVW2M(o[0], o[1]) }, func(o ...Op) { KMOVD(o[0], o[1]) },
+		VPSUBW, VPADDW, VPMINSW, VPMAXSW, VPMAXUW, VPTESTMW, VPCMPUW,
+	},
+	{
+		32, "32", func(o ...Op) { VMOVDQU32_Z(o[0], o[1], o[2]) }, func(o ...Op) { VPMOVD2M(o[0], o[1]) }, func(o ...Op) { KMOVW(o[0], o[1]) },
+		VPSUBD, VPADDD, VPMINSD, VPMAXSD, VPMAXUD, VPTESTMD, VPCMPUD,
+	},
+	{
+		64, "64", func(o ...Op) { VMOVDQU64_Z(o[0], o[1], o[2]) }, func(o ...Op) { VPMOVQ2M(o[0], o[1]) }, func(o ...Op) { KMOVB(o[0], o[1]) },
+		VPSUBQ, VPADDQ, VPMINSQ, VPMAXSQ, VPMAXUQ, VPTESTMQ, VPCMPUQ,
+	},
+}
+
+// elements is how many are in a register.
+func (w width) elements() uint64 { return uint64(512 / w.bits) }
+
+// repeat is a number in each element of 64 bits.
+func (w width) repeat(x uint64) uint64 {
+	all := x
+	for b := w.bits; b < 64; b *= 2 {
+		all |= all << b
+	}
+	return all
+}
+
+// constant is a register with the same 64 bits all over.
+func constant(x uint64) VecVirtual {
+	bits, v := GP64(), ZMM()
+	MOVQ(U64(x), bits)
+	VPBROADCASTQ(bits, v)
+	return v
+}
+
+func (w width) sign() uint64 { return 1 << (w.bits - 1) }
+
+// tail is a mask of the last n elements, fewer than a register has; it overwrites n.
+func (w width) tail(n Register) Register {
+	bits, k := GP64(), K()
+	MOVQ(n, RCX)
+	MOVQ(U64(1), bits)
+	SHLQ(CL, bits)
+	DECQ(bits)
+	KMOVQ(bits, k)
+	return k
+}
+
+// all is a mask of every element.
+func (w width) all() Register {
+	k := K()
+	KXNORQ(k, k, k)
+	return k
+}
+
+// place is the place of numbers among those of their type: 0 for both zeros, and below 0 what has a sign. It is made in x.
+func (w width) place(x, magnitude, none VecVirtual) {
+	k := K()
+	w.maskOf(x, k)
+	VPANDQ(magnitude, x, x)
+	w.sub(x, none, k, x)
+}
+
+// rounds loops over registers of elements: body is given a mask for the last ones, where they do not fill a register, and where masks
+// come from memory.
+func (w width) rounds(n Register, masks Register, advance []Register, body func(k Register)) {
+	size := w.elements()
+	next := func() {
+		for _, r := range advance {
+			ADDQ(U32(64), r)
+		}
+		SUBQ(U32(size), n)
+	}
+	Label("loop")
+	if masks != nil {
+		k := K()
+		w.keep(at(masks, 0), k)
+		body(k)
+		ADDQ(U32(size/8), masks)
+		next()
+		JG(LabelRef("loop"))
+		return
+	}
+	CMPQ(n, U32(size))
+	JL(LabelRef("tail"))
+	body(nil)
+	next()
+	JMP(LabelRef("loop"))
+	Label("tail")
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	body(w.tail(n))
+	Label("done")
+}
+
+// look512 looks at a strip as it is stored. Below the sign the bits of a float count its type's numbers upwards from zero, and so do
+// integers in its place: it finds the least and the largest place of both sides, the most steps between two, and how many differ. What
+// is left of each is sixteen bytes: the least of the local side and of the reference, the largest, the steps, and the counts.
+func look512(w width, one, masked bool) {
+	TEXT(name("look", w.of, one, masked, "AVX512"), NOSPLIT, "func(out, l, r *byte, n int, masks *byte)")
+	magnitude, none := constant(w.repeat(w.sign()-1)), ZMM()
+	VPXORQ(none, none, none)
+	out, n := Load(Param("out"), GP64()), Load(Param("n"), GP64())
+	bases := []Register{Load(Param("r"), GP64())}
+	if !one {
+		bases = append(bases, Load(Param("l"), GP64()))
+	}
+	var masks Register
+	if masked {
+		masks = Load(Param("masks"), GP64())
+	}
+	var least, most [2]VecVirtual
+	for i := range bases {
+		least[i], most[i] = constant(w.repeat(w.sign()-1)), constant(w.repeat(w.sign()))
+	}
+	steps, unequal, unit := ZMM(), ZMM(), constant(w.repeat(1))
+	VPXORQ(steps, steps, steps)
+	VPXORQ(unequal, unequal, unequal)
+	w.rounds(n, masks, bases, func(k Register) {
+		var places [2]VecVirtual
+		for i, base := range bases {
+			x := ZMM()
+			places[i] = x
+			PREFETCHT0(at(base, ahead))
+			if k == nil {
+				VMOVDQU64(at(base, 0), x)
+			} else {
+				w.loadZ(at(base, 0), k, x)
+			}
+			w.place(x, magnitude, none)
+			if k == nil {
+				w.least(x, least[i], least[i])
+				w.most(x, most[i], most[i])
+			} else {
+				w.least(x, least[i], k, least[i])
+				w.most(x, most[i], k, most[i])
+			}
+		}
+		if one {
+			return
+		}
+		low, differ := ZMM(), K()
+		w.least(places[0], places[1], low)
+		w.most(places[0], places[1], places[0])
+		w.sub(low, places[0], low)
+		w.far(low, steps, steps)
+		w.differ(low, low, differ)
+		w.add(unit, unequal, differ, unequal)
+	})
+	sixteen(w.least, least[0], at(out, 16))
+	sixteen(w.most, most[0], at(out, 48))
+	if !one {
+		sixteen(w.least, least[1], at(out, 0))
+		sixteen(w.most, most[1], at(out, 32))
+		sixteen(w.far, steps, at(out, 64))
+		sixteen(w.add, unequal, at(out, 80))
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// ahead is how far a first look fetches into the cache what comes next, in bytes.
+const ahead = 1024
+
+// sixteen brings a register down to sixteen bytes, and stores them.
+func sixteen(op func(...Op), v VecVirtual, to Mem) {
+	half := ZMM()
+	VEXTRACTI64X4(Imm(1), v, half.AsY())
+	op(half.AsY(), v.AsY(), v.AsY())
+	VEXTRACTI64X2(Imm(1), v.AsY(), half.AsX())
+	op(half.AsX(), v.AsX(), v.AsX())
+	VMOVDQU64(v.AsX(), to)
+}
+
+// Where classify512 leaves its bits, one for each element.
+const (
+	bitsCount  = 0   // takes part
+	bitsMasked = 256 // is masked on both sides
+	bitsLow    = 512 // is −Inf on both sides
+	bitsNaN    = 768 // is NaN on both sides
+)
+
+// classify512 says of each element of a strip whether it counts, and if not why; an element that has no bit at all is for somebody else
+// to judge. Limits are places, in every element of 64 bits: from which on a number below zero is a mask value, of the local side and
+// of the reference; the first that is not finite; and the first that is NaN. Of allowed elements what either side masks does not
+// count; of others, two equal mask values do not.
+func classify512(w width) {
+	TEXT(name("classify", w.of, false, false, "AVX512"), NOSPLIT, "func(out, l, r *byte, n int, limits *uint64, allowed bool)")
+	out, n := Load(Param("out"), GP64()), Load(Param("n"), GP64())
+	l, r, limits, allowed := Load(Param("l"), GP64()), Load(Param("r"), GP64()), Load(Param("limits"), GP64()), Load(Param("allowed"), GP8())
+	magnitude := constant(w.repeat(w.sign() - 1))
+	var hide [2]VecVirtual
+	finite, nan := ZMM(), ZMM()
+	for i, v := range []*VecVirtual{&hide[0], &hide[1], &finite, &nan} {
+		*v = ZMM()
+		VPBROADCASTQ(at(limits, 8*i), *v)
+	}
+	const below, from = 1, 5 // kinds of comparison
+	none := ZMM()
+	VPXORQ(none, none, none)
+	w.rounds(n, nil, []Register{l, r}, func(k Register) {
+		every := k
+		if every == nil {
+			every = w.all()
+		}
+		var x, m [2]VecVirtual
+		var hides [2]Register
+		fin, nans := K(), K()
+		for i, base := range []Register{l, r} {
+			x[i], m[i], hides[i] = ZMM(), ZMM(), K()
+			if k == nil {
+				VMOVDQU64(at(base, 0), x[i])
+			} else {
+				w.loadZ(at(base, 0), k, x[i])
+			}
+			VPANDQ(magnitude, x[i], m[i])
+			w.maskOf(x[i], hides[i])
+			w.compare(Imm(from), hide[i], m[i], hides[i], hides[i])
+			w.compare(Imm(below), nan, m[i], hides[i], hides[i])
+			within := every
+			isNaN := every
+			if i == 1 {
+				within, isNaN = fin, nans
+			}
+			w.compare(Imm(below), finite, m[i], within, fin)
+			w.compare(Imm(from), nan, m[i], isNaN, nans)
+		}
+		masked, low, either := hides[0], hides[1], K()
+		all, end := label("all"), label("end")
+		KORQ(hides[0], hides[1], either)
+		KANDQ(hides[0], hides[1], masked)
+		KXORQ(low, low, low)
+		TESTB(allowed, allowed)
+		JZ(LabelRef(all))
+		KANDNQ(fin, either, fin) // fin and not either
+		JMP(LabelRef(end))
+		Label(all)
+		w.compare(Imm(0), x[0], x[1], masked, either) // mask values, and equal
+		KANDQ(fin, either, masked)
+		w.compare(Imm(from), finite, m[0], either, low)
+		KANDNQ(fin, masked, fin)
+		Label(end)
+		for i, bits := range []Register{fin, masked, low, nans} {
+			w.keep(bits, at(out, 256*i))
+		}
+		ADDQ(U32(w.elements()/8), out)
+	})
+	RET()
+}
+
+// format is a float type that is narrower than float32.
+type format struct {
+	of   string
+	size int // in bytes
+}
+
+var narrow = []format{{"BF16", 2}, {"F16", 2}, {"E5M2", 1}, {"E4M3", 1}}
+
+// widen512 makes float32s of narrower numbers, and of the NaN of float8_e4m3 the number that would come behind the largest.
+func widen512(f format) {
+	TEXT(name("widen", f.of, false, false, "AVX512"), NOSPLIT, "func(to *float32, from *byte, n int)")
+	to, from, n := Load(Param("to"), GP64()), Load(Param("from"), GP64()), Load(Param("n"), GP64())
+	scale := ZMM()
+	if f.of == "E4M3" {
+		bits := GP32()
+		MOVL(U32(0x43800000), bits) // 256: the exponents of float16 and e4m3 are 8 apart
+		VPBROADCASTD(bits, scale)
+	}
+	round := func(k Register) {
+		x := ZMM()
+		words, src := x.AsY(), at(from, 0)
+		PREFETCHT0(at(from, ahead))
+		switch {
+		case f.of == "BF16":
+			if k == nil {
+				VPMOVZXWD(src, x)
+			} else {
+				VPMOVZXWD_Z(src, k, x)
+			}
+			VPSLLD(Imm(16), x, x)
+		case f.of == "F16":
+			if k == nil {
+				VCVTPH2PS(src, x)
+			} else {
+				VCVTPH2PS_Z(src, k, x)
+			}
+		default:
+			if k == nil {
+				VPMOVZXBW(src, words)
+			} else {
+				VPMOVZXBW_Z(src, k, words)
+			}
+			halves(f, x)
+			VCVTPH2PS(words, x)
+			if f.of == "E4M3" {
+				VMULPS(scale, x, x)
+			}
+		}
+		VMOVUPS(x, at(to, 0))
+	}
+	Label("loop")
+	CMPQ(n, Imm(16))
+	JL(LabelRef("tail"))
+	round(nil)
+	ADDQ(U32(64), to)
+	ADDQ(U32(16*f.size), from)
+	SUBQ(Imm(16), n)
+	JMP(LabelRef("loop"))
+	Label("tail")
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	round(lowBits(n))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// halves makes float16s of float8s: those of e5m2 are their upper byte, and of e4m3 numbers that are 256 times too small.
+func halves(f format, x VecVirtual) {
+	words := x.AsY()
+	if f.of == "E5M2" {
+		VPSLLW(Imm(8), words, words)
+		return
+	}
+	// The sign to the top, the seven other bits below it and one of the exponent's: (b<<8 &^ 0x7fff) | (b<<7 & 0x3fff).
+	sign := YMM()
+	VPSLLW(Imm(8), words, sign)
+	VPSRLW(Imm(15), sign, sign)
+	VPSLLW(Imm(15), sign, sign)
+	VPSLLW(Imm(9), words, words)
+	VPSRLW(Imm(2), words, words)
+	VPOR(sign, words, words)
+}
