@@ -159,3 +159,26 @@ func TestElementsOfViewsCount(t *testing.T) {
 		}
 	}
 }
+
+// Two programs that have nothing in common, or nothing at all, are not the same.
+func TestNothingComparedIsNotTheSame(t *testing.T) {
+	empty := &recorded.Program{}
+	if r := stepdiff.New(empty, empty).All(); r.Same() || r.Compared != 0 {
+		t.Errorf("nothing was compared: %+v", r)
+	}
+}
+
+// A slice begins where a tensor was captured: of one that was not, the steps belong to it.
+func TestASliceBeginsAtWhatWasCaptured(t *testing.T) {
+	p := stepdiff.New(read(t, "port/reference.program.json"), read(t, "port/epsilon.program.json"))
+	const behind = "layers.0.self_attn.q_proj" // what the norm before it leads to
+	all := func(string, int) bool { return true }
+	if d := p.Entry(behind, 0, all); d != nil {
+		t.Errorf("the norm was captured, and %s differs by %q", behind, d.Steps)
+	}
+	notTheNorm := func(name string, _ int) bool { return name != "layers.0.input_layernorm" }
+	d := p.Entry(behind, 0, notTheNorm)
+	if d == nil || !strings.Contains(strings.Join(d.Steps, "\n"), "+") {
+		t.Errorf("the norm was not captured, and %s differs by %+v", behind, d)
+	}
+}

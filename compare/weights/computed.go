@@ -25,7 +25,7 @@ func computed(t *Tensor) error {
 	case strings.HasSuffix(name, "masked_bias"):
 		right = func(_ int, x float64) bool { return x <= -1e4 }
 	case strings.HasSuffix(name, ".bias"):
-		if len(size) == 0 && n == 1 {
+		if len(size) == 0 { // one element
 			size = []int{1, 1}
 		}
 		if len(size) != 2 || size[0] != size[1] {

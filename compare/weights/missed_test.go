@@ -235,3 +235,28 @@ func TestSmallDifferencesAreNamedAsTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// A number where the original has none is another one, whatever it is; so is none where the original has one.
+func TestWhatIsNoNumberIsComparedToo(t *testing.T) {
+	for _, to := range []hooks.DType{hooks.F32, hooks.BF16} {
+		for name, tt := range map[string]struct {
+			original, local float64
+			right           bool
+		}{
+			"NaN in both":         {math.NaN(), math.NaN(), true},
+			"NaN became a number": {math.NaN(), 0.5, false},
+			"a number became NaN": {0.5, math.NaN(), false},
+			"infinity in both":    {math.Inf(1), math.Inf(1), true},
+			"the other infinity":  {math.Inf(1), math.Inf(-1), false},
+		} {
+			x := spreadOver(1<<16, -1, 1, hooks.F32) // more than a sample has
+			original := slices.Clone(x.values)
+			original[12345] = tt.original
+			x.values[12345] = tt.local
+			x.cast(to)
+			if row := against(t, x, hooks.F32, original); row.Class.Right() != tt.right {
+				t.Errorf("%s, as %s: %s %s", name, to, row.Class, row.What)
+			}
+		}
+	}
+}

@@ -20,15 +20,22 @@ type chosen struct {
 	order []int // of moved, the largest first
 }
 
-func drawChosen(t *rapid.T) chosen {
-	n := rapid.IntRange(1, 7).Draw(t, "n")
-	c := chosen{x: program.Value{Shape: []int{1, n}}, k: rapid.IntRange(1, n).Draw(t, "k")}
+// drawMoved is a row of n elements with bounds, and what lies within them.
+func drawMoved(t *rapid.T, name string, n int) chosen {
+	c := chosen{x: program.Value{Shape: []int{1, n}}}
 	for range n {
-		x := float64(rapid.IntRange(-6, 6).Draw(t, "x"))
+		x := float64(rapid.IntRange(-6, 6).Draw(t, name))
 		e := rapid.SampledFrom([]float64{0, 0, 0.25, 1, 2.5}).Draw(t, "e")
 		c.x.Data, c.x.Bound = append(c.x.Data, x), append(c.x.Bound, e)
 		c.moved = append(c.moved, x+e*rapid.SampledFrom([]float64{-1, -0.5, 0, 0.5, 1}).Draw(t, "by"))
 	}
+	return c
+}
+
+func drawChosen(t *rapid.T) chosen {
+	n := rapid.IntRange(1, 7).Draw(t, "n")
+	c := drawMoved(t, "x", n)
+	c.k = rapid.IntRange(1, n).Draw(t, "k")
 	c.order = numbered(n)
 	for i := range c.order { // equal elements come in any order
 		k := rapid.IntRange(i, n-1).Draw(t, "swap")
@@ -70,14 +77,7 @@ func TestChoicesWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawChosen(t)
 		n := len(c.moved)
-		table := make([]float64, n)
-		for i := range table {
-			table[i] = float64(rapid.IntRange(-9, 9).Draw(t, "table"))
-		}
-		written := make([]float64, c.k)
-		for i := range written {
-			written[i] = float64(rapid.IntRange(-9, 9).Draw(t, "written"))
-		}
+		table, written := drawMoved(t, "table", n), drawMoved(t, "written", c.k)
 		copied := rapid.Bool().Draw(t, "copied")
 		kind := rapid.IntRange(0, 3).Draw(t, "kind")
 		o := of(func(b *program.Builder, in []program.Var) program.Var {
@@ -95,8 +95,8 @@ func TestChoicesWithinBounds(t *testing.T) {
 			}
 			return b.Collect("sum", 1, in[1], index, in[2])
 		})
-		got := evaluated(t, o, program.Call{Open: true, Arith: bounds32, In: []program.Value{c.x, tensor(table, 1, n), tensor(written, 1, c.k)}, Shape: []int{1, map[bool]int{true: c.k, false: n}[kind < 2]}})
-		want := slices.Clone(table)
+		got := evaluated(t, o, program.Call{Open: true, Arith: bounds32, In: []program.Value{c.x, table.x, written.x}, Shape: []int{1, map[bool]int{true: c.k, false: n}[kind < 2]}})
+		want := slices.Clone(table.moved)
 		if kind < 2 {
 			want = nil
 		}
@@ -105,11 +105,11 @@ func TestChoicesWithinBounds(t *testing.T) {
 			case 0:
 				want = append(want, c.moved[i])
 			case 1:
-				want = append(want, table[i])
+				want = append(want, table.moved[i])
 			case 2:
-				want[i] = written[r]
+				want[i] = written.moved[r]
 			default:
-				want[i] += written[r]
+				want[i] += written.moved[r]
 			}
 		}
 		for i, w := range want {
