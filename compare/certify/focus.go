@@ -37,11 +37,12 @@ func (e *evidence) focusAbove(work, tokens, columns int) *evidence {
 	return f
 }
 
-// someTokens keeps the tokens with most of what is left, if every tensor of the cut has a row a token and no key.
+// someTokens keeps the tokens with most of what is left, if every tensor of the cut has a row a token and no key. A recorded program is
+// of as many tokens as it was recorded with.
 func (e *evidence) someTokens(most int) {
 	t := e.trial
 	n := t.i.env.Passes[t.node.Pass].Tokens
-	if n <= most || t.tokens > 0 || t.y.Shape == nil || !t.i.byRows(t.node, t.cut) {
+	if n <= most || t.tokens > 0 || t.y.Shape == nil || t.i.list.IsRecorded() || !t.i.byRows(t.node, t.cut) {
 		return
 	}
 	at := tokenAxis(t.entry)

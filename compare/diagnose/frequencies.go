@@ -61,7 +61,7 @@ type rotary struct {
 
 // frequencies tries other bases, with the scaling and without, other scalings, and rounded frequencies.
 func (s *search) frequencies() error {
-	all := s.first.Program.Of(program.Vector)
+	all := s.first.Program.Turning()
 	if len(all) == 0 {
 		return nil
 	}

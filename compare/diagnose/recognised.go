@@ -255,6 +255,12 @@ func (s *search) norms() error {
 			return err
 		}
 	}
+	if all := p.TakenOff(); len(all) > 0 {
+		n := Name{Site: s.site(s.first, all[0]), What: "the mean is not taken off the norm's input: RMSNorm, not LayerNorm"}
+		if err := s.variant(0, n, func(e *Entry) *program.Edited { return e.Program.MeanKept() }); err != nil {
+			return err
+		}
+	}
 	if all := p.Gates(); len(all) > 0 {
 		n := Name{Site: s.site(s.first, all[0]), What: "what passes the cutoff is not shifted by it"}
 		if err := s.variant(0, n, func(e *Entry) *program.Edited { return e.Program.Unshifted() }); err != nil {

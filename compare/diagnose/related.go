@@ -286,6 +286,8 @@ func (s *search) relation(from relative, rows map[*Entry][]int) string {
 	case from.own && index >= 0 && axisWords(axes[on]) == "keys" && repeats(s.first, on, index) >= 0:
 		return fmt.Sprintf("%s of %s are keys %d again: stale", words[0], Role(s.m.List.Entries[s.first.Node.Entry].Name), repeats(s.first, on, index))
 	case from.own || from.role == "zeros":
+	case from.pass == 0 && s.movesOnly() && slices.ContainsFunc(s.first.Inputs, func(n order.Node) bool { return Role(s.m.List.Entries[n.Entry].Name) == from.role }):
+		what = "other " + what // nothing is computed here that could have been left out
 	case len(kinds) == 1 && from.pass == 0 && len(words) == 1:
 		return fmt.Sprintf("%s are left as they are in %s: the operation is not taken of them", words[0], from.role)
 	case len(kinds) > 1:
@@ -298,4 +300,9 @@ func (s *search) relation(from relative, rows map[*Entry][]int) string {
 		text += " (in " + s.m.List.Entries[s.first.Node.Entry].Name + ": " + strings.Join(words, ", ") + ")"
 	}
 	return text
+}
+
+// movesOnly reports whether the program computes nothing: it shows elements of what it reads.
+func (s *search) movesOnly() bool {
+	return !slices.ContainsFunc(s.first.Program.Steps, func(st program.Step) bool { return st.Prim.Computes() || st.Prim == program.Angle })
 }

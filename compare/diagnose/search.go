@@ -306,6 +306,9 @@ func (s *search) operands() error { return s.edits(s.first.signed(s.m).Operands(
 
 func (s *search) counts() error { return s.edits(s.first.signed(s.m).Counts()) }
 
+// mostBlocks is how many sizes of parts of a row are tried.
+const mostBlocks = 6
+
 // maps looks at the order of elements.
 func (s *search) maps() error {
 	var blocks []int
@@ -315,7 +318,15 @@ func (s *search) maps() error {
 			blocks = append(blocks, n)
 		}
 	}
-	return s.edits(s.first.signed(s.m).Maps(blocks))
+	t := s.first.signed(s.m)
+	for i := range t.Steps { // sizes in which the program reads rows itself
+		for _, v := range t.Steps[i].Args {
+			if n := v.Last(); len(v.Shape()) > 1 && n > 1 && n < t.Result(t.Source(v)).Last() && len(blocks) < mostBlocks && !slices.Contains(blocks, n) {
+				blocks = append(blocks, n)
+			}
+		}
+	}
+	return s.edits(t.Maps(blocks))
 }
 
 // elements counts those of the entry.

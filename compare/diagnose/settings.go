@@ -124,7 +124,7 @@ func (r *rotary) frequenciesOf(e *order.Entry, o program.Op) []float64 {
 	if err != nil {
 		return nil
 	}
-	all := p.Of(program.Vector)
+	all := p.Turning()
 	if len(all) == 0 {
 		return nil
 	}

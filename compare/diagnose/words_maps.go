@@ -22,17 +22,25 @@ func (s *search) axesOf(e *Entry, v program.Var) string {
 
 // indexed says which part of a tensor is read.
 func (s *search) indexed(e *Entry, t *program.Parts, d program.Edit) string {
-	v := t.Out
-	if d.At[0].Arg >= 0 {
-		v = t.Steps[t.Copies(d.At[0])[0]].Args[d.At[0].Arg]
-	}
+	v := t.Part(d)
 	what, axis := s.value(e, v), "index"
 	if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
 		if axes := s.m.List.Entries[e.Inputs[in.Index].Entry].Axes; len(axes) == len(in.Shape) {
 			axis = strings.TrimSuffix(axisWords(axes[d.Map.Axis]), "s")
 		}
 	}
+	if size := d.Map.Other; size > 1 {
+		return fmt.Sprintf("reads %s %d to %d of %s, not %d to %d", plural(axis), d.Map.By, d.Map.By+size-1, what, d.Map.N, d.Map.N+size-1)
+	}
 	return fmt.Sprintf("reads %s %d of %s, not %d", axis, d.Map.By, what, d.Map.N)
+}
+
+// plural is the word for several indexes of an axis.
+func plural(axis string) string {
+	if axis == "index" {
+		return "indexes"
+	}
+	return strings.TrimSuffix(axis, "s") + "s"
 }
 
 // mapped says in which order elements are.

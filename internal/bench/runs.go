@@ -21,6 +21,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/recorded"
 )
 
 // made is what fixtures/bench.py has written: runs.json.
@@ -36,6 +37,7 @@ type run struct {
 	Name       string  `json:"name"`
 	Half       int     `json:"half"` // 0 without a fault
 	Checkpoint string  `json:"checkpoint"`
+	Program    string  `json:"program"` // the file below the folder of runs that has the recorded program; "" for a checkpoint of fixtures
 	DType      string  `json:"dtype"`
 	Engine     string  `json:"engine"`
 	Reference  string  `json:"reference"`  // the healthy run of transformers
@@ -102,6 +104,28 @@ type subject struct {
 	list *order.List
 }
 
+// subject is the key of what a run is of.
+func (r run) subject() string { return r.Checkpoint + r.Program }
+
+// openRecorded opens a checkpoint whose order was recorded. Both lie below the folder of the runs.
+func openRecorded(dir string, r run) (s subject, err error) {
+	file, err := os.Open(filepath.Join(dir, r.Program))
+	if err != nil {
+		return s, err
+	}
+	defer file.Close()
+	p, err := recorded.Read(file)
+	if err != nil {
+		return s, err
+	}
+	if s.list, err = order.Recorded(p); err != nil {
+		return s, err
+	}
+	model := filepath.Join(dir, r.Checkpoint, "model")
+	s.ck, err = checkpoint.OpenFS(model, os.DirFS(model))
+	return s, err
+}
+
 func openSubject(name string) (s subject, err error) {
 	sub, err := fs.Sub(fixtures.Files, name)
 	if err != nil {
@@ -118,8 +142,15 @@ func openSubject(name string) (s subject, err error) {
 	return s, err
 }
 
-// levels are what is read of a trace: all entries, or the results of modules alone.
+// levels are what is read of a trace: all entries, or the results of modules alone. Of recorded models all is read.
 var levels = []int{3, 2}
+
+func (r run) levels() []int {
+	if r.Program != "" {
+		return levels[:1]
+	}
+	return levels
+}
 
 // at opens what a level has of a trace: at level 2 a copy in dir of its entries. The caller closes it.
 func (s subject) at(level int, path, dir string) (*capture.Trace, error) {

@@ -84,14 +84,17 @@ type bench struct {
 func newBench(dir string, m made) (*bench, error) {
 	b := &bench{dir: dir, subjects: map[string]subject{}}
 	for _, r := range m.Runs {
-		if _, ok := b.subjects[r.Checkpoint]; ok {
+		if _, ok := b.subjects[r.subject()]; ok {
 			continue
 		}
 		s, err := openSubject(r.Checkpoint)
+		if r.Program != "" {
+			s, err = openRecorded(dir, r)
+		}
 		if err != nil {
 			return nil, err
 		}
-		b.subjects[r.Checkpoint] = s
+		b.subjects[r.subject()] = s
 	}
 	return b, nil
 }
@@ -100,14 +103,24 @@ func (b *bench) path(name string) string { return filepath.Join(b.dir, name+".sa
 
 // results looks at every run at every level, workers at a time. They are in the order of the runs, whatever the number of workers.
 func (b *bench) results(ctx context.Context, runs []run, workers int, say func(done, all int)) ([]result, error) {
-	out := make([]result, len(runs)*len(levels))
+	type task struct {
+		run   run
+		level int
+	}
+	var tasks []task
+	for _, r := range runs {
+		for _, level := range r.levels() {
+			tasks = append(tasks, task{r, level})
+		}
+	}
+	out := make([]result, len(tasks))
 	errs := make([]error, len(out))
 	var wait sync.WaitGroup
 	next, done := make(chan int), make(chan struct{})
 	for range max(1, workers) {
 		wait.Go(func() {
 			for k := range next {
-				out[k], errs[k] = b.result(ctx, runs[k/len(levels)], levels[k%len(levels)])
+				out[k], errs[k] = b.result(ctx, tasks[k].run, tasks[k].level)
 				done <- struct{}{}
 			}
 		})
@@ -125,7 +138,7 @@ func (b *bench) results(ctx context.Context, runs []run, workers int, say func(d
 	wait.Wait()
 	for k, err := range errs {
 		if err != nil {
-			return nil, &runError{runs[k/len(levels)].Name, err}
+			return nil, &runError{tasks[k].run.Name, err}
 		}
 	}
 	return out, nil
@@ -148,7 +161,7 @@ func (b *bench) result(ctx context.Context, r run, level int) (result, error) {
 		return out, err
 	}
 	defer os.RemoveAll(dir)
-	s := b.subjects[r.Checkpoint]
+	s := b.subjects[r.subject()]
 	open := func(name string) (*capture.Trace, error) {
 		sub, err := os.MkdirTemp(dir, "trace")
 		if err != nil {
@@ -221,7 +234,7 @@ func (s subject) found(ctx context.Context, out *result, local *capture.Trace, s
 		}
 		roles = append(roles, role)
 		n := named{Role: role, Finding: seen.findings[role], Effort: seen.efforts[role]}
-		if isName(n.Finding) && len(out.Faults) == 1 && out.strict() && out.Level == 3 {
+		if isName(n.Finding) && len(out.Faults) == 1 && out.Program == "" && out.strict() && out.Level == 3 {
 			var err error
 			if n.Other, err = s.without(ctx, local, row.Name, n.Finding.Class); err != nil {
 				return err

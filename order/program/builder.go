@@ -281,9 +281,12 @@ func (b *Builder) Lookup(ids, table Var, rows int, fallback bool) Var {
 
 // Mask is 0 where a query may see a key and the lowest number elsewhere, keys along the last axis of the result. It may when k ≤ q and,
 // with a window, k > q − window. The last position is that of the last key.
-func (b *Builder) Mask(positions Var, window int) Var {
-	if last := len(b.Shape) - 1; size(b.Shape[:last]) != size(positions.shape) {
-		return b.Fail("mask: %v of positions %v", b.Shape, positions.shape)
+func (b *Builder) Mask(positions Var, window int) Var { return b.MaskOf(positions, window, b.Shape) }
+
+// MaskOf is [Builder.Mask] of a shape, which need not be that of the result.
+func (b *Builder) MaskOf(positions Var, window int, shape []int) Var {
+	if last := len(shape) - 1; size(shape[:last]) != size(positions.shape) {
+		return b.Fail("mask: %v of positions %v", shape, positions.shape)
 	}
-	return b.add(Step{Prim: Mask, Args: []Var{positions}, Shape: b.Shape, Value: float64(window)})
+	return b.add(Step{Prim: Mask, Args: []Var{positions}, Shape: shape, Value: float64(window)})
 }

@@ -110,7 +110,7 @@ func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
 	case Mapped:
 		return d.mapped(e, t, step, at)
 	case Index:
-		return d.index(e, t, step, at)
+		return d.index(e, t, step)
 	case Order:
 		return d.behind(e, t, step)
 	case Whole:

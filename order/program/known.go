@@ -1,6 +1,9 @@
 package program
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // SoftmaxOf is the operand of the softmax whose last step is a quotient: exp(x − max x) / Σ.
 func (p *Program) SoftmaxOf(step int) (x Var, ok bool) {
@@ -111,6 +114,36 @@ func (p *Program) MeanOff() *Edited {
 	return e.ended(len(all) > 0)
 }
 
+// TakenOff are the means that are taken off what they are the mean of, where squares of that are summed: those of a LayerNorm.
+func (p *Program) TakenOff() []int {
+	var all []int
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Prim != Sum {
+			continue
+		}
+		sq := &p.Steps[s.Args[0].step]
+		if sq.Prim != Mul || !sameView(sq.Args[0], sq.Args[1]) || p.Steps[sq.Args[0].step].Prim != Sub {
+			continue
+		}
+		mean := p.Steps[sq.Args[0].step].Args[1].step
+		if _, ok := p.count(mean); ok && !slices.Contains(all, mean) {
+			all = append(all, mean)
+		}
+	}
+	return all
+}
+
+// MeanKept takes no mean off, for all steps that read it.
+func (p *Program) MeanKept() *Edited {
+	e := p.Edit()
+	all := p.TakenOff()
+	for _, i := range all {
+		e.Pass(i, e.Mul("", e.Move(i), e.Literal(0)))
+	}
+	return e.ended(len(all) > 0)
+}
+
 // Gates are the steps that hand on what is above 0 of a difference.
 func (p *Program) Gates() []int {
 	var all []int
@@ -167,19 +200,50 @@ func (p *Program) Ahead(n int) *Edited {
 	return e.ended(len(all) > 0)
 }
 
-// Frequencies gives all vectors of constants that positions are multiplied by other values: those that are as long as the first.
+// Turning are the vectors of constants from which cosines and sines are computed: the inverse frequencies of a rotary embedding. Other
+// constants of a program, such as a mask or indexes, are none.
+func (p *Program) Turning() []int {
+	from := make([]bool, len(p.Steps))
+	var all []int
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		s := &p.Steps[i]
+		if s.Prim == Vector && from[i] && len(s.Values) > 0 {
+			all = append(all, i)
+		}
+		if from[i] || s.Prim == Cos || s.Prim == Sin {
+			for _, a := range s.Args {
+				from[a.step] = true
+			}
+		}
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// slackOfPowers is what a frequency may be off by, relatively: libraries of float32 compute a power to one or two units.
+const slackOfPowers = 0x1p-22
+
+// Frequencies gives all vectors of constants that cosines and sines are computed from other values, each to two units of float32.
 func (p *Program) Frequencies(change func([]float64) []float64) *Edited {
 	e := p.Edit()
-	all := p.Of(Vector)
+	all := p.Turning()
 	for _, i := range all {
-		if len(p.Steps[i].Values) != len(p.Steps[all[0]].Values) {
-			continue
-		}
 		v := change(slices.Clone(p.Steps[i].Values))
 		if v == nil {
 			return nil
 		}
-		e.SetVector(i, v)
+		x := Value{Shape: p.Steps[i].Shape, Data: v, Bound: make([]float64, len(v))}
+		for j := range v {
+			x.Bound[j] = slackOfPowers * math.Abs(v[j])
+		}
+		w := e.Other(x)
+		for k := range p.Steps {
+			for a, old := range p.Steps[k].Args {
+				if old.step == i {
+					e.Read(k, a, Var{w.step, old.off, old.shape, old.stride})
+				}
+			}
+		}
 	}
 	return e.ended(len(all) > 0)
 }

@@ -14,12 +14,15 @@ func (t *Parts) Indexes() []Edit {
 		seen = append(seen, v)
 		for axis, n := range t.Steps[v.step].Shape {
 			start, size := t.part(v, axis)
-			if size >= n || n > maxIndexes {
+			if size >= n {
 				continue
 			}
 			for other := 0; other+size <= n; other++ {
+				if n > maxIndexes && (size < 2 || other%size != 0 && other+size != n) {
+					continue // of a long axis only other parts of the same size: of keys for values, of the gate for what it multiplies
+				}
 				if other != start {
-					all = append(all, Edit{Class: Index, At: t.reading(v), Map: Map{Axis: axis, N: start, By: other}})
+					all = append(all, Edit{Class: Index, At: []Place{t.Of(v.step)}, Map: Map{Axis: axis, N: start, By: other, Other: size}})
 				}
 			}
 		}
@@ -33,7 +36,7 @@ func (t *Parts) Indexes() []Edit {
 	return all
 }
 
-// maxIndexes is the longest axis of which every index is tried: of layers, streams and heads, not of tokens and channels.
+// maxIndexes is the longest axis of which every index is tried: of layers, streams and heads, not of channels.
 const maxIndexes = 64
 
 // samePart reports whether two views begin at one element of a result: they show the same part of it, in whatever shape.
@@ -62,46 +65,52 @@ func (t *Parts) part(v Var, axis int) (start, n int) {
 	return first / stride, last/stride - first/stride + 1
 }
 
-// reading are the places that show a part of a result.
-func (t *Parts) reading(v Var) []Place {
-	var all []Place
-	for _, i := range t.Firsts() {
-		for a, o := range t.Steps[i].Args {
-			if samePart(o, v) {
-				all = append(all, Place{t.sig[i], a})
+// shows reports whether a view is of a part of a step: so many indexes of an axis, from one on.
+func (t *Parts) shows(v Var, step int, m Map) bool {
+	if v.step != step || m.Axis >= len(t.Steps[step].Shape) {
+		return false
+	}
+	start, n := t.part(v, m.Axis)
+	return start == m.N && n == m.Other
+}
+
+// Part is the first view of the part that an edit of an index reads elsewhere.
+func (t *Parts) Part(d Edit) Var {
+	step := t.Copies(d.At[0])[0]
+	for i := range t.Steps {
+		for _, v := range t.Steps[i].Args {
+			if t.shows(v, step, d.Map) {
+				return v
 			}
 		}
 	}
-	if samePart(t.Out, v) {
-		all = append(all, Place{t.sig[v.step], Returned})
-	}
-	return all
+	return t.Out
 }
 
-// index reads another index at a place.
-func (d Edit) index(e *Editor, t *Parts, step int, at Place) bool {
-	v := t.Out
-	if at.Arg >= 0 {
-		v = t.Steps[step].Args[at.Arg]
-	}
-	shape := t.Steps[v.step].Shape
-	if d.Map.Axis >= len(shape) {
+// index reads another index of a step wherever that part of it is read.
+func (d Edit) index(e *Editor, t *Parts, step int) bool {
+	shape := t.Steps[step].Shape
+	if d.Map.Axis >= len(shape) || d.Map.By+d.Map.Other > shape[d.Map.Axis] {
 		return false
 	}
-	start, n := t.part(v, d.Map.Axis)
-	if start != d.Map.N || d.Map.By+n > shape[d.Map.Axis] {
-		return false
+	by := (d.Map.By - d.Map.N) * contiguous(shape)[d.Map.Axis]
+	some := false
+	for i := range t.Steps {
+		for a, v := range t.Steps[i].Args {
+			if t.shows(v, step, d.Map) {
+				s := &e.steps[i]
+				s.Args = slices.Clone(s.Args)
+				s.Args[a].off += by
+				e.changed[i], some = true, true
+			}
+		}
 	}
-	v.off += (d.Map.By - start) * contiguous(shape)[d.Map.Axis]
-	if at.Arg < 0 {
+	if v := t.Out; t.shows(v, step, d.Map) {
+		v.off += by
 		e.Return(v)
-		return true
+		some = true
 	}
-	s := &e.steps[step]
-	s.Args = slices.Clone(s.Args)
-	s.Args[at.Arg] = v
-	e.changed[step] = true
-	return true
+	return some
 }
 
 // Behind are the edits that add a number to a root, not to what is below it, or take it as the least value there.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // fileConstant is a constant as the file has it.
@@ -117,6 +118,9 @@ func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
 			if out.Numbers = x; from.Kind == "positions" && n == p.Tokens {
 				out.Is = positionIDs
 			}
+			if c.DType == r.DType {
+				out.mask = from.mask(d, n, p)
+			}
 			return out, nil
 		}
 	}
@@ -178,6 +182,19 @@ func (from *recipe) numbers(shape []int, n int, p Pass) []float64 {
 		return nil
 	}
 	return x
+}
+
+// mask is the mask that a recipe makes, where it is one of a pass that is added to scores; nil for another constant.
+func (from *recipe) mask(d hooks.DType, n int, p Pass) *mask {
+	lowest := program.Arith{DType: d, Emulated: true}.Lowest()
+	if from.Kind != "mask" || from.Of == "all" || from.Seen != 0 || float64(from.Hidden) != lowest || n/p.Tokens > p.Past+p.Tokens {
+		return nil
+	}
+	m := &mask{window: max(from.Window, 0), hidden: lowest}
+	for i := range p.Tokens {
+		m.positions = append(m.positions, float64(p.Past+i))
+	}
+	return m
 }
 
 // sameDigest reports whether numbers have a digest in a dtype.

@@ -166,7 +166,7 @@ func (m *maker) operand(k int) program.Var {
 	case fromNumber:
 		return m.b.Scalar(fmt.Sprintf("number %d", k), p.number)
 	case fromConst:
-		v := m.b.Constant("", p.data.Numbers, atLeastOne(p.data.Shape))
+		v := m.constant(p.data)
 		return m.scalar(p, m.b.View(v, p.shape, p.stride, p.off))
 	case fromWeight:
 		return m.scalar(p, m.b.View(m.weight(p), p.shape, p.stride, p.off))
@@ -181,6 +181,16 @@ func (m *maker) operand(k int) program.Var {
 		return m.scalar(p, m.b.View(v, p.shape, p.stride, p.off))
 	}
 	return m.b.Fail("operand %d was left out", k)
+}
+
+// constant shows numbers of the program. Those of a mask are made from positions, so that it can be another mask.
+func (m *maker) constant(c *Constant) program.Var {
+	shape := atLeastOne(c.Shape)
+	if c.mask == nil {
+		return m.b.Constant("", c.Numbers, shape)
+	}
+	positions := m.b.Constant("positions", c.mask.positions, []int{len(c.mask.positions)})
+	return m.b.Max(m.b.MaskOf(positions, c.mask.window, shape), m.b.Literal(c.mask.hidden))
 }
 
 // weight is a parameter as memory has it: a tensor of the checkpoint, its transpose, or several tensors, one behind the other.

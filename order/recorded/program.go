@@ -142,4 +142,13 @@ type Constant struct {
 	Depends []string // the arguments of the model, beside token ids and positions, that they depend on
 	// Is is the argument that they are, as they stand: "input_ids" or "position_ids"; empty for neither.
 	Is string
+
+	mask *mask // what they are as a mask of the model's dtype that is added to scores; nil for none
+}
+
+// mask is 0 where a query may see a key, k ≤ q and with a window k > q − window, and the lowest number of the constant's dtype elsewhere.
+type mask struct {
+	positions []float64 // of the queries
+	window    int       // 0 for none
+	hidden    float64
 }

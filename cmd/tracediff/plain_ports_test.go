@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Ports of architectures that no order describes, in plain numpy and with names of their own: each matches the recorded run of
+// transformers, and each of its bugs stops the comparison at the entry that has it.
+func TestPlainPorts(t *testing.T) {
+	interpreter := os.Getenv("TRACEDIFF_PYTHON")
+	if interpreter == "" {
+		t.Skip("needs TRACEDIFF_PYTHON: an interpreter that has torch and transformers")
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(interpreter, "../../fixtures/plainports/make.py", dir)
+	cmd.Env = append(os.Environ(), "ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "bugs.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bugs map[string]map[string]string
+	if err := json.Unmarshal(data, &bugs); err != nil {
+		t.Fatal(err)
+	}
+	if len(bugs) < 9 {
+		t.Fatalf("%d ports", len(bugs))
+	}
+	for kind, all := range bugs {
+		compared := func(code int, name string) string {
+			t.Helper()
+			folder := filepath.Join(dir, kind)
+			return told(t, code, "compare", filepath.Join(folder, name+".npz"), filepath.Join(folder, "reference.safetensors"),
+				"--map", "../../fixtures/plainports/"+kind+".toml", "--model", filepath.Join(folder, "model"))
+		}
+		if said := compared(0, "healthy"); !strings.Contains(said, "MATCH: all ") {
+			t.Errorf("%s does not match:\n%s", kind, said)
+		}
+		if len(all) < 3 {
+			t.Errorf("%s has %d bugs", kind, len(all))
+		}
+		for bug, entry := range all {
+			said := strings.Split(compared(1, bug), "\n")
+			if !slices.ContainsFunc(said, func(line string) bool { return strings.HasPrefix(line, "first divergence: "+entry+" ") }) {
+				t.Errorf("%s with %s does not stop at %s:\n%s", kind, bug, entry, strings.Join(said, "\n"))
+			}
+		}
+	}
+}
