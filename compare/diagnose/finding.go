@@ -55,7 +55,8 @@ func (n Name) Text() string {
 type Finding struct {
 	Name
 	Class string `json:"class,omitempty"`
-	// The proof: the edit gives all Elements of all Entries, of which Shown are apart from what the right operation gives.
+	// The proof: the edit gives all Elements of all Entries. For Shown of them it allows one number only, and the right operation
+	// another.
 	Entries  int `json:"entries"`
 	Elements int `json:"elements"`
 	Shown    int `json:"shown"`
@@ -142,5 +143,5 @@ func (f *Finding) String() string {
 	if len(f.Aliases) > 0 {
 		text += " (the same here: " + strings.Join(f.Aliases, "; ") + ")"
 	}
-	return fmt.Sprintf("%s; it gives all %d elements of %d entries, %d of which the right operation does not give", text, f.Elements, f.Entries, f.Shown)
+	return fmt.Sprintf("%s; it gives all %d elements of %d entries; for %d it allows one number only, and the right operation another", text, f.Elements, f.Entries, f.Shown)
 }

@@ -163,6 +163,9 @@ func detail(res *compare.Result, r *compare.Row) string {
 		fmt.Fprintf(&b, "blame: %s\n", r.Blame)
 	}
 	if d := res.Divergence; d != nil && d.Row.Key() == r.Key() {
+		if d.Fault != nil && d.Fault.Finding != nil {
+			fmt.Fprintf(&b, "bug: %s\n", bugText(d))
+		}
 		fmt.Fprintf(&b, "decided by %s\n", res.Decided)
 		for _, h := range d.Hints {
 			fmt.Fprintf(&b, "hint: %s\n", h)

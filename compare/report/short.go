@@ -109,7 +109,7 @@ func (p *printer) shortDivergence(r *compare.Result) {
 	row := &d.Row
 	p.blank()
 	p.say(p.style.bad, "first divergence", "%s (%s)", row.Key(), row.Class)
-	p.name(row)
+	p.name(d)
 	p.field("what", "%s", row.Detail)
 	p.both(r, row)
 	if row.Name == order.InputIDs {
@@ -126,7 +126,7 @@ func (p *printer) shortDivergence(r *compare.Result) {
 		}
 		p.field(either(i == 0, "next", ""), "%s", hint)
 	}
-	if len(d.Hints) == 0 && row.Isolated != nil && row.Isolated.Finding != nil {
+	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
 		p.field("next", "correct this in the local model, then run the same command again")
 	}
 }
