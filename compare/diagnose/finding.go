@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,7 +38,11 @@ func (n Name) Text() string {
 	if n.Right != nil && len(n.Fields) == 0 {
 		text += ", not " + short(*n.Right)
 	}
-	if n.Where != "" {
+	switch {
+	case n.Where == "":
+	case oneLayer.MatchString(n.Where) && strings.Contains(text, anyLayer):
+		text = strings.ReplaceAll(text, anyLayer, n.Where+".")
+	default:
 		text += ", in " + n.Where + " only"
 	}
 	if len(n.Fields) == 0 {
@@ -49,6 +54,12 @@ func (n Name) Text() string {
 	}
 	return text + "; config.json: " + strings.Join(fields, ", ")
 }
+
+// anyLayer begins the names of what every layer has.
+const anyLayer = "layers.*."
+
+// oneLayer is where a mistake is that one layer alone has.
+var oneLayer = regexp.MustCompile(`^layers\.\d+$`)
 
 // Finding is the edit with which the programs of some entries give every element of them: what is wrong, where there is one. Where
 // there is none it says what was tried.
@@ -143,5 +154,5 @@ func (f *Finding) String() string {
 	if len(f.Aliases) > 0 {
 		text += " (the same here: " + strings.Join(f.Aliases, "; ") + ")"
 	}
-	return fmt.Sprintf("%s; it gives all %d elements of %d entries; for %d it allows one number only, and the right operation another", text, f.Elements, f.Entries, f.Shown)
+	return fmt.Sprintf("%s; it gives all %d elements of %d entries, %d of which the right operation does not give", text, f.Elements, f.Entries, f.Shown)
 }

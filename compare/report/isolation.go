@@ -25,7 +25,7 @@ func (p *printer) isolation(r *compare.Result) {
 		return
 	}
 	p.blank()
-	text := fmt.Sprintf("certified %s from their own inputs: %d EXACT, %d ROUNDING, %d BUG", count(s.Certified, "entry", "entries"), s.Exact, s.Rounding, s.Bugs)
+	text := fmt.Sprintf("recomputed %s on their own inputs: %d EXACT, %d ROUNDING, %d BUG", count(s.Certified, "entry", "entries"), s.Exact, s.Rounding, s.Bugs)
 	for _, c := range []struct {
 		n    int
 		what string
@@ -46,7 +46,8 @@ func (p *printer) isolation(r *compare.Result) {
 	p.numbers(s.Numbers)
 }
 
-// numbers are the estimates of the numbers of formulas, those that are off by most standard errors first.
+// numbers are the estimates of the numbers of formulas, those that are off by most standard errors first; those that are not off are
+// counted.
 func (p *printer) numbers(all []certify.Estimate) {
 	far := func(e certify.Estimate) float64 {
 		if e.Error > 0 {
@@ -56,6 +57,11 @@ func (p *printer) numbers(all []certify.Estimate) {
 	}
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b certify.Estimate) int { return cmp.Compare(far(b), far(a)) })
+	whole := len(all)
+	all = slices.DeleteFunc(all, func(e certify.Estimate) bool { return e.Off == 0 })
+	if same := whole - len(all); same > 0 {
+		p.line("number: %s of the formulas %s exactly as the order has %s", count(same, "constant", "constants"), either(same == 1, "is", "are"), either(same == 1, "it", "them"))
+	}
 	for i, e := range all {
 		if i == maxListed {
 			p.line("number: %d more", len(all)-i)

@@ -177,7 +177,7 @@ func detail(res *compare.Result, r *compare.Row) string {
 // coverageCase stands for the comparison as a whole.
 func coverageCase(r *compare.Result) junitCase {
 	v := r.Coverage
-	said := fmt.Sprintf("compared %d of %d entries, tested %d, %d of %d layers complete", v.Compared, v.Entries, v.Tested, v.LayersComplete, v.Layers)
+	said := fmt.Sprintf("%s; %d show something", covered(r), v.Tested)
 	c := junitCase{Name: "coverage"}
 	switch s := r.Isolation; {
 	case r.Uncertified != "":

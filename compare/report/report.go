@@ -277,8 +277,24 @@ func (p *printer) end(r *compare.Result) {
 	if !r.Alone {
 		p.limits(r)
 	}
+	p.line("%s", covered(r))
+	p.notCompared(r)
+}
+
+// covered says how much was compared, and of how many layers everything.
+func covered(r *compare.Result) string {
 	c := r.Coverage
-	p.line("compared %d of %d entries, %d of %d layers complete%s", c.Compared, c.Entries, c.LayersComplete, c.Layers, beside(r))
+	text := fmt.Sprintf("compared %d of %s", c.Compared, count(c.Entries, "entry", "entries"))
+	switch {
+	case c.Layers == 0:
+	case c.LayersComplete == 0:
+		text += "; no layer in full"
+	case c.LayersComplete == c.Layers:
+		text += "; every layer in full"
+	default:
+		text += fmt.Sprintf("; %d of %d layers in full", c.LayersComplete, c.Layers)
+	}
+	return text + beside(r)
 }
 
 // incomplete writes the reasons, a line each.
@@ -293,7 +309,7 @@ func beside(r *compare.Result) string {
 	c := r.Coverage
 	text := over(r, ", ")
 	if c.DerivedEntries > 0 {
-		text += fmt.Sprintf("; %d of %d derived", c.Derived, c.DerivedEntries)
+		text += fmt.Sprintf("; %d of %d derived entries", c.Derived, c.DerivedEntries)
 	}
 	return text
 }

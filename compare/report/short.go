@@ -127,7 +127,7 @@ func (p *printer) shortDivergence(r *compare.Result) {
 		p.field(either(i == 0, "next", ""), "%s", hint)
 	}
 	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
-		p.field("next", "correct this in the local model, then run the same command again")
+		p.field("next", "correct this in the local model, then %s", either(r.Given, "dump its tensors and compare again", "run the same command again"))
 	}
 }
 
@@ -221,7 +221,11 @@ func (p *printer) checked(r *compare.Result) {
 	s := r.Isolation
 	switch {
 	case r.Uncertified != "":
-		p.line("operations: not verified, only the limits decide: %s", r.Uncertified)
+		why := ": " + r.Uncertified
+		if d := r.Divergence; d != nil && d.Row.Gap == r.Uncertified { // its block says why
+			why = ""
+		}
+		p.line("operations: not verified, only the limits decide%s", why)
 	case s == nil && r.NotIsolated != "":
 		p.line("operations: not verified: %s", r.NotIsolated)
 	case s == nil:

@@ -260,7 +260,7 @@ func (g *group) where() string {
 	return text
 }
 
-// at is the entry that the line shows, without what the line says already.
+// at is the entry that the line shows, without what the line says already; in a line of several layers with the number of its own.
 func (g *group) at() string {
 	if g.mismatches == 0 && g.equal() {
 		return "all equal"
@@ -273,10 +273,9 @@ func (g *group) at() string {
 		name = capturedName(g.worst)
 	}
 	if g.part == "layer" {
-		if g.first == g.last {
-			name = strings.Replace(name, fmt.Sprintf("layers.%d.", g.first), "", 1)
-		} else {
-			name = strings.Replace(name, "layers.", "", 1)
+		name = strings.Replace(name, fmt.Sprintf("layers.%d.", g.worst.Layer), "", 1)
+		if g.first < g.last {
+			name += fmt.Sprintf(" (%d)", g.worst.Layer)
 		}
 	}
 	return name
