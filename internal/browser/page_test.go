@@ -41,7 +41,7 @@ func TestEveryPageIsQuiet(t *testing.T) {
 			p := open(t, name, "light", 1280, 900)
 			info, err := os.Stat(path)
 			must(t, err)
-			t.Logf("%d bytes, %v", info.Size(), p.loaded.Round(time.Millisecond))
+			t.Logf("%s: %d bytes, ready after %v", name, info.Size(), p.loaded.Round(time.Millisecond))
 			if p.loaded > longest {
 				t.Errorf("it takes %v", p.loaded)
 			}
