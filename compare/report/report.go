@@ -12,11 +12,11 @@ import (
 	"io"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/fatih/color"
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // Text writes a report for people. The error is that of w.
@@ -115,21 +115,7 @@ func (p *printer) broken(indent int, text string) {
 }
 
 func (p *printer) wrapped(indent int, text string) string {
-	var b strings.Builder
-	text = clean(text)
-	for p.width > 0 && utf8.RuneCountInString(text) > p.width {
-		at := strings.LastIndexByte(string([]rune(text)[:p.width+1]), ' ')
-		if at <= indent { // a word that is wider than the page
-			next := strings.IndexByte(text[indent:], ' ')
-			if next < 0 {
-				break
-			}
-			at = indent + next
-		}
-		b.WriteString(strings.TrimRight(text[:at], " ") + "\n")
-		text = strings.Repeat(" ", indent) + strings.TrimLeft(text[at:], " ")
-	}
-	return b.String() + text + "\n"
+	return plain.Wrap(clean(text), p.width, indent) + "\n"
 }
 
 // say writes a line that begins with a painted word and a colon.

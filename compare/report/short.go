@@ -8,12 +8,13 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/order"
 )
 
 const (
-	pageWidth = 80 // columns of the short view
-	maxShort  = 3  // of many lines of a sort before "--verbose has N more"
+	pageWidth = plain.Columns // of the short view
+	maxShort  = 3             // of many lines of a sort before "--verbose has N more"
 )
 
 // short writes the page: what was compared, a line a layer, the first divergence, and what to do next.
