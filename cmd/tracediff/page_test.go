@@ -71,6 +71,19 @@ func TestReportIsAPage(t *testing.T) {
 	}
 }
 
+// A comparison that goes on behind the first divergence is a page, too: layers that do not match are drawn together.
+func TestReportOfAllIsAPage(t *testing.T) {
+	var out, errOut bytes.Buffer
+	const bug, golden = "../../fixtures/bugs/window-too-wide.float32.safetensors", "../../fixtures/golden/gemma3n-tiny/window.float32.safetensors"
+	if code := run([]string{"tracediff", "compare", "--all", bug, golden}, nil, &out, &errOut); code != exitMismatch {
+		t.Fatalf("exit status %d: %s", code, errOut.String())
+	}
+	fits(t, "--all", out.String())
+	if !strings.Contains(out.String(), "MISMATCH  layers 1-6      309 ") {
+		t.Errorf("the layers that do not match are not drawn together:\n%s", out.String())
+	}
+}
+
 func fits(t *testing.T, name, text string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")

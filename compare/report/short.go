@@ -128,7 +128,7 @@ func (p *printer) shortDivergence(r *compare.Result) {
 		p.field(either(i == 0, "next", ""), "%s", hint)
 	}
 	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
-		p.field("next", "correct this in the local model, then %s", either(r.Given, "dump its tensors and compare again", "run the same command again"))
+		p.field("next", "correct this in the local model, %s", either(r.Given, "dump its tensors, compare again", "then run the same command again"))
 	}
 }
 
@@ -209,9 +209,9 @@ func (p *printer) recomputed(r *compare.Result) {
 		}
 	}
 	if n := len(keys); n > 0 {
-		text := strings.Join(keys[:min(n, maxShort)], ", ")
-		if n > maxShort {
-			text += fmt.Sprintf(" and %d more", n-maxShort)
+		text := strings.Join(keys[:min(n, 2)], ", ")
+		if n > 2 { // one name, so that it stays one line
+			text = fmt.Sprintf("%s and %d more", keys[0], n-1)
 		}
 		p.line("derived: %s %s and %s nothing: %s", count(n, "entry", "entries"), either(n == 1, "differs", "differ"), either(n == 1, "decides", "decide"), text)
 	}

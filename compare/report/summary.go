@@ -205,12 +205,23 @@ func merged(all []*group) []*group {
 	wrong := func(a, b *group) bool { return (a.mismatches == 0) == (b.mismatches == 0) }
 	whatever := func(_, _ *group) bool { return true }
 	for i, same := range []func(a, b *group) bool{exact, alike, right, wrong, whatever} {
-		if i > 0 && len(all) <= maxGroups {
+		if i > 0 && linesOf(all) <= maxGroups {
 			break
 		}
 		all = runs(all, same)
 	}
 	return all
+}
+
+// linesOf is how many lines groups take: one, and one more where there is something to remark.
+func linesOf(all []*group) int {
+	n := len(all)
+	for _, g := range all {
+		if g.remarked(false) != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // runs draws neighbours of a kind together that are the same.
