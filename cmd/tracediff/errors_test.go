@@ -22,7 +22,7 @@ var failing = []struct {
 	{"decode", `unknown command "decode"`, "--help lists commands"},
 	{"--bogus", `there is no flag --bogus`, "--help"},
 	{"compare,--bogus", `there is no flag --bogus`, "--help"},
-	{"compare,--dir", `flag needs an argument: -dir`, "--help"},
+	{"compare,--dir", `a value is missing behind --dir`, "--help"},
 	{"compare,a,b,c", `compare takes two traces or none, not 3 arguments`, "compare LOCAL REFERENCE"},
 	{"compare,hello.safetensors", `compare takes two traces or none`, "--isolate"},
 	{"compare,hello.safetensors,nowhere", `.*nowhere: no such file`, "two trace files"},
