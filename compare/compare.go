@@ -314,14 +314,10 @@ func (w *walker) keep(row Row, why string) (err error) {
 		w.different[key] = true
 		return nil
 	}
-	switch row.Verdict {
-	case Match:
+	if row.Verdict == Match {
 		w.lastMatch = key
-		return nil
-	case Unverified:
-		return nil
 	}
-	if row.Allowed != "" {
+	if row.Verdict == Match || row.Verdict == Unverified || row.Allowed != "" {
 		return nil
 	}
 	w.res.Mismatches++
