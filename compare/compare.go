@@ -273,7 +273,9 @@ func (w *walker) entry(i, pass int) error {
 			return err
 		}
 		w.settle(p)
-		w.keep(*p.row, p.untested)
+		if err := w.keep(*p.row, p.untested); err != nil {
+			return err
+		}
 		if err := w.observe(p); err != nil {
 			return err
 		}
@@ -283,7 +285,7 @@ func (w *walker) entry(i, pass int) error {
 
 // keep adds a decided row to the result and stops the walk at the first divergence. why is why it shows nothing, where that
 // is so.
-func (w *walker) keep(row Row, why string) {
+func (w *walker) keep(row Row, why string) (err error) {
 	key := row.Key()
 	if row.Facts.Policy.Unverified && row.Verdict == Unverified {
 		w.res.Unverified = append(w.res.Unverified, key)
@@ -297,7 +299,7 @@ func (w *walker) keep(row Row, why string) {
 	w.res.Rows = append(w.res.Rows, row)
 	w.verdicts[key] = row.Verdict
 	if row.Derived {
-		return
+		return nil
 	}
 	if row.Verdict == Match && row.Facts.Content == Untested {
 		if w.untested == "" {
@@ -310,24 +312,21 @@ func (w *walker) keep(row Row, why string) {
 	}
 	if row.has(Expected) {
 		w.different[key] = true
-		return
+		return nil
 	}
-	switch row.Verdict {
-	case Match:
+	if row.Verdict == Match {
 		w.lastMatch = key
-		return
-	case Unverified:
-		return
 	}
-	if row.Allowed != "" {
-		return
+	if row.Verdict == Match || row.Verdict == Unverified || row.Allowed != "" {
+		return nil
 	}
 	w.res.Mismatches++
 	if w.res.Divergence == nil {
-		w.res.Divergence = w.divergence(row)
+		w.res.Divergence, err = w.divergence(row)
 	}
 	// Behind different inputs nothing is comparable, whatever was asked for.
 	w.stopped = w.stopped || !w.o.All || row.Name == order.InputIDs
+	return err
 }
 
 // inputs records the token ids of a pass and, where they differ, how.

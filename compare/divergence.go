@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
@@ -20,11 +22,31 @@ type Divergence struct {
 	Parents   []Parent `json:"parents,omitempty"`    // its nearest ancestors in the order that were compared
 	// Between has the ancestors on the way to those that were not compared: the bug may be in any of them.
 	Between []string `json:"between,omitempty"`
+	// Fault is an entry that it was computed from, that was not compared and that is wrong on its own inputs; nil where none is known.
+	Fault *Fault `json:"fault,omitempty"`
 	// Downstream is where the error goes; nil where nothing that is computed from it was compared.
 	Downstream *Downstream    `json:"downstream,omitempty"`
 	Weights    []order.Weight `json:"weights,omitempty"` // that the operation uses
 	Hints      []string       `json:"hints,omitempty"`   // what to look at next, a sentence each
 	Code       *Code          `json:"code,omitempty"`    // what computes it, where a side was recorded as it ran
+}
+
+// Fault is an entry that no row is about and that is wrong on its own inputs.
+type Fault struct {
+	Key     string            `json:"key"`
+	Finding *diagnose.Finding `json:"finding,omitempty"` // the name of the bug, or what was tried to find it
+}
+
+// Bug is what is wrong with the entry that is at fault: of the row, or of the one that it was computed from, with its key. nil and
+// empty where neither is known.
+func (d *Divergence) Bug() (f *diagnose.Finding, in string) {
+	switch c := d.Row.Isolated; {
+	case d.Fault != nil:
+		return d.Fault.Finding, d.Fault.Key
+	case c != nil:
+		return c.Finding, ""
+	}
+	return nil, ""
 }
 
 // Code is what computes an entry on the sides that were recorded as they ran.
@@ -45,7 +67,7 @@ type Parent struct {
 	Verdict Verdict `json:"verdict"`
 }
 
-func (w *walker) divergence(row Row) *Divergence {
+func (w *walker) divergence(row Row) (*Divergence, error) {
 	d := &Divergence{Row: row, LastMatch: w.lastMatch}
 	if w.o.Order != nil {
 		if e, ok := w.o.Order.Lookup(row.Name); ok {
@@ -57,11 +79,15 @@ func (w *walker) divergence(row Row) *Divergence {
 	if w.o.Code != nil && !w.o.Alone && row.Name != order.InputIDs {
 		d.Code = w.o.Code(row.Name, row.Pass)
 	}
+	var err error
+	if d.Fault, err = w.fault(&row); err != nil {
+		return nil, err
+	}
 	d.Hints = w.hints(d)
 	if w.o.AB && row.Name != order.InputIDs {
 		d.Hints = append(d.Hints, "tracediff compare --isolate FILE says of one side by itself which of its operations are wrong")
 	}
-	return d
+	return d, nil
 }
 
 // clearScale is how far a fitted scale has to be from 1, and clearCosine how near the tensors to parallel, for the scale
@@ -86,7 +112,7 @@ func (w *walker) hints(d *Divergence) []string {
 	if text, err := w.swapped(r); err == nil && text != "" {
 		add("%s", text)
 	}
-	if c := r.Isolated; c != nil && c.Finding.Named() { // its name says what to look at
+	if c := r.Isolated; c != nil && c.Finding.Named() || d.Fault != nil && d.Fault.Finding.Named() { // its name says what to look at
 		w.hintExpected(d, add)
 		return hints
 	}
@@ -158,40 +184,61 @@ func (w *walker) hintParents(d *Divergence, add func(string, ...any)) {
 	}
 	w.hintExpected(d, add)
 	row := &d.Row
-	wrong := w.wrongWithin(row)
-	within := ""
-	if wrong != "" && w.o.Scope.Level > 0 && w.o.Scope.Level < 3 {
-		within = ": compare with --level 3"
-	}
 	switch {
-	case wrong != "":
-		add("the fault is in %s, which was not compared%s", wrong, within)
+	case d.Fault != nil:
+		within := ""
+		if w.o.Scope.Level > 0 && w.o.Scope.Level < 3 {
+			within = "; --level 3 compares it"
+		}
+		add("the fault is in %s, which was not compared: check that operation in the local model%s", d.Fault.Key, within)
 	case matching < len(d.Parents):
 	case row.Facts.Seen == SeenPast && row.Isolated == nil && row.Growth > 0 && row.Growth < ownGrowth:
-		add("the error is inherited: it grew only %.3g times over that of its inputs, which match", float64(row.Growth))
+		text := fmt.Sprintf("the error is inherited: it grew only %.3g times over that of its inputs, which match", float64(row.Growth))
+		if w.o.Certifying == Declined {
+			text += "; without --no-isolate each operation is verified"
+		}
+		add("%s", text)
 	case len(d.Between) > 0 && !(row.Isolated != nil && row.Isolated.Good()):
 		w.hintBetween(d, add)
 	case len(d.Parents) == 0:
 	case row.Gap != "": // the report has a line for it
 	case row.Isolated != nil && row.Isolated.Good():
-		add("all its inputs match and it is right on its own inputs")
-	case w.o.Alone:
-		add("the operation or its weights differ from the model's")
-	default:
+		add("all its inputs match and the local operation is correct: check the reference, tracediff compare --isolate REFERENCE")
+	case w.o.AB:
 		add("all its inputs match: the operation or its weights differ")
+	case w.o.Alone:
+		add("check this operation in the local model%s", weightsOf(d))
+	default:
+		add("all its inputs match: check this operation in the local model%s", weightsOf(d))
 	}
 }
 
-// wrongWithin is the entry that was not compared, that a row was computed from and that is wrong on its own inputs; empty where none is known.
-func (w *walker) wrongWithin(r *Row) string {
-	if w.chain == nil || r.Firing > 0 || r.Isolated == nil || !r.Isolated.Good() {
+// weightsOf are the tensors of the checkpoint that the operation of a divergence reads, for a sentence.
+func weightsOf(d *Divergence) string {
+	var names []string
+	for _, w := range d.Weights {
+		names = append(names, w.Name)
+	}
+	if names == nil {
 		return ""
+	}
+	return " and its weights: " + strings.Join(names, ", ")
+}
+
+// fault is the entry that was not compared, that a row was computed from and that is wrong on its own inputs; nil where none is known.
+func (w *walker) fault(r *Row) (*Fault, error) {
+	if w.chain == nil || r.Firing > 0 || r.Isolated == nil || !r.Isolated.Good() {
+		return nil, nil
 	}
 	got, err := w.chain.At(w.ctx, r.Name, r.Pass) // known since the row was judged
 	if err != nil || got.Wrong == "" || w.Compared(got.Wrong) {
-		return ""
+		return nil, err
 	}
-	return got.Wrong
+	f := &Fault{Key: got.Wrong}
+	if _, name, _, ok := capture.ParseKey(got.Wrong); ok {
+		f.Finding, err = w.o.Isolator.Name(w.ctx, name)
+	}
+	return f, err
 }
 
 // hintBetween says which of the entries between a divergence and its inputs to have in the trace next: the outputs of layers if

@@ -25,7 +25,7 @@ func (l *line) int(key string, n int64) {
 	*l = strconv.AppendInt(*l, n, 10)
 }
 
-// number writes six digits, as C's %.6g does, and "-" for NaN, a number that there is none of.
+// number writes six digits, as C's %.6g does, and "-" for NaN, which stands for a number that does not exist.
 func (l *line) number(key string, x float64) {
 	l.key(key)
 	switch {

@@ -126,7 +126,7 @@ func (e *Entry) refusal(w Wanted, r Runner) *Refusal {
 		{known(k.Weights) && known(w.Weights) && k.Weights != w.Weights, "it is of other weights"},
 		{!(known(k.Weights) && known(w.Weights)) && filepath.Base(e.Model) != filepath.Base(w.Model), "it is of " + e.Model + ", and the digest of these weights is not known"},
 		{!known(w.Weights) && w.Changed.After(e.Made), fmt.Sprintf("the weights of %s were changed after it was made", w.Model)},
-		{!w.startsWith(k), "it is of other token ids"},
+		{!w.startsWith(k), "it has other token ids"},
 		{k.DType != w.DType.String(), fmt.Sprintf("it was computed in %s, not in %s", k.DType, w.DType)},
 		{k.Order != w.Order, "it was captured by another order"},
 		{!covers(k.Scope, w.Scope), fmt.Sprintf("its scope is narrower (level %d%s)", k.Scope.Level, limits(k.Scope))},

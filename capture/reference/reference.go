@@ -91,7 +91,7 @@ func (w Wanted) Match(passes [][]int) ([][]int, error) {
 	for i, ids := range passes[:n] {
 		switch {
 		case i < len(w.Passes) && !slices.Equal(ids, w.Passes[i]):
-			return nil, errors.New("it is of other token ids")
+			return nil, errors.New("it has other token ids")
 		case i >= len(w.Passes) && len(ids) != 1:
 			return nil, fmt.Errorf("its pass %d has %d tokens, a decode step has one", i, len(ids))
 		}

@@ -131,8 +131,8 @@ func TestEveryComponentDecides(t *testing.T) {
 		{"weights not known, not changed", func(w *reference.Wanted, _ *reference.Runner) {
 			w.Weights, w.Model, w.Changed = "unknown", "elsewhere/hello", time.Now().Add(-time.Hour)
 		}, "the digest of these weights is not known"},
-		{"the ids", func(w *reference.Wanted, _ *reference.Runner) { w.Passes = [][]int{{2, 527}} }, "it is of other token ids"},
-		{"an id more", func(w *reference.Wanted, _ *reference.Runner) { w.Passes = [][]int{{2, 527, 876, 5}} }, "it is of other token ids"},
+		{"the ids", func(w *reference.Wanted, _ *reference.Runner) { w.Passes = [][]int{{2, 527}} }, "it has other token ids"},
+		{"an id more", func(w *reference.Wanted, _ *reference.Runner) { w.Passes = [][]int{{2, 527, 876, 5}} }, "it has other token ids"},
 		{"the dtype", func(w *reference.Wanted, _ *reference.Runner) { w.DType = hooks.F32 }, "it was computed in bfloat16, not in float32"},
 		{"the order", func(w *reference.Wanted, _ *reference.Runner) { w.Order = "of another list" }, "it was captured by another order"},
 		{"other layers", func(w *reference.Wanted, _ *reference.Runner) { w.Scope.Layers = nil }, "its scope is narrower (level 3, layers 0-6)"},
@@ -219,7 +219,7 @@ func TestFind(t *testing.T) {
 func TestKeepHoldsTheTraceToItsKey(t *testing.T) {
 	data, w := hello(t)
 	for name, change := range map[string]func(*reference.Wanted){
-		"it is of other token ids":        func(w *reference.Wanted) { w.Passes = [][]int{{2}} },
+		"it has other token ids":          func(w *reference.Wanted) { w.Passes = [][]int{{2}} },
 		"it is of other weights":          func(w *reference.Wanted) { w.Weights = "sha256:other" },
 		"it was computed in bfloat16":     func(w *reference.Wanted) { w.DType = hooks.F16 },
 		"leaves out 1 of the 2":           func(w *reference.Wanted) { w.Entries = []string{"input_ids", "unheard.of"} },

@@ -93,7 +93,7 @@ func (j *Job) tokens() []int {
 func (j *Job) create(selected []*order.Entry) (*capture.Writer, error) {
 	m := j.Manifest
 	m.Side, m.DType, m.Device, m.Passes = "reference", j.DType, "cpu", len(j.tokens())
-	m.Producer = capture.Producer{Name: WalkName, Version: WalkVersion}
+	m.Producer = capture.Producer{Name: WalkName, Version: "v" + WalkVersion}
 	if j.Exact {
 		m.DType, m.Producer.Details = hooks.F64, map[string]string{"arithmetic": "exact"}
 	}

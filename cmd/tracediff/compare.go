@@ -112,17 +112,17 @@ func compareAgain(c *cli.Context, out *outputs, pictures *picture.Set) (*compare
 	}
 	a.Keep, a.Pictures = true, pictures
 	r, err := session.Compare(c.Context, env(c, out), s, a)
-	out.remember(c, r)
+	out.remember(c, s.Local, r)
 	return r, err
 }
 
-// remember says how the first divergence moved since the last comparison of the same input. What keeps it from that is a note: the
+// remember says how the first divergence moved since the last comparison of the same sides by the same input. What keeps it from that is a note: the
 // comparison is what it is.
-func (o *outputs) remember(c *cli.Context, r *compare.Result) {
+func (o *outputs) remember(c *cli.Context, local session.Source, r *compare.Result) {
 	if r == nil {
 		return
 	}
-	since, err := session.Since(c.String("dir"), r)
+	since, err := session.Since(c.String("dir"), local, r)
 	if err != nil {
 		detail(c, "%s", err)
 	}
@@ -141,7 +141,7 @@ func compareFiles(c *cli.Context, out *outputs, pictures *picture.Set, localFile
 	}
 	a.Pictures = pictures
 	r, err := session.CompareFiles(c.Context, env(c, out), s, a, localFile, referenceFile)
-	out.remember(c, r)
+	out.remember(c, session.Source{Kind: session.KindFile, Text: localFile}, r)
 	return r, err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/health"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // linePrinter returns what prints the lines in the format that was asked for.
@@ -59,7 +60,7 @@ func tallyOf(lines []health.Line) tally {
 	return t
 }
 
-// printLines prints a line each, status and section first so that they can be searched for, the hint below.
+// printLines prints each line, broken at the width of a page, status and section first so that they can be searched for, the hint below.
 func printLines(w io.Writer, lines []health.Line, coloured bool) error {
 	paint := map[health.Status]*color.Color{
 		health.OK: color.New(color.FgGreen), health.Warning: color.New(color.FgYellow), health.Error: color.New(color.FgRed, color.Bold),
@@ -70,11 +71,14 @@ func printLines(w io.Writer, lines []health.Line, coloured bool) error {
 			c.EnableColor()
 			status = c.Sprint(status)
 		}
-		if _, err := fmt.Fprintf(w, "%s  %-7s  %s\n", status, l.Section, l.What); err != nil {
+		const indent = 18
+		what := plain.Wrap(fmt.Sprintf("%-7s  %-7s  %s", "", l.Section, l.What), plain.Columns, indent)
+		if _, err := fmt.Fprintf(w, "%s%s\n", status, what[7:]); err != nil {
 			return err
 		}
 		if l.Hint != "" {
-			if _, err := fmt.Fprintf(w, "%18shint: %s\n", "", l.Hint); err != nil {
+			hint := fmt.Sprintf("%*shint: %s", indent, "", l.Hint)
+			if _, err := fmt.Fprintln(w, plain.Wrap(hint, plain.Columns, indent+len("hint: "))); err != nil {
 				return err
 			}
 		}

@@ -168,7 +168,7 @@ func TestDoctorWithoutPython(t *testing.T) {
 	if code := run([]string{"tracediff", "doctor"}, nil, &out, io.Discard); code != exitMatch {
 		t.Errorf("exit %d\n%s", code, out.String())
 	}
-	if want := "warning  python   \"python3\": not found\n                  hint: Python is needed for --reference hf and for nothing else"; !strings.Contains(out.String(), want) {
+	if want := "warning  python   \"python3\": not found\n                  hint: Python is needed for --reference hf and for nothing\n                        else: install Python"; !strings.Contains(out.String(), want) {
 		t.Errorf("no %q in\n%s", want, out.String())
 	}
 }

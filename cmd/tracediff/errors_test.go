@@ -20,9 +20,9 @@ var failing = []struct {
 	hint string // one of the second
 }{
 	{"decode", `unknown command "decode"`, "--help lists commands"},
-	{"--bogus", `flag provided but not defined: -bogus`, "--help"},
-	{"compare,--bogus", `flag provided but not defined: -bogus`, "--help"},
-	{"compare,--dir", `flag needs an argument: -dir`, "--help"},
+	{"--bogus", `there is no flag --bogus`, "--help"},
+	{"compare,--bogus", `there is no flag --bogus`, "--help"},
+	{"compare,--dir", `a value is missing behind --dir`, "--help"},
 	{"compare,a,b,c", `compare takes two traces or none, not 3 arguments`, "compare LOCAL REFERENCE"},
 	{"compare,hello.safetensors", `compare takes two traces or none`, "--isolate"},
 	{"compare,hello.safetensors,nowhere", `.*nowhere: no such file`, "two trace files"},
@@ -81,7 +81,7 @@ var failing = []struct {
 	{"capture,Hello", `unexpected argument "Hello"`, "quote a prompt"},
 	{"capture,--side,neither", `--side is "neither"`, "--help"},
 	{"capture,--level,4", `--level is 4, want 1, 2 or 3`, "1 is block boundaries"},
-	{"capture,--level,x", `.*invalid value "x" for flag -level`, "--help"},
+	{"capture,--level,x", `.*invalid value "x" for --level`, "--help"},
 	{"capture,--layers,3-1", `--layers: "3-1"`, "numbers count from 0"},
 	{"capture,--tensors,[", `--tensors: pattern`, "--help"},
 	{"capture,--tensors,nothing.here", `.*nothing.here`, "tracediff order"},

@@ -120,9 +120,18 @@ type unusable struct{}
 
 func (unusable) Error() string { return "a prompt could not be compared" }
 
+// flagError is an error of the flags' parser, with flags written as people type them: it knows one dash only.
+type flagError struct{ error }
+
+func (e flagError) Error() string {
+	return strings.NewReplacer("flag provided but not defined: -", "there is no flag --", "for flag -", "for --", "flag needs an argument: -", "a value is missing behind --").Replace(e.error.Error())
+}
+
+func (e flagError) Unwrap() error { return e.error }
+
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 	usage := func(_ *cli.Context, err error, _ bool) error {
-		return hint.Add(err, "tracediff --help lists commands, tracediff COMMAND --help the flags of one")
+		return hint.Add(flagError{err}, "tracediff --help lists commands, tracediff COMMAND --help the flags of one")
 	}
 	app := &cli.App{
 		Name:           "tracediff",

@@ -36,7 +36,7 @@ func TestReportIsAPage(t *testing.T) {
 	root := sources(t)
 	t.Chdir(t.TempDir())
 	must(t, os.Symlink(filepath.Join(root, "fixtures"), "fixtures"))
-	deep(t, "deep", 35)
+	deep(t, "deep")
 	const (
 		tiny = "--tokens 2,527,876 --dtype bfloat16" // "Hello world"
 		big  = "deep/local.safetensors deep/reference.safetensors --model deep"
@@ -68,6 +68,19 @@ func TestReportIsAPage(t *testing.T) {
 				defined(t, root, got)
 			}
 		}
+	}
+}
+
+// A comparison that goes on behind the first divergence is a page, too: layers that do not match are drawn together.
+func TestReportOfAllIsAPage(t *testing.T) {
+	var out, errOut bytes.Buffer
+	const bug, golden = "../../fixtures/bugs/window-too-wide.float32.safetensors", "../../fixtures/golden/gemma3n-tiny/window.float32.safetensors"
+	if code := run([]string{"tracediff", "compare", "--all", bug, golden}, nil, &out, &errOut); code != exitMismatch {
+		t.Fatalf("exit status %d: %s", code, errOut.String())
+	}
+	fits(t, "--all", out.String())
+	if !strings.Contains(out.String(), "MISMATCH  layers 1-6      309 ") {
+		t.Errorf("the layers that do not match are not drawn together:\n%s", out.String())
 	}
 }
 
@@ -127,8 +140,10 @@ func pageGolden(t *testing.T, path, got string) {
 	}
 }
 
-// deep writes a checkpoint like the embedded one with more layers, of random weights.
-func deep(t *testing.T, dir string, layers int) {
+// deep writes a checkpoint with the depth, the kinds of layers and the heads of the published Gemma 3n: 35 layers, every fifth with full
+// attention, the last 15 with the keys and values of earlier ones, the first 10 sparse, 8 heads on 2 of keys and values. So it has every
+// entry that the published one has. Widths are those of the embedded checkpoint, 32 channels and 64 in the MLP; weights are random.
+func deep(t *testing.T, dir string) {
 	t.Helper()
 	data, err := os.ReadFile("fixtures/gemma3n-tiny/config.json")
 	must(t, err)
@@ -138,14 +153,19 @@ func deep(t *testing.T, dir string, layers int) {
 	if inner, ok := config["text_config"].(map[string]any); ok {
 		text = inner
 	}
-	text["num_hidden_layers"] = layers
-	for _, key := range []string{"layer_types", "intermediate_size", "activation_sparsity_pattern"} {
-		list, _ := text[key].([]any)
-		for n := len(list); n > 0 && len(list) < layers; {
-			list = append(list, list[len(list)-n+len(list)%2])
+	const layers, shared, sparse, period = 35, 15, 10, 5
+	kinds, sparsity, widths := make([]string, layers), make([]float64, layers), make([]int, layers)
+	for i := range layers {
+		kinds[i], widths[i] = "sliding_attention", 64
+		if i%period == period-1 {
+			kinds[i] = "full_attention"
 		}
-		text[key] = list
+		if i < sparse {
+			sparsity[i] = 0.95
+		}
 	}
+	text["num_hidden_layers"], text["num_kv_shared_layers"], text["num_attention_heads"], text["num_key_value_heads"] = layers, shared, 8, 2
+	text["layer_types"], text["activation_sparsity_pattern"], text["intermediate_size"] = kinds, sparsity, widths
 	data, err = json.Marshal(config)
 	must(t, err)
 	read, err := order.ReadConfig(data)

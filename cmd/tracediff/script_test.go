@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -69,7 +70,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cut": cut, "unfinish": unfinish, "claim": claim, "bare": bare, "model": modelDir, "spoil": spoil, "grow": grow,
-			"edit": edit, "weights": weights, "shard": shard, "replace": replace,
+			"edit": edit, "weights": weights, "shard": shard, "replace": replace, "says": unbrokenSays,
 		},
 	})
 }
@@ -129,6 +130,17 @@ func modelDir(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		return err
 	}))
+}
+
+// unbrokenSays is the command says PATTERN: it is stdout for a report of lines that are broken at the width of a page: it sees each in one piece, and the hint below it
+// as a line of its own.
+func unbrokenSays(ts *testscript.TestScript, not bool, args []string) {
+	const indent = "\n                  "
+	text := strings.ReplaceAll(ts.ReadFile("stdout"), indent+"hint: ", "\n hint: ")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, indent+"      ", " "), indent, " ")
+	if found := regexp.MustCompile("(?m)" + args[0]).MatchString(text); found == not {
+		ts.Fatalf("%q: found is %v in\n%s", args[0], found, text)
+	}
 }
 
 // spoil FILE changes a weight: the lowest bit of the last byte.

@@ -165,8 +165,8 @@ func (w *watching) once(ctx context.Context, p *pass, said *spoken) error {
 	if err != nil {
 		return err
 	}
-	if p.since, err = session.Since(w.c.String("dir"), r); err != nil || p.since == "" || w.before != nil {
-		p.since, err = session.Moved(w.before, r)
+	if p.since, err = session.Since(w.c.String("dir"), s.Local, r); err != nil || p.since == "" || w.before != nil {
+		p.since, err = session.Moved(s.Local, w.before, r)
 	}
 	if err != nil {
 		return err

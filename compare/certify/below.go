@@ -310,5 +310,9 @@ func kindOf(form string) string {
 
 // Text is the estimate in words: "rms_norm eps 1e-06: off by -3.1 % ± 2.2 % in 21 entries".
 func (e *Estimate) Text() string {
-	return fmt.Sprintf("%s %s %g: off by %+.2g ± %.1g of itself, in %d entries", e.Form, e.Site, e.Value, float64(e.Off), float64(e.Error), e.Entries)
+	noun := "entries"
+	if e.Entries == 1 {
+		noun = "entry"
+	}
+	return fmt.Sprintf("%s %s %g: relative error %+.2g ± %.1g, in %d %s", e.Form, e.Site, e.Value, float64(e.Off), float64(e.Error), e.Entries, noun)
 }

@@ -197,7 +197,7 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 		if own < table {
 			most = fmt.Sprintf("the %.3g that the table of limits allows %s", table, c.i.env.DType)
 		}
-		return &Link{Why: fmt.Sprintf("its bounds allow an error of %.3g, more than %s%s", float64(cert.Reach), most, c.takes(cut))}, cut, nil
+		return &Link{Why: fmt.Sprintf("rounding may add an error of up to %.3g here, more than %s%s", float64(cert.Reach), most, c.takes(cut))}, cut, nil
 	}
 	got := &Link{Cert: cert, Layout: c.layouts.of(key), made: ready}
 	if got.Layout != nil && cert.Outcome == Bug {

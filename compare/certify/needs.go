@@ -50,7 +50,11 @@ func (n *Needs) Of(e *order.Entry, pass int, scopes ...capture.Scope) {
 // first that is missing; empty when nothing is.
 func (n *Needs) String() string {
 	if n.Given && len(n.names) > 0 {
-		return "dump " + Some(n.names) + " to have it"
+		text := "dump " + Some(n.names) + " to have it"
+		if len(n.names) > 5 { // of which Some leaves names out
+			text += " (tracediff order lists them)"
+		}
+		return text
 	}
 	text := ""
 	if n.level > 0 {

@@ -36,6 +36,7 @@ type Unseen struct {
 const (
 	byLevel   = "a capture with --level 3"
 	byTensors = "a capture of " // and their names
+	byDump    = "a dump of "    // where the trace is a file that a person's own program wrote
 	byDType   = "float32"
 	// ByNumbers: nothing is known that would, but numbers of another size.
 	ByNumbers = "other weights or another prompt"
@@ -310,6 +311,9 @@ func (s *sight) shownBy(k *sighted, u *Unseen) error {
 	case len(names) > 0:
 		if u.ShownBy = byLevel; s.i.o.Given || !s.beyond(names) {
 			u.Capture, u.ShownBy = names, byTensors+Some(names)
+			if s.i.o.Given {
+				u.ShownBy = byDump + Some(names)
+			}
 		}
 		if single {
 			u.ShownBy += " in " + byDType

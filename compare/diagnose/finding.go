@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,7 +38,11 @@ func (n Name) Text() string {
 	if n.Right != nil && len(n.Fields) == 0 {
 		text += ", not " + short(*n.Right)
 	}
-	if n.Where != "" {
+	switch {
+	case n.Where == "":
+	case oneLayer.MatchString(n.Where) && strings.Contains(text, anyLayer):
+		text = strings.ReplaceAll(text, anyLayer, n.Where+".")
+	default:
 		text += ", in " + n.Where + " only"
 	}
 	if len(n.Fields) == 0 {
@@ -50,6 +55,12 @@ func (n Name) Text() string {
 	return text + "; config.json: " + strings.Join(fields, ", ")
 }
 
+// anyLayer begins the names of what every layer has.
+const anyLayer = "layers.*."
+
+// oneLayer is where a mistake is that one layer alone has.
+var oneLayer = regexp.MustCompile(`^layers\.\d+$`)
+
 // Finding is the edit with which the programs of some entries give every element of them: what is wrong, where there is one. Where
 // there is none it says what was tried.
 type Finding struct {
@@ -57,7 +68,8 @@ type Finding struct {
 	Class string `json:"class,omitempty"`
 	// Likely is what many entries look like together, where that is known and no proof: a sentence. No edit was then tried.
 	Likely string `json:"likely,omitempty"`
-	// The proof: the edit gives all Elements of all Entries, of which Shown are apart from what the right operation gives.
+	// The proof: the edit gives all Elements of all Entries. For Shown of them it allows one number only, and the right operation
+	// another.
 	Entries  int `json:"entries"`
 	Elements int `json:"elements"`
 	Shown    int `json:"shown"`

@@ -26,7 +26,7 @@ func (s *search) notFinite() error {
 	case nan && (up || down):
 		what = "NaN or infinite: a number is too large for its type"
 	case nan:
-		what = "NaN: never written, or not a number before"
+		what = "NaN: memory that was never written, or an operation without a result, such as 0/0"
 	case down && !up:
 		what = "-infinity: they are masked or suppressed, or a number is too large for its type"
 	}

@@ -79,6 +79,11 @@ func (s *search) finding() (*Finding, error) {
 			return nil, err
 		}
 		f.Where = where
+		if oneLayer.MatchString(where) {
+			for k, alias := range f.Aliases {
+				f.Aliases[k] = strings.ReplaceAll(alias, anyLayer, where+".")
+			}
+		}
 	} else {
 		f.Undecided = append([]string{f.Text()}, others[:min(len(others), maxAliases)]...)
 		f.Name, f.Class, f.Aliases, f.Page = Name{}, "", nil, ""

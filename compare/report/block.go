@@ -20,7 +20,7 @@ func (p *printer) divergence(r *compare.Result) {
 	row := &d.Row
 	p.blank()
 	p.say(p.style.bad, "first divergence", "%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
-	p.name(row)
+	p.name(d)
 	p.field("what", "%s", row.Detail)
 	p.both(r, row)
 	p.certificate(row)

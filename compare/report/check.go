@@ -38,7 +38,7 @@ const maxAlso = 4
 
 // CheckText writes the red flags of a trace for people. The last line has how many there are. The error is that of w.
 func CheckText(w io.Writer, r *redflag.Result, s Style) error {
-	p := &printer{style: s}
+	p := &printer{style: s, width: pageWidth}
 	p.line("trace:  %s, %s of %s", r.Trace, plural(r.Tensors, "tensor", "tensors"), plural(r.Passes, "pass", "passes"))
 	for i := range r.Flags {
 		p.flag(&r.Flags[i])
@@ -64,11 +64,10 @@ func CheckText(w io.Writer, r *redflag.Result, s Style) error {
 	}
 	looked := fmt.Sprintf("%d of %d kinds were looked for", len(r.Looked)-len(without)-len(skipped), len(r.Looked))
 	if len(r.Flags) == 0 {
-		p.WriteString(paint(s.good, "no red flag") + ": ")
+		p.say(s.good, "no red flag", "%s", looked)
 	} else {
-		p.WriteString(paint(s.bad, plural(len(r.Flags), "red flag", "red flags")) + ": ")
+		p.say(s.bad, plural(len(r.Flags), "red flag", "red flags"), "%s", looked)
 	}
-	p.line("%s", looked)
 	_, err := io.WriteString(w, p.String())
 	return err
 }
@@ -76,19 +75,19 @@ func CheckText(w io.Writer, r *redflag.Result, s Style) error {
 // flag writes one flag as a block.
 func (p *printer) flag(f *redflag.Flag) {
 	p.blank()
-	p.WriteString(paint(p.style.bad, "RED FLAG") + " ")
-	p.line("%s: %s, pass %d", f.Kind, f.Entry, f.Pass)
-	p.line("  found  %s", f.What)
+	p.WriteString(paint(p.style.bad, "RED FLAG") + clean(fmt.Sprintf(" %s: %s, pass %d", f.Kind, f.Entry, f.Pass)) + "\n")
+	part := func(label, text string) { p.broken(9, fmt.Sprintf("  %-6s %s", label, text)) }
+	part("found", f.What)
 	if n := len(f.Also); n > 0 {
 		shown := f.Also[:min(n, maxAlso)]
 		more := ""
 		if n > maxAlso {
 			more = fmt.Sprintf(" and %d more", n-maxAlso)
 		}
-		p.line("  also   %s%s", strings.Join(shown, ", "), more)
+		part("also", strings.Join(shown, ", ")+more)
 	}
-	p.line("  means  %s", f.Means)
-	p.line("  try    %s", f.Try)
+	part("means", f.Means)
+	part("try", f.Try)
 }
 
 // plural is a number with its noun, in one form or the other.

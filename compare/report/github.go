@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -231,11 +232,8 @@ func (s *summaryPage) table(d *Document) {
 				case r.Result == nil:
 					what = r.Error
 				case r.Result.Divergence != nil:
-					row := &r.Result.Divergence.Row
-					first, what = row.Key(), row.Detail
-					if row.Isolated != nil && row.Isolated.Finding != nil {
-						what = row.Isolated.Finding.Text()
-					}
+					d := r.Result.Divergence
+					first, what = d.Row.Key(), cmp.Or(bugText(d), d.Row.Detail)
 				case len(r.Result.Incomplete) > 0:
 					what = r.Result.Incomplete[0]
 				}

@@ -219,8 +219,7 @@ func sideOf(s compare.Side) string {
 
 // untested says all that a comparison did not look at.
 func (p *printer) untested(r *compare.Result) {
-	c := r.Coverage
-	p.line("compared %d of %d entries, %d of %d layers complete%s", c.Compared, c.Entries, c.LayersComplete, c.Layers, beside(r))
+	p.line("%s", covered(r))
 	p.notCompared(r)
 	p.incomplete(r)
 	p.expected(r)

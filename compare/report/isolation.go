@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
@@ -24,7 +25,7 @@ func (p *printer) isolation(r *compare.Result) {
 		return
 	}
 	p.blank()
-	text := fmt.Sprintf("certified %s from their own inputs: %d EXACT, %d ROUNDING, %d BUG", count(s.Certified, "entry", "entries"), s.Exact, s.Rounding, s.Bugs)
+	text := fmt.Sprintf("recomputed %s on their own inputs: %d EXACT, %d ROUNDING, %d BUG", count(s.Certified, "entry", "entries"), s.Exact, s.Rounding, s.Bugs)
 	for _, c := range []struct {
 		n    int
 		what string
@@ -45,7 +46,8 @@ func (p *printer) isolation(r *compare.Result) {
 	p.numbers(s.Numbers)
 }
 
-// numbers are the estimates of the numbers of formulas, those that are off by most standard errors first.
+// numbers are the estimates of the numbers of formulas, those that are off by most standard errors first; those that are not off are
+// counted.
 func (p *printer) numbers(all []certify.Estimate) {
 	far := func(e certify.Estimate) float64 {
 		if e.Error > 0 {
@@ -55,6 +57,11 @@ func (p *printer) numbers(all []certify.Estimate) {
 	}
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b certify.Estimate) int { return cmp.Compare(far(b), far(a)) })
+	whole := len(all)
+	all = slices.DeleteFunc(all, func(e certify.Estimate) bool { return e.Off == 0 })
+	if same := whole - len(all); same > 0 {
+		p.line("number: %s of the formulas %s exactly as the order has %s", count(same, "constant", "constants"), either(same == 1, "is", "are"), either(same == 1, "it", "them"))
+	}
 	for i, e := range all {
 		if i == maxListed {
 			p.line("number: %d more", len(all)-i)
@@ -158,13 +165,14 @@ func (p *printer) certificate(r *compare.Row) {
 	}
 }
 
-// name says what is wrong with the operation, and the proof; or that it is not known and what was tried.
-func (p *printer) name(r *compare.Row) {
-	if r.Isolated == nil || r.Isolated.Finding == nil {
+// name says what is wrong with the operation, or with the one that it was computed from and that is at fault, and the proof; or that
+// it is not known and what was tried.
+func (p *printer) name(d *compare.Divergence) {
+	f, _ := d.Bug()
+	if f == nil {
 		return
 	}
-	f := r.Isolated.Finding
-	p.field("bug", "%s", f.Text())
+	p.field("bug", "%s", bugText(d))
 	if !f.Named() {
 		if (p.style.view == Evidence || p.style.view == Everything) && f.Nearest != "" {
 			p.field("", "nearest: %s, which does not give all entries", f.Nearest)
@@ -183,10 +191,27 @@ func (p *printer) name(r *compare.Row) {
 	}
 }
 
-// proof is why a name is believed.
+// bugText is what is wrong at a divergence, with the entry that is at fault where that is another one; empty where neither is known.
+func bugText(d *compare.Divergence) string {
+	f, in := d.Bug()
+	switch {
+	case f == nil:
+		return ""
+	case in != "":
+		return "in " + in + ": " + f.Text()
+	}
+	return f.Text()
+}
+
+// proof is why a name is believed. Elements that the mistake gives, too, but for which its rounding leaves more than one number, are no
+// proof and are not counted.
 func proof(f *diagnose.Finding) string {
-	return fmt.Sprintf("this mistake reproduces all %s of %s; the correct operation differs in %d of them",
-		count(f.Elements, "element", "elements"), count(f.Entries, "entry", "entries"), f.Shown)
+	shown := strconv.Itoa(f.Shown)
+	if f.Shown == f.Elements {
+		shown = "each"
+	}
+	return fmt.Sprintf("this mistake reproduces all %s of %s; for %s it allows one number only, and the correct operation another",
+		count(f.Elements, "element", "elements"), count(f.Entries, "entry", "entries"), shown)
 }
 
 // gap says why an entry that is right by itself is a mismatch all the same.

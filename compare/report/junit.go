@@ -163,6 +163,9 @@ func detail(res *compare.Result, r *compare.Row) string {
 		fmt.Fprintf(&b, "blame: %s\n", r.Blame)
 	}
 	if d := res.Divergence; d != nil && d.Row.Key() == r.Key() {
+		if d.Fault != nil && d.Fault.Finding != nil {
+			fmt.Fprintf(&b, "bug: %s\n", bugText(d))
+		}
 		fmt.Fprintf(&b, "decided by %s\n", res.Decided)
 		for _, h := range d.Hints {
 			fmt.Fprintf(&b, "hint: %s\n", h)
@@ -174,7 +177,7 @@ func detail(res *compare.Result, r *compare.Row) string {
 // coverageCase stands for the comparison as a whole.
 func coverageCase(r *compare.Result) junitCase {
 	v := r.Coverage
-	said := fmt.Sprintf("compared %d of %d entries, tested %d, %d of %d layers complete", v.Compared, v.Entries, v.Tested, v.LayersComplete, v.Layers)
+	said := fmt.Sprintf("%s; %d show something", covered(r), v.Tested)
 	c := junitCase{Name: "coverage"}
 	switch s := r.Isolation; {
 	case r.Uncertified != "":

@@ -12,11 +12,11 @@ import (
 	"io"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/fatih/color"
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // Text writes a report for people. The error is that of w.
@@ -115,21 +115,7 @@ func (p *printer) broken(indent int, text string) {
 }
 
 func (p *printer) wrapped(indent int, text string) string {
-	var b strings.Builder
-	text = clean(text)
-	for p.width > 0 && utf8.RuneCountInString(text) > p.width {
-		at := strings.LastIndexByte(string([]rune(text)[:p.width+1]), ' ')
-		if at <= indent { // a word that is wider than the page
-			next := strings.IndexByte(text[indent:], ' ')
-			if next < 0 {
-				break
-			}
-			at = indent + next
-		}
-		b.WriteString(strings.TrimRight(text[:at], " ") + "\n")
-		text = strings.Repeat(" ", indent) + strings.TrimLeft(text[at:], " ")
-	}
-	return b.String() + text + "\n"
+	return plain.Wrap(clean(text), p.width, indent) + "\n"
 }
 
 // say writes a line that begins with a painted word and a colon.
@@ -277,8 +263,24 @@ func (p *printer) end(r *compare.Result) {
 	if !r.Alone {
 		p.limits(r)
 	}
+	p.line("%s", covered(r))
+	p.notCompared(r)
+}
+
+// covered says how much was compared, and of how many layers everything.
+func covered(r *compare.Result) string {
 	c := r.Coverage
-	p.line("compared %d of %d entries, %d of %d layers complete%s", c.Compared, c.Entries, c.LayersComplete, c.Layers, beside(r))
+	text := fmt.Sprintf("compared %d of %s", c.Compared, count(c.Entries, "entry", "entries"))
+	switch {
+	case c.Layers == 0:
+	case c.LayersComplete == 0:
+		text += "; no layer in full"
+	case c.LayersComplete == c.Layers:
+		text += "; every layer in full"
+	default:
+		text += fmt.Sprintf("; %d of %d layers in full", c.LayersComplete, c.Layers)
+	}
+	return text + beside(r)
 }
 
 // incomplete writes the reasons, a line each.
@@ -293,7 +295,7 @@ func beside(r *compare.Result) string {
 	c := r.Coverage
 	text := over(r, ", ")
 	if c.DerivedEntries > 0 {
-		text += fmt.Sprintf("; %d of %d derived", c.Derived, c.DerivedEntries)
+		text += fmt.Sprintf("; %d of %d derived entries", c.Derived, c.DerivedEntries)
 	}
 	return text
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/order"
 )
 
 const (
-	pageWidth = 80 // columns of the short view
-	maxShort  = 3  // of many lines of a sort before "--verbose has N more"
+	pageWidth = plain.Columns // of the short view
+	maxShort  = 3             // of many lines of a sort before "--verbose has N more"
 )
 
 // short writes the page: what was compared, a line a layer, the first divergence, and what to do next.
@@ -109,7 +110,7 @@ func (p *printer) shortDivergence(r *compare.Result) {
 	row := &d.Row
 	p.blank()
 	p.say(p.style.bad, "first divergence", "%s (%s)", row.Key(), row.Class)
-	p.name(row)
+	p.name(d)
 	p.field("what", "%s", row.Detail)
 	p.both(r, row)
 	if row.Name == order.InputIDs {
@@ -126,8 +127,8 @@ func (p *printer) shortDivergence(r *compare.Result) {
 		}
 		p.field(either(i == 0, "next", ""), "%s", hint)
 	}
-	if len(d.Hints) == 0 && row.Isolated != nil && row.Isolated.Finding != nil {
-		p.field("next", "correct this in the local model, then run the same command again")
+	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
+		p.field("next", "correct this in the local model, %s", either(r.Given, "dump its tensors, compare again", "then run the same command again"))
 	}
 }
 
@@ -208,9 +209,9 @@ func (p *printer) recomputed(r *compare.Result) {
 		}
 	}
 	if n := len(keys); n > 0 {
-		text := strings.Join(keys[:min(n, maxShort)], ", ")
-		if n > maxShort {
-			text += fmt.Sprintf(" and %d more", n-maxShort)
+		text := strings.Join(keys[:min(n, 2)], ", ")
+		if n > 2 { // one name, so that it stays one line
+			text = fmt.Sprintf("%s and %d more", keys[0], n-1)
 		}
 		p.line("derived: %s %s and %s nothing: %s", count(n, "entry", "entries"), either(n == 1, "differs", "differ"), either(n == 1, "decides", "decide"), text)
 	}
@@ -221,7 +222,11 @@ func (p *printer) checked(r *compare.Result) {
 	s := r.Isolation
 	switch {
 	case r.Uncertified != "":
-		p.line("operations: not verified, only the limits decide: %s", r.Uncertified)
+		why := ": " + r.Uncertified
+		if d := r.Divergence; d != nil && d.Row.Gap == r.Uncertified { // its block says why
+			why = ""
+		}
+		p.line("operations: not verified, only the limits decide%s", why)
 	case s == nil && r.NotIsolated != "":
 		p.line("operations: not verified: %s", r.NotIsolated)
 	case s == nil:

@@ -66,6 +66,7 @@ func oneCapture(s *certify.Sight, order []string, by map[string][]string) ([]str
 	var names []string
 	all := map[string][]string{}
 	var kept, mistakes []string
+	dumped := false
 	for _, u := range s.Unseen {
 		if len(u.Capture) == 0 {
 			if all[u.ShownBy] == nil {
@@ -75,6 +76,7 @@ func oneCapture(s *certify.Sight, order []string, by map[string][]string) ([]str
 			continue
 		}
 		mistakes = append(mistakes, u.Mistake)
+		dumped = dumped || strings.HasPrefix(u.ShownBy, "a dump of ")
 		for _, name := range u.Capture {
 			if times[name]++; times[name] == 1 {
 				names = append(names, name)
@@ -85,7 +87,7 @@ func oneCapture(s *certify.Sight, order []string, by map[string][]string) ([]str
 		return order, by
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return times[b] - times[a] })
-	what := "a capture of " + certify.Some(names)
+	what := either(dumped, "a dump of ", "a capture of ") + certify.Some(names)
 	all[what] = mistakes
 	return append(kept, what), all
 }

@@ -205,12 +205,23 @@ func merged(all []*group) []*group {
 	wrong := func(a, b *group) bool { return (a.mismatches == 0) == (b.mismatches == 0) }
 	whatever := func(_, _ *group) bool { return true }
 	for i, same := range []func(a, b *group) bool{exact, alike, right, wrong, whatever} {
-		if i > 0 && len(all) <= maxGroups {
+		if i > 0 && linesOf(all) <= maxGroups {
 			break
 		}
 		all = runs(all, same)
 	}
 	return all
+}
+
+// linesOf is how many lines groups take: one, and one more where there is something to remark.
+func linesOf(all []*group) int {
+	n := len(all)
+	for _, g := range all {
+		if g.remarked(false) != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // runs draws neighbours of a kind together that are the same.
@@ -260,7 +271,7 @@ func (g *group) where() string {
 	return text
 }
 
-// at is the entry that the line shows, without what the line says already.
+// at is the entry that the line shows, without what the line says already; in a line of several layers with the number of its own.
 func (g *group) at() string {
 	if g.mismatches == 0 && g.equal() {
 		return "all equal"
@@ -273,10 +284,9 @@ func (g *group) at() string {
 		name = capturedName(g.worst)
 	}
 	if g.part == "layer" {
-		if g.first == g.last {
-			name = strings.Replace(name, fmt.Sprintf("layers.%d.", g.first), "", 1)
-		} else {
-			name = strings.Replace(name, "layers.", "", 1)
+		name = strings.Replace(name, fmt.Sprintf("layers.%d.", g.worst.Layer), "", 1)
+		if g.first < g.last {
+			name += fmt.Sprintf(" (%d)", g.worst.Layer)
 		}
 	}
 	return name

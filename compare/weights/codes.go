@@ -117,7 +117,7 @@ func (c *comparison) quickCodes(r *reader, local *Tensor, v view) (t *tally, rig
 		e := u.errors()
 		t.elements += len(u.x)
 		t.wrong, t.whole = t.wrong+e.Error2, t.whole+e.X2
-		run := errors2{n: len(u.x), sum: e.Error2, largest: max(-e.Least, e.Most), codes: float64(u.codes.Hi - u.codes.Lo)}
+		run := codeErrors{n: len(u.x), sum: e.Error2, largest: max(-e.Least, e.Most), codes: float64(u.codes.Hi - u.codes.Lo)}
 		if !e.Nearest || !(e.Beyond2 <= lost*e.X2) && e.Error2 > 0 || !(run.times() <= worstRun*math.Sqrt(12)) {
 			if one == nil {
 				one = &reader{ctx: r.ctx, done: r.done}
@@ -136,19 +136,19 @@ func (c *comparison) quickCodes(r *reader, local *Tensor, v view) (t *tally, rig
 }
 
 // unit judges a unit by its elements, one by one. The errors have no element where it is wrong.
-func (q *rule) unit(r *reader, local *Tensor, v view, u *unit) (errors2, error) {
+func (q *rule) unit(r *reader, local *Tensor, v view, u *unit) (codeErrors, error) {
 	b, err := r.read(local, v, part{u.row, u.row + 1, u.column, u.column + len(u.x)})
 	if err != nil {
-		return errors2{}, err
+		return codeErrors{}, err
 	}
 	bad := make([]bool, len(u.x))
 	if !q.run(&b, bad, 0, len(bad)) {
-		return errors2{}, nil
+		return codeErrors{}, nil
 	}
-	var e errors2
+	var e codeErrors
 	for i, x := range b.original {
 		if bad[i] {
-			return errors2{}, nil
+			return codeErrors{}, nil
 		}
 		e.add(&b, i, x, b.slack[i]+quant.Taken(x))
 	}

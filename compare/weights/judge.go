@@ -102,7 +102,7 @@ func (b *block) runs(yield func(from, to int) bool) {
 // run judges the elements from one to another, which share a step, and reports whether they are right as a whole.
 func (q *rule) run(b *block, bad []bool, from, to int) bool {
 	var off, whole, mean float64
-	var e errors2
+	var e codeErrors
 	inside := 0
 	for i := from; i < to; i++ {
 		x, l := q.makes(b.original[i]), b.local[i]
@@ -138,8 +138,8 @@ func (q *rule) run(b *block, bad []bool, from, to int) bool {
 	return e.times() <= worstRun*math.Sqrt(12)
 }
 
-// errors2 are the errors of codes, held against those of rounding to the nearest code with the step that the numbers need.
-type errors2 struct {
+// codeErrors are the errors of codes, held against those of rounding to the nearest code with the step that the numbers need.
+type codeErrors struct {
 	n, beside     int     // elements, and those whose code is not the nearest
 	sum           float64 // of the squared errors, less what the grid allows beside them
 	signed, above float64 // the sum of the errors in steps, and that of those that are beside the nearest
@@ -150,7 +150,7 @@ type errors2 struct {
 }
 
 // add counts element i of a block, whose number is x.
-func (e *errors2) add(b *block, i int, x, slack float64) {
+func (e *codeErrors) add(b *block, i int, x, slack float64) {
 	e.n++
 	l, step := b.local[i], b.step[i]
 	if d := math.Abs(x-l) - slack; d > 0 {
@@ -177,7 +177,7 @@ func (e *errors2) add(b *block, i int, x, slack float64) {
 }
 
 // merge adds the errors of other elements.
-func (e *errors2) merge(o *errors2) {
+func (e *codeErrors) merge(o *codeErrors) {
 	e.n, e.beside = e.n+o.n, e.beside+o.beside
 	e.sum, e.signed, e.above = e.sum+o.sum, e.signed+o.signed, e.above+o.above
 	if o.furthest > e.furthest {
@@ -187,7 +187,7 @@ func (e *errors2) merge(o *errors2) {
 }
 
 // rounding is the sum of squares that rounding makes with one step for all.
-func (e *errors2) rounding() float64 {
+func (e *codeErrors) rounding() float64 {
 	if e.codes == 0 {
 		return 0
 	}
@@ -197,7 +197,7 @@ func (e *errors2) rounding() float64 {
 
 // times is the root mean square error over that of rounding. Where no element has a step, every error is one of the slack, which is judged
 // by itself.
-func (e *errors2) times() float64 {
+func (e *codeErrors) times() float64 {
 	switch {
 	case e.sum == 0 || e.codes == 0:
 		return 0

@@ -12,17 +12,17 @@ type tally struct {
 	elements, bad int
 	first         spot // the first bad element
 	inRow         []int32
-	left, right   []int32 // of the bad elements of a row, the first and the last column
-	wrong, whole  float64 // Σ (l−y)² and Σ y², of finite numbers
-	own, both     float64 // Σ l² and Σ l·y
-	largest       float64 // |y|
-	beyond        int     // finite numbers of the original that are infinite, or the largest number there is, in the port
-	vanished      int     // numbers of the original that are zero in the port
-	odd           int     // NaN and infinities of the port where the original has a finite number
-	codes         errors2 // of codes
-	rounded       float64 // the squared errors that rounding makes, group by group
-	values, given spread  // of the port, and of the original
-	doubts        doubts  // of scales
+	left, right   []int32    // of the bad elements of a row, the first and the last column
+	wrong, whole  float64    // Σ (l−y)² and Σ y², of finite numbers
+	own, both     float64    // Σ l² and Σ l·y
+	largest       float64    // |y|
+	beyond        int        // finite numbers of the original that are infinite, or the largest number there is, in the port
+	vanished      int        // numbers of the original that are zero in the port
+	odd           int        // NaN and infinities of the port where the original has a finite number
+	codes         codeErrors // of codes
+	rounded       float64    // the squared errors that rounding makes, group by group
+	values, given spread     // of the port, and of the original
+	doubts        doubts     // of scales
 }
 
 // spread tells whether numbers are all one.
@@ -98,7 +98,7 @@ func (t *tally) add(b *block, q *rule, bad []bool) {
 // addCodes counts the errors of codes, group by group.
 func (t *tally) addCodes(b *block, q *rule) {
 	for from, to := range b.runs {
-		var e errors2
+		var e codeErrors
 		for i := from; i < to; i++ {
 			x := q.makes(b.original[i])
 			e.add(b, i, x, b.slack[i]+quant.Taken(x))

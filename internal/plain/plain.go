@@ -12,6 +12,29 @@ import (
 // Text escapes what a terminal would act on, as Go writes it: "\x1b". Printable characters and tabs stay.
 func Text(text string) string { return escaped(text, "\t") }
 
+// Columns is how wide a page is that people read.
+const Columns = 80
+
+// Wrap breaks a line between words where it is wider than so many columns, the lines after the first indented. A word that is wider by
+// itself, such as a name, is not broken. Less than one column breaks nothing.
+func Wrap(line string, columns, indent int) string {
+	var b strings.Builder
+	for columns > 0 && utf8.RuneCountInString(line) > columns {
+		begin := len(line) - len(strings.TrimLeft(line, " "))
+		at := strings.LastIndexByte(string([]rune(line)[:columns+1]), ' ')
+		if at <= begin {
+			next := strings.IndexByte(line[begin:], ' ')
+			if next < 0 {
+				break
+			}
+			at = begin + next
+		}
+		b.WriteString(strings.TrimRight(line[:at], " ") + "\n")
+		line = strings.Repeat(" ", indent) + strings.TrimLeft(line[at:], " ")
+	}
+	return b.String() + line
+}
+
 // escaped keeps printable characters and some others.
 func escaped(text, kept string) string {
 	var b strings.Builder

@@ -55,3 +55,28 @@ func TestWriter(t *testing.T) {
 		}
 	})
 }
+
+// A line that is broken has its words in their order, none of them broken; no line is wider than the page unless one word is.
+func TestWrap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.StringMatching("[a-zé漢.]{1,12}"), 1, 30).Draw(t, "words")
+		columns, indent := rapid.IntRange(8, 40).Draw(t, "columns"), rapid.IntRange(0, 6).Draw(t, "indent")
+		text := strings.Join(words, " ")
+		got := plain.Wrap(text, columns, indent)
+		if strings.Join(strings.Fields(got), " ") != text {
+			t.Fatalf("%q becomes %q", text, got)
+		}
+		for i, line := range strings.Split(got, "\n") {
+			rest := strings.TrimLeft(line, " ")
+			if i > 0 && len(line)-len(rest) != indent {
+				t.Fatalf("line %d of %q is not indented by %d", i+1, got, indent)
+			}
+			if utf8.RuneCountInString(line) > columns && strings.Contains(rest, " ") {
+				t.Fatalf("line %d of %q is wider than %d", i+1, got, columns)
+			}
+		}
+		if columns >= utf8.RuneCountInString(text) && got != text {
+			t.Fatalf("%q fits, and becomes %q", text, got)
+		}
+	})
+}

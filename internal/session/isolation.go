@@ -371,39 +371,3 @@ func commonCheckpoint(ctx context.Context, e *Env, dir string, local, ref *captu
 	}
 	return of, err
 }
-
-// othersThan says that a checkpoint has other weights than those that a trace was made of; empty where that is not known.
-// What they compute is then no reason to call the trace's model right.
-func othersThan(ck *checkpoint.Checkpoint, t *capture.Trace) string {
-	if !hasOthers(ck, t.Manifest().Weights) {
-		return ""
-	}
-	return fmt.Sprintf("the weights of %s are not those that the reference was made of", ck.Name())
-}
-
-func knownDigest(d string) bool { return d != "" && d != "unknown" }
-
-// hashed has the weights of a checkpoint hashed as those of a trace are.
-func hashed(ctx context.Context, e *Env, ck *checkpoint.Checkpoint, m capture.Manifest) error {
-	scheme, ok := checkpoint.SchemeOf(m.Weights)
-	if !ok {
-		return nil
-	}
-	_, err := digestOf(ctx, e, ck, scheme)
-	return err
-}
-
-// notOf says what keeps a checkpoint from being the one of a trace; empty when nothing is known to.
-func notOf(ck *checkpoint.Checkpoint, m capture.Manifest) string {
-	config, err := order.ReadConfig(ck.Config())
-	switch {
-	case errors.Is(err, order.ErrModelType) && m.Config == nil: // of a family without an order, no configuration is known
-	case err != nil:
-		return err.Error()
-	case m.Config != nil && !order.SameConfig(m.Config, config.Canonical()):
-		return "its configuration differs"
-	case hasOthers(ck, m.Weights):
-		return "its weights differ"
-	}
-	return ""
-}

@@ -82,7 +82,7 @@ func (j *Job) open(ctx context.Context, e *Env) (err error) {
 	if err := j.usePort(ctx, e); err != nil {
 		return err
 	}
-	if j.weights, err = digestOf(ctx, e, j.ck, j.ck.Scheme()); err != nil {
+	if j.weights, err = weightsDigest(ctx, e, j.ck, j.ck.Scheme()); err != nil {
 		return err
 	}
 	if err := j.readInput(ctx, e); err != nil {

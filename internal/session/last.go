@@ -17,73 +17,107 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 )
 
-// lastFile has what the last comparison found, in a folder of traces.
+// lastFile has what the last comparisons found, in a folder of traces.
 const lastFile = "last-compare.json"
 
-// maxLast bounds the file.
-const maxLast = 1 << 16
+// maxLast bounds the file, and maxKept the comparisons in it: of so many pairs of sides and inputs it is known where they diverged.
+const (
+	maxLast = 1 << 16
+	maxKept = 16
+)
 
-// last is what the next comparison of the same input is held against.
+// lasts are the last comparisons, of each pair of sides and each input one, the newest first.
+type lasts struct {
+	Compared []last `json:"compared"`
+}
+
+// last is what the next comparison of the same sides and the same input is held against.
 type last struct {
-	Input string `json:"input"` // a digest of what was compared
+	Sides string `json:"sides"` // a digest of what was compared: the local side and the reference
+	Input string `json:"input"` // a digest of the model, the token ids, the dtype and the number of passes
 	Scope string `json:"scope"` // how much of it, in words
 	Exit  int    `json:"exit"`
 	First string `json:"first,omitempty"` // key of the first divergence
 }
 
-// Since says how the first divergence moved since the last comparison of the same input, and keeps this one for the next; empty
-// where there was none, and where there is nothing to tell. dir is a folder of traces: one in which nothing was captured yet is left
-// as it is. The input is the model, the token ids,
-// the dtype and the number of passes.
+// Since says how the first divergence moved since the last comparison of the same local side with the same reference by the same
+// input, and keeps this one for the next; empty where there was none, and where there is nothing to tell. dir is a folder of traces: one
+// in which nothing was captured yet is left as it is.
 //
 // It says what the two comparisons found and no more: that an entry matches now is said only where this one compared it.
-func Since(dir string, r *compare.Result) (string, error) {
+func Since(dir string, local Source, r *compare.Result) (string, error) {
 	if _, err := os.Stat(filepath.Join(dir, SettingsFile)); err != nil || r.AB || len(r.Inputs) == 0 {
 		return "", nil // nothing is kept here, or nothing says of which input it would be
 	}
-	now, err := found(r)
+	now, err := found(local, r)
 	if err != nil {
 		return "", err
 	}
 	path := filepath.Join(dir, lastFile)
-	before, err := readLast(path)
+	kept, err := readLast(path)
 	if err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(now)
-	if err != nil {
-		return "", err
+	before := slices.IndexFunc(kept.Compared, func(l last) bool { return l.Sides == now.Sides && l.Input == now.Input })
+	text := ""
+	if before >= 0 {
+		text = moved(kept.Compared[before], now, r)
+		kept.Compared = slices.Delete(kept.Compared, before, before+1)
 	}
-	if err := WriteWhole(path, append(text, '\n')); err != nil {
+	kept.Compared = slices.Insert(kept.Compared, 0, now)
+	if err := kept.write(path); err != nil {
 		return "", fmt.Errorf("keeping what was found: %w", err)
 	}
-	if before.Input != now.Input {
-		return "", nil
-	}
-	return moved(before, now, r), nil
+	return text, nil
 }
 
 // found is what is kept of a comparison that has inputs.
-func found(r *compare.Result) (last, error) {
+func found(local Source, r *compare.Result) (last, error) {
 	ids := r.Inputs[0].Reference
 	if len(ids) == 0 {
 		ids = r.Inputs[0].Local
 	}
-	text, err := json.Marshal([]any{r.Alone, cmp.Or(r.Reference.Model, r.Local.Model), r.Local.DType, r.Coverage.Passes, ids})
-	if err != nil {
+	if local.Kind == "" {
+		local.Kind = KindGo
+	}
+	if local.Kind == KindFile {
+		local.Text = rooted(local.Text)
+	}
+	now := last{Scope: scopeWords(r), Exit: r.ExitCode()}
+	var err error
+	if now.Sides, err = digestOf(local, rooted(r.Reference.Path), r.Reference.Producer.Name); err != nil {
 		return last{}, err
 	}
-	sum := sha256.Sum256(text)
-	now := last{Input: hex.EncodeToString(sum[:]), Scope: scopeWords(r), Exit: r.ExitCode()}
+	if now.Input, err = digestOf(r.Alone, cmp.Or(r.Reference.Model, r.Local.Model), r.Local.DType, r.Coverage.Passes, ids); err != nil {
+		return last{}, err
+	}
 	if r.Divergence != nil {
 		now.First = r.Divergence.Row.Key()
 	}
 	return now, nil
 }
 
-// readLast reads the file; one that is not there, or that no version of this program wrote, is no comparison.
-func readLast(path string) (last, error) {
-	var l last
+// rooted is a path that means the same in every folder; one that cannot be made so stays as it is.
+func rooted(path string) string {
+	if all, err := filepath.Abs(path); path != "" && err == nil {
+		return all
+	}
+	return path
+}
+
+// digestOf is a digest of values.
+func digestOf(values ...any) (string, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// readLast reads the file; one that is not there, or that this version of the program did not write, has no comparison.
+func readLast(path string) (lasts, error) {
+	var l lasts
 	data, err := files.Read(path, maxLast)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -92,9 +126,23 @@ func readLast(path string) (last, error) {
 		return l, err
 	}
 	if json.NewDecoder(bytes.NewReader(data)).Decode(&l) != nil {
-		return last{}, nil
+		return lasts{}, nil
 	}
 	return l, nil
+}
+
+// write keeps the newest comparisons, as many as fit.
+func (l lasts) write(path string) error {
+	for n := min(len(l.Compared), maxKept); n > 0; n-- {
+		text, err := json.Marshal(lasts{l.Compared[:n]})
+		if err != nil {
+			return err
+		}
+		if len(text) < maxLast {
+			return WriteWhole(path, append(text, '\n'))
+		}
+	}
+	return nil
 }
 
 // moved puts the difference of two comparisons into words.
@@ -108,11 +156,11 @@ func moved(before, now last, r *compare.Result) string {
 	case before.First == "" && before.Exit == 0:
 		text = "was no divergence, now " + now.First
 	case before.First == "":
-		text = "was in none of the entries compared, now " + now.First
+		text = "was not among the entries compared, now " + now.First
 	case now.First == "" && now.Exit == 0:
 		text = fmt.Sprintf("was %s, now none: everything compared matches", before.First)
 	case now.First == "":
-		text = fmt.Sprintf("was %s, now in none of the entries compared", before.First)
+		text = fmt.Sprintf("was %s, now none among the entries compared", before.First)
 	default:
 		text = fmt.Sprintf("was %s, now %s", before.First, now.First)
 	}
@@ -128,7 +176,7 @@ func moved(before, now last, r *compare.Result) string {
 		}
 	}
 	if before.Scope != now.Scope {
-		text += fmt.Sprintf("; then %s, now %s", before.Scope, now.Scope)
+		text += fmt.Sprintf("; compared at %s then, at %s now", before.Scope, now.Scope)
 	}
 	return text
 }
@@ -142,7 +190,7 @@ func scopeWords(r *compare.Result) string {
 			level = min(level, s.Level)
 		}
 		if len(s.Layers)+len(s.Passes)+len(s.Positions)+len(s.Tensors) > 0 {
-			narrow = ", a part of it"
+			narrow = " in part"
 		}
 	}
 	return fmt.Sprintf("level %d%s", level, narrow)

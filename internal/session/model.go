@@ -24,62 +24,6 @@ func (j *Job) Close() error {
 	return hint.Also(j.port.Close(), j.port.original.Close())
 }
 
-// digestOf is the digest of a checkpoint's weights. Large ones are hashed once and remembered in the user's
-// cache folder as long as their files stay as they are.
-func digestOf(ctx context.Context, e *Env, ck *checkpoint.Checkpoint, scheme checkpoint.Scheme) (string, error) {
-	if ck.Size() <= checkpoint.Large {
-		return checkpoint.NewDigests("").Compute(ctx, ck, scheme, func(int64, int64) {})
-	}
-	all := checkpoint.UserDigests()
-	if sum, ok := all.Cached(ck, scheme); ok {
-		return sum, nil
-	}
-	const mega = 1e6
-	p := e.progress("hashing the weights", "MB", nil)
-	defer p.Done()
-	return all.Compute(ctx, ck, scheme, func(done, all int64) { p.Step(0, 1, int(done/mega), int(all/mega)) })
-}
-
-// hasOthers reports whether a checkpoint has other weights than those of a digest; not where no digest is known. Who can tell progress
-// has called digestOf before.
-func hasOthers(ck *checkpoint.Checkpoint, digest string) bool {
-	if !knownDigest(digest) {
-		return false
-	}
-	scheme, ok := checkpoint.SchemeOf(digest)
-	if !ok {
-		return true
-	}
-	sum, err := digestOf(context.Background(), nil, ck, scheme)
-	return err != nil || sum != digest // one that changes as it is read is no checkpoint of anything
-}
-
-// usePort makes the weights of the port those of the job, where they are named and are not the model's own numbers.
-func (j *Job) usePort(ctx context.Context, e *Env) error {
-	if j.Weights == "" || e == nil {
-		return nil
-	}
-	if err := os.MkdirAll(j.dir, 0o777); err != nil {
-		return hint.Add(err, "--dir names a folder that can be written to")
-	}
-	p, err := openPort(ctx, e, &j.Settings, j.dir, j.ck)
-	if err != nil {
-		return err
-	}
-	if p.same(j.dtype) {
-		e.detail("the weights of %s are the model's own numbers in %s", j.Weights, j.dtype)
-		return p.Close()
-	}
-	j.port, j.ck = p, p.ck
-	if j.undescribed { // which weights it needs, its program says
-		return nil
-	}
-	if err := gemma.CheckWeights(j.ck, j.described()); err != nil {
-		return hint.Add(fmt.Errorf("--weights %s: %w", j.Weights, err), portHint)
-	}
-	return nil
-}
-
 // openModel opens the model.
 func (j *Job) openModel() (err error) {
 	if j.Model == "" {
@@ -109,4 +53,30 @@ func readModelConfig(dir string) (*order.Config, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return order.ReadConfig(data)
+}
+
+// usePort makes the weights of the port those of the job, where they are named and are not the model's own numbers.
+func (j *Job) usePort(ctx context.Context, e *Env) error {
+	if j.Weights == "" || e == nil {
+		return nil
+	}
+	if err := os.MkdirAll(j.dir, 0o777); err != nil {
+		return hint.Add(err, "--dir names a folder that can be written to")
+	}
+	p, err := openPort(ctx, e, &j.Settings, j.dir, j.ck)
+	if err != nil {
+		return err
+	}
+	if p.same(j.dtype) {
+		e.detail("the weights of %s are the model's own numbers in %s", j.Weights, j.dtype)
+		return p.Close()
+	}
+	j.port, j.ck = p, p.ck
+	if j.undescribed { // which weights it needs, its program says
+		return nil
+	}
+	if err := gemma.CheckWeights(j.ck, j.described()); err != nil {
+		return hint.Add(fmt.Errorf("--weights %s: %w", j.Weights, err), portHint)
+	}
+	return nil
 }

@@ -89,7 +89,7 @@ func (j *Job) storedOrMade(ctx context.Context, e *Env, r reference.Runner, agai
 	return j.makeReference(ctx, e, r)
 }
 
-// maxPassed is how many stored references are named that were passed over: those of other prompts are no news.
+// maxPassed is how many stored references are named that were not used: those of other prompts are no news.
 const maxPassed = 3
 
 // stored looks for a stored reference by a runner, and notes what kept the nearest ones from being used. It returns nil
@@ -104,10 +104,10 @@ func (j *Job) stored(e *Env, r reference.Runner) (*Found, error) {
 	}
 	for i, p := range passed {
 		if i == maxPassed && !e.Verbose {
-			fmt.Fprintf(e.Notes, "note: %d more stored references are passed over\n", len(passed)-i)
+			fmt.Fprintf(e.Notes, "note: %d more stored references are not used\n", len(passed)-i)
 			break
 		}
-		fmt.Fprintf(e.Notes, "note: %s is passed over: %v\n", p.Path, p.Why)
+		fmt.Fprintf(e.Notes, "note: stored reference %s is not used: %v\n", p.Path, p.Why)
 	}
 	return nil, nil
 }

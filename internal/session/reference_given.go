@@ -48,7 +48,7 @@ func (j *Job) suitable(ctx context.Context, e *Env, t *capture.Trace, side strin
 	}
 	w := j.wanted("")
 	if scheme, ok := checkpoint.SchemeOf(t.Manifest().Weights); ok && scheme != j.ck.Scheme() { // one that was made before large weights had a digest of their own
-		sum, err := digestOf(ctx, e, j.ck, scheme)
+		sum, err := weightsDigest(ctx, e, j.ck, scheme)
 		if err != nil {
 			return err
 		}

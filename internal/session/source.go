@@ -21,7 +21,6 @@ type Source struct {
 }
 
 // The kinds of sources.
-// The kinds of sources.
 const (
 	KindGo   = "go"   // the Go model; for the reference, the float64 walk
 	KindHF   = "hf"   // transformers

@@ -87,15 +87,15 @@ func parseWatch(text []byte, folder string) (*Watched, error) {
 
 // Moved says how the first divergence moved from one comparison to the next; empty where there is nothing to tell, and where they are
 // not of the same input.
-func Moved(before, now *compare.Result) (string, error) {
+func Moved(local Source, before, now *compare.Result) (string, error) {
 	if before == nil || now == nil || now.AB || len(before.Inputs) == 0 || len(now.Inputs) == 0 {
 		return "", nil
 	}
-	then, err := found(before)
+	then, err := found(local, before)
 	if err != nil {
 		return "", err
 	}
-	is, err := found(now)
+	is, err := found(local, now)
 	if err != nil || then.Input != is.Input {
 		return "", err
 	}

@@ -110,7 +110,7 @@ func (p *Patient) references(s *health.Section) {
 			s.Warn(hintClean, "%s, %s, %s old, is never used: %v", name, amount.Bytes(e.Size), age(e.Made), err)
 			continue
 		}
-		use := "not known whether it would be used: the model does not run as it is"
+		use := "not known whether it fits this input, since the model cannot be opened"
 		if whyNot == nil {
 			use = j.Use(&e)
 		}
