@@ -242,7 +242,7 @@ func TestCleanWhileCapturing(t *testing.T) {
 	w, err := capture.Create(session.TracePath(session.DefaultDir, "local"), capture.Manifest{}, 0)
 	must(t, err)
 	var out bytes.Buffer
-	if code := run([]string{"tracediff", "doctor", "--clean"}, nil, &out, io.Discard); code != exitMismatch || !strings.Contains(out.String(), "nothing was removed: a run is writing local.safetensors") {
+	if code := run([]string{"tracediff", "doctor", "--clean"}, nil, &out, io.Discard); code != exitMismatch || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), "nothing was removed: a run is writing local.safetensors") {
 		t.Errorf("while it runs: exit %d\n%s", code, out.String())
 	}
 	must(t, w.Close())

@@ -68,7 +68,7 @@ func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
 		want []string
 	}{
 		{"within its limit", []string{local, golden, "--level", "2"}, exitMatch, []string{
-			`MATCH +` + sparse + ` .* UNIDENTIFIED`, `certified .* 0 BUG, 1 UNIDENTIFIED$`,
+			`MATCH +` + sparse + ` .* UNIDENTIFIED`, `recomputed .* 0 BUG, 1 UNIDENTIFIED$`,
 			`UNIDENTIFIED: shifted_relu: 1 entry: ` + why + ` \(the first is ` + sparse + `\)$`,
 			`MATCH: all \d+ entries compared match \(1 UNIDENTIFIED\)`,
 			`decided by both verdicts: .* are right on their own inputs, the others are not certified$`,
