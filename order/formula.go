@@ -27,9 +27,10 @@ type Part struct {
 	From, To int         // its steps
 }
 
-// Parts is [Plan.FormulaOf] with what each entry of the cut has of it, in their order. The program is not shared.
+// Parts is [Plan.FormulaOf] with what each entry of the cut has of it, in their order. The program is not shared. Additions are in
+// the reference's order, since a sum of terms of several entries is no entry's part.
 func (p *Plan) Parts(passes []Pass, model hooks.DType, rewrites program.Rewrite) (*Formula, []Part, error) {
-	f, err := p.formula(passes, model, rewrites, nil)
+	f, err := p.formula(passes, model, rewrites.Steps(), nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,8 +116,11 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 		part.Out = out
 		f.parts = append(f.parts, part)
 	}
-	var err error
-	if f.Program, err = b.Program(out); err != nil {
+	made, err := b.Program(out)
+	if err == nil {
+		f.Program, err = made.InOrder(rewrites.Order())
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.list.At(p.Steps[last]).Name, err)
 	}
 	return f, nil

@@ -101,6 +101,7 @@ func (a *arithmetic) words(p *program.Program, d hooks.DType) string {
 		parts = append(parts, "computes from more digits than were captured")
 	}
 	parts = append(parts, a.rewrites.Words()...)
+	parts = append(parts, p.Reordered()...)
 	by := map[string][]string{} // what is done: where
 	var said []string
 	several := len(a.kinds(p, d)) > 1

@@ -31,7 +31,7 @@ func (i *Isolator) carry(ctx context.Context, name string) ([]*arithmetic, error
 		}
 		for _, a := range []*arithmetic{f.own, f.second} {
 			switch {
-			case a == nil || len(a.at) == 0 && a.rewrites == 0:
+			case a == nil || len(a.at) == 0 && a.rewrites.Steps() == 0: // an order of additions is that of one form
 			case strings.HasSuffix(from, oneToken) == strings.HasSuffix(name, oneToken):
 				same = append(same, a)
 			default:
@@ -57,7 +57,7 @@ func partsOf(name string) []string {
 
 // overlaid is an arithmetic with the choices of another where that makes one.
 func (a *arithmetic) overlaid(by *arithmetic) *arithmetic {
-	b := &arithmetic{at: map[program.Site]program.Choice{}, rewrites: a.rewrites | by.rewrites, open: a.open}
+	b := &arithmetic{at: map[program.Site]program.Choice{}, rewrites: (a.rewrites | by.rewrites.Steps()).InOrder(a.rewrites.Order()), open: a.open}
 	for _, at := range []map[program.Site]program.Choice{a.at, by.at} {
 		for site, c := range at {
 			b.at[site] = c
@@ -77,17 +77,22 @@ func (s *search) carried([]*arithmetic) (*arithmetic, error) {
 		return nil, err
 	}
 	for _, own := range proved {
-		p, err := s.of(own.rewrites)
+		p, err := s.of(own.rewrites.Steps())
 		if err != nil {
 			return nil, err
 		}
-		b := newPresetter(p, own.rewrites)
+		b := newPresetter(p, own.rewrites.Steps())
 		own = (&arithmetic{open: s.open}).overlaid(b.known(own))
 		all := []*arithmetic{own}
 		for _, preset := range b.plain(s.dtype) {
 			a := preset.overlaid(own)
 			a.open, a.beside = s.open, own
 			all = append(all, a)
+		}
+		for k := range p.Orders() {
+			a := *own
+			a.rewrites, a.beside = own.rewrites.InOrder(k+1), own
+			all = append(all, &a)
 		}
 		if found, err := s.all(all); found != nil || err != nil {
 			return found, err
@@ -106,7 +111,7 @@ func (s *search) carried([]*arithmetic) (*arithmetic, error) {
 
 // known is an arithmetic at the sites of the program alone.
 func (b *presetter) known(a *arithmetic) *arithmetic {
-	of := &arithmetic{at: map[program.Site]program.Choice{}, rewrites: a.rewrites}
+	of := &arithmetic{at: map[program.Site]program.Choice{}, rewrites: a.rewrites.Steps()}
 	for _, at := range b.sites {
 		if c, ok := a.at[at]; ok {
 			of.at[at] = c

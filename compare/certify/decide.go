@@ -22,7 +22,7 @@ func (f *form) decide() error {
 		return err
 	}
 	if all != nil {
-		shown, err := all.proven(left)
+		shown, err := all.proven(all.showIn(f.entries, left))
 		if shown {
 			f.own = all
 		}

@@ -104,7 +104,7 @@ func (a *arithmetic) shown(of []*evidence) (bool, error) {
 	}
 	elements, rows := 0, 0
 	for _, e := range of {
-		if len(e.left) == 0 {
+		if len(e.left) == 0 && a.rewrites.Order() == 0 {
 			continue
 		}
 		j, err := e.in(evaluated{arithmetic: a})
@@ -116,6 +116,9 @@ func (a *arithmetic) shown(of []*evidence) (bool, error) {
 			return false, err
 		}
 		shown := slices.DeleteFunc(slices.Clone(e.left), func(i int) bool { return !j.definite(i) || !j.apart(k, i) })
+		if a.rewrites.Order() != 0 && j.model == hooks.F32 {
+			shown = j.only(k)
+		}
 		elements += len(shown)
 		rows += e.rowsIn(shown)
 		if enough(elements, rows, byRow) {
@@ -123,6 +126,25 @@ func (a *arithmetic) shown(of []*evidence) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// showIn are the entries in which an arithmetic shows: those of which transformers' leaves something. An order of additions shows in the
+// bits of the others, too.
+func (a *arithmetic) showIn(entries, left []*evidence) []*evidence {
+	if a.rewrites.Order() != 0 {
+		return entries
+	}
+	return left
+}
+
+// only lists the elements that additions in one order give to the bit, without any bound, and those in another order do not.
+func (j *judged) only(k *judged) (at []int) {
+	for i, y := range j.y.Data {
+		if j.x.Bound[i] == 0 && y == floats.Round(j.d, j.x.Data[i]) && y != floats.Round(j.d, k.x.Data[i]) {
+			at = append(at, i)
+		}
+	}
+	return at
 }
 
 // byRow reports whether all that two arithmetics do otherwise acts on a row of some entries' result by one number.

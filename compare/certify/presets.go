@@ -3,6 +3,7 @@ package certify
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
@@ -51,9 +52,21 @@ func (b *presetter) plain(d hooks.DType) []*arithmetic {
 	return all
 }
 
+// besideOrder are the presets that are tried with additions in another order: what an engine does to every sum.
+var besideOrder = []string{"", "wide", "wide, constants too", "every 0", "double"}
+
+// presets are the plain ones, of which few are tried where additions are in another order.
+func (b *presetter) presets(d hooks.DType) []*arithmetic {
+	all := b.plain(d)
+	if b.rewrites.Order() == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(a *arithmetic) bool { return !slices.Contains(besideOrder, a.habit) })
+}
+
 // key is the same for arithmetics that make the same choices in a program.
 func (a *arithmetic) key(p *program.Program) string {
-	k := []byte{0, byte(a.rewrites)}
+	k := []byte{0, byte(a.rewrites.Steps()), byte(a.rewrites.Order())}
 	if a.open {
 		k[0] = 1
 	}

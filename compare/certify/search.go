@@ -93,7 +93,7 @@ func (s *search) starts() ([]*arithmetic, error) {
 		if err != nil {
 			return nil, err
 		}
-		starts = append(starts, newPresetter(p, r).plain(s.dtype)...)
+		starts = append(starts, newPresetter(p, r).presets(s.dtype)...)
 	}
 	for _, a := range starts {
 		a.open = s.open
@@ -116,7 +116,7 @@ func (s *search) wider(starts []*arithmetic, toAny bool, which func(*arithmetic)
 		return nil, nil
 	}
 	for _, from := range starts {
-		if !which(from) {
+		if !which(from) || from.rewrites.Order() != 0 {
 			continue
 		}
 		p, err := s.of(from.rewrites)
@@ -139,6 +139,9 @@ func (s *search) habits() (map[string]*arithmetic, error) {
 	}
 	all, tried := map[string]*arithmetic{}, map[string]bool{}
 	for _, r := range rewrites {
+		if r.Order() != 0 { // an order is that of one chain of additions, and no habit
+			continue
+		}
 		p, err := s.of(r)
 		if err != nil {
 			return nil, err

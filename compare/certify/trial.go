@@ -121,9 +121,9 @@ func (t *trial) rewritten(r program.Rewrite) (*program.Program, error) {
 	return f.Program, nil
 }
 
-// rewrites are those that change the formula.
+// rewrites are those that change the formula, those with additions in another order last.
 func (t *trial) rewrites() ([]program.Rewrite, error) {
-	var all []program.Rewrite
+	var all, ordered []program.Rewrite
 	seen := map[string]bool{}
 	for _, r := range program.AllRewrites() {
 		p, err := t.rewritten(r)
@@ -133,9 +133,12 @@ func (t *trial) rewrites() ([]program.Rewrite, error) {
 		if k := p.Text(); !seen[k] {
 			seen[k] = true
 			all = append(all, r)
+			for k := range p.Orders() {
+				ordered = append(ordered, r.InOrder(k+1))
+			}
 		}
 	}
-	return all, nil
+	return append(all, ordered...), nil
 }
 
 // evaluated is how a trial is evaluated.

@@ -151,6 +151,8 @@ type finisher struct {
 	*Arith
 	round Rounding
 	last  bool // the caller rounds it
+	// definite: it is rounded to the nearest, by all engines
+	definite bool
 }
 
 func (a *Arith) finisher(r Rounding) finisher {
@@ -164,6 +166,7 @@ func (a *Arith) finisher(r Rounding) finisher {
 func (r *run) at(i int, to Rounding) finisher {
 	f := r.a.finisher(to)
 	f.last = r.p.Steps[i].final && !r.a.HullLast
+	f.definite = r.p.Steps[i].definite && !f.Hull
 	return f
 }
 
@@ -184,6 +187,7 @@ func (f finisher) bound(n, v, e float64) float64 {
 	switch {
 	case f.round == None:
 		return known(e + 2*unit64*(math.Abs(v)+e))
+	case f.definite && e == 0 && f.round != Welford:
 	// What float32 has exactly is not rounded, by no engine. One whose operands differ has something else to round, and
 	// may round it the other way than v was: both roundings count.
 	case n != v || e != 0 || f.round == Welford:

@@ -66,6 +66,9 @@ func Of(o Op, form func(Op) string, rewrites Rewrite, shape []int, in [][]int, w
 		ws = append(ws, b.Weight(k, s))
 	}
 	p, err := b.Program(b.Apply(o, k.form, shape, ins, ws))
+	if err == nil {
+		p, err = p.InOrder(rewrites.Order())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Kind(), err)
 	}

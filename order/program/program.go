@@ -38,6 +38,8 @@ type Step struct {
 	readers int     // how many steps read the result
 	whole   bool    // its result is read outside of its stage
 	fixed   bool    // of a Number: no site
+	// definite: of an Add in another order than the reference's, which float32 rounds to the nearest
+	definite bool
 	units   float64 // of a Number: what it may be off by, in units of float32; of a Div: by what the divisor's reciprocal may
 	final   bool    // nothing is computed from it: it is the program's result, or moved there
 }
@@ -47,8 +49,9 @@ type Program struct {
 	Steps []Step
 	Out   Var
 
-	stages []stage
-	floors []floor // by step: what its values are not below
+	stages    []stage
+	floors    []floor  // by step: what its values are not below
+	reordered []string // what is said of additions in another order than the reference's
 }
 
 // Own are the program's own choices: transformers'.

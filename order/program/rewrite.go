@@ -1,7 +1,8 @@
 package program
 
-// Rewrite is a set of formulas in another order of steps: the same result in exact arithmetic, other sites.
-type Rewrite uint8
+// Rewrite is a set of formulas in another order of steps: the same result in exact arithmetic, other sites. Beside these it has
+// the number of an order of additions.
+type Rewrite uint16
 
 // The rewrites.
 const (
@@ -11,7 +12,19 @@ const (
 	rewrites
 )
 
-// AllRewrites are all sets of them.
+// orderBits is where the number of an order of additions begins.
+const orderBits = 8
+
+// InOrder is a rewrite with additions in another order, which a program numbers: see [Program.InOrder]; 0 is the program's own.
+func (r Rewrite) InOrder(k int) Rewrite { return r.Steps() | Rewrite(k)<<orderBits }
+
+// Order is the number of the order of additions.
+func (r Rewrite) Order() int { return int(r >> orderBits) }
+
+// Steps is a rewrite with the program's own order of additions.
+func (r Rewrite) Steps() Rewrite { return r & (rewrites - 1) }
+
+// AllRewrites are all sets of them, with the program's own order of additions.
 func AllRewrites() []Rewrite {
 	var all []Rewrite
 	for r := Rewrite(0); r < rewrites; r++ {

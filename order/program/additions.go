@@ -1,0 +1,317 @@
+package program
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// chain is a sum of three terms or more that is made of additions of two, each of which is read by the next one alone. An engine
+// may add the terms in another order: it rounds after each addition, too, but other sums.
+type chain struct {
+	root  int   // the last addition
+	inner []int // the others
+	terms []Var // each in the shape of the root
+	own   *sum  // the program's order
+}
+
+// sum is one term of a chain, by its number, or the sum of two sums.
+type sum struct {
+	term int
+	x, y *sum // nil for a term
+}
+
+// all are the terms of a sum, as bits.
+func (s *sum) all() uint {
+	if s.x == nil {
+		return 1 << s.term
+	}
+	return s.x.all() | s.y.all()
+}
+
+// plus is x + y. What has the first term stands first: a sum of two is the same in either order.
+func plus(x, y *sum) *sum {
+	if bits.TrailingZeros(x.all()) > bits.TrailingZeros(y.all()) {
+		x, y = y, x
+	}
+	return &sum{x: x, y: y}
+}
+
+// text is a sum in letters, such as "(a + c) + b".
+func (s *sum) text() string {
+	if s.x == nil {
+		return string(rune('a' + s.term))
+	}
+	var parts []string
+	for _, part := range []*sum{s.x, s.y} {
+		text := part.text()
+		if part.x != nil {
+			text = "(" + text + ")"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " + ")
+}
+
+const (
+	// maxTerms are those of a chain of which other orders are tried.
+	maxTerms = 16
+	// allOrders is up to how many terms every order is tried.
+	allOrders = 4
+	// maxSaidTerms is up to how many terms an order is written down.
+	maxSaidTerms = 6
+)
+
+// orders are the orders in which an engine may add n terms, the plainest first: from the first to the last, from the last to
+// the first, in halves, one term last, one first; of few terms all there are, 3 for three terms and 15 for four.
+func orders(n int) []*sum {
+	terms := make([]*sum, n)
+	for k := range terms {
+		terms[k] = &sum{term: k}
+	}
+	back := slices.Clone(terms)
+	slices.Reverse(back)
+	all := []*sum{inTurn(terms), inTurn(back), inHalves(terms)}
+	for k := range terms {
+		rest := slices.Concat(terms[:k], terms[k+1:])
+		all = append(all, plus(inTurn(rest), terms[k]), inTurn(append([]*sum{terms[k]}, rest...)))
+	}
+	if n <= allOrders {
+		all = append(all, everyOrder(terms)...)
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(s *sum) bool {
+		again := seen[s.text()]
+		seen[s.text()] = true
+		return again
+	})
+}
+
+func inTurn(terms []*sum) *sum {
+	s := terms[0]
+	for _, t := range terms[1:] {
+		s = plus(s, t)
+	}
+	return s
+}
+
+func inHalves(terms []*sum) *sum {
+	if len(terms) == 1 {
+		return terms[0]
+	}
+	return plus(inHalves(terms[:len(terms)/2]), inHalves(terms[len(terms)/2:]))
+}
+
+// everyOrder parts the terms in two in every way, the first term being in the first part.
+func everyOrder(terms []*sum) []*sum {
+	if len(terms) == 1 {
+		return terms
+	}
+	var all []*sum
+	for with := range 1<<(len(terms)-1) - 1 { // which of the others are in the first part: not all
+		first, second := []*sum{terms[0]}, []*sum(nil)
+		for k, t := range terms[1:] {
+			if with>>k&1 == 1 {
+				first = append(first, t)
+			} else {
+				second = append(second, t)
+			}
+		}
+		for _, x := range everyOrder(first) {
+			for _, y := range everyOrder(second) {
+				all = append(all, plus(x, y))
+			}
+		}
+	}
+	return all
+}
+
+// chains are the chains of a program, by what they have in common: copies of an operation add in one order.
+func (p *Program) chains() [][]*chain {
+	readers := make([]int, len(p.Steps))
+	for i := range p.Steps {
+		for _, a := range p.Steps[i].Args {
+			readers[a.step]++
+		}
+	}
+	readers[p.Out.step]++
+	var all [][]*chain
+	kinds := map[string]int{}
+	part := make([]bool, len(p.Steps)) // of a later chain
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		if p.Steps[i].Prim != Add || part[i] {
+			continue
+		}
+		c := &chain{root: i}
+		kind := ""
+		var of func(v Var) *sum
+		add := func(i int, shown func(Var) (Var, bool)) *sum {
+			s := &p.Steps[i]
+			kind += s.Form + "/" + s.Site + "\n"
+			x, ok := shown(s.Args[0])
+			y, too := shown(s.Args[1])
+			if !ok || !too {
+				return nil
+			}
+			a := of(x)
+			return &sum{x: a, y: of(y)}
+		}
+		of = func(v Var) *sum {
+			if p.Steps[v.step].Prim == Add && readers[v.step] == 1 {
+				if s := add(v.step, p.seenAs(v)); s != nil {
+					part[v.step] = true
+					c.inner = append(c.inner, v.step)
+					return s
+				}
+			}
+			c.terms = append(c.terms, v)
+			return &sum{term: len(c.terms) - 1}
+		}
+		c.own = add(i, func(v Var) (Var, bool) { return v, true })
+		if n := len(c.terms); n < 3 || n > maxTerms {
+			continue
+		}
+		k, ok := kinds[kind]
+		if !ok {
+			k, kinds[kind] = len(all), len(all)
+			all = append(all, nil)
+		}
+		all[k] = append(all[k], c)
+	}
+	return all
+}
+
+// seenAs shows the operands of an addition in the shape in which its result is read; not where the result is read in another
+// order, or a part of it.
+func (p *Program) seenAs(v Var) func(Var) (Var, bool) {
+	whole := p.Result(v.step)
+	return func(operand Var) (Var, bool) {
+		if len(whole.shape) <= len(v.shape) {
+			if shape, ok := broadcast(whole.shape, v.shape); ok && slices.Equal(shape, v.shape) && alike(whole.to(v.shape), v) {
+				return operand.to(v.shape), true
+			}
+		}
+		if v.off != 0 || !v.plain() || size(v.shape) != size(whole.shape) || operand.repeated() || !operand.plain() {
+			return operand, false
+		}
+		return Var{operand.step, operand.off, v.shape, contiguous(v.shape)}, true
+	}
+}
+
+// alike is [sameView] but for the strides of axes of one element.
+func alike(a, b Var) bool {
+	if a.step != b.step || a.off != b.off || !slices.Equal(a.shape, b.shape) {
+		return false
+	}
+	for k, n := range a.shape {
+		if n > 1 && a.stride[k] != b.stride[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// Orders is in how many other orders the additions of a program can be: see [Program.InOrder].
+func (p *Program) Orders() int {
+	n, most := 0, 0
+	kinds := p.chains()
+	for _, of := range kinds {
+		k := len(of[0].others())
+		n, most = n+k, max(most, k)
+	}
+	if len(kinds) > 1 {
+		n += most
+	}
+	return n
+}
+
+// others are the orders of a chain that are not the program's.
+func (c *chain) others() []*sum {
+	own := c.own.canonical().text()
+	return slices.DeleteFunc(orders(len(c.terms)), func(s *sum) bool { return s.text() == own })
+}
+
+// canonical is a sum as [plus] makes it.
+func (s *sum) canonical() *sum {
+	if s.x == nil {
+		return s
+	}
+	return plus(s.x.canonical(), s.y.canonical())
+}
+
+// InOrder is the program with the additions of its chains in another order, numbered from 1: of those of one kind, or, where there are
+// several, of all kinds. Each sum on the way is rounded as the program's own are. These additions are definite: an engine that adds
+// two numbers of float32 gives the nearest to their sum, so that the order alone says what comes out, and where the terms are known
+// exactly, there is no bound. It is the program itself where that has no such order.
+func (p *Program) InOrder(k int) (*Program, error) {
+	kinds := p.chains()
+	if k < 1 || k > p.Orders() {
+		return p, nil
+	}
+	e := p.Edit()
+	var said []string
+	reorder := func(of []*chain, k int) {
+		others := of[0].others()
+		if k >= len(others) {
+			return
+		}
+		for _, c := range of {
+			c.reorder(e, others[k])
+		}
+		said = append(said, of[0].words(others[k]))
+	}
+	k--
+	for _, of := range kinds {
+		n := len(of[0].others())
+		if k >= 0 && k < n {
+			reorder(of, k)
+		}
+		k -= n
+	}
+	for _, of := range kinds {
+		if k >= 0 {
+			reorder(of, k)
+		}
+	}
+	d, err := e.End()
+	if err != nil {
+		return nil, fmt.Errorf("adding in another order: %w", err)
+	}
+	q, _ := d.Whole(Call{})
+	q.reordered = said
+	return q, nil
+}
+
+// words say what another order of a chain is.
+func (c *chain) words(s *sum) string {
+	if len(c.terms) > maxSaidTerms {
+		return fmt.Sprintf("adds %d terms in another order", len(c.terms))
+	}
+	return fmt.Sprintf("adds %d terms in another order, %s for %s", len(c.terms), s.text(), c.own.canonical().text())
+}
+
+// Reordered says which additions are in another order than the reference's.
+func (p *Program) Reordered() []string { return p.reordered }
+
+// reorder makes the additions of a chain those of another order. What each but the last does beside, such as rounding, stays that of one
+// of them.
+func (c *chain) reorder(e *Editor, to *sum) {
+	used := 0
+	var made func(s *sum) Var
+	made = func(s *sum) Var {
+		if s.x == nil {
+			return c.terms[s.term].to(e.steps[c.root].Shape)
+		}
+		x, y := made(s.x), made(s.y)
+		v := e.Move(c.inner[used])
+		used++
+		a := &e.steps[v.step]
+		a.Args, a.Shape, a.definite = []Var{x, y}, e.steps[c.root].Shape, true
+		v.shape, v.stride = a.Shape, contiguous(a.Shape)
+		return v
+	}
+	x, y := made(to.x), made(to.y)
+	e.Become(c.root, Add, x, y)
+	e.steps[c.root].definite = true
+}
