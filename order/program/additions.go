@@ -2,9 +2,8 @@ package program
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
-	"strings"
+	"sync"
 )
 
 // chain is a sum of three terms or more that is made of additions of two, each of which is read by the next one alone. An engine
@@ -16,42 +15,30 @@ type chain struct {
 	own   *sum  // the program's order
 }
 
-// sum is one term of a chain, by its number, or the sum of two sums.
+// sum is one term of a chain, by its number, or the sum of two sums, of which the one with the first term stands first: x + y and y + x
+// are the same.
 type sum struct {
-	term int
-	x, y *sum // nil for a term
+	first int  // term
+	x, y  *sum // nil for a term
+	text  string
 }
 
-// all are the terms of a sum, as bits.
-func (s *sum) all() uint {
-	if s.x == nil {
-		return 1 << s.term
-	}
-	return s.x.all() | s.y.all()
-}
+func term(k int) *sum { return &sum{first: k, text: string(rune('a' + k))} }
 
-// plus is x + y. What has the first term stands first: a sum of two is the same in either order.
+// plus is x + y. Its text is in letters, such as "(a + c) + b".
 func plus(x, y *sum) *sum {
-	if bits.TrailingZeros(x.all()) > bits.TrailingZeros(y.all()) {
+	if x.first > y.first {
 		x, y = y, x
 	}
-	return &sum{x: x, y: y}
+	return &sum{first: x.first, x: x, y: y, text: x.inside() + " + " + y.inside()}
 }
 
-// text is a sum in letters, such as "(a + c) + b".
-func (s *sum) text() string {
+// inside is the text of a sum as a part of another.
+func (s *sum) inside() string {
 	if s.x == nil {
-		return string(rune('a' + s.term))
+		return s.text
 	}
-	var parts []string
-	for _, part := range []*sum{s.x, s.y} {
-		text := part.text()
-		if part.x != nil {
-			text = "(" + text + ")"
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, " + ")
+	return "(" + s.text + ")"
 }
 
 const (
@@ -68,7 +55,7 @@ const (
 func orders(n int) []*sum {
 	terms := make([]*sum, n)
 	for k := range terms {
-		terms[k] = &sum{term: k}
+		terms[k] = term(k)
 	}
 	back := slices.Clone(terms)
 	slices.Reverse(back)
@@ -82,8 +69,8 @@ func orders(n int) []*sum {
 	}
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(s *sum) bool {
-		again := seen[s.text()]
-		seen[s.text()] = true
+		again := seen[s.text]
+		seen[s.text] = true
 		return again
 	})
 }
@@ -154,8 +141,8 @@ func (p *Program) chains() [][]*chain {
 			if !ok || !too {
 				return nil
 			}
-			a := of(x)
-			return &sum{x: a, y: of(y)}
+			a := of(x) // terms are numbered from the left
+			return plus(a, of(y))
 		}
 		of = func(v Var) *sum {
 			if p.Steps[v.step].Prim == Add && readers[v.step] == 1 {
@@ -166,7 +153,7 @@ func (p *Program) chains() [][]*chain {
 				}
 			}
 			c.terms = append(c.terms, v)
-			return &sum{term: len(c.terms) - 1}
+			return term(len(c.terms) - 1)
 		}
 		c.own = add(i, func(v Var) (Var, bool) { return v, true })
 		if n := len(c.terms); n < 3 || n > maxTerms {
@@ -213,9 +200,10 @@ func alike(a, b Var) bool {
 }
 
 // Orders is in how many other orders the additions of a program can be: see [Program.InOrder].
-func (p *Program) Orders() int {
+func (p *Program) Orders() int { return ordersIn(p.chains()) }
+
+func ordersIn(kinds [][]*chain) int {
 	n, most := 0, 0
-	kinds := p.chains()
 	for _, of := range kinds {
 		k := len(of[0].others())
 		n, most = n+k, max(most, k)
@@ -228,25 +216,27 @@ func (p *Program) Orders() int {
 
 // others are the orders of a chain that are not the program's.
 func (c *chain) others() []*sum {
-	own := c.own.canonical().text()
-	return slices.DeleteFunc(orders(len(c.terms)), func(s *sum) bool { return s.text() == own })
+	n := len(c.terms)
+	known, ok := ordersOf.Load(n)
+	if !ok {
+		known, _ = ordersOf.LoadOrStore(n, orders(n))
+	}
+	return slices.DeleteFunc(slices.Clone(known.([]*sum)), func(s *sum) bool { return s.text == c.own.text })
 }
 
-// canonical is a sum as [plus] makes it.
-func (s *sum) canonical() *sum {
-	if s.x == nil {
-		return s
-	}
-	return plus(s.x.canonical(), s.y.canonical())
-}
+// ordersOf are the orders of so many terms.
+var ordersOf sync.Map
 
 // InOrder is the program with the additions of its chains in another order, numbered from 1: of those of one kind, or, where there are
 // several, of all kinds. Each sum on the way is rounded as the program's own are. These additions are definite: an engine that adds
 // two numbers of float32 gives the nearest to their sum, so that the order alone says what comes out, and where the terms are known
 // exactly, there is no bound. It is the program itself where that has no such order.
 func (p *Program) InOrder(k int) (*Program, error) {
+	if k < 1 {
+		return p, nil
+	}
 	kinds := p.chains()
-	if k < 1 || k > p.Orders() {
+	if k > ordersIn(kinds) {
 		return p, nil
 	}
 	e := p.Edit()
@@ -288,7 +278,7 @@ func (c *chain) words(s *sum) string {
 	if len(c.terms) > maxSaidTerms {
 		return fmt.Sprintf("adds %d terms in another order", len(c.terms))
 	}
-	return fmt.Sprintf("adds %d terms in another order, %s for %s", len(c.terms), s.text(), c.own.canonical().text())
+	return fmt.Sprintf("adds %d terms in another order, %s for %s", len(c.terms), s.text, c.own.text)
 }
 
 // Reordered says which additions are in another order than the reference's.
@@ -301,7 +291,7 @@ func (c *chain) reorder(e *Editor, to *sum) {
 	var made func(s *sum) Var
 	made = func(s *sum) Var {
 		if s.x == nil {
-			return c.terms[s.term].to(e.steps[c.root].Shape)
+			return c.terms[s.first].to(e.steps[c.root].Shape)
 		}
 		x, y := made(s.x), made(s.y)
 		v := e.Move(c.inner[used])
