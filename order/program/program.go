@@ -35,13 +35,12 @@ type Step struct {
 	byNumber bool // of a Mul: by a Number by whose inverse some engines divide
 	inverse  bool // of a Number: it is one of these
 
-	readers int     // how many steps read the result
-	whole   bool    // its result is read outside of its stage
-	fixed   bool    // of a Number: no site
-	// definite: of an Add in another order than the reference's, which float32 rounds to the nearest
-	definite bool
-	units   float64 // of a Number: what it may be off by, in units of float32; of a Div: by what the divisor's reciprocal may
-	final   bool    // nothing is computed from it: it is the program's result, or moved there
+	readers  int     // how many steps read the result
+	whole    bool    // its result is read outside of its stage
+	fixed    bool    // of a Number: no site
+	units    float64 // of a Number: what it may be off by, in units of float32; of a Div: by what the divisor's reciprocal may
+	definite bool    // of an Add in another order than the reference's: it is rounded to the nearest
+	final    bool    // nothing is computed from it: it is the program's result, or moved there
 }
 
 // Program is a formula for inputs of known shapes. It is immutable; several goroutines may evaluate it.
