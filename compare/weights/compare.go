@@ -32,6 +32,20 @@ type Result struct {
 	Findings []Finding `json:"findings"` // what is wrong, worst first
 	Tensors  []Row     `json:"tensors"`  // in the original's order; what the port has more comes behind
 	Notes    []string  `json:"notes"`
+
+	ownHead string
+}
+
+// OwnHead is the name of a head that the port has beside the embedding, where the original has one tensor for both; empty for none, and
+// where both are the original's numbers, so that it does not matter which is used.
+func (r *Result) OwnHead() string {
+	equal := func(row Row) bool {
+		return row.Class == Equal || plainName(row.Name) != embeddingName && row.Name != r.ownHead
+	}
+	if slices.IndexFunc(r.Tensors, func(row Row) bool { return !equal(row) }) < 0 {
+		return ""
+	}
+	return r.ownHead
 }
 
 // Place is a checkpoint, for people.
@@ -72,6 +86,7 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 	if err != nil {
 		return nil, err
 	}
+	res.ownHead = c.ownHead
 	if err := c.run(ctx, jobs); err != nil {
 		return nil, err
 	}

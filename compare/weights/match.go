@@ -31,6 +31,18 @@ func (p Part) Taken() []int {
 	return mine
 }
 
+// HeadSource is where a port has a head of its own, by [Result.OwnHead], as the tensor lm_head.weight that the original lacks: in the shape
+// of the original's embedding.
+func HeadSource(local, original Side, name string) (s Source, ok bool) {
+	head := slices.IndexFunc(local.Tensors, func(t *Tensor) bool { return t.key() == name })
+	embedding := slices.IndexFunc(original.Tensors, func(t *Tensor) bool { return plainName(t.key()) == embeddingName })
+	if head < 0 || embedding < 0 {
+		return s, false
+	}
+	shape := original.Tensors[embedding].Shape
+	return Source{Original: &Tensor{Name: headName, Shape: shape}, Parts: []Part{{local.Tensors[head], shape}}}, true
+}
+
 // Sources says where the port has each tensor of the original, by the names that [Compare] goes by, in the original's order. missing are
 // the names of those that it has nowhere; towers that it leaves out whole, and what is computed from the configuration, are in neither.
 // Nothing is read: what the elements are, Compare says.

@@ -146,6 +146,7 @@ func (c *comparison) heads(of map[*Tensor]*job, extra []*job) []*job {
 				continue
 			}
 			j.original, j.name = embedding, j.local.key()
+			c.ownHead = j.local.key()
 			j.then = func(row *Row) {
 				if row.Class.Right() {
 					row.note("the head is a copy of the embedding, which the original has for both")

@@ -18,6 +18,9 @@ func Prepare(ctx context.Context, e *Env, s Settings, local, ref bool) (_ *Job, 
 	if err != nil {
 		return nil, nil, err
 	}
+	if flaw := j.port.flaw(); flaw != "" {
+		fmt.Fprintf(e.Notes, "warning: %s\n", flaw)
+	}
 	var found *Found
 	defer func() {
 		if err != nil {

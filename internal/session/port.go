@@ -40,13 +40,14 @@ type portRecord struct {
 	Stored map[string]string `json:"stored"`          // how the file has each tensor, by the original's name: "Q8_0", "F16"
 	Coded  []string          `json:"coded"`           // those of them that are codes
 	Cast   []string          `json:"cast"`            // what others were rounded to
+	Head   string            `json:"head,omitempty"`  // of a file with one of its own, where the model has one tensor for it and the embedding
 	Wrong  string            `json:"wrong,omitempty"` // the first thing that is wrong, in a sentence; empty: nothing is
 }
 
 const (
 	portsFolder  = "ports"     // below the folder of traces
 	portFile     = "port.json" // the record
-	portVersion  = "1"         // changes when what is written does
+	portVersion  = "2"         // changes when what is written does
 	weightsFile  = "model.safetensors"
 	maxPortFile  = 16 << 20
 	maxPortFiles = 4096 // files of a folder of weights, each of which is hashed
@@ -128,6 +129,12 @@ func (p *port) of(t *capture.Trace) *checkpoint.Checkpoint {
 	return p.original
 }
 
+// isPort reports whether a checkpoint is the weights of a port that were read before.
+func isPort(ck *checkpoint.Checkpoint) bool {
+	_, err := os.Stat(filepath.Join(ck.Name(), portFile))
+	return err == nil
+}
+
 // flaw is what keeps a comparison with the port's own weights from being complete: they are not the original's. Empty: they are.
 func (p *port) flaw() string {
 	if p == nil || p.Counts.Wrong == 0 {
@@ -142,6 +149,9 @@ func (p *port) remark() string {
 	text := fmt.Sprintf("weights: operations are verified with those of %s: %d equal, %d cast, %d quantised", p.path, p.Counts.Equal, p.Counts.Cast, p.Counts.Quantised)
 	if len(p.Coded) > 0 {
 		text += " (" + strings.Join(p.Coded, ", ") + ")"
+	}
+	if p.Head != "" {
+		text += "; the head is the file's own, " + p.Head
 	}
 	return text
 }
@@ -220,6 +230,9 @@ func portKey(d checkpoint.Digests, local *openedWeights, model string) (string, 
 	return hex.EncodeToString(all.Sum(nil)[:8]), nil
 }
 
+// severalFiles are names of a part of a GGUF that was split, and of an index of shards.
+var severalFiles = regexp.MustCompile(`(?i)-\d+-of-\d+\.[a-z]+$|\.index\.json$`)
+
 // filesOf are the files that a checkpoint is read from, and those beside it.
 func filesOf(path string) ([]string, error) {
 	info, err := os.Stat(path)
@@ -227,6 +240,9 @@ func filesOf(path string) ([]string, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
+		if severalFiles.MatchString(filepath.Base(path)) { // its other parts lie beside it
+			return filesOf(filepath.Dir(path))
+		}
 		list := []string{path}
 		if beside := filepath.Join(filepath.Dir(path), checkpoint.ConfigFile); beside != path {
 			if _, err := os.Stat(beside); err == nil {

@@ -211,6 +211,78 @@ func TestWeightsOfAPortAreReadAgainWhenTheyChange(t *testing.T) {
 	}
 }
 
+// What was read of several files is read again when any of them changes, whichever was named.
+func TestWeightsOfSeveralFilesAreReadAgain(t *testing.T) {
+	for named, files := range map[string][]string{
+		"w-00001-of-00002.gguf":        {"w-00001-of-00002.gguf", "w-00002-of-00002.gguf"},
+		"model.safetensors.index.json": {"model.safetensors.index.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"},
+	} {
+		folder, original := t.TempDir(), t.TempDir()
+		for _, name := range files {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(name), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		key := func() string {
+			t.Helper()
+			k, err := portKey(checkpoint.NewDigests(""), &openedWeights{path: filepath.Join(folder, named)}, original)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return k
+		}
+		before := key()
+		if key() != before {
+			t.Errorf("%s: the same files have two keys", named)
+		}
+		last := filepath.Join(folder, files[len(files)-1])
+		if err := os.WriteFile(last, []byte("changed"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if key() == before {
+			t.Errorf("%s: %s changed, and the key is the same", named, last)
+		}
+	}
+}
+
+// A head of the port's own, where the model has one tensor for it and the embedding, is said wherever it is another one.
+func TestOwnHeadOfAPort(t *testing.T) {
+	dir, all := tinyModel(t)
+	ck, err := checkpoint.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ck.Close()
+	for want, head := range map[string]hooks.Tensor{
+		"":               all["model.embed_tokens.weight"],
+		"lm_head.weight": each(all["model.embed_tokens.weight"], func(x float32) float32 { return x * 1.25 }),
+	} {
+		list := []checkpointtest.Tensor{{Name: "lm_head.weight", Tensor: head}}
+		for _, n := range slices.Sorted(maps.Keys(all)) {
+			list = append(list, checkpointtest.Tensor{Name: n, Tensor: all[n]})
+		}
+		folder := t.TempDir()
+		s := &Settings{Weights: filepath.Join(folder, "port.safetensors")}
+		if err := os.WriteFile(s.Weights, checkpointtest.File(list), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		p, err := openPort(context.Background(), &Env{Notes: io.Discard, Errors: io.Discard}, s, folder, ck)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Head != want {
+			t.Errorf("the head is %q, want %q", p.Head, want)
+		}
+		written, ok := p.ck.Tensor("lm_head.weight")
+		if _, own := p.Stored["lm_head.weight"]; own != (want != "") || ok != own || ok && !bytes.Equal(written.Data, head.Data) {
+			t.Errorf("a head is there (%v) and known (%v), want %q", ok, own, want)
+		}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A tensor that the original has as one and the port as several is put together again.
 func TestWeightsOfAPortAreJoinedAsTheOriginalHasThem(t *testing.T) {
 	_, all := tinyModel(t)

@@ -41,6 +41,10 @@ func makePort(ctx context.Context, e *Env, folder string, local, original *opene
 	if err != nil {
 		return r, err
 	}
+	head := result.OwnHead()
+	if s, ok := weights.HeadSource(local.side(), original.side(), head); ok {
+		list = append(list, s)
+	}
 	r = record(result, list)
 	parent := filepath.Dir(folder)
 	if err := os.MkdirAll(parent, 0o777); err != nil {
@@ -113,6 +117,7 @@ func record(result *weights.Result, list []weights.Source) portRecord {
 			r.Coded = append(r.Coded, t.Format)
 		}
 	}
+	r.Head = result.OwnHead()
 	for i := range result.Tensors {
 		if t := &result.Tensors[i]; t.Class == weights.Cast && !slices.Contains(r.Cast, t.Rounding) {
 			r.Cast = append(r.Cast, t.Rounding)

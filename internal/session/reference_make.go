@@ -110,6 +110,10 @@ func TokensOf(passes [][]int, further int) []int {
 
 // runTransformers runs the embedded runner.
 func (j *Job) runTransformers(ctx context.Context, e *Env, scope capture.Scope, path string) error {
+	if j.port != nil && j.port.Head != "" {
+		return hint.Add(fmt.Errorf("the file has a head of its own, %s, and transformers has one tensor for the head and the embedding of this model", j.port.Head),
+			"--reference go computes with both")
+	}
 	if err := j.prepare(); err != nil {
 		return fmt.Errorf("preparing transformers: %w", err)
 	}

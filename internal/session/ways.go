@@ -135,7 +135,11 @@ func (w *ways) find(p *probe, kind int, format string) error {
 	if looked == 0 {
 		return nil
 	}
-	if w.of[kind][format] = unknown; 2*most > looked {
+	w.of[kind][format] = asModel // weights that are no codes are multiplied as without --weights, unless most show another way
+	if slices.Contains(w.port.Coded, format) {
+		w.of[kind][format] = unknown
+	}
+	if 2*most > looked {
 		w.of[kind][format] = best
 	}
 	if best < rounds || len(quant.Operands(format)) == 1 {
@@ -239,9 +243,30 @@ func (w *ways) read(io *certify.IsolateOptions) func(order.Weight) (program.Rows
 		if w.of[w.kind(pass)][format] != unknown {
 			return ""
 		}
-		return fmt.Sprintf("the file has as %s: neither float32 weights nor the blocks of ggml's own kernels give most of such products", format)
+		return "the file has as " + format + ": " + noWay(format)
 	}
 	return of(0)
+}
+
+// noWay says of a format what was tried.
+func noWay(format string) string {
+	if len(quant.Operands(format)) == 0 {
+		return "float32 weights do not give most of such products, and how engines round their inputs is not known"
+	}
+	return "neither float32 weights nor the blocks of ggml's own kernels give most of such products"
+}
+
+// flaws say which products nothing verifies: a comparison that rests on their limits alone shows too little.
+func (w *ways) flaws() []string {
+	var all []string
+	for kind, passes := range []string{"passes of several tokens", "passes of one token"} {
+		for _, format := range slices.Sorted(maps.Keys(w.of[kind])) {
+			if w.of[kind][format] == unknown && slices.Contains(w.lone, kind == 1) {
+				all = append(all, fmt.Sprintf("products with %s weights in %s are not verified: %s", format, passes, noWay(format)))
+			}
+		}
+	}
+	return all
 }
 
 // remarks say what an engine does with the other operand.
