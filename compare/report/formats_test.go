@@ -270,6 +270,7 @@ func TestNothingUnwrittenIsPrinted(t *testing.T) {
 		"certify.Certificate.Unverified": "judging a row",
 		"measure.AxisError.Elements":     "limits",
 		"measure.Pattern.At":             "finding why a mask differs",
+		"weights.Result.ownHead":         "reading the weights of a port",
 	}
 	seen := map[reflect.Type]bool{}
 	var walk func(reflect.Type)
