@@ -52,19 +52,6 @@ func (p *Programs) Entry(name string, pass int, have func(name string, pass int)
 	return &Difference{Name: name, Pass: pass, Steps: diff(a, b), Lines: [2]string{p.a.source(x), p.b.source(y)}}
 }
 
-// Sources are the lines of source that compute a tensor of a pass in both programs; empty where one does not have it or does not say.
-func (p *Programs) Sources(name string, pass int) (a, b string) {
-	for i, s := range []*side{p.a, p.b} {
-		if s == nil {
-			continue
-		}
-		if at, ok := s.place(name, pass); ok {
-			*[]*string{&a, &b}[i] = s.source(at)
-		}
-	}
-	return a, b
-}
-
 // Source is the line of source that computes a tensor of a pass of a program; empty where that is not known.
 func Source(p *recorded.Program, name string, pass int) string {
 	s := index(p)

@@ -39,9 +39,6 @@ func NewRight(x []float64, n int) *Right {
 	return r
 }
 
-// Rows is how many rows there are.
-func (r *Right) Rows() int { return r.rows }
-
 // farther is beyond every number of 32 bits, squared; see [Digits].
 const farther = 400
 
