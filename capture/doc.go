@@ -29,6 +29,8 @@
 //	tracediff.model     what was run, for people: a path or a name
 //	tracediff.config    JSON object: the model's config with every default resolved
 //	tracediff.weights   "sha256:" or "chunks:" and 64 hexadecimal digits, or "unknown"; see below
+//	tracediff.port      JSON: {"file":"port.gguf","wrong":"1 tensor is wrong, first …"}: the model was run with the weights of a port's file;
+//	                    wrong may be missing
 //	tracediff.program   "sha256:" and the digest of the program beside the trace, NAME.program.json, as it was recorded
 //	tracediff.scope     JSON of Scope: {"level":2,"layers":"0-3,7","tensors":["*.mlp.*"],"passes":"0-","positions":"0-15"};
 //	                    only level must be there

@@ -15,6 +15,7 @@ type Manifest struct {
 	Model    string            // what was run, for people: a path or a name
 	Config   json.RawMessage   // a JSON object: the config with every default resolved
 	Weights  string            // a digest, "sha256:…" or "chunks:…", or "unknown"
+	Port     Port              // whose weights stood in for the model's own; File is empty where none did
 	Program  string            // "sha256:" and the digest of the recorded program beside the trace, NAME.program.json
 	Scope    Scope             // what was asked for; Level 0 is undeclared
 	Entries  []string          // the names of one pass that are in scope, in order; nil is undeclared
@@ -25,6 +26,12 @@ type Manifest struct {
 	Passes   int               // how many forward calls the run makes
 	Axes     map[string]string // by name, where they are not those of the order: "b t h d"
 	Status   Status            // what Open found; Create does not look at it
+}
+
+// Port is the file of a port whose weights a model was run with, in the place of its own.
+type Port struct {
+	File  string `json:"file"`
+	Wrong string `json:"wrong,omitempty"` // what keeps them from being the model's, beside rounding to codes: "1 tensor is wrong, first …"
 }
 
 // Producer is a program that ran a model: "transformers" 5.23.0, with what its numbers depend on as Details

@@ -43,6 +43,7 @@ var fields = []field{
 	text("model", func(m *Manifest) *string { return &m.Model }),
 	raw("config", func(m *Manifest) *json.RawMessage { return &m.Config }),
 	text("weights", func(m *Manifest) *string { return &m.Weights }),
+	coded("port", func(m *Manifest) *Port { return &m.Port }),
 	text("program", func(m *Manifest) *string { return &m.Program }),
 	coded("scope", func(m *Manifest) *Scope { return &m.Scope }),
 	coded("entries", func(m *Manifest) *[]string { return &m.Entries }),

@@ -104,6 +104,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate, Map: mapOf(mapped), Remarks: j.remarks(),
 	}
 	a.weighed(&o)
+	a.declared(&o, local, ref.Trace, j.ck)
 	if local, err = unrounded(local, ref.Trace, j.list, &o); err != nil {
 		return nil, err
 	}
@@ -236,6 +237,11 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 		}
 		defer own.Close()
 	}
+	var model *checkpoint.Checkpoint // that somebody named
+	if s.Model != "" {
+		model = ck
+	}
+	a.declared(&o, local, ref, model)
 	if o.AB {
 		dtype, err := certify.ModelDType(whole, local, ref)
 		if err != nil {

@@ -65,7 +65,7 @@ func (j *Job) checkLocal(ctx context.Context, e *Env) error {
 // runModel captures the Go model to the local side's place.
 func (j *Job) runModel(ctx context.Context, e *Env) (gemma.Output, error) {
 	m := capture.Manifest{
-		Producer: capture.Producer{Name: "tracediff", Version: e.Version}, Model: j.ck.Name(), Weights: j.weights, Scope: j.Scope,
+		Producer: capture.Producer{Name: "tracediff", Version: e.Version}, Model: j.ck.Name(), Weights: j.weights, Port: j.port.told(), Scope: j.Scope,
 	}
 	if j.Prompt != nil {
 		m.Prompt = *j.Prompt

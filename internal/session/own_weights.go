@@ -3,12 +3,14 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -49,3 +51,33 @@ func (a *Asked) weighed(o *compare.Options) {
 		o.Flaws = append(o.Flaws, flaw)
 	}
 }
+
+// declared says of traces that were made with the weights of a port's file what they declare of these. A reference whose weights are known to
+// be neither those of the model that was named nor the port's shows nothing of that model, however near it is.
+func (a *Asked) declared(o *compare.Options, local, ref *capture.Trace, named *checkpoint.Checkpoint) {
+	if o.AB {
+		return
+	}
+	if file := ref.Manifest().Port.File; file != "" && !o.Alone && (a.port == nil || a.port.of(ref) != a.port.ck) {
+		o.ReferenceLabel += ", with the weights of " + plain.Text(file)
+	}
+	sides := map[*capture.Trace]string{ref: "reference", local: "local trace"} // of one trace alone: the second
+	for _, t := range []*capture.Trace{local, ref} {
+		of := t.Manifest().Port
+		if of.Wrong == "" || sides[t] == "" || a.port != nil && a.port.of(t) == a.port.ck { // of the port's own, its flaw is said
+			continue
+		}
+		o.Flaws = append(o.Flaws, fmt.Sprintf("the %s was made with the weights of %s, which are not the model's: %s", sides[t], plain.Text(of.File), plain.Text(of.Wrong)))
+		delete(sides, t)
+	}
+	switch {
+	case named == nil || o.Alone || sides[ref] == "":
+	case a.port == nil && othersThan(named, ref) != "":
+		o.Flaws = append(o.Flaws, othersThan(named, ref)+"; "+referenceOf)
+	case a.port != nil && a.port.of(ref) == nil:
+		o.Flaws = append(o.Flaws, fmt.Sprintf("the reference was made of other weights than those of %s and of %s; %s", a.port.original.Name(), a.port.path, referenceOf))
+	}
+}
+
+// referenceOf is what to do about a reference that shows nothing of the model that was named.
+const referenceOf = "capture the reference from the model, or with --weights-from the port's file"

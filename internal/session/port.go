@@ -36,18 +36,18 @@ type port struct {
 
 // portRecord is what stands beside the weights that were read. It is written last: a folder without one is unfinished.
 type portRecord struct {
+	Told   capture.Port      `json:"told"` // what is said of these weights by a trace that is made with them
 	Counts weights.Counts    `json:"counts"`
 	Stored map[string]string `json:"stored"`          // how the file has each tensor, by the original's name: "Q8_0", "F16"
 	Coded  []string          `json:"coded"`           // those of them that are codes
 	Cast   []string          `json:"cast"`            // what others were rounded to
-	Head   string            `json:"head,omitempty"`  // of a file with one of its own, where the model has one tensor for it and the embedding
-	Wrong  string            `json:"wrong,omitempty"` // the first thing that is wrong, in a sentence; empty: nothing is
+	Head   string            `json:"head,omitempty"` // of a file with one of its own, where the model has one tensor for it and the embedding
 }
 
 const (
 	portsFolder  = "ports"     // below the folder of traces
 	portFile     = "port.json" // the record
-	portVersion  = "2"         // changes when what is written does
+	portVersion  = "3"         // changes when what is written does
 	weightsFile  = "model.safetensors"
 	maxPortFile  = 16 << 20
 	maxPortFiles = 4096 // files of a folder of weights, each of which is hashed
@@ -137,11 +137,18 @@ func isPort(ck *checkpoint.Checkpoint) bool {
 
 // flaw is what keeps a comparison with the port's own weights from being complete: they are not the original's. Empty: they are.
 func (p *port) flaw() string {
-	if p == nil || p.Counts.Wrong == 0 {
+	if p == nil || p.Told.Wrong == "" {
 		return ""
 	}
-	return fmt.Sprintf("the port's weights are not the original's: %s wrong, first %s; tracediff weights %s --model %s lists them",
-		isOrAre(p.Counts.Wrong, "tensor"), p.Wrong, QuoteShell(p.path), QuoteShell(p.original.Name()))
+	return fmt.Sprintf("the port's weights are not the original's: %s; tracediff weights %s --model %s lists them", p.Told.Wrong, QuoteShell(p.path), QuoteShell(p.original.Name()))
+}
+
+// told is what a trace that is made with these weights says of them.
+func (p *port) told() capture.Port {
+	if p == nil {
+		return capture.Port{}
+	}
+	return p.Told
 }
 
 // remark says with which weights the operations are verified.

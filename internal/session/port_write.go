@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -45,7 +46,7 @@ func makePort(ctx context.Context, e *Env, folder string, local, original *opene
 	if s, ok := weights.HeadSource(local.side(), original.side(), head); ok {
 		list = append(list, s)
 	}
-	r = record(result, list)
+	r = record(local.path, result, list)
 	parent := filepath.Dir(folder)
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return r, hint.Add(fmt.Errorf("keeping the port's weights: %w", err), "--dir names a folder that can be written to")
@@ -99,13 +100,13 @@ func lacking(path string, missing []string, found int) error {
 }
 
 // record is what is kept of a comparison of weights.
-func record(result *weights.Result, list []weights.Source) portRecord {
-	r := portRecord{Counts: result.Counts, Stored: map[string]string{}, Coded: []string{}, Cast: []string{}}
+func record(path string, result *weights.Result, list []weights.Source) portRecord {
+	r := portRecord{Told: capture.Port{File: filepath.Base(path)}, Counts: result.Counts, Stored: map[string]string{}, Coded: []string{}, Cast: []string{}}
 	if len(result.Findings) > 0 {
 		f := result.Findings[0]
-		r.Wrong = f.Tensor + ": " + f.What
+		r.Told.Wrong = fmt.Sprintf("%s wrong, first %s: %s", isOrAre(r.Counts.Wrong, "tensor"), f.Tensor, f.What)
 	} else if !result.Right() {
-		r.Wrong = "no tensor was compared"
+		r.Told.Wrong = "no tensor was compared"
 	}
 	for _, s := range list {
 		t := s.Parts[0].Local

@@ -220,7 +220,7 @@ func (j *Job) stopped(path string) error {
 
 // walk is the reference job of these passes at a scope, without a place to write to.
 func (j *Job) walk(scope capture.Scope) reference.Job {
-	m := capture.Manifest{Model: j.ck.Name(), Weights: j.weights, Scope: scope}
+	m := capture.Manifest{Model: j.ck.Name(), Weights: j.weights, Port: j.port.told(), Scope: scope}
 	if j.Prompt != nil {
 		m.Prompt = *j.Prompt
 	}

@@ -148,6 +148,7 @@ def manifest(loaded: Loaded, order: Order, job: Job, plan: Sequence[Entry]) -> d
         "model": loaded.name,
         "config": order.config_text,
         "weights": loaded.weights,
+        "port": host.port(loaded.folder),
         "scope": _json(scope),
         "entries": _json([entry.name for entry in plan]),
         "derived": _json([entry.name for entry in plan if entry.source.kind == "derived"]),

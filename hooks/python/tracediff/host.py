@@ -114,6 +114,19 @@ def weights_digest(folder: str | os.PathLike[str]) -> str:
     return ("chunks:" if large else "sha256:") + hashlib.sha256(lines.encode()).hexdigest()
 
 
+def port(folder: str | os.PathLike[str]) -> str:
+    """Return what the folder says of a port's file that its weights were read from, as JSON; "" for a model's own."""
+    if not folder:
+        return ""
+    try:
+        told = json.loads(pathlib.Path(folder, "port.json").read_text(encoding="utf-8"))["told"]
+        if isinstance(told["file"], str):
+            return json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+    except (OSError, ValueError, KeyError, TypeError):  # there is none, or one of something else
+        pass
+    return ""
+
+
 def whole(file: pathlib.Path) -> str:
     """Return the SHA-256 of a file in hexadecimal."""
     with file.open("rb") as data:

@@ -238,6 +238,7 @@ def manifest(model: Any, checkpoint: str, side: str, prompt: str) -> dict[str, s
         "producer": json.dumps(producer, separators=(",", ":")),
         "model": checkpoint,
         "weights": host.weights_digest(checkpoint) if checkpoint else "",
+        "port": host.port(checkpoint),
         "dtype": program_file.main_dtype(model),
         "device": str(parameter.device),
         "prompt": prompt,
