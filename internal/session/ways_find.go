@@ -1,0 +1,285 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/quant"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// mostProbed is how many entries are looked at for a set of formats.
+const mostProbed = 8
+
+// use is the products with weights of one format in passes of one kind.
+type use struct {
+	kind   int
+	format string
+}
+
+// probed is a captured entry, and of which products nothing else that was captured lies between: its own, and those on the way to it.
+type probed struct {
+	node order.Node
+	uses []use
+}
+
+// waysOf finds by which way the products of a trace were computed: the one that gives every element of most of the entries that are looked
+// at, each from what was captured before it, and of more than half. What holds for most products of a format is the engine's, and what it
+// leaves is wrong. Where none does, nothing is known of these products, and nothing is said of them.
+//
+// An entry with products of one format decides for that; then those follow in which one is left, and of entries with products of several that
+// are left, one way for all of these.
+func (p *port) waysOf(ctx context.Context, t *capture.Trace, list *order.List, dtype hooks.DType) (*ways, error) {
+	w := &ways{of: [2]map[string]way{{}, {}}, plain: dtype, port: p}
+	passes, err := t.IDs()
+	if err != nil { // what it lacks is said where it is isolated
+		return w, nil
+	}
+	for _, ids := range passes {
+		w.lone = append(w.lone, len(ids) == 1)
+	}
+	f := &finder{ways: w, ctx: ctx, trace: t, list: list}
+	rest := f.entries()
+	for len(rest) > 0 {
+		rest, err = f.next(rest)
+		if err != nil {
+			return nil, err
+		}
+	}
+	for kind := range w.of { // of what was not captured, the other kind of pass decides
+		for format, is := range w.of[1-kind] {
+			if _, ok := w.of[kind][format]; !ok {
+				w.of[kind][format] = is
+			}
+		}
+	}
+	return w, nil
+}
+
+// finder looks for the ways of a trace.
+type finder struct {
+	*ways
+	ctx   context.Context
+	trace *capture.Trace
+	list  *order.List
+}
+
+// entries are the captured entries that are made with products, and with which.
+func (f *finder) entries() []probed {
+	have := func(n order.Node) bool { _, ok := f.trace.Lookup(n.Pass, f.list.At(n).Name); return ok }
+	var all []probed
+	for pass := range f.lone {
+		for at := range f.list.Entries {
+			n := order.Node{Entry: at, Pass: pass}
+			if !have(n) {
+				continue
+			}
+			cut, err := f.list.Cut(have, n)
+			if err != nil {
+				continue
+			}
+			p := probed{node: n}
+			for _, step := range cut.Steps {
+				e := f.list.At(step)
+				if _, product := e.Op.(op.Linear); !product || len(e.Weights) == 0 {
+					continue
+				}
+				u := use{f.kind(step.Pass), f.port.stored(e.Weights[0])}
+				if u.format != "" && !slices.Contains(p.uses, u) {
+					p.uses = append(p.uses, u)
+				}
+			}
+			if len(p.uses) > 0 {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// next decides for the uses of the entries with the fewest of which nothing is known yet, and returns the entries with others.
+func (f *finder) next(entries []probed) (rest []probed, err error) {
+	for _, p := range entries {
+		p.uses = slices.DeleteFunc(slices.Clone(p.uses), func(u use) bool { _, known := f.of[u.kind][u.format]; return known })
+		if len(p.uses) > 0 {
+			slices.SortFunc(p.uses, func(a, b use) int { return cmp.Or(a.kind-b.kind, cmp.Compare(a.format, b.format)) })
+			rest = append(rest, p)
+		}
+	}
+	if len(rest) == 0 {
+		return nil, nil
+	}
+	fewest := slices.MinFunc(rest, func(a, b probed) int { return len(a.uses) - len(b.uses) }).uses
+	var nodes []order.Node
+	var others []probed
+	for _, p := range rest {
+		if slices.Equal(p.uses, fewest) {
+			nodes = append(nodes, p.node)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return others, f.find(nodes, fewest)
+}
+
+// spread are some of the nodes, from all over the model and the run.
+func spread(nodes []order.Node) []order.Node {
+	n := len(nodes)
+	if n <= mostProbed {
+		return nodes
+	}
+	var some []order.Node
+	for i := range mostProbed {
+		some = append(some, nodes[i*(n-1)/(mostProbed-1)])
+	}
+	return some
+}
+
+// find tries the ways of some uses on entries that are made with them, and notes what it found. Nothing is noted where no entry can be
+// computed.
+func (f *finder) find(nodes []order.Node, uses []use) error {
+	best, most, looked := unknown, 0, 0
+	tries := f.tries(uses)
+	for _, try := range tries {
+		good, of, err := f.right(spread(nodes), uses, try)
+		if err != nil {
+			return err
+		}
+		if looked = of; good > most {
+			best, most = try, good
+		}
+		if looked == 0 || good == looked {
+			break
+		}
+	}
+	if looked == 0 {
+		return nil
+	}
+	for _, u := range uses {
+		f.of[u.kind][u.format] = asModel // weights that are no codes are multiplied as without --weights, unless most show another way
+		if slices.Contains(f.port.Coded, u.format) {
+			f.of[u.kind][u.format] = unknown
+		}
+		if 2*most > looked {
+			f.of[u.kind][u.format] = by(best, u.format)
+		}
+	}
+	if best < rounds || 2*most <= looked {
+		return nil
+	}
+	return f.kernels(nodes, uses)
+}
+
+// kernels chooses between the kernels of one rounding, which differ in few codes, and most often in none.
+func (f *finder) kernels(nodes []order.Node, uses []use) error {
+	for _, u := range uses {
+		all := quant.Operands(u.format)
+		if len(all) < 2 || f.of[u.kind][u.format] < rounds {
+			continue
+		}
+		differ, err := f.differing(nodes, all)
+		if err != nil {
+			return err
+		}
+		most := -1
+		for i := range all {
+			good, _, err := f.right(differ, []use{u}, rounds+way(i))
+			if err != nil {
+				return err
+			}
+			if good > most {
+				f.of[u.kind][u.format], most = rounds+way(i), good
+			}
+		}
+	}
+	return nil
+}
+
+// right is of how many entries a way of some uses gives every element, and how many can be looked at.
+func (f *finder) right(nodes []order.Node, uses []use, try way) (good, looked int, err error) {
+	of := func(kind int) func(string) way {
+		return func(format string) way {
+			if slices.Contains(uses, use{kind, format}) {
+				return by(try, format)
+			}
+			return f.of[kind][format]
+		}
+	}
+	i, err := certify.NewIsolator(f.trace, f.list, f.reader(of(0)), certify.IsolateOptions{Arithmetic: certify.Strict, DType: f.plain, Single: f.reader(of(1))})
+	if err != nil { // what the trace lacks is said where it is isolated
+		return 0, 0, nil
+	}
+	for _, n := range nodes {
+		right, err := i.Reproduces(f.ctx, f.list.At(n).Name, n.Pass)
+		switch {
+		case f.ctx.Err() != nil:
+			return 0, 0, f.ctx.Err()
+		case err != nil: // it cannot be computed from what was captured
+			continue
+		}
+		if looked++; right {
+			good++
+		}
+	}
+	return good, looked, nil
+}
+
+// differing are entries, some of them, that are a product whose captured inputs two kernels round differently.
+func (f *finder) differing(nodes []order.Node, kernels []quant.Operand) (some []order.Node, err error) {
+	for _, n := range nodes {
+		if len(some) == mostProbed || f.ctx.Err() != nil {
+			return some, f.ctx.Err()
+		}
+		e := f.list.At(n)
+		if _, product := e.Op.(op.Linear); !product {
+			continue
+		}
+		if _, fed := f.trace.Lookup(n.Pass, e.Inputs[0].Name); !fed {
+			continue
+		}
+		v, err := f.trace.Value(n.Pass, e.Inputs[0].Name)
+		if err != nil {
+			return nil, err
+		}
+		other := slices.Clone(v.Data)
+		kernels[0].Round(v.Data, nil)
+		kernels[1].Round(other, nil)
+		if !slices.Equal(v.Data, other) {
+			some = append(some, n)
+		}
+	}
+	return some, nil
+}
+
+// tries are the ways that differ for some uses, in the order in which they are tried.
+func (f *finder) tries(uses []use) []way {
+	list := []way{asModel}
+	if f.plain != hooks.F32 {
+		list = append(list, wide)
+	}
+	most := 0
+	for _, u := range uses {
+		most = max(most, len(quant.Operands(u.format)))
+	}
+	for i := range most {
+		list = append(list, rounds+way(i))
+	}
+	return list
+}
+
+// by is a way of several formats for one of them, which may have fewer kernels.
+func by(try way, format string) way {
+	n := len(quant.Operands(format))
+	switch {
+	case try < rounds:
+		return try
+	case n == 0:
+		return wide
+	}
+	return min(try, rounds+way(n-1))
+}
