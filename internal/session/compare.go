@@ -48,6 +48,7 @@ type Asked struct {
 
 	program *recordedProgram // in use
 	port    *port            // whose own weights certify it; nil: those of the model do
+	kernels *port            // a file of the model's own numbers, whose formats say how an engine may multiply with them; nil: none was named
 }
 
 // Compare captures the local side by settings and compares it with the reference that fits.
@@ -71,7 +72,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	if err := j.useProgram(ref); err != nil {
 		return nil, err
 	}
-	a.program, a.port = j.program, j.port
+	a.program, a.port, a.kernels = j.program, j.port, j.kernels
 	j.replay(ref.passes)
 	if err := j.checkPasses(); err != nil {
 		return nil, err

@@ -89,8 +89,8 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 		return unable(why, "--model DIR names the checkpoint that both were made of")
 	}
 	weights := reference.Weights(ck, dtype)
-	if a.port != nil {
-		ways, err := a.port.waysOf(ctx, local, list, dtype)
+	if file := a.file(); file != nil {
+		ways, err := file.waysOf(ctx, local, list, dtype)
 		if err != nil {
 			return err
 		}

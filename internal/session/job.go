@@ -25,6 +25,7 @@ type Job struct {
 	dir      string                 // where traces are kept
 	ck       *checkpoint.Checkpoint // with the weights of the port, where these were named
 	port     *port                  // nil where they were not, or are the model's
+	kernels  *port                  // of a file of the model's own numbers: how an engine may multiply with its formats; nil: none was named
 	folder   fs.FS                  // the model directory
 	list     *order.List
 	record   *order.List // the names to record: list, or the user's

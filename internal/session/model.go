@@ -19,7 +19,7 @@ const Embedded = "gemma3n-tiny"
 // Close closes the model.
 func (j *Job) Close() error {
 	if j.port == nil {
-		return j.ck.Close()
+		return hint.Also(j.kernels.Close(), j.ck.Close())
 	}
 	return hint.Also(j.port.Close(), j.port.original.Close())
 }
@@ -69,7 +69,8 @@ func (j *Job) usePort(ctx context.Context, e *Env) error {
 	}
 	if p.same(j.dtype) {
 		e.detail("the weights of %s are the model's own numbers in %s", j.Weights, j.dtype)
-		return p.Close()
+		j.kernels = p
+		return nil
 	}
 	j.port, j.ck = p, p.ck
 	if j.undescribed { // which weights it needs, its program says

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,9 @@ func (a *Asked) own(ck *checkpoint.Checkpoint) *checkpoint.Checkpoint {
 	return ck
 }
 
+// file is the port's file that was named, nil for none.
+func (a *Asked) file() *port { return cmp.Or(a.port, a.kernels) }
+
 // ownWeights opens the port's weights that the settings name, for traces that are there already. The caller closes them.
 func (a *Asked) ownWeights(ctx context.Context, e *Env, s *Settings, ck *checkpoint.Checkpoint, list *order.List, o *compare.Options, local, ref *capture.Trace) (*port, error) {
 	if ck == nil {
@@ -32,7 +36,8 @@ func (a *Asked) ownWeights(ctx context.Context, e *Env, s *Settings, ck *checkpo
 		return nil, err
 	}
 	if dtype, err := certify.ModelDType(list, local, ref); err == nil && p.same(dtype) {
-		o.Remarks = append(o.Remarks, p.remark())
+		a.kernels = p
+		a.weighed(o)
 		return p, nil
 	}
 	a.port = p
@@ -43,11 +48,12 @@ func (a *Asked) ownWeights(ctx context.Context, e *Env, s *Settings, ck *checkpo
 
 // weighed says in a report with which weights the port was verified, and what keeps them from being right.
 func (a *Asked) weighed(o *compare.Options) {
-	if a.port == nil {
+	file := a.file()
+	if file == nil {
 		return
 	}
-	o.Remarks = append(o.Remarks, a.port.remark())
-	if flaw := a.port.flaw(); flaw != "" {
+	o.Remarks = append(o.Remarks, file.remark())
+	if flaw := file.flaw(); flaw != "" {
 		o.Flaws = append(o.Flaws, flaw)
 	}
 }

@@ -38,9 +38,9 @@ type port struct {
 type portRecord struct {
 	Told   capture.Port      `json:"told"` // what is said of these weights by a trace that is made with them
 	Counts weights.Counts    `json:"counts"`
-	Stored map[string]string `json:"stored"`          // how the file has each tensor, by the original's name: "Q8_0", "F16"
-	Coded  []string          `json:"coded"`           // those of them that are codes
-	Cast   []string          `json:"cast"`            // what others were rounded to
+	Stored map[string]string `json:"stored"`         // how the file has each tensor, by the original's name: "Q8_0", "F16"
+	Coded  []string          `json:"coded"`          // those of them that are codes
+	Cast   []string          `json:"cast"`           // what others were rounded to
 	Head   string            `json:"head,omitempty"` // of a file with one of its own, where the model has one tensor for it and the embedding
 }
 
