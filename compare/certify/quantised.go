@@ -1,9 +1,9 @@
 package certify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 
@@ -26,6 +26,12 @@ const (
 	// How far the products may be too large or too small on average, of that error: codes err in both directions, so that of n elements the
 	// slope is off by 1/√n of the error. A factor makes all of it.
 	mostSlope, leastSlope, slopes = 0.9, 0.2, 4.0
+	// A file has several formats, and the coarsest is that of several matrices of a layer. One place in the layers that is so many times as far off
+	// as every other has more than codes.
+	mostAbove = 3.0
+	// Codes are as good in every part of a weight: the channels of a result, in so many parts, are about as far off as each other. One part that is
+	// so many times as far off as the parts are at the median has more than codes, such as a head with a factor.
+	parts, mostApart = 8, 5.0
 )
 
 // mostOfRole is how many products of a role are looked at, of which the first that is not like the others speaks for it.
@@ -35,7 +41,8 @@ const mostOfRole = 4
 type quantised struct {
 	once     sync.Once
 	products []order.Node
-	text     string // empty: not like those of quantised weights
+	text     string             // empty: not like those of quantised weights
+	levels   map[string]float64 // by role: the largest error of those that are like them
 	err      error
 }
 
@@ -59,7 +66,7 @@ func (i *Isolator) likely(ctx context.Context, role string) (string, error) {
 			continue
 		}
 		error, err := i.coded(ctx, n)
-		if error <= 0 || err != nil {
+		if error <= 0 || err != nil || q.above(role, error) {
 			return "", err
 		}
 		looked++
@@ -68,6 +75,17 @@ func (i *Isolator) likely(ctx context.Context, role string) (string, error) {
 		return "", nil
 	}
 	return q.text, nil
+}
+
+// above reports whether the products of a role are much further off than those of every other role.
+func (q *quantised) above(role string, error float64) bool {
+	most := 0.0
+	for other, level := range q.levels {
+		if other != role {
+			most = max(most, level)
+		}
+	}
+	return most > 0 && error > mostAbove*most
 }
 
 // Beyond says of an entry whose role is like quantised weights, and which is further off than codes are, that it is not; empty for any other.
@@ -117,8 +135,14 @@ func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (s
 			some = append(some, products[k*(n-1)/(mostLooked-1)])
 		}
 	}
-	var errors []float64
+	type off struct {
+		role  string
+		error float64
+	}
+	var like []off
 	names, looked := map[string]bool{}, 0
+	q := &i.quantised
+	q.levels = map[string]float64{}
 	for _, n := range some {
 		error, err := i.coded(ctx, n)
 		switch {
@@ -128,14 +152,19 @@ func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (s
 			continue
 		}
 		if looked++; error > 0 {
-			errors, names[i.list.At(n).Name] = append(errors, error), true
+			name := i.list.At(n).Name
+			role := diagnose.Role(name)
+			like, names[name] = append(like, off{role, error}), true
+			q.levels[role] = max(q.levels[role], error)
 		}
 	}
-	if len(names) < leastLooked || float64(len(errors)) < leastShare*float64(looked) {
+	if len(names) < leastLooked || float64(len(like)) < leastShare*float64(looked) {
 		return "", nil
 	}
+	like = slices.DeleteFunc(like, func(o off) bool { return q.above(o.role, q.levels[o.role]) })
+	by := func(a, b off) int { return cmp.Compare(a.error, b.error) }
 	return fmt.Sprintf("quantised weights: nearly every product with a weight is off, by %.2g%% to %.2g%%, as with codes in place of the original's weights",
-		100*slices.Min(errors), 100*slices.Max(errors)), nil
+		100*slices.MinFunc(like, by).error, 100*slices.MaxFunc(like, by).error), nil
 }
 
 // coded is the relative L2 error of an entry that differs from the product with the original's weights as one with codes does; 0 where it
@@ -155,17 +184,12 @@ func (i *Isolator) coded(ctx context.Context, n order.Node) (float64, error) {
 	if err != nil || float64(len(j.outside())) < least*float64(len(j.y.Data)) {
 		return 0, err
 	}
-	wrong, whole, both := 0.0, 0.0, 0.0
-	for k, x := range j.x.Data {
-		y := j.y.Data[k]
-		wrong += float64((y - x) * (y - x))
-		whole += float64(x * x)
-		both += float64(x * y)
-	}
-	error := math.Sqrt(wrong / whole)
-	slope := min(mostSlope, max(leastSlope, slopes/math.Sqrt(float64(len(j.x.Data)))))
-	if !(error >= leastCodes && error <= mostCodes) || math.Abs(both/whole-1) > slope*error+error*error {
+	c := newCoding(j.x.Data, j.y.Data, channelsOf(i.list.At(n), j.y.Shape))
+	if !c.plausible() {
 		return 0, nil
 	}
-	return error, nil
+	if same, err := i.asInputs(n, c); !same || err != nil {
+		return 0, err
+	}
+	return c.error, nil
 }

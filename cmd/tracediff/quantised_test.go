@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+)
+
+// A port with codes for weights has one finding for its products. A product that is wrong beside its codes has one of its own: a factor of some
+// heads, a bias, or noise are no codes, however small their error is.
+func TestCodesDoNotExplainOtherMistakes(t *testing.T) {
+	t.Parallel()
+	const dir = "../../fixtures/weights/"
+	norm := func(v []float32) float64 {
+		sum := 0.0
+		for _, x := range v {
+			sum += float64(x) * float64(x)
+		}
+		return math.Sqrt(sum / float64(len(v)))
+	}
+	rng := rand.New(rand.NewPCG(18, 2))
+	bias := make([]float64, 64)
+	for i := range bias {
+		bias[i] = rng.NormFloat64()
+	}
+	for _, tt := range []struct {
+		name, port string
+		change     func(v []float32)
+		own        bool
+	}{
+		{"nothing", "Q8_0", func([]float32) {}, false},
+		{"nothing", "Q4_K", func([]float32) {}, false},
+		{"a factor", "Q4_K", func(v []float32) { changeAll(v, func(_ int, x float64) float64 { return 1.2 * x }) }, true},
+		{"a factor of some channels", "Q8_0", func(v []float32) {
+			changeAll(v, func(i int, x float64) float64 {
+				if i%64 < 8 {
+					return 1.05 * x
+				}
+				return x
+			})
+		}, true},
+		{"a bias", "Q4_K", func(v []float32) {
+			n := norm(v)
+			changeAll(v, func(i int, x float64) float64 { return x + 0.16*n*bias[i%64] })
+		}, true},
+		{"noise", "Q8_0", func(v []float32) {
+			n := norm(v)
+			changeAll(v, func(_ int, x float64) float64 { return x + 0.1*n*rng.NormFloat64() })
+		}, true},
+	} {
+		src, err := capture.Open(dir + "port/" + tt.port + ".safetensors")
+		must(t, err)
+		var all []checkpointtest.Tensor
+		for _, r := range src.Records() {
+			x, err := src.Read(r)
+			must(t, err)
+			if strings.HasSuffix(r.Key, "layers.0.mlp.up_proj") {
+				v := decoded(x)
+				tt.change(v)
+				x = encoded(x.DType, x.Shape, v)
+			}
+			all = append(all, checkpointtest.Tensor{Name: r.Key, Tensor: x})
+		}
+		must(t, src.Close())
+		local := filepath.Join(t.TempDir(), "local.safetensors")
+		must(t, os.WriteFile(local, checkpointtest.File(all), 0o666))
+		var out, errOut bytes.Buffer
+		code := run([]string{"tracediff", "compare", "--isolate", local, "--model", dir + "wide"}, nil, &out, &errOut)
+		text := out.String() + errOut.String()
+		if code != exitMismatch || strings.Count(text, "quantised weights: ") != 2 { // at the first divergence, and among the findings
+			t.Fatalf("%s, %s: exit %d\n%s", tt.port, tt.name, code, text)
+		}
+		if own := strings.Contains(text, "\n  bug in mlp.up_proj, layer 0: "); own != tt.own {
+			t.Errorf("%s, %s: it has a finding of its own: %t, want %t\n%s", tt.port, tt.name, own, tt.own, text)
+		}
+	}
+}
+
+// changeAll changes every number.
+func changeAll(v []float32, f func(i int, x float64) float64) {
+	for i, x := range v {
+		v[i] = float32(f(i, float64(x)))
+	}
+}
