@@ -77,6 +77,9 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 	if len(other.Lines)+len(other.Choices) == 0 {
 		return p, nil
 	}
+	if sure, err := other.provenPasses(t, ref); sure || err != nil {
+		return other, err
+	}
 	return p.orPasses(other), nil
 }
 
