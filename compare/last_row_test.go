@@ -2,6 +2,7 @@ package compare_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
@@ -65,5 +66,23 @@ func TestLogitsOfTheLastTokenAlone(t *testing.T) {
 	}
 	if res := isolated(t, dir, right, nil); res.ExitCode() != 0 || res.Mismatches > 0 || len(res.Incomplete) > 0 {
 		t.Errorf("alone: exit %d, %d mismatches, incomplete: %v", res.ExitCode(), res.Mismatches, res.Incomplete)
+	}
+}
+
+// Which mistakes a run would have shown is asked of entries that have the last row alone, too: what they would show if they had been captured
+// whole, with the entries between them, is worked out of all rows.
+func TestSightOfTheLastTokenAlone(t *testing.T) {
+	const dir = "llama-tiny"
+	golden := openGolden(t, "golden/"+dir+"/prefill.bfloat16.safetensors")
+	right := lastRows(t, golden, 0, 1)
+	sources := slices.DeleteFunc(right.Sources(), func(s capture.Source) bool { return s.Name == "lm_head" || s.Name == "norm.in" || s.Name == "norm" })
+	local, err := capture.Assemble("last rows", sources, capture.Manifest{DType: hooks.BF16}, right.Sequence(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ck, list := openModel(t, dir)
+	res := run(t, local, golden, compare.Options{Order: list, All: true, Sight: true, Isolator: isolator(t, local, ck, list), ReferenceIsolator: isolator(t, golden, ck, list)})
+	if res.Mismatches > 0 || res.Sight == nil || res.Sight.Known == 0 || len(res.Sight.Seen) == 0 {
+		t.Fatalf("%d mismatches, incomplete %v, sight %+v", res.Mismatches, res.Incomplete, res.Sight)
 	}
 }

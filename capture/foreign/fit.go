@@ -302,12 +302,10 @@ func (f *fitter) headsFirst() {
 	f.note("%s with the axis of heads before that of tokens, as transformers has it: read with the two exchanged", tensors(len(swapped)))
 }
 
-// leading is a shape with the axes of 1 in front that an entry has and the tensor does not: the batch axis and, in a pass of one
-// token, the token axis behind it.
+// leading is a shape with the axes of 1 in front that an entry has and the tensor does not: the batch axis and, where the tokens of the pass
+// are known, those behind it that are 1 there, such as that of a single token or of a single key head.
 func (f *fitter) leading(e *order.Entry, s *capture.Source) []int {
-	missing := len(e.Shape) - len(s.Shape)
-	one := s.Pass < len(f.tokens) && f.tokens[s.Pass] == 1
-	if missing != 1 && (missing != 2 || !one || e.Axes[1] != order.AxisToken) {
+	if missing := len(e.Shape) - len(s.Shape); missing < 1 || missing > 1 && s.Pass >= len(f.tokens) {
 		return nil
 	}
 	return ones(s.Shape, len(e.Shape))

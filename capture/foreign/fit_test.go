@@ -124,6 +124,29 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// An axis of one key head is missing as the batch axis is, where the ids say how many tokens there are.
+func TestFitOneKeyHead(t *testing.T) {
+	list := tiny(t, "qwen3-tiny") // 1 key head of 12
+	ids, keys := tensor("input_ids", hooks.I64, 1, 5), "layers.0.self_attn.k_rope"
+	for _, c := range []struct {
+		sources []capture.Source
+		want    []int
+	}{
+		{[]capture.Source{ids, tensor(keys, hooks.F32, 5, 12)}, []int{1, 1, 5, 12}},
+		{[]capture.Source{ids, tensor(keys, hooks.F32, 1, 5, 12)}, []int{1, 1, 5, 12}},
+		{[]capture.Source{ids, tensor(keys, hooks.F32, 12, 5)}, []int{12, 5}},
+		{[]capture.Source{ids, tensor(keys, hooks.F32, 60)}, []int{60}},
+		{[]capture.Source{ids, tensor(keys, hooks.F32, 12)}, []int{12}},
+		{[]capture.Source{tensor(keys, hooks.F32, 5, 12)}, []int{5, 12}},
+		{[]capture.Source{tensor("input_ids", hooks.I64, 1, 1), tensor(keys, hooks.F32, 12)}, []int{1, 1, 1, 12}},
+	} {
+		records := fit(t, list, capture.Manifest{}, c.sources...).Records()
+		if got := records[len(records)-1].Shape; !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.sources[len(c.sources)-1].Shape, got, c.want)
+		}
+	}
+}
+
 // A trace that says what it is stays as it is, whatever its shapes.
 func TestTracesAreNotFitted(t *testing.T) {
 	m := capture.Manifest{Status: capture.StatusComplete}

@@ -109,40 +109,52 @@ func beside(d hooks.DType, y float64, above bool) float64 {
 
 // Roundings of tensors: of this many elements or more in two rows that d does not have, in the other trace, all but one of roundingsOf are
 // what the other's round to. Null hypothesis: the port computed in d. Then a linear operation, whose inputs were rounded, has the
-// rounding of the float32 result in about 6 of 10 elements.
+// rounding of the float32 result in about 6 of 10 elements, and is off by about half a unit of d: an element that is off by roundingsFar
+// half units of the root of the mean square is wrong, whatever the port computes in.
 const (
 	roundingsLeast = 8
 	roundingsOf    = 16
+	roundingsFar   = 32
 )
 
-// RoundingOf reports whether a tensor has what another, in float32, rounds to in d; shows is false where the other's numbers are those of
-// d, or too few are not, which shows nothing.
-func RoundingOf(t *capture.Trace, l capture.Record, other *capture.Trace, r capture.Record, d hooks.DType) (is, shows bool, err error) {
+// Numbers says what the elements of a tensor are to those of another in float32.
+type Numbers int
+
+const (
+	FewNumbers     Numbers = iota // too few to tell, or those of another shape or dtype
+	RoundedNumbers                // what the other's round to
+	OtherNumbers                  // others than those, as of a port that computes in fewer digits
+	NoNumbers                     // some that no port has which is right
+)
+
+// RoundingOf says what a tensor has of another, in float32, and of what that rounds to in d. Elements that d has exactly in the other trace show
+// nothing.
+func RoundingOf(t *capture.Trace, l capture.Record, other *capture.Trace, r capture.Record, d hooks.DType) (Numbers, error) {
 	if !slices.Equal(l.Shape, r.Shape) || l.DType != d && l.DType != hooks.F32 || r.DType != hooks.F32 || len(l.Shape) == 0 {
-		return false, false, nil
+		return FewNumbers, nil
 	}
 	n, _ := hooks.Elements(l.Shape)
 	width := int64(max(l.Shape[len(l.Shape)-1], 1))
 	seen, equal, first, rows := 0, 0, int64(-1), false
+	var squares, farthest float64
 	for from := int64(0); from < int64(n); from += chunk {
 		count := min(int64(n)-from, chunk)
-		raw, far := make([]byte, count*int64(l.DType.Size())), make([]byte, count*4)
-		if _, err := t.ReadAt(l, raw, from*int64(l.DType.Size())); err != nil {
-			return false, false, err
+		x, err := decoded(t, l, from, count)
+		if err != nil {
+			return FewNumbers, err
 		}
-		if _, err := other.ReadAt(r, far, from*4); err != nil {
-			return false, false, err
-		}
-		x, y := make([]float64, count), make([]float64, count)
-		if err := floats.Decode(x, l.DType, raw); err != nil {
-			return false, false, err
-		}
-		if err := floats.Decode(y, hooks.F32, far); err != nil {
-			return false, false, err
+		y, err := decoded(other, r, from, count)
+		if err != nil {
+			return FewNumbers, err
 		}
 		for i, v := range y {
 			to := floats.Round(d, v)
-			if to == v || v != v || math.IsInf(to, 0) {
+			if v != v || math.IsInf(to, 0) {
+				continue
+			}
+			squares += v * v
+			farthest = max(farthest, math.Abs(x[i]-v)) // NaN where x is
+			if to == v {
 				continue
 			}
 			if row := (from + int64(i)) / width; first < 0 {
@@ -155,5 +167,25 @@ func RoundingOf(t *capture.Trace, l capture.Record, other *capture.Trace, r capt
 			}
 		}
 	}
-	return roundingsOf*(seen-equal) < seen, seen >= roundingsLeast && rows, nil
+	unit := math.Sqrt(squares / max(float64(n), 1))
+	unit = math.Abs(beside(d, floats.Round(d, unit), true)-floats.Round(d, unit)) / 2
+	switch {
+	case !(farthest <= roundingsFar*unit):
+		return NoNumbers, nil
+	case seen < roundingsLeast || !rows:
+		return FewNumbers, nil
+	case roundingsOf*(seen-equal) < seen:
+		return RoundedNumbers, nil
+	}
+	return OtherNumbers, nil
+}
+
+// decoded are some elements of a tensor.
+func decoded(t *capture.Trace, r capture.Record, from, count int64) ([]float64, error) {
+	width := int64(r.DType.Size())
+	raw, out := make([]byte, count*width), make([]float64, count)
+	if _, err := t.ReadAt(r, raw, from*width); err != nil {
+		return nil, err
+	}
+	return out, floats.Decode(out, r.DType, raw)
 }

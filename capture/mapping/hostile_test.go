@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // A map that would cost more than any real one is refused with its line.
@@ -151,5 +152,19 @@ func TestProposalsForHostileDumps(t *testing.T) {
 				t.Errorf("%v\n%.2000s", err, text)
 			}
 		})
+	}
+}
+
+// Names that no map has lines for get no proposal.
+func TestMoreNamesThanLines(t *testing.T) {
+	_, list := golden(t, "llama-tiny/prefill.float32")
+	sources := []capture.Source{ids(0, 10)}
+	for i := range 5000 {
+		sources = append(sources, counted(fmt.Sprintf("x%d", i), 0, 0, 10, 16))
+	}
+	trace := assembled(t, sources...)
+	_, err := mapping.Propose(t.Context(), trace, trace, list, nil)
+	if next, _ := hint.Of(err); err == nil || err.Error() != "the names need 5000 lines, and a map has at most 4096" || !strings.Contains(next, "the number of the layer") {
+		t.Error(err)
 	}
 }

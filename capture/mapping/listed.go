@@ -3,9 +3,11 @@ package mapping
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
 )
 
 // listText is the name of a tensor in an element of a list: "0.norm".
@@ -28,6 +30,46 @@ func inList(t *capture.Trace) bool {
 // provenLayers reports whether the elements of a list are layers: two of them have the values that the reference has in two layers.
 func (p *Proposal) provenLayers() bool {
 	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.proven && strings.HasPrefix(l.From, "{L}.") })
+}
+
+// provenPasses reports whether the elements of a list are passes: in all of them the token ids, which a line has found, are those of the
+// reference's pass, and these are not all the same.
+func (p *Proposal) provenPasses(t, ref *capture.Trace) (bool, error) {
+	i := slices.IndexFunc(p.Lines, func(l Line) bool {
+		return slices.Equal(l.To, []string{order.InputIDs}) && strings.HasPrefix(l.From, "{S}.")
+	})
+	if i < 0 || ref == nil {
+		return false, nil
+	}
+	var first []int64
+	passes, differ := 0, false
+	for _, r := range t.Records() {
+		m := listText.FindStringSubmatch(r.Name)
+		if m == nil || escape(m[2]) != elementOf(p.Lines[i].From) {
+			continue
+		}
+		pass, err := strconv.Atoi(m[1])
+		if err != nil {
+			return false, nil
+		}
+		far, ok := ref.Lookup(pass, order.InputIDs)
+		if !ok {
+			return false, nil
+		}
+		mine, err := recorded(t, r).integers()
+		if err != nil {
+			return false, err
+		}
+		theirs, err := recorded(ref, far).integers()
+		if err != nil || mine == nil || !slices.Equal(mine, theirs) {
+			return false, err
+		}
+		if passes++; first == nil {
+			first = mine
+		}
+		differ = differ || !slices.Equal(mine, first)
+	}
+	return passes > 1 && differ, nil
 }
 
 // orPasses makes choices of what is read in two ways: p as it is, other with the elements of the list as passes.

@@ -46,3 +46,23 @@ func TestListsAreLayersOrPasses(t *testing.T) {
 		t.Error(lines)
 	}
 }
+
+// Elements of a list are passes where the ids in them, whatever they are called, are those that the reference was given pass by pass. The same
+// ids in every element say nothing.
+func TestListsWithTheReferencesIDsArePasses(t *testing.T) {
+	trace, list := golden(t, "llama-tiny/decode.float32")
+	var passes, layers []capture.Source
+	for n := range 5 {
+		passes = append(passes, element(t, trace, n, "input_ids", fmt.Sprintf("%d.fed", n)), element(t, trace, n, "norm", fmt.Sprintf("%d.act", n)))
+	}
+	for n := range 3 {
+		layers = append(layers, element(t, trace, 0, "input_ids", fmt.Sprintf("%d.fed", n)), element(t, trace, 0, "norm", fmt.Sprintf("%d.act", n)))
+	}
+	p, text := proposed(t, assembled(t, passes...), list, trace)
+	if p.Open() > 0 || !strings.Contains(text, `"{S}.fed" = { to = "input_ids", pass = "S" }`) || !strings.Contains(text, `"{S}.act" = { to = "norm", pass = "S" } # values: 1 of 1`) {
+		t.Error(text)
+	}
+	if p, text = proposed(t, assembled(t, layers...), list, trace); p.Open() == 0 {
+		t.Error(text)
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -77,6 +78,9 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 	if len(other.Lines)+len(other.Choices) == 0 {
 		return p, nil
 	}
+	if sure, err := other.provenPasses(t, ref); sure || err != nil {
+		return other, err
+	}
 	return p.orPasses(other), nil
 }
 
@@ -107,6 +111,10 @@ func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 		} else {
 			p.open = append(p.open, q)
 		}
+	}
+	if n := len(p.open); n > maxRules {
+		return nil, hint.Add(fmt.Errorf("the names need %d lines, and a map has at most %d", n, maxRules),
+			"give the tensors of all layers one name with the number of the layer in it, such as h.0.attn, and leave out what is no tensor of the model")
 	}
 	if err := p.integers(fitted); err != nil {
 		return nil, err

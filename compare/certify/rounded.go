@@ -9,18 +9,22 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
+// roundedOf is how many entries half a unit has to give for one that it does not.
+const roundedOf = 2
+
 // Rounded reports whether a trace of 16 bits was computed in float32 and rounded as it was written, so that no operation of it can be computed
 // from its tensors. wide is an isolator of the same trace for float32, of which this dtype is what it is [IsolateOptions].Stored in.
 //
-// What tells it are entries that are computed without weights from what was captured, such as a residual sum: no wrong weight explains them. It is so where the dtype's own arithmetic leaves something of more than half of them; where inputs within half a
-// unit of what was captured, in float32, give all of these, and as many elements and rows as any arithmetic has to show, in two places of
-// a layer; and where no arithmetic of 16 bits is that of such a form.
+// What tells it are entries that are computed without weights from what was captured, such as a residual sum: no wrong weight explains them.
+// It is so where the dtype's own arithmetic leaves something of more than half of them; where inputs within half a unit of what was captured,
+// in float32, give roundedOf times as many of these as they do not give, which are wrong in any arithmetic, and as many elements and rows as any
+// arithmetic has to show, in two places of a layer; and where no arithmetic of 16 bits is that of such a form.
 func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
 	if i.env.DType == hooks.F32 {
 		return false, nil
 	}
 	forms := i.capturedForms()
-	looked := 0
+	looked, wrong := 0, 0
 	var given []*evidence
 	for _, name := range forms.names {
 		before := len(given)
@@ -38,10 +42,14 @@ func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
 			if looked++; len(e.left) == 0 {
 				continue
 			}
-			if gives, err := wide.gives(ctx, n); err != nil || !gives {
+			switch gives, err := wide.gives(ctx, n); {
+			case err != nil:
 				return false, err
+			case gives:
+				given = append(given, e)
+			default:
+				wrong++
 			}
-			given = append(given, e)
 		}
 		if len(given) > before {
 			if f, err := i.form(ctx, name); err != nil || f.own != nil {
@@ -49,7 +57,7 @@ func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
 			}
 		}
 	}
-	return 2*len(given) > looked && proven(given) && kinds(given) >= widerKinds, nil
+	return 2*(len(given)+wrong) > looked && len(given) >= roundedOf*wrong && proven(given) && kinds(given) >= widerKinds, nil
 }
 
 // gives reports whether inputs that had more digits than were captured give an entry.

@@ -50,7 +50,7 @@ func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.N
 		dtype = hooks.F64
 	}
 	t := &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: i.stored(dtype)}
-	if last {
+	if t.last = last; last {
 		t.tokens = 1
 	}
 	return t, err
@@ -71,6 +71,7 @@ type trial struct {
 	made    bool
 	other   map[program.Rewrite]*order.Formula // the formula in other orders of steps
 	tokens  int                                // how many were kept; 0 for all
+	last    bool                               // y is the row of the last token alone
 	edited  bool                               // the formula is not that of the cut
 	mixed   bool                               // results of ranks are added with what the formula adds to them; see together
 }
@@ -102,7 +103,7 @@ func (t *trial) env() order.Env {
 	if t.read != nil {
 		env.Read = t.read
 	}
-	if t.i.lastRow(t.node) {
+	if t.last {
 		env.Passes, env.Read = t.passes(), t.lastRows(env.Read)
 	}
 	return env

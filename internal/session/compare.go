@@ -106,7 +106,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	}
 	a.weighed(&o)
 	a.declared(&o, local, ref.Trace, j.ck)
-	if local, err = unrounded(local, ref.Trace, j.list, &o); err != nil {
+	if local, err = unrounded(ctx, local, ref.Trace, j.list, j.ck, &o); err != nil {
 		return nil, err
 	}
 	if err := isolate(ctx, e, a, &o, local, ref.Trace, j.list, j.ck); err != nil {
@@ -203,9 +203,6 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 		return nil, err
 	}
 	o.Flaws = append(o.Flaws, flaws...)
-	if local, err = unrounded(local, ref, whole, &o); err != nil {
-		return nil, err
-	}
 	if o.Order, err = picked(shown, s.Order); err != nil {
 		return nil, err
 	}
@@ -230,6 +227,9 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	}
 	if ck != nil {
 		defer ck.Close()
+	}
+	if local, err = unrounded(ctx, local, ref, whole, ck, &o); err != nil {
+		return nil, err
 	}
 	if s.Weights != "" && !o.AB {
 		own, err := a.ownWeights(ctx, e, &s, ck, whole, &o, local, ref)

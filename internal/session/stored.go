@@ -20,10 +20,10 @@ import (
 const roundedFirst = 5
 
 // unrounded takes the rounding of a dump away that was computed in float32 and is stored in bfloat16 or float16: no operation of it can be
-// computed from such tensors, and its own limits are those of float32. That is so where the dump does not say its dtype, the reference is
-// float32, and the first tensors that come of a matrix, roundedFirst of them or all that there are, have what the reference's round to. What
-// the report says of it goes into the options.
-func unrounded(local, ref *capture.Trace, list *order.List, o *compare.Options) (*capture.Trace, error) {
+// computed from such tensors, and its own limits are those of float32. That is so where the dump does not say its dtype, and either the reference
+// shows it ([roundedLike]) or the dump alone does ([roundedAlone]). Against a reference of 16 bits the dump stays as it is, and the limits of that
+// dtype decide. What the report says of it goes into the options. ck may be nil.
+func unrounded(ctx context.Context, local, ref *capture.Trace, list *order.List, ck *checkpoint.Checkpoint, o *compare.Options) (*capture.Trace, error) {
 	if local == ref || o.AB || foreign.Printed(local) || list == nil || list.Config == nil || local.Manifest().DType != 0 {
 		return local, nil
 	}
@@ -32,33 +32,62 @@ func unrounded(local, ref *capture.Trace, list *order.List, o *compare.Options) 
 		return local, err
 	}
 	of, err := certify.ModelDType(list, ref, ref)
-	if err != nil || of != hooks.F32 {
+	if err != nil {
 		return local, err
 	}
-	rounded, computed := 0, map[string]bool{}
-	for i := range list.Entries {
-		e := &list.Entries[i]
-		computed[e.Name] = ofMatrix(e, computed)
-		l, here := local.Lookup(0, e.Name)
-		r, there := ref.Lookup(0, e.Name)
-		if !here || !there || !computed[e.Name] || rounded == roundedFirst {
-			continue
-		}
-		switch is, shows, err := foreign.RoundingOf(local, l, ref, r, stored); {
-		case err != nil:
+	rounded := false
+	if of == hooks.F32 {
+		if rounded, err = roundedLike(local, ref, list, stored); err != nil {
 			return nil, err
-		case shows && !is:
-			return local, nil
-		case shows:
-			rounded++
 		}
 	}
-	if rounded == 0 {
+	if !rounded && ck != nil {
+		io := certify.IsolateOptions{DType: stored}
+		i, err := certify.NewIsolator(local, list, reference.Weights(ck, stored), io)
+		if err != nil {
+			return local, nil //nolint:nilerr // it cannot be isolated, and what keeps it from that is said where it is tried
+		}
+		if rounded, err = roundedAlone(ctx, i, local, list, ck, io); err != nil {
+			return nil, err
+		}
+	}
+	if !rounded {
 		return local, nil
 	}
 	o.NotIsolated = computesWider(stored)
+	if of != hooks.F32 {
+		o.Remarks = append(o.Remarks, fmt.Sprintf("the dump is stored in %s, and the port computes wider: compare it with a float32 reference to see errors below that rounding; dump float32 to have operations verified", stored))
+		return local, nil
+	}
 	o.Remarks = append(o.Remarks, fmt.Sprintf("the dump is stored in %s, and the port computes wider: errors are those beyond that rounding; dump float32 to have operations verified", stored))
 	return foreign.Unrounded(local, ref, stored)
+}
+
+// roundedLike reports whether the first tensors of a dump that come of a matrix, roundedFirst of them or all that there are, have what those of a
+// float32 reference round to. One that is wrong in any arithmetic says nothing, and neither does what is computed from it.
+func roundedLike(local, ref *capture.Trace, list *order.List, stored hooks.DType) (bool, error) {
+	rounded, computed, wrong := 0, map[string]bool{}, map[string]bool{}
+	for i := range list.Entries {
+		e := &list.Entries[i]
+		computed[e.Name] = ofMatrix(e, computed)
+		wrong[e.Name] = slices.ContainsFunc(e.Inputs, func(in order.Ref) bool { return wrong[in.Name] })
+		l, here := local.Lookup(0, e.Name)
+		r, there := ref.Lookup(0, e.Name)
+		if !here || !there || !computed[e.Name] || wrong[e.Name] || rounded == roundedFirst {
+			continue
+		}
+		switch is, err := foreign.RoundingOf(local, l, ref, r, stored); {
+		case err != nil:
+			return false, err
+		case is == foreign.NoNumbers:
+			wrong[e.Name] = true
+		case is == foreign.OtherNumbers:
+			return false, nil
+		case is == foreign.RoundedNumbers:
+			rounded++
+		}
+	}
+	return rounded > 0, nil
 }
 
 // ofMatrix reports whether an entry is computed from a matrix, the table of tokens apart: in a port of 16 bits its inputs were rounded.

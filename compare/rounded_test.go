@@ -1,0 +1,85 @@
+package compare_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// storedIn is a trace whose tensors of float32 were rounded as they were written.
+func storedIn(t *testing.T, from *capture.Trace, d hooks.DType) *capture.Trace {
+	t.Helper()
+	sources := from.Sources()
+	for i := range sources {
+		s := &sources[i]
+		if s.DType != hooks.F32 {
+			continue
+		}
+		rec, _ := from.LookupFiring(s.Pass, s.Name, s.Firing)
+		x, err := from.Read(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := make([]float64, len(x.Data)/4)
+		if err := floats.Decode(values, hooks.F32, x.Data); err != nil {
+			t.Fatal(err)
+		}
+		var data []byte
+		for _, v := range values {
+			bits := floats.BF16(float32(v))
+			if d == hooks.F16 {
+				bits = floats.F16(float32(v))
+			}
+			data = append(data, byte(bits), byte(bits>>8))
+		}
+		s.DType, s.Data = d, bytes.NewReader(data)
+	}
+	trace, err := capture.Assemble("stored", sources, capture.Manifest{}, from.Sequence(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
+}
+
+// roundedAlone asks of a trace alone whether it was rounded as it was written.
+func roundedAlone(t *testing.T, dir string, trace *capture.Trace, d hooks.DType) bool {
+	t.Helper()
+	ck, list := openModel(t, dir)
+	made := func(o certify.IsolateOptions) *certify.Isolator {
+		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, o.DType), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	is, err := made(certify.IsolateOptions{DType: d}).Rounded(t.Context(), made(certify.IsolateOptions{DType: hooks.F32, Stored: d}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
+}
+
+// A dump alone shows whether it was computed in float32 and rounded as it was written. Engines that compute in bfloat16, right or wrong, with
+// arithmetics of their own, are never taken for one.
+func TestDumpsThatWereRoundedAsTheyWereWritten(t *testing.T) {
+	for dir, trace := range map[string]string{
+		"gemma2-tiny": "wild/keras-preset/gemma2-tiny", "gemma-tiny": "wild/mlx/gemma-tiny", "qwen3-tiny": "wild/mlx/qwen3-tiny", "llama-tiny": "golden/llama-tiny/prefill",
+	} {
+		if roundedAlone(t, dir, open(t, "../fixtures/"+trace+".bfloat16.safetensors"), hooks.BF16) {
+			t.Errorf("%s computes in bfloat16", trace)
+		}
+	}
+	for _, dir := range []string{"gemma3-tiny", "llama-tiny", "qwen3-tiny"} {
+		trace := open(t, "../fixtures/golden/"+dir+"/prefill.float32.safetensors")
+		for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
+			if !roundedAlone(t, dir, storedIn(t, trace, d), d) {
+				t.Errorf("%s was rounded to %s as it was written", dir, d)
+			}
+		}
+	}
+}
