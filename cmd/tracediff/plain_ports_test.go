@@ -31,7 +31,7 @@ func TestPlainPorts(t *testing.T) {
 	if err := json.Unmarshal(data, &bugs); err != nil {
 		t.Fatal(err)
 	}
-	if len(bugs) < 9 {
+	if len(bugs) < 12 {
 		t.Fatalf("%d ports", len(bugs))
 	}
 	for kind, all := range bugs {
