@@ -85,11 +85,21 @@ func (t *lifting) draw() bool {
 			e := t.list.At(in)
 			d := e.DTypeOf(t.model)
 			v := program.Value{Shape: t.list.Size(in, make([]Pass, len(t.list.passes)))}
-			if n := size(v.Shape); !d.Float() || n > maxLifted || n == 0 {
+			if n := size(v.Shape); d == hooks.Bool || n > maxLifted || n == 0 {
 				return false
 			}
+			indexes := 0
+			if !d.Float() {
+				if indexes = t.indexes(); indexes == 0 {
+					return false
+				}
+			}
 			for range size(v.Shape) {
-				v.Data = append(v.Data, floats.Round(d, r.NormFloat64()))
+				if indexes > 0 {
+					v.Data = append(v.Data, float64(r.IntN(indexes)))
+				} else {
+					v.Data = append(v.Data, floats.Round(d, r.NormFloat64()))
+				}
 			}
 			c.In = append(c.In, v)
 		}
@@ -115,6 +125,20 @@ func (t *lifting) draw() bool {
 		}
 	}
 	return true
+}
+
+// indexes is how many elements an input of whole numbers may be the indexes of: the rows of the first weight, or the last axis of the first
+// input of floating-point numbers; 0 where there is neither.
+func (t *lifting) indexes() int {
+	if len(t.f.Weights) > 0 {
+		return rowsOf(t.f.Weights[0].Shape)[0]
+	}
+	for _, in := range t.f.Inputs {
+		if shape := t.list.Size(in, make([]Pass, len(t.list.passes))); t.list.At(in).DTypeOf(t.model).Float() && len(shape) > 0 {
+			return shape[len(shape)-1]
+		}
+	}
+	return 0
 }
 
 // is reports whether an operation has every element of the steps, its inputs and weights being those of the steps in an
@@ -175,18 +199,41 @@ func (t *lifting) known() []op.Op {
 		all = append(all, op.Softmax{}, op.SiLU{}, op.GELU{}, op.GELUTanh{}, op.Tanh{}, op.Identity{})
 		with(func(x float64) op.Op { return op.RMSNorm{Eps: x, Gain: op.NoScale} })
 		with(func(x float64) op.Op { return op.Softcap{Cap: x} })
+		with(func(x float64) op.Op { return op.Scale{By: op.Const{Value: x}} })
+		all = append(all, op.Cache{Transpose: true})
 	case [2]int{1, 1}:
-		all = append(all, op.Linear{})
+		all = append(all, op.Linear{}, op.Lookup{Rows: rowsOf(t.f.Weights[0].Shape)[0]})
+		with(func(x float64) op.Op { return op.LayerNorm{Eps: x} })
 		for _, gain := range []op.Gain{op.Plain, op.After, op.OnePlus} {
 			with(func(x float64) op.Op { return op.RMSNorm{Eps: x, Gain: gain} })
 		}
 	case [2]int{1, 2}:
 		all = append(all, op.Linear{Bias: true})
+		with(func(x float64) op.Op { return op.LayerNorm{Eps: x, Bias: true} })
 	case [2]int{2, 0}:
 		all = append(all, op.Add{}, op.Mul{}, op.Sub{}, op.Context{})
 		with(func(x float64) op.Op { return op.Scores{Scale: x} })
+		all = append(all, op.Gating{Half: 0}, op.Gating{Half: 1}, op.Cache{}, op.Cache{Transpose: true})
+		if slices.ContainsFunc(t.f.Inputs, func(in Node) bool { return !t.list.At(in).DTypeOf(t.model).Float() }) {
+			all = append(all, routings(numbers)...)
+		}
+	case [2]int{2, 1}:
+		with(func(x float64) op.Op { return op.GatedNorm{Eps: x} })
 	case [2]int{3, 0}:
 		all = append(all, op.RoPE{})
+	}
+	return all
+}
+
+// routings are the weights of experts, with these numbers as constants.
+func routings(numbers []float64) (all []op.Op) {
+	for _, score := range []op.Score{op.OfAll, op.OfChosen, op.Sigmoid} {
+		for _, scale := range append([]float64{0}, numbers...) {
+			all = append(all, op.Routing{Score: score, Scale: scale})
+			for _, eps := range append(slices.Clone(numbers), 0) { // a small one changes no drawn element: the steps have it
+				all = append(all, op.Routing{Score: score, Normalised: true, Eps: eps, Scale: scale})
+			}
+		}
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -65,7 +66,28 @@ func sizesOf(list *order.List) map[string]int {
 		return nil
 	}
 	c := list.Config
+	if list.IsRecorded() {
+		return map[string]int{"h": heads(list, "q_rope"), "k": heads(list, "k_rope"), "v": c.VocabSize}
+	}
 	return map[string]int{"h": c.NumHeads, "k": c.NumKVHeads, "d": c.HeadDim, "e": c.HiddenSize, "v": c.VocabSize}
+}
+
+// heads are those of the entries of a recorded program whose name ends like this; 0 where there are none, or layers differ.
+func heads(list *order.List, end string) int {
+	n := 0
+	for i := range list.Entries {
+		e := &list.Entries[i]
+		at := strings.IndexByte(e.Axes, order.AxisHead)
+		if at < 0 || !strings.HasSuffix(e.Name, "."+end) {
+			continue
+		}
+		if here := int(e.Shape[at]); n == 0 || n == here {
+			n = here
+		} else {
+			return 0
+		}
+	}
+	return n
 }
 
 // maxPasses bounds the passes that a map gives: no comparison walks more.

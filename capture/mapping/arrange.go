@@ -50,7 +50,7 @@ func arrangements(have, want []int, letters string, sizes map[string]int, parts 
 	add(groups)
 	last := len(want) - 1
 	for _, n := range []int{sizes["h"], sizes["k"]} { // an axis of several heads
-		if want[last] > n && want[last]%n == 0 && n > 1 {
+		if n > 1 && want[last] > n && want[last]%n == 0 {
 			split := slices.Clone(groups)
 			split[last] = []atom{{"h", n}, {"d", want[last] / n}}
 			if !strings.ContainsAny(letters, "hd") {

@@ -221,10 +221,7 @@ func (p *proposer) roles(fitted *capture.Trace) {
 		if has && p.known(rec) || e.Name == order.InputIDs {
 			continue
 		}
-		text := e.Name
-		if e.Layer >= 0 {
-			text = strings.Replace(text, fmt.Sprintf("layers.%d", e.Layer), "layers.{L}", 1)
-		}
+		text := layered(e)
 		r := found[text]
 		if r == nil {
 			r = &role{text: text, layers: map[int]*order.Entry{}, at: i, level: e.Level}

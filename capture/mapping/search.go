@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/order"
 )
@@ -21,6 +22,7 @@ type fit struct {
 	error float64 // of the good ones: the largest distance
 	named bool    // its name is a known one of the entry
 	later bool    // the tensors of later passes are as large as the entry is there
+	ends  bool    // its name ends as the entry's does: of entries with the same numbers it is the one that is meant
 }
 
 // byValues takes the tensors whose values some entry of the reference has.
@@ -44,14 +46,14 @@ func (p *proposer) byValues(ctx context.Context) error {
 					return err
 				}
 				if f.good > 0 {
-					f.named, f.later = t.called(r.text), p.fitsLater(t, form, r)
+					f.named, f.later, f.ends = t.called(r.text), p.fitsLater(t, form, r), lastPart(t.text) == lastPart(r.text)
 					all, of[t] = append(all, f), append(of[t], f)
 				}
 			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b fit) int {
-		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), btoi(b.later)-btoi(a.later), cmp.Compare(a.error, b.error), a.r.level-b.r.level, a.r.at-b.r.at, a.how.distance()-b.how.distance())
+		return cmp.Or(b.good-a.good, btoi(b.named)-btoi(a.named), btoi(b.later)-btoi(a.later), cmp.Compare(a.error, b.error), btoi(b.ends)-btoi(a.ends), a.r.level-b.r.level, a.r.at-b.r.at, a.how.distance()-b.how.distance())
 	})
 	for _, f := range all {
 		if f.t.settled || f.r.taken {
@@ -85,6 +87,9 @@ func (p *proposer) byValues(ctx context.Context) error {
 	}
 	return nil
 }
+
+// lastPart is what follows the last dot of a name.
+func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
 // rivals are the fits of f's tensor that are as good: another entry, unless it is the same tensor in the reference, or another form. Where
 // f's tensor is an entry as it lies, one that has the same numbers in another order is no rival: v_proj of the first pass has those of values.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
@@ -80,10 +81,17 @@ func (m *misnamed) nearness(e *order.Entry) int {
 
 // layered is the name of an entry in all layers.
 func layered(e *order.Entry) string {
-	if e.Layer < 0 {
-		return e.Name
+	return inLayers(e.Name, e.Layer)
+}
+
+// inLayers is a name with {L} for the number of its layer: the first of its parts between dots that is this number. Recorded programs have
+// layers under any path, such as h.3 or encoder.blocks.3.
+func inLayers(name string, layer int) string {
+	parts := strings.Split(name, ".")
+	if i := slices.Index(parts, strconv.Itoa(layer)); layer >= 0 && i >= 0 {
+		parts[i] = "{L}"
 	}
-	return strings.Replace(e.Name, fmt.Sprintf("layers.%d", e.Layer), "layers.{L}", 1)
+	return strings.Join(parts, ".")
 }
 
 // misnamed are the tensors of the first pass that are called like an entry and have other values, or another shape.
@@ -168,7 +176,7 @@ func linesOfSwapped(all []*misnamed) []Line {
 	for _, m := range all {
 		l := Line{From: m.name, To: []string{m.has.Name}, Why: "the values of " + m.has.Name + ", and not its own"}
 		pair := [2]string{layered(m.of), layered(m.has)}
-		if pattern := strings.Replace(m.name, fmt.Sprintf("layers.%d", m.of.Layer), "layers.{L}", 1); same[pair] > 1 && pattern != m.name {
+		if pattern := inLayers(m.name, m.of.Layer); same[pair] > 1 && pattern != m.name {
 			if done[pair] {
 				continue
 			}

@@ -43,6 +43,7 @@ Examples:
 			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the embedded tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` to estimate traces of (default: the single token \"What\")"},
 			&cli.StringFlag{Name: "tokens", Category: catInput, Usage: "token `IDS` instead of a prompt: 2,513,88; passes separated by ';'"},
+			&cli.StringFlag{Name: "program", Category: catInput, Usage: "the recorded program `FILE` of a model that no order describes"},
 			&cli.StringFlag{Name: "weights", Category: catInput, Usage: "the port's checkpoint, a `FILE` or a folder: it is compared with that of the model, as tracediff weights does"},
 			&cli.StringFlag{Name: "map", Category: catInput, Usage: "a `FILE` whose table [weights] has the names and layouts of the port's checkpoint"},
 			&cli.StringFlag{Name: "dtype", Category: catInput, Value: "auto", Usage: "`TYPE` to compute in: float32, bfloat16, float16, or auto for the checkpoint's"},

@@ -27,6 +27,7 @@ Examples:
   tracediff compare port.npz reference.safetensors --map map.toml
   tracediff map port.npz --model ./Llama-3.2-1B`,
 		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "program", Category: catInput, Usage: "recorded program `FILE` of a model that no order describes (default: the one beside the reference)"},
 			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose config.json gives the order (default: the model that the reference names, else the embedded one)"},
 		}, talkFlags()...),
 		Action: func(c *cli.Context) error {
@@ -36,7 +37,7 @@ Examples:
 			if err := checkTalk(c); err != nil {
 				return err
 			}
-			p, err := session.ProposeMap(c.Context, plain.Writer(c.App.Writer), c.String("model"), c.Args().Get(0), c.Args().Get(1))
+			p, err := session.ProposeMap(c.Context, plain.Writer(c.App.Writer), c.String("model"), c.String("program"), c.Args().Get(0), c.Args().Get(1))
 			if err != nil {
 				return err
 			}

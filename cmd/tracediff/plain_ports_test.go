@@ -11,7 +11,7 @@ import (
 )
 
 // Ports of architectures that no order describes, in plain numpy and with names of their own: each matches the recorded run of
-// transformers, and each of its bugs stops the comparison at the entry that has it.
+// transformers, and each of its bugs stops the comparison at the entry that has it. The map that is proposed for the port serves, too.
 func TestPlainPorts(t *testing.T) {
 	interpreter := os.Getenv("TRACEDIFF_PYTHON")
 	if interpreter == "" {
@@ -31,24 +31,30 @@ func TestPlainPorts(t *testing.T) {
 	if err := json.Unmarshal(data, &bugs); err != nil {
 		t.Fatal(err)
 	}
-	if len(bugs) < 9 {
+	if len(bugs) < 12 {
 		t.Fatalf("%d ports", len(bugs))
 	}
 	for kind, all := range bugs {
-		compared := func(code int, name string) string {
+		folder := filepath.Join(dir, kind)
+		reference := filepath.Join(folder, "reference.safetensors")
+		compared := func(code int, name, mapped string) string {
 			t.Helper()
-			folder := filepath.Join(dir, kind)
-			return told(t, code, "compare", filepath.Join(folder, name+".npz"), filepath.Join(folder, "reference.safetensors"),
-				"--map", "../../fixtures/plainports/"+kind+".toml", "--model", filepath.Join(folder, "model"))
+			return told(t, code, "compare", filepath.Join(folder, name+".npz"), reference, "--map", mapped, "--model", filepath.Join(folder, "model"))
 		}
-		if said := compared(0, "healthy"); !strings.Contains(said, "MATCH: all ") {
-			t.Errorf("%s does not match:\n%s", kind, said)
+		byHand, proposed := "../../fixtures/plainports/"+kind+".toml", filepath.Join(folder, "map.toml")
+		if err := os.WriteFile(proposed, []byte(told(t, 0, "map", filepath.Join(folder, "healthy.npz"), reference)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, mapped := range []string{byHand, proposed} {
+			if said := compared(0, "healthy", mapped); !strings.Contains(said, "\nMATCH: all ") {
+				t.Errorf("%s does not match by %s:\n%s", kind, mapped, said)
+			}
 		}
 		if len(all) < 3 {
 			t.Errorf("%s has %d bugs", kind, len(all))
 		}
 		for bug, entry := range all {
-			said := strings.Split(compared(1, bug), "\n")
+			said := strings.Split(compared(1, bug, byHand), "\n")
 			if !slices.ContainsFunc(said, func(line string) bool { return strings.HasPrefix(line, "first divergence: "+entry+" ") }) {
 				t.Errorf("%s with %s does not stop at %s:\n%s", kind, bug, entry, strings.Join(said, "\n"))
 			}

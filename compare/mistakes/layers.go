@@ -225,7 +225,7 @@ var layers = []Mistake{
 		},
 	},
 	{
-		Name: "sparsity-two-sided", Page: "activation-sparsity", What: "the cutoff has the two-sided quantile", at: []string{"*.mlp.sparsity.cutoff"},
+		Name: "sparsity-two-sided", Page: "activation-sparsity", What: "the cutoff has the two-sided quantile", at: []string{"*.mlp.sparsity.cutoff"}, when: isGemma3n,
 		edit: number("multiplier", func(s *spot, _ float64) float64 {
 			return math.Sqrt2 * math.Erfinv(s.m.List.Config.Gemma3n.Sparsity[s.entry.Layer])
 		}),

@@ -8,9 +8,21 @@ import (
 
 // table has the usual mistakes, in the order of docs/mistakes.md. What one is: the entries, the steps, the change. A mistake that no
 // field of a configuration rules out is one in every model whose order has such entries.
-var table = slices.Concat(embeddings, norms, projections, rotary, attentions, caches, layers, gemma3n, weights, heads)
+var table = slices.Concat(embeddings, norms, projections, rotary, attentions, caches, layers, only(isGemma3n, gemma3n), weights, heads)
+
+// only has these mistakes in models that are so: others may have entries with the same names.
+func only(is func(*order.Config) bool, all []Mistake) []Mistake {
+	all = slices.Clone(all)
+	for i := range all {
+		also := all[i].when
+		all[i].when = func(c *order.Config) bool { return is(c) && (also == nil || also(c)) }
+	}
+	return all
+}
 
 // What a model has.
+
+func isGemma3n(c *order.Config) bool { return c.Gemma3n != nil }
 
 func not(is func(c *order.Config) bool) func(*order.Config) bool {
 	return func(c *order.Config) bool { return !is(c) }

@@ -5,6 +5,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
 )
 
 // Every heading of docs/mistakes.md is an edit of the table or says why it is none; and the table points to headings alone.
@@ -55,4 +58,22 @@ func keys(m map[string]string) map[string]bool {
 		all[k] = true
 	}
 	return all
+}
+
+// Of a recorded program a configuration says little, and its entries may have the names of any family's: whatever a mistake asks of it, there
+// is an answer.
+func TestConfigOfARecordedProgram(t *testing.T) {
+	c := &order.Config{ModelType: "gemma4_text", NumLayers: 2, VocabSize: 128, Tokens: order.TokenIDs{BOS: -1, PAD: -1}, DType: "float32"}
+	for i := range table {
+		k := &table[i]
+		if k.when == nil || k.when(c) {
+			k.Needs(c)
+		}
+	}
+	list := &order.List{Config: c, Entries: []order.Entry{{Name: "embed_tokens_per_layer.lookup", Op: op.Lookup{}}}}
+	for _, k := range In(list) {
+		if strings.HasPrefix(k.Name, "per-layer") {
+			t.Errorf("%s is a mistake of Gemma 3n alone", k.Name)
+		}
+	}
 }

@@ -90,7 +90,7 @@ func (c *Checkpoint) Require(wants []Want) error {
 		if !ok && w.Fallback != "" {
 			t, ok = c.Tensor(w.Fallback)
 		}
-		p := Problem{Name: c.prefix + w.Name, Want: w.Shape}
+		p := Problem{Name: c.prefix + strings.TrimPrefix(w.Name, c.prefix), Want: w.Shape} // a recorded program has whole names
 		switch {
 		case !ok:
 		case !slices.Equal(t.Shape, w.Shape):

@@ -71,8 +71,9 @@ func openDump(path string) (*capture.Trace, error) {
 }
 
 // ProposeMap writes the map that a dump may need, by known names, shapes and, with a reference, values.
-// model is the folder of the checkpoint, where the reference does not say of which model it is.
-func ProposeMap(ctx context.Context, w io.Writer, model, localFile, referenceFile string) (*mapping.Proposal, error) {
+// model is the folder of the checkpoint, where the reference does not say of which model it is, and program the file of a recorded
+// program, where none lies beside the reference; each may be empty.
+func ProposeMap(ctx context.Context, w io.Writer, model, program, localFile, referenceFile string) (*mapping.Proposal, error) {
 	local, err := openDump(localFile)
 	if err != nil {
 		return nil, err
@@ -88,10 +89,7 @@ func ProposeMap(ctx context.Context, w io.Writer, model, localFile, referenceFil
 			return nil, err
 		}
 	}
-	list, err := TraceOrder(local, ref)
-	if err == nil && (list == nil || model != "") {
-		list, err = ModelOrder(model, "")
-	}
+	list, err := mapOrder(model, program, local, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -117,4 +115,28 @@ func ProposeMap(ctx context.Context, w io.Writer, model, localFile, referenceFil
 		return nil, err
 	}
 	return p, p.Write(w, localFile, referenceFile)
+}
+
+// mapOrder is the order for whose names a map is proposed: what compare would take for these two.
+func mapOrder(model, program string, local, ref *capture.Trace) (*order.List, error) {
+	list, err := TraceOrder(local, ref)
+	if err != nil {
+		return nil, err
+	}
+	if list == nil || program != "" {
+		p, err := findProgram(program, ref)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			return p.list.Named(), nil
+		}
+	}
+	if m := ref.Manifest(); list == nil && model == "" && (m.Program != "" || m.Config != nil) {
+		return nil, hint.Add(fmt.Errorf("%s is of a model that no order describes, and no recorded program lies beside it", ref.Path()), "--program FILE names the program that was recorded with it")
+	}
+	if list == nil || model != "" {
+		return ModelOrder(model, "")
+	}
+	return list, nil
 }

@@ -37,9 +37,13 @@ var operations = []op.Op{
 	op.Cast{},
 	op.Context{},
 	op.Cutoff{},
+	op.GatedNorm{},
+	op.Gating{},
 	op.GELU{},
 	op.GELUTanh{},
 	op.Identity{},
+	op.LayerNorm{},
+	op.LayerNorm{Bias: true},
 	op.Linear{},
 	op.Linear{Bias: true},
 	op.Lookup{},
@@ -52,6 +56,7 @@ var operations = []op.Op{
 	norm(op.Plain), norm(op.NoScale), norm(op.OnePlus), norm(op.After),
 	op.RoPE{},
 	op.Rotary{},
+	op.Routing{Score: op.OfAll, Normalised: true},
 	op.Scale{},
 	op.ScaleChannels{},
 	op.Scores{},
@@ -250,6 +255,14 @@ func sample(o op.Op) program.Call {
 		return call(row, nil, index(3, 4))
 	case op.Linear:
 		return call(row, []program.Rows{weight(4, 4), weight(1, 4)}, numbers(row...))
+	case op.LayerNorm:
+		return call(row, []program.Rows{weight(1, 4), weight(1, 4)}, numbers(row...))
+	case op.GatedNorm:
+		return call(row, []program.Rows{weight(1, 4)}, numbers(row...), numbers(row...))
+	case op.Gating:
+		return call(row, nil, numbers(row...), numbers(1, 2, 8))
+	case op.Routing:
+		return call([]int{1, 2}, nil, numbers(1, 4), index(2, 0))
 	case op.ScaleChannels, op.RMSNorm:
 		return call(row, []program.Rows{weight(1, 4)}, numbers(row...))
 	case op.ShiftedReLU:

@@ -42,6 +42,7 @@ type Patient struct {
 	list   *order.List // nil: the model is not described, or cannot be read
 	// undescribed: no order describes the model, whose operations are recorded; config then is what any config.json says.
 	undescribed bool
+	recorded    *order.List // the program that was named for such a model; nil where none is
 	byRunner    bool    // its token ids are made by transformers
 	spread      float64 // of weights before training
 	failed      bool    // there is an error in the model or in the input

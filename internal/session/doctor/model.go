@@ -69,9 +69,33 @@ func (p *Patient) checkWeights(ctx context.Context, s *health.Section) {
 	if sound && p.list != nil {
 		p.readWeights(ctx, s, names)
 	}
+	if sound && p.recorded != nil {
+		p.fitProgram(s)
+	}
 	if p.Port != "" {
 		p.comparePort(ctx, s)
 	}
+}
+
+// fitProgram holds the weights to what the recorded program reads.
+func (p *Patient) fitProgram(s *health.Section) {
+	ck, err := p.open()
+	if err != nil {
+		s.Fail(Hint(err), "%v", err)
+		return
+	}
+	defer ck.Close() // read only: closing has nothing to say
+	if weightsFit(s, ck.Require(wantsOf(p.recorded))) {
+		s.OK("all weights that the program reads are there, with its shapes")
+	}
+}
+
+// wantsOf are the weights of a list.
+func wantsOf(list *order.List) (wants []checkpoint.Want) {
+	for _, w := range list.Weights() {
+		wants = append(wants, checkpoint.Want{Name: w.Name, Fallback: w.Fallback, Shape: w.Shape})
+	}
+	return wants
 }
 
 // maxPortLines is how many things that are wrong with a port's weights are said: tracediff weights says all.
@@ -149,8 +173,27 @@ func (p *Patient) checkGeneral(s *health.Section, data []byte) {
 		return
 	}
 	p.config, p.undescribed = &general.Config, true
+	if p.Program != "" {
+		p.checkProgram(s, general.ModelType)
+		return
+	}
 	s.Warn("there is no local model and no check of its weights: tracediff capture --side reference --reference hf --model DIR records its operations, for which Python is needed once",
 		"%s: no order describes a model of type %q: its operations are recorded as transformers runs it", p.name(), general.ModelType)
+	if _, err := p.ComputedIn(p.config.DType); err != nil {
+		s.Fail(Hint(err), "%v", err)
+	}
+}
+
+// checkProgram reads the recorded program that was named, which stands in the place of an order: its weights have to be those of the
+// checkpoint.
+func (p *Patient) checkProgram(s *health.Section, modelType string) {
+	list, err := session.ReadProgram(p.Program)
+	if err != nil {
+		s.Fail(Hint(err), "%v", err)
+		return
+	}
+	p.recorded = list
+	s.OK("%s: type %q, by the recorded program %s: %d tensors with a name, %d layers", p.name(), modelType, p.Program, len(list.Named().Entries), list.Config.NumLayers)
 	if _, err := p.ComputedIn(p.config.DType); err != nil {
 		s.Fail(Hint(err), "%v", err)
 	}
@@ -185,10 +228,7 @@ func (p *Patient) readWeights(ctx context.Context, s *health.Section, names []st
 		return
 	}
 	defer ck.Close() // read only: closing has nothing to say
-	var wants []checkpoint.Want
-	for _, w := range p.list.Weights() {
-		wants = append(wants, checkpoint.Want{Name: w.Name, Fallback: w.Fallback, Shape: w.Shape})
-	}
+	wants := wantsOf(p.list)
 	if weightsFit(s, ck.Require(wants)) {
 		s.OK("all weights that the model needs are there, with the shapes of config.json")
 	}
