@@ -130,6 +130,7 @@ var tries = map[Kind]string{
 	ZeroBlock:    "look for a block that was never written",
 	Constant:     "look for a name that was not found when the weights were loaded",
 	NotFinite:    "look for an overflow, or for memory that was never written",
+	OtherBlock:   "look for an index or an offset that is off in the writer of the file",
 	WrongBlock:   "convert the tensor again; if the same block is wrong, look at its place in the writer",
 	WrongRows:    "convert the tensor again, and compare the rows",
 	Unrelated:    "look for a name that was not found when the weights were loaded",

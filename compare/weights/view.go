@@ -23,6 +23,11 @@ func (v view) size() (rows, columns int) {
 	return rows, columns
 }
 
+// moves reports whether elements stand elsewhere than in a tensor.
+func (v view) moves(t *Tensor) bool {
+	return v.t != t || v.rows != nil || v.columns != nil || v.transposed
+}
+
 // Sizes of what is read at once, in elements.
 const (
 	chunk = 1 << 16
