@@ -96,6 +96,9 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 	if err := c.resemble(ctx, jobs, res.Tensors); err != nil {
 		return nil, err
 	}
+	if err := c.refuse(ctx, jobs, res.Tensors); err != nil {
+		return nil, err
+	}
 	c.padded(res.Tensors)
 	for i := range res.Tensors {
 		switch res.Tensors[i].Class {

@@ -18,7 +18,8 @@ type comparison struct {
 	originals []*Tensor
 	byName    map[string]*Tensor
 	samples   sync.Map // of originals, by tensor
-	ownHead   string   // of the port, where the original has one tensor for the head and the embedding
+	fused     []fused
+	ownHead   string // of the port, where the original has one tensor for the head and the embedding
 }
 
 // pair compares a tensor of the port with the one of the original that it is called like.

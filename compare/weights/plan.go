@@ -222,7 +222,10 @@ func (c *comparison) divideLocals(list []*Tensor) []*Tensor {
 				}
 			}
 		}
-		if parts == nil {
+		originals := c.fusedLike(t)
+		if f := (fused{t, originals}); originals != nil && (parts != nil || o == nil && f.turned()) {
+			c.fused = append(c.fused, f)
+		} else if parts == nil {
 			parts = []*Tensor{t}
 		}
 		all = append(all, parts...)

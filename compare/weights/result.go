@@ -33,6 +33,7 @@ const (
 	Interleaved  Kind = "interleaved"   // rows of a head that turn together are neighbours, and are halves apart in the original
 	Halves       Kind = "halves"        // the other way round
 	HeadOrder    Kind = "head-order"    // whole heads stand in another order
+	FusedOrder   Kind = "fused-order"   // the parts of a fused tensor do
 	ShiftedRows  Kind = "shifted-rows"  // rows have those some places on
 	Shifted      Kind = "shifted"       // all elements have those some places on
 	Folded       Kind = "folded"        // 1+w where w is meant
@@ -87,6 +88,8 @@ type Row struct {
 	Added    float64  `json:"added_l2,omitempty"` // of QUANTISED: so much of it would not be there with the scales of the format's usual writer
 	Other    string   `json:"other,omitempty"`    // the tensor of the original that it is
 	Notes    []string `json:"notes,omitempty"`    // what is no mistake, a sentence each
+
+	fused bool // what is wrong is said of the tensor of the port that this is a part of
 }
 
 // Stored is a tensor as its file has it.
