@@ -34,7 +34,7 @@ func findings(rows []Row) []Finding {
 		}
 		_, pattern := layerOf(r.Name)
 		k := key{string(r.Class), string(r.Kind), general(r.What), pattern}
-		if r.fused { // the sentence is of the whole tensor, and names it
+		if r.Kind == FusedOrder || strings.HasSuffix(r.What, turnedParts) { // the sentence is of the whole tensor, and names it
 			k.pattern = ""
 		}
 		what := r.What

@@ -110,7 +110,6 @@ func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error 
 			switch {
 			case kind != "":
 				row.wrong(Mistake, kind, "%s", what)
-				row.fused = true
 			case row.Class == Missing: // it is transposed by its shape
 				row.wrong(Different, Shape, "it is a part of %s, whose shape is %v", f.whole.key(), f.whole.Shape)
 			default:
@@ -124,6 +123,9 @@ func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error 
 	return nil
 }
 
+// turnedParts is said of a fused tensor that is transposed, after its name.
+const turnedParts = " is transposed: element [i, j] is the [j, i] of its parts behind each other"
+
 // howFused says how a tensor has its parts, where that explains all of it and is not as they are meant.
 func (c *comparison) howFused(r *reader, f fused) (Kind, string, error) {
 	o := joined(f.parts)
@@ -133,7 +135,7 @@ func (c *comparison) howFused(r *reader, f fused) (Kind, string, error) {
 	a := &attempt{comparison: c, r: r, row: &Row{}, local: f.whole, original: o, q: plainRule(f.whole.Add, rounding{})}
 	if f.turned() {
 		if ok, err := a.transposed(); ok || err != nil {
-			return Transposed, f.whole.key() + " is transposed: element [i, j] is the [j, i] of its parts behind each other", err
+			return Transposed, f.whole.key() + turnedParts, err
 		}
 	}
 	if !slices.Equal(f.whole.Shape, o.Shape) {

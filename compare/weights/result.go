@@ -88,8 +88,6 @@ type Row struct {
 	Added    float64  `json:"added_l2,omitempty"` // of QUANTISED: so much of it would not be there with the scales of the format's usual writer
 	Other    string   `json:"other,omitempty"`    // the tensor of the original that it is
 	Notes    []string `json:"notes,omitempty"`    // what is no mistake, a sentence each
-
-	fused bool // what is wrong is said of the tensor of the port that this is a part of
 }
 
 // Stored is a tensor as its file has it.
