@@ -192,11 +192,27 @@ func (b *builder) rotaryPair(name, layerType string, r Rope) {
 	for item, part := range []string{"cos", "sin"} {
 		hf := b.out("rotary_emb")
 		hf.When, hf.Item = layerType, &item
-		b.add(2, name+"."+part, flat(b.HeadDim), hf, op.Rotary{
-			Theta: r.Theta, Dim: b.HeadDim, Scaling: r.Type, Factor: r.Factor, LowFreq: r.LowFreq, HighFreq: r.HighFreq,
-			Positions: r.OriginalPositions, Sin: part == "sin",
-		}, ref("position_ids"))
+		table := b.table(r)
+		table.Sin = part == "sin"
+		b.add(2, name+"."+part, flat(b.HeadDim), hf, table, ref("position_ids"))
 	}
+}
+
+// table is that of cosines with some settings.
+func (c *Config) table(r Rope) op.Rotary {
+	return op.Rotary{
+		Theta: r.Theta, Dim: c.HeadDim, Scaling: r.Type, Factor: r.Factor, LowFreq: r.LowFreq, HighFreq: r.HighFreq,
+		Positions: r.OriginalPositions,
+	}
+}
+
+// Frequencies are what the rotary pairs of layers of a type turn by, a position, and what they would be without the scaling.
+func (c *Config) Frequencies(layerType string) (scaled, unscaled []float64) {
+	r, ok := c.Rope[layerType]
+	if !ok {
+		r = c.Rope[Full]
+	}
+	return c.table(r).Frequencies(), c.table(Rope{Type: "default", Theta: r.Theta}).Frequencies()
 }
 
 // tables are the cos and sin that layers of a type turn by.

@@ -203,13 +203,22 @@ func symmetric(w []float64, group int, top, lo, stretch float64) (codes []int, s
 
 // compressed4 is int4 of compressed-tensors: codes of consecutive inputs in a word, the lowest as zero.
 func compressed4(name string, w []float64, rows, columns int) []checkpointtest.Tensor {
-	codes, scales := symmetric(w, groupSize, 7.5, -8, 1)
+	return compressed4By(groupSize, name, w, rows, columns)
+}
+
+// compressed4Row is the same with a scale for each row.
+func compressed4Row(name string, w []float64, rows, columns int) []checkpointtest.Tensor {
+	return compressed4By(columns, name, w, rows, columns)
+}
+
+func compressed4By(group int, name string, w []float64, rows, columns int) []checkpointtest.Tensor {
+	codes, scales := symmetric(w, group, 7.5, -8, 1)
 	for i := range codes {
 		codes[i] += 8
 	}
 	shape := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(rows)), uint64(columns))
 	return []checkpointtest.Tensor{
-		part(name+".weight_packed", hooks.I32, nibblesOf(codes, inOrder), rows, columns/8), part(name+".weight_scale", hooks.F32, f32s(scales), rows, columns/groupSize),
+		part(name+".weight_packed", hooks.I32, nibblesOf(codes, inOrder), rows, columns/8), part(name+".weight_scale", hooks.F32, f32s(scales), rows, columns/group),
 		part(name+".weight_shape", hooks.I64, shape, 2),
 	}
 }
@@ -256,6 +265,7 @@ var packings = map[string]struct {
 	"GPTQ":                    {gptqConfig, gptq, "7 tensors: GPTQ, 4 bits, groups of 64: the size of the errors is right", true},
 	"AWQ":                     {awqConfig, awq, "7 tensors: AWQ, 4 bits, groups of 64: the size of the errors is right", true},
 	"compressed-tensors int4": {ct4Config, compressed4, "5 tensors: int4, groups of 64: every code is right", false},
+	"int4 by row":             {ct4Config, compressed4Row, "7 tensors: int4, by row: every code is right", false},
 	"compressed-tensors int8": {ct8Config, int8By(".weight_scale", 127.5, 1, 1, 1), "7 tensors: int8, by row: every code is right", false},
 	"bitsandbytes":            {bnbConfig, int8By(".SCB", 127, 127, 1), "7 tensors: bitsandbytes int8, by row: every code is right", false},
 	"int8 by row":             {"{}", int8By(".scales", 127, 1, 1), "7 tensors: int8, by row: every code is right", false},

@@ -165,8 +165,21 @@ func TestMistakesOfBlocksAreNamed(t *testing.T) {
 		{"Q8_0: a scale one exponent up", q8, func(at bytesOf) { at(up)[(5*8+3)*34+1] += 4 }, []string{"mlp.up_proj.weight", "row 5, columns 96 to 127: 2 times the original: an exponent is off by one"}},
 		{"Q8_0: a scale one exponent down", q8, func(at bytesOf) { at(up)[(5*8+3)*34+1] -= 4 }, []string{"mlp.up_proj.weight", "row 5, columns 96 to 127: 0.5 times"}},
 		{"Q8_0: a scale of zero", q8, func(at bytesOf) { clear(at(up)[7*8*34 : 7*8*34+2]) }, []string{"row 7, columns 0 to 31: zero"}},
-		{"Q8_0: a corrupt block", q8, func(at bytesOf) { copy(at(up)[9*8*34:], at(up)[20*8*34:20*8*34+34]) }, []string{"DIFFERENT", "mlp.up_proj.weight", "row 9, columns 0 to 31"}},
-		{"Q8_0: a row is the next", q8, func(at bytesOf) { copy(at(up)[9*8*34:], at(up)[10*8*34:11*8*34]) }, []string{"the first is row 9"}},
+		{"Q8_0: a corrupt block", q8, func(at bytesOf) {
+			for i := range 32 {
+				at(up)[9*8*34+2+i] = byte(i * 37)
+			}
+		}, []string{"DIFFERENT", "mlp.up_proj.weight", "row 9, columns 0 to 31"}},
+		{"Q8_0: a block of another row", q8, func(at bytesOf) { copy(at(up)[9*8*34:], at(up)[20*8*34:20*8*34+34]) }, []string{"mlp.up_proj.weight", "row 9, columns 0 to 31 are the original's row 20, columns 0 to 31; every other element is right"}},
+		{"Q8_0: a row is the next", q8, func(at bytesOf) { copy(at(up)[9*8*34:], at(up)[10*8*34:11*8*34]) }, []string{"row 9 is the original's row 10; every other element is right"}},
+		{"Q4_K: two rows exchanged", q4, func(at bytesOf) {
+			a, b := at(up)[11*144:12*144], at(up)[40*144:41*144]
+			was := slices.Clone(a)
+			copy(a, b)
+			copy(b, was)
+		}, []string{"mlp.up_proj.weight", "rows 11 and 40 have changed places", "first  row 11"}},
+		{"Q6_K: rows from 60 on are the next", q6, func(at bytesOf) { copy(at(up)[60*210:], slices.Clone(at(up)[61*210:64*210])) }, []string{"mlp.up_proj.weight", "rows 60 to 62 are the original's rows 61 to 63", "first  row 60"}},
+		{"Q8_0: read from a block too far on", q8, func(at bytesOf) { copy(at(up), slices.Clone(at(up)[34:])) }, []string{"mlp.up_proj.weight", "32 elements too far on", "first  row 0"}},
 		{"Q8_0: one code", q8, func(at bytesOf) { at(up)[(3*8+2)*34+2+7] ^= 0x18 }, []string{"row 3, column 71"}},
 		{"Q6_K: a scale twice as large", q6, func(at bytesOf) {
 			d := at(up)[4*210+208:]
@@ -289,7 +302,40 @@ func TestMistakesOfCodesBesideScalesAreNamed(t *testing.T) {
 					return i
 				})
 			}
-		}, []string{name, "row 3"}},
+		}, []string{name, "rows 3 and 8 have changed places"}},
+		{"int4 by row: a scale one exponent up", in("int4 by row"), func(c tensors) { double(c[up+".weight_scale"], 21) }, []string{name, "row 21: 2 times the original: an exponent is off by one"}},
+		{"int4 by row: rows shifted by one", in("int4 by row"), func(c tensors) {
+			for _, end := range []string{".weight_packed", ".weight_scale"} {
+				rowsMoved(c[up+end], func(i int) int { return (i + 1) % 64 })
+			}
+		}, []string{name, "row i is the original's i+1"}},
+		{"int4 by row: a row is the next", in("int4 by row"), func(c tensors) {
+			for _, end := range []string{".weight_packed", ".weight_scale"} {
+				rowsMoved(c[up+end], func(i int) int {
+					if i == 9 {
+						return 10
+					}
+					return i
+				})
+			}
+		}, []string{name, "row 9 is the original's row 10"}},
+		{"int4 by row: one code", in("int4 by row"), func(c tensors) { c[up+".weight_packed"].Data[17*128+5] ^= 0x80 }, []string{name, "row 17, column 11"}},
+		{"GPTQ: two outputs exchanged", in("GPTQ"), func(c tensors) {
+			for i := range 32 { // a word has eight inputs of an output
+				x := c[up+".qweight"].Data[i*256:]
+				for k := range 4 {
+					x[4*5+k], x[4*50+k] = x[4*50+k], x[4*5+k]
+				}
+			}
+			for g := range 4 {
+				s, z := c[up+".scales"].Data[g*128:], c[up+".qzeros"].Data[g*32:]
+				for k := range 2 {
+					s[2*5+k], s[2*50+k] = s[2*50+k], s[2*5+k]
+				}
+				a, b := z[2]>>4, z[25]&15 // outputs 5 and 50
+				z[2], z[25] = z[2]&15|b<<4, z[25]&0xf0|a
+			}
+		}, []string{name, "rows 5 and 50 have changed places"}},
 		{"int8 by tensor: the scale one exponent up", in("int8 by tensor"), func(c tensors) { double(c[up+".weight_scale"], 0) }, []string{name, "2 times the original"}},
 	}
 	for _, tt := range tests {

@@ -23,6 +23,7 @@ type unit struct {
 	codes       *quant.Codes
 	from, to    int            // the groups in codes
 	groups      []quant.Errors // of each
+	all         quant.Errors   // of several groups together
 }
 
 // newCoder returns a reader of a tensor's codes; nil where they do not lie in rows as they are compared.
@@ -84,15 +85,19 @@ func (c *coder) each(p part, row int, x []float64, visit func(u *unit) bool) boo
 }
 
 // errors are those of a unit's groups, and of all together. They are kept in the unit until the next are.
-func (u *unit) errors() (all quant.Errors) {
-	u.groups = u.groups[:0]
-	all = quant.Errors{Nearest: true, Least: u.x[0], Most: u.x[0]}
-	for g := u.from; g < u.to; g++ {
-		e := u.codes.Errors(g, u.numbers(g-u.from))
-		u.groups = append(u.groups, e)
-		all.Add(e)
+func (u *unit) errors() *quant.Errors {
+	u.groups = room(&u.groups, u.to-u.from)
+	for g := range u.groups {
+		u.groups[g] = u.codes.Errors(u.from+g, u.numbers(g))
 	}
-	return all
+	if len(u.groups) == 1 {
+		return &u.groups[0]
+	}
+	u.all = quant.Errors{Nearest: true, Least: u.x[0], Most: u.x[0]}
+	for g := range u.groups {
+		u.all.Add(&u.groups[g])
+	}
+	return &u.all
 }
 
 // numbers are the original's for a group, counted from the unit's first.
@@ -118,7 +123,9 @@ func (c *comparison) quickCodes(r *reader, local *Tensor, v view) (t *tally, rig
 		t.elements += len(u.x)
 		t.wrong, t.whole = t.wrong+e.Error2, t.whole+e.X2
 		run := codeErrors{n: len(u.x), sum: e.Error2, largest: max(-e.Least, e.Most), codes: float64(u.codes.Hi - u.codes.Lo)}
-		if !e.Nearest || !(e.Beyond2 <= lost*e.X2) && e.Error2 > 0 || !(run.times() <= worstRun*math.Sqrt(12)) {
+		rounding := run.rounding()
+		small := run.sum < 11*worstRun*worstRun*rounding // the bound is 12 times: no root is needed
+		if !e.Nearest || !(e.Beyond2 <= lost*e.X2) && e.Error2 > 0 || !small && !(run.times() <= worstRun*math.Sqrt(12)) {
 			if one == nil {
 				one = &reader{ctx: r.ctx, done: r.done}
 			}
@@ -126,8 +133,9 @@ func (c *comparison) quickCodes(r *reader, local *Tensor, v view) (t *tally, rig
 				right = false
 				return false
 			}
+			rounding = run.rounding()
 		}
-		t.rounded += run.rounding()
+		t.rounded += rounding
 		t.codes.merge(&run)
 		t.doubt(local.Grid.Codes, u)
 		return true

@@ -20,6 +20,7 @@ type Side struct {
 // Options say what is known of the model, and who is told how far a comparison is.
 type Options struct {
 	Hidden, HeadDim int                   // 0: not known
+	Rotary          []Rotary              // by kind of layer; nil: not known
 	Progress        func(done, all int64) // bytes, of both sides; may be nil. Calls come from one goroutine at a time
 	Workers         int                   // tensors that are read at once; 0: as many as there are processors
 }
@@ -94,6 +95,9 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 		res.Tensors = append(res.Tensors, j.row)
 	}
 	if err := c.resemble(ctx, jobs, res.Tensors); err != nil {
+		return nil, err
+	}
+	if err := c.refuse(ctx, jobs, res.Tensors); err != nil {
 		return nil, err
 	}
 	c.padded(res.Tensors)

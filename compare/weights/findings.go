@@ -34,6 +34,9 @@ func findings(rows []Row) []Finding {
 		}
 		_, pattern := layerOf(r.Name)
 		k := key{string(r.Class), string(r.Kind), general(r.What), pattern}
+		if r.Kind == FusedOrder || strings.HasSuffix(r.What, turnedParts) { // the sentence is of the whole tensor, and names it
+			k.pattern = ""
+		}
 		what := r.What
 		if r.Kind == OtherLayer {
 			k = key{kind: string(r.Kind), what: swapped[r.Name]}
@@ -111,6 +114,7 @@ var tries = map[Kind]string{
 	Interleaved:  "leave the permutation for interleaved rotary pairs out, or make the port rotate neighbours; a line of the map says that it does: axes = \"(h p r:2) c -> (h r p) c\"",
 	Halves:       "permute it for interleaved rotary pairs, or make the port rotate halves",
 	HeadOrder:    "look for the reshape of heads in the conversion: [heads, head_dim] and [head_dim, heads] are easily taken for one another",
+	FusedOrder:   "put the parts behind each other in the conversion; if the port means them as they are, a line of the map says so: axes and split",
 	ShiftedRows:  "look for an index that is off by one, or a special token that was put in or left out",
 	Shifted:      "look for an offset that is off in the reader or the writer of the file",
 	Folded:       "leave the 1 to one of the two, conversion or port; if the port multiplies by what the file has, a line of the map says so: folded = \"1+w\"",
@@ -130,6 +134,7 @@ var tries = map[Kind]string{
 	ZeroBlock:    "look for a block that was never written",
 	Constant:     "look for a name that was not found when the weights were loaded",
 	NotFinite:    "look for an overflow, or for memory that was never written",
+	OtherBlock:   "look for an index or an offset that is off in the writer of the file",
 	WrongBlock:   "convert the tensor again; if the same block is wrong, look at its place in the writer",
 	WrongRows:    "convert the tensor again, and compare the rows",
 	Unrelated:    "look for a name that was not found when the weights were loaded",

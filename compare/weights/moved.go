@@ -1,6 +1,9 @@
 package weights
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // byColumn looks for a factor for each column: a norm, or a scale of channels, that was multiplied into the weight.
 func (a *attempt) byColumn() (bool, error) {
@@ -49,8 +52,11 @@ const maxMove = 64
 
 // moved looks for elements that stand some places on, as where the data were read from a wrong byte.
 func (a *attempt) moved() (bool, error) {
-	if a.local.Grid != nil || a.t.elements < 4*maxMove || a.local.Add != 0 {
+	if a.t.elements < 4*maxMove || a.local.Add != 0 {
 		return false, nil
+	}
+	if a.local.Grid != nil {
+		return a.movedCodes()
 	}
 	n := a.t.elements
 	l, o := *a.local, *a.original
@@ -118,6 +124,86 @@ func (a *attempt) movedBy(l, o *Tensor, by int) (bool, error) {
 			}
 		}
 	}
-	a.row.wrong(Mistake, Shifted, "element i is the original's element i%+d, counted through all rows: the data were read from %s too %s", by, count(abs(by), "element", "elements"), either(by > 0, "far on", "early"))
+	a.saysMoved(by)
 	return true, nil
+}
+
+func (a *attempt) saysMoved(by int) {
+	a.row.wrong(Mistake, Shifted, "element i is the original's element i%+d, counted through all rows: the data were read from %s too %s", by, count(abs(by), "element", "elements"), either(by > 0, "far on", "early"))
+}
+
+// movedCodes is moved for codes: by some elements, or by some groups.
+func (a *attempt) movedCodes() (bool, error) {
+	const groups = 8
+	n, group := a.t.elements, max(1, a.local.Grid.Group)
+	_, columns := a.local.flat()
+	if columns%group != 0 || n < 4*group {
+		return false, nil
+	}
+	l, o := *a.local, *a.original
+	l.Shape, o.Shape = []int{n}, []int{n}
+	l.Grid = a.local.Grid
+	at := n / 2 / group * group
+	probe := part{0, 1, at, at + group}
+	for s := 1; s <= maxMove+groups; s++ {
+		size := s
+		if s > maxMove {
+			if size = (s - maxMove) * group; size <= maxMove {
+				continue
+			}
+		}
+		for _, by := range []int{size, -size} {
+			if ok, _, err := a.movedGroup(&l, &o, probe, by); err != nil {
+				return false, err
+			} else if !ok {
+				continue
+			}
+			if ok, err := a.codesMovedBy(&l, &o, group, by); ok || err != nil {
+				return ok, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// codesMovedBy checks it over the whole tensor. Groups that have elements from outside of it are said to be others.
+func (a *attempt) codesMovedBy(l, o *Tensor, group, by int) (bool, error) {
+	n := l.elements()
+	size := max(group, chunk/group*group)
+	from, to := (max(0, -by)+group-1)/group*group, (n-max(0, by))/group*group
+	var all evidence
+	for at := from; at < to; at += size {
+		ok, e, err := a.movedGroup(l, o, part{0, 1, at, min(at+size, to)}, by)
+		if !ok || err != nil {
+			return false, err
+		}
+		all.moves = e.moves
+		all.elements, all.outside, all.own, all.other = all.elements+e.elements, all.outside+e.outside, all.own+e.own, all.other+e.other
+	}
+	if !all.enough() {
+		return false, nil
+	}
+	a.saysMoved(by)
+	return true, nil
+}
+
+// movedGroup reports whether some groups of a flat tensor are right for the numbers so many places on, and what tells that from their own.
+func (a *attempt) movedGroup(l, o *Tensor, p part, by int) (bool, evidence, error) {
+	var e evidence
+	if p.c0+by < 0 || p.c1+by > o.elements() {
+		return false, e, nil
+	}
+	b, err := a.r.read(l, view{t: o}, p)
+	if err != nil {
+		return false, e, err
+	}
+	x := room(&a.far, p.size())
+	if err := a.second().values(x, o, part{0, 1, p.c0 + by, p.c1 + by}); err != nil {
+		return false, e, inTensor(o, err)
+	}
+	e.add(&a.q, &b, &a.q, x, 0, len(x))
+	b.original = x
+	bad := make([]bool, len(x))
+	a.q.judge(&b, bad)
+	return !slices.Contains(bad, true), e, nil
 }

@@ -18,6 +18,11 @@ type attempt struct {
 
 	sample []block // of the port, with the original's elements
 	spots  []part  // of wrong elements: what explains the tensor explains them
+
+	two  *reader    // beside r
+	far  []float64  // of the original, from elsewhere
+	rows *catalogue // of the original's rows; nil until it is needed
+	mine []print    // of the port's
 }
 
 // name finds what explains every element of a tensor that is not the original's. The first relation that does gives the name.
@@ -72,6 +77,10 @@ func (a *attempt) explains(r *reader, local *Tensor, v view, q rule) (bool, erro
 		if ok, err := a.every(r, local, v, q, slices.Values(a.spots)); !ok {
 			return false, err
 		}
+		if ok, err := a.comparison.explains(r, local, v, q); !ok || err != nil || local.Grid == nil || !v.moves(a.original) {
+			return ok, err
+		}
+		return a.needed(v, q)
 	}
 	return a.comparison.explains(r, local, v, q)
 }

@@ -285,35 +285,3 @@ func firstMoved(order []int32) int {
 	}
 	return 0
 }
-
-// orderedCodes tries the orders that mistakes make on a tensor of codes, whose numbers are not the original's.
-func (a *attempt) orderedCodes() (bool, error) {
-	rows, columns := a.local.flat()
-	q := plainRule(a.local.Add, rounding{})
-	try := func(x ordering, n int, word string) (bool, error) {
-		order := make([]int32, n)
-		for i := range n {
-			order[i] = int32(x.from(i))
-		}
-		v := view{t: a.original, rows: order}
-		if word == "column" {
-			v = view{t: a.original, columns: order}
-		}
-		ok, err := a.explains(a.r, a.local, v, q)
-		if ok {
-			a.permuted(word, x.kind, x.what)
-		}
-		return ok, err
-	}
-	for _, side := range []struct {
-		n    int
-		word string
-	}{{rows, "row"}, {columns, "column"}} {
-		for _, x := range a.orderings(side.n) {
-			if ok, err := try(x, side.n, side.word); ok || err != nil {
-				return ok, err
-			}
-		}
-	}
-	return false, nil
-}

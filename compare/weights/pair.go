@@ -3,13 +3,11 @@ package weights
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"sync"
 
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // comparison is one run over two checkpoints.
@@ -18,7 +16,8 @@ type comparison struct {
 	originals []*Tensor
 	byName    map[string]*Tensor
 	samples   sync.Map // of originals, by tensor
-	ownHead   string   // of the port, where the original has one tensor for the head and the embedding
+	fused     []fused
+	ownHead   string // of the port, where the original has one tensor for the head and the embedding
 }
 
 // pair compares a tensor of the port with the one of the original that it is called like.
@@ -87,10 +86,7 @@ func (c *comparison) identical(r *reader, local, original *Tensor) (bool, error)
 			t    *Tensor
 			into []byte
 		}{{local, a[:n]}, {original, b[:n]}} {
-			if got, err := side.t.Data.ReadAt(side.into, at); int64(got) < n {
-				if err == nil || err == io.EOF {
-					err = io.ErrUnexpectedEOF
-				}
+			if err := fill(side.into, side.t.Data, at); err != nil {
 				return false, inTensor(side.t, err)
 			}
 		}
@@ -192,73 +188,6 @@ func roundingsOf(local, original *Tensor) []rounding {
 		return roundings(hooks.F64, local.DType)
 	}
 	return roundings(original.DType, local.DType)
-}
-
-// quick is pass for a rounding alone, as far as every element is right: it keeps no account of rows. bad is the first one that is not; nil
-// where all are right.
-func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t *tally, bad *part, err error) {
-	t = &tally{}
-	round32 := single(round, v.t.DType)
-	most := math.Inf(1)
-	if round.dtype != 0 {
-		most = largestOf(round)
-	}
-	var rounded []float64
-	for p := range v.parts {
-		b, err := r.read(local, v, p)
-		if err != nil {
-			return nil, nil, err
-		}
-		x, l := b.original, b.local[:len(b.original)]
-		y := x
-		if round != (rounding{}) {
-			y = room(&rounded, len(x))
-			for i, f := range x {
-				if round32 != nil {
-					y[i] = float64(round32(float32(f)))
-				} else {
-					y[i] = round.of(f)
-				}
-			}
-		}
-		for i, f := range y {
-			if l[i] != f && (f == f || l[i] == l[i]) {
-				row, column := p.r0+i/p.columns(), p.c0+i%p.columns()
-				return nil, &part{row, row + 1, column, column + 1}, nil
-			}
-		}
-		t.values.add(l)
-		t.given.add(x)
-		if t.elements += len(x); round.dtype == 0 {
-			continue
-		}
-		for i, f := range y {
-			g := x[i]
-			if d := f - g; d-d == 0 {
-				t.wrong += float64(d * d)
-				t.whole += float64(g * g)
-			}
-			if f == 0 && g != 0 {
-				t.vanished++
-			} else if g-g == 0 && math.Abs(g) > most {
-				t.beyond++
-			}
-		}
-	}
-	return t, nil, nil
-}
-
-// single is a rounding of float32 numbers, which is several times as fast; nil for others.
-func single(r rounding, original hooks.DType) func(float32) float32 {
-	switch {
-	case r.cut || r.clamp || r.via != 0 || !holds(original, hooks.F32):
-		return nil
-	case r.dtype == hooks.BF16:
-		return floats.RoundBF16
-	case r.dtype == hooks.F16:
-		return floats.RoundF16
-	}
-	return nil
 }
 
 // pass goes over the whole tensor.

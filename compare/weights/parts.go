@@ -17,7 +17,8 @@ func sectionOf(data io.ReaderAt, from int64) io.ReaderAt {
 type finding struct {
 	kind     Kind
 	factor   float64 // of ScaledRows
-	shift    int     // of ShiftedRows: the original's row is so many on; of Shifted: the original's column
+	shift    int     // of ShiftedRows and OtherBlock: the original's row is so many on; of Shifted: the original's column
+	aside    int     // of OtherBlock: the original's columns are so many on
 	from, to int     // columns, both included; the whole row for a row of its own
 }
 
@@ -44,8 +45,10 @@ func (a *attempt) inParts() (bool, error) {
 			where[h] = append(where[h], i)
 		}
 	}
-	var runs []run
-	for _, r := range a.t.badRows() {
+	bad := a.t.badRows()
+	found := make([]finding, len(bad))
+	var left []*piece
+	for i, r := range bad {
 		b, err := a.r.read(a.local, view{t: a.original}, part{r, r + 1, 0, columns})
 		if err != nil {
 			return false, err
@@ -62,10 +65,30 @@ func (a *attempt) inParts() (bool, error) {
 				f = finding{kind: ShiftedRows, shift: near - r, from: 0, to: columns - 1}
 			}
 		}
+		if f.kind == Values && a.local.Grid != nil && len(left) <= mostPieces {
+			at, err := a.rowElsewhere(&b)
+			if err != nil {
+				return false, err
+			}
+			if at >= 0 {
+				f = finding{kind: ShiftedRows, shift: at - r, from: 0, to: columns - 1}
+			}
+		}
 		if f.kind == Values {
 			f = a.shiftedRow(&b, f)
 		}
-		runs = joinRun(runs, f, r)
+		if found[i] = f; f.kind == Values && len(left) <= mostPieces {
+			left = append(left, newPiece(&b, f, &found[i]))
+		}
+	}
+	if len(left) > 0 && len(left) <= mostPieces {
+		if err := a.piecesElsewhere(left); err != nil {
+			return false, err
+		}
+	}
+	var runs []run
+	for i, r := range bad {
+		runs = joinRun(runs, found[i], r)
 	}
 	return a.say(runs, rows, columns), nil
 }
@@ -134,10 +157,7 @@ func (a *attempt) ofRow(b *block, from, to int) finding {
 	}
 	factor := a.factorNear(both / whole)
 	q := rule{scale: factor, round: a.q.round}.nearly(a.local, 1)
-	some := block{part: part{0, 1, 0, to - from + 1}, local: b.local[from : to+1], original: b.original[from : to+1], grid: b.grid}
-	if b.grid != nil {
-		some.step, some.low, some.high, some.slack = b.step[from:to+1], b.low[from:to+1], b.high[from:to+1], b.slack[from:to+1]
-	}
+	some := b.some(from, to+1)
 	bad := make([]bool, to-from+1)
 	q.judge(&some, bad)
 	if !slices.Contains(bad, true) {
@@ -146,36 +166,11 @@ func (a *attempt) ofRow(b *block, from, to int) finding {
 	return f
 }
 
-// shiftedRow looks for a row whose elements stand some places on. What comes in at the end may be anything that a shift brings: the
-// other end of the row, zeros, or what was there.
-func (a *attempt) shiftedRow(b *block, f finding) finding {
-	columns := b.columns()
-	if b.grid != nil || columns < 8 {
-		return f
-	}
-	for _, s := range []int{1, -1, 2, -2, 3, -3, 4, -4} {
-		ok := true
-		for c, l := range b.local {
-			at := c + s
-			inside := at >= 0 && at < columns
-			if inside && !a.q.holds(l, b.original[at]) ||
-				!inside && l != 0 && !a.q.holds(l, b.original[(at+columns)%columns]) && !a.q.holds(l, b.original[c]) {
-				ok = false
-				break
-			}
-		}
-		if ok {
-			return finding{kind: Shifted, shift: s, from: 0, to: columns - 1}
-		}
-	}
-	return f
-}
-
 // joinRun puts a row to the run before it, where the same is to be said of both.
 func joinRun(runs []run, f finding, r int) []run {
 	if n := len(runs); n > 0 {
 		last := &runs[n-1]
-		alike := last.kind == f.kind && last.last == r-1 && last.shift == f.shift
+		alike := last.kind == f.kind && last.last == r-1 && last.shift == f.shift && last.aside == f.aside
 		switch f.kind {
 		case Values, ScaledRows: // their columns and factors are those of all together
 		case Constant:
@@ -294,6 +289,13 @@ func (a *attempt) ofRun(r run, rows, columns int) string {
 			return fmt.Sprintf("%s %s the original's row %d", at, is, r.first+r.shift)
 		}
 		return fmt.Sprintf("%s %s the original's %s", at, is, rowWords(r.first+r.shift, r.last+r.shift))
+	case OtherBlock:
+		if r.from < r.to {
+			is = "are"
+		}
+		theirs := r
+		theirs.first, theirs.last, theirs.from, theirs.to = r.first+r.shift, r.last+r.shift, r.from+r.aside, r.to+r.aside
+		return fmt.Sprintf("%s %s the original's %s", at, is, a.at(theirs, columns))
 	case Shifted:
 		if r.shift > 0 {
 			return fmt.Sprintf("%s %s the original's elements %d places to the left", at, has, r.shift)

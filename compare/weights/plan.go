@@ -21,15 +21,15 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 		o := c.find(t)
 		switch before := of[o]; {
 		case o == nil && buffers.MatchString(t.key()):
-			switch err := computed(t); {
+			switch known, err := computed(t, c.o.Rotary); {
 			case errors.Is(err, errOther):
 				j := &job{local: t, row: newRow(t, nil)}
-				j.row.wrong(Extra, Unknown, "the original has no such tensor, and it does not have what is computed for its name from the configuration")
+				j.row.wrong(Extra, Unknown, "the original has no such tensor, and a port that reads it computes something else: %v", err)
 				extra = append(extra, j)
 			case err != nil:
 				return nil, err
 			default:
-				res.Notes = append(res.Notes, fmt.Sprintf("%s is not compared: %s", t.key(), whatComputed(t.key())))
+				res.Notes = append(res.Notes, fmt.Sprintf("%s is not compared: %s", t.key(), whatComputed(known)))
 			}
 		case o == nil && states.MatchString(t.key()):
 			trained++
@@ -222,7 +222,10 @@ func (c *comparison) divideLocals(list []*Tensor) []*Tensor {
 				}
 			}
 		}
-		if parts == nil {
+		originals := c.fusedLike(t)
+		if f := (fused{t, originals}); originals != nil && (parts != nil || o == nil && f.turned()) {
+			c.fused = append(c.fused, f)
+		} else if parts == nil {
 			parts = []*Tensor{t}
 		}
 		all = append(all, parts...)

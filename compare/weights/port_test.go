@@ -22,6 +22,7 @@ type tensor struct {
 
 	format          string // of codes
 	step, low, high []float64
+	slack           []float64
 	group           int
 	moves           bool
 
@@ -66,6 +67,9 @@ func (c checkpoint) side() weights.Side {
 			t.Grid = &weights.Grid{
 				Step: bytes.NewReader(encode(hooks.F32, x.step)), Low: bytes.NewReader(encode(hooks.F32, x.low)), High: bytes.NewReader(encode(hooks.F32, x.high)),
 				Group: x.group, Moves: x.moves,
+			}
+			if x.slack != nil {
+				t.Grid.Slack = bytes.NewReader(encode(hooks.F32, x.slack))
 			}
 		}
 		s.Tensors = append(s.Tensors, t)

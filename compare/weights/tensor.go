@@ -131,13 +131,22 @@ func (b *buffer) read(dst []float64, data io.ReaderAt, d hooks.DType, from int) 
 		b.raw = make([]byte, n)
 	}
 	raw := b.raw[:len(dst)*size]
-	if n, err := data.ReadAt(raw, int64(from)*int64(size)); n < len(raw) {
-		if err == nil || errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
+	if err := fill(raw, data, int64(from)*int64(size)); err != nil {
 		return err
 	}
 	return floats.Decode(dst, d, raw)
+}
+
+// fill reads all of raw.
+func fill(raw []byte, data io.ReaderAt, at int64) error {
+	n, err := data.ReadAt(raw, at)
+	switch {
+	case n == len(raw):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // float32s is buffer.read for a plane of a grid.

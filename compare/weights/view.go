@@ -23,6 +23,11 @@ func (v view) size() (rows, columns int) {
 	return rows, columns
 }
 
+// moves reports whether elements stand elsewhere than in a tensor.
+func (v view) moves(t *Tensor) bool {
+	return v.t != t || v.rows != nil || v.columns != nil || v.transposed
+}
+
 // Sizes of what is read at once, in elements.
 const (
 	chunk = 1 << 16
@@ -59,6 +64,7 @@ type reader struct {
 	ctx  context.Context
 	done *atomic.Int64 // bytes that were read
 	buf  buffer
+	bits []byte
 	row  []float64 // of a view whose elements change places
 
 	local, original []float64
@@ -66,9 +72,9 @@ type reader struct {
 	slack           []float64
 }
 
-func room(p *[]float64, n int) []float64 {
+func room[T any](p *[]T, n int) []T {
 	if cap(*p) < n {
-		*p = make([]float64, n)
+		*p = make([]T, n)
 	}
 	return (*p)[:n]
 }

@@ -16,6 +16,12 @@ type Errors struct {
 	Beyond2 float64 // at least Σ of the squares of what lies beyond the last codes
 }
 
+// errorSums are those of elements: of the even and of the odd ones apart, so that one addition need not wait for the other.
+type errorSums struct {
+	error2, x2  [2]float64
+	least, most float64
+}
+
 // nearly is one, and what rounding a value to float32 may add to half a step.
 const nearly = 1 + 0x1p-12
 
@@ -26,24 +32,27 @@ func (c *Codes) Errors(g int, x []float64) Errors {
 	step, offset := c.Step[g], c.Offset[g]
 	half := math.Abs(step) / 2 * nearly
 	e := Errors{Nearest: true, Beyond2: float64(len(x)) * half * half} // half a step is not looked at
+	var s errorSums
 	if len(x) > 0 {
-		e.Least, e.Most = x[0], x[0]
+		s.least, s.most = x[0], x[0]
 	}
-	var sums, squares [2]float64 // of the elements with even and with odd numbers: one addition need not wait for the other
-	for i, v := range x {
+	i := s.vectorErrors(codes, x, step, offset, half, func(i int) { e.far(c, at+i, x[i], float64(step*float64(codes[i]))+offset-x[i]) })
+	for ; i < len(x); i++ {
+		v := x[i]
 		d := float64(step*float64(codes[i])) + offset - v
-		sums[i&1] += float64(d * d)
-		squares[i&1] += float64(v * v)
+		s.error2[i&1] += float64(d * d)
+		s.x2[i&1] += float64(v * v)
 		if math.Abs(d) > half {
 			e.far(c, at+i, v, d)
 		}
-		if v < e.Least {
-			e.Least = v
-		} else if v > e.Most {
-			e.Most = v
+		if v < s.least {
+			s.least = v
+		} else if v > s.most {
+			s.most = v
 		}
 	}
-	e.Error2, e.X2 = sums[0]+sums[1], squares[0]+squares[1]
+	e.Least, e.Most = s.least, s.most
+	e.Error2, e.X2 = s.error2[0]+s.error2[1], s.x2[0]+s.x2[1]
 	if s := e.Error2 + e.X2; s-s != 0 {
 		e.Nearest = false
 	}
@@ -64,7 +73,7 @@ func (e *Errors) far(c *Codes, i int, x, d float64) {
 }
 
 // Add adds the errors of other codes.
-func (e *Errors) Add(o Errors) {
+func (e *Errors) Add(o *Errors) {
 	e.Error2, e.X2, e.Beyond2 = e.Error2+o.Error2, e.X2+o.X2, e.Beyond2+o.Beyond2
 	e.Least, e.Most = min(e.Least, o.Least), max(e.Most, o.Most)
 	e.Nearest = e.Nearest && o.Nearest

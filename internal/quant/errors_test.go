@@ -80,7 +80,8 @@ func wide(x []float32) []float64 {
 func errorsOf(c *quant.Codes, x []float64) quant.Errors {
 	all := quant.Errors{Nearest: true, Least: math.Inf(1), Most: math.Inf(-1)}
 	for g := range c.Step {
-		all.Add(c.Errors(g, x[g*c.Group:min((g+1)*c.Group, len(x))]))
+		e := c.Errors(g, x[g*c.Group:min((g+1)*c.Group, len(x))])
+		all.Add(&e)
 	}
 	return all
 }

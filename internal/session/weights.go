@@ -18,6 +18,7 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/quant"
+	"github.com/tracediff/tracediff/order"
 )
 
 // WeightsHint is for checkpoints that cannot be read.
@@ -46,7 +47,7 @@ func Weights(ctx context.Context, a AskedWeights) (*weights.Result, error) {
 	}
 	defer original.close()
 	defer local.close()
-	r, err := weights.Compare(ctx, local.side(), original.side(), weights.Options{Hidden: sizes["e"], HeadDim: sizes["d"], Progress: a.Progress, Workers: a.Workers})
+	r, err := weights.Compare(ctx, local.side(), original.side(), weights.Options{Hidden: sizes["e"], HeadDim: sizes["d"], Rotary: readRotary(a.Model), Progress: a.Progress, Workers: a.Workers})
 	return r, hint.Default(err, "the file was readable when it was opened: is it still being written, or on a disk that fails?")
 }
 
@@ -260,4 +261,28 @@ func readSizes(dir string) map[string]int {
 		s.HeadDim = s.Hidden / s.Heads
 	}
 	return map[string]int{"h": s.Heads, "k": s.KVHeads, "d": s.HeadDim, "e": s.Hidden, "v": s.Vocab}
+}
+
+// readRotary is what a model's configuration gives rotary pairs; nil of a family that is not described.
+func readRotary(dir string) []weights.Rotary {
+	text, err := files.ReadFS(os.DirFS(dir), checkpoint.ConfigFile, maxModelConfig)
+	if err != nil {
+		return nil
+	}
+	config, err := order.ReadConfig(text)
+	if err != nil { // it is a help, and not needed
+		return nil
+	}
+	var list []weights.Rotary
+	for _, t := range config.Types() {
+		var x weights.Rotary
+		x.Frequencies, x.Unscaled = config.Frequencies(t)
+		for i, of := range config.LayerTypes {
+			if of == t {
+				x.Layers = append(x.Layers, i)
+			}
+		}
+		list = append(list, x)
+	}
+	return list
 }

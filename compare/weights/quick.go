@@ -1,0 +1,148 @@
+package weights
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// quick is pass for a rounding alone, as far as every element is right: it keeps no account of rows. bad is the first one that is not; nil
+// where all are right.
+func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t *tally, bad *part, err error) {
+	t = &tally{}
+	round32 := single(round, v.t.DType)
+	most := math.Inf(1)
+	if round.dtype != 0 {
+		most = largestOf(round)
+	}
+	bits := round == rounding{dtype: hooks.F16} && local.DType == hooks.F16 && v.t.DType == hooks.BF16 && !v.moves(v.t)
+	_, columns := local.flat()
+	var rounded []float64
+	for p := range v.parts {
+		if bits && p.columns() == columns && t.values.varies && t.given.varies {
+			at, err := t.castBits(r, local, v.t, p, most)
+			if err != nil {
+				return nil, nil, err
+			}
+			if at >= 0 {
+				row, column := p.r0+at/columns, at%columns
+				return nil, &part{row, row + 1, column, column + 1}, nil
+			}
+			continue
+		}
+		b, err := r.read(local, v, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		x, l := b.original, b.local[:len(b.original)]
+		y := x
+		if round != (rounding{}) {
+			y = room(&rounded, len(x))
+			for i, f := range x {
+				if round32 != nil {
+					y[i] = float64(round32(float32(f)))
+				} else {
+					y[i] = round.of(f)
+				}
+			}
+		}
+		for i, f := range y {
+			if l[i] != f && (f == f || l[i] == l[i]) {
+				row, column := p.r0+i/p.columns(), p.c0+i%p.columns()
+				return nil, &part{row, row + 1, column, column + 1}, nil
+			}
+		}
+		t.values.add(l)
+		t.given.add(x)
+		if t.elements += len(x); round.dtype == 0 {
+			continue
+		}
+		for i, f := range y {
+			t.rounds(x[i], f, most)
+		}
+	}
+	return t, nil, nil
+}
+
+// rounds counts a number of the original that became f; what is beyond most has no place.
+func (t *tally) rounds(g, f, most float64) {
+	if d := f - g; d-d == 0 {
+		t.wrong += float64(d * d)
+		t.whole += float64(g * g)
+	}
+	if f == 0 && g != 0 {
+		t.vanished++
+	} else if g-g == 0 && math.Abs(g) > most {
+		t.beyond++
+	}
+}
+
+// exactF16 has, for the bits of each bfloat16 that is a number of float16, the bits of that; for others what is the bits of none.
+var exactF16 = sync.OnceValue(func() *[1 << 16]uint32 {
+	const none = 1 << 16
+	var table [1 << 16]uint32
+	for b := range table {
+		g := floats.FromBF16(uint16(b))
+		if table[b] = none; floats.RoundF16(g) == g && g-g == 0 {
+			table[b] = uint32(floats.F16(g))
+		}
+	}
+	return &table
+})
+
+// castBits is a part of quick for bfloat16 that became float16: most numbers are told by their bits. at is the element of the part that is
+// not right; −1 for none. The sums are those of quick, to the bit.
+func (t *tally) castBits(r *reader, local, original *Tensor, p part, most float64) (at int, err error) {
+	const size = 2
+	_, columns := local.flat()
+	n := p.size()
+	raw := room(&r.bits, 2*size*n)
+	l, o := raw[:size*n], raw[size*n:]
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	for _, side := range []struct {
+		t    *Tensor
+		into []byte
+	}{{local, l}, {original, o}} {
+		if err := fill(side.into, side.t.Data, int64(p.r0)*int64(columns)*size); err != nil {
+			return 0, inTensor(side.t, err)
+		}
+	}
+	r.done.Add(int64(len(raw)))
+	exact, whole := exactF16(), t.whole
+	for i := range n {
+		x, y := binary.LittleEndian.Uint16(o[size*i:]), binary.LittleEndian.Uint16(l[size*i:])
+		g := float64(floats.FromBF16(x))
+		if exact[x] == uint32(y) {
+			whole += float64(g * g)
+			continue
+		}
+		f := float64(floats.RoundF16(float32(g)))
+		if to := float64(floats.FromF16(y)); to != f && (f == f || to == to) {
+			return i, nil
+		}
+		t.whole = whole
+		t.rounds(g, f, most)
+		whole = t.whole
+	}
+	t.whole = whole
+	t.elements += n
+	return -1, nil
+}
+
+// single is a rounding of float32 numbers, which is several times as fast; nil for others.
+func single(r rounding, original hooks.DType) func(float32) float32 {
+	switch {
+	case r.cut || r.clamp || r.via != 0 || !holds(original, hooks.F32):
+		return nil
+	case r.dtype == hooks.BF16:
+		return floats.RoundBF16
+	case r.dtype == hooks.F16:
+		return floats.RoundF16
+	}
+	return nil
+}
