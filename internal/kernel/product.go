@@ -3,6 +3,7 @@ package kernel
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // The tile of a product: rowTile rows of depth columns are widened once and then meet every token. 4 x 512 float64 are
@@ -16,17 +17,39 @@ const (
 const serialWork = 1 << 16
 
 // Mul computes dst[t,o] = R(Σ_k W[o,k]·x[t,k] + bias[o]) for x [tokens, Cols] and dst [tokens, Rows]; bias may be nil.
-// The sum is exact to float64 rounding, becomes a float32 once, and is then rounded to the dtype.
+// The sum is exact to float64 rounding, becomes a float32 once, and is then rounded to the dtype. Weights are read once,
+// however many tokens there are.
 func (m *Matrix) Mul(dst, x []float32, tokens int, bias []float32) {
+	from := 0 // the first row that is left for plain
+	if v := m.vectors(); v != nil {
+		from = m.Rows - m.Rows%v.count
+		laid := widePool.get(groupsRoom(tokens, m.Cols))
+		groups := v.groups(x, tokens, m.Cols, laid)
+		parallel(from/v.count, from*m.Cols*tokens, func(lo, hi int) {
+			s := tilePool.get(2*sumsRoom + depth)
+			for tile := lo; tile < hi; tile++ {
+				v.tile(m, dst, groups, tile*v.count, bias, s)
+			}
+			tilePool.put(s)
+		})
+		widePool.put(laid)
+	}
+	if from < m.Rows {
+		m.plain(dst, x, tokens, bias, from)
+	}
+}
+
+// plain is Mul of the rows from one on, without vectors.
+func (m *Matrix) plain(dst, x []float32, tokens int, bias []float32, from int) {
 	wide := widePool.get(tokens * m.Cols)
 	for i, v := range x[:tokens*m.Cols] {
 		wide[i] = float64(v)
 	}
-	tiles := (m.Rows + rowTile - 1) / rowTile
-	parallel(tiles, m.Rows*m.Cols*tokens, func(lo, hi int) {
+	rows := m.Rows - from
+	parallel((rows+rowTile-1)/rowTile, rows*m.Cols*tokens, func(lo, hi int) {
 		s := tilePool.get(rowTile*depth + tokens*rowTile)
 		for tile := lo; tile < hi; tile++ {
-			m.tile(dst, wide, tokens, tile*rowTile, bias, s)
+			m.tile(dst, wide, tokens, from+tile*rowTile, bias, s)
 		}
 		tilePool.put(s)
 	})
@@ -114,6 +137,9 @@ func dot1(acc []float64, w *[rowTile][]float64, x []float64) {
 	acc[3] += a3
 }
 
+// shares is into how many pieces each core's work is cut, so that a core that is busy elsewhere leaves its share to the others.
+const shares = 8
+
 // parallel splits [0, n) over the cores when work, a count of multiplications, is worth it. How the range is split
 // changes no result: every output is computed by one call, in one order.
 func parallel(n, work int, do func(lo, hi int)) {
@@ -122,9 +148,15 @@ func parallel(n, work int, do func(lo, hi int)) {
 		do(0, n)
 		return
 	}
+	pieces := min(n, cores*shares)
+	var next atomic.Int64
 	var wg sync.WaitGroup
-	for c := range cores {
-		wg.Go(func() { do(n*c/cores, n*(c+1)/cores) })
+	for range cores {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < pieces; i = int(next.Add(1)) - 1 {
+				do(n*i/pieces, n*(i+1)/pieces)
+			}
+		})
 	}
 	wg.Wait()
 }
