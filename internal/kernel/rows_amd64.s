@@ -23,15 +23,16 @@ TEXT ·runsBF16AVX512(SB), NOSPLIT, $0-48
 	VPXORQ       Z2, Z2, Z2
 
 loop:
-	PREFETCHT0       1024(CX)
+	LEAQ             (CX)(SI*8), R10
+	PREFETCHT0       (R10)
 	VMOVDQU32        (CX), Z3
-	PREFETCHT0       1024(CX)(SI*1)
+	PREFETCHT0       (R10)(SI*1)
 	VMOVDQU32        (CX)(SI*1), Z4
 	VPUNPCKHDQ       Z4, Z3, Z5
 	VPUNPCKLDQ       Z4, Z3, Z3
-	PREFETCHT0       1024(CX)(SI*2)
+	PREFETCHT0       (R10)(SI*2)
 	VMOVDQU32        (CX)(SI*2), Z4
-	PREFETCHT0       1024(CX)(DI*1)
+	PREFETCHT0       (R10)(DI*1)
 	VMOVDQU32        (CX)(DI*1), Z6
 	VPUNPCKHDQ       Z6, Z4, Z7
 	VPUNPCKLDQ       Z6, Z4, Z4
@@ -40,15 +41,16 @@ loop:
 	VPUNPCKLQDQ      Z7, Z5, Z4
 	VPUNPCKHQDQ      Z7, Z5, Z5
 	LEAQ             (CX)(SI*4), R10
-	PREFETCHT0       1024(R10)
+	LEAQ             (R10)(SI*8), R11
+	PREFETCHT0       (R11)
 	VMOVDQU32        (R10), Z7
-	PREFETCHT0       1024(R10)(SI*1)
+	PREFETCHT0       (R11)(SI*1)
 	VMOVDQU32        (R10)(SI*1), Z8
 	VPUNPCKHDQ       Z8, Z7, Z9
 	VPUNPCKLDQ       Z8, Z7, Z7
-	PREFETCHT0       1024(R10)(SI*2)
+	PREFETCHT0       (R11)(SI*2)
 	VMOVDQU32        (R10)(SI*2), Z8
-	PREFETCHT0       1024(R10)(DI*1)
+	PREFETCHT0       (R11)(DI*1)
 	VMOVDQU32        (R10)(DI*1), Z10
 	VPUNPCKHDQ       Z10, Z8, Z11
 	VPUNPCKLDQ       Z10, Z8, Z8
@@ -176,15 +178,16 @@ loop:
 	VFMADD231PD.BCST 248(BX), Z3, Z1
 	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000100, BX
-	PREFETCHT0       1024(R8)
+	LEAQ             (R8)(SI*8), R10
+	PREFETCHT0       (R10)
 	VMOVDQU32        (R8), Z3
-	PREFETCHT0       1024(R8)(SI*1)
+	PREFETCHT0       (R10)(SI*1)
 	VMOVDQU32        (R8)(SI*1), Z4
 	VPUNPCKHDQ       Z4, Z3, Z5
 	VPUNPCKLDQ       Z4, Z3, Z3
-	PREFETCHT0       1024(R8)(SI*2)
+	PREFETCHT0       (R10)(SI*2)
 	VMOVDQU32        (R8)(SI*2), Z4
-	PREFETCHT0       1024(R8)(DI*1)
+	PREFETCHT0       (R10)(DI*1)
 	VMOVDQU32        (R8)(DI*1), Z6
 	VPUNPCKHDQ       Z6, Z4, Z7
 	VPUNPCKLDQ       Z6, Z4, Z4
@@ -193,15 +196,16 @@ loop:
 	VPUNPCKLQDQ      Z7, Z5, Z4
 	VPUNPCKHQDQ      Z7, Z5, Z5
 	LEAQ             (R8)(SI*4), R10
-	PREFETCHT0       1024(R10)
+	LEAQ             (R10)(SI*8), R11
+	PREFETCHT0       (R11)
 	VMOVDQU32        (R10), Z7
-	PREFETCHT0       1024(R10)(SI*1)
+	PREFETCHT0       (R11)(SI*1)
 	VMOVDQU32        (R10)(SI*1), Z8
 	VPUNPCKHDQ       Z8, Z7, Z9
 	VPUNPCKLDQ       Z8, Z7, Z7
-	PREFETCHT0       1024(R10)(SI*2)
+	PREFETCHT0       (R11)(SI*2)
 	VMOVDQU32        (R10)(SI*2), Z8
-	PREFETCHT0       1024(R10)(DI*1)
+	PREFETCHT0       (R11)(DI*1)
 	VMOVDQU32        (R10)(DI*1), Z10
 	VPUNPCKHDQ       Z10, Z8, Z11
 	VPUNPCKLDQ       Z10, Z8, Z8
@@ -370,15 +374,16 @@ TEXT ·rowsBF16x1AVX512(SB), NOSPLIT, $0-40
 	VPXORQ       Z1, Z1, Z1
 
 loop:
-	PREFETCHT0       1024(CX)
+	LEAQ             (CX)(SI*8), R8
+	PREFETCHT0       (R8)
 	VMOVDQU32        (CX), Z2
-	PREFETCHT0       1024(CX)(SI*1)
+	PREFETCHT0       (R8)(SI*1)
 	VMOVDQU32        (CX)(SI*1), Z3
 	VPUNPCKHDQ       Z3, Z2, Z4
 	VPUNPCKLDQ       Z3, Z2, Z2
-	PREFETCHT0       1024(CX)(SI*2)
+	PREFETCHT0       (R8)(SI*2)
 	VMOVDQU32        (CX)(SI*2), Z3
-	PREFETCHT0       1024(CX)(DI*1)
+	PREFETCHT0       (R8)(DI*1)
 	VMOVDQU32        (CX)(DI*1), Z5
 	VPUNPCKHDQ       Z5, Z3, Z6
 	VPUNPCKLDQ       Z5, Z3, Z3
@@ -387,15 +392,16 @@ loop:
 	VPUNPCKLQDQ      Z6, Z4, Z3
 	VPUNPCKHQDQ      Z6, Z4, Z4
 	LEAQ             (CX)(SI*4), R8
-	PREFETCHT0       1024(R8)
+	LEAQ             (R8)(SI*8), R9
+	PREFETCHT0       (R9)
 	VMOVDQU32        (R8), Z6
-	PREFETCHT0       1024(R8)(SI*1)
+	PREFETCHT0       (R9)(SI*1)
 	VMOVDQU32        (R8)(SI*1), Z7
 	VPUNPCKHDQ       Z7, Z6, Z8
 	VPUNPCKLDQ       Z7, Z6, Z6
-	PREFETCHT0       1024(R8)(SI*2)
+	PREFETCHT0       (R9)(SI*2)
 	VMOVDQU32        (R8)(SI*2), Z7
-	PREFETCHT0       1024(R8)(DI*1)
+	PREFETCHT0       (R9)(DI*1)
 	VMOVDQU32        (R8)(DI*1), Z9
 	VPUNPCKHDQ       Z9, Z7, Z10
 	VPUNPCKLDQ       Z9, Z7, Z7
@@ -530,7 +536,7 @@ loop:
 	RET
 
 // func rowsBF16x4AVX512(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX2, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512F, AVX512VL, MMX+
 TEXT ·rowsBF16x4AVX512(SB), NOSPLIT, $0-40
 	MOVQ         sums+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -546,11 +552,16 @@ TEXT ·rowsBF16x4AVX512(SB), NOSPLIT, $0-40
 	VPXORQ       Z4, Z4, Z4
 
 loop:
+	LEAQ             (CX)(SI*8), R8
+	PREFETCHT0       (R8)
 	VMOVDQU32        (CX), Z5
+	PREFETCHT0       (R8)(SI*1)
 	VMOVDQU32        (CX)(SI*1), Z6
 	VPUNPCKHDQ       Z6, Z5, Z7
 	VPUNPCKLDQ       Z6, Z5, Z5
+	PREFETCHT0       (R8)(SI*2)
 	VMOVDQU32        (CX)(SI*2), Z6
+	PREFETCHT0       (R8)(DI*1)
 	VMOVDQU32        (CX)(DI*1), Z8
 	VPUNPCKHDQ       Z8, Z6, Z9
 	VPUNPCKLDQ       Z8, Z6, Z6
@@ -559,11 +570,16 @@ loop:
 	VPUNPCKLQDQ      Z9, Z7, Z6
 	VPUNPCKHQDQ      Z9, Z7, Z7
 	LEAQ             (CX)(SI*4), R8
+	LEAQ             (R8)(SI*8), R9
+	PREFETCHT0       (R9)
 	VMOVDQU32        (R8), Z9
+	PREFETCHT0       (R9)(SI*1)
 	VMOVDQU32        (R8)(SI*1), Z10
 	VPUNPCKHDQ       Z10, Z9, Z11
 	VPUNPCKLDQ       Z10, Z9, Z9
+	PREFETCHT0       (R9)(SI*2)
 	VMOVDQU32        (R8)(SI*2), Z10
+	PREFETCHT0       (R9)(DI*1)
 	VMOVDQU32        (R8)(DI*1), Z12
 	VPUNPCKHDQ       Z12, Z10, Z13
 	VPUNPCKLDQ       Z12, Z10, Z10
@@ -797,7 +813,7 @@ loop:
 	RET
 
 // func rowsBF16x8AVX512(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX2, AVX512F, AVX512VL
+// Requires: AVX, AVX2, AVX512F, AVX512VL, MMX+
 TEXT ·rowsBF16x8AVX512(SB), NOSPLIT, $0-40
 	MOVQ         sums+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -817,11 +833,16 @@ TEXT ·rowsBF16x8AVX512(SB), NOSPLIT, $0-40
 	VPXORQ       Z8, Z8, Z8
 
 loop:
+	LEAQ             (CX)(SI*8), R8
+	PREFETCHT0       (R8)
 	VMOVDQU32        (CX), Z9
+	PREFETCHT0       (R8)(SI*1)
 	VMOVDQU32        (CX)(SI*1), Z10
 	VPUNPCKHDQ       Z10, Z9, Z11
 	VPUNPCKLDQ       Z10, Z9, Z9
+	PREFETCHT0       (R8)(SI*2)
 	VMOVDQU32        (CX)(SI*2), Z10
+	PREFETCHT0       (R8)(DI*1)
 	VMOVDQU32        (CX)(DI*1), Z12
 	VPUNPCKHDQ       Z12, Z10, Z13
 	VPUNPCKLDQ       Z12, Z10, Z10
@@ -830,11 +851,16 @@ loop:
 	VPUNPCKLQDQ      Z13, Z11, Z10
 	VPUNPCKHQDQ      Z13, Z11, Z11
 	LEAQ             (CX)(SI*4), R8
+	LEAQ             (R8)(SI*8), R9
+	PREFETCHT0       (R9)
 	VMOVDQU32        (R8), Z13
+	PREFETCHT0       (R9)(SI*1)
 	VMOVDQU32        (R8)(SI*1), Z14
 	VPUNPCKHDQ       Z14, Z13, Z15
 	VPUNPCKLDQ       Z14, Z13, Z13
+	PREFETCHT0       (R9)(SI*2)
 	VMOVDQU32        (R8)(SI*2), Z14
+	PREFETCHT0       (R9)(DI*1)
 	VMOVDQU32        (R8)(DI*1), Z16
 	VPUNPCKHDQ       Z16, Z14, Z17
 	VPUNPCKLDQ       Z16, Z14, Z14
@@ -1216,15 +1242,16 @@ TEXT ·runsF16AVX512(SB), NOSPLIT, $0-48
 	VPXORQ Z1, Z1, Z1
 
 loop:
-	PREFETCHT0       1024(CX)
+	LEAQ             (CX)(SI*8), R10
+	PREFETCHT0       (R10)
 	VCVTPH2PS        (CX), Z2
-	PREFETCHT0       1024(CX)(SI*1)
+	PREFETCHT0       (R10)(SI*1)
 	VCVTPH2PS        (CX)(SI*1), Z3
 	VPUNPCKHDQ       Z3, Z2, Z4
 	VPUNPCKLDQ       Z3, Z2, Z2
-	PREFETCHT0       1024(CX)(SI*2)
+	PREFETCHT0       (R10)(SI*2)
 	VCVTPH2PS        (CX)(SI*2), Z3
-	PREFETCHT0       1024(CX)(DI*1)
+	PREFETCHT0       (R10)(DI*1)
 	VCVTPH2PS        (CX)(DI*1), Z5
 	VPUNPCKHDQ       Z5, Z3, Z6
 	VPUNPCKLDQ       Z5, Z3, Z3
@@ -1233,15 +1260,16 @@ loop:
 	VPUNPCKLQDQ      Z6, Z4, Z3
 	VPUNPCKHQDQ      Z6, Z4, Z4
 	LEAQ             (CX)(SI*4), R10
-	PREFETCHT0       1024(R10)
+	LEAQ             (R10)(SI*8), R11
+	PREFETCHT0       (R11)
 	VCVTPH2PS        (R10), Z6
-	PREFETCHT0       1024(R10)(SI*1)
+	PREFETCHT0       (R11)(SI*1)
 	VCVTPH2PS        (R10)(SI*1), Z7
 	VPUNPCKHDQ       Z7, Z6, Z8
 	VPUNPCKLDQ       Z7, Z6, Z6
-	PREFETCHT0       1024(R10)(SI*2)
+	PREFETCHT0       (R11)(SI*2)
 	VCVTPH2PS        (R10)(SI*2), Z7
-	PREFETCHT0       1024(R10)(DI*1)
+	PREFETCHT0       (R11)(DI*1)
 	VCVTPH2PS        (R10)(DI*1), Z9
 	VPUNPCKHDQ       Z9, Z7, Z10
 	VPUNPCKLDQ       Z9, Z7, Z7
@@ -1305,15 +1333,16 @@ loop:
 	VFMADD231PD.BCST 120(BX), Z2, Z0
 	ADDQ             $0x00000020, CX
 	ADDQ             $0x00000080, BX
-	PREFETCHT0       1024(R8)
+	LEAQ             (R8)(SI*8), R10
+	PREFETCHT0       (R10)
 	VCVTPH2PS        (R8), Z2
-	PREFETCHT0       1024(R8)(SI*1)
+	PREFETCHT0       (R10)(SI*1)
 	VCVTPH2PS        (R8)(SI*1), Z3
 	VPUNPCKHDQ       Z3, Z2, Z4
 	VPUNPCKLDQ       Z3, Z2, Z2
-	PREFETCHT0       1024(R8)(SI*2)
+	PREFETCHT0       (R10)(SI*2)
 	VCVTPH2PS        (R8)(SI*2), Z3
-	PREFETCHT0       1024(R8)(DI*1)
+	PREFETCHT0       (R10)(DI*1)
 	VCVTPH2PS        (R8)(DI*1), Z5
 	VPUNPCKHDQ       Z5, Z3, Z6
 	VPUNPCKLDQ       Z5, Z3, Z3
@@ -1322,15 +1351,16 @@ loop:
 	VPUNPCKLQDQ      Z6, Z4, Z3
 	VPUNPCKHQDQ      Z6, Z4, Z4
 	LEAQ             (R8)(SI*4), R10
-	PREFETCHT0       1024(R10)
+	LEAQ             (R10)(SI*8), R11
+	PREFETCHT0       (R11)
 	VCVTPH2PS        (R10), Z6
-	PREFETCHT0       1024(R10)(SI*1)
+	PREFETCHT0       (R11)(SI*1)
 	VCVTPH2PS        (R10)(SI*1), Z7
 	VPUNPCKHDQ       Z7, Z6, Z8
 	VPUNPCKLDQ       Z7, Z6, Z6
-	PREFETCHT0       1024(R10)(SI*2)
+	PREFETCHT0       (R11)(SI*2)
 	VCVTPH2PS        (R10)(SI*2), Z7
-	PREFETCHT0       1024(R10)(DI*1)
+	PREFETCHT0       (R11)(DI*1)
 	VCVTPH2PS        (R10)(DI*1), Z9
 	VPUNPCKHDQ       Z9, Z7, Z10
 	VPUNPCKLDQ       Z9, Z7, Z7
@@ -1413,15 +1443,16 @@ TEXT ·rowsF16x1AVX512(SB), NOSPLIT, $0-40
 	VPXORQ Z0, Z0, Z0
 
 loop:
-	PREFETCHT0       1024(CX)
+	LEAQ             (CX)(SI*8), R8
+	PREFETCHT0       (R8)
 	VCVTPH2PS        (CX), Z1
-	PREFETCHT0       1024(CX)(SI*1)
+	PREFETCHT0       (R8)(SI*1)
 	VCVTPH2PS        (CX)(SI*1), Z2
 	VPUNPCKHDQ       Z2, Z1, Z3
 	VPUNPCKLDQ       Z2, Z1, Z1
-	PREFETCHT0       1024(CX)(SI*2)
+	PREFETCHT0       (R8)(SI*2)
 	VCVTPH2PS        (CX)(SI*2), Z2
-	PREFETCHT0       1024(CX)(DI*1)
+	PREFETCHT0       (R8)(DI*1)
 	VCVTPH2PS        (CX)(DI*1), Z4
 	VPUNPCKHDQ       Z4, Z2, Z5
 	VPUNPCKLDQ       Z4, Z2, Z2
@@ -1430,15 +1461,16 @@ loop:
 	VPUNPCKLQDQ      Z5, Z3, Z2
 	VPUNPCKHQDQ      Z5, Z3, Z3
 	LEAQ             (CX)(SI*4), R8
-	PREFETCHT0       1024(R8)
+	LEAQ             (R8)(SI*8), R9
+	PREFETCHT0       (R9)
 	VCVTPH2PS        (R8), Z5
-	PREFETCHT0       1024(R8)(SI*1)
+	PREFETCHT0       (R9)(SI*1)
 	VCVTPH2PS        (R8)(SI*1), Z6
 	VPUNPCKHDQ       Z6, Z5, Z7
 	VPUNPCKLDQ       Z6, Z5, Z5
-	PREFETCHT0       1024(R8)(SI*2)
+	PREFETCHT0       (R9)(SI*2)
 	VCVTPH2PS        (R8)(SI*2), Z6
-	PREFETCHT0       1024(R8)(DI*1)
+	PREFETCHT0       (R9)(DI*1)
 	VCVTPH2PS        (R8)(DI*1), Z8
 	VPUNPCKHDQ       Z8, Z6, Z9
 	VPUNPCKLDQ       Z8, Z6, Z6
@@ -1509,7 +1541,7 @@ loop:
 	RET
 
 // func rowsF16x4AVX512(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·rowsF16x4AVX512(SB), NOSPLIT, $0-40
 	MOVQ   sums+0(FP), AX
 	MOVQ   w+8(FP), CX
@@ -1523,11 +1555,16 @@ TEXT ·rowsF16x4AVX512(SB), NOSPLIT, $0-40
 	VPXORQ Z3, Z3, Z3
 
 loop:
+	LEAQ             (CX)(SI*8), R8
+	PREFETCHT0       (R8)
 	VCVTPH2PS        (CX), Z4
+	PREFETCHT0       (R8)(SI*1)
 	VCVTPH2PS        (CX)(SI*1), Z5
 	VPUNPCKHDQ       Z5, Z4, Z6
 	VPUNPCKLDQ       Z5, Z4, Z4
+	PREFETCHT0       (R8)(SI*2)
 	VCVTPH2PS        (CX)(SI*2), Z5
+	PREFETCHT0       (R8)(DI*1)
 	VCVTPH2PS        (CX)(DI*1), Z7
 	VPUNPCKHDQ       Z7, Z5, Z8
 	VPUNPCKLDQ       Z7, Z5, Z5
@@ -1536,11 +1573,16 @@ loop:
 	VPUNPCKLQDQ      Z8, Z6, Z5
 	VPUNPCKHQDQ      Z8, Z6, Z6
 	LEAQ             (CX)(SI*4), R8
+	LEAQ             (R8)(SI*8), R9
+	PREFETCHT0       (R9)
 	VCVTPH2PS        (R8), Z8
+	PREFETCHT0       (R9)(SI*1)
 	VCVTPH2PS        (R8)(SI*1), Z9
 	VPUNPCKHDQ       Z9, Z8, Z10
 	VPUNPCKLDQ       Z9, Z8, Z8
+	PREFETCHT0       (R9)(SI*2)
 	VCVTPH2PS        (R8)(SI*2), Z9
+	PREFETCHT0       (R9)(DI*1)
 	VCVTPH2PS        (R8)(DI*1), Z11
 	VPUNPCKHDQ       Z11, Z9, Z12
 	VPUNPCKLDQ       Z11, Z9, Z9
@@ -1662,7 +1704,7 @@ loop:
 	RET
 
 // func rowsF16x8AVX512(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·rowsF16x8AVX512(SB), NOSPLIT, $0-40
 	MOVQ   sums+0(FP), AX
 	MOVQ   w+8(FP), CX
@@ -1680,11 +1722,16 @@ TEXT ·rowsF16x8AVX512(SB), NOSPLIT, $0-40
 	VPXORQ Z7, Z7, Z7
 
 loop:
+	LEAQ             (CX)(SI*8), R8
+	PREFETCHT0       (R8)
 	VCVTPH2PS        (CX), Z8
+	PREFETCHT0       (R8)(SI*1)
 	VCVTPH2PS        (CX)(SI*1), Z9
 	VPUNPCKHDQ       Z9, Z8, Z10
 	VPUNPCKLDQ       Z9, Z8, Z8
+	PREFETCHT0       (R8)(SI*2)
 	VCVTPH2PS        (CX)(SI*2), Z9
+	PREFETCHT0       (R8)(DI*1)
 	VCVTPH2PS        (CX)(DI*1), Z11
 	VPUNPCKHDQ       Z11, Z9, Z12
 	VPUNPCKLDQ       Z11, Z9, Z9
@@ -1693,11 +1740,16 @@ loop:
 	VPUNPCKLQDQ      Z12, Z10, Z9
 	VPUNPCKHQDQ      Z12, Z10, Z10
 	LEAQ             (CX)(SI*4), R8
+	LEAQ             (R8)(SI*8), R9
+	PREFETCHT0       (R9)
 	VCVTPH2PS        (R8), Z12
+	PREFETCHT0       (R9)(SI*1)
 	VCVTPH2PS        (R8)(SI*1), Z13
 	VPUNPCKHDQ       Z13, Z12, Z14
 	VPUNPCKLDQ       Z13, Z12, Z12
+	PREFETCHT0       (R9)(SI*2)
 	VCVTPH2PS        (R8)(SI*2), Z13
+	PREFETCHT0       (R9)(DI*1)
 	VCVTPH2PS        (R8)(DI*1), Z15
 	VPUNPCKHDQ       Z15, Z13, Z16
 	VPUNPCKLDQ       Z15, Z13, Z13
@@ -1903,15 +1955,16 @@ TEXT ·runsF32AVX512(SB), NOSPLIT, $0-48
 	VPXORQ Z1, Z1, Z1
 
 loop:
-	PREFETCHT0       1024(CX)
+	LEAQ             (CX)(SI*8), R10
+	PREFETCHT0       (R10)
 	VMOVDQU32        (CX), Z2
-	PREFETCHT0       1024(CX)(SI*1)
+	PREFETCHT0       (R10)(SI*1)
 	VMOVDQU32        (CX)(SI*1), Z3
 	VPUNPCKHDQ       Z3, Z2, Z4
 	VPUNPCKLDQ       Z3, Z2, Z2
-	PREFETCHT0       1024(CX)(SI*2)
+	PREFETCHT0       (R10)(SI*2)
 	VMOVDQU32        (CX)(SI*2), Z3
-	PREFETCHT0       1024(CX)(DI*1)
+	PREFETCHT0       (R10)(DI*1)
 	VMOVDQU32        (CX)(DI*1), Z5
 	VPUNPCKHDQ       Z5, Z3, Z6
 	VPUNPCKLDQ       Z5, Z3, Z3
@@ -1920,15 +1973,16 @@ loop:
 	VPUNPCKLQDQ      Z6, Z4, Z3
 	VPUNPCKHQDQ      Z6, Z4, Z4
 	LEAQ             (CX)(SI*4), R10
-	PREFETCHT0       1024(R10)
+	LEAQ             (R10)(SI*8), R11
+	PREFETCHT0       (R11)
 	VMOVDQU32        (R10), Z6
-	PREFETCHT0       1024(R10)(SI*1)
+	PREFETCHT0       (R11)(SI*1)
 	VMOVDQU32        (R10)(SI*1), Z7
 	VPUNPCKHDQ       Z7, Z6, Z8
 	VPUNPCKLDQ       Z7, Z6, Z6
-	PREFETCHT0       1024(R10)(SI*2)
+	PREFETCHT0       (R11)(SI*2)
 	VMOVDQU32        (R10)(SI*2), Z7
-	PREFETCHT0       1024(R10)(DI*1)
+	PREFETCHT0       (R11)(DI*1)
 	VMOVDQU32        (R10)(DI*1), Z9
 	VPUNPCKHDQ       Z9, Z7, Z10
 	VPUNPCKLDQ       Z9, Z7, Z7
@@ -1992,15 +2046,16 @@ loop:
 	VFMADD231PD.BCST 120(BX), Z2, Z0
 	ADDQ             $0x00000040, CX
 	ADDQ             $0x00000080, BX
-	PREFETCHT0       1024(R8)
+	LEAQ             (R8)(SI*8), R10
+	PREFETCHT0       (R10)
 	VMOVDQU32        (R8), Z2
-	PREFETCHT0       1024(R8)(SI*1)
+	PREFETCHT0       (R10)(SI*1)
 	VMOVDQU32        (R8)(SI*1), Z3
 	VPUNPCKHDQ       Z3, Z2, Z4
 	VPUNPCKLDQ       Z3, Z2, Z2
-	PREFETCHT0       1024(R8)(SI*2)
+	PREFETCHT0       (R10)(SI*2)
 	VMOVDQU32        (R8)(SI*2), Z3
-	PREFETCHT0       1024(R8)(DI*1)
+	PREFETCHT0       (R10)(DI*1)
 	VMOVDQU32        (R8)(DI*1), Z5
 	VPUNPCKHDQ       Z5, Z3, Z6
 	VPUNPCKLDQ       Z5, Z3, Z3
@@ -2009,15 +2064,16 @@ loop:
 	VPUNPCKLQDQ      Z6, Z4, Z3
 	VPUNPCKHQDQ      Z6, Z4, Z4
 	LEAQ             (R8)(SI*4), R10
-	PREFETCHT0       1024(R10)
+	LEAQ             (R10)(SI*8), R11
+	PREFETCHT0       (R11)
 	VMOVDQU32        (R10), Z6
-	PREFETCHT0       1024(R10)(SI*1)
+	PREFETCHT0       (R11)(SI*1)
 	VMOVDQU32        (R10)(SI*1), Z7
 	VPUNPCKHDQ       Z7, Z6, Z8
 	VPUNPCKLDQ       Z7, Z6, Z6
-	PREFETCHT0       1024(R10)(SI*2)
+	PREFETCHT0       (R11)(SI*2)
 	VMOVDQU32        (R10)(SI*2), Z7
-	PREFETCHT0       1024(R10)(DI*1)
+	PREFETCHT0       (R11)(DI*1)
 	VMOVDQU32        (R10)(DI*1), Z9
 	VPUNPCKHDQ       Z9, Z7, Z10
 	VPUNPCKLDQ       Z9, Z7, Z7
@@ -2100,15 +2156,16 @@ TEXT ·rowsF32x1AVX512(SB), NOSPLIT, $0-40
 	VPXORQ Z0, Z0, Z0
 
 loop:
-	PREFETCHT0       1024(CX)
+	LEAQ             (CX)(SI*8), R8
+	PREFETCHT0       (R8)
 	VMOVDQU32        (CX), Z1
-	PREFETCHT0       1024(CX)(SI*1)
+	PREFETCHT0       (R8)(SI*1)
 	VMOVDQU32        (CX)(SI*1), Z2
 	VPUNPCKHDQ       Z2, Z1, Z3
 	VPUNPCKLDQ       Z2, Z1, Z1
-	PREFETCHT0       1024(CX)(SI*2)
+	PREFETCHT0       (R8)(SI*2)
 	VMOVDQU32        (CX)(SI*2), Z2
-	PREFETCHT0       1024(CX)(DI*1)
+	PREFETCHT0       (R8)(DI*1)
 	VMOVDQU32        (CX)(DI*1), Z4
 	VPUNPCKHDQ       Z4, Z2, Z5
 	VPUNPCKLDQ       Z4, Z2, Z2
@@ -2117,15 +2174,16 @@ loop:
 	VPUNPCKLQDQ      Z5, Z3, Z2
 	VPUNPCKHQDQ      Z5, Z3, Z3
 	LEAQ             (CX)(SI*4), R8
-	PREFETCHT0       1024(R8)
+	LEAQ             (R8)(SI*8), R9
+	PREFETCHT0       (R9)
 	VMOVDQU32        (R8), Z5
-	PREFETCHT0       1024(R8)(SI*1)
+	PREFETCHT0       (R9)(SI*1)
 	VMOVDQU32        (R8)(SI*1), Z6
 	VPUNPCKHDQ       Z6, Z5, Z7
 	VPUNPCKLDQ       Z6, Z5, Z5
-	PREFETCHT0       1024(R8)(SI*2)
+	PREFETCHT0       (R9)(SI*2)
 	VMOVDQU32        (R8)(SI*2), Z6
-	PREFETCHT0       1024(R8)(DI*1)
+	PREFETCHT0       (R9)(DI*1)
 	VMOVDQU32        (R8)(DI*1), Z8
 	VPUNPCKHDQ       Z8, Z6, Z9
 	VPUNPCKLDQ       Z8, Z6, Z6
@@ -2196,7 +2254,7 @@ loop:
 	RET
 
 // func rowsF32x4AVX512(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·rowsF32x4AVX512(SB), NOSPLIT, $0-40
 	MOVQ   sums+0(FP), AX
 	MOVQ   w+8(FP), CX
@@ -2210,11 +2268,16 @@ TEXT ·rowsF32x4AVX512(SB), NOSPLIT, $0-40
 	VPXORQ Z3, Z3, Z3
 
 loop:
+	LEAQ             (CX)(SI*8), R8
+	PREFETCHT0       (R8)
 	VMOVDQU32        (CX), Z4
+	PREFETCHT0       (R8)(SI*1)
 	VMOVDQU32        (CX)(SI*1), Z5
 	VPUNPCKHDQ       Z5, Z4, Z6
 	VPUNPCKLDQ       Z5, Z4, Z4
+	PREFETCHT0       (R8)(SI*2)
 	VMOVDQU32        (CX)(SI*2), Z5
+	PREFETCHT0       (R8)(DI*1)
 	VMOVDQU32        (CX)(DI*1), Z7
 	VPUNPCKHDQ       Z7, Z5, Z8
 	VPUNPCKLDQ       Z7, Z5, Z5
@@ -2223,11 +2286,16 @@ loop:
 	VPUNPCKLQDQ      Z8, Z6, Z5
 	VPUNPCKHQDQ      Z8, Z6, Z6
 	LEAQ             (CX)(SI*4), R8
+	LEAQ             (R8)(SI*8), R9
+	PREFETCHT0       (R9)
 	VMOVDQU32        (R8), Z8
+	PREFETCHT0       (R9)(SI*1)
 	VMOVDQU32        (R8)(SI*1), Z9
 	VPUNPCKHDQ       Z9, Z8, Z10
 	VPUNPCKLDQ       Z9, Z8, Z8
+	PREFETCHT0       (R9)(SI*2)
 	VMOVDQU32        (R8)(SI*2), Z9
+	PREFETCHT0       (R9)(DI*1)
 	VMOVDQU32        (R8)(DI*1), Z11
 	VPUNPCKHDQ       Z11, Z9, Z12
 	VPUNPCKLDQ       Z11, Z9, Z9
@@ -2349,7 +2417,7 @@ loop:
 	RET
 
 // func rowsF32x8AVX512(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·rowsF32x8AVX512(SB), NOSPLIT, $0-40
 	MOVQ   sums+0(FP), AX
 	MOVQ   w+8(FP), CX
@@ -2367,11 +2435,16 @@ TEXT ·rowsF32x8AVX512(SB), NOSPLIT, $0-40
 	VPXORQ Z7, Z7, Z7
 
 loop:
+	LEAQ             (CX)(SI*8), R8
+	PREFETCHT0       (R8)
 	VMOVDQU32        (CX), Z8
+	PREFETCHT0       (R8)(SI*1)
 	VMOVDQU32        (CX)(SI*1), Z9
 	VPUNPCKHDQ       Z9, Z8, Z10
 	VPUNPCKLDQ       Z9, Z8, Z8
+	PREFETCHT0       (R8)(SI*2)
 	VMOVDQU32        (CX)(SI*2), Z9
+	PREFETCHT0       (R8)(DI*1)
 	VMOVDQU32        (CX)(DI*1), Z11
 	VPUNPCKHDQ       Z11, Z9, Z12
 	VPUNPCKLDQ       Z11, Z9, Z9
@@ -2380,11 +2453,16 @@ loop:
 	VPUNPCKLQDQ      Z12, Z10, Z9
 	VPUNPCKHQDQ      Z12, Z10, Z10
 	LEAQ             (CX)(SI*4), R8
+	LEAQ             (R8)(SI*8), R9
+	PREFETCHT0       (R9)
 	VMOVDQU32        (R8), Z12
+	PREFETCHT0       (R9)(SI*1)
 	VMOVDQU32        (R8)(SI*1), Z13
 	VPUNPCKHDQ       Z13, Z12, Z14
 	VPUNPCKLDQ       Z13, Z12, Z12
+	PREFETCHT0       (R9)(SI*2)
 	VMOVDQU32        (R8)(SI*2), Z13
+	PREFETCHT0       (R9)(DI*1)
 	VMOVDQU32        (R8)(DI*1), Z15
 	VPUNPCKHDQ       Z15, Z13, Z16
 	VPUNPCKLDQ       Z15, Z13, Z13
@@ -2593,15 +2671,16 @@ TEXT ·runsBF16AVX2(SB), NOSPLIT, $0-48
 	VXORPD       Y2, Y2, Y2
 
 loop:
-	PREFETCHT0   1024(CX)
+	LEAQ         (CX)(SI*4), R10
+	PREFETCHT0   (R10)
 	VMOVDQU      (CX), Y3
-	PREFETCHT0   1024(CX)(SI*1)
+	PREFETCHT0   (R10)(SI*1)
 	VMOVDQU      (CX)(SI*1), Y4
 	VPUNPCKHDQ   Y4, Y3, Y5
 	VPUNPCKLDQ   Y4, Y3, Y3
-	PREFETCHT0   1024(CX)(SI*2)
+	PREFETCHT0   (R10)(SI*2)
 	VMOVDQU      (CX)(SI*2), Y4
-	PREFETCHT0   1024(CX)(DI*1)
+	PREFETCHT0   (R10)(DI*1)
 	VMOVDQU      (CX)(DI*1), Y6
 	VPUNPCKHDQ   Y6, Y4, Y7
 	VPUNPCKLDQ   Y6, Y4, Y4
@@ -2679,15 +2758,16 @@ loop:
 	VFMADD231PD  Y4, Y3, Y1
 	ADDQ         $0x00000020, CX
 	ADDQ         $0x00000080, BX
-	PREFETCHT0   1024(R8)
+	LEAQ         (R8)(SI*4), R10
+	PREFETCHT0   (R10)
 	VMOVDQU      (R8), Y3
-	PREFETCHT0   1024(R8)(SI*1)
+	PREFETCHT0   (R10)(SI*1)
 	VMOVDQU      (R8)(SI*1), Y4
 	VPUNPCKHDQ   Y4, Y3, Y5
 	VPUNPCKLDQ   Y4, Y3, Y3
-	PREFETCHT0   1024(R8)(SI*2)
+	PREFETCHT0   (R10)(SI*2)
 	VMOVDQU      (R8)(SI*2), Y4
-	PREFETCHT0   1024(R8)(DI*1)
+	PREFETCHT0   (R10)(DI*1)
 	VMOVDQU      (R8)(DI*1), Y6
 	VPUNPCKHDQ   Y6, Y4, Y7
 	VPUNPCKLDQ   Y6, Y4, Y4
@@ -2787,15 +2867,16 @@ TEXT ·rowsBF16x1AVX2(SB), NOSPLIT, $0-40
 	VXORPD       Y1, Y1, Y1
 
 loop:
-	PREFETCHT0   1024(CX)
+	LEAQ         (CX)(SI*4), R8
+	PREFETCHT0   (R8)
 	VMOVDQU      (CX), Y2
-	PREFETCHT0   1024(CX)(SI*1)
+	PREFETCHT0   (R8)(SI*1)
 	VMOVDQU      (CX)(SI*1), Y3
 	VPUNPCKHDQ   Y3, Y2, Y4
 	VPUNPCKLDQ   Y3, Y2, Y2
-	PREFETCHT0   1024(CX)(SI*2)
+	PREFETCHT0   (R8)(SI*2)
 	VMOVDQU      (CX)(SI*2), Y3
-	PREFETCHT0   1024(CX)(DI*1)
+	PREFETCHT0   (R8)(DI*1)
 	VMOVDQU      (CX)(DI*1), Y5
 	VPUNPCKHDQ   Y5, Y3, Y6
 	VPUNPCKLDQ   Y5, Y3, Y3
@@ -2880,7 +2961,7 @@ loop:
 	RET
 
 // func rowsBF16x4AVX2(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·rowsBF16x4AVX2(SB), NOSPLIT, $0-40
 	MOVQ         sums+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -2897,11 +2978,16 @@ TEXT ·rowsBF16x4AVX2(SB), NOSPLIT, $0-40
 	VXORPD       Y4, Y4, Y4
 
 loop:
+	LEAQ         (CX)(SI*4), R8
+	PREFETCHT0   (R8)
 	VMOVDQU      (CX), Y5
+	PREFETCHT0   (R8)(SI*1)
 	VMOVDQU      (CX)(SI*1), Y6
 	VPUNPCKHDQ   Y6, Y5, Y7
 	VPUNPCKLDQ   Y6, Y5, Y5
+	PREFETCHT0   (R8)(SI*2)
 	VMOVDQU      (CX)(SI*2), Y6
+	PREFETCHT0   (R8)(DI*1)
 	VMOVDQU      (CX)(DI*1), Y8
 	VPUNPCKHDQ   Y8, Y6, Y9
 	VPUNPCKLDQ   Y8, Y6, Y6
@@ -3085,7 +3171,7 @@ loop:
 	RET
 
 // func rowsBF16x8AVX2(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·rowsBF16x8AVX2(SB), NOSPLIT, $0-40
 	MOVQ         sums+0(FP), AX
 	MOVQ         w+8(FP), CX
@@ -3106,11 +3192,16 @@ TEXT ·rowsBF16x8AVX2(SB), NOSPLIT, $0-40
 	VXORPD       Y8, Y8, Y8
 
 loop:
+	LEAQ         (CX)(SI*4), R8
+	PREFETCHT0   (R8)
 	VMOVDQU      (CX), Y9
+	PREFETCHT0   (R8)(SI*1)
 	VMOVDQU      (CX)(SI*1), Y10
 	VPUNPCKHDQ   Y10, Y9, Y11
 	VPUNPCKLDQ   Y10, Y9, Y9
+	PREFETCHT0   (R8)(SI*2)
 	VMOVDQU      (CX)(SI*2), Y10
+	PREFETCHT0   (R8)(DI*1)
 	VMOVDQU      (CX)(DI*1), Y12
 	VPUNPCKHDQ   Y12, Y10, Y13
 	VPUNPCKLDQ   Y12, Y10, Y10
@@ -3442,15 +3533,16 @@ TEXT ·runsF16AVX2(SB), NOSPLIT, $0-48
 	VXORPD Y1, Y1, Y1
 
 loop:
-	PREFETCHT0   1024(CX)
+	LEAQ         (CX)(SI*4), R10
+	PREFETCHT0   (R10)
 	VCVTPH2PS    (CX), Y2
-	PREFETCHT0   1024(CX)(SI*1)
+	PREFETCHT0   (R10)(SI*1)
 	VCVTPH2PS    (CX)(SI*1), Y3
 	VPUNPCKHDQ   Y3, Y2, Y4
 	VPUNPCKLDQ   Y3, Y2, Y2
-	PREFETCHT0   1024(CX)(SI*2)
+	PREFETCHT0   (R10)(SI*2)
 	VCVTPH2PS    (CX)(SI*2), Y3
-	PREFETCHT0   1024(CX)(DI*1)
+	PREFETCHT0   (R10)(DI*1)
 	VCVTPH2PS    (CX)(DI*1), Y5
 	VPUNPCKHDQ   Y5, Y3, Y6
 	VPUNPCKLDQ   Y5, Y3, Y3
@@ -3488,15 +3580,16 @@ loop:
 	VFMADD231PD  Y3, Y2, Y0
 	ADDQ         $0x00000010, CX
 	ADDQ         $0x00000040, BX
-	PREFETCHT0   1024(R8)
+	LEAQ         (R8)(SI*4), R10
+	PREFETCHT0   (R10)
 	VCVTPH2PS    (R8), Y2
-	PREFETCHT0   1024(R8)(SI*1)
+	PREFETCHT0   (R10)(SI*1)
 	VCVTPH2PS    (R8)(SI*1), Y3
 	VPUNPCKHDQ   Y3, Y2, Y4
 	VPUNPCKLDQ   Y3, Y2, Y2
-	PREFETCHT0   1024(R8)(SI*2)
+	PREFETCHT0   (R10)(SI*2)
 	VCVTPH2PS    (R8)(SI*2), Y3
-	PREFETCHT0   1024(R8)(DI*1)
+	PREFETCHT0   (R10)(DI*1)
 	VCVTPH2PS    (R8)(DI*1), Y5
 	VPUNPCKHDQ   Y5, Y3, Y6
 	VPUNPCKLDQ   Y5, Y3, Y3
@@ -3553,15 +3646,16 @@ TEXT ·rowsF16x1AVX2(SB), NOSPLIT, $0-40
 	VXORPD Y0, Y0, Y0
 
 loop:
-	PREFETCHT0   1024(CX)
+	LEAQ         (CX)(SI*4), R8
+	PREFETCHT0   (R8)
 	VCVTPH2PS    (CX), Y1
-	PREFETCHT0   1024(CX)(SI*1)
+	PREFETCHT0   (R8)(SI*1)
 	VCVTPH2PS    (CX)(SI*1), Y2
 	VPUNPCKHDQ   Y2, Y1, Y3
 	VPUNPCKLDQ   Y2, Y1, Y1
-	PREFETCHT0   1024(CX)(SI*2)
+	PREFETCHT0   (R8)(SI*2)
 	VCVTPH2PS    (CX)(SI*2), Y2
-	PREFETCHT0   1024(CX)(DI*1)
+	PREFETCHT0   (R8)(DI*1)
 	VCVTPH2PS    (CX)(DI*1), Y4
 	VPUNPCKHDQ   Y4, Y2, Y5
 	VPUNPCKLDQ   Y4, Y2, Y2
@@ -3606,7 +3700,7 @@ loop:
 	RET
 
 // func rowsF16x4AVX2(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·rowsF16x4AVX2(SB), NOSPLIT, $0-40
 	MOVQ   sums+0(FP), AX
 	MOVQ   w+8(FP), CX
@@ -3620,11 +3714,16 @@ TEXT ·rowsF16x4AVX2(SB), NOSPLIT, $0-40
 	VXORPD Y3, Y3, Y3
 
 loop:
+	LEAQ         (CX)(SI*4), R8
+	PREFETCHT0   (R8)
 	VCVTPH2PS    (CX), Y4
+	PREFETCHT0   (R8)(SI*1)
 	VCVTPH2PS    (CX)(SI*1), Y5
 	VPUNPCKHDQ   Y5, Y4, Y6
 	VPUNPCKLDQ   Y5, Y4, Y4
+	PREFETCHT0   (R8)(SI*2)
 	VCVTPH2PS    (CX)(SI*2), Y5
+	PREFETCHT0   (R8)(DI*1)
 	VCVTPH2PS    (CX)(DI*1), Y7
 	VPUNPCKHDQ   Y7, Y5, Y8
 	VPUNPCKLDQ   Y7, Y5, Y5
@@ -3720,7 +3819,7 @@ loop:
 	RET
 
 // func rowsF16x8AVX2(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX2, F16C, FMA3
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·rowsF16x8AVX2(SB), NOSPLIT, $0-40
 	MOVQ   sums+0(FP), AX
 	MOVQ   w+8(FP), CX
@@ -3738,11 +3837,16 @@ TEXT ·rowsF16x8AVX2(SB), NOSPLIT, $0-40
 	VXORPD Y7, Y7, Y7
 
 loop:
+	LEAQ         (CX)(SI*4), R8
+	PREFETCHT0   (R8)
 	VCVTPH2PS    (CX), Y8
+	PREFETCHT0   (R8)(SI*1)
 	VCVTPH2PS    (CX)(SI*1), Y9
 	VPUNPCKHDQ   Y9, Y8, Y10
 	VPUNPCKLDQ   Y9, Y8, Y8
+	PREFETCHT0   (R8)(SI*2)
 	VCVTPH2PS    (CX)(SI*2), Y9
+	PREFETCHT0   (R8)(DI*1)
 	VCVTPH2PS    (CX)(DI*1), Y11
 	VPUNPCKHDQ   Y11, Y9, Y12
 	VPUNPCKLDQ   Y11, Y9, Y9
@@ -3922,15 +4026,16 @@ TEXT ·runsF32AVX2(SB), NOSPLIT, $0-48
 	VXORPD Y1, Y1, Y1
 
 loop:
-	PREFETCHT0   1024(CX)
+	LEAQ         (CX)(SI*4), R10
+	PREFETCHT0   (R10)
 	VMOVDQU      (CX), Y2
-	PREFETCHT0   1024(CX)(SI*1)
+	PREFETCHT0   (R10)(SI*1)
 	VMOVDQU      (CX)(SI*1), Y3
 	VPUNPCKHDQ   Y3, Y2, Y4
 	VPUNPCKLDQ   Y3, Y2, Y2
-	PREFETCHT0   1024(CX)(SI*2)
+	PREFETCHT0   (R10)(SI*2)
 	VMOVDQU      (CX)(SI*2), Y3
-	PREFETCHT0   1024(CX)(DI*1)
+	PREFETCHT0   (R10)(DI*1)
 	VMOVDQU      (CX)(DI*1), Y5
 	VPUNPCKHDQ   Y5, Y3, Y6
 	VPUNPCKLDQ   Y5, Y3, Y3
@@ -3968,15 +4073,16 @@ loop:
 	VFMADD231PD  Y3, Y2, Y0
 	ADDQ         $0x00000020, CX
 	ADDQ         $0x00000040, BX
-	PREFETCHT0   1024(R8)
+	LEAQ         (R8)(SI*4), R10
+	PREFETCHT0   (R10)
 	VMOVDQU      (R8), Y2
-	PREFETCHT0   1024(R8)(SI*1)
+	PREFETCHT0   (R10)(SI*1)
 	VMOVDQU      (R8)(SI*1), Y3
 	VPUNPCKHDQ   Y3, Y2, Y4
 	VPUNPCKLDQ   Y3, Y2, Y2
-	PREFETCHT0   1024(R8)(SI*2)
+	PREFETCHT0   (R10)(SI*2)
 	VMOVDQU      (R8)(SI*2), Y3
-	PREFETCHT0   1024(R8)(DI*1)
+	PREFETCHT0   (R10)(DI*1)
 	VMOVDQU      (R8)(DI*1), Y5
 	VPUNPCKHDQ   Y5, Y3, Y6
 	VPUNPCKLDQ   Y5, Y3, Y3
@@ -4033,15 +4139,16 @@ TEXT ·rowsF32x1AVX2(SB), NOSPLIT, $0-40
 	VXORPD Y0, Y0, Y0
 
 loop:
-	PREFETCHT0   1024(CX)
+	LEAQ         (CX)(SI*4), R8
+	PREFETCHT0   (R8)
 	VMOVDQU      (CX), Y1
-	PREFETCHT0   1024(CX)(SI*1)
+	PREFETCHT0   (R8)(SI*1)
 	VMOVDQU      (CX)(SI*1), Y2
 	VPUNPCKHDQ   Y2, Y1, Y3
 	VPUNPCKLDQ   Y2, Y1, Y1
-	PREFETCHT0   1024(CX)(SI*2)
+	PREFETCHT0   (R8)(SI*2)
 	VMOVDQU      (CX)(SI*2), Y2
-	PREFETCHT0   1024(CX)(DI*1)
+	PREFETCHT0   (R8)(DI*1)
 	VMOVDQU      (CX)(DI*1), Y4
 	VPUNPCKHDQ   Y4, Y2, Y5
 	VPUNPCKLDQ   Y4, Y2, Y2
@@ -4086,7 +4193,7 @@ loop:
 	RET
 
 // func rowsF32x4AVX2(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·rowsF32x4AVX2(SB), NOSPLIT, $0-40
 	MOVQ   sums+0(FP), AX
 	MOVQ   w+8(FP), CX
@@ -4100,11 +4207,16 @@ TEXT ·rowsF32x4AVX2(SB), NOSPLIT, $0-40
 	VXORPD Y3, Y3, Y3
 
 loop:
+	LEAQ         (CX)(SI*4), R8
+	PREFETCHT0   (R8)
 	VMOVDQU      (CX), Y4
+	PREFETCHT0   (R8)(SI*1)
 	VMOVDQU      (CX)(SI*1), Y5
 	VPUNPCKHDQ   Y5, Y4, Y6
 	VPUNPCKLDQ   Y5, Y4, Y4
+	PREFETCHT0   (R8)(SI*2)
 	VMOVDQU      (CX)(SI*2), Y5
+	PREFETCHT0   (R8)(DI*1)
 	VMOVDQU      (CX)(DI*1), Y7
 	VPUNPCKHDQ   Y7, Y5, Y8
 	VPUNPCKLDQ   Y7, Y5, Y5
@@ -4200,7 +4312,7 @@ loop:
 	RET
 
 // func rowsF32x8AVX2(sums *float64, w *byte, stride int, n int, x *float64)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·rowsF32x8AVX2(SB), NOSPLIT, $0-40
 	MOVQ   sums+0(FP), AX
 	MOVQ   w+8(FP), CX
@@ -4218,11 +4330,16 @@ TEXT ·rowsF32x8AVX2(SB), NOSPLIT, $0-40
 	VXORPD Y7, Y7, Y7
 
 loop:
+	LEAQ         (CX)(SI*4), R8
+	PREFETCHT0   (R8)
 	VMOVDQU      (CX), Y8
+	PREFETCHT0   (R8)(SI*1)
 	VMOVDQU      (CX)(SI*1), Y9
 	VPUNPCKHDQ   Y9, Y8, Y10
 	VPUNPCKLDQ   Y9, Y8, Y8
+	PREFETCHT0   (R8)(SI*2)
 	VMOVDQU      (CX)(SI*2), Y9
+	PREFETCHT0   (R8)(DI*1)
 	VMOVDQU      (CX)(DI*1), Y11
 	VPUNPCKHDQ   Y11, Y9, Y12
 	VPUNPCKLDQ   Y11, Y9, Y9

@@ -116,7 +116,7 @@ func rows(format string, tokens, runs int, s *set) {
 			use(even)
 			use(odd)
 		}
-		turned := s.turn(load(s, format, tokens == 1, ws[run], stride, stride3))
+		turned := s.turn(load(s, format, ws[run], stride, stride3))
 		for ; len(turned) > 0; turned = turned[4:] {
 			for _, v := range turned[:4] {
 				both(s.low(v))
@@ -137,9 +137,9 @@ func rows(format string, tokens, runs int, s *set) {
 	RET()
 }
 
-// load returns what loads 32 bits a lane of a row: float32, or two bfloat16. Ahead: what comes a kilobyte later is fetched, too.
-func load(s *set, format string, ahead bool, w, stride, stride3 Register) func(row int) VecVirtual {
-	fifth := Register(nil)
+// load returns what loads 32 bits a lane of a row: float32, or two bfloat16.
+func load(s *set, format string, w, stride, stride3 Register) func(row int) VecVirtual {
+	var fifth, next Register
 	return func(row int) VecVirtual {
 		base := w
 		if row >= 4 {
@@ -149,15 +149,18 @@ func load(s *set, format string, ahead bool, w, stride, stride3 Register) func(r
 			}
 			base = fifth
 		}
+		if row%4 == 0 {
+			// The rows after these, since no processor fetches beyond a page by itself.
+			next = GP64()
+			LEAQ(Mem{Base: base, Index: stride, Scale: uint8(s.rows)}, next)
+		}
 		from := []Mem{
 			{Base: base},
 			{Base: base, Index: stride, Scale: 1},
 			{Base: base, Index: stride, Scale: 2},
 			{Base: base, Index: stride3, Scale: 1},
 		}[row%4]
-		if ahead {
-			PREFETCHT0(Mem{Base: from.Base, Index: from.Index, Scale: from.Scale, Disp: 1024})
-		}
+		PREFETCHT0(Mem{Base: next, Index: from.Index, Scale: from.Scale})
 		v := s.wide()
 		if format == "F16" {
 			VCVTPH2PS(from, v)
