@@ -1,6 +1,10 @@
 package kernel
 
-import "github.com/tracediff/tracediff/hooks"
+import (
+	"fmt"
+
+	"github.com/tracediff/tracediff/hooks"
+)
 
 // rows are the products of a few rows of weights with tokens, in assembly that gen writes. A sum is that of tile: from its first column to
 // its last, in runs of depth columns.
@@ -70,13 +74,45 @@ func (v *rows) groups(x []float32, tokens, cols int, room []float64) []group {
 // groupsRoom is how much room groups wants for so many tokens.
 func groupsRoom(tokens, cols int) int { return (tokens + most - 1) / most * most * cols }
 
-// tile computes the outputs of count rows from row on for the tokens of all groups. Scratch has room for two sums and for a row of weights
-// of depth columns.
-func (v *rows) tile(m *Matrix, dst []float32, groups []group, row int, bias []float32, scratch []float64) {
+// piece is how many bytes of weights are read from a file at once: a share of a second-level cache.
+const piece = 1 << 18
+
+// multiply computes the outputs of rows [from, to) for the tokens of all groups.
+func (v *rows) multiply(m *Matrix, dst []float32, groups []group, from, to int, bias []float32) error {
+	stride := m.Cols * m.format.Size()
+	at := max(piece/stride/v.count, 1) * v.count // rows at once
+	var buffer []byte
+	if m.file == nil {
+		at = to - from
+	} else {
+		buffer = bytePool.get(at * stride)
+		defer bytePool.put(buffer)
+	}
+	s := tilePool.get(2*sumsRoom + depth)
+	defer tilePool.put(s)
+	for ; from < to; from += at {
+		n := min(at, to-from)
+		data := m.data[from*stride:][:n*stride]
+		if m.file != nil {
+			data = buffer[:n*stride]
+			if _, err := m.file.ReadAt(data, m.begin+int64(from*stride)); err != nil {
+				return fmt.Errorf("reading weights: %w", err)
+			}
+		}
+		for row := 0; row < n; row += v.count {
+			v.tile(m, data[row*stride:][:v.count*stride], dst, groups, from+row, bias, s)
+		}
+	}
+	return nil
+}
+
+// tile computes the outputs of count rows, whose first is row, for the tokens of all groups. Scratch has room for two sums and for a row of
+// weights of depth columns.
+func (v *rows) tile(m *Matrix, data []byte, dst []float32, groups []group, row int, bias []float32, scratch []float64) {
 	for i := range groups {
 		g := &groups[i]
 		acc := scratch[:g.size*v.count]
-		v.sum(m, g, row, acc, scratch[sumsRoom:])
+		v.sum(m, g, data, acc, scratch[sumsRoom:])
 		for t := range g.tokens {
 			out := dst[(g.first+t)*m.Rows+row:][:v.count]
 			for r, sum := range acc[t*v.count:][:v.count] {
@@ -90,11 +126,10 @@ func (v *rows) tile(m *Matrix, dst []float32, groups []group, row int, bias []fl
 }
 
 // sum adds up the products of count rows with a group, run after run.
-func (v *rows) sum(m *Matrix, g *group, row int, acc, scratch []float64) {
+func (v *rows) sum(m *Matrix, g *group, data []byte, acc, scratch []float64) {
 	sums, rest := scratch[:sumsRoom], scratch[sumsRoom:]
 	size := m.format.Size()
 	stride := m.Cols * size
-	data := m.data[row*stride:][:v.count*stride]
 	clear(acc)
 	for from := 0; from < m.Cols; from += depth {
 		if g.size == 1 && from+2*depth <= m.Cols {
@@ -113,7 +148,7 @@ func (v *rows) sum(m *Matrix, g *group, row int, acc, scratch []float64) {
 		}
 		for r := range v.count {
 			w := rest[:n-whole]
-			m.widen(w, row+r, from+whole)
+			m.widen(w, data, r, from+whole)
 			for k, w := range w {
 				x := g.x[(from+whole+k)*g.size:]
 				for t := range g.size {

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"testing"
@@ -24,7 +25,7 @@ func number(t *rapid.T) float32 {
 }
 
 // Products have the same bits with registers of either width and without: in every format, for every number of rows, columns and
-// tokens, wherever the weights lie in memory, with NaN, infinities, subnormals and zeros of both signs.
+// tokens, wherever the weights lie in memory or in a file, with NaN, infinities, subnormals and zeros of both signs.
 func TestVectorsChangeNoBit(t *testing.T) {
 	best := widest
 	t.Cleanup(func() { widest = best })
@@ -62,9 +63,17 @@ func TestVectorsChangeNoBit(t *testing.T) {
 		}
 		want, got := make([]float32, tokens*rows), make([]float32, tokens*rows)
 		widest = 0
-		m.Mul(want, x, tokens, bias)
+		mul := func(to []float32) {
+			if err := m.Mul(to, x, tokens, bias); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mul(want)
+		if rapid.Bool().Draw(t, "from a file") {
+			m.In(bytes.NewReader(b), int64(offset))
+		}
 		for _, widest = range []int{256, 512} {
-			m.Mul(got, x, tokens, bias)
+			mul(got)
 			for i := range want {
 				if w, g := want[i], got[i]; math.Float32bits(g) != math.Float32bits(w) && (w == w || g == g) {
 					t.Fatalf("registers of %d bits: row %d, token %d is %x, want %x", widest, i%rows, i/rows, g, w)
