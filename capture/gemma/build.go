@@ -121,13 +121,18 @@ func (b *builder) fail(err error) {
 
 // matrix takes a weight of the layer being built; Require has seen that it is there.
 func (b *builder) matrix(name string) kernel.Matrix {
-	t, ok := b.ck.Tensor(b.prefix + name)
+	full := b.prefix + name
+	t, ok := b.ck.Tensor(full)
 	if !ok && name == "lm_head.weight" {
-		t, _ = b.ck.Tensor("embed_tokens.weight")
+		full = "embed_tokens.weight"
+		t, _ = b.ck.Tensor(full)
 	}
 	m, err := kernel.NewMatrix(t, b.arith)
 	if err != nil {
 		b.fail(fmt.Errorf("%s: %w", b.prefix+name, err))
+	}
+	if place, ok := b.ck.Place(full); ok {
+		m.In(place.File, place.At)
 	}
 	return m
 }

@@ -1,6 +1,10 @@
 package gemma
 
-import "github.com/tracediff/tracediff/internal/kernel"
+import (
+	"cmp"
+
+	"github.com/tracediff/tracediff/internal/kernel"
+)
 
 // Embedding is a table of scaled rows.
 type Embedding struct {
@@ -34,7 +38,7 @@ type Linear struct {
 func (l *Linear) forward(p *pass, x []float32) []float32 {
 	rows := len(x) / l.weight.Cols
 	y := p.take(rows * l.weight.Rows)
-	l.weight.Mul(y, x, rows, l.bias)
+	p.err = cmp.Or(p.err, l.weight.Mul(y, x, rows, l.bias))
 	return p.see(l.out, y)
 }
 

@@ -1,13 +1,15 @@
 // Package checkpoint reads a model directory as Hugging Face writes it: config.json and safetensors files, single or
 // sharded. Weights stay where they are: files on disk are mapped and tensors are views of the mapping, so opening
-// costs the headers and a weight that nobody uses costs nothing.
+// costs the headers and a weight that nobody uses costs nothing. The files stay open as well, to read from.
 package checkpoint
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -43,14 +45,22 @@ type Checkpoint struct {
 	config  []byte
 	shards  []shard
 	tensors map[string]hooks.Tensor
+	places  map[string]Place
 	prefix  string
 	known   sync.Map // digests, by scheme
+}
+
+// Place is where the bytes of a tensor begin in a file.
+type Place struct {
+	File io.ReaderAt
+	At   int64
 }
 
 type shard struct {
 	name     string
 	data     []byte
 	mapped   mmap.MMap
+	file     *os.File // that is mapped; nil for an embedded one
 	changed  time.Time
 	identity identity // when it was opened
 }
@@ -76,7 +86,7 @@ func OpenFS(name string, fsys fs.FS) (*Checkpoint, error) {
 }
 
 func open(name string, fsys fs.FS, load func(name string) (shard, error)) (_ *Checkpoint, err error) {
-	c := &Checkpoint{name: name, tensors: map[string]hooks.Tensor{}}
+	c := &Checkpoint{name: name, tensors: map[string]hooks.Tensor{}, places: map[string]Place{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
@@ -159,15 +169,14 @@ func mapFile(dir, name string) (shard, error) {
 	if err != nil {
 		return shard{}, err
 	}
-	defer f.Close()
 	if info.Size() == 0 { // an empty mapping is an error that names no file
-		return shard{}, fmt.Errorf("%s is empty", name)
+		return shard{}, errors.Join(fmt.Errorf("%s is empty", name), f.Close())
 	}
 	m, err := mmap.Map(f, mmap.RDONLY, 0)
 	if err != nil {
-		return shard{}, fmt.Errorf("mapping %s: %w", name, err)
+		return shard{}, errors.Join(fmt.Errorf("mapping %s: %w", name, err), f.Close())
 	}
-	return shard{name: name, data: m, mapped: m, changed: info.ModTime(), identity: identify(info)}, nil
+	return shard{name: name, data: m, mapped: m, file: f, changed: info.ModTime(), identity: identify(info)}, nil
 }
 
 // FileError is a weight file that is no whole safetensors file.
@@ -189,8 +198,9 @@ func (e *FileError) Unwrap() error { return e.Err }
 func (c *Checkpoint) add(s shard, where map[string]string) error {
 	// The library lets a name stand twice; which of the two a model means, nobody can say.
 	text, err := header.Text(bytes.NewReader(s.data), int64(len(s.data)))
+	var parsed header.Header
 	if err == nil {
-		_, err = header.Parse(text)
+		parsed, err = header.Parse(text)
 	}
 	if err != nil {
 		return &FileError{s.name, len(s.data), err}
@@ -216,6 +226,14 @@ func (c *Checkpoint) add(s shard, where map[string]string) error {
 			return fmt.Errorf("reading %s: tensor %s: %w", s.name, t.Name, err)
 		}
 		c.tensors[t.Name] = tensor
+	}
+	if s.file != nil {
+		after := 8 + int64(binary.LittleEndian.Uint64(s.data)) // the header, and its length before it
+		for _, t := range parsed.Tensors {
+			if where == nil || where[t.Name] == s.name {
+				c.places[t.Name] = Place{s.file, after + t.Begin}
+			}
+		}
 	}
 	return nil
 }
@@ -252,17 +270,25 @@ func (c *Checkpoint) Config() []byte { return c.config }
 
 // Tensor returns a weight of the text model by its name without prefix. The head, which stands outside the text
 // model, is found under the names that checkpoints give it. Data is a view of the file.
-func (c *Checkpoint) Tensor(name string) (hooks.Tensor, bool) {
+func (c *Checkpoint) Tensor(name string) (hooks.Tensor, bool) { return find(c, c.tensors, name) }
+
+// Place is where the data of Tensor lie; ok is false for those in memory. Who reads all of a tensor once may be faster by reading the file
+// than through the view, of which the system maps page after page.
+func (c *Checkpoint) Place(name string) (Place, bool) { return find(c, c.places, name) }
+
+// find looks a weight of the text model up.
+func find[T any](c *Checkpoint, all map[string]T, name string) (T, bool) {
 	full := []string{c.prefix + name, name}
 	if name == "lm_head.weight" {
 		full = []string{"lm_head.weight", "language_model.lm_head.weight", c.prefix + name}
 	}
 	for _, n := range full {
-		if t, ok := c.tensors[n]; ok {
+		if t, ok := all[n]; ok {
 			return t, true
 		}
 	}
-	return hooks.Tensor{}, false
+	var none T
+	return none, false
 }
 
 // Size is the bytes of all weight files.
@@ -285,15 +311,15 @@ func (c *Checkpoint) Changed() time.Time {
 	return last
 }
 
-// Close unmaps the files; no tensor may be used afterwards.
+// Close unmaps and closes the files; no tensor may be used afterwards.
 func (c *Checkpoint) Close() error {
 	var errs []error
 	for i, s := range c.shards {
 		if s.mapped != nil {
-			errs = append(errs, s.mapped.Unmap())
-			c.shards[i].mapped = nil
+			errs = append(errs, s.mapped.Unmap(), s.file.Close())
+			c.shards[i].mapped, c.shards[i].file = nil, nil
 		}
 	}
-	c.shards, c.tensors = nil, nil
+	c.shards, c.tensors, c.places = nil, nil, nil
 	return errors.Join(errs...)
 }

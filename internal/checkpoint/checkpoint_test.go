@@ -226,3 +226,30 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// A place in a file has the bytes of the view, in one file and in several; an embedded checkpoint has no files.
+func TestPlace(t *testing.T) {
+	wants := []checkpoint.Want{{Name: "embed_tokens.weight", Shape: []int{5, 3}}, {Name: "norm.weight", Shape: []int{3}}, {Name: "a.weight", Shape: []int{2, 2}}}
+	for _, files := range []int{1, 2} {
+		dir := checkpointtest.Write(t, t.TempDir(), []byte(`{}`), checkpointtest.Random(wants, hooks.BF16, "model.", 1), files)
+		ck := open(t, dir)
+		for _, w := range wants {
+			want, _ := ck.Tensor(w.Name)
+			place, ok := ck.Place(w.Name)
+			if !ok {
+				t.Fatalf("%d files: no place of %s", files, w.Name)
+			}
+			got := make([]byte, len(want.Data))
+			if _, err := place.File.ReadAt(got, place.At); err != nil || !bytes.Equal(got, want.Data) {
+				t.Errorf("%d files: %s has other bytes in the file (%v)", files, w.Name, err)
+			}
+		}
+		embedded, err := checkpoint.OpenFS("embedded", os.DirFS(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := embedded.Place("norm.weight"); ok {
+			t.Error("a checkpoint in memory has a place in a file")
+		}
+	}
+}

@@ -1,8 +1,11 @@
 package kernel_test
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -33,6 +36,13 @@ func weight(format hooks.DType, rows, cols int, v []float32) hooks.Tensor {
 
 var formats = []hooks.DType{hooks.F32, hooks.BF16, hooks.F16}
 
+// product computes one that has to work.
+func product(t rapid.TB, m kernel.Matrix, dst, x []float32, tokens int, bias []float32) {
+	if err := m.Mul(dst, x, tokens, bias); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A product equals the plain sum over the weights as the model's dtype reads them, in every pair of formats, for every
 // number of rows, columns and tokens, and a token's result does not depend on the tokens beside it.
 func TestMulIsThePlainSum(t *testing.T) {
@@ -60,7 +70,7 @@ func TestMulIsThePlainSum(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := make([]float32, tokens*rows)
-		m.Mul(got, x, tokens, bias)
+		product(t, m, got, x, tokens, bias)
 		row := make([]float32, cols)
 		alone := make([]float32, rows)
 		for o := range rows {
@@ -85,7 +95,7 @@ func TestMulIsThePlainSum(t *testing.T) {
 			}
 		}
 		for n := range tokens {
-			m.Mul(alone, x[n*cols:(n+1)*cols], 1, bias)
+			product(t, m, alone, x[n*cols:(n+1)*cols], 1, bias)
 			for o := range rows {
 				if alone[o] != got[n*rows+o] {
 					t.Fatalf("token %d alone gives %g, with others %g", n, alone[o], got[n*rows+o])
@@ -95,7 +105,7 @@ func TestMulIsThePlainSum(t *testing.T) {
 	})
 }
 
-// A product large enough to be split gives the same bits on one core and on several.
+// A product large enough to be split gives the same bits on one core and on several, with weights in memory and in a file.
 func TestMulOnAnyNumberOfCores(t *testing.T) {
 	const rows, cols, tokens = 1027, 700, 3
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -106,24 +116,44 @@ func TestMulOnAnyNumberOfCores(t *testing.T) {
 	for i := range x {
 		x[i] = float32(rng.NormFloat64())
 	}
-	m, err := kernel.NewMatrix(weight(hooks.F32, rows, cols, w), kernel.Arith{DType: hooks.F32})
+	stored := weight(hooks.F32, rows, cols, w)
+	m, err := kernel.NewMatrix(stored, kernel.Arith{DType: hooks.F32})
 	if err != nil {
 		t.Fatal(err)
 	}
+	inFile := m
+	inFile.In(bytes.NewReader(append([]byte("before"), stored.Data...)), int64(len("before")))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	want := make([]float32, tokens*rows)
 	for _, cores := range []int{1, 2, 3, 7} {
 		runtime.GOMAXPROCS(cores)
-		got := make([]float32, tokens*rows)
-		m.Mul(got, x, tokens, nil)
-		if cores == 1 {
-			copy(want, got)
-		}
-		for i := range got {
-			if got[i] != want[i] {
-				t.Fatalf("%d cores: element %d is %g, one core gives %g", cores, i, got[i], want[i])
+		for _, m := range []kernel.Matrix{m, inFile} {
+			got := make([]float32, tokens*rows)
+			product(t, m, got, x, tokens, nil)
+			if want[0] == 0 {
+				copy(want, got)
+			}
+			for i := range got {
+				if got[i] != want[i] {
+					t.Fatalf("%d cores: element %d is %g, one core gives %g", cores, i, got[i], want[i])
+				}
 			}
 		}
+	}
+}
+
+// A file that ends before the weight does is an error, where the processor has what reads it.
+func TestMulOfAFileThatEnds(t *testing.T) {
+	const rows, cols = 64, 64
+	stored := weight(hooks.BF16, rows, cols, make([]float32, rows*cols))
+	m, err := kernel.NewMatrix(stored, kernel.Arith{DType: hooks.BF16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.In(bytes.NewReader(stored.Data[:len(stored.Data)-1]), 0)
+	err = m.Mul(make([]float32, rows), make([]float32, cols), 1, nil)
+	if runtime.GOARCH == "amd64" && !errors.Is(err, io.EOF) {
+		t.Errorf("error %v, want that the file ends", err)
 	}
 }
 
@@ -229,7 +259,7 @@ func BenchmarkMul(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(2 * rows * cols)
 			for b.Loop() {
-				m.Mul(y, x, tokens, nil)
+				product(b, m, y, x, tokens, nil)
 			}
 			b.ReportMetric(2*rows*cols*float64(tokens)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 		})

@@ -8,6 +8,7 @@ package kernel
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -21,7 +22,14 @@ type Matrix struct {
 	data       []byte
 	format     hooks.DType // of data: F32, BF16 or F16
 	arith      Arith
+	file       io.ReaderAt // has data from begin on; nil for none
+	begin      int64
 }
+
+// In has products read the weight from a file, in which it begins at so many bytes. A view of a mapped file costs a page fault for every
+// few pages, and its small pages keep rows from being fetched ahead; reading a piece into a buffer that stays in the second-level cache
+// costs less than that.
+func (m *Matrix) In(file io.ReaderAt, at int64) { m.file, m.begin = file, at }
 
 // NewMatrix makes a matrix of a float32, bfloat16 or float16 tensor; a vector becomes one row. Data is used in place.
 func NewMatrix(t hooks.Tensor, a Arith) (Matrix, error) {
@@ -67,11 +75,11 @@ func (m *Matrix) Row(dst []float32, i int) {
 	}
 }
 
-// widen writes columns [from, from+len(dst)) of row i to dst.
-func (m *Matrix) widen(dst []float64, i, from int) {
+// widen writes columns [from, from+len(dst)) of row i of data, some rows of the weight, to dst.
+func (m *Matrix) widen(dst []float64, data []byte, i, from int) {
 	size := m.format.Size()
 	at := (i*m.Cols + from) * size
-	row := m.data[at : at+len(dst)*size]
+	row := data[at : at+len(dst)*size]
 	switch {
 	case m.format == hooks.BF16 && m.arith.DType != hooks.F16:
 		widenBF16(dst, row)

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// Work that is worth it is split over the cores, and every index is computed once; less work stays in one call.
+// Work that is worth it is split into pieces for the cores, and every index is computed once; less work stays in one call.
 func TestParallelSplits(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
-	for _, c := range []struct{ n, work, calls int }{{10, serialWork, 3}, {2, serialWork, 2}, {10, serialWork - 1, 1}, {1, 1 << 30, 1}} {
+	for _, c := range []struct{ n, work, calls int }{{10, serialWork, 10}, {100, serialWork, 3 * shares}, {2, serialWork, 2}, {10, serialWork - 1, 1}, {1, 1 << 30, 1}} {
 		var mu sync.Mutex
 		var seen []int
 		calls := 0

@@ -3,6 +3,7 @@ package kernel
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // The tile of a product: rowTile rows of depth columns are widened once and then meet every token. 4 x 512 float64 are
@@ -16,17 +17,49 @@ const (
 const serialWork = 1 << 16
 
 // Mul computes dst[t,o] = R(Σ_k W[o,k]·x[t,k] + bias[o]) for x [tokens, Cols] and dst [tokens, Rows]; bias may be nil.
-// The sum is exact to float64 rounding, becomes a float32 once, and is then rounded to the dtype.
-func (m *Matrix) Mul(dst, x []float32, tokens int, bias []float32) {
+// The sum is exact to float64 rounding, becomes a float32 once, and is then rounded to the dtype. Weights are read once,
+// however many tokens there are. The error is that of a file that the weights are read from.
+func (m *Matrix) Mul(dst, x []float32, tokens int, bias []float32) error {
+	from := 0 // the first row that is left for plain
+	var failed firstError
+	if v := m.vectors(); v != nil {
+		from = m.Rows - m.Rows%v.count
+		laid := widePool.get(groupsRoom(tokens, m.Cols))
+		groups := v.groups(x, tokens, m.Cols, laid)
+		parallel(from/v.count, from*m.Cols*tokens, func(lo, hi int) {
+			failed.set(v.multiply(m, dst, groups, lo*v.count, hi*v.count, bias))
+		})
+		widePool.put(laid)
+	}
+	if from < m.Rows {
+		m.plain(dst, x, tokens, bias, from)
+	}
+	return failed.err
+}
+
+// firstError keeps one error of several goroutines.
+type firstError struct {
+	once sync.Once
+	err  error
+}
+
+func (f *firstError) set(err error) {
+	if err != nil {
+		f.once.Do(func() { f.err = err })
+	}
+}
+
+// plain is Mul of the rows from one on, without vectors.
+func (m *Matrix) plain(dst, x []float32, tokens int, bias []float32, from int) {
 	wide := widePool.get(tokens * m.Cols)
 	for i, v := range x[:tokens*m.Cols] {
 		wide[i] = float64(v)
 	}
-	tiles := (m.Rows + rowTile - 1) / rowTile
-	parallel(tiles, m.Rows*m.Cols*tokens, func(lo, hi int) {
+	rows := m.Rows - from
+	parallel((rows+rowTile-1)/rowTile, rows*m.Cols*tokens, func(lo, hi int) {
 		s := tilePool.get(rowTile*depth + tokens*rowTile)
 		for tile := lo; tile < hi; tile++ {
-			m.tile(dst, wide, tokens, tile*rowTile, bias, s)
+			m.tile(dst, wide, tokens, from+tile*rowTile, bias, s)
 		}
 		tilePool.put(s)
 	})
@@ -43,7 +76,7 @@ func (m *Matrix) tile(dst []float32, x []float64, tokens, row int, bias []float3
 		var w [rowTile][]float64
 		for r := range w {
 			w[r] = scratch[r*depth : r*depth+n]
-			m.widen(w[r], min(row+r, m.Rows-1), from)
+			m.widen(w[r], m.data, min(row+r, m.Rows-1), from)
 		}
 		t := 0
 		for ; t+1 < tokens; t += 2 {
@@ -114,6 +147,9 @@ func dot1(acc []float64, w *[rowTile][]float64, x []float64) {
 	acc[3] += a3
 }
 
+// shares is into how many pieces each core's work is cut, so that a core that is busy elsewhere leaves its share to the others.
+const shares = 8
+
 // parallel splits [0, n) over the cores when work, a count of multiplications, is worth it. How the range is split
 // changes no result: every output is computed by one call, in one order.
 func parallel(n, work int, do func(lo, hi int)) {
@@ -122,26 +158,35 @@ func parallel(n, work int, do func(lo, hi int)) {
 		do(0, n)
 		return
 	}
+	pieces := min(n, cores*shares)
+	var next atomic.Int64
 	var wg sync.WaitGroup
-	for c := range cores {
-		wg.Go(func() { do(n*c/cores, n*(c+1)/cores) })
+	for range cores {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < pieces; i = int(next.Add(1)) - 1 {
+				do(n*i/pieces, n*(i+1)/pieces)
+			}
+		})
 	}
 	wg.Wait()
 }
 
-// pool hands out float64 scratch and takes it back, so that products allocate nothing once they have run. It holds as
-// many slices as were ever out at once.
-type pool struct {
+// pool hands out scratch and takes it back, so that products allocate nothing once they have run. It holds as many slices as
+// were ever out at once.
+type pool[T any] struct {
 	mu   sync.Mutex
-	free [][]float64
+	free [][]T
 }
 
-var widePool, tilePool pool
+var (
+	widePool, tilePool pool[float64]
+	bytePool           pool[byte]
+)
 
 // minScratch is the least that is allocated, so that the small products of a model share what there is.
 const minScratch = 1 << 13
 
-func (p *pool) get(n int) []float64 {
+func (p *pool[T]) get(n int) []T {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if last := len(p.free) - 1; last >= 0 {
@@ -151,10 +196,10 @@ func (p *pool) get(n int) []float64 {
 			return s[:n]
 		}
 	}
-	return make([]float64, n, max(n, minScratch))
+	return make([]T, n, max(n, minScratch))
 }
 
-func (p *pool) put(s []float64) {
+func (p *pool[T]) put(s []T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = append(p.free, s)
