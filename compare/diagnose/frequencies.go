@@ -68,7 +68,7 @@ func (s *search) frequencies() error {
 	r := &rotary{search: s, values: s.first.Program.Steps[all[0]].Values}
 	r.base, r.scale, r.pure = geometric(r.values)
 	r.entry, r.made = r.operation()
-	for _, look := range []func() error{r.bases, r.blends, r.settings, r.partial, r.factors, r.narrowed} {
+	for _, look := range []func() error{r.bases, r.blends, r.settings, r.partial, r.turned, r.factors, r.narrowed} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -363,12 +363,7 @@ func (r *rotary) factors() error {
 		if len(names) > 0 {
 			n.What += " (" + strings.Join(names, ", ") + ")"
 		}
-		if err := r.try(n, len(names) == 0, func(v []float64) []float64 {
-			for j := range v {
-				v[j] = float64(float32(v[j] * by))
-			}
-			return v
-		}); err != nil {
+		if err := r.scaledBy(n, by, len(names) == 0); err != nil {
 			return err
 		}
 	}

@@ -153,6 +153,12 @@ func (s *search) functions() error {
 	if err := s.tanhs(100, "tanh is a clip to ±1: values are cut off, not bent", clipped); err != nil {
 		return err
 	}
+	if err := s.tanhs(300, "tanh is a softmax over the channels", func(ed *program.Editor, x program.Var) program.Var {
+		exp := ed.Exp("", ed.Sub("", x, ed.RowMax(x)))
+		return ed.Div("", exp, ed.Sum("", exp))
+	}); err != nil {
+		return err
+	}
 	return s.tanhs(200, "tanh is a sigmoid", func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })
 }
 

@@ -111,6 +111,11 @@ func (s *search) others(t *program.Parts, old float64, what string) []number {
 	for _, i := range t.Numbers() {
 		add(number{value: t.Steps[i].Value})
 	}
+	if what == "epsilon" {
+		for _, d := range []hooks.DType{hooks.F32, hooks.BF16, hooks.F16} {
+			add(number{value: 2 * floats.Unit(d), words: "the distance from 1 to the next number of " + d.String()})
+		}
+	}
 	if what == "the soft cap" {
 		for _, v := range usualCaps {
 			add(number{value: v})

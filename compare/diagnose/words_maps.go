@@ -92,7 +92,15 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		if st := &t.Steps[step]; st.Prim == program.Dot && at.Arg >= 0 {
 			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h reads head h mod n, not h / n", what)
 		}
+	case program.Flip:
+		how = fmt.Sprintf("has %s in another order: each block of %d is in reverse", axis(m.Axis), m.By)
+		if m.By == 2 {
+			how = fmt.Sprintf("has %s in another order: neighbours are exchanged", axis(m.Axis))
+		}
 	case program.First:
+		if at.Arg < 0 {
+			return fmt.Sprintf("%s is read at index %d of %s for all of them", what, m.By, axis(m.Axis))
+		}
 		return fmt.Sprintf("every query head reads head %d of %s", m.By, what)
 	case program.Weave:
 		switch {

@@ -113,7 +113,7 @@ func (d Edit) index(e *Editor, t *Parts, step int) bool {
 	return some
 }
 
-// Behind are the edits that add a number to a root, not to what is below it, or take it as the least value there.
+// Behind are the edits that add a number to a root, or to its inverse, not to what is below it, or take it as the least value there.
 func (t *Parts) Behind() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
@@ -124,6 +124,9 @@ func (t *Parts) Behind() []Edit {
 				other = Add
 			}
 			all = append(all, Edit{Class: Order, At: []Place{t.Of(i)}}, Edit{Class: Order, At: []Place{t.Of(sum)}, Prim: other})
+			if t.Steps[i].Prim == Rsqrt {
+				all = append(all, Edit{Class: Order, At: []Place{t.Of(i)}, Value: 1})
+			}
 		}
 	}
 	return all
@@ -156,6 +159,10 @@ func (d Edit) behind(e *Editor, t *Parts, step int) bool {
 	x, number, ok := t.underRoot(step)
 	if !ok {
 		return false
+	}
+	if d.Value == 1 { // behind the inverse
+		e.Pass(step, e.Add("", e.Rsqrt("", x), number))
+		return true
 	}
 	y := e.Add("", e.Sqrt("", x), number)
 	if t.Steps[step].Prim == Rsqrt {
