@@ -89,14 +89,16 @@ func (r *rotary) try(n Name, weak bool, change func(v []float64) []float64) erro
 // thetas are the bases to try: the configuration's numbers first.
 func (r *rotary) thetas() []number {
 	var all []number
-	has := func(b float64) bool { return slices.ContainsFunc(all, func(o number) bool { return o.value == b }) }
+	has := func(b float64) bool {
+		return slices.ContainsFunc(all, func(o number) bool { return math.Abs(o.value/b-1) < 1e-5 })
+	}
 	for _, f := range r.numbers {
 		if f.plain && f.value > 1 && !has(f.value) {
 			all = append(all, f)
 		}
 	}
 	for _, f := range r.numbers { // linear scaling that is taken for one of theta
-		if b := r.base * f.value; f.plain && f.value > 1 && strings.Contains(f.field, fieldWords["the scaling"]) && !has(b) {
+		if b := round6(r.base * f.value); f.plain && f.value > 1 && strings.Contains(f.field, fieldWords["the scaling"]) && !has(b) {
 			all = append(all, number{value: b, words: "theta times the factor of the scaling"})
 		}
 	}

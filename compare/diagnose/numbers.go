@@ -111,11 +111,6 @@ func (s *search) others(t *program.Parts, old float64, what string) []number {
 	for _, i := range t.Numbers() {
 		add(number{value: t.Steps[i].Value})
 	}
-	if what == "epsilon" {
-		for _, d := range []hooks.DType{hooks.F32, hooks.BF16, hooks.F16} {
-			add(number{value: 2 * floats.Unit(d), words: "the distance from 1 to the next number of " + d.String()})
-		}
-	}
 	if what == "the soft cap" {
 		for _, v := range usualCaps {
 			add(number{value: v})
@@ -127,6 +122,11 @@ func (s *search) others(t *program.Parts, old float64, what string) []number {
 	for k := 1; k <= powers; k++ {
 		add(number{value: old * math.Pow10(k)})
 		add(number{value: old * math.Pow10(-k)})
+	}
+	if what == "epsilon" {
+		for _, d := range []hooks.DType{hooks.F32, hooks.BF16, hooks.F16} {
+			add(number{value: 2 * floats.Unit(d), words: "the distance from 1 to the next number of " + d.String()})
+		}
 	}
 	for _, v := range []float64{-old, old * old, 1 / old, math.Sqrt(math.Abs(old)), 1 / (old * old), 1, -1, 2 * old, old / 2, old + 1, old - 1} {
 		add(number{value: v})
