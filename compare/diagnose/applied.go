@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// applied looks for an operation of the order where it does not belong: one of the layer, on what the program reads or on its result.
+// applied looks for an operation of the order where it does not belong: one of the layer, or one without weights that other layers alone have, on what the program reads or on its result.
 // The entry's own on its result is one that is taken twice.
 func (s *search) applied() error {
 	t := s.first.signed(s.m)
@@ -19,7 +19,7 @@ func (s *search) applied() error {
 		other := &s.m.List.Entries[k]
 		role := Role(other.Name)
 		a, in := layerOf(other.Name)
-		if b, _ := layerOf(own); seen[role] || in && a != b || !s.insertable(other) {
+		if b, _ := layerOf(own); seen[role] || in && a != b && (s.m.List.Index(beside(other.Name, own)) >= 0 || len(other.Weights) > 0) || !s.insertable(other) {
 			continue
 		}
 		seen[role] = true
@@ -98,6 +98,9 @@ func (s *search) shapeOf(r order.Ref, pass int) []int {
 // inserted has an operation of the entry's layer at a place; nil where it does not go with it.
 func (s *search) inserted(e *Entry, name string, at int) *program.Edited {
 	n := s.m.List.Index(beside(name, s.m.List.Entries[e.Node.Entry].Name))
+	if n < 0 { // other layers alone have it
+		n = s.m.List.Index(name)
+	}
 	if n < 0 {
 		return nil
 	}

@@ -18,6 +18,9 @@ func (s *search) damaged() error {
 		if err := s.cutColumns(at, t.Steps[i].Index); err != nil {
 			return err
 		}
+		if err := s.scales(at, t.Steps[i].Index); err != nil {
+			return err
+		}
 		if err := s.oneNumber(at, t.Steps[i].Index); err != nil {
 			return err
 		}

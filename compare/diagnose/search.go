@@ -262,7 +262,7 @@ func (s *search) edits(all []program.Edit) error {
 
 // steps looks at the steps of the program by themselves: what they do and read, their numbers, and what is known of them together.
 func (s *search) steps() error {
-	for _, look := range []func() error{s.structure, s.recognised, s.constants, s.stored, s.literals} {
+	for _, look := range []func() error{s.structure, s.recognised, s.constants, s.functionsOfNumbers, s.stored, s.literals} {
 		if err := look(); err != nil {
 			return err
 		}

@@ -259,6 +259,9 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) string {
 		if item := e.itemOf(p.Steps[source].Index); item != nil {
 			return fmt.Sprintf("the operation is left out: the result is stream %d of %s", *item, s.value(e, from))
 		}
+		if item, ok := e.signed(s.m).Item(from); ok && s.stacked(e.Inputs[p.Steps[source].Index].Entry) {
+			return fmt.Sprintf("the operation is left out: the result is stream %d of %s", item, s.value(e, from))
+		}
 		return fmt.Sprintf("the operation is left out: the result is %s", s.value(e, from))
 	}
 	if len(forms) == 1 && len(dropped) > 1 {

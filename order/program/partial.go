@@ -76,15 +76,12 @@ func (t *Parts) ofSum(step int) (sum, number int, ok bool) {
 		if t.Steps[a.step].Prim != Number || s.Prim == Div && k == 0 {
 			continue
 		}
-		from := s.Args[1-k]
-		for t.Steps[from.step].Prim == Round {
-			from = t.Steps[from.step].Args[0]
-		}
-		f := &t.Steps[from.step]
+		from := t.rounded(s.Args[1-k])
+		f := &t.Steps[from]
 		if f.Prim != Add && f.Prim != Sub || !slices.Equal(f.Shape, s.Shape) || slices.ContainsFunc(f.Args, func(v Var) bool { return t.Steps[v.step].Prim == Number }) {
 			return 0, 0, false
 		}
-		return from.step, k, true
+		return from, k, true
 	}
 	return 0, 0, false
 }
@@ -175,4 +172,14 @@ func (d Edit) fewer(e *Editor, t *Parts, step int) bool {
 	e.Read(step, 0, at)
 	e.Read(step, 1, e.Literal(float64(n-1)))
 	return e.err == nil
+}
+
+// Item is the index of the first axis that a view of a stack shows; ok is false where it shows more, or less, than one.
+func (t *Parts) Item(v Var) (index int, ok bool) {
+	shape := t.Steps[v.step].Shape
+	if len(shape) < 2 || shape[0] < 2 || size(v.shape) != size(shape[1:]) {
+		return 0, false
+	}
+	start, n := t.part(v, 0)
+	return start, n == 1
 }

@@ -118,7 +118,7 @@ func (t *Parts) Behind() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if _, _, ok := t.underRoot(i); ok {
-			sum := t.Steps[i].Args[0].step
+			sum := t.rounded(t.Steps[i].Args[0])
 			other := Max
 			if t.Steps[sum].Prim == Max {
 				other = Add
@@ -132,13 +132,21 @@ func (t *Parts) Behind() []Edit {
 	return all
 }
 
+// rounded is the step that a variable shows the result of, rounded or not.
+func (t *Parts) rounded(v Var) int {
+	for t.Steps[v.step].Prim == Round {
+		v = t.Steps[v.step].Args[0]
+	}
+	return v.step
+}
+
 // underRoot are the number that is added below a root, and what it is added to.
 func (t *Parts) underRoot(step int) (x, number Var, ok bool) {
 	s := &t.Steps[step]
 	if s.Prim != Sqrt && s.Prim != Rsqrt {
 		return x, number, false
 	}
-	sum := &t.Steps[s.Args[0].step]
+	sum := &t.Steps[t.rounded(s.Args[0])]
 	if sum.Prim != Add && sum.Prim != Max {
 		return x, number, false
 	}
