@@ -71,7 +71,7 @@ func (sigmoid) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 }
 
 func (mish) Steps(b *program.Builder, in, _ []program.Var) program.Var {
-	return b.Mul("product", in[0], b.Tanh("tanh", b.Log1p("softplus", b.Exp("exp", in[0]))))
+	return b.Mul("product", in[0], b.Tanh("of softplus", b.Log1p("softplus", b.Exp("exp", in[0]))))
 }
 
 // quickly is quick as three calls, each of which rounds its result.

@@ -186,10 +186,29 @@ func (s *search) constants() error {
 				if err := s.try(h); err != nil {
 					return err
 				}
+				if s.cautious || t.Steps[i].Round != program.Model || n.words == "" || floats.Round(s.first.Call.DType, n.value) == n.value {
+					continue
+				}
+				h.rank, h.make = h.rank+len(all), func(e *Entry) *program.Edited { return s.unstored(e, at, n.value) }
+				if err := s.try(h); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// unstored has another number at places, which is no tensor of the model's dtype.
+func (s *search) unstored(e *Entry, at []program.Place, x float64) *program.Edited {
+	t, ed := e.signed(s.m), e.Program.Edit()
+	for _, p := range at {
+		for _, k := range t.Copies(p) {
+			ed.SetNumber(k, x)
+			ed.Step(k).Round = program.Plain
+		}
+	}
+	return ended(ed)
 }
 
 // stored looks at constants that are tensors of the model's dtype: one may be kept as it was computed.
