@@ -10,7 +10,7 @@ import (
 
 // leaves looks at what the program reads: weights, and captured tensors.
 func (s *search) leaves() error {
-	for _, look := range []func() error{s.exchanged, s.otherRows, s.weights, s.damaged, s.packed, s.cuts, s.inputs, s.readers, s.stale} {
+	for _, look := range []func() error{s.exchanged, s.otherRows, s.weights, s.damaged, s.packed, s.cuts, s.inputs, s.stale} {
 		if err := look(); err != nil {
 			return err
 		}

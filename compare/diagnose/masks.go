@@ -70,6 +70,9 @@ func (s *search) seen() error {
 		if err := try(fmt.Sprintf("key %d is masked for every query", n), func(_, k float64, _, _ int, right bool) bool { return right && k != at }); err != nil {
 			return err
 		}
+		if err := try(fmt.Sprintf("key %d is masked for every query but its own", n), func(q, k float64, _, _ int, right bool) bool { return right && (k != at || q == at) }); err != nil {
+			return err
+		}
 		if n == 0 || n > 8 {
 			continue
 		}

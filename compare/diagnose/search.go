@@ -326,8 +326,10 @@ func (s *search) maps() error {
 			}
 		}
 	}
-	if err := s.edits(t.Repeated()); err != nil {
-		return err
+	for _, all := range [][]program.Edit{t.Repeated(), t.IndexesOfOne()} {
+		if err := s.edits(all); err != nil {
+			return err
+		}
 	}
 	return s.edits(t.Maps(blocks))
 }

@@ -36,6 +36,30 @@ func (t *Parts) Indexes() []Edit {
 	return all
 }
 
+// IndexesOfOne are those of a single index that one of several steps reads elsewhere, where others read it as they should.
+func (t *Parts) IndexesOfOne() []Edit {
+	var all []Edit
+	for _, d := range t.Indexes() {
+		if d.Map.Other != 1 {
+			continue
+		}
+		var readers []Place
+		for _, i := range t.Firsts() {
+			if slices.ContainsFunc(t.Steps[i].Args, func(v Var) bool { return slices.Contains(t.Copies(d.At[0]), v.step) && t.shows(v, v.step, d.Map) }) {
+				readers = append(readers, t.Of(i))
+			}
+		}
+		if len(readers) > 1 {
+			for _, r := range readers {
+				one := d
+				one.From = r
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}
+
 // maxIndexes is the longest axis of which every index is tried: of layers, streams and heads, not of channels.
 const maxIndexes = 64
 
@@ -96,6 +120,9 @@ func (d Edit) index(e *Editor, t *Parts, step int) bool {
 	by := (d.Map.By - d.Map.N) * contiguous(shape)[d.Map.Axis]
 	some := false
 	for i := range t.Steps {
+		if d.From.Step != 0 && t.sig[i] != d.From.Step {
+			continue
+		}
 		for a, v := range t.Steps[i].Args {
 			if t.shows(v, step, d.Map) {
 				s := &e.steps[i]
@@ -105,7 +132,7 @@ func (d Edit) index(e *Editor, t *Parts, step int) bool {
 			}
 		}
 	}
-	if v := t.Out; t.shows(v, step, d.Map) {
+	if v := t.Out; d.From.Step == 0 && t.shows(v, step, d.Map) {
 		v.off += by
 		e.Return(v)
 		some = true
