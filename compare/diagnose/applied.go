@@ -5,11 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// applied looks for an operation of the order where it does not belong: one of the layer, on what the program reads or on its result.
+// applied looks for an operation of the order where it does not belong: one of the layer, or one without weights that other layers alone have, on what the program reads or on its result.
 // The entry's own on its result is one that is taken twice.
 func (s *search) applied() error {
 	t := s.first.signed(s.m)
@@ -19,7 +20,7 @@ func (s *search) applied() error {
 		other := &s.m.List.Entries[k]
 		role := Role(other.Name)
 		a, in := layerOf(other.Name)
-		if b, _ := layerOf(own); seen[role] || in && a != b || !s.insertable(other) {
+		if b, _ := layerOf(own); seen[role] || in && a != b && (s.m.List.Index(beside(other.Name, own)) >= 0 || len(other.Weights) > 0) || !s.insertable(other) {
 			continue
 		}
 		seen[role] = true
@@ -33,7 +34,7 @@ func (s *search) applied() error {
 			}
 			h := hypothesis{
 				class: program.Inserted, rank: 5000 + k,
-				make: func(e *Entry) *program.Edited { return s.inserted(e, other.Name, at) },
+				make: func(e *Entry) *program.Edited { return s.inserted(e, other.Name, at, true) },
 				say: func(e *Entry) Name {
 					if at >= 0 {
 						return Name{What: fmt.Sprintf("%s is taken of %s first, as in %s", other.Op.Kind(), s.value(s.first, t.Result(at)), role), Site: role}
@@ -41,6 +42,13 @@ func (s *search) applied() error {
 					return Name{What: fmt.Sprintf("%s is taken of the result, as in %s", other.Op.Kind(), role), Site: role}
 				},
 			}
+			if err := s.try(h); err != nil {
+				return err
+			}
+			if at < 0 || s.first.Call.DType == hooks.F32 {
+				continue
+			}
+			h.make = func(e *Entry) *program.Edited { return s.inserted(e, other.Name, at, false) }
 			if err := s.try(h); err != nil {
 				return err
 			}
@@ -57,7 +65,7 @@ func (s *search) again() error {
 	}
 	for rank, at := range []int{result, unrounded} {
 		if err := s.try(hypothesis{
-			class: program.Twice, rank: 1000 + rank, of: "again", make: func(e *Entry) *program.Edited { return s.inserted(e, own.Name, at) },
+			class: program.Twice, rank: 1000 + rank, of: "again", make: func(e *Entry) *program.Edited { return s.inserted(e, own.Name, at, true) },
 			say: func(*Entry) Name { return Name{What: own.Op.Kind() + " is applied twice", Site: Role(own.Name)} },
 		}); err != nil {
 			return err
@@ -95,9 +103,12 @@ func (s *search) shapeOf(r order.Ref, pass int) []int {
 	return shape
 }
 
-// inserted has an operation of the entry's layer at a place; nil where it does not go with it.
-func (s *search) inserted(e *Entry, name string, at int) *program.Edited {
+// inserted has an operation of the entry's layer at a place, with its result rounded or not; nil where it does not go with it.
+func (s *search) inserted(e *Entry, name string, at int, stored bool) *program.Edited {
 	n := s.m.List.Index(beside(name, s.m.List.Entries[e.Node.Entry].Name))
+	if n < 0 { // other layers alone have it
+		n = s.m.List.Index(name)
+	}
 	if n < 0 {
 		return nil
 	}
@@ -105,6 +116,7 @@ func (s *search) inserted(e *Entry, name string, at int) *program.Edited {
 	if !ok {
 		return nil
 	}
+	o.unstored = !stored
 	return s.at(e, at, func(ed *program.Editor, v program.Var) program.Var { return s.take(ed, o, v) })
 }
 
@@ -114,6 +126,8 @@ type operation struct {
 	pass    int
 	rest    []program.Value
 	weights []program.Rows
+
+	unstored bool // its result is not rounded
 }
 
 // operation reads what an operation reads; ok is false where it was not captured.
@@ -154,7 +168,10 @@ func (s *search) take(ed *program.Editor, o operation, v program.Var) program.Va
 	for _, r := range o.weights {
 		w = append(w, ed.OtherRows(r))
 	}
-	y := ed.R(ed.Apply(o.entry.Op, o.entry.Op.Kind(), o.entry.Size(s.m.Passes[o.pass], s.m.List.Config.SlidingWindow), in, w))
+	y := ed.Apply(o.entry.Op, o.entry.Op.Kind(), o.entry.Size(s.m.Passes[o.pass], s.m.List.Config.SlidingWindow), in, w)
+	if !o.unstored {
+		y = ed.R(y)
+	}
 	y = s.byToken(ed, y, o.entry)
 	if y, ok = ed.As(y, x.Shape()); !ok {
 		return ed.Fail("shapes")

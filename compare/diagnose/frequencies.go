@@ -68,7 +68,7 @@ func (s *search) frequencies() error {
 	r := &rotary{search: s, values: s.first.Program.Steps[all[0]].Values}
 	r.base, r.scale, r.pure = geometric(r.values)
 	r.entry, r.made = r.operation()
-	for _, look := range []func() error{r.bases, r.blends, r.settings, r.partial, r.factors, r.narrowed} {
+	for _, look := range []func() error{r.bases, r.blends, r.settings, r.partial, r.turned, r.factors, r.narrowed} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -89,14 +89,16 @@ func (r *rotary) try(n Name, weak bool, change func(v []float64) []float64) erro
 // thetas are the bases to try: the configuration's numbers first.
 func (r *rotary) thetas() []number {
 	var all []number
-	has := func(b float64) bool { return slices.ContainsFunc(all, func(o number) bool { return o.value == b }) }
+	has := func(b float64) bool {
+		return slices.ContainsFunc(all, func(o number) bool { return math.Abs(o.value/b-1) < 1e-5 })
+	}
 	for _, f := range r.numbers {
 		if f.plain && f.value > 1 && !has(f.value) {
 			all = append(all, f)
 		}
 	}
 	for _, f := range r.numbers { // linear scaling that is taken for one of theta
-		if b := r.base * f.value; f.plain && f.value > 1 && strings.Contains(f.field, fieldWords["the scaling"]) && !has(b) {
+		if b := round6(r.base * f.value); f.plain && f.value > 1 && strings.Contains(f.field, fieldWords["the scaling"]) && !has(b) {
 			all = append(all, number{value: b, words: "theta times the factor of the scaling"})
 		}
 	}
@@ -363,12 +365,7 @@ func (r *rotary) factors() error {
 		if len(names) > 0 {
 			n.What += " (" + strings.Join(names, ", ") + ")"
 		}
-		if err := r.try(n, len(names) == 0, func(v []float64) []float64 {
-			for j := range v {
-				v[j] = float64(float32(v[j] * by))
-			}
-			return v
-		}); err != nil {
+		if err := r.scaledBy(n, by, len(names) == 0); err != nil {
 			return err
 		}
 	}

@@ -144,11 +144,17 @@ func (s *search) stacks(elements int) []stack {
 	for _, name := range s.captured("") {
 		e := &s.m.List.Entries[s.m.List.Index(name)]
 		shape := e.Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow)
-		if len(shape) > 2 && len(e.Axes) == len(shape) && axisWords(e.Axes[0]) == "streams" && product(shape[1:]) == elements {
+		if len(shape) > 2 && s.stacked(s.m.List.Index(name)) && product(shape[1:]) == elements {
 			all = append(all, stack{name, shape[0]})
 		}
 	}
 	return all
+}
+
+// stacked reports whether the first axis of an entry counts streams.
+func (s *search) stacked(entry int) bool {
+	axes := s.m.List.Entries[entry].Axes
+	return axes != "" && axisWords(axes[0]) == "streams"
 }
 
 // exchanged tries each two inputs in each other's place.

@@ -27,13 +27,14 @@ func (quick) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 }
 
 // The others are no activation of a family of the order either: relu² and x·relu6(x+3)/6, as functions are on small devices, a small slope below 0,
-// and the sigmoid alone.
+// the sigmoid alone, and x·tanh(log(1+eˣ)).
 type (
 	squared struct{}
 	relu6   struct{}
 	hard    struct{}
 	leaky   struct{}
 	sigmoid struct{}
+	mish    struct{}
 )
 
 func (squared) Kind() string { return "relu_squared" }
@@ -41,6 +42,7 @@ func (relu6) Kind() string   { return "relu6" }
 func (hard) Kind() string    { return "hard_swish" }
 func (leaky) Kind() string   { return "leaky_relu" }
 func (sigmoid) Kind() string { return "sigmoid" }
+func (mish) Kind() string    { return "mish" }
 
 func (squared) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	x := b.R(b.Max(b.Literal(0), in[0]))
@@ -68,6 +70,10 @@ func (sigmoid) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Div("quotient", b.Literal(1), b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(in[0]))))
 }
 
+func (mish) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	return b.Mul("product", in[0], b.Tanh("of softplus", b.Log1p("softplus", b.Exp("exp", in[0]))))
+}
+
 // quickly is quick as three calls, each of which rounds its result.
 type quickly struct{}
 
@@ -87,7 +93,7 @@ func clipped(ed *program.Editor, x program.Var) program.Var {
 }
 
 // activations are functions of one number that take each other's place.
-var activations = append(op.Activations(), relu{}, quick{}, quickly{}, op.Tanh{}, squared{}, relu6{}, hard{}, leaky{}, sigmoid{})
+var activations = append(op.Activations(), relu{}, quick{}, quickly{}, op.Tanh{}, squared{}, relu6{}, hard{}, leaky{}, sigmoid{}, mish{})
 
 // kindOf is the kind of the operation that a step is of.
 func kindOf(s *program.Step) string {
@@ -151,6 +157,12 @@ func (s *search) activations() error {
 // functions tries a limit and a sigmoid in place of each tanh.
 func (s *search) functions() error {
 	if err := s.tanhs(100, "tanh is a clip to ±1: values are cut off, not bent", clipped); err != nil {
+		return err
+	}
+	if err := s.tanhs(300, "tanh is a softmax over the channels", func(ed *program.Editor, x program.Var) program.Var {
+		exp := ed.Exp("", ed.Sub("", x, ed.RowMax(x)))
+		return ed.Div("", exp, ed.Sum("", exp))
+	}); err != nil {
 		return err
 	}
 	return s.tanhs(200, "tanh is a sigmoid", func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })

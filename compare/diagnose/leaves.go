@@ -10,7 +10,7 @@ import (
 
 // leaves looks at what the program reads: weights, and captured tensors.
 func (s *search) leaves() error {
-	for _, look := range []func() error{s.exchanged, s.otherRows, s.weights, s.packed, s.cuts, s.inputs, s.stale} {
+	for _, look := range []func() error{s.exchanged, s.otherRows, s.weights, s.damaged, s.packed, s.cuts, s.inputs, s.stale} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -106,6 +106,9 @@ func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error 
 	}
 	for k, other := range s.shaped(w) {
 		text := Role(other) + " is used, not " + Role(w.Name)
+		if _, ok := layerOf(w.Name); !ok { // which layer it is of
+			text = other + " is used, not " + w.Name
+		}
 		h := hypothesis{
 			class: program.Leaf, rank: rank + k, make: named(func(own string) string { return beside(other, own) }),
 			say: func(*Entry) Name { return Name{What: text, Site: Role(w.Name)} },
@@ -131,14 +134,18 @@ func (s *search) weightOf(name string) (order.Weight, bool) {
 	return order.Weight{}, false
 }
 
-// shaped lists a weight of each other role of a shape: of the layer where it has a layer.
+// shaped lists a weight of each other role of a shape: of the layer where it has a layer, and of each layer where it has none.
 func (s *search) shaped(w order.Weight) []string {
 	var all []string
-	seen := map[string]bool{Role(w.Name): true}
+	key := Role
+	if _, ok := layerOf(w.Name); !ok {
+		key = func(name string) string { return name }
+	}
+	seen := map[string]bool{key(w.Name): true}
 	for i := range s.m.List.Entries {
 		for _, o := range s.m.List.Entries[i].Weights {
-			if slices.Equal(o.Shape, w.Shape) && !seen[Role(o.Name)] {
-				seen[Role(o.Name)] = true
+			if slices.Equal(o.Shape, w.Shape) && !seen[key(o.Name)] {
+				seen[key(o.Name)] = true
 				all = append(all, o.Name)
 			}
 		}

@@ -50,9 +50,27 @@ func (s *search) seen() error {
 			return err
 		}
 	}
+	if window > 0 {
+		for size := 2.0; size <= float64(most); size *= 2 {
+			what := fmt.Sprintf("the window begins with a block of %g keys: queries see all of the block in which it begins", size)
+			if err := try(what, func(q, k float64, _, _ int, _ bool) bool {
+				return k <= q && k >= math.Floor(max(q-window+1, 0)/size)*size
+			}); err != nil {
+				return err
+			}
+		}
+		if err := try("the window reaches to both sides: keys ahead are seen", func(q, k float64, _, _ int, _ bool) bool {
+			return math.Abs(q-k) < window
+		}); err != nil {
+			return err
+		}
+	}
 	for n := range most {
 		at := float64(n)
 		if err := try(fmt.Sprintf("key %d is masked for every query", n), func(_, k float64, _, _ int, right bool) bool { return right && k != at }); err != nil {
+			return err
+		}
+		if err := try(fmt.Sprintf("key %d is masked for every query but its own", n), func(q, k float64, _, _ int, right bool) bool { return right && (k != at || q == at) }); err != nil {
 			return err
 		}
 		if n == 0 || n > 8 {

@@ -123,6 +123,11 @@ func (s *search) others(t *program.Parts, old float64, what string) []number {
 		add(number{value: old * math.Pow10(k)})
 		add(number{value: old * math.Pow10(-k)})
 	}
+	if what == "epsilon" {
+		for _, d := range []hooks.DType{hooks.F32, hooks.BF16, hooks.F16} {
+			add(number{value: 2 * floats.Unit(d), words: "the distance from 1 to the next number of " + d.String()})
+		}
+	}
 	for _, v := range []float64{-old, old * old, 1 / old, math.Sqrt(math.Abs(old)), 1 / (old * old), 1, -1, 2 * old, old / 2, old + 1, old - 1} {
 		add(number{value: v})
 	}
@@ -181,10 +186,29 @@ func (s *search) constants() error {
 				if err := s.try(h); err != nil {
 					return err
 				}
+				if s.cautious || t.Steps[i].Round != program.Model || n.words == "" || floats.Round(s.first.Call.DType, n.value) == n.value {
+					continue
+				}
+				h.rank, h.make = h.rank+len(all), func(e *Entry) *program.Edited { return s.unstored(e, at, n.value) }
+				if err := s.try(h); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// unstored has another number at places, which is no tensor of the model's dtype.
+func (s *search) unstored(e *Entry, at []program.Place, x float64) *program.Edited {
+	t, ed := e.signed(s.m), e.Program.Edit()
+	for _, p := range at {
+		for _, k := range t.Copies(p) {
+			ed.SetNumber(k, x)
+			ed.Step(k).Round = program.Plain
+		}
+	}
+	return ended(ed)
 }
 
 // stored looks at constants that are tensors of the model's dtype: one may be kept as it was computed.

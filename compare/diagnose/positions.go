@@ -48,6 +48,13 @@ func (s *search) otherPositions() error {
 			return err
 		}
 	}
+	tokens := s.m.Passes[s.first.Node.Pass].Past + s.m.Passes[s.first.Node.Pass].Tokens
+	for n := 2.0; n < float64(min(tokens, mostOffset)); n++ {
+		what := fmt.Sprintf("the positions start again at every %gth token: they are counted in chunks of %g", n, n)
+		if err := try(1, what, func(f, p float64) float64 { return product(f, math.Mod(p, n)) }); err != nil {
+			return err
+		}
+	}
 	for k := 1.0; k <= mostOffset; k++ {
 		if err := try(1, fmt.Sprintf("every position is %g: it stands still, as that of a slot of a full cache", k), func(f, _ float64) float64 { return product(f, k) }); err != nil {
 			return err

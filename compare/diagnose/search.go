@@ -73,7 +73,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).zeros, (*search).scaled, (*search).logarithms, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).appliedToCached, (*search).partly, (*search).narrow, (*search).related, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).bounded, (*search).zeros, (*search).scaled, (*search).logarithms, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).appliedToCached, (*search).partly, (*search).narrow, (*search).computedIn, (*search).dropped, (*search).related, (*search).inPart})
 }
 
 // FindSteps is Find among the edits of steps and numbers alone, and what is known of them together.
@@ -249,7 +249,7 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 func (s *search) edits(all []program.Edit) error {
 	for rank, d := range all {
 		h := hypothesis{
-			class: d.Class, rank: rank, edit: &d, weak: d.Class == program.Order && d.Prim != 0,
+			class: d.Class, rank: rank, edit: &d, weak: d.Class == program.Order && (d.Prim == program.Max || d.Prim == program.Add),
 			make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
 			say:  func(e *Entry) Name { return s.words(e, d) },
 		}
@@ -262,7 +262,7 @@ func (s *search) edits(all []program.Edit) error {
 
 // steps looks at the steps of the program by themselves: what they do and read, their numbers, and what is known of them together.
 func (s *search) steps() error {
-	for _, look := range []func() error{s.structure, s.recognised, s.constants, s.stored, s.literals} {
+	for _, look := range []func() error{s.structure, s.recognised, s.constants, s.functionsOfNumbers, s.stored, s.literals} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (s *search) steps() error {
 // structure looks at what steps do and read.
 func (s *search) structure() error {
 	t := s.first.signed(s.m)
-	for _, all := range [][]program.Edit{wholeFirst(t, t.LeftOut()), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Along(), t.Wider(), t.Indexes(), t.Behind(), t.Counts()} {
+	for _, all := range [][]program.Edit{wholeFirst(t, t.LeftOut()), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Along(), t.Wider(), t.AllWider(), t.Apart(), t.Indexes(), t.Behind(), t.Alone(), t.Counts(), t.Fewer()} {
 		if err := s.edits(all); err != nil {
 			return err
 		}
@@ -324,6 +324,11 @@ func (s *search) maps() error {
 			if n := v.Last(); len(v.Shape()) > 1 && n > 1 && n < t.Result(t.Source(v)).Last() && len(blocks) < mostBlocks && !slices.Contains(blocks, n) {
 				blocks = append(blocks, n)
 			}
+		}
+	}
+	for _, all := range [][]program.Edit{t.Repeated(), t.IndexesOfOne()} {
+		if err := s.edits(all); err != nil {
+			return err
 		}
 	}
 	return s.edits(t.Maps(blocks))

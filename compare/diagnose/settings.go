@@ -3,6 +3,7 @@ package diagnose
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -25,7 +26,7 @@ func (r *rotary) settings() error {
 			}
 		}
 	}
-	return nil
+	return r.bands(r.entry, r.made)
 }
 
 // operation is an entry whose operation makes the frequencies, and its settings; nil where there is none.
@@ -50,7 +51,7 @@ func (r *rotary) setting(name string) float64 {
 
 // usualSettings are what the published files of models have.
 var usualSettings = map[string][]float64{
-	"factor": {8, 32, 4, 2}, "low_freq_factor": {1}, "high_freq_factor": {4}, "original_max_position_embeddings": {8192, 4096, 2048},
+	"theta": {1e4, 5e5, 1e6, 1e5}, "factor": {8, 32, 4, 2}, "low_freq_factor": {1}, "high_freq_factor": {4}, "original_max_position_embeddings": {8192, 4096, 2048},
 }
 
 // related reports whether a field of the configuration is of the kind of a setting: lengths, which are confused.
@@ -85,17 +86,10 @@ func (r *rotary) othersIn(e *order.Entry, fields map[string]any, name string, us
 		}
 	}
 	for _, v := range all {
-		changed := map[string]any{}
-		for k, x := range fields {
-			changed[k] = x
-		}
+		changed := maps.Clone(fields)
 		changed[name] = v
-		other, err := withSettings(e.Op, changed)
-		if err != nil {
-			continue // no whole number
-		}
-		values := r.frequenciesOf(e, other)
-		if len(values) != len(r.values) || slices.ContainsFunc(values, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
+		values := r.frequenciesWith(e, changed)
+		if values == nil {
 			continue
 		}
 		right := old
@@ -113,6 +107,43 @@ func (r *rotary) othersIn(e *order.Entry, fields map[string]any, name string, us
 		}
 	}
 	return nil
+}
+
+// bands tries bands of the scaling whose bounds are all off by 2π: a wavelength is taken for the inverse of a frequency.
+func (r *rotary) bands(e *order.Entry, fields map[string]any) error {
+	for _, by := range []float64{1 / (2 * math.Pi), 2 * math.Pi} {
+		changed, some := maps.Clone(fields), false
+		for name, x := range fields {
+			if v, ok := x.(float64); ok && strings.HasSuffix(name, "freq_factor") {
+				changed[name], some = v*by, true
+			}
+		}
+		values := r.frequenciesWith(e, changed)
+		if !some || values == nil {
+			continue
+		}
+		n := Name{What: "wavelengths lack 2π: the bands of the scaling of rotary frequencies lie elsewhere"}
+		if by > 1 {
+			n.What = "wavelengths have 2π twice: the bands of the scaling of rotary frequencies lie elsewhere"
+		}
+		if err := r.try(n, false, func([]float64) []float64 { return slices.Clone(values) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frequenciesWith are those that the operation of an entry makes with other settings; nil where it has no such.
+func (r *rotary) frequenciesWith(e *order.Entry, fields map[string]any) []float64 {
+	other, err := withSettings(e.Op, fields)
+	if err != nil {
+		return nil // no whole number
+	}
+	values := r.frequenciesOf(e, other)
+	if len(values) != len(r.values) || slices.ContainsFunc(values, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
+		return nil
+	}
+	return values
 }
 
 // frequenciesOf are the constants of an entry with an operation that positions are multiplied by; nil where it has none.

@@ -205,14 +205,21 @@ func slotWords(right, now []slot) string {
 
 // repeated says which slots hold what another slot holds and should hold; empty where none does.
 func repeated(right, now []slot) string {
-	var again []string
-	of := -1
+	var again, from []string
+	of, ring := -1, 0
 	for k := range now {
 		if now[k] == right[k] {
 			continue
 		}
 		if at := slices.Index(now, now[k]); at != k || slices.Contains(now[k+1:], now[k]) {
 			again, of = append(again, fmt.Sprint(k)), at
+			if j := slices.Index(right, now[k]); j >= 0 {
+				if from = append(from, fmt.Sprint(j)); len(from) == 1 {
+					ring = j - k
+				} else if ring != j-k {
+					ring = 0
+				}
+			}
 		}
 	}
 	switch len(again) {
@@ -220,6 +227,9 @@ func repeated(right, now []slot) string {
 		return ""
 	case 1:
 		return fmt.Sprintf("slot %s of the cache holds what slot %d holds", again[0], of)
+	}
+	if len(from) == len(again) && ring > 0 {
+		return fmt.Sprintf("slots %s of the cache hold what slots %s hold: newer ones are written over them, as in a ring of %d", strings.Join(again, ", "), strings.Join(from, ", "), ring)
 	}
 	return "slots " + strings.Join(again, ", ") + " of the cache hold what another slot holds"
 }

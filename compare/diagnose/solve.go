@@ -17,7 +17,9 @@ type family struct {
 	starts []float64
 	edit   func(e *Entry, x float64) *program.Edited
 	say    func(e *Entry, n number) Name
-	old    float64 // the number that it is in place of, if it is not 0: near it it is no mistake
+	// also are the same with other roundings: of an engine that does not store what is inserted, or divides in another way.
+	also []func(e *Entry, x float64) *program.Edited
+	old  float64 // the number that it is in place of, if it is not 0: near it it is no mistake
 }
 
 // solved looks for numbers that nothing suggests: those of the formula, and a factor, a term or a soft cap too many.
@@ -114,51 +116,6 @@ func (s *search) at(e *Entry, step int, change func(ed *program.Editor, v progra
 	return ended(ed)
 }
 
-// insertions are a factor and a soft cap at a place.
-func (s *search) insertions(t *program.Parts, step int) []family {
-	what := "the result"
-	if step >= 0 {
-		what = s.value(s.first, t.Result(step))
-	}
-	named := func(how string) func(e *Entry, n number) Name {
-		return func(_ *Entry, n number) Name {
-			x := n.value
-			text := what + " " + how + " " + short(x)
-			if called := s.called(x, 1, ""); called != "" {
-				text += " (" + called + ")"
-			}
-			return Name{What: text, Value: &x}
-		}
-	}
-	of := func(starts []float64, old float64, say func(*Entry, number) Name, change func(ed *program.Editor, v program.Var, x float64) program.Var) family {
-		return family{
-			class: program.Inserted, starts: starts, old: old, say: say,
-			edit: func(e *Entry, x float64) *program.Edited {
-				return s.at(e, step, func(ed *program.Editor, v program.Var) program.Var { return change(ed, v, x) })
-			},
-		}
-	}
-	all := []family{
-		of([]float64{1}, 1, named("is multiplied by"), func(ed *program.Editor, v program.Var, x float64) program.Var {
-			return ed.R(ed.Mul("", v, ed.Scalar("", x)))
-		}),
-		of([]float64{1}, 0, func(_ *Entry, n number) Name {
-			x := n.value
-			return Name{What: short(x) + " is added to " + what, Value: &x}
-		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
-			return ed.R(ed.Add("", v, ed.Scalar("", x)))
-		}),
-		of([]float64{1, 4, 16, 64}, 0, named("is capped: tanh, with a soft cap of"), func(ed *program.Editor, v program.Var, x float64) program.Var {
-			c := ed.Scalar("", x)
-			return ed.R(ed.Mul("", ed.R(ed.Tanh("", ed.R(ed.Div("", v, c)))), c))
-		}),
-	}
-	if step == unrounded { // only a factor is part of the kernel that rounds
-		return all[:1]
-	}
-	return all
-}
-
 // solve looks for the number with which a family gives everything: by Gauss and Newton's method on the unrounded program of one entry,
 // then numbers of the configuration that are near, then the shortest decimal.
 func (s *search) solve(f family) error {
@@ -178,17 +135,15 @@ func (s *search) solve(f family) error {
 			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || s.near(f.old, n.value)) {
 				continue
 			}
-			h := hypothesis{
-				class: f.class, rank: 100000 + rank, solved: 1, number: n.value,
-				make: func(e *Entry) *program.Edited { return f.edit(e, n.value) },
-				say:  func(e *Entry) Name { return f.say(e, n) },
-			}
-			before := len(s.found)
-			if err := s.try(h); err != nil {
-				return err
-			}
-			if len(s.found) > before {
-				return nil
+			for _, edit := range append([]func(*Entry, float64) *program.Edited{f.edit}, f.also...) {
+				before := len(s.found)
+				if err := s.try(hypothesis{
+					class: f.class, rank: 100000 + rank, solved: 1, number: n.value,
+					make: func(e *Entry) *program.Edited { return edit(e, n.value) },
+					say:  func(e *Entry) Name { return f.say(e, n) },
+				}); err != nil || len(s.found) > before {
+					return err
+				}
 			}
 		}
 		return nil
@@ -359,7 +314,11 @@ func (s *search) addends() error {
 			if i >= 0 {
 				what = s.value(s.first, t.Result(i))
 			}
-			for _, minus := range []bool{false, true} {
+			for k := range 4 {
+				minus, stored := k%2 == 1, k < 2 // a sum within the program may be one that the engine does not store
+				if !stored && (i < 0 || s.first.Call.DType == hooks.F32) {
+					continue
+				}
 				text := fmt.Sprintf("%s is added to %s", Role(other), what)
 				if minus {
 					text = fmt.Sprintf("%s is taken off %s", Role(other), what)
@@ -375,10 +334,16 @@ func (s *search) addends() error {
 							if !slices.Equal(v.Shape, x.Shape()) {
 								return ed.Fail("shapes")
 							}
+							y := ed.Other(v)
 							if minus {
-								return ed.R(ed.Sub("", x, ed.Other(v)))
+								y = ed.Sub("", x, y)
+							} else {
+								y = ed.Add("", x, y)
 							}
-							return ed.R(ed.Add("", x, ed.Other(v)))
+							if stored {
+								y = ed.R(y)
+							}
+							return y
 						})
 					},
 					say: func(*Entry) Name { return Name{What: text, Site: Role(other)} },

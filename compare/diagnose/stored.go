@@ -15,6 +15,7 @@ type stored struct {
 	most  float64 // the largest whole number; 0 for a type
 	dtype hooks.DType
 	round func(x float64) float64 // a type that the model has no rounding for
+	top   float64                 // the number of the type that the largest of a group becomes; 0 without a scale
 }
 
 // narrower are the ways to store the result, and those to compute it.
@@ -28,6 +29,14 @@ func (s *search) narrower() []stored {
 	all = append(all,
 		stored{words: "float8 (e4m3)", round: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }},
 		stored{words: "float8 (e5m2)", round: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }})
+	for _, g := range []struct {
+		words string
+		group int
+	}{{"one scale", -1}, {"a scale for each row", 0}} {
+		all = append(all,
+			stored{words: "float8 (e4m3), with " + g.words, group: g.group, top: 448, round: func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }},
+			stored{words: "float8 (e5m2), with " + g.words, group: g.group, top: 57344, round: func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }})
+	}
 	for _, g := range []struct {
 		words string
 		group int
@@ -170,14 +179,18 @@ func (w stored) store(v program.Value, row int, model hooks.DType) bool {
 		x, b := v.Data[at:][:group], v.Bound[at:][:group]
 		step := 0.0
 		for i := range x {
-			if w.most > 0 {
+			if w.most > 0 || w.top > 0 {
 				x[i], b[i] = floats.Round(model, x[i]), 0
 			}
 			step = max(step, math.Abs(x[i]))
 		}
-		step = float64(float32(step / max(w.most, 1)))
+		step = float64(float32(step / max(w.most, w.top, 1)))
 		for i := range x {
 			switch {
+			case w.top > 0:
+				if step > 0 {
+					x[i] = floats.Round(model, float64(float32(w.round(float64(float32(x[i]/step)))*step)))
+				}
 			case w.round != nil:
 				lo, hi := w.round(x[i]-b[i]), w.round(x[i]+b[i])
 				x[i], b[i] = (lo+hi)/2, (hi-lo)/2

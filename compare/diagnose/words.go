@@ -37,10 +37,21 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 			n.What = s.numberBelow(t, step) + " is the least value below the root, and is not added"
 		case program.Add:
 			n.What = s.numberBelow(t, step) + " is added below the root, and is not the least value"
+		case program.Mul, program.Div:
+			alone, other := t.Term(d)
+			who, _ := s.operator(e, step)
+			n.What = fmt.Sprintf("%s is taken of %s alone, not of its sum with %s", who, s.value(e, alone), s.value(e, other))
 		default:
 			n.What = s.numberBelow(t, t.Source(t.Steps[step].Args[0])) + " is added to the root, not below it"
+			if d.Value == 1 {
+				n.What = s.numberBelow(t, t.Source(t.Steps[step].Args[0])) + " is added behind the inverse of the root, not below the root"
+			}
 		}
 	case program.Axis:
+		if d.Map.Kind == program.Apart {
+			n.What = fmt.Sprintf("step %s is taken over each of %d parts by itself, not over all", s.site(e, step), d.Map.N)
+			break
+		}
 		if d.Map.Kind == program.Along {
 			from, to := fmt.Sprintf("axis %d", d.Map.Axis), fmt.Sprintf("axis %d", d.Map.Other)
 			if axes := s.m.List.Entries[e.Node.Entry].Axes; len(axes) == len(t.Steps[step].Shape) {
@@ -69,6 +80,13 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 	case program.Count:
 		number, _ := t.Count(step)
 		right := t.Steps[number].Value
+		if d.Map.N > 0 {
+			n.What = fmt.Sprintf("the first of %s terms is left out of %s", short(right), s.site(e, step))
+			if d.Map.By == 1 {
+				n.What = fmt.Sprintf("the last of %s terms is left out of %s", short(right), s.site(e, step))
+			}
+			break
+		}
 		value := right + d.Value
 		n.What = fmt.Sprintf("%s divides its sum by %s terms", s.site(e, step), short(value))
 		n.Value, n.Right = &value, &right
@@ -240,6 +258,9 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) string {
 	if p.Steps[source].Prim == program.Input && last {
 		if item := e.itemOf(p.Steps[source].Index); item != nil {
 			return fmt.Sprintf("the operation is left out: the result is stream %d of %s", *item, s.value(e, from))
+		}
+		if item, ok := e.signed(s.m).Item(from); ok && s.stacked(e.Inputs[p.Steps[source].Index].Entry) {
+			return fmt.Sprintf("the operation is left out: the result is stream %d of %s", item, s.value(e, from))
 		}
 		return fmt.Sprintf("the operation is left out: the result is %s", s.value(e, from))
 	}

@@ -21,15 +21,20 @@ func (s *search) axesOf(e *Entry, v program.Var) string {
 }
 
 // indexed says which part of a tensor is read.
-func (s *search) indexed(e *Entry, t *program.Parts, d program.Edit) string {
+func (s *search) indexed(e *Entry, t *program.Parts, d program.Edit) (text string) {
 	v := t.Part(d)
 	what, axis := s.value(e, v), "index"
+	if steps := t.Copies(d.From); d.From.Step != 0 && len(steps) > 0 {
+		defer func() { text = s.step(e, steps[0]) + " " + text }()
+	}
 	if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
 		if axes := s.m.List.Entries[e.Inputs[in.Index].Entry].Axes; len(axes) == len(in.Shape) {
 			axis = strings.TrimSuffix(axisWords(axes[d.Map.Axis]), "s")
 		}
 	}
-	if size := d.Map.Other; size > 1 {
+	if size := d.Map.Other; size > 1 && d.Map.By < d.Map.N && strings.HasSuffix(what, " of the pass before") {
+		return fmt.Sprintf("keeps %s %d to %d of %s, not %d to %d: the cache keeps the oldest, not the newest", plural(axis), d.Map.By, d.Map.By+size-1, what, d.Map.N, d.Map.N+size-1)
+	} else if size > 1 {
 		return fmt.Sprintf("reads %s %d to %d of %s, not %d to %d", plural(axis), d.Map.By, d.Map.By+size-1, what, d.Map.N, d.Map.N+size-1)
 	}
 	return fmt.Sprintf("reads %s %d of %s, not %d", axis, d.Map.By, what, d.Map.N)
@@ -92,7 +97,15 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		if st := &t.Steps[step]; st.Prim == program.Dot && at.Arg >= 0 {
 			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h reads head h mod n, not h / n", what)
 		}
+	case program.Flip:
+		how = fmt.Sprintf("has %s in another order: each block of %d is in reverse", axis(m.Axis), m.By)
+		if m.By == 2 {
+			how = fmt.Sprintf("has %s in another order: neighbours are exchanged", axis(m.Axis))
+		}
 	case program.First:
+		if at.Arg < 0 {
+			return fmt.Sprintf("%s is read at index %d of %s for all of them", what, m.By, axis(m.Axis))
+		}
 		return fmt.Sprintf("every query head reads head %d of %s", m.By, what)
 	case program.Weave:
 		switch {
@@ -102,8 +115,8 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 			return "neighbours are paired, not halves: element 2j goes with 2j+1"
 		case d.Back:
 			how = fmt.Sprintf("is read in the order of %d interleaved parts along %s, and so is the result", m.N, axis(m.Axis))
-		case m.By > 0 && m.N == m.By/2 || m.N == 2:
-			how = fmt.Sprintf("has %s in another order: in each block of %d, halves are interleaved or neighbours set apart", axis(m.Axis), max(m.By, 2*m.N))
+		case m.By > 0 && (m.N == m.By/2 || m.N == 2):
+			how = fmt.Sprintf("has %s in another order: in each block of %d, halves are interleaved or neighbours set apart", axis(m.Axis), m.By)
 		default:
 			n := m.By
 			if n == 0 && m.Axis < len(v.Shape()) {

@@ -98,9 +98,15 @@ func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
 	case Constant:
 		e.SetNumber(step, d.Value)
 	case Count:
+		if d.Map.N > 0 {
+			return d.fewer(e, t, step)
+		}
 		n := e.Literal(s0(t, step) + d.Value)
 		e.Read(step, 1, n)
 	case Axis:
+		if d.Map.Kind == Apart {
+			return d.apart(e, t, step)
+		}
 		if d.Map.Kind == 0 && d.Value == 1 {
 			return d.across(e, t, step)
 		} else if d.Map.Kind == 0 {
@@ -112,6 +118,9 @@ func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
 	case Index:
 		return d.index(e, t, step)
 	case Order:
+		if d.Prim == Mul || d.Prim == Div {
+			return d.alone(e, t, step)
+		}
 		return d.behind(e, t, step)
 	case Whole:
 		return d.whole(e, t, step)

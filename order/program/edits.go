@@ -1,6 +1,9 @@
 package program
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // value is a place with what it shows.
 type value struct {
@@ -105,12 +108,16 @@ func (t *Parts) Twice() []Edit {
 	return all
 }
 
-// Counts are the edits that divide a sum by one more or one less.
+// Counts are the edits that divide a sum by one more or one less, or by the next power of two.
 func (t *Parts) Counts() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
-		if _, ok := t.count(i); ok {
+		if n, ok := t.count(i); ok {
 			all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Value: -1}, Edit{Class: Count, At: []Place{t.Of(i)}, Value: 1})
+			terms := t.Steps[n].Value
+			if by := math.Exp2(math.Ceil(math.Log2(terms))) - terms; by > 1 && terms > 1 { // a width that is padded
+				all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Value: by})
+			}
 		}
 	}
 	return all
@@ -202,6 +209,11 @@ func maps(shape, blocks []int) []Map {
 			}
 		}
 		all = append(all, Map{Kind: Reverse, Axis: a})
+		for _, by := range []int{2, 4, 8} {
+			if n%by == 0 && n > by && a == len(shape)-1 {
+				all = append(all, Map{Kind: Flip, Axis: a, By: by})
+			}
+		}
 		for _, by := range blocks {
 			if n%by == 0 && n > by {
 				all = append(all, Map{Kind: Reverse, Axis: a, By: by})

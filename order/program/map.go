@@ -14,6 +14,8 @@ const (
 	Reread                     // two axes are exchanged, and the result read in the old shape; with By, the second is split into parts of that size first
 	First                      // every index of an axis reads one: By
 	Along                      // repeated along the first, which it varied along, and varying along the second
+	Flip                       // each block of By elements, last to first
+	Apart                      // a sum is taken over each of N parts by itself
 	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
 )
 
@@ -73,6 +75,15 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 		out := Var{v.step, v.off + (n-1)*v.stride[m.Axis], v.shape, slices.Clone(v.stride)}
 		out.stride[m.Axis] = -out.stride[m.Axis]
 		return e.Cat(m.Axis, out), true
+	case Flip:
+		if m.By < 2 || n%m.By != 0 || n == m.By {
+			return v, false
+		}
+		w, ok := e.Mapped(e.Split(v, m.Axis, n/m.By), Map{Kind: Reverse, Axis: m.Axis + 1})
+		if !ok {
+			return v, false
+		}
+		return e.Reshape(w, v.shape...), e.err == nil
 	case Weave:
 		block := m.By
 		if block == 0 {

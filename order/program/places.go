@@ -36,6 +36,30 @@ func (t *Parts) Indexes() []Edit {
 	return all
 }
 
+// IndexesOfOne are those of a single index that one of several steps reads elsewhere, where others read it as they should.
+func (t *Parts) IndexesOfOne() []Edit {
+	var all []Edit
+	for _, d := range t.Indexes() {
+		if d.Map.Other != 1 {
+			continue
+		}
+		var readers []Place
+		for _, i := range t.Firsts() {
+			if slices.ContainsFunc(t.Steps[i].Args, func(v Var) bool { return slices.Contains(t.Copies(d.At[0]), v.step) && t.shows(v, v.step, d.Map) }) {
+				readers = append(readers, t.Of(i))
+			}
+		}
+		if len(readers) > 1 {
+			for _, r := range readers {
+				one := d
+				one.From = r
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}
+
 // maxIndexes is the longest axis of which every index is tried: of layers, streams and heads, not of channels.
 const maxIndexes = 64
 
@@ -96,6 +120,9 @@ func (d Edit) index(e *Editor, t *Parts, step int) bool {
 	by := (d.Map.By - d.Map.N) * contiguous(shape)[d.Map.Axis]
 	some := false
 	for i := range t.Steps {
+		if d.From.Step != 0 && t.sig[i] != d.From.Step {
+			continue
+		}
 		for a, v := range t.Steps[i].Args {
 			if t.shows(v, step, d.Map) {
 				s := &e.steps[i]
@@ -105,7 +132,7 @@ func (d Edit) index(e *Editor, t *Parts, step int) bool {
 			}
 		}
 	}
-	if v := t.Out; t.shows(v, step, d.Map) {
+	if v := t.Out; d.From.Step == 0 && t.shows(v, step, d.Map) {
 		v.off += by
 		e.Return(v)
 		some = true
@@ -113,20 +140,31 @@ func (d Edit) index(e *Editor, t *Parts, step int) bool {
 	return some
 }
 
-// Behind are the edits that add a number to a root, not to what is below it, or take it as the least value there.
+// Behind are the edits that add a number to a root, or to its inverse, not to what is below it, or take it as the least value there.
 func (t *Parts) Behind() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
 		if _, _, ok := t.underRoot(i); ok {
-			sum := t.Steps[i].Args[0].step
+			sum := t.rounded(t.Steps[i].Args[0])
 			other := Max
 			if t.Steps[sum].Prim == Max {
 				other = Add
 			}
 			all = append(all, Edit{Class: Order, At: []Place{t.Of(i)}}, Edit{Class: Order, At: []Place{t.Of(sum)}, Prim: other})
+			if t.Steps[i].Prim == Rsqrt {
+				all = append(all, Edit{Class: Order, At: []Place{t.Of(i)}, Value: 1})
+			}
 		}
 	}
 	return all
+}
+
+// rounded is the step that a variable shows the result of, rounded or not.
+func (t *Parts) rounded(v Var) int {
+	for t.Steps[v.step].Prim == Round {
+		v = t.Steps[v.step].Args[0]
+	}
+	return v.step
 }
 
 // underRoot are the number that is added below a root, and what it is added to.
@@ -135,7 +173,7 @@ func (t *Parts) underRoot(step int) (x, number Var, ok bool) {
 	if s.Prim != Sqrt && s.Prim != Rsqrt {
 		return x, number, false
 	}
-	sum := &t.Steps[s.Args[0].step]
+	sum := &t.Steps[t.rounded(s.Args[0])]
 	if sum.Prim != Add && sum.Prim != Max {
 		return x, number, false
 	}
@@ -156,6 +194,10 @@ func (d Edit) behind(e *Editor, t *Parts, step int) bool {
 	x, number, ok := t.underRoot(step)
 	if !ok {
 		return false
+	}
+	if d.Value == 1 { // behind the inverse
+		e.Pass(step, e.Add("", e.Rsqrt("", x), number))
+		return true
 	}
 	y := e.Add("", e.Sqrt("", x), number)
 	if t.Steps[step].Prim == Rsqrt {

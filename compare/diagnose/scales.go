@@ -1,0 +1,145 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// blockScale is what the rows of a block of a matrix are divided by and multiplied by: scales are the largest size of a block.
+type blockScale struct{ over, by float64 }
+
+// scales looks at the scales of blocks of rows, as a quantised matrix has them: a block may have that of another, or none.
+func (s *search) scales(at program.Place, k int) error {
+	sizes := []int{8, 16, 32, 64, 128}
+	if d := s.m.List.Config.HeadDim; d > 1 && !slices.Contains(sizes, d) {
+		sizes = append(sizes, d)
+	}
+	rows, cols := s.first.Call.W[k].Size()
+	if rows*cols > maxHeld || s.first != s.entries[0] || s.m.List.Entries[s.entries[0].Node.Entry].Name != s.m.List.Entries[s.entries[len(s.entries)-1].Node.Entry].Name {
+		return nil
+	}
+	for _, n := range sizes {
+		if rows%n != 0 || rows == n {
+			continue
+		}
+		chosen, text, err := s.scalesOf(at, k, n)
+		if chosen == nil || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		name := Role(s.first.Weights[k].Name)
+		if err := s.try(hypothesis{
+			class: program.Leaf, rank: 6200 + n, solved: len(chosen), say: func(*Entry) Name { return Name{What: name + ": " + text, Site: name} },
+			make: func(e *Entry) *program.Edited {
+				return s.reweighted(e, at, func(k int) program.Rows { return rescaled{e.Call.W[k], n, chosen, e} })
+			},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rescaled is a matrix whose blocks of rows have other scales.
+type rescaled struct {
+	program.Rows
+	n     int
+	scale []blockScale
+	e     *Entry
+}
+
+func (w rescaled) Row(dst []float64, i int) error {
+	err := w.Rows.Row(dst, i)
+	if f := w.scale[i/w.n]; f.over != f.by {
+		for k := range dst {
+			dst[k] = floats.Round(w.e.Call.DType, float64(float32(float64(float32(dst[k]/f.over))*f.by)))
+		}
+	}
+	return err
+}
+
+// RoundOperand is that of the matrix.
+func (w rescaled) RoundOperand(x, bound []float64) { program.RoundOperand(w.Rows, x, bound) }
+
+// scalesOf are the scales that blocks of n rows have, as far as what is left tells, and that in words; nil where none does.
+func (s *search) scalesOf(at program.Place, k, n int) ([]blockScale, string, error) {
+	e := s.entries[0]
+	p, w := e.Program, e.Call.W[k]
+	affine := p.Source(p.Out)
+	rows, cols := w.Size()
+	if st := &p.Steps[affine]; st.Prim != program.Affine || len(e.signed(s.m).Copies(at)) != 1 || p.Out.Last() != rows {
+		return nil, "", nil
+	}
+	own, ok := s.valueOf(e, nil)
+	if !ok {
+		return nil, "", s.err
+	}
+	bias := make([]float64, rows)
+	if args := p.Steps[affine].Args; len(args) > 2 {
+		b, ok := s.valueAt(e, args[2])
+		if !ok || len(b) < rows {
+			return nil, "", s.err
+		}
+		copy(bias, b)
+	}
+	largest := make([]float64, rows/n)
+	row := make([]float64, cols)
+	for i := range rows {
+		if err := w.Row(row, i); err != nil {
+			return nil, "", err
+		}
+		for _, x := range row {
+			largest[i/n] = max(largest[i/n], math.Abs(x))
+		}
+	}
+	y, _ := e.Target()
+	all := make([]blockScale, rows/n)
+	var words []string
+	for b := range all {
+		var xy, xx float64
+		for at := 0; at < len(y); at += rows {
+			for c := b * n; c < (b+1)*n; c++ {
+				x := own.Data[at+c] - bias[c]
+				xy, xx = xy+x*(y[at+c]-bias[c]), xx+x*x
+			}
+		}
+		all[b] = blockScale{1, 1}
+		f := xy / xx
+		if math.Abs(f-1) < nearOne/4 {
+			continue
+		}
+		best := math.Inf(1)
+		word := ""
+		consider := func(over, by float64, text string) {
+			if off := math.Abs(by/over/f - 1); off < best {
+				best, all[b], word = off, blockScale{over, by}, text
+			}
+		}
+		for o, x := range largest {
+			if o != b {
+				consider(largest[b], x, fmt.Sprintf("rows %d to %d have the scale of rows %d to %d", b*n, (b+1)*n-1, o*n, (o+1)*n-1))
+			}
+		}
+		consider(largest[b], 1, fmt.Sprintf("rows %d to %d lack their scale", b*n, (b+1)*n-1))
+		consider(1, largest[b], fmt.Sprintf("rows %d to %d have their scale twice", b*n, (b+1)*n-1))
+		if !(best < nearOne) {
+			return nil, "", nil
+		}
+		words = append(words, word)
+	}
+	if len(words) == 0 {
+		return nil, "", nil
+	}
+	text := strings.Join(words[:min(len(words), 3)], "; ")
+	if len(words) > 3 {
+		text += fmt.Sprintf("; and %d blocks more", len(words)-3)
+	}
+	return all, text, nil
+}

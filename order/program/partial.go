@@ -1,0 +1,185 @@
+package program
+
+import "slices"
+
+// partCounts are into how many parts a sum is split.
+var partCounts = []int{2, 4}
+
+// Apart are the edits that take the sums along the last axis over each of some parts of it by itself, as ranks do that do not gather
+// them, and those that take them over one part for all.
+func (t *Parts) Apart() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		s := &t.Steps[i]
+		if s.Prim != Sum {
+			continue
+		}
+		for _, n := range partCounts {
+			if w := s.Args[0].Last(); w%n == 0 && w > n && t.Out.Last() == w {
+				all = append(all, Edit{Class: Axis, At: []Place{t.Of(i)}, Map: Map{Kind: Apart, Axis: len(s.Shape) - 1, N: n}})
+			}
+		}
+	}
+	return all
+}
+
+// apart takes a sum over each of some parts of the last axis: the result is put together of what each of the parts gives.
+func (d Edit) apart(e *Editor, t *Parts, step int) bool {
+	s := &t.Steps[step]
+	if s.Prim != Sum || len(t.Copies(d.At[0])) != 1 {
+		return false
+	}
+	last, n, x := len(s.Args[0].shape)-1, d.Map.N, s.Args[0]
+	to := len(t.Out.shape) - 1
+	width := x.Last()
+	if width%n != 0 || t.Out.Last() != width {
+		return false
+	}
+	part := width / n
+	var all []Var
+	for k := range n {
+		// The divisor of a mean stays: a part counts as often as there are parts.
+		sum := e.Mul("", e.Sum("", e.Slice(x, last, k*part, (k+1)*part)), e.Literal(float64(n)))
+		if e.err != nil || !slices.Equal(sum.shape, s.Shape) {
+			return false
+		}
+		out, ok := e.Again(step+1, len(t.Steps), t.Result(step), sum, t.Out)
+		if !ok {
+			return false
+		}
+		all = append(all, e.Slice(out, to, k*part, (k+1)*part))
+	}
+	e.Return(e.Cat(to, all...))
+	return e.err == nil
+}
+
+// Alone are the edits by which a factor or a divisor of a sum is one of only one of its terms.
+func (t *Parts) Alone() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		if sum, _, ok := t.ofSum(i); ok {
+			for k := range t.Steps[sum].Args {
+				all = append(all, Edit{Class: Order, At: []Place{t.Of(i)}, Prim: t.Steps[i].Prim, Value: float64(k)})
+			}
+		}
+	}
+	return all
+}
+
+// ofSum is the sum of two tensors that a step multiplies, or divides, by a number, and which operand the number is.
+func (t *Parts) ofSum(step int) (sum, number int, ok bool) {
+	s := &t.Steps[step]
+	if s.Prim != Mul && s.Prim != Div || len(s.Args) != 2 {
+		return 0, 0, false
+	}
+	for k, a := range s.Args {
+		if t.Steps[a.step].Prim != Number || s.Prim == Div && k == 0 {
+			continue
+		}
+		from := t.rounded(s.Args[1-k])
+		f := &t.Steps[from]
+		if f.Prim != Add && f.Prim != Sub || !slices.Equal(f.Shape, s.Shape) || slices.ContainsFunc(f.Args, func(v Var) bool { return t.Steps[v.step].Prim == Number }) {
+			return 0, 0, false
+		}
+		return from, k, true
+	}
+	return 0, 0, false
+}
+
+// alone multiplies one term of a sum by the number that all of it should be.
+func (d Edit) alone(e *Editor, t *Parts, step int) bool {
+	sum, number, ok := t.ofSum(step)
+	if !ok {
+		return false
+	}
+	k := int(d.Value)
+	s, f := &t.Steps[step], &t.Steps[sum]
+	args := slices.Clone(s.Args)
+	args[1-number] = f.Args[k].to(s.Shape)
+	terms := slices.Clone(f.Args)
+	terms[k] = e.R(e.MoveWith(step, args...))
+	e.Become(step, f.Prim, terms...)
+	return e.err == nil
+}
+
+// Term is the term of a sum that an edit of [Parts.Alone] multiplies, and the other.
+func (t *Parts) Term(d Edit) (alone, other Var) {
+	sum, _, _ := t.ofSum(t.Copies(d.At[0])[0])
+	k := int(d.Value)
+	return t.Steps[sum].Args[k], t.Steps[sum].Args[1-k]
+}
+
+// AllWider are the edits that take all sums over the last two axes, where there are several.
+func (t *Parts) AllWider() []Edit {
+	var at []Place
+	for _, i := range t.Firsts() {
+		if s := &t.Steps[i]; s.Prim == Sum && len(s.Shape) > 1 {
+			at = append(at, t.Of(i))
+		}
+	}
+	if len(at) < 2 {
+		return nil
+	}
+	return []Edit{{Class: Axis, At: at}}
+}
+
+// Repeated are the edits by which every index of an axis of an input, such as that of its tokens, reads the first of them, or the last.
+func (t *Parts) Repeated() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		if s := &t.Steps[i]; s.Prim == Input {
+			for a, n := range s.Shape[:len(s.Shape)-1] {
+				for _, by := range []int{0, n - 1} {
+					if n > 1 {
+						all = append(all, Edit{Class: Mapped, At: []Place{t.Of(i)}, Map: Map{Kind: First, Axis: a, By: by}})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Fewer are the edits that leave the last term, or the first, out of a mean.
+func (t *Parts) Fewer() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		n, ok := t.count(i)
+		if !ok {
+			continue
+		}
+		if terms := t.Steps[t.Steps[i].Args[0].step].Args[0].Last(); terms > 2 && t.Steps[n].Value == float64(terms) {
+			all = append(all, Edit{Class: Count, At: []Place{t.Of(i)}, Map: Map{N: 1, By: 1}}, Edit{Class: Count, At: []Place{t.Of(i)}, Map: Map{N: 1}})
+		}
+	}
+	return all
+}
+
+// fewer leaves a term out of a mean: the last, or the first.
+func (d Edit) fewer(e *Editor, t *Parts, step int) bool {
+	at := t.Steps[step].Args[0]
+	sum := &t.Steps[at.step]
+	x := sum.Args[0]
+	n, last := x.Last(), len(x.shape)-1
+	if sum.Prim != Sum || n < 3 {
+		return false
+	}
+	less := e.Sum("", e.Slice(x, last, 1-d.Map.By, n-d.Map.By))
+	if e.err != nil || !slices.Equal(less.shape, sum.Shape) {
+		return false
+	}
+	at.step = less.step
+	e.Read(step, 0, at)
+	e.Read(step, 1, e.Literal(float64(n-1)))
+	return e.err == nil
+}
+
+// Item is the index of the first axis that a view of a stack shows; ok is false where it shows more, or less, than one.
+func (t *Parts) Item(v Var) (index int, ok bool) {
+	shape := t.Steps[v.step].Shape
+	if len(shape) < 2 || shape[0] < 2 || size(v.shape) != size(shape[1:]) {
+		return 0, false
+	}
+	start, n := t.part(v, 0)
+	return start, n == 1
+}
