@@ -75,7 +75,7 @@ func Beyond(c *Certificate, f *diagnose.Finding) string {
 	if f == nil || f.Likely == "" || !(float64(c.RelL2) > mostCodes) {
 		return ""
 	}
-	return fmt.Sprintf("unexplained: off by %.2g%%, more than codes in place of its weight are; --weights FILE tells what it is", 100*float64(c.RelL2))
+	return fmt.Sprintf("unexplained: off by %.2g%%, more than a quantised weight explains; --weights FILE verifies it", 100*float64(c.RelL2))
 }
 
 // products are the captured entries that are made with a matrix of weights, and nothing else before them that is. Of passes of one kind one is
@@ -134,7 +134,7 @@ func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (s
 	if len(names) < leastLooked || float64(len(errors)) < leastShare*float64(looked) {
 		return "", nil
 	}
-	return fmt.Sprintf("quantised weights: nearly every product with a weight is off, by %.2g%% to %.2g%%, as with codes in place of the original's weights",
+	return fmt.Sprintf("quantised weights: nearly every product with a weight is off, by %.2g%% to %.2g%%, as if the weights were quantised",
 		100*slices.Min(errors), 100*slices.Max(errors)), nil
 }
 
