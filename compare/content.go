@@ -21,7 +21,7 @@ func (p *pair) contentOf(s *measure.Sums) (c Content, why string) {
 	case m.NaNBoth > 0:
 		return NotFinite, fmt.Sprintf("%d of %d elements are NaN or overflowed%s", m.NaNBoth, m.Elements, p.names.both())
 	case p.entry.Op != nil && p.entry.Compare == order.All && m.Masked+min(m.Local.NInf, m.Reference.NInf) > 0:
-		return NotFinite, fmt.Sprintf("some of %d elements are as low as a mask%s, and the order has none here", m.Elements, p.names.both())
+		return NotFinite, fmt.Sprintf("some of %d elements are as low as masked values%s, and the order has no mask here", m.Elements, p.names.both())
 	case p.entry.Name == order.InputIDs || given:
 	case p.entry.Compare == order.Pattern:
 		if s.Pattern.Masked == 0 && s.Pattern.Shown > 0 {

@@ -59,7 +59,7 @@ func layerTooMany(t *capture.Trace, list *order.List) (string, error) {
 		rest, in := strings.CutPrefix(r.Name, "layers.")
 		number, _, _ := strings.Cut(rest, ".")
 		if n, err := strconv.Atoi(number); in && err == nil && n >= list.Config.NumLayers {
-			return fmt.Sprintf("the configuration has %s, 0 to %d, and there is a tensor %q", count(list.Config.NumLayers, "layer"), list.Config.NumLayers-1, r.Key), nil
+			return fmt.Sprintf("the configuration has %s, 0 to %d, but there is a tensor %q", count(list.Config.NumLayers, "layer"), list.Config.NumLayers-1, r.Key), nil
 		}
 	}
 	return "", nil
@@ -194,5 +194,5 @@ func otherDType(t *capture.Trace, list *order.List) (string, error) {
 	if example == "" {
 		return "", nil
 	}
-	return fmt.Sprintf("it says that it was computed in %s, and no output of a module of the layers holds numbers of that, the first is %q", d, example), nil
+	return fmt.Sprintf("it says that it was computed in %s, but no module output of its layers has that precision, the first is %q", d, example), nil
 }

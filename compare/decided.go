@@ -24,7 +24,7 @@ const (
 var seenWords = map[Seen]string{
 	SeenShape: "the shapes differ", SeenNonFinite: "NaN or infinity is on one side alone", SeenKeys: "the two sides see different keys",
 	SeenNumbers: "integers or booleans differ", SeenDType: "the dtypes differ", SeenWider: "the dtypes differ",
-	SeenPast: "the accumulated error is past its limit",
+	SeenPast: "the accumulated error is over its limit",
 }
 
 // decided says in words which of the two verdicts the outcome rests on.
@@ -41,7 +41,7 @@ func (w *walker) decided() string {
 		l := r.Baseline.Failing()[0]
 		return "the baseline: " + l.Key + ": " + l.Why
 	case r.ExitCode() != 0:
-		return "the coverage: " + r.noneWrong() + ", and that is not enough"
+		return "the coverage: " + r.noneWrong() + ", but that is not enough"
 	}
 	if b := r.Baseline; b != nil && b.Accepted > 0 {
 		return fmt.Sprintf("the baseline for %s; for all others, %s", countOf(b.Accepted, "known divergence", "known divergences"), r.decidedWell(b.Accepted))
@@ -60,7 +60,7 @@ func (r *Result) decidedWell(accepted int) string {
 	}
 	text := "both verdicts: all errors within limits, "
 	if s.Drift > 0 {
-		text = fmt.Sprintf("isolation where a limit is passed, in %s: every operation from the token ids to there is right; else both verdicts: all errors within limits, ",
+		text = fmt.Sprintf("isolation where an error is over its limit, in %s: every operation from the token ids to there is right; else both verdicts: all errors within limits, ",
 			countOf(s.Drift, "entry", "entries"))
 	}
 	if s.Layout > 0 {
@@ -75,7 +75,7 @@ func (r *Result) decidedWell(accepted int) string {
 // noneWrong says that nothing is accused, and what is not known.
 func (r *Result) noneWrong() string {
 	if s := r.Isolation; s != nil && s.Unidentified > 0 {
-		return "nothing that was compared is called wrong, but of " + countOf(s.Unidentified, "entry", "entries") + " the arithmetic is not known"
+		return "nothing that was compared is wrong, but the arithmetic of " + countOf(s.Unidentified, "entry is", "entries are") + " not known"
 	}
 	return "nothing that was compared is wrong"
 }
@@ -107,7 +107,7 @@ func (w *walker) decidedBy(r *Row) string {
 		}
 		return "the comparison: " + differs + ", for which there is no tolerance; " + w.other(r)
 	}
-	return "the accumulated error: it is past its limit; " + w.other(r)
+	return "the accumulated error: it is over its limit; " + w.other(r)
 }
 
 // other says what isolation has to say of a row that it does not accuse.

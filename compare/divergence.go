@@ -193,7 +193,7 @@ func (w *walker) hintParents(d *Divergence, add func(string, ...any)) {
 		add("the fault is in %s, which was not compared: check that operation in the local model%s", d.Fault.Key, within)
 	case matching < len(d.Parents):
 	case row.Facts.Seen == SeenPast && row.Isolated == nil && row.Growth > 0 && row.Growth < ownGrowth:
-		text := fmt.Sprintf("the error is inherited: it grew only %.3g times over that of its inputs, which match", float64(row.Growth))
+		text := fmt.Sprintf("the error is inherited: it is only %.3g times that of its inputs, which match", float64(row.Growth))
 		if w.o.Certifying == Declined {
 			text += "; without --no-isolate each operation is verified"
 		}

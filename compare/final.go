@@ -104,7 +104,7 @@ type Token struct {
 const topTokensShown = 5
 
 // agreement is what to think of it when both sides choose the same token.
-const agreement = "weak evidence: a missing scale or soft cap keeps the order of the logits, and an error smaller than the lead keeps the choice"
+const agreement = "weak evidence: a missing scale or soft cap leaves the order of the logits as it is, and an error smaller than the lead leaves the choice"
 
 // final looks at the logits of a pass as a choice of tokens.
 func (w *walker) final(p *pair, s *measure.Sums) error {

@@ -250,7 +250,7 @@ func (r *rates) judge(t *testing.T, pair string, d hooks.DType) {
 		most = 5e-2
 	}
 	if rate := float64(r.past) / float64(r.entries); rate > most {
-		t.Errorf("%s, %s: %d of %d healthy entries are past their limit", pair, d, r.past, r.entries)
+		t.Errorf("%s, %s: %d of %d healthy entries are over their limit", pair, d, r.past, r.entries)
 	}
 	if noisy := d == hooks.F32 || strings.HasPrefix(pair, "rounded"); noisy && 4*r.some < r.entries {
 		t.Errorf("%s, %s: of %d entries only %d need more than half of their floor: it says nothing", pair, d, r.entries, r.some)

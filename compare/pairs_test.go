@@ -75,7 +75,7 @@ func (h *healthy) judge(t *testing.T, c ordertest.Case, local *capture.Trace) {
 
 // log says what a family's pairs were. Without a single finding among n, the rate is below 3/n with 95 % confidence.
 func (h *healthy) log(t *testing.T) {
-	t.Logf("%d pairs (%d past the window, %d with decode), %d entries, %d limited by the noise floor, %d of %d elements not the rounded exact value, %d past their limit by drift; the rate of false alarms is below %.2g a pair and %.2g an entry",
+	t.Logf("%d pairs (%d past the window, %d with decode), %d entries, %d limited by the noise floor, %d of %d elements not the rounded exact value, %d over their limit by drift; the rate of false alarms is below %.2g a pair and %.2g an entry",
 		h.pairs, h.beyondWindow, h.decoded, h.entries, h.byFloor, h.unequal, h.elements, h.drift, 3/float64(h.pairs), 3/float64(h.entries))
 }
 

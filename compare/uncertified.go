@@ -65,5 +65,5 @@ func (w *walker) whyNone() string {
 			return r.Key() + ": " + r.NotIsolated
 		}
 	}
-	return "no entry that was compared is the result of an operation that the local side computed"
+	return "the local side computed none of the entries that were compared"
 }

@@ -28,11 +28,11 @@ func checkAB(c *cli.Context) error {
 	}
 	for _, name := range []string{"isolate", "no-isolate", "require-certified", "arithmetic", "bound"} {
 		if c.IsSet(name) {
-			return hint.Add(fmt.Errorf("--%s has no meaning in an A/B comparison, which certifies neither side", name), "tracediff compare --isolate FILE certifies one trace by itself")
+			return hint.Add(fmt.Errorf("--%s does not apply to an A/B comparison, which certifies neither side", name), "tracediff compare --isolate FILE certifies one trace by itself")
 		}
 	}
 	if c.IsSet("baseline") {
-		return hint.Add(errors.New("--baseline has no meaning in an A/B comparison, in which neither side is right"), "--expect-different PATTERN names what has to differ")
+		return hint.Add(errors.New("--baseline does not apply to an A/B comparison, in which neither side is right"), "--expect-different PATTERN names what has to differ")
 	}
 	return nil
 }

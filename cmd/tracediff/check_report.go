@@ -50,7 +50,7 @@ func (o *outputs) publishCheck(c *cli.Context, t *capture.Trace, r *redflag.Resu
 			err = o.write(f, b.Bytes())
 		}
 		if err != nil {
-			return hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "is "+f.path+" a place where files can be made?")
+			return hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?")
 		}
 	}
 	return nil

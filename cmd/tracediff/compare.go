@@ -171,11 +171,11 @@ func checkAlone(c *cli.Context, limits *gate.Limits) error {
 	const next = "tracediff compare LOCAL REFERENCE compares two; of one, every operation is held to what correct arithmetic can give"
 	for _, name := range []string{"rtol", "atol", "positions", "strict-dtype"} {
 		if c.IsSet(name) {
-			return hint.Add(fmt.Errorf("--%s has no meaning for one trace by itself", name), next)
+			return hint.Add(fmt.Errorf("--%s does not apply to one trace by itself", name), next)
 		}
 	}
 	if len(limits.Rules) > 0 {
-		return hint.Add(fmt.Errorf("--tolerances %s: a [[tolerance]] has no meaning for one trace by itself", c.String("tolerances")), next+"; a file may have [[allow]] alone")
+		return hint.Add(fmt.Errorf("--tolerances %s: a [[tolerance]] does not apply to one trace by itself", c.String("tolerances")), next+"; a file may have [[allow]] alone")
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func fileSettings(c *cli.Context, next string) (session.Settings, error) {
 	}
 	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "gate", "debug"} {
 		if c.IsSet(name) {
-			return s, hint.Add(fmt.Errorf("--%s has no meaning where traces are given", name), next)
+			return s, hint.Add(fmt.Errorf("--%s does not apply where traces are given", name), next)
 		}
 	}
 	return s, nil

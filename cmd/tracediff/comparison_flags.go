@@ -46,7 +46,7 @@ func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 	}
 	for _, name := range []string{"arithmetic", "bound", "require-certified"} {
 		if c.Bool("no-isolate") && c.IsSet(name) {
-			return o, hint.Add(fmt.Errorf("--%s has no meaning with --no-isolate, which certifies nothing", name), "leave one of them out")
+			return o, hint.Add(fmt.Errorf("--%s does not apply with --no-isolate, which certifies nothing", name), "leave one of them out")
 		}
 	}
 	return o, nil

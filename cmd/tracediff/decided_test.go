@@ -30,8 +30,8 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 			not: []string{"tightest"},
 		},
 		{
-			why: "a bug past its limit", local: late, args: "local.st ref.st", code: exitMismatch,
-			want: []string{"decided by both verdicts: the operation is wrong on its own inputs, and the accumulated error is past its limit", "from the 8 x noise floor, float32; not a tolerance problem"},
+			why: "a bug over its limit", local: late, args: "local.st ref.st", code: exitMismatch,
+			want: []string{"decided by both verdicts: the operation is wrong on its own inputs, and the accumulated error is over its limit", "from the 8 x noise floor, float32; not a tolerance problem"},
 			not:  []string{"tightest"},
 		},
 		{
@@ -44,11 +44,11 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		},
 		{
 			why: "an error that a reference has", local: healthy, other: &late, args: "local.st other.st", code: exitMismatch,
-			want: []string{"decided by the accumulated error: it is past its limit; the operation is right on its own inputs", "tightest tolerance that passes in the 108 entries compared so far: ..."},
+			want: []string{"decided by the accumulated error: it is over its limit; the operation is right on its own inputs", "tightest tolerance that passes in the 108 entries compared so far: ..."},
 		},
 		{
 			why: "nothing certified, and a limit is passed", local: late, args: "local.st ref.st --no-isolate --all", code: exitMismatch,
-			want: []string{"decided by the accumulated error: it is past its limit; nothing was certified", "tightest tolerance that passes everywhere: ..."},
+			want: []string{"decided by the accumulated error: it is over its limit; nothing was certified", "tightest tolerance that passes everywhere: ..."},
 		},
 		{
 			why: "a bug of a trace alone", local: late, args: "--isolate local.st", code: exitMismatch,
@@ -57,7 +57,7 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		{
 			why: "an entry that cannot be isolated", code: exitMismatch, args: "local.st ref.st --level 1",
 			local: changed{golden: "decode.float32", level: 1, late: true, by: map[string]func([]float32){"layers.0.self_attn.o_proj": scale(1.03)}},
-			want:  []string{"decided by the accumulated error: it is past its limit; isolation does not decide it"},
+			want:  []string{"decided by the accumulated error: it is over its limit; isolation does not decide it"},
 		},
 		{
 			why: "the same bug on both sides, in what has no tolerance", code: exitMismatch, args: "local.st other.st",
@@ -65,7 +65,7 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 		},
 		{
 			why: "a trace alone that lacks what it takes", local: changed{golden: "decode.float32", level: 1, late: true}, args: "--isolate local.st", code: exitMismatch,
-			want: []string{"decided by the coverage: nothing that was compared is wrong, and that is not enough"},
+			want: []string{"decided by the coverage: nothing that was compared is wrong, but that is not enough"},
 		},
 		{
 			why: "an entry that is not there", local: changed{golden: "window.float32", drop: downProj}, args: "local.st ref.st", code: exitMismatch,
@@ -91,7 +91,7 @@ func TestReportSaysWhichVerdictDecided(t *testing.T) {
 			why: "a limit that only drift is past", args: "--tokens 2,527,876 --dtype float32 --rtol 1e-9", not: []string{"^MATCH: [^(]*$"},
 			want: []string{
 				"MATCH: all 302 entries compared match (...", // how many is a matter of the local arithmetic
-				"decided by isolation where a limit is passed, in ...",
+				"decided by isolation where an error is over its limit, in ...",
 			},
 		},
 	} {
@@ -108,7 +108,7 @@ func TestReportSaysThatSomethingNotComparedDecided(t *testing.T) {
 		want  string
 	}{
 		{scaled("window", "layers.1.self_attn.probs_f32", 1+4e-6), "isolation: something that it was computed from, and that was not compared, is wrong; the accumulated error is within its limit"},
-		{scaled("window", "layers.1.self_attn.probs_f32", 1.03), "both verdicts: something that it was computed from, and that was not compared, is wrong, and the accumulated error is past its limit"},
+		{scaled("window", "layers.1.self_attn.probs_f32", 1.03), "both verdicts: something that it was computed from, and that was not compared, is wrong, and the accumulated error is over its limit"},
 		{scaled("window", scores, 1+4e-6), "isolation: something that it was computed from, and that was not compared, is wrong; the accumulated error is within its limit"},
 	} {
 		local, reference := plant(t, t.TempDir(), hooks.F32, 3, c.fault)

@@ -93,7 +93,7 @@ func printPrograms(w io.Writer, paths []string, r *stepdiff.Report) error {
 			fmt.Fprintf(&b, "  %s\n", plain.Text(step))
 		}
 	}
-	fmt.Fprintf(&b, "\n%d of %d named tensors are computed otherwise\n", r.Differ, r.Compared)
+	fmt.Fprintf(&b, "\n%d of %d named tensors are computed differently\n", r.Differ, r.Compared)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

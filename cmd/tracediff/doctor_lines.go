@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/fatih/color"
 	"github.com/mattn/go-isatty"
@@ -77,8 +79,7 @@ func printLines(w io.Writer, lines []health.Line, coloured bool) error {
 			return err
 		}
 		if l.Hint != "" {
-			hint := fmt.Sprintf("%*shint: %s", indent, "", l.Hint)
-			if _, err := fmt.Fprintln(w, plain.Wrap(hint, plain.Columns, indent+len("hint: "))); err != nil {
+			if _, err := io.WriteString(w, hintLines(l, indent)); err != nil {
 				return err
 			}
 		}
@@ -90,6 +91,36 @@ func printLines(w io.Writer, lines []health.Line, coloured bool) error {
 	}
 	_, err := fmt.Fprintln(w, text)
 	return err
+}
+
+// hintLines is the hint of a line, indented. A command at its end can be copied: it begins a line of its own where it does not fit
+// into that of the hint, and where it is broken, a shell reads it in one piece.
+func hintLines(l health.Line, indent int) string {
+	const label, goesOn = "hint: ", ` \`
+	margin := strings.Repeat(" ", indent+len(label))
+	text := strings.TrimSuffix(l.Hint, strings.Join(l.Command, " "))
+	out := plain.Wrap(margin[:indent]+label+text, plain.Columns, len(margin))
+	if len(l.Command) == 0 || text == l.Hint { // the second: it was too long, and was cut
+		return out + "\n"
+	}
+	if width := utf8.RuneCountInString(out + strings.Join(l.Command, " ")); text != "" && width > plain.Columns {
+		out = strings.TrimRight(out, " ") + "\n" + margin
+	}
+	column := utf8.RuneCountInString(out[strings.LastIndexByte(out, '\n')+1:])
+	for i, word := range l.Command {
+		switch n := utf8.RuneCountInString(word); {
+		case i == 0:
+		case column+1+n+len(goesOn) > plain.Columns:
+			out += goesOn + "\n" + margin
+			column = len(margin)
+		default:
+			out += " "
+			column++
+		}
+		out += word
+		column += utf8.RuneCountInString(word)
+	}
+	return out + "\n"
 }
 
 // printLinesJSON prints one object: the lines, and how many of them there are of each status.

@@ -65,7 +65,7 @@ func TestDriftOfTransformersIsNoMismatch(t *testing.T) {
 	all.log(t)
 	for family, d := range all {
 		if d.excused == 0 && seeds > liveDriftSample {
-			t.Errorf("%s: of %d entries none drifted past its limit: nothing was tested", family, d.entries)
+			t.Errorf("%s: of %d entries none drifted over its limit: nothing was tested", family, d.entries)
 		}
 	}
 }

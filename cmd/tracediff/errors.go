@@ -37,7 +37,7 @@ func oneLine(text string) string {
 // canceled, where it is known.
 func interrupted(err error) error {
 	if errors.Is(err, context.Canceled) {
-		return hint.Add(errors.New("interrupted"), "nothing was decided; run the same command again")
+		return hint.Add(errors.New("interrupted"), "there is no verdict; run the same command again")
 	}
 	return err
 }

@@ -123,7 +123,7 @@ func TestReportsSpareWhatIsThere(t *testing.T) {
 		{traces + "$F/none/out.json", "has no folder: .*none is not there"},
 		{traces + "$F/folder", "is a folder"},
 		{traces + "$F/limits.toml/x", "is below a file"},
-		{traces + "$F/new.json --report junit=$F/folder/../new.json", "is to be written twice"},
+		{traces + "$F/new.json --report junit=$F/folder/../new.json", "two reports would be written to"},
 		{traces + "$F/pipe", "was not opened for reading"},
 		{"compare --isolate $F/local.safetensors --report json=$F/local.safetensors", "local.safetensors"},
 		{"compare --reference $F/reference.safetensors --dir $F/new --report json=$F/hard", "reference.safetensors"},

@@ -32,7 +32,7 @@ func (o *outputs) addGitHub(c *cli.Context, path string, named bool) error {
 	}
 	if !named {
 		if path = os.Getenv(stepSummary); path == "" {
-			return hint.Add(fmt.Errorf("--report github: %s is not set, which names the file of the summary in a step of GitHub Actions", stepSummary), "elsewhere name one: --report github=FILE")
+			return hint.Add(fmt.Errorf("--report github: %s is not set; in GitHub Actions it names the file for the step's summary", stepSummary), "elsewhere name one: --report github=FILE")
 		}
 	}
 	o.github = true
@@ -102,7 +102,7 @@ func (o *outputs) writeSummary(write func(w io.Writer, room int) error) error {
 			err = appendSummary(f.to, write)
 		}
 		if err != nil {
-			return hint.Add(fmt.Errorf("writing the summary: %w", session.OnPath(f.path, err)), "is "+f.path+" a place where files can be made?")
+			return hint.Add(fmt.Errorf("writing the summary: %w", session.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?")
 		}
 	}
 	return nil

@@ -57,7 +57,7 @@ Examples:
 				return err
 			}
 			if err := session.WriteWhole(path, text); err != nil {
-				return hint.Add(err, "is the folder one where files can be made?")
+				return hint.Add(err, "can files be created in that folder?")
 			}
 			next := "tracediff gate"
 			if path != session.ConfigName {

@@ -90,7 +90,7 @@ func inspectFiles(c *cli.Context) error {
 	result, err := inspectTraces(c, traces, o)
 	if err != nil {
 		if _, isFile := os.Stat(o.Name); len(args) == 2 && isFile == nil && errors.As(err, new(*inspect.OptionError)) {
-			return hint.Add(err, "two files are put side by side for one tensor: tracediff inspect A B NAME")
+			return hint.Add(err, "two files are compared for one tensor: tracediff inspect A B NAME")
 		}
 		return err
 	}

@@ -124,14 +124,14 @@ func (unusable) Error() string { return "a prompt could not be compared" }
 type flagError struct{ error }
 
 func (e flagError) Error() string {
-	return strings.NewReplacer("flag provided but not defined: -", "there is no flag --", "for flag -", "for --", "flag needs an argument: -", "a value is missing behind --").Replace(e.error.Error())
+	return strings.NewReplacer("flag provided but not defined: -", "there is no flag --", "for flag -", "for --", "flag needs an argument: -", "a value is missing after --").Replace(e.error.Error())
 }
 
 func (e flagError) Unwrap() error { return e.error }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
-	usage := func(_ *cli.Context, err error, _ bool) error {
-		return hint.Add(flagError{err}, "tracediff --help lists commands, tracediff COMMAND --help the flags of one")
+	usage := func(c *cli.Context, err error, _ bool) error {
+		return hint.Add(flagError{err}, flagHint(c, err))
 	}
 	app := &cli.App{
 		Name:           "tracediff",
@@ -150,7 +150,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 				return printVersion(c.App.Writer)
 			}
 			if c.Args().Present() {
-				return hint.Add(fmt.Errorf("unknown command %q", c.Args().First()), "tracediff --help lists commands")
+				return hint.Add(fmt.Errorf("unknown command %q", c.Args().First()), commandHint(c.App, c.Args().First()))
 			}
 			return cli.ShowAppHelp(c)
 		},

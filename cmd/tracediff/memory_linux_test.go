@@ -90,6 +90,7 @@ func peakOf(t *testing.T, args ...string) int {
 	program := filepath.Join(t.TempDir(), "tracediff")
 	must(t, os.Symlink(self, program))
 	cmd := exec.Command(program, args...)
+	cmd.Env = append(os.Environ(), "GOGC=100") // as a person has it: see TestMain
 	var errOut strings.Builder
 	cmd.Stderr = &errOut
 	out, err := cmd.StdoutPipe()

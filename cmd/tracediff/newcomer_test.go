@@ -73,7 +73,8 @@ func clone(ts *testscript.TestScript, root, dir string) {
 }
 
 // readme PAGE N runs step N of the session of a page that changes the sources, with a shell in the current folder, and fails
-// where it does not print what the page shows. It may be negated, as exec.
+// where it does not print what the page shows, or ends with another status than the page says. A step that is to fail is negated, as
+// with exec.
 func readme(ts *testscript.TestScript, neg bool, args []string) {
 	all := sessions(ts.ReadFile(args[0]))
 	at := slices.IndexFunc(all, editing)
@@ -89,8 +90,12 @@ func readme(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, ts.Stdout()), ts.Stderr()
-	if err := cmd.Run(); (err != nil) != neg {
-		ts.Fatalf("%s: %v", s.command, err)
+	err = cmd.Run()
+	if cmd.ProcessState == nil || (s.status != 0) != neg {
+		ts.Fatalf("%s: %v, and the page says status %d", s.command, err, s.status)
+	}
+	if status := cmd.ProcessState.ExitCode(); status != s.status {
+		ts.Fatalf("%s: status %d, and the page says %d", s.command, status, s.status)
 	}
 	if line, ok := shows(strings.Split(out.String(), "\n"), s.want); !ok {
 		ts.Fatalf("%s\ndoes not print %q where it is shown", s.command, line)

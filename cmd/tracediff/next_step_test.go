@@ -33,7 +33,7 @@ func TestFaultsBelowTheLevel(t *testing.T) {
 	}{
 		{faultNamed(t, "layers.1.self_attn.scores_masked"), []string{
 			"bug in layers.1.self_attn.scores_masked: the window is 5, in layers.1 only; config.json: sliding_window 4 ",
-			"proof this mistake reproduces all 1024 elements of 1 entry; for 48 it allows one number only, and the correct operation another see",
+			"proof this mistake reproduces all 1024 elements of 1 entry; 48 of them rule out the correct operation see",
 			"next correct this in the local model, dump its tensors, compare again",
 		}},
 		{noisyScores, []string{

@@ -70,7 +70,7 @@ func printOrder(c *cli.Context) error {
 	}
 	for _, name := range recordFlags {
 		if c.IsSet(name) {
-			return hint.Add(fmt.Errorf("--%s has no meaning without --record", name), "tracediff order --help says what each flag wants")
+			return hint.Add(fmt.Errorf("--%s does not apply without --record", name), "tracediff order --help says what each flag wants")
 		}
 	}
 	list, err := session.ModelOrder(c.String("model"), c.String("order"))
@@ -97,7 +97,7 @@ const catRecord = "WITH --record"
 func recordProgram(c *cli.Context, level int, layers capture.Ranges) error {
 	for _, name := range []string{"program", "order"} {
 		if c.IsSet(name) {
-			return hint.Add(fmt.Errorf("--%s has no meaning with --record", name), "leave one of them out")
+			return hint.Add(fmt.Errorf("--%s does not apply with --record", name), "leave one of them out")
 		}
 	}
 	s := session.Defaults()
@@ -121,7 +121,7 @@ func recordProgram(c *cli.Context, level int, layers capture.Ranges) error {
 func printProgram(c *cli.Context, level int, layers capture.Ranges) error {
 	for _, name := range []string{"model", "order"} {
 		if c.IsSet(name) {
-			return hint.Add(fmt.Errorf("--%s has no meaning with --program", name), "leave one of them out")
+			return hint.Add(fmt.Errorf("--%s does not apply with --program", name), "leave one of them out")
 		}
 	}
 	list, err := session.ReadProgram(c.String("program"))

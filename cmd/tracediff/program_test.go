@@ -162,7 +162,7 @@ func TestProgramsThatCannotBeUsed(t *testing.T) {
 		{[]string{"compare", "--program", program, other, other}, "has 5 tokens, and"},
 		{[]string{"compare", "--program", at("none.json"), healthy, healthy}, "reading the program"},
 		{[]string{"compare", "--program", program, "--tokens", "2,3", "--dir", at("d")}, "pass 0 has 2 tokens, and"},
-		{[]string{"order", "--program", program, "--model", fixtures + "llama-tiny"}, "--model has no meaning with --program"},
+		{[]string{"order", "--program", program, "--model", fixtures + "llama-tiny"}, "--model does not apply with --program"},
 	} {
 		text := strings.TrimSpace(told(t, 2, c.args...))
 		if lines := strings.Split(text, "\n"); !strings.Contains(text, c.want) || len(lines) != 2 {
@@ -200,7 +200,7 @@ func TestStepsOfBothSides(t *testing.T) {
 	}
 
 	said = told(t, 1, "diff-program", port+"reference.program.json", port+"scale-missing.safetensors")
-	if !strings.Contains(said, "  - * 0.28867513459481287\n") || !strings.Contains(said, "\n3 of 85 named tensors are computed otherwise\n") || strings.Count(said, "A at ") != 1 {
+	if !strings.Contains(said, "  - * 0.28867513459481287\n") || !strings.Contains(said, "\n3 of 85 named tensors are computed differently\n") || strings.Count(said, "A at ") != 1 {
 		t.Errorf("the programs:\n%s", said)
 	}
 	if again := told(t, 1, "diff-program", port+"reference.program.json", port+"scale-missing.safetensors"); again != said {

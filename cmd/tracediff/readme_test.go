@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,6 +50,36 @@ func TestEveryShownCommandIsRun(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s shows %d commands and %d of them in a fence", page, want, got)
+		}
+	}
+}
+
+// A session with commands of other programs is skipped by TestREADME. No such session stays unrun: TestNewcomer has each step of those
+// that change the sources, and test_any_model.py, in .ci/run, each fence of its page that says how its commands end.
+func TestOtherSessionsAreRun(t *testing.T) {
+	root := sources(t)
+	path := readPage(t, root, "cmd/tracediff/testdata/newcomer/path.txt")
+	for _, page := range pages(t, root) {
+		text := readPage(t, root, page)
+		found := 0
+		for _, session := range sessions(text) {
+			if !editing(session) {
+				continue
+			}
+			if found++; page == "docs/any-model.md" {
+				continue
+			}
+			for i := range session {
+				if step := fmt.Sprintf("readme %s %d\n", page, i+1); strings.Count(path, step) != 1 {
+					t.Errorf("%s: %q is run %d times", page, session[i].command, strings.Count(path, step))
+				}
+			}
+		}
+		switch {
+		case page == "docs/any-model.md" && found != strings.Count(text, "```console exit "):
+			t.Errorf("%s: %d sessions, and %d fences that are run", page, found, strings.Count(text, "```console exit "))
+		case page != "docs/any-model.md" && found > 1:
+			t.Errorf("%s: %d sessions with commands of other programs, and the first alone is run", page, found)
 		}
 	}
 }

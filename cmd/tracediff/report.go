@@ -181,7 +181,7 @@ func (o *outputs) writeFiles(c *cli.Context, d *report.Document) (unwritten erro
 			err = o.write(f, b.Bytes())
 		}
 		if err != nil {
-			unwritten = hint.Also(unwritten, hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "is "+f.path+" a place where files can be made?"))
+			unwritten = hint.Also(unwritten, hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?"))
 			continue
 		}
 		detail(c, "report %s, %s", f.path, amount.Bytes(int64(b.Len())))

@@ -40,7 +40,7 @@ func (o *outputs) add(c *cli.Context, format, path string) error {
 	}
 	for _, f := range o.files {
 		if f.to != nil && to.Replaces() && to.Is(f.path) {
-			return hint.Add(fmt.Errorf("--report: %q is to be written twice", path), "give every report a file of its own")
+			return hint.Add(fmt.Errorf("--report: two reports would be written to %q", path), "give every report a file of its own")
 		}
 	}
 	for name, w := range map[string]io.Writer{"standard output": c.App.Writer, "standard error": c.App.ErrWriter} {

@@ -162,5 +162,5 @@ func TestIDsOfTheRunner(t *testing.T) {
 	n.run(2, "order --model MODEL", "model_type is not supported", "are recorded as transformers runs it")
 	n.run(0, "order --record --model MODEL --python PYTHON --max-new-tokens 2 --dir TRACES --level 1 --tokens "+namelessTokens, "layers.0.attn_residual ", "note: the program is ")
 	n.run(2, "order --record --model ../../fixtures/llama-tiny --tokens 2", "--record: llama has an order")
-	n.run(2, "order --tokens 2", "--tokens has no meaning without --record")
+	n.run(2, "order --tokens 2", "--tokens does not apply without --record")
 }

@@ -73,23 +73,23 @@ func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
 			`MATCH: all \d+ entries compared match \(1 UNIDENTIFIED\)`,
 			`decided by both verdicts: .* are right on their own inputs, the others are not certified$`,
 		}},
-		{"past its limit", []string{local, golden, "--level", "2", "--rtol", "1e-9"}, exitMismatch, []string{
+		{"over its limit", []string{local, golden, "--level", "2", "--rtol", "1e-9"}, exitMismatch, []string{
 			`first divergence: ` + sparse + ` `, `  isolated +UNIDENTIFIED, relative L2 .*: ` + why + `$`,
 			`  look at +the fault is in this entry or in one of those that were not compared: dump layers.0.mlp.sparsity.cutoff, `,
 			`  chain +this operation was not verified, so the error does not count as drift$`,
-			`  decided by +the accumulated error: it is past its limit; isolation neither finds the operation wrong nor verifies it$`,
+			`  decided by +the accumulated error: it is over its limit; isolation neither finds the operation wrong nor verifies it$`,
 		}},
-		{"an entry behind it past its limit", []string{local, golden, "--level", "2", "--tolerances", limits}, exitMismatch, []string{
+		{"an entry behind it over its limit", []string{local, golden, "--level", "2", "--tolerances", limits}, exitMismatch, []string{
 			`first divergence: layers.0.mlp.act_fn `, ` +the local side: ` + sparse + `: it is not certified: ` + why + `$`,
 		}},
 		{"alone", []string{"--isolate", local}, exitMismatch, []string{
 			`UNVERIFIED +` + sparse + ` .* UNIDENTIFIED`, `INCOMPLETE: 1 entry is not certified, the first is ` + sparse + `: ` + why + `$`,
-			`decided by the coverage: nothing that was compared is called wrong, but of 1 entry the arithmetic is not known, and that is not enough$`,
+			`decided by the coverage: nothing that was compared is wrong, but the arithmetic of 1 entry is not known, but that is not enough$`,
 		}},
 		{"certificates are required", []string{local, golden, "--level", "2", "--require-certified"}, exitMismatch, []string{
 			`INCOMPLETE: 1 entry is not certified, and certificates are required: the first is ` + sparse + `: ` + why + `$`,
 		}},
-		{"certificates are required, and it is allowed to be past its limit", []string{local, golden, "--level", "2", "--require-certified", "--tolerances", limits + ".allow"}, exitMatch, []string{
+		{"certificates are required, and it is allowed to be over its limit", []string{local, golden, "--level", "2", "--require-certified", "--tolerances", limits + ".allow"}, exitMatch, []string{
 			`MATCH: all \d+ entries compared match \(.*1 allowed to differ\)`,
 		}},
 		{"as JSON", []string{local, golden, "--level", "2", "--format", "json"}, exitMatch, []string{

@@ -50,7 +50,7 @@ Examples:
 		Action: func(c *cli.Context) error {
 			for _, name := range []string{"format", "table", "verbose", "debug"} {
 				if c.IsSet(name) {
-					return hint.Add(fmt.Errorf("--%s has no meaning for watch, which shows one screen", name), "--report FORMAT=FILE writes a whole report of each comparison")
+					return hint.Add(fmt.Errorf("--%s does not apply to watch, which shows one screen", name), "--report FORMAT=FILE writes a whole report of each comparison")
 				}
 			}
 			out, err := readOutputs(c)

@@ -12,7 +12,7 @@ import (
 
 // On a small screen the end of what a failed command printed is shown, above the hint that speaks of it.
 func TestScreenOfAFailedCommand(t *testing.T) {
-	p := &pass{number: 1, err: hint.Add(errors.New("exit status 1"), "what the command printed is above")}
+	p := &pass{number: 1, err: hint.Add(errors.New("exit status 1"), "the command's output is above")}
 	for i := range 12 {
 		p.said = append(p.said, fmt.Sprintf("line %d", i))
 	}

@@ -100,7 +100,7 @@ func compareWeights(c *cli.Context) error {
 			err = out.write(f, b.Bytes())
 		}
 		if err != nil {
-			return hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "is "+f.path+" a place where files can be made?")
+			return hint.Add(fmt.Errorf("writing the report: %w", session.OnPath(f.path, err)), "can files be created in the folder of "+f.path+"?")
 		}
 	}
 	if err := write(c.App.Writer, r, style); err != nil {

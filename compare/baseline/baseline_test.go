@@ -134,7 +134,7 @@ func TestUncovered(t *testing.T) {
 		{why: "not certified this time", line: func(l *baseline.Line) { l.Own = 0.01 }, covers: true},
 		{why: "no error is recorded", line: func(l *baseline.Line) { l.Error = measure.Nan }, want: "none was accepted"},
 		{why: "nothing was measured", now: func(s *baseline.Shown) { s.Error, s.Slices = measure.Nan, nil }, want: "was not measured"},
-		{why: "only a token is past its limit this time", now: func(s *baseline.Shown) { s.Error = measure.Nan }, covers: true},
+		{why: "only a token is over its limit this time", now: func(s *baseline.Shown) { s.Error = measure.Nan }, covers: true},
 		{why: "another class", now: func(s *baseline.Shown) { s.Class = gate.NonFinite }, want: "accepted as VALUE and is now NONFINITE"},
 		{why: "other keys are masked", now: func(s *baseline.Shown) { s.Seen = "keys" }, want: "in another way"},
 		{

@@ -93,7 +93,7 @@ func Beyond(c *Certificate, f *diagnose.Finding) string {
 	if f == nil || f.Likely == "" || !(float64(c.RelL2) > mostCodes) {
 		return ""
 	}
-	return fmt.Sprintf("unexplained: off by %.2g%%, more than codes in place of its weight are; --weights FILE tells what it is", 100*float64(c.RelL2))
+	return fmt.Sprintf("unexplained: off by %.2g%%, more than a quantised weight explains; --weights FILE verifies it", 100*float64(c.RelL2))
 }
 
 // products are the captured entries that are made with a matrix of weights, and nothing else before them that is. Of passes of one kind one is
@@ -163,7 +163,7 @@ func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (s
 	}
 	like = slices.DeleteFunc(like, func(o off) bool { return q.above(o.role, q.levels[o.role]) })
 	by := func(a, b off) int { return cmp.Compare(a.error, b.error) }
-	return fmt.Sprintf("quantised weights: nearly every product with a weight is off, by %.2g%% to %.2g%%, as with codes in place of the original's weights",
+	return fmt.Sprintf("quantised weights: nearly every product with a weight is off, by %.2g%% to %.2g%%, as if the weights were quantised",
 		100*slices.MinFunc(like, by).error, 100*slices.MaxFunc(like, by).error), nil
 }
 

@@ -117,11 +117,11 @@ func (f *Finding) Text() string {
 	case f.Likely != "":
 		return f.Likely
 	case len(f.Undecided) > 0:
-		return "undecided: several mistakes give all elements, with different values: " + strings.Join(f.Undecided, "; or ")
+		return "undecided: several mistakes reproduce all elements and differ elsewhere: " + strings.Join(f.Undecided, "; or ")
 	}
-	text := fmt.Sprintf("unexplained: %d mistakes tried (%s); none gives all elements", f.Tried, strings.Join(f.Looked, ", "))
+	text := fmt.Sprintf("unexplained: %d mistakes tried (%s); none reproduces all elements", f.Tried, strings.Join(f.Looked, ", "))
 	if f.Stopped {
-		text += "; the search ended at its budget, before all edits were tried"
+		text += "; the search stopped at its limit before every mistake was tried"
 	}
 	return text
 }

@@ -105,7 +105,7 @@ func TestWhatIsUnexplainedSaysWhatWasTried(t *testing.T) {
 	if f.Named() || f.Explains() || f.Tried < 100 || f.Stopped {
 		t.Errorf("%+v", f)
 	}
-	for _, words := range []string{"unexplained: ", "steps left out", "constants", "weights", "orders of elements", "none gives all elements"} {
+	for _, words := range []string{"unexplained: ", "steps left out", "constants", "weights", "orders of elements", "none reproduces all elements"} {
 		if !strings.Contains(f.Text(), words) {
 			t.Errorf("%q does not say %q", f.Text(), words)
 		}

@@ -196,11 +196,11 @@ func (p *printer) downstream(d *compare.Downstream) {
 	case d.Compared == 0:
 		p.field("downstream", "%s is computed from it next, and wrong by itself", d.Until)
 	case d.Past == 0:
-		p.field("downstream", "no effect: %s past their limits", looked)
+		p.field("downstream", "no effect: %s over their limits", looked)
 	case d.Vanishes != "":
 		p.field("downstream", "ends at %s: it and all after it are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
 	default:
-		p.field("downstream", "reaches %s, relative L2 %s: %s are past their limits", d.Last, number(d.LastRelL2), looked)
+		p.field("downstream", "reaches %s, relative L2 %s: %s are over their limits", d.Last, number(d.LastRelL2), looked)
 	}
 }
 

@@ -29,7 +29,7 @@ func (p *printer) isolation(r *compare.Result) {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{s.Layout, "LAYOUT"}, {s.Unidentified, "UNIDENTIFIED"}, {s.Unverified, "UNVERIFIED"}, {s.NotIsolated, "not isolated"}, {s.Drift, "past their limit by drift alone"}} {
+	}{{s.Layout, "LAYOUT"}, {s.Unidentified, "UNIDENTIFIED"}, {s.Unverified, "UNVERIFIED"}, {s.NotIsolated, "not isolated"}, {s.Drift, "over their limit by drift alone"}} {
 		if c.n > 0 {
 			text += fmt.Sprintf(", %d %s", c.n, c.what)
 		}
@@ -60,7 +60,7 @@ func (p *printer) numbers(all []certify.Estimate) {
 	whole := len(all)
 	all = slices.DeleteFunc(all, func(e certify.Estimate) bool { return e.Off == 0 })
 	if same := whole - len(all); same > 0 {
-		p.line("number: %s of the formulas %s exactly as the order has %s", count(same, "constant", "constants"), either(same == 1, "is", "are"), either(same == 1, "it", "them"))
+		p.line("number: %s of the formulas %s exactly what the order has for %s", count(same, "constant", "constants"), either(same == 1, "is", "are"), either(same == 1, "it", "them"))
 	}
 	for i, e := range all {
 		if i == maxListed {
@@ -206,11 +206,11 @@ func bugText(d *compare.Divergence) string {
 // proof is why a name is believed. Elements that the mistake gives, too, but for which its rounding leaves more than one number, are no
 // proof and are not counted.
 func proof(f *diagnose.Finding) string {
-	shown := strconv.Itoa(f.Shown)
+	shown := strconv.Itoa(f.Shown) + " of them " + either(f.Shown == 1, "rules", "rule")
 	if f.Shown == f.Elements {
-		shown = "each"
+		shown = "each rules"
 	}
-	return fmt.Sprintf("this mistake reproduces all %s of %s; for %s it allows one number only, and the correct operation another",
+	return fmt.Sprintf("this mistake reproduces all %s of %s; %s out the correct operation",
 		count(f.Elements, "element", "elements"), count(f.Entries, "entry", "entries"), shown)
 }
 

@@ -97,7 +97,7 @@ func suite(r *Run) junitSuite {
 		s.add(rowCase(r.Result, &r.Result.Rows[i]))
 	}
 	for _, m := range r.Result.Missing {
-		s.add(junitCase{Name: key(m.Pass, m.Name), Failure: &junitOutcome{Message: "declared and not there: " + m.Side, Type: "MISSING"}})
+		s.add(junitCase{Name: key(m.Pass, m.Name), Failure: &junitOutcome{Message: "declared but not there: " + m.Side, Type: "MISSING"}})
 	}
 	for _, l := range r.Result.Baseline.Failing() {
 		s.add(junitCase{Name: "baseline " + l.Key, Failure: &junitOutcome{Message: l.Why, Type: "BASELINE", Text: fmt.Sprintf("%s, until %s: %s", l.State, l.Until, l.Reason)}})

@@ -232,7 +232,7 @@ func (p *printer) missing(r *compare.Result) {
 		return
 	}
 	p.blank()
-	p.line("MISSING: %s declared and not there", count(len(r.Missing), "entry is", "entries are"))
+	p.line("MISSING: %s declared but not there", count(len(r.Missing), "entry is", "entries are"))
 	for i, m := range r.Missing {
 		if i == maxListed || i == maxShort && p.width > 0 && len(r.Missing) > maxShort+1 {
 			p.line("  and %d more", len(r.Missing)-i)

@@ -75,7 +75,7 @@ func (p *printer) shortTokens(r *compare.Result) {
 		p.line("tokens:    %s", text)
 	}
 	if steps > 0 {
-		p.line("decoded:   %s more, one a pass", count(steps, "token", "tokens"))
+		p.line("decoded:   %s, one a pass", count(steps, "token", "tokens"))
 	}
 }
 
@@ -155,7 +155,7 @@ func (p *printer) shortGap(row *compare.Row) {
 	case row.Facts.Standing == compare.StandingNone:
 		p.field("not drift", "this operation was not verified: %s", row.Gap)
 	default:
-		p.field("not drift", "this operation is correct, but not all before it were verified: %s", row.Gap)
+		p.field("not drift", "this operation is correct, but not every operation before it was verified: %s", row.Gap)
 	}
 }
 

@@ -2,7 +2,10 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/fatih/color"
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
@@ -16,36 +19,107 @@ func (p *printer) since() {
 }
 
 // verdictLine writes the verdict with counts. It is the last line of every view; alone it also has the first reason why a
-// comparison is incomplete, which otherwise stands above it.
+// comparison is incomplete, which otherwise stands above it. On a page it is no wider than the page, unless a name is: counts for
+// which there is no room stand on a line before it.
 func (p *printer) verdictLine(r *compare.Result, alone bool) {
-	defer func(width int) { p.width = width }(p.width)
-	p.width = 0 // one line, whatever its length
 	c := r.Coverage
-	compared := count(c.Compared, "entry", "entries") + " compared" + over(r, " ")
-	wrong := fmt.Sprintf("%d of %s%s", r.Mismatches, count(c.Compared, "compared entry", "compared entries"), over(r, " "))
+	v := verdict{colour: p.style.bad, word: "INCOMPLETE"}
+	compared := segment{text: count(c.Compared, "entry", "entries") + " compared"}
+	counted := segment{text: "; " + compared.text, spare: spareFacts} // beside what is wrong
+	passes := segment{text: over(r, " "), spare: spareCounts, apart: "compared "}
 	switch {
 	case r.Mismatches > 0 && r.Divergence != nil:
-		p.say(p.style.bad, "MISMATCH", "%s, first %s%s", wrong, r.Divergence.Row.Key(), besides(r))
+		v.word = "MISMATCH"
+		v.segments = []segment{
+			{text: fmt.Sprintf("%d of %d ", r.Mismatches, c.Compared)}, {text: "compared ", spare: spareWord}, {text: either(c.Compared == 1, "entry", "entries")},
+			passes, {text: ", first " + r.Divergence.Row.Key()}, {text: besides(r), spare: spareFacts},
+		}
 	case r.ExitCode() == 0:
-		p.say(p.style.good, either(r.Baseline != nil && r.Baseline.Accepted > 0, "ACCEPTED", "MATCH"), "%s %s%s%s%s", all(r), either(r.Alone, "are right on their own inputs", "match"), but(r), excusedBy(r), left(r))
+		v.colour, v.word = p.style.good, either(r.Baseline != nil && r.Baseline.Accepted > 0, "ACCEPTED", "MATCH")
+		v.segments = append([]segment{
+			{text: all(r)}, passes, {text: " " + either(r.Alone, "are right on their own inputs", "match")},
+			{text: but(r), spare: spareFacts}, {text: excusedBy(r), spare: spareFacts},
+		}, left(r)...)
 	case len(r.Incomplete) > 0:
-		why := ""
+		v.segments = []segment{compared, passes, {text: ", " + none(r)}, {text: besides(r), spare: spareFacts}}
 		if alone {
-			why = ": " + r.Incomplete[0]
+			v.segments = append(v.segments, segment{text: ": " + r.Incomplete[0]})
 			if n := len(r.Incomplete) - 1; n > 0 {
-				why += fmt.Sprintf(" (and %s)", count(n, "reason more", "reasons more"))
+				v.segments = append(v.segments, segment{text: fmt.Sprintf(" (and %s)", count(n, "more reason", "more reasons"))})
 			}
 		}
-		p.say(p.style.bad, "INCOMPLETE", "%s, %s%s%s", compared, none(r), besides(r), why)
 	case len(r.Missing) > 0:
-		p.say(p.style.bad, "MISSING", "%s missing; %s, %s", count(len(r.Missing), "entry is", "entries are"), compared, none(r))
+		v.word = "MISSING"
+		v.segments = []segment{{text: count(len(r.Missing), "entry is", "entries are") + " missing"}, counted, passes, {text: ", " + none(r), spare: spareFacts}}
 	case len(r.Baseline.Failing()) > 0:
-		p.say(p.style.bad, "BASELINE", "%s no longer %s; %s, %s", failing(r), either(len(r.Baseline.Failing()) == 1, "holds", "hold"), compared, none(r))
+		v.word = "BASELINE"
+		v.segments = []segment{{text: failing(r) + " no longer " + either(len(r.Baseline.Failing()) == 1, "holds", "hold")}, counted, passes, {text: ", " + none(r), spare: spareFacts}}
 	case unmet(r) > 0:
-		p.say(p.style.bad, "NOT DIFFERENT", "%s expected a difference and found none; %s", count(unmet(r), "pattern", "patterns"), compared)
+		v.word = "NOT DIFFERENT"
+		v.segments = []segment{{text: count(unmet(r), "pattern", "patterns") + " expected a difference and found none"}, counted, passes}
 	default:
-		p.say(p.style.bad, "INCOMPLETE", "%s, none of them tests anything", compared)
+		v.segments = []segment{compared, passes, {text: ", none of them tests anything"}}
 	}
+	p.closing(v)
+}
+
+// verdict is the last line in its parts.
+type verdict struct {
+	colour   *color.Color
+	word     string
+	segments []segment
+}
+
+type segment struct {
+	text  string
+	spare spare
+	apart string // what has to stand before it where it stands apart from the rest
+}
+
+// spare is what a page that is too narrow does without in its last line, the highest first.
+type spare int
+
+const (
+	needed      spare = iota // stays, whatever the width
+	spareFacts               // what the verdict rests on
+	spareCounts              // what was not looked at
+	spareWord                // goes without saying
+)
+
+// closing writes the line, and before it what does not fit a page.
+func (p *printer) closing(v verdict) {
+	defer func(width int) { p.width = width }(p.width)
+	var out []string
+	for most := spareWord; most > needed && p.width > 0; most-- {
+		for i := len(v.segments) - 1; i >= 0 && len([]rune(v.word+": "+v.line())) > p.width; i-- {
+			s := &v.segments[i]
+			if s.spare != most || s.text == "" {
+				continue
+			}
+			if most < spareWord {
+				text := strings.TrimLeft(s.text, " ;,")
+				if inner, ok := strings.CutPrefix(text, "("); ok {
+					text = strings.TrimSuffix(inner, ")")
+				}
+				out = append(out, s.apart+text)
+			}
+			s.text = ""
+		}
+	}
+	if out != nil {
+		slices.Reverse(out)
+		p.line("counts: %s", strings.Join(out, "; "))
+	}
+	p.width = 0 // a name that is wider than the page is not broken
+	p.say(v.colour, v.word, "%s", v.line())
+}
+
+func (v verdict) line() string {
+	var b strings.Builder
+	for _, s := range v.segments {
+		b.WriteString(s.text)
+	}
+	return b.String()
 }
 
 // none says that nothing was found wrong, and whether everything was looked at.
@@ -84,9 +158,9 @@ func all(r *compare.Result) string {
 	n := r.Coverage.Compared
 	b := r.Baseline
 	if b == nil || b.Accepted+b.Inherited == 0 {
-		return "all " + count(n, "entry", "entries") + " compared" + over(r, " ")
+		return "all " + count(n, "entry", "entries") + " compared"
 	}
-	return fmt.Sprintf("%d of %s compared%s", n-b.Accepted-b.Inherited, count(n, "entry", "entries"), over(r, " "))
+	return fmt.Sprintf("%d of %s compared", n-b.Accepted-b.Inherited, count(n, "entry", "entries"))
 }
 
 // excusedBy counts what the baseline accepted.
@@ -176,22 +250,25 @@ func unmet(r *compare.Result) int {
 }
 
 // left says how many entries and tensors a success is not about, and that it rests on limits alone where it does.
-func left(r *compare.Result) string {
-	text := ""
+func left(r *compare.Result) []segment {
+	var list []segment
+	add := func(s spare, text string) { list = append(list, segment{text: "; " + text, spare: s}) }
 	if n := r.Coverage.Entries - r.Coverage.Compared; n > 0 {
-		text += fmt.Sprintf("; %d not compared", n)
+		add(spareCounts, fmt.Sprintf("%d not compared", n))
 	}
 	if n := r.Coverage.Unknown; n > 0 {
-		text += fmt.Sprintf("; the order does not know %s", count(n, "tensor", "tensors"))
+		add(spareCounts, "the order does not know "+count(n, "tensor", "tensors"))
 	}
 	if !r.Alone && !r.AB && (r.Isolation == nil || r.Uncertified != "") {
-		text += "; within limits only"
+		add(needed, "within limits only")
 	}
-	if r.Same != "" {
-		same, _, _ := strings.Cut(r.Same, ":")
-		text += "; " + same
+	switch {
+	case r.Same == compare.SameFile:
+		add(needed, "compared with itself")
+	case r.Same != "":
+		add(needed, "perhaps with a copy")
 	}
-	return text
+	return list
 }
 
 // over says how many passes were compared, where there are several.

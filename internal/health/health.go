@@ -32,6 +32,9 @@ type Line struct {
 	Status  Status `json:"status"`
 	What    string `json:"what"`
 	Hint    string `json:"hint,omitempty"` // the next step; empty when there is none to take
+
+	// Command are the words of a command with which the hint ends: it is printed so that it can be copied.
+	Command []string `json:"-"`
 }
 
 // Check looks at one subject and adds its lines to a section. It stops early, with the lines so far, when ctx is done.
@@ -72,6 +75,12 @@ func (s *Section) OK(format string, args ...any) {
 // Warn adds a warning with its next step.
 func (s *Section) Warn(hint, format string, args ...any) {
 	s.add(Warning, hint, fmt.Sprintf(format, args...))
+}
+
+// warnCommand adds a warning whose next step is a command, by its words.
+func (s *Section) warnCommand(hint string, command []string, format string, args ...any) {
+	s.Warn(hint+strings.Join(command, " "), format, args...)
+	s.Lines[len(s.Lines)-1].Command = command
 }
 
 // Fail adds an error with its next step.

@@ -93,19 +93,19 @@ func packages(s *Section, p Interpreter, a answer) {
 		case found == nil:
 			missing, wants = append(missing, pin.Name), append(wants, want)
 		case strings.Split(*found, "+")[0] != pin.Version: // 2.15.0+cpu is 2.15.0
-			s.Warn(p.install(want), "%s %s is installed, %s is pinned: tensors can differ in their last bits from the goldens", pin.Name, *found, pin.Version)
+			s.warnCommand("", p.install(want), "%s %s is installed, %s is pinned: tensors can differ in their last bits from the goldens", pin.Name, *found, pin.Version)
 		default:
 			s.OK("%s %s, as pinned", pin.Name, *found)
 		}
 	}
 	if len(missing) > 0 {
-		s.Warn("for --reference hf: "+p.install(wants...), "not installed: %s", strings.Join(missing, ", "))
+		s.warnCommand("for --reference hf: ", p.install(wants...), "not installed: %s", strings.Join(missing, ", "))
 	}
 }
 
-// install is the command that installs exactly these versions.
-func (p Interpreter) install(wants ...string) string {
-	return p.Command + " -m pip install " + strings.Join(wants, " ")
+// install are the words of the command that installs exactly these versions.
+func (p Interpreter) install(wants ...string) []string {
+	return append([]string{p.Command, "-m", "pip", "install"}, wants...)
 }
 
 // torch adds what importing torch has shown. err is how the probe ended.
@@ -113,7 +113,7 @@ func torch(s *Section, p Interpreter, a answer, err error) {
 	switch {
 	case a.Packages["torch"] == nil && err == nil:
 	case a.Error != "":
-		s.Warn("install it again: "+p.install("--force-reinstall", "torch"), "torch cannot be imported: %s", a.Error)
+		s.warnCommand("install it again: ", p.install("--force-reinstall", "torch"), "torch cannot be imported: %s", a.Error)
 	case a.Threads == 0:
 		if err == nil {
 			err = errors.New("it ended without a word")

@@ -71,7 +71,7 @@ func Accept(a Acceptance, today time.Time) (*Accepted, error) {
 		return nil, hint.Add(fmt.Errorf("--entries %q matches no divergence of %s", a.Patterns[at], a.Report), "patterns are of the names of entries, such as layers.3.mlp.*; a comparison that stopped at the first divergence has that alone, --all goes on")
 	}
 	if len(got.Lines) == 0 {
-		return nil, hint.Add(fmt.Errorf("%s has no divergence that could be accepted", a.Report), "an entry that is missing, incomplete or not comparable cannot be accepted: correct it, or narrow the comparison")
+		return nil, hint.Add(fmt.Errorf("%s has no divergence that could be accepted", a.Report), "only a mismatch can be accepted; an entry that is missing, incomplete or not comparable has to be corrected, or left out by a narrower comparison")
 	}
 	return got, nil
 }
@@ -88,7 +88,7 @@ func (a *Acceptance) check(today time.Time) error {
 	case err != nil:
 		return hint.Add(fmt.Errorf("--until is %.40q, not a date", a.Until), next)
 	case day.Format(baseline.Date) < today.UTC().Format(baseline.Date):
-		return hint.Add(fmt.Errorf("--until %s is over", a.Until), next)
+		return hint.Add(fmt.Errorf("--until %s is in the past", a.Until), next)
 	}
 	for _, p := range a.Patterns {
 		if err := hooks.CheckPattern(p); err != nil {
@@ -178,7 +178,7 @@ func (a *Accepted) Extend(path string) (added int, err error) {
 	}
 	lines, replaced, err := baseline.Merge(old, a.Lines)
 	if err != nil {
-		return 0, hint.Add(fmt.Errorf("%s: %w", path, err), "a section without a prompt is of all prompts: remove it, or accept into another file")
+		return 0, hint.Add(fmt.Errorf("%s: %w", path, err), "a section without a prompt applies to all prompts: remove it, or accept into another file")
 	}
 	if err := files.Write(path, baseline.Format(lines)); err != nil {
 		return 0, hint.Add(OnPath(path, err), "--baseline names a file in a folder that is there")

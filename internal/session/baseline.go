@@ -42,7 +42,7 @@ func OpenBaseline(path, name string) (*Baseline, error) {
 func (b *Baseline) Of(prompts []string) error {
 	for _, l := range b.Lines {
 		if l.Run != "" && !slices.Contains(prompts, l.Run) {
-			return hint.Add(fmt.Errorf("%s: %q is of prompt %q, which there is not", b.File, l.Key, l.Run), "correct the name of the prompt, or remove the section")
+			return hint.Add(fmt.Errorf("%s: %q is for prompt %q, which does not exist", b.File, l.Key, l.Run), "correct the name of the prompt, or remove the section")
 		}
 	}
 	return nil

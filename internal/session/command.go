@@ -160,7 +160,7 @@ func commandFailed(e *Env, r *reference.Command, err error) error {
 		return hint.Add(err, "{prompt}, {tokens} and the others are quoted when they are filled in: write them without quotes of your own")
 	}
 	nothing := status != nil && errors.Is(status.Left, fs.ErrNotExist)
-	next := "what the command printed is above"
+	next := "the command's output is above"
 	switch silent := status != nil && len(bytes.TrimSpace(status.Output)) == 0; {
 	case silent && nothing:
 		next = "the command printed nothing and wrote no trace: run it in a shell by itself"

@@ -86,7 +86,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	local, _, err := j.Capture(ctx, e)
 	if err != nil {
 		if failed := (*reference.StatusError)(nil); a.Keep && errors.As(err, &failed) {
-			fmt.Fprintln(e.Notes, "note: the settings of this run are kept although its command failed: tracediff compare alone runs it again")
+			fmt.Fprintln(e.Notes, "note: the command failed, but its settings are kept: tracediff compare, without flags, runs it again")
 		}
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func systemHint(err error) string {
 		next string
 	}{
 		{syscall.ENOSPC, "the disk is full: make room on it, or name a place on another one (tracediff doctor says how much traces take)"},
-		{syscall.EDQUOT, "your share of the disk is used up: make room, or name a place on another disk"},
+		{syscall.EDQUOT, "your disk quota is used up: make room, or name a place on another disk"},
 		{syscall.EFBIG, "the file is larger than the system lets it be: raise the limit of the shell (ulimit -f unlimited), or name a place on another file system"},
 		{syscall.EROFS, "the file system can only be read: name a place on another one"},
 		{syscall.ENOTDIR, "a part of the path is a file and not a folder: check the path"},
@@ -56,9 +56,9 @@ func systemHint(err error) string {
 		{syscall.EMFILE, "too many files are open: raise the limit of the shell, ulimit -n"},
 		{syscall.EIO, "the disk, or the network behind it, fails: name a place on another one"},
 		{syscall.EPIPE, "what reads from it has ended: let it read to the end"},
-		{syscall.ELOOP, "the links lead in a circle: name the file itself"},
+		{syscall.ELOOP, "the links form a loop: name the file itself"},
 		{syscall.ENAMETOOLONG, "the name is longer than the file system allows: choose a shorter one"},
-		{fs.ErrPermission, "the user who runs tracediff may not do that there: look at the permissions (ls -l), or name another place"},
+		{fs.ErrPermission, "the user who runs tracediff is not allowed to: check the permissions (ls -l), or name another place"},
 	} {
 		if errors.Is(err, s.is) {
 			return s.next

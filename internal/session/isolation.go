@@ -38,7 +38,7 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	o.All = o.All || a.Demanded
 	unable := func(why, next string) error {
 		if o.NotIsolated = why; a.Demanded {
-			return hint.Add(fmt.Errorf("nothing can be isolated: %s", why), next)
+			return hint.Add(fmt.Errorf("no operation can be verified: %s", why), next)
 		}
 		return nil
 	}

@@ -154,7 +154,7 @@ func moved(before, now last, r *compare.Result) string {
 	case before.First == now.First:
 		return "still " + now.First
 	case before.First == "" && before.Exit == 0:
-		text = "was no divergence, now " + now.First
+		text = "was none, now " + now.First
 	case before.First == "":
 		text = "was not among the entries compared, now " + now.First
 	case now.First == "" && now.Exit == 0:

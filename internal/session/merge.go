@@ -91,7 +91,7 @@ func readShard(path string) (*report.Document, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(d); err != nil {
-		return nil, hint.Add(fmt.Errorf("it has what this version does not know: %w", err), "merge with the version that made it, "+d.Tool.Version)
+		return nil, hint.Add(fmt.Errorf("it has fields that this version does not know: %w", err), "merge with the version that made it, "+d.Tool.Version)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, hint.Add(errors.New("more than one JSON document"), reportHint)

@@ -23,7 +23,7 @@ func ParseShard(text string) (*report.Shard, error) {
 	case err != nil || n != 2 || text != s.String():
 		return nil, hint.Add(fmt.Errorf("--shard is %q", text), next)
 	case s.Of < 1 || s.Index < 0 || s.Index >= s.Of:
-		return nil, hint.Add(fmt.Errorf("--shard %s: there is no such shard, the first is 0 and the last N-1", text), next)
+		return nil, hint.Add(fmt.Errorf("--shard %s: there is no such shard: shards are counted from 0", text), next)
 	}
 	return s, nil
 }

@@ -30,7 +30,7 @@ func (j *Job) openUndescribed() error {
 	}
 	j.config, j.canonical, j.undescribed = &general.Config, general.File, true
 	if j.Order != "" {
-		return hint.Add(fmt.Errorf("--order has no meaning for a model of type %q: its order is the program that is recorded of it", general.ModelType), "leave --order out; --tensors and --layers narrow a comparison")
+		return hint.Add(fmt.Errorf("--order does not apply to a model of type %q: its order is the program that is recorded of it", general.ModelType), "leave --order out; --tensors and --layers narrow a comparison")
 	}
 	j.orderDigest, j.recordDigest = recordedOrder, recordedOrder
 	return nil

@@ -48,7 +48,7 @@ func Weights(ctx context.Context, a AskedWeights) (*weights.Result, error) {
 	defer original.close()
 	defer local.close()
 	r, err := weights.Compare(ctx, local.side(), original.side(), weights.Options{Hidden: sizes["e"], HeadDim: sizes["d"], Rotary: readRotary(a.Model), Progress: a.Progress, Workers: a.Workers})
-	return r, hint.Default(err, "the file was readable when it was opened: is it still being written, or on a disk that fails?")
+	return r, hint.Default(err, "the file could be opened, but not read to its end: is it still being written, or does the disk fail?")
 }
 
 // openBoth opens the port's checkpoint, with the names and layouts that a map gives it, and the original. The caller closes both.

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// elsewhere says where people find what they look for as a command, and which is none.
+var elsewhere = map[string]string{
+	"debug":    "tracediff capture --debug prints a line as each hook fires; in your own engine TRACEDIFF_DEBUG=1 does",
+	"trace":    "tracediff capture writes the traces of both sides",
+	"dump":     "tracediff capture writes the traces of both sides; tracediff inspect FILE shows what a dump has",
+	"run":      "tracediff capture runs both sides, tracediff compare runs your port again and compares",
+	"diff":     "tracediff compare LOCAL REFERENCE compares two traces, tracediff diff-program A B two recorded programs",
+	"report":   "tracediff compare --report html=report.html writes a report; json, jsonl, junit, text and github are the others",
+	"html":     "tracediff compare --report html=report.html writes the page",
+	"isolate":  "tracediff compare --isolate FILE checks one trace by itself",
+	"ab":       "tracediff compare --ab A B compares two runs of one model",
+	"baseline": "tracediff accept REPORT.json writes a baseline, tracediff compare --baseline FILE uses it",
+	"record":   "tracediff order --record stores the program of a model that has no order here",
+	"list":     "tracediff order lists the names of all tensors, tracediff inspect FILE those of a file",
+	"show":     "tracediff inspect FILE NAME shows a tensor",
+}
+
+// commandHint is for a command that does not exist: where the thing itself is, else the command whose name is nearest.
+func commandHint(app *cli.App, name string) string {
+	const all = "tracediff --help lists commands"
+	if text := elsewhere[strings.ToLower(name)]; text != "" {
+		return text
+	}
+	names := []string{}
+	for _, c := range app.Commands {
+		names = append(names, c.Name)
+	}
+	if near := nearest(name, names); near != "" {
+		return fmt.Sprintf("did you mean tracediff %s? %s", near, all)
+	}
+	return all
+}
+
+// flagHint is for a command line that the flags' parser does not take: the flag whose name is nearest to one that does not exist.
+func flagHint(c *cli.Context, err error) string {
+	const all = "tracediff --help lists commands, tracediff COMMAND --help the flags of one"
+	_, wrong, ok := strings.Cut(err.Error(), "flag provided but not defined: -")
+	if !ok || c.Command == nil {
+		return all
+	}
+	names := []string{}
+	for _, f := range c.Command.Flags {
+		names = append(names, f.Names()...)
+	}
+	if near := nearest(strings.TrimLeft(wrong, "-"), names); near != "" {
+		return fmt.Sprintf("did you mean --%s? %s", near, all)
+	}
+	return all
+}
+
+// nearest is the name that differs from a misspelt one in at most a third of its letters; empty where none does.
+func nearest(wrong string, names []string) string {
+	best, least := "", (len(wrong)+1)/3+1
+	for _, name := range names {
+		if d := distance(strings.ToLower(wrong), name); d < least {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters have to be put in, taken out or changed to make b of a (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0] // of the row above, one to the left
+		row[0] = i + 1
+		for j := range len(b) {
+			d := before
+			if a[i] != b[j] {
+				d = 1 + min(before, row[j], row[j+1])
+			}
+			before, row[j+1] = row[j+1], d
+		}
+	}
+	return row[len(b)]
+}
