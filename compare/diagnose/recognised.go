@@ -15,7 +15,7 @@ func (s *search) variant(rank int, n Name, make func(e *Entry) *program.Edited) 
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
 func (s *search) recognised() error {
-	for _, look := range []func() error{s.activations, s.functions, s.ids, s.masks, s.seen, s.lowered, s.after, s.frequencies, s.positions, s.norms, s.slots, s.kept} {
+	for _, look := range []func() error{s.activations, s.functions, s.ids, s.masks, s.seen, s.lowered, s.after, s.frequencies, s.positions, s.norms, s.softmaxes, s.meansOfParts, s.slots, s.kept} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -29,7 +29,7 @@ func (s *search) masks() error {
 	if len(all) == 0 {
 		return nil
 	}
-	right := s.first.Program.Steps[all[0]].Value
+	right := s.window()
 	name := func(window float64) Name {
 		n := Name{Site: "mask"}
 		switch {
@@ -61,7 +61,9 @@ func (s *search) masks() error {
 	exchanged := Name{Site: "mask", What: "masks are exchanged: layers with a window have none, and the others have it"}
 	h := hypothesis{class: program.Known, rank: 50, weak: true, say: func(*Entry) Name { return exchanged }}
 	h.make = func(e *Entry) *program.Edited {
-		if e.Program.Steps[e.Program.Of(program.Mask)[0]].Value == 0 {
+		if all := e.Program.Of(program.Mask); len(all) == 0 {
+			return nil
+		} else if e.Program.Steps[all[0]].Value == 0 {
 			return e.Program.Windows(float64(s.m.List.Config.SlidingWindow))
 		}
 		return e.Program.Windows(0)
@@ -91,6 +93,19 @@ func (s *search) masks() error {
 		}
 	}
 	return nil
+}
+
+// window is that of the masks, 0 for none: as the largest shows it, since one that hides nothing may have any.
+func (s *search) window() float64 {
+	window, size := 0.0, 0
+	for _, e := range s.entries {
+		for _, i := range e.Program.Of(program.Mask) {
+			if st := &e.Program.Steps[i]; product(st.Shape) > size {
+				window, size = st.Value, product(st.Shape)
+			}
+		}
+	}
+	return window
 }
 
 // maskValues are what masked scores may be lowered by, in place of the largest number.

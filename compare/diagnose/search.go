@@ -223,7 +223,7 @@ func (s *search) nearly(h hypothesis, entries int) {
 
 // exact reports whether the entry is a mask, whose elements are what they are in any arithmetic.
 func (e *Entry) exact() bool {
-	return len(e.Program.Of(program.Mask)) > 0 && !slices.ContainsFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() || s.Prim == program.Angle })
+	return len(masksOf(e)) > 0 && !slices.ContainsFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() || s.Prim == program.Angle })
 }
 
 // may reports whether a hypothesis gives an entry, or nearly: orders of summation may give the rest.
@@ -273,12 +273,12 @@ func (s *search) steps() error {
 // structure looks at what steps do and read.
 func (s *search) structure() error {
 	t := s.first.signed(s.m)
-	for _, all := range [][]program.Edit{wholeFirst(t, t.LeftOut()), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Along(), t.Wider(), t.Indexes(), t.Behind(), t.Counts()} {
+	for _, all := range [][]program.Edit{wholeFirst(t, t.LeftOut()), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Along(), t.Wider(), t.Indexes(), t.Behind(), t.Counts(), t.Parted()} {
 		if err := s.edits(all); err != nil {
 			return err
 		}
 	}
-	return s.again()
+	return cmp.Or(s.behind(), s.again())
 }
 
 // wholeFirst has the edits first that leave one step out, then those that leave the whole operation out: they say most.

@@ -102,6 +102,8 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 			return "neighbours are paired, not halves: element 2j goes with 2j+1"
 		case d.Back:
 			how = fmt.Sprintf("is read in the order of %d interleaved parts along %s, and so is the result", m.N, axis(m.Axis))
+		case at.Arg == -1 && m.By == 0 && t.InParts(step) && t.Steps[step].Prim != program.Input:
+			how = "is read by turns, not as halves, or as halves, not by turns: its columns are in another order"
 		case m.By > 0 && m.N == m.By/2 || m.N == 2:
 			how = fmt.Sprintf("has %s in another order: in each block of %d, halves are interleaved or neighbours set apart", axis(m.Axis), max(m.By, 2*m.N))
 		default:

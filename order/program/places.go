@@ -165,6 +165,22 @@ func (d Edit) behind(e *Editor, t *Parts, step int) bool {
 	return true
 }
 
+// ProductLast multiplies the result by a factor of a product within the program, and not there; nil where it has not as many elements.
+func (t *Parts) ProductLast(factor Place) *Edited {
+	all := t.at[factor.Step]
+	if len(all) != 1 || t.Steps[all[0]].Prim != Mul {
+		return nil
+	}
+	e, s := t.Edit(), &t.Steps[all[0]]
+	v, ok := s.Args[factor.Arg].as(t.Out.shape)
+	if !ok {
+		return nil
+	}
+	e.Pass(all[0], s.Args[1-factor.Arg])
+	e.Return(e.Mul("", t.Out, v))
+	return e.ended(true)
+}
+
 // Wider are the edits that take a sum, or a mean, over the axis before the last: in place of the last, and as well.
 func (t *Parts) Wider() []Edit {
 	var all []Edit
