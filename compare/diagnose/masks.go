@@ -100,7 +100,7 @@ func (s *search) seenBoth(try func(what string, sees masked) error) error {
 const mostSides = 256
 
 // masksOf are the steps of a program that make a mask, and those constants that are one: of 0 and of numbers that hide what they are added
-// to, by query and key.
+// to, by query and key. A program that is nothing else may hide nothing.
 func masksOf(e *Entry) []int {
 	all := e.Program.Of(program.Mask)
 	if len(all) > 0 {
@@ -108,11 +108,12 @@ func masksOf(e *Entry) []int {
 	}
 	for i := range e.Program.Steps {
 		st := &e.Program.Steps[i]
-		if n := len(st.Shape); st.Prim != program.Vector || n < 2 || st.Shape[n-1] < 2 || st.Shape[n-2] < 2 || len(st.Values) != st.Shape[n-1]*st.Shape[n-2] {
+		alone := len(e.Program.Steps) == 1
+		if n := len(st.Shape); st.Prim != program.Vector || n < 2 || st.Shape[n-1] < 2 || st.Shape[n-2] < 2 && !alone || len(st.Values) != st.Shape[n-1]*st.Shape[n-2] {
 			continue
 		}
 		hidden := slices.ContainsFunc(st.Values, func(x float64) bool { return x != 0 })
-		if hidden && !slices.ContainsFunc(st.Values, func(x float64) bool { return x != 0 && x > -hides }) {
+		if (hidden || alone) && !slices.ContainsFunc(st.Values, func(x float64) bool { return x != 0 && x > -hides }) {
 			all = append(all, i)
 		}
 	}

@@ -25,11 +25,10 @@ func (s *search) recognised() error {
 
 // masks tries windows, and none, and masks that are not causal.
 func (s *search) masks() error {
-	all := s.first.Program.Of(program.Mask)
-	if len(all) == 0 {
+	right, ok := s.window()
+	if !ok {
 		return nil
 	}
-	right := s.window()
 	name := func(window float64) Name {
 		n := Name{Site: "mask"}
 		switch {
@@ -54,7 +53,7 @@ func (s *search) masks() error {
 		if w == right || w < -1 || w <= 0 && rank > 1 {
 			continue
 		}
-		if err := s.variant(rank, name(w), func(e *Entry) *program.Edited { return e.Program.Windows(w) }); err != nil {
+		if err := s.variant(rank, name(w), func(e *Entry) *program.Edited { return s.windowed(e, w) }); err != nil {
 			return err
 		}
 	}
@@ -95,9 +94,9 @@ func (s *search) masks() error {
 	return nil
 }
 
-// window is that of the masks, 0 for none: as the largest shows it, since one that hides nothing may have any.
-func (s *search) window() float64 {
-	window, size := 0.0, 0
+// window is that of the masks, 0 for none, as the largest shows it; ok is false where there are no masks.
+func (s *search) window() (window float64, ok bool) {
+	size := 0
 	for _, e := range s.entries {
 		for _, i := range e.Program.Of(program.Mask) {
 			if st := &e.Program.Steps[i]; product(st.Shape) > size {
@@ -105,7 +104,18 @@ func (s *search) window() float64 {
 			}
 		}
 	}
-	return window
+	return window, size > 0
+}
+
+// windowed has masks of another window, negative for none that is causal. An entry that is a constant among masks is one that hides nothing,
+// as of one token within its window.
+func (s *search) windowed(e *Entry, window float64) *program.Edited {
+	if len(e.Program.Of(program.Mask)) > 0 || len(e.Program.Steps) > 1 {
+		return e.Program.Windows(window)
+	}
+	return s.masking(e, func(q, k float64, _, _ int, _ bool) bool {
+		return window < 0 || k <= q && (window == 0 || k > q-window)
+	})
 }
 
 // maskValues are what masked scores may be lowered by, in place of the largest number.

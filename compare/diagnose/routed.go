@@ -2,7 +2,9 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -96,4 +98,63 @@ func (s *search) behind() error {
 		}
 	}
 	return nil
+}
+
+// addedVectors tries vectors of the layer that the program does not read, each added to a value of as many columns.
+func (s *search) addedVectors() error {
+	t := s.first.signed(s.m)
+	for rank, w := range s.vectors(s.first) {
+		role := Role(w.Name)
+		for _, i := range t.Firsts() {
+			if st := &t.Steps[i]; len(st.Shape) == 0 || st.Shape[len(st.Shape)-1] != w.Shape[0] || !st.Prim.Computes() && st.Prim != program.Input {
+				continue
+			}
+			at, text := t.Of(i), fmt.Sprintf("%s is added to %s", role, s.value(s.first, t.Result(i)))
+			if err := s.try(hypothesis{
+				class: program.Inserted, rank: 7000 + rank, say: func(*Entry) Name { return Name{What: text, Site: role} },
+				make: func(e *Entry) *program.Edited { return s.withVector(e, at, role) },
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// withVector adds the vector of a role of the entry's layer to the value of a place.
+func (s *search) withVector(e *Entry, at program.Place, role string) *program.Edited {
+	all, steps := s.vectors(e), e.signed(s.m).Copies(at)
+	k := slices.IndexFunc(all, func(w order.Weight) bool { return Role(w.Name) == role })
+	if k < 0 || len(steps) == 0 {
+		return nil
+	}
+	rows, err := s.m.Weights(all[k])
+	if s.failed(err) {
+		return nil
+	}
+	ed := e.Program.Edit()
+	v := ed.OtherRows(rows)
+	for _, i := range steps {
+		ed.Pass(i, ed.R(ed.Add("", ed.Move(i), v)))
+	}
+	return ended(ed)
+}
+
+// vectors are those of an entry's layer that its program does not read.
+func (s *search) vectors(e *Entry) []order.Weight {
+	own, _ := layerOf(s.m.List.Entries[e.Node.Entry].Name)
+	var all []order.Weight
+	for k := range s.m.List.Entries {
+		other := &s.m.List.Entries[k]
+		if layer, in := layerOf(other.Name); !in || layer != own {
+			continue
+		}
+		for _, w := range other.Weights {
+			same := func(o order.Weight) bool { return o.Name == w.Name }
+			if len(w.Shape) == 1 && !slices.ContainsFunc(e.Weights, same) && !slices.ContainsFunc(all, same) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
 }

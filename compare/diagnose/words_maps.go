@@ -22,6 +22,11 @@ func (s *search) axesOf(e *Entry, v program.Var) string {
 
 // indexed says which part of a tensor is read.
 func (s *search) indexed(e *Entry, t *program.Parts, d program.Edit) string {
+	if at := d.At[0]; at.Arg == 1 {
+		step := t.Copies(at)[0]
+		own, _ := t.Gathered(step)
+		return fmt.Sprintf("takes part %g of %s, not part %g", d.Value, s.value(e, t.Steps[step].Args[0]), own)
+	}
 	v := t.Part(d)
 	what, axis := s.value(e, v), "index"
 	if in := &t.Steps[t.Source(v)]; in.Prim == program.Input {
@@ -92,6 +97,15 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		if st := &t.Steps[step]; st.Prim == program.Dot && at.Arg >= 0 {
 			return fmt.Sprintf("the heads of %s are tiled, not repeated: query head h reads head h mod n, not h / n", what)
 		}
+	case program.Turn:
+		parts := "halves"
+		if m.N > 2 {
+			parts = fmt.Sprintf("%d parts", m.N)
+		}
+		if m.By == 1 {
+			return fmt.Sprintf("%s is read as %s, not by turns", what, parts)
+		}
+		return fmt.Sprintf("%s is read by turns, not as %s", what, parts)
 	case program.First:
 		return fmt.Sprintf("every query head reads head %d of %s", m.By, what)
 	case program.Weave:
@@ -102,8 +116,6 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 			return "neighbours are paired, not halves: element 2j goes with 2j+1"
 		case d.Back:
 			how = fmt.Sprintf("is read in the order of %d interleaved parts along %s, and so is the result", m.N, axis(m.Axis))
-		case at.Arg == -1 && m.By == 0 && t.InParts(step) && t.Steps[step].Prim != program.Input:
-			how = "is read by turns, not as halves, or as halves, not by turns: its columns are in another order"
 		case m.By > 0 && m.N == m.By/2 || m.N == 2:
 			how = fmt.Sprintf("has %s in another order: in each block of %d, halves are interleaved or neighbours set apart", axis(m.Axis), max(m.By, 2*m.N))
 		default:

@@ -270,42 +270,6 @@ func (t *Parts) along(step int, v Var) Var {
 	return v
 }
 
-// parted are the edits that put the last axis of a result in another order that is read in parts: halves for what is read by turns, and by
-// turns for halves.
-func (t *Parts) parted(step int) []Edit {
-	n := t.Result(step).Last()
-	if n < 4 || n%2 != 0 || t.Steps[step].Prim.leaf() || !t.InParts(step) {
-		return nil
-	}
-	last := len(t.Steps[step].Shape) - 1
-	all := []Edit{{Class: Mapped, At: []Place{t.Of(step)}, Map: Map{Kind: Weave, Axis: last, N: 2}}}
-	if n > 4 {
-		all = append(all, Edit{Class: Mapped, At: []Place{t.Of(step)}, Map: Map{Kind: Weave, Axis: last, N: n / 2}})
-	}
-	return all
-}
-
-// InParts reports whether steps read parts of the last axis of a result.
-func (t *Parts) InParts(step int) bool {
-	for i := range t.Steps {
-		for _, v := range t.Steps[i].Args {
-			if v.step == step && len(v.shape) > 1 && size(v.own()) < size(t.Steps[step].Shape) && t.Steps[i].Prim != Dot {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// Parted are the edits by which the last axis of a result that is read in parts is read in others.
-func (t *Parts) Parted() []Edit {
-	var all []Edit
-	for _, i := range t.Firsts() {
-		all = append(all, t.parted(i)...)
-	}
-	return all
-}
-
 // Maps are the edits that put the elements of an operand, of a result, or of an operand and back in the result, in another order.
 // Blocks are sizes in which axes may be read, such as that of a head.
 func (t *Parts) Maps(blocks []int) []Edit {

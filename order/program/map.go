@@ -15,6 +15,7 @@ const (
 	First                      // every index of an axis reads one: By
 	Along                      // repeated along the first, which it varied along, and varying along the second
 	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
+	Turn                       // N parts of a result are read as halves, not by turns, with By 1; else the other way round
 )
 
 // Map is one of them.

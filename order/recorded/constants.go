@@ -119,7 +119,7 @@ func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
 				out.Is = positionIDs
 			}
 			if c.DType == r.DType {
-				out.mask = r.mask(c, d, n)
+				out.mask = from.mask(d, n, p)
 			}
 			return out, nil
 		}
@@ -184,25 +184,15 @@ func (from *recipe) numbers(shape []int, n int, p Pass) []float64 {
 	return x
 }
 
-// mask is the mask that a constant is, where it is one of a pass that is added to scores; nil for another constant. One that hides nothing
-// is that of a window rather than that of none: the window may be full.
-func (r *reader) mask(c *fileConstant, d hooks.DType, n int) (m *mask) {
+// mask is the mask that a recipe makes, where it is one of a pass that is added to scores; nil for another constant.
+func (from *recipe) mask(d hooks.DType, n int, p Pass) *mask {
 	lowest := program.Arith{DType: d, Emulated: true}.Lowest()
-	for _, from := range c.From {
-		if from.Kind != "mask" || from.Of == "all" || from.Seen != 0 || m != nil && from.Window <= m.window {
-			continue
-		}
-		from.Hidden = number(lowest) // that of one that hides nothing is not said
-		for _, p := range r.all {
-			if r.made += n; r.made > maxMade || p.Tokens < 1 || n%p.Tokens != 0 || n/p.Tokens > p.Past+p.Tokens || !sameDigest(from.numbers(c.Shape, n, p), d, c.SHA256) {
-				continue
-			}
-			m = &mask{window: max(from.Window, 0), hidden: lowest}
-			for i := range p.Tokens {
-				m.positions = append(m.positions, float64(p.Past+i))
-			}
-			break
-		}
+	if from.Kind != "mask" || from.Of == "all" || from.Seen != 0 || float64(from.Hidden) != lowest || n/p.Tokens > p.Past+p.Tokens {
+		return nil
+	}
+	m := &mask{window: max(from.Window, 0), hidden: lowest}
+	for i := range p.Tokens {
+		m.positions = append(m.positions, float64(p.Past+i))
 	}
 	return m
 }
