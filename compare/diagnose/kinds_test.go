@@ -22,6 +22,7 @@ var knowing = []string{
 	"compare/diagnose/known.go kindOf: .Form",
 	"compare/diagnose/known.go replaced: .Kind(), op.Op",
 	"compare/diagnose/known.go var: op.Activations, op.Tanh",
+	"compare/diagnose/routed.go Kind: \"softmax\"",
 	// Words: what a step is a part of, and what recognisers call their own.
 	"compare/diagnose/masks.go lowered: \"mask\"",
 	"compare/diagnose/masks.go seen: \"mask\"",

@@ -101,41 +101,96 @@ func kindOf(s *program.Step) string {
 	return kind
 }
 
-// activation is the part of a program that is a known activation: its input, and its last step.
-func activation(p *program.Program, kind string) (in program.Var, last int, ok bool) {
-	last = -1
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if kindOf(s) != kind {
-			continue
-		}
-		if s.Prim == program.Copy && !ok {
-			in, ok = s.Args[0], true
-		}
-		if s.Prim.Computes() || s.Prim == program.Max {
-			last = i
-		}
-	}
-	return in, last, ok && last >= 0
+// piece is a part of a program that is a known activation: its input, and its last step.
+type piece struct {
+	in   program.Var
+	last int
 }
 
-// activations tries each activation in place of each, and each with every step rounded.
-func (s *search) activations() error {
-	for _, own := range op.Activations() {
-		_, last, ok := activation(s.first.Program, own.Kind())
-		if !ok {
+// pieces are the activations of a kind in a program; nil where one of them reads several tensors.
+func pieces(p *program.Program, kind string) (all []piece) {
+	of := map[int]int{} // by step: the first step of its piece
+	in := map[int]program.Var{}
+	last := map[int]int{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if kindOf(s) != kind || len(s.Args) == 0 {
 			continue
 		}
-		for rank, other := range activations {
+		own := i
+		for _, a := range s.Args {
+			from := p.Source(a)
+			first, inside := of[from]
+			switch {
+			case inside && in[first].Shape() == nil: // of numbers alone
+				continue
+			case inside:
+				a = in[first]
+			case p.Steps[from].Prim == program.Number:
+				continue
+			default:
+				first = own
+			}
+			if before, ok := in[own]; ok && !before.Same(a) {
+				return nil
+			}
+			in[own] = a
+			if first != own { // they are read together: one piece
+				for k, o := range of {
+					if o == first {
+						of[k] = own
+					}
+				}
+				delete(last, first)
+			}
+		}
+		of[i], last[own] = own, i
+	}
+	for i := range p.Steps {
+		if end, ok := last[i]; ok {
+			all = append(all, piece{in[i], end})
+		}
+	}
+	return all
+}
+
+// identity is for an activation that is left out.
+type identity struct{}
+
+func (identity) Kind() string { return "none" }
+
+func (identity) Steps(_ *program.Builder, in, _ []program.Var) program.Var { return in[0] }
+
+// softplus is the activation of time steps. Its formula is that of recorded programs.
+type softplus struct{}
+
+func (softplus) Kind() string { return "softplus" }
+
+func (softplus) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	x := in[0]
+	return b.Add("sum", b.Max(x, b.Literal(0)), b.Log1p("log", b.Exp("exp", b.Neg(b.Max(x, b.Neg(x))))))
+}
+
+// activations tries each activation in place of each, and each with every step rounded; and none, and a softmax.
+func (s *search) activations() error {
+	for _, own := range append(op.Activations(), softplus{}, sigmoid{}) {
+		all := pieces(s.first.Program, own.Kind())
+		if len(all) == 0 || s.cautious && !slices.Contains(op.Activations(), own) {
+			continue
+		}
+		for rank, other := range append(slices.Clone(activations), identity{}, softmax{}) {
 			for _, every := range []bool{false, true} {
-				if other == own || s.cautious && (every || !slices.Contains(op.Activations(), other)) {
+				if other == own || s.cautious && (every || !slices.Contains(op.Activations(), other)) || other == (identity{}) && (every || len(s.found) > 0) {
 					continue
 				}
 				h := hypothesis{
 					class: program.Exchanged, rank: 2 * rank, of: "activation " + other.Kind(),
 					make: func(e *Entry) *program.Edited { return replaced(e, own, other, every) },
 					say: func(e *Entry) Name {
-						n := Name{What: "the activation is " + other.Kind() + ", not " + own.Kind(), Site: s.site(e, last)}
+						n := Name{What: "the activation is " + other.Kind() + ", not " + own.Kind(), Site: s.site(e, all[0].last)}
+						if other == (identity{}) {
+							n.What = "the activation " + own.Kind() + " is left out"
+						}
 						if every {
 							n.What += ", each step rounded"
 						}
@@ -202,15 +257,17 @@ func (s *search) tanhs(from int, what string, function func(ed *program.Editor, 
 
 // replaced has another activation in place of a program's.
 func replaced(e *Entry, own, other op.Op, every bool) *program.Edited {
-	in, last, ok := activation(e.Program, own.Kind())
-	if !ok {
+	all := pieces(e.Program, own.Kind())
+	ed := e.Program.Edit()
+	for _, one := range all {
+		v := ed.Insert(other, one.in)
+		if every {
+			ed.RoundAll()
+		}
+		ed.Pass(one.last, v)
+	}
+	if len(all) == 0 {
 		return nil
 	}
-	ed := e.Program.Edit()
-	v := ed.Insert(other, in)
-	if every {
-		ed.RoundAll()
-	}
-	ed.Pass(last, v)
 	return ended(ed)
 }

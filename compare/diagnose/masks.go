@@ -18,7 +18,7 @@ const mostMasked = 64
 // seen tries masks that are not causal with a window: of blocks, with a prefix, from the wrong corner, and with a key or the first keys
 // masked or seen by all.
 func (s *search) seen() error {
-	all := s.first.Program.Of(program.Mask)
+	all := masksOf(s.first)
 	if len(all) == 0 {
 		return nil
 	}
@@ -32,6 +32,11 @@ func (s *search) seen() error {
 		return column <= row
 	}); err != nil {
 		return err
+	}
+	if s.first.Program.Steps[all[0]].Prim == program.Vector {
+		if err := s.seenBoth(try); err != nil {
+			return err
+		}
 	}
 	keys := s.first.Program.Steps[all[0]].Shape
 	most := min(keys[len(keys)-1], mostMasked)
@@ -88,17 +93,73 @@ func (s *search) seen() error {
 	return nil
 }
 
+// seenBoth tries masks in the place of one that is no causal one, as that of a model which sees later tokens: a causal one, none, and those
+// of windows to both sides.
+func (s *search) seenBoth(try func(what string, sees masked) error) error {
+	if err := try("later keys are masked: the mask is causal", func(q, k float64, _, _ int, right bool) bool { return right && k <= q }); err != nil {
+		return err
+	}
+	if err := try("earlier keys are masked", func(q, k float64, _, _ int, right bool) bool { return right && k >= q }); err != nil {
+		return err
+	}
+	if err := try("nothing is masked: a query sees every key", func(_, _ float64, _, _ int, _ bool) bool { return true }); err != nil {
+		return err
+	}
+	for n := range mostSides {
+		what := fmt.Sprintf("a query sees %d keys to each side, and its own", n)
+		if err := try(what, func(q, k float64, _, _ int, _ bool) bool { return math.Abs(q-k) <= float64(n) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostSides is up to how many keys to each side a window is tried with.
+const mostSides = 256
+
+// masksOf are the steps of a program that make a mask, and those constants that are one: of 0 and of numbers that hide what they are added
+// to, by query and key. A program that is nothing else may hide nothing.
+func masksOf(e *Entry) []int {
+	all := e.Program.Of(program.Mask)
+	if len(all) > 0 {
+		return all
+	}
+	for i := range e.Program.Steps {
+		st := &e.Program.Steps[i]
+		alone := len(e.Program.Steps) == 1
+		if n := len(st.Shape); st.Prim != program.Vector || n < 2 || st.Shape[n-1] < 2 || st.Shape[n-2] < 2 && !alone || len(st.Values) != st.Shape[n-1]*st.Shape[n-2] {
+			continue
+		}
+		hidden := slices.ContainsFunc(st.Values, func(x float64) bool { return x != 0 })
+		if (hidden || alone) && !slices.ContainsFunc(st.Values, func(x float64) bool { return x != 0 && x > -hides }) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// hides is what a score is lowered by at least that is hidden.
+const hides = 1e30
+
 // masking has other masks.
 func (s *search) masking(e *Entry, sees masked) *program.Edited {
 	ed := e.Program.Edit()
-	for _, i := range e.Program.Of(program.Mask) {
+	for _, i := range masksOf(e) {
 		st := &e.Program.Steps[i]
-		positions, ok := s.valueAt(e, st.Args[0])
-		own, has := s.valueAt(e, e.Program.Result(i))
-		if !ok || !has {
+		own, ok := s.valueAt(e, e.Program.Result(i))
+		if !ok {
 			return nil
 		}
 		keys := st.Shape[len(st.Shape)-1]
+		positions := make([]float64, len(own)/keys)
+		for q := range positions { // those of a constant are those of the pass
+			positions[q] = float64(s.m.Passes[e.Node.Pass].Past + q)
+		}
+		if st.Prim == program.Mask {
+			if positions, ok = s.valueAt(e, st.Args[0]); !ok {
+				return nil
+			}
+		}
 		first := positions[len(positions)-1] + 1 - float64(keys)
 		v := program.Value{Shape: st.Shape, Data: make([]float64, len(own))}
 		for k := range own {
@@ -107,7 +168,11 @@ func (s *search) masking(e *Entry, sees masked) *program.Edited {
 				v.Data[k] = e.Call.Arith.Lowest()
 			}
 		}
-		ed.Pass(i, ed.Other(v))
+		if st.Prim == program.Vector {
+			ed.SetVector(i, v.Data)
+		} else {
+			ed.Pass(i, ed.Other(v))
+		}
 	}
 	return ended(ed)
 }

@@ -15,7 +15,7 @@ func (s *search) variant(rank int, n Name, make func(e *Entry) *program.Edited) 
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
 func (s *search) recognised() error {
-	for _, look := range []func() error{s.activations, s.functions, s.ids, s.masks, s.seen, s.lowered, s.after, s.frequencies, s.positions, s.norms, s.slots, s.kept} {
+	for _, look := range []func() error{s.activations, s.functions, s.ids, s.masks, s.seen, s.lowered, s.after, s.frequencies, s.positions, s.norms, s.softmaxes, s.meansOfParts, s.slots, s.kept} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -25,11 +25,10 @@ func (s *search) recognised() error {
 
 // masks tries windows, and none, and masks that are not causal.
 func (s *search) masks() error {
-	all := s.first.Program.Of(program.Mask)
-	if len(all) == 0 {
+	right, ok := s.window()
+	if !ok {
 		return nil
 	}
-	right := s.first.Program.Steps[all[0]].Value
 	name := func(window float64) Name {
 		n := Name{Site: "mask"}
 		switch {
@@ -54,14 +53,16 @@ func (s *search) masks() error {
 		if w == right || w < -1 || w <= 0 && rank > 1 {
 			continue
 		}
-		if err := s.variant(rank, name(w), func(e *Entry) *program.Edited { return e.Program.Windows(w) }); err != nil {
+		if err := s.variant(rank, name(w), func(e *Entry) *program.Edited { return s.windowed(e, w) }); err != nil {
 			return err
 		}
 	}
 	exchanged := Name{Site: "mask", What: "masks are exchanged: layers with a window have none, and the others have it"}
 	h := hypothesis{class: program.Known, rank: 50, weak: true, say: func(*Entry) Name { return exchanged }}
 	h.make = func(e *Entry) *program.Edited {
-		if e.Program.Steps[e.Program.Of(program.Mask)[0]].Value == 0 {
+		if all := e.Program.Of(program.Mask); len(all) == 0 {
+			return nil
+		} else if e.Program.Steps[all[0]].Value == 0 {
 			return e.Program.Windows(float64(s.m.List.Config.SlidingWindow))
 		}
 		return e.Program.Windows(0)
@@ -91,6 +92,30 @@ func (s *search) masks() error {
 		}
 	}
 	return nil
+}
+
+// window is that of the masks, 0 for none, as the largest shows it; ok is false where there are no masks.
+func (s *search) window() (window float64, ok bool) {
+	size := 0
+	for _, e := range s.entries {
+		for _, i := range e.Program.Of(program.Mask) {
+			if st := &e.Program.Steps[i]; product(st.Shape) > size {
+				window, size = st.Value, product(st.Shape)
+			}
+		}
+	}
+	return window, size > 0
+}
+
+// windowed has masks of another window, negative for none that is causal. An entry that is a constant among masks is one that hides nothing,
+// as of one token within its window.
+func (s *search) windowed(e *Entry, window float64) *program.Edited {
+	if len(e.Program.Of(program.Mask)) > 0 || len(e.Program.Steps) > 1 {
+		return e.Program.Windows(window)
+	}
+	return s.masking(e, func(q, k float64, _, _ int, _ bool) bool {
+		return window < 0 || k <= q && (window == 0 || k > q-window)
+	})
 }
 
 // maskValues are what masked scores may be lowered by, in place of the largest number.

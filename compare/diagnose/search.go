@@ -73,7 +73,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).bounded, (*search).zeros, (*search).scaled, (*search).logarithms, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).appliedToCached, (*search).partly, (*search).narrow, (*search).computedIn, (*search).dropped, (*search).related, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).bounded, (*search).zeros, (*search).scaled, (*search).logarithms, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).addedVectors, (*search).appliedToCached, (*search).partly, (*search).narrow, (*search).computedIn, (*search).dropped, (*search).related, (*search).inPart})
 }
 
 // FindSteps is Find among the edits of steps and numbers alone, and what is known of them together.
@@ -223,7 +223,7 @@ func (s *search) nearly(h hypothesis, entries int) {
 
 // exact reports whether the entry is a mask, whose elements are what they are in any arithmetic.
 func (e *Entry) exact() bool {
-	return len(e.Program.Of(program.Mask)) > 0 && !slices.ContainsFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() || s.Prim == program.Angle })
+	return len(masksOf(e)) > 0 && !slices.ContainsFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() || s.Prim == program.Angle })
 }
 
 // may reports whether a hypothesis gives an entry, or nearly: orders of summation may give the rest.
@@ -273,12 +273,12 @@ func (s *search) steps() error {
 // structure looks at what steps do and read.
 func (s *search) structure() error {
 	t := s.first.signed(s.m)
-	for _, all := range [][]program.Edit{wholeFirst(t, t.LeftOut()), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Along(), t.Wider(), t.AllWider(), t.Apart(), t.Indexes(), t.Behind(), t.Alone(), t.Counts(), t.Fewer()} {
+	for _, all := range [][]program.Edit{wholeFirst(t, t.LeftOut()), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Along(), t.Wider(), t.AllWider(), t.Apart(), t.Indexes(), t.Behind(), t.Alone(), t.Counts(), t.Fewer(), t.Turns()} {
 		if err := s.edits(all); err != nil {
 			return err
 		}
 	}
-	return s.again()
+	return cmp.Or(s.behind(), s.again())
 }
 
 // wholeFirst has the edits first that leave one step out, then those that leave the whole operation out: they say most.

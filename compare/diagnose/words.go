@@ -22,6 +22,10 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 		}
 		n.What = s.leftOut(e, step, t.At(d.From))
 	case program.Exchanged:
+		if of, ok := s.productWith(e, step); ok && d.Prim == program.Sub {
+			n.What = "the product with " + of + " is taken off, not added"
+			break
+		}
 		n.What = fmt.Sprintf("%s is %s, not %s", s.step(e, step), primWords(d.Prim), primWords(t.Steps[step].Prim))
 	case program.Swapped:
 		n.What = fmt.Sprintf("%s has its operands exchanged", s.step(e, step))
@@ -72,6 +76,10 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 			if axes := s.axesOf(e, t.Steps[step].Args[0]); len(axes) > 1 {
 				n.What += ": over its " + axisWords(axes[len(axes)-2]) + " as well"
 			}
+			break
+		}
+		if v := t.At(at); t.Tiles(d) {
+			n.What = fmt.Sprintf("%s is tiled, not repeated: of %d, such as heads, each reads number i mod %d, not i / %d", s.value(e, v), v.Shape()[d.Map.Axis]*v.Shape()[d.Map.Other], v.Shape()[d.Map.Axis], v.Shape()[d.Map.Other])
 			break
 		}
 		n.What = fmt.Sprintf("%s is read transposed in %s", s.value(e, t.Steps[step].Args[at.Arg]), s.step(e, step))
@@ -203,6 +211,24 @@ func (s *search) operator(e *Entry, step int) (string, bool) {
 	return "", false
 }
 
+// productWith names the input that the second operand of a step is a product with.
+func (s *search) productWith(e *Entry, step int) (name string, ok bool) {
+	p, st := e.Program, &e.Program.Steps[step]
+	if len(st.Args) != 2 {
+		return "", false
+	}
+	mul := &p.Steps[p.Source(st.Args[1])]
+	if mul.Prim != program.Mul {
+		return "", false
+	}
+	for _, a := range mul.Args {
+		if p.Steps[p.Source(a)].Prim == program.Input {
+			name, ok = s.value(e, a), true
+		}
+	}
+	return name, ok
+}
+
 // ofWeights names the weight that a step is computed from, and nothing else but numbers.
 func (s *search) ofWeights(e *Entry, step int) (name string, ok bool) {
 	for _, i := range e.Program.Ancestors(step) {
@@ -226,6 +252,9 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) string {
 		forms[p.Steps[i].Form] = true
 	}
 	last := step == p.Source(p.Out)
+	if p.IsShare(step, source) {
+		return s.value(e, from) + " is not divided by its sum"
+	}
 	switch st := &p.Steps[step]; {
 	case st.Prim == program.Max && len(dropped) == 0:
 		for _, a := range st.Args {

@@ -22,6 +22,11 @@ func (s *search) axesOf(e *Entry, v program.Var) string {
 
 // indexed says which part of a tensor is read.
 func (s *search) indexed(e *Entry, t *program.Parts, d program.Edit) (text string) {
+	if at := d.At[0]; at.Arg == 1 {
+		step := t.Copies(at)[0]
+		own, _ := t.Gathered(step)
+		return fmt.Sprintf("takes part %g of %s, not part %g", d.Value, s.value(e, t.Steps[step].Args[0]), own)
+	}
 	v := t.Part(d)
 	what, axis := s.value(e, v), "index"
 	if steps := t.Copies(d.From); d.From.Step != 0 && len(steps) > 0 {
@@ -102,6 +107,15 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		if m.By == 2 {
 			how = fmt.Sprintf("has %s in another order: neighbours are exchanged", axis(m.Axis))
 		}
+	case program.Turn:
+		parts := "halves"
+		if m.N > 2 {
+			parts = fmt.Sprintf("%d parts", m.N)
+		}
+		if m.By == 1 {
+			return fmt.Sprintf("%s is read as %s, not by turns", what, parts)
+		}
+		return fmt.Sprintf("%s is read by turns, not as %s", what, parts)
 	case program.First:
 		if at.Arg < 0 {
 			return fmt.Sprintf("%s is read at index %d of %s for all of them", what, m.By, axis(m.Axis))

@@ -92,7 +92,7 @@ func (s *search) numberWords(p *program.Program, step int) string {
 		return "epsilon"
 	case has(func(i int) bool { return p.Steps[i].Prim == program.Max && after(i, program.Sqrt, program.Rsqrt) }):
 		return "the floor under the root"
-	case has(func(i int) bool { return p.Steps[i].Prim == program.Div && after(i, program.Tanh) }) && len(readers) > 1:
+	case has(func(i int) bool { return p.Steps[i].Prim == program.Div && after(i, program.Tanh) }) && len(readers) > 1 || caps(p, step):
 		return "the soft cap"
 	case has(func(i int) bool { return p.Steps[i].Prim == program.Mul }):
 		return "the factor"
@@ -103,6 +103,33 @@ func (s *search) numberWords(p *program.Program, step int) string {
 		return n
 	}
 	return "a number"
+}
+
+// caps reports whether a number is one of two that are the same and stand on both sides of a tanh: what is divided by one goes through it,
+// and is multiplied by the other.
+func caps(p *program.Program, step int) bool {
+	for i := range p.Steps {
+		if p.Steps[i].Prim != program.Tanh {
+			continue
+		}
+		div := p.Source(p.Steps[i].Args[0])
+		if p.Steps[div].Prim != program.Div {
+			continue
+		}
+		below := p.Source(p.Steps[div].Args[1])
+		for _, mul := range readersOf(p, i) {
+			if p.Steps[mul].Prim != program.Mul || p.Steps[below].Prim != program.Number {
+				continue
+			}
+			for _, a := range p.Steps[mul].Args {
+				above := p.Source(a)
+				if p.Steps[above].Prim == program.Number && p.Steps[above].Value == p.Steps[below].Value && (step == below || step == above) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // readersOf are the steps that read a result.

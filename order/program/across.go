@@ -91,3 +91,10 @@ func (t *Parts) Along() []Edit {
 func (v Var) along(from, to int) bool {
 	return from != to && v.shape[from] > 1 && v.shape[to] > 1 && v.stride[from] != 0 && v.stride[to] == 0 && v.shape[to] <= v.shape[from]
 }
+
+// Tiles reports whether the exchange of two axes tiles a tensor that is repeated: one of them has its elements, and along the other it is
+// repeated.
+func (t *Parts) Tiles(d Edit) bool {
+	v := t.At(d.At[0])
+	return d.Map.Kind == Swap && (v.stride[d.Map.Axis] == 0) != (v.stride[d.Map.Other] == 0)
+}

@@ -185,6 +185,9 @@ func (d Edit) mapped(e *Editor, t *Parts, step int, at Place) bool {
 		e.Return(v)
 		return ok
 	}
+	if d.Map.Kind == Turn {
+		return e.turn(t, step, d.Map)
+	}
 	if at.Arg < 0 {
 		v, ok := e.Mapped(e.Move(step), d.Map)
 		if ok {

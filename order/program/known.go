@@ -22,6 +22,27 @@ func (p *Program) SoftmaxOf(step int) (x Var, ok bool) {
 	return p.Steps[sub].Args[0], true
 }
 
+// IsShare reports whether a step divides a value by its own sum, or by that and a small number.
+func (p *Program) IsShare(step, value int) bool {
+	s := &p.Steps[step]
+	if s.Prim != Div || p.moved(s.Args[0].step) != p.moved(value) {
+		return false
+	}
+	sum := p.moved(s.Args[1].step)
+	if add := &p.Steps[sum]; add.Prim == Add && p.Steps[add.Args[1].step].Prim == Number {
+		sum = p.moved(add.Args[0].step)
+	}
+	return p.Steps[sum].Prim == Sum && p.moved(p.Steps[sum].Args[0].step) == p.moved(value)
+}
+
+// moved is the step whose result a step hands on, laid out anew or rounded.
+func (p *Program) moved(step int) int {
+	for s := &p.Steps[step]; s.Prim == Round || s.Prim == Cat && len(s.Args) == 1; s = &p.Steps[step] {
+		step = s.Args[0].step
+	}
+	return step
+}
+
 // Softmaxes are the last steps of softmaxes.
 func (p *Program) Softmaxes() []int {
 	var all []int
@@ -31,6 +52,96 @@ func (p *Program) Softmaxes() []int {
 		}
 	}
 	return all
+}
+
+// SoftmaxOfAll takes softmaxes of all of which their operands are a part that was chosen, and then that part.
+func (p *Program) SoftmaxOfAll() *Edited {
+	e, some := p.Edit(), false
+	for _, i := range p.Softmaxes() {
+		x, _ := p.SoftmaxOf(i)
+		g := &p.Steps[p.moved(x.step)]
+		if g.Prim != Gather || g.Axis != len(g.Shape)-1 || !slices.Equal(x.shape, g.Shape) {
+			continue
+		}
+		e.Pass(i, e.Gather(g.Axis, e.softmax(g.Args[0]), g.Args[1]))
+		some = true
+	}
+	return e.ended(some)
+}
+
+// SoftmaxOfChosen takes softmaxes of the part that is chosen of them alone.
+func (p *Program) SoftmaxOfChosen() *Edited {
+	e, some := p.Edit(), false
+	for i := range p.Steps {
+		g := &p.Steps[i]
+		if g.Prim != Gather || g.Axis != len(g.Shape)-1 {
+			continue
+		}
+		x, ok := p.SoftmaxOf(p.moved(g.Args[0].step))
+		if !ok || !slices.Equal(x.shape, g.Args[0].shape) {
+			continue
+		}
+		e.Pass(i, e.softmax(e.Gather(g.Axis, x, g.Args[1])))
+		some = true
+	}
+	return e.ended(some)
+}
+
+// softmax is exp(x − max x) / Σ.
+func (b *Builder) softmax(x Var) Var {
+	exp := b.Exp("", b.Sub("", x, b.RowMax(x)))
+	return b.Div("", exp, b.Sum("", exp))
+}
+
+// SoftmaxBy takes a function of each score in the place of all softmaxes.
+func (p *Program) SoftmaxBy(function func(e *Editor, x Var) Var) *Edited {
+	e := p.Edit()
+	all := p.Softmaxes()
+	for _, i := range all {
+		x, _ := p.SoftmaxOf(i)
+		e.Pass(i, function(e, x))
+	}
+	return e.ended(len(all) > 0)
+}
+
+// Joined are the tensors that are put behind each other along the last axis to be the operand of a softmax: the first softmax of which it
+// is one.
+func (p *Program) Joined() []Var {
+	for _, i := range p.Softmaxes() {
+		if cat := p.joinedFor(i); cat >= 0 {
+			return p.Steps[cat].Args
+		}
+	}
+	return nil
+}
+
+// joinedFor is the step that puts the operand of a softmax together, −1 where none does.
+func (p *Program) joinedFor(softmax int) int {
+	x, _ := p.SoftmaxOf(softmax)
+	step := p.moved(x.step)
+	for s := &p.Steps[step]; s.Prim == Sub && p.Steps[p.moved(s.Args[1].step)].Prim != Number; s = &p.Steps[step] { // what is taken off all changes nothing
+		step = p.moved(s.Args[0].step)
+	}
+	if s := &p.Steps[step]; s.Prim != Cat || s.Axis != len(s.Shape)-1 {
+		return -1
+	}
+	return step
+}
+
+// SoftmaxWithout gives a part of what is put together for a softmax a score that counts as nothing.
+func (p *Program) SoftmaxWithout(part int, lowest float64) *Edited {
+	e, some := p.Edit(), false
+	for _, i := range p.Softmaxes() {
+		cat := p.joinedFor(i)
+		if cat < 0 || part >= len(p.Steps[cat].Args) {
+			continue
+		}
+		args := slices.Clone(p.Steps[cat].Args)
+		args[part] = e.Expand(e.Literal(lowest), args[part].shape)
+		e.Become(cat, Cat, args...)
+		some = true
+	}
+	return e.ended(some)
 }
 
 // SoftmaxOver takes all softmaxes over an axis counted from the last, which is 0.
@@ -48,9 +159,7 @@ func (p *Program) SoftmaxOver(fromLast int) *Edited {
 			axes[a] = a
 		}
 		axes[last], axes[last-fromLast] = axes[last-fromLast], axes[last]
-		y := e.Permute(x, axes...)
-		exp := e.Exp("", e.Sub("", y, e.RowMax(y)))
-		e.Pass(i, e.Permute(e.Div("", exp, e.Sum("", exp)), axes...))
+		e.Pass(i, e.Permute(e.softmax(e.Permute(x, axes...)), axes...))
 	}
 	return e.ended(len(all) > 0)
 }
@@ -61,9 +170,7 @@ func (p *Program) SoftmaxOfScaled(by float64) *Edited {
 	all := p.Softmaxes()
 	for _, i := range all {
 		x, _ := p.SoftmaxOf(i)
-		y := e.Mul("", x, e.Scalar("", by))
-		exp := e.Exp("", e.Sub("", y, e.RowMax(y)))
-		e.Pass(i, e.Div("", exp, e.Sum("", exp)))
+		e.Pass(i, e.softmax(e.Mul("", x, e.Scalar("", by))))
 	}
 	return e.ended(len(all) > 0)
 }
@@ -201,13 +308,13 @@ func (p *Program) Ahead(n int) *Edited {
 }
 
 // Turning are the vectors of constants from which cosines and sines are computed: the inverse frequencies of a rotary embedding. Other
-// constants of a program, such as a mask or indexes, are none.
+// constants of a program, such as a mask or indexes, are none, and positions that follow each other.
 func (p *Program) Turning() []int {
 	from := make([]bool, len(p.Steps))
 	var all []int
 	for i := len(p.Steps) - 1; i >= 0; i-- {
 		s := &p.Steps[i]
-		if s.Prim == Vector && from[i] && len(s.Values) > 0 {
+		if s.Prim == Vector && from[i] && len(s.Values) > 0 && !counts(s.Values) {
 			all = append(all, i)
 		}
 		if from[i] || s.Prim == Cos || s.Prim == Sin {
@@ -218,6 +325,16 @@ func (p *Program) Turning() []int {
 	}
 	slices.Reverse(all)
 	return all
+}
+
+// counts reports whether numbers are whole and follow each other.
+func counts(v []float64) bool {
+	for k, x := range v {
+		if x != math.Trunc(x) || x != v[0]+float64(k) {
+			return false
+		}
+	}
+	return len(v) > 1
 }
 
 // slackOfPowers is what a frequency may be off by, relatively: libraries of float32 compute a power to one or two units.

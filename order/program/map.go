@@ -17,6 +17,7 @@ const (
 	Flip                       // each block of By elements, last to first
 	Apart                      // a sum is taken over each of N parts by itself
 	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
+	Turn                       // N parts of a result are read as halves, not by turns, with By 1; else the other way round
 )
 
 // Map is one of them.

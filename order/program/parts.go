@@ -27,12 +27,12 @@ type Parts struct {
 }
 
 // joined is the signature of a step to what reads it. A cache is what is put into it, so that it is the same in a pass that has none
-// before.
+// before. Where a tensor is laid out anew it is what it was: several tokens may need that, and one does not.
 func (t *Parts) joined(step int) uint64 {
 	if leaf, ok := t.Moved(step); ok {
 		return t.sig[leaf]
 	}
-	return t.sig[step]
+	return t.sig[t.moved(step)]
 }
 
 // Moved is the input that a step hands on: alone, or behind those of one name before.
@@ -167,6 +167,9 @@ func (p *Program) Ancestors(step int) []int {
 	}
 	return all
 }
+
+// Same reports whether two variables show the same elements.
+func (v Var) Same(o Var) bool { return sameView(v, o) }
 
 // own is a view without the axes along which it is repeated.
 func (v Var) own() []int {

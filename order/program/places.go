@@ -31,6 +31,7 @@ func (t *Parts) Indexes() []Edit {
 		for _, v := range t.Steps[i].Args {
 			look(v)
 		}
+		all = append(all, t.gathered(i)...)
 	}
 	look(t.Out)
 	return all
@@ -58,6 +59,34 @@ func (t *Parts) IndexesOfOne() []Edit {
 		}
 	}
 	return all
+}
+
+// gathered are the edits of a step that gathers one index of an axis, a constant, by which it gathers another.
+func (t *Parts) gathered(step int) []Edit {
+	var all []Edit
+	if own, ok := t.Gathered(step); ok {
+		for k := range min(t.Steps[step].Args[0].shape[t.Steps[step].Axis], maxIndexes) {
+			if float64(k) != own {
+				all = append(all, Edit{Class: Index, At: []Place{{t.sig[step], 1}}, Value: float64(k)})
+			}
+		}
+	}
+	return all
+}
+
+// Gathered is the one index that a step gathers, a constant; ok is false of any other step.
+func (t *Parts) Gathered(step int) (index float64, ok bool) {
+	s := &t.Steps[step]
+	if s.Prim != Gather {
+		return 0, false
+	}
+	switch from := &t.Steps[t.moved(s.Args[1].step)]; {
+	case from.Prim == Number:
+		return from.Value, true
+	case from.Prim == Vector && len(from.Values) > 0 && !slices.ContainsFunc(from.Values, func(x float64) bool { return x != from.Values[0] }):
+		return from.Values[0], true
+	}
+	return 0, false
 }
 
 // maxIndexes is the longest axis of which every index is tried: of layers, streams and heads, not of channels.
@@ -113,6 +142,10 @@ func (t *Parts) Part(d Edit) Var {
 
 // index reads another index of a step wherever that part of it is read.
 func (d Edit) index(e *Editor, t *Parts, step int) bool {
+	if d.At[0].Arg == 1 {
+		e.Read(step, 1, e.Expand(e.Literal(d.Value), t.Steps[step].Args[1].shape))
+		return e.err == nil
+	}
 	shape := t.Steps[step].Shape
 	if d.Map.Axis >= len(shape) || d.Map.By+d.Map.Other > shape[d.Map.Axis] {
 		return false
@@ -205,6 +238,22 @@ func (d Edit) behind(e *Editor, t *Parts, step int) bool {
 	}
 	e.Pass(step, y)
 	return true
+}
+
+// ProductLast multiplies the result by a factor of a product within the program, and not there; nil where it has not as many elements.
+func (t *Parts) ProductLast(factor Place) *Edited {
+	all := t.at[factor.Step]
+	if len(all) != 1 || t.Steps[all[0]].Prim != Mul {
+		return nil
+	}
+	e, s := t.Edit(), &t.Steps[all[0]]
+	v, ok := s.Args[factor.Arg].as(t.Out.shape)
+	if !ok {
+		return nil
+	}
+	e.Pass(all[0], s.Args[1-factor.Arg])
+	e.Return(e.Mul("", t.Out, v))
+	return e.ended(true)
 }
 
 // Wider are the edits that take a sum, or a mean, over the axis before the last: in place of the last, and as well.

@@ -1,0 +1,160 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// softmax takes the place of a sigmoid, as in a router.
+type softmax struct{}
+
+func (softmax) Kind() string { return "softmax" }
+
+func (softmax) Steps(b *program.Builder, in, _ []program.Var) program.Var {
+	x := in[0]
+	exp := b.Exp("exp", b.Sub("difference", x, b.RowMax(x)))
+	return b.Div("quotient", exp, b.Sum("sum", exp))
+}
+
+// softmaxes tries what is known of softmaxes beside what they are of: a sigmoid in their place, one of all from which a part is chosen, one of
+// what is chosen alone, and one without a tensor that is joined to the scores.
+func (s *search) softmaxes() error {
+	p := s.first.Program
+	all := p.Softmaxes()
+	if len(all) == 0 {
+		return nil
+	}
+	site := s.site(s.first, all[0])
+	for rank, v := range []struct {
+		text string
+		make func(p *program.Program) *program.Edited
+	}{
+		{"the activation is sigmoid, not softmax", func(p *program.Program) *program.Edited {
+			return p.SoftmaxBy(func(ed *program.Editor, x program.Var) program.Var { return ed.Insert(sigmoid{}, x) })
+		}},
+		{"the softmax is over all, not over those that are chosen", (*program.Program).SoftmaxOfAll},
+		{"the softmax is over those that are chosen, not over all", (*program.Program).SoftmaxOfChosen},
+	} {
+		if err := s.variant(500+rank, Name{Site: site, What: v.text}, func(e *Entry) *program.Edited { return v.make(e.Program) }); err != nil {
+			return err
+		}
+	}
+	for part, v := range p.Joined() {
+		what := s.value(s.first, v)
+		if err := s.variant(510+part, Name{Site: site, What: what + " takes no part in the softmax: it is left out"}, func(e *Entry) *program.Edited {
+			return e.Program.SoftmaxWithout(part, e.Call.Arith.Lowest())
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leastPart is the least number of channels that has a norm of its own.
+const leastPart = 4
+
+// meansOfParts tries norms of parts of their rows, such as those of a head.
+func (s *search) meansOfParts() error {
+	all := s.first.Program.Means()
+	if len(all) == 0 {
+		return nil
+	}
+	width := s.first.Program.Result(all[0]).Last()
+	for n := width / 2; n >= leastPart; n-- {
+		if width%n != 0 {
+			continue
+		}
+		text := fmt.Sprintf("each part of %d channels, such as a head, has a norm of its own: the mean is not over all %d", n, width)
+		if err := s.variant(600+n, Name{Site: s.site(s.first, all[0]), What: text}, func(e *Entry) *program.Edited { return e.Program.MeansOfParts(n) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// behind tries a product of the program that is taken of its result.
+func (s *search) behind() error {
+	t := s.first.signed(s.m)
+	for _, i := range t.Firsts() {
+		st := &t.Steps[i]
+		if st.Prim != program.Mul || i == t.Source(t.Out) || len(st.Args) != 2 {
+			continue
+		}
+		for k := range st.Args {
+			at := program.Place{Step: t.Of(i).Step, Arg: 1 - k}
+			if v := t.At(at); t.Steps[t.Source(v)].Prim == program.Number || product(v.Shape()) != product(t.Out.Shape()) {
+				continue
+			}
+			text := fmt.Sprintf("the product with %s is taken of the result, behind the rest, not before it", s.value(s.first, t.At(at)))
+			if err := s.try(hypothesis{
+				class: program.Order, rank: 100 + i, make: func(e *Entry) *program.Edited { return e.signed(s.m).ProductLast(at) },
+				say: func(e *Entry) Name { return Name{What: text, Site: s.site(s.first, i)} },
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addedVectors tries vectors of the layer that the program does not read, each added to a value of as many columns.
+func (s *search) addedVectors() error {
+	t := s.first.signed(s.m)
+	for rank, w := range s.vectors(s.first) {
+		role := Role(w.Name)
+		for _, i := range t.Firsts() {
+			if st := &t.Steps[i]; len(st.Shape) == 0 || st.Shape[len(st.Shape)-1] != w.Shape[0] || !st.Prim.Computes() && st.Prim != program.Input {
+				continue
+			}
+			at, text := t.Of(i), fmt.Sprintf("%s is added to %s", role, s.value(s.first, t.Result(i)))
+			if err := s.try(hypothesis{
+				class: program.Inserted, rank: 7000 + rank, say: func(*Entry) Name { return Name{What: text, Site: role} },
+				make: func(e *Entry) *program.Edited { return s.withVector(e, at, role) },
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// withVector adds the vector of a role of the entry's layer to the value of a place.
+func (s *search) withVector(e *Entry, at program.Place, role string) *program.Edited {
+	all, steps := s.vectors(e), e.signed(s.m).Copies(at)
+	k := slices.IndexFunc(all, func(w order.Weight) bool { return Role(w.Name) == role })
+	if k < 0 || len(steps) == 0 {
+		return nil
+	}
+	rows, err := s.m.Weights(all[k])
+	if s.failed(err) {
+		return nil
+	}
+	ed := e.Program.Edit()
+	v := ed.OtherRows(rows)
+	for _, i := range steps {
+		ed.Pass(i, ed.R(ed.Add("", ed.Move(i), v)))
+	}
+	return ended(ed)
+}
+
+// vectors are those of an entry's layer that its program does not read.
+func (s *search) vectors(e *Entry) []order.Weight {
+	own, _ := layerOf(s.m.List.Entries[e.Node.Entry].Name)
+	var all []order.Weight
+	for k := range s.m.List.Entries {
+		other := &s.m.List.Entries[k]
+		if layer, in := layerOf(other.Name); !in || layer != own {
+			continue
+		}
+		for _, w := range other.Weights {
+			same := func(o order.Weight) bool { return o.Name == w.Name }
+			if len(w.Shape) == 1 && !slices.ContainsFunc(e.Weights, same) && !slices.ContainsFunc(all, same) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}

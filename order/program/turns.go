@@ -1,0 +1,109 @@
+package program
+
+import "slices"
+
+// views are those that steps have of parts of a result, of one shape each: the first of their elements, from the first on.
+type parted struct {
+	Var   // the first
+	first []int
+}
+
+// parted are the parts of a result that are read in one shape: two or three of them, at one distance.
+func (t *Parts) parted(step int) (all []parted) {
+	for i := range t.Steps {
+		for _, v := range t.Steps[i].Args {
+			if v.step != step || len(v.shape) == 0 || v.Last() < 2 || v.stride[len(v.stride)-1] < 1 {
+				continue
+			}
+			k := slices.IndexFunc(all, func(o parted) bool { return slices.Equal(o.shape, v.shape) && slices.Equal(o.stride, v.stride) })
+			if k < 0 {
+				k = len(all)
+				all = append(all, parted{Var: v})
+			}
+			if !slices.Contains(all[k].first, v.off) {
+				all[k].first = append(all[k].first, v.off)
+			}
+		}
+	}
+	for k := range all {
+		slices.Sort(all[k].first)
+	}
+	return slices.DeleteFunc(all, func(o parted) bool {
+		n := len(o.first)
+		return n < 2 || n > 3 || n == 3 && o.first[2]-o.first[1] != o.first[1]-o.first[0]
+	})
+}
+
+// turned is where each part begins that is read by turns and should be read as one, and the distance of its elements; or the other way round.
+func (o parted) turned(parts bool) (first []int, stride int, ok bool) {
+	n, by, own := len(o.first), o.first[1]-o.first[0], o.stride[len(o.stride)-1]
+	if parts {
+		stride, ok = by, own == n*by
+	} else {
+		stride, ok = n*own, by == own*o.Last()
+	}
+	for j := range n {
+		at := o.first[0] + j*own
+		if parts {
+			at = o.first[0] + j*o.Last()*by
+		}
+		first = append(first, at)
+	}
+	return first, stride, ok
+}
+
+// Turns are the edits by which parts of a result are halves that were read by turns, or are read by turns that were halves. By is 1 for
+// halves, N the number of parts.
+func (t *Parts) Turns() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		for _, o := range t.parted(i) {
+			for by, parts := range []bool{false, true} {
+				if _, _, ok := o.turned(parts); ok {
+					d := Edit{Class: Mapped, At: []Place{t.Of(i)}, Map: Map{Kind: Turn, N: len(o.first), By: by}}
+					if !slices.ContainsFunc(all, func(e Edit) bool { return e.At[0] == d.At[0] && e.Map == d.Map }) {
+						all = append(all, d)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// turn reads the parts of a result by turns, or as halves, and those of the same input of the passes before; it reports whether there are
+// any.
+func (e *Editor) turn(t *Parts, step int, m Map) bool {
+	some := e.turnOne(t, step, m)
+	for i := range t.Steps {
+		if s := &t.Steps[i]; s.Prim == Input && t.Steps[step].Prim == Input && t.leaf[s.Index] == t.leaf[t.Steps[step].Index]+Before {
+			some = e.turnOne(t, i, m) || some
+		}
+	}
+	return some
+}
+
+func (e *Editor) turnOne(t *Parts, step int, m Map) bool {
+	some := false
+	for _, o := range t.parted(step) {
+		first, stride, ok := o.turned(m.By == 1)
+		if !ok || len(o.first) != m.N {
+			continue
+		}
+		for i := range t.Steps {
+			for k, v := range t.Steps[i].Args {
+				if v.step != step || !slices.Equal(o.shape, v.shape) || !slices.Equal(o.stride, v.stride) {
+					continue
+				}
+				v.off = first[slices.Index(o.first, v.off)]
+				v.stride = slices.Clone(v.stride)
+				v.stride[len(v.stride)-1] = stride
+				s := &e.steps[i]
+				s.Args = slices.Clone(s.Args)
+				s.Args[k] = v
+				e.changed[i], some = true, true
+			}
+		}
+	}
+	return some
+}
