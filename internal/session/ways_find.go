@@ -175,27 +175,41 @@ func (f *finder) find(nodes []order.Node, uses []use) error {
 	return f.kernels(nodes, uses)
 }
 
-// kernels chooses between the kernels of one rounding, which differ in few codes, and most often in none.
+// kernels chooses between the kernels of one rounding, which differ in few codes, and most often in none: another one is taken where it gives
+// more of the products whose inputs they round differently.
 func (f *finder) kernels(nodes []order.Node, uses []use) error {
 	for _, u := range uses {
-		all := quant.Operands(u.format)
-		if len(all) < 2 || f.of[u.kind][u.format] < rounds {
+		is := f.of[u.kind][u.format]
+		if is < rounds {
 			continue
 		}
-		differ, err := f.differing(nodes, all)
-		if err != nil {
-			return err
+		all := quant.Operands(u.format)
+		good := func(nodes []order.Node, w way) (int, error) {
+			n, _, err := f.right(nodes, []use{u}, w)
+			return n, err
 		}
-		most := -1
 		for i := range all {
-			good, _, err := f.right(differ, []use{u}, rounds+way(i))
+			other := rounds + way(i)
+			if other == is || all[i].Name != all[is-rounds].Name {
+				continue
+			}
+			differ, err := f.differing(nodes, all[is-rounds], all[i])
 			if err != nil {
 				return err
 			}
-			if good > most {
-				f.of[u.kind][u.format], most = rounds+way(i), good
+			mine, err := good(differ, is)
+			if err != nil {
+				return err
+			}
+			theirs, err := good(differ, other)
+			if err != nil {
+				return err
+			}
+			if theirs > mine {
+				is = other
 			}
 		}
+		f.of[u.kind][u.format] = is
 	}
 	return nil
 }
@@ -230,7 +244,7 @@ func (f *finder) right(nodes []order.Node, uses []use, try way) (good, looked in
 }
 
 // differing are entries, some of them, that are a product whose captured inputs two kernels round differently.
-func (f *finder) differing(nodes []order.Node, kernels []quant.Operand) (some []order.Node, err error) {
+func (f *finder) differing(nodes []order.Node, one, other quant.Operand) (some []order.Node, err error) {
 	for _, n := range nodes {
 		if len(some) == mostProbed || f.ctx.Err() != nil {
 			return some, f.ctx.Err()
@@ -246,10 +260,11 @@ func (f *finder) differing(nodes []order.Node, kernels []quant.Operand) (some []
 		if err != nil {
 			return nil, err
 		}
-		other := slices.Clone(v.Data)
-		kernels[0].Round(v.Data, nil)
-		kernels[1].Round(other, nil)
-		if !slices.Equal(v.Data, other) {
+		row := v.Shape[len(v.Shape)-1]
+		codes := slices.Clone(v.Data)
+		one.Round(row, v.Data, nil)
+		other.Round(row, codes, nil)
+		if !slices.Equal(v.Data, codes) {
 			some = append(some, n)
 		}
 	}
