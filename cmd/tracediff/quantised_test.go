@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+	"github.com/tracediff/tracediff/hooks"
 )
 
 // A port with codes for weights has one finding for its products. A product that is wrong beside its codes has one of its own: a factor of some
@@ -69,23 +66,14 @@ func TestCodesDoNotExplainOtherMistakes(t *testing.T) {
 // changedPort copies a dump, of which some tensors are changed.
 func changedPort(t *testing.T, path, name string, change func(v []float32)) string {
 	t.Helper()
-	src, err := capture.Open(path)
-	must(t, err)
-	defer src.Close()
-	var all []checkpointtest.Tensor
-	for _, r := range src.Records() {
-		x, err := src.Read(r)
-		must(t, err)
-		if strings.HasSuffix(r.Key, name) {
-			v := decoded(x)
-			change(v)
-			x = encoded(x.DType, x.Shape, v)
+	return rewritten(t, path, func(key string, x hooks.Tensor) hooks.Tensor {
+		if !strings.HasSuffix(key, name) {
+			return x
 		}
-		all = append(all, checkpointtest.Tensor{Name: r.Key, Tensor: x})
-	}
-	local := filepath.Join(t.TempDir(), "local.safetensors")
-	must(t, os.WriteFile(local, checkpointtest.File(all), 0o666))
-	return local
+		v := decoded(x)
+		change(v)
+		return encoded(x.DType, x.Shape, v)
+	})
 }
 
 // Of the products with weights in one format half are right, and the others are wrong: that is the engine's way to multiply, and what it leaves
