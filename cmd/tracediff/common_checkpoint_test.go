@@ -43,7 +43,10 @@ func edited(t *testing.T, from string, manifest func(*capture.Manifest), each fu
 }
 
 // withoutMetadata leaves the tensors of a trace as any library writes them.
-func withoutMetadata(t *testing.T, from string) string {
+func withoutMetadata(t *testing.T, from string) string { return rewritten(t, from, nil) }
+
+// rewritten is withoutMetadata of a trace or a dump, whose tensors each may change.
+func rewritten(t *testing.T, from string, each func(key string, x hooks.Tensor) hooks.Tensor) string {
 	t.Helper()
 	src, err := capture.Open(from)
 	must(t, err)
@@ -52,6 +55,9 @@ func withoutMetadata(t *testing.T, from string) string {
 	for _, r := range src.Records() {
 		x, err := src.Read(r)
 		must(t, err)
+		if each != nil {
+			x = each(r.Key, x)
+		}
 		all = append(all, checkpointtest.Tensor{Name: r.Key, Tensor: x})
 	}
 	path := filepath.Join(t.TempDir(), "bare.safetensors")

@@ -48,6 +48,9 @@ func TestLiveReferenceWithThePortsWeights(t *testing.T) {
 
 	write("wide.Q8_0.gguf")
 	has(tracediff(exitMatch, capture...), "reference: transformers", "captured, with the weights of "+weights)
+	trace, err := os.ReadFile(filepath.Join(dir, "reference.safetensors"))
+	must(t, err)
+	has(string(trace[:min(len(trace), 1<<14)]), `"tracediff.port":"{\"file\":\"port.gguf\"}"`)
 	has(tracediff(exitMatch, compare("Q8_0")...), `"label": "stored, with the weights of `+weights)
 	has(tracediff(exitMatch, compare("Q8_0.rounded")...), "the port rounds the inputs of products")
 	has(tracediff(exitMismatch, compare("Q8_0.gelu")...), "the activation is gelu_tanh")

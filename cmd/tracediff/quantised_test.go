@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+	"github.com/tracediff/tracediff/hooks"
 )
 
 // A port with codes for weights has one finding for its products. A product that is wrong beside its codes has one of its own: a factor of some
@@ -35,9 +32,7 @@ func TestCodesDoNotExplainOtherMistakes(t *testing.T) {
 		change     func(v []float32)
 		own        bool
 	}{
-		{"nothing", "Q8_0", func([]float32) {}, false},
 		{"nothing", "Q4_K", func([]float32) {}, false},
-		{"a factor", "Q4_K", func(v []float32) { changeAll(v, func(_ int, x float64) float64 { return 1.2 * x }) }, true},
 		{"a factor of some channels", "Q8_0", func(v []float32) {
 			changeAll(v, func(i int, x float64) float64 {
 				if i%64 < 8 {
@@ -55,22 +50,7 @@ func TestCodesDoNotExplainOtherMistakes(t *testing.T) {
 			changeAll(v, func(_ int, x float64) float64 { return x + 0.1*n*rng.NormFloat64() })
 		}, true},
 	} {
-		src, err := capture.Open(dir + "port/" + tt.port + ".safetensors")
-		must(t, err)
-		var all []checkpointtest.Tensor
-		for _, r := range src.Records() {
-			x, err := src.Read(r)
-			must(t, err)
-			if strings.HasSuffix(r.Key, "layers.0.mlp.up_proj") {
-				v := decoded(x)
-				tt.change(v)
-				x = encoded(x.DType, x.Shape, v)
-			}
-			all = append(all, checkpointtest.Tensor{Name: r.Key, Tensor: x})
-		}
-		must(t, src.Close())
-		local := filepath.Join(t.TempDir(), "local.safetensors")
-		must(t, os.WriteFile(local, checkpointtest.File(all), 0o666))
+		local := changedPort(t, dir+"port/"+tt.port+".safetensors", "layers.0.mlp.up_proj", tt.change)
 		var out, errOut bytes.Buffer
 		code := run([]string{"tracediff", "compare", "--isolate", local, "--model", dir + "wide"}, nil, &out, &errOut)
 		text := out.String() + errOut.String()
@@ -80,6 +60,39 @@ func TestCodesDoNotExplainOtherMistakes(t *testing.T) {
 		if own := strings.Contains(text, "\n  bug in mlp.up_proj, layer 0: "); own != tt.own {
 			t.Errorf("%s, %s: it has a finding of its own: %t, want %t\n%s", tt.port, tt.name, own, tt.own, text)
 		}
+	}
+}
+
+// changedPort copies a dump, of which some tensors are changed.
+func changedPort(t *testing.T, path, name string, change func(v []float32)) string {
+	t.Helper()
+	return rewritten(t, path, func(key string, x hooks.Tensor) hooks.Tensor {
+		if !strings.HasSuffix(key, name) {
+			return x
+		}
+		v := decoded(x)
+		change(v)
+		return encoded(x.DType, x.Shape, v)
+	})
+}
+
+// Of the products with weights in one format half are right, and the others are wrong: that is the engine's way to multiply, and what it leaves
+// is a mistake with a name.
+func TestAWayOfHalfTheProductsIsTheEngines(t *testing.T) {
+	t.Parallel()
+	const dir = "../../fixtures/weights/"
+	local := changedPort(t, dir+"port/Q4_K.rounded.safetensors", "layers.0.mlp.down_proj", func(v []float32) {
+		for at := 0; at < len(v); at += 256 {
+			row := v[at : at+256]
+			last := row[255]
+			copy(row[1:], row)
+			row[0] = last
+		}
+	})
+	var out, errOut bytes.Buffer
+	code := run([]string{"tracediff", "compare", "--isolate", local, "--model", dir + "wide", "--weights", dir + "wide.Q4_K.gguf"}, nil, &out, &errOut)
+	if text := out.String() + errOut.String(); code != exitMismatch || !strings.Contains(text, "bug in mlp.down_proj, layer 0: the result is moved by 1 along its channels") {
+		t.Errorf("exit %d\n%s", code, text)
 	}
 }
 

@@ -6,25 +6,28 @@ import (
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // coding is how a product differs from the one with the original's weight: what is left after the subtraction, by its last axis.
 type coding struct {
 	x, rest  []float64
-	channels int     // of the last axis
+	channels int     // that a token has
+	free     int     // how many numbers are independent: where an engine rounds the inputs, too, no more than these are
 	error    float64 // relative L2
 	slope    float64 // how much too large the product is on average
 }
 
-func newCoding(x, y []float64, channels int) *coding {
-	c := &coding{x: x, rest: make([]float64, len(x)), channels: channels}
+func newCoding(e *order.Entry, x, y program.Value) *coding {
+	channels, inputs := sizes(e, y.Shape)
+	c := &coding{x: x.Data, rest: make([]float64, len(x.Data)), channels: channels, free: len(x.Data) / channels * min(channels, inputs)}
 	wrong, whole, along := 0.0, 0.0, 0.0
-	for k := range x {
-		r := y[k] - x[k]
+	for k, v := range x.Data {
+		r := y.Data[k] - v
 		c.rest[k] = r
 		wrong += float64(r * r)
-		whole += float64(x[k] * x[k])
-		along += float64(r * x[k])
+		whole += float64(v * v)
+		along += float64(r * v)
 	}
 	c.error, c.slope = math.Sqrt(wrong/whole), along/whole
 	return c
@@ -33,7 +36,7 @@ func newCoding(x, y []float64, channels int) *coding {
 // plausible reports whether codes in place of the weight may make the difference: by its size, which is much the same in every part of the
 // channels, and because it is no factor.
 func (c *coding) plausible() bool {
-	slope := min(mostSlope, max(leastSlope, slopes/math.Sqrt(float64(len(c.x)))))
+	slope := min(mostSlope, max(leastSlope, slopes/math.Sqrt(float64(c.free))))
 	if !(c.error >= leastCodes && c.error <= mostCodes) || math.Abs(c.slope) > slope*c.error+c.error*c.error {
 		return false
 	}
@@ -56,14 +59,13 @@ func (c *coding) plausible() bool {
 	return !(each[parts-1] > mostApart*each[parts/2-1])
 }
 
-// asInputs reports whether the difference of a product goes with its input, as that of another weight does: between two tokens it is as much
-// alike as their inputs are. What is added to the product, such as a bias, is alike in all tokens, and noise in none. Where the input was
-// not captured, or there are too few numbers, nothing is asked.
+// asInputs reports whether the difference of a product is no more alike in all tokens than its inputs are, as that of another weight is: what is
+// added to the product, such as a bias, is the same in each. Where the input was not captured, or there are too few numbers, nothing is asked.
 //
 // Null hypothesis: the errors of the weight are independent. Over m channels the cosine of two tokens' differences is then that of their
 // inputs, give or take 1/√m, and so is the mean over all P pairs, give or take 1/√(m·P). That is so where the errors are as large in every
 // column. A few columns of large inputs, whose weights may be small and have small errors, count with all of their size or as any other
-// column: the cosine lies between, or outside by less than mostTurned.
+// column: the cosine lies between, or above by less than mostAlike. An engine that rounds the inputs, too, makes it smaller.
 func (i *Isolator) asInputs(n order.Node, c *coding) (bool, error) {
 	e := i.list.At(n)
 	if _, product := e.Op.(op.Linear); !product || len(e.Inputs) != 1 {
@@ -84,18 +86,16 @@ func (i *Isolator) asInputs(n order.Node, c *coding) (bool, error) {
 	width := len(v.Data) / tokens
 	tokens = min(tokens, mostTokens)
 	even := evened(v.Data[:tokens*width], width)
-	low, high, pairs := 0.0, 0.0, 0
+	more, pairs := 0.0, 0
 	for a := range tokens {
 		for b := range a {
 			is := cosine(rowOf(c.rest, c.channels, a), rowOf(c.rest, c.channels, b))
 			one, other := cosine(rowOf(v.Data, width, a), rowOf(v.Data, width, b)), cosine(rowOf(even, width, a), rowOf(even, width, b))
-			low += is - max(one, other)
-			high += is - min(one, other)
+			more += is - max(one, other)
 			pairs++
 		}
 	}
-	far := float64(pairs) * (mostTurned + slopes/math.Sqrt(float64(c.channels*pairs)))
-	return low <= far && high >= -far, nil
+	return more/float64(pairs) <= mostAlike+slopes/math.Sqrt(float64(c.channels*pairs)), nil
 }
 
 func rowOf(x []float64, n, at int) []float64 { return x[at*n : (at+1)*n] }
@@ -116,7 +116,7 @@ func evened(x []float64, width int) []float64 {
 }
 
 // mostTokens are looked at for asInputs, in pairs.
-const mostTokens, mostTurned = 16, 0.2
+const mostTokens, mostAlike = 16, 0.2
 
 func cosine(a, b []float64) float64 {
 	aa, bb, ab := 0.0, 0.0, 0.0
@@ -131,10 +131,12 @@ func cosine(a, b []float64) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// channelsOf is how many numbers an entry has of a token: the rows of the weight, however a product splits them, else the last axis.
-func channelsOf(e *order.Entry, shape []int) int {
+// sizes are how many numbers an entry has of a token, and of how many each is a sum, where that is known: the rows and columns of the weight,
+// however a product splits its result, else the last axis.
+func sizes(e *order.Entry, shape []int) (channels, inputs int) {
 	if _, product := e.Op.(op.Linear); product && len(e.Weights) > 0 && len(e.Weights[0].Shape) == 2 {
-		return max(1, e.Weights[0].Shape[0])
+		return max(1, e.Weights[0].Shape[0]), e.Weights[0].Shape[1]
 	}
-	return max(1, shape[len(shape)-1])
+	channels = max(1, shape[len(shape)-1])
+	return channels, channels
 }

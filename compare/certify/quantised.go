@@ -184,7 +184,7 @@ func (i *Isolator) coded(ctx context.Context, n order.Node) (float64, error) {
 	if err != nil || float64(len(j.outside())) < least*float64(len(j.y.Data)) {
 		return 0, err
 	}
-	c := newCoding(j.x.Data, j.y.Data, channelsOf(i.list.At(n), j.y.Shape))
+	c := newCoding(i.list.At(n), j.x, j.y)
 	if !c.plausible() {
 		return 0, nil
 	}

@@ -10,13 +10,18 @@ import (
 // Operand is how an engine stores the numbers that it multiplies with a weight of codes: as codes, too.
 type Operand struct {
 	Name     string // ggml's: "Q8_0"
-	Elements int    // of a block
+	Elements int    // of a block; 0: the whole row is one
 	block    func(x, bound []float64)
 }
 
-// Operands are what ggml's kernels for the processor may make of the other operand of a product with a weight of a format: that of its
-// vector kernels, then that of its plain one where it differs. None where that is not known, or is more than steps and codes. Source: the
-// vec_dot_type of ggml-cpu.c; quantize_row_q8_0 of arch/x86/quants.c, quantize_row_q8_0_ref and quantize_row_q8_K_ref of ggml-quants.c.
+// Operands are what kernels may make of the other operand of a product with a weight of a format; those of one name differ in few codes. None
+// where that is not known, or is more than steps and codes, as with Q4_1 and Q5_1, whose sums are rounded beside the codes.
+//
+// Of ggml's formats they are those of its kernels for the processor: that of its vector kernels, then that of its plain one where it differs.
+// Source: the vec_dot_type of ggml-cpu.c; quantize_row_q8_0 of arch/x86/quants.c, quantize_row_q8_0_ref and quantize_row_q8_K_ref of
+// ggml-quants.c. Of int8 by row they are what engines make of each token as it comes: 255 steps from −most to most, as torchao has them (x times
+// the reciprocal of the step, choose_qparams_affine and _quantize_affine of quant_primitives.py) and compressed-tensors (x over the step,
+// calculate_qparams of helpers.py), or 254, the step being most over 127.
 func Operands(format string) []Operand {
 	switch format {
 	case "Q8_0", "Q4_0", "Q5_0":
@@ -26,6 +31,8 @@ func Operands(format string) []Operand {
 		}
 	case "Q4_K", "Q5_K", "Q6_K":
 		return []Operand{{"Q8_K", 256, operandQ8K}}
+	case "int8, by row":
+		return []Operand{byToken(127.5, false), byToken(127.5, true), byToken(127, true), byToken(127, false)}
 	case "F16", "BF16":
 		d, _ := hooks.ParseDType(format)
 		return []Operand{{format, 1, func(x, bound []float64) { narrowed(d, x, bound) }}}
@@ -33,15 +40,41 @@ func Operands(format string) []Operand {
 	return nil
 }
 
-// Round rounds numbers, whole blocks of them, as the engine does. bound, where it is not nil, says how far from x each may be, and is made
+// byToken is a step for a whole row, by its largest magnitude over top.
+func byToken(top float32, divide bool) Operand {
+	return Operand{"int8 by token, " + stepsIn(top), 0, func(x, bound []float64) {
+		most := float32(magnitude(x))
+		step := most / top
+		coded(x, bound, most, top, float64(step), func(x, _ float32) float64 {
+			q := x / step
+			if !divide {
+				q = x * (1 / step)
+			}
+			return min(math.RoundToEven(float64(q)), 127)
+		})
+	}}
+}
+
+func stepsIn(top float32) string {
+	if top == 127 {
+		return "254 steps"
+	}
+	return "255 steps"
+}
+
+// Round rounds rows of numbers, each so long and of whole blocks, as the engine does. bound, where it is not nil, says how far from x each may be, and is made
 // to say it of the result. What lies so near the middle between two codes that engines differ in the code has a bound of one step.
-func (o Operand) Round(x, bound []float64) {
-	for at := 0; at+o.Elements <= len(x); at += o.Elements {
+func (o Operand) Round(row int, x, bound []float64) {
+	n := o.Elements
+	if n == 0 {
+		n = max(row, 1)
+	}
+	for at := 0; at+n <= len(x); at += n {
 		var e []float64
 		if bound != nil {
-			e = bound[at:][:o.Elements]
+			e = bound[at:][:n]
 		}
-		o.block(x[at:][:o.Elements], e)
+		o.block(x[at:][:n], e)
 	}
 }
 
@@ -59,13 +92,13 @@ func plainQ80(x, most float32) float64 {
 // operandQ80 is quantize_row_q8_0: the step is the largest magnitude over 127, and is stored as float16.
 func operandQ80(x, bound []float64, code func(x, most float32) float64) {
 	most := float32(magnitude(x))
-	coded(x, bound, most, float64(floats.FromF16(floats.F16(most/127))), code)
+	coded(x, bound, most, 127, float64(floats.FromF16(floats.F16(most/127))), code)
 }
 
 // operandQ8K is quantize_row_q8_K: the step is the largest magnitude over 127, in float32.
 func operandQ8K(x, bound []float64) {
 	most := float32(magnitude(x))
-	coded(x, bound, most, float64(1/(127/most)), vectorQ80)
+	coded(x, bound, most, 127, float64(1/(127/most)), vectorQ80)
 }
 
 // narrowed rounds to a dtype, as ggml does before a product with weights of it.
@@ -85,8 +118,9 @@ func magnitude(x []float64) float64 {
 	return most
 }
 
-// coded rounds each x to the multiple of step that a kernel takes.
-func coded(x, bound []float64, most float32, step float64, code func(x, most float32) float64) {
+// coded rounds each x to the multiple of step that a kernel takes, of which there are top in most.
+func coded(x, bound []float64, most, top float32, step float64, code func(x, most float32) float64) {
+	per := float64(top)
 	wide := 0.0 // how far the largest may be off, and with it every step
 	for _, e := range bound {
 		wide = max(wide, e)
@@ -103,12 +137,12 @@ func coded(x, bound []float64, most float32, step float64, code func(x, most flo
 			continue
 		}
 		const slack = 0x1p-14 // of the quotient, in float32
-		near := slack + float64((bound[i]+wide)*127/float64(most))
+		near := slack + float64((bound[i]+wide)*per/float64(most))
 		codes := 0.0 // that it may be off by
-		if math.Abs(math.Abs(v*127/float64(most)-q)-0.5) <= near {
+		if math.Abs(math.Abs(v*per/float64(most)-q)-0.5) <= near {
 			codes = math.Ceil(near)
 		}
 		// The step, and its rounding to float16, whose smallest numbers are far apart.
-		bound[i] = codes*step + (math.Abs(q)+codes)*(wide/127+max(0x1p-10*step, 0x1p-24))
+		bound[i] = codes*step + (math.Abs(q)+codes)*(wide/per+max(0x1p-10*step, 0x1p-24))
 	}
 }

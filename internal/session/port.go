@@ -36,7 +36,8 @@ type port struct {
 
 // portRecord is what stands beside the weights that were read. It is written last: a folder without one is unfinished.
 type portRecord struct {
-	Told   capture.Port      `json:"told"` // what is said of these weights by a trace that is made with them
+	Digest string            `json:"digest"` // of the weights that were written
+	Told   capture.Port      `json:"told"`   // what is said of these weights by a trace that is made with them
 	Counts weights.Counts    `json:"counts"`
 	Stored map[string]string `json:"stored"`         // how the file has each tensor, by the original's name: "Q8_0", "F16"
 	Coded  []string          `json:"coded"`          // those of them that are codes
@@ -57,7 +58,7 @@ const (
 const portHint = "tracediff weights LOCAL --model DIR says what the file has; docs/weights.md has how a map names weights"
 
 // openPort reads the weights of a port for the model that ck is of. What was read before is used again, while no file that it was made of
-// has changed. dir is the folder of traces; where there is none, nothing is left behind.
+// has changed, and it is as it was written. dir is the folder of traces; where there is none, nothing is left behind.
 func openPort(ctx context.Context, e *Env, s *Settings, dir string, ck *checkpoint.Checkpoint) (_ *port, err error) {
 	p := &port{path: s.Weights, original: ck}
 	if _, err := os.Stat(dir); err != nil {
@@ -92,14 +93,40 @@ func openPort(ctx context.Context, e *Env, s *Settings, dir string, ck *checkpoi
 		return nil, err
 	}
 	folder := filepath.Join(dir, portsFolder, portName(s.Weights)+"-"+key)
-	if p.portRecord, err = readPort(folder); errors.Is(err, fs.ErrNotExist) {
-		p.portRecord, err = makePort(ctx, e, folder, local, original, sizes, ck.Config())
+	if err = p.open(ctx, e, folder); err != nil && ctx.Err() == nil { // there is none, or what was kept is damaged
+		if errors.Is(err, fs.ErrNotExist) { // else another run may have made it meanwhile
+			err = nil
+		} else {
+			err = os.RemoveAll(folder)
+		}
+		if err == nil {
+			err = makePort(ctx, e, folder, local, original, sizes, ck.Config())
+		}
+		if err == nil {
+			err = p.open(ctx, e, folder)
+		}
+	}
+	return p, err
+}
+
+// open opens weights that were read before. The error says what is wrong with what was kept.
+func (p *port) open(ctx context.Context, e *Env, folder string) (err error) {
+	if p.portRecord, err = readPort(folder); err != nil {
+		return err
+	}
+	ck, err := checkpoint.Open(folder)
+	if err != nil {
+		return err
+	}
+	sum, err := weightsDigest(ctx, e, ck, ck.Scheme())
+	if err == nil && sum != p.Digest {
+		err = fmt.Errorf("%s is not what was written", filepath.Join(folder, weightsFile))
 	}
 	if err != nil {
-		return nil, err
+		return hint.Also(err, ck.Close())
 	}
-	p.ck, err = checkpoint.Open(folder)
-	return p, err
+	p.ck = ck
+	return nil
 }
 
 // Close lets go of the weights of the port. The original's checkpoint is its caller's.
@@ -282,7 +309,7 @@ func readPort(folder string) (r portRecord, err error) {
 		return r, err
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
-		return r, hint.Add(fmt.Errorf("%s: %w", filepath.Join(folder, portFile), err), "remove the folder "+folder+", then run the command again")
+		return r, fmt.Errorf("%s: %w", filepath.Join(folder, portFile), err)
 	}
 	return r, nil
 }

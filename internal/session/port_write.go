@@ -25,13 +25,13 @@ import (
 
 // makePort compares the weights of a port with the original's, and writes them under the original's names. The folder appears whole or not
 // at all; older ones of the same file go.
-func makePort(ctx context.Context, e *Env, folder string, local, original *openedWeights, sizes map[string]int, config []byte) (r portRecord, err error) {
+func makePort(ctx context.Context, e *Env, folder string, local, original *openedWeights, sizes map[string]int, config []byte) error {
 	list, missing, err := weights.Sources(local.side(), original.side())
 	if err != nil {
-		return r, err
+		return err
 	}
 	if len(missing) > 0 {
-		return r, lacking(local.path, missing, len(list))
+		return lacking(local.path, missing, len(list))
 	}
 	const mega = 1e6
 	p := e.progress("comparing the port's weights", "MB", nil)
@@ -40,31 +40,31 @@ func makePort(ctx context.Context, e *Env, folder string, local, original *opene
 	})
 	p.Done()
 	if err != nil {
-		return r, err
+		return err
 	}
 	head := result.OwnHead()
 	if s, ok := weights.HeadSource(local.side(), original.side(), head); ok {
 		list = append(list, s)
 	}
-	r = record(local.path, result, list)
+	r := record(local.path, result, list)
 	parent := filepath.Dir(folder)
 	if err := os.MkdirAll(parent, 0o777); err != nil {
-		return r, hint.Add(fmt.Errorf("keeping the port's weights: %w", err), "--dir names a folder that can be written to")
+		return hint.Add(fmt.Errorf("keeping the port's weights: %w", err), "--dir names a folder that can be written to")
 	}
 	tmp, err := os.MkdirTemp(parent, "new-*.tmp")
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer os.RemoveAll(tmp)
 	if err := writePort(ctx, e, tmp, list, config, r); err != nil {
-		return r, fmt.Errorf("keeping the port's weights: %w", err)
+		return fmt.Errorf("keeping the port's weights: %w", err)
 	}
 	if err := os.Rename(tmp, folder); err != nil && !errors.Is(err, fs.ErrExist) {
 		if _, there := os.Stat(filepath.Join(folder, portFile)); there != nil { // else another run has made it meanwhile
-			return r, fmt.Errorf("keeping the port's weights: %w", err)
+			return fmt.Errorf("keeping the port's weights: %w", err)
 		}
 	}
-	return r, removeOlder(folder)
+	return removeOlder(folder)
 }
 
 // removeOlder removes what was read of earlier contents of the same file: each is as large as the model in float32.
@@ -143,11 +143,24 @@ func writePort(ctx context.Context, e *Env, dir string, list []weights.Source, c
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
+	if r.Digest, err = digestIn(ctx, e, dir); err != nil {
+		return err
+	}
 	text, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, portFile), append(text, '\n'), 0o666)
+}
+
+// digestIn is the digest of the weights in a folder.
+func digestIn(ctx context.Context, e *Env, dir string) (string, error) {
+	ck, err := checkpoint.Open(dir)
+	if err != nil {
+		return "", err
+	}
+	sum, err := weightsDigest(ctx, e, ck, ck.Scheme())
+	return sum, hint.Also(err, ck.Close())
 }
 
 // portWriter writes tensors piece by piece.

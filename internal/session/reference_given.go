@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
@@ -72,12 +73,27 @@ func (j *Job) Use(e *reference.Entry) string {
 	case reference.GoWalk:
 		runner = reference.WalkRunner()
 	}
-	t, _, err := e.Open(j.wanted(runner.Name), runner)
+	w := j.wanted(runner.Name)
+	byPort := j.Weights != "" && j.port == nil // whether it is of that file, is known when the file was read, which takes long
+	if byPort && hasOthers(j.ck, e.Key.Weights) {
+		w.Weights = e.Key.Weights
+	}
+	t, _, err := e.Open(w, runner)
 	if err != nil {
 		return "not used for this input, " + err.Error()
 	}
+	file := t.Manifest().Port.File
 	if err := t.Close(); err != nil {
 		return "not used: " + err.Error()
+	}
+	switch {
+	case !byPort:
+	case file == filepath.Base(j.Weights):
+		return "used for this input while " + file + " is as it was"
+	case file != "" || hasOthers(j.ck, e.Key.Weights):
+		return "not used for this input, it is of other weights"
+	default:
+		return "used for this input if " + filepath.Base(j.Weights) + " has the model's own numbers"
 	}
 	return "used for this input"
 }

@@ -99,15 +99,16 @@ func (w *ways) flaws() []string {
 func (w *ways) remarks() []string {
 	var said []string
 	for _, format := range slices.Sorted(maps.Keys(w.of[0])) {
-		var where []string
+		where := map[string][]string{} // by what it is rounded to
 		for kind, name := range []string{"passes of several tokens", "passes of one token"} {
-			if w.of[kind][format] >= rounds {
-				where = append(where, name)
+			if is := w.of[kind][format]; is >= rounds {
+				to := quant.Operands(format)[is-rounds].Name
+				where[to] = append(where[to], name)
 			}
 		}
-		if len(where) > 0 {
+		for _, to := range slices.Sorted(maps.Keys(where)) {
 			said = append(said, fmt.Sprintf("arithmetic: the port rounds the inputs of products with %s weights to %s, in %s; transformers does not",
-				format, quant.Operands(format)[0].Name, strings.Join(where, " and ")))
+				format, to, strings.Join(where[to], " and ")))
 		}
 	}
 	return said
@@ -132,4 +133,7 @@ type rounding struct {
 }
 
 // RoundOperand rounds whole rows of it.
-func (r rounding) RoundOperand(x, bound []float64) { r.o.Round(x, bound) }
+func (r rounding) RoundOperand(x, bound []float64) {
+	_, columns := r.Size()
+	r.o.Round(columns, x, bound)
+}

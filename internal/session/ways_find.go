@@ -13,8 +13,8 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// mostProbed is how many entries are looked at for a set of formats.
-const mostProbed = 8
+// mostProbed is how many entries are looked at for a set of formats. Where a way gives half of them, it has to give leastProbed.
+const mostProbed, leastProbed = 8, 2
 
 // use is the products with weights of one format in passes of one kind.
 type use struct {
@@ -141,67 +141,88 @@ func spread(nodes []order.Node) []order.Node {
 }
 
 // find tries the ways of some uses on entries that are made with them, and notes what it found. Nothing is noted where no entry can be
-// computed.
+// computed. A way that gives half of the entries is the engine's, too, where no other gives any of the rest.
 func (f *finder) find(nodes []order.Node, uses []use) error {
-	best, most, looked := unknown, 0, 0
-	tries := f.tries(uses)
-	for _, try := range tries {
-		good, of, err := f.right(spread(nodes), uses, try)
+	best, most := unknown, 0
+	var given []order.Node // by the best
+	others := map[order.Node]bool{}
+	some := spread(nodes)
+	looked := len(some)
+	for _, try := range f.tries(uses) {
+		good, of, err := f.right(some, uses, try)
 		if err != nil {
 			return err
 		}
-		if looked = of; good > most {
-			best, most = try, good
+		for _, n := range good {
+			others[n] = true
 		}
-		if looked == 0 || good == looked {
+		if looked = of; len(good) > most {
+			best, most, given = try, len(good), good
+		}
+		if looked == 0 || most == looked {
 			break
 		}
 	}
 	if looked == 0 {
 		return nil
 	}
+	found := 2*most > looked || most >= leastProbed && 2*most == looked && len(others) == len(given)
 	for _, u := range uses {
 		f.of[u.kind][u.format] = asModel // weights that are no codes are multiplied as without --weights, unless most show another way
 		if slices.Contains(f.port.Coded, u.format) {
 			f.of[u.kind][u.format] = unknown
 		}
-		if 2*most > looked {
+		if found {
 			f.of[u.kind][u.format] = by(best, u.format)
 		}
 	}
-	if best < rounds || 2*most <= looked {
+	if best < rounds || !found {
 		return nil
 	}
 	return f.kernels(nodes, uses)
 }
 
-// kernels chooses between the kernels of one rounding, which differ in few codes, and most often in none.
+// kernels chooses between the kernels of one rounding, which differ in few codes, and most often in none: another one is taken where it gives
+// more of the products whose inputs they round differently.
 func (f *finder) kernels(nodes []order.Node, uses []use) error {
 	for _, u := range uses {
-		all := quant.Operands(u.format)
-		if len(all) < 2 || f.of[u.kind][u.format] < rounds {
+		is := f.of[u.kind][u.format]
+		if is < rounds {
 			continue
 		}
-		differ, err := f.differing(nodes, all)
-		if err != nil {
-			return err
+		all := quant.Operands(u.format)
+		good := func(nodes []order.Node, w way) (int, error) {
+			given, _, err := f.right(nodes, []use{u}, w)
+			return len(given), err
 		}
-		most := -1
 		for i := range all {
-			good, _, err := f.right(differ, []use{u}, rounds+way(i))
+			other := rounds + way(i)
+			if other == is || all[i].Name != all[is-rounds].Name {
+				continue
+			}
+			differ, err := f.differing(nodes, all[is-rounds], all[i])
 			if err != nil {
 				return err
 			}
-			if good > most {
-				f.of[u.kind][u.format], most = rounds+way(i), good
+			mine, err := good(differ, is)
+			if err != nil {
+				return err
+			}
+			theirs, err := good(differ, other)
+			if err != nil {
+				return err
+			}
+			if theirs > mine {
+				is = other
 			}
 		}
+		f.of[u.kind][u.format] = is
 	}
 	return nil
 }
 
-// right is of how many entries a way of some uses gives every element, and how many can be looked at.
-func (f *finder) right(nodes []order.Node, uses []use, try way) (good, looked int, err error) {
+// right are the entries of which a way of some uses gives every element, and how many can be looked at.
+func (f *finder) right(nodes []order.Node, uses []use, try way) (good []order.Node, looked int, err error) {
 	of := func(kind int) func(string) way {
 		return func(format string) way {
 			if slices.Contains(uses, use{kind, format}) {
@@ -212,25 +233,25 @@ func (f *finder) right(nodes []order.Node, uses []use, try way) (good, looked in
 	}
 	i, err := certify.NewIsolator(f.trace, f.list, f.reader(of(0)), certify.IsolateOptions{Arithmetic: certify.Strict, DType: f.plain, Single: f.reader(of(1))})
 	if err != nil { // what the trace lacks is said where it is isolated
-		return 0, 0, nil
+		return nil, 0, nil
 	}
 	for _, n := range nodes {
 		right, err := i.Reproduces(f.ctx, f.list.At(n).Name, n.Pass)
 		switch {
 		case f.ctx.Err() != nil:
-			return 0, 0, f.ctx.Err()
+			return nil, 0, f.ctx.Err()
 		case err != nil: // it cannot be computed from what was captured
 			continue
 		}
 		if looked++; right {
-			good++
+			good = append(good, n)
 		}
 	}
 	return good, looked, nil
 }
 
 // differing are entries, some of them, that are a product whose captured inputs two kernels round differently.
-func (f *finder) differing(nodes []order.Node, kernels []quant.Operand) (some []order.Node, err error) {
+func (f *finder) differing(nodes []order.Node, one, other quant.Operand) (some []order.Node, err error) {
 	for _, n := range nodes {
 		if len(some) == mostProbed || f.ctx.Err() != nil {
 			return some, f.ctx.Err()
@@ -246,10 +267,11 @@ func (f *finder) differing(nodes []order.Node, kernels []quant.Operand) (some []
 		if err != nil {
 			return nil, err
 		}
-		other := slices.Clone(v.Data)
-		kernels[0].Round(v.Data, nil)
-		kernels[1].Round(other, nil)
-		if !slices.Equal(v.Data, other) {
+		row := v.Shape[len(v.Shape)-1]
+		codes := slices.Clone(v.Data)
+		one.Round(row, v.Data, nil)
+		other.Round(row, codes, nil)
+		if !slices.Equal(v.Data, codes) {
 			some = append(some, n)
 		}
 	}
