@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,14 +9,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
+
+// maxForeign bounds the tensors of a file that no recorder of tracediff wrote: what it takes to list them grows with their number.
+const maxForeign = 1 << 17
 
 // open reads the header, decides whose file it is, and builds the records.
 func (t *Trace) open() error {
 	text, err := safetensors.Text(t.file, t.size)
 	if err != nil {
 		return err
+	}
+	if n := bytes.Count(text, []byte(`"data_offsets"`)); n > maxForeign && !bytes.Contains(text, []byte(versionKey)) {
+		return hint.Add(fmt.Errorf("%d tensors, more than %d", n, maxForeign), "dump fewer passes or layers, or a file for some of them")
 	}
 	mendStatus(text)
 	header, parseErr := safetensors.Parse(text)

@@ -19,6 +19,7 @@ import (
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
+	formats "github.com/tracediff/tracediff/internal/safetensors"
 )
 
 // Open opens the trace, or the dump, at path. Traces are opened by [capture.Open]. A tensor of a dtype that is not read, other
@@ -84,6 +85,9 @@ func safetensors(path string, look bool) (*capture.Trace, error) {
 	}
 	t, err := open(path)
 	if err != nil {
+		if dtype := (*formats.DTypeError)(nil); !errors.As(err, &dtype) { // its header is not read twice
+			return nil, err
+		}
 		if t = withoutComplex(path); t == nil {
 			return nil, err
 		}

@@ -269,7 +269,14 @@ func (t Tensor) Readable() error {
 	if t.Unknown == "" {
 		return nil
 	}
-	return fmt.Errorf("tensor %s: unknown dtype %s", quote(t.Name), quote(t.Unknown))
+	return &DTypeError{t.Name, t.Unknown}
+}
+
+// DTypeError is returned for a tensor of a dtype that is not read.
+type DTypeError struct{ Name, DType string }
+
+func (e *DTypeError) Error() string {
+	return fmt.Sprintf("tensor %s: unknown dtype %s", quote(e.Name), quote(e.DType))
 }
 
 // quote is %q, shortened: a name of a hostile file can be as long as the header.
