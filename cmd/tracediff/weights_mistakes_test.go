@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -189,7 +190,8 @@ func TestMistakesOfBlocksAreNamed(t *testing.T) {
 		{"Q6_K: a corrupt block", q6, func(at bytesOf) { copy(at(up)[4*210:], at(up)[5*210:6*210]) }, []string{"mlp.up_proj.weight", "row 4"}},
 		{"Q6_K: a scale of 16 is another's", q6, func(at bytesOf) { at(up)[8*210+192+3] ^= 0x30 }, []string{"mlp.up_proj.weight", "row 8, columns 48 to 63"}},
 		{"Q4_K: a corrupt block", q4, func(at bytesOf) { copy(at(up)[6*144:], at(up)[7*144:7*144+16]) }, []string{"mlp.up_proj.weight", "row 6"}},
-		{"Q4_K: a scale one exponent up", q4, func(at bytesOf) { at(up)[11*144+1] += 4 }, []string{"mlp.up_proj.weight", "row 11"}},
+		{"Q4_K: a scale one exponent up", q4, func(at bytesOf) { at(up)[11*144+1] += 4 }, []string{"mlp.up_proj.weight", "row 11: steps that are 2 times the right ones, beside right offsets: an exponent is off by one"}},
+		{"Q4_K: the scale of the offsets one exponent down", q4, func(at bytesOf) { at(up)[11*144+3] -= 4 }, []string{"mlp.up_proj.weight", "row 11: offsets that are 0.5 times the right ones, beside right steps"}},
 		{"Q4_K: gate for up", q4, func(at bytesOf) {
 			a, b := at(up), at(gate)
 			was := slices.Clone(a)
@@ -241,7 +243,8 @@ func TestMistakesOfCodesBesideScalesAreNamed(t *testing.T) {
 		plant func(c tensors)
 		says  []string
 	}{
-		{"MLX: a scale one exponent up", mlx, func(c tensors) { double(c[up+".scales"], 5*4+1) }, []string{name, "row 5, columns 64 to 127"}},
+		{"MLX: a scale one exponent up", mlx, func(c tensors) { double(c[up+".scales"], 5*4+1) }, []string{name, "row 5, columns 64 to 127: steps that are 2 times the right ones"}},
+		{"MLX: an offset one exponent up", mlx, func(c tensors) { double(c[up+".biases"], 5*4+1) }, []string{name, "row 5, columns 64 to 127: offsets that are 2 times the right ones, beside right steps"}},
 		{"MLX: a bias of another group", mlx, func(c tensors) { copy(c[up+".biases"].Data[2*(5*4+1):], c[up+".biases"].Data[2*(9*4+3):2*(9*4+4)]) }, []string{name, "row 5"}},
 		{"MLX: rows shifted by one", mlx, func(c tensors) {
 			for _, end := range []string{".weight", ".scales", ".biases"} {
@@ -372,6 +375,49 @@ func TestDirectionMarksReachNoReport(t *testing.T) {
 		exit, out := weigh(t, local, model, "--format", format)
 		if exit != 1 || !strings.Contains(out, "evil") || strings.Contains(out, "\u202e") {
 			t.Errorf("%s: exit %d, the mark is there: %v", format, exit, strings.Contains(out, "\u202e"))
+		}
+	}
+}
+
+// TestFilesWithMistakesAreAsPlanted: docs/weights.md shows what is said of two files of fixtures/weights, which are made here (-update).
+func TestFilesWithMistakesAreAsPlanted(t *testing.T) {
+	const at = "model.layers.1."
+	c := tensors{}
+	for _, x := range checkpointOf(t, "../../fixtures/llama-tiny/model.safetensors") {
+		x.Data = slices.Clone(x.Data)
+		c[x.Name] = &x
+	}
+	rowsMoved(c[at+"self_attn.q_proj.weight"], func(i int) int { return i/8*8 + i%2*4 + i%8/2 })
+	added(c[at+"input_layernorm.weight"], 1)
+	swap(c, "model.layers.0.mlp.down_proj.weight", "model.layers.2.mlp.down_proj.weight")
+	gate, up := c[at+"mlp.gate_proj.weight"], c[at+"mlp.up_proj.weight"]
+	fused := part(at+"mlp.gate_up_proj.weight", gate.DType, slices.Concat(up.Data, gate.Data), 2*gate.Shape[0], gate.Shape[1])
+	c[fused.Name] = &fused
+	delete(c, gate.Name)
+	delete(c, up.Name)
+	var list []checkpointtest.Tensor
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		list = append(list, *c[name])
+	}
+	spoilt, err := os.ReadFile(spoiltGGUF(t, "wide.Q4_K.gguf", func(at func(string) []byte) {
+		const row = 144 // bytes
+		x := at("blk.0.ffn_up.weight")
+		was := slices.Clone(x[11*row : 12*row])
+		copy(x[11*row:12*row], x[40*row:41*row])
+		copy(x[40*row:41*row], was)
+		x = at("blk.0.ffn_gate.weight")
+		copy(x[60*row:], slices.Clone(x[61*row:]))
+		x = at("blk.0.attn_k.weight")
+		x[3*row+1] += 4
+	}))
+	must(t, err)
+	for name, data := range map[string][]byte{"mistakes.safetensors": checkpointtest.File(list), "mistakes.Q4_K.gguf": spoilt} {
+		path := weightFixtures + name
+		if *update {
+			must(t, os.WriteFile(path, data, 0o666))
+		}
+		if is, err := os.ReadFile(path); err != nil || !bytes.Equal(is, data) {
+			t.Errorf("%s is not as it is planted here: %v", path, err)
 		}
 	}
 }

@@ -123,6 +123,8 @@ var tries = map[Kind]string{
 	Scaled:       "look for a scale in the conversion that the port applies, too",
 	ScaledRows:   "look at the scales of the rows: are they those of other rows, or multiplied in twice?",
 	ScaledBlock:  "look at the scale of this block in the writer of the file",
+	ScaledStep:   "look at the scale of this block in the writer of the file",
+	ScaledOffset: "look at the offset of this block in the writer of the file",
 	ScaledColumn: "was a norm multiplied into the weight? Then the port must not apply it again",
 	Negated:      "look for a sign in the conversion",
 	OtherTensor:  "look at the names in the conversion: two are crossed",

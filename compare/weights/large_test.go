@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // TestTensorsLargerThanWhatIsReadAtOnce has tensors of several blocks, and what is wrong in the last of them.
@@ -105,5 +108,52 @@ func TestOneWrongElementAmongZerosIsReadAFewTimes(t *testing.T) {
 		if c.read > most*size {
 			t.Errorf("tensor %d of side %d is read %.1f times", i/2, i%2, float64(c.read)/size)
 		}
+	}
+}
+
+// TestFloat16IsToldByItsBits has a tensor of several blocks of bfloat16 that the port has as float16, with what has no place there, and one
+// wrong number far on.
+func TestFloat16IsToldByItsBits(t *testing.T) {
+	const rows, columns = 700, 300
+	for _, tt := range []struct {
+		name  string
+		plant func(original, port *tensor)
+		class weights.Class
+		kind  weights.Kind
+		notes string
+	}{
+		{"all right", func(_, _ *tensor) {}, weights.Cast, "", ""},
+		{"a zero of the other sign", func(o, p *tensor) { o.values[200000], p.values[200000] = 0, math.Copysign(0, -1) }, weights.Cast, "", ""},
+		{"NaN for NaN", func(o, p *tensor) { o.values[200000], p.values[200000] = math.NaN(), math.NaN() }, weights.Cast, "", ""},
+		{"a number that becomes zero", func(o, p *tensor) { o.values[200000], p.values[200000] = 1e-9, 0 }, weights.Cast, "", "1 number is too small for float16 and became zero"},
+		{"a number that is rounded", func(o, p *tensor) { o.values[200000], p.values[200000] = 0x1.8p-24, 0x1p-23 }, weights.Cast, "", ""},
+		{"a number that is rounded down", func(o, p *tensor) { o.values[200000], p.values[200000] = 0x1.8p-24, 0x1p-24 }, weights.Mistake, weights.Rounded, ""},
+		{"a number beyond float16", func(o, p *tensor) { o.values[200000], p.values[200000] = 1e6, math.Inf(1) }, weights.Mistake, weights.Overflow, ""},
+		{"zero for a number", func(_, p *tensor) { p.values[200000] = 0 }, weights.Mistake, weights.ZeroBlock, ""},
+		{"NaN for a number", func(_, p *tensor) { p.values[200000] = math.NaN() }, weights.Mistake, weights.NotFinite, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			original, port := normal(rows, columns, 3), normal(rows, columns, 3)
+			tt.plant(original, port)
+			original.cast(hooks.BF16)
+			wrong, squares := 0.0, 0.0
+			for _, v := range original.values {
+				if d := float64(floats.FromF16(floats.F16(float32(v)))) - v; d-d == 0 {
+					wrong, squares = wrong+d*d, squares+v*v
+				}
+			}
+			port.cast(hooks.F16)
+			side := weights.Side{Tensors: []*weights.Tensor{{Name: "w", Shape: []int{rows, columns}, DType: hooks.BF16, Data: bytes.NewReader(encode(hooks.BF16, original.values))}}}
+			row := find(t, compare(t, checkpoint{"w": port}, side), "w")
+			if row.Class != tt.class || row.Kind != tt.kind || !strings.Contains(strings.Join(row.Notes, "\n"), tt.notes) {
+				t.Errorf("%s %s: %s %q", row.Class, row.Kind, row.What, row.Notes)
+			}
+			if row.Class == weights.Cast && row.Relative != math.Sqrt(wrong/squares) {
+				t.Errorf("relative distance %g, want %g", row.Relative, math.Sqrt(wrong/squares))
+			}
+			if row.At != nil && (row.At.Row != 200000/columns || row.At.Column != 200000%columns) {
+				t.Errorf("at %+v", row.At)
+			}
+		})
 	}
 }

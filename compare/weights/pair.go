@@ -99,14 +99,16 @@ func (c *comparison) identical(r *reader, local, original *Tensor) (bool, error)
 }
 
 // agrees goes over the whole tensor with each rounding that all elements of a sample allow, until one leaves no element. Where none
-// does, it counts by the rounding that most of the sample allows.
+// does, it counts by one that most of the sample allows.
 func (c *comparison) agrees(r *reader, local *Tensor, v view) (*tally, rule, error) {
 	list, err := c.voted(r, local, v)
 	if err != nil {
 		return nil, rule{}, err
 	}
+	_, columns := local.flat()
 	var wrong []part // an element that each of those that were tried does not give
-	for _, x := range list {
+	by, far := 0, -1 // the one that gives the most from the first on
+	for i, x := range list {
 		if !x.all || local.Grid != nil || local.Add != 0 {
 			break
 		}
@@ -121,11 +123,19 @@ func (c *comparison) agrees(r *reader, local *Tensor, v view) (*tally, rule, err
 			return t, q, err
 		}
 		wrong = append(wrong, *bad)
+		if at := bad.r0*columns + bad.c0; at > far {
+			by, far = i, at
+		}
+	}
+	if len(wrong) > 0 {
+		q := plainRule(local.Add, list[by].round)
+		t, err := c.pass(r, local, v, q)
+		return t, q, err
 	}
 	var first *tally
-	var by rule
+	var most rule
 	for i, x := range list {
-		if i > 0 && (!x.all || len(wrong) > 0) {
+		if i > 0 && !x.all {
 			break
 		}
 		q := plainRule(local.Add, x.round)
@@ -134,13 +144,13 @@ func (c *comparison) agrees(r *reader, local *Tensor, v view) (*tally, rule, err
 			return nil, q, err
 		}
 		if first == nil || t.bad == 0 {
-			first, by = t, q
+			first, most = t, q
 		}
 		if t.bad == 0 {
 			break
 		}
 	}
-	return first, by, nil
+	return first, most, nil
 }
 
 // vote is a rounding, and how many elements of a sample it gives.

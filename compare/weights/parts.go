@@ -59,6 +59,11 @@ func (a *attempt) inParts() (bool, error) {
 			from, to = from/group*group, min((to/group+1)*group, columns)-1
 		}
 		f := a.ofRow(&b, from, to)
+		if f.kind == Values {
+			if off, is := a.stepOff(&b, from, to); is {
+				f = off
+			}
+		}
 		if f.kind == Values && mine != nil {
 			if at := where[mine[r]]; len(at) > 0 {
 				near := slices.MinFunc(at, func(x, y int) int { return abs(x-r) - abs(y-r) })
@@ -175,6 +180,8 @@ func joinRun(runs []run, f finding, r int) []run {
 		case Values, ScaledRows: // their columns and factors are those of all together
 		case Constant:
 			alike = alike && last.factor == f.factor
+		case ScaledStep, ScaledOffset:
+			alike = alike && last.factor == f.factor && last.from == f.from && last.to == f.to
 		default:
 			alike = alike && last.from == f.from && last.to == f.to
 		}
@@ -282,6 +289,10 @@ func (a *attempt) ofRun(r run, rows, columns int) string {
 		return fmt.Sprintf("%s: zero", at)
 	case Constant:
 		return fmt.Sprintf("%s: every element is %s", at, number(r.factor))
+	case ScaledStep:
+		return fmt.Sprintf("%s: steps that are %s times the right ones, beside right offsets%s", at, number(r.factor), exponent(r.factor))
+	case ScaledOffset:
+		return fmt.Sprintf("%s: offsets that are %s times the right ones, beside right steps%s", at, number(r.factor), exponent(r.factor))
 	case NotFinite:
 		return fmt.Sprintf("%s: NaN or infinite", at)
 	case ShiftedRows:

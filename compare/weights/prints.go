@@ -94,16 +94,20 @@ func (p *print) apart(o *print) float64 {
 func (c *catalogue) near(p *print) []int32 {
 	const most = 8
 	best := math.Inf(1)
-	c.around(p, func() float64 { return best }, func(_ int32, d float64) { best = min(best, d) })
+	c.around(p, func() float64 { return best }, func(_ int32, d float64) bool {
+		best = min(best, d)
+		return best > 0
+	})
 	type place struct {
 		at int32
 		d  float64
 	}
 	var found []place
-	c.around(p, func() float64 { return 4 * best }, func(at int32, d float64) {
-		if d <= 4*best && len(found) < 4*most {
+	c.around(p, func() float64 { return 4 * best }, func(at int32, d float64) bool {
+		if d <= 4*best {
 			found = append(found, place{at, d})
 		}
+		return len(found) < 4*most
 	})
 	slices.SortFunc(found, func(a, b place) int { return cmp.Or(cmp.Compare(a.d, b.d), cmp.Compare(a.at, b.at)) })
 	var list []int32
@@ -113,8 +117,9 @@ func (c *catalogue) near(p *print) []int32 {
 	return list
 }
 
-// around visits prints from the one with the nearest first sum on, as long as that alone is not further than a limit of squared distances.
-func (c *catalogue) around(p *print, limit func() float64, visit func(at int32, d float64)) {
+// around visits prints from the one with the nearest first sum on, as long as that alone is not further than a limit of squared distances, and
+// visit goes on.
+func (c *catalogue) around(p *print, limit func() float64, visit func(at int32, d float64) bool) {
 	mid, _ := slices.BinarySearchFunc(c.order, p[0], func(i int32, x float32) int { return cmp.Compare(c.prints[i][0], x) })
 	for low, high := mid-1, mid; low >= 0 || high < len(c.order); {
 		below, above := math.Inf(1), math.Inf(1)
@@ -135,6 +140,8 @@ func (c *catalogue) around(p *print, limit func() float64, visit func(at int32, 
 			at = c.order[high]
 			high++
 		}
-		visit(at, p.apart(&c.prints[at]))
+		if !visit(at, p.apart(&c.prints[at])) {
+			return
+		}
 	}
 }

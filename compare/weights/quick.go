@@ -23,11 +23,11 @@ func (c *comparison) quick(r *reader, local *Tensor, v view, round rounding) (t 
 	var rounded []float64
 	for p := range v.parts {
 		if bits && p.columns() == columns && t.values.varies && t.given.varies {
-			at, err := t.castBits(r, local, v.t, p, most)
+			x, l, err := r.raw(local, v.t, p)
 			if err != nil {
 				return nil, nil, err
 			}
-			if at >= 0 {
+			if at := t.castBits(x, l, most); at >= 0 {
 				row, column := p.r0+at/columns, at%columns
 				return nil, &part{row, row + 1, column, column + 1}, nil
 			}
@@ -93,45 +93,48 @@ var exactF16 = sync.OnceValue(func() *[1 << 16]uint32 {
 	return &table
 })
 
-// castBits is a part of quick for bfloat16 that became float16: most numbers are told by their bits. at is the element of the part that is
-// not right; −1 for none. The sums are those of quick, to the bit.
-func (t *tally) castBits(r *reader, local, original *Tensor, p part, most float64) (at int, err error) {
-	const size = 2
+// raw reads whole rows of both sides as they are stored, from one place of memory.
+func (r *reader) raw(local, original *Tensor, p part) (x, l []byte, err error) {
 	_, columns := local.flat()
-	n := p.size()
-	raw := room(&r.bits, 2*size*n)
-	l, o := raw[:size*n], raw[size*n:]
+	size := p.size() * original.DType.Size()
+	both := room(&r.bits, size+p.size()*local.DType.Size())
+	x, l = both[:size], both[size:]
 	if err := r.ctx.Err(); err != nil {
-		return 0, err
+		return nil, nil, err
 	}
-	for _, side := range []struct {
-		t    *Tensor
-		into []byte
-	}{{local, l}, {original, o}} {
-		if err := fill(side.into, side.t.Data, int64(p.r0)*int64(columns)*size); err != nil {
-			return 0, inTensor(side.t, err)
-		}
+	at := int64(p.r0) * int64(columns)
+	if err := fill(x, original.Data, at*int64(original.DType.Size())); err != nil {
+		return nil, nil, inTensor(original, err)
 	}
-	r.done.Add(int64(len(raw)))
+	if err := fill(l, local.Data, at*int64(local.DType.Size())); err != nil {
+		return nil, nil, inTensor(local, err)
+	}
+	r.done.Add(int64(len(both)))
+	return x, l, nil
+}
+
+// castBits is a part of quick for bfloat16 x that became float16 l: most numbers are told by their bits. It returns the element that is not
+// right; −1 for none. The sums are those of quick, to the bit.
+func (t *tally) castBits(x, l []byte, most float64) int {
 	exact, whole := exactF16(), t.whole
-	for i := range n {
-		x, y := binary.LittleEndian.Uint16(o[size*i:]), binary.LittleEndian.Uint16(l[size*i:])
-		g := float64(floats.FromBF16(x))
-		if exact[x] == uint32(y) {
+	for i := range len(x) / 2 {
+		from, to := binary.LittleEndian.Uint16(x[2*i:]), binary.LittleEndian.Uint16(l[2*i:])
+		g := float64(floats.FromBF16(from))
+		if exact[from] == uint32(to) {
 			whole += float64(g * g)
 			continue
 		}
-		f := float64(floats.RoundF16(float32(g)))
-		if to := float64(floats.FromF16(y)); to != f && (f == f || to == to) {
-			return i, nil
+		f, is := float64(floats.RoundF16(float32(g))), float64(floats.FromF16(to))
+		if !same(is, f) {
+			return i
 		}
 		t.whole = whole
 		t.rounds(g, f, most)
 		whole = t.whole
 	}
 	t.whole = whole
-	t.elements += n
-	return -1, nil
+	t.elements += len(x) / 2
+	return -1
 }
 
 // single is a rounding of float32 numbers, which is several times as fast; nil for others.

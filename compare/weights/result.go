@@ -43,6 +43,8 @@ const (
 	ScaledRows   Kind = "scaled-rows"   // a factor for each row
 	ScaledBlock  Kind = "scaled-block"  // a factor for one rectangle
 	ScaledColumn Kind = "scaled-column" // a factor for each column
+	ScaledStep   Kind = "scaled-step"   // a factor for the steps of codes, and not for what code 0 stands for
+	ScaledOffset Kind = "scaled-offset" // the other way round
 	Negated      Kind = "negated"
 	OtherTensor  Kind = "other-tensor" // another tensor of the original
 	OtherLayer   Kind = "other-layer"  // the same tensor of another layer

@@ -36,7 +36,9 @@ func TestErrorsAreTheSameFourAtATime(t *testing.T) {
 		four := c.Errors(0, x)
 		vectors = false
 		one := c.Errors(0, x)
-		same := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) || a != a && b != b || a == 0 && b == 0 }
+		same := func(a, b float64) bool {
+			return math.Float64bits(a) == math.Float64bits(b) || a != a && b != b || a == 0 && b == 0
+		}
 		if !same(one.Error2, four.Error2) || !same(one.X2, four.X2) || !same(one.Beyond2, four.Beyond2) || one.Nearest != four.Nearest || one.Nearest && (!same(one.Least, four.Least) || !same(one.Most, four.Most)) {
 			t.Fatalf("one at a time %+v, four %+v", one, four)
 		}

@@ -3,4 +3,6 @@
 package quant
 
 // vectorErrors takes no element: there is one way to add them here.
-func (s *errorSums) vectorErrors(_ []int16, _ []float64, _, _, _ float64, _ func(i int)) int { return 0 }
+func (s *errorSums) vectorErrors(_ []int16, _ []float64, _, _, _ float64, _ func(i int)) int {
+	return 0
+}

@@ -61,10 +61,10 @@ func measure(dir string, size int64, runs int, formats []string, profile string)
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	fmt.Printf("%d cores, %s/%s, an original of %.1f GB in bfloat16, medians of %d runs\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, float64(size)/1e9, runs)
-	fmt.Println("| port | GB of both | compared, GB/s | merely read, GB/s | ratio | resident, MiB | elements, 10^6/s |")
-	fmt.Println("|---|---|---|---|---|---|---|")
+	fmt.Println("| port | GB of both | compared, GB/s | merely read, GB/s | ratio | resident, MiB | elements, 10^6/s | processor, s | GB/s of processor time |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|")
 	for _, f := range formats {
-		var took, read []float64
+		var took, read, busy []float64
 		peak, all := 0, int64(0)
 		for range runs {
 			n, seconds, err := readFiles(original(dir), port(dir, f))
@@ -72,14 +72,14 @@ func measure(dir string, size int64, runs int, formats []string, profile string)
 				return err
 			}
 			all, read = n, append(read, seconds)
-			seconds, p, err := compared(program, dir, f)
+			seconds, cpu, p, err := compared(program, dir, f)
 			if err != nil {
 				return err
 			}
-			took, peak = append(took, seconds), max(peak, p)
+			took, busy, peak = append(took, seconds), append(busy, cpu), max(peak, p)
 		}
-		t, r := median(took), median(read)
-		fmt.Printf("| %s | %.1f | %.2f | %.2f | %.2f | %d | %.0f |\n", f, float64(all)/1e9, float64(all)/1e9/t, float64(all)/1e9/r, t/r, peak>>10, float64(size)/2/1e6/t)
+		t, r, cpu := median(took), median(read), median(busy)
+		fmt.Printf("| %s | %.1f | %.2f | %.2f | %.2f | %d | %.0f | %.2f | %.2f |\n", f, float64(all)/1e9, float64(all)/1e9/t, float64(all)/1e9/r, t/r, peak>>10, float64(size)/2/1e6/t, cpu, float64(all)/1e9/cpu)
 	}
 	return nil
 }
@@ -131,14 +131,15 @@ func readFiles(paths ...string) (int64, float64, error) {
 // highWater is the peak of a process's resident memory, in /proc.
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// compared runs tracediff weights, and returns the seconds that it took and its peak of resident memory in KiB: 0 where /proc has none.
-func compared(program, dir, format string) (seconds float64, peak int, err error) {
+// compared runs tracediff weights, and returns the seconds that it took, those that processors had to do for it, and its peak of resident
+// memory in KiB: 0 where /proc has none.
+func compared(program, dir, format string) (seconds, busy float64, peak int, err error) {
 	cmd := exec.Command(program, "weights", port(dir, format), "--model", original(dir), "--color", "never")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	started := time.Now()
 	if err := cmd.Start(); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -148,7 +149,8 @@ func compared(program, dir, format string) (seconds float64, peak int, err error
 			if seconds = time.Since(started).Seconds(); err != nil || !strings.Contains(out.String(), "\nMATCH: ") {
 				err = fmt.Errorf("%s: %v\n%s", format, err, out.String())
 			}
-			return seconds, peak, err
+			busy = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+			return seconds, busy, peak, err
 		case <-time.After(10 * time.Millisecond):
 			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
 			if m := highWater.FindSubmatch(status); m != nil {
