@@ -136,7 +136,7 @@ func (s *search) logSoftmax(e *Entry, rounded bool) *program.Edited {
 		x, b := v.Data[at:][:width], v.Bound[at:][:width]
 		top, sum, off := slices.Max(x), 0.0, 0.0
 		for i := range x {
-			y := math.Exp(x[i] - top)
+			y := floats.Exp(x[i] - top)
 			sum, off = sum+y, off+y*b[i]
 		}
 		by := top + math.Log(sum)

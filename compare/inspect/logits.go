@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -99,7 +100,7 @@ func (l *Logits) choose(row []float64, o *Options) {
 	total, weighted := 0.0, 0.0 // Σe and Σe·(v − most), of e = exp(v − most)
 	for _, v := range row {
 		d := v - most // NaN where the row has a NaN or +Inf
-		e := math.Exp(d)
+		e := floats.Exp(d)
 		total += e
 		if e != 0 { // the limit of e·ln(e) at 0 is 0
 			weighted += e * d
@@ -108,7 +109,7 @@ func (l *Logits) choose(row []float64, o *Options) {
 	l.Entropy = measure.Number(math.Log(total) - weighted/total)
 	l.Top = []Token{}
 	for _, id := range ids[:min(o.top(), len(ids))] {
-		t := Token{ID: id, Logit: measure.Number(row[id]), Probability: measure.Number(math.Exp(row[id]-most) / total)}
+		t := Token{ID: id, Logit: measure.Number(row[id]), Probability: measure.Number(floats.Exp(row[id]-most) / total)}
 		if o.TokenText != nil {
 			text := o.TokenText(id)
 			t.Text = &text

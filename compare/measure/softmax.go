@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
@@ -61,7 +62,7 @@ func exponentials(dst, row []float64) (top, sum float64) {
 		top = max(top, x) // NaN if one is
 	}
 	for i, x := range row {
-		dst[i] = math.Exp(x - top)
+		dst[i] = floats.Exp(x - top)
 		sum += dst[i]
 	}
 	return top, sum

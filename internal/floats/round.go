@@ -128,6 +128,9 @@ func Ordinal(d hooks.DType, x float64) int64 {
 // place counts the numbers of f in (0, a], for a positive finite number a of f: every binade above the subnormals has
 // 2^(precision−1) of them, and so have the subnormals and zero together.
 func (f format) place(a float64) uint64 {
+	if a >= f.smallest() { // the bits that f keeps count them, too, from another zero
+		return math.Float64bits(a)>>(53-f.precision) - uint64(f.minExp+1022)<<(f.precision-1)
+	}
 	_, e := math.Frexp(a)
 	binade := max(e-1, f.minExp)
 	units := uint64(math.Ldexp(a, f.precision-1-binade)) // the significand as an integer

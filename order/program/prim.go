@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // Prim is a primitive.
@@ -237,7 +238,7 @@ func (r *run) apply(i int, out, x, y operand) {
 		if f.DType == hooks.F32 {
 			share = (unitsOfTanh - unitsOfFunction) * unit32
 		}
-		r.each(f, math.Tanh, out, x, 0, share)
+		r.each(f, floats.Tanh, out, x, 0, share)
 	default:
 		for i, v := range x.v {
 			e := 0.0
@@ -264,7 +265,7 @@ func (r *run) apply(i int, out, x, y operand) {
 }
 
 // functions are those of a library that are monotone.
-var functions = map[Prim]func(float64) float64{Exp: math.Exp, Log: math.Log, Log1p: math.Log1p, Expm1: math.Expm1}
+var functions = map[Prim]func(float64) float64{Exp: floats.Exp, Log: math.Log, Log1p: math.Log1p, Expm1: math.Expm1}
 
 // each applies a monotone function, which may be off by more than a library's: by extra, and by a share of the result.
 func (r *run) each(f finisher, fn func(float64) float64, out, x operand, extra, share float64) {

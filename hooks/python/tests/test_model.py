@@ -171,6 +171,26 @@ class Host(TestCase):
             file.write_bytes(b"a" * 10 + b"b" * 10 + b"d")
             self.assertNotIn(host.weights_digest(self.folder), (want, remembered))
 
+    @unittest.skipUnless(sys.platform == "linux", "elsewhere nothing is remembered")
+    def test_digest_of_large_weights_is_remembered(self):
+        file = self.folder / "model.safetensors"
+        file.write_bytes(b"0123456789")
+        cache = self.folder / "cache" / "tracediff" / "digests.json"
+        with (
+            mock.patch.multiple(host, LARGE=9, CHUNK=4),
+            mock.patch.dict(os.environ, XDG_CACHE_HOME=str(cache.parent.parent)),
+        ):
+            digest = host.weights_digest(self.folder)
+            self.assertFalse(cache.exists(), "a file that was only just written may be written again at the same time")
+            with mock.patch.object(host, "SETTLE", -1):
+                self.assertEqual(host.weights_digest(self.folder), digest)
+            known = json.loads(cache.read_text())
+            self.assertEqual(list(known), [str(file)])
+            with mock.patch.object(host, "_chunk", side_effect=AssertionError("hashed again")):
+                self.assertEqual(host.weights_digest(self.folder), digest)
+            file.write_bytes(b"012345678!")
+            self.assertNotEqual(host.weights_digest(self.folder), digest)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -13,6 +13,7 @@ import pathlib
 import platform
 import re
 import sys
+import time
 from typing import Any
 
 from tracediff.errors import BadInput
@@ -23,6 +24,10 @@ PINS = {"torch": "2.15.0", "transformers": "5.23.0"}
 # Weights of more bytes have the digests of their chunks, and how many bytes a chunk has. The command-line tool has the same numbers.
 LARGE = 128 << 20
 CHUNK = 8 << 20
+
+# Seconds for which a file has to be unchanged before its digest is remembered: writes within one tick of a file system's
+# clock leave the same times.
+SETTLE = 2
 
 # Instruction sets that choose a kernel in torch or its libraries.
 FLAGS = ("sse4_2", "avx", "avx2", "f16c", "fma", "avx_vnni", "asimd", "asimddp", "bf16", "i8mm")
@@ -136,11 +141,12 @@ def whole(file: pathlib.Path) -> str:
 def chunked(files: list[pathlib.Path]) -> list[str]:
     """Return, of each file, the SHA-256 of the SHA-256 digests of its chunks, hashed on all cores.
 
-    Digests that the command-line tool has in the user's cache folder are taken from there, where a file is the one that
-    was hashed. OSError when a file cannot be read or changes.
+    Digests that are in the user's cache folder, where the command-line tool has its own, are taken from there, where a
+    file is the one that was hashed; what was hashed is put there. OSError when a file cannot be read or changes.
     """
     known = _remembered()
     sums = []
+    new: dict[str, dict[str, Any]] = {}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for file in files:
             before = file.stat()
@@ -148,11 +154,15 @@ def chunked(files: list[pathlib.Path]) -> list[str]:
             if entry.get("chunks") and _same(entry, before):
                 sums.append(entry["chunks"])
                 continue
+            started = time.time()
             parts = pool.map(lambda at, file=file: _chunk(file, at), range(0, before.st_size, CHUNK))
             sums.append(hashlib.sha256(b"".join(parts)).hexdigest())
             after = file.stat()
-            if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+            if _identity(before) != _identity(after):
                 raise OSError(f"{file} was changed while it was hashed")
+            if started - max(before.st_mtime, before.st_ctime) > SETTLE:
+                new[os.path.abspath(file)] = {**_identity(before), "chunks": sums[-1]}
+    _remember(new)
     return sums
 
 
@@ -166,25 +176,57 @@ def _remembered() -> dict[str, Any]:
     """Return what the command-line tool remembers of files, by path: nothing where there is none or it cannot be read."""
     if not sys.platform.startswith("linux"):  # elsewhere the system says too little of a file
         return {}
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     try:
-        known = json.loads((cache / "tracediff" / "digests.json").read_text())
+        known = json.loads(_cache().read_text())
     except (OSError, ValueError, RuntimeError):
         return {}
     return known if isinstance(known, dict) and all(isinstance(v, dict) for v in known.values()) else {}
 
 
+def _remember(new: dict[str, dict[str, Any]]) -> None:
+    """Add files to what is remembered, all or nothing. Where that cannot be written they are hashed again the next time."""
+    if not new or not sys.platform.startswith("linux"):
+        return
+    known = _remembered()
+    for path, entry in new.items():
+        old = known.get(path, {})
+        kept = {"sha256": old["sha256"]} if old.get("sha256") and _identity_of(old) == _identity_of(entry) else {}
+        known[path] = {**entry, **kept}
+    try:
+        cache = _cache()
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        part = cache.with_name(f"{cache.name}.{os.getpid()}.part")
+        part.write_text(json.dumps(known, indent="\t", sort_keys=True) + "\n")
+        part.replace(cache)
+    except (OSError, RuntimeError):
+        return
+
+
+def _cache() -> pathlib.Path:
+    """Return where digests are remembered. RuntimeError where there is no home."""
+    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    return folder / "tracediff" / "digests.json"
+
+
 def _same(entry: dict[str, Any], now: os.stat_result) -> bool:
     """Tell whether a remembered file is the one that is there now."""
-    told = {
+    whole_digest = re.fullmatch("[0-9a-f]{64}", str(entry["chunks"]))
+    return bool(whole_digest) and _identity_of(entry) == _identity(now)
+
+
+def _identity(now: os.stat_result) -> dict[str, int]:
+    """Return what changes when a file is written, as the command-line tool names it."""
+    return {
         "size": now.st_size,
         "mtime_ns": now.st_mtime_ns,
         "ctime_ns": now.st_ctime_ns,
         "inode": now.st_ino,
         "device": now.st_dev,
     }
-    whole_digest = re.fullmatch("[0-9a-f]{64}", str(entry["chunks"]))
-    return bool(whole_digest) and all(entry.get(key) == value for key, value in told.items())
+
+
+def _identity_of(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: entry.get(key) for key in ("size", "mtime_ns", "ctime_ns", "inode", "device")}
 
 
 def warn(message: str) -> None:
