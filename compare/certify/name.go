@@ -198,14 +198,19 @@ func (i *Isolator) fromArguments(*evidence) func(order.Node) bool {
 // fromTokens are what was captured without the caches of the passes before, which may not be what was kept: a cache is then computed
 // from what each pass has put into it.
 func (i *Isolator) fromTokens(e *evidence) func(order.Node) bool {
-	return func(n order.Node) bool { return i.has(n) && (n.Pass == e.node.Pass || !i.cached(n.Entry)) }
+	return func(n order.Node) bool {
+		return i.has(n) && (n.Pass == e.node.Pass || e.node.Pass > mostPasses || !i.cached(n.Entry))
+	}
 }
+
+// mostPasses is the last pass of which a cache is computed from what each pass before has put into it.
+const mostPasses = 16
 
 // fromProducts are, of the passes before, what was captured of products with matrices alone: what is made of those may not be what
 // was kept.
 func (i *Isolator) fromProducts(e *evidence) func(order.Node) bool {
 	return func(n order.Node) bool {
-		if !i.has(n) || n.Pass == e.node.Pass || i.given(n) || i.fixed(n.Entry) {
+		if !i.has(n) || n.Pass == e.node.Pass || e.node.Pass > mostPasses || i.given(n) || i.fixed(n.Entry) {
 			return i.has(n)
 		}
 		return slices.ContainsFunc(i.list.Entries[n.Entry].Weights, func(w order.Weight) bool { return len(w.Shape) > 1 })
