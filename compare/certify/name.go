@@ -96,7 +96,7 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 
 // name looks for what is wrong with the entries of a role, in the arithmetic of the form of each; where that is not known, in a few.
 // Where nothing is found between an entry and what it was computed from, masks and rotary tables, which follow from the positions
-// alone, are computed too: a layer may have another one.
+// alone, are computed too: a layer may have another one. So are caches: what a pass shows of one may not be what the next finds.
 func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, error) {
 	left, own, right, err := i.leftOf(ctx, role)
 	if err != nil || len(left) == 0 {
@@ -109,25 +109,33 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 	if more, err := i.nameTogether(ctx, role, left, own); more.Named() || err != nil {
 		return more, err
 	}
-	opened, err := i.opened(left)
-	if opened == nil || err != nil {
-		return found, err
+	for _, without := range []func(e *evidence) func(order.Node) bool{i.fromArguments, i.fromTokens, i.fromProducts} {
+		more, err := i.nameOpened(ctx, left, own, right, without)
+		if more.Named() || err != nil {
+			return more, err
+		}
+		found = more.With(found)
 	}
-	more, err := i.nameIn(ctx, opened, own, func(n order.Node) (*evidence, error) {
+	return found, nil
+}
+
+// nameOpened looks for what is wrong with some entries between them and less than was captured; nil where that is no other program.
+func (i *Isolator) nameOpened(ctx context.Context, left []*evidence, own []*arithmetic, right []order.Node, has func(e *evidence) func(order.Node) bool) (*diagnose.Finding, error) {
+	opened, err := i.opened(left, has)
+	if opened == nil || err != nil {
+		return nil, err
+	}
+	return i.nameIn(ctx, opened, own, func(n order.Node) (*evidence, error) {
 		e, err := i.evidence(ctx, n)
 		if e == nil || err != nil {
 			return nil, err
 		}
-		all, err := i.opened([]*evidence{e})
+		all, err := i.opened([]*evidence{e}, has)
 		if all == nil || err != nil {
 			return nil, err
 		}
 		return all[0], nil
 	}, right)
-	if more.Named() || err != nil {
-		return more, err
-	}
-	return more.With(found), nil
 }
 
 // nameTogether looks for one mistake of several roles: those of one kind of operation that read the same, such as cosines and sines.
@@ -158,11 +166,11 @@ func (i *Isolator) nameTogether(ctx context.Context, role string, left []*eviden
 	return i.nameIn(ctx, left, own, nil, nil)
 }
 
-// opened are the entries with masks and rotary tables computed, too; nil where none has any.
-func (i *Isolator) opened(left []*evidence) ([]*evidence, error) {
+// opened are the entries between them and what has says of each; nil where none is of another program.
+func (i *Isolator) opened(left []*evidence, has func(e *evidence) func(order.Node) bool) ([]*evidence, error) {
 	all, some := slices.Clone(left), false
 	for k, e := range left {
-		t, err := i.trialFrom(e.ctx, e.node, func(n order.Node) bool { return i.given(n) || i.has(n) && !i.fixed(n.Entry) })
+		t, err := i.trialFrom(e.ctx, e.node, has(e))
 		if lacking(err) || err == nil && len(t.cut.Steps) == len(e.cut.Steps) {
 			continue
 		} else if err != nil {
@@ -180,6 +188,39 @@ func (i *Isolator) opened(left []*evidence) ([]*evidence, error) {
 		return nil, nil
 	}
 	return all, nil
+}
+
+// fromArguments are what was captured without masks and rotary tables, which are computed too.
+func (i *Isolator) fromArguments(*evidence) func(order.Node) bool {
+	return func(n order.Node) bool { return i.given(n) || i.has(n) && !i.fixed(n.Entry) }
+}
+
+// fromTokens are what was captured without the caches of the passes before, which may not be what was kept: a cache is then computed
+// from what each pass has put into it.
+func (i *Isolator) fromTokens(e *evidence) func(order.Node) bool {
+	return func(n order.Node) bool {
+		return i.has(n) && (n.Pass == e.node.Pass || e.node.Pass > mostPasses || !i.cached(n.Entry))
+	}
+}
+
+// mostPasses is the last pass of which a cache is computed from what each pass before has put into it.
+const mostPasses = 16
+
+// fromProducts are, of the passes before, what was captured of products with matrices alone: what is made of those may not be what
+// was kept.
+func (i *Isolator) fromProducts(e *evidence) func(order.Node) bool {
+	return func(n order.Node) bool {
+		if !i.has(n) || n.Pass == e.node.Pass || e.node.Pass > mostPasses || i.given(n) || i.fixed(n.Entry) {
+			return i.has(n)
+		}
+		return slices.ContainsFunc(i.list.Entries[n.Entry].Weights, func(w order.Weight) bool { return len(w.Shape) > 1 })
+	}
+}
+
+// cached reports whether an entry goes on with itself of the pass before.
+func (i *Isolator) cached(entry int) bool {
+	e := &i.list.Entries[entry]
+	return slices.ContainsFunc(e.Inputs, func(r order.Ref) bool { return r.Prev && r.Name == e.Name })
 }
 
 // given reports whether a node is an argument of the model.

@@ -106,7 +106,12 @@ func (s *search) shapeOf(r order.Ref, pass int) []int {
 // inserted has an operation of the entry's layer at a place, with its result rounded or not; nil where it does not go with it.
 func (s *search) inserted(e *Entry, name string, at int, stored bool) *program.Edited {
 	n := s.m.List.Index(beside(name, s.m.List.Entries[e.Node.Entry].Name))
-	if n < 0 { // other layers alone have it
+	for _, in := range e.Inputs { // other layers alone have it: that of which something is read first
+		if n < 0 {
+			n = s.m.List.Index(beside(name, s.m.List.Entries[in.Entry].Name))
+		}
+	}
+	if n < 0 {
 		n = s.m.List.Index(name)
 	}
 	if n < 0 {

@@ -183,10 +183,11 @@ func (s *search) constants() error {
 					make: func(e *Entry) *program.Edited { return d.Apply(e.signed(s.m)) },
 					say:  func(e *Entry) Name { return s.constant(e, i, n) },
 				}
+				before := len(s.found)
 				if err := s.try(h); err != nil {
 					return err
 				}
-				if s.cautious || t.Steps[i].Round != program.Model || n.words == "" || floats.Round(s.first.Call.DType, n.value) == n.value {
+				if s.cautious || len(s.found) > before || s.first.Call.DType == hooks.F32 || t.Steps[i].Round != program.Model || n.words == "" || floats.Round(s.first.Call.DType, n.value) == n.value {
 					continue
 				}
 				h.rank, h.make = h.rank+len(all), func(e *Entry) *program.Edited { return s.unstored(e, at, n.value) }

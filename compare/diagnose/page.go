@@ -48,12 +48,14 @@ var pages = []page{
 	on("missing-bias", "", `^the bias is not added`),
 	on("narrow-arithmetic", "", `computed in (bfloat16|float16|tf32)|result is rounded to (bfloat16|float16)`),
 	on("transposed-weight", projected, `weight is transposed`),
-	on("damaged-weight", projected, `^channel \d+ is channel \d+$`),
-	on("shards", projected, `channels? [\d to]+ (is|are) 0|of its columns`),
+	on("damaged-weight", projected, `^one number of|^channel \d+ is channel \d+$`),
+	on("shards", projected, `channels? [\d to]+ (is|are) 0|of its columns|columns of .* are 0`),
+	on("quantised-weight", projected, `the scale of rows|their scale`),
 
 	// The tables of the rotary embedding.
 	on("rotary-precision", tables, `are rounded to`),
-	on("rotary-scaling", tables, `scal|result is multiplied|frequencies are (multiplied|divided)|not scaled`),
+	on("rotary-scaling", tables, `scal|result is multiplied|frequencies are (multiplied|divided)|not scaled|angles are multiplied|counted from -?1:|2π`),
+	on("position-offset", tables, `start again`),
 	on("rotary-base", tables, `theta`),
 	on("positions-of-decode-steps", tables, `every position is 0|count from 0|of the pass before|^positions are -1`),
 	on("shifted-positions", tables, `^positions are [+-]`),
@@ -107,7 +109,7 @@ var pages = []page{
 	// Norms.
 	on("rotary-before-norm", norms, `rope`),
 	on("norm-over-all-heads", norms, `over its (heads|tokens)`),
-	on("place-of-epsilon", norms, `is added to the root|least value`),
+	on("place-of-epsilon", norms, `is added (to the root|behind the inverse)|least value`),
 	on("epsilon", norms, `epsilon`),
 	on("layernorm", norms, `LayerNorm`),
 	on("inverted-norm", norms, `root is|quotient`),

@@ -73,6 +73,9 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 		}
 		if d.Map.Kind == 0 {
 			n.What = "step " + s.site(e, step) + " is taken over two axes"
+			if len(d.At) > 1 {
+				n.What = "all sums are taken over two axes"
+			}
 			if axes := s.axesOf(e, t.Steps[step].Args[0]); len(axes) > 1 {
 				n.What += ": over its " + axisWords(axes[len(axes)-2]) + " as well"
 			}
@@ -84,7 +87,11 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 		}
 		n.What = fmt.Sprintf("%s is read transposed in %s", s.value(e, t.Steps[step].Args[at.Arg]), s.step(e, step))
 	case program.Operand:
-		n.What = fmt.Sprintf("%s reads %s, not %s", s.step(e, step), s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[at.Arg]))
+		now, right := s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[at.Arg])
+		n.What = fmt.Sprintf("%s reads %s, not %s", s.step(e, step), now, right)
+		if now == right {
+			n.What = fmt.Sprintf("%s reads another part of %s than it should", s.step(e, step), now)
+		}
 	case program.Count:
 		number, _ := t.Count(step)
 		right := t.Steps[number].Value

@@ -117,7 +117,7 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		}
 		return fmt.Sprintf("%s is read by turns, not as %s", what, parts)
 	case program.First:
-		if at.Arg < 0 {
+		if at.Arg < 0 && axis(m.Axis) != "its heads" {
 			return fmt.Sprintf("%s is read at index %d of %s for all of them", what, m.By, axis(m.Axis))
 		}
 		return fmt.Sprintf("every query head reads head %d of %s", m.By, what)

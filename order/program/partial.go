@@ -5,8 +5,7 @@ import "slices"
 // partCounts are into how many parts a sum is split.
 var partCounts = []int{2, 4}
 
-// Apart are the edits that take the sums along the last axis over each of some parts of it by itself, as ranks do that do not gather
-// them, and those that take them over one part for all.
+// Apart are the edits that take a sum along the last axis over each of some parts of it by itself, as ranks do that do not gather it.
 func (t *Parts) Apart() []Edit {
 	var all []Edit
 	for _, i := range t.Firsts() {
