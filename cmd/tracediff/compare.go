@@ -23,17 +23,17 @@ func compareCommand() *cli.Command {
 		Usage:     "find the first tensor at which the two sides differ, and say whether that is a bug or rounding",
 		ArgsUsage: "[LOCAL [REFERENCE]]",
 		Description: `Without arguments it runs the local side again, with the settings of the last capture or compare, and compares it with the
-reference. --reference names that; without it, it is a stored trace of transformers, else a golden, else the float64 walk. A
-command that has --model, --prompt or --tokens stands alone; any other changes the last settings, which a
-command that fails leaves behind, too.
+reference: the one that --reference names, else a stored trace of transformers, else a golden, else the float64 walk. A command
+with --model, --prompt or --tokens ignores the last settings; without them the flags that you type change the last settings. Those
+of a command that failed are kept, too.
 
 Two trace files are compared as they are. One file with --isolate is checked by itself: every entry is computed again from its
 own inputs and the checkpoint. With --ab the files are two runs of one model, A and B, and neither is the reference; the entries that
 --expect-different names have to differ, all others to match.
 
 Every entry is verified by itself, from the local side's own inputs: EXACT, ROUNDING, UNIDENTIFIED or BUG. A BUG is a mismatch
-within any limit. An error over its limit is drift, and no mismatch, where every operation from the token ids to it is
-correct. For an UNIDENTIFIED entry the limit decides; --require-certified does not accept it.
+even where the error is within its limit. An error over its limit is drift, not a mismatch, where every operation from the token
+ids to it is correct. For an UNIDENTIFIED entry the limit decides; --require-certified does not accept it.
 
 Limits come from --rtol, --atol and --tolerances; else from the noise floor, which is the error that rounding alone makes for
 this prompt; else from a table by dtype.

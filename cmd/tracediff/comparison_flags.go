@@ -17,10 +17,10 @@ import (
 // isolationFlags say how entries are certified.
 func isolationFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "certify every entry of every pass from the local trace's own inputs, and do not stop; also of one trace without a reference"},
-		&cli.BoolFlag{Name: "no-isolate", Category: catCompare, Usage: "certify nothing: the accumulated errors alone decide"},
-		&cli.BoolFlag{Name: "require-certified", Category: catCompare, Usage: "an entry whose certificate is not EXACT or ROUNDING, or that has none, makes the comparison incomplete"},
-		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "which `ROUNDING` is correct: strict (only that of transformers), auto (also an engine's own, if all entries of a form have it)"},
+		&cli.BoolFlag{Name: "isolate", Category: catCompare, Usage: "verify every entry of every pass from the local trace's own inputs, and do not stop; also of one trace without a reference"},
+		&cli.BoolFlag{Name: "no-isolate", Category: catCompare, Usage: "verify no operation: only the accumulated errors decide"},
+		&cli.BoolFlag{Name: "require-certified", Category: catCompare, Usage: "the comparison is incomplete unless every entry is verified as EXACT or ROUNDING"},
+		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "which `ROUNDING` is correct: strict (only that of transformers), auto (also an engine's own, if all entries of one kind of operation have it)"},
 		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
 	}
 }

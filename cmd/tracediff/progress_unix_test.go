@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"os/exec"
@@ -49,5 +50,25 @@ func TestProgressInATerminal(t *testing.T) {
 		if !regexp.MustCompile(regexp.QuoteMeta(stage) + ` .*of \d+, [0-9.]+ [KMG]iB, [0-9.]+ [KMG]?i?B/s`).Match(drawn) {
 			t.Errorf("%s draws nothing", stage)
 		}
+	}
+
+	// A check of a file of zeros, as a hole.
+	const tensors, rows, columns = 8, 1 << 11, 1 << 11
+	var parts []string
+	for k := range tensors {
+		parts = append(parts, fmt.Sprintf(`"layers.%d.out":{"dtype":"F32","shape":[1,%d,%d],"data_offsets":[%d,%d]}`, k, rows, columns, k*rows*columns*4, (k+1)*rows*columns*4))
+	}
+	header := "{" + strings.Join(parts, ",") + "}"
+	zeros := filepath.Join(dir, "zeros.safetensors")
+	must(t, os.WriteFile(zeros, append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), 0o666))
+	must(t, os.Truncate(zeros, int64(8+len(header)+tensors*rows*columns*4)))
+	log = filepath.Join(dir, "drawn by check")
+	tty.do("pipe-pane", "cat >'"+log+"'")
+	tty.line("clear; " + tracediff + " check " + zeros + " >out; expr 3000 + 1")
+	tty.shows("3001 $")
+	drawn, err = os.ReadFile(log)
+	must(t, err)
+	if !regexp.MustCompile(`checking .*of \d+, [0-9.]+ [KMG]iB, [0-9.]+ [KMG]?i?B/s`).Match(drawn) {
+		t.Errorf("check draws %q", drawn)
 	}
 }

@@ -31,14 +31,21 @@ func (p *printer) verdictLine(r *compare.Result, alone bool) {
 	case r.Mismatches > 0 && r.Divergence != nil:
 		v.word = "MISMATCH"
 		v.segments = []segment{
-			{text: fmt.Sprintf("%d of %d ", r.Mismatches, c.Compared)}, {text: "compared ", spare: spareWord}, {text: either(c.Compared == 1, "entry", "entries")},
-			passes, {text: ", first " + r.Divergence.Row.Key()}, {text: besides(r), spare: spareFacts},
+			{text: fmt.Sprintf("%d of %d ", r.Mismatches, c.Compared)},
+			{text: "compared ", spare: spareWord},
+			{text: either(c.Compared == 1, "entry", "entries")},
+			passes,
+			{text: ", first " + r.Divergence.Row.Key()},
+			{text: besides(r), spare: spareFacts},
 		}
 	case r.ExitCode() == 0:
 		v.colour, v.word = p.style.good, either(r.Baseline != nil && r.Baseline.Accepted > 0, "ACCEPTED", "MATCH")
 		v.segments = append([]segment{
-			{text: all(r)}, passes, {text: " " + either(r.Alone, "are right on their own inputs", "match")},
-			{text: but(r), spare: spareFacts}, {text: excusedBy(r), spare: spareFacts},
+			{text: all(r)},
+			passes,
+			{text: " " + either(r.Alone, "are right on their own inputs", "match")},
+			{text: but(r), spare: spareFacts},
+			{text: excusedBy(r), spare: spareFacts},
 		}, left(r)...)
 	case len(r.Incomplete) > 0:
 		v.segments = []segment{compared, passes, {text: ", " + none(r)}, {text: besides(r), spare: spareFacts}}
