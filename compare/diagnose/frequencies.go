@@ -143,34 +143,6 @@ func (r *rotary) bases() error {
 	return nil
 }
 
-// solvedBase looks for a base that nothing suggests, where no other frequencies give everything.
-func (r *rotary) solvedBase() error {
-	if !r.pure || len(r.found) > 0 {
-		return nil
-	}
-	f := family{
-		class: program.Known, old: r.base,
-		edit: func(e *Entry, x float64) *program.Edited {
-			return e.Program.Frequencies(func(v []float64) []float64 { return powersOf(v, x, r.scale) })
-		},
-		say: func(_ *Entry, n number) Name {
-			name, _ := r.based(n, r.scale)
-			name.Site = frequencySite
-			return name
-		},
-	}
-	for by := 1.0; by <= mostBase; by *= 4 {
-		f.starts = append(f.starts, r.base*by)
-		if r.base/by > 1 {
-			f.starts = append(f.starts, r.base/by)
-		}
-	}
-	return r.solve(f)
-}
-
-// mostBase is how many times larger or smaller a base is looked for.
-const mostBase = 1 << 12
-
 // based is the name of another base; ok is false for the right one.
 func (r *rotary) based(b number, by float64) (n Name, ok bool) {
 	value := b.value

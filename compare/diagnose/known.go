@@ -117,7 +117,7 @@ func pieces(p *program.Program, kind string) (all []piece) {
 		if kindOf(s) != kind || len(s.Args) == 0 {
 			continue
 		}
-		own := i
+		own, end := i, i
 		for _, a := range s.Args {
 			from := p.Source(a)
 			first, inside := of[from]
@@ -141,10 +141,13 @@ func pieces(p *program.Program, kind string) (all []piece) {
 						of[k] = own
 					}
 				}
+				if !s.Prim.Computes() && s.Prim != program.Max { // it hands on what was computed
+					end = last[first]
+				}
 				delete(last, first)
 			}
 		}
-		of[i], last[own] = own, i
+		of[i], last[own] = own, end
 	}
 	for i := range p.Steps {
 		if end, ok := last[i]; ok {

@@ -33,13 +33,13 @@ func (s *search) seen() error {
 	}); err != nil {
 		return err
 	}
+	keys := s.first.Program.Steps[all[0]].Shape
+	most := min(keys[len(keys)-1], mostMasked)
 	if s.first.Program.Steps[all[0]].Prim == program.Vector {
-		if err := s.seenBoth(try); err != nil {
+		if err := s.seenBoth(most, try); err != nil {
 			return err
 		}
 	}
-	keys := s.first.Program.Steps[all[0]].Shape
-	most := min(keys[len(keys)-1], mostMasked)
 	for n := 2; n <= most; n++ {
 		size := float64(n)
 		what := fmt.Sprintf("the mask has blocks of %d tokens, whose queries see their own block alone", n)
@@ -95,7 +95,7 @@ func (s *search) seen() error {
 
 // seenBoth tries masks in the place of one that is no causal one, as that of a model which sees later tokens: a causal one, none, and those
 // of windows to both sides.
-func (s *search) seenBoth(try func(what string, sees masked) error) error {
+func (s *search) seenBoth(most int, try func(what string, sees masked) error) error {
 	if err := try("later keys are masked: the mask is causal", func(q, k float64, _, _ int, right bool) bool { return right && k <= q }); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (s *search) seenBoth(try func(what string, sees masked) error) error {
 	if err := try("nothing is masked: a query sees every key", func(_, _ float64, _, _ int, _ bool) bool { return true }); err != nil {
 		return err
 	}
-	for n := range mostSides {
+	for n := range most {
 		what := fmt.Sprintf("a query sees %d keys to each side, and its own", n)
 		if err := try(what, func(q, k float64, _, _ int, _ bool) bool { return math.Abs(q-k) <= float64(n) }); err != nil {
 			return err
@@ -113,9 +113,6 @@ func (s *search) seenBoth(try func(what string, sees masked) error) error {
 	}
 	return nil
 }
-
-// mostSides is up to how many keys to each side a window is tried with.
-const mostSides = 256
 
 // masksOf are the steps of a program that make a mask, and those constants that are one: of 0 and of numbers that hide what they are added
 // to, by query and key. A program that is nothing else may hide nothing.

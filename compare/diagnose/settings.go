@@ -162,6 +162,34 @@ func (r *rotary) frequenciesOf(e *order.Entry, o program.Op) []float64 {
 	return p.Steps[all[0]].Values
 }
 
+// solvedBase looks for a base that nothing suggests, where no other frequencies give everything.
+func (r *rotary) solvedBase() error {
+	if !r.pure || len(r.found) > 0 {
+		return nil
+	}
+	f := family{
+		class: program.Known, old: r.base,
+		edit: func(e *Entry, x float64) *program.Edited {
+			return e.Program.Frequencies(func(v []float64) []float64 { return powersOf(v, x, r.scale) })
+		},
+		say: func(_ *Entry, n number) Name {
+			name, _ := r.based(n, r.scale)
+			name.Site = frequencySite
+			return name
+		},
+	}
+	for by := 1.0; by <= mostBase; by *= 4 {
+		f.starts = append(f.starts, r.base*by)
+		if r.base/by > 1 {
+			f.starts = append(f.starts, r.base/by)
+		}
+	}
+	return r.solve(f)
+}
+
+// mostBase is how many times larger or smaller a base is looked for.
+const mostBase = 1 << 12
+
 // settingsOf are the fields of an operation.
 func settingsOf(o program.Op) (m map[string]any, err error) {
 	data, err := json.Marshal(o)

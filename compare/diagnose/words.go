@@ -22,10 +22,6 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 		}
 		n.What = s.leftOut(e, step, t.At(d.From))
 	case program.Exchanged:
-		if of, ok := s.productWith(e, step); ok && d.Prim == program.Sub {
-			n.What = "the product with " + of + " is taken off, not added"
-			break
-		}
 		n.What = fmt.Sprintf("%s is %s, not %s", s.step(e, step), primWords(d.Prim), primWords(t.Steps[step].Prim))
 	case program.Swapped:
 		n.What = fmt.Sprintf("%s has its operands exchanged", s.step(e, step))
@@ -216,24 +212,6 @@ func (s *search) operator(e *Entry, step int) (string, bool) {
 		return "the root", true
 	}
 	return "", false
-}
-
-// productWith names the input that the second operand of a step is a product with.
-func (s *search) productWith(e *Entry, step int) (name string, ok bool) {
-	p, st := e.Program, &e.Program.Steps[step]
-	if len(st.Args) != 2 {
-		return "", false
-	}
-	mul := &p.Steps[p.Source(st.Args[1])]
-	if mul.Prim != program.Mul {
-		return "", false
-	}
-	for _, a := range mul.Args {
-		if p.Steps[p.Source(a)].Prim == program.Input {
-			name, ok = s.value(e, a), true
-		}
-	}
-	return name, ok
 }
 
 // ofWeights names the weight that a step is computed from, and nothing else but numbers.

@@ -37,7 +37,7 @@ func editedProgram(t interface{ Fatal(...any) }, data []float64) (*program.Progr
 func allEdits(t *program.Parts) []program.Edit {
 	var all []program.Edit
 	for _, some := range [][]program.Edit{
-		t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Operands(), t.Counts(), t.Maps([]int{2}),
+		t.LeftOut(), t.Exchanged(), t.Swapped(), t.Twice(), t.Wholes(), t.Axes(), t.Operands(), t.Counts(), t.Turns(), t.Maps([]int{2}),
 		t.Apart(), t.Alone(), t.Fewer(), t.AllWider(), t.Repeated(), t.IndexesOfOne(), t.Behind(),
 	} {
 		all = append(all, some...)

@@ -25,18 +25,18 @@ func (p *Program) SoftmaxOf(step int) (x Var, ok bool) {
 // IsShare reports whether a step divides a value by its own sum, or by that and a small number.
 func (p *Program) IsShare(step, value int) bool {
 	s := &p.Steps[step]
-	if s.Prim != Div || p.moved(s.Args[0].step) != p.moved(value) {
+	if s.Prim != Div || p.origin(s.Args[0].step) != p.origin(value) {
 		return false
 	}
-	sum := p.moved(s.Args[1].step)
+	sum := p.origin(s.Args[1].step)
 	if add := &p.Steps[sum]; add.Prim == Add && p.Steps[add.Args[1].step].Prim == Number {
-		sum = p.moved(add.Args[0].step)
+		sum = p.origin(add.Args[0].step)
 	}
-	return p.Steps[sum].Prim == Sum && p.moved(p.Steps[sum].Args[0].step) == p.moved(value)
+	return p.Steps[sum].Prim == Sum && p.origin(p.Steps[sum].Args[0].step) == p.origin(value)
 }
 
-// moved is the step whose result a step hands on, laid out anew or rounded.
-func (p *Program) moved(step int) int {
+// origin is the step whose result a step hands on, laid out anew or rounded.
+func (p *Program) origin(step int) int {
 	for s := &p.Steps[step]; s.Prim == Round || s.Prim == Cat && len(s.Args) == 1; s = &p.Steps[step] {
 		step = s.Args[0].step
 	}
@@ -59,7 +59,7 @@ func (p *Program) SoftmaxOfAll() *Edited {
 	e, some := p.Edit(), false
 	for _, i := range p.Softmaxes() {
 		x, _ := p.SoftmaxOf(i)
-		g := &p.Steps[p.moved(x.step)]
+		g := &p.Steps[p.origin(x.step)]
 		if g.Prim != Gather || g.Axis != len(g.Shape)-1 || !slices.Equal(x.shape, g.Shape) {
 			continue
 		}
@@ -77,7 +77,7 @@ func (p *Program) SoftmaxOfChosen() *Edited {
 		if g.Prim != Gather || g.Axis != len(g.Shape)-1 {
 			continue
 		}
-		x, ok := p.SoftmaxOf(p.moved(g.Args[0].step))
+		x, ok := p.SoftmaxOf(p.origin(g.Args[0].step))
 		if !ok || !slices.Equal(x.shape, g.Args[0].shape) {
 			continue
 		}
@@ -118,9 +118,9 @@ func (p *Program) Joined() []Var {
 // joinedFor is the step that puts the operand of a softmax together, −1 where none does.
 func (p *Program) joinedFor(softmax int) int {
 	x, _ := p.SoftmaxOf(softmax)
-	step := p.moved(x.step)
-	for s := &p.Steps[step]; s.Prim == Sub && p.Steps[p.moved(s.Args[1].step)].Prim != Number; s = &p.Steps[step] { // what is taken off all changes nothing
-		step = p.moved(s.Args[0].step)
+	step := p.origin(x.step)
+	for s := &p.Steps[step]; s.Prim == Sub && p.Steps[p.origin(s.Args[1].step)].Prim != Number; s = &p.Steps[step] { // what is taken off all changes nothing
+		step = p.origin(s.Args[0].step)
 	}
 	if s := &p.Steps[step]; s.Prim != Cat || s.Axis != len(s.Shape)-1 {
 		return -1

@@ -32,7 +32,7 @@ func (t *Parts) joined(step int) uint64 {
 	if leaf, ok := t.Moved(step); ok {
 		return t.sig[leaf]
 	}
-	return t.sig[t.moved(step)]
+	return t.sig[t.origin(step)]
 }
 
 // Moved is the input that a step hands on: alone, or behind those of one name before.

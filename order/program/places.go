@@ -80,7 +80,7 @@ func (t *Parts) Gathered(step int) (index float64, ok bool) {
 	if s.Prim != Gather {
 		return 0, false
 	}
-	switch from := &t.Steps[t.moved(s.Args[1].step)]; {
+	switch from := &t.Steps[t.origin(s.Args[1].step)]; {
 	case from.Prim == Number:
 		return from.Value, true
 	case from.Prim == Vector && len(from.Values) > 0 && !slices.ContainsFunc(from.Values, func(x float64) bool { return x != from.Values[0] }):

@@ -2,7 +2,7 @@ package program
 
 import "slices"
 
-// views are those that steps have of parts of a result, of one shape each: the first of their elements, from the first on.
+// parted are views that steps have of parts of a result, all of one shape: where each begins, from the first on.
 type parted struct {
 	Var   // the first
 	first []int
