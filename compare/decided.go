@@ -75,7 +75,7 @@ func (r *Result) decidedWell(accepted int) string {
 // noneWrong says that nothing is accused, and what is not known.
 func (r *Result) noneWrong() string {
 	if s := r.Isolation; s != nil && s.Unidentified > 0 {
-		return "nothing that was compared is wrong, but the arithmetic of " + countOf(s.Unidentified, "entry is", "entries are") + " not known"
+		return "nothing that was compared was found wrong, but the arithmetic of " + countOf(s.Unidentified, "entry is", "entries are") + " not known"
 	}
 	return "nothing that was compared is wrong"
 }

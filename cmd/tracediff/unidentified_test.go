@@ -84,7 +84,7 @@ func TestUnidentifiedEntryIsLeftToItsLimit(t *testing.T) {
 		}},
 		{"alone", []string{"--isolate", local}, exitMismatch, []string{
 			`UNVERIFIED +` + sparse + ` .* UNIDENTIFIED`, `INCOMPLETE: 1 entry is not certified, the first is ` + sparse + `: ` + why + `$`,
-			`decided by the coverage: nothing that was compared is wrong, but the arithmetic of 1 entry is not known, but that is not enough$`,
+			`decided by the coverage: nothing that was compared was found wrong, but the arithmetic of 1 entry is not known, but that is not enough$`,
 		}},
 		{"certificates are required", []string{local, golden, "--level", "2", "--require-certified"}, exitMismatch, []string{
 			`INCOMPLETE: 1 entry is not certified, and certificates are required: the first is ` + sparse + `: ` + why + `$`,
