@@ -6,6 +6,7 @@ makes a new value. Storages are held by weak references alone: what the model le
 """
 
 import dataclasses
+import functools
 import hashlib
 from typing import Any
 
@@ -219,6 +220,7 @@ def dtype_name(dtype: Any) -> str:
 _DTYPES: dict[Any, str] = {}
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides of a tensor without gaps."""
     out, step = [], 1
@@ -228,6 +230,7 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(out))
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def extent(shape: Any, stride: Any) -> int:
     """Return how many elements of memory a view spans."""
     if any(n == 0 for n in shape):
@@ -235,11 +238,13 @@ def extent(shape: Any, stride: Any) -> int:
     return 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def plain(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     """Report whether a view is row-major without gaps; strides of axes of one element do not count."""
     return all(n == 1 or s == t for n, s, t in zip(shape, stride, row_major(shape), strict=True)) or 0 in shape
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def dense(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     """Report whether a view has each element of its memory once."""
     step = 1

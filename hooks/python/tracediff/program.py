@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracediff.memory import EMPTY, Memory, Operand, Value, dense, dtype_name, plain, row_major, same_place
@@ -52,7 +51,6 @@ class Recording(TorchDispatchMode):
         self.quiet = False  # what is computed now is the recorder's own
         self._overloads: dict[Any, Overload] = {}
         self._bits: dict[tuple[int, str], tuple[Value | None, Value]] = {}
-        self._functions = _Functions(self)
         for name, tensor in model.named_parameters(remove_duplicate=False):
             self.memory.leaf(name, tensor, False)
         for name, tensor in model.named_buffers(remove_duplicate=False):
@@ -64,7 +62,7 @@ class Recording(TorchDispatchMode):
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Record what torch computes within the block."""
-        with self._functions, self:
+        with _lists(self), self:
             yield
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -216,18 +214,29 @@ class Recording(TorchDispatchMode):
             self._add("guard", [self.operand(tensor)], {"value": value}, [])
 
 
-class _Functions(TorchFunctionMode):
-    """Sees what leaves torch without an operation: tolist."""
+@contextlib.contextmanager
+def _lists(recording: Recording) -> Iterator[None]:
+    """See what leaves torch without an operation within the block: tolist.
 
-    def __init__(self, recording: Recording) -> None:
-        super().__init__()
-        self._recording = recording
+    A TorchFunctionMode would see it, too, and would make each look at a shape or a storage a call of Python.
+    """
+    own = torch.Tensor.__dict__.get("tolist")
+    original: Any = torch.Tensor.tolist
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        if func is torch.Tensor.tolist and not self._recording.quiet:
-            self._recording.guard(args[0], out)
+    def tolist(tensor: Any) -> Any:
+        out = original(tensor)
+        if not recording.quiet:
+            recording.guard(tensor, out)
         return out
+
+    torch.Tensor.tolist = tolist  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        if own is None:
+            del torch.Tensor.tolist
+        else:
+            torch.Tensor.tolist = own
 
 
 def _value(tensor: Any, whole: bool) -> Value:

@@ -43,9 +43,9 @@ type Patient struct {
 	// undescribed: no order describes the model, whose operations are recorded; config then is what any config.json says.
 	undescribed bool
 	recorded    *order.List // the program that was named for such a model; nil where none is
-	byRunner    bool    // its token ids are made by transformers
-	spread      float64 // of weights before training
-	failed      bool    // there is an error in the model or in the input
+	byRunner    bool        // its token ids are made by transformers
+	spread      float64     // of weights before training
+	failed      bool        // there is an error in the model or in the input
 	tok         *tokenizer.Tokenizer
 	passes      [][]int // the ids; nil when they are not known
 	further     int     // tokens to decode after them
