@@ -212,7 +212,7 @@ func (c *Config) Frequencies(layerType string) (scaled, unscaled []float64) {
 	if !ok {
 		r = c.Rope[Full]
 	}
-	return c.table(r).Frequencies(), c.table(Rope{Type: "default", Theta: r.Theta}).Frequencies()
+	return op.Frequencies(c.table(r)), op.Frequencies(c.table(Rope{Type: "default", Theta: r.Theta}))
 }
 
 // tables are the cos and sin that layers of a type turn by.

@@ -67,6 +67,7 @@ func TestFrequenciesAreThoseOfTheConfiguration(t *testing.T) {
 	}{
 		{"frequencies", llama, "model.layers.0.self_attn.rotary_emb.inv_freq", hooks.F32, []int{4}, scaled, true, "it has what the configuration gives"},
 		{"frequencies in bfloat16", llama, "model.rotary_emb.inv_freq", hooks.BF16, []int{4}, scaled, true, "it has what the configuration gives"},
+		{"small frequencies in float16", gemma, "model.layers.1.self_attn.rotary_emb.inv_freq", hooks.F16, []int{3}, turns(1e6, 3, 8), true, "it has what the configuration gives"},
 		{"frequencies without the scaling", llama, "model.layers.0.self_attn.rotary_emb.inv_freq", hooks.F32, []int{4}, plain, false, "of element "},
 		{"a frequency that is off by 2e-5", llama, "model.rotary_emb.inv_freq", hooks.F32, []int{4}, near, false, "of element 2"},
 		{"frequencies of another size", llama, "model.rotary_emb.inv_freq", hooks.F32, []int{3}, scaled[:3], false, "it has 3 elements"},
@@ -85,7 +86,10 @@ func TestFrequenciesAreThoseOfTheConfiguration(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			model := "../../fixtures/" + tt.model
 			data := f32s(tt.values)
-			if tt.dtype == hooks.BF16 {
+			switch tt.dtype {
+			case hooks.F16:
+				data = f16s(tt.values)
+			case hooks.BF16:
 				data = nil
 				for i := range tt.values {
 					bits := math.Float32bits(float32(tt.values[i]))

@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // errOther is said of a tensor that is named like one that is computed from the configuration, and has other values.
@@ -62,11 +60,12 @@ func (x *Rotary) rounding() float64 {
 func (x *Rotary) gives(t *Tensor) func(i int, v float64) bool {
 	name, n, pairs := t.key(), t.elements(), len(x.Frequencies)
 	rounding := x.rounding()
-	stored := rounding
-	if t.DType.Float() {
-		stored += floats.Unit(t.DType)
+	near := func(v, want, by float64) bool {
+		if by += math.Abs(want) * rounding; t.DType.Float() {
+			by += spacing(t.DType, want)
+		}
+		return math.Abs(v-want) <= by
 	}
-	near := func(v, want, by float64) bool { return math.Abs(v-want) <= by }
 	switch {
 	case strings.HasSuffix(name, "_cached"):
 		size := squeezed(t.Shape)
@@ -82,7 +81,7 @@ func (x *Rotary) gives(t *Tensor) func(i int, v float64) bool {
 			position, c := float64(i/size[1]), i%size[1]
 			is := func(pair int) bool {
 				angle := position * x.Frequencies[pair]
-				return near(v, of(angle), angle*rounding+stored)
+				return near(v, of(angle), (angle+1)*rounding)
 			}
 			halves = halves && is(c%pairs)
 			neighbours = neighbours && is(c*pairs/size[1])
@@ -91,11 +90,11 @@ func (x *Rotary) gives(t *Tensor) func(i int, v float64) bool {
 	case n != pairs:
 		return nil
 	case strings.HasSuffix(name, "inv_freq"):
-		return func(i int, v float64) bool { return near(v, x.Frequencies[i], x.Frequencies[i]*stored) }
+		return func(i int, v float64) bool { return near(v, x.Frequencies[i], 0) }
 	}
 	return func(i int, v float64) bool { // rope_freqs.weight: divisors
 		want := x.Unscaled[i] / x.Frequencies[i]
-		return near(v, want, want*(stored+rounding))
+		return near(v, want, want*rounding)
 	}
 }
 

@@ -348,7 +348,8 @@ func TestNamesOfCodesAreTrue(t *testing.T) {
 			t.Fatal(err)
 		}
 		row := r.Tensors[0]
-		if row.Class.Right() && moved > 8 {
+		// Of a format that moves errors the size of those of each group is judged: a few elements of each are no mistake by that.
+		if few := x.moves && moved < len(places)/4; row.Class.Right() && moved > 8 && !few {
 			t.Fatalf("%s, %v: right, and %d elements stand elsewhere", format, planted, moved)
 		}
 		if row.Class != weights.Mistake {

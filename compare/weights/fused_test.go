@@ -52,6 +52,8 @@ func TestPartsInAnotherOrderAreNamed(t *testing.T) {
 			fuse(c, "self_attn.qkv_proj.bias", func(i int) int { return i/8%3*16 + i/24*8 + i%8 }, "self_attn.q_proj"+end, "self_attn.k_proj"+end, "self_attn.v_proj"+end)
 		}, weights.FusedOrder, "in turns, 8 of q_proj, 8 of k_proj, 8 of v_proj", "self_attn.q_proj.bias", 2},
 		{"transposed", "gemma3-tiny", func(c checkpoint) { fuse(c, gateUp, id, gate, up).transpose() }, weights.Transposed, "gate_up_proj.weight is transposed", gate, 1},
+		{"transposed in codes", "gemma3n-tiny", func(c checkpoint) { x := fuse(c, gateUp, id, gate, up); x.transpose(); affine(x.shape[1], 8, true)(x) }, weights.Transposed, "gate_up_proj.weight is transposed", gate, 1},
+		{"one matrix transposed in codes", "gemma3n-tiny", func(c checkpoint) { x := c[layer1+up]; x.transpose(); affine(x.shape[1], 8, true)(x) }, weights.Transposed, "transposed", up, 0},
 		{"transposed, and one element more", "gemma3-tiny", func(c checkpoint) { x := fuse(c, gateUp, id, gate, up); x.transpose(); x.values[100]++ }, weights.Shape, "it is a part of model.layers.1.mlp.gate_up_proj.weight, whose shape is", gate, 0},
 	}
 	for _, tt := range tests {

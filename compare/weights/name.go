@@ -77,7 +77,7 @@ func (a *attempt) explains(r *reader, local *Tensor, v view, q rule) (bool, erro
 		if ok, err := a.every(r, local, v, q, slices.Values(a.spots)); !ok {
 			return false, err
 		}
-		if ok, err := a.comparison.explains(r, local, v, q); !ok || err != nil || local.Grid == nil || !v.moves(a.original) {
+		if ok, err := a.comparison.explains(r, local, v, q); !ok || err != nil || local.Grid == nil || a.t == nil || !v.moves(a.original) { // another shape tells by itself
 			return ok, err
 		}
 		return a.needed(v, q)

@@ -28,7 +28,7 @@ func (Rotary) Kind() string { return "rotary" }
 // Steps computes the table. Frequencies are no part of the program: they are constants of the model.
 func (o Rotary) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	positions := b.Permute(in[0], 0, 1, -1)
-	angle := b.Angle(b.Vector("inv_freq", o.Frequencies()), positions)
+	angle := b.Angle(b.Vector("inv_freq", o.frequencies()), positions)
 	function := b.Cos
 	if o.Sin {
 		function = b.Sin
@@ -40,8 +40,11 @@ func (o Rotary) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 // f32 rounds to float32.
 func f32(x float64) float64 { return float64(float32(x)) }
 
-// Frequencies are inv, scaled; every step float32.
-func (o Rotary) Frequencies() []float64 {
+// Frequencies are what the pairs of a table turn by, a position.
+func Frequencies(o Rotary) []float64 { return o.frequencies() }
+
+// frequencies are inv, scaled; every step float32.
+func (o Rotary) frequencies() []float64 {
 	inv := make([]float64, o.Dim/2)
 	for j := range inv {
 		inv[j] = f32(1 / f32(math.Pow(f32(o.Theta), f32(float64(2*j)/float64(o.Dim)))))
