@@ -36,7 +36,7 @@ func makePort(ctx context.Context, e *Env, folder string, local, original *opene
 	const mega = 1e6
 	p := e.progress("comparing the port's weights", "MB", nil)
 	result, err := weights.Compare(ctx, local.side(), original.side(), weights.Options{
-		Hidden: sizes["e"], HeadDim: sizes["d"], Progress: func(done, all int64) { p.Step(0, 1, int(done/mega), max(1, int(all/mega))) },
+		Hidden: sizes["e"], HeadDim: sizes["d"], Rotary: rotaryOf(config), Progress: func(done, all int64) { p.Step(0, 1, int(done/mega), max(1, int(all/mega))) },
 	})
 	p.Done()
 	if err != nil {

@@ -263,12 +263,17 @@ func readSizes(dir string) map[string]int {
 	return map[string]int{"h": s.Heads, "k": s.KVHeads, "d": s.HeadDim, "e": s.Hidden, "v": s.Vocab}
 }
 
-// readRotary is what a model's configuration gives rotary pairs; nil of a family that is not described.
+// readRotary is what the configuration in a model's folder gives rotary pairs; nil where it cannot be read.
 func readRotary(dir string) []weights.Rotary {
 	text, err := files.ReadFS(os.DirFS(dir), checkpoint.ConfigFile, maxModelConfig)
 	if err != nil {
 		return nil
 	}
+	return rotaryOf(text)
+}
+
+// rotaryOf is what a model's configuration, config.json, gives rotary pairs; nil of a family that is not described.
+func rotaryOf(text []byte) []weights.Rotary {
 	config, err := order.ReadConfig(text)
 	if err != nil { // it is a help, and not needed
 		return nil
