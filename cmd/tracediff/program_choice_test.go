@@ -31,3 +31,17 @@ func TestChoicesByAProgram(t *testing.T) {
 		}
 	}
 }
+
+// In bfloat16 a time step without its bias lies within what some roundings may give, and within the limits. That the missing bias gives every
+// element, and no rounding does, is seen all the same.
+func TestBiasThatWasNotLoaded(t *testing.T) {
+	t.Parallel() // looking for its roundings takes seconds
+	const folder = "../../fixtures/programs/mamba-tiny/"
+	report := told(t, 1, "compare", "--model", folder+"model", "--dir", filepath.Join(t.TempDir(), "traces"),
+		folder+"bfloat16.unbiased.safetensors", folder+"bfloat16.safetensors")
+	for _, want := range []string{"first divergence: layers.0.mixer.out_proj.in (VALUE)", "backbone.layers.*.mixer.dt_proj.bias is 0"} {
+		if !strings.Contains(report, want) {
+			t.Errorf("the report does not say %q:\n%s", want, report)
+		}
+	}
+}

@@ -226,6 +226,12 @@ func woven(block, n int) change {
 	}
 }
 
+// A weight that was not loaded is what its memory was made with.
+var (
+	zeroed = each("is 0", true, func(float64) float64 { return 0 })
+	unit   = each("is 1", true, func(float64) float64 { return 1 })
+)
+
 // changes are those that a weight is tried with.
 func (s *search) changes() []change {
 	all := []change{
@@ -239,8 +245,7 @@ func (s *search) changes() []change {
 		each("has 1 added, as one that is stored with the 1", true, func(x float64) float64 { return 1 + x }),
 		each("has 1 taken off", true, func(x float64) float64 { return x - 1 }),
 		each("has the opposite sign", true, func(x float64) float64 { return -x }),
-		each("is 0", true, func(float64) float64 { return 0 }),
-		each("is 1", true, func(float64) float64 { return 1 }),
+		zeroed, unit,
 		each("is its reciprocal", true, func(x float64) float64 { return 1 / x }),
 		narrowed(hooks.BF16), narrowed(hooks.F16),
 		quantised("is rounded to 8 bits by row", 0, 127), quantised("is rounded to 4 bits by row", 0, 7),

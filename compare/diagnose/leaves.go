@@ -32,8 +32,11 @@ func leafSteps(t *program.Parts, prims ...program.Prim) []int {
 // weights tries weights that were changed, and others of their shape.
 func (s *search) weights() error {
 	t := s.first.signed(s.m)
-	changes := s.changes()
-	for _, i := range leafSteps(t, program.Weight, program.Matrix) {
+	prims, changes := []program.Prim{program.Weight, program.Matrix}, s.changes()
+	if s.cautious { // a vector that was not loaded: a bias of 0, a gain of 1
+		prims, changes = prims[:1], []change{zeroed, unit}
+	}
+	for _, i := range leafSteps(t, prims...) {
 		at := t.Of(i)
 		w := s.first.Weights[t.Steps[i].Index]
 		for rank, c := range changes {
@@ -47,6 +50,9 @@ func (s *search) weights() error {
 			if err := s.try(h); err != nil {
 				return err
 			}
+		}
+		if s.cautious {
+			continue
 		}
 		if err := s.otherWeights(at, w, len(changes)); err != nil {
 			return err

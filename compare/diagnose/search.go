@@ -82,8 +82,8 @@ func FindSteps(ctx context.Context, m *Model, entries []*Entry) (*Finding, error
 }
 
 // FindNumber is Find among the few edits that may move elements by as little as roundings do, and that ports are known to have: a
-// count that is one off, an activation for another of the families', a number that is 0 or off by powers of ten. What it finds
-// makes an entry a BUG that some choice of roundings may give, so that it tries no more than these.
+// count that is one off, an activation for another of the families', a number that is 0 or off by powers of ten, a vector of weights
+// that was not loaded. What it finds makes an entry a BUG that some choice of roundings may give, so that it tries no more than these.
 func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	return find(ctx, m, entries, []stage{(*search).few})
 }
@@ -91,7 +91,7 @@ func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, erro
 // few looks at the edits of [FindNumber].
 func (s *search) few() error {
 	s.cautious = true
-	for _, look := range []func() error{s.counts, s.activations, s.constants} {
+	for _, look := range []func() error{s.counts, s.activations, s.constants, s.weights} {
 		if err := look(); err != nil {
 			return err
 		}
