@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -251,48 +250,4 @@ func TestChoicesOfARouter(t *testing.T) {
 			t.Errorf("level %d: the worst expert is seen in %v, not in %s", level, wrong.wrong, last)
 		}
 	}
-}
-
-// TestArchitectures prints what isolation says of recorded runs: of each folder of $TRACEDIFF_ARCHITECTURES, which
-// fixtures/recorded.py makes. One that is not right, of which nothing is known in a fiftieth of its entries, or that cannot be read is
-// an error.
-func TestArchitectures(t *testing.T) {
-	dir := os.Getenv("TRACEDIFF_ARCHITECTURES")
-	if dir == "" {
-		t.Skip("needs TRACEDIFF_ARCHITECTURES: the folder that python fixtures/recorded.py makes")
-	}
-	folders, err := filepath.Glob(filepath.Join(dir, "*", "done"))
-	if err != nil || len(folders) == 0 {
-		t.Fatal("no recorded runs in ", dir, err)
-	}
-	fmt.Println("| architecture | dtype | entries | steps | EXACT | ROUNDING | BUG | UNVERIFIED | lifted | elements | unequal | outside |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|")
-	good := 0
-	for _, done := range folders {
-		folder := filepath.Dir(done)
-		right := true
-		for _, dtype := range []string{"bfloat16", "float32"} {
-			name := filepath.Base(folder)
-			r, err := certified(folder, dtype, filepath.Join(folder, dtype+".safetensors"), 0)
-			if err != nil {
-				t.Errorf("%s %s: %v", name, dtype, err)
-				right = false
-				continue
-			}
-			unverified := 0
-			for _, n := range r.unverified {
-				unverified += n
-			}
-			fmt.Printf("| %s | %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", name, dtype, r.entries, r.steps, r.exact, r.rounding,
-				len(r.wrong), unverified, r.lifted, r.elements, r.unequal, r.outside)
-			if len(r.wrong)+len(r.open) > 0 || r.outside > 0 || 50*unverified > r.entries {
-				right = false
-				t.Errorf("%s %s: wrong: %v; nothing is known of: %v; no formula: %v", name, dtype, r.wrong, r.open, slices.Sorted(maps.Keys(r.unverified)))
-			}
-		}
-		if right {
-			good++
-		}
-	}
-	fmt.Printf("\n%d of %d recorded architectures: every entry EXACT or ROUNDING, no element outside, at most 2 %% UNVERIFIED\n", good, len(folders))
 }
