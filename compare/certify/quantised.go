@@ -126,15 +126,21 @@ func (i *Isolator) products() []order.Node {
 	return all
 }
 
+// spreadOver are mostLooked products, spread over the model.
+func spreadOver(products []order.Node) []order.Node {
+	n := len(products)
+	if n <= mostLooked {
+		return products
+	}
+	var some []order.Node
+	for k := range mostLooked {
+		some = append(some, products[k*(n-1)/(mostLooked-1)])
+	}
+	return some
+}
+
 // looksQuantised says what the products of the trace look like.
 func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (string, error) {
-	some := products
-	if n := len(products); n > mostLooked {
-		some = nil
-		for k := range mostLooked {
-			some = append(some, products[k*(n-1)/(mostLooked-1)])
-		}
-	}
 	type off struct {
 		role  string
 		error float64
@@ -143,7 +149,7 @@ func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (s
 	names, looked := map[string]bool{}, 0
 	q := &i.quantised
 	q.levels = map[string]float64{}
-	for _, n := range some {
+	for _, n := range spreadOver(products) {
 		error, err := i.coded(ctx, n)
 		switch {
 		case err != nil:

@@ -141,8 +141,8 @@ func (d *Dir) open(pool *pool, names []string) error {
 }
 
 // Name gives the tensors the names of their files. A file that is one tensor gives it its path, a/b.npy as "a.b". Files of several
-// tensors are passes where their names differ in a number alone, "step_0.npz" and "step_1.npz", and else parts of one run whose
-// names are told apart by the file's. A folder "pass<k>" has the tensors of a pass. Files that are no dumps are noted.
+// tensors are passes where their names differ in a number alone, "step_0.npz" and "step_1.npz", which is not that of a rank or a layer, as in
+// "rank0.npz", and else parts of one run whose names are told apart by the file's; passes in these names stay in front. A folder "pass<k>" has the tensors of a pass. Files that are no dumps are noted.
 func (d *Dir) Name() error {
 	f := d.file
 	if len(d.Others) > 0 {
@@ -160,6 +160,9 @@ func hasExtension(name string) bool {
 
 // numbered is a name with one number that can be that of a pass: "step_3", "Pass00001", "0", "run/pass2".
 var numbered = regexp.MustCompile(`^(?:(.*?)[._-]?)(\d+)$`)
+
+// ofNoPass are names whose number is that of a rank, a stage, a layer or an expert: "rank", "run/tp", "my_layer". Such a file has a part of a run.
+var ofNoPass = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:(?:tp|mp|ep|pp|dp|cp|sp)?_?rank|tp|mp|ep|pp|dp|cp|sp|gpu|cuda|device|worker|stage|pipe|pipeline|shard|layers?|blocks?|blk|experts?)$`)
 
 // passes finds out which files of several tensors are passes of one run.
 func passes(f *container.File, all []*Member) error {
@@ -180,7 +183,7 @@ func passes(f *container.File, all []*Member) error {
 	of := map[int]*Member{}
 	for _, m := range several {
 		parts := numbered.FindStringSubmatch(m.stem)
-		if parts == nil || parts[1] != numberedStem(several[0].stem) {
+		if parts == nil || parts[1] != numberedStem(several[0].stem) || ofNoPass.MatchString(parts[1]) {
 			return nil // parts of one run
 		}
 		n, err := strconv.Atoi(parts[2])
@@ -251,7 +254,11 @@ func gather(f *container.File, all []*Member, folder string) error {
 			case m.pass > 0:
 				t.Name = fmt.Sprintf("pass%d/%s", m.pass, t.Name)
 			case m.pass < 0 && several > 1:
-				t.Name = prefix + stem + "." + t.Name
+				if parts := passFolder.FindStringSubmatch(t.Name); prefix == "" && parts != nil { // of a file that has several passes
+					t.Name = parts[1] + "/" + stem + "." + parts[2]
+				} else {
+					t.Name = prefix + stem + "." + t.Name
+				}
 			default:
 				t.Name = prefix + t.Name
 			}
