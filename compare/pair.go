@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -137,10 +138,10 @@ func (p *pair) look(s *measure.Sums) {
 		}
 	}
 	if m.NonFinite > 0 {
-		p.see(SeenNonFinite, "NaN or infinite on one side alone in %s, the first at %v", count(int(m.NonFinite), "element"), m.NonFiniteAt)
+		p.see(SeenNonFinite, "NaN or infinite on one side alone in %s, the first at %s", count(int(m.NonFinite), "element"), m.Spell(m.NonFiniteAt))
 	}
 	if masked && m.Pattern.Gained+m.Pattern.Lost > 0 {
-		p.see(SeenKeys, "%s %s, first at %v", p.names[local].Side, attends(m.Pattern), m.Pattern.Examples[0])
+		p.see(SeenKeys, "%s %s, first at %s", p.names[local].Side, attends(m.Pattern), cmp.Or(m.Where(m.Pattern.Examples[0]), fmt.Sprint(m.Pattern.Examples[0])))
 	}
 	if s.Exact && m.Unequal > 0 {
 		p.see(SeenNumbers, "%d of %d elements differ", m.Unequal, m.Elements)

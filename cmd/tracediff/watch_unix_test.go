@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,9 +88,74 @@ func save(t *testing.T, path, from, to string) {
 	must(t, os.Rename(path+"~new~", path))
 }
 
-// A port in C is watched in a terminal: an edit of its source moves the first divergence, one that does not compile shows the
-// compiler's words, Ctrl-C gives the terminal back.
 func TestWatchInATerminal(t *testing.T) {
+	watchesAPort(t, func(*terminal, string) {})
+}
+
+// The same behind a login over SSH: the watch runs in a terminal that sshd has opened, and tmux shows it.
+func TestWatchOverSSH(t *testing.T) {
+	ssh, err := sshTo(t)
+	if _, err2 := exec.LookPath("tmux"); err != nil || err2 != nil {
+		t.Skip("needs sshd and tmux: a login, and a terminal for it:", err, err2)
+	}
+	watchesAPort(t, func(tty *terminal, dir string) {
+		tty.line(ssh + ` "cd '` + dir + `' && exec env 'PS1=over ssh: ' CI= sh"`)
+		tty.shows("over ssh:")
+		tty.line(`echo "from ${SSH_CONNECTION%% *}"`)
+		tty.shows("from 127.0.0.1")
+	})
+}
+
+// sshTo starts an sshd of its own, which ends with the test, and returns the command that logs into it, with a terminal. Its
+// error says why this machine has none.
+func sshTo(t *testing.T) (string, error) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ssh")
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	// sshd starts itself again at each login, so its path has to be a whole one.
+	sshd, err := exec.LookPath("sshd")
+	if err != nil {
+		sshd = "/usr/sbin/sshd" // in the path of root alone
+	}
+	for _, key := range []string{"host", "user"} {
+		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key)).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("ssh-keygen: %w\n%s", err, out)
+		}
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	address := free.Addr().(*net.TCPAddr)
+	must(t, free.Close())
+	config := filepath.Join(dir, "config")
+	must(t, os.WriteFile(config, fmt.Appendf(nil, "Port %d\nListenAddress 127.0.0.1\nHostKey %[2]s/host\nAuthorizedKeysFile %[2]s/user.pub\n"+
+		"PasswordAuthentication no\nUsePAM no\nStrictModes no\nPidFile none\n", address.Port, dir), 0o600))
+	if out, err := exec.Command(sshd, "-t", "-f", config).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", sshd, err, out)
+	}
+	server := exec.Command(sshd, "-D", "-f", config)
+	must(t, server.Start())
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.Dial("tcp", address.String())
+		if err == nil {
+			_ = c.Close()
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	return fmt.Sprintf("ssh -tt -q -F /dev/null -p %d -i %s/user -o IdentitiesOnly=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null 127.0.0.1", address.Port, dir), nil
+}
+
+// watchesAPort watches a port in C in a terminal: an edit of its source moves the first divergence, one that does not compile
+// shows the compiler's words, Ctrl-C gives the terminal back. login is what is done in the terminal before.
+func watchesAPort(t *testing.T, login func(tty *terminal, dir string)) {
+	t.Helper()
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("needs cc: a C compiler")
 	}
@@ -109,6 +175,7 @@ func TestWatchInATerminal(t *testing.T) {
 `, self), 0o666))
 
 	tty := newTerminal(t, dir)
+	login(tty, dir)
 	tty.line("echo before the watch")
 	tty.shows("before the watch")
 	tty.line("sh watch.sh")

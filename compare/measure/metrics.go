@@ -1,7 +1,9 @@
 package measure
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 )
@@ -82,6 +84,27 @@ type AxisError struct {
 
 	// Elements is how many compared elements one slice has, on average.
 	Elements float64 `json:"-"`
+}
+
+// Where says what the indexes of an element count, "token 4, channel 10": of the axes with more than one index. It is empty where
+// the role of one is not known.
+func (m *Metrics) Where(at []int) string {
+	var of []string
+	for _, a := range m.Axes {
+		if a.Number >= len(at) || strings.HasPrefix(a.Axis, "axis ") {
+			return ""
+		}
+		of = append(of, fmt.Sprintf("%s %d", a.Axis, at[a.Number]))
+	}
+	return strings.Join(of, ", ")
+}
+
+// Spell is the indexes of an element with what they count: "[0 4 10] (token 4, channel 10)".
+func (m *Metrics) Spell(at []int) string {
+	if where := m.Where(at); where != "" {
+		return fmt.Sprintf("%v (%s)", at, where)
+	}
+	return fmt.Sprint(at)
 }
 
 // Metrics are those of a finished pass; floor may be nil. place translates an element of the view to the indexes of the

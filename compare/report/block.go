@@ -113,7 +113,7 @@ func (p *printer) worst(res *compare.Result, r *compare.Row) {
 		return
 	}
 	if m.Worst != nil {
-		p.field("worst element", "%v: %s %s, %s %s, difference %s", m.Worst,
+		p.field("worst element", "%s: %s %s, %s %s, difference %s", m.Spell(m.Worst),
 			res.Local.Name.Label, digits(m.LocalAt), res.Reference.Name.Label, digits(m.ReferenceAt), number(m.MaxAbs))
 	}
 	for _, a := range m.Axes {
@@ -133,7 +133,7 @@ func (p *printer) worst(res *compare.Result, r *compare.Row) {
 		}
 	}
 	if m.NonFinite > 0 {
-		p.field("not finite", "%d elements on one side alone, the first at %v", m.NonFinite, m.NonFiniteAt)
+		p.field("not finite", "%d elements on one side alone, the first at %s", m.NonFinite, m.Spell(m.NonFiniteAt))
 	}
 	if !math.IsNaN(float64(m.Scale)) && !math.IsNaN(float64(m.RelL2)) {
 		p.field("fitted scale", "%s, cosine %s", digits(m.Scale), parallel(m.Cosine))

@@ -35,7 +35,7 @@ func (p *printer) notes(r *compare.Result) {
 		g := groups[kind]
 		more := ""
 		if g.rows > 1 {
-			more = ", and " + count(g.rows-1, "row", "rows") + " more"
+			more = "; " + count(g.rows-1, "entry", "entries") + " more"
 		}
 		p.line("note (%s): %s: %s%s", kind, g.first.Key(), g.text, more)
 	}

@@ -144,7 +144,7 @@ func (p *printer) size(r *compare.Result, row *compare.Row) {
 		p.field("error", "%s, limit %s", failed, limit)
 	}
 	if m.Worst != nil && row.Facts.Seen != compare.SeenKeys {
-		p.field("largest at", "%v: %s %s, %s %s", m.Worst, r.Local.Name.Label, digits(m.LocalAt), r.Reference.Name.Label, digits(m.ReferenceAt))
+		p.field("largest at", "%s: %s %s, %s %s", m.Spell(m.Worst), r.Local.Name.Label, digits(m.LocalAt), r.Reference.Name.Label, digits(m.ReferenceAt))
 	}
 }
 
