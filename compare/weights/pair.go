@@ -61,7 +61,12 @@ func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
 		return row, err
 	}
 	if found.bad == 0 {
-		if row = c.right(row, local, q, found); row.Class == Quantised && newCoder(r, local, view{t: original}) != nil {
+		row = c.right(row, local, q, found)
+		switch {
+		case row.Class != Quantised:
+		case local.Grid.Moves:
+			err = c.columns(r, &row, local, original)
+		case newCoder(r, local, view{t: original}) != nil:
 			err = c.cost(r, &row, local, view{t: original})
 		}
 		return row, err
