@@ -65,6 +65,7 @@ func TestColumnsOfFormatsThatMoveErrors(t *testing.T) {
 		{"one of the other sign", 0, func(x *tensor) { at(x, 17, func(r int) float64 { return -x.values[r*columns+17] / x.step[r*columns] }) }, weights.Different, "1 column is not the original's: the cosine of column 17"},
 		{"one of zeros", 0, func(x *tensor) { at(x, 17, func(int) float64 { return 0 }) }, weights.Quantised, "1 column is zero, the first is 17"},
 		{"a scale half as large", 0, func(x *tensor) { x.rescale(5*columns, columns, 0.5) }, weights.Mistake, "row 5"},
+		{"each scale smaller by 0.5 %", 0, func(x *tensor) { x.rescale(0, rows*columns, 0.995) }, weights.Quantised, "its numbers are 0.99"},
 		{"a row of another place", 0.3, func(x *tensor) { copy(x.values[5*columns:6*columns], x.values[9*columns:]) }, weights.Mistake, "row 5 is the original's row 9"},
 	}
 	for _, tt := range tests {
