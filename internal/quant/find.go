@@ -2,6 +2,7 @@ package quant
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -103,7 +104,12 @@ func (f *finder) configure(config []byte) error {
 		}
 		f.layers = nil
 	}
-	if err := json.Unmarshal(given, &f.settings); err != nil {
+	err := json.Unmarshal(given, &f.settings)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) {
+		return fmt.Errorf("config.json: quantization: %s is a %s; want a value of type %s", other.Field, other.Value, other.Type)
+	}
+	if err != nil {
 		return fmt.Errorf("config.json: quantization: %w", err)
 	}
 	return nil

@@ -339,6 +339,7 @@ func TestFindRefuses(t *testing.T) {
 	}{
 		{"MLX without settings", mlx, nil, "their bits are not known"},
 		{"MLX of 3 bits", mlx, []byte(`{"quantization": {"bits": 3, "group_size": 64}}`), "MLX with 3 bits"},
+		{"MLX with a setting of another type", mlx, []byte(`{"quantization": {"bits": 4, "group_size": "32"}}`), "config.json: quantization: group_size is a string; want a value of type int"},
 		{"MLX of another mode", mlx, []byte(`{"quantization": {"bits": 4, "group_size": 32, "mode": "mxfp4"}}`), `MLX mode "mxfp4"`},
 		{"MLX in groups that do not divide", mlx, []byte(`{"quantization": {"bits": 4, "group_size": 48}}`), "64 inputs in groups of 48"},
 		{"MLX in groups of zero", mlx, []byte(`{"quantization": {"bits": 4, "group_size": -64}}`), "64 inputs in groups of -64"},

@@ -221,7 +221,11 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	}
 	var ck *checkpoint.Checkpoint
 	if !o.AB || named || sameModel(local, ref) { // of two models there is no one noise floor
-		if ck, err = commonCheckpoint(ctx, e, s.Model, local, ref); err != nil {
+		weights := s.Weights
+		if o.AB {
+			weights = ""
+		}
+		if ck, err = commonCheckpoint(ctx, e, s.Model, weights, local, ref); err != nil {
 			return nil, err
 		}
 	}

@@ -61,6 +61,9 @@ func hashed(ctx context.Context, e *Env, ck *checkpoint.Checkpoint, m capture.Ma
 	return err
 }
 
+// itsWeights says that nothing but the weights keeps a checkpoint from being the one of a trace.
+const itsWeights = "its weights differ"
+
 // notOf says what keeps a checkpoint from being the one of a trace; empty when nothing is known to.
 func notOf(ck *checkpoint.Checkpoint, m capture.Manifest) string {
 	config, err := order.ReadConfig(ck.Config())
@@ -71,7 +74,7 @@ func notOf(ck *checkpoint.Checkpoint, m capture.Manifest) string {
 	case m.Config != nil && !order.SameConfig(m.Config, config.Canonical()):
 		return "its configuration differs"
 	case hasOthers(ck, m.Weights):
-		return "its weights differ"
+		return itsWeights
 	}
 	return ""
 }

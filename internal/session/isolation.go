@@ -19,6 +19,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -285,8 +286,9 @@ func certifyBy(ctx context.Context, into certify.Certified, name string) error {
 }
 
 // traceCheckpoint opens the checkpoint that a trace was made of: the one that was named, an embedded one with the same
-// weights, or the directory that the trace names, if it still is what it was. It is nil when none of these is there.
-func traceCheckpoint(ctx context.Context, e *Env, dir string, t *capture.Trace) (*checkpoint.Checkpoint, error) {
+// weights, or the directory that the trace names, if it still is what it was. It is nil when none of these is there. Of a trace with other
+// weights than those of dir, the port's file may be the one: weights names it, empty for none.
+func traceCheckpoint(ctx context.Context, e *Env, dir, weights string, t *capture.Trace) (*checkpoint.Checkpoint, error) {
 	m := t.Manifest()
 	if dir != "" {
 		ck, err := checkpoint.Open(dir)
@@ -296,10 +298,15 @@ func traceCheckpoint(ctx context.Context, e *Env, dir string, t *capture.Trace) 
 		if err := hashed(ctx, e, ck, m); err != nil {
 			return nil, hint.Also(err, ck.Close())
 		}
-		if why := notOf(ck, m); why != "" {
-			return nil, hint.Also(hint.Add(fmt.Errorf("%s is not the checkpoint of %s: %s", dir, t.Path(), why), "--model names the checkpoint that the local trace was made of"), ck.Close())
+		why := notOf(ck, m)
+		if why == "" || why == itsWeights && weights != "" {
+			return ck, nil
 		}
-		return ck, nil
+		next := "--model names the checkpoint that the local trace was made of"
+		if why == itsWeights && m.Port.File != "" {
+			next = "it was made with the weights of a port: --weights " + QuoteShell(plain.Text(m.Port.File)) + " names them, beside --model"
+		}
+		return nil, hint.Also(hint.Add(fmt.Errorf("%s is not the checkpoint of %s: %s", dir, t.Path(), why), next), ck.Close())
 	}
 	if ck, err := embeddedCheckpoint(m); ck != nil || err != nil {
 		return ck, err
@@ -355,12 +362,12 @@ func embeddedCheckpoint(m capture.Manifest) (*checkpoint.Checkpoint, error) {
 // commonCheckpoint opens the checkpoint that both traces are compared by: the local trace's, and where that one is not
 // known or is not of the reference's weights, the reference's, unless the local trace says that it is of another. Only the
 // local trace's own certifies it alone. It is nil when there is none.
-func commonCheckpoint(ctx context.Context, e *Env, dir string, local, ref *capture.Trace) (*checkpoint.Checkpoint, error) {
-	ck, err := traceCheckpoint(ctx, e, dir, local)
+func commonCheckpoint(ctx context.Context, e *Env, dir, weights string, local, ref *capture.Trace) (*checkpoint.Checkpoint, error) {
+	ck, err := traceCheckpoint(ctx, e, dir, weights, local)
 	if err != nil || local == ref || ck != nil && (dir != "" || othersThan(ck, ref) == "") {
 		return ck, err
 	}
-	of, err := traceCheckpoint(ctx, e, "", ref)
+	of, err := traceCheckpoint(ctx, e, "", "", ref)
 	if err != nil || of == nil {
 		return ck, err
 	}

@@ -35,6 +35,10 @@ func (a *Asked) ownWeights(ctx context.Context, e *Env, s *Settings, ck *checkpo
 	if err != nil {
 		return nil, err
 	}
+	if p.of(local) == nil {
+		err := fmt.Errorf("%s was made of other weights than those of %s and of %s", local.Path(), ck.Name(), p.path)
+		return nil, hint.Also(hint.Add(err, "--weights names the file of the port that made the trace, as it was then"), p.Close())
+	}
 	if dtype, err := certify.ModelDType(list, local, ref); err == nil && p.same(dtype) {
 		a.kernels = p
 		a.weighed(o)

@@ -135,7 +135,7 @@ func openWeights(path string) (*openedWeights, error) {
 	packed, rest, err := quant.Find(o.file.Tensors, configBeside(path, info.IsDir()))
 	if err != nil {
 		o.close()
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, hint.Default(fmt.Errorf("%s: %w", path, err), "the codes and config.json beside them do not agree, or the file is damaged: compare both with what the quantiser wrote")
 	}
 	o.file.Tensors = rest
 	for _, q := range packed {

@@ -1,0 +1,172 @@
+package weights
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A format that moves errors hides a wrong column from the groups of its rows: it is one code of each. Down the column the errors of a right
+// one have little to do with its numbers, and a wrong one has nothing else.
+const (
+	minColumn  = 32  // rows that a column needs
+	minSteps   = 1.0 // root mean square of its numbers, in steps: else rounding alone makes zeros of them
+	otherwise  = 0.7 // below this cosine it may be another column of the original
+	unlike     = 0.3 // below this it is not the original's, whatever else it is
+	maxColumns = 64  // so many are held against each other
+)
+
+// column is what one pass has found out about a column of both sides.
+type column struct{ own, given, both, steps float64 }
+
+// cosine is that of the two as vectors; 0 where one is zero.
+func (k *column) cosine() float64 {
+	if k.own == 0 || k.given == 0 {
+		return 0
+	}
+	return k.both / math.Sqrt(k.own) / math.Sqrt(k.given)
+}
+
+// columns holds the columns of a tensor to the original's, of a format that moves errors and whose groups are right.
+func (c *comparison) columns(r *reader, row *Row, local, original *Tensor) error {
+	mine, theirs := matrices(local), matrices(original)
+	for i := range min(len(mine), len(theirs)) {
+		if err := c.columnsOf(r, row, mine[i], theirs[i]); err != nil || !row.Class.Right() {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor) error {
+	rows, n := local.flat()
+	if rows < minColumn {
+		return nil
+	}
+	sums := make([]column, n)
+	err := c.beside(r, local, original, func(b *block, i, at int) {
+		l, x := b.local[i], b.original[i]
+		k := &sums[at]
+		k.own, k.given, k.both = k.own+l*l, k.given+x*x, k.both+l*x
+		if s := x / b.step[i]; s-s == 0 {
+			k.steps += s * s
+		}
+	})
+	if err != nil {
+		return err
+	}
+	var far, empty []int
+	for at := range sums {
+		k := &sums[at]
+		switch {
+		case k.steps < minSteps*minSteps*float64(rows), !(k.cosine() < otherwise):
+		case k.own == 0:
+			empty = append(empty, at)
+		default:
+			far = append(far, at)
+		}
+	}
+	if len(empty) > 0 {
+		row.note("%s zero, the first is %d, and the original's are not: GPTQ does so where an input is always zero", count(len(empty), "column is", "columns are"), empty[0])
+	}
+	if len(far) == 0 {
+		return nil
+	}
+	from, err := c.columnsElsewhere(r, local, original, far[:min(len(far), maxColumns)])
+	if err != nil {
+		return err
+	}
+	first, wrong := movedColumns(from, n), len(from)
+	if first >= 0 {
+		row.wrong(Mistake, ColumnOrder, "%s", columnsMoved(from, first, n))
+	} else {
+		far = slices.DeleteFunc(far, func(at int) bool { return sums[at].cosine() >= unlike })
+		if wrong = len(far); wrong == 0 {
+			return nil
+		}
+		first = far[0]
+		row.wrong(Different, Values, "%s not the original's: the cosine of column %d is %.2f over %d rows", count(wrong, "column is", "columns are"), first, sums[first].cosine(), rows)
+	}
+	b, err := r.read(local, view{t: original}, part{0, 1, first, first + 1})
+	if err != nil {
+		return err
+	}
+	row.At, row.Unequal = &Element{0, first, number(b.local[0]), number(b.original[0])}, rows*wrong
+	return nil
+}
+
+// beside visits every element of both, with its column.
+func (c *comparison) beside(r *reader, local, original *Tensor, visit func(b *block, i, column int)) error {
+	for p := range (view{t: original}).parts {
+		b, err := r.read(local, view{t: original}, p)
+		if err != nil {
+			return err
+		}
+		for i := range b.local {
+			visit(&b, i, p.c0+i%p.columns())
+		}
+	}
+	return nil
+}
+
+// columnsElsewhere says which of some columns are another one of them in the original: with the squared error that a relation of a format
+// that moves errors has to have.
+func (c *comparison) columnsElsewhere(r *reader, local, original *Tensor, far []int) (map[int]int, error) {
+	apart := make([]float64, len(far)*len(far)) // squared distances of columns of the port from those of the original
+	theirs := make([]float64, len(far))
+	for p := range (view{t: original}).parts {
+		b, err := r.read(local, view{t: original}, p)
+		if err != nil {
+			return nil, err
+		}
+		if p.columns() < local.Shape[len(local.Shape)-1] {
+			return nil, nil // rows that are not read whole: their columns are not held against each other
+		}
+		for at := 0; at < len(b.local); at += p.columns() {
+			for k, x := range far {
+				theirs[k] = b.original[at+x]
+			}
+			for k, l := range far {
+				for m, x := range theirs {
+					d := b.local[at+l] - x
+					apart[k*len(far)+m] += d * d
+				}
+			}
+		}
+	}
+	from := map[int]int{}
+	for k, l := range far {
+		own, best := apart[k*len(far)+k], k
+		for m := range far {
+			if apart[k*len(far)+m] < apart[k*len(far)+best] {
+				best = m
+			}
+		}
+		if best != k && own >= clearly*apart[k*len(far)+best] {
+			from[l] = far[best]
+		}
+	}
+	return from, nil
+}
+
+// movedColumns is the first column that is another one; -1 for none.
+func movedColumns(from map[int]int, n int) int {
+	for at := range n {
+		if _, moved := from[at]; moved {
+			return at
+		}
+	}
+	return -1
+}
+
+// columnsMoved says it in words.
+func columnsMoved(from map[int]int, first, n int) string {
+	other := from[first]
+	switch {
+	case len(from) == 2 && from[other] == first:
+		return fmt.Sprintf("in its columns, columns %d and %d have changed places", first, other)
+	case len(from) == 1:
+		return fmt.Sprintf("column %d is the original's column %d", first, other)
+	}
+	return fmt.Sprintf("in its columns, %d of %d columns stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
+}
