@@ -215,7 +215,7 @@ func (r *rotary) whole() error {
 		return nil
 	}
 	part := math.Pow(r.base, float64(r.turns)/float64(n)) // of which the part has the exponents
-	for k := n; k > r.turns; k-- { // all of the head first: slow frequencies are 0 in a short prompt
+	for k := n; k > r.turns; k-- {                        // all of the head first: slow frequencies are 0 in a short prompt
 		for _, base := range []float64{r.base, part} {
 			what := fmt.Sprintf("%d of %d rotary frequencies are not 0, where %d are to be", k, n, r.turns)
 			if k == n {
