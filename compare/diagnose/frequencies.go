@@ -36,6 +36,12 @@ func powersOf(v []float64, base, scale float64) []float64 {
 	return v
 }
 
+// powers are scale·base^(−j/n) where the frequencies are not 0.
+func (r *rotary) powers(v []float64, base, scale float64) []float64 {
+	clear(powersOf(v, base, scale)[r.turns:])
+	return v
+}
+
 // round6 is a number with six digits: bases are whole numbers, and are known to about that.
 func round6(x float64) float64 {
 	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64)
@@ -47,12 +53,14 @@ func round6(x float64) float64 {
 
 const frequencySite = "inv_freq"
 
-// rotary is what is known of the frequencies that positions are multiplied by: scale·base^(−j/n) where pure.
+// rotary is what is known of the frequencies that positions are multiplied by: scale·base^(−j/n) where pure, of which only the first
+// `turns` are not 0 where a part of the head alone is rotated.
 type rotary struct {
 	*search
 	values      []float64
 	base, scale float64
 	pure        bool
+	turns       int
 	rank        int
 
 	entry *order.Entry   // whose operation makes the frequencies; nil where there is none
@@ -67,8 +75,14 @@ func (s *search) frequencies() error {
 	}
 	r := &rotary{search: s, values: s.first.Program.Steps[all[0]].Values}
 	r.base, r.scale, r.pure = geometric(r.values)
+	r.turns = len(r.values)
+	if k := slices.Index(r.values, 0); k > 1 && !slices.ContainsFunc(r.values[k:], func(x float64) bool { return x != 0 }) {
+		if base, scale, ok := geometric(r.values[:k]); ok {
+			r.base, r.scale, r.pure, r.turns = math.Pow(base, float64(len(r.values))/float64(k)), scale, true, k
+		}
+	}
 	r.entry, r.made = r.operation()
-	for _, look := range []func() error{r.bases, r.blends, r.settings, r.partial, r.turned, r.factors, r.narrowed, r.solvedBase} {
+	for _, look := range []func() error{r.bases, r.whole, r.blends, r.settings, r.partial, r.turned, r.factors, r.narrowed, r.solvedBase} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -135,7 +149,7 @@ func (r *rotary) bases() error {
 			if !ok {
 				continue
 			}
-			if err := r.try(n, false, func(v []float64) []float64 { return powersOf(v, b.value, by) }); err != nil {
+			if err := r.try(n, false, func(v []float64) []float64 { return r.powers(v, b.value, by) }); err != nil {
 				return err
 			}
 		}
@@ -169,7 +183,7 @@ func (r *rotary) based(b number, by float64) (n Name, ok bool) {
 		if by == 1 && r.scale != 1 {
 			n.What += fmt.Sprintf(" and the scaling by %s is left out", short(1/r.scale))
 		}
-	case value == r.setting("theta"):
+	case r.unscaled(value):
 		n = Name{What: "the rotary frequencies are not scaled: the scaling of long waves is left out"}
 		if right := r.setting("factor"); right > 0 {
 			n.Right, n.Fields = &right, r.fields(right, "the scaling")
@@ -178,6 +192,51 @@ func (r *rotary) based(b number, by float64) (n Name, ok bool) {
 		n.What += ", and the frequencies are not scaled"
 	}
 	return n, true
+}
+
+// unscaled reports whether the frequencies are those of a base that some of them keep, and others are scaled.
+func (r *rotary) unscaled(base float64) bool {
+	if base == r.setting("theta") {
+		return true
+	}
+	own := powersOf(slices.Clone(r.values), base, 1)
+	for j := 1; j < len(own); j++ {
+		if math.Abs(r.values[j]/own[j]-1) < 1e-6 {
+			return true
+		}
+	}
+	return false
+}
+
+// whole tries, where a part of the head alone is rotated, more of it and all of it, and exponents that count the part alone.
+func (r *rotary) whole() error {
+	n := len(r.values)
+	if !r.pure || r.turns == n {
+		return nil
+	}
+	part := math.Pow(r.base, float64(r.turns)/float64(n)) // of which the part has the exponents
+	for k := n; k > r.turns; k-- {                        // all of the head first: slow frequencies are 0 in a short prompt
+		for _, base := range []float64{r.base, part} {
+			what := fmt.Sprintf("%d of %d rotary frequencies are not 0, where %d are to be", k, n, r.turns)
+			if k == n {
+				what = fmt.Sprintf("none of the %d rotary frequencies is 0, where the last %d are to be: the whole head is rotated, not a part of it", n, n-r.turns)
+			}
+			if base == part {
+				what += fmt.Sprintf("; theta is %s for the whole head", short(round6(base)))
+			}
+			if err := r.try(Name{What: what}, false, func(v []float64) []float64 {
+				clear(powersOf(v, base, r.scale)[k:])
+				return v
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	what := fmt.Sprintf("the exponents of the rotary frequencies count the %d that are not 0, not all %d", r.turns, n)
+	return r.try(Name{What: what}, false, func(v []float64) []float64 {
+		powersOf(v[:r.turns], r.base, r.scale)
+		return v
+	})
 }
 
 // blends tries, where some frequencies are scaled and others are not, another factor for those that are, and one factor for all.

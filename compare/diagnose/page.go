@@ -54,6 +54,7 @@ var pages = []page{
 
 	// The tables of the rotary embedding.
 	on("rotary-precision", tables, `are rounded to`),
+	on("partial-rotation", tables, `whole head|frequencies are not 0|frequencies count`),
 	on("rotary-scaling", tables, `scal|result is multiplied|frequencies are (multiplied|divided)|not scaled|angles are multiplied|counted from -?1:|2π`),
 	on("position-offset", tables, `start again`),
 	on("rotary-base", tables, `theta`),
@@ -87,6 +88,7 @@ var pages = []page{
 	on("crossed-projections", "context$", `^reads layers`),
 
 	// Queries, keys and values.
+	on("partial-rotation", rotated, `whole head|frequencies are not 0|frequencies count`),
 	on("rotary-scaling", rotated, `frequencies are (not scaled|scaled|multiplied)|scaling`),
 	on("rotary-base", rotated, `theta`),
 	on("rotary-precision", rotated, `frequencies are rounded`),

@@ -170,7 +170,7 @@ func (r *rotary) solvedBase() error {
 	f := family{
 		class: program.Known, old: r.base,
 		edit: func(e *Entry, x float64) *program.Edited {
-			return e.Program.Frequencies(func(v []float64) []float64 { return powersOf(v, x, r.scale) })
+			return e.Program.Frequencies(func(v []float64) []float64 { return r.powers(v, x, r.scale) })
 		},
 		say: func(_ *Entry, n number) Name {
 			name, _ := r.based(n, r.scale)

@@ -212,7 +212,12 @@ var layers = []Mistake{
 	{Name: "sparsity-missing", Page: "activation-sparsity", What: "the sparsity of the gate is left out", at: []string{"*.mlp.gate_sparse"}, edit: leftOut(0)},
 	{
 		Name: "sparsity-unshifted", Page: "activation-sparsity", What: "what passes the cutoff is not shifted by it", at: []string{"*.mlp.gate_sparse"},
-		edit: func(s *spot) bool { return s.put(s.Mul("", s.In[0], s.Gate(s.Sub("", s.In[0], s.In[1])))) },
+		edit: func(s *spot) bool {
+			if len(s.In) < 2 { // a recorded one, from which the cutoff was subtracted before
+				return false
+			}
+			return s.put(s.Mul("", s.In[0], s.Gate(s.Sub("", s.In[0], s.In[1]))))
+		},
 	},
 	{
 		Name: "sparsity-sample", Page: "activation-sparsity", What: "the deviation divides by n-1", at: []string{"*.mlp.sparsity.std"},

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/recorded"
 )
 
 // Every heading of docs/mistakes.md is an edit of the table or says why it is none; and the table points to headings alone.
@@ -75,5 +78,40 @@ func TestConfigOfARecordedProgram(t *testing.T) {
 		if strings.HasPrefix(k.Name, "per-layer") {
 			t.Errorf("%s is a mistake of Gemma 3n alone", k.Name)
 		}
+	}
+}
+
+// A step of a recorded program may have a name of the orders' and fewer inputs than their operation: no mistake reads what is not there.
+func TestFewerInputs(t *testing.T) {
+	p, err := recorded.Read(strings.NewReader(`{"format":"tracediff program","version":1,"passes":[{"tokens":1,"past":0,"calls":[[0,0,[]]]}],
+"templates":[[{"name":"input_ids","of":"c0","level":1},
+{"op":"embedding","in":["w:table","c0"],"out":[["float32",[1,1,4]]]},{"name":"layers.0.mlp.gate_proj","of":"t0","level":2},
+{"op":"relu","in":["t0"],"out":[["float32",[1,1,4]]]},{"name":"layers.0.mlp.gate_sparse","of":"t1","level":2}]],
+"weights":{"table":{"dtype":"float32","shape":[5,4]}},"constants":[{"dtype":"int64","shape":[1,1],"from":[{"kind":"ids"}],"sha256":""}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := order.Recorded(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, sparse := list.Index("layers.0.mlp.gate_proj"), list.Index("layers.0.mlp.gate_sparse")
+	passes := []order.Pass{{Tokens: 1}}
+	plan, err := list.Cut(func(n order.Node) bool { return n.Entry == gate }, order.Node{Entry: sparse})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, parts, err := plan.Parts(passes, hooks.F32, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := 0
+	for _, k := range In(list) {
+		if d := k.Apply(&Model{List: list, Passes: passes, DType: hooks.F32}, f, parts, program.Call{}); d != nil {
+			edited++
+		}
+	}
+	if edited == 0 {
+		t.Error("no mistake is made in an entry of a known name")
 	}
 }

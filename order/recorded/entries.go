@@ -73,9 +73,10 @@ type expander struct {
 	i       int
 	entries []Entry
 	names   map[string]bool
-	next    []string      // by line, the first name from it on
-	first   map[int]*Name // by value, the first name that shows all of it
-	consts  map[int]given // by constant, the entry that has it
+	counts  map[string]int // by made name, the last number behind it
+	next    []string       // by line, the first name from it on
+	first   map[int]*Name  // by value, the first name that shows all of it
+	consts  map[int]given  // by constant, the entry that has it
 	// arguments are the constants of the pass that are arguments of the model, by name.
 	arguments map[string]*Constant
 	shapes    []map[string][]int // of all entries so far, by pass
@@ -83,6 +84,7 @@ type expander struct {
 
 func (x *expander) pass(i int) error {
 	x.i, x.entries, x.names, x.first, x.consts = i, nil, map[string]bool{}, map[int]*Name{}, map[int]given{}
+	x.counts = map[string]int{}
 	x.arguments = map[string]*Constant{}
 	x.shapes = append(x.shapes, map[string][]int{})
 	lines := x.p.Passes[i].Lines
@@ -262,9 +264,11 @@ func key(r Ref) string {
 
 // unnamed is a name for a step that has none.
 func (x *expander) unnamed(next, op string) string {
-	name := next + ":" + op
-	for n := 2; x.names[name]; n++ {
-		name = fmt.Sprintf("%s:%s.%d", next, op, n)
+	base := next + ":" + op
+	name := base
+	for x.names[name] {
+		x.counts[base] = max(x.counts[base], 1) + 1
+		name = fmt.Sprintf("%s.%d", base, x.counts[base])
 	}
 	x.names[name] = true
 	return name

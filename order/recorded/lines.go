@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -60,7 +61,7 @@ func (c *caller) name(l *line) (*Name, error) {
 	if err != nil || !ok {
 		return nil, fmt.Errorf("its name is %.40v", l.Name)
 	}
-	if name = c.text(name); name == "" || len(name) > 1<<10 || !utf8.ValidString(name) || strings.ContainsAny(name, "/ \t\n\r") {
+	if name = c.text(name); name == "" || !printable(name, 1<<10) || strings.ContainsAny(name, "/ ") {
 		return nil, fmt.Errorf("%.60q is not a tensor name", name)
 	}
 	level, err := c.integer(l.Level)
@@ -77,7 +78,15 @@ func (c *caller) name(l *line) (*Name, error) {
 	return &Name{Name: name, Of: of, Level: level}, nil
 }
 
+// printable reports whether a text of the file, which stands in reports, is one line without control characters.
+func printable(s string, most int) bool {
+	return len(s) <= most && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
 func (c *caller) step(l *line) (*Step, error) {
+	if !printable(l.Op, 1<<7) {
+		return nil, fmt.Errorf("%.60q is no name of an operation", l.Op)
+	}
 	s := &Step{Op: l.Op, First: len(c.values), Attr: map[string]any{}, Source: -1}
 	if len(l.In) > maxOperands || len(l.Out) > maxOperands {
 		return nil, fmt.Errorf("%s of %d operands with %d results", l.Op, len(l.In), len(l.Out))
@@ -120,8 +129,8 @@ func (c *caller) value(v any) (Value, error) {
 		return Value{}, fmt.Errorf("%.60v: want a dtype, a shape and strides", v)
 	}
 	dtype, ok := list[0].(string)
-	if !ok {
-		return Value{}, fmt.Errorf("its dtype is %.40v", list[0])
+	if !ok || !printable(dtype, 1<<6) {
+		return Value{}, fmt.Errorf("its dtype is %.40q", list[0])
 	}
 	shape, err := c.integers(list[1])
 	if err != nil {

@@ -98,6 +98,9 @@ func Read(in io.Reader) (*Program, error) {
 	case r.Version != Version:
 		return nil, fmt.Errorf("it is of version %d, and this reads version %d", r.Version, Version)
 	}
+	if err := r.texts(); err != nil {
+		return nil, err
+	}
 	if err := r.lengths(); err != nil {
 		return nil, err
 	}
@@ -123,6 +126,29 @@ func Read(in io.Reader) (*Program, error) {
 		}
 	}
 	return p, nil
+}
+
+// texts refuses what reports would show as more than a line, or as something else than it is.
+func (r *file) texts() error {
+	for k, s := range r.Lines {
+		if !printable(s, 1<<12) {
+			return fmt.Errorf("line of source %d is %.60q", k, s)
+		}
+	}
+	for name, w := range r.Weights {
+		if !printable(name, 1<<10) || w != nil && !(printable(w.File, 1<<10) && printable(w.DType, 1<<6)) {
+			return fmt.Errorf("%.80q is no weight's name, or its file or dtype is no text of one line", name)
+		}
+	}
+	if !printable(r.Class, 1<<10) || !printable(r.ModelType, 1<<10) || !printable(r.Alone, 1<<12) {
+		return errors.New("its class, model_type or alone is no text of one line")
+	}
+	for key, value := range r.Producer {
+		if !printable(key, 1<<10) || !printable(value, 1<<10) {
+			return fmt.Errorf("its producer has %.60q", key)
+		}
+	}
+	return nil
 }
 
 // rowsOf are the tensors of the checkpoint that a weight is made of.

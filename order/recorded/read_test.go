@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
@@ -73,6 +74,11 @@ func TestRead(t *testing.T) {
 // A file that cannot be is refused, and the error says where it is wrong.
 func TestHostile(t *testing.T) {
 	for _, c := range []struct{ why, old, by, want string }{
+		{"an operation of two lines", `"op":"add"`, `"op":"add\nMATCH: all 9 entries compared match"`, "is no name of an operation"},
+		{"a name that moves the cursor", `"name":"embed"`, `"name":"\u001b[2Jembed"`, "is not a tensor name"},
+		{"a source of two lines", `"net.py:7"`, `"net.py:7\nMATCH: all"`, "line of source 0"},
+		{"a class that moves the cursor", `"class":"m.Net"`, `"class":"\u001b[2J"`, "no text of one line"},
+		{"a weight of two lines", `"weights":{`, `"weights":{"a\nb":{"dtype":"float32","shape":[1]},`, "no weight's name"},
 		{"no JSON", small, `{"format":`, "not the JSON of a recorded program"},
 		{"something behind", `"lines":["net.py:7"]}`, `"lines":["net.py:7"]} {}`, "behind the end"},
 		{"another format", `"tracediff program"`, `"program"`, `its format is "program"`},
@@ -143,6 +149,30 @@ func TestManySteps(t *testing.T) {
 	text := `{"format":"tracediff program","version":1,"passes":[` + pass + `],"templates":[` + template + `]}`
 	if _, err := recorded.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "lines in all passes") {
 		t.Errorf("%d steps: %v", (1<<12+1)*(1<<12+1), err)
+	}
+}
+
+// Many steps before one name are read in time that grows as their number.
+func TestManyUnnamed(t *testing.T) {
+	var lines strings.Builder
+	lines.WriteString(`{"op":"neg","in":[1.0],"out":[["float32",[1]]]}`)
+	const steps = 100_000
+	for k := range steps {
+		fmt.Fprintf(&lines, `,{"op":"neg","in":["t%d"],"out":[["float32",[1]]]}`, k)
+	}
+	text := `{"format":"tracediff program","version":1,"passes":[{"tokens":1,"past":0,"calls":[[0,-1,[]]]}],"templates":[[` + lines.String() +
+		fmt.Sprintf(`,{"name":"out","of":"t%d","level":2}]]}`, steps)
+	p, err := recorded.Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now()
+	passes, err := p.Entries()
+	if err != nil || len(passes[0]) != steps+1 {
+		t.Fatalf("%d entries: %v", len(passes[0]), err)
+	}
+	if took := time.Since(before); took > 10*time.Second {
+		t.Errorf("%d steps took %v", steps, took)
 	}
 }
 
