@@ -9,12 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
-
-// maxForeign bounds the tensors of a file that no recorder of tracediff wrote: what it takes to list them grows with their number.
-const maxForeign = 1 << 17
 
 // open reads the header, decides whose file it is, and builds the records.
 func (t *Trace) open() error {
@@ -22,8 +18,10 @@ func (t *Trace) open() error {
 	if err != nil {
 		return err
 	}
-	if n := bytes.Count(text, []byte(`"data_offsets"`)); n > maxForeign && !bytes.Contains(text, []byte(versionKey)) {
-		return hint.Add(fmt.Errorf("%d tensors, more than %d", n, maxForeign), "dump fewer passes or layers, or a file for some of them")
+	if !bytes.Contains(text, []byte(versionKey)) {
+		if err := safetensors.Bounded(text); err != nil {
+			return err
+		}
 	}
 	mendStatus(text)
 	header, parseErr := safetensors.Parse(text)

@@ -200,6 +200,9 @@ func (c *Checkpoint) add(s shard, where map[string]string) error {
 	text, err := header.Text(bytes.NewReader(s.data), int64(len(s.data)))
 	var parsed header.Header
 	if err == nil {
+		err = header.Bounded(text)
+	}
+	if err == nil {
 		parsed, err = header.Parse(text)
 	}
 	if err != nil {

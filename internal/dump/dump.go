@@ -93,6 +93,9 @@ func readSafetensors(r io.ReaderAt, size int64, f *container.File) error {
 	if err != nil {
 		return err
 	}
+	if err := safetensors.Bounded(text); err != nil {
+		return err
+	}
 	header, err := safetensors.Parse(text)
 	if err != nil {
 		return err

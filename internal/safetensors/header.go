@@ -10,6 +10,7 @@
 package safetensors
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/hint"
 )
 
 // MaxHeader is the longest header, in bytes: the limit of the official reader, beyond which no other tool opens
@@ -69,6 +71,18 @@ func Text(r io.ReaderAt, size int64) ([]byte, error) {
 		return nil, fmt.Errorf("read the header: %w", err)
 	}
 	return text, nil
+}
+
+// MaxTensors bounds the tensors of a file that no recorder of tracediff wrote: what it takes to list them grows with their number. The
+// largest checkpoints have less in a file.
+const MaxTensors = 1 << 17
+
+// Bounded returns an error, with a hint, where the text of a header has more than [MaxTensors] tensors. Nothing is allocated.
+func Bounded(text []byte) error {
+	if n := bytes.Count(text, []byte(`"data_offsets"`)); n > MaxTensors {
+		return hint.Add(fmt.Errorf("%d tensors, more than %d", n, MaxTensors), "write a file for some of them: some passes, or some layers")
+	}
+	return nil
 }
 
 // readFull fills p from offset off. A file that ends before is an error: its size said otherwise.
