@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
@@ -124,6 +125,23 @@ func (w *walker) nameAxes(p *pair) error {
 	return nil
 }
 
+// place says what the indexes of an element of the reference's tensor count, of the axes with more than one index: "token 4, key 0". Where
+// the role of one is not known it is the indexes alone.
+func (p *pair) place(at []int) string {
+	var of []string
+	for k, n := range p.r.Rec.Shape {
+		if n < 2 {
+			continue
+		}
+		name := measure.AxisName(p.axes, k)
+		if k >= len(at) || strings.HasPrefix(name, "axis ") {
+			return fmt.Sprint(at)
+		}
+		of = append(of, fmt.Sprintf("%s %d", name, at[k]))
+	}
+	return cmp.Or(strings.Join(of, ", "), fmt.Sprint(at))
+}
+
 // look sees what has no tolerance.
 func (p *pair) look(s *measure.Sums) {
 	m := p.row.Metrics
@@ -138,10 +156,10 @@ func (p *pair) look(s *measure.Sums) {
 		}
 	}
 	if m.NonFinite > 0 {
-		p.see(SeenNonFinite, "NaN or infinite on one side alone in %s, the first at %s", count(int(m.NonFinite), "element"), m.Spell(m.NonFiniteAt))
+		p.see(SeenNonFinite, "NaN or infinite on one side alone in %s, the first at %s", count(int(m.NonFinite), "element"), p.place(m.NonFiniteAt))
 	}
 	if masked && m.Pattern.Gained+m.Pattern.Lost > 0 {
-		p.see(SeenKeys, "%s %s, first at %s", p.names[local].Side, attends(m.Pattern), cmp.Or(m.Where(m.Pattern.Examples[0]), fmt.Sprint(m.Pattern.Examples[0])))
+		p.see(SeenKeys, "%s %s, first at %s", p.names[local].Side, attends(m.Pattern), p.place(m.Pattern.Examples[0]))
 	}
 	if s.Exact && m.Unequal > 0 {
 		p.see(SeenNumbers, "%d of %d elements differ", m.Unequal, m.Elements)
