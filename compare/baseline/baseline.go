@@ -80,8 +80,6 @@ func (l *Line) Uncovered(now *Shown) string {
 		return fmt.Sprintf("it has a cause now that it did not have when it was accepted: %s", now.Cause)
 	case l.Cause != now.Cause && now.Cause != "":
 		return fmt.Sprintf("the cause changed: accepted was %q, now it is %q", l.Cause, now.Cause)
-	case l.Cause != now.Cause && !math.IsNaN(float64(now.Own)):
-		return fmt.Sprintf("the cause changed: accepted was %q, and nothing that is known explains it now", l.Cause)
 	case kind(now) == "size" && math.IsNaN(float64(now.Error)) && math.IsNaN(float64(now.Own)) && len(now.Slices) == 0:
 		return "how large it is was not measured"
 	case float64(now.Elements) > Growth*float64(l.Elements):
