@@ -126,15 +126,16 @@ func (i *Isolator) products() []order.Node {
 	return all
 }
 
-// spreadOver are mostLooked products, spread over the model.
-func spreadOver(products []order.Node) []order.Node {
-	n := len(products)
-	if n <= mostLooked {
-		return products
+// Spread are so many of some nodes, at least two, from the first to the last: from all over the model and the run. They are all where there are no
+// more.
+func Spread(nodes []order.Node, most int) []order.Node {
+	n := len(nodes)
+	if n <= most {
+		return nodes
 	}
 	var some []order.Node
-	for k := range mostLooked {
-		some = append(some, products[k*(n-1)/(mostLooked-1)])
+	for k := range most {
+		some = append(some, nodes[k*(n-1)/(most-1)])
 	}
 	return some
 }
@@ -149,7 +150,7 @@ func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (s
 	names, looked := map[string]bool{}, 0
 	q := &i.quantised
 	q.levels = map[string]float64{}
-	for _, n := range spreadOver(products) {
+	for _, n := range Spread(products, mostLooked) {
 		error, err := i.coded(ctx, n)
 		switch {
 		case err != nil:

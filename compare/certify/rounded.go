@@ -28,12 +28,11 @@ func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
 		return false, nil
 	}
 	forms := i.capturedForms()
-	looked, wrong := 0, 0
-	var given []*evidence
+	var w witnesses
 	for _, name := range forms.names {
-		before := len(given)
+		before := len(w.given)
 		for _, n := range forms.nodes[name] {
-			if looked == widerLooked || !i.weightless(n) {
+			if w.looked == widerLooked || !i.weightless(n) {
 				break
 			}
 			e, err := i.evidence(ctx, n)
@@ -43,31 +42,47 @@ func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
 			if e == nil || !slices.ContainsFunc(e.formula.Steps, func(s program.Step) bool { return s.Prim.Computes() }) {
 				continue // it was moved, and nothing else
 			}
-			if looked++; len(e.left) == 0 {
-				continue
-			}
-			switch gives, err := wide.gives(ctx, n); {
-			case err != nil:
+			if err := w.ask(ctx, wide, e); err != nil {
 				return false, err
-			case gives:
-				given = append(given, e)
-			default:
-				wrong++
 			}
 		}
-		if len(given) > before {
+		if len(w.given) > before {
 			if f, err := i.form(ctx, name); err != nil || f.own != nil {
 				return false, err
 			}
 		}
 	}
-	if 2*(len(given)+wrong) <= looked || len(given) < roundedOf*wrong || !proven(given) {
-		return false, nil
-	}
-	if kinds(given) >= widerKinds {
-		return true, nil
+	if !w.tell() || kinds(w.given) >= widerKinds {
+		return w.tell(), nil
 	}
 	return i.roundedProducts(ctx, wide)
+}
+
+// witnesses are entries that were asked whether their inputs had more digits than were captured.
+type witnesses struct {
+	looked int
+	given  []*evidence // the dtype's own arithmetic leaves something, and such inputs give all of it
+	wrong  int         // neither gives them
+}
+
+// ask asks an entry; wide is the isolator of inputs with more digits.
+func (w *witnesses) ask(ctx context.Context, wide *Isolator, e *evidence) error {
+	if w.looked++; len(e.left) == 0 {
+		return nil
+	}
+	gives, err := wide.gives(ctx, e.node)
+	if gives {
+		w.given = append(w.given, e)
+	} else if err == nil {
+		w.wrong++
+	}
+	return err
+}
+
+// tell reports whether most entries say so: more than half are not of the dtype's arithmetic, roundedOf times as many are given as wrong, and they
+// have as many elements and rows as any arithmetic has to show.
+func (w *witnesses) tell() bool {
+	return 2*(len(w.given)+w.wrong) > w.looked && len(w.given) >= roundedOf*w.wrong && proven(w.given)
 }
 
 // roundedProducts reports whether the products with weights show that a trace was rounded as it was written, where one place of a layer shows it
@@ -84,9 +99,8 @@ func (i *Isolator) roundedProducts(ctx context.Context, wide *Isolator) (bool, e
 		cut, err := i.list.Cut(i.has, n)
 		return err != nil || len(cut.Steps) > roundedSteps
 	})
-	looked, wrong := 0, 0
-	var given []*evidence
-	for _, n := range spreadOver(products) {
+	var w witnesses
+	for _, n := range Spread(products, mostLooked) {
 		e, err := i.evidence(ctx, n)
 		if err != nil {
 			return false, err
@@ -103,19 +117,11 @@ func (i *Isolator) roundedProducts(ctx context.Context, wide *Isolator) (bool, e
 		} else if f.own != nil {
 			continue // it has an arithmetic of 16 bits, or its cut hides where it was rounded
 		}
-		if looked++; len(e.left) == 0 {
-			continue
-		}
-		switch gives, err := wide.gives(ctx, n); {
-		case err != nil:
+		if err := w.ask(ctx, wide, e); err != nil {
 			return false, err
-		case gives:
-			given = append(given, e)
-		default:
-			wrong++
 		}
 	}
-	return 2*(len(given)+wrong) > looked && len(given) >= roundedOf*wrong && proven(given) && kinds(given) >= widerKinds, nil
+	return w.tell() && kinds(w.given) >= widerKinds, nil
 }
 
 // gives reports whether inputs that had more digits than were captured give an entry.

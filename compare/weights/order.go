@@ -29,21 +29,29 @@ func mix(h uint64, x float64) uint64 {
 func (r *reader) hashed(t *Tensor, made func(float64) float64) (*hashes, error) {
 	rows, columns := t.flat()
 	h := &hashes{make([]uint64, rows), make([]uint64, columns)}
-	for p := range (view{t: t}).parts {
-		if err := r.ctx.Err(); err != nil {
-			return nil, err
-		}
-		values := room(&r.local, p.size())
-		if err := r.values(values, t, p); err != nil {
-			return nil, inTensor(t, err)
-		}
+	err := r.whole(t, func(p part, values []float64) {
 		for i, x := range values {
 			x = made(x)
 			row, column := p.r0+i/p.columns(), p.c0+i%p.columns()
 			h.rows[row], h.columns[column] = mix(h.rows[row], x), mix(h.columns[column], x)
 		}
+	})
+	return h, err
+}
+
+// whole reads a tensor part by part. The numbers are those of the next part after visit.
+func (r *reader) whole(t *Tensor, visit func(p part, values []float64)) error {
+	for p := range (view{t: t}).parts {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		values := room(&r.local, p.size())
+		if err := r.values(values, t, p); err != nil {
+			return inTensor(t, err)
+		}
+		visit(p, values)
 	}
-	return h, nil
+	return nil
 }
 
 // ordering is an order of rows or columns that mistakes make: place i has what the original has in from(i).

@@ -34,14 +34,7 @@ func (r *reader) prints(t *Tensor, byColumns bool) ([]print, error) {
 		n = columns
 	}
 	sums := make([][8]float64, n)
-	for p := range (view{t: t}).parts {
-		if err := r.ctx.Err(); err != nil {
-			return nil, err
-		}
-		values := room(&r.local, p.size())
-		if err := r.values(values, t, p); err != nil {
-			return nil, inTensor(t, err)
-		}
+	err := r.whole(t, func(p part, values []float64) {
 		for i, x := range values {
 			at, other := p.r0+i/p.columns(), p.c0+i%p.columns()
 			if byColumns {
@@ -55,6 +48,9 @@ func (r *reader) prints(t *Tensor, byColumns bool) ([]print, error) {
 				to[k] += s[k] * x
 			}
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	list := make([]print, n)
 	for i := range sums {

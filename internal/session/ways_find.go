@@ -127,26 +127,13 @@ func (f *finder) next(entries []probed) (rest []probed, err error) {
 	return others, f.find(nodes, fewest)
 }
 
-// spread are some of the nodes, from all over the model and the run.
-func spread(nodes []order.Node) []order.Node {
-	n := len(nodes)
-	if n <= mostProbed {
-		return nodes
-	}
-	var some []order.Node
-	for i := range mostProbed {
-		some = append(some, nodes[i*(n-1)/(mostProbed-1)])
-	}
-	return some
-}
-
 // find tries the ways of some uses on entries that are made with them, and notes what it found. Nothing is noted where no entry can be
 // computed. A way that gives half of the entries is the engine's, too, where no other gives any of the rest.
 func (f *finder) find(nodes []order.Node, uses []use) error {
 	best, most := unknown, 0
 	var given []order.Node // by the best
 	others := map[order.Node]bool{}
-	some := spread(nodes)
+	some := certify.Spread(nodes, mostProbed)
 	looked := len(some)
 	for _, try := range f.tries(uses) {
 		good, of, err := f.right(some, uses, try)
