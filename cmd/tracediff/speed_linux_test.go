@@ -69,11 +69,12 @@ func process(b *testing.B, program string, args ...string) spent {
 	return spent{wall.Seconds(), (used.UserTime() + used.SystemTime()).Seconds(), float64(used.SysUsage().(*syscall.Rusage).Maxrss) / 1024}
 }
 
-// processes measures as many whole processes as the benchmark has rounds, and reports medians: -benchtime 5x takes five.
-func processes(b *testing.B, program string, args ...string) {
+// processes measures as many whole processes as the benchmark has rounds, and reports medians: -benchtime 5x takes five. The first and every
+// later one find the same: args, which is called for each, names a new folder where a process keeps what it makes.
+func processes(b *testing.B, program string, args func() []string) {
 	var all []spent
 	for b.Loop() {
-		all = append(all, process(b, program, args...))
+		all = append(all, process(b, program, args()...))
 	}
 	median := func(of func(spent) float64) float64 {
 		var x []float64
@@ -92,8 +93,8 @@ func processes(b *testing.B, program string, args ...string) {
 // BenchmarkStart is what the program takes to start: its help, and two traces of ten tensors.
 func BenchmarkStart(b *testing.B) {
 	program, ten := built(b), tenTensors(b)
-	b.Run("help", func(b *testing.B) { processes(b, program, "--help") })
-	b.Run("ten-tensors", func(b *testing.B) { processes(b, program, ten...) })
+	b.Run("help", func(b *testing.B) { processes(b, program, func() []string { return []string{"--help"} }) })
+	b.Run("ten-tensors", func(b *testing.B) { processes(b, program, func() []string { return ten }) })
 }
 
 // BenchmarkModel is `compare --isolate` of a trace at level 3, and the walk, of the checkpoint that TRACEDIFF_E2B names, as whole
@@ -120,10 +121,14 @@ func BenchmarkModel(b *testing.B) {
 		dir := b.TempDir()
 		process(b, program, "capture", "--quiet", "--side", "local", "--model", model, "--dtype", "bfloat16", "--tokens", tokens, "--level", "3", "--dir", dir)
 		b.Run("isolate/tokens="+length, func(b *testing.B) {
-			processes(b, program, "compare", "--isolate", filepath.Join(dir, "local.safetensors"), "--model", model, "--quiet")
+			processes(b, program, func() []string {
+				return []string{"compare", "--isolate", filepath.Join(dir, "local.safetensors"), "--model", model, "--quiet"}
+			})
 		})
 		b.Run("walk/tokens="+length, func(b *testing.B) {
-			processes(b, program, "capture", "--quiet", "--side", "reference", "--reference", "go", "--model", model, "--dtype", "bfloat16", "--tokens", tokens, "--level", "2", "--dir", b.TempDir())
+			processes(b, program, func() []string { // a walk that is kept is not made again
+				return []string{"capture", "--quiet", "--side", "reference", "--reference", "go", "--model", model, "--dtype", "bfloat16", "--tokens", tokens, "--level", "2", "--dir", b.TempDir()}
+			})
 		})
 	}
 }
