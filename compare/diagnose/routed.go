@@ -100,13 +100,14 @@ func (s *search) behind() error {
 	return nil
 }
 
-// addedVectors tries vectors of the layer that the program does not read, each added to a value of as many columns.
+// addedVectors tries vectors of the layer that the program does not read, each added to a value of as many columns, or of as many in all of
+// its heads: a bias that is added behind a rotation.
 func (s *search) addedVectors() error {
 	t := s.first.signed(s.m)
 	for rank, w := range s.vectors(s.first) {
 		role := Role(w.Name)
 		for _, i := range t.Firsts() {
-			if st := &t.Steps[i]; len(st.Shape) == 0 || st.Shape[len(st.Shape)-1] != w.Shape[0] || !st.Prim.Computes() && st.Prim != program.Input {
+			if st := &t.Steps[i]; perHead(st.Shape, w.Shape[0]) == nil || !st.Prim.Computes() && st.Prim != program.Input {
 				continue
 			}
 			at, text := t.Of(i), fmt.Sprintf("%s is added to %s", role, s.value(s.first, t.Result(i)))
@@ -135,9 +136,26 @@ func (s *search) withVector(e *Entry, at program.Place, role string) *program.Ed
 	ed := e.Program.Edit()
 	v := ed.OtherRows(rows)
 	for _, i := range steps {
-		ed.Pass(i, ed.R(ed.Add("", ed.Move(i), v)))
+		shape := perHead(e.Program.Steps[i].Shape, all[k].Shape[0])
+		if shape == nil {
+			return nil
+		}
+		ed.Pass(i, ed.R(ed.Add("", ed.Move(i), ed.Reshape(v, shape...))))
 	}
 	return ended(ed)
+}
+
+// perHead is the shape in which a vector of n numbers is added to a tensor: along its last axis, or along that and the axis of heads, the
+// second of four. It is nil where it has neither.
+func perHead(shape []int, n int) []int {
+	switch last := len(shape) - 1; {
+	case last < 0:
+	case shape[last] == n:
+		return []int{n}
+	case last == 3 && shape[1]*shape[last] == n:
+		return []int{shape[1], 1, shape[last]}
+	}
+	return nil
 }
 
 // vectors are those of an entry's layer that its program does not read.

@@ -261,6 +261,9 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) string {
 			}
 			return who + " is left out"
 		}
+		if (st.Prim == program.Mul || st.Prim == program.Div) && len(st.Args) == 2 && p.Source(st.Args[0]) == source {
+			return map[program.Prim]string{program.Mul: "the product with ", program.Div: "the division by "}[st.Prim] + s.value(e, st.Args[1]) + " is left out"
+		}
 		if st.Prim == program.Add || st.Prim == program.Sub {
 			for _, a := range st.Args {
 				if p.Source(a) != source {
