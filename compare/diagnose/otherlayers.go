@@ -13,17 +13,20 @@ import (
 const mostOfOther = 12
 
 // asOtherLayers tries what layers of another kind compute in the entry's place, from what the entry's own layer has: a gate that is made
-// sparse in a dense layer, keys of its own in a layer that shares those of another. One layer of each kind is tried.
+// sparse in a dense layer, keys of its own in a layer that shares those of another. One layer of each kind is tried, and that which it
+// shares with.
 func (s *search) asOtherLayers() error {
 	own := s.m.List.Entries[s.first.Node.Entry].Name
 	if _, in := layerOf(own); !in {
 		return nil
 	}
-	seen := []string{readsOf(&s.m.List.Entries[s.first.Node.Entry])}
+	entry := &s.m.List.Entries[s.first.Node.Entry]
+	seen := []string{readsOf(entry)}
 	rank := 0
 	for k := range s.m.List.Entries {
 		other := &s.m.List.Entries[k]
-		if Role(other.Name) != Role(own) || slices.Contains(seen, readsOf(other)) {
+		shared := slices.ContainsFunc(entry.Inputs, func(r order.Ref) bool { return r.Name == other.Name })
+		if Role(other.Name) != Role(own) || readsOf(other) == readsOf(entry) || slices.Contains(seen, readsOf(other)) && !shared {
 			continue
 		}
 		seen = append(seen, readsOf(other))
@@ -86,6 +89,8 @@ type otherLayer struct {
 	e    *Entry
 	ed   *program.Editor
 	done map[order.Node]program.Var
+
+	widths [2]int // of the last axis in the other layer, and in the entry's, where they differ
 }
 
 // value is what stands in the layer in the place of an entry of the other: what was captured there, or else what the other's operation makes.
@@ -96,6 +101,10 @@ func (o *otherLayer) value(n order.Node, r order.Ref) (program.Var, bool) {
 		v, ok := o.tensor(o.e, source{name: here, item: r.Index, pass: n.Pass - o.e.Node.Pass})
 		if !ok {
 			return program.Var{}, false
+		}
+		there := o.shapeOf(order.Ref{Name: name, Index: r.Index}, n.Pass)
+		if a, b := there[len(there)-1], v.Shape[len(v.Shape)-1]; a != b {
+			o.widths = [2]int{a, b}
 		}
 		return o.ed.Other(v), true
 	}
@@ -142,6 +151,10 @@ func (o *otherLayer) computed(n order.Node) (program.Var, bool) {
 		}
 		w = append(w, o.ed.OtherRows(rows))
 	}
-	y := o.ed.Apply(entry.Op, "", entry.Size(o.m.Passes[n.Pass], o.m.List.Config.SlidingWindow), in, w)
+	size := slices.Clone(entry.Size(o.m.Passes[n.Pass], o.m.List.Config.SlidingWindow))
+	if last := len(size) - 1; size[last] == o.widths[0] {
+		size[last] = o.widths[1]
+	}
+	y := o.ed.Apply(entry.Op, "", size, in, w)
 	return o.ed.R(y), o.ed.Err() == nil
 }

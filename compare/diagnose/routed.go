@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -110,20 +111,29 @@ func (s *search) addedVectors() error {
 			if st := &t.Steps[i]; perHead(st.Shape, w.Shape[0]) == nil || !st.Prim.Computes() && st.Prim != program.Input {
 				continue
 			}
-			at, text := t.Of(i), fmt.Sprintf("%s is added to %s", role, s.value(s.first, t.Result(i)))
-			if err := s.try(hypothesis{
-				class: program.Inserted, rank: 7000 + rank, say: func(*Entry) Name { return Name{What: text, Site: role} },
-				make: func(e *Entry) *program.Edited { return s.withVector(e, at, role) },
-			}); err != nil {
-				return err
+			at, what, last := t.Of(i), s.value(s.first, t.Result(i)), 1
+			if i == t.Source(t.Out) {
+				what, last = "the result", 0
+			}
+			text := fmt.Sprintf("%s is added to %s", role, what)
+			for _, stored := range []bool{false, true} {
+				if stored && s.first.Call.DType == hooks.F32 {
+					continue
+				}
+				if err := s.try(hypothesis{
+					class: program.Inserted, rank: 7000 + 2*rank + last, say: func(*Entry) Name { return Name{What: text, Site: role} },
+					make: func(e *Entry) *program.Edited { return s.withVector(e, at, role, stored) },
+				}); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// withVector adds the vector of a role of the entry's layer to the value of a place.
-func (s *search) withVector(e *Entry, at program.Place, role string) *program.Edited {
+// withVector adds the vector of a role of the entry's layer to the value of a place, which is stored in the model's dtype first or not.
+func (s *search) withVector(e *Entry, at program.Place, role string, stored bool) *program.Edited {
 	all, steps := s.vectors(e), e.signed(s.m).Copies(at)
 	k := slices.IndexFunc(all, func(w order.Weight) bool { return Role(w.Name) == role })
 	if k < 0 || len(steps) == 0 {
@@ -140,7 +150,11 @@ func (s *search) withVector(e *Entry, at program.Place, role string) *program.Ed
 		if shape == nil {
 			return nil
 		}
-		ed.Pass(i, ed.R(ed.Add("", ed.Move(i), ed.Reshape(v, shape...))))
+		x := ed.Move(i)
+		if stored {
+			x = ed.Rounded(x)
+		}
+		ed.Pass(i, ed.R(ed.Add("", x, ed.Reshape(v, shape...))))
 	}
 	return ended(ed)
 }
