@@ -103,13 +103,11 @@ func reshape(w program.Rows) program.Rows {
 type change struct {
 	words string
 	make  func(w program.Rows, model hooks.DType) program.Rows
-
-	scales bool // all elements by one number
 }
 
 // each changes elements one by one, and stores them in the model's dtype, or in float32.
 func each(words string, stored bool, f func(x float64) float64) change {
-	return change{words: words, make: func(w program.Rows, model hooks.DType) program.Rows {
+	return change{words, func(w program.Rows, model hooks.DType) program.Rows {
 		if !stored {
 			model = hooks.F32
 		}
@@ -123,7 +121,7 @@ func each(words string, stored bool, f func(x float64) float64) change {
 
 // quantised rounds each group of n elements of a row, 0 for all, to whole numbers up to most times a step of its own.
 func quantised(words string, n int, most float64) change {
-	return change{words: words, make: func(w program.Rows, model hooks.DType) program.Rows {
+	return change{words, func(w program.Rows, model hooks.DType) program.Rows {
 		group := n
 		if _, cols := w.Size(); n == 0 {
 			group = cols
@@ -151,7 +149,7 @@ func quantised(words string, n int, most float64) change {
 // ranged rounds each group of n elements of a row, 0 for all, to steps between its least and its greatest number, with a zero point that
 // is off by some steps.
 func ranged(words string, n int, most, off float64) change {
-	return change{words: words, make: func(w program.Rows, model hooks.DType) program.Rows {
+	return change{words, func(w program.Rows, model hooks.DType) program.Rows {
 		group := n
 		if _, cols := w.Size(); n == 0 {
 			group = cols
@@ -178,7 +176,7 @@ func ranged(words string, n int, most, off float64) change {
 
 // narrowed rounds to a narrower dtype.
 func narrowed(d hooks.DType) change {
-	return change{words: "is rounded to " + d.String(), make: func(w program.Rows, model hooks.DType) program.Rows {
+	return change{"is rounded to " + d.String(), func(w program.Rows, model hooks.DType) program.Rows {
 		if model == d {
 			return nil
 		}
@@ -196,7 +194,7 @@ func columns(k, n int, keep bool) change {
 	if !keep {
 		words = fmt.Sprintf("lacks part %d of %d of its columns: they are 0", k+1, n)
 	}
-	return change{words: words, make: func(w program.Rows, _ hooks.DType) program.Rows {
+	return change{words, func(w program.Rows, _ hooks.DType) program.Rows {
 		_, cols := w.Size()
 		if cols%n != 0 || cols == n {
 			return nil
@@ -215,8 +213,8 @@ func columns(k, n int, keep bool) change {
 func woven(block, n int) change {
 	inner := block / n
 	return change{
-		words: fmt.Sprintf("has the rows of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
-		make: func(w program.Rows, _ hooks.DType) program.Rows {
+		fmt.Sprintf("has the rows of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
+		func(w program.Rows, _ hooks.DType) program.Rows {
 			if rows, _ := w.Size(); rows%block != 0 {
 				return nil
 			}
@@ -232,8 +230,8 @@ func woven(block, n int) change {
 func wovenVector(block, n int) change {
 	inner := block / n
 	return change{
-		words: fmt.Sprintf("has the channels of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
-		make: func(w program.Rows, _ hooks.DType) program.Rows {
+		fmt.Sprintf("has the channels of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
+		func(w program.Rows, _ hooks.DType) program.Rows {
 			if rows, cols := w.Size(); rows != 1 || cols%block != 0 {
 				return nil
 			}
@@ -257,12 +255,12 @@ var (
 // changes are those that a weight is tried with.
 func (s *search) changes() []change {
 	all := []change{
-		{words: "is reshaped, not transposed: its file has rows and columns exchanged", make: func(w program.Rows, _ hooks.DType) program.Rows { return reshape(w) }},
+		{"is reshaped, not transposed: its file has rows and columns exchanged", func(w program.Rows, _ hooks.DType) program.Rows { return reshape(w) }},
 		each("has 0 in place of what is negative", true, func(x float64) float64 { return max(0, x) }),
 		each("has lost the sign of what is negative", true, math.Abs),
 		each("is rounded to float8 (e4m3)", true, func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }),
 		each("is rounded to float8 (e5m2)", true, func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }),
-		{words: "is transposed", make: func(w program.Rows, _ hooks.DType) program.Rows { return transpose(w) }},
+		{"is transposed", func(w program.Rows, _ hooks.DType) program.Rows { return transpose(w) }},
 		each("is taken as 1+w", false, func(x float64) float64 { return 1 + x }),
 		each("has 1 added, as one that is stored with the 1", true, func(x float64) float64 { return 1 + x }),
 		each("has 1 taken off", true, func(x float64) float64 { return x - 1 }),
@@ -324,9 +322,7 @@ func (s *search) changes() []change {
 		if called := s.called(n.value, 1, ""); called != "" {
 			words += " (" + called + ")"
 		}
-		c := each(words, true, func(x float64) float64 { return x * float64(float32(n.value)) })
-		c.scales = true
-		all = append(all, c)
+		all = append(all, each(words, true, func(x float64) float64 { return x * float64(float32(n.value)) }))
 	}
 	return all
 }

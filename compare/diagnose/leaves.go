@@ -40,9 +40,6 @@ func (s *search) weights() error {
 		at := t.Of(i)
 		w := s.first.Weights[t.Steps[i].Index]
 		for rank, c := range changes {
-			if c.scales && s.m.List.Config.Tied && w.Fallback != "" { // what else reads it would show that
-				continue
-			}
 			h := hypothesis{
 				class: program.Leaf, rank: rank,
 				make: func(e *Entry) *program.Edited {
