@@ -242,7 +242,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 	call.Emulated, call.Bounds = false, false
 	at := func(x float64) []float64 {
 		d := f.edit(e, x)
-		if d == nil {
+		if d == nil || s.spent() {
 			return nil
 		}
 		p, c := d.Whole(call)

@@ -261,9 +261,6 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) string {
 			}
 			return who + " is left out"
 		}
-		if (st.Prim == program.Mul || st.Prim == program.Div) && len(st.Args) == 2 && p.Source(st.Args[0]) == source {
-			return map[program.Prim]string{program.Mul: "the product with ", program.Div: "the division by "}[st.Prim] + s.value(e, st.Args[1]) + " is left out"
-		}
 		if st.Prim == program.Add || st.Prim == program.Sub {
 			for _, a := range st.Args {
 				if p.Source(a) != source {
@@ -280,6 +277,14 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) string {
 			return fmt.Sprintf("the operation is left out: the result is stream %d of %s", item, s.value(e, from))
 		}
 		return fmt.Sprintf("the operation is left out: the result is %s", s.value(e, from))
+	}
+	if st := &p.Steps[step]; len(dropped) == 1 && len(st.Args) == 2 && p.Source(st.Args[0]) == source {
+		switch other := s.value(e, st.Args[1]); st.Prim {
+		case program.Mul:
+			return "the product with " + other + " is left out"
+		case program.Div:
+			return "the division by " + other + " is left out"
+		}
 	}
 	if len(forms) == 1 && len(dropped) > 1 {
 		var names []string
