@@ -96,21 +96,45 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 
 // name looks for what is wrong with the entries of a role, in the arithmetic of the form of each; where that is not known, in a few.
 // Where nothing is found between an entry and what it was computed from, masks and rotary tables, which follow from the positions
-// alone, are computed too: a layer may have another one. So are caches: what a pass shows of one may not be what the next finds.
+// alone, are computed too: a layer may have another one. So are caches: what a pass shows of one may not be what the next finds. All of
+// these searches share the budget of one finding.
 func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, error) {
 	left, own, right, err := i.leftOf(ctx, role)
 	if err != nil || len(left) == 0 {
 		return nil, err
 	}
-	found, err := i.nameIn(ctx, left, own, func(n order.Node) (*evidence, error) { return i.evidence(ctx, n) }, right)
+	var others []func(e *evidence) func(order.Node) bool
+	for _, has := range []func(e *evidence) func(order.Node) bool{i.fromArguments, i.fromTokens, i.fromProducts} {
+		if opens, err := i.opens(left, has); err != nil {
+			return nil, err
+		} else if opens {
+			others = append(others, has)
+		}
+	}
+	together, err := i.together(ctx, role, left, own)
+	if err != nil {
+		return nil, err
+	}
+	model, searches := i.model(), 1+len(others)
+	if together != nil {
+		searches++
+	}
+	model.Share(searches)
+	found, err := i.nameIn(ctx, model, left, own, func(n order.Node) (*evidence, error) { return i.evidence(ctx, n) }, right)
 	if found.Named() || err != nil {
 		return found, err
 	}
-	if more, err := i.nameTogether(ctx, role, left, own); more.Named() || err != nil {
-		return more, err
+	if together != nil {
+		searches--
+		model.Share(searches)
+		if more, err := i.nameIn(ctx, model, together.left, together.own, nil, nil); more.Named() || err != nil {
+			return more, err
+		}
 	}
-	for _, without := range []func(e *evidence) func(order.Node) bool{i.fromArguments, i.fromTokens, i.fromProducts} {
-		more, err := i.nameOpened(ctx, left, own, right, without)
+	for _, without := range others {
+		searches--
+		model.Share(searches)
+		more, err := i.nameOpened(ctx, model, left, own, right, without)
 		if more.Named() || err != nil {
 			return more, err
 		}
@@ -120,12 +144,12 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 }
 
 // nameOpened looks for what is wrong with some entries between them and less than was captured; nil where that is no other program.
-func (i *Isolator) nameOpened(ctx context.Context, left []*evidence, own []*arithmetic, right []order.Node, has func(e *evidence) func(order.Node) bool) (*diagnose.Finding, error) {
+func (i *Isolator) nameOpened(ctx context.Context, model *diagnose.Model, left []*evidence, own []*arithmetic, right []order.Node, has func(e *evidence) func(order.Node) bool) (*diagnose.Finding, error) {
 	opened, err := i.opened(left, has)
 	if opened == nil || err != nil {
 		return nil, err
 	}
-	return i.nameIn(ctx, opened, own, func(n order.Node) (*evidence, error) {
+	return i.nameIn(ctx, model, opened, own, func(n order.Node) (*evidence, error) {
 		e, err := i.evidence(ctx, n)
 		if e == nil || err != nil {
 			return nil, err
@@ -138,8 +162,15 @@ func (i *Isolator) nameOpened(ctx context.Context, left []*evidence, own []*arit
 	}, right)
 }
 
-// nameTogether looks for one mistake of several roles: those of one kind of operation that read the same, such as cosines and sines.
-func (i *Isolator) nameTogether(ctx context.Context, role string, left []*evidence, own []*arithmetic) (*diagnose.Finding, error) {
+// roles are the entries that are left of several roles, each with its arithmetic.
+type roles struct {
+	left []*evidence
+	own  []*arithmetic
+}
+
+// together are the entries of several roles that may have one mistake: those of one kind of operation that read the same, such as cosines
+// and sines; nil where there is one role alone.
+func (i *Isolator) together(ctx context.Context, role string, left []*evidence, own []*arithmetic) (*roles, error) {
 	e := i.list.At(left[0].node)
 	if e.Op == nil || len(e.Weights) > 0 {
 		return nil, nil
@@ -163,7 +194,20 @@ func (i *Isolator) nameTogether(ctx context.Context, role string, left []*eviden
 	if len(seen) == 1 {
 		return nil, nil
 	}
-	return i.nameIn(ctx, left, own, nil, nil)
+	return &roles{left, own}, nil
+}
+
+// opens reports whether some entries have another program between them and what has says of each.
+func (i *Isolator) opens(left []*evidence, has func(e *evidence) func(order.Node) bool) (bool, error) {
+	for _, e := range left {
+		t, err := i.trialFrom(e.ctx, e.node, has(e))
+		if err == nil && len(t.cut.Steps) != len(e.cut.Steps) {
+			return true, nil
+		} else if err != nil && !lacking(err) {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // opened are the entries between them and what has says of each; nil where none is of another program.
@@ -243,9 +287,8 @@ func (i *Isolator) fixed(entry int) bool {
 
 // nameIn looks for what is wrong with some entries, each in its own arithmetic, or where that is not known in each of a few. Right are
 // others of the role, which are read when there is a name.
-func (i *Isolator) nameIn(ctx context.Context, left []*evidence, own []*arithmetic, read func(order.Node) (*evidence, error), right []order.Node) (*diagnose.Finding, error) {
+func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*evidence, own []*arithmetic, read func(order.Node) (*evidence, error), right []order.Node) (*diagnose.Finding, error) {
 	var none *diagnose.Finding
-	model := i.model()
 	tries, err := under(left, left)
 	if err != nil {
 		return nil, err

@@ -226,6 +226,26 @@ func woven(block, n int) change {
 	}
 }
 
+// wovenVector reads blocks of a vector as woven reads rows: the weight of a norm of heads for the other rotary embedding.
+func wovenVector(block, n int) change {
+	inner := block / n
+	return change{
+		fmt.Sprintf("has the channels of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
+		func(w program.Rows, _ hooks.DType) program.Rows {
+			if rows, cols := w.Size(); rows != 1 || cols%block != 0 {
+				return nil
+			}
+			return changed{w, func(x []float64) {
+				own := slices.Clone(x)
+				for i := range x {
+					at := i % block
+					x[i] = own[i-at+at%n*inner+at/n]
+				}
+			}}
+		},
+	}
+}
+
 // A weight that was not loaded is what its memory was made with.
 var (
 	zeroed = each("is 0", true, func(float64) float64 { return 0 })
@@ -283,7 +303,7 @@ func (s *search) changes() []change {
 	c := s.m.List.Config
 	for _, n := range []int{2, c.HeadDim / 2} {
 		if n > 1 && c.HeadDim%n == 0 && n < c.HeadDim {
-			all = append(all, woven(c.HeadDim, n))
+			all = append(all, woven(c.HeadDim, n), wovenVector(c.HeadDim, n))
 		}
 	}
 	var by []number

@@ -133,7 +133,7 @@ func (s *search) dropped() error {
 	return s.try(hypothesis{
 		class: program.Inserted, rank: 3400, solved: 1 + zeros, say: func(*Entry) Name { return n },
 		make: func(e *Entry) *program.Edited {
-			own, ok := s.valueOf(e, nil)
+			own, ok := s.asStored(e) // it is an operation of its own
 			y, _ := e.Target()
 			if !ok || len(own.Data) != len(y) {
 				return nil

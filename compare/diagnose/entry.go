@@ -59,7 +59,22 @@ type Model struct {
 	// Rest are the entries of the roles that are looked at of which nothing is left: they are right. It may be nil.
 	Rest func() ([]*Entry, error)
 
-	tried, work int // of all searches
+	tried, work         int // of all searches
+	mostTried, mostWork int // that the next searches may come to; 0 for all of the budget of a finding
+}
+
+// Share has the searches until the next call use one of n parts of what is left of the budget of a finding: others come behind them.
+func (m *Model) Share(n int) {
+	m.mostTried = m.tried + max(maxTried-m.tried, 0)/n
+	m.mostWork = m.work + max(maxWork-m.work, 0)/n
+}
+
+// most is what the searches may come to.
+func (m *Model) most() (tried, work int) {
+	if m.mostTried == 0 {
+		return maxTried, maxWork
+	}
+	return m.mostTried, m.mostWork
 }
 
 // layerNumber is a number in a name: of a layer, or of a stream.

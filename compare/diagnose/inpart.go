@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -85,8 +86,42 @@ func (s *search) inTokens(h hypothesis) hypothesis {
 	}
 	h.say = func(e *Entry) Name {
 		n := say(e)
-		n.What += ", for some tokens alone"
+		n.What += ", " + s.tokenWords()
 		return n
 	}
 	return h
+}
+
+// tokenWords say which tokens have something left: those of large ids, where that tells them from all others, as where a table is shorter
+// than the vocabulary.
+func (s *search) tokenWords() string {
+	var left, right []float64
+	for _, e := range s.entries {
+		n := order.Node{Entry: s.m.List.Index(order.InputIDs), Pass: e.Node.Pass}
+		axis := s.tokenAxis(e)
+		if n.Entry < 0 || axis < 0 || !s.m.Has(n) {
+			return "for some tokens alone"
+		}
+		v, err := s.m.Read(n)
+		if s.failed(err) || len(v.Data) != e.Program.Out.Shape()[axis] {
+			return "for some tokens alone"
+		}
+		some := s.leftTokens(e, axis)
+		for t, id := range v.Data {
+			if slices.Contains(some, t) {
+				left = append(left, id)
+			} else {
+				right = append(right, id)
+			}
+		}
+	}
+	if len(left) == 0 || len(right) == 0 || slices.Min(left) <= slices.Max(right) {
+		return "for some tokens alone"
+	}
+	for _, f := range s.numbers {
+		if f.plain && f.value > slices.Max(right) && f.value <= slices.Min(left) && strings.Contains(f.field, "vocab") {
+			return fmt.Sprintf("for ids from %s on alone (%s): those beyond a table", short(f.value), f.words)
+		}
+	}
+	return fmt.Sprintf("for ids from %s on alone", short(slices.Min(left)))
 }

@@ -28,6 +28,9 @@ func (s *search) instances(rank int, role string, others []string, class program
 	for _, name := range names {
 		for _, other := range others {
 			h := hypothesis{make: with(other)}
+			if s.spent() {
+				return s.ctx.Err()
+			}
 			s.tried++
 			good := true
 			for _, e := range byName[name] {

@@ -41,6 +41,8 @@ func (s *search) insertions(t *program.Parts, step int) []family {
 			return ed.R(ed.Mul("", v, ed.Scalar("", x)))
 		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
 			return ed.Mul("", v, ed.Scalar("", x))
+		}, func(ed *program.Editor, v program.Var, x float64) program.Var {
+			return ed.R(ed.Div("", v, ed.Tensor("", 1/x)))
 		}),
 		of([]float64{1}, 0, func(_ *Entry, n number) Name {
 			x := n.value

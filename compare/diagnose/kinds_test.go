@@ -45,7 +45,7 @@ var knowing = []string{
 	"compare/certify/name.go given: op.Given",
 	"compare/diagnose/solve.go places: op.Given",
 	// Roles with the same operation of the same inputs, such as cosines and sines.
-	"compare/certify/name.go nameTogether: .Kind()",
+	"compare/certify/name.go together: .Kind()",
 	// Signatures: the same step of the same operation in other layers.
 	"order/program/parts.go Parts: .Form",
 	// The last step of the same operation.

@@ -301,6 +301,17 @@ func TestNumbersThatTheDataDoNotTell(t *testing.T) {
 	}
 }
 
+// A power of ten that may as well be a number near it has both said.
+func TestPowersOfTenAreSaidWithWhatIsNearThem(t *testing.T) {
+	m := model(t)
+	e := planted(t, m, "layers.0.input_layernorm", 0, func(in, w [][]float64) []float64 { return normed(in[0], w[0], 1.005e-3) })
+	h := e.Judge.(*honest)
+	e.Judge = &vague{*h, normed(e.Call.In[0].Data, e.Call.W[0].(vector), 0x1.ffp-11)}
+	if text := named(t, m, e).What; !strings.HasPrefix(text, "epsilon is 0.001 (or 0.000976562") {
+		t.Errorf("%q", text)
+	}
+}
+
 // What is minus infinity may be masked: it need not be too large a number.
 func TestMinusInfinityIsMasked(t *testing.T) {
 	for at, want := range map[float64]string{math.Inf(-1): "channels 0, 1, 2 are -infinity: they are masked or suppressed", math.Inf(1): "channels 0, 1, 2 are infinite: a number is too large"} {

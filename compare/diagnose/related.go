@@ -43,6 +43,14 @@ func (s *search) related() error {
 	return nil
 }
 
+// moved looks for rows of captured tensors where nothing is computed: then no number is solved before that is one of a formula.
+func (s *search) moved() error {
+	if !s.movesOnly() {
+		return nil
+	}
+	return s.related()
+}
+
 // zeros looks whether nothing of the entries is there at all, before a number is solved or a difference taken that happens to give zeros.
 func (s *search) zeros() error {
 	rows := map[*Entry][]int{}

@@ -126,9 +126,8 @@ func (s *search) logSoftmax(e *Entry, rounded bool) *program.Edited {
 		return nil
 	}
 	if rounded {
-		for i, x := range v.Data {
-			low, high := floats.Round(e.Call.DType, x-v.Bound[i]), floats.Round(e.Call.DType, x+v.Bound[i])
-			v.Data[i], v.Bound[i] = (low+high)/2, (high-low)/2
+		if v, ok = s.asStored(e); !ok {
+			return nil
 		}
 	}
 	width := e.Program.Out.Last()

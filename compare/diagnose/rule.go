@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -206,13 +207,18 @@ func (s *search) doubt() {
 }
 
 // undetermined reports whether a number that gives everything may be another one as well: what it is does not show then, but for one that
-// may be anything down to 0.
+// may be anything down to 0. A power of ten, of which people choose the exponent alone, is the same number as another that has it in one
+// digit: both are said.
 func undetermined(first float64, others []float64) bool {
 	if len(others) == 0 || slices.Min(others) == 0 && first > 0 && slices.Max(others) < first {
 		return false
 	}
-	return slices.ContainsFunc(others, func(v float64) bool { return !(math.Abs(v-first) <= nearOne*math.Abs(first)) })
+	return slices.ContainsFunc(others, func(v float64) bool {
+		return !(math.Abs(v-first) <= nearOne*math.Abs(first)) && !(powerOfTen(first) && inOneDigit(v) == inOneDigit(first))
+	})
 }
+
+func inOneDigit(x float64) string { return strconv.FormatFloat(x, 'e', 0, 64) }
 
 // values says which values a number may have beside the first that was found.
 func (f *Finding) values(first float64, others []float64) {

@@ -112,6 +112,30 @@ func TestWhatIsUnexplainedSaysWhatWasTried(t *testing.T) {
 	}
 }
 
+// All searches of one finding together try no more than its budget, each no more than its share, and the one that has no share left says so.
+func TestSearchesOfOneFindingShareItsBudget(t *testing.T) {
+	m, e := norm(t, false, func(w order.Weight) (program.Rows, error) { return make(vector, w.Shape[0]), nil })
+	const budget = 3000
+	tried := 0
+	for n := 8; n > 0; n-- {
+		m.Share(n)
+		f, err := diagnose.Find(t.Context(), m, []*diagnose.Entry{e})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if most := tried + (budget-tried)/n; f.Tried > most || f.Stopped != (f.Tried == most) {
+			t.Fatalf("%d of %d tried in all, at most %d after this search; stopped: %t", f.Tried, budget, most, f.Stopped)
+		}
+		if said := strings.Contains(f.Text(), "the search stopped at its limit"); said != f.Stopped {
+			t.Errorf("stopped: %t, and it says %q", f.Stopped, f.Text())
+		}
+		tried = f.Tried
+	}
+	if tried != budget {
+		t.Errorf("%d tried in eight searches, want all of %d", tried, budget)
+	}
+}
+
 // An error of reading a weight that an edit tries ends the search: it is not taken for an edit that explains nothing.
 func TestErrorsOfReadingEndTheSearch(t *testing.T) {
 	broken := errors.New("the disk is gone")

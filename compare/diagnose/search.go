@@ -14,8 +14,8 @@ const (
 	// number that was solved from them. A mask is judged bit by bit: half of that is as much.
 	shownElements = 8
 	shownRows     = 2
-	// maxTried and maxWork bound a search: hypotheses, and the elements and products that they compute. Both are the same on any
-	// machine. 2³¹ take about ten seconds.
+	// maxTried and maxWork bound what is done for one finding: hypotheses, and the elements and products that they compute. Both are
+	// the same on any machine. 2³¹ take about ten seconds.
 	maxTried = 3000
 	maxWork  = 1 << 31
 )
@@ -73,7 +73,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).bounded, (*search).zeros, (*search).scaled, (*search).logarithms, (*search).solved, (*search).addends, (*search).operands, (*search).applied, (*search).addedVectors, (*search).appliedToCached, (*search).partly, (*search).narrow, (*search).computedIn, (*search).dropped, (*search).related, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).computedIn, (*search).appliedToCached, (*search).partly, (*search).solved, (*search).related, (*search).addends, (*search).operands, (*search).applied, (*search).inPart})
 }
 
 // FindSteps is Find among the edits of steps and numbers alone, and what is known of them together.
@@ -128,6 +128,14 @@ func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Fin
 	return s.finding()
 }
 
+// spent reports whether what the search may use is used up, and notes that it ended so.
+func (s *search) spent() bool {
+	if most, work := s.m.most(); s.tried >= most || s.work() >= work {
+		s.stopped = true
+	}
+	return s.stopped
+}
+
 // work is what the searches of the model computed.
 func (s *search) work() int {
 	work := s.m.work
@@ -158,8 +166,7 @@ func (s *search) try(h hypothesis) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
-	if s.tried >= maxTried || s.work() >= maxWork {
-		s.stopped = true
+	if s.spent() {
 		return nil
 	}
 	s.tried++

@@ -193,6 +193,9 @@ func slotWords(right, now []slot) string {
 	if again := repeated(right, now); again != "" {
 		return again
 	}
+	if early := shifted(right, now); early != "" {
+		return early
+	}
 	older := true
 	for k := range now {
 		older = older && now[k].input == right[k].input && now[k].index <= right[k].index || now[k] == right[k]
@@ -201,6 +204,26 @@ func slotWords(right, now []slot) string {
 		return "the cache keeps the oldest, not the newest"
 	}
 	return "the cache holds other slots than it should: " + strings.Join(other, ", ")
+}
+
+// shifted says which slots hold what another slot should hold, where that one is 0: written in another place; empty where others do too.
+func shifted(right, now []slot) string {
+	var words []string
+	for k := range now {
+		if now[k] == right[k] {
+			continue
+		}
+		from := slices.Index(right, now[k])
+		switch {
+		case now[k].input < 0:
+			words = append(words, fmt.Sprintf("slot %d is 0", k))
+		case from >= 0 && now[from].input < 0:
+			words = append(words, fmt.Sprintf("slot %d of the cache holds what slot %d should hold", k, from))
+		default:
+			return ""
+		}
+	}
+	return strings.Join(words, ", ") + ": written in another place"
 }
 
 // repeated says which slots hold what another slot holds and should hold; empty where none does.

@@ -210,7 +210,7 @@ func (s *search) interval(f family, x float64) (low, high float64, err error) {
 		var of [2][]float64
 		for k, at := range []float64{x, x + h} {
 			d := f.edit(e, at)
-			if d == nil {
+			if d == nil || s.spent() {
 				return 0, -1, s.err
 			}
 			p, c := d.Whole(call)
@@ -242,7 +242,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 	call.Emulated, call.Bounds = false, false
 	at := func(x float64) []float64 {
 		d := f.edit(e, x)
-		if d == nil {
+		if d == nil || s.spent() {
 			return nil
 		}
 		p, c := d.Whole(call)
@@ -255,8 +255,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 	}
 	x = start
 	for range newtonSteps {
-		if s.tried >= maxTried {
-			s.stopped = true
+		if s.spent() {
 			return 0, false, s.ctx.Err()
 		}
 		h := newtonMoves * math.Abs(x)

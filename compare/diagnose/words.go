@@ -278,6 +278,14 @@ func (s *search) leftOut(e *Entry, step int, from program.Var) string {
 		}
 		return fmt.Sprintf("the operation is left out: the result is %s", s.value(e, from))
 	}
+	if st := &p.Steps[step]; len(dropped) == 1 && len(st.Args) == 2 && p.Source(st.Args[0]) == source {
+		switch other := s.value(e, st.Args[1]); st.Prim {
+		case program.Mul:
+			return "the product with " + other + " is left out"
+		case program.Div:
+			return "the division by " + other + " is left out"
+		}
+	}
 	if len(forms) == 1 && len(dropped) > 1 {
 		var names []string
 		for _, i := range dropped {

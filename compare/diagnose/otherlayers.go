@@ -1,0 +1,160 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// mostOfOther is how many operations of another layer are taken in a layer that does not have them.
+const mostOfOther = 12
+
+// asOtherLayers tries what layers of another kind compute in the entry's place, from what the entry's own layer has: a gate that is made
+// sparse in a dense layer, keys of its own in a layer that shares those of another. One layer of each kind is tried, and that which it
+// shares with.
+func (s *search) asOtherLayers() error {
+	own := s.m.List.Entries[s.first.Node.Entry].Name
+	if _, in := layerOf(own); !in {
+		return nil
+	}
+	entry := &s.m.List.Entries[s.first.Node.Entry]
+	seen := []string{readsOf(entry)}
+	rank := 0
+	for k := range s.m.List.Entries {
+		other := &s.m.List.Entries[k]
+		shared := slices.ContainsFunc(entry.Inputs, func(r order.Ref) bool { return r.Name == other.Name })
+		if Role(other.Name) != Role(own) || readsOf(other) == readsOf(entry) || slices.Contains(seen, readsOf(other)) && !shared {
+			continue
+		}
+		seen = append(seen, readsOf(other))
+		through := s.throughLayer(k, own)
+		if len(through) == 0 {
+			continue
+		}
+		rank++
+		layer, _ := layerOf(other.Name)
+		what := fmt.Sprintf("%s is computed as in %s, through %s: the layer is of another kind", Role(own), strings.TrimSuffix(layer, "."), strings.Join(through, ", "))
+		if err := s.try(hypothesis{
+			class: program.Inserted, rank: 4900 + rank, say: func(*Entry) Name { return Name{What: what, Site: Role(own)} },
+			make: func(e *Entry) *program.Edited {
+				ed := e.Program.Edit()
+				o := &otherLayer{search: s, e: e, ed: ed, done: map[order.Node]program.Var{}}
+				v, ok := o.computed(order.Node{Entry: k, Pass: e.Node.Pass})
+				if !ok || !slices.Equal(v.Shape(), e.Program.Out.Shape()) {
+					return nil
+				}
+				ed.Return(v)
+				return ended(ed)
+			},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readsOf tells apart what entries of one role are computed from, by role.
+func readsOf(e *order.Entry) string {
+	var all []string
+	for _, r := range e.Inputs {
+		all = append(all, Role(r.Name))
+	}
+	return strings.Join(all, " ")
+}
+
+// throughLayer are the modules that an entry of another layer is computed through and that the layer of own does not have, in their order.
+func (s *search) throughLayer(entry int, own string) []string {
+	var all []string
+	seen := map[int]bool{entry: true}
+	for next := []int{entry}; len(next) > 0; next = next[1:] {
+		for _, r := range s.m.List.Entries[next[0]].Inputs {
+			at := s.m.List.Index(r.Name)
+			if _, in := layerOf(r.Name); !in || r.Prev || seen[at] || s.m.List.Index(beside(r.Name, own)) >= 0 {
+				continue
+			}
+			seen[at] = true
+			all, next = append(all, Module(r.Name)), append(next, at)
+		}
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// otherLayer computes an entry of another layer from what the layer of an entry has.
+type otherLayer struct {
+	*search
+	e    *Entry
+	ed   *program.Editor
+	done map[order.Node]program.Var
+
+	widths [2]int // of the last axis in the other layer, and in the entry's, where they differ
+}
+
+// value is what stands in the layer in the place of an entry of the other: what was captured there, or else what the other's operation makes.
+func (o *otherLayer) value(n order.Node, r order.Ref) (program.Var, bool) {
+	name := o.m.List.Entries[n.Entry].Name
+	here := beside(name, o.m.List.Entries[o.e.Node.Entry].Name)
+	if at := o.m.List.Index(here); at >= 0 {
+		v, ok := o.tensor(o.e, source{name: here, item: r.Index, pass: n.Pass - o.e.Node.Pass})
+		if !ok {
+			return program.Var{}, false
+		}
+		there := o.shapeOf(order.Ref{Name: name, Index: r.Index}, n.Pass)
+		if a, b := there[len(there)-1], v.Shape[len(v.Shape)-1]; a != b {
+			o.widths = [2]int{a, b}
+		}
+		return o.ed.Other(v), true
+	}
+	v, ok := o.done[n]
+	if !ok {
+		if v, ok = o.computed(n); !ok {
+			return v, false
+		}
+		o.done[n] = v
+	}
+	return v, r.Index == nil
+}
+
+// computed is the result of an entry's operation.
+func (o *otherLayer) computed(n order.Node) (program.Var, bool) {
+	entry := &o.m.List.Entries[n.Entry]
+	if entry.Op == nil || len(entry.Inputs) == 0 || len(o.done) > mostOfOther {
+		return program.Var{}, false
+	}
+	if _, own := entry.Op.(program.Own); own {
+		return program.Var{}, false
+	}
+	var in, w []program.Var
+	for _, r := range entry.Inputs {
+		at := order.Node{Entry: o.m.List.Index(r.Name), Pass: n.Pass}
+		if r.Prev {
+			if at.Pass -= 1 + r.Back; at.Pass < 0 {
+				continue
+			}
+		}
+		v, ok := o.value(at, r)
+		if !ok {
+			return v, false
+		}
+		in = append(in, v)
+	}
+	for _, of := range entry.Weights {
+		if here, ok := o.weightOf(beside(of.Name, o.m.List.Entries[o.e.Node.Entry].Name)); ok {
+			of = here
+		}
+		rows, err := o.m.Weights(of)
+		if o.failed(err) {
+			return program.Var{}, false
+		}
+		w = append(w, o.ed.OtherRows(rows))
+	}
+	size := slices.Clone(entry.Size(o.m.Passes[n.Pass], o.m.List.Config.SlidingWindow))
+	if last := len(size) - 1; size[last] == o.widths[0] {
+		size[last] = o.widths[1]
+	}
+	y := o.ed.Apply(entry.Op, "", size, in, w)
+	return o.ed.R(y), o.ed.Err() == nil
+}
