@@ -160,34 +160,34 @@ func (f *finder) find(nodes []order.Node, uses []use) error {
 			f.of[u.kind][u.format] = unknown
 		}
 		if found {
-			f.of[u.kind][u.format] = by(best, u.format)
+			f.of[u.kind][u.format] = f.by(best, u.format)
 		}
 	}
-	if best < rounds || !found {
+	if best < kernel || !found {
 		return nil
 	}
-	return f.kernels(nodes, uses)
+	return f.alike(nodes, uses)
 }
 
-// kernels chooses between the kernels of one rounding, which differ in few codes, and most often in none: another one is taken where it gives
+// alike chooses between the kernels of one name, which differ in few codes, and most often in none: another one is taken where it gives
 // more of the products whose inputs they round differently.
-func (f *finder) kernels(nodes []order.Node, uses []use) error {
+func (f *finder) alike(nodes []order.Node, uses []use) error {
 	for _, u := range uses {
 		is := f.of[u.kind][u.format]
-		if is < rounds {
+		if is < kernel {
 			continue
 		}
-		all := quant.Operands(u.format)
+		all := f.kernels(u.format)
 		good := func(nodes []order.Node, w way) (int, error) {
 			given, _, err := f.right(nodes, []use{u}, w)
 			return len(given), err
 		}
 		for i := range all {
-			other := rounds + way(i)
-			if other == is || all[i].Name != all[is-rounds].Name {
+			other := kernel + way(i)
+			if other == is || all[i].Name != all[is-kernel].Name {
 				continue
 			}
-			differ, err := f.differing(nodes, all[is-rounds], all[i])
+			differ, err := f.differing(nodes, all[is-kernel], all[i])
 			if err != nil {
 				return err
 			}
@@ -213,7 +213,7 @@ func (f *finder) right(nodes []order.Node, uses []use, try way) (good []order.No
 	of := func(kind int) func(string) way {
 		return func(format string) way {
 			if slices.Contains(uses, use{kind, format}) {
-				return by(try, format)
+				return f.by(try, format)
 			}
 			return f.of[kind][format]
 		}
@@ -238,7 +238,7 @@ func (f *finder) right(nodes []order.Node, uses []use, try way) (good []order.No
 }
 
 // differing are entries, some of them, that are a product whose captured inputs two kernels round differently.
-func (f *finder) differing(nodes []order.Node, one, other quant.Operand) (some []order.Node, err error) {
+func (f *finder) differing(nodes []order.Node, one, other quant.Kernel) (some []order.Node, err error) {
 	for _, n := range nodes {
 		if len(some) == mostProbed || f.ctx.Err() != nil {
 			return some, f.ctx.Err()
@@ -273,22 +273,22 @@ func (f *finder) tries(uses []use) []way {
 	}
 	most := 0
 	for _, u := range uses {
-		most = max(most, len(quant.Operands(u.format)))
+		most = max(most, len(f.kernels(u.format)))
 	}
 	for i := range most {
-		list = append(list, rounds+way(i))
+		list = append(list, kernel+way(i))
 	}
 	return list
 }
 
 // by is a way of several formats for one of them, which may have fewer kernels.
-func by(try way, format string) way {
-	n := len(quant.Operands(format))
+func (w *ways) by(try way, format string) way {
+	n := len(w.kernels(format))
 	switch {
-	case try < rounds:
+	case try < kernel:
 		return try
 	case n == 0:
 		return wide
 	}
-	return min(try, rounds+way(n-1))
+	return min(try, kernel+way(n-1))
 }
