@@ -27,6 +27,9 @@ func (k Kernel) Does(format string) string { return fmt.Sprintf(k.does, format) 
 // OfCodes reports whether the kernel needs the steps and offsets of a weight, beside its values.
 func (k Kernel) OfCodes() bool { return k.sum != nil || k.dtype != 0 }
 
+// Dequantises reports whether the kernel has a weight of its own: dequantised with other roundings.
+func (k Kernel) Dequantises() bool { return k.dtype != 0 }
+
 // OfCodes reports whether a kernel that is known for a format needs the steps and offsets of its weights.
 func OfCodes(format string) bool {
 	for _, k := range Kernels(format, hooks.BF16) {
@@ -65,12 +68,13 @@ func Kernels(format string, d hooks.DType) []Kernel {
 		d, _ := hooks.ParseDType(format)
 		return []Kernel{rounds(format, 1, func(x, bound []float64) { narrowed(d, x, bound) })}
 	}
-	if strings.HasPrefix(format, "MLX affine") && d != hooks.F32 {
+	if strings.HasPrefix(format, "MLX affine") {
 		name := d.String()
-		return []Kernel{
-			{Name: name, dtype: d, does: "dequantises %s weights in " + name + ", the product of step and code rounded first"},
-			{Name: name + ", in turn", dtype: d, inTurn: true, does: "adds products with %s weights one after the other, each sum rounded to " + name},
+		all := []Kernel{{Name: name, dtype: d, does: "dequantises %s weights in " + name + ", the product of step and code rounded first"}}
+		if d != hooks.F32 { // of sums in float32 any order is right
+			all = append(all, Kernel{Name: name + ", in turn", dtype: d, inTurn: true, does: "adds products with %s weights one after the other, each sum rounded to " + name})
 		}
+		return all
 	}
 	return nil
 }

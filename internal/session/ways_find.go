@@ -128,9 +128,11 @@ func (f *finder) next(entries []probed) (rest []probed, err error) {
 }
 
 // find tries the ways of some uses on entries that are made with them, and notes what it found. Nothing is noted where no entry can be
-// computed. A way that gives half of the entries is the engine's, too, where no other gives any of the rest.
+// computed. A way that gives half of the entries is the engine's, too, where no other gives any of the rest. Of ways that give as many, the one that
+// gives more of the lookups is.
 func (f *finder) find(nodes []order.Node, uses []use) error {
-	best, most := unknown, 0
+	best, most, read := unknown, 0, 0
+	rows := f.lookups(uses)
 	var given []order.Node // by the best
 	others := map[order.Node]bool{}
 	some := certify.Spread(nodes, mostProbed)
@@ -140,13 +142,17 @@ func (f *finder) find(nodes []order.Node, uses []use) error {
 		if err != nil {
 			return err
 		}
+		same, _, err := f.right(rows, uses, try)
+		if err != nil {
+			return err
+		}
 		for _, n := range good {
 			others[n] = true
 		}
-		if looked = of; len(good) > most {
-			best, most, given = try, len(good), good
+		if looked = of; len(good) > most || len(good) == most && most > 0 && len(same) > read {
+			best, most, given, read = try, len(good), good, len(same)
 		}
-		if looked == 0 || most == looked {
+		if looked == 0 || most == looked && read == len(rows) {
 			break
 		}
 	}
@@ -167,6 +173,28 @@ func (f *finder) find(nodes []order.Node, uses []use) error {
 		return nil
 	}
 	return f.alike(nodes, uses)
+}
+
+// lookups are the captured rows of weights, some of them, that a kernel dequantises as no other way does.
+func (f *finder) lookups(uses []use) (some []order.Node) {
+	var formats []string
+	for _, u := range uses {
+		if slices.ContainsFunc(f.kernels(u.format), quant.Kernel.Dequantises) {
+			formats = append(formats, u.format)
+		}
+	}
+	for pass := range f.lone {
+		for at := range f.list.Entries {
+			e := &f.list.Entries[at]
+			if _, lookup := e.Op.(op.Lookup); !lookup || len(e.Weights) == 0 || !slices.Contains(formats, f.port.stored(e.Weights[0])) {
+				continue
+			}
+			if _, ok := f.trace.Lookup(pass, e.Name); ok && len(some) < mostProbed {
+				some = append(some, order.Node{Entry: at, Pass: pass})
+			}
+		}
+	}
+	return some
 }
 
 // alike chooses between the kernels of one name, which differ in few codes, and most often in none: another one is taken where it gives
