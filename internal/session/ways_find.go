@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
@@ -51,6 +52,14 @@ func (p *port) waysOf(ctx context.Context, t *capture.Trace, list *order.List, d
 			return nil, err
 		}
 	}
+	for _, h := range f.halves {
+		if h.settle(w) {
+			err = errors.Join(err, f.alike(h.nodes, h.uses))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
 	for kind := range w.of { // of what was not captured, the other kind of pass decides
 		for format, is := range w.of[1-kind] {
 			if _, ok := w.of[kind][format]; !ok {
@@ -67,6 +76,44 @@ type finder struct {
 	ctx   context.Context
 	trace *capture.Trace
 	list  *order.List
+
+	halves []half
+}
+
+// half are uses of which a way gives half of the entries, and no other way any of the rest: too few of themselves, such as one of two.
+type half struct {
+	nodes []order.Node
+	uses  []use
+	best  way
+}
+
+// settle takes the way where it is that of other products of the trace: what it leaves of these few is then wrong. It reports
+// whether it did.
+func (h half) settle(w *ways) bool {
+	for _, u := range h.uses {
+		if !w.shown(w.by(h.best, u.format), u.format) {
+			return false
+		}
+	}
+	for _, u := range h.uses {
+		w.of[u.kind][u.format] = w.by(h.best, u.format)
+	}
+	return true
+}
+
+// shown reports whether products of the trace are known to be computed by a way: those with codes of any format, in either kind of pass.
+func (w *ways) shown(is way, format string) bool {
+	for kind := range w.of {
+		for other, by := range w.of[kind] {
+			if !slices.Contains(w.port.Coded, other) || by == unknown || (by < kernel) != (is < kernel) {
+				continue
+			}
+			if by < kernel && by == is || by >= kernel && w.kernels(other)[by-kernel].Name == w.kernels(format)[is-kernel].Name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // entries are the captured entries that are made with products, and with which.
@@ -159,7 +206,8 @@ func (f *finder) find(nodes []order.Node, uses []use) error {
 	if looked == 0 {
 		return nil
 	}
-	found := 2*most > looked || most >= leastProbed && 2*most == looked && len(others) == len(given)
+	alone := 2*most == looked && len(others) == len(given) // the only way that gives any
+	found := 2*most > looked || most >= leastProbed && alone
 	for _, u := range uses {
 		f.of[u.kind][u.format] = asModel // weights that are no codes are multiplied as without --weights, unless most show another way
 		if slices.Contains(f.port.Coded, u.format) {
@@ -168,6 +216,9 @@ func (f *finder) find(nodes []order.Node, uses []use) error {
 		if found {
 			f.of[u.kind][u.format] = f.by(best, u.format)
 		}
+	}
+	if !found && alone {
+		f.halves = append(f.halves, half{nodes, uses, best})
 	}
 	if best < kernel || !found {
 		return nil
