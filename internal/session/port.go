@@ -37,9 +37,10 @@ type port struct {
 
 // portRecord is what stands beside the weights that were read. It is written last: a folder without one is unfinished.
 type portRecord struct {
-	Digest string            `json:"digest"`          // of the weights that were written
-	Steps  string            `json:"steps,omitempty"` // of the steps and offsets that were; empty: there are none
-	Told   capture.Port      `json:"told"`            // what is said of these weights by a trace that is made with them
+	Digest string            `json:"digest"`           // of the weights that were written
+	Steps  string            `json:"steps,omitempty"`  // of the steps and offsets that were; empty: there are none
+	Told   capture.Port      `json:"told"`             // what is said of these weights by a trace that is made with them
+	Across []string          `json:"across,omitempty"` // the weights of codes whose groups do not lie in their rows
 	Counts weights.Counts    `json:"counts"`
 	Stored map[string]string `json:"stored"`         // how the file has each tensor, by the original's name: "Q8_0", "F16"
 	Coded  []string          `json:"coded"`          // those of them that are codes

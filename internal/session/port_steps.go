@@ -2,8 +2,8 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -21,9 +21,10 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// writeSteps writes the steps and offsets of the weights whose kernels need them, as a checkpoint of its own, and returns its digest: under the name of each
-// weight float32 numbers, a row for each of its rows, first the steps of its groups, then their offsets. Nothing is written where there are none.
-func writeSteps(ctx context.Context, e *Env, dir string, list []weights.Source, config []byte) (digest string, err error) {
+// writeSteps writes the steps and offsets of the weights whose kernels need them, as a checkpoint of its own: under the name of each weight float32
+// numbers, a row for each of its rows, first the steps of its groups, then their offsets. Nothing is written where there are none. The record has the
+// digest, and the weights whose groups do not lie in their rows: a map has exchanged their axes.
+func writeSteps(ctx context.Context, e *Env, dir string, list []weights.Source, config []byte, r *portRecord) error {
 	h, all := newHeader(), int64(0)
 	var some []weights.Source
 	for _, s := range list {
@@ -36,26 +37,27 @@ func writeSteps(ctx context.Context, e *Env, dir string, list []weights.Source, 
 		some, all = append(some, s), all+size
 	}
 	if len(some) == 0 {
-		return "", nil
+		return nil
 	}
 	if err := os.Mkdir(dir, 0o777); err != nil {
-		return "", err
+		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, checkpoint.ConfigFile), config, 0o666); err != nil {
-		return "", err
+		return err
 	}
 	f, err := os.Create(filepath.Join(dir, weightsFile))
 	if err != nil {
-		return "", err
+		return err
 	}
 	to := bufio.NewWriterSize(f, 1<<20)
 	if err = h.write(to); err == nil {
-		err = stepsInto(ctx, to, some)
+		r.Across, err = stepsInto(ctx, to, some)
 	}
 	if err = errors.Join(err, to.Flush(), f.Close()); err != nil {
-		return "", err
+		return err
 	}
-	return digestIn(ctx, e, dir)
+	r.Steps, err = digestIn(ctx, e, dir)
+	return err
 }
 
 // steppedAs is the shape of the steps and offsets of a weight; not ok where no kernel needs them, or where its rows have no whole groups.
@@ -77,43 +79,39 @@ func steppedAs(s weights.Source) (rows, columns int, ok bool) {
 	return rows, columns, true
 }
 
-// stepsInto writes the steps and offsets of weights, row by row. The numbers of an element whose group has several are NaN: no product is right with them.
-func stepsInto(ctx context.Context, to io.Writer, list []weights.Source) error {
+// stepsInto writes the steps and offsets of weights, row by row, and returns the names of those that have several in a group.
+func stepsInto(ctx context.Context, to io.Writer, list []weights.Source) (across []string, err error) {
 	for _, s := range list {
+		mixed := false
 		for _, p := range s.Parts {
 			shape, group := p.Taken(), p.Local.Grid.Group
 			raw := make([]byte, 4*shape[1])
 			out := make([]byte, 0, 8*shape[1]/group)
 			for row := range shape[0] {
 				if err := ctx.Err(); err != nil {
-					return err
+					return nil, err
 				}
 				out = out[:0]
 				for _, plane := range []io.ReaderAt{p.Local.Grid.Unit, p.Local.Grid.Offset} {
 					if n, err := plane.ReadAt(raw, int64(row)*int64(len(raw))); n < len(raw) {
-						return fmt.Errorf("reading %s: %w", p.Local.Name, errors.Join(err, io.ErrUnexpectedEOF))
+						return nil, fmt.Errorf("reading %s: %w", p.Local.Name, errors.Join(err, io.ErrUnexpectedEOF))
 					}
 					for at := 0; at < len(raw); at += 4 * group {
-						out = append(out, shared(raw[at:][:4*group])...)
+						numbers := raw[at:][:4*group]
+						out = append(out, numbers[:4]...)
+						mixed = mixed || !bytes.Equal(numbers[4:], numbers[:4*group-4])
 					}
 				}
 				if _, err := to.Write(out); err != nil {
-					return err
+					return nil, err
 				}
 			}
 		}
-	}
-	return nil
-}
-
-// shared is the float32 that all of raw are, else NaN.
-func shared(raw []byte) []byte {
-	for at := 4; at < len(raw); at += 4 {
-		if !slices.Equal(raw[at:][:4], raw[:4]) {
-			return binary.LittleEndian.AppendUint32(nil, 0x7fc00000)
+		if mixed {
+			across = append(across, s.Original.Name)
 		}
 	}
-	return raw[:4]
+	return across, nil
 }
 
 // openSteps opens the steps and offsets that were written, which have to be those.
@@ -136,9 +134,9 @@ func (p *port) openSteps(ctx context.Context, e *Env, folder string) error {
 	return nil
 }
 
-// steps are the steps and offsets of a weight; nil where none were written.
+// steps are the steps and offsets of a weight; nil where it has none in its rows.
 func (p *port) steps(w order.Weight) (program.Rows, error) {
-	if p.codes == nil {
+	if p.codes == nil || slices.ContainsFunc(p.names(w), func(full string) bool { return slices.Contains(p.Across, full) }) {
 		return nil, nil
 	}
 	for _, full := range p.names(w) {

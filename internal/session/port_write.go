@@ -146,7 +146,7 @@ func writePort(ctx context.Context, e *Env, dir string, list []weights.Source, c
 	if r.Digest, err = digestIn(ctx, e, dir); err != nil {
 		return err
 	}
-	if r.Steps, err = writeSteps(ctx, e, filepath.Join(dir, stepsFolder), list, config); err != nil {
+	if err := writeSteps(ctx, e, filepath.Join(dir, stepsFolder), list, config, &r); err != nil {
 		return err
 	}
 	text, err := json.MarshalIndent(r, "", "\t")

@@ -77,7 +77,13 @@ func (w *ways) read(io *certify.IsolateOptions) func(order.Weight) (program.Rows
 	io.Single, io.Own = of(1), true
 	io.Opaque = func(weight order.Weight, pass int) string {
 		format := w.port.stored(weight)
-		if w.of[w.kind(pass)][format] != unknown {
+		switch is := w.of[w.kind(pass)][format]; {
+		case is >= kernel && w.kernels(format)[is-kernel].OfCodes():
+			if steps, err := w.port.steps(weight); steps == nil && err == nil {
+				return "the file has as " + format + ", in groups that do not lie in its rows"
+			}
+			return ""
+		case is != unknown:
 			return ""
 		}
 		return "the file has as " + format + ": " + w.noWay(format)
