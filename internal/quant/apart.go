@@ -102,20 +102,27 @@ func (k Kernel) Sum() func(w, x, bound []float64) (v, e float64) {
 	if !k.inTurn {
 		return nil
 	}
+	round := floats.RoundBF16
+	if k.dtype == hooks.F16 {
+		round = floats.RoundF16
+	}
 	return func(w, x, bound []float64) (v, e float64) {
-		var least, most float64 // rounding keeps the order of numbers: no operand within its bound gives a sum beyond these
+		x = x[:len(w)]
+		sum := float32(0)
 		for i, a := range w {
-			v = narrow(k.dtype, v+narrow(k.dtype, a*x[i]))
-			if bound != nil {
-				down, up := a*(x[i]-bound[i]), a*(x[i]+bound[i])
-				least = narrow(k.dtype, least+narrow(k.dtype, min(down, up)))
-				most = narrow(k.dtype, most+narrow(k.dtype, max(down, up)))
-			}
+			sum = round(sum + round(float32(a*x[i])))
 		}
+		v = float64(sum)
 		if bound == nil {
 			return v, 0
 		}
-		return v, max(most-v, v-least)
+		var least, most float32 // rounding keeps the order of numbers: no operand within its bound gives a sum beyond these
+		for i, a := range w {
+			down, up := a*(x[i]-bound[i]), a*(x[i]+bound[i])
+			least = round(least + round(float32(min(down, up))))
+			most = round(most + round(float32(max(down, up))))
+		}
+		return v, max(float64(most)-v, v-float64(least))
 	}
 }
 

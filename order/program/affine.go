@@ -185,6 +185,9 @@ func (t *tile) products(out operand, from, count int) {
 
 // inOwn is the product of a row of W and x as the engine takes it, the bias after it. No number of float32 is rounded once more.
 func (t *tile) inOwn(w []float64, x operand, row int) (float64, float64) {
+	if zero(x.e) {
+		x.e = nil
+	}
 	v, e := t.own(w, x.v, x.e)
 	if t.bias == nil {
 		return t.f.narrowBound(v, e)
