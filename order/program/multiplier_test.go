@@ -15,7 +15,7 @@ type beside struct{ matrix }
 
 func (b beside) Product(x, bound []float64) program.Product {
 	_, n := b.Size()
-	p := program.Product{W: longer{b.matrix}, Sum: func(w, x, bound []float64) (v, e float64) {
+	p := program.Product{W: longer(b), Sum: func(w, x, bound []float64) (v, e float64) {
 		for i := range w {
 			v = floats.Round(hooks.BF16, v+floats.Round(hooks.BF16, w[i]*x[i]))
 			if bound != nil {
