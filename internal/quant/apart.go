@@ -79,8 +79,8 @@ func (k Kernel) Columns(row int) int {
 	return row + Beside*(row/k.Elements)
 }
 
-// Weight makes of the first row numbers of dst, which are a row of a dequantised weight with so many elements in a group, what the kernel multiplies. steps and
-// offsets are those of its groups; dst has the length of [Kernel.Columns], or of the row alone.
+// Weight makes of the first row numbers of dst, which are a row of a dequantised weight with so many elements in a group, what the kernel
+// multiplies. steps and offsets are those of its groups; dst has the length of [Kernel.Columns], or of the row alone.
 func (k Kernel) Weight(dst []float64, row, group int, steps, offsets []float64) {
 	for g := range offsets {
 		if k.sum != nil && len(dst) > row {

@@ -91,7 +91,7 @@ type half struct {
 // whether it did.
 func (h half) settle(w *ways) bool {
 	for _, u := range h.uses {
-		if !w.shown(w.by(h.best, u.format), u.format) {
+		if !slices.Contains(w.port.Coded, u.format) || !w.shown(w.by(h.best, u.format), u.format) {
 			return false
 		}
 	}
@@ -175,8 +175,8 @@ func (f *finder) next(entries []probed) (rest []probed, err error) {
 }
 
 // find tries the ways of some uses on entries that are made with them, and notes what it found. Nothing is noted where no entry can be
-// computed. A way that gives half of the entries is the engine's, too, where no other gives any of the rest. Of ways that give as many, the one that
-// gives more of the lookups is.
+// computed. A way that gives half of the entries is the engine's, too, where no other gives any of the rest. Of ways that give as many, it
+// is the one that gives more of the lookups.
 func (f *finder) find(nodes []order.Node, uses []use) error {
 	best, most, read := unknown, 0, 0
 	rows := f.lookups(uses)
