@@ -48,8 +48,8 @@ func OfCodes(format string) bool {
 // Source: the vec_dot_type of ggml-cpu.c; quantize_row_q8_0 and quantize_row_q8_1 of arch/x86/quants.c, quantize_row_q8_0_ref,
 // quantize_row_q8_1_ref and quantize_row_q8_K_ref of ggml-quants.c, ggml_vec_dot_q4_1_q8_1 of ggml-cpu/quants.c.
 //
-// Of MLX they are those of its kernels for the processor, which has no vectors for this beside Apple's: _qmm_t of backend/cpu/quantized.cpp computes
-// all of it in the dtype of the model. Other kernels of MLX dequantise in that dtype, and add in float32.
+// Of MLX the second is that of its kernel for processors other than Apple's: _qmm_t of backend/cpu/quantized.cpp computes all of it in the
+// dtype of the model. Other kernels of MLX dequantise in that dtype, and add in float32: the first.
 //
 // Of int8 by row they are what engines make of each token as it comes: 255 steps from −most to most, as torchao has them (x times
 // the reciprocal of the step, choose_qparams_affine and _quantize_affine of quant_primitives.py) and compressed-tensors (x over the step,
@@ -113,8 +113,8 @@ func stepsIn(top float32) string {
 	return "255 steps"
 }
 
-// Round rounds rows of numbers, each so long and of whole blocks, as the engine does. bound, where it is not nil, says how far from x each may be, and is made
-// to say it of the result. What lies so near the middle between two codes that engines differ in the code has a bound of one step.
+// Round rounds rows of numbers, each so long and of whole blocks, as the engine does. bound, where it is not nil, says how far from x each may be,
+// and is made to say it of the result. What lies so near the middle between two codes that engines differ in the code has a bound of one step.
 func (k Kernel) Round(row int, x, bound []float64) {
 	if k.block == nil {
 		return

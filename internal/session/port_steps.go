@@ -68,7 +68,8 @@ func steppedAs(s weights.Source) (rows, columns int, ok bool) {
 	}
 	for _, p := range s.Parts {
 		g, shape := p.Local.Grid, p.Taken()
-		if g == nil || g.Unit == nil || p.Local.Format != format || len(shape) != 2 || !slices.Equal(shape, p.Local.Shape) && !slices.Equal(shape[1:], p.Local.Shape[1:]) {
+		rowsOnly := len(shape) == 2 && len(p.Local.Shape) == 2 && shape[1] == p.Local.Shape[1]
+		if g == nil || g.Unit == nil || p.Local.Format != format || !rowsOnly {
 			return 0, 0, false
 		}
 		if group = g.Group; group < 1 || shape[1]%group != 0 || columns > 0 && columns != 2*shape[1]/group {
