@@ -112,3 +112,27 @@ func TestHostilePackedWeights(t *testing.T) {
 		refusedWeights(t, tt.name, dir, tt.want)
 	}
 }
+
+// TestHostileNumbersOfTensors: as many tensors as a file may have, for an original of a few.
+func TestHostileNumbersOfTensors(t *testing.T) {
+	const n, want = 1 << 17, "has 131072 tensors, and the original 13: more than 512 parts of each"
+	dir := t.TempDir()
+	header := []byte("{")
+	var b gguftest.Builder
+	for i := range n {
+		if i > 0 {
+			header = append(header, ',')
+		}
+		header = fmt.Appendf(header, `"t%d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}`, i)
+		b.Info(fmt.Sprint("t", i), 0, 0, 0)
+	}
+	header = append(header, '}')
+	for name, data := range map[string][]byte{
+		"many.safetensors": append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...),
+		"many.gguf":        b.Bytes(),
+	} {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, data, 0o666))
+		refusedWeights(t, name, path, want)
+	}
+}

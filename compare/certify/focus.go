@@ -146,8 +146,12 @@ func (w someRows) Of(all program.Rows) program.Rows { return someRows{all, w.kee
 
 func (w someRows) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.keep[i]) }
 
-// RoundOperand is that of the whole weight.
-func (w someRows) RoundOperand(x, bound []float64) { program.RoundOperand(w.Rows, x, bound) }
+// Product is that of the whole weight.
+func (w someRows) Product(x, bound []float64) program.Product {
+	p := program.ProductOf(w.Rows, x, bound)
+	p.W = someRows{p.W, w.keep}
+	return p
+}
 
 func (w someElements) Size() (rows, cols int) { return 1, len(w.keep) }
 

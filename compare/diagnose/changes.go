@@ -23,8 +23,13 @@ func (w changed) Row(dst []float64, i int) error {
 	return err
 }
 
-// RoundOperand is that of the weight: a changed one is multiplied in the same way.
-func (w changed) RoundOperand(x, bound []float64) { program.RoundOperand(w.Rows, x, bound) }
+// Product is that of the weight: a changed one is multiplied in the same way.
+func (w changed) Product(x, bound []float64) program.Product {
+	_, n := w.Size()
+	p := program.ProductOf(w.Rows, x, bound)
+	p.W = changed{p.W, func(row []float64) { w.row(row[:n]) }}
+	return p
+}
 
 // reordered is a weight with its rows in another order.
 type reordered struct {
@@ -34,8 +39,12 @@ type reordered struct {
 
 func (w reordered) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.at(i)) }
 
-// RoundOperand is that of the weight.
-func (w reordered) RoundOperand(x, bound []float64) { program.RoundOperand(w.Rows, x, bound) }
+// Product is that of the weight.
+func (w reordered) Product(x, bound []float64) program.Product {
+	p := program.ProductOf(w.Rows, x, bound)
+	p.W = reordered{p.W, w.at}
+	return p
+}
 
 // transposed is a square weight, held whole.
 type transposed struct {

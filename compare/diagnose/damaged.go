@@ -65,8 +65,12 @@ func (w only) Row(dst []float64, i int) error {
 	return err
 }
 
-// RoundOperand is that of the matrix.
-func (w only) RoundOperand(x, bound []float64) { program.RoundOperand(w.Rows, x, bound) }
+// Product is that of the matrix.
+func (w only) Product(x, bound []float64) program.Product {
+	p := program.ProductOf(w.Rows, x, bound)
+	p.W = only{p.W, w.row, w.col, w.value}
+	return p
+}
 
 // oneNumber looks for the number of a matrix with which the one channel that is left is right: the difference of the channel is then its
 // input times the difference of the number, token by token.

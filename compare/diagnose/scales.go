@@ -65,8 +65,12 @@ func (w rescaled) Row(dst []float64, i int) error {
 	return err
 }
 
-// RoundOperand is that of the matrix.
-func (w rescaled) RoundOperand(x, bound []float64) { program.RoundOperand(w.Rows, x, bound) }
+// Product is that of the matrix.
+func (w rescaled) Product(x, bound []float64) program.Product {
+	p := program.ProductOf(w.Rows, x, bound)
+	p.W = rescaled{p.W, w.n, w.scale, w.e}
+	return p
+}
 
 // scalesOf are the scales that blocks of n rows have, as far as what is left tells, and that in words; nil where none does.
 func (s *search) scalesOf(at program.Place, k, n int) ([]blockScale, string, error) {

@@ -36,7 +36,10 @@ type Tensor struct {
 type Grid struct {
 	Step, Low, High io.ReaderAt
 	// Slack is how far a number may be from its code beside that: a writer chose the code before it rounded the scale. nil: not at all.
-	Slack  io.ReaderAt
+	Slack io.ReaderAt
+	// Unit and Offset are those of each code, as a kernel may need them: nothing is compared by them. nil: not known.
+	Unit, Offset io.ReaderAt
+
 	Group  int  // so many elements of a row share a step, or a step of steps
 	Shared bool // one step is that of all elements: a group need not fill its codes
 	Moves  bool // the format moves errors from code to code (GPTQ, AWQ): no value alone is wrong
@@ -65,6 +68,9 @@ func (g *Grid) from(element int64) *Grid {
 	part.Step, part.Low, part.High = sectionOf(g.Step, element*size), sectionOf(g.Low, element*size), sectionOf(g.High, element*size)
 	if g.Slack != nil {
 		part.Slack = sectionOf(g.Slack, element*size)
+	}
+	if g.Unit != nil && g.Offset != nil {
+		part.Unit, part.Offset = sectionOf(g.Unit, element*size), sectionOf(g.Offset, element*size)
 	}
 	return &part
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/internal/container"
@@ -108,6 +109,7 @@ func readSafetensors(r io.ReaderAt, size int64, f *container.File) error {
 	if end != size-start {
 		return fmt.Errorf("%d bytes of data, and the tensors have %d", size-start, end)
 	}
+	f.Tensors = slices.Grow(f.Tensors, len(header.Tensors))
 	for _, t := range header.Tensors {
 		f.Tensors = append(f.Tensors, container.Tensor{Name: t.Name, DType: t.DType, Unknown: t.Unknown, Shape: t.Shape, Data: r, Offset: start + t.Begin})
 	}

@@ -112,10 +112,11 @@ func (c *Codes) blank(first int, code float64) float64 {
 }
 
 // Taken is what a writer changes at most that takes x in float16 or bfloat16 before it chooses a code: half a step of either. Numbers of
-// bfloat16 that are too small for float16 lose something there, others nothing.
+// bfloat16 that are too small for float16 lose something there, others nothing but what float32 loses of a step beside an offset that is millions of
+// times as large.
 func Taken(x float64) float64 {
 	if v := float32(x); float64(floats.RoundBF16(v)) == x {
-		return toF16.Least
+		return max(toF16.Least, math.Abs(x)*toF32.Relative)
 	}
 	return max(toF16.Least, math.Abs(x)*toBF16.Relative)
 }

@@ -168,6 +168,7 @@ func FuzzBlocks(f *testing.F) {
 	f.Add(uint8(1), []byte("a block of q4_0..."))
 	f.Add(uint8(6), bytes.Repeat([]byte{0x11, 0x2c, 0x83, 0x29, 0xff}, 60))
 	f.Add(uint8(8), bytes.Repeat([]byte{0x7f, 0x80, 0x00, 0x3c}, 60))
+	f.Add(uint8(0xdd), append([]byte("0\x000x"), bytes.Repeat([]byte{'0'}, 140)...)) // steps that are nothing beside the offsets
 	f.Fuzz(func(t *testing.T, format uint8, raw []byte) {
 		b := all[int(format)%len(all)]
 		blocks := len(raw) / b.Bytes()

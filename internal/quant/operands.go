@@ -1,48 +1,99 @@
 package quant
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// Operand is how an engine stores the numbers that it multiplies with a weight of codes: as codes, too.
-type Operand struct {
-	Name     string // ggml's: "Q8_0"
-	Elements int    // of a block; 0: the whole row is one
-	block    func(x, bound []float64)
+// Kernel is how an engine multiplies with a weight of codes, where it is not the dequantised weight that it multiplies with a number as it is.
+type Kernel struct {
+	Name string // what it makes of numbers, ggml's name: "Q8_0"; kernels of one name differ in few codes
+	does string // the same in words, with %s for the format of the weight
+
+	Elements int                        // of a block of the operand; 0: the whole row is one
+	block    func(x, bound []float64)   // rounds one; nil: the operand stays as it is
+	sum      func(x []float64) blockSum // before it is rounded; nil: none
+	dtype    hooks.DType                // in which weights are dequantised, the product of step and code rounded first; 0: not
+	inTurn   bool                       // products are added one after the other, each product and each sum rounded to dtype
 }
 
-// Operands are what kernels may make of the other operand of a product with a weight of a format; those of one name differ in few codes. None
-// where that is not known, or is more than steps and codes, as with Q4_1 and Q5_1, whose sums are rounded beside the codes.
+// Does says what the kernel does with weights of a format.
+func (k Kernel) Does(format string) string { return fmt.Sprintf(k.does, format) }
+
+// OfCodes reports whether the kernel needs the steps and offsets of a weight, beside its values.
+func (k Kernel) OfCodes() bool { return k.sum != nil || k.dtype != 0 }
+
+// Dequantises reports whether the kernel has a weight of its own: dequantised with other roundings.
+func (k Kernel) Dequantises() bool { return k.dtype != 0 }
+
+// OfCodes reports whether a kernel that is known for a format needs the steps and offsets of its weights.
+func OfCodes(format string) bool {
+	for _, k := range Kernels(format, hooks.BF16) {
+		if k.OfCodes() {
+			return true
+		}
+	}
+	return false
+}
+
+// Kernels are what is known of products with a weight of a format in a model of a dtype; those of one name differ in few codes. None where nothing
+// is.
 //
-// Of ggml's formats they are those of its kernels for the processor: that of its vector kernels, then that of its plain one where it differs.
-// Source: the vec_dot_type of ggml-cpu.c; quantize_row_q8_0 of arch/x86/quants.c, quantize_row_q8_0_ref and quantize_row_q8_K_ref of
-// ggml-quants.c. Of int8 by row they are what engines make of each token as it comes: 255 steps from −most to most, as torchao has them (x times
+// Of ggml's formats they are those of its kernels for the processor: that of its vector kernels, then that of its plain one where it differs. The
+// codes of Q4_1 and Q5_1 are multiplied apart from the offsets, which are multiplied with the sum of each block, rounded to float16.
+// Source: the vec_dot_type of ggml-cpu.c; quantize_row_q8_0 and quantize_row_q8_1 of arch/x86/quants.c, quantize_row_q8_0_ref,
+// quantize_row_q8_1_ref and quantize_row_q8_K_ref of ggml-quants.c, ggml_vec_dot_q4_1_q8_1 of ggml-cpu/quants.c.
+//
+// Of MLX the second is that of its kernel for processors other than Apple's: _qmm_t of backend/cpu/quantized.cpp computes all of it in the
+// dtype of the model. Other kernels of MLX dequantise in that dtype, and add in float32: the first.
+//
+// Of int8 by row they are what engines make of each token as it comes: 255 steps from −most to most, as torchao has them (x times
 // the reciprocal of the step, choose_qparams_affine and _quantize_affine of quant_primitives.py) and compressed-tensors (x over the step,
 // calculate_qparams of helpers.py), or 254, the step being most over 127.
-func Operands(format string) []Operand {
+func Kernels(format string, d hooks.DType) []Kernel {
 	switch format {
 	case "Q8_0", "Q4_0", "Q5_0":
-		return []Operand{
-			{"Q8_0", 32, func(x, bound []float64) { operandQ80(x, bound, vectorQ80) }},
-			{"Q8_0", 32, func(x, bound []float64) { operandQ80(x, bound, plainQ80) }},
-		}
+		return []Kernel{rounds("Q8_0", 32, operandQ80(vectorQ80)), rounds("Q8_0", 32, operandQ80(plainQ80))}
+	case "Q4_1", "Q5_1":
+		return []Kernel{summed(vectorQ80), summed(plainQ80)}
 	case "Q4_K", "Q5_K", "Q6_K":
-		return []Operand{{"Q8_K", 256, operandQ8K}}
+		return []Kernel{rounds("Q8_K", 256, operandQ8K)}
 	case "int8, by row":
-		return []Operand{byToken(127.5, false), byToken(127.5, true), byToken(127, true), byToken(127, false)}
+		return []Kernel{byToken(127.5, false), byToken(127.5, true), byToken(127, true), byToken(127, false)}
 	case "F16", "BF16":
 		d, _ := hooks.ParseDType(format)
-		return []Operand{{format, 1, func(x, bound []float64) { narrowed(d, x, bound) }}}
+		return []Kernel{rounds(format, 1, func(x, bound []float64) { narrowed(d, x, bound) })}
+	}
+	if strings.HasPrefix(format, "MLX affine") {
+		name := d.String()
+		all := []Kernel{{Name: name, dtype: d, does: "dequantises %s weights in " + name + ", the product of step and code rounded first"}}
+		if d != hooks.F32 { // of sums in float32 any order is right
+			all = append(all, Kernel{Name: name + ", in turn", dtype: d, inTurn: true, does: "adds products with %s weights one after the other, each sum rounded to " + name})
+		}
+		return all
 	}
 	return nil
 }
 
+// rounds is a kernel that does no more than rounding blocks of the operand.
+func rounds(name string, elements int, block func(x, bound []float64)) Kernel {
+	return Kernel{Name: name, Elements: elements, block: block, does: "rounds the inputs of products with %s weights to " + name}
+}
+
+// summed is a kernel with the sum of each block beside its codes.
+func summed(code coder) Kernel {
+	k := rounds("Q8_1", 32, operandQ80(code))
+	k.sum = func(x []float64) blockSum { return sumQ81(x, code) }
+	return k
+}
+
 // byToken is a step for a whole row, by its largest magnitude over top.
-func byToken(top float32, divide bool) Operand {
-	return Operand{"int8 by token, " + stepsIn(top), 0, func(x, bound []float64) {
+func byToken(top float32, divide bool) Kernel {
+	return rounds("int8 by token, "+stepsIn(top), 0, func(x, bound []float64) {
 		most := float32(magnitude(x))
 		step := most / top
 		coded(x, bound, most, top, float64(step), func(x, _ float32) float64 {
@@ -52,7 +103,7 @@ func byToken(top float32, divide bool) Operand {
 			}
 			return min(math.RoundToEven(float64(q)), 127)
 		})
-	}}
+	})
 }
 
 func stepsIn(top float32) string {
@@ -62,21 +113,34 @@ func stepsIn(top float32) string {
 	return "255 steps"
 }
 
-// Round rounds rows of numbers, each so long and of whole blocks, as the engine does. bound, where it is not nil, says how far from x each may be, and is made
-// to say it of the result. What lies so near the middle between two codes that engines differ in the code has a bound of one step.
-func (o Operand) Round(row int, x, bound []float64) {
-	n := o.Elements
-	if n == 0 {
-		n = max(row, 1)
+// Round rounds rows of numbers, each so long and of whole blocks, as the engine does. bound, where it is not nil, says how far from x each may be,
+// and is made to say it of the result. What lies so near the middle between two codes that engines differ in the code has a bound of one step.
+func (k Kernel) Round(row int, x, bound []float64) {
+	if k.block == nil {
+		return
 	}
+	n := k.elements(row)
 	for at := 0; at+n <= len(x); at += n {
-		var e []float64
-		if bound != nil {
-			e = bound[at:][:n]
-		}
-		o.block(x[at:][:n], e)
+		k.block(x[at:][:n], boundOf(bound, at, n))
 	}
 }
+
+func (k Kernel) elements(row int) int {
+	if k.Elements == 0 {
+		return max(row, 1)
+	}
+	return k.Elements
+}
+
+func boundOf(bound []float64, at, n int) []float64 {
+	if bound == nil {
+		return nil
+	}
+	return bound[at:][:n]
+}
+
+// coder is the code of a number of a block whose largest magnitude is most.
+type coder func(x, most float32) float64
 
 // vectorQ80 is the code of x as vector kernels have it: by 127/most, ties to even.
 func vectorQ80(x, most float32) float64 {
@@ -90,9 +154,11 @@ func plainQ80(x, most float32) float64 {
 }
 
 // operandQ80 is quantize_row_q8_0: the step is the largest magnitude over 127, and is stored as float16.
-func operandQ80(x, bound []float64, code func(x, most float32) float64) {
-	most := float32(magnitude(x))
-	coded(x, bound, most, 127, float64(floats.FromF16(floats.F16(most/127))), code)
+func operandQ80(code coder) func(x, bound []float64) {
+	return func(x, bound []float64) {
+		most := float32(magnitude(x))
+		coded(x, bound, most, 127, float64(floats.FromF16(floats.F16(most/127))), code)
+	}
 }
 
 // operandQ8K is quantize_row_q8_K: the step is the largest magnitude over 127, in float32.
@@ -119,7 +185,7 @@ func magnitude(x []float64) float64 {
 }
 
 // coded rounds each x to the multiple of step that a kernel takes, of which there are top in most.
-func coded(x, bound []float64, most, top float32, step float64, code func(x, most float32) float64) {
+func coded(x, bound []float64, most, top float32, step float64, code coder) {
 	per := float64(top)
 	wide := 0.0 // how far the largest may be off, and with it every step
 	for _, e := range bound {

@@ -19,11 +19,13 @@ type Planes struct {
 	Low    io.ReaderAt // the smallest number that a code of the element's group stands for
 	High   io.ReaderAt // the largest
 	Slack  io.ReaderAt // see [Codes.Slack]
+	Unit   io.ReaderAt // the step with its sign
+	Offset io.ReaderAt
 }
 
 // Planes returns the planes of t. A number of a damaged group is NaN or infinite in each of them that it is in.
 func (t *Tensor) Planes() Planes {
-	return Planes{Values: plane{t, values}, Step: plane{t, steps}, Low: plane{t, lows}, High: plane{t, highs}, Slack: plane{t, slacks}}
+	return Planes{Values: plane{t, values}, Step: plane{t, steps}, Low: plane{t, lows}, High: plane{t, highs}, Slack: plane{t, slacks}, Unit: plane{t, units}, Offset: plane{t, offsets}}
 }
 
 // Dense is the tensor dequantised, in float32, as it is read.
@@ -32,6 +34,10 @@ func (t *Tensor) Dense() container.Tensor {
 }
 
 func steps(c *Codes, g int, _ []int16, dst []float32) { all(dst, math.Abs(c.Step[g])) }
+
+func units(c *Codes, g int, _ []int16, dst []float32) { all(dst, c.Step[g]) }
+
+func offsets(c *Codes, g int, _ []int16, dst []float32) { all(dst, c.Offset[g]) }
 
 func lows(c *Codes, g int, _ []int16, dst []float32) {
 	lo, hi := c.ends(g)

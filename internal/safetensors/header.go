@@ -79,11 +79,14 @@ const MaxTensors = 1 << 17
 
 // Bounded returns an error, with a hint, where the text of a header has more than [MaxTensors] tensors. Nothing is allocated.
 func Bounded(text []byte) error {
-	if n := bytes.Count(text, []byte(`"data_offsets"`)); n > MaxTensors {
+	if n := count(text); n > MaxTensors {
 		return hint.Add(fmt.Errorf("%d tensors, more than %d", n, MaxTensors), "write a file for some of them: some passes, or some layers")
 	}
 	return nil
 }
+
+// count is how many tensors the text of a header has, or more.
+func count(text []byte) int { return bytes.Count(text, []byte(`"data_offsets"`)) }
 
 // readFull fills p from offset off. A file that ends before is an error: its size said otherwise.
 func readFull(r io.ReaderAt, p []byte, off int64) error {
@@ -109,7 +112,11 @@ func Parse(text []byte) (Header, error) {
 		return h, errors.New("the header does not start with '{'")
 	}
 	s := scanner{text: text}
-	names := map[string]struct{}{}
+	n := min(count(text), MaxTensors) // at once, not by doubling what is already there
+	names := make(map[string]struct{}, n)
+	if n > 0 {
+		h.Tensors = make([]Tensor, 0, n)
+	}
 	err := s.object(func(key []byte) error {
 		name := string(key)
 		if _, twice := names[name]; twice {

@@ -30,14 +30,17 @@ type port struct {
 	portRecord
 	path     string // as the person named it
 	ck       *checkpoint.Checkpoint
+	codes    *checkpoint.Checkpoint // the steps and offsets of codes whose kernels need them; nil for none
 	original *checkpoint.Checkpoint
 	remove   string // a folder that goes when the port is closed; empty: it stays
 }
 
 // portRecord is what stands beside the weights that were read. It is written last: a folder without one is unfinished.
 type portRecord struct {
-	Digest string            `json:"digest"` // of the weights that were written
-	Told   capture.Port      `json:"told"`   // what is said of these weights by a trace that is made with them
+	Digest string            `json:"digest"`           // of the weights that were written
+	Steps  string            `json:"steps,omitempty"`  // of the steps and offsets that were; empty: there are none
+	Told   capture.Port      `json:"told"`             // what is said of these weights by a trace that is made with them
+	Across []string          `json:"across,omitempty"` // the weights of codes whose groups do not lie in their rows
 	Counts weights.Counts    `json:"counts"`
 	Stored map[string]string `json:"stored"`         // how the file has each tensor, by the original's name: "Q8_0", "F16"
 	Coded  []string          `json:"coded"`          // those of them that are codes
@@ -48,7 +51,8 @@ type portRecord struct {
 const (
 	portsFolder  = "ports"     // below the folder of traces
 	portFile     = "port.json" // the record
-	portVersion  = "3"         // changes when what is written does
+	portVersion  = "4"         // changes when what is written does
+	stepsFolder  = "steps"     // below the folder of a port: see [writeSteps]
 	weightsFile  = "model.safetensors"
 	maxPortFile  = 16 << 20
 	maxPortFiles = 4096 // files of a folder of weights, each of which is hashed
@@ -126,7 +130,7 @@ func (p *port) open(ctx context.Context, e *Env, folder string) (err error) {
 		return hint.Also(err, ck.Close())
 	}
 	p.ck = ck
-	return nil
+	return p.openSteps(ctx, e, filepath.Join(folder, stepsFolder))
 }
 
 // Close lets go of the weights of the port. The original's checkpoint is its caller's.
@@ -137,6 +141,9 @@ func (p *port) Close() error {
 	var err error
 	if p.ck != nil {
 		err = p.ck.Close()
+	}
+	if p.codes != nil {
+		err = hint.Also(err, p.codes.Close())
 	}
 	if p.remove != "" {
 		err = hint.Also(err, os.RemoveAll(p.remove))

@@ -146,6 +146,9 @@ func writePort(ctx context.Context, e *Env, dir string, list []weights.Source, c
 	if r.Digest, err = digestIn(ctx, e, dir); err != nil {
 		return err
 	}
+	if err := writeSteps(ctx, e, filepath.Join(dir, stepsFolder), list, config, &r); err != nil {
+		return err
+	}
 	text, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {
 		return err
@@ -186,12 +189,7 @@ func storedAs(s weights.Source) hooks.DType {
 
 // write writes the whole file: the tensors in the order of the original.
 func (w *portWriter) write(list []weights.Source) error {
-	type entry struct {
-		DType   string   `json:"dtype"`
-		Shape   []int    `json:"shape"`
-		Offsets [2]int64 `json:"data_offsets"`
-	}
-	header := map[string]any{"__metadata__": map[string]string{"format": "pt"}}
+	header := newHeader()
 	for _, s := range list {
 		shape := slices.Clone(s.Parts[0].Taken())
 		for _, p := range s.Parts[1:] {
@@ -207,18 +205,10 @@ func (w *portWriter) write(list []weights.Source) error {
 		}
 		d := storedAs(s)
 		size := int64(n) * int64(d.Size())
-		header[s.Original.Name] = entry{d.Safetensors(), shape, [2]int64{w.all, w.all + size}}
+		header.add(s.Original.Name, d, shape, w.all, w.all+size)
 		w.all += size
 	}
-	text, err := json.Marshal(header)
-	if err != nil {
-		return err
-	}
-	text = append(text, strings.Repeat(" ", (8-len(text)%8)%8)...)
-	if err := binary.Write(w.to, binary.LittleEndian, uint64(len(text))); err != nil {
-		return err
-	}
-	if _, err := w.to.Write(text); err != nil {
+	if err := header.write(w.to); err != nil {
 		return err
 	}
 	for _, s := range list {
@@ -229,6 +219,35 @@ func (w *portWriter) write(list []weights.Source) error {
 		}
 	}
 	return w.to.Flush()
+}
+
+// header is that of a safetensors file.
+type header map[string]any
+
+func newHeader() header {
+	return header{"__metadata__": map[string]string{"format": "pt"}}
+}
+
+func (h header) add(name string, d hooks.DType, shape []int, from, to int64) {
+	h[name] = struct {
+		DType   string   `json:"dtype"`
+		Shape   []int    `json:"shape"`
+		Offsets [2]int64 `json:"data_offsets"`
+	}{d.Safetensors(), shape, [2]int64{from, to}}
+}
+
+// write writes the header, and its length before it.
+func (h header) write(to io.Writer) error {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	text = append(text, strings.Repeat(" ", (8-len(text)%8)%8)...)
+	if err := binary.Write(to, binary.LittleEndian, uint64(len(text))); err != nil {
+		return err
+	}
+	_, err = to.Write(text)
+	return err
 }
 
 // part writes one tensor, or the first rows of it.

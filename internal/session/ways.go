@@ -21,7 +21,7 @@ const (
 	asModel way = iota // the dequantised weight, rounded to the dtype of the model
 	wide               // the dequantised weight in float32
 	unknown            // none of these
-	rounds             // the dequantised weight in float32, and the other operand as the first of [quant.Operands]; then as the second
+	kernel             // as the first of [quant.Kernels] has it; then as the second
 )
 
 // ways are those of the products of a trace, by the format of the weight. Passes of one token have their own: engines have a kernel for
@@ -41,6 +41,9 @@ func (w *ways) kind(pass int) int {
 	return 0
 }
 
+// kernels are those that are known of a format.
+func (w *ways) kernels(format string) []quant.Kernel { return quant.Kernels(format, w.plain) }
+
 // reader reads the port's weights by a way for each format.
 func (w *ways) reader(of func(format string) way) func(order.Weight) (program.Rows, error) {
 	inModel, inFull := reference.Weights(w.port.ck, w.plain), reference.Weights(w.port.ck, hooks.F32)
@@ -54,7 +57,15 @@ func (w *ways) reader(of func(format string) way) func(order.Weight) (program.Ro
 		if err != nil || is == wide {
 			return rows, err
 		}
-		return rounding{rows, quant.Operands(format)[is-rounds]}, nil
+		k := w.kernels(format)[is-kernel]
+		if !k.OfCodes() {
+			return multiplied{Rows: rows, Kernel: k}, nil
+		}
+		steps, err := w.port.steps(weight)
+		if steps == nil {
+			return rows, err
+		}
+		return multiplied{rows, k, steps}, err
 	}
 }
 
@@ -66,20 +77,26 @@ func (w *ways) read(io *certify.IsolateOptions) func(order.Weight) (program.Rows
 	io.Single, io.Own = of(1), true
 	io.Opaque = func(weight order.Weight, pass int) string {
 		format := w.port.stored(weight)
-		if w.of[w.kind(pass)][format] != unknown {
+		switch is := w.of[w.kind(pass)][format]; {
+		case is >= kernel && w.kernels(format)[is-kernel].OfCodes():
+			if steps, err := w.port.steps(weight); steps == nil && err == nil {
+				return "the file has as " + format + ", in groups that do not lie in its rows"
+			}
+			return ""
+		case is != unknown:
 			return ""
 		}
-		return "the file has as " + format + ": " + noWay(format)
+		return "the file has as " + format + ": " + w.noWay(format)
 	}
 	return of(0)
 }
 
 // noWay says of a format what was tried.
-func noWay(format string) string {
-	if len(quant.Operands(format)) == 0 {
+func (w *ways) noWay(format string) string {
+	if len(w.kernels(format)) == 0 {
 		return "float32 weights do not give most of such products, and how engines round their inputs is not known"
 	}
-	return "neither float32 weights nor the blocks of ggml's own kernels give most of such products"
+	return "neither float32 weights nor the kernels that are known for the format give most of such products"
 }
 
 // flaws say which products nothing verifies: a comparison that rests on their limits alone shows too little.
@@ -88,27 +105,26 @@ func (w *ways) flaws() []string {
 	for kind, passes := range []string{"passes of several tokens", "passes of one token"} {
 		for _, format := range slices.Sorted(maps.Keys(w.of[kind])) {
 			if w.of[kind][format] == unknown && slices.Contains(w.lone, kind == 1) {
-				all = append(all, fmt.Sprintf("products with %s weights in %s are not verified: %s", format, passes, noWay(format)))
+				all = append(all, fmt.Sprintf("products with %s weights in %s are not verified: %s", format, passes, w.noWay(format)))
 			}
 		}
 	}
 	return all
 }
 
-// remarks say what an engine does with the other operand.
+// remarks say by which kernels an engine multiplies.
 func (w *ways) remarks() []string {
 	var said []string
 	for _, format := range slices.Sorted(maps.Keys(w.of[0])) {
-		where := map[string][]string{} // by what it is rounded to
+		where := map[string][]string{} // by what it does
 		for kind, name := range []string{"passes of several tokens", "passes of one token"} {
-			if is := w.of[kind][format]; is >= rounds {
-				to := quant.Operands(format)[is-rounds].Name
-				where[to] = append(where[to], name)
+			if is := w.of[kind][format]; is >= kernel {
+				does := w.kernels(format)[is-kernel].Does(format)
+				where[does] = append(where[does], name)
 			}
 		}
-		for _, to := range slices.Sorted(maps.Keys(where)) {
-			said = append(said, fmt.Sprintf("arithmetic: the port rounds the inputs of products with %s weights to %s, in %s; transformers does not",
-				format, to, strings.Join(where[to], " and ")))
+		for _, does := range slices.Sorted(maps.Keys(where)) {
+			said = append(said, fmt.Sprintf("arithmetic: the port %s, in %s; transformers does not", does, strings.Join(where[does], " and ")))
 		}
 	}
 	return said
@@ -116,24 +132,10 @@ func (w *ways) remarks() []string {
 
 // stored is the format that the port's file has a weight in; empty where that is not known.
 func (p *port) stored(w order.Weight) string {
-	for _, name := range []string{w.Name, w.Fallback} {
-		for _, full := range []string{p.ck.Prefix() + name, name, "language_model." + name} {
-			if format := p.Stored[full]; name != "" && format != "" {
-				return format
-			}
+	for _, full := range p.names(w) {
+		if format := p.Stored[full]; format != "" {
+			return format
 		}
 	}
 	return ""
-}
-
-// rounding is a weight whose engine rounds the other operand.
-type rounding struct {
-	program.Rows
-	o quant.Operand
-}
-
-// RoundOperand rounds whole rows of it.
-func (r rounding) RoundOperand(x, bound []float64) {
-	_, columns := r.Size()
-	r.o.Round(columns, x, bound)
 }

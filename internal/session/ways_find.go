@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
@@ -51,6 +52,14 @@ func (p *port) waysOf(ctx context.Context, t *capture.Trace, list *order.List, d
 			return nil, err
 		}
 	}
+	for _, h := range f.halves {
+		if h.settle(w) {
+			err = errors.Join(err, f.alike(h.nodes, h.uses))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
 	for kind := range w.of { // of what was not captured, the other kind of pass decides
 		for format, is := range w.of[1-kind] {
 			if _, ok := w.of[kind][format]; !ok {
@@ -67,6 +76,44 @@ type finder struct {
 	ctx   context.Context
 	trace *capture.Trace
 	list  *order.List
+
+	halves []half
+}
+
+// half are uses of which a way gives half of the entries, and no other way any of the rest: too few of themselves, such as one of two.
+type half struct {
+	nodes []order.Node
+	uses  []use
+	best  way
+}
+
+// settle takes the way where it is that of other products of the trace: what it leaves of these few is then wrong. It reports
+// whether it did.
+func (h half) settle(w *ways) bool {
+	for _, u := range h.uses {
+		if !slices.Contains(w.port.Coded, u.format) || !w.shown(w.by(h.best, u.format), u.format) {
+			return false
+		}
+	}
+	for _, u := range h.uses {
+		w.of[u.kind][u.format] = w.by(h.best, u.format)
+	}
+	return true
+}
+
+// shown reports whether products of the trace are known to be computed by a way: those with codes of any format, in either kind of pass.
+func (w *ways) shown(is way, format string) bool {
+	for kind := range w.of {
+		for other, by := range w.of[kind] {
+			if !slices.Contains(w.port.Coded, other) || by == unknown || (by < kernel) != (is < kernel) {
+				continue
+			}
+			if by < kernel && by == is || by >= kernel && w.kernels(other)[by-kernel].Name == w.kernels(format)[is-kernel].Name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // entries are the captured entries that are made with products, and with which.
@@ -128,9 +175,11 @@ func (f *finder) next(entries []probed) (rest []probed, err error) {
 }
 
 // find tries the ways of some uses on entries that are made with them, and notes what it found. Nothing is noted where no entry can be
-// computed. A way that gives half of the entries is the engine's, too, where no other gives any of the rest.
+// computed. A way that gives half of the entries is the engine's, too, where no other gives any of the rest. Of ways that give as many, it
+// is the one that gives more of the lookups.
 func (f *finder) find(nodes []order.Node, uses []use) error {
-	best, most := unknown, 0
+	best, most, read := unknown, 0, 0
+	rows := f.lookups(uses)
 	var given []order.Node // by the best
 	others := map[order.Node]bool{}
 	some := certify.Spread(nodes, mostProbed)
@@ -140,54 +189,84 @@ func (f *finder) find(nodes []order.Node, uses []use) error {
 		if err != nil {
 			return err
 		}
+		same, _, err := f.right(rows, uses, try)
+		if err != nil {
+			return err
+		}
 		for _, n := range good {
 			others[n] = true
 		}
-		if looked = of; len(good) > most {
-			best, most, given = try, len(good), good
+		if looked = of; len(good) > most || len(good) == most && most > 0 && len(same) > read {
+			best, most, given, read = try, len(good), good, len(same)
 		}
-		if looked == 0 || most == looked {
+		if looked == 0 || most == looked && read == len(rows) {
 			break
 		}
 	}
 	if looked == 0 {
 		return nil
 	}
-	found := 2*most > looked || most >= leastProbed && 2*most == looked && len(others) == len(given)
+	alone := 2*most == looked && len(others) == len(given) // the only way that gives any
+	found := 2*most > looked || most >= leastProbed && alone
 	for _, u := range uses {
 		f.of[u.kind][u.format] = asModel // weights that are no codes are multiplied as without --weights, unless most show another way
 		if slices.Contains(f.port.Coded, u.format) {
 			f.of[u.kind][u.format] = unknown
 		}
 		if found {
-			f.of[u.kind][u.format] = by(best, u.format)
+			f.of[u.kind][u.format] = f.by(best, u.format)
 		}
 	}
-	if best < rounds || !found {
+	if !found && alone {
+		f.halves = append(f.halves, half{nodes, uses, best})
+	}
+	if best < kernel || !found {
 		return nil
 	}
-	return f.kernels(nodes, uses)
+	return f.alike(nodes, uses)
 }
 
-// kernels chooses between the kernels of one rounding, which differ in few codes, and most often in none: another one is taken where it gives
+// lookups are the captured rows of weights, some of them, that a kernel dequantises as no other way does.
+func (f *finder) lookups(uses []use) (some []order.Node) {
+	var formats []string
+	for _, u := range uses {
+		if slices.ContainsFunc(f.kernels(u.format), quant.Kernel.Dequantises) {
+			formats = append(formats, u.format)
+		}
+	}
+	for pass := range f.lone {
+		for at := range f.list.Entries {
+			e := &f.list.Entries[at]
+			if _, lookup := e.Op.(op.Lookup); !lookup || len(e.Weights) == 0 || !slices.Contains(formats, f.port.stored(e.Weights[0])) {
+				continue
+			}
+			if _, ok := f.trace.Lookup(pass, e.Name); ok && len(some) < mostProbed {
+				some = append(some, order.Node{Entry: at, Pass: pass})
+			}
+		}
+	}
+	return some
+}
+
+// alike chooses between the kernels of one name, which differ in few codes, and most often in none: another one is taken where it gives
 // more of the products whose inputs they round differently.
-func (f *finder) kernels(nodes []order.Node, uses []use) error {
+func (f *finder) alike(nodes []order.Node, uses []use) error {
 	for _, u := range uses {
 		is := f.of[u.kind][u.format]
-		if is < rounds {
+		if is < kernel {
 			continue
 		}
-		all := quant.Operands(u.format)
+		all := f.kernels(u.format)
 		good := func(nodes []order.Node, w way) (int, error) {
 			given, _, err := f.right(nodes, []use{u}, w)
 			return len(given), err
 		}
 		for i := range all {
-			other := rounds + way(i)
-			if other == is || all[i].Name != all[is-rounds].Name {
+			other := kernel + way(i)
+			if other == is || all[i].Name != all[is-kernel].Name {
 				continue
 			}
-			differ, err := f.differing(nodes, all[is-rounds], all[i])
+			differ, err := f.differing(nodes, all[is-kernel], all[i])
 			if err != nil {
 				return err
 			}
@@ -213,7 +292,7 @@ func (f *finder) right(nodes []order.Node, uses []use, try way) (good []order.No
 	of := func(kind int) func(string) way {
 		return func(format string) way {
 			if slices.Contains(uses, use{kind, format}) {
-				return by(try, format)
+				return f.by(try, format)
 			}
 			return f.of[kind][format]
 		}
@@ -238,7 +317,7 @@ func (f *finder) right(nodes []order.Node, uses []use, try way) (good []order.No
 }
 
 // differing are entries, some of them, that are a product whose captured inputs two kernels round differently.
-func (f *finder) differing(nodes []order.Node, one, other quant.Operand) (some []order.Node, err error) {
+func (f *finder) differing(nodes []order.Node, one, other quant.Kernel) (some []order.Node, err error) {
 	for _, n := range nodes {
 		if len(some) == mostProbed || f.ctx.Err() != nil {
 			return some, f.ctx.Err()
@@ -273,22 +352,22 @@ func (f *finder) tries(uses []use) []way {
 	}
 	most := 0
 	for _, u := range uses {
-		most = max(most, len(quant.Operands(u.format)))
+		most = max(most, len(f.kernels(u.format)))
 	}
 	for i := range most {
-		list = append(list, rounds+way(i))
+		list = append(list, kernel+way(i))
 	}
 	return list
 }
 
 // by is a way of several formats for one of them, which may have fewer kernels.
-func by(try way, format string) way {
-	n := len(quant.Operands(format))
+func (w *ways) by(try way, format string) way {
+	n := len(w.kernels(format))
 	switch {
-	case try < rounds:
+	case try < kernel:
 		return try
 	case n == 0:
 		return wide
 	}
-	return min(try, rounds+way(n-1))
+	return min(try, kernel+way(n-1))
 }

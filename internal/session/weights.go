@@ -69,7 +69,7 @@ func openBoth(a AskedWeights, m *mapping.Map) (local, original *openedWeights, s
 	if found := inSeveralFormats(a.Local); found != nil {
 		return nil, nil, nil, hint.Add(fmt.Errorf("%s has weights in several formats: %s", a.Local, strings.Join(found, ", ")), "name the file that is meant")
 	}
-	if local, err = openWeights(a.Local); err != nil {
+	if local, err = openWeights(a.Local, len(o.list)); err != nil {
 		return nil, nil, nil, err
 	}
 	if err := local.fit(m, sizes); err != nil {
@@ -86,6 +86,8 @@ type openedWeights struct {
 	list  []mapping.Weight
 	codes map[int]*quant.Tensor // by the number of the tensor
 	arch  string                // what a GGUF file says of the model
+	// originals is how many tensors the original has, of which this is a port; 0: it is the original.
+	originals int
 	// turned has, by name, where the rows of matrices lie in the file whose rows are in another order there.
 	turned map[string]func(row int) int
 }
@@ -99,20 +101,33 @@ func openOriginal(dir string) (*openedWeights, error) {
 	if dir == "" {
 		return nil, hint.Add(errors.New("the original is not named"), "--model DIR names the checkpoint that the port was converted from, as Hugging Face writes it")
 	}
-	o, err := openWeights(dir)
+	o, err := openWeights(dir, 0)
 	if err != nil {
 		return nil, fmt.Errorf("the original: %w", err)
 	}
 	return o, nil
 }
 
-// openWeights opens a file or a folder of weights.
-func openWeights(path string) (*openedWeights, error) {
+// A port has a tensor of the original in so many parts at most, beside some of its own: of experts that the original has in one, there are hundreds, each
+// with scales. What it takes to list tensors grows with their number.
+const mostParts, mostOwn = 1 << 9, 1 << 13
+
+// crowded is the error of so many tensors that they are no port of the original.
+func (o *openedWeights) crowded(n int) error {
+	if o.originals == 0 || n <= o.originals*mostParts+mostOwn {
+		return nil
+	}
+	return hint.Add(fmt.Errorf("%s has %d tensors, and the original %d: more than %d parts of each", o.path, n, o.originals, mostParts),
+		"name the checkpoint that was converted from the original, or, with --model, the original of this one")
+}
+
+// openWeights opens a file or a folder of weights, those of a port of an original with so many tensors; 0 for the original.
+func openWeights(path string, originals int) (*openedWeights, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, hint.Add(fmt.Errorf("opening weights: %w", err), WeightsHint)
 	}
-	o := &openedWeights{path: path, codes: map[int]*quant.Tensor{}}
+	o := &openedWeights{path: path, codes: map[int]*quant.Tensor{}, originals: originals}
 	file, err := theGGUF(path)
 	if err != nil {
 		return nil, err
@@ -131,6 +146,10 @@ func openWeights(path string) (*openedWeights, error) {
 	if slices.ContainsFunc(o.file.Tensors, func(t container.Tensor) bool { return t.Printed != nil }) {
 		o.close()
 		return nil, hint.Add(fmt.Errorf("%s is a text of rounded numbers, and no checkpoint", path), WeightsHint)
+	}
+	if err := o.crowded(len(o.file.Tensors)); err != nil {
+		o.close()
+		return nil, err
 	}
 	packed, rest, err := quant.Find(o.file.Tensors, configBeside(path, info.IsDir()))
 	if err != nil {
@@ -215,9 +234,9 @@ func (o *openedWeights) side() weights.Side {
 		if w.Folded {
 			t.Add = 1
 		}
-		if q := o.codes[w.From]; q != nil && len(w.Planes) == 4 {
+		if q := o.codes[w.From]; q != nil && len(w.Planes) == 6 {
 			t.Format = q.Scheme.Name
-			t.Grid = &weights.Grid{Step: w.Planes[0], Low: w.Planes[1], High: w.Planes[2], Slack: w.Planes[3], Group: groupOf(q), Moves: q.Scheme.Moves, Shared: q.Scheme.Shared}
+			t.Grid = &weights.Grid{Step: w.Planes[0], Low: w.Planes[1], High: w.Planes[2], Slack: w.Planes[3], Unit: w.Planes[4], Offset: w.Planes[5], Group: groupOf(q), Moves: q.Scheme.Moves, Shared: q.Scheme.Shared}
 			if row, turned := o.turned[w.Key]; slices.Equal(q.Shape, w.Shape) && (turned || w.How == "") {
 				t.Grid.Codes, t.Grid.Row = q, row
 			}

@@ -72,11 +72,11 @@ func groupOf(t *quant.Tensor) int {
 	return t.Group()
 }
 
-// planes are what codes could be, one float32 an element: their steps, the lowest and the highest values of their groups, and how far they may
-// be off beside that.
+// planes are what codes could be, one float32 an element: their steps, the lowest and the highest values of their groups, how far they may
+// be off beside that; and their steps with a sign, and offsets.
 func planes(t *quant.Tensor) []io.ReaderAt {
 	p := t.Planes()
-	return []io.ReaderAt{p.Step, p.Low, p.High, p.Slack}
+	return []io.ReaderAt{p.Step, p.Low, p.High, p.Slack, p.Unit, p.Offset}
 }
 
 // neighbours is where the rows of a matrix of heads lie in a file that has the two of each rotary pair side by side.

@@ -24,6 +24,9 @@ func (o *openedWeights) openGGUF(path string) (is bool, err error) {
 	if err == nil && is && g.Split() > 1 {
 		g, err = o.readParts(path, g.Split())
 	}
+	if err == nil && is {
+		err = o.crowded(len(g.Tensors))
+	}
 	if !is || err != nil {
 		return is, hint.Also(err, o.file.Close())
 	}

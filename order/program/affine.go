@@ -51,14 +51,16 @@ func (a *Arith) right(x operand, n int, whole bool) right {
 func (r *run) affine(i int, out operand) error {
 	s := &r.p.Steps[i]
 	w := r.c.W[r.p.Steps[s.Args[1].step].Index]
-	rows, n := w.Size()
 	c := r.choice(i)
 	x := r.packed(s.Args[0])
-	if _, rounds := w.(OperandRounder); rounds {
-		x = operand{slices.Clone(x.v), slices.Clone(x.e)}
-		RoundOperand(w, x.v, x.e)
+	var own func(w, x, bound []float64) (v, e float64)
+	if m, ok := w.(Multiplier); ok {
+		p := m.Product(slices.Clone(x.v), slices.Clone(x.e))
+		w, x, own = p.W, operand{p.X, p.Bound}, p.Sum
 	}
+	rows, n := w.Size()
 	t := tile{
+		own:   own,
 		Arith: &r.a, f: r.at(i, c.Round), weights: w, all: rows, n: n,
 		rows: min(max(tileNumbers/max(n, 1)/products.Tile, 1)*products.Tile, tileRows),
 	}
@@ -92,8 +94,9 @@ func (r *run) affine(i int, out operand) error {
 type tile struct {
 	*Arith
 	f       finisher
-	way     uint8 // how sums are taken
-	after   uint8 // how the bias comes to them
+	own     func(w, x, bound []float64) (v, e float64) // how the engine takes them, see [Product]; nil: as the way says
+	way     uint8                                      // how sums are taken
+	after   uint8                                      // how the bias comes to them
 	weights Rows
 	all, n  int // rows and columns of W
 	digits  int // of the numbers of W, at most; 0 where that is not known
@@ -107,7 +110,7 @@ type tile struct {
 }
 
 // whole reports whether sums are taken in float64, each as one.
-func (t *tile) whole() bool { return t.Sum == nil && t.way == 0 }
+func (t *tile) whole() bool { return t.Sum == nil && t.way == 0 && t.own == nil }
 
 // multiply computes rows of the result, a tile at a time, until another worker has taken the last one.
 func (t *tile) multiply(out operand, next *atomic.Int64) error {
@@ -141,6 +144,11 @@ func (t *tile) products(out operand, from, count int) {
 	if !t.whole() {
 		for i := range total {
 			w, x := operand{v: t.w[i%count*t.n:][:t.n]}, t.right.slice(i/count*t.n, t.n)
+			if t.own != nil {
+				v, e := t.inOwn(w.v, x, from+i%count)
+				set(i, v, e)
+				continue
+			}
 			if t.Sum != nil {
 				v, e := t.ordered(w.v, x, from+i%count)
 				set(i, v, e)
@@ -173,6 +181,18 @@ func (t *tile) products(out operand, from, count int) {
 		v, e := t.biased(p, t.bias[from+i%count])
 		set(i, v, e)
 	}
+}
+
+// inOwn is the product of a row of W and x as the engine takes it, the bias after it. No number of float32 is rounded once more.
+func (t *tile) inOwn(w []float64, x operand, row int) (float64, float64) {
+	if zero(x.e) {
+		x.e = nil
+	}
+	v, e := t.own(w, x.v, x.e)
+	if t.bias == nil {
+		return t.f.narrowBound(v, e)
+	}
+	return t.f.plus(v, e, t.bias[row])
 }
 
 // biased finishes a sum with a bias.

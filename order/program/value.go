@@ -26,18 +26,29 @@ type Rows interface {
 	Row(dst []float64, i int) error
 }
 
-// An OperandRounder is a weight whose engine rounds the other operand of its product first, as engines with weights of codes do. What it
-// rounds are whole rows of that operand, in place; bound is as in [Value], and nil where there is none.
-type OperandRounder interface {
+// A Multiplier is a weight whose engine multiplies something else than the weight and the other operand: one that rounds the operand, say, as
+// engines with weights of codes do. x are whole rows of that operand, which it may write to; bound is as in [Value], and nil where there is none.
+type Multiplier interface {
 	Rows
-	RoundOperand(x, bound []float64)
+	Product(x, bound []float64) Product
 }
 
-// RoundOperand rounds the other operand of a product with w where w's engine does.
-func RoundOperand(w Rows, x, bound []float64) {
-	if r, ok := w.(OperandRounder); ok {
-		r.RoundOperand(x, bound)
+// Product is what an engine multiplies. Rows of W and of X may be longer than those of the weight: what stands behind these is the engine's own, as
+// sums of the operand beside offsets of codes.
+type Product struct {
+	W        Rows
+	X, Bound []float64
+	// Sum is Σ w·x of two rows as the engine rounds it, and how far from it an operand within its bound, which may be nil, can bring it. nil: it is one
+	// sum in float32, in any order.
+	Sum func(w, x, bound []float64) (v, e float64)
+}
+
+// ProductOf is what the engine of a weight multiplies. x and bound may be written to.
+func ProductOf(w Rows, x, bound []float64) Product {
+	if m, ok := w.(Multiplier); ok {
+		return m.Product(x, bound)
 	}
+	return Product{W: w, X: x, Bound: bound}
 }
 
 // Call is what one evaluation is given.
