@@ -46,6 +46,9 @@ func (l *List) Lift(n Node) (e *Entry, ok bool) {
 	}
 	weights := orders(len(f.Weights))
 	for _, o := range t.known() {
+		if _, convolves := o.(op.DeltaRule); convolves { // first, and what it is followed by
+			weights = orders(-len(f.Weights))
+		}
 		for _, g := range orders(len(t.groups)) {
 			var in []int
 			for _, k := range g {
@@ -239,13 +242,13 @@ func near(x, y float64) bool { return x == y || math.Abs(x-y) <= 1e-11*(math.Abs
 // maxOrders is of how many things all orders are tried: more stay as they are.
 const maxOrders = 5
 
-// orders are the orders of a few things.
+// orders are the orders of a few things; of many, and of fewer than none, the one that they have.
 func orders(n int) [][]int {
 	if n == 0 {
 		return [][]int{nil}
 	}
-	if n > maxOrders {
-		all := make([]int, n)
+	if n > maxOrders || n < 0 {
+		all := make([]int, max(n, -n))
 		for k := range all {
 			all[k] = k
 		}

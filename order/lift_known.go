@@ -21,13 +21,27 @@ func (t *lifting) known() []op.Op {
 	case groups == 2 && weights == 0:
 		return t.ofTwo()
 	case groups == 2 && weights == 1 && t.floats():
-		return t.with(func(x float64) []op.Op { return []op.Op{op.GatedNorm{Eps: x}, op.GatedNorm{Eps: x, Single: true}} })
+		return t.with(func(x float64) []op.Op {
+			all := []op.Op{op.GatedNorm{Eps: x}, op.GatedNorm{Eps: x, Single: true}}
+			for _, act := range gates {
+				all = append(all, op.NormGated{Eps: x, Act: act}, op.NormGated{Eps: x, Act: act, Single: true})
+			}
+			return all
+		})
+	case t.convolves() && weights > 2:
+		return t.deltaRules()
 	case groups == 2 && weights > 0 && !t.floats():
 		return t.expertRows()
 	case groups == 3 && weights == 0:
-		return append([]op.Op{op.RoPE{}, op.AddTwice{}, op.GatedContext{}}, t.turned()...)
+		all := []op.Op{op.RoPE{}, op.AddTwice{}, op.SharedExpert{}, op.GatedContext{}}
+		for _, v := range t.calls[0].In {
+			all = append(all, op.GatedContext{From: last(v)})
+		}
+		return append(all, t.turned()...)
 	case (groups == 3 || groups == 5) && weights == 4:
 		return t.scans()
+	case groups == 4 && weights == 0:
+		return t.latent()
 	case groups == 4 && weights > 1:
 		var all []op.Op
 		for _, n := range t.stacks() {
@@ -42,9 +56,18 @@ func (t *lifting) known() []op.Op {
 func (t *lifting) with(made func(x float64) []op.Op) (all []op.Op) {
 	var numbers []float64
 	for i := range t.f.Steps {
-		if s := &t.f.Steps[i]; s.Prim == program.Number && !slices.Contains(numbers, s.Value) {
-			numbers = append(numbers, s.Value)
-			all = append(all, made(s.Value)...)
+		s, x := &t.f.Steps[i], 0.0
+		switch {
+		case s.Prim == program.Number:
+			x = s.Value
+		case s.Prim == program.Vector && len(s.Values) == 1:
+			x = s.Values[0]
+		default:
+			continue
+		}
+		if !slices.Contains(numbers, x) {
+			numbers = append(numbers, x)
+			all = append(all, made(x)...)
 		}
 	}
 	return all
@@ -79,8 +102,18 @@ func (t *lifting) ofOne() []op.Op {
 			op.RMSNorm{Eps: x, Gain: op.NoScale}, op.Softcap{Cap: x}, op.Scale{By: op.Const{Value: x}}, op.Scale{By: op.Const{Value: x, Cast: true}},
 		}
 	})...)
+	if x := t.calls[0].In[0].Shape; len(x) == len(t.f.Out.Shape())+1 {
+		for axis, n := range x {
+			for k := range min(n, maxItems) {
+				all = append(all, op.Select{Axis: axis, Index: k})
+			}
+		}
+	}
 	return append(all, t.parts()...)
 }
+
+// maxItems is how many indexes of an axis are tried.
+const maxItems = 64
 
 // ofOneAndWeights are operations of one entry, of one pass or several, and of weights.
 func (t *lifting) ofOneAndWeights() []op.Op {
@@ -286,6 +319,27 @@ func (t *lifting) turned() (all []op.Op) {
 	return all
 }
 
+// latent are the keys of latent attention, of which a part is turned as wide as the tables, or twice.
+func (t *lifting) latent() (all []op.Op) {
+	if len(t.f.Out.Shape()) != 4 {
+		return nil
+	}
+	width := t.last()
+	for _, v := range t.calls[0].In {
+		width = min(width, last(v))
+	}
+	for _, dims := range []int{width, 2 * width} {
+		for _, pairs := range []op.Pairs{op.Neighbours, op.Halves} {
+			for _, out := range []op.Pairs{op.Halves, op.Neighbours} {
+				for _, half := range []bool{false, true} {
+					all = append(all, op.LatentKeys{Dims: dims, Pairs: pairs, Out: out, Half: half})
+				}
+			}
+		}
+	}
+	return all
+}
+
 func last(v program.Value) int { return v.Shape[len(v.Shape)-1] }
 
 // stacks are how many experts the weights may be those of.
@@ -337,6 +391,50 @@ func (t *lifting) mixers() (all []op.Op) {
 			if shared := channels - size(shape[2:]); shared > 0 && shared%(2*groups) == 0 {
 				all = append(all, op.StateSpace{Kernel: kernel, State: shared / (2 * groups), Groups: groups})
 			}
+		}
+	}
+	return all
+}
+
+// convolves reports whether a weight is that of a convolution of each channel by itself, and of the others none is a matrix.
+func (t *lifting) convolves() bool {
+	some := false
+	for _, w := range t.f.Weights {
+		if len(w.Shape) == 2 {
+			return false
+		}
+		some = some || len(w.Shape) == 3 && w.Shape[1] == 1
+	}
+	return some && len(t.groups) > 1
+}
+
+// deltaRules are those of Qwen3-Next and its kind.
+func (t *lifting) deltaRules() (all []op.Op) {
+	kernel, channels, vectors, heads := 0, 0, 0, 0
+	for _, w := range t.f.Weights {
+		if len(w.Shape) == 3 {
+			kernel, channels = w.Shape[2], channels+w.Shape[0]
+		} else {
+			vectors, heads = vectors+1, size(w.Shape)
+		}
+	}
+	if vectors == 0 {
+		heads = t.f.Out.Shape()[len(t.f.Out.Shape())-2]
+	}
+	numbers := t.numbers()
+	for n := 1; n <= heads; n++ {
+		keys := (channels - heads*t.last()) / 2
+		if heads%n != 0 || keys < n || keys%n != 0 {
+			continue
+		}
+		for _, eps := range numbers {
+			if !(eps > 0 && eps < 1e-3) {
+				continue
+			}
+			o := op.DeltaRule{Kernel: kernel, Heads: n, Size: keys / n, Eps: eps, Woven: len(t.groups) == 2, Given: vectors == 0}
+			all = append(all, o)
+			o.Double = true
+			all = append(all, o)
 		}
 	}
 	return all

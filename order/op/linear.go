@@ -18,13 +18,17 @@ func (Linear) Kind() string { return "linear" }
 // Steps multiplies.
 func (o Linear) Steps(b *program.Builder, in, w []program.Var) program.Var {
 	var y program.Var
+	x := in[0]
+	if !o.Turned && x.Last() != w[0].Last() { // heads, one behind the other
+		x = b.Reshape(x, -1, w[0].Last())
+	}
 	switch {
 	case o.Turned:
-		y = o.turned(b, in[0], w)
+		y = o.turned(b, x, w)
 	case o.Bias:
-		y = b.Affine("product", in[0], w[0], w[1])
+		y = b.Affine("product", x, w[0], w[1])
 	default:
-		y = b.Affine("product", in[0], w[0])
+		y = b.Affine("product", x, w[0])
 	}
 	if o.Heads {
 		heads, tokens, d := b.Shape[1], b.Shape[2], b.Shape[3]

@@ -33,50 +33,52 @@ func (RoPEPart) Kind() string { return "rope_part" }
 // Steps turns a part.
 func (o RoPEPart) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	heads, tokens, d := b.Shape[1], b.Shape[2], b.Shape[3]
-	half := o.Dims / 2
-	if o.From < 0 || o.From+o.Dims > d || 2*half != o.Dims || half == 0 {
+	end := o.From + o.Dims
+	if o.From < 0 || end > d {
 		return b.Fail("%d channels from %d of %d", o.Dims, o.From, d)
 	}
 	x := b.Permute(b.Reshape(in[0], b.Shape[0], tokens, heads, d), 0, 2, 1, 3)
-	turned := b.Slice(x, 3, o.From, o.From+o.Dims)
-	first, second := pair(b, turned, o.Pairs)
-	var tables [2][2]program.Var // by table, of the first of a pair and of the second
-	for k := range tables {
-		t := b.Permute(in[1+k], 0, -1, 1, 2)
+	out := o.turn(b, b.Slice(x, 3, o.From, end), in[1], in[2])
+	if o.Dims == d {
+		return out
+	}
+	var parts []program.Var
+	if o.From > 0 {
+		parts = append(parts, b.Slice(x, 3, 0, o.From))
+	}
+	if parts = append(parts, out); end < d {
+		parts = append(parts, b.Slice(x, 3, end, d))
+	}
+	return b.Cat(3, parts...)
+}
+
+// turn turns all channels of x [B,h,T,Dims].
+func (o RoPEPart) turn(b *program.Builder, x, cos, sin program.Var) program.Var {
+	half := o.Dims / 2
+	if 2*half != o.Dims || half == 0 || x.Last() != o.Dims {
+		return b.Fail("%d channels of %v", o.Dims, x.Shape())
+	}
+	first, second := pair(b, x, o.Pairs)
+	table := func(t program.Var) (first, second program.Var) { // of the first of a pair, and of the second
+		t = b.Permute(t, 0, -1, 1, 2)
 		if o.Half || t.Last() == half {
 			t = b.Slice(t, 3, 0, half)
-			tables[k] = [2]program.Var{t, t}
-		} else {
-			tables[k][0], tables[k][1] = pair(b, t, o.Out)
+			return t, t
 		}
+		return pair(b, t, o.Out)
 	}
+	cosFirst, cosSecond := table(cos)
+	sinFirst, sinSecond := table(sin)
 	r := b.R
 	if o.Single {
 		r = func(v program.Var) program.Var { return v }
 	}
-	cos, sin := tables[0], tables[1]
-	y := b.Sub("first", r(b.Mul("a·cos", first, cos[0])), r(b.Mul("b·sin", second, sin[0])))
-	z := b.Add("second", r(b.Mul("b·cos", second, cos[1])), r(b.Mul("a·sin", first, sin[1])))
-	if !o.Single {
-		y, z = b.R(y), b.R(z)
+	y := r(b.Sub("first", r(b.Mul("a·cos", first, cosFirst)), r(b.Mul("b·sin", second, sinFirst))))
+	z := r(b.Add("second", r(b.Mul("b·cos", second, cosSecond)), r(b.Mul("a·sin", first, sinSecond))))
+	if o.Out == Halves {
+		return b.Cat(3, y, z)
 	}
-	var out program.Var
-	if o.Out == Neighbours {
-		out = b.Reshape(b.Cat(4, b.Permute(y, 0, 1, 2, 3, -1), b.Permute(z, 0, 1, 2, 3, -1)), b.Shape[0], heads, tokens, o.Dims)
-	} else {
-		out = b.Cat(3, y, z)
-	}
-	parts := []program.Var{out}
-	if o.From > 0 {
-		parts = append([]program.Var{b.Slice(x, 3, 0, o.From)}, parts...)
-	}
-	if end := o.From + o.Dims; end < d {
-		parts = append(parts, b.Slice(x, 3, end, d))
-	}
-	if len(parts) > 1 {
-		out = b.Cat(3, parts...)
-	}
-	return out
+	return b.Reshape(b.Cat(4, b.Permute(y, 0, 1, 2, 3, -1), b.Permute(z, 0, 1, 2, 3, -1)), x.Shape()...)
 }
 
 // pair are the first channels of all pairs, and the second.

@@ -43,6 +43,8 @@ var operations = []op.Op{
 	op.Convolution{},
 	op.Convolution{Bias: true, SiLU: true},
 	op.Cutoff{},
+	op.DeltaRule{},
+	op.DeltaRule{Given: true},
 	op.ExpertRows{},
 	op.Experts{},
 	op.Gated{Act: op.OfSiLU},
@@ -55,6 +57,7 @@ var operations = []op.Op{
 	op.GELUSteps{},
 	op.GELUTanh{},
 	op.Identity{},
+	op.LatentKeys{Pairs: op.Halves, Out: op.Halves},
 	op.LayerNorm{},
 	op.LayerNorm{Bias: true},
 	op.Linear{},
@@ -67,6 +70,7 @@ var operations = []op.Op{
 	op.Mean{},
 	op.Merge{},
 	op.Mul{},
+	op.NormGated{Act: op.OfSiLU},
 	op.Part{},
 	op.ReLUSquared{},
 	op.Rescale{},
@@ -81,6 +85,7 @@ var operations = []op.Op{
 	op.Scores{},
 	op.Select{},
 	op.SelectiveScan{},
+	op.SharedExpert{},
 	op.ShiftedReLU{},
 	op.SiLU{},
 	op.SinkSoftmax{},
@@ -301,6 +306,18 @@ func sample(o op.Op) program.Call {
 		return call([]int{1, 2, 16}, nil, numbers(1, 4, 2, 2), numbers(heads...), numbers(1, 2, 16))
 	case op.GatedMLP:
 		return call(row, []program.Rows{weight(6, 4), weight(6, 4), weight(4, 6)}, numbers(row...))
+	case op.DeltaRule:
+		shape := []int{1, 2, 2, 2}
+		if o.Given {
+			return call(shape, []program.Rows{weight(8, 3)}, numbers(1, 2, 8), numbers(1, 2, 2), numbers(shape...))
+		}
+		return call(shape, []program.Rows{weight(8, 3), weight(1, 2), weight(1, 2)}, numbers(1, 2, 8), numbers(1, 2, 2), numbers(1, 2, 2))
+	case op.LatentKeys:
+		return call(heads, nil, numbers(1, 2, 6), numbers(1, 2, 4), numbers(1, 2, 2), numbers(1, 2, 2))
+	case op.NormGated:
+		return call(row, []program.Rows{weight(1, 4)}, numbers(row...), numbers(row...))
+	case op.SharedExpert:
+		return call([]int{2, 4}, nil, numbers(2, 1), numbers(2, 4), numbers(2, 4))
 	case op.RoPEPart:
 		return call(heads, nil, numbers(heads...), numbers(1, 2, 2), numbers(1, 2, 2))
 	case op.SelectiveScan:
@@ -371,6 +388,12 @@ func sized(o op.Op) op.Op {
 		return o
 	case op.Convolution:
 		o.Kernel = 3
+		return o
+	case op.DeltaRule:
+		o.Kernel, o.Heads, o.Size, o.Eps = 3, 1, 2, 1e-6
+		return o
+	case op.LatentKeys:
+		o.Dims = 2
 		return o
 	case op.ExpertRows:
 		return op.ExpertRows{Experts: 3, From: 2}
