@@ -13,8 +13,12 @@ import (
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
-// maxLifted bounds the work of finding out what an entry of a recorded program is.
-const maxLifted = 1 << 24
+// maxLifted bounds the work of evaluating an entry of a recorded program once, to find out what it is, and maxTried that of all operations
+// that are tried.
+const (
+	maxLifted = 1 << 24
+	maxTried  = 1 << 27
+)
 
 // Lift is a named entry of a recorded program as one known operation on the nearest entries with names: a norm with its epsilon and its
 // gain in place of the steps that it was recorded as. The constants are numbers of the steps. An operation is the entry's if it has
@@ -40,7 +44,7 @@ func (l *List) Lift(n Node) (e *Entry, ok bool) {
 	if err != nil || f.Work() > maxLifted || len(f.Inputs)+len(f.Weights) == 0 {
 		return nil, false
 	}
-	t := &lifting{list: l, f: f, entry: l.At(n), model: model, groups: l.groups(f.Inputs)}
+	t := &lifting{list: l, f: f, entry: l.At(n), model: model, groups: l.groups(f.Inputs), left: maxTried}
 	if len(t.groups) > maxGroups || t.entry.DTypeOf(model) == hooks.Bool || !t.draw() {
 		return nil, false
 	}
@@ -123,13 +127,18 @@ type lifting struct {
 	entry  *Entry
 	model  hooks.DType
 	groups [][]int        // the inputs by their entry
+	left   int            // how much work may be done yet
 	calls  []program.Call // on drawn numbers
 	want   [][]float64    // of the steps
 }
 
 // draw evaluates the steps on drawn numbers.
 func (t *lifting) draw() bool {
-	for seed := range uint64(2) {
+	draws := uint64(2)
+	if !t.entry.DTypeOf(t.model).Float() {
+		draws = 64 // of a few whole numbers many are alike
+	}
+	for seed := range draws {
 		r := rand.New(rand.NewPCG(seed, 17))
 		c := program.Call{Shape: t.f.Out.Shape()}
 		for _, in := range t.f.Inputs {
@@ -207,9 +216,10 @@ func (t *lifting) is(o op.Op, inputs, weights []int) bool {
 		w = append(w, rowsOf(t.f.Weights[k].Shape))
 	}
 	p, err := program.Of(o, program.Op.Kind, 0, t.calls[0].Shape, in, w)
-	if err != nil {
+	if err != nil || t.left < p.Work() {
 		return false
 	}
+	t.left -= p.Work()
 	_, otherOrder := o.(op.OtherOrder)
 	_, table := o.(op.Rotary) // its angles are float32 in every arithmetic
 	for i, c := range t.calls {
