@@ -94,7 +94,16 @@ func (t *lifting) ofOne() []op.Op {
 		return t.tables()
 	}
 	all := []op.Op{
-		op.Softmax{}, op.SiLU{}, op.GELU{}, op.GELUTanh{}, op.Tanh{}, op.Identity{}, op.Cast{}, op.ReLUSquared{}, op.GELUSteps{}, op.Merge{},
+		op.Softmax{},
+		op.SiLU{},
+		op.GELU{},
+		op.GELUTanh{},
+		op.Tanh{},
+		op.Identity{},
+		op.Cast{},
+		op.ReLUSquared{},
+		op.GELUSteps{},
+		op.Merge{},
 		op.Cache{Transpose: true},
 	}
 	all = append(all, t.with(func(x float64) []op.Op {
@@ -185,8 +194,12 @@ func (t *lifting) ofTwo() []op.Op {
 	all := []op.Op{op.Add{}, op.Mul{}, op.Sub{}, op.Context{}, op.Scores{}, op.Scores{Merged: true}}
 	all = append(all, t.with(func(x float64) []op.Op {
 		return []op.Op{
-			op.Scores{Scale: x}, op.Scores{Scale: x, Merged: true}, op.Scores{Scale: x, Divide: true}, op.Scores{Scale: x, Merged: true, Divide: true},
-			op.AddScale{By: op.Const{Value: x}}, op.AddScale{By: op.Const{Value: x}, Divide: true},
+			op.Scores{Scale: x},
+			op.Scores{Scale: x, Merged: true},
+			op.Scores{Scale: x, Divide: true},
+			op.Scores{Scale: x, Merged: true, Divide: true},
+			op.AddScale{By: op.Const{Value: x}},
+			op.AddScale{By: op.Const{Value: x}, Divide: true},
 		}
 	})...)
 	all = append(all, op.Gating{Half: 0}, op.Gating{Half: 1}, op.Cache{}, op.Cache{Transpose: true})
