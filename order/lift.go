@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,19 +10,27 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/recorded"
 )
 
-// maxLifted bounds the work of finding out what an entry of a recorded program is.
-const maxLifted = 1 << 24
+// maxLifted bounds the work of evaluating an entry of a recorded program once, to find out what it is, and maxTried that of all operations
+// that are tried.
+const (
+	maxLifted = 1 << 24
+	maxTried  = 1 << 27
+)
 
 // Lift is a named entry of a recorded program as one known operation on the nearest entries with names: a norm with its epsilon and its
 // gain in place of the steps that it was recorded as. The constants are numbers of the steps. An operation is the entry's if it has
 // every element of the steps on drawn inputs and weights of the entry's sizes: to the bit in the arithmetic of the model, so that one
-// which rounds elsewhere is another, and in float64. The steps are what is judged by; the operation is for people. ok is false where
+// which rounds elsewhere is another, and in float64; of one that adds in another order, see [op.OtherOrder], in float64 alone. The steps are what is judged by; the operation is for people. ok is false where
 // none is known.
 func (l *List) Lift(n Node) (e *Entry, ok bool) {
 	if l.passes == nil || !l.In(n) || l.unnamed(n.Entry) {
 		return nil, false
+	}
+	if e, ok := l.liftMask(n); ok {
+		return e, true
 	}
 	cut, err := l.Cut(func(m Node) bool { return !l.unnamed(m.Entry) }, n)
 	if err != nil {
@@ -32,16 +41,24 @@ func (l *List) Lift(n Node) (e *Entry, ok bool) {
 		return nil, false
 	}
 	f, err := cut.formula(make([]Pass, len(l.passes)), model, 0, nil)
-	if err != nil || f.Work() > maxLifted || len(f.Inputs) == 0 || len(f.Inputs) > 3 || len(f.Weights) > 2 {
+	if err != nil || f.Work() > maxLifted || len(f.Inputs)+len(f.Weights) == 0 {
 		return nil, false
 	}
-	t := &lifting{list: l, f: f, entry: l.At(n), model: model}
-	if !t.entry.DTypeOf(model).Float() || !t.draw() {
+	t := &lifting{list: l, f: f, entry: l.At(n), model: model, groups: l.groups(f.Inputs), left: maxTried}
+	if len(t.groups) > maxGroups || t.entry.DTypeOf(model) == hooks.Bool || !t.draw() {
 		return nil, false
 	}
+	weights := orders(len(f.Weights))
 	for _, o := range t.known() {
-		for _, in := range orders(len(f.Inputs)) {
-			for _, w := range orders(len(f.Weights)) {
+		if _, convolves := o.(op.DeltaRule); convolves { // first, and what it is followed by
+			weights = orders(-len(f.Weights))
+		}
+		for _, g := range orders(len(t.groups)) {
+			var in []int
+			for _, k := range g {
+				in = append(in, t.groups[k]...)
+			}
+			for _, w := range weights {
 				if t.is(o, in, w) {
 					return t.as(n, o, in, w), true
 				}
@@ -49,6 +66,43 @@ func (l *List) Lift(n Node) (e *Entry, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// maxGroups is of how many entries an operation is looked for.
+const maxGroups = 5
+
+// groups are inputs by their entry, those of several passes together, the earliest first.
+func (l *List) groups(inputs []Node) [][]int {
+	var all [][]int
+	at := map[int]int{}
+	for k, in := range inputs {
+		g, ok := at[in.Entry]
+		if !ok {
+			g, all = len(all), append(all, nil)
+			at[in.Entry] = g
+		}
+		all[g] = append(all[g], k)
+	}
+	for _, g := range all {
+		slices.SortFunc(g, func(a, b int) int { return inputs[a].Pass - inputs[b].Pass })
+	}
+	return all
+}
+
+// liftMask is a constant that is a mask as the operation that makes it from the positions of its pass.
+func (l *List) liftMask(n Node) (e *Entry, ok bool) {
+	c, ok := l.At(n).Op.(recorded.Constants)
+	positions := Node{l.Index("position_ids"), n.Pass}
+	if !ok || positions.Entry < 0 || !l.In(positions) {
+		return nil, false
+	}
+	window, ok := c.Mask()
+	if !ok || size(l.Size(n, make([]Pass, len(l.passes)))) == 0 {
+		return nil, false
+	}
+	known := *l.At(n)
+	known.Op, known.Inputs = op.Mask{Window: window}, []Ref{{Name: "position_ids"}}
+	return &known, true
 }
 
 // as is the entry with another operation, on inputs and weights in an order.
@@ -68,17 +122,23 @@ func (t *lifting) as(n Node, o op.Op, inputs, weights []int) *Entry {
 
 // lifting is one entry that is looked at.
 type lifting struct {
-	list  *List
-	f     *Formula
-	entry *Entry
-	model hooks.DType
-	calls []program.Call // on drawn numbers
-	want  [][]float64    // of the steps
+	list   *List
+	f      *Formula
+	entry  *Entry
+	model  hooks.DType
+	groups [][]int        // the inputs by their entry
+	left   int            // how much work may be done yet
+	calls  []program.Call // on drawn numbers
+	want   [][]float64    // of the steps
 }
 
 // draw evaluates the steps on drawn numbers.
 func (t *lifting) draw() bool {
-	for seed := range uint64(2) {
+	draws := uint64(2)
+	if !t.entry.DTypeOf(t.model).Float() {
+		draws = 64 // of a few whole numbers many are alike
+	}
+	for seed := range draws {
 		r := rand.New(rand.NewPCG(seed, 17))
 		c := program.Call{Shape: t.f.Out.Shape()}
 		for _, in := range t.f.Inputs {
@@ -90,9 +150,7 @@ func (t *lifting) draw() bool {
 			}
 			indexes := 0
 			if !d.Float() {
-				if indexes = t.indexes(); indexes == 0 {
-					return false
-				}
+				indexes = t.indexes()
 			}
 			for range size(v.Shape) {
 				if indexes > 0 {
@@ -127,18 +185,23 @@ func (t *lifting) draw() bool {
 	return true
 }
 
-// indexes is how many elements an input of whole numbers may be the indexes of: the rows of the first weight, or the last axis of the first
-// input of floating-point numbers; 0 where there is neither.
+// indexes is how many elements an input of whole numbers may be the indexes of: those of the shortest axis that a step takes elements of.
+// Of positions, which are none, there are a few.
 func (t *lifting) indexes() int {
-	if len(t.f.Weights) > 0 {
-		return rowsOf(t.f.Weights[0].Shape)[0]
-	}
-	for _, in := range t.f.Inputs {
-		if shape := t.list.Size(in, make([]Pass, len(t.list.passes))); t.list.At(in).DTypeOf(t.model).Float() && len(shape) > 0 {
-			return shape[len(shape)-1]
+	n := 0
+	for i := range t.f.Steps {
+		s, of := &t.f.Steps[i], 0
+		switch s.Prim {
+		case program.Gather, program.Scatter, program.Collect:
+			of = s.Args[0].Shape()[s.Axis]
+		case program.Lookup:
+			of = s.Rows
+		}
+		if of > 0 && (n == 0 || of < n) {
+			n = of
 		}
 	}
-	return 0
+	return cmp.Or(n, 64)
 }
 
 // is reports whether an operation has every element of the steps, its inputs and weights being those of the steps in an
@@ -153,10 +216,16 @@ func (t *lifting) is(o op.Op, inputs, weights []int) bool {
 		w = append(w, rowsOf(t.f.Weights[k].Shape))
 	}
 	p, err := program.Of(o, program.Op.Kind, 0, t.calls[0].Shape, in, w)
-	if err != nil {
+	if err != nil || t.left < p.Work() {
 		return false
 	}
+	t.left -= p.Work()
+	_, otherOrder := o.(op.OtherOrder)
+	_, table := o.(op.Rotary) // its angles are float32 in every arithmetic
 	for i, c := range t.calls {
+		if c.Arith.Emulated && otherOrder || !c.Arith.Emulated && table {
+			continue
+		}
 		all, rows := c.In, c.W
 		c.In, c.W = nil, nil
 		for _, k := range inputs {
@@ -180,68 +249,20 @@ func (t *lifting) is(o op.Op, inputs, weights []int) bool {
 // near reports whether two results of float64 are those of one formula: sums of it may be taken in other blocks.
 func near(x, y float64) bool { return x == y || math.Abs(x-y) <= 1e-11*(math.Abs(x)+math.Abs(y)+1e-3) }
 
-// known are operations of as many inputs and weights, with the numbers of the steps as their constants.
-func (t *lifting) known() []op.Op {
-	var numbers []float64
-	for i := range t.f.Steps {
-		if s := &t.f.Steps[i]; s.Prim == program.Number && !slices.Contains(numbers, s.Value) {
-			numbers = append(numbers, s.Value)
-		}
-	}
-	var all []op.Op
-	with := func(make func(x float64) op.Op) {
-		for _, x := range numbers {
-			all = append(all, make(x))
-		}
-	}
-	switch [2]int{len(t.f.Inputs), len(t.f.Weights)} {
-	case [2]int{1, 0}:
-		all = append(all, op.Softmax{}, op.SiLU{}, op.GELU{}, op.GELUTanh{}, op.Tanh{}, op.Identity{})
-		with(func(x float64) op.Op { return op.RMSNorm{Eps: x, Gain: op.NoScale} })
-		with(func(x float64) op.Op { return op.Softcap{Cap: x} })
-		with(func(x float64) op.Op { return op.Scale{By: op.Const{Value: x}} })
-		all = append(all, op.Cache{Transpose: true})
-	case [2]int{1, 1}:
-		all = append(all, op.Linear{}, op.Lookup{Rows: rowsOf(t.f.Weights[0].Shape)[0]})
-		with(func(x float64) op.Op { return op.LayerNorm{Eps: x} })
-		for _, gain := range []op.Gain{op.Plain, op.After, op.OnePlus} {
-			with(func(x float64) op.Op { return op.RMSNorm{Eps: x, Gain: gain} })
-		}
-	case [2]int{1, 2}:
-		all = append(all, op.Linear{Bias: true})
-		with(func(x float64) op.Op { return op.LayerNorm{Eps: x, Bias: true} })
-	case [2]int{2, 0}:
-		all = append(all, op.Add{}, op.Mul{}, op.Sub{}, op.Context{})
-		with(func(x float64) op.Op { return op.Scores{Scale: x} })
-		all = append(all, op.Gating{Half: 0}, op.Gating{Half: 1}, op.Cache{}, op.Cache{Transpose: true})
-		if slices.ContainsFunc(t.f.Inputs, func(in Node) bool { return !t.list.At(in).DTypeOf(t.model).Float() }) {
-			all = append(all, routings(numbers)...)
-		}
-	case [2]int{2, 1}:
-		with(func(x float64) op.Op { return op.GatedNorm{Eps: x} })
-	case [2]int{3, 0}:
-		all = append(all, op.RoPE{})
-	}
-	return all
-}
+// maxOrders is of how many things all orders are tried: more stay as they are.
+const maxOrders = 5
 
-// routings are the weights of experts, with these numbers as constants.
-func routings(numbers []float64) (all []op.Op) {
-	for _, score := range []op.Score{op.OfAll, op.OfChosen, op.Sigmoid} {
-		for _, scale := range append([]float64{0}, numbers...) {
-			all = append(all, op.Routing{Score: score, Scale: scale})
-			for _, eps := range append(slices.Clone(numbers), 0) { // a small one changes no drawn element: the steps have it
-				all = append(all, op.Routing{Score: score, Normalised: true, Eps: eps, Scale: scale})
-			}
-		}
-	}
-	return all
-}
-
-// orders are the orders of a few things.
+// orders are the orders of a few things; of many, and of fewer than none, the one that they have.
 func orders(n int) [][]int {
 	if n == 0 {
 		return [][]int{nil}
+	}
+	if n > maxOrders || n < 0 {
+		all := make([]int, max(n, -n))
+		for k := range all {
+			all[k] = k
+		}
+		return [][]int{all}
 	}
 	var all [][]int
 	for _, o := range orders(n - 1) {

@@ -29,10 +29,12 @@ func Recorded(p *recorded.Program) (*List, error) {
 			return nil, fmt.Errorf("more than %d tensors in all passes", maxEntries)
 		}
 	}
-	l, err := listOf(p, passes)
+	l, err := listOf(p, passes, false)
 	if errors.Is(err, errCrossed) { // steps that passes have in other orders are others
 		apart(passes)
-		l, err = listOf(p, passes)
+		if l, err = listOf(p, passes, false); errors.Is(err, errCrossed) {
+			l, err = listOf(p, passes, true)
+		}
 	}
 	return l, err
 }
@@ -69,11 +71,15 @@ func apart(passes [][]recorded.Entry) {
 	}
 }
 
-// listOf is the list of the entries of all passes. The error is errCrossed where passes have them in orders that do not go together.
-func listOf(p *recorded.Program, passes [][]recorded.Entry) (*List, error) {
+// listOf is the list of the entries of all passes. The error is errCrossed where passes have them in orders that do not go together; with
+// sorted each entry stands behind what it is computed from in any pass, if there is such an order.
+func listOf(p *recorded.Program, passes [][]recorded.Entry, sorted bool) (*List, error) {
 	m := merger{place: map[string]int{}}
 	for _, all := range passes {
 		m.pass(all)
+	}
+	if sorted {
+		m.sort(passes)
 	}
 	l := newList(nil, make([]Entry, len(m.names)))
 	for i, name := range m.names {
@@ -136,6 +142,43 @@ func (m *merger) pass(all []recorded.Entry) {
 	for i, name := range merged {
 		m.place[name] = i
 	}
+}
+
+// sort moves names that a name is computed from in any pass before it, and no others. Names that are computed from each other stay.
+func (m *merger) sort(passes [][]recorded.Entry) {
+	from := map[string][]string{}
+	for _, all := range passes {
+		for _, e := range all {
+			for _, in := range e.Inputs {
+				if in.Back == 0 {
+					from[e.Name] = append(from[e.Name], in.Name)
+				}
+			}
+		}
+	}
+	type open struct {
+		name string
+		next int // of what it is computed from
+	}
+	var sorted []string
+	seen := map[string]bool{}
+	for _, name := range m.names {
+		for stack := []open{{name: name}}; len(stack) > 0; {
+			top := &stack[len(stack)-1]
+			if top.next == 0 && seen[top.name] {
+				stack = stack[:len(stack)-1]
+				continue
+			}
+			if seen[top.name] = true; top.next < len(from[top.name]) {
+				top.next++
+				stack = append(stack, open{name: from[top.name][top.next-1]})
+				continue
+			}
+			sorted = append(sorted, top.name)
+			stack = stack[:len(stack)-1]
+		}
+	}
+	m.names = sorted
 }
 
 // entryOf is an entry of a pass.

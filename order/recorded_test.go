@@ -1,12 +1,17 @@
 package order_test
 
 import (
+	"context"
 	"errors"
+	"math"
+	"math/cmplx"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
@@ -90,16 +95,92 @@ func TestRecordedOrderOfPasses(t *testing.T) {
 			}
 		}
 	}
-	crossed := strings.Replace(twoPasses, `[{"op":"neg","in":["v4"],"out":[["float32",[1,1,4]]]},{"name":"layers.0.neg","of":"t0","level":2},
- {"op":"cat","in":["v3","v4"],"out":[["float32",[1,3,4]]],"attr":{"dim":1}},{"name":"layers.0.keys","of":"t1","level":2}]`,
-		`[{"op":"exp","in":["v4"],"out":[["float32",[1,1,4]]]},{"name":"layers.0.keys","of":"t0","level":2},
- {"op":"neg","in":["t0"],"out":[["float32",[1,1,4]]]},{"name":"layers.0.neg","of":"t1","level":2}]`, 1)
-	p, err := recorded.Read(strings.NewReader(crossed))
+	crossed := func(first string) string {
+		return `{"format":"tracediff program","version":1,
+"passes":[{"tokens":2,"past":0,"calls":[[0,-1,["w:e"]]]},{"tokens":1,"past":2,"calls":[[1,-1,["v0"]]]}],
+"templates":[
+[{"op":"neg","in":["$0"],"out":[["float32",[4]]]},{"name":"a","of":"t0","level":1},
+ {"op":"exp","in":["` + first + `"],"out":[["float32",[4]]]},{"name":"b","of":"t1","level":1}],
+[{"op":"exp","in":["$0"],"out":[["float32",[4]]]},{"name":"b","of":"t0","level":1},
+ {"op":"neg","in":["t0"],"out":[["float32",[4]]]},{"name":"a","of":"t1","level":1}]
+],
+"weights":{"e":{"dtype":"float32","shape":[4]}}}`
+	}
+	p, err := recorded.Read(strings.NewReader(crossed("t0")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := order.Recorded(p); err == nil || !strings.Contains(err.Error(), "another pass has these in the other order") {
 		t.Errorf("an order that no list has: %v", err)
+	}
+	if got := strings.Join(recordedList(t, crossed("$0")).Names(), " "); got != "b a" {
+		t.Errorf("where the first pass computes neither from the other, the order is %q", got)
+	}
+}
+
+// Two names of one value, which two passes have in two orders: the same one is computed in both, and the other is a view of it.
+func TestRecordedNamesInOtherOrders(t *testing.T) {
+	l := recordedList(t, `{"format":"tracediff program","version":1,
+"passes":[{"tokens":2,"past":0,"calls":[[0,-1,["w:e"]]]},{"tokens":1,"past":2,"calls":[[1,-1,["v0"]]]}],
+"templates":[
+[{"op":"exp","in":["$0"],"out":[["float32",[4]]]},{"name":"a","of":"t0","level":1},{"name":"b","of":"t0","level":1}],
+[{"op":"exp","in":["$0"],"out":[["float32",[4]]]},{"name":"b","of":"t0","level":1},{"name":"a","of":"t0","level":1}]
+],
+"weights":{"e":{"dtype":"float32","shape":[4]}}}`)
+	for pass := range 2 {
+		if e := l.At(order.Node{Entry: l.Index("b"), Pass: pass}); len(e.Inputs) != 1 || e.Inputs[0].Name != "a" || e.Inputs[0].Prev {
+			t.Errorf("b of pass %d is computed from %v, want a", pass, e.Inputs)
+		}
+	}
+}
+
+// Complex numbers are their two parts: a rotary embedding that multiplies by e^(iφ).
+func TestRecordedComplexNumbers(t *testing.T) {
+	l := recordedList(t, `{"format":"tracediff program","version":1,
+"passes":[{"tokens":2,"past":0,"calls":[[0,-1,[]]]}],
+"templates":[
+[{"op":"polar","in":["w:r","w:a"],"out":[["complex64",[3,2]]]},
+ {"op":"bits","in":["w:x"],"out":[["complex64",[6]]]},
+ {"op":"mul","in":[["t1",[3,2],[2,1],0],["t0",[3,2],[1,3],0]],"out":[["complex64",[3,2]]]},
+ {"op":"mul","in":["t2",0.5],"out":[["complex64",[3,2]]]},
+ {"op":"bits","in":[["t3",[6],[1],0]],"out":[["float32",[12]]]},{"name":"y","of":"t4","level":1}]
+],
+"weights":{"r":{"dtype":"float32","shape":[3,2]},"a":{"dtype":"float32","shape":[3,2]},"x":{"dtype":"float32","shape":[12]}}}`)
+	row := func(shape ...int) (all []float64) {
+		m := anyRows{shape, hooks.F32}
+		n, cols := m.Size()
+		for i := range n {
+			x := make([]float64, cols)
+			if err := m.Row(x, i); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, x...)
+		}
+		return all
+	}
+	var want []float64
+	r, x := row(3, 2), row(12)
+	for i := range 6 {
+		k := i/2 + 3*(i%2) // seen by columns
+		y := complex(x[2*i], x[2*i+1]) * cmplx.Rect(r[k], r[k]) / 2
+		want = append(want, real(y), imag(y))
+	}
+	cut, err := l.Cut(func(order.Node) bool { return false }, order.Node{Entry: l.Index("y")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := order.Env{
+		Arith: program.Arith{DType: hooks.F32, Emulated: true, Bounds: true}, Passes: make([]order.Pass, 1),
+		Weights: func(w order.Weight) (program.Rows, error) { return anyRows{w.Shape, hooks.F32}, nil },
+	}
+	got, err := cut.Value(context.Background(), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range want {
+		if far := math.Abs(got.Data[i] - v); len(want) != len(got.Data) || !(far <= got.Bound[i]) || !(got.Bound[i] <= 1e-5*(math.Abs(v)+math.Abs(x[i]*100))) {
+			t.Errorf("part %d is %v, not %v: its bound is %g", i, got.Data[i], v, got.Bound[i])
+		}
 	}
 }
 

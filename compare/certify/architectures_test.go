@@ -31,6 +31,7 @@ type run struct {
 	unverified        map[string]int    // entries that need an operation without a formula, by why
 	outcomes          map[string]string // by key
 	lifted            int               // entries that are a known operation
+	unlifted          []string          // the steps of those that are none
 }
 
 // certified certifies every entry of a trace. Folder is one that fixtures/recorded.py makes.
@@ -103,6 +104,8 @@ func (r *run) add(i *certify.Isolator, list *order.List, record capture.Record) 
 	r.entries++
 	if _, ok := i.Lift(record.Name, record.Pass); ok {
 		r.lifted++
+	} else {
+		r.unlifted = append(r.unlifted, stepsOf(list, order.Node{Entry: list.Index(record.Name), Pass: record.Pass}))
 	}
 	key := capture.Key(record.Pass, record.Name, 0)
 	c, err := i.Certify(context.Background(), record.Name, record.Pass)

@@ -2,7 +2,8 @@ package op
 
 import "github.com/tracediff/tracediff/order/program"
 
-// Context is R(probs·v), heads then merged: [B,Hq,T,S]·[B,Hkv,S,D] to [B,T,Hq·D]. Inputs: probs, values.
+// Context is R(probs·v), heads then merged: [B,Hq,T,S]·[B,Hkv,S,D] to [B,T,Hq·D]. Inputs: probs, values. Probabilities beyond the values,
+// as that of a sink, are left out.
 type Context struct{}
 
 // Kind is "context".
@@ -10,7 +11,10 @@ func (Context) Kind() string { return "context" }
 
 // Steps multiplies.
 func (Context) Steps(b *program.Builder, in, _ []program.Var) program.Var {
-	values := in[1]
-	probs := b.Split(in[0], 1, values.Shape()[1]) // [B,Hkv,group,T,S]
+	probs, values := in[0], in[1]
+	if keys := values.Shape()[2]; probs.Last() > keys {
+		probs = b.Slice(probs, 3, 0, keys)
+	}
+	probs = b.Split(probs, 1, values.Shape()[1]) // [B,Hkv,group,T,S]
 	return b.Dot("context", "bkgts,bksd->btkgd", probs, values)
 }

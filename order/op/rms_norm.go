@@ -14,10 +14,11 @@ const (
 )
 
 // RMSNorm is x · inv, inv = (mean(x²)+Eps)^(−1/2), then the gain, over the last axis of the result, in float32. Input: x.
-// Weight: w, unless Gain is NoScale.
+// Weight: w, unless Gain is NoScale. With Heads the input is [B,T,h·D] and the result [B,h,T,D].
 type RMSNorm struct {
-	Eps  float64 `json:"eps"`
-	Gain Gain    `json:"gain"`
+	Eps   float64 `json:"eps"`
+	Gain  Gain    `json:"gain"`
+	Heads bool    `json:"heads,omitempty"`
 }
 
 // Kind is "rms_norm".
@@ -26,7 +27,12 @@ func (RMSNorm) Kind() string { return "rms_norm" }
 // Steps norms each row. Squares are positive, so a sum of n of them is off by no more than 2λ·√n·u of itself; the root
 // halves that; each product adds u.
 func (o RMSNorm) Steps(b *program.Builder, in, w []program.Var) program.Var {
-	x := b.Reshape(in[0], b.Shape...)
+	x := in[0]
+	if o.Heads {
+		x = b.Permute(b.Reshape(x, b.Shape[0], b.Shape[2], b.Shape[1], b.Shape[3]), 0, 2, 1, 3)
+	} else {
+		x = b.Reshape(x, b.Shape...)
+	}
 	var gain program.Var
 	switch o.Gain {
 	case Plain, After:

@@ -59,3 +59,9 @@ func KeysOf(o Op) Keys {
 	}
 	return NoKeys
 }
+
+// OtherOrder is an operation over many tokens whose sums the reference takes in another order, such as in chunks: its formula is the
+// reference's, and where that rounds it does not say. An operation without it rounds where the reference does.
+type OtherOrder interface {
+	OtherOrder()
+}

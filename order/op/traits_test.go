@@ -28,43 +28,70 @@ var operations = []op.Op{
 	op.AddScale{By: op.Const{Value: -0.5}},
 	op.AddScale{By: op.Const{Value: -0.5}, Divide: true},
 	op.AddToOthers{},
+	op.AddTwice{},
 	op.AltUpCorrect{Streams: 4},
 	op.AltUpInit{},
 	op.AltUpPredict{Streams: 4},
 	op.Argument{},
 	op.Cache{},
 	op.Cache{Transpose: true},
+	op.CachePart{},
 	op.Cast{},
+	op.Choice{},
+	op.Choice{Score: op.Sigmoid, Bias: true},
 	op.Context{},
+	op.Convolution{},
+	op.Convolution{Bias: true, SiLU: true},
 	op.Cutoff{},
+	op.DeltaRule{},
+	op.DeltaRule{Given: true},
+	op.ExpertRows{},
+	op.Experts{},
+	op.Gated{Act: op.OfSiLU},
+	op.GatedContext{},
+	op.GatedMLP{Act: op.OfGELUTanh},
 	op.GatedNorm{},
+	op.GatedNorm{Single: true},
 	op.Gating{},
 	op.GELU{},
+	op.GELUSteps{},
 	op.GELUTanh{},
 	op.Identity{},
+	op.LatentKeys{Pairs: op.Halves, Out: op.Halves},
 	op.LayerNorm{},
 	op.LayerNorm{Bias: true},
 	op.Linear{},
 	op.Linear{Bias: true},
+	op.Linear{Bias: true, Turned: true},
 	op.Lookup{},
 	op.Lookup{Fallback: true},
 	op.Magnitude{},
 	op.Mask{},
 	op.Mean{},
+	op.Merge{},
 	op.Mul{},
+	op.NormGated{Act: op.OfSiLU},
+	op.Part{},
+	op.ReLUSquared{},
 	op.Rescale{},
 	norm(op.Plain), norm(op.NoScale), norm(op.OnePlus), norm(op.After),
 	op.RoPE{},
+	op.RoPEPart{Pairs: op.Neighbours, Out: op.Halves},
 	op.Rotary{},
 	op.Routing{Score: op.OfAll, Normalised: true},
+	op.Rows{},
 	op.Scale{},
 	op.ScaleChannels{},
 	op.Scores{},
 	op.Select{},
+	op.SelectiveScan{},
+	op.SharedExpert{},
 	op.ShiftedReLU{},
 	op.SiLU{},
+	op.SinkSoftmax{},
 	op.Softcap{Cap: 2},
 	op.Softmax{},
+	op.StateSpace{},
 	op.Std{},
 	op.StreamMean{},
 	op.Sub{},
@@ -86,6 +113,7 @@ var traits = []trait{
 		fraction, words := o.(op.Cancelling).OperandScale()
 		return fmt.Sprintf("scale %g (%s)", fraction, words)
 	}},
+	{reflect.TypeFor[op.OtherOrder](), func(op.Op) string { return "other order" }},
 	{reflect.TypeFor[op.Keyed](), func(o op.Op) string { return fmt.Sprintf("keys %q", op.KeysOf(o)) }},
 }
 
@@ -255,6 +283,50 @@ func sample(o op.Op) program.Call {
 		return call(row, nil, index(3, 4))
 	case op.Linear:
 		return call(row, []program.Rows{weight(4, 4), weight(1, 4)}, numbers(row...))
+	case op.AddTwice:
+		return call(row, nil, numbers(row...), numbers(row...), numbers(row...))
+	case op.CachePart:
+		return call([]int{1, 2, 4, 4}, nil, numbers(1, 2, 8), numbers(heads...))
+	case op.Part:
+		return call(row, nil, numbers(1, 2, 12))
+	case op.Merge:
+		return call([]int{1, 2, 8}, nil, numbers(heads...))
+	case op.Rows:
+		return call(row, []program.Rows{weight(8, 4)})
+	case op.Choice:
+		return call([]int{1, 2}, []program.Rows{weight(1, 4)}[:min(1, len(o.Score))], numbers(1, 4))
+	case op.Convolution:
+		return call(row, []program.Rows{weight(4, 3), weight(1, 4)}, numbers(row...), numbers(row...))
+	case op.ExpertRows:
+		return call([]int{4, 2}, []program.Rows{weight(12, 4)}, numbers(2, 4), program.Value{Shape: []int{2, 2}, Data: []float64{2, 0, 1, 2}})
+	case op.Experts:
+		return call([]int{2, 4}, []program.Rows{weight(12, 4), weight(12, 2)}, numbers(2, 4),
+			program.Value{Shape: []int{2, 2}, Data: []float64{2, 0, 1, 2}}, numbers(2, 2), numbers(4, 2))
+	case op.GatedContext:
+		return call([]int{1, 2, 16}, nil, numbers(1, 4, 2, 2), numbers(heads...), numbers(1, 2, 16))
+	case op.GatedMLP:
+		return call(row, []program.Rows{weight(6, 4), weight(6, 4), weight(4, 6)}, numbers(row...))
+	case op.DeltaRule:
+		shape := []int{1, 2, 2, 2}
+		if o.Given {
+			return call(shape, []program.Rows{weight(8, 3)}, numbers(1, 2, 8), numbers(1, 2, 2), numbers(shape...))
+		}
+		return call(shape, []program.Rows{weight(8, 3), weight(1, 2), weight(1, 2)}, numbers(1, 2, 8), numbers(1, 2, 2), numbers(1, 2, 2))
+	case op.LatentKeys:
+		return call(heads, nil, numbers(1, 2, 6), numbers(1, 2, 4), numbers(1, 2, 2), numbers(1, 2, 2))
+	case op.NormGated:
+		return call(row, []program.Rows{weight(1, 4)}, numbers(row...), numbers(row...))
+	case op.SharedExpert:
+		return call([]int{2, 4}, nil, numbers(2, 1), numbers(2, 4), numbers(2, 4))
+	case op.RoPEPart:
+		return call(heads, nil, numbers(heads...), numbers(1, 2, 2), numbers(1, 2, 2))
+	case op.SelectiveScan:
+		return call(row, []program.Rows{weight(4, 2), weight(4, 3), weight(1, 4), weight(1, 4)},
+			numbers(1, 2, 8), numbers(row...), numbers(1, 2, 7))
+	case op.StateSpace:
+		return call(row, []program.Rows{weight(1, 2), weight(8, 3), weight(1, 8), weight(1, 2), weight(1, 2)}, numbers(1, 2, 14))
+	case op.SinkSoftmax:
+		return call([]int{1, 2, 2, 4}, []program.Rows{weight(1, 2)}, numbers(1, 2, 2, 3))
 	case op.LayerNorm:
 		return call(row, []program.Rows{weight(1, 4), weight(1, 4)}, numbers(row...))
 	case op.GatedNorm:
@@ -305,6 +377,35 @@ func sized(o op.Op) op.Op {
 		return op.Rotary{Theta: 10, Dim: 4, Scaling: "default"}
 	case op.Select:
 		return op.Select{Axis: 0}
+	case op.CachePart:
+		return op.CachePart{Heads: 1}
+	case op.Part:
+		return op.Part{Heads: 2, From: 4}
+	case op.Rows:
+		return op.Rows{First: 2, By: 1}
+	case op.Choice:
+		o.K = 2
+		return o
+	case op.Convolution:
+		o.Kernel = 3
+		return o
+	case op.DeltaRule:
+		o.Kernel, o.Heads, o.Size, o.Eps = 3, 1, 2, 1e-6
+		return o
+	case op.LatentKeys:
+		o.Dims = 2
+		return o
+	case op.ExpertRows:
+		return op.ExpertRows{Experts: 3, From: 2}
+	case op.Experts:
+		return op.Experts{Experts: 3}
+	case op.RoPEPart:
+		o.Dims, o.From = 2, 2
+		return o
+	case op.SelectiveScan:
+		return op.SelectiveScan{State: 2, Rank: 3, From: 4}
+	case op.StateSpace:
+		return op.StateSpace{Kernel: 3, State: 2, Groups: 1}
 	case op.Cutoff:
 		return op.Cutoff{Multiplier: op.Const{Value: 0.3}}
 	case op.Scale:

@@ -63,9 +63,10 @@ type Choice struct {
 }
 
 const (
-	unit32   = 0x1p-24  // unit roundoff of float32
-	unit64   = 0x1p-53  // and of float64
-	normal32 = 0x1p-126 // its least normal number: vector units and GPUs take what is smaller for zero, and so do libraries
+	unit32     = 0x1p-24  // unit roundoff of float32
+	unit64     = 0x1p-53  // and of float64
+	overflow32 = 0x1p128  // what float32 has as an infinity
+	normal32   = 0x1p-126 // its least normal number: vector units and GPUs take what is smaller for zero, and so do libraries
 	// Vectorised exp, tanh, erf and pow are within an ulp of float32 (SLEEF states 1.0 ulp, that is two units, for the
 	// variants torch uses); one more unit is for other libraries.
 	unitsOfFunction = 3
@@ -185,6 +186,8 @@ func (f finisher) one(v, e float64) (float64, float64) {
 // bound is that of the result n of one elementary operation whose exact result is v.
 func (f finisher) bound(n, v, e float64) float64 {
 	switch {
+	case !f.Hull && math.Abs(v)-e >= overflow32 && f.round < None, math.IsInf(v, 0) && e < math.Inf(1):
+		return 0 // every engine has an infinity
 	case f.round == None:
 		return known(e + 2*unit64*(math.Abs(v)+e))
 	case f.definite && e == 0 && f.round != Welford:

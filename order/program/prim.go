@@ -129,7 +129,9 @@ func root(x, xe float64) (v, e float64) {
 
 // function is a monotone function of a library: its bound is its change over [x−e, x+e], and the library's error.
 func function(f func(float64) float64, x, xe float64) (v, e float64) {
-	v = f(x)
+	if v = f(x); math.IsInf(v, 0) && xe == 0 {
+		return v, 0
+	}
 	if xe > 0 {
 		e = max(math.Abs(f(x+xe)-v), math.Abs(v-f(x-xe)))
 	}
@@ -282,7 +284,10 @@ func (r *run) each(f finisher, fn func(float64) float64, out, x operand, extra, 
 		if f.round < None {
 			n = float64(float32(v))
 		}
-		out.v[i], out.e[i] = f.narrowBound(n, f.bound(n, v, e)+extra+share*math.Abs(v))
+		if e = f.bound(n, v, e) + extra; share > 0 {
+			e += share * math.Abs(v)
+		}
+		out.v[i], out.e[i] = f.narrowBound(n, e)
 	}
 }
 

@@ -42,7 +42,7 @@ type Tensor struct {
 // a name is the entry of that name; one that has none is an entry of a name that is made for it: that of the next tensor
 // with a name, and the operation. The error is that of an operation whose operands do not go together.
 func (p *Program) Entries() ([][]Entry, error) {
-	x := &expander{p: p, specs: map[string]*spec{}, built: map[program.Op]string{}, reps: map[int]*rep{}}
+	x := &expander{p: p, specs: map[string]*spec{}, built: map[program.Op]string{}, reps: map[int]*rep{}, ranks: map[string]int{}}
 	var all [][]Entry
 	for i := range p.Passes {
 		if err := x.pass(i); err != nil {
@@ -68,6 +68,7 @@ type expander struct {
 	specs map[string]*spec
 	built map[program.Op]string // why an operation has no formula; empty where it has
 	reps  map[int]*rep
+	ranks map[string]int // the names of the passes before, by their order
 
 	// Of the pass that is being expanded.
 	i       int
@@ -94,12 +95,13 @@ func (x *expander) pass(i int) error {
 		if l.Name != nil {
 			next = l.Name.Name
 			x.names[next] = true
-			if l.Name.Of.Kind == ToValue && x.reps[l.Name.Of.Index] == nil && l.Name.Of.covers() {
+			if l.Name.Of.Kind == ToValue && x.reps[l.Name.Of.Index] == nil && l.Name.Of.covers() && !x.behind(l.Name, x.first[l.Name.Of.Index]) {
 				x.first[l.Name.Of.Index] = l.Name
 			}
 		}
 		x.next[k] = next
 	}
+	defer x.ranked(lines)
 	for k := range lines {
 		var err error
 		if l := &lines[k]; l.Step != nil {
@@ -112,6 +114,28 @@ func (x *expander) pass(i int) error {
 		}
 	}
 	return nil
+}
+
+// behind reports whether the passes before have a name behind another one of the same value: which of them is computed, and which is a view
+// of it, is the same in all passes.
+func (x *expander) behind(n, other *Name) bool {
+	if other == nil {
+		return false
+	}
+	a, ok := x.ranks[n.Name]
+	b, also := x.ranks[other.Name]
+	return ok && also && a > b
+}
+
+// ranked remembers the order of names that no pass before had.
+func (x *expander) ranked(lines []Line) {
+	for i := range lines {
+		if n := lines[i].Name; n != nil {
+			if _, ok := x.ranks[n.Name]; !ok {
+				x.ranks[n.Name] = len(x.ranks)
+			}
+		}
+	}
 }
 
 // covers reports whether a reference shows each element of a value once.

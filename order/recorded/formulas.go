@@ -43,6 +43,8 @@ func init() {
 			return m.b.Div("quotient", m.b.Literal(1), m.operand(0))
 		},
 
+		"bits": bits, "polar": polar, "complex_mul": complexProduct,
+
 		"pow": power, "softplus": softplus, "gelu": gelu, "silu": silu,
 		"square": func(m *maker) program.Var { return m.b.Mul("square", m.operand(0), m.operand(0)) },
 		"sqrt":   function((*program.Builder).Sqrt), "rsqrt": function((*program.Builder).Rsqrt),

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -118,8 +120,25 @@ func (c *caller) step(l *line) (*Step, error) {
 		}
 		s.Out = append(s.Out, v)
 	}
+	c.complex(s)
 	c.values = append(c.values, s.Out...) // behind the operands: no step reads itself
 	return s, nil
+}
+
+// complex gives a step that computes with complex numbers the name of the operation on their parts.
+func (c *caller) complex(s *Step) {
+	is := func(r Ref) bool { return r.Kind == ToValue && c.values[r.Index].complex }
+	if some := slices.ContainsFunc(s.In, is); !some && !slices.ContainsFunc(s.Out, func(v Value) bool { return v.complex }) {
+		return
+	}
+	switch {
+	case s.Op == "bits", s.Op == "polar", s.Op == "to":
+	case s.Op == "mul" && len(s.In) == 2 && is(s.In[0]) && is(s.In[1]):
+		s.Op = "complex_mul"
+	case s.Op == "mul" && len(s.In) == 2 && s.In[1].Kind == ToNumber:
+	default:
+		s.Op = "complex_" + s.Op
+	}
 }
 
 // value reads [dtype, shape] or [dtype, shape, strides].
@@ -149,7 +168,24 @@ func (c *caller) value(v any) (Value, error) {
 			return Value{}, fmt.Errorf("the strides %v of %v do not show each element once", out.Stride, shape)
 		}
 	}
-	return out, nil
+	if dtype != complexNumbers {
+		return out, nil
+	}
+	out.DType, out.complex = hooks.F32.String(), true
+	out.Shape, out.Stride, _ = ofParts(out.Shape, out.Stride, 0)
+	_, err = count(out.Shape)
+	return out, err
+}
+
+// complexNumbers is the dtype of complex numbers: each is its real part and its imaginary part behind it.
+const complexNumbers = "complex64"
+
+// ofParts is a layout of complex numbers as one of their parts, which are the last axis.
+func ofParts(shape, stride []int, off int) (parts, strides []int, at int) {
+	for _, s := range stride {
+		strides = append(strides, 2*s)
+	}
+	return append(slices.Clone(shape), 2), append(strides, 1), 2 * off
 }
 
 // ref reads an operand.
@@ -257,6 +293,9 @@ func (c *caller) view(list []any) (Ref, error) {
 	}
 	if _, err := count(ref.Shape); err != nil {
 		return Ref{}, err
+	}
+	if ref.Kind == ToValue && c.values[ref.Index].complex && len(ref.Shape) == len(ref.Stride) {
+		ref.Shape, ref.Stride, ref.Off = ofParts(ref.Shape, ref.Stride, ref.Off)
 	}
 	if len(ref.Shape) != len(ref.Stride) || !program.Within(n, ref.Shape, ref.Stride, ref.Off) {
 		return Ref{}, fmt.Errorf("%s has %d elements, and %v by %v from %d is seen of it", text, n, ref.Shape, ref.Stride, ref.Off)

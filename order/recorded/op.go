@@ -75,6 +75,21 @@ func (o Constants) Steps(b *program.Builder, _, _ []program.Var) program.Var {
 // Exact: numbers are copied.
 func (Constants) Exact() {}
 
+// Mask says that the numbers are those of a mask of causal attention that is added to scores, with its window, 0 for none; ok is false of
+// other numbers, and of a part of a mask.
+func (o Constants) Mask() (window int, ok bool) {
+	p := &o.spec.operands[0]
+	if p.source != fromConst || !slices.Equal(p.shape, atLeastOne(p.data.Shape)) || !slices.Equal(p.stride, rowMajor(p.shape)) {
+		return 0, false
+	}
+	if p.data.mask != nil {
+		return p.data.mask.window, true
+	}
+	// That of one query, the last, which sees all keys that are there.
+	rows := elementsOf(p.shape[:len(p.shape)-1])
+	return 0, rows == 1 && !slices.ContainsFunc(p.data.Numbers, func(x float64) bool { return x != 0 })
+}
+
 // Seen is a tensor under another name, or a part of one: a view of its input.
 type Seen struct {
 	Of string `json:"of,omitempty"` // what its input is, as [Op.Of] has it

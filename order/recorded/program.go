@@ -89,6 +89,8 @@ type Value struct {
 	DType  string
 	Shape  []int
 	Stride []int // that show each element of the memory once
+
+	complex bool // the last axis are the parts of complex numbers
 }
 
 // Name is a tensor that a capture calls by a name.

@@ -181,7 +181,7 @@ func TestUnknown(t *testing.T) {
 	for _, c := range []struct{ old, by, want string }{
 		{`"op":"add"`, `"op":"moon"`, "no formula is known for it"},
 		{`"attr":{"alpha":2}`, `"attr":{"beta":2}`, "its setting beta: no formula is known for it"},
-		{`"out":[["float32",[1,2,4]]],"attr"`, `"out":[["complex64",[1,2,4]]],"attr"`, "its result is of dtype complex64"},
+		{`"out":[["float32",[1,2,4]]],"attr"`, `"out":[["complex128",[1,2,4]]],"attr"`, "its result is of dtype complex128"},
 		{`"layers.0.weight":{`, `"layers.0.weight":{"unknown":true,`, "layers.0.weight is no tensor of the checkpoint"},
 	} {
 		p, err := recorded.Read(strings.NewReader(strings.Replace(small, c.old, c.by, 1)))

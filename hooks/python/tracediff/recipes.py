@@ -41,7 +41,8 @@ def _recipes(c: Constant, t: Any, at: Lengths) -> Iterator[Recipe]:
         return
     if "input_ids" in c.origin:
         ids = at.ids.reshape(-1)
-        if t.numel() == ids.numel() and torch.equal(t.reshape(-1), ids.to(t.dtype)):
+        # Ids of several codebooks are no row of a pass's ids: they stay numbers.
+        if t.numel() == ids.numel() == at.tokens and torch.equal(t.reshape(-1), ids.to(t.dtype)):
             yield {"kind": "ids"}
         return
     if t.numel() == 0:
