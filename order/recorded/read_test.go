@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -156,7 +157,7 @@ func TestManySteps(t *testing.T) {
 func TestManyUnnamed(t *testing.T) {
 	var lines strings.Builder
 	lines.WriteString(`{"op":"neg","in":[1.0],"out":[["float32",[1]]]}`)
-	const steps = 100_000
+	const steps = 60_000
 	for k := range steps {
 		fmt.Fprintf(&lines, `,{"op":"neg","in":["t%d"],"out":[["float32",[1]]]}`, k)
 	}
@@ -256,7 +257,17 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
 		p, err := recorded.Read(bytes.NewReader(data))
+		if err == nil {
+			_, _ = p.Entries()
+		}
+		runtime.ReadMemStats(&after)
+		if made, took := after.TotalAlloc-before.TotalAlloc, time.Since(start); made > 1<<30 || took > 10*time.Second {
+			t.Errorf("a file of %d bytes made %d MiB in %v", len(data), made>>20, took)
+		}
 		if err != nil {
 			return
 		}
