@@ -72,6 +72,35 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// What an operation is called with is said with its numbers and settings.
+func TestCall(t *testing.T) {
+	for _, c := range []struct{ old, by, want string }{
+		{"", "", "add(input, mm, alpha=2)"},
+		{`"in":["$0",["t0",[1,2,4],[8,4,1],0]]`, `"in":["$0",0.125]`, "add(input, 0.125, alpha=2)"},
+	} {
+		p, err := recorded.Read(strings.NewReader(strings.Replace(small, c.old, c.by, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		passes, err := p.Entries()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, e := range passes[0] {
+			if e.Name != "layers.0.out" {
+				continue
+			}
+			if o, ok := e.Op.(recorded.Op); ok {
+				got = o.Call()
+			}
+		}
+		if got != c.want {
+			t.Errorf("the call is %q, want %q", got, c.want)
+		}
+	}
+}
+
 // A file that cannot be is refused, and the error says where it is wrong.
 func TestHostile(t *testing.T) {
 	for _, c := range []struct{ why, old, by, want string }{
