@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/recorded"
 )
 
 // Divergence is the first row that does not match, with what is known around it.
@@ -145,11 +146,26 @@ func (w *walker) hints(d *Divergence) []string {
 				e = known
 			}
 		}
-		if constants, err := op.Marshal(e.Op); err == nil && len(constants) > len(`{"kind":""}`)+len(e.Op.Kind()) {
+		hintOperation(e, add)
+	}
+	return hints
+}
+
+// hintOperation says what an entry's operation is, with its constants.
+func hintOperation(e *order.Entry, add func(string, ...any)) {
+	switch o := e.Op.(type) {
+	case recorded.Op:
+		at := ""
+		if e.Line != "" {
+			at = ", at " + e.Line
+		}
+		add("the recorded model computes it as %s%s", o.Call(), at)
+	case recorded.Seen, recorded.Constants, recorded.Unknown:
+	default:
+		if constants, err := op.Marshal(o); err == nil && len(constants) > len(`{"kind":""}`)+len(o.Kind()) {
 			add("the order has this operation as %s", constants)
 		}
 	}
-	return hints
 }
 
 // batched says of an entry which side has several sequences, where one is compared; empty where none has.

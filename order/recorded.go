@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
-// maxEntries bounds the entries of all passes of a recorded program together.
-const maxEntries = 1 << 20
+// maxPlaces bounds a recorded program's passes times its names: a list has a place for each name in each pass.
+const maxPlaces = 1 << 22
 
 // Recorded is the list of a recorded program: one entry a step and one a name, in the order in which they were computed. A step
 // without a name is an entry that nobody captures, so a cut, the walk, a certificate and blame go through it as through any
@@ -22,12 +22,6 @@ func Recorded(p *recorded.Program) (*List, error) {
 	passes, err := p.Entries()
 	if err != nil {
 		return nil, err
-	}
-	total := 0
-	for _, all := range passes {
-		if total += len(all); total > maxEntries {
-			return nil, fmt.Errorf("more than %d tensors in all passes", maxEntries)
-		}
 	}
 	l, err := listOf(p, passes, false)
 	if errors.Is(err, errCrossed) { // steps that passes have in other orders are others
@@ -77,6 +71,9 @@ func listOf(p *recorded.Program, passes [][]recorded.Entry, sorted bool) (*List,
 	m := merger{place: map[string]int{}}
 	for _, all := range passes {
 		m.pass(all)
+		if len(m.names)*len(passes) > maxPlaces {
+			return nil, fmt.Errorf("more than %d names in %d passes, few of which have the same", len(m.names), len(passes))
+		}
 	}
 	if sorted {
 		m.sort(passes)
@@ -101,6 +98,9 @@ func listOf(p *recorded.Program, passes [][]recorded.Entry, sorted bool) (*List,
 		l.Entries[i] = l.inAll(i, p.Passes)
 	}
 	if err := l.ordered(); err != nil {
+		return nil, err
+	}
+	if err := l.readable(); err != nil {
 		return nil, err
 	}
 	l.Config = configOf(p, l)
@@ -296,6 +296,40 @@ func (l *List) ordered() error {
 				case at.Pass == pass && at.Entry >= i:
 					return fmt.Errorf("pass %d: %s is computed from %s, and %w", pass, e.Name, ref.Name, errCrossed)
 				}
+			}
+		}
+	}
+	return nil
+}
+
+// maxBetween bounds the steps without names from which all names together are computed, each counted once for each name.
+const maxBetween = 1 << 21
+
+// readable reports a program whose names stand behind so many steps without names that nobody could look at each name's own.
+func (l *List) readable() error {
+	seen := make([]int32, len(l.passes)*len(l.Entries)) // by node, the name that has seen it last
+	total, name := 0, int32(0)
+	var open []Node
+	for pass := range l.passes {
+		for i, e := range l.passes[pass] {
+			if e == nil || l.unnamed(i) {
+				continue
+			}
+			name++
+			open = append(open[:0], Node{i, pass})
+			for len(open) > 0 {
+				n := open[len(open)-1]
+				open = open[:len(open)-1]
+				for _, at := range l.parents(n) {
+					if place := at.Pass*len(l.Entries) + at.Entry; l.unnamed(at.Entry) && seen[place] != name {
+						seen[place] = name
+						open = append(open, at)
+						total++
+					}
+				}
+			}
+			if total > maxBetween {
+				return fmt.Errorf("pass %d: %s and the names before it are computed from more than %d steps without a name", pass, e.Name, maxBetween)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package order_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/cmplx"
 	"os"
@@ -209,5 +210,38 @@ func TestRecordedStepsInOtherOrders(t *testing.T) {
 	}
 	if got := strings.Join(steps, " "); got != "y:exp@0 y:neg@1 y:exp@1 y" {
 		t.Errorf("y of the second pass is computed by %q", got)
+	}
+}
+
+// Names that each pass has of its own, and names behind ever more steps without one, are refused before a list is made of them.
+func TestListsThatWouldBeLarge(t *testing.T) {
+	const head = `{"format":"tracediff program","version":1,`
+	several := func(n int, text func(k int) string) string {
+		all := make([]string, n)
+		for k := range all {
+			all[k] = text(k)
+		}
+		return strings.Join(all, ",")
+	}
+	neg := func(of string) string { return `{"op":"neg","in":[` + of + `],"out":[["float32",[1]]]}` }
+	names := several(10, func(k int) string { return fmt.Sprintf(`{"name":"layers.{layer}.n%d","of":"t0","level":3}`, k) })
+	chain := neg("1") + "," + several(4000, func(k int) string { return neg(fmt.Sprintf(`"t%d"`, k)) })
+	ends := several(1000, func(k int) string {
+		return neg(`"t4000"`) + fmt.Sprintf(`,{"name":"n%d","of":"t%d","level":3}`, k, 4001+k)
+	})
+	for _, c := range []struct{ text, want string }{
+		{
+			`"passes":[` + several(4000, func(k int) string { return fmt.Sprintf(`{"tokens":1,"past":0,"calls":[[0,%d,[]]]}`, k) }) + `],"templates":[[` + neg("1") + "," + names + `]]}`,
+			"names in 4000 passes",
+		},
+		{`"passes":[{"tokens":1,"past":0,"calls":[[0,-1,[]]]}],"templates":[[` + chain + "," + ends + `]]}`, "steps without a name"},
+	} {
+		p, err := recorded.Read(strings.NewReader(head + c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := order.Recorded(p); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("the error is %v, want %q", err, c.want)
+		}
 	}
 }

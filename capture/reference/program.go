@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/order/recorded"
 )
 
 // The program of NAME.safetensors is NAME.program.json beside it.
@@ -29,11 +29,11 @@ func TraceBeside(program string) string { return strings.TrimSuffix(program, Pro
 // ErrOtherProgram is wrapped by the error for a program that is not the one that a trace declares.
 var ErrOtherProgram = errors.New("is not the program that the trace was recorded with")
 
-// ReadProgram reads the program that lies beside a trace and is the one that the trace declares by its digest. limit bounds the file.
+// ReadProgram reads the program that lies beside a trace and is the one that the trace declares by its digest.
 // The error is fs.ErrNotExist where there is none, and wraps [ErrOtherProgram] where another one lies there.
-func ReadProgram(t *capture.Trace, limit int64) ([]byte, error) {
+func ReadProgram(t *capture.Trace) ([]byte, error) {
 	path := ProgramBeside(t.Path())
-	data, err := files.Read(path, limit)
+	data, err := recorded.File(path)
 	if err != nil {
 		return nil, err
 	}

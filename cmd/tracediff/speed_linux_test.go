@@ -132,3 +132,37 @@ func BenchmarkModel(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRecorded is `compare --isolate` of one trace by the hand-written order and by the program that was recorded beside it, in
+// turns, as whole processes. TRACEDIFF_E2B names the checkpoint, TRACEDIFF_RECORDED the trace that python -m tracediff.hf has
+// written of it without an order. By the program the trace is isolated twice: once to see which operations the program gives
+// itself, as the order's are seen in the traces that are embedded and stored.
+func BenchmarkRecorded(b *testing.B) {
+	model, trace := os.Getenv("TRACEDIFF_E2B"), os.Getenv("TRACEDIFF_RECORDED")
+	if model == "" || trace == "" {
+		b.Skip("needs TRACEDIFF_E2B and TRACEDIFF_RECORDED: a checkpoint, and a recorded trace of it")
+	}
+	program := built(b)
+	bare := filepath.Join(b.TempDir(), "trace.safetensors") // no program lies beside it
+	must(b, os.Link(trace, bare))
+	ways := [][]string{{bare}, {bare, "--program", strings.TrimSuffix(trace, ".safetensors") + ".program.json"}}
+	var ratios, walls []float64
+	for b.Loop() {
+		var took [2]spent
+		for k, args := range ways {
+			cmd := exec.Command(program, append([]string{"compare", "--isolate", "--model", model, "--quiet"}, args...)...)
+			start := time.Now()
+			out, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != exitMatch && code != exitMismatch {
+				b.Fatalf("%v: %v\n%s", args, err, out)
+			}
+			took[k].wall, took[k].cpu = time.Since(start).Seconds(), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+		}
+		ratios, walls = append(ratios, took[1].cpu/took[0].cpu), append(walls, took[1].wall/took[0].wall)
+	}
+	slices.Sort(ratios)
+	slices.Sort(walls)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ratios[len(ratios)/2], "times-the-cpu")
+	b.ReportMetric(walls[len(walls)/2], "times-the-wall")
+}

@@ -16,7 +16,6 @@ import (
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/internal/checkpoint"
-	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/recorded"
@@ -46,7 +45,7 @@ func ReadProgram(path string) (*order.List, error) {
 
 // openProgram reads the program of a file that was named.
 func openProgram(path string) (*recordedProgram, error) {
-	data, err := files.Read(path, recorded.MaxBytes)
+	data, err := recorded.File(path)
 	if err != nil {
 		return nil, hint.Add(fmt.Errorf("reading the program: %w", err), programHint)
 	}
@@ -75,7 +74,7 @@ func programOf(t *capture.Trace) (*recordedProgram, error) {
 	if t.Manifest().Program == "" {
 		return nil, nil
 	}
-	data, err := reference.ReadProgram(t, recorded.MaxBytes)
+	data, err := reference.ReadProgram(t)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil

@@ -1,6 +1,7 @@
 package recorded
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -21,7 +22,7 @@ type fileConstant struct {
 	Name    string   `json:"name"`
 	From    []recipe `json:"from"`
 	Depends []string `json:"depends"`
-	Data    *string  `json:"data"`
+	Data    raw      `json:"data"`
 	SHA256  string   `json:"sha256"`
 	Buffer  bool     `json:"buffer"`
 }
@@ -79,12 +80,9 @@ func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	if r.numbers += n; r.numbers > maxNumbers {
-		return nil, fmt.Errorf("%s: more than %d numbers in constants", what, maxNumbers)
-	}
 	out := &Constant{DType: c.DType, Shape: c.Shape, SHA256: c.SHA256, Depends: c.Depends}
-	if c.Data != nil {
-		data, err := base64.StdEncoding.Strict().DecodeString(*c.Data)
+	if c.Data != nil && string(c.Data) != "null" {
+		data, err := decoded(c.Data)
 		switch sum := sha256.Sum256(data); {
 		case err != nil:
 			return nil, fmt.Errorf("%s: its data: %w", what, err)
@@ -125,6 +123,18 @@ func (r *reader) constant(c *fileConstant, what string) (*Constant, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s: it has no data, and no way to make it gives its digest", what)
+}
+
+// decoded are the bytes of a text of base64 as the file has it.
+func decoded(text raw) ([]byte, error) {
+	if bytes.IndexByte(text, '\\') >= 0 {
+		var plain string
+		if err := json.Unmarshal(text, &plain); err != nil {
+			return nil, err
+		}
+		return base64.StdEncoding.Strict().DecodeString(plain)
+	}
+	return base64.StdEncoding.Strict().AppendDecode(nil, bytes.Trim(text, `"`))
 }
 
 // The arguments of a model that constants may be.
@@ -205,7 +215,8 @@ func sameDigest(x []float64, d hooks.DType, digest string) bool {
 
 // digestOf is the digest of numbers in a dtype; ok is false of a dtype in which none are made.
 func digestOf(x []float64, d hooks.DType) (digest string, ok bool) {
-	data := make([]byte, 0, len(x)*d.Size())
+	sum := sha256.New()
+	data := make([]byte, 0, chunk)
 	for _, v := range x {
 		switch d {
 		case hooks.F64:
@@ -224,7 +235,11 @@ func digestOf(x []float64, d hooks.DType) (digest string, ok bool) {
 			binary.LittleEndian.PutUint64(word[:], uint64(int64(v)))
 			data = append(data, word[:d.Size()]...)
 		}
+		if len(data) > chunk-8 {
+			sum.Write(data)
+			data = data[:0]
+		}
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), true
+	sum.Write(data)
+	return hex.EncodeToString(sum.Sum(nil)), true
 }

@@ -42,7 +42,9 @@ type Tensor struct {
 // a name is the entry of that name; one that has none is an entry of a name that is made for it: that of the next tensor
 // with a name, and the operation. The error is that of an operation whose operands do not go together.
 func (p *Program) Entries() ([][]Entry, error) {
-	x := &expander{p: p, specs: map[string]*spec{}, built: map[program.Op]string{}, reps: map[int]*rep{}, ranks: map[string]int{}}
+	x := &expander{
+		p: p, specs: map[string]*spec{}, built: map[program.Op]formula{}, reps: map[int]*rep{}, shared: p.numbers(), ranks: map[string]int{},
+	}
 	var all [][]Entry
 	for i := range p.Passes {
 		if err := x.pass(i); err != nil {
@@ -66,7 +68,7 @@ type rep struct {
 type expander struct {
 	p     *Program
 	specs map[string]*spec
-	built map[program.Op]string // why an operation has no formula; empty where it has
+	built map[program.Op]formula
 	reps  map[int]*rep
 	ranks map[string]int // the names of the passes before, by their order
 
@@ -80,15 +82,19 @@ type expander struct {
 	consts  map[int]given  // by constant, the entry that has it
 	// arguments are the constants of the pass that are arguments of the model, by name.
 	arguments map[string]*Constant
-	shapes    []map[string][]int // of all entries so far, by pass
+	sized     []map[string]sized // of all entries so far, by pass
+
+	// What the formulas that were built have: steps, and numbers that are not those of constants, which are shared.
+	steps, numbers int
+	shared         map[*float64]bool // by the first number
 }
 
 func (x *expander) pass(i int) error {
-	x.i, x.entries, x.names, x.first, x.consts = i, nil, map[string]bool{}, map[int]*Name{}, map[int]given{}
+	lines := x.p.Passes[i].Lines
+	x.i, x.entries, x.names, x.first, x.consts = i, make([]Entry, 0, len(lines)), make(map[string]bool, len(lines)), map[int]*Name{}, map[int]given{}
 	x.counts = map[string]int{}
 	x.arguments = map[string]*Constant{}
-	x.shapes = append(x.shapes, map[string][]int{})
-	lines := x.p.Passes[i].Lines
+	x.sized = append(x.sized, make(map[string]sized, len(lines)))
 	x.next = make([]string, len(lines))
 	next := "end"
 	for k, l := range slices.Backward(lines) {
@@ -194,7 +200,7 @@ func (s *Step) chooses() bool {
 // add adds an entry of the pass.
 func (x *expander) add(e Entry) {
 	x.entries = append(x.entries, e)
-	x.shapes[x.i][e.Name] = e.Shape
+	x.sized[x.i][e.Name] = sized{e.Shape, x.source(&e)}
 }
 
 // see makes a representative one that shows memory through strides.
@@ -349,6 +355,23 @@ func (x *expander) operation(e *Entry, s *Step, out int, view *layout) error {
 	}
 	e.Op = Op{Name: s.Op, Of: strings.Join(words, ", "), To: e.DType, Out: out, spec: x.intern(sp)}
 	return x.try(e)
+}
+
+// numbers are the constants and buffers, each by its first number.
+func (p *Program) numbers() map[*float64]bool {
+	all := map[*float64]bool{}
+	see := func(c *Constant) {
+		if c != nil && len(c.Numbers) > 0 {
+			all[&c.Numbers[0]] = true
+		}
+	}
+	for _, c := range p.Constants {
+		see(c)
+	}
+	for _, w := range p.Weights {
+		see(w.Data)
+	}
+	return all
 }
 
 func ascending(n int) []int {

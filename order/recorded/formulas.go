@@ -279,8 +279,8 @@ func cumulative(m *maker) program.Var {
 	return m.b.Permute(m.b.Reshape(sums, rows.Shape()...), back...)
 }
 
-// maxTriangle bounds a triangle of ones.
-const maxTriangle = 4096
+// maxTriangle bounds a triangle of ones, which is of maxOwn numbers at most.
+const maxTriangle = 2048
 
 // lastAxis is the order of axes that puts one last, and the one that puts it back.
 func lastAxis(rank, a int) (there, back []int) {

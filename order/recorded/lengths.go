@@ -18,14 +18,18 @@ func (p *Program) For(lengths []int) (*Program, error) {
 	if len(lengths) <= len(p.Passes) && slices.EqualFunc(lengths, p.Passes[:len(lengths)], func(n int, own Pass) bool { return n == own.Tokens }) {
 		return p, nil
 	}
-	if len(p.runs) == 0 {
+	runs, err := p.others.all()
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) == 0 {
 		if p.alone != "" {
 			return nil, fmt.Errorf("%w: %.200s", ErrLengths, p.alone)
 		}
 		return nil, ErrLengths
 	}
 	to := *p
-	to.Passes, to.Constants, to.values, to.runs = nil, nil, nil, nil
+	to.Passes, to.Constants, to.values, to.others = nil, nil, nil, nil
 	past := 0
 	for i, tokens := range lengths {
 		if i > 0 && tokens != 1 {
@@ -87,7 +91,8 @@ func (s *stretcher) run() error {
 // samples are the recorded passes of a kind, by their lengths.
 func (p *Program) samples(kind int) []sample {
 	var all []sample
-	for _, run := range append([][]Pass{p.Passes}, p.runs...) {
+	runs, _ := p.others.all() // what is wrong with them was said
+	for _, run := range append([][]Pass{p.Passes}, runs...) {
 		if slices.ContainsFunc(run[1:], func(one Pass) bool { return one.Tokens != 1 }) {
 			run = run[:1]
 		}

@@ -35,9 +35,16 @@ func TestProgramOfALengthThatWasLeftOut(t *testing.T) {
 	}
 	made := 0
 	for _, path := range paths {
-		for n, run := range readLengths(t, path).runs {
+		runs, err := readLengths(t, path).others.all()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, run := range runs {
 			p := readLengths(t, path)
-			p.runs = slices.Delete(p.runs, n, n+1)
+			if _, err := p.others.all(); err != nil {
+				t.Fatal(err)
+			}
+			p.others.runs = slices.Delete(p.others.runs, n, n+1)
 			var lengths []int
 			for _, pass := range run {
 				lengths = append(lengths, pass.Tokens)

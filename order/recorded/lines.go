@@ -89,16 +89,20 @@ func (c *caller) step(l *line) (*Step, error) {
 	if !printable(l.Op, 1<<7) {
 		return nil, fmt.Errorf("%.60q is no name of an operation", l.Op)
 	}
-	s := &Step{Op: l.Op, First: len(c.values), Attr: map[string]any{}, Source: -1}
+	s := &Step{Op: l.Op, First: c.reader.first + len(c.values), Source: -1}
 	if len(l.In) > maxOperands || len(l.Out) > maxOperands {
 		return nil, fmt.Errorf("%s of %d operands with %d results", l.Op, len(l.In), len(l.Out))
 	}
+	s.In = make([]Ref, 0, len(l.In))
 	for k, in := range l.In {
 		ref, err := c.ref(in)
 		if err != nil {
 			return nil, fmt.Errorf("operand %d of %s: %w", k, l.Op, err)
 		}
 		s.In = append(s.In, ref)
+	}
+	if len(l.Attr) > 0 {
+		s.Attr = make(map[string]any, len(l.Attr))
 	}
 	for name, v := range l.Attr {
 		var err error
@@ -113,6 +117,7 @@ func (c *caller) step(l *line) (*Step, error) {
 		}
 		s.Source = at
 	}
+	s.Out = make([]Value, 0, len(l.Out))
 	for k, out := range l.Out {
 		v, err := c.value(out)
 		if err != nil {
@@ -250,13 +255,14 @@ func (c *caller) whole(text string) (Ref, error) {
 	default:
 		return Ref{}, fmt.Errorf("%.40q is no operand", text)
 	}
-	if err != nil || n < 0 || n >= len(c.values) {
+	at := n - c.reader.first
+	if err != nil || n < 0 || at >= len(c.values) {
 		return Ref{}, fmt.Errorf("%.20q is no step before this one", text)
 	}
-	if n < c.run {
+	if at < 0 {
 		return Ref{}, fmt.Errorf("%.20q is of another run", text)
 	}
-	return Ref{Kind: ToValue, Index: n, Shape: c.values[n].Shape, Stride: c.values[n].Stride}, nil
+	return Ref{Kind: ToValue, Index: n, Shape: c.values[at].Shape, Stride: c.values[at].Stride}, nil
 }
 
 // view reads [operand, shape, strides, offset], or ["none", shape].

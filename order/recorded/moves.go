@@ -133,7 +133,7 @@ func write(m *maker) program.Var {
 	off := m.integer("offset", 0)
 	value := m.operand(1)
 	n := elements(m.s.shape)
-	if n > maxNumbers || elements(shape) > maxNumbers {
+	if n > maxOwn || elements(shape) > maxOwn {
 		return m.unknown("a memory of %d elements", n)
 	}
 	if len(shape) == 0 {

@@ -3,7 +3,10 @@ package recorded
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
@@ -39,6 +42,43 @@ func (o Op) Steps(b *program.Builder, in, w []program.Var) program.Var {
 	}
 	m := &maker{b: b, o: o, s: o.spec, in: in, w: w}
 	return m.shown(f(m))
+}
+
+// Call is the operation as it was called, for people: "mul(input, 0.125)", "softmax(mul, dim=-1)". An operand is what made it.
+func (o Op) Call() string {
+	of := strings.Split(o.Of, ", ")
+	var parts []string
+	for k := range of {
+		if k >= len(o.spec.operands) {
+			break
+		}
+		p := &o.spec.operands[k]
+		if n, ok := p.one(); ok {
+			of[k] = strconv.FormatFloat(n, 'g', -1, 64)
+		}
+		parts = append(parts, of[k])
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.spec.attr)) {
+		parts = append(parts, fmt.Sprintf("%s=%v", name, o.spec.attr[name]))
+	}
+	if call := o.Name + "(" + strings.Join(parts, ", ") + ")"; printable(call, maxCall) {
+		return call
+	}
+	return o.Name
+}
+
+// maxCall bounds the text of a call.
+const maxCall = 200
+
+// one is the one number that an operand is; ok is false of a tensor.
+func (p *operand) one() (x float64, ok bool) {
+	switch {
+	case p.source == fromNumber:
+		return p.number, true
+	case p.source == fromConst && len(p.data.Numbers) == 1:
+		return p.data.Numbers[0], true
+	}
+	return 0, false
 }
 
 // Unknown is an operation of which no formula is known: what it computes is neither right nor wrong.

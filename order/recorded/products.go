@@ -189,7 +189,7 @@ func attention(m *maker) program.Var {
 	}
 	if m.flag("is_causal", false) {
 		t, s := q.Shape()[2], k.Shape()[2]
-		if t*s > maxNumbers {
+		if t*s > maxOwn {
 			return m.unknown("a mask of %d by %d", t, s)
 		}
 		seen := make([]float64, t*s)

@@ -7,16 +7,26 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 )
 
-// Limits of what a file may claim. A real program has some ten thousand lines, and its values are those of a forward pass.
+// Limits of what a file may claim. A real program has some ten thousand lines, and its values are those of a forward pass. What is
+// within them takes about a second to read, and a hundred megabytes beside the numbers of its constants.
 const (
-	MaxBytes    = 256 << 20 // of the file
-	maxLines    = 1 << 20   // steps and names of all passes together
-	maxPasses   = 1 << 12
-	maxElements = 1 << 31 // of one value, and of each step within an operation
-	maxMade     = 1 << 27 // numbers that are made to find those of the constants
-	maxRank     = 16
-	maxNumbers  = 16 << 20 // of all constants together
-	maxOperands = 1 << 12  // of one step
+	maxBytes       = 64 << 20 // of the file
+	maxParts       = 1 << 20  // numbers, texts, lists and objects of it
+	maxLines       = 1 << 17  // of all templates together, and of all passes of a run
+	maxAllLines    = 1 << 19  // of all runs
+	maxAllOperands = 3 << 17  // operands and results of a run
+	maxTables      = 1 << 16  // constants and weights
+	maxPasses      = 1 << 12  // of all runs
+	maxElements    = 1 << 31  // of one value, and of each step within an operation
+	maxMade        = 1 << 25  // numbers that are made to find those of the constants
+	maxRank        = 16       // axes
+	maxNumbers     = 17 << 19 // of all constants together: two masks of 2,048 tokens
+	maxOperands    = 1 << 12  // of one step
+	maxFormulas    = 1 << 16  // steps of the formulas of all operations that are not alike
+	maxFormed      = 1 << 23  // numbers that these formulas have, beside those of constants
+	maxOwn         = 1 << 22  // of one of them
+	maxFree        = 1 << 22  // elements that a step may have, whatever it is computed from; more only where
+	maxGrowth      = 1 << 12  // the largest argument, constant or weight of it has no fewer than so many times less
 )
 
 // Program is what was recorded of a model: the steps of each forward call, and the names of what they compute.
@@ -30,9 +40,9 @@ type Program struct {
 	Constants []*Constant
 	Sources   []string // lines of source, such as "transformers/models/qwen3/modeling_qwen3.py:213"
 
-	values []Value  // the results of all steps, by number
-	runs   [][]Pass // the model on prompts of other lengths
-	alone  string   // why there are none
+	values []Value // the results of all steps, by number
+	others *others // the model on prompts of other lengths
+	alone  string  // why there are none
 }
 
 // OfPrompt is why the program is of one prompt alone: some of its numbers depend on the token ids and are not they, or on another

@@ -9,6 +9,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 )
@@ -18,32 +20,32 @@ const Version = 1
 
 // file is a program as it is written: lines that several layers and passes share stand in a template.
 type file struct {
-	Format    string                 `json:"format"`
-	Version   int                    `json:"version"`
-	Class     string                 `json:"class"`
-	ModelType string                 `json:"model_type"`
-	Producer  map[string]string      `json:"producer"`
-	DType     string                 `json:"dtype"`
-	Passes    []filePass             `json:"passes"`
-	Runs      [][]filePass           `json:"runs"`
-	Alone     string                 `json:"alone"`
-	Templates [][]json.RawMessage    `json:"templates"`
-	Weights   map[string]*fileWeight `json:"weights"`
-	Constants []*fileConstant        `json:"constants"`
-	Lines     []string               `json:"lines"`
+	Format    string            `json:"format"`
+	Version   int               `json:"version"`
+	Class     string            `json:"class"`
+	ModelType string            `json:"model_type"`
+	Producer  map[string]string `json:"producer"`
+	DType     string            `json:"dtype"`
+	Passes    []filePass        `json:"passes"`
+	Runs      [][]filePass      `json:"runs"`
+	Alone     string            `json:"alone"`
+	Templates [][]raw           `json:"templates"` // each line a [line]
+	Weights   map[string]raw    `json:"weights"`   // each a [fileWeight]
+	Constants []raw             `json:"constants"` // each a [fileConstant]
+	Lines     []string          `json:"lines"`
 }
 
 type filePass struct {
-	Tokens int      `json:"tokens"`
-	Past   int      `json:"past"`
-	Calls  [][3]any `json:"calls"`
+	Tokens int   `json:"tokens"`
+	Past   int   `json:"past"`
+	Calls  []raw `json:"calls"` // each a template, a layer and what its holes hold
 }
 
 type fileWeight struct {
 	fileConstant
 	File       string   `json:"file"`
 	Transposed bool     `json:"transposed"`
-	Rows       [][2]any `json:"rows"`
+	Rows       [][2]raw `json:"rows"`
 	Unknown    bool     `json:"unknown"`
 }
 
@@ -65,58 +67,44 @@ type reader struct {
 	templates [][]line
 	passes    [][]Pass // of each run
 	all       []Pass   // of all runs
-	run       int      // the first value of the run that is expanded
-	numbers   int      // of constants so far
-	made      int      // to find them
-	values    []Value  // of the steps so far
+	made      int      // numbers, to find those of constants
 	constants []*Constant
 	weights   map[string]*Weight
+
+	// Of the run that is expanded.
+	first  int     // the number of its first value
+	values []Value // of its steps so far
 }
 
 // Read reads a recorded program, which is not trusted: what it says of sizes, of views and of what comes before what is checked,
-// and the error says where it is wrong.
+// and the error says where it is wrong. Runs of other lengths are looked at when one is asked for, see [Program.For].
 func Read(in io.Reader) (*Program, error) {
-	data, err := io.ReadAll(io.LimitReader(in, MaxBytes+1))
+	data, err := Bytes(in)
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("more than %d MiB", MaxBytes>>20)
-	}
 	r := &reader{file: &file{}, weights: map[string]*Weight{}}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	if err := d.Decode(r.file); err != nil {
-		return nil, fmt.Errorf("not the JSON of a recorded program: %w", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
+	var syntax *json.SyntaxError
+	switch err := json.Unmarshal(data, r.file); {
+	case errors.As(err, &syntax) && strings.Contains(syntax.Error(), "after top-level value"):
 		return nil, errors.New("something stands behind the end of the program")
-	}
-	switch {
+	case err != nil:
+		return nil, fmt.Errorf("not the JSON of a recorded program: %w", err)
 	case r.Format != "tracediff program":
 		return nil, fmt.Errorf("its format is %.40q, not %q", r.Format, "tracediff program")
 	case r.Version != Version:
 		return nil, fmt.Errorf("it is of version %d, and this reads version %d", r.Version, Version)
 	}
-	if err := r.texts(); err != nil {
-		return nil, err
-	}
-	if err := r.lengths(); err != nil {
-		return nil, err
-	}
-	if err := r.tables(); err != nil {
-		return nil, err
-	}
-	for n, passes := range r.runs() {
-		r.run = len(r.values)
-		for i := range passes {
-			if err := r.pass(&passes[i], &r.passes[n][i]); err != nil {
-				return nil, fmt.Errorf("%spass %d: %w", ofRun(n), i, err)
-			}
+	for _, read := range []func() error{r.texts, r.lengths, r.lines, r.numbers, r.parameters} {
+		if err := read(); err != nil {
+			return nil, err
 		}
 	}
+	if err := r.expand(0); err != nil {
+		return nil, err
+	}
 	p := &Program{
-		Class: r.Class, ModelType: r.ModelType, Producer: r.Producer, Passes: r.passes[0], runs: r.passes[1:],
+		Class: r.Class, ModelType: r.ModelType, Producer: r.Producer, Passes: r.passes[0], others: r.others(),
 		Weights: r.weights, Constants: r.constants, Sources: r.Lines, values: r.values, alone: r.Alone,
 	}
 	p.DType = p.dtype()
@@ -128,16 +116,18 @@ func Read(in io.Reader) (*Program, error) {
 	return p, nil
 }
 
+// decode reads a part of a file, whose numbers stay as they are written.
+func decode(data raw, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
 // texts refuses what reports would show as more than a line, or as something else than it is.
 func (r *file) texts() error {
 	for k, s := range r.Lines {
 		if !printable(s, 1<<12) {
 			return fmt.Errorf("line of source %d is %.60q", k, s)
-		}
-	}
-	for name, w := range r.Weights {
-		if !printable(name, 1<<10) || w != nil && !(printable(w.File, 1<<10) && printable(w.DType, 1<<6)) {
-			return fmt.Errorf("%.80q is no weight's name, or its file or dtype is no text of one line", name)
 		}
 	}
 	if !printable(r.Class, 1<<10) || !printable(r.ModelType, 1<<10) || !printable(r.Alone, 1<<12) {
@@ -157,16 +147,10 @@ func rowsOf(w *fileWeight) ([]Tensor, error) {
 	n := 0
 	for _, row := range w.Rows {
 		t := Tensor{}
-		sizes, list := row[1].([]any)
-		t.Name, _ = row[0].(string)
-		for _, d := range sizes {
-			size, ok := whole(d)
-			list = list && ok
-			t.Shape = append(t.Shape, size)
-		}
+		list := json.Unmarshal(row[0], &t.Name) == nil && json.Unmarshal(row[1], &t.Shape) == nil
 		k, err := count(t.Shape)
 		if err != nil || !list || t.Name == "" {
-			return nil, fmt.Errorf("%.60v is no tensor of the checkpoint with its shape", row)
+			return nil, fmt.Errorf("%.60s is no tensor of the checkpoint with its shape", row)
 		}
 		n += k
 		all = append(all, t)
@@ -213,46 +197,120 @@ func count(shape []int) (int, error) {
 	return n, nil
 }
 
-// tables reads what passes refer to: templates, constants and weights.
-func (r *reader) tables() error {
+// lines reads the templates, and refuses what they stand for before it is made.
+func (r *reader) lines() error {
+	total := 0
+	for _, rows := range r.Templates {
+		if total += len(rows); total > maxLines {
+			return fmt.Errorf("more than %d lines in templates", maxLines)
+		}
+	}
 	for i, rows := range r.Templates {
 		lines := make([]line, len(rows))
 		for k, row := range rows {
-			d := json.NewDecoder(bytes.NewReader(row))
-			d.UseNumber()
-			if err := d.Decode(&lines[k]); err != nil {
+			if err := decode(row, &lines[k]); err != nil {
 				return fmt.Errorf("line %d of template %d: %w", k, i, err)
 			}
 		}
 		r.templates = append(r.templates, lines)
 	}
-	lines := 0
-	for _, passes := range r.runs() {
-		for _, p := range passes {
-			for _, call := range p.Calls {
-				if n, ok := whole(call[0]); ok && n >= 0 && n < len(r.templates) {
-					lines += len(r.templates[n])
-				}
-			}
-		}
-		if lines > maxLines {
-			return fmt.Errorf("more than %d lines in all passes", maxLines)
+	all := 0
+	for n := range r.runs() {
+		lines, operands := r.expanded(n)
+		switch all += lines; {
+		case lines > maxLines:
+			return fmt.Errorf("%smore than %d lines in all passes", ofRun(n), maxLines)
+		case operands > maxAllOperands:
+			return fmt.Errorf("%smore than %d operands and results in all passes", ofRun(n), maxAllOperands)
+		case all > maxAllLines:
+			return fmt.Errorf("more than %d lines in all runs", maxAllLines)
 		}
 	}
-	for i, c := range r.file.Constants {
-		if c == nil {
+	return nil
+}
+
+// expanded is how many lines a run stands for, and how many operands and results they have.
+func (r *reader) expanded(run int) (lines, operands int) {
+	own := make([]int, len(r.templates))
+	for i, template := range r.templates {
+		for k := range template {
+			own[i] += len(template[k].In) + len(template[k].Out)
+		}
+	}
+	for _, p := range r.runs()[run] {
+		for _, call := range p.Calls {
+			if n := templateOf(call); n >= 0 && n < len(own) {
+				lines, operands = lines+len(r.templates[n]), operands+own[n]
+			}
+		}
+	}
+	return lines, operands
+}
+
+// templateOf is the number of a call's template; −1 where the call is none.
+func templateOf(call raw) int {
+	at, _, _ := bytes.Cut(bytes.TrimLeft(call, "[ \t\r\n"), []byte{','})
+	n, err := strconv.Atoi(string(bytes.TrimSpace(at)))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// numbers reads the constants.
+func (r *reader) numbers() error {
+	if len(r.file.Constants)+len(r.Weights) > maxTables {
+		return fmt.Errorf("more than %d constants and weights", maxTables)
+	}
+	all := make([]*fileConstant, len(r.file.Constants))
+	total := 0
+	for i, data := range r.file.Constants {
+		if err := json.Unmarshal(data, &all[i]); err != nil {
+			return fmt.Errorf("constant %d: %w", i, err)
+		}
+		if all[i] == nil {
 			return fmt.Errorf("constant %d is null", i)
 		}
+		if err := add(&total, all[i].Shape); err != nil {
+			return fmt.Errorf("constant %d: %w", i, err)
+		}
+	}
+	for i, c := range all {
 		made, err := r.constant(c, fmt.Sprintf("constant %d", i))
 		if err != nil {
 			return err
 		}
 		r.constants = append(r.constants, made)
 	}
+	return nil
+}
+
+// add counts the numbers of a constant, of which a file has no more than maxNumbers.
+func add(total *int, shape []int) error {
+	n, err := count(shape)
+	if *total += n; err == nil && *total > maxNumbers {
+		err = fmt.Errorf("more than %d numbers in constants", maxNumbers)
+	}
+	return err
+}
+
+// parameters reads the weights.
+func (r *reader) parameters() error {
+	total := 0
+	for _, c := range r.constants {
+		n, _ := count(c.Shape)
+		total += n
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Weights)) {
-		w := r.Weights[name]
+		var w *fileWeight
+		if err := json.Unmarshal(r.Weights[name], &w); err != nil {
+			return fmt.Errorf("weight %.80q: %w", name, err)
+		}
 		if w == nil {
 			return fmt.Errorf("weight %.80q is null", name)
+		}
+		if !printable(name, 1<<10) || !printable(w.File, 1<<10) || !printable(w.DType, 1<<6) {
+			return fmt.Errorf("%.80q is no weight's name, or its file or dtype is no text of one line", name)
 		}
 		if _, err := count(w.Shape); err != nil {
 			return fmt.Errorf("weight %.80q: %w", name, err)
@@ -266,6 +324,9 @@ func (r *reader) tables() error {
 			out.File = name
 		}
 		if w.Data != nil || len(w.From) > 0 {
+			if err := add(&total, w.Shape); err != nil {
+				return fmt.Errorf("weight %.80q: %w", name, err)
+			}
 			if out.Data, err = r.constant(&w.fileConstant, fmt.Sprintf("weight %.80q", name)); err != nil {
 				return err
 			}
@@ -301,35 +362,6 @@ func (r *reader) lengths() error {
 			own[i] = Pass{Tokens: p.Tokens, Past: p.Past}
 		}
 		r.passes, r.all = append(r.passes, own), append(r.all, own...)
-	}
-	return nil
-}
-
-// pass expands the calls of a pass.
-func (r *reader) pass(from *filePass, to *Pass) error {
-	names := map[string]bool{}
-	to.first = len(r.values)
-	for k, call := range from.Calls {
-		template, ok := whole(call[0])
-		layer, also := whole(call[1])
-		holes, list := call[2].([]any)
-		if !ok || !also || !list || template < 0 || template >= len(r.templates) || layer < -1 || layer > 1<<20 {
-			return fmt.Errorf("call %d is %.80v: want a template, a layer and what its holes hold", k, call)
-		}
-		c := &caller{reader: r, layer: layer, holes: holes, first: len(r.values)}
-		for n := range r.templates[template] {
-			l, err := c.line(&r.templates[template][n])
-			if err != nil {
-				return fmt.Errorf("call %d, line %d of template %d: %w", k, n, template, err)
-			}
-			if l.Name != nil {
-				if names[l.Name.Name] {
-					return fmt.Errorf("call %d, line %d of template %d: a second %q", k, n, template, l.Name.Name)
-				}
-				names[l.Name.Name] = true
-			}
-			to.Lines = append(to.Lines, l)
-		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,35 @@ func TestRead(t *testing.T) {
 	}
 	if p.DType.String() != "float32" || passes[0][1].Source != "net.py:7" || p.Class != "m.Net" {
 		t.Errorf("%s, %s, %s", p.DType, passes[0][1].Source, p.Class)
+	}
+}
+
+// What an operation is called with is said with its numbers and settings.
+func TestCall(t *testing.T) {
+	for _, c := range []struct{ old, by, want string }{
+		{"", "", "add(input, mm, alpha=2)"},
+		{`"in":["$0",["t0",[1,2,4],[8,4,1],0]]`, `"in":["$0",0.125]`, "add(input, 0.125, alpha=2)"},
+	} {
+		p, err := recorded.Read(strings.NewReader(strings.Replace(small, c.old, c.by, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		passes, err := p.Entries()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, e := range passes[0] {
+			if e.Name != "layers.0.out" {
+				continue
+			}
+			if o, ok := e.Op.(recorded.Op); ok {
+				got = o.Call()
+			}
+		}
+		if got != c.want {
+			t.Errorf("the call is %q, want %q", got, c.want)
+		}
 	}
 }
 
@@ -156,7 +186,7 @@ func TestManySteps(t *testing.T) {
 func TestManyUnnamed(t *testing.T) {
 	var lines strings.Builder
 	lines.WriteString(`{"op":"neg","in":[1.0],"out":[["float32",[1]]]}`)
-	const steps = 100_000
+	const steps = 60_000
 	for k := range steps {
 		fmt.Fprintf(&lines, `,{"op":"neg","in":["t%d"],"out":[["float32",[1]]]}`, k)
 	}
@@ -256,7 +286,17 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
 		p, err := recorded.Read(bytes.NewReader(data))
+		if err == nil {
+			_, _ = p.Entries()
+		}
+		runtime.ReadMemStats(&after)
+		if made, took := after.TotalAlloc-before.TotalAlloc, time.Since(start); made > 1<<30 || took > 10*time.Second {
+			t.Errorf("a file of %d bytes made %d MiB in %v", len(data), made>>20, took)
+		}
 		if err != nil {
 			return
 		}

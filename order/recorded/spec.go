@@ -12,35 +12,100 @@ import (
 
 // try builds the program of an entry: what has no formula becomes unknown, and what does not go together is an error.
 func (x *expander) try(e *Entry) error {
-	why, ok := x.built[e.Op]
+	f, ok := x.built[e.Op]
 	if !ok {
-		var in [][]int
-		var w [][2]int
-		for _, i := range e.Inputs {
-			in = append(in, x.shapes[x.i-i.Back][i.Name])
-		}
-		for _, t := range e.Weights {
-			w = append(w, t.Size())
-		}
-		p, err := program.Of(e.Op, program.Op.Kind, 0, e.Shape, in, w)
-		switch {
-		case errors.Is(err, ErrUnknown):
-			why = strings.TrimPrefix(err.Error(), e.Op.Kind()+": ")
-		case err != nil:
+		var err error
+		if f, err = x.build(e); err != nil {
 			return err
-		default:
-			for i := range p.Steps {
-				if _, err := count(p.Steps[i].Shape); err != nil {
-					return fmt.Errorf("%s: %w", e.Op.Kind(), err)
-				}
-			}
 		}
-		x.built[e.Op] = why
+		x.built[e.Op] = f
 	}
-	if why != "" {
-		e.Op = Unknown{e.Op.Kind(), why}
+	if f.unknown == "" && f.most > maxFree && f.most/maxGrowth > x.source(e) {
+		f.unknown = fmt.Sprintf("%d elements, made of fewer than %d", f.most, max(f.most/maxGrowth, 1))
+	}
+	if f.unknown != "" {
+		e.Op = Unknown{e.Op.Kind(), f.unknown}
 	}
 	return nil
+}
+
+// formula is what is known of an operation's.
+type formula struct {
+	unknown string // why it has none; empty where it has
+	most    int    // elements of its largest step
+}
+
+func (x *expander) build(e *Entry) (f formula, err error) {
+	if x.steps > maxFormulas || x.numbers > maxFormed {
+		return formula{unknown: "its formula is not built: those before it are of too many steps and numbers"}, nil
+	}
+	var in [][]int
+	var w [][2]int
+	for _, i := range e.Inputs {
+		in = append(in, x.sized[x.i-i.Back][i.Name].shape)
+	}
+	for _, t := range e.Weights {
+		w = append(w, t.Size())
+	}
+	p, err := program.Of(e.Op, program.Op.Kind, 0, e.Shape, in, w)
+	switch {
+	case errors.Is(err, ErrUnknown):
+		return formula{unknown: strings.TrimPrefix(err.Error(), e.Op.Kind()+": ")}, nil
+	case err != nil:
+		return f, err
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		n, err := count(s.Shape)
+		if err != nil {
+			return f, fmt.Errorf("%s: %w", e.Op.Kind(), err)
+		}
+		if len(s.Args) > 0 {
+			f.most = max(f.most, n)
+		}
+		if own := s.Values; len(own) > 0 && !x.shared[&own[0]] {
+			x.numbers += len(own)
+		}
+	}
+	f.most = max(f.most, elementsOf(e.Shape))
+	x.steps += len(p.Steps)
+	return f, nil
+}
+
+// sized is an entry's shape, and the elements of the largest argument, constant or weight that it was computed from.
+type sized struct {
+	shape  []int
+	source int
+}
+
+// source is the largest argument, constant or weight of which an entry is computed, in elements.
+func (x *expander) source(e *Entry) int {
+	n := 1
+	for _, i := range e.Inputs {
+		n = max(n, x.sized[x.i-i.Back][i.Name].source)
+	}
+	for _, t := range e.Weights {
+		n = max(n, elementsOf(t.Shape))
+	}
+	var own *spec
+	switch o := e.Op.(type) {
+	case nil: // an argument
+		n = max(n, elementsOf(e.Shape))
+	case Op:
+		own = o.spec
+	case Seen:
+		own = o.spec
+	case Constants:
+		own = o.spec
+	}
+	if own != nil {
+		for i := range own.operands {
+			if c := own.operands[i].data; c != nil {
+				n = max(n, len(c.Numbers))
+			}
+		}
+	}
+	return n
 }
 
 // Size is a tensor as a matrix of its last axis.

@@ -14,7 +14,11 @@ from tracediff.program import Step
 from tracediff.templates import Block, share
 
 FORMAT, VERSION = "tracediff program", 1
-MAX_CONSTANTS = 64 << 20  # bytes of constants that a file holds
+
+# What a file may hold, as docs/program-format.md says: a reader refuses more.
+MAX_CONSTANTS = 44 << 20  # bytes of constants
+MAX_NUMBERS = 17 << 19  # of them
+MAX_LINES, MAX_ALL_LINES = 1 << 17, 1 << 19  # steps and names of a run, and of all runs
 
 
 @dataclasses.dataclass

@@ -6,6 +6,7 @@ docs/program-format.md describes.
 
 import contextlib
 import itertools
+import math
 import os
 import pathlib
 import platform
@@ -121,11 +122,11 @@ class Session:
             raise CaptureFailed("the model was not called: there is no program")
         writer = Writer(self.names.prefix)
         passes, templates = program_file.shared(writer, self.passes)
-        if sum(len(c.data) for c in writer.constants) > program_file.MAX_CONSTANTS:
+        if why := self._beyond(writer):
             if self._runs:
-                self.alone("longer prompts have more than 64 MiB of constants")
+                self.alone(f"longer prompts have {why}")
                 return self.text(head)
-            raise CaptureFailed("the program has more than 64 MiB of constants")
+            raise CaptureFailed(f"the program has {why}", "record fewer passes, or a shorter prompt")
         ends = [*self._runs, len(passes)]
         runs = [passes[a:b] for a, b in itertools.pairwise(ends)]
         if self.why_alone:
@@ -135,6 +136,18 @@ class Session:
             weights, constants = self._weights(writer), self._constants(writer, passes)
         tables = {"weights": weights, "constants": constants, "lines": writer.lines}
         return program_file.render(head, passes[: ends[0]], runs, templates, tables)
+
+    def _beyond(self, writer: Writer) -> str:
+        """Return what of the passes no reader would take, or "" where it takes them."""
+        if sum(len(c.data) for c in writer.constants) > program_file.MAX_CONSTANTS:
+            return f"more than {program_file.MAX_CONSTANTS >> 20} MiB of constants"
+        if sum(math.prod(c.shape) for c in writer.constants) > program_file.MAX_NUMBERS:
+            return f"more than {program_file.MAX_NUMBERS} numbers in constants"
+        lines = [len(one.steps) + len(one.names) for one in self.passes]
+        ends = [0, *self._runs, len(lines)]
+        if any(sum(lines[a:b]) > program_file.MAX_LINES for a, b in itertools.pairwise(ends)):
+            return f"more than {program_file.MAX_LINES} steps and names"
+        return "too many steps and names" if sum(lines) > program_file.MAX_ALL_LINES else ""
 
     def save(self, path: str | os.PathLike[str], head: dict[str, Any]) -> str:
         """Write the file, and return its digest."""
