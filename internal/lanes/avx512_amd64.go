@@ -7,7 +7,7 @@ import "github.com/tracediff/tracediff/hooks"
 type (
 	lookPass      = func(out *looked, l, r *byte, n int, masks *byte)
 	productsPass  = func(s *sums, l, r *byte, n int, masks *byte, diff, ref *float64)
-	deviationPass = func(out *[2]float64, x *byte, n int, from float64, masks *byte)
+	deviationPass = func(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
 )
 
 //go:noescape
@@ -23,10 +23,16 @@ func productsOneF32AVX512(s *sums, l, r *byte, n int, masks *byte, diff, ref *fl
 func productsOneF32MaskedAVX512(s *sums, l, r *byte, n int, masks *byte, diff, ref *float64)
 
 //go:noescape
-func deviationsF32AVX512(out *[2]float64, x *byte, n int, from float64, masks *byte)
+func deviationsF32AVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
-func deviationsF32MaskedAVX512(out *[2]float64, x *byte, n int, from float64, masks *byte)
+func deviationsOneF32AVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+
+//go:noescape
+func deviationsF32MaskedAVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+
+//go:noescape
+func deviationsOneF32MaskedAVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
 func productsF64AVX512(s *sums, l, r *byte, n int, masks *byte, diff, ref *float64)
@@ -41,10 +47,16 @@ func productsOneF64AVX512(s *sums, l, r *byte, n int, masks *byte, diff, ref *fl
 func productsOneF64MaskedAVX512(s *sums, l, r *byte, n int, masks *byte, diff, ref *float64)
 
 //go:noescape
-func deviationsF64AVX512(out *[2]float64, x *byte, n int, from float64, masks *byte)
+func deviationsF64AVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
-func deviationsF64MaskedAVX512(out *[2]float64, x *byte, n int, from float64, masks *byte)
+func deviationsOneF64AVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+
+//go:noescape
+func deviationsF64MaskedAVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+
+//go:noescape
+func deviationsOneF64MaskedAVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
 func look8AVX512(out *looked, l, r *byte, n int, masks *byte)
@@ -126,8 +138,8 @@ var (
 	look512x32     = [2][2]lookPass{{look32AVX512, look32MaskedAVX512}, {lookOne32AVX512, lookOne32MaskedAVX512}}
 	look512x64     = [2][2]lookPass{{look64AVX512, look64MaskedAVX512}, {lookOne64AVX512, lookOne64MaskedAVX512}}
 
-	deviations512F32 = [2]deviationPass{deviationsF32AVX512, deviationsF32MaskedAVX512}
-	deviations512F64 = [2]deviationPass{deviationsF64AVX512, deviationsF64MaskedAVX512}
+	deviations512F32 = [2][2]deviationPass{{deviationsF32AVX512, deviationsF32MaskedAVX512}, {deviationsOneF32AVX512, deviationsOneF32MaskedAVX512}}
+	deviations512F64 = [2][2]deviationPass{{deviationsF64AVX512, deviationsF64MaskedAVX512}, {deviationsOneF64AVX512, deviationsOneF64MaskedAVX512}}
 )
 
 var kernels512 = map[hooks.DType]*kernels{

@@ -21,10 +21,8 @@ func main() {
 		for _, one := range []bool{false, true} {
 			for _, masked := range []bool{false, true} {
 				products512(double, one, masked)
+				deviations512(double, one, masked)
 			}
-		}
-		for _, masked := range []bool{false, true} {
-			deviations512(double, masked)
 		}
 	}
 	for _, w := range widths {
