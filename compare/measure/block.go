@@ -16,6 +16,9 @@ type block struct {
 	tops       []pick    // of the part of each row
 
 	raw    [2][]byte
+	read   [2][]byte // buffers of raw, where it is not mapped
+	strips [2][]byte // buffers of a strip that is mapped and has to be written to
+	mapped bool
 	values [2][lanes.Strip]float64
 	holes  []int // buffer of strip.holes
 
@@ -58,17 +61,66 @@ func (b *block) begin(m *measurement, k int) {
 	}
 }
 
-// read reads the block's elements.
-func (b *block) read(m *measurement) error {
+// take measures the block of its window where that is mapped, and else reads it and measures it then.
+func (b *block) take(m *measurement, w *window, compute chan struct{}) error {
+	if m.fused != nil {
+		if w.open(m); w.sides[reference] != nil {
+			b.look(m, w)
+			compute <- struct{}{}
+			ok, err := b.measureMapped(m, w)
+			<-compute
+			if ok {
+				return err
+			}
+			b.begin(m, b.first/lanes.Block)
+		}
+	}
+	if err := b.fetch(m); err != nil {
+		return err
+	}
+	compute <- struct{}{}
+	defer func() { <-compute }()
+	return b.measure(m)
+}
+
+// look has the block's elements in its window.
+func (b *block) look(m *measurement, w *window) {
+	b.mapped = true
+	for side, of := range w.sides {
+		if of != nil {
+			size := m.views[side].Rec.DType.Size()
+			from := (b.first - w.first) * size
+			b.raw[side] = of.Data[from : from+b.n*size]
+		}
+	}
+}
+
+// measureMapped measures a block that is mapped. It is not ok where the file has become shorter meanwhile, so that there is nothing to
+// look at: to read it says what is wrong.
+func (b *block) measureMapped(m *measurement, w *window) (ok bool, err error) {
+	defer func() {
+		if e := recover(); e != nil {
+			if fault, is := e.(interface{ Addr() uintptr }); !is || !w.has(fault.Addr()) {
+				panic(e)
+			}
+			ok = false
+		}
+	}()
+	return true, b.measure(m)
+}
+
+// fetch reads the block's elements.
+func (b *block) fetch(m *measurement) error {
+	b.mapped = false
 	for side, v := range m.views {
 		if side == local && m.alone {
 			continue
 		}
 		size := b.n * v.Rec.DType.Size()
-		if cap(b.raw[side]) < size {
-			b.raw[side] = make([]byte, size)
+		if cap(b.read[side]) < size {
+			b.read[side] = make([]byte, size)
 		}
-		b.raw[side] = b.raw[side][:size]
+		b.raw[side] = b.read[side][:size]
 		if err := v.read(b.raw[side], b.first, b.n); err != nil {
 			return err
 		}
@@ -76,7 +128,7 @@ func (b *block) read(m *measurement) error {
 	return nil
 }
 
-// measure measures a block that was read, strip by strip.
+// measure measures a block, strip by strip.
 func (b *block) measure(m *measurement) error {
 	for at := 0; at < b.n; at += lanes.Strip {
 		s := b.stored(m, at)
@@ -84,6 +136,9 @@ func (b *block) measure(m *measurement) error {
 			continue
 		}
 		b.locate(m) // before its buffers are used for others
+		if b.mapped {
+			b.own(&s)
+		}
 		if err := b.decode(m, &s); err != nil {
 			return err
 		}
@@ -98,6 +153,16 @@ func (b *block) measure(m *measurement) error {
 	}
 	b.locate(m)
 	return nil
+}
+
+// own copies a strip that is mapped: what is left out of the sums is overwritten.
+func (b *block) own(s *strip) {
+	for side, raw := range s.raw {
+		if raw != nil {
+			b.strips[side] = append(b.strips[side][:0], raw...)
+			s.raw[side] = b.strips[side]
+		}
+	}
 }
 
 // strip is a few elements of a block.

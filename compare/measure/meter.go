@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,9 +35,10 @@ type Meter struct {
 	maxAhead int             // bounds them, and apart from that the blocks taken of them
 
 	mu      sync.Mutex
-	changed sync.Cond // of mu: there may be something to take or to merge
-	queue   []*job    // of which blocks are left to be taken
-	ahead   int       // blocks taken of jobs that were not asked for yet
+	changed sync.Cond        // of mu: there may be something to take or to merge
+	queue   []*job           // of which blocks are left to be taken
+	ahead   int              // blocks taken of jobs that were not asked for yet
+	windows map[*window]bool // of which blocks are not merged yet
 	closed  bool
 	running sync.WaitGroup
 }
@@ -49,7 +51,8 @@ type job struct {
 
 	// mu of the meter guards these, and sums; those and err are final when finished is closed.
 	taken, merged int
-	asked         bool // the walk waits for it
+	window        *window // of the last block taken
+	asked         bool    // the walk waits for it
 	err           error
 	finished      chan struct{}
 }
@@ -59,7 +62,7 @@ func NewMeter(ctx context.Context, workers int) *Meter {
 	if workers <= 0 {
 		workers = min(runtime.GOMAXPROCS(0), maxWorkers)
 	}
-	m := &Meter{ctx: ctx, compute: make(chan struct{}, workers), maxAhead: 2 * (workers + readers), prepared: map[string]*job{}}
+	m := &Meter{ctx: ctx, compute: make(chan struct{}, workers), maxAhead: 2 * (workers + readers), prepared: map[string]*job{}, windows: map[*window]bool{}}
 	m.changed.L = &m.mu
 	for range workers + readers {
 		m.running.Go(m.work)
@@ -74,6 +77,9 @@ func (m *Meter) Close() {
 	m.changed.Broadcast()
 	m.mu.Unlock()
 	m.running.Wait()
+	for w := range m.windows { // of jobs that were not finished
+		w.close()
+	}
 }
 
 // Measure measures two views of one shape by a rule. The error is that of the first block that cannot be read, or that of
@@ -148,25 +154,22 @@ func (m *Meter) wait(j *job) (*Sums, error) {
 
 // work takes block after block until the meter is closed.
 func (m *Meter) work() {
+	debug.SetPanicOnFault(true) // of this goroutine: see block.measureMapped
 	b := &block{}
 	for {
-		j, k := m.take()
+		j, k, w := m.take()
 		if j == nil {
 			return
 		}
 		b.begin(&j.measurement, k)
-		err := b.read(&j.measurement)
-		if err == nil {
-			m.compute <- struct{}{}
-			err = b.measure(&j.measurement)
-			<-m.compute
+		if m.merge(j, k, b, w, b.take(&j.measurement, w, m.compute)) {
+			w.close()
 		}
-		m.merge(j, k, b, err)
 	}
 }
 
-// take waits for a block to measure; nil when the meter was closed.
-func (m *Meter) take() (j *job, block int) {
+// take waits for a block to measure, and says in which window it is; nil when the meter was closed.
+func (m *Meter) take() (j *job, block int, w *window) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for !m.closed {
@@ -182,24 +185,29 @@ func (m *Meter) take() (j *job, block int) {
 		if !j.asked {
 			m.ahead++
 		}
+		if k, all := j.taken, j.blocksOf(); k%all == 0 {
+			j.window = &window{first: k * lanes.Block, blocks: min(all, j.blocks-k)}
+			m.windows[j.window] = true
+		}
 		j.taken++
 		if j.taken == j.blocks {
 			m.queue = slices.Delete(m.queue, i, i+1)
 		}
-		return j, j.taken - 1
+		return j, j.taken - 1, j.window
 	}
-	return nil, 0
+	return nil, 0, nil
 }
 
-// merge waits for its turn and adds block k to the job. Blocks are taken in order, so those before it are on their way.
-func (m *Meter) merge(j *job, k int, b *block, err error) {
+// merge waits for its turn and adds block k to the job, and reports whether that was the last one of its window. Blocks are taken in
+// order, so those before it are on their way.
+func (m *Meter) merge(j *job, k int, b *block, w *window, err error) (last bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for j.merged < k && !m.closed {
 		m.changed.Wait()
 	}
 	if m.closed {
-		return
+		return false
 	}
 	switch {
 	case j.err != nil:
@@ -212,8 +220,12 @@ func (m *Meter) merge(j *job, k int, b *block, err error) {
 		j.far.Store(math.Float64bits(j.sums.maxAbs))
 		m.mu.Lock()
 	}
+	if w.blocks--; w.blocks == 0 {
+		delete(m.windows, w)
+	}
 	if j.merged++; j.merged == j.blocks {
 		close(j.finished)
 	}
 	m.changed.Broadcast()
+	return w.blocks == 0
 }

@@ -120,12 +120,12 @@ func (s *sums) restOfOne(r *byte, n int, ref *float64) {
 }
 
 var deviations256 = [2][2]deviationPass{
-	{func(out *distances, totals *[2]lanes, l, r *byte, n int, _ *byte, count float64) {
-		out[0] = distancesOf(totals[0], l, n, count)
-		out[1] = distancesOf(totals[1], r, n, count)
+	{func(out *distances, s *sums, l, r *byte, n int, _ *byte, count float64) {
+		out[0] = distancesOf(s.total[0], l, n, count)
+		out[1] = distancesOf(s.total[1], r, n, count)
 	}},
-	{func(out *distances, totals *[2]lanes, _, r *byte, n int, _ *byte, count float64) {
-		out[1] = distancesOf(totals[1], r, n, count)
+	{func(out *distances, s *sums, _, r *byte, n int, _ *byte, count float64) {
+		out[1] = distancesOf(s.total[1], r, n, count)
 	}},
 }
 

@@ -7,7 +7,7 @@ import "github.com/tracediff/tracediff/hooks"
 type (
 	lookPass      = func(out *looked, l, r *byte, n int, masks *byte)
 	productsPass  = func(s *sums, l, r *byte, n int, masks *byte, diff, ref *float64)
-	deviationPass = func(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+	deviationPass = func(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 )
 
 //go:noescape
@@ -23,16 +23,16 @@ func productsOneF32AVX512(s *sums, l, r *byte, n int, masks *byte, diff, ref *fl
 func productsOneF32MaskedAVX512(s *sums, l, r *byte, n int, masks *byte, diff, ref *float64)
 
 //go:noescape
-func deviationsF32AVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+func deviationsF32AVX512(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
-func deviationsOneF32AVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+func deviationsOneF32AVX512(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
-func deviationsF32MaskedAVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+func deviationsF32MaskedAVX512(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
-func deviationsOneF32MaskedAVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+func deviationsOneF32MaskedAVX512(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
 func productsF64AVX512(s *sums, l, r *byte, n int, masks *byte, diff, ref *float64)
@@ -47,16 +47,16 @@ func productsOneF64AVX512(s *sums, l, r *byte, n int, masks *byte, diff, ref *fl
 func productsOneF64MaskedAVX512(s *sums, l, r *byte, n int, masks *byte, diff, ref *float64)
 
 //go:noescape
-func deviationsF64AVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+func deviationsF64AVX512(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
-func deviationsOneF64AVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+func deviationsOneF64AVX512(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
-func deviationsF64MaskedAVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+func deviationsF64MaskedAVX512(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
-func deviationsOneF64MaskedAVX512(out *distances, totals *[2]lanes, l, r *byte, n int, masks *byte, count float64)
+func deviationsOneF64MaskedAVX512(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 
 //go:noescape
 func look8AVX512(out *looked, l, r *byte, n int, masks *byte)
