@@ -61,19 +61,16 @@ func (b *block) begin(m *measurement, k int) {
 	}
 }
 
-// take measures the block of its window where that is mapped, and else reads it and measures it then.
-func (b *block) take(m *measurement, w *window, compute chan struct{}) error {
-	if m.fused != nil {
-		if w.open(m); w.sides[reference] != nil {
-			b.look(m, w)
-			compute <- struct{}{}
-			ok, err := b.measureMapped(m, w)
-			<-compute
-			if ok {
-				return err
-			}
-			b.begin(m, b.first/lanes.Block)
+// take measures the block where it is in memory already, and else reads it and measures it then.
+func (b *block) take(m *measurement, p *mapped, compute chan struct{}) error {
+	if m.fused != nil && b.look(m, p) {
+		compute <- struct{}{}
+		ok, err := b.measureMapped(m, p)
+		<-compute
+		if ok {
+			return err
 		}
+		b.begin(m, b.first/lanes.Block)
 	}
 	if err := b.fetch(m); err != nil {
 		return err
@@ -83,24 +80,31 @@ func (b *block) take(m *measurement, w *window, compute chan struct{}) error {
 	return b.measure(m)
 }
 
-// look has the block's elements in its window.
-func (b *block) look(m *measurement, w *window) {
-	b.mapped = true
-	for side, of := range w.sides {
-		if of != nil {
-			size := m.views[side].Rec.DType.Size()
-			from := (b.first - w.first) * size
-			b.raw[side] = of.Data[from : from+b.n*size]
+// look reports whether the block's elements are in memory, and has them there.
+func (b *block) look(m *measurement, p *mapped) bool {
+	p.open(m)
+	for side, of := range p.sides {
+		if side == local && m.alone {
+			continue
+		}
+		if of == nil {
+			return false
+		}
+		size := m.views[side].Rec.DType.Size()
+		if b.raw[side] = of.Part(b.first*size, b.n*size); b.raw[side] == nil {
+			return false
 		}
 	}
+	b.mapped = true
+	return true
 }
 
 // measureMapped measures a block that is mapped. It is not ok where the file has become shorter meanwhile, so that there is nothing to
 // look at: to read it says what is wrong.
-func (b *block) measureMapped(m *measurement, w *window) (ok bool, err error) {
+func (b *block) measureMapped(m *measurement, p *mapped) (ok bool, err error) {
 	defer func() {
 		if e := recover(); e != nil {
-			if fault, is := e.(interface{ Addr() uintptr }); !is || !w.has(fault.Addr()) {
+			if fault, is := e.(interface{ Addr() uintptr }); !is || !p.has(fault.Addr()) {
 				panic(e)
 			}
 			ok = false

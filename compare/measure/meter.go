@@ -35,10 +35,10 @@ type Meter struct {
 	maxAhead int             // bounds them, and apart from that the blocks taken of them
 
 	mu      sync.Mutex
-	changed sync.Cond        // of mu: there may be something to take or to merge
-	queue   []*job           // of which blocks are left to be taken
-	ahead   int              // blocks taken of jobs that were not asked for yet
-	windows map[*window]bool // of which blocks are not merged yet
+	changed sync.Cond     // of mu: there may be something to take or to merge
+	queue   []*job        // of which blocks are left to be taken
+	ahead   int           // blocks taken of jobs that were not asked for yet
+	open    map[*job]bool // of which blocks are not merged yet
 	closed  bool
 	running sync.WaitGroup
 }
@@ -46,13 +46,13 @@ type Meter struct {
 // job is a measurement on its way.
 type job struct {
 	measurement
+	mapped mapped
 	sums   *Sums
 	blocks int
 
 	// mu of the meter guards these, and sums; those and err are final when finished is closed.
 	taken, merged int
-	window        *window // of the last block taken
-	asked         bool    // the walk waits for it
+	asked         bool // the walk waits for it
 	err           error
 	finished      chan struct{}
 }
@@ -62,7 +62,7 @@ func NewMeter(ctx context.Context, workers int) *Meter {
 	if workers <= 0 {
 		workers = min(runtime.GOMAXPROCS(0), maxWorkers)
 	}
-	m := &Meter{ctx: ctx, compute: make(chan struct{}, workers), maxAhead: 2 * (workers + readers), prepared: map[string]*job{}, windows: map[*window]bool{}}
+	m := &Meter{ctx: ctx, compute: make(chan struct{}, workers), maxAhead: 2 * (workers + readers), prepared: map[string]*job{}, open: map[*job]bool{}}
 	m.changed.L = &m.mu
 	for range workers + readers {
 		m.running.Go(m.work)
@@ -77,8 +77,8 @@ func (m *Meter) Close() {
 	m.changed.Broadcast()
 	m.mu.Unlock()
 	m.running.Wait()
-	for w := range m.windows { // of jobs that were not finished
-		w.close()
+	for j := range m.open {
+		j.mapped.close()
 	}
 }
 
@@ -157,19 +157,17 @@ func (m *Meter) work() {
 	debug.SetPanicOnFault(true) // of this goroutine: see block.measureMapped
 	b := &block{}
 	for {
-		j, k, w := m.take()
+		j, k := m.take()
 		if j == nil {
 			return
 		}
 		b.begin(&j.measurement, k)
-		if m.merge(j, k, b, w, b.take(&j.measurement, w, m.compute)) {
-			w.close()
-		}
+		m.merge(j, k, b, b.take(&j.measurement, &j.mapped, m.compute))
 	}
 }
 
-// take waits for a block to measure, and says in which window it is; nil when the meter was closed.
-func (m *Meter) take() (j *job, block int, w *window) {
+// take waits for a block to measure; nil when the meter was closed.
+func (m *Meter) take() (j *job, block int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for !m.closed {
@@ -185,29 +183,34 @@ func (m *Meter) take() (j *job, block int, w *window) {
 		if !j.asked {
 			m.ahead++
 		}
-		if k, all := j.taken, j.blocksOf(); k%all == 0 {
-			j.window = &window{first: k * lanes.Block, blocks: min(all, j.blocks-k)}
-			m.windows[j.window] = true
-		}
+		m.open[j] = true
 		j.taken++
 		if j.taken == j.blocks {
 			m.queue = slices.Delete(m.queue, i, i+1)
 		}
-		return j, j.taken - 1, j.window
+		return j, j.taken - 1
 	}
-	return nil, 0, nil
+	return nil, 0
 }
 
-// merge waits for its turn and adds block k to the job, and reports whether that was the last one of its window. Blocks are taken in
-// order, so those before it are on their way.
-func (m *Meter) merge(j *job, k int, b *block, w *window, err error) (last bool) {
+// merge waits for its turn and adds block k to the job. Blocks are taken in order, so those before it are on their way.
+func (m *Meter) merge(j *job, k int, b *block, err error) {
+	if last, ok := m.mergeNext(j, k, b, err); last {
+		j.mapped.close()
+	} else if ok {
+		j.mapped.release(&j.measurement, k)
+	}
+}
+
+// mergeNext is merge, and reports whether that was the last block of the job; it is not ok where the meter was closed.
+func (m *Meter) mergeNext(j *job, k int, b *block, err error) (last, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for j.merged < k && !m.closed {
 		m.changed.Wait()
 	}
 	if m.closed {
-		return false
+		return false, false
 	}
 	switch {
 	case j.err != nil:
@@ -220,12 +223,10 @@ func (m *Meter) merge(j *job, k int, b *block, w *window, err error) (last bool)
 		j.far.Store(math.Float64bits(j.sums.maxAbs))
 		m.mu.Lock()
 	}
-	if w.blocks--; w.blocks == 0 {
-		delete(m.windows, w)
-	}
 	if j.merged++; j.merged == j.blocks {
+		delete(m.open, j)
 		close(j.finished)
 	}
 	m.changed.Broadcast()
-	return w.blocks == 0
+	return j.merged == j.blocks, true
 }
