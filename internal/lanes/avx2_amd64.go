@@ -148,7 +148,7 @@ func distancesOf(total lanes, x *byte, n int, count float64) [3]float64 {
 // look256 are the two looks by registers of 32 bytes; d is any type of that size.
 func look256(d hooks.DType, both, one func(out *looked, l, r *byte, n int)) [2][2]lookPass {
 	pass := func(of func(out *looked, l, r *byte, n int), sides ...int) lookPass {
-		return func(out *looked, l, r *byte, n int, _ *byte) {
+		return func(out *looked, l, r *byte, n int, _ *byte, _ *[2][Strip]float32) {
 			size := d.Size()
 			whole := n &^ (32/size - 1)
 			if whole > 0 {

@@ -73,9 +73,9 @@ type sorts struct{ count, masked, low, nan [Strip / 64]uint64 }
 
 // kernels are the passes of one type of floats.
 type kernels struct {
-	size       int // in bytes
-	widen      func(to *float32, from *byte, n int)
-	look       [2][2]func(out *looked, l, r *byte, n int, masks *byte) // [one side][with masks]
+	size       int                                                                            // in bytes
+	widen      func(to *float32, from *byte, n int)                                           // nil where the look without masks does it, or nobody has to
+	look       [2][2]func(out *looked, l, r *byte, n int, masks *byte, to *[2][Strip]float32) // [one side][with masks]
 	products   [2][2]func(s *sums, l, r *byte, n int, masks *byte, diff, ref *float64)
 	deviations [2][2]func(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 	classify   func(out *sorts, l, r *byte, n int, limits *uint64, allowed bool) // nil: strips with holes are not measured
@@ -153,8 +153,10 @@ func (f *Fused) Look(lim *Limits, l, r []byte) Seen {
 		switch {
 		case raw == nil:
 			f.x[side] = nil
-		case f.k.widen != nil:
-			f.k.widen(&f.values[side][0], &raw[0], f.n)
+		case f.k.size < 4:
+			if f.k.widen != nil {
+				f.k.widen(&f.values[side][0], &raw[0], f.n)
+			}
 			f.x[side], f.size = bytesOf(&f.values[side][0]), 4
 		default:
 			f.x[side], f.size = &raw[0], f.k.size
@@ -180,7 +182,7 @@ func (f *Fused) ahead() {
 // look sets f.seen.
 func (f *Fused) look(masks *byte) {
 	out, one := &f.out, index(f.l == nil)
-	f.k.look[one][index(masks != nil)](out, first(f.l), &f.r[0], f.n, masks)
+	f.k.look[one][index(masks != nil)](out, first(f.l), &f.r[0], f.n, masks, &f.values)
 	d := f.lim.d
 	f.seen = Seen{Plain: true}
 	for side := range 2 {

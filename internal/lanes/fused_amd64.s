@@ -44,7 +44,7 @@ loop:
 	VADDPD      Z15, Z11, Z11
 	VFMADD231PD Z15, Z15, Z4
 	VCVTPS2PD   (R9), Z16
-	VADDPD      Z16, Z13, Z13
+	VFMADD231PD Z10, Z16, Z13
 	VFMADD231PD Z16, Z16, Z6
 	VFMADD231PD Z16, Z15, Z8
 	VFMSUB213PD Z15, Z10, Z16
@@ -55,7 +55,7 @@ loop:
 	VADDPD      Z17, Z12, Z12
 	VFMADD231PD Z17, Z17, Z5
 	VCVTPS2PD   32(R9), Z18
-	VADDPD      Z18, Z14, Z14
+	VFMADD231PD Z10, Z18, Z14
 	VFMADD231PD Z18, Z18, Z7
 	VFMADD231PD Z18, Z17, Z9
 	VFMSUB213PD Z17, Z10, Z18
@@ -98,7 +98,7 @@ tail:
 	VADDPD      Z15, Z11, Z11
 	VFMADD231PD Z15, Z15, Z4
 	VCVTPS2PD.Z (R9), K1, Z16
-	VADDPD      Z16, Z13, Z13
+	VFMADD231PD Z10, Z16, Z13
 	VFMADD231PD Z16, Z16, Z6
 	VFMADD231PD Z16, Z15, Z8
 	VFMSUB213PD Z15, Z10, Z16
@@ -110,7 +110,7 @@ tail:
 	VADDPD      Z17, Z12, Z12
 	VFMADD231PD Z17, Z17, Z5
 	VCVTPS2PD.Z 32(R9), K2, Z18
-	VADDPD      Z18, Z14, Z14
+	VFMADD231PD Z10, Z18, Z14
 	VFMADD231PD Z18, Z18, Z7
 	VFMADD231PD Z18, Z17, Z9
 	VFMSUB213PD Z17, Z10, Z18
@@ -237,7 +237,7 @@ loop:
 	VADDPD      Z11, Z2, Z2
 	VCVTPS2PD   (DX), Z11
 	VFMSUB213PD Z5, Z0, Z11
-	VADDPD      Z11, Z9, Z9
+	VFMADD231PD Z0, Z11, Z9
 	VMULPD      Z11, Z11, Z11
 	VADDPD      Z11, Z7, Z7
 	VCVTPS2PD   32(AX), Z11
@@ -247,7 +247,7 @@ loop:
 	VADDPD      Z11, Z4, Z4
 	VCVTPS2PD   32(DX), Z11
 	VFMSUB213PD Z5, Z0, Z11
-	VADDPD      Z11, Z10, Z10
+	VFMADD231PD Z0, Z11, Z10
 	VMULPD      Z11, Z11, Z11
 	VADDPD      Z11, Z8, Z8
 	ADDQ        $0x00000040, AX
@@ -267,27 +267,27 @@ tail:
 	ADDQ        SI, DI
 	PREFETCHT1  (R8)
 	ADDQ        SI, R8
-	VCVTPS2PD.Z (AX), K1, Z0
-	VSUBPD.Z    Z1, Z0, K1, Z0
-	VADDPD      Z0, Z6, Z6
-	VMULPD      Z0, Z0, Z0
-	VADDPD      Z0, Z2, Z2
-	VCVTPS2PD.Z (DX), K1, Z0
-	VSUBPD.Z    Z5, Z0, K1, Z0
-	VADDPD      Z0, Z9, Z9
-	VMULPD      Z0, Z0, Z0
-	VADDPD      Z0, Z7, Z7
+	VCVTPS2PD.Z (AX), K1, Z11
+	VSUBPD.Z    Z1, Z11, K1, Z11
+	VADDPD      Z11, Z6, Z6
+	VMULPD      Z11, Z11, Z11
+	VADDPD      Z11, Z2, Z2
+	VCVTPS2PD.Z (DX), K1, Z11
+	VSUBPD.Z    Z5, Z11, K1, Z11
+	VFMADD231PD Z0, Z11, Z9
+	VMULPD      Z11, Z11, Z11
+	VADDPD      Z11, Z7, Z7
 	KSHIFTRW    $0x08, K1, K1
-	VCVTPS2PD.Z 32(AX), K1, Z0
-	VSUBPD.Z    Z1, Z0, K1, Z0
-	VADDPD      Z0, Z3, Z3
-	VMULPD      Z0, Z0, Z0
-	VADDPD      Z0, Z4, Z4
-	VCVTPS2PD.Z 32(DX), K1, Z0
-	VSUBPD.Z    Z5, Z0, K1, Z0
-	VADDPD      Z0, Z10, Z10
-	VMULPD      Z0, Z0, Z0
-	VADDPD      Z0, Z8, Z8
+	VCVTPS2PD.Z 32(AX), K1, Z11
+	VSUBPD.Z    Z1, Z11, K1, Z11
+	VADDPD      Z11, Z3, Z3
+	VMULPD      Z11, Z11, Z11
+	VADDPD      Z11, Z4, Z4
+	VCVTPS2PD.Z 32(DX), K1, Z1
+	VSUBPD.Z    Z5, Z1, K1, Z1
+	VFMADD231PD Z0, Z1, Z10
+	VMULPD      Z1, Z1, Z1
+	VADDPD      Z1, Z8, Z8
 
 done:
 	VADDPD        Z3, Z6, Z6
@@ -365,7 +365,7 @@ loop:
 	VADDPD      Z15, Z11, Z11
 	VFMADD231PD Z15, Z15, Z4
 	VCVTPS2PD.Z (R9), K1, Z16
-	VADDPD      Z16, Z13, Z13
+	VFMADD231PD Z10, Z16, Z13
 	VFMADD231PD Z16, Z16, Z6
 	VFMADD231PD Z16, Z15, Z8
 	VFMSUB213PD Z15, Z10, Z16
@@ -377,7 +377,7 @@ loop:
 	VADDPD      Z17, Z12, Z12
 	VFMADD231PD Z17, Z17, Z5
 	VCVTPS2PD.Z 32(R9), K2, Z18
-	VADDPD      Z18, Z14, Z14
+	VFMADD231PD Z10, Z18, Z14
 	VFMADD231PD Z18, Z18, Z7
 	VFMADD231PD Z18, Z17, Z9
 	VFMSUB213PD Z17, Z10, Z18
@@ -461,38 +461,38 @@ TEXT ·deviationsF32MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ          888(BX), DI
 	MOVQ          864(BX), R8
 	MOVQ          872(BX), R9
-	VMOVUPD       160(BX), Z0
-	VMOVUPD       224(BX), Z7
-	VADDPD        Z7, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y8
-	VADDPD        Y8, Y0, Y0
-	VEXTRACTF64X2 $0x01, Y0, X8
-	VADDPD        X8, X0, X0
-	VPERMILPD     $0x01, X0, X8
-	VADDSD        X8, X0, X0
-	VDIVSD        count+48(FP), X0, X0
-	VMOVSD        X0, 24(DX)
-	VBROADCASTSD  X0, Z0
-	VPXORQ        Z3, Z3, Z3
-	VPXORQ        Z1, Z1, Z1
-	VPXORQ        Z7, Z7, Z7
-	VPXORQ        Z2, Z2, Z2
-	VMOVUPD       32(BX), Z8
-	VMOVUPD       96(BX), Z9
-	VADDPD        Z9, Z8, Z8
-	VEXTRACTF64X4 $0x01, Z8, Y10
-	VADDPD        Y10, Y8, Y8
-	VEXTRACTF64X2 $0x01, Y8, X10
-	VADDPD        X10, X8, X8
-	VPERMILPD     $0x01, X8, X10
-	VADDSD        X10, X8, X8
-	VDIVSD        count+48(FP), X8, X8
-	VMOVSD        X8, (DX)
-	VBROADCASTSD  X8, Z8
+	VMOVUPD       160(BX), Z1
+	VMOVUPD       224(BX), Z3
+	VADDPD        Z3, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y5
+	VADDPD        Y5, Y1, Y1
+	VEXTRACTF64X2 $0x01, Y1, X5
+	VADDPD        X5, X1, X1
+	VPERMILPD     $0x01, X1, X5
+	VADDSD        X5, X1, X1
+	VDIVSD        count+48(FP), X1, X1
+	VMOVSD        X1, 24(DX)
+	VBROADCASTSD  X1, Z1
 	VPXORQ        Z6, Z6, Z6
+	VPXORQ        Z2, Z2, Z2
+	VPXORQ        Z3, Z3, Z3
 	VPXORQ        Z4, Z4, Z4
+	VMOVUPD       32(BX), Z5
+	VMOVUPD       96(BX), Z10
+	VADDPD        Z10, Z5, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y11
+	VADDPD        Y11, Y5, Y5
+	VEXTRACTF64X2 $0x01, Y5, X11
+	VADDPD        X11, X5, X5
+	VPERMILPD     $0x01, X5, X11
+	VADDSD        X11, X5, X5
+	VDIVSD        count+48(FP), X5, X5
+	VMOVSD        X5, (DX)
+	VBROADCASTSD  X5, Z5
 	VPXORQ        Z9, Z9, Z9
-	VPXORQ        Z5, Z5, Z5
+	VPXORQ        Z7, Z7, Z7
+	VPXORQ        Z10, Z10, Z10
+	VPXORQ        Z8, Z8, Z8
 	MOVQ          masks+40(FP), BX
 
 loop:
@@ -501,64 +501,64 @@ loop:
 	ADDQ          DI, R8
 	PREFETCHT1    (R9)
 	ADDQ          DI, R9
-	VCVTPS2PD.Z   (AX), K1, Z10
-	VSUBPD.Z      Z0, Z10, K1, Z10
-	VADDPD        Z10, Z3, Z3
-	VMULPD        Z10, Z10, Z10
-	VADDPD        Z10, Z1, Z1
-	VCVTPS2PD.Z   (CX), K1, Z10
-	VSUBPD.Z      Z8, Z10, K1, Z10
-	VADDPD        Z10, Z6, Z6
-	VMULPD        Z10, Z10, Z10
-	VADDPD        Z10, Z4, Z4
+	VCVTPS2PD.Z   (AX), K1, Z11
+	VSUBPD.Z      Z1, Z11, K1, Z11
+	VADDPD        Z11, Z6, Z6
+	VMULPD        Z11, Z11, Z11
+	VADDPD        Z11, Z2, Z2
+	VCVTPS2PD.Z   (CX), K1, Z11
+	VSUBPD.Z      Z5, Z11, K1, Z11
+	VFMADD231PD   Z0, Z11, Z9
+	VMULPD        Z11, Z11, Z11
+	VADDPD        Z11, Z7, Z7
 	KSHIFTRW      $0x08, K1, K1
-	VCVTPS2PD.Z   32(AX), K1, Z10
-	VSUBPD.Z      Z0, Z10, K1, Z10
-	VADDPD        Z10, Z7, Z7
-	VMULPD        Z10, Z10, Z10
-	VADDPD        Z10, Z2, Z2
-	VCVTPS2PD.Z   32(CX), K1, Z10
-	VSUBPD.Z      Z8, Z10, K1, Z10
-	VADDPD        Z10, Z9, Z9
-	VMULPD        Z10, Z10, Z10
-	VADDPD        Z10, Z5, Z5
+	VCVTPS2PD.Z   32(AX), K1, Z11
+	VSUBPD.Z      Z1, Z11, K1, Z11
+	VADDPD        Z11, Z3, Z3
+	VMULPD        Z11, Z11, Z11
+	VADDPD        Z11, Z4, Z4
+	VCVTPS2PD.Z   32(CX), K1, Z11
+	VSUBPD.Z      Z5, Z11, K1, Z11
+	VFMADD231PD   Z0, Z11, Z10
+	VMULPD        Z11, Z11, Z11
+	VADDPD        Z11, Z8, Z8
 	ADDQ          $0x02, BX
 	ADDQ          $0x00000040, AX
 	ADDQ          $0x00000040, CX
 	SUBQ          $0x10, SI
 	JG            loop
-	VADDPD        Z7, Z3, Z3
-	VEXTRACTF64X4 $0x01, Z3, Y0
-	VADDPD        Y0, Y3, Y3
-	VEXTRACTF64X2 $0x01, Y3, X0
-	VADDPD        X0, X3, X3
-	VPERMILPD     $0x01, X3, X0
-	VADDSD        X0, X3, X3
-	VMOVSD        X3, 32(DX)
-	VADDPD        Z2, Z1, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y0
-	VADDPD        Y0, Y1, Y1
-	VEXTRACTF64X2 $0x01, Y1, X0
-	VADDPD        X0, X1, X1
-	VPERMILPD     $0x01, X1, X0
-	VADDSD        X0, X1, X1
-	VMOVSD        X1, 40(DX)
-	VADDPD        Z9, Z6, Z6
+	VADDPD        Z3, Z6, Z6
 	VEXTRACTF64X4 $0x01, Z6, Y0
 	VADDPD        Y0, Y6, Y6
 	VEXTRACTF64X2 $0x01, Y6, X0
 	VADDPD        X0, X6, X6
 	VPERMILPD     $0x01, X6, X0
 	VADDSD        X0, X6, X6
-	VMOVSD        X6, 8(DX)
-	VADDPD        Z5, Z4, Z4
-	VEXTRACTF64X4 $0x01, Z4, Y0
-	VADDPD        Y0, Y4, Y4
-	VEXTRACTF64X2 $0x01, Y4, X0
-	VADDPD        X0, X4, X4
-	VPERMILPD     $0x01, X4, X0
-	VADDSD        X0, X4, X4
-	VMOVSD        X4, 16(DX)
+	VMOVSD        X6, 32(DX)
+	VADDPD        Z4, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VADDPD        Y0, Y2, Y2
+	VEXTRACTF64X2 $0x01, Y2, X0
+	VADDPD        X0, X2, X2
+	VPERMILPD     $0x01, X2, X0
+	VADDSD        X0, X2, X2
+	VMOVSD        X2, 40(DX)
+	VADDPD        Z10, Z9, Z9
+	VEXTRACTF64X4 $0x01, Z9, Y0
+	VADDPD        Y0, Y9, Y9
+	VEXTRACTF64X2 $0x01, Y9, X0
+	VADDPD        X0, X9, X9
+	VPERMILPD     $0x01, X9, X0
+	VADDSD        X0, X9, X9
+	VMOVSD        X9, 8(DX)
+	VADDPD        Z8, Z7, Z7
+	VEXTRACTF64X4 $0x01, Z7, Y0
+	VADDPD        Y0, Y7, Y7
+	VEXTRACTF64X2 $0x01, Y7, X0
+	VADDPD        X0, X7, X7
+	VPERMILPD     $0x01, X7, X0
+	VADDSD        X0, X7, X7
+	VMOVSD        X7, 16(DX)
 	VZEROUPPER
 	RET
 
@@ -1742,9 +1742,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func look8AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func look8AVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·look8AVX512(SB), NOSPLIT, $0-40
+TEXT ·look8AVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8080808080808080, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -1894,9 +1894,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func look8MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func look8MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·look8MaskedAVX512(SB), NOSPLIT, $0-40
+TEXT ·look8MaskedAVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8080808080808080, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -2019,9 +2019,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func lookOne8AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func lookOne8AVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·lookOne8AVX512(SB), NOSPLIT, $0-40
+TEXT ·lookOne8AVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8080808080808080, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -2093,9 +2093,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func lookOne8MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func lookOne8MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·lookOne8MaskedAVX512(SB), NOSPLIT, $0-40
+TEXT ·lookOne8MaskedAVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8080808080808080, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -2257,9 +2257,9 @@ end16:
 done:
 	RET
 
-// func look16AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func look16AVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·look16AVX512(SB), NOSPLIT, $0-40
+TEXT ·look16AVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000800080008000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -2401,9 +2401,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func look16MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func look16MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·look16MaskedAVX512(SB), NOSPLIT, $0-40
+TEXT ·look16MaskedAVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000800080008000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -2518,9 +2518,212 @@ loop:
 	VZEROUPPER
 	RET
 
-// func lookOne16AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func lookBF16AVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·lookOne16AVX512(SB), NOSPLIT, $0-40
+TEXT ·lookBF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ         $0x8000800080008000, AX
+	VPBROADCASTQ AX, Z0
+	MOVQ         out+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         r+16(FP), DX
+	MOVQ         l+8(FP), BX
+	MOVQ         to+40(FP), SI
+	VMOVDQU64    words17<>+0(SB), Z1
+	VMOVDQU64    words18<>+0(SB), Z2
+	MOVL         $0xaaaaaaaa, DI
+	KMOVD        DI, K1
+	MOVQ         $0x7fff7fff7fff7fff, DI
+	VPBROADCASTQ DI, Z3
+	MOVQ         $0x8000800080008000, DI
+	VPBROADCASTQ DI, Z4
+	MOVQ         $0x7fff7fff7fff7fff, DI
+	VPBROADCASTQ DI, Z5
+	MOVQ         $0x8000800080008000, DI
+	VPBROADCASTQ DI, Z6
+	MOVQ         $0x0001000100010001, DI
+	VPBROADCASTQ DI, Z9
+	VPXORQ       Z7, Z7, Z7
+	VPXORQ       Z8, Z8, Z8
+
+loop:
+	CMPQ       CX, $0x00000020
+	JL         tail
+	PREFETCHT0 1024(DX)
+	VMOVDQU64  (DX), Z10
+	VPERMW.Z   Z10, Z1, K1, Z11
+	VMOVUPS    Z11, 8192(SI)
+	VPERMW.Z   Z10, Z2, K1, Z11
+	VMOVUPS    Z11, 8256(SI)
+	VPMOVW2M   Z10, K2
+	VPSUBW     Z10, Z0, K2, Z10
+	VPMINSW    Z10, Z3, Z3
+	VPMAXSW    Z10, Z4, Z4
+	PREFETCHT0 1024(BX)
+	VMOVDQU64  (BX), Z11
+	VPERMW.Z   Z11, Z1, K1, Z12
+	VMOVUPS    Z12, (SI)
+	VPERMW.Z   Z11, Z2, K1, Z12
+	VMOVUPS    Z12, 64(SI)
+	VPMOVW2M   Z11, K2
+	VPSUBW     Z11, Z0, K2, Z11
+	VPMINSW    Z11, Z5, Z5
+	VPMAXSW    Z11, Z6, Z6
+	ADDQ       $0x00000080, SI
+	VPMINSW    Z10, Z11, Z12
+	VPMAXSW    Z10, Z11, Z10
+	VPSUBW     Z12, Z10, Z12
+	VPMAXUW    Z12, Z7, Z7
+	VPTESTMW   Z12, Z12, K2
+	VPADDW     Z9, Z8, K2, Z8
+	ADDQ       $0x00000040, DX
+	ADDQ       $0x00000040, BX
+	SUBQ       $0x00000020, CX
+	JMP        loop
+
+tail:
+	TESTQ       CX, CX
+	JZ          done
+	MOVQ        $0x0000000000000001, DI
+	SHLQ        CL, DI
+	DECQ        DI
+	KMOVQ       DI, K2
+	PREFETCHT0  1024(DX)
+	VMOVDQU16.Z (DX), K2, Z10
+	VPERMW.Z    Z10, Z1, K1, Z11
+	VMOVUPS     Z11, 8192(SI)
+	VPERMW.Z    Z10, Z2, K1, Z11
+	VMOVUPS     Z11, 8256(SI)
+	VPMOVW2M    Z10, K3
+	VPSUBW      Z10, Z0, K3, Z10
+	VPMINSW     Z10, Z3, K2, Z3
+	VPMAXSW     Z10, Z4, K2, Z4
+	PREFETCHT0  1024(BX)
+	VMOVDQU16.Z (BX), K2, Z11
+	VPERMW.Z    Z11, Z1, K1, Z1
+	VMOVUPS     Z1, (SI)
+	VPERMW.Z    Z11, Z2, K1, Z1
+	VMOVUPS     Z1, 64(SI)
+	VPMOVW2M    Z11, K1
+	VPSUBW      Z11, Z0, K1, Z11
+	VPMINSW     Z11, Z5, K2, Z5
+	VPMAXSW     Z11, Z6, K2, Z6
+	ADDQ        $0x00000080, SI
+	VPMINSW     Z10, Z11, Z0
+	VPMAXSW     Z10, Z11, Z10
+	VPSUBW      Z0, Z10, Z0
+	VPMAXUW     Z0, Z7, Z7
+	VPTESTMW    Z0, Z0, K1
+	VPADDW      Z9, Z8, K1, Z8
+
+done:
+	VEXTRACTI64X4 $0x01, Z3, Y0
+	VPMINSW       Y0, Y3, Y3
+	VEXTRACTI64X2 $0x01, Y3, X0
+	VPMINSW       X0, X3, X3
+	VPSRLDQ       $0x08, X3, X0
+	VPMINSW       X0, X3, X3
+	VPSRLDQ       $0x04, X3, X0
+	VPMINSW       X0, X3, X3
+	VPSRLDQ       $0x02, X3, X0
+	VPMINSW       X0, X3, X3
+	VMOVQ         X3, 16(AX)
+	VEXTRACTI64X4 $0x01, Z4, Y0
+	VPMAXSW       Y0, Y4, Y4
+	VEXTRACTI64X2 $0x01, Y4, X0
+	VPMAXSW       X0, X4, X4
+	VPSRLDQ       $0x08, X4, X0
+	VPMAXSW       X0, X4, X4
+	VPSRLDQ       $0x04, X4, X0
+	VPMAXSW       X0, X4, X4
+	VPSRLDQ       $0x02, X4, X0
+	VPMAXSW       X0, X4, X4
+	VMOVQ         X4, 48(AX)
+	VEXTRACTI64X4 $0x01, Z5, Y0
+	VPMINSW       Y0, Y5, Y5
+	VEXTRACTI64X2 $0x01, Y5, X0
+	VPMINSW       X0, X5, X5
+	VPSRLDQ       $0x08, X5, X0
+	VPMINSW       X0, X5, X5
+	VPSRLDQ       $0x04, X5, X0
+	VPMINSW       X0, X5, X5
+	VPSRLDQ       $0x02, X5, X0
+	VPMINSW       X0, X5, X5
+	VMOVQ         X5, (AX)
+	VEXTRACTI64X4 $0x01, Z6, Y0
+	VPMAXSW       Y0, Y6, Y6
+	VEXTRACTI64X2 $0x01, Y6, X0
+	VPMAXSW       X0, X6, X6
+	VPSRLDQ       $0x08, X6, X0
+	VPMAXSW       X0, X6, X6
+	VPSRLDQ       $0x04, X6, X0
+	VPMAXSW       X0, X6, X6
+	VPSRLDQ       $0x02, X6, X0
+	VPMAXSW       X0, X6, X6
+	VMOVQ         X6, 32(AX)
+	VEXTRACTI64X4 $0x01, Z7, Y0
+	VPMAXUW       Y0, Y7, Y7
+	VEXTRACTI64X2 $0x01, Y7, X0
+	VPMAXUW       X0, X7, X7
+	VPSRLDQ       $0x08, X7, X0
+	VPMAXUW       X0, X7, X7
+	VPSRLDQ       $0x04, X7, X0
+	VPMAXUW       X0, X7, X7
+	VPSRLDQ       $0x02, X7, X0
+	VPMAXUW       X0, X7, X7
+	VMOVQ         X7, 64(AX)
+	VEXTRACTI64X4 $0x01, Z8, Y0
+	VPADDW        Y0, Y8, Y8
+	VEXTRACTI64X2 $0x01, Y8, X0
+	VPADDW        X0, X8, X8
+	VPSRLDQ       $0x08, X8, X0
+	VPADDW        X0, X8, X8
+	VPSRLDQ       $0x04, X8, X0
+	VPADDW        X0, X8, X8
+	VPSRLDQ       $0x02, X8, X0
+	VPADDW        X0, X8, X8
+	VMOVQ         X8, 80(AX)
+	VZEROUPPER
+	RET
+
+DATA words17<>+0(SB)/4, $0x00000000
+DATA words17<>+4(SB)/4, $0x00010000
+DATA words17<>+8(SB)/4, $0x00020000
+DATA words17<>+12(SB)/4, $0x00030000
+DATA words17<>+16(SB)/4, $0x00040000
+DATA words17<>+20(SB)/4, $0x00050000
+DATA words17<>+24(SB)/4, $0x00060000
+DATA words17<>+28(SB)/4, $0x00070000
+DATA words17<>+32(SB)/4, $0x00080000
+DATA words17<>+36(SB)/4, $0x00090000
+DATA words17<>+40(SB)/4, $0x000a0000
+DATA words17<>+44(SB)/4, $0x000b0000
+DATA words17<>+48(SB)/4, $0x000c0000
+DATA words17<>+52(SB)/4, $0x000d0000
+DATA words17<>+56(SB)/4, $0x000e0000
+DATA words17<>+60(SB)/4, $0x000f0000
+GLOBL words17<>(SB), RODATA|NOPTR, $64
+
+DATA words18<>+0(SB)/4, $0x00100000
+DATA words18<>+4(SB)/4, $0x00110000
+DATA words18<>+8(SB)/4, $0x00120000
+DATA words18<>+12(SB)/4, $0x00130000
+DATA words18<>+16(SB)/4, $0x00140000
+DATA words18<>+20(SB)/4, $0x00150000
+DATA words18<>+24(SB)/4, $0x00160000
+DATA words18<>+28(SB)/4, $0x00170000
+DATA words18<>+32(SB)/4, $0x00180000
+DATA words18<>+36(SB)/4, $0x00190000
+DATA words18<>+40(SB)/4, $0x001a0000
+DATA words18<>+44(SB)/4, $0x001b0000
+DATA words18<>+48(SB)/4, $0x001c0000
+DATA words18<>+52(SB)/4, $0x001d0000
+DATA words18<>+56(SB)/4, $0x001e0000
+DATA words18<>+60(SB)/4, $0x001f0000
+GLOBL words18<>(SB), RODATA|NOPTR, $64
+
+// func lookOne16AVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
+TEXT ·lookOne16AVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000800080008000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -2588,9 +2791,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func lookOne16MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func lookOne16MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·lookOne16MaskedAVX512(SB), NOSPLIT, $0-40
+TEXT ·lookOne16MaskedAVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000800080008000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -2643,6 +2846,127 @@ loop:
 	VZEROUPPER
 	RET
 
+// func lookOneBF16AVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
+TEXT ·lookOneBF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ         $0x8000800080008000, AX
+	VPBROADCASTQ AX, Z0
+	MOVQ         out+0(FP), AX
+	MOVQ         n+24(FP), CX
+	MOVQ         r+16(FP), DX
+	MOVQ         to+40(FP), BX
+	VMOVDQU64    words19<>+0(SB), Z1
+	VMOVDQU64    words20<>+0(SB), Z2
+	MOVL         $0xaaaaaaaa, SI
+	KMOVD        SI, K1
+	MOVQ         $0x7fff7fff7fff7fff, SI
+	VPBROADCASTQ SI, Z3
+	MOVQ         $0x8000800080008000, SI
+	VPBROADCASTQ SI, Z4
+	MOVQ         $0x0001000100010001, SI
+	VPBROADCASTQ SI, Z7
+	VPXORQ       Z5, Z5, Z5
+	VPXORQ       Z6, Z6, Z6
+
+loop:
+	CMPQ       CX, $0x00000020
+	JL         tail
+	PREFETCHT0 1024(DX)
+	VMOVDQU64  (DX), Z5
+	VPERMW.Z   Z5, Z1, K1, Z6
+	VMOVUPS    Z6, 8192(BX)
+	VPERMW.Z   Z5, Z2, K1, Z6
+	VMOVUPS    Z6, 8256(BX)
+	VPMOVW2M   Z5, K2
+	VPSUBW     Z5, Z0, K2, Z5
+	VPMINSW    Z5, Z3, Z3
+	VPMAXSW    Z5, Z4, Z4
+	ADDQ       $0x00000080, BX
+	ADDQ       $0x00000040, DX
+	SUBQ       $0x00000020, CX
+	JMP        loop
+
+tail:
+	TESTQ       CX, CX
+	JZ          done
+	MOVQ        $0x0000000000000001, SI
+	SHLQ        CL, SI
+	DECQ        SI
+	KMOVQ       SI, K2
+	PREFETCHT0  1024(DX)
+	VMOVDQU16.Z (DX), K2, Z5
+	VPERMW.Z    Z5, Z1, K1, Z1
+	VMOVUPS     Z1, 8192(BX)
+	VPERMW.Z    Z5, Z2, K1, Z1
+	VMOVUPS     Z1, 8256(BX)
+	VPMOVW2M    Z5, K1
+	VPSUBW      Z5, Z0, K1, Z5
+	VPMINSW     Z5, Z3, K2, Z3
+	VPMAXSW     Z5, Z4, K2, Z4
+	ADDQ        $0x00000080, BX
+
+done:
+	VEXTRACTI64X4 $0x01, Z3, Y0
+	VPMINSW       Y0, Y3, Y3
+	VEXTRACTI64X2 $0x01, Y3, X0
+	VPMINSW       X0, X3, X3
+	VPSRLDQ       $0x08, X3, X0
+	VPMINSW       X0, X3, X3
+	VPSRLDQ       $0x04, X3, X0
+	VPMINSW       X0, X3, X3
+	VPSRLDQ       $0x02, X3, X0
+	VPMINSW       X0, X3, X3
+	VMOVQ         X3, 16(AX)
+	VEXTRACTI64X4 $0x01, Z4, Y0
+	VPMAXSW       Y0, Y4, Y4
+	VEXTRACTI64X2 $0x01, Y4, X0
+	VPMAXSW       X0, X4, X4
+	VPSRLDQ       $0x08, X4, X0
+	VPMAXSW       X0, X4, X4
+	VPSRLDQ       $0x04, X4, X0
+	VPMAXSW       X0, X4, X4
+	VPSRLDQ       $0x02, X4, X0
+	VPMAXSW       X0, X4, X4
+	VMOVQ         X4, 48(AX)
+	VZEROUPPER
+	RET
+
+DATA words19<>+0(SB)/4, $0x00000000
+DATA words19<>+4(SB)/4, $0x00010000
+DATA words19<>+8(SB)/4, $0x00020000
+DATA words19<>+12(SB)/4, $0x00030000
+DATA words19<>+16(SB)/4, $0x00040000
+DATA words19<>+20(SB)/4, $0x00050000
+DATA words19<>+24(SB)/4, $0x00060000
+DATA words19<>+28(SB)/4, $0x00070000
+DATA words19<>+32(SB)/4, $0x00080000
+DATA words19<>+36(SB)/4, $0x00090000
+DATA words19<>+40(SB)/4, $0x000a0000
+DATA words19<>+44(SB)/4, $0x000b0000
+DATA words19<>+48(SB)/4, $0x000c0000
+DATA words19<>+52(SB)/4, $0x000d0000
+DATA words19<>+56(SB)/4, $0x000e0000
+DATA words19<>+60(SB)/4, $0x000f0000
+GLOBL words19<>(SB), RODATA|NOPTR, $64
+
+DATA words20<>+0(SB)/4, $0x00100000
+DATA words20<>+4(SB)/4, $0x00110000
+DATA words20<>+8(SB)/4, $0x00120000
+DATA words20<>+12(SB)/4, $0x00130000
+DATA words20<>+16(SB)/4, $0x00140000
+DATA words20<>+20(SB)/4, $0x00150000
+DATA words20<>+24(SB)/4, $0x00160000
+DATA words20<>+28(SB)/4, $0x00170000
+DATA words20<>+32(SB)/4, $0x00180000
+DATA words20<>+36(SB)/4, $0x00190000
+DATA words20<>+40(SB)/4, $0x001a0000
+DATA words20<>+44(SB)/4, $0x001b0000
+DATA words20<>+48(SB)/4, $0x001c0000
+DATA words20<>+52(SB)/4, $0x001d0000
+DATA words20<>+56(SB)/4, $0x001e0000
+DATA words20<>+60(SB)/4, $0x001f0000
+GLOBL words20<>(SB), RODATA|NOPTR, $64
+
 // func classify16AVX512(out *byte, l *byte, r *byte, n int, limits *uint64, allowed bool)
 // Requires: AVX512BW, AVX512F
 TEXT ·classify16AVX512(SB), NOSPLIT, $0-41
@@ -2682,17 +3006,17 @@ loop:
 	KANDQ     K4, K5, K4
 	KXORQ     K5, K5, K5
 	TESTB     SI, SI
-	JZ        all17
+	JZ        all21
 	KANDNQ    K2, K6, K2
-	JMP       end18
+	JMP       end22
 
-all17:
+all21:
 	VPCMPUW $0x00, Z5, Z7, K4, K6
 	KANDQ   K2, K6, K4
 	VPCMPUW $0x05, Z3, Z6, K6, K5
 	KANDNQ  K2, K4, K2
 
-end18:
+end22:
 	KMOVD K2, (AX)
 	KMOVD K4, 256(AX)
 	KMOVD K5, 512(AX)
@@ -2728,17 +3052,17 @@ tail:
 	KANDQ       K4, K1, K4
 	KXORQ       K1, K1, K1
 	TESTB       SI, SI
-	JZ          all19
+	JZ          all23
 	KANDNQ      K2, K5, K2
-	JMP         end20
+	JMP         end24
 
-all19:
+all23:
 	VPCMPUW $0x00, Z5, Z1, K4, K5
 	KANDQ   K2, K5, K4
 	VPCMPUW $0x05, Z3, Z6, K5, K1
 	KANDNQ  K2, K4, K2
 
-end20:
+end24:
 	KMOVD K2, (AX)
 	KMOVD K4, 256(AX)
 	KMOVD K1, 512(AX)
@@ -2748,9 +3072,9 @@ end20:
 done:
 	RET
 
-// func look32AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func look32AVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·look32AVX512(SB), NOSPLIT, $0-40
+TEXT ·look32AVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000000080000000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -2880,9 +3204,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func look32MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func look32MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·look32MaskedAVX512(SB), NOSPLIT, $0-40
+TEXT ·look32MaskedAVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000000080000000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -2985,9 +3309,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func lookOne32AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func lookOne32AVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·lookOne32AVX512(SB), NOSPLIT, $0-40
+TEXT ·lookOne32AVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000000080000000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -3051,9 +3375,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func lookOne32MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func lookOne32MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·lookOne32MaskedAVX512(SB), NOSPLIT, $0-40
+TEXT ·lookOne32MaskedAVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000000080000000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -3141,17 +3465,17 @@ loop:
 	KANDQ     K4, K5, K4
 	KXORQ     K5, K5, K5
 	TESTB     SI, SI
-	JZ        all21
+	JZ        all25
 	KANDNQ    K2, K6, K2
-	JMP       end22
+	JMP       end26
 
-all21:
+all25:
 	VPCMPUD $0x00, Z5, Z7, K4, K6
 	KANDQ   K2, K6, K4
 	VPCMPUD $0x05, Z3, Z6, K6, K5
 	KANDNQ  K2, K4, K2
 
-end22:
+end26:
 	KMOVW K2, (AX)
 	KMOVW K4, 256(AX)
 	KMOVW K5, 512(AX)
@@ -3187,17 +3511,17 @@ tail:
 	KANDQ       K4, K1, K4
 	KXORQ       K1, K1, K1
 	TESTB       SI, SI
-	JZ          all23
+	JZ          all27
 	KANDNQ      K2, K5, K2
-	JMP         end24
+	JMP         end28
 
-all23:
+all27:
 	VPCMPUD $0x00, Z5, Z1, K4, K5
 	KANDQ   K2, K5, K4
 	VPCMPUD $0x05, Z3, Z6, K5, K1
 	KANDNQ  K2, K4, K2
 
-end24:
+end28:
 	KMOVW K2, (AX)
 	KMOVW K4, 256(AX)
 	KMOVW K1, 512(AX)
@@ -3207,9 +3531,9 @@ end24:
 done:
 	RET
 
-// func look64AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func look64AVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·look64AVX512(SB), NOSPLIT, $0-40
+TEXT ·look64AVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000000000000000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -3327,9 +3651,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func look64MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func look64MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·look64MaskedAVX512(SB), NOSPLIT, $0-40
+TEXT ·look64MaskedAVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000000000000000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -3420,9 +3744,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func lookOne64AVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func lookOne64AVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·lookOne64AVX512(SB), NOSPLIT, $0-40
+TEXT ·lookOne64AVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000000000000000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -3482,9 +3806,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func lookOne64MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte)
+// func lookOne64MaskedAVX512(out *byte, l *byte, r *byte, n int, masks *byte, to *float32)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
-TEXT ·lookOne64MaskedAVX512(SB), NOSPLIT, $0-40
+TEXT ·lookOne64MaskedAVX512(SB), NOSPLIT, $0-48
 	MOVQ         $0x8000000000000000, AX
 	VPBROADCASTQ AX, Z0
 	MOVQ         out+0(FP), AX
@@ -3568,17 +3892,17 @@ loop:
 	KANDQ     K4, K5, K4
 	KXORQ     K5, K5, K5
 	TESTB     SI, SI
-	JZ        all25
+	JZ        all29
 	KANDNQ    K2, K6, K2
-	JMP       end26
+	JMP       end30
 
-all25:
+all29:
 	VPCMPUQ $0x00, Z5, Z7, K4, K6
 	KANDQ   K2, K6, K4
 	VPCMPUQ $0x05, Z3, Z6, K6, K5
 	KANDNQ  K2, K4, K2
 
-end26:
+end30:
 	KMOVB K2, (AX)
 	KMOVB K4, 256(AX)
 	KMOVB K5, 512(AX)
@@ -3614,17 +3938,17 @@ tail:
 	KANDQ       K4, K1, K4
 	KXORQ       K1, K1, K1
 	TESTB       SI, SI
-	JZ          all27
+	JZ          all31
 	KANDNQ      K2, K5, K2
-	JMP         end28
+	JMP         end32
 
-all27:
+all31:
 	VPCMPUQ $0x00, Z5, Z1, K4, K5
 	KANDQ   K2, K5, K4
 	VPCMPUQ $0x05, Z3, Z6, K5, K1
 	KANDNQ  K2, K4, K2
 
-end28:
+end32:
 	KMOVB K2, (AX)
 	KMOVB K4, 256(AX)
 	KMOVB K1, 512(AX)
@@ -3632,41 +3956,6 @@ end28:
 	ADDQ  $0x00000001, AX
 
 done:
-	RET
-
-// func widenBF16AVX512(to *float32, from *byte, n int)
-// Requires: AVX, AVX512F, MMX+
-TEXT ·widenBF16AVX512(SB), NOSPLIT, $0-24
-	MOVQ to+0(FP), AX
-	MOVQ from+8(FP), DX
-	MOVQ n+16(FP), CX
-
-loop:
-	CMPQ       CX, $0x10
-	JL         tail
-	PREFETCHT0 1024(DX)
-	VPMOVZXWD  (DX), Z0
-	VPSLLD     $0x10, Z0, Z0
-	VMOVUPS    Z0, (AX)
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000020, DX
-	SUBQ       $0x10, CX
-	JMP        loop
-
-tail:
-	TESTQ       CX, CX
-	JZ          done
-	MOVL        $0x00000001, BX
-	SHLQ        CL, BX
-	DECQ        BX
-	KMOVW       BX, K1
-	PREFETCHT0  1024(DX)
-	VPMOVZXWD.Z (DX), K1, Z0
-	VPSLLD      $0x10, Z0, Z0
-	VMOVUPS     Z0, (AX)
-
-done:
-	VZEROUPPER
 	RET
 
 // func widenF16AVX512(to *float32, from *byte, n int)
@@ -3835,14 +4124,14 @@ loop:
 	VMULPD      Y13, Y13, Y13
 	VADDPD      Y13, Y5, Y5
 	TESTQ       R9, R9
-	JZ          columns29
+	JZ          columns33
 	VADDPD      (R8)(DX*1), Y13, Y13
 	VMOVUPD     Y13, (R8)(DX*1)
 	VMOVUPD     (R9)(DX*1), Y15
 	VFMADD231PD Y14, Y14, Y15
 	VMOVUPD     Y15, (R9)(DX*1)
 
-columns29:
+columns33:
 	VCVTPS2PD   16(SI), Y14
 	VADDPD      Y14, Y4, Y4
 	VFMADD231PD Y14, Y14, Y2
@@ -3856,22 +4145,22 @@ columns29:
 	VMULPD      Y13, Y13, Y13
 	VADDPD      Y13, Y6, Y6
 	TESTQ       R9, R9
-	JZ          columns30
+	JZ          columns34
 	VADDPD      32(R8)(DX*1), Y13, Y13
 	VMOVUPD     Y13, 32(R8)(DX*1)
 	VMOVUPD     32(R9)(DX*1), Y15
 	VFMADD231PD Y14, Y14, Y15
 	VMOVUPD     Y15, 32(R9)(DX*1)
 
-columns30:
+columns34:
 	ADDQ  $0x00000040, SI
 	ADDQ  $0x00000040, BX
 	TESTQ R9, R9
-	JZ    next31
+	JZ    next35
 	ADDQ  $0x00000080, R9
 	ADDQ  $0x00000080, R8
 
-next31:
+next35:
 	SUBQ    $0x00000010, DI
 	JNZ     loop
 	VMOVUPD Y1, 480(AX)(DX*1)
@@ -3923,28 +4212,28 @@ loop:
 	VADDPD      Y4, Y2, Y2
 	VFMADD231PD Y4, Y4, Y0
 	TESTQ       DI, DI
-	JZ          columns32
+	JZ          columns36
 	VMOVUPD     (DI)(DX*1), Y5
 	VFMADD231PD Y4, Y4, Y5
 	VMOVUPD     Y5, (DI)(DX*1)
 
-columns32:
+columns36:
 	VCVTPS2PD   16(BX), Y4
 	VADDPD      Y4, Y3, Y3
 	VFMADD231PD Y4, Y4, Y1
 	TESTQ       DI, DI
-	JZ          columns33
+	JZ          columns37
 	VMOVUPD     32(DI)(DX*1), Y5
 	VFMADD231PD Y4, Y4, Y5
 	VMOVUPD     Y5, 32(DI)(DX*1)
 
-columns33:
+columns37:
 	ADDQ  $0x00000040, BX
 	TESTQ DI, DI
-	JZ    next34
+	JZ    next38
 	ADDQ  $0x00000080, DI
 
-next34:
+next38:
 	SUBQ    $0x00000010, SI
 	JNZ     loop
 	VMOVUPD Y0, 480(AX)(DX*1)

@@ -118,8 +118,14 @@ func (w width) rounds(n Register, masks Register, advance []Register, body func(
 // look512 looks at a strip as it is stored. Below the sign the bits of a float count its type's numbers upwards from zero, and so do
 // integers in its place: it finds the least and the largest place of both sides, the most steps between two, and how many differ. Each is
 // the first element of sixteen bytes: the least of the local side and of the reference, the largest, the steps, and the count.
-func look512(w width, one, masked bool) {
-	TEXT(name("look", w.of, one, masked, "AVX512"), NOSPLIT, "func(out, l, r *byte, n int, masks *byte)")
+//
+// With widens the numbers are bfloat16, of which it makes float32s too.
+func look512(w width, one, masked, widens bool) {
+	of := w.of
+	if widens {
+		of = "BF16"
+	}
+	TEXT(name("look", of, one, masked, "AVX512"), NOSPLIT, "func(out, l, r *byte, n int, masks *byte, to *float32)")
 	negative := constant(w.repeat(w.sign()))
 	out, n := Load(Param("out"), GP64()), Load(Param("n"), GP64())
 	bases := []Register{Load(Param("r"), GP64())}
@@ -129,6 +135,13 @@ func look512(w width, one, masked bool) {
 	var masks Register
 	if masked {
 		masks = Load(Param("masks"), GP64())
+	}
+	var to Register
+	var words [2]VecVirtual
+	var uppers Register
+	if widens {
+		to = Load(Param("to"), GP64())
+		words, uppers = upperWords()
 	}
 	var least, most [2]VecVirtual
 	for i := range bases {
@@ -148,6 +161,13 @@ func look512(w width, one, masked bool) {
 			} else {
 				w.loadZ(at(base, 0), k, x)
 			}
+			for half := range words {
+				if widens {
+					single := ZMM()
+					VPERMW_Z(x, words[half], uppers, single)
+					VMOVUPS(single, at(to, (1-i)*stripBytes+64*half))
+				}
+			}
 			w.place(x, negative)
 			if k == nil {
 				w.least(x, least[i], least[i])
@@ -156,6 +176,9 @@ func look512(w width, one, masked bool) {
 				w.least(x, least[i], k, least[i])
 				w.most(x, most[i], k, most[i])
 			}
+		}
+		if widens {
+			ADDQ(U32(128), to)
 		}
 		if one {
 			return
@@ -178,6 +201,27 @@ func look512(w width, one, masked bool) {
 	}
 	VZEROUPPER()
 	RET()
+}
+
+// stripBytes is the size of a strip of float32s.
+const stripBytes = 4 * 2048
+
+// upperWords are where the words of the first and of the last half of a register go where each becomes the upper half of 32 bits, and
+// which words are upper halves. What is below them is 0.
+func upperWords() (words [2]VecVirtual, uppers Register) {
+	for half := range words {
+		table := GLOBL(label("words"), RODATA|NOPTR)
+		for i := range 16 {
+			DATA(4*i, U32(uint32(16*half+i)<<16))
+		}
+		words[half] = ZMM()
+		VMOVDQU64(table, words[half])
+	}
+	bits := GP32()
+	uppers = K()
+	MOVL(U32(0xaaaaaaaa), bits)
+	KMOVD(bits, uppers)
+	return words, uppers
 }
 
 // ahead is how far a first look fetches into the cache what comes next, in bytes.
@@ -315,13 +359,6 @@ func widen512(f format) {
 		words, src := x.AsY(), at(from, 0)
 		PREFETCHT0(at(from, ahead))
 		switch {
-		case f.of == "BF16":
-			if k == nil {
-				VPMOVZXWD(src, x)
-			} else {
-				VPMOVZXWD_Z(src, k, x)
-			}
-			VPSLLD(Imm(16), x, x)
 		case f.of == "F16":
 			if k == nil {
 				VCVTPH2PS(src, x)

@@ -201,6 +201,15 @@ func (p *pair512) less(x, y VecVirtual) {
 	}
 }
 
+// more adds x to a sum in the same way.
+func (p *pair512) more(sum, x VecVirtual) {
+	if p.double {
+		VADDPD(x, sum, sum)
+	} else {
+		VFMADD231PD(p.unit, x, sum)
+	}
+}
+
 // round takes in sixteen elements, or those whose bit in k is 1.
 func (p *pair512) round(k Register) {
 	p.fetch()
@@ -223,7 +232,7 @@ func (p *pair512) round(k Register) {
 			continue
 		}
 		l := p.load(p.l, ks[h], h)
-		VADDPD(l, p.totalL[h], p.totalL[h])
+		p.more(p.totalL[h], l)
 		p.addProduct(l, l, p.sumL[h])
 		p.addProduct(l, r, p.sumX[h])
 		d := l
@@ -338,7 +347,11 @@ func deviations512(double, one, masked bool) {
 				default:
 					p.less(d, s.from)
 				}
-				VADDPD(d, s.sum[h], s.sum[h])
+				if i == 0 {
+					VADDPD(d, s.sum[h], s.sum[h])
+				} else {
+					p.more(s.sum[h], d)
+				}
 				VMULPD(d, d, d)
 				VADDPD(d, s.squares[h], s.squares[h])
 			}
