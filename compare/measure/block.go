@@ -16,9 +16,6 @@ type block struct {
 	tops       []pick    // of the part of each row
 
 	raw    [2][]byte
-	read   [2][]byte // buffers of raw, where it is not mapped
-	strips [2][]byte // buffers of a strip that is mapped and has to be written to
-	mapped bool
 	values [2][lanes.Strip]float64
 	holes  []int // buffer of strip.holes
 
@@ -61,70 +58,17 @@ func (b *block) begin(m *measurement, k int) {
 	}
 }
 
-// take measures the block where it is in memory already, and else reads it and measures it then.
-func (b *block) take(m *measurement, p *mapped, compute chan struct{}) error {
-	if m.fused != nil && b.look(m, p) {
-		compute <- struct{}{}
-		ok, err := b.measureMapped(m, p)
-		<-compute
-		if ok {
-			return err
-		}
-		b.begin(m, b.first/lanes.Block)
-	}
-	if err := b.fetch(m); err != nil {
-		return err
-	}
-	compute <- struct{}{}
-	defer func() { <-compute }()
-	return b.measure(m)
-}
-
-// look reports whether the block's elements are in memory, and has them there.
-func (b *block) look(m *measurement, p *mapped) bool {
-	p.open(m)
-	for side, of := range p.sides {
-		if side == local && m.alone {
-			continue
-		}
-		if of == nil {
-			return false
-		}
-		size := m.views[side].Rec.DType.Size()
-		if b.raw[side] = of.Part(b.first*size, b.n*size); b.raw[side] == nil {
-			return false
-		}
-	}
-	b.mapped = true
-	return true
-}
-
-// measureMapped measures a block that is mapped. It is not ok where the file has become shorter meanwhile, so that there is nothing to
-// look at: to read it says what is wrong.
-func (b *block) measureMapped(m *measurement, p *mapped) (ok bool, err error) {
-	defer func() {
-		if e := recover(); e != nil {
-			if fault, is := e.(interface{ Addr() uintptr }); !is || !p.has(fault.Addr()) {
-				panic(e)
-			}
-			ok = false
-		}
-	}()
-	return true, b.measure(m)
-}
-
-// fetch reads the block's elements.
-func (b *block) fetch(m *measurement) error {
-	b.mapped = false
+// read reads the block's elements.
+func (b *block) read(m *measurement) error {
 	for side, v := range m.views {
 		if side == local && m.alone {
 			continue
 		}
 		size := b.n * v.Rec.DType.Size()
-		if cap(b.read[side]) < size {
-			b.read[side] = make([]byte, size)
+		if cap(b.raw[side]) < size {
+			b.raw[side] = make([]byte, size)
 		}
-		b.raw[side] = b.read[side][:size]
+		b.raw[side] = b.raw[side][:size]
 		if err := v.read(b.raw[side], b.first, b.n); err != nil {
 			return err
 		}
@@ -132,7 +76,7 @@ func (b *block) fetch(m *measurement) error {
 	return nil
 }
 
-// measure measures a block, strip by strip.
+// measure measures a block that was read, strip by strip.
 func (b *block) measure(m *measurement) error {
 	for at := 0; at < b.n; at += lanes.Strip {
 		s := b.stored(m, at)
@@ -140,9 +84,6 @@ func (b *block) measure(m *measurement) error {
 			continue
 		}
 		b.locate(m) // before its buffers are used for others
-		if b.mapped {
-			b.own(&s)
-		}
 		if err := b.decode(m, &s); err != nil {
 			return err
 		}
@@ -157,16 +98,6 @@ func (b *block) measure(m *measurement) error {
 	}
 	b.locate(m)
 	return nil
-}
-
-// own copies a strip that is mapped: what is left out of the sums is overwritten.
-func (b *block) own(s *strip) {
-	for side, raw := range s.raw {
-		if raw != nil {
-			b.strips[side] = append(b.strips[side][:0], raw...)
-			s.raw[side] = b.strips[side]
-		}
-	}
 }
 
 // strip is a few elements of a block.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -35,10 +34,9 @@ type Meter struct {
 	maxAhead int             // bounds them, and apart from that the blocks taken of them
 
 	mu      sync.Mutex
-	changed sync.Cond     // of mu: there may be something to take or to merge
-	queue   []*job        // of which blocks are left to be taken
-	ahead   int           // blocks taken of jobs that were not asked for yet
-	open    map[*job]bool // of which blocks are not merged yet
+	changed sync.Cond // of mu: there may be something to take or to merge
+	queue   []*job    // of which blocks are left to be taken
+	ahead   int       // blocks taken of jobs that were not asked for yet
 	closed  bool
 	running sync.WaitGroup
 }
@@ -46,7 +44,6 @@ type Meter struct {
 // job is a measurement on its way.
 type job struct {
 	measurement
-	mapped mapped
 	sums   *Sums
 	blocks int
 
@@ -62,7 +59,7 @@ func NewMeter(ctx context.Context, workers int) *Meter {
 	if workers <= 0 {
 		workers = min(runtime.GOMAXPROCS(0), maxWorkers)
 	}
-	m := &Meter{ctx: ctx, compute: make(chan struct{}, workers), maxAhead: 2 * (workers + readers), prepared: map[string]*job{}, open: map[*job]bool{}}
+	m := &Meter{ctx: ctx, compute: make(chan struct{}, workers), maxAhead: 2 * (workers + readers), prepared: map[string]*job{}}
 	m.changed.L = &m.mu
 	for range workers + readers {
 		m.running.Go(m.work)
@@ -77,9 +74,6 @@ func (m *Meter) Close() {
 	m.changed.Broadcast()
 	m.mu.Unlock()
 	m.running.Wait()
-	for j := range m.open {
-		j.mapped.close()
-	}
 }
 
 // Measure measures two views of one shape by a rule. The error is that of the first block that cannot be read, or that of
@@ -154,7 +148,6 @@ func (m *Meter) wait(j *job) (*Sums, error) {
 
 // work takes block after block until the meter is closed.
 func (m *Meter) work() {
-	debug.SetPanicOnFault(true) // of this goroutine: see block.measureMapped
 	b := &block{}
 	for {
 		j, k := m.take()
@@ -162,7 +155,13 @@ func (m *Meter) work() {
 			return
 		}
 		b.begin(&j.measurement, k)
-		m.merge(j, k, b, b.take(&j.measurement, &j.mapped, m.compute))
+		err := b.read(&j.measurement)
+		if err == nil {
+			m.compute <- struct{}{}
+			err = b.measure(&j.measurement)
+			<-m.compute
+		}
+		m.merge(j, k, b, err)
 	}
 }
 
@@ -183,7 +182,6 @@ func (m *Meter) take() (j *job, block int) {
 		if !j.asked {
 			m.ahead++
 		}
-		m.open[j] = true
 		j.taken++
 		if j.taken == j.blocks {
 			m.queue = slices.Delete(m.queue, i, i+1)
@@ -195,22 +193,13 @@ func (m *Meter) take() (j *job, block int) {
 
 // merge waits for its turn and adds block k to the job. Blocks are taken in order, so those before it are on their way.
 func (m *Meter) merge(j *job, k int, b *block, err error) {
-	if last, ok := m.mergeNext(j, k, b, err); last {
-		j.mapped.close()
-	} else if ok {
-		j.mapped.release(&j.measurement, k)
-	}
-}
-
-// mergeNext is merge, and reports whether that was the last block of the job; it is not ok where the meter was closed.
-func (m *Meter) mergeNext(j *job, k int, b *block, err error) (last, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for j.merged < k && !m.closed {
 		m.changed.Wait()
 	}
 	if m.closed {
-		return false, false
+		return
 	}
 	switch {
 	case j.err != nil:
@@ -224,9 +213,7 @@ func (m *Meter) mergeNext(j *job, k int, b *block, err error) (last, ok bool) {
 		m.mu.Lock()
 	}
 	if j.merged++; j.merged == j.blocks {
-		delete(m.open, j)
 		close(j.finished)
 	}
 	m.changed.Broadcast()
-	return j.merged == j.blocks, true
 }
