@@ -57,8 +57,6 @@ type sums struct {
 	total   [2]lanes   // of the strip so far
 	largest [8]float64 // any of them is the largest |l−r| so far
 	lanes   [4]lanes   // of the last run, where they are not folded yet
-	next    [2]uintptr // up to where what comes behind the strip was fetched into the cache, of both sides
-	step    [2]uintptr // how far in a round: of products, of deviations
 }
 
 // looked is what a look at a strip leaves: places among the numbers of the type, each the first element of sixteen bytes, and last the
@@ -148,7 +146,6 @@ func (f *Fused) Look(lim *Limits, l, r []byte) Seen {
 	f.lim, f.k, f.l, f.r, f.holed = lim, lim.k, l, r, false
 	f.n = len(r) / f.k.size
 	f.sums.total, f.sums.largest = [2]lanes{}, [8]float64{}
-	f.ahead()
 	for side, raw := range [][]byte{l, r} {
 		switch {
 		case raw == nil:
@@ -164,19 +161,6 @@ func (f *Fused) Look(lim *Limits, l, r []byte) Seen {
 	}
 	f.look(nil)
 	return f.seen
-}
-
-// ahead has the passes fetch the bytes behind the strip while they have this one, from the memory to the second-level cache: with a look
-// that waits for them, and passes that wait for nothing, neither is as fast as it can be. Products take longer than deviations.
-func (f *Fused) ahead() {
-	s := &f.sums
-	s.step = [2]uintptr{uintptr(12 * f.k.size), uintptr(4 * f.k.size)} // of 16 elements
-	for side, raw := range [][]byte{f.l, f.r} {
-		if raw != nil {
-			start := uintptr(unsafe.Pointer(&raw[0]))
-			s.next[side], f.spare.next[side] = start+uintptr(len(raw)), start
-		}
-	}
 }
 
 // look sets f.seen.

@@ -5,17 +5,14 @@
 #include "textflag.h"
 
 // func productsF32AVX512(s *byte, l *byte, r *byte, n int, masks *byte, diff *float64, ref *float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·productsF32AVX512(SB), NOSPLIT, $0-56
 	MOVQ         s+0(FP), AX
 	MOVQ         r+16(FP), DX
 	MOVQ         ref+48(FP), BX
 	MOVQ         n+24(FP), CX
-	MOVQ         880(AX), SI
-	MOVQ         864(AX), DI
-	MOVQ         872(AX), R8
-	MOVQ         l+8(FP), R9
-	MOVQ         diff+40(FP), R10
+	MOVQ         l+8(FP), SI
+	MOVQ         diff+40(FP), DI
 	VPXORQ       Z2, Z2, Z2
 	VPXORQ       Z3, Z3, Z3
 	VPXORQ       Z4, Z4, Z4
@@ -26,8 +23,8 @@ TEXT ·productsF32AVX512(SB), NOSPLIT, $0-56
 	VPXORQ       Z9, Z9, Z9
 	VMOVUPD      288(AX), Z0
 	VMOVAPD      Z0, Z1
-	MOVQ         $0x3ff0000000000000, R11
-	VPBROADCASTQ R11, Z10
+	MOVQ         $0x3ff0000000000000, R8
+	VPBROADCASTQ R8, Z10
 	VMOVUPD      160(AX), Z11
 	VMOVUPD      224(AX), Z12
 	VMOVUPD      32(AX), Z13
@@ -36,14 +33,10 @@ TEXT ·productsF32AVX512(SB), NOSPLIT, $0-56
 loop:
 	CMPQ        CX, $0x10
 	JL          tail
-	PREFETCHT1  (DI)
-	ADDQ        SI, DI
-	PREFETCHT1  (R8)
-	ADDQ        SI, R8
 	VCVTPS2PD   (DX), Z15
 	VADDPD      Z15, Z11, Z11
 	VFMADD231PD Z15, Z15, Z4
-	VCVTPS2PD   (R9), Z16
+	VCVTPS2PD   (SI), Z16
 	VFMADD231PD Z10, Z16, Z13
 	VFMADD231PD Z16, Z16, Z6
 	VFMADD231PD Z16, Z15, Z8
@@ -54,7 +47,7 @@ loop:
 	VCVTPS2PD   32(DX), Z17
 	VADDPD      Z17, Z12, Z12
 	VFMADD231PD Z17, Z17, Z5
-	VCVTPS2PD   32(R9), Z18
+	VCVTPS2PD   32(SI), Z18
 	VFMADD231PD Z10, Z18, Z14
 	VFMADD231PD Z18, Z18, Z7
 	VFMADD231PD Z18, Z17, Z9
@@ -64,40 +57,36 @@ loop:
 	VADDPD      Z18, Z3, Z3
 	TESTQ       BX, BX
 	JZ          columns1
-	VADDPD      (R10), Z16, Z16
-	VMOVUPD     Z16, (R10)
+	VADDPD      (DI), Z16, Z16
+	VMOVUPD     Z16, (DI)
 	VMOVUPD     (BX), Z16
 	VFMADD231PD Z15, Z15, Z16
 	VMOVUPD     Z16, (BX)
-	VADDPD      64(R10), Z18, Z18
-	VMOVUPD     Z18, 64(R10)
+	VADDPD      64(DI), Z18, Z18
+	VMOVUPD     Z18, 64(DI)
 	VMOVUPD     64(BX), Z15
 	VFMADD231PD Z17, Z17, Z15
 	VMOVUPD     Z15, 64(BX)
-	ADDQ        $0x00000080, R10
+	ADDQ        $0x00000080, DI
 	ADDQ        $0x00000080, BX
 
 columns1:
 	ADDQ $0x00000040, DX
-	ADDQ $0x00000040, R9
+	ADDQ $0x00000040, SI
 	SUBQ $0x10, CX
 	JMP  loop
 
 tail:
 	TESTQ       CX, CX
 	JZ          done
-	MOVL        $0x00000001, R11
-	SHLQ        CL, R11
-	DECQ        R11
-	KMOVW       R11, K1
-	PREFETCHT1  (DI)
-	ADDQ        SI, DI
-	PREFETCHT1  (R8)
-	ADDQ        SI, R8
+	MOVL        $0x00000001, R8
+	SHLQ        CL, R8
+	DECQ        R8
+	KMOVW       R8, K1
 	VCVTPS2PD.Z (DX), K1, Z15
 	VADDPD      Z15, Z11, Z11
 	VFMADD231PD Z15, Z15, Z4
-	VCVTPS2PD.Z (R9), K1, Z16
+	VCVTPS2PD.Z (SI), K1, Z16
 	VFMADD231PD Z10, Z16, Z13
 	VFMADD231PD Z16, Z16, Z6
 	VFMADD231PD Z16, Z15, Z8
@@ -109,7 +98,7 @@ tail:
 	VCVTPS2PD.Z 32(DX), K2, Z17
 	VADDPD      Z17, Z12, Z12
 	VFMADD231PD Z17, Z17, Z5
-	VCVTPS2PD.Z 32(R9), K2, Z18
+	VCVTPS2PD.Z 32(SI), K2, Z18
 	VFMADD231PD Z10, Z18, Z14
 	VFMADD231PD Z18, Z18, Z7
 	VFMADD231PD Z18, Z17, Z9
@@ -119,23 +108,21 @@ tail:
 	VADDPD      Z18, Z3, Z3
 	TESTQ       BX, BX
 	JZ          columns2
-	VADDPD.Z    (R10), Z16, K1, Z16
-	VMOVUPD     Z16, K1, (R10)
+	VADDPD.Z    (DI), Z16, K1, Z16
+	VMOVUPD     Z16, K1, (DI)
 	VMOVUPD.Z   (BX), K1, Z10
 	VFMADD231PD Z15, Z15, Z10
 	VMOVUPD     Z10, K1, (BX)
-	VADDPD.Z    64(R10), Z18, K2, Z18
-	VMOVUPD     Z18, K2, 64(R10)
+	VADDPD.Z    64(DI), Z18, K2, Z18
+	VMOVUPD     Z18, K2, 64(DI)
 	VMOVUPD.Z   64(BX), K2, Z10
 	VFMADD231PD Z17, Z17, Z10
 	VMOVUPD     Z10, K2, 64(BX)
-	ADDQ        $0x00000080, R10
+	ADDQ        $0x00000080, DI
 	ADDQ        $0x00000080, BX
 
 columns2:
 done:
-	MOVQ          DI, 864(AX)
-	MOVQ          R8, 872(AX)
 	VMOVUPD       Z11, 160(AX)
 	VMOVUPD       Z12, 224(AX)
 	VMOVUPD       Z13, 32(AX)
@@ -178,7 +165,7 @@ done:
 	RET
 
 // func deviationsF32AVX512(out *byte, s *byte, l *byte, r *byte, n int, masks *byte, count float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·deviationsF32AVX512(SB), NOSPLIT, $0-56
 	MOVQ          r+24(FP), AX
 	MOVQ          $0x3ff0000000000000, CX
@@ -186,10 +173,7 @@ TEXT ·deviationsF32AVX512(SB), NOSPLIT, $0-56
 	MOVQ          l+16(FP), DX
 	MOVQ          out+0(FP), BX
 	MOVQ          s+8(FP), CX
-	MOVQ          n+32(FP), R9
-	MOVQ          888(CX), SI
-	MOVQ          864(CX), DI
-	MOVQ          872(CX), R8
+	MOVQ          n+32(FP), SI
 	VMOVUPD       160(CX), Z1
 	VMOVUPD       224(CX), Z3
 	VADDPD        Z3, Z1, Z1
@@ -224,12 +208,8 @@ TEXT ·deviationsF32AVX512(SB), NOSPLIT, $0-56
 	VPXORQ        Z8, Z8, Z8
 
 loop:
-	CMPQ        R9, $0x10
+	CMPQ        SI, $0x10
 	JL          tail
-	PREFETCHT1  (DI)
-	ADDQ        SI, DI
-	PREFETCHT1  (R8)
-	ADDQ        SI, R8
 	VCVTPS2PD   (AX), Z11
 	VFMSUB213PD Z1, Z0, Z11
 	VADDPD      Z11, Z6, Z6
@@ -252,21 +232,17 @@ loop:
 	VADDPD      Z11, Z8, Z8
 	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, DX
-	SUBQ        $0x10, R9
+	SUBQ        $0x10, SI
 	JMP         loop
 
 tail:
-	TESTQ       R9, R9
+	TESTQ       SI, SI
 	JZ          done
-	MOVQ        R9, CX
-	MOVL        $0x00000001, R9
-	SHLQ        CL, R9
-	DECQ        R9
-	KMOVW       R9, K1
-	PREFETCHT1  (DI)
-	ADDQ        SI, DI
-	PREFETCHT1  (R8)
-	ADDQ        SI, R8
+	MOVQ        SI, CX
+	MOVL        $0x00000001, SI
+	SHLQ        CL, SI
+	DECQ        SI
+	KMOVW       SI, K1
 	VCVTPS2PD.Z (AX), K1, Z11
 	VSUBPD.Z    Z1, Z11, K1, Z11
 	VADDPD      Z11, Z6, Z6
@@ -326,17 +302,14 @@ done:
 	RET
 
 // func productsF32MaskedAVX512(s *byte, l *byte, r *byte, n int, masks *byte, diff *float64, ref *float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·productsF32MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ         s+0(FP), AX
 	MOVQ         r+16(FP), CX
 	MOVQ         ref+48(FP), DX
 	MOVQ         n+24(FP), BX
-	MOVQ         880(AX), SI
-	MOVQ         864(AX), DI
-	MOVQ         872(AX), R8
-	MOVQ         l+8(FP), R9
-	MOVQ         diff+40(FP), R10
+	MOVQ         l+8(FP), SI
+	MOVQ         diff+40(FP), DI
 	VPXORQ       Z2, Z2, Z2
 	VPXORQ       Z3, Z3, Z3
 	VPXORQ       Z4, Z4, Z4
@@ -347,24 +320,20 @@ TEXT ·productsF32MaskedAVX512(SB), NOSPLIT, $0-56
 	VPXORQ       Z9, Z9, Z9
 	VMOVUPD      288(AX), Z0
 	VMOVAPD      Z0, Z1
-	MOVQ         $0x3ff0000000000000, R11
-	VPBROADCASTQ R11, Z10
+	MOVQ         $0x3ff0000000000000, R8
+	VPBROADCASTQ R8, Z10
 	VMOVUPD      160(AX), Z11
 	VMOVUPD      224(AX), Z12
 	VMOVUPD      32(AX), Z13
 	VMOVUPD      96(AX), Z14
-	MOVQ         masks+32(FP), R11
+	MOVQ         masks+32(FP), R8
 
 loop:
-	KMOVW       (R11), K1
-	PREFETCHT1  (DI)
-	ADDQ        SI, DI
-	PREFETCHT1  (R8)
-	ADDQ        SI, R8
+	KMOVW       (R8), K1
 	VCVTPS2PD.Z (CX), K1, Z15
 	VADDPD      Z15, Z11, Z11
 	VFMADD231PD Z15, Z15, Z4
-	VCVTPS2PD.Z (R9), K1, Z16
+	VCVTPS2PD.Z (SI), K1, Z16
 	VFMADD231PD Z10, Z16, Z13
 	VFMADD231PD Z16, Z16, Z6
 	VFMADD231PD Z16, Z15, Z8
@@ -376,7 +345,7 @@ loop:
 	VCVTPS2PD.Z 32(CX), K2, Z17
 	VADDPD      Z17, Z12, Z12
 	VFMADD231PD Z17, Z17, Z5
-	VCVTPS2PD.Z 32(R9), K2, Z18
+	VCVTPS2PD.Z 32(SI), K2, Z18
 	VFMADD231PD Z10, Z18, Z14
 	VFMADD231PD Z18, Z18, Z7
 	VFMADD231PD Z18, Z17, Z9
@@ -386,27 +355,25 @@ loop:
 	VADDPD      Z18, Z3, Z3
 	TESTQ       DX, DX
 	JZ          columns3
-	VADDPD.Z    (R10), Z16, K1, Z16
-	VMOVUPD     Z16, K1, (R10)
+	VADDPD.Z    (DI), Z16, K1, Z16
+	VMOVUPD     Z16, K1, (DI)
 	VMOVUPD.Z   (DX), K1, Z16
 	VFMADD231PD Z15, Z15, Z16
 	VMOVUPD     Z16, K1, (DX)
-	VADDPD.Z    64(R10), Z18, K2, Z18
-	VMOVUPD     Z18, K2, 64(R10)
+	VADDPD.Z    64(DI), Z18, K2, Z18
+	VMOVUPD     Z18, K2, 64(DI)
 	VMOVUPD.Z   64(DX), K2, Z15
 	VFMADD231PD Z17, Z17, Z15
 	VMOVUPD     Z15, K2, 64(DX)
-	ADDQ        $0x00000080, R10
+	ADDQ        $0x00000080, DI
 	ADDQ        $0x00000080, DX
 
 columns3:
-	ADDQ          $0x02, R11
+	ADDQ          $0x02, R8
 	ADDQ          $0x00000040, CX
-	ADDQ          $0x00000040, R9
+	ADDQ          $0x00000040, SI
 	SUBQ          $0x10, BX
 	JG            loop
-	MOVQ          DI, 864(AX)
-	MOVQ          R8, 872(AX)
 	VMOVUPD       Z11, 160(AX)
 	VMOVUPD       Z12, 224(AX)
 	VMOVUPD       Z13, 32(AX)
@@ -449,7 +416,7 @@ columns3:
 	RET
 
 // func deviationsF32MaskedAVX512(out *byte, s *byte, l *byte, r *byte, n int, masks *byte, count float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·deviationsF32MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ          r+24(FP), AX
 	MOVQ          $0x3ff0000000000000, CX
@@ -458,9 +425,6 @@ TEXT ·deviationsF32MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ          out+0(FP), DX
 	MOVQ          s+8(FP), BX
 	MOVQ          n+32(FP), SI
-	MOVQ          888(BX), DI
-	MOVQ          864(BX), R8
-	MOVQ          872(BX), R9
 	VMOVUPD       160(BX), Z1
 	VMOVUPD       224(BX), Z3
 	VADDPD        Z3, Z1, Z1
@@ -497,10 +461,6 @@ TEXT ·deviationsF32MaskedAVX512(SB), NOSPLIT, $0-56
 
 loop:
 	KMOVW         (BX), K1
-	PREFETCHT1    (R8)
-	ADDQ          DI, R8
-	PREFETCHT1    (R9)
-	ADDQ          DI, R9
 	VCVTPS2PD.Z   (AX), K1, Z11
 	VSUBPD.Z      Z1, Z11, K1, Z11
 	VADDPD        Z11, Z6, Z6
@@ -563,14 +523,12 @@ loop:
 	RET
 
 // func productsOneF32AVX512(s *byte, l *byte, r *byte, n int, masks *byte, diff *float64, ref *float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·productsOneF32AVX512(SB), NOSPLIT, $0-56
 	MOVQ    s+0(FP), AX
 	MOVQ    r+16(FP), DX
 	MOVQ    ref+48(FP), BX
 	MOVQ    n+24(FP), CX
-	MOVQ    880(AX), SI
-	MOVQ    872(AX), DI
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VMOVUPD 160(AX), Z2
@@ -579,8 +537,6 @@ TEXT ·productsOneF32AVX512(SB), NOSPLIT, $0-56
 loop:
 	CMPQ        CX, $0x10
 	JL          tail
-	PREFETCHT1  (DI)
-	ADDQ        SI, DI
 	VCVTPS2PD   (DX), Z4
 	VADDPD      Z4, Z2, Z2
 	VFMADD231PD Z4, Z4, Z0
@@ -605,12 +561,10 @@ columns4:
 tail:
 	TESTQ       CX, CX
 	JZ          done
-	MOVL        $0x00000001, R8
-	SHLQ        CL, R8
-	DECQ        R8
-	KMOVW       R8, K1
-	PREFETCHT1  (DI)
-	ADDQ        SI, DI
+	MOVL        $0x00000001, SI
+	SHLQ        CL, SI
+	DECQ        SI
+	KMOVW       SI, K1
 	VCVTPS2PD.Z (DX), K1, Z4
 	VADDPD      Z4, Z2, Z2
 	VFMADD231PD Z4, Z4, Z0
@@ -630,7 +584,6 @@ tail:
 
 columns5:
 done:
-	MOVQ          DI, 872(AX)
 	VMOVUPD       Z2, 160(AX)
 	VMOVUPD       Z3, 224(AX)
 	VADDPD        Z1, Z0, Z0
@@ -645,16 +598,14 @@ done:
 	RET
 
 // func deviationsOneF32AVX512(out *byte, s *byte, l *byte, r *byte, n int, masks *byte, count float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·deviationsOneF32AVX512(SB), NOSPLIT, $0-56
 	MOVQ          r+24(FP), AX
 	MOVQ          $0x3ff0000000000000, CX
 	VPBROADCASTQ  CX, Z0
 	MOVQ          out+0(FP), DX
 	MOVQ          s+8(FP), CX
-	MOVQ          n+32(FP), DI
-	MOVQ          888(CX), BX
-	MOVQ          872(CX), SI
+	MOVQ          n+32(FP), BX
 	VMOVUPD       160(CX), Z1
 	VMOVUPD       224(CX), Z3
 	VADDPD        Z3, Z1, Z1
@@ -673,10 +624,8 @@ TEXT ·deviationsOneF32AVX512(SB), NOSPLIT, $0-56
 	VPXORQ        Z4, Z4, Z4
 
 loop:
-	CMPQ        DI, $0x10
+	CMPQ        BX, $0x10
 	JL          tail
-	PREFETCHT1  (SI)
-	ADDQ        BX, SI
 	VCVTPS2PD   (AX), Z5
 	VFMSUB213PD Z1, Z0, Z5
 	VADDPD      Z5, Z6, Z6
@@ -688,19 +637,17 @@ loop:
 	VMULPD      Z5, Z5, Z5
 	VADDPD      Z5, Z4, Z4
 	ADDQ        $0x00000040, AX
-	SUBQ        $0x10, DI
+	SUBQ        $0x10, BX
 	JMP         loop
 
 tail:
-	TESTQ       DI, DI
+	TESTQ       BX, BX
 	JZ          done
-	MOVQ        DI, CX
-	MOVL        $0x00000001, DI
-	SHLQ        CL, DI
-	DECQ        DI
-	KMOVW       DI, K1
-	PREFETCHT1  (SI)
-	ADDQ        BX, SI
+	MOVQ        BX, CX
+	MOVL        $0x00000001, BX
+	SHLQ        CL, BX
+	DECQ        BX
+	KMOVW       BX, K1
 	VCVTPS2PD.Z (AX), K1, Z0
 	VSUBPD.Z    Z1, Z0, K1, Z0
 	VADDPD      Z0, Z6, Z6
@@ -734,24 +681,20 @@ done:
 	RET
 
 // func productsOneF32MaskedAVX512(s *byte, l *byte, r *byte, n int, masks *byte, diff *float64, ref *float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·productsOneF32MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ    s+0(FP), AX
 	MOVQ    r+16(FP), CX
 	MOVQ    ref+48(FP), DX
 	MOVQ    n+24(FP), BX
-	MOVQ    880(AX), SI
-	MOVQ    872(AX), DI
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VMOVUPD 160(AX), Z2
 	VMOVUPD 224(AX), Z3
-	MOVQ    masks+32(FP), R8
+	MOVQ    masks+32(FP), SI
 
 loop:
-	KMOVW       (R8), K1
-	PREFETCHT1  (DI)
-	ADDQ        SI, DI
+	KMOVW       (SI), K1
 	VCVTPS2PD.Z (CX), K1, Z4
 	VADDPD      Z4, Z2, Z2
 	VFMADD231PD Z4, Z4, Z0
@@ -770,11 +713,10 @@ loop:
 	ADDQ        $0x00000080, DX
 
 columns6:
-	ADDQ          $0x02, R8
+	ADDQ          $0x02, SI
 	ADDQ          $0x00000040, CX
 	SUBQ          $0x10, BX
 	JG            loop
-	MOVQ          DI, 872(AX)
 	VMOVUPD       Z2, 160(AX)
 	VMOVUPD       Z3, 224(AX)
 	VADDPD        Z1, Z0, Z0
@@ -789,7 +731,7 @@ columns6:
 	RET
 
 // func deviationsOneF32MaskedAVX512(out *byte, s *byte, l *byte, r *byte, n int, masks *byte, count float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·deviationsOneF32MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ          r+24(FP), AX
 	MOVQ          $0x3ff0000000000000, CX
@@ -797,8 +739,6 @@ TEXT ·deviationsOneF32MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ          out+0(FP), CX
 	MOVQ          s+8(FP), DX
 	MOVQ          n+32(FP), BX
-	MOVQ          888(DX), SI
-	MOVQ          872(DX), DI
 	VMOVUPD       160(DX), Z0
 	VMOVUPD       224(DX), Z4
 	VADDPD        Z4, Z0, Z0
@@ -819,8 +759,6 @@ TEXT ·deviationsOneF32MaskedAVX512(SB), NOSPLIT, $0-56
 
 loop:
 	KMOVW         (DX), K1
-	PREFETCHT1    (DI)
-	ADDQ          SI, DI
 	VCVTPS2PD.Z   (AX), K1, Z5
 	VSUBPD.Z      Z0, Z5, K1, Z5
 	VADDPD        Z5, Z3, Z3
@@ -856,17 +794,14 @@ loop:
 	RET
 
 // func productsF64AVX512(s *byte, l *byte, r *byte, n int, masks *byte, diff *float64, ref *float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·productsF64AVX512(SB), NOSPLIT, $0-56
 	MOVQ         s+0(FP), AX
 	MOVQ         r+16(FP), DX
 	MOVQ         ref+48(FP), BX
 	MOVQ         n+24(FP), CX
-	MOVQ         880(AX), SI
-	MOVQ         864(AX), DI
-	MOVQ         872(AX), R8
-	MOVQ         l+8(FP), R9
-	MOVQ         diff+40(FP), R10
+	MOVQ         l+8(FP), SI
+	MOVQ         diff+40(FP), DI
 	VPXORQ       Z2, Z2, Z2
 	VPXORQ       Z3, Z3, Z3
 	VPXORQ       Z4, Z4, Z4
@@ -877,132 +812,122 @@ TEXT ·productsF64AVX512(SB), NOSPLIT, $0-56
 	VPXORQ       Z9, Z9, Z9
 	VMOVUPD      288(AX), Z0
 	VMOVAPD      Z0, Z1
-	MOVQ         $0x3ff0000000000000, R11
-	VPBROADCASTQ R11, Z10
+	MOVQ         $0x3ff0000000000000, R8
+	VPBROADCASTQ R8, Z10
 	VMOVUPD      160(AX), Z10
 	VMOVUPD      224(AX), Z11
 	VMOVUPD      32(AX), Z12
 	VMOVUPD      96(AX), Z13
 
 loop:
-	CMPQ       CX, $0x10
-	JL         tail
-	PREFETCHT1 (DI)
-	ADDQ       SI, DI
-	PREFETCHT1 (R8)
-	ADDQ       SI, R8
-	VMOVUPD    (DX), Z14
-	VADDPD     Z14, Z10, Z10
-	VMULPD     Z14, Z14, Z15
-	VADDPD     Z15, Z4, Z4
-	VMOVUPD    (R9), Z15
-	VADDPD     Z15, Z12, Z12
-	VMULPD     Z15, Z15, Z16
-	VADDPD     Z16, Z6, Z6
-	VMULPD     Z15, Z14, Z16
-	VADDPD     Z16, Z8, Z8
-	VSUBPD     Z14, Z15, Z15
-	VRANGEPD   $0x0b, Z15, Z0, Z0
-	VMULPD     Z15, Z15, Z15
-	VADDPD     Z15, Z2, Z2
-	VMOVUPD    64(DX), Z16
-	VADDPD     Z16, Z11, Z11
-	VMULPD     Z16, Z16, Z17
-	VADDPD     Z17, Z5, Z5
-	VMOVUPD    64(R9), Z17
-	VADDPD     Z17, Z13, Z13
-	VMULPD     Z17, Z17, Z18
-	VADDPD     Z18, Z7, Z7
-	VMULPD     Z17, Z16, Z18
-	VADDPD     Z18, Z9, Z9
-	VSUBPD     Z16, Z17, Z17
-	VRANGEPD   $0x0b, Z17, Z1, Z1
-	VMULPD     Z17, Z17, Z17
-	VADDPD     Z17, Z3, Z3
-	TESTQ      BX, BX
-	JZ         columns7
-	VADDPD     (R10), Z15, Z15
-	VMOVUPD    Z15, (R10)
-	VMOVUPD    (BX), Z15
-	VMULPD     Z14, Z14, Z14
-	VADDPD     Z14, Z15, Z15
-	VMOVUPD    Z15, (BX)
-	VADDPD     64(R10), Z17, Z17
-	VMOVUPD    Z17, 64(R10)
-	VMOVUPD    64(BX), Z14
-	VMULPD     Z16, Z16, Z15
-	VADDPD     Z15, Z14, Z14
-	VMOVUPD    Z14, 64(BX)
-	ADDQ       $0x00000080, R10
-	ADDQ       $0x00000080, BX
+	CMPQ     CX, $0x10
+	JL       tail
+	VMOVUPD  (DX), Z14
+	VADDPD   Z14, Z10, Z10
+	VMULPD   Z14, Z14, Z15
+	VADDPD   Z15, Z4, Z4
+	VMOVUPD  (SI), Z15
+	VADDPD   Z15, Z12, Z12
+	VMULPD   Z15, Z15, Z16
+	VADDPD   Z16, Z6, Z6
+	VMULPD   Z15, Z14, Z16
+	VADDPD   Z16, Z8, Z8
+	VSUBPD   Z14, Z15, Z15
+	VRANGEPD $0x0b, Z15, Z0, Z0
+	VMULPD   Z15, Z15, Z15
+	VADDPD   Z15, Z2, Z2
+	VMOVUPD  64(DX), Z16
+	VADDPD   Z16, Z11, Z11
+	VMULPD   Z16, Z16, Z17
+	VADDPD   Z17, Z5, Z5
+	VMOVUPD  64(SI), Z17
+	VADDPD   Z17, Z13, Z13
+	VMULPD   Z17, Z17, Z18
+	VADDPD   Z18, Z7, Z7
+	VMULPD   Z17, Z16, Z18
+	VADDPD   Z18, Z9, Z9
+	VSUBPD   Z16, Z17, Z17
+	VRANGEPD $0x0b, Z17, Z1, Z1
+	VMULPD   Z17, Z17, Z17
+	VADDPD   Z17, Z3, Z3
+	TESTQ    BX, BX
+	JZ       columns7
+	VADDPD   (DI), Z15, Z15
+	VMOVUPD  Z15, (DI)
+	VMOVUPD  (BX), Z15
+	VMULPD   Z14, Z14, Z14
+	VADDPD   Z14, Z15, Z15
+	VMOVUPD  Z15, (BX)
+	VADDPD   64(DI), Z17, Z17
+	VMOVUPD  Z17, 64(DI)
+	VMOVUPD  64(BX), Z14
+	VMULPD   Z16, Z16, Z15
+	VADDPD   Z15, Z14, Z14
+	VMOVUPD  Z14, 64(BX)
+	ADDQ     $0x00000080, DI
+	ADDQ     $0x00000080, BX
 
 columns7:
 	ADDQ $0x00000080, DX
-	ADDQ $0x00000080, R9
+	ADDQ $0x00000080, SI
 	SUBQ $0x10, CX
 	JMP  loop
 
 tail:
-	TESTQ      CX, CX
-	JZ         done
-	MOVL       $0x00000001, R11
-	SHLQ       CL, R11
-	DECQ       R11
-	KMOVW      R11, K1
-	PREFETCHT1 (DI)
-	ADDQ       SI, DI
-	PREFETCHT1 (R8)
-	ADDQ       SI, R8
-	VMOVUPD.Z  (DX), K1, Z14
-	VADDPD     Z14, Z10, Z10
-	VMULPD     Z14, Z14, Z15
-	VADDPD     Z15, Z4, Z4
-	VMOVUPD.Z  (R9), K1, Z15
-	VADDPD     Z15, Z12, Z12
-	VMULPD     Z15, Z15, Z16
-	VADDPD     Z16, Z6, Z6
-	VMULPD     Z15, Z14, Z16
-	VADDPD     Z16, Z8, Z8
-	VSUBPD     Z14, Z15, Z15
-	VRANGEPD   $0x0b, Z15, Z0, Z0
-	VMULPD     Z15, Z15, Z15
-	VADDPD     Z15, Z2, Z2
-	KSHIFTRW   $0x08, K1, K2
-	VMOVUPD.Z  64(DX), K2, Z16
-	VADDPD     Z16, Z11, Z11
-	VMULPD     Z16, Z16, Z17
-	VADDPD     Z17, Z5, Z5
-	VMOVUPD.Z  64(R9), K2, Z17
-	VADDPD     Z17, Z13, Z13
-	VMULPD     Z17, Z17, Z18
-	VADDPD     Z18, Z7, Z7
-	VMULPD     Z17, Z16, Z18
-	VADDPD     Z18, Z9, Z9
-	VSUBPD     Z16, Z17, Z17
-	VRANGEPD   $0x0b, Z17, Z1, Z1
-	VMULPD     Z17, Z17, Z17
-	VADDPD     Z17, Z3, Z3
-	TESTQ      BX, BX
-	JZ         columns8
-	VADDPD.Z   (R10), Z15, K1, Z15
-	VMOVUPD    Z15, K1, (R10)
-	VMOVUPD.Z  (BX), K1, Z15
-	VMULPD     Z14, Z14, Z14
-	VADDPD     Z14, Z15, Z15
-	VMOVUPD    Z15, K1, (BX)
-	VADDPD.Z   64(R10), Z17, K2, Z17
-	VMOVUPD    Z17, K2, 64(R10)
-	VMOVUPD.Z  64(BX), K2, Z14
-	VMULPD     Z16, Z16, Z15
-	VADDPD     Z15, Z14, Z14
-	VMOVUPD    Z14, K2, 64(BX)
-	ADDQ       $0x00000080, R10
-	ADDQ       $0x00000080, BX
+	TESTQ     CX, CX
+	JZ        done
+	MOVL      $0x00000001, R8
+	SHLQ      CL, R8
+	DECQ      R8
+	KMOVW     R8, K1
+	VMOVUPD.Z (DX), K1, Z14
+	VADDPD    Z14, Z10, Z10
+	VMULPD    Z14, Z14, Z15
+	VADDPD    Z15, Z4, Z4
+	VMOVUPD.Z (SI), K1, Z15
+	VADDPD    Z15, Z12, Z12
+	VMULPD    Z15, Z15, Z16
+	VADDPD    Z16, Z6, Z6
+	VMULPD    Z15, Z14, Z16
+	VADDPD    Z16, Z8, Z8
+	VSUBPD    Z14, Z15, Z15
+	VRANGEPD  $0x0b, Z15, Z0, Z0
+	VMULPD    Z15, Z15, Z15
+	VADDPD    Z15, Z2, Z2
+	KSHIFTRW  $0x08, K1, K2
+	VMOVUPD.Z 64(DX), K2, Z16
+	VADDPD    Z16, Z11, Z11
+	VMULPD    Z16, Z16, Z17
+	VADDPD    Z17, Z5, Z5
+	VMOVUPD.Z 64(SI), K2, Z17
+	VADDPD    Z17, Z13, Z13
+	VMULPD    Z17, Z17, Z18
+	VADDPD    Z18, Z7, Z7
+	VMULPD    Z17, Z16, Z18
+	VADDPD    Z18, Z9, Z9
+	VSUBPD    Z16, Z17, Z17
+	VRANGEPD  $0x0b, Z17, Z1, Z1
+	VMULPD    Z17, Z17, Z17
+	VADDPD    Z17, Z3, Z3
+	TESTQ     BX, BX
+	JZ        columns8
+	VADDPD.Z  (DI), Z15, K1, Z15
+	VMOVUPD   Z15, K1, (DI)
+	VMOVUPD.Z (BX), K1, Z15
+	VMULPD    Z14, Z14, Z14
+	VADDPD    Z14, Z15, Z15
+	VMOVUPD   Z15, K1, (BX)
+	VADDPD.Z  64(DI), Z17, K2, Z17
+	VMOVUPD   Z17, K2, 64(DI)
+	VMOVUPD.Z 64(BX), K2, Z14
+	VMULPD    Z16, Z16, Z15
+	VADDPD    Z15, Z14, Z14
+	VMOVUPD   Z14, K2, 64(BX)
+	ADDQ      $0x00000080, DI
+	ADDQ      $0x00000080, BX
 
 columns8:
 done:
-	MOVQ          DI, 864(AX)
-	MOVQ          R8, 872(AX)
 	VMOVUPD       Z10, 160(AX)
 	VMOVUPD       Z11, 224(AX)
 	VMOVUPD       Z12, 32(AX)
@@ -1045,7 +970,7 @@ done:
 	RET
 
 // func deviationsF64AVX512(out *byte, s *byte, l *byte, r *byte, n int, masks *byte, count float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·deviationsF64AVX512(SB), NOSPLIT, $0-56
 	MOVQ          r+24(FP), AX
 	MOVQ          $0x3ff0000000000000, CX
@@ -1053,10 +978,7 @@ TEXT ·deviationsF64AVX512(SB), NOSPLIT, $0-56
 	MOVQ          l+16(FP), DX
 	MOVQ          out+0(FP), BX
 	MOVQ          s+8(FP), CX
-	MOVQ          n+32(FP), R9
-	MOVQ          888(CX), SI
-	MOVQ          864(CX), DI
-	MOVQ          872(CX), R8
+	MOVQ          n+32(FP), SI
 	VMOVUPD       160(CX), Z0
 	VMOVUPD       224(CX), Z7
 	VADDPD        Z7, Z0, Z0
@@ -1091,70 +1013,62 @@ TEXT ·deviationsF64AVX512(SB), NOSPLIT, $0-56
 	VPXORQ        Z5, Z5, Z5
 
 loop:
-	CMPQ       R9, $0x10
-	JL         tail
-	PREFETCHT1 (DI)
-	ADDQ       SI, DI
-	PREFETCHT1 (R8)
-	ADDQ       SI, R8
-	VMOVUPD    (AX), Z10
-	VSUBPD     Z0, Z10, Z10
-	VADDPD     Z10, Z3, Z3
-	VMULPD     Z10, Z10, Z10
-	VADDPD     Z10, Z1, Z1
-	VMOVUPD    (DX), Z10
-	VSUBPD     Z8, Z10, Z10
-	VADDPD     Z10, Z6, Z6
-	VMULPD     Z10, Z10, Z10
-	VADDPD     Z10, Z4, Z4
-	VMOVUPD    64(AX), Z10
-	VSUBPD     Z0, Z10, Z10
-	VADDPD     Z10, Z7, Z7
-	VMULPD     Z10, Z10, Z10
-	VADDPD     Z10, Z2, Z2
-	VMOVUPD    64(DX), Z10
-	VSUBPD     Z8, Z10, Z10
-	VADDPD     Z10, Z9, Z9
-	VMULPD     Z10, Z10, Z10
-	VADDPD     Z10, Z5, Z5
-	ADDQ       $0x00000080, AX
-	ADDQ       $0x00000080, DX
-	SUBQ       $0x10, R9
-	JMP        loop
+	CMPQ    SI, $0x10
+	JL      tail
+	VMOVUPD (AX), Z10
+	VSUBPD  Z0, Z10, Z10
+	VADDPD  Z10, Z3, Z3
+	VMULPD  Z10, Z10, Z10
+	VADDPD  Z10, Z1, Z1
+	VMOVUPD (DX), Z10
+	VSUBPD  Z8, Z10, Z10
+	VADDPD  Z10, Z6, Z6
+	VMULPD  Z10, Z10, Z10
+	VADDPD  Z10, Z4, Z4
+	VMOVUPD 64(AX), Z10
+	VSUBPD  Z0, Z10, Z10
+	VADDPD  Z10, Z7, Z7
+	VMULPD  Z10, Z10, Z10
+	VADDPD  Z10, Z2, Z2
+	VMOVUPD 64(DX), Z10
+	VSUBPD  Z8, Z10, Z10
+	VADDPD  Z10, Z9, Z9
+	VMULPD  Z10, Z10, Z10
+	VADDPD  Z10, Z5, Z5
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, DX
+	SUBQ    $0x10, SI
+	JMP     loop
 
 tail:
-	TESTQ      R9, R9
-	JZ         done
-	MOVQ       R9, CX
-	MOVL       $0x00000001, R9
-	SHLQ       CL, R9
-	DECQ       R9
-	KMOVW      R9, K1
-	PREFETCHT1 (DI)
-	ADDQ       SI, DI
-	PREFETCHT1 (R8)
-	ADDQ       SI, R8
-	VMOVUPD.Z  (AX), K1, Z10
-	VSUBPD.Z   Z0, Z10, K1, Z10
-	VADDPD     Z10, Z3, Z3
-	VMULPD     Z10, Z10, Z10
-	VADDPD     Z10, Z1, Z1
-	VMOVUPD.Z  (DX), K1, Z10
-	VSUBPD.Z   Z8, Z10, K1, Z10
-	VADDPD     Z10, Z6, Z6
-	VMULPD     Z10, Z10, Z10
-	VADDPD     Z10, Z4, Z4
-	KSHIFTRW   $0x08, K1, K1
-	VMOVUPD.Z  64(AX), K1, Z10
-	VSUBPD.Z   Z0, Z10, K1, Z10
-	VADDPD     Z10, Z7, Z7
-	VMULPD     Z10, Z10, Z10
-	VADDPD     Z10, Z2, Z2
-	VMOVUPD.Z  64(DX), K1, Z0
-	VSUBPD.Z   Z8, Z0, K1, Z0
-	VADDPD     Z0, Z9, Z9
-	VMULPD     Z0, Z0, Z0
-	VADDPD     Z0, Z5, Z5
+	TESTQ     SI, SI
+	JZ        done
+	MOVQ      SI, CX
+	MOVL      $0x00000001, SI
+	SHLQ      CL, SI
+	DECQ      SI
+	KMOVW     SI, K1
+	VMOVUPD.Z (AX), K1, Z10
+	VSUBPD.Z  Z0, Z10, K1, Z10
+	VADDPD    Z10, Z3, Z3
+	VMULPD    Z10, Z10, Z10
+	VADDPD    Z10, Z1, Z1
+	VMOVUPD.Z (DX), K1, Z10
+	VSUBPD.Z  Z8, Z10, K1, Z10
+	VADDPD    Z10, Z6, Z6
+	VMULPD    Z10, Z10, Z10
+	VADDPD    Z10, Z4, Z4
+	KSHIFTRW  $0x08, K1, K1
+	VMOVUPD.Z 64(AX), K1, Z10
+	VSUBPD.Z  Z0, Z10, K1, Z10
+	VADDPD    Z10, Z7, Z7
+	VMULPD    Z10, Z10, Z10
+	VADDPD    Z10, Z2, Z2
+	VMOVUPD.Z 64(DX), K1, Z0
+	VSUBPD.Z  Z8, Z0, K1, Z0
+	VADDPD    Z0, Z9, Z9
+	VMULPD    Z0, Z0, Z0
+	VADDPD    Z0, Z5, Z5
 
 done:
 	VADDPD        Z7, Z3, Z3
@@ -1193,17 +1107,14 @@ done:
 	RET
 
 // func productsF64MaskedAVX512(s *byte, l *byte, r *byte, n int, masks *byte, diff *float64, ref *float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·productsF64MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ         s+0(FP), AX
 	MOVQ         r+16(FP), CX
 	MOVQ         ref+48(FP), DX
 	MOVQ         n+24(FP), BX
-	MOVQ         880(AX), SI
-	MOVQ         864(AX), DI
-	MOVQ         872(AX), R8
-	MOVQ         l+8(FP), R9
-	MOVQ         diff+40(FP), R10
+	MOVQ         l+8(FP), SI
+	MOVQ         diff+40(FP), DI
 	VPXORQ       Z2, Z2, Z2
 	VPXORQ       Z3, Z3, Z3
 	VPXORQ       Z4, Z4, Z4
@@ -1214,74 +1125,68 @@ TEXT ·productsF64MaskedAVX512(SB), NOSPLIT, $0-56
 	VPXORQ       Z9, Z9, Z9
 	VMOVUPD      288(AX), Z0
 	VMOVAPD      Z0, Z1
-	MOVQ         $0x3ff0000000000000, R11
-	VPBROADCASTQ R11, Z10
+	MOVQ         $0x3ff0000000000000, R8
+	VPBROADCASTQ R8, Z10
 	VMOVUPD      160(AX), Z10
 	VMOVUPD      224(AX), Z11
 	VMOVUPD      32(AX), Z12
 	VMOVUPD      96(AX), Z13
-	MOVQ         masks+32(FP), R11
+	MOVQ         masks+32(FP), R8
 
 loop:
-	KMOVW      (R11), K1
-	PREFETCHT1 (DI)
-	ADDQ       SI, DI
-	PREFETCHT1 (R8)
-	ADDQ       SI, R8
-	VMOVUPD.Z  (CX), K1, Z14
-	VADDPD     Z14, Z10, Z10
-	VMULPD     Z14, Z14, Z15
-	VADDPD     Z15, Z4, Z4
-	VMOVUPD.Z  (R9), K1, Z15
-	VADDPD     Z15, Z12, Z12
-	VMULPD     Z15, Z15, Z16
-	VADDPD     Z16, Z6, Z6
-	VMULPD     Z15, Z14, Z16
-	VADDPD     Z16, Z8, Z8
-	VSUBPD     Z14, Z15, Z15
-	VRANGEPD   $0x0b, Z15, Z0, Z0
-	VMULPD     Z15, Z15, Z15
-	VADDPD     Z15, Z2, Z2
-	KSHIFTRW   $0x08, K1, K2
-	VMOVUPD.Z  64(CX), K2, Z16
-	VADDPD     Z16, Z11, Z11
-	VMULPD     Z16, Z16, Z17
-	VADDPD     Z17, Z5, Z5
-	VMOVUPD.Z  64(R9), K2, Z17
-	VADDPD     Z17, Z13, Z13
-	VMULPD     Z17, Z17, Z18
-	VADDPD     Z18, Z7, Z7
-	VMULPD     Z17, Z16, Z18
-	VADDPD     Z18, Z9, Z9
-	VSUBPD     Z16, Z17, Z17
-	VRANGEPD   $0x0b, Z17, Z1, Z1
-	VMULPD     Z17, Z17, Z17
-	VADDPD     Z17, Z3, Z3
-	TESTQ      DX, DX
-	JZ         columns9
-	VADDPD.Z   (R10), Z15, K1, Z15
-	VMOVUPD    Z15, K1, (R10)
-	VMOVUPD.Z  (DX), K1, Z15
-	VMULPD     Z14, Z14, Z14
-	VADDPD     Z14, Z15, Z15
-	VMOVUPD    Z15, K1, (DX)
-	VADDPD.Z   64(R10), Z17, K2, Z17
-	VMOVUPD    Z17, K2, 64(R10)
-	VMOVUPD.Z  64(DX), K2, Z14
-	VMULPD     Z16, Z16, Z15
-	VADDPD     Z15, Z14, Z14
-	VMOVUPD    Z14, K2, 64(DX)
-	ADDQ       $0x00000080, R10
-	ADDQ       $0x00000080, DX
+	KMOVW     (R8), K1
+	VMOVUPD.Z (CX), K1, Z14
+	VADDPD    Z14, Z10, Z10
+	VMULPD    Z14, Z14, Z15
+	VADDPD    Z15, Z4, Z4
+	VMOVUPD.Z (SI), K1, Z15
+	VADDPD    Z15, Z12, Z12
+	VMULPD    Z15, Z15, Z16
+	VADDPD    Z16, Z6, Z6
+	VMULPD    Z15, Z14, Z16
+	VADDPD    Z16, Z8, Z8
+	VSUBPD    Z14, Z15, Z15
+	VRANGEPD  $0x0b, Z15, Z0, Z0
+	VMULPD    Z15, Z15, Z15
+	VADDPD    Z15, Z2, Z2
+	KSHIFTRW  $0x08, K1, K2
+	VMOVUPD.Z 64(CX), K2, Z16
+	VADDPD    Z16, Z11, Z11
+	VMULPD    Z16, Z16, Z17
+	VADDPD    Z17, Z5, Z5
+	VMOVUPD.Z 64(SI), K2, Z17
+	VADDPD    Z17, Z13, Z13
+	VMULPD    Z17, Z17, Z18
+	VADDPD    Z18, Z7, Z7
+	VMULPD    Z17, Z16, Z18
+	VADDPD    Z18, Z9, Z9
+	VSUBPD    Z16, Z17, Z17
+	VRANGEPD  $0x0b, Z17, Z1, Z1
+	VMULPD    Z17, Z17, Z17
+	VADDPD    Z17, Z3, Z3
+	TESTQ     DX, DX
+	JZ        columns9
+	VADDPD.Z  (DI), Z15, K1, Z15
+	VMOVUPD   Z15, K1, (DI)
+	VMOVUPD.Z (DX), K1, Z15
+	VMULPD    Z14, Z14, Z14
+	VADDPD    Z14, Z15, Z15
+	VMOVUPD   Z15, K1, (DX)
+	VADDPD.Z  64(DI), Z17, K2, Z17
+	VMOVUPD   Z17, K2, 64(DI)
+	VMOVUPD.Z 64(DX), K2, Z14
+	VMULPD    Z16, Z16, Z15
+	VADDPD    Z15, Z14, Z14
+	VMOVUPD   Z14, K2, 64(DX)
+	ADDQ      $0x00000080, DI
+	ADDQ      $0x00000080, DX
 
 columns9:
-	ADDQ          $0x02, R11
+	ADDQ          $0x02, R8
 	ADDQ          $0x00000080, CX
-	ADDQ          $0x00000080, R9
+	ADDQ          $0x00000080, SI
 	SUBQ          $0x10, BX
 	JG            loop
-	MOVQ          DI, 864(AX)
-	MOVQ          R8, 872(AX)
 	VMOVUPD       Z10, 160(AX)
 	VMOVUPD       Z11, 224(AX)
 	VMOVUPD       Z12, 32(AX)
@@ -1324,7 +1229,7 @@ columns9:
 	RET
 
 // func deviationsF64MaskedAVX512(out *byte, s *byte, l *byte, r *byte, n int, masks *byte, count float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·deviationsF64MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ          r+24(FP), AX
 	MOVQ          $0x3ff0000000000000, CX
@@ -1333,9 +1238,6 @@ TEXT ·deviationsF64MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ          out+0(FP), DX
 	MOVQ          s+8(FP), BX
 	MOVQ          n+32(FP), SI
-	MOVQ          888(BX), DI
-	MOVQ          864(BX), R8
-	MOVQ          872(BX), R9
 	VMOVUPD       160(BX), Z0
 	VMOVUPD       224(BX), Z7
 	VADDPD        Z7, Z0, Z0
@@ -1372,10 +1274,6 @@ TEXT ·deviationsF64MaskedAVX512(SB), NOSPLIT, $0-56
 
 loop:
 	KMOVW         (BX), K1
-	PREFETCHT1    (R8)
-	ADDQ          DI, R8
-	PREFETCHT1    (R9)
-	ADDQ          DI, R9
 	VMOVUPD.Z     (AX), K1, Z10
 	VSUBPD.Z      Z0, Z10, K1, Z10
 	VADDPD        Z10, Z3, Z3
@@ -1438,43 +1336,39 @@ loop:
 	RET
 
 // func productsOneF64AVX512(s *byte, l *byte, r *byte, n int, masks *byte, diff *float64, ref *float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·productsOneF64AVX512(SB), NOSPLIT, $0-56
 	MOVQ    s+0(FP), AX
 	MOVQ    r+16(FP), DX
 	MOVQ    ref+48(FP), BX
 	MOVQ    n+24(FP), CX
-	MOVQ    880(AX), SI
-	MOVQ    872(AX), DI
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VMOVUPD 160(AX), Z2
 	VMOVUPD 224(AX), Z3
 
 loop:
-	CMPQ       CX, $0x10
-	JL         tail
-	PREFETCHT1 (DI)
-	ADDQ       SI, DI
-	VMOVUPD    (DX), Z4
-	VADDPD     Z4, Z2, Z2
-	VMULPD     Z4, Z4, Z5
-	VADDPD     Z5, Z0, Z0
-	VMOVUPD    64(DX), Z5
-	VADDPD     Z5, Z3, Z3
-	VMULPD     Z5, Z5, Z6
-	VADDPD     Z6, Z1, Z1
-	TESTQ      BX, BX
-	JZ         columns10
-	VMOVUPD    (BX), Z6
-	VMULPD     Z4, Z4, Z4
-	VADDPD     Z4, Z6, Z6
-	VMOVUPD    Z6, (BX)
-	VMOVUPD    64(BX), Z4
-	VMULPD     Z5, Z5, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    Z4, 64(BX)
-	ADDQ       $0x00000080, BX
+	CMPQ    CX, $0x10
+	JL      tail
+	VMOVUPD (DX), Z4
+	VADDPD  Z4, Z2, Z2
+	VMULPD  Z4, Z4, Z5
+	VADDPD  Z5, Z0, Z0
+	VMOVUPD 64(DX), Z5
+	VADDPD  Z5, Z3, Z3
+	VMULPD  Z5, Z5, Z6
+	VADDPD  Z6, Z1, Z1
+	TESTQ   BX, BX
+	JZ      columns10
+	VMOVUPD (BX), Z6
+	VMULPD  Z4, Z4, Z4
+	VADDPD  Z4, Z6, Z6
+	VMOVUPD Z6, (BX)
+	VMOVUPD 64(BX), Z4
+	VMULPD  Z5, Z5, Z5
+	VADDPD  Z5, Z4, Z4
+	VMOVUPD Z4, 64(BX)
+	ADDQ    $0x00000080, BX
 
 columns10:
 	ADDQ $0x00000080, DX
@@ -1482,38 +1376,35 @@ columns10:
 	JMP  loop
 
 tail:
-	TESTQ      CX, CX
-	JZ         done
-	MOVL       $0x00000001, R8
-	SHLQ       CL, R8
-	DECQ       R8
-	KMOVW      R8, K1
-	PREFETCHT1 (DI)
-	ADDQ       SI, DI
-	VMOVUPD.Z  (DX), K1, Z4
-	VADDPD     Z4, Z2, Z2
-	VMULPD     Z4, Z4, Z5
-	VADDPD     Z5, Z0, Z0
-	KSHIFTRW   $0x08, K1, K2
-	VMOVUPD.Z  64(DX), K2, Z5
-	VADDPD     Z5, Z3, Z3
-	VMULPD     Z5, Z5, Z6
-	VADDPD     Z6, Z1, Z1
-	TESTQ      BX, BX
-	JZ         columns11
-	VMOVUPD.Z  (BX), K1, Z6
-	VMULPD     Z4, Z4, Z4
-	VADDPD     Z4, Z6, Z6
-	VMOVUPD    Z6, K1, (BX)
-	VMOVUPD.Z  64(BX), K2, Z4
-	VMULPD     Z5, Z5, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    Z4, K2, 64(BX)
-	ADDQ       $0x00000080, BX
+	TESTQ     CX, CX
+	JZ        done
+	MOVL      $0x00000001, SI
+	SHLQ      CL, SI
+	DECQ      SI
+	KMOVW     SI, K1
+	VMOVUPD.Z (DX), K1, Z4
+	VADDPD    Z4, Z2, Z2
+	VMULPD    Z4, Z4, Z5
+	VADDPD    Z5, Z0, Z0
+	KSHIFTRW  $0x08, K1, K2
+	VMOVUPD.Z 64(DX), K2, Z5
+	VADDPD    Z5, Z3, Z3
+	VMULPD    Z5, Z5, Z6
+	VADDPD    Z6, Z1, Z1
+	TESTQ     BX, BX
+	JZ        columns11
+	VMOVUPD.Z (BX), K1, Z6
+	VMULPD    Z4, Z4, Z4
+	VADDPD    Z4, Z6, Z6
+	VMOVUPD   Z6, K1, (BX)
+	VMOVUPD.Z 64(BX), K2, Z4
+	VMULPD    Z5, Z5, Z5
+	VADDPD    Z5, Z4, Z4
+	VMOVUPD   Z4, K2, 64(BX)
+	ADDQ      $0x00000080, BX
 
 columns11:
 done:
-	MOVQ          DI, 872(AX)
 	VMOVUPD       Z2, 160(AX)
 	VMOVUPD       Z3, 224(AX)
 	VADDPD        Z1, Z0, Z0
@@ -1528,16 +1419,14 @@ done:
 	RET
 
 // func deviationsOneF64AVX512(out *byte, s *byte, l *byte, r *byte, n int, masks *byte, count float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·deviationsOneF64AVX512(SB), NOSPLIT, $0-56
 	MOVQ          r+24(FP), AX
 	MOVQ          $0x3ff0000000000000, CX
 	VPBROADCASTQ  CX, Z0
 	MOVQ          out+0(FP), DX
 	MOVQ          s+8(FP), CX
-	MOVQ          n+32(FP), DI
-	MOVQ          888(CX), BX
-	MOVQ          872(CX), SI
+	MOVQ          n+32(FP), BX
 	VMOVUPD       160(CX), Z0
 	VMOVUPD       224(CX), Z4
 	VADDPD        Z4, Z0, Z0
@@ -1556,45 +1445,41 @@ TEXT ·deviationsOneF64AVX512(SB), NOSPLIT, $0-56
 	VPXORQ        Z2, Z2, Z2
 
 loop:
-	CMPQ       DI, $0x10
-	JL         tail
-	PREFETCHT1 (SI)
-	ADDQ       BX, SI
-	VMOVUPD    (AX), Z5
-	VSUBPD     Z0, Z5, Z5
-	VADDPD     Z5, Z3, Z3
-	VMULPD     Z5, Z5, Z5
-	VADDPD     Z5, Z1, Z1
-	VMOVUPD    64(AX), Z5
-	VSUBPD     Z0, Z5, Z5
-	VADDPD     Z5, Z4, Z4
-	VMULPD     Z5, Z5, Z5
-	VADDPD     Z5, Z2, Z2
-	ADDQ       $0x00000080, AX
-	SUBQ       $0x10, DI
-	JMP        loop
+	CMPQ    BX, $0x10
+	JL      tail
+	VMOVUPD (AX), Z5
+	VSUBPD  Z0, Z5, Z5
+	VADDPD  Z5, Z3, Z3
+	VMULPD  Z5, Z5, Z5
+	VADDPD  Z5, Z1, Z1
+	VMOVUPD 64(AX), Z5
+	VSUBPD  Z0, Z5, Z5
+	VADDPD  Z5, Z4, Z4
+	VMULPD  Z5, Z5, Z5
+	VADDPD  Z5, Z2, Z2
+	ADDQ    $0x00000080, AX
+	SUBQ    $0x10, BX
+	JMP     loop
 
 tail:
-	TESTQ      DI, DI
-	JZ         done
-	MOVQ       DI, CX
-	MOVL       $0x00000001, DI
-	SHLQ       CL, DI
-	DECQ       DI
-	KMOVW      DI, K1
-	PREFETCHT1 (SI)
-	ADDQ       BX, SI
-	VMOVUPD.Z  (AX), K1, Z5
-	VSUBPD.Z   Z0, Z5, K1, Z5
-	VADDPD     Z5, Z3, Z3
-	VMULPD     Z5, Z5, Z5
-	VADDPD     Z5, Z1, Z1
-	KSHIFTRW   $0x08, K1, K1
-	VMOVUPD.Z  64(AX), K1, Z5
-	VSUBPD.Z   Z0, Z5, K1, Z5
-	VADDPD     Z5, Z4, Z4
-	VMULPD     Z5, Z5, Z5
-	VADDPD     Z5, Z2, Z2
+	TESTQ     BX, BX
+	JZ        done
+	MOVQ      BX, CX
+	MOVL      $0x00000001, BX
+	SHLQ      CL, BX
+	DECQ      BX
+	KMOVW     BX, K1
+	VMOVUPD.Z (AX), K1, Z5
+	VSUBPD.Z  Z0, Z5, K1, Z5
+	VADDPD    Z5, Z3, Z3
+	VMULPD    Z5, Z5, Z5
+	VADDPD    Z5, Z1, Z1
+	KSHIFTRW  $0x08, K1, K1
+	VMOVUPD.Z 64(AX), K1, Z5
+	VSUBPD.Z  Z0, Z5, K1, Z5
+	VADDPD    Z5, Z4, Z4
+	VMULPD    Z5, Z5, Z5
+	VADDPD    Z5, Z2, Z2
 
 done:
 	VADDPD        Z4, Z3, Z3
@@ -1617,51 +1502,46 @@ done:
 	RET
 
 // func productsOneF64MaskedAVX512(s *byte, l *byte, r *byte, n int, masks *byte, diff *float64, ref *float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·productsOneF64MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ    s+0(FP), AX
 	MOVQ    r+16(FP), CX
 	MOVQ    ref+48(FP), DX
 	MOVQ    n+24(FP), BX
-	MOVQ    880(AX), SI
-	MOVQ    872(AX), DI
 	VPXORQ  Z0, Z0, Z0
 	VPXORQ  Z1, Z1, Z1
 	VMOVUPD 160(AX), Z2
 	VMOVUPD 224(AX), Z3
-	MOVQ    masks+32(FP), R8
+	MOVQ    masks+32(FP), SI
 
 loop:
-	KMOVW      (R8), K1
-	PREFETCHT1 (DI)
-	ADDQ       SI, DI
-	VMOVUPD.Z  (CX), K1, Z4
-	VADDPD     Z4, Z2, Z2
-	VMULPD     Z4, Z4, Z5
-	VADDPD     Z5, Z0, Z0
-	KSHIFTRW   $0x08, K1, K2
-	VMOVUPD.Z  64(CX), K2, Z5
-	VADDPD     Z5, Z3, Z3
-	VMULPD     Z5, Z5, Z6
-	VADDPD     Z6, Z1, Z1
-	TESTQ      DX, DX
-	JZ         columns12
-	VMOVUPD.Z  (DX), K1, Z6
-	VMULPD     Z4, Z4, Z4
-	VADDPD     Z4, Z6, Z6
-	VMOVUPD    Z6, K1, (DX)
-	VMOVUPD.Z  64(DX), K2, Z4
-	VMULPD     Z5, Z5, Z5
-	VADDPD     Z5, Z4, Z4
-	VMOVUPD    Z4, K2, 64(DX)
-	ADDQ       $0x00000080, DX
+	KMOVW     (SI), K1
+	VMOVUPD.Z (CX), K1, Z4
+	VADDPD    Z4, Z2, Z2
+	VMULPD    Z4, Z4, Z5
+	VADDPD    Z5, Z0, Z0
+	KSHIFTRW  $0x08, K1, K2
+	VMOVUPD.Z 64(CX), K2, Z5
+	VADDPD    Z5, Z3, Z3
+	VMULPD    Z5, Z5, Z6
+	VADDPD    Z6, Z1, Z1
+	TESTQ     DX, DX
+	JZ        columns12
+	VMOVUPD.Z (DX), K1, Z6
+	VMULPD    Z4, Z4, Z4
+	VADDPD    Z4, Z6, Z6
+	VMOVUPD   Z6, K1, (DX)
+	VMOVUPD.Z 64(DX), K2, Z4
+	VMULPD    Z5, Z5, Z5
+	VADDPD    Z5, Z4, Z4
+	VMOVUPD   Z4, K2, 64(DX)
+	ADDQ      $0x00000080, DX
 
 columns12:
-	ADDQ          $0x02, R8
+	ADDQ          $0x02, SI
 	ADDQ          $0x00000080, CX
 	SUBQ          $0x10, BX
 	JG            loop
-	MOVQ          DI, 872(AX)
 	VMOVUPD       Z2, 160(AX)
 	VMOVUPD       Z3, 224(AX)
 	VADDPD        Z1, Z0, Z0
@@ -1676,7 +1556,7 @@ columns12:
 	RET
 
 // func deviationsOneF64MaskedAVX512(out *byte, s *byte, l *byte, r *byte, n int, masks *byte, count float64)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·deviationsOneF64MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ          r+24(FP), AX
 	MOVQ          $0x3ff0000000000000, CX
@@ -1684,8 +1564,6 @@ TEXT ·deviationsOneF64MaskedAVX512(SB), NOSPLIT, $0-56
 	MOVQ          out+0(FP), CX
 	MOVQ          s+8(FP), DX
 	MOVQ          n+32(FP), BX
-	MOVQ          888(DX), SI
-	MOVQ          872(DX), DI
 	VMOVUPD       160(DX), Z0
 	VMOVUPD       224(DX), Z4
 	VADDPD        Z4, Z0, Z0
@@ -1706,8 +1584,6 @@ TEXT ·deviationsOneF64MaskedAVX512(SB), NOSPLIT, $0-56
 
 loop:
 	KMOVW         (DX), K1
-	PREFETCHT1    (DI)
-	ADDQ          SI, DI
 	VMOVUPD.Z     (AX), K1, Z5
 	VSUBPD.Z      Z0, Z5, K1, Z5
 	VADDPD        Z5, Z3, Z3

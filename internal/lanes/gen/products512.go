@@ -13,8 +13,6 @@ const (
 	sumsTotal   = 32
 	sumsLargest = 288
 	sumsLanes   = 352
-	sumsNext    = 864
-	sumsStep    = 880
 	laneBytes   = 128 // of the sixteen lanes of one sum
 )
 
@@ -27,40 +25,6 @@ type pair512 struct {
 	totalL, totalR  [2]VecVirtual
 	largest         [2]VecVirtual
 	unit            VecVirtual // 1, all over: see [pair512.less]
-	next            [2]Register
-	step            Register
-}
-
-// fetchFrom loads where what comes next is fetched into the cache from, and how far a pass goes in a round.
-func (p *pair512) fetchFrom(s Register, pass int) {
-	p.step = GP64()
-	MOVQ(at(s, sumsStep+8*pass), p.step)
-	for i := range p.next {
-		if i == 0 && p.one {
-			continue
-		}
-		p.next[i] = GP64()
-		MOVQ(at(s, sumsNext+8*i), p.next[i])
-	}
-}
-
-// fetch fetches what comes next: one round's part of it.
-func (p *pair512) fetch() {
-	for _, next := range p.next {
-		if next != nil {
-			PREFETCHT1(at(next, 0))
-			ADDQ(p.step, next)
-		}
-	}
-}
-
-// fetched stores how far it came.
-func (p *pair512) fetched(s Register) {
-	for i, next := range p.next {
-		if next != nil {
-			MOVQ(next, at(s, sumsNext+8*i))
-		}
-	}
 }
 
 // products512 adds up a run of two tensors: squares and products, folded; the totals, which go on from run to run; the largest
@@ -73,7 +37,6 @@ func products512(double, one, masked bool) {
 	s := Load(Param("s"), GP64())
 	p := pair512{double: double, one: one, r: Load(Param("r"), GP64()), ref: Load(Param("ref"), GP64()), largest: [2]VecVirtual{ZMM(), ZMM()}}
 	n := Load(Param("n"), GP64())
-	p.fetchFrom(s, 0)
 	sums := []*[2]VecVirtual{&p.sumR}
 	if !one {
 		p.l, p.diff = Load(Param("l"), GP64()), Load(Param("diff"), GP64())
@@ -122,7 +85,6 @@ func products512(double, one, masked bool) {
 		p.round(lowBits(n))
 		Label("done")
 	}
-	p.fetched(s)
 	for i, total := range totals {
 		for h := range total {
 			VMOVUPD(total[h], at(s, places[i]+64*h))
@@ -212,7 +174,6 @@ func (p *pair512) more(sum, x VecVirtual) {
 
 // round takes in sixteen elements, or those whose bit in k is 1.
 func (p *pair512) round(k Register) {
-	p.fetch()
 	skip := label("columns")
 	var d2, right [2]VecVirtual
 	var ks [2]Register
@@ -310,7 +271,6 @@ func deviations512(double, one, masked bool) {
 		sides = append(sides, side512{base: p.l})
 	}
 	out, sums, n := Load(Param("out"), GP64()), Load(Param("s"), GP64()), Load(Param("n"), GP64())
-	p.fetchFrom(sums, 1)
 	for i := range sides {
 		s := &sides[i]
 		total := sumsTotal + laneBytes*(1-i)
@@ -329,7 +289,6 @@ func deviations512(double, one, masked bool) {
 		}
 	}
 	round := func(k Register) {
-		p.fetch()
 		for h := range 2 {
 			kh := k
 			if k != nil && h == 1 {
