@@ -69,11 +69,12 @@ type distances [2][3]float64
 // sorts has a bit for each element.
 type sorts struct{ count, masked, low, nan [Strip / 64]uint64 }
 
-// kernels are the passes of one type of floats.
+// kernels are the passes of one type of floats. Of two indexes the first stands for one side alone, the second for masks.
 type kernels struct {
-	size       int                                                                            // in bytes
-	widen      func(to *float32, from *byte, n int)                                           // nil where the look without masks does it, or nobody has to
-	look       [2][2]func(out *looked, l, r *byte, n int, masks *byte, to *[2][Strip]float32) // [one side][with masks]
+	size  int                                  // in bytes
+	widen func(to *float32, from *byte, n int) // nil where the look without masks does it, or nobody has to
+	look  [2][2]func(out *looked, l, r *byte, n int, masks *byte, to *[2][Strip]float32)
+
 	products   [2][2]func(s *sums, l, r *byte, n int, masks *byte, diff, ref *float64)
 	deviations [2][2]func(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 	classify   func(out *sorts, l, r *byte, n int, limits *uint64, allowed bool) // nil: strips with holes are not measured
