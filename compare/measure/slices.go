@@ -2,6 +2,7 @@ package measure
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -63,19 +64,52 @@ func (a axis) worst(floor func(i int) float64) (index int, err float64) {
 	return index, err
 }
 
-// medianNorm is the median, of an even number the lower one, of the square roots of the squares that are not zero; 0 if all are.
+// medianNorm is the median, of an even number the lower one, of the square roots of the squares that are not zero; 0 if all are. That is
+// the root of the median of the squares.
 func medianNorm(squares []float64) float64 {
-	var norms []float64
+	some := make([]float64, 0, len(squares))
 	for _, s := range squares {
 		if s > 0 {
-			norms = append(norms, math.Sqrt(s))
+			some = append(some, s)
 		}
 	}
-	if len(norms) == 0 {
+	if len(some) == 0 {
 		return 0
 	}
-	slices.Sort(norms)
-	return norms[(len(norms)-1)/2]
+	return math.Sqrt(lowerMedian(some))
+}
+
+// lowerMedian is the element at (n − 1)/2 of n numbers in ascending order, of which there is one at least, and none is NaN. It changes
+// their order: it splits what it is among by a middle one of three, and sorts a part that is short, or that did not become so.
+func lowerMedian(x []float64) float64 {
+	k := (len(x) - 1) / 2
+	for splits := 2 * bits.Len(uint(len(x))); splits > 0 && len(x) > 32; splits-- {
+		a, b, c := x[0], x[len(x)/2], x[len(x)-1]
+		pivot := max(min(a, b), min(max(a, b), c))
+		i, j := 0, len(x)-1
+		for i <= j {
+			for x[i] < pivot {
+				i++
+			}
+			for x[j] > pivot {
+				j--
+			}
+			if i <= j {
+				x[i], x[j] = x[j], x[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch { // up to j none is larger than the pivot, from i on none is smaller, and between them it stands itself
+		case k <= j:
+			x = x[:j+1]
+		case k >= i:
+			x, k = x[i:], k-i
+		default:
+			return pivot
+		}
+	}
+	slices.Sort(x)
+	return x[k]
 }
 
 // Ratio is err/den where both say something: 0 for no error, whatever the denominator, infinite for an error over zero

@@ -119,7 +119,19 @@ func (s *sums) restOfOne(r *byte, n int, ref *float64) {
 	s.folded = [4]float64{1: s.lanes[1].fold()}
 }
 
-var deviations256 = [2]deviationPass{func(out *[2]float64, x *byte, n int, from float64, _ *byte) {
+var deviations256 = [2][2]deviationPass{
+	{func(out *distances, s *sums, l, r *byte, n int, _ *byte, count float64) {
+		out[0] = distancesOf(s.total[0], l, n, count)
+		out[1] = distancesOf(s.total[1], r, n, count)
+	}},
+	{func(out *distances, s *sums, _, r *byte, n int, _ *byte, count float64) {
+		out[1] = distancesOf(s.total[1], r, n, count)
+	}},
+}
+
+// distancesOf are those of one side.
+func distancesOf(total lanes, x *byte, n int, count float64) [3]float64 {
+	from := total.fold() / count
 	var both [2]lanes
 	whole := n &^ (Count - 1)
 	if whole > 0 {
@@ -130,13 +142,13 @@ var deviations256 = [2]deviationPass{func(out *[2]float64, x *byte, n int, from 
 		both[0][j] += d
 		both[1][j] += float64(d * d)
 	}
-	out[0], out[1] = both[0].fold(), both[1].fold()
-}}
+	return [3]float64{from, both[0].fold(), both[1].fold()}
+}
 
 // look256 are the two looks by registers of 32 bytes; d is any type of that size.
 func look256(d hooks.DType, both, one func(out *looked, l, r *byte, n int)) [2][2]lookPass {
 	pass := func(of func(out *looked, l, r *byte, n int), sides ...int) lookPass {
-		return func(out *looked, l, r *byte, n int, _ *byte) {
+		return func(out *looked, l, r *byte, n int, _ *byte, _ *[2][Strip]float32) {
 			size := d.Size()
 			whole := n &^ (32/size - 1)
 			if whole > 0 {

@@ -26,8 +26,8 @@ type Fused struct {
 	seen Seen
 
 	sums, spare sums
-	out         looked     // what the passes leave: here, since they are called by way of tables
-	distances   [2]float64 // and their squares
+	out         looked // what the passes leave: here, since they are called by way of tables
+	distances   distances
 	holed       bool
 	sorts       sorts
 	part        [Strip/64 + 1]uint64 // the bits of a run
@@ -59,19 +59,24 @@ type sums struct {
 	lanes   [4]lanes   // of the last run, where they are not folded yet
 }
 
-// looked is what a look at a strip leaves: places among the numbers of the type, in as many elements of sixteen bytes as there are.
+// looked is what a look at a strip leaves: places among the numbers of the type, each the first element of sixteen bytes, and last the
+// count of unequal ones, of 16 bits at least.
 type looked [6][16]byte
+
+// distances are, of each side, the mean of the elements that count, and the sums of their distances from it and of the squares of those.
+type distances [2][3]float64
 
 // sorts has a bit for each element.
 type sorts struct{ count, masked, low, nan [Strip / 64]uint64 }
 
-// kernels are the passes of one type of floats.
+// kernels are the passes of one type of floats. Of two indexes the first stands for one side alone, the second for masks.
 type kernels struct {
-	size       int // in bytes
-	widen      func(to *float32, from *byte, n int)
-	look       [2][2]func(out *looked, l, r *byte, n int, masks *byte) // [one side][with masks]
+	size  int                                  // in bytes
+	widen func(to *float32, from *byte, n int) // nil where the look without masks does it, or nobody has to
+	look  [2][2]func(out *looked, l, r *byte, n int, masks *byte, to *[2][Strip]float32)
+
 	products   [2][2]func(s *sums, l, r *byte, n int, masks *byte, diff, ref *float64)
-	deviations [2]func(out *[2]float64, x *byte, n int, from float64, masks *byte)
+	deviations [2][2]func(out *distances, s *sums, l, r *byte, n int, masks *byte, count float64)
 	classify   func(out *sorts, l, r *byte, n int, limits *uint64, allowed bool) // nil: strips with holes are not measured
 }
 
@@ -146,8 +151,10 @@ func (f *Fused) Look(lim *Limits, l, r []byte) Seen {
 		switch {
 		case raw == nil:
 			f.x[side] = nil
-		case f.k.widen != nil:
-			f.k.widen(&f.values[side][0], &raw[0], f.n)
+		case f.k.size < 4:
+			if f.k.widen != nil {
+				f.k.widen(&f.values[side][0], &raw[0], f.n)
+			}
 			f.x[side], f.size = bytesOf(&f.values[side][0]), 4
 		default:
 			f.x[side], f.size = &raw[0], f.k.size
@@ -160,28 +167,18 @@ func (f *Fused) Look(lim *Limits, l, r []byte) Seen {
 // look sets f.seen.
 func (f *Fused) look(masks *byte) {
 	out, one := &f.out, index(f.l == nil)
-	f.k.look[one][index(masks != nil)](out, first(f.l), &f.r[0], f.n, masks)
+	f.k.look[one][index(masks != nil)](out, first(f.l), &f.r[0], f.n, masks, &f.values)
 	d := f.lim.d
 	f.seen = Seen{Plain: true}
 	for side := range 2 {
 		from := max(side, one)
-		least, most := extremes(&out[from], &out[2+from], f.k.size)
+		least, most := signed(out[from][:], f.k.size), signed(out[2+from][:], f.k.size)
 		f.seen.Least[side], f.seen.Most[side] = valueAt(d, least), valueAt(d, most)
 		f.seen.Plain = f.seen.Plain && -f.lim.plain[side] < least && most < f.lim.plain[side]
 	}
-	for i := 0; one == 0 && i < 16; i += f.k.size {
-		f.seen.Steps = max(f.seen.Steps, unsigned(out[4][i:], f.k.size))
-		f.seen.Unequal += int64(unsigned(out[5][i:], f.k.size))
+	if one == 0 {
+		f.seen.Steps, f.seen.Unequal = unsigned(out[4][:], f.k.size), int64(unsigned(out[5][:], max(f.k.size, 2)))
 	}
-}
-
-// extremes is the least and the most of some elements with a sign.
-func extremes(low, high *[16]byte, size int) (least, most int64) {
-	least, most = math.MaxInt64, math.MinInt64
-	for i := 0; i < 16; i += size {
-		least, most = min(least, signed(low[i:], size)), max(most, signed(high[i:], size))
-	}
-	return least, most
 }
 
 // unsigned is the number that some bytes begin with.
@@ -308,17 +305,14 @@ func (f *Fused) Moments(count int) (m [2]Moments) {
 	if f.holed {
 		masks = bytesOf(&f.sorts.count[0])
 	}
-	for side := range 2 {
-		if side == 0 && f.l == nil {
-			continue
-		}
-		n, total := float64(count), f.sums.total[side]
-		o := Moments{N: int64(count), pivot: total.fold() / n, Min: f.seen.Least[side], Max: f.seen.Most[side]}
-		f.k.deviations[index(f.holed)](&f.distances, f.element(side, 0), f.n, o.pivot, masks)
-		o.deviate(f.distances[0], f.distances[1])
-		m[side] = o
+	one := index(f.l == nil)
+	f.k.deviations[one][index(f.holed)](&f.distances, &f.sums, f.element(0, 0), f.element(1, 0), f.n, masks, float64(count))
+	for side := one; side < 2; side++ {
+		d, o := &f.distances[side], &m[side]
+		o.N, o.pivot, o.Min, o.Max = int64(count), d[0], f.seen.Least[side], f.seen.Most[side]
+		o.deviate(d[1], d[2])
 	}
-	if f.l == nil {
+	if one == 1 {
 		m[0] = m[1]
 	}
 	return m

@@ -1,6 +1,8 @@
 package lanes
 
 import (
+	"encoding/binary"
+
 	"golang.org/x/sys/cpu"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -29,13 +31,11 @@ func kernelsOf(d hooks.DType) *kernels {
 // nothing is a look at no element.
 func (o *looked) nothing(size int) {
 	*o = looked{}
-	for i := 0; i < 16; i += size {
-		for side := range 2 {
-			for b := range size {
-				o[side][i+b] = 0xff
-			}
-			o[side][i+size-1], o[2+side][i+size-1] = 0x7f, 0x80
+	for side := range 2 {
+		for b := range size {
+			o[side][b] = 0xff
 		}
+		o[side][size-1], o[2+side][size-1] = 0x7f, 0x80
 	}
 }
 
@@ -51,7 +51,7 @@ func (o *looked) rest(raw [2][]byte, from, size int) {
 	for side := range 2 {
 		least[side], most[side] = signed(o[side][:], size), signed(o[2+side][:], size)
 	}
-	steps, unequal = unsigned(o[4][:], size), unsigned(o[5][:], size)
+	steps, unequal = unsigned(o[4][:], size), unsigned(o[5][:], max(size, 2))
 	sign := int64(1) << (8*size - 1)
 	for at := from * size; at < len(raw[1]); at += size {
 		var places [2]int64
@@ -77,5 +77,5 @@ func (o *looked) rest(raw [2][]byte, from, size int) {
 		set(2+side, uint64(most[side]))
 	}
 	set(4, steps)
-	set(5, unequal)
+	binary.LittleEndian.PutUint64(o[5][:], unequal)
 }

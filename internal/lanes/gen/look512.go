@@ -75,12 +75,12 @@ func (w width) all() Register {
 	return k
 }
 
-// place is the place of numbers among those of their type: 0 for both zeros, and below 0 what has a sign. It is made in x.
-func (w width) place(x, magnitude, none VecVirtual) {
+// place is the place of numbers among those of their type: 0 for both zeros, and below 0 what has a sign. It is made in x. The bits of a
+// number below zero are those of −0 and its magnitude, so that −0 less the bits is the magnitude negated.
+func (w width) place(x, negative VecVirtual) {
 	k := K()
 	w.maskOf(x, k)
-	VPANDQ(magnitude, x, x)
-	w.sub(x, none, k, x)
+	w.sub(x, negative, k, x)
 }
 
 // rounds loops over registers of elements: body is given a mask for the last ones, where they do not fill a register, and where masks
@@ -116,12 +116,17 @@ func (w width) rounds(n Register, masks Register, advance []Register, body func(
 }
 
 // look512 looks at a strip as it is stored. Below the sign the bits of a float count its type's numbers upwards from zero, and so do
-// integers in its place: it finds the least and the largest place of both sides, the most steps between two, and how many differ. What
-// is left of each is sixteen bytes: the least of the local side and of the reference, the largest, the steps, and the counts.
-func look512(w width, one, masked bool) {
-	TEXT(name("look", w.of, one, masked, "AVX512"), NOSPLIT, "func(out, l, r *byte, n int, masks *byte)")
-	magnitude, none := constant(w.repeat(w.sign()-1)), ZMM()
-	VPXORQ(none, none, none)
+// integers in its place: it finds the least and the largest place of both sides, the most steps between two, and how many differ. Each is
+// the first element of sixteen bytes: the least of the local side and of the reference, the largest, the steps, and the count.
+//
+// With widens the numbers are bfloat16, of which it makes float32s too.
+func look512(w width, one, masked, widens bool) {
+	of := w.of
+	if widens {
+		of = "BF16"
+	}
+	TEXT(name("look", of, one, masked, "AVX512"), NOSPLIT, "func(out, l, r *byte, n int, masks *byte, to *float32)")
+	negative := constant(w.repeat(w.sign()))
 	out, n := Load(Param("out"), GP64()), Load(Param("n"), GP64())
 	bases := []Register{Load(Param("r"), GP64())}
 	if !one {
@@ -130,6 +135,13 @@ func look512(w width, one, masked bool) {
 	var masks Register
 	if masked {
 		masks = Load(Param("masks"), GP64())
+	}
+	var to Register
+	var words [2]VecVirtual
+	var uppers Register
+	if widens {
+		to = Load(Param("to"), GP64())
+		words, uppers = upperWords()
 	}
 	var least, most [2]VecVirtual
 	for i := range bases {
@@ -149,7 +161,14 @@ func look512(w width, one, masked bool) {
 			} else {
 				w.loadZ(at(base, 0), k, x)
 			}
-			w.place(x, magnitude, none)
+			for half := range words {
+				if widens {
+					single := ZMM()
+					VPERMW_Z(x, words[half], uppers, single)
+					VMOVUPS(single, at(to, (1-i)*stripBytes+64*half))
+				}
+			}
+			w.place(x, negative)
 			if k == nil {
 				w.least(x, least[i], least[i])
 				w.most(x, most[i], most[i])
@@ -157,6 +176,9 @@ func look512(w width, one, masked bool) {
 				w.least(x, least[i], k, least[i])
 				w.most(x, most[i], k, most[i])
 			}
+		}
+		if widens {
+			ADDQ(U32(128), to)
 		}
 		if one {
 			return
@@ -169,29 +191,73 @@ func look512(w width, one, masked bool) {
 		w.differ(low, low, differ)
 		w.add(unit, unequal, differ, unequal)
 	})
-	sixteen(w.least, least[0], at(out, 16))
-	sixteen(w.most, most[0], at(out, 48))
+	w.one(w.least, sixteen(w.least, least[0]), at(out, 16))
+	w.one(w.most, sixteen(w.most, most[0]), at(out, 48))
 	if !one {
-		sixteen(w.least, least[1], at(out, 0))
-		sixteen(w.most, most[1], at(out, 32))
-		sixteen(w.far, steps, at(out, 64))
-		sixteen(w.add, unequal, at(out, 80))
+		w.one(w.least, sixteen(w.least, least[1]), at(out, 0))
+		w.one(w.most, sixteen(w.most, most[1]), at(out, 32))
+		w.one(w.far, sixteen(w.far, steps), at(out, 64))
+		w.count(sixteen(w.add, unequal), at(out, 80))
 	}
 	VZEROUPPER()
 	RET()
 }
 
+// stripBytes is the size of a strip of float32s.
+const stripBytes = 4 * 2048
+
+// upperWords are where the words of the first and of the last half of a register go where each becomes the upper half of 32 bits, and
+// which words are upper halves. What is below them is 0.
+func upperWords() (words [2]VecVirtual, uppers Register) {
+	for half := range words {
+		table := GLOBL(label("words"), RODATA|NOPTR)
+		for i := range 16 {
+			DATA(4*i, U32(uint32(16*half+i)<<16))
+		}
+		words[half] = ZMM()
+		VMOVDQU64(table, words[half])
+	}
+	bits := GP32()
+	uppers = K()
+	MOVL(U32(0xaaaaaaaa), bits)
+	KMOVD(bits, uppers)
+	return words, uppers
+}
+
 // ahead is how far a first look fetches into the cache what comes next, in bytes.
 const ahead = 1024
 
-// sixteen brings a register down to sixteen bytes, and stores them.
-func sixteen(op func(...Op), v VecVirtual, to Mem) {
+// sixteen brings a register down to sixteen bytes.
+func sixteen(op func(...Op), v VecVirtual) Op {
 	half := ZMM()
 	VEXTRACTI64X4(Imm(1), v, half.AsY())
 	op(half.AsY(), v.AsY(), v.AsY())
 	VEXTRACTI64X2(Imm(1), v.AsY(), half.AsX())
 	op(half.AsX(), v.AsX(), v.AsX())
-	VMOVDQU64(v.AsX(), to)
+	return v.AsX()
+}
+
+// one brings sixteen bytes down to one element, and stores it, with anything behind it.
+func (w width) one(op func(...Op), x Op, to Mem) {
+	for bytes := 8; 8*bytes >= w.bits; bytes /= 2 {
+		half := XMM()
+		VPSRLDQ(Imm(uint64(bytes)), x, half)
+		op(half, x, x)
+	}
+	VMOVQ(x, to)
+}
+
+// count adds sixteen bytes of counts up, and stores the sum: for numbers of eight bits, of which a strip has more than that can
+// count, in 64 bits.
+func (w width) count(x Op, to Mem) {
+	if w.bits > 8 {
+		w.one(w.add, x, to)
+		return
+	}
+	none := XMM()
+	VPXOR(none, none, none)
+	VPSADBW(none, x, x)
+	widths[3].one(VPADDQ, x, to)
 }
 
 // Where classify512 leaves its bits, one for each element.
@@ -293,13 +359,6 @@ func widen512(f format) {
 		words, src := x.AsY(), at(from, 0)
 		PREFETCHT0(at(from, ahead))
 		switch {
-		case f.of == "BF16":
-			if k == nil {
-				VPMOVZXWD(src, x)
-			} else {
-				VPMOVZXWD_Z(src, k, x)
-			}
-			VPSLLD(Imm(16), x, x)
 		case f.of == "F16":
 			if k == nil {
 				VCVTPH2PS(src, x)

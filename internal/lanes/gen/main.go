@@ -21,21 +21,22 @@ func main() {
 		for _, one := range []bool{false, true} {
 			for _, masked := range []bool{false, true} {
 				products512(double, one, masked)
+				deviations512(double, one, masked)
 			}
-		}
-		for _, masked := range []bool{false, true} {
-			deviations512(double, masked)
 		}
 	}
 	for _, w := range widths {
 		for _, one := range []bool{false, true} {
 			for _, masked := range []bool{false, true} {
-				look512(w, one, masked)
+				look512(w, one, masked, false)
+			}
+			if w.bits == 16 {
+				look512(w, one, false, true)
 			}
 		}
 		classify512(w)
 	}
-	for _, f := range narrow {
+	for _, f := range narrow[1:] { // bfloat16 is widened by the first look
 		widen512(f)
 	}
 	for _, one := range []bool{false, true} {

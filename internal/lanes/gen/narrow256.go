@@ -203,19 +203,19 @@ func look256(w width, one bool) {
 	}
 	SUBQ(U32(w.elements()/2), n)
 	JNZ(LabelRef("loop"))
-	halve := func(op func(...Op), v VecVirtual, offset int) {
-		half := XMM()
-		VEXTRACTI128(Imm(1), v, half)
-		op(half, v.AsX(), v.AsX())
-		VMOVDQU(v.AsX(), at(out, offset))
+	half := func(op func(...Op), v VecVirtual) Op {
+		upper := XMM()
+		VEXTRACTI128(Imm(1), v, upper)
+		op(upper, v.AsX(), v.AsX())
+		return v.AsX()
 	}
-	halve(w.least, least[0], 16)
-	halve(w.most, most[0], 48)
+	w.one(w.least, half(w.least, least[0]), at(out, 16))
+	w.one(w.most, half(w.most, most[0]), at(out, 48))
 	if !one {
-		halve(w.least, least[1], 0)
-		halve(w.most, most[1], 32)
-		halve(w.far, steps, 64)
-		halve(w.add, unequal, 80)
+		w.one(w.least, half(w.least, least[1]), at(out, 0))
+		w.one(w.most, half(w.most, most[1]), at(out, 32))
+		w.one(w.far, half(w.far, steps), at(out, 64))
+		w.count(half(w.add, unequal), at(out, 80))
 	}
 	VZEROUPPER()
 	RET()

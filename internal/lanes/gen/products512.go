@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
@@ -21,7 +23,8 @@ type pair512 struct {
 	sumD, sumR      [2]VecVirtual
 	sumL, sumX      [2]VecVirtual
 	totalL, totalR  [2]VecVirtual
-	largest         VecVirtual
+	largest         [2]VecVirtual
+	unit            VecVirtual // 1, all over: see [pair512.less]
 }
 
 // products512 adds up a run of two tensors: squares and products, folded; the totals, which go on from run to run; the largest
@@ -32,7 +35,7 @@ type pair512 struct {
 func products512(double, one, masked bool) {
 	TEXT(name("products", element(double), one, masked, "AVX512"), NOSPLIT, "func(s, l, r *byte, n int, masks *byte, diff, ref *float64)")
 	s := Load(Param("s"), GP64())
-	p := pair512{double: double, one: one, r: Load(Param("r"), GP64()), ref: Load(Param("ref"), GP64()), largest: ZMM()}
+	p := pair512{double: double, one: one, r: Load(Param("r"), GP64()), ref: Load(Param("ref"), GP64()), largest: [2]VecVirtual{ZMM(), ZMM()}}
 	n := Load(Param("n"), GP64())
 	sums := []*[2]VecVirtual{&p.sumR}
 	if !one {
@@ -48,7 +51,9 @@ func products512(double, one, masked bool) {
 	places := []int{sumsTotal + laneBytes}
 	if !one {
 		totals, places = append(totals, &p.totalL), append(places, sumsTotal)
-		VMOVUPD(at(s, sumsLargest), p.largest)
+		VMOVUPD(at(s, sumsLargest), p.largest[0])
+		VMOVAPD(p.largest[0], p.largest[1])
+		p.unit = constant(math.Float64bits(1))
 	}
 	for i, total := range totals {
 		for h := range total {
@@ -88,7 +93,8 @@ func products512(double, one, masked bool) {
 	if one {
 		fold(p.sumR, at(s, 8))
 	} else {
-		VMOVUPD(p.largest, at(s, sumsLargest))
+		VMAXPD(p.largest[1], p.largest[0], p.largest[0])
+		VMOVUPD(p.largest[0], at(s, sumsLargest))
 		for i, sum := range sums {
 			fold(*sum, at(s, 8*i))
 		}
@@ -147,6 +153,25 @@ func (p *pair512) addProduct(x, y, sum VecVirtual) {
 	VADDPD(product, sum, sum)
 }
 
+// less takes y away from x. Where products are added in one step it is x·1 − y, which is the same to the bit: processors that have
+// pipes for sums and others for products are short of the first.
+func (p *pair512) less(x, y VecVirtual) {
+	if p.double {
+		VSUBPD(y, x, x)
+	} else {
+		VFMSUB213PD(y, p.unit, x)
+	}
+}
+
+// more adds x to a sum in the same way.
+func (p *pair512) more(sum, x VecVirtual) {
+	if p.double {
+		VADDPD(x, sum, sum)
+	} else {
+		VFMADD231PD(p.unit, x, sum)
+	}
+}
+
 // round takes in sixteen elements, or those whose bit in k is 1.
 func (p *pair512) round(k Register) {
 	skip := label("columns")
@@ -168,12 +193,12 @@ func (p *pair512) round(k Register) {
 			continue
 		}
 		l := p.load(p.l, ks[h], h)
-		VADDPD(l, p.totalL[h], p.totalL[h])
+		p.more(p.totalL[h], l)
 		p.addProduct(l, l, p.sumL[h])
 		p.addProduct(l, r, p.sumX[h])
-		d := ZMM()
-		VSUBPD(r, l, d)
-		VRANGEPD(Imm(0b1011), d, p.largest, p.largest) // the larger magnitude of two
+		d := l
+		p.less(d, r)
+		VRANGEPD(Imm(0b1011), d, p.largest[h], p.largest[h]) // the larger magnitude of two
 		VMULPD(d, d, d)
 		VADDPD(d, p.sumD[h], p.sumD[h])
 		d2[h] = d
@@ -218,8 +243,11 @@ func store(x VecVirtual, to Mem, k Register) {
 	}
 }
 
-// fold adds sixteen lanes up, in halves, and stores the sum. It overwrites them.
-func fold(sum [2]VecVirtual, to Mem) {
+// fold adds sixteen lanes up and stores the sum. It overwrites them.
+func fold(sum [2]VecVirtual, to Mem) { VMOVSD(folded(sum).AsX(), to) }
+
+// folded adds sixteen lanes up, in halves. It overwrites them.
+func folded(sum [2]VecVirtual) VecVirtual {
 	a, half := sum[0], ZMM()
 	VADDPD(sum[1], a, a)
 	VEXTRACTF64X4(Imm(1), a, half.AsY())
@@ -228,19 +256,37 @@ func fold(sum [2]VecVirtual, to Mem) {
 	VADDPD(half.AsX(), a.AsX(), a.AsX())
 	VPERMILPD(Imm(1), a.AsX(), half.AsX())
 	VADDSD(half.AsX(), a.AsX(), a.AsX())
-	VMOVSD(a.AsX(), to)
+	return a
 }
 
-// deviations512 adds up the distances of a strip from a number and their squares.
-func deviations512(double, masked bool) {
-	TEXT(name("deviations", element(double), false, masked, "AVX512"), NOSPLIT, "func(out *float64, x *byte, n int, from float64, masks *byte)")
-	p := pair512{double: double, one: true, r: Load(Param("x"), GP64())}
-	out, n := Load(Param("out"), GP64()), Load(Param("n"), GP64())
-	from := ZMM()
-	VBROADCASTSD(NewParamAddr("from", 24), from)
-	sum, squares := [2]VecVirtual{ZMM(), ZMM()}, [2]VecVirtual{ZMM(), ZMM()}
-	for _, v := range []VecVirtual{sum[0], sum[1], squares[0], squares[1]} {
-		VPXORQ(v, v, v)
+// deviations512 takes the means of a strip, of which there are count elements that add up to the totals, and adds up the distances from
+// them and their squares: for each side what it writes is the mean, the sum and the squares. Of one tensor it writes those of the
+// second side.
+func deviations512(double, one, masked bool) {
+	TEXT(name("deviations", element(double), one, masked, "AVX512"), NOSPLIT, "func(out, s, l, r *byte, n int, masks *byte, count float64)")
+	p := pair512{double: double, one: one, r: Load(Param("r"), GP64()), unit: constant(math.Float64bits(1))}
+	sides := []side512{{base: p.r, out: 24}}
+	if !one {
+		p.l = Load(Param("l"), GP64())
+		sides = append(sides, side512{base: p.l})
+	}
+	out, sums, n := Load(Param("out"), GP64()), Load(Param("s"), GP64()), Load(Param("n"), GP64())
+	for i := range sides {
+		s := &sides[i]
+		total := sumsTotal + laneBytes*(1-i)
+		for h := range 2 {
+			s.sum[h], s.squares[h] = ZMM(), ZMM()
+			VMOVUPD(at(sums, total+64*h), s.sum[h])
+		}
+		s.from = folded(s.sum)
+		VDIVSD(NewParamAddr("count", 48), s.from.AsX(), s.from.AsX())
+		VMOVSD(s.from.AsX(), at(out, s.out))
+		VBROADCASTSD(s.from.AsX(), s.from)
+		s.sum[0] = ZMM() // the mean has its place
+		for h := range 2 {
+			VPXORQ(s.sum[h], s.sum[h], s.sum[h])
+			VPXORQ(s.squares[h], s.squares[h], s.squares[h])
+		}
 	}
 	round := func(k Register) {
 		for h := range 2 {
@@ -249,15 +295,25 @@ func deviations512(double, masked bool) {
 				kh = K()
 				KSHIFTRW(Imm(8), k, kh)
 			}
-			d := p.load(p.r, kh, h)
-			if k == nil {
-				VSUBPD(from, d, d)
-			} else {
-				VSUBPD_Z(from, d, kh, d)
+			for i := range sides {
+				s := &sides[i]
+				d := p.load(s.base, kh, h)
+				switch {
+				case k != nil:
+					VSUBPD_Z(s.from, d, kh, d)
+				case p.double:
+					VSUBPD(s.from, d, d)
+				default:
+					p.less(d, s.from)
+				}
+				if i == 0 {
+					VADDPD(d, s.sum[h], s.sum[h])
+				} else {
+					p.more(s.sum[h], d)
+				}
+				VMULPD(d, d, d)
+				VADDPD(d, s.squares[h], s.squares[h])
 			}
-			VADDPD(d, sum[h], sum[h])
-			VMULPD(d, d, d)
-			VADDPD(d, squares[h], squares[h])
 		}
 	}
 	if masked {
@@ -284,8 +340,19 @@ func deviations512(double, masked bool) {
 		round(lowBits(n))
 		Label("done")
 	}
-	fold(sum, at(out, 0))
-	fold(squares, at(out, 8))
+	for i := range sides {
+		s := &sides[i]
+		fold(s.sum, at(out, s.out+8))
+		fold(s.squares, at(out, s.out+16))
+	}
 	VZEROUPPER()
 	RET()
+}
+
+// side512 is one side of deviations512.
+type side512 struct {
+	base         Register
+	out          int // where what is found of it is written
+	from         VecVirtual
+	sum, squares [2]VecVirtual
 }
