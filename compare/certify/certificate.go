@@ -42,6 +42,9 @@ type Certificate struct {
 	// Reach is ‖δ‖ / ‖R(x)‖, without the last rounding: how far off, as relative L2, an operation may be and pass. 0 where every
 	// bound is 0; infinite for bounds around a tensor of zeros that is not equal to them.
 	Reach measure.Number `json:"reach"`
+	// Sampled is how many elements Reach, Power, Scale and ScaleError are those of, where that is a sample; 0 for all.
+	Sampled int64   `json:"sampled,omitempty"`
+	ceiling float64 // which Reach of all elements is not above
 	// Worst is the largest |y − R(x)| of these, in units of δ or of the dtype's last place at x, whichever is larger.
 	Worst measure.Number `json:"worst,omitempty"`
 	RelL2 measure.Number `json:"rel_l2"` // ‖y − R(x)‖ / ‖R(x)‖, masked elements left out; in strict arithmetic
@@ -137,7 +140,7 @@ func (j *judged) outside() []int {
 func newCertificate(j *judged) *Certificate {
 	c := &Certificate{Elements: int64(len(j.y.Data))}
 	huge := measure.HalfLargest(j.d)
-	var dd, rr, ee float64
+	var dd, rr, ee, sampledR, sampledE float64
 	for i, y := range j.y.Data {
 		want := floats.Round(j.d, j.x.Data[i])
 		if y != want && (y == y || want == want) && !j.masked(i) {
@@ -150,9 +153,18 @@ func newCertificate(j *judged) *Certificate {
 			dd += float64((y - want) * (y - want))
 			rr += float64(want * want)
 			ee += float64(j.x.Bound[i] * j.x.Bound[i])
+			if j.x.Columns > 0 && j.x.Sampled(i) {
+				c.Sampled++
+				sampledR += float64(want * want)
+				sampledE += float64(j.x.Bound[i] * j.x.Bound[i])
+			}
 		}
 	}
 	c.RelL2 = measure.Number(measure.Ratio(math.Sqrt(dd), math.Sqrt(rr)))
+	c.ceiling = measure.Ratio(math.Sqrt(ee), math.Sqrt(rr))
+	if j.x.Columns > 0 {
+		ee, rr = sampledE, sampledR
+	}
 	if c.Reach = measure.Number(measure.Ratio(math.Sqrt(ee), math.Sqrt(rr))); rr == 0 && c.Unequal == 0 {
 		c.Reach = 0
 	}
@@ -166,7 +178,7 @@ func (c *Certificate) power(j *judged) {
 	up, down := math.Inf(1), math.Inf(1)
 	for i, v := range j.x.Data {
 		x, e := math.Abs(v), j.x.Bound[i]
-		if x == 0 || math.IsInf(x, 0) || x != x {
+		if !j.x.Sampled(i) || x == 0 || math.IsInf(x, 0) || x != x {
 			continue
 		}
 		hi := floats.Round(j.d, x+e)

@@ -41,7 +41,7 @@ func TestNoiseFloorIsThatOfTheDType(t *testing.T) {
 		err := writeFloor(context.Background(), nil, reference.Job{
 			Checkpoint: ck, List: list, DType: dtype, Passes: [][]int{{2, 513, 88, 17, 301}, {7}},
 			Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
-		}, path)
+		}, nil, path)
 		if err != nil {
 			t.Fatal(err)
 		}

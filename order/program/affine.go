@@ -71,6 +71,9 @@ func (r *run) affine(i int, out operand) error {
 	if len(s.Args) == 3 {
 		t.bias = r.packed(s.Args[2]).v
 	}
+	if r.holds(i, &t) {
+		t.held, t.norms, t.factor, r.columns = r.c.Held, norms(t.right.v, n), t.f.ofSum(n), rows
+	}
 	workers := min(runtime.GOMAXPROCS(0), (rows+t.rows-1)/t.rows)
 	errs := make([]error, workers)
 	var next atomic.Int64
@@ -102,6 +105,10 @@ type tile struct {
 	bias    []float64
 	rows    int       // at once
 	w       []float64 // the rows of the tile
+	held    *Held     // see [tile.against]; nil: every element has its bound
+	norms   []float64 // of the rows of x
+	factor  float64   // of a bound, beside what its sum has
+	open    []int     // elements of a block that have their bounds
 	// Of each product: Σ w·x, and for its bound Σ (w·x)², Σ |w·x| and Σ |w|·E.
 	sums, squares, sizes, spreads []float64
 }
@@ -162,6 +169,10 @@ func (t *tile) products(out operand, from, count int) {
 		return
 	}
 	t.right.values.Dots(t.sums, t.w, count, t.digits)
+	if t.held != nil {
+		t.against(out, from, count)
+		return
+	}
 	t.bounds(count)
 	for i := range total {
 		p := partial{sum: t.sums[i], squares: t.squares[i], abs: t.sizes[i], e: t.spreads[i]}

@@ -21,6 +21,7 @@ type run struct {
 	piece  []float64
 	terms  map[int]*Terms // of the leaves that are sums
 
+	columns  int // see [Value.Columns]
 	followed int // elements that are the engine's own choice
 }
 
@@ -51,7 +52,7 @@ func (r *run) result() (Value, error) {
 	out := r.p.Out
 	o := r.values[out.step]
 	own := !r.p.Steps[out.step].Prim.leaf() && out.off == 0 && out.plain() && len(o.v) == size(out.shape)
-	v := Value{Shape: out.shape, Followed: r.followed}
+	v := Value{Shape: out.shape, Followed: r.followed, Columns: r.columns}
 	if own {
 		v.Data, v.Bound = o.v, o.e
 		return v, nil

@@ -7,6 +7,8 @@ type Value struct {
 	Data, Bound []float64
 	// Followed is how many elements are an engine's own choice where bounds allow for several, see [Call].
 	Followed int
+	// Columns, where it is not 0, is how many columns Data has, and Bound has ceilings beside bounds: see [Held] and [Value.Sampled].
+	Columns int
 	// Terms say of a value that is a sum what it is the sum of; nil for any other.
 	Terms *Terms
 }
@@ -49,6 +51,8 @@ type Call struct {
 	// Own is the result that an engine has, of a program whose result are indexes that a [Rank] chose. Where the bounds of what was
 	// chosen from allow for it, it is the program's.
 	Own []float64
+	// Held lets bounds be computed where they decide something; nil: everywhere.
+	Held *Held
 	// Open: a choice that bounds leave open is: what it gives has the bounds of all that it may be. Else it is made.
 	Open bool
 }
