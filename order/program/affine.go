@@ -127,10 +127,8 @@ func (t *tile) multiply(out operand, next *atomic.Int64) error {
 			return nil
 		}
 		count := min(t.rows, t.all-from)
-		for r := range count {
-			if err := t.weights.Row(t.w[r*t.n:][:t.n], from+r); err != nil {
-				return err
-			}
+		if err := readRows(t.weights, t.w, from, count); err != nil {
+			return err
 		}
 		t.products(out, from, count)
 	}

@@ -96,12 +96,8 @@ func (r *run) leaf(i int, s *Step) error {
 		}
 		w := make([]float64, size(s.Shape))
 		r.values[i].v = w
-		rows, cols := r.c.W[s.Index].Size()
-		for k := range rows {
-			if err := r.c.W[s.Index].Row(w[k*cols:][:cols], k); err != nil {
-				return err
-			}
-		}
+		rows, _ := r.c.W[s.Index].Size()
+		return readRows(r.c.W[s.Index], w, 0, rows)
 	case Number:
 		r.values[i] = r.number(i)
 	case Vector:

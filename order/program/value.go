@@ -28,6 +28,27 @@ type Rows interface {
 	Row(dst []float64, i int) error
 }
 
+// A Spanner is a weight of which rows that follow each other are read for less together.
+type Spanner interface {
+	Rows
+	// Span writes so many rows to dst, the first at from.
+	Span(dst []float64, from, count int) error
+}
+
+// readRows writes rows of a weight to dst.
+func readRows(w Rows, dst []float64, from, count int) error {
+	_, n := w.Size()
+	if s, ok := w.(Spanner); ok && count > 1 {
+		return s.Span(dst[:count*n], from, count)
+	}
+	for k := range count {
+		if err := w.Row(dst[k*n:][:n], from+k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // An OperandRounder is a weight whose engine rounds the other operand of its product first, as engines with weights of codes do. What it
 // rounds are whole rows of that operand, in place; bound is as in [Value], and nil where there is none.
 type OperandRounder interface {
