@@ -20,13 +20,7 @@ func TestRowsReadTogether(t *testing.T) {
 	const rows, cols = 40, 3000 // a row is no whole part of what is read at once
 	for _, stored := range []hooks.DType{hooks.F32, hooks.BF16, hooks.F16} {
 		weights := checkpointtest.Random([]checkpoint.Want{{Name: "w", Shape: []int{rows, cols}}, {Name: "embed_tokens.weight", Shape: []int{2, 2}}}, stored, "model.", 5)
-		dir := t.TempDir()
-		path := filepath.Join(dir, "model.safetensors")
-		for name, data := range map[string][]byte{"config.json": []byte("{}"), "model.safetensors": checkpointtest.File(weights)} {
-			if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
+		dir := checkpointtest.Write(t, t.TempDir(), []byte("{}"), weights, 1)
 		ck, err := checkpoint.Open(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +53,7 @@ func TestRowsReadTogether(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Truncate(path, 4096); err != nil {
+		if err := os.Truncate(filepath.Join(dir, "model.safetensors"), 4096); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.(program.Spanner).Span(make([]float64, rows*cols), 0, rows); err == nil {

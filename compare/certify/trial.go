@@ -74,6 +74,7 @@ type trial struct {
 	tokens  int                                // how many were kept; 0 for all
 	last    bool                               // y is the row of the last token alone
 	edited  bool                               // the formula is not that of the cut
+	value   *program.Value                     // what the first evaluation gives, where it was made with those of other passes
 	mixed   bool                               // results of ranks are added with what the formula adds to them; see together
 }
 
@@ -185,10 +186,14 @@ func (t *trial) in(e evaluated) (*judged, error) {
 		if e.wide {
 			call.In = t.widened()
 		}
-		if e.held && !t.wider() && t.y.Bound == nil {
-			call.Held = &program.Held{Data: t.y.Data, DType: t.d}
+		if e.held {
+			call.Held = t.held()
 		}
-		x, err = p.Eval(call)
+		if given := t.value; e.held && given != nil {
+			x, t.value = *given, nil
+		} else {
+			x, err = p.Eval(call)
+		}
 	} else {
 		env := t.env()
 		env.Arith = a
@@ -198,6 +203,14 @@ func (t *trial) in(e evaluated) (*judged, error) {
 		return nil, fmt.Errorf("computing %s of pass %d: %w", t.entry.Name, t.node.Pass, err)
 	}
 	return t.judge(x, e.arithmetic, e.hull)
+}
+
+// held is what the engine has of the entry, for bounds where they decide something; nil where more than that is asked of them.
+func (t *trial) held() *program.Held {
+	if t.wider() || t.y.Bound != nil {
+		return nil
+	}
+	return &program.Held{Data: t.y.Data, DType: t.d}
 }
 
 // judge holds the trace's tensor to a value before its last rounding.

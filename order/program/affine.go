@@ -49,11 +49,19 @@ func (a *Arith) right(x operand, n int, whole bool) right {
 // element is one sum in the order of k, so results depend neither on how many cores there are nor on the other rows.
 // Its bound is that of a sum of as many products as W has columns, and of one term more for the bias.
 func (r *run) affine(i int, out operand) error {
+	held := r.c.Held
+	if v := r.p.Out; v.step != i || v.off != 0 || !v.plain() || held != nil && len(held.Data) != size(v.shape) {
+		held = nil
+	}
+	return r.multiply(i, r.packed(r.p.Steps[i].Args[0]), out, held)
+}
+
+// multiply is affine of any number of rows of x, with what the engine holds of the program's result; nil where it is not known.
+func (r *run) multiply(i int, x, out operand, held *Held) error {
 	s := &r.p.Steps[i]
 	w := r.c.W[r.p.Steps[s.Args[1].step].Index]
 	rows, n := w.Size()
 	c := r.choice(i)
-	x := r.packed(s.Args[0])
 	if _, rounds := w.(OperandRounder); rounds {
 		x = operand{slices.Clone(x.v), slices.Clone(x.e)}
 		RoundOperand(w, x.v, x.e)
@@ -71,8 +79,8 @@ func (r *run) affine(i int, out operand) error {
 	if len(s.Args) == 3 {
 		t.bias = r.packed(s.Args[2]).v
 	}
-	if r.holds(i, &t) {
-		t.held, t.norms, t.factor, r.columns = r.c.Held, norms(t.right.v, n), t.f.ofSum(n), rows
+	if t.holds(held) {
+		t.held, t.norms, t.factor, r.columns = held, norms(t.right.v, n), t.f.ofSum(n), rows
 	}
 	workers := min(runtime.GOMAXPROCS(0), (rows+t.rows-1)/t.rows)
 	errs := make([]error, workers)

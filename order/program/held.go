@@ -46,12 +46,10 @@ func sampled(column int) bool {
 // Sampled reports whether the bound of an element is one, and not a ceiling: of a value without Columns every one is.
 func (v *Value) Sampled(i int) bool { return v.Columns == 0 || sampled(i%v.Columns) }
 
-// holds reports whether a product's bounds are those of [Held]: of the program's result itself, a plain sum in the program's own arithmetic.
-func (r *run) holds(i int, t *tile) bool {
-	h, out := r.c.Held, r.p.Out
-	return h != nil && floats.Precision(h.DType) <= digitsHeld && t.all*t.n >= sampledNumbers &&
-		out.step == i && out.off == 0 && out.plain() && len(h.Data) == size(out.shape) && len(h.Data) == t.tokens*t.all &&
-		r.a.Bounds && !r.a.Rigorous && !r.a.Hull && r.a.Choices == nil && t.whole() && t.right.bounds == nil && t.bias == nil
+// holds reports whether a product's bounds are those of [Held]: a plain sum in the program's own arithmetic.
+func (t *tile) holds(h *Held) bool {
+	return h != nil && floats.Precision(h.DType) <= digitsHeld && t.all*t.n >= sampledNumbers && len(h.Data) == t.tokens*t.all &&
+		t.Bounds && !t.Rigorous && !t.Hull && t.Choices == nil && t.whole() && t.right.bounds == nil && t.bias == nil
 }
 
 // norms are ‖x‖₂ of the rows of x.
