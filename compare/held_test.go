@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/ordertest"
@@ -31,6 +32,14 @@ func TestLargeProductsAreSampled(t *testing.T) {
 			t.Fatal(err)
 		}
 		return got
+	}
+	i, err := certify.NewIsolator(right, c.List, reference.Weights(c.Checkpoint, hooks.BF16), certify.IsolateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := run(t, right, right, compare.Options{Order: c.List, All: true, Isolator: i, Alone: true})
+	if n := whole.Isolation.Sampled; n != 3 { // gate_proj, up_proj, down_proj
+		t.Errorf("%d rows are sampled, want 3", n)
 	}
 	changed := func(by int) *capture.Trace {
 		return tamper(t, right, func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {

@@ -43,8 +43,7 @@ type Certificate struct {
 	// bound is 0; infinite for bounds around a tensor of zeros that is not equal to them.
 	Reach measure.Number `json:"reach"`
 	// Sampled is how many elements Reach, Power, Scale and ScaleError are those of, where that is a sample; 0 for all.
-	Sampled int64   `json:"sampled,omitempty"`
-	ceiling float64 // which Reach of all elements is not above
+	Sampled int64 `json:"sampled,omitempty"`
 	// Worst is the largest |y − R(x)| of these, in units of δ or of the dtype's last place at x, whichever is larger.
 	Worst measure.Number `json:"worst,omitempty"`
 	RelL2 measure.Number `json:"rel_l2"` // ‖y − R(x)‖ / ‖R(x)‖, masked elements left out; in strict arithmetic
@@ -136,9 +135,10 @@ func (j *judged) outside() []int {
 	return at
 }
 
-// newCertificate measures y against x in strict arithmetic: everything but the verdict.
-func newCertificate(j *judged) *Certificate {
-	c := &Certificate{Elements: int64(len(j.y.Data))}
+// newCertificate measures y against x in strict arithmetic: everything but the verdict. The reach of all elements is not above
+// ceiling.
+func newCertificate(j *judged) (c *Certificate, ceiling float64) {
+	c = &Certificate{Elements: int64(len(j.y.Data))}
 	huge := measure.HalfLargest(j.d)
 	var dd, rr, ee, sampledR, sampledE float64
 	for i, y := range j.y.Data {
@@ -161,14 +161,14 @@ func newCertificate(j *judged) *Certificate {
 		}
 	}
 	c.RelL2 = measure.Number(measure.Ratio(math.Sqrt(dd), math.Sqrt(rr)))
-	c.ceiling = measure.Ratio(math.Sqrt(ee), math.Sqrt(rr))
+	ceiling = measure.Ratio(math.Sqrt(ee), math.Sqrt(rr))
 	if j.x.Columns > 0 {
 		ee, rr = sampledE, sampledR
 	}
 	if c.Reach = measure.Number(measure.Ratio(math.Sqrt(ee), math.Sqrt(rr))); rr == 0 && c.Unequal == 0 {
 		c.Reach = 0
 	}
-	return c
+	return c, ceiling
 }
 
 // power finds the smallest |ε| with which R(x·(1+ε)) leaves R([x−δ, x+δ]) in some element, in the direction that is

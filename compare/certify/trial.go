@@ -274,47 +274,51 @@ func (t *trial) strict(a *arithmetic) (j *judged, left []int, order string, err 
 	if j, err = t.in(evaluated{arithmetic: a}); err != nil {
 		return nil, nil, "", err
 	}
-	return t.explained(j, a)
+	left, order, err = t.explained(j, a, j.outside())
+	return j, left, order, err
 }
 
-// explained is strict of what was judged.
-func (t *trial) explained(j *judged, a *arithmetic) (_ *judged, left []int, order string, err error) {
-	if left = j.outside(); len(left) == 0 {
-		return j, left, "", nil
+// explained takes out of what is outside in an arithmetic what an order of summation gives.
+func (t *trial) explained(j *judged, a *arithmetic, left []int) (_ []int, order string, err error) {
+	if len(left) == 0 {
+		return left, "", nil
 	}
 	if left, order, err = t.replay(j, a, left); len(left) == 0 || err != nil {
-		return j, left, order, err
+		return left, order, err
 	}
 	if rest, all, err := t.together(a, left); err != nil || all != "" {
-		return j, rest, all, err
+		return rest, all, err
 	}
-	return j, left, order, nil
+	return left, order, nil
 }
 
-// sampled judges the entry in transformers' arithmetic with bounds where they decide something, and with all of them where that does not
-// settle it: an element is outside, or the ceilings do not show that bounds reach no further than any limit.
-func (t *trial) sampled() (*judged, error) {
-	j, err := t.in(evaluated{arithmetic: &arithmetic{}, held: true})
-	if err != nil || j.x.Columns == 0 {
-		return j, err
+// first judges the entry in transformers' arithmetic with bounds where they decide something, and with all of them where that does not settle
+// it: an element is outside, or the ceilings do not show that bounds reach no further than any limit. left are the elements outside.
+func (t *trial) first() (j *judged, c *Certificate, left []int, err error) {
+	for _, held := range []bool{true, false} {
+		if j, err = t.in(evaluated{arithmetic: &arithmetic{}, held: held}); err != nil {
+			return nil, nil, nil, err
+		}
+		var ceiling float64
+		c, ceiling = newCertificate(j)
+		left = j.outside()
+		if j.x.Columns == 0 || len(left) == 0 && c.Sampled > 0 && (c.Unequal == 0 || ceiling <= gate.TableLimit(t.i.env.DType)) {
+			break
+		}
 	}
-	if c := newCertificate(j); len(j.outside()) == 0 && c.Sampled > 0 && (c.Unequal == 0 || c.ceiling <= gate.TableLimit(t.i.env.DType)) {
-		return j, nil
-	}
-	return t.in(evaluated{arithmetic: &arithmetic{}})
+	return j, c, left, nil
 }
 
 // certify judges the entry in transformers' arithmetic, then in that of its form.
 func (t *trial) certify() (*Certificate, error) {
-	j, err := t.sampled()
+	j, c, left, err := t.first()
 	if err != nil {
 		return nil, err
 	}
-	j, left, order, err := t.explained(j, &arithmetic{})
+	left, order, err := t.explained(j, &arithmetic{}, left)
 	if err != nil {
 		return nil, err
 	}
-	c := newCertificate(j)
 	c.Unequal += int64(j.x.Followed)
 	c.Form, c.Arithmetic, c.Summation = op.Form(t.entry.Op), string(Strict), order
 	identified := true
