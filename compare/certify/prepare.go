@@ -20,9 +20,10 @@ const maxTogether = 1 << 22
 
 // prepared is one entry in some passes: in several where a product with a weight is, which is then read once.
 type prepared struct {
-	name   string
-	passes []int
-	cost   int
+	name     string
+	passes   []int
+	elements int
+	cost     int
 }
 
 // Prepare certifies entries, given by pass, on all cores. Each is computed by itself, or beside itself in other passes, so the order in which
@@ -36,22 +37,35 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string) {
 				continue
 			}
 			elements, cost, joins := c.i.costs(name, pass)
-			if at, ok := open[name]; ok && joins && all[at].elements(c.i)+elements <= maxTogether {
-				all[at].passes, all[at].cost = append(all[at].passes, pass), all[at].cost+cost
+			if at, ok := open[name]; ok && joins && all[at].elements+elements <= maxTogether {
+				p := &all[at]
+				p.passes, p.elements, p.cost = append(p.passes, pass), p.elements+elements, p.cost+cost
 				continue
 			}
-			if all = append(all, prepared{name, []int{pass}, cost}); joins {
+			if all = append(all, prepared{name, []int{pass}, elements, cost}); joins {
 				open[name] = len(all) - 1
 			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b prepared) int { return cmp.Compare(b.cost, a.cost) })
 	results := make([][]result, len(all))
-	onAllCores(len(all), func(n int) {
-		if ctx.Err() == nil {
-			results[n] = c.i.results(ctx, all[n].name, all[n].passes)
-		}
-	})
+	q := queue{waiting: make([]int, len(all))}
+	for n := range all {
+		q.waiting[n] = all[n].elements
+	}
+	q.freed.L = &q.mu
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(all)) {
+		wait.Go(func() {
+			for n := q.take(); n >= 0; n = q.take() {
+				if ctx.Err() == nil {
+					results[n] = c.i.results(ctx, all[n].name, all[n].passes)
+				}
+				q.done(all[n].elements)
+			}
+		})
+	}
+	wait.Wait()
 	for n, of := range results {
 		for k, r := range of {
 			if r.cert != nil || r.err != nil {
@@ -81,13 +95,60 @@ func (i *Isolator) costs(name string, pass int) (elements, cost int, joins bool)
 	return elements, size(shape) * (rows + decoded) / decoded, !o.Bias && i.o.Single == nil && !i.list.IsRecorded()
 }
 
-func (p *prepared) elements(i *Isolator) int {
-	n := 0
-	for _, pass := range p.passes {
-		elements, _, _ := i.costs(p.name, pass)
-		n += elements
+const (
+	// largeElements is how many elements a large entry has. Entries that are not large are certified beside any other.
+	largeElements = 1 << 22
+	// maxLarge bounds the elements of large entries that are certified at one time, unless one alone has more: each is some 40 bytes.
+	maxLarge = 1 << 24
+)
+
+// queue hands out entries in their order, but for large ones that have to wait for others to be done.
+type queue struct {
+	mu      sync.Mutex
+	freed   sync.Cond
+	waiting []int // elements; −1 of one that was taken
+	next    int   // all before it were taken
+	large   int   // elements of large entries that are being certified
+}
+
+// take is the next entry; −1 where none is left.
+func (q *queue) take() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		for q.next < len(q.waiting) && q.waiting[q.next] < 0 {
+			q.next++
+		}
+		left := false
+		for n := q.next; n < len(q.waiting); n++ {
+			elements := q.waiting[n]
+			if elements < 0 {
+				continue
+			}
+			if left = true; elements >= largeElements {
+				if q.large > 0 && q.large+elements > maxLarge {
+					continue
+				}
+				q.large += elements
+			}
+			q.waiting[n] = -1
+			return n
+		}
+		if !left {
+			return -1
+		}
+		q.freed.Wait()
 	}
-	return n
+}
+
+// done says that an entry of so many elements was certified.
+func (q *queue) done(elements int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if elements >= largeElements {
+		q.large -= elements
+	}
+	q.freed.Broadcast()
 }
 
 // results certifies one entry in several passes.
