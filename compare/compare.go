@@ -160,6 +160,13 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		return nil, err
 	}
 	passes := w.plan.common()
+	if w.chain != nil && w.o.All {
+		entries := map[int][]string{}
+		for _, pass := range passes {
+			entries[pass] = w.plan.isolable(pass)
+		}
+		w.chain.Prepare(w.ctx, entries)
+	}
 	for i, pass := range passes {
 		if w.stopped {
 			break
@@ -229,9 +236,6 @@ func (w *walker) pass(pass int) error {
 	w.next = 0
 	if err := w.inputs(pass); err != nil {
 		return err
-	}
-	if w.chain != nil && w.o.All {
-		w.chain.Prepare(w.ctx, w.plan.isolable(pass), pass)
 	}
 	for i := range w.plan.entries {
 		if w.stopped {

@@ -27,6 +27,8 @@ type Isolation struct {
 	Drift        int `json:"drift,omitempty"`
 	// Reasons are why rows are UNIDENTIFIED, UNVERIFIED or not isolated, those of most rows first.
 	Reasons []Reason `json:"reasons,omitempty"`
+	// Sampled rows have the reach, the power and the scale of a sample of their elements: see Sampled of [certify.Certificate].
+	Sampled int `json:"sampled,omitempty"`
 	// Arithmetic and Bound are what was asked for; see certify.IsolateOptions.
 	Arithmetic certify.Arithmetic `json:"arithmetic"`
 	Bound      string             `json:"bound"` // "probabilistic" or "rigorous"
@@ -114,6 +116,9 @@ func (w *walker) isolation() {
 			continue
 		}
 		s.Certified++
+		if c.Sampled > 0 {
+			s.Sampled++
+		}
 		switch c.Outcome {
 		case certify.Exact:
 			s.Exact++

@@ -1,6 +1,9 @@
 package compare_test
 
 import (
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/compare/certify"
@@ -37,5 +40,37 @@ func TestOrderOfSummationIsNamed(t *testing.T) {
 		if c.Outcome != certify.Rounding || c.Summation != want {
 			t.Errorf("%s: %s, said to add %q; %d outside", want, c.Outcome, c.Summation, c.Outside)
 		}
+	}
+}
+
+// Where few elements of a product lie beyond their bounds, the columns that they are in are all that is added in the orders of engines: most
+// are given by one of them, and one that is not stays outside, at its own place.
+func TestFewElementsAreReplayed(t *testing.T) {
+	const n, columns = 1 << 14, 30
+	x, w := make([]float32, 2*n), make([]float32, n*columns)
+	for i := range x {
+		x[i] = 0.1
+	}
+	rng := rand.New(rand.NewPCG(9, 9))
+	for i := range w {
+		if w[i] = float32(rng.NormFloat64()); i/n%10 == 7 { // columns 7, 17 and 27 are of one value
+			w[i] = 0.3 + float32(i/n)/columns
+		}
+	}
+	y := make([]float32, 2*columns)
+	for k := range y {
+		y[k] = adder{block: 1, lanes: 1}.dot(0, x[k/columns*n:][:n], w[k%columns*n:][:n])
+	}
+	of := func(y []float32) *certify.Certificate {
+		s := single{op: op.Linear{}, in: []array{{[]int{2, n}, x}}, w: []array{{[]int{columns, n}, w}}, out: array{[]int{2, columns}, y}, letter: "tc"}
+		return certifyAll(t, hooks.F32, certify.IsolateOptions{}, []single{s})[0]
+	}
+	if c := of(y); c.Outcome != certify.Rounding || c.Summation != "sequential" {
+		t.Errorf("%s, said to add %q; %d outside, %v", c.Outcome, c.Summation, c.Outside, c.Set)
+	}
+	wrong := slices.Clone(y)
+	wrong[columns+17] *= 1.0005 // what a bound of every order allows, and none of these gives
+	if c := of(wrong); c.Outcome != certify.Bug || c.Outside != 1 || !slices.ContainsFunc(c.Set, func(s string) bool { return strings.Contains(s, "17") }) {
+		t.Errorf("one is wrong: %s, said to add %q; %d outside, %v", c.Outcome, c.Summation, c.Outside, c.Set)
 	}
 }

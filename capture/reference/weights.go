@@ -3,6 +3,7 @@ package reference
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -31,6 +32,9 @@ func Weights(ck *checkpoint.Checkpoint, model hooks.DType) func(order.Weight) (p
 			return nil, fmt.Errorf("the checkpoint's %s holds %s, not numbers with a fraction", w.Name, t.DType)
 		}
 		r := rows{tensor: t, cols: 1, pages: pages}
+		if r.place, ok = ck.Place(w.Name); !ok && w.Fallback != "" {
+			r.place, _ = ck.Place(w.Fallback)
+		}
 		if n := len(t.Shape); n > 0 {
 			r.cols = t.Shape[n-1]
 		}
@@ -67,6 +71,7 @@ type rows struct {
 	cols   int
 	round  hooks.DType // to round to; 0 for none
 	pages  *pages
+	place  checkpoint.Place // of its data in a file; none for a checkpoint in memory
 }
 
 func (r rows) Size() (rows, cols int) {
@@ -77,16 +82,51 @@ func (r rows) Size() (rows, cols int) {
 func (r rows) Row(dst []float64, i int) error {
 	size := r.cols * r.tensor.DType.Size()
 	r.pages.add(size)
-	if err := floats.Decode(dst[:r.cols], r.tensor.DType, r.tensor.Data[i*size:(i+1)*size]); err != nil {
+	return r.decode(dst[:r.cols], r.tensor.Data[i*size:(i+1)*size])
+}
+
+func (r rows) decode(dst []float64, data []byte) error {
+	if err := floats.Decode(dst, r.tensor.DType, data); err != nil {
 		return err
 	}
 	if r.round.Valid() {
-		for k, v := range dst[:r.cols] {
+		for k, v := range dst {
 			dst[k] = floats.Round(r.round, v)
 		}
 	}
 	return nil
 }
+
+// buffers hold what was read of files and is not decoded yet.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Span reads the rows from the file, where there is one: through the mapping the system would map page after page.
+func (r rows) Span(dst []float64, from, count int) error {
+	size := r.cols * r.tensor.DType.Size()
+	if r.place.File == nil {
+		return r.decode(dst, r.tensor.Data[from*size:(from+count)*size])
+	}
+	b := buffers.Get().(*[]byte)
+	defer buffers.Put(b)
+	if cap(*b) < spanBytes {
+		*b = make([]byte, spanBytes)
+	}
+	for at, end := from*size, (from+count)*size; at < end; at += spanBytes {
+		part := (*b)[:min(spanBytes, end-at)]
+		if _, err := r.place.File.ReadAt(part, r.place.At+int64(at)); err != nil {
+			return fmt.Errorf("reading the weights: %w", err)
+		}
+		n := len(part) / r.tensor.DType.Size()
+		if err := r.decode(dst[:n], part); err != nil {
+			return err
+		}
+		dst = dst[n:]
+	}
+	return nil
+}
+
+// spanBytes is how much is read at once: what is decoded next is in a near cache.
+const spanBytes = 64 << 10
 
 // Digits is how many binary digits the elements have at most: see [products.Digits].
 func (r rows) Digits() int {

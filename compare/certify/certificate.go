@@ -42,6 +42,8 @@ type Certificate struct {
 	// Reach is ‖δ‖ / ‖R(x)‖, without the last rounding: how far off, as relative L2, an operation may be and pass. 0 where every
 	// bound is 0; infinite for bounds around a tensor of zeros that is not equal to them.
 	Reach measure.Number `json:"reach"`
+	// Sampled is how many elements Reach, Power, Scale and ScaleError are those of, where that is a sample; 0 for all.
+	Sampled int64 `json:"sampled,omitempty"`
 	// Worst is the largest |y − R(x)| of these, in units of δ or of the dtype's last place at x, whichever is larger.
 	Worst measure.Number `json:"worst,omitempty"`
 	RelL2 measure.Number `json:"rel_l2"` // ‖y − R(x)‖ / ‖R(x)‖, masked elements left out; in strict arithmetic
@@ -133,11 +135,12 @@ func (j *judged) outside() []int {
 	return at
 }
 
-// newCertificate measures y against x in strict arithmetic: everything but the verdict.
-func newCertificate(j *judged) *Certificate {
-	c := &Certificate{Elements: int64(len(j.y.Data))}
+// newCertificate measures y against x in strict arithmetic: everything but the verdict. The reach of all elements is not above
+// ceiling.
+func newCertificate(j *judged) (c *Certificate, ceiling float64) {
+	c = &Certificate{Elements: int64(len(j.y.Data))}
 	huge := measure.HalfLargest(j.d)
-	var dd, rr, ee float64
+	var dd, rr, ee, sampledR, sampledE float64
 	for i, y := range j.y.Data {
 		want := floats.Round(j.d, j.x.Data[i])
 		if y != want && (y == y || want == want) && !j.masked(i) {
@@ -150,13 +153,22 @@ func newCertificate(j *judged) *Certificate {
 			dd += float64((y - want) * (y - want))
 			rr += float64(want * want)
 			ee += float64(j.x.Bound[i] * j.x.Bound[i])
+			if j.x.Columns > 0 && j.x.Sampled(i) {
+				c.Sampled++
+				sampledR += float64(want * want)
+				sampledE += float64(j.x.Bound[i] * j.x.Bound[i])
+			}
 		}
 	}
 	c.RelL2 = measure.Number(measure.Ratio(math.Sqrt(dd), math.Sqrt(rr)))
+	ceiling = measure.Ratio(math.Sqrt(ee), math.Sqrt(rr))
+	if j.x.Columns > 0 {
+		ee, rr = sampledE, sampledR
+	}
 	if c.Reach = measure.Number(measure.Ratio(math.Sqrt(ee), math.Sqrt(rr))); rr == 0 && c.Unequal == 0 {
 		c.Reach = 0
 	}
-	return c
+	return c, ceiling
 }
 
 // power finds the smallest |ε| with which R(x·(1+ε)) leaves R([x−δ, x+δ]) in some element, in the direction that is
@@ -166,7 +178,7 @@ func (c *Certificate) power(j *judged) {
 	up, down := math.Inf(1), math.Inf(1)
 	for i, v := range j.x.Data {
 		x, e := math.Abs(v), j.x.Bound[i]
-		if x == 0 || math.IsInf(x, 0) || x != x {
+		if !j.x.Sampled(i) || x == 0 || math.IsInf(x, 0) || x != x {
 			continue
 		}
 		hi := floats.Round(j.d, x+e)

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/gate"
@@ -32,7 +29,7 @@ type Chain struct {
 	i     *Isolator
 	walk  Walk
 	certs map[string]*Link  // by key
-	ready map[string]result // certificates made ahead, on all cores
+	ready map[string]result // certificates made ahead, see [Chain.Prepare]
 
 	// Accepted reports whether a row is a known divergence. Its tensor is taken as it is: what is before it and what is wrong in it
 	// breaks no chain that goes through it. nil: none is.
@@ -54,36 +51,6 @@ func (i *Isolator) result(ctx context.Context, name string, pass int) result {
 		return result{err: err}
 	}
 	return result{cert, cut, nil}
-}
-
-// Prepare certifies entries of one pass on all cores. Each is computed by itself, so the order in which they are ready
-// changes nothing.
-func (c *Chain) Prepare(ctx context.Context, names []string, pass int) {
-	results := make([]result, len(names))
-	onAllCores(len(names), func(n int) {
-		if ctx.Err() == nil {
-			results[n] = c.i.result(ctx, names[n], pass)
-		}
-	})
-	for n, r := range results {
-		if r.cert != nil || r.err != nil {
-			c.ready[capture.Key(pass, names[n], 0)] = r
-		}
-	}
-}
-
-// onAllCores calls do with the numbers below n, several at once.
-func onAllCores(n int, do func(int)) {
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n) {
-		wait.Go(func() {
-			for at := int(next.Add(1)) - 1; at < n; at = int(next.Add(1)) - 1 {
-				do(at)
-			}
-		})
-	}
-	wait.Wait()
 }
 
 // Link is the certificate of one entry, or why it has none.

@@ -23,6 +23,9 @@ type fit struct {
 func newFit(j *judged) fit {
 	var weight, moves, qq, mm, mq float64 // Σ of q, moved, q², moved² and moved·q
 	for i, x := range j.x.Data {
+		if !j.x.Sampled(i) {
+			continue
+		}
 		w, y := floats.Round(j.d, x), j.y.Data[i]
 		b := j.x.Bound[i] + lastPlace(j.d, w)/2
 		if w == 0 || !measure.Finite(w) || !measure.Finite(y) || !measure.Finite(b) || b <= 0 {

@@ -244,6 +244,12 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 	if err != nil {
 		return nil, nil, err
 	}
+	return t.certified()
+}
+
+// certified is the certificate of a trial, and the cut that it is of.
+func (t *trial) certified() (*Certificate, *order.Plan, error) {
+	i := t.i
 	c, err := t.certify()
 	if err != nil {
 		return nil, nil, err

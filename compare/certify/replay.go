@@ -29,7 +29,30 @@ func (t *trial) replay(j *judged, a *arithmetic, left []int) ([]int, string, err
 			}
 		}
 	}
-	return t.orders(j, a, left)
+	return t.only(j, a, left)
+}
+
+// replayWork is how many elements, or products, an entry takes at least of which only the rows and columns of some elements are replayed.
+const replayWork = 1 << 16
+
+// only is orders of the rows and columns that the elements are in, where these can be computed by themselves.
+func (t *trial) only(j *judged, a *arithmetic, left []int) ([]int, string, error) {
+	if t.formula == nil || t.edited {
+		return t.orders(j, a, left)
+	}
+	some := (&evidence{t, left}).focusAbove(replayWork, len(left), len(left))
+	if some.trial == t || len(some.left) != len(left) {
+		return t.orders(j, a, left)
+	}
+	part, err := some.in(evaluated{arithmetic: a})
+	if err != nil {
+		return nil, "", err
+	}
+	rest, order, err := some.orders(part, a, some.left)
+	for k, i := range rest {
+		rest[k] = left[slices.Index(some.left, i)]
+	}
+	return rest, order, err
 }
 
 // orders takes out what the orders of summation give, each by itself or together.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -73,6 +74,7 @@ type trial struct {
 	tokens  int                                // how many were kept; 0 for all
 	last    bool                               // y is the row of the last token alone
 	edited  bool                               // the formula is not that of the cut
+	value   *program.Value                     // what the first evaluation gives, where it was made with those of other passes
 	mixed   bool                               // results of ranks are added with what the formula adds to them; see together
 }
 
@@ -148,6 +150,8 @@ type evaluated struct {
 	sum      *program.Summation
 	rigorous bool
 	hull     bool
+	// held: bounds are computed where they decide something, see [program.Held].
+	held bool
 }
 
 // in evaluates the cut in an arithmetic. The last rounding of the reference is to the entry's dtype; what an engine wrote in
@@ -182,7 +186,14 @@ func (t *trial) in(e evaluated) (*judged, error) {
 		if e.wide {
 			call.In = t.widened()
 		}
-		x, err = p.Eval(call)
+		if e.held {
+			call.Held = t.held()
+		}
+		if given := t.value; e.held && given != nil {
+			x, t.value = *given, nil
+		} else {
+			x, err = p.Eval(call)
+		}
 	} else {
 		env := t.env()
 		env.Arith = a
@@ -192,6 +203,14 @@ func (t *trial) in(e evaluated) (*judged, error) {
 		return nil, fmt.Errorf("computing %s of pass %d: %w", t.entry.Name, t.node.Pass, err)
 	}
 	return t.judge(x, e.arithmetic, e.hull)
+}
+
+// held is what the engine has of the entry, for bounds where they decide something; nil where more than that is asked of them.
+func (t *trial) held() *program.Held {
+	if t.wider() || t.y.Bound != nil {
+		return nil
+	}
+	return &program.Held{Data: t.y.Data, DType: t.d}
 }
 
 // judge holds the trace's tensor to a value before its last rounding.
@@ -255,25 +274,51 @@ func (t *trial) strict(a *arithmetic) (j *judged, left []int, order string, err 
 	if j, err = t.in(evaluated{arithmetic: a}); err != nil {
 		return nil, nil, "", err
 	}
-	if left = j.outside(); len(left) == 0 {
-		return j, left, "", nil
+	left, order, err = t.explained(j, a, j.outside())
+	return j, left, order, err
+}
+
+// explained takes out of what is outside in an arithmetic what an order of summation gives.
+func (t *trial) explained(j *judged, a *arithmetic, left []int) (_ []int, order string, err error) {
+	if len(left) == 0 {
+		return left, "", nil
 	}
 	if left, order, err = t.replay(j, a, left); len(left) == 0 || err != nil {
-		return j, left, order, err
+		return left, order, err
 	}
 	if rest, all, err := t.together(a, left); err != nil || all != "" {
-		return j, rest, all, err
+		return rest, all, err
 	}
-	return j, left, order, nil
+	return left, order, nil
+}
+
+// first judges the entry in transformers' arithmetic with bounds where they decide something, and with all of them where that does not settle
+// it: an element is outside, or ceilings and sample do not both show that bounds reach no further than any limit. left are the elements outside.
+func (t *trial) first() (j *judged, c *Certificate, left []int, err error) {
+	for _, held := range []bool{true, false} {
+		if j, err = t.in(evaluated{arithmetic: &arithmetic{}, held: held}); err != nil {
+			return nil, nil, nil, err
+		}
+		var ceiling float64
+		c, ceiling = newCertificate(j)
+		left = j.outside()
+		if j.x.Columns == 0 || len(left) == 0 && c.Sampled > 0 && (c.Unequal == 0 || max(ceiling, float64(c.Reach)) <= gate.TableLimit(t.i.env.DType)) {
+			break
+		}
+	}
+	return j, c, left, nil
 }
 
 // certify judges the entry in transformers' arithmetic, then in that of its form.
 func (t *trial) certify() (*Certificate, error) {
-	j, left, order, err := t.strict(&arithmetic{})
+	j, c, left, err := t.first()
 	if err != nil {
 		return nil, err
 	}
-	c := newCertificate(j)
+	left, order, err := t.explained(j, &arithmetic{}, left)
+	if err != nil {
+		return nil, err
+	}
 	c.Unequal += int64(j.x.Followed)
 	c.Form, c.Arithmetic, c.Summation = op.Form(t.entry.Op), string(Strict), order
 	identified := true

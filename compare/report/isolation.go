@@ -42,6 +42,9 @@ func (p *printer) isolation(r *compare.Result) {
 	if s.Weakest != "" && s.WeakestPower > 0 {
 		p.line("sensitivity: a %s scale error would have been detected in each (weakest: %s)", percent(s.WeakestPower), s.Weakest)
 	}
+	if s.Sampled > 0 {
+		p.line("sampled: the sensitivity of %s is of a part of their elements", count(s.Sampled, "large product", "large products"))
+	}
 	p.findings(s.Findings)
 	p.numbers(s.Numbers)
 }

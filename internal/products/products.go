@@ -156,3 +156,12 @@ func Square(x []float64) {
 		x[i] = v * v
 	}
 }
+
+// Largest is the largest |x|; 0 of nothing. Of NaN it may say anything.
+func Largest(x []float64) float64 {
+	most, first := largestFirst(x)
+	for _, v := range x[first:] {
+		most = max(most, math.Abs(v))
+	}
+	return most
+}

@@ -56,3 +56,14 @@ func tile(out *[Tile * maxWidth]float64, w *float64, n int, x *float64, exact bo
 		tile256(out, w, n, x)
 	}
 }
+
+//go:noescape
+func largest256(x *float64, n int) float64
+
+// largestFirst is the largest of the absolute values of the first numbers, and how many these are.
+func largestFirst(x []float64) (most float64, n int) {
+	if n = len(x) &^ 15; width == 0 || n == 0 {
+		return 0, 0
+	}
+	return largest256(&x[0], n), n
+}

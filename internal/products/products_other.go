@@ -10,3 +10,5 @@ var width = 0
 func tile(*[Tile * maxWidth]float64, *float64, int, *float64, bool) {}
 
 func squareFirst([]float64) int { return 0 }
+
+func largestFirst([]float64) (most float64, n int) { return 0, 0 }

@@ -64,10 +64,14 @@ func TestEverySumIsThePlainOne(t *testing.T) {
 			NewRight(x, n).Dots(sums, w, count, digits)
 			squares := append([]float64(nil), x...)
 			Square(squares)
+			largest := 0.0
 			for i, v := range x {
-				if !same(squares[i], v*v) {
+				if largest = max(largest, math.Abs(v)); !same(squares[i], v*v) {
 					t.Fatalf("vectors of %d: the square of %x is %x", width, v, squares[i])
 				}
+			}
+			if got := Largest(x); largest == largest && got != largest {
+				t.Fatalf("vectors of %d: the largest is %x, want %x", width, got, largest)
 			}
 			for i, got := range sums {
 				if want := Dot(w[i%count*n:][:n], x[i/count*n:][:n]); !same(got, want) {

@@ -15,9 +15,9 @@ import (
 )
 
 // writeFloor measures the noise floor of a job's passes and writes it to path, whole or not at all: the walk with every
-// rounding point against the walk with none. The two traces are kept only while it runs. The passes are replayed, so that
-// both walk over the same tokens.
-func writeFloor(ctx context.Context, e *Env, j reference.Job, path string) (err error) {
+// rounding point against the walk with none. rounded is the trace of the first, which the caller keeps; nil: it is made. What is made here
+// is kept only while it runs. The passes are replayed, so that both walk over the same tokens.
+func writeFloor(ctx context.Context, e *Env, j reference.Job, rounded *capture.Trace, path string) (err error) {
 	if err := files.Replaceable(path); err != nil {
 		return fmt.Errorf("measuring the noise floor: %w", err)
 	}
@@ -29,11 +29,18 @@ func writeFloor(ctx context.Context, e *Env, j reference.Job, path string) (err 
 		return fmt.Errorf("measuring the noise floor: %w", err)
 	}
 	defer func() { err = hint.Also(err, os.RemoveAll(dir)) }()
-	var sides [2]*capture.Trace
+	sides := [2]*capture.Trace{rounded}
 	for i, exact := range []bool{false, true} {
+		if sides[i] != nil {
+			continue
+		}
 		j.Exact, j.NewTokens, j.Registry = exact, 0, nil
 		j.Path = filepath.Join(dir, fmt.Sprintf("%d.safetensors", i))
-		p := e.progress(fmt.Sprintf("measuring the noise floor, walk %d of 2", i+1), "entry", growing(j.Path))
+		what := "measuring the noise floor"
+		if rounded == nil {
+			what = fmt.Sprintf("measuring the noise floor, walk %d of 2", i+1)
+		}
+		p := e.progress(what, "entry", growing(j.Path))
 		j.Progress = p.Step
 		_, err := reference.Walk(ctx, j)
 		p.Done()

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"io/fs"
 	"os"
@@ -16,9 +17,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// The floor of bfloat16 is that of its rounding: a few thousandths, nothing where no rounding takes place, and a
-// thousandth of it in float32.
-func TestNoiseFloorIsThatOfTheDType(t *testing.T) {
+// tiny is the embedded checkpoint, and its order.
+func tiny(t *testing.T) (*checkpoint.Checkpoint, *order.List) {
 	dir, err := fs.Sub(fixtures.Files, Embedded)
 	if err != nil {
 		t.Fatal(err)
@@ -35,13 +35,20 @@ func TestNoiseFloorIsThatOfTheDType(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ck, list
+}
+
+// The floor of bfloat16 is that of its rounding: a few thousandths, nothing where no rounding takes place, and a
+// thousandth of it in float32.
+func TestNoiseFloorIsThatOfTheDType(t *testing.T) {
+	ck, list := tiny(t)
 	floors := map[hooks.DType]*gate.NoiseFloor{}
 	for _, dtype := range []hooks.DType{hooks.F32, hooks.BF16} {
 		path := filepath.Join(t.TempDir(), "floor.json")
 		err := writeFloor(context.Background(), nil, reference.Job{
 			Checkpoint: ck, List: list, DType: dtype, Passes: [][]int{{2, 513, 88, 17, 301}, {7}},
 			Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
-		}, path)
+		}, nil, path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,5 +77,38 @@ func TestNoiseFloorIsThatOfTheDType(t *testing.T) {
 	}
 	if _, ok := floors[hooks.BF16].Entries["input_ids"]; ok {
 		t.Error("token ids have a floor")
+	}
+}
+
+// The floor is the same whether the walk with every rounding point is walked for it or was before, also with a pass that it decoded.
+func TestNoiseFloorOfAWalkThatIsThere(t *testing.T) {
+	ck, list := tiny(t)
+	dir := t.TempDir()
+	j := reference.Job{
+		Checkpoint: ck, List: list, DType: hooks.BF16, Passes: [][]int{{2, 513, 88}}, NewTokens: 1,
+		Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}}, Path: filepath.Join(dir, "walk.safetensors"),
+	}
+	out, err := reference.Walk(context.Background(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	walk, err := capture.Open(j.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer walk.Close()
+	j.Passes, j.NewTokens = out.Passes, 0
+	var floors [2][]byte
+	for i, rounded := range []*capture.Trace{nil, walk} {
+		path := filepath.Join(dir, "floor.json")
+		if err := writeFloor(context.Background(), nil, j, rounded, path); err != nil {
+			t.Fatal(err)
+		}
+		if floors[i], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(floors[0], floors[1]) || !bytes.Contains(floors[0], []byte("pass1/logits")) {
+		t.Errorf("%s\nand of the walk that was there\n%s", floors[0], floors[1])
 	}
 }

@@ -86,7 +86,7 @@ func noiseFloor(ctx context.Context, e *Env, local, ref *capture.Trace, stored *
 		return f, nil
 	}
 	walk := reference.Job{Checkpoint: ck, List: list, DType: dtype, Passes: passes, Manifest: capture.Manifest{Scope: all}}
-	if err := writeFloor(ctx, e, walk, path); err != nil {
+	if err := writeFloor(ctx, e, walk, nil, path); err != nil {
 		return nil, err
 	}
 	return readFloor(path)

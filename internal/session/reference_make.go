@@ -231,6 +231,15 @@ func (j *Job) walk(scope capture.Scope) reference.Job {
 	return reference.Job{Checkpoint: j.ck, List: j.list, DType: j.dtype, Passes: j.passes, NewTokens: j.further, Manifest: m}
 }
 
+// walked is the trace where it is what the walk gives of its passes, with every rounding point: then nothing has to be walked again for
+// the noise floor. nil where it is another runner's, or has more passes than were asked for.
+func (f *Found) walked() *capture.Trace {
+	if f.entry.Key.Runner != reference.WalkRunner() || f.Manifest().Passes != len(f.passes) {
+		return nil
+	}
+	return f.Trace
+}
+
 // measureFloor puts the noise floor of a stored reference's passes beside it. A floor that cannot be measured is a note:
 // the reference is as good without.
 func (j *Job) measureFloor(ctx context.Context, e *Env, f *Found) error {
@@ -239,7 +248,7 @@ func (j *Job) measureFloor(ctx context.Context, e *Env, f *Found) error {
 	}
 	walk := j.walk(f.entry.Key.Scope)
 	walk.Passes, walk.NewTokens = f.passes, 0
-	err := writeFloor(ctx, e, walk, f.entry.FloorPath())
+	err := writeFloor(ctx, e, walk, f.walked(), f.entry.FloorPath())
 	if errors.Is(err, context.Canceled) {
 		return hint.Also(hint.Add(errors.New("interrupted"), "the reference is stored; its noise floor is measured by the next tracediff capture"), f.Close())
 	}

@@ -49,10 +49,18 @@ func (a *Arith) right(x operand, n int, whole bool) right {
 // element is one sum in the order of k, so results depend neither on how many cores there are nor on the other rows.
 // Its bound is that of a sum of as many products as W has columns, and of one term more for the bias.
 func (r *run) affine(i int, out operand) error {
+	held := r.c.Held
+	if v := r.p.Out; v.step != i || v.off != 0 || !v.plain() || held != nil && len(held.Data) != size(v.shape) {
+		held = nil
+	}
+	return r.multiply(i, r.packed(r.p.Steps[i].Args[0]), out, held)
+}
+
+// multiply is affine of any number of rows of x, with what the engine holds of the program's result; nil where it is not known.
+func (r *run) multiply(i int, x, out operand, held *Held) error {
 	s := &r.p.Steps[i]
 	w := r.c.W[r.p.Steps[s.Args[1].step].Index]
 	c := r.choice(i)
-	x := r.packed(s.Args[0])
 	var own func(w, x, bound []float64) (v, e float64)
 	if m, ok := w.(Multiplier); ok {
 		p := m.Product(slices.Clone(x.v), slices.Clone(x.e))
@@ -72,6 +80,9 @@ func (r *run) affine(i int, out operand) error {
 	t.tokens = len(t.right.v) / max(n, 1)
 	if len(s.Args) == 3 {
 		t.bias = r.packed(s.Args[2]).v
+	}
+	if t.holds(held) {
+		t.held, t.norms, t.factor, r.columns = held, norms(t.right.v, n), t.f.ofSum(n), rows
 	}
 	workers := min(runtime.GOMAXPROCS(0), (rows+t.rows-1)/t.rows)
 	errs := make([]error, workers)
@@ -105,6 +116,10 @@ type tile struct {
 	bias    []float64
 	rows    int       // at once
 	w       []float64 // the rows of the tile
+	held    *Held     // see [tile.against]; nil: every element has its bound
+	norms   []float64 // of the rows of x
+	factor  float64   // of a bound, beside what its sum has
+	open    []int     // elements of a block that have their bounds
 	// Of each product: Σ w·x, and for its bound Σ (w·x)², Σ |w·x| and Σ |w|·E.
 	sums, squares, sizes, spreads []float64
 }
@@ -123,10 +138,8 @@ func (t *tile) multiply(out operand, next *atomic.Int64) error {
 			return nil
 		}
 		count := min(t.rows, t.all-from)
-		for r := range count {
-			if err := t.weights.Row(t.w[r*t.n:][:t.n], from+r); err != nil {
-				return err
-			}
+		if err := readRows(t.weights, t.w, from, count); err != nil {
+			return err
 		}
 		t.products(out, from, count)
 	}
@@ -170,6 +183,10 @@ func (t *tile) products(out operand, from, count int) {
 		return
 	}
 	t.right.values.Dots(t.sums, t.w, count, t.digits)
+	if t.held != nil {
+		t.against(out, from, count)
+		return
+	}
 	t.bounds(count)
 	for i := range total {
 		p := partial{sum: t.sums[i], squares: t.squares[i], abs: t.sizes[i], e: t.spreads[i]}

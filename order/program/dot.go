@@ -66,19 +66,26 @@ type partial struct{ sum, squares, abs, e float64 }
 // The second is what is used unless Rigorous. It is no theorem for structured data: of rows of one or few values added one
 // after the other the errors were up to ten times as large at n = 16384. That is what [Summation] is for.
 func (f finisher) total(p partial, n int) (float64, float64) {
-	unit := unit32
-	if f.round == None {
-		unit = unit64
-	}
 	switch {
 	case !f.Bounds, n == 1: // one term is no sum
 	case f.Rigorous:
-		p.e += float64(n) * unit * p.abs
+		p.e += float64(n) * f.unit() * p.abs
 	default:
-		p.e += lambda * math.Sqrt(float64(n)) * unit * (math.Sqrt(p.squares) + math.Abs(p.sum))
+		p.e += f.ofSum(n) * (math.Sqrt(p.squares) + math.Abs(p.sum))
 	}
 	return f.one(p.sum, p.e)
 }
+
+// unit is the unit roundoff of what a sum is added in.
+func (f finisher) unit() float64 {
+	if f.round == None {
+		return unit64
+	}
+	return unit32
+}
+
+// ofSum is λ·√n·u.
+func (f finisher) ofSum(n int) float64 { return lambda * math.Sqrt(float64(n)) * f.unit() }
 
 // split is a sum of n products in parts, each rounded to the model's dtype. Where they are added in it, so is the sum. One product
 // has no parts.

@@ -21,6 +21,7 @@ type run struct {
 	piece  []float64
 	terms  map[int]*Terms // of the leaves that are sums
 
+	columns  int // see [Value.Columns]
 	followed int // elements that are the engine's own choice
 }
 
@@ -51,7 +52,7 @@ func (r *run) result() (Value, error) {
 	out := r.p.Out
 	o := r.values[out.step]
 	own := !r.p.Steps[out.step].Prim.leaf() && out.off == 0 && out.plain() && len(o.v) == size(out.shape)
-	v := Value{Shape: out.shape, Followed: r.followed}
+	v := Value{Shape: out.shape, Followed: r.followed, Columns: r.columns}
 	if own {
 		v.Data, v.Bound = o.v, o.e
 		return v, nil
@@ -95,12 +96,8 @@ func (r *run) leaf(i int, s *Step) error {
 		}
 		w := make([]float64, size(s.Shape))
 		r.values[i].v = w
-		rows, cols := r.c.W[s.Index].Size()
-		for k := range rows {
-			if err := r.c.W[s.Index].Row(w[k*cols:][:cols], k); err != nil {
-				return err
-			}
-		}
+		rows, _ := r.c.W[s.Index].Size()
+		return readRows(r.c.W[s.Index], w, 0, rows)
 	case Number:
 		r.values[i] = r.number(i)
 	case Vector:

@@ -7,6 +7,8 @@ type Value struct {
 	Data, Bound []float64
 	// Followed is how many elements are an engine's own choice where bounds allow for several, see [Call].
 	Followed int
+	// Columns, where it is not 0, is how many columns Data has, and Bound has ceilings beside bounds: see [Held] and [Value.Sampled].
+	Columns int
 	// Terms say of a value that is a sum what it is the sum of; nil for any other.
 	Terms *Terms
 }
@@ -24,6 +26,27 @@ type Rows interface {
 	Size() (rows, cols int)
 	// Row writes row i to dst, which has cols elements. It may be called from several goroutines.
 	Row(dst []float64, i int) error
+}
+
+// A Spanner is a weight of which rows that follow each other are read for less together.
+type Spanner interface {
+	Rows
+	// Span writes so many rows to dst, the first at from.
+	Span(dst []float64, from, count int) error
+}
+
+// readRows writes rows of a weight to dst.
+func readRows(w Rows, dst []float64, from, count int) error {
+	_, n := w.Size()
+	if s, ok := w.(Spanner); ok && count > 1 {
+		return s.Span(dst[:count*n], from, count)
+	}
+	for k := range count {
+		if err := w.Row(dst[k*n:][:n], from+k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A Multiplier is a weight whose engine multiplies something else than the weight and the other operand: one that rounds the operand, say, as
@@ -60,6 +83,8 @@ type Call struct {
 	// Own is the result that an engine has, of a program whose result are indexes that a [Rank] chose. Where the bounds of what was
 	// chosen from allow for it, it is the program's.
 	Own []float64
+	// Held lets bounds be computed where they decide something; nil: everywhere.
+	Held *Held
 	// Open: a choice that bounds leave open is: what it gives has the bounds of all that it may be. Else it is made.
 	Open bool
 }

@@ -1,0 +1,226 @@
+package certify
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// maxTogether bounds the elements of products of several passes that are computed together: they are in memory at one time.
+const maxTogether = 1 << 22
+
+// prepared is one entry in some passes: in several where a product with a weight is, which is then read once.
+type prepared struct {
+	name     string
+	passes   []int
+	elements int
+	cost     int
+}
+
+// Prepare certifies entries, given by pass, on all cores. Each is computed by itself, or beside itself in other passes, so the order in which
+// they are ready changes nothing: what takes longest is begun first.
+func (c *Chain) Prepare(ctx context.Context, entries map[int][]string) {
+	var all []prepared
+	open := map[string]int{} // the last of an entry
+	for _, pass := range slices.Sorted(maps.Keys(entries)) {
+		for _, name := range entries[pass] {
+			if pass >= len(c.i.env.Passes) {
+				continue
+			}
+			elements, cost, joins := c.i.costs(name, pass)
+			if at, ok := open[name]; ok && joins && all[at].elements+elements <= maxTogether {
+				p := &all[at]
+				p.passes, p.elements, p.cost = append(p.passes, pass), p.elements+elements, p.cost+cost
+				continue
+			}
+			if all = append(all, prepared{name, []int{pass}, elements, cost}); joins {
+				open[name] = len(all) - 1
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b prepared) int { return cmp.Compare(b.cost, a.cost) })
+	results := make([][]result, len(all))
+	q := queue{waiting: make([]int, len(all))}
+	for n := range all {
+		q.waiting[n] = all[n].elements
+	}
+	q.freed.L = &q.mu
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(all)) {
+		wait.Go(func() {
+			for n := q.take(); n >= 0; n = q.take() {
+				if ctx.Err() == nil {
+					results[n] = c.i.results(ctx, all[n].name, all[n].passes)
+				}
+				q.done(all[n].elements)
+			}
+		})
+	}
+	wait.Wait()
+	for n, of := range results {
+		for k, r := range of {
+			if r.cert != nil || r.err != nil {
+				c.ready[capture.Key(all[n].passes[k], all[n].name, 0)] = r
+			}
+		}
+	}
+}
+
+// costs are how many elements an entry has in a pass, about what they cost, and whether it may be computed with itself in other passes: a
+// product with a weight that all passes read alike.
+func (i *Isolator) costs(name string, pass int) (elements, cost int, joins bool) {
+	n := order.Node{Entry: i.list.Index(name), Pass: pass}
+	if n.Entry < 0 || !i.list.In(n) {
+		return 0, 0, false
+	}
+	e := i.list.At(n)
+	elements = size(i.list.Size(n, i.env.Passes))
+	o, linear := e.Op.(op.Linear)
+	if !linear || len(e.Weights) == 0 || len(e.Weights[0].Shape) == 0 {
+		return elements, elements, false
+	}
+	shape := e.Weights[0].Shape
+	// A row of W is decoded whatever the number of tokens, and costs about as much as the products of a few.
+	const decoded = 4
+	rows := elements / max(shape[0], 1)
+	return elements, size(shape) * (rows + decoded) / decoded, !o.Bias && i.o.Single == nil && !i.list.IsRecorded()
+}
+
+const (
+	// largeElements is how many elements a large entry has. Entries that are not large are certified beside any other.
+	largeElements = 1 << 22
+	// maxLarge bounds the elements of large entries that are certified at one time, unless one alone has more: each is some 40 bytes.
+	maxLarge = 1 << 24
+)
+
+// queue hands out entries in their order, but for large ones that have to wait for others to be done.
+type queue struct {
+	mu      sync.Mutex
+	freed   sync.Cond
+	waiting []int // elements; −1 of one that was taken
+	next    int   // all before it were taken
+	large   int   // elements of large entries that are being certified
+}
+
+// take is the next entry; −1 where none is left.
+func (q *queue) take() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		for q.next < len(q.waiting) && q.waiting[q.next] < 0 {
+			q.next++
+		}
+		left := false
+		for n := q.next; n < len(q.waiting); n++ {
+			elements := q.waiting[n]
+			if elements < 0 {
+				continue
+			}
+			if left = true; elements >= largeElements {
+				if q.large > 0 && q.large+elements > maxLarge {
+					continue
+				}
+				q.large += elements
+			}
+			q.waiting[n] = -1
+			return n
+		}
+		if !left {
+			return -1
+		}
+		q.freed.Wait()
+	}
+}
+
+// done says that an entry of so many elements was certified.
+func (q *queue) done(elements int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if elements >= largeElements {
+		q.large -= elements
+	}
+	q.freed.Broadcast()
+}
+
+// results certifies one entry in several passes.
+func (i *Isolator) results(ctx context.Context, name string, passes []int) []result {
+	all := make([]result, len(passes))
+	if len(passes) == 1 {
+		all[0] = i.result(ctx, name, passes[0])
+		return all
+	}
+	trials := make([]*trial, len(passes))
+	var some []*trial
+	for k, pass := range passes {
+		if trials[k], all[k].err = i.trialOf(ctx, name, pass); all[k].err != nil {
+			continue
+		}
+		if all[k].err = trials[k].prepare(); all[k].err == nil && trials[k].product() {
+			some = append(some, trials[k])
+		}
+	}
+	if len(some) > 1 {
+		together(some)
+	}
+	for k, t := range trials {
+		if all[k].err != nil {
+			continue
+		}
+		var err error
+		if all[k].cert, all[k].cut, err = t.certified(); err != nil {
+			all[k] = result{err: err}
+		}
+		trials[k] = nil
+	}
+	return all
+}
+
+// product reports whether a trial is one operation on captured tensors as they are, that is evaluated first as itself alone.
+func (t *trial) product() bool {
+	return t.formula != nil && len(t.cut.Steps) == 1 && !t.last && !t.mixed && len(t.formula.Weights) == 1
+}
+
+// together evaluates trials of one entry for the first time, where that can be done with its weight being read once. Where it cannot, each
+// is evaluated when it is certified.
+func together(some []*trial) {
+	var programs []*program.Program
+	var calls []program.Call
+	for _, t := range some {
+		if t.formula.Weights[0].Name != some[0].formula.Weights[0].Name {
+			return
+		}
+		call := t.call
+		call.Arith, call.Held, call.Open = t.i.env.Arith, t.held(), true
+		programs, calls = append(programs, t.formula.Program), append(calls, call)
+	}
+	values, ok, err := program.Together(programs, calls)
+	if !ok || err != nil { // the error comes again
+		return
+	}
+	for k, t := range some {
+		t.value = &values[k]
+	}
+}
+
+// onAllCores calls do with the numbers below n, several at once.
+func onAllCores(n int, do func(int)) {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
+		wait.Go(func() {
+			for at := int(next.Add(1)) - 1; at < n; at = int(next.Add(1)) - 1 {
+				do(at)
+			}
+		})
+	}
+	wait.Wait()
+}

@@ -1,0 +1,119 @@
+package program_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// With what an engine holds a product has the values that it has without; every element that is not the rounded value, or not finite, and
+// every element of the sample has its bound; and no other's bound is above its ceiling.
+func TestHeldBounds(t *testing.T) {
+	const n, rows = 1000, 1100
+	for _, tokens := range []int{1, 9} {
+		for _, special := range []float64{0, math.Inf(1), math.NaN()} {
+			t.Run(fmt.Sprintf("%d tokens, %v", tokens, special), func(t *testing.T) {
+				x := numbers(tokens*n, 7, bf16)
+				x[3] = special
+				weight := numbers(rows*n, 8, bf16)
+				weight[5*n+3] = special
+				copy(weight[9*n:10*n], make([]float64, n)) // a row of zeros
+				call := program.Call{
+					Arith: bounded(brain), In: []program.Value{tensor(x, 1, tokens, n)},
+					W: []program.Rows{matrix{rows, n, weight}}, Shape: []int{1, tokens, rows},
+				}
+				full := eval(t, op.Linear{}, call)
+				held := program.Held{DType: hooks.BF16}
+				for i, v := range full.Data {
+					y := floats.Round(hooks.BF16, v)
+					if column := i % rows; column%97 == 0 || column > 512 && column < 530 { // a few of a block, and all
+						y = floats.Round(hooks.BF16, y*1.01)
+					}
+					held.Data = append(held.Data, y)
+				}
+				call.Held = &held
+				got := eval(t, op.Linear{}, call)
+				if got.Columns != rows {
+					t.Fatalf("%d columns, want %d", got.Columns, rows)
+				}
+				sampled, ceilings := 0, 0
+				for i, v := range full.Data {
+					same := math.Float64bits(got.Bound[i]) == math.Float64bits(full.Bound[i])
+					has := got.Sampled(i) || v-v != 0 || held.Data[i] != floats.Round(hooks.BF16, v)
+					if got.Sampled(i) {
+						sampled++
+					}
+					if !same {
+						ceilings++
+					}
+					switch {
+					case math.Float64bits(got.Data[i]) != math.Float64bits(v):
+						t.Fatalf("element %d is %x, want %x", i, got.Data[i], v)
+					case has && !same:
+						t.Fatalf("element %d has the bound %x, want %x", i, got.Bound[i], full.Bound[i])
+					case !(got.Bound[i] >= full.Bound[i]):
+						t.Fatalf("element %d has the ceiling %x, below its bound %x", i, got.Bound[i], full.Bound[i])
+					}
+				}
+				if part := len(full.Data) / sampled; part < 7 || part > 9 || special == 0 && ceilings < len(full.Data)/2 {
+					t.Errorf("%d of %d elements are in the sample, %d have a ceiling", sampled, len(full.Data), ceilings)
+				}
+			})
+		}
+	}
+}
+
+// Every element has its bound where that is asked for, and where nothing would be gained: of a small weight, of float32, of inputs with
+// bounds, of a sum with a bias, in another arithmetic.
+func TestHeldBoundsOfAll(t *testing.T) {
+	const n, rows = 1024, 1024
+	x, weight := numbers(n, 7, bf16), numbers(rows*n, 8, bf16)
+	in := tensor(x, 1, 1, n)
+	wide := in
+	wide.Bound = mapped(x, func(v float64) float64 { return v * v * 0x1p-20 })
+	w, bias := matrix{rows, n, weight}, matrix{1, rows, weight[:rows]}
+	rigorous, hull, float := bounded(brain), bounded(brain), bounded(brain)
+	rigorous.Rigorous, hull.Hull, float.DType = true, true, hooks.F32
+	for name, c := range map[string]struct {
+		o     op.Op
+		arith program.Arith
+		in    program.Value
+		w     []program.Rows
+		of    hooks.DType
+	}{
+		"rigorous":  {op.Linear{}, rigorous, in, []program.Rows{w}, hooks.BF16},
+		"hull":      {op.Linear{}, hull, in, []program.Rows{w}, hooks.BF16},
+		"float32":   {op.Linear{}, float, in, []program.Rows{w}, hooks.F32},
+		"bounds":    {op.Linear{}, bounded(brain), wide, []program.Rows{w}, hooks.BF16},
+		"bias":      {op.Linear{Bias: true}, bounded(brain), in, []program.Rows{w, bias}, hooks.BF16},
+		"small":     {op.Linear{}, bounded(brain), in, []program.Rows{matrix{rows - 1, n, weight[:(rows-1)*n]}}, hooks.BF16},
+		"no bounds": {op.Linear{}, brain, in, []program.Rows{w}, hooks.BF16},
+		"choices":   {op.Linear{}, bounded(brain), in, []program.Rows{w}, hooks.BF16},
+	} {
+		count, _ := c.w[0].Size()
+		call := program.Call{Arith: c.arith, In: []program.Value{c.in}, W: c.w, Shape: []int{1, 1, count}}
+		if name == "choices" {
+			p, err := program.Of(c.o, op.Form, 0, call.Shape, [][]int{{1, 1, n}}, [][2]int{{rows, n}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			call.Choices = p.Own()
+		}
+		full := eval(t, c.o, call)
+		call.Held = &program.Held{Data: full.Data, DType: c.of}
+		got := eval(t, c.o, call)
+		if got.Columns != 0 {
+			t.Errorf("%s: it is sampled", name)
+		}
+		for i := range full.Bound {
+			if math.Float64bits(got.Bound[i]) != math.Float64bits(full.Bound[i]) {
+				t.Fatalf("%s: element %d has the bound %x, want %x", name, i, got.Bound[i], full.Bound[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package program
+
+import "slices"
+
+// Together evaluates calls of several programs that are one product with one weight each, such as those of an operation in several passes,
+// and reads that weight once for all of them. Each has the values and bounds that it has by itself. ok is false where they are none, or
+// differ in more than how many rows they have: then nothing was evaluated.
+func Together(programs []*Program, calls []Call) (results []Value, ok bool, err error) {
+	first, step, ok := programs[0], programs[0].product(), true
+	var x, held []float64
+	tokens := 0
+	for k, p := range programs {
+		c := &calls[k]
+		if !ok || step < 0 || p.product() != step || !c.plain(p, step) || !sameArith(c.Arith, calls[0].Arith) || (c.Held == nil) != (calls[0].Held == nil) {
+			return nil, false, nil
+		}
+		in := c.In[p.Steps[p.Steps[step].Args[0].step].Index]
+		x = append(x, in.Data...)
+		if c.Held != nil {
+			ok = c.Held.DType == calls[0].Held.DType && len(c.Held.Data) == size(p.Out.shape)
+			held = append(held, c.Held.Data...)
+		}
+		tokens += size(p.Out.shape)
+	}
+	if !ok {
+		return nil, false, nil
+	}
+	r := &run{p: first, c: &calls[0], a: calls[0].Arith, values: make([]operand, len(first.Steps))}
+	out := r.room(tokens)
+	h := calls[0].Held
+	if h != nil {
+		h = &Held{held, h.DType}
+	}
+	if err := r.multiply(step, operand{v: x}, out, h); err != nil {
+		return nil, true, err
+	}
+	for _, p := range programs {
+		n := size(p.Out.shape)
+		v := Value{Shape: p.Out.shape, Data: out.v[:n:n], Columns: r.columns}
+		if out.v = out.v[n:]; out.e != nil {
+			v.Bound, out.e = out.e[:n:n], out.e[n:]
+		}
+		results = append(results, v)
+	}
+	return results, true, nil
+}
+
+// product is the step of a program that is nothing but a product of all rows of an input with a weight; −1 of any other.
+func (p *Program) product() int {
+	i := p.Out.step
+	s := &p.Steps[i]
+	if s.Prim != Affine || len(s.Args) != 2 || len(p.stages) != 1 || !p.Out.plain() || p.Out.off != 0 || size(p.Out.shape) != size(s.Shape) {
+		return -1
+	}
+	if x := s.Args[0]; p.Steps[x.step].Prim != Input || !x.plain() || x.off != 0 || size(x.shape) != size(p.Steps[x.step].Shape) {
+		return -1
+	}
+	return i
+}
+
+// plain reports whether a call is of exact inputs of the program's shapes, in its own arithmetic.
+func (c *Call) plain(p *Program, step int) bool {
+	at := p.Steps[p.Steps[step].Args[0].step].Index
+	w := p.Steps[p.Steps[step].Args[1].step].Index
+	if at >= len(c.In) || w >= len(c.W) || c.Choices != nil || c.In[at].Bound != nil && !zero(c.In[at].Bound) || c.In[at].Terms != nil {
+		return false
+	}
+	rows, cols := c.W[w].Size()
+	weight := p.Steps[p.Steps[step].Args[1].step].Shape
+	return len(c.In[at].Data) == size(p.Steps[step].Args[0].shape) && rows*cols == size(weight) && cols == weight[len(weight)-1]
+}
+
+// sameArith reports whether two arithmetics without choices are the same.
+func sameArith(a, b Arith) bool {
+	return a.DType == b.DType && a.Emulated == b.Emulated && a.Bounds == b.Bounds && a.Rigorous == b.Rigorous && a.Sum == nil && b.Sum == nil &&
+		a.Together == b.Together && a.Hull == b.Hull && a.HullLast == b.HullLast && slices.Equal(a.Choices, b.Choices)
+}
