@@ -31,17 +31,19 @@ func (k *column) cosine() float64 {
 func (c *comparison) columns(r *reader, row *Row, local, original *Tensor) error {
 	mine, theirs := matrices(local), matrices(original)
 	for i := range min(len(mine), len(theirs)) {
-		if err := c.columnsOf(r, row, mine[i], theirs[i]); err != nil || !row.Class.Right() {
+		if named, err := c.columnsOf(r, row, mine[i], theirs[i], true); err != nil || named {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor) error {
+// columnsOf looks for columns that are others of the original, and where it is to accuse them for columns that are none. It reports whether it
+// has found some.
+func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, accuse bool) (bool, error) {
 	rows, n := local.flat()
 	if rows < minColumn {
-		return nil
+		return false, nil
 	}
 	sums := make([]column, n)
 	err := c.beside(r, local, original, func(b *block, i, at int) {
@@ -53,7 +55,7 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor) err
 		}
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	var far, empty []int
 	for at := range sums {
@@ -66,33 +68,35 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor) err
 			far = append(far, at)
 		}
 	}
-	if len(empty) > 0 {
+	if len(empty) > 0 && accuse {
 		row.note("%s zero, the first is %d, and the original's are not: GPTQ does so where an input is always zero", count(len(empty), "column is", "columns are"), empty[0])
 	}
 	if len(far) == 0 {
-		return nil
+		return false, nil
 	}
 	from, err := c.columnsElsewhere(r, local, original, far[:min(len(far), maxColumns)])
 	if err != nil {
-		return err
+		return false, err
 	}
 	first, wrong := movedColumns(from, n), len(from)
 	if first >= 0 {
 		row.wrong(Mistake, ColumnOrder, "%s", columnsMoved(from, first, n))
+	} else if !accuse {
+		return false, nil
 	} else {
 		far = slices.DeleteFunc(far, func(at int) bool { return sums[at].cosine() >= unlike })
 		if wrong = len(far); wrong == 0 {
-			return nil
+			return false, nil
 		}
 		first = far[0]
 		row.wrong(Different, Values, "%s not the original's: the cosine of column %d is %.2f over %d rows", count(wrong, "column is", "columns are"), first, sums[first].cosine(), rows)
 	}
 	b, err := r.read(local, view{t: original}, part{0, 1, first, first + 1})
 	if err != nil {
-		return err
+		return false, err
 	}
 	row.At, row.Unequal = &Element{0, first, number(b.local[0]), number(b.original[0])}, rows*wrong
-	return nil
+	return true, nil
 }
 
 // beside visits every element of both, with its column.

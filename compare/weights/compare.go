@@ -30,7 +30,7 @@ type Result struct {
 	Local    Place     `json:"local"`
 	Original Place     `json:"original"`
 	Counts   Counts    `json:"counts"`
-	Findings []Finding `json:"findings"` // what is wrong, worst first
+	Findings []Finding `json:"findings"` // what is wrong, worst first, and behind it what nobody can tell
 	Tensors  []Row     `json:"tensors"`  // in the original's order; what the port has more comes behind
 	Notes    []string  `json:"notes"`
 
@@ -63,12 +63,13 @@ type Counts struct {
 	Equal     int `json:"equal"`
 	Cast      int `json:"cast"`
 	Quantised int `json:"quantised"`
+	Unidentified int `json:"unidentified"` // neither right nor wrong: they make a comparison incomplete
 	Wrong     int `json:"wrong"` // of every other class
 }
 
-// Right reports whether nothing is wrong, and at least one tensor was compared.
+// Right reports whether every tensor is right, and at least one was compared.
 func (r *Result) Right() bool {
-	return r.Counts.Wrong == 0 && r.Counts.Equal+r.Counts.Cast+r.Counts.Quantised > 0
+	return r.Counts.Wrong+r.Counts.Unidentified == 0 && r.Counts.Equal+r.Counts.Cast+r.Counts.Quantised > 0
 }
 
 // job is a pair that is to be compared, or a row that needs no reading.
@@ -109,6 +110,8 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 			res.Counts.Cast++
 		case Quantised:
 			res.Counts.Quantised++
+		case Unidentified:
+			res.Counts.Unidentified++
 		default:
 			res.Counts.Wrong++
 		}

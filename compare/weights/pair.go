@@ -60,6 +60,13 @@ func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
 	if err != nil {
 		return row, err
 	}
+	if g := local.Grid; g != nil && g.Mixed && !g.Moves && (found.bad > 0 || found.codes.beside*worstBeside > found.codes.n) && found.spreads() {
+		local = asMoved(local)
+		row.note("the codes are not the nearest to the numbers in nearly every row: the writer moved errors between them, as GPTQ and AWQ do")
+		if found, q, err = c.agrees(r, local, view{t: original}); err != nil {
+			return row, err
+		}
+	}
 	if found.bad == 0 {
 		row = c.right(row, local, q, found)
 		switch {

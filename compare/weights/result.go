@@ -15,6 +15,7 @@ const (
 	Quantised Class = "QUANTISED" // every code is the nearest to the original's number, or one step beside it
 	Mistake   Class = "MISTAKE"   // wrong, and one relation explains every element
 	Different Class = "DIFFERENT" // wrong, and no relation explains every element
+	Unidentified Class = "UNIDENTIFIED" // codes of a format that moves errors, whose errors are larger than its bounds: right or wrong, nothing tells
 	Missing   Class = "MISSING"   // the port has no such tensor
 	Extra     Class = "EXTRA"     // the original has no such tensor
 )
@@ -59,10 +60,12 @@ const (
 	WrongBlock   Kind = "block"       // one rectangle is wrong, and nothing explains it
 	WrongRows    Kind = "rows"        // some rows are
 	Values       Kind = "values"      // nothing explains the values
+	LargeErrors  Kind = "large-errors" // of a format that moves errors
 	Several      Kind = "several"     // rows are explained, not all by one thing
 	Unrelated    Kind = "unrelated"   // the values have nothing to do with the original's
 	CutOff       Kind = "cut-off"     // rounded toward zero
 	Rounded      Kind = "rounded"     // every number is one step from the nearest at most, and not all are the nearest
+	ZeroPoint    Kind = "zero-point"  // zero points of codes that are off by one number
 	Coarse       Kind = "coarse"      // codes whose errors are larger than those of rounding
 	Overflow     Kind = "overflow"
 	Misread      Kind = "misread" // bits of one format read as another

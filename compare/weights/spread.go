@@ -1,0 +1,160 @@
+package weights
+
+// A format that moves errors spreads that of one code over the codes after it. What it may do to a code has no bound of its own: GPTQ takes
+// from the number of a column what the columns before it have lost, times factors that its inputs alone decide, and they are large where
+// inputs nearly depend on each other. So the size of such errors accuses nobody. What names a relation is that the codes are far nearer to
+// the numbers it says than to those of their own place, whatever GPTQ made of either.
+//
+// The null hypothesis is that the codes are those of their own place. The statistic is the ratio of both sums of squared errors over n
+// elements that a relation moves, and the threshold is [clearly]. Errors in the own place are at most twice the numbers' own squares for
+// numbers of anywhere, so that the relation errs by half of them at most: a cosine of 0.7, which n = 64 unrelated numbers have once in 10^9.
+const (
+	minSpread = 64 // elements that such evidence needs; fewer have to be right codes, too
+	rowsOf16  = 15 // so many of 16 rows that a relation moves are nearer to it
+)
+
+// moves reports codes of a format that moves errors.
+func (a *attempt) moves() bool { return a.local.Grid != nil && a.local.Grid.Moves }
+
+// fits reports whether a relation explains a tensor of a format that moves errors.
+func (a *attempt) fits(r *reader, local *Tensor, v view, q rule) (bool, error) {
+	rows, columns := local.flat()
+	if vr, vc := v.size(); vr != rows || vc != columns {
+		return false, nil
+	}
+	own, other := make([]float64, rows), make([]float64, rows)
+	moved := make([]bool, rows)
+	look := func(p part) error {
+		b, err := r.read(local, v, p)
+		if err != nil {
+			return err
+		}
+		x := room(&a.far, p.size())
+		if err := a.second().values(x, a.original, p); err != nil {
+			return inTensor(a.original, err)
+		}
+		for i, l := range b.local {
+			at := p.r0 + i/p.columns()
+			mine, theirs := a.q.makes(x[i]), q.makes(b.original[i])
+			moved[at] = moved[at] || mine != theirs
+			d, e := mine-l, theirs-l
+			own[at], other[at] = own[at]+float64(d*d), other[at]+float64(e*e)
+		}
+		return nil
+	}
+	for _, p := range samplesOf(local) {
+		if err := look(p); err != nil {
+			return false, err
+		}
+	}
+	if e := sumOf(own, other, moved); e.rows >= 4 && !(2*e.other < e.own) {
+		return false, nil
+	}
+	clear(own)
+	clear(other)
+	clear(moved)
+	for p := range v.parts {
+		if err := look(p); err != nil {
+			return false, err
+		}
+	}
+	e := sumOf(own, other, moved)
+	return e.rows*columns >= minSpread && e.own >= clearly*e.other && 16*e.better >= rowsOf16*e.rows, nil
+}
+
+// spreadSum is the evidence of the rows that a relation moves.
+type spreadSum struct {
+	own, other   float64
+	rows, better int // rows, and those that are nearer to the relation
+}
+
+func sumOf(own, other []float64, moved []bool) spreadSum {
+	var s spreadSum
+	for i := range own {
+		if !moved[i] {
+			continue
+		}
+		s.rows++
+		s.own, s.other = s.own+own[i], s.other+other[i]
+		if other[i] < own[i] {
+			s.better++
+		}
+	}
+	return s
+}
+
+// likeSpread compares the sample with that of another tensor of the original, for a format that moves errors.
+func (a *attempt) likeSpread(values [][]float64, q rule) bool {
+	var own, other float64
+	for i, b := range a.sample {
+		for k, l := range b.local {
+			d, e := a.q.makes(b.original[k])-l, q.makes(values[i][k])-l
+			own, other = own+float64(d*d), other+float64(e*e)
+		}
+	}
+	return 2*other < own
+}
+
+// otherColumns looks for columns that stand elsewhere.
+func (a *attempt) otherColumns() (bool, error) {
+	if !a.moves() {
+		return false, nil
+	}
+	mine, theirs := matrices(a.local), matrices(a.original)
+	for i := range min(len(mine), len(theirs)) {
+		if named, err := a.columnsOf(a.r, a.row, mine[i], theirs[i], false); named || err != nil {
+			return named, err
+		}
+	}
+	return false, nil
+}
+
+// unidentified says how large the errors of a format that moves them are, where nothing names them.
+func (a *attempt) unidentified() {
+	groups, first := 0, -1
+	_, columns := a.local.flat()
+	group := min(max(1, a.local.Grid.Group), max(columns, 1))
+	for r, n := range a.t.inRow {
+		if n > 0 {
+			groups += (int(n) + group - 1) / group
+			if first < 0 {
+				first = r
+			}
+		}
+	}
+	from := int(a.t.left[first]) / group * group
+	a.row.wrong(Unidentified, LargeErrors, "the errors of %s are larger than a format that moves them makes as a rule, the first in row %d, columns %d to %d; a writer can make them, and so can a mistake that no known relation explains",
+		count(groups, "group", "groups"), first, from, min(from+group, columns)-1)
+}
+
+// spreads reports whether codes that are not all the nearest may be those of a writer that moves errors, in a format that others write with the
+// nearest codes: nearly every row has some of them, and they are neither too large nor too small on average, nor nearer to zero. A mistake in
+// some rows does not do that; cutting off makes half a step, and a zero point that is off makes one.
+func (t *tally) spreads() bool {
+	e := &t.codes
+	if e.n < minTensor {
+		return false
+	}
+	far := func(sum float64) bool { return !(abs64(sum) <= tensorMean*float64(e.n)) }
+	if far(e.signed) || far(e.outward) {
+		return false
+	}
+	rows := 0
+	for _, n := range t.besideIn {
+		if n > 0 {
+			rows++
+		}
+	}
+	return 4*rows >= 3*len(t.besideIn)
+}
+
+func abs64(x float64) float64 { return max(x, -x) }
+
+// asMoved is a tensor of codes held to what a format that moves errors makes.
+func asMoved(t *Tensor) *Tensor {
+	g := *t.Grid
+	g.Moves = true
+	moved := *t
+	moved.Grid = &g
+	return &moved
+}
