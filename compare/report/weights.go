@@ -109,6 +109,8 @@ func weightsRight(r *weights.Result) []string {
 				text = format + ": the size of the errors is right, no single code was checked"
 			}
 			worst[text] = max(worst[text], t.Relative)
+		case weights.Rescaled:
+			text = "divided by factors that the columns of other tensors are multiplied by"
 		default:
 			continue
 		}
@@ -168,8 +170,11 @@ func weightNotes(r *weights.Result) []string {
 // weightsVerdict is the last line.
 func weightsVerdict(r *weights.Result, s Style) string {
 	c := r.Counts
-	all := c.Equal + c.Cast + c.Quantised + c.Unidentified + c.Wrong
+	all := c.Equal + c.Cast + c.Quantised + c.Rescaled + c.Unidentified + c.Wrong
 	right := fmt.Sprintf("%d equal, %d cast, %d quantised", c.Equal, c.Cast, c.Quantised)
+	if c.Rescaled > 0 {
+		right += fmt.Sprintf(", %d rescaled", c.Rescaled)
+	}
 	switch {
 	case r.Right():
 		return paint(s.good, "MATCH") + fmt.Sprintf(": %s compared: %s", plural(all, "tensor", "tensors"), right)

@@ -60,11 +60,12 @@ type Place struct {
 
 // Counts are tensors by class.
 type Counts struct {
-	Equal     int `json:"equal"`
-	Cast      int `json:"cast"`
-	Quantised int `json:"quantised"`
+	Equal        int `json:"equal"`
+	Cast         int `json:"cast"`
+	Quantised    int `json:"quantised"`
+	Rescaled     int `json:"rescaled"`
 	Unidentified int `json:"unidentified"` // neither right nor wrong: they make a comparison incomplete
-	Wrong     int `json:"wrong"` // of every other class
+	Wrong        int `json:"wrong"`        // of every other class
 }
 
 // Right reports whether every tensor is right, and at least one was compared.
@@ -98,6 +99,9 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 	if err := c.resemble(ctx, jobs, res.Tensors); err != nil {
 		return nil, err
 	}
+	if err := c.rescale(ctx, jobs, res.Tensors); err != nil {
+		return nil, err
+	}
 	if err := c.refuse(ctx, jobs, res.Tensors); err != nil {
 		return nil, err
 	}
@@ -110,6 +114,8 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 			res.Counts.Cast++
 		case Quantised:
 			res.Counts.Quantised++
+		case Rescaled:
+			res.Counts.Rescaled++
 		case Unidentified:
 			res.Counts.Unidentified++
 		default:

@@ -57,7 +57,9 @@ func findings(rows []Row) []Finding {
 }
 
 // rank sorts classes: what is not there, then what nobody can explain, then mistakes.
-func rank(c Class) int { return slices.Index([]Class{Missing, Different, Mistake, Extra, Unidentified}, c) }
+func rank(c Class) int {
+	return slices.Index([]Class{Missing, Different, Mistake, Extra, Unidentified}, c)
+}
 
 var layerWords = regexp.MustCompile(`\b(layers?\.)[0-9]+\b`)
 

@@ -10,7 +10,7 @@ package weights
 // numbers of anywhere, so that the relation errs by half of them at most: a cosine of 0.7, which n = 64 unrelated numbers have once in 10^9.
 const (
 	minSpread = 64 // elements that such evidence needs; fewer have to be right codes, too
-	rowsOf16  = 15 // so many of 16 rows that a relation moves are nearer to it
+	eachRow   = 2  // so many times the squared error of the relation, in each row that it moves
 )
 
 // moves reports codes of a format that moves errors.
@@ -59,13 +59,13 @@ func (a *attempt) fits(r *reader, local *Tensor, v view, q rule) (bool, error) {
 		}
 	}
 	e := sumOf(own, other, moved)
-	return e.rows*columns >= minSpread && e.own >= clearly*e.other && 16*e.better >= rowsOf16*e.rows, nil
+	return e.rows*columns >= minSpread && e.own >= clearly*e.other && e.better == e.rows, nil
 }
 
 // spreadSum is the evidence of the rows that a relation moves.
 type spreadSum struct {
 	own, other   float64
-	rows, better int // rows, and those that are nearer to the relation
+	rows, better int // rows, and those that are much nearer to the relation
 }
 
 func sumOf(own, other []float64, moved []bool) spreadSum {
@@ -76,7 +76,7 @@ func sumOf(own, other []float64, moved []bool) spreadSum {
 		}
 		s.rows++
 		s.own, s.other = s.own+own[i], s.other+other[i]
-		if other[i] < own[i] {
+		if eachRow*other[i] < own[i] {
 			s.better++
 		}
 	}

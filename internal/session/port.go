@@ -195,7 +195,7 @@ func (p *port) remark() string {
 
 // same reports that a model of a dtype has the original's numbers with the port's weights: there is nothing to tell apart.
 func (p *port) same(dtype hooks.DType) bool {
-	return p.Counts.Quantised+p.Counts.Wrong+p.Counts.Unidentified == 0 && !slices.ContainsFunc(p.Cast, func(to string) bool { return to != dtype.String() })
+	return p.Counts.Quantised+p.Counts.Rescaled+p.Counts.Wrong+p.Counts.Unidentified == 0 && !slices.ContainsFunc(p.Cast, func(to string) bool { return to != dtype.String() })
 }
 
 // labelled is what a reference is called: with the weights of the port where it was made of these.

@@ -1,0 +1,361 @@
+package weights
+
+import (
+	"context"
+	"math"
+	"regexp"
+	"slices"
+	"sync/atomic"
+)
+
+// AWQ multiplies the columns of a matrix by scales before it rounds them, and divides by the same scales what the columns are multiplied with:
+// the weight of the norm before it, or the rows of the matrix whose result they take. The port computes what the original does, and neither
+// tensor is the original's. So both are right where their factors cancel.
+//
+// The factors of a norm are known: the original's weight over the port's. Those of columns and rows of codes are measured, as the slope of the
+// port's numbers over the original's, with the standard error that the codes leave it. The null hypothesis is that both are the same
+// factors; the statistic is the mean of the squared differences in standard errors.
+const (
+	sameFactors = 3.0 // that mean, at most: 1 is what chance makes where errors are independent
+	someFactors = 6.0 // so many standard deviations of chance the factors have to be nearer than none would be
+	mostClip    = 0.1 // from 1: the factor of a tensor whose largest numbers were clipped
+	wideFactor  = 6.0 // standard errors, and
+	nearFactor  = 0.03
+)
+
+// scaling is a tensor whose elements, by its last axis or by rows, are divided by the scales of the columns of others.
+type scaling struct {
+	from string   // of a layer
+	into []string // all that it is multiplied with
+	rows bool     // from is a matrix
+}
+
+// scalings are those of layers in which every tensor has a name of layerTensors. Sources: the mappings of AutoAWQ, llmcompressor and mlx-lm.
+var scalings = []scaling{
+	{"input_layernorm", []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, false},
+	{"post_attention_layernorm", []string{"mlp.gate_proj", "mlp.up_proj"}, false},
+	{"self_attn.v_proj", []string{"self_attn.o_proj"}, true},
+	{"mlp.up_proj", []string{"mlp.down_proj"}, true},
+}
+
+// layerTensors are the tensors of a layer of which it is known what they are multiplied with: that of Llama, Mistral, Qwen2 and Qwen3.
+var layerTensors = regexp.MustCompile(`^(?:(?:input_layernorm|post_attention_layernorm|self_attn\.[qk]_norm|self_attn\.o_proj|mlp\.(?:gate|up|down)_proj)\.weight|self_attn\.[qkv]_proj\.(?:weight|bias))$`)
+
+var layerPrefix = regexp.MustCompile(`^(.*\blayers\.[0-9]+\.)(.*)$`)
+
+// layer is the tensors of a layer, by their names in it.
+type layer map[string]*job
+
+// layersOf are those whose tensors all have a known name and a partner.
+func layersOf(jobs []*job) []layer {
+	var order []string
+	all := map[string]layer{}
+	for _, j := range jobs {
+		name := j.row.Name
+		if j.original != nil {
+			name = plainName(j.original.Name)
+		}
+		m := layerPrefix.FindStringSubmatch(name)
+		if m == nil {
+			continue
+		}
+		if all[m[1]] == nil {
+			all[m[1]] = layer{}
+			order = append(order, m[1])
+		}
+		if !layerTensors.MatchString(m[2]) || j.local == nil || j.original == nil || j.local.check() != nil || j.original.check() != nil || !slices.Equal(j.local.Shape, j.original.Shape) {
+			delete(all, m[1])
+			all[m[1]] = layer{"": nil}
+			continue
+		}
+		all[m[1]][m[2]] = j
+	}
+	var list []layer
+	for _, p := range order {
+		if _, unknown := all[p][""]; !unknown {
+			list = append(list, all[p])
+		}
+	}
+	return list
+}
+
+// rescale looks for factors that cancel, in layers of codes in a format whose writers may use them, and says of these tensors that they are right.
+func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error {
+	at := map[*job]*Row{}
+	for i, j := range jobs {
+		j.row.Name = rows[i].Name
+		at[j] = &rows[i]
+	}
+	r := &reader{ctx: ctx, done: new(atomic.Int64)}
+	for _, l := range layersOf(jobs) {
+		if err := c.rescaleLayer(r, l, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// factors are those of a tensor: each element is one of the original times that of its column, divided by that of its row. nil: none.
+type factors struct{ columns, rows []float64 }
+
+func (c *comparison) rescaleLayer(r *reader, l layer, at map[*job]*Row) error {
+	found := map[*job]*factors{}
+	of := func(name string) *factors {
+		j := l[name+".weight"]
+		if found[j] == nil {
+			found[j] = &factors{}
+		}
+		return found[j]
+	}
+	var use []scaling
+	for _, s := range scalings {
+		from := l[s.from+".weight"]
+		known := from != nil && (s.rows || !at[from].Class.Right())
+		for _, name := range s.into {
+			j := l[name+".weight"]
+			known = known && j != nil && j.local.Grid != nil && (j.local.Grid.Moves || j.local.Grid.Mixed)
+		}
+		if !known || s.rows && (from.local.Grid == nil || from.local.Shape[0] != l[s.into[0]+".weight"].local.Shape[1] || l[s.from+".bias"] != nil) {
+			continue
+		}
+		if !s.rows { // known before anything is measured
+			scales, err := c.quotients(r, from)
+			if err != nil {
+				return err
+			}
+			if scales == nil {
+				continue
+			}
+			for _, name := range s.into {
+				of(name).columns = scales
+			}
+			of(s.from).rows = scales
+		}
+		use = append(use, s)
+	}
+	for _, s := range use { // those of rows, whose columns are known now, before those of norms, which others' rows disturb
+		if !s.rows {
+			continue
+		}
+		scales, err := c.rowScales(r, l[s.from+".weight"], of(s.from).columns)
+		if err != nil {
+			return err
+		}
+		if scales, err = c.cancel(r, scales, []*job{l[s.into[0]+".weight"]}, found); err != nil {
+			return err
+		}
+		if scales != nil {
+			of(s.from).rows, of(s.into[0]).columns = scales.factor, scales.factor
+		}
+	}
+	var norms []*job
+	for _, s := range use {
+		if s.rows {
+			continue
+		}
+		var into []*job
+		for _, name := range s.into {
+			into = append(into, l[name+".weight"])
+		}
+		given := &measured{factor: of(s.from).rows, variance: make([]float64, len(of(s.from).rows))}
+		scales, err := c.cancel(r, given, into, found)
+		if err != nil {
+			return err
+		}
+		if scales != nil {
+			norms = append(norms, l[s.from+".weight"])
+			continue
+		}
+		for _, j := range into {
+			found[j].columns = nil
+		}
+		delete(found, l[s.from+".weight"])
+	}
+	return c.judgeRescaled(r, found, norms, at)
+}
+
+// judgeRescaled holds the tensors of codes to the original times their factors, which are known to cancel. So the norms are right.
+func (c *comparison) judgeRescaled(r *reader, found map[*job]*factors, norms []*job, at map[*job]*Row) error {
+	for j, f := range found {
+		if slices.Contains(norms, j) || f.columns == nil && f.rows == nil {
+			continue
+		}
+		local := j.local
+		if !local.Grid.Moves {
+			local = asMoved(local) // the factors are measured, and AWQ clips
+		}
+		t, q, err := c.agrees(r, local, view{t: j.original, byColumn: f.columns, byRow: f.rows})
+		if err != nil {
+			return err
+		}
+		row := newRow(j.local, j.original)
+		row.Name = at[j].Name
+		if t.bad == 0 {
+			row = c.right(row, local, q, t)
+		} else {
+			a := attempt{comparison: c, row: &row, local: local, t: t}
+			row.at(t)
+			a.unidentified()
+		}
+		if f.columns != nil {
+			least, most := slices.Min(f.columns), slices.Max(f.columns)
+			row.note("its columns are the original's times %s to %s, and what they are multiplied with is divided by the same", number(least), number(most))
+		}
+		if f.rows != nil {
+			least, most := slices.Min(f.rows), slices.Max(f.rows)
+			row.note("its rows are the original's divided by %s to %s, and the columns that they are multiplied with are times the same", number(least), number(most))
+		}
+		*at[j] = row
+	}
+	for _, j := range norms {
+		row := newRow(j.local, j.original)
+		row.Name, row.Relative, row.Class = at[j].Name, at[j].Relative, Rescaled
+		row.note("it is the original's divided by %s to %s, and the columns that it is multiplied with are times the same, as AWQ does", number(slices.Min(found[j].rows)), number(slices.Max(found[j].rows)))
+		*at[j] = row
+	}
+	return nil
+}
+
+// slopes are, for each column or row, the sums of which its factor is made: Σ l·x, Σ x², Σ l² over n elements.
+type slopes struct {
+	both, whole, own []float64
+	n                float64
+}
+
+func newSlopes(size, n int) *slopes {
+	return &slopes{make([]float64, size), make([]float64, size), make([]float64, size), float64(n)}
+}
+
+// of is a factor and its squared standard error; false where the numbers are too few or zero.
+func (s *slopes) of(i int) (factor, variance float64, ok bool) {
+	if !(s.whole[i] > 0) || s.n < 8 {
+		return 0, 0, false
+	}
+	factor = s.both[i] / s.whole[i]
+	rest := max(s.own[i]-factor*s.both[i], 0)
+	return factor, rest / s.whole[i] / (s.n - 1), factor-factor == 0
+}
+
+// measure reads a tensor and the original for the factors of its columns and rows.
+func (c *comparison) measure(r *reader, local *Tensor, v view) (columns, rows *slopes, err error) {
+	n, m := local.flat()
+	columns, rows = newSlopes(m, n), newSlopes(n, m)
+	for p := range v.parts {
+		b, err := r.read(local, v, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, l := range b.local {
+			x := b.original[i]
+			for _, to := range []struct {
+				s  *slopes
+				at int
+			}{{columns, p.c0 + i%p.columns()}, {rows, p.r0 + i/p.columns()}} {
+				to.s.both[to.at] += l * x
+				to.s.whole[to.at] += x * x
+				to.s.own[to.at] += l * l
+			}
+		}
+	}
+	return columns, rows, nil
+}
+
+// measured are factors with their squared standard errors.
+type measured struct{ factor, variance []float64 }
+
+// rowScales are the scales by which the rows of a tensor are divided, whose columns have factors.
+func (c *comparison) rowScales(r *reader, j *job, columns []float64) (*measured, error) {
+	_, of, err := c.measure(r, j.local, view{t: j.original, byColumn: columns})
+	if err != nil {
+		return nil, err
+	}
+	n := len(of.both)
+	m := &measured{make([]float64, n), make([]float64, n)}
+	for i := range n {
+		f, v, ok := of.of(i)
+		if !ok || !(f > 0) {
+			return nil, nil
+		}
+		m.factor[i], m.variance[i] = 1/f, v/(f*f*f*f)
+	}
+	return m, nil
+}
+
+// cancel reports the scales of columns of some tensors where they are those that are given, but for one factor that is nearly 1, which clipping
+// makes; nil where they are not, or where the columns do not tell them from none. Scales that are measured on both sides are their mean.
+func (c *comparison) cancel(r *reader, given *measured, into []*job, found map[*job]*factors) (*measured, error) {
+	if given == nil {
+		return nil, nil
+	}
+	n := len(given.factor)
+	sum, weight := make([]float64, n), make([]float64, n) // of the columns, weighted with the inverse of their variance
+	for _, j := range into {
+		var rows []float64
+		if f := found[j]; f != nil {
+			rows = f.rows
+		}
+		of, _, err := c.measure(r, j.local, view{t: j.original, byRow: rows})
+		if err != nil {
+			return nil, err
+		}
+		for i := range n {
+			if f, v, ok := of.of(i); ok && v > 0 {
+				sum[i], weight[i] = sum[i]+f/v, weight[i]+1/v
+			}
+		}
+	}
+	var both, whole float64
+	for i, s := range given.factor {
+		if weight[i] > 0 {
+			w := 1 / (1/weight[i] + given.variance[i])
+			both, whole = both+w*s*sum[i]/weight[i], whole+w*s*s
+		}
+	}
+	clip := both / whole
+	if !(math.Abs(clip-1) <= mostClip) {
+		return nil, nil
+	}
+	var apart, none float64
+	out := &measured{make([]float64, n), make([]float64, n)}
+	count := 0
+	for i, s := range given.factor {
+		out.factor[i], out.variance[i] = s, given.variance[i]
+		if !(weight[i] > 0) {
+			continue
+		}
+		count++
+		f, v := sum[i]/weight[i], 1/weight[i]+given.variance[i]
+		d := f - clip*s
+		apart += d * d / v
+		none += (f - clip) * (f - clip) / v
+		if math.Abs(d) > wideFactor*math.Sqrt(v)+nearFactor*s {
+			return nil, nil
+		}
+		if u := given.variance[i]; u > 0 {
+			out.factor[i] = (s/u + sum[i]/clip) / (1/u + weight[i])
+		}
+	}
+	if n := float64(count); count == 0 || !(apart <= max(sameFactors*n, none/10)) || !(none-apart >= someFactors*math.Sqrt(2*n)) {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// quotients are the original's vector over the port's; nil where they are none.
+func (c *comparison) quotients(r *reader, j *job) ([]float64, error) {
+	n := j.local.elements()
+	if len(j.local.Shape) != 1 || j.local.Grid != nil {
+		return nil, nil
+	}
+	b, err := r.read(j.local, view{t: j.original}, part{0, 1, 0, n})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]float64, n)
+	for i, l := range b.local {
+		if list[i] = b.original[i] / l; !(list[i] > 0) || math.IsInf(list[i], 0) {
+			return nil, nil
+		}
+	}
+	return list, nil
+}
