@@ -56,6 +56,8 @@ func (row *Row) coded(g *Grid, format string, t *tally) {
 	row.Class, row.Rounding = Quantised, format
 	mean := e.signed / float64(max(e.n, 1))
 	switch {
+	case g.Moves && !(times <= worst):
+		row.wrong(Unidentified, LargeErrors, "its root mean square error is %s times that of rounding to the nearest code with the best scale, and up to %g times is usual for a format that moves errors; a writer can make it, and so can a mistake", number(times), worst)
 	case !(times <= worst):
 		row.wrong(Different, Coarse, "its root mean square error is %s times that of rounding to the nearest code with the best scale; up to %g times is right", number(times), worst)
 	case !g.Moves && e.n >= minBeside && e.beside*worstBeside > e.n:

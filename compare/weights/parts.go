@@ -212,7 +212,7 @@ func (a *attempt) say(runs []run, rows, columns int) bool {
 		kinds[r.kind]++
 	}
 	if kinds[Values] > 0 {
-		return a.block(runs, rows, columns)
+		return !a.moves() && a.block(runs, rows, columns)
 	}
 	const most = 4
 	var words []string

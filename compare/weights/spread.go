@@ -1,5 +1,7 @@
 package weights
 
+import "math"
+
 // A format that moves errors spreads that of one code over the codes after it. What it may do to a code has no bound of its own: GPTQ takes
 // from the number of a column what the columns before it have lost, times factors that its inputs alone decide, and they are large where
 // inputs nearly depend on each other. So the size of such errors accuses nobody. What names a relation is that the codes are far nearer to
@@ -109,6 +111,36 @@ func (a *attempt) otherColumns() (bool, error) {
 	return false, nil
 }
 
+// zeroPoints looks for codes that are all some whole steps too large or too small, as where zero points are stored less one and read as they
+// are, or the other way round. The errors of a row have a mean of zero, whatever moved them: each of 16 rows or more has to have one that is nearer
+// to the number of steps.
+func (a *attempt) zeroPoints() (bool, error) {
+	const least, near = 16, 0.25
+	rows, columns := a.local.flat()
+	mean := a.t.codes.signed / float64(max(a.t.codes.n, 1))
+	steps := math.Round(mean)
+	if !a.moves() || rows < least || columns < minMean || steps == 0 || !(math.Abs(mean-steps) <= near) {
+		return false, nil
+	}
+	for r := range rows {
+		b, err := a.r.read(a.local, view{t: a.original}, part{r, r + 1, 0, columns})
+		if err != nil {
+			return false, err
+		}
+		sum, n := 0.0, 0
+		for i, l := range b.local {
+			if d := (l - a.q.makes(b.original[i])) / b.step[i]; d-d == 0 {
+				sum, n = sum+d, n+1
+			}
+		}
+		if !(math.Abs(sum/float64(n)-steps) < math.Abs(sum/float64(n))) {
+			return false, nil
+		}
+	}
+	a.row.wrong(Mistake, ZeroPoint, "every zero point is %s too %s", number(math.Abs(steps)), either(steps > 0, "low", "high"))
+	return true, nil
+}
+
 // unidentified says how large the errors of a format that moves them are, where nothing names them.
 func (a *attempt) unidentified() {
 	groups, first := 0, -1
@@ -135,7 +167,7 @@ func (t *tally) spreads() bool {
 	if e.n < minTensor {
 		return false
 	}
-	far := func(sum float64) bool { return !(abs64(sum) <= tensorMean*float64(e.n)) }
+	far := func(sum float64) bool { return !(math.Abs(sum) <= tensorMean*float64(e.n)) }
 	if far(e.signed) || far(e.outward) {
 		return false
 	}
@@ -147,8 +179,6 @@ func (t *tally) spreads() bool {
 	}
 	return 4*rows >= 3*len(t.besideIn)
 }
-
-func abs64(x float64) float64 { return max(x, -x) }
 
 // asMoved is a tensor of codes held to what a format that moves errors makes.
 func asMoved(t *Tensor) *Tensor {
