@@ -2,10 +2,13 @@ package weights
 
 import (
 	"context"
+	"encoding/binary"
 	"math"
 	"regexp"
 	"slices"
 	"sync/atomic"
+
+	"github.com/tracediff/tracediff/hooks"
 )
 
 // AWQ multiplies the columns of a matrix by scales before it rounds them, and divides by the same scales what the columns are multiplied with:
@@ -98,6 +101,44 @@ func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error
 // factors are those of a tensor: each element is one of the original times that of its column, divided by that of its row. nil: none.
 type factors struct{ columns, rows []float64 }
 
+// of is a tensor with the factors, in float32.
+func (f *factors) of(t *Tensor) *Tensor {
+	if f.columns == nil && f.rows == nil {
+		return t
+	}
+	scaled := *t
+	scaled.DType, scaled.Data = hooks.F32, &scaledData{t: t, factors: f}
+	return &scaled
+}
+
+// scaledData reads the numbers of a tensor with factors, as float32.
+type scaledData struct {
+	*factors
+	t *Tensor
+}
+
+// ReadAt reads whole numbers.
+func (d *scaledData) ReadAt(into []byte, at int64) (int, error) {
+	const size = 4
+	_, columns := d.t.flat()
+	from := int(at / size)
+	values := make([]float64, len(into)/size)
+	var buf buffer
+	if err := buf.read(values, d.t.Data, d.t.DType, from); err != nil {
+		return 0, err
+	}
+	for i, x := range values {
+		if d.columns != nil {
+			x *= d.columns[(from+i)%columns]
+		}
+		if d.rows != nil {
+			x /= d.rows[(from+i)/columns]
+		}
+		binary.LittleEndian.PutUint32(into[size*i:], math.Float32bits(float32(x)))
+	}
+	return len(into), nil
+}
+
 func (c *comparison) rescaleLayer(r *reader, l layer, at map[*job]*Row) error {
 	found := map[*job]*factors{}
 	of := func(name string) *factors {
@@ -184,19 +225,11 @@ func (c *comparison) judgeRescaled(r *reader, found map[*job]*factors, norms []*
 		if !local.Grid.Moves {
 			local = asMoved(local) // the factors are measured, and AWQ clips
 		}
-		t, q, err := c.agrees(r, local, view{t: j.original, byColumn: f.columns, byRow: f.rows})
+		row, err := c.pair(r, local, f.of(j.original))
 		if err != nil {
 			return err
 		}
-		row := newRow(j.local, j.original)
-		row.Name = at[j].Name
-		if t.bad == 0 {
-			row = c.right(row, local, q, t)
-		} else {
-			a := attempt{comparison: c, row: &row, local: local, t: t}
-			row.at(t)
-			a.unidentified()
-		}
+		row.Name, row.Original = at[j].Name, stored(j.original)
 		if f.columns != nil {
 			least, most := slices.Min(f.columns), slices.Max(f.columns)
 			row.note("its columns are the original's times %s to %s, and what they are multiplied with is divided by the same", number(least), number(most))
@@ -265,7 +298,7 @@ type measured struct{ factor, variance []float64 }
 
 // rowScales are the scales by which the rows of a tensor are divided, whose columns have factors.
 func (c *comparison) rowScales(r *reader, j *job, columns []float64) (*measured, error) {
-	_, of, err := c.measure(r, j.local, view{t: j.original, byColumn: columns})
+	_, of, err := c.measure(r, j.local, view{t: (&factors{columns: columns}).of(j.original)})
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +327,7 @@ func (c *comparison) cancel(r *reader, given *measured, into []*job, found map[*
 		if f := found[j]; f != nil {
 			rows = f.rows
 		}
-		of, _, err := c.measure(r, j.local, view{t: j.original, byRow: rows})
+		of, _, err := c.measure(r, j.local, view{t: (&factors{rows: rows}).of(j.original)})
 		if err != nil {
 			return nil, err
 		}

@@ -74,7 +74,7 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, acc
 	if len(far) == 0 {
 		return false, nil
 	}
-	from, err := c.columnsElsewhere(r, local, original, far[:min(len(far), maxColumns)])
+	from, err := c.columnsElsewhere(r, local, original, far[:min(len(far), maxColumns)], sums)
 	if err != nil {
 		return false, err
 	}
@@ -114,8 +114,10 @@ func (c *comparison) beside(r *reader, local, original *Tensor, visit func(b *bl
 }
 
 // columnsElsewhere says which of some columns are another one of them in the original: with the squared error that a relation of a format
-// that moves errors has to have.
-func (c *comparison) columnsElsewhere(r *reader, local, original *Tensor, far []int) (map[int]int, error) {
+// that moves errors has to have; or, of [minSpread] rows or more, with a cosine that unrelated columns do not have, where the codes alone have
+// changed places and not their scales.
+func (c *comparison) columnsElsewhere(r *reader, local, original *Tensor, far []int, sums []column) (map[int]int, error) {
+	rows, _ := local.flat()
 	apart := make([]float64, len(far)*len(far)) // squared distances of columns of the port from those of the original
 	theirs := make([]float64, len(far))
 	for p := range (view{t: original}).parts {
@@ -140,13 +142,17 @@ func (c *comparison) columnsElsewhere(r *reader, local, original *Tensor, far []
 	}
 	from := map[int]int{}
 	for k, l := range far {
+		cosine := func(m int) float64 {
+			x := &sums[far[m]]
+			return (sums[l].own + x.given - apart[k*len(far)+m]) / 2 / math.Sqrt(sums[l].own*x.given)
+		}
 		own, best := apart[k*len(far)+k], k
 		for m := range far {
-			if apart[k*len(far)+m] < apart[k*len(far)+best] {
+			if cosine(m) > cosine(best) {
 				best = m
 			}
 		}
-		if best != k && own >= clearly*apart[k*len(far)+best] {
+		if best != k && (own >= clearly*apart[k*len(far)+best] || rows >= minSpread && cosine(k) < unlike && cosine(best) >= otherwise) {
 			from[l] = far[best]
 		}
 	}

@@ -78,7 +78,19 @@ func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
 		}
 		return row, err
 	}
-	return c.name(r, row, local, original, q, found)
+	given := row
+	row, err = c.name(r, row, local, original, q, found)
+	if g := local.Grid; err != nil || g == nil || !g.Mixed || g.Moves || row.Class != Different {
+		return row, err
+	}
+	moved := asMoved(local) // by the rules of the nearest codes no relation gives every code of a writer that moves errors
+	if found, q, err = c.agrees(r, moved, view{t: original}); err != nil || found.bad == 0 {
+		return row, err
+	}
+	if named, err := c.name(r, given, moved, original, q, found); err != nil || named.Class == Mistake {
+		return named, err
+	}
+	return row, nil
 }
 
 // identical reports whether both have the same bytes of the same dtype.

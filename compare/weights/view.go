@@ -12,8 +12,6 @@ type view struct {
 	rows       []int32
 	columns    []int32
 	transposed bool
-
-	byColumn, byRow []float64 // each element is times that of its column, and divided by that of its row; nil: neither
 }
 
 // size is the view as rows and columns.
@@ -41,21 +39,6 @@ type part struct{ r0, r1, c0, c1 int }
 
 func (p part) columns() int { return p.c1 - p.c0 }
 func (p part) size() int    { return (p.r1 - p.r0) * (p.c1 - p.c0) }
-
-// scale multiplies a rectangle by the factors of its columns, and divides it by those of its rows.
-func (v view) scale(x []float64, p part) {
-	if v.byColumn == nil && v.byRow == nil {
-		return
-	}
-	for i := range x {
-		if v.byColumn != nil {
-			x[i] *= v.byColumn[p.c0+i%p.columns()]
-		}
-		if v.byRow != nil {
-			x[i] /= v.byRow[p.r0+i/p.columns()]
-		}
-	}
-}
 
 // parts hands out the rectangles in which a view is read: whole rows as far as they fit, tiles of a transposed one.
 func (v view) parts(yield func(part) bool) {
@@ -183,7 +166,6 @@ func (r *reader) read(local *Tensor, v view, p part) (block, error) {
 	if err := r.view(b.original, v, p); err != nil {
 		return b, inTensor(v.t, err)
 	}
-	v.scale(b.original, p)
 	if g := local.Grid; g != nil {
 		b.step, b.low, b.high, b.slack = room(&r.step, p.size()), room(&r.low, p.size()), room(&r.high, p.size()), room(&r.slack, p.size())
 		for _, plane := range []struct {
