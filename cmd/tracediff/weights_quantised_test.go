@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,7 @@ func quantised(t *testing.T, file string, plant func(c tensors)) string {
 
 // TestFilesOfQuantisersMatch: GPTQ and AWQ move errors, and nothing else is done to the weights.
 func TestFilesOfQuantisersMatch(t *testing.T) {
-	for file := range quantisedFiles {
+	for _, file := range append(slices.Sorted(maps.Keys(quantisedFiles)), "gptqmodel") {
 		exit, out := weigh(t, quantised(t, file, nil), wideModel)
 		if exit != 0 || strings.Contains(out, "MISTAKE") || strings.Contains(out, "DIFFERENT") {
 			t.Errorf("%s: exit %d:\n%s", file, exit, out)
@@ -191,6 +192,83 @@ func TestMistakesInFilesOfQuantisers(t *testing.T) {
 			if exit != 1 || !strings.Contains(out, says) {
 				t.Errorf("%s, %s: exit %d:\n%s", file, m.name, exit, out)
 			}
+		}
+	}
+}
+
+// TestMistakesInFileOfGPTQModel: in the layout of GPTQ, with the inputs in the order of their activations, and zero points.
+func TestMistakesInFileOfGPTQModel(t *testing.T) {
+	const gate, inputs, outputs, groups = "model.layers.0.mlp.gate_proj.", 256, 64, 8
+	// codes are those of qweight, by input and output.
+	codes := func(c tensors, change func(codes [][]uint32)) {
+		x := c[gate+"qweight"]
+		list := make([][]uint32, inputs)
+		for i := range list {
+			list[i] = make([]uint32, outputs)
+			for o := range outputs {
+				list[i][o] = binary.LittleEndian.Uint32(x.Data[4*(i/8*outputs+o):]) >> (4 * (i % 8)) & 15
+			}
+		}
+		change(list)
+		clear(x.Data)
+		for i, row := range list {
+			for o, code := range row {
+				word := x.Data[4*(i/8*outputs+o):]
+				binary.LittleEndian.PutUint32(word, binary.LittleEndian.Uint32(word)|code<<(4*(i%8)))
+			}
+		}
+	}
+	mistakes := []struct {
+		name  string
+		plant func(c tensors)
+		says  string
+	}{
+		{"zero points as they are, where less one is meant", func(c tensors) {
+			x := c[gate+"qzeros"]
+			for i, b := range x.Data {
+				x.Data[i] = (b+1)&15 | (b>>4+1)&15<<4
+			}
+		}, "every zero point is 1 too high"},
+		{"no g_idx", func(c tensors) {
+			for i := range inputs {
+				binary.LittleEndian.PutUint32(c[gate+"g_idx"].Data[4*i:], uint32(i/32))
+			}
+		}, "INCOMPLETE: 1 of 13 tensors is UNIDENTIFIED"},
+		{"two inputs exchanged", func(c tensors) {
+			codes(c, func(codes [][]uint32) { codes[3], codes[200] = codes[200], codes[3] })
+		}, "columns 3 and 200 have changed places"},
+		{"two outputs exchanged, their scales stay", func(c tensors) {
+			codes(c, func(codes [][]uint32) {
+				for _, row := range codes {
+					row[5], row[50] = row[50], row[5]
+				}
+			})
+		}, "rows 5 and 50 have changed places"},
+		{"nibbles from the highest on", func(c tensors) {
+			codes(c, func(codes [][]uint32) {
+				for at := 0; at < inputs; at += 8 {
+					slices.Reverse(codes[at : at+8])
+				}
+			})
+		}, "63 of 256 columns or more stand in another order: the first is 0, which is the original's 7"},
+		{"scales of the next group", func(c tensors) {
+			rowsMoved(c[gate+"scales"], func(i int) int { return (i + 1) % groups })
+			rowsMoved(c[gate+"qzeros"], func(i int) int { return (i + 1) % groups })
+		}, "UNIDENTIFIED"},
+		{"gate for up", func(c tensors) {
+			for _, p := range []string{"qweight", "qzeros", "scales", "g_idx"} {
+				swap(c, gate+p, strings.Replace(gate, "gate", "up", 1)+p)
+			}
+		}, "it is the original's model.layers.0.mlp.up_proj.weight"},
+		{"a scale one exponent up", func(c tensors) {
+			x := c[gate+"scales"].Data[2*(2*outputs+9):]
+			binary.LittleEndian.PutUint16(x, binary.LittleEndian.Uint16(x)+1<<10)
+		}, "UNIDENTIFIED"},
+	}
+	for _, m := range mistakes {
+		exit, out := weigh(t, quantised(t, "gptqmodel", m.plant), wideModel)
+		if exit != 1 || !strings.Contains(out, m.says) {
+			t.Errorf("%s: exit %d:\n%s", m.name, exit, out)
 		}
 	}
 }

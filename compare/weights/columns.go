@@ -80,7 +80,7 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, acc
 	}
 	first, wrong := movedColumns(from, n), len(from)
 	if first >= 0 {
-		row.wrong(Mistake, ColumnOrder, "%s", columnsMoved(from, first, n))
+		row.wrong(Mistake, ColumnOrder, "%s", columnsMoved(from, first, n, len(far) > maxColumns))
 	} else if !accuse {
 		return false, nil
 	} else {
@@ -169,10 +169,12 @@ func movedColumns(from map[int]int, n int) int {
 	return -1
 }
 
-// columnsMoved says it in words.
-func columnsMoved(from map[int]int, first, n int) string {
+// columnsMoved says it in words; more: not all that may have moved were looked at.
+func columnsMoved(from map[int]int, first, n int, more bool) string {
 	other := from[first]
 	switch {
+	case more:
+		return fmt.Sprintf("in its columns, %d of %d columns or more stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
 	case len(from) == 2 && from[other] == first:
 		return fmt.Sprintf("in its columns, columns %d and %d have changed places", first, other)
 	case len(from) == 1:

@@ -89,7 +89,9 @@ func (q *rule) judge(b *block, bad []bool) {
 		return
 	}
 	for from, to := range b.runs {
-		if !q.run(b, bad, from, to) {
+		if b.grid.Apart {
+			q.apart(b, bad, from, to)
+		} else if !q.run(b, bad, from, to) {
 			for i := from; i < to; i++ {
 				bad[i] = true
 			}

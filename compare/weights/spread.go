@@ -85,6 +85,37 @@ func sumOf(own, other []float64, moved []bool) spreadSum {
 	return s
 }
 
+// apart judges the elements of a block from one to another by groups whose elements stand apart, as GPTQ has them that takes its inputs in the order
+// of their activations.
+func (q *rule) apart(b *block, bad []bool, from, to int) {
+	type group struct{ step, low float64 }
+	at := map[group]int{}
+	var places [][]int
+	for i := from; i < to; i++ {
+		g := group{b.step[i], b.low[i]}
+		n, known := at[g]
+		if !known {
+			n = len(places)
+			at[g] = n
+			places = append(places, nil)
+		}
+		places[n] = append(places[n], i)
+	}
+	for _, list := range places {
+		one := block{part: part{b.r0, b.r0 + 1, 0, len(list)}, grid: b.grid}
+		for _, i := range list {
+			one.local, one.original = append(one.local, b.local[i]), append(one.original, b.original[i])
+			one.step, one.low = append(one.step, b.step[i]), append(one.low, b.low[i])
+			one.high, one.slack = append(one.high, b.high[i]), append(one.slack, b.slack[i])
+		}
+		wrong := make([]bool, len(list))
+		right := q.run(&one, wrong, 0, len(list))
+		for k, i := range list {
+			bad[i] = wrong[k] || !right
+		}
+	}
+}
+
 // likeSpread compares the sample with that of another tensor of the original, for a format that moves errors.
 func (a *attempt) likeSpread(values [][]float64, q rule) bool {
 	var own, other float64

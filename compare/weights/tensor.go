@@ -38,6 +38,7 @@ type Grid struct {
 	// Slack is how far a number may be from its code beside that: a writer chose the code before it rounded the scale. nil: not at all.
 	Slack  io.ReaderAt
 	Group  int  // so many elements of a row share a step, or a step of steps
+	Apart  bool // the elements of a group may stand apart, in a row of Group elements: those of one step and one lowest number are one
 	Shared bool // one step is that of all elements: a group need not fill its codes
 	Moves  bool // the format moves errors from code to code (GPTQ, AWQ): no value alone is wrong
 	Mixed  bool // some writers of the format move errors, and others take the nearest codes
