@@ -139,80 +139,108 @@ func (d *scaledData) ReadAt(into []byte, at int64) (int, error) {
 	return len(into), nil
 }
 
+// rescaling is the search for factors in one layer.
+type rescaling struct {
+	*comparison
+	r     *reader
+	l     layer
+	found map[*job]*factors
+}
+
+func (s *rescaling) job(name string) *job { return s.l[name+".weight"] }
+
+// of are the factors of a tensor of the layer.
+func (s *rescaling) of(name string) *factors {
+	j := s.job(name)
+	if s.found[j] == nil {
+		s.found[j] = &factors{}
+	}
+	return s.found[j]
+}
+
+// may reports whether a scaling may be one of the layer: what it is multiplied with are codes, and a norm that is right has no factors.
+func (s *rescaling) may(x scaling, at map[*job]*Row) bool {
+	from := s.job(x.from)
+	for _, name := range x.into {
+		if j := s.job(name); j == nil || j.local.Grid == nil || !j.local.Grid.Moves && !j.local.Grid.Mixed {
+			return false
+		}
+	}
+	switch {
+	case from == nil:
+		return false
+	case !x.rows:
+		return !at[from].Class.Right()
+	}
+	return from.local.Grid != nil && from.local.Shape[0] == s.job(x.into[0]).local.Shape[1] && s.l[x.from+".bias"] == nil
+}
+
+// rescaleLayer looks for the factors of a layer. Those of norms are known; with them those of rows are measured; and without these, those of the
+// columns behind the norms.
 func (c *comparison) rescaleLayer(r *reader, l layer, at map[*job]*Row) error {
-	found := map[*job]*factors{}
-	of := func(name string) *factors {
-		j := l[name+".weight"]
-		if found[j] == nil {
-			found[j] = &factors{}
-		}
-		return found[j]
-	}
-	var use []scaling
-	for _, s := range scalings {
-		from := l[s.from+".weight"]
-		known := from != nil && (s.rows || !at[from].Class.Right())
-		for _, name := range s.into {
-			j := l[name+".weight"]
-			known = known && j != nil && j.local.Grid != nil && (j.local.Grid.Moves || j.local.Grid.Mixed)
-		}
-		if !known || s.rows && (from.local.Grid == nil || from.local.Shape[0] != l[s.into[0]+".weight"].local.Shape[1] || l[s.from+".bias"] != nil) {
+	s := &rescaling{c, r, l, map[*job]*factors{}}
+	var rows, norms []scaling
+	for _, x := range scalings {
+		if !s.may(x, at) {
 			continue
 		}
-		if !s.rows { // known before anything is measured
-			scales, err := c.quotients(r, from)
-			if err != nil {
-				return err
-			}
-			if scales == nil {
-				continue
-			}
-			for _, name := range s.into {
-				of(name).columns = scales
-			}
-			of(s.from).rows = scales
-		}
-		use = append(use, s)
-	}
-	for _, s := range use { // those of rows, whose columns are known now, before those of norms, which others' rows disturb
-		if !s.rows {
+		if x.rows {
+			rows = append(rows, x)
 			continue
 		}
-		scales, err := c.rowScales(r, l[s.from+".weight"], of(s.from).columns)
+		scales, err := c.quotients(r, s.job(x.from))
 		if err != nil {
 			return err
 		}
-		if scales, err = c.cancel(r, scales, []*job{l[s.into[0]+".weight"]}, found); err != nil {
-			return err
-		}
-		if scales != nil {
-			of(s.from).rows, of(s.into[0]).columns = scales.factor, scales.factor
-		}
-	}
-	var norms []*job
-	for _, s := range use {
-		if s.rows {
+		if scales == nil {
 			continue
 		}
-		var into []*job
-		for _, name := range s.into {
-			into = append(into, l[name+".weight"])
+		for _, name := range x.into {
+			s.of(name).columns = scales
 		}
-		given := &measured{factor: of(s.from).rows, variance: make([]float64, len(of(s.from).rows))}
-		scales, err := c.cancel(r, given, into, found)
+		s.of(x.from).rows = scales
+		norms = append(norms, x)
+	}
+	for _, x := range rows {
+		scales, err := c.rowScales(r, s.job(x.from), s.of(x.from).columns)
 		if err != nil {
 			return err
 		}
-		if scales != nil {
-			norms = append(norms, l[s.from+".weight"])
-			continue
+		if scales, err = c.cancel(r, scales, []*job{s.job(x.into[0])}, s.found); err != nil {
+			return err
 		}
+		if scales != nil {
+			s.of(x.from).rows, s.of(x.into[0]).columns = scales.factor, scales.factor
+		}
+	}
+	var rescaled []*job
+	for _, x := range norms {
+		is, err := s.norm(x)
+		if err != nil {
+			return err
+		}
+		if is {
+			rescaled = append(rescaled, s.job(x.from))
+		}
+	}
+	return c.judgeRescaled(r, s.found, rescaled, at)
+}
+
+// norm reports whether the factors of a norm cancel. It forgets those that do not.
+func (s *rescaling) norm(x scaling) (bool, error) {
+	var into []*job
+	for _, name := range x.into {
+		into = append(into, s.job(name))
+	}
+	given := &measured{s.of(x.from).rows, make([]float64, len(s.of(x.from).rows))}
+	scales, err := s.cancel(s.r, given, into, s.found)
+	if scales == nil && err == nil {
 		for _, j := range into {
-			found[j].columns = nil
+			s.found[j].columns = nil
 		}
-		delete(found, l[s.from+".weight"])
+		delete(s.found, s.job(x.from))
 	}
-	return c.judgeRescaled(r, found, norms, at)
+	return scales != nil, err
 }
 
 // judgeRescaled holds the tensors of codes to the original times their factors, which are known to cancel. So the norms are right.
