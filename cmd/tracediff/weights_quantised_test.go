@@ -272,3 +272,41 @@ func TestMistakesInFileOfGPTQModel(t *testing.T) {
 		}
 	}
 }
+
+// TestFactorsThatDoNotCancel: a matrix behind a rescaled norm that was not multiplied, or a column of one, is never a match.
+func TestFactorsThatDoNotCancel(t *testing.T) {
+	const gate = "model.layers.0.mlp.gate_proj"
+	for awq, gptq := range map[string]string{"llmcompressor-awq": "llmcompressor-gptq", "mlx-awq": "mlx-gptq"} {
+		plain := tensors{}
+		list := checkpointOf(t, filepath.Join("../../fixtures/wild/quantised", gptq, "model.safetensors"))
+		for i := range list {
+			plain[list[i].Name] = &list[i]
+		}
+		layer := "model.layers.0.self_attn."
+		for name, plant := range map[string]func(c tensors){
+			"a matrix": func(c tensors) {
+				for _, p := range quantisedFiles[awq] {
+					copy(c[gate+p].Data, plain[gate+p].Data)
+				}
+			},
+			"all three": func(c tensors) {
+				for _, m := range []string{"q_proj", "k_proj", "v_proj"} {
+					for _, p := range quantisedFiles[awq] {
+						copy(c[layer+m+p].Data, plain[layer+m+p].Data)
+					}
+				}
+			},
+			"one number of a norm": func(c tensors) {
+				bfloatsOf(c["model.layers.0.input_layernorm.weight"], func(list []float64) { list[17] *= 1.5 })
+			},
+			"the norm alone": func(c tensors) {
+				x := c["model.layers.0.input_layernorm.weight"]
+				copy(x.Data, plain["model.layers.0.input_layernorm.weight"].Data)
+			},
+		} {
+			if exit, out := weigh(t, quantised(t, awq, plant), wideModel); exit != 1 {
+				t.Errorf("%s, %s: exit %d:\n%s", awq, name, exit, out)
+			}
+		}
+	}
+}

@@ -223,7 +223,62 @@ func (c *comparison) rescaleLayer(r *reader, l layer, at map[*job]*Row) error {
 			rescaled = append(rescaled, s.job(x.from))
 		}
 	}
-	return c.judgeRescaled(r, s.found, rescaled, at)
+	if err := c.judgeRescaled(r, s.found, rescaled, at); err != nil {
+		return err
+	}
+	for _, x := range scalings {
+		if from := s.job(x.from); !x.rows && from != nil && at[from].Class == Equal {
+			if err := s.alone(x, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// alone looks for factors of columns behind a norm that has none: all matrices that it is multiplied with have them.
+func (s *rescaling) alone(x scaling, at map[*job]*Row) error {
+	var sum, weight []float64
+	for _, name := range x.into {
+		j := s.job(name)
+		if j == nil || j.local.Grid == nil || !j.local.Grid.Moves && !j.local.Grid.Mixed || at[j].Class != Quantised {
+			return nil
+		}
+		f := factors{}
+		if known := s.found[j]; known != nil {
+			f.rows = known.rows
+		}
+		of, _, err := s.measure(s.r, j.local, view{t: f.of(j.original)})
+		if err != nil {
+			return err
+		}
+		if sum == nil {
+			sum, weight = make([]float64, len(of.both)), make([]float64, len(of.both))
+		}
+		for i := range sum {
+			if f, v, ok := of.of(i); ok && v > 0 && i < len(of.both) {
+				sum[i], weight[i] = sum[i]+f/v, weight[i]+1/v
+			}
+		}
+	}
+	var all, whole float64
+	for i := range sum {
+		all, whole = all+sum[i], whole+weight[i]
+	}
+	mean, apart, n := all/whole, 0.0, 0
+	for i := range sum {
+		if weight[i] > 0 {
+			d := sum[i]/weight[i] - mean
+			apart, n = apart+d*d*weight[i], n+1
+		}
+	}
+	if n < minMean || !(apart > sameFactors*float64(n)) {
+		return nil
+	}
+	for _, name := range x.into {
+		at[s.job(name)].wrong(Unidentified, LargeErrors, "its columns, and those of every matrix behind %s, have factors of their own, %s standard errors from each other: AWQ makes such, and divides the norm by them, which is the original's", x.from, number(math.Sqrt(apart/float64(n))))
+	}
+	return nil
 }
 
 // norm reports whether the factors of a norm cancel. It forgets those that do not.
