@@ -215,6 +215,17 @@ func gateWeights(c *cli.Context, n session.Named) (*compared.Result, error) {
 	return r, nil
 }
 
+// weightsAre says how many tensors of a port are not right.
+func weightsAre(c compared.Counts) string {
+	switch {
+	case c.Unidentified == 0:
+		return tensorsAre(c.Wrong) + " wrong"
+	case c.Wrong == 0:
+		return tensorsAre(c.Unidentified) + " UNIDENTIFIED"
+	}
+	return fmt.Sprintf("%s wrong and %d UNIDENTIFIED", tensorsAre(c.Wrong), c.Unidentified)
+}
+
 func tensorsAre(n int) string {
 	if n == 1 {
 		return "1 tensor is"
@@ -241,7 +252,7 @@ func summary(d *report.Document) string {
 		text += "; failed: " + strings.Join(others, ", ")
 	}
 	if w := d.Weights; w != nil && !w.Right() {
-		text += fmt.Sprintf("; of the port's weights %s wrong", tensorsAre(w.Counts.Wrong))
+		text += "; of the port's weights " + weightsAre(w.Counts)
 	}
 	return text + report.Accepted(d)
 }

@@ -109,6 +109,8 @@ func weightsRight(r *weights.Result) []string {
 				text = format + ": the size of the errors is right, no single code was checked"
 			}
 			worst[text] = max(worst[text], t.Relative)
+		case weights.Rescaled:
+			text = "divided by factors that the columns of other tensors are multiplied by"
 		default:
 			continue
 		}
@@ -167,13 +169,21 @@ func weightNotes(r *weights.Result) []string {
 
 // weightsVerdict is the last line.
 func weightsVerdict(r *weights.Result, s Style) string {
-	all := r.Counts.Equal + r.Counts.Cast + r.Counts.Quantised + r.Counts.Wrong
-	right := fmt.Sprintf("%d equal, %d cast, %d quantised", r.Counts.Equal, r.Counts.Cast, r.Counts.Quantised)
+	c := r.Counts
+	all := c.Equal + c.Cast + c.Quantised + c.Rescaled + c.Unidentified + c.Wrong
+	right := fmt.Sprintf("%d equal, %d cast, %d quantised", c.Equal, c.Cast, c.Quantised)
+	if c.Rescaled > 0 {
+		right += fmt.Sprintf(", %d rescaled", c.Rescaled)
+	}
 	switch {
 	case r.Right():
 		return paint(s.good, "MATCH") + fmt.Sprintf(": %s compared: %s", plural(all, "tensor", "tensors"), right)
-	case r.Counts.Wrong == 0:
+	case c.Wrong+c.Unidentified == 0:
 		return paint(s.bad, "INCOMPLETE") + ": no tensor was compared"
+	case c.Wrong == 0:
+		return paint(s.bad, "INCOMPLETE") + fmt.Sprintf(": %d of %s %s UNIDENTIFIED: %s", c.Unidentified, plural(all, "tensor", "tensors"), isAre(c.Unidentified), right)
+	case c.Unidentified > 0:
+		right += fmt.Sprintf(", %d UNIDENTIFIED", c.Unidentified)
 	}
 	return paint(s.bad, "MISMATCH") + fmt.Sprintf(": %d of %s %s wrong: %s", r.Counts.Wrong, plural(all, "tensor", "tensors"), isAre(r.Counts.Wrong), right)
 }

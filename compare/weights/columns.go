@@ -31,17 +31,19 @@ func (k *column) cosine() float64 {
 func (c *comparison) columns(r *reader, row *Row, local, original *Tensor) error {
 	mine, theirs := matrices(local), matrices(original)
 	for i := range min(len(mine), len(theirs)) {
-		if err := c.columnsOf(r, row, mine[i], theirs[i]); err != nil || !row.Class.Right() {
+		if named, err := c.columnsOf(r, row, mine[i], theirs[i], true); err != nil || named {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor) error {
+// columnsOf looks for columns that are others of the original, and where it is to accuse them for columns that are none. It reports whether it
+// has found some.
+func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, accuse bool) (bool, error) {
 	rows, n := local.flat()
 	if rows < minColumn {
-		return nil
+		return false, nil
 	}
 	sums := make([]column, n)
 	err := c.beside(r, local, original, func(b *block, i, at int) {
@@ -53,7 +55,7 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor) err
 		}
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	var far, empty []int
 	for at := range sums {
@@ -66,33 +68,35 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor) err
 			far = append(far, at)
 		}
 	}
-	if len(empty) > 0 {
+	if len(empty) > 0 && accuse {
 		row.note("%s zero, the first is %d, and the original's are not: GPTQ does so where an input is always zero", count(len(empty), "column is", "columns are"), empty[0])
 	}
 	if len(far) == 0 {
-		return nil
+		return false, nil
 	}
-	from, err := c.columnsElsewhere(r, local, original, far[:min(len(far), maxColumns)])
+	from, err := c.columnsElsewhere(r, local, original, far[:min(len(far), maxColumns)], sums)
 	if err != nil {
-		return err
+		return false, err
 	}
 	first, wrong := movedColumns(from, n), len(from)
 	if first >= 0 {
-		row.wrong(Mistake, ColumnOrder, "%s", columnsMoved(from, first, n))
+		row.wrong(Mistake, ColumnOrder, "%s", columnsMoved(from, first, n, len(far) > maxColumns))
+	} else if !accuse {
+		return false, nil
 	} else {
 		far = slices.DeleteFunc(far, func(at int) bool { return sums[at].cosine() >= unlike })
 		if wrong = len(far); wrong == 0 {
-			return nil
+			return false, nil
 		}
 		first = far[0]
 		row.wrong(Different, Values, "%s not the original's: the cosine of column %d is %.2f over %d rows", count(wrong, "column is", "columns are"), first, sums[first].cosine(), rows)
 	}
 	b, err := r.read(local, view{t: original}, part{0, 1, first, first + 1})
 	if err != nil {
-		return err
+		return false, err
 	}
 	row.At, row.Unequal = &Element{0, first, number(b.local[0]), number(b.original[0])}, rows*wrong
-	return nil
+	return true, nil
 }
 
 // beside visits every element of both, with its column.
@@ -110,8 +114,10 @@ func (c *comparison) beside(r *reader, local, original *Tensor, visit func(b *bl
 }
 
 // columnsElsewhere says which of some columns are another one of them in the original: with the squared error that a relation of a format
-// that moves errors has to have.
-func (c *comparison) columnsElsewhere(r *reader, local, original *Tensor, far []int) (map[int]int, error) {
+// that moves errors has to have; or, of [minSpread] rows or more, with a cosine that unrelated columns do not have, where the codes alone have
+// changed places and not their scales.
+func (c *comparison) columnsElsewhere(r *reader, local, original *Tensor, far []int, sums []column) (map[int]int, error) {
+	rows, _ := local.flat()
 	apart := make([]float64, len(far)*len(far)) // squared distances of columns of the port from those of the original
 	theirs := make([]float64, len(far))
 	for p := range (view{t: original}).parts {
@@ -136,13 +142,17 @@ func (c *comparison) columnsElsewhere(r *reader, local, original *Tensor, far []
 	}
 	from := map[int]int{}
 	for k, l := range far {
+		cosine := func(m int) float64 {
+			x := &sums[far[m]]
+			return (sums[l].own + x.given - apart[k*len(far)+m]) / 2 / math.Sqrt(sums[l].own*x.given)
+		}
 		own, best := apart[k*len(far)+k], k
 		for m := range far {
-			if apart[k*len(far)+m] < apart[k*len(far)+best] {
+			if cosine(m) > cosine(best) {
 				best = m
 			}
 		}
-		if best != k && own >= clearly*apart[k*len(far)+best] {
+		if best != k && (own >= clearly*apart[k*len(far)+best] || rows >= minSpread && cosine(k) < unlike && cosine(best) >= otherwise) {
 			from[l] = far[best]
 		}
 	}
@@ -159,10 +169,12 @@ func movedColumns(from map[int]int, n int) int {
 	return -1
 }
 
-// columnsMoved says it in words.
-func columnsMoved(from map[int]int, first, n int) string {
+// columnsMoved says it in words; more: not all that may have moved were looked at.
+func columnsMoved(from map[int]int, first, n int, more bool) string {
 	other := from[first]
 	switch {
+	case more:
+		return fmt.Sprintf("in its columns, %d of %d columns or more stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
 	case len(from) == 2 && from[other] == first:
 		return fmt.Sprintf("in its columns, columns %d and %d have changed places", first, other)
 	case len(from) == 1:

@@ -30,7 +30,7 @@ type Result struct {
 	Local    Place     `json:"local"`
 	Original Place     `json:"original"`
 	Counts   Counts    `json:"counts"`
-	Findings []Finding `json:"findings"` // what is wrong, worst first
+	Findings []Finding `json:"findings"` // what is wrong, worst first, and behind it what nobody can tell
 	Tensors  []Row     `json:"tensors"`  // in the original's order; what the port has more comes behind
 	Notes    []string  `json:"notes"`
 
@@ -60,15 +60,17 @@ type Place struct {
 
 // Counts are tensors by class.
 type Counts struct {
-	Equal     int `json:"equal"`
-	Cast      int `json:"cast"`
-	Quantised int `json:"quantised"`
-	Wrong     int `json:"wrong"` // of every other class
+	Equal        int `json:"equal"`
+	Cast         int `json:"cast"`
+	Quantised    int `json:"quantised"`
+	Rescaled     int `json:"rescaled"`
+	Unidentified int `json:"unidentified"` // neither right nor wrong: they make a comparison incomplete
+	Wrong        int `json:"wrong"`        // of every other class
 }
 
-// Right reports whether nothing is wrong, and at least one tensor was compared.
+// Right reports whether every tensor is right, and at least one was compared.
 func (r *Result) Right() bool {
-	return r.Counts.Wrong == 0 && r.Counts.Equal+r.Counts.Cast+r.Counts.Quantised > 0
+	return r.Counts.Wrong+r.Counts.Unidentified == 0 && r.Counts.Equal+r.Counts.Cast+r.Counts.Quantised > 0
 }
 
 // job is a pair that is to be compared, or a row that needs no reading.
@@ -97,6 +99,9 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 	if err := c.resemble(ctx, jobs, res.Tensors); err != nil {
 		return nil, err
 	}
+	if err := c.rescale(ctx, jobs, res.Tensors); err != nil {
+		return nil, err
+	}
 	if err := c.refuse(ctx, jobs, res.Tensors); err != nil {
 		return nil, err
 	}
@@ -109,6 +114,10 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 			res.Counts.Cast++
 		case Quantised:
 			res.Counts.Quantised++
+		case Rescaled:
+			res.Counts.Rescaled++
+		case Unidentified:
+			res.Counts.Unidentified++
 		default:
 			res.Counts.Wrong++
 		}

@@ -98,6 +98,9 @@ func (b *block) is(q *rule, x []float64, from, to int) bool {
 	if !e.enough() {
 		return false
 	}
+	if e.moves && to-from >= minSpread {
+		return true
+	}
 	some.original = x
 	bad := make([]bool, to-from)
 	q.judge(&some, bad)

@@ -59,7 +59,10 @@ func (a *attempt) factorNear(x float64) float64 {
 
 // unit is how far a measured factor may be from the true one, as a part of it.
 func (a *attempt) unit() float64 {
-	if a.local.Grid != nil {
+	switch {
+	case a.moves():
+		return 0.06
+	case a.local.Grid != nil:
 		return 0.02
 	}
 	return floats.Unit(a.local.DType) / 2

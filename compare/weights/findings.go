@@ -57,7 +57,9 @@ func findings(rows []Row) []Finding {
 }
 
 // rank sorts classes: what is not there, then what nobody can explain, then mistakes.
-func rank(c Class) int { return slices.Index([]Class{Missing, Different, Mistake, Extra}, c) }
+func rank(c Class) int {
+	return slices.Index([]Class{Missing, Different, Mistake, Extra, Unidentified}, c)
+}
 
 var layerWords = regexp.MustCompile(`\b(layers?\.)[0-9]+\b`)
 
@@ -142,6 +144,8 @@ var tries = map[Kind]string{
 	Unrelated:    "look for a name that was not found when the weights were loaded",
 	CutOff:       "round to nearest even: take the format's own conversion, not the upper half of the bits",
 	Rounded:      "convert from the original in one step, to nearest even",
+	ZeroPoint:    "the format gptq stores zero points less one and gptq_v2 stores them as they are: config.json and the file have to mean the same",
+	LargeErrors:  "hold it to a checkpoint that the same writer makes of the original, or run the port: tracediff compare --weights LOCAL",
 	Coarse:       "look at the scales in the writer of the file: they do not fit the numbers",
 	Overflow:     "keep this tensor in bfloat16 or float32",
 	Misread:      "read the file in the format in which it was written",

@@ -56,6 +56,8 @@ func (row *Row) coded(g *Grid, format string, t *tally) {
 	row.Class, row.Rounding = Quantised, format
 	mean := e.signed / float64(max(e.n, 1))
 	switch {
+	case g.Moves && !(times <= worst):
+		row.wrong(Unidentified, LargeErrors, "its root mean square error is %s times that of rounding to the nearest code with the best scale, and up to %g times is usual for a format that moves errors; a writer can make it, and so can a mistake", number(times), worst)
 	case !(times <= worst):
 		row.wrong(Different, Coarse, "its root mean square error is %s times that of rounding to the nearest code with the best scale; up to %g times is right", number(times), worst)
 	case !g.Moves && e.n >= minBeside && e.beside*worstBeside > e.n:
@@ -87,7 +89,9 @@ func (q *rule) judge(b *block, bad []bool) {
 		return
 	}
 	for from, to := range b.runs {
-		if !q.run(b, bad, from, to) {
+		if b.grid.Apart {
+			q.apart(b, bad, from, to)
+		} else if !q.run(b, bad, from, to) {
 			for i := from; i < to; i++ {
 				bad[i] = true
 			}
@@ -155,6 +159,7 @@ type codeErrors struct {
 	n, beside     int     // elements, and those whose code is not the nearest
 	sum           float64 // of the squared errors, less what the grid allows beside them
 	signed, above float64 // the sum of the errors in steps, and that of those that are beside the nearest
+	outward       float64 // the sum of the errors in steps, counted away from zero
 	furthest      float64 // code from its number, in steps
 	row, column   int     // of that code
 	largest       float64 // magnitude of the numbers
@@ -182,6 +187,7 @@ func (e *codeErrors) add(b *block, i int, x, slack float64) {
 		e.furthest, e.row, e.column = s, b.r0+i/b.columns(), b.c0+i%b.columns()
 	}
 	e.signed += d / step
+	e.outward += math.Copysign(d, d*x) / step
 	if math.Abs(d) > 0.5*step*(1+0x1p-12)+slack {
 		e.beside++
 		e.above += d / step
@@ -191,7 +197,7 @@ func (e *codeErrors) add(b *block, i int, x, slack float64) {
 // merge adds the errors of other elements.
 func (e *codeErrors) merge(o *codeErrors) {
 	e.n, e.beside = e.n+o.n, e.beside+o.beside
-	e.sum, e.signed, e.above = e.sum+o.sum, e.signed+o.signed, e.above+o.above
+	e.sum, e.signed, e.above, e.outward = e.sum+o.sum, e.signed+o.signed, e.above+o.above, e.outward+o.outward
 	if o.furthest > e.furthest {
 		e.furthest, e.row, e.column = o.furthest, o.row, o.column
 	}

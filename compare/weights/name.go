@@ -29,7 +29,7 @@ type attempt struct {
 func (c *comparison) name(r *reader, row Row, local, original *Tensor, q rule, t *tally) (Row, error) {
 	a := &attempt{comparison: c, r: r, row: &row, local: local, original: original, q: q, t: t}
 	row.at(t)
-	for _, try := range []func() (bool, error){a.sampled, a.spotted, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.moved, a.inParts, a.byColumn} {
+	for _, try := range []func() (bool, error){a.sampled, a.spotted, a.zeroPoints, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.otherColumns, a.moved, a.inParts, a.byColumn} {
 		if named, err := try(); named || err != nil {
 			return row, err
 		}
@@ -70,6 +70,9 @@ func (a *attempt) spotted() (bool, error) {
 // explains reports whether a relation gives every element: those that are known to be wrong first, which most relations do not give.
 func (a *attempt) explains(r *reader, local *Tensor, v view, q rule) (bool, error) {
 	if slices.Equal(local.Shape, a.local.Shape) && local.Grid == a.local.Grid {
+		if a.moves() && a.t != nil {
+			return a.fits(r, local, v, q)
+		}
 		lr, lc := local.flat()
 		if rows, columns := v.size(); lr != rows || lc != columns {
 			return false, nil
@@ -242,6 +245,10 @@ func (a *attempt) transposed() (bool, error) {
 
 // unexplained says how far apart the two are.
 func (a *attempt) unexplained() {
+	if a.moves() && a.t.cosine() >= unlike {
+		a.unidentified()
+		return
+	}
 	const minElements, far = 64, 0.1
 	cosine := a.t.cosine()
 	if a.t.elements >= minElements && math.Abs(cosine) < far && a.t.bad*10 >= a.t.elements*9 {

@@ -57,6 +57,9 @@ func (a *attempt) like(o *Tensor, q rule) (bool, error) {
 		}
 		held, _ = a.samples.LoadOrStore(key, values)
 	}
+	if a.moves() {
+		return a.likeSpread(held.([][]float64), q), nil
+	}
 	for i, b := range a.sample {
 		b.original = held.([][]float64)[i]
 		bad := make([]bool, b.size())

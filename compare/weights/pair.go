@@ -60,6 +60,13 @@ func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
 	if err != nil {
 		return row, err
 	}
+	if g := local.Grid; g != nil && g.Mixed && !g.Moves && (found.bad > 0 || found.codes.beside*worstBeside > found.codes.n) && found.spreads() {
+		local = asMoved(local)
+		row.note("the codes are not the nearest to the numbers in nearly every row: the writer moved errors between them, as GPTQ and AWQ do")
+		if found, q, err = c.agrees(r, local, view{t: original}); err != nil {
+			return row, err
+		}
+	}
 	if found.bad == 0 {
 		row = c.right(row, local, q, found)
 		switch {
@@ -71,7 +78,19 @@ func (c *comparison) pair(r *reader, local, original *Tensor) (Row, error) {
 		}
 		return row, err
 	}
-	return c.name(r, row, local, original, q, found)
+	given := row
+	row, err = c.name(r, row, local, original, q, found)
+	if g := local.Grid; err != nil || g == nil || !g.Mixed || g.Moves || row.Class != Different {
+		return row, err
+	}
+	moved := asMoved(local) // by the rules of the nearest codes no relation gives every code of a writer that moves errors
+	if found, q, err = c.agrees(r, moved, view{t: original}); err != nil || found.bad == 0 {
+		return row, err
+	}
+	if named, err := c.name(r, given, moved, original, q, found); err != nil || named.Class == Mistake {
+		return named, err
+	}
+	return row, nil
 }
 
 // identical reports whether both have the same bytes of the same dtype.

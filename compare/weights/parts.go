@@ -165,9 +165,16 @@ func (a *attempt) ofRow(b *block, from, to int) finding {
 	some := b.some(from, to+1)
 	bad := make([]bool, to-from+1)
 	q.judge(&some, bad)
-	if !slices.Contains(bad, true) {
-		f.kind, f.factor = ScaledRows, factor
+	if slices.Contains(bad, true) {
+		return f
 	}
+	if some.grid != nil && some.grid.Moves {
+		var e evidence
+		if e.add(&a.q, &some, &q, some.original, 0, len(bad)); len(bad) < minMean || !e.enough() { // larger errors alone are no factor
+			return f
+		}
+	}
+	f.kind, f.factor = ScaledRows, factor
 	return f
 }
 
@@ -205,7 +212,7 @@ func (a *attempt) say(runs []run, rows, columns int) bool {
 		kinds[r.kind]++
 	}
 	if kinds[Values] > 0 {
-		return a.block(runs, rows, columns)
+		return !a.moves() && a.block(runs, rows, columns)
 	}
 	const most = 4
 	var words []string

@@ -10,17 +10,19 @@ type Class string
 
 // The classes. The first three are right.
 const (
-	Equal     Class = "EQUAL"     // every element is the same number
-	Cast      Class = "CAST"      // every element is the original's, rounded to nearest even
-	Quantised Class = "QUANTISED" // every code is the nearest to the original's number, or one step beside it
-	Mistake   Class = "MISTAKE"   // wrong, and one relation explains every element
-	Different Class = "DIFFERENT" // wrong, and no relation explains every element
-	Missing   Class = "MISSING"   // the port has no such tensor
-	Extra     Class = "EXTRA"     // the original has no such tensor
+	Equal        Class = "EQUAL"        // every element is the same number
+	Cast         Class = "CAST"         // every element is the original's, rounded to nearest even
+	Quantised    Class = "QUANTISED"    // every code is the nearest to the original's number, or one step beside it
+	Rescaled     Class = "RESCALED"     // divided by factors that another tensor is multiplied by
+	Mistake      Class = "MISTAKE"      // wrong, and one relation explains every element
+	Different    Class = "DIFFERENT"    // wrong, and no relation explains every element
+	Unidentified Class = "UNIDENTIFIED" // codes of a format that moves errors, whose errors are larger than its bounds: right or wrong, nothing tells
+	Missing      Class = "MISSING"      // the port has no such tensor
+	Extra        Class = "EXTRA"        // the original has no such tensor
 )
 
 // Right reports whether a tensor of the class is as it has to be.
-func (c Class) Right() bool { return c == Equal || c == Cast || c == Quantised }
+func (c Class) Right() bool { return c == Equal || c == Cast || c == Quantised || c == Rescaled }
 
 // Kind is the name of what is wrong.
 type Kind string
@@ -55,15 +57,17 @@ const (
 	ZeroBlock    Kind = "zero-block"
 	Constant     Kind = "constant"
 	NotFinite    Kind = "not-finite"
-	OtherBlock   Kind = "other-block" // one rectangle is another of the original
-	WrongBlock   Kind = "block"       // one rectangle is wrong, and nothing explains it
-	WrongRows    Kind = "rows"        // some rows are
-	Values       Kind = "values"      // nothing explains the values
-	Several      Kind = "several"     // rows are explained, not all by one thing
-	Unrelated    Kind = "unrelated"   // the values have nothing to do with the original's
-	CutOff       Kind = "cut-off"     // rounded toward zero
-	Rounded      Kind = "rounded"     // every number is one step from the nearest at most, and not all are the nearest
-	Coarse       Kind = "coarse"      // codes whose errors are larger than those of rounding
+	OtherBlock   Kind = "other-block"  // one rectangle is another of the original
+	WrongBlock   Kind = "block"        // one rectangle is wrong, and nothing explains it
+	WrongRows    Kind = "rows"         // some rows are
+	Values       Kind = "values"       // nothing explains the values
+	LargeErrors  Kind = "large-errors" // of a format that moves errors
+	Several      Kind = "several"      // rows are explained, not all by one thing
+	Unrelated    Kind = "unrelated"    // the values have nothing to do with the original's
+	CutOff       Kind = "cut-off"      // rounded toward zero
+	Rounded      Kind = "rounded"      // every number is one step from the nearest at most, and not all are the nearest
+	ZeroPoint    Kind = "zero-point"   // zero points of codes that are off by one number
+	Coarse       Kind = "coarse"       // codes whose errors are larger than those of rounding
 	Overflow     Kind = "overflow"
 	Misread      Kind = "misread" // bits of one format read as another
 	Shape        Kind = "shape"

@@ -51,5 +51,15 @@ func (a *attempt) mended(b *block, zero []float64, kind Kind, factor float64) bo
 	}
 	bad := make([]bool, len(zero))
 	a.q.judge(&m, bad)
+	if b.grid.Moves {
+		var e evidence
+		for i, x := range b.original {
+			d, r := a.q.makes(x)-b.local[i], a.q.makes(x)-m.local[i]
+			e.own, e.other = e.own+float64(d*d), e.other+float64(r*r)
+		}
+		if e.moves = true; len(bad) < minMean || !e.enough() {
+			return false
+		}
+	}
 	return !slices.Contains(bad, true)
 }

@@ -20,6 +20,7 @@ type tally struct {
 	vanished      int        // numbers of the original that are zero in the port
 	odd           int        // NaN and infinities of the port where the original has a finite number
 	codes         codeErrors // of codes
+	besideIn      []int32    // of codes: how many in a row are not the nearest
 	rounded       float64    // the squared errors that rounding makes, group by group
 	values, given spread     // of the port, and of the original
 	doubts        doubts     // of scales
@@ -47,7 +48,7 @@ type spot struct {
 }
 
 func newTally(rows, columns int) *tally {
-	return &tally{rows: rows, columns: columns, inRow: make([]int32, rows), left: make([]int32, rows), right: make([]int32, rows)}
+	return &tally{rows: rows, columns: columns, inRow: make([]int32, rows), besideIn: make([]int32, rows), left: make([]int32, rows), right: make([]int32, rows)}
 }
 
 // add counts a block, of which some elements are bad by a rule.
@@ -105,6 +106,7 @@ func (t *tally) addCodes(b *block, q *rule) {
 		}
 		t.rounded += e.rounding()
 		t.codes.merge(&e)
+		t.besideIn[b.r0+from/b.columns()] += int32(e.beside)
 	}
 }
 

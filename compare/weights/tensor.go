@@ -41,8 +41,10 @@ type Grid struct {
 	Unit, Offset io.ReaderAt
 
 	Group  int  // so many elements of a row share a step, or a step of steps
+	Apart  bool // the elements of a group may stand apart, in a row of Group elements: those of one step and one lowest number are one
 	Shared bool // one step is that of all elements: a group need not fill its codes
 	Moves  bool // the format moves errors from code to code (GPTQ, AWQ): no value alone is wrong
+	Mixed  bool // some writers of the format move errors, and others take the nearest codes
 
 	// Codes are those of the whole tensor of the file, from whose element First on the rows of this one lie: row i is the file's row
 	// Row(i), of the whole tensor; Row may be nil where it is row i. nil where the elements do not lie in the file's rows.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
@@ -47,7 +48,7 @@ func (f *finder) mlx(t *container.Tensor, name string) error {
 	if err != nil {
 		return err
 	}
-	f.add(t, name, with(t.Shape, inputs), Scheme{Name: fmt.Sprintf("MLX affine, %d bits, groups of %d", s.Bits, s.Group)}, &rows{
+	f.add(t, name, with(t.Shape, inputs), Scheme{Name: fmt.Sprintf("MLX affine, %d bits, groups of %d", s.Bits, s.Group), Mixed: true}, &rows{
 		codes: *t, bits: s.Bits, group: s.Group, scales: *scales, by: 1, offsets: biases, scale: affineScale, early: rounding(scales.DType),
 	})
 	return nil
@@ -153,7 +154,7 @@ func (f *finder) scaled(t *container.Tensor, name string, inputs int, s *rows) e
 	case groups == 1:
 		how = "by row"
 	}
-	f.add(t, name, []int{outputs, inputs}, Scheme{Name: fmt.Sprintf("int%d, %s", s.bits, how), Shared: s.one}, s)
+	f.add(t, name, []int{outputs, inputs}, Scheme{Name: fmt.Sprintf("int%d, %s", s.bits, how), Shared: s.one, Mixed: strings.HasSuffix(t.Name, "_packed") || f.Method == "compressed-tensors"}, s)
 	return nil
 }
 

@@ -97,6 +97,8 @@ type Scheme struct {
 	// Moves: the usual writers move the error of a code to other codes, or weigh it by activations. A code that is not the nearest is no
 	// mistake there.
 	Moves bool
+	// Mixed: some writers of the format do that, and others take the nearest codes; nothing in a file says which.
+	Mixed bool
 	// Shared: one step is that of all elements of a tensor.
 	Shared bool
 	// Weighted: the steps were chosen with an importance matrix.

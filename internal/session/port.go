@@ -174,6 +174,9 @@ func (p *port) flaw() string {
 	if p == nil || p.Told.Wrong == "" {
 		return ""
 	}
+	if p.Counts.Wrong == 0 {
+		return fmt.Sprintf("the port's weights may not be the original's: %s; tracediff weights %s --model %s lists them", p.Told.Wrong, QuoteShell(p.path), QuoteShell(p.original.Name()))
+	}
 	return fmt.Sprintf("the port's weights are not the original's: %s; tracediff weights %s --model %s lists them", p.Told.Wrong, QuoteShell(p.path), QuoteShell(p.original.Name()))
 }
 
@@ -199,7 +202,7 @@ func (p *port) remark() string {
 
 // same reports that a model of a dtype has the original's numbers with the port's weights: there is nothing to tell apart.
 func (p *port) same(dtype hooks.DType) bool {
-	return p.Counts.Quantised+p.Counts.Wrong == 0 && !slices.ContainsFunc(p.Cast, func(to string) bool { return to != dtype.String() })
+	return p.Counts.Quantised+p.Counts.Rescaled+p.Counts.Wrong+p.Counts.Unidentified == 0 && !slices.ContainsFunc(p.Cast, func(to string) bool { return to != dtype.String() })
 }
 
 // labelled is what a reference is called: with the weights of the port where it was made of these.

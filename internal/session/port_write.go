@@ -105,6 +105,9 @@ func record(path string, result *weights.Result, list []weights.Source) portReco
 	if len(result.Findings) > 0 {
 		f := result.Findings[0]
 		r.Told.Wrong = fmt.Sprintf("%s wrong, first %s: %s", isOrAre(r.Counts.Wrong, "tensor"), f.Tensor, f.What)
+		if r.Counts.Wrong == 0 {
+			r.Told.Wrong = fmt.Sprintf("%s UNIDENTIFIED, first %s: %s", isOrAre(r.Counts.Unidentified, "tensor"), f.Tensor, f.What)
+		}
 	} else if !result.Right() {
 		r.Told.Wrong = "no tensor was compared"
 	}

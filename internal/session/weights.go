@@ -236,7 +236,10 @@ func (o *openedWeights) side() weights.Side {
 		}
 		if q := o.codes[w.From]; q != nil && len(w.Planes) == 6 {
 			t.Format = q.Scheme.Name
-			t.Grid = &weights.Grid{Step: w.Planes[0], Low: w.Planes[1], High: w.Planes[2], Slack: w.Planes[3], Unit: w.Planes[4], Offset: w.Planes[5], Group: groupOf(q), Moves: q.Scheme.Moves, Shared: q.Scheme.Shared}
+			t.Grid = &weights.Grid{
+				Step: w.Planes[0], Low: w.Planes[1], High: w.Planes[2], Slack: w.Planes[3], Unit: w.Planes[4], Offset: w.Planes[5], Group: groupOf(q),
+				Moves: q.Scheme.Moves, Mixed: q.Scheme.Mixed, Apart: q.Group() == 1 && q.Scheme.Moves, Shared: q.Scheme.Shared,
+			}
 			if row, turned := o.turned[w.Key]; slices.Equal(q.Shape, w.Shape) && (turned || w.How == "") {
 				t.Grid.Codes, t.Grid.Row = q, row
 			}

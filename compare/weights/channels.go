@@ -1,0 +1,477 @@
+package weights
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"regexp"
+	"slices"
+	"sync/atomic"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// AWQ multiplies the columns of a matrix by scales before it rounds them, and divides by the same scales what the columns are multiplied with:
+// the weight of the norm before it, or the rows of the matrix whose result they take. The port computes what the original does, and neither
+// tensor is the original's. So both are right where their factors cancel.
+//
+// The factors of a norm are known: the original's weight over the port's. Those of columns and rows of codes are measured, as the slope of the
+// port's numbers over the original's, with the standard error that the codes leave it. The null hypothesis is that both are the same
+// factors; the statistic is the mean of the squared differences in standard errors.
+const (
+	sameFactors = 3.0 // that mean, at most: 1 is what chance makes where errors are independent
+	someFactors = 6.0 // so many standard deviations of chance the factors have to be nearer than none would be
+	mostClip    = 0.1 // from 1: the factor of a tensor whose largest numbers were clipped
+	wideFactor  = 6.0 // standard errors, and
+	nearFactor  = 0.03
+)
+
+// scaling is a tensor whose elements, by its last axis or by rows, are divided by the scales of the columns of others.
+type scaling struct {
+	from string   // of a layer
+	into []string // all that it is multiplied with
+	rows bool     // from is a matrix
+}
+
+// scalings are those of layers in which every tensor has a name of layerTensors. Sources: the mappings of AutoAWQ, llmcompressor and mlx-lm.
+var scalings = []scaling{
+	{"input_layernorm", []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, false},
+	{"post_attention_layernorm", []string{"mlp.gate_proj", "mlp.up_proj"}, false},
+	{"self_attn.v_proj", []string{"self_attn.o_proj"}, true},
+	{"mlp.up_proj", []string{"mlp.down_proj"}, true},
+}
+
+// layerTensors are the tensors of a layer of which it is known what they are multiplied with: that of Llama, Mistral, Qwen2 and Qwen3.
+var layerTensors = regexp.MustCompile(`^(?:(?:input_layernorm|post_attention_layernorm|self_attn\.[qk]_norm|self_attn\.o_proj|mlp\.(?:gate|up|down)_proj)\.weight|self_attn\.[qkv]_proj\.(?:weight|bias))$`)
+
+var layerPrefix = regexp.MustCompile(`^(.*\blayers\.[0-9]+\.)(.*)$`)
+
+// layer is the tensors of a layer, by their names in it.
+type layer map[string]*job
+
+// layersOf are those whose tensors all have a known name and a partner.
+func layersOf(jobs []*job) []layer {
+	var order []string
+	all := map[string]layer{}
+	for _, j := range jobs {
+		name := j.row.Name
+		if j.original != nil {
+			name = plainName(j.original.Name)
+		}
+		m := layerPrefix.FindStringSubmatch(name)
+		if m == nil {
+			continue
+		}
+		if all[m[1]] == nil {
+			all[m[1]] = layer{}
+			order = append(order, m[1])
+		}
+		if !layerTensors.MatchString(m[2]) || j.local == nil || j.original == nil || j.local.check() != nil || j.original.check() != nil || !slices.Equal(j.local.Shape, j.original.Shape) {
+			delete(all, m[1])
+			all[m[1]] = layer{"": nil}
+			continue
+		}
+		all[m[1]][m[2]] = j
+	}
+	var list []layer
+	for _, p := range order {
+		if _, unknown := all[p][""]; !unknown {
+			list = append(list, all[p])
+		}
+	}
+	return list
+}
+
+// rescale looks for factors that cancel, in layers of codes in a format whose writers may use them, and says of these tensors that they are right.
+func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error {
+	at := map[*job]*Row{}
+	for i, j := range jobs {
+		j.row.Name = rows[i].Name
+		at[j] = &rows[i]
+	}
+	r := &reader{ctx: ctx, done: new(atomic.Int64)}
+	for _, l := range layersOf(jobs) {
+		if err := c.rescaleLayer(r, l, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// factors are those of a tensor: each element is one of the original times that of its column, divided by that of its row. nil: none.
+type factors struct{ columns, rows []float64 }
+
+// of is a tensor with the factors, in float32.
+func (f *factors) of(t *Tensor) *Tensor {
+	if f.columns == nil && f.rows == nil {
+		return t
+	}
+	scaled := *t
+	scaled.DType, scaled.Data = hooks.F32, &scaledData{t: t, factors: f}
+	return &scaled
+}
+
+// scaledData reads the numbers of a tensor with factors, as float32.
+type scaledData struct {
+	*factors
+	t *Tensor
+}
+
+// ReadAt reads whole numbers.
+func (d *scaledData) ReadAt(into []byte, at int64) (int, error) {
+	const size = 4
+	_, columns := d.t.flat()
+	from := int(at / size)
+	values := make([]float64, len(into)/size)
+	var buf buffer
+	if err := buf.read(values, d.t.Data, d.t.DType, from); err != nil {
+		return 0, err
+	}
+	for i, x := range values {
+		if d.columns != nil {
+			x *= d.columns[(from+i)%columns]
+		}
+		if d.rows != nil {
+			x /= d.rows[(from+i)/columns]
+		}
+		binary.LittleEndian.PutUint32(into[size*i:], math.Float32bits(float32(x)))
+	}
+	return len(into), nil
+}
+
+// rescaling is the search for factors in one layer.
+type rescaling struct {
+	*comparison
+	r     *reader
+	l     layer
+	found map[*job]*factors
+}
+
+func (s *rescaling) job(name string) *job { return s.l[name+".weight"] }
+
+// of are the factors of a tensor of the layer.
+func (s *rescaling) of(name string) *factors {
+	j := s.job(name)
+	if s.found[j] == nil {
+		s.found[j] = &factors{}
+	}
+	return s.found[j]
+}
+
+// may reports whether a scaling may be one of the layer: what it is multiplied with are codes, and a norm that is right has no factors.
+func (s *rescaling) may(x scaling, at map[*job]*Row) bool {
+	from := s.job(x.from)
+	for _, name := range x.into {
+		if j := s.job(name); j == nil || j.local.Grid == nil || !j.local.Grid.Moves && !j.local.Grid.Mixed {
+			return false
+		}
+	}
+	switch {
+	case from == nil:
+		return false
+	case !x.rows:
+		return !at[from].Class.Right()
+	}
+	return from.local.Grid != nil && from.local.Shape[0] == s.job(x.into[0]).local.Shape[1] && s.l[x.from+".bias"] == nil
+}
+
+// rescaleLayer looks for the factors of a layer. Those of norms are known; with them those of rows are measured; and without these, those of the
+// columns behind the norms.
+func (c *comparison) rescaleLayer(r *reader, l layer, at map[*job]*Row) error {
+	s := &rescaling{c, r, l, map[*job]*factors{}}
+	var rows, norms []scaling
+	for _, x := range scalings {
+		if !s.may(x, at) {
+			continue
+		}
+		if x.rows {
+			rows = append(rows, x)
+			continue
+		}
+		scales, err := c.quotients(r, s.job(x.from))
+		if err != nil {
+			return err
+		}
+		if scales == nil {
+			continue
+		}
+		for _, name := range x.into {
+			s.of(name).columns = scales
+		}
+		s.of(x.from).rows = scales
+		norms = append(norms, x)
+	}
+	for _, x := range rows {
+		scales, err := c.rowScales(r, s.job(x.from), s.of(x.from).columns)
+		if err != nil {
+			return err
+		}
+		if scales, err = c.cancel(r, scales, []*job{s.job(x.into[0])}, s.found); err != nil {
+			return err
+		}
+		if scales != nil {
+			s.of(x.from).rows, s.of(x.into[0]).columns = scales.factor, scales.factor
+		}
+	}
+	var rescaled []*job
+	for _, x := range norms {
+		is, err := s.norm(x)
+		if err != nil {
+			return err
+		}
+		if is {
+			rescaled = append(rescaled, s.job(x.from))
+		}
+	}
+	if err := c.judgeRescaled(r, s.found, rescaled, at); err != nil {
+		return err
+	}
+	for _, x := range scalings {
+		if from := s.job(x.from); !x.rows && from != nil && at[from].Class == Equal {
+			if err := s.alone(x, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// alone looks for factors of columns behind a norm that has none: all matrices that it is multiplied with have them.
+func (s *rescaling) alone(x scaling, at map[*job]*Row) error {
+	var sum, weight []float64
+	for _, name := range x.into {
+		j := s.job(name)
+		if j == nil || j.local.Grid == nil || !j.local.Grid.Moves && !j.local.Grid.Mixed || at[j].Class != Quantised {
+			return nil
+		}
+		f := factors{}
+		if known := s.found[j]; known != nil {
+			f.rows = known.rows
+		}
+		of, _, err := s.measure(s.r, j.local, view{t: f.of(j.original)})
+		if err != nil {
+			return err
+		}
+		if sum == nil {
+			sum, weight = make([]float64, len(of.both)), make([]float64, len(of.both))
+		}
+		for i := range sum {
+			if f, v, ok := of.of(i); ok && v > 0 && i < len(of.both) {
+				sum[i], weight[i] = sum[i]+f/v, weight[i]+1/v
+			}
+		}
+	}
+	var all, whole float64
+	for i := range sum {
+		all, whole = all+sum[i], whole+weight[i]
+	}
+	mean, apart, n := all/whole, 0.0, 0
+	for i := range sum {
+		if weight[i] > 0 {
+			d := sum[i]/weight[i] - mean
+			apart, n = apart+d*d*weight[i], n+1
+		}
+	}
+	if n < minMean || !(apart > sameFactors*float64(n)) {
+		return nil
+	}
+	for _, name := range x.into {
+		at[s.job(name)].wrong(Unidentified, LargeErrors, "its columns, and those of every matrix behind %s, have factors of their own, %s standard errors from each other: AWQ makes such, and divides the norm by them, which is the original's", x.from, number(math.Sqrt(apart/float64(n))))
+	}
+	return nil
+}
+
+// norm reports whether the factors of a norm cancel. It forgets those that do not.
+func (s *rescaling) norm(x scaling) (bool, error) {
+	var into []*job
+	for _, name := range x.into {
+		into = append(into, s.job(name))
+	}
+	given := &measured{s.of(x.from).rows, make([]float64, len(s.of(x.from).rows))}
+	scales, err := s.cancel(s.r, given, into, s.found)
+	if scales == nil && err == nil {
+		for _, j := range into {
+			s.found[j].columns = nil
+		}
+		delete(s.found, s.job(x.from))
+	}
+	return scales != nil, err
+}
+
+// judgeRescaled holds the tensors of codes to the original times their factors, which are known to cancel. So the norms are right.
+func (c *comparison) judgeRescaled(r *reader, found map[*job]*factors, norms []*job, at map[*job]*Row) error {
+	for j, f := range found {
+		if slices.Contains(norms, j) || f.columns == nil && f.rows == nil {
+			continue
+		}
+		local := j.local
+		if !local.Grid.Moves {
+			local = asMoved(local) // the factors are measured, and AWQ clips
+		}
+		row, err := c.pair(r, local, f.of(j.original))
+		if err != nil {
+			return err
+		}
+		row.Name, row.Original = at[j].Name, stored(j.original)
+		if f.columns != nil {
+			least, most := slices.Min(f.columns), slices.Max(f.columns)
+			row.note("its columns are the original's times %s to %s, and what they are multiplied with is divided by the same", number(least), number(most))
+		}
+		if f.rows != nil {
+			least, most := slices.Min(f.rows), slices.Max(f.rows)
+			row.note("its rows are the original's divided by %s to %s, and the columns that they are multiplied with are times the same", number(least), number(most))
+		}
+		*at[j] = row
+	}
+	for _, j := range norms {
+		row := newRow(j.local, j.original)
+		row.Name, row.Relative, row.Class = at[j].Name, at[j].Relative, Rescaled
+		row.note("it is the original's divided by %s to %s, and the columns that it is multiplied with are times the same, as AWQ does", number(slices.Min(found[j].rows)), number(slices.Max(found[j].rows)))
+		*at[j] = row
+	}
+	return nil
+}
+
+// slopes are, for each column or row, the sums of which its factor is made: Σ l·x, Σ x², Σ l² over n elements.
+type slopes struct {
+	both, whole, own []float64
+	n                float64
+}
+
+func newSlopes(size, n int) *slopes {
+	return &slopes{make([]float64, size), make([]float64, size), make([]float64, size), float64(n)}
+}
+
+// of is a factor and its squared standard error; false where the numbers are too few or zero.
+func (s *slopes) of(i int) (factor, variance float64, ok bool) {
+	if !(s.whole[i] > 0) || s.n < 8 {
+		return 0, 0, false
+	}
+	factor = s.both[i] / s.whole[i]
+	rest := max(s.own[i]-factor*s.both[i], 0)
+	return factor, rest / s.whole[i] / (s.n - 1), factor-factor == 0
+}
+
+// measure reads a tensor and the original for the factors of its columns and rows.
+func (c *comparison) measure(r *reader, local *Tensor, v view) (columns, rows *slopes, err error) {
+	n, m := local.flat()
+	columns, rows = newSlopes(m, n), newSlopes(n, m)
+	for p := range v.parts {
+		b, err := r.read(local, v, p)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i, l := range b.local {
+			x := b.original[i]
+			for _, to := range []struct {
+				s  *slopes
+				at int
+			}{{columns, p.c0 + i%p.columns()}, {rows, p.r0 + i/p.columns()}} {
+				to.s.both[to.at] += l * x
+				to.s.whole[to.at] += x * x
+				to.s.own[to.at] += l * l
+			}
+		}
+	}
+	return columns, rows, nil
+}
+
+// measured are factors with their squared standard errors.
+type measured struct{ factor, variance []float64 }
+
+// rowScales are the scales by which the rows of a tensor are divided, whose columns have factors.
+func (c *comparison) rowScales(r *reader, j *job, columns []float64) (*measured, error) {
+	_, of, err := c.measure(r, j.local, view{t: (&factors{columns: columns}).of(j.original)})
+	if err != nil {
+		return nil, err
+	}
+	n := len(of.both)
+	m := &measured{make([]float64, n), make([]float64, n)}
+	for i := range n {
+		f, v, ok := of.of(i)
+		if !ok || !(f > 0) {
+			return nil, nil
+		}
+		m.factor[i], m.variance[i] = 1/f, v/(f*f*f*f)
+	}
+	return m, nil
+}
+
+// cancel reports the scales of columns of some tensors where they are those that are given, but for one factor that is nearly 1, which clipping
+// makes; nil where they are not, or where the columns do not tell them from none. Scales that are measured on both sides are their mean.
+func (c *comparison) cancel(r *reader, given *measured, into []*job, found map[*job]*factors) (*measured, error) {
+	if given == nil {
+		return nil, nil
+	}
+	n := len(given.factor)
+	sum, weight := make([]float64, n), make([]float64, n) // of the columns, weighted with the inverse of their variance
+	for _, j := range into {
+		var rows []float64
+		if f := found[j]; f != nil {
+			rows = f.rows
+		}
+		of, _, err := c.measure(r, j.local, view{t: (&factors{rows: rows}).of(j.original)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range n {
+			if f, v, ok := of.of(i); ok && v > 0 {
+				sum[i], weight[i] = sum[i]+f/v, weight[i]+1/v
+			}
+		}
+	}
+	var both, whole float64
+	for i, s := range given.factor {
+		if weight[i] > 0 {
+			w := 1 / (1/weight[i] + given.variance[i])
+			both, whole = both+w*s*sum[i]/weight[i], whole+w*s*s
+		}
+	}
+	clip := both / whole
+	if !(math.Abs(clip-1) <= mostClip) {
+		return nil, nil
+	}
+	var apart, none float64
+	out := &measured{make([]float64, n), make([]float64, n)}
+	count := 0
+	for i, s := range given.factor {
+		out.factor[i], out.variance[i] = s, given.variance[i]
+		if !(weight[i] > 0) {
+			continue
+		}
+		count++
+		f, v := sum[i]/weight[i], 1/weight[i]+given.variance[i]
+		d := f - clip*s
+		apart += d * d / v
+		none += (f - clip) * (f - clip) / v
+		if math.Abs(d) > wideFactor*math.Sqrt(v)+nearFactor*s {
+			return nil, nil
+		}
+		if u := given.variance[i]; u > 0 {
+			out.factor[i] = (s/u + sum[i]/clip) / (1/u + weight[i])
+		}
+	}
+	if n := float64(count); count == 0 || !(apart <= max(sameFactors*n, none/10)) || !(none-apart >= someFactors*math.Sqrt(2*n)) {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// quotients are the original's vector over the port's; nil where they are none.
+func (c *comparison) quotients(r *reader, j *job) ([]float64, error) {
+	n := j.local.elements()
+	if len(j.local.Shape) != 1 || j.local.Grid != nil {
+		return nil, nil
+	}
+	b, err := r.read(j.local, view{t: j.original}, part{0, 1, 0, n})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]float64, n)
+	for i, l := range b.local {
+		if list[i] = b.original[i] / l; !(list[i] > 0) || math.IsInf(list[i], 0) {
+			return nil, nil
+		}
+	}
+	return list, nil
+}
