@@ -132,7 +132,7 @@ func (c *caller) step(l *line) (*Step, error) {
 
 // complex gives a step that computes with complex numbers the name of the operation on their parts.
 func (c *caller) complex(s *Step) {
-	is := func(r Ref) bool { return r.Kind == ToValue && c.values[r.Index].complex }
+	is := func(r Ref) bool { return r.Kind == ToValue && c.made(r.Index).complex }
 	if some := slices.ContainsFunc(s.In, is); !some && !slices.ContainsFunc(s.Out, func(v Value) bool { return v.complex }) {
 		return
 	}
@@ -262,8 +262,11 @@ func (c *caller) whole(text string) (Ref, error) {
 	if at < 0 {
 		return Ref{}, fmt.Errorf("%.20q is of another run", text)
 	}
-	return Ref{Kind: ToValue, Index: n, Shape: c.values[at].Shape, Stride: c.values[at].Stride}, nil
+	return Ref{Kind: ToValue, Index: n, Shape: c.made(n).Shape, Stride: c.made(n).Stride}, nil
 }
+
+// made is a value that a step before has made in this run; values are numbered over all runs.
+func (c *caller) made(n int) *Value { return &c.values[n-c.reader.first] }
 
 // view reads [operand, shape, strides, offset], or ["none", shape].
 func (c *caller) view(list []any) (Ref, error) {
@@ -300,7 +303,7 @@ func (c *caller) view(list []any) (Ref, error) {
 	if _, err := count(ref.Shape); err != nil {
 		return Ref{}, err
 	}
-	if ref.Kind == ToValue && c.values[ref.Index].complex && len(ref.Shape) == len(ref.Stride) {
+	if ref.Kind == ToValue && c.made(ref.Index).complex && len(ref.Shape) == len(ref.Stride) {
 		ref.Shape, ref.Stride, ref.Off = ofParts(ref.Shape, ref.Stride, ref.Off)
 	}
 	if len(ref.Shape) != len(ref.Stride) || !program.Within(n, ref.Shape, ref.Stride, ref.Off) {
