@@ -21,10 +21,11 @@ func (e *evidence) focus() *evidence { return e.focusAbove(focusWork, focusToken
 
 // focusAbove is focus for an entry that takes more than some work, with as many tokens and columns.
 func (e *evidence) focusAbove(work, tokens, columns int) *evidence {
-	if e.formula.Work() <= work {
+	if e.focused || e.formula.Work() <= work {
 		return e
 	}
 	t := *e.trial
+	t.focused = true
 	t.other, t.call.In, t.call.W = map[program.Rewrite]*order.Formula{}, slices.Clone(t.call.In), slices.Clone(t.call.W)
 	f := &evidence{&t, e.left}
 	f.someTokens(tokens)

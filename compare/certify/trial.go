@@ -72,6 +72,7 @@ type trial struct {
 	made    bool
 	other   map[program.Rewrite]*order.Formula // the formula in other orders of steps
 	tokens  int                                // how many were kept; 0 for all
+	focused bool                               // some tokens or columns alone, see [evidence.focus]
 	last    bool                               // y is the row of the last token alone
 	edited  bool                               // the formula is not that of the cut
 	value   *program.Value                     // what the first evaluation gives, where it was made with those of other passes

@@ -21,7 +21,7 @@ var knowing = []string{
 	"compare/diagnose/known.go activations: .Kind(), op.Activations",
 	"compare/diagnose/known.go kindOf: .Form",
 	"compare/diagnose/known.go replaced: .Kind(), op.Op",
-	"compare/diagnose/known.go var: op.Activations, op.Tanh",
+	"compare/diagnose/known.go var: op.Activations, op.ReLUSquared, op.Tanh",
 	"compare/diagnose/routed.go Kind: \"softmax\"",
 	// Words: what a step is a part of, and what recognisers call their own.
 	"compare/diagnose/masks.go lowered: \"mask\"",
@@ -46,6 +46,8 @@ var knowing = []string{
 	"compare/diagnose/solve.go places: op.Given",
 	// Roles with the same operation of the same inputs, such as cosines and sines.
 	"compare/certify/name.go together: .Kind()",
+	// A class of edits, and no operation.
+	"order/program/edit.go var: \"part\"",
 	// Signatures: the same step of the same operation in other layers.
 	"order/program/parts.go Parts: .Form",
 	// The last step of the same operation.

@@ -26,10 +26,9 @@ func (quick) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	return b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(b.Mul("scaled", x, b.Scalar("1.702", 1.702))))))
 }
 
-// The others are no activation of a family of the order either: relu² and x·relu6(x+3)/6, as functions are on small devices, a small slope below 0,
+// The others are no activation of a family of the order either: relu that ends at 6 and x·relu6(x+3)/6, as on small devices, a small slope below 0,
 // the sigmoid alone, and x·tanh(log(1+eˣ)).
 type (
-	squared struct{}
 	relu6   struct{}
 	hard    struct{}
 	leaky   struct{}
@@ -37,17 +36,11 @@ type (
 	mish    struct{}
 )
 
-func (squared) Kind() string { return "relu_squared" }
 func (relu6) Kind() string   { return "relu6" }
 func (hard) Kind() string    { return "hard_swish" }
 func (leaky) Kind() string   { return "leaky_relu" }
 func (sigmoid) Kind() string { return "sigmoid" }
 func (mish) Kind() string    { return "mish" }
-
-func (squared) Steps(b *program.Builder, in, _ []program.Var) program.Var {
-	x := b.R(b.Max(b.Literal(0), in[0]))
-	return b.Mul("square", x, x)
-}
 
 func (relu6) Steps(b *program.Builder, in, _ []program.Var) program.Var { return upTo6(b, in[0]) }
 
@@ -93,7 +86,7 @@ func clipped(ed *program.Editor, x program.Var) program.Var {
 }
 
 // activations are functions of one number that take each other's place.
-var activations = append(op.Activations(), relu{}, quick{}, quickly{}, op.Tanh{}, squared{}, relu6{}, hard{}, leaky{}, sigmoid{}, mish{})
+var activations = append(op.Activations(), relu{}, quick{}, quickly{}, op.Tanh{}, op.ReLUSquared{}, relu6{}, hard{}, leaky{}, sigmoid{}, mish{})
 
 // kindOf is the kind of the operation that a step is of.
 func kindOf(s *program.Step) string {
