@@ -183,6 +183,9 @@ func try(r *Row) string {
 	if r.Class == Different && r.Kind == Shape {
 		return "are both checkpoints of one model? Where the port means another layout, a line of the map with axes says so"
 	}
+	if r.Kind == CutOff && r.Rounding == "" { // codes
+		return "round each number over its scale to the nearest code: a conversion to integers alone cuts it off"
+	}
 	if t := tries[r.Kind]; t != "" {
 		return t
 	}
