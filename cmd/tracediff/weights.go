@@ -21,10 +21,12 @@ func weightsCommand() *cli.Command {
 		Description: `LOCAL is the port's checkpoint: safetensors (one file, or shards with their index), what torch.save writes, npz, GGUF, or a folder
 with one of them. Each tensor is EQUAL, CAST (to which format), QUANTISED (within its format's error), or it is named for what it is:
 transposed, rows in another order, 1+w, another layer's. Nothing is run. Memory does not grow with the checkpoint.
+In files that GPTQ or AWQ wrote, a norm that is divided by factors by which the columns behind it are multiplied is RESCALED, which is right;
+codes whose errors are larger than usual and have no name are UNIDENTIFIED: neither right nor wrong, and the comparison is INCOMPLETE.
 Names are those of the original, with or without what frameworks put in front, or those of GGUF files. Other names and layouts are said
 by the table [weights] of a map (docs/weights.md).
 
-Exit status: 0 every tensor is right, 1 one is wrong or missing, 2 a file cannot be used.
+Exit status: 0 every tensor is right, 1 one is wrong, missing or UNIDENTIFIED, 2 a file cannot be used.
 
 Examples:
   tracediff weights port.safetensors --model ./Llama-3.2-1B

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"maps"
 	"os"
@@ -308,5 +309,19 @@ func TestFactorsThatDoNotCancel(t *testing.T) {
 				t.Errorf("%s, %s: exit %d:\n%s", awq, name, exit, out)
 			}
 		}
+	}
+}
+
+// TestDoctorSaysUnidentified: what is neither right nor wrong has its word in the checklist, too.
+func TestDoctorSaysUnidentified(t *testing.T) {
+	local := quantised(t, "gptqmodel", func(c tensors) {
+		x := c["model.layers.0.mlp.gate_proj.scales"].Data[2*(2*64+9):]
+		binary.LittleEndian.PutUint16(x, binary.LittleEndian.Uint16(x)+1<<10)
+	})
+	var stdout, stderr bytes.Buffer
+	exit := run([]string{"tracediff", "doctor", "--model", wideModel, "--weights", local, "--tokens", "2,5", "--python", "nowhere"}, strings.NewReader(""), &stdout, &stderr)
+	says := "model.layers.0.mlp.gate_proj.weight of the port is UNIDENTIFIED:"
+	if out := strings.Join(strings.Fields(stdout.String()), " "); exit != 1 || !strings.Contains(out, says) {
+		t.Errorf("exit %d, want %q in\n%s%s", exit, says, out, stderr.String())
 	}
 }

@@ -173,3 +173,31 @@ func TestNoiseIsNoFactor(t *testing.T) {
 		t.Errorf("%s: %s", row.Class, row.What)
 	}
 }
+
+// Codes that were cut off, by a conversion to integers that does not round, have that name, and not that of a factor.
+func TestCodesThatWereCutOffAreNamed(t *testing.T) {
+	for says, cut := range map[string]func(float64) float64{"codes are rounded toward zero: ": math.Trunc, "codes are rounded down: ": math.Floor} {
+		port, original := open(t, "gemma3n-tiny")
+		quantised(port, (*tensor).q8)
+		name := ""
+		for n, x := range port {
+			if x.step != nil && (name == "" || len(x.values) > len(port[name].values) || len(x.values) == len(port[name].values) && n < name) {
+				name = n
+			}
+		}
+		fresh, _ := open(t, "gemma3n-tiny")
+		for i, step := range port[name].step {
+			if step > 0 {
+				port[name].values[i] = max(cut(fresh[name].values[i]/step)*step, port[name].low[i])
+			}
+		}
+		r := compare(t, port, original)
+		row := find(t, r, name)
+		if len(r.Findings) == 0 || !strings.Contains(r.Findings[0].Try, "to the nearest code") {
+			t.Errorf("findings: %+v", r.Findings)
+		}
+		if row.Class != weights.Mistake || row.Kind != weights.CutOff || !strings.HasPrefix(row.What, says) {
+			t.Errorf("got %s %s: %s; want %s", row.Class, row.Kind, row.What, says)
+		}
+	}
+}

@@ -37,6 +37,9 @@ func findings(rows []Row) []Finding {
 		if r.Kind == FusedOrder || strings.HasSuffix(r.What, turnedParts) { // the sentence is of the whole tensor, and names it
 			k.pattern = ""
 		}
+		if r.Class == Unidentified { // the numbers of each tensor are its own, and what is said is the same
+			k.what = anyNumber.ReplaceAllString(k.what, "#")
+		}
 		what := r.What
 		if r.Kind == OtherLayer {
 			k = key{kind: string(r.Kind), what: swapped[r.Name]}
@@ -62,6 +65,8 @@ func rank(c Class) int {
 }
 
 var layerWords = regexp.MustCompile(`\b(layers?\.)[0-9]+\b`)
+
+var anyNumber = regexp.MustCompile(`[0-9][0-9.e+-]*`)
 
 // general is a sentence without the numbers of layers.
 func general(what string) string { return layerWords.ReplaceAllString(what, "${1}*") }
@@ -177,6 +182,9 @@ func try(r *Row) string {
 	}
 	if r.Class == Different && r.Kind == Shape {
 		return "are both checkpoints of one model? Where the port means another layout, a line of the map with axes says so"
+	}
+	if r.Kind == CutOff && r.Rounding == "" { // codes
+		return "round each number over its scale to the nearest code: a conversion to integers alone cuts it off"
 	}
 	if t := tries[r.Kind]; t != "" {
 		return t

@@ -29,7 +29,7 @@ type attempt struct {
 func (c *comparison) name(r *reader, row Row, local, original *Tensor, q rule, t *tally) (Row, error) {
 	a := &attempt{comparison: c, r: r, row: &row, local: local, original: original, q: q, t: t}
 	row.at(t)
-	for _, try := range []func() (bool, error){a.sampled, a.spotted, a.zeroPoints, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.otherColumns, a.moved, a.inParts, a.byColumn} {
+	for _, try := range []func() (bool, error){a.sampled, a.spotted, a.cutOff, a.zeroPoints, a.added, a.misread, a.scaled, a.constant, a.transposed, a.others, a.ordered, a.otherColumns, a.moved, a.inParts, a.byColumn} {
 		if named, err := try(); named || err != nil {
 			return row, err
 		}

@@ -64,7 +64,7 @@ const (
 	LargeErrors  Kind = "large-errors" // of a format that moves errors
 	Several      Kind = "several"      // rows are explained, not all by one thing
 	Unrelated    Kind = "unrelated"    // the values have nothing to do with the original's
-	CutOff       Kind = "cut-off"      // rounded toward zero
+	CutOff       Kind = "cut-off"      // rounded toward zero, or codes to one side
 	Rounded      Kind = "rounded"      // every number is one step from the nearest at most, and not all are the nearest
 	ZeroPoint    Kind = "zero-point"   // zero points of codes that are off by one number
 	Coarse       Kind = "coarse"       // codes whose errors are larger than those of rounding

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -202,6 +203,9 @@ func openFolder(path string) (*container.File, error) {
 	case err == nil:
 		return dump.Sharded(filepath.Join(path, "model.safetensors.index.json"))
 	}
+	if err := withoutIndex(path); err != nil {
+		return nil, err
+	}
 	d, err := dump.OpenDir(path)
 	if err != nil {
 		return nil, err
@@ -210,6 +214,23 @@ func openFolder(path string) (*container.File, error) {
 		return nil, hint.Also(err, d.File().Close())
 	}
 	return d.File(), nil
+}
+
+// shardName is the name of a shard of safetensors.
+var shardName = regexp.MustCompile(`-[0-9]{5}-of-[0-9]{5}\.safetensors$`)
+
+// withoutIndex refuses a folder of shards that has no index. As files of their own they would give their names to their tensors.
+func withoutIndex(path string) error {
+	all, _ := os.ReadDir(path) // what else is wrong with it is said where it is opened
+	if slices.ContainsFunc(all, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".index.json") }) {
+		return nil
+	}
+	for _, e := range all {
+		if base := e.Name(); shardName.MatchString(base) {
+			return hint.Add(fmt.Errorf("%s has the shard %s, and no index", path, container.Quote(base)), "copy the .index.json of the checkpoint, too: it says which shards there are, and what is in them")
+		}
+	}
+	return nil
 }
 
 // fit gives the tensors the original's names and layouts, by a map.

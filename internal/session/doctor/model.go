@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
@@ -114,7 +115,11 @@ func (p *Patient) comparePort(ctx context.Context, s *health.Section) {
 			break
 		}
 		f := &r.Findings[i]
-		s.Fail(f.Try, "%s of the port: %s", f.Name(), f.What)
+		is := "" // of a class that no sentence says
+		if f.Class == weights.Unidentified {
+			is = " is UNIDENTIFIED"
+		}
+		s.Fail(f.Try, "%s of the port%s: %s", f.Name(), is, f.What)
 	}
 	if r.Right() {
 		s.OK("the port's weights, %s: %d equal, %d cast, %d quantised, of %d", p.Port, r.Counts.Equal, r.Counts.Cast, r.Counts.Quantised, len(r.Tensors))
