@@ -181,6 +181,20 @@ func TestMistakesInFilesOfQuantisers(t *testing.T) {
 			x := c["model.layers.0.post_attention_layernorm.weight"]
 			bfloatsOf(x, func(list []float64) { slices.Reverse(list) })
 		}, "model.layers.0.post_attention_layernorm.weight", ""},
+		{"a norm that is 8 % too large", func(c tensors, _ []string) {
+			bfloatsOf(c["model.layers.0.input_layernorm.weight"], func(list []float64) {
+				for i := range list {
+					list[i] *= 1.08
+				}
+			})
+		}, "model.layers.0.input_layernorm.weight", ""},
+		{"a norm that is 5 % too small", func(c tensors, _ []string) {
+			bfloatsOf(c["model.layers.0.post_attention_layernorm.weight"], func(list []float64) {
+				for i := range list {
+					list[i] *= 0.95
+				}
+			})
+		}, "model.layers.0.post_attention_layernorm.weight", ""},
 	}
 	for file, parts := range quantisedFiles {
 		for _, m := range mistakes {

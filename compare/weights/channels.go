@@ -19,10 +19,10 @@ import (
 // port's numbers over the original's, with the standard error that the codes leave it. The null hypothesis is that both are the same
 // factors; the statistic is the mean of the squared differences in standard errors.
 const (
-	sameFactors = 3.0 // that mean, at most: 1 is what chance makes where errors are independent
-	someFactors = 6.0 // so many standard deviations of chance the factors have to be nearer than none would be
-	mostClip    = 0.1 // from 1: the factor of a tensor whose largest numbers were clipped
-	wideFactor  = 6.0 // standard errors, and
+	sameFactors = 3.0  // that mean, at most: 1 is what chance makes where errors are independent
+	someFactors = 6.0  // so many standard deviations of chance the factors have to be nearer than none would be
+	mostLevel   = 0.02 // from 1: what all factors together may be off by; half a per cent was the most in files of quantisers
+	wideFactor  = 6.0  // standard errors, and
 	nearFactor  = 0.03
 )
 
@@ -332,30 +332,30 @@ func (c *comparison) judgeRescaled(r *reader, found map[*job]*factors, norms []*
 	return nil
 }
 
-// slopes are, for each column or row, the sums of which its factor is made: Σ l·x, Σ x², Σ l² over n elements.
+// slopes are, for each column or row, the sums of which its factor is made: Σ l·x, Σ x², Σ l² over n elements. An element with the lowest or
+// the highest code of its group is none of them: it stands for what a writer may have cut off, and its neighbours do not move with it.
 type slopes struct {
-	both, whole, own []float64
-	n                float64
+	both, whole, own, n []float64
 }
 
-func newSlopes(size, n int) *slopes {
-	return &slopes{make([]float64, size), make([]float64, size), make([]float64, size), float64(n)}
+func newSlopes(size int) *slopes {
+	return &slopes{make([]float64, size), make([]float64, size), make([]float64, size), make([]float64, size)}
 }
 
 // of is a factor and its squared standard error; false where the numbers are too few or zero.
 func (s *slopes) of(i int) (factor, variance float64, ok bool) {
-	if !(s.whole[i] > 0) || s.n < 8 {
+	if !(s.whole[i] > 0) || s.n[i] < 8 {
 		return 0, 0, false
 	}
 	factor = s.both[i] / s.whole[i]
 	rest := max(s.own[i]-factor*s.both[i], 0)
-	return factor, rest / s.whole[i] / (s.n - 1), factor-factor == 0
+	return factor, rest / s.whole[i] / (s.n[i] - 1), factor-factor == 0
 }
 
 // measure reads a tensor and the original for the factors of its columns and rows.
 func (c *comparison) measure(r *reader, local *Tensor, v view) (columns, rows *slopes, err error) {
 	n, m := local.flat()
-	columns, rows = newSlopes(m, n), newSlopes(n, m)
+	columns, rows = newSlopes(m), newSlopes(n)
 	for p := range v.parts {
 		b, err := r.read(local, v, p)
 		if err != nil {
@@ -363,6 +363,9 @@ func (c *comparison) measure(r *reader, local *Tensor, v view) (columns, rows *s
 		}
 		for i, l := range b.local {
 			x := b.original[i]
+			if b.grid != nil && b.high[i] > b.low[i] && (l <= b.low[i] || l >= b.high[i]) {
+				continue
+			}
 			for _, to := range []struct {
 				s  *slopes
 				at int
@@ -370,6 +373,7 @@ func (c *comparison) measure(r *reader, local *Tensor, v view) (columns, rows *s
 				to.s.both[to.at] += l * x
 				to.s.whole[to.at] += x * x
 				to.s.own[to.at] += l * l
+				to.s.n[to.at]++
 			}
 		}
 	}
@@ -397,8 +401,7 @@ func (c *comparison) rowScales(r *reader, j *job, columns []float64) (*measured,
 	return m, nil
 }
 
-// cancel reports the scales of columns of some tensors where they are those that are given, but for one factor that is nearly 1, which clipping
-// makes; nil where they are not, or where the columns do not tell them from none. Scales that are measured on both sides are their mean.
+// cancel reports the scales of columns of some tensors where they are those that are given, but for one factor that is nearly 1; nil where they are not, or where the columns do not tell them from none. Scales that are measured on both sides are their mean.
 func (c *comparison) cancel(r *reader, given *measured, into []*job, found map[*job]*factors) (*measured, error) {
 	if given == nil {
 		return nil, nil
@@ -427,8 +430,8 @@ func (c *comparison) cancel(r *reader, given *measured, into []*job, found map[*
 			both, whole = both+w*s*sum[i]/weight[i], whole+w*s*s
 		}
 	}
-	clip := both / whole
-	if !(math.Abs(clip-1) <= mostClip) {
+	level := both / whole
+	if !(math.Abs(level-1) <= mostLevel) {
 		return nil, nil
 	}
 	var apart, none float64
@@ -441,14 +444,14 @@ func (c *comparison) cancel(r *reader, given *measured, into []*job, found map[*
 		}
 		count++
 		f, v := sum[i]/weight[i], 1/weight[i]+given.variance[i]
-		d := f - clip*s
+		d := f - level*s
 		apart += d * d / v
-		none += (f - clip) * (f - clip) / v
+		none += (f - level) * (f - level) / v
 		if math.Abs(d) > wideFactor*math.Sqrt(v)+nearFactor*s {
 			return nil, nil
 		}
 		if u := given.variance[i]; u > 0 {
-			out.factor[i] = (s/u + sum[i]/clip) / (1/u + weight[i])
+			out.factor[i] = (s/u + sum[i]/level) / (1/u + weight[i])
 		}
 	}
 	if n := float64(count); count == 0 || !(apart <= max(sameFactors*n, none/10)) || !(none-apart >= someFactors*math.Sqrt(2*n)) {
