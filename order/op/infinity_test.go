@@ -25,7 +25,10 @@ func TestInfinities(t *testing.T) {
 		}
 		return got.Data[0], got.Bound[0]
 	}
-	of := func(o op.Op, bound float64, x ...float64) (v, e float64) { t.Helper(); return in(hooks.F32, o, bound, x...) }
+	of := func(o op.Op, bound float64, x ...float64) (v, e float64) {
+		t.Helper()
+		return in(hooks.F32, o, bound, x...)
+	}
 	for _, c := range []struct {
 		o           op.Op
 		x           []float64
