@@ -3,13 +3,18 @@ package compare_test
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
+	"testing/fstest"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/ordertest"
 )
 
@@ -58,5 +63,85 @@ func TestLargeProductsAreSampled(t *testing.T) {
 	}
 	if wrong := certificate(changed(1)); wrong.Outcome != certify.Bug || wrong.Outside != 1 || wrong.Sampled != 0 {
 		t.Errorf("one element is the next number: %+v", wrong)
+	}
+}
+
+// A sample decides nothing by itself: where its channels are all but zero its reach is far above that of all elements, which is then computed. Nor
+// does an infinite weight take the bounds from the channels beside its own.
+func TestSamplesThatDecideNothing(t *testing.T) {
+	const name, n, rows = "layers.0.mlp.gate_proj", 1024, 1056
+	c := ordertest.DrawWith(t, "gemma", 3, func(config map[string]any) {
+		config["hidden_size"], config["intermediate_size"], config["num_hidden_layers"] = n, rows, 1
+	})
+	passes := [][]int{{5}}
+	in, err := walked(t, c.Checkpoint, c.List, hooks.BF16, passes, false).Value(0, "layers.0.post_attention_layernorm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := func(weights []checkpointtest.Tensor, change func(data []float64)) *certify.Certificate {
+		t.Helper()
+		ck, err := checkpoint.OpenFS("random", fstest.MapFS{"config.json": {Data: c.Config}, "model.safetensors": {Data: checkpointtest.File(weights)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trace := tamper(t, walked(t, ck, c.List, hooks.BF16, passes, false), func(key string, _ capture.Record, data []float64) ([]float64, hooks.DType) {
+			if key != name || change == nil {
+				return nil, 0
+			}
+			change(data)
+			return data, hooks.BF16
+		})
+		i, err := certify.NewIsolator(trace, c.List, reference.Weights(ck, hooks.BF16), certify.IsolateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := i.Certify(context.Background(), name, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	with := func(set func(row, column int, w float64) float64) []checkpointtest.Tensor {
+		weights := slices.Clone(c.Weights)
+		for i, w := range weights {
+			if w.Name != "model."+name+".weight" {
+				continue
+			}
+			list := make([]float64, n*rows)
+			if err := floats.Decode(list, w.DType, w.Data); err != nil {
+				t.Fatal(err)
+			}
+			for at, v := range list {
+				list[at] = set(at/n, at%n, v)
+			}
+			weights[i].Tensor = tensorOf(hooks.BF16, w.Shape, list)
+		}
+		return weights
+	}
+	const changed = 8 // the first channel that is not in the sample
+	cancels := with(func(row, column int, w float64) float64 {
+		block := row / 8
+		switch {
+		case row != changed && block%8 != block/8%8:
+			return w
+		case column == 0:
+			return in.Data[1] / 32
+		case column == 1:
+			return -in.Data[0] / 32
+		}
+		return 0
+	})
+	near := certificate(cancels, func(data []float64) { data[changed] = 0x1p-40 })
+	if near.Outcome != certify.Rounding || near.Sampled != 0 || !(near.Reach > 0 && near.Reach < 1e-3) {
+		t.Errorf("a sample of channels that are zero: %+v", near)
+	}
+	infinite := certificate(with(func(row, column int, w float64) float64 {
+		if row == changed+1 && column == 0 {
+			return math.Inf(1)
+		}
+		return w
+	}), nil)
+	if infinite.Outcome != certify.Exact || infinite.Unbounded != 1 { // its own
+		t.Errorf("beside a channel of infinities: %+v", infinite)
 	}
 }

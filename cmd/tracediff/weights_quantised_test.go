@@ -182,6 +182,20 @@ func TestMistakesInFilesOfQuantisers(t *testing.T) {
 			x := c["model.layers.0.post_attention_layernorm.weight"]
 			bfloatsOf(x, func(list []float64) { slices.Reverse(list) })
 		}, "model.layers.0.post_attention_layernorm.weight", ""},
+		{"a norm that is 8 % too large", func(c tensors, _ []string) {
+			bfloatsOf(c["model.layers.0.input_layernorm.weight"], func(list []float64) {
+				for i := range list {
+					list[i] *= 1.08
+				}
+			})
+		}, "model.layers.0.input_layernorm.weight", ""},
+		{"a norm that is 5 % too small", func(c tensors, _ []string) {
+			bfloatsOf(c["model.layers.0.post_attention_layernorm.weight"], func(list []float64) {
+				for i := range list {
+					list[i] *= 0.95
+				}
+			})
+		}, "model.layers.0.post_attention_layernorm.weight", ""},
 	}
 	for file, parts := range quantisedFiles {
 		for _, m := range mistakes {
@@ -323,5 +337,65 @@ func TestDoctorSaysUnidentified(t *testing.T) {
 	says := "model.layers.0.mlp.gate_proj.weight of the port is UNIDENTIFIED:"
 	if out := strings.Join(strings.Fields(stdout.String()), " "); exit != 1 || !strings.Contains(out, says) {
 		t.Errorf("exit %d, want %q in\n%s%s", exit, says, out, stderr.String())
+	}
+}
+
+// TestFactorsInOtherLayers: where a layer has more than is known, or norms by 1+w, factors that AWQ may have made accuse no norm; another norm is one
+// that differs, and none of them is a match.
+func TestFactorsInOtherLayers(t *testing.T) {
+	const norm = "model.layers.0.input_layernorm.weight"
+	router := part("model.layers.0.mlp.router.weight", hooks.F32, f32s(make([]float64, 8)), 2, 4)
+	config, err := os.ReadFile(wideModel + "/config.json")
+	must(t, err)
+	original := checkpointOf(t, wideModel+"/model.safetensors")
+	for _, file := range []string{"llmcompressor-awq", "mlx-awq"} {
+		for _, tt := range []struct {
+			name, says   string
+			port, theirs []checkpointtest.Tensor
+			plant        func(x, of []float64) // the port's norm and the original's
+		}{
+			{"a layer with a router", "UNIDENTIFIED " + norm, []checkpointtest.Tensor{router}, []checkpointtest.Tensor{router}, nil},
+			{"norms by 1+w", "UNIDENTIFIED " + norm, nil, nil, func(x, of []float64) {
+				for i := range x {
+					x[i] = (1+of[i])/(of[i]/x[i]) - 1
+				}
+			}},
+			{"a layer with a router, a norm that was not divided", "UNIDENTIFIED model.layers.0.self_attn.q_proj.weight", []checkpointtest.Tensor{router}, []checkpointtest.Tensor{router}, func(x, of []float64) { copy(x, of) }},
+			{"a norm in another order", "DIFFERENT", []checkpointtest.Tensor{router}, []checkpointtest.Tensor{router}, func(x, _ []float64) {
+				for i := range x {
+					x[i] *= 1 + float64(i%7)/8
+				}
+			}},
+		} {
+			model := writePort(t, string(config), append(slices.Clone(original), tt.theirs...), nil)
+			var of []float64
+			for _, x := range original {
+				if x.Name == norm {
+					x.Data = slices.Clone(x.Data)
+					bfloatsOf(&x, func(list []float64) { of = list })
+				}
+			}
+			dir := filepath.Join("../../fixtures/wild/quantised", file)
+			settings, err := os.ReadFile(filepath.Join(dir, "config.json"))
+			must(t, err)
+			local := writePort(t, string(settings), append(checkpointOf(t, filepath.Join(dir, "model.safetensors")), tt.port...), func(c map[string]*checkpointtest.Tensor) {
+				if tt.plant != nil {
+					bfloatsOf(c[norm], func(list []float64) { tt.plant(list, of) })
+				}
+			})
+			if exit, out := weigh(t, local, model); exit != 1 || !strings.Contains(out, tt.says) {
+				t.Errorf("%s, %s: exit %d:\n%s", file, tt.name, exit, out)
+			}
+		}
+	}
+	for _, file := range []string{"llmcompressor-gptq", "mlx-gptq"} { // GPTQ makes no factors
+		model := writePort(t, string(config), append(slices.Clone(original), router), nil)
+		dir := filepath.Join("../../fixtures/wild/quantised", file)
+		settings, err := os.ReadFile(filepath.Join(dir, "config.json"))
+		must(t, err)
+		local := writePort(t, string(settings), append(checkpointOf(t, filepath.Join(dir, "model.safetensors")), router), nil)
+		if exit, out := weigh(t, local, model); exit != 0 {
+			t.Errorf("%s: exit %d:\n%s", file, exit, out)
+		}
 	}
 }

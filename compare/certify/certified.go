@@ -88,6 +88,23 @@ func (i *Isolator) Reproduces(ctx context.Context, name string, pass int) (bool,
 	return err == nil && len(left) == 0, err
 }
 
+// Differences are how far an entry is from what transformers' arithmetic makes of its own inputs, element by element, and what that is.
+func (i *Isolator) Differences(ctx context.Context, name string, pass int) (off, want []float64, err error) {
+	t, err := i.trialOf(ctx, name, pass)
+	if err != nil {
+		return nil, nil, err
+	}
+	j, err := t.in(evaluated{arithmetic: &arithmetic{}})
+	if err != nil {
+		return nil, nil, err
+	}
+	off = make([]float64, len(j.x.Data))
+	for k, x := range j.x.Data {
+		off[k] = j.y.Data[k] - x
+	}
+	return off, j.x.Data, nil
+}
+
 // note has what one entry showed of a form.
 func (c Certified) note(form string, good bool) {
 	if was, seen := c[form]; !seen || was {

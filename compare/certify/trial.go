@@ -294,7 +294,8 @@ func (t *trial) explained(j *judged, a *arithmetic, left []int) (_ []int, order 
 }
 
 // first judges the entry in transformers' arithmetic with bounds where they decide something, and with all of them where that does not settle
-// it: an element is outside, or ceilings and sample do not both show that bounds reach no further than any limit. left are the elements outside.
+// it: an element is outside or without a bound, or ceilings and sample do not both show that bounds reach no further than any limit. left are the
+// elements outside.
 func (t *trial) first() (j *judged, c *Certificate, left []int, err error) {
 	for _, held := range []bool{true, false} {
 		if j, err = t.in(evaluated{arithmetic: &arithmetic{}, held: held}); err != nil {
@@ -303,7 +304,7 @@ func (t *trial) first() (j *judged, c *Certificate, left []int, err error) {
 		var ceiling float64
 		c, ceiling = newCertificate(j)
 		left = j.outside()
-		if j.x.Columns == 0 || len(left) == 0 && c.Sampled > 0 && (c.Unequal == 0 || max(ceiling, float64(c.Reach)) <= gate.TableLimit(t.i.env.DType)) {
+		if j.x.Columns == 0 || len(left) == 0 && c.Sampled > 0 && c.Unbounded == 0 && (c.Unequal == 0 || max(ceiling, float64(c.Reach)) <= gate.TableLimit(t.i.env.DType)) {
 			break
 		}
 	}

@@ -19,11 +19,12 @@ import (
 // port's numbers over the original's, with the standard error that the codes leave it. The null hypothesis is that both are the same
 // factors; the statistic is the mean of the squared differences in standard errors.
 const (
-	sameFactors = 3.0 // that mean, at most: 1 is what chance makes where errors are independent
-	someFactors = 6.0 // so many standard deviations of chance the factors have to be nearer than none would be
-	mostClip    = 0.1 // from 1: the factor of a tensor whose largest numbers were clipped
-	wideFactor  = 6.0 // standard errors, and
-	nearFactor  = 0.03
+	sameFactors  = 3.0  // that mean, at most: 1 is what chance makes where errors are independent
+	someFactors  = 6.0  // so many standard deviations of chance the factors have to be nearer than none would be
+	mostLevel    = 0.02 // from 1: what all factors together may be off by; half a per cent was the most in files of quantisers
+	leastFactors = 0.02 // how far factors have to be from their mean, as a root mean square, where no norm shows them
+	wideFactor   = 6.0  // standard errors, and
+	nearFactor   = 0.03
 )
 
 // scaling is a tensor whose elements, by its last axis or by rows, are divided by the scales of the columns of others.
@@ -93,6 +94,92 @@ func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error
 	for _, l := range layersOf(jobs) {
 		if err := c.rescaleLayer(r, l, at); err != nil {
 			return err
+		}
+	}
+	return c.unknownLayers(r, jobs, at)
+}
+
+// unknownLayers looks at norms that differ in layers of which it is not known what their norms are multiplied with, or in which a norm may be by
+// 1+w: where the columns of some matrix of codes of the layer have the norm's factors, AWQ may have made both, and nothing shows that it did.
+func (c *comparison) unknownLayers(r *reader, jobs []*job, at map[*job]*Row) error {
+	known := map[*job]bool{}
+	for _, l := range layersOf(jobs) {
+		for _, j := range l {
+			known[j] = true
+		}
+	}
+	matrices := map[string][]*job{} // by layer
+	prefix := func(j *job) string {
+		if j.local == nil || j.original == nil || j.local.check() != nil || j.original.check() != nil || !slices.Equal(j.local.Shape, j.original.Shape) {
+			return ""
+		}
+		if m := layerPrefix.FindStringSubmatch(plainName(j.original.Name)); m != nil {
+			return m[1]
+		}
+		return ""
+	}
+	for _, j := range jobs {
+		if p := prefix(j); p != "" && len(j.local.Shape) == 2 && j.local.Grid != nil && (j.local.Grid.Moves || j.local.Grid.Mixed) && !ofGGUF.MatchString(j.local.Format) {
+			matrices[p] = append(matrices[p], j)
+		}
+	}
+	for _, list := range matrices {
+		for _, j := range list {
+			if known[j] || at[j].Class != Quantised {
+				continue
+			}
+			of, _, err := c.measure(r, j.local, view{t: j.original})
+			if err != nil {
+				return err
+			}
+			sum, weight := make([]float64, len(of.both)), make([]float64, len(of.both))
+			for i := range sum {
+				if f, v, ok := of.of(i); ok && v > 0 {
+					sum[i], weight[i] = f/v, 1/v
+				}
+			}
+			if apart := apartOf(sum, weight); apart > sameFactors {
+				at[j].wrong(Unidentified, LargeErrors, "its columns have factors of their own, %s standard errors from each other, as AWQ makes them; what is divided by them is not known of this layer", number(math.Sqrt(apart)))
+			}
+		}
+	}
+	for _, j := range jobs {
+		if p := prefix(j); p != "" && at[j].Class == Different && normName.MatchString(j.original.Name) {
+			if err := c.suspectNorm(r, j, matrices[p], known[j], at[j]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ofGGUF are formats whose codes may be too coarse for factors to be measured; the scales of AWQ are not written in them.
+var ofGGUF = regexp.MustCompile(`^I?Q[0-9]`)
+
+var normName = regexp.MustCompile(`norm\.weight$`)
+
+// suspectNorm says of a norm that it is UNIDENTIFIED where the columns of one of some matrices have its factors, as w or as 1+w.
+func (c *comparison) suspectNorm(r *reader, norm *job, matrices []*job, known bool, row *Row) error {
+	for _, more := range []float64{0, 1} {
+		if known && more == 0 {
+			continue
+		}
+		scales, err := c.quotients(r, norm, more)
+		if err != nil {
+			return err
+		}
+		for _, j := range matrices {
+			if scales == nil || j.local.Shape[1] != len(scales) {
+				continue
+			}
+			is, err := c.cancel(r, &measured{scales, make([]float64, len(scales))}, []*job{j}, nil)
+			if err != nil {
+				return err
+			}
+			if is != nil {
+				row.wrong(Unidentified, LargeErrors, "the columns of %s have the factors, %s to %s, by which it is divided, as AWQ makes them; what else this layer multiplies it with is not known", j.row.Name, number(slices.Min(scales)), number(slices.Max(scales)))
+				return nil
+			}
 		}
 	}
 	return nil
@@ -188,7 +275,7 @@ func (c *comparison) rescaleLayer(r *reader, l layer, at map[*job]*Row) error {
 			rows = append(rows, x)
 			continue
 		}
-		scales, err := c.quotients(r, s.job(x.from))
+		scales, err := c.quotients(r, s.job(x.from), 0)
 		if err != nil {
 			return err
 		}
@@ -261,6 +348,19 @@ func (s *rescaling) alone(x scaling, at map[*job]*Row) error {
 			}
 		}
 	}
+	apart := apartOf(sum, weight)
+	if !(apart > sameFactors) {
+		return nil
+	}
+	for _, name := range x.into {
+		at[s.job(name)].wrong(Unidentified, LargeErrors, "its columns, and those of every matrix behind %s, have factors of their own, %s standard errors from each other: AWQ makes such, and divides the norm by them, which is the original's", x.from, number(math.Sqrt(apart)))
+	}
+	return nil
+}
+
+// apartOf is the mean squared difference of factors from their mean, in standard errors; sums and weights are over their variance. It is 0 of too few,
+// and where they are nearly alike: in a large matrix the errors that GPTQ moves may show, too.
+func apartOf(sum, weight []float64) float64 {
 	var all, whole float64
 	for i := range sum {
 		all, whole = all+sum[i], whole+weight[i]
@@ -272,13 +372,10 @@ func (s *rescaling) alone(x scaling, at map[*job]*Row) error {
 			apart, n = apart+d*d*weight[i], n+1
 		}
 	}
-	if n < minMean || !(apart > sameFactors*float64(n)) {
-		return nil
+	if n < minMean || !(apart-float64(n) > leastFactors*leastFactors*whole) {
+		return 0
 	}
-	for _, name := range x.into {
-		at[s.job(name)].wrong(Unidentified, LargeErrors, "its columns, and those of every matrix behind %s, have factors of their own, %s standard errors from each other: AWQ makes such, and divides the norm by them, which is the original's", x.from, number(math.Sqrt(apart/float64(n))))
-	}
-	return nil
+	return apart / float64(n)
 }
 
 // norm reports whether the factors of a norm cancel. It forgets those that do not.
@@ -332,30 +429,30 @@ func (c *comparison) judgeRescaled(r *reader, found map[*job]*factors, norms []*
 	return nil
 }
 
-// slopes are, for each column or row, the sums of which its factor is made: Σ l·x, Σ x², Σ l² over n elements.
+// slopes are, for each column or row, the sums of which its factor is made: Σ l·x, Σ x², Σ l² over n elements. An element with the lowest or
+// the highest code of its group is none of them: it stands for what a writer may have cut off, and its neighbours do not move with it.
 type slopes struct {
-	both, whole, own []float64
-	n                float64
+	both, whole, own, n []float64
 }
 
-func newSlopes(size, n int) *slopes {
-	return &slopes{make([]float64, size), make([]float64, size), make([]float64, size), float64(n)}
+func newSlopes(size int) *slopes {
+	return &slopes{make([]float64, size), make([]float64, size), make([]float64, size), make([]float64, size)}
 }
 
 // of is a factor and its squared standard error; false where the numbers are too few or zero.
 func (s *slopes) of(i int) (factor, variance float64, ok bool) {
-	if !(s.whole[i] > 0) || s.n < 8 {
+	if !(s.whole[i] > 0) || s.n[i] < 8 {
 		return 0, 0, false
 	}
 	factor = s.both[i] / s.whole[i]
 	rest := max(s.own[i]-factor*s.both[i], 0)
-	return factor, rest / s.whole[i] / (s.n - 1), factor-factor == 0
+	return factor, rest / s.whole[i] / (s.n[i] - 1), factor-factor == 0
 }
 
 // measure reads a tensor and the original for the factors of its columns and rows.
 func (c *comparison) measure(r *reader, local *Tensor, v view) (columns, rows *slopes, err error) {
 	n, m := local.flat()
-	columns, rows = newSlopes(m, n), newSlopes(n, m)
+	columns, rows = newSlopes(m), newSlopes(n)
 	for p := range v.parts {
 		b, err := r.read(local, v, p)
 		if err != nil {
@@ -363,6 +460,9 @@ func (c *comparison) measure(r *reader, local *Tensor, v view) (columns, rows *s
 		}
 		for i, l := range b.local {
 			x := b.original[i]
+			if b.grid != nil && b.high[i] > b.low[i] && (l <= b.low[i] || l >= b.high[i]) {
+				continue
+			}
 			for _, to := range []struct {
 				s  *slopes
 				at int
@@ -370,6 +470,7 @@ func (c *comparison) measure(r *reader, local *Tensor, v view) (columns, rows *s
 				to.s.both[to.at] += l * x
 				to.s.whole[to.at] += x * x
 				to.s.own[to.at] += l * l
+				to.s.n[to.at]++
 			}
 		}
 	}
@@ -397,8 +498,7 @@ func (c *comparison) rowScales(r *reader, j *job, columns []float64) (*measured,
 	return m, nil
 }
 
-// cancel reports the scales of columns of some tensors where they are those that are given, but for one factor that is nearly 1, which clipping
-// makes; nil where they are not, or where the columns do not tell them from none. Scales that are measured on both sides are their mean.
+// cancel reports the scales of columns of some tensors where they are those that are given, but for one factor that is nearly 1; nil where they are not, or where the columns do not tell them from none. Scales that are measured on both sides are their mean.
 func (c *comparison) cancel(r *reader, given *measured, into []*job, found map[*job]*factors) (*measured, error) {
 	if given == nil {
 		return nil, nil
@@ -427,8 +527,8 @@ func (c *comparison) cancel(r *reader, given *measured, into []*job, found map[*
 			both, whole = both+w*s*sum[i]/weight[i], whole+w*s*s
 		}
 	}
-	clip := both / whole
-	if !(math.Abs(clip-1) <= mostClip) {
+	level := both / whole
+	if !(math.Abs(level-1) <= mostLevel) {
 		return nil, nil
 	}
 	var apart, none float64
@@ -441,14 +541,14 @@ func (c *comparison) cancel(r *reader, given *measured, into []*job, found map[*
 		}
 		count++
 		f, v := sum[i]/weight[i], 1/weight[i]+given.variance[i]
-		d := f - clip*s
+		d := f - level*s
 		apart += d * d / v
-		none += (f - clip) * (f - clip) / v
+		none += (f - level) * (f - level) / v
 		if math.Abs(d) > wideFactor*math.Sqrt(v)+nearFactor*s {
 			return nil, nil
 		}
 		if u := given.variance[i]; u > 0 {
-			out.factor[i] = (s/u + sum[i]/clip) / (1/u + weight[i])
+			out.factor[i] = (s/u + sum[i]/level) / (1/u + weight[i])
 		}
 	}
 	if n := float64(count); count == 0 || !(apart <= max(sameFactors*n, none/10)) || !(none-apart >= someFactors*math.Sqrt(2*n)) {
@@ -457,8 +557,8 @@ func (c *comparison) cancel(r *reader, given *measured, into []*job, found map[*
 	return out, nil
 }
 
-// quotients are the original's vector over the port's; nil where they are none.
-func (c *comparison) quotients(r *reader, j *job) ([]float64, error) {
+// quotients are the original's vector over the port's, both with so much more; nil where they are none.
+func (c *comparison) quotients(r *reader, j *job, more float64) ([]float64, error) {
 	n := j.local.elements()
 	if len(j.local.Shape) != 1 || j.local.Grid != nil {
 		return nil, nil
@@ -469,7 +569,7 @@ func (c *comparison) quotients(r *reader, j *job) ([]float64, error) {
 	}
 	list := make([]float64, n)
 	for i, l := range b.local {
-		if list[i] = b.original[i] / l; !(list[i] > 0) || math.IsInf(list[i], 0) {
+		if list[i] = (b.original[i] + more) / (l + more); !(list[i] > 0) || math.IsInf(list[i], 0) {
 			return nil, nil
 		}
 	}

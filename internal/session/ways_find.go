@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
@@ -53,7 +54,8 @@ func (p *port) waysOf(ctx context.Context, t *capture.Trace, list *order.List, d
 		}
 	}
 	for _, h := range f.halves {
-		if h.settle(w) {
+		settled, wrong := f.settle(h)
+		if err = errors.Join(err, wrong); settled {
 			err = errors.Join(err, f.alike(h.nodes, h.uses))
 		}
 	}
@@ -85,20 +87,70 @@ type half struct {
 	nodes []order.Node
 	uses  []use
 	best  way
+	left  []order.Node // that the way does not give
 }
 
-// settle takes the way where it is that of other products of the trace: what it leaves of these few is then wrong. It reports
-// whether it did.
-func (h half) settle(w *ways) bool {
+// settle takes the way where it is that of other products of the trace, and what it leaves of these few is no product by another kernel, as an
+// engine may have for its head or for what another device computes: that is then wrong. It reports whether it did.
+func (f *finder) settle(h half) (bool, error) {
 	for _, u := range h.uses {
-		if !slices.Contains(w.port.Coded, u.format) || !w.shown(w.by(h.best, u.format), u.format) {
-			return false
+		if !slices.Contains(f.port.Coded, u.format) || !f.shown(f.by(h.best, u.format), u.format) {
+			return false, nil
+		}
+	}
+	for _, n := range h.left {
+		if may, err := f.byAnother(n, h.uses); may || err != nil {
+			return false, err
 		}
 	}
 	for _, u := range h.uses {
-		w.of[u.kind][u.format] = w.by(h.best, u.format)
+		f.of[u.kind][u.format] = f.by(h.best, u.format)
 	}
-	return true
+	return true, nil
+}
+
+const (
+	// mostCoarser is how many times as coarse as the coarsest kernel that is known of a format another one's codes of its inputs may be.
+	mostCoarser = 4
+	// aboutCodes is what codes of 8 bits are off by, of a product, where no kernel is known.
+	aboutCodes = 0.01
+)
+
+// byAnother reports whether no element of an entry is farther from the product with float32 weights than codes of the inputs take it: then
+// a kernel that is not known may have made it.
+func (f *finder) byAnother(n order.Node, uses []use) (bool, error) {
+	name := f.list.At(n).Name
+	exact := f.isolator(uses, wide)
+	if exact == nil {
+		return true, nil
+	}
+	off, want, err := exact.Differences(f.ctx, name, n.Pass)
+	if err != nil { // it cannot be computed
+		return true, f.ctx.Err()
+	}
+	squares := 0.0
+	for _, x := range want {
+		squares += float64(x * x)
+	}
+	codes, known := 0.0, false
+	for _, try := range f.tries(uses) {
+		i := f.isolator(uses, try)
+		if try < kernel || i == nil {
+			continue
+		}
+		with, _, err := i.Differences(f.ctx, name, n.Pass)
+		if err != nil {
+			return true, f.ctx.Err()
+		}
+		known = true
+		for k, x := range off {
+			codes = max(codes, math.Abs(x-with[k]))
+		}
+	}
+	if !known {
+		codes = aboutCodes * math.Sqrt(squares/float64(max(len(want), 1)))
+	}
+	return !slices.ContainsFunc(off, func(x float64) bool { return !(math.Abs(x) <= mostCoarser*codes) }), nil
 }
 
 // shown reports whether products of the trace are known to be computed by a way: those with codes of any format, in either kind of pass.
@@ -218,7 +270,8 @@ func (f *finder) find(nodes []order.Node, uses []use) error {
 		}
 	}
 	if !found && alone {
-		f.halves = append(f.halves, half{nodes, uses, best})
+		left := slices.DeleteFunc(slices.Clone(some), func(n order.Node) bool { return slices.Contains(given, n) })
+		f.halves = append(f.halves, half{nodes, uses, best, left})
 	}
 	if best < kernel || !found {
 		return nil
@@ -289,16 +342,8 @@ func (f *finder) alike(nodes []order.Node, uses []use) error {
 
 // right are the entries of which a way of some uses gives every element, and how many can be looked at.
 func (f *finder) right(nodes []order.Node, uses []use, try way) (good []order.Node, looked int, err error) {
-	of := func(kind int) func(string) way {
-		return func(format string) way {
-			if slices.Contains(uses, use{kind, format}) {
-				return f.by(try, format)
-			}
-			return f.of[kind][format]
-		}
-	}
-	i, err := certify.NewIsolator(f.trace, f.list, f.reader(of(0)), certify.IsolateOptions{Arithmetic: certify.Strict, DType: f.plain, Single: f.reader(of(1))})
-	if err != nil { // what the trace lacks is said where it is isolated
+	i := f.isolator(uses, try)
+	if i == nil {
 		return nil, 0, nil
 	}
 	for _, n := range nodes {
@@ -314,6 +359,23 @@ func (f *finder) right(nodes []order.Node, uses []use, try way) (good []order.No
 		}
 	}
 	return good, looked, nil
+}
+
+// isolator computes with a way of some uses; nil where it cannot: what the trace lacks is said where it is isolated.
+func (f *finder) isolator(uses []use, try way) *certify.Isolator {
+	of := func(kind int) func(string) way {
+		return func(format string) way {
+			if slices.Contains(uses, use{kind, format}) {
+				return f.by(try, format)
+			}
+			return f.of[kind][format]
+		}
+	}
+	i, err := certify.NewIsolator(f.trace, f.list, f.reader(of(0)), certify.IsolateOptions{Arithmetic: certify.Strict, DType: f.plain, Single: f.reader(of(1))})
+	if err != nil {
+		return nil
+	}
+	return i
 }
 
 // differing are entries, some of them, that are a product whose captured inputs two kernels round differently.

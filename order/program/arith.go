@@ -96,7 +96,11 @@ func roundTo(d hooks.DType, v, e float64) (float64, float64) {
 	if e == 0 || plainly(d, v, r, e) {
 		return r, 0
 	}
-	return r, known(max(floats.Round(d, v+e)-r, r-floats.Round(d, v-e)))
+	lo, hi := floats.Round(d, v-e), floats.Round(d, v+e)
+	if lo == hi { // an infinity, too, that every engine has
+		return r, 0
+	}
+	return r, known(max(hi-r, r-lo))
 }
 
 // plainly reports that the numbers in [v−e, v+e] all become r, which v does: none of them is near a midpoint. It may be false of some

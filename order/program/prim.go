@@ -129,7 +129,7 @@ func root(x, xe float64) (v, e float64) {
 
 // function is a monotone function of a library: its bound is its change over [x−e, x+e], and the library's error.
 func function(f func(float64) float64, x, xe float64) (v, e float64) {
-	if v = f(x); math.IsInf(v, 0) && xe == 0 {
+	if v = f(x); math.IsInf(v, 0) && f(x-xe) == v && f(x+xe) == v {
 		return v, 0
 	}
 	if xe > 0 {
