@@ -4,8 +4,10 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 import unittest
+from unittest import mock
 
 import torch
 from safetensors.torch import load_file
@@ -15,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import evaluate
 from common import ROOT, TestCase, python, tensors
 import tracediff
-from tracediff import attention, hf, trace
+from tracediff import attention, errors, hf, program_file, trace
 from tracediff import session as sessions
 
 sys.path[:0] = [str(ROOT / "fixtures"), str(ROOT / "fixtures" / "anymodel")]
@@ -135,6 +137,32 @@ class Scripts(TestCase):
         self.assertEqual(calls[1:], calls[:-1], "all steps share their templates")
         masks = [r for c in one["constants"] for r in c["from"] if r["kind"] == "mask" and r["of"] == "causal"]
         self.assertEqual(masks, [], "every position sees all")
+
+    def test_what_no_reader_takes_is_not_written(self):
+        import diffusion
+
+        model = diffusion.Denoiser().eval()
+        for limit, of in (
+            ("MAX_LINES", "steps and names"),
+            ("MAX_WRITTEN", "steps and names that are not alike"),
+            ("MAX_OPERANDS", "operands and results"),
+        ):
+            with self.subTest(limit), mock.patch.object(program_file, limit, 16):
+                with self.assertRaisesRegex(errors.CaptureFailed, f"more than 16 {of}$"):
+                    with torch.no_grad(), tracediff.recording(model, self.folder / "run.safetensors"):
+                        diffusion.refine(model)
+
+    def test_the_limits_are_those_of_the_reader(self):
+        text = (ROOT / "order" / "recorded" / "program.go").read_text()
+        read = {name: int(n) << int(by) for name, n, by in re.findall(r"^\t(\w+) += (\d+) << (\d+)", text, re.M)}
+        for written, name in (
+            (program_file.MAX_NUMBERS, "maxNumbers"),
+            (program_file.MAX_LINES, "maxLines"),
+            (program_file.MAX_ALL_LINES, "maxAllLines"),
+            (program_file.MAX_WRITTEN, "maxWritten"),
+            (program_file.MAX_OPERANDS, "maxAllOperands"),
+        ):
+            self.assertEqual(written, read[name], name)
 
     def test_an_encoder(self):
         import transformers
