@@ -61,7 +61,7 @@ func newPlan(sides *[2]side, o Options) (*plan, error) {
 	}
 	p.asked = o.Named || list.Config == nil
 	l, r := &sides[local].m, &sides[reference].m
-	p.foreign = l.Program != "" && l.Program != r.Program && (l.Producer.Name != r.Producer.Name || o.Map != nil)
+	p.foreign = l.Program != "" && l.Program != r.Program && (l.Producer.Name == "torch" || o.Map != nil)
 	p.entries = slices.Clone(list.Entries)
 	p.scopes = [3]capture.Scope{sides[local].m.Scope, sides[reference].m.Scope, o.Scope}
 	for n, s := range p.scopes {

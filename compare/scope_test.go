@@ -78,7 +78,8 @@ func TestMissing(t *testing.T) {
 	tests = append(tests, []missingTest{
 		{"recorded in a script of its own: its level says nothing of what others name", model{list: list, change: without(gone), edit: recorded("b", "torch")}, theirs, nil},
 		{"the same program", model{list: list, change: without(gone), edit: recorded("a", "torch")}, theirs, []compare.Missing{{Name: gone, Side: "local"}}},
-		{"the same recorder", model{list: list, change: without(gone), edit: recorded("b", "transformers")}, theirs, []compare.Missing{{Name: gone, Side: "local"}}},
+		{"a model of transformers, recorded again", model{list: list, change: without(gone), edit: recorded("b", "transformers")}, theirs, []compare.Missing{{Name: gone, Side: "local"}}},
+		{"a port and a reference in PyTorch, both in scripts of their own", model{list: list, change: without(gone), edit: recorded("b", "torch")}, model{list: list, edit: recorded("a", "torch")}, nil},
 		{"the reference lacks it", model{list: list, edit: recorded("b", "torch")}, model{list: list, change: without(gone), edit: recorded("a", "transformers")}, []compare.Missing{{Name: gone, Side: "reference"}}},
 	}...)
 	for _, tt := range tests {

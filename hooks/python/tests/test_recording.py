@@ -205,6 +205,33 @@ class Attends(nn.Module):
         return x
 
 
+class Fused(nn.Module):
+    """Attention whose queries, keys and values are views of one product."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(4, 12), nn.Linear(4, 4)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(1, -1, 3, 2, 2).permute(2, 0, 3, 1, 4)
+        y = torch.softmax(q @ k.transpose(-1, -2) * 0.7, -1) @ v
+        return x + self.out(y.transpose(1, 2).reshape(x.shape))
+
+
+class Stacked(nn.Module):
+    """Layers in a list of a name that no other model has."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.ls = nn.Embedding(8, 4), nn.ModuleList([Fused(), Fused()])
+
+    def forward(self, ids):
+        x = self.table(ids)
+        for layer in self.ls:
+            x = layer(x)
+        return x
+
+
 class Names(TestCase):
     """What is found, what is missed, and what has no dtype that a trace has."""
 
@@ -216,6 +243,18 @@ class Names(TestCase):
             model(torch.tensor([[1, 2, 3]]))
         with trace.Reader(out) as reader:
             return tensors(out), json.loads(reader.metadata["tracediff.names"])
+
+    def test_layers_in_a_list_of_another_name(self):
+        torch.manual_seed(0)
+        model, out = Stacked(), self.folder / "run.safetensors"
+        with torch.no_grad(), tracediff.recording(model, out):
+            model(torch.tensor([[1, 2, 3]]))
+        with trace.Reader(out) as reader:
+            self.assertEqual(json.loads(reader.metadata["tracediff.names"])["missed"], [])
+        made = tensors(out)
+        for layer in (0, 1):
+            self.assertEqual(made[f"ls.{layer}.qkv"].shape, (1, 3, 12))
+            self.assert_same(made[f"ls.{layer}.values"], made[f"ls.{layer}.qkv"].view(1, 3, 3, 2, 2)[:, :, 2].transpose(1, 2), "values")
 
     def test_scores_that_are_not_found(self):
         class Strange(nn.Module):
