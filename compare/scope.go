@@ -33,6 +33,7 @@ func newSideIndex(t *capture.Trace) side {
 type plan struct {
 	entries []order.Entry
 	asked   bool // the entries were asked for by name: who does not have one misses it
+	foreign bool // the local side is another program than the reference's, recorded as it ran
 	sides   *[2]side
 	names   sideNames
 	scopes  [3]capture.Scope   // that limit the comparison: the two traces' and its own
@@ -59,6 +60,8 @@ func newPlan(sides *[2]side, o Options) (*plan, error) {
 		return nil, err
 	}
 	p.asked = o.Named || list.Config == nil
+	l, r := &sides[local].m, &sides[reference].m
+	p.foreign = l.Program != "" && l.Program != r.Program && (l.Producer.Name == "torch" || o.Map != nil)
 	p.entries = slices.Clone(list.Entries)
 	p.scopes = [3]capture.Scope{sides[local].m.Scope, sides[reference].m.Scope, o.Scope}
 	for n, s := range p.scopes {
@@ -231,11 +234,12 @@ func walkable(passes, entries, held int) error {
 }
 
 // promised reports whether a side should have an entry that every scope selects: it declares a scope, or lists the name,
-// or the name was asked for. A port with fewer hooks declares its names and no scope.
+// or the name was asked for. A port with fewer hooks declares its names and no scope. One that was recorded in a script of its own has
+// what its modules show, in its own names: its level says nothing of the entries of the reference.
 func (p *plan) promised(side, i int) bool {
 	s := &p.sides[side]
 	switch {
-	case s.m.Scope.Level > 0:
+	case s.m.Scope.Level > 0 && !(side == local && p.foreign):
 		return true
 	case s.entries != nil:
 		return s.entries[p.entries[i].Name]

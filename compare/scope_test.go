@@ -35,11 +35,12 @@ func TestMissing(t *testing.T) {
 	full := func() model { return model{list: list} }
 	lacks := model{list: list, change: without(gone)}
 	undeclared := func(m *capture.Manifest) { m.Entries, m.Derived, m.Scope = nil, nil, capture.Scope{} }
-	tests := []struct {
+	type missingTest struct {
 		why  string
 		l, r model
 		want []compare.Missing
-	}{
+	}
+	tests := []missingTest{
 		{"declared and absent on the local side", lacks, full(), []compare.Missing{{Name: gone, Side: "local"}}},
 		{"on the reference side", full(), lacks, []compare.Missing{{Name: gone, Side: "reference"}}},
 		{"on both", lacks, lacks, []compare.Missing{{Name: gone, Side: "both"}}},
@@ -68,6 +69,19 @@ func TestMissing(t *testing.T) {
 			[]compare.Missing{{Name: gone, Side: "local"}},
 		},
 	}
+	recorded := func(program, by string) func(*capture.Manifest) {
+		return func(m *capture.Manifest) {
+			m.Entries, m.Program, m.Producer = nil, "sha256:"+strings.Repeat(program, 64), capture.Producer{Name: by, Version: "1"}
+		}
+	}
+	theirs := model{list: list, edit: recorded("a", "transformers")}
+	tests = append(tests, []missingTest{
+		{"recorded in a script of its own: its level says nothing of what others name", model{list: list, change: without(gone), edit: recorded("b", "torch")}, theirs, nil},
+		{"the same program", model{list: list, change: without(gone), edit: recorded("a", "torch")}, theirs, []compare.Missing{{Name: gone, Side: "local"}}},
+		{"a model of transformers, recorded again", model{list: list, change: without(gone), edit: recorded("b", "transformers")}, theirs, []compare.Missing{{Name: gone, Side: "local"}}},
+		{"a port and a reference in PyTorch, both in scripts of their own", model{list: list, change: without(gone), edit: recorded("b", "torch")}, model{list: list, edit: recorded("a", "torch")}, nil},
+		{"the reference lacks it", model{list: list, edit: recorded("b", "torch")}, model{list: list, change: without(gone), edit: recorded("a", "transformers")}, []compare.Missing{{Name: gone, Side: "reference"}}},
+	}...)
 	for _, tt := range tests {
 		res := run(t, tt.l.trace(t, "local"), tt.r.trace(t, "reference"), compare.Options{Order: list})
 		if diff := cmp.Diff(tt.want, res.Missing); diff != "" {

@@ -30,8 +30,9 @@ looked at. A program that lacks a named tensor of the other one differs.
 Exit status: 0 all named tensors are computed alike, 1 some are not, 2 they cannot be compared.
 
 Example:
-  tracediff diff-program reference.program.json port.program.json`,
+  tracediff diff-program reference.program.json port.program.json --map map.toml`,
 		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "map", Usage: "a `FILE` that says which names of B are which of A, as for compare; lines that change a layout are left out"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
 		},
 		Action: func(c *cli.Context) error {
@@ -42,7 +43,7 @@ Example:
 			if format != "text" && format != "json" {
 				return fmt.Errorf("--format is %q, want text or json", format)
 			}
-			r, err := session.DiffPrograms(c.Args().Get(0), c.Args().Get(1))
+			r, err := session.DiffPrograms(c.Args().Get(0), c.Args().Get(1), c.String("map"))
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -214,5 +216,74 @@ func TestStepsOfBothSides(t *testing.T) {
 		if lines := strings.Split(strings.TrimSpace(told(t, 2, append([]string{"diff-program"}, args...)...)), "\n"); len(lines) != 2 {
 			t.Errorf("%v: want two lines: %q", args, lines)
 		}
+	}
+}
+
+// A port has names of its own: a map gives its program's tensors those of the reference, as it does its trace's, and what it lacks is
+// not compared.
+func TestStepsOfAPortWithItsOwnNames(t *testing.T) {
+	const port = "../../fixtures/programs/port/"
+	folder := t.TempDir()
+	own := func(name string) string { return strings.Replace(name, "layers.", "blocks.", 1) }
+	lines := map[string]bool{}
+	write := func(from string) string {
+		to := filepath.Join(folder, from)
+		data := bytes.ReplaceAll(readAll(t, port+from+".program.json"), []byte(`{"name":"layers.`), []byte(`{"name":"blocks.`))
+		if err := os.WriteFile(to+".program.json", data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		trace, err := capture.Open(port + from + ".safetensors")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer trace.Close()
+		m := trace.Manifest()
+		sum := sha256.Sum256(data)
+		m.Config, m.Program, m.Entries = nil, "sha256:"+hex.EncodeToString(sum[:]), nil
+		m.Producer.Name, m.Scope = "torch", capture.Scope{Level: 3}
+		w, err := capture.Create(to+".safetensors", m, 1<<16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range trace.Records() {
+			if strings.HasSuffix(r.Name, ".mlp.act_fn") { // which a function computes there
+				continue
+			}
+			x, err := trace.Read(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Observe(hooks.Event{Pass: r.Pass, Name: own(r.Name), Tensor: x}); err != nil {
+				t.Fatal(err)
+			}
+			if own(r.Name) != r.Name {
+				lines[fmt.Sprintf("%q = %q\n", own(r.Name), r.Name)] = true
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
+	healthy, wrong := write("healthy"), write("scale-missing")
+	names := filepath.Join(folder, "map.toml")
+	if err := os.WriteFile(names, []byte("[tensors]\n"+strings.Join(slices.Sorted(maps.Keys(lines)), "")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := func(local string) []string {
+		return []string{"compare", "--model", "../../fixtures/qwen3-tiny", "--dir", folder, "--map", names, local + ".safetensors", port + "reference.safetensors"}
+	}
+	if text := told(t, 0, args(healthy)...); strings.Contains(text, "MISSING") || !strings.Contains(text, "MATCH: all") || !strings.Contains(text, "not compared") {
+		t.Errorf("the healthy port:\n%s", text)
+	}
+	if text := told(t, 1, args(wrong)...); !strings.Contains(text, "- * 0.28867513459481287") || !strings.Contains(text, "local port_programs.py:") {
+		t.Errorf("the steps are not shown:\n%s", text)
+	}
+	if said := told(t, 1, "diff-program", "--map", names, port+"reference.program.json", wrong+".safetensors"); !strings.Contains(said, "\n3 of 82 named tensors are computed differently\n") {
+		t.Errorf("the programs:\n%s", said)
+	}
+	// Without a map nothing is said of tensors that the other one does not have.
+	if said := told(t, 1, "diff-program", port+"reference.program.json", wrong+".safetensors"); !strings.Contains(said, "only in B: blocks.0") {
+		t.Errorf("the programs:\n%s", said)
 	}
 }

@@ -227,6 +227,10 @@ func (f *Finding) values(first float64, others []float64) {
 	}
 	slices.Sort(others)
 	others = slices.Compact(others)
+	said := short(first)
+	if others = slices.DeleteFunc(others, func(v float64) bool { return short(v) == said }); len(others) == 0 {
+		return // the number of the code, and what it is in float32
+	}
 	f.Value = nil
 	if others[0] == 0 && first > 0 && others[len(others)-1] < first {
 		f.What += " or less, or left out"

@@ -60,10 +60,10 @@ func narrow(s capture.Scope) bool {
 
 // shortTokens writes the ids of the first pass, as many as fit a line, and how many steps were decoded.
 func (p *printer) shortTokens(r *compare.Result) {
-	steps := 0
+	steps, passes := 0, 0
 	for _, in := range r.Inputs {
 		if in.Pass > 0 {
-			steps += len(in.Local)
+			steps, passes = steps+len(in.Local), passes+1
 			continue
 		}
 		most := 32
@@ -74,7 +74,9 @@ func (p *printer) shortTokens(r *compare.Result) {
 		}
 		p.line("tokens:    %s", text)
 	}
-	if steps > 0 {
+	if steps > passes { // refinement steps, or a prompt in parts
+		p.line("further:   %s, %s in all", count(passes, "pass", "passes"), count(steps, "token", "tokens"))
+	} else if steps > 0 {
 		p.line("decoded:   %s, one a pass", count(steps, "token", "tokens"))
 	}
 }

@@ -22,6 +22,43 @@ type Programs struct{ a, b *side }
 // New prepares the comparison of two programs.
 func New(a, b *recorded.Program) *Programs { return &Programs{index(a), index(b)} }
 
+// Renamed is a program whose named tensors are called as another one has them: a port's, by its map. A name that another tensor of the
+// pass has stays as it is.
+func Renamed(p *recorded.Program, called func(name string) string) *recorded.Program {
+	out := *p
+	out.Passes = slices.Clone(p.Passes)
+	for i := range out.Passes {
+		pass := &out.Passes[i]
+		pass.Lines = slices.Clone(pass.Lines)
+		taken := map[string]bool{}
+		for _, l := range pass.Lines {
+			if l.Name != nil && called(l.Name.Name) == l.Name.Name {
+				taken[l.Name.Name] = true
+			}
+		}
+		for k := range pass.Lines {
+			l := &pass.Lines[k]
+			if l.Name == nil {
+				continue
+			}
+			if to := called(l.Name.Name); !taken[to] {
+				taken[to] = true
+				own := *l.Name
+				own.Name = to
+				l.Name = &own
+			}
+		}
+	}
+	return &out
+}
+
+// Has reports whether both programs have a tensor of a pass.
+func (p *Programs) Has(name string, pass int) bool {
+	_, a := p.a.place(name, pass)
+	_, b := p.b.place(name, pass)
+	return a && b
+}
+
 // Difference is how a named tensor is computed otherwise in B than in A.
 type Difference struct {
 	Name string `json:"name"`
@@ -40,11 +77,7 @@ func (p *Programs) Entry(name string, pass int, have func(name string, pass int)
 	if !ok || !also {
 		return nil
 	}
-	end := func(name string, pass int) bool {
-		_, a := p.a.place(name, pass)
-		_, b := p.b.place(name, pass)
-		return a && b && have(name, pass)
-	}
+	end := func(name string, pass int) bool { return p.Has(name, pass) && have(name, pass) }
 	a, b := p.a.slice(x, pass, end), p.b.slice(y, pass, end)
 	if a.key() == b.key() {
 		return nil

@@ -115,7 +115,11 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	if err := limit(ctx, e, a, &o, local, ref.Trace, ref.entry, j.list, j.ck); err != nil {
 		return nil, err
 	}
-	o.Code = code(e, a.program, local, ref.Trace)
+	m, err := s.readMap()
+	if err != nil {
+		return nil, err
+	}
+	o.Code = code(e, a.program, local, ref.Trace, m)
 	return run(ctx, e, a, local, ref.Trace, o)
 }
 
@@ -259,7 +263,11 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	if err := limit(ctx, e, a, &o, local, ref, nil, whole, ck); err != nil {
 		return nil, err
 	}
-	o.Code = code(e, a.program, local, ref)
+	m, err := s.readMap()
+	if err != nil {
+		return nil, err
+	}
+	o.Code = code(e, a.program, local, ref, m)
 	return run(ctx, e, a, local, ref, o)
 }
 

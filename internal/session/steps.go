@@ -6,14 +6,16 @@ import (
 	"sync"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/stepdiff"
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
-// DiffPrograms compares two recorded programs step by step. A trace stands for the program beside it.
-func DiffPrograms(a, b string) (*stepdiff.Report, error) {
+// DiffPrograms compares two recorded programs step by step. A trace stands for the program beside it. mapFile is a map that gives the
+// tensors of b the names that they have in a; empty for none.
+func DiffPrograms(a, b, mapFile string) (*stepdiff.Report, error) {
 	var both [2]*recordedProgram
 	for i, path := range []string{a, b} {
 		if strings.HasSuffix(path, ".safetensors") {
@@ -31,13 +33,18 @@ func DiffPrograms(a, b string) (*stepdiff.Report, error) {
 				"record both on prompts of as many tokens")
 		}
 	}
-	return stepdiff.New(x, y).All(), nil
+	m, err := (&Settings{Map: mapFile}).readMap()
+	if err != nil {
+		return nil, err
+	}
+	return stepdiff.New(x, stepdiff.Renamed(y, m.Renamed)).All(), nil
 }
 
 // code says for a divergence which lines of source compute an entry, and where both sides were recorded in which steps they differ.
 // used is the program that is the order; nil where an order describes the model, and then the programs beside the traces are read.
+// m gives the local program's tensors the names of the reference's, as it did those of the trace; nil for none.
 // Nothing is read before it is asked for, and what cannot be read explains nothing.
-func code(e *Env, used *recordedProgram, local, ref *capture.Trace) func(name string, pass int) *compare.Code {
+func code(e *Env, used *recordedProgram, local, ref *capture.Trace, m *mapping.Map) func(name string, pass int) *compare.Code {
 	read := sync.OnceValues(func() (l, r *recordedProgram) {
 		for i, t := range []*capture.Trace{local, ref} {
 			p, err := programOf(t)
@@ -52,6 +59,11 @@ func code(e *Env, used *recordedProgram, local, ref *capture.Trace) func(name st
 		if r == nil {
 			r = used
 		}
+		if l != nil && m != nil && local != ref {
+			own := *l
+			own.file = stepdiff.Renamed(l.file, m.Renamed)
+			l = &own
+		}
 		return l, r
 	})
 	return func(name string, pass int) *compare.Code {
@@ -64,10 +76,9 @@ func code(e *Env, used *recordedProgram, local, ref *capture.Trace) func(name st
 			c.Reference = stepdiff.Source(r.file, name, pass)
 		}
 		if l != nil && r != nil {
-			have := captured(local, ref)
-			d := stepdiff.New(r.file, l.file).Entry(name, pass, have)
-			c.Compared = true
-			if d != nil {
+			both := stepdiff.New(r.file, l.file)
+			c.Compared = both.Has(name, pass)
+			if d := both.Entry(name, pass, captured(local, ref)); d != nil {
 				c.Steps = d.Steps
 			}
 		}

@@ -34,6 +34,8 @@ func TestSmallFilesAreCheap(t *testing.T) {
 			"operands by the thousand", pass(times(1000, same(`[0,-1,[]]`))) + `,"templates":[[{"op":"cat","in":[` + times(4000, same("1")) + `],"out":[["float32",[1]]]}]]`,
 			"operands and results in all passes",
 		},
+		{"64 refinement steps of a model of 32 layers", `"passes":[` + times(64, same(`{"tokens":1,"past":0,"calls":[`+times(32, same(`[0,-1,[1]]`))+`]}`)) + `],"templates":[[` + times(70, same(`{"op":"fill","in":[1],"out":[["float32",[1,1,4]]]}`)) + `]]`, ""},
+		{"lines of templates", pass("") + `,"templates":[[` + times(1<<17+1, same(`{"op":"neg"}`)) + `]]`, "lines in templates"},
 		{"runs of other lengths", `"runs":[` + times(9, same(`[{"tokens":1,"past":0,"calls":[`+times(100, same(`[1,-1,[1]]`))+`]}]`)) + `],` +
 			pass("") + `,"templates":[[],[` + times(1000, same(neg)) + `]]`, "lines in all runs"},
 		{"holes", pass(`[0,-1,[` + times(1<<20, same("1")) + `]]`), "numbers, texts, lists and objects"},
@@ -77,7 +79,7 @@ func TestSmallFilesAreCheap(t *testing.T) {
 		if err != nil {
 			said = err.Error()
 		}
-		if !strings.Contains(said, c.want) || strings.Contains(said, "\n") {
+		if !strings.Contains(said, c.want) || c.want == "" && said != "" || strings.Contains(said, "\n") {
 			t.Errorf("%s: %q, want %q", c.why, said, c.want)
 		}
 		if made, took := after.TotalAlloc-before.TotalAlloc, time.Since(start); made > 400<<20 || took > 5*time.Second {

@@ -145,3 +145,20 @@ func TestSizes(t *testing.T) {
 		}
 	})
 }
+
+// Three lengths tell the strides of a square matrix where it has no gaps, and tell none that are as large for another reason.
+func TestStridesOfSquares(t *testing.T) {
+	s := &stretcher{samples: []sample{{x: 5}, {x: 7}, {x: 15}}}
+	var shapes, strides, others [][]int
+	for _, one := range s.samples {
+		n := one.x
+		shapes, strides, others = append(shapes, []int{4, n, n}), append(strides, []int{n * n, n, 1}), append(others, []int{n*n + 1, n, 1})
+	}
+	shape, stride, err := s.layout(shapes, strides, 11)
+	if err != nil || !slices.Equal(shape, []int{4, 11, 11}) || !slices.Equal(stride, []int{121, 11, 1}) {
+		t.Errorf("%v %v, %v", shape, stride, err)
+	}
+	if _, stride, err = s.layout(shapes, others, 11); !errors.Is(err, errSizes) {
+		t.Errorf("strides that three lengths do not tell are %v, %v", stride, err)
+	}
+}

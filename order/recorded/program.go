@@ -8,13 +8,14 @@ import (
 )
 
 // Limits of what a file may claim. A real program has some ten thousand lines, and its values are those of a forward pass. What is
-// within them takes about a second to read, and a hundred megabytes beside the numbers of its constants.
+// within them takes about three seconds to read, and eight hundred megabytes beside the numbers of its constants.
 const (
 	maxBytes       = 64 << 20 // of the file
 	maxParts       = 1 << 20  // numbers, texts, lists and objects of it
-	maxLines       = 1 << 17  // of all templates together, and of all passes of a run
+	maxWritten     = 1 << 17  // lines of all templates together
+	maxLines       = 1 << 18  // of all passes of a run: 64 refinement steps of a model of 32 layers are 140,000
 	maxAllLines    = 1 << 19  // of all runs
-	maxAllOperands = 3 << 17  // operands and results of a run
+	maxAllOperands = 3 << 18  // operands and results of a run
 	maxTables      = 1 << 16  // constants and weights
 	maxPasses      = 1 << 12  // of all runs
 	maxElements    = 1 << 31  // of one value, and of each step within an operation

@@ -201,8 +201,8 @@ func count(shape []int) (int, error) {
 func (r *reader) lines() error {
 	total := 0
 	for _, rows := range r.Templates {
-		if total += len(rows); total > maxLines {
-			return fmt.Errorf("more than %d lines in templates", maxLines)
+		if total += len(rows); total > maxWritten {
+			return fmt.Errorf("more than %d lines in templates", maxWritten)
 		}
 	}
 	for i, rows := range r.Templates {

@@ -89,7 +89,7 @@ func (s *stretcher) layout(shapes, strides [][]int, x int) (shape, stride []int,
 		for k := range strides {
 			of[k], single = strides[k][a], single && shapes[k][a] == 1
 		}
-		if stride[a], err = sizeAt(s.samples, of, x); err != nil {
+		if stride[a], err = s.stride(shapes, strides, shape, a, of, x); err != nil {
 			if !single {
 				return nil, nil, err
 			}
@@ -97,6 +97,21 @@ func (s *stretcher) layout(shapes, strides [][]int, x int) (shape, stride []int,
 		}
 	}
 	return shape, stride, nil
+}
+
+// stride is that of an axis. Where it was the elements of all axes behind it, it is, too, if these are as large as the square of the
+// length and too few lengths show that.
+func (s *stretcher) stride(shapes, strides [][]int, shape []int, axis int, of []int, x int) (int, error) {
+	n, err := sizeAt(s.samples, of, x)
+	if err == nil {
+		return n, nil
+	}
+	for k := range strides {
+		if strides[k][axis] != rowMajor(shapes[k])[axis] {
+			return 0, err
+		}
+	}
+	return rowMajor(shape)[axis], nil
 }
 
 // sizes are several sizes of as many axes each.

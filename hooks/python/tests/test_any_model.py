@@ -61,7 +61,7 @@ class Page(TestCase):
                 self.assertEqual(done.returncode, status, done.stdout + done.stderr)
                 self.assertIsNone(missing(done.stdout.splitlines(), want), done.stdout)
             ran += 1
-        self.assertEqual(ran, 11)
+        self.assertEqual(ran, 12)
 
     def test_what_it_shows_of_the_port_is_in_the_port(self):
         text = (ROOT / "fixtures" / "anymodel" / "port.py").read_text()

@@ -4,8 +4,10 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 import unittest
+from unittest import mock
 
 import torch
 from safetensors.torch import load_file
@@ -15,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import evaluate
 from common import ROOT, TestCase, python, tensors
 import tracediff
-from tracediff import attention, hf, trace
+from tracediff import attention, errors, hf, program_file, trace
 from tracediff import session as sessions
 
 sys.path[:0] = [str(ROOT / "fixtures"), str(ROOT / "fixtures" / "anymodel")]
@@ -136,6 +138,32 @@ class Scripts(TestCase):
         masks = [r for c in one["constants"] for r in c["from"] if r["kind"] == "mask" and r["of"] == "causal"]
         self.assertEqual(masks, [], "every position sees all")
 
+    def test_what_no_reader_takes_is_not_written(self):
+        import diffusion
+
+        model = diffusion.Denoiser().eval()
+        for limit, of in (
+            ("MAX_LINES", "steps and names"),
+            ("MAX_WRITTEN", "steps and names that are not alike"),
+            ("MAX_OPERANDS", "operands and results"),
+        ):
+            with self.subTest(limit), mock.patch.object(program_file, limit, 16):
+                with self.assertRaisesRegex(errors.CaptureFailed, f"more than 16 {of}$"):
+                    with torch.no_grad(), tracediff.recording(model, self.folder / "run.safetensors"):
+                        diffusion.refine(model)
+
+    def test_the_limits_are_those_of_the_reader(self):
+        text = (ROOT / "order" / "recorded" / "program.go").read_text()
+        read = {name: int(n) << int(by) for name, n, by in re.findall(r"^\t(\w+) += (\d+) << (\d+)", text, re.M)}
+        for written, name in (
+            (program_file.MAX_NUMBERS, "maxNumbers"),
+            (program_file.MAX_LINES, "maxLines"),
+            (program_file.MAX_ALL_LINES, "maxAllLines"),
+            (program_file.MAX_WRITTEN, "maxWritten"),
+            (program_file.MAX_OPERANDS, "maxAllOperands"),
+        ):
+            self.assertEqual(written, read[name], name)
+
     def test_an_encoder(self):
         import transformers
 
@@ -177,6 +205,33 @@ class Attends(nn.Module):
         return x
 
 
+class Fused(nn.Module):
+    """Attention whose queries, keys and values are views of one product."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(4, 12), nn.Linear(4, 4)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).view(1, -1, 3, 2, 2).permute(2, 0, 3, 1, 4)
+        y = torch.softmax(q @ k.transpose(-1, -2) * 0.7, -1) @ v
+        return x + self.out(y.transpose(1, 2).reshape(x.shape))
+
+
+class Stacked(nn.Module):
+    """Layers in a list of a name that no other model has."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.ls = nn.Embedding(8, 4), nn.ModuleList([Fused(), Fused()])
+
+    def forward(self, ids):
+        x = self.table(ids)
+        for layer in self.ls:
+            x = layer(x)
+        return x
+
+
 class Names(TestCase):
     """What is found, what is missed, and what has no dtype that a trace has."""
 
@@ -188,6 +243,18 @@ class Names(TestCase):
             model(torch.tensor([[1, 2, 3]]))
         with trace.Reader(out) as reader:
             return tensors(out), json.loads(reader.metadata["tracediff.names"])
+
+    def test_layers_in_a_list_of_another_name(self):
+        torch.manual_seed(0)
+        model, out = Stacked(), self.folder / "run.safetensors"
+        with torch.no_grad(), tracediff.recording(model, out):
+            model(torch.tensor([[1, 2, 3]]))
+        with trace.Reader(out) as reader:
+            self.assertEqual(json.loads(reader.metadata["tracediff.names"])["missed"], [])
+        made = tensors(out)
+        for layer in (0, 1):
+            self.assertEqual(made[f"ls.{layer}.qkv"].shape, (1, 3, 12))
+            self.assert_same(made[f"ls.{layer}.values"], made[f"ls.{layer}.qkv"].view(1, 3, 3, 2, 2)[:, :, 2].transpose(1, 2), "values")
 
     def test_scores_that_are_not_found(self):
         class Strange(nn.Module):

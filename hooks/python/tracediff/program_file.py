@@ -18,7 +18,9 @@ FORMAT, VERSION = "tracediff program", 1
 # What a file may hold, as docs/program-format.md says: a reader refuses more.
 MAX_CONSTANTS = 44 << 20  # bytes of constants
 MAX_NUMBERS = 17 << 19  # of them
-MAX_LINES, MAX_ALL_LINES = 1 << 17, 1 << 19  # steps and names of a run, and of all runs
+MAX_LINES, MAX_ALL_LINES = 1 << 18, 1 << 19  # steps and names of a run, and of all runs
+MAX_WRITTEN = 1 << 17  # of them in all templates
+MAX_OPERANDS = 3 << 18  # operands and results of a run
 
 
 @dataclasses.dataclass

@@ -122,7 +122,7 @@ class Session:
             raise CaptureFailed("the model was not called: there is no program")
         writer = Writer(self.names.prefix)
         passes, templates = program_file.shared(writer, self.passes)
-        if why := self._beyond(writer):
+        if why := self._beyond(writer, templates):
             if self._runs:
                 self.alone(f"longer prompts have {why}")
                 return self.text(head)
@@ -137,16 +137,21 @@ class Session:
         tables = {"weights": weights, "constants": constants, "lines": writer.lines}
         return program_file.render(head, passes[: ends[0]], runs, templates, tables)
 
-    def _beyond(self, writer: Writer) -> str:
+    def _beyond(self, writer: Writer, templates: list[list[str]]) -> str:
         """Return what of the passes no reader would take, or "" where it takes them."""
         if sum(len(c.data) for c in writer.constants) > program_file.MAX_CONSTANTS:
             return f"more than {program_file.MAX_CONSTANTS >> 20} MiB of constants"
         if sum(math.prod(c.shape) for c in writer.constants) > program_file.MAX_NUMBERS:
             return f"more than {program_file.MAX_NUMBERS} numbers in constants"
         lines = [len(one.steps) + len(one.names) for one in self.passes]
-        ends = [0, *self._runs, len(lines)]
-        if any(sum(lines[a:b]) > program_file.MAX_LINES for a, b in itertools.pairwise(ends)):
+        runs = list(itertools.pairwise([0, *self._runs, len(lines)]))
+        if any(sum(lines[a:b]) > program_file.MAX_LINES for a, b in runs):
             return f"more than {program_file.MAX_LINES} steps and names"
+        if sum(len(one) for one in templates) > program_file.MAX_WRITTEN:
+            return f"more than {program_file.MAX_WRITTEN} steps and names that are not alike"
+        operands = [sum(len(step.operands) + len(step.outs) for step in one.steps) for one in self.passes]
+        if any(sum(operands[a:b]) > program_file.MAX_OPERANDS for a, b in runs):
+            return f"more than {program_file.MAX_OPERANDS} operands and results"
         return "too many steps and names" if sum(lines) > program_file.MAX_ALL_LINES else ""
 
     def save(self, path: str | os.PathLike[str], head: dict[str, Any]) -> str:

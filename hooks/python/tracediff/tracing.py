@@ -7,6 +7,7 @@ module computes is held until it is done, and no longer; of what it returns, unt
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from tracediff.memory import Leaf, Value
 from tracediff.program_file import Name
 from tracediff.session import Session, beside
 
-
+NUMBERED = re.compile(r"\.\d+(\.|$)")  # a module of a list, whatever the list is called
 SHOWN = 8  # names that are missed, in a line
 
 
@@ -54,7 +55,7 @@ class Tracer:
         names = self.session.names
         depth = len(names._stack)
         # A module that only holds layers needs none of theirs for a name: it would keep a part of each until the end.
-        about = depth > 1 or (depth == 1 and names.layer_of(names._stack[-1][0]) >= 0)
+        about = depth > 1 or (depth == 1 and bool(NUMBERED.search(names._stack[-1][0])))
         while len(self._held) > depth:
             inner = self._held.pop()
             last = list(inner.values())[-4:]  # among them what it returns
