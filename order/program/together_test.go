@@ -2,6 +2,7 @@ package program_test
 
 import (
 	"math"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -10,14 +11,14 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// read counts the rows that are read of a weight.
+// read counts the rows that are read of a weight, by several goroutines.
 type read struct {
 	matrix
-	rows *int
+	rows *atomic.Int64
 }
 
 func (r read) Row(dst []float64, i int) error {
-	*r.rows++
+	r.rows.Add(1)
 	return r.matrix.Row(dst, i)
 }
 
@@ -56,13 +57,13 @@ func TestTogether(t *testing.T) {
 		rows  int
 		held  bool
 	}{{bounded(brain), 40, false}, {bounded(single), 40, false}, {brain, 40, false}, {exact, 40, false}, {bounded(brain), 1030, true}} {
-		count := 0
+		var count atomic.Int64
 		w := []program.Rows{read{matrix{c.rows, n, numbers(c.rows*n, 3, bf16)}, &count}}
 		programs, calls := productsOf(t, op.Linear{}, c.arith, w, []int{3, 1, 6, 1}, c.held)
-		count = 0
+		count.Store(0)
 		got, ok, err := program.Together(programs, calls)
-		if err != nil || !ok || count != c.rows {
-			t.Fatalf("%+v: %v %v, %d rows were read, want %d", c.arith, ok, err, count, c.rows)
+		if err != nil || !ok || count.Load() != int64(c.rows) {
+			t.Fatalf("%+v: %v %v, %d rows were read, want %d", c.arith, ok, err, count.Load(), c.rows)
 		}
 		for k, p := range programs {
 			want, err := p.Eval(calls[k])
