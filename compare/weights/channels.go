@@ -91,12 +91,16 @@ func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error
 		at[j] = &rows[i]
 	}
 	r := &reader{ctx: ctx, done: new(atomic.Int64)}
+	known := map[*job]bool{}
 	for _, l := range layersOf(jobs) {
+		for _, j := range l {
+			known[j] = true
+		}
 		if err := c.rescaleLayer(r, l, at); err != nil {
 			return err
 		}
 	}
-	return c.unknownLayers(r, jobs, at)
+	return c.unknownLayers(r, jobs, known, at)
 }
 
 // factors are those of a tensor: each element is one of the original times that of its column, divided by that of its row. nil: none.

@@ -8,13 +8,8 @@ import (
 
 // unknownLayers looks at norms that differ in layers of which it is not known what their norms are multiplied with, or in which a norm may be by
 // 1+w: where the columns of some matrix of codes of the layer have the norm's factors, AWQ may have made both, and nothing shows that it did.
-func (c *comparison) unknownLayers(r *reader, jobs []*job, at map[*job]*Row) error {
-	known := map[*job]bool{}
-	for _, l := range layersOf(jobs) {
-		for _, j := range l {
-			known[j] = true
-		}
-	}
+// Known are the tensors of the other layers.
+func (c *comparison) unknownLayers(r *reader, jobs []*job, known map[*job]bool, at map[*job]*Row) error {
 	matrices := map[string][]*job{} // by layer
 	prefix := func(j *job) string {
 		if j.local == nil || j.original == nil || j.local.check() != nil || j.original.check() != nil || !slices.Equal(j.local.Shape, j.original.Shape) {

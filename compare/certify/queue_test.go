@@ -1,0 +1,24 @@
+package certify
+
+import "testing"
+
+// Large entries that are not to be in memory at one time wait for each other, and the others pass them; one that is larger than all that may be
+// has its turn alone.
+func TestQueueOfLargeEntries(t *testing.T) {
+	q := queue{waiting: []int{maxLarge, 2 * maxLarge, largeElements, 5}}
+	q.freed.L = &q.mu
+	take := func(want int) {
+		t.Helper()
+		if got := q.take(); got != want {
+			t.Fatalf("entry %d, want %d", got, want)
+		}
+	}
+	take(0)
+	take(3)
+	q.done(5)
+	q.done(maxLarge)
+	take(1)
+	q.done(2 * maxLarge)
+	take(2)
+	take(-1)
+}
