@@ -379,3 +379,24 @@ func TestNamesOfCodesAreTrue(t *testing.T) {
 		}
 	})
 }
+
+// Rows 0 and 7 of a head stay where they are when its pairs are made neighbours. Where these two had changed places before, that is no name.
+func TestNameOfCodesSpeaksOfAllRows(t *testing.T) {
+	for _, exchange := range []bool{false, true} {
+		x := normal(32, codedColumns, 0)
+		original := slices.Clone(x.values)
+		if exchange {
+			x.reorder(exchanged(0, 7))
+		}
+		planting["interleave"](nil, x)
+		codings["GPTQ"](x)
+		side := weights.Side{Tensors: []*weights.Tensor{{Name: "w", Shape: x.shape, DType: hooks.BF16, Data: bytes.NewReader(encode(hooks.BF16, original))}}}
+		r, err := weights.Compare(t.Context(), checkpoint{"w": x}.side(), side, weights.Options{Workers: 1, HeadDim: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row := r.Tensors[0]; row.Class.Right() || (row.Kind == weights.Interleaved) == exchange {
+			t.Errorf("rows exchanged %v: %s, %s: %s", exchange, row.Class, row.Kind, row.What)
+		}
+	}
+}

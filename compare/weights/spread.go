@@ -60,6 +60,11 @@ func (a *attempt) fits(r *reader, local *Tensor, v view, q rule) (bool, error) {
 			return false, err
 		}
 	}
+	for _, r := range a.t.badRows() {
+		if !moved[r] { // wrong where it stands, of which the relation says nothing
+			return false, nil
+		}
+	}
 	e := sumOf(own, other, moved)
 	return e.rows*columns >= minSpread && e.own >= clearly*e.other && e.better == e.rows, nil
 }
