@@ -99,12 +99,29 @@ func (b *block) is(q *rule, x []float64, from, to int) bool {
 		return false
 	}
 	if e.moves && to-from >= minSpread {
-		return true
+		return some.throughout(q, x)
 	}
 	some.original = x
 	bad := make([]bool, to-from)
 	q.judge(&some, bad)
 	return !slices.Contains(bad, true)
+}
+
+// throughout reports whether every piece of minSpread elements of a format that moves errors, and what is left over with the last of them, is much
+// nearer to x: what holds of a row as a whole may be another thing in a part of it.
+func (b *block) throughout(q *rule, x []float64) bool {
+	for from := 0; from+minSpread <= len(x); from += minSpread {
+		to := from + minSpread
+		if to+minSpread > len(x) {
+			to = len(x)
+		}
+		var e evidence
+		e.add(q, b, q, x, from, to)
+		if e.own < eachRow*e.other {
+			return false
+		}
+	}
+	return true
 }
 
 // some are the elements of one row of a block from one to another.

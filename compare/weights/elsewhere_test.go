@@ -380,23 +380,36 @@ func TestNamesOfCodesAreTrue(t *testing.T) {
 	})
 }
 
-// Rows 0 and 7 of a head stay where they are when its pairs are made neighbours. Where these two had changed places before, that is no name.
-func TestNameOfCodesSpeaksOfAllRows(t *testing.T) {
-	for _, exchange := range []bool{false, true} {
+// What a name of a mistake says of some elements is no name where a second mistake is among them.
+func TestNameOfCodesIsOfAllThatItSpeaksOf(t *testing.T) {
+	interleave := func(x *tensor) { planting["interleave"](nil, x) }
+	rowOneOn := func(x *tensor) { copy(x.row(0), slices.Clone(x.row(0)[1:])) }
+	for _, c := range []struct {
+		what          string
+		first, second func(*tensor)
+		kind          weights.Kind
+		named         bool
+	}{
+		{"pairs of heads", interleave, nil, weights.Interleaved, true},
+		// which leaves rows 0 and 7 of a head where they are
+		{"pairs of heads, of which two rows had changed places", func(x *tensor) { x.reorder(exchanged(0, 7)) }, interleave, weights.Interleaved, false},
+		{"a row one on", rowOneOn, nil, weights.Shifted, true},
+		{"a row one on, of which a block is another", rowOneOn, func(x *tensor) { copy(x.row(0)[64:128], slices.Clone(x.row(0)[:64])) }, weights.Shifted, false},
+	} {
 		x := normal(32, codedColumns, 0)
 		original := slices.Clone(x.values)
-		if exchange {
-			x.reorder(exchanged(0, 7))
+		c.first(x)
+		if c.second != nil {
+			c.second(x)
 		}
-		planting["interleave"](nil, x)
 		codings["GPTQ"](x)
 		side := weights.Side{Tensors: []*weights.Tensor{{Name: "w", Shape: x.shape, DType: hooks.BF16, Data: bytes.NewReader(encode(hooks.BF16, original))}}}
 		r, err := weights.Compare(t.Context(), checkpoint{"w": x}.side(), side, weights.Options{Workers: 1, HeadDim: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if row := r.Tensors[0]; row.Class.Right() || (row.Kind == weights.Interleaved) == exchange {
-			t.Errorf("rows exchanged %v: %s, %s: %s", exchange, row.Class, row.Kind, row.What)
+		if row := r.Tensors[0]; row.Class.Right() || (row.Kind == c.kind) != c.named {
+			t.Errorf("%s: %s, %s: %s", c.what, row.Class, row.Kind, row.What)
 		}
 	}
 }

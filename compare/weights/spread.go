@@ -12,7 +12,7 @@ import "math"
 // numbers of anywhere, so that the relation errs by half of them at most: a cosine of 0.7, which n = 64 unrelated numbers have once in 10^9.
 const (
 	minSpread = 64 // elements that such evidence needs; fewer have to be right codes, too
-	eachRow   = 2  // so many times the squared error of the relation, in each row that it moves
+	eachRow   = 2  // so many times the squared error of the relation, in each row that it moves, and in each such piece of one
 )
 
 // moves reports codes of a format that moves errors.
