@@ -31,17 +31,18 @@ func (k *column) cosine() float64 {
 func (c *comparison) columns(r *reader, row *Row, local, original *Tensor) error {
 	mine, theirs := matrices(local), matrices(original)
 	for i := range min(len(mine), len(theirs)) {
-		if named, err := c.columnsOf(r, row, mine[i], theirs[i], true); err != nil || named {
+		if named, err := c.columnsOf(r, row, mine[i], theirs[i], nil); err != nil || named {
 			return err
 		}
 	}
 	return nil
 }
 
-// columnsOf looks for columns that are others of the original, and where it is to accuse them for columns that are none. It reports whether it
-// has found some.
-func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, accuse bool) (bool, error) {
+// columnsOf looks for columns that are others of the original, and reports whether it has found some. explained says whether that explains what
+// is known to be wrong; where nothing is, it is nil, and columns that are none of the original's are accused.
+func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, explained func(from map[int]int) (bool, error)) (bool, error) {
 	rows, n := local.flat()
+	accuse := explained == nil
 	if rows < minColumn {
 		return false, nil
 	}
@@ -79,6 +80,11 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, acc
 		return false, err
 	}
 	first, wrong := movedColumns(from, n), len(from)
+	if first >= 0 && !accuse {
+		if ok, err := explained(from); !ok || err != nil {
+			return false, err
+		}
+	}
 	if first >= 0 {
 		row.wrong(Mistake, ColumnOrder, "%s", columnsMoved(from, first, n, len(far) > maxColumns))
 	} else if !accuse {

@@ -383,6 +383,7 @@ func TestNamesOfCodesAreTrue(t *testing.T) {
 // What a name of a mistake says of some elements is no name where a second mistake is among them.
 func TestNameOfCodesIsOfAllThatItSpeaksOf(t *testing.T) {
 	interleave := func(x *tensor) { planting["interleave"](nil, x) }
+	columns := func(x *tensor) { x.reorderColumns(exchanged(0, 4)) }
 	rowOneOn := func(x *tensor) { copy(x.row(0), slices.Clone(x.row(0)[1:])) }
 	for _, c := range []struct {
 		what          string
@@ -395,8 +396,10 @@ func TestNameOfCodesIsOfAllThatItSpeaksOf(t *testing.T) {
 		{"pairs of heads, of which two rows had changed places", func(x *tensor) { x.reorder(exchanged(0, 7)) }, interleave, weights.Interleaved, false},
 		{"a row one on", rowOneOn, nil, weights.Shifted, true},
 		{"a row one on, of which a block is another", rowOneOn, func(x *tensor) { copy(x.row(0)[64:128], slices.Clone(x.row(0)[:64])) }, weights.Shifted, false},
+		{"columns", columns, nil, weights.ColumnOrder, true},
+		{"columns, and rows", columns, func(x *tensor) { x.reorder(exchanged(0, 2)) }, weights.ColumnOrder, false},
 	} {
-		x := normal(32, codedColumns, 0)
+		x := normal(32, codedColumns, 0x21a)
 		original := slices.Clone(x.values)
 		c.first(x)
 		if c.second != nil {

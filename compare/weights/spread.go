@@ -1,6 +1,9 @@
 package weights
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A format that moves errors spreads that of one code over the codes after it. What it may do to a code has no bound of its own: GPTQ takes
 // from the number of a column what the columns before it have lost, times factors that its inputs alone decide, and they are large where
@@ -140,11 +143,38 @@ func (a *attempt) otherColumns() (bool, error) {
 	}
 	mine, theirs := matrices(a.local), matrices(a.original)
 	for i := range min(len(mine), len(theirs)) {
-		if named, err := a.columnsOf(a.r, a.row, mine[i], theirs[i], false); named || err != nil {
+		explained := func(from map[int]int) (bool, error) { return a.rowsRight(mine[i], theirs[i], i, from) }
+		if named, err := a.columnsOf(a.r, a.row, mine[i], theirs[i], explained); named || err != nil {
 			return named, err
 		}
 	}
 	return false, nil
+}
+
+// rowsRight reports whether each row of a matrix that is wrong is right with columns from elsewhere; at is the number of the matrix in the tensor.
+func (a *attempt) rowsRight(local, original *Tensor, at int, from map[int]int) (bool, error) {
+	rows, columns := local.flat()
+	order := make([]int32, columns)
+	for i := range order {
+		order[i] = int32(i)
+		if x, moved := from[i]; moved {
+			order[i] = int32(x)
+		}
+	}
+	bad := make([]bool, columns)
+	for _, r := range a.t.badRows() {
+		if r/rows != at {
+			continue
+		}
+		b, err := a.r.read(local, view{t: original, columns: order}, part{r % rows, r%rows + 1, 0, columns})
+		if err != nil {
+			return false, err
+		}
+		if a.q.judge(&b, bad); slices.Contains(bad, true) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // zeroPoints looks for codes that are all some whole steps too large or too small, as where zero points are stored less one and read as they
