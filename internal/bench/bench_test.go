@@ -250,7 +250,7 @@ func TestHeadingsOfFaults(t *testing.T) {
 			}
 		}
 	}
-	if found < 380 {
+	if found < 480 {
 		t.Errorf("%d faults", found)
 	}
 }
