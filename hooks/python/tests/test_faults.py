@@ -15,6 +15,7 @@ from tracediff import capture
 sys.path.insert(0, str(ROOT / "fixtures"))
 
 import faults
+import fifth
 import fourth
 import mistakes
 import planting
@@ -74,7 +75,7 @@ class Guilty(unittest.TestCase):
         self.assertEqual(found, [(p, name) for p in (1, 2) for name in names])
 
     def test_names_are_unique(self):
-        names = [f.name for f in (*mistakes.FAULTS, *second.FAULTS, *third.FAULTS, *fourth.FAULTS)]
+        names = [f.name for f in (*mistakes.FAULTS, *second.FAULTS, *third.FAULTS, *fourth.FAULTS, *fifth.FAULTS)]
         self.assertEqual(len(names), len(set(names)))
 
 
