@@ -5,8 +5,9 @@
     python compare/testdata/bench/run.py --kinds plain masks nan --peers none
     python compare/testdata/bench/run.py --line                   # time against size
 
-Run it at the root of the repository; it needs Go and torch with safetensors, and room for a pair of dumps in the temporary folder,
-which is in the page cache when anything is timed. Of each program it prints the medians of wall time, of processor time and of the
+Run it at the root of the repository; it needs Go and torch with safetensors, and room for a pair of dumps in the temporary folder.
+They are read before each program that is timed, so that they are in the page cache whatever the one before has pushed out of it: a
+script that holds 15 GiB does. Of each program it prints the medians of wall time, of processor time and of the
 peak of resident memory. "of-read" is the time of the plain reader over the program's, and "x" the program's over tracediff's.
 
 tracediff computes more than either script: errors by token and channel, units in the last place, both sides' statistics,
@@ -40,11 +41,13 @@ def timed(command):
     return time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def in_turns(commands, runs):
-    """Medians of what each command took, and all of it."""
+def in_turns(commands, runs, before=None):
+    """Medians of what each command took, and all of it. The command before, if there is one, runs before each and is not timed."""
     figures = {name: [] for name in commands}
     for run in range(runs + 1):  # the first one warms up
         for name, command in commands.items():
+            if before:
+                timed(before)
             figure = timed(command)
             if run > 0:
                 figures[name].append(figure)
@@ -87,7 +90,7 @@ def table(folder, args, tracediff, reader):
                 }
                 if kind == "plain":
                     commands |= {name: [sys.executable, str(HERE / name), local, reference] for name in PEERS if name in args.peers}
-                medians, figures = in_turns(commands, args.runs)
+                medians, figures = in_turns(commands, args.runs, before=commands["reader"])
                 print(f"{tensors} tensors of {mib} MiB a side, {dtype}, {kind}: {size / 1e9:.2f} GB, {os.cpu_count()} processors, {args.runs} runs", flush=True)
                 for name, (wall, cpu, peak) in medians.items():
                     # Ratios of what ran in the same turn: a machine that is slower for a while is so for both.
