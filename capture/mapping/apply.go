@@ -27,7 +27,7 @@ type Applied struct {
 // layouts may leave out: h query heads, k key heads, d the width of a head, e the hidden size, v the vocabulary; nil where
 // the model is not known. The trace stays open as long as the new one is used.
 //
-// It is an error if a line matches no tensor, two lines match one, two tensors get one name, a name is not in the order, or a
+// It is an error if a line gives no tensor a name, two lines match one and both give it a name of the order or neither does, two tensors get one name, a name is not in the order, or a
 // layout does not fit a shape. Errors name the line.
 func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
 	a := &application{m: m, list: list, sources: t.Sources(), sizes: sizesOf(list), groups: map[key]*group{}, ranks: map[*rule][][]int{}, path: t.Path()}
@@ -138,7 +138,7 @@ func (a *application) match() error {
 	plain, others := a.m.lines()
 	for i := range a.sources {
 		s := &a.sources[i]
-		by := -1
+		var by []matched
 		for _, n := range append(slices.Clone(plain[s.Name]), others...) {
 			r := a.m.tensors[n]
 			c, ok := r.from.of(s.Name)
@@ -152,22 +152,26 @@ func (a *application) match() error {
 			default:
 				ok = false
 			}
-			if !ok {
-				continue
-			}
-			if by >= 0 {
-				first, second := a.m.tensors[min(n, by)], a.m.tensors[max(n, by)]
-				return hint.Add(fmt.Errorf("%s: it matches %q, and so does %s", a.m.at(second), s.Key, place(first.line, first.from.text)), "a tensor has one name: make one of the two patterns narrower")
-			}
-			by, used[n] = n, true
-			if len(r.to) == 0 {
-				continue
-			}
-			if err := a.add(r, c, s); err != nil {
-				return fmt.Errorf("%s: %w", a.m.at(r), err)
+			if ok {
+				by = append(by, matched{n, c})
 			}
 		}
-		if by < 0 {
+		if len(by) > 1 {
+			by = a.known(by)
+		}
+		if len(by) > 1 {
+			first, second := a.m.tensors[min(by[0].line, by[1].line)], a.m.tensors[max(by[0].line, by[1].line)]
+			return hint.Add(fmt.Errorf("%s: it matches %q, and so does %s", a.m.at(second), s.Key, place(first.line, first.from.text)), "a tensor has one name: make one of the two patterns narrower")
+		}
+		for _, m := range by {
+			used[m.line] = true
+			if r := a.m.tensors[m.line]; len(r.to) > 0 {
+				if err := a.add(r, m.captures, s); err != nil {
+					return fmt.Errorf("%s: %w", a.m.at(r), err)
+				}
+			}
+		}
+		if len(by) == 0 {
 			a.out = append(a.out, *s)
 		}
 	}
@@ -186,6 +190,44 @@ func (a *application) match() error {
 		a.ranks[r] = slices.CompactFunc(ranks, slices.Equal)
 	}
 	return nil
+}
+
+// matched is a line that matches a tensor, by its number, and what its pattern has captured.
+type matched struct {
+	line     int
+	captures captures
+}
+
+// known returns the one of several lines that gives entries of the order, and all where not one alone does. In a model whose layers
+// differ, one name of a port may be that of two entries, of which each layer has one: so the lines have the same pattern, but for
+// the names of captures, or no capture at all. Of other lines that match one tensor, one is too wide.
+func (a *application) known(all []matched) []matched {
+	var have []matched
+	shape := ""
+	for _, m := range all {
+		r := a.m.tensors[m.line]
+		if len(r.from.names) > 0 {
+			here := r.from.shape()
+			if shape != "" && shape != here {
+				return all
+			}
+			shape = here
+		}
+		if a.list == nil || len(r.to) == 0 {
+			return all
+		}
+		lacks := func(t target) bool {
+			name, err := t.name(m.captures)
+			return err != nil || a.list.Index(name) < 0
+		}
+		if !slices.ContainsFunc(r.to, lacks) {
+			have = append(have, m)
+		}
+	}
+	if len(have) == 1 {
+		return have
+	}
+	return all
 }
 
 // lines are the lines of the tensors of a map, by their numbers: those that match one name alone, by that name, and the others.

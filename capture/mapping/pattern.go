@@ -197,3 +197,25 @@ func (c captures) number(name string) (int, bool) {
 	n, err := strconv.Atoi(c[name])
 	return n, err == nil
 }
+
+// shape is the pattern without the names of its captures: of two that have the same each matches what the other does. One with a
+// capture that stands twice is like no other.
+func (p *pattern) shape() string {
+	seen := map[string]bool{}
+	twice := false
+	text := hole.ReplaceAllStringFunc(p.text, func(found string) string {
+		name := strings.Trim(found, "{}#")
+		if name == "" { // a brace or # of the name's own
+			return found
+		}
+		twice, seen[name] = twice || seen[name], true
+		if isNumber(name) {
+			return "{A}"
+		}
+		return "{a}"
+	})
+	if twice {
+		return p.text
+	}
+	return text
+}

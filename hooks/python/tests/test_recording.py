@@ -1,6 +1,7 @@
 """tracediff.recording in a script of one's own: ports, encoders, refinement steps, code in checkpoints."""
 
 import contextlib
+import gc
 import io
 import json
 import os
@@ -12,13 +13,14 @@ from unittest import mock
 import torch
 from safetensors.torch import load_file
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 import evaluate
 from common import ROOT, TestCase, python, tensors
 import tracediff
-from tracediff import attention, errors, hf, program_file, trace
+from tracediff import attention, errors, hf, layers, program_file, trace
 from tracediff import session as sessions
+from tracediff.program import Recording
 
 sys.path[:0] = [str(ROOT / "fixtures"), str(ROOT / "fixtures" / "anymodel")]
 IDS = [2, 17, 29, 41, 7]
@@ -44,6 +46,49 @@ class Doubles(TorchDispatchMode):
 
 class Unseen(TestCase):
     """attention.unseen keeps what is computed from recordings, and from nothing else."""
+
+    def test_nothing_goes_through_the_recording(self):
+        session, heard = sessions.Session(nn.Linear(3, 3)), []
+        x, dispatch = torch.ones(3), Recording.__torch_dispatch__
+
+        def hears(self, func, *args, **kwargs):
+            heard.append(func)
+            return dispatch(self, func, *args, **kwargs)
+
+        with mock.patch.object(Recording, "__torch_dispatch__", hears), session.recording.running():
+            with attention.unseen():
+                torch.sigmoid(x)
+            self.assertEqual(heard, [])
+            torch.sigmoid(x)
+        self.assertEqual(heard, [torch.ops.aten.sigmoid.default])
+
+    def test_the_mode_comes_back_behind_an_error(self):
+        session = sessions.Session(nn.Linear(3, 3))
+        with session.recording.running():
+            before = _get_current_dispatch_mode_stack()
+            with contextlib.suppress(ValueError), attention.unseen():
+                self.assertEqual(_get_current_dispatch_mode_stack(), before[:-1])
+                raise ValueError
+            self.assertEqual(_get_current_dispatch_mode_stack(), before)
+            self.assertFalse(session.recording.quiet)
+
+    def test_objects_that_were_there_are_frozen_meanwhile(self):
+        model = nn.Linear(3, 3)
+        counts = []
+        with tracediff.recording(model, self.folder / "run.safetensors"), torch.no_grad():
+            counts.append(gc.get_freeze_count())
+            model(torch.ones(1, 3))
+        counts.append(gc.get_freeze_count())
+        gc.freeze()
+        frozen = gc.get_freeze_count()
+        try:
+            with tracediff.recording(model, self.folder / "run.safetensors"), torch.no_grad():
+                model(torch.ones(1, 3))
+            self.assertGreaterEqual(gc.get_freeze_count(), frozen // 2, "who froze objects keeps them so")
+        finally:
+            gc.unfreeze()
+        self.assertGreater(counts[0], 1000)
+        self.assertEqual(counts[1], 0)
 
     def test_engines_go_on(self):
         model = nn.Linear(3, 3)
@@ -255,6 +300,44 @@ class Names(TestCase):
         for layer in (0, 1):
             self.assertEqual(made[f"ls.{layer}.qkv"].shape, (1, 3, 12))
             self.assert_same(made[f"ls.{layer}.values"], made[f"ls.{layer}.qkv"].view(1, 3, 3, 2, 2)[:, :, 2].transpose(1, 2), "values")
+            self.assertIn(f"ls.{layer}.out", made)
+        one = program(out)
+        self.assertEqual(one["layers"], "ls")
+        calls = [call[:2] for call in one["passes"][0]["calls"] if call[1] >= 0]
+        self.assertEqual([layer for _, layer in calls], [0, 1])
+        self.assertEqual(calls[0][0], calls[1][0], "layers share a template")
+
+    def test_which_list_is_the_layers(self):
+        def block():
+            return nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+
+        def lists(**held):
+            """Return a model that holds lists of blocks, by name."""
+            model = nn.Module()
+            for name, modules in held.items():
+                setattr(model, name, nn.ModuleList(modules))
+            return model
+
+        def experts():
+            return lists(experts=[block() for _ in range(5)])
+
+        tower = nn.Module()
+        tower.body = nn.Sequential(*(experts() for _ in range(3)))
+        apart = nn.Module()
+        apart.front, apart.tower = lists(pre=[block(), block()]), tower
+        cases = {
+            "a list in a module, and experts in its layers": (apart, "tower.body"),
+            "the longest": (lists(heads=[block(), block()], stages=[block() for _ in range(3)]), "stages"),
+            "called as layers are": (lists(stages=[block() for _ in range(3)], blocks=[block(), block()]), "blocks"),
+            "classes that come again": (lists(mixed=[block(), experts(), block()]), "mixed"),
+            "one of each class": (lists(parts=[block(), experts()]), "layers"),
+            "a layer spread over two lists": (lists(mix=[block(), block()], norms=[nn.Tanh(), nn.Tanh()]), "layers"),
+            "no modules within": (lists(heads=[nn.Linear(4, 4), nn.Linear(4, 4)]), "layers"),
+        }
+        for why, (model, want) in cases.items():
+            with self.subTest(why):
+                paths = {module: name for name, module in model.named_modules() if name}
+                self.assertEqual(layers.path(paths), want)
 
     def test_scores_that_are_not_found(self):
         class Strange(nn.Module):

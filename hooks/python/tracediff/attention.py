@@ -58,17 +58,24 @@ def same_bits(a: Any, b: Any) -> bool:
 def unseen() -> Iterator[None]:
     """Keep what torch computes within the block from recordings of the model: it is the capture's own.
 
-    Other dispatch modes go on: an engine that replaces operations replaces these, too.
+    Other dispatch modes go on: an engine that replaces operations replaces these, too. A recording with none of them
+    about it is taken off, so that nothing goes through Python; one beneath another mode lets what it hears pass.
     """
-    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
 
-    recordings = [mode for mode in _get_current_dispatch_mode_stack() if hasattr(mode, "quiet")]
+    stack = _get_current_dispatch_mode_stack()
+    recordings = [mode for mode in stack if hasattr(mode, "quiet")]
     before = [mode.quiet for mode in recordings]
+    taken: list[Any] = []
     try:
         for mode in recordings:
             mode.quiet = True
+        while stack and hasattr(stack.pop(), "quiet"):
+            taken.append(_pop_mode())
         yield
     finally:
+        while taken:
+            _push_mode(taken.pop())
         for mode, quiet in zip(recordings, before, strict=True):
             mode.quiet = quiet
 

@@ -233,20 +233,30 @@ def in_sequence(names: list[Any], steps: list[Step], first: int) -> list[Any]:
         names = [n for n in names if n not in full]
         names[names.index(at) + 1 : names.index(at) + 1] = full
     out = [n for n in names if not EARLY.fullmatch(n.name)]
+    held = [_held(n) for n in out]  # beside out: the values that its names are of
+    known = set(held)
     for name in (n for n in names if EARLY.fullmatch(n.name)):
-        known = {id(n.operand.of): i for i, n in enumerate(out) if not n.name.startswith("rotary")}
-        todo, seen, last = list(_inputs(name.operand, steps, first)), set(), -1
+        todo, seen, found = list(_inputs(name.operand, steps, first)), set(), set()
         while todo:
             of = todo.pop().of
             if id(of) in seen or not isinstance(of, Value):
                 continue
             seen.add(id(of))
             if id(of) in known:
-                last = max(last, known[id(of)])
+                found.add(id(of))
             elif of.step >= first:
                 todo.extend(o for o in steps[of.step].operands if isinstance(o, Operand))
-        out.insert(last + 1 if last >= 0 else names.index(name), name)
+        last = next((i for i in range(len(held) - 1, -1, -1) if held[i] in found), -1)
+        at = last + 1 if last >= 0 else names.index(name)
+        out.insert(at, name)
+        held.insert(at, _held(name))
+        known.add(_held(name))
     return out
+
+
+def _held(name: Any) -> int | None:
+    """Return the identity of the value that a name is of; None of rotary tables."""
+    return None if name.name.startswith("rotary") else id(name.operand.of)
 
 
 def _inputs(operand: Operand, steps: list[Step], first: int) -> list[Operand]:

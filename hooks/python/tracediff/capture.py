@@ -55,6 +55,8 @@ def run(
     check_ids(order, job)
     plan = job.scope.select(order.entries)
     reserved = trace.reserve(_expected(plan, job.lengths(), order.window, loaded.dtype))
+    if program:  # or the whole trace is copied to make room for its digest
+        reserved += trace.room({"tracediff.program": f"sha256:{0:064}"})
     fed: list[list[int]] = []
     with trace.Writer(out, manifest(loaded, order, job, plan), reserved, log) as writer:
         recorder = Recorder(loaded, order, plan, lambda e, tensor: writer.append(trace.key(e.name, len(fed)), tensor))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # it imports torch
 MOST = 131  # tokens of the longest prompt where nobody says otherwise; odd, so that no chunk of 2, 4, 8 ... fits into it
 SHORT = (1, 2, 5)  # beside 1, which models treat as a decode step now and then, no two that differ by a whole chunk
 BETWEEN = 11  # at least, of the one that is twice the wanted prompt and one more
+FURTHER = (31, 63)  # where the longest prompt has other operations than the one before: most chunks are of 32, 64 ... tokens
+BELOW = (9, 22)  # tokens fewer than the longest, then: three of them are what a reader needs
 STEPS = 2  # decoded after each prompt, and one more after the longest: that shows which pass before it a third one reads
 LEFT = 4  # tokens that a window, or the table of positions, has left behind the longest prompt and its steps
 
@@ -33,7 +35,9 @@ def record(session: Session, call: Call, ids: Sequence[int], most: int, config: 
     longest = _longest(len(ids), most, config)
     prompts = [n for n in (*SHORT, max(2 * len(ids) + 1, BETWEEN)) if n != len(ids) and n < longest]
     why = ""
-    for n in [*prompts, longest]:
+    todo = [*prompts, longest]
+    while todo:
+        n = todo.pop(0)
         if n == longest and (why := _grows(session)):
             session.alone(why)
             break
@@ -43,6 +47,8 @@ def record(session: Session, call: Call, ids: Sequence[int], most: int, config: 
         except Exception as err:  # what the model makes of other lengths is its own
             session.undo()
             why = f"a prompt of {n} tokens fails: {type(err).__name__}: {err}"
+        else:
+            todo += _further(session) if n == longest else []
     if why and not session.others():
         session.alone(why)
     return session.why_alone
@@ -63,6 +69,15 @@ def _longest(tokens: int, most: int, config: Any) -> int:
     sizes = (getattr(config, name, None) for name in names)
     ends = [n - LEFT for n in sizes if isinstance(n, int) and n - LEFT > tokens]
     return max(min([max(most, 2 * tokens + 1), *ends]), max(SHORT))
+
+
+def _further(session: Session) -> list[int]:
+    """Return prompts to run, too, where the longest does other operations than the next: such as those of more chunks."""
+    firsts = sorted((one for one in session.passes if one.past == 0), key=lambda one: one.tokens)
+    a, b = firsts[-2:]
+    if len(a.steps) == len(b.steps):
+        return []
+    return sorted({n for n in (*FURTHER, *(b.tokens - k for k in BELOW)) if a.tokens < n < b.tokens})
 
 
 def _grows(session: Session) -> str:

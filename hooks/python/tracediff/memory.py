@@ -64,10 +64,11 @@ class Operand:
 class Storage:
     """What is known of one storage: leaves in it, or its value, or what its constants depend on."""
 
-    __slots__ = ("born", "copies", "leaves", "line", "origin", "value", "weak")
+    __slots__ = ("born", "copies", "key", "leaves", "line", "origin", "value", "weak")
 
     def __init__(self, storage: Any, born: int) -> None:
         self.weak = StorageWeakRef(storage)
+        self.key = storage._cdata
         self.leaves: list[Leaf] = []
         self.value: Value | None = None
         self.origin: frozenset[str] = frozenset()

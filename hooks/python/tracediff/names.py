@@ -15,12 +15,11 @@ from typing import Any
 
 import torch
 
-from tracediff import attention_steps, called_names
+from tracediff import attention_steps, called_names, layers
 from tracediff.memory import Operand, Value, dense
 from tracediff.program import Recording, Step
 from tracediff.program_file import Name
 
-LAYER = re.compile(r"(?P<list>(?:[A-Za-z_]\w*\.)*(?:layers|h|blocks|block|layer|blk))\.(?P<n>\d+)(?:\.(?P<rest>.+))?")
 KINDS = {"sliding_attention": "sliding", "full_attention": "full", "chunked_attention": "chunked"}
 BOUNDARIES = ("o_proj", "down_proj", "out_proj", "dense_4h_to_h", "c_proj")
 NORM = re.compile(r"(^|_)(norm|ln|layernorm|layer_norm|rmsnorm)", re.IGNORECASE)
@@ -50,7 +49,8 @@ class Namer:
         self._layers: dict[str, int] = {}  # by name
         self._renamed: dict[str, tuple[str, int] | None] = {}  # what a name is called, where that is another
         self.missed: list[str] = []  # modules whose softmax is of scores that were not found, as names of these
-        self.prefix = self._layer_list()
+        self.prefix = layers.path(self._paths)
+        self._layer = re.compile(re.escape(self.prefix) + r"\.(\d+)")
         self.begin()
 
     def _name_modules(self) -> dict[Any, str]:
@@ -63,12 +63,6 @@ class Namer:
             if name and module is not self._text and not _contains(module, self._text):
                 out.setdefault(module, name)
         return out
-
-    def _layer_list(self) -> str:
-        for path in self._paths.values():
-            if found := LAYER.fullmatch(path):
-                return found["list"]
-        return "layers"
 
     def begin(self) -> None:
         """Start a pass."""
@@ -98,8 +92,8 @@ class Namer:
     def layer_of(self, name: str) -> int:
         """Return the layer of a name, -1 outside the layers."""
         if (layer := self._layers.get(name)) is None:
-            found = LAYER.match(name)
-            layer = self._layers[name] = int(found["n"]) if found and found["list"] == self.prefix else -1
+            found = self._layer.match(name)
+            layer = self._layers[name] = int(found[1]) if found else -1
         return layer
 
     def give(self, name: str, tensor: Any, level: int, rank: float | None = None, place: int | None = None) -> None:
@@ -163,8 +157,7 @@ class Namer:
         return isinstance(tensor, torch.Tensor) and self._recording.memory.find(tensor).computed
 
     def _before(self, path: str) -> Any:
-        found = LAYER.fullmatch(path)
-        is_layer = bool(found and not found["rest"] and found["list"] == self.prefix)
+        is_layer = bool(self._layer.fullmatch(path))
 
         def hook(module: Any, args: Any, kwargs: Any) -> None:
             self._stack.append((path, self._now))
@@ -230,8 +223,7 @@ class Namer:
                 self.give(key, tensor, 2, -1, self._first)
 
     def _after(self, path: str) -> Any:
-        found = LAYER.fullmatch(path)
-        is_layer = bool(found and not found["rest"] and found["list"] == self.prefix)
+        is_layer = bool(self._layer.fullmatch(path))
 
         def hook(module: Any, args: Any, kwargs: Any, output: Any) -> None:
             while self._stack:

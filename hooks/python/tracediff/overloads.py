@@ -21,6 +21,7 @@ class Argument(NamedTuple):
     silent: bool  # it says where memory is, and nothing about numbers
     has_default: bool
     default: Any
+    reads: bool  # a tensor, or a list of tensors, that is not where the result goes
     left_out: bool  # not an operand: the place that is written, where nothing of its content is read
 
 
@@ -43,6 +44,9 @@ class Overload:
             "aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh", "aten::detach",
         )  # fmt: skip
         self.arguments = [self._argument(a) for a in schema.arguments]
+        self.writes = any(a.writes for a in self.arguments)
+        # It does nothing but look at memory in another way: whatever it is given, there is nothing to record.
+        self.looks = func.is_view and not self.writes and not self.lifts and not self.composite
 
     def _argument(self, a: Any) -> Argument:
         kind = str(a.type)
@@ -51,7 +55,7 @@ class Overload:
         return Argument(
             a.name, a.is_out, writes, "Tensor" in kind, kind.endswith("number") and is_operand(self.op, a.name),
             a.name in SILENT, default, a.default_value if default else None,
-            a.is_out or (self.op in ("to", "fill") and a.name in ("self", "dst") and writes),
+            "Tensor" in kind and not a.is_out, a.is_out or (self.op in ("to", "fill") and a.name in ("self", "dst") and writes),
         )  # fmt: skip
 
     def given(self, args: Any, kwargs: Any) -> list[tuple[Argument, Any]]:
@@ -60,6 +64,13 @@ class Overload:
         if kwargs:
             out += [(a, kwargs[a.name]) for a in self.arguments[len(args) :] if a.name in kwargs]
         return out
+
+
+def among(values: list[Any]) -> list[Any]:
+    """Return the tensors of arguments, in order."""
+    if all([isinstance(value, torch.Tensor) for value in values]):
+        return values
+    return [t for value in values for t in tensors(value)]
 
 
 def tensors(value: Any) -> Iterator[Any]:

@@ -15,7 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tracediff.memory import EMPTY, Memory, Operand, Value, dense, dtype_name, plain, row_major, same_place
-from tracediff.overloads import Overload, tensors
+from tracediff.overloads import Overload, among, tensors
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -75,16 +75,18 @@ class Recording(TorchDispatchMode):
         if form.composite:
             with self, torch._C.DisableTorchFunction():
                 return func.decompose(*args, **kwargs)
+        if form.looks:
+            return func(*args, **kwargs)
         self.memory.tick()
         given = form.given(args, kwargs)
-        inputs = [] if form.factory else [t for a, value in given if a.tensor and not a.out for t in tensors(value)]
-        written = [t for a, value in given if a.writes for t in tensors(value)]
+        inputs = [] if form.factory else among([value for a, value in given if a.reads])
+        written = among([value for a, value in given if a.writes]) if form.writes else []
         find = self.memory.find
         found = [find(t) for t in inputs]
+        before = {known.key for known in found}
         if any([known.computed for known in found]) or any([find(t).computed for t in written]):
-            return self._computed(form, func, args, kwargs, given, inputs, written)
+            return self._computed(form, func, args, kwargs, given, before, written)
         origin = frozenset().union(*[known.origin for known in found])
-        before = {t.untyped_storage()._cdata for t in inputs}
         out = func(*args, **kwargs)
         fresh = [t for t in tensors(out) if t.untyped_storage()._cdata not in before]
         if form.empty:
@@ -101,10 +103,9 @@ class Recording(TorchDispatchMode):
         return out
 
     def _computed(
-        self, form: Overload, func: Any, args: Any, kwargs: Any, given: Any, inputs: Any, written: Any
+        self, form: Overload, func: Any, args: Any, kwargs: Any, given: Any, before: set[int], written: Any
     ) -> Any:
-        """Run an operation that reads or writes what depends on parameters."""
-        before = {t.untyped_storage()._cdata for t in inputs}
+        """Run an operation that reads or writes what depends on parameters; `before` are the storages that it reads."""
         if form.views and not written:
             out = func(*args, **kwargs)
             if all(t.untyped_storage()._cdata in before for t in tensors(out)):
@@ -139,10 +140,8 @@ class Recording(TorchDispatchMode):
             if argument.left_out:
                 continue
             if argument.tensor:
-                many = isinstance(value, list | tuple)
-                operands.extend(
-                    self.operand(t) if isinstance(t, torch.Tensor) else t for t in (value if many else [value])
-                )
+                many = value if isinstance(value, list | tuple) else (value,)
+                operands += [self.operand(t) if isinstance(t, torch.Tensor) else t for t in many]
             elif argument.silent or (argument.has_default and value == argument.default):
                 continue
             elif argument.number:

@@ -5,6 +5,7 @@ docs/program-format.md describes.
 """
 
 import contextlib
+import gc
 import itertools
 import math
 import os
@@ -24,6 +25,23 @@ from tracediff.names import Namer, _bound, _flat
 from tracediff.program import Recording
 from tracediff.program_file import Pass, Writer
 from tracediff.weights import Checkpoint
+
+
+@contextlib.contextmanager
+def _old_objects_left() -> Iterator[None]:
+    """Let the garbage collector look at nothing that is there already.
+
+    A recording makes many small objects, and every quarter more of them has the collector go through all that torch and
+    transformers hold: as long as a forward pass takes. Who has frozen objects before keeps them so.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class Session:
@@ -50,7 +68,8 @@ class Session:
         self.names.attach()
         after = self._model.register_forward_hook(self._end, with_kwargs=True)
         try:
-            yield self
+            with _old_objects_left():
+                yield self
         finally:
             self._inside.close()
             self.names.detach()
@@ -156,7 +175,8 @@ class Session:
 
     def save(self, path: str | os.PathLike[str], head: dict[str, Any]) -> str:
         """Write the file, and return its digest."""
-        return program_file.write(path, self.text(head))
+        with _old_objects_left():
+            return program_file.write(path, self.text(head))
 
     def _head(self) -> dict[str, Any]:
         producer = {"torch": torch.__version__, "python": platform.python_version()}

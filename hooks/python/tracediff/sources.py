@@ -106,10 +106,13 @@ class Hooks:
 
     def __enter__(self) -> "Hooks":
         attach = {"in": self._attach_in, "out": self._attach_out, "call": self._attach_call, "attn": self._attach_attn}
+        known: dict[Place, list[Entry]] = defaultdict(list)
+        for entry in self._known:
+            known[self._place(entry)].append(entry)
         try:
             for place, entries in self._wanted.items():
                 if place.kind in attach:
-                    site = Site(str(place), entries, (e for e in self._known if self._place(e) == place), self._fire)
+                    site = Site(str(place), entries, known[place], self._fire)
                     self._sites.append(site)
                     attach[place.kind](self._loaded.module(place.module), place, site)
             if self._attention:

@@ -90,6 +90,15 @@ def reserve(tensors: Iterable[tuple[str, str, tuple[int, ...]]]) -> int:
     return total
 
 
+def room(manifest: Mapping[str, str]) -> int:
+    """Return how many bytes of header Writer.amend will take."""
+    return len(_lines(manifest))
+
+
+def _lines(manifest: Mapping[str, str]) -> bytes:
+    return "".join(f",{json.dumps(k)}:{json.dumps(v)}" for k, v in manifest.items()).encode()
+
+
 def _entry(name: str, info: Info) -> bytes:
     """Return the header's text for one tensor, with the comma before it."""
     value = {"dtype": info.dtype, "shape": list(info.shape), "data_offsets": [info.begin, info.end]}
@@ -207,7 +216,7 @@ class Writer:
     def amend(self, manifest: Mapping[str, str]) -> None:
         """Add to the manifest what is known only at the end; keys that are there already stay as they are."""
         known = json.loads(bytes(self._header))["__metadata__"]
-        text = "".join(f",{json.dumps(k)}:{json.dumps(v)}" for k, v in manifest.items() if k not in known).encode()
+        text = _lines({k: v for k, v in manifest.items() if k not in known})
         at = len(_BEGIN) + STATUS_WIDTH + 1  # behind the status and its quotes
         if len(self._header) + len(text) > self._capacity:
             self._grow(len(text))
