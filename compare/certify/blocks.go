@@ -20,7 +20,7 @@ const blockElements = 1 << 22
 func (t *trial) block() int {
 	i, tokens := t.i, t.i.env.Passes[t.node.Pass].Tokens
 	elements := size(i.list.Size(t.node, i.env.Passes))
-	if elements <= blockElements || tokens < 2 || t.last || t.chooses() || !i.byRows(t.node, t.cut) || !i.rowAfterRow(t.node) {
+	if elements <= i.block || tokens < 2 || t.last || t.chooses() || !i.byRows(t.node, t.cut) || !i.rowAfterRow(t.node) {
 		return 0
 	}
 	for _, n := range append(slices.Clone(t.cut.Leaves), t.node) {
@@ -28,7 +28,7 @@ func (t *trial) block() int {
 			return 0
 		}
 	}
-	return min(max(blockElements/(elements/tokens), 1), tokens)
+	return min(max(i.block/(elements/tokens), 1), tokens)
 }
 
 // rowAfterRow reports whether the rows of a captured entry's tokens follow each other, as they are in the trace.

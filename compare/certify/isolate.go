@@ -75,6 +75,7 @@ type Isolator struct {
 	// positioned: the trace says where its tokens stand.
 	positioned bool
 	worked     atomic.Int64 // elements and products of the entries that were certified
+	block      int          // elements of an entry that are certified at one time; see [blockElements]
 	large      sync.Mutex   // held for an entry that is looked at whole and is certified in blocks where it is right
 }
 
@@ -118,7 +119,7 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	if o.Arithmetic == "" {
 		o.Arithmetic = Auto
 	}
-	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, layout: keyorder.New(t, list), forms: map[string]*form{}, named: map[string]*named{}, follows: map[order.Node]bool{}}
+	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, block: blockElements, layout: keyorder.New(t, list), forms: map[string]*form{}, named: map[string]*named{}, follows: map[order.Node]bool{}}
 	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
 		if e, ok := list.Lookup(name); ok && e.Derived() {
 			i.derived[name] = true

@@ -78,7 +78,7 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string) {
 
 // atOnce is how many elements of an entry are certified at one time: see [trial.block].
 func (i *Isolator) atOnce(ctx context.Context, p prepared) int {
-	if p.elements <= blockElements || len(p.passes) > 1 {
+	if p.elements <= i.block || len(p.passes) > 1 {
 		return p.elements
 	}
 	t, err := i.unread(ctx, order.Node{Entry: i.list.Index(p.name), Pass: p.passes[0]}, i.has)
