@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -243,6 +244,35 @@ func TestReadAt(t *testing.T) {
 	wantError(t, "a record made larger", err, "more than the 4294967296 that are read at once")
 	_, err = tr.ReadAt(r, make([]byte, 1), 0)
 	wantError(t, "a record made larger", err, "no record of it")
+}
+
+// A part of a tensor has the elements that all of it has, and no part reaches beyond it.
+func TestPart(t *testing.T) {
+	tr := open(t, write(t, capture.Manifest{}, 0, some...))
+	for _, r := range tr.Records() {
+		if r.Firing > 0 {
+			continue
+		}
+		all, err := tr.Value(r.Pass, r.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := range len(all.Data) + 1 {
+			for n := range len(all.Data) - at + 1 {
+				got, err := tr.Part(r.Pass, r.Name, at, n)
+				same := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
+				if err != nil || !slices.EqualFunc(got.Data, all.Data[at:at+n], same) {
+					t.Errorf("%d elements of %s from %d on: %v, %v", n, r.Key, at, got.Data, err)
+				}
+			}
+		}
+		for _, outside := range [][2]int{{-1, 1}, {0, -1}, {0, len(all.Data) + 1}, {len(all.Data), 1}, {1, math.MaxInt}} {
+			_, err := tr.Part(r.Pass, r.Name, outside[0], outside[1])
+			wantError(t, "outside", err, "no elements")
+		}
+	}
+	_, err := tr.Part(0, "nothing", 0, 1)
+	wantError(t, "missing", err, `no tensor "nothing"`)
 }
 
 // Several goroutines may read one trace.

@@ -35,6 +35,28 @@ func (t *Trace) Value(pass int, name string) (program.Value, error) {
 	return v, nil
 }
 
+// Part is Value of some elements that follow each other, from element at on: so much is in memory at one time, and no more. Of a sum of
+// terms no part is read. Its shape is that of a vector.
+func (t *Trace) Part(pass int, name string, at, n int) (program.Value, error) {
+	r, ok := t.Lookup(pass, name)
+	if !ok {
+		return program.Value{}, fmt.Errorf("%s has no tensor %s", t.path, quote(Key(pass, name, 0)))
+	}
+	width := r.DType.Size()
+	if all := int(r.Size) / width; r.Sums() || at < 0 || n < 0 || at > all-n {
+		return program.Value{}, fmt.Errorf("%s: no elements %d to %d of %s", t.path, at, at+n, quote(r.Key))
+	}
+	raw := make([]byte, n*width)
+	if got, err := t.ReadAt(r, raw, int64(at)*int64(width)); got < len(raw) {
+		return program.Value{}, err
+	}
+	v := program.Value{Shape: []int{n}, Data: make([]float64, n)}
+	return v, floats.Decode(v.Data, r.DType, raw)
+}
+
+// Sums reports whether a record is a sum of terms, such as the results of ranks; see [Trace.Summed].
+func (r Record) Sums() bool { return r.terms != nil }
+
 // A Sum says of each element of a sum of terms what an engine's own sum may have beside it. An engine adds the terms in any order, and
 // rounds after each step or at the end alone.
 type Sum struct {

@@ -79,42 +79,39 @@ type pooled struct {
 	entries []int     // where the rows of each entry begin
 	moved   float64   // ‖d‖²
 	norm    float64   // ‖x‖²
-	bounds  []float64 // of elements
+	bounds  []float64 // of elements; none where the form has too few entries to be remarkable
 }
 
 // belowIn pools the entries of a form.
 func (i *Isolator) belowIn(ctx context.Context, name string, nodes []order.Node) ([]Estimate, error) {
 	var sums []*pooled
-	elements, seen := 0, map[uint64]bool{}
+	elements, seen := 0, map[uint64]bool{} // rows that were met
 	for k, n := range permuted(nodes, scattered(len(nodes))) {
 		if k >= minBelow && elements >= belowElements {
 			break
 		}
-		t, err := i.trial(ctx, n)
+		t, err := i.unread(ctx, n, i.has)
 		if lacking(err) {
 			continue
 		} else if err != nil {
 			return nil, err
 		}
-		if err := t.prepare(); err != nil {
+		f, err := t.cut.Formula(t.passes(), i.env.DType)
+		if errors.Is(err, order.ErrOwn) {
+			return nil, nil
+		} else if err != nil {
 			return nil, err
 		}
-		if t.formula == nil || len(numbersIn(t.formula.Program)) == 0 || t.entry.Compare == order.Pattern {
+		if len(numbersIn(f.Program)) == 0 || t.entry.Compare == order.Pattern {
 			return nil, nil
 		}
-		if t.d != t.entry.DTypeOf(i.env.DType) {
-			continue
-		}
-		j, err := i.rightIn(ctx, t, name)
-		if err != nil {
+		p := pooling{sums: sums, seen: seen, bounds: len(nodes) >= belowEntries}
+		if right, err := p.entry(t, name); err != nil {
 			return nil, err
-		} else if j == nil {
-			continue
+		} else if right {
+			elements += size(i.list.Size(n, t.passes()))
 		}
-		elements += len(j.y.Data)
-		if sums, err = t.pool(sums, j, seen); err != nil {
-			return nil, err
-		}
+		sums = p.sums
 	}
 	var all []Estimate
 	for _, s := range sums {
@@ -123,6 +120,66 @@ func (i *Isolator) belowIn(ctx context.Context, name string, nodes []order.Node)
 		}
 	}
 	return all, nil
+}
+
+// pooling adds the entries of a form to the sums of its numbers.
+type pooling struct {
+	sums   []*pooled
+	seen   map[uint64]bool // rows that were met before
+	bounds bool            // the bounds of elements are asked for
+}
+
+// entry adds an entry, and reports whether it is right: a large one some tokens at a time.
+func (p *pooling) entry(t *trial, form string) (right bool, err error) {
+	var begins []int
+	for _, s := range p.sums {
+		begins = append(begins, len(s.ds))
+	}
+	if t.block() > 0 {
+		right, err = p.blocks(t)
+	}
+	if !right && err == nil {
+		right, err = p.whole(t, form)
+	}
+	for k, s := range p.sums {
+		at := 0
+		if k < len(begins) {
+			at = begins[k]
+		}
+		if len(s.ds) > at {
+			s.entries = append(s.entries, at)
+		}
+	}
+	return right, err
+}
+
+// blocks adds an entry that transformers' arithmetic gives. All of it is looked at before the first of it is added.
+func (p *pooling) blocks(t *trial) (right bool, err error) {
+	right, err = t.eachBlock(true, func(part *trial, j *judged) (bool, error) {
+		return part.own() && len(j.outside()) == 0, nil
+	})
+	if !right || err != nil {
+		return false, err
+	}
+	return t.eachBlock(false, func(part *trial, j *judged) (bool, error) { return true, p.add(part, j) })
+}
+
+// own reports whether an entry was captured in the dtype that the order has it in.
+func (t *trial) own() bool { return t.d == t.entry.DTypeOf(t.i.env.DType) }
+
+// whole adds an entry that the arithmetic of its form gives.
+func (p *pooling) whole(t *trial, form string) (right bool, err error) {
+	if err := t.readAll(); err != nil || !t.own() {
+		return false, err
+	}
+	if err := t.prepare(); err != nil {
+		return false, err
+	}
+	j, err := t.i.rightIn(t.ctx, t, form)
+	if j == nil || err != nil {
+		return false, err
+	}
+	return true, p.add(t, j)
 }
 
 // rightIn is the entry's value in the arithmetic that gives all of it; nil for one that is not right.
@@ -157,25 +214,24 @@ func numbersIn(p *program.Program) (all [][]int) {
 	return all
 }
 
-// pool adds an entry to the sums of the form's numbers.
-func (t *trial) pool(sums []*pooled, j *judged, seen map[uint64]bool) ([]*pooled, error) {
-	p := t.formula.Program
-	rows := t.fresh(j, seen)
+// add takes in what is computed of an entry, or of some tokens of it.
+func (p *pooling) add(t *trial, j *judged) error {
+	rows := t.fresh(j, p.seen)
 	if len(rows) == 0 {
-		return sums, nil
+		return nil
 	}
-	for k, at := range numbersIn(p) {
-		s := &p.Steps[at[0]]
-		if k >= len(sums) {
-			sums = append(sums, &pooled{site: program.Site{Form: s.Form, Name: s.Site}, value: s.Value, first: capture.Key(t.node.Pass, t.entry.Name, 0)})
+	for k, at := range numbersIn(t.formula.Program) {
+		s := &t.formula.Steps[at[0]]
+		if k >= len(p.sums) {
+			p.sums = append(p.sums, &pooled{site: program.Site{Form: s.Form, Name: s.Site}, value: s.Value, first: capture.Key(t.node.Pass, t.entry.Name, 0)})
 		}
 		d, err := t.derivative(at)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		sums[k].add(j, d, rows)
+		p.sums[k].add(j, d, rows, p.bounds)
 	}
-	return sums, nil
+	return nil
 }
 
 // fresh are the rows of an entry that were not met before.
@@ -227,8 +283,7 @@ func (t *trial) derivative(at []int) ([]float64, error) {
 }
 
 // add takes the rows of an entry in.
-func (s *pooled) add(j *judged, d []float64, rows [][2]int) {
-	begins := len(s.ds)
+func (s *pooled) add(j *judged, d []float64, rows [][2]int, bounds bool) {
 	huge := measure.HalfLargest(j.d)
 	for _, r := range rows {
 		var ds, dd float64
@@ -242,14 +297,13 @@ func (s *pooled) add(j *judged, d []float64, rows [][2]int) {
 			dd += float64(d[i] / u * (d[i] / u))
 			s.moved += float64(d[i] * d[i])
 			s.norm += float64(x * x)
-			s.bounds = append(s.bounds, j.x.Bound[i])
+			if bounds {
+				s.bounds = append(s.bounds, j.x.Bound[i])
+			}
 		}
 		if dd > 0 {
 			s.ds, s.dd = append(s.ds, ds), append(s.dd, dd)
 		}
-	}
-	if len(s.ds) > begins {
-		s.entries = append(s.entries, begins)
 	}
 }
 

@@ -135,35 +135,66 @@ func (j *judged) outside() []int {
 	return at
 }
 
+// without is the outcome of an entry of which nothing is outside. Guessed: what one of its elements may be is not bounded; see [judged.guessed].
+func (c *Certificate) without(guessed bool) Outcome {
+	switch {
+	case guessed:
+		return Unidentified
+	case c.Unequal > 0:
+		return Rounding
+	}
+	return Exact
+}
+
 // newCertificate measures y against x in strict arithmetic: everything but the verdict. The reach of all elements is not above
 // ceiling.
 func newCertificate(j *judged) (c *Certificate, ceiling float64) {
-	c = &Certificate{Elements: int64(len(j.y.Data))}
+	var m measured
+	m.add(j)
+	return m.certificate()
+}
+
+// measured sums up what a certificate says of an entry, a part of its elements after the other: the same bits, however many parts there are.
+type measured struct {
+	Certificate
+	sampled                        bool // the bounds of some elements are ceilings
+	dd, rr, ee, sampledR, sampledE float64
+}
+
+func (m *measured) add(j *judged) {
+	m.sampled = j.x.Columns > 0
+	m.Elements += int64(len(j.y.Data))
 	huge := measure.HalfLargest(j.d)
-	var dd, rr, ee, sampledR, sampledE float64
 	for i, y := range j.y.Data {
 		want := floats.Round(j.d, j.x.Data[i])
 		if y != want && (y == y || want == want) && !j.masked(i) {
-			c.Unequal++
+			m.Unequal++
 		}
 		if math.IsInf(j.x.Bound[i], 0) {
-			c.Unbounded++
+			m.Unbounded++
 		}
 		if math.Abs(y) < huge && math.Abs(want) < huge {
-			dd += float64((y - want) * (y - want))
-			rr += float64(want * want)
-			ee += float64(j.x.Bound[i] * j.x.Bound[i])
-			if j.x.Columns > 0 && j.x.Sampled(i) {
-				c.Sampled++
-				sampledR += float64(want * want)
-				sampledE += float64(j.x.Bound[i] * j.x.Bound[i])
+			m.dd += float64((y - want) * (y - want))
+			m.rr += float64(want * want)
+			m.ee += float64(j.x.Bound[i] * j.x.Bound[i])
+			if m.sampled && j.x.Sampled(i) {
+				m.Sampled++
+				m.sampledR += float64(want * want)
+				m.sampledE += float64(j.x.Bound[i] * j.x.Bound[i])
 			}
 		}
 	}
-	c.RelL2 = measure.Number(measure.Ratio(math.Sqrt(dd), math.Sqrt(rr)))
-	ceiling = measure.Ratio(math.Sqrt(ee), math.Sqrt(rr))
-	if j.x.Columns > 0 {
-		ee, rr = sampledE, sampledR
+}
+
+// certificate is what was summed up, and what the reach of all elements is not above.
+func (m *measured) certificate() (c *Certificate, ceiling float64) {
+	all := m.Certificate
+	c = &all
+	c.RelL2 = measure.Number(measure.Ratio(math.Sqrt(m.dd), math.Sqrt(m.rr)))
+	ceiling = measure.Ratio(math.Sqrt(m.ee), math.Sqrt(m.rr))
+	ee, rr := m.ee, m.rr
+	if m.sampled {
+		ee, rr = m.sampledE, m.sampledR
 	}
 	if c.Reach = measure.Number(measure.Ratio(math.Sqrt(ee), math.Sqrt(rr))); rr == 0 && c.Unequal == 0 {
 		c.Reach = 0
@@ -171,25 +202,33 @@ func newCertificate(j *judged) (c *Certificate, ceiling float64) {
 	return c, ceiling
 }
 
-// power finds the smallest |ε| with which R(x·(1+ε)) leaves R([x−δ, x+δ]) in some element, in the direction that is
+// power is the smallest |ε| with which R(x·(1+ε)) leaves R([x−δ, x+δ]) in some element, in the direction that is
 // harder to see. Rounding is monotone, so an element leaves when |x|·(1+ε) passes the midpoint beyond R(|x|+δ), or the one
 // below R(|x|−δ).
-func (c *Certificate) power(j *judged) {
-	up, down := math.Inf(1), math.Inf(1)
+type power struct{ up, down float64 }
+
+func newPower() power { return power{math.Inf(1), math.Inf(1)} }
+
+func (p *power) add(j *judged) {
 	for i, v := range j.x.Data {
 		x, e := math.Abs(v), j.x.Bound[i]
 		if !j.x.Sampled(i) || x == 0 || math.IsInf(x, 0) || x != x {
 			continue
 		}
 		hi := floats.Round(j.d, x+e)
-		up = min(up, (hi+lastPlace(j.d, hi)/2)/x-1)
+		p.up = min(p.up, (hi+lastPlace(j.d, hi)/2)/x-1)
 		if lo := floats.Round(j.d, x-e); lo > 0 {
-			down = min(down, 1-(lo-lastPlace(j.d, lo)/2)/x)
+			p.down = min(p.down, 1-(lo-lastPlace(j.d, lo)/2)/x)
 		}
 	}
-	if worst := max(up, down); !math.IsInf(worst, 0) {
-		c.Power = measure.Number(worst)
+}
+
+// number is NaN where no element shows a scale.
+func (p *power) number() measure.Number {
+	if worst := max(p.up, p.down); !math.IsInf(worst, 0) {
+		return measure.Number(worst)
 	}
+	return measure.Nan
 }
 
 // lastPlace is the distance of d's numbers at x: at 0 the smallest subnormal, and 0 at those that are not finite.

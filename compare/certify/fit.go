@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
 )
 
 // fit is the scale s for which s·w comes nearest to y, w = R(x) being what an engine without any error writes: least squares
@@ -18,10 +19,11 @@ type fit struct {
 	scale, err float64 // s, and its standard error √Σ(moved − (s−1)·q)² / Σq, which does not take errors to be of one size (White, 1980)
 }
 
-// newFit fits a scale in one pass, every element being taken for independent. With w and b as above an element has the weight
-// q = w²/b² and moves the scale by moved = w·(y−w)/b². NaN where no element has a scale.
-func newFit(j *judged) fit {
-	var weight, moves, qq, mm, mq float64 // Σ of q, moved, q², moved² and moved·q
+// fitting is what a fit is made of, summed up over one part of an entry after the other, every element being taken for independent. With w
+// and b as above an element has the weight q = w²/b² and moves the scale by moved = w·(y−w)/b².
+type fitting struct{ weight, moves, qq, mm, mq float64 } // Σ of q, moved, q², moved² and moved·q
+
+func (f *fitting) add(j *judged) {
 	for i, x := range j.x.Data {
 		if !j.x.Sampled(i) {
 			continue
@@ -33,21 +35,40 @@ func newFit(j *judged) fit {
 		}
 		r := w / b
 		q, moved := float64(r*r), float64(r*((y-w)/b))
-		weight += q
-		moves += moved
-		qq += float64(q * q)
-		mm += float64(moved * moved)
-		mq += float64(moved * q)
+		f.weight += q
+		f.moves += moved
+		f.qq += float64(q * q)
+		f.mm += float64(moved * moved)
+		f.mq += float64(moved * q)
 	}
-	if !(weight > 0) || !measure.Finite(qq) {
-		return fit{math.NaN(), math.NaN()}
-	}
-	d := moves / weight
-	return fit{1 + d, math.Sqrt(max(mm-float64(2*d*mq)+float64(d*d*qq), 0)) / weight}
 }
 
-// fitScale fits a scale to a tensor.
-func (c *Certificate) fitScale(j *judged) {
-	f := newFit(j)
-	c.Scale, c.ScaleError = measure.Number(f.scale), measure.Number(f.err)
+// fit is NaN where no element has a scale.
+func (f *fitting) fit() fit {
+	if !(f.weight > 0) || !measure.Finite(f.qq) {
+		return fit{math.NaN(), math.NaN()}
+	}
+	d := f.moves / f.weight
+	return fit{1 + d, math.Sqrt(max(f.mm-float64(2*d*f.mq)+float64(d*d*f.qq), 0)) / f.weight}
+}
+
+// weighed is what the judgement of an entry is worth: its power, and its scale. No scale is seen of what is masked.
+type weighed struct {
+	power
+	fitting
+}
+
+func newWeighed() weighed { return weighed{power: newPower()} }
+
+func (w *weighed) add(j *judged) {
+	if j.rule == order.All {
+		w.power.add(j)
+		w.fitting.add(j)
+	}
+}
+
+// say sets what a certificate says of it.
+func (w *weighed) say(c *Certificate) {
+	f := w.fit()
+	c.Power, c.Scale, c.ScaleError = w.number(), measure.Number(f.scale), measure.Number(f.err)
 }

@@ -91,18 +91,23 @@ func (e *evidence) someColumns(most int) {
 
 // take keeps some indexes of an axis of the entry's tensor.
 func (e *evidence) take(axis int, keep []int) {
-	shape, place := e.y.Shape, map[int]int{}
+	e.y, e.left = rowsOf(e.y, axis, keep), kept(e.left, e.y.Shape, axis, keep)
+}
+
+// kept are those of some elements of a shape that are left where some indexes of an axis are kept, as they are numbered then.
+func kept(left, shape []int, axis int, keep []int) []int {
+	place := map[int]int{}
 	for at, k := range keep {
 		place[k] = at
 	}
 	inner := size(shape[axis+1:])
-	var left []int
-	for _, i := range e.left {
+	var some []int
+	for _, i := range left {
 		if at, ok := place[i/inner%shape[axis]]; ok {
-			left = append(left, (i/inner/shape[axis]*len(keep)+at)*inner+i%inner)
+			some = append(some, (i/inner/shape[axis]*len(keep)+at)*inner+i%inner)
 		}
 	}
-	e.y, e.left = rowsOf(e.y, axis, keep), left
+	return some
 }
 
 // mostLeft are the indexes of an axis with most of what is left, in their order.

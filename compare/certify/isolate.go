@@ -75,6 +75,8 @@ type Isolator struct {
 	// positioned: the trace says where its tokens stand.
 	positioned bool
 	worked     atomic.Int64 // elements and products of the entries that were certified
+	block      int          // elements of an entry that are certified at one time; see [blockElements]
+	large      sync.Mutex   // held for an entry that is looked at whole and is certified in blocks where it is right
 }
 
 // NewIsolator prepares a trace of the model that list describes. weights are in the trace's dtype. The error says what a
@@ -117,7 +119,7 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	if o.Arithmetic == "" {
 		o.Arithmetic = Auto
 	}
-	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, layout: keyorder.New(t, list), forms: map[string]*form{}, named: map[string]*named{}, follows: map[order.Node]bool{}}
+	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, block: blockElements, layout: keyorder.New(t, list), forms: map[string]*form{}, named: map[string]*named{}, follows: map[order.Node]bool{}}
 	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
 		if e, ok := list.Lookup(name); ok && e.Derived() {
 			i.derived[name] = true
@@ -240,8 +242,26 @@ func (i *Isolator) Certify(ctx context.Context, name string, pass int) (*Certifi
 }
 
 func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certificate, *order.Plan, error) {
-	t, err := i.trialOf(ctx, name, pass)
+	n, err := i.node(name, pass)
 	if err != nil {
+		return nil, nil, err
+	}
+	t, err := i.unread(ctx, n, i.has)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t.block() > 0 {
+		c, err := t.inBlocks()
+		if err != nil {
+			return nil, nil, err
+		}
+		if c != nil {
+			return t.finished(c), t.cut, nil
+		}
+		i.large.Lock() // one at a time is in memory
+		defer i.large.Unlock()
+	}
+	if err := t.readAll(); err != nil {
 		return nil, nil, err
 	}
 	return t.certified()
@@ -249,28 +269,41 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 
 // certified is the certificate of a trial, and the cut that it is of.
 func (t *trial) certified() (*Certificate, *order.Plan, error) {
-	i := t.i
 	c, err := t.certify()
 	if err != nil {
 		return nil, nil, err
 	}
+	return t.finished(c), t.cut, nil
+}
+
+// finished counts what a certificate took, and says what it was computed from.
+func (t *trial) finished(c *Certificate) *Certificate {
 	if t.formula != nil {
-		i.worked.Add(int64(t.formula.Work()))
+		t.i.worked.Add(int64(t.formula.Work()))
 	}
 	for _, n := range t.cut.Leaves {
-		c.From = append(c.From, capture.Key(n.Pass, i.list.At(n).Name, 0))
+		c.From = append(c.From, capture.Key(n.Pass, t.i.list.At(n).Name, 0))
 	}
-	return c, t.cut, nil
+	return c
 }
 
 // trialOf is the trial of an entry by its name.
 func (i *Isolator) trialOf(ctx context.Context, name string, pass int) (*trial, error) {
+	n, err := i.node(name, pass)
+	if err != nil {
+		return nil, err
+	}
+	return i.trial(ctx, n)
+}
+
+// node is an entry by its name.
+func (i *Isolator) node(name string, pass int) (order.Node, error) {
 	at := i.list.Index(name)
 	if at < 0 {
-		return nil, fmt.Errorf("the order has no %s", name)
+		return order.Node{}, fmt.Errorf("the order has no %s", name)
 	}
 	if pass >= len(i.env.Passes) { // nor is known how many tokens the passes before had
-		return nil, &order.BareError{Name: order.InputIDs, Pass: len(i.env.Passes)}
+		return order.Node{}, &order.BareError{Name: order.InputIDs, Pass: len(i.env.Passes)}
 	}
-	return i.trial(ctx, order.Node{Entry: at, Pass: pass})
+	return order.Node{Entry: at, Pass: pass}, nil
 }

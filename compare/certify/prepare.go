@@ -49,10 +49,11 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string) {
 	}
 	slices.SortStableFunc(all, func(a, b prepared) int { return cmp.Compare(b.cost, a.cost) })
 	results := make([][]result, len(all))
-	q := queue{waiting: make([]int, len(all))}
+	together := make([]int, len(all))
 	for n := range all {
-		q.waiting[n] = all[n].elements
+		together[n] = c.i.atOnce(ctx, all[n])
 	}
+	q := queue{waiting: slices.Clone(together)}
 	q.freed.L = &q.mu
 	var wait sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(all)) {
@@ -61,7 +62,7 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string) {
 				if ctx.Err() == nil {
 					results[n] = c.i.results(ctx, all[n].name, all[n].passes)
 				}
-				q.done(all[n].elements)
+				q.done(together[n])
 			}
 		})
 	}
@@ -73,6 +74,21 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string) {
 			}
 		}
 	}
+}
+
+// atOnce is how many elements of an entry are certified at one time: see [trial.block].
+func (i *Isolator) atOnce(ctx context.Context, p prepared) int {
+	if p.elements <= i.block || len(p.passes) > 1 {
+		return p.elements
+	}
+	t, err := i.unread(ctx, order.Node{Entry: i.list.Index(p.name), Pass: p.passes[0]}, i.has)
+	if err != nil {
+		return p.elements
+	}
+	if tokens := t.block(); tokens > 0 {
+		return p.elements / i.env.Passes[t.node.Pass].Tokens * tokens
+	}
+	return p.elements
 }
 
 // costs are how many elements an entry has in a pass, about what they cost, and whether it may be computed with itself in other passes: a

@@ -18,7 +18,7 @@ import (
 // no work left for it.
 func (s *sight) right(n order.Node, has func(order.Node) bool, opened bool) (*right, error) {
 	s.short = false
-	t, err := s.i.trialFrom(s.ctx, n, has)
+	t, err := s.i.unread(s.ctx, n, has)
 	if lacking(err) {
 		return nil, nil
 	} else if err != nil {
@@ -27,7 +27,33 @@ func (s *sight) right(n order.Node, has func(order.Node) bool, opened bool) (*ri
 	if opened {
 		t.read = s.i.orArgument
 	}
+	if e, err := t.someRows(); err != nil {
+		return nil, err
+	} else if e != nil {
+		return s.computed(e.focusAbove(sightFocus, sightTokens, sightColumns).trial)
+	}
+	if err := t.readAll(); err != nil {
+		return nil, err
+	}
 	return s.prepared(t)
+}
+
+// someRows is a large entry with the rows of the tokens that are looked at; nil for one of which all are read.
+func (t *trial) someRows() (*evidence, error) {
+	if t.block() == 0 {
+		return nil, nil
+	}
+	rec, _ := t.i.trace.Lookup(t.node.Pass, t.entry.Name)
+	all, at := spread(t.entry, rec.Shape), tokenAxis(t.entry)
+	keep := mostLeft(all, rec.Shape, at, sightTokens)
+	part, err := t.of(keep)
+	if err != nil {
+		return nil, err
+	}
+	if err := part.prepare(); err != nil || part.formula == nil || streams(part) || len(keep) == rec.Shape[at] || part.formula.Work() <= sightFocus {
+		return nil, err
+	}
+	return &evidence{part, kept(all, rec.Shape, at, keep)}, nil
 }
 
 // prepared computes what an entry should be.
@@ -35,9 +61,14 @@ func (s *sight) prepared(t *trial) (*right, error) {
 	if err := t.prepare(); err != nil || t.formula == nil {
 		return nil, err
 	}
-	if !streams(t) {
-		t = (&evidence{t, spread(t)}).focusAbove(sightFocus, sightTokens, sightColumns).trial
+	if streams(t) {
+		return s.computed(t)
 	}
+	return s.computed((&evidence{t, spread(t.entry, t.y.Shape)}).focusAbove(sightFocus, sightTokens, sightColumns).trial)
+}
+
+// computed is prepared of what is looked at.
+func (s *sight) computed(t *trial) (*right, error) {
 	work := t.formula.Time()
 	if s.short = s.work+work > s.most; s.short {
 		return nil, nil
@@ -149,19 +180,24 @@ type right struct {
 	work      int
 }
 
-// spread are elements all over an entry: what is looked at of it where it is large.
-func spread(t *trial) []int {
-	tokens := strings.IndexRune(t.entry.Axes, order.AxisToken)
-	if tokens < 0 || len(t.y.Shape) <= tokens {
+// spread are elements all over an entry of some shape: what is looked at of it where it is large.
+func spread(e *order.Entry, shape []int) []int {
+	tokens := strings.IndexRune(e.Axes, order.AxisToken)
+	if tokens < 0 || len(shape) <= tokens {
 		return nil
 	}
-	n, inner := t.y.Shape[tokens], size(t.y.Shape[tokens+1:])
-	width := t.y.Shape[len(t.y.Shape)-1]
+	n, inner := shape[tokens], size(shape[tokens+1:])
+	width := shape[len(shape)-1]
 	step, part := max(width/sightColumns, 1), max(n/sightTokens, 1)
 	var all []int
-	for i := range t.y.Data {
-		if column := i % width; i/inner%n%part == part-1 && column%step == column/step%step { // the last of each part: at the first position nothing is rotated
-			all = append(all, i)
+	for row := range size(shape[:tokens+1]) {
+		if row%n%part != part-1 { // the last of each part: at the first position nothing is rotated
+			continue
+		}
+		for i := row * inner; i < (row+1)*inner; i++ {
+			if column := i % width; column%step == column/step%step {
+				all = append(all, i)
+			}
 		}
 	}
 	return all

@@ -26,6 +26,15 @@ func (i *Isolator) trial(ctx context.Context, n order.Node) (*trial, error) {
 
 // trialFrom is trial with a choice of the captured entries that may be computed from.
 func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.Node) bool) (*trial, error) {
+	t, err := i.unread(ctx, n, has)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.readAll()
+}
+
+// unread is trialFrom before anything of the entry is read.
+func (i *Isolator) unread(ctx context.Context, n order.Node, has func(order.Node) bool) (*trial, error) {
 	e := i.list.At(n)
 	if _, ok := i.trace.Lookup(n.Pass, e.Name); !ok {
 		return nil, fmt.Errorf("the trace has no %s", capture.Key(n.Pass, e.Name, 0))
@@ -43,18 +52,29 @@ func (i *Isolator) trialFrom(ctx context.Context, n order.Node, has func(order.N
 	if bad := i.opaque(cut); bad != nil {
 		return nil, bad
 	}
-	y, dtype, err := i.value(n)
-	if y.Bound != nil && err == nil {
-		y.Bound, err = i.summed(n)
-	}
-	if !dtype.Float() { // whole numbers and flags are compared as they are
-		dtype = hooks.F64
-	}
-	t := &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e, y: y, d: i.stored(dtype)}
+	t := &trial{ctx: ctx, i: i, node: n, cut: cut, entry: e}
 	if t.last = last; last {
 		t.tokens = 1
 	}
-	return t, err
+	return t, nil
+}
+
+// readAll reads the entry.
+func (t *trial) readAll() error {
+	y, dtype, err := t.i.value(t.node)
+	if y.Bound != nil && err == nil {
+		y.Bound, err = t.i.summed(t.node)
+	}
+	t.y, t.d = y, t.i.heldTo(dtype)
+	return err
+}
+
+// heldTo is the dtype that an entry is held to: whole numbers and flags are compared as they are.
+func (i *Isolator) heldTo(d hooks.DType) hooks.DType {
+	if !d.Float() {
+		return hooks.F64
+	}
+	return i.stored(d)
 }
 
 // trial is one entry being certified.
@@ -74,6 +94,7 @@ type trial struct {
 	tokens  int                                // how many were kept; 0 for all
 	focused bool                               // some tokens or columns alone, see [evidence.focus]
 	last    bool                               // y is the row of the last token alone
+	kept    []int                              // the tokens whose rows y has; nil for all, or for the last alone
 	edited  bool                               // the formula is not that of the cut
 	value   *program.Value                     // what the first evaluation gives, where it was made with those of other passes
 	mixed   bool                               // results of ranks are added with what the formula adds to them; see together
@@ -108,6 +129,9 @@ func (t *trial) env() order.Env {
 	}
 	if t.last {
 		env.Passes, env.Read = t.passes(), t.lastRows(env.Read)
+	}
+	if t.kept != nil {
+		env.Passes, env.Read = t.passes(), t.keptRows(env.Read)
 	}
 	return env
 }
@@ -304,11 +328,17 @@ func (t *trial) first() (j *judged, c *Certificate, left []int, err error) {
 		var ceiling float64
 		c, ceiling = newCertificate(j)
 		left = j.outside()
-		if j.x.Columns == 0 || len(left) == 0 && c.Sampled > 0 && c.Unbounded == 0 && (c.Unequal == 0 || max(ceiling, float64(c.Reach)) <= gate.TableLimit(t.i.env.DType)) {
+		if j.x.Columns == 0 || len(left) == 0 && c.settled(ceiling, t) {
 			break
 		}
 	}
 	return j, c, left, nil
+}
+
+// settled reports whether ceilings and sample both show that the bounds of an entry, of which nothing is outside, reach no further than any
+// limit.
+func (c *Certificate) settled(ceiling float64, t *trial) bool {
+	return c.Sampled > 0 && c.Unbounded == 0 && (c.Unequal == 0 || max(ceiling, float64(c.Reach)) <= gate.TableLimit(t.i.env.DType))
 }
 
 // certify judges the entry in transformers' arithmetic, then in that of its form.
@@ -337,7 +367,9 @@ func (t *trial) certify() (*Certificate, error) {
 			return nil, err
 		}
 	}
-	t.weigh(c, j)
+	w := newWeighed()
+	w.add(j)
+	w.say(c)
 	c.settle(j, left, t.entry)
 	if !identified && len(left) == 0 {
 		c.Outcome = Unidentified
@@ -382,15 +414,6 @@ func (i *Isolator) Uncertified() (string, error) {
 	return slices.Min(slices.Collect(maps.Values(forms))), nil
 }
 
-// weigh says what the judgement in one arithmetic is worth: its power, and the scale of the entry.
-func (t *trial) weigh(c *Certificate, j *judged) {
-	c.Power, c.Scale, c.ScaleError = measure.Nan, measure.Nan, measure.Nan
-	if t.entry.Compare == order.All {
-		c.power(j)
-		c.fitScale(j)
-	}
-}
-
 // settle gives the certificate its outcome by the elements that nothing explains.
 func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 	c.Outside = int64(len(left))
@@ -403,14 +426,7 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 		c.Worst = max(c.Worst, measure.Number(measure.Ratio(math.Abs(j.y.Data[i]-want), max(j.x.Bound[i], place))))
 	}
 	c.Set = whereOutside(left, j.y.Shape, e.Axes)
-	switch {
-	case len(left) > 0:
+	if c.Outcome = c.without(j.guessed()); len(left) > 0 {
 		c.Outcome = Bug
-	case j.guessed():
-		c.Outcome = Unidentified
-	case c.Unequal > 0:
-		c.Outcome = Rounding
-	default:
-		c.Outcome = Exact
 	}
 }

@@ -154,6 +154,10 @@ func (t *tile) products(out operand, from, count int) {
 		}
 	}
 	total := count * t.tokens
+	if t.Sum != nil && t.own == nil && t.bias == nil && zero(t.right.e) {
+		t.inFours(set, count)
+		return
+	}
 	if !t.whole() {
 		for i := range total {
 			w, x := operand{v: t.w[i%count*t.n:][:t.n]}, t.right.slice(i/count*t.n, t.n)
@@ -197,6 +201,24 @@ func (t *tile) products(out operand, from, count int) {
 		}
 		v, e := t.biased(p, t.bias[from+i%count])
 		set(i, v, e)
+	}
+}
+
+// inFours finishes sums in the order of t.Sum, those of four rows of W at a time.
+func (t *tile) inFours(set func(i int, v, e float64), count int) {
+	row := func(k int) []float64 { return t.w[k*t.n:][:t.n] }
+	for token := range t.tokens {
+		x, k := t.right.v[token*t.n:][:t.n], 0
+		for ; k+4 <= count; k += 4 {
+			for at, v := range t.Sum.four(x, [4][]float64{row(k), row(k + 1), row(k + 2), row(k + 3)}) {
+				v, e := t.f.one(v, 0)
+				set(token*count+k+at, v, e)
+			}
+		}
+		for ; k < count; k++ {
+			v, e := t.f.one(t.Sum.dot(row(k), x), 0)
+			set(token*count+k, v, e)
+		}
 	}
 }
 

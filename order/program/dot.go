@@ -278,7 +278,7 @@ type pairs struct {
 }
 
 func (r *run) dotRow(f finisher, way uint8, out operand, p pairs) {
-	for k := range out.v {
+	for k := r.fours(f, out, p); k < len(out.v); k++ {
 		x, y := p.x.slice(p.ax+k*p.sx, p.n), p.y.slice(p.ay+k*p.sy, p.n)
 		v, e := 0.0, 0.0
 		switch {
@@ -295,6 +295,30 @@ func (r *run) dotRow(f finisher, way uint8, out operand, p pairs) {
 			out.e[k] = e
 		}
 	}
+}
+
+// fours takes the first of a row's results in the order of a summation, four at a time, and returns how many: where one row is multiplied with
+// many, and none has a bound.
+func (r *run) fours(f finisher, out operand, p pairs) int {
+	if r.a.Sum == nil || p.sx != 0 || !zero(p.x.slice(p.ax, p.n).e) {
+		return 0
+	}
+	for k := 0; k+4 <= len(out.v); k += 4 {
+		var y [4][]float64
+		for i := range y {
+			row := p.y.slice(p.ay+(k+i)*p.sy, p.n)
+			if y[i] = row.v; !zero(row.e) {
+				return k
+			}
+		}
+		for i, v := range r.a.Sum.four(p.x.v[p.ax:][:p.n], y) {
+			v, e := f.one(v, 0)
+			if out.v[k+i] = v; out.e != nil {
+				out.e[k+i] = e
+			}
+		}
+	}
+	return len(out.v) &^ 3
 }
 
 func zero(e []float64) bool { return !slices.ContainsFunc(e, func(x float64) bool { return x != 0 }) }

@@ -31,7 +31,7 @@ const (
 	// sampleOf is how many blocks of columns there are to each that is in the sample: of the first so many it is the first, of the next the
 	// second, so that no regular structure of columns is in it whole, or left out.
 	sampleOf = 8
-	// fewOpen is how many elements of a block have their bounds one by one.
+	// fewOpen is how many elements of a block have their bounds one by one: another number takes other time, and gives the same.
 	fewOpen = 8
 	// slack is more than what the ceiling's own roundings take from it.
 	slack = 1 + 0x1p-30
@@ -77,14 +77,17 @@ func (t *tile) against(out operand, from, count int) {
 			}
 		}
 		w := t.w[first*t.n:]
-		if sampled(from+first) || len(t.open) > fewOpen {
+		switch all := sampled(from + first); {
+		case all || len(t.open) > fewOpen:
 			products.Square(w[:rows*t.n])
 			t.right.squared.Dots(t.squares, w, rows, 2*t.digits)
-			t.open = t.open[:0]
-			for i := range t.tokens * rows {
-				t.open = append(t.open, i)
+			if all {
+				t.open = t.open[:0]
+				for i := range t.tokens * rows {
+					t.open = append(t.open, i)
+				}
 			}
-		} else {
+		default:
 			for _, i := range t.open {
 				t.squares[i] = squares(w[i%rows*t.n:][:t.n], t.right.v[i/rows*t.n:][:t.n])
 			}

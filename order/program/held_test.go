@@ -117,3 +117,34 @@ func TestHeldBoundsOfAll(t *testing.T) {
 		}
 	}
 }
+
+// The bounds of some rows are those that they have among all, however many elements of the others have their bounds one by one.
+func TestHeldBoundsOfRows(t *testing.T) {
+	const n, rows, tokens = 1000, 1100, 12
+	x, weight := numbers(tokens*n, 7, bf16), numbers(rows*n, 8, bf16)
+	call := program.Call{
+		Arith: bounded(brain), In: []program.Value{tensor(x, 1, tokens, n)},
+		W: []program.Rows{matrix{rows, n, weight}}, Shape: []int{1, tokens, rows},
+	}
+	held := program.Held{DType: hooks.BF16}
+	for i, v := range eval(t, op.Linear{}, call).Data {
+		y := floats.Round(hooks.BF16, v)
+		if i%rows == 100 { // one of each token
+			y = floats.Round(hooks.BF16, y*1.01)
+		}
+		held.Data = append(held.Data, y)
+	}
+	call.Held = &held
+	whole := eval(t, op.Linear{}, call)
+	for token := range tokens {
+		call.In = []program.Value{tensor(x[token*n:][:n], 1, 1, n)}
+		call.Held, call.Shape = &program.Held{Data: held.Data[token*rows:][:rows], DType: held.DType}, []int{1, 1, rows}
+		got := eval(t, op.Linear{}, call)
+		for i, v := range got.Data {
+			at := token*rows + i
+			if math.Float64bits(v) != math.Float64bits(whole.Data[at]) || math.Float64bits(got.Bound[i]) != math.Float64bits(whole.Bound[at]) {
+				t.Fatalf("element %d of token %d is %x ± %x by itself, %x ± %x among all", i, token, v, got.Bound[i], whole.Data[at], whole.Bound[at])
+			}
+		}
+	}
+}

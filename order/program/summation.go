@@ -93,6 +93,46 @@ func (s *Summation) dot(x, y []float64) float64 {
 	return joined(lanes)
 }
 
+// four are the sums of the products of x with four rows, each as [Summation.dot] takes it. An addition waits for the one before it in its
+// lane; those of other rows do not.
+func (s *Summation) four(x []float64, y [4][]float64) (sums [4]float64) {
+	n := len(x)
+	if n == 0 || s.Pairwise { // halves are many sums that wait for none
+		for i := range y {
+			sums[i] = s.dot(x, y[i])
+		}
+		return sums
+	}
+	a, b, c, d := y[0][:n], y[1][:n], y[2][:n], y[3][:n]
+	lanes := make([][4]float64, s.Lanes)
+	for from := 0; from < n; from += s.Lanes {
+		for lane := range min(s.Lanes, n-from) {
+			i, l := from+lane, &lanes[lane]
+			if s.Reversed {
+				i = n - 1 - i
+			}
+			v := x[i]
+			l[0], l[1], l[2], l[3] = s.plus(l[0], v, a[i]), s.plus(l[1], v, b[i]), s.plus(l[2], v, c[i]), s.plus(l[3], v, d[i])
+		}
+	}
+	for width := s.Lanes; width > 1; width /= 2 {
+		for i := range width / 2 {
+			for k := range sums {
+				lanes[i][k] = f32(lanes[i][k] + lanes[i+width/2][k])
+			}
+		}
+	}
+	return lanes[0]
+}
+
+// plus adds a product to a partial sum; see [Summation.step].
+func (s *Summation) plus(sum, x, y float64) float64 {
+	if s.Fused { // the product is exact in float64; rounding the sum to float64 on its way is seen in one case of 2^29
+		return f32(math.FMA(x, y, sum))
+	}
+	return f32(sum + f32(x*y))
+}
+
 // joined adds partial sums in pairs.
 func joined(lanes []float64) float64 {
 	for width := len(lanes); width > 1; width /= 2 {
@@ -106,10 +146,7 @@ func joined(lanes []float64) float64 {
 // step adds term i to a partial sum: rounded to float32 once if fused, else the product first.
 func (s *Summation) step(sum float64, i int, product func(i int) (x, y float64)) float64 {
 	x, y := product(i)
-	if s.Fused { // the product is exact in float64; rounding the sum to float64 on its way is seen in one case of 2^29
-		return f32(math.FMA(x, y, sum))
-	}
-	return f32(sum + f32(x*y))
+	return s.plus(sum, x, y)
 }
 
 func (s *Summation) halves(from, n int, product func(i int) (x, y float64)) float64 {

@@ -1,0 +1,179 @@
+package certify
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// The logits of a long prompt are hundreds of millions of numbers, each of which takes some 40 bytes where an entry is certified whole. Their
+// rows have nothing to do with each other. So a large entry of rows is certified some tokens at a time: each element is computed from the
+// same numbers in the same order as among all, and what is said of all is summed up in their order, so that the certificate is the same to
+// the bit. An entry of which something is left is looked at whole.
+
+// blockElements is how many elements of an entry are certified at one time, where that can be: those of one token at least.
+const blockElements = 1 << 22
+
+// block is how many tokens of an entry are certified at one time; 0 for all of them.
+func (t *trial) block() int {
+	i, tokens := t.i, t.i.env.Passes[t.node.Pass].Tokens
+	elements := size(i.list.Size(t.node, i.env.Passes))
+	if elements <= i.block || tokens < 2 || t.last || t.chooses() || !i.byRows(t.node, t.cut) || !i.rowAfterRow(t.node) {
+		return 0
+	}
+	for _, n := range append(slices.Clone(t.cut.Leaves), t.node) {
+		if rec, ok := i.trace.Lookup(n.Pass, i.list.At(n).Name); ok && rec.Sums() {
+			return 0
+		}
+	}
+	return min(max(i.block/(elements/tokens), 1), tokens)
+}
+
+// rowAfterRow reports whether the rows of a captured entry's tokens follow each other, as they are in the trace.
+func (i *Isolator) rowAfterRow(n order.Node) bool {
+	e := i.list.At(n)
+	rec, ok := i.trace.Lookup(n.Pass, e.Name)
+	at := tokenAxis(e)
+	return ok && !rec.LastRow && !rec.Sums() && e.Compare == order.All && at >= 0 && at < len(rec.Shape) && size(rec.Shape[:at]) == 1
+}
+
+// rows reads some tokens' rows of a captured entry.
+func (i *Isolator) rows(n order.Node, keep []int) (program.Value, error) {
+	e := i.list.At(n)
+	at := tokenAxis(e)
+	if !i.rowAfterRow(n) || i.assumed(n) {
+		v, _, err := i.value(n)
+		if err != nil {
+			return v, err
+		}
+		return rowsOf(v, at, keep), nil
+	}
+	rec, _ := i.trace.Lookup(n.Pass, e.Name)
+	v := program.Value{Shape: slices.Clone(rec.Shape)}
+	v.Shape[at] = len(keep)
+	row := size(rec.Shape[at+1:])
+	for from := 0; from < len(keep); {
+		to := from + 1
+		for to < len(keep) && keep[to] == keep[to-1]+1 {
+			to++
+		}
+		part, err := i.trace.Part(n.Pass, e.Name, keep[from]*row, (to-from)*row)
+		if err != nil {
+			return v, err
+		}
+		if v.Data == nil && to == len(keep) {
+			v.Data = part.Data
+		} else {
+			v.Data = append(v.Data, part.Data...)
+		}
+		from = to
+	}
+	return v, nil
+}
+
+// keptRows reads the rows of what a trial of some tokens is computed from.
+func (t *trial) keptRows(read func(order.Node) (program.Value, error)) func(order.Node) (program.Value, error) {
+	return func(n order.Node) (program.Value, error) {
+		if t.i.has(n) {
+			return t.i.rows(n, t.kept)
+		}
+		v, err := read(n)
+		if err != nil {
+			return v, err
+		}
+		return rowsOf(v, tokenAxis(t.i.list.At(n)), t.kept), nil
+	}
+}
+
+// of is the trial of some tokens' rows alone, of one that nothing was read of.
+func (t *trial) of(keep []int) (*trial, error) {
+	part := *t
+	part.kept, part.tokens = keep, len(keep)
+	rec, _ := t.i.trace.Lookup(t.node.Pass, t.entry.Name)
+	var err error
+	part.y, err = t.i.rows(t.node, keep)
+	part.d = t.i.heldTo(rec.DType)
+	return &part, err
+}
+
+// inBlocks certifies an entry of which nothing was read, and which has blocks: nil for one that has to be looked at whole.
+func (t *trial) inBlocks() (*Certificate, error) {
+	whole, err := t.cut.Formula(t.i.env.Passes, t.i.env.DType)
+	if err != nil { // it comes again
+		return nil, nil
+	}
+	for _, held := range []bool{true, false} { // see [trial.first]
+		b := blocks{weighed: newWeighed()}
+		if right, err := t.eachBlock(held, b.add); !right || err != nil {
+			return nil, err
+		}
+		c := b.certificate(t)
+		if c == nil {
+			continue
+		}
+		t.formula = whole
+		c.Form, c.Arithmetic = op.Form(t.entry.Op), string(Strict)
+		return c, t.verify(c)
+	}
+	return nil, nil
+}
+
+// eachBlock evaluates an entry in transformers' arithmetic some tokens at a time, and ends where do reports false. Held: with bounds where they
+// decide something.
+func (t *trial) eachBlock(held bool, do func(part *trial, j *judged) (bool, error)) (all bool, err error) {
+	n, tokens := t.block(), t.i.env.Passes[t.node.Pass].Tokens
+	for from := 0; from < tokens; from += n {
+		var keep []int
+		for k := from; k < min(from+n, tokens); k++ {
+			keep = append(keep, k)
+		}
+		part, err := t.of(keep)
+		if err != nil {
+			return false, err
+		}
+		j, err := part.in(evaluated{arithmetic: &arithmetic{}, held: held})
+		if err != nil {
+			return false, err
+		}
+		if ok, err := do(part, j); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// blocks sums up what is said of an entry whose rows are looked at some at a time.
+type blocks struct {
+	measured
+	weighed
+	guessed      bool
+	followed     int
+	whole, parts bool // some had all bounds, some a sample of them
+}
+
+// add takes some tokens in, if none of their elements is outside.
+func (b *blocks) add(_ *trial, j *judged) (bool, error) {
+	if len(j.outside()) > 0 {
+		return false, nil
+	}
+	b.whole, b.parts = b.whole || j.x.Columns == 0, b.parts || j.x.Columns > 0
+	b.measured.add(j)
+	b.weighed.add(j)
+	b.guessed = b.guessed || j.guessed()
+	b.followed += j.x.Followed
+	return true, nil
+}
+
+// certificate is that of all of it; nil where all bounds have to be computed.
+func (b *blocks) certificate(t *trial) *Certificate {
+	c, ceiling := b.measured.certificate()
+	if b.parts && (b.whole || !c.settled(ceiling, t)) {
+		return nil
+	}
+	c.Unequal += int64(b.followed)
+	b.say(c)
+	c.Outcome = c.without(b.guessed)
+	return c
+}
