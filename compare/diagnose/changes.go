@@ -315,6 +315,7 @@ func (s *search) changes() []change {
 			all = append(all, woven(c.HeadDim, n), wovenVector(c.HeadDim, n))
 		}
 	}
+	all = append(append(all, codings()...), misread()...)
 	var by []number
 	for _, n := range []float64{2, 0.5, 4, 0.25, 8, 0.125} {
 		by = append(by, number{value: n})
