@@ -30,7 +30,7 @@ const (
 
 // change is the coding of all of a weight.
 func (c coding) change() change {
-	return change{c.words, func(w program.Rows, model hooks.DType) program.Rows {
+	return change{words: c.words, make: func(w program.Rows, model hooks.DType) program.Rows {
 		rows, cols := w.Size()
 		group := c.group
 		var steps []float64 // of columns, or of all
