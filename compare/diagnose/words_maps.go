@@ -80,6 +80,18 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 	switch m.Kind {
 	case program.Roll:
 		how = fmt.Sprintf("is moved by %d along %s", m.By, axis(m.Axis))
+		if m.Axis < len(v.Shape()) && 2*m.By == v.Shape()[m.Axis] && m.By > 2 {
+			how = fmt.Sprintf("has the halves of %s exchanged", axis(m.Axis))
+		}
+		if d.Back {
+			how += ", and so is the result"
+		}
+	case program.Blocks:
+		n := 0
+		if m.Axis < len(v.Shape()) {
+			n = v.Shape()[m.Axis] / max(m.By*m.N, 1)
+		}
+		how = fmt.Sprintf("has %s in another order: its blocks of %d, such as those of heads, are read as [%d, %d] with its axes exchanged", axis(m.Axis), m.By, n, m.N)
 		if d.Back {
 			how += ", and so is the result"
 		}
