@@ -52,9 +52,6 @@ func (s *search) otherPositions() error {
 	for _, e := range s.entries {
 		tokens = max(tokens, s.m.Passes[e.Node.Pass].Past+s.m.Passes[e.Node.Pass].Tokens)
 	}
-	if err := s.bentPositions(tokens, try, product); err != nil {
-		return err
-	}
 	for n := 2.0; n < float64(min(tokens, mostOffset)); n++ {
 		what := fmt.Sprintf("the positions start again at every %gth token: they are counted in chunks of %g", n, n)
 		if err := try(1, what, func(f, p float64) float64 { return product(f, math.Mod(p, n)) }); err != nil {
@@ -73,7 +70,7 @@ func (s *search) otherPositions() error {
 			}
 		}
 	}
-	return nil
+	return s.bentPositions(tokens, try, product)
 }
 
 // bentPositions tries positions that end at one, as those of a table that is too short, that begin later, as behind padding, that are off
@@ -87,7 +84,7 @@ func (s *search) bentPositions(tokens int, try func(solved int, what string, cha
 		}
 	}
 	for n := 1.0; n < last; n++ {
-		what := fmt.Sprintf("the positions are %g less and not below 0: the first %g tokens are counted as padding", n, n)
+		what := fmt.Sprintf("the positions are %g less and not below 0: tokens are counted as padding", n)
 		if err := try(1, what, func(f, p float64) float64 { return product(f, max(p-n, 0)) }); err != nil {
 			return err
 		}

@@ -32,6 +32,10 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 	case program.Index:
 		n.What = s.indexed(e, t, d)
 	case program.Order:
+		if d.Map.Kind == program.Shift {
+			n.What = s.shifted(e, t, d)
+			break
+		}
 		switch d.Prim {
 		case program.Max:
 			n.What = s.numberBelow(t, step) + " is the least value below the root, and is not added"

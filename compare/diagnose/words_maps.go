@@ -154,6 +154,17 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 	return what + " " + how
 }
 
+// shifted says of what a step is taken.
+func (s *search) shifted(e *Entry, t *program.Parts, d program.Edit) string {
+	step := t.Copies(d.At[0])[0]
+	of, own := s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[d.At[0].Arg])
+	when := "earlier"
+	if d.Map.By == 1 {
+		when = "later"
+	}
+	return fmt.Sprintf("%s is taken %s: of %s, not of %s", s.step(e, step), when, of, own)
+}
+
 func blockWords(m program.Map) string {
 	if m.By == 0 {
 		return "all"

@@ -118,6 +118,9 @@ func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
 	case Index:
 		return d.index(e, t, step)
 	case Order:
+		if d.Map.Kind == Shift {
+			return d.shift(e, t, step, k, copies)
+		}
 		if d.Prim == Mul || d.Prim == Div {
 			return d.alone(e, t, step)
 		}

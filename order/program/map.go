@@ -19,6 +19,7 @@ const (
 	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
 	Turn                       // N parts of a result are read as halves, not by turns, with By 1; else the other way round
 	Blocks                     // blocks of By elements, read as rows of N blocks, come column by column
+	Shift                      // no map: a step is taken of another value
 )
 
 // Map is one of them.
