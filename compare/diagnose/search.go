@@ -311,8 +311,11 @@ func wholeFirst(t *program.Parts, all []program.Edit) []program.Edit {
 // operands looks at other values of the program.
 func (s *search) operands() error { return s.edits(s.first.signed(s.m).Operands()) }
 
-// shiftedSteps looks at steps that are taken of another value, earlier or later.
-func (s *search) shiftedSteps() error { return s.edits(s.first.signed(s.m).Shifted()) }
+// shiftedSteps looks at steps that are taken of another value, earlier or later, and at parts that are read in each other's place.
+func (s *search) shiftedSteps() error {
+	t := s.first.signed(s.m)
+	return cmp.Or(s.edits(t.Shifted()), s.edits(t.Crossed()))
+}
 
 func (s *search) counts() error { return s.edits(s.first.signed(s.m).Counts()) }
 

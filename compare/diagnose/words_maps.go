@@ -128,6 +128,11 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 			return fmt.Sprintf("%s is read as %s, not by turns", what, parts)
 		}
 		return fmt.Sprintf("%s is read by turns, not as %s", what, parts)
+	case program.Cross:
+		if m.N == 2 {
+			return fmt.Sprintf("the halves of %s, where they are read apart, are each the other: they are exchanged, or are not where they should be", what)
+		}
+		return fmt.Sprintf("the %d parts of %s, where they are read apart, are each another: by %d", m.N, what, m.By)
 	case program.First:
 		if at.Arg < 0 && axis(m.Axis) != "its heads" {
 			return fmt.Sprintf("%s is read at index %d of %s for all of them", what, m.By, axis(m.Axis))

@@ -188,7 +188,7 @@ func (d Edit) mapped(e *Editor, t *Parts, step int, at Place) bool {
 		e.Return(v)
 		return ok
 	}
-	if d.Map.Kind == Turn {
+	if d.Map.Kind == Turn || d.Map.Kind == Cross {
 		return e.turn(t, step, d.Map)
 	}
 	if at.Arg < 0 {

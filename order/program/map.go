@@ -20,6 +20,7 @@ const (
 	Turn                       // N parts of a result are read as halves, not by turns, with By 1; else the other way round
 	Blocks                     // blocks of By elements, read as rows of N blocks, come column by column
 	Shift                      // no map: a step is taken of another value
+	Cross                      // the parts of a result that are read apart are each another: By parts on
 )
 
 // Map is one of them.

@@ -152,3 +152,18 @@ func (e *Editor) RoundCalls() {
 		}
 	}
 }
+
+// Inner is the result of a step that was added, from one on, as large as a variable: the n-th that computes before the last such.
+func (e *Editor) Inner(from int, y Var, n int) (Var, bool) {
+	for i := len(e.steps) - 1; i >= from; i-- {
+		s := &e.steps[i]
+		if !s.Prim.Computes() || !sameSizes(s.Shape, y.shape) {
+			continue
+		}
+		if n == 0 {
+			return Var{i, 0, s.Shape, contiguous(s.Shape)}, true
+		}
+		n--
+	}
+	return y, false
+}
