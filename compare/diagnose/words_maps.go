@@ -130,7 +130,7 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		return fmt.Sprintf("%s is read by turns, not as %s", what, parts)
 	case program.Cross:
 		if m.N == 2 {
-			return fmt.Sprintf("the halves of %s, where they are read apart, are each the other: they are exchanged, or are not where they should be", what)
+			return fmt.Sprintf("the halves of %s are each read in the other's place: an exchange of halves is left out, or is one too many", what)
 		}
 		return fmt.Sprintf("the %d parts of %s, where they are read apart, are each another: by %d", m.N, what, m.By)
 	case program.First:

@@ -90,6 +90,10 @@ func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
 	case LeftOut, Operand:
 		return d.read(e, t, step, at, k, copies)
 	case Exchanged:
+		if s.Prim == Rsqrt && d.Prim == Div { // 1/x
+			e.Pass(step, e.Div("", e.Literal(1), s.Args[0]))
+			break
+		}
 		e.Become(step, d.Prim, s.Args...)
 	case Swapped:
 		e.Become(step, s.Prim, s.Args[1], s.Args[0])

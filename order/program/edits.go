@@ -71,6 +71,9 @@ func (t *Parts) Exchanged() []Edit {
 		if slices.Contains(functionsOfOne, own) {
 			others = functionsOfOne
 		}
+		if own == Rsqrt {
+			all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: Div})
+		}
 		for _, other := range others {
 			if other != own {
 				all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: other})

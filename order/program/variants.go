@@ -67,6 +67,9 @@ func Variants(o Op) []Variant {
 		if name == "" {
 			name = s.Prim.String()
 		}
+		if s.Prim == Neg {
+			name = "the minus"
+		}
 		switch {
 		case s.Prim == Number && s.Value > 0 && s.Value != 1:
 			for _, f := range functionsOfNumber {
