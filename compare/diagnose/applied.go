@@ -45,6 +45,9 @@ func (s *search) applied() error {
 			if err := s.try(h); err != nil {
 				return err
 			}
+			if err := s.overwritten(other, at, k); err != nil {
+				return err
+			}
 			if at < 0 || s.first.Call.DType == hooks.F32 {
 				continue
 			}
@@ -52,6 +55,35 @@ func (s *search) applied() error {
 			if err := s.try(h); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// mostInner is how many of the last steps of an operation are left out.
+const mostInner = 2
+
+// overwritten tries what an operation has computed before its last steps in the place of a tensor that it reads: it is done in place, and
+// the tensor is read again.
+func (s *search) overwritten(other *order.Entry, at, rank int) error {
+	if at < 0 || s.movesOnly() {
+		return nil
+	}
+	t := s.first.signed(s.m)
+	what := s.value(s.first, t.Result(at))
+	if Role(other.Inputs[0].Name) != what { // it does not read it
+		return nil
+	}
+	for inner := 1; inner <= mostInner; inner++ {
+		n := Name{What: fmt.Sprintf("%s is overwritten: what %s has computed of it before its last step is read in its place, as in %s", what, other.Op.Kind(), Role(other.Name)), Site: Role(other.Name)}
+		if inner > 1 {
+			n.What = fmt.Sprintf("%s is overwritten: what %s has computed of it before its last %d steps is read in its place, as in %s", what, other.Op.Kind(), inner, Role(other.Name))
+		}
+		if err := s.try(hypothesis{
+			class: program.Inserted, rank: 6000 + 10*rank + inner, say: func(*Entry) Name { return n },
+			make: func(e *Entry) *program.Edited { return s.insertedUpTo(e, other.Name, at, true, inner) },
+		}); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -105,6 +137,11 @@ func (s *search) shapeOf(r order.Ref, pass int) []int {
 
 // inserted has an operation of the entry's layer at a place, with its result rounded or not; nil where it does not go with it.
 func (s *search) inserted(e *Entry, name string, at int, stored bool) *program.Edited {
+	return s.insertedUpTo(e, name, at, stored, 0)
+}
+
+// insertedUpTo is inserted without the last steps of the operation.
+func (s *search) insertedUpTo(e *Entry, name string, at int, stored bool, inner int) *program.Edited {
 	n := s.m.List.Index(beside(name, s.m.List.Entries[e.Node.Entry].Name))
 	for _, in := range e.Inputs { // other layers alone have it: that of which something is read first
 		if n < 0 {
@@ -121,7 +158,7 @@ func (s *search) inserted(e *Entry, name string, at int, stored bool) *program.E
 	if !ok {
 		return nil
 	}
-	o.unstored = !stored
+	o.unstored, o.inner = !stored, inner
 	return s.at(e, at, func(ed *program.Editor, v program.Var) program.Var { return s.take(ed, o, v) })
 }
 
@@ -133,6 +170,7 @@ type operation struct {
 	weights []program.Rows
 
 	unstored bool // its result is not rounded
+	inner    int  // so many of its last steps are left out
 }
 
 // operation reads what an operation reads; ok is false where it was not captured.
@@ -173,7 +211,13 @@ func (s *search) take(ed *program.Editor, o operation, v program.Var) program.Va
 	for _, r := range o.weights {
 		w = append(w, ed.OtherRows(r))
 	}
+	first := ed.Len()
 	y := ed.Apply(o.entry.Op, o.entry.Op.Kind(), o.entry.Size(s.m.Passes[o.pass], s.m.List.Config.SlidingWindow), in, w)
+	if o.inner > 0 {
+		if y, ok = ed.Inner(first, y, o.inner); !ok {
+			return ed.Fail("no such step")
+		}
+	}
 	if !o.unstored {
 		y = ed.R(y)
 	}

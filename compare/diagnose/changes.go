@@ -112,11 +112,13 @@ func reshape(w program.Rows) program.Rows {
 type change struct {
 	words string
 	make  func(w program.Rows, model hooks.DType) program.Rows
+
+	headless string // the words of a weight whose rows are none of heads, where they are others
 }
 
 // each changes elements one by one, and stores them in the model's dtype, or in float32.
 func each(words string, stored bool, f func(x float64) float64) change {
-	return change{words, func(w program.Rows, model hooks.DType) program.Rows {
+	return change{words: words, make: func(w program.Rows, model hooks.DType) program.Rows {
 		if !stored {
 			model = hooks.F32
 		}
@@ -130,7 +132,7 @@ func each(words string, stored bool, f func(x float64) float64) change {
 
 // quantised rounds each group of n elements of a row, 0 for all, to whole numbers up to most times a step of its own.
 func quantised(words string, n int, most float64) change {
-	return change{words, func(w program.Rows, model hooks.DType) program.Rows {
+	return change{words: words, make: func(w program.Rows, model hooks.DType) program.Rows {
 		group := n
 		if _, cols := w.Size(); n == 0 {
 			group = cols
@@ -158,7 +160,7 @@ func quantised(words string, n int, most float64) change {
 // ranged rounds each group of n elements of a row, 0 for all, to steps between its least and its greatest number, with a zero point that
 // is off by some steps.
 func ranged(words string, n int, most, off float64) change {
-	return change{words, func(w program.Rows, model hooks.DType) program.Rows {
+	return change{words: words, make: func(w program.Rows, model hooks.DType) program.Rows {
 		group := n
 		if _, cols := w.Size(); n == 0 {
 			group = cols
@@ -185,7 +187,7 @@ func ranged(words string, n int, most, off float64) change {
 
 // narrowed rounds to a narrower dtype.
 func narrowed(d hooks.DType) change {
-	return change{"is rounded to " + d.String(), func(w program.Rows, model hooks.DType) program.Rows {
+	return change{words: "is rounded to " + d.String(), make: func(w program.Rows, model hooks.DType) program.Rows {
 		if model == d {
 			return nil
 		}
@@ -203,7 +205,7 @@ func columns(k, n int, keep bool) change {
 	if !keep {
 		words = fmt.Sprintf("lacks part %d of %d of its columns: they are 0", k+1, n)
 	}
-	return change{words, func(w program.Rows, _ hooks.DType) program.Rows {
+	return change{words: words, make: func(w program.Rows, _ hooks.DType) program.Rows {
 		_, cols := w.Size()
 		if cols%n != 0 || cols == n {
 			return nil
@@ -221,6 +223,14 @@ func columns(k, n int, keep bool) change {
 // woven reads blocks of rows as n rows of block/n, columns first: the rows of heads for the other rotary embedding.
 func woven(block, n int) change {
 	inner := block / n
+	from := func(at int) int { return at%n*inner + at/n }
+	var first []string
+	for at := range min(block, 8) {
+		first = append(first, fmt.Sprint(from(at)))
+	}
+	if block > 8 {
+		first = append(first, "...")
+	}
 	return change{
 		fmt.Sprintf("has the rows of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
 		func(w program.Rows, _ hooks.DType) program.Rows {
@@ -229,9 +239,10 @@ func woven(block, n int) change {
 			}
 			return reordered{w, func(i int) int {
 				at := i % block
-				return i - at + at%n*inner + at/n
+				return i - at + from(at)
 			}}
 		},
+		fmt.Sprintf("has each %d rows in another order, %s: read as %d × %d with its axes exchanged, as codes of few bits are packed", block, strings.Join(first, ", "), inner, n),
 	}
 }
 
@@ -239,8 +250,8 @@ func woven(block, n int) change {
 func wovenVector(block, n int) change {
 	inner := block / n
 	return change{
-		fmt.Sprintf("has the channels of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
-		func(w program.Rows, _ hooks.DType) program.Rows {
+		words: fmt.Sprintf("has the channels of each head of %d in the order of the other rotary embedding (%d × %d)", block, n, inner),
+		make: func(w program.Rows, _ hooks.DType) program.Rows {
 			if rows, cols := w.Size(); rows != 1 || cols%block != 0 {
 				return nil
 			}
@@ -264,12 +275,12 @@ var (
 // changes are those that a weight is tried with.
 func (s *search) changes() []change {
 	all := []change{
-		{"is reshaped, not transposed: its file has rows and columns exchanged", func(w program.Rows, _ hooks.DType) program.Rows { return reshape(w) }},
+		{words: "is reshaped, not transposed: its file has rows and columns exchanged", make: func(w program.Rows, _ hooks.DType) program.Rows { return reshape(w) }},
 		each("has 0 in place of what is negative", true, func(x float64) float64 { return max(0, x) }),
 		each("has lost the sign of what is negative", true, math.Abs),
 		each("is rounded to float8 (e4m3)", true, func(x float64) float64 { return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x)))) }),
 		each("is rounded to float8 (e5m2)", true, func(x float64) float64 { return float64(floats.FromF8E5M2(floats.F8E5M2(float32(x)))) }),
-		{"is transposed", func(w program.Rows, _ hooks.DType) program.Rows { return transpose(w) }},
+		{words: "is transposed", make: func(w program.Rows, _ hooks.DType) program.Rows { return transpose(w) }},
 		each("is taken as 1+w", false, func(x float64) float64 { return 1 + x }),
 		each("has 1 added, as one that is stored with the 1", true, func(x float64) float64 { return 1 + x }),
 		each("has 1 taken off", true, func(x float64) float64 { return x - 1 }),
@@ -315,6 +326,7 @@ func (s *search) changes() []change {
 			all = append(all, woven(c.HeadDim, n), wovenVector(c.HeadDim, n))
 		}
 	}
+	all = append(append(all, codings()...), misread()...)
 	var by []number
 	for _, n := range []float64{2, 0.5, 4, 0.25, 8, 0.125} {
 		by = append(by, number{value: n})

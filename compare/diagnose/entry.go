@@ -80,6 +80,9 @@ func (m *Model) most() (tried, work int) {
 // layerNumber is a number in a name: of a layer, or of a stream.
 var layerNumber = regexp.MustCompile(`(^|\.)\d+(\.|$)`)
 
+// layerKind is what a tensor of all layers of one kind is called by: tables and masks of layers with a window, and without.
+var layerKind = regexp.MustCompile(`\.(sliding|full)(\.|$)`)
+
 // Role is what an entry is in its layer: its name without numbers.
 func Role(name string) string { return layerNumber.ReplaceAllString(name, "${1}*${2}") }
 
@@ -93,13 +96,13 @@ func Module(name string) string {
 	return name
 }
 
-// signed are the steps of the entry's program by signature.
+// signed are the steps of the entry's program by signature: a step is the same in layers with a window and without.
 func (e *Entry) signed(m *Model) *program.Parts {
 	if e.parts == nil {
 		e.parts = e.Program.Parts(func(p program.Prim, k int) string {
 			if p == program.Input {
 				n := e.Inputs[k]
-				role := Role(m.List.Entries[n.Entry].Name)
+				role := layerKind.ReplaceAllString(Role(m.List.Entries[n.Entry].Name), ".*$2")
 				if n.Pass != e.Node.Pass {
 					role += program.Before
 				}

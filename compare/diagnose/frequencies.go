@@ -82,7 +82,7 @@ func (s *search) frequencies() error {
 		}
 	}
 	r.entry, r.made = r.operation()
-	for _, look := range []func() error{r.bases, r.whole, r.blends, r.settings, r.partial, r.turned, r.factors, r.narrowed, r.solvedBase} {
+	for _, look := range []func() error{r.bases, r.whole, r.blends, r.settings, r.kinds, r.partial, r.turned, r.factors, r.narrowed, r.solvedBase} {
 		if err := look(); err != nil {
 			return err
 		}

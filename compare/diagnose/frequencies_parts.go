@@ -117,6 +117,14 @@ func (r *rotary) mixed(whole []float64, factor float64) error {
 		{"between the bands with its ends exchanged (1-smooth for smooth)", func(j int) float64 {
 			return float64(float32(float64(float32(whole[j]+float64(float32(whole[j]/factor)))) - r.values[j]))
 		}},
+		{"between the bands by its wavelength, not by its frequency", func(j int) float64 {
+			if !r.within(whole[j]) {
+				return r.values[j]
+			}
+			return r.blended(r.values[j], whole[j], factor, true)
+		}},
+		{"blended by its wavelength, and beyond the bands", func(j int) float64 { return r.blended(r.values[j], whole[j], factor, true) }},
+		{"blended beyond the bands", func(j int) float64 { return r.blended(r.values[j], whole[j], factor, false) }},
 	}
 	good := make([][]bool, len(ways))
 	for k, w := range ways {

@@ -23,6 +23,9 @@ var knowing = []string{
 	"compare/diagnose/known.go replaced: .Kind(), op.Op",
 	"compare/diagnose/known.go var: op.Activations, op.ReLUSquared, op.Tanh",
 	"compare/diagnose/routed.go Kind: \"softmax\"",
+	"compare/diagnose/variants.go Kind: \"silu\"",
+	"compare/diagnose/variants.go activationVariant: .Kind()",
+	"compare/diagnose/variants.go activationVariants: .Kind(), op.Activations",
 	// Words: what a step is a part of, and what recognisers call their own.
 	"compare/diagnose/masks.go lowered: \"mask\"",
 	"compare/diagnose/masks.go seen: \"mask\"",
@@ -38,6 +41,7 @@ var knowing = []string{
 	"compare/diagnose/applied.go applied: .Kind()",
 	"compare/diagnose/applied.go take: .Kind()",
 	"compare/diagnose/applied.go part: .Kind()",
+	"compare/diagnose/applied.go overwritten: .Kind()",
 	"compare/diagnose/cached.go appliedToCached: .Kind()",
 	// What rows were handed on past, in words.
 	"compare/diagnose/related.go since: .Kind()",

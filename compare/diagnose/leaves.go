@@ -40,12 +40,16 @@ func (s *search) weights() error {
 		at := t.Of(i)
 		w := s.first.Weights[t.Steps[i].Index]
 		for rank, c := range changes {
+			words := c.words
+			if c.headless != "" && s.headless(w.Name) {
+				words = c.headless
+			}
 			h := hypothesis{
 				class: program.Leaf, rank: rank,
 				make: func(e *Entry) *program.Edited {
 					return s.reweighted(e, at, func(k int) program.Rows { return c.make(e.Call.W[k], e.Call.DType) })
 				},
-				say: func(e *Entry) Name { return Name{What: Role(w.Name) + " " + c.words, Site: Role(w.Name)} },
+				say: func(e *Entry) Name { return Name{What: Role(w.Name) + " " + words, Site: Role(w.Name)} },
 			}
 			if err := s.try(h); err != nil {
 				return err
@@ -59,6 +63,27 @@ func (s *search) weights() error {
 		}
 	}
 	return nil
+}
+
+// headless reports whether the rows of a weight are of no heads: what reads the result of its operation has none.
+func (s *search) headless(weight string) bool {
+	var of string
+	for i := range s.m.List.Entries {
+		e := &s.m.List.Entries[i]
+		if len(e.Weights) > 0 && e.Weights[0].Name == weight {
+			of = e.Name
+		}
+	}
+	readers := 0
+	for i := range s.m.List.Entries {
+		e := &s.m.List.Entries[i]
+		if slices.ContainsFunc(e.Inputs, func(r order.Ref) bool { return r.Name == of }) {
+			if readers++; e.Axes == "" || strings.Contains(e.Axes, "h") {
+				return false
+			}
+		}
+	}
+	return readers > 0
 }
 
 func product(shape []int) int {

@@ -48,7 +48,10 @@ func (s *search) otherPositions() error {
 			return err
 		}
 	}
-	tokens := s.m.Passes[s.first.Node.Pass].Past + s.m.Passes[s.first.Node.Pass].Tokens
+	tokens := 0
+	for _, e := range s.entries {
+		tokens = max(tokens, s.m.Passes[e.Node.Pass].Past+s.m.Passes[e.Node.Pass].Tokens)
+	}
 	for n := 2.0; n < float64(min(tokens, mostOffset)); n++ {
 		what := fmt.Sprintf("the positions start again at every %gth token: they are counted in chunks of %g", n, n)
 		if err := try(1, what, func(f, p float64) float64 { return product(f, math.Mod(p, n)) }); err != nil {
@@ -67,7 +70,41 @@ func (s *search) otherPositions() error {
 			}
 		}
 	}
-	return nil
+	return s.bentPositions(tokens, try, product)
+}
+
+// bentPositions tries positions that end at one, as those of a table that is too short, that begin later, as behind padding, that are off
+// from one on, and that count down.
+func (s *search) bentPositions(tokens int, try func(solved int, what string, change func(frequency, position float64) float64) error, product func(frequency, position float64) float64) error {
+	last := float64(min(tokens, mostOffset)) - 1
+	for n := last - 1; n > 0; n-- {
+		what := fmt.Sprintf("the positions end at %g: those behind it have its angles, as where a table is too short", n)
+		if err := try(1, what, func(f, p float64) float64 { return product(f, min(p, n)) }); err != nil {
+			return err
+		}
+	}
+	for n := 1.0; n < last; n++ {
+		what := fmt.Sprintf("the positions are %g less and not below 0: tokens are counted as padding", n)
+		if err := try(1, what, func(f, p float64) float64 { return product(f, max(p-n, 0)) }); err != nil {
+			return err
+		}
+	}
+	for n := 1.0; n <= last; n++ {
+		for _, by := range []float64{1, -1} {
+			what := fmt.Sprintf("the positions are %+g from the token at %g on", by, n)
+			if err := try(2, what, func(f, p float64) float64 {
+				if p >= n {
+					p += by
+				}
+				return product(f, p)
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return try(1, "the positions count down: the last token of the prompt has that of the first", func(f, p float64) float64 {
+		return product(f, math.Abs(float64(s.m.Passes[0].Tokens)-1-p))
+	})
 }
 
 // angles has other angles than the products of frequencies and positions.

@@ -73,7 +73,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).computedIn, (*search).appliedToCached, (*search).partly, (*search).solved, (*search).related, (*search).addends, (*search).operands, (*search).applied, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).rowsElsewhere, (*search).shiftedSteps, (*search).activationVariants, (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).computedIn, (*search).appliedToCached, (*search).partly, (*search).solved, (*search).related, (*search).addends, (*search).operands, (*search).applied, (*search).inPart})
 }
 
 // FindSteps is Find among the edits of steps and numbers alone, and what is known of them together.
@@ -310,6 +310,12 @@ func wholeFirst(t *program.Parts, all []program.Edit) []program.Edit {
 
 // operands looks at other values of the program.
 func (s *search) operands() error { return s.edits(s.first.signed(s.m).Operands()) }
+
+// shiftedSteps looks at steps that are taken of another value, earlier or later, and at parts that are read in each other's place.
+func (s *search) shiftedSteps() error {
+	t := s.first.signed(s.m)
+	return cmp.Or(s.edits(t.Shifted()), s.edits(t.Crossed()))
+}
 
 func (s *search) counts() error { return s.edits(s.first.signed(s.m).Counts()) }
 

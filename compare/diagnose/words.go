@@ -22,6 +22,10 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 		}
 		n.What = s.leftOut(e, step, t.At(d.From))
 	case program.Exchanged:
+		if t.Steps[step].Prim == program.Rsqrt && d.Prim == program.Div {
+			n.What = fmt.Sprintf("no root is taken of %s: it is 1/x, not 1/√x", s.value(e, t.Steps[step].Args[0]))
+			break
+		}
 		n.What = fmt.Sprintf("%s is %s, not %s", s.step(e, step), primWords(d.Prim), primWords(t.Steps[step].Prim))
 	case program.Swapped:
 		n.What = fmt.Sprintf("%s has its operands exchanged", s.step(e, step))
@@ -32,6 +36,10 @@ func (s *search) words(e *Entry, d program.Edit) Name {
 	case program.Index:
 		n.What = s.indexed(e, t, d)
 	case program.Order:
+		if d.Map.Kind == program.Shift {
+			n.What = s.shifted(e, t, d)
+			break
+		}
 		switch d.Prim {
 		case program.Max:
 			n.What = s.numberBelow(t, step) + " is the least value below the root, and is not added"

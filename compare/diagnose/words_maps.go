@@ -80,6 +80,18 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 	switch m.Kind {
 	case program.Roll:
 		how = fmt.Sprintf("is moved by %d along %s", m.By, axis(m.Axis))
+		if m.Axis < len(v.Shape()) && 2*m.By == v.Shape()[m.Axis] && m.By > 2 {
+			how = fmt.Sprintf("has the halves of %s exchanged", axis(m.Axis))
+		}
+		if d.Back {
+			how += ", and so is the result"
+		}
+	case program.Blocks:
+		n := 0
+		if m.Axis < len(v.Shape()) {
+			n = v.Shape()[m.Axis] / max(m.By*m.N, 1)
+		}
+		how = fmt.Sprintf("has %s in another order: its blocks of %d, such as those of heads, are read as [%d, %d] with its axes exchanged", axis(m.Axis), m.By, n, m.N)
 		if d.Back {
 			how += ", and so is the result"
 		}
@@ -116,6 +128,11 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 			return fmt.Sprintf("%s is read as %s, not by turns", what, parts)
 		}
 		return fmt.Sprintf("%s is read by turns, not as %s", what, parts)
+	case program.Cross:
+		if m.N == 2 {
+			return fmt.Sprintf("the halves of %s are each read in the other's place: an exchange of halves is left out, or is one too many", what)
+		}
+		return fmt.Sprintf("the %d parts of %s, where they are read apart, are each another: by %d", m.N, what, m.By)
 	case program.First:
 		if at.Arg < 0 && axis(m.Axis) != "its heads" {
 			return fmt.Sprintf("%s is read at index %d of %s for all of them", what, m.By, axis(m.Axis))
@@ -140,6 +157,17 @@ func (s *search) mapped(e *Entry, t *program.Parts, d program.Edit) string {
 		}
 	}
 	return what + " " + how
+}
+
+// shifted says of what a step is taken.
+func (s *search) shifted(e *Entry, t *program.Parts, d program.Edit) string {
+	step := t.Copies(d.At[0])[0]
+	of, own := s.value(e, t.At(d.From)), s.value(e, t.Steps[step].Args[d.At[0].Arg])
+	when := "earlier"
+	if d.Map.By == 1 {
+		when = "later"
+	}
+	return fmt.Sprintf("%s is taken %s: of %s, not of %s", s.step(e, step), when, of, own)
 }
 
 func blockWords(m program.Map) string {

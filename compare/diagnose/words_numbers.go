@@ -21,6 +21,9 @@ func (s *search) inAll(e *Entry, step int) string {
 		switch st.Prim {
 		case program.Mul:
 			text = ": " + short(x) + " in all"
+			if strings.HasPrefix(o.Site, "√(") { // a constant of the formula
+				text += ", as if it were not a root"
+			}
 		case program.Div:
 			text = ": by " + short(x) + " in all"
 		case program.Add:

@@ -90,6 +90,10 @@ func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
 	case LeftOut, Operand:
 		return d.read(e, t, step, at, k, copies)
 	case Exchanged:
+		if s.Prim == Rsqrt && d.Prim == Div { // 1/x
+			e.Pass(step, e.Div("", e.Literal(1), s.Args[0]))
+			break
+		}
 		e.Become(step, d.Prim, s.Args...)
 	case Swapped:
 		e.Become(step, s.Prim, s.Args[1], s.Args[0])
@@ -118,6 +122,9 @@ func (d Edit) one(e *Editor, t *Parts, step int, at Place, k, copies int) bool {
 	case Index:
 		return d.index(e, t, step)
 	case Order:
+		if d.Map.Kind == Shift {
+			return d.shift(e, t, step, k, copies)
+		}
 		if d.Prim == Mul || d.Prim == Div {
 			return d.alone(e, t, step)
 		}
@@ -185,7 +192,7 @@ func (d Edit) mapped(e *Editor, t *Parts, step int, at Place) bool {
 		e.Return(v)
 		return ok
 	}
-	if d.Map.Kind == Turn {
+	if d.Map.Kind == Turn || d.Map.Kind == Cross {
 		return e.turn(t, step, d.Map)
 	}
 	if at.Arg < 0 {

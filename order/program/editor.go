@@ -14,6 +14,8 @@ type Editor struct {
 	out     Var
 	in      []Value
 	w       []Rows
+
+	inserted int // the first step of the variant that was inserted last
 }
 
 // Edit starts an edit.

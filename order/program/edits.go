@@ -71,6 +71,9 @@ func (t *Parts) Exchanged() []Edit {
 		if slices.Contains(functionsOfOne, own) {
 			others = functionsOfOne
 		}
+		if own == Rsqrt {
+			all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: Div})
+		}
 		for _, other := range others {
 			if other != own {
 				all = append(all, Edit{Class: Exchanged, At: []Place{t.Of(i)}, Prim: other})
@@ -221,6 +224,17 @@ func maps(shape, blocks []int) []Map {
 			if n%by == 0 && n > 2*by {
 				all = append(all, Map{Kind: Roll, Axis: a, By: by}, Map{Kind: Roll, Axis: a, By: -by})
 			}
+			for _, rows := range append([]int{2}, blocks...) { // such as the heads of groups
+				for _, k := range []int{rows, n / max(by*rows, 1)} {
+					m := Map{Kind: Blocks, Axis: a, By: by, N: k}
+					if a == len(shape)-1 && k > 1 && n%(by*k) == 0 && n > by*k && !slices.Contains(all, m) {
+						all = append(all, m)
+					}
+				}
+			}
+		}
+		if half := n / 2; n%2 == 0 && half > 2 {
+			all = append(all, Map{Kind: Roll, Axis: a, By: half})
 		}
 		for b := a + 1; b < len(shape); b++ {
 			if shape[b] > 1 {
@@ -287,6 +301,9 @@ func (t *Parts) along(step int, v Var) Var {
 func (t *Parts) Maps(blocks []int) []Edit {
 	var all []Edit
 	for _, m := range maps(t.Out.shape, blocks) {
+		if m.Kind == Roll && m.By > 2 && 2*m.By == t.Out.shape[m.Axis] { // channel by channel that is told in words that say more
+			continue
+		}
 		all = append(all, Edit{Class: Mapped, At: []Place{{t.sig[t.Out.step], Returned}}, Map: m})
 	}
 	for _, i := range t.Firsts() {

@@ -18,6 +18,9 @@ const (
 	Apart                      // a sum is taken over each of N parts by itself
 	Unread                     // the inverse: read with the sizes of two axes exchanged, which are exchanged then
 	Turn                       // N parts of a result are read as halves, not by turns, with By 1; else the other way round
+	Blocks                     // blocks of By elements, read as rows of N blocks, come column by column
+	Shift                      // no map: a step is taken of another value
+	Cross                      // the parts of a result that are read apart are each another: By parts on
 )
 
 // Map is one of them.
@@ -38,6 +41,10 @@ func (m Map) Inverse(shape []int) Map {
 			block = shape[m.Axis]
 		}
 		m.N = block / max(m.N, 1)
+	case Blocks:
+		if m.Axis < len(shape) {
+			m.N = shape[m.Axis] / max(m.By*m.N, 1)
+		}
 	case Reread:
 		m.Kind = Unread
 	case Unread:
@@ -96,6 +103,14 @@ func (e *Editor) Mapped(v Var, m Map) (Var, bool) {
 		w := e.Split(e.Split(v, m.Axis, n/block), m.Axis+1, block/m.N)
 		w.shape[m.Axis+1], w.shape[m.Axis+2] = w.shape[m.Axis+2], w.shape[m.Axis+1]
 		w.stride[m.Axis+1], w.stride[m.Axis+2] = w.stride[m.Axis+2], w.stride[m.Axis+1]
+		return e.Reshape(e.Cat(m.Axis, w), v.shape...), e.err == nil
+	case Blocks:
+		if m.By < 1 || m.N < 2 || n%(m.By*m.N) != 0 || n == m.By*m.N {
+			return v, false
+		}
+		w := e.Split(e.Split(v, m.Axis, n/m.By/m.N), m.Axis+1, m.N)
+		w.shape[m.Axis], w.shape[m.Axis+1] = w.shape[m.Axis+1], w.shape[m.Axis]
+		w.stride[m.Axis], w.stride[m.Axis+1] = w.stride[m.Axis+1], w.stride[m.Axis]
 		return e.Reshape(e.Cat(m.Axis, w), v.shape...), e.err == nil
 	case First:
 		if n < 2 || v.stride[m.Axis] == 0 || m.By >= n {

@@ -71,6 +71,27 @@ func (t *Parts) Turns() []Edit {
 	return all
 }
 
+// crossed is where each part begins that is to be another one: so many parts on.
+func (o parted) crossed(by int) []int {
+	return append(slices.Clone(o.first[by:]), o.first[:by]...)
+}
+
+// Crossed are the edits by which parts of a result that are read apart, such as halves, are each another.
+func (t *Parts) Crossed() []Edit {
+	var all []Edit
+	for _, i := range t.Firsts() {
+		for _, o := range t.parted(i) {
+			for by := 1; by < len(o.first); by++ {
+				d := Edit{Class: Mapped, At: []Place{t.Of(i)}, Map: Map{Kind: Cross, N: len(o.first), By: by}}
+				if !slices.ContainsFunc(all, func(e Edit) bool { return e.At[0] == d.At[0] && e.Map == d.Map }) {
+					all = append(all, d)
+				}
+			}
+		}
+	}
+	return all
+}
+
 // turn reads the parts of a result by turns, or as halves, and those of the same input of the passes before; it reports whether there are
 // any.
 func (e *Editor) turn(t *Parts, step int, m Map) bool {
@@ -87,6 +108,9 @@ func (e *Editor) turnOne(t *Parts, step int, m Map) bool {
 	some := false
 	for _, o := range t.parted(step) {
 		first, stride, ok := o.turned(m.By == 1)
+		if m.Kind == Cross {
+			first, stride, ok = o.crossed(m.By), o.stride[len(o.stride)-1], true
+		}
 		if !ok || len(o.first) != m.N {
 			continue
 		}
