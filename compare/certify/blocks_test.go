@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // What is said of an entry does not depend on how many tokens of it are looked at at one time: its certificate, the numbers that are
@@ -50,6 +51,52 @@ func TestBlocksGiveTheSameBits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An entry of which something is left in one block is judged whole: the elements of two rows of the head's weight are outside for each token.
+func TestBlocksWithSomethingWrong(t *testing.T) {
+	const golden = "gemma3n-tiny/decode.bfloat16"
+	data, err := fs.ReadFile(fixtures.Files, "golden/"+golden+".safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := capture.OpenReader(golden, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want string
+	for _, block := range []int{blockElements, 300} {
+		i := isolatorOf(t, trace)
+		i.block, i.o.Arithmetic = block, Strict
+		weights := i.env.Weights
+		i.env.Weights = func(w order.Weight) (program.Rows, error) {
+			rows, err := weights(w)
+			return otherRows{rows}, err
+		}
+		c, err := i.Certify(t.Context(), "lm_head", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens := int64(i.env.Passes[0].Tokens)
+		if got := fmt.Sprintf("%+v", *c); c.Outcome != Bug || c.Outside != 2*tokens || want != "" && got != want {
+			t.Errorf("in blocks of %d elements: %s, want %s", block, got, want)
+		} else {
+			want = got
+		}
+	}
+}
+
+// otherRows is a weight with other numbers in rows 3 and 7.
+type otherRows struct{ program.Rows }
+
+func (w otherRows) Row(dst []float64, i int) error {
+	err := w.Rows.Row(dst, i)
+	for k := range dst {
+		if i == 3 || i == 7 {
+			dst[k] += 0.5
+		}
+	}
+	return err
 }
 
 // seen is what isolation says of a trace, as text that has every digit, and how many entries had blocks.
