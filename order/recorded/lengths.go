@@ -119,7 +119,7 @@ func (s *stretcher) lines(x int) error {
 	first := s.samples[0].pass()
 	for _, other := range s.samples {
 		if n := len(other.pass().Lines); n != len(first.Lines) {
-			return fmt.Errorf("which has %d lines for %d tokens and %d for %d", len(first.Lines), s.samples[0].x, n, other.x)
+			return fmt.Errorf("which has %d lines for %d tokens and %d for %d, from %s on", len(first.Lines), s.samples[0].x, n, other.x, s.parting(first, other.pass()))
 		}
 	}
 	all := make([]*Line, len(s.samples))
@@ -134,6 +134,28 @@ func (s *stretcher) lines(x int) error {
 		s.pass.Lines = append(s.pass.Lines, line)
 	}
 	return nil
+}
+
+// parting names the first line of which two passes of different length have not the same operation or name.
+func (s *stretcher) parting(a, b *Pass) string {
+	longer, shorter := a.Lines, b.Lines
+	if len(longer) < len(shorter) {
+		longer, shorter = shorter, longer
+	}
+	for i := range shorter {
+		if kind(&longer[i]) != kind(&shorter[i]) {
+			return s.from.what(&longer[i])
+		}
+	}
+	return s.from.what(&longer[len(shorter)])
+}
+
+// kind is the operation or the name of a line.
+func kind(l *Line) string {
+	if l.Name != nil {
+		return l.Name.Name
+	}
+	return l.Step.Op
 }
 
 // what names a line for an error.

@@ -162,3 +162,29 @@ func TestStridesOfSquares(t *testing.T) {
 		t.Errorf("strides that three lengths do not tell are %v, %v", stride, err)
 	}
 }
+
+// Where passes of other lengths have other operations, the error names the line of source with which that begins: of a loop over
+// chunks, what the longer one does more.
+func TestWherePassesPart(t *testing.T) {
+	p := &Program{Sources: []string{"net.py:1", "net.py:2", "net.py:3"}}
+	lines := func(steps ...int) *Pass {
+		var all []Line
+		for _, n := range steps {
+			all = append(all, Line{Step: &Step{Op: []string{"mul", "sub", "add"}[n], Source: n}})
+		}
+		return &Pass{Lines: all}
+	}
+	s := &stretcher{from: p}
+	for _, c := range []struct {
+		a, b *Pass
+		want string
+	}{
+		{lines(0, 1, 2), lines(0, 1, 1, 2), "sub at net.py:2"},
+		{lines(0, 1, 0, 2), lines(0, 2), "sub at net.py:2"},
+		{lines(0, 1), lines(0, 1, 2), "add at net.py:3"},
+	} {
+		if got := s.parting(c.a, c.b); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
