@@ -95,7 +95,7 @@ func TestKeptClearance(t *testing.T) {
 	want("another build, again", "used", changed)
 	want("the first build after it", "kept", program)
 
-	for _, damaged := range []string{"", "{", `{"` + trace + `":""}`, strings.ReplaceAll(string(intact), `: "`, `: "0`), strings.Repeat("x", 2<<20)} {
+	for _, damaged := range []string{"", "{", "null", `{"` + trace + `":""}`, strings.ReplaceAll(string(intact), `: "`, `: "0`), strings.Repeat("x", 2<<20)} {
 		must(t, os.WriteFile(kept, []byte(damaged), 0o666))
 		want("of a damaged file", "kept", program)
 	}

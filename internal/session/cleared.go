@@ -43,8 +43,8 @@ const (
 )
 
 // clearanceOf is that of a list by the trace of a run, of a checkpoint's weights; nil where the two are small, where it is not known what they
-// are, or where nothing can be remembered. of identifies the list.
-func clearanceOf(ctx context.Context, e *Env, of string, t *capture.Trace, ck *checkpoint.Checkpoint) *clearance {
+// are, where the trace is not what it was before it was opened, or where nothing can be remembered. of identifies the list.
+func clearanceOf(ctx context.Context, e *Env, of, before string, t *capture.Trace, ck *checkpoint.Checkpoint) *clearance {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return nil
@@ -53,8 +53,8 @@ func clearanceOf(ctx context.Context, e *Env, of string, t *capture.Trace, ck *c
 	if err != nil {
 		return nil
 	}
-	info, err := os.Stat(path)
-	if err != nil || info.Size()+ck.Size() <= checkpoint.Large {
+	trace := largeTrace(path, ck)
+	if trace == "" || trace != before {
 		return nil
 	}
 	scheme, ok := checkpoint.SchemeOf(t.Manifest().Weights)
@@ -63,10 +63,6 @@ func clearanceOf(ctx context.Context, e *Env, of string, t *capture.Trace, ck *c
 	}
 	weights, err := weightsDigest(ctx, e, ck, scheme)
 	if err != nil || weights != t.Manifest().Weights {
-		return nil
-	}
-	trace, err := checkpoint.UserDigests().File(path)
-	if err != nil {
 		return nil
 	}
 	program, err := executable()
@@ -78,9 +74,23 @@ func clearanceOf(ctx context.Context, e *Env, of string, t *capture.Trace, ck *c
 	return &clearance{filepath.Join(dir, "tracediff", clearedFile), path, hex.EncodeToString(sum[:])}
 }
 
-// cleared is what a reference certifies of a list: all of it, where that is remembered, and else what isolate finds.
-func cleared(ctx context.Context, e *Env, of string, list *order.List, t *capture.Trace, ck *checkpoint.Checkpoint, isolate func() (certify.Certified, error)) (certify.Certified, error) {
-	c := clearanceOf(ctx, e, of, t, ck)
+// largeTrace is the SHA-256 of a trace in hexadecimal; empty where the weights and the trace are not large together, or it cannot be read.
+func largeTrace(path string, ck *checkpoint.Checkpoint) string {
+	info, err := os.Stat(path)
+	if err != nil || info.Size()+ck.Size() <= checkpoint.Large {
+		return ""
+	}
+	sum, err := checkpoint.UserDigests().File(path)
+	if err != nil {
+		return ""
+	}
+	return sum
+}
+
+// cleared is what a reference certifies of a list: all of it, where that is remembered, and else what isolate finds. before is what
+// largeTrace gave before the trace was opened.
+func cleared(ctx context.Context, e *Env, of, before string, list *order.List, t *capture.Trace, ck *checkpoint.Checkpoint, isolate func() (certify.Certified, error)) (certify.Certified, error) {
+	c := clearanceOf(ctx, e, of, before, t, ck)
 	if c != nil && c.load()[c.trace] == c.sum {
 		e.detail("%s has cleared every operation before: %s", plain.Text(t.Path()), plain.Text(c.file))
 		return certify.Cleared(list), nil
@@ -91,7 +101,7 @@ func cleared(ctx context.Context, e *Env, of string, list *order.List, t *captur
 	}
 	if again, err := checkpoint.Open(ck.Name()); err == nil {
 		// What was read is what was looked at before, or nobody knows what cleared the list.
-		if now := clearanceOf(ctx, e, of, t, again); now != nil && *now == *c && c.keep() == nil {
+		if now := clearanceOf(ctx, e, of, before, t, again); now != nil && *now == *c && c.keep() == nil {
 			e.detail("%s has cleared every operation, which is kept: %s", plain.Text(t.Path()), plain.Text(c.file))
 		}
 		err = again.Close()
@@ -104,7 +114,7 @@ func cleared(ctx context.Context, e *Env, of string, list *order.List, t *captur
 func (c *clearance) load() map[string]string {
 	all := map[string]string{}
 	data, err := files.Read(c.file, maxCleared)
-	if err != nil || json.Unmarshal(data, &all) != nil {
+	if err != nil || json.Unmarshal(data, &all) != nil || all == nil {
 		return map[string]string{}
 	}
 	return all

@@ -209,6 +209,7 @@ func certifyByStored(ctx context.Context, e *Env, into certify.Certified, list *
 		if stored.Key.Name != reference.Transformers || stored.Key.DType != dtype.String() || stored.Intact() != nil {
 			continue
 		}
+		before := largeTrace(stored.Path, ck)
 		t, err := capture.Open(stored.Path)
 		if err != nil {
 			return err
@@ -216,7 +217,7 @@ func certifyByStored(ctx context.Context, e *Env, into certify.Certified, list *
 		m := t.Manifest()
 		if m.Config != nil && order.SameConfig(m.Config, list.Config.Canonical()) && notOf(ck, m) == "" {
 			var its certify.Certified
-			its, err = cleared(ctx, e, of, list, t, ck, func() (certify.Certified, error) {
+			its, err = cleared(ctx, e, of, before, list, t, ck, func() (certify.Certified, error) {
 				its := certify.Certified{}
 				return its, its.Add(ctx, t, list, reference.Weights(ck, dtype))
 			})

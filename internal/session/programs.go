@@ -226,13 +226,14 @@ func (p *recordedProgram) certified(ctx context.Context, e *Env, ck *checkpoint.
 	if _, err := os.Stat(path); err != nil || path == p.path || ck == nil {
 		return into, nil
 	}
+	before := largeTrace(path, ck)
 	t, err := capture.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	m := t.Manifest()
 	if m.Program != "" && m.Producer.Name != reference.WalkName && othersThan(ck, t) == "" {
-		into, err = cleared(ctx, e, p.declared(), p.base, t, ck, func() (certify.Certified, error) {
+		into, err = cleared(ctx, e, p.declared(), before, p.base, t, ck, func() (certify.Certified, error) {
 			own := certify.Certified{}
 			return own, own.AddRun(ctx, t, p.base, reference.Weights(ck, m.DType))
 		})
