@@ -31,6 +31,20 @@ func (l *List) At(n Node) *Entry {
 	return &Entry{Name: e.Name, Layer: e.Layer, Level: e.Level, Compare: e.Compare, HF: e.HF}
 }
 
+// InPasses is an entry as each pass has it that has one: once where all have the same.
+func (l *List) InPasses(entry int) []*Entry {
+	if l.passes == nil {
+		return []*Entry{&l.Entries[entry]}
+	}
+	var all []*Entry
+	for _, pass := range l.passes {
+		if e := pass[entry]; e != nil {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
 // In reports whether a pass has an entry.
 func (l *List) In(n Node) bool {
 	return l.passes == nil || n.Pass < len(l.passes) && l.passes[n.Pass][n.Entry] != nil

@@ -3,6 +3,8 @@ package certify
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
@@ -41,8 +43,12 @@ func (c Certified) AddRun(ctx context.Context, t *capture.Trace, list *order.Lis
 			keys = append(keys, r)
 		}
 	}
+	elements, costs := make([]int, len(keys)), make([]int, len(keys))
+	for n, r := range keys {
+		elements[n], costs[n], _ = i.costs(r.Name, r.Pass)
+	}
 	results := make([]reproduced, len(keys))
-	onAllCores(len(keys), func(n int) {
+	inTurns(elements, costs, func(n int) {
 		if results[n].err = ctx.Err(); results[n].err == nil {
 			results[n] = i.reproduces(ctx, keys[n])
 		}
@@ -74,8 +80,27 @@ func (i *Isolator) reproduces(ctx context.Context, r capture.Record) reproduced 
 	if err != nil {
 		return reproduced{err: err}
 	}
-	_, left, _, err := t.strict(&arithmetic{})
+	left, err := t.unreproduced()
 	return reproduced{t.cut.Steps, len(left) == 0, err}
+}
+
+// unreproduced are the elements that transformers' arithmetic does not give. Bounds are those that decide something: only of what is outside
+// them are all computed.
+func (t *trial) unreproduced() ([]int, error) {
+	j, err := t.in(evaluated{arithmetic: &arithmetic{}, held: true})
+	if err != nil {
+		return nil, err
+	}
+	left := j.outside()
+	if len(left) == 0 {
+		return nil, nil
+	}
+	if j.x.Columns == 0 {
+		left, _, err = t.explained(j, &arithmetic{}, left)
+	} else {
+		_, left, _, err = t.strict(&arithmetic{})
+	}
+	return left, err
 }
 
 // Reproduces reports whether transformers' own arithmetic gives every element of an entry, from what the trace has for its inputs.
@@ -84,7 +109,7 @@ func (i *Isolator) Reproduces(ctx context.Context, name string, pass int) (bool,
 	if err != nil {
 		return false, err
 	}
-	_, left, _, err := t.strict(&arithmetic{})
+	left, err := t.unreproduced()
 	return err == nil && len(left) == 0, err
 }
 
@@ -121,16 +146,30 @@ func (c Certified) Also(other Certified) {
 
 // Knows reports whether every form of a list was looked at, whatever came of it.
 func (c Certified) Knows(list *order.List) bool {
-	for i := range list.Entries {
-		o := list.Entries[i].Op
-		if _, argument := o.(op.Given); argument {
-			continue
-		}
-		if _, seen := c[op.Form(o)]; !seen {
+	for form := range Cleared(list) {
+		if _, seen := c[form]; !seen {
 			return false
 		}
 	}
 	return true
+}
+
+// Clears reports whether every form of a list has reproduced transformers.
+func (c Certified) Clears(list *order.List) bool {
+	return c.Knows(list) && !slices.Contains(slices.Collect(maps.Values(c)), false)
+}
+
+// Cleared is what a reference certifies that is known to clear a list.
+func Cleared(list *order.List) Certified {
+	c := Certified{}
+	for i := range list.Entries {
+		for _, e := range list.InPasses(i) {
+			if _, argument := e.Op.(op.Given); !argument {
+				c[op.Form(e.Op)] = true
+			}
+		}
+	}
+	return c
 }
 
 // Unverified returns, by name, the form for which an entry of the walk may not accuse: its own, or that of an ancestor,
@@ -140,12 +179,13 @@ func (c Certified) Unverified(list *order.List) map[string]string {
 	for changed := true; changed; { // the cache reaches back to the pass before, and so to entries further down
 		changed = false
 		for i := range list.Entries {
-			e := &list.Entries[i]
-			if _, is := found[e.Name]; is || e.Op == nil {
-				continue
-			}
-			if form := c.missing(e, found); form != "" {
-				found[e.Name], changed = form, true
+			for _, e := range list.InPasses(i) {
+				if _, is := found[e.Name]; is || e.Op == nil {
+					continue
+				}
+				if form := c.missing(e, found); form != "" {
+					found[e.Name], changed = form, true
+				}
 			}
 		}
 	}

@@ -1,9 +1,49 @@
 package certify_test
 
 import (
+	"bytes"
 	"path/filepath"
 	"testing"
+
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/recorded"
 )
+
+// A recorded program has operations that only its decode steps have, such as what puts a key behind those before. One of them that has not
+// reproduced the reference keeps the list from being cleared, and what is computed by it from accusing.
+func TestOperationsOfLaterPassesCertify(t *testing.T) {
+	data, err := recorded.File("../../fixtures/lengths/llama/recorded.program.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := recorded.Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := order.Recorded(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := certify.Cleared(list)
+	if left := c.Unverified(list); !c.Clears(list) || len(left) > 0 {
+		t.Fatalf("a list that is cleared: %v", left)
+	}
+	at := list.Index("layers.0.self_attn.keys")
+	form := op.Form(list.At(order.Node{Entry: at, Pass: 1}).Op)
+	if form == op.Form(list.At(order.Node{Entry: at}).Op) {
+		t.Fatalf("both passes have %s", form)
+	}
+	c[form] = false
+	if c.Clears(list) || c.Unverified(list)["layers.0.self_attn.keys"] != form {
+		t.Errorf("%s has not reproduced the reference: %v", form, c.Unverified(list))
+	}
+	delete(c, form)
+	if c.Clears(list) || c.Knows(list) || c.Unverified(list)["layers.0.self_attn.keys"] != form {
+		t.Errorf("%s was not looked at: %v", form, c.Unverified(list))
+	}
+}
 
 // A program that was recorded on nine tokens and two decode steps gives transformers' own trace of another prompt, of twelve tokens
 // and three steps: with causal masks, a window that ends before the prompt does, experts, and a scan with a state. Of the same prompt

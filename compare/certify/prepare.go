@@ -47,26 +47,16 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string) {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b prepared) int { return cmp.Compare(b.cost, a.cost) })
-	results := make([][]result, len(all))
-	together := make([]int, len(all))
+	together, costs := make([]int, len(all)), make([]int, len(all))
 	for n := range all {
-		together[n] = c.i.atOnce(ctx, all[n])
+		together[n], costs[n] = c.i.atOnce(ctx, all[n]), all[n].cost
 	}
-	q := queue{waiting: slices.Clone(together)}
-	q.freed.L = &q.mu
-	var wait sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(all)) {
-		wait.Go(func() {
-			for n := q.take(); n >= 0; n = q.take() {
-				if ctx.Err() == nil {
-					results[n] = c.i.results(ctx, all[n].name, all[n].passes)
-				}
-				q.done(together[n])
-			}
-		})
-	}
-	wait.Wait()
+	results := make([][]result, len(all))
+	inTurns(together, costs, func(n int) {
+		if ctx.Err() == nil {
+			results[n] = c.i.results(ctx, all[n].name, all[n].passes)
+		}
+	})
 	for n, of := range results {
 		for k, r := range of {
 			if r.cert != nil || r.err != nil {
@@ -117,6 +107,30 @@ const (
 	// maxLarge bounds the elements of large entries that are certified at one time, unless one alone has more: each is some 40 bytes.
 	maxLarge = 1 << 24
 )
+
+// inTurns calls do with the numbers of entries on all cores, what costs most first. elements are those that an entry has in memory at one time.
+func inTurns(elements, costs []int, do func(n int)) {
+	order := make([]int, len(costs))
+	for n := range order {
+		order[n] = n
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(costs[b], costs[a]) })
+	q := queue{}
+	for _, n := range order {
+		q.waiting = append(q.waiting, elements[n])
+	}
+	q.freed.L = &q.mu
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(order)) {
+		wait.Go(func() {
+			for at := q.take(); at >= 0; at = q.take() {
+				do(order[at])
+				q.done(elements[order[at]])
+			}
+		})
+	}
+	wait.Wait()
+}
 
 // queue hands out entries in their order, but for large ones that have to wait for others to be done.
 type queue struct {

@@ -1,12 +1,10 @@
 package checkpoint_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -20,22 +18,9 @@ import (
 // byte stands on the disk.
 func large(t *testing.T) (dir, file string) {
 	t.Helper()
-	const extra = checkpoint.Large + 3
 	dir = checkpointtest.Write(t, t.TempDir(), []byte("{}"), tensors(""), 1)
 	file = filepath.Join(dir, "model.safetensors")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := int(data[0]) | int(data[1])<<8 | int(data[2])<<16
-	header, rest := bytes.TrimRight(data[8:8+n], " "), data[8+n:]
-	text := append(header[:len(header)-1:len(header)-1], fmt.Sprintf(`,"zeros":{"dtype":"U8","shape":[%d],"data_offsets":[%d,%d]}}`, extra, len(rest), len(rest)+extra)...)
-	size := len(text)
-	whole := append([]byte{byte(size), byte(size >> 8), byte(size >> 16), 0, 0, 0, 0, 0}, text...)
-	whole = append(whole, rest...)
-	if err := errors.Join(os.WriteFile(file, whole, 0o666), os.Truncate(file, int64(len(whole)+extra))); err != nil {
-		t.Fatal(err)
-	}
+	checkpointtest.Enlarge(t, file)
 	return dir, file
 }
 

@@ -3,6 +3,8 @@ package session
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,13 +53,13 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 		io.DType = dtype
 		io.Certified = sync.OnceValues(func() (certify.Certified, error) {
 			if a.program != nil {
-				return a.program.certified(ctx, ck)
+				return a.program.certified(ctx, e, ck)
 			}
 			into, err := certified(ctx, list, dtype)
 			if err != nil || ck == nil {
 				return into, err
 			}
-			return into, certifyByStored(ctx, into, e.Dir, list, ck, dtype)
+			return into, certifyByStored(ctx, e, into, list, ck, dtype)
 		})
 		if ref.Manifest().Producer.Name == reference.WalkName && !o.Alone {
 			if o.Certified, err = io.Certified(); err != nil {
@@ -191,24 +193,35 @@ func certified(ctx context.Context, list *order.List, dtype hooks.DType) (certif
 
 // certifyByStored isolates the traces of transformers that are stored of this very model, in this dtype: they have the last
 // word on every form that they show, and the only one on forms that no golden has.
-func certifyByStored(ctx context.Context, into certify.Certified, dir string, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) error {
-	entries, err := reference.NewStore(dir).List()
+func certifyByStored(ctx context.Context, e *Env, into certify.Certified, list *order.List, ck *checkpoint.Checkpoint, dtype hooks.DType) error {
+	entries, err := reference.NewStore(e.Dir).List()
 	if err != nil {
 		return err
 	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	of := fmt.Sprintf("order %x %s", sha256.Sum256(text), dtype)
 	own := certify.Certified{}
 	for i := range entries {
-		e := &entries[i]
-		if e.Key.Name != reference.Transformers || e.Key.DType != dtype.String() || e.Intact() != nil {
+		stored := &entries[i]
+		if stored.Key.Name != reference.Transformers || stored.Key.DType != dtype.String() || stored.Intact() != nil {
 			continue
 		}
-		t, err := capture.Open(e.Path)
+		before := largeTrace(stored.Path, ck)
+		t, err := capture.Open(stored.Path)
 		if err != nil {
 			return err
 		}
 		m := t.Manifest()
 		if m.Config != nil && order.SameConfig(m.Config, list.Config.Canonical()) && notOf(ck, m) == "" {
-			err = own.Add(ctx, t, list, reference.Weights(ck, dtype))
+			var its certify.Certified
+			its, err = cleared(ctx, e, of, before, list, t, ck, func() (certify.Certified, error) {
+				its := certify.Certified{}
+				return its, its.Add(ctx, t, list, reference.Weights(ck, dtype))
+			})
+			own.Also(its)
 		}
 		if err = hint.Also(err, t.Close()); err != nil {
 			return fmt.Errorf("certifying the operations of the walk: %w", err)

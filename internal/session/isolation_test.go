@@ -52,7 +52,7 @@ func TestStoredTracesCertify(t *testing.T) {
 	must(t, err)
 
 	into := certify.Certified{"tanh": true, "gelu_tanh": false}
-	must(t, certifyByStored(context.Background(), into, traces, list, ck, hooks.BF16))
+	must(t, certifyByStored(context.Background(), &Env{Dir: traces}, into, list, ck, hooks.BF16))
 	if !into["gelu_tanh"] || !into["tanh"] || !into.Knows(list) {
 		t.Errorf("certified: %v", into)
 	}
@@ -62,7 +62,7 @@ func TestStoredTracesCertify(t *testing.T) {
 			list.Entries[i].Op = o
 		}
 	}
-	must(t, certifyByStored(context.Background(), into, traces, list, ck, hooks.BF16))
+	must(t, certifyByStored(context.Background(), &Env{Dir: traces}, into, list, ck, hooks.BF16))
 	if into[op.Form(op.RMSNorm{Eps: 1, Gain: op.Plain})] {
 		t.Error("a norm that the stored trace contradicts may accuse")
 	}

@@ -220,19 +220,23 @@ func plural(n int, what string) string {
 
 // certified isolates the trace that the run which recorded the program has written beside it: every form of an operation that
 // reproduces it may accuse. Without that trace none may. A walk by the program is no such run: it is the program itself.
-func (p *recordedProgram) certified(ctx context.Context, ck *checkpoint.Checkpoint) (certify.Certified, error) {
+func (p *recordedProgram) certified(ctx context.Context, e *Env, ck *checkpoint.Checkpoint) (certify.Certified, error) {
 	into := certify.Certified{}
 	path := p.trace()
 	if _, err := os.Stat(path); err != nil || path == p.path || ck == nil {
 		return into, nil
 	}
+	before := largeTrace(path, ck)
 	t, err := capture.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	m := t.Manifest()
 	if m.Program != "" && m.Producer.Name != reference.WalkName && othersThan(ck, t) == "" {
-		err = into.AddRun(ctx, t, p.base, reference.Weights(ck, m.DType))
+		into, err = cleared(ctx, e, p.declared(), before, p.base, t, ck, func() (certify.Certified, error) {
+			own := certify.Certified{}
+			return own, own.AddRun(ctx, t, p.base, reference.Weights(ck, m.DType))
+		})
 	}
 	if err = hint.Also(err, t.Close()); err != nil {
 		return nil, fmt.Errorf("certifying the operations of the program: %w", err)

@@ -113,3 +113,25 @@ func Write(t testing.TB, dir string, config []byte, tensors []Tensor, shards int
 	write("model.safetensors.index.json", index)
 	return dir
 }
+
+// Enlarge adds a tensor of zeros to a safetensors file, of which no byte stands on the disk, so that the file is larger than what is hashed as
+// a whole.
+func Enlarge(t testing.TB, file string) {
+	t.Helper()
+	const extra = checkpoint.Large + 3
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := binary.LittleEndian.Uint64(data)
+	header, rest := bytes.TrimRight(data[8:8+n], " "), data[8+n:]
+	text := fmt.Appendf(nil, `%s,"zeros":{"dtype":"U8","shape":[%d],"data_offsets":[%d,%d]}}`, header[:len(header)-1], extra, len(rest), len(rest)+extra)
+	whole := append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...)
+	whole = append(whole, rest...)
+	if err := os.WriteFile(file, whole, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, int64(len(whole)+extra)); err != nil {
+		t.Fatal(err)
+	}
+}
