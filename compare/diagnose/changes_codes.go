@@ -141,8 +141,10 @@ func nearestOf(book []float64) func(float64) float64 {
 
 // The numbers of 4 bits: quantiles of a normal distribution, as QLoRA has them, and those of a sign, two bits of exponent and one of fraction.
 var (
-	normalFloats = []float64{-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0,
-		0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1}
+	normalFloats = []float64{
+		-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0,
+		0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1,
+	}
 	float4s = []float64{-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6}
 )
 
@@ -168,8 +170,10 @@ func codings() []change {
 					read, made = made, read
 				}
 				for _, behind := range []bool{false, true} {
-					add(coding{words: fmt.Sprintf("%s, and multiplied by %s: it is made with %g steps to its largest number, and read as if there were %g", text, short(r), made, read),
-						group: g.group, code: whole(-b.most-1, b.most+1), step: sized(b.most, nil), by: r, behind: behind})
+					add(coding{
+						words: fmt.Sprintf("%s, and multiplied by %s: it is made with %g steps to its largest number, and read as if there were %g", text, short(r), made, read),
+						group: g.group, code: whole(-b.most-1, b.most+1), step: sized(b.most, nil), by: r, behind: behind,
+					})
 				}
 			}
 			add(coding{words: fmt.Sprintf("%s, with %g steps to its largest number", text, b.most+1), group: g.group, code: whole(-b.most-1, b.most), step: sized(b.most+1, nil)})
@@ -180,8 +184,10 @@ func codings() []change {
 		}
 	}
 	for _, g := range []span{groups, row, {"in groups of 16", 16}, {"in groups of 64", 64}} {
-		add(coding{words: "is rounded to 4 bits " + g.words + ", from -8 to 7 (Q4_0)", group: g.group, code: func(x float64) float64 { return min(math.Floor(x+8.5), 15) - 8 },
-			step: func(largest float64) float64 { return float64(float32(largest / -8)) }})
+		add(coding{
+			words: "is rounded to 4 bits " + g.words + ", from -8 to 7 (Q4_0)", group: g.group, code: func(x float64) float64 { return min(math.Floor(x+8.5), 15) - 8 },
+			step: func(largest float64) float64 { return float64(float32(largest / -8)) },
+		})
 		add(coding{words: "is rounded to 4-bit quantiles of a normal distribution (nf4) " + g.words, group: g.group, code: nearestOf(normalFloats), step: sized(1, nil)})
 		add(coding{words: "is rounded to 4-bit floats (e2m1) " + g.words, group: g.group, code: nearestOf(float4s), step: sized(6, nil)})
 	}
