@@ -37,6 +37,7 @@ func (s *search) edged(window float64, most int, try func(what string, sees func
 		low, high edge
 	}
 	all := []variant{
+		{"", low, own}, // the right one
 		{"the mask is the wrong way round: a query sees its own key and those ahead alone", own, last},
 		{"a decode step sees no key of the prompt", func(q float64, in span) float64 { return max(low(q, in), in.prompt) }, own},
 		{"a query sees its own key alone", own, own},
@@ -93,9 +94,42 @@ func (s *search) edged(window float64, most int, try func(what string, sees func
 	})
 }
 
+// mostPattern is how many elements of masks are told apart before they are tried.
+const mostPattern = 1 << 14
+
+// pattern is what queries see in the masks of all entries; empty where they are large.
+func (s *search) pattern(sees func(q, k float64, in span) bool) string {
+	var key []byte
+	for _, e := range s.entries {
+		in := s.spanOf(e)
+		for _, i := range masksOf(e) {
+			shape := e.Program.Steps[i].Shape
+			keys := shape[len(shape)-1]
+			if len(shape) < 2 || len(key)+product(shape) > mostPattern {
+				return ""
+			}
+			for row := range shape[len(shape)-2] {
+				for column := range keys {
+					if sees(in.first+float64(row), in.last+1-float64(keys-column), in) {
+						key = append(key, 1)
+					} else {
+						key = append(key, 0)
+					}
+				}
+			}
+		}
+	}
+	return string(key)
+}
+
+// spanOf is what the edges of an entry's masks may depend on.
+func (s *search) spanOf(e *Entry) span {
+	pass := s.m.Passes[e.Node.Pass]
+	return span{float64(pass.Past), float64(pass.Past + pass.Tokens - 1), float64(s.m.Passes[0].Tokens)}
+}
+
 // spanned has other masks, in which queries see what the edges of a pass let them see.
 func (s *search) spanned(e *Entry, sees func(q, k float64, in span) bool) *program.Edited {
-	pass := s.m.Passes[e.Node.Pass]
-	in := span{float64(pass.Past), float64(pass.Past + pass.Tokens - 1), float64(s.m.Passes[0].Tokens)}
+	in := s.spanOf(e)
 	return s.masking(e, func(q, k float64, _, _ int, _ bool) bool { return sees(q, k, in) })
 }
