@@ -182,7 +182,7 @@ func (s *search) packedCache(e *Entry, role string, p packing) *program.Edited {
 
 // store rounds a value in its place, whose tokens are along an axis. Fresh is what is new in the cache.
 func (p packing) store(v program.Value, tokens int, fresh []float64, freshShape []int, model hooks.DType) bool {
-	round := func(x float64) float64 { return floats.Round(model, x) }
+	round := func(x float64) float64 { return floats.Round(model, float64(float32(x))) }
 	if p.inside {
 		round = func(x float64) float64 { return float64(float32(x)) }
 	}
@@ -243,7 +243,7 @@ func (p packing) store(v program.Value, tokens int, fresh []float64, freshShape 
 			continue
 		}
 		n := min(max(math.RoundToEven(round(x/step))+zero, least), p.most)
-		v.Data[i] = floats.Round(model, round(n-zero)*step)
+		v.Data[i] = floats.Round(model, float64(float32(round(n-zero)*step)))
 	}
 	return true
 }
