@@ -159,7 +159,7 @@ func (s *search) byRow() error {
 					make: func(e *Entry) *program.Edited {
 						return s.at(e, at, func(ed *program.Editor, v program.Var) program.Var {
 							if v.Last() < 2 {
-								return ed.Fail("rows")
+								return ed.Fail("one number a row")
 							}
 							y := f.of(ed, v)
 							if stored {
