@@ -124,16 +124,12 @@ func (s *search) fixedSteps() (all []number) {
 				y, half := e.Target()
 				for _, i := range e.Left {
 					n := math.Round(math.Abs(y[i]) / about)
-					if n == 0 {
-						continue
-					}
-					if round == 0 && n > 8 {
+					if n == 0 || round == 0 && n > 8 {
 						continue
 					}
 					low, high = max(low, (math.Abs(y[i])-half[i])/n), min(high, (math.Abs(y[i])+half[i])/n)
 				}
 			}
-
 			good = low <= high
 			about = low/2 + high/2
 		}
@@ -155,7 +151,6 @@ func (s *search) packedCache(e *Entry, role string, p packing) *program.Edited {
 		if !ok || !has || len(shape) < 2 || product(shape) != len(old) {
 			return nil
 		}
-		args := []program.Var{st.Args[0], st.Args[1]}
 		if p.whole {
 			own, ok := s.valueAt(e, e.Program.Result(i))
 			if !ok {
@@ -171,7 +166,7 @@ func (s *search) packedCache(e *Entry, role string, p packing) *program.Edited {
 		if p.whole {
 			ed.Pass(i, ed.Other(v))
 		} else {
-			ed.Pass(i, ed.Cat(st.Axis, ed.Other(v), args[1]))
+			ed.Pass(i, ed.Cat(st.Axis, ed.Other(v), st.Args[1]))
 		}
 	}
 	if !some {
