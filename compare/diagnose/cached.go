@@ -95,6 +95,12 @@ func (s *search) cachedSlots(role string) error {
 			return err
 		}
 	}
+	for n := 1; n <= mostSink; n++ {
+		what := fmt.Sprintf("the cached %s keeps the first %d for good, and as many fewer of the newest: an attention sink", role, n)
+		if err := all(what, func(e *Entry) *program.Edited { return s.firstsKept(e, role, n) }); err != nil {
+			return err
+		}
+	}
 	if err := try("the newest slot of the cached "+role+" is 0: it is not written", 0, func(at []int) { at[len(at)-1] = -1 }); err != nil {
 		return err
 	}
@@ -184,6 +190,28 @@ func (s *search) reslotted(e *Entry, role string, from func(slots []int)) *progr
 			k += n
 		}
 		ed.Pass(i, ed.Cat(st.Axis, all...))
+	}
+	if !some {
+		return nil
+	}
+	return ended(ed)
+}
+
+// mostSink is how many first tokens a cache may keep for good.
+const mostSink = 4
+
+// firstsKept has the first n slots that a cache ever had before the newest, of which it has let go of n more.
+func (s *search) firstsKept(e *Entry, role string, n int) *program.Edited {
+	ed, some := e.Program.Edit(), false
+	for _, i := range s.caches(e, role) {
+		st := &e.Program.Steps[i]
+		before, own := ever(ed, e.Program, st.Args[0], st.Axis), st.Args[0].Shape()
+		if len(before.Shape()) != len(own) || before.Shape()[st.Axis] <= own[st.Axis] || own[st.Axis] <= n {
+			continue
+		}
+		some = true
+		all, kept := before.Shape()[st.Axis], own[st.Axis]
+		ed.Pass(i, ed.Cat(st.Axis, ed.Slice(before, st.Axis, 0, n), ed.Slice(before, st.Axis, all-kept+n, all), st.Args[1]))
 	}
 	if !some {
 		return nil

@@ -46,17 +46,17 @@ func (w reordered) Product(x, bound []float64) program.Product {
 	return p
 }
 
-// transposed is a square weight, held whole.
+// transposed is a weight, held whole, that is read column by column.
 type transposed struct {
-	n    int
-	data []float64
+	rows, cols int // what it has when it is transposed
+	data       []float64
 }
 
-func (w *transposed) Size() (rows, cols int) { return w.n, w.n }
+func (w *transposed) Size() (rows, cols int) { return w.rows, w.cols }
 
 func (w *transposed) Row(dst []float64, i int) error {
 	for j := range dst {
-		dst[j] = w.data[j*w.n+i]
+		dst[j] = w.data[j*w.rows+i]
 	}
 	return nil
 }
@@ -64,12 +64,21 @@ func (w *transposed) Row(dst []float64, i int) error {
 // maxHeld bounds the elements of a weight that is held whole.
 const maxHeld = 1 << 24
 
+// transpose is a square weight transposed: its shape does not tell.
 func transpose(w program.Rows) program.Rows {
-	rows, cols := w.Size()
-	if rows != cols || rows < 2 || rows*cols > maxHeld {
+	if rows, cols := w.Size(); rows != cols {
 		return nil
 	}
-	t := &transposed{rows, make([]float64, rows*cols)}
+	return turned(w)
+}
+
+// turned is a weight of any shape transposed; nil for a vector, and for one that is too large to be held.
+func turned(w program.Rows) program.Rows {
+	rows, cols := w.Size()
+	if rows < 2 || cols < 2 || rows*cols > maxHeld {
+		return nil
+	}
+	t := &transposed{cols, rows, make([]float64, rows*cols)}
 	for i := range rows {
 		if w.Row(t.data[i*cols:][:cols], i) != nil {
 			return nil

@@ -14,6 +14,8 @@ var numberFunctions = []struct {
 }{
 	{"twice what it should be", func(x float64) float64 { return 2 * x }},
 	{"half of what it should be", func(x float64) float64 { return x / 2 }},
+	{"multiplied by √2", func(x float64) float64 { return x * math.Sqrt2 }},
+	{"divided by √2", func(x float64) float64 { return x / math.Sqrt2 }},
 	{"taken with the other sign", func(x float64) float64 { return -x }},
 	{"the square of what it should be", func(x float64) float64 { return x * x }},
 	{"the root of what it should be", math.Sqrt},

@@ -32,6 +32,7 @@ var knowing = []string{
 	"compare/diagnose/recognised.go masks: \"mask\"",
 	"compare/diagnose/recognised.go var: \"softcap\"",
 	"compare/diagnose/cached.go cachedSlots: \"cache\"",
+	"compare/diagnose/cached_bits.go cachedBits: \"cache\"",
 	"compare/diagnose/slots.go slots: \"cache\"",
 	"compare/diagnose/words.go leftOut: .Form",
 	"compare/diagnose/words.go site: .Form",

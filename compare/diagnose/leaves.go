@@ -113,19 +113,28 @@ func (s *search) reweighted(e *Entry, at program.Place, of func(k int) program.R
 }
 
 // otherWeights tries other weights of the shape: of the same layer, of none, and for each entry by itself those of the same role in
-// other layers.
+// other layers. Those that have the shape when they are transposed are tried so.
 func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error {
-	named := func(name func(own string) string) func(e *Entry) *program.Edited {
+	named := func(name func(own string) string, turn bool) func(e *Entry) *program.Edited {
 		return func(e *Entry) *program.Edited {
 			return s.reweighted(e, at, func(k int) program.Rows {
 				own := e.Weights[k]
 				other, ok := s.weightOf(name(own.Name))
-				if !ok || other.Name == own.Name || !slices.Equal(other.Shape, own.Shape) {
+				shape := own.Shape
+				if turn {
+					shape = reversed(shape)
+				}
+				if !ok || other.Name == own.Name || !slices.Equal(other.Shape, shape) {
 					return nil
 				}
 				rows, err := s.m.Weights(other)
 				if s.failed(err) {
 					return nil
+				}
+				if turn {
+					if rows = turned(rows); rows == nil {
+						return nil
+					}
 				}
 				a, b := rows.Size()
 				if x, y := e.Call.W[k].Size(); a != x || b != y { // some rows alone are kept of it
@@ -135,22 +144,44 @@ func (s *search) otherWeights(at program.Place, w order.Weight, rank int) error 
 			})
 		}
 	}
-	for k, other := range s.shaped(w) {
-		text := Role(other) + " is used, not " + Role(w.Name)
-		if _, ok := layerOf(w.Name); !ok { // which layer it is of
-			text = other + " is used, not " + w.Name
+	for _, turn := range []bool{false, true} {
+		shape := w.Shape
+		if turn {
+			shape = reversed(shape)
 		}
-		h := hypothesis{
-			class: program.Leaf, rank: rank + k, make: named(func(own string) string { return beside(other, own) }),
-			say: func(*Entry) Name { return Name{What: text, Site: Role(w.Name)} },
-		}
-		if err := s.try(h); err != nil {
-			return err
+		for k, other := range s.shaped(w, shape) {
+			text := " is used, not "
+			if turn {
+				text = ", transposed, is used, not "
+			}
+			if _, ok := layerOf(w.Name); ok {
+				text = Role(other) + text + Role(w.Name)
+			} else { // which layer it is of
+				text = other + text + w.Name
+			}
+			if turn {
+				k += 1000
+			}
+			h := hypothesis{
+				class: program.Leaf, rank: rank + k, make: named(func(own string) string { return beside(other, own) }, turn),
+				say: func(*Entry) Name { return Name{What: text, Site: Role(w.Name)} },
+			}
+			if err := s.try(h); err != nil {
+				return err
+			}
 		}
 	}
 	return s.instances(rank, Role(w.Name), s.sameRole(w.Name), program.Leaf, func(other string) func(e *Entry) *program.Edited {
-		return named(func(string) string { return other })
+		return named(func(string) string { return other }, false)
 	})
+}
+
+// reversed is the shape of a matrix that is transposed; nil for what is none.
+func reversed(shape []int) []int {
+	if len(shape) != 2 {
+		return nil
+	}
+	return []int{shape[1], shape[0]}
 }
 
 // weightOf is a weight of the order by its name.
@@ -165,9 +196,12 @@ func (s *search) weightOf(name string) (order.Weight, bool) {
 	return order.Weight{}, false
 }
 
-// shaped lists a weight of each other role of a shape: of the layer where it has a layer, and of each layer where it has none.
-func (s *search) shaped(w order.Weight) []string {
+// shaped lists a weight of each other role than that of one, of a shape: of the layer where it has a layer, and of each layer where it has none.
+func (s *search) shaped(w order.Weight, shape []int) []string {
 	var all []string
+	if shape == nil {
+		return nil
+	}
 	key := Role
 	if _, ok := layerOf(w.Name); !ok {
 		key = func(name string) string { return name }
@@ -175,7 +209,7 @@ func (s *search) shaped(w order.Weight) []string {
 	seen := map[string]bool{key(w.Name): true}
 	for i := range s.m.List.Entries {
 		for _, o := range s.m.List.Entries[i].Weights {
-			if slices.Equal(o.Shape, w.Shape) && !seen[key(o.Name)] {
+			if slices.Equal(o.Shape, shape) && !seen[key(o.Name)] {
 				seen[key(o.Name)] = true
 				all = append(all, o.Name)
 			}

@@ -90,7 +90,23 @@ func (s *search) seen() error {
 			return err
 		}
 	}
-	return nil
+	if s.first.Program.Steps[all[0]].Prim != program.Mask {
+		return nil
+	}
+	tried := map[string]bool{}
+	return s.edged(window, most, func(what string, sees func(q, k float64, in span) bool) error {
+		rank++
+		key := s.pattern(sees)
+		if what == "" || key != "" && tried[key] { // in these passes it is the right one, or another of them
+			tried[key] = true
+			return nil
+		}
+		tried[key] = true
+		return s.try(hypothesis{
+			class: program.Known, rank: rank, weak: true, say: func(*Entry) Name { return Name{Site: "mask", What: what} },
+			make: func(e *Entry) *program.Edited { return s.spanned(e, sees) },
+		})
+	})
 }
 
 // seenBoth tries masks in the place of one that is no causal one, as that of a model which sees later tokens: a causal one, none, and those

@@ -15,7 +15,7 @@ func (s *search) variant(rank int, n Name, make func(e *Entry) *program.Edited) 
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
 func (s *search) recognised() error {
-	for _, look := range []func() error{s.activations, s.functions, s.ids, s.masks, s.seen, s.lowered, s.after, s.frequencies, s.positions, s.norms, s.softmaxes, s.meansOfParts, s.slots, s.kept} {
+	for _, look := range []func() error{s.activations, s.functions, s.ids, s.masks, s.seen, s.lowered, s.after, s.frequencies, s.positions, s.norms, s.softmaxParts, s.softmaxes, s.meansOfParts, s.slots, s.kept} {
 		if err := look(); err != nil {
 			return err
 		}

@@ -139,6 +139,7 @@ func (s *search) rowsFrom(e *Entry, rows []int, from relative, looked *int) ([]f
 		return nil, false
 	}
 	out := own.Data
+	copy(out, y)                  // no element of the other rows is left: some order of summation gives them
 	missing := map[uint64][]int{} // rows by their first elements
 	for _, r := range rows {
 		row := y[r*width:][:width]

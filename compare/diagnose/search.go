@@ -73,7 +73,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).rowsElsewhere, (*search).shiftedSteps, (*search).activationVariants, (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).computedIn, (*search).appliedToCached, (*search).partly, (*search).solved, (*search).related, (*search).addends, (*search).operands, (*search).applied, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).rowsElsewhere, (*search).shiftedSteps, (*search).activationVariants, (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).cachedBits, (*search).computedIn, (*search).appliedToCached, (*search).partly, (*search).solved, (*search).related, (*search).byRow, (*search).chained, (*search).apartInputs, (*search).computedPartIn, (*search).addends, (*search).operands, (*search).applied, (*search).inPart})
 }
 
 // FindSteps is Find among the edits of steps and numbers alone, and what is known of them together.

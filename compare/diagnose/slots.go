@@ -196,6 +196,9 @@ func slotWords(right, now []slot) string {
 	if early := shifted(right, now); early != "" {
 		return early
 	}
+	if n := sink(right, now); n > 0 {
+		return fmt.Sprintf("the cache keeps the first %d for good, and as many fewer of the newest: an attention sink", n)
+	}
 	older := true
 	for k := range now {
 		older = older && now[k].input == right[k].input && now[k].index <= right[k].index || now[k] == right[k]
@@ -204,6 +207,18 @@ func slotWords(right, now []slot) string {
 		return "the cache keeps the oldest, not the newest"
 	}
 	return "the cache holds other slots than it should: " + strings.Join(other, ", ")
+}
+
+// sink is how many slots at the beginning hold the first tokens that there were, where the others hold what they should; 0 where none do.
+func sink(right, now []slot) int {
+	n := 0
+	for n < len(now) && now[n] != right[n] && now[n] == (slot{0, n}) {
+		n++
+	}
+	if n == len(now) || right[n].input != 0 || !slices.Equal(now[n:], right[n:]) { // nothing newer is kept
+		return 0
+	}
+	return n
 }
 
 // shifted says which slots hold what another slot should hold, where that one is 0: written in another place; empty where others do too.

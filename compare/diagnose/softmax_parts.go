@@ -1,0 +1,178 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// sizes of blocks, and numbers of equal parts, in which a softmax may be taken.
+var (
+	blocksOfKeys = []int{2, 4, 8, 16, 32, 64, 128}
+	partsOfKeys  = []int{2, 3, 4}
+)
+
+// softmaxParts tries softmaxes that are taken in parts of the keys and put together in a wrong way: each part has a maximum and a sum of its
+// own, as in a kernel that goes over blocks of keys.
+func (s *search) softmaxParts() error {
+	p := s.first.Program
+	all := p.Softmaxes()
+	if len(all) == 0 {
+		return nil
+	}
+	keys := 0
+	for _, e := range s.entries {
+		for _, i := range e.Program.Softmaxes() {
+			keys = max(keys, e.Program.Steps[i].Shape[len(e.Program.Steps[i].Shape)-1])
+		}
+	}
+	rank := 150
+	try := func(how string, ends func(keys int) []int) error {
+		for _, way := range []struct {
+			words string
+			join  func(ed *program.Editor, parts []program.Var) program.Var
+		}{
+			{"each has a softmax of its own, and they are averaged", func(ed *program.Editor, parts []program.Var) program.Var {
+				return ed.Div("", own(ed, parts), ed.Literal(float64(len(parts))))
+			}},
+			{"each has a softmax of its own, and they are added: sums are not shared", own},
+			{"each takes its own maximum off, and what was summed before is not rescaled", func(ed *program.Editor, parts []program.Var) program.Var {
+				return shared(ed, parts, false)
+			}},
+			{"each takes the largest until then off, and what was summed before is not rescaled", func(ed *program.Editor, parts []program.Var) program.Var {
+				return shared(ed, parts, true)
+			}},
+		} {
+			rank++
+			n := Name{Site: s.site(s.first, all[0]), What: fmt.Sprintf("the softmax is taken in %s of the keys: %s", how, way.words)}
+			if err := s.variant(rank, n, func(e *Entry) *program.Edited {
+				return e.Program.SoftmaxBy(func(ed *program.Editor, x program.Var) program.Var {
+					last, from := len(x.Shape())-1, 0
+					var parts []program.Var
+					for _, end := range ends(x.Last()) {
+						parts, from = append(parts, ed.Slice(x, last, from, end)), end
+					}
+					if len(parts) < 2 { // it is one softmax
+						parts = []program.Var{x}
+					}
+					return way.join(ed, parts)
+				})
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, n := range partsOfKeys {
+		if n >= keys {
+			continue
+		}
+		if err := try(fmt.Sprintf("%d parts", n), func(keys int) (all []int) {
+			for k := 1; k < n && keys >= n; k++ {
+				all = append(all, k*(keys/n))
+			}
+			return append(all, keys)
+		}); err != nil {
+			return err
+		}
+	}
+	for _, size := range blocksOfKeys {
+		if size >= keys {
+			break
+		}
+		if err := try(fmt.Sprintf("blocks of %d", size), func(keys int) (all []int) {
+			for at := size; at < keys; at += size {
+				all = append(all, at)
+			}
+			return append(all, keys)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own has a softmax of each part.
+func own(ed *program.Editor, parts []program.Var) program.Var {
+	var all []program.Var
+	for _, x := range parts {
+		exp := ed.Exp("", ed.Sub("", x, ed.RowMax(x)))
+		all = append(all, ed.Div("", exp, ed.Sum("", exp)))
+	}
+	return ed.Cat(len(parts[0].Shape())-1, all...)
+}
+
+// shared has one sum for all parts, each of which takes its own maximum off, or that of the parts until then.
+func shared(ed *program.Editor, parts []program.Var, running bool) program.Var {
+	var all []program.Var
+	var top program.Var
+	for k, x := range parts {
+		own := ed.RowMax(x)
+		if k == 0 || !running {
+			top = own
+		} else {
+			top = ed.Max(top, own)
+		}
+		all = append(all, ed.Exp("", ed.Sub("", x, top)))
+	}
+	exp := ed.Cat(len(parts[0].Shape())-1, all...)
+	return ed.Div("", exp, ed.Sum("", exp))
+}
+
+// rowFunctions are what may be done to each row of a tensor that nothing of the operation does.
+var rowFunctions = []struct {
+	words string
+	of    func(ed *program.Editor, x program.Var) program.Var
+}{
+	{"the largest number of each row is taken off %s", func(ed *program.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.RowMax(x)) }},
+	{"the mean of each row is taken off %s", func(ed *program.Editor, x program.Var) program.Var { return ed.Sub("", x, ed.Mean("", x)) }},
+	{"each row of %s is divided by its length", func(ed *program.Editor, x program.Var) program.Var {
+		return ed.Div("", x, ed.Sqrt("", ed.Sum("", ed.Mul("", x, x))))
+	}},
+	{"each row of %s is divided by its sum", func(ed *program.Editor, x program.Var) program.Var { return ed.Div("", x, ed.Sum("", x)) }},
+	{"each row of %s is divided by the root of its mean square", func(ed *program.Editor, x program.Var) program.Var {
+		return ed.Mul("", x, ed.Rsqrt("", ed.Mean("", ed.Mul("", x, x))))
+	}},
+}
+
+// byRow tries functions of rows on the result, and on what the program reads.
+func (s *search) byRow() error {
+	t := s.first.signed(s.m)
+	places := leafSteps(t, program.Input)
+	if len(places) > maxPlaces {
+		places = nil
+	}
+	for _, at := range append([]int{result}, places...) {
+		what := "the result"
+		if at >= 0 {
+			what = s.value(s.first, t.Result(at))
+		}
+		for rank, f := range rowFunctions {
+			for _, stored := range []bool{true, false} {
+				if !stored && s.first.Call.DType == hooks.F32 {
+					continue
+				}
+				text := fmt.Sprintf(f.words, what)
+				if err := s.try(hypothesis{
+					class: program.Inserted, rank: 3500 + 2*rank, of: text, say: func(*Entry) Name { return Name{What: text} },
+					make: func(e *Entry) *program.Edited {
+						return s.at(e, at, func(ed *program.Editor, v program.Var) program.Var {
+							if v.Last() < 2 {
+								return ed.Fail("one number a row")
+							}
+							y := f.of(ed, v)
+							if stored {
+								y = ed.R(y)
+							}
+							return y
+						})
+					},
+				}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
