@@ -305,6 +305,7 @@ func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*ev
 			find, own = diagnose.FindSteps, make([]*arithmetic, len(left))
 		}
 		var entries, given []*diagnose.Entry
+		model.Unread = max(len(right)-mostRight, 0)
 		model.Rest = func() ([]*diagnose.Entry, error) { return restOf(given, read, right) }
 		for k, e := range left {
 			a := own[k]
