@@ -111,7 +111,7 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 			others = append(others, has)
 		}
 	}
-	together, err := i.together(ctx, role, left, own)
+	together, err := i.together(ctx, role, left, own, right)
 	if err != nil {
 		return nil, err
 	}
@@ -120,14 +120,15 @@ func (i *Isolator) name(ctx context.Context, role string) (*diagnose.Finding, er
 		searches++
 	}
 	model.Share(searches)
-	found, err := i.nameIn(ctx, model, left, own, func(n order.Node) (*evidence, error) { return i.evidence(ctx, n) }, right)
+	read := func(n order.Node) (*evidence, error) { return i.evidence(ctx, n) }
+	found, err := i.nameIn(ctx, model, left, own, read, right)
 	if found.Named() || err != nil {
 		return found, err
 	}
 	if together != nil {
 		searches--
 		model.Share(searches)
-		if more, err := i.nameIn(ctx, model, together.left, together.own, nil, nil); more.Named() || err != nil {
+		if more, err := i.nameIn(ctx, model, together.left, together.own, read, together.right); more.Named() || err != nil {
 			return more, err
 		}
 	}
@@ -164,19 +165,20 @@ func (i *Isolator) nameOpened(ctx context.Context, model *diagnose.Model, left [
 
 // roles are the entries that are left of several roles, each with its arithmetic.
 type roles struct {
-	left []*evidence
-	own  []*arithmetic
+	left  []*evidence
+	own   []*arithmetic
+	right []order.Node // of these roles
 }
 
 // together are the entries of several roles that may have one mistake: those of one kind of operation that read the same, such as cosines
 // and sines; nil where there is one role alone.
-func (i *Isolator) together(ctx context.Context, role string, left []*evidence, own []*arithmetic) (*roles, error) {
+func (i *Isolator) together(ctx context.Context, role string, left []*evidence, own []*arithmetic, right []order.Node) (*roles, error) {
 	e := i.list.At(left[0].node)
 	if e.Op == nil || len(e.Weights) > 0 {
 		return nil, nil
 	}
 	seen := map[string]bool{role: true}
-	left, own = slices.Clone(left), slices.Clone(own)
+	left, own, right = slices.Clone(left), slices.Clone(own), slices.Clone(right)
 	for k := range i.list.Entries {
 		o := &i.list.Entries[k]
 		other := diagnose.Role(o.Name)
@@ -185,16 +187,16 @@ func (i *Isolator) together(ctx context.Context, role string, left []*evidence, 
 			continue
 		}
 		seen[other] = true
-		more, arithmetics, _, err := i.leftOf(ctx, other)
+		more, arithmetics, healthy, err := i.leftOf(ctx, other)
 		if err != nil {
 			return nil, err
 		}
-		left, own = append(left, more...), append(own, arithmetics...)
+		left, own, right = append(left, more...), append(own, arithmetics...), append(right, healthy...)
 	}
 	if len(seen) == 1 {
 		return nil, nil
 	}
-	return &roles{left, own}, nil
+	return &roles{left, own, right}, nil
 }
 
 // opens reports whether some entries have another program between them and what has says of each.
@@ -303,6 +305,7 @@ func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*ev
 			find, own = diagnose.FindSteps, make([]*arithmetic, len(left))
 		}
 		var entries, given []*diagnose.Entry
+		model.Unread = max(len(right)-mostRight, 0)
 		model.Rest = func() ([]*diagnose.Entry, error) { return restOf(given, read, right) }
 		for k, e := range left {
 			a := own[k]

@@ -58,6 +58,8 @@ type Model struct {
 	Has func(order.Node) bool
 	// Rest are the entries of the roles that are looked at of which nothing is left: they are right. It may be nil.
 	Rest func() ([]*Entry, error)
+	// Unread is how many more are right that Rest leaves out.
+	Unread int
 
 	tried, work         int // of all searches
 	mostTried, mostWork int // that the next searches may come to; 0 for all of the budget of a finding

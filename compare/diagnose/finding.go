@@ -73,6 +73,9 @@ type Finding struct {
 	Entries  int `json:"entries"`
 	Elements int `json:"elements"`
 	Shown    int `json:"shown"`
+	// RightIn are the layers and passes in which the same step is right, where the mistake would show too: "layers 0, 3 to 25". Empty
+	// where no entry of the role shows it.
+	RightIn string `json:"right_in,omitempty"`
 	// Aliases are other names of the same values.
 	Aliases []string `json:"aliases,omitempty"`
 	// Undecided are names that give every element with different values: none of them is the name.

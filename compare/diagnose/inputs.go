@@ -64,7 +64,8 @@ func (s *search) instances(rank int, role string, others []string, class program
 			}
 			return nil
 		},
-		say: func(*Entry) Name { return Name{What: text + strings.Join(words, "; "), Site: role} },
+		say:   func(*Entry) Name { return Name{What: text + strings.Join(words, "; "), Site: role} },
+		other: chosen[names[0]],
 	}
 	return s.try(h)
 }

@@ -60,7 +60,7 @@ var pages = []page{
 	on("rotary-scaling", tables, `scal|result is multiplied|frequencies are (multiplied|divided)|not scaled|angles are multiplied|counted from -?1:|2π`),
 	on("position-offset", tables, `start again|^the positions (end|are|count)`),
 	on("rotary-base", tables, `theta|exponents are all 0`),
-	on("positions-of-decode-steps", tables, `every position is 0|count from 0|of the pass before|^positions are -1`),
+	on("positions-of-decode-steps", tables, `every position is 0|count from 0|of the pass before|^positions are -1|^position \d+ is taken for`),
 	on("shifted-positions", tables, `^positions are [+-]`),
 	on("rotary-pairs", tables, `order`),
 

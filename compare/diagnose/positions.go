@@ -58,6 +58,9 @@ func (s *search) otherPositions() error {
 			return err
 		}
 	}
+	if _, only := s.onlyPlace(); only { // what one position is taken for is no rule for all: [search.otherPlace]
+		return nil
+	}
 	for k := 1.0; k <= mostOffset; k++ {
 		if err := try(1, fmt.Sprintf("every position is %g: it stands still, as that of a slot of a full cache", k), func(f, _ float64) float64 { return product(f, k) }); err != nil {
 			return err
@@ -105,6 +108,71 @@ func (s *search) bentPositions(tokens int, try func(solved int, what string, cha
 	return try(1, "the positions count down: the last token of the prompt has that of the first", func(f, p float64) float64 {
 		return product(f, math.Abs(float64(s.m.Passes[0].Tokens)-1-p))
 	})
+}
+
+// otherPlace tries another position for the only one that the entries have. They cannot tell one that stands still from one that is off,
+// or from one that is multiplied: the name is what they show, before those of the rules that would give the same.
+func (s *search) otherPlace() error {
+	p, only := s.onlyPlace()
+	if !only {
+		return nil
+	}
+	rank := 9000 // after other frequencies, and before the rules of positions
+	for _, k := range places(p) {
+		rank++
+		off := fmt.Sprintf("%g too far", k-p)
+		if k < p {
+			off = fmt.Sprintf("%g behind", p-k)
+		}
+		n := Name{Site: positionsSite, Value: &k, What: fmt.Sprintf("position %g is taken for %g: %s", p, k, off)}
+		h := hypothesis{class: program.Known, rank: rank, say: func(*Entry) Name { return n }}
+		if math.Abs(k-p) > 2 && k != 0 { // one of many, and not one of those that are usual
+			h.solved = 1
+		}
+		h.make = func(e *Entry) *program.Edited {
+			return s.angles(e, func(f, _ float64) float64 { return float64(float32(f * k)) })
+		}
+		if err := s.try(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// places are the positions that are tried in place of another, the nearest first.
+func places(p float64) []float64 {
+	var all []float64
+	for d := 1.0; d <= mostOffset; d++ {
+		all = append(all, p+d)
+		if p >= d {
+			all = append(all, p-d)
+		}
+	}
+	for k := 0.0; k < min(p-mostOffset, mostOffset+1); k++ {
+		all = append(all, k)
+	}
+	return all
+}
+
+// onlyPlace is the position of the entries where they have one alone, as those of one decode step do.
+func (s *search) onlyPlace() (p float64, only bool) {
+	pass := s.first.Node.Pass
+	all := s.first.Program.Of(program.Angle)
+	if len(all) == 0 || s.m.Passes[pass].Tokens > 1 || slices.ContainsFunc(s.entries, func(e *Entry) bool { return e.Node.Pass != pass }) {
+		return 0, false
+	}
+	for k, i := range all {
+		positions, ok := s.valueAt(s.first, s.first.Program.Steps[i].Args[1])
+		if !ok {
+			return 0, false
+		} else if k == 0 {
+			p = positions[0]
+		}
+		if slices.ContainsFunc(positions, func(x float64) bool { return x != p }) {
+			return 0, false
+		}
+	}
+	return p, true
 }
 
 // angles has other angles than the products of frequencies and positions.

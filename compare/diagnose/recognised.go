@@ -158,6 +158,9 @@ func (s *search) positions() error {
 	times := func(k float64) func(e *program.Editor, v program.Var) program.Var {
 		return func(e *program.Editor, v program.Var) program.Var { return e.Mul("", v, e.Literal(k)) }
 	}
+	if err := s.otherPlace(); err != nil {
+		return err
+	}
 	rank := 10000 // after other frequencies
 	try := func(what string, change func(en *Entry) func(e *program.Editor, v program.Var) program.Var) error {
 		rank++

@@ -75,11 +75,11 @@ func (s *search) finding() (*Finding, error) {
 	}
 	f.Page = pageOf(Role(s.m.List.Entries[s.first.Node.Entry].Name), f.What)
 	if len(others) == 0 {
-		where, err := s.where(best)
+		where, rightIn, err := s.where(best)
 		if err != nil {
 			return nil, err
 		}
-		f.Where = where
+		f.Where, f.RightIn = where, rightIn
 		if oneLayer.MatchString(where) {
 			for k, alias := range f.Aliases {
 				f.Aliases[k] = strings.ReplaceAll(alias, anyLayer, where+".")

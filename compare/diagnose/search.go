@@ -33,6 +33,9 @@ type hypothesis struct {
 	weak   bool // it is said only where nothing else gives the same
 	// exact: every bit is that of a tensor, or 0. One row is enough then: no number was fitted to it.
 	exact bool
+	// other is the edit as an entry would have it of which the hypothesis does not speak: its words say which entries have it. It is nil
+	// where make is of every entry.
+	other func(e *Entry) *program.Edited
 	// of is what the hypothesis has in common with others that differ from it in roundings alone: one name for all.
 	of string
 }

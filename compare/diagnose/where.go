@@ -9,28 +9,99 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// where says in which layers and passes an edit is: in those of the entries that are left, and not in others of the role. An entry
-// that is right tells it only where the edit would show. It is empty where no entry does.
-func (s *search) where(h survivor) (string, error) {
+// where says in which layers and passes an edit is, and in which the same step is right: the first are those of the entries that are
+// left, and the second of others of the role. An entry that is right tells it only where the edit would show. Both are empty where no
+// entry does, and the first where the words say it.
+func (s *search) where(h survivor) (in, rightIn string, err error) {
 	if s.m.Rest == nil {
-		return "", nil
+		return "", "", nil
 	}
 	rest, err := s.m.Rest()
 	if err != nil {
-		return "", err
+		return "", "", err
+	}
+	placed := h.other != nil
+	if placed {
+		h.make = h.other
 	}
 	var without []*Entry
 	for _, e := range rest {
 		if shows, err := s.shows(h, e); err != nil {
-			return "", err
+			return "", "", err
 		} else if shows {
 			without = append(without, e)
 		}
 	}
 	if len(without) == 0 {
-		return "", nil
+		return "", "", nil
 	}
-	return s.placesOf(s.entries, without), nil
+	rightIn = s.elsewhere(s.entries, without)
+	if s.m.Unread > 0 {
+		rightIn += fmt.Sprintf(" (%d more entries were not looked at)", s.m.Unread)
+	}
+	if placed {
+		return "", rightIn, nil
+	}
+	return s.placesOf(s.entries, without), rightIn, nil
+}
+
+// elsewhere says where a step is right that is wrong in some entries: the other layers, and the other passes of these layers.
+func (s *search) elsewhere(wrong, right []*Entry) string {
+	layers := s.layersOf(wrong)
+	var other, same []*Entry
+	for _, e := range right {
+		if slices.ContainsFunc(s.layersOf([]*Entry{e}), func(l string) bool { return slices.Contains(layers, l) }) {
+			same = append(same, e)
+		} else {
+			other = append(other, e)
+		}
+	}
+	var all []string
+	if len(other) > 0 {
+		all = append(all, s.layerWords(other))
+	}
+	if len(same) > 0 {
+		passes := passWords(passesOf(same))
+		if len(other) > 0 {
+			passes = "the same layers in " + passes
+		}
+		all = append(all, passes)
+	}
+	return strings.Join(all, ", and ")
+}
+
+// layerWords are the layers of entries with their ranges, and the names of those that are in none: "layers 0, 3 to 25".
+func (s *search) layerWords(entries []*Entry) string {
+	var names, ranges []string
+	var numbers []int
+	for _, l := range s.layersOf(entries) {
+		if n, err := strconv.Atoi(strings.TrimPrefix(l, "layers.")); err == nil {
+			numbers = append(numbers, n)
+		} else {
+			names = append(names, l)
+		}
+	}
+	slices.Sort(numbers)
+	for k := 0; k < len(numbers); {
+		end := k
+		for end+1 < len(numbers) && numbers[end+1] == numbers[end]+1 {
+			end++
+		}
+		if text := fmt.Sprint(numbers[k]); end > k {
+			ranges = append(ranges, text+" to "+fmt.Sprint(numbers[end]))
+		} else {
+			ranges = append(ranges, text)
+		}
+		k = end + 1
+	}
+	switch len(numbers) {
+	case 0:
+	case 1:
+		names = append(names, "layer "+ranges[0])
+	default:
+		names = append(names, "layers "+strings.Join(ranges, ", "))
+	}
+	return strings.Join(names, ", ")
 }
 
 // shows reports whether an edit gives another result than a right entry has.

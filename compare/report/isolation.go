@@ -206,15 +206,19 @@ func bugText(d *compare.Divergence) string {
 	return f.Text()
 }
 
-// proof is why a name is believed. Elements that the mistake gives, too, but for which its rounding leaves more than one number, are no
+// proof is why a name is believed, and where the same step is right. Elements that the mistake gives, too, but for which its rounding leaves more than one number, are no
 // proof and are not counted.
 func proof(f *diagnose.Finding) string {
 	shown := strconv.Itoa(f.Shown) + " of them " + either(f.Shown == 1, "rules", "rule")
 	if f.Shown == f.Elements {
 		shown = "each rules"
 	}
-	return fmt.Sprintf("this mistake reproduces all %s of %s; %s out the correct operation",
+	text := fmt.Sprintf("this mistake reproduces all %s of %s; %s out the correct operation",
 		count(f.Elements, "element", "elements"), count(f.Entries, "entry", "entries"), shown)
+	if f.RightIn != "" {
+		text += "; right in " + f.RightIn
+	}
+	return text
 }
 
 // gap says why an entry that is right by itself is a mismatch all the same.

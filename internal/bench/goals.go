@@ -31,7 +31,11 @@ func goals(results []result, half int) (all []goal) {
 		})
 	}
 	t := sum("", 0)
-	all = append(all, atLeast("located, where the run shows it", 100, t.located, t.runs))
+	located := atLeast("located, or shown to be what roundings give", 100, t.located+t.proven, t.runs)
+	if t.proven > 0 {
+		located.got += fmt.Sprintf("; %d shown", t.proven)
+	}
+	all = append(all, located)
 	for _, g := range []struct {
 		level   int
 		dtype   string

@@ -98,7 +98,8 @@ func render(a about, results []result) ([]byte, error) {
 		"engines":  func(half int) string { return byEngine(results, half) },
 		"controls": func() string { return controls(results) }, "benign": func() string { return reparametrisations(results) },
 		"names": func(half int) string { return misleading(results, half) }, "goals": func() string { return goalTable(results) },
-		"costs": func() string { return costs(results) }, "faults": func(half int) string { return faultTable(results, half) },
+		"proven": func(half int) string { return proven(results, half) },
+		"costs":  func() string { return costs(results) }, "faults": func(half int) string { return faultTable(results, half) },
 		"halves": func() []int { return halves(results) }, "total": func() (n int) {
 			for _, l := range a.Lines {
 				n += l.Lines

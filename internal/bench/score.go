@@ -34,6 +34,7 @@ type result struct {
 	Located   bool     `json:"located,omitempty"`
 	ByLimits  bool     `json:"by_limits,omitempty"` // only the comparison with transformers shows it
 	Invisible bool     `json:"invisible,omitempty"` // no bit of the trace differs from that of the healthy engine
+	Proofs    []proof  `json:"proofs,omitempty"`    // of a fault that is not located: why this run cannot show it
 	Accused   []string `json:"accused,omitempty"`   // keys of entries that do not match, and in which no fault shows
 	Names     []named  `json:"names,omitempty"`
 
@@ -64,6 +65,11 @@ func judged(results []result, read readings) {
 // isNamed reports whether a fault has its name, and none that is another's.
 func (r *result) isNamed() bool {
 	return r.any(right) && !r.any(wrong)
+}
+
+// isProven reports whether a run does not show its fault and proves that it cannot.
+func (r *result) isProven() bool {
+	return !r.Located && !r.Invisible && r.excused() == "" && len(r.Proofs) > 0
 }
 
 func (r *result) any(v verdict) bool {
@@ -196,6 +202,7 @@ func (b *bench) result(ctx context.Context, r run, level int) (result, error) {
 	if len(seen.wrong) > 0 && !r.benign() {
 		return out, nil
 	}
+	alone := seen.isolator
 	ref, err := open(r.Reference)
 	if err != nil {
 		return out, err
@@ -208,15 +215,17 @@ func (b *bench) result(ctx context.Context, r run, level int) (result, error) {
 	if out.Strictly, err = same(local, ref); err != nil {
 		return out, err
 	}
-	if out.Silent = len(seen.wrong) == 0; out.Silent || out.Located {
-		return out, nil
+	if out.Silent = len(seen.wrong) == 0; !out.Silent && !out.Located {
+		key := seen.wrong[0].Key()
+		out.Located, out.ByLimits = allowed[key], allowed[key]
+		if len(r.Faults) == 0 { // behind a fault that was not located, entries are past their limits without being wrong
+			out.Accused = append(out.Accused, key)
+		}
 	}
-	key := seen.wrong[0].Key()
-	out.Located, out.ByLimits = allowed[key], allowed[key]
-	if len(r.Faults) == 0 { // behind a fault that was not located, entries are past their limits without being wrong
-		out.Accused = append(out.Accused, key)
+	if len(r.Faults) > 0 && !out.Located && !r.benign() {
+		out.Proofs, err = s.proofs(ctx, local, alone, allowed)
 	}
-	return out, nil
+	return out, err
 }
 
 // found adds what was seen to a result.

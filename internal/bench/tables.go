@@ -8,7 +8,7 @@ import (
 
 // tally counts runs with one fault.
 type tally struct {
-	runs, excused, invisible, located, named, words, wrong, unread, numbers, recovered, accused, roles, namedRoles int
+	runs, excused, invisible, located, proven, named, words, wrong, unread, numbers, recovered, accused, roles, namedRoles int
 }
 
 func (t *tally) add(r *result) {
@@ -23,6 +23,8 @@ func (t *tally) add(r *result) {
 		t.runs++
 		if r.Located {
 			t.located++
+		} else if r.isProven() {
+			t.proven++
 		}
 		if r.isNamed() {
 			t.named++
@@ -73,14 +75,14 @@ var dtypes = []string{"float32", "bfloat16"}
 // scores is the table of a half's runs, in transformers' arithmetic or in others.
 func scores(results []result, half int, strict bool) string {
 	var out strings.Builder
-	out.WriteString("| dtype | level | runs | located | named | entries' roles named | number recovered | other words | wrong | not read | healthy entries accused | invisible | like rounding |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	out.WriteString("| dtype | level | runs | located | named | entries' roles named | number recovered | other words | wrong | not read | healthy entries accused | shown to be rounding | invisible | like rounding |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, dtype := range dtypes {
 		for _, level := range levels {
 			t := of(results, func(r *result) bool {
 				return r.Half == half && r.strict() == strict && r.DType == dtype && r.Level == level
 			})
-			fmt.Fprintf(&out, "| %s | %d | %d | %s | %s | %s | %s | %d | %d | %d | %d | %d | %d |\n", dtype, level, t.runs, share(t.located, t.runs), share(t.named, t.runs),
-				share(t.namedRoles, t.roles), share(t.recovered, t.numbers), t.words, t.wrong, t.unread, t.accused, t.invisible, t.excused)
+			fmt.Fprintf(&out, "| %s | %d | %d | %s | %s | %s | %s | %d | %d | %d | %d | %d | %d | %d |\n", dtype, level, t.runs, share(t.located, t.runs), share(t.named, t.runs),
+				share(t.namedRoles, t.roles), share(t.recovered, t.numbers), t.words, t.wrong, t.unread, t.accused, t.proven, t.invisible, t.excused)
 		}
 	}
 	return out.String()
@@ -257,6 +259,8 @@ func (r *result) outcome() string {
 		return "located"
 	case r.excused() != "":
 		return "like rounding"
+	case r.isProven():
+		return "rounding"
 	case r.benign() && r.Silent: // the change cancels: there is nothing to locate
 		return "silent"
 	}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/certify"
+)
+
+// proof says of an entry in which a fault shows that roundings of the right operation give every element of it, from what the run
+// itself has captured.
+type proof struct {
+	Entry    string `json:"entry"`
+	Elements int64  `json:"elements"`
+	Unequal  int64  `json:"unequal"` // elements that transformers' arithmetic does not give to the bit
+	// Arithmetic is the one of the right operation that gives every element, as the report names it. Empty where none is known, and
+	// each element by itself is what some choice of roundings gives: the report then calls the entry UNIDENTIFIED. Change is how far
+	// the fault has moved it, as relative L2, and Power the smallest error of scale that the report says it would have seen.
+	Arithmetic string  `json:"arithmetic,omitempty"`
+	Change     float64 `json:"change,omitempty"`
+	Power      float64 `json:"power,omitempty"`
+}
+
+// proofs are those of all entries in which a fault shows, but for entries whose every bit is right. They are nil where one lacks a
+// proof, and where every bit of all is right: a fault that changed something else is not shown to be rounding.
+func (s subject) proofs(ctx context.Context, t *capture.Trace, isolator *certify.Isolator, allowed map[string]bool) ([]proof, error) {
+	var all []proof
+	derived := t.Manifest().Derived
+	for _, rec := range t.Records() {
+		key := capture.Key(rec.Pass, rec.Name, 0)
+		if !allowed[key] || slices.Contains(derived, rec.Name) {
+			continue
+		}
+		c, err := isolator.Certify(ctx, rec.Name, rec.Pass)
+		if err != nil {
+			return nil, err
+		}
+		p, proven := proofOf(key, c)
+		if !proven {
+			return nil, nil
+		}
+		if p.Unequal > 0 {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+// proofOf is what a certificate proves of an entry, if it proves that roundings give it.
+func proofOf(key string, c *certify.Certificate) (p proof, proven bool) {
+	p = proof{Entry: key, Elements: c.Elements, Unequal: c.Unequal}
+	switch c.Outcome {
+	case certify.Exact:
+		return p, true
+	case certify.Rounding:
+		p.Arithmetic = c.Arithmetic
+		if c.Where != "" {
+			p.Arithmetic += " (" + c.Where + ")"
+		}
+		return p, c.Arithmetic != ""
+	case certify.Unidentified:
+		p.Change, p.Power = float64(c.RelL2), float64(c.Power)
+		return p, c.Unbounded == 0 && p.Change < p.Power // false for NaN: no scale is seen there
+	}
+	return p, false
+}
+
+// proven is the table of runs that do not show their fault, with the proof of each.
+func proven(results []result, half int) string {
+	var out strings.Builder
+	for i := range results {
+		r := &results[i]
+		if r.Half != half || !r.isProven() {
+			continue
+		}
+		if out.Len() == 0 {
+			out.WriteString("Not located, and shown to be what roundings give:\n\n| run | level | entries | elements | others than transformers' | what gives them |\n|---|---|---|---|---|---|\n")
+		}
+		var names, by []string
+		var elements, unequal int64
+		for _, p := range r.Proofs {
+			names = append(names, p.Entry)
+			elements, unequal = elements+p.Elements, unequal+p.Unequal
+			what := p.Arithmetic
+			if what == "" {
+				what = fmt.Sprintf("some choice of roundings for each element: UNIDENTIFIED, moved by %.2g, where an error of scale is seen from %.2g on", p.Change, p.Power)
+			}
+			if !slices.Contains(by, what) {
+				by = append(by, what)
+			}
+		}
+		what := strings.Join(by, "; ")
+		if len(names) > 2 {
+			names = append(names[:1], fmt.Sprintf("%d more", len(names)-1))
+		}
+		fmt.Fprintf(&out, "| %s, %s, %s | %d | %s | %d | %d | %s |\n", r.Faults[0].Name, r.DType, r.Engine, r.Level, strings.Join(names, ", "), elements, unequal, what)
+	}
+	return out.String()
+}
