@@ -80,7 +80,7 @@ func (c *comparison) columnsOf(r *reader, row *Row, local, original *Tensor, exp
 		return false, err
 	}
 	first, wrong := movedColumns(from, n), len(from)
-	if first >= 0 && !accuse {
+	if first >= 0 && !accuse && len(far) <= maxColumns { // of more it is not said where each comes from
 		if ok, err := explained(from); !ok || err != nil {
 			return false, err
 		}
