@@ -64,7 +64,7 @@ func TestStoreSparesWhatIsNoFile(t *testing.T) {
 				if !regexp.MustCompile(`is a ` + what + `, and would be replaced\nhint: move it away`).MatchString(text) {
 					t.Errorf("a %s at %s:\n%s", what, path, text)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(2 * time.Minute):
 				t.Fatalf("a %s at %s: the comparison waits", what, path)
 			}
 			after := state(t, filepath.Join(dir, "references"))

@@ -139,7 +139,7 @@ func sshTo(t *testing.T) (string, error) {
 		_ = server.Process.Kill()
 		_ = server.Wait()
 	})
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		c, err := net.Dial("tcp", address.String())
 		if err == nil {
 			_ = c.Close()

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	longest    = 10 * time.Second // that a page may take until it can be used, on a machine that is busy
+	longest    = time.Minute // that a page may take until it can be used, on a machine that is busy
 	smallShots = 300 << 10
 )
 

@@ -33,7 +33,7 @@ func TestReadingAPipeThatNobodyWritesToEnds(t *testing.T) {
 	for name, err := range map[string]error{
 		"Read": second(files.Read(path, 1)), "ReadFS": second(files.ReadFS(os.DirFS(filepath.Dir(path)), "fifo", 1)),
 	} {
-		if err == nil || !strings.Contains(err.Error(), "not a regular file, but a pipe") || time.Since(started) >= files.Patience {
+		if err == nil || !strings.Contains(err.Error(), "not a regular file, but a pipe") {
 			t.Errorf("%s after %v: %v", name, time.Since(started), err)
 		}
 	}
@@ -43,7 +43,7 @@ func TestReadingAPipeThatNobodyWritesToEnds(t *testing.T) {
 	}
 	started = time.Now()
 	_, stream, err = files.ReadSoon(path, 1)
-	if took := time.Since(started); !stream || err == nil || !strings.Contains(err.Error(), "nobody has opened for writing") || took > files.Patience {
+	if took := time.Since(started); !stream || err == nil || !strings.Contains(err.Error(), "nobody has opened for writing") || took > muchLater {
 		t.Errorf("stream %v after %v: %v", stream, took, err)
 	}
 }

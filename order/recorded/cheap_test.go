@@ -10,6 +10,9 @@ import (
 	"github.com/tracediff/tracediff/order/recorded"
 )
 
+// muchLater is longer than anything here takes on a busy machine: a second where nothing else runs. What has no limit takes longer.
+const muchLater = time.Minute
+
 // What a small file claims is refused, or said not to be known, before memory is taken for it.
 func TestSmallFilesAreCheap(t *testing.T) {
 	const neg = `{"op":"neg","in":["$0"],"out":[["float32",[1,1,4]]]}`
@@ -82,7 +85,7 @@ func TestSmallFilesAreCheap(t *testing.T) {
 		if !strings.Contains(said, c.want) || c.want == "" && said != "" || strings.Contains(said, "\n") {
 			t.Errorf("%s: %q, want %q", c.why, said, c.want)
 		}
-		if made, took := after.TotalAlloc-before.TotalAlloc, time.Since(start); made > 400<<20 || took > 5*time.Second {
+		if made, took := after.TotalAlloc-before.TotalAlloc, time.Since(start); made > 400<<20 || took > muchLater {
 			t.Errorf("%s: a file of %d bytes made %d MiB in %v", c.why, len(text), made>>20, took)
 		}
 	}

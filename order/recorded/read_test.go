@@ -201,7 +201,7 @@ func TestManyUnnamed(t *testing.T) {
 	if err != nil || len(passes[0]) != steps+1 {
 		t.Fatalf("%d entries: %v", len(passes[0]), err)
 	}
-	if took := time.Since(before); took > 10*time.Second {
+	if took := time.Since(before); took > muchLater {
 		t.Errorf("%d steps took %v", steps, took)
 	}
 }
@@ -294,7 +294,7 @@ func FuzzRead(f *testing.F) {
 			_, _ = p.Entries()
 		}
 		runtime.ReadMemStats(&after)
-		if made, took := after.TotalAlloc-before.TotalAlloc, time.Since(start); made > 1<<30 || took > 10*time.Second {
+		if made, took := after.TotalAlloc-before.TotalAlloc, time.Since(start); made > 1<<30 || took > muchLater {
 			t.Errorf("a file of %d bytes made %d MiB in %v", len(data), made>>20, took)
 		}
 		if err != nil {
