@@ -80,6 +80,7 @@ func (s *search) cachedBits() error {
 					if whole && p.from != eachToken || inside && s.first.Call.DType == hooks.F32 {
 						continue
 					}
+					p := p // the edit is made again after the search has gone on
 					p.whole, p.inside = whole, inside
 					rank++
 					what := "the cached " + role + " is rounded to " + p.words

@@ -49,6 +49,9 @@ func (s subject) proofs(ctx context.Context, t *capture.Trace, isolator *certify
 	return all, nil
 }
 
+// mostPower is the largest error of scale that may be all that an entry would have shown: a certificate that sees no smaller one proves nothing.
+const mostPower = 0.1
+
 // proofOf is what a certificate proves of an entry, if it proves that roundings give it.
 func proofOf(key string, c *certify.Certificate) (p proof, proven bool) {
 	p = proof{Entry: key, Elements: c.Elements, Unequal: c.Unequal}
@@ -63,7 +66,7 @@ func proofOf(key string, c *certify.Certificate) (p proof, proven bool) {
 		return p, c.Arithmetic != ""
 	case certify.Unidentified:
 		p.Change, p.Power = float64(c.RelL2), float64(c.Power)
-		return p, c.Unbounded == 0 && p.Change < p.Power // false for NaN: no scale is seen there
+		return p, c.Unbounded == 0 && p.Change < p.Power && p.Power <= mostPower // false for NaN: no scale is seen there
 	}
 	return p, false
 }
