@@ -180,7 +180,7 @@ var namesOf = map[string][]string{
 	"heads read tiled": {"tiled"}, "cos for sin": {"exchanged"}, "interleaved pairs": {"neighbours are paired"},
 	"another theta": {"theta is", "the base"}, "one key too many": {"one key ahead"}, "window too wide": {"the window is", "has a window"},
 	"heads not merged": {"in another order", "in memory"}, "values one key off": {"is moved by"}, "no bias": {"bias"},
-	"rows one off": {"is moved by", "channel"}, "one row twice": {"channel 1 is channel 0"}, "a column dropped": {"is 0"},
+	"rows one off": {"is moved by", "channel"}, "one row twice": {"row 1 is row 0", "channel 1 is channel 0"}, "a column dropped": {"is 0"},
 	"no residual": {"is not added", "left out"}, "sum not scaled": {"left out"}, "not rescaled": {"left out"}, "coefficient without 1": {"the +1 is left out"},
 	"another layer's input": {"is moved by", "reads layer"}, "rows of other tokens": {"takes the row"}, "times 1.01": {"multiplied by 1.01"}, "clamped": {"clamped"}, "channels zero": {"0"},
 	"constant not rounded": {"is not rounded to"},
