@@ -1,0 +1,181 @@
+package compare_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
+)
+
+// portModels are the models of the port in which mistakes are planted, by name: changes of a configuration of two layers, each wide enough
+// for codes in groups of 32.
+var portModels = map[string]struct {
+	family string
+	config map[string]any
+}{
+	"llama": {"llama", map[string]any{"attention_bias": true}},
+	"linear": {"llama", map[string]any{"rope_parameters": map[string]any{
+		"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0,
+	}}},
+	"llama3": {"llama", map[string]any{"rope_parameters": map[string]any{
+		"rope_type": "llama3", "rope_theta": 1e4, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64,
+	}}},
+	"gelu": {"llama", map[string]any{"hidden_act": "gelu_pytorch_tanh"}},
+	"window": {"qwen3", map[string]any{
+		"use_sliding_window": true, "layer_types": []string{order.Sliding, order.Sliding}, "sliding_window": 4,
+	}},
+}
+
+// portTokens are the tokens of the passes of the port.
+var portTokens = []int{9, 1, 1, 1}
+
+// portCase is a model of the port.
+func portCase(t *testing.T, name string) ordertest.Case {
+	t.Helper()
+	m, ok := portModels[name]
+	if !ok {
+		t.Fatalf("no model %q", name)
+	}
+	c := ordertest.DrawWith(t, m.family, 1, func(config map[string]any) {
+		maps.Copy(config, map[string]any{
+			"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "hidden_size": 32, "intermediate_size": 64, "vocab_size": 24,
+			"rms_norm_eps": 1e-2, "hidden_act": "silu", "attention_bias": false, "mlp_bias": false, "tie_word_embeddings": false, "use_sliding_window": false,
+			"max_position_embeddings": 64, "rope_parameters": map[string]any{"rope_type": "default", "rope_theta": 1e4},
+		})
+		delete(config, "layer_types")
+		delete(config, "sliding_window")
+		maps.Copy(config, m.config)
+	})
+	rng := rand.New(rand.NewPCG(5, 3))
+	c.Passes = nil
+	for _, n := range portTokens {
+		ids := make([]int, n)
+		for i := range ids {
+			ids[i] = rng.IntN(c.List.Config.VocabSize)
+		}
+		c.Passes = append(c.Passes, ids)
+	}
+	return c
+}
+
+// wrongPort is what a mistake may look at: the run so far, and the entry that is computed.
+type wrongPort struct {
+	*engineRun
+	calc
+	entry *order.Entry
+	pass  int
+}
+
+// tensor is another weight of the entry's layer.
+func (p *wrongPort) tensor(role string) dense {
+	name := strings.ReplaceAll(role, "*", fmt.Sprint(p.entry.Layer))
+	for _, w := range p.c.List.Weights() {
+		if w.Name == name {
+			return p.weights(w)
+		}
+	}
+	p.t.Fatalf("no weight %s", name)
+	return dense{}
+}
+
+// portRun computes a model in a port of which some entries are wrong: those whose names end so.
+func portRun(t *testing.T, c ordertest.Case, d hooks.DType, at []string, wrong func(p *wrongPort) []float64) *certify.Isolator {
+	t.Helper()
+	a := style("strict", engine{adder: adder{block: 1, lanes: 1}, dtype: d}, nil)
+	g := &namedEngine{name: "port", dtype: d, choose: func(*order.Entry, int) arith { return a }}
+	r := g.start(t, c, g.choose, nil)
+	past := 0
+	for pass, ids := range c.Passes {
+		r.old, r.gone = r.now, r.dark
+		r.now, r.dark = map[string]dense{}, map[string]dense{}
+		for i := range c.List.Entries {
+			e := &c.List.Entries[i]
+			r.damage = nil
+			for _, end := range at {
+				if strings.HasSuffix(e.Name, end) {
+					r.damage = &damage{mistake{compute: func(calc calc) []float64 { return wrong(&wrongPort{r, calc, e, pass}) }}, map[string]bool{e.Name: true}}
+				}
+			}
+			r.entry(e, pass, past, ids)
+		}
+		past += len(ids)
+	}
+	i, err := certify.NewIsolator(build(t, r.manifest(), r.events...), c.List, reference.Weights(c.Checkpoint, d), certify.IsolateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// plantedName is a mistake in a port, and what its name begins with.
+type plantedName struct {
+	name  string
+	model string
+	dtype hooks.DType // float32 where it is none
+	at    string      // the end of the names of the entries that have it; several by a comma
+	wrong func(p *wrongPort) []float64
+	want  string // the beginning of the name; "" for no name
+}
+
+// named is the name that a mistake gets.
+func (c plantedName) named(t *testing.T) *diagnose.Finding {
+	t.Helper()
+	d := c.dtype
+	if d == 0 {
+		d = hooks.F32
+	}
+	m := portCase(t, c.model)
+	at := strings.Split(c.at, ",")
+	i := portRun(t, m, d, at, c.wrong)
+	for k := range m.List.Entries {
+		if strings.HasSuffix(m.List.Entries[k].Name, at[0]) {
+			f, err := i.Name(t.Context(), m.List.Entries[k].Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return f
+		}
+	}
+	t.Fatalf("no entry %s", at[0])
+	return nil
+}
+
+// holdNames holds mistakes to their names.
+func holdNames(t *testing.T, all []plantedName) {
+	for _, c := range all {
+		t.Run(c.name, func(t *testing.T) {
+			f := c.named(t)
+			switch {
+			case f == nil:
+				t.Error("the mistake does not show")
+			case c.want == "" && f.Named():
+				t.Errorf("%s; want no name", f)
+			case c.want != "" && !strings.HasPrefix(f.What, c.want):
+				t.Errorf("%s\nwant %s", f, c.want)
+			}
+		})
+	}
+}
+
+// row is the k-th row of a matrix.
+func (d dense) row(k int) []float64 { return d.data[k*d.last():][:d.last()] }
+
+// in32 rounds to float32.
+func in32(x float64) float64 { return float64(float32(x)) }
+
+// largest is the largest size of some numbers.
+func largest(x []float64) (top float64) {
+	for _, v := range x {
+		top = max(top, math.Abs(v))
+	}
+	return top
+}

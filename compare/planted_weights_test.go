@@ -1,0 +1,126 @@
+package compare_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// stored is a linear operation whose matrix is another one.
+func stored(change func(p *wrongPort, w dense)) func(p *wrongPort) []float64 {
+	return func(p *wrongPort) []float64 {
+		return weight(0, func(w dense) { change(p, w) })(p.calc)
+	}
+}
+
+// coded is a matrix in whole numbers of a step, up to most, in groups of a row or in all.
+func coded(most, read float64, group func(w dense) int, code func(x float64) float64) func(p *wrongPort) []float64 {
+	return stored(func(_ *wrongPort, w dense) {
+		n := group(w)
+		for at := 0; at < len(w.data); at += n {
+			g := w.data[at:][:n]
+			step := in32(largest(g) / most)
+			for i, x := range g {
+				g[i] = in32(code(in32(x/step)) * in32(step*read))
+			}
+		}
+	})
+}
+
+func ofRow(w dense) int    { return w.last() }
+func ofTensor(w dense) int { return len(w.data) }
+
+func eachNumber(f func(x float64) float64) func(p *wrongPort) []float64 {
+	return stored(func(_ *wrongPort, w dense) {
+		for i, x := range w.data {
+			w.data[i] = in32(f(x))
+		}
+	})
+}
+
+// Weights that are kept in other codes, whose bits are taken for those of another type, or whose rows are those of another matrix, are
+// named with the code and the rows.
+func TestNamesOfStoredWeights(t *testing.T) {
+	const q, gate = "self_attn.q_proj", "mlp.gate_proj"
+	signed := func(most float64) func(x float64) float64 {
+		return func(x float64) float64 { return min(max(math.RoundToEven(x), -most), most) }
+	}
+	holdNames(t, []plantedName{
+		{"one scale", "llama", 0, gate, coded(127, 1, ofTensor, signed(127)), "layers.*.mlp.gate_proj.weight is rounded to 8 bits with one scale"},
+		{"one scale of 4 bits", "llama", 0, gate, coded(7, 1, ofTensor, signed(7)), "layers.*.mlp.gate_proj.weight is rounded to 4 bits with one scale"},
+		{"by column", "llama", 0, gate, stored(func(_ *wrongPort, w dense) {
+			for c := range w.last() {
+				var column []float64
+				for i := c; i < len(w.data); i += w.last() {
+					column = append(column, w.data[i])
+				}
+				step := in32(largest(column) / 127)
+				for i := c; i < len(w.data); i += w.last() {
+					w.data[i] = in32(math.RoundToEven(in32(w.data[i]/step)) * step)
+				}
+			}
+		}), "layers.*.mlp.gate_proj.weight is rounded to 8 bits by column"},
+		{"other steps", "llama", 0, gate, coded(127, 127.0/128, ofRow, signed(127)), "layers.*.mlp.gate_proj.weight is rounded to 8 bits by row, and multiplied by 0.992188: it is made with 127 steps to its largest number, and read as if there were 128"},
+		{"towards 0", "llama", 0, gate, coded(7, 1, ofRow, math.Trunc), "layers.*.mlp.gate_proj.weight is rounded to 4 bits by row, towards 0"},
+		{"float8", "llama", 0, gate, coded(448, 1, ofTensor, func(x float64) float64 {
+			return float64(floats.FromF8E4M3(floats.F8E4M3(float32(x))))
+		}), "layers.*.mlp.gate_proj.weight is rounded to float8 (e4m3) with one scale"},
+		{"bits of another type", "llama", 0, gate, eachNumber(func(x float64) float64 {
+			return float64(floats.FromF16(floats.BF16(float32(x))))
+		}), "layers.*.mlp.gate_proj.weight has the bits of bfloat16, read as float16"},
+		{"cut off", "llama", 0, gate, eachNumber(func(x float64) float64 {
+			return float64(math.Float32frombits(math.Float32bits(float32(x)) >> 16 << 16))
+		}), "layers.*.mlp.gate_proj.weight is cut off to bfloat16, not rounded"},
+		{"cut off, but one number", "llama", 0, gate, stored(func(_ *wrongPort, w dense) {
+			for i, x := range w.data {
+				w.data[i] = float64(math.Float32frombits(math.Float32bits(float32(x)) >> 16 << 16))
+			}
+			w.data[40] += 0.01
+		}), ""},
+		{"of another weight, transposed", "llama", 0, gate, stored(func(p *wrongPort, w dense) {
+			down := p.tensor("layers.*.mlp.down_proj.weight")
+			for i := range w.data {
+				w.data[i] = down.row(i % w.last())[i/w.last()]
+			}
+		}), "layers.*.mlp.down_proj.weight, transposed, is used, not layers.*.mlp.gate_proj.weight"},
+		{"rows of another matrix", "linear", 0, "self_attn.k_proj", stored(func(p *wrongPort, w dense) {
+			v := p.tensor("layers.*.self_attn.v_proj.weight")
+			for k := range 4 {
+				copy(w.row(12+k), v.row(k))
+			}
+		}), "layers.*.self_attn.k_proj.weight: rows 12 to 15 are rows 0 to 3 of layers.*.self_attn.v_proj.weight: one matrix of several is cut at another place, or has padding"},
+		{"rows of another matrix, under its own bias", "llama", 0, "self_attn.k_proj", stored(func(p *wrongPort, w dense) {
+			v := p.tensor("layers.*.self_attn.v_proj.weight")
+			for k := range 4 {
+				copy(w.row(12+k), v.row(k))
+			}
+		}), "layers.*.self_attn.k_proj.weight: rows 12 to 15 are rows 0 to 3 of layers.*.self_attn.v_proj.weight"},
+		{"rows and biases of another matrix", "llama", 0, "self_attn.k_proj", func(p *wrongPort) []float64 {
+			v, b := p.tensor("layers.*.self_attn.v_proj.weight"), p.tensor("layers.*.self_attn.v_proj.bias")
+			c := p.calc
+			c.w = []dense{{c.w[0].shape, slices.Clone(c.w[0].data)}, {c.w[1].shape, slices.Clone(c.w[1].data)}}
+			copy(c.w[0].data[12*c.w[0].last():], v.data[:4*v.last()])
+			copy(c.w[1].data[12:], b.data[:4])
+			return c.eval()
+		}, "layers.*.self_attn.k_proj.weight: rows 12 to 15 are rows 0 to 3 of layers.*.self_attn.v_proj.weight"},
+		{"padding", "llama", 0, q, stored(func(_ *wrongPort, w dense) {
+			clear(w.row(5))
+			copy(w.data[6*w.last():12*w.last()], slices.Clone(w.data[5*w.last():11*w.last()]))
+		}), "layers.*.self_attn.q_proj.weight: rows 5 to 6 are 0; rows 7 to 11 are rows 6 to 10: one matrix of several is cut at another place, or has padding"},
+		{"rows in another order", "llama", 0, q, stored(func(_ *wrongPort, w dense) {
+			old := dense{w.shape, slices.Clone(w.data)}
+			for k := range w.shape[0] {
+				copy(w.row(k), old.row(k/4*4+[]int{2, 0, 1, 3}[k%4]))
+			}
+		}), "layers.*.self_attn.q_proj.weight: of each 4 rows the order is 2, 0, 1, 3"},
+		{"rows of another matrix, one of them off", "linear", 0, "self_attn.k_proj", stored(func(p *wrongPort, w dense) {
+			v := p.tensor("layers.*.self_attn.v_proj.weight")
+			for k := range 4 {
+				copy(w.row(12+k), v.row(k))
+			}
+			w.row(13)[2] += 0.1
+		}), ""},
+	})
+}
