@@ -175,8 +175,8 @@ type evaluated struct {
 	sum      *program.Summation
 	rigorous bool
 	hull     bool
-	// held: bounds are computed where they decide something, see [program.Held].
-	held bool
+	// held: bounds are computed where they decide something, see [program.Held]; alone: where an element is not what the engine has.
+	held, alone bool
 }
 
 // in evaluates the cut in an arithmetic. The last rounding of the reference is to the entry's dtype; what an engine wrote in
@@ -212,7 +212,9 @@ func (t *trial) in(e evaluated) (*judged, error) {
 			call.In = t.widened()
 		}
 		if e.held {
-			call.Held = t.held()
+			if call.Held = t.held(); call.Held != nil {
+				call.Held.Alone = e.alone
+			}
 		}
 		if given := t.value; e.held && given != nil {
 			x, t.value = *given, nil

@@ -99,13 +99,16 @@ func cleared(ctx context.Context, e *Env, of, before string, list *order.List, t
 	if err != nil || c == nil || !own.Clears(list) {
 		return own, err
 	}
-	if again, err := checkpoint.Open(ck.Name()); err == nil {
-		// What was read is what was looked at before, or nobody knows what cleared the list.
-		if now := clearanceOf(ctx, e, of, before, t, again); now != nil && *now == *c && c.keep() == nil {
-			e.detail("%s has cleared every operation, which is kept: %s", plain.Text(t.Path()), plain.Text(c.file))
-		}
-		err = again.Close()
-		return own, err
+	again, err := checkpoint.Open(ck.Name())
+	if err != nil { // what was isolated holds; it is not kept
+		return own, nil
+	}
+	// What was read is what was looked at before, or nobody knows what cleared the list.
+	if now := clearanceOf(ctx, e, of, before, t, again); now != nil && *now == *c && c.keep() == nil {
+		e.detail("%s has cleared every operation, which is kept: %s", plain.Text(t.Path()), plain.Text(c.file))
+	}
+	if err := again.Close(); err != nil {
+		return nil, fmt.Errorf("closing %s, which was looked at again: %w", ck.Name(), err)
 	}
 	return own, nil
 }

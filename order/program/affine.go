@@ -82,7 +82,10 @@ func (r *run) multiply(i int, x, out operand, held *Held) error {
 		t.bias = r.packed(s.Args[2]).v
 	}
 	if t.holds(held) {
-		t.held, t.norms, t.factor, r.columns = held, norms(t.right.v, n), t.f.ofSum(n), rows
+		t.held, t.factor, r.columns = held, t.f.ofSum(n), rows
+		if !held.Alone {
+			t.norms = norms(t.right.v, n)
+		}
 	}
 	workers := min(runtime.GOMAXPROCS(0), (rows+t.rows-1)/t.rows)
 	errs := make([]error, workers)

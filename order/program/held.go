@@ -21,6 +21,9 @@ import (
 type Held struct {
 	Data  []float64
 	DType hooks.DType
+	// Alone: all that is asked is whether each element is what the engine has. A large product has the bounds of those that are not the
+	// rounded value, and +∞ as that of any other; what is no product has no bounds at all.
+	Alone bool
 }
 
 const (
@@ -63,21 +66,23 @@ func norms(x []float64, n int) []float64 {
 
 // against finishes the sums of a tile of which the engine's result is known. It uses w up.
 func (t *tile) against(out operand, from, count int) {
-	largest := products.Largest(t.w[:count*t.n])
+	largest := 0.0
+	if !t.held.Alone {
+		largest = products.Largest(t.w[:count*t.n])
+	}
 	for first := 0; first < count; first += products.Tile {
 		rows := min(products.Tile, count-first)
 		t.open = t.open[:0]
 		for i := range t.tokens * rows {
 			token, row := i/rows, first+i%rows
 			sum, at := t.sums[token*count+row], token*t.all+from+row
-			ceiling := t.factor * (largest*t.norms[token] + math.Abs(sum)) * slack
-			v, e := t.f.one(sum, ceiling)
+			v, e := t.ceiling(sum, largest, token)
 			if out.v[at], out.e[at] = v, e; v-v != 0 || t.held.Data[at] != floats.Round(t.held.DType, v) {
 				t.open = append(t.open, i)
 			}
 		}
 		w := t.w[first*t.n:]
-		switch all := sampled(from + first); {
+		switch all := sampled(from+first) && !t.held.Alone; {
 		case all || len(t.open) > fewOpen:
 			products.Square(w[:rows*t.n])
 			t.right.squared.Dots(t.squares, w, rows, 2*t.digits)
@@ -98,6 +103,17 @@ func (t *tile) against(out operand, from, count int) {
 			out.v[at], out.e[at] = t.f.total(partial{sum: t.sums[token*count+row], squares: t.squares[i]}, t.n)
 		}
 	}
+}
+
+// ceiling finishes a sum with what its bound is not above, of a tile whose largest number that is.
+func (t *tile) ceiling(sum, largest float64, token int) (v, e float64) {
+	if !t.held.Alone {
+		return t.f.one(sum, t.factor*(largest*t.norms[token]+math.Abs(sum))*slack)
+	}
+	if t.f.round < None {
+		sum = float64(float32(sum))
+	}
+	return t.f.narrow(sum), math.Inf(1)
 }
 
 // squares is Σ (w·x)², to the bit as it is of many rows.

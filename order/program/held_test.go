@@ -148,3 +148,46 @@ func TestHeldBoundsOfRows(t *testing.T) {
 		}
 	}
 }
+
+// Where all that is asked is whether each element is what the engine has, a large product has the bounds of those that are not the rounded
+// value, or not finite, and nothing is said of the others; an operation that is no product has its values alone. Values are the same.
+func TestHeldAlone(t *testing.T) {
+	const n, rows, tokens = 1000, 1100, 3
+	x, weight := numbers(tokens*n, 7, bf16), numbers(rows*n, 8, bf16)
+	x[3] = math.Inf(1)
+	weights := []program.Rows{matrix{rows, n, weight}}
+	call := program.Call{Arith: bounded(brain), In: []program.Value{tensor(x, 1, tokens, n)}, W: weights, Shape: []int{1, tokens, rows}}
+	full := eval(t, op.Linear{}, call)
+	held := &program.Held{DType: hooks.BF16, Alone: true}
+	for i, v := range full.Data {
+		if held.Data = append(held.Data, floats.Round(hooks.BF16, v)); i%rows%97 == 0 {
+			held.Data[i] *= 1.01
+		}
+	}
+	call.Held = held
+	got, others := eval(t, op.Linear{}, call), 0
+	for i, v := range full.Data {
+		want := math.Inf(1)
+		if v-v != 0 || held.Data[i] != floats.Round(hooks.BF16, v) {
+			want = full.Bound[i]
+		} else {
+			others++
+		}
+		if math.Float64bits(got.Data[i]) != math.Float64bits(v) || got.Bound[i] != want {
+			t.Fatalf("element %d is %x within %x, want %x within %x", i, got.Data[i], got.Bound[i], v, want)
+		}
+	}
+	if others < len(full.Data)/2 {
+		t.Errorf("%d of %d elements are the rounded value", others, len(full.Data))
+	}
+	norm := program.Call{Arith: call.Arith, In: []program.Value{tensor(x[n:], 1, tokens-1, n)}, W: []program.Rows{matrix{1, n, weight[:n]}}, Shape: []int{1, tokens - 1, n}}
+	o := op.RMSNorm{Eps: 1e-6, Gain: op.Plain}
+	whole := eval(t, o, norm)
+	norm.Held = &program.Held{Data: whole.Data, DType: hooks.BF16, Alone: true}
+	bare := eval(t, o, norm)
+	for i, v := range whole.Data {
+		if bare.Bound != nil || math.Abs(bare.Data[i]-v) > 1e-12*math.Abs(v) {
+			t.Fatalf("element %d of a norm is %v, want %v and no bounds", i, bare.Data[i], v)
+		}
+	}
+}

@@ -29,7 +29,7 @@ func Together(programs []*Program, calls []Call) (results []Value, ok bool, err 
 	out := r.room(tokens)
 	h := calls[0].Held
 	if h != nil {
-		h = &Held{held, h.DType}
+		h = &Held{held, h.DType, h.Alone}
 	}
 	if err := r.multiply(step, operand{v: x}, out, h); err != nil {
 		return nil, true, err
