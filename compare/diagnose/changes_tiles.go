@@ -34,13 +34,16 @@ func tiled() []change {
 	var all []change
 	for _, a := range tileSizes {
 		for _, b := range tileSizes {
-			for _, stored := range []string{"columns", "rows"} {
-				if a == b && stored == "rows" { // the same
-					continue
+			for _, byColumns := range []bool{true, false} {
+				words := fmt.Sprintf("is stored in tiles of %d rows by %d columns: each is read row by row, and holds its columns one after the other", a, b)
+				if !byColumns {
+					if a == b { // the same
+						continue
+					}
+					words = fmt.Sprintf("is stored in tiles of %d rows by %d columns: each is read column by column, and holds its rows one after the other", a, b)
 				}
-				words := fmt.Sprintf("is stored in tiles of %d rows by %d columns, each by %s, and they are read the other way", a, b, stored)
 				all = append(all, change{words: words, make: func(w program.Rows, _ hooks.DType) program.Rows {
-					return tiles(w, a, b, stored == "columns")
+					return tiles(w, a, b, byColumns)
 				}})
 			}
 		}
