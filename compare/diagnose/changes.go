@@ -335,6 +335,10 @@ func (s *search) changes() []change {
 			all = append(all, woven(c.HeadDim, n), wovenVector(c.HeadDim, n))
 		}
 	}
+	for _, n := range []int{2, 4, 8} {
+		all = append(all, firstOf(n))
+	}
+	all = append(all, tiled()...)
 	all = append(append(all, codings()...), misread()...)
 	var by []number
 	for _, n := range []float64{2, 0.5, 4, 0.25, 8, 0.125} {

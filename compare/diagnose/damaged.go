@@ -31,10 +31,22 @@ func (s *search) damaged() error {
 // mostCut is how many columns at the end of a matrix are tried as 0.
 const mostCut = 8
 
+// mostTile is the largest tile in which a sum over columns may be taken.
+const mostTile = 256
+
 // cutColumns tries 0 in the last columns of a matrix.
 func (s *search) cutColumns(at program.Place, k int) error {
 	_, cols := s.first.Call.W[k].Size()
+	var cuts []int
 	for n := 1; n <= min(mostCut, cols-1); n++ {
+		cuts = append(cuts, n)
+	}
+	for tile := 2 * mostCut; tile < cols && tile <= mostTile; tile *= 2 { // what is behind the last whole tile
+		if n := cols % tile; n > 0 && !slices.Contains(cuts, n) {
+			cuts = append(cuts, n)
+		}
+	}
+	for _, n := range cuts {
 		text := fmt.Sprintf("the last %d of %d columns of %s are 0: so many inputs are cut off", n, cols, Role(s.first.Weights[k].Name))
 		if err := s.try(hypothesis{
 			class: program.Leaf, rank: 6000 + n, solved: 1, say: func(*Entry) Name { return Name{What: text, Site: Role(s.first.Weights[k].Name)} },

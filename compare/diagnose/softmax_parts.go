@@ -93,6 +93,9 @@ func (s *search) softmaxParts() error {
 	return nil
 }
 
+// leastScore is below every score that is not masked.
+const leastScore = -1e30
+
 // own has a softmax of each part.
 func own(ed *program.Editor, parts []program.Var) program.Var {
 	var all []program.Var
@@ -108,7 +111,7 @@ func shared(ed *program.Editor, parts []program.Var, running bool) program.Var {
 	var all []program.Var
 	var top program.Var
 	for k, x := range parts {
-		own := ed.RowMax(x)
+		own := ed.Max(ed.RowMax(x), ed.Literal(leastScore)) // a block whose keys are all masked has no part in the sum
 		if k == 0 || !running {
 			top = own
 		} else {
