@@ -28,7 +28,7 @@ import (
 type made struct {
 	Seconds  int    `json:"seconds"`
 	Producer string `json:"producer"`
-	Frozen   string `json:"frozen"` // the commits at which the edits were frozen for halves 3, 4 and 5, a space between; without that of a half that was left out
+	Frozen   string `json:"frozen"` // the commits at which the edits were frozen for halves 3 to 6, a space between; without that of a half that was left out
 	Runs     []run  `json:"runs"`
 }
 

@@ -20,6 +20,7 @@ import fourth
 import mistakes
 import planting
 import second
+import sixth
 import third
 from safetensors.torch import save_file
 from tracediff.errors import BadInput
@@ -75,7 +76,7 @@ class Guilty(unittest.TestCase):
         self.assertEqual(found, [(p, name) for p in (1, 2) for name in names])
 
     def test_names_are_unique(self):
-        names = [f.name for f in (*mistakes.FAULTS, *second.FAULTS, *third.FAULTS, *fourth.FAULTS, *fifth.FAULTS)]
+        names = [f.name for f in (*mistakes.FAULTS, *second.FAULTS, *third.FAULTS, *fourth.FAULTS, *fifth.FAULTS, *sixth.FAULTS)]
         self.assertEqual(len(names), len(set(names)))
 
 
