@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // A trace that calls its own tensors recomputed is excused from nothing but what the order has recomputed.
@@ -112,5 +114,50 @@ func TestBoundsAsWideAsTheTensorCertifyNothing(t *testing.T) {
 				t.Errorf("%s: exit %d, %s, %+v, %q", dir, r.ExitCode(), row.Verdict, row.Isolated, row.NotIsolated)
 			}
 		}
+	}
+}
+
+// Where scores are as large as those of trained models, the bounds of an attention whose inside was not captured reach further than any
+// limit. Its value is known all the same, and an output that is as near to it as a certificate demands is certified.
+func TestAttentionOverLargeScoresIsCertifiedByItsError(t *testing.T) {
+	c := ordertest.DrawWith(t, "gemma3", 7, func(config map[string]any) { config["query_pre_attn_scalar"] = 1e-2 })
+	inside := regexp.MustCompile(`^(mask|rotary)\.|self_attn\.(._rope|keys|values|scores.*|probs.*|context)$`)
+	whole := localOf(t, c, hooks.F32)
+	undeclared := func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }
+	shown := func(factor float64) *capture.Trace {
+		return rewritten(t, whole, undeclared, func(_ string, e hooks.Event) []hooks.Event {
+			switch {
+			case inside.MatchString(e.Name):
+				return nil
+			case strings.HasSuffix(e.Name, "self_attn.o_proj"):
+				e = edited(e, func(_ int, v float64) float64 { return v * factor })
+			}
+			return []hooks.Event{e}
+		})
+	}
+	judge := func(local *capture.Trace) *compare.Result {
+		i, err := certify.NewIsolator(local, c.List, reference.Weights(c.Checkpoint, hooks.F32), certify.IsolateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run(t, local, whole, compare.Options{Order: c.List, All: true, Isolator: i})
+	}
+	wide := 0
+	res := judge(shown(1 + 1e-7)) // a unit of float32: what an engine of other sums makes
+	for _, row := range res.Rows {
+		if !strings.HasSuffix(row.Name, "self_attn.o_proj") {
+			continue
+		}
+		if row.Isolated == nil || !row.Isolated.Good() {
+			t.Errorf("%s: %+v, %q", row.Key(), row.Isolated, row.NotIsolated)
+		} else if row.Isolated.Reach > 1e-3 {
+			wide++
+		}
+	}
+	if wide == 0 || res.ExitCode() != 0 {
+		t.Errorf("exit %d, %d entries whose bounds reach further than the limit", res.ExitCode(), wide)
+	}
+	if res := judge(shown(1.02)); res.ExitCode() != 1 {
+		t.Errorf("outputs of attention that are 2 %% too large: exit %d", res.ExitCode())
 	}
 }

@@ -156,21 +156,31 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 		}
 		return &Link{Why: fmt.Sprintf("nothing bounds the rounding of %d of %d elements: %s", cert.Unbounded, cert.Elements, why)}, nil, nil
 	}
-	// A rounding whose bounds reach further than the entry's accumulated limit, and than what the table allows an entry of its dtype, was
-	// not tested: anything would have passed. What is EXACT has no error, whatever the bounds.
-	own, table := c.walk.Limit(key), gate.TableLimit(c.i.env.DType)
-	if cert.Outcome == Rounding && float64(cert.Reach) > max(own, table) {
-		most := fmt.Sprintf("its limit of %.3g", own)
-		if own < table {
-			most = fmt.Sprintf("the %.3g that the table of limits allows %s", table, c.i.env.DType)
-		}
-		return &Link{Why: fmt.Sprintf("rounding may add an error of up to %.3g here, more than %s%s", float64(cert.Reach), most, c.takes(cut))}, cut, nil
+	if why := c.untested(cert, key); why != "" {
+		return &Link{Why: why + c.takes(cut)}, cut, nil
 	}
 	got := &Link{Cert: cert, Layout: c.layouts.of(key), made: ready}
 	if got.Layout != nil && cert.Outcome == Bug {
 		cert.Outcome = OtherLayout
 	}
 	return got, cut, nil
+}
+
+// untested says why a rounding certifies nothing, and is empty where it does certify. A certificate says that the error of an
+// operation on its own inputs, as relative L2, is within a limit: the accumulated limit of the entry, or what the table of limits
+// allows the dtype, whichever is larger. The bounds show that where they reach no further than the limit. Else the error that was
+// measured shows it, since the value is known whatever its bounds are. What is EXACT has no error.
+func (c *Chain) untested(cert *Certificate, key string) string {
+	own, table := c.walk.Limit(key), gate.TableLimit(c.i.env.DType)
+	limit := max(own, table)
+	if cert.Outcome != Rounding || float64(cert.Reach) <= limit || float64(cert.RelL2) <= limit {
+		return ""
+	}
+	most := fmt.Sprintf("its limit of %.3g", own)
+	if own < table {
+		most = fmt.Sprintf("the %.3g that the table of limits allows %s", table, c.i.env.DType)
+	}
+	return fmt.Sprintf("rounding may add an error of up to %.3g here, more than %s", float64(cert.Reach), most)
 }
 
 // again forgets what was made of certificates, and keeps these.
