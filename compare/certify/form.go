@@ -54,6 +54,8 @@ type verdict struct {
 	own, second *arithmetic
 	// wrong is the change to the operation that explains all entries, where no arithmetic does.
 	wrong *diagnose.Finding
+	// reread is the operand that the engine reads before it is rounded, where no arithmetic on captured operands holds.
+	reread *rereading
 	// suspects: own leaves something of entries, and second does not explain it. thin: it is too little to accuse them of.
 	suspects, thin bool
 }
@@ -80,7 +82,7 @@ func (i *Isolator) formOf(cut *order.Plan, n order.Node) string {
 // if it gives all entries.
 func (i *Isolator) form(ctx context.Context, name string) (verdict, error) {
 	f, err := i.alone(ctx, name)
-	if err != nil || f.own != nil && !f.suspects || f.wrong != nil {
+	if err != nil || f.own != nil && !f.suspects || f.wrong != nil || f.reread != nil {
 		return f.verdict, err
 	}
 	f.settled.Do(func() {
@@ -219,7 +221,12 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 		if f.entries, f.others, f.err = i.entriesOf(ctx, name); f.err == nil {
 			f.err = f.decide()
 		}
-		if f.own != nil && !f.suspects || f.wrong != nil { // tensors are not kept
+		if f.err == nil && (f.own == nil || f.suspects) {
+			if f.reread, f.err = reread(ctx, i, f.entries); f.reread != nil {
+				f.verdict = verdict{reread: f.reread}
+			}
+		}
+		if f.reread != nil || f.own != nil && !f.suspects || f.wrong != nil { // tensors are not kept
 			f.entries = nil
 		}
 	})
@@ -255,6 +262,16 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		}
 		if done, err := try(a); done || err != nil {
 			return j, left, true, err
+		}
+	}
+	if f.reread != nil {
+		k, rest, order, err := f.reread.explains(t)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		if k != nil && (len(rest) == 0 || !f.reread.thin) {
+			c.Arithmetic, c.Summation = f.reread.words(), order
+			return k, rest, true, nil
 		}
 	}
 	if f.wrong != nil {

@@ -380,6 +380,16 @@ func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, o
 				return nil, nil, nil, err
 			}
 			a := f.own
+			if f.reread != nil {
+				again, rest, err := f.reread.left(e)
+				if err != nil {
+					return nil, nil, nil, err
+				}
+				if len(rest) == 0 {
+					continue
+				}
+				e, a = again, f.reread.own
+			}
 			if a != nil && f.second != nil {
 				if _, rest, _, err := e.strict(f.second); err != nil {
 					return nil, nil, nil, err

@@ -1,0 +1,192 @@
+package certify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// A kernel that fuses two operations reads the result of the first before it is rounded to 16 bits, and a hook still shows the rounded
+// tensor: inductor multiplies silu(gate) by up in float32, while the activation's hook gets bfloat16. So a captured operand may have been
+// read with more digits than the trace has. Its value with these digits is known where the operand's own inputs were captured: the
+// operand is computed again from them, without its last rounding.
+
+// rereading is an arithmetic of a form whose engine reads one captured operand of the form's operation before that operand is rounded.
+type rereading struct {
+	operand string // the entry's name without its layer, "mlp.act_fn"
+	// own is the arithmetic of programs that compute the operand again, in most entries of the form at least.
+	own *arithmetic
+	// thin: what own leaves of the other entries is too little to accuse them of.
+	thin bool
+}
+
+// reread looks for such an operand of the entries of a form; nil where there is none. In float32 there is no rounding to leave out.
+func reread(ctx context.Context, i *Isolator, entries []*evidence) (*rereading, error) {
+	if i.env.DType == hooks.F32 || len(entries) == 0 {
+		return nil, nil
+	}
+	for _, operand := range rereadable(entries) {
+		again, err := recomputing(ctx, entries, operand)
+		if err != nil {
+			return nil, err
+		}
+		if len(again) != len(entries) {
+			continue
+		}
+		if r, err := unrounded(again, operand); r != nil || err != nil {
+			return r, err
+		}
+	}
+	return nil, nil
+}
+
+// rereadable are the operands that every entry of a form has, and that are computed by a kernel which another kernel may take in: no
+// product of a matrix, unless a bias is added to it.
+func rereadable(entries []*evidence) []string {
+	var all []string
+	for k, e := range entries {
+		own := map[string]bool{}
+		for _, n := range e.cut.Leaves {
+			leaf := e.i.list.At(n)
+			linear, product := leaf.Op.(op.Linear)
+			if _, given := leaf.Op.(op.Given); leaf.Op == nil || given || product && !linear.Bias || leaf.DTypeOf(e.i.env.DType) != e.i.env.DType || n.Pass != e.node.Pass {
+				continue
+			}
+			own[roleOf(leaf)] = true
+			if role := roleOf(leaf); k == 0 && !slices.Contains(all, role) {
+				all = append(all, role)
+			}
+		}
+		all = slices.DeleteFunc(all, func(role string) bool { return !own[role] })
+	}
+	return all
+}
+
+// roleOf is an entry's name without its layer.
+func roleOf(e *order.Entry) string {
+	return strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer))
+}
+
+// recomputing are entries whose programs compute an operand again from what it was computed from; fewer where that was not captured.
+func recomputing(ctx context.Context, entries []*evidence, operand string) ([]*evidence, error) {
+	var all []*evidence
+	for _, e := range entries {
+		t, err := e.recompute(ctx, operand)
+		switch {
+		case err != nil:
+			return nil, err
+		case t == nil:
+			return all, nil
+		}
+		all = append(all, &evidence{t, e.left})
+	}
+	return all, nil
+}
+
+// recompute is the trial of an entry whose program computes an operand again; nil where what the operand was computed from was not captured.
+func (t *trial) recompute(ctx context.Context, operand string) (*trial, error) {
+	again, err := t.i.trialFrom(ctx, t.node, func(n order.Node) bool {
+		return t.i.has(n) && (n.Pass != t.node.Pass || roleOf(t.i.list.At(n)) != operand)
+	})
+	if lacking(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := again.prepare(); err != nil || again.formula == nil {
+		return nil, err
+	}
+	return again, nil
+}
+
+// unrounded looks for the arithmetic of programs that compute an operand again and do not round it: the presets, with one site less. It is the
+// form's if it explains more than half of the entries, two at least, and shows enough in them; what it leaves of the others is suspect. The
+// result is nil where there is none.
+func unrounded(entries []*evidence, operand string) (*rereading, error) {
+	left := (&form{entries: entries}).left()
+	site, err := entries[0].roundingOf(operand)
+	if err != nil || site == nil || len(left) == 0 {
+		return nil, err
+	}
+	searches := []*search{newSearch(left, entries)}
+	for _, e := range samples(left) {
+		searches = append(searches, searchOf(e, left, entries))
+	}
+	var given []ranked
+	for _, s := range searches {
+		starts, err := s.starts()
+		if err != nil {
+			return nil, err
+		}
+		for k, a := range starts {
+			starts[k] = a.with(*site, program.Choice{Round: program.Plain})
+		}
+		all, err := s.all(starts)
+		if err != nil {
+			return nil, err
+		}
+		if given = append(given, s.given...); all != nil {
+			break
+		}
+	}
+	own, suspects, err := most(entries, left, given)
+	held := len(entries) - len(suspects)
+	if err != nil || own.strict() || len(suspects) > 0 && (held < 2 || 2*held <= len(entries)) {
+		return nil, err
+	}
+	r := &rereading{operand: operand, own: own}
+	if len(suspects) > 0 && held < proofElements*len(suspects) {
+		r.thin, err = own.thin(suspects)
+	}
+	return r, err
+}
+
+// roundingOf is the site at which the program of an entry rounds an operand that it computes; nil where the operand is no step of it.
+func (t *trial) roundingOf(operand string) (*program.Site, error) {
+	f, parts, err := t.cut.Parts(t.passes(), t.i.env.DType, 0)
+	if errors.Is(err, order.ErrOwn) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	for _, part := range parts {
+		if roleOf(t.i.list.At(part.Node)) == operand {
+			s := &f.Steps[f.Source(part.Out)]
+			return &program.Site{Form: s.Form, Name: s.Site}, nil
+		}
+	}
+	return nil, nil
+}
+
+// explains judges an entry that reads the operand before it is rounded, and returns what is left of the entry; j is nil where the operand
+// cannot be computed again.
+func (r *rereading) explains(t *trial) (j *judged, left []int, order string, err error) {
+	again, err := t.recompute(t.ctx, r.operand)
+	if err != nil || again == nil {
+		return nil, nil, "", err
+	}
+	return again.strict(r.own)
+}
+
+// left is an entry whose program computes the operand again, and what the arithmetic leaves of the entry. An entry whose operand cannot be
+// computed again stays as it is.
+func (r *rereading) left(e *evidence) (*evidence, []int, error) {
+	again, err := e.recompute(e.ctx, r.operand)
+	if err != nil || again == nil {
+		return e, e.left, err
+	}
+	_, rest, _, err := again.strict(r.own)
+	return &evidence{again, e.left}, rest, err
+}
+
+// words say what an engine does that reads an operand so.
+func (r *rereading) words() string {
+	return "reads " + r.operand + " before it is rounded, as a kernel does that fuses the two"
+}
