@@ -36,6 +36,8 @@
 //	                    only level must be there
 //	tracediff.entries   JSON list of strings: the names of one pass that are in scope, in order
 //	tracediff.derived   JSON list of strings: those of them that the capturing side recomputed itself
+//	tracediff.fused     JSON list of strings: the modules whose attention was one kernel, so that their scores and probabilities were never
+//	                    made, as paths or patterns: ["layers.0.self_attn"], ["*.self_attn"]
 //	tracediff.prompt    the text that was tokenized
 //	tracediff.dtype     the model's dtype as torch names it, "bfloat16"
 //	tracediff.device    "cpu", "cuda:0"

@@ -20,6 +20,7 @@ type Manifest struct {
 	Scope    Scope             // what was asked for; Level 0 is undeclared
 	Entries  []string          // the names of one pass that are in scope, in order; nil is undeclared
 	Derived  []string          // those of them that the capturing side recomputed itself
+	Fused    []string          // the modules whose attention was one kernel, or patterns of them; see [order.List.Unmade]
 	Prompt   string            // the text that was tokenized
 	DType    hooks.DType       // the model's; a tensor may differ
 	Device   string            // "cpu", "cuda:0"

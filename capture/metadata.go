@@ -20,6 +20,9 @@ const version = "1"
 // maxPasses bounds the forward calls of a trace: a run of more decode steps than any context has tokens is none.
 const maxPasses = 1 << 16
 
+// maxFused bounds the modules whose attention was one kernel: no model has as many layers.
+const maxFused = 1 << 12
+
 // The keys of the metadata that are not a field of the manifest.
 const (
 	keyPrefix   = "tracediff."
@@ -48,6 +51,7 @@ var fields = []field{
 	coded("scope", func(m *Manifest) *Scope { return &m.Scope }),
 	coded("entries", func(m *Manifest) *[]string { return &m.Entries }),
 	coded("derived", func(m *Manifest) *[]string { return &m.Derived }),
+	coded("fused", func(m *Manifest) *[]string { return &m.Fused }),
 	text("prompt", func(m *Manifest) *string { return &m.Prompt }),
 	{keyPrefix + "dtype", encodeDType, decodeDType},
 	text("device", func(m *Manifest) *string { return &m.Device }),
@@ -136,6 +140,9 @@ func decodePasses(m *Manifest, s string) (err error) {
 func (m *Manifest) check() error {
 	if m.Passes < 0 || m.Passes > maxPasses {
 		return fmt.Errorf("%d passes, want 0 to %d", m.Passes, maxPasses)
+	}
+	if len(m.Fused) > maxFused {
+		return fmt.Errorf("%d modules with fused attention, more than the %d that are read", len(m.Fused), maxFused)
 	}
 	declared := !reflect.ValueOf(m.Scope).IsZero()
 	if declared && (m.Scope.Level < 1 || m.Scope.Level > 3) {

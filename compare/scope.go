@@ -17,6 +17,7 @@ type side struct {
 	m       capture.Manifest
 	entries map[string]bool // declared names; nil when undeclared
 	derived map[string]bool
+	unmade  map[string]bool // what a fused kernel of this side keeps to itself: see [order.List.Unmade]
 	passes  int
 }
 
@@ -58,6 +59,13 @@ func newPlan(sides *[2]side, o Options) (*plan, error) {
 	held := len(sides[local].trace.Records()) + len(sides[reference].trace.Records())
 	if err := walkable(p.passes, len(list.Entries), held); err != nil {
 		return nil, err
+	}
+	for n := range sides {
+		fused := sides[n].m.Fused
+		if n == local || o.Alone {
+			fused = append(slices.Clone(fused), o.Fused...)
+		}
+		sides[n].unmade = list.Unmade(fused)
 	}
 	p.asked = o.Named || list.Config == nil
 	l, r := &sides[local].m, &sides[reference].m
@@ -239,6 +247,8 @@ func walkable(passes, entries, held int) error {
 func (p *plan) promised(side, i int) bool {
 	s := &p.sides[side]
 	switch {
+	case s.unmade[p.entries[i].Name]:
+		return false
 	case s.m.Scope.Level > 0 && !(side == local && p.foreign):
 		return true
 	case s.entries != nil:

@@ -39,7 +39,9 @@ func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
 			return nil, fmt.Errorf("%s: %w", m.at(g.rule), err)
 		}
 	}
-	made, err := capture.Assemble(t.Path(), a.out, t.Manifest(), false, t.Notes(), t)
+	manifest := t.Manifest()
+	manifest.Fused = append(slices.Clone(manifest.Fused), m.fused...)
+	made, err := capture.Assemble(t.Path(), a.out, manifest, false, t.Notes(), t)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.name, err)
 	}

@@ -2,6 +2,7 @@ package mapping
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/tomlfile"
 )
@@ -19,6 +21,7 @@ type Map struct {
 	name    string
 	tensors []*rule
 	weights []*rule
+	fused   []string
 }
 
 // MaxSize bounds a map's file, in bytes, and maxRules the lines of each of its tables.
@@ -33,6 +36,9 @@ const oneLine = "a capture such as {L} makes one line of those of all layers"
 type Tables struct {
 	Tensors map[string]any `toml:"tensors"`
 	Weights map[string]any `toml:"weights"` // of the checkpoint, in the same words
+	// Fused are the modules whose attention is one kernel in the engine, as paths or patterns such as "*.self_attn": the dump does not
+	// declare what is inside them.
+	Fused []string `toml:"fused"`
 }
 
 // Parse reads a map. name is that of its file, for errors and notes. Errors name the line.
@@ -53,7 +59,12 @@ func Parse(name string, data []byte) (*Map, error) {
 
 // New reads the tables of a map out of a file whose text is data. name is that of the file: errors of New begin behind it.
 func New(name string, t Tables, data []byte) (*Map, error) {
-	m := &Map{name: name}
+	m := &Map{name: name, fused: t.Fused}
+	for _, pattern := range t.Fused {
+		if err := hooks.CheckPattern(pattern); err != nil || pattern == "" {
+			return nil, hint.Add(cmp.Or(err, errors.New("an empty pattern")), `fused = ["*.self_attn"] says that attention is one kernel in all layers`)
+		}
+	}
 	for _, table := range []struct {
 		heading string
 		rules   map[string]any
@@ -85,7 +96,7 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 		})
 	}
 	switch {
-	case len(m.tensors)+len(m.weights) > 0:
+	case len(m.tensors)+len(m.weights)+len(m.fused) > 0:
 	case commentText.Match(data):
 		return nil, hint.Add(errors.New("all lines of the map are comments"), "remove the # of one line of each choice")
 	case !headed(data): // an empty table says that nothing is to be done
@@ -104,6 +115,9 @@ func (m *Map) Matches(t *capture.Trace) bool {
 // String is the map in one text: two maps that do the same, line by line, have the same.
 func (m *Map) String() string {
 	var b strings.Builder
+	if len(m.fused) > 0 {
+		fmt.Fprintf(&b, "fused = %q\n", m.fused)
+	}
 	for _, rules := range [][]*rule{m.tensors, m.weights} {
 		for _, r := range rules {
 			var to []string

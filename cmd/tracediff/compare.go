@@ -59,6 +59,7 @@ Examples:
 			&cli.BoolFlag{Name: helpAll, Usage: "show every flag"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
 			&cli.BoolFlag{Name: "partial", Category: catCompare, Usage: "accept traces of runs that did not finish; such a comparison never succeeds"},
+			fusedFlag(),
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"}),
 		CustomHelpTemplate: compareHelp,
 		Action: func(c *cli.Context) error {

@@ -124,9 +124,13 @@ func readAsked(c *cli.Context) (*session.Asked, error) {
 	if err != nil {
 		return nil, err
 	}
+	var fused []string
+	if c.Bool("fused-attention") {
+		fused = []string{"*"}
+	}
 	return &session.Asked{
-		Baseline: known,
-		Limits:   limits, Isolate: isolation, Demanded: c.Bool("isolate"), Required: c.Bool("require-certified"), Declined: c.Bool("no-isolate"),
+		Baseline: known, Fused: fused,
+		Limits: limits, Isolate: isolation, Demanded: c.Bool("isolate"), Required: c.Bool("require-certified"), Declined: c.Bool("no-isolate"),
 		All: c.Bool("all"), StrictDType: c.Bool("strict-dtype"), LevelTyped: c.IsSet("level"),
 		Numbers: c.Bool("verbose") || writesData(c),
 		AB:      asksAB(c), Different: c.StringSlice("expect-different"),

@@ -172,3 +172,8 @@ func gated(c *cli.Context) bool {
 	}
 	return os.Getenv("CI") == "true"
 }
+
+// fusedFlag says that the attention of the local side is one kernel.
+func fusedFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "fused-attention", Category: catSides, Usage: "the local side computes attention in one kernel: that it has no rotated queries, scores and probabilities is no gap"}
+}

@@ -46,6 +46,7 @@ Examples:
 			&cli.StringSliceFlag{Name: "watch", Category: catFiles, Usage: "a `PATH` that is watched, a folder with all in it or a file (repeatable)"},
 			&cli.StringFlag{Name: "config", Category: catFiles, Value: session.ConfigName, Usage: "the `FILE` that says what is compared, if it is there"},
 			&cli.BoolFlag{Name: "all", Category: catCompare, Usage: "go on after the first divergence"},
+			fusedFlag(),
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "every difference of dtype is a mismatch"}),
 		Action: func(c *cli.Context) error {
 			for _, name := range []string{"format", "table", "verbose", "debug"} {

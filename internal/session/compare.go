@@ -36,6 +36,7 @@ type Asked struct {
 	Declined    bool                   // nothing is to be certified
 	All         bool                   // do not stop at the first divergence
 	StrictDType bool
+	Fused       []string // modules of the local side whose attention is one kernel, or patterns of them
 	Numbers     bool     // estimate the numbers of formulas
 	LevelTyped  bool     // the level was asked for: a reference that has less is incomplete
 	Keep        bool     // the settings become those of the last capture
@@ -345,6 +346,7 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 // run compares open traces.
 func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o compare.Options) (*compare.Result, error) {
 	o.All, o.Partial, o.StrictDType = o.All || a.All, e.Partial, a.StrictDType
+	o.Fused = a.Fused
 	o.Sight, o.Numbers, o.Baseline = e.Sight, a.Numbers, a.known(e)
 	started := time.Now()
 	what, bytes := "comparing", func() int64 { return local.BytesRead() + ref.BytesRead() }

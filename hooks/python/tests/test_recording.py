@@ -234,6 +234,35 @@ class Scripts(TestCase):
             self.assertEqual(json.loads(reader.metadata["tracediff.names"])["missed"], [])
 
 
+class OneKernel(TestCase):
+    """Attention that is one operation."""
+
+    def test_what_goes_into_it_has_names_and_the_trace_says_where_it_ran(self):
+        import transformers
+
+        torch.manual_seed(0)
+        config = transformers.LlamaConfig(
+            vocab_size=32, hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, attn_implementation="sdpa",
+        )  # fmt: skip
+        model = transformers.LlamaForCausalLM(config).eval()
+        out = self.folder / "run.safetensors"
+        with torch.no_grad(), tracediff.recording(model, out):
+            model(torch.tensor([[1, 9, 31, 5, 17]]))
+        made = tensors(out)
+        for layer in (0, 1):
+            at = f"layers.{layer}.self_attn."
+            self.assertEqual(made[at + "q_rope"].shape, (1, 4, 5, 4))
+            for name in ("k_rope", "keys", "values"):
+                self.assertEqual(made[at + name].shape, (1, 2, 5, 4), name)
+            self.assertEqual(made[at + "context"].shape, (1, 5, 16))
+            self.assertNotIn(at + "scores", made)
+            flat = torch.as_tensor(made[at + "values"]).transpose(1, 2).reshape(1, 5, 8)
+            self.assert_same(flat, torch.as_tensor(made[at + "v_proj"]), "values")
+        with trace.Reader(out) as reader:
+            self.assertEqual(json.loads(reader.metadata["tracediff.fused"]), ["layers.0.self_attn", "layers.1.self_attn"])
+
+
 class Attends(nn.Module):
     """A model whose modules are given by the test."""
 

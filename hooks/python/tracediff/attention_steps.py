@@ -9,6 +9,8 @@ from tracediff.memory import Operand, Value
 from tracediff.program import Step
 
 PRODUCTS = ("bmm", "mm", "baddbmm")
+# Attention as one operation: queries, keys and values go in, and the context comes out.
+FUSED = re.compile(r"_?scaled_dot_product_\w*attention\w*")
 # What stands between the product of queries and keys, and the softmax.
 BETWEEN = ("to", "mul", "div", "add", "tanh", "masked_fill", "where", "sub", "cat", "maximum", "max", "clamp")
 Found = tuple[str, Operand | None, int, int]  # name, what it names, level, and the step behind which it stands
@@ -47,9 +49,11 @@ def _through(operand: Any, steps: list[Step], first: int) -> tuple[Any, Step | N
 
 
 def is_context(every: list[Step], operand: Operand, first: int) -> bool:
-    """Report whether an operand is a product of probabilities: of what a softmax of this pass made."""
+    """Report whether an operand is a product of probabilities: of what a softmax of this pass made, or a fused kernel."""
     steps = every[first:]
     _, step = _through(operand, steps, first)
+    if step is not None and FUSED.fullmatch(step.op):
+        return True
     if step is None or step.op not in PRODUCTS:
         return False
     _, made = _through(step.operands[0], steps, first)
@@ -61,6 +65,22 @@ def is_context(every: list[Step], operand: Operand, first: int) -> bool:
 def softmaxes(every: list[Step], scope: str, since: int) -> list[Step]:
     """Return the softmaxes that a module computed, among the steps of a run from one on."""
     return [s for s in every[since:] if s.op == "softmax" and s.scope == scope] if scope else []
+
+
+def fused(every: list[Step], scope: str, since: int) -> list[Step]:
+    """Return the fused attentions that a module computed, among the steps of a run from one on."""
+    return [s for s in every[since:] if s.scope == scope and FUSED.fullmatch(s.op)] if scope else []
+
+
+def operands(step: Step, steps: list[Step], first: int) -> Iterator[Found]:
+    """Yield the names of what goes into a fused attention: queries and keys as they meet, cached keys and values."""
+    if len(step.operands) < 3:
+        return
+    scope = step.scope
+    query, key, value = step.operands[:3]
+    yield from _side(f"{scope}.q_rope", None, query, steps, first, step, False)
+    yield from _side(f"{scope}.k_rope", f"{scope}.keys", key, steps, first, step, False)
+    yield from _side(None, f"{scope}.values", value, steps, first, step, False)
 
 
 def names(found: list[Step], steps: list[Step], first: int, missed: list[Step]) -> Iterator[Found]:

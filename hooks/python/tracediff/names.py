@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -48,6 +49,7 @@ class Namer:
         self._paths = self._name_modules()
         self._layers: dict[str, int] = {}  # by name
         self._renamed: dict[str, tuple[str, int] | None] = {}  # what a name is called, where that is another
+        self.fused: list[str] = []  # modules whose attention was one operation
         self.missed: list[str] = []  # modules whose softmax is of scores that were not found, as names of these
         self.prefix = layers.path(self._paths)
         self._layer = re.compile(re.escape(self.prefix) + r"\.(\d+)")
@@ -255,11 +257,17 @@ class Namer:
     def _attention(self, path: str, since: int) -> None:
         """Name what an attention shows inside, when its module is done."""
         found = attention_steps.softmaxes(self._recording.steps, path, since)
-        if not found:
+        kernels = attention_steps.fused(self._recording.steps, path, since)
+        if not found and not kernels:
             return
         steps = self._recording.steps[self._first :]
+        if kernels and not found and path not in self.fused:
+            self.fused.append(path)
         missed: list[Step] = []
-        for name, operand, level, at in attention_steps.names(found, steps, self._first, missed):
+        inside = [attention_steps.operands(kernel, steps, self._first) for kernel in kernels]
+        if found:
+            inside.append(attention_steps.names(found, steps, self._first, missed))
+        for name, operand, level, at in itertools.chain.from_iterable(inside):
             if operand is not None:
                 self._give(name, operand, level, Place(at + 1, 1, len(self._names)))
         self.missed += [f"{path}.scores"] * bool(missed)

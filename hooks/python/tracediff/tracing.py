@@ -132,6 +132,8 @@ class Tracer:
         """Write the program, and complete the trace."""
         # Of a port the names are its own: those of the reference's program, or a map, say which entries there are to be.
         declared = {"tracediff.entries": json.dumps(self._names, separators=(",", ":"))} if self._declares else {}
+        if fused := self.session.names.fused:
+            declared["tracediff.fused"] = json.dumps(fused, separators=(",", ":"))
         more = declared | {
             "tracediff.names": json.dumps({"found": len(self._names), "missed": self.missed}, separators=(",", ":")),
             "tracediff.passes": str(self._passes or len(self.session.passes)),
