@@ -20,7 +20,7 @@ const version = "1"
 // maxPasses bounds the forward calls of a trace: a run of more decode steps than any context has tokens is none.
 const maxPasses = 1 << 16
 
-// maxFused bounds the modules whose attention was one kernel: no model has as many layers.
+// maxFused bounds the modules with fused attention: no model has as many layers.
 const maxFused = 1 << 12
 
 // The keys of the metadata that are not a field of the manifest.

@@ -88,7 +88,7 @@ type Options struct {
 	// Sight asks which of the usual mistakes this run would have shown: see [Result.Sight]. No verdict depends on it.
 	Sight bool
 
-	// Fused are modules of the local side whose attention is one kernel, beside those that its manifest has.
+	// Fused are further modules of the local side with fused attention: those of its manifest count anyway.
 	Fused []string
 
 	// Map is what gave the local tensors their names, for reports; nil where they had them.

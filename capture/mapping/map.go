@@ -36,8 +36,8 @@ const oneLine = "a capture such as {L} makes one line of those of all layers"
 type Tables struct {
 	Tensors map[string]any `toml:"tensors"`
 	Weights map[string]any `toml:"weights"` // of the checkpoint, in the same words
-	// Fused are the modules whose attention is one kernel in the engine, as paths or patterns such as "*.self_attn": the dump does not
-	// declare what is inside them.
+	// Fused are the modules with fused attention in the engine, as paths or patterns such as "*.self_attn": the dump declares no entry
+	// inside of these modules.
 	Fused []string `toml:"fused"`
 }
 

@@ -23,11 +23,11 @@ type rereading struct {
 	operand string // the entry's name without its layer, "mlp.act_fn"
 	// own is the arithmetic of programs that compute the operand again, in most entries of the form at least.
 	own *arithmetic
-	// thin: what own leaves of the other entries is too little to accuse them of.
+	// thin: the elements that own leaves of the other entries are too few to accuse these entries.
 	thin bool
 }
 
-// reread looks for such an operand of the entries of a form; nil where there is none. In float32 there is no rounding to leave out.
+// reread looks for such an operand of the entries of a form, and returns nil if no operand is one. In float32 no rounding is left out.
 func reread(ctx context.Context, i *Isolator, entries []*evidence) (*rereading, error) {
 	if i.env.DType == hooks.F32 || len(entries) == 0 {
 		return nil, nil
@@ -106,9 +106,9 @@ func (t *trial) recompute(ctx context.Context, operand string) (*trial, error) {
 	return again, nil
 }
 
-// unrounded looks for the arithmetic of programs that compute an operand again and do not round it: the presets, with one site less. It is the
-// form's if it explains more than half of the entries, two at least, and shows enough in them; what it leaves of the others is suspect. The
-// result is nil where there is none.
+// unrounded looks for the arithmetic of programs that compute an operand again and do not round it: the presets, with one site less. The
+// arithmetic is the form's if it explains more than half of the entries, two at least, and shows enough in them; the entries that it does not
+// explain are suspect. Without such an arithmetic the result is nil.
 func unrounded(entries []*evidence, operand string) (*rereading, error) {
 	left := (&form{entries: entries}).left()
 	site, err := entries[0].roundingOf(operand)
