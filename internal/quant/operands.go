@@ -35,15 +35,36 @@ func (k Kernel) Dequantises() bool { return k.dtype != 0 }
 // Stepped is how many elements of a row of a weight share a step and an offset, where a kernel that is known for its format needs these; 0 where none
 // does. group is how many share a step, or a step of steps, in the file.
 func Stepped(format string, group int) int {
+	if k, ok := Unrounded(format, group); ok {
+		return k.group
+	}
 	for _, k := range Kernels(format, hooks.BF16) {
-		switch {
-		case k.group != 0:
+		if k.group != 0 {
 			return k.group
-		case k.OfCodes():
-			return group
 		}
 	}
 	return 0
+}
+
+// Unrounded is the kernel that multiplies weights of a format with operands as they are, in float32; false for a format without offsets. Some engines
+// dequantise there, and others add the offsets apart from the codes (ggml's and MLX's kernels for Metal, ggml's for Vulkan): nothing tells which, so that
+// the bound is that of the second. group is how many elements share a step in the file.
+// Source: block_q_n_dot_y and kernel_mul_mv_q4_K_f32_impl of ggml-metal.metal, load_vector and qdot of MLX's metal/kernels/quantized.h.
+func Unrounded(format string, group int) (Kernel, bool) {
+	var zero float64
+	switch format {
+	case "Q4_1", "Q5_1", "Q4_K", "Q5_K":
+		group = 32
+	case "Q4_0":
+		group, zero = 32, 8
+	case "Q5_0":
+		group, zero = 32, 16
+	default:
+		if !strings.HasPrefix(format, "MLX affine") || group < 1 {
+			return Kernel{}, false
+		}
+	}
+	return Kernel{Name: "float32", does: "adds offsets of %s weights apart", Elements: group}.adds(group, zero), true
 }
 
 // Kernels are what is known of products with a weight of a format in a model of a dtype; those of one name differ in few codes. None where nothing

@@ -30,10 +30,10 @@ func (m table) Row(dst []float64, i int) error {
 }
 
 // productsBy are the products of tokens with a weight of a format, as each kernel that is known for the format has them, with their bounds in float32.
-func productsBy(t *testing.T, format string, x []float64, values, steps table) (all []program.Value) {
+func productsBy(t *testing.T, kernels []quant.Kernel, x []float64, values, steps table) (all []program.Value) {
 	t.Helper()
 	rows, n := values.Size()
-	for _, k := range quant.Kernels(format, hooks.F32) {
+	for _, k := range kernels {
 		w := multiplied{Rows: values, Kernel: k}
 		if k.OfCodes() {
 			w.steps = steps
@@ -101,7 +101,7 @@ func TestProductsOfBlocks(t *testing.T) {
 	for _, b := range []quant.Block{quant.Q4_0, quant.Q4_1, quant.Q5_0, quant.Q5_1, quant.Q8_0, quant.Q4_K, quant.Q5_K, quant.Q6_K} {
 		format := b.String()
 		values, steps := codesOf(t, b, shape[format][0], n, raw[format])
-		all := productsBy(t, format, x, values, steps)
+		all := productsBy(t, quant.Kernels(format, hooks.F32), x, values, steps)
 		for _, by := range []string{"avx2", "plain", "graph", "repacked"} {
 			name := format + "." + by
 			if raw[name] == nil {
@@ -182,71 +182,125 @@ func eightBits(x []float64) (codes []int, step float32) {
 	return codes, 1 / (127 / most)
 }
 
-// Where parts with codes and parts with minima cancel, no product by plain loops is outside of its bound. In each case inputs have few large channels,
-// and the weights of these are as good as zero: a code times its step is the minimum.
-func TestPartsWithMinimaThatCancel(t *testing.T) {
-	const n, rows, blocks = 2048, 64, 2048 / 256
-	for _, tt := range []struct {
-		format string
-		group  int
-		codes  int // that there are
-		zero   int // the code of nought, of a format whose minima are that many steps; 0: they have scales of their own
-	}{{"Q4_K", 32, 16, 0}, {"Q5_K", 32, 32, 0}, {"Q6_K", 16, 64, 32}} {
-		for name, large := range map[string]map[int]float64{
-			"one channel": {700: 2400},
-			"two channels of one group, of two signs": {700: 2400, 689: -2400},
-			"none": {},
-		} {
-			t.Run(tt.format+", "+name, func(t *testing.T) {
-				rng := rand.New(rand.NewPCG(34, 4))
-				x := make([]float64, n)
-				for i := range x {
-					x[i] = float64(float32(rng.NormFloat64()))
-				}
-				for at, v := range large {
-					x[at] = v
-				}
-				var values, steps table
-				values.cols, steps.cols = n, 2*n/tt.group
-				weight := make([][]superBlock, rows)
-				for r := range rows {
-					var all, offsets []float64
-					for b := range blocks {
-						s := drawn(rng, 256/tt.group, tt.codes, tt.zero)
-						for at := range large {
-							if at/256 == b {
-								s.cancel(at%256, tt.group)
-							}
-						}
-						weight[r] = append(weight[r], s)
-						for i, code := range s.codes {
-							g := i / tt.group
-							values.data = append(values.data, float64(float32(float64(s.d)*float64(s.scales[g]*code)-float64(s.dmin)*float64(s.mins[g]))))
-						}
-						for g, scale := range s.scales {
-							all = append(all, float64(s.d)*float64(scale))
-							if offset := -float64(s.dmin) * float64(s.mins[g]); tt.zero == 0 {
-								offsets = append(offsets, offset)
-							} else { // what a file of codes around nought says
-								offsets = append(offsets, 0)
-							}
-						}
-					}
-					steps.data = append(append(steps.data, all...), offsets...)
-				}
-				given := productsBy(t, tt.format, x, values, steps)
-				for _, lanes := range []int{1, 4, 8, 16} {
-					var y []float64
-					for r := range rows {
-						y = append(y, float64(lanesOf(weight[r], x, lanes, tt.zero == 0)))
-					}
-					if n := outside(given, y, 1); n > 0 {
-						t.Errorf("%d lanes: %d of %d products are outside of their bounds", lanes, n, rows)
-					}
-				}
-			})
+// packed is a format for the loops here.
+type packed struct {
+	name  string
+	group int // elements that share a step and an offset
+	codes int // that there are
+	zero  int // the code of nought, of a format whose minima are that many steps; 0: they have scales of their own
+}
+
+// largeChannels are inputs that are far larger than others, as trained models have them.
+var largeChannels = map[string]map[int]float64{
+	"one channel": {700: 2400},
+	"two channels of one group, of two signs": {700: 2400, 689: -2400},
+	"none": {},
+}
+
+const ofRow, rowsOf = 2048, 64
+
+// cancelling are an input with large channels, and rows of a weight that is as good as zero there: a code times its step is the minimum.
+func cancelling(f packed, large map[int]float64) (x []float64, weight [][]superBlock, values, steps table) {
+	rng := rand.New(rand.NewPCG(34, 4))
+	for i := range ofRow {
+		x = append(x, float64(float32(rng.NormFloat64())))
+		if v, ok := large[i]; ok {
+			x[i] = v
 		}
 	}
+	values.cols, steps.cols = ofRow, 2*ofRow/f.group
+	for range rowsOf {
+		var row []superBlock
+		var offsets []float64
+		for b := range ofRow / 256 {
+			s := drawn(rng, 256/f.group, f.codes, f.zero)
+			for at := range ofRow {
+				if _, ok := large[at]; ok && at/256 == b {
+					s.cancel(at%256, f.group)
+				}
+			}
+			row = append(row, s)
+			for i, code := range s.codes {
+				g := i / f.group
+				values.data = append(values.data, float64(float32(float64(s.d)*float64(s.scales[g]*code)-float64(s.dmin)*float64(s.mins[g]))))
+			}
+			for g, scale := range s.scales {
+				steps.data = append(steps.data, float64(s.d)*float64(scale))
+				offset := -float64(s.dmin) * float64(s.mins[g])
+				if f.zero > 0 { // what a file of codes around nought says
+					offset = 0
+				}
+				offsets = append(offsets, offset)
+			}
+		}
+		weight, steps.data = append(weight, row), append(steps.data, offsets...)
+	}
+	return x, weight, values, steps
+}
+
+// Where parts with codes and parts with minima cancel, no product by plain loops is outside of its bound.
+func TestPartsWithMinimaThatCancel(t *testing.T) {
+	for _, f := range []packed{{"Q4_K", 32, 16, 0}, {"Q5_K", 32, 32, 0}, {"Q6_K", 16, 64, 32}} {
+		for name, large := range largeChannels {
+			x, weight, values, steps := cancelling(f, large)
+			given := productsBy(t, quant.Kernels(f.name, hooks.F32), x, values, steps)
+			for _, lanes := range []int{1, 4, 8, 16} {
+				var y []float64
+				for r := range weight {
+					y = append(y, float64(lanesOf(weight[r], x, lanes, f.zero == 0)))
+				}
+				if n := outside(given, y, 1); n > 0 {
+					t.Errorf("%s, %s, %d lanes: %d of %d products are outside of their bounds", f.name, name, lanes, n, len(y))
+				}
+			}
+		}
+	}
+}
+
+// The same holds for kernels that add offsets apart and leave numbers as they are, as those for Metal do.
+func TestOffsetsApartInFloat32(t *testing.T) {
+	for _, f := range []packed{{"Q4_0", 32, 16, 8}, {"Q5_0", 32, 32, 16}, {"Q4_1", 32, 16, 0}, {"Q4_K", 32, 16, 0}, {"MLX affine, 4 bits, groups of 64", 64, 16, 0}} {
+		k, ok := quant.Unrounded(f.name, f.group)
+		if !ok {
+			t.Fatalf("%s: not known", f.name)
+		}
+		for name, large := range largeChannels {
+			x, weight, values, steps := cancelling(f, large)
+			given := productsBy(t, []quant.Kernel{k}, x, values, steps)
+			for _, part := range []int{8, 16, 32} {
+				var y []float64
+				for r := range weight {
+					y = append(y, float64(partsOf(weight[r], x, part)))
+				}
+				if n := outside(given, y, 1); n > 0 {
+					t.Errorf("%s, %s, parts of %d: %d of %d products are outside of their bounds", f.name, name, part, n, len(y))
+				}
+				if n := outside(given, y, 1.0001); len(large) == 0 && n < len(y)/8 {
+					t.Errorf("%s, parts of %d: %d of %d products that are off by a ten-thousandth are found", f.name, part, n, len(y))
+				}
+			}
+		}
+	}
+}
+
+// partsOf is a product in float32, in parts of so many elements of a group: the products with codes and the numbers have sums, to which the step and
+// the minimum come then.
+func partsOf(blocks []superBlock, x []float64, part int) float32 {
+	total := float32(0)
+	for b, s := range blocks {
+		group := 256 / len(s.scales)
+		for from := 0; from < 256; from += part {
+			products, sum := float32(0), float32(0)
+			for i, code := range s.codes[from:][:part] {
+				v := float32(x[256*b+from+i])
+				products = fused(float32(code), v, products)
+				sum += v
+			}
+			g := from / group
+			total += float32(float32(s.d*float32(s.scales[g]))*products) - float32(float32(s.dmin*float32(s.mins[g]))*sum)
+		}
+	}
+	return total
 }
 
 // drawn is a block with random numbers; its minima are zero steps of a scale, or have scales of their own where that is 0.
