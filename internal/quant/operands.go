@@ -49,7 +49,8 @@ func Stepped(format string, group int) int {
 // Unrounded is the kernel that multiplies weights of a format with operands as they are, in float32; false for a format without offsets. Some engines
 // dequantise there, and others add the offsets apart from the codes (ggml's and MLX's kernels for Metal, ggml's for Vulkan): nothing tells which, so that
 // the bound is that of the second. group is how many elements share a step in the file.
-// Source: block_q_n_dot_y and kernel_mul_mv_q4_K_f32_impl of ggml-metal.metal, load_vector and qdot of MLX's metal/kernels/quantized.h.
+// Source: block_q_n_dot_y and kernel_mul_mv_q4_K_f32_impl of ggml-metal/kernels/mul_mv.metal, mul_mat_vec_q4_k.comp of ggml-vulkan; load_vector and qdot of
+// metal/kernels/quantized.h of MLX.
 func Unrounded(format string, group int) (Kernel, bool) {
 	var zero float64
 	switch format {
