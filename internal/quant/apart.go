@@ -7,25 +7,25 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// Beside is how many numbers a kernel has behind a row for each group of the weight, of the weight as of the operand. Of a group x that the operand's
-// codes q and its step d make d·q, and of an offset m that the kernel adds apart from the codes, the products are
+// Beside is how many numbers follow a row for each group of the weight, in the weight's row and in the operand's. A kernel adds the offset m of a group
+// apart from its codes. Where the operand has codes q and a step d in that group, and the weight has w, the products are
 //
-//	m·(s − d·Σq)   s being d·Σq as the kernel has it: of Q8_1 with the step before it was rounded, and rounded to float16; of Q8_K as it is;
-//	m·z and −m·z   which are nothing together, z being the larger of |d·Σq| and ‖d·q‖. The engine adds m·s by itself, and Σ d·q·(w − m) in as many
-//	               parts as it has lanes: its roundings are those of numbers that are so much larger.
+//	m·(s − d·Σq)   s is d·Σq as the kernel has it: Q8_1 takes the step before it is rounded, and rounds the sum to float16; Q8_K keeps Σq;
+//	m·z and −m·z   their sum is zero, and z is the larger of |d·Σq| and ‖d·q‖. The engine adds m·s, and it adds Σ d·q·(w − m) in as many parts as it has
+//	               lanes: its roundings are those of numbers of that size.
 //
-// Products of codes are integers, and so are their sums: that a kernel adds those of a block before it has a float32 makes its errors smaller. Nothing is
-// made of that, since how many lanes there are is another number for every processor.
+// Products of codes are integers. A kernel that adds those of a block before it makes a float32 has smaller errors, and every processor has another
+// number of lanes: the bound allows for every way.
 const Beside = 3
 
-// beside is what a kernel has beside the codes of a group of its operand: what rounding the sum changed, and the size of what is added apart.
-type beside struct{ change, size float64 }
+// sums are what a kernel needs of a group of its operand: by how much rounding changed the sum, and the size of the numbers that are added apart.
+type sums struct{ change, size float64 }
 
-// besideQ81 is beside codes whose sum quantize_row_q8_1 stores; x is not rounded yet.
-func besideQ81(x []float64, code coder) beside {
+// sumsQ81 computes them for x, a group of Q8_1 before it is rounded, as quantize_row_q8_1 does.
+func sumsQ81(x []float64, code coder) sums {
 	most := float32(magnitude(x))
 	if most == 0 {
-		return beside{}
+		return sums{}
 	}
 	total, squares := 0.0, 0.0
 	for _, v := range x {
@@ -35,25 +35,29 @@ func besideQ81(x []float64, code coder) beside {
 	}
 	d := most / 127
 	stored, step := float64(floats.FromF16(floats.F16(d*float32(total)))), float64(floats.FromF16(floats.F16(d)))
-	return beside{stored - float64(step*total), step * max(math.Abs(total), math.Sqrt(squares))}
+	return sums{stored - float64(step*total), step * max(math.Abs(total), math.Sqrt(squares))}
 }
 
-// besideQ8K is beside codes whose sums are kept as integers; x is rounded.
-func besideQ8K(x []float64) beside {
+// sumsQ8K computes them for x, a group after it was rounded, whose sum is not rounded once more. A group with an infinity or a NaN has no size: its
+// products have none either, and z would turn an infinity into a NaN.
+func sumsQ8K(x []float64) sums {
 	total, squares := 0.0, 0.0
 	for _, v := range x {
 		total += v
 		squares += float64(v * v)
 	}
-	return beside{0, max(math.Abs(total), math.Sqrt(squares))}
+	if math.IsInf(squares, 0) || math.IsNaN(squares) {
+		return sums{}
+	}
+	return sums{0, max(math.Abs(total), math.Sqrt(squares))}
 }
 
-// beside is what stands beside a group of the operand, as it was and as it is rounded.
-func (k Kernel) beside(x, rounded []float64) beside {
+// sums computes the sums of a group of the operand, from the group before it is rounded and after.
+func (k Kernel) sums(x, rounded []float64) sums {
 	if k.stored != nil {
-		return besideQ81(x, k.stored)
+		return sumsQ81(x, k.stored)
 	}
-	return besideQ8K(rounded)
+	return sumsQ8K(rounded)
 }
 
 // apart reports whether the kernel adds offsets apart from codes in rows of so many numbers.
@@ -79,7 +83,7 @@ func (k Kernel) Operand(row int, x, bound []float64) (values, bounds []float64) 
 		exact := magnitude(near) == 0
 		k.Round(row, rounded, near)
 		for g := 0; g < row; g += k.group {
-			b := k.beside(own[g:][:k.group], rounded[g:][:k.group])
+			b := k.sums(own[g:][:k.group], rounded[g:][:k.group])
 			values = append(values, b.change, b.size, b.size)
 			if near != nil {
 				bounds = append(bounds, k.ofSum(near[g:][:k.group], b, exact), 0, 0)
@@ -90,7 +94,7 @@ func (k Kernel) Operand(row int, x, bound []float64) (values, bounds []float64) 
 }
 
 // ofSum is how far off what rounding the sum of a group changed may be, where each number of the group is within its bound of near.
-func (k Kernel) ofSum(near []float64, b beside, exact bool) float64 {
+func (k Kernel) ofSum(near []float64, b sums, exact bool) float64 {
 	if exact || k.stored == nil {
 		return 0
 	}

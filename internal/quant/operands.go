@@ -18,7 +18,7 @@ type Kernel struct {
 	block    func(x, bound []float64) // rounds one; nil: the operand stays as it is
 	group    int                      // elements of a weight that share an offset, where the kernel adds offsets apart from codes; 0: it does not
 	zero     float64                  // what the codes of the weight are larger by in the kernel, and the offsets smaller by, in steps
-	stored   coder                    // where the operand has rounded sums of groups beside its codes: of those; nil: sums of codes as they are
+	stored   coder                    // the code whose sums the operand stores, rounded to float16; nil: it has sums of codes as they are
 	dtype    hooks.DType              // in which weights are dequantised, the product of step and code rounded first; 0: not
 	inTurn   bool                     // products are added one after the other, each product and each sum rounded to dtype
 }

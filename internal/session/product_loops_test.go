@@ -252,3 +252,20 @@ func (s *superBlock) cancel(at, group int) {
 	g := at / group
 	s.codes[at] = int(math.Round(float64(s.dmin) * float64(s.mins[g]) / (float64(s.d) * float64(s.scales[g]))))
 }
+
+// An infinite input makes an infinite product, as in the engine, and no NaN.
+func TestInfiniteInputsOfProducts(t *testing.T) {
+	k, ok := quant.Unrounded("Q4_1", 32)
+	if !ok {
+		t.Fatal("Q4_1 is not known")
+	}
+	x, w := make([]float64, 32), make([]float64, 32)
+	for i := range w {
+		x[i], w[i] = 1, 0.5
+	}
+	x[7] = math.Inf(1)
+	v := productsBy(t, []quant.Kernel{k}, x, table{32, w}, table{2, []float64{0.5, -0.5}})[0]
+	if !math.IsInf(v.Data[0], 1) {
+		t.Errorf("the product is %v, want +Inf", v.Data[0])
+	}
+}
