@@ -7,85 +7,121 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// Beside is how many numbers a kernel has behind each block of a row, of the weight as of the operand. Of a block of x whose codes are q, beside a
-// step d, and of the block's offset m in the weight, the products are
+// Beside is how many numbers follow a row for each group of the weight, in the weight's row and in the operand's. A kernel adds the offset m of a group
+// apart from its codes. Where the operand has codes q and a step d in that group, and the weight has w, the products are
 //
-//	m·(s − d·Σq)   s being d·Σq as the kernel has it: with the step before it was rounded, and rounded to float16;
-//	m·d·Σq and −m·d·Σq, which are nothing together. The engine adds Σ d·q·w without its offsets, and m·s by itself: its roundings are those
-//	of numbers that are so much larger.
+//	m·(s − d·Σq)   s is d·Σq as the kernel has it: Q8_1 takes the step before it is rounded, and rounds the sum to float16; Q8_K keeps Σq;
+//	m·z and −m·z   their sum is zero, and z is the larger of |d·Σq| and ‖d·q‖. The engine adds m·s, and it adds Σ d·q·(w − m) in as many parts as it has
+//	               lanes: its roundings are those of numbers of that size.
+//
+// Products of codes are integers. A kernel that adds those of a block before it makes a float32 has smaller errors, and every processor has another
+// number of lanes: the bound allows for every way.
 const Beside = 3
 
-// blockSum is what a kernel has beside the codes of a block: what rounding the sum changed, and the sum.
-type blockSum struct{ change, sum float64 }
+// sums are what a kernel needs of a group of its operand: by how much rounding changed the sum, and the size of the numbers that are added apart.
+type sums struct{ change, size float64 }
 
-// sumQ81 is the sum that quantize_row_q8_1 stores beside the codes of x, which are not rounded yet.
-func sumQ81(x []float64, code coder) blockSum {
+// sumsQ81 computes them for x, a group of Q8_1 before it is rounded, as quantize_row_q8_1 does.
+func sumsQ81(x []float64, code coder) sums {
 	most := float32(magnitude(x))
 	if most == 0 {
-		return blockSum{}
+		return sums{}
 	}
-	total := 0.0
+	total, squares := 0.0, 0.0
 	for _, v := range x {
-		total += code(float32(v), most)
+		q := code(float32(v), most)
+		total += q
+		squares += float64(q * q)
 	}
 	d := most / 127
-	stored := float64(floats.FromF16(floats.F16(d * float32(total))))
-	sum := float64(float64(floats.FromF16(floats.F16(d))) * total)
-	return blockSum{stored - sum, sum}
+	stored, step := float64(floats.FromF16(floats.F16(d*float32(total)))), float64(floats.FromF16(floats.F16(d)))
+	return sums{stored - float64(step*total), step * max(math.Abs(total), math.Sqrt(squares))}
 }
+
+// sumsQ8K computes them for x, a group after it was rounded, whose sum is not rounded once more. A group with an infinity or a NaN has no size: its
+// products have none either, and z would turn an infinity into a NaN.
+func sumsQ8K(x []float64) sums {
+	total, squares := 0.0, 0.0
+	for _, v := range x {
+		total += v
+		squares += float64(v * v)
+	}
+	if math.IsInf(squares, 0) || math.IsNaN(squares) {
+		return sums{}
+	}
+	return sums{0, max(math.Abs(total), math.Sqrt(squares))}
+}
+
+// sums computes the sums of a group of the operand, from the group before it is rounded and after.
+func (k Kernel) sums(x, rounded []float64) sums {
+	if k.stored != nil {
+		return sumsQ81(x, k.stored)
+	}
+	return sumsQ8K(rounded)
+}
+
+// apart reports whether the kernel adds offsets apart from codes in rows of so many numbers.
+func (k Kernel) apart(row int) bool { return k.group != 0 && row%k.Elements == 0 }
 
 // Operand is what the kernel multiplies in place of rows of numbers, each so long: rounded in place, where nothing stands beside its blocks.
 func (k Kernel) Operand(row int, x, bound []float64) (values, bounds []float64) {
-	if k.sum == nil || row%k.Elements != 0 {
+	if !k.apart(row) {
 		k.Round(row, x, bound)
 		return x, bound
 	}
-	n := k.Elements
-	long := row + Beside*(row/n)
+	long := k.Columns(row)
+	values = make([]float64, 0, len(x)/max(row, 1)*long)
 	for from := 0; from+row <= len(x); from += row {
-		values = append(values, x[from:][:row]...)
-		for at := from; at < from+row; at += n {
-			s := k.sum(x[at:][:n])
-			values = append(values, s.change, s.sum, s.sum)
+		own, at := x[from:][:row], len(values)
+		values = append(values, own...)
+		rounded := values[at:][:row]
+		var near []float64
+		if bound != nil {
+			bounds = append(bounds, bound[from:][:row]...)
+			near = bounds[len(bounds)-row:]
 		}
-		own := values[len(values)-long:]
-		if bound == nil {
-			k.Round(row, own[:row], nil)
-			continue
-		}
-		bounds = append(bounds, bound[from:][:row]...)
-		near := bounds[len(bounds)-row:]
 		exact := magnitude(near) == 0
-		k.Round(row, own[:row], near)
-		for b := range row / n {
-			e := 0.0
-			for _, v := range near[b*n:][:n] {
-				e += v
+		k.Round(row, rounded, near)
+		for g := 0; g < row; g += k.group {
+			b := k.sums(own[g:][:k.group], rounded[g:][:k.group])
+			values = append(values, b.change, b.size, b.size)
+			if near != nil {
+				bounds = append(bounds, k.ofSum(near[g:][:k.group], b, exact), 0, 0)
 			}
-			if !exact { // of the sum of codes, twice; and of what is rounded to float16, on both sides
-				e = 2*e + 0x1p-10*(math.Abs(own[row+Beside*b+1])+e) + 0x1p-24
-			}
-			bounds = append(bounds, e, 0, 0)
 		}
 	}
 	return values, bounds
 }
 
+// ofSum is how far off what rounding the sum of a group changed may be, where each number of the group is within its bound of near.
+func (k Kernel) ofSum(near []float64, b sums, exact bool) float64 {
+	if exact || k.stored == nil {
+		return 0
+	}
+	e := 0.0
+	for _, v := range near {
+		e += v
+	}
+	// Of the sum of codes, twice; and of what is rounded to float16, on both sides.
+	return 2*e + 0x1p-10*(b.size+e) + 0x1p-24
+}
+
 // Columns is how long a row of the weight is as the kernel has it.
 func (k Kernel) Columns(row int) int {
-	if k.sum == nil || row%k.Elements != 0 {
+	if !k.apart(row) {
 		return row
 	}
-	return row + Beside*(row/k.Elements)
+	return row + Beside*(row/k.group)
 }
 
 // Weight makes of the first row numbers of dst, which are a row of a dequantised weight with so many elements in a group, what the kernel
 // multiplies. steps and offsets are those of its groups; dst has the length of [Kernel.Columns], or of the row alone.
 func (k Kernel) Weight(dst []float64, row, group int, steps, offsets []float64) {
 	for g := range offsets {
-		if k.sum != nil && len(dst) > row {
-			beside := dst[row+Beside*g:][:Beside]
-			beside[0], beside[1], beside[2] = offsets[g], offsets[g], -offsets[g]
+		if k.group != 0 && len(dst) > row {
+			m := offsets[g] - float64(k.zero*steps[g])
+			behind := dst[row+Beside*g:][:Beside]
+			behind[0], behind[1], behind[2] = m, m, -m
 		}
 		if k.dtype == 0 || steps[g] == 0 {
 			continue

@@ -14,39 +14,68 @@ type Kernel struct {
 	Name string // what it makes of numbers, ggml's name: "Q8_0"; kernels of one name differ in few codes
 	does string // the same in words, with %s for the format of the weight
 
-	Elements int                        // of a block of the operand; 0: the whole row is one
-	block    func(x, bound []float64)   // rounds one; nil: the operand stays as it is
-	sum      func(x []float64) blockSum // before it is rounded; nil: none
-	dtype    hooks.DType                // in which weights are dequantised, the product of step and code rounded first; 0: not
-	inTurn   bool                       // products are added one after the other, each product and each sum rounded to dtype
+	Elements int                      // of a block of the operand; 0: the whole row is one
+	block    func(x, bound []float64) // rounds one; nil: the operand stays as it is
+	group    int                      // elements of a weight that share an offset, where the kernel adds offsets apart from codes; 0: it does not
+	zero     float64                  // what the codes of the weight are larger by in the kernel, and the offsets smaller by, in steps
+	stored   coder                    // the code whose sums the operand stores, rounded to float16; nil: it has sums of codes as they are
+	dtype    hooks.DType              // in which weights are dequantised, the product of step and code rounded first; 0: not
+	inTurn   bool                     // products are added one after the other, each product and each sum rounded to dtype
 }
 
 // Does says what the kernel does with weights of a format.
 func (k Kernel) Does(format string) string { return fmt.Sprintf(k.does, format) }
 
 // OfCodes reports whether the kernel needs the steps and offsets of a weight, beside its values.
-func (k Kernel) OfCodes() bool { return k.sum != nil || k.dtype != 0 }
+func (k Kernel) OfCodes() bool { return k.group != 0 || k.dtype != 0 }
 
 // Dequantises reports whether the kernel has a weight of its own: dequantised with other roundings.
 func (k Kernel) Dequantises() bool { return k.dtype != 0 }
 
-// OfCodes reports whether a kernel that is known for a format needs the steps and offsets of its weights.
-func OfCodes(format string) bool {
+// Stepped is how many elements of a row of a weight share a step and an offset, where a kernel that is known for its format needs these; 0 where none
+// does. group is how many share a step, or a step of steps, in the file.
+func Stepped(format string, group int) int {
+	if k, ok := Unrounded(format, group); ok {
+		return k.group
+	}
 	for _, k := range Kernels(format, hooks.BF16) {
-		if k.OfCodes() {
-			return true
+		if k.group != 0 {
+			return k.group
 		}
 	}
-	return false
+	return 0
+}
+
+// Unrounded is the kernel that multiplies weights of a format with operands as they are, in float32; false for a format without offsets. Some engines
+// dequantise there, and others add the offsets apart from the codes (ggml's and MLX's kernels for Metal, ggml's for Vulkan): nothing tells which, so that
+// the bound is that of the second. group is how many elements share a step in the file.
+// Source: block_q_n_dot_y and kernel_mul_mv_q4_K_f32_impl of ggml-metal/kernels/mul_mv.metal, mul_mat_vec_q4_k.comp of ggml-vulkan; load_vector and qdot of
+// metal/kernels/quantized.h of MLX.
+func Unrounded(format string, group int) (Kernel, bool) {
+	var zero float64
+	switch format {
+	case "Q4_1", "Q5_1", "Q4_K", "Q5_K":
+		group = 32
+	case "Q4_0":
+		group, zero = 32, 8
+	case "Q5_0":
+		group, zero = 32, 16
+	default:
+		if !strings.HasPrefix(format, "MLX affine") || group < 1 {
+			return Kernel{}, false
+		}
+	}
+	return Kernel{Name: "float32", does: "adds offsets of %s weights apart", Elements: group}.adds(group, zero), true
 }
 
 // Kernels are what is known of products with a weight of a format in a model of a dtype; those of one name differ in few codes. None where nothing
 // is.
 //
 // Of ggml's formats they are those of its kernels for the processor: that of its vector kernels, then that of its plain one where it differs. The
-// codes of Q4_1 and Q5_1 are multiplied apart from the offsets, which are multiplied with the sum of each block, rounded to float16.
-// Source: the vec_dot_type of ggml-cpu.c; quantize_row_q8_0 and quantize_row_q8_1 of arch/x86/quants.c, quantize_row_q8_0_ref,
-// quantize_row_q8_1_ref and quantize_row_q8_K_ref of ggml-quants.c, ggml_vec_dot_q4_1_q8_1 of ggml-cpu/quants.c.
+// codes of Q4_1, Q5_1, Q4_K and Q5_K are multiplied apart from the offsets, which are multiplied with the sum of each block or group of the operand: rounded to
+// float16 in Q8_1, an integer in Q8_K. So are those of Q6_K, which the kernel for AVX2 has from 0 to 63, and subtracts 32 times the sums from other lanes.
+// Source: the vec_dot_type of ggml-cpu.c; quantize_row_q8_0, quantize_row_q8_1, ggml_vec_dot_q4_K_q8_K and ggml_vec_dot_q6_K_q8_K of arch/x86/quants.c,
+// quantize_row_q8_0_ref, quantize_row_q8_1_ref and quantize_row_q8_K_ref of ggml-quants.c, ggml_vec_dot_q4_1_q8_1 of ggml-cpu/quants.c.
 //
 // Of MLX the second is that of its kernel for processors other than Apple's: _qmm_t of backend/cpu/quantized.cpp computes all of it in the
 // dtype of the model. Other kernels of MLX dequantise in that dtype, and add in float32: the first.
@@ -60,8 +89,10 @@ func Kernels(format string, d hooks.DType) []Kernel {
 		return []Kernel{rounds("Q8_0", 32, operandQ80(vectorQ80)), rounds("Q8_0", 32, operandQ80(plainQ80))}
 	case "Q4_1", "Q5_1":
 		return []Kernel{summed(vectorQ80), summed(plainQ80)}
-	case "Q4_K", "Q5_K", "Q6_K":
-		return []Kernel{rounds("Q8_K", 256, operandQ8K)}
+	case "Q4_K", "Q5_K":
+		return []Kernel{rounds("Q8_K", 256, operandQ8K).adds(32, 0)}
+	case "Q6_K":
+		return []Kernel{rounds("Q8_K", 256, operandQ8K).adds(16, 32)}
 	case "int8, by row":
 		return []Kernel{byToken(127.5, false), byToken(127.5, true), byToken(127, true), byToken(127, false)}
 	case "F16", "BF16":
@@ -86,8 +117,14 @@ func rounds(name string, elements int, block func(x, bound []float64)) Kernel {
 
 // summed is a kernel with the sum of each block beside its codes.
 func summed(code coder) Kernel {
-	k := rounds("Q8_1", 32, operandQ80(code))
-	k.sum = func(x []float64) blockSum { return sumQ81(x, code) }
+	k := rounds("Q8_1", 32, operandQ80(code)).adds(32, 0)
+	k.stored = code
+	return k
+}
+
+// adds is a kernel that adds the offsets of groups of a weight apart from its codes, and has codes that are larger by zero.
+func (k Kernel) adds(group int, zero float64) Kernel {
+	k.group, k.zero = group, zero
 	return k
 }
 

@@ -51,7 +51,7 @@ type portRecord struct {
 const (
 	portsFolder  = "ports"     // below the folder of traces
 	portFile     = "port.json" // the record
-	portVersion  = "4"         // changes when what is written does
+	portVersion  = "5"         // changes when what is written does
 	stepsFolder  = "steps"     // below the folder of a port: see [writeSteps]
 	weightsFile  = "model.safetensors"
 	maxPortFile  = 16 << 20

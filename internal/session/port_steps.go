@@ -62,17 +62,15 @@ func writeSteps(ctx context.Context, e *Env, dir string, list []weights.Source, 
 
 // steppedAs is the shape of the steps and offsets of a weight; not ok where no kernel needs them, or where its rows have no whole groups.
 func steppedAs(s weights.Source) (rows, columns int, ok bool) {
-	format, group := s.Parts[0].Local.Format, 0
-	if !quant.OfCodes(format) {
-		return 0, 0, false
-	}
+	format := s.Parts[0].Local.Format
 	for _, p := range s.Parts {
 		g, shape := p.Local.Grid, p.Taken()
 		rowsOnly := len(shape) == 2 && len(p.Local.Shape) == 2 && shape[1] == p.Local.Shape[1]
 		if g == nil || g.Unit == nil || p.Local.Format != format || !rowsOnly {
 			return 0, 0, false
 		}
-		if group = g.Group; group < 1 || shape[1]%group != 0 || columns > 0 && columns != 2*shape[1]/group {
+		group := quant.Stepped(format, g.Group)
+		if group < 1 || shape[1]%group != 0 || columns > 0 && columns != 2*shape[1]/group {
 			return 0, 0, false
 		}
 		rows, columns = rows+shape[0], 2*shape[1]/group
@@ -85,7 +83,7 @@ func stepsInto(ctx context.Context, to io.Writer, list []weights.Source) (across
 	for _, s := range list {
 		mixed := false
 		for _, p := range s.Parts {
-			shape, group := p.Taken(), p.Local.Grid.Group
+			shape, group := p.Taken(), quant.Stepped(p.Local.Format, p.Local.Grid.Group)
 			raw := make([]byte, 4*shape[1])
 			out := make([]byte, 0, 8*shape[1]/group)
 			for row := range shape[0] {

@@ -50,19 +50,25 @@ func (w *ways) reader(of func(format string) way) func(order.Weight) (program.Ro
 	return func(weight order.Weight) (program.Rows, error) {
 		format := w.port.stored(weight)
 		is := of(format)
+		if is == asModel && w.plain == hooks.F32 {
+			is = wide
+		}
 		if is == asModel || is == unknown {
 			return inModel(weight)
 		}
 		rows, err := inFull(weight)
-		if err != nil || is == wide {
-			return rows, err
-		}
-		k := w.kernels(format)[is-kernel]
-		if !k.OfCodes() {
-			return multiplied{Rows: rows, Kernel: k}, nil
+		if err != nil {
+			return nil, err
 		}
 		steps, err := w.port.steps(weight)
-		if steps == nil {
+		if is == wide {
+			return inFloat32(rows, steps, format), err
+		}
+		k := w.kernels(format)[is-kernel]
+		switch {
+		case !k.OfCodes():
+			return multiplied{Rows: rows, Kernel: k}, nil
+		case steps == nil:
 			return rows, err
 		}
 		return multiplied{rows, k, steps}, err

@@ -14,6 +14,20 @@ type multiplied struct {
 	steps program.Rows // rows of steps and of offsets behind them; nil where the kernel needs none
 }
 
+// inFloat32 are dequantised rows that an engine multiplies in float32 with numbers as they are. Where a format has offsets, the engine may add these apart.
+func inFloat32(rows, steps program.Rows, format string) program.Rows {
+	if steps == nil {
+		return rows
+	}
+	_, n := rows.Size()
+	_, both := steps.Size()
+	k, ok := quant.Unrounded(format, 2*n/both)
+	if !ok {
+		return rows
+	}
+	return multiplied{rows, k, steps}
+}
+
 // Row is a row as the engine has it: of a lookup, too.
 func (m multiplied) Row(dst []float64, i int) error { return m.row(dst, i) }
 
