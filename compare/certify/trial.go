@@ -114,8 +114,10 @@ func (t *trial) prepare() error {
 	}
 	env := t.env()
 	t.formula, t.other = f, map[program.Rewrite]*order.Formula{0: f}
-	t.call, err = f.Call(t.i.list, env)
-	return err
+	if t.call, err = f.Call(t.i.list, env); err != nil {
+		return err
+	}
+	return readOperands(t)
 }
 
 // env is what the entry is computed in.

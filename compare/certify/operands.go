@@ -1,0 +1,83 @@
+package certify
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// A trace may have a tensor in more digits than the order gives it: float32 probabilities of a softmax in a model of bfloat16. Either the
+// engine went on with these digits, or the tensor was captured before the engine rounded it, as transformers does. So an entry that is
+// computed from such a tensor has two definite readings of this operand, and is right if one of them gives all of its elements.
+
+// maxChosen is how many operands with more digits are read in every combination. Of more operands all are read as captured, or all rounded.
+const maxChosen = 2
+
+// readOperands decides for an entry how the engine read the operands that the trace has in more digits than the order gives them: as captured, or
+// rounded to the order's dtype. It takes the reading that leaves the fewest elements in transformers' arithmetic, and of equal ones as
+// captured. The error is that of evaluating the entry.
+func readOperands(t *trial) error {
+	captured, rounded, wide := t.call.In, slices.Clone(t.call.In), []int(nil)
+	for k := range min(len(captured), len(t.formula.Inputs)) {
+		if v, ok := roundedOperand(t, k); ok {
+			rounded[k], wide = v, append(wide, k)
+		}
+	}
+	if len(wide) == 0 || len(t.y.Data) == 0 {
+		return nil
+	}
+	best, fewest := captured, -1
+	for _, some := range readings(wide) {
+		t.call.In = slices.Clone(captured)
+		for _, k := range some {
+			t.call.In[k] = rounded[k]
+		}
+		_, left, _, err := t.strict(&arithmetic{})
+		if err != nil {
+			return err
+		}
+		if fewest < 0 || len(left) < fewest {
+			best, fewest = t.call.In, len(left)
+		}
+		if fewest == 0 {
+			break
+		}
+	}
+	t.call.In = best
+	return nil
+}
+
+// readings are the sets of operands that an engine may have read rounded: none of them first, then all of them.
+func readings(wide []int) [][]int {
+	all := [][]int{nil, wide}
+	if len(wide) > 1 && len(wide) <= maxChosen {
+		for _, k := range wide {
+			all = append(all, []int{k})
+		}
+	}
+	return all
+}
+
+// roundedOperand is an operand of a trial, by its number, in the order's dtype; ok is false for one that the trace has in no more digits than that.
+func roundedOperand(t *trial, k int) (v program.Value, ok bool) {
+	n := t.formula.Inputs[k]
+	e := t.i.list.At(n)
+	rec, captured := t.i.trace.Lookup(n.Pass, e.Name)
+	own := e.DTypeOf(t.i.env.DType)
+	if !captured || !rec.DType.Float() || !own.Float() || e.Compare == order.Pattern || floats.Precision(rec.DType) <= floats.Precision(own) {
+		return v, false
+	}
+	v = t.call.In[k]
+	if v.Terms != nil || v.Bound != nil { // a sum of the results of ranks is rounded where they are added
+		return v, false
+	}
+	v.Data = slices.Clone(v.Data)
+	for i, x := range v.Data {
+		if y := floats.Round(own, x); y != x && x == x {
+			v.Data[i], ok = y, true
+		}
+	}
+	return v, ok
+}
