@@ -367,7 +367,13 @@ func (t *trial) certify() (*Certificate, error) {
 			left, identified = nil, false
 		}
 	default:
-		if j, left, identified, err = t.otherwise(c, j, left); err != nil {
+		k, kept, err := keepsDigits(t, c)
+		if err != nil {
+			return nil, err
+		}
+		if kept {
+			j, left = k, nil
+		} else if j, left, identified, err = t.otherwise(c, j, left); err != nil {
 			return nil, err
 		}
 	}

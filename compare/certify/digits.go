@@ -81,3 +81,18 @@ func roundedOperand(t *trial, k int) (v program.Value, ok bool) {
 	}
 	return v, ok
 }
+
+// keepsDigits judges an entry that the trace has in more digits than the order gives it as transformers' own value before its last rounding. It
+// reports whether that gives every element; the certificate then says so.
+func keepsDigits(t *trial, c *Certificate) (j *judged, all bool, err error) {
+	if !t.wider() {
+		return nil, false, nil
+	}
+	a := &arithmetic{open: true}
+	j, left, order, err := t.strict(a)
+	if err != nil || len(left) > 0 {
+		return nil, false, err
+	}
+	c.Arithmetic, c.Where, c.Summation = a.words(t.formula.Program, t.i.env.DType), a.where(t.formula.Program, t), order
+	return j, true, nil
+}
