@@ -16,8 +16,8 @@ import (
 const maxChosen = 2
 
 // readOperands decides for an entry how the engine read the operands that the trace has in more digits than the order gives them: as captured, or
-// rounded to the order's dtype. It takes the reading that leaves the fewest elements in transformers' arithmetic, and of equal ones as
-// captured. The error is that of evaluating the entry.
+// rounded to the order's dtype. They are rounded where transformers' arithmetic gives every element of the entry then, and not before. The
+// error is that of evaluating the entry.
 func readOperands(t *trial) error {
 	captured, rounded, wide := t.call.In, slices.Clone(t.call.In), []int(nil)
 	for k := range min(len(captured), len(t.formula.Inputs)) {
@@ -28,25 +28,44 @@ func readOperands(t *trial) error {
 	if len(wide) == 0 || len(t.y.Data) == 0 {
 		return nil
 	}
-	best, fewest := captured, -1
 	for _, some := range readings(wide) {
-		t.call.In = slices.Clone(captured)
+		in := slices.Clone(captured)
 		for _, k := range some {
-			t.call.In[k] = rounded[k]
+			in[k] = rounded[k]
 		}
-		_, left, _, err := t.strict(&arithmetic{})
-		if err != nil {
+		if some != nil {
+			t.readings = append(t.readings, in)
+		}
+		t.call.In = in
+		if _, left, _, err := t.strict(&arithmetic{}); len(left) == 0 || err != nil {
+			t.readings = nil
 			return err
 		}
-		if fewest < 0 || len(left) < fewest {
-			best, fewest = t.call.In, len(left)
-		}
-		if fewest == 0 {
+	}
+	t.call.In = captured
+	return nil
+}
+
+// strictRead is [trial.strict] with the other readings of operands too, for an arithmetic that the entry's form is known to have: the first
+// that gives every element stays.
+func strictRead(t *trial, a *arithmetic) (j *judged, left []int, order string, err error) {
+	j, left, order, err = t.strict(a)
+	captured := t.call.In
+	for _, in := range t.readings {
+		if len(left) == 0 || err != nil {
 			break
 		}
+		t.call.In = in
+		k, rest, by, err := t.strict(a)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		if len(rest) == 0 {
+			return k, rest, by, nil
+		}
+		t.call.In = captured
 	}
-	t.call.In = best
-	return nil
+	return j, left, order, err
 }
 
 // readings are the sets of operands that an engine may have read rounded: none of them first, then all of them.

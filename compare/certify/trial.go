@@ -97,7 +97,9 @@ type trial struct {
 	kept    []int                              // the tokens whose rows y has; nil for all, or for the last alone
 	edited  bool                               // the formula is not that of the cut
 	value   *program.Value                     // what the first evaluation gives, where it was made with those of other passes
-	mixed   bool                               // results of ranks are added with what the formula adds to them; see together
+	// readings are the operands of the call as the engine may have read them otherwise than captured; see readOperands.
+	readings [][]program.Value
+	mixed    bool // results of ranks are added with what the formula adds to them; see together
 }
 
 // prepare reads what the entry is computed from.
