@@ -8,9 +8,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// A trace may have a tensor in more digits than the order gives it: float32 probabilities of a softmax in a model of bfloat16. Either the
-// engine went on with these digits, or the tensor was captured before the engine rounded it, as transformers does. So an entry that is
-// computed from such a tensor has two definite readings of this operand, and is right if one of them gives all of its elements.
+// A trace may have a tensor in more digits than the order gives it: float32 probabilities of a softmax in a model of bfloat16. The engine may have
+// computed with these digits. Or the hook saw the tensor before the engine rounded it, as transformers does. So there are two readings of such an
+// operand, and an entry is right if one of them gives all of its elements.
 
 // maxChosen is how many operands with more digits are read in every combination. Of more operands all are read as captured, or all rounded.
 const maxChosen = 2
@@ -68,7 +68,7 @@ func strictRead(t *trial, a *arithmetic) (j *judged, left []int, order string, e
 	return j, left, order, err
 }
 
-// readings are the sets of operands that an engine may have read rounded: none of them first, then all of them.
+// readings lists which operands are rounded: no operand first, then all of them.
 func readings(wide []int) [][]int {
 	all := [][]int{nil, wide}
 	if len(wide) > 1 && len(wide) <= maxChosen {
@@ -101,8 +101,8 @@ func roundedOperand(t *trial, k int) (v program.Value, ok bool) {
 	return v, ok
 }
 
-// keepsDigits judges an entry that the trace has in more digits than the order gives it as transformers' own value before its last rounding. It
-// reports whether that gives every element; the certificate then says so.
+// keepsDigits judges an entry that the trace has in more digits than the order gives it. It reports whether every element is transformers' own
+// value before the last rounding; the certificate then says so.
 func keepsDigits(t *trial, c *Certificate) (j *judged, all bool, err error) {
 	if !t.wider() {
 		return nil, false, nil

@@ -9,11 +9,10 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// ModelDType is the dtype in which the model of a trace computed: as it declares; else as most of its tensors show, of those that are in
-// the model's dtype by the order. Each shows the narrowest of bfloat16, float16 and float32 that holds all its elements, since
-// many ports write float32 whatever they compute in. A tensor in another dtype than most says something of its own entry alone. Where no
-// tensor shows anything the dtype is the one that other declares, which is of the same model.
-// It is 0 where nothing says it. The error is that of reading the tensors.
+// ModelDType returns the dtype in which the model of a trace computed: the one that the trace declares; else the narrowest of bfloat16, float16
+// and float32 that holds more than half of the tensors that the order has in the model's dtype, since many ports write float32 whatever they
+// compute in; else the one that other declares, a trace of the same model. A tensor of another dtype says something of its own entry only.
+// The result is 0 where nothing tells the dtype. The error is that of reading the tensors.
 func ModelDType(list *order.List, t, other *capture.Trace) (hooks.DType, error) {
 	if d := t.Manifest().DType; d != 0 || list == nil || list.Config == nil {
 		return d, nil
@@ -34,8 +33,8 @@ func ModelDType(list *order.List, t, other *capture.Trace) (hooks.DType, error) 
 // maxShown bounds what is read to find a dtype out, in bytes: tensors that are bfloat16 written as float32 have to be read whole.
 const maxShown = 64 << 20
 
-// shownDTypes counts the tensors of a trace that are in the model's dtype by the order. Tensors that operations only copy, such as rows of
-// the embedding, may have the dtype of the weights in place of the one that the model computes in, so they are counted apart.
+// shownDTypes counts the tensors of a trace that the order has in the model's dtype. It counts copies apart, such as rows of the embedding: their
+// dtype may be that of the weights.
 func shownDTypes(list *order.List, t *capture.Trace) (computed, copied tensorDTypes, err error) {
 	read := int64(0)
 	for _, r := range t.Records() {
