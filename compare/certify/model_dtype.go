@@ -4,7 +4,6 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -68,7 +67,7 @@ func (c *tensorDTypes) add(t *capture.Trace, r capture.Record) error {
 	for _, of := range []struct {
 		d     hooks.DType
 		count *int
-	}{{hooks.BF16, &c.bf16}, {hooks.F16, &c.f16}} {
+	}{{hooks.BF16, &c.bf16}, {hooks.F16, &c.f16}, {hooks.F32, &c.f32}} {
 		holds, err := measure.Holds(t, r, of.d)
 		if err != nil {
 			return err
@@ -76,9 +75,6 @@ func (c *tensorDTypes) add(t *capture.Trace, r capture.Record) error {
 		if holds {
 			*of.count++
 		}
-	}
-	if floats.Precision(r.DType) <= floats.Precision(hooks.F32) {
-		c.f32++
 	}
 	return nil
 }
