@@ -1,10 +1,11 @@
 package capture
 
 import (
-	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
@@ -15,8 +16,8 @@ const maxIDs = 1 << 24
 // OneSequence is what to do about a batch of several sequences.
 const OneSequence = "run the port with one sequence, or dump one sequence of its batch"
 
-// IDs returns the token ids of every pass: the tensors input_ids, of integers (int64 as torch has them, int32 as many engines
-// do) and of shape [1, T], from pass 0 on. The error says which one is not like that, and a trace without any is an error.
+// IDs returns the token ids of every pass: the tensors input_ids, of integers of any width (int64 as torch has them, int32 or uint32 as
+// many engines do) and of shape [1, T], from pass 0 on. The error says which one is not like that, and a trace without any is an error.
 func (t *Trace) IDs() ([][]int, error) {
 	var passes [][]int
 	for {
@@ -24,23 +25,19 @@ func (t *Trace) IDs() ([][]int, error) {
 		if !ok {
 			break
 		}
-		if n, possible := hooks.Elements(r.Shape); r.DType != hooks.I64 && r.DType != hooks.I32 || len(r.Shape) != 2 || r.Shape[0] != 1 || !possible || n > maxIDs {
+		if n, possible := hooks.Elements(r.Shape); !r.DType.Integer() || len(r.Shape) != 2 || r.Shape[0] != 1 || !possible || n > maxIDs {
 			if len(r.Shape) == 2 && r.Shape[0] > 1 && possible {
 				return nil, hint.Add(fmt.Errorf("%s: %s has %d sequences, and one is read: its shape is %v, not [1, tokens]", t.Path(), r.Key, r.Shape[0], r.Shape), OneSequence)
 			}
-			return nil, fmt.Errorf("%s: %s is %s %v, want int64 or int32 [1, tokens]", t.Path(), r.Key, r.DType, r.Shape)
+			return nil, fmt.Errorf("%s: %s is %s %v, want integers [1, tokens]", t.Path(), r.Key, r.DType, r.Shape)
 		}
 		ids, err := t.Read(r)
 		if err != nil {
 			return nil, err
 		}
-		pass := make([]int, len(ids.Data)/r.DType.Size())
-		for i := range pass {
-			if r.DType == hooks.I32 {
-				pass[i] = int(int32(binary.LittleEndian.Uint32(ids.Data[4*i:])))
-			} else {
-				pass[i] = int(int64(binary.LittleEndian.Uint64(ids.Data[8*i:])))
-			}
+		pass, err := wholeNumbers(ids)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s %w", t.Path(), r.Key, err)
 		}
 		passes = append(passes, pass)
 	}
@@ -48,4 +45,23 @@ func (t *Trace) IDs() ([][]int, error) {
 		return nil, fmt.Errorf("%s has no %s: its input is not known", t.Path(), order.InputIDs)
 	}
 	return passes, nil
+}
+
+// maxWhole is the largest magnitude below which every integer is a float64.
+const maxWhole = 1 << 53
+
+// wholeNumbers are the elements of a tensor of integers. The error is that of one that is too large for an id.
+func wholeNumbers(x hooks.Tensor) ([]int, error) {
+	values := make([]float64, len(x.Data)/x.DType.Size())
+	if err := floats.Decode(values, x.DType, x.Data); err != nil {
+		return nil, err
+	}
+	all := make([]int, len(values))
+	for i, v := range values {
+		if math.Abs(v) >= maxWhole {
+			return nil, fmt.Errorf("has %.0f, which is no token id", v)
+		}
+		all[i] = int(v)
+	}
+	return all, nil
 }

@@ -271,7 +271,21 @@ func (w *walker) onlyOneSide() {
 	}
 	if n > 0 {
 		w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("pass counts differ: %s has %d more, from pass %d on", w.names[more].Trace, n, w.sides[less].passes))
+		w.res.CommonPasses = rangesOf(w.plan.common()).String()
 	}
+}
+
+// rangesOf are ranges of numbers that ascend.
+func rangesOf(numbers []int) capture.Ranges {
+	var all capture.Ranges
+	for _, n := range numbers {
+		if last := len(all) - 1; last >= 0 && all[last].To == n-1 {
+			all[last].To = n
+		} else {
+			all = append(all, capture.Range{From: n, To: n})
+		}
+	}
+	return all
 }
 
 // uncertified reports the entries of a trace alone of which nothing can be said.

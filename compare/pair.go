@@ -104,6 +104,7 @@ func (w *walker) beside(p *pair) (*measure.Sums, error) {
 
 // nameAxes gives the axes their roles, and worst indexes their place in the whole tensor and in the sequence.
 func (w *walker) nameAxes(p *pair) error {
+	p.row.Metrics.OneRow = p.oneRow()
 	for i := range p.row.Metrics.Axes {
 		a := &p.row.Metrics.Axes[i]
 		a.Axis = measure.AxisName(p.axes, a.Number)
@@ -123,6 +124,12 @@ func (w *walker) nameAxes(p *pair) error {
 		}
 	}
 	return nil
+}
+
+// oneRow reports whether the compared tensors have the row of one token: their axis of tokens has one index.
+func (p *pair) oneRow() bool {
+	at := strings.IndexRune(p.axes, order.AxisToken)
+	return at >= 0 && at < len(p.l.Shape) && p.l.Shape[at] == 1
 }
 
 // place says what the indexes of an element of the reference's tensor count, of the axes with more than one index: "token 4, key 0". Where

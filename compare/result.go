@@ -44,9 +44,13 @@ type Result struct {
 	Allowed    []Allowed   `json:"allowed,omitempty"`    // the allow-list, line by line, and what each accepted
 	Baseline   *Baseline   `json:"baseline,omitempty"`   // the known divergences, and what became of each; nil without a baseline
 	Incomplete []string    `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
-	Roots      []string    `json:"roots,omitempty"`      // keys of mismatches that are the fault of their own operation
-	Final      *Final      `json:"final,omitempty"`      // the next token; nil where no logits were compared
-	Isolation  *Isolation  `json:"isolation,omitempty"`  // what certifying found; nil where nothing was certified
+	// CommonPasses are the passes that both sides have, as --passes takes them. It is empty where both sides have the same passes, or the
+	// scope leaves the others out.
+	CommonPasses string `json:"common_passes,omitempty"`
+
+	Roots     []string   `json:"roots,omitempty"`     // keys of mismatches that are the fault of their own operation
+	Final     *Final     `json:"final,omitempty"`     // the next token; nil where no logits were compared
+	Isolation *Isolation `json:"isolation,omitempty"` // what certifying found; nil where nothing was certified
 	// Sight is which of the usual mistakes this run would have shown; nil where nobody asked, nothing was
 	// certified, or something is wrong.
 	Sight      *certify.Sight `json:"sight,omitempty"`

@@ -66,6 +66,9 @@ func (d DType) Safetensors() string {
 // Float reports whether d is a floating-point type.
 func (d DType) Float() bool { return d >= F64 && d <= F8E5M2 }
 
+// Integer reports whether d is a type of whole numbers, of any width, signed or unsigned. A boolean does not count.
+func (d DType) Integer() bool { return d >= I64 && d <= U8 }
+
 // ParseDType reads either spelling, torch's or safetensors'. The match is exact.
 func ParseDType(s string) (DType, error) {
 	for d := F64; d.Valid(); d++ {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -168,9 +167,9 @@ func (f *fitter) ids() {
 	}
 }
 
-// isIDs reports whether a tensor can be the ids of a pass: int32 or int64, [1, T], [T], or of one token without axes.
+// isIDs reports whether a tensor can be the ids of a pass: integers of any width, [1, T], [T], or of one token without axes.
 func isIDs(s capture.Source) bool {
-	return (s.DType == hooks.I64 || s.DType == hooks.I32) && (len(s.Shape) < 2 || len(s.Shape) == 2 && s.Shape[0] == 1)
+	return s.DType.Integer() && (len(s.Shape) < 2 || len(s.Shape) == 2 && s.Shape[0] == 1)
 }
 
 // shapes adds the batch axis where it is missing, and marks logits of the last token.

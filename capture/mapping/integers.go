@@ -110,10 +110,10 @@ func (p *proposer) wholes() ([]whole, error) {
 	return list, nil
 }
 
-// integers are the elements of a tensor of int32 or int64; nil for any other, and for one that is too long.
+// integers are the elements of a tensor of integers; nil for any other, and for one that is too long.
 func (x tensor) integers() ([]int64, error) {
 	n, ok := hooks.Elements(x.shape)
-	if !ok || n == 0 || n > maxTokens || x.dtype != hooks.I64 && x.dtype != hooks.I32 {
+	if !ok || n == 0 || n > maxTokens || !x.dtype.Integer() {
 		return nil, nil
 	}
 	raw, err := x.read(n)

@@ -242,7 +242,7 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		return nil, nil, false, err
 	}
 	try := func(a *arithmetic) (bool, error) {
-		k, rest, order, err := t.strict(a)
+		k, rest, order, err := strictRead(t, a)
 		if err != nil {
 			return false, err
 		}

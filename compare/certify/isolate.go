@@ -247,6 +247,11 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 		return nil, nil, err
 	}
 	t, err := i.unread(ctx, n, i.has)
+	if bad := (*misfit)(nil); errors.As(err, &bad) {
+		if c, cut, err := pastCaches(ctx, i, n); c != nil || err != nil {
+			return c, cut, err
+		}
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,21 +4,27 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
 )
 
-// ModelDType is the dtype in which the model of a trace computed: as it declares; else as its tensors show, of those that are in
-// the model's dtype by the order: the narrowest of bfloat16, float16 and float32 that holds all their elements, since
-// many ports write float32 whatever they compute in; else, where there are none, as other declares, which is of the same model.
-// It is 0 where nothing says it. The error is that of reading the tensors.
+// ModelDType returns the dtype in which the model of a trace computed: the one that the trace declares; else the narrowest of bfloat16, float16
+// and float32 that holds more than half of the tensors that the order has in the model's dtype, since many ports write float32 whatever they
+// compute in; else the one that other declares, a trace of the same model. A tensor of another dtype says something of its own entry only.
+// The result is 0 where nothing tells the dtype. The error is that of reading the tensors.
 func ModelDType(list *order.List, t, other *capture.Trace) (hooks.DType, error) {
 	if d := t.Manifest().DType; d != 0 || list == nil || list.Config == nil {
 		return d, nil
 	}
-	shown, err := shownDType(list, t)
-	if shown != 0 || err != nil {
-		return shown, err
+	computed, copied, err := shownDTypes(list, t)
+	if err != nil {
+		return 0, err
+	}
+	if d, shown := computed.most(); shown {
+		return d, nil
+	}
+	if d, shown := copied.most(); shown {
+		return d, nil
 	}
 	return other.Manifest().DType, nil
 }
@@ -26,39 +32,63 @@ func ModelDType(list *order.List, t, other *capture.Trace) (hooks.DType, error) 
 // maxShown bounds what is read to find a dtype out, in bytes: tensors that are bfloat16 written as float32 have to be read whole.
 const maxShown = 64 << 20
 
-// shownDType is the narrowest dtype of a model that holds the tensors that are in the model's dtype by the order; 0 where there
-// are none, or they are of no such dtype.
-func shownDType(list *order.List, t *capture.Trace) (hooks.DType, error) {
-	bf16, f16, found, read := true, true, false, int64(0)
+// shownDTypes counts the tensors of a trace that the order has in the model's dtype. It counts copies apart, such as rows of the embedding: their
+// dtype may be that of the weights.
+func shownDTypes(list *order.List, t *capture.Trace) (computed, copied tensorDTypes, err error) {
+	read := int64(0)
 	for _, r := range t.Records() {
 		e, ok := list.Lookup(r.Name)
-		if !ok || e.DType != "" || e.Compare != order.All || r.Firing > 0 || r.Size == 0 {
+		if !ok || e.DType != "" || e.Compare != order.All || r.Firing > 0 || r.Size == 0 || !r.DType.Float() {
 			continue
 		}
-		if !r.DType.Float() || floats.Precision(r.DType) > floats.Precision(hooks.F32) {
-			return 0, nil
-		}
-		if read += r.Size; read > maxShown && found {
+		if read += r.Size; read > maxShown && computed.tensors > 0 {
 			break
 		}
-		found = true
-		for d, holds := range map[hooks.DType]*bool{hooks.BF16: &bf16, hooks.F16: &f16} {
-			if !*holds {
-				continue
-			}
-			var err error
-			if *holds, err = measure.Holds(t, r, d); err != nil {
-				return 0, err
-			}
+		into := &computed
+		if _, exact := e.Op.(op.Exact); exact {
+			into = &copied
+		}
+		if err := into.add(t, r); err != nil {
+			return computed, copied, err
 		}
 	}
-	switch {
-	case !found:
-		return 0, nil
-	case bf16:
-		return hooks.BF16, nil
-	case f16:
-		return hooks.F16, nil
+	return computed, copied, nil
+}
+
+// tensorDTypes counts tensors by the float types that hold all their elements.
+type tensorDTypes struct {
+	tensors        int
+	bf16, f16, f32 int // one tensor may count for several
+}
+
+// add counts a tensor. The error is that of reading it.
+func (c *tensorDTypes) add(t *capture.Trace, r capture.Record) error {
+	c.tensors++
+	for _, of := range []struct {
+		d     hooks.DType
+		count *int
+	}{{hooks.BF16, &c.bf16}, {hooks.F16, &c.f16}, {hooks.F32, &c.f32}} {
+		holds, err := measure.Holds(t, r, of.d)
+		if err != nil {
+			return err
+		}
+		if holds {
+			*of.count++
+		}
 	}
-	return hooks.F32, nil
+	return nil
+}
+
+// most is the narrowest dtype that holds more than half of the tensors; of bfloat16 and float16 the one that holds more of them, and
+// bfloat16 where both hold as many. ok is false where no dtype does.
+func (c *tensorDTypes) most() (d hooks.DType, ok bool) {
+	switch half := max(c.bf16, c.f16); {
+	case 2*half > c.tensors && c.bf16 == half:
+		return hooks.BF16, true
+	case 2*half > c.tensors:
+		return hooks.F16, true
+	case 2*c.f32 > c.tensors:
+		return hooks.F32, true
+	}
+	return 0, false
 }

@@ -97,7 +97,9 @@ type trial struct {
 	kept    []int                              // the tokens whose rows y has; nil for all, or for the last alone
 	edited  bool                               // the formula is not that of the cut
 	value   *program.Value                     // what the first evaluation gives, where it was made with those of other passes
-	mixed   bool                               // results of ranks are added with what the formula adds to them; see together
+	// readings are the operands of the call as the engine may have read them otherwise than captured; see readOperands.
+	readings [][]program.Value
+	mixed    bool // results of ranks are added with what the formula adds to them; see together
 }
 
 // prepare reads what the entry is computed from.
@@ -114,8 +116,10 @@ func (t *trial) prepare() error {
 	}
 	env := t.env()
 	t.formula, t.other = f, map[program.Rewrite]*order.Formula{0: f}
-	t.call, err = f.Call(t.i.list, env)
-	return err
+	if t.call, err = f.Call(t.i.list, env); err != nil {
+		return err
+	}
+	return readOperands(t)
 }
 
 // env is what the entry is computed in.
@@ -365,7 +369,13 @@ func (t *trial) certify() (*Certificate, error) {
 			left, identified = nil, false
 		}
 	default:
-		if j, left, identified, err = t.otherwise(c, j, left); err != nil {
+		k, kept, err := keepsDigits(t, c)
+		if err != nil {
+			return nil, err
+		}
+		if kept {
+			j, left = k, nil
+		} else if j, left, identified, err = t.otherwise(c, j, left); err != nil {
 			return nil, err
 		}
 	}

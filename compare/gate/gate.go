@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
@@ -58,6 +59,10 @@ func spread(n int, m float64) float64 { return 1 + math.Sqrt(2*math.Log(float64(
 //
 // The limit of a slice is three times that of the tensor, and more where the slices are small, since the worst of many
 // is far from an average one: 3 · (1 + √(2 ln n / m)) for n slices of m elements. A noise floor has one for each axis.
+//
+// Where the tensors have the row of one token, the worst channel has no limit but a person's own: a channel is one element there, or
+// one for each head, and the error of one element in thousands, over the size of the median one, has no distribution that a factor would
+// bound.
 type Gate struct {
 	From   string  `json:"from"`
 	Checks []Check `json:"checks,omitempty"`
@@ -109,10 +114,21 @@ func (g *Gate) Passed() bool {
 // factor is how many times the tensor's limit a slice of an axis may be off.
 func factor(a measure.AxisError) float64 { return sliceFactor * spread(a.Size, a.Elements) }
 
-// newGate holds the errors of a pair against limits: one for the tensor, one for each axis.
-func newGate(m *measure.Metrics, from string, limit float64, slice func(a measure.AxisError) float64) *Gate {
+// channel is the role of an axis of features.
+const channel = "channel"
+
+// limited are the axes of a pair whose worst slices have limits.
+func limited(m *measure.Metrics) []measure.AxisError {
+	if !m.OneRow {
+		return m.Axes
+	}
+	return slices.DeleteFunc(slices.Clone(m.Axes), func(a measure.AxisError) bool { return a.Axis == channel })
+}
+
+// newGate holds the errors of a pair against limits: one for the tensor, one for each of some axes.
+func newGate(m *measure.Metrics, axes []measure.AxisError, from string, limit float64, slice func(a measure.AxisError) float64) *Gate {
 	g := &Gate{From: from, Tolerance: m.RelL2, Checks: []Check{{"tensor", m.RelL2, measure.Number(limit)}}}
-	for _, a := range m.Axes {
+	for _, a := range axes {
 		of := slice(a)
 		g.Checks = append(g.Checks, Check{a.Axis, a.RelL2, measure.Number(of)})
 		factor := factor(a)
@@ -130,7 +146,7 @@ func ByTable(m *measure.Metrics, arithmetic hooks.DType, beforeLayers bool) *Gat
 	if beforeLayers {
 		limit, from = table[arithmetic].before, from+" before the layers"
 	}
-	return newGate(m, from, limit, func(a measure.AxisError) float64 { return limit * factor(a) })
+	return newGate(m, limited(m), from, limit, func(a measure.AxisError) float64 { return limit * factor(a) })
 }
 
 // Worst says which check failed by most.

@@ -27,7 +27,8 @@ type Limits struct {
 // one by the size of the tensor. A reference that is zero has no size: there no element may be off by more than ATol.
 //
 // A slice may be off by the multiple of this that the documentation of [Gate] gives, but for tokens and channels where
-// Token or Channel is set, which then takes RTol's place. Both zero: equal, or a mismatch.
+// Token or Channel is set, which then takes RTol's place. Of the row of one token a channel is limited only where Channel is set. RTol and
+// ATol both zero: equal, or a mismatch.
 type Tolerance struct {
 	RTol, ATol     float64
 	Token, Channel *float64 // of the worst token and the worst channel; nil: a multiple of the tensor's
@@ -85,8 +86,12 @@ func (t *Tolerance) Gate(m *measure.Metrics, from string) *Gate {
 	if t.ATol > 0 {
 		absolute = t.ATol * math.Sqrt(float64(m.Compared)) / den
 	}
-	own := map[string]*float64{"token": t.Token, "channel": t.Channel}
-	return newGate(m, from, t.RTol+absolute, func(a measure.AxisError) float64 {
+	own := map[string]*float64{"token": t.Token, channel: t.Channel}
+	axes := limited(m)
+	if t.Channel != nil {
+		axes = m.Axes
+	}
+	return newGate(m, axes, from, t.RTol+absolute, func(a measure.AxisError) float64 {
 		if limit := own[a.Axis]; limit != nil {
 			return *limit + absolute*factor(a)
 		}

@@ -116,11 +116,12 @@ func (n *Floors) Gate(m *measure.Metrics, key, name string, arithmetic hooks.DTy
 		}
 		return max(tensor, of(worst, kind.Worst[a.Axis]))
 	}
-	g := newGate(m, fmt.Sprintf("%g x noise floor, %s", times, n.floor.DType), min(times*tensor, widest), func(a measure.AxisError) float64 {
+	axes := limited(m)
+	g := newGate(m, axes, fmt.Sprintf("%g x noise floor, %s", times, n.floor.DType), min(times*tensor, widest), func(a measure.AxisError) float64 {
 		return min(times*slice(a), widestSlice)
 	})
 	g.Noise = measure.Number(measure.Ratio(float64(m.RelL2), tensor))
-	for _, a := range m.Axes {
+	for _, a := range axes {
 		g.Noise = max(g.Noise, measure.Number(measure.Ratio(float64(a.RelL2), slice(a))))
 	}
 	return g

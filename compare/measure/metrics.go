@@ -57,6 +57,8 @@ type Metrics struct {
 	MaxULP  uint64 `json:"max_ulp"`
 
 	Axes []AxisError `json:"axes,omitempty"` // of every axis with more than one index
+	// OneRow: the tensors have the row of one token, by the roles of their axes.
+	OneRow bool `json:"-"`
 
 	NonFinite   int64    `json:"non_finite,omitempty"`    // elements where one side is NaN or infinite and the other is not so
 	NonFiniteAt []int    `json:"non_finite_at,omitempty"` // the first of them

@@ -269,6 +269,7 @@ func TestNothingUnwrittenIsPrinted(t *testing.T) {
 		"compare.Finding.roles":          "collecting findings",
 		"certify.Certificate.Unverified": "judging a row",
 		"measure.AxisError.Elements":     "limits",
+		"measure.Metrics.OneRow":         "limits",
 		"measure.Pattern.At":             "finding why a mask differs",
 		"weights.Result.ownHead":         "reading the weights of a port",
 	}

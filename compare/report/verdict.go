@@ -49,6 +49,9 @@ func (p *printer) verdictLine(r *compare.Result, alone bool) {
 		}, left(r)...)
 	case len(r.Incomplete) > 0:
 		v.segments = []segment{compared, passes, {text: ", " + none(r)}, {text: besides(r), spare: spareFacts}}
+		if r.CommonPasses != "" {
+			v.segments = append(v.segments, segment{text: "; --passes " + r.CommonPasses + " compares these alone"})
+		}
 		if alone {
 			v.segments = append(v.segments, segment{text: ": " + r.Incomplete[0]})
 			if n := len(r.Incomplete) - 1; n > 0 {

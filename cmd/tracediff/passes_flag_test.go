@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// lastLine is the last line of what a command prints to standard output.
+func lastLine(said string) string {
+	lines := strings.Split(strings.TrimRight(said, "\n"), "\n")
+	return lines[len(lines)-1]
+}
+
+// A dump of the prefill is compared with a reference that has decode steps, too: that is incomplete, and the last line names the flag with
+// which it is not. So it is where the dump has more passes than the reference. With the flag the passes that both have are the comparison.
+func TestFewerPassesNameTheFlag(t *testing.T) {
+	f := plainDump(t, func(config string) string { return config })
+	whole := filepath.Join(t.TempDir(), "whole.safetensors")
+	must(t, os.WriteFile(whole, f.bytes(), 0o600))
+	for kept, flag := range map[int]string{1: "0", 3: "0-2"} {
+		later := func(key string) bool {
+			pass, _, found := strings.Cut(key, "/")
+			return found && strings.HasPrefix(pass, "pass") && slices.Index([]string{"pass1", "pass2", "pass3", "pass4"}, pass)+1 >= kept
+		}
+		less := plainDump(t, func(config string) string { return config })
+		less.drop(later)
+		some := filepath.Join(t.TempDir(), "some.safetensors")
+		must(t, os.WriteFile(some, less.bytes(), 0o600))
+		want := "; --passes " + flag + " compares these alone"
+		if last := lastLine(told(t, exitMismatch, "compare", some, mixedReference)); !strings.HasPrefix(last, "INCOMPLETE: ") || !strings.HasSuffix(last, want) {
+			t.Errorf("%d passes: the last line is %q, want one that ends with %q", kept, last, want)
+		}
+		if last := lastLine(told(t, exitMatch, "compare", some, mixedReference, "--passes", flag)); !strings.HasPrefix(last, "MATCH: ") {
+			t.Errorf("%d passes, --passes %s: the last line is %q", kept, flag, last)
+		}
+		// The side with fewer passes may be the reference.
+		said := told(t, exitMismatch, "compare", whole, some, "--model", "../../fixtures/gemma3-tiny", "--all")
+		if last := lastLine(said); !strings.HasSuffix(last, want) {
+			t.Errorf("a reference of %d passes: the last line is %q, want one that ends with %q", kept, last, want)
+		}
+		if last := lastLine(told(t, exitMatch, "compare", whole, some, "--model", "../../fixtures/gemma3-tiny", "--passes", flag)); !strings.HasPrefix(last, "MATCH: ") {
+			t.Errorf("a reference of %d passes, --passes %s: the last line is %q", kept, flag, last)
+		}
+	}
+}
