@@ -14,28 +14,32 @@ import (
 
 // layer is where the keys of one layer stand in the order, by names.
 type layer struct {
-	keys  string // all keys of a pass
-	fresh string // those of the pass's own tokens
+	keys, made         string // all keys of a pass, and those of the pass's own tokens
+	values, valuesMade string // and its values; empty where they are not known
 }
 
-// layersOf finds the keys of each layer. A layer that shares the keys of another has that one's fresh keys.
+// layersOf finds the keys of each layer. A layer that shares the keys of another has those that the other one made.
 func layersOf(list *order.List) map[int]layer {
-	fresh := map[string]string{} // by the name of the cache
+	made := map[string]string{} // by the name of the cache
 	layers := map[int]layer{}
 	for i := range list.Entries {
 		e := &list.Entries[i]
 		if len(e.Inputs) == 0 {
 			continue
 		}
-		switch from := e.Inputs[0].Name; op.KeysOf(e.Op) {
-		case op.AppendKeys:
-			fresh[e.Name] = from
-			layers[e.Layer] = layer{e.Name, from}
-		case op.HandOnKeys:
-			if of, ok := fresh[from]; ok {
-				fresh[e.Name] = of
-				layers[e.Layer] = layer{e.Name, of}
+		_, cache := e.Op.(op.Cache)
+		of, from := layers[e.Layer], e.Inputs[0].Name
+		switch kind := op.KeysOf(e.Op); {
+		case kind == op.AppendKeys:
+			made[e.Name] = from
+			layers[e.Layer] = layer{keys: e.Name, made: from}
+		case kind == op.HandOnKeys && made[from] != "":
+			if made[e.Name] = made[from]; of.keys == "" { // the values are handed on, too, behind the keys
+				layers[e.Layer] = layer{keys: e.Name, made: made[from]}
 			}
+		case cache && of.keys != "":
+			of.values, of.valuesMade = e.Name, from
+			layers[e.Layer] = of
 		}
 	}
 	return layers
@@ -127,52 +131,99 @@ func (t *table) leftOff() ([]capture.Cell, error) {
 
 // byContent finds the key of each cell by the cached keys themselves: the engine has shown each when it made it. nil where they were not
 // captured, or fewer than half of the order's keys are there.
-func (f *fitter) byContent(layer, pass int, t *table) ([]int, error) {
-	names, ok := f.layers[layer]
+func (f *fitter) byContent(number, pass int, t *table) ([]int, error) {
+	of, ok := f.layers[number]
 	if !ok {
 		return nil, nil
 	}
-	cached, err := f.rows(names.keys, pass, 0)
-	if err != nil || cached == nil || cached.n != t.cells {
+	keys, err := f.cache(of.keys, of.made, pass, t)
+	if err != nil || keys == nil {
 		return nil, err
 	}
-	var made []*rows
+	usual, other := t.appended(), keys.assign(t)
+	if t.cells < t.total {
+		return other, nil
+	}
+	inPlace := keys.found(usual, t)
+	if other == nil || keys.found(other, t) <= inPlace {
+		if 2*inPlace < t.keys {
+			return nil, nil
+		}
+		return usual, nil
+	}
+	values, err := f.cache(of.values, of.valuesMade, pass, t)
+	if err != nil || values == nil || values.found(other, t) >= values.found(usual, t) {
+		return other, err
+	}
+	return usual, nil // the values lie as usual: it is the keys that are wrong
+}
+
+// cache are the keys, or values, in the cells of a pass, and all that were made up to it.
+type cache struct{ cells, made *rows }
+
+// cache reads what a layer has cached; nil where a part of it was not captured.
+func (f *fitter) cache(all, made string, pass int, t *table) (*cache, error) {
+	cells, err := f.rows(all, pass, 0)
+	if err != nil || cells == nil || cells.n != t.cells {
+		return nil, err
+	}
+	var parts []*rows
 	for p := range pass + 1 {
-		r, err := f.rows(names.fresh, p, cached.dtype)
-		if err != nil || r == nil || r.n != f.passes[p].Tokens || r.heads != cached.heads || r.width != cached.width {
+		r, err := f.rows(made, p, cells.dtype)
+		if err != nil || r == nil || r.n != f.passes[p].Tokens || r.width != cells.width {
 			return nil, err
 		}
-		made = append(made, r)
+		parts = append(parts, r)
 	}
-	return assign(cached, joined(made), t), nil
+	return &cache{cells, joined(parts)}, nil
+}
+
+// found is how many of the order's keys are in their cells.
+func (c *cache) found(of []int, t *table) int {
+	n := 0
+	for cell, key := range of {
+		if key >= t.total-t.keys && slices.Equal(c.cells.row(cell), c.made.row(key)) {
+			n++
+		}
+	}
+	return n
 }
 
 // rows are keys, each of all heads.
 type rows struct {
-	n, heads, width int
-	dtype           hooks.DType
-	row             func(i int) []float64
+	n, width int
+	dtype    hooks.DType
+	row      func(i int) []float64
 }
 
-// rows reads keys [1, heads, n, width] of a pass, rounded to a dtype unless that is 0; nil where there are none.
+// rows reads keys or values of a pass, rounded to a dtype unless that is 0; nil where there are none. They are [1, heads, n, width] where the
+// order has their heads first, else [1, n, heads, width] or [1, n, heads·width].
 func (f *fitter) rows(name string, pass int, to hooks.DType) (*rows, error) {
 	rec, ok := f.trace.Lookup(pass, name)
-	if !ok || len(rec.Shape) != 4 || rec.Shape[0] != 1 || !rec.DType.Float() || rec.InOrder {
+	e, known := f.list.Lookup(name)
+	if !ok || !known || len(rec.Shape) < 3 || len(rec.Shape) != len(e.Shape) || rec.Shape[0] != 1 || !rec.DType.Float() || rec.InOrder || rec.LastRow {
 		return nil, nil
 	}
 	v, err := f.trace.Value(pass, name)
 	if err != nil {
 		return nil, err
 	}
-	h, n, d := rec.Shape[1], rec.Shape[2], rec.Shape[3]
+	heads, n, d := 1, rec.Shape[1], 1
+	for _, k := range rec.Shape[2:] {
+		d *= k
+	}
+	if e.Axes[1] == 'h' {
+		heads, n, d = rec.Shape[1], rec.Shape[2], rec.Shape[3]
+	}
+	width := heads * d
 	all := make([]float64, len(v.Data))
 	for i := range all {
-		from := i/(h*d)*d + i/d%h*n*d + i%d
+		from := (i%width/d*n+i/width)*d + i%d
 		if all[i] = v.Data[from]; to != 0 {
 			all[i] = floats.Round(to, all[i])
 		}
 	}
-	return &rows{n, h, d, rec.DType, func(i int) []float64 { return all[i*h*d:][:h*d] }}, nil
+	return &rows{n, width, rec.DType, func(i int) []float64 { return all[i*width:][:width] }}, nil
 }
 
 // joined are the keys of several passes, one after the other.
@@ -192,49 +243,34 @@ func joined(parts []*rows) *rows {
 
 // assign gives each cell the key that it holds; nil where fewer than half of the order's keys are found. A key of the order that no cell
 // holds takes the cell of those left over that is nearest to it: that one key of the cache is wrong is no reason to call it absent.
-func assign(cached, made *rows, t *table) []int {
-	first := t.total - t.keys
-	of := t.appended()
-	found := 0
-	for key := first; key < t.total && key < t.cells; key++ {
-		if slices.Equal(cached.row(key), made.row(key)) {
-			found++
-		}
-	}
-	if t.cells >= t.total && 2*found >= t.keys {
-		return of
-	}
-	at := map[uint64][]int{} // cells by their content
+func (c *cache) assign(t *table) []int {
+	first, of, at := t.total-t.keys, make([]int, t.cells), map[uint64][]int{} // cells by their content
 	for cell := range of {
 		of[cell] = -1
-		at[hash(cached.row(cell))] = append(at[hash(cached.row(cell))], cell)
+		at[hash(c.cells.row(cell))] = append(at[hash(c.cells.row(cell))], cell)
 	}
 	var missing []int
-	found = 0
 	for key := t.total - 1; key >= 0; key-- {
-		has := func(cell int) bool { return of[cell] < 0 && slices.Equal(cached.row(cell), made.row(key)) }
+		has := func(cell int) bool { return of[cell] < 0 && slices.Equal(c.cells.row(cell), c.made.row(key)) }
 		cell := key % t.cells // where a ring has it: of equal ones it is the usual
 		if !has(cell) {
 			cell = -1
-			if like := at[hash(made.row(key))]; slices.ContainsFunc(like, has) {
+			if like := at[hash(c.made.row(key))]; slices.ContainsFunc(like, has) {
 				cell = like[slices.IndexFunc(like, has)]
 			}
 		}
 		switch {
 		case cell >= 0:
 			of[cell] = key
-			if key >= first {
-				found++
-			}
 		case key >= first:
 			missing = append(missing, key)
 		}
 	}
-	if 2*found < t.keys {
+	if 2*len(missing) > t.keys {
 		return nil
 	}
 	for _, key := range missing {
-		if cell := nearest(cached, made.row(key), of, first); cell >= 0 {
+		if cell := nearest(c.cells, c.made.row(key), of, first); cell >= 0 {
 			of[cell] = key
 		}
 	}

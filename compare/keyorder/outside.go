@@ -88,11 +88,8 @@ func outside(list *order.List, e *order.Entry, rec capture.Record, model hooks.D
 
 // sees says of an entry which value shows a key to a query, and how it is told; nil of one of which no value does.
 func sees(list *order.List, e *order.Entry, stored, model hooks.DType) (func(float64) bool, string) {
-	limit := measure.MaskLimit(stored, model)
-	visible := func(x float64) bool { return !(x < limit) }
-	if !stored.Float() {
-		visible = func(x float64) bool { return x != 0 }
-	}
+	hides := measure.Masks(stored, model)
+	visible := func(x float64) bool { return !hides(x) }
 	switch {
 	case e.Compare == order.Pattern:
 		return visible, "is not masked: %.3g"
