@@ -18,7 +18,7 @@ import (
 // What has fewer keys than the order, or other sizes beside the keys, stays as it is: it has the wrong shape. Without token ids, or an order
 // with operations, nothing is known of keys. t stays open as long as the new trace is used.
 func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
-	if list == nil || list.Config == nil || list.IsRecorded() {
+	if list == nil || list.Config == nil {
 		return t, nil
 	}
 	passes, err := t.IDs()
@@ -75,17 +75,17 @@ type view struct {
 
 // fit finds the cells of a record that are kept; nil where it is to stay as it is.
 func (f *fitter) fit(r capture.Record) (*view, error) {
-	at := f.list.Index(r.Name)
-	if at < 0 || r.Pass >= len(f.passes) || r.Printed != nil || r.LeftOff != nil {
+	n := order.Node{Entry: f.list.Index(r.Name), Pass: r.Pass}
+	if n.Entry < 0 || r.Pass >= len(f.passes) || !f.list.In(n) || r.Printed != nil || r.LeftOff != nil {
 		return nil, nil
 	}
-	e := &f.list.Entries[at]
+	e := f.list.At(n)
 	axes := strings.ReplaceAll(e.Axes, " ", "")
-	axis := strings.IndexRune(axes, order.AxisKey)
+	axis := keyAxis(e)
 	if own, ok := f.trace.Manifest().Axes[r.Name]; axis < 0 || ok && strings.ReplaceAll(own, " ", "") != axes {
 		return nil, nil
 	}
-	want := e.Size(f.passes[r.Pass], f.list.Config.SlidingWindow)
+	want := f.list.Size(n, f.passes)
 	shape := r.Shape
 	if len(shape) == len(want)-1 && want[0] == 1 {
 		shape = append([]int{1}, shape...)
@@ -94,8 +94,8 @@ func (f *fitter) fit(r capture.Record) (*view, error) {
 		return nil, nil
 	}
 	someRows := r.LastRow || len(f.trace.Manifest().Scope.Positions) > 0
-	for i, n := range shape {
-		if i != axis && n != want[i] && !(someRows && rune(axes[i]) == order.AxisToken && n < want[i]) {
+	for i, size := range shape {
+		if i != axis && size != want[i] && !(someRows && f.list.Entries[n.Entry].Shape[i] == order.T && size < want[i]) {
 			return nil, nil
 		}
 	}
@@ -105,6 +105,14 @@ func (f *fitter) fit(r capture.Record) (*view, error) {
 	}
 	f.count(t)
 	return &view{axis, shape, want[axis], t}, nil
+}
+
+// keyAxis is the axis of an entry that counts keys, −1 for none. That of a mask is the last, whether the order names its axes or not.
+func keyAxis(e *order.Entry) int {
+	if e.Compare == order.Pattern {
+		return len(e.Shape) - 1
+	}
+	return strings.IndexRune(strings.ReplaceAll(e.Axes, " ", ""), order.AxisKey)
 }
 
 // layerOf is the layer whose keys an entry counts: its own, or of a mask the first that reads it.

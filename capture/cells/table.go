@@ -68,6 +68,9 @@ func (f *fitter) table(layer, pass, cells, keys int) (*table, error) {
 		return t, nil
 	}
 	t := &table{cells: cells, total: f.passes[pass].Past + f.passes[pass].Tokens, keys: keys}
+	if keys > t.total { // keys of something else than the tokens
+		return nil, nil
+	}
 	t.find = func() ([]int, error) { return f.byContent(layer, pass, t) }
 	if cells < t.total {
 		if of, err := t.find(); err != nil || of == nil {

@@ -32,7 +32,7 @@ func (l *Layout) Outside(n order.Node) (*Outside, error) {
 	}
 	e := &l.List.Entries[n.Entry]
 	rec, ok := l.trace.Lookup(n.Pass, e.Name)
-	if !ok || rec.LeftOff == nil {
+	if !ok || rec.LeftOff == nil || e.Op == nil {
 		return nil, nil
 	}
 	l.mu.Lock()
@@ -101,17 +101,20 @@ func sees(list *order.List, e *order.Entry, stored, model hooks.DType) (func(flo
 	return nil, ""
 }
 
-// probabilities reports whether an entry is the result of a softmax over its keys, as it is or in another dtype.
+// probabilities reports whether an entry is the result of a softmax over its keys, as it is, in another dtype or in another shape.
 func probabilities(list *order.List, e *order.Entry) bool {
 	for {
-		switch e.Op.(type) {
-		case op.Softmax:
+		switch e.Op.Kind() {
+		case (op.Softmax{}).Kind():
 			return KeyAxis(e) == len(e.Axes)-1
-		case op.Cast, op.Identity:
+		case (op.Cast{}).Kind(), (op.Identity{}).Kind(), "to", "view": // the last two are those of recorded programs
 		default:
 			return false
 		}
-		at := list.Index(e.Inputs[0].Name)
+		at := -1
+		if len(e.Inputs) > 0 {
+			at = list.Index(e.Inputs[0].Name)
+		}
 		if at < 0 || at >= list.Index(e.Name) {
 			return false
 		}
