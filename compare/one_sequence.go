@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
@@ -34,13 +37,64 @@ func oneSequence(traces [2]*capture.Trace, o Options) error {
 			return err
 		}
 		if why != "" {
-			return &UnsuitableError{
-				What: "rows", Reason: fmt.Sprintf("%s has a row with padding: %s", names[i].Trace, why),
-				Hint: "run the port on the tokens alone, without padding: one sequence that is as long as its text",
-			}
+			return padded(names[i].Trace, why)
 		}
 	}
 	return nil
+}
+
+func padded(trace, why string) error {
+	return &UnsuitableError{
+		What: "rows", Reason: fmt.Sprintf("%s has a row with padding: %s", trace, why),
+		Hint: "run the port on the tokens alone, without padding: one sequence that is as long as its text",
+	}
+}
+
+// paddedAsFound returns an [*UnsuitableError] where the first divergence is what padding does, and the row begins or ends with one id again and
+// again: at the front its keys are masked for every query, and at the back it is their own rows alone that are wrong. A dump of modules
+// has nothing else that shows it.
+func (w *walker) paddedAsFound() error {
+	d := w.res.Divergence
+	if d == nil || d.Row.Pass > 0 || d.Row.Layer < 0 || d.Row.Isolated == nil || w.o.Order == nil {
+		return nil
+	}
+	ids, ok, err := integers(w.sides[local].trace, 0, order.InputIDs)
+	if err != nil || !ok || len(ids) == 0 {
+		return err
+	}
+	front, back := runs(ids)
+	c, n := d.Row.Isolated, len(ids)
+	behind := n - c.FirstToken // the tokens that are wrong; the last of the text may have the id of padding
+	switch f := c.Finding; {
+	case front > 1 && f != nil && f.What == diagnose.FirstKeysMasked(front):
+		return padded(w.names[local].Trace, fmt.Sprintf("it begins with %d tokens of id %d, and they are masked for every query", front, ids[0]))
+	case back > 1 && c.Outcome == certify.Bug && readsKeys(w.o.Order, d.Row.Name) && c.FirstToken >= 0 && behind > 1 && (behind == back || behind == back-1):
+		return padded(w.names[local].Trace, fmt.Sprintf("it ends with %d tokens of id %d, and %s is another operation for these alone", behind, ids[n-1], d.Row.Key()))
+	}
+	return nil
+}
+
+// readsKeys reports whether an entry is computed from the keys of its layer.
+func readsKeys(list *order.List, name string) bool {
+	at := list.Index(name)
+	if at < 0 {
+		return false
+	}
+	layer, open, seen := list.Entries[at].Layer, []int{at}, map[int]bool{}
+	for len(open) > 0 {
+		e := &list.Entries[open[len(open)-1]]
+		open = open[:len(open)-1]
+		if e.Layer == layer && keyorder.KeyAxis(e) >= 0 {
+			return true
+		}
+		for _, in := range e.Inputs {
+			if k := list.Index(in.Name); k >= 0 && !in.Prev && !seen[k] && list.Entries[k].Layer == layer {
+				seen[k] = true
+				open = append(open, k)
+			}
+		}
+	}
+	return false
 }
 
 // padding says what shows that the row of a trace has padding; empty where nothing does.
