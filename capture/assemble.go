@@ -23,7 +23,7 @@ type Source struct {
 	LastRow bool     // it has the row of its pass's last token alone, as many engines compute logits
 	Printed *Printed // it is read from a text that has not all of it; else nil
 	InOrder bool     // its keys were put into the order of their positions
-	LeftOff *LeftOff // cells of its file that it does not have; nil where it has all
+	LeftOff *LeftOff // the cells of keys that were left off; nil: it has all cells of its file
 	// Terms are what Data is the sum of, each as Data lies: partial results of ranks, which an engine adds in an order of its own,
 	// rounding each sum to DType, where Data is rounded once. nil for any other tensor. See [Trace.Value].
 	Terms []io.ReaderAt
@@ -63,8 +63,8 @@ func (t *Trace) Sources() []Source {
 	return out
 }
 
-// Reassemble is [Assemble] of some of a trace's own tensors, with the same manifest: what the file says of the run stays. notes stand
-// behind the trace's own. The trace stays open as long as the new one is used, and is closed with it.
+// Reassemble is [Assemble] for sources of this trace. The manifest and the status stay the same, and notes are added to the trace's own. The
+// trace stays open as long as the new one is used, and is closed with it.
 func (t *Trace) Reassemble(sources []Source, notes ...string) (*Trace, error) {
 	out, err := Assemble(t.path, sources, t.manifest, t.sequence, append(slices.Clone(t.notes), notes...), t)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // attentionMask is what callers of transformers say of each token of a row: 1, or 0 for padding.
 const attentionMask = "attention_mask"
 
-// oneSequence returns an [*UnsuitableError] for a trace of several sequences, or of one beside padding: the operations of the order are those
-// of one sequence without padding. In an A/B comparison both sides may have the same rows, and nothing is computed.
+// oneSequence returns an [*UnsuitableError] for a trace of several sequences, and for a row with padding: the order describes one sequence
+// without padding. An A/B comparison computes nothing, and takes any rows.
 func oneSequence(traces [2]*capture.Trace, o Options) error {
 	if o.Order == nil || o.Order.Config == nil || o.AB {
 		return nil
@@ -50,9 +50,9 @@ func padded(trace, why string) error {
 	}
 }
 
-// paddedAsFound returns an [*UnsuitableError] where the first divergence is what padding does, and the row begins or ends with one id again and
-// again: at the front its keys are masked for every query, and at the back it is their own rows alone that are wrong. A dump of modules
-// has nothing else that shows it.
+// paddedAsFound returns an [*UnsuitableError] if the row begins or ends with one id several times and the first divergence is the effect of
+// padding: keys in front that are masked for every query, or wrong rows of the last tokens only. A dump of module outputs shows
+// padding in no other way.
 func (w *walker) paddedAsFound() error {
 	d := w.res.Divergence
 	if d == nil || d.Row.Pass > 0 || d.Row.Layer < 0 || d.Row.Isolated == nil || w.o.Order == nil {
@@ -131,8 +131,8 @@ func hiddenTokens(t *capture.Trace, _ *order.List, pass int) (string, error) {
 	return fmt.Sprintf("%s is 0 for %d of %s", r.Key, hidden, count(len(v.Data), "token")), nil
 }
 
-// restartedPositions finds positions of a pass as they are made from an attention mask: padding has one position, whatever it is, and the
-// tokens behind it are counted from 0.
+// restartedPositions finds positions that were made from an attention mask: all padding in front has the same position, and the text counts
+// from 0.
 func restartedPositions(t *capture.Trace, _ *order.List, pass int) (string, error) {
 	at, ok, err := integers(t, pass, order.PositionIDs)
 	if err != nil || !ok || len(at) < 3 {

@@ -39,7 +39,9 @@ func refused(t *testing.T, l, r *capture.Trace, o compare.Options) (why, what st
 // A batch, and a row beside padding, are refused on either side and alone; what only looks like it is compared.
 func TestRowsThatAreNotOneSequenceAreRefused(t *testing.T) {
 	list := tiny(t)
-	ints := func(name string, shape []int, values ...float64) hooks.Event { return fire(name, hooks.I64, shape, values...) }
+	ints := func(name string, shape []int, values ...float64) hooks.Event {
+		return fire(name, hooks.I64, shape, values...)
+	}
 	row := func(values ...float64) hooks.Event { return ints("input_ids", []int{1, len(values)}, values...) }
 	positions := func(values ...float64) hooks.Event {
 		return ints("position_ids", []int{1, len(values)}, values...)

@@ -58,14 +58,14 @@ type fitter struct {
 	layers map[int]layer
 	tables map[place]*table
 
-	tensors     int // from which cells were left off
-	free, early int // the most cells of one tensor that hold no token, and that are in front of the window
+	tensors     int // with cells that were left off
+	free, early int // the largest numbers of free cells, and of keys in front of the window, in one tensor
 }
 
 // place is where cells mean the same: the tensors of one layer and pass with as many of them.
 type place struct{ layer, pass, cells int }
 
-// view is a tensor of which some cells are kept.
+// view is a tensor with some cells left off.
 type view struct {
 	axis  int
 	shape []int // in the file, with every axis of the order
@@ -73,7 +73,7 @@ type view struct {
 	table *table
 }
 
-// fit finds the cells of a record that are kept; nil where it is to stay as it is.
+// fit finds the cells of a record that are kept; nil if the record stays as it is.
 func (f *fitter) fit(r capture.Record) (*view, error) {
 	n := order.Node{Entry: f.list.Index(r.Name), Pass: r.Pass}
 	if n.Entry < 0 || r.Pass >= len(f.passes) || !f.list.In(n) || r.Printed != nil || r.LeftOff != nil {
@@ -115,7 +115,7 @@ func keyAxis(e *order.Entry) int {
 	return strings.IndexRune(strings.ReplaceAll(e.Axes, " ", ""), order.AxisKey)
 }
 
-// layerOf is the layer whose keys an entry counts: its own, or of a mask the first that reads it.
+// layerOf is the layer of an entry. For a mask it is the first layer that reads the mask.
 func (f *fitter) layerOf(e *order.Entry) int {
 	if e.Layer >= 0 {
 		return e.Layer

@@ -18,7 +18,7 @@ type layer struct {
 	values, valuesMade string // and its values; empty where they are not known
 }
 
-// layersOf finds the keys of each layer. A layer that shares the keys of another has those that the other one made.
+// layersOf finds the keys of each layer. A layer that shares the cache of another layer has the keys that the other layer made.
 func layersOf(list *order.List) map[int]layer {
 	made := map[string]string{} // by the name of the cache
 	layers := map[int]layer{}
@@ -199,7 +199,7 @@ type rows struct {
 	row      func(i int) []float64
 }
 
-// rows reads keys or values of a pass, rounded to a dtype unless that is 0; nil where there are none. They are [1, heads, n, width] where the
+// rows reads keys or values of a pass, rounded to a dtype unless that is 0; nil if they were not captured. They are [1, heads, n, width] where the
 // order has their heads first, else [1, n, heads, width] or [1, n, heads·width].
 func (f *fitter) rows(name string, pass int, to hooks.DType) (*rows, error) {
 	rec, ok := f.trace.Lookup(pass, name)
@@ -244,8 +244,8 @@ func joined(parts []*rows) *rows {
 	return &out
 }
 
-// assign gives each cell the key that it holds; nil where fewer than half of the order's keys are found. A key of the order that no cell
-// holds takes the cell of those left over that is nearest to it: that one key of the cache is wrong is no reason to call it absent.
+// assign gives each cell the key that it holds; nil if fewer than half of the order's keys are found. A key of the order that is found in no
+// cell takes the nearest cell that is left: a wrong key in the cache is compared, and is not absent.
 func (c *cache) assign(t *table) []int {
 	first, of, at := t.total-t.keys, make([]int, t.cells), map[uint64][]int{} // cells by their content
 	for cell := range of {
@@ -280,7 +280,7 @@ func (c *cache) assign(t *table) []int {
 	return of
 }
 
-// nearest is the cell without a key of the order whose content is nearest to a key; −1 where there is none.
+// nearest returns the cell whose content is nearest to a key, among the cells that have no key of the order; −1 if all have one.
 func nearest(cached *rows, key []float64, of []int, first int) int {
 	best, least := -1, math.Inf(1)
 	for cell, has := range of {

@@ -34,7 +34,7 @@ var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens
 //
 // Tensors that the order has under two names, of which the dump has one, are noted: nothing is read under the other.
 //
-// Each gets a note. Of a trace that says what it is, the last two alone are done, and one that needs nothing of this is returned as it is.
+// Each gets a note. A trace with a manifest gets the last two only. A trace that needs nothing is returned as it is.
 // Without an order, nil, only the token ids are looked at. The trace stays open as long as the new one is used.
 func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
 	f := fitter{list: list, sources: t.Sources()}
@@ -56,7 +56,7 @@ func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
 	return cells.Fit(t, list)
 }
 
-// oneRows marks what a run that was recorded has of the last token alone, as engines compute logits.
+// oneRows marks logits that a recorded run has for its last token only.
 func (f *fitter) oneRows(t *capture.Trace) {
 	ids, err := t.IDs()
 	if f.list == nil || err != nil || len(t.Manifest().Scope.Positions) > 0 {

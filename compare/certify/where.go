@@ -94,7 +94,7 @@ func nouns(axis string) (one, many string) {
 	return axis, axis + "s"
 }
 
-// firstToken is the first token of a set of elements; −1 where there is none.
+// firstToken is the first token that has an element of a set; −1 for an empty set and for an entry without tokens.
 func firstToken(at []int, shape []int, e *order.Entry) int {
 	axis, first := tokenAxis(e), -1
 	if axis < 0 || axis >= len(shape) {

@@ -380,7 +380,7 @@ func (s *search) maskedLast(e *Entry, other string) *program.Edited {
 	return ended(ed)
 }
 
-// FirstKeysMasked is the name of the mistake of a port that masks so many keys at the start for all. It is what padding there does, too.
+// FirstKeysMasked is the name of a mask that hides the first n keys from every query. Padding in front of a text has the same effect.
 func FirstKeysMasked(n int) string {
 	return fmt.Sprintf("the first %d keys are masked for every query", n)
 }

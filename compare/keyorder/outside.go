@@ -15,8 +15,8 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// Outside are elements of a tensor in cells that were left off it, since no query of the pass may see them, and that queries do see there:
-// probabilities that are not zero, or scores and masks that are not masked.
+// Outside counts the elements that show a query a cell which no query may see: probabilities that are not zero, scores and masks that are
+// not masked.
 type Outside struct {
 	Elements int
 	What     string // "key 3, in front of the window, has probability 0.02 (head 1, token 540)"
@@ -86,7 +86,7 @@ func outside(list *order.List, e *order.Entry, rec capture.Record, model hooks.D
 	return out, nil
 }
 
-// sees says of an entry which value shows a key to a query, and how it is told; nil of one of which no value does.
+// sees returns a test whether a value of an entry shows a key to a query, and the words for it; nil for an entry without such values.
 func sees(list *order.List, e *order.Entry, stored, model hooks.DType) (func(float64) bool, string) {
 	hides := measure.Masks(stored, model)
 	visible := func(x float64) bool { return !hides(x) }
@@ -101,7 +101,7 @@ func sees(list *order.List, e *order.Entry, stored, model hooks.DType) (func(flo
 	return nil, ""
 }
 
-// probabilities reports whether an entry is the result of a softmax over its keys, as it is, in another dtype or in another shape.
+// probabilities reports whether an entry is a softmax over keys, or a copy of one in another dtype or shape.
 func probabilities(list *order.List, e *order.Entry) bool {
 	for {
 		switch e.Op.Kind() {
@@ -122,7 +122,7 @@ func probabilities(list *order.List, e *order.Entry) bool {
 	}
 }
 
-// elements hands out the elements of a tensor as its file has it, by their row-major numbers.
+// elements calls do with each element of a tensor, cells that were left off included, and its row-major index.
 func elements(rec capture.Record, do func(i int, x float64)) error {
 	n, width := measure.Elements(rec.LeftOff.Shape), rec.DType.Size()
 	raw, values := make([]byte, min(n, chunk)*width), make([]float64, min(n, chunk))
@@ -142,7 +142,7 @@ func elements(rec capture.Record, do func(i int, x float64)) error {
 	return nil
 }
 
-// name says of a cell which key it has.
+// name names a cell by the key that it has.
 func name(c *capture.Cell) string {
 	if c.Key < 0 {
 		return fmt.Sprintf("cell %d, which holds no token,", c.At)
@@ -150,7 +150,7 @@ func name(c *capture.Cell) string {
 	return fmt.Sprintf("key %d, in front of the window,", c.Key)
 }
 
-// where says which element it is beside its key: "head 1, token 3".
+// where gives the indexes of an element on the other axes: "head 1, token 3".
 func where(e *order.Entry, of *capture.LeftOff, at int) string {
 	index := make([]int, len(of.Shape))
 	for i := len(index) - 1; i >= 0; i-- {
