@@ -146,17 +146,24 @@ func TestKeysSayWhichCellIsWhose(t *testing.T) {
 	for i := range made {
 		made[i] = rng.Float32()
 	}
-	for _, half := range []bool{false, true} {
+	for _, digits := range []string{"all", "bfloat16", "bfloat16 in float32"} {
 		// In four cells, key k is in cell k modulo 4: the sixth key has the cell of the second.
 		of := []int{4, 5, 2, 3}
 		cached := floats(at+"keys", 1, []int{1, 1, 4, 2}, func(i int) float32 { return made[of[i/2]*2+i%2] })
-		if half {
+		if digits != "all" {
 			var data []byte
 			for i := range 8 {
 				bits := math.Float32bits(made[of[i/2]*2+i%2])
-				data = binary.LittleEndian.AppendUint16(data, uint16((bits+0x7fff+bits>>16&1)>>16))
+				bits = (bits + 0x7fff + bits>>16&1) >> 16
+				if digits == "bfloat16" {
+					data = binary.LittleEndian.AppendUint16(data, uint16(bits))
+				} else {
+					data = binary.LittleEndian.AppendUint32(data, bits<<16)
+				}
 			}
-			cached.Tensor.DType, cached.Tensor.Data = hooks.BF16, data
+			if cached.Tensor.Data = data; digits == "bfloat16" {
+				cached.Tensor.DType = hooks.BF16
+			}
 		}
 		tr := trace(t, ids(0, 5), floats(at+"k_rope", 0, []int{1, 1, 5, 2}, func(i int) float32 { return made[i] }), ids(1, 1),
 			floats(at+"k_rope", 1, []int{1, 1, 1, 2}, func(i int) float32 { return made[10+i] }), cached, floats(at+"probs", 1, []int{1, 2, 1, 4}, number))
@@ -166,7 +173,7 @@ func TestKeysSayWhichCellIsWhose(t *testing.T) {
 		}
 		v, err := fitted.Value(1, at+"probs")
 		if err != nil || !slices.Equal(v.Data, []float64{3, 0, 1, 7, 4, 5}) {
-			t.Errorf("half %t: %v %v, notes %q", half, v.Data, err, strings.Join(fitted.Notes(), "; "))
+			t.Errorf("%s: %v %v, notes %q", digits, v.Data, err, strings.Join(fitted.Notes(), "; "))
 		}
 	}
 }

@@ -226,7 +226,17 @@ func (f *fitter) rows(name string, pass int, to hooks.DType) (*rows, error) {
 			all[i] = floats.Round(to, all[i])
 		}
 	}
-	return &rows{n, width, rec.DType, func(i int) []float64 { return all[i*width:][:width] }}, nil
+	return &rows{n, width, heldIn(rec.DType, all), func(i int) []float64 { return all[i*width:][:width] }}, nil
+}
+
+// heldIn is the dtype that numbers were computed in: bfloat16 or float16 where all of them are, whatever they are stored in.
+func heldIn(stored hooks.DType, all []float64) hooks.DType {
+	for _, d := range []hooks.DType{hooks.BF16, hooks.F16} {
+		if !slices.ContainsFunc(all, func(x float64) bool { return floats.Round(d, x) != x }) {
+			return d
+		}
+	}
+	return stored
 }
 
 // joined are the keys of several passes, one after the other.
