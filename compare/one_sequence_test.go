@@ -150,7 +150,7 @@ func TestRecordingsOfCachesAreRight(t *testing.T) {
 	golden := openGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
 	_, list := openModel(t, "gemma3-tiny")
 	for _, name := range []string{"static", "full", "generate", "generate-static"} {
-		made, err := dumps.Open("../fixtures/wild/transformers/" + name + ".safetensors")
+		made, err := dumps.Open("../fixtures/wild/transformers/traces/" + name + ".safetensors")
 		if err != nil {
 			t.Fatal(err)
 		}

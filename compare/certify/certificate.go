@@ -70,7 +70,7 @@ type Certificate struct {
 
 	// Set says where the elements outside lie, a phrase an axis: "tokens 3 and after", "channel 17", "44 of 64 channels".
 	Set []string `json:"set,omitempty"`
-	// FirstToken is the first token of the pass with an element outside; −1 if no element is, and for an entry without tokens.
+	// FirstToken is, of a BUG, the first token of the pass with an element outside; −1 for an entry without tokens.
 	FirstToken int      `json:"-"`
 	From       []string `json:"from,omitempty"` // keys of the captured tensors that it was computed from
 	Form       string   `json:"form"`           // of the entry's operation, see [op.Form]

@@ -428,8 +428,7 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 		c.Worst = max(c.Worst, measure.Number(measure.Ratio(math.Abs(j.y.Data[i]-want), max(j.x.Bound[i], place))))
 	}
 	c.Set = whereOutside(left, j.y.Shape, e.Axes)
-	c.FirstToken = firstToken(left, j.y.Shape, e)
 	if c.Outcome = c.without(j.guessed()); len(left) > 0 {
-		c.Outcome = Bug
+		c.Outcome, c.FirstToken = Bug, firstToken(left, j.y.Shape, e)
 	}
 }
