@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
@@ -22,6 +23,7 @@ type Source struct {
 	LastRow bool     // it has the row of its pass's last token alone, as many engines compute logits
 	Printed *Printed // it is read from a text that has not all of it; else nil
 	InOrder bool     // its keys were put into the order of their positions
+	LeftOff *LeftOff // the cells of keys that were left off; nil: it has all cells of its file
 	// Terms are what Data is the sum of, each as Data lies: partial results of ranks, which an engine adds in an order of its own,
 	// rounding each sum to DType, where Data is rounded once. nil for any other tensor. See [Trace.Value].
 	Terms []io.ReaderAt
@@ -43,7 +45,7 @@ func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []s
 		case s.Name == "" || s.Pass < 0 || !ok || !s.DType.Valid():
 			return nil, fmt.Errorf("trace %s: tensor %s has no name, pass, shape or dtype", path, quote(s.Key))
 		}
-		r := Record{Key: Key(s.Pass, s.Name, s.Firing), Name: s.Name, Pass: s.Pass, Firing: s.Firing, DType: s.DType, Shape: s.Shape, LastRow: s.LastRow, Printed: s.Printed, InOrder: s.InOrder, data: s.Data, terms: s.Terms}
+		r := Record{Key: Key(s.Pass, s.Name, s.Firing), Name: s.Name, Pass: s.Pass, Firing: s.Firing, DType: s.DType, Shape: s.Shape, LastRow: s.LastRow, Printed: s.Printed, InOrder: s.InOrder, LeftOff: s.LeftOff, data: s.Data, terms: s.Terms}
 		r.Size = int64(n) * int64(s.DType.Size())
 		t.index[key] = len(t.records)
 		t.records = append(t.records, r)
@@ -56,9 +58,35 @@ func Assemble(path string, sources []Source, m Manifest, ordered bool, notes []s
 func (t *Trace) Sources() []Source {
 	out := make([]Source, len(t.records))
 	for i, r := range t.records {
-		out[i] = Source{Key: r.Key, Name: r.Name, Pass: r.Pass, Firing: r.Firing, DType: r.DType, Shape: r.Shape, Data: section{t, r}, LastRow: r.LastRow, Printed: r.Printed, InOrder: r.InOrder, Terms: r.terms}
+		out[i] = Source{Key: r.Key, Name: r.Name, Pass: r.Pass, Firing: r.Firing, DType: r.DType, Shape: r.Shape, Data: section{t, r}, LastRow: r.LastRow, Printed: r.Printed, InOrder: r.InOrder, LeftOff: r.LeftOff, Terms: r.terms}
 	}
 	return out
+}
+
+// Reassemble is [Assemble] for sources of this trace. The manifest and the status stay the same, and notes are added to the trace's own. The
+// trace stays open as long as the new one is used, and is closed with it.
+func (t *Trace) Reassemble(sources []Source, notes ...string) (*Trace, error) {
+	out, err := Assemble(t.path, sources, t.manifest, t.sequence, append(slices.Clone(t.notes), notes...), t)
+	if err != nil {
+		return nil, err
+	}
+	out.lacks, out.unread = t.lacks, t.unread
+	return out, nil
+}
+
+// LeftOff are the cells of an axis of keys that a tensor has in its file and a record does not have: cells of a cache that hold no token,
+// and keys that no query of the pass may see.
+type LeftOff struct {
+	Axis  int         // of the keys
+	Shape []int       // of the tensor in its file
+	Data  io.ReaderAt // of the tensor in its file, row-major and little-endian
+	Cells func() ([]Cell, error)
+}
+
+// Cell is a cell of an axis of keys.
+type Cell struct {
+	At  int // its index in the file
+	Key int // the place of its token in the sequence, counted from 0; −1 where it holds no token
 }
 
 // Printed says of a tensor that it is read from a text, which has some of its elements, rounded to decimals. The bytes of the others are

@@ -183,6 +183,9 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 			return nil, err
 		}
 	}
+	if err := w.paddedAsFound(); err != nil {
+		return nil, err
+	}
 	if err := w.downstream(); err != nil {
 		return nil, err
 	}

@@ -50,6 +50,27 @@ func (w *walker) logical(pass int, l, r capture.Record) (cutL, cutR *measure.Cut
 	return cuts[local], cuts[reference], nil
 }
 
+// lookOutside sees queries of a side that see a key which no query of the pass may see.
+func (w *walker) lookOutside(p *pair) error {
+	for side, layout := range w.layouts[:len(w.traces())] {
+		if layout.List == nil || p.row.Firing > 0 {
+			continue
+		}
+		at := layout.List.Index(p.row.Name)
+		if at < 0 {
+			continue
+		}
+		out, err := layout.Outside(order.Node{Entry: at, Pass: p.pass})
+		if err != nil {
+			return err
+		}
+		if out != nil {
+			p.see(SeenKeys, "in %s %s", p.names[side].Trace, out.What)
+		}
+	}
+	return nil
+}
+
 // Within reports whether both sides have an entry, and show no difference beyond its limit. Of a trace alone nothing is asked.
 func (w *walker) Within(pass int, name string) (compared, within bool, err error) {
 	if w.o.Alone {

@@ -88,6 +88,9 @@ func (w *walker) beside(p *pair) (*measure.Sums, error) {
 		}
 	}
 	p.row.Gate = w.gateOf(p, s.Exact)
+	if err := w.lookOutside(p); err != nil {
+		return nil, err
+	}
 	p.look(s)
 	if err := w.lookAtDType(p); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 
 // UnsuitableError says why two traces cannot be compared at all.
 type UnsuitableError struct {
-	What        string   // "config", "order", "weights", "status", "sequence" or "manifest"
+	What        string   // "config", "order", "weights", "status", "sequence", "rows" or "manifest"
 	Reason      string   // in words
 	Differences []string // the first few, a line each
 	Hint        string   // what to do about it
@@ -50,6 +50,9 @@ func suitable(l, r *capture.Trace, o Options) (differences []string, err error) 
 			Differences: []string{names.pair(fmt.Sprintf("%.40q", lm.Weights), fmt.Sprintf("%.40q", rm.Weights))},
 			Hint:        "capture both sides from the same checkpoint",
 		}
+	}
+	if err := oneSequence([2]*capture.Trace{l, r}, o); err != nil {
+		return nil, err
 	}
 	config, err := names.configDifferences(lm.Config, rm.Config)
 	if err != nil {

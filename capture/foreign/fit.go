@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/cells"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -27,25 +28,53 @@ var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens
 //   - token ids under another name, as [T] in place of [1, T];
 //   - a batch axis of 1 that is missing;
 //   - heads before tokens, where transformers' own modules have them so;
-//   - logits of the last token alone, marked as such.
+//   - logits of the last token alone, marked as such;
+//   - cells of keys that no query may see, such as those of a static cache, left off: see [cells.Fit].
 //
 // Tensors that the order has under two names, of which the dump has one, are noted: nothing is read under the other.
 //
-// Each gets a note. A trace that says what it is, and one that needs nothing of this, is returned as it is. Without an order, nil,
-// only the token ids are looked at. The trace stays open as long as the new one is used.
+// Each gets a note. A trace with a manifest gets the last two only. A trace that needs nothing is returned as it is.
+// Without an order, nil, only the token ids are looked at. The trace stays open as long as the new one is used.
 func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
-	if t.Status() != "" {
-		return t, nil
+	f := fitter{list: list, sources: t.Sources()}
+	if t.Status() == "" {
+		f.prefix()
+		f.ids()
+		f.shapes()
+		f.twice()
+	} else {
+		f.oneRows(t)
 	}
-	f := fitter{list: list, sources: t.Sources(), notes: slices.Clone(t.Notes())}
-	f.prefix()
-	f.ids()
-	f.shapes()
-	f.twice()
-	if len(f.notes) == len(t.Notes()) {
-		return t, nil
+	if len(f.notes) > 0 {
+		fitted, err := t.Reassemble(f.sources, f.notes...)
+		if err != nil {
+			return nil, err
+		}
+		t = fitted
 	}
-	return capture.Assemble(t.Path(), f.sources, t.Manifest(), t.Sequence(), f.notes, t)
+	return cells.Fit(t, list)
+}
+
+// oneRows marks logits that a recorded run has for its last token only.
+func (f *fitter) oneRows(t *capture.Trace) {
+	ids, err := t.IDs()
+	if f.list == nil || err != nil || len(t.Manifest().Scope.Positions) > 0 {
+		return
+	}
+	for _, pass := range ids {
+		f.tokens = append(f.tokens, len(pass))
+	}
+	var last []*capture.Source
+	for i := range f.sources {
+		s := &f.sources[i]
+		if e, ok := f.list.Lookup(s.Name); ok && len(e.Shape) == 3 && len(s.Shape) == 3 && !s.LastRow {
+			if _, one := f.lastRow(e, s); one {
+				s.LastRow = true
+				last = append(last, s)
+			}
+		}
+	}
+	f.lastRows(last)
 }
 
 type fitter struct {

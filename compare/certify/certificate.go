@@ -69,9 +69,11 @@ type Certificate struct {
 	ScaleError measure.Number `json:"scale_error"`
 
 	// Set says where the elements outside lie, a phrase an axis: "tokens 3 and after", "channel 17", "44 of 64 channels".
-	Set  []string `json:"set,omitempty"`
-	From []string `json:"from,omitempty"` // keys of the captured tensors that it was computed from
-	Form string   `json:"form"`           // of the entry's operation, see [op.Form]
+	Set []string `json:"set,omitempty"`
+	// FirstToken is, of a BUG, the first token of the pass with an element outside; −1 for an entry without tokens.
+	FirstToken int      `json:"-"`
+	From       []string `json:"from,omitempty"` // keys of the captured tensors that it was computed from
+	Form       string   `json:"form"`           // of the entry's operation, see [op.Form]
 
 	Unverified string `json:"-"` // the form that may not accuse; empty where all may
 }

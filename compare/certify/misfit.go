@@ -46,6 +46,14 @@ func (i *Isolator) misfitIn(n order.Node, last bool) *misfit {
 		bad.Class, bad.Is = gate.Shape, fmt.Sprintf("has shape %v, not %v", rec.Shape, want)
 		return bad
 	}
+	switch out, err := i.layout.Outside(n); {
+	case err != nil:
+		bad.Is = "cannot be read: " + err.Error()
+		return bad
+	case out != nil:
+		bad.Is = "shows a query what no query may see: " + out.What
+		return bad
+	}
 	if want := e.DTypeOf(i.env.DType); rec.DType != i.o.Stored && otherNumbers(e, rec.DType, want) {
 		bad.Class, bad.Is = gate.DType, fmt.Sprintf("is %s, not %s", rec.DType, want)
 		return bad

@@ -439,6 +439,6 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 	}
 	c.Set = whereOutside(left, j.y.Shape, e.Axes)
 	if c.Outcome = c.without(j.guessed()); len(left) > 0 {
-		c.Outcome = Bug
+		c.Outcome, c.FirstToken = Bug, firstToken(left, j.y.Shape, e)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/order"
 )
 
 // whereOutside describes a set of elements by what it is confined to on each axis with more than one index. A set that
@@ -91,4 +92,22 @@ func nouns(axis string) (one, many string) {
 		return axis, "batches"
 	}
 	return axis, axis + "s"
+}
+
+// firstToken is the first token that has an element of a set; −1 for an empty set and for an entry without tokens.
+func firstToken(at []int, shape []int, e *order.Entry) int {
+	axis, first := tokenAxis(e), -1
+	if axis < 0 || axis >= len(shape) {
+		return -1
+	}
+	inner := 1
+	for _, n := range shape[axis+1:] {
+		inner *= n
+	}
+	for _, i := range at {
+		if k := i / inner % shape[axis]; first < 0 || k < first {
+			first = k
+		}
+	}
+	return first
 }

@@ -81,7 +81,7 @@ func (s *search) seen() error {
 		if n == 0 || n > 8 {
 			continue
 		}
-		if err := try(fmt.Sprintf("the first %d keys are masked for every query", n), func(_, k float64, _, _ int, right bool) bool { return right && k >= at }); err != nil {
+		if err := try(FirstKeysMasked(n), func(_, k float64, _, _ int, right bool) bool { return right && k >= at }); err != nil {
 			return err
 		}
 		if err := try(fmt.Sprintf("every query sees the first %d keys, whatever the window", n), func(q, k float64, _, _ int, right bool) bool {
@@ -378,4 +378,9 @@ func (s *search) maskedLast(e *Entry, other string) *program.Edited {
 		return nil
 	}
 	return ended(ed)
+}
+
+// FirstKeysMasked is the name of a mask that hides the first n keys from every query. Padding in front of a text has the same effect.
+func FirstKeysMasked(n int) string {
+	return fmt.Sprintf("the first %d keys are masked for every query", n)
 }

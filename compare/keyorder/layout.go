@@ -29,6 +29,9 @@ type Layout struct {
 	types  map[string][]int // the layers that read a mask, by its name
 	// expect computes a node from entries without keys; nil where nothing does, and its value has no data where that is too much.
 	Expect func(order.Node) (program.Value, error)
+
+	mu      sync.Mutex
+	outside map[order.Node]*Outside // what was found so far
 }
 
 // cached is the cache of one layer.
@@ -44,7 +47,7 @@ type cached struct {
 
 // New knows nothing of a trace of some rows, or with an order without operations.
 func New(t *capture.Trace, list *order.List) *Layout {
-	l := &Layout{trace: t, List: list, layers: map[int]*cached{}, types: map[string][]int{}}
+	l := &Layout{trace: t, List: list, layers: map[int]*cached{}, types: map[string][]int{}, outside: map[order.Node]*Outside{}}
 	if list == nil || list.Config == nil || t.SomeRows() {
 		return l
 	}

@@ -58,9 +58,9 @@ func Computes(d hooks.DType) bool {
 	return d == hooks.F64 || d == hooks.F32 || d == hooks.BF16 || d == hooks.F16
 }
 
-// masks returns whether a value of a mask of this dtype masks: a number below [MaskLimit], −Inf too. A boolean or integer does
+// Masks returns whether a value of a mask of this dtype masks: a number below [MaskLimit], −Inf too. A boolean or integer does
 // when it is 0, as in torch, where True means "may be seen".
-func masks(stored, model hooks.DType) func(x float64) bool {
+func Masks(stored, model hooks.DType) func(x float64) bool {
 	if !stored.Float() {
 		return func(x float64) bool { return x == 0 }
 	}

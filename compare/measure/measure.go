@@ -53,7 +53,7 @@ func newMeasurement(l, r View, rule order.Rule, tokens bool) measurement {
 	}
 	for side, v := range m.views {
 		stored, model := v.Rec.DType, v.trace.Manifest().DType
-		m.masks[side] = masks(stored, model)
+		m.masks[side] = Masks(stored, model)
 		if rule != order.All {
 			m.huge[side] = -MaskLimit(stored, model)
 		}

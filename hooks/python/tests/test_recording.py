@@ -435,5 +435,47 @@ class Names(TestCase):
         self.assertIn("layers.0.out", made)
 
 
+class Caches(TestCase):
+    """What a pass adds to a cache with room for later tokens, and what a caller says of padding."""
+
+    def setUp(self):
+        import transformers
+
+        super().setUp()
+        self.transformers = transformers
+        self.model = transformers.AutoModelForCausalLM.from_pretrained(
+            ROOT / "fixtures" / "gemma3-tiny", dtype=torch.float32, attn_implementation="eager"
+        ).eval()
+
+    def record(self, **given):
+        out = os.path.join(self.folder, "cache.safetensors")
+        with torch.no_grad(), tracediff.recording(self.model, out):
+            self.model(torch.tensor([IDS]), **given)
+            if "past_key_values" in given:
+                self.model(torch.tensor([[5]]), **given)
+        return load_file(out)
+
+    def test_keys_of_the_pass_behind_a_static_cache(self):
+        room = len(IDS) + 7
+        cache = self.transformers.StaticCache(config=self.model.config, max_cache_len=room)
+        seen = self.record(past_key_values=cache, use_cache=True)
+        for name, tokens, past in (("", len(IDS), 0), ("pass1/", 1, len(IDS))):
+            for layer in range(3):
+                at = f"{name}layers.{layer}.self_attn"
+                made, kept = seen[f"{at}.k_rope"], seen[f"{at}.keys"]
+                self.assertEqual(made.shape, (1, 2, tokens, 6), at)
+                if layer == 1:
+                    self.assertEqual(kept.shape[2], room)
+                    self.assertTrue(torch.equal(kept[:, :, past : past + tokens], made), at)
+                else:
+                    self.assertTrue(torch.equal(kept[:, :, -tokens:], made), at)
+
+    def test_padding_is_written(self):
+        mask = torch.ones(1, len(IDS), dtype=torch.int64)
+        self.assertNotIn("attention_mask", self.record(attention_mask=mask))
+        mask[0, :2] = 0
+        self.assertTrue(torch.equal(self.record(attention_mask=mask)["attention_mask"], mask))
+
+
 if __name__ == "__main__":
     unittest.main()

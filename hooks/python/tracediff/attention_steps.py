@@ -229,13 +229,29 @@ def _side(
     if whole is None:
         return
     scope = product.scope
-    joined = step is not None and step.op == "cat" and step.attrs.get("dim", 0) in (-2, len(step.outs[0].shape) - 2)
     if fresh is not None and step is not None and step.scope.startswith(scope):
-        made = step.operands[-1] if joined else whole
+        made = _added(step, whole)
         if isinstance(made, Operand):
-            yield fresh, made, 2, step.index - 1 if joined else step.index
+            yield fresh, made, 2, step.index if made is whole else step.index - 1
     if cached is not None:
         yield cached, whole, 3, product.index - 1
+
+
+INTO = ("index_copy", "index_put", "write")  # what a cache with room for later tokens does, instead of growing
+
+
+def _added(step: Step, whole: Operand) -> Any:
+    """Return what a step adds to a cache of keys [1, heads, rows, width]: of one that is no cache, all that it made."""
+    if step.op == "cat" and step.attrs.get("dim", 0) in (-2, len(step.outs[0].shape) - 2):
+        return step.operands[-1]
+    new = step.operands[-1] if step.op in INTO and step.operands else None
+    if not isinstance(new, Operand) or not 2 <= len(new.shape) <= 4 or new.shape[-1] != whole.shape[-1]:
+        return whole
+    ones = 4 - len(new.shape)
+    shape = (1,) * ones + new.shape
+    if shape[:2] != whole.shape[:2]:
+        return whole
+    return Operand(new.of, shape, (0,) * ones + new.stride, new.offset)
 
 
 EARLY = re.compile(r".*\.(q_rope|k_rope|[qkv]_norm|[qkv]_layernorm)")

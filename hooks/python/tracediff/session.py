@@ -112,6 +112,9 @@ class Session:
         self.names.tokens = self._lengths[-1].tokens
         if ids is not None:
             self.names.give("input_ids", ids, 1, -2)
+        seen = given.get("attention_mask")
+        if isinstance(seen, torch.Tensor) and seen.dim() == 2 and not bool(seen.all()):
+            self.names.give("attention_mask", seen, 2, -1)  # it says which tokens are padding
         self._inside.enter_context(self.recording.running())
 
     def _end(self, module: Any, args: Any, kwargs: Any, output: Any) -> None:

@@ -16,7 +16,7 @@ import torch
 from tracediff import host, lengths, program_file, trace
 from tracediff.attention import unseen
 from tracediff.errors import BadInput, CaptureFailed
-from tracediff.memory import Leaf, Value
+from tracediff.memory import Leaf, Operand, Value
 from tracediff.program_file import Name
 from tracediff.session import Session, beside
 
@@ -94,6 +94,8 @@ class Tracer:
         if isinstance(of, Value):
             flat = self._memory(of)
             if flat is None:
+                flat = self._copy(of)
+            if flat is None:
                 return None
             return torch.as_strided(flat, operand.shape, operand.stride, operand.offset).clone()
         if isinstance(of, Leaf):
@@ -115,6 +117,19 @@ class Tracer:
             flat = self._memory(step.operands[0].of) if isinstance(step.operands[0].of, Value) else None
             return None if flat is None else flat.view(getattr(torch, of.dtype))
         return self.session.recording.memory.alive(of)
+
+    def _copy(self, of: Value) -> Any:
+        """Return the memory of a copy of a value: a cache keeps what it was given after that is gone. None without one."""
+        for step in self.session.recording.steps[of.step + 1 :]:
+            source = step.operands[0] if step.op == "to" and step.operands else None
+            if not isinstance(source, Operand) or source.of is not of or source.offset:
+                continue
+            copy = step.outs[0]
+            if (source.shape, source.stride, of.dtype) == (of.shape, of.stride, copy.dtype) and copy.stride == of.stride:
+                flat = self._memory(copy)
+                if flat is not None:
+                    return flat
+        return None
 
     @property
     def missed(self) -> list[str]:

@@ -1,0 +1,239 @@
+package compare_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	dumps "github.com/tracediff/tracediff/capture/foreign"
+	"github.com/tracediff/tracediff/capture/reference"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// refused compares, and returns why that is refused and what to do; empty where it is not.
+func refused(t *testing.T, l, r *capture.Trace, o compare.Options) (why, what string) {
+	t.Helper()
+	_, err := compare.Run(context.Background(), l, r, o)
+	var bad *compare.UnsuitableError
+	if !errors.As(err, &bad) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "", ""
+	}
+	if bad.What != "rows" {
+		t.Errorf("%s: %v", bad.What, bad)
+	}
+	return bad.Reason, bad.Hint
+}
+
+// A batch, and a row beside padding, are refused on either side and alone; what only looks like it is compared.
+func TestRowsThatAreNotOneSequenceAreRefused(t *testing.T) {
+	list := tiny(t)
+	ints := func(name string, shape []int, values ...float64) hooks.Event {
+		return fire(name, hooks.I64, shape, values...)
+	}
+	row := func(values ...float64) hooks.Event { return ints("input_ids", []int{1, len(values)}, values...) }
+	positions := func(values ...float64) hooks.Event {
+		return ints("position_ids", []int{1, len(values)}, values...)
+	}
+	mask := func(sees func(q, k int) bool) hooks.Event {
+		var values []float64
+		for q := range 5 {
+			for k := range 5 {
+				if values = append(values, 0); k > q || !sees(q, k) {
+					values[len(values)-1] = low32
+				}
+			}
+		}
+		return fire("mask.full", hooks.F32, []int{1, 1, 5, 5}, values...)
+	}
+	const padding = "run the port on the tokens alone, without padding"
+	for _, c := range []struct {
+		what   string
+		events []hooks.Event
+		why    string // empty: it is compared
+		next   string
+	}{
+		{"two sequences", []hooks.Event{ints("input_ids", []int{2, 3}, 5, 6, 7, 8, 9, 3)}, "2 sequences", capture.OneSequence},
+		{"an attention mask with a 0", []hooks.Event{row(5, 6, 7), ints("attention_mask", []int{1, 3}, 0, 1, 1)}, "attention_mask is 0 for 1 of 3 tokens", padding},
+		{"one of ones", []hooks.Event{row(5, 6, 7), ints("attention_mask", []int{1, 3}, 1, 1, 1)}, "", ""},
+		{"one of booleans", []hooks.Event{row(5, 6, 7), fire("attention_mask", hooks.Bool, []int{1, 3}, 1, 1, 0)}, "attention_mask is 0", padding},
+		{"positions that count from 0 behind ones", []hooks.Event{row(3, 3, 6, 7), positions(1, 1, 0, 1)}, "position_ids is 1 for the first 2 tokens", padding},
+		{"or behind zeros", []hooks.Event{row(3, 3, 6, 7), positions(0, 0, 0, 1)}, "position_ids is 0 for the first 2 tokens", padding},
+		{"zeros in front of other tokens are wrong positions", []hooks.Event{row(4, 3, 6, 7), positions(0, 0, 0, 1)}, "", ""},
+		{"so is one 0 too many", []hooks.Event{row(3, 3, 6, 7), positions(0, 0, 1, 2)}, "", ""},
+		{"usual positions", []hooks.Event{row(3, 3, 6, 7), positions(0, 1, 2, 3)}, "", ""},
+		{"a mask of padding in front", []hooks.Event{row(3, 3, 6, 7, 8), mask(func(_, k int) bool { return k > 1 })}, "mask.full hides the first 2 tokens, all of id 3", padding},
+		{"a mask of padding behind", []hooks.Event{row(5, 6, 7, 3, 3), mask(func(_, k int) bool { return k < 3 })}, "mask.full hides the last 2 tokens, all of id 3", padding},
+		{"a mask that hides two texts is a mistake", []hooks.Event{row(5, 6, 7, 3, 3), mask(func(_, k int) bool { return k > 1 })}, "", ""},
+		{"so is one that hides one token", []hooks.Event{row(3, 3, 7, 8, 9), mask(func(_, k int) bool { return k > 0 })}, "", ""},
+	} {
+		local := build(t, manifest("local", 0), c.events...)
+		ref := build(t, manifest("reference", 0), row(5, 6, 7))
+		for side, o := range map[string]compare.Options{"local": {Order: list}, "reference": {Order: list}, "alone": {Order: list, Alone: true}} {
+			l, r := local, ref
+			switch side {
+			case "reference":
+				l, r = ref, local
+			case "alone":
+				r = local
+			}
+			why, next := refused(t, l, r, o)
+			if !strings.Contains(why, c.why) || (why == "") != (c.why == "") || !strings.Contains(next, c.next) {
+				t.Errorf("%s, %s: %q, %q", c.what, side, why, next)
+			}
+		}
+	}
+	two := build(t, manifest("local", 0), ints("input_ids", []int{2, 3}, 5, 6, 7, 8, 9, 3))
+	if why, _ := refused(t, two, two, compare.Options{Order: list, AB: true}); why != "" {
+		t.Errorf("two runs of one batch: %s", why)
+	}
+}
+
+// A dump of modules shows no mask. Where its row begins or ends with padding, what that does is no mistake with a name.
+func TestPaddingWithoutAMaskIsRefused(t *testing.T) {
+	ck, list := openModel(t, "llama-tiny")
+	golden := openGolden(t, "golden/llama-tiny/prefill.float32.safetensors")
+	ids, err := golden.IDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(ids[0])
+	for _, c := range []struct {
+		what string
+		sees func(q, k int) bool
+		ends [2]int // the ids at either end that are made alike
+		why  string
+	}{
+		{"in front", func(_, k int) bool { return k > 2 }, [2]int{3, 0}, "it begins with 3 tokens"},
+		{"behind", func(_, k int) bool { return k < n-3 }, [2]int{0, 3}, "it ends with 3 tokens"},
+		{"no padding: the first keys are masked", func(_, k int) bool { return k > 2 }, [2]int{}, ""},
+	} {
+		fed := slices.Clone(ids[0])
+		for i := range fed {
+			if i < c.ends[0] || i >= n-c.ends[1] {
+				fed[i] = 1
+			}
+		}
+		walked := walk(t, ck, list, fed)
+		local := modulesAlone(t, walked, list, c.sees)
+		i, err := certify.NewIsolator(local, list, reference.Weights(ck, hooks.F32), certify.IsolateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, alone := range []bool{false, true} {
+			ref := walked
+			if alone {
+				ref = local
+			}
+			why, _ := refused(t, local, ref, compare.Options{Order: list, Isolator: i, All: true, Alone: alone})
+			if !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
+				t.Errorf("%s, alone %t: %q", c.what, alone, why)
+			}
+		}
+	}
+}
+
+// Recordings of transformers with a static cache, with one that keeps all keys and inside generate() are what the golden is:
+// fixtures/wild/transformers has how they were made.
+func TestRecordingsOfCachesAreRight(t *testing.T) {
+	golden := openGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
+	_, list := openModel(t, "gemma3-tiny")
+	for _, name := range []string{"static", "full", "generate", "generate-static"} {
+		made, err := dumps.Open("../fixtures/wild/transformers/traces/" + name + ".safetensors")
+		if err != nil {
+			t.Fatal(err)
+		}
+		local, err := dumps.Fit(made, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer local.Close()
+		for _, ref := range []*capture.Trace{golden, nil} {
+			res := isolated(t, "gemma3-tiny", local, ref)
+			if res.ExitCode() != 0 || res.Mismatches > 0 || res.Isolation.Bugs > 0 {
+				t.Errorf("%s, alone %t: exit %d, %+v, missing %v", name, ref == nil, res.ExitCode(), res.Divergence, res.Missing)
+			}
+		}
+		if res := isolated(t, "gemma3-tiny", golden, local); res.Mismatches > 0 {
+			t.Errorf("%s, as the reference: %+v", name, res.Divergence)
+		}
+	}
+}
+
+// walk is the reference walk of some tokens.
+func walk(t *testing.T, ck *checkpoint.Checkpoint, list *order.List, ids []int) *capture.Trace {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "walk.safetensors")
+	if _, err := reference.Walk(t.Context(), reference.Job{
+		List: list, DType: hooks.F32, Passes: [][]int{ids}, Checkpoint: ck, Path: path, Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, path)
+}
+
+// modulesAlone is a dump of the outputs of modules of a port of llama-tiny whose queries see what sees reports, up to the attention of layer 0:
+// plain loops make that from its queries, keys and values.
+func modulesAlone(t *testing.T, walked *capture.Trace, list *order.List, sees func(q, k int) bool) *capture.Trace {
+	t.Helper()
+	const at = "layers.0.self_attn."
+	value := func(name string) []float64 {
+		v, err := walked.Value(0, at+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Data
+	}
+	q, k, v := value("q_rope"), value("k_rope"), value("v_proj")
+	const heads = 2
+	n := len(v) / (heads * headDim)
+	context := make([]float64, n*heads*headDim)
+	for h := range heads {
+		for i := range n {
+			p := make([]float64, n)
+			var sum float64
+			for s := range i + 1 {
+				var dot float64
+				for d := range headDim {
+					dot += float64(q[(h*n+i)*headDim+d] * k[(h*n+s)*headDim+d])
+				}
+				if p[s] = math.Exp(dot / math.Sqrt(headDim)); !sees(i, s) {
+					p[s] = 0
+				}
+				sum += p[s]
+			}
+			for s := range p {
+				if sum == 0 { // the lowest number is added to all, so that all are alike
+					p[s] = 1 / float64(n)
+				} else {
+					p[s] /= sum
+				}
+				for d := range headDim {
+					context[(i*heads+h)*headDim+d] += float64(p[s] * v[(s*heads+h)*headDim+d])
+				}
+			}
+		}
+	}
+	modules := []string{"input_ids", "embed_tokens", "layers.0.input_layernorm", at + "q_proj", at + "k_proj", at + "v_proj"}
+	return rewritten(t, walked, func(m *capture.Manifest) { m.Derived = nil }, func(_ string, e hooks.Event) []hooks.Event {
+		if e.Name == at+"context" {
+			e.Tensor = fire(e.Name, hooks.F32, e.Tensor.Shape, context...).Tensor
+			return []hooks.Event{e}
+		}
+		if !slices.Contains(modules, e.Name) {
+			return nil
+		}
+		return []hooks.Event{e}
+	})
+}
