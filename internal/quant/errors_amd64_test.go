@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
 )
 
 // TestErrorsAreTheSameFourAtATime: with and without vector instructions, to the bit, also of what is not finite.
