@@ -49,7 +49,7 @@ func FuzzRecordedModels(f *testing.F) {
 			return
 		}
 		p, err := mapping.Propose(ctx, dump, fitted, list, ref)
-		if errors.Is(err, mapping.ErrNoTokens) {
+		if errors.Is(err, mapping.ErrNoTokens) || ctx.Err() != nil {
 			return
 		} else if err != nil {
 			t.Fatal(err)
