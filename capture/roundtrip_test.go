@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // anyEvents are events as a model may fire them: names of all text, few enough that they repeat, passes that go

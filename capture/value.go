@@ -62,13 +62,17 @@ func (r Record) Sums() bool { return r.terms != nil }
 type Sum struct {
 	// Order is how far its sum may be from that of the record, which is rounded once. Of n terms that are not 0, n−2 sums on the way have
 	// an error of u·M each, where M is the larger of the sums of the positive and of the negative terms, and u half a unit of the dtype that
-	// holds the terms; the last rounding of the two sums adds 2u·|sum|. The sum of two has the one rounding, and one term has no sum.
+	// holds the terms; the last rounding of the two sums adds 2u·|sum|. The sum of two has the one rounding, and one term has no sum. Subnormal
+	// numbers have an exact sum, but an engine may take them for zero, terms as well as sums; see [floats.Flushed].
 	//
 	// Higham, Accuracy and Stability of Numerical Algorithms, section 4.2.
 	Order []float64
-	// Magnitude is the sum of the magnitudes of the terms; 0 where one alone is not 0. Each of them was rounded: together they are off by u
-	// times that.
+	// Magnitude is the sum of the magnitudes of the terms; 0 where only one is not 0.
 	Magnitude []float64
+	// Rounded is how far the terms together may be from what was rounded to them: u·Magnitude, and for each term what rounding changes where
+	// numbers are subnormal, or all of such a number where it is taken for zero. One of n terms is not counted where the others are 0.
+	Rounded []float64
+	Held    hooks.DType // the dtype that holds the terms
 	program.Terms
 }
 
@@ -78,8 +82,16 @@ func (t *Trace) Summed(r Record) (*Sum, error) {
 		return nil, nil
 	}
 	n := int(r.Size) / r.DType.Size()
-	s := &Sum{Order: make([]float64, n), Magnitude: make([]float64, n), Terms: program.Terms{Count: make([]int, n), Most: make([]float64, n)}}
-	above, below := make([]float64, n), make([]float64, n)
+	held, err := HeldIn(r.terms, r.DType, r.Size)
+	if err != nil {
+		return nil, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
+	}
+	s := &Sum{
+		Order: make([]float64, n), Magnitude: make([]float64, n), Rounded: make([]float64, n), Held: held,
+		Terms: program.Terms{Count: make([]int, n), Most: make([]float64, n), Unit: floats.Unit(held)},
+	}
+	above, below, tiny := make([]float64, n), make([]float64, n), make([]float64, n)
+	flushed := floats.Flushed(held)
 	raw, term := make([]byte, r.Size), make([]float64, n)
 	for _, data := range r.terms {
 		if got, err := data.ReadAt(raw, 0); got < len(raw) {
@@ -93,24 +105,40 @@ func (t *Trace) Summed(r Record) (*Sum, error) {
 				s.Count[i]++
 			}
 			above[i], below[i] = above[i]+max(x, 0), below[i]-min(x, 0)
+			if a := math.Abs(x); a < flushed && len(r.terms) > 1 {
+				tiny[i] += a
+			}
 		}
 	}
-	held, err := HeldIn(r.terms, r.DType, r.Size)
-	if err != nil {
-		return nil, fmt.Errorf("trace %s: read tensor %s: %w", t.path, quote(r.Key), err)
-	}
-	u := floats.Unit(held)
-	s.Unit = u
+	least := max(floats.RoundingError(held, 0), flushed)
 	for i, k := range s.Count {
-		if s.Most[i] = max(above[i], below[i]); k > 2 {
-			steps := float64(k-2) * u * s.Most[i] * (1 + float64(k)*u)
-			s.Order[i] = steps + 2*u*(math.Abs(above[i]-below[i])+steps)
-		}
+		s.Most[i] = max(above[i], below[i])
+		s.Order[i] = s.order(k, s.Most[i], math.Abs(above[i]-below[i]), tiny[i])
+		rounded := len(r.terms) - 1
 		if k > 1 {
 			s.Magnitude[i] = above[i] + below[i]
+			rounded++
 		}
+		s.Rounded[i] = float64(s.Unit*s.Magnitude[i]) + float64(rounded)*least
 	}
 	return s, nil
+}
+
+// order is Order of an element of k terms, of which most is the larger of the sums of the positive and of the negative ones; tiny is the sum of the
+// magnitudes of subnormal ones.
+func (s *Sum) order(k int, most, sum, tiny float64) float64 {
+	flushed := floats.Flushed(s.Held)
+	steps := tiny
+	if k > 2 {
+		steps += float64(k-2) * (s.Unit*most*(1+float64(k)*s.Unit) + flushed)
+	}
+	switch {
+	case steps > 0: // the two sums are rounded apart
+		return steps + 2*floats.RoundingError(s.Held, sum+steps) + min(sum, flushed)
+	case k == 2 && sum < flushed:
+		return sum
+	}
+	return 0
 }
 
 // HeldIn is the dtype that tensors of d, of some bytes each, were computed in: bfloat16 or float16 where it holds all their elements, since

@@ -128,6 +128,10 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	if o.AB {
 		o.Isolator, o.ReferenceIsolator, o.Certified = nil, nil, nil
 	}
+	if o.Order != nil {
+		known := func(name string) bool { return o.Order.Index(name) >= 0 }
+		localTrace, referenceTrace = localTrace.Called(known), referenceTrace.Called(known)
+	}
 	differences, err := suitable(localTrace, referenceTrace, o)
 	if err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func outsideItself(t *capture.Trace, list *order.List) (string, error) {
 }
 
 // outOfOrder finds a tensor that a trace, which is to be in the order of execution, has before one that it is computed from.
-// Which of two entries comes first that do not depend on each other is for the engine to choose.
+// Which of two entries comes first that do not depend on each other is for the engine to choose, and so is when an input is written.
 func outOfOrder(t *capture.Trace, list *order.List) (string, error) {
 	if !t.Sequence() || t.Manifest().Program != "" { // a run that records writes a tensor when it knows its name, which may be later
 		return "", nil
@@ -106,7 +106,7 @@ func outOfOrder(t *capture.Trace, list *order.List) (string, error) {
 		}
 		for _, in := range nearest(list, n.Entry, func(entry int) bool {
 			_, has := at[order.Node{Entry: entry, Pass: r.Pass}]
-			return has
+			return has && !isInput(list.Entries[entry].Name)
 		}) {
 			if before := at[order.Node{Entry: in, Pass: r.Pass}]; before > own {
 				return fmt.Sprintf("it says that its tensors are in the order of execution, but %q stands before %q, from which it is computed", r.Key, t.Records()[before].Key), nil
@@ -114,6 +114,12 @@ func outOfOrder(t *capture.Trace, list *order.List) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// isInput reports whether a tensor is an input of the model: token ids, positions, or a mask, which transformers gives to its layers. A port has it
+// before the first operation, whenever it writes it.
+func isInput(name string) bool {
+	return name == order.InputIDs || name == order.PositionIDs || strings.HasPrefix(name, "mask.")
 }
 
 // nearest are the closest ancestors of an entry in its pass for which has is true.

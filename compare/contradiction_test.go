@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,5 +137,51 @@ func TestConstantsFollowFromTheIDs(t *testing.T) {
 	res := run(t, few, golden, compare.Options{Order: list})
 	if len(res.Untested) > 0 || res.Coverage.Tested == 0 {
 		t.Errorf("untested %q, tested %d, incomplete %q", res.Untested, res.Coverage.Tested, res.Incomplete)
+	}
+}
+
+// Inputs of the model may stand anywhere in a file that promises the order of execution, and in what a manifest lists. What is computed may not.
+func TestInputsStandAnywhere(t *testing.T) {
+	golden := openGolden(t, "golden/gemma3-tiny/prefill.float32.safetensors")
+	_, list := openModel(t, "gemma3-tiny")
+	for _, c := range []struct {
+		name  string
+		moved func(name string) bool
+		right bool
+	}{
+		{"positions", func(name string) bool { return name == order.PositionIDs }, true},
+		{"ids", func(name string) bool { return name == order.InputIDs }, true},
+		{"masks", func(name string) bool { return strings.HasPrefix(name, "mask.") }, true},
+		{"tables", func(name string) bool { return strings.HasPrefix(name, "rotary.") }, false},
+	} {
+		var front, behind []capture.Source
+		for _, s := range golden.Sources() {
+			if c.moved(s.Name) {
+				behind = append(behind, s)
+			} else {
+				front = append(front, s)
+			}
+		}
+		if len(behind) == 0 {
+			t.Fatalf("the golden has no %s", c.name)
+		}
+		m := golden.Manifest()
+		if m.Entries = nil; c.right {
+			for _, s := range slices.Concat(front, behind) {
+				m.Entries = append(m.Entries, s.Name)
+			}
+		}
+		moved, err := capture.Assemble("moved", slices.Concat(front, behind), m, true, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := compare.Run(t.Context(), moved, golden, compare.Options{Order: list})
+		var unsuitable *compare.UnsuitableError
+		switch {
+		case !c.right && !errors.As(err, &unsuitable):
+			t.Errorf("%s behind what is computed from them: error %v", c.name, err)
+		case c.right && (err != nil || res.Mismatches > 0 || len(res.Missing) > 0):
+			t.Errorf("%s at the end: error %v, %+v", c.name, err, res)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // whole is a dtype as it is read where nothing is rounded: nil for what is not a number.

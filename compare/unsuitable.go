@@ -153,13 +153,13 @@ func text(v any, there bool) string {
 
 // orderDifferences lists where the names that both sides declare contradict each other. A side may well declare fewer
 // names than the other, because its scope is narrower or because it has fewer hooks. But names that both have stand in
-// one order; and where each side's scope covers names that only the other one has, the two were not made from one order.
+// one order, those of inputs apart; and where each side's scope covers names that only the other one has, the two were not made from one order.
 func (n sideNames) orderDifferences(l, r capture.Manifest, list *order.List) []string {
 	if l.Entries == nil || r.Entries == nil {
 		return nil
 	}
 	inL, inR := set(l.Entries), set(r.Entries)
-	both := func(in map[string]bool) func(string) bool { return func(s string) bool { return !in[s] } }
+	both := func(in map[string]bool) func(string) bool { return func(s string) bool { return !in[s] || isInput(s) } }
 	a, b := slices.DeleteFunc(slices.Clone(l.Entries), both(inR)), slices.DeleteFunc(slices.Clone(r.Entries), both(inL))
 	if list != nil && (list.IsRecorded() || l.Program != "" || r.Program != "") { // a recording run writes a tensor when it knows its name, which is not where the order has it
 		byPlace := func(x, y string) int { return cmp.Compare(list.Index(x), list.Index(y)) }

@@ -217,7 +217,7 @@ func (c *Config) validate() error {
 // validateArithmetic reports constants with which a layer gives no numbers, and what is not one of the operations.
 func (c *Config) validateArithmetic() error {
 	if _, ok := activations[c.Activation]; !ok {
-		return fmt.Errorf("the activation %q is not supported (%s are)", c.Activation, strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
+		return fmt.Errorf("the activation %q is %w (%s are)", c.Activation, errSetting, strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
 	}
 	if s := c.QueryPreAttnScalar; !(s >= 0 && s <= maxSize) || (s == 0 && families[c.ModelType].scalar) {
 		return fmt.Errorf("query_pre_attn_scalar is %g, want a positive number", s)
@@ -268,7 +268,7 @@ func (c *Config) validateRope() error {
 				return fmt.Errorf("rope factor of %s is %g, want a positive number", t, r.Factor)
 			}
 		default:
-			return fmt.Errorf("rope_type %q of %s is not supported (default, linear and llama3 are)", r.Type, t)
+			return fmt.Errorf("rope_type %q of %s is %w (default, linear and llama3 are)", r.Type, t, errSetting)
 		}
 		if r.Type == "llama3" && !(r.LowFreq > 0 && r.HighFreq > r.LowFreq && r.OriginalPositions > 0) {
 			return fmt.Errorf("rope_type llama3 of %s needs 0 < low_freq_factor < high_freq_factor and original_max_position_embeddings", t)
@@ -294,7 +294,7 @@ func (g *Gemma3nConfig) validate(c *Config) error {
 	case len(g.Sparsity) != c.NumLayers:
 		return fmt.Errorf("activation_sparsity_pattern has %d entries for %d layers", len(g.Sparsity), c.NumLayers)
 	case c.Activation != "gelu_pytorch_tanh":
-		return fmt.Errorf("hidden_activation %q is not supported for Gemma 3n (gelu_pytorch_tanh is)", c.Activation)
+		return fmt.Errorf("hidden_activation %q is %w for Gemma 3n (gelu_pytorch_tanh is)", c.Activation, errSetting)
 	}
 	for i, p := range g.Sparsity {
 		if !(p >= 0 && p < 1) {

@@ -24,7 +24,7 @@ func readGemma3(f *fields) *Config {
 		c.FinalSoftcap = f.softcap("final_logit_softcapping", 0)
 	}
 	if f.bool("use_bidirectional_attention", false) {
-		f.fail("use_bidirectional_attention is true: embedding models with bidirectional masks are not supported")
+		f.fail("use_bidirectional_attention is true: embedding models with bidirectional masks are %w", errSetting)
 	}
 	return c
 }

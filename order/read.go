@@ -12,6 +12,13 @@ import (
 // ErrModelType is wrapped by the error for a model_type that is not known.
 var ErrModelType = errors.New("model_type is not supported")
 
+// errSetting is wrapped by the error for a setting of a known family that no operation here has.
+var errSetting = errors.New("not supported")
+
+// Undescribed reports whether an error says that no order describes a model: its family is not known, or it has a setting that no operation here
+// has, such as YaRN's scaling. The program of such a model can be recorded.
+func Undescribed(err error) bool { return errors.Is(err, ErrModelType) || errors.Is(err, errSetting) }
+
 // ReadConfig resolves a config.json as transformers 5.23 reads it: text settings nested or at top level, absent fields
 // and nulls replaced by the defaults of the class, both forms of RoPE settings, layer types derived where not given.
 // Unknown keys are ignored. The error names the field.

@@ -33,9 +33,13 @@ var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens
 //
 // Tensors that the order has under two names, of which the dump has one, are noted: nothing is read under the other.
 //
-// Each gets a note. A trace with a manifest gets the last two only. A trace that needs nothing is returned as it is.
-// Without an order, nil, only the token ids are looked at. The trace stays open as long as the new one is used.
+// Each gets a note, but for the names of later calls of a module, see [capture.Trace.Called]. A trace with a manifest gets these names and the
+// last two readings only. A trace that needs nothing is returned as it is. Without an order, nil, only the token ids are looked at. The trace
+// stays open as long as the new one is used.
 func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
+	if list != nil {
+		t = t.Called(func(name string) bool { return list.Index(name) >= 0 })
+	}
 	f := fitter{list: list, sources: t.Sources()}
 	if t.Status() == "" {
 		f.prefix()

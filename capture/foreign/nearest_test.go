@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/ggmltext"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // row is the text of eval-callback of a tensor of one row.

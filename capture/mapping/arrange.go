@@ -28,7 +28,7 @@ type cut struct{ axis, ranks int }
 // the others, then those with the pairs of the last axis as neighbours. An axis of want that is as wide as several heads may be several in have.
 // The layouts are those of each part, where have is made of parts. sizes are those that a layout may leave out.
 func arrangements(have, want []int, letters string, sizes map[string]int, parts cut) []arrangement {
-	if elementsOf(have) != elementsOf(want) || elementsOf(want) == 0 || len(want) == 0 || len(letters) != len(want) {
+	if elementsOf(have) != elementsOf(want) || elementsOf(want) == 0 || len(want) == 0 || len(want) > maxAxes || len(letters) != len(want) {
 		return nil
 	}
 	var list []arrangement
@@ -42,9 +42,10 @@ func arrangements(have, want []int, letters string, sizes map[string]int, parts 
 		}
 	}
 	groups := make([][]atom, len(want))
+	called := axisNames(letters)
 	for i, n := range want {
 		if n != 1 {
-			groups[i] = []atom{{letters[i : i+1], n}}
+			groups[i] = []atom{{called[i], n}}
 		}
 	}
 	add(groups)
@@ -60,6 +61,21 @@ func arrangements(have, want []int, letters string, sizes map[string]int, parts 
 	}
 	slices.SortStableFunc(list, func(a, b arrangement) int { return btoi(a.pairs) - btoi(b.pairs) })
 	return list
+}
+
+// axisNames are the names of an entry's axes in a layout: their letters. An entry may have several axes of one letter, such as the streams of
+// a residual and the channels of each, and a layout tells axes by their names: all but the last of a letter get another one, which no
+// axis has and layouts have no meaning for.
+func axisNames(letters string) []string {
+	const taken = "hkdevrp" // the sizes of the model, and the halves of rotary pairs
+	called := strings.Split(letters, "")
+	spare := slices.DeleteFunc(strings.Split("abcdefghijklmnopqrstuvwxyz", ""), func(l string) bool { return strings.Contains(letters+taken, l) })
+	for i, letter := range called {
+		if strings.LastIndex(letters, letter) > i {
+			called[i], spare = spare[0], spare[1:]
+		}
+	}
+	return called
 }
 
 func btoi(b bool) int {

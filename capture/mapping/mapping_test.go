@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/hooks"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 	"github.com/tracediff/tracediff/order"
 )
 

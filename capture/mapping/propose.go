@@ -350,6 +350,9 @@ func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
 		}
 	}
 	if f.join == "" && f.stages == nil {
+		if slices.Contains(hole.FindAllString(t.text, -1), "{L}") && slices.ContainsFunc(l.To, func(to string) bool { return !strings.Contains(to, "{L}") }) {
+			return t.oneByOne(f, l, nil) // one layer computes what has the number of none
+		}
 		unfit := p.unfit(f, l.Axes)
 		if l.Split != "" {
 			unfit = f.uncommon()

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/compare/baseline"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/measure"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 const whole = `[[accepted]]

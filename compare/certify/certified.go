@@ -34,6 +34,7 @@ func (c Certified) AddRun(ctx context.Context, t *capture.Trace, list *order.Lis
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.Path(), err)
 	}
+	t = i.trace
 	var keys []capture.Record
 	for _, r := range t.Records() {
 		e, ok := list.Lookup(r.Name)

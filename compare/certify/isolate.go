@@ -89,6 +89,7 @@ func NewIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 }
 
 func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) (program.Rows, error), o IsolateOptions, narrow bool) (*Isolator, error) {
+	t = t.Called(func(name string) bool { return list.Index(name) >= 0 })
 	m := t.Manifest()
 	dtype := m.DType
 	if dtype == 0 {

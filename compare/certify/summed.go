@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
@@ -12,7 +13,7 @@ import (
 // summed bounds how far an entry that is the sum of the results of ranks may be from one that is computed at once, beside what rounds
 // there. With p the results, n of them, u half a unit of their dtype and the order of the sum as [capture.Sum] has it:
 //
-//   - Each p is rounded: u·Σ|p|.
+//   - Each p is rounded: u·Σ|p|, and more where it is subnormal; see [capture.Sum].
 //   - Of a linear operation with a bias b, one rank adds the bias to a product that was rounded before, which is |p|+|b| at most; so does
 //     the computation at once, whose product is Σ|p|+|b| at most: u·(2·Σ|p| + 2·|b|).
 func (i *Isolator) summed(n order.Node) ([]float64, error) {
@@ -22,9 +23,9 @@ func (i *Isolator) summed(n order.Node) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	bound, u := s.Order, s.Unit
-	for k, sum := range s.Magnitude {
-		bound[k] += u * sum
+	bound := s.Order
+	for k, e := range s.Rounded {
+		bound[k] += e
 	}
 	o, linear := e.Op.(op.Linear)
 	if !linear || !o.Bias || len(e.Weights) < 2 {
@@ -41,7 +42,7 @@ func (i *Isolator) summed(n order.Node) ([]float64, error) {
 	}
 	for k, sum := range s.Magnitude {
 		if sum > 0 && width > 0 {
-			bound[k] += 2 * u * (sum + math.Abs(bias[k%width]))
+			bound[k] += 2 * floats.RoundingError(s.Held, sum+math.Abs(bias[k%width]))
 		}
 	}
 	return bound, nil

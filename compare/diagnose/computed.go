@@ -139,11 +139,19 @@ func (s *search) dropped() error {
 				return nil
 			}
 			for i := range own.Data {
-				if own.Data[i], own.Bound[i] = own.Data[i]*by, own.Bound[i]*by+0x1p-23*math.Abs(own.Data[i]*by); y[i] == 0 {
+				if own.Data[i], own.Bound[i] = own.Data[i]*by, own.Bound[i]*by+twoRoundings(own.Data[i]*by); y[i] == 0 {
 					own.Data[i], own.Bound[i] = 0, 0
 				}
 			}
 			return given(e, own)
 		},
 	})
+}
+
+// twoRoundings is what two roundings of float32 may change a result by, which is x at most; below the normal numbers engines take it for zero.
+func twoRoundings(x float64) float64 {
+	if x = math.Abs(x); x == 0 {
+		return 0
+	}
+	return 2*floats.RoundingError(hooks.F32, x) + min(x, floats.Flushed(hooks.F32))
 }

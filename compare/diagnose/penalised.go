@@ -124,7 +124,7 @@ func (s *search) penalty(e *Entry, before bool, change func(x float64) float64) 
 	for i, x := range v.Data {
 		if slices.Contains(read, i%width) {
 			low, high := change(x-v.Bound[i]), change(x+v.Bound[i])
-			v.Data[i], v.Bound[i] = (low+high)/2, math.Abs(high-low)/2+0x1p-23*math.Abs(high)
+			v.Data[i], v.Bound[i] = (low+high)/2, math.Abs(high-low)/2+twoRoundings(high)
 		}
 	}
 	return given(e, v)

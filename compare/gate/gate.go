@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // limits are the relative L2 that a whole tensor may have.
@@ -146,7 +147,18 @@ func ByTable(m *measure.Metrics, arithmetic hooks.DType, beforeLayers bool) *Gat
 	if beforeLayers {
 		limit, from = table[arithmetic].before, from+" before the layers"
 	}
+	limit = max(limit, min(limit+2*lastRounding(m, arithmetic), widest)) // both sides are rounded
 	return newGate(m, limited(m), from, limit, func(a measure.AxisError) float64 { return limit * factor(a) })
+}
+
+// lastRounding is what rounding to a dtype may change a tensor by beyond the unit roundoff that limits are made of, as relative L2: nothing for normal
+// numbers, and where the reference's are smaller on average, half the smallest number of the dtype over their root mean square.
+func lastRounding(m *measure.Metrics, d hooks.DType) float64 {
+	rms := float64(m.Norm) / math.Sqrt(float64(m.Compared))
+	if !(rms > 0 && rms < floats.SmallestNormal(d)) {
+		return 0
+	}
+	return floats.RoundingError(d, rms) / rms
 }
 
 // Worst says which check failed by most.

@@ -80,7 +80,8 @@ func kindOf(key string) string {
 //   - what it would be if it were one of its kind, as far as it is too small to say for itself: with m elements,
 //     √((m·own² + 64·kind²) / (m + 64));
 //   - half a unit roundoff of the dtype, which is half of what one rounding may do to a number: an entry which the walk happens to
-//     hit exactly, or does not round at all, has a floor of zero, and any difference would be infinitely many times that.
+//     hit exactly, or does not round at all, has a floor of zero, and any difference would be infinitely many times that. Of subnormal
+//     numbers it is half of what one rounding may do to these.
 //
 // A slice's is at least the tensor's. No limit is wider than widest. Where only some tokens are compared they may be the worst ones.
 func (n *Floors) Gate(m *measure.Metrics, key, name string, arithmetic hooks.DType, part bool) *Gate {
@@ -96,7 +97,7 @@ func (n *Floors) Gate(m *measure.Metrics, key, name string, arithmetic hooks.DTy
 		return nil
 	}
 	kind := n.kinds[kindOf(name)]
-	least := floats.Unit(arithmetic) / 2
+	least := max(floats.Unit(arithmetic), lastRounding(m, arithmetic)) / 2
 	of := func(own, kind measure.Number) float64 {
 		size := float64(m.Compared)
 		usual := math.Sqrt((size*float64(own*own) + noisePrior*float64(kind*kind)) / (size + noisePrior))

@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
 	"github.com/tracediff/tracediff/internal/floats"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // tensor has these values, of which the last is repeated until the shape is full.

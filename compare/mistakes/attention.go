@@ -38,7 +38,7 @@ var attentions = []Mistake{
 		edit: number("cap", func(s *spot, _ float64) float64 { return s.m.List.Config.FinalSoftcap }),
 	},
 	{
-		Name: "scores-clipped", Page: "attention-soft-cap", What: "scores are clipped at the cap, not bent", at: []string{"*.self_attn.scores_softcap"},
+		Name: "scores-clipped", Page: "attention-soft-cap", What: "scores are clipped at the cap, not bent", at: []string{"*.self_attn.scores_softcap"}, inputs: 1,
 		edit: func(s *spot) bool {
 			c := s.Literal(s.m.List.Config.AttnSoftcap)
 			return s.put(s.Neg(s.Max(s.Neg(s.Max(s.In[0], s.Neg(c))), s.Neg(c))))
@@ -76,7 +76,7 @@ var attentions = []Mistake{
 		edit: input(1, func(s *spot, v program.Var) (program.Var, bool) { return s.Max(v, s.Literal(-5)), true }),
 	},
 	{
-		Name: "softmax-axis", Page: "softmax-axis", What: "the softmax runs over the queries", at: []string{"*=softmax"}, needs: tokens(2),
+		Name: "softmax-axis", Page: "softmax-axis", What: "the softmax runs over the queries", at: []string{"*=softmax"}, inputs: 1, axes: 4, needs: tokens(2),
 		edit: func(s *spot) bool {
 			x := s.Permute(s.In[0], 0, 1, 3, 2)
 			exp := s.Exp("", s.Sub("", x, s.RowMax(x)))

@@ -9,7 +9,7 @@ import (
 
 var caches = []Mistake{
 	{
-		Name: "stale-slot", Page: "stale-cache-slot", What: "the last slot of the cache is still that of the step before", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"}, needs: aStep,
+		Name: "stale-slot", Page: "stale-cache-slot", What: "the last slot of the cache is still that of the step before", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"}, inputs: 2, axes: 4, needs: aStep,
 		edit: decoding(slots(func(s *spot, own, before program.Var) (program.Var, bool) {
 			n, m := own.Shape()[2], before.Shape()[2]
 			return s.Cat(2, s.Slice(own, 2, 0, n-1), s.Slice(before, 2, m-1, m)), n > 1
@@ -23,14 +23,14 @@ var caches = []Mistake{
 		}),
 	},
 	{
-		Name: "zero-slot", Page: "zero-cache-slot", What: "a slot of the cache is not written", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"}, needs: aStep,
+		Name: "zero-slot", Page: "zero-cache-slot", What: "a slot of the cache is not written", at: []string{"*.self_attn.keys=cache", "*.self_attn.values=cache"}, inputs: 2, axes: 4, needs: aStep,
 		edit: decoding(slots(func(s *spot, own, _ program.Var) (program.Var, bool) {
 			n := own.Shape()[2]
 			return s.Cat(2, s.Mul("", s.Slice(own, 2, 0, 1), s.Literal(0)), s.Slice(own, 2, 1, n)), n > 1
 		})),
 	},
 	{
-		Name: "oldest-kept", Page: "evicted-keys", What: "a full sliding cache drops the newest key", at: []string{"*.self_attn.keys=cache(window)", "*.self_attn.values=cache(transpose, window)"},
+		Name: "oldest-kept", Page: "evicted-keys", What: "a full sliding cache drops the newest key", at: []string{"*.self_attn.keys=cache(window)", "*.self_attn.values=cache(transpose, window)"}, inputs: 2, axes: 4,
 		when:  func(c *order.Config) bool { return c.SlidingWindow > 1 },
 		needs: func(c *order.Config) Needs { return Needs{Before: c.SlidingWindow, Steps: 1} },
 		edit: decoding(slots(func(s *spot, own, before program.Var) (program.Var, bool) {
@@ -39,7 +39,7 @@ var caches = []Mistake{
 		})),
 	},
 	{
-		Name: "cached-unturned", Page: "keys-cached-before-rotation", What: "keys are cached before the rotation", at: []string{"*.self_attn.keys=cache"},
+		Name: "cached-unturned", Page: "keys-cached-before-rotation", What: "keys are cached before the rotation", at: []string{"*.self_attn.keys=cache"}, inputs: 2, axes: 4,
 		needs: func(*order.Config) Needs { return Needs{Tokens: 2, Steps: 1} },
 		edit: decoding(slots(func(s *spot, own, before program.Var) (program.Var, bool) {
 			old, ok := s.captured("self_attn.k_norm", 1)
@@ -99,7 +99,7 @@ func otherSource(c *order.Config, sharing int) int {
 // slots makes a cache another one of what it should hold and what it held in the pass before.
 func slots(f func(s *spot, own, before program.Var) (program.Var, bool)) change {
 	return func(s *spot) bool {
-		if len(s.In) < 2 {
+		if len(s.In) < 2 || len(s.In[1].Shape()) != len(s.shape()) {
 			return false
 		}
 		v, ok := f(s, s.own(), s.In[1])

@@ -202,13 +202,16 @@ func input(k int, f func(s *spot, v program.Var) (program.Var, bool)) change {
 func inputIs(k int, name string) change {
 	return func(s *spot) bool {
 		v, ok := s.captured(name, 0)
-		return ok && product(v.Shape()) == product(s.In[k].Shape()) && s.reads(k, s.Reshape(v, s.In[k].Shape()...))
+		return ok && k < len(s.In) && product(v.Shape()) == product(s.In[k].Shape()) && s.reads(k, s.Reshape(v, s.In[k].Shape()...))
 	}
 }
 
 // mapped puts the elements of an input in another order, and those of the result back.
 func mapped(k int, m func(s *spot) program.Map, back func(s *spot) program.Map) change {
 	return func(s *spot) bool {
+		if k >= len(s.In) {
+			return false
+		}
 		v, ok := s.Mapped(s.In[k], m(s))
 		if !ok || !s.reads(k, s.Reshape(v, s.In[k].Shape()...)) {
 			return false

@@ -40,7 +40,7 @@ var gemma3n = []Mistake{
 		},
 	},
 	{
-		Name: "streams-unscaled", Page: "merging-the-streams", What: "streams are not brought to the magnitude of the first", at: []string{"altup.init"},
+		Name: "streams-unscaled", Page: "merging-the-streams", What: "streams are not brought to the magnitude of the first", at: []string{"altup.init"}, inputs: 1,
 		edit: func(s *spot) bool {
 			streams := []program.Var{s.Permute(s.In[0], -1, 0, 1, 2)}
 			for k := 2; k < len(s.In); k += 2 {
@@ -73,14 +73,14 @@ var gemma3n = []Mistake{
 		edit:  positions(func(s *spot, id float64) float64 { return min(id, float64(s.m.List.Config.Gemma3n.PerLayerVocab-1)) }),
 	},
 	{
-		Name: "per-layer-axes", Page: "per-layer-rows", What: "a per-layer row is read as [size, layers]", at: []string{"embed_tokens_per_layer.lookup"}, when: manyLayers,
+		Name: "per-layer-axes", Page: "per-layer-rows", What: "a per-layer row is read as [size, layers]", at: []string{"embed_tokens_per_layer.lookup"}, axes: 4, when: manyLayers,
 		edit: result(func(s *spot, v program.Var) (program.Var, bool) {
 			shape := s.shape()
 			return s.Permute(s.Reshape(s.Held(v), shape[0], shape[1], shape[3], shape[2]), 0, 1, 3, 2), true
 		}),
 	},
 	{
-		Name: "per-layer-next", Page: "per-layer-rows", What: "layers take the per-layer input of the next", at: []string{"*.per_layer_input"}, when: manyLayers,
+		Name: "per-layer-next", Page: "per-layer-rows", What: "layers take the per-layer input of the next", at: []string{"*.per_layer_input"}, inputs: 1, axes: 3, when: manyLayers,
 		edit: func(s *spot) bool { return s.put(s.Take(s.In[0], 2, (s.entry.Layer+1)%s.m.List.Config.NumLayers)) },
 	},
 	{Name: "per-layer-table-unscaled", Page: "per-layer-scales", What: "the per-layer table is not scaled", at: []string{"embed_tokens_per_layer"}, edit: leftOut(0)},
@@ -94,11 +94,11 @@ var gemma3n = []Mistake{
 		edit: number("constant", func(*spot, float64) float64 { return 1 }),
 	},
 	{
-		Name: "per-layer-everywhere", Page: "per-layer-streams", What: "the per-layer input is added to all streams", at: []string{"*.out=add_to_others"},
+		Name: "per-layer-everywhere", Page: "per-layer-streams", What: "the per-layer input is added to all streams", at: []string{"*.out=add_to_others"}, inputs: 2,
 		edit: func(s *spot) bool { return s.put(s.Add("", s.In[0], s.In[1])) },
 	},
 	{
-		Name: "per-layer-first", Page: "per-layer-streams", What: "the per-layer input is added to the first stream alone", at: []string{"*.out=add_to_others"},
+		Name: "per-layer-first", Page: "per-layer-streams", What: "the per-layer input is added to the first stream alone", at: []string{"*.out=add_to_others"}, inputs: 2, axes: 1,
 		edit: func(s *spot) bool {
 			n := s.shape()[0]
 			return s.put(s.Cat(0, s.Add("", s.Slice(s.In[0], 0, 0, 1), s.In[1]), s.Slice(s.In[0], 0, 1, n)))

@@ -63,6 +63,9 @@ var norms = []Mistake{
 		edit: func(s *spot) bool {
 			for _, i := range s.steps("rsqrt") {
 				sum := s.p.Steps[s.p.Source(s.p.Steps[i].Args[0])]
+				if sum.Prim != program.Add {
+					return false
+				}
 				s.Become(i, program.Div, s.Literal(1), s.Add("", s.Sqrt("", sum.Args[0]), sum.Args[1]))
 			}
 			return true
@@ -123,7 +126,7 @@ var norms = []Mistake{
 	{Name: "norm-of-queries", Page: "another-norms-weight", What: "keys are normalised by the weight of queries", at: []string{keyNorm}, edit: weightOf(beside("self_attn.q_norm"))},
 	{Name: "norm-inverted", Page: "inverted-norm", What: "norms multiply by the root", at: []string{aNorm}, edit: as("rsqrt", program.Sqrt)},
 	{
-		Name: "norm-over-heads", Page: "norm-over-all-heads", What: "queries are normalised over all heads", at: []string{queryNorm}, when: manyHeads,
+		Name: "norm-over-heads", Page: "norm-over-all-heads", What: "queries are normalised over all heads", at: []string{queryNorm}, axes: 2, when: manyHeads,
 		edit: func(s *spot) bool {
 			for _, i := range s.steps("mean") {
 				for _, sq := range s.steps("square") {
@@ -150,13 +153,16 @@ var projections = []Mistake{
 		}),
 	},
 	{
-		Name: "heads-tiled", Page: "key-heads-of-a-group", What: "key heads are tiled, not repeated", at: []string{"*.self_attn.scores", "*.self_attn.context"},
+		Name: "heads-tiled", Page: "key-heads-of-a-group", What: "key heads are tiled, not repeated", at: []string{"*.self_attn.scores", "*.self_attn.context"}, inputs: 1, axes: 2,
 		when: isGrouped, needs: twoKeyHeads, edit: tiled,
 	},
 	{
 		Name: "heads-first", Page: "key-heads-of-a-group", What: "all queries read the first key head", at: []string{"*.self_attn.scores", "*.self_attn.context"},
 		when: func(c *order.Config) bool { return c.NumHeads > 1 }, needs: twoKeyHeads,
 		edit: input(1, func(s *spot, v program.Var) (program.Var, bool) {
+			if len(v.Shape()) < 2 {
+				return v, false
+			}
 			heads := v.Shape()[1]
 			all := make([]program.Var, heads)
 			for h := range all {
@@ -204,18 +210,15 @@ var layers = []Mistake{
 	{Name: "gelu-is-silu", Page: "activation", What: "the activation is SiLU", at: []string{"*=gelu"}, edit: operation(func(*spot) op.Op { return op.SiLU{} })},
 	{Name: "silu-is-gelu", Page: "activation", What: "the activation is GELU", at: []string{"*=silu"}, edit: operation(func(*spot) op.Op { return op.GELUTanh{} })},
 	{
-		Name: "activation-relu", Page: "activation", What: "the activation is ReLU", at: []string{"*=gelu", "*=silu"},
+		Name: "activation-relu", Page: "activation", What: "the activation is ReLU", at: []string{"*=gelu", "*=silu"}, inputs: 1,
 		edit: func(s *spot) bool { return s.put(s.Max(s.Literal(0), s.In[0])) },
 	},
 	{Name: "activation-missing", Page: "activation", What: "the activation is left out", at: []string{"*=gelu", "*=silu"}, edit: leftOut(0)},
 	{Name: "gate-for-up", Page: "gate-and-up", What: "gate and up are exchanged", at: []string{"*.mlp.gate_proj"}, edit: weightOf(beside("mlp.up_proj"))},
 	{Name: "sparsity-missing", Page: "activation-sparsity", What: "the sparsity of the gate is left out", at: []string{"*.mlp.gate_sparse"}, edit: leftOut(0)},
 	{
-		Name: "sparsity-unshifted", Page: "activation-sparsity", What: "what passes the cutoff is not shifted by it", at: []string{"*.mlp.gate_sparse"},
+		Name: "sparsity-unshifted", Page: "activation-sparsity", What: "what passes the cutoff is not shifted by it", at: []string{"*.mlp.gate_sparse"}, inputs: 2,
 		edit: func(s *spot) bool {
-			if len(s.In) < 2 { // a recorded one, from which the cutoff was subtracted before
-				return false
-			}
 			return s.put(s.Mul("", s.In[0], s.Gate(s.Sub("", s.In[0], s.In[1]))))
 		},
 	},

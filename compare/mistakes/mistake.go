@@ -25,6 +25,9 @@ type Mistake struct {
 	// at are patterns of the entries whose steps are edited, each with what the form of the operation begins with after "=", if
 	// that matters.
 	at []string
+	// inputs is how many inputs the edit reads by their number, and axes how many axes of the result. A step of a recorded program may have the name,
+	// and another operation.
+	inputs, axes int
 	// seen is the pattern of the entries in which it shows; empty for those that are edited. What these are computed from by
 	// positions alone is then computed too: one entry reads another table than its neighbours.
 	seen string
@@ -150,6 +153,11 @@ func matches(pattern string, e *order.Entry) bool {
 	return form == "" || strings.HasPrefix(op.Form(e.Op), form)
 }
 
+// reads reports whether what an entry has of a program has the inputs and axes that the edit goes by.
+func (k *Mistake) reads(p *order.Part) bool {
+	return len(p.In) >= k.inputs && len(p.Out.Shape()) >= k.axes
+}
+
 // Apply is a cut's program with the mistake in it; nil where there is nothing to be edited, or where the edit has nothing to go by in
 // this run.
 func (k *Mistake) Apply(m *Model, f *order.Formula, parts []order.Part, call program.Call) *program.Edited {
@@ -158,6 +166,9 @@ func (k *Mistake) Apply(m *Model, f *order.Formula, parts []order.Part, call pro
 	for i := range parts {
 		entry := &m.List.Entries[parts[i].Entry]
 		if !k.Edits(entry) {
+			continue
+		}
+		if !k.reads(&parts[i]) {
 			continue
 		}
 		s := &spot{Editor: e, Part: &parts[i], m: m, p: f.Program, call: call, entry: entry, last: i == len(parts)-1}

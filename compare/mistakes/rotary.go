@@ -11,7 +11,7 @@ import (
 
 var rotary = []Mistake{
 	{
-		Name: "neighbours", Page: "rotary-pairs", What: "neighbours are rotated, not halves", at: []string{"*.self_attn.[qk]_rope"}, needs: tokens(2),
+		Name: "neighbours", Page: "rotary-pairs", What: "neighbours are rotated, not halves", at: []string{"*.self_attn.[qk]_rope"}, inputs: 1, axes: 4, needs: tokens(2),
 		edit: mapped(0, pairs, func(*spot) program.Map { return program.Map{Kind: program.Weave, Axis: 3, N: 2} }),
 	},
 	{
@@ -112,7 +112,7 @@ var rotary = []Mistake{
 		edit: decoding(positions(func(s *spot, p float64) float64 { return p - float64(s.pass().Past) })),
 	},
 	{
-		Name: "rotation-missing", Page: "missing-rotation", What: "queries and keys are not rotated", at: []string{"*.self_attn.[qk]_rope"}, needs: tokens(2),
+		Name: "rotation-missing", Page: "missing-rotation", What: "queries and keys are not rotated", at: []string{"*.self_attn.[qk]_rope"}, inputs: 1, axes: 4, needs: tokens(2),
 		edit: func(s *spot) bool { return s.put(unturned(s)) },
 	},
 	{
@@ -120,14 +120,14 @@ var rotary = []Mistake{
 		edit: input(2, func(s *spot, v program.Var) (program.Var, bool) { return s.Neg(v), true }),
 	},
 	{
-		Name: "rotation-partial", Page: "partial-rotation", What: "the last half of each head is not rotated", at: []string{"*.self_attn.[qk]_rope"}, needs: tokens(2),
+		Name: "rotation-partial", Page: "partial-rotation", What: "the last half of each head is not rotated", at: []string{"*.self_attn.[qk]_rope"}, inputs: 1, axes: 4, needs: tokens(2),
 		edit: result(func(s *spot, v program.Var) (program.Var, bool) {
 			d := v.Shape()[3]
 			return s.Cat(3, s.Slice(v, 3, 0, d/2), s.Slice(unturned(s), 3, d/2, d)), true
 		}),
 	},
 	{
-		Name: "rotation-before-norm", Page: "rotary-before-norm", What: "queries and keys are rotated before their norms", at: []string{"*.self_attn.[qk]_rope"}, needs: tokens(2),
+		Name: "rotation-before-norm", Page: "rotary-before-norm", What: "queries and keys are rotated before their norms", at: []string{"*.self_attn.[qk]_rope"}, inputs: 1, axes: 4, needs: tokens(2),
 		when: func(c *order.Config) bool { return c.ModelType == "qwen3" || hasHeadNorms(c) },
 		edit: func(s *spot) bool { return s.put(unturned(s)) },
 	},

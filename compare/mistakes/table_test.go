@@ -1,6 +1,8 @@
 package mistakes
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -113,5 +115,66 @@ func TestFewerInputs(t *testing.T) {
 	}
 	if edited == 0 {
 		t.Error("no mistake is made in an entry of a known name")
+	}
+}
+
+// A step of a recorded program may have any name of the orders', whatever it computes, from however many inputs, and of any shape: no mistake
+// reads what is not there.
+func TestNamesOfOtherOperations(t *testing.T) {
+	names := map[string]bool{}
+	for i := range table {
+		for _, p := range table[i].at {
+			name, _, _ := strings.Cut(p, "=")
+			name = strings.NewReplacer("[qk]", "q", "rotary.*", "rotary.full.cos", "mask.*", "mask.full").Replace(name)
+			if name = strings.ReplaceAll(strings.TrimPrefix(name, "*"), "*", "x"); name == "" || name[0] == '.' {
+				name = "layers.0.x" + name
+			}
+			names[name] = true
+		}
+	}
+	ops := []string{
+		`{"op":"relu","in":["%s"],"out":[["float32",%s]]}`, `{"op":"silu","in":["%s"],"out":[["float32",%s]]}`,
+		`{"op":"softmax","in":["%s"],"args":[-1],"out":[["float32",%s]]}`, `{"op":"mul","in":["%[1]s","%[1]s"],"out":[["float32",%[2]s]]}`,
+	}
+	tried := 0
+	for name := range names {
+		for _, shape := range []string{"[4]", "[1,4]", "[1,1,4]", "[1,2,1,2]", "[1,1,1,2,2]"} {
+			for _, o := range append([]string{""}, ops...) {
+				last := "c1"
+				steps := []string{`{"name":"input_ids","of":"c0","level":1}`}
+				if o != "" {
+					steps = append(steps, fmt.Sprintf(o, "c1", shape))
+					last = "t0"
+				}
+				steps = append(steps, fmt.Sprintf(`{"name":%q,"of":%q,"level":2}`, name, last))
+				p, err := recorded.Read(strings.NewReader(`{"format":"tracediff program","version":1,"passes":[{"tokens":1,"past":0,"calls":[[0,0,[]]]}],
+"templates":[[` + strings.Join(steps, ",\n") + `]],"weights":{},"constants":[{"dtype":"int64","shape":[1,1],"from":[{"kind":"ids"}],"sha256":""},
+{"dtype":"float32","shape":` + shape + `,"from":[{"kind":"fill","value":0}],"sha256":"` + fmt.Sprintf("%x", sha256.Sum256(make([]byte, 16))) + `"}]}`))
+				if err != nil {
+					t.Fatalf("%s: %v", o, err)
+				}
+				list, err := order.Recorded(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				list.Config.HeadDim, list.Config.NumHeads, list.Config.NumKVHeads = 2, 2, 2
+				plan, err := list.Cut(func(order.Node) bool { return false }, order.Node{Entry: list.Index(name)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f, parts, err := plan.Parts([]order.Pass{{Tokens: 1}}, hooks.F32, 0)
+				if err != nil {
+					continue
+				}
+				m := &Model{List: list, Passes: []order.Pass{{Tokens: 1}}, DType: hooks.F32, Read: func(order.Node) (program.Value, bool) { return program.Value{}, false }}
+				for _, k := range In(list) {
+					k.Apply(m, f, parts, program.Call{})
+					tried++
+				}
+			}
+		}
+	}
+	if tried == 0 {
+		t.Error("nothing was tried")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/picture"
 	"github.com/tracediff/tracediff/hooks"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

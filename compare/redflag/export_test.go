@@ -11,7 +11,7 @@ type Margin struct {
 
 // Margins are those of every limit that a model could come near to.
 var Margins = []Margin{
-	{Kind: Magnitude, What: "largest number", Near: 142, Past: 140, at: func(l *limits) *float64 { return &l.magnitude }},
+	{Kind: Magnitude, What: "half of the numbers", Near: 56, Past: 54, at: func(l *limits) *float64 { return &l.magnitude }},
 	{Kind: Overflow, What: "largest number, of that of its dtype", Near: 1. / 600, Past: 1. / 1024, at: func(l *limits) *float64 { return &l.overflow }},
 	{Kind: NarrowValues, What: "different numbers, neither 0 nor ±1", Near: 7, Past: 6, at: func(l *limits) *float64 { return &l.plain }},
 	{Kind: ProbabilitySum, What: "distance of a sum from 1, of its tolerance", Near: 0.5, Past: 0.3, at: func(l *limits) *float64 { return &l.sum }},

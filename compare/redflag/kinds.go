@@ -65,8 +65,8 @@ var Kinds = []About{
 		"look at strides and broadcasting where the entry is computed", true,
 	},
 	{
-		Magnitude, "floats, but for masks, masked scores and tables of rotation", "an element is beyond ±1000, or what --magnitude says",
-		"a norm or a scale that is left out (1/√d, √H), a weight in another unit, or a residual that grows from layer to layer; a few large models have such channels by nature",
+		Magnitude, "floats, but for masks, masked scores and tables of rotation", "half of the elements are beyond ±1000, or what --magnitude says",
+		"a norm or a scale that is left out (1/√d, √H), a weight in another unit, or a residual that grows from layer to layer",
 		"compare the scale with the layer before; where the checkpoint is known for it, raise --magnitude", true,
 	},
 	{

@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// DefaultMagnitude is the largest number that raises nothing, unless [Options] has another.
+// DefaultMagnitude is beyond what half of a tensor's elements are not in a run that is right, unless [Options] has another.
 const DefaultMagnitude = 1000
 
 // limits are what raises a flag. A test tightens each towards what the goldens, which are healthy, have; docs/check.md has

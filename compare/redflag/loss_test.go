@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/hooks"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // Losses that fall, with noise that is smaller than the fall, are healthy; the same ones backwards rise; those of a large

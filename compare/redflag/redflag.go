@@ -14,7 +14,7 @@ import (
 // Options say what is looked for. The zero value looks for everything, with the limits of docs/check.md.
 type Options struct {
 	Skip      []Kind
-	Magnitude float64 // the largest number that raises nothing; 0 for [DefaultMagnitude]
+	Magnitude float64 // a flag is raised where half of a tensor's elements are beyond it; 0 for [DefaultMagnitude]
 	// Progress is told before each of the looks at a trace which one it is, of how many. It may be nil.
 	Progress func(look, looks int)
 	limits   *limits // nil for the defaults: a test has its own

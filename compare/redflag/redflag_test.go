@@ -246,3 +246,24 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+// A few channels of a trained model are thousands of times as large as the others. A scale that is wrong makes all elements large.
+func TestMagnitudeIsOfMostElements(t *testing.T) {
+	for _, c := range []struct {
+		large int
+		want  bool
+	}{{10, false}, {90, true}} {
+		x := make([]float64, 100)
+		for i := range x {
+			if x[i] = 2 + math.Sqrt(float64(i)); i < c.large {
+				x[i] *= 1 << 14
+			}
+		}
+		trace := write(t, t.TempDir(), map[string]hooks.Tensor{"layers.0.mlp.down_proj": tensor(hooks.F32, []int{1, 10, 10}, x)})
+		defer trace.Close()
+		flags := check(t, trace, redflag.Options{}).Flags
+		if got := slices.ContainsFunc(flags, func(f redflag.Flag) bool { return f.Kind == redflag.Magnitude }); got != c.want {
+			t.Errorf("%d large elements of 100: flag %t", c.large, got)
+		}
+	}
+}

@@ -15,6 +15,7 @@ type seen struct {
 	firstBad int64 // the first NaN or infinity
 	largest  float64
 	at       int64     // of the largest absolute value
+	beyond   int64     // elements beyond the limit of magnitude
 	plain    []float64 // the first [plainNumbers] different ones that are finite and neither 0 nor ±1
 	narrow   []hooks.DType
 }
@@ -59,13 +60,13 @@ func (v *view) surveyed(s *subject) error {
 	}
 	s.seen = seen{narrow: narrower(s.DType)}
 	return v.t.Each(s.Record, func(at int64, x []float64) error {
-		s.strip(at, x)
+		s.strip(at, x, v.limits.magnitude)
 		return nil
 	})
 }
 
-// strip takes in the elements from at on. It overwrites them.
-func (s *subject) strip(at int64, x []float64) {
+// strip takes in the elements from at on, and counts those beyond a limit. It overwrites them.
+func (s *subject) strip(at int64, x []float64, limit float64) {
 	n := &s.seen
 	if s.role.mask || s.role.masked { // minus infinity is what they are for
 		for i, y := range x {
@@ -79,7 +80,19 @@ func (s *subject) strip(at int64, x []float64) {
 		n.different(x)
 	}
 	n.extremes(at, x)
+	if n.largest > limit {
+		n.count(x, limit)
+	}
 	n.moments.Add(x)
+}
+
+// count counts the finite elements beyond a limit.
+func (n *seen) count(x []float64, limit float64) {
+	for _, y := range x {
+		if a := math.Abs(y); a > limit && a <= math.MaxFloat64 {
+			n.beyond++
+		}
+	}
 }
 
 // different keeps of some elements those that were not seen before. A row that is there again, as of a token that is fed

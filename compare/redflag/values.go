@@ -99,13 +99,14 @@ func (v *view) size(s *subject) {
 		numbers, std = append(numbers, number("std", x)), fmt.Sprintf("; the standard deviation is %.4g", x)
 	}
 	at := coordinates(s.Shape, n.at)
-	if n.largest > v.limits.magnitude {
+	// Trained models have a few channels, and first tokens, that are thousands of times as large as the others. A scale that is wrong moves all.
+	if 2*n.beyond >= s.elements() && n.beyond > 0 {
 		beyond := ""
 		if half := floats.Largest(f16); n.largest > half && s.DType != f16 {
 			beyond = fmt.Sprintf("; float16 ends at %.0f", half)
 		}
-		v.raise(Magnitude, s, append(numbers, number("limit", v.limits.magnitude)), "|x| reaches %.6g at %s, beyond %g%s%s",
-			n.largest, at, v.limits.magnitude, std, beyond)
+		v.raise(Magnitude, s, append(numbers, number("limit", v.limits.magnitude)), "%d of %d elements are beyond ±%g, |x| reaches %.6g at %s%s%s",
+			n.beyond, s.elements(), v.limits.magnitude, n.largest, at, std, beyond)
 	}
 	if most := floats.Largest(s.DType); n.largest > most*v.limits.overflow {
 		v.raise(Overflow, s, append(numbers, number("limit", most)), "|x| reaches %.6g at %s, and %s ends at %.6g", n.largest, at, s.DType, most)

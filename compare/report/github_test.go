@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // command is what the runner of GitHub Actions takes a line for.

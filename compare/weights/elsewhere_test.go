@@ -17,6 +17,7 @@ import (
 	"github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/quant"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // ggml stores a tensor in a block format, as its usual writer does.

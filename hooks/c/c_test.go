@@ -17,6 +17,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // snapshots are traces of the Go writer, committed at several stages of one run.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // Any part of a view is what its definition gives: the element with the indexes i lies at Offset + Σ iₙ·Strides[n] elements.

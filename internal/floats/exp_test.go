@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tracediff/tracediff/internal/floats"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // argument draws what exponentials are taken of: usual numbers, every finite one, and those near the ends of the range.

@@ -61,6 +61,29 @@ func Coarser(a, b hooks.DType) hooks.DType {
 // Unit returns the unit roundoff of a float type, half the distance of 1 to the next larger number: 2^−precision.
 func Unit(d hooks.DType) float64 { return math.Ldexp(1, -Precision(d)) }
 
+// RoundingError is how far rounding a number to d moves it at most, where neither the number nor what it becomes is larger than x: Unit(d)·x, and
+// half the smallest positive number of d where x is below its normal numbers, which are equally far apart from there to 0. d is a float type,
+// and x not negative; rounding to an infinity is no part of it.
+func RoundingError(d hooks.DType, x float64) float64 { return Unit(d) * max(x, SmallestNormal(d)) }
+
+// SmallestNormal returns the smallest normal number of a float type.
+func SmallestNormal(d hooks.DType) float64 {
+	if d == hooks.F64 {
+		return 0x1p-1022
+	}
+	return formats[d].smallest()
+}
+
+// Flushed returns the magnitude below which an engine may take a number of d for zero, in place of it or of what it is rounded from: vector units,
+// GPUs and libraries do so with the subnormal numbers of float32, and with those of bfloat16, which they compute in float32. Of other types it
+// is 0: none does.
+func Flushed(d hooks.DType) float64 {
+	if d == hooks.F32 || d == hooks.BF16 {
+		return SmallestNormal(d)
+	}
+	return 0
+}
+
 // Round returns the number of d that is nearest to x, rounding once: from a float64 to bfloat16, not by way of
 // float32. An infinity becomes the largest number where d has none. d is a float type; otherwise Round panics.
 func Round(d hooks.DType, x float64) float64 {

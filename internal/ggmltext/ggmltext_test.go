@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/ggmltext"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // printed is what common_debug_print_tensor of llama.cpp prints of a tensor, with the innermost axis first in ne.

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tracediff/tracediff/internal/health"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // texts are the lines of a section, "status: what".

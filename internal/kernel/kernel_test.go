@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/kernel"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // weight makes a tensor of a format from float32 values.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/lanes"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // TestMoments draws tensors with holes, several strips long, and compares with the two passes of a textbook.

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tracediff/tracediff/internal/plain"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 func TestText(t *testing.T) {

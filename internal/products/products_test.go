@@ -8,6 +8,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // numberOf draws a number of a dtype: usual ones, whose sums round, and those at which arithmetic is special.

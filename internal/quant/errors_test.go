@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/quant"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 // all are the block formats.
@@ -198,4 +199,19 @@ func FuzzBlocks(f *testing.F) {
 		}
 		q.Usual(&c, x)
 	})
+}
+
+// A step that is stored in bfloat16 or float32 was rounded by half of the smallest number of that at least.
+func TestSlackOfASubnormalStep(t *testing.T) {
+	for _, d := range []hooks.DType{hooks.BF16, hooks.F32} {
+		q := mlx(t, "8", "32", d, 32, 8, 1)
+		c := &quant.Codes{}
+		if err := q.Reader().Codes(c, 0, 32); err != nil {
+			t.Fatal(err)
+		}
+		least := floats.RoundingError(d, 0)
+		if c.Step[0], c.Code[0] = 3*least, 2; c.Slack(0) < 2*least {
+			t.Errorf("%s: the slack is %g, and a step may be off by %g", d, c.Slack(0), least)
+		}
+	}
 }

@@ -33,8 +33,8 @@ type Rounding struct{ Relative, Least float64 }
 // The roundings of the dtypes in which steps and offsets are stored.
 var (
 	toF16  = Rounding{0x1p-11, 0x1p-25}
-	toBF16 = Rounding{0x1p-8, 0}
-	toF32  = Rounding{0x1p-24, 0}
+	toBF16 = Rounding{0x1p-8, 0x1p-134}
+	toF32  = Rounding{0x1p-24, 0x1p-150}
 )
 
 // of is the bound for one number.

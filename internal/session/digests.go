@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/tracediff/tracediff/capture"
@@ -68,7 +67,7 @@ const itsWeights = "its weights differ"
 func notOf(ck *checkpoint.Checkpoint, m capture.Manifest) string {
 	config, err := order.ReadConfig(ck.Config())
 	switch {
-	case errors.Is(err, order.ErrModelType) && m.Config == nil: // of a family without an order, no configuration is known
+	case order.Undescribed(err) && m.Config == nil: // of a family without an order, no configuration is known
 	case err != nil:
 		return err.Error()
 	case m.Config != nil && !order.SameConfig(m.Config, config.Canonical()):

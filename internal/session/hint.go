@@ -33,7 +33,7 @@ func Hint(err error) string {
 		return unsuitable.Hint
 	case errors.As(err, &file):
 		return "the file may have been cut short on its way (compare its size with the original's), or hold types that are not read; float32, bfloat16 and float16 are"
-	case errors.Is(err, order.ErrModelType):
+	case order.Undescribed(err):
 		return "Gemma 1, 2, 3 and 3n, Llama, Qwen2 and Qwen3 have an order of their own; " + recordHint
 	case errors.Is(err, fs.ErrNotExist):
 		return "check the path; --model wants a directory with config.json and model.safetensors"

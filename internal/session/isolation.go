@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -329,7 +328,7 @@ func traceCheckpoint(ctx context.Context, e *Env, dir, weights string, t *captur
 		return nil, nil
 	}
 	_, err = order.ReadConfig(ck.Config())
-	byWeights := errors.Is(err, order.ErrModelType) && knownDigest(m.Weights)
+	byWeights := order.Undescribed(err) && knownDigest(m.Weights)
 	if err := hashed(ctx, e, ck, m); err != nil {
 		return nil, hint.Also(err, ck.Close())
 	}

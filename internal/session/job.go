@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -108,7 +107,7 @@ func (j *Job) openOrder() (err error) {
 		j.list, err = order.New(j.config)
 	}
 	switch {
-	case errors.Is(err, order.ErrModelType):
+	case order.Undescribed(err):
 		err = j.openUndescribed()
 	case err != nil:
 		err = fmt.Errorf("%s: %w", j.ck.Name(), err)

@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/report"
+	_ "github.com/tracediff/tracediff/internal/seeds"
 	"github.com/tracediff/tracediff/internal/session"
 )
 

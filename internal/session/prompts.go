@@ -48,7 +48,7 @@ func Prompts(ctx context.Context, e *Env, s Settings, most int) (p *report.Promp
 	if err == nil {
 		j.list, err = order.New(config)
 	}
-	if errors.Is(err, order.ErrModelType) {
+	if order.Undescribed(err) {
 		return nil, hint.Add(fmt.Errorf("%s: no order describes its family: prompts runs the walk over prompts of many lengths, and a recorded program holds for those of its run", j.ck.Name()),
 			"choose a prompt yourself, longer than the sliding window and with decode steps, and record it: tracediff capture --side reference --reference hf --max-new-tokens 2")
 	}

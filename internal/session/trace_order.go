@@ -1,7 +1,6 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/tracediff/tracediff/capture"
@@ -21,7 +20,7 @@ func TraceOrder(local, ref *capture.Trace) (*order.List, error) {
 		if err == nil {
 			list, err = order.New(config)
 		}
-		if err != nil && !errors.Is(err, order.ErrModelType) { // of another family: its traces may know their order
+		if err != nil && !order.Undescribed(err) { // of another family: its traces may know their order
 			return nil, fmt.Errorf("%s: its configuration: %w", t.Path(), err)
 		}
 		break
@@ -41,7 +40,7 @@ func namedOrder(s *Settings, local, ref *capture.Trace) (*order.List, error) {
 	if err == nil {
 		list, err = order.New(config)
 	}
-	if errors.Is(err, order.ErrModelType) {
+	if order.Undescribed(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 	"pgregory.net/rapid"
 
+	_ "github.com/tracediff/tracediff/internal/seeds"
 	"github.com/tracediff/tracediff/internal/tokenizer"
 )
 

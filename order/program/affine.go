@@ -265,9 +265,9 @@ func (t *tile) product() finisher {
 func (f finisher) plus(x, xe, y float64) (float64, float64) {
 	switch {
 	case f.round >= None || !f.Bounds:
-	case math.Abs(y) < f.absorbed()*math.Abs(x):
+	case math.Abs(y) < f.absorbed()*math.Abs(x) && math.Abs(x) >= normal32:
 		return f.narrowBound(x, xe)
-	case math.Abs(x)+xe < f.absorbed()*math.Abs(y):
+	case math.Abs(x)+xe < f.absorbed()*math.Abs(y) && math.Abs(y) >= normal32:
 		return f.narrowBound(y, 0)
 	}
 	return f.one(x+y, xe)

@@ -200,8 +200,9 @@ func (f finisher) bound(n, v, e float64) float64 {
 	case n != v || e != 0 || f.round == Welford:
 		e += unit32*(math.Abs(v)+e) + math.Abs(n-v)
 	}
-	if math.Abs(v) < normal32 && v != 0 { // below the normal numbers: flushed to zero, or off by units of 2⁻¹⁴⁹
-		e += math.Abs(v) + 0x1p-149
+	// It may lie below the normal numbers: then it is off by half a unit of 2⁻¹⁴⁹, or flushed to zero.
+	if math.Abs(v)-e < normal32 && (v != 0 || e > 0) {
+		e = max(e, math.Abs(v)) + 0x1p-149
 	}
 	return known(e)
 }

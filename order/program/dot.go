@@ -64,16 +64,27 @@ type partial struct{ sum, squares, abs, e float64 }
 //	                                stay near the line from 0 to Σt and within ‖t‖₂ of it.
 //
 // The second is what is used unless Rigorous. It is no theorem for structured data: of rows of one or few values added one
-// after the other the errors were up to ten times as large at n = 16384. That is what [Summation] is for.
+// after the other the errors were up to ten times as large at n = 16384. That is what [Summation] is for. Both are of normal numbers; see
+// [finisher.underflow] for others.
 func (f finisher) total(p partial, n int) (float64, float64) {
 	switch {
 	case !f.Bounds, n == 1: // one term is no sum
 	case f.Rigorous:
-		p.e += float64(n) * f.unit() * p.abs
+		p.e += float64(n)*f.unit()*p.abs + f.underflow(n, p.abs)
 	default:
-		p.e += f.ofSum(n) * (math.Sqrt(p.squares) + math.Abs(p.sum))
+		size := math.Sqrt(p.squares) + math.Abs(p.sum)
+		p.e += f.ofSum(n)*size + f.underflow(n, size)
 	}
 	return f.one(p.sum, p.e)
+}
+
+// underflow is what n products and the sums of some of them may lose below the normal numbers of float32, where engines take them for zero. Terms
+// that are all 0 lose nothing.
+func (f finisher) underflow(n int, size float64) float64 {
+	if f.round == None || size == 0 {
+		return 0
+	}
+	return float64(2*n) * normal32
 }
 
 // unit is the unit roundoff of what a sum is added in.

@@ -108,7 +108,8 @@ func (t *tile) against(out operand, from, count int) {
 // ceiling finishes a sum with what its bound is not above, of a tile whose largest number that is.
 func (t *tile) ceiling(sum, largest float64, token int) (v, e float64) {
 	if !t.held.Alone {
-		return t.f.one(sum, t.factor*(largest*t.norms[token]+math.Abs(sum))*slack)
+		size := largest*t.norms[token] + math.Abs(sum)
+		return t.f.one(sum, (t.factor*size+t.f.underflow(t.n, size))*slack)
 	}
 	if t.f.round < None {
 		sum = float64(float32(sum))

@@ -214,7 +214,7 @@ func (r *run) apply(i int, out, x, y operand) {
 		for i := range out.e {
 			out.e[i] = spread(x.v[i], x.e[i], y.v[i], y.e[i])
 			if r.a.Hull && s.byNumber {
-				out.e[i] += r.byReciprocal(s.Args[0], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
+				out.e[i] += r.byReciprocal(0, s.Args[0], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
 			}
 		}
 		f.all(out, nil)
@@ -315,9 +315,9 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 			continue
 		}
 		switch { // what may be another number may be one that float32 has not: then the sum rounds it
-		case xe == 0 && math.Abs(w)+ye < tiny*math.Abs(v) && f32(v) == v:
+		case xe == 0 && math.Abs(w)+ye < tiny*math.Abs(v) && keeps(v):
 			out.v[i], out.e[i] = v, 0
-		case ye == 0 && math.Abs(v)+xe < tiny*math.Abs(w) && f32(w) == w:
+		case ye == 0 && math.Abs(v)+xe < tiny*math.Abs(w) && keeps(w):
 			out.v[i], out.e[i] = w, 0
 		default:
 			continue
@@ -329,6 +329,9 @@ func (r *run) sum(f finisher, minus bool, out, x, y operand) {
 	}
 	f.all(out, kept)
 }
+
+// keeps reports whether an engine keeps a number to which it adds nothing: float32 has it, and it is not taken for zero.
+func keeps(v float64) bool { return f32(v) == v && math.Abs(v) >= normal32 }
 
 // absorbed is the part of the other that a term is absorbed below: in the hull by double precision too, which some engines
 // compute in.

@@ -8,14 +8,14 @@ import (
 )
 
 // byReciprocal is how far, as a share of it, a result may be off in the hull that is taken by way of a rounded reciprocal: of a
-// number among some operands, which is known, or of any number.
-func (r *run) byReciprocal(of ...Var) float64 {
+// number among some operands, which is known, or of any number that is not larger than most. The reciprocal of a large one is subnormal.
+func (r *run) byReciprocal(most float64, of ...Var) float64 {
 	for _, v := range of {
 		if x, ok := r.p.numberAt(v); ok && x != 0 {
 			return math.Abs(floats.Round(r.a.DType, 1/x)*x-1) * (1 + unitOf(r.a.DType))
 		}
 	}
-	u := unitOf(r.a.DType)
+	u := unitOf(r.a.DType) * max(1, floats.SmallestNormal(r.a.DType)*most)
 	return u * (1 + 2*u)
 }
 
@@ -29,7 +29,7 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 				continue
 			}
 			if out.v[i], out.e[i] = quotient(v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
-				out.e[i] += r.byReciprocal(s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
+				out.e[i] += r.byReciprocal(math.Abs(y.v[i])+y.e[i], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
 			}
 			if f.DType == hooks.F32 {
 				out.e[i] += s.units * unit32 * math.Abs(v)
@@ -89,7 +89,7 @@ func (r *run) rsqrt(i int, c Choice, out, x operand) {
 		r.each(f, fn, out, x, extra, 0)
 		if r.a.Hull {
 			for i, v := range out.v {
-				out.e[i] += r.byReciprocal() * (math.Abs(v) + out.e[i])
+				out.e[i] += r.byReciprocal(math.Abs(v)) * (math.Abs(v) + out.e[i])
 			}
 		}
 		return

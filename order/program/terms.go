@@ -7,7 +7,8 @@ import "math"
 //
 // Of k terms in all, k−2 sums on the way have an error of u·M each, where M is at most the larger of the sums of the positive and of the
 // negative terms of both operands; the last rounding is that of the step. The operand itself was rounded once, which the engine's is not:
-// u·|x|. Higham, Accuracy and Stability of Numerical Algorithms, section 4.2.
+// u·|x|. Higham, Accuracy and Stability of Numerical Algorithms, section 4.2. A term, or a sum
+// of some, may be subnormal, and be taken for zero: each term once at most.
 func (r *run) together(s *Step, x, y operand, from int) operand {
 	a, b := r.termsOf(s, 0), r.termsOf(s, 1)
 	if a == nil && b == nil {
@@ -19,6 +20,9 @@ func (r *run) together(s *Step, x, y operand, from int) operand {
 		n, l, w, other := b.at(s, 1, from+i, y.v[i])
 		if u = max(u, w); k+l > 2 {
 			e += float64(k+l-2)*u*(m+n)*(1+float64(k+l)*u) + once + other
+		}
+		if k+l > 1 {
+			e += float64(k+l) * normal32
 		}
 		out.e[i] = e
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
 func readLengths(t *testing.T, path string) *Program {

@@ -148,7 +148,7 @@ func (p *Patient) checkConfig(s *health.Section) {
 	if err == nil {
 		p.config, err = order.ReadConfig(data)
 	}
-	if errors.Is(err, order.ErrModelType) {
+	if order.Undescribed(err) {
 		p.checkGeneral(s, data)
 		return
 	}
