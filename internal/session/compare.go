@@ -99,6 +99,9 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	if local, flaws, err = nearest(&s, mapped.Trace, ref.Trace); err != nil {
 		return nil, err
 	}
+	if local, err = lastHidden(ctx, local, ref.Trace, j.list); err != nil {
+		return nil, err
+	}
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
 		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.texts(),
@@ -204,6 +207,9 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	}
 	var flaws []string
 	if local, flaws, err = nearest(&s, local, ref); err != nil {
+		return nil, err
+	}
+	if local, err = lastHidden(ctx, local, ref, shown); err != nil {
 		return nil, err
 	}
 	o.Flaws = append(o.Flaws, flaws...)
