@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	Isolator    *certify.Isolator
 	NotIsolated string
 	Certifying  Certifying // whether that was asked for
+	// Stored is the dtype in which a local dump is stored whose port computes wider; 0: the dump has what was computed.
+	Stored hooks.DType
 	// Confirmer says of a constant tensor of the local trace whether the order gives that constant: the Isolator where it is nil.
 	// Confirming accuses nobody, so it is done where nothing is certified, too. Without either, what is constant was not tested.
 	Confirmer *certify.Isolator

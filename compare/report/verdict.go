@@ -35,7 +35,7 @@ func (p *printer) verdictLine(r *compare.Result, alone bool) {
 			{text: "compared ", spare: spareWord},
 			{text: either(c.Compared == 1, "entry", "entries")},
 			passes,
-			{text: ", first " + r.Divergence.Row.Key()},
+			{text: ", first " + r.Divergence.Row.Key() + overflowed(&r.Divergence.Row)},
 			{text: besides(r), spare: spareFacts},
 		}
 	case r.ExitCode() == 0:
@@ -68,6 +68,14 @@ func (p *printer) verdictLine(r *compare.Result, alone bool) {
 		v.segments = []segment{compared, passes, {text: ", none of them tests anything"}}
 	}
 	p.closing(v)
+}
+
+// overflowed says that the dtype of the local tensor is what is wrong with a row, where it is.
+func overflowed(r *compare.Row) string {
+	if !r.Overflowed() {
+		return ""
+	}
+	return " (" + r.Overflow.DType + " overflowed)"
 }
 
 // verdict is the last line in its parts.
