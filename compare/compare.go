@@ -85,6 +85,9 @@ type Options struct {
 	// one captures it.
 	Given bool
 
+	// Demo is the model that is embedded in the program, where it ran since no other was named.
+	Demo string
+
 	// Parity says that the local side has to be another program's than the reference: sides that are one make the comparison incomplete.
 	Parity bool
 
@@ -152,7 +155,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	}
 	w.layouts = w.layoutsOf(o)
 	w.res = &Result{
-		Alone: o.Alone, AB: o.AB, Given: o.Given, Map: o.Map, Differences: differences, NotIsolated: o.NotIsolated, Typed: o.Scope, Allowed: newAllowed(o.Limits),
+		Alone: o.Alone, AB: o.AB, Given: o.Given, Map: o.Map, Differences: differences, NotIsolated: o.NotIsolated, Demo: o.Demo, Typed: o.Scope, Allowed: newAllowed(o.Limits),
 		Inputs: []Input{}, Rows: []Row{}, Baseline: w.newBaseline(),
 		Local: newSide(localTrace, w.names[local], o.LocalLabel), Reference: newSide(referenceTrace, w.names[reference], o.ReferenceLabel),
 	}

@@ -156,10 +156,11 @@ func (w *watching) asked(file *session.Watched) (s session.Settings, a *session.
 		if namesInput(w.c) { // in place of the file's
 			s.Prompt, s.Tokens, s.Chat, s.NewTokens = nil, "", false, 0
 		}
-	} else if s, err = session.SettingsFor(w.c.String("dir"), namesInput(w.c)); err != nil {
-		return s, nil, err
+		s, err = readFlags(w.c, s)
+	} else {
+		s, err = settingsToCompare(w.c)
 	}
-	if s, err = readFlags(w.c, s); err != nil {
+	if err != nil {
 		return s, nil, err
 	}
 	if a, err = readAsked(w.c); err != nil {
