@@ -85,7 +85,7 @@ type Options struct {
 	// one captures it.
 	Given bool
 
-	// Demo is the model that is embedded in the program, where it ran since no other was named.
+	// Demo is the model that is embedded in the program, where the sides ran it since no other was named.
 	Demo string
 
 	// Parity says that the local side has to be another program's than the reference: sides that are one make the comparison incomplete.

@@ -24,7 +24,7 @@ type Result struct {
 	// Differences says in what A and B were declared to differ, a line each; see Options.AB.
 	Differences []string `json:"differences,omitempty"`
 
-	// Demo is the model that is embedded in the program, where it ran since no other was named; else empty.
+	// Demo is the model that is embedded in the program, where the sides ran it since no other was named; else empty.
 	Demo string `json:"demo,omitempty"`
 	// NotIsolated says why nothing was certified; empty where it was.
 	NotIsolated string `json:"not_isolated,omitempty"`
