@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Overflow says that the local tensor is infinite in some elements since its dtype ends before the numbers that the reference has there. It
-// shows nothing of the operation: a tensor of another dtype would have these elements.
+// Overflow says that elements of the local tensor are infinite because its dtype cannot hold the numbers that the reference has there. It says
+// nothing about the operation: in a wider dtype these elements would be finite.
 type Overflow struct {
 	DType    string         `json:"dtype"`
 	Elements int64          `json:"elements"` // infinite on the local side
@@ -24,8 +24,8 @@ func (r *Row) Overflowed() bool {
 	return r.Overflow != nil && r.Decided != ByIsolation && r.Decided != ByBoth
 }
 
-// overflowOf is the overflow of a pair that has elements that are not finite on one side alone; nil where one of them is anything but an overflow
-// of d, or where the other elements are not within their limit.
+// overflowOf looks at a pair with elements that are finite on one side only. It is nil unless each of them is an overflow of dtype d and all other
+// elements are within their limit.
 func (p *pair) overflowOf(d hooks.DType) (*Overflow, error) {
 	m := p.row.Metrics
 	if m == nil || m.NonFinite == 0 || !d.Float() || !p.l.Rec.DType.Float() || p.entry.Compare != order.All || !p.row.Gate.Passed() {

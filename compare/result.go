@@ -139,7 +139,7 @@ type Row struct {
 	Ref     Tensor           `json:"reference,omitzero"`
 	Metrics *measure.Metrics `json:"metrics,omitempty"` // nil where the shapes differ, and of a trace alone
 	Gate    *gate.Gate       `json:"gate,omitempty"`
-	// Overflow says that the local dtype ends before what the reference has; nil where it does not, or other elements differ, too.
+	// Overflow says that the local dtype cannot hold what the reference has; nil where other elements differ, too.
 	Overflow *Overflow      `json:"overflow,omitempty"`
 	Stats    *measure.Stats `json:"stats,omitempty"` // of a trace alone: the numbers of its tensor
 	// Isolated is the entry by itself; nil where it is not isolated, and NotIsolated says why if there is more to say

@@ -46,7 +46,7 @@ Examples:
 	}
 }
 
-// demo compares the embedded model with its golden, in a folder that it removes.
+// demo compares the embedded model with its golden, in a temporary folder that is removed at the end.
 func demo(c *cli.Context, out *outputs) (err error) {
 	e := env(c, out)
 	if e.Dir, err = os.MkdirTemp("", "tracediff-demo-*"); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
-// checksum is the CRC-32 of a stored member, which is compared once: when the member is first read, wherever that is. The member is read through
-// for it, in pieces of checkBytes.
+// checksum compares the CRC-32 of a stored member once, when any part of the member is first read. For that the whole member is read, in pieces of
+// checkBytes.
 type checksum struct {
 	once sync.Once
 	err  error
@@ -20,7 +20,7 @@ type checksum struct {
 // checkBytes is how much of a member is read at once to compare its checksum.
 const checkBytes = 1 << 20
 
-// errDamaged is the error of a member whose bytes are not those that were written.
+// errDamaged is the error of a member with a wrong checksum.
 var errDamaged = errors.New("damaged")
 
 // compare reports a member that has another checksum than the archive says. An error of reading comes with it.

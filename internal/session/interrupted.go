@@ -7,8 +7,8 @@ import (
 	"github.com/tracediff/tracediff/internal/hint"
 )
 
-// keepInterrupted keeps the settings of a run that was stopped, so that the next comparison uses them and not those of the run before, or none. j is
-// the run's job, nil where it was not yet open. It returns err, and what kept it from keeping them. Any other error leaves the settings as they were.
+// keepInterrupted writes the settings of a run that a person interrupted: the next comparison uses them, and not those of an earlier run. j is the
+// run's job, nil where it was not open yet. It returns err, together with an error of writing. After any other error the settings stay as they were.
 func keepInterrupted(ctx context.Context, s Settings, dir string, j *Job, err error) error {
 	switch {
 	case err == nil || ctx.Err() == nil:

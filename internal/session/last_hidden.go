@@ -14,11 +14,10 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// lastHidden gives a tensor its own name that stands under the name of what the last layer returns and is what the final norm makes of that:
-// transformers' hidden_states ends with the output of the norm, and who dumps hidden_states[i+1] as the output of layer i has it under the name of
-// the last layer. It is known by its values, in every pass in which it was dumped: they are within the table's limit of the norm's output in the
-// other trace, and not of the last layer's. Where the dump has the norm's output, too, the other tensor is left out. A note says which of the two
-// was done.
+// lastHidden finds the output of the final norm where a dump has it under the name of the last layer's output, and gives it the name of the norm.
+// transformers' hidden_states ends with the output of the norm, so a person who dumps hidden_states[i+1] as the output of layer i makes such a dump.
+// The tensor is known by its values: in every pass they are within the table's limit of the norm's output in the other trace, and not of the last
+// layer's output. Where the dump has the norm under its own name too, the first tensor is left out. A note says what was done.
 func lastHidden(ctx context.Context, t, other *capture.Trace, list *order.List) (*capture.Trace, error) {
 	if t == other || list == nil || foreign.Printed(t) {
 		return t, nil
@@ -55,8 +54,8 @@ func lastOfLayers(list *order.List) int {
 	return last
 }
 
-// behindLayers is the entry behind the layers whose numbers a tensor has that stands under the name of the last layer's output; empty where it
-// has those of no such entry, or those of the last layer.
+// behindLayers takes a tensor that has the name of the last layer's output, and returns the name of the entry after the layers that has the same
+// numbers in the other trace. It is empty where there is no such entry, and where the tensor is the last layer's output.
 func behindLayers(ctx context.Context, t, other *capture.Trace, r capture.Record, list *order.List, layer int) (string, error) {
 	own, err := apart(ctx, t, other, r, list.Entries[layer].Name)
 	if err != nil || own <= gate.TableLimit(hooks.F32) {
@@ -77,7 +76,7 @@ func behindLayers(ctx context.Context, t, other *capture.Trace, r capture.Record
 		case d > gate.TableLimit(dtype):
 			continue
 		}
-		if _, has := t.Lookup(r.Pass, e.Name); has { // of which it has to be a copy
+		if _, has := t.Lookup(r.Pass, e.Name); has { // the tensor has to be a copy of it
 			if d, err := apart(ctx, t, t, r, e.Name); err != nil || d > gate.TableLimit(dtype) {
 				return "", err
 			}
@@ -87,7 +86,8 @@ func behindLayers(ctx context.Context, t, other *capture.Trace, r capture.Record
 	return "", nil
 }
 
-// apart is the relative L2 of a tensor and one of the other trace in the same pass, infinite where that has another shape or is not there.
+// apart returns the relative L2 distance of a tensor from an entry of the other trace in the same pass. It is infinite where that entry has another
+// shape or is absent.
 func apart(ctx context.Context, t, other *capture.Trace, r capture.Record, name string) (float64, error) {
 	o, ok := other.Lookup(r.Pass, name)
 	if !ok || !slices.Equal(o.Shape, r.Shape) || !o.DType.Float() || !r.DType.Float() || measure.Elements(r.Shape) == 0 {
@@ -103,7 +103,7 @@ func apart(ctx context.Context, t, other *capture.Trace, r capture.Record, name 
 	return math.Inf(1), nil
 }
 
-// renamed is a trace in which a tensor has another name, or is left out where the trace has one of that name already.
+// renamed returns the trace with a tensor renamed, or left out in the passes that have a tensor of the new name already.
 func renamed(t *capture.Trace, from, to string) (*capture.Trace, error) {
 	sources := t.Sources()
 	has := func(pass int) bool {

@@ -17,8 +17,8 @@ import (
 // then as its [Choice] says. A sum is accumulated in float64 and rounded once, since no order of summation is the
 // reference's; functions are rounded to float32 from their exact value. Sum says in which order sums are added.
 //
-// A model of float64 is evaluated as one of float32, whose last rounding is left out: an engine that has more digits lies within the
-// bounds of one that has fewer. Constants may have all their digits there.
+// A model of float64 is evaluated as a model of float32 without the last rounding: an engine with more digits lies within the bounds of an
+// engine with fewer. A constant may have all digits of a float64 there.
 //
 // With Bounds every value carries how far a correct float32 implementation of the same steps may be from it, by
 // running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, section 3.3): each step whose

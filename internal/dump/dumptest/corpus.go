@@ -144,7 +144,7 @@ func npzCorpus(t testing.TB) []Specimen {
 	}
 }
 
-// unsummed is an archive with 0 for each checksum, as torch.save writes it where it is told to compute none.
+// unsummed sets each checksum of an archive to 0, as torch.save does after set_crc32_options(False).
 func unsummed(data []byte) []byte {
 	const mark, sum = "PK\x01\x02", 16
 	for at := 0; ; {
