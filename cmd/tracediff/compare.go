@@ -100,11 +100,7 @@ func compareArguments(c *cli.Context, out *outputs, pictures *picture.Set) (*com
 
 // compareAgain captures the local side and compares it with the reference that fits.
 func compareAgain(c *cli.Context, out *outputs, pictures *picture.Set) (*compare.Result, error) {
-	s, err := settingsToCompare(c)
-	if err != nil {
-		return nil, err
-	}
-	a, err := readAsked(c)
+	s, a, err := readComparison(c)
 	if err != nil {
 		return nil, err
 	}

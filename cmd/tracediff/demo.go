@@ -63,30 +63,34 @@ func demo(c *cli.Context, out *outputs) (err error) {
 	return out.publish(c, report.NewDocument(version(), one), err)
 }
 
-// settingsToCompare are the settings of a comparison that captures the local side again: those of the last capture in the folder of traces, or
-// the defaults where the command line names its input, with the flags over them. Without either there is nothing to compare: what would run is the
-// demo model, and its match says nothing about a port.
-func settingsToCompare(c *cli.Context) (session.Settings, error) {
+// readComparison reads the settings and the flags of a comparison that captures the local side again. The settings are those of the last capture in
+// the folder of traces, or the defaults where the command line names its input. Without a capture and without an input the demo model would run, and
+// its match would say nothing about a port: that is an error, and so is any run of the demo model with CI=true.
+func readComparison(c *cli.Context) (session.Settings, *session.Asked, error) {
 	dir := c.String("dir")
 	s, captured, err := session.Defaults(), false, error(nil)
 	if !namesInput(c) {
 		if s, captured, err = session.LastSettings(dir); err != nil {
-			return s, err
+			return s, nil, err
 		}
 	}
 	if s, err = readFlags(c, s); err != nil {
-		return s, err
+		return s, nil, err
 	}
-	const ways = "capture first: tracediff capture --model DIR --prompt TEXT; or run the embedded demo model: tracediff demo"
+	a, err := readAsked(c)
+	if err != nil {
+		return s, nil, err
+	}
 	switch {
 	case !captured && !namesInput(c) && s.InputFile() == "":
 		if err := session.CheckDir(dir); err != nil {
-			return s, err
+			return s, nil, err
 		}
-		return s, hint.Add(fmt.Errorf("nothing was captured in %s, and the command names no input: there is nothing to compare", dir), ways)
+		return s, nil, hint.Add(fmt.Errorf("nothing was captured in %s, and the command names no input: there is nothing to compare", dir),
+			"capture first: tracediff capture --model DIR --prompt TEXT; or run the embedded demo model: tracediff demo")
 	case s.Model == "" && os.Getenv("CI") == "true":
-		return s, hint.Add(errors.New("no model is named, and CI=true: what would be compared is the demo model that is embedded in the program"),
+		return s, nil, hint.Add(errors.New("no model is named, and CI=true: what would be compared is the demo model that is embedded in the program"),
 			"name the checkpoint with --model DIR; tracediff demo runs the demo model")
 	}
-	return s, nil
+	return s, a, nil
 }

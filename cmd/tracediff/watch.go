@@ -156,14 +156,13 @@ func (w *watching) asked(file *session.Watched) (s session.Settings, a *session.
 		if namesInput(w.c) { // in place of the file's
 			s.Prompt, s.Tokens, s.Chat, s.NewTokens = nil, "", false, 0
 		}
-		s, err = readFlags(w.c, s)
+		if s, err = readFlags(w.c, s); err == nil {
+			a, err = readAsked(w.c)
+		}
 	} else {
-		s, err = settingsToCompare(w.c)
+		s, a, err = readComparison(w.c)
 	}
 	if err != nil {
-		return s, nil, err
-	}
-	if a, err = readAsked(w.c); err != nil {
 		return s, nil, err
 	}
 	a.Keep = file == nil
