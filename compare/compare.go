@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	Isolator    *certify.Isolator
 	NotIsolated string
 	Certifying  Certifying // whether that was asked for
+	// Stored is the dtype in which a local dump is stored whose port computes wider; 0: the dump has what was computed.
+	Stored hooks.DType
 	// Confirmer says of a constant tensor of the local trace whether the order gives that constant: the Isolator where it is nil.
 	// Confirming accuses nobody, so it is done where nothing is certified, too. Without either, what is constant was not tested.
 	Confirmer *certify.Isolator
@@ -81,6 +84,9 @@ type Options struct {
 	// Given says that the local trace is a file that a person made: what it lacks is dumped by their own program, and no flag of this
 	// one captures it.
 	Given bool
+
+	// Demo is the model that is embedded in the program, where the sides ran it since no other was named.
+	Demo string
 
 	// Parity says that the local side has to be another program's than the reference: sides that are one make the comparison incomplete.
 	Parity bool
@@ -156,7 +162,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 	}
 	w.layouts = w.layoutsOf(o)
 	w.res = &Result{
-		Alone: o.Alone, AB: o.AB, Given: o.Given, Map: o.Map, Differences: differences, NotIsolated: o.NotIsolated, Typed: o.Scope, Allowed: newAllowed(o.Limits),
+		Alone: o.Alone, AB: o.AB, Given: o.Given, Map: o.Map, Differences: differences, NotIsolated: o.NotIsolated, Demo: o.Demo, Typed: o.Scope, Allowed: newAllowed(o.Limits),
 		Inputs: []Input{}, Rows: []Row{}, Baseline: w.newBaseline(),
 		Local: newSide(localTrace, w.names[local], o.LocalLabel), Reference: newSide(referenceTrace, w.names[reference], o.ReferenceLabel),
 	}

@@ -110,6 +110,10 @@ func (w *walker) hints(d *Divergence) []string {
 		add("the two sides were given different tokens: look at the tokenizer, BOS and the chat template, or pass the same ids to both with --tokens")
 		return hints
 	}
+	if r.Overflowed() {
+		add("the local trace does not have these numbers: dump float32 or bfloat16; a port that computes in %s cannot hold them", r.Overflow.DType)
+		return hints
+	}
 	if text, err := w.swapped(r); err == nil && text != "" {
 		add("%s", text)
 	}

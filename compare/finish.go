@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
 )
 
 // finish counts what was compared and what was not, and says why a comparison is incomplete.
@@ -330,7 +331,7 @@ func (w *walker) reach(done map[string]bool) {
 			continue
 		}
 		for _, i := range []int{first, last} {
-			if name := w.plan.entries[i].Name; !done[capture.Key(pass, name, 0)] {
+			if name := w.plan.entries[i].Name; !shown(w.plan.entries, i, pass, done) {
 				if text != "" {
 					more++
 				} else {
@@ -346,4 +347,20 @@ func (w *walker) reach(done map[string]bool) {
 	if text != "" {
 		w.res.Incomplete = append(w.res.Incomplete, text)
 	}
+}
+
+// shown reports whether an entry was compared in a pass, or what it is a copy of: without a soft cap the logits are what lm_head returns.
+func shown(entries []order.Entry, at, pass int, done map[string]bool) bool {
+	for at >= 0 {
+		e := &entries[at]
+		if done[capture.Key(pass, e.Name, 0)] {
+			return true
+		}
+		_, same := e.Op.(op.Identity)
+		if !same || len(e.Inputs) != 1 || e.Inputs[0].Index != nil || e.Inputs[0].Prev {
+			return false
+		}
+		at = slices.IndexFunc(entries[:at], func(in order.Entry) bool { return in.Name == e.Inputs[0].Name })
+	}
+	return false
 }

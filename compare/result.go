@@ -24,6 +24,8 @@ type Result struct {
 	// Differences says in what A and B were declared to differ, a line each; see Options.AB.
 	Differences []string `json:"differences,omitempty"`
 
+	// Demo is the model that is embedded in the program, where the sides ran it since no other was named; else empty.
+	Demo string `json:"demo,omitempty"`
 	// NotIsolated says why nothing was certified; empty where it was.
 	NotIsolated string `json:"not_isolated,omitempty"`
 	// Uncertified says why nothing was certified though nobody declined it: what matches is within its limits, and nothing
@@ -141,7 +143,9 @@ type Row struct {
 	Ref     Tensor           `json:"reference,omitzero"`
 	Metrics *measure.Metrics `json:"metrics,omitempty"` // nil where the shapes differ, and of a trace alone
 	Gate    *gate.Gate       `json:"gate,omitempty"`
-	Stats   *measure.Stats   `json:"stats,omitempty"` // of a trace alone: the numbers of its tensor
+	// Overflow says that the local dtype cannot hold what the reference has; nil where other elements differ, too.
+	Overflow *Overflow      `json:"overflow,omitempty"`
+	Stats    *measure.Stats `json:"stats,omitempty"` // of a trace alone: the numbers of its tensor
 	// Isolated is the entry by itself; nil where it is not isolated, and NotIsolated says why if there is more to say
 	// than that nobody asked.
 	Isolated    *certify.Certificate `json:"isolated,omitempty"`

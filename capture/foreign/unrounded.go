@@ -77,10 +77,10 @@ func (x *unrounded) encoded(from, to int64) ([]byte, error) {
 // before is the number nearest to r that rounds to y in d; y itself where that is none of d's.
 func before(d hooks.DType, y, r float64) float64 {
 	switch {
-	case floats.Round(d, r) == y:
-		return r
 	case math.IsNaN(y) || math.IsInf(y, 0) || math.IsNaN(r) || floats.Round(d, y) != y:
 		return y
+	case floats.Round(d, r) == y:
+		return r
 	}
 	if next := beside(d, y, r > y); !math.IsInf(next, 0) {
 		return (y + next) / 2

@@ -76,7 +76,7 @@ func checkTrace(c *cli.Context) error {
 	r, err := redflag.Check(c.Context, trace, o)
 	p.Done()
 	if err != nil {
-		return hint.Add(err, "the file could be opened, but not read to its end: is it still being written, or does the disk fail?")
+		return hint.Default(err, "the file could be opened, but not read to its end: is it still being written, or does the disk fail?")
 	}
 	if !slices.ContainsFunc(r.Looked, func(l redflag.Looked) bool { return l.Tensors > 0 }) {
 		return hint.Add(fmt.Errorf("%s has no tensor that can be checked", trace.Path()), "check looks at tensors of floats; docs/check.md says at which, and by which names")

@@ -25,7 +25,8 @@ func compareCommand() *cli.Command {
 		Description: `Without arguments it runs the local side again, with the settings of the last capture or compare, and compares it with the
 reference: the one that --reference names, else a stored trace of transformers, else a golden, else the float64 walk. A command
 with --model, --prompt or --tokens ignores the last settings; without them the flags that you type change the last settings. Those
-of a command that failed are kept, too.
+of a command that failed or was interrupted are kept, too. Where nothing was captured and no input is named there is nothing to
+compare: exit status 2. Without a model it is the embedded demo model that runs, as the last line says, and with CI=true none does.
 
 Two trace files are compared as they are. One file with --isolate is checked by itself: every entry is computed again from its
 own inputs and the checkpoint. With --ab the files are two runs of one model, A and B, and neither is the reference; the entries that
@@ -100,14 +101,7 @@ func compareArguments(c *cli.Context, out *outputs, pictures *picture.Set) (*com
 
 // compareAgain captures the local side and compares it with the reference that fits.
 func compareAgain(c *cli.Context, out *outputs, pictures *picture.Set) (*compare.Result, error) {
-	s, err := session.SettingsFor(c.String("dir"), namesInput(c))
-	if err != nil {
-		return nil, err
-	}
-	if s, err = readFlags(c, s); err != nil {
-		return nil, err
-	}
-	a, err := readAsked(c)
+	s, a, err := readComparison(c)
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
-// An interrupt while either side is written leaves what was captured so far where the hint says, and inspect lists it.
+// An interrupt while either side is written leaves what was captured so far where the hint says, and inspect lists it. The next compare uses the
+// settings of the capture: it does not compare something else, nor nothing.
 func TestInterruptLeavesWhatWasCaptured(t *testing.T) {
 	for side, kept := range map[string]string{"local": "local.safetensors.part", "reference": "reference.safetensors.part"} {
 		t.Run(side, func(t *testing.T) {
@@ -43,6 +45,9 @@ func TestInterruptLeavesWhatWasCaptured(t *testing.T) {
 			var out, said bytes.Buffer
 			if status := run([]string{"tracediff", "inspect", named[1], "--header"}, nil, &out, &said); status != exitMatch || !strings.Contains(out.String(), "embed_tokens") {
 				t.Errorf("inspect: exit status %d\n%s%s", status, out.String(), said.String())
+			}
+			if s, kept, err := session.LastSettings(dir); err != nil || !kept || s.Prompt == nil || *s.Prompt != "Hello world" || s.NewTokens != 124 || s.Scope.Level != 3 {
+				t.Errorf("settings %+v, kept is %v, %v", s, kept, err)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,7 +77,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cut": cut, "unfinish": unfinish, "claim": claim, "bare": bare, "model": modelDir, "spoil": spoil, "grow": grow,
-			"edit": edit, "weights": weights, "shard": shard, "replace": replace, "says": unbrokenSays,
+			"edit": edit, "weights": weights, "shard": shard, "replace": replace, "flip": flip, "says": unbrokenSays,
 		},
 	})
 }
@@ -163,6 +164,21 @@ func spoil(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	_, err = f.WriteAt([]byte{last[0] ^ 1}, info.Size()-1)
 	ts.Check(err)
+}
+
+// flip FILE TEXT N changes the lowest bit of the byte that stands N bytes behind the first occurrence of a text.
+func flip(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	at := bytes.Index(data, []byte(args[1]))
+	if at < 0 || at+n >= len(data) {
+		ts.Fatalf("%s has no %q with %d bytes behind it", args[0], args[1], n)
+	}
+	data[at+n] ^= 1
+	ts.Check(os.WriteFile(path, data, 0o666))
 }
 
 // edit FILE TO OLD NEW writes a text with one thing in place of another, which has to be there.

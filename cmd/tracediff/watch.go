@@ -157,13 +157,13 @@ func (w *watching) asked(file *session.Watched) (s session.Settings, a *session.
 		if namesInput(w.c) { // in place of the file's
 			s.Prompt, s.Tokens, s.Chat, s.NewTokens = nil, "", false, 0
 		}
-	} else if s, err = session.SettingsFor(w.c.String("dir"), namesInput(w.c)); err != nil {
-		return s, nil, err
+		if s, err = readFlags(w.c, s); err == nil {
+			a, err = readAsked(w.c)
+		}
+	} else {
+		s, a, err = readComparison(w.c)
 	}
-	if s, err = readFlags(w.c, s); err != nil {
-		return s, nil, err
-	}
-	if a, err = readAsked(w.c); err != nil {
+	if err != nil {
 		return s, nil, err
 	}
 	a.Keep = file == nil

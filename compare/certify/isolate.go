@@ -12,6 +12,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/keyorder"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -100,8 +101,8 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 		return nil, errors.New("an order of names alone has no operations")
 	case dtype == 0:
 		return nil, errors.New("nothing says in which dtype the trace was computed")
-	case dtype != hooks.F32 && dtype != hooks.BF16 && dtype != hooks.F16:
-		return nil, fmt.Errorf("the trace was computed in %s, and operations in float32, bfloat16 and float16 alone are described", dtype)
+	case !measure.Computes(dtype):
+		return nil, fmt.Errorf("the trace was computed in %s, and operations in float64, float32, bfloat16 and float16 alone are described", dtype)
 	}
 	passes, err := t.IDs()
 	if err != nil && len(m.Scope.Passes) > 0 {

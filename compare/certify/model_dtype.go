@@ -8,9 +8,9 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// ModelDType returns the dtype in which the model of a trace computed: the one that the trace declares; else the narrowest of bfloat16, float16
-// and float32 that holds more than half of the tensors that the order has in the model's dtype, since many ports write float32 whatever they
-// compute in; else the one that other declares, a trace of the same model. A tensor of another dtype says something of its own entry only.
+// ModelDType returns the dtype in which the model of a trace computed: the one that the trace declares; else the narrowest of bfloat16, float16,
+// float32 and float64 that holds more than half of the tensors that the order has in the model's dtype, since many ports write float32, or
+// float64 as NumPy does, whatever they compute in; else the one that other declares, a trace of the same model. A tensor of another dtype says something of its own entry only.
 // The result is 0 where nothing tells the dtype. The error is that of reading the tensors.
 func ModelDType(list *order.List, t, other *capture.Trace) (hooks.DType, error) {
 	if d := t.Manifest().DType; d != 0 || list == nil || list.Config == nil {
@@ -58,7 +58,7 @@ func shownDTypes(list *order.List, t *capture.Trace) (computed, copied tensorDTy
 // tensorDTypes counts tensors by the float types that hold all their elements.
 type tensorDTypes struct {
 	tensors        int
-	bf16, f16, f32 int // one tensor may count for several
+	bf16, f16, f32 int // one tensor may count for several; float64 holds all
 }
 
 // add counts a tensor. The error is that of reading it.
@@ -80,7 +80,7 @@ func (c *tensorDTypes) add(t *capture.Trace, r capture.Record) error {
 }
 
 // most is the narrowest dtype that holds more than half of the tensors; of bfloat16 and float16 the one that holds more of them, and
-// bfloat16 where both hold as many. ok is false where no dtype does.
+// bfloat16 where both hold as many; float64 where none of these does. ok is false without tensors.
 func (c *tensorDTypes) most() (d hooks.DType, ok bool) {
 	switch half := max(c.bf16, c.f16); {
 	case 2*half > c.tensors && c.bf16 == half:
@@ -90,5 +90,5 @@ func (c *tensorDTypes) most() (d hooks.DType, ok bool) {
 	case 2*c.f32 > c.tensors:
 		return hooks.F32, true
 	}
-	return 0, false
+	return hooks.F64, c.tensors > 0
 }

@@ -35,8 +35,9 @@ func (p *printer) verdictLine(r *compare.Result, alone bool) {
 			{text: "compared ", spare: spareWord},
 			{text: either(c.Compared == 1, "entry", "entries")},
 			passes,
-			{text: ", first " + r.Divergence.Row.Key()},
+			{text: ", first " + r.Divergence.Row.Key() + overflowed(&r.Divergence.Row)},
 			{text: besides(r), spare: spareFacts},
+			{text: demo(r), spare: spareCounts},
 		}
 	case r.ExitCode() == 0:
 		v.colour, v.word = p.style.good, either(r.Baseline != nil && r.Baseline.Accepted > 0, "ACCEPTED", "MATCH")
@@ -71,6 +72,22 @@ func (p *printer) verdictLine(r *compare.Result, alone bool) {
 		v.segments = []segment{compared, passes, {text: ", none of them tests anything"}}
 	}
 	p.closing(v)
+}
+
+// demo names the embedded model, where it ran since no other was named: what the line says is not about anybody's port.
+func demo(r *compare.Result) string {
+	if r.Demo == "" {
+		return ""
+	}
+	return "; demo model " + r.Demo
+}
+
+// overflowed says that the dtype of the local tensor is what is wrong with a row, where it is.
+func overflowed(r *compare.Row) string {
+	if !r.Overflowed() {
+		return ""
+	}
+	return " (" + r.Overflow.DType + " overflowed)"
 }
 
 // verdict is the last line in its parts.
@@ -271,6 +288,9 @@ func left(r *compare.Result) []segment {
 	}
 	if !r.Alone && !r.AB && (r.Isolation == nil || r.Uncertified != "") {
 		add(needed, "within limits only")
+	}
+	if r.Demo != "" {
+		list = append(list, segment{text: demo(r)})
 	}
 	switch {
 	case r.Same == compare.SameFile:

@@ -33,7 +33,8 @@ type Member struct {
 	Name string
 	Size int64
 	file *zip.File
-	at   int64 // where its bytes lie, compressed or not
+	at   int64     // where its bytes lie, compressed or not
+	sum  *checksum // nil where the archive has none
 }
 
 // OpenZip reads the directory of an archive and checks it: members have one name each, lie apart, and unpack to a size that
@@ -64,6 +65,7 @@ func OpenZip(r io.ReaderAt, size int64) (*Zip, error) {
 		}
 		z.Members = append(z.Members, m)
 	}
+	z.sums()
 	return z, z.check()
 }
 
@@ -144,10 +146,13 @@ func (z *Zip) Start(m Member, n int) ([]byte, error) {
 	return p, err
 }
 
-// Data gives the bytes of a member at any place. A compressed one is unpacked, and its checksum compared, when it is first read.
+// Data gives the bytes of a member at any place. When it is first read its checksum is compared, and a compressed one is unpacked.
 func (z *Zip) Data(m Member) io.ReaderAt {
-	if m.file.Method == zip.Store {
+	switch {
+	case m.file.Method == zip.Store && m.sum == nil:
 		return io.NewSectionReader(z.file, m.at, m.Size)
+	case m.file.Method == zip.Store:
+		return checked{m, z.file}
 	}
 	return z.spool.Add(m.Size, m.file.Open)
 }

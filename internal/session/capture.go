@@ -14,8 +14,9 @@ import (
 // Prepare opens what a capture is about, finds the reference where one is wanted, and keeps the settings for the next
 // comparison. What a command writes now is wanted, whatever it wrote before. The caller closes the job and the reference.
 func Prepare(ctx context.Context, e *Env, s Settings, local, ref bool) (_ *Job, _ *Found, err error) {
-	j, err := Open(ctx, e, s, e.Dir)
-	if err != nil {
+	var j *Job
+	defer func() { err = keepInterrupted(ctx, s, e.Dir, j, err) }()
+	if j, err = Open(ctx, e, s, e.Dir); err != nil {
 		return nil, nil, err
 	}
 	if flaw := j.port.flaw(); flaw != "" {

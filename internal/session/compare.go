@@ -53,12 +53,15 @@ type Asked struct {
 }
 
 // Compare captures the local side by settings and compares it with the reference that fits.
-func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result, error) {
+func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (_ *compare.Result, err error) {
+	var j *Job
+	if a.Keep {
+		defer func() { err = keepInterrupted(ctx, s, e.Dir, j, err) }()
+	}
 	if err := e.spare(s.Files(e.Dir)...); err != nil {
 		return nil, err
 	}
-	j, err := Open(ctx, e, s, e.Dir)
-	if err != nil {
+	if j, err = Open(ctx, e, s, e.Dir); err != nil {
 		return nil, err
 	}
 	defer j.Close()
@@ -100,10 +103,16 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (*compare.Result
 	if local, flaws, err = nearest(&s, mapped.Trace, ref.Trace); err != nil {
 		return nil, err
 	}
+	if local, err = lastHidden(ctx, local, ref.Trace, j.list); err != nil {
+		return nil, err
+	}
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
 		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.texts(),
 		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate, Map: mapOf(mapped), Remarks: j.remarks(),
+	}
+	if s.Model == "" && a.Run == "" && s.Local.Kind != KindFile {
+		o.Demo = Embedded
 	}
 	a.weighed(&o)
 	a.declared(&o, local, ref.Trace, j.ck)
@@ -205,6 +214,9 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	}
 	var flaws []string
 	if local, flaws, err = nearest(&s, local, ref); err != nil {
+		return nil, err
+	}
+	if local, err = lastHidden(ctx, local, ref, shown); err != nil {
 		return nil, err
 	}
 	o.Flaws = append(o.Flaws, flaws...)

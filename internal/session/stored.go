@@ -54,7 +54,7 @@ func unrounded(ctx context.Context, local, ref *capture.Trace, list *order.List,
 	if !rounded {
 		return local, nil
 	}
-	o.NotIsolated = computesWider(stored)
+	o.NotIsolated, o.Stored = computesWider(stored), stored
 	if of != hooks.F32 {
 		o.Remarks = append(o.Remarks, fmt.Sprintf("the dump is stored in %s, and the port computes wider: compare it with a float32 reference to see errors below that rounding; dump float32 to have operations verified", stored))
 		return local, nil

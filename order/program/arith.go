@@ -17,12 +17,15 @@ import (
 // then as its [Choice] says. A sum is accumulated in float64 and rounded once, since no order of summation is the
 // reference's; functions are rounded to float32 from their exact value. Sum says in which order sums are added.
 //
+// A model of float64 is evaluated as a model of float32 without the last rounding: an engine with more digits lies within the bounds of an
+// engine with fewer. A constant may have all digits of a float64 there.
+//
 // With Bounds every value carries how far a correct float32 implementation of the same steps may be from it, by
 // running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, section 3.3): each step whose
 // result float32 does not have adds u·|result|, u = 2⁻²⁴, and the rounding of the value itself to what its inputs' bounds
 // become. A bound may be infinite.
 type Arith struct {
-	DType    hooks.DType // of the model: float32, bfloat16 or float16
+	DType    hooks.DType // of the model: float64, float32, bfloat16 or float16
 	Emulated bool
 	Bounds   bool
 	Rigorous bool       // bounds that hold for every order of summation, in place of nearly every

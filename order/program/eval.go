@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
@@ -122,6 +123,9 @@ func (r *run) number(i int) operand {
 	}
 	if c := r.choice(i); c.Round != None {
 		x = float64(float32(x))
+		if r.a.DType == hooks.F64 && r.a.Bounds { // whose engine may have all its digits, too
+			e += math.Abs(x - exact)
+		}
 		if d, ok := r.a.finisher(c.Round).to(x); ok {
 			x, e = roundTo(d, x, e)
 		}

@@ -135,11 +135,25 @@ func npzCorpus(t testing.TB) []Specimen {
 		{"npz, one name twice", archive(t, member{"a.npy", good, zip.Store}, member{"a.npy", good, zip.Store}), "twice"},
 		{"npz, no array in it", archive(t, member{"a.npy", []byte("hello, world"), zip.Store}), "not a .npy file"},
 		{"npz, bomb", bomb(t, "a.npy", zeros, 4_000_000_000), "a zip bomb"},
+		{"npz, without checksums", unsummed(archive(t, member{"a.npy", good, zip.Store}, member{"b.npy", good, zip.Store})), ""},
 		{"npz, members over one another", overlapping(t), "lie over one another"},
 		{"npz, cut", archive(t, many...)[:1500], "zip archive: zip: not a valid zip file"},
 		{"npz, method 93", patched(archive(t, member{"a.npy", good, zip.Store}), "PK\x01\x02", 10, 93), "method 93"},
 		{"npz, encrypted", patched(archive(t, member{"a.npy", good, zip.Store}), "PK\x01\x02", 8, 1), "encrypted"},
 		{"npz, member beyond the file", patched(archive(t, member{"a.npy", good, zip.Store}), "PK\x01\x02", 45, 0x7f), "zip"},
+	}
+}
+
+// unsummed sets each checksum of an archive to 0, as torch.save does after set_crc32_options(False).
+func unsummed(data []byte) []byte {
+	const mark, sum = "PK\x01\x02", 16
+	for at := 0; ; {
+		next := bytes.Index(data[at:], []byte(mark))
+		if next < 0 {
+			return data
+		}
+		at += next + len(mark)
+		clear(data[at-len(mark)+sum:][:4])
 	}
 }
 
@@ -203,6 +217,8 @@ func torchCorpus(t testing.TB) []Specimen {
 		{"torch, strides that overflow", view([]int64{3, 3}, []int64{1 << 62, 1 << 62}), "reaches beyond its storage"},
 		{"torch, negative size", view([]int64{-2}, []int64{1}), "more elements than a file can hold"},
 		{"torch, other storage size", torchArchive(t, tensorPickle("FloatStorage", 6, 0, []int64{6}, []int64{1}), 20), "has 20 bytes, not 6 elements"},
+		{"torch, without checksums", unsummed(torchArchive(t, tensorPickle("FloatStorage", 6, 0, []int64{6}, []int64{1}), 24)), ""},
+		{"torch, a damaged pickle", patched(torchArchive(t, tensorPickle("FloatStorage", 6, 0, []int64{6}, []int64{1}), 24), "FloatStorage", 0, 'f'), `zip member "run/data.pkl" is damaged`},
 		{"torch, no storage", archive(t, member{"run/data.pkl", tensorPickle("FloatStorage", 6, 0, []int64{6}, []int64{1}), zip.Store}), "not in the archive"},
 		{"torch, calls a program", torchArchive(t, []byte("\x80\x02cos\nsystem\nX\x02\x00\x00\x00id\x85R."), 24), `a pickle that calls "os.system": refused`},
 		{"torch, evaluates", torchArchive(t, []byte("\x80\x02cbuiltins\neval\nX\x01\x00\x00\x001\x85R."), 24), `"builtins.eval": refused`},

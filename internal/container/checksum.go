@@ -1,0 +1,68 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	"github.com/tracediff/tracediff/internal/hint"
+)
+
+// checksum compares the CRC-32 of a stored member once, when any part of the member is first read. For that the whole member is read, in pieces of
+// checkBytes.
+type checksum struct {
+	once sync.Once
+	err  error
+}
+
+// checkBytes is how much of a member is read at once to compare its checksum.
+const checkBytes = 1 << 20
+
+// errDamaged is the error of a member with a wrong checksum.
+var errDamaged = errors.New("damaged")
+
+// compare reports a member that has another checksum than the archive says. An error of reading comes with it.
+func (c *checksum) compare(m Member, r io.ReaderAt) error {
+	c.once.Do(func() {
+		sum := crc32.NewIEEE()
+		n, err := io.CopyBuffer(sum, io.NewSectionReader(r, m.at, m.Size), make([]byte, min(checkBytes, max(m.Size, 1))))
+		switch {
+		case err != nil:
+			c.err = err
+		case n != m.Size:
+			c.err = fmt.Errorf("zip member %s: %w", Quote(m.Name), io.ErrUnexpectedEOF)
+		case sum.Sum32() != m.file.CRC32:
+			c.err = hint.Add(fmt.Errorf("zip member %s is %w: its bytes have the checksum %08x, and the archive says %08x", Quote(m.Name), errDamaged, sum.Sum32(), m.file.CRC32),
+				"the file changed after it was written: copy it again and compare sha256sum on both sides, or write the dump again")
+		}
+	})
+	return c.err
+}
+
+// checked is a stored member that is read at any place once its checksum is right.
+type checked struct {
+	member Member
+	file   io.ReaderAt
+}
+
+func (c checked) ReadAt(p []byte, off int64) (int, error) {
+	if err := c.member.sum.compare(c.member, c.file); err != nil {
+		return 0, err
+	}
+	return io.NewSectionReader(c.file, c.member.at, c.member.Size).ReadAt(p, off)
+}
+
+// sums gives the stored members their checksums. An archive in which all are 0 has none: torch.save leaves them out after
+// torch.serialization.set_crc32_options(False).
+func (z *Zip) sums() {
+	for _, m := range z.Members {
+		if m.file.CRC32 != 0 {
+			for i := range z.Members {
+				z.Members[i].sum = &checksum{}
+			}
+			return
+		}
+	}
+}
