@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Stock llama.cpp computes small random checkpoints: angles are a running product of float32, fused attention rounds keys and values to float16, and
+// a sliding layer keeps all keys and masks them. None of that is a bug, so no entry is to be accused. A trace in which some are accused has their
+// number here: a number that has become smaller is to be changed too.
+func TestCutTracesOfLlamaCpp(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(sources(t), "fixtures/wild/trained")
+	for _, tt := range []struct {
+		model, run, names string
+		accused           int
+	}{
+		{"llama-64", "steps", "llamacpp-llama", 4},
+		{"llama-64", "fused", "llamacpp-llama-flash", 11},
+		{"llama-64", "rotary-200", "llamacpp-rotary", 2},
+		{"llama-128", "steps", "llamacpp-llama", 12},
+		{"llama-128", "fused", "llamacpp-llama-flash", 18},
+		{"gemma3-window", "steps", "llamacpp-gemma3", 30},
+		{"gemma3-window", "fused", "llamacpp-gemma3-flash", 29},
+	} {
+		report := filepath.Join(t.TempDir(), "report.json")
+		var out, errOut bytes.Buffer
+		code := run([]string{
+			"tracediff", "compare", "--isolate", "--all", filepath.Join(root, "cut", tt.model+"."+tt.run+".safetensors"),
+			"--model", filepath.Join(root, "cut", tt.model), "--map", filepath.Join(root, "maps", tt.names+".toml"), "--report", "json=" + report,
+		}, nil, &out, &errOut)
+		if code != exitMatch && code != exitMismatch {
+			t.Fatalf("%s.%s: exit %d\n%s", tt.model, tt.run, code, errOut.String())
+		}
+		if accused := accusedIn(t, report); accused != tt.accused {
+			t.Errorf("%s.%s: %d entries are accused, the table has %d\n%s", tt.model, tt.run, accused, tt.accused, out.String())
+		}
+	}
+}
+
+// accusedIn counts the entries of a JSON report that are called wrong.
+func accusedIn(t *testing.T, path string) int {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	var report struct {
+		Runs []struct {
+			Result struct {
+				Rows []struct {
+					Verdict  string
+					Isolated struct{ Outcome string }
+				}
+			}
+		}
+	}
+	must(t, json.Unmarshal(text, &report))
+	accused := 0
+	for _, row := range report.Runs[0].Result.Rows {
+		if row.Verdict == "MISMATCH" || row.Isolated.Outcome == "BUG" {
+			accused++
+		}
+	}
+	return accused
+}
