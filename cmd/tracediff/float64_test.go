@@ -12,8 +12,8 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
-// widened is a file with its floating-point numbers as float64, and nothing that it says of itself.
-func widened(t *testing.T, data []byte) []byte {
+// inFloat64 is a file with its floating-point numbers as float64, and nothing that it says of itself.
+func inFloat64(t *testing.T, data []byte) []byte {
 	t.Helper()
 	f := readST(t, data)
 	f.meta = nil
@@ -52,10 +52,10 @@ func TestDumpsInFloat64(t *testing.T) {
 		file []byte
 		want int
 	}{
-		{"float32 saved as float64", widened(t, read(golden("float32"))), exitMatch},
-		{"bfloat16 saved as float64", widened(t, read(golden("bfloat16"))), exitMatch},
+		{"float32 saved as float64", inFloat64(t, read(golden("float32"))), exitMatch},
+		{"bfloat16 saved as float64", inFloat64(t, read(golden("bfloat16"))), exitMatch},
 		{"a float64 engine", read("../../fixtures/foreign/float64.safetensors"), exitMatch},
-		{"a wrong epsilon, saved as float64", widened(t, read(withEpsilon(t, "gemma2-tiny", "prefill.float32", "layers.1.pre_feedforward_layernorm", 1e-5))), exitMismatch},
+		{"a wrong epsilon, saved as float64", inFloat64(t, read(withEpsilon(t, "gemma2-tiny", "prefill.float32", "layers.1.pre_feedforward_layernorm", 1e-5))), exitMismatch},
 	} {
 		path := filepath.Join(t.TempDir(), "port.safetensors")
 		must(t, os.WriteFile(path, tt.file, 0o666))

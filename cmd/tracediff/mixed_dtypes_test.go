@@ -52,8 +52,8 @@ func plainDump(t *testing.T, edit func(config string) string) *stFile {
 	return f
 }
 
-// widened gives the probabilities of one layer in one pass the digits of float32 that the softmax has before it is rounded: those of the golden.
-func widened(t *testing.T, f *stFile, key string) {
+// withSoftmaxDigits gives the probabilities of one layer in one pass the digits of float32 that the softmax has before it is rounded: those of the golden.
+func withSoftmaxDigits(t *testing.T, f *stFile, key string) {
 	t.Helper()
 	data, err := os.ReadFile(mixedReference)
 	must(t, err)
@@ -88,8 +88,8 @@ func TestOneTensorOfAnotherDType(t *testing.T) {
 	}{
 		{"nothing", func(*stFile) {}},
 		{"ids as uint32", unsigned},
-		{"probabilities in float32", func(f *stFile) { widened(t, f, "layers.1.self_attn.probs") }},
-		{"both", func(f *stFile) { unsigned(f); widened(t, f, "pass1/layers.1.self_attn.probs") }},
+		{"probabilities in float32", func(f *stFile) { withSoftmaxDigits(t, f, "layers.1.self_attn.probs") }},
+		{"both", func(f *stFile) { unsigned(f); withSoftmaxDigits(t, f, "pass1/layers.1.self_attn.probs") }},
 	} {
 		path := filepath.Join(t.TempDir(), "dump.safetensors")
 		dump := func(edit func(string) string) {
