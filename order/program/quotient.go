@@ -5,6 +5,7 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program/functions"
 )
 
 // byReciprocal is how far, as a share of it, a result may be off in the hull that is taken by way of a rounded reciprocal: of a
@@ -85,8 +86,7 @@ func (r *run) rsqrt(i int, c Choice, out, x operand) {
 	f, least := r.at(i, c.Round), r.lowest(r.p.Steps[i].Args[0].step)
 	if c.Way == WayRsqrt {
 		fn := func(v float64) float64 { return 1 / math.Sqrt(math.Max(v, least)) }
-		extra := 0.0
-		r.each(f, fn, out, x, extra, 0)
+		r.each(f, library{of: fn, units: functions.Rsqrt}, out, x)
 		if r.a.Hull {
 			for i, v := range out.v {
 				out.e[i] += r.byReciprocal() * (math.Abs(v) + out.e[i])

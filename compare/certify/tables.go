@@ -1,0 +1,185 @@
+package certify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// The ways in which engines make rotary tables are arithmetics. What a way may be off by follows from what its functions may be off by and
+// from its roundings, at the base and the scaling of the configuration: nothing of it is fitted to the trace, and there are as many
+// candidates as ways, not as many as sets of choices. So a way that gives every element of every entry of a form needs no
+// elements that transformers' own way does not give: a mistake that lies within its bounds everywhere is one that no run could tell
+// from a right engine of that way.
+
+// tableHabit names the preset of a way.
+func tableHabit(way uint8) string { return fmt.Sprint("tables ", way) }
+
+// tableHabits are the names of all of them.
+func tableHabits() []string {
+	var all []string
+	for way := program.WayInverse + 1; way < program.WaysOfAngles; way++ {
+		all = append(all, tableHabit(way))
+	}
+	return all
+}
+
+// tableSites are the sites of a program at which a rotary table may be made another way.
+func tableSites(p *program.Program) []program.Site {
+	var all []program.Site
+	sites, steps := p.Sites()
+	for _, at := range sites {
+		if p.Steps[steps[at][0]].Prim == program.Angle {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// choicesOf are the sites of a program at which an engine chooses: those of its tables together.
+func choicesOf(p *program.Program, tables []program.Site) [][]program.Site {
+	var all [][]program.Site
+	sites, _ := p.Sites()
+	for _, at := range sites {
+		if !slices.Contains(tables, at) {
+			all = append(all, []program.Site{at})
+		}
+	}
+	if len(tables) > 0 {
+		all = append(all, tables)
+	}
+	return all
+}
+
+// tables are the presets that make tables another way, and are transformers' own elsewhere; none where a program makes no table.
+func (b *presetter) tables() []*arithmetic {
+	sites := tableSites(b.p)
+	if len(sites) == 0 {
+		return nil
+	}
+	var all []*arithmetic
+	for way := program.WayInverse + 1; way < program.WaysOfAngles; way++ {
+		a := (&arithmetic{rewrites: b.rewrites}).withTables(sites, way)
+		a.habit = tableHabit(way)
+		all = append(all, a)
+	}
+	return all
+}
+
+// besideTables are some presets with each way of making tables. What they have beside it has to be shown by itself.
+func besideTables(tables, presets []*arithmetic) []*arithmetic {
+	var all []*arithmetic
+	for _, way := range tables {
+		for _, preset := range presets {
+			a := *preset
+			a.habit, a.beside = "", way
+			a.at = maps.Clone(preset.at)
+			maps.Copy(a.at, way.at)
+			all = append(all, &a)
+		}
+	}
+	return all
+}
+
+// withTables is an arithmetic with tables by a way.
+func (a *arithmetic) withTables(sites []program.Site, way uint8) *arithmetic {
+	b := *a
+	if b.at = maps.Clone(a.at); b.at == nil {
+		b.at = map[program.Site]program.Choice{}
+	}
+	for _, at := range sites {
+		b.at[at] = program.Choice{Way: way}
+	}
+	return &b
+}
+
+// tablesAlone reports whether all that an arithmetic does otherwise than transformers is how it makes tables.
+func (a *arithmetic) tablesAlone(of []*evidence) (bool, error) {
+	if len(a.at) == 0 || len(of) == 0 || a.rewrites != 0 || a.open || a.wide {
+		return false, nil
+	}
+	p, err := of[0].rewritten(a.rewrites)
+	if err != nil {
+		return false, err
+	}
+	tables := tableSites(p)
+	for at := range a.at {
+		if !slices.Contains(tables, at) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// nearestTables is an arithmetic with the way of making tables that is said: of those that explain all entries the one that gives most
+// elements to the bit. Where another gives nearly as many, both are.
+func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic, error) {
+	if len(tables) == 0 {
+		return a, nil
+	}
+	now, ok := a.at[tables[0]]
+	if !ok || now.Way == program.WayInverse {
+		return a, nil
+	}
+	ways := map[uint8]int{} // elements that are not given to the bit
+	all := map[uint8]*arithmetic{}
+	best := now.Way
+	for way := program.WayInverse + 1; way < program.WaysOfAngles; way++ {
+		b := a.withTables(tables, way)
+		if way != now.Way {
+			if holds, err := s.explains(b); err != nil {
+				return nil, err
+			} else if !holds {
+				continue
+			}
+		}
+		off, err := unequalIn(s.left, b)
+		if err != nil {
+			return nil, err
+		}
+		if ways[way], all[way] = off, b; way == now.Way || off < ways[best] {
+			best = way
+		}
+	}
+	a = all[best]
+	for way := range program.WaysOfAngles {
+		if off, ok := ways[way]; ok && way != best && off < 2*ways[best] {
+			a.others = append(a.others, way)
+		}
+	}
+	return a, nil
+}
+
+// unequalIn counts the elements of some entries that an arithmetic does not give to the bit.
+func unequalIn(of []*evidence, a *arithmetic) (n int, err error) {
+	for _, e := range of {
+		j, err := e.in(evaluated{arithmetic: a})
+		if err != nil {
+			return 0, err
+		}
+		for i, y := range j.y.Data {
+			if floats.Round(j.d, j.x.Data[i]) != y {
+				n++
+			}
+		}
+	}
+	return n, nil
+}
+
+// tableWords say how tables are made, if one of several ways is as near as another.
+func tableWords(way uint8, others []uint8) string {
+	if len(others) == 0 {
+		return "makes rotary tables " + program.TableWords(way)
+	}
+	var all []string
+	for w := range program.WaysOfAngles {
+		if w == way || slices.Contains(others, w) {
+			all = append(all, program.TableWords(w))
+		}
+	}
+	return "makes rotary tables another way: " + strings.Join(all, ", or ")
+}
