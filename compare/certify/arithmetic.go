@@ -186,6 +186,8 @@ func (a *arithmetic) where(p *program.Program, t *trial) string {
 		return in
 	case in == "":
 		return kinds[0]
+	case in == kinds[0] || strings.HasPrefix(in, kinds[0]+"."): // the tables of a model
+		return in
 	}
 	return kinds[0] + " in " + in
 }

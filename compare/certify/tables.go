@@ -125,33 +125,37 @@ func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic
 	if !ok || now.Way == program.WayInverse {
 		return a, nil
 	}
-	ways := map[uint8]int{} // elements that are not given to the bit
-	all := map[uint8]*arithmetic{}
-	best := now.Way
+	off, err := unequalIn(s.left, a)
+	if err != nil {
+		return nil, err
+	}
+	best, ways := a, map[uint8]int{now.Way: off} // elements that are not given to the bit
 	for way := program.WayInverse + 1; way < program.WaysOfAngles; way++ {
 		b := a.withTables(tables, way)
-		if way != now.Way {
-			if holds, err := s.explains(b); err != nil {
-				return nil, err
-			} else if !holds {
-				continue
-			}
+		if way == now.Way {
+			continue
+		} else if holds, err := s.explains(b); err != nil {
+			return nil, err
+		} else if !holds {
+			continue
 		}
-		off, err := unequalIn(s.left, b)
-		if err != nil {
+		if ways[way], err = unequalIn(s.left, b); err != nil {
 			return nil, err
 		}
-		if ways[way], all[way] = off, b; way == now.Way || off < ways[best] {
-			best = way
+		if ways[way] < ways[best.at[tables[0]].Way] {
+			best = b
 		}
 	}
-	a = all[best]
+	own := best.at[tables[0]].Way
+	if best != a && slices.Contains(tableHabits(), a.habit) {
+		best.habit = tableHabit(own)
+	}
 	for way := range program.WaysOfAngles {
-		if off, ok := ways[way]; ok && way != best && off < 2*ways[best] {
-			a.others = append(a.others, way)
+		if off, ok := ways[way]; ok && way != own && off < 2*ways[own] {
+			best.others = append(best.others, way)
 		}
 	}
-	return a, nil
+	return best, nil
 }
 
 // unequalIn counts the elements of some entries that an arithmetic does not give to the bit.

@@ -3,7 +3,6 @@ package program
 import (
 	"math"
 
-	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program/functions"
 )
@@ -243,13 +242,11 @@ func (r *run) apply(i int, out, x, y operand) {
 type library struct {
 	of           func(float64) float64
 	units, extra float64
-	// narrow is the units in 16 bits, where more of them lie below what is rounded there; 0 for units.
-	narrow float64
 }
 
 var monotone = map[Prim]library{
 	Exp: {of: floats.Exp, units: functions.Exp}, Log: {of: math.Log, units: functions.Log}, Log1p: {of: math.Log1p, units: functions.Log},
-	Expm1: {of: math.Expm1, units: functions.Log}, Tanh: {of: floats.Tanh, units: functions.Tanh, narrow: functions.TanhNarrow},
+	Expm1: {of: math.Expm1, units: functions.Log}, Tanh: {of: floats.Tanh, units: functions.Tanh},
 	Erf: {of: math.Erf, units: functions.Erf, extra: functions.FusedErf},
 }
 
@@ -262,12 +259,8 @@ func (r *run) each(f finisher, fn library, out, x operand) {
 		f.all(out, nil)
 		return
 	}
-	units := fn.units
-	if fn.narrow > 0 && f.DType != hooks.F32 {
-		units = fn.narrow
-	}
 	for i, v := range x.v {
-		v, e := function(fn.of, units, v, x.e[i])
+		v, e := function(fn.of, fn.units, v, x.e[i])
 		n := v
 		if f.round < None {
 			n = float64(float32(v))

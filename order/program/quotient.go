@@ -3,7 +3,6 @@ package program
 import (
 	"math"
 
-	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program/functions"
 )
@@ -32,9 +31,7 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 			if out.v[i], out.e[i] = quotient(v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
 				out.e[i] += r.byReciprocal(s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
 			}
-			if f.DType == hooks.F32 {
-				out.e[i] += s.units * unit32 * math.Abs(v)
-			}
+			out.e[i] += s.units * unit32 * math.Abs(v)
 		}
 		f.all(out, nil)
 		return

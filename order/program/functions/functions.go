@@ -18,11 +18,11 @@ type Error struct {
 
 // What the evaluation of programs allows for, in units of 2⁻²⁴. Table has the sources.
 const (
-	Exp   = 4
-	Log   = 4
+	Exp = 4
+	Log = 4
 	// LogOfBase is that of the base of a rotary embedding.
 	LogOfBase = 2
-	Power = 3 // of any base and exponent
+	Power     = 3 // of any base and exponent
 	// PowerOfBase is that of the base of a rotary embedding to an exponent between −1 and 1; PowerOnGPU the same on a GPU.
 	PowerOfBase = 2
 	PowerOnGPU  = 8
@@ -30,7 +30,6 @@ const (
 	Sine        = 4
 	Rsqrt       = 3
 	Tanh        = 7
-	TanhNarrow  = 3 // in 16 bits: what Tanh is more lies below what is rounded there
 	Erf         = 3
 	Sigmoid     = 4
 	// FusedErf is what an error function within a GELU may be off by, in units of 1: loops that engines fuse compute it as
