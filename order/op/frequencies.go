@@ -10,7 +10,7 @@ import (
 // made are the frequencies of a table by the ways of engines, each with what it may be off by. Write u for 2⁻²⁴ and x(j) for
 // ln(Theta)·2j/Dim; a power or an exponential changes by δ, relatively, where its exponent changes by δ.
 //
-//	inverse  a power and a reciprocal
+//	inverse  a power, by its own ulp, and a reciprocal
 //	power    the same with a worse library; where Dim is no power of two the exponent is rounded once or twice: 2·x(j)
 //	exp      the logarithm, its product with j and its division by Dim/2 are off by LogOfBase+2 units together: times x(j), and Exp
 //	running  s is off by a power, and by x(1) where 2/Dim is rounded: times j; each of j products is rounded
@@ -43,7 +43,7 @@ func (o Rotary) made() *program.Frequencies {
 			f.Ways[way].Units[j] += o.scalingUnits(whole, f.Ways[program.WayInverse].Units[j])
 		}
 		ofStep := turns * (functions.PowerOfBase + rounded*slope)
-		set(program.WayInverse, o.inverse(j), functions.PowerOfBase+1)
+		set(program.WayInverse, o.inverse(j), functions.PowerOfBase*roundingOf(1/whole)+roundingOf(whole))
 		set(program.WayPower, o.inverse(j), functions.PowerOnGPU+1+2*rounded*x)
 		set(program.WayExp, f32(math.Exp(f32(-turns*f32(math.Log(o.Theta)/float64(n))))), functions.Exp+(functions.LogOfBase+2)*x)
 		set(program.WayRunning, f32(math.Pow(step, turns)), ofStep+turns)
@@ -51,6 +51,13 @@ func (o Rotary) made() *program.Frequencies {
 		f.Ways[program.WayRunning].Values[j] = f32(f.Exact[j] / whole)
 	}
 	return f
+}
+
+// roundingOf is what rounding a number of that size to float32 may change it by, in units of 2⁻²⁴ of it: between a half and 1. An ulp is
+// two of it.
+func roundingOf(x float64) float64 {
+	fraction, _ := math.Frexp(x)
+	return 0.5 / fraction
 }
 
 // inverse is frequency j before it is scaled, every step rounded to float32.

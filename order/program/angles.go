@@ -1,6 +1,10 @@
 package program
 
-import "math"
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/hooks"
+)
 
 // The ways to the angles of a rotary embedding, frequency · position. They are equal in exact arithmetic. Each multiplies the error of
 // a function by another number, so that engines which are right may be far more apart than two roundings.
@@ -130,7 +134,7 @@ func (f *Frequencies) bound(t *WayOfFrequencies, j int, value, position float64)
 	exact := f.Exact[j] * position
 	e := math.Abs(value - exact)
 	if units := t.Units[j]; units > 0 {
-		e += (units + 1) * unit32 * math.Abs(exact)
+		e += units*unit32*math.Abs(exact) + halfUnit(hooks.F32, math.Max(math.Abs(value), math.Abs(exact)))
 	}
 	return e
 }
