@@ -115,8 +115,8 @@ func (a *arithmetic) tablesAlone(of []*evidence) (bool, error) {
 	return true, nil
 }
 
-// nearestTables is an arithmetic with the way of making tables that is said: of those that explain all entries the one that gives most
-// elements to the bit. Where another gives nearly as many, both are.
+// nearestTables is an arithmetic with the way of making tables that is said: of those that explain all entries the one that is nearest to
+// their elements. Where another is about as near, both are said.
 func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic, error) {
 	if len(tables) == 0 {
 		return a, nil
@@ -125,11 +125,11 @@ func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic
 	if !ok || now.Way == program.WayInverse {
 		return a, nil
 	}
-	off, err := unequalIn(s.left, a)
+	off, err := distance(s.left, a)
 	if err != nil {
 		return nil, err
 	}
-	best, ways := a, map[uint8]int{now.Way: off} // elements that are not given to the bit
+	best, far := a, map[uint8]float64{now.Way: off}
 	for way := program.WayInverse + 1; way < program.WaysOfAngles; way++ {
 		b := a.withTables(tables, way)
 		if way == now.Way {
@@ -139,10 +139,10 @@ func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic
 		} else if !holds {
 			continue
 		}
-		if ways[way], err = unequalIn(s.left, b); err != nil {
+		if far[way], err = distance(s.left, b); err != nil {
 			return nil, err
 		}
-		if ways[way] < ways[best.at[tables[0]].Way] {
+		if far[way] < far[best.at[tables[0]].Way] {
 			best = b
 		}
 	}
@@ -151,27 +151,32 @@ func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic
 		best.habit = tableHabit(own)
 	}
 	for way := range program.WaysOfAngles {
-		if off, ok := ways[way]; ok && way != own && off < 2*ways[own] {
+		if off, ok := far[way]; ok && way != own && off < asNear*far[own] {
 			best.others = append(best.others, way)
 		}
 	}
 	return best, nil
 }
 
-// unequalIn counts the elements of some entries that an arithmetic does not give to the bit.
-func unequalIn(of []*evidence, a *arithmetic) (n int, err error) {
+// asNear is how much further off an arithmetic may be that is said beside the nearest: what both have from other roundings is the same.
+const asNear = 1.25
+
+// distance is how far some entries are from an arithmetic: the sum of the squares of what their elements are off by, in units of their last
+// place.
+func distance(of []*evidence, a *arithmetic) (far float64, err error) {
 	for _, e := range of {
 		j, err := e.in(evaluated{arithmetic: a})
 		if err != nil {
 			return 0, err
 		}
 		for i, y := range j.y.Data {
-			if floats.Round(j.d, j.x.Data[i]) != y {
-				n++
+			off := (y - floats.Round(j.d, j.x.Data[i])) / lastPlace(j.d, y)
+			if off-off == 0 {
+				far += float64(off * off)
 			}
 		}
 	}
-	return n, nil
+	return far, nil
 }
 
 // tableWords say how tables are made, if one of several ways is as near as another.

@@ -13,7 +13,7 @@ import (
 //	inverse  a power, by its own ulp, and a reciprocal
 //	power    the same with a worse library; where Dim is no power of two the exponent is rounded once or twice: 2·x(j)
 //	exp      the logarithm, its product with j and its division by Dim/2 are off by LogOfBase+2 units together: times x(j), and Exp
-//	running  s is off by a power, and by x(1) where 2/Dim is rounded: times j; each of j products is rounded
+//	running  s is off by a power, by its own ulp, and by x(1) where 2/Dim is rounded: times j; each of j products is rounded
 //	powers   s as before, times j; then a power of s, also by a fast logarithm: j·FastLog2·ln 2 and the rounding of its product, x(j)
 //
 // What scaling adds is in [Rotary.scalingUnits].
@@ -42,7 +42,7 @@ func (o Rotary) made() *program.Frequencies {
 			}
 			f.Ways[way].Units[j] += o.scalingUnits(whole, f.Ways[program.WayInverse].Units[j])
 		}
-		ofStep := turns * (functions.PowerOfBase + rounded*slope)
+		ofStep := turns * (functions.PowerOfBase*roundingOf(step) + rounded*slope)
 		set(program.WayInverse, o.inverse(j), functions.PowerOfBase*roundingOf(1/whole)+roundingOf(whole))
 		set(program.WayPower, o.inverse(j), functions.PowerOnGPU+1+2*rounded*x)
 		set(program.WayExp, f32(math.Exp(f32(-turns*f32(math.Log(o.Theta)/float64(n))))), functions.Exp+(functions.LogOfBase+2)*x)
