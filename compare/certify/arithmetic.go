@@ -23,7 +23,7 @@ type arithmetic struct {
 	wide bool
 	// habit names a preset: what says one thing for all operations.
 	habit string
-	// others are the ways to rotary tables that explain as much as the one that it has.
+	// others are ways of making rotary tables. Each explains all entries too, and is about as near to their elements.
 	others []uint8
 	// beside is what other forms prove, which this has something beside; nil for nothing.
 	beside *arithmetic

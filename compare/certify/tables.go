@@ -10,11 +10,10 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The ways in which engines make rotary tables are arithmetics. What a way may be off by follows from what its functions may be off by and
-// from its roundings, at the base and the scaling of the configuration: nothing of it is fitted to the trace, and there are as many
-// candidates as ways, not as many as sets of choices. So a way that gives every element of every entry of a form needs no
-// elements that transformers' own way does not give: a mistake that lies within its bounds everywhere is one that no run could tell
-// from a right engine of that way.
+// The ways in which engines make rotary tables are arithmetics. The bounds of a way follow from the errors of its functions and from its
+// roundings, at the base and the scaling of the configuration. Nothing is fitted to the trace, and there are only as many candidates as
+// ways. So a way that gives every element of every entry of a form needs no further proof by elements that transformers' own way does not
+// give: no test could tell a mistake within these bounds from a right engine of that way.
 
 // tableHabit names the preset of a way.
 func tableHabit(way uint8) string { return fmt.Sprint("tables ", way) }
@@ -40,7 +39,7 @@ func tableSites(p *program.Program) []program.Site {
 	return all
 }
 
-// choicesOf are the sites of a program at which an engine chooses: those of its tables together.
+// choicesOf are the sites of a program that an engine chooses for, one by one. The sites of all tables are one choice.
 func choicesOf(p *program.Program, tables []program.Site) [][]program.Site {
 	var all [][]program.Site
 	sites, _ := p.Sites()
@@ -70,7 +69,7 @@ func (b *presetter) tables() []*arithmetic {
 	return all
 }
 
-// besideTables are some presets with each way of making tables. What they have beside it has to be shown by itself.
+// besideTables are some presets with each way of making tables. The entries have to prove the preset without the help of the way.
 func besideTables(tables, presets []*arithmetic) []*arithmetic {
 	var all []*arithmetic
 	for _, way := range tables {
@@ -97,7 +96,7 @@ func (a *arithmetic) withTables(sites []program.Site, way uint8) *arithmetic {
 	return &b
 }
 
-// tablesAlone reports whether all that an arithmetic does otherwise than transformers is how it makes tables.
+// tablesAlone reports whether an arithmetic differs from transformers in the way of making tables and in nothing else.
 func (a *arithmetic) tablesAlone(of []*evidence) (bool, error) {
 	if len(a.at) == 0 || len(of) == 0 || a.rewrites != 0 || a.open || a.wide {
 		return false, nil
@@ -115,8 +114,8 @@ func (a *arithmetic) tablesAlone(of []*evidence) (bool, error) {
 	return true, nil
 }
 
-// nearestTables is an arithmetic with the way of making tables that is said: of those that explain all entries the one that is nearest to
-// their elements. Where another is about as near, both are said.
+// nearestTables gives an arithmetic the way of making tables that the report names: the nearest to the elements. Every way that it
+// chooses from explains all entries. The report also names the ways that are about as near.
 func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic, error) {
 	if len(tables) == 0 {
 		return a, nil
@@ -158,7 +157,7 @@ func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic
 	return best, nil
 }
 
-// asNear is how much further off an arithmetic may be that is said beside the nearest: what both have from other roundings is the same.
+// asNear is how many times the nearest distance another way may have that the report names too. Other roundings add to both distances.
 const asNear = 1.25
 
 // distance is how far some entries are from an arithmetic: the sum of the squares of what their elements are off by, in units of their last
@@ -179,7 +178,7 @@ func distance(of []*evidence, a *arithmetic) (far float64, err error) {
 	return far, nil
 }
 
-// tableWords say how tables are made, if one of several ways is as near as another.
+// tableWords say how an engine makes tables; others are ways that are about as near.
 func tableWords(way uint8, others []uint8) string {
 	if len(others) == 0 {
 		return "makes rotary tables " + program.TableWords(way)

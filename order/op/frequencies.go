@@ -53,8 +53,8 @@ func (o Rotary) made() *program.Frequencies {
 	return f
 }
 
-// roundingOf is what rounding a number of that size to float32 may change it by, in units of 2⁻²⁴ of it: between a half and 1. An ulp is
-// two of it.
+// roundingOf is the largest relative change by which float32 rounds a number of that size, in units of 2⁻²⁴: between 1/2 and 1. An ulp is
+// twice as much.
 func roundingOf(x float64) float64 {
 	fraction, _ := math.Frexp(x)
 	return 0.5 / fraction

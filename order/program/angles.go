@@ -38,8 +38,8 @@ type Frequencies struct {
 	Ways  [WaysOfAngles]WayOfFrequencies
 }
 
-// WayOfFrequencies is one way to the frequencies. Its float32 steps are rounded as they are; its functions are rounded correctly, which those of
-// no library are.
+// WayOfFrequencies is one way to the frequencies. Its values have the roundings of float32 steps and functions that are rounded correctly.
+// Units has the errors of real functions.
 type WayOfFrequencies struct {
 	// Values are the frequencies of float32. Of a running product they are what its terms are multiplied by, which is 1 where
 	// frequencies are not scaled.
@@ -150,8 +150,8 @@ func (f *Frequencies) widen(at []float64, out, y operand) {
 	}
 }
 
-// edited are the angles of other frequencies, whose exact values are not known: each may be off as far as the way's own, on either
-// side of what it was given as.
+// edited are the angles of other frequencies, such as those of another theta. Their exact values are not known: an engine's may be on either
+// side of the given ones, as far away as the frequencies of the way may be.
 func (f *Frequencies) edited(way uint8, hull bool, at []float64, out, x, y operand) {
 	for k, v := range x.v {
 		angle := f32(v * f32(y.v[k]))
@@ -168,7 +168,7 @@ func (f *Frequencies) edited(way uint8, hull bool, at []float64, out, x, y opera
 	}
 }
 
-// off is what the frequency of an element may be off by; that of the worst where it is not known which it is.
+// off is how many units the frequency of an element may be off by. Without the number of the frequency it is the most of all.
 func (f *Frequencies) off(way uint8, at []float64, k int) float64 {
 	if at != nil {
 		return f.Ways[way].Units[int(at[k])]
@@ -180,7 +180,7 @@ func (f *Frequencies) off(way uint8, at []float64, k int) float64 {
 	return most
 }
 
-// product is a running product of float32, p·s·s …, as far as it has come.
+// product is a running product p·s·s … of float32 with n factors so far.
 type product struct {
 	first, value float64
 	n            int

@@ -113,7 +113,7 @@ func root(x, xe float64) (v, e float64) {
 	return v, e
 }
 
-// function is a monotone function of a library: its bound is its change over [x−e, x+e], and what the library may be off by beside
+// function is a monotone function of a library: its bound is its change over [x−e, x+e], and the error of the library without
 // the rounding of the result.
 func function(f func(float64) float64, units, x, xe float64) (v, e float64) {
 	if v = f(x); math.IsInf(v, 0) && f(x-xe) == v && f(x+xe) == v {
