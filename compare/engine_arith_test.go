@@ -37,6 +37,9 @@ type arith struct {
 	table    bool // GELU is a table of float16: its argument and its value are rounded to it below 10
 	fused    bool // a product that feeds an addition is not rounded before it
 
+	other  *library // whose functions it has, in place of the engine's own; nil for none
+	turner *turner  // how it makes rotary tables; nil for transformers' own way
+
 	wide []string // entries whose results stay float32, by the end of their name
 }
 
@@ -102,13 +105,30 @@ func (a arith) operand(k op.Const) float64 {
 	return a.own(k.Value)
 }
 
-// fn is a function of a library.
-func (a arith) fn(f func(float64) float64, x float64) float64 {
-	if a.double {
-		return f(x)
+// fn is a function of a library, of the engine's own or of another one.
+func (a arith) fn(f function, x float64) float64 {
+	switch {
+	case a.double:
+		return f.of(x)
+	case a.other != nil:
+		return a.other.of(f.units, f.of, x)
 	}
-	return float64(a.function(f, float32(x)))
+	return float64(a.function(f.of, float32(x)))
 }
+
+// function is one of a library, which may be off by some units of 2⁻²⁴ of its result: see docs/arithmetic.md.
+type function struct {
+	of    func(x float64) float64
+	units float64
+}
+
+var (
+	expOf  = function{math.Exp, 4}
+	tanhOf = function{math.Tanh, 7}
+	erfOf  = function{math.Erf, 3}
+	cosOf  = function{math.Cos, 4}
+	sinOf  = function{math.Sin, 4}
+)
 
 // total is Σ x·y in the engine's order; y may be nil for ones.
 func (a arith) total(x, y []float64) float64 {

@@ -55,9 +55,12 @@ func (c calc) mask(o op.Mask) []float64 {
 // angles is a rotary table, which every engine computes in float32.
 func (c calc) angles(o op.Rotary) []float64 {
 	f := func(x float64) float64 { return float64(float32(x)) }
-	function, half := math.Cos, o.Dim/2
+	function, half := cosOf, o.Dim/2
 	if o.Sin {
-		function = math.Sin
+		function = sinOf
+	}
+	if c.turner != nil {
+		return c.turnedBy(o, function)
 	}
 	return c.each(func(i int) float64 {
 		inv := f(1 / f(math.Pow(f(o.Theta), f(float64(2*(i%half))/float64(o.Dim)))))
@@ -67,8 +70,32 @@ func (c calc) angles(o op.Rotary) []float64 {
 		case "llama3":
 			inv = scaledFrequency(o, inv)
 		}
-		return f(function(f(inv * f(c.in[0].data[i/o.Dim]))))
+		return f(function.of(f(inv * f(c.in[0].data[i/o.Dim]))))
 	})
+}
+
+// turnedBy is angles by another way of making tables, with another library.
+func (c calc) turnedBy(o op.Rotary, f function) []float64 {
+	r := rope{theta: o.Theta, dim: o.Dim}
+	switch o.Scaling {
+	case "linear":
+		r.scaling = linearOf(o.Factor)
+	case "llama3":
+		r.scaling = llama3Of(o.Factor, o.LowFreq, o.HighFreq, float64(o.Positions))
+	}
+	var l library
+	if c.other != nil {
+		l = *c.other
+	}
+	var y []float64
+	for _, p := range c.in[0].data {
+		row := c.turner.angles(l, r, p)
+		for i, angle := range row {
+			row[i] = l.of(f.units, f.of, angle)
+		}
+		y = append(append(y, row...), row...)
+	}
+	return y
 }
 
 // scaledFrequency is llama3's: by wavelength kept, divided, or a mixture of both.

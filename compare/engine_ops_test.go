@@ -79,10 +79,10 @@ func (c calc) pointwise() []float64 {
 	case op.SiLU:
 		return c.map1(c.silu())
 	case op.Tanh:
-		return c.map1(func(x float64) float64 { return c.fn(math.Tanh, x) })
+		return c.map1(func(x float64) float64 { return c.fn(tanhOf, x) })
 	case op.Softcap:
 		limit, quotient, tanh := c.number(o.Cap), c.at("quotient"), c.at("tanh")
-		return c.map1(func(x float64) float64 { return c.f(tanh(c.fn(math.Tanh, quotient(x/limit))) * limit) })
+		return c.map1(func(x float64) float64 { return c.f(tanh(c.fn(tanhOf, quotient(x/limit))) * limit) })
 	case op.Mean:
 		return row(func(x []float64) float64 { return c.mean(x, true) })
 	case op.Std:
@@ -204,7 +204,7 @@ func (c calc) softmax(x []float64) []float64 {
 	difference, exp, sum := c.at("difference"), c.at("exp"), c.at("sum")
 	top, y := slices.Max(x), make([]float64, len(x))
 	for i, v := range x {
-		y[i] = exp(c.fn(math.Exp, difference(v-top)))
+		y[i] = exp(c.fn(expOf, difference(v-top)))
 	}
 	total := sum(c.total(y, nil))
 	for i := range y {
@@ -257,7 +257,7 @@ func (c calc) geluTanh() func(float64) float64 {
 			y = cubic(y)
 		}
 		y = inner(k * sum(x+y))
-		return c.f(half(0.5*x) * one(1+tanh(c.fn(math.Tanh, y))))
+		return c.f(half(0.5*x) * one(1+tanh(c.fn(tanhOf, y))))
 	}
 }
 
@@ -285,7 +285,7 @@ func (c calc) gelu() func(float64) float64 {
 		if c.divides {
 			y = x / c.own(math.Sqrt2)
 		}
-		return c.f(half(0.5*x) * one(1+erf(c.fn(math.Erf, inner(y)))))
+		return c.f(half(0.5*x) * one(1+erf(c.fn(erfOf, inner(y)))))
 	}
 }
 
@@ -293,13 +293,13 @@ func (c calc) silu() func(float64) float64 {
 	exp, below := c.at("exp"), c.at("below")
 	return func(x float64) float64 {
 		if c.absolute {
-			s := c.f(1 / below(1+exp(c.fn(math.Exp, math.Abs(x)))))
+			s := c.f(1 / below(1+exp(c.fn(expOf, math.Abs(x)))))
 			if x >= 0 {
 				s = c.f(1 - s)
 			}
 			return c.f(x * c.r(s))
 		}
-		d := below(1 + exp(c.fn(math.Exp, -x)))
+		d := below(1 + exp(c.fn(expOf, -x)))
 		if c.sigmoid {
 			return c.f(x * c.r(c.f(1/d)))
 		}

@@ -21,6 +21,7 @@ type namedEngine struct {
 	dtype  hooks.DType
 	exact  bool                                   // what it stores is narrower than what it computes on with
 	choose func(e *order.Entry, tokens int) arith // what computes an entry of a pass of so many tokens
+	first  int                                    // the position of the first token
 	drop   []string                               // entries that are not captured, by the end of their name; level 3 too then
 }
 
@@ -96,7 +97,7 @@ func (r *engineRun) forward() {
 // entry computes one entry and its shadow.
 func (r *engineRun) entry(e *order.Entry, pass, past int, ids []int) {
 	shape := e.Size(order.Pass{Past: past, Tokens: len(ids)}, r.c.List.Config.SlidingWindow)
-	y, given := arguments(e, shape, past, ids)
+	y, given := arguments(e, shape, r.first+past, ids)
 	shadow := y
 	if given {
 		r.fire(e, pass, hooks.I64, y)

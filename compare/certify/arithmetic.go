@@ -23,6 +23,8 @@ type arithmetic struct {
 	wide bool
 	// habit names a preset: what says one thing for all operations.
 	habit string
+	// others are ways of making rotary tables. Each explains all entries too, and is about as near to their elements.
+	others []uint8
 	// beside is what other forms prove, which this has something beside; nil for nothing.
 	beside *arithmetic
 	// flips are the choices that a descent changed, one step after the other, as they were before.
@@ -64,12 +66,14 @@ func (a *arithmetic) flip(s program.Site, c, own program.Choice) *arithmetic {
 	return b
 }
 
-// without is the arithmetic with transformers' choice at a site.
-func (a *arithmetic) without(s program.Site) *arithmetic {
+// without is the arithmetic with transformers' choice at some sites.
+func (a *arithmetic) without(sites ...program.Site) *arithmetic {
 	b := *a
 	b.habit = ""
 	b.at = maps.Clone(a.at)
-	delete(b.at, s)
+	for _, s := range sites {
+		delete(b.at, s)
+	}
 	return &b
 }
 
@@ -138,7 +142,14 @@ func (a *arithmetic) differences(p *program.Program, d hooks.DType) iter.Seq2[pr
 			if !ok {
 				continue
 			}
-			for _, what := range difference(&p.Steps[steps[at][0]], c, d) {
+			s := &p.Steps[steps[at][0]]
+			if s.Prim == program.Angle && c.Way != 0 { // one thing, whatever the steps are called
+				if !yield(at, tableWords(c.Way, a.others)+"%.0s") {
+					return
+				}
+				continue
+			}
+			for _, what := range difference(s, c, d) {
 				if !yield(at, what) {
 					return
 				}
@@ -175,6 +186,8 @@ func (a *arithmetic) where(p *program.Program, t *trial) string {
 		return in
 	case in == "":
 		return kinds[0]
+	case in == kinds[0] || strings.HasPrefix(in, kinds[0]+"."): // the tables of a model
+		return in
 	}
 	return kinds[0] + " in " + in
 }

@@ -23,7 +23,7 @@ func (i *Isolator) model() *diagnose.Model {
 
 // underMistakes are the arithmetics under which a mistake is looked for where that of the form is not known: a port that is wrong may
 // round in its way, too.
-var underMistakes = []string{"", "wide", "every 0", "every 1", "strict 4", "double"}
+var underMistakes = append([]string{"", "wide", "every 0", "every 1", "strict 4", "double"}, tableHabits()...)
 
 // under are these arithmetics.
 func under(left, entries []*evidence) ([]*arithmetic, error) {

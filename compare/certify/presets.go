@@ -18,7 +18,8 @@ func newPresetter(p *program.Program, rewrites program.Rewrite) *presetter {
 // plain are transformers' arithmetic and those that engines are known to have, the plainest first: each says one thing for all
 // sites of a program, and has a name. From these a search goes on.
 func (b *presetter) plain(d hooks.DType) []*arithmetic {
-	all := []*arithmetic{{rewrites: b.rewrites}}
+	tables := b.tables()
+	all := append([]*arithmetic{{rewrites: b.rewrites}}, tables...)
 	add := func(habit string, choose func(s *program.Step) program.Choice) {
 		a := b.preset(choose)
 		a.habit = habit
@@ -49,7 +50,7 @@ func (b *presetter) plain(d hooks.DType) []*arithmetic {
 			add(fmt.Sprint("split ", way), b.split(way))
 		}
 	}
-	return all
+	return append(all, besideTables(tables, all[1+len(tables):])...)
 }
 
 // besideOrder are the presets that are tried with additions in another order: what an engine does to every sum.
@@ -114,7 +115,7 @@ func (b *presetter) between(from *arithmetic, toAny bool) iter.Seq[*arithmetic] 
 				case s.Prim == program.Number && s.Round == program.Model:
 					none = none.with(at, program.Choice{Round: program.None})
 					continue
-				case s.Prim == program.Number, s.Prim == program.Copy:
+				case s.Prim == program.Number, s.Prim == program.Copy, s.Prim == program.Angle:
 					continue
 				}
 				to := program.Choice{Round: program.Plain}
@@ -152,7 +153,7 @@ func (b *presetter) uncast(s *program.Step) program.Choice {
 // every rounds after every step that an engine of one kernel a step has: the sum of a mean is not one of these.
 func (b *presetter) every(s *program.Step) program.Choice {
 	switch s.Prim {
-	case program.Number, program.Copy, program.Sum:
+	case program.Number, program.Copy, program.Sum, program.Angle:
 		return program.Choice{Round: s.Round}
 	}
 	return program.Choice{Round: program.Model}
@@ -220,7 +221,7 @@ func (b *presetter) reciprocals(s *program.Step) program.Choice {
 
 // double computes in double precision inside.
 func (b *presetter) double(s *program.Step) program.Choice {
-	if s.Prim == program.Copy {
+	if s.Prim == program.Copy || s.Prim == program.Angle {
 		return program.Choice{Round: s.Round}
 	}
 	return program.Choice{Round: program.None}

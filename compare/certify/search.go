@@ -361,6 +361,9 @@ func alternatives(s *program.Step, d hooks.DType) []program.Choice {
 	if !slices.Contains(rounds, s.Round) {
 		rounds = append(rounds, s.Round)
 	}
+	if s.Prim == program.Angle { // its ways are those of all tables at once: see presets
+		return nil
+	}
 	ways := s.Ways()
 	if s.Prim == program.Sum { // statistics are taken in parts by those who take all sums so: see presets
 		ways = 1
@@ -380,12 +383,12 @@ func (s *search) plainest(a *arithmetic) (*arithmetic, error) {
 	if err != nil {
 		return nil, err
 	}
-	sites, _ := p.Sites()
-	for _, at := range sites {
-		if _, ok := a.at[at]; !ok {
+	tables := tableSites(p)
+	for _, sites := range choicesOf(p, tables) {
+		if _, ok := a.at[sites[0]]; !ok {
 			continue
 		}
-		b := a.without(at)
+		b := a.without(sites...)
 		holds, err := s.explains(b)
 		if err != nil {
 			return nil, err
@@ -395,5 +398,5 @@ func (s *search) plainest(a *arithmetic) (*arithmetic, error) {
 			a = b
 		}
 	}
-	return a, nil
+	return nearestTables(s, a, tables)
 }

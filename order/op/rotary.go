@@ -9,7 +9,7 @@ import (
 // Rotary is one of the two tables of the rotary embedding. Input: positions. Shape [1, T, Dim].
 //
 //	inv[j] = 1 / Theta^(2j/Dim), j < Dim/2, every step rounded to float32; scaled as Scaling says
-//	ang    = f32(inv[j] · position)
+//	ang    = f32(inv[j] · position), the frequencies by the way of the engine
 //	out    = R(cos ang) or R(sin ang), the half table written twice
 type Rotary struct {
 	Theta     float64 `json:"theta"`
@@ -25,10 +25,10 @@ type Rotary struct {
 // Kind is "rotary".
 func (Rotary) Kind() string { return "rotary" }
 
-// Steps computes the table. Frequencies are no part of the program: they are constants of the model.
+// Steps computes the table. Frequencies are constants of the model; engines make them in several ways, see [program.Frequencies].
 func (o Rotary) Steps(b *program.Builder, in, _ []program.Var) program.Var {
 	positions := b.Permute(in[0], 0, 1, -1)
-	angle := b.Angle(b.Vector("inv_freq", o.frequencies()), positions)
+	angle := b.Turned("angle", o.made(), positions)
 	function := b.Cos
 	if o.Sin {
 		function = b.Sin
@@ -47,13 +47,7 @@ func Frequencies(o Rotary) []float64 { return o.frequencies() }
 func (o Rotary) frequencies() []float64 {
 	inv := make([]float64, o.Dim/2)
 	for j := range inv {
-		inv[j] = f32(1 / f32(math.Pow(f32(o.Theta), f32(float64(2*j)/float64(o.Dim)))))
-		switch o.Scaling {
-		case "linear":
-			inv[j] = f32(inv[j] / f32(o.Factor))
-		case "llama3":
-			inv[j] = o.llama3(inv[j])
-		}
+		inv[j] = o.scaled(o.inverse(j))
 	}
 	return inv
 }

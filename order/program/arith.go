@@ -70,9 +70,6 @@ const (
 	unit64     = 0x1p-53  // and of float64
 	overflow32 = 0x1p128  // what float32 has as an infinity
 	normal32   = 0x1p-126 // its least normal number: vector units and GPUs take what is smaller for zero, and so do libraries
-	// Vectorised exp, tanh, erf and pow are within an ulp of float32 (SLEEF states 1.0 ulp, that is two units, for the
-	// variants torch uses); one more unit is for other libraries.
-	unitsOfFunction = 3
 	// λ of the random-walk bound on sums (Higham and Mary, A new approach to probabilistic rounding error analysis, 2019).
 	lambda = 3
 )

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+
+	"github.com/tracediff/tracediff/order/program/functions"
 )
 
 // Builder collects the steps of a program. The first error, as of shapes that do not go together, sticks and is [Builder.Program]'s.
@@ -153,7 +155,7 @@ func (b *Builder) Tensor(name string, x float64) Var {
 // Computed is a constant that a function of a library gives, which may be off by the units of one; cast says that it was made a
 // tensor of the model's dtype.
 func (b *Builder) Computed(name string, x float64, cast bool) Var {
-	s := Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, units: unitsOfFunction}
+	s := Step{Prim: Number, Name: name, Value: x, Shape: []int{1}, units: functions.Quantile}
 	if cast {
 		s.Round = Model
 	}

@@ -3,6 +3,8 @@ package program
 import (
 	"math"
 	"slices"
+
+	"github.com/tracediff/tracediff/order/program/functions"
 )
 
 // SoftmaxOf is the operand of the softmax whose last step is a quotient: exp(x − max x) / Σ.
@@ -337,8 +339,8 @@ func counts(v []float64) bool {
 	return len(v) > 1
 }
 
-// slackOfPowers is what a frequency may be off by, relatively: libraries of float32 compute a power to one or two units.
-const slackOfPowers = 0x1p-22
+// slackOfPowers is what a frequency may be off by, relatively: a power, a reciprocal, and the scaling.
+const slackOfPowers = (functions.PowerOfBase + 2) * unit32
 
 // Frequencies gives all vectors of constants that cosines and sines are computed from other values, each to two units of float32.
 func (p *Program) Frequencies(change func([]float64) []float64) *Edited {

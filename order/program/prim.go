@@ -3,8 +3,8 @@ package program
 import (
 	"math"
 
-	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program/functions"
 )
 
 // Prim is a primitive.
@@ -42,7 +42,7 @@ const (
 	Rsqrt // x^(−1/2)
 	Exp
 	Tanh
-	Erf // as fused loops have it, see [unitsOfFusedErf]
+	Erf // as fused loops have it, see [functions.FusedErf]
 	Cos
 	Sin
 	Log
@@ -80,20 +80,6 @@ func (p Prim) byElement() bool {
 // byRow reports whether it comes from one row of the operand.
 func (p Prim) byRow() bool { return p == Sum || p == RowMax }
 
-// unitsOfFusedErf is what an error function within a GELU may be off by, whatever its size, in units of float32: the loops
-// that engines fuse compute it as 1 − t·p(t)·exp(−x²), t = 1/(1 + 0.3275911·|x|), with the polynomial p of Abramowitz and
-// Stegun 7.1.26. That is off by 1.5·10⁻⁷, two and a half units, and the roundings of the polynomial at x near 0, where
-// what is subtracted is near 1, make it more: torch's GELU was 9.2 units off at most, over four million x between −8 and 8.
-const unitsOfFusedErf = 12
-
-// In float32 engines compute a sigmoid as 1/2 + tanh(x/2)/2, and a tanh as a quotient of polynomials, in float32 too: so Eigen
-// and MLAS have them. That of ONNX Runtime 1.31 was 2.9 units of a sigmoid off at most, whatever its size, and 5.5 units of a tanh,
-// over six million x between −20 and 20. What they are off by in 16 bits lies below what is rounded there.
-const (
-	unitsOfSigmoid = 4
-	unitsOfTanh    = 7
-)
-
 // operand is a block of numbers and their bounds; e is nil without bounds.
 type operand struct{ v, e []float64 }
 
@@ -127,15 +113,16 @@ func root(x, xe float64) (v, e float64) {
 	return v, e
 }
 
-// function is a monotone function of a library: its bound is its change over [x−e, x+e], and the library's error.
-func function(f func(float64) float64, x, xe float64) (v, e float64) {
+// function is a monotone function of a library: its bound is its change over [x−e, x+e], and the error of the library without
+// the rounding of the result.
+func function(f func(float64) float64, units, x, xe float64) (v, e float64) {
 	if v = f(x); math.IsInf(v, 0) && f(x-xe) == v && f(x+xe) == v {
 		return v, 0
 	}
 	if xe > 0 {
 		e = max(math.Abs(f(x+xe)-v), math.Abs(v-f(x-xe)))
 	}
-	return v, e + (unitsOfFunction-1)*unit32*math.Abs(v)
+	return v, e + (units-1)*unit32*math.Abs(v)
 }
 
 // power is xʸ with what it changes by over its operands' bounds: monotone in |x| and in y, it changes most in a corner. Of a
@@ -152,7 +139,7 @@ func power(x, xe, y, ye float64) (v, e float64) {
 			}
 		}
 	}
-	return v, e + (unitsOfFunction-1)*unit32*math.Abs(v)
+	return v, e + (functions.Power-1)*unit32*math.Abs(v)
 }
 
 // apply computes a block of a step whose result comes from elements: values and bounds, finished.
@@ -194,13 +181,6 @@ func (r *run) apply(i int, out, x, y operand) {
 		copy(out.v, x.v)
 		copy(out.e, x.e)
 		f.points(out)
-	case Angle:
-		for i, v := range x.v {
-			angle := float64(float32(v * float64(float32(y.v[i]))))
-			if out.v[i] = angle; out.e != nil { // the frequency may be two units off, and the product is rounded
-				out.e[i] = 3 * unit32 * math.Abs(angle)
-			}
-		}
 	case Add, Sub:
 		r.sum(f, s.Prim == Sub, out, x, y)
 	case Mul:
@@ -231,16 +211,8 @@ func (r *run) apply(i int, out, x, y operand) {
 			}
 		}
 		f.all(out, nil)
-	case Erf:
-		r.each(f, math.Erf, out, x, unitsOfFusedErf*unit32, 0)
-	case Exp, Log, Log1p, Expm1:
-		r.each(f, functions[s.Prim], out, x, 0, 0)
-	case Tanh:
-		share := 0.0
-		if f.DType == hooks.F32 {
-			share = (unitsOfTanh - unitsOfFunction) * unit32
-		}
-		r.each(f, floats.Tanh, out, x, 0, share)
+	case Erf, Exp, Log, Log1p, Expm1, Tanh:
+		r.each(f, monotone[s.Prim], out, x)
 	default:
 		for i, v := range x.v {
 			e := 0.0
@@ -258,7 +230,7 @@ func (r *run) apply(i int, out, x, y operand) {
 				continue
 			}
 			if s.Prim != Sqrt { // neither has a slope above 1
-				e = x.e[i] + (unitsOfFunction-1)*unit32*math.Abs(out.v[i])
+				e = x.e[i] + (functions.Cosine-1)*unit32*math.Abs(out.v[i])
 			}
 			out.e[i] = e
 		}
@@ -266,28 +238,34 @@ func (r *run) apply(i int, out, x, y operand) {
 	}
 }
 
-// functions are those of a library that are monotone.
-var functions = map[Prim]func(float64) float64{Exp: floats.Exp, Log: math.Log, Log1p: math.Log1p, Expm1: math.Expm1}
+// library is a monotone function of a library, and what that may be off by: units of the result, and of 1 whatever the result is.
+type library struct {
+	of           func(float64) float64
+	units, extra float64
+}
 
-// each applies a monotone function, which may be off by more than a library's: by extra, and by a share of the result.
-func (r *run) each(f finisher, fn func(float64) float64, out, x operand, extra, share float64) {
+var monotone = map[Prim]library{
+	Exp: {of: floats.Exp, units: functions.Exp}, Log: {of: math.Log, units: functions.Log}, Log1p: {of: math.Log1p, units: functions.Log},
+	Expm1: {of: math.Expm1, units: functions.Log}, Tanh: {of: floats.Tanh, units: functions.Tanh},
+	Erf: {of: math.Erf, units: functions.Erf, extra: functions.FusedErf},
+}
+
+// each applies a monotone function.
+func (r *run) each(f finisher, fn library, out, x operand) {
 	if out.e == nil {
 		for i, v := range x.v {
-			out.v[i] = fn(v)
+			out.v[i] = fn.of(v)
 		}
 		f.all(out, nil)
 		return
 	}
 	for i, v := range x.v {
-		v, e := function(fn, v, x.e[i])
+		v, e := function(fn.of, fn.units, v, x.e[i])
 		n := v
 		if f.round < None {
 			n = float64(float32(v))
 		}
-		if e = f.bound(n, v, e) + extra; share > 0 {
-			e += share * math.Abs(v)
-		}
-		out.v[i], out.e[i] = f.narrowBound(n, e)
+		out.v[i], out.e[i] = f.narrowBound(n, f.bound(n, v, e)+fn.extra*unit32)
 	}
 }
 

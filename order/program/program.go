@@ -32,6 +32,8 @@ type Step struct {
 	Fallback bool
 	Sorted   bool // of a Rank: the order of what is chosen is held to bounds, too
 
+	turns *Frequencies // of an Angle: how its frequencies may have been made
+
 	byNumber bool // of a Mul: by a Number by whose inverse some engines divide
 	inverse  bool // of a Number: it is one of these
 
@@ -69,7 +71,7 @@ func (p *Program) numberAt(v Var) (x float64, ok bool) {
 	return s.Value, s.Prim == Number && (!s.fixed || s.Round == None)
 }
 
-// Site is a place where an engine may round: the same step of all copies of an operation in a program.
+// Site is a place where an engine may round, or may take another way: the same step of all copies of an operation in a program.
 type Site struct {
 	Form string // of the operation
 	Name string // of the step in its formula
@@ -80,7 +82,7 @@ func (p *Program) Sites() (sites []Site, steps map[Site][]int) {
 	steps = map[Site][]int{}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if !s.Prim.Computes() && s.Prim != Round && s.Prim != Copy && (s.Prim != Number || s.fixed) {
+		if !s.Prim.Computes() && s.Prim != Round && s.Prim != Copy && (s.Prim != Number || s.fixed) && (s.Prim != Angle || s.Ways() == 1) {
 			continue
 		}
 		at := Site{s.Form, s.Site}

@@ -3,8 +3,8 @@ package program
 import (
 	"math"
 
-	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program/functions"
 )
 
 // byReciprocal is how far, as a share of it, a result may be off in the hull that is taken by way of a rounded reciprocal: of a
@@ -31,9 +31,7 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 			if out.v[i], out.e[i] = quotient(v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
 				out.e[i] += r.byReciprocal(math.Abs(y.v[i])+y.e[i], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
 			}
-			if f.DType == hooks.F32 {
-				out.e[i] += s.units * unit32 * math.Abs(v)
-			}
+			out.e[i] += s.units * unit32 * math.Abs(v)
 		}
 		f.all(out, nil)
 		return
@@ -85,8 +83,7 @@ func (r *run) rsqrt(i int, c Choice, out, x operand) {
 	f, least := r.at(i, c.Round), r.lowest(r.p.Steps[i].Args[0].step)
 	if c.Way == WayRsqrt {
 		fn := func(v float64) float64 { return 1 / math.Sqrt(math.Max(v, least)) }
-		extra := 0.0
-		r.each(f, fn, out, x, extra, 0)
+		r.each(f, library{of: fn, units: functions.Rsqrt}, out, x)
 		if r.a.Hull {
 			for i, v := range out.v {
 				out.e[i] += r.byReciprocal(math.Abs(v)) * (math.Abs(v) + out.e[i])

@@ -1,5 +1,7 @@
 package program
 
+import "github.com/tracediff/tracediff/order/program/functions"
+
 // Rewrite is a set of formulas in another order of steps: the same result in exact arithmetic, other sites. Beside these it has
 // the number of an order of additions.
 type Rewrite uint16
@@ -72,7 +74,7 @@ func (b *Builder) Swish(x Var) Var {
 	if b.Rewrites&Symmetric == 0 {
 		q := b.Div("quotient", x, b.Add("1+exp", b.Literal(1), b.Exp("exp", b.Neg(x))))
 		if b.err == nil {
-			b.steps[q.step].units = unitsOfSigmoid
+			b.steps[q.step].units = functions.Sigmoid
 		}
 		return q
 	}

@@ -127,6 +127,8 @@ func (r *run) blocks(k int) {
 				r.sums(i, out, x)
 			case RowMax:
 				rowMax(out, x, r.rounds(s.Form))
+			case Angle:
+				r.angles(i, out, x, y, from, rows)
 			default:
 				r.apply(i, out, x, y)
 			}

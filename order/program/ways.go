@@ -86,6 +86,8 @@ func (s *Step) Ways() int {
 		return WaysOfSum * int(waysOfBias)
 	case s.Prim == Dot, s.Prim == Sum, s.Prim == Affine:
 		return WaysOfSum
+	case s.Prim == Angle && s.turns != nil:
+		return int(WaysOfAngles)
 	}
 	return 1
 }
@@ -105,6 +107,8 @@ func (s *Step) WayWords(way uint8, d hooks.DType) string {
 		return "takes 1/√x in two steps"
 	case s.Prim == Rsqrt:
 		return fmt.Sprintf("rounds √x to %s before 1/√x", d)
+	case s.Prim == Angle:
+		return "makes rotary tables " + TableWords(way)
 	}
 	sum, bias := s.ofSum(way)
 	words := ""

@@ -1,0 +1,193 @@
+package certify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// The ways in which engines make rotary tables are arithmetics. The bounds of a way follow from the errors of its functions and from its
+// roundings, at the base and the scaling of the configuration. Nothing is fitted to the trace, and there are only as many candidates as
+// ways. So a way that gives every element of every entry of a form needs no further proof by elements that transformers' own way does not
+// give: no test could tell a mistake within these bounds from a right engine of that way.
+
+// tableHabit names the preset of a way.
+func tableHabit(way uint8) string { return fmt.Sprint("tables ", way) }
+
+// tableHabits are the names of all of them.
+func tableHabits() []string {
+	var all []string
+	for way := program.WayInverse + 1; way < program.WaysOfAngles; way++ {
+		all = append(all, tableHabit(way))
+	}
+	return all
+}
+
+// tableSites are the sites of a program at which a rotary table may be made another way.
+func tableSites(p *program.Program) []program.Site {
+	var all []program.Site
+	sites, steps := p.Sites()
+	for _, at := range sites {
+		if p.Steps[steps[at][0]].Prim == program.Angle {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// choicesOf are the sites of a program that an engine chooses for, one by one. The sites of all tables are one choice.
+func choicesOf(p *program.Program, tables []program.Site) [][]program.Site {
+	var all [][]program.Site
+	sites, _ := p.Sites()
+	for _, at := range sites {
+		if !slices.Contains(tables, at) {
+			all = append(all, []program.Site{at})
+		}
+	}
+	if len(tables) > 0 {
+		all = append(all, tables)
+	}
+	return all
+}
+
+// tables are the presets that make tables another way, and are transformers' own elsewhere; none where a program makes no table.
+func (b *presetter) tables() []*arithmetic {
+	sites := tableSites(b.p)
+	if len(sites) == 0 {
+		return nil
+	}
+	var all []*arithmetic
+	for way := program.WayInverse + 1; way < program.WaysOfAngles; way++ {
+		a := (&arithmetic{rewrites: b.rewrites}).withTables(sites, way)
+		a.habit = tableHabit(way)
+		all = append(all, a)
+	}
+	return all
+}
+
+// besideTables are some presets with each way of making tables. The entries have to prove the preset without the help of the way.
+func besideTables(tables, presets []*arithmetic) []*arithmetic {
+	var all []*arithmetic
+	for _, way := range tables {
+		for _, preset := range presets {
+			a := *preset
+			a.habit, a.beside = "", way
+			a.at = maps.Clone(preset.at)
+			maps.Copy(a.at, way.at)
+			all = append(all, &a)
+		}
+	}
+	return all
+}
+
+// withTables is an arithmetic with tables by a way.
+func (a *arithmetic) withTables(sites []program.Site, way uint8) *arithmetic {
+	b := *a
+	if b.at = maps.Clone(a.at); b.at == nil {
+		b.at = map[program.Site]program.Choice{}
+	}
+	for _, at := range sites {
+		b.at[at] = program.Choice{Way: way}
+	}
+	return &b
+}
+
+// tablesAlone reports whether an arithmetic differs from transformers in the way of making tables and in nothing else.
+func (a *arithmetic) tablesAlone(of []*evidence) (bool, error) {
+	if len(a.at) == 0 || len(of) == 0 || a.rewrites != 0 || a.open || a.wide {
+		return false, nil
+	}
+	p, err := of[0].rewritten(a.rewrites)
+	if err != nil {
+		return false, err
+	}
+	tables := tableSites(p)
+	for at := range a.at {
+		if !slices.Contains(tables, at) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// nearestTables gives an arithmetic the way of making tables that the report names: the nearest to the elements. Every way that it
+// chooses from explains all entries. The report also names the ways that are about as near.
+func nearestTables(s *search, a *arithmetic, tables []program.Site) (*arithmetic, error) {
+	if len(tables) == 0 {
+		return a, nil
+	}
+	now, ok := a.at[tables[0]]
+	if !ok || now.Way == program.WayInverse {
+		return a, nil
+	}
+	off, err := distance(s.left, a)
+	if err != nil {
+		return nil, err
+	}
+	best, far := a, map[uint8]float64{now.Way: off}
+	for way := program.WayInverse + 1; way < program.WaysOfAngles; way++ {
+		b := a.withTables(tables, way)
+		if way == now.Way {
+			continue
+		} else if holds, err := s.explains(b); err != nil {
+			return nil, err
+		} else if !holds {
+			continue
+		}
+		if far[way], err = distance(s.left, b); err != nil {
+			return nil, err
+		}
+		if far[way] < far[best.at[tables[0]].Way] {
+			best = b
+		}
+	}
+	own := best.at[tables[0]].Way
+	if best != a && slices.Contains(tableHabits(), a.habit) {
+		best.habit = tableHabit(own)
+	}
+	for way := range program.WaysOfAngles {
+		if off, ok := far[way]; ok && way != own && off < asNear*far[own] {
+			best.others = append(best.others, way)
+		}
+	}
+	return best, nil
+}
+
+// asNear is how many times the nearest distance another way may have that the report names too. Other roundings add to both distances.
+const asNear = 1.25
+
+// distance is how far some entries are from an arithmetic: the sum of the squares of what their elements are off by, in units of their last
+// place.
+func distance(of []*evidence, a *arithmetic) (far float64, err error) {
+	for _, e := range of {
+		j, err := e.in(evaluated{arithmetic: a})
+		if err != nil {
+			return 0, err
+		}
+		for i, y := range j.y.Data {
+			off := (y - floats.Round(j.d, j.x.Data[i])) / lastPlace(j.d, y)
+			if off-off == 0 {
+				far += float64(off * off)
+			}
+		}
+	}
+	return far, nil
+}
+
+// tableWords say how an engine makes tables; others are ways that are about as near.
+func tableWords(way uint8, others []uint8) string {
+	if len(others) == 0 {
+		return "makes rotary tables " + program.TableWords(way)
+	}
+	var all []string
+	for w := range program.WaysOfAngles {
+		if w == way || slices.Contains(others, w) {
+			all = append(all, program.TableWords(w))
+		}
+	}
+	return "makes rotary tables another way: " + strings.Join(all, ", or ")
+}
