@@ -234,6 +234,10 @@ func (r *run) apply(i int, out, x, y operand) {
 	case Erf:
 		r.each(f, math.Erf, out, x, unitsOfFusedErf*unit32, 0)
 	case Exp, Log, Log1p, Expm1:
+		if s.fused {
+			r.fusedExp(c, f, s.Shape[len(s.Shape)-1], out, x)
+			return
+		}
 		r.each(f, functions[s.Prim], out, x, 0, 0)
 	case Tanh:
 		share := 0.0
