@@ -3,8 +3,10 @@ package certify
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -78,13 +80,13 @@ func (a *arithmetic) unknownKernel() bool {
 	return k > 0 && program.Kernels[k-1].Unknown
 }
 
-// fused tries the fused kernels that are known, or the one that is not.
-func (s *search) fused(unknown bool) (*arithmetic, error) {
+// unknownKernel tries the fused kernel that is not known.
+func (s *search) unknownKernel() (*arithmetic, error) {
 	own, err := s.of(0)
 	if err != nil {
 		return nil, err
 	}
-	all, err := fusedPresets(own, s.of, unknown)
+	all, err := fusedPresets(own, s.panel[0].rewritten, true)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +94,107 @@ func (s *search) fused(unknown bool) (*arithmetic, error) {
 		a.open = s.open
 	}
 	return s.all(all)
+}
+
+// kernels are the known fused kernels that the entries of a form may have.
+func (f *form) kernels() ([]*arithmetic, error) {
+	e := f.entries[0]
+	all, err := fusedPresets(e.formula.Program, e.rewritten, false)
+	for _, a := range all {
+		a.open = slices.ContainsFunc(f.entries, func(e *evidence) bool { return e.wider() })
+	}
+	return all, err
+}
+
+// heldBy are the entries that an arithmetic gives, and those that it does not. It is given up after as many as are looked at first, where it gives
+// none of these.
+func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
+	for _, e := range f.entries {
+		_, left, _, err := e.strict(a)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(left) == 0 {
+			held = append(held, e)
+		} else if rest = append(rest, &evidence{e.trial, left}); len(held) == 0 && len(rest) == minEntries {
+			break
+		}
+	}
+	return held, rest, nil
+}
+
+// inKernels decides the form by the fused kernels that are known: by the one that gives all of its entries, or more than half of them and two at
+// least, where it shows what transformers' arithmetic does not give; else by the change to the operation with which one of them gives all. Done is
+// false where nothing is decided.
+func (f *form) inKernels(left []*evidence) (done bool, err error) {
+	all, err := f.kernels()
+	if err != nil || len(all) == 0 {
+		return false, err
+	}
+	var own *arithmetic
+	var most, suspects []*evidence
+	for _, a := range all {
+		held, rest, err := f.heldBy(a)
+		if err != nil {
+			return false, err
+		}
+		if len(held) <= len(most) {
+			continue
+		}
+		if shown, err := a.proven(shownIn(held, left)); err != nil {
+			return false, err
+		} else if shown {
+			own, most, suspects = a, held, rest
+		}
+		if len(rest) == 0 {
+			break
+		}
+	}
+	switch {
+	case own != nil && len(suspects) == 0:
+		f.own = own
+		return true, nil
+	case own != nil && len(most) >= 2 && 2*len(most) > len(f.entries):
+		f.own, f.suspects = own, true
+		if len(most) < proofElements*len(suspects) {
+			f.thin, err = own.thin(suspects)
+		}
+		return true, err
+	}
+	f.wrong, err = changedIn(left, f.entries, all)
+	return f.wrong != nil, err
+}
+
+// shownIn are the entries of which transformers' arithmetic leaves something, of some.
+func shownIn(some, left []*evidence) []*evidence {
+	return slices.DeleteFunc(slices.Clone(some), func(e *evidence) bool { return !slices.Contains(left, e) })
+}
+
+// changedIn is the change to an operation with which one of some arithmetics gives every element of all entries of a form; nil where there is none.
+// Where an arithmetic is known to the bit no rounding explains what the change does.
+func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Finding, error) {
+	if !proven(left) {
+		return nil, nil
+	}
+	model := left[0].i.model()
+	for _, a := range arithmetics {
+		if k := program.Kernels[a.rewrites.Kernel()-1]; k.Keys != torchKeys {
+			continue
+		}
+		var entries []*diagnose.Entry
+		for _, e := range of {
+			s, err := suspectOf(e, a)
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, s)
+		}
+		if found, err := diagnose.FindSteps(left[0].ctx, model, entries); found.Explains() || err != nil {
+			found.Take()
+			return found, err
+		}
+	}
+	return nil, nil
 }
 
 // kernelOf is the fused kernel of a form, nil where it has none. It is asked for before transformers' arithmetic is tried on an entry, so that each is

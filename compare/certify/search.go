@@ -179,9 +179,6 @@ func (s *search) explains(a *arithmetic) (bool, error) {
 
 // find returns an arithmetic that leaves nothing of any entry, said in as few words as it can be; nil for none.
 func (s *search) find() (*arithmetic, error) {
-	if found, err := s.fused(false); found != nil || err != nil {
-		return found, err
-	}
 	starts, err := s.starts()
 	if err != nil {
 		return nil, err
@@ -208,7 +205,7 @@ func (s *search) find() (*arithmetic, error) {
 			return found, err
 		}
 	}
-	return s.fused(true)
+	return s.unknownKernel()
 }
 
 // of is the program of the first of the panel in an order of steps.

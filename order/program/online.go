@@ -34,6 +34,10 @@ var Kernels = []Fused{
 	{Unknown: true},
 }
 
+// leastSum is what no sum of probabilities that are not divided is below: that of the largest score is exp(0), which a function with the error that
+// is known of one has 0.99995 for.
+const leastSum = 0.999
+
 // FusedForm is the form of the steps of a fused attention.
 const FusedForm = "attention"
 
@@ -230,6 +234,7 @@ func (a *attention) fuse(e *Editor, k Fused) {
 	e.Become(a.product, Div, out, a.column(e, sum))
 	s := &e.steps[a.product]
 	s.Form, s.Name, s.Site = FusedForm, "quotient", "quotient"
+	s.least = leastSum
 }
 
 // Words say what a kernel does that transformers does not, in a model of a dtype.

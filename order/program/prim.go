@@ -118,6 +118,14 @@ func quotient(x, xe, y, ye float64) (v, e float64) {
 	return v, e
 }
 
+// quotientAbove is quotient by what is not below a number above zero, whatever its bound; 0 where nothing is known.
+func quotientAbove(least, x, xe, y, ye float64) (v, e float64) {
+	if v, e = quotient(x, xe, y, ye); y >= least && least > 0 && y-ye < least {
+		e = (xe + math.Abs(v)*ye) / least
+	}
+	return v, e
+}
+
 // root is √x with what it changes by over [x−e, x+e], most at the near end, which is not below zero.
 func root(x, xe float64) (v, e float64) {
 	v = math.Sqrt(x)
