@@ -25,11 +25,11 @@ func expWays(k program.Fused) []uint8 {
 	return []uint8{program.WayLibrary, program.WayStatedError}
 }
 
-// torchKeys are those of a block of torch's kernel on a CPU, which alone has its function.
+// torchKeys is how many keys a block has in torch's kernel on a CPU. No other kernel takes its function.
 const torchKeys = 512
 
-// fusedPresets are the arithmetics of the fused kernels that are known, or that of the one that is not, of a program with an attention that may be
-// computed by one; none of any other. of is the program in the order of steps of a kernel.
+// fusedPresets are the arithmetics of the known fused kernels, or that of the unknown one. A program without an attention that a kernel may compute
+// has no presets. of makes the program of a kernel.
 func fusedPresets(own *program.Program, of func(program.Rewrite) (*program.Program, error), unknown bool) ([]*arithmetic, error) {
 	if !own.Fuses() {
 		return nil, nil
@@ -165,13 +165,13 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	return f.wrong != nil, err
 }
 
-// shownIn are the entries of which transformers' arithmetic leaves something, of some.
+// shownIn takes those of some entries that transformers' arithmetic leaves something of.
 func shownIn(some, left []*evidence) []*evidence {
 	return slices.DeleteFunc(slices.Clone(some), func(e *evidence) bool { return !slices.Contains(left, e) })
 }
 
-// changedIn is the change to an operation with which one of some arithmetics gives every element of all entries of a form; nil where there is none.
-// Where an arithmetic is known to the bit no rounding explains what the change does.
+// changedIn looks for a change to the operation: with it one of some arithmetics gives every element of all entries of a form. The finding is nil where
+// no change does. A kernel is known to the bit, so that no rounding explains what the change does.
 func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Finding, error) {
 	if !proven(left) {
 		return nil, nil
@@ -197,7 +197,7 @@ func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Findi
 	return nil, nil
 }
 
-// kernelOf is the fused kernel of a form, nil where it has none. It is asked for before transformers' arithmetic is tried on an entry, so that each is
+// kernelOf is the fused kernel of a form; nil for no kernel. It is asked for before transformers' arithmetic is tried on an entry, so that each is
 // computed once where a kernel gives all of them; where transformers' gives a few that are spread over the trace, there is nothing to ask for.
 func (i *Isolator) kernelOf(ctx context.Context, name string) (*arithmetic, error) {
 	i.mu.Lock()
@@ -236,7 +236,7 @@ type kernel struct {
 	err  error
 }
 
-// inKernel certifies an entry in the fused kernel of its form, where that is known and leaves nothing of it; nil where it is not so.
+// inKernel certifies an entry in the fused kernel of its form. The certificate is nil where no kernel is known, or it leaves an element.
 func (t *trial) inKernel() (*Certificate, error) {
 	if err := t.prepare(); err != nil {
 		return nil, err

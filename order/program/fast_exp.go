@@ -21,7 +21,7 @@ const (
 // function for 16 bits is off by −1.12e-4 to +1.04e-4, which is the most that is known of any.
 const statedError = 1.2e-4
 
-// lanesOf is how many lanes the vector function has, by way; 0 where there is none.
+// lanesOf is how many lanes the vector function has, by way; 0 for the ways that do not take it.
 func lanesOf(way uint8) int {
 	switch way {
 	case WayEightLanes:
@@ -37,7 +37,7 @@ func fma32(a, b, c float64) float64 {
 	p := float64(a * b) // 48 binary digits at most: exact
 	s := p + c
 	t := s - p
-	// What the sum was rounded by in float64. Where that is not 0, the last digit is made odd, so that the second rounding is that of the exact sum.
+	// e is what rounding to float64 took from the sum. Where it is not 0 the last digit is made odd, so that the second rounding is right (round to odd).
 	if e := (p - (s - t)) + (c - t); e != 0 && math.Float64bits(s)&1 == 0 {
 		if (e > 0) == (s > 0) {
 			s = math.Float64frombits(math.Float64bits(s) + 1)

@@ -28,14 +28,20 @@ type Fused struct {
 
 // Kernels are the fused kernels that are known, the most used first, and the unknown one last: the kernel of a rewrite is one of these.
 var Kernels = []Fused{
-	{Keys: 512},                                                                                           // torch on a CPU
-	{Keys: 128}, {Keys: 64}, {Keys: 128, Back: true}, {Keys: 64, Back: true}, {Keys: 32}, {Keys: 256}, {}, // GPUs, by the size of a head; flash attention goes back
+	{Keys: 512}, // torch on a CPU
+	{Keys: 128},
+	{Keys: 64},
+	{Keys: 128, Back: true},
+	{Keys: 64, Back: true},
+	{Keys: 32},
+	{Keys: 256},
+	{}, // GPUs, by the size of a head; flash attention goes back
 	{Rounded: true},
 	{Unknown: true},
 }
 
-// leastSum is what no sum of probabilities that are not divided is below: that of the largest score is exp(0), which a function with the error that
-// is known of one has 0.99995 for.
+// leastSum is a lower bound of the sum of probabilities that are not divided: the largest score has exp(0) among them. torch's vector function has
+// 0.99995 for it.
 const leastSum = 0.999
 
 // FusedForm is the form of the steps of a fused attention.
@@ -47,7 +53,7 @@ const (
 	FusedProbabilities = "probabilities"
 )
 
-// attention is a softmax of which the result, rounded or not, goes into one product.
+// attention is a softmax whose result, rounded or not, goes into one product.
 type attention struct {
 	scores  Var   // the softmax is of
 	path    []int // the steps from the product of queries and keys to the scores
@@ -91,8 +97,8 @@ func (p *Program) entire(v Var) bool {
 	return v.off == 0 && v.plain() && size(v.shape) == size(shape) && v.Last() == shape[len(shape)-1]
 }
 
-// fromProduct collects the steps by element from products to a step of so many readers; it is false where there is none, or where anything
-// else is done on the way.
+// fromProduct collects the steps by element from products to a step of so many readers. It is false where no product is found, or where another kind
+// of step is on the way.
 func (p *Program) fromProduct(step int, readers []int, count int, path *[]int) bool {
 	s := &p.Steps[step]
 	if readers[step] != count {
@@ -131,7 +137,7 @@ func (p *Program) reachesProduct(step int) bool {
 	return slices.ContainsFunc(s.Args, func(a Var) bool { return p.reachesProduct(a.step) })
 }
 
-// intoProduct follows the result of a softmax to the product that alone reads it.
+// intoProduct follows the result of a softmax to the product that reads it. Nothing else may read it.
 func (p *Program) intoProduct(softmax int, readers []int, a *attention) bool {
 	keys := a.scores.Last()
 	for at := softmax; readers[at] == 1; {
