@@ -74,14 +74,8 @@ func fusedPreset(p *program.Program, r program.Rewrite, way uint8) *arithmetic {
 	return a
 }
 
-// unknownKernel reports whether an arithmetic is that of a fused kernel whose blocks are not known: it has bounds, and gives no bits.
-func (a *arithmetic) unknownKernel() bool {
-	k := a.rewrites.Kernel()
-	return k > 0 && program.Kernels[k-1].Unknown
-}
-
-// unknownKernel tries the fused kernel that is not known.
-func (s *search) unknownKernel() (*arithmetic, error) {
+// inUnknownKernel tries the fused kernel that is not known.
+func inUnknownKernel(s *search) (*arithmetic, error) {
 	own, err := s.of(0)
 	if err != nil {
 		return nil, err
@@ -199,7 +193,7 @@ func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Findi
 
 // kernelOf is the fused kernel of a form; nil for no kernel. It is asked for before transformers' arithmetic is tried on an entry, so that each is
 // computed once where a kernel gives all of them; where transformers' gives a few that are spread over the trace, there is nothing to ask for.
-func (i *Isolator) kernelOf(ctx context.Context, name string) (*arithmetic, error) {
+func kernelOf(ctx context.Context, i *Isolator, name string) (*arithmetic, error) {
 	i.mu.Lock()
 	k := i.kernels[name]
 	if k == nil {
@@ -244,7 +238,7 @@ func (t *trial) inKernel() (*Certificate, error) {
 	if t.i.o.Arithmetic != Auto || t.formula == nil || t.chooses() || !t.formula.Fuses() {
 		return nil, nil
 	}
-	own, err := t.i.kernelOf(t.ctx, t.i.formOf(t.cut, t.node))
+	own, err := kernelOf(t.ctx, t.i, t.i.formOf(t.cut, t.node))
 	if own == nil || err != nil {
 		return nil, err
 	}
