@@ -118,7 +118,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 	}
 	made, err := b.Program(out)
 	if err == nil {
-		f.Program, err = made.InOrder(rewrites.Order())
+		f.Program, err = made.Rewritten(rewrites)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.list.At(p.Steps[last]).Name, err)

@@ -106,6 +106,9 @@ func (a *arithmetic) words(p *program.Program, d hooks.DType) string {
 	}
 	parts = append(parts, a.rewrites.Words()...)
 	parts = append(parts, p.Reordered()...)
+	if k := p.Fused(); k != nil {
+		parts = append(parts, k.Words(d))
+	}
 	by := map[string][]string{} // what is done: where
 	var said []string
 	several := len(a.kinds(p, d)) > 1
@@ -195,6 +198,9 @@ func (a *arithmetic) where(p *program.Program, t *trial) string {
 // kinds are the operations in which an arithmetic differs from transformers', without their constants.
 func (a *arithmetic) kinds(p *program.Program, d hooks.DType) []string {
 	var all []string
+	if p.Fused() != nil {
+		all = append(all, program.FusedForm)
+	}
 	for site := range a.differences(p, d) {
 		if k := kind(site); !slices.Contains(all, k) {
 			all = append(all, k)

@@ -15,6 +15,9 @@ func (f *form) decide() error {
 		f.own = &arithmetic{}
 		return nil
 	}
+	if done, err := f.inKernels(left); done || err != nil {
+		return err
+	}
 	s := newSearch(left, f.entries)
 	s.carry = f.carry
 	all, err := s.find()

@@ -252,6 +252,10 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 			if err != nil {
 				return false, err
 			}
+			if a.rewrites.Kernel() > 0 { // what it reaches is its own
+				own, _ := newCertificate(k)
+				own.Form, *c = c.Form, *own
+			}
 			c.Arithmetic, c.Where, c.Summation = a.words(p, t.i.env.DType), a.where(p, t), order
 		}
 		return len(rest) == 0, nil

@@ -67,7 +67,7 @@ func (b *presetter) presets(d hooks.DType) []*arithmetic {
 
 // key is the same for arithmetics that make the same choices in a program.
 func (a *arithmetic) key(p *program.Program) string {
-	k := []byte{0, byte(a.rewrites.Steps()), byte(a.rewrites.Order())}
+	k := []byte{0, byte(a.rewrites.Steps()), byte(a.rewrites.Order()), byte(a.rewrites.Kernel())}
 	if a.open {
 		k[0] = 1
 	}

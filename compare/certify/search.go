@@ -205,7 +205,7 @@ func (s *search) find() (*arithmetic, error) {
 			return found, err
 		}
 	}
-	return nil, nil
+	return inUnknownKernel(s)
 }
 
 // of is the program of the first of the panel in an order of steps.

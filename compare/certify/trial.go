@@ -349,6 +349,9 @@ func (c *Certificate) settled(ceiling float64, t *trial) bool {
 
 // certify judges the entry in transformers' arithmetic, then in that of its form.
 func (t *trial) certify() (*Certificate, error) {
+	if c, err := t.inKernel(); c != nil || err != nil {
+		return c, err
+	}
 	j, c, left, err := t.first()
 	if err != nil {
 		return nil, err
@@ -438,7 +441,10 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 		c.Worst = max(c.Worst, measure.Number(measure.Ratio(math.Abs(j.y.Data[i]-want), max(j.x.Bound[i], place))))
 	}
 	c.Set = whereOutside(left, j.y.Shape, e.Axes)
-	if c.Outcome = c.without(j.guessed()); len(left) > 0 {
+	switch c.Outcome = c.without(j.guessed()); {
+	case len(left) > 0:
 		c.Outcome, c.FirstToken = Bug, firstToken(left, j.y.Shape, e)
+	case c.Outcome == Exact && c.Arithmetic != string(Strict): // the bits are those of another arithmetic
+		c.Outcome = Rounding
 	}
 }

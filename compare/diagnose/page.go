@@ -106,7 +106,7 @@ var pages = []page{
 	on("scale-moved-to-the-queries", rotated, `multiplied`),
 	on("head-layout", rotated, `order|memory`),
 	on("missing-rotation", rotated, `left out`),
-	on("key-heads-of-a-group", "scores|context", `tiled|every query head reads`),
+	on("key-heads-of-a-group", "scores|context|o_proj", `tiled|every query head reads`),
 	on("heads-merged-without-transposing", "context$", `memory|transposed`),
 	on("attention-soft-cap", "scores", `cap|tanh|clip|clamp`),
 	on("attention-scale", "scores", `factor|multiplied|division`),

@@ -15,7 +15,7 @@ func (s *search) variant(rank int, n Name, make func(e *Entry) *program.Edited) 
 
 // recognised looks at masks, softmaxes, norms, gates and positions.
 func (s *search) recognised() error {
-	for _, look := range []func() error{s.activations, s.functions, s.ids, s.masks, s.seen, s.lowered, s.after, s.frequencies, s.positions, s.norms, s.softmaxParts, s.softmaxes, s.meansOfParts, s.slots, s.kept} {
+	for _, look := range []func() error{s.activations, s.functions, s.ids, s.masks, func() error { return tiledHeads(s) }, s.seen, s.lowered, s.after, s.frequencies, s.positions, s.norms, s.softmaxParts, s.softmaxes, s.meansOfParts, s.slots, s.kept} {
 		if err := look(); err != nil {
 			return err
 		}
@@ -92,6 +92,12 @@ func (s *search) masks() error {
 		}
 	}
 	return nil
+}
+
+// tiledHeads tries keys and values whose heads are tiled, where both products of an attention are in the program.
+func tiledHeads(s *search) error {
+	n := Name{What: "the heads of keys and values are tiled, not repeated: query head h reads head h mod n, not h / n"}
+	return s.variant(110, n, func(e *Entry) *program.Edited { return e.Program.Tiled() })
 }
 
 // window is that of the masks, 0 for none, as the largest shows it; ok is false where there are no masks.

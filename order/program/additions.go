@@ -269,7 +269,7 @@ func (p *Program) InOrder(k int) (*Program, error) {
 		return nil, fmt.Errorf("adding in another order: %w", err)
 	}
 	q, _ := d.Whole(Call{})
-	q.reordered = said
+	q.reordered, q.fused = said, p.fused
 	return q, nil
 }
 

@@ -49,11 +49,12 @@ const (
 	Single                  // an R to float32, whatever the model's dtype is
 	Half                    // then to float16
 	Table                   // then to float16 where |x| < 10: what a table of an activation is indexed by, and gives
+	Shifted                 // then to the model's dtype after a factor that is not known: the value stays, and has a bound
 	None                    // not at all: double precision, or a product that is fused with the sum that follows
 	Welford                 // not at all, but its bound is that of float32: a statistic that is updated as it goes
 )
 
-var roundingWords = [...]string{"float32", "model", "float32 R", "float16", "float16 table", "float64", "float64, bound as float32"}
+var roundingWords = [...]string{"float32", "model", "float32 R", "float16", "float16 table", "model, scaled", "float64", "float64, bound as float32"}
 
 // String names a rounding.
 func (r Rounding) String() string { return roundingWords[r] }
@@ -244,6 +245,9 @@ func (f finisher) narrowBound(v, e float64) (float64, float64) {
 		}
 		return v, e + rounded(f.DType, v, e)
 	}
+	if f.round == Shifted && f.Emulated {
+		return v, e + unitOf(f.DType)*(math.Abs(v)+e)
+	}
 	if d, ok := f.to(v); ok {
 		return roundTo(d, v, e)
 	}
@@ -290,7 +294,7 @@ func (f finisher) all(o operand, kept []bool) {
 // values applies the rounding points to values alone.
 func (f finisher) values(x []float64) {
 	switch {
-	case f.Hull || !f.Emulated || f.round == Plain || f.round >= None:
+	case f.Hull || !f.Emulated || f.round == Plain || f.round >= Shifted:
 	case f.round == Table:
 		for i, v := range x {
 			x[i] = f.narrow(v)

@@ -46,7 +46,7 @@ func (p *Program) Listing(size func(n int) string, leaf func(s *Step) string) []
 }
 
 var roundingMarks = map[Rounding]string{
-	Model: "R", Single: "R float32", Half: "float16", Table: "float16 table", None: "float64", Welford: "float64",
+	Model: "R", Single: "R float32", Half: "float16", Table: "float16 table", Shifted: "R, scaled", None: "float64", Welford: "float64",
 }
 
 // stepNames are what steps are called in a listing: each another.

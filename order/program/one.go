@@ -67,7 +67,7 @@ func Of(o Op, form func(Op) string, rewrites Rewrite, shape []int, in [][]int, w
 	}
 	p, err := b.Program(b.Apply(o, k.form, shape, ins, ws))
 	if err == nil {
-		p, err = p.InOrder(rewrites.Order())
+		p, err = p.Rewritten(rewrites)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Kind(), err)

@@ -104,6 +104,14 @@ func quotient(x, xe, y, ye float64) (v, e float64) {
 	return v, e
 }
 
+// quotientAbove is quotient by what is not below a number above zero, whatever its bound; 0 where nothing is known.
+func quotientAbove(least, x, xe, y, ye float64) (v, e float64) {
+	if v, e = quotient(x, xe, y, ye); y >= least && least > 0 && y-ye < least {
+		e = (xe + math.Abs(v)*ye) / least
+	}
+	return v, e
+}
+
 // root is √x with what it changes by over [x−e, x+e], most at the near end, which is not below zero.
 func root(x, xe float64) (v, e float64) {
 	v = math.Sqrt(x)
@@ -212,6 +220,10 @@ func (r *run) apply(i int, out, x, y operand) {
 		}
 		f.all(out, nil)
 	case Erf, Exp, Log, Log1p, Expm1, Tanh:
+		if s.fused {
+			r.fusedExp(c, f, s.Shape[len(s.Shape)-1], out, x)
+			return
+		}
 		r.each(f, monotone[s.Prim], out, x)
 	default:
 		for i, v := range x.v {

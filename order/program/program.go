@@ -41,6 +41,9 @@ type Step struct {
 	whole    bool    // its result is read outside of its stage
 	fixed    bool    // of a Number: no site
 	units    float64 // of a Number: what it may be off by, in units of float32; of a Div: by what the divisor's reciprocal may
+	relative bool    // of a RowMax: what is computed from it is rounded, so that it matters which number it is
+	least    float64 // of a Div: what the divisor is not below; 0 where nothing is known
+	fused    bool    // of an Exp: that of a fused attention
 	definite bool    // of an Add in another order than the reference's: it is rounded to the nearest
 	final    bool    // nothing is computed from it: it is the program's result, or moved there
 }
@@ -53,6 +56,7 @@ type Program struct {
 	stages    []stage
 	floors    []floor  // by step: what its values are not below
 	reordered []string // what is said of additions in another order than the reference's
+	fused     *Fused   // the kernel in which it has its attentions
 }
 
 // Own are the program's own choices: transformers'.

@@ -28,7 +28,7 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 				out.v[i] = v / y.v[i]
 				continue
 			}
-			if out.v[i], out.e[i] = quotient(v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
+			if out.v[i], out.e[i] = quotientAbove(s.least, v, x.e[i], y.v[i], y.e[i]); r.a.Hull {
 				out.e[i] += r.byReciprocal(math.Abs(y.v[i])+y.e[i], s.Args[1]) * (math.Abs(out.v[i]) + out.e[i])
 			}
 			out.e[i] += s.units * unit32 * math.Abs(v)
@@ -46,7 +46,7 @@ func (r *run) divide(i int, c Choice, out, x, y operand) {
 		if number {
 			by = exact
 		}
-		by, e = quotient(1, 0, by, e)
+		by, e = quotientAbove(s.least, 1, 0, by, e)
 		by, e = of.one(by, e)
 		out.v[i] = v * by
 		if out.e != nil {

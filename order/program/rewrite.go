@@ -3,8 +3,8 @@ package program
 import "github.com/tracediff/tracediff/order/program/functions"
 
 // Rewrite is a set of formulas in another order of steps: the same result in exact arithmetic, other sites. Beside these it has
-// the number of an order of additions.
-type Rewrite uint16
+// the number of an order of additions, and that of a fused kernel of attention.
+type Rewrite uint32
 
 // The rewrites.
 const (
@@ -17,13 +17,24 @@ const (
 // orderBits is where the number of an order of additions begins.
 const orderBits = 8
 
+// kernelBits is where the number of a fused kernel begins.
+const kernelBits = 24
+
 // InOrder is a rewrite with additions in another order, which a program numbers: see [Program.InOrder]; 0 is the program's own.
-func (r Rewrite) InOrder(k int) Rewrite { return r.Steps() | Rewrite(k)<<orderBits }
+func (r Rewrite) InOrder(k int) Rewrite {
+	return r.Steps() | Rewrite(k)<<orderBits | r>>kernelBits<<kernelBits
+}
 
 // Order is the number of the order of additions.
-func (r Rewrite) Order() int { return int(r >> orderBits) }
+func (r Rewrite) Order() int { return int(r >> orderBits & (1<<(kernelBits-orderBits) - 1)) }
 
-// Steps is a rewrite with the program's own order of additions.
+// InKernel is a rewrite with attention in a fused kernel, numbered from 1 as in [Kernels]; 0 is for none.
+func (r Rewrite) InKernel(k int) Rewrite { return r&(1<<kernelBits-1) | Rewrite(k)<<kernelBits }
+
+// Kernel is the number of the fused kernel.
+func (r Rewrite) Kernel() int { return int(r >> kernelBits) }
+
+// Steps is a rewrite with the program's own order of additions, and no fused kernel.
 func (r Rewrite) Steps() Rewrite { return r & (rewrites - 1) }
 
 // AllRewrites are all sets of them, with the program's own order of additions.

@@ -126,7 +126,7 @@ func (r *run) blocks(k int) {
 			case Sum:
 				r.sums(i, out, x)
 			case RowMax:
-				rowMax(out, x, r.rounds(s.Form))
+				rowMax(out, x, r.rounds(s.Form), s.relative)
 			case Angle:
 				r.angles(i, out, x, y, from, rows)
 			default:
@@ -229,10 +229,14 @@ func (r *run) rounds(form string) bool {
 }
 
 // rowMax takes the largest of each row. It cancels in what follows, whichever element it is, unless a step there rounds: then it
-// decides where.
-func rowMax(out, x operand, matters bool) {
+// decides where. Relative: it is what those that may be the largest allow for.
+func rowMax(out, x operand, matters, relative bool) {
 	n := len(x.v) / max(len(out.v), 1)
 	for k := range out.v {
+		if relative && out.e != nil {
+			out.v[k], out.e[k] = largestOf(x.slice(k*n, n))
+			continue
+		}
 		top, e := math.Inf(-1), 0.0
 		for i, v := range x.v[k*n:][:n] {
 			top = math.Max(top, v)
@@ -244,6 +248,16 @@ func rowMax(out, x operand, matters bool) {
 			out.e[k] = e
 		}
 	}
+}
+
+// largestOf is the largest of some numbers, and how far from it the largest may be.
+func largestOf(x operand) (v, e float64) {
+	low := math.Inf(-1)
+	v, high := low, low
+	for i, w := range x.v {
+		v, high, low = math.Max(v, w), math.Max(high, w+x.e[i]), math.Max(low, w-x.e[i])
+	}
+	return v, known(max(high-v, v-low, 0))
 }
 
 // cat copies operands side by side.

@@ -82,6 +82,8 @@ func (s *Step) Ways() int {
 	switch {
 	case s.Prim == Div, s.Prim == Rsqrt, s.Prim == Mul && s.byNumber:
 		return len(reciprocalRound)
+	case s.fused:
+		return int(waysOfFusedExp)
 	case s.Prim == Affine && len(s.Args) == 3:
 		return WaysOfSum * int(waysOfBias)
 	case s.Prim == Dot, s.Prim == Sum, s.Prim == Affine:
@@ -95,6 +97,8 @@ func (s *Step) Ways() int {
 // WayWords says what a way other than the program's own is, for a sentence such as "at mean multiplies by the reciprocal".
 func (s *Step) WayWords(way uint8, d hooks.DType) string {
 	switch {
+	case s.fused:
+		return wordsOfExp[way]
 	case s.Prim == Mul && way == WayQuotientBy:
 		return "divides by the constant's reciprocal"
 	case s.Prim == Mul:
@@ -129,6 +133,12 @@ func (s *Step) WayWords(way uint8, d hooks.DType) string {
 		return words + "adds the bias to the finished sum"
 	}
 	return words + fmt.Sprintf("rounds the sum to %s before the bias", d)
+}
+
+// wordsOfExp are those of an exponential of a fused attention.
+var wordsOfExp = [waysOfFusedExp]string{
+	WayEightLanes: "takes torch's vector function, of 8 lanes", WaySixteen: "takes torch's vector function, of 16 lanes",
+	WayStatedError: "takes a function that may be off by 1.2e-4",
 }
 
 func unitOf(d hooks.DType) float64 { return floats.Unit(d) }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// A run of transformers with its default attention in bfloat16 shows nothing between the projections and o_proj: what the fused kernel does is found
+// and said once, and a mistake in what it is given is a bug of o_proj with a name. fixtures/fused_runs.py has recorded the runs.
+func TestFusedAttentionIsJudged(t *testing.T) {
+	t.Parallel()
+	const form = "rounds differently, no bug: attention: probabilities rounded to bfloat16 before they are divided, as fused kernels do"
+	for _, tt := range []struct {
+		model, run string
+		want       []string
+	}{
+		{"llama-tiny", "healthy", []string{"99 EXACT, 9 ROUNDING\n", form}},
+		{"qwen2-tiny", "healthy", []string{"99 EXACT, 9 ROUNDING\n", form}},
+		{"llama-tiny", "scale", []string{"bug in self_attn.o_proj, layers 0 to 2: the factor 0.353553 is left out"}},
+		{"llama-tiny", "mask", []string{"bug in self_attn.o_proj, layers 0 to 2: the mask is not added (3 entries)", form}},
+		{"llama-tiny", "base", []string{"bug in self_attn.o_proj, layers 0 to 2: theta is 10000"}},
+		{"qwen2-tiny", "tiled", []string{"bug in self_attn.o_proj, layers 0 to 2: the heads of keys and values are tiled, not repeated"}},
+	} {
+		t.Run(tt.model+" "+tt.run, func(t *testing.T) {
+			t.Parallel()
+			var out, errOut bytes.Buffer
+			run([]string{"tracediff", "compare", "--isolate", "../../fixtures/fused/" + tt.model + "." + tt.run + ".safetensors", "--model", "../../fixtures/" + tt.model}, nil, &out, &errOut)
+			text := strings.Join(strings.Fields(out.String()), " ")
+			for _, want := range tt.want {
+				if want = strings.Join(strings.Fields(want), " "); !strings.Contains(text, want) {
+					t.Errorf("the report has no %q:\n%s%s", want, out.String(), errOut.String())
+				}
+			}
+			if strings.Contains(text, "UNIDENTIFIED") || (tt.run == "healthy") != !strings.Contains(text, "BUG") {
+				t.Errorf("a %s run:\n%s", tt.run, out.String())
+			}
+		})
+	}
+}

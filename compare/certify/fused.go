@@ -1,0 +1,261 @@
+package certify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// A fused kernel shows nothing between queries, keys and values, and what it makes of them. It has a form of its own, see [program.Fused]: what one
+// is known to do is tried before what any engine may do at any step.
+
+// expWays are the functions that a kernel may take for its exponential, the likeliest first.
+func expWays(k program.Fused) []uint8 {
+	switch {
+	case k.Unknown:
+		return []uint8{program.WayStatedError}
+	case k.Keys == torchKeys:
+		return []uint8{program.WayEightLanes, program.WaySixteen, program.WayLibrary}
+	}
+	return []uint8{program.WayLibrary, program.WayStatedError}
+}
+
+// torchKeys is how many keys a block has in torch's kernel on a CPU. No other kernel takes its function.
+const torchKeys = 512
+
+// fusedPresets are the arithmetics of the known fused kernels, or that of the unknown one. A program without an attention that a kernel may compute
+// has no presets. of makes the program of a kernel.
+func fusedPresets(own *program.Program, of func(program.Rewrite) (*program.Program, error), unknown bool) ([]*arithmetic, error) {
+	if !own.Fuses() {
+		return nil, nil
+	}
+	var all []*arithmetic
+	seen := map[string]bool{}
+	for k, kernel := range program.Kernels {
+		if kernel.Unknown != unknown {
+			continue
+		}
+		r := program.Rewrite(0).InKernel(k + 1)
+		p, err := of(r)
+		if err != nil {
+			return nil, err
+		}
+		for _, way := range expWays(kernel) {
+			a := fusedPreset(p, r, way)
+			if key := p.Text() + a.key(p)[4:]; !seen[key] { // few keys are one block of any kernel
+				seen[key] = true
+				all = append(all, a)
+			}
+		}
+	}
+	return all, nil
+}
+
+// fusedPreset is a kernel with a function; it multiplies with the reciprocal of the sum.
+func fusedPreset(p *program.Program, r program.Rewrite, way uint8) *arithmetic {
+	a := &arithmetic{rewrites: r, at: map[program.Site]program.Choice{}, habit: fmt.Sprintf("fused %d, %d", r.Kernel(), way)}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.Form != program.FusedForm {
+			continue
+		}
+		switch at := (program.Site{Form: s.Form, Name: s.Site}); {
+		case s.Site == program.FusedExp && way != program.WayLibrary:
+			a.at[at] = program.Choice{Way: way, Round: s.Round}
+		case s.Prim == program.Div:
+			a.at[at] = program.Choice{Way: program.WayReciprocal, Round: s.Round}
+		}
+	}
+	return a
+}
+
+// inUnknownKernel tries the fused kernel that is not known.
+func inUnknownKernel(s *search) (*arithmetic, error) {
+	own, err := s.of(0)
+	if err != nil {
+		return nil, err
+	}
+	all, err := fusedPresets(own, s.panel[0].rewritten, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range all {
+		a.open = s.open
+	}
+	return s.all(all)
+}
+
+// kernels are the known fused kernels that the entries of a form may have.
+func (f *form) kernels() ([]*arithmetic, error) {
+	e := f.entries[0]
+	all, err := fusedPresets(e.formula.Program, e.rewritten, false)
+	for _, a := range all {
+		a.open = slices.ContainsFunc(f.entries, func(e *evidence) bool { return e.wider() })
+	}
+	return all, err
+}
+
+// heldBy are the entries that an arithmetic gives, and those that it does not. It is given up after as many as are looked at first, where it gives
+// none of these.
+func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
+	for _, e := range f.entries {
+		_, left, _, err := e.strict(a)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(left) == 0 {
+			held = append(held, e)
+		} else if rest = append(rest, &evidence{e.trial, left}); len(held) == 0 && len(rest) == minEntries {
+			break
+		}
+	}
+	return held, rest, nil
+}
+
+// inKernels decides the form by the fused kernels that are known: by the one that gives all of its entries, or more than half of them and two at
+// least, where it shows what transformers' arithmetic does not give; else by the change to the operation with which one of them gives all. Done is
+// false where nothing is decided.
+func (f *form) inKernels(left []*evidence) (done bool, err error) {
+	all, err := f.kernels()
+	if err != nil || len(all) == 0 {
+		return false, err
+	}
+	var own *arithmetic
+	var most, suspects []*evidence
+	for _, a := range all {
+		held, rest, err := f.heldBy(a)
+		if err != nil {
+			return false, err
+		}
+		if len(held) <= len(most) {
+			continue
+		}
+		if shown, err := a.proven(shownIn(held, left)); err != nil {
+			return false, err
+		} else if shown {
+			own, most, suspects = a, held, rest
+		}
+		if len(rest) == 0 {
+			break
+		}
+	}
+	switch {
+	case own != nil && len(suspects) == 0:
+		f.own = own
+		return true, nil
+	case own != nil && len(most) >= 2 && 2*len(most) > len(f.entries):
+		f.own, f.suspects = own, true
+		if len(most) < proofElements*len(suspects) {
+			f.thin, err = own.thin(suspects)
+		}
+		return true, err
+	}
+	f.wrong, err = changedIn(left, f.entries, all)
+	return f.wrong != nil, err
+}
+
+// shownIn takes those of some entries that transformers' arithmetic leaves something of.
+func shownIn(some, left []*evidence) []*evidence {
+	return slices.DeleteFunc(slices.Clone(some), func(e *evidence) bool { return !slices.Contains(left, e) })
+}
+
+// changedIn looks for a change to the operation: with it one of some arithmetics gives every element of all entries of a form. The finding is nil where
+// no change does. A kernel is known to the bit, so that no rounding explains what the change does.
+func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Finding, error) {
+	if !proven(left) {
+		return nil, nil
+	}
+	model := left[0].i.model()
+	for _, a := range arithmetics {
+		if k := program.Kernels[a.rewrites.Kernel()-1]; k.Keys != torchKeys {
+			continue
+		}
+		var entries []*diagnose.Entry
+		for _, e := range of {
+			s, err := suspectOf(e, a)
+			if err != nil {
+				return nil, err
+			}
+			entries = append(entries, s)
+		}
+		if found, err := diagnose.FindSteps(left[0].ctx, model, entries); found.Explains() || err != nil {
+			found.Take()
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// kernelOf is the fused kernel of a form; nil for no kernel. It is asked for before transformers' arithmetic is tried on an entry, so that each is
+// computed once where a kernel gives all of them; where transformers' gives a few that are spread over the trace, there is nothing to ask for.
+func kernelOf(ctx context.Context, i *Isolator, name string) (*arithmetic, error) {
+	i.mu.Lock()
+	k := i.kernels[name]
+	if k == nil {
+		k = &kernel{}
+		i.kernels[name] = k
+	}
+	i.mu.Unlock()
+	k.once.Do(func() {
+		nodes := i.capturedForms().nodes[name]
+		nodes = permuted(nodes, scattered(len(nodes)))
+		for _, n := range nodes[:min(len(nodes), minEntries)] {
+			e, err := i.evidence(ctx, n)
+			if err != nil {
+				k.err = err
+				return
+			}
+			if e == nil || len(e.left) == 0 {
+				continue
+			}
+			f, err := i.form(ctx, name)
+			if k.err = err; err == nil && f.own != nil && f.own.rewrites.Kernel() > 0 {
+				k.own = f.own
+			}
+			return
+		}
+	})
+	return k.own, k.err
+}
+
+// kernel is the fused kernel of a form, worked out once.
+type kernel struct {
+	once sync.Once
+	own  *arithmetic
+	err  error
+}
+
+// inKernel certifies an entry in the fused kernel of its form. The certificate is nil where no kernel is known, or it leaves an element.
+func (t *trial) inKernel() (*Certificate, error) {
+	if err := t.prepare(); err != nil {
+		return nil, err
+	}
+	if t.i.o.Arithmetic != Auto || t.formula == nil || t.chooses() || !t.formula.Fuses() {
+		return nil, nil
+	}
+	own, err := kernelOf(t.ctx, t.i, t.i.formOf(t.cut, t.node))
+	if own == nil || err != nil {
+		return nil, err
+	}
+	j, left, order, err := t.strict(own)
+	if err != nil || len(left) > 0 {
+		return nil, err
+	}
+	p, err := t.rewritten(own.rewrites)
+	if err != nil {
+		return nil, err
+	}
+	c, _ := newCertificate(j)
+	c.Form = op.Form(t.entry.Op)
+	c.Arithmetic, c.Where, c.Summation = own.words(p, t.i.env.DType), own.where(p, t), order
+	w := newWeighed()
+	w.add(j)
+	w.say(c)
+	c.settle(j, nil, t.entry)
+	return c, t.verify(c)
+}

@@ -1,0 +1,322 @@
+package program
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tracediff/tracediff/hooks"
+)
+
+// Fused is a kernel of attention that computes scores, softmax and the product with values in one go. It is an online softmax (Milakov and
+// Gimelshein, Online normalizer calculation for softmax, 2018; Dao et al., FlashAttention, 2022): for a row of scores s and the values V, keys in
+// blocks,
+//
+//	m = the largest score up to this block
+//	p = exp(s − m), of the block's keys
+//	l = l·exp(m before − m) + Σp
+//	o = o·exp(m before − m) + R(p)·V
+//
+// and at the end o/l. Scores are float32, which is not rounded to the model's dtype, and so are l and o.
+type Fused struct {
+	Keys int  // in a block; 0: all keys are one block
+	Back bool // from the last block to the first
+	// Rounded: Σp is that of the rounded p.
+	Rounded bool
+	// Unknown: the blocks are not known. What p is rounded relative to is not in the trace then, and neither is what it is rounded to: there is a bound.
+	Unknown bool
+}
+
+// Kernels are the fused kernels that are known, the most used first, and the unknown one last: the kernel of a rewrite is one of these.
+var Kernels = []Fused{
+	{Keys: 512}, // torch on a CPU
+	{Keys: 128},
+	{Keys: 64},
+	{Keys: 128, Back: true},
+	{Keys: 64, Back: true},
+	{Keys: 32},
+	{Keys: 256},
+	{}, // GPUs, by the size of a head; flash attention goes back
+	{Rounded: true},
+	{Unknown: true},
+}
+
+// leastSum is a lower bound of the sum of probabilities that are not divided: the largest score has exp(0) among them. torch's vector function has
+// 0.99995 for it.
+const leastSum = 0.999
+
+// FusedForm is the form of the steps of a fused attention.
+const FusedForm = "attention"
+
+// The names of sites of a fused attention.
+const (
+	FusedExp           = "exp"
+	FusedProbabilities = "probabilities"
+)
+
+// attention is a softmax whose result, rounded or not, goes into one product.
+type attention struct {
+	scores  Var   // the softmax is of
+	path    []int // the steps from the product of queries and keys to the scores
+	product int   // with values
+	arg     int   // of that: the probabilities
+}
+
+// readersOf counts how many operands each step is.
+func (p *Program) readersOf() []int {
+	readers := make([]int, len(p.Steps))
+	for i := range p.Steps {
+		for _, a := range p.Steps[i].Args {
+			readers[a.step]++
+		}
+	}
+	readers[p.Out.step]++
+	return readers
+}
+
+// attentions are those of a program that one kernel may compute: nothing between the two products is read elsewhere.
+func (p *Program) attentions() []attention {
+	var all []attention
+	var readers []int
+	for _, i := range p.Softmaxes() {
+		if readers == nil {
+			readers = p.readersOf()
+		}
+		x, _ := p.SoftmaxOf(i)
+		a := attention{scores: x}
+		if !p.entire(x) || !p.fromProduct(x.step, readers, 2, &a.path) || !p.intoProduct(i, readers, &a) {
+			continue
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// entire reports whether a view is all of a step's result, in its rows.
+func (p *Program) entire(v Var) bool {
+	shape := p.Steps[v.step].Shape
+	return v.off == 0 && v.plain() && size(v.shape) == size(shape) && v.Last() == shape[len(shape)-1]
+}
+
+// fromProduct collects the steps by element from products to a step of so many readers. It is false where no product is found, or where another kind
+// of step is on the way.
+func (p *Program) fromProduct(step int, readers []int, count int, path *[]int) bool {
+	s := &p.Steps[step]
+	if readers[step] != count {
+		return false
+	}
+	switch {
+	case s.Prim == Dot:
+		*path = append(*path, step)
+		return true
+	case s.Prim == Floor, s.Prim == Gate, !s.Prim.byElement() && s.Prim != Choose:
+		return false
+	}
+	some := false
+	for _, a := range s.Args {
+		if !p.reachesProduct(a.step) {
+			continue
+		}
+		if !p.fromProduct(a.step, readers, 1, path) {
+			return false
+		}
+		some = true
+	}
+	*path = append(*path, step)
+	return some
+}
+
+// reachesProduct reports whether a step is made of a product by element.
+func (p *Program) reachesProduct(step int) bool {
+	s := &p.Steps[step]
+	switch {
+	case s.Prim == Dot:
+		return true
+	case !s.Prim.byElement() && s.Prim != Choose && s.Prim != Cat:
+		return false
+	}
+	return slices.ContainsFunc(s.Args, func(a Var) bool { return p.reachesProduct(a.step) })
+}
+
+// intoProduct follows the result of a softmax to the product that reads it. Nothing else may read it.
+func (p *Program) intoProduct(softmax int, readers []int, a *attention) bool {
+	keys := a.scores.Last()
+	for at := softmax; readers[at] == 1; {
+		next := slices.IndexFunc(p.Steps, func(s Step) bool { return slices.ContainsFunc(s.Args, func(v Var) bool { return v.step == at }) })
+		if next < 0 {
+			return false
+		}
+		s := &p.Steps[next]
+		switch {
+		case s.Prim == Dot:
+			a.product, a.arg = next, slices.IndexFunc(s.Args, func(v Var) bool { return v.step == at })
+			v, other := s.Args[a.arg], s.Args[1-a.arg]
+			shape := p.Steps[at].Shape
+			return v.off == 0 && v.Last() == keys && v.stride[len(v.stride)-1] == 1 && shape[len(shape)-1] == keys && other.step != at && divisible(v, keys)
+		case s.Prim != Round && s.Prim != Copy || !p.entire(s.Args[0]):
+			return false
+		}
+		at = next
+	}
+	return false
+}
+
+// divisible reports whether the strides of all axes but the last are whole rows of so many keys.
+func divisible(v Var, keys int) bool {
+	return keys > 0 && !slices.ContainsFunc(v.stride[:len(v.stride)-1], func(s int) bool { return s%keys != 0 })
+}
+
+// Fuses reports whether a program has an attention that one kernel may compute.
+func (p *Program) Fuses() bool { return len(p.attentions()) > 0 }
+
+// InKernel is the program with its attentions as a fused kernel computes them, numbered from 1; the program itself where there is none.
+func (p *Program) InKernel(k int) (*Program, error) {
+	if k < 1 || k > len(Kernels) {
+		return p, nil
+	}
+	all := p.attentions()
+	if len(all) == 0 {
+		return p, nil
+	}
+	e := p.Edit()
+	e.form = FusedForm
+	for _, a := range all {
+		a.fuse(e, Kernels[k-1])
+	}
+	d, err := e.End()
+	if err != nil {
+		return nil, fmt.Errorf("as a fused kernel computes it: %w", err)
+	}
+	q, _ := d.Whole(Call{})
+	q.fused = &Kernels[k-1]
+	return q, nil
+}
+
+// Fused is the kernel in which the program has its attentions; nil for none.
+func (p *Program) Fused() *Fused { return p.fused }
+
+// fuse edits one attention.
+func (a *attention) fuse(e *Editor, k Fused) {
+	for _, i := range a.path {
+		s := e.Step(i)
+		if s.Round != None && s.Round != Welford {
+			s.Round = Plain
+		}
+	}
+	for _, i := range a.path { // a product that is added to is not rounded before
+		if s := &e.steps[i]; s.Prim == Add {
+			for _, v := range s.Args {
+				if f := &e.steps[v.step]; f.Prim == Mul && slices.Contains(a.path, v.step) {
+					f.Round = None
+				}
+			}
+		}
+	}
+	last := len(a.scores.shape) - 1
+	var top, sum, out Var
+	for n, block := range k.blocks(a.scores.Last()) {
+		x := e.Slice(a.scores, last, block[0], block[1])
+		m := e.RowMax(x)
+		e.steps[m.step].relative = true
+		if n > 0 {
+			m = e.Max(top, m)
+		}
+		exp := e.Exp(FusedExp, e.Sub("difference", x, m))
+		e.steps[exp.step].fused = true
+		p := e.add(Step{Prim: Round, Name: FusedProbabilities, Args: []Var{exp}, Shape: exp.shape, Round: k.rounding()})
+		terms := exp
+		if k.Rounded {
+			terms = p
+		}
+		l, o := e.Sum("sum", terms), a.part(e, p, block)
+		if n > 0 {
+			before := e.Exp("exp of the maxima", e.Sub("difference of maxima", top, m))
+			scaled := e.Mul("sum before", before, sum)
+			e.steps[scaled.step].Round = None
+			l = e.Add("sum of blocks", scaled, l)
+			o = e.Add("output of blocks", e.Mul("output before", out, a.column(e, before)), o)
+		}
+		top, sum, out = m, l, o
+	}
+	e.Become(a.product, Div, out, a.column(e, sum))
+	s := &e.steps[a.product]
+	s.Form, s.Name, s.Site = FusedForm, "quotient", "quotient"
+	s.least = leastSum
+}
+
+// Words say what a kernel does that transformers does not, in a model of a dtype.
+func (k *Fused) Words(d hooks.DType) string {
+	words := "probabilities divided after their product with the values, as fused kernels do"
+	if d != hooks.F32 {
+		words = fmt.Sprintf("probabilities rounded to %s before they are divided, as fused kernels do", d)
+	}
+	if k.Unknown {
+		words += ", in a kernel that is not known: within a bound"
+	}
+	return words
+}
+
+// rounding is how probabilities are rounded before the product.
+func (k Fused) rounding() Rounding {
+	if k.Unknown {
+		return Shifted
+	}
+	return Model
+}
+
+// blocks are the first key of each block and the one after its last, in their order.
+func (k Fused) blocks(keys int) (all [][2]int) {
+	n := k.Keys
+	if n == 0 {
+		n = max(keys, 1)
+	}
+	for from := 0; from < keys; from += n {
+		all = append(all, [2]int{from, min(from+n, keys)})
+	}
+	if k.Back {
+		slices.Reverse(all)
+	}
+	return all
+}
+
+// part is the product of a block's probabilities with its values.
+func (a *attention) part(e *Editor, p Var, block [2]int) Var {
+	s := &e.p.Steps[a.product]
+	keys, own := a.scores.Last(), block[1]-block[0]
+	args := slices.Clone(s.Args)
+	v := s.Args[a.arg]
+	w := Var{p.step, 0, slices.Clone(v.shape), slices.Clone(v.stride)}
+	last := len(w.shape) - 1
+	for i := range w.stride[:last] {
+		w.stride[i] = v.stride[i] / keys * own
+	}
+	w.shape[last] = own
+	args[a.arg] = w
+	args[1-a.arg] = e.Slice(args[1-a.arg], last, block[0], block[1])
+	out := e.MoveWith(a.product, args...)
+	o := &e.steps[out.step]
+	o.Form, o.Site, o.Round = FusedForm, "product", Plain
+	if o.Name = "product"; block[0] > 0 {
+		o.Name = fmt.Sprintf("product of keys %d and after", block[0])
+	}
+	return out
+}
+
+// column shows a number a row of scores as one a row of the product.
+func (a *attention) column(e *Editor, x Var) Var {
+	v := e.p.Steps[a.product].Args[a.arg]
+	last := len(v.shape) - 1
+	w := Var{x.step, 0, slices.Clone(v.shape[:last]), slices.Clone(v.stride[:last])}
+	for i := range w.stride {
+		w.stride[i] /= a.scores.Last()
+	}
+	return w.to(e.p.Steps[a.product].Shape)
+}
+
+// Rewritten is the program with its attentions in the kernel of a rewrite, and its additions in the order of that.
+func (p *Program) Rewritten(r Rewrite) (*Program, error) {
+	q, err := p.InKernel(r.Kernel())
+	if err != nil {
+		return nil, err
+	}
+	return q.InOrder(r.Order())
+}
