@@ -136,7 +136,7 @@ func TestDifferencesOfAAndB(t *testing.T) {
 	res := run(t, a, b, compare.Options{Order: list, AB: true})
 	want := []string{
 		"config: window: A 4, B 8",
-		`order: number 4 of the common names: A "embed_tokens", B "embed_tokens_per_layer.lookup"`,
+		`order: number 2 of the common names: A "embed_tokens", B "embed_tokens_per_layer.lookup"`,
 	}
 	if diff := cmp.Diff(want, res.Differences); diff != "" {
 		t.Error(diff)

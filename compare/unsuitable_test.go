@@ -46,7 +46,7 @@ func TestUnsuitable(t *testing.T) {
 		{"the same weights", weights("sha256:aa"), weights("sha256:aa"), "", ""},
 		{"unknown weights never gate", weights("unknown"), weights("sha256:bb"), "", ""},
 		{"undeclared weights neither", weights(""), weights("sha256:bb"), "", ""},
-		{"names in another order", swapped, nil, "order", "number 4 of the common names"},
+		{"names in another order", swapped, nil, "order", "number 2 of the common names"},
 		{"fewer names on one side", entries("input_ids", "logits"), nil, "", ""},
 		{"a renamed entry", entries("input_ids", "embed_token", "logits"), nil, "order", `only the local side declares "embed_token"`},
 		{"names that nobody declares", entries(), entries(), "", ""},

@@ -398,7 +398,7 @@ tracediff compare <(cat local.safetensors) reference.safetensors; echo "status $
 func TestOutputOfCommandsEndsItsLine(t *testing.T) {
 	for _, ending := range []string{"half a line", `redrawn\r`, `whole\n`} {
 		var out, errOut bytes.Buffer
-		args := []string{"tracediff", "compare", "--dir", filepath.Join(t.TempDir(), "new"), "--local", "exec:printf '" + ending + "'; exit 3"}
+		args := []string{"tracediff", "compare", "--dir", filepath.Join(t.TempDir(), "new"), "--tokens", "2,513", "--local", "exec:printf '" + ending + "'; exit 3"}
 		if status := run(args, nil, &out, &errOut); status != exitUnusable {
 			t.Errorf("exit status %d, want %d", status, exitUnusable)
 		}

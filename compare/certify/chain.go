@@ -236,7 +236,7 @@ func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Pl
 		}
 	}
 	if got.Gap == nil {
-		if why := c.broken(got.Cert); why != "" {
+		if why := c.broken(got.Cert, key); why != "" {
 			got.Gap = &Gap{key, why}
 		}
 	}
@@ -244,10 +244,13 @@ func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Pl
 }
 
 // broken says why no chain goes through an entry with this certificate; empty where one does.
-func (c *Chain) broken(cert *Certificate) string {
+func (c *Chain) broken(cert *Certificate, key string) string {
+	limit := max(c.walk.Limit(key), gate.TableLimit(c.i.env.DType))
 	switch {
 	case cert.Outcome == Bug:
 		return "it is wrong on its own inputs"
+	case cert.Outcome == Unidentified && float64(cert.Reach) > limit && float64(cert.RelL2) > limit:
+		return fmt.Sprintf("no known arithmetic reproduces it, and its bounds are too wide to tell rounding from a mistake: they reach to %.3g", float64(cert.Reach))
 	case cert.Outcome == Unidentified:
 		return "it is not certified: " + NotIdentified
 	case cert.Outcome == NotCertified:

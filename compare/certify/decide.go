@@ -44,7 +44,11 @@ func (f *form) decide() error {
 			return err
 		}
 		if inside {
-			f.wrong, err = number(left, f.entries)
+			if f.wrong, err = number(left, f.entries); f.wrong != nil || err != nil || !left[0].formula.Fuses() {
+				return err
+			}
+			// The hull of a softmax over large scores holds nearly everything.
+			f.wrong, err = changedIn(left, f.entries, []*arithmetic{{}})
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -90,14 +91,29 @@ func inUnknownKernel(s *search) (*arithmetic, error) {
 	return s.all(all)
 }
 
-// kernels are the known fused kernels that the entries of a form may have.
+// kernels are the known fused kernels that the entries of a form may have: by themselves, then with float32 in front of them.
 func (f *form) kernels() ([]*arithmetic, error) {
 	e := f.entries[0]
 	all, err := fusedPresets(e.formula.Program, e.rewritten, false)
+	if err != nil {
+		return nil, err
+	}
 	for _, a := range all {
 		a.open = slices.ContainsFunc(f.entries, func(e *evidence) bool { return e.wider() })
 	}
-	return all, err
+	for _, a := range all {
+		if !a.toTheBit() || e.i.env.DType == hooks.F32 {
+			continue
+		}
+		p, err := e.rewritten(a.rewrites)
+		if err != nil {
+			return nil, err
+		}
+		if wide := float32InFront(p, a); len(wide.at) > len(a.at) {
+			all = append(all, wide)
+		}
+	}
+	return all, nil
 }
 
 // heldBy are the entries that an arithmetic gives, and those that it does not. It is given up after as many as are looked at first, where it gives
@@ -118,7 +134,7 @@ func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 }
 
 // inKernels decides the form by the fused kernels that are known: by the one that gives all of its entries, or more than half of them and two at
-// least, where it shows what transformers' arithmetic does not give; else by the change to the operation with which one of them gives all. Done is
+// least, where it shows what transformers' arithmetic does not give; else by one beside float32 in front of it; else by the change to the operation with which one of them gives all. Done is
 // false where nothing is decided.
 func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	all, err := f.kernels()
@@ -155,6 +171,9 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 		}
 		return true, err
 	}
+	if f.own, err = besideKernels(f, left, all); f.own != nil || err != nil {
+		return f.own != nil, err
+	}
 	f.wrong, err = changedIn(left, f.entries, all)
 	return f.wrong != nil, err
 }
@@ -165,14 +184,13 @@ func shownIn(some, left []*evidence) []*evidence {
 }
 
 // changedIn looks for a change to the operation: with it one of some arithmetics gives every element of all entries of a form. The finding is nil where
-// no change does. A kernel is known to the bit, so that no rounding explains what the change does.
+// no change does. Transformers' own arithmetic and that of torch's kernel are known to the bit, so that no rounding explains what the change does.
 func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Finding, error) {
 	if !proven(left) {
 		return nil, nil
 	}
-	model := left[0].i.model()
 	for _, a := range arithmetics {
-		if k := program.Kernels[a.rewrites.Kernel()-1]; k.Keys != torchKeys {
+		if !a.strict() && !a.toTheBit() {
 			continue
 		}
 		var entries []*diagnose.Entry
@@ -183,7 +201,7 @@ func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Findi
 			}
 			entries = append(entries, s)
 		}
-		if found, err := diagnose.FindSteps(left[0].ctx, model, entries); found.Explains() || err != nil {
+		if found, err := diagnose.FindSteps(left[0].ctx, left[0].i.model(), entries); found.Explains() || err != nil {
 			found.Take()
 			return found, err
 		}

@@ -14,7 +14,7 @@ func (l *layouts) check(c *changed, link *Link) error {
 		c.fail("%s is wrong by itself", c.key)
 		return nil
 	}
-	if why := l.broken(link.Cert); why != "" {
+	if why := l.broken(link.Cert, c.key); why != "" {
 		c.fail("%s: %s", c.key, why)
 		return nil
 	}

@@ -33,7 +33,7 @@ var layout = []struct {
 	{FileStored, regexp.MustCompile(`^floors/[0-9a-f]{16}\.json$`)},
 	{FileStored, regexp.MustCompile(`^tokens/[0-9a-f]{16}\.json$`)},
 	{FileHanded, regexp.MustCompile(`^(order\.json|names\.txt)$`)},
-	{FileHanded, regexp.MustCompile(`^ports/[A-Za-z0-9._-]+-[0-9a-f]{16}/(config\.json|model\.safetensors|port\.json)$`)},
+	{FileHanded, regexp.MustCompile(`^ports/[A-Za-z0-9._-]+-[0-9a-f]{16}/((steps/)?(config\.json|model\.safetensors)|port\.json)$`)},
 	{FileDigests, regexp.MustCompile(`^digests\.json$`)},
 	{FileLast, regexp.MustCompile(`^last-compare\.json$`)},
 	{FileSettings, regexp.MustCompile(`^settings\.json$`)},
@@ -43,7 +43,7 @@ var layout = []struct {
 	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.(lock|[0-9a-z]{26}\.new\.(safetensors(\.part|\.part\.new|\.lock)?|program\.json(\.part)?))$`)},
 	{FileLeft, regexp.MustCompile(`^(references|floors)/floor-[0-9]+\.tmp/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json)$`)},
 	{FileLeft, regexp.MustCompile(`^(references/[0-9a-f]{16}(\.floor)?|floors/[0-9a-f]{16}|tokens/[0-9a-f]{16})\.json-[0-9]+\.part$`)},
-	{FileLeft, regexp.MustCompile(`^ports/new-[0-9]+\.tmp/(config\.json|model\.safetensors|port\.json)$`)},
+	{FileLeft, regexp.MustCompile(`^ports/new-[0-9]+\.tmp/((steps/)?(config\.json|model\.safetensors)|port\.json)$`)},
 	{FileLeft, regexp.MustCompile(`^(local|reference)\.program\.json-[0-9]+\.part$`)},
 	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.[0-9a-z]{26}\.new\.program\.json-[0-9]+\.part$`)},
 }

@@ -133,7 +133,7 @@ func (f *Frequencies) angles(way uint8, at []float64, out, y operand) {
 func (f *Frequencies) bound(t *WayOfFrequencies, j int, value, position float64) float64 {
 	exact := f.Exact[j] * position
 	e := math.Abs(value - exact)
-	if units := t.Units[j]; units > 0 {
+	if units := t.Units[j]; units > 0 && position != 0 { // at position 0 every engine has 0
 		e += units*unit32*math.Abs(exact) + halfUnit(hooks.F32, math.Max(math.Abs(value), math.Abs(exact)))
 	}
 	return e
