@@ -72,15 +72,31 @@ def fused(every: list[Step], scope: str, since: int) -> list[Step]:
     return [s for s in every[since:] if s.scope == scope and FUSED.fullmatch(s.op)] if scope else []
 
 
-def operands(step: Step, steps: list[Step], first: int) -> Iterator[Found]:
-    """Yield the names of what goes into a fused attention: queries and keys as they meet, cached keys and values."""
+def operands(step: Step, steps: list[Step], first: int, tokens: int) -> Iterator[Found]:
+    """Yield the names of what goes into a fused attention of some tokens: queries and keys as they meet, cached keys and values."""
     if len(step.operands) < 3:
         return
     scope = step.scope
     query, key, value = step.operands[:3]
-    yield from _side(f"{scope}.q_rope", None, query, steps, first, step, False)
+    for name, operand, level, at in _side(f"{scope}.q_rope", None, query, steps, first, step, False):
+        if operand is not None and (unfolded := _unfolded(operand, tokens)) is not None:
+            yield name, unfolded, level, at
     yield from _side(f"{scope}.k_rope", f"{scope}.keys", key, steps, first, step, False)
     yield from _side(None, f"{scope}.values", value, steps, first, step, False)
+
+
+def _unfolded(query: Operand, tokens: int) -> Operand | None:
+    """Return the queries of some tokens as [1, heads, tokens, width]; None where they are not that.
+
+    For a single token torch may hand the heads that share a key head on as rows: [1, key heads, group, width].
+    """
+    one, heads, rows, width = query.shape
+    if rows == tokens:
+        return query
+    outer, across, down, inner = query.stride
+    if tokens != 1 or across != rows * down:
+        return None
+    return Operand(query.of, (one, heads * rows, 1, width), (outer, down, down, inner), query.offset)
 
 
 def names(found: list[Step], steps: list[Step], first: int, missed: list[Step]) -> Iterator[Found]:

@@ -264,7 +264,7 @@ class Namer:
         if kernels and not found and path not in self.fused:
             self.fused.append(path)
         missed: list[Step] = []
-        inside = [attention_steps.operands(kernel, steps, self._first) for kernel in kernels]
+        inside = [attention_steps.operands(kernel, steps, self._first, self.tokens) for kernel in kernels]
         if found:
             inside.append(attention_steps.names(found, steps, self._first, missed))
         for name, operand, level, at in itertools.chain.from_iterable(inside):
