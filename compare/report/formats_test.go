@@ -268,6 +268,7 @@ func TestNothingUnwrittenIsPrinted(t *testing.T) {
 		"compare.KnownLine.line":         "judging a row by the baseline",
 		"compare.Finding.roles":          "collecting findings",
 		"certify.Certificate.Unverified": "judging a row",
+		"certify.Certificate.FirstToken": "telling padding from a wrong row, before anything is reported",
 		"measure.AxisError.Elements":     "limits",
 		"measure.Metrics.OneRow":         "limits",
 		"measure.Pattern.At":             "finding why a mask differs",
