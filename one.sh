@@ -1,1 +1,0 @@
-p=$1; (time timeout 280 /work/w/fused-bin compare --isolate --model /work/w/models/smollm2 s12$p.st 2>&1 | grep -A9 "^operations" | grep -B10 "^note: the order\|^oper" | head -12) 2>&1 | grep -v "sys\|^$"
