@@ -161,3 +161,34 @@ func TestAttentionOverLargeScoresIsCertifiedByItsError(t *testing.T) {
 		t.Errorf("outputs of attention that are 2 %% too large: exit %d", res.ExitCode())
 	}
 }
+
+// In 16 bits some choice of roundings in a softmax over large scores gives nearly any output. A mistake that gives every element in transformers'
+// own arithmetic is the mistake all the same.
+func TestMistakeInAttentionOverLargeScoresIsNamed(t *testing.T) {
+	draw := func(theta float64) ordertest.Case {
+		return ordertest.DrawWith(t, "gemma3", 7, func(config map[string]any) {
+			config["query_pre_attn_scalar"] = 1e-2
+			config["rope_parameters"] = map[string]any{
+				"full_attention":    map[string]any{"rope_type": "default", "rope_theta": theta},
+				"sliding_attention": map[string]any{"rope_type": "default", "rope_theta": theta},
+			}
+		})
+	}
+	inside := regexp.MustCompile(`^(mask|rotary)\.|self_attn\.(._norm|._rope|keys|values|scores.*|probs.*|context)$`)
+	right, wrong := draw(1e4), draw(1e3)
+	local := rewritten(t, localOf(t, wrong, hooks.BF16), func(m *capture.Manifest) { m.Scope, m.Entries, m.Config = capture.Scope{}, nil, nil }, func(_ string, e hooks.Event) []hooks.Event {
+		if inside.MatchString(e.Name) {
+			return nil
+		}
+		return []hooks.Event{e}
+	})
+	i, err := certify.NewIsolator(local, right.List, reference.Weights(right.Checkpoint, hooks.BF16), certify.IsolateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := run(t, local, local, compare.Options{Order: right.List, All: true, Isolator: i, Alone: true})
+	row := rowOfKey(t, res, "layers.0.self_attn.o_proj")
+	if row.Isolated == nil || row.Isolated.Outcome != certify.Bug || !strings.HasPrefix(row.Isolated.Mistake, "theta is 1000;") {
+		t.Errorf("%+v, %q", row.Isolated, row.NotIsolated)
+	}
+}

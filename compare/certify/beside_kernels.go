@@ -1,17 +1,22 @@
 package certify
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// A compiler that leaves attention to a fused kernel fuses what comes before it: inductor turns queries and keys in one kernel, in float32,
-// and rounds them when they are handed to the attention. So a known kernel is also tried with float32 between any two steps in front of it.
+// A compiler that leaves attention to a fused kernel fuses the operations in front of it: inductor rotates queries and keys in one kernel, in
+// float32, and rounds them when it hands them to the attention. Which rotary table it rounds depends on which of them a hook looks at. So a known
+// kernel is also tried with float32 inside any of the operations in front of it.
 
-// besideKernels looks for one of some kernels beside such steps. It returns nil if none explains all entries of a form and shows enough beside
-// the kernel by itself.
+// maxInFront bounds the operations of which every combination is tried: two norms, two tables, the rotation and the mask.
+const maxInFront = 6
+
+// besideKernels looks for a kernel with such operations that explains all entries of a form. The operations have to show as much as any
+// arithmetic has to, compared with the kernel without them. The result is nil if no kernel does.
 func besideKernels(f *form, left []*evidence, kernels []*arithmetic) (*arithmetic, error) {
 	s := newSearch(left, f.entries)
 	if s.dtype == hooks.F32 {
@@ -25,20 +30,11 @@ func besideKernels(f *form, left []*evidence, kernels []*arithmetic) (*arithmeti
 		if err != nil {
 			return nil, err
 		}
-		from := *kernel
-		from.beside = kernel
-		inFront := func(yield func(*arithmetic) bool) {
-			for a := range newPresetter(p, kernel.rewrites).between(&from, true) {
-				if a.sameInside(kernel) && !yield(a) {
-					return
-				}
-			}
+		found, err := s.each(float32InFront(p, kernel))
+		if err != nil {
+			return nil, err
 		}
-		found, err := s.each(inFront)
-		if found == nil || err != nil {
-			if err != nil {
-				return nil, err
-			}
+		if found == nil {
 			continue
 		}
 		if shown, err := found.proven(found.showIn(f.entries, left)); shown || err != nil {
@@ -48,43 +44,59 @@ func besideKernels(f *form, left []*evidence, kernels []*arithmetic) (*arithmeti
 	return nil, nil
 }
 
-// float32InFront is the arithmetic of a kernel in an engine that rounds nothing in front of it but what it is handed: queries, keys and values.
-func float32InFront(p *program.Program, kernel *arithmetic) *arithmetic {
+// float32InFront lists the arithmetics of a kernel in engines that keep float32 inside some of the operations in front of it, each combination of
+// operations once.
+func float32InFront(p *program.Program, kernel *arithmetic) iter.Seq[*arithmetic] {
+	operations := roundedInFront(p)
+	operations = operations[:min(len(operations), maxInFront)]
+	return func(yield func(*arithmetic) bool) {
+		for some := 1; some < 1<<len(operations); some++ {
+			a := *kernel
+			a.beside = kernel
+			wide := &a
+			for k, sites := range operations {
+				for _, at := range sites {
+					if some>>k&1 == 1 {
+						wide = wide.with(at, program.Choice{Round: program.Plain})
+					}
+				}
+			}
+			if !yield(wide) {
+				return
+			}
+		}
+	}
+}
+
+// roundedInFront are the sites in front of a fused attention that are rounded to the model's dtype, by operation. What is handed to a product, such as
+// rotated queries, is rounded by every engine and is left out.
+func roundedInFront(p *program.Program) [][]program.Site {
 	handed := map[int]bool{}
 	for i := range p.Steps {
-		if p.Steps[i].Form == program.FusedForm {
+		if p.Steps[i].Prim == program.Dot {
 			for _, operand := range p.Steps[i].Args {
 				handed[p.Source(operand)] = true
 			}
 		}
 	}
-	a := *kernel
-	a.beside = kernel
-	wide := &a
+	var operations [][]program.Site
 	sites, steps := p.Sites()
 	for _, at := range sites {
 		s := &p.Steps[steps[at][0]]
-		kept := at.Form == program.FusedForm || s.Round != program.Model || s.Prim == program.Number || s.Prim == program.Affine
-		if !kept && !slices.ContainsFunc(steps[at], func(i int) bool { return handed[i] }) {
-			wide = wide.with(at, program.Choice{Round: program.Plain})
+		if at.Form == program.FusedForm || s.Round != program.Model || s.Prim == program.Number || slices.ContainsFunc(steps[at], func(i int) bool { return handed[i] }) {
+			continue
 		}
+		k := slices.IndexFunc(operations, func(of []program.Site) bool { return of[0].Form == at.Form })
+		if k < 0 {
+			operations, k = append(operations, nil), len(operations)
+		}
+		operations[k] = append(operations[k], at)
 	}
-	wide.habit = kernel.habit + ", float32 in front"
-	return wide
+	return operations
 }
 
-// toTheBit reports whether an arithmetic is that of a kernel which is known to the bit, its exponential included.
+// toTheBit reports whether an arithmetic has a kernel that is known to the bit, with its exponential.
 func (a *arithmetic) toTheBit() bool {
 	k := a.rewrites.Kernel()
 	return k > 0 && program.Kernels[k-1].Keys == torchKeys
-}
-
-// sameInside reports whether two arithmetics make the same choices at all sites of a fused attention.
-func (a *arithmetic) sameInside(kernel *arithmetic) bool {
-	for at, c := range a.at {
-		if own, ok := kernel.at[at]; at.Form == program.FusedForm && (!ok || own != c) {
-			return false
-		}
-	}
-	return true
 }

@@ -29,8 +29,12 @@ func (f *form) decide() error {
 		if shown {
 			f.own = all
 		}
+		if err != nil || shown {
+			return err
+		}
 		// In float32 there is one choice at a site, double precision or a fused product, and it is no choice of a site alone.
-		if err != nil || shown || s.dtype != hooks.F32 || all.habit != "" {
+		if s.dtype != hooks.F32 || all.habit != "" {
+			f.wrong, err = changedAttention(left, f.entries)
 			return err
 		}
 	}
@@ -44,11 +48,9 @@ func (f *form) decide() error {
 			return err
 		}
 		if inside {
-			if f.wrong, err = number(left, f.entries); f.wrong != nil || err != nil || !left[0].formula.Fuses() {
-				return err
+			if f.wrong, err = number(left, f.entries); f.wrong == nil && err == nil {
+				f.wrong, err = changedAttention(left, f.entries)
 			}
-			// The hull of a softmax over large scores holds nearly everything.
-			f.wrong, err = changedIn(left, f.entries, []*arithmetic{{}})
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
-	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -91,29 +90,14 @@ func inUnknownKernel(s *search) (*arithmetic, error) {
 	return s.all(all)
 }
 
-// kernels are the known fused kernels that the entries of a form may have: by themselves, then with float32 in front of them.
+// kernels are the known fused kernels that the entries of a form may have.
 func (f *form) kernels() ([]*arithmetic, error) {
 	e := f.entries[0]
 	all, err := fusedPresets(e.formula.Program, e.rewritten, false)
-	if err != nil {
-		return nil, err
-	}
 	for _, a := range all {
 		a.open = slices.ContainsFunc(f.entries, func(e *evidence) bool { return e.wider() })
 	}
-	for _, a := range all {
-		if !a.toTheBit() || e.i.env.DType == hooks.F32 {
-			continue
-		}
-		p, err := e.rewritten(a.rewrites)
-		if err != nil {
-			return nil, err
-		}
-		if wide := float32InFront(p, a); len(wide.at) > len(a.at) {
-			all = append(all, wide)
-		}
-	}
-	return all, nil
+	return all, err
 }
 
 // heldBy are the entries that an arithmetic gives, and those that it does not. It is given up after as many as are looked at first, where it gives
@@ -183,10 +167,28 @@ func shownIn(some, left []*evidence) []*evidence {
 	return slices.DeleteFunc(slices.Clone(some), func(e *evidence) bool { return !slices.Contains(left, e) })
 }
 
+// proofOfChange is how many elements a change has to show that rules roundings out. An element has two neighbours that it may be rounded to, so that
+// a change which is not the engine's gives each with a chance of a half. An arithmetic has to give proofElements; of changes a thousand are
+// tried, and each doubling of the tries asks for one more.
+const proofOfChange = proofElements + 10
+
+// changedAttention looks for a change under transformers' own arithmetic to an operation with an attention in it, where no arithmetic is shown
+// by the entries. A softmax over large scores has bounds, and a hull, that hold nearly everything.
+func changedAttention(left, of []*evidence) (*diagnose.Finding, error) {
+	if !left[0].formula.Fuses() {
+		return nil, nil
+	}
+	return changedIn(left, of, []*arithmetic{{}})
+}
+
 // changedIn looks for a change to the operation: with it one of some arithmetics gives every element of all entries of a form. The finding is nil where
 // no change does. Transformers' own arithmetic and that of torch's kernel are known to the bit, so that no rounding explains what the change does.
 func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Finding, error) {
-	if !proven(left) {
+	elements, rows := 0, 0
+	for _, e := range left {
+		elements, rows = elements+len(e.left), rows+e.rowsIn(e.left)
+	}
+	if elements < proofOfChange || rows < proofRows {
 		return nil, nil
 	}
 	for _, a := range arithmetics {
