@@ -23,7 +23,7 @@ type Source struct {
 	LastRow bool     // it has the row of its pass's last token alone, as many engines compute logits
 	Printed *Printed // it is read from a text that has not all of it; else nil
 	InOrder bool     // its keys were put into the order of their positions
-	LeftOff *LeftOff // the cells of keys that were left off; nil: it has all cells of its file
+	LeftOff *LeftOff // the cells of keys that were left off, or nil
 	// Terms are what Data is the sum of, each as Data lies: partial results of ranks, which an engine adds in an order of its own,
 	// rounding each sum to DType, where Data is rounded once. nil for any other tensor. See [Trace.Value].
 	Terms []io.ReaderAt

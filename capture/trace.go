@@ -48,7 +48,7 @@ type Record struct {
 	LastRow bool     // it has the row of its pass's last token alone, where the order has all
 	Printed *Printed // it is read from a text that has not all of it; else nil
 	InOrder bool     // its keys were put into the order of their positions
-	LeftOff *LeftOff // the cells of keys that were left off; nil: it has all cells of its file
+	LeftOff *LeftOff // the cells of keys that were left off, or nil
 
 	offset int64       // of the data, from the start of the file
 	data   io.ReaderAt // of an assembled trace, which is no one file; else nil

@@ -171,16 +171,22 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 // allows the dtype, whichever is larger. The bounds show that where they reach no further than the limit. Else the error that was
 // measured shows it, since the value is known whatever its bounds are. What is EXACT has no error.
 func (c *Chain) untested(cert *Certificate, key string) string {
-	own, table := c.walk.Limit(key), gate.TableLimit(c.i.env.DType)
-	limit := max(own, table)
-	if cert.Outcome != Rounding || float64(cert.Reach) <= limit || float64(cert.RelL2) <= limit {
+	if cert.Outcome != Rounding || !c.beyondLimits(cert, key) {
 		return ""
 	}
+	own, table := c.walk.Limit(key), gate.TableLimit(c.i.env.DType)
 	most := fmt.Sprintf("its limit of %.3g", own)
 	if own < table {
 		most = fmt.Sprintf("the %.3g that the table of limits allows %s", table, c.i.env.DType)
 	}
 	return fmt.Sprintf("rounding may add an error of up to %.3g here, more than %s", float64(cert.Reach), most)
+}
+
+// beyondLimits reports whether the bounds of an entry and its measured error are both beyond its limits, so that its certificate shows nothing. An
+// error that is no number is beyond any limit.
+func (c *Chain) beyondLimits(cert *Certificate, key string) bool {
+	limit := max(c.walk.Limit(key), gate.TableLimit(c.i.env.DType))
+	return !(float64(cert.Reach) <= limit) && !(float64(cert.RelL2) <= limit)
 }
 
 // again forgets what was made of certificates, and keeps these.
@@ -245,11 +251,10 @@ func (c *Chain) leaves(ctx context.Context, got *Link, key string, cut *order.Pl
 
 // broken says why no chain goes through an entry with this certificate; empty where one does.
 func (c *Chain) broken(cert *Certificate, key string) string {
-	limit := max(c.walk.Limit(key), gate.TableLimit(c.i.env.DType))
 	switch {
 	case cert.Outcome == Bug:
 		return "it is wrong on its own inputs"
-	case cert.Outcome == Unidentified && float64(cert.Reach) > limit && float64(cert.RelL2) > limit:
+	case cert.Outcome == Unidentified && c.beyondLimits(cert, key):
 		return fmt.Sprintf("no known arithmetic reproduces it, and its bounds are too wide to tell rounding from a mistake: they reach to %.3g", float64(cert.Reach))
 	case cert.Outcome == Unidentified:
 		return "it is not certified: " + NotIdentified

@@ -269,7 +269,7 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		}
 	}
 	if f.reread != nil {
-		k, rest, order, err := f.reread.explains(t)
+		_, k, rest, order, err := f.reread.judge(t)
 		if err != nil {
 			return nil, nil, false, err
 		}

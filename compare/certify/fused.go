@@ -100,8 +100,8 @@ func (f *form) kernels() ([]*arithmetic, error) {
 	return all, err
 }
 
-// heldBy are the entries that an arithmetic gives, and those that it does not. It is given up after as many as are looked at first, where it gives
-// none of these.
+// heldBy splits the entries of a form into those that an arithmetic explains and the rest. It stops after minEntries entries if the arithmetic
+// explains no entry among them.
 func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 	for _, e := range f.entries {
 		_, left, _, err := e.strict(a)
@@ -117,9 +117,9 @@ func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 	return held, rest, nil
 }
 
-// inKernels decides the form by the fused kernels that are known: by the one that gives all of its entries, or more than half of them and two at
-// least, where it shows what transformers' arithmetic does not give; else by one beside float32 in front of it; else by the change to the operation with which one of them gives all. Done is
-// false where nothing is decided.
+// inKernels decides the form by the known fused kernels. A kernel decides if it explains all entries, or more than half of them and two at least,
+// and shows what transformers' arithmetic does not give. Else a kernel with float32 in front of it may explain all entries, or a kernel with a
+// change to the operation. Done is false if none of these decides.
 func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	all, err := f.kernels()
 	if err != nil || len(all) == 0 {

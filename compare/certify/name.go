@@ -381,14 +381,15 @@ func (i *Isolator) leftOf(ctx context.Context, role string) (left []*evidence, o
 			}
 			a := f.own
 			if f.reread != nil {
-				again, rest, err := f.reread.left(e)
+				again, _, rest, _, err := f.reread.judge(e.trial)
 				if err != nil {
 					return nil, nil, nil, err
 				}
-				if len(rest) == 0 {
+				if again != nil && len(rest) == 0 {
 					continue
+				} else if again != nil {
+					e, a = &evidence{again, e.left}, f.reread.own
 				}
-				e, a = again, f.reread.own
 			}
 			if a != nil && f.second != nil {
 				if _, rest, _, err := e.strict(f.second); err != nil {

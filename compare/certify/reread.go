@@ -23,7 +23,7 @@ type rereading struct {
 	operand string // the entry's name without its layer, "mlp.act_fn"
 	// own is the arithmetic of programs that compute the operand again, in most entries of the form at least.
 	own *arithmetic
-	// thin: the elements that own leaves of the other entries are too few to accuse these entries.
+	// thin: own leaves too few elements of the other entries to accuse them.
 	thin bool
 }
 
@@ -74,7 +74,8 @@ func roleOf(e *order.Entry) string {
 	return strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer))
 }
 
-// recomputing are entries whose programs compute an operand again from what it was computed from; fewer where that was not captured.
+// recomputing returns entries with programs that compute an operand again. It returns fewer entries if the inputs of an operand were not
+// captured.
 func recomputing(ctx context.Context, entries []*evidence, operand string) ([]*evidence, error) {
 	var all []*evidence
 	for _, e := range entries {
@@ -90,11 +91,14 @@ func recomputing(ctx context.Context, entries []*evidence, operand string) ([]*e
 	return all, nil
 }
 
-// recompute is the trial of an entry whose program computes an operand again; nil where what the operand was computed from was not captured.
+// recompute returns the trial of an entry whose program computes an operand again. It returns nil if the entry has no such operand, or if what
+// the operand was computed from was not captured.
 func (t *trial) recompute(ctx context.Context, operand string) (*trial, error) {
-	again, err := t.i.trialFrom(ctx, t.node, func(n order.Node) bool {
-		return t.i.has(n) && (n.Pass != t.node.Pass || roleOf(t.i.list.At(n)) != operand)
-	})
+	at := slices.IndexFunc(t.cut.Leaves, func(n order.Node) bool { return n.Pass == t.node.Pass && roleOf(t.i.list.At(n)) == operand })
+	if at < 0 {
+		return nil, nil
+	}
+	again, err := t.i.trialFrom(ctx, t.node, func(n order.Node) bool { return n != t.cut.Leaves[at] && t.i.has(n) })
 	if lacking(err) {
 		return nil, nil
 	} else if err != nil {
@@ -165,25 +169,14 @@ func (t *trial) roundingOf(operand string) (*program.Site, error) {
 	return nil, nil
 }
 
-// explains judges an entry that reads the operand before it is rounded, and returns what is left of the entry; j is nil where the operand
-// cannot be computed again.
-func (r *rereading) explains(t *trial) (j *judged, left []int, order string, err error) {
-	again, err := t.recompute(t.ctx, r.operand)
-	if err != nil || again == nil {
-		return nil, nil, "", err
+// judge judges an entry in the arithmetic that reads the operand before it is rounded. It returns the trial that computes the operand again, nil if
+// that cannot be computed, and the elements of the entry that the arithmetic leaves.
+func (r *rereading) judge(t *trial) (again *trial, j *judged, left []int, order string, err error) {
+	if again, err = t.recompute(t.ctx, r.operand); again == nil || err != nil {
+		return nil, nil, nil, "", err
 	}
-	return again.strict(r.own)
-}
-
-// left is an entry whose program computes the operand again, and what the arithmetic leaves of the entry. An entry whose operand cannot be
-// computed again stays as it is.
-func (r *rereading) left(e *evidence) (*evidence, []int, error) {
-	again, err := e.recompute(e.ctx, r.operand)
-	if err != nil || again == nil {
-		return e, e.left, err
-	}
-	_, rest, _, err := again.strict(r.own)
-	return &evidence{again, e.left}, rest, err
+	j, left, order, err = again.strict(r.own)
+	return again, j, left, order, err
 }
 
 // words say what an engine does that reads an operand so.

@@ -39,7 +39,7 @@ func tableSites(p *program.Program) []program.Site {
 	return all
 }
 
-// choicesOf are the sites of a program that an engine chooses for, one by one. The sites of all tables are one choice.
+// choicesOf groups the sites of a program by choice: a site is a choice by itself, and the sites of all tables are one choice.
 func choicesOf(p *program.Program, tables []program.Site) [][]program.Site {
 	var all [][]program.Site
 	sites, _ := p.Sites()
@@ -178,7 +178,7 @@ func distance(of []*evidence, a *arithmetic) (far float64, err error) {
 	return far, nil
 }
 
-// tableWords say how an engine makes tables; others are ways that are about as near.
+// tableWords says how an engine makes tables. The ways in others fit about as well.
 func tableWords(way uint8, others []uint8) string {
 	if len(others) == 0 {
 		return "makes rotary tables " + program.TableWords(way)

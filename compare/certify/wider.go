@@ -3,8 +3,6 @@ package certify
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -101,7 +99,7 @@ func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, g
 func kinds(of []*evidence) int {
 	names := map[string]bool{}
 	for _, e := range of {
-		names[strings.TrimPrefix(e.entry.Name, fmt.Sprintf("layers.%d.", e.entry.Layer))] = true
+		names[roleOf(e.entry)] = true
 	}
 	return len(names)
 }

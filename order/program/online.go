@@ -168,7 +168,8 @@ func divisible(v Var, keys int) bool {
 // Fuses reports whether a program has an attention that one kernel may compute.
 func (p *Program) Fuses() bool { return len(p.attentions()) > 0 }
 
-// InKernel is the program with its attentions as a fused kernel computes them, numbered from 1; the program itself where there is none.
+// InKernel returns the program with its attentions as a fused kernel computes them. Kernel k is Kernels[k−1]. Without such a kernel, or without
+// attention, it returns the program itself.
 func (p *Program) InKernel(k int) (*Program, error) {
 	if k < 1 || k > len(Kernels) {
 		return p, nil
@@ -191,7 +192,7 @@ func (p *Program) InKernel(k int) (*Program, error) {
 	return q, nil
 }
 
-// Fused is the kernel in which the program has its attentions; nil for none.
+// Fused returns the kernel that computes the attentions of the program, or nil.
 func (p *Program) Fused() *Fused { return p.fused }
 
 // fuse edits one attention.

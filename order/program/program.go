@@ -41,7 +41,7 @@ type Step struct {
 	whole    bool    // its result is read outside of its stage
 	fixed    bool    // of a Number: no site
 	units    float64 // of a Number: what it may be off by, in units of float32; of a Div: by what the divisor's reciprocal may
-	relative bool    // of a RowMax: what is computed from it is rounded, so that it matters which number it is
+	relative bool    // of a RowMax in a fused attention: probabilities are rounded relative to the maximum
 	least    float64 // of a Div: what the divisor is not below; 0 where nothing is known
 	fused    bool    // of an Exp: that of a fused attention
 	definite bool    // of an Add in another order than the reference's: it is rounded to the nearest

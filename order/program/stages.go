@@ -229,7 +229,7 @@ func (r *run) rounds(form string) bool {
 }
 
 // rowMax takes the largest of each row. It cancels in what follows, whichever element it is, unless a step there rounds: then it
-// decides where. Relative: it is what those that may be the largest allow for.
+// decides where. If relative, the bound is that of the elements which may be the largest.
 func rowMax(out, x operand, matters, relative bool) {
 	n := len(x.v) / max(len(out.v), 1)
 	for k := range out.v {
