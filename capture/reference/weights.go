@@ -90,9 +90,7 @@ func (r rows) decode(dst []float64, data []byte) error {
 		return err
 	}
 	if r.round.Valid() {
-		for k, v := range dst {
-			dst[k] = floats.Round(r.round, v)
-		}
+		floats.RoundAll(r.round, dst)
 	}
 	return nil
 }

@@ -8,23 +8,21 @@ import (
 	"testing"
 )
 
-// Stock llama.cpp computes small random checkpoints: angles are a running product of float32, fused attention rounds keys and values to float16, and
-// a sliding layer keeps all keys and masks them. None of that is a bug, so no entry is to be accused. A trace in which some are accused has their
-// number here: a number that has become smaller is to be changed too.
+// Stock llama.cpp computes small random checkpoints: angles are a running product of float32, fused attention has queries, keys, values and its
+// output in float16, and a sliding layer keeps all keys and masks them. None of that is a bug, so no entry is to be accused.
 func TestCutTracesOfLlamaCpp(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(sources(t), "fixtures/wild/trained")
 	for _, tt := range []struct {
 		model, run, names string
-		accused           int
 	}{
-		{"llama-64", "steps", "llamacpp-llama", 0},
-		{"llama-64", "fused", "llamacpp-llama-flash", 6},
-		{"llama-64", "rotary-200", "llamacpp-rotary", 0},
-		{"llama-128", "steps", "llamacpp-llama", 0},
-		{"llama-128", "fused", "llamacpp-llama-flash", 6},
-		{"gemma3-window", "steps", "llamacpp-gemma3", 0},
-		{"gemma3-window", "fused", "llamacpp-gemma3-flash", 18},
+		{"llama-64", "steps", "llamacpp-llama"},
+		{"llama-64", "fused", "llamacpp-llama-flash"},
+		{"llama-64", "rotary-200", "llamacpp-rotary"}, // the tables alone: INCOMPLETE
+		{"llama-128", "steps", "llamacpp-llama"},
+		{"llama-128", "fused", "llamacpp-llama-flash"},
+		{"gemma3-window", "steps", "llamacpp-gemma3"},
+		{"gemma3-window", "fused", "llamacpp-gemma3-flash"},
 	} {
 		report := filepath.Join(t.TempDir(), "report.json")
 		var out, errOut bytes.Buffer
@@ -32,11 +30,15 @@ func TestCutTracesOfLlamaCpp(t *testing.T) {
 			"tracediff", "compare", "--isolate", "--all", filepath.Join(root, "cut", tt.model+"."+tt.run+".safetensors"),
 			"--model", filepath.Join(root, "cut", tt.model), "--map", filepath.Join(root, "maps", tt.names+".toml"), "--report", "json=" + report,
 		}, nil, &out, &errOut)
-		if code != exitMatch && code != exitMismatch {
-			t.Fatalf("%s.%s: exit %d\n%s", tt.model, tt.run, code, errOut.String())
+		want := exitMatch
+		if tt.run == "rotary-200" {
+			want = exitMismatch
 		}
-		if accused := accusedIn(t, report); accused != tt.accused {
-			t.Errorf("%s.%s: %d entries are accused, the table has %d\n%s", tt.model, tt.run, accused, tt.accused, out.String())
+		if code != want {
+			t.Fatalf("%s.%s: exit %d, want %d\n%s%s", tt.model, tt.run, code, want, out.String(), errOut.String())
+		}
+		if accused := accusedIn(t, report); accused != 0 {
+			t.Errorf("%s.%s: %d entries are accused\n%s", tt.model, tt.run, accused, out.String())
 		}
 	}
 }

@@ -27,6 +27,8 @@ const (
 
 // form is what the entries of one form have in common.
 type form struct {
+	// several is the form of the passes of several tokens, where this one is that of the passes of one token; nil for none.
+	several func() (*form, error)
 	carry   carrier
 	once    sync.Once
 	err     error
@@ -214,6 +216,9 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 	f := i.forms[name]
 	if f == nil {
 		f = &form{carry: func() ([]*arithmetic, error) { return i.carry(ctx, name) }}
+		if several, found := strings.CutSuffix(name, oneToken); found {
+			f.several = func() (*form, error) { return i.alone(ctx, several) }
+		}
 		i.forms[name] = f
 	}
 	i.mu.Unlock()

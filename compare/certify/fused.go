@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -29,21 +30,24 @@ func expWays(k program.Fused) []uint8 {
 const torchKeys = 512
 
 // fusedPresets are the arithmetics of the known fused kernels, or that of the unknown one. A program without an attention that a kernel may compute
-// has no presets. of makes the program of a kernel.
-func fusedPresets(own *program.Program, of func(program.Rewrite) (*program.Program, error), unknown bool) ([]*arithmetic, error) {
+// has no presets. of makes the program of a kernel; d is the dtype of the model.
+func fusedPresets(own *program.Program, of func(program.Rewrite) (*program.Program, error), unknown bool, d hooks.DType) ([]*arithmetic, error) {
 	if !own.Fuses() {
 		return nil, nil
 	}
 	var all []*arithmetic
 	seen := map[string]bool{}
 	for k, kernel := range program.Kernels {
-		if kernel.Unknown != unknown {
+		if kernel.Unknown != unknown || !kernel.Computes(d) {
 			continue
 		}
 		r := program.Rewrite(0).InKernel(k + 1)
 		p, err := of(r)
 		if err != nil {
 			return nil, err
+		}
+		if p.Fused() == nil {
+			continue
 		}
 		for _, way := range expWays(kernel) {
 			a := fusedPreset(p, r, way)
@@ -80,7 +84,7 @@ func inUnknownKernel(s *search) (*arithmetic, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := fusedPresets(own, s.panel[0].rewritten, true)
+	all, err := fusedPresets(own, s.panel[0].rewritten, true, s.dtype)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +97,7 @@ func inUnknownKernel(s *search) (*arithmetic, error) {
 // kernels are the known fused kernels that the entries of a form may have.
 func (f *form) kernels() ([]*arithmetic, error) {
 	e := f.entries[0]
-	all, err := fusedPresets(e.formula.Program, e.rewritten, false)
+	all, err := fusedPresets(e.formula.Program, e.rewritten, false, e.i.env.DType)
 	for _, a := range all {
 		a.open = slices.ContainsFunc(f.entries, func(e *evidence) bool { return e.wider() })
 	}
@@ -124,6 +128,10 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	all, err := f.kernels()
 	if err != nil || len(all) == 0 {
 		return false, err
+	}
+	if proved, err := f.provedKernel(); proved != nil || err != nil {
+		f.own = proved
+		return proved != nil, err
 	}
 	var own *arithmetic
 	var most, suspects []*evidence
@@ -160,6 +168,23 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	}
 	f.wrong, err = changedIn(left, f.entries, all)
 	return f.wrong != nil, err
+}
+
+// provedKernel is the kernel of the same form in the passes of several tokens, if it explains all entries here: a pass of one token shows little of
+// it. The result is nil for none.
+func (f *form) provedKernel() (*arithmetic, error) {
+	if f.several == nil {
+		return nil, nil
+	}
+	g, err := f.several()
+	if err != nil || g.own == nil || g.own.rewrites.Kernel() == 0 {
+		return nil, err
+	}
+	all, err := f.explainedBy(g.own)
+	if !all {
+		return nil, err
+	}
+	return g.own, err
 }
 
 // shownIn takes those of some entries that transformers' arithmetic leaves something of.

@@ -243,6 +243,7 @@ func (s *sight) look(n order.Node, has func(order.Node) bool, opened bool, open 
 
 // made makes mistakes in what is right.
 func (s *sight) made(r *right, n order.Node, opened bool, open ...*sighted) error {
+	r.most = s.most - s.work
 	for _, k := range open {
 		k.looked = true
 		wrong, d, err := s.wrong(r, k)

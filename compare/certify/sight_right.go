@@ -178,6 +178,7 @@ type right struct {
 	hulls     []*judged
 	rewritten []program.Rewrite
 	work      int
+	most      int // of work, for all mistakes
 }
 
 // spread are elements all over an entry of some shape: what is looked at of it where it is large.
@@ -252,8 +253,13 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 		}
 	}
 	if len(r.rigorous.apartFrom(wrong, off)) == 0 { // as of a trace: no order of summation gives all
+		work := len(program.Summations()) * r.formula.Work() // one product after the other
+		if r.work+work > r.most {
+			k.ended = true
+			return false, nil
+		}
+		r.work += work
 		t := r.with(wrong)
-		r.work += len(program.Summations()) * r.formula.Time()
 		_, left, _, err := t.strict(r.a)
 		if err != nil {
 			return false, err

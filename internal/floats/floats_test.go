@@ -224,6 +224,10 @@ func TestRoundOnce(t *testing.T) {
 				if got := floats.Round(n.dtype, x); got != math.Copysign(wantValue, x) {
 					t.Fatalf("%s of %v: got %v, want %v", n.dtype, x, got, math.Copysign(wantValue, x))
 				}
+				all := []float64{x, 0, x}
+				if floats.RoundAll(n.dtype, all); all[0] != math.Copysign(wantValue, x) || all[2] != all[0] || all[1] != 0 {
+					t.Fatalf("%s of %v three times: got %v", n.dtype, x, all)
+				}
 				if got := floats.Ordinal(n.dtype, x); got != int64(math.Copysign(float64(want), x)) {
 					t.Fatalf("%s ordinal of %v: got %d, want %d", n.dtype, x, got, want)
 				}
@@ -377,6 +381,28 @@ func TestDecode(t *testing.T) {
 }
 
 var sink float32
+
+// BenchmarkRoundAll rounds numbers to float16, of which some are below its normal numbers, one by one and all at once.
+func BenchmarkRoundAll(b *testing.B) {
+	xs, of := make([]float64, 4096), make([]float64, 4096)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range of {
+		of[i] = 0.01 * rng.NormFloat64()
+	}
+	b.Run("one by one", func(b *testing.B) {
+		for b.Loop() {
+			for i, x := range of {
+				xs[i] = floats.Round(hooks.F16, x)
+			}
+		}
+	})
+	b.Run("all at once", func(b *testing.B) {
+		for b.Loop() {
+			copy(xs, of)
+			floats.RoundAll(hooks.F16, xs)
+		}
+	})
+}
 
 func BenchmarkRound(b *testing.B) {
 	xs := make([]float32, 4096)

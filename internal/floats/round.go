@@ -100,14 +100,17 @@ func Round(d hooks.DType, x float64) float64 {
 		drop := (53 - f.precision) & 63 // & tells the compiler that no shift is too wide
 		b := math.Float64bits(x)
 		return math.Float64frombits((b + (1<<(drop-1) - 1 + b>>drop&1)) &^ (1<<drop - 1))
+	} else if a < f.smallest() {
+		// The numbers of d are as far apart from here to 0 as numbers of float64 are beside a large one: the sum is rounded to one of them.
+		large := math.Float64frombits(uint64(f.minExp-f.precision+1+52+1023)<<52 | 1<<51)
+		return math.Copysign((x+large)-large, x)
 	}
-	if x == 0 || x != x {
+	if x != x {
 		return x
 	}
 	if !math.IsInf(x, 0) {
 		_, e := math.Frexp(x) // |x| in [2^(e−1), 2^e)
-		// x in units of the last place that d has here: scaling by a power of two is exact, and so is undoing it. The
-		// units of x below 2^−1022 lie far below the smallest number of every format, where all round to zero alike.
+		// x in units of the last place that d has here: scaling by a power of two is exact, and so is undoing it.
 		ulp := math.Ldexp(1, max(e-1, f.minExp)-f.precision+1)
 		x = math.RoundToEven(x/ulp) * ulp
 	}
@@ -118,6 +121,27 @@ func Round(d hooks.DType, x float64) float64 {
 		return math.Copysign(f.max, x)
 	default:
 		return math.Copysign(math.Inf(1), x)
+	}
+}
+
+// RoundAll rounds each of some numbers to d, in place, as Round does.
+func RoundAll(d hooks.DType, x []float64) {
+	if d == hooks.F64 || !d.Float() {
+		for i, v := range x {
+			x[i] = Round(d, v)
+		}
+		return
+	}
+	f := &formats[d]
+	least, most, drop := f.smallest(), f.max, (53-f.precision)&63
+	half, mask := uint64(1)<<(drop-1)-1, uint64(1)<<drop-1
+	for i, v := range x {
+		if a := math.Abs(v); a >= least && a <= most { // see Round
+			b := math.Float64bits(v)
+			x[i] = math.Float64frombits((b + half + b>>drop&1) &^ mask)
+			continue
+		}
+		x[i] = Round(d, v)
 	}
 }
 

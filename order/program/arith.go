@@ -301,8 +301,6 @@ func (f finisher) values(x []float64) {
 		}
 	default:
 		d, _ := f.to(0)
-		for i, v := range x {
-			x[i] = floats.Round(d, v)
-		}
+		floats.RoundAll(d, x)
 	}
 }

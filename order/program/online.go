@@ -24,6 +24,8 @@ type Fused struct {
 	Rounded bool
 	// Unknown: the blocks are not known. What p is rounded relative to is not in the trace then, and neither is what it is rounded to: there is a bound.
 	Unknown bool
+	// Threads is how many threads a kernel of ggml has; 0: it is none of ggml.
+	Threads int
 }
 
 // Kernels are the fused kernels that are known, the most used first, and the unknown one last: the kernel of a rewrite is one of these.
@@ -37,6 +39,13 @@ var Kernels = []Fused{
 	{Keys: 256},
 	{}, // GPUs, by the size of a head; flash attention goes back
 	{Rounded: true},
+	{Keys: tileGGML, Threads: 1}, // ggml on a CPU
+	{Keys: tileGGML, Threads: 2},
+	{Keys: tileGGML, Threads: 4},
+	{Keys: tileGGML, Threads: 8},
+	{Keys: tileGGML, Threads: 16},
+	{Keys: tileGGML, Threads: 6},
+	{Keys: tileGGML, Threads: 12},
 	{Unknown: true},
 }
 
@@ -168,14 +177,14 @@ func divisible(v Var, keys int) bool {
 // Fuses reports whether a program has an attention that one kernel may compute.
 func (p *Program) Fuses() bool { return len(p.attentions()) > 0 }
 
-// InKernel returns the program with its attentions as a fused kernel computes them. Kernel k is Kernels[k−1]. Without such a kernel, or without
-// attention, it returns the program itself.
+// InKernel returns the program with its attentions as a fused kernel computes them. Kernel k is Kernels[k−1]. Without such a kernel, without
+// attention, or with more keys than mostByKey where a kernel takes them one by one, it returns the program itself.
 func (p *Program) InKernel(k int) (*Program, error) {
 	if k < 1 || k > len(Kernels) {
 		return p, nil
 	}
 	all := p.attentions()
-	if len(all) == 0 {
+	if len(all) == 0 || slices.ContainsFunc(all, func(a attention) bool { return a.few(Kernels[k-1]) && a.scores.Last() > mostByKey }) {
 		return p, nil
 	}
 	e := p.Edit()
@@ -212,14 +221,32 @@ func (a *attention) fuse(e *Editor, k Fused) {
 			}
 		}
 	}
+	var r running
+	if k.Threads > 0 {
+		r = a.ggml(e, k)
+	} else {
+		r = a.online(e, k, k.blocks(0, a.scores.Last()))
+	}
+	e.Become(a.product, Div, r.out, a.column(e, r.sum))
+	s := &e.steps[a.product]
+	s.Form, s.Name, s.Site = FusedForm, "quotient", "quotient"
+	s.least = leastSum
+}
+
+// running is what an online softmax has after some keys: by row of scores the largest and the sum, by row of the output the output.
+type running struct{ top, sum, out Var }
+
+// online takes blocks of keys one after the other.
+func (a *attention) online(e *Editor, k Fused, blocks [][2]int) running {
 	last := len(a.scores.shape) - 1
-	var top, sum, out Var
-	for n, block := range k.blocks(a.scores.Last()) {
+	var r running
+	for n, block := range blocks {
 		x := e.Slice(a.scores, last, block[0], block[1])
-		m := e.RowMax(x)
-		e.steps[m.step].relative = true
+		largest := e.RowMax(x)
+		e.steps[largest.step].relative = true
+		m := largest
 		if n > 0 {
-			m = e.Max(top, m)
+			m = e.Max(r.top, largest)
 		}
 		exp := e.Exp(FusedExp, e.Sub("difference", x, m))
 		e.steps[exp.step].fused = true
@@ -230,24 +257,32 @@ func (a *attention) fuse(e *Editor, k Fused) {
 		}
 		l, o := e.Sum("sum", terms), a.part(e, p, block)
 		if n > 0 {
-			before := e.Exp("exp of the maxima", e.Sub("difference of maxima", top, m))
-			scaled := e.Mul("sum before", before, sum)
+			rise := e.Max(e.Sub("difference of maxima", largest, r.top), e.Literal(0)) // 0, whatever the bounds of the maxima, where top stays
+			before := e.Exp("exp of the maxima", e.Neg(rise))
+			scaled := e.Mul("sum before", before, r.sum)
 			e.steps[scaled.step].Round = None
 			l = e.Add("sum of blocks", scaled, l)
-			o = e.Add("output of blocks", e.Mul("output before", out, a.column(e, before)), o)
+			out := e.Mul("output before", r.out, a.column(e, before))
+			if a.few(k) {
+				e.steps[out.step].Round, e.steps[o.step].Round = Half, None
+			}
+			o = e.Add("output of blocks", out, o)
 		}
-		top, sum, out = m, l, o
+		if a.few(k) {
+			e.steps[o.step].Round = Half
+		}
+		r = running{m, l, o}
 	}
-	e.Become(a.product, Div, out, a.column(e, sum))
-	s := &e.steps[a.product]
-	s.Form, s.Name, s.Site = FusedForm, "quotient", "quotient"
-	s.least = leastSum
+	return r
 }
 
 // Words say what a kernel does that transformers does not, in a model of a dtype.
 func (k *Fused) Words(d hooks.DType) string {
 	words := "probabilities divided after their product with the values, as fused kernels do"
-	if d != hooks.F32 {
+	switch {
+	case k.Threads > 0:
+		words = "keys and values, and of few queries these and the output after each key, rounded to float16, as ggml's fused attention does"
+	case d != hooks.F32:
 		words = fmt.Sprintf("probabilities rounded to %s before they are divided, as fused kernels do", d)
 	}
 	if k.Unknown {
@@ -264,14 +299,14 @@ func (k Fused) rounding() Rounding {
 	return Model
 }
 
-// blocks are the first key of each block and the one after its last, in their order.
-func (k Fused) blocks(keys int) (all [][2]int) {
+// blocks are the first key of each block and the one after its last, in their order, of the keys from one on to another.
+func (k Fused) blocks(from, to int) (all [][2]int) {
 	n := k.Keys
 	if n == 0 {
-		n = max(keys, 1)
+		n = max(to-from, 1)
 	}
-	for from := 0; from < keys; from += n {
-		all = append(all, [2]int{from, min(from+n, keys)})
+	for ; from < to; from += n {
+		all = append(all, [2]int{from, min(from+n, to)})
 	}
 	if k.Back {
 		slices.Reverse(all)
@@ -283,7 +318,7 @@ func (k Fused) blocks(keys int) (all [][2]int) {
 func (a *attention) part(e *Editor, p Var, block [2]int) Var {
 	s := &e.p.Steps[a.product]
 	keys, own := a.scores.Last(), block[1]-block[0]
-	args := slices.Clone(s.Args)
+	args := slices.Clone(e.steps[a.product].Args)
 	v := s.Args[a.arg]
 	w := Var{p.step, 0, slices.Clone(v.shape), slices.Clone(v.stride)}
 	last := len(w.shape) - 1

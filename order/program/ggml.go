@@ -1,0 +1,86 @@
+package program
+
+import "github.com/tracediff/tracediff/hooks"
+
+// ggml's fused attention for a CPU (ggml_compute_forward_flash_attn_ext, ggml/src/ggml-cpu/ops.cpp) computes in float32 from keys and values in
+// float16, as its cache has them. Of tileGGML queries and more it takes blocks of as many keys. Of fewer, queries are float16 too, and it takes one
+// key after the other:
+//
+//	o = R(R(o·exp(m before − m)) + p·v), R to float16
+//
+// where p·v is not rounded before it is added. Each thread takes a part of the keys of a single query where the cache has splitGGML cells or more,
+// and the parts are put together in float32.
+const (
+	tileGGML  = 64
+	splitGGML = 512
+	cellsGGML = 256 // llama.cpp computes with a multiple of so many cells, of which the last are empty
+)
+
+// mostByKey bounds the keys that are taken one by one: each is twelve steps.
+const mostByKey = 2048
+
+// few reports whether a kernel takes key by key.
+func (a *attention) few(k Fused) bool {
+	return k.Threads > 0 && a.queries() < tileGGML
+}
+
+// queries is how many rows of scores a head has.
+func (a *attention) queries() int {
+	if n := len(a.scores.shape); n > 1 {
+		return a.scores.shape[n-2]
+	}
+	return 1
+}
+
+// ggml computes an attention as ggml does.
+func (a *attention) ggml(e *Editor, k Fused) running {
+	keys := a.scores.Last()
+	for _, i := range a.path {
+		s := &e.p.Steps[i]
+		if s.Prim != Dot {
+			continue
+		}
+		for n, v := range s.Args {
+			if ofKeys := v.shape[len(s.Shape)-1] > 1; ofKeys || a.few(k) {
+				e.Read(i, n, e.inFloat16(v))
+			}
+		}
+	}
+	e.Read(a.product, 1-a.arg, e.inFloat16(e.p.Steps[a.product].Args[1-a.arg]))
+	if !a.few(k) {
+		return a.online(e, k, k.blocks(0, keys))
+	}
+	cells := (keys + cellsGGML - 1) / cellsGGML * cellsGGML
+	if a.queries() > 1 || cells < splitGGML {
+		return a.online(e, k, Fused{Keys: 1}.blocks(0, keys))
+	}
+	part := (cells + k.Threads - 1) / k.Threads
+	r := a.online(e, k, Fused{Keys: 1}.blocks(0, min(part, keys)))
+	for from := part; from < keys; from += part {
+		r = a.together(e, r, a.online(e, k, Fused{Keys: 1}.blocks(from, min(from+part, keys))))
+	}
+	return r
+}
+
+// together is what two parts of the keys give together.
+func (a *attention) together(e *Editor, one, other running) running {
+	m := e.Max(one.top, other.top)
+	of := func(r running) (sum, out Var) {
+		by := e.Exp("exp of the maxima", e.Sub("difference of maxima", r.top, m))
+		return e.Mul("sum of a part", r.sum, by), e.Mul("output of a part", r.out, a.column(e, by))
+	}
+	l, o := of(one)
+	sum, out := of(other)
+	return running{m, e.Add("sum of parts", l, sum), e.Add("output of parts", o, out)}
+}
+
+// inFloat16 is a view with what it shows in float16.
+func (e *Editor) inFloat16(v Var) Var {
+	whole := e.p.Result(v.step)
+	r := e.add(Step{Prim: Round, Name: "in float16", Args: []Var{whole}, Shape: whole.shape, Round: Half})
+	v.step = r.step
+	return v
+}
+
+// Computes reports whether a kernel computes models of a dtype: that of ggml computes in float32 alone.
+func (k Fused) Computes(d hooks.DType) bool { return k.Threads == 0 || d == hooks.F32 }
