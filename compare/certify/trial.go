@@ -299,6 +299,15 @@ func (t *trial) widened() []program.Value {
 	return in
 }
 
+// readsFloats reports whether the entry is computed from a captured tensor of floats: tables are not, of which an engine has no more digits than
+// were captured.
+func (t *trial) readsFloats() bool {
+	return slices.ContainsFunc(t.formula.Inputs, func(n order.Node) bool {
+		rec, ok := t.i.trace.Lookup(n.Pass, t.i.list.At(n).Name)
+		return ok && rec.DType.Float()
+	})
+}
+
 // strict judges the entry in transformers' arithmetic, also with sums in the orders in which engines add, and returns the
 // elements that nothing of it explains.
 func (t *trial) strict(a *arithmetic) (j *judged, left []int, order string, err error) {

@@ -86,9 +86,9 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 	return 2*explained > left && proven(given) && kinds(given) >= widerKinds, nil
 }
 
-// givenWider is an entry of which transformers' arithmetic leaves something, nil for any other, and whether wider inputs give it.
+// givenWider is an entry with inputs of which transformers' arithmetic leaves something, nil for any other, and whether wider inputs give it.
 func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, gives bool, err error) {
-	if e, err = i.evidence(ctx, n); e == nil || err != nil || len(e.left) == 0 {
+	if e, err = i.evidence(ctx, n); e == nil || err != nil || len(e.left) == 0 || e.formula != nil && !e.readsFloats() {
 		return nil, false, err
 	}
 	_, rest, _, err := e.strict(&arithmetic{wide: true})
