@@ -184,19 +184,22 @@ func (p *pooling) whole(t *trial, form string) (right bool, err error) {
 
 // rightIn is the entry's value in the arithmetic that gives all of it; nil for one that is not right.
 func (i *Isolator) rightIn(ctx context.Context, t *trial, form string) (*judged, error) {
-	j, left, _, err := t.strict(&arithmetic{})
-	if err != nil || len(left) == 0 {
+	j, err := t.in(evaluated{arithmetic: &arithmetic{}})
+	if err != nil || len(j.outside()) == 0 {
 		return j, err
 	}
 	f, err := i.form(ctx, form)
-	if err != nil {
+	if err != nil || f.own != nil && f.own.rewrites.Kernel() > 0 && f.second == nil { // of a kernel nothing is estimated
 		return nil, err
+	}
+	if left, _, err := t.explained(j, &arithmetic{}, j.outside()); err != nil || len(left) == 0 {
+		return j, err
 	}
 	for _, a := range []*arithmetic{f.own, f.second} {
 		if a == nil || a.rewrites != 0 {
 			continue
 		}
-		if j, left, _, err = t.strict(a); err != nil || len(left) == 0 {
+		if j, left, _, err := t.strict(a); err != nil || len(left) == 0 {
 			return j, err
 		}
 	}

@@ -30,7 +30,7 @@ func (e *evidence) focusAbove(work, tokens, columns int) *evidence {
 	f := &evidence{&t, e.left}
 	f.someTokens(tokens)
 	f.someColumns(columns)
-	formula, err := t.cut.FormulaOf(t.passes(), t.i.env.DType, 0, nil)
+	formula, err := t.formulaOf(0)
 	if err != nil || len(formula.Inputs) != len(t.call.In) {
 		return e
 	}

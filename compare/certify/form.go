@@ -282,6 +282,11 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 			c.Arithmetic, c.Summation = f.reread.words(), order
 			return k, rest, true, nil
 		}
+		if k == nil { // it has no such operand
+			if done, err := try(f.reread.own); done || err != nil {
+				return j, left, true, err
+			}
+		}
 	}
 	if f.wrong != nil {
 		if c.Finding = f.wrong; f.wrong.Named() {

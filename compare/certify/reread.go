@@ -18,9 +18,13 @@ import (
 // read with more digits than the trace has. Its value with these digits is known where the operand's own inputs were captured: the
 // operand is computed again from them, without its last rounding.
 
+// A kernel with two loops over a row may read the operand in one of them from what it has just computed, and in the other from the tensor that it
+// has written: inductor takes the mean of squares of a norm from the sum in float32, and multiplies the rounded sum.
+
 // rereading is an arithmetic of a form whose engine reads one captured operand of the form's operation before that operand is rounded.
 type rereading struct {
-	operand string // the entry's name without its layer, "mlp.act_fn"
+	operand string  // the entry's name without its layer, "mlp.act_fn"
+	rounded *partly // the steps that read the operand as it was captured; nil for none
 	// own is the arithmetic of programs that compute the operand again, in most entries of the form at least.
 	own *arithmetic
 	// thin: own leaves too few elements of the other entries to accuse them.
@@ -29,29 +33,43 @@ type rereading struct {
 
 // reread looks for such an operand of the entries of a form, and returns nil if no operand is one. In float32 no rounding is left out.
 func reread(ctx context.Context, i *Isolator, entries []*evidence) (*rereading, error) {
-	if i.env.DType == hooks.F32 || len(entries) == 0 {
+	left := (&form{entries: entries}).left()
+	if i.env.DType == hooks.F32 || len(left) == 0 {
 		return nil, nil
 	}
-	for _, operand := range rereadable(entries) {
-		again, err := recomputing(ctx, entries, operand)
+	for _, operand := range rereadable(left) {
+		again, err := recomputing(ctx, entries, operand, nil)
 		if err != nil {
 			return nil, err
 		}
 		if len(again) != len(entries) {
 			continue
 		}
-		if r, err := unrounded(again, operand); r != nil || err != nil {
+		if r, err := unrounded(again, operand, nil); r != nil || err != nil {
 			return r, err
+		}
+		partly, err := computing(again, operand).readers(operand)
+		if err != nil {
+			return nil, err
+		}
+		for _, some := range partly {
+			if again, err = recomputing(ctx, entries, operand, some); err != nil {
+				return nil, err
+			}
+			if r, err := unrounded(again, operand, some); r != nil || err != nil {
+				return r, err
+			}
 		}
 	}
 	return nil, nil
 }
 
-// rereadable are the operands that every entry of a form has, and that are computed by a kernel which another kernel may take in: no
-// product of a matrix, unless a bias is added to it.
+// rereadable are the operands that most of some entries have, and that are computed by a kernel which another kernel may take in: no product of a
+// matrix, unless a bias is added to it. The first layer may read another tensor than all others.
 func rereadable(entries []*evidence) []string {
 	var all []string
-	for k, e := range entries {
+	count := map[string]int{}
+	for _, e := range entries {
 		own := map[string]bool{}
 		for _, n := range e.cut.Leaves {
 			leaf := e.i.list.At(n)
@@ -59,14 +77,22 @@ func rereadable(entries []*evidence) []string {
 			if _, given := leaf.Op.(op.Given); leaf.Op == nil || given || product && !linear.Bias || leaf.DTypeOf(e.i.env.DType) != e.i.env.DType || n.Pass != e.node.Pass {
 				continue
 			}
-			own[roleOf(leaf)] = true
-			if role := roleOf(leaf); k == 0 && !slices.Contains(all, role) {
+			role := roleOf(leaf)
+			if own[role] {
+				continue
+			}
+			own[role] = true
+			if count[role]++; count[role] == 1 {
 				all = append(all, role)
 			}
 		}
-		all = slices.DeleteFunc(all, func(role string) bool { return !own[role] })
 	}
-	return all
+	return slices.DeleteFunc(all, func(role string) bool { return 2*count[role] <= len(entries) })
+}
+
+// computing is the first of some entries that computes an operand, of which most do.
+func computing(of []*evidence, operand string) *evidence {
+	return of[max(slices.IndexFunc(of, func(e *evidence) bool { return e.leaf(operand) < 0 && e.computes(operand) }), 0)]
 }
 
 // roleOf is an entry's name without its layer.
@@ -74,27 +100,40 @@ func roleOf(e *order.Entry) string {
 	return strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer))
 }
 
-// recomputing returns entries with programs that compute an operand again. It returns fewer entries if the inputs of an operand were not
+// recomputing returns entries with programs that compute an operand again, of which some steps read it rounded. It returns fewer entries if the inputs of an operand were not
 // captured.
-func recomputing(ctx context.Context, entries []*evidence, operand string) ([]*evidence, error) {
+func recomputing(ctx context.Context, entries []*evidence, operand string, rounded *partly) ([]*evidence, error) {
 	var all []*evidence
 	for _, e := range entries {
-		t, err := e.recompute(ctx, operand)
+		t, err := e.recompute(ctx, operand, rounded)
 		switch {
 		case err != nil:
 			return nil, err
-		case t == nil:
+		case t != nil:
+			all = append(all, &evidence{t, e.left})
+		case e.leaf(operand) < 0:
+			all = append(all, e)
+		default:
 			return all, nil
 		}
-		all = append(all, &evidence{t, e.left})
 	}
 	return all, nil
 }
 
-// recompute returns the trial of an entry whose program computes an operand again. It returns nil if the entry has no such operand, or if what
+// computes reports whether an operand is a step of the cut.
+func (t *trial) computes(operand string) bool {
+	return slices.ContainsFunc(t.cut.Steps, func(n order.Node) bool { return n.Pass == t.node.Pass && roleOf(t.i.list.At(n)) == operand })
+}
+
+// leaf is which leaf of the cut an operand is; −1 for none.
+func (t *trial) leaf(operand string) int {
+	return slices.IndexFunc(t.cut.Leaves, func(n order.Node) bool { return n.Pass == t.node.Pass && roleOf(t.i.list.At(n)) == operand })
+}
+
+// recompute returns the trial of an entry whose program computes an operand again, of which some steps read it rounded. It returns nil if the entry has no such operand, or if what
 // the operand was computed from was not captured.
-func (t *trial) recompute(ctx context.Context, operand string) (*trial, error) {
-	at := slices.IndexFunc(t.cut.Leaves, func(n order.Node) bool { return n.Pass == t.node.Pass && roleOf(t.i.list.At(n)) == operand })
+func (t *trial) recompute(ctx context.Context, operand string, rounded *partly) (*trial, error) {
+	at := t.leaf(operand)
 	if at < 0 {
 		return nil, nil
 	}
@@ -104,6 +143,7 @@ func (t *trial) recompute(ctx context.Context, operand string) (*trial, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	again.change, again.edited = rounded, rounded != nil
 	if err := again.prepare(); err != nil || again.formula == nil {
 		return nil, err
 	}
@@ -113,10 +153,11 @@ func (t *trial) recompute(ctx context.Context, operand string) (*trial, error) {
 // unrounded looks for the arithmetic of programs that compute an operand again and do not round it: the presets, with one site less. The
 // arithmetic is the form's if it explains more than half of the entries, two at least, and shows enough in them; the entries that it does not
 // explain are suspect. Without such an arithmetic the result is nil.
-func unrounded(entries []*evidence, operand string) (*rereading, error) {
+func unrounded(entries []*evidence, operand string, rounded *partly) (*rereading, error) {
 	left := (&form{entries: entries}).left()
-	site, err := entries[0].roundingOf(operand)
-	if err != nil || site == nil || len(left) == 0 {
+	one := computing(left, operand)
+	s, err := one.stepOf(operand)
+	if err != nil || s == nil {
 		return nil, err
 	}
 	searches := []*search{newSearch(left, entries)}
@@ -124,19 +165,23 @@ func unrounded(entries []*evidence, operand string) (*rereading, error) {
 		searches = append(searches, searchOf(e, left, entries))
 	}
 	var given []ranked
-	for _, s := range searches {
-		starts, err := s.starts()
+	for _, of := range searches {
+		starts, err := of.starts()
 		if err != nil {
 			return nil, err
 		}
 		for k, a := range starts {
-			starts[k] = a.with(*site, program.Choice{Round: program.Plain})
+			for _, at := range (&partly{form: s.Form, name: s.Name}).handed(one.formula.Program) {
+				step := &one.formula.Steps[at]
+				a = a.with(program.Site{Form: step.Form, Name: step.Site}, program.Choice{Round: program.Plain})
+			}
+			starts[k] = rounded.with(a)
 		}
-		all, err := s.all(starts)
+		all, err := of.all(starts)
 		if err != nil {
 			return nil, err
 		}
-		if given = append(given, s.given...); all != nil {
+		if given = append(given, of.given...); all != nil {
 			break
 		}
 	}
@@ -145,15 +190,15 @@ func unrounded(entries []*evidence, operand string) (*rereading, error) {
 	if err != nil || own.strict() || len(suspects) > 0 && (held < 2 || 2*held <= len(entries)) {
 		return nil, err
 	}
-	r := &rereading{operand: operand, own: own}
+	r := &rereading{operand: operand, rounded: rounded, own: own}
 	if len(suspects) > 0 && held < proofElements*len(suspects) {
 		r.thin, err = own.thin(suspects)
 	}
 	return r, err
 }
 
-// roundingOf is the site at which the program of an entry rounds an operand that it computes; nil where the operand is no step of it.
-func (t *trial) roundingOf(operand string) (*program.Site, error) {
+// stepOf is the step by which the program of an entry computes an operand; nil where the operand is no step of it.
+func (t *trial) stepOf(operand string) (*program.Step, error) {
 	f, parts, err := t.cut.Parts(t.passes(), t.i.env.DType, 0)
 	if errors.Is(err, order.ErrOwn) {
 		return nil, nil
@@ -162,8 +207,7 @@ func (t *trial) roundingOf(operand string) (*program.Site, error) {
 	}
 	for _, part := range parts {
 		if roleOf(t.i.list.At(part.Node)) == operand {
-			s := &f.Steps[f.Source(part.Out)]
-			return &program.Site{Form: s.Form, Name: s.Site}, nil
+			return &f.Steps[f.Source(part.Out)], nil
 		}
 	}
 	return nil, nil
@@ -172,7 +216,7 @@ func (t *trial) roundingOf(operand string) (*program.Site, error) {
 // judge judges an entry in the arithmetic that reads the operand before it is rounded. It returns the trial that computes the operand again, nil if
 // that cannot be computed, and the elements of the entry that the arithmetic leaves.
 func (r *rereading) judge(t *trial) (again *trial, j *judged, left []int, order string, err error) {
-	if again, err = t.recompute(t.ctx, r.operand); again == nil || err != nil {
+	if again, err = t.recompute(t.ctx, r.operand, r.rounded); again == nil || err != nil {
 		return nil, nil, nil, "", err
 	}
 	j, left, order, err = again.strict(r.own)
@@ -181,5 +225,9 @@ func (r *rereading) judge(t *trial) (again *trial, j *judged, left []int, order 
 
 // words say what an engine does that reads an operand so.
 func (r *rereading) words() string {
-	return "reads " + r.operand + " before it is rounded, as a kernel does that fuses the two"
+	words := "reads " + r.operand + " before it is rounded"
+	if r.rounded != nil {
+		words += ", but at " + strings.Join(r.rounded.readers, ", ")
+	}
+	return words + ", as a kernel does that fuses the two"
 }

@@ -96,6 +96,7 @@ type trial struct {
 	last    bool                               // y is the row of the last token alone
 	kept    []int                              // the tokens whose rows y has; nil for all, or for the last alone
 	edited  bool                               // the formula is not that of the cut
+	change  *partly                            // of the formula; nil for none
 	value   *program.Value                     // what the first evaluation gives, where it was made with those of other passes
 	// readings are the operands of the call as the engine may have read them otherwise than captured; see readOperands.
 	readings [][]program.Value
@@ -112,6 +113,9 @@ func (t *trial) prepare() error {
 	if errors.Is(err, order.ErrOwn) {
 		return nil
 	} else if err != nil {
+		return err
+	}
+	if f, err = t.change.of(f); err != nil {
 		return err
 	}
 	env := t.env()
@@ -145,12 +149,21 @@ func (t *trial) rewritten(r program.Rewrite) (*program.Program, error) {
 	if f := t.other[r]; f != nil {
 		return f.Program, nil
 	}
-	f, err := t.cut.FormulaOf(t.passes(), t.i.env.DType, r, nil)
+	f, err := t.formulaOf(r)
 	if err != nil {
 		return nil, err
 	}
 	t.other[r] = f
 	return f.Program, nil
+}
+
+// formulaOf is the formula of the cut in another order of steps, with what is changed in it.
+func (t *trial) formulaOf(r program.Rewrite) (*order.Formula, error) {
+	f, err := t.cut.FormulaOf(t.passes(), t.i.env.DType, r, nil)
+	if err != nil {
+		return nil, err
+	}
+	return t.change.of(f)
 }
 
 // rewrites are those that change the formula, those with additions in another order last.
