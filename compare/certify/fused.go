@@ -135,15 +135,17 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	}
 	var own *arithmetic
 	var most, suspects []*evidence
+	whole := false
 	for _, a := range all {
 		held, rest, err := f.heldBy(a)
 		if err != nil {
 			return false, err
 		}
+		whole = whole || len(rest) == 0
 		if len(held) <= len(most) {
 			continue
 		}
-		if shown, err := a.proven(shownIn(held, left)); err != nil {
+		if shown, err := a.shownByKernel(shownIn(held, left)); err != nil {
 			return false, err
 		} else if shown {
 			own, most, suspects = a, held, rest
@@ -162,6 +164,9 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 			f.thin, err = own.thin(suspects)
 		}
 		return true, err
+	}
+	if whole { // it shows too little, but roundings explain all entries: no change has to
+		return false, nil
 	}
 	if f.own, err = besideKernels(f, left, all); f.own != nil || err != nil {
 		return f.own != nil, err
@@ -185,6 +190,32 @@ func (f *form) provedKernel() (*arithmetic, error) {
 		return nil, err
 	}
 	return g.own, err
+}
+
+// shownByKernel reports whether a known kernel that explains some entries shows enough in them: as any arithmetic has to, or by elements that it leaves a
+// choice, as a product of many does in float16, where all that it leaves lies beside all that transformers' arithmetic leaves. The engine has each of
+// these on the side that the kernel has it on: without the kernel, by chance, with a half. So there are to be as many as for a change.
+func (a *arithmetic) shownByKernel(of []*evidence) (bool, error) {
+	if shown, err := a.proven(of); shown || err != nil {
+		return shown, err
+	}
+	elements, rows := 0, 0
+	for _, e := range of {
+		j, err := e.in(evaluated{arithmetic: a})
+		if err != nil {
+			return false, err
+		}
+		own, err := e.in(evaluated{arithmetic: &arithmetic{open: a.open}})
+		if err != nil {
+			return false, err
+		}
+		shown := slices.DeleteFunc(slices.Clone(e.left), func(i int) bool { return !j.beside(own, i) })
+		elements, rows = elements+len(shown), rows+e.rowsIn(shown)
+		if elements >= proofOfChange && rows >= proofRows {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // shownIn takes those of some entries that transformers' arithmetic leaves something of.
