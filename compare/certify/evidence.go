@@ -221,11 +221,11 @@ func (j *judged) apart(own *judged, i int) bool {
 	if x := j.x.Data[i]; j.model != hooks.F32 || x-x != 0 && own.x.Data[i]-own.x.Data[i] == 0 {
 		return true
 	}
-	return j.beside(own, i)
+	return j.disjoint(own, i)
 }
 
-// beside reports whether what two arithmetics give an element lies side by side, also rounded.
-func (j *judged) beside(own *judged, i int) bool {
+// disjoint reports whether the intervals that two arithmetics give an element do not overlap, their ends rounded.
+func (j *judged) disjoint(own *judged, i int) bool {
 	to := func(k *judged, sign float64) float64 { return floats.Round(k.d, k.x.Data[i]+sign*k.x.Bound[i]) }
 	return to(j, 1) < to(own, -1) || to(j, -1) > to(own, 1)
 }

@@ -27,7 +27,7 @@ const (
 
 // form is what the entries of one form have in common.
 type form struct {
-	// several is the form of the passes of several tokens, where this one is that of the passes of one token; nil for none.
+	// several returns the same form in the prompt's passes. It is nil in a form of the prompt's passes.
 	several func() (*form, error)
 	carry   carrier
 	once    sync.Once
@@ -282,7 +282,7 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 			c.Arithmetic, c.Summation = f.reread.words(), order
 			return k, rest, true, nil
 		}
-		if k == nil { // it has no such operand
+		if k == nil { // the entry has no such operand
 			if done, err := try(f.reread.own); done || err != nil {
 				return j, left, true, err
 			}

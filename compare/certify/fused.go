@@ -165,7 +165,7 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 		}
 		return true, err
 	}
-	if whole { // it shows too little, but roundings explain all entries: no change has to
+	if whole { // a kernel that is not proven explains all entries: there is no mistake to look for
 		return false, nil
 	}
 	if f.own, err = besideKernels(f, left, all); f.own != nil || err != nil {
@@ -175,8 +175,8 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	return f.wrong != nil, err
 }
 
-// provedKernel is the kernel of the same form in the passes of several tokens, if it explains all entries here: a pass of one token shows little of
-// it. The result is nil for none.
+// provedKernel is the kernel that the prompt's passes prove for this form, if it explains all entries here too; nil if they prove no kernel. A pass of
+// one token shows too little of a kernel.
 func (f *form) provedKernel() (*arithmetic, error) {
 	if f.several == nil {
 		return nil, nil
@@ -192,9 +192,10 @@ func (f *form) provedKernel() (*arithmetic, error) {
 	return g.own, err
 }
 
-// shownByKernel reports whether a known kernel that explains some entries shows enough in them: as any arithmetic has to, or by elements that it leaves a
-// choice, as a product of many does in float16, where all that it leaves lies beside all that transformers' arithmetic leaves. The engine has each of
-// these on the side that the kernel has it on: without the kernel, by chance, with a half. So there are to be as many as for a change.
+// shownByKernel reports whether a known kernel that explains some entries is proven by them. It may be proven as any arithmetic is. Long products in
+// float16 leave every element several numbers, so that none proves anything in that way. Then the kernel is proven by elements for which its interval
+// and that of transformers' arithmetic do not overlap: the engine's number is in the kernel's. Another engine has it on that side with a
+// chance of a half, so there have to be as many elements as for a change.
 func (a *arithmetic) shownByKernel(of []*evidence) (bool, error) {
 	if shown, err := a.proven(of); shown || err != nil {
 		return shown, err
@@ -209,7 +210,7 @@ func (a *arithmetic) shownByKernel(of []*evidence) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		shown := slices.DeleteFunc(slices.Clone(e.left), func(i int) bool { return !j.beside(own, i) })
+		shown := slices.DeleteFunc(slices.Clone(e.left), func(i int) bool { return !j.disjoint(own, i) })
 		elements, rows = elements+len(shown), rows+e.rowsIn(shown)
 		if elements >= proofOfChange && rows >= proofRows {
 			return true, nil

@@ -7,16 +7,16 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// mostReaders bounds the steps that read an operand of which every part is tried.
+// mostReaders is up to how many readers of an operand every subset of the readers is tried.
 const mostReaders = 4
 
-// partly makes some of the steps that read the result of one step read it rounded to the model's dtype, where the others read it as it is.
+// partly is a change to a program: some readers of one step get its result rounded to the model's dtype. The other readers get it in float32.
 type partly struct {
 	form, name string   // of the step
-	readers    []string // sites
+	readers    []string // the sites of those that get it rounded
 }
 
-// readers lists the parts of the steps that read an operand which a program computes: neither none nor all.
+// readers lists the changes by which some readers of an operand get it rounded, for every subset of the readers but the empty and the full one.
 func (t *trial) readers(operand string) ([]*partly, error) {
 	s, err := t.stepOf(operand)
 	if s == nil || err != nil {
@@ -47,7 +47,7 @@ func (t *trial) readers(operand string) ([]*partly, error) {
 	return all, nil
 }
 
-// handed are the step in a program and those that hand its result on, as between two layers; nil where the program has none.
+// handed are the step in a program, and the steps that only hand its result on, as between two layers. It is nil if the program has no such step.
 func (p *partly) handed(of *program.Program) []int {
 	var all []int
 	for i := range of.Steps {
@@ -59,7 +59,7 @@ func (p *partly) handed(of *program.Program) []int {
 	return all
 }
 
-// of is a formula with the change, or the formula itself for no change.
+// of returns a formula with the change. A nil change returns the formula itself.
 func (p *partly) of(f *order.Formula) (*order.Formula, error) {
 	if p == nil {
 		return f, nil
@@ -77,7 +77,7 @@ func (p *partly) of(f *order.Formula) (*order.Formula, error) {
 	return &changed, nil
 }
 
-// with is an arithmetic that rounds what the readers read.
+// with returns an arithmetic that rounds what the readers get.
 func (p *partly) with(a *arithmetic) *arithmetic {
 	if p == nil {
 		return a

@@ -64,8 +64,8 @@ func reread(ctx context.Context, i *Isolator, entries []*evidence) (*rereading, 
 	return nil, nil
 }
 
-// rereadable are the operands that most of some entries have, and that are computed by a kernel which another kernel may take in: no product of a
-// matrix, unless a bias is added to it. The first layer may read another tensor than all others.
+// rereadable are the operands that more than half of the entries have: the first layer may read another tensor than all others. A product with a
+// matrix is left out, unless a bias is added to it: no other kernel takes it in.
 func rereadable(entries []*evidence) []string {
 	var all []string
 	count := map[string]int{}
@@ -90,7 +90,7 @@ func rereadable(entries []*evidence) []string {
 	return slices.DeleteFunc(all, func(role string) bool { return 2*count[role] <= len(entries) })
 }
 
-// computing is the first of some entries that computes an operand, of which most do.
+// computing is the first of some entries that computes an operand. Most of them do.
 func computing(of []*evidence, operand string) *evidence {
 	return of[max(slices.IndexFunc(of, func(e *evidence) bool { return e.leaf(operand) < 0 && e.computes(operand) }), 0)]
 }
@@ -100,7 +100,7 @@ func roleOf(e *order.Entry) string {
 	return strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer))
 }
 
-// recomputing returns entries with programs that compute an operand again, of which some steps read it rounded. It returns fewer entries if the inputs of an operand were not
+// recomputing returns entries with programs that compute an operand again; rounded says which of its readers get it rounded. It returns fewer entries if the inputs of an operand were not
 // captured.
 func recomputing(ctx context.Context, entries []*evidence, operand string, rounded *partly) ([]*evidence, error) {
 	var all []*evidence
@@ -130,7 +130,7 @@ func (t *trial) leaf(operand string) int {
 	return slices.IndexFunc(t.cut.Leaves, func(n order.Node) bool { return n.Pass == t.node.Pass && roleOf(t.i.list.At(n)) == operand })
 }
 
-// recompute returns the trial of an entry whose program computes an operand again, of which some steps read it rounded. It returns nil if the entry has no such operand, or if what
+// recompute returns the trial of an entry whose program computes an operand again; rounded says which of its readers get it rounded. It returns nil if the entry has no such operand, or if what
 // the operand was computed from was not captured.
 func (t *trial) recompute(ctx context.Context, operand string, rounded *partly) (*trial, error) {
 	at := t.leaf(operand)

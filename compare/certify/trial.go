@@ -157,7 +157,7 @@ func (t *trial) rewritten(r program.Rewrite) (*program.Program, error) {
 	return f.Program, nil
 }
 
-// formulaOf is the formula of the cut in another order of steps, with what is changed in it.
+// formulaOf is the formula of the cut in another order of steps, with the trial's change.
 func (t *trial) formulaOf(r program.Rewrite) (*order.Formula, error) {
 	f, err := t.cut.FormulaOf(t.passes(), t.i.env.DType, r, nil)
 	if err != nil {
@@ -312,8 +312,7 @@ func (t *trial) widened() []program.Value {
 	return in
 }
 
-// readsFloats reports whether the entry is computed from a captured tensor of floats: tables are not, of which an engine has no more digits than
-// were captured.
+// readsFloats reports whether the entry is computed from a captured tensor of floats. A rotary table is not.
 func (t *trial) readsFloats() bool {
 	return slices.ContainsFunc(t.formula.Inputs, func(n order.Node) bool {
 		rec, ok := t.i.trace.Lookup(n.Pass, t.i.list.At(n).Name)

@@ -86,7 +86,8 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 	return 2*explained > left && proven(given) && kinds(given) >= widerKinds, nil
 }
 
-// givenWider is an entry with inputs of which transformers' arithmetic leaves something, nil for any other, and whether wider inputs give it.
+// givenWider returns an entry that transformers' arithmetic does not give, and whether wider inputs give it. It returns nil for any other entry, and for
+// one without inputs.
 func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, gives bool, err error) {
 	if e, err = i.evidence(ctx, n); e == nil || err != nil || len(e.left) == 0 || e.formula != nil && !e.readsFloats() {
 		return nil, false, err

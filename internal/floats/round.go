@@ -101,7 +101,7 @@ func Round(d hooks.DType, x float64) float64 {
 		b := math.Float64bits(x)
 		return math.Float64frombits((b + (1<<(drop-1) - 1 + b>>drop&1)) &^ (1<<drop - 1))
 	} else if a < f.smallest() {
-		// The numbers of d are as far apart from here to 0 as numbers of float64 are beside a large one: the sum is rounded to one of them.
+		// Subnormal numbers of d are equally far apart. Numbers of float64 near large have that distance, so the sum is rounded to it.
 		large := math.Float64frombits(uint64(f.minExp-f.precision+1+52+1023)<<52 | 1<<51)
 		return math.Copysign((x+large)-large, x)
 	}

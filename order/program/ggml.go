@@ -13,10 +13,10 @@ import "github.com/tracediff/tracediff/hooks"
 const (
 	tileGGML  = 64
 	splitGGML = 512
-	cellsGGML = 256 // llama.cpp computes with a multiple of so many cells, of which the last are empty
+	cellsGGML = 256 // llama.cpp rounds the number of cells of its cache up to a multiple; the last cells are empty
 )
 
-// mostByKey bounds the keys that are taken one by one: each is twelve steps.
+// mostByKey bounds the keys of a program that takes them one by one. Each key has twelve steps.
 const mostByKey = 2048
 
 // few reports whether a kernel takes key by key.
@@ -82,5 +82,5 @@ func (e *Editor) inFloat16(v Var) Var {
 	return v
 }
 
-// Computes reports whether a kernel computes models of a dtype: that of ggml computes in float32 alone.
+// Computes reports whether a kernel computes in a model's dtype. That of ggml computes in float32 only.
 func (k Fused) Computes(d hooks.DType) bool { return k.Threads == 0 || d == hooks.F32 }

@@ -24,7 +24,7 @@ type Fused struct {
 	Rounded bool
 	// Unknown: the blocks are not known. What p is rounded relative to is not in the trace then, and neither is what it is rounded to: there is a bound.
 	Unknown bool
-	// Threads is how many threads a kernel of ggml has; 0: it is none of ggml.
+	// Threads is how many threads a kernel of ggml has. Other kernels have 0.
 	Threads int
 }
 
