@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +44,48 @@ func TestCutTracesOfLlamaCpp(t *testing.T) {
 			t.Errorf("%s.%s: %d entries are accused\n%s", tt.model, tt.run, accused, out.String())
 		}
 	}
+}
+
+// A mistake in the attention of one of two layers is found there, and the other layer is healthy: the passes together show the kernel that most of
+// their attentions have.
+func TestMistakeInACutTraceOfLlamaCpp(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(sources(t), "fixtures/wild/trained")
+	for _, layer := range []string{"0", "1"} {
+		report, trace := filepath.Join(t.TempDir(), "report.json"), filepath.Join(t.TempDir(), "trace.safetensors")
+		timesInCopy(t, filepath.Join(root, "cut/llama-64.fused.safetensors"), trace, "kqv_out-"+layer, 1.01)
+		var out, errOut bytes.Buffer
+		code := run([]string{
+			"tracediff", "compare", "--isolate", "--all", trace, "--model", filepath.Join(root, "cut/llama-64"),
+			"--map", filepath.Join(root, "maps/llamacpp-llama-flash.toml"), "--report", "json=" + report,
+		}, nil, &out, &errOut)
+		first := "first divergence: layers." + layer + ".self_attn.context"
+		// o_proj was computed from what is multiplied here, so it is the second.
+		if accused := accusedIn(t, report); code != exitMismatch || accused != 2 || !strings.Contains(out.String(), first) {
+			t.Errorf("exit %d, %d entries are accused, want 2 and %q\n%s%s", code, accused, first, out.String(), errOut.String())
+		}
+	}
+}
+
+// timesInCopy copies a file of float32 tensors, of which one is multiplied by a number.
+func timesInCopy(t *testing.T, from, to, name string, by float32) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	must(t, err)
+	header := 8 + int(binary.LittleEndian.Uint64(data))
+	var tensors map[string]struct {
+		Offsets []int `json:"data_offsets"`
+	}
+	must(t, json.Unmarshal(data[8:header], &tensors))
+	at, ok := tensors[name]
+	if !ok {
+		t.Fatalf("%s has no %s", from, name)
+	}
+	for i := header + at.Offsets[0]; i < header+at.Offsets[1]; i += 4 {
+		x := math.Float32frombits(binary.LittleEndian.Uint32(data[i:]))
+		binary.LittleEndian.PutUint32(data[i:], math.Float32bits(by*x))
+	}
+	must(t, os.WriteFile(to, data, 0o666))
 }
 
 // accusedIn counts the entries of a JSON report that are called wrong.

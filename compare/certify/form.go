@@ -123,6 +123,10 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 		if together.wrong != nil && f.own == nil {
 			return verdict{own: together.own, second: together.second, wrong: together.wrong}, nil
 		}
+		// A kernel that most of them prove is the engine's. A mistake in some entries of the prompt does not make the others wrong.
+		if f.own == nil && together.own != nil && together.own.rewrites.Kernel() > 0 {
+			return verdict{own: together.own, second: together.second, suspects: together.suspects, thin: together.thin}, nil
+		}
 	}
 	if f.own != nil {
 		return f.verdict, nil
