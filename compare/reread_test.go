@@ -30,17 +30,7 @@ func TestOperandReadBeforeItIsRounded(t *testing.T) {
 		{"another activation inside the kernel", func(x float64) float64 { return x / (1 + math.Exp(-1.702*x)) }, 1, "012"},
 	} {
 		local := fusedActivation(t, "qwen3-tiny", c.act, c.scale)
-		of := certifier(t, "qwen3-tiny", local)
-		for _, layer := range []string{"0", "1", "2"} {
-			key := "layers." + layer + ".mlp.down_proj"
-			z := of(key)
-			switch bad := strings.Contains(c.bad, layer); {
-			case bad != (z.Outcome == certify.Bug):
-				t.Errorf("%s: %s: %s, %d outside", c.what, key, z.Outcome, z.Outside)
-			case !bad && z.Arithmetic != "strict" && z.Arithmetic != "reads mlp.act_fn before it is rounded, as a kernel does that fuses the two":
-				t.Errorf("%s: %s: %q", c.what, key, z.Arithmetic)
-			}
-		}
+		judgeLayers(t, c.what, local, "mlp.down_proj", "reads mlp.act_fn before it is rounded, as a kernel does that fuses the two", c.bad)
 	}
 }
 
@@ -59,16 +49,23 @@ func TestNormThatReadsASumInTwoWays(t *testing.T) {
 		{"layer 1 is scaled", 1e-6, 1.25, "1"},
 		{"another epsilon", 1e-1, 1, "12"},
 	} {
-		of := certifier(t, "qwen3-tiny", fusedNorm(t, "qwen3-tiny", c.eps, c.scale))
-		for _, layer := range []string{"0", "1", "2"} {
-			key := "layers." + layer + ".input_layernorm"
-			z := of(key)
-			switch bad := strings.Contains(c.bad, layer); {
-			case bad != (z.Outcome == certify.Bug):
-				t.Errorf("%s: %s: %s, %d outside", c.what, key, z.Outcome, z.Outside)
-			case !bad && z.Arithmetic != "strict" && z.Arithmetic != said, layer == "2" && c.bad == "" && z.Arithmetic != said:
-				t.Errorf("%s: %s: %q", c.what, key, z.Arithmetic)
-			}
+		judgeLayers(t, c.what, fusedNorm(t, "qwen3-tiny", c.eps, c.scale), "input_layernorm", said, c.bad)
+	}
+}
+
+// judgeLayers holds an entry of three layers to a verdict: BUG in the bad ones, and in the others transformers' arithmetic or the one that is said. The
+// last layer of a healthy run shows the latter.
+func judgeLayers(t *testing.T, what string, trace *capture.Trace, entry, said, bad string) {
+	t.Helper()
+	of := certifier(t, "qwen3-tiny", trace)
+	for _, layer := range []string{"0", "1", "2"} {
+		key := "layers." + layer + "." + entry
+		z := of(key)
+		switch wrong := strings.Contains(bad, layer); {
+		case wrong != (z.Outcome == certify.Bug):
+			t.Errorf("%s: %s: %s, %d outside", what, key, z.Outcome, z.Outside)
+		case !wrong && z.Arithmetic != "strict" && z.Arithmetic != said, layer == "2" && bad == "" && z.Arithmetic != said:
+			t.Errorf("%s: %s: %q", what, key, z.Arithmetic)
 		}
 	}
 }

@@ -185,14 +185,18 @@ func (p *pooling) whole(t *trial, form string) (right bool, err error) {
 // rightIn is the entry's value in the arithmetic that gives all of it; nil for one that is not right.
 func (i *Isolator) rightIn(ctx context.Context, t *trial, form string) (*judged, error) {
 	j, err := t.in(evaluated{arithmetic: &arithmetic{}})
-	if err != nil || len(j.outside()) == 0 {
-		return j, err
+	if err != nil {
+		return nil, err
+	}
+	off := j.outside()
+	if len(off) == 0 {
+		return j, nil
 	}
 	f, err := i.form(ctx, form)
 	if err != nil || f.own != nil && f.own.rewrites.Kernel() > 0 && f.second == nil { // of a kernel nothing is estimated
 		return nil, err
 	}
-	if left, _, err := t.explained(j, &arithmetic{}, j.outside()); err != nil || len(left) == 0 {
+	if left, _, err := t.explained(j, &arithmetic{}, off); err != nil || len(left) == 0 {
 		return j, err
 	}
 	for _, a := range []*arithmetic{f.own, f.second} {

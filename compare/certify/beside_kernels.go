@@ -8,9 +8,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// A compiler that leaves attention to a fused kernel fuses the operations in front of it: inductor rotates queries and keys in one kernel, in
-// float32, and rounds them when it hands them to the attention. Which rotary table it rounds depends on which of them a hook looks at. So a known
-// kernel is also tried with float32 inside any of the operations in front of it.
+// A compiler that calls a fused kernel for attention fuses the operations in front of the kernel: inductor rotates queries and keys in one loop, in
+// float32, and rounds the rotated tensors for the attention. Which rotary tables inductor rounds depends on the hooks. So a known kernel is
+// also tried with float32 inside any of the operations in front of the kernel.
 
 // maxInFront bounds the operations of which every combination is tried: two norms, two tables, the rotation and the mask.
 const maxInFront = 6

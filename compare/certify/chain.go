@@ -182,8 +182,8 @@ func (c *Chain) untested(cert *Certificate, key string) string {
 	return fmt.Sprintf("rounding may add an error of up to %.3g here, more than %s", float64(cert.Reach), most)
 }
 
-// beyondLimits reports whether the bounds of an entry and its measured error are both beyond its limits, so that its certificate shows nothing. An
-// error that is no number is beyond any limit.
+// beyondLimits reports whether both the bounds and the measured error of an entry are beyond the entry's limits. The certificate shows nothing then.
+// NaN is beyond any limit.
 func (c *Chain) beyondLimits(cert *Certificate, key string) bool {
 	limit := max(c.walk.Limit(key), gate.TableLimit(c.i.env.DType))
 	return !(float64(cert.Reach) <= limit) && !(float64(cert.RelL2) <= limit)

@@ -125,13 +125,13 @@ func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 // and shows what transformers' arithmetic does not give. Else a kernel with float32 in front of it may explain all entries, or a kernel with a
 // change to the operation. Done is false if none of these decides.
 func (f *form) inKernels(left []*evidence) (done bool, err error) {
-	all, err := f.kernels()
-	if err != nil || len(all) == 0 {
-		return false, err
-	}
 	if proved, err := f.provedKernel(); proved != nil || err != nil {
 		f.own = proved
 		return proved != nil, err
+	}
+	all, err := f.kernels()
+	if err != nil || len(all) == 0 {
+		return false, err
 	}
 	var own *arithmetic
 	var most, suspects []*evidence
@@ -165,7 +165,7 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 		}
 		return true, err
 	}
-	if whole { // a kernel that is not proven explains all entries: there is no mistake to look for
+	if whole { // roundings explain all entries, so no mistake is looked for
 		return false, nil
 	}
 	if f.own, err = besideKernels(f, left, all); f.own != nil || err != nil {
@@ -175,8 +175,8 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	return f.wrong != nil, err
 }
 
-// provedKernel is the kernel that the prompt's passes prove for this form, if it explains all entries here too; nil if they prove no kernel. A pass of
-// one token shows too little of a kernel.
+// provedKernel returns the kernel that the prompt's passes prove for this form, if the kernel explains all entries of this form too, or nil. Passes of
+// one token show too few elements to prove a kernel.
 func (f *form) provedKernel() (*arithmetic, error) {
 	if f.several == nil {
 		return nil, nil
@@ -192,10 +192,10 @@ func (f *form) provedKernel() (*arithmetic, error) {
 	return g.own, err
 }
 
-// shownByKernel reports whether a known kernel that explains some entries is proven by them. It may be proven as any arithmetic is. Long products in
-// float16 leave every element several numbers, so that none proves anything in that way. Then the kernel is proven by elements for which its interval
-// and that of transformers' arithmetic do not overlap: the engine's number is in the kernel's. Another engine has it on that side with a
-// chance of a half, so there have to be as many elements as for a change.
+// shownByKernel reports whether entries that a known kernel explains prove the kernel. Most entries do as they prove any arithmetic. The bounds of
+// long products in float16 hold several numbers for every element, and such an element proves nothing in that way. There the kernel is proven by
+// elements for which the intervals of the kernel and of transformers' arithmetic do not overlap. The number of an engine without this kernel
+// lies on the kernel's side with a chance of a half, so there have to be as many elements as for a change.
 func (a *arithmetic) shownByKernel(of []*evidence) (bool, error) {
 	if shown, err := a.proven(of); shown || err != nil {
 		return shown, err

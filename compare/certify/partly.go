@@ -47,7 +47,8 @@ func (t *trial) readers(operand string) ([]*partly, error) {
 	return all, nil
 }
 
-// handed are the step in a program, and the steps that only hand its result on, as between two layers. It is nil if the program has no such step.
+// handed lists the step in a program and the steps that pass its result on unchanged, such as the input of the next layer. A program without the step
+// has an empty list.
 func (p *partly) handed(of *program.Program) []int {
 	var all []int
 	for i := range of.Steps {
@@ -83,4 +84,13 @@ func (p *partly) with(a *arithmetic) *arithmetic {
 		return a
 	}
 	return a.with(program.ReadRounded, program.Choice{Round: program.Model})
+}
+
+// formulaOf is the formula of the cut in another order of steps, with the trial's change.
+func (t *trial) formulaOf(r program.Rewrite) (*order.Formula, error) {
+	f, err := t.cut.FormulaOf(t.passes(), t.i.env.DType, r, nil)
+	if err != nil {
+		return nil, err
+	}
+	return t.change.of(f)
 }

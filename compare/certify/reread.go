@@ -48,11 +48,11 @@ func reread(ctx context.Context, i *Isolator, entries []*evidence) (*rereading, 
 		if r, err := unrounded(again, operand, nil); r != nil || err != nil {
 			return r, err
 		}
-		partly, err := computing(again, operand).readers(operand)
+		changes, err := computing(again, operand).readers(operand)
 		if err != nil {
 			return nil, err
 		}
-		for _, some := range partly {
+		for _, some := range changes {
 			if again, err = recomputing(ctx, entries, operand, some); err != nil {
 				return nil, err
 			}
@@ -64,8 +64,8 @@ func reread(ctx context.Context, i *Isolator, entries []*evidence) (*rereading, 
 	return nil, nil
 }
 
-// rereadable are the operands that more than half of the entries have: the first layer may read another tensor than all others. A product with a
-// matrix is left out, unless a bias is added to it: no other kernel takes it in.
+// rereadable lists the operands that more than half of the entries have. The first layer may read another tensor than the other layers. Products with
+// a matrix are left out, unless a bias is added to them, since no other kernel computes such a product.
 func rereadable(entries []*evidence) []string {
 	var all []string
 	count := map[string]int{}

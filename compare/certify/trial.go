@@ -157,15 +157,6 @@ func (t *trial) rewritten(r program.Rewrite) (*program.Program, error) {
 	return f.Program, nil
 }
 
-// formulaOf is the formula of the cut in another order of steps, with the trial's change.
-func (t *trial) formulaOf(r program.Rewrite) (*order.Formula, error) {
-	f, err := t.cut.FormulaOf(t.passes(), t.i.env.DType, r, nil)
-	if err != nil {
-		return nil, err
-	}
-	return t.change.of(f)
-}
-
 // rewrites are those that change the formula, those with additions in another order last.
 func (t *trial) rewrites() ([]program.Rewrite, error) {
 	var all, ordered []program.Rewrite
@@ -310,14 +301,6 @@ func (t *trial) widened() []program.Value {
 		in = append(in, v)
 	}
 	return in
-}
-
-// readsFloats reports whether the entry is computed from a captured tensor of floats. A rotary table is not.
-func (t *trial) readsFloats() bool {
-	return slices.ContainsFunc(t.formula.Inputs, func(n order.Node) bool {
-		rec, ok := t.i.trace.Lookup(n.Pass, t.i.list.At(n).Name)
-		return ok && rec.DType.Float()
-	})
 }
 
 // strict judges the entry in transformers' arithmetic, also with sums in the orders in which engines add, and returns the

@@ -3,6 +3,7 @@ package certify
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -86,8 +87,8 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 	return 2*explained > left && proven(given) && kinds(given) >= widerKinds, nil
 }
 
-// givenWider returns an entry that transformers' arithmetic does not give, and whether wider inputs give it. It returns nil for any other entry, and for
-// one without inputs.
+// givenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. Other entries are nil, and so
+// are entries without inputs of floats.
 func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, gives bool, err error) {
 	if e, err = i.evidence(ctx, n); e == nil || err != nil || len(e.left) == 0 || e.formula != nil && !e.readsFloats() {
 		return nil, false, err
@@ -116,4 +117,12 @@ func (i *Isolator) single(n order.Node) (bool, error) {
 		return false, nil
 	}
 	return err == nil && f.Single(), err
+}
+
+// readsFloats reports whether the entry is computed from a captured tensor of floats. A rotary table is not.
+func (t *trial) readsFloats() bool {
+	return slices.ContainsFunc(t.formula.Inputs, func(n order.Node) bool {
+		rec, ok := t.i.trace.Lookup(n.Pass, t.i.list.At(n).Name)
+		return ok && rec.DType.Float()
+	})
 }

@@ -99,7 +99,7 @@ func (v *view) size(s *subject) {
 		numbers, std = append(numbers, number("std", x)), fmt.Sprintf("; the standard deviation is %.4g", x)
 	}
 	at := coordinates(s.Shape, n.at)
-	// Trained models have a few channels, and first tokens, that are thousands of times as large as the others. A wrong scale moves all channels.
+	// In trained models a few channels and the first tokens are thousands of times as large as the rest. A wrong scale moves all channels.
 	if 2*n.beyond >= s.elements() && n.beyond > 0 {
 		beyond := ""
 		if half := floats.Largest(f16); n.largest > half && s.DType != f16 {

@@ -177,8 +177,8 @@ func divisible(v Var, keys int) bool {
 // Fuses reports whether a program has an attention that one kernel may compute.
 func (p *Program) Fuses() bool { return len(p.attentions()) > 0 }
 
-// InKernel returns the program with its attentions as a fused kernel computes them. Kernel k is Kernels[k−1]. Without such a kernel, without
-// attention, or with more keys than mostByKey where a kernel takes them one by one, it returns the program itself.
+// InKernel returns the program with every attention computed by a fused kernel. Kernel k is Kernels[k−1]. A program without attention is returned
+// as it is, and so is a program with more than mostByKey keys if the kernel takes keys one by one.
 func (p *Program) InKernel(k int) (*Program, error) {
 	if k < 1 || k > len(Kernels) {
 		return p, nil

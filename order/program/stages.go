@@ -228,8 +228,8 @@ func (r *run) rounds(form string) bool {
 	return false
 }
 
-// rowMax takes the largest of each row. It cancels in what follows, whichever element it is, unless a step there rounds: then it
-// decides where. If relative, the bound is that of the elements which may be the largest.
+// rowMax takes the largest element of each row. The maximum cancels in the steps that follow, whichever element it is, unless one of these steps
+// rounds. If relative, the bound covers every element that may be the largest.
 func rowMax(out, x operand, matters, relative bool) {
 	n := len(x.v) / max(len(out.v), 1)
 	for k := range out.v {
