@@ -6,47 +6,94 @@ import (
 	"github.com/tracediff/tracediff/internal/products"
 )
 
-// batch collects rows that are multiplied with the same rows, of numbers without bounds: queries that read the same keys.
+// batch collects rows that are multiplied with the same rows: queries that read the same keys. Numbers and bounds are finite.
 type batch struct {
 	finisher
-	n, inner int // the length of a row, and how many rows each is multiplied with
-	y        operand
-	step     int // from one of these rows to the next
-	at       int // where the first of them is
+	n, inner   int // the length of a row, and how many rows each is multiplied with
+	y          operand
+	step       int  // from one of these rows to the next
+	at         int  // where the first of them is
+	xe, ye     bool // some bounds of the rows are not 0, and of those that they are multiplied with
+	laid       bool // there are rows to multiply with
+	x, e       []float64
+	out        []operand
+	values     *products.Right // the rows at a place
+	size       *products.Right // squared, or in absolute values where bounds are rigorous
+	bound, far *products.Right // the bounds of the rows, and their absolute values with the bounds added
 
-	values, squared *products.Right // these rows
-	x, sums, sizes  []float64
-	out             []operand
+	// Of each product: Σ x·y, Σ (x·y)² or Σ |x·y|, and two parts of how far the bounds move it, see [spread].
+	sums, sizes, byY, byX []float64
 }
 
-// add takes a row in, with the place of its results.
-func (b *batch) add(x []float64, at int, out operand) {
-	if b.values == nil || at != b.at || len(b.out) == products.Tile {
+// newBatch is a batch of rows of n numbers, each multiplied with so many of another operand, a step apart. x is the operand that has the rows.
+func newBatch(f finisher, n, inner int, x, y operand, step int) *batch {
+	b := &batch{finisher: f, n: n, inner: inner, y: y, step: step, xe: f.Bounds && !zero(x.e), ye: f.Bounds && !zero(y.e)}
+	room := func(needed bool) []float64 {
+		if !needed {
+			return nil
+		}
+		return make([]float64, products.Tile*inner)
+	}
+	b.x, b.sums, b.sizes = make([]float64, products.Tile*n), room(true), room(f.Bounds)
+	b.byY, b.byX = room(b.ye), room(b.xe)
+	if b.xe {
+		b.e = make([]float64, products.Tile*n)
+	}
+	return b
+}
+
+// add takes a row in, with the place of what it is multiplied with and of its results.
+func (b *batch) add(x operand, at int, out operand) {
+	if !b.laid || at != b.at || len(b.out) == products.Tile {
 		b.finish()
 	}
-	if b.values == nil || at != b.at {
+	if !b.laid || at != b.at {
 		b.lay(at)
 	}
-	copy(b.x[len(b.out)*b.n:], x)
+	copy(b.x[len(b.out)*b.n:], x.v)
+	if b.xe {
+		copy(b.e[len(b.out)*b.n:], x.e)
+	}
 	b.out = append(b.out, out)
 }
 
 // lay lays out the rows from a place on.
 func (b *batch) lay(at int) {
-	if b.x == nil {
-		b.x = make([]float64, products.Tile*b.n)
-		b.sums, b.sizes = make([]float64, products.Tile*b.inner), make([]float64, products.Tile*b.inner)
+	b.at, b.laid = at, true
+	gathered := func(from []float64) []float64 {
+		rows := make([]float64, b.inner*b.n)
+		for k := range b.inner {
+			copy(rows[k*b.n:][:b.n], from[at+k*b.step:])
+		}
+		return rows
 	}
-	rows := make([]float64, b.inner*b.n)
-	for k := range b.inner {
-		copy(rows[k*b.n:][:b.n], b.y.v[at+k*b.step:])
+	rows := gathered(b.y.v)
+	b.values = products.NewRight(rows, b.n)
+	if !b.Bounds {
+		return
 	}
-	b.at, b.values = at, products.NewRight(rows, b.n)
-	if b.Bounds {
-		squares := slices.Clone(rows)
-		products.Square(squares)
-		b.squared = products.NewRight(squares, b.n)
+	b.size = products.NewRight(b.sized(slices.Clone(rows)), b.n)
+	if b.ye {
+		b.bound = products.NewRight(gathered(b.y.e), b.n)
 	}
+	if b.xe {
+		far := absolute(slices.Clone(rows))
+		if b.ye {
+			for k, e := range gathered(b.y.e) {
+				far[k] += e
+			}
+		}
+		b.far = products.NewRight(far, b.n)
+	}
+}
+
+// sized replaces numbers by what the bound of a sum is made of: their squares, or their absolute values where it is rigorous.
+func (b *batch) sized(x []float64) []float64 {
+	if b.Rigorous {
+		return absolute(x)
+	}
+	products.Square(x)
+	return x
 }
 
 // finish multiplies what was collected.
@@ -55,23 +102,57 @@ func (b *batch) finish() {
 	if count == 0 {
 		return
 	}
-	digits := products.Digits(b.x[:count*b.n])
-	b.values.Dots(b.sums, b.x, count, digits)
+	x := b.x[:count*b.n]
+	b.values.Dots(b.sums, b.x, count, products.Digits(x))
+	if b.xe {
+		b.far.Dots(b.byX, b.e, count, 0)
+	}
+	if b.ye {
+		absolute(x)
+		b.bound.Dots(b.byY, b.x, count, 0)
+	}
 	if b.Bounds {
-		products.Square(b.x[:count*b.n])
-		b.squared.Dots(b.sizes, b.x, count, products.Digits(b.x[:count*b.n]))
+		b.size.Dots(b.sizes, b.x, count, products.Digits(b.sized(x)))
 	}
 	for i, out := range b.out {
 		for k := range out.v {
-			p := partial{sum: b.sums[k*count+i]}
-			if b.Bounds {
-				p.squares = b.sizes[k*count+i]
-			}
-			v, e := b.total(p, b.n)
+			v, e := b.total(b.partial(k*count+i), b.n)
 			if out.v[k] = v; out.e != nil {
 				out.e[k] = e
 			}
 		}
 	}
 	b.out = b.out[:0]
+}
+
+// partial is a product, not finished.
+func (b *batch) partial(at int) partial {
+	p := partial{sum: b.sums[at]}
+	if !b.Bounds {
+		return p
+	}
+	if b.Rigorous {
+		p.abs = b.sizes[at]
+	} else {
+		p.squares = b.sizes[at]
+	}
+	if b.ye {
+		p.e = b.byY[at]
+	}
+	if b.xe {
+		p.e += b.byX[at]
+	}
+	return p
+}
+
+// finite reports whether all numbers of an operand and all bounds are.
+func (o operand) finite() bool {
+	for _, all := range [][]float64{o.v, o.e} {
+		for _, v := range all {
+			if v-v != 0 {
+				return false
+			}
+		}
+	}
+	return true
 }

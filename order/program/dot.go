@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -216,17 +217,11 @@ func (r *run) dots(i int, out operand) {
 	n, inner := s.Args[0].Last(), s.Shape[last]
 	outer := len(out.v) / max(inner, 1)
 	sx, sy := x.view.stride[last], y.view.stride[last]
-	exact := zero(x.e) && zero(y.e)
-	together := sx == 0 && r.a.Sum == nil && c.Way == 0 && (!r.a.Bounds || exact && !r.a.Rigorous)
-	batch := batch{finisher: f, n: n, inner: inner, y: y.operand, step: sy}
+	together := sx == 0 && r.a.Sum == nil && c.Way == 0 && (!r.a.Bounds || x.finite() && y.finite())
+	rows := make([]dotted, outer)
 	index := make([]int, last)
-	for o := range outer {
-		ax, ay := x.at(index), y.at(index)
-		if together {
-			batch.add(x.v[ax:][:n], ay, out.slice(o*inner, inner))
-		} else {
-			r.dotRow(f, c.Way, out.slice(o*inner, inner), pairs{x.operand, y.operand, ax, ay, sx, sy, n})
-		}
+	for o := range rows {
+		rows[o] = dotted{x.at(index), y.at(index), o}
 		for a := last - 1; a >= 0; a-- {
 			if index[a]++; index[a] < s.Shape[a] {
 				break
@@ -234,8 +229,23 @@ func (r *run) dots(i int, out operand) {
 			index[a] = 0
 		}
 	}
+	if !together {
+		for _, row := range rows {
+			r.dotRow(f, c.Way, out.slice(row.out*inner, inner), pairs{x.operand, y.operand, row.x, row.y, sx, sy, n})
+		}
+		return
+	}
+	// What is multiplied with the same rows follows each other, so that these are laid out once.
+	slices.SortStableFunc(rows, func(a, b dotted) int { return cmp.Compare(a.y, b.y) })
+	batch := newBatch(f, n, inner, x.operand, y.operand, sy)
+	for _, row := range rows {
+		batch.add(x.slice(row.x, n), row.y, out.slice(row.out*inner, inner))
+	}
 	batch.finish()
 }
+
+// dotted is where a row of products has its operands and its result.
+type dotted struct{ x, y, out int }
 
 // rowsOf are the rows of a view, each a run of numbers.
 type rowsOf struct {

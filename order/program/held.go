@@ -40,14 +40,14 @@ const (
 	slack = 1 + 0x1p-30
 )
 
-// sampled reports whether the columns of a block of products.Tile are in the sample.
-func sampled(column int) bool {
+// SampledColumn reports whether a column is in the sample, as all of its block of products.Tile columns are.
+func SampledColumn(column int) bool {
 	block := column / products.Tile
 	return block%sampleOf == block/sampleOf%sampleOf
 }
 
 // Sampled reports whether the bound of an element is one, and not a ceiling: of a value without Columns every one is.
-func (v *Value) Sampled(i int) bool { return v.Columns == 0 || sampled(i%v.Columns) }
+func (v *Value) Sampled(i int) bool { return v.Columns == 0 || SampledColumn(i%v.Columns) }
 
 // holds reports whether a product's bounds are those of [Held]: a plain sum in the program's own arithmetic.
 func (t *tile) holds(h *Held) bool {
@@ -82,7 +82,7 @@ func (t *tile) against(out operand, from, count int) {
 			}
 		}
 		w := t.w[first*t.n:]
-		switch all := sampled(from+first) && !t.held.Alone; {
+		switch all := SampledColumn(from+first) && !t.held.Alone; {
 		case all || len(t.open) > fewOpen:
 			products.Square(w[:rows*t.n])
 			t.right.squared.Dots(t.squares, w, rows, 2*t.digits)
