@@ -35,12 +35,15 @@ func (i *Isolator) Rounded(ctx context.Context, wide *Isolator) (bool, error) {
 			if w.looked == widerLooked || !i.weightless(n) {
 				break
 			}
+			if !i.computes(n) {
+				continue // it was moved, and nothing else
+			}
 			e, err := i.evidence(ctx, n)
 			if err != nil {
 				return false, err
 			}
-			if e == nil || !slices.ContainsFunc(e.formula.Steps, func(s program.Step) bool { return s.Prim.Computes() }) {
-				continue // it was moved, and nothing else
+			if e == nil {
+				continue
 			}
 			if err := w.ask(ctx, wide, e); err != nil {
 				return false, err
@@ -140,6 +143,16 @@ func (i *Isolator) gives(ctx context.Context, n order.Node) (bool, error) {
 func (i *Isolator) weightless(n order.Node) bool {
 	cut, err := i.list.Cut(i.has, n)
 	return err == nil && !slices.ContainsFunc(cut.Steps, func(n order.Node) bool { return len(i.list.At(n).Weights) > 0 })
+}
+
+// computes reports whether something on the way from what was captured to an entry computes.
+func (i *Isolator) computes(n order.Node) bool {
+	cut, err := i.list.Cut(i.has, n)
+	if err != nil {
+		return false
+	}
+	f, err := cut.Formula(i.env.Passes, i.env.DType)
+	return err == nil && slices.ContainsFunc(f.Steps, func(s program.Step) bool { return s.Prim.Computes() })
 }
 
 // stored is the dtype to which a captured tensor was rounded.
