@@ -173,14 +173,10 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		return nil, err
 	}
 	passes := w.plan.common()
-	if w.chain != nil && w.o.All {
-		entries := map[int][]string{}
-		for _, pass := range passes {
-			entries[pass] = w.plan.isolable(pass)
-		}
-		w.chain.Prepare(w.ctx, entries)
+	if len(passes) > 0 {
+		w.ahead = lookahead{first: passes[0], from: map[int]int{}, entries: fewAhead, passes: 1}
 	}
-	for i, pass := range passes {
+	for i := range passes {
 		if w.stopped {
 			break
 		}
@@ -189,7 +185,7 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 				o.Progress(i, len(passes), entry, len(w.plan.entries))
 			}
 		}
-		if err := w.pass(pass); err != nil {
+		if err := w.pass(passes[i:]); err != nil {
 			return nil, err
 		}
 	}
@@ -226,6 +222,7 @@ type walker struct {
 	plan  *plan
 	meter *measure.Meter
 	next  int // the entry of this pass that is to be measured ahead next
+	ahead lookahead
 	res   *Result
 
 	verdicts  map[string]Verdict // of rows, by key
@@ -247,8 +244,9 @@ type walker struct {
 	cancels    map[string]string         // where a layout cancels, by the key of a row that is wrong by itself
 }
 
-// pass walks the entries of one forward call.
-func (w *walker) pass(pass int) error {
+// pass walks the entries of one forward call, the first of those that are left.
+func (w *walker) pass(passes []int) error {
+	pass := passes[0]
 	w.next = 0
 	if err := w.inputs(pass); err != nil {
 		return err
@@ -265,6 +263,7 @@ func (w *walker) pass(pass int) error {
 		}
 		w.step(i)
 		w.readAhead(i, pass)
+		w.certifyAhead(i, passes)
 		if err := w.entry(i, pass); err != nil {
 			return err
 		}

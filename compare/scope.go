@@ -8,7 +8,6 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
 )
 
 // side is one trace with what a walk looks up in it.
@@ -166,21 +165,6 @@ func (p *plan) countTokens() {
 func (p *plan) covered(i int) bool {
 	name := p.entries[i].Name
 	return p.chosen[0][name] && p.chosen[1][name] && p.chosen[2][name]
-}
-
-// isolable are the names of a pass that a local trace has and that have an operation.
-func (p *plan) isolable(pass int) []string {
-	var names []string
-	for i := range p.entries {
-		e := &p.entries[i]
-		if _, has := p.sides[local].trace.Lookup(pass, e.Name); !has || !p.covered(i) || e.Op == nil {
-			continue
-		}
-		if _, argument := e.Op.(op.Given); !argument {
-			names = append(names, e.Name)
-		}
-	}
-	return names
 }
 
 // passCovered reports whether every scope includes a pass.

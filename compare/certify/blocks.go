@@ -105,7 +105,7 @@ func (t *trial) inBlocks() (*Certificate, error) {
 		return nil, nil
 	}
 	for _, held := range []bool{true, false} { // see [trial.first]
-		b := blocks{weighed: newWeighed()}
+		b := blocks{looked: looked{weighed: newWeighed()}}
 		if right, err := t.eachBlock(held, b.add); !right || err != nil {
 			return nil, err
 		}
@@ -146,29 +146,24 @@ func (t *trial) eachBlock(held bool, do func(part *trial, j *judged) (bool, erro
 
 // blocks sums up what is said of an entry whose rows are looked at some at a time.
 type blocks struct {
-	measured
-	weighed
-	guessed      bool
+	looked
 	followed     int
 	whole, parts bool // some had all bounds, some a sample of them
 }
 
 // add takes some tokens in, if none of their elements is outside.
 func (b *blocks) add(_ *trial, j *judged) (bool, error) {
-	if len(j.outside()) > 0 {
+	if b.looked.add(j); len(b.outside) > 0 {
 		return false, nil
 	}
 	b.whole, b.parts = b.whole || j.x.Columns == 0, b.parts || j.x.Columns > 0
-	b.measured.add(j)
-	b.weighed.add(j)
-	b.guessed = b.guessed || j.guessed()
 	b.followed += j.x.Followed
 	return true, nil
 }
 
 // certificate is that of all of it; nil where all bounds have to be computed.
 func (b *blocks) certificate(t *trial) *Certificate {
-	c, ceiling := b.measured.certificate()
+	c, ceiling := b.looked.certificate()
 	if b.parts && (b.whole || !c.settled(ceiling, t)) {
 		return nil
 	}

@@ -90,6 +90,7 @@ type judged struct {
 	d     hooks.DType // of y
 	model hooks.DType
 	rule  order.Rule
+	run   int // elements of the rows of one token, where those of tokens follow each other; see [each]
 }
 
 // masked reports whether element i is masked on both sides: which number says so, every engine chooses for itself.
@@ -110,34 +111,13 @@ func (j *judged) consistent(i int) bool {
 	if math.IsInf(x, 0) && x == y {
 		return true
 	}
+	if math.Abs(y-x) <= e*within && !math.IsInf(e, 1) && y == floats.Round(j.d, y) { // a number of d is between the ends, rounded or not
+		return true
+	}
 	return y >= floats.Round(j.d, x-e) && y <= floats.Round(j.d, x+e)
 }
 
-// guessed reports whether an element is not R(x), and nothing bounds how far off it may be: it is consistent whatever it is.
-func (j *judged) guessed() bool {
-	for i, y := range j.y.Data {
-		if !math.IsInf(j.x.Bound[i], 1) {
-			continue
-		}
-		if want := floats.Round(j.d, j.x.Data[i]); y != want && (y == y || want == want) && !j.masked(i) {
-			return true
-		}
-	}
-	return false
-}
-
-// outside lists the elements that are not consistent.
-func (j *judged) outside() []int {
-	var at []int
-	for i := range j.y.Data {
-		if !j.consistent(i) {
-			at = append(at, i)
-		}
-	}
-	return at
-}
-
-// without is the outcome of an entry of which nothing is outside. Guessed: what one of its elements may be is not bounded; see [judged.guessed].
+// without is the outcome of an entry of which nothing is outside. Guessed: what one of its elements may be is not bounded; see [looked].
 func (c *Certificate) without(guessed bool) Outcome {
 	switch {
 	case guessed:
@@ -148,47 +128,14 @@ func (c *Certificate) without(guessed bool) Outcome {
 	return Exact
 }
 
-// newCertificate measures y against x in strict arithmetic: everything but the verdict. The reach of all elements is not above
-// ceiling.
-func newCertificate(j *judged) (c *Certificate, ceiling float64) {
-	var m measured
-	m.add(j)
-	return m.certificate()
-}
-
-// measured sums up what a certificate says of an entry, a part of its elements after the other: the same bits, however many parts there are.
+// measured sums up what a certificate says of an entry against x in strict arithmetic: everything but the verdict.
 type measured struct {
 	Certificate
 	sampled                        bool // the bounds of some elements are ceilings
 	dd, rr, ee, sampledR, sampledE float64
 }
 
-func (m *measured) add(j *judged) {
-	m.sampled = j.x.Columns > 0
-	m.Elements += int64(len(j.y.Data))
-	huge := measure.HalfLargest(j.d)
-	for i, y := range j.y.Data {
-		want := floats.Round(j.d, j.x.Data[i])
-		if y != want && (y == y || want == want) && !j.masked(i) {
-			m.Unequal++
-		}
-		if math.IsInf(j.x.Bound[i], 0) {
-			m.Unbounded++
-		}
-		if math.Abs(y) < huge && math.Abs(want) < huge {
-			m.dd += float64((y - want) * (y - want))
-			m.rr += float64(want * want)
-			m.ee += float64(j.x.Bound[i] * j.x.Bound[i])
-			if m.sampled && j.x.Sampled(i) {
-				m.Sampled++
-				m.sampledR += float64(want * want)
-				m.sampledE += float64(j.x.Bound[i] * j.x.Bound[i])
-			}
-		}
-	}
-}
-
-// certificate is what was summed up, and what the reach of all elements is not above.
+// certificate is what was summed up, and a ceiling that the reach of all elements is not above.
 func (m *measured) certificate() (c *Certificate, ceiling float64) {
 	all := m.Certificate
 	c = &all
@@ -211,17 +158,17 @@ type power struct{ up, down float64 }
 
 func newPower() power { return power{math.Inf(1), math.Inf(1)} }
 
-func (p *power) add(j *judged) {
-	for i, v := range j.x.Data {
-		x, e := math.Abs(v), j.x.Bound[i]
-		if !j.x.Sampled(i) || x == 0 || math.IsInf(x, 0) || x != x {
-			continue
-		}
-		hi := floats.Round(j.d, x+e)
-		p.up = min(p.up, (hi+lastPlace(j.d, hi)/2)/x-1)
-		if lo := floats.Round(j.d, x-e); lo > 0 {
-			p.down = min(p.down, 1-(lo-lastPlace(j.d, lo)/2)/x)
-		}
+// see takes in an element of d with its bound: a is |x|.
+func (p *power) see(d hooks.DType, a, e float64) {
+	// The midpoint beyond R(a + e) is not below a + e, so that an element leaves at ε ≥ e/a, less what float64 rounds.
+	const above, off = 1 + 0x1p-40, 0x1p-50
+	if a == 0 || math.IsInf(a, 0) || a != a || e >= (max(p.up, p.down)*above+off)*a {
+		return
+	}
+	hi := floats.Round(d, a+e)
+	p.up = min(p.up, (hi+lastPlace(d, hi)/2)/a-1)
+	if lo := floats.Round(d, a-e); lo > 0 {
+		p.down = min(p.down, 1-(lo-lastPlace(d, lo)/2)/a)
 	}
 }
 

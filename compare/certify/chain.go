@@ -38,15 +38,15 @@ type Chain struct {
 	layouts *layouts
 }
 
-// result is a certificate and the captured entries that it stands on, or an error.
+// result is a certificate and the captured entries that it stands on, or an error; neither where it was left for later.
 type result struct {
 	cert *Certificate
 	cut  *order.Plan
 	err  error
 }
 
-func (i *Isolator) result(ctx context.Context, name string, pass int) result {
-	cert, cut, err := i.certify(ctx, name, pass)
+func (i *Isolator) result(ctx context.Context, name string, pass int, right bool) result {
+	cert, cut, err := i.certify(ctx, name, pass, right)
 	if err != nil {
 		return result{err: err}
 	}
@@ -134,7 +134,7 @@ func (c *Chain) link(ctx context.Context, name, key string, pass int) (*Link, *o
 	var bad *misfit
 	ready, ok := c.ready[key]
 	if delete(c.ready, key); !ok {
-		ready = c.i.result(ctx, name, pass)
+		ready = c.i.result(ctx, name, pass, false)
 	}
 	cert, cut, err := ready.cert, ready.cut, ready.err
 	switch {

@@ -96,8 +96,9 @@ func (i *Isolator) sound(ctx context.Context, n order.Node) (bool, error) {
 
 // confirms reports whether a tensor is what was computed, as exactly as a limit would ask for.
 func (i *Isolator) confirms(j *judged) bool {
-	c, _ := newCertificate(j)
-	return len(j.outside()) == 0 && (c.Unequal == 0 || float64(c.Reach) <= gate.TableLimit(i.env.DType))
+	l := look(j)
+	c := l.ofAll()
+	return len(l.outside) == 0 && (c.Unequal == 0 || float64(c.Reach) <= gate.TableLimit(i.env.DType))
 }
 
 func (i *Isolator) keys(nodes []order.Node) []string {
@@ -137,7 +138,7 @@ func (i *Isolator) confirmsRows(ctx context.Context, n order.Node) ([]string, er
 		return nil, err
 	}
 	rec, _ := i.trace.Lookup(n.Pass, e.Name)
-	if !rec.DType.Float() || !i.confirms(&judged{x: x, y: y, d: rec.DType, model: i.env.DType, rule: e.Compare}) {
+	if !rec.DType.Float() || !i.confirms(&judged{x: x, y: y, d: rec.DType, model: i.env.DType, rule: e.Compare, run: runOf(e, y.Shape)}) {
 		return nil, nil
 	}
 	return i.keys(cut.Leaves), nil

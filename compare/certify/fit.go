@@ -4,8 +4,7 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/compare/measure"
-	"github.com/tracediff/tracediff/internal/floats"
-	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/hooks"
 )
 
 // fit is the scale s for which s·w comes nearest to y, w = R(x) being what an engine without any error writes: least squares
@@ -23,24 +22,23 @@ type fit struct {
 // and b as above an element has the weight q = w²/b² and moves the scale by moved = w·(y−w)/b².
 type fitting struct{ weight, moves, qq, mm, mq float64 } // Σ of q, moved, q², moved² and moved·q
 
-func (f *fitting) add(j *judged) {
-	for i, x := range j.x.Data {
-		if !j.x.Sampled(i) {
-			continue
-		}
-		w, y := floats.Round(j.d, x), j.y.Data[i]
-		b := j.x.Bound[i] + lastPlace(j.d, w)/2
-		if w == 0 || !measure.Finite(w) || !measure.Finite(y) || !measure.Finite(b) || b <= 0 {
-			continue
-		}
-		r := w / b
-		q, moved := float64(r*r), float64(r*((y-w)/b))
-		f.weight += q
-		f.moves += moved
-		f.qq += float64(q * q)
-		f.mm += float64(moved * moved)
-		f.mq += float64(moved * q)
+// see takes in an element of d: w is R(x), e its bound.
+func (f *fitting) see(d hooks.DType, w, y, e float64) {
+	b := e + lastPlace(d, w)/2
+	if w == 0 || !measure.Finite(w) || !measure.Finite(y) || !measure.Finite(b) || b <= 0 {
+		return
 	}
+	r := w / b
+	q := float64(r * r)
+	f.weight += q
+	f.qq += float64(q * q)
+	if y == w {
+		return
+	}
+	moved := float64(r * ((y - w) / b))
+	f.moves += moved
+	f.mm += float64(moved * moved)
+	f.mq += float64(moved * q)
 }
 
 // fit is NaN where no element has a scale.
@@ -59,13 +57,6 @@ type weighed struct {
 }
 
 func newWeighed() weighed { return weighed{power: newPower()} }
-
-func (w *weighed) add(j *judged) {
-	if j.rule == order.All {
-		w.power.add(j)
-		w.fitting.add(j)
-	}
-}
 
 // say sets what a certificate says of it.
 func (w *weighed) say(c *Certificate) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order"
@@ -31,6 +32,7 @@ type form struct {
 	several func() (*form, error)
 	carry   carrier
 	once    sync.Once
+	known   atomic.Bool // it has an arithmetic by its own entries
 	err     error
 	entries []*evidence
 	verdict
@@ -214,6 +216,13 @@ const (
 	oneToken = " (one token)"
 )
 
+// searched reports whether the arithmetic of a form has been found already.
+func (i *Isolator) searched(name string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.forms[name] != nil && i.forms[name].known.Load()
+}
+
 // alone is a form by its own entries.
 func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 	i.mu.Lock()
@@ -238,6 +247,7 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 		if f.reread != nil || f.own != nil && !f.suspects || f.wrong != nil { // tensors are not kept
 			f.entries = nil
 		}
+		f.known.Store(f.err == nil && f.own != nil && !f.suspects)
 	})
 	return f, f.err
 }
@@ -262,7 +272,7 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 				return false, err
 			}
 			if a.rewrites.Kernel() > 0 { // what it reaches is its own
-				own, _ := newCertificate(k)
+				own := look(k).ofAll()
 				own.Form, *c = c.Form, *own
 			}
 			c.Arithmetic, c.Where, c.Summation = a.words(p, t.i.env.DType), a.where(p, t), order

@@ -327,12 +327,11 @@ func (t *trial) inKernel() (*Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _ := newCertificate(j)
+	l := look(j)
+	c := l.ofAll()
 	c.Form = op.Form(t.entry.Op)
 	c.Arithmetic, c.Where, c.Summation = own.words(p, t.i.env.DType), own.where(p, t), order
-	w := newWeighed()
-	w.add(j)
-	w.say(c)
-	c.settle(j, nil, t.entry)
+	l.say(c)
+	c.settle(j, nil, t.entry, l.guessed)
 	return c, t.verify(c)
 }

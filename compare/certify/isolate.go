@@ -240,11 +240,12 @@ func (i *Isolator) positions(pass int) program.Value {
 // Certify isolates one entry of one pass. The error is an [*order.BareError] when what it is made of was not captured, says
 // which tensor is not what the order calls so, or is that of reading the trace or the weights.
 func (i *Isolator) Certify(ctx context.Context, name string, pass int) (*Certificate, error) {
-	c, _, err := i.certify(ctx, name, pass)
+	c, _, err := i.certify(ctx, name, pass, false)
 	return c, err
 }
 
-func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certificate, *order.Plan, error) {
+// certify is Certify, with the cut that the certificate is of. Right: the certificate is nil where an arithmetic has to be searched for.
+func (i *Isolator) certify(ctx context.Context, name string, pass int, right bool) (*Certificate, *order.Plan, error) {
 	n, err := i.node(name, pass)
 	if err != nil {
 		return nil, nil, err
@@ -258,6 +259,7 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 	if err != nil {
 		return nil, nil, err
 	}
+	t.right = right
 	if t.block() > 0 {
 		c, err := t.inBlocks()
 		if err != nil {
@@ -275,10 +277,10 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int) (*Certifi
 	return t.certified()
 }
 
-// certified is the certificate of a trial, and the cut that it is of.
+// certified is the certificate of a trial, and the cut that it is of; nil where it was left for later.
 func (t *trial) certified() (*Certificate, *order.Plan, error) {
 	c, err := t.certify()
-	if err != nil {
+	if c == nil || err != nil {
 		return nil, nil, err
 	}
 	return t.finished(c), t.cut, nil

@@ -27,8 +27,9 @@ type prepared struct {
 }
 
 // Prepare certifies entries, given by pass, on all cores. Each is computed by itself, or beside itself in other passes, so the order in which
-// they are ready changes nothing: what takes longest is begun first.
-func (c *Chain) Prepare(ctx context.Context, entries map[int][]string) {
+// they are ready changes nothing: what takes longest is begun first. Right: only entries that need no search for an arithmetic are, so that a
+// comparison which ends at an earlier one has not searched in vain; [Chain.At] certifies the others.
+func (c *Chain) Prepare(ctx context.Context, entries map[int][]string, right bool) {
 	var all []prepared
 	open := map[string]int{} // the last of an entry
 	for _, pass := range slices.Sorted(maps.Keys(entries)) {
@@ -54,7 +55,7 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string) {
 	results := make([][]result, len(all))
 	inTurns(together, costs, func(n int) {
 		if ctx.Err() == nil {
-			results[n] = c.i.results(ctx, all[n].name, all[n].passes)
+			results[n] = c.i.results(ctx, all[n].name, all[n].passes, right)
 		}
 	})
 	for n, of := range results {
@@ -181,11 +182,11 @@ func (q *queue) done(elements int) {
 	q.freed.Broadcast()
 }
 
-// results certifies one entry in several passes.
-func (i *Isolator) results(ctx context.Context, name string, passes []int) []result {
+// results certifies one entry in several passes; see [Chain.Prepare] for right.
+func (i *Isolator) results(ctx context.Context, name string, passes []int, right bool) []result {
 	all := make([]result, len(passes))
 	if len(passes) == 1 {
-		all[0] = i.result(ctx, name, passes[0])
+		all[0] = i.result(ctx, name, passes[0], right)
 		return all
 	}
 	trials := make([]*trial, len(passes))
@@ -194,6 +195,7 @@ func (i *Isolator) results(ctx context.Context, name string, passes []int) []res
 		if trials[k], all[k].err = i.trialOf(ctx, name, pass); all[k].err != nil {
 			continue
 		}
+		trials[k].right = right
 		if all[k].err = trials[k].prepare(); all[k].err == nil && trials[k].product() {
 			some = append(some, trials[k])
 		}

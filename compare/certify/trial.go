@@ -101,6 +101,7 @@ type trial struct {
 	// readings are the operands of the call as the engine may have read them otherwise than captured; see readOperands.
 	readings [][]program.Value
 	mixed    bool // results of ranks are added with what the formula adds to them; see together
+	right    bool // no arithmetic is searched for; see [Chain.Prepare]
 }
 
 // prepare reads what the entry is computed from.
@@ -262,7 +263,15 @@ func (t *trial) judge(x program.Value, a *arithmetic, hull bool) (*judged, error
 			x.Bound[i] += e
 		}
 	}
-	return &judged{x: x, y: t.y, d: t.d, model: t.i.env.DType, rule: t.entry.Compare}, nil
+	return &judged{x: x, y: t.y, d: t.d, model: t.i.env.DType, rule: t.entry.Compare, run: runOf(t.entry, t.y.Shape)}, nil
+}
+
+// runOf is how many elements the rows of one token of an entry have, where those of one token follow those of another; else all.
+func runOf(e *order.Entry, shape []int) int {
+	if at := tokenAxis(e); at >= 0 && at < len(shape) && size(shape[:at]) == 1 {
+		return size(shape[at+1:])
+	}
+	return size(shape)
 }
 
 func size(shape []int) int {
@@ -328,21 +337,18 @@ func (t *trial) explained(j *judged, a *arithmetic, left []int) (_ []int, order 
 }
 
 // first judges the entry in transformers' arithmetic with bounds where they decide something, and with all of them where that does not settle
-// it: an element is outside or without a bound, or ceilings and sample do not both show that bounds reach no further than any limit. left are the
-// elements outside.
-func (t *trial) first() (j *judged, c *Certificate, left []int, err error) {
+// it: an element is outside or without a bound, or ceilings and sample do not both show that bounds reach no further than any limit.
+func (t *trial) first() (j *judged, l *looked, err error) {
 	for _, held := range []bool{true, false} {
 		if j, err = t.in(evaluated{arithmetic: &arithmetic{}, held: held}); err != nil {
-			return nil, nil, nil, err
+			return nil, nil, err
 		}
-		var ceiling float64
-		c, ceiling = newCertificate(j)
-		left = j.outside()
-		if j.x.Columns == 0 || len(left) == 0 && c.settled(ceiling, t) {
+		l = look(j)
+		if c, ceiling := l.certificate(); j.x.Columns == 0 || len(l.outside) == 0 && c.settled(ceiling, t) {
 			break
 		}
 	}
-	return j, c, left, nil
+	return j, l, nil
 }
 
 // settled reports whether ceilings and sample both show that the bounds of an entry, of which nothing is outside, reach no further than any
@@ -351,18 +357,22 @@ func (c *Certificate) settled(ceiling float64, t *trial) bool {
 	return c.Sampled > 0 && c.Unbounded == 0 && (c.Unequal == 0 || max(ceiling, float64(c.Reach)) <= gate.TableLimit(t.i.env.DType))
 }
 
-// certify judges the entry in transformers' arithmetic, then in that of its form.
+// certify judges the entry in transformers' arithmetic, then in that of its form. It is nil where that has to be searched for, and is not to be.
 func (t *trial) certify() (*Certificate, error) {
 	if c, err := t.inKernel(); c != nil || err != nil {
 		return c, err
 	}
-	j, c, left, err := t.first()
+	strict, l, err := t.first()
 	if err != nil {
 		return nil, err
 	}
-	left, order, err := t.explained(j, &arithmetic{}, left)
+	j, c := strict, l.ofAll()
+	left, order, err := t.explained(j, &arithmetic{}, l.outside)
 	if err != nil {
 		return nil, err
+	}
+	if len(left) > 0 && t.right && !t.i.searched(t.i.formOf(t.cut, t.node)) {
+		return nil, nil
 	}
 	c.Unequal += int64(j.x.Followed)
 	c.Form, c.Arithmetic, c.Summation = op.Form(t.entry.Op), string(Strict), order
@@ -386,10 +396,11 @@ func (t *trial) certify() (*Certificate, error) {
 			return nil, err
 		}
 	}
-	w := newWeighed()
-	w.add(j)
-	w.say(c)
-	c.settle(j, left, t.entry)
+	if j != strict {
+		l = look(j)
+	}
+	l.say(c)
+	c.settle(j, left, t.entry, l.guessed)
 	if !identified && len(left) == 0 {
 		c.Outcome = Unidentified
 	}
@@ -433,8 +444,8 @@ func (i *Isolator) Uncertified() (string, error) {
 	return slices.Min(slices.Collect(maps.Values(forms))), nil
 }
 
-// settle gives the certificate its outcome by the elements that nothing explains.
-func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
+// settle gives the certificate its outcome by the elements that nothing explains. Guessed: what one of the others may be is not bounded.
+func (c *Certificate) settle(j *judged, left []int, e *order.Entry, guessed bool) {
 	c.Outside = int64(len(left))
 	for _, i := range left {
 		want := floats.Round(j.d, j.x.Data[i])
@@ -445,7 +456,7 @@ func (c *Certificate) settle(j *judged, left []int, e *order.Entry) {
 		c.Worst = max(c.Worst, measure.Number(measure.Ratio(math.Abs(j.y.Data[i]-want), max(j.x.Bound[i], place))))
 	}
 	c.Set = whereOutside(left, j.y.Shape, e.Axes)
-	switch c.Outcome = c.without(j.guessed()); {
+	switch c.Outcome = c.without(guessed); {
 	case len(left) > 0:
 		c.Outcome, c.FirstToken = Bug, firstToken(left, j.y.Shape, e)
 	case c.Outcome == Exact && c.Arithmetic != string(Strict): // the bits are those of another arithmetic

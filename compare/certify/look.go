@@ -1,0 +1,152 @@
+package certify
+
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// An entry can have a hundred million elements, and all that a certificate says of them is sums, smallest numbers and counts. So each
+// element is looked at once, a segment of elements after the other, on all cores. What segments say is summed up in their order. A
+// segment ends where the rows of a token do, so that the sums are the same bits however many tokens are certified at a time.
+
+// segmentElements is how many elements a segment has, unless the rows of a token end before.
+const segmentElements = 1 << 12
+
+// within takes from a bound more than the rounding of a difference in float64 can be.
+const within = 1 - 0x1p-50
+
+// looked is what is said of the elements of an entry, added up over one part of them after the other.
+type looked struct {
+	measured
+	weighed
+	guessed bool  // an element is not R(x), and nothing bounds how far off it may be: it is consistent whatever it is
+	outside []int // the elements that are not consistent, by their place in their part
+}
+
+// look looks at all elements.
+func look(j *judged) *looked {
+	l := &looked{weighed: newWeighed()}
+	l.add(j)
+	return l
+}
+
+// ofAll is the certificate before anything is said of its outcome.
+func (l *looked) ofAll() *Certificate {
+	c, _ := l.certificate()
+	return c
+}
+
+// add looks at the elements of one more part.
+func (l *looked) add(j *judged) {
+	l.sampled = j.x.Columns > 0
+	l.Elements += int64(len(j.y.Data))
+	each(j, func() *looked { return &looked{weighed: newWeighed()} }, j.segment, l.join)
+}
+
+// join adds what the next segment says.
+func (l *looked) join(s *looked) {
+	l.Unequal, l.Unbounded, l.Sampled = l.Unequal+s.Unequal, l.Unbounded+s.Unbounded, l.Sampled+s.Sampled
+	l.dd, l.rr, l.ee = l.dd+s.dd, l.rr+s.rr, l.ee+s.ee
+	l.sampledR, l.sampledE = l.sampledR+s.sampledR, l.sampledE+s.sampledE
+	l.up, l.down = min(l.up, s.up), min(l.down, s.down)
+	l.weight, l.moves = l.weight+s.weight, l.moves+s.moves
+	l.qq, l.mm, l.mq = l.qq+s.qq, l.mm+s.mm, l.mq+s.mq
+	l.guessed = l.guessed || s.guessed
+	l.outside = append(l.outside, s.outside...)
+}
+
+// each calls do with the segments of an entry on all cores, and join with what they say in the order of the segments.
+func each[T any](j *judged, made func() T, do func(s T, from, to int), join func(T)) {
+	const atOnce = 1 << 10 // segments of which anything is in memory at one time
+	all, run := len(j.y.Data), max(j.run, 1)
+	said := make([]T, 0, atOnce)
+	starts := make([][2]int, 0, atOnce)
+	flush := func() {
+		said = said[:len(starts)]
+		onAllCores(len(starts), func(n int) {
+			said[n] = made()
+			do(said[n], starts[n][0], starts[n][1])
+		})
+		for _, s := range said {
+			join(s)
+		}
+		starts, said = starts[:0], said[:0]
+	}
+	for from := 0; from < all; {
+		to := min(from+segmentElements, from/run*run+run, all)
+		if starts = append(starts, [2]int{from, to}); len(starts) == atOnce {
+			flush()
+		}
+		from = to
+	}
+	flush()
+}
+
+// segment looks at the elements from one to another.
+func (j *judged) segment(s *looked, from, to int) {
+	var room [segmentElements]float64
+	xs, ys, es, wants := j.x.Data[from:to], j.y.Data[from:to], j.x.Bound[from:to], room[:to-from]
+	copy(wants, xs)
+	floats.RoundAll(j.d, wants)
+	huge, plain := measure.HalfLargest(j.d), j.rule == order.All
+	column, columns := 0, j.x.Columns
+	if columns > 0 {
+		column = from % columns
+	}
+	for k, want := range wants {
+		x, y, e := xs[k], ys[k], es[k]
+		in := columns == 0 || program.SampledColumn(column)
+		if column++; column == columns {
+			column = 0
+		}
+		if y != want || !(e >= 0) {
+			j.differs(s, from+k, want)
+		}
+		if math.IsInf(e, 0) {
+			s.Unbounded++
+		}
+		if math.Abs(y) < huge && math.Abs(want) < huge {
+			s.dd += float64((y - want) * (y - want))
+			s.rr += float64(want * want)
+			s.ee += float64(e * e)
+			if columns > 0 && in {
+				s.Sampled++
+				s.sampledR += float64(want * want)
+				s.sampledE += float64(e * e)
+			}
+		}
+		if plain && in {
+			s.power.see(j.d, math.Abs(x), e)
+			s.fitting.see(j.d, want, y, e)
+		}
+	}
+}
+
+// differs looks at an element that is not R(x), or that has no bound.
+func (j *judged) differs(s *looked, i int, want float64) {
+	y, e := j.y.Data[i], j.x.Bound[i]
+	if y != want && (y == y || want == want) && !j.masked(i) {
+		s.Unequal++
+		s.guessed = s.guessed || math.IsInf(e, 1)
+	}
+	if !j.consistent(i) {
+		s.outside = append(s.outside, i)
+	}
+}
+
+// outside lists the elements that are not consistent.
+func (j *judged) outside() []int {
+	var all []int
+	each(j, func() *[]int { return new([]int) }, func(at *[]int, from, to int) {
+		for i := from; i < to; i++ {
+			if !j.consistent(i) {
+				*at = append(*at, i)
+			}
+		}
+	}, func(at *[]int) { all = append(all, *at...) })
+	return all
+}
