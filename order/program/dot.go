@@ -3,8 +3,10 @@ package program
 import (
 	"cmp"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/tracediff/tracediff/internal/products"
 )
@@ -229,19 +231,28 @@ func (r *run) dots(i int, out operand) {
 			index[a] = 0
 		}
 	}
-	if !together {
-		for _, row := range rows {
-			r.dotRow(f, c.Way, out.slice(row.out*inner, inner), pairs{x.operand, y.operand, row.x, row.y, sx, sy, n})
+	if together { // what is multiplied with the same rows follows each other, so that these are laid out once
+		slices.SortStableFunc(rows, func(a, b dotted) int { return cmp.Compare(a.y, b.y) })
+	}
+	workers, piece := 1, outer
+	if outer*inner*n >= manyProducts {
+		workers = min(runtime.GOMAXPROCS(0), outer)
+		piece = (outer + 2*workers - 1) / (2 * workers)
+	}
+	var next atomic.Int64
+	share(workers, func() {
+		batch := newBatch(f, n, inner, x.operand, y.operand, sy)
+		for from := int(next.Add(int64(piece))) - piece; from < outer; from = int(next.Add(int64(piece))) - piece {
+			for _, row := range rows[from:min(from+piece, outer)] {
+				if out := out.slice(row.out*inner, inner); together {
+					batch.add(x.slice(row.x, n), row.y, out)
+				} else {
+					r.dotRow(f, c.Way, out, pairs{x.operand, y.operand, row.x, row.y, sx, sy, n})
+				}
+			}
 		}
-		return
-	}
-	// What is multiplied with the same rows follows each other, so that these are laid out once.
-	slices.SortStableFunc(rows, func(a, b dotted) int { return cmp.Compare(a.y, b.y) })
-	batch := newBatch(f, n, inner, x.operand, y.operand, sy)
-	for _, row := range rows {
-		batch.add(x.slice(row.x, n), row.y, out.slice(row.out*inner, inner))
-	}
-	batch.finish()
+		batch.finish()
+	})
 }
 
 // dotted is where a row of products has its operands and its result.

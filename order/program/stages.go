@@ -3,7 +3,10 @@ package program
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 )
 
 // stage computes one stage.
@@ -86,52 +89,96 @@ func (r *run) gather(s *Step, out operand) error {
 	return nil
 }
 
-// blocks computes a stage a block of rows at a time.
+// manyElements is how many elements a stage has at least whose rows are shared out over the cores, and manyProducts how many products a Dot has.
+const manyElements, manyProducts = 1 << 16, 1 << 20
+
+// blocks computes a stage a block of rows at a time. Rows have nothing to do with each other: those of many are shared out over the cores.
 func (r *run) blocks(k int) {
 	st := &r.p.stages[k]
 	block := min(max(blockElements/max(st.width, 1), 1), st.rows)
-	// A result that a later stage reads, or the caller, is kept whole; others live for a block.
-	scratch := make([]operand, len(st.steps))
-	whole := make([]bool, len(st.steps))
-	for n, i := range st.steps {
+	for _, i := range st.steps { // a result that a later stage reads, or the caller, is kept whole
 		if r.p.Steps[i].whole {
-			whole[n] = true
 			r.values[i] = r.room(size(r.p.Steps[i].Shape))
-		} else {
-			scratch[n] = r.room(block * r.p.Steps[i].Shape[len(r.p.Steps[i].Shape)-1])
 		}
 	}
-	loads := r.loads(st, block)
-	for from := 0; from < st.rows; from += block {
-		rows := min(block, st.rows-from)
-		for n, i := range st.steps {
-			s := &r.p.Steps[i]
-			w := s.Shape[len(s.Shape)-1]
-			out := scratch[n]
-			if whole[n] {
-				out = r.values[i].slice(from*w, rows*w)
-			} else {
-				out = out.slice(0, rows*w)
-				scratch[n] = out
-			}
-			var x, y operand
-			x = r.load(&loads[n][0], st, scratch, whole, from, rows)
-			if len(s.Args) > 1 {
-				y = r.load(&loads[n][1], st, scratch, whole, from, rows)
-			}
-			switch s.Prim {
-			case Add:
-				x = r.together(s, x, y, from*w)
-				r.apply(i, out, x, y)
-			case Sum:
-				r.sums(i, out, x)
-			case RowMax:
-				rowMax(out, x, r.rounds(s.Form), s.relative)
-			case Angle:
-				r.angles(i, out, x, y, from, rows)
-			default:
-				r.apply(i, out, x, y)
-			}
+	workers := 1
+	if st.rows*st.width >= manyElements {
+		workers = min(runtime.GOMAXPROCS(0), (st.rows+block-1)/block)
+	}
+	var next atomic.Int64
+	share(workers, func() {
+		mine := *r
+		mine.piece = nil
+		w := mine.working(st, block)
+		for from := int(next.Add(int64(block))) - block; from < st.rows; from = int(next.Add(int64(block))) - block {
+			w.rows(from, min(block, st.rows-from))
+		}
+	})
+}
+
+// share calls do once for each of some workers, on as many cores, and waits for all.
+func share(workers int, do func()) {
+	if workers <= 1 {
+		do()
+		return
+	}
+	var wait sync.WaitGroup
+	for range workers {
+		wait.Go(do)
+	}
+	wait.Wait()
+}
+
+// working is a worker on a stage, with room for the results that live for a block.
+type working struct {
+	*run
+	stage   *stage
+	scratch []operand // by step; empty of one that is kept whole
+	whole   []bool
+	loads   [][2]load
+}
+
+func (r *run) working(st *stage, block int) *working {
+	w := &working{run: r, stage: st, scratch: make([]operand, len(st.steps)), whole: make([]bool, len(st.steps))}
+	for n, i := range st.steps {
+		if w.whole[n] = r.p.Steps[i].whole; !w.whole[n] {
+			w.scratch[n] = r.room(block * r.p.Steps[i].Shape[len(r.p.Steps[i].Shape)-1])
+		}
+	}
+	w.loads = r.loads(st, block)
+	return w
+}
+
+// rows computes some rows of all steps.
+func (w *working) rows(from, rows int) {
+	r, st := w.run, w.stage
+	for n, i := range st.steps {
+		s := &r.p.Steps[i]
+		width := s.Shape[len(s.Shape)-1]
+		out := w.scratch[n]
+		if w.whole[n] {
+			out = r.values[i].slice(from*width, rows*width)
+		} else {
+			out = out.slice(0, rows*width)
+			w.scratch[n] = out
+		}
+		var x, y operand
+		x = r.load(&w.loads[n][0], st, w.scratch, w.whole, from, rows)
+		if len(s.Args) > 1 {
+			y = r.load(&w.loads[n][1], st, w.scratch, w.whole, from, rows)
+		}
+		switch s.Prim {
+		case Add:
+			x = r.together(s, x, y, from*width)
+			r.apply(i, out, x, y)
+		case Sum:
+			r.sums(i, out, x)
+		case RowMax:
+			rowMax(out, x, r.rounds(s.Form), s.relative)
+		case Angle:
+			r.angles(i, out, x, y, from, rows)
+		default:
+			r.apply(i, out, x, y)
 		}
 	}
 }
