@@ -51,6 +51,10 @@ type IsolateOptions struct {
 	Own bool
 	// Opaque says why a product with a weight shows nothing, which no verdict may then rest on; empty: it does. nil: every product does.
 	Opaque func(w order.Weight, pass int) string
+	// Memory keeps what was found of entries that are right; nil: nothing is kept. Of identifies all that this depends on beside the trace and
+	// these options: the program, the processor, the order and the weights. Nothing is kept where it is empty.
+	Memory Memory
+	Of     string
 	// Study is for a measurement of the search of names.
 	Study diagnose.Study
 }
@@ -78,6 +82,7 @@ type Isolator struct {
 	positioned bool
 	worked     atomic.Int64 // elements and products of the entries that were certified
 	block      int          // elements of an entry that are certified at one time; see [blockElements]
+	memory     *memory      // nil: nothing is remembered
 	large      sync.Mutex   // held for an entry that is looked at whole and is certified in blocks where it is right
 }
 
@@ -137,6 +142,7 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 			return v, err
 		},
 	}
+	i.memory = remembers(i)
 	return i, nil
 }
 
@@ -259,6 +265,9 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 	if err != nil {
 		return nil, nil, err
 	}
+	if c := i.memory.known(t); c != nil {
+		return c, t.cut, nil
+	}
 	t.right = right
 	if t.block() > 0 {
 		c, err := t.inBlocks()
@@ -288,12 +297,15 @@ func (t *trial) certified() (*Certificate, *order.Plan, error) {
 
 // finished counts what a certificate took, and says what it was computed from.
 func (t *trial) finished(c *Certificate) *Certificate {
+	work := 0
 	if t.formula != nil {
-		t.i.worked.Add(int64(t.formula.Work()))
+		work = t.formula.Work()
 	}
+	t.i.worked.Add(int64(work))
 	for _, n := range t.cut.Leaves {
 		c.From = append(c.From, capture.Key(n.Pass, t.i.list.At(n).Name, 0))
 	}
+	t.i.memory.keep(t, c, work)
 	return c
 }
 

@@ -146,6 +146,11 @@ func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pas
 	if work == 0 {
 		work = max(sightWork, int(i.worked.Load())/sightShare)
 	}
+	return i.memory.sightOf(ctx, i, work, of, func() (*Sight, error) { return i.look(ctx, work, of) })
+}
+
+// look looks for what the trace would have shown.
+func (i *Isolator) look(ctx context.Context, work int, of func(name string, pass int) bool) (*Sight, error) {
 	s := &sight{i: i, ctx: ctx, most: work, of: of}
 	for _, k := range mistakes.In(i.list) {
 		m := &sighted{Mistake: k}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -31,6 +32,9 @@ type Softmaxes struct{ p, q []float64 }
 // token. A NaN, +Inf, or a row that is all −Inf, on either side, has no softmax: the divergence is NaN. Adding a constant
 // to a row changes nothing.
 func (s *Softmaxes) Divergence(l, r []float64) float64 {
+	if slices.Equal(l, r) && Finite(slices.Max(r)) { // no NaN is equal to itself
+		return 0
+	}
 	if len(s.p) < len(r) {
 		s.p, s.q = make([]float64, len(r)), make([]float64, len(r))
 	}

@@ -375,6 +375,7 @@ func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o com
 	if err != nil {
 		return nil, err
 	}
+	keep(e, o)
 	e.detail("compared %d entries in %s", len(result.Rows), amount.Since(started))
 	return result, nil
 }

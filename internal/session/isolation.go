@@ -100,6 +100,9 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 		o.Remarks = append(o.Remarks, ways.remarks()...)
 		o.Flaws = append(o.Flaws, ways.flaws()...)
 	}
+	if a.file() == nil {
+		remember(ctx, e, &io, local, list, ck)
+	}
 	if o.Isolator, err = certify.NewIsolator(local, list, weights, io); err != nil {
 		o.Isolator = nil
 		return unable(err.Error(), isolable(err, local.Manifest()))
@@ -113,7 +116,7 @@ func isolate(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, r
 	if theirs == nil {
 		return nil
 	}
-	io.Single, io.Opaque, io.Own = nil, nil, false
+	io.Single, io.Opaque, io.Own, io.Memory = nil, nil, false, nil
 	// What keeps the reference from being isolated is said only where something is to be excused by it.
 	if io.DType, err = certify.ModelDType(list, ref, local); err != nil {
 		return err

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tracediff/tracediff/internal/checkpoint/checkpointtest"
+)
+
+// What was found of a large model is used in the next run as long as the tensors, the weights and tracediff are the same to the byte, and the report
+// is the same. A wrong element is found whatever was found before.
+func TestRememberedCertificates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, os.CopyFS(at("model"), os.DirFS("../../fixtures/gemma3n-tiny")))
+	checkpointtest.Enlarge(t, at("model/model.safetensors"))
+	self, err := os.Executable()
+	must(t, err)
+	must(t, os.Symlink(self, at("tracediff")))
+	run := func(args ...string) (out, said string, code int) {
+		t.Helper()
+		cmd := exec.Command(at("tracediff"), append(args, "--verbose")...)
+		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CACHE_HOME="+at("cache"), "LocalAppData="+at("cache"), "NO_COLOR=1")
+		var stdout, stderr strings.Builder
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		_ = cmd.Run()
+		return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
+	}
+	if _, said, code := run("capture", "--model", at("model"), "--tokens", "5,6,7,8", "--level", "3", "--dir", at("run"), "--reference", "go"); code != 0 {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	const earlier = "results are those of an earlier run"
+	local := at("run/local.safetensors")
+	compare := func(when string, known bool, code int) string {
+		t.Helper()
+		out, said, got := run("compare", local, at("run/reference.safetensors"), "--model", at("model"))
+		if got != code || strings.Contains(said, earlier) != known {
+			t.Errorf("%s: exit %d, want %d, and it says\n%s%s", when, got, code, out, said)
+		}
+		return out
+	}
+	first := compare("the first time", false, 0)
+	if again := compare("again", true, 0); again != first {
+		t.Errorf("the report is\n%s\nand with what was found\n%s", first, again)
+	}
+	f, err := os.OpenFile(local, os.O_RDWR, 0)
+	must(t, err)
+	info, err := f.Stat()
+	must(t, err)
+	last := make([]byte, 1) // of the logits' last element, its sign
+	_, err = f.ReadAt(last, info.Size()-1)
+	must(t, err)
+	_, err = f.WriteAt([]byte{last[0] ^ 1<<7}, info.Size()-1)
+	must(t, err)
+	if out := compare("with another element", true, 1); !strings.Contains(out, "logits") {
+		t.Errorf("with another element the report is\n%s", out)
+	}
+	_, err = f.WriteAt(last, info.Size()-1)
+	must(t, err)
+	must(t, f.Close())
+	if again := compare("after it", true, 0); again != first {
+		t.Errorf("the report is\n%s\nand after a wrong one\n%s", first, again)
+	}
+	must(t, os.RemoveAll(at("cache/tracediff/certificates")))
+	compare("of nothing that is kept", false, 0)
+}

@@ -1,0 +1,72 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/internal/checkpoint"
+	"github.com/tracediff/tracediff/internal/notebook"
+	"github.com/tracediff/tracediff/order"
+)
+
+// certificatesFolder is in the user's cache folder.
+const certificatesFolder = "certificates"
+
+// remember has the entries remembered that are found to be right in a large trace, by the tensors, the weights of a checkpoint, the list and the
+// program, all to the bit: the next run computes again what is another one. Where it is not known what one of these is, nothing is remembered.
+func remember(ctx context.Context, e *Env, io *certify.IsolateOptions, local *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) {
+	size := ck.Size()
+	for _, r := range local.Records() {
+		size += r.Size
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil || size <= checkpoint.Large || list.IsRecorded() {
+		return
+	}
+	weights, err := weightsDigest(ctx, e, ck, ck.Scheme())
+	if err != nil {
+		return
+	}
+	program, err := executable()
+	if err != nil {
+		return
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return
+	}
+	io.Of = fmt.Sprintf("program %s\nprocessor %v %v\norder %x\nconfig %x\nweights %s\n", program, cpu.X86, cpu.ARM64, sha256.Sum256(text), sha256.Sum256(ck.Config()), weights)
+	io.Memory = memory{notebook.Open(filepath.Join(dir, "tracediff", certificatesFolder), io.Of)}
+}
+
+// memory is a store as isolators use one.
+type memory struct{ *notebook.Store }
+
+func (m memory) Load(k certify.Key, into any) bool { return m.Store.Load(k, into) }
+func (m memory) Keep(k certify.Key, found any)     { m.Store.Keep(k, found) }
+
+// keep keeps what a comparison has found. That it cannot be kept is no error: it is found again the next time.
+func keep(e *Env, o compare.Options) {
+	if o.Isolator == nil {
+		return
+	}
+	m, ok := o.Isolator.Options().Memory.(memory)
+	if !ok {
+		return
+	}
+	if n := m.Found(); n > 0 {
+		e.detail("%d results are those of an earlier run, of the same tensors, weights and program", n)
+	}
+	if err := m.Save(); err != nil {
+		e.detail("%v", err)
+	}
+}
