@@ -20,15 +20,41 @@ const blockElements = 1 << 22
 func (t *trial) block() int {
 	i, tokens := t.i, t.i.env.Passes[t.node.Pass].Tokens
 	elements := size(i.list.Size(t.node, i.env.Passes))
-	if elements <= i.block || tokens < 2 || t.last || t.chooses() || !i.byRows(t.node, t.cut) || !i.rowAfterRow(t.node) {
+	if elements <= i.block || !t.inParts() {
 		return 0
 	}
-	for _, n := range append(slices.Clone(t.cut.Leaves), t.node) {
-		if rec, ok := i.trace.Lookup(n.Pass, i.list.At(n).Name); ok && rec.Sums() {
-			return 0
-		}
-	}
 	return min(max(i.block/(elements/tokens), 1), tokens)
+}
+
+// inParts reports whether some tokens' rows of an entry of several can be certified alone, in which case they follow each other in the trace.
+func (t *trial) inParts() bool {
+	i := t.i
+	if i.env.Passes[t.node.Pass].Tokens < 2 || t.last || t.chooses() || !i.byRows(t.node, t.cut) || !i.rowAfterRow(t.node) {
+		return false
+	}
+	one := slices.Clone(i.env.Passes)
+	one[t.node.Pass].Tokens = 1
+	return !slices.ContainsFunc(slices.Concat(t.cut.Leaves, t.cut.Steps), func(n order.Node) bool {
+		e := i.list.At(n)
+		if shape, at := i.list.Size(n, one), tokenAxis(e); at >= len(shape) || shape[at] != 1 { // it is of one length alone
+			return true
+		}
+		rec, ok := i.trace.Lookup(n.Pass, e.Name)
+		return ok && rec.Sums()
+	})
+}
+
+// beginning is the trial of the first tokens, as many at most, of one that nothing was read of; 0, and where tokens have no rows of their own: of all.
+func (t *trial) beginning(most int) (*trial, error) {
+	if tokens := t.i.env.Passes[t.node.Pass].Tokens; most <= 0 || most >= tokens || !t.inParts() {
+		whole := *t
+		return &whole, whole.readAll()
+	}
+	keep := make([]int, most)
+	for k := range keep {
+		keep[k] = k
+	}
+	return t.of(keep)
 }
 
 // rowAfterRow reports whether the rows of a captured entry's tokens follow each other, as they are in the trace.

@@ -79,11 +79,11 @@ func (i *Isolator) asInputs(n order.Node, c *coding) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	tokens := len(c.rest) / c.channels
-	if tokens < 2 || len(v.Data)%tokens != 0 {
+	tokens, all := len(c.rest)/c.channels, size(i.list.Size(n, i.env.Passes))/c.channels // the first, and how many there are
+	if tokens < 2 || all < 1 || len(v.Data)%all != 0 {
 		return true, nil
 	}
-	width := len(v.Data) / tokens
+	width := len(v.Data) / all
 	tokens = min(tokens, mostTokens)
 	even := evened(v.Data[:tokens*width], width)
 	more, pairs := 0.0, 0

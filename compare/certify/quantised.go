@@ -177,19 +177,25 @@ func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (s
 // coded is the relative L2 error of an entry that differs from the product with the original's weights as one with codes does; 0 where it
 // differs otherwise or not at all, −1 where it cannot be computed.
 func (i *Isolator) coded(ctx context.Context, n order.Node) (float64, error) {
-	t, err := i.trial(ctx, n)
+	whole, err := i.unread(ctx, n, i.has)
 	if lacking(err) {
 		return -1, nil
 	} else if err != nil {
 		return 0, err
 	}
-	j, err := t.in(evaluated{arithmetic: &arithmetic{}})
 	least := leastElements
-	if t.i.env.DType == hooks.BF16 {
+	if i.env.DType == hooks.BF16 {
 		least = leastCoarse
 	}
-	if err != nil || float64(len(j.outside())) < least*float64(len(j.y.Data)) {
-		return 0, err
+	var j *judged
+	for _, most := range []int{focusTokens, whole.block()} { // a few tokens show what is not quantised
+		t, err := whole.beginning(most)
+		if err != nil {
+			return 0, err
+		}
+		if j, err = t.in(evaluated{arithmetic: &arithmetic{}}); err != nil || float64(len(j.outside())) < least*float64(len(j.y.Data)) {
+			return 0, err
+		}
 	}
 	c := newCoding(i.list.At(n), j.x, j.y)
 	if !c.plausible() {

@@ -11,6 +11,19 @@ import (
 // name of what explained the rest. An element that lies within what these give is rounding. Nothing is tried for an
 // element that no order of summation can explain.
 func (t *trial) replay(j *judged, a *arithmetic, left []int) ([]int, string, error) {
+	some := &evidence{t, left}
+	if t.formula != nil && !t.edited && len(left) > 1 {
+		some = some.focus()
+	}
+	if some.trial != t { // what no order explains of a part, none explains of all
+		part, err := some.in(evaluated{arithmetic: a, rigorous: true})
+		if err != nil {
+			return nil, "", err
+		}
+		if slices.ContainsFunc(some.left, func(i int) bool { return !part.consistent(i) }) {
+			return left, "", nil
+		}
+	}
 	all, err := t.in(evaluated{arithmetic: a, rigorous: true})
 	if err != nil {
 		return nil, "", err
@@ -20,13 +33,11 @@ func (t *trial) replay(j *judged, a *arithmetic, left []int) ([]int, string, err
 			return left, "", nil
 		}
 	}
-	if t.formula != nil && !t.edited && len(left) > 1 {
-		if some := (&evidence{t, left}).focus(); some.trial != t { // what is left of a part is left
-			if part, err := some.in(evaluated{arithmetic: a}); err != nil {
-				return nil, "", err
-			} else if rest, _, err := some.orders(part, a, some.left); err != nil || len(rest) > 0 {
-				return left, "", err
-			}
+	if some.trial != t {
+		if part, err := some.in(evaluated{arithmetic: a}); err != nil {
+			return nil, "", err
+		} else if rest, _, err := some.orders(part, a, some.left); err != nil || len(rest) > 0 {
+			return left, "", err
 		}
 	}
 	return t.only(j, a, left)

@@ -88,13 +88,32 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 }
 
 // givenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. Other entries are nil, and so
-// are entries without inputs of floats.
+// are entries without inputs of floats, and entries of which the first tokens are explained.
 func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, gives bool, err error) {
+	if begins, err := i.beginsRight(ctx, n); begins || err != nil {
+		return nil, false, err
+	}
 	if e, err = i.evidence(ctx, n); e == nil || err != nil || len(e.left) == 0 || e.formula != nil && !e.readsFloats() {
 		return nil, false, err
 	}
 	_, rest, _, err := e.strict(&arithmetic{wide: true})
 	return e, len(rest) == 0, err
+}
+
+// beginsRight reports whether transformers' arithmetic gives the first tokens of an entry of more, each of which has rows of its own.
+func (i *Isolator) beginsRight(ctx context.Context, n order.Node) (bool, error) {
+	whole, err := i.unread(ctx, n, i.has)
+	if lacking(err) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	t, err := whole.beginning(focusTokens)
+	if t == nil || t.kept == nil || err != nil {
+		return false, err
+	}
+	_, left, _, err := t.strict(&arithmetic{})
+	return len(left) == 0 && t.formula != nil, err
 }
 
 // kinds counts the places in a layer that some entries have.

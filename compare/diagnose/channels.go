@@ -131,7 +131,7 @@ func (s *search) channel(c, width int) (int, error) {
 		columns = append(columns, k)
 	}
 	for _, e := range s.entries {
-		k, err := e.values()
+		k, err := s.m.values(e)
 		if err != nil {
 			return none, err
 		}

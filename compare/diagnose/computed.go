@@ -103,8 +103,19 @@ const leastDropped = 2
 
 // dropped looks for a result some elements of which are 0, while all others are multiplied by one number: dropout that was left on.
 func (s *search) dropped() error {
-	var ratios []float64
 	zeros := 0
+	for _, e := range s.entries {
+		y, _ := e.Target()
+		for _, i := range e.Left {
+			if i < len(y) && y[i] == 0 {
+				zeros++
+			}
+		}
+	}
+	if zeros < leastDropped {
+		return nil
+	}
+	var ratios []float64
 	for _, e := range s.entries {
 		own, ok := s.valueOf(e, nil)
 		y, _ := e.Target()
@@ -112,14 +123,12 @@ func (s *search) dropped() error {
 			return s.err
 		}
 		for _, i := range e.Left {
-			if y[i] == 0 {
-				zeros++
-			} else if own.Data[i] != 0 {
+			if y[i] != 0 && own.Data[i] != 0 {
 				ratios = append(ratios, y[i]/own.Data[i])
 			}
 		}
 	}
-	if zeros < leastDropped || len(ratios) < shownElements {
+	if len(ratios) < shownElements {
 		return nil
 	}
 	slices.Sort(ratios)

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/order"
@@ -20,8 +21,10 @@ type Entry struct {
 	Left    []int          // elements that the arithmetic does not give
 	Judge
 
-	parts *program.Parts
-	kept  *program.Kept
+	parts  *program.Parts
+	kept   *program.Kept
+	worked int    // elements and products of values that are kept no longer
+	tokens []bool // those that have something left; see leftTokens
 }
 
 // itemOf is which index of its first axis an input is; nil for all of it, and for what is no tensor of the order.
@@ -60,6 +63,8 @@ type Model struct {
 	Rest func() ([]*Entry, error)
 	// Unread is how many more are right that Rest leaves out.
 	Unread int
+
+	kept []*Entry // whose values are kept, last those that were asked for last
 
 	tried, work         int // of all searches
 	mostTried, mostWork int // that the next searches may come to; 0 for all of the budget of a finding
@@ -116,15 +121,40 @@ func (e *Entry) signed(m *Model) *program.Parts {
 	return e.parts
 }
 
-// values are those of the entry's own program.
-func (e *Entry) values() (*program.Kept, error) {
-	if e.kept == nil {
-		var err error
-		if e.kept, err = e.Program.Keep(e.Call, e.Choices); err != nil {
-			return nil, err
+// mostKept is how many numbers the values of entries have together that are kept for the next hypothesis, unless one entry alone has more.
+const mostKept = 1 << 25
+
+// values are those of an entry's own program. Those of the entries that were asked for the longest time ago are given up where there are too many.
+func (m *Model) values(e *Entry) (*program.Kept, error) {
+	if at := slices.Index(m.kept, e); at >= 0 {
+		m.kept = append(slices.Delete(m.kept, at, at+1), e)
+		return e.kept, nil
+	}
+	var err error
+	if e.kept, err = e.Program.Keep(e.Call, e.Choices); err != nil {
+		e.kept = nil
+		return nil, err
+	}
+	all := 0
+	m.kept = append(m.kept, e)
+	for at, k := range slices.Backward(m.kept) {
+		if all += k.kept.Numbers(); all > mostKept && k != e {
+			for _, old := range m.kept[:at+1] {
+				old.worked, old.kept = old.worked+old.kept.Work, nil
+			}
+			m.kept = m.kept[at+1:]
+			break
 		}
 	}
 	return e.kept, nil
+}
+
+// work is how many elements and products hypotheses have computed in the entry.
+func (e *Entry) work() int {
+	if e.kept == nil {
+		return e.worked
+	}
+	return e.worked + e.kept.Work
 }
 
 // ended is what an editor has made; nil where it is no program.

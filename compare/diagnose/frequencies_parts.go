@@ -178,7 +178,7 @@ func (r *rotary) mixed(whole []float64, factor float64) error {
 
 // outside are the elements that are left with other frequencies.
 func (r *rotary) outside(e *Entry, change func(v []float64) []float64) ([]int, error) {
-	k, err := e.values()
+	k, err := r.search.m.values(e)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func (s *search) inPart() error {
 			return nil
 		}
 		size := e.Program.Out.Shape()[axis]
-		if n := len(s.leftTokens(e, axis)); n == 0 || n == size && size > 1 {
+		if _, n := e.leftTokens(axis); n == 0 || n == size && size > 1 {
 			return nil
 		}
 	}
@@ -40,24 +40,30 @@ func (s *search) tokenAxis(e *Entry) int {
 	return strings.IndexByte(axes, order.AxisToken)
 }
 
-// leftTokens are those that have something left.
-func (s *search) leftTokens(e *Entry, axis int) []int {
-	shape := e.Program.Out.Shape()
-	inner := product(shape[axis+1:])
-	var all []int
-	for _, i := range e.Left {
-		if t := i / inner % shape[axis]; !slices.Contains(all, t) {
-			all = append(all, t)
+// leftTokens says of each token whether it has something left, and how many have. The tokens are those of an axis.
+func (e *Entry) leftTokens(axis int) (has []bool, n int) {
+	if e.tokens == nil {
+		shape := e.Program.Out.Shape()
+		inner := product(shape[axis+1:])
+		e.tokens = make([]bool, shape[axis])
+		for _, i := range e.Left {
+			e.tokens[i/inner%shape[axis]] = true
 		}
 	}
-	return all
+	for _, left := range e.tokens {
+		if left {
+			n++
+		}
+	}
+	return e.tokens, n
 }
 
 // inTokens has a hypothesis in the tokens alone that have something left.
 func (s *search) inTokens(h hypothesis) hypothesis {
 	whole, say := h.make, h.say
 	for _, e := range s.entries {
-		h.solved += len(s.leftTokens(e, s.tokenAxis(e)))
+		_, n := e.leftTokens(s.tokenAxis(e))
+		h.solved += n
 	}
 	h.edit, h.at = nil, program.Place{}
 	h.rank += 1000000
@@ -76,9 +82,10 @@ func (s *search) inTokens(h hypothesis) hypothesis {
 			return nil
 		}
 		shape := e.Program.Out.Shape()
-		inner, some := product(shape[axis+1:]), s.leftTokens(e, axis)
+		inner := product(shape[axis+1:])
+		some, _ := e.leftTokens(axis)
 		for i := range own.Data {
-			if slices.Contains(some, i/inner%shape[axis]) {
+			if some[i/inner%shape[axis]] {
 				own.Data[i], own.Bound[i] = other.Data[i], other.Bound[i]
 			}
 		}
@@ -106,9 +113,9 @@ func (s *search) tokenWords() string {
 		if s.failed(err) || len(v.Data) != e.Program.Out.Shape()[axis] {
 			return "for some tokens alone"
 		}
-		some := s.leftTokens(e, axis)
+		some, _ := e.leftTokens(axis)
 		for t, id := range v.Data {
-			if slices.Contains(some, t) {
+			if some[t] {
 				left = append(left, id)
 			} else {
 				right = append(right, id)

@@ -196,7 +196,7 @@ func (s *search) valueAt(e *Entry, v program.Var) ([]float64, bool) {
 	if err != nil {
 		return nil, false
 	}
-	kept, err := e.values()
+	kept, err := s.m.values(e)
 	if s.failed(err) {
 		return nil, false
 	}

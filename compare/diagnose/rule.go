@@ -122,7 +122,7 @@ const sameValue = 1. / 32
 // [sameValue].
 func (s *search) equal(a, b survivor) (bool, error) {
 	for _, e := range s.entries {
-		k, err := e.values()
+		k, err := s.m.values(e)
 		if err != nil {
 			return false, err
 		}

@@ -143,9 +143,7 @@ func (s *search) spent() bool {
 func (s *search) work() int {
 	work := s.m.work
 	for _, e := range s.entries {
-		if k := e.Small().kept; k != nil {
-			work += k.Work
-		}
+		work += e.Small().work()
 	}
 	return work
 }
@@ -242,7 +240,7 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 	if d == nil {
 		return false, nil
 	}
-	k, err := e.values()
+	k, err := s.m.values(e)
 	if err != nil {
 		return false, err
 	}

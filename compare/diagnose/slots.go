@@ -103,7 +103,7 @@ func (s *search) foundSlots(e *Entry) []slot {
 		if err != nil {
 			return nil
 		}
-		kept, err := e.values()
+		kept, err := s.m.values(e)
 		if s.failed(err) {
 			return nil
 		}

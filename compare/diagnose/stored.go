@@ -225,7 +225,7 @@ func (w stored) reads(s *search, e *Entry, at program.Place) *program.Edited {
 
 // valueOf is the result of an edited program, nil for the entry's own, with its bounds; not shared.
 func (s *search) valueOf(e *Entry, d *program.Edited) (program.Value, bool) {
-	k, err := e.values()
+	k, err := s.m.values(e)
 	if s.failed(err) {
 		return program.Value{}, false
 	}

@@ -114,7 +114,7 @@ func (s *search) shows(h survivor, e *Entry) (bool, error) {
 	if d == nil || s.err != nil {
 		return false, s.err
 	}
-	k, err := e.values()
+	k, err := s.m.values(e)
 	if err != nil {
 		return false, err
 	}

@@ -291,6 +291,15 @@ func (k *Kept) Eval(e *Edited) (Value, error) {
 	return r.result()
 }
 
+// Numbers is how many numbers are kept, bounds counted as well.
+func (k *Kept) Numbers() int {
+	n := 0
+	for _, o := range k.values {
+		n += len(o.v) + len(o.e)
+	}
+	return n
+}
+
 // Own is the result of the program itself.
 func (k *Kept) Own() (Value, error) {
 	r := run{p: k.p, c: &k.c, a: k.c.Arith, values: slices.Clone(k.values)}
