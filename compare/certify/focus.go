@@ -16,11 +16,12 @@ const (
 	focusColumns = 32
 )
 
-// focus is the entry with fewer tokens and columns, where it is large and they can be computed by themselves; else the entry.
-func (e *evidence) focus() *evidence { return e.focusAbove(focusWork, focusTokens, focusColumns) }
+// focus is the entry with fewer tokens and columns, where it is large; else the entry.
+func (e *evidence) focus() *evidence { return e.focusAbove(focusWork, focusTokens, focusColumns, true) }
 
-// focusAbove is focus for an entry that takes more than some work, with as many tokens and columns.
-func (e *evidence) focusAbove(work, tokens, columns int) *evidence {
+// focusAbove is focus for an entry that takes more than some work, with as many tokens and columns. Without keys, tokens are fewer only where they can be
+// computed by themselves, so that the formula is one of these tokens alone.
+func (e *evidence) focusAbove(work, tokens, columns int, keys bool) *evidence {
 	if e.focused || e.formula.Work() <= work {
 		return e
 	}
@@ -30,6 +31,9 @@ func (e *evidence) focusAbove(work, tokens, columns int) *evidence {
 	f := &evidence{&t, e.left}
 	f.someTokens(tokens)
 	f.someColumns(columns)
+	if keys && t.tokens == 0 {
+		f.someQueries(tokens)
+	}
 	formula, err := t.formulaOf(0)
 	if err != nil || len(formula.Inputs) != len(t.call.In) {
 		return e
@@ -52,6 +56,30 @@ func (e *evidence) someTokens(most int) {
 	e.take(at, keep)
 }
 
+// someQueries keeps the tokens with most of what is left, computed from all of the inputs, as attention of a few queries is from all keys.
+func (e *evidence) someQueries(most int) {
+	t := e.trial
+	n, at := t.i.env.Passes[t.node.Pass].Tokens, tokenAxis(t.entry)
+	if n <= most || t.call.Some != nil || at < 0 || at >= len(t.y.Shape)-1 || t.y.Shape[at] != n || t.chooses() || t.y.Terms != nil {
+		return
+	}
+	t.call.Some = &program.Some{Axis: at, Keep: mostLeft(e.left, t.y.Shape, at, most)}
+	e.take(at, t.call.Some.Keep)
+}
+
+// few is the entry with fewer queries, where it is large; nil for another one.
+func (e *evidence) few() *evidence {
+	if e.formula.Work() <= focusWork {
+		return nil
+	}
+	t := *e.trial
+	f := &evidence{&t, e.left}
+	if f.someQueries(focusTokens); t.call.Some == nil {
+		return nil
+	}
+	return f
+}
+
 // someColumns keeps the columns with most of what is left, if the last operation is linear.
 func (e *evidence) someColumns(most int) {
 	t := e.trial
@@ -63,9 +91,13 @@ func (e *evidence) someColumns(most int) {
 	if rows <= most {
 		return
 	}
+	shape := t.y.Shape
 	t.y.Shape = []int{len(t.y.Data) / rows, rows}
 	keep := mostLeft(e.left, t.y.Shape, 1, most)
 	e.take(1, keep)
+	if last := len(shape) - 1; shape[last] == rows {
+		t.y.Shape = append(slices.Clone(shape[:last]), len(keep))
+	}
 	entry := *t.entry
 	entry.Weights = slices.Clone(entry.Weights)
 	entry.Weights[0].Shape = []int{len(keep), entry.Weights[0].Shape[1]}

@@ -51,7 +51,7 @@ func (t *trial) only(j *judged, a *arithmetic, left []int) ([]int, string, error
 	if t.formula == nil || t.edited {
 		return t.orders(j, a, left)
 	}
-	some := (&evidence{t, left}).focusAbove(replayWork, len(left), len(left))
+	some := (&evidence{t, left}).focusAbove(replayWork, len(left), len(left), true)
 	if some.trial == t || len(some.left) != len(left) {
 		return t.orders(j, a, left)
 	}

@@ -30,7 +30,7 @@ func (s *sight) right(n order.Node, has func(order.Node) bool, opened bool) (*ri
 	if e, err := t.someRows(); err != nil {
 		return nil, err
 	} else if e != nil {
-		return s.computed(e.focusAbove(sightFocus, sightTokens, sightColumns).trial)
+		return s.computed(e.focusAbove(sightFocus, sightTokens, sightColumns, false).trial)
 	}
 	if err := t.readAll(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *sight) prepared(t *trial) (*right, error) {
 	if streams(t) {
 		return s.computed(t)
 	}
-	return s.computed((&evidence{t, spread(t.entry, t.y.Shape)}).focusAbove(sightFocus, sightTokens, sightColumns).trial)
+	return s.computed((&evidence{t, spread(t.entry, t.y.Shape)}).focusAbove(sightFocus, sightTokens, sightColumns, false).trial)
 }
 
 // computed is prepared of what is looked at.

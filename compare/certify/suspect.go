@@ -37,10 +37,13 @@ func suspectOf(e *evidence, a *arithmetic) (*diagnose.Entry, error) {
 		Node: e.node, Program: p, Call: call, Inputs: e.formula.Inputs, Items: items, Weights: e.formula.Weights, Left: e.left, Judge: s,
 	}
 	s.small = s.entry
-	if some := e.focus(); some.trial != e.trial {
+	if some := e.focusAbove(focusWork, focusTokens, focusColumns, false); some.trial != e.trial {
 		if s.small, err = suspectOf(some, a); err != nil {
 			return nil, err
 		}
+	}
+	if few := e.few(); few != nil {
+		s.entry.Few = &diagnose.Few{Some: *few.call.Some, Left: len(few.left), Leaves: (&suspect{evidence: few, a: a}).Leaves}
 	}
 	return s.entry, nil
 }

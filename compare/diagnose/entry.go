@@ -19,12 +19,21 @@ type Entry struct {
 	Items   []*int         // which index of its first axis an input is; nil for all of it
 	Weights []order.Weight // by the number of its weight
 	Left    []int          // elements that the arithmetic does not give
+	Few     *Few           // of a large entry whose rows are computed from all of its inputs; else nil
 	Judge
 
 	parts  *program.Parts
 	kept   *program.Kept
 	worked int    // elements and products of values that are kept no longer
 	tokens []bool // those that have something left; see leftTokens
+}
+
+// Few are a few tokens of an entry: a hypothesis that does not give them is refused before all tokens are computed.
+type Few struct {
+	Some program.Some
+	Left int // elements of these tokens that the arithmetic does not give
+	// Leaves is [Judge].Leaves of a value of these tokens.
+	Leaves func(x program.Value, limit int) ([]int, error)
 }
 
 // itemOf is which index of its first axis an input is; nil for all of it, and for what is no tensor of the order.

@@ -244,6 +244,15 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if f := e.Few; f != nil && f.Left > 0 {
+		x, err := k.EvalSome(d, &f.Some)
+		if err != nil {
+			return false, outside(err)
+		}
+		if left, err := f.Leaves(x, f.Left/8+1); len(left) > f.Left/8 || err != nil {
+			return false, err
+		}
+	}
 	x, err := k.Eval(d)
 	if err != nil {
 		return false, outside(err)

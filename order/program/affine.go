@@ -50,10 +50,44 @@ func (a *Arith) right(x operand, n int, whole bool) right {
 // Its bound is that of a sum of as many products as W has columns, and of one term more for the bias.
 func (r *run) affine(i int, out operand) error {
 	held := r.c.Held
-	if v := r.p.Out; v.step != i || v.off != 0 || !v.plain() || held != nil && len(held.Data) != size(v.shape) {
+	if v := r.p.Out; v.step != i || v.off != 0 || !v.plain() || r.c.Some != nil || held != nil && len(held.Data) != size(v.shape) {
 		held = nil
 	}
-	return r.multiply(i, r.packed(r.p.Steps[i].Args[0]), out, held)
+	x, rows := r.packed(r.p.Steps[i].Args[0]), rowCount(r.p.Steps[i].Shape)
+	if rows == 0 || r.need.count(i, rows) == rows {
+		return r.multiply(i, x, out, held)
+	}
+	return r.multiplySome(i, x, out)
+}
+
+// multiplySome is multiply of the rows that are needed.
+func (r *run) multiplySome(i int, x, out operand) error {
+	rows := rowCount(r.p.Steps[i].Shape)
+	in, width := len(x.v)/rows, len(out.v)/rows
+	var few operand
+	count := 0
+	for k := range rows {
+		if r.need.of(i, k) {
+			row := x.slice(k*in, in)
+			few.v, few.e = append(few.v, row.v...), append(few.e, row.e...)
+			count++
+		}
+	}
+	some := r.room(count * width)
+	if err := r.multiply(i, few, some, nil); err != nil {
+		return err
+	}
+	at := 0
+	for k := range rows {
+		if r.need.of(i, k) {
+			copy(out.v[k*width:], some.v[at*width:][:width])
+			if out.e != nil {
+				copy(out.e[k*width:], some.e[at*width:][:width])
+			}
+			at++
+		}
+	}
+	return nil
 }
 
 // multiply is affine of any number of rows of x, with what the engine holds of the program's result; nil where it is not known.

@@ -220,10 +220,12 @@ func (r *run) dots(i int, out operand) {
 	outer := len(out.v) / max(inner, 1)
 	sx, sy := x.view.stride[last], y.view.stride[last]
 	together := sx == 0 && r.a.Sum == nil && c.Way == 0 && (!r.a.Bounds || x.finite() && y.finite())
-	rows := make([]dotted, outer)
+	rows := make([]dotted, 0, outer)
 	index := make([]int, last)
-	for o := range rows {
-		rows[o] = dotted{x.at(index), y.at(index), o}
+	for o := range outer {
+		if r.need.of(i, o) {
+			rows = append(rows, dotted{x.at(index), y.at(index), o})
+		}
 		for a := last - 1; a >= 0; a-- {
 			if index[a]++; index[a] < s.Shape[a] {
 				break
@@ -234,6 +236,7 @@ func (r *run) dots(i int, out operand) {
 	if together { // what is multiplied with the same rows follows each other, so that these are laid out once
 		slices.SortStableFunc(rows, func(a, b dotted) int { return cmp.Compare(a.y, b.y) })
 	}
+	outer = len(rows)
 	workers, piece := 1, outer
 	if outer*inner*n >= manyProducts {
 		workers = min(runtime.GOMAXPROCS(0), outer)
@@ -242,7 +245,7 @@ func (r *run) dots(i int, out operand) {
 	var next atomic.Int64
 	share(workers, func() {
 		batch := newBatch(f, n, inner, x.operand, y.operand, sy)
-		for from := int(next.Add(int64(piece))) - piece; from < outer; from = int(next.Add(int64(piece))) - piece {
+		for from := int(next.Add(int64(piece))) - piece; from < outer && piece > 0; from = int(next.Add(int64(piece))) - piece {
 			for _, row := range rows[from:min(from+piece, outer)] {
 				if out := out.slice(row.out*inner, inner); together {
 					batch.add(x.slice(row.x, n), row.y, out)

@@ -271,7 +271,7 @@ func (p *Program) Keep(c Call, choose func(*Program) []Choice) (*Kept, error) {
 	for i := range e.from {
 		e.from[i] = -1
 	}
-	r, err := k.run(e)
+	r, err := k.run(e, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -283,12 +283,15 @@ func (p *Program) Keep(c Call, choose func(*Program) []Choice) (*Kept, error) {
 }
 
 // Eval evaluates an edited program: its result before the last rounding, which is not to be written to.
-func (k *Kept) Eval(e *Edited) (Value, error) {
-	r, err := k.run(e)
+func (k *Kept) Eval(e *Edited) (Value, error) { return k.EvalSome(e, nil) }
+
+// EvalSome is Eval of some of the result; nil for all of it.
+func (k *Kept) EvalSome(e *Edited, some *Some) (Value, error) {
+	r, err := k.run(e, some)
 	if err != nil {
 		return Value{}, err
 	}
-	return r.result()
+	return r.some()
 }
 
 // Numbers is how many numbers are kept, bounds counted as well.
@@ -306,8 +309,9 @@ func (k *Kept) Own() (Value, error) {
 	return r.result()
 }
 
-func (k *Kept) run(e *Edited) (*run, error) {
+func (k *Kept) run(e *Edited, some *Some) (*run, error) {
 	c := e.call(k.c)
+	c.Some = some
 	p := &Program{Steps: e.Steps, Out: e.Out, floors: e.floors, stages: make([]stage, len(e.Steps))}
 	if len(e.in)+len(e.w) > 0 {
 		p.Steps = slices.Clone(p.Steps)
@@ -317,6 +321,7 @@ func (k *Kept) run(e *Edited) (*run, error) {
 		c.Choices = k.choose(p)
 	}
 	r := &run{p: p, c: &c, a: c.Arith, values: make([]operand, len(p.Steps))}
+	r.need = p.need(some, func(step int) bool { return e.from[step] >= 0 }, nil)
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		switch {
@@ -330,7 +335,8 @@ func (k *Kept) run(e *Edited) (*run, error) {
 			continue
 		}
 		p.stages[i] = p.alone(i)
-		k.Work += p.work(i)
+		rows := max(rowCount(s.Shape), 1)
+		k.Work += p.work(i) / rows * r.need.count(i, rows)
 		if err := r.stage(i); err != nil {
 			return nil, err
 		}

@@ -22,6 +22,7 @@ type run struct {
 	piece  []float64
 	terms  map[int]*Terms // of the leaves that are sums
 
+	need     needed
 	columns  int // see [Value.Columns]
 	followed int // elements that are the engine's own choice
 }
@@ -43,12 +44,22 @@ func (p *Program) Eval(c Call) (Value, error) {
 			}
 		}
 	}
+	r.need = p.need(c.Some, nil, p.stages)
 	for k := range p.stages {
 		if err := r.stage(k); err != nil {
 			return Value{}, err
 		}
 	}
-	return r.result()
+	return r.some()
+}
+
+// some is the result, or some of it.
+func (r *run) some() (Value, error) {
+	v, err := r.result()
+	if err == nil && r.c.Some != nil {
+		v = r.c.Some.of(v)
+	}
+	return v, err
 }
 
 // result is the program's, which is the caller's.

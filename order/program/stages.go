@@ -111,7 +111,7 @@ func (r *run) blocks(k int) {
 		mine.piece = nil
 		w := mine.working(st, block)
 		for from := int(next.Add(int64(block))) - block; from < st.rows; from = int(next.Add(int64(block))) - block {
-			w.rows(from, min(block, st.rows-from))
+			w.needed(from, min(from+block, st.rows))
 		}
 	})
 }
@@ -147,6 +147,21 @@ func (r *run) working(st *stage, block int) *working {
 	}
 	w.loads = r.loads(st, block)
 	return w
+}
+
+// needed computes those rows from one to another that are needed.
+func (w *working) needed(from, to int) {
+	step := w.stage.steps[len(w.stage.steps)-1]
+	for from < to {
+		end := from
+		for end < to && w.need.of(step, end) {
+			end++
+		}
+		if end > from {
+			w.rows(from, end-from)
+		}
+		from = end + 1
+	}
 }
 
 // rows computes some rows of all steps.

@@ -80,6 +80,7 @@ type Call struct {
 	In    []Value
 	W     []Rows
 	Shape []int // of the result
+	Some  *Some // of the result; nil for all of it
 	// Own is the result that an engine has, of a program whose result are indexes that a [Rank] chose. Where the bounds of what was
 	// chosen from allow for it, it is the program's.
 	Own []float64

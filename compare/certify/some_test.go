@@ -1,0 +1,145 @@
+package certify
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"math"
+	"testing"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// Some tokens of a program's result are to the bit what they are in all of it, with their bounds: attention over all keys of a few queries, norms,
+// products and rotations, in all ways in which a search evaluates programs. They take less work.
+func TestSomeTokensAreThoseOfAll(t *testing.T) {
+	looked, less := 0, 0
+	for _, golden := range []string{"gemma3n-tiny/decode.bfloat16", "gemma3-tiny/decode.float32", "llama-tiny/decode.float32", "gemma2-tiny/decode.bfloat16"} {
+		data, err := fs.ReadFile(fixtures.Files, "golden/"+golden+".safetensors")
+		if err != nil {
+			t.Fatal(err)
+		}
+		trace, err := capture.OpenReader(golden, bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := isolatorOf(t, trace)
+		// Between the tokens and these entries lies as much as can be: what is captured of attention, and tables, is not used.
+		far := func(n order.Node) bool {
+			e := i.list.At(n)
+			return i.has(n) && (e.Layer < 0 && !i.fixed(n.Entry) || e.Op.Kind() == "linear" || e.Op.Kind() == "rms_norm")
+		}
+		for k, r := range trace.Records() {
+			if k%4 != 1 {
+				continue
+			}
+			n := order.Node{Entry: i.list.Index(r.Name), Pass: r.Pass}
+			if n.Entry < 0 || i.list.At(n).Op == nil {
+				continue
+			}
+			for _, has := range []func(order.Node) bool{i.has, far} {
+				of, err := i.trialFrom(t.Context(), n, has)
+				if lacking(err) {
+					continue
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if err := of.prepare(); err != nil && !errors.Is(err, order.ErrOwn) {
+					t.Fatal(err)
+				}
+				at, tokens := tokenAxis(of.entry), i.env.Passes[n.Pass].Tokens
+				if of.formula == nil || at < 0 || at >= len(of.y.Shape)-1 || tokens < 3 || of.chooses() {
+					continue
+				}
+				looked++
+				less += someOf(t, r.Key, of, &program.Some{Axis: at, Keep: []int{tokens - 1, 1}})
+			}
+		}
+	}
+	if looked < 200 || less < 100 {
+		t.Errorf("%d entries were looked at, %d took less work", looked, less)
+	}
+}
+
+// someOf compares some of a trial's result with all of it, and returns 1 where an edited program takes less work.
+func someOf(t *testing.T, key string, of *trial, some *program.Some) (less int) {
+	t.Helper()
+	call := of.call
+	call.Arith = of.i.env.Arith
+	p := of.formula.Program
+	whole, err := p.Eval(call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few := call
+	few.Some = some
+	same := func(how string, got, all program.Value, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s, %s: %v", key, how, err)
+		}
+		at, tokens := some.Axis, all.Shape[some.Axis]
+		outer, inner := size(all.Shape[:at]), size(all.Shape[at+1:])
+		if len(got.Data) != outer*len(some.Keep)*inner || got.Shape[at] != len(some.Keep) {
+			t.Fatalf("%s, %s: %v, of %v", key, how, got.Shape, all.Shape)
+		}
+		for o := range outer {
+			for k, token := range some.Keep {
+				for c := range inner {
+					a, b := (o*len(some.Keep)+k)*inner+c, (o*tokens+token)*inner+c
+					if math.Float64bits(got.Data[a]) != math.Float64bits(all.Data[b]) || math.Float64bits(got.Bound[a]) != math.Float64bits(all.Bound[b]) {
+						t.Fatalf("%s, %s: element %d of token %d is %x within %x, want %x within %x", key, how, c, token, got.Data[a], got.Bound[a], all.Data[b], all.Bound[b])
+					}
+				}
+			}
+		}
+	}
+	got, err := p.Eval(few)
+	same("evaluated", got, whole, err)
+
+	hull := few
+	hull.Hull = true
+	call.Hull = true
+	all, err := p.Eval(call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call.Hull = false
+	got, err = p.Eval(hull)
+	same("in the hull", got, all, err)
+
+	search, err := p.Search(few)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err = search.Eval(p.Own())
+	same("searched", got, whole, err)
+
+	kept, err := p.Keep(call, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := p.Parts(func(program.Prim, int) string { return "" })
+	edits := append(parts.LeftOut(), parts.Exchanged()...)
+	for k := 0; k < len(edits); k += 1 + len(edits)/8 {
+		ed := edits[k].Apply(parts)
+		if ed == nil {
+			continue
+		}
+		before := kept.Work
+		all, err := kept.Eval(ed)
+		if err != nil {
+			continue
+		}
+		took := kept.Work - before
+		got, err := kept.EvalSome(ed, some)
+		same("edited", got, all, err)
+		if kept.Work-before-took < took {
+			less = 1
+		}
+	}
+	return less
+}

@@ -1,0 +1,183 @@
+package program
+
+import "slices"
+
+// Some are some indexes of an axis of a program's result, in their order: no more than the rows of steps that these need are computed, and the result
+// has these alone. The program stays what it is, so that an edit of it is one of the whole program: attention over all keys, of a few
+// queries.
+type Some struct {
+	Axis int
+	Keep []int
+}
+
+// needed are, by step, the rows of its result that are needed; nil: all. A row is what lies along the last axis.
+type needed [][]bool
+
+// of reports whether a row of a step's result is needed.
+func (n needed) of(step, row int) bool { return n == nil || n[step] == nil || n[step][row] }
+
+// count is how many rows of a step's result are needed, of so many.
+func (n needed) count(step, rows int) int {
+	if n == nil || n[step] == nil {
+		return rows
+	}
+	count := 0
+	for _, is := range n[step] {
+		if is {
+			count++
+		}
+	}
+	return count
+}
+
+// need works out which rows of the steps are needed for some of the result. Steps that are done are not looked at. stages are the steps that are computed
+// together, row by row; nil: each is by itself. It is nil where all are, and where the axis is the last one.
+func (p *Program) need(some *Some, done func(step int) bool, stages []stage) needed {
+	if some == nil || some.Axis >= len(p.Out.shape)-1 {
+		return nil
+	}
+	n := make(needed, len(p.Steps))
+	rows := make([]bool, rowCount(p.Out.shape))
+	inner := size(p.Out.shape[some.Axis+1 : len(p.Out.shape)-1])
+	for r := range rows {
+		rows[r] = slices.Contains(some.Keep, r/inner%p.Out.shape[some.Axis])
+	}
+	for i := range p.Steps {
+		if s := &p.Steps[i]; !s.Prim.leaf() {
+			n[i] = make([]bool, rowCount(s.Shape))
+		}
+	}
+	n.mark(p, p.Out, rows)
+	last := len(stages) - 1
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		if p.Steps[i].Prim.leaf() || done != nil && done(i) {
+			continue
+		}
+		for last >= 0 && !slices.Contains(stages[last].steps, i) {
+			last--
+		}
+		if last >= 0 && i == stages[last].steps[len(stages[last].steps)-1] && stages[last].rows > 0 {
+			n.together(stages[last].steps)
+		}
+		n.operands(p, i)
+	}
+	return n
+}
+
+func rowCount(shape []int) int { return size(shape[:len(shape)-1]) }
+
+// together has steps of one stage need the same rows.
+func (n needed) together(steps []int) {
+	all := n[steps[0]]
+	for _, i := range steps {
+		if n[i] == nil {
+			all = nil
+		}
+		for r := range all {
+			all[r] = all[r] || n[i][r]
+		}
+	}
+	for _, i := range steps {
+		n[i] = all
+	}
+}
+
+// operands marks what the needed rows of a step are computed from.
+func (n needed) operands(p *Program, i int) {
+	s := &p.Steps[i]
+	switch {
+	case n.count(i, rowCount(s.Shape)) == 0:
+	case s.Prim.byElement():
+		for _, a := range s.Args {
+			n.mark(p, a, n[i])
+		}
+	case s.Prim.byRow():
+		n.mark(p, s.Args[0], repeated(n[i], s.Shape[len(s.Shape)-1]))
+	case s.Prim == Dot:
+		elements := repeated(n[i], s.Shape[len(s.Shape)-1])
+		for k, a := range s.Args {
+			if a.stride[len(a.stride)-2] != 0 && s.Args[1-k].stride[len(a.stride)-2] == 0 { // it is read by every row
+				n.all(p, a)
+				continue
+			}
+			n.mark(p, a, elements)
+		}
+	case s.Prim == Affine && rowCount(s.Args[0].shape) == rowCount(s.Shape):
+		n.mark(p, s.Args[0], n[i])
+		for _, a := range s.Args[1:] {
+			n.all(p, a)
+		}
+	default:
+		for _, a := range s.Args {
+			n.all(p, a)
+		}
+	}
+}
+
+// repeated has each row as often as it has elements.
+func repeated(rows []bool, width int) []bool {
+	all := make([]bool, 0, len(rows)*width)
+	for _, is := range rows {
+		for range width {
+			all = append(all, is)
+		}
+	}
+	return all
+}
+
+// all marks all that a view reads.
+func (n needed) all(p *Program, v Var) { n[v.step] = nil }
+
+// mark marks the rows of a step's result that some rows of a view of it read; all of them where the view has other rows.
+func (n needed) mark(p *Program, v Var, rows []bool) {
+	if n[v.step] == nil {
+		return
+	}
+	if rowCount(v.shape) != len(rows) {
+		n.all(p, v)
+		return
+	}
+	width, last := p.Steps[v.step].Shape[len(p.Steps[v.step].Shape)-1], len(v.shape)-1
+	w, stride := v.shape[last], v.stride[last]
+	index, at := make([]int, last), v.off
+	for _, is := range rows {
+		if is && w > 0 {
+			for k := range w {
+				n[v.step][(at+k*stride)/width] = true
+				if stride == 0 {
+					break
+				}
+			}
+		}
+		for a := last - 1; a >= 0; a-- {
+			index[a]++
+			at += v.stride[a]
+			if index[a] < v.shape[a] {
+				break
+			}
+			at -= index[a] * v.stride[a]
+			index[a] = 0
+		}
+	}
+}
+
+// of takes some of a value.
+func (s *Some) of(v Value) Value {
+	outer, inner := size(v.Shape[:s.Axis]), size(v.Shape[s.Axis+1:])
+	take := func(x []float64) []float64 {
+		if x == nil {
+			return nil
+		}
+		out := make([]float64, 0, outer*len(s.Keep)*inner)
+		for o := range outer {
+			for _, k := range s.Keep {
+				out = append(out, x[(o*v.Shape[s.Axis]+k)*inner:][:inner]...)
+			}
+		}
+		return out
+	}
+	v.Data, v.Bound = take(v.Data), take(v.Bound)
+	v.Shape = slices.Clone(v.Shape)
+	v.Shape[s.Axis] = len(s.Keep)
+	return v
+}
