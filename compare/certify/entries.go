@@ -49,9 +49,13 @@ func (i *Isolator) capturedForms() *captured {
 	return c
 }
 
-// evidence is an entry with what transformers' arithmetic leaves of it; nil for one that no formula gives from what was captured.
+// evidence is an entry with what transformers' arithmetic leaves of it; nil for one that no formula gives from what was captured. Of a large entry it is
+// a few tokens: see [Isolator.partOf].
 func (i *Isolator) evidence(ctx context.Context, n order.Node) (*evidence, error) {
-	t, err := i.trial(ctx, n)
+	t, err := i.partOf(ctx, n)
+	if t == nil && err == nil {
+		t, err = i.trial(ctx, n)
+	}
 	if lacking(err) {
 		return nil, nil
 	} else if err != nil {

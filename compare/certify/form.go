@@ -197,11 +197,10 @@ func (f *form) explainedBy(some ...*arithmetic) (bool, error) {
 			if a == nil || explained {
 				continue
 			}
-			_, rest, _, err := e.strict(a)
-			if err != nil {
+			var err error
+			if explained, err = e.givenBy(a); err != nil {
 				return false, err
 			}
-			explained = len(rest) == 0
 		}
 		if !explained {
 			return false, nil

@@ -104,21 +104,58 @@ func (f *form) kernels() ([]*arithmetic, error) {
 	return all, err
 }
 
-// heldBy splits the entries of a form into those that an arithmetic explains and the rest. It stops after minEntries entries if the arithmetic
-// explains no entry among them.
+// heldBy splits the entries of a form into those that an arithmetic explains and the rest, for which [leftUnder] says what is left. Parts of large
+// entries come first: nothing is held by an arithmetic that leaves something of half of the entries, which decides nothing.
 func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
-	for _, e := range f.entries {
-		_, left, _, err := e.strict(a)
-		if err != nil {
-			return nil, nil, err
+	for _, whole := range []bool{false, true} {
+		asked := f.entries
+		if whole {
+			asked = held
 		}
-		if len(left) == 0 {
-			held = append(held, e)
-		} else if rest = append(rest, &evidence{e.trial, left}); len(held) == 0 && len(rest) == minEntries {
-			break
+		held = nil
+		for _, e := range asked {
+			of := e
+			if !whole {
+				of = e.focus()
+			}
+			_, left, _, err := of.strict(a)
+			if err != nil {
+				return nil, nil, err
+			}
+			if len(left) == 0 {
+				held = append(held, e)
+			} else if rest = append(rest, e); 2*len(rest) >= len(f.entries) {
+				return nil, rest, nil
+			}
 		}
 	}
 	return held, rest, nil
+}
+
+// givenBy reports whether an arithmetic gives every element of an entry: first of a part, if the entry is large.
+func (e *evidence) givenBy(a *arithmetic) (bool, error) {
+	for _, of := range []*evidence{e.focus(), e} {
+		if _, left, _, err := of.strict(a); len(left) > 0 || err != nil {
+			return false, err
+		}
+		if of.trial == e.trial {
+			break
+		}
+	}
+	return true, nil
+}
+
+// leftUnder are some entries with what an arithmetic leaves of them.
+func leftUnder(some []*evidence, a *arithmetic) ([]*evidence, error) {
+	var all []*evidence
+	for _, e := range some {
+		_, left, _, err := e.strict(a)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &evidence{e.trial, left})
+	}
+	return all, nil
 }
 
 // inKernels decides the form by the known fused kernels. A kernel decides if it explains all entries, or more than half of them and two at least,
@@ -160,6 +197,9 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 		return true, nil
 	case own != nil && len(most) >= 2 && 2*len(most) > len(f.entries):
 		f.own, f.suspects = own, true
+		if suspects, err = leftUnder(suspects, own); err != nil {
+			return false, err
+		}
 		if len(most) < proofElements*len(suspects) {
 			f.thin, err = own.thin(suspects)
 		}

@@ -274,6 +274,14 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 		if err != nil {
 			return nil, nil, err
 		}
+		if c == nil && right {
+			return nil, nil, nil
+		}
+		if c == nil {
+			if c, err = ofParts(t); err != nil {
+				return nil, nil, err
+			}
+		}
 		if c != nil {
 			return t.finished(c), t.cut, nil
 		}

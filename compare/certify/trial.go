@@ -102,6 +102,9 @@ type trial struct {
 	readings [][]program.Value
 	mixed    bool // results of ranks are added with what the formula adds to them; see together
 	right    bool // no arithmetic is searched for; see [Chain.Prepare]
+	// Of a trial that was certified: what was said of its elements, in transformers' arithmetic and in its own, and those that are left.
+	strictly, said *looked
+	remaining      []int
 }
 
 // prepare reads what the entry is computed from.
@@ -367,6 +370,7 @@ func (t *trial) certify() (*Certificate, error) {
 		return nil, err
 	}
 	j, c := strict, l.ofAll()
+	t.strictly = l
 	left, order, err := t.explained(j, &arithmetic{}, l.outside)
 	if err != nil {
 		return nil, err
@@ -401,6 +405,7 @@ func (t *trial) certify() (*Certificate, error) {
 	}
 	l.say(c)
 	c.settle(j, left, t.entry, l.guessed)
+	t.said, t.remaining = l, left
 	if !identified && len(left) == 0 {
 		c.Outcome = Unidentified
 	}

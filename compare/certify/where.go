@@ -12,28 +12,55 @@ import (
 // whereOutside describes a set of elements by what it is confined to on each axis with more than one index. A set that
 // fills less than half of what the phrases describe says so: a few elements here and there are no column.
 func whereOutside(at []int, shape []int, axes string) []string {
-	if len(at) == 0 {
+	o := newOutsiders(shape)
+	o.add(at, 0)
+	return o.words(axes)
+}
+
+// outsiders is a set of elements of a tensor: how many they are, and which indexes of each axis they have.
+type outsiders struct {
+	shape []int
+	count int
+	hits  [][]bool // by axis
+}
+
+func newOutsiders(shape []int) *outsiders {
+	o := &outsiders{shape: shape}
+	for _, n := range shape {
+		o.hits = append(o.hits, make([]bool, n))
+	}
+	return o
+}
+
+// add adds some elements of a part that begins at an element.
+func (o *outsiders) add(at []int, from int) {
+	o.count += len(at)
+	inner := 1
+	for a, n := range slices.Backward(o.shape) {
+		for _, i := range at {
+			o.hits[a][(i+from)/inner%n] = true
+		}
+		inner *= n
+	}
+}
+
+// words describes the set; see [whereOutside].
+func (o *outsiders) words(axes string) []string {
+	if o.count == 0 {
 		return nil
 	}
 	var set []string
-	inner, box := 1, 1
-	for a := len(shape) - 1; a >= 0; a-- {
-		n := shape[a]
+	box := 1
+	for a, n := range o.shape {
 		if n > 1 {
-			hit := make([]bool, n)
-			for _, i := range at {
-				hit[i/inner%n] = true
-			}
-			phrase, hits := indexes(measure.AxisName(axes, a), hit)
+			phrase, hits := indexes(measure.AxisName(axes, a), o.hits[a])
 			if phrase != "" {
 				set = append(set, phrase)
 			}
 			box *= hits
 		}
-		inner *= n
 	}
-	slices.Reverse(set)
-	thin := 2*len(at) < box
+	thin := 2*o.count < box
 	switch {
 	case len(set) == 0 && thin:
 		return []string{"scattered over all of it"}

@@ -88,9 +88,18 @@ func (i *Isolator) lookWider(ctx context.Context) (bool, error) {
 }
 
 // givenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. Other entries are nil, and so
-// are entries without inputs of floats, and entries of which the first tokens are explained.
+// are entries without inputs of floats, and entries of which the first tokens are explained. Of an entry of which wider inputs do not explain
+// these tokens, no others are looked at.
 func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, gives bool, err error) {
-	if begins, err := i.beginsRight(ctx, n); begins || err != nil {
+	if e, err = i.firstTokens(ctx, n); e != nil && err == nil {
+		if len(e.left) == 0 || !e.readsFloats() {
+			return nil, false, nil
+		}
+		if _, rest, _, err := e.strict(&arithmetic{wide: true}); len(rest) > 0 || err != nil {
+			return e, false, err
+		}
+	}
+	if err != nil {
 		return nil, false, err
 	}
 	if e, err = i.evidence(ctx, n); e == nil || err != nil || len(e.left) == 0 || e.formula != nil && !e.readsFloats() {
@@ -100,20 +109,23 @@ func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, g
 	return e, len(rest) == 0, err
 }
 
-// beginsRight reports whether transformers' arithmetic gives the first tokens of an entry of more, each of which has rows of its own.
-func (i *Isolator) beginsRight(ctx context.Context, n order.Node) (bool, error) {
+// firstTokens are the first tokens of an entry of more, each of which has rows of its own, as evidence; nil for any other entry.
+func (i *Isolator) firstTokens(ctx context.Context, n order.Node) (*evidence, error) {
 	whole, err := i.unread(ctx, n, i.has)
 	if lacking(err) {
-		return false, nil
+		return nil, nil
 	} else if err != nil {
-		return false, err
+		return nil, err
 	}
 	t, err := whole.beginning(focusTokens)
 	if t == nil || t.kept == nil || err != nil {
-		return false, err
+		return nil, err
 	}
 	_, left, _, err := t.strict(&arithmetic{})
-	return len(left) == 0 && t.formula != nil, err
+	if t.formula == nil || err != nil {
+		return nil, err
+	}
+	return &evidence{t, left}, nil
 }
 
 // kinds counts the places in a layer that some entries have.

@@ -94,13 +94,15 @@ func (n needed) operands(p *Program, i int) {
 	case s.Prim.byRow():
 		n.mark(p, s.Args[0], repeated(n[i], s.Shape[len(s.Shape)-1]))
 	case s.Prim == Dot:
-		elements := repeated(n[i], s.Shape[len(s.Shape)-1])
-		for k, a := range s.Args {
-			if a.stride[len(a.stride)-2] != 0 && s.Args[1-k].stride[len(a.stride)-2] == 0 { // it is read by every row
+		last := len(s.Shape) - 1
+		for _, a := range s.Args {
+			if a.stride[last] != 0 { // a row of it is read for each element of a row
 				n.all(p, a)
 				continue
 			}
-			n.mark(p, a, elements)
+			one := Var{step: a.step, off: a.off, shape: slices.Clone(s.Shape), stride: slices.Clone(a.stride[:last+1])}
+			one.shape[last], one.stride[last] = a.Last(), a.stride[last+1]
+			n.mark(p, one, n[i])
 		}
 	case s.Prim == Affine && rowCount(s.Args[0].shape) == rowCount(s.Shape):
 		n.mark(p, s.Args[0], n[i])

@@ -1,0 +1,118 @@
+package certify
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// ofParts certifies a large entry of which something is left in transformers' arithmetic, and of which nothing was read: some tokens at a time, each part by
+// itself, with the arithmetic of the form. The certificate is nil for an entry that has to be looked at whole: parts that are right in several
+// arithmetics are no entry of one engine.
+func ofParts(t *trial) (*Certificate, error) {
+	whole, err := t.cut.Formula(t.i.env.Passes, t.i.env.DType)
+	if err != nil { // it comes again
+		return nil, nil
+	}
+	shape, tokens, n := t.i.list.Size(t.node, t.i.env.Passes), t.i.env.Passes[t.node.Pass].Tokens, t.block()
+	p := partial{set: newOutsiders(shape), strictly: looked{weighed: newWeighed()}, said: looked{weighed: newWeighed()}, first: -1}
+	for from := 0; from < tokens; from += n {
+		part, err := t.of(upTo(from, min(from+n, tokens)))
+		if err != nil {
+			return nil, err
+		}
+		c, err := part.certify()
+		if c == nil || err != nil {
+			return nil, err
+		}
+		p.add(part, c, from, size(shape)/tokens)
+	}
+	t.formula = whole
+	return p.certificate(t), nil
+}
+
+// upTo lists the numbers from one to another, without that.
+func upTo(from, to int) []int {
+	var all []int
+	for k := from; k < to; k++ {
+		all = append(all, k)
+	}
+	return all
+}
+
+// partial sums up the certificates of the parts of an entry.
+type partial struct {
+	strictly, said looked
+	set            *outsiders
+	worst          *Certificate // of the part with the worst outcome
+	unequal        int64
+	first          int // the first token with something left; −1 for none
+	mixed          bool
+	most           Certificate // what is largest of the parts
+}
+
+// badness orders outcomes.
+var badness = map[Outcome]int{Exact: 0, Rounding: 1, Unidentified: 2, NotCertified: 3, Bug: 4}
+
+func (p *partial) add(t *trial, c *Certificate, from, row int) {
+	for _, l := range []struct{ all, part *looked }{{&p.strictly, t.strictly}, {&p.said, t.said}} {
+		part := *l.part
+		part.outside = nil // there may be as many as elements
+		l.all.join(&part)
+		l.all.Elements, l.all.sampled = l.all.Elements+part.Elements, l.all.sampled || part.sampled
+	}
+	p.set.add(t.remaining, from*row)
+	p.unequal += c.Unequal
+	p.most.Worst = max(p.most.Worst, c.Worst)
+	p.most.Summation = cmp.Or(p.most.Summation, c.Summation)
+	if c.Outcome == Bug && p.first < 0 && c.FirstToken >= 0 {
+		p.first = from + c.FirstToken
+	}
+	p.mixed = p.mixed || p.worst != nil && p.worst.Arithmetic != c.Arithmetic
+	if p.worst == nil || badness[c.Outcome] > badness[p.worst.Outcome] {
+		p.worst = c
+	}
+}
+
+// certificate is that of all of the entry.
+func (p *partial) certificate(t *trial) *Certificate {
+	if p.mixed && p.worst.Good() {
+		return nil
+	}
+	c := p.strictly.ofAll()
+	p.said.say(c)
+	c.Outcome, c.Arithmetic, c.Where, c.Summation = p.worst.Outcome, p.worst.Arithmetic, p.worst.Where, p.most.Summation
+	c.Mistake, c.Finding, c.Unverified = p.worst.Mistake, p.worst.Finding, p.worst.Unverified
+	c.Unequal, c.Outside, c.Worst, c.Form = p.unequal, int64(p.set.count), p.most.Worst, op.Form(t.entry.Op)
+	if c.Set = p.set.words(t.entry.Axes); c.Outcome == Bug {
+		c.FirstToken = p.first
+	}
+	return c
+}
+
+// partOf is a trial of a large entry for a search: of the few tokens with most of what is left of the first part that has something left. A nil trial is
+// of an entry that is not large.
+func (i *Isolator) partOf(ctx context.Context, n order.Node) (*trial, error) {
+	t, err := i.unread(ctx, n, i.has)
+	if err != nil || t.block() == 0 {
+		return nil, err
+	}
+	keep := upTo(0, focusTokens)
+	_, err = t.eachBlock(true, func(part *trial, j *judged) (bool, error) {
+		left := j.outside()
+		if len(left) == 0 {
+			return true, nil
+		}
+		keep = nil
+		for _, k := range mostLeft(left, part.y.Shape, tokenAxis(t.entry), focusTokens) {
+			keep = append(keep, part.kept[k])
+		}
+		return false, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t.of(keep)
+}
