@@ -67,14 +67,27 @@ func (e *evidence) someQueries(most int) {
 	e.take(at, t.call.Some.Keep)
 }
 
-// few is the entry with fewer queries, where it is large; nil for another one.
+// fewColumns is how many columns a search looks at first of an entry whose rows are longer than manyColumns: logits of a large vocabulary.
+const fewColumns, manyColumns = 256, 1 << 14
+
+// few is the entry with fewer queries, and fewer columns of long rows, where it is large; nil for another one.
 func (e *evidence) few() *evidence {
-	if e.formula.Work() <= focusWork {
+	if e.formula.Work() <= focusWork || e.chooses() || e.y.Terms != nil {
 		return nil
 	}
 	t := *e.trial
 	f := &evidence{&t, e.left}
-	if f.someQueries(focusTokens); t.call.Some == nil {
+	at, last := tokenAxis(t.entry), len(t.y.Shape)-1
+	switch long := last > 0 && t.y.Shape[last] > manyColumns && at >= 0 && at < last; {
+	case long:
+		t.call.Some = &program.Some{Axis: at, Keep: mostLeft(e.left, t.y.Shape, at, focusTokens)}
+		f.take(at, t.call.Some.Keep)
+		t.call.Some.Columns = mostLeft(f.left, t.y.Shape, last, fewColumns)
+		f.take(last, t.call.Some.Columns)
+	default:
+		f.someQueries(focusTokens)
+	}
+	if t.call.Some == nil {
 		return nil
 	}
 	return f

@@ -202,7 +202,7 @@ func (i *Isolator) together(ctx context.Context, role string, left []*evidence, 
 // opens reports whether some entries have another program between them and what has says of each.
 func (i *Isolator) opens(left []*evidence, has func(e *evidence) func(order.Node) bool) (bool, error) {
 	for _, e := range left {
-		t, err := i.trialFrom(e.ctx, e.node, has(e))
+		t, err := i.unread(e.ctx, e.node, has(e))
 		if err == nil && len(t.cut.Steps) != len(e.cut.Steps) {
 			return true, nil
 		} else if err != nil && !lacking(err) {
@@ -216,10 +216,18 @@ func (i *Isolator) opens(left []*evidence, has func(e *evidence) func(order.Node
 func (i *Isolator) opened(left []*evidence, has func(e *evidence) func(order.Node) bool) ([]*evidence, error) {
 	all, some := slices.Clone(left), false
 	for k, e := range left {
-		t, err := i.trialFrom(e.ctx, e.node, has(e))
-		if lacking(err) || err == nil && len(t.cut.Steps) == len(e.cut.Steps) {
+		t, err := i.unread(e.ctx, e.node, has(e))
+		if lacking(err) || err == nil && (len(t.cut.Steps) == len(e.cut.Steps) || e.kept != nil && !t.inParts()) {
 			continue
 		} else if err != nil {
+			return nil, err
+		}
+		if e.kept != nil { // it is some tokens
+			t, err = t.of(e.kept)
+		} else {
+			err = t.readAll()
+		}
+		if err != nil {
 			return nil, err
 		}
 		t.read = i.orArgument

@@ -54,10 +54,45 @@ func (r *run) affine(i int, out operand) error {
 		held = nil
 	}
 	x, rows := r.packed(r.p.Steps[i].Args[0]), rowCount(r.p.Steps[i].Shape)
+	if r.few != nil && r.few[i] && len(r.p.Steps[i].Args) == 2 {
+		return r.multiplyColumns(i, x, out)
+	}
 	if rows == 0 || r.need.count(i, rows) == rows {
 		return r.multiply(i, x, out, held)
 	}
 	return r.multiplySome(i, x, out)
+}
+
+// multiplyColumns is multiply of the columns that are asked for, and of the rows that are needed.
+func (r *run) multiplyColumns(i int, x, out operand) error {
+	s, few := r.p.Steps[i], *r
+	columns, width, at := r.c.Some.Columns, s.Shape[len(s.Shape)-1], r.p.Steps[s.Args[1].step].Index
+	c, p := *r.c, *r.p
+	c.W, p.Steps = slices.Clone(c.W), slices.Clone(p.Steps)
+	c.W[at] = pickedRows{c.W[at], columns}
+	s.Shape = slices.Clone(s.Shape)
+	s.Shape[len(s.Shape)-1] = len(columns)
+	p.Steps[i] = s
+	few.c, few.p, few.piece = &c, &p, nil
+	some := r.room(rowCount(s.Shape) * len(columns))
+	var err error
+	if rows := rowCount(s.Shape); rows == 0 || r.need.count(i, rows) == rows {
+		err = few.multiply(i, x, some, nil)
+	} else {
+		err = few.multiplySome(i, x, some)
+	}
+	if err != nil {
+		return err
+	}
+	for k := range rowCount(s.Shape) {
+		for n, column := range columns {
+			out.v[k*width+column] = some.v[k*len(columns)+n]
+			if out.e != nil {
+				out.e[k*width+column] = some.e[k*len(columns)+n]
+			}
+		}
+	}
+	return nil
 }
 
 // multiplySome is multiply of the rows that are needed.

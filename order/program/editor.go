@@ -321,7 +321,7 @@ func (k *Kept) run(e *Edited, some *Some) (*run, error) {
 		c.Choices = k.choose(p)
 	}
 	r := &run{p: p, c: &c, a: c.Arith, values: make([]operand, len(p.Steps))}
-	r.need = p.need(some, func(step int) bool { return e.from[step] >= 0 }, nil)
+	r.need, r.few = p.need(some, func(step int) bool { return e.from[step] >= 0 }, nil), p.columns(some)
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		switch {
@@ -336,7 +336,11 @@ func (k *Kept) run(e *Edited, some *Some) (*run, error) {
 		}
 		p.stages[i] = p.alone(i)
 		rows := max(rowCount(s.Shape), 1)
-		k.Work += p.work(i) / rows * r.need.count(i, rows)
+		work := p.work(i) / rows * r.need.count(i, rows)
+		if s.Prim == Affine && r.few != nil && r.few[i] {
+			work = work / max(s.Shape[len(s.Shape)-1], 1) * len(some.Columns)
+		}
+		k.Work += work
 		if err := r.stage(i); err != nil {
 			return nil, err
 		}

@@ -23,8 +23,9 @@ type run struct {
 	terms  map[int]*Terms // of the leaves that are sums
 
 	need     needed
-	columns  int // see [Value.Columns]
-	followed int // elements that are the engine's own choice
+	few      []bool // see [Program.columns]
+	columns  int    // see [Value.Columns]
+	followed int    // elements that are the engine's own choice
 }
 
 // blockElements is how many elements of a step are computed at once: what fits the nearest cache with a few operands.
@@ -44,7 +45,7 @@ func (p *Program) Eval(c Call) (Value, error) {
 			}
 		}
 	}
-	r.need = p.need(c.Some, nil, p.stages)
+	r.need, r.few = p.need(c.Some, nil, p.stages), p.columns(c.Some)
 	for k := range p.stages {
 		if err := r.stage(k); err != nil {
 			return Value{}, err

@@ -38,7 +38,7 @@ func (p *Program) Search(c Call) (*Search, error) {
 	}
 	s := &Search{p: &single, c: c, seed: maphash.MakeSeed()}
 	s.forget()
-	s.leaves = run{p: s.p, c: &s.c, a: c.Arith, values: make([]operand, len(p.Steps)), need: single.need(c.Some, nil, single.stages)}
+	s.leaves = run{p: s.p, c: &s.c, a: c.Arith, values: make([]operand, len(p.Steps)), need: single.need(c.Some, nil, single.stages), few: single.columns(c.Some)}
 	for i := range p.Steps {
 		if st := &p.Steps[i]; st.Prim.leaf() && st.Prim != Number {
 			if err := s.leaves.leaf(i, st); err != nil {
@@ -77,7 +77,7 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 	if s.held > maxHeld {
 		s.forget()
 	}
-	r := run{p: s.p, c: &s.c, a: s.c.Arith, values: slices.Clone(s.leaves.values), need: s.leaves.need}
+	r := run{p: s.p, c: &s.c, a: s.c.Arith, values: slices.Clone(s.leaves.values), need: s.leaves.need, few: s.leaves.few}
 	r.a.Choices = choices
 	ids := make([]int, len(s.p.Steps)) // of the results; a leaf that is always the same is −1
 	var key []byte

@@ -2,16 +2,44 @@ package program
 
 import "slices"
 
-// Some are some indexes of an axis of a program's result, in their order: no more than the rows of steps that these need are computed, and the result
-// has these alone. The program stays what it is, so that an edit of it is one of the whole program: attention over all keys, of a few
-// queries.
+// Some are some indexes of an axis of a program's result, in their order, and some columns: no more than the rows of steps that these need are computed,
+// and of a product with a weight the columns, and the result has these alone. The program stays what it is, so that an edit of it is one of the
+// whole program: attention over all keys, of a few queries; a few logits of a few tokens.
 type Some struct {
-	Axis int
-	Keep []int
+	Axis    int // not the last one
+	Keep    []int
+	Columns []int // indexes of the last axis; nil for all
 }
 
 // needed are, by step, the rows of its result that are needed; nil: all. A row is what lies along the last axis.
 type needed [][]bool
+
+// columns reports, by step, whether no more of the columns of its result are needed than those that are asked for of the program's: the steps on the way
+// from it compute each column from the same one.
+func (p *Program) columns(some *Some) []bool {
+	if some == nil || some.Columns == nil {
+		return nil
+	}
+	few := make([]bool, len(p.Steps))
+	read := make([]bool, len(p.Steps)) // by a step that was looked at
+	reads := func(v Var, alike bool) {
+		last, width := len(v.shape)-1, p.Steps[v.step].Shape[len(p.Steps[v.step].Shape)-1]
+		alike = alike && v.stride[last] == 1 && v.shape[last] == width && v.off%width == 0
+		few[v.step] = alike && (few[v.step] || !read[v.step])
+		read[v.step] = true
+	}
+	reads(p.Out, true)
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		s := &p.Steps[i]
+		for _, a := range s.Args {
+			if s.Prim.leaf() || !read[i] {
+				continue
+			}
+			reads(a, s.Prim.byElement() && few[i])
+		}
+	}
+	return few
+}
 
 // of reports whether a row of a step's result is needed.
 func (n needed) of(step, row int) bool { return n == nil || n[step] == nil || n[step][row] }
@@ -181,5 +209,43 @@ func (s *Some) of(v Value) Value {
 	v.Data, v.Bound = take(v.Data), take(v.Bound)
 	v.Shape = slices.Clone(v.Shape)
 	v.Shape[s.Axis] = len(s.Keep)
+	if s.Columns == nil {
+		return v
+	}
+	width := v.Shape[len(v.Shape)-1]
+	few := func(x []float64) []float64 {
+		if x == nil {
+			return nil
+		}
+		var out []float64
+		for at := 0; at < len(x); at += width {
+			for _, k := range s.Columns {
+				out = append(out, x[at+k])
+			}
+		}
+		return out
+	}
+	v.Data, v.Bound = few(v.Data), few(v.Bound)
+	v.Shape[len(v.Shape)-1] = len(s.Columns)
 	return v
+}
+
+// pickedRows are some rows of a weight.
+type pickedRows struct {
+	Rows
+	keep []int
+}
+
+func (w pickedRows) Size() (rows, columns int) {
+	_, columns = w.Rows.Size()
+	return len(w.keep), columns
+}
+
+func (w pickedRows) Row(dst []float64, i int) error { return w.Rows.Row(dst, w.keep[i]) }
+
+// Product is that of the whole weight.
+func (w pickedRows) Product(x, bound []float64) Product {
+	p := ProductOf(w.Rows, x, bound)
+	p.W = pickedRows{p.W, w.keep}
+	return p
 }
