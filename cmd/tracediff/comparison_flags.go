@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
@@ -22,10 +24,14 @@ func isolationFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "require-certified", Category: catCompare, Usage: "the comparison is incomplete unless every entry is verified as EXACT or ROUNDING"},
 		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "which `ROUNDING` is correct: strict (only that of transformers), auto (also an engine's own, if all entries of one kind of operation have it)"},
 		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
+		&cli.StringFlag{Name: "memory", Category: catCompare, Value: "1GiB", Usage: "`SIZE` of memory to keep to, beside files: what does not fit is done in pieces, and no result depends on it"},
 	}
 }
 
-// isolateOptions reads the flags.
+// leastMemory is what the tables of a model and of its tokens take, and one piece of the largest entries.
+const leastMemory = 64 << 20
+
+// isolateOptions reads the flags. The process keeps to the memory that is asked for from here on.
 func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 	switch o.Arithmetic = certify.Arithmetic(c.String("arithmetic")); o.Arithmetic {
 	case certify.Auto, certify.Strict:
@@ -41,6 +47,10 @@ func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 	default:
 		return o, hint.Add(fmt.Errorf("--bound is %q", bound), "want probabilistic or rigorous")
 	}
+	if o.Room, err = amount.ParseBytes(c.String("memory")); err != nil || o.Room < leastMemory {
+		return o, hint.Add(fmt.Errorf("--memory is %q", c.String("memory")), "want at least "+amount.Bytes(leastMemory)+", such as 512MiB or 4GiB")
+	}
+	debug.SetMemoryLimit(o.Room)
 	if c.Bool("isolate") && c.Bool("no-isolate") {
 		return o, hint.Add(errors.New("--isolate and --no-isolate were both given"), "leave one of them out")
 	}

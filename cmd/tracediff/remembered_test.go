@@ -11,7 +11,7 @@ import (
 )
 
 // What was found of a large model is used in the next run as long as the tensors, the weights and tracediff are the same to the byte, and the report
-// is the same. A wrong element is found whatever was found before.
+// is the same, as it is on any number of cores and with any memory. A wrong element is found whatever was found before.
 func TestRememberedCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -21,10 +21,11 @@ func TestRememberedCertificates(t *testing.T) {
 	self, err := os.Executable()
 	must(t, err)
 	must(t, os.Symlink(self, at("tracediff")))
+	cores := "2"
 	run := func(args ...string) (out, said string, code int) {
 		t.Helper()
 		cmd := exec.Command(at("tracediff"), append(args, "--verbose")...)
-		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CACHE_HOME="+at("cache"), "LocalAppData="+at("cache"), "NO_COLOR=1")
+		cmd.Env = append(os.Environ(), "GOMAXPROCS="+cores, "HOME="+dir, "XDG_CACHE_HOME="+at("cache"), "LocalAppData="+at("cache"), "NO_COLOR=1")
 		var stdout, stderr strings.Builder
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		_ = cmd.Run()
@@ -35,9 +36,9 @@ func TestRememberedCertificates(t *testing.T) {
 	}
 	const earlier = "results are those of an earlier run"
 	local := at("run/local.safetensors")
-	compare := func(when string, known bool, code int) string {
+	compare := func(when string, known bool, code int, more ...string) string {
 		t.Helper()
-		out, said, got := run("compare", local, at("run/reference.safetensors"), "--model", at("model"))
+		out, said, got := run(append([]string{"compare", local, at("run/reference.safetensors"), "--model", at("model")}, more...)...)
 		if got != code || strings.Contains(said, earlier) != known {
 			t.Errorf("%s: exit %d, want %d, and it says\n%s%s", when, got, code, out, said)
 		}
@@ -65,6 +66,16 @@ func TestRememberedCertificates(t *testing.T) {
 	if again := compare("after it", true, 0); again != first {
 		t.Errorf("the report is\n%s\nand after a wrong one\n%s", first, again)
 	}
-	must(t, os.RemoveAll(at("cache/tracediff/certificates")))
-	compare("of nothing that is kept", false, 0)
+	for _, c := range []struct{ cores, memory string }{{"1", "64MiB"}, {"8", "256MiB"}, {"2", "4GiB"}} {
+		must(t, os.RemoveAll(at("cache/tracediff/certificates")))
+		cores = c.cores
+		if out := compare("of nothing that is kept", false, 0, "--memory", c.memory); out != first {
+			t.Errorf("on %s cores and with %s of memory the report is\n%s\nwant\n%s", c.cores, c.memory, out, first)
+		}
+	}
+	for _, memory := range []string{"", "1", "63MiB", "much", "-1GiB"} {
+		if _, said, code := run("compare", local, at("run/reference.safetensors"), "--model", at("model"), "--memory", memory); code != 2 || !strings.Contains(said, "hint: want at least") {
+			t.Errorf("--memory %q: exit %d, %s", memory, code, said)
+		}
+	}
 }

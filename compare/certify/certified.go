@@ -50,7 +50,7 @@ func (c Certified) AddRun(ctx context.Context, t *capture.Trace, list *order.Lis
 		elements[n], costs[n], _ = i.costs(r.Name, r.Pass)
 	}
 	results := make([]reproduced, len(keys))
-	inTurns(elements, costs, func(n int) {
+	inTurns(elements, costs, i.mostLarge(), func(n int) {
 		if results[n].err = ctx.Err(); results[n].err == nil {
 			results[n] = i.reproduces(ctx, keys[n])
 		}

@@ -51,6 +51,8 @@ type IsolateOptions struct {
 	Own bool
 	// Opaque says why a product with a weight shows nothing, which no verdict may then rest on; empty: it does. nil: every product does.
 	Opaque func(w order.Weight, pass int) string
+	// Room is how many bytes of memory what is computed at one time keeps to, beside files; 0 for DefaultMemory. No result depends on it.
+	Room int64
 	// Memory keeps what was found of entries that are right; nil: nothing is kept. Of identifies all that this depends on beside the trace and
 	// these options: the program, the processor, the order and the weights. Nothing is kept where it is empty.
 	Memory Memory

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -13,7 +14,7 @@ import (
 // model is what a search knows beside the entries.
 func (i *Isolator) model() *diagnose.Model {
 	return &diagnose.Model{
-		List: i.list, Passes: i.env.Passes, Weights: i.env.Weights, Read: i.env.Read, Study: i.o.Study,
+		List: i.list, Passes: i.env.Passes, Weights: i.env.Weights, Read: i.env.Read, Study: i.o.Study, Room: cmp.Or(i.o.Room, DefaultMemory),
 		Has: func(n order.Node) bool {
 			rec, ok := i.trace.Lookup(n.Pass, i.list.Entries[n.Entry].Name)
 			return ok && rec.Firing == 0 && i.misfit(n) == nil

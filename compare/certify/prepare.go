@@ -53,7 +53,7 @@ func (c *Chain) Prepare(ctx context.Context, entries map[int][]string, right boo
 		together[n], costs[n] = c.i.atOnce(ctx, all[n]), all[n].cost
 	}
 	results := make([][]result, len(all))
-	inTurns(together, costs, func(n int) {
+	inTurns(together, costs, c.i.mostLarge(), func(n int) {
 		if ctx.Err() == nil {
 			results[n] = c.i.results(ctx, all[n].name, all[n].passes, right)
 		}
@@ -105,18 +105,25 @@ func (i *Isolator) costs(name string, pass int) (elements, cost int, joins bool)
 const (
 	// largeElements is how many elements a large entry has. Entries that are not large are certified beside any other.
 	largeElements = 1 << 22
-	// maxLarge bounds the elements of large entries that are certified at one time, unless one alone has more: each is some 40 bytes.
-	maxLarge = 1 << 24
+	// perElement is how many bytes an element takes that is being certified, with its value, its bound and what they are computed from, and again as
+	// much until it is given up.
+	perElement = 80
+	// DefaultMemory is what a comparison keeps to, in bytes; see [IsolateOptions].
+	DefaultMemory = 1 << 30
 )
 
-// inTurns calls do with the numbers of entries on all cores, what costs most first. elements are those that an entry has in memory at one time.
-func inTurns(elements, costs []int, do func(n int)) {
+// mostLarge bounds the elements of large entries that are certified at one time, unless one alone has more.
+func (i *Isolator) mostLarge() int { return int(cmp.Or(i.o.Room, DefaultMemory) / perElement) }
+
+// inTurns calls do with the numbers of entries on all cores, what costs most first. elements are those that an entry has in memory at one time, most
+// those that large entries may have together.
+func inTurns(elements, costs []int, most int, do func(n int)) {
 	order := make([]int, len(costs))
 	for n := range order {
 		order[n] = n
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(costs[b], costs[a]) })
-	q := queue{}
+	q := queue{most: most}
 	for _, n := range order {
 		q.waiting = append(q.waiting, elements[n])
 	}
@@ -140,6 +147,7 @@ type queue struct {
 	waiting []int // elements; −1 of one that was taken
 	next    int   // all before it were taken
 	large   int   // elements of large entries that are being certified
+	most    int   // that these may have together
 }
 
 // take is the next entry; −1 where none is left.
@@ -157,7 +165,7 @@ func (q *queue) take() int {
 				continue
 			}
 			if left = true; elements >= largeElements {
-				if q.large > 0 && q.large+elements > maxLarge {
+				if q.large > 0 && q.large+elements > q.most {
 					continue
 				}
 				q.large += elements

@@ -72,6 +72,7 @@ type Model struct {
 	Rest func() ([]*Entry, error)
 	// Unread is how many more are right that Rest leaves out.
 	Unread int
+	Room   int64 // bytes of memory that what is computed at one time keeps to
 
 	kept []*Entry // whose values are kept, last those that were asked for last
 
@@ -130,8 +131,8 @@ func (e *Entry) signed(m *Model) *program.Parts {
 	return e.parts
 }
 
-// mostKept is how many numbers the values of entries have together that are kept for the next hypothesis, unless one entry alone has more.
-const mostKept = 1 << 25
+// keptPart is the part of the memory of a comparison for the values of entries that are kept for the next hypothesis, unless one entry alone has more.
+const keptPart = 4
 
 // values are those of an entry's own program. Those of the entries that were asked for the longest time ago are given up where there are too many.
 func (m *Model) values(e *Entry) (*program.Kept, error) {
@@ -144,10 +145,10 @@ func (m *Model) values(e *Entry) (*program.Kept, error) {
 		e.kept = nil
 		return nil, err
 	}
-	all := 0
+	all, most := 0, int(m.Room/keptPart/8)
 	m.kept = append(m.kept, e)
 	for at, k := range slices.Backward(m.kept) {
-		if all += k.kept.Numbers(); all > mostKept && k != e {
+		if all += k.kept.Numbers(); all > most && k != e {
 			for _, old := range m.kept[:at+1] {
 				old.worked, old.kept = old.worked+old.kept.Work, nil
 			}
