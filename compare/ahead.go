@@ -5,8 +5,8 @@ import "github.com/tracediff/tracediff/order/op"
 // fewAhead is how many entries are certified ahead of the walk at first, mostAhead at most: about those of two layers.
 const fewAhead, mostAhead = 8, 64
 
-// lookahead is how far entries are certified ahead of the walk, on all cores. It grows as the walk goes on, so that a walk which ends at an early
-// divergence has not certified much behind it.
+// lookahead is how far entries are certified ahead of the walk, on all cores. The distance grows as the walk goes on, so that a walk that ends at an
+// early divergence has certified few entries after the divergence.
 type lookahead struct {
 	first   int         // the pass that the walk begins with
 	from    map[int]int // the first entry of a pass that was not certified ahead
@@ -14,8 +14,8 @@ type lookahead struct {
 	passes  int         // how many passes are next, of those whose entries are certified together
 }
 
-// certifyAhead has the entries certified that the walk comes to from entry i on, in this pass and in those of the passes behind it that together have no
-// more tokens: a weight is then read once for all of them. Later passes are taken as a whole, twice as many each time.
+// certifyAhead certifies the next entries of the walk, from entry i on, and the same entries of the next passes, as long as these have no more tokens
+// together than this pass: a product reads its weight once for several passes. Later passes are certified whole, twice as many each time.
 func (w *walker) certifyAhead(i int, passes []int) {
 	a := &w.ahead
 	if w.chain == nil || i < a.from[passes[0]] {

@@ -26,7 +26,7 @@ func (t *trial) block() int {
 	return min(max(i.block/(elements/tokens), 1), tokens)
 }
 
-// inParts reports whether some tokens' rows of an entry of several can be certified alone, in which case they follow each other in the trace.
+// inParts reports whether the rows of some of several tokens can be certified without the others. The rows of tokens then follow each other in the trace.
 func (t *trial) inParts() bool {
 	i := t.i
 	if i.env.Passes[t.node.Pass].Tokens < 2 || t.last || t.chooses() || !i.byRows(t.node, t.cut) || !i.rowAfterRow(t.node) {
@@ -44,17 +44,14 @@ func (t *trial) inParts() bool {
 	})
 }
 
-// beginning is the trial of the first tokens, as many at most, of one that nothing was read of; 0, and where tokens have no rows of their own: of all.
+// beginning is a trial of the first tokens of an entry of which nothing was read, so many at most. It is one of all tokens if most is 0, and if the
+// tokens have no rows of their own.
 func (t *trial) beginning(most int) (*trial, error) {
 	if tokens := t.i.env.Passes[t.node.Pass].Tokens; most <= 0 || most >= tokens || !t.inParts() {
 		whole := *t
 		return &whole, whole.readAll()
 	}
-	keep := make([]int, most)
-	for k := range keep {
-		keep[k] = k
-	}
-	return t.of(keep)
+	return t.of(upTo(0, most))
 }
 
 // rowAfterRow reports whether the rows of a captured entry's tokens follow each other, as they are in the trace.
@@ -151,11 +148,7 @@ func (t *trial) inBlocks() (*Certificate, error) {
 func (t *trial) eachBlock(held bool, do func(part *trial, j *judged) (bool, error)) (all bool, err error) {
 	n, tokens := t.block(), t.i.env.Passes[t.node.Pass].Tokens
 	for from := 0; from < tokens; from += n {
-		var keep []int
-		for k := from; k < min(from+n, tokens); k++ {
-			keep = append(keep, k)
-		}
-		part, err := t.of(keep)
+		part, err := t.of(upTo(from, min(from+n, tokens)))
 		if err != nil {
 			return false, err
 		}

@@ -2,14 +2,18 @@ package certify
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
+	"path/filepath"
 	"testing"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/fixtures"
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -20,14 +24,7 @@ import (
 func TestBlocksGiveTheSameBits(t *testing.T) {
 	for _, golden := range []string{"gemma3n-tiny/decode.float32", "gemma3n-tiny/decode.bfloat16", "gemma3-tiny/decode.bfloat16"} {
 		t.Run(golden, func(t *testing.T) {
-			data, err := fs.ReadFile(fixtures.Files, "golden/"+golden+".safetensors")
-			if err != nil {
-				t.Fatal(err)
-			}
-			trace, err := capture.OpenReader(golden, bytes.NewReader(data), int64(len(data)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			trace := openGolden(t, golden)
 			whole := isolated(t, trace, blockElements)
 			for _, block := range []int{1, 300} { // a token at a time, and several
 				got := isolated(t, trace, block)
@@ -56,14 +53,7 @@ func TestBlocksGiveTheSameBits(t *testing.T) {
 // An entry of which something is left in one block is judged whole: the elements of two rows of the head's weight are outside for each token.
 func TestBlocksWithSomethingWrong(t *testing.T) {
 	const golden = "gemma3n-tiny/decode.bfloat16"
-	data, err := fs.ReadFile(fixtures.Files, "golden/"+golden+".safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
-	trace, err := capture.OpenReader(golden, bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	trace := openGolden(t, golden)
 	var want string
 	for _, block := range []int{blockElements, 300} {
 		i := isolatorOf(t, trace)
@@ -84,6 +74,84 @@ func TestBlocksWithSomethingWrong(t *testing.T) {
 			want = got
 		}
 	}
+}
+
+// A name that gives the tokens that a search of a large entry has looked at, and not the others, is no name.
+func TestNamesHoldInAllParts(t *testing.T) {
+	const golden, factor = "gemma3n-tiny/decode.float32", 1.5
+	healthy := openGolden(t, golden)
+	tokens := isolatorOf(t, healthy).env.Passes[0].Tokens
+	for _, wrong := range []int{focusTokens, tokens} { // the first tokens, and all
+		trace := withOther(t, healthy, "logits", func(x []float64) {
+			for k := range len(x) / tokens * wrong {
+				x[k] *= factor
+			}
+		})
+		for _, block := range []int{blockElements, 64} {
+			i := isolatorIn(t, trace, "gemma3n-tiny")
+			i.block = block
+			f, err := i.Name(t.Context(), "logits")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Named() != (wrong == tokens) {
+				t.Errorf("%d of %d tokens are wrong, in blocks of %d elements: %q", wrong, tokens, block, f.Text())
+			}
+		}
+	}
+}
+
+// withOther copies a trace, one tensor of float32 of the first pass with other numbers.
+func withOther(t *testing.T, from *capture.Trace, name string, change func(x []float64)) *capture.Trace {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "changed.safetensors")
+	w, err := capture.Create(path, from.Manifest(), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range from.Records() {
+		x, err := from.Read(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Name == name && r.Pass == 0 {
+			v, err := from.Value(0, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(v.Data)
+			x.Data = x.Data[:0:0]
+			for _, y := range v.Data {
+				x.Data = binary.LittleEndian.AppendUint32(x.Data, math.Float32bits(float32(y)))
+			}
+		}
+		if err := w.Observe(hooks.Event{Name: r.Name, Pass: r.Pass, Tensor: x}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := capture.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { out.Close() })
+	return out
+}
+
+// openGolden opens an embedded golden.
+func openGolden(t *testing.T, golden string) *capture.Trace {
+	t.Helper()
+	data, err := fs.ReadFile(fixtures.Files, "golden/"+golden+".safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := capture.OpenReader(golden, bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace
 }
 
 // otherRows is a weight with other numbers in rows 3 and 7.
@@ -149,12 +217,17 @@ func isolated(t *testing.T, trace *capture.Trace, block int) (s seen) {
 // isolatorOf opens the embedded checkpoint that a golden was made of.
 func isolatorOf(t *testing.T, trace *capture.Trace) *Isolator {
 	t.Helper()
-	dir := path.Dir(trace.Path())
-	sub, err := fs.Sub(fixtures.Files, dir)
+	return isolatorIn(t, trace, path.Dir(trace.Path()))
+}
+
+// isolatorIn isolates a trace of an embedded checkpoint.
+func isolatorIn(t *testing.T, trace *capture.Trace, model string) *Isolator {
+	t.Helper()
+	sub, err := fs.Sub(fixtures.Files, model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ck, err := checkpoint.OpenFS(dir, sub)
+	ck, err := checkpoint.OpenFS(model, sub)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ type judged struct {
 	d     hooks.DType // of y
 	model hooks.DType
 	rule  order.Rule
-	run   int // elements of the rows of one token, where those of tokens follow each other; see [each]
+	run   int // how many elements a token has, see [runOf]
 }
 
 // masked reports whether element i is masked on both sides: which number says so, every engine chooses for itself.

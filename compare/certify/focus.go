@@ -19,8 +19,8 @@ const (
 // focus is the entry with fewer tokens and columns, where it is large; else the entry.
 func (e *evidence) focus() *evidence { return e.focusAbove(focusWork, focusTokens, focusColumns, true) }
 
-// focusAbove is focus for an entry that takes more than some work, with as many tokens and columns. Without keys, tokens are fewer only where they can be
-// computed by themselves, so that the formula is one of these tokens alone.
+// focusAbove is focus for an entry that takes more than some work, with so many tokens and columns. Keys: tokens of attention are fewer, too, whose formula
+// is that of all tokens.
 func (e *evidence) focusAbove(work, tokens, columns int, keys bool) *evidence {
 	if e.focused || e.formula.Work() <= work {
 		return e

@@ -98,34 +98,31 @@ func (i *Isolator) editOf(ctx context.Context, n order.Node) (*edit, error) {
 	if err != nil || e == nil || made == nil {
 		return nil, err
 	}
-	f, err := i.form(ctx, i.formOf(e.cut, n))
+	tries, err := i.tries(ctx, e)
 	if err != nil {
 		return nil, err
-	}
-	tries := []*arithmetic{f.own, f.second}
-	if f.own == nil {
-		if tries, err = under([]*evidence{e}, []*evidence{e}); err != nil {
-			return nil, err
-		}
 	}
 	for _, a := range tries {
 		if a == nil {
 			continue
 		}
-		s, err := suspectOf(e, a)
-		if err != nil {
+		if given, err := givenWith(e, a, made); err != nil {
 			return nil, err
-		}
-		d := made(s)
-		if d == nil {
-			continue
-		}
-		p, c := d.Whole(s.Call)
-		if all, _, _, err := s.Explains(p, c); err != nil {
-			return nil, err
-		} else if all {
+		} else if given {
 			return &edit{found, made, a, e.left, found.Positions()}, nil
 		}
 	}
 	return nil, nil
+}
+
+// tries are the arithmetics in which an entry may have a mistake: those of its form, or a few if the form has none. Some may be nil.
+func (i *Isolator) tries(ctx context.Context, e *evidence) ([]*arithmetic, error) {
+	f, err := i.form(ctx, i.formOf(e.cut, e.node))
+	if err != nil {
+		return nil, err
+	}
+	if f.own == nil {
+		return under([]*evidence{e}, []*evidence{e})
+	}
+	return []*arithmetic{f.own, f.second}, nil
 }

@@ -2,6 +2,7 @@ package certify
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/internal/floats"
@@ -9,21 +10,27 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// An entry can have a hundred million elements, and all that a certificate says of them is sums, smallest numbers and counts. So each
-// element is looked at once, a segment of elements after the other, on all cores. What segments say is summed up in their order. A
-// segment ends where the rows of a token do, so that the sums are the same bits however many tokens are certified at a time.
+// An entry can have a hundred million elements, and a certificate says sums, minima and counts of all elements. So each element is looked at once, a
+// segment of elements after the other, on all cores. The sums of segments are added in the order of the segments. A segment ends with
+// the rows of a token, so that the sums have the same bits however many tokens are certified at a time.
 
-// segmentElements is how many elements a segment has, unless the rows of a token end before.
-const segmentElements = 1 << 12
+const (
+	// segmentElements is how many elements a segment has, unless the rows of a token end before.
+	segmentElements = 1 << 12
+	// fewElements is how many elements a segment has at most that has little room.
+	fewElements = 1 << 7
+	// serialElements is how many elements an entry has at most for one core to look at all.
+	serialElements = 1 << 14
+)
 
 // within takes from a bound more than the rounding of a difference in float64 can be.
 const within = 1 - 0x1p-50
 
-// looked is what is said of the elements of an entry, added up over one part of them after the other.
+// looked is what a certificate says of elements: the sums of one part after the other.
 type looked struct {
 	measured
 	weighed
-	guessed bool  // an element is not R(x), and nothing bounds how far off it may be: it is consistent whatever it is
+	guessed bool  // an element is not R(x) and has no bound, so that any number is consistent
 	outside []int // the elements that are not consistent, by their place in their part
 }
 
@@ -59,36 +66,50 @@ func (l *looked) join(s *looked) {
 	l.outside = append(l.outside, s.outside...)
 }
 
-// each calls do with the segments of an entry on all cores, and join with what they say in the order of the segments.
+// each calls do with the segments of an entry, on all cores if the entry is large, and join with the results in the order of the segments.
 func each[T any](j *judged, made func() T, do func(s T, from, to int), join func(T)) {
-	const atOnce = 1 << 10 // segments of which anything is in memory at one time
+	const atOnce = 1 << 10 // segments whose results are in memory at one time
 	all, run := len(j.y.Data), max(j.run, 1)
-	said := make([]T, 0, atOnce)
-	starts := make([][2]int, 0, atOnce)
-	flush := func() {
-		said = said[:len(starts)]
+	end := func(from int) int { return min(from+segmentElements, from/run*run+run, all) }
+	if all <= serialElements {
+		for from := 0; from < all; from = end(from) {
+			s := made()
+			do(s, from, end(from))
+			join(s)
+		}
+		return
+	}
+	var starts []int
+	var said []T
+	for from := 0; from < all; {
+		starts = starts[:0]
+		for ; from < all && len(starts) < atOnce; from = end(from) {
+			starts = append(starts, from)
+		}
+		said = slices.Grow(said[:0], len(starts))[:len(starts)]
 		onAllCores(len(starts), func(n int) {
 			said[n] = made()
-			do(said[n], starts[n][0], starts[n][1])
+			do(said[n], starts[n], end(starts[n]))
 		})
 		for _, s := range said {
 			join(s)
 		}
-		starts, said = starts[:0], said[:0]
 	}
-	for from := 0; from < all; {
-		to := min(from+segmentElements, from/run*run+run, all)
-		if starts = append(starts, [2]int{from, to}); len(starts) == atOnce {
-			flush()
-		}
-		from = to
-	}
-	flush()
 }
 
 // segment looks at the elements from one to another.
 func (j *judged) segment(s *looked, from, to int) {
+	if to-from <= fewElements {
+		var room [fewElements]float64
+		j.segmentIn(s, from, to, room[:])
+		return
+	}
 	var room [segmentElements]float64
+	j.segmentIn(s, from, to, room[:])
+}
+
+// segmentIn is segment with room for the rounded values.
+func (j *judged) segmentIn(s *looked, from, to int, room []float64) {
 	xs, ys, es, wants := j.x.Data[from:to], j.y.Data[from:to], j.x.Bound[from:to], room[:to-from]
 	copy(wants, xs)
 	floats.RoundAll(j.d, wants)

@@ -90,7 +90,13 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 			return
 		}
 		f.finding, f.err = i.name(ctx, role)
-		f.made = f.finding.Take()
+		if f.made = f.finding.Take(); f.made == nil || f.err != nil {
+			return
+		}
+		var all bool
+		if all, f.err = i.inAllParts(ctx, role, f.made); !all {
+			f.finding, f.made = f.finding.Unnamed(), nil
+		}
 	})
 	return f.finding, f.err
 }

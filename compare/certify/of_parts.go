@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// ofParts certifies a large entry of which something is left in transformers' arithmetic, and of which nothing was read: some tokens at a time, each part by
-// itself, with the arithmetic of the form. The certificate is nil for an entry that has to be looked at whole: parts that are right in several
-// arithmetics are no entry of one engine.
+// ofParts certifies a large entry that transformers' arithmetic does not explain: some tokens at a time, each part in the arithmetic of the form. Nothing
+// of the entry was read. The certificate is nil if the parts are right in several arithmetics, which no engine has: then the entry has to be
+// read whole.
 func ofParts(t *trial) (*Certificate, error) {
 	whole, err := t.cut.Formula(t.i.env.Passes, t.i.env.DType)
 	if err != nil { // it comes again
@@ -92,27 +93,107 @@ func (p *partial) certificate(t *trial) *Certificate {
 	return c
 }
 
-// partOf is a trial of a large entry for a search: of the few tokens with most of what is left of the first part that has something left. A nil trial is
-// of an entry that is not large.
+// partOf is a trial of a few tokens of a large entry, for a search: those with the most elements left in the first parts with something left. It is nil
+// for an entry that is not large.
 func (i *Isolator) partOf(ctx context.Context, n order.Node) (*trial, error) {
 	t, err := i.unread(ctx, n, i.has)
 	if err != nil || t.block() == 0 {
 		return nil, err
 	}
-	keep := upTo(0, focusTokens)
+	i.mu.Lock()
+	keep := i.few[n]
+	i.mu.Unlock()
+	if keep != nil {
+		return t.of(keep)
+	}
 	_, err = t.eachBlock(true, func(part *trial, j *judged) (bool, error) {
-		left := j.outside()
-		if len(left) == 0 {
-			return true, nil
+		if left := j.outside(); len(left) > 0 {
+			for _, k := range mostLeft(left, part.y.Shape, tokenAxis(t.entry), focusTokens-len(keep)) {
+				keep = append(keep, part.kept[k])
+			}
 		}
-		keep = nil
-		for _, k := range mostLeft(left, part.y.Shape, tokenAxis(t.entry), focusTokens) {
-			keep = append(keep, part.kept[k])
-		}
-		return false, nil
+		return len(keep) < focusTokens, nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	if len(keep) == 0 {
+		keep = upTo(0, min(focusTokens, i.env.Passes[n.Pass].Tokens))
+	}
+	i.mu.Lock()
+	i.few[n] = keep
+	i.mu.Unlock()
 	return t.of(keep)
+}
+
+// inAllParts reports whether the edit of a name gives every element of the large entries of a role: the search has looked at a few tokens only.
+func (i *Isolator) inAllParts(ctx context.Context, role string, made diagnose.Made) (bool, error) {
+	var nodes []order.Node
+	for _, form := range i.capturedForms().names {
+		nodes = append(nodes, i.capturedForms().nodes[form]...)
+	}
+	for _, n := range nodes {
+		if diagnose.Role(i.list.At(n).Name) != role {
+			continue
+		}
+		t, err := i.unread(ctx, n, i.has)
+		if err != nil || t.block() == 0 {
+			continue
+		}
+		e, err := i.evidence(ctx, n)
+		if err != nil {
+			return false, err
+		}
+		if e == nil || len(e.left) == 0 {
+			continue
+		}
+		if given, err := i.givenInParts(ctx, t, e, made); !given || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// givenInParts reports whether an edit gives every part of a large entry, in one of the arithmetics of the form.
+func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made diagnose.Made) (bool, error) {
+	tries, err := i.tries(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	tokens, n := i.env.Passes[t.node.Pass].Tokens, t.block()
+	for _, a := range tries {
+		given := a != nil
+		for from := 0; given && from < tokens; from += n {
+			part, err := t.of(upTo(from, min(from+n, tokens)))
+			if err != nil {
+				return false, err
+			}
+			_, left, _, err := part.strict(&arithmetic{})
+			if err != nil {
+				return false, err
+			}
+			if given, err = givenWith(&evidence{part, left}, a, made); err != nil {
+				return false, err
+			}
+		}
+		if given {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// givenWith reports whether an edit gives every element of an entry in an arithmetic.
+func givenWith(e *evidence, a *arithmetic, made diagnose.Made) (bool, error) {
+	s, err := suspectOf(e, a)
+	if err != nil {
+		return false, err
+	}
+	d := made(s)
+	if d == nil {
+		return false, nil
+	}
+	p, c := d.Whole(s.Call)
+	all, _, _, err := s.Explains(p, c)
+	return all, err
 }

@@ -26,9 +26,9 @@ type prepared struct {
 	cost     int
 }
 
-// Prepare certifies entries, given by pass, on all cores. Each is computed by itself, or beside itself in other passes, so the order in which
-// they are ready changes nothing: what takes longest is begun first. Right: only entries that need no search for an arithmetic are, so that a
-// comparison which ends at an earlier one has not searched in vain; [Chain.At] certifies the others.
+// Prepare certifies entries, given by pass, on all cores, the most costly entry first. No certificate depends on the order: an entry is computed without
+// the other entries, or together with the same entry of other passes. Right: Prepare leaves out the entries that need a search for an
+// arithmetic, so that a comparison that ends before them has not searched in vain; [Chain.At] certifies them.
 func (c *Chain) Prepare(ctx context.Context, entries map[int][]string, right bool) {
 	var all []prepared
 	open := map[string]int{} // the last of an entry
@@ -105,18 +105,17 @@ func (i *Isolator) costs(name string, pass int) (elements, cost int, joins bool)
 const (
 	// largeElements is how many elements a large entry has. Entries that are not large are certified beside any other.
 	largeElements = 1 << 22
-	// perElement is how many bytes an element takes that is being certified, with its value, its bound and what they are computed from, and again as
-	// much until it is given up.
+	// perElement is how many bytes the certification of an element takes: the element, its value, its bound, the inputs, and garbage of the same size.
 	perElement = 80
 	// DefaultMemory is what a comparison keeps to, in bytes; see [IsolateOptions].
 	DefaultMemory = 1 << 30
 )
 
-// mostLarge bounds the elements of large entries that are certified at one time, unless one alone has more.
+// mostLarge bounds the elements of large entries that are certified at one time. An entry with more is certified without another large one.
 func (i *Isolator) mostLarge() int { return int(cmp.Or(i.o.Room, DefaultMemory) / perElement) }
 
-// inTurns calls do with the numbers of entries on all cores, what costs most first. elements are those that an entry has in memory at one time, most
-// those that large entries may have together.
+// inTurns calls do with the numbers of entries on all cores, the most costly entry first. elements says how many elements of each entry are in memory at one
+// time; large entries have no more than most together.
 func inTurns(elements, costs []int, most int, do func(n int)) {
 	order := make([]int, len(costs))
 	for n := range order {

@@ -15,18 +15,18 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// What was found of an entry depends on its own tensor, on the tensors that it is computed from, on the weights, the order, the arithmetic and
-// this program, and on nothing else where transformers' arithmetic gives all of it. So an entry that was found to be right is right
-// wherever all of these are the same to the bit: in the reference, in another port, in the next run of this one. Where the arithmetic is
-// another one, or a kernel, which the other entries show, an entry is the same in the same trace alone.
+// If transformers' arithmetic gives every element of an entry, the certificate of the entry depends on the entry's tensor, the tensors that the
+// entry is computed from, the weights, the order, the options and this program, and on nothing else. So the entry is right wherever all of
+// these have the same bits: in the reference, in another port, in the next run of this port. Other entries of the trace show an arithmetic
+// of the engine, or a kernel. A certificate in such an arithmetic holds only in a trace with the same bits in all tensors.
 
-// Key identifies all that something was found by.
+// Key is the SHA-256 of everything that a result depends on.
 type Key [sha256.Size]byte
 
-// Memory keeps what was found, by all that it was found by. It may be used from several goroutines.
+// Memory keeps results from one run to the next. Several goroutines may use a Memory.
 type Memory interface {
-	Load(k Key, into any) bool // reports whether something was found before, which into then has
-	Keep(k Key, found any)     // as JSON
+	Load(k Key, into any) bool // reads the result of a key into a pointer, and reports whether there is one
+	Keep(k Key, found any)     // keeps a result, which JSON can hold
 }
 
 // remembered is an entry that was found to be right.
@@ -47,11 +47,11 @@ type memory struct {
 	err     error
 }
 
-// errUnknown says that not all is known that an entry depends on.
-var errUnknown = errors.New("it is not known what the entry depends on")
+// errUnknown is the error of an entry with a tensor that no digest identifies.
+var errUnknown = errors.New("a tensor of the entry has no digest")
 
-// remembers has an isolator remember where all that its certificates depend on is known: o.Of says so. An isolator that asks every entry whether
-// its operation may accuse, or that reads weights in several ways, remembers nothing.
+// remembers returns the memory of an isolator. It is nil if the options do not identify everything that certificates depend on: if o.Of is empty, if
+// weights are read in several ways, or if every operation is asked whether it may accuse.
 func remembers(i *Isolator) *memory {
 	o := i.o
 	if o.Memory == nil || o.Of == "" || o.Thorough || o.Single != nil || o.Opaque != nil || o.Own || o.Stored != 0 || i.narrow {
@@ -63,7 +63,7 @@ func remembers(i *Isolator) *memory {
 	return &memory{Memory: o.Memory, base: h.Sum(nil), tensors: map[string]Key{}}
 }
 
-// known is the certificate of an entry that was found to be right before; nil for another one.
+// known returns the kept certificate of an entry, or nil.
 func (m *memory) known(t *trial) *Certificate {
 	if m == nil {
 		return nil
@@ -86,7 +86,7 @@ func (m *memory) known(t *trial) *Certificate {
 	return got.Certificate
 }
 
-// keep keeps the certificate of an entry that is right, and that took some work.
+// keep keeps the certificate of an entry if the entry is right. Work is how many elements and products the certificate took.
 func (m *memory) keep(t *trial, c *Certificate, work int) {
 	if m == nil || !c.Good() {
 		return
@@ -100,7 +100,7 @@ func (m *memory) keep(t *trial, c *Certificate, work int) {
 	}
 }
 
-// key identifies what the certificate of an entry in transformers' arithmetic depends on.
+// key is the key of an entry in transformers' arithmetic.
 func (m *memory) key(t *trial) (Key, error) {
 	h := m.hash("entry %q %d %v\n", t.entry.Name, t.node.Pass, t.last)
 	for _, n := range append([]order.Node{t.node}, t.cut.Leaves...) {
@@ -114,7 +114,7 @@ func (m *memory) key(t *trial) (Key, error) {
 	return Key(h.Sum(nil)), nil
 }
 
-// inTrace identifies what the certificate of an entry depends on whose own key is k, where its arithmetic is one that other entries show.
+// inTrace is the key of an entry in an arithmetic that other entries of the trace show. k is the key of the entry in transformers' arithmetic.
 func (m *memory) inTrace(t *trial, k Key) (Key, error) {
 	whole, err := m.all(t.i)
 	h := m.hash("in trace %x %x\n", k, whole)

@@ -1,14 +1,10 @@
 package certify
 
 import (
-	"bytes"
 	"errors"
-	"io/fs"
 	"math"
 	"testing"
 
-	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -18,14 +14,7 @@ import (
 func TestSomeTokensAreThoseOfAll(t *testing.T) {
 	looked, less := 0, 0
 	for _, golden := range []string{"gemma3n-tiny/decode.bfloat16", "gemma3-tiny/decode.float32", "llama-tiny/decode.float32", "gemma2-tiny/decode.bfloat16"} {
-		data, err := fs.ReadFile(fixtures.Files, "golden/"+golden+".safetensors")
-		if err != nil {
-			t.Fatal(err)
-		}
-		trace, err := capture.OpenReader(golden, bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		trace := openGolden(t, golden)
 		i := isolatorOf(t, trace)
 		// Between the tokens and these entries lies as much as can be: what is captured of attention, and tables, is not used.
 		far := func(n order.Node) bool {

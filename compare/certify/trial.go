@@ -99,12 +99,12 @@ type trial struct {
 	change  *partly                            // of the formula; nil for none
 	value   *program.Value                     // what the first evaluation gives, where it was made with those of other passes
 	// readings are the operands of the call as the engine may have read them otherwise than captured; see readOperands.
-	readings [][]program.Value
-	mixed    bool // results of ranks are added with what the formula adds to them; see together
-	right    bool // no arithmetic is searched for; see [Chain.Prepare]
-	// Of a trial that was certified: what was said of its elements, in transformers' arithmetic and in its own, and those that are left.
-	strictly, said *looked
-	remaining      []int
+	readings  [][]program.Value
+	mixed     bool    // results of ranks are added with what the formula adds to them; see together
+	right     bool    // no arithmetic is searched for; see [Chain.Prepare]
+	strictly  *looked // after certify: the elements against transformers' arithmetic
+	said      *looked // after certify: the elements against the arithmetic of the certificate
+	remaining []int   // after certify: the elements that no arithmetic gives
 }
 
 // prepare reads what the entry is computed from.
@@ -269,7 +269,7 @@ func (t *trial) judge(x program.Value, a *arithmetic, hull bool) (*judged, error
 	return &judged{x: x, y: t.y, d: t.d, model: t.i.env.DType, rule: t.entry.Compare, run: runOf(t.entry, t.y.Shape)}, nil
 }
 
-// runOf is how many elements the rows of one token of an entry have, where those of one token follow those of another; else all.
+// runOf is how many elements one token of an entry has, if the token axis is the first with more than one index; else how many the entry has.
 func runOf(e *order.Entry, shape []int) int {
 	if at := tokenAxis(e); at >= 0 && at < len(shape) && size(shape[:at]) == 1 {
 		return size(shape[at+1:])
@@ -449,7 +449,7 @@ func (i *Isolator) Uncertified() (string, error) {
 	return slices.Min(slices.Collect(maps.Values(forms))), nil
 }
 
-// settle gives the certificate its outcome by the elements that nothing explains. Guessed: what one of the others may be is not bounded.
+// settle gives the certificate its outcome by the elements that nothing explains. Guessed: another element differs and has no bound.
 func (c *Certificate) settle(j *judged, left []int, e *order.Entry, guessed bool) {
 	c.Outside = int64(len(left))
 	for _, i := range left {

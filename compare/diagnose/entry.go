@@ -19,7 +19,7 @@ type Entry struct {
 	Items   []*int         // which index of its first axis an input is; nil for all of it
 	Weights []order.Weight // by the number of its weight
 	Left    []int          // elements that the arithmetic does not give
-	Few     *Few           // of a large entry whose rows are computed from all of its inputs; else nil
+	Few     *Few           // what a hypothesis has to give first; nil for a small entry
 	Judge
 
 	parts  *program.Parts
@@ -134,7 +134,7 @@ func (e *Entry) signed(m *Model) *program.Parts {
 // keptPart is the part of the memory of a comparison for the values of entries that are kept for the next hypothesis, unless one entry alone has more.
 const keptPart = 4
 
-// values are those of an entry's own program. Those of the entries that were asked for the longest time ago are given up where there are too many.
+// values returns the values of an entry's own program. If kept values take too much memory, those with the oldest use are dropped.
 func (m *Model) values(e *Entry) (*program.Kept, error) {
 	if at := slices.Index(m.kept, e); at >= 0 {
 		m.kept = append(slices.Delete(m.kept, at, at+1), e)

@@ -103,6 +103,11 @@ func (f *Finding) Take() Made {
 	return made
 }
 
+// Unnamed is a finding whose name does not give all elements: the name is the nearest one.
+func (f *Finding) Unnamed() *Finding {
+	return &Finding{Tried: f.Tried, Looked: f.Looked, Nearest: f.Name.Text(), Stopped: f.Stopped}
+}
+
 // Positions reports whether the name is that of other positions.
 func (f *Finding) Positions() bool { return f.Named() && f.Site == positionsSite }
 

@@ -25,7 +25,7 @@ const (
 	maxFiles   = 16
 )
 
-// Store is one file: what was found by one program with one model. It may be used from several goroutines.
+// Store is one file with the results of one subject, such as a program and a model. Several goroutines may use a Store.
 type Store struct {
 	path string
 
@@ -36,7 +36,7 @@ type Store struct {
 	changed bool
 }
 
-// Open reads what is known of a subject, whatever text identifies it. Its file is in a folder that need not be there.
+// Open reads the file of a subject in a folder. Any text identifies a subject. The folder need not exist.
 func Open(folder, subject string) *Store {
 	sum := sha256.Sum256([]byte(subject))
 	s := &Store{path: filepath.Join(folder, hex.EncodeToString(sum[:])+".json"), asked: map[string]bool{}}

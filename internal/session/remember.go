@@ -21,8 +21,8 @@ import (
 // certificatesFolder is in the user's cache folder.
 const certificatesFolder = "certificates"
 
-// remember has the entries remembered that are found to be right in a large trace, by the tensors, the weights of a checkpoint, the list and the
-// program, all to the bit: the next run computes again what is another one. Where it is not known what one of these is, nothing is remembered.
+// remember gives the isolator of a large trace a memory, which identifies certificates by the bits of tensors, weights, order, program and processor. The
+// next run certifies again the entries for which one of these has changed. There is no memory if a digest cannot be had.
 func remember(ctx context.Context, e *Env, io *certify.IsolateOptions, local *capture.Trace, list *order.List, ck *checkpoint.Checkpoint) {
 	size := ck.Size()
 	for _, r := range local.Records() {
@@ -54,7 +54,7 @@ type memory struct{ *notebook.Store }
 func (m memory) Load(k certify.Key, into any) bool { return m.Store.Load(k, into) }
 func (m memory) Keep(k certify.Key, found any)     { m.Store.Keep(k, found) }
 
-// keep keeps what a comparison has found. That it cannot be kept is no error: it is found again the next time.
+// keep writes the memory of a comparison. A memory that cannot be written is no error: the next run certifies the entries again.
 func keep(e *Env, o compare.Options) {
 	if o.Isolator == nil {
 		return

@@ -13,7 +13,7 @@ type batch struct {
 	y          operand
 	step       int  // from one of these rows to the next
 	at         int  // where the first of them is
-	xe, ye     bool // some bounds of the rows are not 0, and of those that they are multiplied with
+	xe, ye     bool // x has bounds other than 0; y has
 	laid       bool // there are rows to multiply with
 	x, e       []float64
 	out        []operand

@@ -233,7 +233,7 @@ func (r *run) dots(i int, out operand) {
 			index[a] = 0
 		}
 	}
-	if together { // what is multiplied with the same rows follows each other, so that these are laid out once
+	if together { // queries with the same keys come one after the other, so that the keys are laid out once
 		slices.SortStableFunc(rows, func(a, b dotted) int { return cmp.Compare(a.y, b.y) })
 	}
 	outer = len(rows)
@@ -244,17 +244,22 @@ func (r *run) dots(i int, out operand) {
 	}
 	var next atomic.Int64
 	share(workers, func() {
-		batch := newBatch(f, n, inner, x.operand, y.operand, sy)
+		var b *batch
+		if together {
+			b = newBatch(f, n, inner, x.operand, y.operand, sy)
+		}
 		for from := int(next.Add(int64(piece))) - piece; from < outer && piece > 0; from = int(next.Add(int64(piece))) - piece {
 			for _, row := range rows[from:min(from+piece, outer)] {
 				if out := out.slice(row.out*inner, inner); together {
-					batch.add(x.slice(row.x, n), row.y, out)
+					b.add(x.slice(row.x, n), row.y, out)
 				} else {
 					r.dotRow(f, c.Way, out, pairs{x.operand, y.operand, row.x, row.y, sx, sy, n})
 				}
 			}
 		}
-		batch.finish()
+		if together {
+			b.finish()
+		}
 	})
 }
 

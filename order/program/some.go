@@ -2,9 +2,9 @@ package program
 
 import "slices"
 
-// Some are some indexes of an axis of a program's result, in their order, and some columns: no more than the rows of steps that these need are computed,
-// and of a product with a weight the columns, and the result has these alone. The program stays what it is, so that an edit of it is one of the
-// whole program: attention over all keys, of a few queries; a few logits of a few tokens.
+// Some asks for a part of a program's result: some indexes of one axis, in the order of Keep, and some columns. The result has this part only. Each step
+// computes the rows that the part needs, and a product with a weight the columns. The steps of the program stay the same, so that an
+// edit of the program means the same in a part and in the whole: attention of four queries over all keys, a few logits of a few tokens.
 type Some struct {
 	Axis    int // not the last one
 	Keep    []int
@@ -14,8 +14,7 @@ type Some struct {
 // needed are, by step, the rows of its result that are needed; nil: all. A row is what lies along the last axis.
 type needed [][]bool
 
-// columns reports, by step, whether no more of the columns of its result are needed than those that are asked for of the program's: the steps on the way
-// from it compute each column from the same one.
+// columns reports for each step whether the columns in Some are the only ones needed: every later step computes a column from the same column.
 func (p *Program) columns(some *Some) []bool {
 	if some == nil || some.Columns == nil {
 		return nil
@@ -158,7 +157,7 @@ func repeated(rows []bool, width int) []bool {
 // all marks all that a view reads.
 func (n needed) all(p *Program, v Var) { n[v.step] = nil }
 
-// mark marks the rows of a step's result that some rows of a view of it read; all of them where the view has other rows.
+// mark marks the rows of a step's result that a view reads in some of the view's rows, or all rows if the view has another number of rows.
 func (n needed) mark(p *Program, v Var, rows []bool) {
 	if n[v.step] == nil {
 		return
