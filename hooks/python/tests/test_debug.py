@@ -12,6 +12,7 @@ from unittest import mock
 
 import numpy
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from common import ROOT, TINY, TestCase, order_text, python, tensors
 from tracediff import debug, hf, order, shown, trace
@@ -49,6 +50,22 @@ def lines(path: pathlib.Path, arrays: bool) -> str:
             log.leave()
     log.end()
     return out.getvalue()
+
+
+class Reads(TorchDispatchMode):
+    """Counts the elements of the tensors that torch's operators are given, views apart."""
+
+    VIEWS = ("view", "slice", "alias", "_unsafe_view", "select")
+
+    def __init__(self):
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        """Count the largest operand of an operator, and call it."""
+        if func.overloadpacket.__name__ not in self.VIEWS:
+            self.elements += max((x.numel() for x in args if isinstance(x, torch.Tensor)), default=0)
+        return func(*args, **(kwargs or {}))
 
 
 class Lines(TestCase):
@@ -145,6 +162,20 @@ class Recording(TestCase):
             self.assertEqual(said.count("debug: tensor "), shown, said)
             self.assertEqual(said.count("debug: section "), 3, said)
             self.assertEqual(said.count("LAYERS is not a number of layers"), text == "x", said)
+
+    def test_what_a_tensor_costs(self):
+        """A tensor that is listed is converted, and read for sum, squares and extremes; any other is summed up once."""
+        n = 1 << 17
+        for name, dtype, most in (
+            ("layers.0.out", torch.bfloat16, 4), ("layers.0.out", torch.float32, 4), ("layers.2.out", torch.bfloat16, 1),
+            ("layers.2.out", torch.float32, 1),
+        ):  # fmt: skip
+            log = debug.Log(io.StringIO(), passes=1, layers=2)
+            log.arrive()
+            x = torch.linspace(-1, 2, n).to(dtype)
+            with self.subTest(name, dtype=dtype), Reads() as reads:
+                log.show(name, str(dtype).removeprefix("torch."), x)
+            self.assertEqual(reads.elements // n, most)  # single numbers are read, too
 
     def test_a_failed_run_has_its_summary(self):
         err = io.StringIO()
