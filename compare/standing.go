@@ -63,7 +63,7 @@ func (w *walker) isolate(p *pair) error {
 		r.NotIsolated = "op unverified: the walk's " + c.Unverified + " has not reproduced transformers, so it certifies nothing"
 		p.remark(OpUnverified, "%s", r.NotIsolated)
 	case c != nil && c.Outcome == certify.Unidentified:
-		r.NotIsolated = certify.NotIdentified
+		r.NotIsolated = c.Unidentified()
 	case c != nil && c.Good():
 		return w.chained(p, got)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/compare/gate"
@@ -25,6 +27,7 @@ func isolationFlags() []cli.Flag {
 		&cli.StringFlag{Name: "arithmetic", Category: catCompare, Value: "auto", Usage: "which `ROUNDING` is correct: strict (only that of transformers), auto (also an engine's own, if all entries of one kind of operation have it)"},
 		&cli.StringFlag{Name: "bound", Category: catCompare, Value: "probabilistic", Usage: "`BOUND` on the rounding of sums: probabilistic, or rigorous for any order of summation"},
 		&cli.StringFlag{Name: "memory", Category: catCompare, Value: "1GiB", Usage: "`SIZE` of memory to keep to, beside files: what does not fit is done in pieces, and no result depends on it"},
+		&cli.StringFlag{Name: "search-work", Category: catCompare, Value: "1x", Usage: "`TIMES` the work that a search for a mistake or an arithmetic may take by itself, some ten seconds: 30x goes on with one that stopped at its limit"},
 	}
 }
 
@@ -51,6 +54,9 @@ func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 		return o, hint.Add(fmt.Errorf("--memory is %q", c.String("memory")), "want at least "+amount.Bytes(leastMemory)+", such as 512MiB or 4GiB")
 	}
 	debug.SetMemoryLimit(o.Room)
+	if o.SearchWork, err = howOften(c.String("search-work")); err != nil {
+		return o, hint.Add(fmt.Errorf("--search-work is %q", c.String("search-work")), "want a whole number from 1x to 1000x")
+	}
 	if c.Bool("isolate") && c.Bool("no-isolate") {
 		return o, hint.Add(errors.New("--isolate and --no-isolate were both given"), "leave one of them out")
 	}
@@ -60,6 +66,15 @@ func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 		}
 	}
 	return o, nil
+}
+
+// howOften reads how often something is to be done: "30x".
+func howOften(text string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSuffix(text, "x"))
+	if err != nil || n < 1 || n > 1000 {
+		return 0, errors.New("not a number of times")
+	}
+	return n, nil
 }
 
 // limitFlags say how far accumulated errors may go.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -12,6 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/tracediff/tracediff/internal/amount"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // progress shows, on a terminal and nowhere else, how far a run is: what runs, the bytes that are written or read, and their rate.
@@ -22,6 +24,7 @@ type progress struct {
 	unit    string
 	bytes   func() int64 // nil where nobody counts them
 	started time.Time
+	doing   atomic.Value // a string; what is computed for the next step
 	notes   io.Writer // for lines where nothing is drawn
 }
 
@@ -43,11 +46,31 @@ func (p *progress) Step(pass, passes, at, steps int) {
 	}
 	if p.bar == nil {
 		state := func(decor.Statistics) string { return p.amount(time.Since(p.started)) }
+		doing := func(decor.Statistics) string { return p.now() }
 		p.bar = p.bars.AddBar(int64(passes*steps), mpb.BarRemoveOnComplete(),
 			mpb.PrependDecorators(decor.Name(p.what+" ")),
-			mpb.AppendDecorators(decor.CountersNoUnit(p.unit+" %d of %d"), decor.Any(state)))
+			mpb.AppendDecorators(decor.CountersNoUnit(p.unit+" %d of %d"), decor.Any(state), decor.Any(doing)))
 	}
 	p.bar.SetCurrent(int64(pass*steps + at))
+}
+
+// Doing is told what is computed for the next step.
+func (p *progress) Doing(what string) { p.doing.Store(what) }
+
+// mostDoing is how many characters are shown of what is computed: the line is to stay one line.
+const mostDoing = 40
+
+// now is what is computed, as the end of the line: " layers.3.mlp.down_proj".
+func (p *progress) now() string {
+	what, _ := p.doing.Load().(string)
+	if what == "" {
+		return ""
+	}
+	what = plain.Text(what)
+	if r := []rune(what); len(r) > mostDoing {
+		what = string(r[:mostDoing-1]) + "…"
+	}
+	return " " + what
 }
 
 // Write prints lines above the bar.

@@ -51,6 +51,9 @@ func TestProgressInATerminal(t *testing.T) {
 			t.Errorf("%s draws nothing", stage)
 		}
 	}
+	if !regexp.MustCompile(`comparing and verifying .*B/s (looking for|pass\d+/|)[a-z]+`).Match(drawn) {
+		t.Error("it does not say what is verified")
+	}
 
 	// A check of a file of zeros, as a hole.
 	const tensors, rows, columns = 8, 1 << 11, 1 << 11

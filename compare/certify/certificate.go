@@ -75,11 +75,22 @@ type Certificate struct {
 	From       []string `json:"from,omitempty"` // keys of the captured tensors that it was computed from
 	Form       string   `json:"form"`           // of the entry's operation, see [op.Form]
 
+	// Stopped is, of an UNIDENTIFIED entry, how the search for its arithmetic goes on, which stopped at its limit; empty where the search ended.
+	Stopped string `json:"stopped,omitempty"`
+
 	Unverified string `json:"-"` // the form that may not accuse; empty where all may
 }
 
 // NotIdentified says what UNIDENTIFIED means.
 const NotIdentified = "rounding could explain it, but no known arithmetic reproduces all entries of its form"
+
+// Unidentified says why an UNIDENTIFIED entry has no known arithmetic.
+func (c *Certificate) Unidentified() string {
+	if c.Stopped == "" {
+		return NotIdentified
+	}
+	return NotIdentified + "; the search for one stopped at its limit, " + c.Stopped
+}
 
 // Good reports whether the entry is right by itself.
 func (c *Certificate) Good() bool { return c.Outcome == Exact || c.Outcome == Rounding }

@@ -257,7 +257,7 @@ func (c *Chain) broken(cert *Certificate, key string) string {
 	case cert.Outcome == Unidentified && c.beyondLimits(cert, key):
 		return fmt.Sprintf("no known arithmetic reproduces it, and its bounds are too wide to tell rounding from a mistake: they reach to %.3g", float64(cert.Reach))
 	case cert.Outcome == Unidentified:
-		return "it is not certified: " + NotIdentified
+		return "it is not certified: " + cert.Unidentified()
 	case cert.Outcome == NotCertified:
 		return "the walk's " + cert.Unverified + " has not reproduced transformers; compare with a trace of transformers"
 	}

@@ -21,6 +21,7 @@ func (f *form) decide() error {
 	s := newSearch(left, f.entries)
 	s.carry = f.carry
 	all, err := s.find()
+	f.stopped = s.stopped
 	if err != nil {
 		return err
 	}
@@ -69,6 +70,7 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 		if _, err := one.find(); err != nil {
 			return err
 		}
+		f.stopped = f.stopped || one.stopped
 		given = append(given, one.given...)
 	}
 	own, others, err := most(f.entries, left, given)

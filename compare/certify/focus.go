@@ -67,6 +67,18 @@ func (e *evidence) someQueries(most int) {
 	e.take(at, t.call.Some.Keep)
 }
 
+// firstQueries is a trial of the first tokens of an entry, computed from all of the inputs; nil for an entry of which someQueries keeps all.
+func (t *trial) firstQueries(most int) (*trial, error) {
+	if err := t.prepare(); err != nil || t.formula == nil {
+		return nil, err
+	}
+	f := *t
+	if (&evidence{&f, nil}).someQueries(most); f.call.Some == nil {
+		return nil, nil
+	}
+	return &f, nil
+}
+
 // fewColumns is how many columns a search looks at first of an entry whose rows are longer than manyColumns: logits of a large vocabulary.
 const fewColumns, manyColumns = 256, 1 << 14
 

@@ -2,6 +2,7 @@ package certify
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -62,6 +63,7 @@ type verdict struct {
 	reread *rereading
 	// suspects: own leaves something of entries, and second does not explain it. thin: it is too little to accuse them of.
 	suspects, thin bool
+	stopped        bool // a search for the arithmetic stopped at its limit
 }
 
 // formOf names the form of an entry: its operation, those that are computed on the way, and whether the pass is of a single
@@ -235,6 +237,9 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 	}
 	i.mu.Unlock()
 	f.once.Do(func() {
+		if i.doing != nil {
+			i.doing("looking for the arithmetic of " + name)
+		}
 		if f.entries, f.others, f.err = i.entriesOf(ctx, name); f.err == nil {
 			f.err = f.decide()
 		}
@@ -324,15 +329,26 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 	if f.own != nil && !f.thin {
 		return j, left, true, nil
 	}
-	return t.within(c, strict, off)
+	return t.within(f, c, strict, off)
 }
 
-// within reports whether some choice of roundings gives each element.
-func (t *trial) within(c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
+// moreWork is how much more work a search that stopped is to be given.
+const moreWork = 30
+
+// within reports whether some choice of roundings gives each element. Of a large entry few elements are asked first: what no choice gives needs no more.
+func (t *trial) within(f verdict, c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
+	if few := (&evidence{t, off}).few(); few != nil {
+		if _, left, err = few.hull(few.left); err != nil || len(left) > 0 {
+			return strict, off, true, err
+		}
+	}
 	j, left, err = t.hull(off)
 	if err != nil || len(left) > 0 {
 		return strict, off, true, err
 	}
 	c.Arithmetic = "not known"
+	if f.stopped {
+		c.Stopped = fmt.Sprintf("--search-work %dx goes on", moreWork*t.i.times())
+	}
 	return j, nil, false, nil
 }

@@ -53,6 +53,8 @@ type IsolateOptions struct {
 	Opaque func(w order.Weight, pass int) string
 	// Room is how many bytes of memory what is computed at one time keeps to, beside files; 0 for DefaultMemory. No result depends on it.
 	Room int64
+	// SearchWork is how often a search for a mistake or an arithmetic has the work that it has by itself; 0 for once.
+	SearchWork int
 	// Memory keeps what was found of entries that are right; nil: nothing is kept. Of identifies all that this depends on beside the trace and
 	// these options: the program, the processor, the order and the weights. Nothing is kept where it is empty.
 	Memory Memory
@@ -71,6 +73,7 @@ type Isolator struct {
 	o       IsolateOptions
 	layout  *keyorder.Layout // of cached keys and values
 	narrow  bool             // the trace has some rows only: see [NewConfirmer]
+	doing   func(string)     // see Tell
 
 	mu        sync.Mutex
 	few       map[order.Node][]int // tokens of large entries that searches look at; see partOf
@@ -272,6 +275,7 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 		return c, t.cut, nil
 	}
 	t.right = right
+	i.tell("%s", n, name)
 	if t.block() > 0 {
 		c, err := t.inBlocks()
 		if err != nil {
@@ -318,6 +322,17 @@ func (t *trial) finished(c *Certificate) *Certificate {
 	}
 	t.i.memory.keep(t, c, work)
 	return c
+}
+
+// Tell has a function told what is computed, a few words each time, from several goroutines: an entry that is verified, a search. It is called before
+// anything is certified.
+func (i *Isolator) Tell(doing func(what string)) { i.doing = doing }
+
+// tell says what is computed of an entry: a sentence with a place for its name.
+func (i *Isolator) tell(format string, n order.Node, name string) {
+	if i.doing != nil {
+		i.doing(fmt.Sprintf(format, capture.Key(n.Pass, name, 0)))
+	}
 }
 
 // trialOf is the trial of an entry by its name.

@@ -14,13 +14,16 @@ import (
 // model is what a search knows beside the entries.
 func (i *Isolator) model() *diagnose.Model {
 	return &diagnose.Model{
-		List: i.list, Passes: i.env.Passes, Weights: i.env.Weights, Read: i.env.Read, Study: i.o.Study, Room: cmp.Or(i.o.Room, DefaultMemory),
+		List: i.list, Passes: i.env.Passes, Weights: i.env.Weights, Read: i.env.Read, Study: i.o.Study, Room: cmp.Or(i.o.Room, DefaultMemory), Work: diagnose.DefaultWork * i.times(),
 		Has: func(n order.Node) bool {
 			rec, ok := i.trace.Lookup(n.Pass, i.list.Entries[n.Entry].Name)
 			return ok && rec.Firing == 0 && i.misfit(n) == nil
 		},
 	}
 }
+
+// times is how often searches have the work that they have by themselves.
+func (i *Isolator) times() int { return max(i.o.SearchWork, 1) }
 
 // underMistakes are the arithmetics under which a mistake is looked for where that of the form is not known: a port that is wrong may
 // round in its way, too.
@@ -84,6 +87,9 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 	}
 	i.mu.Unlock()
 	f.once.Do(func() {
+		if i.doing != nil {
+			i.doing("looking for what is wrong with " + role)
+		}
 		var likely string
 		if likely, f.err = i.likely(ctx, role); likely != "" || f.err != nil {
 			f.finding = &diagnose.Finding{Likely: likely, Page: diagnose.QuantisedPage}
@@ -316,6 +322,9 @@ func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*ev
 	}
 	for n, try := range tries {
 		find := diagnose.Find
+		if n > 0 && model.Spent() { // nothing is left to try anything with
+			break
+		}
 		if known && n > 0 {
 			find, own = diagnose.FindSteps, make([]*arithmetic, len(left))
 		}

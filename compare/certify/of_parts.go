@@ -3,6 +3,7 @@ package certify
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order"
@@ -20,6 +21,7 @@ func ofParts(t *trial) (*Certificate, error) {
 	shape, tokens, n := t.i.list.Size(t.node, t.i.env.Passes), t.i.env.Passes[t.node.Pass].Tokens, t.block()
 	p := partial{set: newOutsiders(shape), strictly: looked{weighed: newWeighed()}, said: looked{weighed: newWeighed()}, first: -1}
 	for from := 0; from < tokens; from += n {
+		t.i.tell(fmt.Sprintf("%%s, token %d of %d", from, tokens), t.node, t.entry.Name)
 		part, err := t.of(upTo(from, min(from+n, tokens)))
 		if err != nil {
 			return nil, err
@@ -164,15 +166,12 @@ func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made
 	for _, a := range tries {
 		given := a != nil
 		for from := 0; given && from < tokens; from += n {
+			i.tell(fmt.Sprintf("whether the mistake explains %%s, token %d of %d", from, tokens), t.node, t.entry.Name)
 			part, err := t.of(upTo(from, min(from+n, tokens)))
 			if err != nil {
 				return false, err
 			}
-			_, left, _, err := part.strict(&arithmetic{})
-			if err != nil {
-				return false, err
-			}
-			if given, err = givenWith(&evidence{part, left}, a, made); err != nil {
+			if given, err = givenWith(part, a, made); err != nil {
 				return false, err
 			}
 		}
@@ -183,17 +182,19 @@ func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made
 	return false, nil
 }
 
-// givenWith reports whether an edit gives every element of an entry in an arithmetic.
-func givenWith(e *evidence, a *arithmetic, made diagnose.Made) (bool, error) {
-	s, err := suspectOf(e, a)
+// givenWith reports whether an edit gives every element of an entry in an arithmetic. The entry is computed once, with the edit.
+func givenWith(t *trial, a *arithmetic, made diagnose.Made) (bool, error) {
+	if err := t.prepare(); err != nil {
+		return false, err
+	}
+	s, err := suspectIn(&evidence{t, nil}, a)
 	if err != nil {
 		return false, err
 	}
-	d := made(s)
+	d := made(s.entry)
 	if d == nil {
 		return false, nil
 	}
-	p, c := d.Whole(s.Call)
-	all, _, _, err := s.Explains(p, c)
-	return all, err
+	j, err := s.given(d.Whole(s.entry.Call))
+	return j != nil, err
 }

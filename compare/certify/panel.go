@@ -3,6 +3,7 @@ package certify
 import (
 	"slices"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -33,10 +34,11 @@ func (s *search) join(e *evidence) {
 	s.panel = append(s.panel, &member{e.focus(), e, map[program.Rewrite]*program.Search{}})
 }
 
-// cost is about what an arithmetic costs.
-func (s *search) cost() (n int) {
+// cost is about how long an arithmetic takes, as the account of a search for a mistake has it.
+func (s *search) cost() int {
+	n := diagnose.HypothesisWork
 	for _, m := range s.panel {
-		n += m.formula.Work()
+		n += m.formula.Time() + program.StepTime*len(m.formula.Steps)
 	}
 	return n
 }

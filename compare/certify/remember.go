@@ -58,7 +58,7 @@ func remembers(i *Isolator) *memory {
 		return nil
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "certificates, 1\n%s\n%s %v %v\n%v\n%v %q\n", o.Of, o.Arithmetic, o.Rigorous, i.env.DType, i.env.Passes, i.positioned,
+	fmt.Fprintf(h, "certificates, 2\n%s\n%s %v %d %v\n%v\n%v %q\n", o.Of, o.Arithmetic, o.Rigorous, i.times(), i.env.DType, i.env.Passes, i.positioned,
 		slices.Sorted(maps.Keys(i.derived)))
 	return &memory{Memory: o.Memory, base: h.Sum(nil), tensors: map[string]Key{}}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -18,7 +19,8 @@ type search struct {
 	fixed   bool        // the panel stays as it is
 	open    bool        // results have more digits than the order gives them
 	dtype   hooks.DType
-	tried   int
+	work    int // what was tried has taken
+	stopped bool
 	seen    map[string]bool
 	best    []ranked
 	bar     int     // what a step of a descent has to go below
@@ -37,9 +39,8 @@ type ranked struct {
 }
 
 const (
-	// maxTried bounds the arithmetics of a search, and maxCost the elements and products that they compute.
-	maxTried = 3000
-	maxCost  = 1 << 30
+	// arithmeticWork is what a search for the arithmetic of a form may take: a quarter of what one for a mistake may.
+	arithmeticWork = diagnose.DefaultWork / 4
 	// maxDescent is how many sites a descent changes, and descents how many arithmetics it starts from.
 	maxDescent = 8
 	descents   = 6
@@ -177,6 +178,12 @@ func (s *search) explains(a *arithmetic) (bool, error) {
 	return len(held) == len(s.entries), err
 }
 
+// spent reports whether the search has taken what it may, and notes that it ended so.
+func (s *search) spent() bool {
+	s.stopped = s.stopped || s.work >= arithmeticWork*s.panel[0].i.times()
+	return s.stopped
+}
+
 // find returns an arithmetic that leaves nothing of any entry, said in as few words as it can be; nil for none.
 func (s *search) find() (*arithmetic, error) {
 	starts, err := s.starts()
@@ -231,11 +238,11 @@ func (s *search) try(a *arithmetic) (bool, error) {
 		return false, err
 	}
 	key := a.key(p)
-	if s.seen[key] || s.tried >= maxTried || s.tried*s.cost() > maxCost {
+	if s.seen[key] || s.spent() {
 		return false, nil
 	}
 	s.seen[key] = true
-	s.tried++
+	s.work += s.cost()
 	left, far, err := s.leaves(a)
 	if err != nil {
 		return false, err

@@ -19,6 +19,23 @@ type suspect struct {
 
 // suspectOf prepares an entry for a search.
 func suspectOf(e *evidence, a *arithmetic) (*diagnose.Entry, error) {
+	s, err := suspectIn(e, a)
+	if err != nil {
+		return nil, err
+	}
+	if some := e.focusAbove(focusWork, focusTokens, focusColumns, false); some.trial != e.trial {
+		if s.small, err = suspectOf(some, a); err != nil {
+			return nil, err
+		}
+	}
+	if few := e.few(); few != nil {
+		s.entry.Few = &diagnose.Few{Some: *few.call.Some, Left: len(few.left), Leaves: (&suspect{evidence: few, a: a}).Leaves}
+	}
+	return s.entry, nil
+}
+
+// suspectIn is an entry in an arithmetic, of which all elements are looked at.
+func suspectIn(e *evidence, a *arithmetic) (*suspect, error) {
 	p, err := e.rewritten(a.rewrites)
 	if err != nil {
 		return nil, err
@@ -37,15 +54,7 @@ func suspectOf(e *evidence, a *arithmetic) (*diagnose.Entry, error) {
 		Node: e.node, Program: p, Call: call, Inputs: e.formula.Inputs, Items: items, Weights: e.formula.Weights, Left: e.left, Judge: s,
 	}
 	s.small = s.entry
-	if some := e.focusAbove(focusWork, focusTokens, focusColumns, false); some.trial != e.trial {
-		if s.small, err = suspectOf(some, a); err != nil {
-			return nil, err
-		}
-	}
-	if few := e.few(); few != nil {
-		s.entry.Few = &diagnose.Few{Some: *few.call.Some, Left: len(few.left), Leaves: (&suspect{evidence: few, a: a}).Leaves}
-	}
-	return s.entry, nil
+	return s, nil
 }
 
 // Small is the entry with fewer tokens and columns, where it is large.
@@ -104,14 +113,23 @@ func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown,
 			return false, 0, 0, err
 		}
 	}
+	j, err := s.given(p, c)
+	if j == nil || err != nil {
+		return false, 0, 0, err
+	}
+	apart := slices.DeleteFunc(slices.Clone(s.left), func(i int) bool { return !j.consistent(i) || !j.definite(i) || !j.apart(s.own, i) })
+	return true, len(apart), s.rowsIn(apart), nil
+}
+
+// given judges another program than the entry's own, also in orders of summation. It returns nil if the program leaves an element.
+func (s *suspect) given(p *program.Program, c program.Call) (*judged, error) {
 	g := *s.trial
 	g.edited, g.call = true, c
 	g.formula = &order.Formula{Program: p, Inputs: s.formula.Inputs, Weights: s.formula.Weights}
 	g.other = map[program.Rewrite]*order.Formula{s.a.rewrites: g.formula}
 	j, rest, _, err := g.strict(s.a)
 	if err != nil || len(rest) > 0 {
-		return false, 0, 0, err
+		return nil, err
 	}
-	apart := slices.DeleteFunc(slices.Clone(s.left), func(i int) bool { return !j.consistent(i) || !j.definite(i) || !j.apart(s.own, i) })
-	return true, len(apart), s.rowsIn(apart), nil
+	return j, nil
 }

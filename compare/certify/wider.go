@@ -109,7 +109,8 @@ func (i *Isolator) givenWider(ctx context.Context, n order.Node) (e *evidence, g
 	return e, len(rest) == 0, err
 }
 
-// firstTokens are the first tokens of an entry of more, each of which has rows of its own, as evidence; nil for any other entry.
+// firstTokens are the first tokens of an entry of more, as evidence: each has rows of its own, or is a query of an attention. It is nil for any other
+// entry.
 func (i *Isolator) firstTokens(ctx context.Context, n order.Node) (*evidence, error) {
 	whole, err := i.unread(ctx, n, i.has)
 	if lacking(err) {
@@ -118,8 +119,13 @@ func (i *Isolator) firstTokens(ctx context.Context, n order.Node) (*evidence, er
 		return nil, err
 	}
 	t, err := whole.beginning(focusTokens)
-	if t == nil || t.kept == nil || err != nil {
+	if err != nil {
 		return nil, err
+	}
+	if t.kept == nil {
+		if t, err = t.firstQueries(focusTokens); t == nil || err != nil {
+			return nil, err
+		}
 	}
 	_, left, _, err := t.strict(&arithmetic{})
 	if t.formula == nil || err != nil {

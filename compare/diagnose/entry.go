@@ -24,7 +24,7 @@ type Entry struct {
 
 	parts  *program.Parts
 	kept   *program.Kept
-	worked int    // elements and products of values that are kept no longer
+	worked int    // what hypotheses have taken with values that are kept no longer
 	tokens []bool // those that have something left; see leftTokens
 }
 
@@ -73,25 +73,12 @@ type Model struct {
 	// Unread is how many more are right that Rest leaves out.
 	Unread int
 	Room   int64 // bytes of memory that what is computed at one time keeps to
+	Work   int   // what the searches for one finding may take; 0 for DefaultWork
 
 	kept []*Entry // whose values are kept, last those that were asked for last
 
-	tried, work         int // of all searches
-	mostTried, mostWork int // that the next searches may come to; 0 for all of the budget of a finding
-}
-
-// Share has the searches until the next call use one of n parts of what is left of the budget of a finding: others come behind them.
-func (m *Model) Share(n int) {
-	m.mostTried = m.tried + max(maxTried-m.tried, 0)/n
-	m.mostWork = m.work + max(maxWork-m.work, 0)/n
-}
-
-// most is what the searches may come to.
-func (m *Model) most() (tried, work int) {
-	if m.mostTried == 0 {
-		return maxTried, maxWork
-	}
-	return m.mostTried, m.mostWork
+	tried, work int // of all searches
+	most        int // work that the next searches may come to; 0 for all of the account
 }
 
 // layerNumber is a number in a name: of a layer, or of a stream.
@@ -150,21 +137,13 @@ func (m *Model) values(e *Entry) (*program.Kept, error) {
 	for at, k := range slices.Backward(m.kept) {
 		if all += k.kept.Numbers(); all > most && k != e {
 			for _, old := range m.kept[:at+1] {
-				old.worked, old.kept = old.worked+old.kept.Work, nil
+				old.worked, old.kept = old.worked+old.kept.Time, nil
 			}
 			m.kept = m.kept[at+1:]
 			break
 		}
 	}
 	return e.kept, nil
-}
-
-// work is how many elements and products hypotheses have computed in the entry.
-func (e *Entry) work() int {
-	if e.kept == nil {
-		return e.worked
-	}
-	return e.worked + e.kept.Work
 }
 
 // ended is what an editor has made; nil where it is no program.

@@ -84,6 +84,7 @@ type Finding struct {
 	Looked    []string `json:"looked,omitempty"`  // kinds of edits that were tried
 	Nearest   string   `json:"nearest,omitempty"` // the edit that gives most entries, where none gives all
 	Stopped   bool     `json:"stopped,omitempty"` // the search came to its end before its last edit
+	Times     int      `json:"times,omitempty"`   // how often the search had the work that it has where nothing is asked for; 0 for once
 	// Page is where the mistake is explained, with its fix; empty where it is not one of those.
 	Page string `json:"page,omitempty"`
 
@@ -105,7 +106,7 @@ func (f *Finding) Take() Made {
 
 // Unnamed is a finding whose name does not give all elements: the name is the nearest one.
 func (f *Finding) Unnamed() *Finding {
-	return &Finding{Tried: f.Tried, Looked: f.Looked, Nearest: f.Name.Text(), Stopped: f.Stopped}
+	return &Finding{Tried: f.Tried, Looked: f.Looked, Nearest: f.Name.Text(), Stopped: f.Stopped, Times: f.Times}
 }
 
 // Positions reports whether the name is that of other positions.
@@ -129,10 +130,13 @@ func (f *Finding) Text() string {
 	}
 	text := fmt.Sprintf("unexplained: %d mistakes tried (%s); none reproduces all elements", f.Tried, strings.Join(f.Looked, ", "))
 	if f.Stopped {
-		text += "; the search stopped at its limit before every mistake was tried"
+		text += fmt.Sprintf("; the search stopped at its limit before every mistake was tried, --search-work %dx goes on", goesOn*max(f.Times, 1))
 	}
 	return text
 }
+
+// goesOn is how much more work a search that stopped is to be given.
+const goesOn = 30
 
 // With adds what another search of the same entries, before this one, has tried: neither found a name.
 func (f *Finding) With(before *Finding) *Finding {

@@ -13,7 +13,7 @@ import (
 // finding puts what was found together: the name of the first class, and the others as its aliases. Where one of them has other
 // values, nothing tells which it is: they are all listed, and none is the name.
 func (s *search) finding() (*Finding, error) {
-	f := &Finding{Entries: len(s.entries), Tried: s.tried, Stopped: s.stopped, Looked: s.classes(), Nearest: s.nearest.words}
+	f := &Finding{Entries: len(s.entries), Tried: s.tried, Stopped: s.stopped, Times: s.m.times(), Looked: s.classes(), Nearest: s.nearest.words}
 	for _, e := range s.entries {
 		f.Elements += e.elements()
 	}

@@ -112,27 +112,41 @@ func TestWhatIsUnexplainedSaysWhatWasTried(t *testing.T) {
 	}
 }
 
-// All searches of one finding together try no more than its budget, each no more than its share, and the one that has no share left says so.
-func TestSearchesOfOneFindingShareItsBudget(t *testing.T) {
-	m, e := norm(t, false, func(w order.Weight) (program.Rows, error) { return make(vector, w.Shape[0]), nil })
-	const budget = 3000
-	tried := 0
-	for n := 8; n > 0; n-- {
-		m.Share(n)
+// All searches of one finding together take no more than its account, each no more than its share. The one that stopped says so, and how to go on.
+func TestSearchesOfOneFindingShareItsAccount(t *testing.T) {
+	const searches, all = 4, 800 // hypotheses, were they nothing to compute
+	find := func(m *diagnose.Model) *diagnose.Finding {
+		_, e := norm(t, false, func(w order.Weight) (program.Rows, error) { return make(vector, w.Shape[0]), nil })
 		f, err := diagnose.Find(t.Context(), m, []*diagnose.Entry{e})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if most := tried + (budget-tried)/n; f.Tried > most || f.Stopped != (f.Tried == most) {
-			t.Fatalf("%d of %d tried in all, at most %d after this search; stopped: %t", f.Tried, budget, most, f.Stopped)
+		return f
+	}
+	model := func(work int) *diagnose.Model {
+		m, _ := norm(t, false, func(w order.Weight) (program.Rows, error) { return make(vector, w.Shape[0]), nil })
+		m.Work = work
+		return m
+	}
+	m := model(all * diagnose.HypothesisWork)
+	tried := 0
+	for n := searches; n > 0; n-- {
+		m.Share(n)
+		f := find(m)
+		if now := f.Tried - tried; now < all/searches/2 || now > all/searches || !f.Stopped {
+			t.Errorf("%d of %d tried by one of %d searches; stopped: %t", now, all, searches, f.Stopped)
 		}
-		if said := strings.Contains(f.Text(), "the search stopped at its limit"); said != f.Stopped {
-			t.Errorf("stopped: %t, and it says %q", f.Stopped, f.Text())
+		if !strings.HasSuffix(f.Text(), "; the search stopped at its limit before every mistake was tried, --search-work 30x goes on") {
+			t.Errorf("it stopped, and says %q", f.Text())
 		}
 		tried = f.Tried
 	}
-	if tried != budget {
-		t.Errorf("%d tried in eight searches, want all of %d", tried, budget)
+	if f := find(m); f.Tried != tried || !f.Stopped {
+		t.Errorf("%d more tried of an account that is used up", f.Tried-tried)
+	}
+	m = model(30 * all * diagnose.HypothesisWork)
+	if f := find(m); f.Tried <= all || f.Stopped || strings.Contains(f.Text(), "--search-work") {
+		t.Errorf("with thirty times as much, %d tried: %s", f.Tried, f.Text())
 	}
 }
 

@@ -14,10 +14,6 @@ const (
 	// number that was solved from them. A mask is judged bit by bit: half of that is as much.
 	shownElements = 8
 	shownRows     = 2
-	// maxTried and maxWork bound what is done for one finding: hypotheses, and the elements and products that they compute. Both are
-	// the same on any machine. 2³¹ take about ten seconds.
-	maxTried = 3000
-	maxWork  = 1 << 31
 )
 
 // hypothesis is one edit that may be the mistake.
@@ -127,25 +123,8 @@ func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Fin
 			break
 		}
 	}
-	m.tried, m.work = s.tried, s.work()
+	m.work, m.tried = s.work(), s.tried
 	return s.finding()
-}
-
-// spent reports whether what the search may use is used up, and notes that it ended so.
-func (s *search) spent() bool {
-	if most, work := s.m.most(); s.tried >= most || s.work() >= work {
-		s.stopped = true
-	}
-	return s.stopped
-}
-
-// work is what the searches of the model computed.
-func (s *search) work() int {
-	work := s.m.work
-	for _, e := range s.entries {
-		work += e.Small().work()
-	}
-	return work
 }
 
 // failed keeps an error of reading in the making of an edit, which ends the search.
@@ -189,6 +168,7 @@ func (s *search) try(h hypothesis) error {
 			return nil
 		}
 		p, c := d.Whole(e.Call)
+		s.whole(p)
 		all, n, r, err := e.Explains(p, c)
 		if err != nil {
 			return outside(err)
@@ -314,8 +294,12 @@ func wholeFirst(t *program.Parts, all []program.Edit) []program.Edit {
 		}
 		return 2
 	}
-	slices.SortStableFunc(all, func(a, b program.Edit) int { return place(a) - place(b) })
-	return all
+	var places [3][]program.Edit
+	for _, d := range all {
+		k := place(d)
+		places[k] = append(places[k], d)
+	}
+	return slices.Concat(places[:]...)
 }
 
 // operands looks at other values of the program.

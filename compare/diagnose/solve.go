@@ -215,6 +215,7 @@ func (s *search) interval(f family, x float64) (low, high float64, err error) {
 			}
 			p, c := d.Whole(call)
 			s.tried++
+			s.whole(p)
 			v, err := p.Eval(c)
 			if err != nil {
 				return 0, -1, outside(err)
@@ -247,6 +248,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 		}
 		p, c := d.Whole(call)
 		s.tried++
+		s.whole(p)
 		v, err := p.Eval(c)
 		if outside(err) != nil && s.failed(err) || err != nil {
 			return nil

@@ -331,9 +331,17 @@ func (s *search) addendOf(e *Entry, step, source int) (string, bool) {
 
 // between are the steps that compute on the way from one to another, that one included.
 func between(p *program.Program, from, to int) []int {
+	if from < 0 || from >= to {
+		return nil
+	}
+	behind := make([]bool, to+1) // computed from it
+	behind[from] = true
+	for i := from + 1; i <= to; i++ {
+		behind[i] = slices.ContainsFunc(p.Steps[i].Args, func(v program.Var) bool { return behind[p.Source(v)] })
+	}
 	var all []int
 	for _, i := range p.Ancestors(to) {
-		if i != from && p.Steps[i].Prim.Computes() && slices.Contains(p.Ancestors(i), from) {
+		if i != from && behind[i] && p.Steps[i].Prim.Computes() {
 			all = append(all, i)
 		}
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ type told struct {
 	steps, all int
 	most       int64 // bytes
 	done       int
+	doing      []string
 }
 
 func (p *told) Step(pass, passes, at, steps int) {
@@ -28,6 +30,12 @@ func (p *told) Step(pass, passes, at, steps int) {
 	if p.bytes != nil {
 		p.most = max(p.most, p.bytes())
 	}
+}
+
+func (p *told) Doing(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.doing = append(p.doing, what)
 }
 
 func (p *told) Done() { p.done++ }
@@ -56,6 +64,9 @@ func TestWhatTakesLongShowsHowFarItIs(t *testing.T) {
 	for i, p := range all {
 		if i >= len(want) || p.what != want[i] {
 			t.Fatalf("%d: %q, want %q", i, p.what, want)
+		}
+		if said := strings.Join(p.doing, "\n"); strings.Contains(said, "layers.0.mlp.down_proj") != strings.Contains(p.what, "verifying") {
+			t.Errorf("%s: it says %q of what is computed", p.what, said)
 		}
 		if p.done != 1 || p.all == 0 || p.steps < p.all*3/4 || p.most < 1000 {
 			t.Errorf("%s: done %d times, at step %d of %d, %d bytes", p.what, p.done, p.steps, p.all, p.most)

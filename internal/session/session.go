@@ -41,12 +41,14 @@ type Env struct {
 // Progress is told how far a run is. One that is an io.Writer, too, takes the lines that are printed meanwhile.
 type Progress interface {
 	Step(pass, passes, at, steps int) // before each step of each pass
+	Doing(what string)                // what is computed for the next step; from several goroutines
 	Done()
 }
 
 type noProgress struct{}
 
 func (noProgress) Step(int, int, int, int) {}
+func (noProgress) Doing(string)            {}
 func (noProgress) Done()                   {}
 
 func (e *Env) progress(what, unit string, bytes func() int64) Progress {

@@ -219,7 +219,7 @@ func (r *run) dots(i int, out operand) {
 	n, inner := s.Args[0].Last(), s.Shape[last]
 	outer := len(out.v) / max(inner, 1)
 	sx, sy := x.view.stride[last], y.view.stride[last]
-	together := sx == 0 && r.a.Sum == nil && c.Way == 0 && (!r.a.Bounds || x.finite() && y.finite())
+	together := sx == 0 && r.a.Sum == nil && c.Way == 0 && sharing(s.Shape, y.view) >= fewSharing && (!r.a.Bounds || x.finite() && y.finite())
 	rows := make([]dotted, 0, outer)
 	index := make([]int, last)
 	for o := range outer {
@@ -261,6 +261,20 @@ func (r *run) dots(i int, out operand) {
 			b.finish()
 		}
 	})
+}
+
+// fewSharing is how many rows have to be multiplied with the same rows before these are laid out for them.
+const fewSharing = products.Tile / 2
+
+// sharing is how many rows of a result of some shape are computed from each row of a view: those that differ in axes along which the view is repeated.
+func sharing(shape []int, y Var) int {
+	n := 1
+	for a, size := range shape[:len(shape)-1] {
+		if y.stride[a] == 0 {
+			n *= size
+		}
+	}
+	return n
 }
 
 // dotted is where a row of products has its operands and its result.

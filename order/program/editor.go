@@ -257,7 +257,11 @@ type Kept struct {
 	values []operand
 
 	Work int // elements and products that edited programs took
+	Time int // about how long these and the program itself took, as [Program.Time] has it; each step takes [StepTime] more
 }
+
+// StepTime is about how long a step takes beside its elements.
+const StepTime = 1 << 8
 
 // Keep evaluates a program. Choose gives a program its choices; nil for its own.
 func (p *Program) Keep(c Call, choose func(*Program) []Choice) (*Kept, error) {
@@ -336,11 +340,13 @@ func (k *Kept) run(e *Edited, some *Some) (*run, error) {
 		}
 		p.stages[i] = p.alone(i)
 		rows := max(rowCount(s.Shape), 1)
-		work := p.work(i) / rows * r.need.count(i, rows)
+		work, time := p.work(i)/rows*r.need.count(i, rows), p.time(i)/rows*r.need.count(i, rows)
 		if s.Prim == Affine && r.few != nil && r.few[i] {
-			work = work / max(s.Shape[len(s.Shape)-1], 1) * len(some.Columns)
+			width := max(s.Shape[len(s.Shape)-1], 1)
+			work, time = work/width*len(some.Columns), time/width*len(some.Columns)
 		}
 		k.Work += work
+		k.Time += StepTime + time
 		if err := r.stage(i); err != nil {
 			return nil, err
 		}

@@ -173,11 +173,17 @@ func (p *Program) Work() int {
 func (p *Program) Time() int {
 	time := 0
 	for i := range p.Steps {
-		if n := p.work(i); n > 0 {
-			time += max(n/productsAtOnce, size(p.Steps[i].Shape))
-		}
+		time += p.time(i)
 	}
 	return time
+}
+
+func (p *Program) time(i int) int {
+	n := p.work(i)
+	if n == 0 {
+		return 0
+	}
+	return max(n/productsAtOnce, size(p.Steps[i].Shape))
 }
 
 const productsAtOnce = 8
