@@ -272,7 +272,8 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 			}
 			if a.rewrites.Kernel() > 0 { // what it reaches is its own
 				own := look(k).ofAll()
-				own.Form, *c = c.Form, *own
+				own.Form = c.Form
+				*c = *own
 			}
 			c.Arithmetic, c.Where, c.Summation = a.words(p, t.i.env.DType), a.where(p, t), order
 		}
