@@ -1,6 +1,8 @@
 package certify
 
 import (
+	"strings"
+
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -58,4 +60,20 @@ func apartFrom(own *arithmetic, others []*evidence) (*arithmetic, error) {
 		return nil, err
 	}
 	return found, nil
+}
+
+// keysOtherwise reports whether an arithmetic has another choice for keys than for queries, at a site that both have.
+func (a *arithmetic) keysOtherwise(p *program.Program) bool {
+	sites, _ := p.Sites()
+	for _, at := range sites {
+		name, keys := strings.CutSuffix(at.Name, program.OfKeys)
+		if !keys {
+			continue
+		}
+		own, some := a.at[at]
+		if of, others := a.at[program.Site{Form: at.Form, Name: name}]; some != others || own != of {
+			return true
+		}
+	}
+	return false
 }
