@@ -29,6 +29,8 @@ type rereading struct {
 	own *arithmetic
 	// thin: own leaves too few elements of the other entries to accuse them.
 	thin bool
+	// alike: it is that of one entry, whose operand is another than that of the form. It is none if it leaves an element.
+	alike bool
 }
 
 // operand is what a rereading computes again.
@@ -200,10 +202,7 @@ func unrounded(entries []*evidence, operand operand, rounded *partly) (*rereadin
 			starts = fewStarts(starts)
 		}
 		for k, a := range starts {
-			for _, at := range (&partly{form: s.Form, name: s.Name}).handed(one.formula.Program) {
-				step := &one.formula.Steps[at]
-				a = a.with(program.Site{Form: step.Form, Name: step.Site}, program.Choice{Round: program.Plain})
-			}
+			a = unroundedAt(&partly{form: s.Form, name: s.Name}, one.trial, a)
 			starts[k] = rounded.with(a)
 		}
 		all, err := of.all(starts)
