@@ -51,15 +51,10 @@ func apartFrom(own *arithmetic, others []*evidence) (*arithmetic, error) {
 	}
 	apart := *kernel
 	apart.rewrites |= program.ReadApart
-	found, err := eachInFront(s, []*arithmetic{&apart})
-	if found == nil || err != nil {
-		return nil, err
-	}
-	found.beside = own
-	if shown, err := found.proven(left); !shown || err != nil {
-		return nil, err
-	}
-	return found, nil
+	return eachInFront(s, []*arithmetic{&apart}, func(a *arithmetic) (bool, error) {
+		a.beside = own
+		return a.proven(left)
+	})
 }
 
 // keysOtherwise reports whether an arithmetic has another choice for keys than for queries, at a site that both have.

@@ -30,16 +30,11 @@ func besideKernels(f *form, left []*evidence, kernels []*arithmetic) (own *arith
 			searches = append(searches, searchOf(e, left, f.entries))
 		}
 	}
+	shown := func(a *arithmetic) (bool, error) { return a.proven(a.showIn(f.entries, left)) }
 	var given []ranked
 	for _, s := range searches {
-		found, err := eachInFront(s, kernels)
-		if err != nil {
-			return nil, nil, err
-		}
-		if found != nil {
-			if shown, err := found.proven(found.showIn(f.entries, left)); shown || err != nil {
-				return found, nil, err
-			}
+		if found, err := eachInFront(s, kernels, shown); found != nil || err != nil {
+			return found, nil, err
 		}
 		given = append(given, s.given...)
 	}
@@ -50,9 +45,19 @@ func besideKernels(f *form, left []*evidence, kernels []*arithmetic) (own *arith
 	return own, rest, nil
 }
 
-// eachInFront tries float32 in front of each of some kernels, and returns the first that explains all entries; nil for none. Such a kernel is known to
-// the bit, and an order of summation says nothing of it: on the panel of a search other orders are tried of the nearest alone.
-func eachInFront(s *search, kernels []*arithmetic) (*arithmetic, error) {
+// eachInFront tries float32 in front of each of some kernels. It returns the first that explains all entries and is shown by them; nil for none. Such a
+// kernel is known to the bit, and an order of summation says nothing of it: on the panel of a search other orders are tried of the nearest alone.
+func eachInFront(s *search, kernels []*arithmetic, shown func(*arithmetic) (bool, error)) (*arithmetic, error) {
+	first := func(some iter.Seq[*arithmetic]) (*arithmetic, error) {
+		found, err := s.each(some)
+		if found == nil || err != nil {
+			return nil, err
+		}
+		if ok, err := shown(found); !ok || err != nil {
+			return nil, err
+		}
+		return found, nil
+	}
 	s.inOrder = true
 	for _, kernel := range kernels {
 		if !kernel.toTheBit() {
@@ -62,7 +67,7 @@ func eachInFront(s *search, kernels []*arithmetic) (*arithmetic, error) {
 		if err != nil {
 			return nil, err
 		}
-		if found, err := s.each(float32InFront(p, kernel)); found != nil || err != nil {
+		if found, err := first(float32InFront(p, kernel)); found != nil || err != nil {
 			return found, err
 		}
 	}
@@ -70,7 +75,7 @@ func eachInFront(s *search, kernels []*arithmetic) (*arithmetic, error) {
 		return nil, nil
 	}
 	s.inOrder, s.seen = false, map[string]bool{}
-	return s.all([]*arithmetic{s.best[0].arithmetic})
+	return first(slices.Values([]*arithmetic{s.best[0].arithmetic}))
 }
 
 // float32InFront lists the arithmetics of a kernel in engines that keep float32 inside some of the operations in front of it, each combination of
