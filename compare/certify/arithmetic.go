@@ -109,6 +109,9 @@ func (a *arithmetic) words(p *program.Program, d hooks.DType) string {
 	if k := p.Fused(); k != nil {
 		parts = append(parts, k.Words(d))
 	}
+	if a.keysOtherwise(p) {
+		parts = append(parts, "rounds what queries and keys are both computed from for one of them alone")
+	}
 	by := map[string][]string{} // what is done: where
 	var said []string
 	several := len(a.kinds(p, d)) > 1

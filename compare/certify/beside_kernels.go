@@ -3,6 +3,7 @@ package certify
 import (
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
@@ -15,13 +16,49 @@ import (
 // maxInFront bounds the operations of which every combination is tried: two norms, two tables, the rotation and the mask.
 const maxInFront = 6
 
-// besideKernels looks for a kernel with such operations that explains all entries of a form. The operations have to show as much as any
-// arithmetic has to, compared with the kernel without them. The result is nil if no kernel does.
-func besideKernels(f *form, left []*evidence, kernels []*arithmetic) (*arithmetic, error) {
+// besideKernels looks for a kernel with such operations that explains all entries of a form, or else more than half of them and two at least. The
+// operations have to show as much as any arithmetic has to, compared with the kernel without them. The result is nil if no kernel does; rest are the
+// entries that it does not explain.
+func besideKernels(f *form, left []*evidence, kernels []*arithmetic) (own *arithmetic, rest []*evidence, err error) {
 	s := newSearch(left, f.entries)
 	if s.dtype == hooks.F32 {
-		return nil, nil
+		return nil, nil, nil
 	}
+	searches := []*search{s}
+	if len(left) > 1 {
+		for _, e := range samples(left) {
+			searches = append(searches, searchOf(e, left, f.entries))
+		}
+	}
+	shown := func(a *arithmetic) (bool, error) { return a.proven(a.showIn(f.entries, left)) }
+	var given []ranked
+	for _, s := range searches {
+		if found, err := eachInFront(s, kernels, shown); found != nil || err != nil {
+			return found, nil, err
+		}
+		given = append(given, s.given...)
+	}
+	own, rest, err = most(f.entries, left, given)
+	if held := len(f.entries) - len(rest); err != nil || own.strict() || held < 2 || 2*held <= len(f.entries) {
+		return nil, nil, err
+	}
+	return own, rest, nil
+}
+
+// eachInFront tries float32 in front of each of some kernels. It returns the first that explains all entries and is shown by them; nil for none. Such a
+// kernel is known to the bit, and an order of summation says nothing of it: on the panel of a search other orders are tried of the nearest alone.
+func eachInFront(s *search, kernels []*arithmetic, shown func(*arithmetic) (bool, error)) (*arithmetic, error) {
+	first := func(some iter.Seq[*arithmetic]) (*arithmetic, error) {
+		found, err := s.each(some)
+		if found == nil || err != nil {
+			return nil, err
+		}
+		if ok, err := shown(found); !ok || err != nil {
+			return nil, err
+		}
+		return found, nil
+	}
+	s.inOrder = true
 	for _, kernel := range kernels {
 		if !kernel.toTheBit() {
 			continue
@@ -30,18 +67,15 @@ func besideKernels(f *form, left []*evidence, kernels []*arithmetic) (*arithmeti
 		if err != nil {
 			return nil, err
 		}
-		found, err := s.each(float32InFront(p, kernel))
-		if err != nil {
-			return nil, err
-		}
-		if found == nil {
-			continue
-		}
-		if shown, err := found.proven(found.showIn(f.entries, left)); shown || err != nil {
+		if found, err := first(float32InFront(p, kernel)); found != nil || err != nil {
 			return found, err
 		}
 	}
-	return nil, nil
+	if len(s.given) > 0 || len(s.best) == 0 {
+		return nil, nil
+	}
+	s.inOrder, s.seen = false, map[string]bool{}
+	return first(slices.Values([]*arithmetic{s.best[0].arithmetic}))
 }
 
 // float32InFront lists the arithmetics of a kernel in engines that keep float32 inside some of the operations in front of it, each combination of
@@ -68,7 +102,7 @@ func float32InFront(p *program.Program, kernel *arithmetic) iter.Seq[*arithmetic
 	}
 }
 
-// roundedInFront are the sites in front of a fused attention that are rounded to the model's dtype, by operation. What is handed to a product, such as
+// roundedInFront are the sites in front of a fused attention that are rounded to the model's dtype, by operation, those of keys alone apart. What is handed to a product, such as
 // rotated queries, is rounded by every engine and is left out.
 func roundedInFront(p *program.Program) [][]program.Site {
 	handed := map[int]bool{}
@@ -86,7 +120,10 @@ func roundedInFront(p *program.Program) [][]program.Site {
 		if at.Form == program.FusedForm || s.Round != program.Model || s.Prim == program.Number || slices.ContainsFunc(steps[at], func(i int) bool { return handed[i] }) {
 			continue
 		}
-		k := slices.IndexFunc(operations, func(of []program.Site) bool { return of[0].Form == at.Form })
+		keys := strings.HasSuffix(at.Name, program.OfKeys)
+		k := slices.IndexFunc(operations, func(of []program.Site) bool {
+			return of[0].Form == at.Form && strings.HasSuffix(of[0].Name, program.OfKeys) == keys
+		})
 		if k < 0 {
 			operations, k = append(operations, nil), len(operations)
 		}

@@ -109,6 +109,9 @@ func (f *form) majority(left []*evidence, given []ranked) error {
 // secondOf finds the arithmetic of the entries that the form's own does not give; nil for none. It has to show as much beside that as
 // beside transformers': some arithmetic gives a row of a mistake.
 func (f *form) secondOf(own *arithmetic, suspects []*evidence) (*arithmetic, error) {
+	if apart, err := apartFrom(own, suspects); apart != nil || err != nil {
+		return apart, err
+	}
 	s := newSearch(suspects, suspects)
 	s.carry = f.carry
 	other, err := s.find()

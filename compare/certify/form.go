@@ -277,7 +277,8 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 			}
 			if a.rewrites.Kernel() > 0 { // what it reaches is its own
 				own := look(k).ofAll()
-				own.Form, *c = c.Form, *own
+				own.Form = c.Form
+				*c = *own
 			}
 			c.Arithmetic, c.Where, c.Summation = a.words(p, t.i.env.DType), a.where(p, t), order
 		}
@@ -292,12 +293,19 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		}
 	}
 	if f.reread != nil {
-		_, k, rest, order, err := f.reread.judge(t)
+		reread, err := f.reread.of(t)
 		if err != nil {
 			return nil, nil, false, err
 		}
-		if k != nil && (len(rest) == 0 || !f.reread.thin) {
-			c.Arithmetic, c.Summation = f.reread.words(), order
+		_, k, rest, order, err := reread.judge(t)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		if reread.alike && len(rest) > 0 {
+			k = nil
+		}
+		if k != nil && (len(rest) == 0 || !reread.thin) {
+			c.Arithmetic, c.Summation = reread.words(), order
 			return k, rest, true, nil
 		}
 		if k == nil { // the entry has no such operand

@@ -162,9 +162,8 @@ func leftUnder(some []*evidence, a *arithmetic) ([]*evidence, error) {
 // and shows what transformers' arithmetic does not give. Else a kernel with float32 in front of it may explain all entries, or a kernel with a
 // change to the operation. Done is false if none of these decides.
 func (f *form) inKernels(left []*evidence) (done bool, err error) {
-	if proved, err := f.provedKernel(); proved != nil || err != nil {
-		f.own = proved
-		return proved != nil, err
+	if proved, err := f.provedKernel(); proved || err != nil {
+		return proved, err
 	}
 	all, err := f.kernels()
 	if err != nil || len(all) == 0 {
@@ -196,40 +195,38 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 		f.own = own
 		return true, nil
 	case own != nil && len(most) >= 2 && 2*len(most) > len(f.entries):
-		f.own, f.suspects = own, true
-		if suspects, err = leftUnder(suspects, own); err != nil {
-			return false, err
-		}
-		if len(most) < proofElements*len(suspects) {
-			f.thin, err = own.thin(suspects)
-		}
-		return true, err
+		return true, f.mostIn(own, suspects)
 	}
 	if whole { // roundings explain all entries, so no mistake is looked for
 		return false, nil
 	}
-	if f.own, err = besideKernels(f, left, all); f.own != nil || err != nil {
-		return f.own != nil, err
+	if own, suspects, err = besideKernels(f, left, all); own != nil || err != nil {
+		return own != nil, f.mostIn(own, suspects)
 	}
 	f.wrong, err = changedIn(left, f.entries, all)
 	return f.wrong != nil, err
 }
 
-// provedKernel returns the kernel that the prompt's passes prove for this form, if the kernel explains all entries of this form too, or nil. Passes of
-// one token show too few elements to prove a kernel.
-func (f *form) provedKernel() (*arithmetic, error) {
+// provedKernel gives the form the kernel that the prompt's passes prove, and the second arithmetic if they have one, and reports whether these explain
+// all entries of this form. Passes of one token show too few elements to prove a kernel.
+func (f *form) provedKernel() (bool, error) {
 	if f.several == nil {
-		return nil, nil
+		return false, nil
 	}
 	g, err := f.several()
 	if err != nil || g.own == nil || g.own.rewrites.Kernel() == 0 {
-		return nil, err
+		return false, err
 	}
-	all, err := f.explainedBy(g.own)
-	if !all {
-		return nil, err
+	for _, second := range []*arithmetic{nil, g.second} {
+		if all, err := f.explainedBy(g.own, second); all || err != nil {
+			f.own, f.second = g.own, second
+			return all, err
+		}
+		if g.second == nil {
+			break
+		}
 	}
-	return g.own, err
+	return false, nil
 }
 
 // shownByKernel reports whether entries that a known kernel explains prove the kernel. Most entries do as they prove any arithmetic. The bounds of

@@ -47,7 +47,7 @@ func (s *search) cost() int {
 // only because a rounding point has a choice. Who rounds often has many of these, and would be nearest to anything.
 func (s *search) leaves(a *arithmetic) (left, far int, err error) {
 	for _, m := range s.panel {
-		n, vague, err := m.leaves(a)
+		n, vague, err := m.leaves(a, s.inOrder)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -60,8 +60,8 @@ func (s *search) leaves(a *arithmetic) (left, far int, err error) {
 	return left, far, nil
 }
 
-// leaves counts what an arithmetic leaves of one entry, and what it has a choice for.
-func (m *member) leaves(a *arithmetic) (left, vague int, err error) {
+// leaves counts what an arithmetic leaves of one entry, and what it has a choice for. inOrder: what another order of summation gives is left too.
+func (m *member) leaves(a *arithmetic, inOrder bool) (left, vague int, err error) {
 	engine, err := m.engine(a.rewrites)
 	if err != nil {
 		return 0, 0, err
@@ -86,7 +86,7 @@ func (m *member) leaves(a *arithmetic) (left, vague int, err error) {
 		return 0, 0, err
 	}
 	off := j.outside()
-	if n := len(off); n > 0 && 8*n < len(m.left) { // perhaps only an order of summation
+	if n := len(off); n > 0 && 8*n < len(m.left) && !inOrder { // perhaps only an order of summation
 		if off, _, err = m.replay(j, a, off); err != nil {
 			return 0, 0, err
 		}

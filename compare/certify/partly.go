@@ -14,6 +14,7 @@ const mostReaders = 4
 type partly struct {
 	form, name string   // of the step
 	readers    []string // the sites of those that get it rounded
+	through    bool     // they get it through steps that all readers share
 }
 
 // readers lists the changes by which some readers of an operand get it rounded, for every subset of the readers but the empty and the full one.
@@ -23,11 +24,14 @@ func (t *trial) readers(operand string) ([]*partly, error) {
 		return nil, err
 	}
 	p := &partly{form: s.Form, name: s.Name}
-	handed := p.handed(t.formula.Program)
+	read := p.handed(t.formula.Program)
+	if through := p.shared(t.formula.Program); len(through) > 0 {
+		p.through, read = true, through[len(through)-1:]
+	}
 	var sites []string
 	for i := range t.formula.Steps {
 		r := &t.formula.Steps[i]
-		if !slices.Contains(handed, i) && slices.ContainsFunc(r.Args, func(v program.Var) bool { return slices.Contains(handed, t.formula.Source(v)) }) && !slices.Contains(sites, r.Site) {
+		if !slices.Contains(read, i) && slices.ContainsFunc(r.Args, func(v program.Var) bool { return slices.Contains(read, t.formula.Source(v)) }) && !slices.Contains(sites, r.Site) {
 			sites = append(sites, r.Site)
 		}
 	}
@@ -60,14 +64,35 @@ func (p *partly) handed(of *program.Program) []int {
 	return all
 }
 
+// shared lists the steps of a program through which all readers get the result of the step, such as a sum in front of a norm. The list is empty if there is
+// none but steps that pass the result on unchanged.
+func (p *partly) shared(of *program.Program) []int {
+	handed := p.handed(of)
+	if len(handed) == 0 {
+		return nil
+	}
+	through := of.Through(handed[0])
+	if !slices.ContainsFunc(through, func(i int) bool { return !slices.Contains(handed, i) }) {
+		return nil
+	}
+	return through
+}
+
 // of returns a formula with the change. A nil change returns the formula itself.
 func (p *partly) of(f *order.Formula) (*order.Formula, error) {
 	if p == nil {
 		return f, nil
 	}
 	e := f.Edit()
-	for _, at := range p.handed(f.Program) {
-		e.ReadRounded(at, func(reader *program.Step) bool { return slices.Contains(p.readers, reader.Site) })
+	some := func(reader *program.Step) bool { return slices.Contains(p.readers, reader.Site) }
+	through := p.shared(f.Program)
+	for n, at := range p.handed(f.Program) {
+		switch {
+		case !p.through:
+			e.ReadRounded(at, some)
+		case n == 0 && len(through) > 0:
+			e.ReadRoundedThrough(at, through, some)
+		}
 	}
 	d, err := e.End()
 	if err != nil {

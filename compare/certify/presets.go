@@ -78,6 +78,9 @@ func (a *arithmetic) key(p *program.Program) string {
 	if c == nil {
 		c = p.Own()
 	}
+	if a.rewrites.Apart() {
+		k[0] += 4
+	}
 	for _, c := range c {
 		k = append(k, c.Way, byte(c.Round))
 	}

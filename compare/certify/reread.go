@@ -23,12 +23,21 @@ import (
 
 // rereading is an arithmetic of a form whose engine reads one captured operand of the form's operation before that operand is rounded.
 type rereading struct {
-	operand string  // the entry's name without its layer, "mlp.act_fn"
+	operand operand
 	rounded *partly // the steps that read the operand as it was captured; nil for none
 	// own is the arithmetic of programs that compute the operand again, in most entries of the form at least.
 	own *arithmetic
 	// thin: own leaves too few elements of the other entries to accuse them.
 	thin bool
+	// alike: it is that of one entry, whose operand is another than that of the form. It is none if it leaves an element.
+	alike bool
+}
+
+// operand is what a rereading computes again.
+type operand struct {
+	role string // the entry's name without its layer, "mlp.act_fn"
+	// inner is the role of a captured operand of that entry, which is computed again too; empty for none.
+	inner string
 }
 
 // reread looks for such an operand of the entries of a form, and returns nil if no operand is one. In float32 no rounding is left out.
@@ -37,7 +46,9 @@ func reread(ctx context.Context, i *Isolator, entries []*evidence) (*rereading, 
 	if i.env.DType == hooks.F32 || len(left) == 0 {
 		return nil, nil
 	}
-	for _, operand := range rereadable(left) {
+	roles := rereadable(left)
+	for _, role := range roles {
+		operand := operand{role: role}
 		again, err := recomputing(ctx, entries, operand, nil)
 		if err != nil {
 			return nil, err
@@ -45,20 +56,29 @@ func reread(ctx context.Context, i *Isolator, entries []*evidence) (*rereading, 
 		if len(again) != len(entries) {
 			continue
 		}
-		if r, err := unrounded(again, operand, nil); r != nil || err != nil {
+		if r, err := rereadBy(ctx, entries, again, operand); r != nil || err != nil {
 			return r, err
 		}
-		changes, err := computing(again, operand).readers(operand)
-		if err != nil {
+	}
+	return rereadDeeper(ctx, entries, roles)
+}
+
+// rereadBy looks for the readers of an operand that read it before it is rounded: all of them, or some. again are the entries with programs that compute
+// the operand again.
+func rereadBy(ctx context.Context, entries, again []*evidence, operand operand) (*rereading, error) {
+	if r, err := unrounded(again, operand, nil); r != nil || err != nil {
+		return r, err
+	}
+	changes, err := computing(again, operand).readers(operand.role)
+	if err != nil {
+		return nil, err
+	}
+	for _, some := range changes {
+		if again, err = recomputing(ctx, entries, operand, some); err != nil {
 			return nil, err
 		}
-		for _, some := range changes {
-			if again, err = recomputing(ctx, entries, operand, some); err != nil {
-				return nil, err
-			}
-			if r, err := unrounded(again, operand, some); r != nil || err != nil {
-				return r, err
-			}
+		if r, err := unrounded(again, operand, some); r != nil || err != nil {
+			return r, err
 		}
 	}
 	return nil, nil
@@ -91,8 +111,8 @@ func rereadable(entries []*evidence) []string {
 }
 
 // computing is the first of some entries that computes an operand. Most of them do.
-func computing(of []*evidence, operand string) *evidence {
-	return of[max(slices.IndexFunc(of, func(e *evidence) bool { return e.leaf(operand) < 0 && e.computes(operand) }), 0)]
+func computing(of []*evidence, operand operand) *evidence {
+	return of[max(slices.IndexFunc(of, func(e *evidence) bool { return e.leaf(operand.role) < 0 && e.computes(operand.role) }), 0)]
 }
 
 // roleOf is an entry's name without its layer.
@@ -102,7 +122,7 @@ func roleOf(e *order.Entry) string {
 
 // recomputing returns entries with programs that compute an operand again; rounded says which of its readers get it rounded. It returns fewer entries if the inputs of an operand were not
 // captured.
-func recomputing(ctx context.Context, entries []*evidence, operand string, rounded *partly) ([]*evidence, error) {
+func recomputing(ctx context.Context, entries []*evidence, operand operand, rounded *partly) ([]*evidence, error) {
 	var all []*evidence
 	for _, e := range entries {
 		t, err := e.recompute(ctx, operand, rounded)
@@ -111,7 +131,7 @@ func recomputing(ctx context.Context, entries []*evidence, operand string, round
 			return nil, err
 		case t != nil:
 			all = append(all, &evidence{t, e.left})
-		case e.leaf(operand) < 0:
+		case e.leaf(operand.role) < 0:
 			all = append(all, e)
 		default:
 			return all, nil
@@ -132,12 +152,20 @@ func (t *trial) leaf(operand string) int {
 
 // recompute returns the trial of an entry whose program computes an operand again; rounded says which of its readers get it rounded. It returns nil if the entry has no such operand, or if what
 // the operand was computed from was not captured.
-func (t *trial) recompute(ctx context.Context, operand string, rounded *partly) (*trial, error) {
-	at := t.leaf(operand)
+func (t *trial) recompute(ctx context.Context, operand operand, rounded *partly) (*trial, error) {
+	at := t.leaf(operand.role)
 	if at < 0 {
 		return nil, nil
 	}
-	again, err := t.i.trialFrom(ctx, t.node, func(n order.Node) bool { return n != t.cut.Leaves[at] && t.i.has(n) })
+	without := []order.Node{t.cut.Leaves[at]}
+	if operand.inner != "" {
+		inner, ok := t.i.operandOf(without[0], operand.inner)
+		if !ok {
+			return nil, nil
+		}
+		without = append(without, inner)
+	}
+	again, err := t.i.trialFrom(ctx, t.node, func(n order.Node) bool { return !slices.Contains(without, n) && t.i.has(n) })
 	if lacking(err) {
 		return nil, nil
 	} else if err != nil {
@@ -153,10 +181,10 @@ func (t *trial) recompute(ctx context.Context, operand string, rounded *partly) 
 // unrounded looks for the arithmetic of programs that compute an operand again and do not round it: the presets, with one site less. The
 // arithmetic is the form's if it explains more than half of the entries, two at least, and shows enough in them; the entries that it does not
 // explain are suspect. Without such an arithmetic the result is nil.
-func unrounded(entries []*evidence, operand string, rounded *partly) (*rereading, error) {
+func unrounded(entries []*evidence, operand operand, rounded *partly) (*rereading, error) {
 	left := (&form{entries: entries}).left()
 	one := computing(left, operand)
-	s, err := one.stepOf(operand)
+	s, err := one.stepOf(operand.role)
 	if err != nil || s == nil {
 		return nil, err
 	}
@@ -170,11 +198,11 @@ func unrounded(entries []*evidence, operand string, rounded *partly) (*rereading
 		if err != nil {
 			return nil, err
 		}
+		if operand.inner != "" {
+			starts = fewStarts(starts)
+		}
 		for k, a := range starts {
-			for _, at := range (&partly{form: s.Form, name: s.Name}).handed(one.formula.Program) {
-				step := &one.formula.Steps[at]
-				a = a.with(program.Site{Form: step.Form, Name: step.Site}, program.Choice{Round: program.Plain})
-			}
+			a = unroundedAt(&partly{form: s.Form, name: s.Name}, one.trial, a)
 			starts[k] = rounded.with(a)
 		}
 		all, err := of.all(starts)
@@ -225,7 +253,10 @@ func (r *rereading) judge(t *trial) (again *trial, j *judged, left []int, order 
 
 // words say what an engine does that reads an operand so.
 func (r *rereading) words() string {
-	words := "reads " + r.operand + " before it is rounded"
+	words := "reads " + r.operand.role + " before it is rounded"
+	if r.operand.inner != "" {
+		words = "reads " + r.operand.role + ", and " + r.operand.inner + " for that, before they are rounded"
+	}
 	if r.rounded != nil {
 		words += ", but at " + strings.Join(r.rounded.readers, ", ")
 	}

@@ -17,6 +17,7 @@ type search struct {
 	entries []*evidence // all that are to be explained
 	panel   []*member   // those that arithmetics are tried on first: they decide which is nearer
 	fixed   bool        // the panel stays as it is
+	inOrder bool        // no other order of summation is tried on the panel
 	open    bool        // results have more digits than the order gives them
 	dtype   hooks.DType
 	work    int // what was tried has taken

@@ -350,8 +350,13 @@ func (a *attention) column(e *Editor, x Var) Var {
 
 // Rewritten is the program with its attentions in the kernel of a rewrite, and its additions in the order of that.
 func (p *Program) Rewritten(r Rewrite) (*Program, error) {
-	q, err := p.InKernel(r.Kernel())
-	if err != nil {
+	q, err := p, error(nil)
+	if r.Apart() {
+		if q, err = p.readApart(); err != nil {
+			return nil, err
+		}
+	}
+	if q, err = q.InKernel(r.Kernel()); err != nil {
 		return nil, err
 	}
 	return q.InOrder(r.Order())

@@ -150,22 +150,27 @@ func (t *Parts) of(at Place, k, n int) (step int, ok bool) {
 
 // Ancestors are the steps that a step is computed from, itself included, the nearest last.
 func (p *Program) Ancestors(step int) []int {
-	seen := make([]bool, len(p.Steps))
-	seen[step] = true
-	for i := step; i >= 0; i-- {
-		if seen[i] {
-			for _, a := range p.Steps[i].Args {
-				seen[a.step] = true
-			}
-		}
-	}
 	var all []int
-	for i, s := range seen {
-		if s {
+	for i, is := range p.ancestors(step) {
+		if is {
 			all = append(all, i)
 		}
 	}
 	return all
+}
+
+// ancestors reports for each step of the program whether a step is computed from it, or is it.
+func (p *Program) ancestors(step int) []bool {
+	of := make([]bool, len(p.Steps))
+	of[step] = true
+	for i := step; i >= 0; i-- {
+		if of[i] {
+			for _, a := range p.Steps[i].Args {
+				of[a.step] = true
+			}
+		}
+	}
+	return of
 }
 
 // Same reports whether two variables show the same elements.

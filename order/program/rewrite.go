@@ -32,7 +32,7 @@ func (r Rewrite) Order() int { return int(r >> orderBits & (1<<(kernelBits-order
 func (r Rewrite) InKernel(k int) Rewrite { return r&(1<<kernelBits-1) | Rewrite(k)<<kernelBits }
 
 // Kernel is the number of the fused kernel.
-func (r Rewrite) Kernel() int { return int(r >> kernelBits) }
+func (r Rewrite) Kernel() int { return int(r &^ ReadApart >> kernelBits) }
 
 // Steps is a rewrite with the program's own order of additions, and no fused kernel.
 func (r Rewrite) Steps() Rewrite { return r & (rewrites - 1) }
