@@ -19,9 +19,6 @@ var prefixes = []string{
 	"text_model.", "model.model.", "model.",
 }
 
-// idNames are other names of the token ids.
-var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens"}
-
 // Fit reads a dump as the order of its model has it, where one reading alone is possible and no number changes:
 //
 //   - names without a prefix of frameworks, such as "model.", and outputs of modules by the modules' names;
@@ -158,51 +155,6 @@ func (f *fitter) prefix() {
 	if renamed > 0 {
 		f.note("%s named after the modules that return them: layers.0 is taken for layers.0.out", tensors(renamed))
 	}
-}
-
-// ids gives the token ids their name and their two axes.
-func (f *fitter) ids() {
-	if !slices.ContainsFunc(f.sources, func(s capture.Source) bool { return s.Name == order.InputIDs }) {
-		var found []string
-		for _, s := range f.sources {
-			if slices.Contains(idNames, s.Name) && isIDs(s) && !slices.Contains(found, s.Name) && !f.known(s.Name) {
-				found = append(found, s.Name)
-			}
-		}
-		if len(found) != 1 {
-			return
-		}
-		for i := range f.sources {
-			if f.sources[i].Name == found[0] {
-				f.sources[i].Name = order.InputIDs
-			}
-		}
-		f.note("%s is taken for %s", found[0], order.InputIDs)
-	}
-	flat := 0
-	passes := map[int]int{}
-	for i := range f.sources {
-		s := &f.sources[i]
-		if s.Name != order.InputIDs || s.Firing > 0 || !isIDs(*s) {
-			continue
-		}
-		if len(s.Shape) < 2 {
-			s.Shape = append([]int{1}, append(slices.Clone(s.Shape), 1)[:1]...)
-			flat++
-		}
-		passes[s.Pass] = s.Shape[1]
-	}
-	if flat > 0 {
-		f.note("%s without a batch axis: read as [1, tokens]", order.InputIDs)
-	}
-	for pass := 0; passes[pass] > 0; pass++ {
-		f.tokens = append(f.tokens, passes[pass])
-	}
-}
-
-// isIDs reports whether a tensor can be the ids of a pass: integers of any width, [1, T], [T], or of one token without axes.
-func isIDs(s capture.Source) bool {
-	return s.DType.Integer() && (len(s.Shape) < 2 || len(s.Shape) == 2 && s.Shape[0] == 1)
 }
 
 // shapes adds the batch axis where it is missing, and marks logits of the last token.
