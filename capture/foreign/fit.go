@@ -44,7 +44,7 @@ func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
 		f.shapes()
 		f.twice()
 	} else {
-		f.oneRows(t)
+		f.logits(t)
 	}
 	if len(f.notes) > 0 {
 		fitted, err := t.Reassemble(f.sources, f.notes...)
@@ -54,28 +54,6 @@ func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
 		t = fitted
 	}
 	return cells.Fit(t, list)
-}
-
-// oneRows marks logits that a recorded run has for its last token only.
-func (f *fitter) oneRows(t *capture.Trace) {
-	ids, err := t.IDs()
-	if f.list == nil || err != nil || len(t.Manifest().Scope.Positions) > 0 {
-		return
-	}
-	for _, pass := range ids {
-		f.tokens = append(f.tokens, len(pass))
-	}
-	var last []*capture.Source
-	for i := range f.sources {
-		s := &f.sources[i]
-		if e, ok := f.list.Lookup(s.Name); ok && len(e.Shape) == 3 && len(s.Shape) == 3 && !s.LastRow {
-			if _, one := f.lastRow(e, s); one {
-				s.LastRow = true
-				last = append(last, s)
-			}
-		}
-	}
-	f.lastRows(last)
 }
 
 type fitter struct {
@@ -228,22 +206,6 @@ func (f *fitter) twice() {
 	}
 }
 
-// lastRows says which tensors have the row of the last token alone, and how many rows are not compared.
-func (f *fitter) lastRows(last []*capture.Source) {
-	rows, logits := 0, true
-	for _, s := range last {
-		rows += f.tokens[s.Pass]
-		logits = logits && s.Name == "logits"
-	}
-	switch {
-	case len(last) == 0:
-	case logits:
-		f.note("logits of the last token alone in %s: %d of %d rows compared there", passesOf(len(last)), len(last), rows)
-	default:
-		f.note("%s with the row of the last token alone: %d of %d rows compared there", tensors(len(last)), len(last), rows)
-	}
-}
-
 // headsFirst exchanges the axes of heads and tokens of what transformers' modules have in the other order than the list. Where the
 // two are of one size, the other tensors of the dump tell which it is.
 func (f *fitter) headsFirst() {
@@ -318,23 +280,6 @@ func (f *fitter) fits(e *order.Entry, pass int, shape []int) bool {
 		}
 	}
 	return true
-}
-
-// lastRow is the shape that logits of the last token alone have in the order: [1, 1, V].
-func (f *fitter) lastRow(e *order.Entry, s *capture.Source) ([]int, bool) {
-	if strings.ReplaceAll(e.Axes, " ", "") != "btv" || s.Pass >= len(f.tokens) || f.tokens[s.Pass] < 2 {
-		return nil, false
-	}
-	vocabulary := int(e.Shape[2])
-	if len(s.Shape) == 0 || len(s.Shape) > 3 || s.Shape[len(s.Shape)-1] != vocabulary {
-		return nil, false
-	}
-	for _, d := range s.Shape[:len(s.Shape)-1] {
-		if d != 1 {
-			return nil, false
-		}
-	}
-	return []int{1, 1, vocabulary}, true
 }
 
 // oneRow reports whether a tensor of a text has one row where the pass has several tokens: llama.cpp computes the last layer and
