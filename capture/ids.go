@@ -42,7 +42,7 @@ func (t *Trace) IDs() ([][]int, error) {
 		passes = append(passes, pass)
 	}
 	if len(passes) == 0 {
-		return nil, fmt.Errorf("%s has no %s: its input is not known", t.Path(), order.InputIDs)
+		return nil, hint.Add(fmt.Errorf("%s has no %s: its input is not known", t.Path(), order.InputIDs), "dump the token ids of every pass as "+order.InputIDs+", integers [1, tokens]")
 	}
 	return passes, nil
 }
