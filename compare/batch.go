@@ -17,14 +17,14 @@ func batch(t *capture.Trace, list *order.List) string {
 		return fmt.Sprintf("%d sequences, and one is compared: the shape of %s is %v", r.Shape[0], order.InputIDs, r.Shape)
 	}
 	var first capture.Record
-	n, tokens := 0, 0
+	n, tokens, reads := 0, 0, fromTokens(list)
 	for i := range list.Entries {
 		e := &list.Entries[i]
 		r, ok := t.Lookup(0, e.Name)
 		if _, own := t.Manifest().Axes[e.Name]; !ok || own || len(r.Shape) != len(e.Shape) || !strings.HasPrefix(strings.ReplaceAll(e.Axes, " ", ""), "bt") {
 			continue
 		}
-		if e.Shape[0] != 1 || e.Name == order.InputIDs || e.Name == order.PositionIDs { // these may be one row for all
+		if e.Shape[0] != 1 || !reads[e.Name] { // positions, and what is computed from them alone, may be one row for all
 			continue
 		}
 		if n++; n == 1 {
@@ -38,6 +38,16 @@ func batch(t *capture.Trace, list *order.List) string {
 		return ""
 	}
 	return fmt.Sprintf("%[1]d sequences, and one is compared: all %[2]d tensors with tokens have %[1]d in front, such as %[3]s %[4]v", first.Shape[0], n, first.Key, first.Shape)
+}
+
+// fromTokens are the entries that are computed from the token ids.
+func fromTokens(list *order.List) map[string]bool {
+	reads := map[string]bool{}
+	for i := range list.Entries {
+		e := &list.Entries[i]
+		reads[e.Name] = slices.ContainsFunc(e.Inputs, func(in order.Ref) bool { return in.Name == order.InputIDs || reads[in.Name] })
+	}
+	return reads
 }
 
 // paddedBeside says of two traces which side has a row with padding that the other side does not have, and why; empty where none has. The ids
