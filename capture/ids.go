@@ -42,7 +42,11 @@ func (t *Trace) IDs() ([][]int, error) {
 		passes = append(passes, pass)
 	}
 	if len(passes) == 0 {
-		return nil, fmt.Errorf("%s has no %s: its input is not known", t.Path(), order.InputIDs)
+		err := fmt.Errorf("%s has no %s: its input is not known", t.Path(), order.InputIDs)
+		if t.Manifest().Scope.Narrow() { // the ids may be of what was left out
+			return nil, err
+		}
+		return nil, hint.Add(err, "dump the token ids of every pass as "+order.InputIDs+", integers [1, tokens]")
 	}
 	return passes, nil
 }

@@ -192,7 +192,7 @@ func (t *Trace) list(tensors []safetensors.Tensor, start int64) error {
 		}
 		if t.sequence {
 			if i > 0 && r.Pass < t.records[i-1].Pass {
-				return fmt.Errorf("tensor %s of pass %d stands after pass %d", quote(r.Key), r.Pass, t.records[i-1].Pass)
+				return writtenAgain(tensors, fmt.Errorf("tensor %s of pass %d stands after pass %d", quote(r.Key), r.Pass, t.records[i-1].Pass))
 			}
 			if _, before := t.LookupFiring(r.Pass, r.Name, r.Firing-1); r.Firing > 0 && !before {
 				return fmt.Errorf("tensor %s stands before firing %d of its name", quote(r.Key), r.Firing-1)

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -29,7 +30,7 @@ func contradictions(traces [2]*capture.Trace, o Options, differ bool) error {
 		if i > 0 && t == traces[0] {
 			break
 		}
-		if err := contradiction(names[i].Trace, t, whole); err != nil {
+		if err := cmp.Or(rewritten(names[i].Trace, t, whole), contradiction(names[i].Trace, t, whole)); err != nil {
 			return err
 		}
 	}

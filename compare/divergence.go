@@ -106,6 +106,10 @@ func (w *walker) hints(d *Divergence) []string {
 		add("%s", batch)
 		return hints
 	}
+	if length := otherLength(w, r); length != "" && r.Class == gate.Shape {
+		add("%s", length)
+		return hints
+	}
 	if r.Name == order.InputIDs {
 		add("the two sides were given different tokens: look at the tokenizer, BOS and the chat template, or pass the same ids to both with --tokens")
 		return hints

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -26,11 +27,8 @@ func oneSequence(traces [2]*capture.Trace, o Options) error {
 		if i > 0 && t == traces[0] {
 			break
 		}
-		if r, ok := t.Lookup(0, order.InputIDs); ok && len(r.Shape) == 2 && r.Shape[0] > 1 {
-			return &UnsuitableError{
-				What: "rows", Reason: fmt.Sprintf("%s has %d sequences, and one is compared: the shape of %s is %v", names[i].Trace, r.Shape[0], order.InputIDs, r.Shape),
-				Hint: capture.OneSequence,
-			}
+		if why := batch(t, o.Order); why != "" {
+			return &UnsuitableError{What: "rows", Reason: names[i].Trace + " has " + why, Hint: capture.OneSequence}
 		}
 		why, err := padding(t, o.Order)
 		if err != nil {
@@ -39,6 +37,9 @@ func oneSequence(traces [2]*capture.Trace, o Options) error {
 		if why != "" {
 			return padded(names[i].Trace, why)
 		}
+	}
+	if side, why, err := paddedBeside(traces, o); why != "" || err != nil {
+		return cmp.Or(err, padded(names[side].Trace, why))
 	}
 	return nil
 }

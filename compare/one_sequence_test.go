@@ -57,6 +57,9 @@ func TestRowsThatAreNotOneSequenceAreRefused(t *testing.T) {
 		}
 		return fire("mask.full", hooks.F32, []int{1, 1, 5, 5}, values...)
 	}
+	state := func(name string, sequences, tokens int) hooks.Event {
+		return fire(name, hooks.F32, []int{sequences, tokens, 8}, make([]float64, 8*sequences*tokens)...)
+	}
 	const padding = "run the port on the tokens alone, without padding"
 	for _, c := range []struct {
 		what   string
@@ -65,6 +68,11 @@ func TestRowsThatAreNotOneSequenceAreRefused(t *testing.T) {
 		next   string
 	}{
 		{"two sequences", []hooks.Event{ints("input_ids", []int{2, 3}, 5, 6, 7, 8, 9, 3)}, "2 sequences", capture.OneSequence},
+		{"tensors of two sequences, and no ids", []hooks.Event{state("embed_tokens", 2, 3), state("norm", 2, 3)}, "all 2 tensors with tokens have 2 in front, such as embed_tokens [2 3 8]", capture.OneSequence},
+		{"beside them a table of rotations for all", []hooks.Event{state("embed_tokens", 2, 3), state("norm", 2, 3), state("rotary.full.cos", 1, 3)}, "all 2 tensors with tokens have 2 in front", capture.OneSequence},
+		{"their ids are one row", []hooks.Event{row(5, 6, 7, 8, 9, 3), state("embed_tokens", 2, 3), state("norm", 2, 3)}, "have 2 in front", capture.OneSequence},
+		{"one tensor with another axis in front is a mistake", []hooks.Event{row(5, 6, 7), state("embed_tokens", 2, 3), state("norm", 1, 3)}, "", ""},
+		{"tokens in front are another layout", []hooks.Event{row(5, 6, 7), state("embed_tokens", 3, 1), state("norm", 3, 1)}, "", ""},
 		{"an attention mask with a 0", []hooks.Event{row(5, 6, 7), ints("attention_mask", []int{1, 3}, 0, 1, 1)}, "attention_mask is 0 for 1 of 3 tokens", padding},
 		{"one of ones", []hooks.Event{row(5, 6, 7), ints("attention_mask", []int{1, 3}, 1, 1, 1)}, "", ""},
 		{"one of booleans", []hooks.Event{row(5, 6, 7), fire("attention_mask", hooks.Bool, []int{1, 3}, 1, 1, 0)}, "attention_mask is 0", padding},
@@ -75,7 +83,7 @@ func TestRowsThatAreNotOneSequenceAreRefused(t *testing.T) {
 		{"usual positions", []hooks.Event{row(3, 3, 6, 7), positions(0, 1, 2, 3)}, "", ""},
 		{"a mask of padding in front", []hooks.Event{row(3, 3, 6, 7, 8), mask(func(_, k int) bool { return k > 1 })}, "mask.full hides the first 2 tokens, all of id 3", padding},
 		{"a mask of padding behind", []hooks.Event{row(5, 6, 7, 3, 3), mask(func(_, k int) bool { return k < 3 })}, "mask.full hides the last 2 tokens, all of id 3", padding},
-		{"a mask that hides two texts is a mistake", []hooks.Event{row(5, 6, 7, 3, 3), mask(func(_, k int) bool { return k > 1 })}, "", ""},
+		{"a mask that hides two texts is a mistake", []hooks.Event{row(5, 6, 8, 3, 3), mask(func(_, k int) bool { return k > 1 })}, "", ""},
 		{"so is one that hides one token", []hooks.Event{row(3, 3, 7, 8, 9), mask(func(_, k int) bool { return k > 0 })}, "", ""},
 	} {
 		local := build(t, manifest("local", 0), c.events...)
@@ -97,6 +105,51 @@ func TestRowsThatAreNotOneSequenceAreRefused(t *testing.T) {
 	two := build(t, manifest("local", 0), ints("input_ids", []int{2, 3}, 5, 6, 7, 8, 9, 3))
 	if why, _ := refused(t, two, two, compare.Options{Order: list, AB: true}); why != "" {
 		t.Errorf("two runs of one batch: %s", why)
+	}
+}
+
+// A row that has the other side's tokens, and one id several times at an end, has padding. Where these tokens are no such thing, they are others.
+func TestPaddingOnOneSide(t *testing.T) {
+	list := tiny(t)
+	padded := *list.Config
+	padded.Tokens = order.TokenIDs{BOS: 1, PAD: 3, EOS: []int{2}}
+	withPAD, err := order.New(&padded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what       string
+		list       *order.List
+		long, text []float64
+		why        string // empty: the tokens are compared, and differ
+	}{
+		{"in front", list, []float64{0, 0, 5, 6, 7}, []float64{5, 6, 7}, "it begins with 2 tokens of id 0, and the rest is what the "},
+		{"behind", list, []float64{5, 6, 7, 0, 0, 0}, []float64{5, 6, 7}, "it ends with 3 tokens of id 0, and the rest is what the "},
+		{"a token more", list, []float64{3, 5, 6, 7}, []float64{5, 6, 7}, ""},
+		{"the token of padding more", withPAD, []float64{3, 5, 6, 7}, []float64{5, 6, 7}, "it begins with 1 token of id 3"},
+		{"BOS twice", withPAD, []float64{1, 1, 5, 6}, []float64{1, 5, 6}, ""},
+		{"a token that the text begins with, too", list, []float64{5, 5, 5, 6, 7}, []float64{5, 6, 7}, ""},
+		{"two other tokens", list, []float64{4, 3, 5, 6, 7}, []float64{5, 6, 7}, ""},
+		{"another text behind", list, []float64{0, 0, 5, 6, 7}, []float64{5, 6, 8}, ""},
+	} {
+		l, r := build(t, manifest("local", 0), ids(c.long...)), build(t, manifest("reference", 0), ids(c.text...))
+		for side, traces := range map[string][2]*capture.Trace{"local": {l, r}, "reference": {r, l}} {
+			why, next := refused(t, traces[0], traces[1], compare.Options{Order: c.list})
+			if (why == "") != (c.why == "") || !strings.Contains(why, c.why) || c.why != "" && (!strings.Contains(why, "the "+side+" trace has a row with padding") || !strings.Contains(next, "without padding")) {
+				t.Errorf("%s, %s: %q, %q", c.what, side, why, next)
+			}
+		}
+	}
+}
+
+// Of tensors of more tokens than the other side's, in a trace without ids, the report says that the prompt may be another, or padded.
+func TestOtherLengthWithoutIDs(t *testing.T) {
+	state := func(side string, tokens int) *capture.Trace {
+		return build(t, manifest(side, 0), fire("embed_tokens", hooks.F32, []int{1, tokens, 8}, make([]float64, 8*tokens)...))
+	}
+	res := run(t, state("local", 4), state("reference", 3), compare.Options{Order: tiny(t)})
+	if d := res.Divergence; d == nil || !strings.Contains(strings.Join(d.Hints, "\n"), "given 4 and 3 tokens: another prompt, or a row with padding; dump input_ids") {
+		t.Errorf("%+v", d)
 	}
 }
 

@@ -116,6 +116,7 @@ func (p *Plan) formula(passes []Pass, model hooks.DType, rewrites program.Rewrit
 		part.Out = out
 		f.parts = append(f.parts, part)
 	}
+	b.Tables(model == hooks.F32, op.RecordedFrequencies)
 	made, err := b.Program(out)
 	if err == nil {
 		f.Program, err = made.Rewritten(rewrites)

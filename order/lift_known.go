@@ -1,7 +1,6 @@
 package order
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tracediff/tracediff/order/op"
@@ -288,22 +287,11 @@ func (t *lifting) rows() (all []op.Op) {
 func (t *lifting) tables() (all []op.Op) {
 	for i := range t.f.Steps {
 		s := &t.f.Steps[i]
-		if s.Prim != program.Vector || len(s.Values) < 2 || !(s.Values[0] > 0) || !(s.Values[1] > 0) {
+		if s.Prim != program.Vector {
 			continue
 		}
-		n := len(s.Values)
-		factor := 1 / s.Values[0]
-		theta := math.Pow(s.Values[0]/s.Values[1], float64(n))
-		if !(theta > 0 && theta < 1e12) {
-			continue
-		}
-		digits := math.Pow(10, math.Floor(math.Log10(theta))-3)
-		for _, x := range []float64{math.Round(theta/digits) * digits, theta} {
-			for _, sin := range []bool{false, true} {
-				o := op.Rotary{Theta: x, Dim: 2 * n, Scaling: "default", Sin: sin}
-				if factor != 1 {
-					o.Scaling, o.Factor = "linear", factor
-				}
+		for _, o := range op.TablesOf(s.Values) {
+			for _, o.Sin = range []bool{false, true} {
 				all = append(all, o)
 			}
 		}

@@ -19,9 +19,6 @@ var prefixes = []string{
 	"text_model.", "model.model.", "model.",
 }
 
-// idNames are other names of the token ids.
-var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens"}
-
 // Fit reads a dump as the order of its model has it, where one reading alone is possible and no number changes:
 //
 //   - names without a prefix of frameworks, such as "model.", and outputs of modules by the modules' names;
@@ -47,7 +44,7 @@ func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
 		f.shapes()
 		f.twice()
 	} else {
-		f.oneRows(t)
+		f.logits(t)
 	}
 	if len(f.notes) > 0 {
 		fitted, err := t.Reassemble(f.sources, f.notes...)
@@ -57,28 +54,6 @@ func Fit(t *capture.Trace, list *order.List) (*capture.Trace, error) {
 		t = fitted
 	}
 	return cells.Fit(t, list)
-}
-
-// oneRows marks logits that a recorded run has for its last token only.
-func (f *fitter) oneRows(t *capture.Trace) {
-	ids, err := t.IDs()
-	if f.list == nil || err != nil || len(t.Manifest().Scope.Positions) > 0 {
-		return
-	}
-	for _, pass := range ids {
-		f.tokens = append(f.tokens, len(pass))
-	}
-	var last []*capture.Source
-	for i := range f.sources {
-		s := &f.sources[i]
-		if e, ok := f.list.Lookup(s.Name); ok && len(e.Shape) == 3 && len(s.Shape) == 3 && !s.LastRow {
-			if _, one := f.lastRow(e, s); one {
-				s.LastRow = true
-				last = append(last, s)
-			}
-		}
-	}
-	f.lastRows(last)
 }
 
 type fitter struct {
@@ -160,51 +135,6 @@ func (f *fitter) prefix() {
 	}
 }
 
-// ids gives the token ids their name and their two axes.
-func (f *fitter) ids() {
-	if !slices.ContainsFunc(f.sources, func(s capture.Source) bool { return s.Name == order.InputIDs }) {
-		var found []string
-		for _, s := range f.sources {
-			if slices.Contains(idNames, s.Name) && isIDs(s) && !slices.Contains(found, s.Name) && !f.known(s.Name) {
-				found = append(found, s.Name)
-			}
-		}
-		if len(found) != 1 {
-			return
-		}
-		for i := range f.sources {
-			if f.sources[i].Name == found[0] {
-				f.sources[i].Name = order.InputIDs
-			}
-		}
-		f.note("%s is taken for %s", found[0], order.InputIDs)
-	}
-	flat := 0
-	passes := map[int]int{}
-	for i := range f.sources {
-		s := &f.sources[i]
-		if s.Name != order.InputIDs || s.Firing > 0 || !isIDs(*s) {
-			continue
-		}
-		if len(s.Shape) < 2 {
-			s.Shape = append([]int{1}, append(slices.Clone(s.Shape), 1)[:1]...)
-			flat++
-		}
-		passes[s.Pass] = s.Shape[1]
-	}
-	if flat > 0 {
-		f.note("%s without a batch axis: read as [1, tokens]", order.InputIDs)
-	}
-	for pass := 0; passes[pass] > 0; pass++ {
-		f.tokens = append(f.tokens, passes[pass])
-	}
-}
-
-// isIDs reports whether a tensor can be the ids of a pass: integers of any width, [1, T], [T], or of one token without axes.
-func isIDs(s capture.Source) bool {
-	return s.DType.Integer() && (len(s.Shape) < 2 || len(s.Shape) == 2 && s.Shape[0] == 1)
-}
-
 // shapes adds the batch axis where it is missing, and marks logits of the last token.
 func (f *fitter) shapes() {
 	if f.list == nil {
@@ -273,22 +203,6 @@ func (f *fitter) twice() {
 	}
 	if n > 0 {
 		f.note("%s of two names in the order: %s; compared under the name that is there", tensors(n), first)
-	}
-}
-
-// lastRows says which tensors have the row of the last token alone, and how many rows are not compared.
-func (f *fitter) lastRows(last []*capture.Source) {
-	rows, logits := 0, true
-	for _, s := range last {
-		rows += f.tokens[s.Pass]
-		logits = logits && s.Name == "logits"
-	}
-	switch {
-	case len(last) == 0:
-	case logits:
-		f.note("logits of the last token alone in %s: %d of %d rows compared there", passesOf(len(last)), len(last), rows)
-	default:
-		f.note("%s with the row of the last token alone: %d of %d rows compared there", tensors(len(last)), len(last), rows)
 	}
 }
 
@@ -366,23 +280,6 @@ func (f *fitter) fits(e *order.Entry, pass int, shape []int) bool {
 		}
 	}
 	return true
-}
-
-// lastRow is the shape that logits of the last token alone have in the order: [1, 1, V].
-func (f *fitter) lastRow(e *order.Entry, s *capture.Source) ([]int, bool) {
-	if strings.ReplaceAll(e.Axes, " ", "") != "btv" || s.Pass >= len(f.tokens) || f.tokens[s.Pass] < 2 {
-		return nil, false
-	}
-	vocabulary := int(e.Shape[2])
-	if len(s.Shape) == 0 || len(s.Shape) > 3 || s.Shape[len(s.Shape)-1] != vocabulary {
-		return nil, false
-	}
-	for _, d := range s.Shape[:len(s.Shape)-1] {
-		if d != 1 {
-			return nil, false
-		}
-	}
-	return []int{1, 1, vocabulary}, true
 }
 
 // oneRow reports whether a tensor of a text has one row where the pass has several tokens: llama.cpp computes the last layer and

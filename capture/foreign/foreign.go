@@ -97,7 +97,7 @@ func safetensors(path string, look bool) (*capture.Trace, error) {
 	}
 	sources := t.Sources()
 	any, note := passes(sources)
-	if !any {
+	if !any && note == "" {
 		return t, nil
 	}
 	notes := slices.Clone(t.Notes())

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/order"
 )
 
 // fromOne is the note of a dump whose first pass is pass1/.
@@ -23,8 +21,8 @@ const listFromOne = "1. is pass 0"
 // passes gives the sources the passes and firings that their names say, and reports whether any does. note is what is to be said of it;
 // empty for nothing.
 func passes(sources []capture.Source) (any bool, note string) {
-	if note = elements(sources); note != "" {
-		return true, note
+	if any, note = elements(sources); note != "" {
+		return any, note
 	}
 	any, first := keys(sources)
 	if first > 0 {
@@ -37,49 +35,44 @@ func passes(sources []capture.Source) (any bool, note string) {
 // "0.logits", "step1.logits", "passes.0.logits".
 var elementText = regexp.MustCompile(`^((?i:pass|passes|step|steps|iter|iteration|iterations)[-_.]?)?(0|[1-9][0-9]{0,8})\.(.+)$`)
 
-// elements gives the sources of a list of passes their passes, and the names that they have in its elements; the note is empty where
-// the file is no such list. All tensors are in an element, the elements are counted from 0 or 1, and a word says that they are
-// passes, or all have the same names, token ids among them, of which there is one behind the first element. A list of layers has no ids;
-// one of ranks, or of prompts, has as many in each, or several.
-func elements(sources []capture.Source) (note string) {
+// elements gives the sources of a list of passes their passes, and the names that they have in its elements, and reports whether the
+// file is such a list. All tensors are in an element, the elements are counted from 0 or 1, and a word says that they are
+// passes, or all have the same names, token ids among them, of which there is one for each sequence behind the first element. A list of
+// layers has no ids; one of ranks, or of prompts, has as many in each, or several, and the note says that it is not read.
+func elements(sources []capture.Source) (are bool, note string) {
 	word, of, all := "", map[int]map[string]bool{}, map[string]bool{}
-	found := make([][]string, len(sources))
+	found := make([]element, len(sources))
 	for i, s := range sources {
 		m := elementText.FindStringSubmatch(s.Name)
 		if m == nil || i > 0 && m[1] != word {
-			return ""
+			return false, ""
 		}
 		n, _ := strconv.Atoi(m[2])
 		if of[n] == nil {
 			of[n] = map[string]bool{}
 		}
-		word, found[i], of[n][m[3]], all[m[3]] = m[1], m, true, true
+		word, found[i], of[n][m[3]], all[m[3]] = m[1], element{n, m[3]}, true, true
 	}
 	numbers := slices.Sorted(maps.Keys(of))
 	if len(numbers) == 0 || numbers[0] > 1 || numbers[len(numbers)-1]-numbers[0] != len(numbers)-1 {
-		return ""
+		return false, ""
 	}
 	for _, names := range of {
 		if word == "" && len(names) != len(all) {
-			return ""
+			return false, ""
 		}
 	}
-	fed := 0 // elements with ids
-	for i, s := range sources {
-		if n, _ := strconv.Atoi(found[i][2]); isIDs(s) && (found[i][3] == order.InputIDs || slices.Contains(idNames, found[i][3])) {
-			if tokens, _ := hooks.Elements(s.Shape); tokens == 1 || n == numbers[0] {
-				fed++
-			}
+	if word == "" {
+		if of, steps := fedElements(sources, found, numbers[0]); of != len(numbers) {
+			return false, ""
+		} else if !steps {
+			return false, fmt.Sprintf("each of its %d elements has token ids, not one token a pass behind the first: several prompts or ranks? Dump one of them; of passes, name them pass0, pass1", len(numbers))
 		}
-	}
-	if word == "" && fed != len(numbers) {
-		return ""
 	}
 	for i := range sources {
-		n, _ := strconv.Atoi(found[i][2])
-		sources[i].Pass, sources[i].Name = n-numbers[0], found[i][3]
+		sources[i].Pass, sources[i].Name = found[i].at-numbers[0], found[i].name
 	}
-	return fmt.Sprintf("each of its %d elements is a pass: %s%d. is pass 0", len(numbers), word, numbers[0])
+	return true, fmt.Sprintf("each of its %d elements is a pass: %s%d. is pass 0", len(numbers), word, numbers[0])
 }
 
 // keys gives the sources the passes and firings that their names say, and reports whether any does, and the number of the first pass.

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,11 @@ import (
 // ids are the token ids of a list's element: int64, so many.
 func ids(tokens int) string {
 	return npy("<i8", "("+string(rune('0'+tokens))+",)", 8*tokens)
+}
+
+// batch are the token ids of a list's element: so many sequences of so many tokens.
+func batch(sequences, tokens int) string {
+	return npy("<i8", fmt.Sprintf("(%d, %d)", sequences, tokens), 8*sequences*tokens)
 }
 
 // lists have the keys that are read, and a part of the notes; empty for none.
@@ -38,7 +44,12 @@ var lists = []struct {
 		return all
 	}(), []string{"norm", "pass1/norm", "pass10/norm", "pass2/norm", "pass3/norm", "pass4/norm", "pass5/norm", "pass6/norm", "pass7/norm", "pass8/norm", "pass9/norm"}, "each of its 11 elements"},
 	{"layers", map[string]string{"0.norm": array, "1.norm": array}, []string{"0.norm", "1.norm"}, ""},
-	{"ranks, or prompts", map[string]string{"0.ids": ids(5), "1.ids": ids(5)}, []string{"0.ids", "1.ids"}, ""},
+	{"ranks, or prompts", map[string]string{"0.ids": ids(5), "1.ids": ids(5)}, []string{"0.ids", "1.ids"}, "several prompts or ranks? Dump one of them"},
+	{"passes of a batch", map[string]string{"0.ids": batch(2, 5), "0.norm": array, "1.ids": batch(2, 1), "1.norm": array}, []string{"ids", "norm", "pass1/ids", "pass1/norm"}, "each of its 2 elements is a pass: 0. is pass 0"},
+	{"a batch in steps without an axis of tokens", map[string]string{"0.ids": batch(2, 5), "1.ids": ids(2)}, []string{"ids", "pass1/ids"}, "0. is pass 0"},
+	{"one pass of a batch", map[string]string{"0.ids": batch(2, 5), "0.norm": array}, []string{"ids", "norm"}, "0. is pass 0"},
+	{"batches of several prompts", map[string]string{"0.ids": batch(2, 5), "1.ids": batch(2, 5)}, []string{"0.ids", "1.ids"}, "several prompts or ranks?"},
+	{"a batch that grows", map[string]string{"0.ids": batch(2, 5), "1.ids": batch(3, 1)}, []string{"0.ids", "1.ids"}, "several prompts or ranks?"},
 	{"other names in each", map[string]string{"0.ids": ids(5), "1.ids": ids(1), "1.norm": array}, []string{"0.ids", "1.ids", "1.norm"}, ""},
 	{"beside others", map[string]string{"0.ids": ids(5), "1.ids": ids(1), "norm": array}, []string{"0.ids", "1.ids", "norm"}, ""},
 	{"one that is missing", map[string]string{"step0.norm": array, "step2.norm": array}, []string{"step0.norm", "step2.norm"}, ""},

@@ -1,0 +1,102 @@
+package foreign
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+)
+
+// idNames are other names of the token ids.
+var idNames = []string{"ids", "token_ids", "tokens", "input_tokens", "inp_tokens"}
+
+// ids gives the token ids their name and their two axes.
+func (f *fitter) ids() {
+	if !slices.ContainsFunc(f.sources, func(s capture.Source) bool { return s.Name == order.InputIDs }) {
+		found := f.named(isIDs)
+		if len(found) == 0 && f.list != nil {
+			found = f.named(isBatch)
+		}
+		if len(found) != 1 {
+			return
+		}
+		for i := range f.sources {
+			if f.sources[i].Name == found[0] {
+				f.sources[i].Name = order.InputIDs
+			}
+		}
+		f.note("%s is taken for %s", found[0], order.InputIDs)
+	}
+	flat := 0
+	passes := map[int]int{}
+	for i := range f.sources {
+		s := &f.sources[i]
+		if s.Name != order.InputIDs || s.Firing > 0 || !isIDs(*s) {
+			continue
+		}
+		if len(s.Shape) < 2 {
+			s.Shape = append([]int{1}, append(slices.Clone(s.Shape), 1)[:1]...)
+			flat++
+		}
+		passes[s.Pass] = s.Shape[1]
+	}
+	if flat > 0 {
+		f.note("%s without a batch axis: read as [1, tokens]", order.InputIDs)
+	}
+	for pass := 0; passes[pass] > 0; pass++ {
+		f.tokens = append(f.tokens, passes[pass])
+	}
+}
+
+// named are the other names of the token ids that tensors like these have.
+func (f *fitter) named(like func(capture.Source) bool) []string {
+	var found []string
+	for _, s := range f.sources {
+		if slices.Contains(idNames, s.Name) && like(s) && !slices.Contains(found, s.Name) && !f.known(s.Name) {
+			found = append(found, s.Name)
+		}
+	}
+	return found
+}
+
+// isIDs reports whether a tensor can be the ids of a pass of one sequence: integers of any width, [1, T], [T], or of one token without axes.
+func isIDs(s capture.Source) bool {
+	return s.DType.Integer() && (len(s.Shape) < 2 || len(s.Shape) == 2 && s.Shape[0] == 1)
+}
+
+// isBatch reports whether a tensor can be the ids of several sequences: integers [B, T].
+func isBatch(s capture.Source) bool {
+	return s.DType.Integer() && len(s.Shape) == 2 && s.Shape[0] > 1
+}
+
+// element is where a list has a tensor: the number of the element, and the name in it.
+type element struct {
+	at   int
+	name string
+}
+
+// fedElements returns how many elements of a list have token ids, and whether these are those of passes: any in the first element, and behind
+// it one token of each sequence, [1], [1, 1], or [B] and [B, 1] of a batch of B.
+func fedElements(sources []capture.Source, found []element, first int) (of int, steps bool) {
+	sequences, fed := 1, map[int]bool{}
+	is := func(i int) bool {
+		name, s := found[i].name, sources[i]
+		return (name == order.InputIDs || slices.Contains(idNames, name)) && (isIDs(s) || isBatch(s))
+	}
+	for i, s := range sources {
+		if is(i) && found[i].at == first && isBatch(s) {
+			sequences = s.Shape[0]
+		}
+	}
+	steps = true
+	for i, s := range sources {
+		if !is(i) {
+			continue
+		}
+		tokens, _ := hooks.Elements(s.Shape)
+		one := tokens == sequences && (len(s.Shape) < 2 || s.Shape[0] == sequences)
+		fed[found[i].at], steps = true, steps && (found[i].at == first || one)
+	}
+	return len(fed), steps
+}

@@ -1,0 +1,114 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+)
+
+// batch says what shows that the first pass of a trace has several sequences; empty where nothing does. It is the shape [B, T] of the token
+// ids or, where they are missing or do not say it, all tensors: each has B in front where the order has one sequence, [B, T, ...], and more
+// than one token. Tensors [T, 1, ...] are of another layout.
+func batch(t *capture.Trace, list *order.List) string {
+	if r, ok := t.Lookup(0, order.InputIDs); ok && len(r.Shape) == 2 && r.Shape[0] > 1 {
+		return fmt.Sprintf("%d sequences, and one is compared: the shape of %s is %v", r.Shape[0], order.InputIDs, r.Shape)
+	}
+	var first capture.Record
+	n, tokens, reads := 0, 0, fromTokens(list)
+	for i := range list.Entries {
+		e := &list.Entries[i]
+		r, ok := t.Lookup(0, e.Name)
+		if _, own := t.Manifest().Axes[e.Name]; !ok || own || len(r.Shape) != len(e.Shape) || !strings.HasPrefix(strings.ReplaceAll(e.Axes, " ", ""), "bt") {
+			continue
+		}
+		if e.Shape[0] != 1 || !reads[e.Name] { // positions, and what is computed from them alone, may be one row for all
+			continue
+		}
+		if n++; n == 1 {
+			first = r
+		}
+		if tokens = max(tokens, r.Shape[1]); r.Shape[0] < 2 || r.Shape[0] != first.Shape[0] {
+			return ""
+		}
+	}
+	if n < 2 || tokens < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%[1]d sequences, and one is compared: all %[2]d tensors with tokens have %[1]d in front, such as %[3]s %[4]v", first.Shape[0], n, first.Key, first.Shape)
+}
+
+// fromTokens are the entries that are computed from the token ids.
+func fromTokens(list *order.List) map[string]bool {
+	reads := map[string]bool{}
+	for i := range list.Entries {
+		e := &list.Entries[i]
+		reads[e.Name] = slices.ContainsFunc(e.Inputs, func(in order.Ref) bool { return in.Name == order.InputIDs || reads[in.Name] })
+	}
+	return reads
+}
+
+// paddedBeside says of two traces which side has a row with padding that the other side does not have, and why; empty where none has. The ids
+// of such a row are the other side's, with tokens of one id at one end that the other side's do not have there: several, or the id that
+// the configuration has for padding.
+func paddedBeside(traces [2]*capture.Trace, o Options) (side int, why string, err error) {
+	var ids [2][]int64
+	for i, t := range traces {
+		var ok bool
+		if ids[i], ok, err = integers(t, 0, order.InputIDs); err != nil || !ok || len(ids[i]) == 0 {
+			return 0, "", err
+		}
+	}
+	if len(ids[reference]) > len(ids[local]) {
+		side = reference
+	}
+	long, short := ids[side], ids[1-side]
+	more := len(long) - len(short)
+	if more == 0 {
+		return 0, "", nil
+	}
+	has := func(extra []int64, next int64) bool {
+		id := extra[0]
+		known := o.Order.Config.Tokens
+		isPAD := known.PAD >= 0 && id == int64(known.PAD) && known.PAD != known.BOS && !slices.Contains(known.EOS, known.PAD)
+		return (isPAD || more > 1 && id != next) && !slices.ContainsFunc(extra, func(x int64) bool { return x != id })
+	}
+	other := o.names()[1-side].Trace
+	switch {
+	case slices.Equal(long[more:], short) && has(long[:more], short[0]):
+		return side, fmt.Sprintf("it begins with %s of id %d, and the rest is what %s has", count(more, "token"), long[0], other), nil
+	case slices.Equal(long[:len(short)], short) && has(long[len(short):], short[len(short)-1]):
+		return side, fmt.Sprintf("it ends with %s of id %d, and the rest is what %s has", count(more, "token"), long[len(long)-1], other), nil
+	}
+	return 0, "", nil
+}
+
+// otherLength says of two tensors that differ in their tokens alone, where a side has no token ids, what to look at; empty for any others.
+func otherLength(w *walker, r *Row) string {
+	e, ok := w.entryOf(r.Name)
+	if !ok {
+		return ""
+	}
+	axes, without := strings.ReplaceAll(e.Axes, " ", ""), ""
+	var shapes [2][]int
+	for side, s := range w.sides {
+		rec, _ := s.trace.Lookup(r.Pass, r.Name)
+		if shapes[side] = slices.Clone(rec.Shape); len(rec.Shape) != len(axes) {
+			return ""
+		}
+		if _, has := s.trace.Lookup(r.Pass, order.InputIDs); !has {
+			without = w.names[side].Trace
+		}
+	}
+	at := strings.IndexByte(axes, order.AxisToken)
+	if without == "" || at < 0 || shapes[local][at] == shapes[reference][at] {
+		return ""
+	}
+	tokens := [2]int{shapes[local][at], shapes[reference][at]}
+	if shapes[local][at] = tokens[reference]; !slices.Equal(shapes[local], shapes[reference]) {
+		return ""
+	}
+	return fmt.Sprintf("the two sides were given %d and %d tokens: another prompt, or a row with padding; dump %s, which %s does not have", tokens[local], tokens[reference], order.InputIDs, without)
+}

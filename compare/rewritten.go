@@ -1,0 +1,58 @@
+package compare
+
+import (
+	"fmt"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
+)
+
+// rewritten returns an [*UnsuitableError] for a trace that another program wrote again and that kept what the run said of itself: its tensors
+// are sorted as the safetensors library sorts them and no longer in the order of execution, or have fewer digits than the run computed.
+func rewritten(name string, t *capture.Trace, list *order.List) error {
+	disorder, err := outOfOrder(t, list)
+	if err != nil {
+		return err
+	}
+	d, stored := t.Manifest().DType, narrowed(t, list)
+	words, sorted := t.SortedByName()
+	what := ""
+	switch {
+	case disorder != "" && sorted:
+		what = fmt.Sprintf("%s was written again by another program: its %s are %s", name, count(len(t.Records()), "tensor"), words)
+		if stored != 0 {
+			what += fmt.Sprintf(", and they are %s, not %s", stored, d)
+		}
+	case stored != 0:
+		what = fmt.Sprintf("%s contradicts itself: it says that it was computed in %s, and its tensors are %s: another program wrote it again, or its writer says the wrong dtype", name, d, stored)
+	default:
+		return nil
+	}
+	return &UnsuitableError{What: "manifest", Reason: what, Hint: capture.WrittenAgain}
+}
+
+// narrowed is the dtype of 16 bits that all tensors of a trace have which the model computes in its own dtype, where the trace says that this is a
+// wider one; 0 for any other trace.
+func narrowed(t *capture.Trace, list *order.List) hooks.DType {
+	if d := t.Manifest().DType; d != hooks.F32 && d != hooks.F64 {
+		return 0
+	}
+	var stored hooks.DType
+	n := 0
+	for _, r := range t.Records() {
+		e, ok := list.Lookup(r.Name)
+		if !ok || e.DType != "" || r.Size == 0 {
+			continue
+		}
+		if r.DType != hooks.F16 && r.DType != hooks.BF16 || n > 0 && r.DType != stored {
+			return 0
+		}
+		stored = r.DType
+		n++
+	}
+	if n < 2 {
+		return 0
+	}
+	return stored
+}

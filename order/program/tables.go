@@ -1,0 +1,80 @@
+package program
+
+import "math"
+
+// Tables makes angles of the products from which cosines and sines are taken, of constants, the frequencies, with positions: so a rotary embedding
+// that was recorded may be made by the ways in which engines make one. A product is one only where the reference rounds it to float32, which
+// the model's own dtype is where wide. made are the frequencies of some constants; nil for none.
+func (b *Builder) Tables(wide bool, made func(values []float64) *Frequencies) {
+	if b.err != nil {
+		return
+	}
+	p := &Program{Steps: b.steps}
+	turning := map[int]bool{}
+	for _, i := range p.Turning() {
+		turning[i] = true
+	}
+	if len(turning) == 0 {
+		return
+	}
+	angle := b.turned()
+	for i := range b.steps {
+		s := &b.steps[i]
+		if s.Prim != Mul || !angle[i] || s.Round != Single && !(wide && s.Round == Model) {
+			continue
+		}
+		x, y := s.Args[0], s.Args[1]
+		if turning[y.step] {
+			x, y = y, x
+		}
+		if turning[y.step] || !turning[x.step] {
+			continue
+		}
+		if f := made(b.steps[x.step].Values); f != nil {
+			s.Prim, s.Round, s.turns, s.Args = Angle, Plain, f, []Var{x, y}
+		}
+	}
+}
+
+// turned says of each step whether it is an angle: nothing but a rounding and a move is between it and a cosine or a sine.
+func (b *Builder) turned() []bool {
+	is := make([]bool, len(b.steps))
+	for i := len(b.steps) - 1; i >= 0; i-- {
+		switch s := &b.steps[i]; {
+		case s.Prim == Cos, s.Prim == Sin, is[i] && (s.Prim == Round || s.Prim == Copy || s.Prim == Cat):
+			for _, a := range s.Args {
+				is[a.step] = true
+			}
+		}
+	}
+	return is
+}
+
+// unitsOfRecorded is what a frequency may be off by that was recorded: by a power, a reciprocal and, where it is scaled, a mixture of two
+// with four roundings. An engine's is off by as much on its side.
+const unitsOfRecorded = 7
+
+// unitsOfMixture is what scaling adds to an engine's way to a frequency.
+const unitsOfMixture = 4
+
+// Recorded are frequencies of which the values are known, those of float32, and not the formula: with a scaling such as YaRN's. Each
+// is 1/base^(2j/D) or a part of it, so that the logarithm of its value is not below that of the exponent, which multiplies the errors of
+// the ways; see op.Rotary. nil for what no frequencies are.
+func Recorded(values []float64, errors func(way uint8, j int, x float64) float64) *Frequencies {
+	f := &Frequencies{Exact: values}
+	for way := range f.Ways {
+		f.Ways[way] = WayOfFrequencies{Values: values, Units: make([]float64, len(values))}
+	}
+	for j, v := range values {
+		if !(v >= 0) || math.IsInf(v, 0) {
+			return nil
+		}
+		if v == 0 || v == 1 { // in every engine
+			continue
+		}
+		for way := range f.Ways {
+			f.Ways[way].Units[j] = unitsOfRecorded + unitsOfMixture + errors(uint8(way), j, math.Abs(math.Log(v)))
+		}
+	}
+	return f
+}
