@@ -121,9 +121,16 @@ func someOf(t *testing.T, key string, of *trial, some *program.Some) (less int) 
 		t.Fatal(err)
 	}
 	parts := p.Parts(func(program.Prim, int) string { return "" })
-	edits := append(parts.LeftOut(), parts.Exchanged()...)
-	for k := 0; k < len(edits); k += 1 + len(edits)/8 {
-		ed := edits[k].Apply(parts)
+	// The result read in another order needs other columns of what it is computed from.
+	steps, maps := append(parts.LeftOut(), parts.Exchanged()...), parts.Maps([]int{2, 4})
+	var edits []program.Edit
+	for _, all := range [][]program.Edit{steps, maps} {
+		for k := 0; k < len(all); k += 1 + len(all)/8 {
+			edits = append(edits, all[k])
+		}
+	}
+	for _, d := range edits {
+		ed := d.Apply(parts)
 		if ed == nil {
 			continue
 		}

@@ -54,7 +54,7 @@ func (r *run) affine(i int, out operand) error {
 		held = nil
 	}
 	x, rows := r.packed(r.p.Steps[i].Args[0]), rowCount(r.p.Steps[i].Shape)
-	if r.few != nil && r.few[i] && len(r.p.Steps[i].Args) == 2 {
+	if r.few != nil && r.few[i] != nil && len(r.p.Steps[i].Args) == 2 {
 		return r.multiplyColumns(i, x, out)
 	}
 	if rows == 0 || r.need.count(i, rows) == rows {
@@ -63,10 +63,13 @@ func (r *run) affine(i int, out operand) error {
 	return r.multiplySome(i, x, out)
 }
 
-// multiplyColumns is multiply of the columns that are asked for, and of the rows that are needed.
+// multiplyColumns is multiply of the columns and the rows that are needed.
 func (r *run) multiplyColumns(i int, x, out operand) error {
 	s, few := r.p.Steps[i], *r
-	columns, width, at := r.c.Some.Columns, s.Shape[len(s.Shape)-1], r.p.Steps[s.Args[1].step].Index
+	columns, width, at := r.few[i], s.Shape[len(s.Shape)-1], r.p.Steps[s.Args[1].step].Index
+	if len(columns) == 0 {
+		return nil
+	}
 	c, p := *r.c, *r.p
 	c.W, p.Steps = slices.Clone(c.W), slices.Clone(p.Steps)
 	c.W[at] = pickedRows{c.W[at], columns}

@@ -341,9 +341,9 @@ func (k *Kept) run(e *Edited, some *Some) (*run, error) {
 		p.stages[i] = p.alone(i)
 		rows := max(rowCount(s.Shape), 1)
 		work, time := p.work(i)/rows*r.need.count(i, rows), p.time(i)/rows*r.need.count(i, rows)
-		if s.Prim == Affine && r.few != nil && r.few[i] {
+		if s.Prim == Affine && r.few != nil && r.few[i] != nil {
 			width := max(s.Shape[len(s.Shape)-1], 1)
-			work, time = work/width*len(some.Columns), time/width*len(some.Columns)
+			work, time = work/width*len(r.few[i]), time/width*len(r.few[i])
 		}
 		k.Work += work
 		k.Time += StepTime + time

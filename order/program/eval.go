@@ -23,9 +23,9 @@ type run struct {
 	terms  map[int]*Terms // of the leaves that are sums
 
 	need     needed
-	few      []bool // see [Program.columns]
-	columns  int    // see [Value.Columns]
-	followed int    // elements that are the engine's own choice
+	few      neededColumns
+	columns  int // see [Value.Columns]
+	followed int // elements that are the engine's own choice
 }
 
 // blockElements is how many elements of a step are computed at once: what fits the nearest cache with a few operands.

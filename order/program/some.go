@@ -14,32 +14,6 @@ type Some struct {
 // needed are, by step, the rows of its result that are needed; nil: all. A row is what lies along the last axis.
 type needed [][]bool
 
-// columns reports for each step whether the columns in Some are the only ones needed: every later step computes a column from the same column.
-func (p *Program) columns(some *Some) []bool {
-	if some == nil || some.Columns == nil {
-		return nil
-	}
-	few := make([]bool, len(p.Steps))
-	read := make([]bool, len(p.Steps)) // by a step that was looked at
-	reads := func(v Var, alike bool) {
-		last, width := len(v.shape)-1, p.Steps[v.step].Shape[len(p.Steps[v.step].Shape)-1]
-		alike = alike && v.stride[last] == 1 && v.shape[last] == width && v.off%width == 0
-		few[v.step] = alike && (few[v.step] || !read[v.step])
-		read[v.step] = true
-	}
-	reads(p.Out, true)
-	for i := len(p.Steps) - 1; i >= 0; i-- {
-		s := &p.Steps[i]
-		for _, a := range s.Args {
-			if s.Prim.leaf() || !read[i] {
-				continue
-			}
-			reads(a, s.Prim.byElement() && few[i])
-		}
-	}
-	return few
-}
-
 // of reports whether a row of a step's result is needed.
 func (n needed) of(step, row int) bool { return n == nil || n[step] == nil || n[step][row] }
 
