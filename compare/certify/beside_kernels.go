@@ -102,6 +102,22 @@ func float32InFront(p *program.Program, kernel *arithmetic) iter.Seq[*arithmetic
 	}
 }
 
+// inFront are the arithmetics of the kernels that are known to the bit in engines that keep float32 inside some of the operations in front of them.
+func inFront(s *search, kernels []*arithmetic) ([]*arithmetic, error) {
+	var all []*arithmetic
+	for _, kernel := range kernels {
+		if s.dtype == hooks.F32 || !kernel.toTheBit() {
+			continue
+		}
+		p, err := s.of(kernel.rewrites)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.AppendSeq(all, float32InFront(p, kernel))
+	}
+	return all, nil
+}
+
 // roundedInFront are the sites in front of a fused attention that are rounded to the model's dtype, by operation, those of keys alone apart. What is handed to a product, such as
 // rotated queries, is rounded by every engine and is left out.
 func roundedInFront(p *program.Program) [][]program.Site {

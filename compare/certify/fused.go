@@ -203,7 +203,11 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	if own, suspects, err = besideKernels(f, left, all); own != nil || err != nil {
 		return own != nil, f.mostIn(own, suspects)
 	}
-	f.wrong, err = changedIn(left, f.entries, all)
+	fused, err := inFront(newSearch(left, f.entries), all)
+	if err != nil {
+		return false, err
+	}
+	f.wrong, err = changedIn(left, f.entries, append(all, fused...))
 	return f.wrong != nil, err
 }
 
@@ -285,24 +289,39 @@ func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Findi
 	if elements < proofOfChange || rows < proofRows {
 		return nil, nil
 	}
-	for _, a := range arithmetics {
-		if !a.strict() && !a.toTheBit() {
-			continue
-		}
-		var entries []*diagnose.Entry
-		for _, e := range of {
-			s, err := suspectOf(e, a)
-			if err != nil {
-				return nil, err
-			}
-			entries = append(entries, s)
-		}
-		if found, err := diagnose.FindSteps(left[0].ctx, left[0].i.model(), entries); found.Explains() || err != nil {
-			found.Take()
-			return found, err
-		}
+	arithmetics = slices.DeleteFunc(slices.Clone(arithmetics), func(a *arithmetic) bool { return !a.strict() && !a.toTheBit() })
+	if len(arithmetics) == 0 {
+		return nil, nil
 	}
-	return nil, nil
+	first, err := suspectsOf(of, arithmetics[0])
+	if err != nil {
+		return nil, err
+	}
+	found, err := diagnose.FindStepsIn(left[0].ctx, left[0].i.model(), first, func(yield func([]*diagnose.Entry, error) bool) {
+		for _, a := range arithmetics[1:] {
+			if !yield(suspectsOf(of, a)) {
+				return
+			}
+		}
+	})
+	if !found.Explains() || err != nil {
+		return nil, err
+	}
+	found.Take()
+	return found, nil
+}
+
+// suspectsOf prepares some entries for a search.
+func suspectsOf(of []*evidence, a *arithmetic) ([]*diagnose.Entry, error) {
+	var entries []*diagnose.Entry
+	for _, e := range of {
+		s, err := suspectOf(e, a)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, s)
+	}
+	return entries, nil
 }
 
 // kernelOf is the fused kernel of a form; nil for no kernel. It is asked for before transformers' arithmetic is tried on an entry, so that each is

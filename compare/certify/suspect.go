@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
@@ -14,6 +15,7 @@ type suspect struct {
 	a         *arithmetic
 	entry     *diagnose.Entry
 	small     *diagnose.Entry
+	few       *suspect // of few tokens; nil for a small entry
 	own       *judged
 }
 
@@ -29,7 +31,8 @@ func suspectOf(e *evidence, a *arithmetic) (*diagnose.Entry, error) {
 		}
 	}
 	if few := e.few(); few != nil {
-		s.entry.Few = &diagnose.Few{Some: *few.call.Some, Left: len(few.left), Leaves: (&suspect{evidence: few, a: a}).Leaves}
+		s.few = &suspect{evidence: few, a: a}
+		s.entry.Few = &diagnose.Few{Some: *few.call.Some, Left: len(few.left), Leaves: s.few.Leaves, Far: s.few.Far}
 	}
 	return s.entry, nil
 }
@@ -87,6 +90,16 @@ func (s *suspect) Leaves(x program.Value, limit int) ([]int, error) {
 	return j.outsideOf(nil, limit), nil
 }
 
+// Far is the root mean square of the differences of a value and the trace's tensor.
+func (s *suspect) Far(x program.Value) float64 {
+	sum := 0.0
+	for i, v := range x.Data {
+		d := v - s.y.Data[i]
+		sum += d * d
+	}
+	return math.Sqrt(sum / float64(max(len(x.Data), 1)))
+}
+
 // outsideOf lists elements that are not consistent among some, nil for all, up to a limit.
 func (j *judged) outsideOf(some []int, limit int) []int {
 	var at []int
@@ -106,8 +119,15 @@ func (j *judged) outsideOf(some []int, limit int) []int {
 	return at
 }
 
-// Explains judges another program than the entry's own, also in orders of summation.
+// Explains judges another program than the entry's own, also in orders of summation: in few tokens first.
 func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown, rows int, err error) {
+	if s.few != nil {
+		some := c
+		some.Some = s.few.call.Some
+		if j, err := s.few.given(p, some); j == nil || err != nil {
+			return false, 0, 0, err
+		}
+	}
 	if s.own == nil {
 		if s.own, err = s.in(evaluated{arithmetic: s.a}); err != nil {
 			return false, 0, 0, err

@@ -32,8 +32,9 @@ type Entry struct {
 type Few struct {
 	Some program.Some
 	Left int // elements of these tokens that the arithmetic does not give
-	// Leaves is [Judge].Leaves of a value of these tokens.
+	// Leaves and Far are those of [Judge] for a value of these tokens.
 	Leaves func(x program.Value, limit int) ([]int, error)
+	Far    func(x program.Value) float64
 }
 
 // itemOf is which index of its first axis an input is; nil for all of it, and for what is no tensor of the order.
@@ -54,6 +55,8 @@ type Judge interface {
 	Target() (y, half []float64)
 	// Leaves lists elements that a value before its last rounding does not give, up to a limit.
 	Leaves(x program.Value, limit int) ([]int, error)
+	// Far is how far a value is from the trace's tensor: the root mean square of the differences.
+	Far(x program.Value) float64
 	// Explains reports whether a program gives every element, in some order of summation. Shown counts those of what is left that it
 	// gives without a choice and that are apart from what the entry's own program gives, and rows where they lie.
 	Explains(p *program.Program, c program.Call) (all bool, shown, rows int, err error)

@@ -43,6 +43,14 @@ func (h *honest) Leaves(x program.Value, limit int) ([]int, error) {
 	return left, nil
 }
 
+func (h *honest) Far(x program.Value) float64 {
+	far := 0.0
+	for i, v := range x.Data {
+		far += (v - h.y[i]) * (v - h.y[i])
+	}
+	return far
+}
+
 func (h *honest) Explains(p *program.Program, c program.Call) (all bool, shown, rows int, err error) {
 	x, err := p.Eval(c)
 	if err != nil {

@@ -26,6 +26,8 @@ func (g *gullible) Target() (y, half []float64) {
 	return make([]float64, n), slices.Repeat([]float64{1e-9}, n)
 }
 
+func (*gullible) Far(program.Value) float64 { return 0 }
+
 func (g *gullible) Leaves(_ program.Value, limit int) ([]int, error) {
 	if g.all {
 		return nil, nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/tracediff/tracediff/order/program"
@@ -56,7 +57,9 @@ type search struct {
 	cautious bool // what is found decides whether something is wrong
 	looked   map[program.Class]bool
 	nearest  near
-	err      error // of reading, in the making of an edit
+	close    *closest // nil: nobody asks for them
+	far      float64  // how far from the trace the last hypothesis was
+	err      error    // of reading, in the making of an edit
 }
 
 // near is a hypothesis that gives some entries, or nearly.
@@ -102,6 +105,10 @@ func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Fin
 	if len(entries) == 0 {
 		return nil, nil
 	}
+	return newSearch(ctx, m, entries).find(stages)
+}
+
+func newSearch(ctx context.Context, m *Model, entries []*Entry) *search {
 	s := &search{ctx: ctx, m: m, entries: slices.Clone(entries), numbers: numbersOf(m.List.Config), tried: m.tried, looked: map[program.Class]bool{}}
 	// What shows enough by itself and is small comes first: it costs least, and refuses most.
 	slices.SortStableFunc(s.entries, func(a, b *Entry) int {
@@ -114,6 +121,12 @@ func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Fin
 		return cmp.Compare(a.Program.Work(), b.Program.Work())
 	})
 	s.first = s.entries[0].Small()
+	return s
+}
+
+// find looks at stages, until one of them finds something.
+func (s *search) find(stages []stage) (*Finding, error) {
+	m := s.m
 	defer s.begun()()
 	for _, look := range stages {
 		if err := cmp.Or(look(s), s.err); err != nil {
@@ -157,7 +170,9 @@ func (s *search) try(h hypothesis) error {
 			return err
 		}
 		if !may {
-			s.nearly(h, k)
+			if s.nearly(h, k); k == 0 {
+				s.close.add(h, s.far)
+			}
 			return nil
 		}
 	}
@@ -216,6 +231,7 @@ func (e *Entry) exact() bool {
 
 // may reports whether a hypothesis gives an entry, or nearly: orders of summation may give the rest.
 func (s *search) may(h hypothesis, e *Entry) (bool, error) {
+	s.far = math.NaN()
 	d := h.make(e)
 	if d == nil {
 		return false, nil
@@ -229,6 +245,9 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 		if err != nil {
 			return false, outside(err)
 		}
+		if s.close != nil {
+			s.far = f.Far(x)
+		}
 		if left, err := f.Leaves(x, f.Left/8+1); len(left) > f.Left/8 || err != nil {
 			return false, err
 		}
@@ -236,6 +255,9 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 	x, err := k.Eval(d)
 	if err != nil {
 		return false, outside(err)
+	}
+	if s.close != nil {
+		s.far = e.Far(x)
 	}
 	most := len(e.Left) / 8
 	left, err := e.Leaves(x, most+1)
