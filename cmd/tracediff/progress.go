@@ -25,7 +25,7 @@ type progress struct {
 	bytes   func() int64 // nil where nobody counts them
 	started time.Time
 	doing   atomic.Value // a string; what is computed for the next step
-	notes   io.Writer // for lines where nothing is drawn
+	notes   io.Writer    // for lines where nothing is drawn
 }
 
 // newProgress shows nothing yet, and in debug mode nothing at all: a bar would be drawn over the lines. what runs and unit are words,

@@ -78,4 +78,12 @@ func TestRememberedCertificates(t *testing.T) {
 			t.Errorf("--memory %q: exit %d, %s", memory, code, said)
 		}
 	}
+	if out := compare("with more work for searches", false, 0, "--search-work", "30x"); out != first {
+		t.Errorf("where nothing is searched for, more work for it gives\n%s\nwant\n%s", out, first)
+	}
+	for _, times := range []string{"", "0x", "x", "-3", "1.5x", "1001x", "30xx"} {
+		if _, said, code := run("compare", local, at("run/reference.safetensors"), "--model", at("model"), "--search-work", times); code != 2 || !strings.Contains(said, "hint: want a whole number from 1x to 1000x") {
+			t.Errorf("--search-work %q: exit %d, %s", times, code, said)
+		}
+	}
 }

@@ -200,15 +200,71 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	if whole { // roundings explain all entries, so no mistake is looked for
 		return false, nil
 	}
+	if all = slices.DeleteFunc(all, func(a *arithmetic) bool { return !a.toTheBit() }); len(all) == 0 {
+		return false, nil
+	}
 	if own, suspects, err = besideKernels(f, left, all); own != nil || err != nil {
 		return own != nil, f.mostIn(own, suspects)
 	}
-	fused, err := inFront(newSearch(left, f.entries), all)
+	g, err := f.outsideOf(all[0])
+	if err != nil || len(g.left()) == 0 {
+		return false, err
+	}
+	fused, err := inFront(newSearch(g.left(), g.entries), all)
 	if err != nil {
 		return false, err
 	}
-	f.wrong, err = changedIn(left, f.entries, append(all, fused...))
+	f.wrong, err = changedIn(g.left(), g.entries, append(all, fused...))
 	return f.wrong != nil, err
+}
+
+// outsideOf is the form with what a kernel leaves of its entries in its own order of summation. In a long prompt transformers' arithmetic leaves something of
+// every token, and a mistake in a mask shows in a few.
+func (f *form) outsideOf(a *arithmetic) (*form, error) {
+	g := &form{}
+	for _, e := range f.entries {
+		j, err := e.in(evaluated{arithmetic: a})
+		if err != nil {
+			return nil, err
+		}
+		g.entries = append(g.entries, &evidence{e.trial, j.outside()})
+	}
+	// A mistake that shows in a few tokens of a few layers is not proven by the entries that were looked at.
+	one := f.entries[0]
+	for _, n := range f.others {
+		if enough(leftIn(g.entries), rowsLeftIn(g.entries), true) {
+			break
+		}
+		e, err := one.i.evidence(one.ctx, n)
+		if err != nil {
+			return nil, err
+		} else if e == nil {
+			continue
+		}
+		j, err := e.in(evaluated{arithmetic: a})
+		if err != nil {
+			return nil, err
+		}
+		if left := j.outside(); len(left) > 0 {
+			g.entries = append(g.entries, &evidence{e.trial, left})
+		}
+	}
+	return g, nil
+}
+
+// leftIn counts what is left of some entries, and rowsLeftIn the rows where it lies.
+func leftIn(some []*evidence) (elements int) {
+	for _, e := range some {
+		elements += len(e.left)
+	}
+	return elements
+}
+
+func rowsLeftIn(some []*evidence) (rows int) {
+	for _, e := range some {
+		rows += e.rowsIn(e.left)
+	}
+	return rows
 }
 
 // provedKernel gives the form the kernel that the prompt's passes prove, and the second arithmetic if they have one, and reports whether these explain
@@ -282,11 +338,7 @@ func changedAttention(left, of []*evidence) (*diagnose.Finding, error) {
 // changedIn looks for a change to the operation: with it one of some arithmetics gives every element of all entries of a form. The finding is nil where
 // no change does. Transformers' own arithmetic and that of torch's kernel are known to the bit, so that no rounding explains what the change does.
 func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Finding, error) {
-	elements, rows := 0, 0
-	for _, e := range left {
-		elements, rows = elements+len(e.left), rows+e.rowsIn(e.left)
-	}
-	if elements < proofOfChange || rows < proofRows {
+	if leftIn(left) < proofOfChange || rowsLeftIn(left) < proofRows {
 		return nil, nil
 	}
 	arithmetics = slices.DeleteFunc(slices.Clone(arithmetics), func(a *arithmetic) bool { return !a.strict() && !a.toTheBit() })

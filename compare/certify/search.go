@@ -179,7 +179,7 @@ func (s *search) explains(a *arithmetic) (bool, error) {
 	return len(held) == len(s.entries), err
 }
 
-// spent reports whether the search has taken what it may, and notes that it ended so.
+// spent reports whether the search has used all of the work that it may use. The search is then stopped.
 func (s *search) spent() bool {
 	s.stopped = s.stopped || s.work >= arithmeticWork*s.panel[0].i.times()
 	return s.stopped

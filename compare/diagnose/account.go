@@ -6,16 +6,16 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The searches for one finding draw on one account: about how long what they compute takes, where an element of a step takes 1, as eight products of a
-// sum do; see [program.Kept]. It is not the clock's, so that it is the same on any machine.
+// The searches for one finding draw on one account of work. An element of a step counts 1, and so do eight products of a sum; see [program.Kept]. The
+// account is not kept by the clock, so that a search finds the same on any machine.
 const (
 	// DefaultWork is what the searches for one finding may take: some ten seconds.
 	DefaultWork = 1 << 31
-	// HypothesisWork is what a hypothesis takes beside what it computes: a program is made for it, and laid out.
+	// HypothesisWork is what it takes to make the program of a hypothesis.
 	HypothesisWork = 1 << 17
 )
 
-// Share has the searches until the next call use one of n parts of what is left of the account: others come behind them.
+// Share limits the next searches to one of n equal parts of the work that is left. The next call sets another limit.
 func (m *Model) Share(n int) { m.most = m.work + max(m.limit()-m.work, 0)/n }
 
 func (m *Model) limit() int { return cmp.Or(m.Work, DefaultWork) }
@@ -31,7 +31,7 @@ func (m *Model) times() int {
 // Spent reports whether nothing is left of what the next searches may use.
 func (m *Model) Spent() bool { return m.work >= cmp.Or(m.most, m.limit()) }
 
-// spent reports whether what the search may use is used up, and notes that it ended so.
+// spent reports whether the search has used all of the work that it may use. The search is then stopped.
 func (s *search) spent() bool {
 	if s.work() >= cmp.Or(s.m.most, s.m.limit()) {
 		s.stopped = true

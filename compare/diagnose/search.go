@@ -229,7 +229,7 @@ func (e *Entry) exact() bool {
 	return len(masksOf(e)) > 0 && !slices.ContainsFunc(e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() || s.Prim == program.Angle })
 }
 
-// may reports whether a hypothesis gives an entry, or nearly: orders of summation may give the rest.
+// may reports whether a hypothesis gives an entry, few tokens of a large one, or nearly: orders of summation may give the rest.
 func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 	s.far = math.NaN()
 	d := h.make(e)
@@ -248,9 +248,8 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 		if s.close != nil {
 			s.far = f.Far(x)
 		}
-		if left, err := f.Leaves(x, f.Left/8+1); len(left) > f.Left/8 || err != nil {
-			return false, err
-		}
+		left, err := f.Leaves(x, f.Left/8+1)
+		return len(left) <= f.Left/8, err
 	}
 	x, err := k.Eval(d)
 	if err != nil {

@@ -72,7 +72,7 @@ func (p *Program) columnsIn(v Var, of []int) []int {
 	return slices.Compact(all)
 }
 
-// within are those of some columns from one to another, counted from the first; nil for all.
+// within lists the columns between two indexes, less the first index. It returns nil for all columns.
 func within(columns []int, from, to int) []int {
 	if columns == nil {
 		return nil
