@@ -71,3 +71,20 @@ func TestDumpsInFloat64(t *testing.T) {
 		}
 	}
 }
+
+// Numbers of 16 bits that are saved in more digits are held to 16 bits, so that fused attention is known to the bit as in the trace that they come
+// from: a healthy run is verified, and a mistake under the kernel has its name.
+func TestFusedAttentionInFloat64(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"healthy": "99 EXACT, 9 ROUNDING", "base": "theta is 10000"} {
+		data, err := os.ReadFile("../../fixtures/fused/llama-tiny." + name + ".safetensors")
+		must(t, err)
+		path := filepath.Join(t.TempDir(), "port.safetensors")
+		must(t, os.WriteFile(path, inFloat64(t, data), 0o666))
+		var out, errOut bytes.Buffer
+		run([]string{"tracediff", "compare", "--all", path, "../../fixtures/fused/llama-tiny.healthy.safetensors", "--model", "../../fixtures/llama-tiny", "--fused-attention"}, nil, &out, &errOut)
+		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, want) || strings.Contains(text, "UNIDENTIFIED") {
+			t.Errorf("%s: the report has no %q:\n%s%s", name, want, out.String(), errOut.String())
+		}
+	}
+}

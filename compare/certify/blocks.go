@@ -115,9 +115,8 @@ func (t *trial) of(keep []int) (*trial, error) {
 	part := *t
 	part.kept, part.tokens = keep, len(keep)
 	rec, _ := t.i.trace.Lookup(t.node.Pass, t.entry.Name)
-	var err error
-	part.y, err = t.i.rows(t.node, keep)
-	part.d = t.i.heldTo(rec.DType)
+	y, err := t.i.rows(t.node, keep)
+	part.hold(y, rec.DType)
 	return &part, err
 }
 

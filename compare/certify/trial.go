@@ -65,8 +65,18 @@ func (t *trial) readAll() error {
 	if y.Bound != nil && err == nil {
 		y.Bound, err = t.i.summed(t.node)
 	}
-	t.y, t.d = y, t.i.heldTo(dtype)
+	t.hold(y, dtype)
 	return err
+}
+
+// hold takes a tensor that was captured in a dtype. If every number of it is one of the order's narrower dtype, the engine has rounded to that dtype,
+// and the tensor was saved in a wider one.
+func (t *trial) hold(y program.Value, dtype hooks.DType) {
+	t.y, t.d = y, t.i.heldTo(dtype)
+	own := t.entry.DTypeOf(t.i.env.DType)
+	if t.wider() && !slices.ContainsFunc(y.Data, func(x float64) bool { return x == x && floats.Round(own, x) != x }) {
+		t.d = own
+	}
 }
 
 // heldTo is the dtype that an entry is held to: whole numbers and flags are compared as they are.
