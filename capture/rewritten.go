@@ -8,13 +8,14 @@ import (
 	"github.com/tracediff/tracediff/internal/safetensors"
 )
 
-// WrittenAgain is what to do about a trace that another program loaded and saved, with what the run said of itself.
+// WrittenAgain is the hint for a trace that another program loaded and saved together with the metadata of the run.
 const WrittenAgain = "compare the file that the run wrote; to compare numbers that were converted, leave the metadata out, save_file(tensors, FILE), and name the model with --model DIR"
 
-// byName says of tensors in what order they stand where [SortedByName] holds.
+// byName describes the order of tensors for which [SortedByName] holds.
 const byName = "sorted by dtype and name, as the safetensors library writes them, and not in the order of execution, as its metadata says"
 
-// SortedByName reports whether the tensors stand as the safetensors library writes them: those of one dtype together, by name. The words say so.
+// SortedByName reports whether the tensors are in the order in which the safetensors library writes them: by dtype, and by name within a dtype. The words
+// describe this order.
 func (t *Trace) SortedByName() (words string, is bool) {
 	return byName, sortedByName(len(t.records), func(i int) (hooks.DType, string) { return t.records[i].DType, t.records[i].Key })
 }

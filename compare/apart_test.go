@@ -43,10 +43,23 @@ func TestQueriesAndKeysReadATableApart(t *testing.T) {
 	}
 }
 
+// A mistake of all layers is named under a kernel with float32 in front of it: neither the kernel alone with the mistake nor float32 in front without
+// it gives the elements.
+func TestMistakesUnderAttentionThatACompilerFused(t *testing.T) {
+	of := certifier(t, "qwen3-tiny", attention{result: 1, alike: true, scaled: 2}.trace(t, "qwen3-tiny"))
+	for _, name := range []string{"layers.0.self_attn.o_proj", "layers.1.self_attn.o_proj", "layers.2.self_attn.o_proj"} {
+		if z := of(name); z.Outcome != certify.Bug || !strings.Contains(z.Mistake, "the factor 0.288675 is applied twice") {
+			t.Errorf("%s: %s, %q: %s", name, z.Outcome, z.Mistake, z.Arithmetic)
+		}
+	}
+}
+
 // attention is an engine's fused attention in plain loops, with queries and keys that are drawn.
 type attention struct {
 	result float64 // what the last layer's result is multiplied by: 1 in a healthy engine
 	ahead  int     // positions by which the keys of the last layer are turned too far
+	alike  bool    // the last layer reads the tables as the others do
+	scaled int     // how often scores are scaled; 0 for once
 }
 
 // trace is a run of some layers of which queries, keys, values and the output were captured.
@@ -78,14 +91,14 @@ func (a attention) trace(t *testing.T, dir string) *capture.Trace {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, ahead, by := layer == "layers.2", 0, 1.0
+		own, ahead, by := layer == "layers.2" && !a.alike, 0, 1.0
 		if own {
 			ahead, by = a.ahead, a.result
 		}
 		tokens, width := e.Tensor.Shape[1], 2*len(turns)
 		q := rotatedBy(last["q_norm"], tokens, turns, 0, true)
 		k := rotatedBy(last["k_norm"], tokens, turns, ahead, !own)
-		context := attend(q, k, last["v_proj"], tokens, width)
+		context := attend(q, k, last["v_proj"], tokens, width, max(a.scaled, 1))
 		var y []float64
 		for token := range tokens {
 			x := context[token*len(context)/tokens:]
@@ -121,9 +134,10 @@ func rotatedBy(x []float64, tokens int, turns []float64, ahead int, rounded bool
 	return y
 }
 
-// attend is attention as a fused kernel computes it whose keys are one block, [tokens, heads × width]; keys and values have one head.
-func attend(q, k, v []float64, tokens, width int) []float64 {
-	scale := float32(1 / math.Sqrt(float64(width)))
+// attend is attention as a fused kernel computes it whose keys are one block, [tokens, heads × width]; keys and values have one head. Scores are scaled by
+// 1/√width so often.
+func attend(q, k, v []float64, tokens, width, scaled int) []float64 {
+	scale := float32(math.Pow(float64(width), -float64(scaled)/2))
 	out := make([]float64, len(q))
 	for from := 0; from < len(q); from += width {
 		keys := from/(len(q)/tokens) + 1

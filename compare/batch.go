@@ -24,7 +24,7 @@ func batch(t *capture.Trace, list *order.List) string {
 		if _, own := t.Manifest().Axes[e.Name]; !ok || own || len(r.Shape) != len(e.Shape) || !strings.HasPrefix(strings.ReplaceAll(e.Axes, " ", ""), "bt") {
 			continue
 		}
-		if e.Shape[0] != 1 || !reads[e.Name] { // positions, and what is computed from them alone, may be one row for all
+		if e.Shape[0] != 1 || !reads[e.Name] { // all sequences may share one row of positions, and of what is computed from positions
 			continue
 		}
 		if n++; n == 1 {
@@ -50,9 +50,9 @@ func fromTokens(list *order.List) map[string]bool {
 	return reads
 }
 
-// paddedBeside says of two traces which side has a row with padding that the other side does not have, and why; empty where none has. The ids
-// of such a row are the other side's, with tokens of one id at one end that the other side's do not have there: several, or the id that
-// the configuration has for padding.
+// paddedBeside finds the side whose row has padding while the row of the other side has none, and says why. The ids of a padded row are the ids of the
+// other side and a run of one id at one end. The run has several tokens, or the configuration's id for padding. The reason is empty if neither
+// side has such a row; the error is that of reading the ids.
 func paddedBeside(traces [2]*capture.Trace, o Options) (side int, why string, err error) {
 	var ids [2][]int64
 	for i, t := range traces {
@@ -85,7 +85,8 @@ func paddedBeside(traces [2]*capture.Trace, o Options) (side int, why string, er
 	return 0, "", nil
 }
 
-// otherLength says of two tensors that differ in their tokens alone, where a side has no token ids, what to look at; empty for any others.
+// otherLength is a hint for two tensors that have the same shape but for the number of tokens, if one side has no token ids. It is empty for any other
+// pair of tensors.
 func otherLength(w *walker, r *Row) string {
 	e, ok := w.entryOf(r.Name)
 	if !ok {

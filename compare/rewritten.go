@@ -32,8 +32,8 @@ func rewritten(name string, t *capture.Trace, list *order.List) error {
 	return &UnsuitableError{What: "manifest", Reason: what, Hint: capture.WrittenAgain}
 }
 
-// narrowed is the dtype of 16 bits that all tensors of a trace have which the model computes in its own dtype, where the trace says that this is a
-// wider one; 0 for any other trace.
+// narrowed returns the 16-bit dtype of a trace's tensors if the trace says that the model was computed in float32 or float64. Entries that the order
+// computes in a fixed dtype are left out. It returns 0 if the tensors have several dtypes, or more than 16 bits.
 func narrowed(t *capture.Trace, list *order.List) hooks.DType {
 	if d := t.Manifest().DType; d != hooks.F32 && d != hooks.F64 {
 		return 0

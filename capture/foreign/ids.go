@@ -49,7 +49,7 @@ func (f *fitter) ids() {
 	}
 }
 
-// named are the other names of the token ids that tensors like these have.
+// named lists the other names of token ids that belong to a tensor of some form.
 func (f *fitter) named(like func(capture.Source) bool) []string {
 	var found []string
 	for _, s := range f.sources {
@@ -76,8 +76,8 @@ type element struct {
 	name string
 }
 
-// fedElements returns how many elements of a list have token ids, and whether these are those of passes: any in the first element, and behind
-// it one token of each sequence, [1], [1, 1], or [B] and [B, 1] of a batch of B.
+// fedElements counts the elements of a list that have token ids, and reports whether the elements are passes: the first element has any number of
+// tokens, and every later element one token for each sequence. The shape is [1] or [1, 1], or [B] or [B, 1] for a batch of B.
 func fedElements(sources []capture.Source, found []element, first int) (of int, steps bool) {
 	sequences, fed := 1, map[int]bool{}
 	is := func(i int) bool {

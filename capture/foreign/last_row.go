@@ -7,8 +7,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// logits gives logits of a recorded run their axes of size 1 in front, where they are missing, and marks those of the last token alone. What the
-// manifest says of their axes stands.
+// logits adds missing axes of size 1 in front of the logits of a recorded run, and marks logits that have the row of the last token only. Axes that the
+// manifest gives are not changed.
 func (f *fitter) logits(t *capture.Trace) {
 	ids, err := t.IDs()
 	if f.list == nil || err != nil || len(t.Manifest().Scope.Positions) > 0 {

@@ -35,10 +35,10 @@ func passes(sources []capture.Source) (any bool, note string) {
 // "0.logits", "step1.logits", "passes.0.logits".
 var elementText = regexp.MustCompile(`^((?i:pass|passes|step|steps|iter|iteration|iterations)[-_.]?)?(0|[1-9][0-9]{0,8})\.(.+)$`)
 
-// elements gives the sources of a list of passes their passes, and the names that they have in its elements, and reports whether the
-// file is such a list. All tensors are in an element, the elements are counted from 0 or 1, and a word says that they are
-// passes, or all have the same names, token ids among them, of which there is one for each sequence behind the first element. A list of
-// layers has no ids; one of ranks, or of prompts, has as many in each, or several, and the note says that it is not read.
+// elements reports whether a file is a list of passes. If so, it sets the pass of each source, and the name that the source has in its element. Every
+// tensor of such a file is in an element, and elements are counted from 0 or 1. Either a word says that the elements are passes, or all
+// elements have the same names, with token ids among them, and every element after the first has one token for each sequence. A list of
+// layers has no ids. A list of ranks or of prompts has several tokens in each element; it is not read, and the note says so.
 func elements(sources []capture.Source) (are bool, note string) {
 	word, of, all := "", map[int]map[string]bool{}, map[string]bool{}
 	found := make([]element, len(sources))

@@ -7,9 +7,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Queries and keys may read a rotary table differently, and so may layers: of Gemma 3, compiled by inductor, one layer rounds a table for the queries
-// alone, since another kernel has written the rounded table. So of a form in a known kernel, entries that the form's arithmetic leaves something of may
-// have an arithmetic of their own, in which queries and keys are apart.
+// Compiled layers may read a rotary table differently, and so may queries and keys of one layer: in Gemma 3, compiled by inductor, one layer rounds a
+// table for the queries only, since another kernel has written the rounded table. So entries that the form's arithmetic does not explain may have a
+// second arithmetic under a known kernel, in which queries and keys have sites of their own.
 
 // mostIn makes a kernel that explains most entries the arithmetic of the form. What the kernel leaves of the other entries is suspect, unless a
 // second arithmetic explains it.

@@ -118,8 +118,8 @@ func inFront(s *search, kernels []*arithmetic) ([]*arithmetic, error) {
 	return all, nil
 }
 
-// roundedInFront are the sites in front of a fused attention that are rounded to the model's dtype, by operation, those of keys alone apart. What is handed to a product, such as
-// rotated queries, is rounded by every engine and is left out.
+// roundedInFront lists the sites in front of a fused attention that are rounded to the model's dtype, by operation. Sites that only keys have are an
+// operation of their own. Every engine rounds the operands of a product, such as rotated queries; these sites are left out.
 func roundedInFront(p *program.Program) [][]program.Site {
 	handed := map[int]bool{}
 	for i := range p.Steps {

@@ -62,12 +62,17 @@ func enough(elements, rows int, byRow bool) bool {
 
 // proven reports whether some entries together show enough that transformers' arithmetic does not give.
 func proven(of []*evidence) bool {
-	elements, rows := 0, 0
+	elements, rows := counted(of)
+	return enough(elements, rows, false)
+}
+
+// counted counts the elements that are left of some entries, and the rows of these elements.
+func counted(of []*evidence) (elements, rows int) {
 	for _, e := range of {
 		elements += len(e.left)
 		rows += e.rowsIn(e.left)
 	}
-	return enough(elements, rows, false)
+	return elements, rows
 }
 
 // proven reports whether an arithmetic that explains some entries shows enough in them: all of it, what it has beside what other forms

@@ -67,7 +67,7 @@ func (e *evidence) someQueries(most int) {
 	e.take(at, t.call.Some.Keep)
 }
 
-// firstQueries is a trial of the first tokens of an entry, computed from all of the inputs; nil for an entry of which someQueries keeps all.
+// firstQueries is a trial of the first tokens of an entry, computed from all inputs. It is nil if someQueries keeps all tokens.
 func (t *trial) firstQueries(most int) (*trial, error) {
 	if err := t.prepare(); err != nil || t.formula == nil {
 		return nil, err

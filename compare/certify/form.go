@@ -2,7 +2,6 @@ package certify
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -237,9 +236,7 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 	}
 	i.mu.Unlock()
 	f.once.Do(func() {
-		if i.doing != nil {
-			i.doing("looking for the arithmetic of " + name)
-		}
+		i.tellSearch("the arithmetic of", name)
 		if f.entries, f.others, f.err = i.entriesOf(ctx, name); f.err == nil {
 			f.err = f.decide()
 		}
@@ -340,9 +337,6 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 	return t.within(f, c, strict, off)
 }
 
-// moreWork is how much more work a search that stopped is to be given.
-const moreWork = 30
-
 // within reports whether some choice of roundings gives each element. Of a large entry few elements are asked first: what no choice gives needs no more.
 func (t *trial) within(f verdict, c *Certificate, strict *judged, off []int) (j *judged, left []int, identified bool, err error) {
 	if few := (&evidence{t, off}).few(); few != nil {
@@ -356,7 +350,7 @@ func (t *trial) within(f verdict, c *Certificate, strict *judged, off []int) (j 
 	}
 	c.Arithmetic = "not known"
 	if f.stopped {
-		c.Stopped = fmt.Sprintf("--search-work %dx goes on", moreWork*t.i.times())
+		c.Stopped = diagnose.GoesOn(t.i.times())
 	}
 	return j, nil, false, nil
 }

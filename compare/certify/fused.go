@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
@@ -206,65 +205,12 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	if own, suspects, err = besideKernels(f, left, all); own != nil || err != nil {
 		return own != nil, f.mostIn(own, suspects)
 	}
-	g, err := f.outsideOf(all[0])
-	if err != nil || len(g.left()) == 0 {
-		return false, err
-	}
-	fused, err := inFront(newSearch(g.left(), g.entries), all)
+	fused, err := inFront(newSearch(left, f.entries), all)
 	if err != nil {
 		return false, err
 	}
-	f.wrong, err = changedIn(g.left(), g.entries, append(all, fused...))
+	f.wrong, err = changedIn(left, f.entries, append(all, fused...))
 	return f.wrong != nil, err
-}
-
-// outsideOf is the form with what a kernel leaves of its entries in its own order of summation. In a long prompt transformers' arithmetic leaves something of
-// every token, and a mistake in a mask shows in a few.
-func (f *form) outsideOf(a *arithmetic) (*form, error) {
-	g := &form{}
-	for _, e := range f.entries {
-		j, err := e.in(evaluated{arithmetic: a})
-		if err != nil {
-			return nil, err
-		}
-		g.entries = append(g.entries, &evidence{e.trial, j.outside()})
-	}
-	// A mistake that shows in a few tokens of a few layers is not proven by the entries that were looked at.
-	one := f.entries[0]
-	for _, n := range f.others {
-		if enough(leftIn(g.entries), rowsLeftIn(g.entries), true) {
-			break
-		}
-		e, err := one.i.evidence(one.ctx, n)
-		if err != nil {
-			return nil, err
-		} else if e == nil {
-			continue
-		}
-		j, err := e.in(evaluated{arithmetic: a})
-		if err != nil {
-			return nil, err
-		}
-		if left := j.outside(); len(left) > 0 {
-			g.entries = append(g.entries, &evidence{e.trial, left})
-		}
-	}
-	return g, nil
-}
-
-// leftIn counts what is left of some entries, and rowsLeftIn the rows where it lies.
-func leftIn(some []*evidence) (elements int) {
-	for _, e := range some {
-		elements += len(e.left)
-	}
-	return elements
-}
-
-func rowsLeftIn(some []*evidence) (rows int) {
-	for _, e := range some {
-		rows += e.rowsIn(e.left)
-	}
-	return rows
 }
 
 // provedKernel gives the form the kernel that the prompt's passes prove, and the second arithmetic if they have one, and reports whether these explain
@@ -319,61 +265,6 @@ func (a *arithmetic) shownByKernel(of []*evidence) (bool, error) {
 // shownIn takes those of some entries that transformers' arithmetic leaves something of.
 func shownIn(some, left []*evidence) []*evidence {
 	return slices.DeleteFunc(slices.Clone(some), func(e *evidence) bool { return !slices.Contains(left, e) })
-}
-
-// proofOfChange is how many elements a change has to show that rules roundings out. An element has two neighbours that it may be rounded to, so that
-// a change which is not the engine's gives each with a chance of a half. An arithmetic has to give proofElements; of changes a thousand are
-// tried, and each doubling of the tries asks for one more.
-const proofOfChange = proofElements + 10
-
-// changedAttention looks for a change under transformers' own arithmetic to an operation with an attention in it, where no arithmetic is shown
-// by the entries. A softmax over large scores has bounds, and a hull, that hold nearly everything.
-func changedAttention(left, of []*evidence) (*diagnose.Finding, error) {
-	if !left[0].formula.Fuses() {
-		return nil, nil
-	}
-	return changedIn(left, of, []*arithmetic{{}})
-}
-
-// changedIn looks for a change to the operation: with it one of some arithmetics gives every element of all entries of a form. The finding is nil where
-// no change does. Transformers' own arithmetic and that of torch's kernel are known to the bit, so that no rounding explains what the change does.
-func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Finding, error) {
-	if leftIn(left) < proofOfChange || rowsLeftIn(left) < proofRows {
-		return nil, nil
-	}
-	arithmetics = slices.DeleteFunc(slices.Clone(arithmetics), func(a *arithmetic) bool { return !a.strict() && !a.toTheBit() })
-	if len(arithmetics) == 0 {
-		return nil, nil
-	}
-	first, err := suspectsOf(of, arithmetics[0])
-	if err != nil {
-		return nil, err
-	}
-	found, err := diagnose.FindStepsIn(left[0].ctx, left[0].i.model(), first, func(yield func([]*diagnose.Entry, error) bool) {
-		for _, a := range arithmetics[1:] {
-			if !yield(suspectsOf(of, a)) {
-				return
-			}
-		}
-	})
-	if !found.Explains() || err != nil {
-		return nil, err
-	}
-	found.Take()
-	return found, nil
-}
-
-// suspectsOf prepares some entries for a search.
-func suspectsOf(of []*evidence, a *arithmetic) ([]*diagnose.Entry, error) {
-	var entries []*diagnose.Entry
-	for _, e := range of {
-		s, err := suspectOf(e, a)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, s)
-	}
-	return entries, nil
 }
 
 // kernelOf is the fused kernel of a form; nil for no kernel. It is asked for before transformers' arithmetic is tried on an entry, so that each is

@@ -53,7 +53,7 @@ type IsolateOptions struct {
 	Opaque func(w order.Weight, pass int) string
 	// Room is how many bytes of memory what is computed at one time keeps to, beside files; 0 for DefaultMemory. No result depends on it.
 	Room int64
-	// SearchWork is how often a search for a mistake or an arithmetic has the work that it has by itself; 0 for once.
+	// SearchWork multiplies the work that a search for a mistake or an arithmetic may use; 0 is 1.
 	SearchWork int
 	// Memory keeps what was found of entries that are right; nil: nothing is kept. Of identifies all that this depends on beside the trace and
 	// these options: the program, the processor, the order and the weights. Nothing is kept where it is empty.
@@ -275,7 +275,7 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 		return c, t.cut, nil
 	}
 	t.right = right
-	i.tell("%s", n, name)
+	i.tell(n, "")
 	if t.block() > 0 {
 		c, err := t.inBlocks()
 		if err != nil {
@@ -324,14 +324,21 @@ func (t *trial) finished(c *Certificate) *Certificate {
 	return c
 }
 
-// Tell has a function told what is computed, a few words each time, from several goroutines: an entry that is verified, a search. It is called before
-// anything is certified.
+// Tell names a function that is told what the isolator computes: an entry that it verifies, or a search. Several goroutines call the function. Tell is called
+// before anything is certified.
 func (i *Isolator) Tell(doing func(what string)) { i.doing = doing }
 
-// tell says what is computed of an entry: a sentence with a place for its name.
-func (i *Isolator) tell(format string, n order.Node, name string) {
+// tell passes the key of an entry on, and what is done with the entry.
+func (i *Isolator) tell(n order.Node, format string, of ...any) {
 	if i.doing != nil {
-		i.doing(fmt.Sprintf(format, capture.Key(n.Pass, name, 0)))
+		i.doing(capture.Key(n.Pass, i.list.At(n).Name, 0) + fmt.Sprintf(format, of...))
+	}
+}
+
+// tellSearch passes on what a search looks for.
+func (i *Isolator) tellSearch(what, of string) {
+	if i.doing != nil {
+		i.doing("looking for " + what + " " + of)
 	}
 }
 

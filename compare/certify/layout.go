@@ -218,7 +218,7 @@ func (l *layouts) look(n order.Node) (*changed, error) {
 // compute decides what a node is by its values in exact arithmetic.
 func (l *layouts) compute(c *changed, link *Link) error {
 	cert := link.Cert
-	if len(c.from) == 0 && (cert == nil || cert.Outcome != Bug) {
+	if len(c.from) == 0 && (cert == nil || cert.Outcome != Bug || len(l.next(c.Node)) == 0) { // what nothing reads cancels nowhere
 		return nil
 	}
 	for _, f := range c.from {

@@ -87,9 +87,7 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 	}
 	i.mu.Unlock()
 	f.once.Do(func() {
-		if i.doing != nil {
-			i.doing("looking for what is wrong with " + role)
-		}
+		i.tellSearch("what is wrong with", role)
 		var likely string
 		if likely, f.err = i.likely(ctx, role); likely != "" || f.err != nil {
 			f.finding = &diagnose.Finding{Likely: likely, Page: diagnose.QuantisedPage}

@@ -3,7 +3,6 @@ package certify
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order"
@@ -21,7 +20,7 @@ func ofParts(t *trial) (*Certificate, error) {
 	shape, tokens, n := t.i.list.Size(t.node, t.i.env.Passes), t.i.env.Passes[t.node.Pass].Tokens, t.block()
 	p := partial{set: newOutsiders(shape), strictly: looked{weighed: newWeighed()}, said: looked{weighed: newWeighed()}, first: -1}
 	for from := 0; from < tokens; from += n {
-		t.i.tell(fmt.Sprintf("%%s, token %d of %d", from, tokens), t.node, t.entry.Name)
+		t.i.tell(t.node, ", token %d of %d", from, tokens)
 		part, err := t.of(upTo(from, min(from+n, tokens)))
 		if err != nil {
 			return nil, err
@@ -166,7 +165,7 @@ func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made
 	for _, a := range tries {
 		given := a != nil
 		for from := 0; given && from < tokens; from += n {
-			i.tell(fmt.Sprintf("whether the mistake explains %%s, token %d of %d", from, tokens), t.node, t.entry.Name)
+			i.tell(t.node, ", token %d of %d, with the mistake", from, tokens)
 			part, err := t.of(upTo(from, min(from+n, tokens)))
 			if err != nil {
 				return false, err

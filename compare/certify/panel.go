@@ -60,7 +60,8 @@ func (s *search) leaves(a *arithmetic) (left, far int, err error) {
 	return left, far, nil
 }
 
-// leaves counts what an arithmetic leaves of one entry, and what it has a choice for. inOrder: what another order of summation gives is left too.
+// leaves counts the elements of one entry that an arithmetic does not give, and the elements for which it has a choice. With inOrder, an element that only
+// another order of summation gives counts as not given.
 func (m *member) leaves(a *arithmetic, inOrder bool) (left, vague int, err error) {
 	engine, err := m.engine(a.rewrites)
 	if err != nil {

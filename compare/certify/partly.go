@@ -64,8 +64,8 @@ func (p *partly) handed(of *program.Program) []int {
 	return all
 }
 
-// shared lists the steps of a program through which all readers get the result of the step, such as a sum in front of a norm. The list is empty if there is
-// none but steps that pass the result on unchanged.
+// shared lists the steps through which all readers get the result of the step, such as a sum in front of a norm. The list is empty if these steps pass the
+// result on unchanged, or if the readers share no step.
 func (p *partly) shared(of *program.Program) []int {
 	handed := p.handed(of)
 	if len(handed) == 0 {

@@ -29,7 +29,7 @@ type rereading struct {
 	own *arithmetic
 	// thin: own leaves too few elements of the other entries to accuse them.
 	thin bool
-	// alike: it is that of one entry, whose operand is another than that of the form. It is none if it leaves an element.
+	// alike marks the rereading of one entry that reads another operand than the entries of the form do. Such a rereading has to give every element.
 	alike bool
 }
 
@@ -120,8 +120,8 @@ func roleOf(e *order.Entry) string {
 	return strings.TrimPrefix(e.Name, fmt.Sprintf("layers.%d.", e.Layer))
 }
 
-// recomputing returns entries with programs that compute an operand again; rounded says which of its readers get it rounded. It returns fewer entries if the inputs of an operand were not
-// captured.
+// recomputing returns entries with programs that compute an operand again; rounded says which readers get the operand rounded. It returns fewer entries
+// if the inputs of an operand were not captured.
 func recomputing(ctx context.Context, entries []*evidence, operand operand, rounded *partly) ([]*evidence, error) {
 	var all []*evidence
 	for _, e := range entries {
@@ -150,8 +150,8 @@ func (t *trial) leaf(operand string) int {
 	return slices.IndexFunc(t.cut.Leaves, func(n order.Node) bool { return n.Pass == t.node.Pass && roleOf(t.i.list.At(n)) == operand })
 }
 
-// recompute returns the trial of an entry whose program computes an operand again; rounded says which of its readers get it rounded. It returns nil if the entry has no such operand, or if what
-// the operand was computed from was not captured.
+// recompute returns the trial of an entry whose program computes an operand again; rounded says which readers get the operand rounded. It returns nil if
+// the entry has no such operand, or if the inputs of the operand were not captured.
 func (t *trial) recompute(ctx context.Context, operand operand, rounded *partly) (*trial, error) {
 	at := t.leaf(operand.role)
 	if at < 0 {

@@ -37,7 +37,7 @@ func suspectOf(e *evidence, a *arithmetic) (*diagnose.Entry, error) {
 	return s.entry, nil
 }
 
-// suspectIn is an entry in an arithmetic, of which all elements are looked at.
+// suspectIn is an entry in an arithmetic. A judgement of it looks at all elements.
 func suspectIn(e *evidence, a *arithmetic) (*suspect, error) {
 	p, err := e.rewritten(a.rewrites)
 	if err != nil {

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -14,6 +15,12 @@ const (
 	// HypothesisWork is what it takes to make the program of a hypothesis.
 	HypothesisWork = 1 << 17
 )
+
+// moreWork is how many times the work of a search that stopped is offered.
+const moreWork = 30
+
+// GoesOn says which flag lets a search go on that stopped with so many times DefaultWork.
+func GoesOn(times int) string { return fmt.Sprintf("--search-work %dx goes on", moreWork*times) }
 
 // Share limits the next searches to one of n equal parts of the work that is left. The next call sets another limit.
 func (m *Model) Share(n int) { m.most = m.work + max(m.limit()-m.work, 0)/n }

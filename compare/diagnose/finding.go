@@ -130,13 +130,10 @@ func (f *Finding) Text() string {
 	}
 	text := fmt.Sprintf("unexplained: %d mistakes tried (%s); none reproduces all elements", f.Tried, strings.Join(f.Looked, ", "))
 	if f.Stopped {
-		text += fmt.Sprintf("; the search stopped at its limit before every mistake was tried, --search-work %dx goes on", goesOn*max(f.Times, 1))
+		text += "; the search stopped at its limit before every mistake was tried, " + GoesOn(max(f.Times, 1))
 	}
 	return text
 }
-
-// goesOn is how much more work a search that stopped is to be given.
-const goesOn = 30
 
 // With adds what another search of the same entries, before this one, has tried: neither found a name.
 func (f *Finding) With(before *Finding) *Finding {

@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// FindStepsIn is [FindSteps] where the engine may have one of several arithmetics. The edits are tried on the entries in the first arithmetic. If none
-// explains them, those that come nearest to the trace are tried in each of the others, of which there are the same entries: two arithmetics of an
-// operation are some roundings apart, so that an edit that is far from the trace in one is far from it in all.
+// FindStepsIn is [FindSteps] for an engine that may have one of several arithmetics. Entries are in the first arithmetic, and others yields the same entries
+// in each of the other arithmetics. The search tries all edits in the first arithmetic. If no edit explains the entries, the search tries the mostClose
+// edits that come nearest to the trace in each other arithmetic. Two arithmetics of one operation differ by a few roundings, so that an edit that is far
+// from the trace in one arithmetic is far from the trace in all. The error is that of FindSteps, or of others.
 func FindStepsIn(ctx context.Context, m *Model, entries []*Entry, others iter.Seq2[[]*Entry, error]) (*Finding, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -23,6 +24,10 @@ func FindStepsIn(ctx context.Context, m *Model, entries []*Entry, others iter.Se
 		if err != nil {
 			return nil, err
 		}
+		if m.Spent() {
+			found.Stopped = true
+			break
+		}
 		again := newSearch(ctx, m, entries)
 		more, err := again.find([]stage{func(again *search) error { return again.each(s.close.all) }})
 		if more.Explains() || err != nil {
@@ -36,13 +41,13 @@ func FindStepsIn(ctx context.Context, m *Model, entries []*Entry, others iter.Se
 // mostClose is how many edits are tried in other arithmetics.
 const mostClose = 32
 
-// closest are the hypotheses that come nearest to the first entry of a search, the nearest first.
+// closest holds the hypotheses that come nearest to the first entry of a search, the nearest first.
 type closest struct {
 	all []hypothesis
 	far []float64
 }
 
-// add takes in a hypothesis that is so far from the trace.
+// add takes in a hypothesis if its distance from the trace is one of the smallest. A nil closest takes in nothing.
 func (c *closest) add(h hypothesis, far float64) {
 	if c == nil || far-far != 0 {
 		return

@@ -370,7 +370,7 @@ func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o com
 	}
 	p := e.progress(what, "entry", bytes)
 	o.Progress = p.Step
-	if o.Isolator != nil {
+	if o.Isolator != nil && e.Progress != nil {
 		o.Isolator.Tell(p.Doing)
 	}
 	result, err := compare.Run(ctx, local, ref, a.drawn(o, local, ref))

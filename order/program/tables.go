@@ -57,7 +57,7 @@ const unitsOfRecorded = 7
 // unitsOfMixture is what scaling adds to an engine's way to a frequency.
 const unitsOfMixture = 4
 
-// Recorded are frequencies of which the values are known, those of float32, and not the formula: with a scaling such as YaRN's. Each
+// Recorded returns frequencies that are known by their float32 values and not by a formula, such as those with the scaling of YaRN. Each
 // is 1/base^(2j/D) or a part of it, so that the logarithm of its value is not below that of the exponent, which multiplies the errors of
 // the ways; see op.Rotary. nil for what no frequencies are.
 func Recorded(values []float64, errors func(way uint8, j int, x float64) float64) *Frequencies {

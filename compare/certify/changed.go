@@ -1,0 +1,65 @@
+package certify
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/compare/diagnose"
+)
+
+// proofOfChange is how many elements a change has to show that rules roundings out. An element has two neighbours that it may be rounded to, so that
+// a change which is not the engine's gives each with a chance of a half. An arithmetic has to give proofElements; of changes a thousand are
+// tried, and each doubling of the tries asks for one more.
+const proofOfChange = proofElements + 10
+
+// changedAttention looks for a change under transformers' own arithmetic to an operation with an attention in it, where no arithmetic is shown
+// by the entries. A softmax over large scores has bounds, and a hull, that hold nearly everything.
+func changedAttention(left, of []*evidence) (*diagnose.Finding, error) {
+	if !left[0].formula.Fuses() {
+		return nil, nil
+	}
+	return changedIn(left, of, []*arithmetic{{}})
+}
+
+// changedIn looks for a change to the operation: with it one of some arithmetics gives every element of all entries of a form. The finding is nil where
+// no change does. Transformers' own arithmetic and that of torch's kernel are known to the bit, so that no rounding explains what the change does. The
+// search is one for the arithmetic of a form, and has the work of such a search.
+func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Finding, error) {
+	if elements, rows := counted(left); elements < proofOfChange || rows < proofRows {
+		return nil, nil
+	}
+	arithmetics = slices.DeleteFunc(slices.Clone(arithmetics), func(a *arithmetic) bool { return !a.strict() && !a.toTheBit() })
+	if len(arithmetics) == 0 {
+		return nil, nil
+	}
+	first, err := suspectsOf(of, arithmetics[0])
+	if err != nil {
+		return nil, err
+	}
+	model := left[0].i.model()
+	model.Work = arithmeticWork * left[0].i.times()
+	found, err := diagnose.FindStepsIn(left[0].ctx, model, first, func(yield func([]*diagnose.Entry, error) bool) {
+		for _, a := range arithmetics[1:] {
+			if !yield(suspectsOf(of, a)) {
+				return
+			}
+		}
+	})
+	if !found.Explains() || err != nil {
+		return nil, err
+	}
+	found.Take()
+	return found, nil
+}
+
+// suspectsOf prepares some entries for a search.
+func suspectsOf(of []*evidence, a *arithmetic) ([]*diagnose.Entry, error) {
+	var entries []*diagnose.Entry
+	for _, e := range of {
+		s, err := suspectOf(e, a)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, s)
+	}
+	return entries, nil
+}

@@ -1,0 +1,121 @@
+package certify
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+)
+
+// certify judges the entry in transformers' arithmetic, then in that of its form. It is nil where that has to be searched for, and is not to be.
+func (t *trial) certify() (*Certificate, error) {
+	if c, err := t.inKernel(); c != nil || err != nil {
+		return c, err
+	}
+	strict, l, err := t.first()
+	if err != nil {
+		return nil, err
+	}
+	j, c := strict, l.ofAll()
+	t.strictly = l
+	left, order, err := t.explained(j, &arithmetic{}, l.outside)
+	if err != nil {
+		return nil, err
+	}
+	if len(left) > 0 && t.right && !t.i.searched(t.i.formOf(t.cut, t.node)) {
+		return nil, nil
+	}
+	c.Unequal += int64(j.x.Followed)
+	c.Form, c.Arithmetic, c.Summation = op.Form(t.entry.Op), string(Strict), order
+	identified := true
+	switch {
+	case len(left) == 0 || t.i.o.Arithmetic != Auto || t.formula == nil:
+	case t.chooses(): // it has no arithmetic of its own, and a wrong one is not named
+		if _, rest, err := t.hull(left); err != nil {
+			return nil, err
+		} else if len(rest) == 0 {
+			left, identified = nil, false
+		}
+	default:
+		k, kept, err := keepsDigits(t, c)
+		if err != nil {
+			return nil, err
+		}
+		if kept {
+			j, left = k, nil
+		} else if j, left, identified, err = t.otherwise(c, j, left); err != nil {
+			return nil, err
+		}
+	}
+	if j != strict {
+		l = look(j)
+	}
+	l.say(c)
+	c.settle(j, left, t.entry, l.guessed)
+	t.said, t.remaining = l, left
+	if !identified && len(left) == 0 {
+		c.Outcome = Unidentified
+	}
+	return c, t.verify(c)
+}
+
+// chooses reports whether the entry is a choice: whole numbers, or flags.
+func (t *trial) chooses() bool { return !t.entry.DTypeOf(t.i.env.DType).Float() }
+
+// verify takes the outcome back if an operation on the way may not accuse.
+func (t *trial) verify(c *Certificate) error {
+	if t.i.o.Certified == nil || c.Good() && !t.i.o.Thorough {
+		return nil
+	}
+	certified, err := t.i.o.Certified()
+	if err != nil {
+		return err
+	}
+	for _, n := range t.cut.Steps {
+		if form := op.Form(t.i.list.At(n).Op); !certified[form] {
+			c.Outcome, c.Unverified = NotCertified, form
+		}
+	}
+	return nil
+}
+
+// Uncertified returns a form of an operation of the order that has not reproduced transformers; empty where all have. A chain
+// excuses an error that accumulated only then.
+func (i *Isolator) Uncertified() (string, error) {
+	if i.o.Certified == nil {
+		return "", nil
+	}
+	certified, err := i.o.Certified()
+	if err != nil {
+		return "", err
+	}
+	forms := certified.Unverified(i.list)
+	if len(forms) == 0 {
+		return "", nil
+	}
+	return slices.Min(slices.Collect(maps.Values(forms))), nil
+}
+
+// settle gives the certificate its outcome by the elements that nothing explains. Guessed: another element differs and has no bound.
+func (c *Certificate) settle(j *judged, left []int, e *order.Entry, guessed bool) {
+	c.Outside = int64(len(left))
+	for _, i := range left {
+		want := floats.Round(j.d, j.x.Data[i])
+		place := lastPlace(j.d, want)
+		if !e.DTypeOf(j.model).Float() { // whole numbers are 1 apart
+			place = 1
+		}
+		c.Worst = max(c.Worst, measure.Number(measure.Ratio(math.Abs(j.y.Data[i]-want), max(j.x.Bound[i], place))))
+	}
+	c.Set = whereOutside(left, j.y.Shape, e.Axes)
+	switch c.Outcome = c.without(guessed); {
+	case len(left) > 0:
+		c.Outcome, c.FirstToken = Bug, firstToken(left, j.y.Shape, e)
+	case c.Outcome == Exact && c.Arithmetic != string(Strict): // the bits are those of another arithmetic
+		c.Outcome = Rounding
+	}
+}
