@@ -54,12 +54,25 @@ func TestMistakesUnderAttentionThatACompilerFused(t *testing.T) {
 	}
 }
 
+// A mask with blocks of eight tokens changes the last tokens alone, and has its name under a kernel whose operands are rounded as transformers does.
+func TestMasksUnderFusedAttention(t *testing.T) {
+	of := certifier(t, "qwen3-tiny", attention{result: 1, alike: true, rounded: true, block: 8}.trace(t, "qwen3-tiny"))
+	for _, name := range []string{"layers.0.self_attn.o_proj", "layers.1.self_attn.o_proj", "layers.2.self_attn.o_proj"} {
+		if z := of(name); z.Outcome != certify.Bug || !strings.Contains(z.Mistake, "the mask has blocks of 8 tokens") {
+			t.Errorf("%s: %s, %q: %s", name, z.Outcome, z.Mistake, z.Arithmetic)
+		}
+	}
+}
+
 // attention is an engine's fused attention in plain loops, with queries and keys that are drawn.
 type attention struct {
 	result float64 // what the last layer's result is multiplied by: 1 in a healthy engine
 	ahead  int     // positions by which the keys of the last layer are turned too far
 	alike  bool    // the last layer reads the tables as the others do
 	scaled int     // how often scores are scaled; 0 for once
+	block  int     // tokens of a block, whose queries see their own block alone; 0 for none
+	// rounded: queries and keys are rotated as transformers rotates them, with a rounding after each step; else in float32.
+	rounded bool
 }
 
 // trace is a run of some layers of which queries, keys, values and the output were captured.
@@ -96,9 +109,9 @@ func (a attention) trace(t *testing.T, dir string) *capture.Trace {
 			ahead, by = a.ahead, a.result
 		}
 		tokens, width := e.Tensor.Shape[1], 2*len(turns)
-		q := rotatedBy(last["q_norm"], tokens, turns, 0, true)
-		k := rotatedBy(last["k_norm"], tokens, turns, ahead, !own)
-		context := attend(q, k, last["v_proj"], tokens, width, max(a.scaled, 1))
+		q := rotatedBy(last["q_norm"], tokens, turns, 0, true, a.rounded)
+		k := rotatedBy(last["k_norm"], tokens, turns, ahead, !own, a.rounded)
+		context := attend(q, k, last["v_proj"], tokens, width, max(a.scaled, 1), a.block)
 		var y []float64
 		for token := range tokens {
 			x := context[token*len(context)/tokens:]
@@ -114,8 +127,15 @@ func (a attention) trace(t *testing.T, dir string) *capture.Trace {
 	})
 }
 
-// rotatedBy rotates vectors, [tokens, heads, 2 × turns], in float32 and rounds the result once. The cosines are rounded or not.
-func rotatedBy(x []float64, tokens int, turns []float64, ahead int, rounded bool) []float64 {
+// rotatedBy rotates vectors, [tokens, heads, 2 × turns], in float32 and rounds the result once. The cosines are rounded or not. Each: the sines, the
+// products and their sum are rounded too.
+func rotatedBy(x []float64, tokens int, turns []float64, ahead int, rounded, each bool) []float64 {
+	round := func(x float32) float32 {
+		if each {
+			return float32(floats.Round(hooks.BF16, float64(x)))
+		}
+		return x
+	}
 	half := len(turns)
 	y := make([]float64, len(x))
 	for from := 0; from < len(x); from += 2 * half {
@@ -123,26 +143,30 @@ func rotatedBy(x []float64, tokens int, turns []float64, ahead int, rounded bool
 		for j, turn := range turns {
 			angle := float64(position * float32(turn))
 			cos, sin := float32(math.Cos(angle)), float32(math.Sin(angle))
-			if rounded {
+			sin = round(sin)
+			if rounded || each {
 				cos = float32(floats.Round(hooks.BF16, float64(cos)))
 			}
 			a, b := float32(x[from+j]), float32(x[from+j+half])
-			y[from+j] = floats.Round(hooks.BF16, float64(a*cos-b*sin))
-			y[from+j+half] = floats.Round(hooks.BF16, float64(b*cos+a*sin))
+			y[from+j] = floats.Round(hooks.BF16, float64(round(a*cos)-round(b*sin)))
+			y[from+j+half] = floats.Round(hooks.BF16, float64(round(b*cos)+round(a*sin)))
 		}
 	}
 	return y
 }
 
 // attend is attention as a fused kernel computes it whose keys are one block, [tokens, heads × width]; keys and values have one head. Scores are scaled by
-// 1/√width so often.
-func attend(q, k, v []float64, tokens, width, scaled int) []float64 {
+// 1/√width so often. A query sees the keys from the beginning of its block on.
+func attend(q, k, v []float64, tokens, width, scaled, block int) []float64 {
 	scale := float32(math.Pow(float64(width), -float64(scaled)/2))
 	out := make([]float64, len(q))
 	for from := 0; from < len(q); from += width {
-		keys := from/(len(q)/tokens) + 1
+		keys, first := from/(len(q)/tokens)+1, 0
+		if block > 0 {
+			first = (keys - 1) / block * block
+		}
 		scores, top := make([]float32, keys), float32(math.Inf(-1))
-		for j := range scores {
+		for j := first; j < keys; j++ {
 			sum := 0.0
 			for d := range width {
 				sum += q[from+d] * k[j*width+d]
@@ -151,13 +175,13 @@ func attend(q, k, v []float64, tokens, width, scaled int) []float64 {
 			top = max(top, scores[j])
 		}
 		sum, o := 0.0, make([]float64, width)
-		for _, s := range scores {
+		for _, s := range scores[first:] {
 			sum += float64(float32(math.Exp(float64(s - top))))
 		}
-		for j, s := range scores {
+		for j, s := range scores[first:] {
 			p := floats.Round(hooks.BF16, float64(float32(math.Exp(float64(s-top)))))
 			for d := range o {
-				o[d] += p * v[j*width+d]
+				o[d] += p * v[(first+j)*width+d]
 			}
 		}
 		for d := range o {

@@ -15,6 +15,10 @@ func (f *form) decide() error {
 		f.own = &arithmetic{}
 		return nil
 	}
+	var err error
+	if f.wrong, err = f.maskedIn(left, &arithmetic{}); f.wrong != nil || err != nil {
+		return err
+	}
 	if done, err := f.inKernels(left); done || err != nil {
 		return err
 	}

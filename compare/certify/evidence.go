@@ -79,8 +79,8 @@ func counted(of []*evidence) (elements, rows int) {
 // prove, and each choice that a descent made. Of these so many are tried that one or the other happens to give what is left of a
 // mistake, beside what the engine's own arithmetic gives.
 func (a *arithmetic) proven(of []*evidence) (bool, error) {
-	if only, err := a.tablesAlone(of); only || err != nil {
-		return only, err
+	if tables, err := a.provenByTables(of); tables || err != nil {
+		return tables, err
 	}
 	shown, err := a.shown(of)
 	if !shown || err != nil {

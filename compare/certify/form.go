@@ -58,6 +58,7 @@ type verdict struct {
 	own, second *arithmetic
 	// wrong is the change to the operation that explains all entries, where no arithmetic does.
 	wrong *diagnose.Finding
+	made  diagnose.Made // the change under own; nil where the change may be under another arithmetic
 	// reread is the operand that the engine reads before it is rounded, where no arithmetic on captured operands holds.
 	reread *rereading
 	// suspects: own leaves something of entries, and second does not explain it. thin: it is too little to accuse them of.
@@ -240,7 +241,7 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 		if f.entries, f.others, f.err = i.entriesOf(ctx, name); f.err == nil {
 			f.err = f.decide()
 		}
-		if f.err == nil && (f.own == nil || f.suspects) {
+		if f.err == nil && f.wrong == nil && (f.own == nil || f.suspects) {
 			if f.reread, f.err = reread(ctx, i, f.entries); f.reread != nil {
 				f.verdict = verdict{reread: f.reread}
 			}
@@ -311,11 +312,16 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 			}
 		}
 	}
-	if f.wrong != nil {
+	if has, err := f.hasMistake(t); err != nil {
+		return nil, nil, false, err
+	} else if has {
 		if c.Finding = f.wrong; f.wrong.Named() {
 			c.Mistake = f.wrong.Text()
 		}
-		return strict, off, true, nil
+		if f.made == nil {
+			j, left = strict, off
+		}
+		return j, left, true, nil
 	}
 	if wide, err := t.i.computedWider(t.ctx); err != nil {
 		return nil, nil, false, err
@@ -335,6 +341,14 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 		return j, left, true, nil
 	}
 	return t.within(f, c, strict, off)
+}
+
+// hasMistake reports whether an entry has the change that explains the entries of its form which were looked at.
+func (f *verdict) hasMistake(t *trial) (bool, error) {
+	if f.wrong == nil || f.made == nil {
+		return f.wrong != nil, nil
+	}
+	return givenWith(t, f.own, f.made)
 }
 
 // within reports whether some choice of roundings gives each element. Of a large entry few elements are asked first: what no choice gives needs no more.

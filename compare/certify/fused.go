@@ -158,8 +158,8 @@ func leftUnder(some []*evidence, a *arithmetic) ([]*evidence, error) {
 }
 
 // inKernels decides the form by the known fused kernels. A kernel decides if it explains all entries, or more than half of them and two at least,
-// and shows what transformers' arithmetic does not give. Else a kernel with float32 in front of it may explain all entries, or a kernel with a
-// change to the operation. Done is false if none of these decides.
+// and shows what transformers' arithmetic does not give. Else a kernel with another mask may explain all entries, a kernel with float32 in front of
+// it, or a kernel with a change to the operation. Done is false if none of these decides.
 func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	if proved, err := f.provedKernel(); proved || err != nil {
 		return proved, err
@@ -168,38 +168,31 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
-	var own *arithmetic
-	var most, suspects []*evidence
-	whole := false
-	for _, a := range all {
-		held, rest, err := f.heldBy(a)
-		if err != nil {
+	// Kernels that are known to the bit come first: under them a mask may be what is wrong, which takes less than to try all others.
+	known, others := split(all, (*arithmetic).toTheBit)
+	var best heldMost
+	if err := best.among(f, left, known); err != nil {
+		return false, err
+	}
+	if !best.whole {
+		for _, a := range known {
+			if f.wrong, err = f.maskedIn(left, a); f.wrong != nil || err != nil {
+				return f.wrong != nil, err
+			}
+		}
+		if err := best.among(f, left, others); err != nil {
 			return false, err
-		}
-		whole = whole || len(rest) == 0
-		if len(held) <= len(most) {
-			continue
-		}
-		if shown, err := a.shownByKernel(shownIn(held, left)); err != nil {
-			return false, err
-		} else if shown {
-			own, most, suspects = a, held, rest
-		}
-		if len(rest) == 0 {
-			break
 		}
 	}
+	own, suspects := best.own, best.rest
 	switch {
 	case own != nil && len(suspects) == 0:
 		f.own = own
 		return true, nil
-	case own != nil && len(most) >= 2 && 2*len(most) > len(f.entries):
+	case own != nil && len(best.held) >= 2 && 2*len(best.held) > len(f.entries):
 		return true, f.mostIn(own, suspects)
 	}
-	if whole { // roundings explain all entries, so no mistake is looked for
-		return false, nil
-	}
-	if all = slices.DeleteFunc(all, func(a *arithmetic) bool { return !a.toTheBit() }); len(all) == 0 {
+	if all = known; best.whole || len(all) == 0 { // if roundings explain all entries, no mistake is looked for
 		return false, nil
 	}
 	if own, suspects, err = besideKernels(f, left, all); own != nil || err != nil {
@@ -211,6 +204,48 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	}
 	f.wrong, err = changedIn(left, f.entries, append(all, fused...))
 	return f.wrong != nil, err
+}
+
+// heldMost is the kernel that explains most entries of a form, of those that the entries show.
+type heldMost struct {
+	own        *arithmetic
+	held, rest []*evidence
+	whole      bool // some kernel explains all entries, shown or not
+}
+
+// among looks at some kernels, until one that is shown explains all entries.
+func (h *heldMost) among(f *form, left []*evidence, kernels []*arithmetic) error {
+	for _, a := range kernels {
+		held, rest, err := f.heldBy(a)
+		if err != nil {
+			return err
+		}
+		h.whole = h.whole || len(rest) == 0
+		if len(held) <= len(h.held) {
+			continue
+		}
+		if shown, err := a.shownByKernel(shownIn(held, left)); err != nil {
+			return err
+		} else if shown {
+			h.own, h.held, h.rest = a, held, rest
+		}
+		if len(rest) == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// split is what of a list fits, and the rest.
+func split[T any](all []T, fits func(T) bool) (some, rest []T) {
+	for _, x := range all {
+		if fits(x) {
+			some = append(some, x)
+		} else {
+			rest = append(rest, x)
+		}
+	}
+	return some, rest
 }
 
 // provedKernel gives the form the kernel that the prompt's passes prove, and the second arithmetic if they have one, and reports whether these explain

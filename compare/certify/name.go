@@ -334,9 +334,11 @@ func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*ev
 			if a == nil {
 				a = try
 			}
-			_, rest, _, err := e.strict(a)
-			if err != nil {
-				return nil, err
+			rest := e.left
+			if !a.strict() || e.read != nil { // it is another arithmetic, or computed from other leaves
+				if _, rest, _, err = e.strict(a); err != nil {
+					return nil, err
+				}
 			}
 			s, err := suspectOf(&evidence{e.trial, rest}, a)
 			if err != nil {

@@ -3,6 +3,7 @@ package certify
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,8 +13,9 @@ import (
 
 // The ways in which engines make rotary tables are arithmetics. The bounds of a way follow from the errors of its functions and from its
 // roundings, at the base and the scaling of the configuration. Nothing is fitted to the trace, and there are only as many candidates as
-// ways. So a way that gives every element of every entry of a form needs no further proof by elements that transformers' own way does not
-// give: no test could tell a mistake within these bounds from a right engine of that way.
+// ways. So a way that gives every element of every entry of a form needs no elements that prove it beside transformers' own way. But
+// transformers' way must not come nearer to the trace. Far from the first token the bounds of a way hold small mistakes, too: an engine that
+// makes its tables as transformers does, and has such a mistake, is nearer to transformers' way.
 
 // tableHabit names the preset of a way.
 func tableHabit(way uint8) string { return fmt.Sprint("tables ", way) }
@@ -94,6 +96,58 @@ func (a *arithmetic) withTables(sites []program.Site, way uint8) *arithmetic {
 		b.at[at] = program.Choice{Way: way}
 	}
 	return &b
+}
+
+// provenByTables reports whether an arithmetic differs from transformers in the way of making tables alone, and the rows of some entries do not say that
+// transformers' way is the nearer one: that it gives more elements of a row to the bit. If both ways were as near, either would be the nearer in half
+// of the rows, and in surelyNearer standard deviations more by no chance.
+func (a *arithmetic) provenByTables(of []*evidence) (bool, error) {
+	if only, err := a.tablesAlone(of); !only || err != nil {
+		return false, err
+	}
+	way, own := 0, 0
+	for _, e := range of {
+		j, err := e.in(evaluated{arithmetic: a})
+		if err != nil {
+			return false, err
+		}
+		k, err := e.in(evaluated{arithmetic: &arithmetic{}})
+		if err != nil {
+			return false, err
+		}
+		w, o := nearerIn(j, k)
+		way, own = way+w, own+o
+	}
+	return float64(own-way) <= surelyNearer*math.Sqrt(float64(own+way)), nil
+}
+
+// surelyNearer is how many standard deviations of a count no chance takes it from its mean.
+const surelyNearer = 4
+
+// nearerIn counts the rows of which one of two judgements of a tensor gives more elements to the bit than the other.
+func nearerIn(j, k *judged) (first, second int) {
+	width := 1
+	if n := len(j.y.Shape); n > 0 {
+		width = max(j.y.Shape[n-1], 1)
+	}
+	for from := 0; from < len(j.y.Data); from += width {
+		more := 0
+		for i := from; i < from+width; i++ {
+			y := j.y.Data[i]
+			if floats.Round(j.d, j.x.Data[i]) == y {
+				more++
+			}
+			if floats.Round(k.d, k.x.Data[i]) == y {
+				more--
+			}
+		}
+		if more > 0 {
+			first++
+		} else if more < 0 {
+			second++
+		}
+	}
+	return first, second
 }
 
 // tablesAlone reports whether an arithmetic differs from transformers in the way of making tables and in nothing else.

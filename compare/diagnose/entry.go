@@ -57,6 +57,8 @@ type Judge interface {
 	Leaves(x program.Value, limit int) ([]int, error)
 	// Far is how far a value is from the trace's tensor: the root mean square of the differences.
 	Far(x program.Value) float64
+	// Refuses reports whether a program leaves an element of the few tokens of a large entry, in every order of summation.
+	Refuses(p *program.Program, c program.Call) (bool, error)
 	// Explains reports whether a program gives every element, in some order of summation. Shown counts those of what is left that it
 	// gives without a choice and that are apart from what the entry's own program gives, and rows where they lie.
 	Explains(p *program.Program, c program.Call) (all bool, shown, rows int, err error)

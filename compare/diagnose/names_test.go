@@ -51,6 +51,8 @@ func (h *honest) Far(x program.Value) float64 {
 	return far
 }
 
+func (h *honest) Refuses(*program.Program, program.Call) (bool, error) { return false, nil }
+
 func (h *honest) Explains(p *program.Program, c program.Call) (all bool, shown, rows int, err error) {
 	x, err := p.Eval(c)
 	if err != nil {

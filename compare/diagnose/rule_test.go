@@ -35,6 +35,8 @@ func (g *gullible) Leaves(_ program.Value, limit int) ([]int, error) {
 	return g.e.Left[:min(limit, len(g.e.Left))], nil
 }
 
+func (g *gullible) Refuses(*program.Program, program.Call) (bool, error) { return false, nil }
+
 func (g *gullible) Explains(*program.Program, program.Call) (bool, int, int, error) {
 	return g.all, len(g.e.Left), 3, nil
 }

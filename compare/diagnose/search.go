@@ -75,7 +75,7 @@ type stage func(s *search) error
 // of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
-	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).rowsElsewhere, (*search).shiftedSteps, (*search).activationVariants, (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).cachedBits, (*search).computedIn, (*search).appliedToCached, (*search).partly, (*search).solved, (*search).related, (*search).byRow, (*search).chained, (*search).apartInputs, (*search).computedPartIn, (*search).addends, (*search).operands, (*search).applied, (*search).inPart})
+	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).rowsElsewhere, (*search).shiftedSteps, (*search).activationVariants, (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).cachedBits, (*search).computedIn, (*search).appliedToCached, (*search).partly, (*search).solved, (*search).related, (*search).byRow, (*search).chained, (*search).apartInputs, (*search).computedPartIn, (*search).addends, (*search).operands, (*search).applied, (*search).inPart})
 }
 
 // FindSteps is Find among the edits of steps and numbers alone, and what is known of them together.
@@ -88,6 +88,26 @@ func FindSteps(ctx context.Context, m *Model, entries []*Entry) (*Finding, error
 // that was not loaded. What it finds makes an entry a BUG that some choice of roundings may give, so that it tries no more than these.
 func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	return find(ctx, m, entries, []stage{(*search).few})
+}
+
+// FindMask is Find among the masks alone: windows, blocks, prefixes and masked keys.
+func FindMask(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
+	return find(ctx, m, entries, []stage{(*search).masks, (*search).seen})
+}
+
+// fewTokens looks at masks before anything else, where large entries have something left in less than half of their tokens. What all steps do wrong
+// shows in all tokens.
+func (s *search) fewTokens() error {
+	for _, e := range s.entries {
+		at := s.tokenAxis(e)
+		if e.Few == nil || at < 0 {
+			return nil
+		}
+		if has, n := e.leftTokens(at); 2*n >= len(has) {
+			return nil
+		}
+	}
+	return cmp.Or(s.masks(), s.seen())
 }
 
 // few looks at the edits of [FindNumber].
@@ -176,15 +196,24 @@ func (s *search) try(h hypothesis) error {
 			return nil
 		}
 	}
-	shown, rows := 0, 0
-	for _, e := range s.entries {
+	programs, calls := make([]*program.Program, len(s.entries)), make([]program.Call, len(s.entries))
+	for k, e := range s.entries { // few tokens of all entries cost less than all tokens of one
 		d := h.make(e)
 		if d == nil {
 			return nil
 		}
-		p, c := d.Whole(e.Call)
-		s.whole(p)
-		all, n, r, err := e.Explains(p, c)
+		programs[k], calls[k] = d.Whole(e.Call)
+		if refused, err := e.Refuses(programs[k], calls[k]); err != nil {
+			return outside(err)
+		} else if refused {
+			s.nearly(h, k)
+			return nil
+		}
+	}
+	shown, rows := 0, 0
+	for k, e := range s.entries {
+		s.whole(programs[k])
+		all, n, r, err := e.Explains(programs[k], calls[k])
 		if err != nil {
 			return outside(err)
 		}
