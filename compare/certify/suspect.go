@@ -143,10 +143,11 @@ func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown,
 		return false, 0, 0, err
 	}
 	apart := slices.DeleteFunc(slices.Clone(s.left), func(i int) bool { return !j.consistent(i) || !j.definite(i) || !j.apart(s.own, i) })
-	if bits, proof := s.toTheBit(j); proof > len(apart) {
+	rows = s.rowsIn(apart)
+	if bits, proof := s.toTheBit(j); !enough(len(apart), rows, false) && proof > len(apart) {
 		return true, proof, s.rowsIn(bits), nil
 	}
-	return true, len(apart), s.rowsIn(apart), nil
+	return true, len(apart), rows, nil
 }
 
 // againstABit is how much proof an element takes away that a program gives by its bounds alone. Under the right edit nineteen of twenty elements at least
