@@ -88,7 +88,7 @@ func readComparison(c *cli.Context) (session.Settings, *session.Asked, error) {
 		}
 		return s, nil, hint.Add(fmt.Errorf("nothing was captured in %s, and the command names no input: there is nothing to compare", dir),
 			"capture first: tracediff capture --model DIR --prompt TEXT; or run the embedded demo model: tracediff demo")
-	case s.Model == "" && os.Getenv("CI") == "true":
+	case s.Model == "" && inCI():
 		return s, nil, hint.Add(errors.New("no model is named, and CI=true: what would be compared is the demo model that is embedded in the program"),
 			"name the checkpoint with --model DIR; tracediff demo runs the demo model")
 	}

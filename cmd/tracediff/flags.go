@@ -170,7 +170,13 @@ func gated(c *cli.Context) bool {
 	if c.IsSet("gate") {
 		return c.Bool("gate")
 	}
-	return os.Getenv("CI") == "true"
+	return inCI()
+}
+
+// inCI reports whether a CI runs the program. Most set CI to true, and others to 1 or to their name.
+func inCI() bool {
+	ci := os.Getenv("CI")
+	return ci != "" && ci != "0" && ci != "false"
 }
 
 // fusedFlag says that the attention of the local side is one kernel.
