@@ -34,7 +34,7 @@ func suspectOf(e *evidence, a *arithmetic) (*diagnose.Entry, error) {
 	}
 	if few := e.few(); few != nil {
 		s.few = &suspect{evidence: few, a: a}
-		s.entry.Few = &diagnose.Few{Some: *few.call.Some, Left: len(few.left), Leaves: s.few.Leaves, Far: s.few.Far}
+		s.entry.Few = &diagnose.Few{Some: *few.call.Some, Left: few.left, Leaves: s.few.Leaves, Far: s.few.Far, Target: s.few.Target}
 	}
 	return s.entry, nil
 }

@@ -31,10 +31,11 @@ type Entry struct {
 // Few are a few tokens of an entry: a hypothesis that does not give them is refused before all tokens are computed.
 type Few struct {
 	Some program.Some
-	Left int // elements of these tokens that the arithmetic does not give
-	// Leaves and Far are those of [Judge] for a value of these tokens.
+	Left []int // elements of these tokens that the arithmetic does not give, by their place among those of Some
+	// Leaves, Far and Target are those of [Judge] for these tokens.
 	Leaves func(x program.Value, limit int) ([]int, error)
 	Far    func(x program.Value) float64
+	Target func() (y, half []float64)
 }
 
 // itemOf is which index of its first axis an input is; nil for all of it, and for what is no tensor of the order.

@@ -269,7 +269,7 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if f := e.Few; f != nil && f.Left > 0 {
+	if f := e.Few; f != nil && len(f.Left) > 0 {
 		x, err := k.EvalSome(d, &f.Some)
 		if err != nil {
 			return false, outside(err)
@@ -277,8 +277,9 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 		if s.close != nil {
 			s.far = f.Far(x)
 		}
-		left, err := f.Leaves(x, f.Left/8+1)
-		return len(left) <= f.Left/8, err
+		most := len(f.Left) / 8
+		left, err := f.Leaves(x, most+1)
+		return len(left) <= most, err
 	}
 	x, err := k.Eval(d)
 	if err != nil {

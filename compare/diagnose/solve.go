@@ -204,56 +204,73 @@ func (s *search) interval(f family, x float64) (low, high float64, err error) {
 	h := newtonMoves * math.Abs(x)
 	for _, e := range s.entries[:min(len(s.entries), mostSolved)] {
 		e = e.Small()
-		y, half := e.Target()
-		call := e.Call
-		call.Emulated, call.Bounds = false, false
+		from := solvedFrom(e)
 		var of [2][]float64
 		for k, at := range []float64{x, x + h} {
 			d := f.edit(e, at)
 			if d == nil || s.spent() {
 				return 0, -1, s.err
 			}
-			p, c := d.Whole(call)
-			s.tried++
-			s.whole(p)
-			v, err := p.Eval(c)
-			if err != nil {
+			if of[k], err = s.valueIn(d, from); err != nil {
 				return 0, -1, outside(err)
 			}
-			of[k] = v.Data
 		}
-		for _, i := range e.Left {
-			slope := (of[1][i] - of[0][i]) / h
-			if slope == 0 || slope-slope != 0 || half[i]-half[i] != 0 {
+		for _, i := range from.left {
+			slope, half := (of[1][i]-of[0][i])/h, from.half[i]
+			if slope == 0 || slope-slope != 0 || half-half != 0 {
 				continue
 			}
-			a, b := x+(y[i]-half[i]-of[0][i])/slope, x+(y[i]+half[i]-of[0][i])/slope
+			a, b := x+(from.y[i]-half-of[0][i])/slope, x+(from.y[i]+half-of[0][i])/slope
 			low, high = max(low, min(a, b)), min(high, max(a, b))
 		}
 	}
 	return low, high, nil
 }
 
+// solving is what a number is solved from: the target of an entry, half units of its elements, and which of these are left. Of rows with many columns it
+// is a few columns: a number that is one for all columns shows in each.
+type solving struct {
+	call    program.Call
+	y, half []float64
+	left    []int
+}
+
+func solvedFrom(e *Entry) solving {
+	from := solving{call: e.Call, left: e.Left}
+	if f := e.Few; f != nil && f.Some.Columns != nil {
+		from.call.Some, from.left = &f.Some, f.Left
+		from.y, from.half = f.Target()
+	} else {
+		from.y, from.half = e.Target()
+	}
+	from.call.Emulated, from.call.Bounds = false, false
+	return from
+}
+
+// valueIn is the unrounded value of an edit where a number is solved from. It counts as a try.
+func (s *search) valueIn(d *program.Edited, from solving) ([]float64, error) {
+	p, c := d.Whole(from.call)
+	s.tried++
+	s.m.work += int(float64(p.Time()) * float64(len(from.y)) / float64(max(product(p.Out.Shape()), 1)))
+	v, err := p.Eval(c)
+	return v.Data, err
+}
+
 // newton is the number with which the unrounded program comes nearest to what is left of one entry; ok is false where it does not come
 // to rest.
 func (s *search) newton(f family, start float64) (x float64, ok bool, err error) {
-	e := s.first
-	y, half := e.Target()
-	call := e.Call
-	call.Emulated, call.Bounds = false, false
+	from := solvedFrom(s.first)
+	y, half := from.y, from.half
 	at := func(x float64) []float64 {
-		d := f.edit(e, x)
+		d := f.edit(s.first, x)
 		if d == nil || s.spent() {
 			return nil
 		}
-		p, c := d.Whole(call)
-		s.tried++
-		s.whole(p)
-		v, err := p.Eval(c)
+		v, err := s.valueIn(d, from)
 		if outside(err) != nil && s.failed(err) || err != nil {
 			return nil
 		}
-		return v.Data
+		return v
 	}
 	x = start
 	for range newtonSteps {
@@ -269,7 +286,7 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 			return 0, false, s.err
 		}
 		var up, down float64
-		for _, i := range e.Left {
+		for _, i := range from.left {
 			slope := (w[i] - v[i]) / h
 			if q := 1 / (half[i] * half[i]); slope != 0 && q-q == 0 && slope-slope == 0 {
 				up += q * slope * (y[i] - v[i])
@@ -297,12 +314,12 @@ func (s *search) newton(f family, start float64) (x float64, ok bool, err error)
 	}
 	// A number that is right leaves elements within a few units, of what is rounded on the way.
 	far := 0
-	for _, i := range e.Left {
+	for _, i := range from.left {
 		if !(math.Abs(v[i]-y[i]) <= 64*half[i]) {
 			far++
 		}
 	}
-	return x, 4*far <= len(e.Left), nil
+	return x, 4*far <= len(from.left), nil
 }
 
 // addends looks for a captured tensor that is added to the result, or to what the program reads.
