@@ -7,8 +7,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// A mistake in a mask may show in few tokens: a window that is one key short changes the tokens beyond the window alone. The arithmetic of the engine gives
-// all other tokens to the bit, and another arithmetic would show in these, too. So other masks are tried before other arithmetics.
+// Some mistakes in a mask show in few tokens: a window that is one key short changes only the tokens beyond the window. The engine's arithmetic gives the
+// other tokens to the bit. A different arithmetic would show in most tokens. So the search tries masks before it tries arithmetics.
 
 // spreadTokens is how many tokens, spread over an entry, an arithmetic is asked for before it is asked for all tokens.
 const spreadTokens = 8

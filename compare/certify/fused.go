@@ -117,7 +117,7 @@ func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 			if !whole {
 				of = e.focus()
 			}
-			_, left, _, err := of.strict(a)
+			left, err := of.leftBy(a)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -129,6 +129,19 @@ func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 		}
 	}
 	return held, rest, nil
+}
+
+// leftBy lists elements that an arithmetic does not give. Other orders of summation are tried where few elements are left: an order explains few.
+func (e *evidence) leftBy(a *arithmetic) ([]int, error) {
+	j, err := e.in(evaluated{arithmetic: a})
+	if err != nil {
+		return nil, err
+	}
+	left := j.outside()
+	if 8*len(left) < max(len(e.left), len(e.y.Data)/8) {
+		left, _, err = e.explained(j, a, left)
+	}
+	return left, err
 }
 
 // givenBy reports whether an arithmetic gives every element of an entry: first of a part, if the entry is large.
@@ -168,7 +181,7 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
-	// Kernels that are known to the bit come first: under them a mask may be what is wrong, which takes less than to try all others.
+	// Kernels that are known to the bit come first. A search for a wrong mask under these kernels costs less than all other kernels do.
 	known, others := split(all, (*arithmetic).toTheBit)
 	var best heldMost
 	if err := best.among(f, left, known); err != nil {
@@ -184,19 +197,21 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 			return false, err
 		}
 	}
-	own, suspects := best.own, best.rest
 	switch {
-	case own != nil && len(suspects) == 0:
-		f.own = own
+	case best.own != nil && len(best.rest) == 0:
+		f.own = best.own
 		return true, nil
-	case own != nil && len(best.held) >= 2 && 2*len(best.held) > len(f.entries):
-		return true, f.mostIn(own, suspects)
+	case best.own != nil && len(best.held) >= 2 && 2*len(best.held) > len(f.entries):
+		return true, f.mostIn(best.own, best.rest)
 	}
 	if all = known; best.whole || len(all) == 0 { // if roundings explain all entries, no mistake is looked for
 		return false, nil
 	}
-	if own, suspects, err = besideKernels(f, left, all); own != nil || err != nil {
-		return own != nil, f.mostIn(own, suspects)
+	own, suspects, err := besideKernels(f, left, all)
+	if err != nil {
+		return false, err
+	} else if own != nil {
+		return true, f.mostIn(own, suspects)
 	}
 	fused, err := inFront(newSearch(left, f.entries), all)
 	if err != nil {
@@ -206,11 +221,11 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 	return f.wrong != nil, err
 }
 
-// heldMost is the kernel that explains most entries of a form, of those that the entries show.
+// heldMost is the kernel that explains most entries of a form. The entries have to prove the kernel.
 type heldMost struct {
-	own        *arithmetic
-	held, rest []*evidence
-	whole      bool // some kernel explains all entries, shown or not
+	own        *arithmetic // nil: the entries prove no kernel
+	held, rest []*evidence // the entries that own explains, and the others
+	whole      bool        // some kernel explains all entries, proven or not
 }
 
 // among looks at some kernels, until one that is shown explains all entries.

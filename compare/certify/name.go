@@ -335,7 +335,7 @@ func (i *Isolator) nameIn(ctx context.Context, model *diagnose.Model, left []*ev
 				a = try
 			}
 			rest := e.left
-			if !a.strict() || e.read != nil { // it is another arithmetic, or computed from other leaves
+			if !a.strict() || e.read != nil { // e.left says nothing of another arithmetic, nor of other leaves
 				if _, rest, _, err = e.strict(a); err != nil {
 					return nil, err
 				}

@@ -150,13 +150,13 @@ func (s *suspect) Explains(p *program.Program, c program.Call) (all bool, shown,
 	return true, len(apart), rows, nil
 }
 
-// againstABit is how much proof an element takes away that a program gives by its bounds alone. Under the right edit nineteen of twenty elements at least
-// are those of the trace to the bit, and under another edit half of them: one that is equal is log2(0.95/0.5) ≈ 1 bit of proof, and one that is not
-// takes log2(0.5/0.05) < 4 bits away.
+// againstABit is how many elements of proof one unequal element takes away. The right edit gives at least 19 of 20 elements to the bit. A wrong edit whose
+// bounds hold the trace gives half of them. So an equal element is log2(0.95/0.5) ≈ 1 bit of proof, and an unequal element takes log2(0.5/0.05) < 4
+// bits away.
 const againstABit = 4
 
-// toTheBit lists the elements of what is left that a program gives to the bit, and says how many elements with definite values prove as much. In 16
-// bits a midpoint between two numbers, somewhere on the way, leaves each element of a row a choice, so that no element of the row is definite.
+// toTheBit lists the remaining elements that a program gives to the bit. proof is the number of definite elements that would prove as much. In 16 bits a
+// rounding point near the midpoint of two numbers leaves every element of the row a choice, so that no element of the row is definite.
 func (s *suspect) toTheBit(j *judged) (bits []int, proof int) {
 	if j.model == hooks.F32 {
 		return nil, 0

@@ -98,9 +98,9 @@ func (a *arithmetic) withTables(sites []program.Site, way uint8) *arithmetic {
 	return &b
 }
 
-// provenByTables reports whether an arithmetic differs from transformers in the way of making tables alone, and the rows of some entries do not say that
-// transformers' way is the nearer one: that it gives more elements of a row to the bit. If both ways were as near, either would be the nearer in half
-// of the rows, and in surelyNearer standard deviations more by no chance.
+// provenByTables reports whether an arithmetic makes tables in another way, does everything else as transformers does, and is not further from the trace than
+// transformers' way. The nearer way gives more elements of a row to the bit. Two ways that are equally near win half of the rows each. Chance does not
+// give transformers' way surelyNearer standard deviations more.
 func (a *arithmetic) provenByTables(of []*evidence) (bool, error) {
 	if only, err := a.tablesAlone(of); !only || err != nil {
 		return false, err
@@ -121,10 +121,10 @@ func (a *arithmetic) provenByTables(of []*evidence) (bool, error) {
 	return float64(own-way) <= surelyNearer*math.Sqrt(float64(own+way)), nil
 }
 
-// surelyNearer is how many standard deviations of a count no chance takes it from its mean.
+// surelyNearer is a distance from the mean, in standard deviations, that a count does not reach by chance.
 const surelyNearer = 4
 
-// nearerIn counts the rows of which one of two judgements of a tensor gives more elements to the bit than the other.
+// nearerIn compares two judgements of a tensor row by row, and counts the rows in which each gives more elements to the bit than the other.
 func nearerIn(j, k *judged) (first, second int) {
 	width := 1
 	if n := len(j.y.Shape); n > 0 {

@@ -19,7 +19,7 @@ const (
 // moreWork is how many times the work of a search that stopped is offered.
 const moreWork = 30
 
-// GoesOn says which flag lets a search go on that stopped with so many times DefaultWork.
+// GoesOn names the flag that continues a search which stopped after a number of times DefaultWork.
 func GoesOn(times int) string { return fmt.Sprintf("--search-work %dx goes on", moreWork*times) }
 
 // Share limits the next searches to one of n equal parts of the work that is left. The next call sets another limit.

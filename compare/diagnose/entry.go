@@ -31,7 +31,7 @@ type Entry struct {
 // Few are a few tokens of an entry: a hypothesis that does not give them is refused before all tokens are computed.
 type Few struct {
 	Some program.Some
-	Left []int // elements of these tokens that the arithmetic does not give, by their place among those of Some
+	Left []int // indexes into the elements of Some: those that the arithmetic does not give
 	// Leaves, Far and Target are those of [Judge] for these tokens.
 	Leaves func(x program.Value, limit int) ([]int, error)
 	Far    func(x program.Value) float64

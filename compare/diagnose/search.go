@@ -90,13 +90,13 @@ func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, erro
 	return find(ctx, m, entries, []stage{(*search).few})
 }
 
-// FindMask is Find among the masks alone: windows, blocks, prefixes and masked keys.
+// FindMask is [Find] with one kind of edit: masks with another window, with blocks or a prefix, or with a key that is masked.
 func FindMask(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	return find(ctx, m, entries, []stage{(*search).masks, (*search).seen})
 }
 
-// fewTokens looks at masks before anything else, where large entries have something left in less than half of their tokens. What all steps do wrong
-// shows in all tokens.
+// fewTokens looks at masks before all other edits. It does so for large entries in which less than half of the tokens have remaining elements: a mistake
+// in any other step would show in all tokens.
 func (s *search) fewTokens() error {
 	for _, e := range s.entries {
 		at := s.tokenAxis(e)

@@ -227,8 +227,8 @@ func (s *search) interval(f family, x float64) (low, high float64, err error) {
 	return low, high, nil
 }
 
-// solving is what a number is solved from: the target of an entry, half units of its elements, and which of these are left. Of rows with many columns it
-// is a few columns: a number that is one for all columns shows in each.
+// solving is what a number is solved from: the trace's elements of an entry, half a unit of each, and the indexes of the elements that remain. An entry with
+// long rows gives a few of its columns, since one number acts on all columns.
 type solving struct {
 	call    program.Call
 	y, half []float64
@@ -247,7 +247,7 @@ func solvedFrom(e *Entry) solving {
 	return from
 }
 
-// valueIn is the unrounded value of an edit where a number is solved from. It counts as a try.
+// valueIn returns the unrounded value of an edit for a solving's elements. It counts as a try.
 func (s *search) valueIn(d *program.Edited, from solving) ([]float64, error) {
 	p, c := d.Whole(from.call)
 	s.tried++
