@@ -110,6 +110,10 @@ func (w *walker) hints(d *Divergence) []string {
 		add("%s", length)
 		return hints
 	}
+	if r.Name == order.InputIDs && r.Class == gate.DType {
+		add("token ids are whole numbers: save %s of the local side in an integer dtype, such as int64", order.InputIDs)
+		return hints
+	}
 	if r.Name == order.InputIDs {
 		add("the two sides were given different tokens: look at the tokenizer, BOS and the chat template, or pass the same ids to both with --tokens")
 		return hints

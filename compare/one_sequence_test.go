@@ -290,3 +290,14 @@ func modulesAlone(t *testing.T, walked *capture.Trace, list *order.List, sees fu
 		return []hooks.Event{e}
 	})
 }
+
+// Token ids that were saved as numbers with fractions are another dtype, and no other tokens.
+func TestTokenIDsWithFractions(t *testing.T) {
+	_, list := openModel(t, "gemma3-tiny")
+	local := build(t, manifest("local", 0), fire("input_ids", hooks.F32, []int{1, 3}, 5, 6, 7))
+	ref := build(t, manifest("reference", 0), fire("input_ids", hooks.I64, []int{1, 3}, 5, 6, 7))
+	d := run(t, local, ref, compare.Options{Order: list}).Divergence
+	if d == nil || len(d.Hints) != 1 || !strings.Contains(d.Hints[0], "token ids are whole numbers: save input_ids of the local side in an integer dtype") {
+		t.Errorf("%+v", d)
+	}
+}
