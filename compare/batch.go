@@ -24,7 +24,7 @@ func batch(t *capture.Trace, list *order.List) string {
 		if _, own := t.Manifest().Axes[e.Name]; !ok || own || len(r.Shape) != len(e.Shape) || !strings.HasPrefix(strings.ReplaceAll(e.Axes, " ", ""), "bt") {
 			continue
 		}
-		if e.Shape[0] != 1 || !reads[e.Name] { // all sequences may share one row of positions, and of what is computed from positions
+		if e.Shape[0] != 1 || !reads[e.Name] { // a batch may have one row of positions, and one row of each table of positions
 			continue
 		}
 		if n++; n == 1 {

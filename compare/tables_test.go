@@ -212,6 +212,23 @@ func TestWaysOfTables(t *testing.T) {
 	}
 }
 
+// A frequency that is off by 60 units in one row is within the bounds of another way. But the other rows have transformers' frequencies to the bit, so
+// that no other way of making tables explains the row.
+func TestAWrongRowIsNoWayOfMakingTables(t *testing.T) {
+	model, places := rotaries[0], placesTo(30_000, 64)
+	table := tableOf(turners[0], libraries[0], model.right, model.op, places)
+	const frequency = 20
+	half := model.op.Dim / 2
+	last := len(table.out.data) - model.op.Dim
+	angle := turners[0].angles(libraries[0], model.right, float64(places[len(places)-1]))[frequency] * (1 + 60*0x1p-24)
+	for _, at := range []int{frequency, frequency + half} {
+		table.out.data[last+at] = float32(math.Cos(angle))
+	}
+	if c := eachAlone(t, []single{table})[0]; c.Good() {
+		t.Errorf("%s: %s", c.Outcome, c.Arithmetic)
+	}
+}
+
 // eachAlone certifies tables of float32, each in a trace of its own: they are no entries of one engine.
 func eachAlone(t *testing.T, all []single) []*certify.Certificate {
 	var certs []*certify.Certificate

@@ -125,7 +125,7 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 			return verdict{own: together.own, second: together.second}, err
 		}
 		if together.wrong != nil && f.own == nil {
-			return verdict{own: together.own, second: together.second, wrong: together.wrong}, nil
+			return verdict{own: together.own, second: together.second, wrong: together.wrong, made: together.made}, nil
 		}
 		// A kernel that most of them prove is the engine's. A mistake in some entries of the prompt does not make the others wrong.
 		if f.own == nil && together.own != nil && together.own.rewrites.Kernel() > 0 {

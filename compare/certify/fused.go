@@ -117,7 +117,7 @@ func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 			if !whole {
 				of = e.focus()
 			}
-			left, err := of.leftBy(a)
+			_, left, _, err := of.strict(a)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -129,19 +129,6 @@ func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 		}
 	}
 	return held, rest, nil
-}
-
-// leftBy lists elements that an arithmetic does not give. Other orders of summation are tried where few elements are left: an order explains few.
-func (e *evidence) leftBy(a *arithmetic) ([]int, error) {
-	j, err := e.in(evaluated{arithmetic: a})
-	if err != nil {
-		return nil, err
-	}
-	left := j.outside()
-	if 8*len(left) < max(len(e.left), len(e.y.Data)/8) {
-		left, _, err = e.explained(j, a, left)
-	}
-	return left, err
 }
 
 // givenBy reports whether an arithmetic gives every element of an entry: first of a part, if the entry is large.

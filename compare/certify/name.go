@@ -50,13 +50,9 @@ func number(left, of []*evidence) (*diagnose.Finding, error) {
 	}
 	model := left[0].i.model()
 	for _, a := range all {
-		var entries []*diagnose.Entry
-		for _, e := range of {
-			s, err := suspectOf(e, a)
-			if err != nil {
-				return nil, err
-			}
-			entries = append(entries, s)
+		entries, err := suspectsOf(of, a)
+		if err != nil {
+			return nil, err
 		}
 		if found, err := diagnose.FindNumber(left[0].ctx, model, entries); found.Explains() || err != nil {
 			found.Take()

@@ -60,8 +60,8 @@ func (s *search) leaves(a *arithmetic) (left, far int, err error) {
 	return left, far, nil
 }
 
-// leaves counts the elements of one entry that an arithmetic does not give, and the elements for which it has a choice. With inOrder, an element that only
-// another order of summation gives counts as not given.
+// leaves counts the elements of one entry that an arithmetic does not give, and the elements for which the arithmetic has a choice. With inOrder, other
+// orders of summation give no element.
 func (m *member) leaves(a *arithmetic, inOrder bool) (left, vague int, err error) {
 	engine, err := m.engine(a.rewrites)
 	if err != nil {

@@ -11,11 +11,10 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The ways in which engines make rotary tables are arithmetics. The bounds of a way follow from the errors of its functions and from its
-// roundings, at the base and the scaling of the configuration. Nothing is fitted to the trace, and there are only as many candidates as
-// ways. So a way that gives every element of every entry of a form needs no elements that prove it beside transformers' own way. But
-// transformers' way must not come nearer to the trace. Far from the first token the bounds of a way hold small mistakes, too: an engine that
-// makes its tables as transformers does, and has such a mistake, is nearer to transformers' way.
+// Engines make rotary tables in several ways, and each way is an arithmetic. The bounds of a way follow from the errors of its functions and from its
+// roundings, at the configuration's base and scaling. Nothing is fitted to the trace, and the candidates are as few as the ways. So a way that gives every
+// element of every entry of a form needs no further proof. But transformers' way must not be nearer to the trace. Far from the first token the
+// bounds of a way hold small mistakes, too. An engine that makes its tables as transformers does, and has such a mistake, is nearer to transformers' way.
 
 // tableHabit names the preset of a way.
 func tableHabit(way uint8) string { return fmt.Sprint("tables ", way) }

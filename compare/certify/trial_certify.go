@@ -34,7 +34,7 @@ func (t *trial) certify() (*Certificate, error) {
 	identified := true
 	switch {
 	case len(left) == 0 || t.i.o.Arithmetic != Auto || t.formula == nil:
-	case t.chooses(): // it has no arithmetic of its own, and a wrong one is not named
+	case t.chooses(): // a choice has no arithmetic, and a wrong choice has no name
 		if _, rest, err := t.hull(left); err != nil {
 			return nil, err
 		} else if len(rest) == 0 {

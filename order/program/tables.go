@@ -57,9 +57,9 @@ const unitsOfRecorded = 7
 // unitsOfMixture is what scaling adds to an engine's way to a frequency.
 const unitsOfMixture = 4
 
-// Recorded returns frequencies that are known by their float32 values and not by a formula, such as those with the scaling of YaRN. Each
-// is 1/base^(2j/D) or a part of it, so that the logarithm of its value is not below that of the exponent, which multiplies the errors of
-// the ways; see op.Rotary. nil for what no frequencies are.
+// Recorded returns the frequencies of a recorded program, whose float32 values are known and whose formula is not: YaRN scales such frequencies. A frequency
+// is at most 1/base^(2j/D). So −ln(frequency) is at least ln(base)·2j/D, the number that multiplies the errors of the ways; see op.Rotary. The result is nil
+// if the values are no frequencies.
 func Recorded(values []float64, errors func(way uint8, j int, x float64) float64) *Frequencies {
 	f := &Frequencies{Exact: values}
 	for way := range f.Ways {

@@ -1,0 +1,63 @@
+package diagnose
+
+import (
+	"cmp"
+	"context"
+)
+
+// Find looks for the edit with which the programs give every element of all entries. Where there is none, or where there are several
+// of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
+// trace or the weights, or of an edit that is no program.
+func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
+	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).rowsElsewhere, (*search).shiftedSteps, (*search).activationVariants, (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).cachedBits, (*search).computedIn, (*search).appliedToCached, (*search).partly, (*search).solved, (*search).related, (*search).byRow, (*search).chained, (*search).apartInputs, (*search).computedPartIn, (*search).addends, (*search).operands, (*search).applied, (*search).inPart})
+}
+
+// FindSteps is Find among the edits of steps and numbers alone, and what is known of them together.
+func FindSteps(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
+	return find(ctx, m, entries, []stage{(*search).steps})
+}
+
+// FindNumber is Find among the few edits that may move elements by as little as roundings do, and that ports are known to have: a
+// count that is one off, an activation for another of the families', a number that is 0 or off by powers of ten, a vector of weights
+// that was not loaded. What it finds makes an entry a BUG that some choice of roundings may give, so that it tries no more than these.
+func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
+	return find(ctx, m, entries, []stage{(*search).few})
+}
+
+// FindMask is [Find] with one kind of edit: masks with another window, with blocks or a prefix, or with a key that is masked.
+func FindMask(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
+	return find(ctx, m, entries, []stage{(*search).masks, (*search).seen})
+}
+
+// fewTokens looks at masks before all other edits, if the entries are large and the remaining elements lie in less than half of the tokens. A mistake in
+// any other step shows in all tokens.
+func (s *search) fewTokens() error {
+	for _, e := range s.entries {
+		at := s.tokenAxis(e)
+		if e.Few == nil || at < 0 {
+			return nil
+		}
+		if has, n := e.leftTokens(at); 2*n >= len(has) {
+			return nil
+		}
+	}
+	return cmp.Or(s.masks(), s.seen())
+}
+
+// few looks at the edits of [FindNumber].
+func (s *search) few() error {
+	s.cautious = true
+	for _, look := range []func() error{s.counts, s.activations, s.constants, s.weights} {
+		if err := look(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func find(ctx context.Context, m *Model, entries []*Entry, stages []stage) (*Finding, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	return newSearch(ctx, m, entries).find(stages)
+}
