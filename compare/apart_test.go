@@ -1,8 +1,10 @@
 package compare_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,12 +56,19 @@ func TestMistakesUnderAttentionThatACompilerFused(t *testing.T) {
 	}
 }
 
-// A mask with blocks of eight tokens changes the last tokens alone, and has its name under a kernel whose operands are rounded as transformers does.
+// A mask with blocks changes the last tokens alone, and has its name under a kernel whose operands are rounded as transformers does, and under one with
+// float32 in front of it.
 func TestMasksUnderFusedAttention(t *testing.T) {
-	of := certifier(t, "qwen3-tiny", attention{result: 1, alike: true, rounded: true, block: 8}.trace(t, "qwen3-tiny"))
-	for _, name := range []string{"layers.0.self_attn.o_proj", "layers.1.self_attn.o_proj", "layers.2.self_attn.o_proj"} {
-		if z := of(name); z.Outcome != certify.Bug || !strings.Contains(z.Mistake, "the mask has blocks of 8 tokens") {
-			t.Errorf("%s: %s, %q: %s", name, z.Outcome, z.Mistake, z.Arithmetic)
+	for _, a := range []attention{
+		{result: 1, alike: true, rounded: true, block: 8},
+		{result: 1, alike: true, rounded: true, block: 30, tokens: 48},
+		{result: 1, alike: true, block: 30, tokens: 48},
+	} {
+		of, want := certifier(t, "qwen3-tiny", a.trace(t, "qwen3-tiny")), fmt.Sprintf("the mask has blocks of %d tokens", a.block)
+		for _, name := range []string{"layers.0.self_attn.o_proj", "layers.1.self_attn.o_proj", "layers.2.self_attn.o_proj"} {
+			if z := of(name); z.Outcome != certify.Bug || !strings.Contains(z.Mistake, want) {
+				t.Errorf("%s: %s, %q: %s", name, z.Outcome, z.Mistake, z.Arithmetic)
+			}
 		}
 	}
 }
@@ -71,47 +80,74 @@ type attention struct {
 	alike  bool    // the last layer reads the tables as the others do
 	scaled int     // how often scores are scaled; 0 for once
 	block  int     // tokens of a block, whose queries see their own block alone; 0 for none
+	tokens int     // 0: as many as the golden has
+	f32    bool    // the model's dtype is float32; else bfloat16
+	faint  float64 // how little the first layer looks beyond its block: the weight of a key there is e^-faint
+	spared bool    // the first layer has no blocks
 	// rounded: queries and keys are rotated as transformers rotates them, with a rounding after each step; else in float32.
 	rounded bool
+}
+
+func (a attention) dtype() hooks.DType {
+	if a.f32 {
+		return hooks.F32
+	}
+	return hooks.BF16
 }
 
 // trace is a run of some layers of which queries, keys, values and the output were captured.
 func (a attention) trace(t *testing.T, dir string) *capture.Trace {
 	t.Helper()
 	ck, list := openModel(t, dir)
-	golden := openGolden(t, "golden/"+dir+"/prefill.bfloat16.safetensors")
+	golden := openGolden(t, "golden/"+dir+"/prefill."+a.dtype().String()+".safetensors")
 	rng := rand.New(rand.NewPCG(7, 7))
 	entry, _ := list.Lookup("rotary.cos")
 	turns := op.Frequencies(entry.Op.(op.Rotary))
 	last := map[string][]float64{}
 	return rewritten(t, golden, func(m *capture.Manifest) { m.Scope, m.Entries = capture.Scope{}, nil }, func(_ string, e hooks.Event) []hooks.Event {
 		layer, name, _ := strings.Cut(e.Name, ".self_attn.")
+		shape := e.Tensor.Shape
+		if a.tokens > 0 && len(shape) > 1 {
+			shape = slices.Clone(shape)
+			shape[1] = a.tokens
+		}
 		switch {
 		case e.Name == "input_ids", e.Name == "position_ids":
-			return []hooks.Event{e}
+			ids := make([]float64, sizeOf(shape))
+			for i := range ids {
+				ids[i] = float64(i)
+			}
+			return []hooks.Event{fire(e.Name, hooks.I64, shape, ids...)}
 		case name == "q_norm", name == "k_norm", name == "v_proj":
-			x := valuesOf(e.Tensor)
+			x := make([]float64, sizeOf(shape))
 			for i := range x {
-				x[i] = floats.Round(hooks.BF16, 2*rng.NormFloat64())
+				x[i] = floats.Round(a.dtype(), 2*rng.NormFloat64())
+			}
+			if layer == "layers.0" && a.faint > 0 {
+				a.turnedAway(name, x, len(turns))
 			}
 			last[name] = x
-			return []hooks.Event{fire(e.Name, hooks.BF16, e.Tensor.Shape, x...)}
+			return []hooks.Event{fire(e.Name, a.dtype(), shape, x...)}
 		case name != "o_proj":
 			return nil
 		}
 		entry, _ := list.Lookup(e.Name)
-		rows, err := reference.Weights(ck, hooks.BF16)(entry.Weights[0])
+		rows, err := reference.Weights(ck, a.dtype())(entry.Weights[0])
 		if err != nil {
 			t.Fatal(err)
+		}
+		block := a.block
+		if layer == "layers.0" && a.spared {
+			block = 0
 		}
 		own, ahead, by := layer == "layers.2" && !a.alike, 0, 1.0
 		if own {
 			ahead, by = a.ahead, a.result
 		}
-		tokens, width := e.Tensor.Shape[1], 2*len(turns)
-		q := rotatedBy(last["q_norm"], tokens, turns, 0, true, a.rounded)
-		k := rotatedBy(last["k_norm"], tokens, turns, ahead, !own, a.rounded)
-		context := attend(q, k, last["v_proj"], tokens, width, max(a.scaled, 1), a.block)
+		tokens, width := shape[1], 2*len(turns)
+		q := rotatedBy(last["q_norm"], tokens, turns, 0, true, a.rounded, a.dtype())
+		k := rotatedBy(last["k_norm"], tokens, turns, ahead, !own, a.rounded, a.dtype())
+		context := attend(q, k, last["v_proj"], tokens, width, max(a.scaled, 1), block, a.dtype())
 		var y []float64
 		for token := range tokens {
 			x := context[token*len(context)/tokens:]
@@ -120,19 +156,37 @@ func (a attention) trace(t *testing.T, dir string) *capture.Trace {
 				for i, w := range of {
 					sum += w * x[i]
 				}
-				y = append(y, floats.Round(hooks.BF16, by*sum))
+				y = append(y, floats.Round(a.dtype(), by*sum))
 			}
 		}
-		return []hooks.Event{fire(e.Name, hooks.BF16, e.Tensor.Shape, y...)}
+		return []hooks.Event{fire(e.Name, a.dtype(), shape, y...)}
 	})
+}
+
+// turnedAway turns the keys of the first block away from all queries, in the pair that a position turns least, and makes the other pairs small: such a key
+// has the same low weight for all queries.
+func (a attention) turnedAway(name string, x []float64, half int) {
+	for i := range x {
+		x[i] /= 8
+	}
+	for from := 0; from < len(x); from += 2 * half {
+		switch first := from/(2*half) < a.block; {
+		case name == "q_norm":
+			x[from+half-1], x[from+2*half-1] = floats.Round(a.dtype(), a.faint*math.Sqrt(float64(2*half))), 0
+		case name == "k_norm" && first:
+			x[from+half-1], x[from+2*half-1] = -1, 0
+		case name == "k_norm":
+			x[from+half-1], x[from+2*half-1] = 0, 0
+		}
+	}
 }
 
 // rotatedBy rotates vectors, [tokens, heads, 2 × turns], in float32 and rounds the result once. The cosines are rounded or not. Each: the sines, the
 // products and their sum are rounded too.
-func rotatedBy(x []float64, tokens int, turns []float64, ahead int, rounded, each bool) []float64 {
+func rotatedBy(x []float64, tokens int, turns []float64, ahead int, rounded, each bool, d hooks.DType) []float64 {
 	round := func(x float32) float32 {
 		if each {
-			return float32(floats.Round(hooks.BF16, float64(x)))
+			return float32(floats.Round(d, float64(x)))
 		}
 		return x
 	}
@@ -145,11 +199,11 @@ func rotatedBy(x []float64, tokens int, turns []float64, ahead int, rounded, eac
 			cos, sin := float32(math.Cos(angle)), float32(math.Sin(angle))
 			sin = round(sin)
 			if rounded || each {
-				cos = float32(floats.Round(hooks.BF16, float64(cos)))
+				cos = float32(floats.Round(d, float64(cos)))
 			}
 			a, b := float32(x[from+j]), float32(x[from+j+half])
-			y[from+j] = floats.Round(hooks.BF16, float64(round(a*cos)-round(b*sin)))
-			y[from+j+half] = floats.Round(hooks.BF16, float64(round(b*cos)+round(a*sin)))
+			y[from+j] = floats.Round(d, float64(round(a*cos)-round(b*sin)))
+			y[from+j+half] = floats.Round(d, float64(round(b*cos)+round(a*sin)))
 		}
 	}
 	return y
@@ -157,7 +211,7 @@ func rotatedBy(x []float64, tokens int, turns []float64, ahead int, rounded, eac
 
 // attend is attention as a fused kernel computes it whose keys are one block, [tokens, heads × width]; keys and values have one head. Scores are scaled by
 // 1/√width so often. A query sees the keys from the beginning of its block on.
-func attend(q, k, v []float64, tokens, width, scaled, block int) []float64 {
+func attend(q, k, v []float64, tokens, width, scaled, block int, d hooks.DType) []float64 {
 	scale := float32(math.Pow(float64(width), -float64(scaled)/2))
 	out := make([]float64, len(q))
 	for from := 0; from < len(q); from += width {
@@ -168,8 +222,8 @@ func attend(q, k, v []float64, tokens, width, scaled, block int) []float64 {
 		scores, top := make([]float32, keys), float32(math.Inf(-1))
 		for j := first; j < keys; j++ {
 			sum := 0.0
-			for d := range width {
-				sum += q[from+d] * k[j*width+d]
+			for i := range width {
+				sum += q[from+i] * k[j*width+i]
 			}
 			scores[j] = float32(sum) * scale
 			top = max(top, scores[j])
@@ -179,13 +233,13 @@ func attend(q, k, v []float64, tokens, width, scaled, block int) []float64 {
 			sum += float64(float32(math.Exp(float64(s - top))))
 		}
 		for j, s := range scores[first:] {
-			p := floats.Round(hooks.BF16, float64(float32(math.Exp(float64(s-top)))))
-			for d := range o {
-				o[d] += p * v[(first+j)*width+d]
+			p := floats.Round(d, float64(float32(math.Exp(float64(s-top)))))
+			for i := range o {
+				o[i] += p * v[(first+j)*width+i]
 			}
 		}
-		for d := range o {
-			out[from+d] = floats.Round(hooks.BF16, float64(float32(o[d])*(1/float32(sum))))
+		for i := range o {
+			out[from+i] = floats.Round(d, float64(float32(o[i])*(1/float32(sum))))
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
@@ -40,3 +41,42 @@ func TestAWindowIsNoWayOfMakingTables(t *testing.T) {
 		}
 	}
 }
+
+// Layers 1 and 2 have a mask with blocks of 30 tokens. Of the first layer the bounds of float32 hold both masks, since it hardly looks beyond a block. Its
+// bits tell which of the two it has.
+func TestBitsTellAMistakeWithinTheBounds(t *testing.T) {
+	for _, spared := range []bool{false, true} {
+		ck, list := openModel(t, "qwen3-tiny")
+		trace := attention{result: 1, alike: true, rounded: true, f32: true, block: 30, tokens: 48, faint: 16, spared: spared}.trace(t, "qwen3-tiny")
+		i, err := certify.NewIsolator(trace, list, reference.Weights(ck, hooks.F32), certify.IsolateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		chain := certify.NewChain(i, sameInputs{})
+		for _, name := range []string{"layers.2.self_attn.o_proj", "layers.0.self_attn.o_proj"} {
+			l, err := chain.At(t.Context(), name, 0)
+			if err != nil || l.Cert == nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			z, first := l.Cert, name[7] == '0'
+			switch named := strings.Contains(z.Mistake, "the mask has blocks of 30 tokens"); {
+			case first && spared:
+				if z.Outcome != certify.Rounding || z.Outside > 0 {
+					t.Errorf("%s has all keys: %s, %d outside: %s", name, z.Outcome, z.Outside, z.Detail())
+				}
+			case z.Outcome != certify.Bug || !named:
+				t.Errorf("%s: %s, %q", name, z.Outcome, z.Mistake)
+			case first && (z.Outside > 0 || z.Nearer == nil || z.FirstToken != 30 || !strings.Contains(z.Detail(), "more elements to the bit in 18 rows, and fewer in 0")):
+				t.Errorf("%s: %d outside, first token %d: %s", name, z.Outside, z.FirstToken, z.Detail())
+			}
+		}
+	}
+}
+
+// sameInputs is a walk over a trace that was given what the reference was given.
+type sameInputs struct{}
+
+func (sameInputs) Given(string, int) (bool, error)        { return true, nil }
+func (sameInputs) Compared(string) bool                   { return true }
+func (sameInputs) Limit(string) float64                   { return 0 }
+func (sameInputs) Within(int, string) (bool, bool, error) { return true, true, nil }

@@ -68,6 +68,9 @@ type Certificate struct {
 	Scale      measure.Number `json:"scale"`
 	ScaleError measure.Number `json:"scale_error"`
 
+	// Nearer is of a BUG of which no element is outside; nil of any other entry.
+	Nearer *Nearer `json:"nearer,omitempty"`
+
 	// Set says where the elements outside lie, a phrase an axis: "tokens 3 and after", "channel 17", "44 of 64 channels".
 	Set []string `json:"set,omitempty"`
 	// FirstToken is, of a BUG, the first token of the pass with an element outside; −1 for an entry without tokens.

@@ -15,8 +15,10 @@ func (f *form) decide() error {
 		f.own = &arithmetic{}
 		return nil
 	}
-	var err error
-	if f.wrong, err = f.maskedIn(left, &arithmetic{}); f.wrong != nil || err != nil {
+	if has, err := f.mistaken(); has || err != nil {
+		return err
+	}
+	if err := f.maskedFirst(); f.wrong != nil || err != nil {
 		return err
 	}
 	if done, err := f.inKernels(left); done || err != nil {

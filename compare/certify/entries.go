@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/tracediff/tracediff/order"
@@ -68,6 +69,11 @@ func (i *Isolator) evidence(ctx context.Context, n order.Node) (*evidence, error
 	return &evidence{t, left}, nil
 }
 
+// shows reports whether an entry has a finite element, or one that transformers' arithmetic leaves. NaN is NaN in every arithmetic.
+func (e *evidence) shows() bool {
+	return len(e.left) > 0 || slices.ContainsFunc(e.y.Data, func(y float64) bool { return !math.IsNaN(y) && !math.IsInf(y, 0) })
+}
+
 // lacking reports whether an error says that an entry cannot be computed from what was captured.
 func lacking(err error) bool {
 	var bare *order.BareError
@@ -88,7 +94,7 @@ func (i *Isolator) entriesOf(ctx context.Context, name string) (all []*evidence,
 		if err != nil {
 			return nil, nil, err
 		}
-		if e != nil {
+		if e != nil && e.shows() {
 			all = append(all, e)
 			elements += len(e.y.Data)
 		}

@@ -1,9 +1,12 @@
 package certify
 
 import (
+	"context"
+	"math"
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
 
@@ -13,21 +16,15 @@ import (
 // spreadTokens is how many tokens, spread over an entry, an arithmetic is asked for before it is asked for all tokens.
 const spreadTokens = 8
 
-// maskedIn looks for another mask under an arithmetic that gives all elements of more than half of the tokens of each entry. The finding is nil if the
-// arithmetic does not, if no mask explains all entries, and if the entries show too little. With a finding the arithmetic is that of the form.
-func (f *form) maskedIn(left []*evidence, a *arithmetic) (*diagnose.Finding, error) {
-	if !left[0].formula.Fuses() {
+// maskedIn looks for another mask under an arithmetic that gives all elements of more than half of the tokens of each of some entries. The finding is nil
+// if the arithmetic does not, if no mask explains all of these entries, and if they show too little. With a finding the arithmetic is that of the form.
+func (f *form) maskedIn(of []*evidence, a *arithmetic) (*diagnose.Finding, error) {
+	if !of[0].formula.Fuses() {
 		return nil, nil
 	}
-	of := f.entries
 	if !a.strict() {
-		for _, e := range left {
-			if few, err := e.givesMostOf(a); !few || err != nil {
-				return nil, err
-			}
-		}
 		var err error
-		if of, err = leftUnder(f.entries, a); err != nil {
+		if of, err = leftUnder(of, a); err != nil {
 			return nil, err
 		}
 	}
@@ -38,14 +35,177 @@ func (f *form) maskedIn(left []*evidence, a *arithmetic) (*diagnose.Finding, err
 	if err != nil {
 		return nil, err
 	}
-	model := left[0].i.model()
-	model.Work = arithmeticWork * left[0].i.times()
-	found, err := diagnose.FindMask(left[0].ctx, model, entries)
+	model := of[0].i.model()
+	model.Work = arithmeticWork * of[0].i.times()
+	found, err := diagnose.FindMask(of[0].ctx, model, entries)
 	if !found.Explains() || err != nil {
 		return nil, err
 	}
 	f.own, f.made = a, found.Take()
 	return found, nil
+}
+
+// maskedFirst looks for another mask under transformers' arithmetic, if that gives all elements of a few tokens which are spread over the large entries.
+func (f *form) maskedFirst() (err error) {
+	for _, e := range f.entries {
+		if few := e.spread(); few != nil && len(few.left) > 0 {
+			return nil
+		}
+	}
+	f.wrong, err = f.maskedIn(f.entries, &arithmetic{})
+	return err
+}
+
+// maskedUnder looks for another mask under transformers' arithmetic, or under some known kernels, also with float32 in front of them, in more than half of
+// the entries. Large entries are asked under the one arithmetic that gives most of a few tokens which are spread over them. The other entries may have the
+// second arithmetic of the form.
+func (f *form) maskedUnder(left []*evidence, kernels []*arithmetic) error {
+	var some []*evidence
+	of := samples(left)
+	for _, e := range of {
+		few := e.spread()
+		if few == nil {
+			return f.maskedInAny(kernels)
+		}
+		some = append(some, few)
+	}
+	all, err := inFront(newSearch(left, f.entries), kernels)
+	if err != nil {
+		return err
+	}
+	a, err := nearestInRows(some, of[0], slices.Concat([]*arithmetic{{}}, kernels, all))
+	if a == nil || err != nil {
+		return err
+	}
+	var held, rest, shown []*evidence
+	for _, e := range f.entries {
+		few := e.spread()
+		if few == nil {
+			return nil
+		}
+		rows, err := few.rowsLeft(a)
+		if err != nil {
+			return err
+		}
+		if 2*rows >= spreadTokens {
+			rest = append(rest, e)
+			continue
+		}
+		held, shown = append(held, e), append(shown, few)
+	}
+	if len(held) < 2 && len(rest) > 0 || 2*len(held) <= len(f.entries) {
+		return nil
+	}
+	if a.beside != nil {
+		if proven, err := a.proven(shown); !proven || err != nil {
+			return err
+		}
+	}
+	if f.wrong, err = f.maskedIn(held, a); f.wrong == nil || err != nil {
+		return err
+	}
+	return f.mostIn(a, rest)
+}
+
+// maskedInAny looks for another mask under one of some kernels, which explains all entries.
+func (f *form) maskedInAny(kernels []*arithmetic) (err error) {
+	for _, a := range kernels {
+		if f.wrong, err = f.maskedIn(f.entries, a); f.wrong != nil || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nearestInRows is the arithmetic that gives all elements of more than half of the rows in most of some entries, and of these the arithmetic that leaves
+// something of fewest rows: of the few tokens of the first entry, then of the few tokens of all, then of the first entry whole. It is nil if no arithmetic
+// gives so many rows of more than half of the entries.
+func nearestInRows(few []*evidence, whole *evidence, all []*arithmetic) (*arithmetic, error) {
+	for _, of := range [][]*evidence{few[:1], few, {whole}} {
+		var err error
+		if all, err = nearestIn(of, all); len(all) == 0 || err != nil {
+			return nil, err
+		}
+	}
+	return all[0], nil
+}
+
+// nearestIn lists, of the arithmetics that give more than half of the rows of more than half of some entries, those that leave something of fewest rows.
+func nearestIn(of []*evidence, all []*arithmetic) (nearest []*arithmetic, err error) {
+	fewest := math.MaxInt
+	for _, a := range all {
+		held, rows := 0, 0
+		for _, e := range of {
+			n, err := e.rowsLeft(a)
+			if err != nil {
+				return nil, err
+			}
+			if rows += n; 2*n < e.y.Shape[tokenAxis(e.entry)] {
+				held++
+			}
+		}
+		if 2*held <= len(of) || rows > fewest {
+			continue
+		}
+		if rows < fewest {
+			nearest, fewest = nil, rows
+		}
+		nearest = append(nearest, a)
+	}
+	return nearest, nil
+}
+
+// rowsLeft counts the rows of which an arithmetic leaves something, whatever the order of its sums.
+func (e *evidence) rowsLeft(a *arithmetic) (int, error) {
+	j, err := e.in(evaluated{arithmetic: a})
+	if err != nil {
+		return 0, err
+	}
+	return e.rowsIn(j.outsideOf(nil, len(e.y.Data))), nil
+}
+
+// mistaken takes the verdict of the prompt's passes, if they have a named mistake, and if with the mistake their arithmetics explain all entries of this form.
+func (f *form) mistaken() (bool, error) {
+	if f.several == nil {
+		return false, nil
+	}
+	g, err := f.several()
+	if err != nil || g.wrong == nil || g.made == nil {
+		return false, err
+	}
+	for _, e := range f.entries {
+		explained, err := (&form{entries: []*evidence{e}}).explainedBy(g.own, g.second)
+		if err == nil && !explained {
+			explained, err = g.hasMistake(e.trial)
+		}
+		if !explained || err != nil {
+			return false, err
+		}
+	}
+	f.verdict = g.verdict
+	return true, nil
+}
+
+// mistakeOfForms is the mistake that the forms of a role have, with its edit, of the forms whose arithmetic was looked for. It is nil if one of them has none
+// while its arithmetics leave something, and if two forms have different mistakes.
+func (i *Isolator) mistakeOfForms(ctx context.Context, role string) (found *diagnose.Finding, made diagnose.Made, err error) {
+	c := i.capturedForms()
+	for _, name := range c.names {
+		of := func(n order.Node) bool { return diagnose.Role(i.list.Entries[n.Entry].Name) == role }
+		if !slices.ContainsFunc(c.nodes[name], of) || !i.decided(name) {
+			continue
+		}
+		f, err := i.form(ctx, name)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case f.wrong.Named() && f.made != nil && (found == nil || found.Text() == f.wrong.Text()):
+			found, made = f.wrong, f.made
+		case f.wrong != nil || f.own == nil || f.suspects:
+			return nil, nil, nil
+		}
+	}
+	return found, made, nil
 }
 
 // inFewTokens reports whether the elements that are left lie in less than half of the tokens of several.
@@ -61,20 +221,18 @@ func (e *evidence) inFewTokens() bool {
 	return 2*len(tokens) < e.y.Shape[at]
 }
 
-// givesMostOf reports whether an arithmetic gives all elements of more than half of a few tokens that are spread over the entry.
-func (e *evidence) givesMostOf(a *arithmetic) (bool, error) {
+// spread is the entry with a few tokens that are spread over it; nil where it has no more tokens.
+func (e *evidence) spread() *evidence {
 	at := tokenAxis(e.entry)
 	if at < 0 || at >= len(e.y.Shape)-1 || e.chooses() || e.y.Terms != nil || e.call.Some != nil || e.y.Shape[at] <= spreadTokens {
-		return true, nil
+		return nil
 	}
 	t := *e.trial
-	few := &evidence{&t, nil}
+	few := &evidence{&t, e.left}
 	t.call.Some = &program.Some{Axis: at}
 	for k := range spreadTokens {
 		t.call.Some.Keep = append(t.call.Some.Keep, (2*k+1)*e.y.Shape[at]/(2*spreadTokens))
 	}
 	few.take(at, t.call.Some.Keep)
-	var err error
-	_, few.left, _, err = few.strict(a)
-	return few.inFewTokens(), err
+	return few
 }

@@ -348,7 +348,8 @@ func (f *verdict) hasMistake(t *trial) (bool, error) {
 	if f.wrong == nil || f.made == nil {
 		return f.wrong != nil, nil
 	}
-	return givenWith(t, f.own, f.made)
+	j, err := givenWith(t, f.own, f.made)
+	return j != nil, err
 }
 
 // within reports whether some choice of roundings gives each element. Of a large entry few elements are asked first: what no choice gives needs no more.

@@ -175,10 +175,8 @@ func (f *form) inKernels(left []*evidence) (done bool, err error) {
 		return false, err
 	}
 	if !best.whole {
-		for _, a := range known {
-			if f.wrong, err = f.maskedIn(left, a); f.wrong != nil || err != nil {
-				return f.wrong != nil, err
-			}
+		if err := f.maskedUnder(left, known); f.wrong != nil || err != nil {
+			return f.wrong != nil, err
 		}
 		if err := best.among(f, left, others); err != nil {
 			return false, err

@@ -106,9 +106,9 @@ func (i *Isolator) editOf(ctx context.Context, n order.Node) (*edit, error) {
 		if a == nil {
 			continue
 		}
-		if given, err := givenWith(e.trial, a, made); err != nil {
+		if j, err := givenWith(e.trial, a, made); err != nil {
 			return nil, err
-		} else if given {
+		} else if j != nil {
 			return &edit{found, made, a, e.left, found.Positions()}, nil
 		}
 	}

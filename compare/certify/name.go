@@ -8,7 +8,6 @@ import (
 
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/order"
-	"github.com/tracediff/tracediff/order/op"
 )
 
 // model is what a search knows beside the entries.
@@ -89,8 +88,11 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 			f.finding = &diagnose.Finding{Likely: likely, Page: diagnose.QuantisedPage}
 			return
 		}
-		f.finding, f.err = i.name(ctx, role)
-		if f.made = f.finding.Take(); f.made == nil || f.err != nil {
+		if f.finding, f.made, f.err = i.mistakeOfForms(ctx, role); f.finding == nil && f.err == nil {
+			f.finding, f.err = i.name(ctx, role)
+			f.made = f.finding.Take()
+		}
+		if f.made == nil || f.err != nil {
 			return
 		}
 		var all bool
@@ -204,102 +206,6 @@ func (i *Isolator) together(ctx context.Context, role string, left []*evidence, 
 		return nil, nil
 	}
 	return &roles{left, own, right}, nil
-}
-
-// opens reports whether some entries have another program between them and what has says of each.
-func (i *Isolator) opens(left []*evidence, has func(e *evidence) func(order.Node) bool) (bool, error) {
-	for _, e := range left {
-		t, err := i.unread(e.ctx, e.node, has(e))
-		if err == nil && len(t.cut.Steps) != len(e.cut.Steps) {
-			return true, nil
-		} else if err != nil && !lacking(err) {
-			return false, err
-		}
-	}
-	return false, nil
-}
-
-// opened are the entries between them and what has says of each; nil where none is of another program.
-func (i *Isolator) opened(left []*evidence, has func(e *evidence) func(order.Node) bool) ([]*evidence, error) {
-	all, some := slices.Clone(left), false
-	for k, e := range left {
-		t, err := i.unread(e.ctx, e.node, has(e))
-		if lacking(err) || err == nil && (len(t.cut.Steps) == len(e.cut.Steps) || e.kept != nil && !t.inParts()) {
-			continue
-		} else if err != nil {
-			return nil, err
-		}
-		if e.kept != nil { // it is some tokens
-			t, err = t.of(e.kept)
-		} else {
-			err = t.readAll()
-		}
-		if err != nil {
-			return nil, err
-		}
-		t.read = i.orArgument
-		if err := t.prepare(); err != nil {
-			return nil, err
-		} else if t.formula == nil {
-			continue
-		}
-		some, all[k] = true, &evidence{t, e.left}
-	}
-	if !some {
-		return nil, nil
-	}
-	return all, nil
-}
-
-// fromArguments are what was captured without masks and rotary tables, which are computed too.
-func (i *Isolator) fromArguments(*evidence) func(order.Node) bool {
-	return func(n order.Node) bool { return i.given(n) || i.has(n) && !i.fixed(n.Entry) }
-}
-
-// fromTokens are what was captured without the caches of the passes before, which may not be what was kept: a cache is then computed
-// from what each pass has put into it.
-func (i *Isolator) fromTokens(e *evidence) func(order.Node) bool {
-	return func(n order.Node) bool {
-		return i.has(n) && (n.Pass == e.node.Pass || e.node.Pass > mostPasses || !i.cached(n.Entry))
-	}
-}
-
-// mostPasses is the last pass of which a cache is computed from what each pass before has put into it.
-const mostPasses = 16
-
-// fromProducts are, of the passes before, what was captured of products with matrices alone: what is made of those may not be what
-// was kept.
-func (i *Isolator) fromProducts(e *evidence) func(order.Node) bool {
-	return func(n order.Node) bool {
-		if !i.has(n) || n.Pass == e.node.Pass || e.node.Pass > mostPasses || i.given(n) || i.fixed(n.Entry) {
-			return i.has(n)
-		}
-		return slices.ContainsFunc(i.list.Entries[n.Entry].Weights, func(w order.Weight) bool { return len(w.Shape) > 1 })
-	}
-}
-
-// cached reports whether an entry goes on with itself of the pass before.
-func (i *Isolator) cached(entry int) bool {
-	e := &i.list.Entries[entry]
-	return slices.ContainsFunc(e.Inputs, func(r order.Ref) bool { return r.Prev && r.Name == e.Name })
-}
-
-// given reports whether a node is an argument of the model.
-func (i *Isolator) given(n order.Node) bool {
-	_, given := i.list.At(n).Op.(op.Given)
-	return given
-}
-
-// fixed reports whether an entry is the same in every model of its settings: it follows from positions, without any weight.
-func (i *Isolator) fixed(entry int) bool {
-	e := &i.list.Entries[entry]
-	if e.Op == nil || len(e.Weights) > 0 || len(e.Inputs) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(e.Inputs, func(r order.Ref) bool {
-		at := i.list.Index(r.Name)
-		return r.Prev || !i.given(order.Node{Entry: at}) && !i.fixed(at)
-	})
 }
 
 // nameIn looks for what is wrong with some entries, each in its own arithmetic, or where that is not known in each of a few. Right are

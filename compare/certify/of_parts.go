@@ -170,9 +170,11 @@ func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made
 			if err != nil {
 				return false, err
 			}
-			if given, err = givenWith(part, a, made); err != nil {
+			j, err := givenWith(part, a, made)
+			if err != nil {
 				return false, err
 			}
+			given = j != nil
 		}
 		if given {
 			return true, nil
@@ -181,19 +183,18 @@ func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made
 	return false, nil
 }
 
-// givenWith reports whether an edit gives every element of an entry in an arithmetic. The entry is computed once, with the edit.
-func givenWith(t *trial, a *arithmetic, made diagnose.Made) (bool, error) {
+// givenWith judges an entry with an edit in an arithmetic. The entry is computed once, with the edit. The judgement is nil if the edit leaves an element.
+func givenWith(t *trial, a *arithmetic, made diagnose.Made) (*judged, error) {
 	if err := t.prepare(); err != nil {
-		return false, err
+		return nil, err
 	}
 	s, err := suspectIn(&evidence{t, nil}, a)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	d := made(s.entry)
 	if d == nil {
-		return false, nil
+		return nil, nil
 	}
-	j, err := s.given(d.Whole(s.entry.Call))
-	return j != nil, err
+	return s.given(d.Whole(s.entry.Call))
 }

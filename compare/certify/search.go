@@ -330,61 +330,6 @@ func (s *search) descend(starts []*arithmetic) (*arithmetic, error) {
 	return nil, nil
 }
 
-// neighbours are an arithmetic with another choice at one site, for each site and choice.
-func (s *search) neighbours(a *arithmetic) ([]*arithmetic, error) {
-	p, err := s.of(a.rewrites)
-	if err != nil {
-		return nil, err
-	}
-	var all []*arithmetic
-	sites, steps := p.Sites()
-	for _, at := range sites {
-		st := &p.Steps[steps[at][0]]
-		own := program.Choice{Round: st.Round}
-		now, ok := a.at[at]
-		if !ok {
-			now = own
-		}
-		for _, c := range alternatives(st, s.dtype) {
-			if c != now {
-				all = append(all, a.flip(at, c, own))
-			}
-		}
-	}
-	return all, nil
-}
-
-// alternatives are the choices at a site.
-func alternatives(s *program.Step, d hooks.DType) []program.Choice {
-	if s.Prim == program.Copy {
-		return []program.Choice{{Round: program.Plain}, {Round: program.Half}, {Round: program.Table}}
-	}
-	rounds := []program.Rounding{program.Plain, program.Model}
-	if d == hooks.F32 || s.Prim == program.Number {
-		rounds = []program.Rounding{program.Plain, program.None}
-		if d != hooks.F32 {
-			rounds = append(rounds, program.Model)
-		}
-	}
-	if !slices.Contains(rounds, s.Round) {
-		rounds = append(rounds, s.Round)
-	}
-	if s.Prim == program.Angle { // its ways are those of all tables at once: see presets
-		return nil
-	}
-	ways := s.Ways()
-	if s.Prim == program.Sum { // statistics are taken in parts by those who take all sums so: see presets
-		ways = 1
-	}
-	var all []program.Choice
-	for way := range ways {
-		for _, r := range rounds {
-			all = append(all, program.Choice{Way: uint8(way), Round: r})
-		}
-	}
-	return all
-}
-
 // plainest takes back each choice without which an arithmetic explains the entries as well: what is said is what shows.
 func (s *search) plainest(a *arithmetic) (*arithmetic, error) {
 	p, err := s.of(a.rewrites)

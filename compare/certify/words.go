@@ -23,7 +23,9 @@ func (c *Certificate) Factor() bool {
 func (c *Certificate) Detail() string {
 	scaled := fmt.Sprintf("scaled by %.9g ± %.1g", float64(c.Scale), float64(c.ScaleError))
 	text := fmt.Sprintf("wrong on its own inputs: %d of %d elements differ by more than rounding", c.Outside, c.Elements)
-	if measure.Finite(float64(c.Worst)) {
+	if c.Nearer != nil {
+		text = c.Nearer.words()
+	} else if measure.Finite(float64(c.Worst)) {
 		text += fmt.Sprintf(", up to %.2g times the rounding bound", float64(c.Worst))
 	}
 	if len(c.Set) > 0 {

@@ -1,0 +1,82 @@
+package certify
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+)
+
+// In 16 bits the bounds of the right operation may hold all that a mistake changes: a window that is one key short moves some elements of the first layer
+// by one unit. Where the other entries of the form prove the mistake, two hypotheses are left for such an entry, the mistake and the right operation, and
+// the bits of the entry decide between them.
+
+// Nearer counts the rows of an entry in which a mistake that other entries of its form prove gives more elements to the bit than the right operation
+// gives, and the rows in which it gives fewer.
+type Nearer struct {
+	With    int `json:"with"`
+	Without int `json:"without"`
+}
+
+// sure reports whether a right entry has such counts by chance with less than the probability of four standard deviations. In a right entry a row is nearer
+// to either with a chance of a half at most.
+func (n Nearer) sure() bool {
+	return float64(n.With-n.Without) >= surelyNearer*math.Sqrt(float64(n.With+n.Without))
+}
+
+// withMistake is the certificate of an entry that is right by its bounds, if other entries of its form have a mistake. It is a BUG if the mistake gives
+// every element, and surely more of them to the bit. The search for the mistake is not begun here.
+func (i *Isolator) withMistake(ctx context.Context, n order.Node, cut *order.Plan, c *Certificate) (*Certificate, error) {
+	name := i.formOf(cut, n)
+	if !c.Good() || c.Unequal == 0 || !i.decided(name) {
+		return c, nil
+	}
+	f, err := i.form(ctx, name)
+	if err != nil || f.wrong == nil || f.made == nil {
+		return c, err
+	}
+	t, err := i.trial(ctx, n)
+	if err != nil || t.block() > 0 { // so much is not in memory at one time
+		return c, err
+	}
+	with, err := givenWith(t, f.own, f.made)
+	if with == nil || err != nil {
+		return c, err
+	}
+	without, err := t.in(evaluated{arithmetic: f.own})
+	if err != nil {
+		return nil, err
+	}
+	var rows Nearer
+	if rows.With, rows.Without = nearerIn(with, without); !rows.sure() {
+		return c, nil
+	}
+	var changed []int
+	for at, y := range t.y.Data {
+		if y == floats.Round(with.d, with.x.Data[at]) && y != floats.Round(with.d, without.x.Data[at]) {
+			changed = append(changed, at)
+		}
+	}
+	bug := *c
+	bug.Outcome, bug.Nearer, bug.Finding = Bug, &rows, f.wrong
+	bug.Set, bug.FirstToken = whereOutside(changed, t.y.Shape, t.entry.Axes), firstToken(changed, t.y.Shape, t.entry)
+	if f.wrong.Named() {
+		bug.Mistake = f.wrong.Text()
+	}
+	return &bug, t.verify(&bug)
+}
+
+// decided reports whether the arithmetic of a form was looked for.
+func (i *Isolator) decided(name string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.forms[name] != nil
+}
+
+// words say why an entry is wrong of which no element is outside of its bounds.
+func (n Nearer) words() string {
+	return fmt.Sprintf("wrong on its own inputs: rounding could explain every element, but the mistake that other entries prove gives more elements to the bit in %d rows, and fewer in %d",
+		n.With, n.Without)
+}
