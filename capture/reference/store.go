@@ -256,6 +256,32 @@ func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
 	return &Found{t, passes, *e}, nil
 }
 
+// Of returns the entry whose trace a file is: the stored trace itself under any of its names, or a copy of it. It is nil for a file that was not stored.
+func (s Store) Of(path string) (*Entry, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	for k := range entries {
+		e := &entries[k]
+		if e.Err != nil || info.Size() != e.trace.Size {
+			continue
+		}
+		is := path
+		if there, err := os.Stat(e.Path); err == nil && os.SameFile(info, there) { // its digest is known
+			is = e.Path
+		}
+		if e.same(is, e.trace) == nil {
+			return e, nil
+		}
+	}
+	return nil, nil
+}
+
 // entry is the place of a key, of which nothing is read yet.
 func (s Store) entry(k Key) *Entry {
 	return &Entry{Path: filepath.Join(s.dir, k.String()+".safetensors"), digests: s.digests}

@@ -51,6 +51,36 @@ func Replace(path string, write func(io.Writer) error) error {
 	return nil
 }
 
+// Link gives a file a second name, path, and makes it read-only: whoever writes to one of the names would write to both. What stood at path is replaced. The
+// error is that of a system that cannot link the two, such as two disks.
+func Link(from, path string) error {
+	if err := Replaceable(path); err != nil {
+		return err
+	}
+	old, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if there, err := os.Stat(path); err == nil && os.SameFile(old, there) {
+		return nil
+	}
+	if err := os.Chmod(from, old.Mode().Perm()&^0o222); err != nil {
+		return err
+	}
+	for {
+		tmp := fmt.Sprintf("%s-%d.part", path, rand.Uint32())
+		if err = os.Link(from, tmp); errors.Is(err, fs.ErrExist) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if err = os.Rename(tmp, path); err != nil {
+			return errors.Join(err, os.Remove(tmp))
+		}
+		return nil
+	}
+}
+
 // beside makes a new file in the folder of path, called like it and with a number, that ends in ".part".
 func beside(path string, mode fs.FileMode) (*os.File, error) {
 	for {

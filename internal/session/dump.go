@@ -10,7 +10,7 @@ import (
 )
 
 // dump puts the reference beside the local trace, under the name of its side, so that a person has both: a golden is
-// written out, a stored trace copied. It returns the path; what was given stays where it is.
+// written out, a stored trace linked, or copied where the file system has no links. It returns the path; what was given stays where it is.
 func (j *Job) dump(f *Found) (string, error) {
 	to := j.path("reference")
 	release, err := j.lockSide("reference")
@@ -26,8 +26,11 @@ func (j *Job) dump(f *Found) (string, error) {
 		}
 	case f.entry == nil:
 		return f.Path(), nil
-	default: // not a link: whoever writes into a trace of their own would write into the store
-		if err = copyFile(f.Path(), to); err == nil {
+	default: // whoever writes into the linked trace as root writes into the store, which then takes it for changed
+		if err = files.Link(f.Path(), to); err != nil {
+			err = copyFile(f.Path(), to)
+		}
+		if err == nil {
 			err = copyProgram(f.Path(), to)
 		}
 	}

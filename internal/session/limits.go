@@ -52,6 +52,11 @@ func noiseFloor(ctx context.Context, e *Env, local, ref *capture.Trace, stored *
 	if !ok || err != nil {
 		return nil, err
 	}
+	if stored == nil {
+		if stored, err = storedTrace(e, ref.Path()); err != nil {
+			return nil, err
+		}
+	}
 	if stored != nil && stored.Floor {
 		f, err := readFloor(stored.FloorPath())
 		if err != nil || f.DType == dtype.String() {
@@ -90,6 +95,19 @@ func noiseFloor(ctx context.Context, e *Env, local, ref *capture.Trace, stored *
 		return nil, err
 	}
 	return readFloor(path)
+}
+
+// storedTrace is the stored reference that a trace is: of the store of the traces beside it, or of the store that it is in itself, or of this
+// session's. It is nil for a trace that was not stored.
+func storedTrace(e *Env, path string) (*reference.Entry, error) {
+	dir := filepath.Dir(path)
+	for _, traces := range []string{dir, filepath.Dir(dir), e.Dir} {
+		found, err := reference.NewStore(traces).Of(path)
+		if found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
 }
 
 // coarser is the dtype whose rounding limits how near the traces can be; false where it is not one that the walk knows.
