@@ -330,12 +330,10 @@ func traceCheckpoint(ctx context.Context, e *Env, dir, weights string, t *captur
 	if err != nil { // a name, or a directory that is gone: nobody asked for it
 		return nil, nil
 	}
-	_, err = order.ReadConfig(ck.Config())
-	byWeights := order.Undescribed(err) && knownDigest(m.Weights)
 	if err := hashed(ctx, e, ck, m); err != nil {
 		return nil, hint.Also(err, ck.Close())
 	}
-	if m.Config == nil && !byWeights || notOf(ck, m) != "" {
+	if m.Config == nil && !knownDigest(m.Weights) || notOf(ck, m) != "" { // a recorder that runs inside the engine knows no configuration
 		return nil, ck.Close()
 	}
 	return ck, nil

@@ -342,6 +342,15 @@ func attentionOf[T real](scale T, causal bool) func(in [][]T) []T {
 	}
 }
 
+// groupedOf is causal attention of two heads of queries that have one head of keys.
+func groupedOf[T real](in [][]T) []T {
+	var out []T
+	for h := range 2 {
+		out = append(out, attentionOf[T](0.5, true)([][]T{in[0][12*h : 12*(h+1)], in[1], in[2]})...)
+	}
+	return out
+}
+
 func extremeOf[T real](x []T) []T { return []T{slices.Max(x)} }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
@@ -423,6 +432,7 @@ var formulas = []formula{
 	{"linalg_solve_triangular", `"upper":false,"unitriangular":true`, []string{"3x3", "3x2"}, "3x2", solvedOf[float64](false), solvedOf[float32](false)},
 	{"linalg_solve_triangular", `"upper":true,"unitriangular":true`, []string{"3x3", "3x2"}, "3x2", solvedOf[float64](true), solvedOf[float32](true)},
 	{"_scaled_dot_product_flash_attention_for_cpu", `"is_causal":true`, []string{"1x1x3x4", "1x1x3x4", "1x1x3x4"}, "1x1x3x4", attentionOf[float64](0.5, true), attentionOf[float32](0.5, true)},
+	{"_scaled_dot_product_flash_attention_for_cpu", `"is_causal":true`, []string{"1x2x3x4", "1x1x3x4", "1x1x3x4"}, "1x2x3x4", groupedOf[float64], groupedOf[float32]},
 	{"_scaled_dot_product_flash_attention_for_cpu", `"scale":0.25`, []string{"1x1x3x4", "1x1x3x4", "1x1x3x4", "m3x3:1,0,0,1,1,0,1,1,1"}, "1x1x3x4", attentionOf[float64](0.25, true), attentionOf[float32](0.25, true)},
 	{"_scaled_dot_product_flash_attention_for_cpu", ``, []string{"1x1x3x4", "1x1x3x4", "1x1x3x4", "3x3"}, "1x1x3x4", attentionOf[float64](0.5, false), attentionOf[float32](0.5, false)},
 	move("scatter", `"dim":1`, []string{"2x3", "i2x2:0,2,1,0", "2x2"}, "2x3", 6, 1, 7, 9, 8, 5),

@@ -162,7 +162,8 @@ func solve(m *maker) program.Var {
 }
 
 // attention is softmax(q·kᵀ·scale + mask)·v in float32, each row divided by its sum last. In 16 bits torch takes an exponential that
-// is off by up to a hundredth: nothing is said of that. Operands: q [B, H, T, D], k and v [B, H, S, D], mask.
+// is off by up to a hundredth: nothing is said of that. Operands: q [B, H, T, D], k and v [B, G, S, D], mask. G divides H: with fewer heads of keys than of
+// queries, H/G heads of queries that follow each other have one head of keys.
 func attention(m *maker) program.Var {
 	m.only("dropout_p", "is_causal", "scale")
 	q, k, v := m.operand(0), m.operand(1), m.operand(2)
@@ -179,7 +180,19 @@ func attention(m *maker) program.Var {
 		return m.b.Fail("heads of no channels")
 	}
 	b := m.b
-	scores := b.Mul("scaled", b.Dot("scores", "bhtd,bhsd->bhts", q, k), b.Scalar("scale", m.real("scale", 1/math.Sqrt(float64(d)))))
+	grouped := q.Shape()
+	if h, g := q.Shape()[1], k.Shape()[1]; h != g && g > 0 && h%g == 0 {
+		grouped = []int{q.Shape()[0], g, h / g * q.Shape()[2], q.Last()}
+	}
+	of := func(x program.Var, last int) program.Var { // the queries of a group as one head of more tokens, and back
+		if slices.Equal(grouped, q.Shape()) {
+			return x
+		}
+		return b.Reshape(b.Plain(x), append(slices.Clone(grouped[:3]), last)...)
+	}
+	whole := func(x program.Var, last int) program.Var { return b.Reshape(x, append(slices.Clone(q.Shape()[:3]), last)...) }
+	keys := k.Shape()[2]
+	scores := b.Mul("scaled", whole(b.Dot("scores", "bhtd,bhsd->bhts", of(q, d), k), keys), b.Scalar("scale", m.real("scale", 1/math.Sqrt(float64(d)))))
 	if m.has(3) {
 		if m.s.operands[3].dtype == hooks.Bool {
 			scores = b.Choose(m.operand(3), scores, b.Literal(math.Inf(-1)))
@@ -201,5 +214,5 @@ func attention(m *maker) program.Var {
 		scores = b.Choose(b.Constant("", seen, []int{t, s}), scores, b.Literal(math.Inf(-1)))
 	}
 	e := b.Exp("exp", b.Sub("difference", scores, b.RowMax(scores)))
-	return b.Div("quotient", b.Dot("product", "bhts,bhsd->bhtd", e, v), b.Sum("sum", e))
+	return b.Div("quotient", whole(b.Dot("product", "bhts,bhsd->bhtd", of(e, keys), v), v.Last()), b.Sum("sum", e))
 }
