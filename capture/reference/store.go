@@ -256,10 +256,13 @@ func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
 	return &Found{t, passes, *e}, nil
 }
 
-// Of returns the entry whose trace a file is: the stored trace itself under any of its names, or a copy of it. It is nil for a file that was not stored.
+// Of returns the entry whose trace a file is: the stored trace itself under any of its names, or a copy of it. It is nil for a file that was not stored, and
+// for a trace that is no file, such as one inside the program.
 func (s Store) Of(path string) (*Entry, error) {
 	info, err := os.Stat(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
 	entries, err := s.List()

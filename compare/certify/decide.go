@@ -39,6 +39,11 @@ func (f *form) decide() error {
 		if err != nil || shown {
 			return err
 		}
+		if tables, err := all.tablesAlone(left); err != nil {
+			return err
+		} else if tables {
+			f.unproven = all
+		}
 		// In float32 there is one choice at a site, double precision or a fused product, and it is no choice of a site alone.
 		if s.dtype != hooks.F32 || all.habit != "" {
 			f.wrong, err = changedAttention(left, f.entries)

@@ -56,6 +56,9 @@ type verdict struct {
 	// own is the arithmetic of the form, transformers' or another; nil where none holds for most entries. second is that of the
 	// others, where there is one.
 	own, second *arithmetic
+	// unproven is another way of making tables that explains all entries, where these show too little to tell it from a mistake. What it explains is neither
+	// right nor wrong.
+	unproven *arithmetic
 	// wrong is the change to the operation that explains all entries, where no arithmetic does.
 	wrong *diagnose.Finding
 	made  diagnose.Made // the change under own; nil where the change may be under another arithmetic
@@ -339,6 +342,12 @@ func (t *trial) otherwise(c *Certificate, strict *judged, off []int) (j *judged,
 	}
 	if f.own != nil && !f.thin {
 		return j, left, true, nil
+	}
+	if f.unproven != nil {
+		if k, rest, _, err := t.strict(f.unproven); len(rest) == 0 || err != nil {
+			c.Arithmetic = "not known"
+			return k, nil, false, err
+		}
 	}
 	return t.within(f, c, strict, off)
 }
