@@ -99,8 +99,8 @@ func (a *arithmetic) withTables(sites []program.Site, way uint8) *arithmetic {
 
 // provenByTables reports whether an arithmetic makes tables in another way, does everything else as transformers does, and is not further from the trace than
 // transformers' way. The nearer way gives more elements of a row to the bit. Two ways that are equally near win half of the rows each. Chance does not
-// give either way surelyNearer standard deviations more. Where transformers' way leaves too few elements, which a small mistake may have moved as well, the
-// other way has to be the nearer one.
+// give either way surelyNearer standard deviations more. Where attention is between the tables and the trace, and transformers' way leaves too few elements, which
+// a small mistake in attention may have moved as well, the other way has to be the nearer one.
 func (a *arithmetic) provenByTables(of []*evidence) (bool, error) {
 	if only, err := a.tablesAlone(of); !only || err != nil {
 		return false, err
@@ -119,7 +119,7 @@ func (a *arithmetic) provenByTables(of []*evidence) (bool, error) {
 		way, own = way+w, own+o
 	}
 	chance := surelyNearer * math.Sqrt(float64(own+way))
-	if elements, rows := counted(of); !enough(elements, rows, false) {
+	if elements, rows := counted(of); of[0].formula.Fuses() && !enough(elements, rows, false) {
 		return float64(way-own) > chance, nil
 	}
 	return float64(own-way) <= chance, nil
