@@ -84,6 +84,7 @@ type attention struct {
 	f32    bool    // the model's dtype is float32; else bfloat16
 	faint  float64 // how little the first layer looks beyond its block: the weight of a key there is e^-faint
 	spared bool    // the first layer has no blocks
+	off    float64 // how far the scale is off: 0 in a healthy engine
 	// rounded: queries and keys are rotated as transformers rotates them, with a rounding after each step; else in float32.
 	rounded bool
 }
@@ -147,7 +148,7 @@ func (a attention) trace(t *testing.T, dir string) *capture.Trace {
 		tokens, width := shape[1], 2*len(turns)
 		q := rotatedBy(last["q_norm"], tokens, turns, 0, true, a.rounded, a.dtype())
 		k := rotatedBy(last["k_norm"], tokens, turns, ahead, !own, a.rounded, a.dtype())
-		context := attend(q, k, last["v_proj"], tokens, width, max(a.scaled, 1), block, a.dtype())
+		context := attend(q, k, last["v_proj"], tokens, width, max(a.scaled, 1), block, 1+a.off, a.dtype())
 		var y []float64
 		for token := range tokens {
 			x := context[token*len(context)/tokens:]
@@ -210,9 +211,9 @@ func rotatedBy(x []float64, tokens int, turns []float64, ahead int, rounded, eac
 }
 
 // attend is attention as a fused kernel computes it whose keys are one block, [tokens, heads × width]; keys and values have one head. Scores are scaled by
-// 1/√width so often. A query sees the keys from the beginning of its block on.
-func attend(q, k, v []float64, tokens, width, scaled, block int, d hooks.DType) []float64 {
-	scale := float32(math.Pow(float64(width), -float64(scaled)/2))
+// 1/√width so often, times off. A query sees the keys from the beginning of its block on.
+func attend(q, k, v []float64, tokens, width, scaled, block int, off float64, d hooks.DType) []float64 {
+	scale := float32(off * math.Pow(float64(width), -float64(scaled)/2))
 	out := make([]float64, len(q))
 	for from := 0; from < len(q); from += width {
 		keys, first := from/(len(q)/tokens)+1, 0

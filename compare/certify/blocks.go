@@ -100,7 +100,8 @@ func (i *Isolator) rows(n order.Node, keep []int) (program.Value, error) {
 func (t *trial) keptRows(read func(order.Node) (program.Value, error)) func(order.Node) (program.Value, error) {
 	return func(n order.Node) (program.Value, error) {
 		if t.i.has(n) {
-			return t.i.rows(n, t.kept)
+			v, err := t.i.rows(n, t.kept)
+			return t.i.withLost(n, v), err
 		}
 		v, err := read(n)
 		if err != nil {

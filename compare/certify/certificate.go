@@ -102,6 +102,7 @@ func (c *Certificate) Good() bool { return c.Outcome == Exact || c.Outcome == Ro
 type judged struct {
 	x, y  program.Value
 	d     hooks.DType // of y
+	saved hooks.DType // that y was saved in, where it lost digits; else 0
 	model hooks.DType
 	rule  order.Rule
 	run   int // how many elements a token has, see [runOf]
@@ -113,10 +114,19 @@ func (j *judged) masked(i int) bool {
 	return j.rule != order.All && j.y.Data[i] < limit && floats.Round(j.d, j.x.Data[i]) < limit
 }
 
+// round is what y has of a number.
+func (j *judged) round(x float64) float64 {
+	r := floats.Round(j.d, x)
+	if j.saved != 0 {
+		return floats.Round(j.saved, r)
+	}
+	return r
+}
+
 // consistent reports whether element i may be what correct arithmetic makes of the inputs.
 func (j *judged) consistent(i int) bool {
 	y, x, e := j.y.Data[i], j.x.Data[i], j.x.Bound[i]
-	if e >= 0 && y == floats.Round(j.d, x) || j.masked(i) { // nearly every element is R(x), which no bound takes from it
+	if e >= 0 && y == j.round(x) || j.masked(i) { // nearly every element is R(x), which no bound takes from it
 		return true
 	}
 	if x != x || y != y {
@@ -125,10 +135,10 @@ func (j *judged) consistent(i int) bool {
 	if math.IsInf(x, 0) && x == y {
 		return true
 	}
-	if math.Abs(y-x) <= e*within && !math.IsInf(e, 1) && y == floats.Round(j.d, y) { // a number of d is between the ends, rounded or not
+	if math.Abs(y-x) <= e*within && !math.IsInf(e, 1) && y == j.round(y) { // a number of d is between the ends, rounded or not
 		return true
 	}
-	return y >= floats.Round(j.d, x-e) && y <= floats.Round(j.d, x+e)
+	return y >= j.round(x-e) && y <= j.round(x+e)
 }
 
 // without is the outcome of an entry of which nothing is outside. Guessed: what one of its elements may be is not bounded; see [looked].

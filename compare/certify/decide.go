@@ -39,9 +39,9 @@ func (f *form) decide() error {
 		if err != nil || shown {
 			return err
 		}
-		if tables, err := all.tablesAlone(left); err != nil {
+		if maybe, err := all.maybeTables(left); err != nil {
 			return err
-		} else if tables {
+		} else if maybe {
 			f.unproven = all
 		}
 		// In float32 there is one choice at a site, double precision or a fused product, and it is no choice of a site alone.

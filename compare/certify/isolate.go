@@ -145,7 +145,7 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 		Arith: program.Arith{DType: dtype, Emulated: true, Bounds: true, Rigorous: o.Rigorous}, Passes: order.Passes(tokens), Weights: weights,
 		Read: func(n order.Node) (program.Value, error) {
 			v, _, err := i.value(n)
-			return v, err
+			return i.withLost(n, v), err
 		},
 	}
 	i.memory = remembers(i)

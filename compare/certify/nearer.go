@@ -3,7 +3,6 @@ package certify
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
@@ -18,12 +17,6 @@ import (
 type Nearer struct {
 	With    int `json:"with"`
 	Without int `json:"without"`
-}
-
-// sure reports whether a right entry has such counts by chance with less than the probability of four standard deviations. In a right entry a row is nearer
-// to either with a chance of a half at most.
-func (n Nearer) sure() bool {
-	return float64(n.With-n.Without) >= surelyNearer*math.Sqrt(float64(n.With+n.Without))
 }
 
 // withMistake is the certificate of an entry that is right by its bounds, if other entries of its form have a mistake. It is a BUG if the mistake gives
@@ -50,7 +43,7 @@ func (i *Isolator) withMistake(ctx context.Context, n order.Node, cut *order.Pla
 		return nil, err
 	}
 	var rows Nearer
-	if rows.With, rows.Without = nearerIn(with, without); !rows.sure() {
+	if rows.With, rows.Without = nearerIn(with, without); !surely(rows.With, rows.Without) {
 		return c, nil
 	}
 	var changed []int

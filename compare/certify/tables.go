@@ -105,24 +105,43 @@ func (a *arithmetic) provenByTables(of []*evidence) (bool, error) {
 	if only, err := a.tablesAlone(of); !only || err != nil {
 		return false, err
 	}
-	way, own := 0, 0
+	way, own, err := a.nearerRows(of)
+	if elements, rows := counted(of); of[0].formula.Fuses() && !enough(elements, rows, false) {
+		return surely(way, own), err
+	}
+	return !surely(own, way), err
+}
+
+// maybeTables reports whether some entries show too little of another way of making tables to tell it from a mistake.
+func (a *arithmetic) maybeTables(of []*evidence) (bool, error) {
+	only, err := a.tablesAlone(of)
+	if elements, rows := counted(of); !only || err != nil || enough(elements, rows, false) {
+		return false, err
+	}
+	way, own, err := a.nearerRows(of)
+	return !surely(own, way), err
+}
+
+// nearerRows counts the rows of which an arithmetic gives more elements to the bit than transformers' arithmetic gives, and the rows of which it gives fewer.
+func (a *arithmetic) nearerRows(of []*evidence) (more, fewer int, err error) {
 	for _, e := range of {
 		j, err := e.in(evaluated{arithmetic: a})
 		if err != nil {
-			return false, err
+			return 0, 0, err
 		}
 		k, err := e.in(evaluated{arithmetic: &arithmetic{}})
 		if err != nil {
-			return false, err
+			return 0, 0, err
 		}
-		w, o := nearerIn(j, k)
-		way, own = way+w, own+o
+		m, f := nearerIn(j, k)
+		more, fewer = more+m, fewer+f
 	}
-	chance := surelyNearer * math.Sqrt(float64(own+way))
-	if elements, rows := counted(of); of[0].formula.Fuses() && !enough(elements, rows, false) {
-		return float64(way-own) > chance, nil
-	}
-	return float64(own-way) <= chance, nil
+	return more, fewer, nil
+}
+
+// surely reports whether one of two counts is larger than chance makes it where each row is counted by either with the same chance.
+func surely(more, fewer int) bool {
+	return float64(more-fewer) > surelyNearer*math.Sqrt(float64(more+fewer))
 }
 
 // surelyNearer is a distance from the mean, in standard deviations, that a count does not reach by chance.

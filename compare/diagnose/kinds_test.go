@@ -47,7 +47,7 @@ var knowing = []string{
 	// What rows were handed on past, in words.
 	"compare/diagnose/related.go since: .Kind()",
 	// Inputs of the model, where masks and rotary tables are opened.
-	"compare/certify/name.go given: op.Given",
+	"compare/certify/opened.go given: op.Given",
 	"compare/diagnose/solve.go places: op.Given",
 	// Roles with the same operation of the same inputs, such as cosines and sines.
 	"compare/certify/name.go together: .Kind()",
