@@ -118,7 +118,7 @@ func sources(t *testing.T, patterns ...string) (all []source) {
 // searched are the files of the search, of its words and of edits.
 func searched(t *testing.T) []source {
 	t.Helper()
-	files := []string{"*.go", "../certify/name.go"}
+	files := []string{"*.go", "../certify/name.go", "../certify/opened.go"}
 	for _, name := range []string{"edit", "editor", "edits", "map", "parts", "search"} {
 		files = append(files, "../../order/program/"+name+".go")
 	}
