@@ -68,7 +68,7 @@ type Certificate struct {
 	Scale      measure.Number `json:"scale"`
 	ScaleError measure.Number `json:"scale_error"`
 
-	// Nearer is of a BUG of which no element is outside; nil of any other entry.
+	// Nearer says why an entry is a BUG although no element is outside; nil in all other certificates.
 	Nearer *Nearer `json:"nearer,omitempty"`
 
 	// Set says where the elements outside lie, a phrase an axis: "tokens 3 and after", "channel 17", "44 of 64 channels".

@@ -107,7 +107,7 @@ func (f *form) maskedUnder(left []*evidence, kernels []*arithmetic) error {
 	return f.mostIn(a, rest)
 }
 
-// maskedInAny looks for another mask under one of some kernels, which explains all entries.
+// maskedInAny looks for a mask that explains all entries under one of some kernels.
 func (f *form) maskedInAny(kernels []*arithmetic) (err error) {
 	for _, a := range kernels {
 		if f.wrong, err = f.maskedIn(f.entries, a); f.wrong != nil || err != nil {
@@ -155,7 +155,7 @@ func nearestIn(of []*evidence, all []*arithmetic) (nearest []*arithmetic, err er
 	return nearest, nil
 }
 
-// rowsLeft counts the rows of which an arithmetic leaves something, whatever the order of its sums.
+// rowsLeft counts the rows in which an arithmetic leaves an element. Orders of summation are not tried.
 func (e *evidence) rowsLeft(a *arithmetic) (int, error) {
 	j, err := e.in(evaluated{arithmetic: a})
 	if err != nil {
@@ -186,8 +186,8 @@ func (f *form) mistaken() (bool, error) {
 	return true, nil
 }
 
-// mistakeOfForms is the mistake that the forms of a role have, with its edit, of the forms whose arithmetic was looked for. It is nil if one of them has none
-// while its arithmetics leave something, and if two forms have different mistakes.
+// mistakeOfForms is the mistake that the forms of a role have, with its edit. Forms whose arithmetic was not looked for are left out. It is nil if two forms have
+// different mistakes, and if a form without a mistake has entries that its arithmetics do not explain.
 func (i *Isolator) mistakeOfForms(ctx context.Context, role string) (found *diagnose.Finding, made diagnose.Made, err error) {
 	c := i.capturedForms()
 	for _, name := range c.names {

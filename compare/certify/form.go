@@ -56,8 +56,8 @@ type verdict struct {
 	// own is the arithmetic of the form, transformers' or another; nil where none holds for most entries. second is that of the
 	// others, where there is one.
 	own, second *arithmetic
-	// unproven is another way of making tables that explains all entries, where these show too little to tell it from a mistake. What it explains is neither
-	// right nor wrong.
+	// unproven is a way of making tables that explains all entries, but the entries show too few elements to tell the way from a mistake. What the way explains
+	// is neither right nor wrong.
 	unproven *arithmetic
 	// wrong is the change to the operation that explains all entries, where no arithmetic does.
 	wrong *diagnose.Finding

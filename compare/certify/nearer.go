@@ -68,7 +68,7 @@ func (i *Isolator) decided(name string) bool {
 	return i.forms[name] != nil
 }
 
-// words say why an entry is wrong of which no element is outside of its bounds.
+// words say why an entry is wrong although no element is outside of its bounds.
 func (n Nearer) words() string {
 	return fmt.Sprintf("wrong on its own inputs: rounding could explain every element, but the mistake that other entries prove gives more elements to the bit in %d rows, and fewer in %d",
 		n.With, n.Without)

@@ -100,8 +100,7 @@ func losesDigits(own, saved hooks.DType, x float64) bool {
 	return floats.MinExponent(own) < floats.MinExponent(saved) && math.Abs(x) < math.Ldexp(1, floats.MinExponent(saved))
 }
 
-// withLost gives the numbers of a captured tensor, of which digits were lost when the tensor was saved, a bound: half a unit of the dtype that it was
-// saved in.
+// withLost gives a bound to the numbers of a captured tensor that lost digits when the tensor was saved: half a unit of the dtype in which it was saved.
 func (i *Isolator) withLost(n order.Node, v program.Value) program.Value {
 	rec, ok := i.trace.Lookup(n.Pass, i.list.At(n).Name)
 	own := i.list.At(n).DTypeOf(i.env.DType)

@@ -26,7 +26,7 @@ func (j *Job) dump(f *Found) (string, error) {
 		}
 	case f.entry == nil:
 		return f.Path(), nil
-	default: // whoever writes into the linked trace as root writes into the store, which then takes it for changed
+	default: // root can write into both names of the file; the store then finds its trace changed
 		if err = files.Link(f.Path(), to); err != nil {
 			err = copyFile(f.Path(), to)
 		}

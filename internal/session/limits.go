@@ -97,8 +97,8 @@ func noiseFloor(ctx context.Context, e *Env, local, ref *capture.Trace, stored *
 	return readFloor(path)
 }
 
-// storedTrace is the stored reference that a trace is: of the store of the traces beside it, or of the store that it is in itself, or of this
-// session's. It is nil for a trace that was not stored.
+// storedTrace finds the stored reference whose trace lies at a path: in the store beside the path, in the store that the path is in, or in the store of this
+// session. It is nil for a trace that was not stored.
 func storedTrace(e *Env, path string) (*reference.Entry, error) {
 	dir := filepath.Dir(path)
 	for _, traces := range []string{dir, filepath.Dir(dir), e.Dir} {
