@@ -190,7 +190,9 @@ func attention(m *maker) program.Var {
 		}
 		return b.Reshape(b.Plain(x), append(slices.Clone(grouped[:3]), last)...)
 	}
-	whole := func(x program.Var, last int) program.Var { return b.Reshape(x, append(slices.Clone(q.Shape()[:3]), last)...) }
+	whole := func(x program.Var, last int) program.Var {
+		return b.Reshape(x, append(slices.Clone(q.Shape()[:3]), last)...)
+	}
 	keys := k.Shape()[2]
 	scores := b.Mul("scaled", whole(b.Dot("scores", "bhtd,bhsd->bhts", of(q, d), k), keys), b.Scalar("scale", m.real("scale", 1/math.Sqrt(float64(d)))))
 	if m.has(3) {
