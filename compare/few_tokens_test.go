@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
@@ -28,12 +29,16 @@ func TestAWindowIsNoWayOfMakingTables(t *testing.T) {
 		all := c.outcomes(t, r.run())
 		changed := 0
 		for _, a := range r.apart {
-			if !strings.HasSuffix(a.name, "o_proj") || a.tokens == 1 {
+			if !strings.HasSuffix(a.name, "o_proj") {
+				continue
+			}
+			z := all[capture.Key(a.pass, a.name, 0)]
+			if a.tokens == 1 && z.Good() { // one row may be within its bounds
 				continue
 			}
 			changed++
-			if z := all[a.name]; z.Outcome != certify.Bug || !strings.Contains(z.Mistake, "the window is 63") {
-				t.Errorf("seed %d, %s: %s, %q: %s", seed, a.name, z.Outcome, z.Mistake, z.Arithmetic)
+			if z.Outcome != certify.Bug || !strings.Contains(z.Mistake, "the window is 63") {
+				t.Errorf("seed %d, pass %d, %s: %s, %q: %s", seed, a.pass, a.name, z.Outcome, z.Mistake, z.Arithmetic)
 			}
 		}
 		if changed == 0 {

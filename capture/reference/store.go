@@ -256,8 +256,8 @@ func (s Store) Keep(path string, w Wanted, k Key) (*Found, error) {
 	return &Found{t, passes, *e}, nil
 }
 
-// Of returns the entry whose trace a file is: the stored trace itself under any of its names, or a copy of it. It is nil for a file that was not stored, and
-// for a trace that is no file, such as one inside the program.
+// Of returns the entry that holds the trace at a path: the path names the stored file, or a copy of it. The entry is nil if the trace was not stored, and if
+// the path names no file, as that of a trace inside the program does.
 func (s Store) Of(path string) (*Entry, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

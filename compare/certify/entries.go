@@ -69,7 +69,8 @@ func (i *Isolator) evidence(ctx context.Context, n order.Node) (*evidence, error
 	return &evidence{t, left}, nil
 }
 
-// shows reports whether an entry has a finite element, or one that transformers' arithmetic leaves. NaN is NaN in every arithmetic.
+// shows reports whether an entry has a finite element, or one that transformers' arithmetic leaves. NaN is NaN in every arithmetic: an entry of NaN would only take
+// the place of an entry that shows something, and few entries of a form are looked at.
 func (e *evidence) shows() bool {
 	return len(e.left) > 0 || slices.ContainsFunc(e.y.Data, func(y float64) bool { return !math.IsNaN(y) && !math.IsInf(y, 0) })
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // evidence is one entry of a form.
@@ -148,7 +147,7 @@ func (a *arithmetic) showIn(entries, left []*evidence) []*evidence {
 // only lists the elements that additions in one order give to the bit, without any bound, and those in another order do not.
 func (j *judged) only(k *judged) (at []int) {
 	for i, y := range j.y.Data {
-		if j.x.Bound[i] == 0 && y == floats.Round(j.d, j.x.Data[i]) && y != floats.Round(j.d, k.x.Data[i]) {
+		if j.x.Bound[i] == 0 && y == j.round(j.x.Data[i]) && y != k.round(k.x.Data[i]) {
 			at = append(at, i)
 		}
 	}
@@ -231,6 +230,6 @@ func (j *judged) apart(own *judged, i int) bool {
 
 // disjoint reports whether the intervals that two arithmetics give an element do not overlap, their ends rounded.
 func (j *judged) disjoint(own *judged, i int) bool {
-	to := func(k *judged, sign float64) float64 { return floats.Round(k.d, k.x.Data[i]+sign*k.x.Bound[i]) }
+	to := func(k *judged, sign float64) float64 { return k.round(k.x.Data[i] + sign*k.x.Bound[i]) }
 	return to(j, 1) < to(own, -1) || to(j, -1) > to(own, 1)
 }

@@ -45,7 +45,7 @@ func (f *form) maskedIn(of []*evidence, a *arithmetic) (*diagnose.Finding, error
 	return found, nil
 }
 
-// maskedFirst looks for another mask under transformers' arithmetic, if that gives all elements of a few tokens which are spread over the large entries.
+// maskedFirst tries other masks under transformers' arithmetic. Large entries have to be right in a few tokens that are spread over each of them.
 func (f *form) maskedFirst() (err error) {
 	for _, e := range f.entries {
 		if few := e.spread(); few != nil && len(few.left) > 0 {
@@ -107,7 +107,7 @@ func (f *form) maskedUnder(left []*evidence, kernels []*arithmetic) error {
 	return f.mostIn(a, rest)
 }
 
-// maskedInAny looks for a mask that explains all entries under one of some kernels.
+// maskedInAny tries other masks under each of some kernels, until a mask explains all entries.
 func (f *form) maskedInAny(kernels []*arithmetic) (err error) {
 	for _, a := range kernels {
 		if f.wrong, err = f.maskedIn(f.entries, a); f.wrong != nil || err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -12,8 +11,8 @@ import (
 // by one unit. Where the other entries of the form prove the mistake, two hypotheses are left for such an entry, the mistake and the right operation, and
 // the bits of the entry decide between them.
 
-// Nearer counts the rows of an entry in which a mistake that other entries of its form prove gives more elements to the bit than the right operation
-// gives, and the rows in which it gives fewer.
+// Nearer counts rows of an entry. Other entries of the form prove a mistake. In With rows the mistake gives more elements to the bit than the right operation
+// does, and in Without rows fewer.
 type Nearer struct {
 	With    int `json:"with"`
 	Without int `json:"without"`
@@ -22,8 +21,11 @@ type Nearer struct {
 // withMistake is the certificate of an entry that is right by its bounds, if other entries of its form have a mistake. It is a BUG if the mistake gives
 // every element, and surely more of them to the bit. The search for the mistake is not begun here.
 func (i *Isolator) withMistake(ctx context.Context, n order.Node, cut *order.Plan, c *Certificate) (*Certificate, error) {
+	if !c.Good() || c.Unequal == 0 {
+		return c, nil
+	}
 	name := i.formOf(cut, n)
-	if !c.Good() || c.Unequal == 0 || !i.decided(name) {
+	if !i.decided(name) {
 		return c, nil
 	}
 	f, err := i.form(ctx, name)
@@ -48,7 +50,7 @@ func (i *Isolator) withMistake(ctx context.Context, n order.Node, cut *order.Pla
 	}
 	var changed []int
 	for at, y := range t.y.Data {
-		if y == floats.Round(with.d, with.x.Data[at]) && y != floats.Round(with.d, without.x.Data[at]) {
+		if y == with.round(with.x.Data[at]) && y != without.round(without.x.Data[at]) {
 			changed = append(changed, at)
 		}
 	}

@@ -50,7 +50,7 @@ func alternatives(s *program.Step, d hooks.DType) []program.Choice {
 		return nil
 	}
 	ways := s.Ways()
-	if s.Prim == program.Sum { // statistics are taken in parts by those who take all sums so: see presets
+	if s.Prim == program.Sum { // an engine that takes statistics in parts takes all sums in parts: see presets
 		ways = 1
 	}
 	var all []program.Choice

@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/order/op"
 )
 
-// opens reports whether some entries have another program between them and what has says of each.
+// opens reports whether the program of an entry changes if only the nodes that has accepts count as captured.
 func (i *Isolator) opens(left []*evidence, has func(e *evidence) func(order.Node) bool) (bool, error) {
 	for _, e := range left {
 		t, err := i.unread(e.ctx, e.node, has(e))
@@ -20,7 +20,7 @@ func (i *Isolator) opens(left []*evidence, has func(e *evidence) func(order.Node
 	return false, nil
 }
 
-// opened are the entries between them and what has says of each; nil where none is of another program.
+// opened returns the entries with programs that begin with the nodes that has accepts. It returns nil if the program of no entry changes.
 func (i *Isolator) opened(left []*evidence, has func(e *evidence) func(order.Node) bool) ([]*evidence, error) {
 	all, some := slices.Clone(left), false
 	for k, e := range left {
@@ -65,11 +65,11 @@ func (i *Isolator) fromTokens(e *evidence) func(order.Node) bool {
 	}
 }
 
-// mostPasses is the last pass of which a cache is computed from what each pass before has put into it.
+// mostPasses is the last pass whose cache is computed from what each earlier pass has put into it.
 const mostPasses = 16
 
-// fromProducts are, of the passes before, what was captured of products with matrices alone: what is made of those may not be what
-// was kept.
+// fromProducts accepts, in earlier passes, the captured products with matrices and nothing else: a tensor that was made from the products may not be the
+// tensor that was kept.
 func (i *Isolator) fromProducts(e *evidence) func(order.Node) bool {
 	return func(n order.Node) bool {
 		if !i.has(n) || n.Pass == e.node.Pass || e.node.Pass > mostPasses || i.given(n) || i.fixed(n.Entry) {

@@ -105,7 +105,7 @@ func (j *judged) gives(of []int) (g given) {
 		if j.consistent(i) {
 			g.within++
 		}
-		if j.y.Data[i] == floats.Round(j.d, j.x.Data[i]) {
+		if j.y.Data[i] == j.round(j.x.Data[i]) {
 			g.equal++
 		}
 	}

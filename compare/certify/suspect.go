@@ -6,7 +6,6 @@ import (
 
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -162,7 +161,7 @@ func (s *suspect) toTheBit(j *judged) (bits []int, proof int) {
 		return nil, 0
 	}
 	for _, i := range s.left {
-		if s.y.Data[i] == floats.Round(j.d, j.x.Data[i]) {
+		if s.y.Data[i] == j.round(j.x.Data[i]) {
 			bits = append(bits, i)
 		}
 	}

@@ -106,10 +106,13 @@ func (a *arithmetic) provenByTables(of []*evidence) (bool, error) {
 		return false, err
 	}
 	way, own, err := a.nearerRows(of)
-	if elements, rows := counted(of); of[0].formula.Fuses() && !enough(elements, rows, false) {
-		return surely(way, own), err
+	if err != nil {
+		return false, err
 	}
-	return !surely(own, way), err
+	if elements, rows := counted(of); of[0].formula.Fuses() && !enough(elements, rows, false) {
+		return surely(way, own), nil
+	}
+	return !surely(own, way), nil
 }
 
 // maybeTables reports whether some entries show too little of another way of making tables to tell it from a mistake.
@@ -119,10 +122,10 @@ func (a *arithmetic) maybeTables(of []*evidence) (bool, error) {
 		return false, err
 	}
 	way, own, err := a.nearerRows(of)
-	return !surely(own, way), err
+	return err == nil && !surely(own, way), err
 }
 
-// nearerRows counts the rows of which an arithmetic gives more elements to the bit than transformers' arithmetic gives, and the rows of which it gives fewer.
+// nearerRows counts the rows in which an arithmetic gives more elements to the bit than transformers' arithmetic does, and the rows in which it gives fewer.
 func (a *arithmetic) nearerRows(of []*evidence) (more, fewer int, err error) {
 	for _, e := range of {
 		j, err := e.in(evaluated{arithmetic: a})
@@ -157,10 +160,10 @@ func nearerIn(j, k *judged) (first, second int) {
 		more := 0
 		for i := from; i < from+width; i++ {
 			y := j.y.Data[i]
-			if floats.Round(j.d, j.x.Data[i]) == y {
+			if j.round(j.x.Data[i]) == y {
 				more++
 			}
-			if floats.Round(k.d, k.x.Data[i]) == y {
+			if k.round(k.x.Data[i]) == y {
 				more--
 			}
 		}

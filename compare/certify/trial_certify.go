@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/measure"
-	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -104,7 +103,7 @@ func (i *Isolator) Uncertified() (string, error) {
 func (c *Certificate) settle(j *judged, left []int, e *order.Entry, guessed bool) {
 	c.Outside = int64(len(left))
 	for _, i := range left {
-		want := floats.Round(j.d, j.x.Data[i])
+		want := j.round(j.x.Data[i])
 		place := lastPlace(j.d, want)
 		if !e.DTypeOf(j.model).Float() { // whole numbers are 1 apart
 			place = 1

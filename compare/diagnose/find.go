@@ -5,21 +5,21 @@ import (
 	"context"
 )
 
-// Find looks for the edit with which the programs give every element of all entries. Where there is none, or where there are several
-// of different values, the finding has no name: it says what was tried. It is nil for no entries. The error is that of reading the
+// Find looks for the edit with which the programs give every element of all entries. If no edit does, or if several edits of different values do, the
+// finding has no name and says what was tried. The finding is nil if there are no entries. The error is that of reading the
 // trace or the weights, or of an edit that is no program.
 func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	return find(ctx, m, entries, []stage{(*search).notFinite, (*search).fewTokens, (*search).steps, (*search).leaves, (*search).maps, (*search).parts, (*search).rowsElsewhere, (*search).shiftedSteps, (*search).activationVariants, (*search).clamped, (*search).bounded, (*search).zeros, (*search).dropped, (*search).moved, (*search).scaled, (*search).logarithms, (*search).penalised, (*search).addedVectors, (*search).asOtherLayers, (*search).narrow, (*search).cachedBits, (*search).computedIn, (*search).appliedToCached, (*search).partly, (*search).solved, (*search).related, (*search).byRow, (*search).chained, (*search).apartInputs, (*search).computedPartIn, (*search).addends, (*search).operands, (*search).applied, (*search).inPart})
 }
 
-// FindSteps is Find among the edits of steps and numbers alone, and what is known of them together.
+// FindSteps is Find with the edits of steps and numbers only, and their known combinations.
 func FindSteps(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	return find(ctx, m, entries, []stage{(*search).steps})
 }
 
-// FindNumber is Find among the few edits that may move elements by as little as roundings do, and that ports are known to have: a
-// count that is one off, an activation for another of the families', a number that is 0 or off by powers of ten, a vector of weights
-// that was not loaded. What it finds makes an entry a BUG that some choice of roundings may give, so that it tries no more than these.
+// FindNumber is Find with the few edits that ports are known to have and that may move elements as little as roundings do: a count that is one off, an
+// activation of another family, a number that is 0 or off by powers of ten, a vector of weights that was not loaded. A find makes an entry a BUG which some
+// choice of roundings could give, so no other edit is tried.
 func FindNumber(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	return find(ctx, m, entries, []stage{(*search).few})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tracediff/tracediff/internal/files"
 )
 
-// dump puts the reference beside the local trace, under the name of its side, so that a person has both: a golden is
-// written out, a stored trace linked, or copied where the file system has no links. It returns the path; what was given stays where it is.
+// dump puts the reference into the folder of the local trace, under the name of its side, so that a person has both. A golden is written out. A stored trace
+// is linked, or copied if the file system has no links. A trace that was given stays where it is. dump returns the path.
 func (j *Job) dump(f *Found) (string, error) {
 	to := j.path("reference")
 	release, err := j.lockSide("reference")

@@ -97,8 +97,8 @@ func noiseFloor(ctx context.Context, e *Env, local, ref *capture.Trace, stored *
 	return readFloor(path)
 }
 
-// storedTrace finds the stored reference whose trace lies at a path: in the store beside the path, in the store that the path is in, or in the store of this
-// session. It is nil for a trace that was not stored.
+// storedTrace finds the stored reference that holds the trace at a path. It asks the store in the folder of the path, the store that the path is part of, and
+// the store of this session. It returns nil if the trace was not stored.
 func storedTrace(e *Env, path string) (*reference.Entry, error) {
 	dir := filepath.Dir(path)
 	for _, traces := range []string{dir, filepath.Dir(dir), e.Dir} {
