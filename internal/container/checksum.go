@@ -1,6 +1,8 @@
 package container
 
 import (
+	"archive/zip"
+	"compress/flate"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -20,8 +22,51 @@ type checksum struct {
 // checkBytes is how much of a member is read at once to compare its checksum.
 const checkBytes = 1 << 20
 
-// errDamaged is the error of a member with a wrong checksum.
-var errDamaged = errors.New("damaged")
+// damaged is the error of a member whose bytes are not those that were written.
+func (m Member) damaged(why error) error {
+	return hint.Add(fmt.Errorf("zip member %s is damaged: %w", Quote(m.Name), why),
+		"the file changed after it was written: copy it again and compare sha256sum on both sides, or write the dump again")
+}
+
+// Intact reads a whole member, and reports one whose bytes are not those that were written. A header that makes no sense may be a damaged one.
+func (z *Zip) Intact(m Member) error {
+	if m.file.Method == zip.Store {
+		if m.sum == nil {
+			return nil
+		}
+		return m.sum.compare(m, z.file)
+	}
+	r, err := m.unpack()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(r, m.Size+1))
+	return err
+}
+
+// unpack opens a compressed member. What is no compressed data, or has another checksum than the archive says, is a damaged member.
+func (m Member) unpack() (io.ReadCloser, error) {
+	r, err := m.file.Open()
+	if err != nil {
+		return nil, err
+	}
+	return unpacking{r, m}, nil
+}
+
+type unpacking struct {
+	io.ReadCloser
+	member Member
+}
+
+func (u unpacking) Read(p []byte) (int, error) {
+	n, err := u.ReadCloser.Read(p)
+	var corrupt flate.CorruptInputError
+	if errors.Is(err, zip.ErrChecksum) || errors.As(err, &corrupt) {
+		err = u.member.damaged(err)
+	}
+	return n, err
+}
 
 // compare reports a member that has another checksum than the archive says. An error of reading comes with it.
 func (c *checksum) compare(m Member, r io.ReaderAt) error {
@@ -34,8 +79,7 @@ func (c *checksum) compare(m Member, r io.ReaderAt) error {
 		case n != m.Size:
 			c.err = fmt.Errorf("zip member %s: %w", Quote(m.Name), io.ErrUnexpectedEOF)
 		case sum.Sum32() != m.file.CRC32:
-			c.err = hint.Add(fmt.Errorf("zip member %s is %w: its bytes have the checksum %08x, and the archive says %08x", Quote(m.Name), errDamaged, sum.Sum32(), m.file.CRC32),
-				"the file changed after it was written: copy it again and compare sha256sum on both sides, or write the dump again")
+			c.err = m.damaged(fmt.Errorf("its bytes have the checksum %08x, and the archive says %08x", sum.Sum32(), m.file.CRC32))
 		}
 	})
 	return c.err

@@ -137,7 +137,7 @@ func (z *Zip) Start(m Member, n int) ([]byte, error) {
 		_, err := io.ReadFull(io.NewSectionReader(z.file, m.at, m.Size), p)
 		return p, err
 	}
-	r, err := m.file.Open()
+	r, err := m.unpack()
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (z *Zip) Data(m Member) io.ReaderAt {
 	case m.file.Method == zip.Store:
 		return checked{m, z.file}
 	}
-	return z.spool.Add(m.Size, m.file.Open)
+	return z.spool.Add(m.Size, m.unpack)
 }
 
 // Spool is where the archive's members are unpacked, for what else has to be.

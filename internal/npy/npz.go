@@ -31,6 +31,9 @@ func Archive(z *container.Zip, f *container.File) error {
 		}
 		t, err := member(z, m)
 		if err != nil {
+			if damaged := z.Intact(m); damaged != nil {
+				err = damaged
+			}
 			return Hinted(fmt.Errorf("array %s: %w", container.Quote(name), err))
 		}
 		t.Name = name

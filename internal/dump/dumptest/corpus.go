@@ -107,6 +107,13 @@ func bomb(t testing.TB, name string, data []byte, size uint64) []byte {
 	return raw
 }
 
+// changed is an archive with a compressed array that is another one than was written.
+func changed(t testing.TB, written, is []byte) []byte {
+	raw := archive(t, member{"a.npy", is, zip.Deflate})
+	binary.LittleEndian.PutUint32(raw[bytes.LastIndex(raw, []byte("PK\x01\x02"))+16:], crc32.ChecksumIEEE(written))
+	return raw
+}
+
 // overlapping is an archive with two directory entries of one member's bytes.
 func overlapping(t testing.TB) []byte {
 	raw := archive(t, member{"a.npy", array("<f4", "(64,)", 256), zip.Store})
@@ -132,6 +139,8 @@ func npzCorpus(t testing.TB) []Specimen {
 		{"npz", archive(t, many...), ""},
 		{"npz, compressed", archive(t, member{"a.npy", good, zip.Deflate}, member{"b.npy", zeros, zip.Deflate}), ""},
 		{"npz, other file", archive(t, member{"a.npy", good, zip.Store}, member{"readme", []byte("hello"), zip.Store}), ""},
+		{"npz, a damaged header", patched(archive(t, member{"a.npy", good, zip.Store}), "descr", 0, 'D'), `zip member "a.npy" is damaged`},
+		{"npz, a damaged compressed header", changed(t, good, patched(bytes.Clone(good), "descr", 0, 'D')), `zip member "a.npy" is damaged`},
 		{"npz, one name twice", archive(t, member{"a.npy", good, zip.Store}, member{"a.npy", good, zip.Store}), "twice"},
 		{"npz, no array in it", archive(t, member{"a.npy", []byte("hello, world"), zip.Store}), "not a .npy file"},
 		{"npz, bomb", bomb(t, "a.npy", zeros, 4_000_000_000), "a zip bomb"},
