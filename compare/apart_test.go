@@ -73,6 +73,15 @@ func TestMasksUnderFusedAttention(t *testing.T) {
 	}
 }
 
+// A mistake too small for the bounds of attention in 16 bits proves nothing, and no arithmetic gives its elements. The search for one ends, and the certificate
+// names the flag with which it goes on.
+func TestASearchThatStoppedNamesTheFlag(t *testing.T) {
+	of := certifier(t, "qwen3-tiny", attention{result: 1, alike: true, rounded: true, off: 0.004}.trace(t, "qwen3-tiny"))
+	if z := of("layers.1.self_attn.o_proj"); z.Outcome != certify.Unidentified || z.Stopped != "--search-work 30x goes on" || !strings.Contains(z.Unidentified(), z.Stopped) {
+		t.Errorf("%s: %s, stopped %q", z.Outcome, z.Unidentified(), z.Stopped)
+	}
+}
+
 // attention is an engine's fused attention in plain loops, with queries and keys that are drawn.
 type attention struct {
 	result float64 // what the last layer's result is multiplied by: 1 in a healthy engine

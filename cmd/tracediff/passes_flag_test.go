@@ -46,3 +46,18 @@ func TestFewerPassesNameTheFlag(t *testing.T) {
 		}
 	}
 }
+
+// A pass that is not compared may have another number of tokens than its positions: nothing is computed from it.
+func TestOtherTokensInAPassThatIsNotCompared(t *testing.T) {
+	const reference = "../../fixtures/golden/llama-tiny/decode.float32.safetensors"
+	data, err := os.ReadFile(reference)
+	must(t, err)
+	f := readST(t, data)
+	ids := f.at("pass1/input_ids")
+	ids.Shape, ids.Data = []int{1, 2}, slices.Concat(ids.Data, ids.Data)
+	other := filepath.Join(t.TempDir(), "other.safetensors")
+	must(t, os.WriteFile(other, (&stFile{tensors: f.tensors}).bytes(), 0o600))
+	if last := lastLine(told(t, exitMatch, "compare", other, reference, "--passes", "0")); !strings.HasPrefix(last, "MATCH: all 80 entries compared in 1 of 5 passes") {
+		t.Errorf("the last line is %q", last)
+	}
+}

@@ -35,14 +35,15 @@ func changedIn(left, of []*evidence, arithmetics []*arithmetic) (*diagnose.Findi
 	if err != nil {
 		return nil, err
 	}
-	model := left[0].i.model()
-	model.Work = arithmeticWork * left[0].i.times()
-	found, err := diagnose.FindStepsIn(left[0].ctx, model, first, func(yield func([]*diagnose.Entry, error) bool) {
+	others := func(yield func([]*diagnose.Entry, error) bool) {
 		for _, a := range arithmetics[1:] {
 			if !yield(suspectsOf(of, a)) {
 				return
 			}
 		}
+	}
+	found, err := onAccount(left[0], arithmeticWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
+		return diagnose.FindStepsIn(left[0].ctx, model, first, others)
 	})
 	if !found.Explains() || err != nil {
 		return nil, err

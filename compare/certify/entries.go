@@ -123,6 +123,7 @@ func (i *Isolator) beyondSample(ctx context.Context, known verdict, name string)
 		f.beyond = known
 		var suspects []*evidence
 		if suspects, f.beyondErr = i.suspectsBeyond(ctx, known.own, f.others); len(suspects) > 0 && f.beyondErr == nil {
+			drawOn(&account{}, suspects)
 			f.beyond.second, f.beyondErr = f.secondOf(known.own, suspects)
 		}
 	})

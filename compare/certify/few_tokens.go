@@ -35,9 +35,9 @@ func (f *form) maskedIn(of []*evidence, a *arithmetic) (*diagnose.Finding, error
 	if err != nil {
 		return nil, err
 	}
-	model := of[0].i.model()
-	model.Work = arithmeticWork * of[0].i.times()
-	found, err := diagnose.FindMask(of[0].ctx, model, entries)
+	found, err := onAccount(of[0], arithmeticWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
+		return diagnose.FindMask(of[0].ctx, model, entries)
+	})
 	if !found.Explains() || err != nil {
 		return nil, err
 	}

@@ -31,8 +31,10 @@ type form struct {
 	// several returns the same form in the prompt's passes. It is nil in a form of the prompt's passes.
 	several func() (*form, error)
 	carry   carrier
+	account account
 	once    sync.Once
 	known   atomic.Bool // it has an arithmetic by its own entries
+	decided bool        // a form of passes of both kinds has entries of both
 	err     error
 	entries []*evidence
 	verdict
@@ -103,9 +105,10 @@ func (i *Isolator) form(ctx context.Context, name string) (verdict, error) {
 
 // settle looks at the other passes for what a form's own entries only hint at.
 func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, error) {
-	other, found := strings.CutSuffix(name, oneToken)
+	several, found := strings.CutSuffix(name, oneToken)
+	other := several
 	if !found {
-		other = name + oneToken
+		other += oneToken
 	}
 	g, err := i.alone(ctx, other)
 	if err != nil {
@@ -115,15 +118,11 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 		return verdict{own: g.own, second: g.second}, err
 	}
 	// What each shows too little of may be enough together.
-	entries, _, err := i.entriesOf(ctx, other)
+	together, err := bothKinds(ctx, i, several)
 	if err != nil {
 		return verdict{}, err
 	}
-	if len(entries) > 0 {
-		together := &form{carry: f.carry, entries: append(entries, f.entries...)}
-		if err := together.decide(); err != nil {
-			return verdict{}, err
-		}
+	if together != nil {
 		if all, err := f.explainedBy(together.own, together.second); all || err != nil {
 			return verdict{own: together.own, second: together.second}, err
 		}
@@ -139,6 +138,34 @@ func (i *Isolator) settle(ctx context.Context, f *form, name string) (verdict, e
 		return f.verdict, nil
 	}
 	return i.habitual(ctx, f, name)
+}
+
+// bothKinds decides a form by its entries in passes of several tokens and of one token together. It is nil if passes of one kind have no entries.
+func bothKinds(ctx context.Context, i *Isolator, several string) (*form, error) {
+	i.mu.Lock()
+	f := i.bothForms[several]
+	if f == nil {
+		f = &form{carry: func() ([]*arithmetic, error) { return i.carry(ctx, several) }}
+		i.bothForms[several] = f
+	}
+	i.mu.Unlock()
+	f.once.Do(func() {
+		for _, name := range []string{several, several + oneToken} {
+			var of []*evidence
+			if of, _, f.err = i.entriesOf(ctx, name); len(of) == 0 || f.err != nil {
+				f.entries = nil
+				return
+			}
+			f.entries = append(f.entries, of...)
+		}
+		drawOn(&f.account, f.entries)
+		f.decided, f.err = true, f.decide()
+		f.entries = nil // tensors are not kept
+	})
+	if !f.decided {
+		return nil, f.err
+	}
+	return f, f.err
 }
 
 // habitual looks for a habit of the engine, which other forms prove and which explains all entries of this one.
@@ -242,6 +269,7 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 	f.once.Do(func() {
 		i.tellSearch("the arithmetic of", name)
 		if f.entries, f.others, f.err = i.entriesOf(ctx, name); f.err == nil {
+			drawOn(&f.account, f.entries)
 			f.err = f.decide()
 		}
 		if f.err == nil && f.wrong == nil && (f.own == nil || f.suspects) {
@@ -252,6 +280,7 @@ func (i *Isolator) alone(ctx context.Context, name string) (*form, error) {
 		if f.reread != nil || f.own != nil && !f.suspects || f.wrong != nil { // tensors are not kept
 			f.entries = nil
 		}
+		f.stopped = f.stopped || f.account.spent()
 		f.known.Store(f.err == nil && f.own != nil && !f.suspects)
 	})
 	return f, f.err

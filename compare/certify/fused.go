@@ -216,6 +216,9 @@ type heldMost struct {
 // among looks at some kernels, until one that is shown explains all entries.
 func (h *heldMost) among(f *form, left []*evidence, kernels []*arithmetic) error {
 	for _, a := range kernels {
+		if f.account.spent() {
+			break
+		}
 		held, rest, err := f.heldBy(a)
 		if err != nil {
 			return err

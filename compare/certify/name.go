@@ -47,18 +47,19 @@ func number(left, of []*evidence) (*diagnose.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	model := left[0].i.model()
-	for _, a := range all {
-		entries, err := suspectsOf(of, a)
-		if err != nil {
-			return nil, err
+	return onAccount(left[0], diagnose.DefaultWork, func(model *diagnose.Model) (*diagnose.Finding, error) {
+		for _, a := range all {
+			entries, err := suspectsOf(of, a)
+			if err != nil {
+				return nil, err
+			}
+			if found, err := diagnose.FindNumber(left[0].ctx, model, entries); found.Explains() || err != nil {
+				found.Take()
+				return found, err
+			}
 		}
-		if found, err := diagnose.FindNumber(left[0].ctx, model, entries); found.Explains() || err != nil {
-			found.Take()
-			return found, err
-		}
-	}
-	return nil, nil
+		return nil, nil
+	})
 }
 
 // named is what is wrong with the entries of a role, worked out once.

@@ -100,9 +100,13 @@ func (m *member) leaves(a *arithmetic, inOrder bool) (left, vague int, err error
 	return len(off), vague, nil
 }
 
-// holds lists the entries that an arithmetic explains.
+// holds lists the entries that an arithmetic explains. An arithmetic that leaves something of more than half of the entries decides nothing: the entries
+// behind them are not asked, and not listed.
 func (s *search) holds(a *arithmetic) (held []*evidence, err error) {
-	for _, e := range s.entries {
+	for k, e := range s.entries {
+		if failed := k - len(held); 2*failed > len(s.entries) {
+			break
+		}
 		if slices.ContainsFunc(s.panel, func(m *member) bool { return m.whole == e && m.evidence == e }) {
 			held = append(held, e)
 			continue

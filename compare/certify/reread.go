@@ -48,6 +48,9 @@ func reread(ctx context.Context, i *Isolator, entries []*evidence) (*rereading, 
 	}
 	roles := rereadable(left)
 	for _, role := range roles {
+		if left[0].account.spent() {
+			return nil, nil
+		}
 		operand := operand{role: role}
 		again, err := recomputing(ctx, entries, operand, nil)
 		if err != nil {
@@ -171,7 +174,7 @@ func (t *trial) recompute(ctx context.Context, operand operand, rounded *partly)
 	} else if err != nil {
 		return nil, err
 	}
-	again.change, again.edited = rounded, rounded != nil
+	again.change, again.edited, again.account = rounded, rounded != nil, t.account
 	if err := again.prepare(); err != nil || again.formula == nil {
 		return nil, err
 	}

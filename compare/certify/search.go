@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -40,8 +39,6 @@ type ranked struct {
 }
 
 const (
-	// arithmeticWork is what a search for the arithmetic of a form may take: a quarter of what one for a mistake may.
-	arithmeticWork = diagnose.DefaultWork / 4
 	// maxDescent is how many sites a descent changes, and descents how many arithmetics it starts from.
 	maxDescent = 8
 	descents   = 6
@@ -181,9 +178,12 @@ func (s *search) explains(a *arithmetic) (bool, error) {
 
 // spent reports whether the search has used all of the work that it may use. The search is then stopped.
 func (s *search) spent() bool {
-	s.stopped = s.stopped || s.work >= arithmeticWork*s.panel[0].i.times()
+	s.stopped = s.stopped || s.work >= arithmeticWork*s.panel[0].i.times() || s.account().spent()
 	return s.stopped
 }
+
+// account is that of the form.
+func (s *search) account() *account { return s.panel[0].account }
 
 // find returns an arithmetic that leaves nothing of any entry, said in as few words as it can be; nil for none.
 func (s *search) find() (*arithmetic, error) {
@@ -243,7 +243,9 @@ func (s *search) try(a *arithmetic) (bool, error) {
 		return false, nil
 	}
 	s.seen[key] = true
-	s.work += s.cost()
+	cost := s.cost()
+	s.work += cost
+	s.account().add(cost)
 	left, far, err := s.leaves(a)
 	if err != nil {
 		return false, err

@@ -122,7 +122,7 @@ func (a *absent) value(n order.Node) (program.Value, error) {
 		v, _, err := a.i.value(n)
 		return v, err
 	}
-	if a.i.given(n) {
+	if a.i.given(n) && a.i.misfit(n) == nil {
 		return a.i.argument(n)
 	}
 	v, err := a.computed(n)
@@ -132,10 +132,11 @@ func (a *absent) value(n order.Node) (program.Value, error) {
 	return v, err
 }
 
+// computed is an entry as the captured ones give it. It is without a shape where they do not, such as where an argument of its pass has another shape.
 func (a *absent) computed(n order.Node) (program.Value, error) {
 	cut, err := a.i.list.Cut(func(n order.Node) bool {
 		_, ok := a.values[n]
-		return ok || a.i.given(n) || a.i.has(n) && a.i.misfit(n) == nil
+		return ok || (a.i.given(n) || a.i.has(n)) && a.i.misfit(n) == nil
 	}, n)
 	if err != nil {
 		return program.Value{}, nil

@@ -97,11 +97,12 @@ type trial struct {
 	value   *program.Value                     // what the first evaluation gives, where it was made with those of other passes
 	// readings are the operands of the call as the engine may have read them otherwise than captured; see readOperands.
 	readings  [][]program.Value
-	mixed     bool    // results of ranks are added with what the formula adds to them; see together
-	right     bool    // no arithmetic is searched for; see [Chain.Prepare]
-	strictly  *looked // after certify: the elements against transformers' arithmetic
-	said      *looked // after certify: the elements against the arithmetic of the certificate
-	remaining []int   // after certify: the elements that no arithmetic gives
+	account   *account // of the form that it is evaluated for; nil where nothing is counted
+	mixed     bool     // results of ranks are added with what the formula adds to them; see together
+	right     bool     // no arithmetic is searched for; see [Chain.Prepare]
+	strictly  *looked  // after certify: the elements against transformers' arithmetic
+	said      *looked  // after certify: the elements against the arithmetic of the certificate
+	remaining []int    // after certify: the elements that no arithmetic gives
 }
 
 // prepare reads what the entry is computed from.
@@ -228,6 +229,7 @@ func (t *trial) in(e evaluated) (*judged, error) {
 		if given := t.value; e.held && given != nil {
 			x, t.value = *given, nil
 		} else {
+			t.account.add(timeOf(p, call))
 			x, err = p.Eval(call)
 		}
 	} else {

@@ -38,6 +38,9 @@ func (m *Model) times() int {
 // Spent reports whether nothing is left of what the next searches may use.
 func (m *Model) Spent() bool { return m.work >= cmp.Or(m.most, m.limit()) }
 
+// Taken is what the searches have taken.
+func (m *Model) Taken() int { return m.work }
+
 // spent reports whether the search has used all of the work that it may use. The search is then stopped.
 func (s *search) spent() bool {
 	if s.work() >= cmp.Or(s.m.most, s.m.limit()) {

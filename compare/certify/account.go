@@ -1,0 +1,71 @@
+package certify
+
+import (
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/order/program"
+)
+
+// The searches for the arithmetic of one form draw on one account of work, see [diagnose.DefaultWork]. Each search has a limit of its own too, so that the
+// first search does not take all of the account. Every evaluation of an entry counts: also those that ask all entries of a form for an arithmetic which
+// explains a few of them, and those in other orders of summation.
+
+const (
+	// arithmeticWork is what one search for the arithmetic of a form may take: a quarter of what the searches for a mistake may take.
+	arithmeticWork = diagnose.DefaultWork / 4
+	// formWork is what all searches for the arithmetic of a form may take, and formPasses how many evaluations of all its entries they may take beside that.
+	// Of a long prompt one evaluation of each entry may be as much as formWork.
+	formWork   = diagnose.DefaultWork / 2
+	formPasses = 16
+)
+
+// account is what the searches for the arithmetic of one form have taken, and the most that they may take. The searches are made one after the other.
+type account struct{ work, most int }
+
+// drawOn lets the evaluations of some entries count on an account, which gets as much as such entries may take.
+func drawOn(a *account, entries []*evidence) {
+	if len(entries) == 0 {
+		return
+	}
+	once := 0
+	for _, e := range entries {
+		e.account = a
+		once += timeOf(e.formula.Program, e.call)
+	}
+	a.most = formWork*entries[0].i.times() + formPasses*once
+}
+
+// add counts work. No account: nothing is counted.
+func (a *account) add(work int) {
+	if a != nil {
+		a.work += work
+	}
+}
+
+// spent reports whether the searches have used all of the work that they may use.
+func (a *account) spent() bool { return a != nil && a.work >= a.most }
+
+// onAccount runs a search for a mistake in the entries of a form, with so much of the form's account at most. The search is left out if nothing is left.
+func onAccount(e *evidence, most int, find func(*diagnose.Model) (*diagnose.Finding, error)) (*diagnose.Finding, error) {
+	if e.account.spent() {
+		return nil, nil
+	}
+	model := e.i.model()
+	model.Work = most * e.i.times()
+	if a := e.account; a != nil {
+		model.Work = min(model.Work, a.most-a.work)
+	}
+	found, err := find(model)
+	e.account.add(model.Taken())
+	return found, err
+}
+
+// timeOf is about how long one evaluation of a program takes; with call.Some, of some tokens.
+func timeOf(p *program.Program, call program.Call) int {
+	work := p.Time() + program.StepTime*len(p.Steps)
+	if some := call.Some; some != nil {
+		if shape := p.Out.Shape(); some.Axis < len(shape) && shape[some.Axis] > len(some.Keep) {
+			work = work / shape[some.Axis] * len(some.Keep)
+		}
+	}
+	return work
+}
