@@ -116,20 +116,26 @@ func (blanks) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// append writes data behind what is there, then the entry over the closing brace of the header. Only the second
-// write makes the data part of the trace.
-func (p *part) append(data, entry []byte) error {
+// put writes data behind what is there, and behind a number of bytes that were written there before. They are no part of the trace yet.
+func (p *part) put(data []byte, behind int64) error {
+	if len(data) == 0 {
+		return nil
+	}
+	_, err := p.WriteAt(data, 8+p.header+p.data+behind)
+	return err
+}
+
+// append makes the bytes behind what is there a part of the trace: it writes the entry over the closing brace of the header.
+func (p *part) append(bytes int64, entry []byte) error {
 	// The entry brings its own closing brace; the one that it overwrites makes room for its first byte.
 	grown := p.used + int64(len(entry)) - 1
 	if grown > p.header {
 		text := io.NewSectionReader(p.file, 8, p.used)
 		// Twice as long, so that the copies of a long run stay in proportion to what it writes.
-		if err := p.rebuild(roundUp(max(min(2*p.header, safetensors.MaxHeader), grown)), text); err != nil {
-			return err
-		}
-	}
-	if len(data) > 0 {
-		if _, err := p.WriteAt(data, 8+p.header+p.data); err != nil {
+		p.data += bytes // which are copied, too
+		err := p.rebuild(roundUp(max(min(2*p.header, safetensors.MaxHeader), grown)), text)
+		p.data -= bytes
+		if err != nil {
 			return err
 		}
 	}
@@ -137,7 +143,7 @@ func (p *part) append(data, entry []byte) error {
 		return err
 	}
 	p.used = grown
-	p.data += int64(len(data))
+	p.data += bytes
 	return nil
 }
 

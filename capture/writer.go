@@ -93,10 +93,21 @@ func (w *Writer) Observe(e hooks.Event) error {
 }
 
 func (w *Writer) observe(e hooks.Event) error {
-	if err := checkName(e.Name); err != nil {
+	if err := e.Tensor.Check(); err != nil {
 		return err
 	}
-	if err := e.Tensor.Check(); err != nil {
+	if err := w.begin(e); err != nil {
+		return err
+	}
+	if err := w.part.put(e.Tensor.Data, 0); err != nil {
+		return err
+	}
+	return w.finish(e, int64(len(e.Tensor.Data)))
+}
+
+// begin checks the name and the pass of an event.
+func (w *Writer) begin(e hooks.Event) error {
+	if err := checkName(e.Name); err != nil {
 		return err
 	}
 	if e.Pass < w.pass {
@@ -106,10 +117,14 @@ func (w *Writer) observe(e hooks.Event) error {
 		clear(w.fired)
 		w.pass = e.Pass
 	}
+	return nil
+}
+
+// finish makes the bytes that were written behind the others a tensor of the trace.
+func (w *Writer) finish(e hooks.Event, bytes int64) error {
 	w.key = appendKey(w.key[:0], e.Pass, e.Name, w.fired[e.Name])
-	end := w.part.data + int64(len(e.Tensor.Data))
-	w.entry = appendEntry(w.entry[:0], w.key, e.Tensor.DType, e.Tensor.Shape, w.part.data, end)
-	if err := w.part.append(e.Tensor.Data, w.entry); err != nil {
+	w.entry = appendEntry(w.entry[:0], w.key, e.Tensor.DType, e.Tensor.Shape, w.part.data, w.part.data+bytes)
+	if err := w.part.append(bytes, w.entry); err != nil {
 		return err
 	}
 	w.fired[e.Name]++

@@ -17,6 +17,7 @@ type Env struct {
 	Weights func(Weight) (program.Rows, error) // a checkpoint tensor in the model's dtype
 	Begin   func(pass int)                     // told when the first step of a pass is near; may be nil
 	Visit   func(Node, program.Value) error    // sees every step, rounded; what it writes into Data, later steps read; may be nil
+	Rows    *Rows                              // for [Plan.Run]: how large steps are computed, which Visit does not see; nil: as all others
 }
 
 // DTypeOf is the dtype of an entry in a model of the given dtype.
@@ -35,6 +36,7 @@ func (e *Entry) DTypeOf(model hooks.DType) hooks.DType {
 // env's functions, or of ctx.
 func (p *Plan) Run(ctx context.Context, env Env) error {
 	r := newRun(p, env)
+	large := p.byRows(env)
 	pass := -1
 	for i, n := range p.Steps {
 		if err := ctx.Err(); err != nil {
@@ -44,6 +46,14 @@ func (p *Plan) Run(ctx context.Context, env Env) error {
 			env.Begin(n.Pass)
 		}
 		pass = n.Pass
+		if chain, is := large[n]; is {
+			if len(chain) > 0 {
+				if err := r.rows(ctx, i, chain); err != nil {
+					return err
+				}
+			}
+			continue
+		}
 		v, err := r.step(n)
 		if err != nil {
 			return err
@@ -102,7 +112,7 @@ func newRun(p *Plan, env Env) *run {
 // uses.
 func (r *run) step(n Node) (program.Value, error) {
 	e := r.list.At(n)
-	c := program.Call{Arith: r.env.Arith, Shape: r.list.Size(n, r.env.Passes)}
+	var inputs []program.Value
 	for _, ref := range e.Inputs {
 		at, ok := r.list.parent(n, ref)
 		if !ok {
@@ -115,8 +125,24 @@ func (r *run) step(n Node) (program.Value, error) {
 		if ref.Index != nil {
 			v = item(v, *ref.Index)
 		}
-		c.In = append(c.In, v)
+		inputs = append(inputs, v)
 	}
+	v, err := r.compute(n, r.list.Size(n, r.env.Passes), inputs)
+	if err != nil {
+		return program.Value{}, err
+	}
+	for _, in := range r.list.parents(n) {
+		if r.last[in] == r.done {
+			delete(r.live, in)
+		}
+	}
+	return v, nil
+}
+
+// compute applies the operation of a node to its inputs.
+func (r *run) compute(n Node, shape []int, inputs []program.Value) (program.Value, error) {
+	e := r.list.At(n)
+	c := program.Call{Arith: r.env.Arith, Shape: shape, In: inputs}
 	for _, w := range e.Weights {
 		rows, err := r.env.Weights(w)
 		if err != nil {
@@ -127,11 +153,6 @@ func (r *run) step(n Node) (program.Value, error) {
 	v, err := program.Eval(e.Op, c)
 	if err != nil {
 		return program.Value{}, fmt.Errorf("computing %s of pass %d: %w", e.Name, n.Pass, err)
-	}
-	for _, in := range r.list.parents(n) {
-		if r.last[in] == r.done {
-			delete(r.live, in)
-		}
 	}
 	return v, nil
 }

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -38,6 +39,7 @@ type Job struct {
 	Manifest   capture.Manifest // what the caller knows; Walk fills in the rest
 	Registry   *hooks.Registry  // may hold observers and replacers of the caller's; nil for none
 	Debug      *debug.Log       // shows what is recorded; nil for nothing
+	Elements   int              // of a tensor that is computed and written as a whole; larger logits are written some rows at a time. 0 for wholeElements
 	Progress   func(pass, passes, entry, entries int)
 }
 
@@ -55,6 +57,7 @@ func Walk(ctx context.Context, j Job) (Output, error) {
 	if j.Record == nil {
 		j.Record = j.List
 	}
+	alone := j.traceAlone()
 	if j.Registry == nil {
 		j.Registry = &hooks.Registry{}
 	}
@@ -70,6 +73,10 @@ func Walk(ctx context.Context, j Job) (Output, error) {
 	}
 	if w, err = j.create(selected); err != nil {
 		return Output{}, err
+	}
+	if alone {
+		walk.large = newInPieces(walk, w, selected)
+		defer walk.large.close()
 	}
 	if err := walk.run(ctx); err != nil {
 		if failed := w.Fail(err); failed != nil {
@@ -119,6 +126,7 @@ type walk struct {
 	past   int               // tokens before this pass
 	done   int               // steps of this pass
 	bytes  []byte            // scratch of the hooks
+	large  *inPieces         // writes large tensors; nil: all are written as a whole
 	out    Output
 }
 
@@ -166,6 +174,9 @@ func (w *walk) run(ctx context.Context) error {
 	env := order.Env{
 		Arith: program.Arith{DType: w.DType, Emulated: !w.Exact}, Passes: order.Passes(w.tokens()),
 		Read: w.read, Weights: Weights(w.Checkpoint, w.DType), Begin: w.begin, Visit: w.visit,
+	}
+	if w.large != nil {
+		env.Rows = &order.Rows{Elements: cmp.Or(w.Elements, wholeElements), Visit: w.large.visit}
 	}
 	if err := w.plan.Run(ctx, env); err != nil {
 		return err
@@ -218,23 +229,37 @@ func (w *walk) read(n order.Node) (program.Value, error) {
 	return w.given[n.Pass][1], w.Registry.Err()
 }
 
-// visit fires a computed entry, and notes the token that the last logits choose.
+// visit fires a computed entry.
 func (w *walk) visit(n order.Node, v program.Value) error {
-	e := w.List.At(n)
+	w.step(n)
+	if err := w.fire(n.Entry, w.written(n), v); err != nil {
+		return err
+	}
+	w.choose(n, v)
+	return nil
+}
+
+// step tells that one more entry is there.
+func (w *walk) step(n order.Node) {
 	if w.done++; w.Progress != nil {
 		w.Progress(n.Pass, len(w.steps), w.done, w.steps[n.Pass])
 	}
-	dtype := e.DTypeOf(w.DType)
+}
+
+// written is the dtype that an entry is written in.
+func (w *walk) written(n order.Node) hooks.DType {
+	dtype := w.List.At(n).DTypeOf(w.DType)
 	if w.Exact && dtype.Float() {
-		dtype = hooks.F64
+		return hooks.F64
 	}
-	if err := w.fire(n.Entry, dtype, v); err != nil {
-		return err
-	}
-	if e.Name == logits {
+	return dtype
+}
+
+// choose notes the token that the last row of logits chooses.
+func (w *walk) choose(n order.Node, v program.Value) {
+	if w.List.At(n).Name == logits {
 		w.out.Greedy[n.Pass] = argmax(v.Data[len(v.Data)-v.Shape[len(v.Shape)-1]:])
 	}
-	return nil
 }
 
 // fire hands a value to its hook, in the dtype that it has in the model, and takes back what a replacer put there.
