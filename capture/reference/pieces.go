@@ -17,8 +17,8 @@ import (
 // The logits of a long prompt are larger than the memory that a comparison takes: 540 rows of 262,144 numbers are a gigabyte in float64. The walk writes
 // them some rows at a time.
 
-// wholeElements is how many elements a tensor has at most that is computed and written as a whole: 128 MiB in float64.
-const wholeElements = 1 << 24
+// wholeElements is how many elements a tensor has at most that is computed and written as a whole: 32 MiB in float64.
+const wholeElements = 1 << 22
 
 // traceAlone reports whether nobody but the trace gets the tensors of a job, so that large ones may be written in pieces: a hook gets a tensor as a whole.
 func (j *Job) traceAlone() bool {
