@@ -100,6 +100,7 @@ type trial struct {
 	account   *account // of the form that it is evaluated for; nil where nothing is counted
 	mixed     bool     // results of ranks are added with what the formula adds to them; see together
 	right     bool     // no arithmetic is searched for; see [Chain.Prepare]
+	accused   bool     // an earlier part of the entry is wrong in transformers' arithmetic
 	strictly  *looked  // after certify: the elements against transformers' arithmetic
 	said      *looked  // after certify: the elements against the arithmetic of the certificate
 	remaining []int    // after certify: the elements that no arithmetic gives
@@ -346,12 +347,16 @@ func (t *trial) first() (j *judged, l *looked, err error) {
 			return nil, nil, err
 		}
 		l = look(j)
-		if c, ceiling := l.certificate(); j.x.Columns == 0 || len(l.outside) == 0 && c.settled(ceiling, t) {
+		if c, ceiling := l.certificate(); j.x.Columns == 0 || len(l.outside) == 0 && c.settled(ceiling, t) || t.condemned(l) {
 			break
 		}
 	}
 	return j, l, nil
 }
+
+// condemned reports whether a part of an entry, of which an earlier part is wrong in transformers' arithmetic, has more elements outside than inside. No
+// arithmetic is asked for them.
+func (t *trial) condemned(l *looked) bool { return t.accused && 2*int64(len(l.outside)) > l.Elements }
 
 // settled reports whether ceilings and sample both show that the bounds of an entry, of which nothing is outside, reach no further than any
 // limit.
