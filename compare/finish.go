@@ -272,7 +272,9 @@ func (w *walker) onlyOneSide() {
 	}
 	if n > 0 {
 		w.res.Incomplete = append(w.res.Incomplete, fmt.Sprintf("pass counts differ: %s has %d more, from pass %d on", w.names[more].Trace, n, w.sides[less].passes))
-		w.res.CommonPasses = rangesOf(w.plan.common()).String()
+		if len(w.res.Rows) > 0 { // else nothing is compared with them either
+			w.res.CommonPasses = rangesOf(w.plan.common()).String()
+		}
 	}
 }
 

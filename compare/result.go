@@ -46,8 +46,8 @@ type Result struct {
 	Allowed    []Allowed   `json:"allowed,omitempty"`    // the allow-list, line by line, and what each accepted
 	Baseline   *Baseline   `json:"baseline,omitempty"`   // the known divergences, and what became of each; nil without a baseline
 	Incomplete []string    `json:"incomplete,omitempty"` // why this is no complete comparison, a sentence each
-	// CommonPasses are the passes that both sides have, as --passes takes them. It is empty where both sides have the same passes, or the
-	// scope leaves the others out.
+	// CommonPasses are the passes that both sides have, as --passes takes them. It is empty where both sides have the same passes, the
+	// scope leaves the others out, or nothing was compared.
 	CommonPasses string `json:"common_passes,omitempty"`
 
 	Roots     []string   `json:"roots,omitempty"`     // keys of mismatches that are the fault of their own operation

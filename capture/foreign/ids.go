@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
@@ -27,6 +28,12 @@ func (f *fitter) ids() {
 			}
 		}
 		f.note("%s is taken for %s", found[0], order.InputIDs)
+	}
+	for _, s := range f.sources {
+		if s.Name == order.InputIDs && s.DType.Float() {
+			f.note("%s", noIntegers(s))
+			break
+		}
 	}
 	flat := 0
 	passes := map[int]int{}
@@ -77,14 +84,16 @@ type element struct {
 }
 
 // fedElements counts the elements of a list that have token ids, and reports whether the elements are passes: the first element has any number of
-// tokens, and every later element one token for each sequence. The shape is [1] or [1, 1], or [B] or [B, 1] for a batch of B.
-func fedElements(sources []capture.Source, found []element, first int) (of int, steps bool) {
+// tokens, and every later element one token for each sequence. The shape is [1] or [1, 1], or [B] or [B, 1] for a batch of B. None are counted if the
+// first element has no ids; why says so if the ids are no integers.
+func fedElements(sources []capture.Source, found []element, first int) (of int, steps bool, why string) {
 	sequences, fed := 1, map[int]bool{}
-	is := func(i int) bool {
-		name, s := found[i].name, sources[i]
-		return (name == order.InputIDs || slices.Contains(idNames, name)) && (isIDs(s) || isBatch(s))
-	}
+	named := func(i int) bool { return found[i].name == order.InputIDs || slices.Contains(idNames, found[i].name) }
+	is := func(i int) bool { return named(i) && (isIDs(sources[i]) || isBatch(sources[i])) }
 	for i, s := range sources {
+		if named(i) && s.DType.Float() {
+			why = noIntegers(s)
+		}
 		if is(i) && found[i].at == first && isBatch(s) {
 			sequences = s.Shape[0]
 		}
@@ -98,5 +107,13 @@ func fedElements(sources []capture.Source, found []element, first int) (of int, 
 		one := tokens == sequences && (len(s.Shape) < 2 || s.Shape[0] == sequences)
 		fed[found[i].at], steps = true, steps && (found[i].at == first || one)
 	}
-	return len(fed), steps
+	if !fed[first] {
+		return 0, steps, why
+	}
+	return len(fed), steps, why
+}
+
+// noIntegers says that numbers with fractions are no token ids.
+func noIntegers(s capture.Source) string {
+	return fmt.Sprintf("%s is %s: token ids are integers, of any width; save them as int64", s.Name, s.DType)
 }

@@ -36,9 +36,9 @@ func passes(sources []capture.Source) (any bool, note string) {
 var elementText = regexp.MustCompile(`^((?i:pass|passes|step|steps|iter|iteration|iterations)[-_.]?)?(0|[1-9][0-9]{0,8})\.(.+)$`)
 
 // elements reports whether a file is a list of passes. If so, it sets the pass of each source, and the name that the source has in its element. Every
-// tensor of such a file is in an element, and elements are counted from 0 or 1. Either a word says that the elements are passes, or all
-// elements have the same names, with token ids among them, and every element after the first has one token for each sequence. A list of
-// layers has no ids. A list of ranks or of prompts has several tokens in each element; it is not read, and the note says so.
+// tensor of such a file is in an element, and elements are counted from 0 or 1. Either a word says that the elements are passes, or each
+// element has more than half of all names, the first and another one have token ids, and no element after the first has more than one token for each
+// sequence. A list of layers has no ids. A list of ranks or of prompts has several tokens in each element; it is not read, and the note says so.
 func elements(sources []capture.Source) (are bool, note string) {
 	word, of, all := "", map[int]map[string]bool{}, map[string]bool{}
 	found := make([]element, len(sources))
@@ -57,14 +57,17 @@ func elements(sources []capture.Source) (are bool, note string) {
 	if len(numbers) == 0 || numbers[0] > 1 || numbers[len(numbers)-1]-numbers[0] != len(numbers)-1 {
 		return false, ""
 	}
+	missing := 0
 	for _, names := range of {
-		if word == "" && len(names) != len(all) {
+		if word == "" && 2*len(names) <= len(all) {
 			return false, ""
 		}
+		missing += len(all) - len(names)
 	}
 	if word == "" {
-		if of, steps := fedElements(sources, found, numbers[0]); of != len(numbers) {
-			return false, ""
+		fed, steps, why := fedElements(sources, found, numbers[0])
+		if fed < min(len(numbers), 2) {
+			return false, why
 		} else if !steps {
 			return false, fmt.Sprintf("each of its %d elements has token ids, not one token a pass behind the first: several prompts or ranks? Dump one of them; of passes, name them pass0, pass1", len(numbers))
 		}
@@ -72,7 +75,11 @@ func elements(sources []capture.Source) (are bool, note string) {
 	for i := range sources {
 		sources[i].Pass, sources[i].Name = found[i].at-numbers[0], found[i].name
 	}
-	return true, fmt.Sprintf("each of its %d elements is a pass: %s%d. is pass 0", len(numbers), word, numbers[0])
+	note = fmt.Sprintf("each of its %d elements is a pass: %s%d. is pass 0", len(numbers), word, numbers[0])
+	if missing > 0 && word == "" {
+		note += fmt.Sprintf("; some lack a tensor that others have (%d in all)", missing)
+	}
+	return true, note
 }
 
 // keys gives the sources the passes and firings that their names say, and reports whether any does, and the number of the first pass.

@@ -12,8 +12,8 @@ import (
 const (
 	// arithmeticWork is what one search for the arithmetic of a form may take: a quarter of what the searches for a mistake may take.
 	arithmeticWork = diagnose.DefaultWork / 4
-	// formWork is what all searches for the arithmetic of a form may take, and formPasses how many evaluations of all its entries they may take beside that.
-	// Of a long prompt one evaluation of each entry may be as much as formWork.
+	// formWork is what all searches for the arithmetic of a form may take. Beside that they may evaluate as many entries as are looked at of a form of large
+	// entries, minEntries, formPasses times: of a long prompt one evaluation of these may be as much as formWork.
 	formWork   = diagnose.DefaultWork / 2
 	formPasses = 16
 )
@@ -27,9 +27,10 @@ func drawOn(a *account, entries []*evidence) {
 		return
 	}
 	once := 0
-	for _, e := range entries {
-		e.account = a
-		once += timeOf(e.formula.Program, e.call)
+	for k, e := range entries {
+		if e.account = a; k < minEntries {
+			once += timeOf(e.formula.Program, e.call)
+		}
 	}
 	a.most = formWork*entries[0].i.times() + formPasses*once
 }

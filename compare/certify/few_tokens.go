@@ -119,7 +119,7 @@ func (f *form) maskedInAny(kernels []*arithmetic) (err error) {
 
 // nearestInRows is the arithmetic that gives all elements of more than half of the rows in most of some entries, and of these the arithmetic that leaves
 // something of fewest rows: of the few tokens of the first entry, then of the few tokens of all, then of the first entry whole. It is nil if no arithmetic
-// gives so many rows of more than half of the entries.
+// gives so many rows of more than half of the entries, or if the account of the form ends.
 func nearestInRows(few []*evidence, whole *evidence, all []*arithmetic) (*arithmetic, error) {
 	for _, of := range [][]*evidence{few[:1], few, {whole}} {
 		var err error
@@ -134,6 +134,9 @@ func nearestInRows(few []*evidence, whole *evidence, all []*arithmetic) (*arithm
 func nearestIn(of []*evidence, all []*arithmetic) (nearest []*arithmetic, err error) {
 	fewest := math.MaxInt
 	for _, a := range all {
+		if of[0].account.spent() {
+			return nil, nil
+		}
 		held, rows := 0, 0
 		for _, e := range of {
 			n, err := e.rowsLeft(a)

@@ -104,7 +104,8 @@ func (f *form) kernels() ([]*arithmetic, error) {
 }
 
 // heldBy splits the entries of a form into those that an arithmetic explains and the rest, for which [leftUnder] says what is left. Parts of large
-// entries come first: nothing is held by an arithmetic that leaves something of half of the entries, which decides nothing.
+// entries come first: nothing is held by an arithmetic that leaves something of half of the entries, which decides nothing. So it is where the account of
+// the form ends.
 func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 	for _, whole := range []bool{false, true} {
 		asked := f.entries
@@ -113,6 +114,9 @@ func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 		}
 		held = nil
 		for _, e := range asked {
+			if f.account.spent() {
+				return nil, f.entries, nil
+			}
 			of := e
 			if !whole {
 				of = e.focus()
@@ -216,9 +220,6 @@ type heldMost struct {
 // among looks at some kernels, until one that is shown explains all entries.
 func (h *heldMost) among(f *form, left []*evidence, kernels []*arithmetic) error {
 	for _, a := range kernels {
-		if f.account.spent() {
-			break
-		}
 		held, rest, err := f.heldBy(a)
 		if err != nil {
 			return err

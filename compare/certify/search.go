@@ -225,6 +225,9 @@ func (s *search) each(some iter.Seq[*arithmetic]) (*arithmetic, error) {
 		if done, err := s.try(a); done || err != nil {
 			return a, err
 		}
+		if s.stopped { // to make the others is work, too
+			break
+		}
 	}
 	return nil, nil
 }
