@@ -22,8 +22,10 @@ func TestWalkInPieces(t *testing.T) {
 			var greedy [][]int
 			for _, elements := range []int{0, 100} {
 				path := filepath.Join(t.TempDir(), "walk.safetensors")
-				job := reference.Job{Checkpoint: g.ck, List: g.list, DType: hooks.BF16, Exact: exact, Passes: g.passes, NewTokens: 2, Path: path, Elements: elements,
-					Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}}}
+				job := reference.Job{
+					Checkpoint: g.ck, List: g.list, DType: hooks.BF16, Exact: exact, Passes: g.passes, NewTokens: 2, Path: path, Elements: elements,
+					Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
+				}
 				out, err := reference.Walk(t.Context(), job)
 				if err != nil {
 					t.Fatalf("%s: %v", g.Path(), err)
@@ -55,12 +57,14 @@ func TestWalkInPiecesEnds(t *testing.T) {
 	g := goldens(t, hooks.BF16)[0]
 	ctx, cancel := context.WithCancel(t.Context())
 	path := filepath.Join(t.TempDir(), "walk.safetensors")
-	job := reference.Job{Checkpoint: g.ck, List: g.list, DType: hooks.BF16, Passes: g.passes[:1], Path: path, Elements: 100, Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
+	job := reference.Job{
+		Checkpoint: g.ck, List: g.list, DType: hooks.BF16, Passes: g.passes[:1], Path: path, Elements: 100, Manifest: capture.Manifest{Scope: capture.Scope{Level: 3}},
 		Progress: func(_, _, entry, entries int) {
 			if entry == entries-2 { // of the head only lm_head and logits are left
 				cancel()
 			}
-		}}
+		},
+	}
 	if _, err := reference.Walk(ctx, job); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the walk ended with %v", err)
 	}

@@ -101,17 +101,30 @@ func (i *Isolator) Uncertified() (string, error) {
 	return slices.Min(slices.Collect(maps.Values(forms))), nil
 }
 
+// worst is the largest difference of some elements from what they should be, in units of their bounds, or of the last place where that is more: 1 for
+// whole numbers.
+func (j *judged) worst(of []int, fractions bool) measure.Number {
+	parts := make([]float64, (len(of)+segmentElements-1)/segmentElements)
+	onAllCores(len(parts), func(n int) {
+		for _, i := range of[n*segmentElements : min((n+1)*segmentElements, len(of))] {
+			want, place := j.round(j.x.Data[i]), 1.0
+			if fractions {
+				place = lastPlace(j.d, want)
+			}
+			parts[n] = max(parts[n], measure.Ratio(math.Abs(j.y.Data[i]-want), max(j.x.Bound[i], place)))
+		}
+	})
+	worst := 0.0
+	for _, p := range parts {
+		worst = max(worst, p)
+	}
+	return measure.Number(worst)
+}
+
 // settle gives the certificate its outcome by the elements that nothing explains. Guessed: another element differs and has no bound.
 func (c *Certificate) settle(j *judged, left []int, e *order.Entry, guessed bool) {
 	c.Outside = int64(len(left))
-	for _, i := range left {
-		want := j.round(j.x.Data[i])
-		place := lastPlace(j.d, want)
-		if !e.DTypeOf(j.model).Float() { // whole numbers are 1 apart
-			place = 1
-		}
-		c.Worst = max(c.Worst, measure.Number(measure.Ratio(math.Abs(j.y.Data[i]-want), max(j.x.Bound[i], place))))
-	}
+	c.Worst = max(c.Worst, j.worst(left, e.DTypeOf(j.model).Float()))
 	c.Set = whereOutside(left, j.y.Shape, e.Axes)
 	switch c.Outcome = c.without(guessed); {
 	case len(left) > 0:

@@ -32,13 +32,19 @@ func newOutsiders(shape []int) *outsiders {
 	return o
 }
 
-// add adds some elements of a part that begins at an element.
+// add adds some elements of a part that begins at an element. They ascend.
 func (o *outsiders) add(at []int, from int) {
 	o.count += len(at)
 	inner := 1
 	for a, n := range slices.Backward(o.shape) {
-		for _, i := range at {
-			o.hits[a][(i+from)/inner%n] = true
+		hits := o.hits[a]
+		for k := 0; k < len(at); {
+			index := (at[k] + from) / inner
+			hits[index%n] = true
+			if k++; inner > 1 { // the next elements have the same index, and may be many
+				next, _ := slices.BinarySearch(at[k:], (index+1)*inner-from)
+				k += next
+			}
 		}
 		inner *= n
 	}

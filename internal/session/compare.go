@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"time"
 
@@ -17,13 +15,8 @@ import (
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/fixtures"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/checkpoint"
-	"github.com/tracediff/tracediff/internal/dump"
-	"github.com/tracediff/tracediff/internal/files"
-	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/tokenizer"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -314,45 +307,6 @@ func fitted(s *Settings, list *order.List, local, ref *capture.Trace, o *compare
 // asOrdered reports whether a trace has the names of an order already, and no other.
 func asOrdered(t *capture.Trace, list *order.List) bool {
 	return list != nil && !slices.ContainsFunc(t.Records(), func(r capture.Record) bool { return list.Index(r.Name) < 0 })
-}
-
-// openTrace opens a trace or a dump.
-func openTrace(path string) (*capture.Trace, error) {
-	t, err := foreign.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hint.Add(err, "compare takes two trace files, or none to capture the local side again")
-	}
-	return t, hint.Default(err, dump.Next)
-}
-
-// TraceTexts returns the texts of token ids: by the tokenizer of the model that was named, or by the embedded one for
-// traces of the embedded checkpoint. Without one, ids are shown alone. What
-// stands in its place and is no file, or is too large, is an error.
-func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) {
-	var folder fs.FS
-	if dir != "" {
-		folder = os.DirFS(dir)
-	} else {
-		sub, err := fs.Sub(fixtures.Files, Embedded)
-		config, err2 := readModelConfig("")
-		if err != nil || err2 != nil {
-			return nil, nil
-		}
-		for _, t := range traces {
-			if t.Manifest().Config == nil || !order.SameConfig(t.Manifest().Config, config.Canonical()) {
-				return nil, nil
-			}
-		}
-		folder = sub
-	}
-	tok, err := tokenizer.Open(folder)
-	if place := (*files.Error)(nil); errors.As(err, &place) {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
-	if err != nil {
-		return nil, nil
-	}
-	return tok.Text, nil
 }
 
 // run compares open traces.

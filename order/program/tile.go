@@ -1,0 +1,237 @@
+package program
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/tracediff/tracediff/internal/products"
+)
+
+// tile is some rows of W being multiplied with every row of x, and scratch for it.
+type tile struct {
+	*Arith
+	f       finisher
+	own     func(w, x, bound []float64) (v, e float64) // how the engine takes them, see [Product]; nil: as the way says
+	way     uint8                                      // how sums are taken
+	after   uint8                                      // how the bias comes to them
+	weights Rows
+	all, n  int // rows and columns of W
+	digits  int // of the numbers of W, at most; 0 where that is not known
+	right   right
+	tokens  int
+	bias    []float64
+	rows    int       // at once
+	w       []float64 // the rows of the tile
+	held    *Held     // see [tile.against]; nil: every element has its bound
+	norms   []float64 // of the rows of x
+	factor  float64   // of a bound, beside what its sum has
+	open    []int     // elements of a block that have their bounds
+	// Of each product: Σ w·x, and for its bound Σ (w·x)², Σ |w·x| and Σ |w|·E.
+	sums, squares, sizes, spreads []float64
+}
+
+// whole reports whether sums are taken in float64, each as one.
+func (t *tile) whole() bool { return t.Sum == nil && t.way == 0 && t.own == nil }
+
+// multiply computes rows of the result, a tile at a time, until another worker has taken the last one.
+func (t *tile) multiply(out operand, next *atomic.Int64) error {
+	t.w = make([]float64, t.rows*t.n)
+	size := t.rows * t.tokens
+	t.sums, t.squares, t.sizes, t.spreads = make([]float64, size), make([]float64, size), make([]float64, size), make([]float64, size)
+	for {
+		from := int(next.Add(int64(t.rows))) - t.rows
+		if from >= t.all {
+			return nil
+		}
+		count := min(t.rows, t.all-from)
+		if err := readRows(t.weights, t.w, from, count); err != nil {
+			return err
+		}
+		t.products(out, from, count)
+	}
+}
+
+// products finishes the sums of a tile.
+func (t *tile) products(out operand, from, count int) {
+	set := func(i int, v, e float64) {
+		at := i/count*t.all + from + i%count
+		if out.v[at] = v; out.e != nil {
+			out.e[at] = e
+		}
+	}
+	total := count * t.tokens
+	if t.Sum != nil && t.own == nil && t.bias == nil && zero(t.right.e) {
+		t.inFours(set, count)
+		return
+	}
+	if !t.whole() {
+		var exact []float64 // the rows of W have no bound
+		if t.Bounds {
+			exact = make([]float64, t.n)
+		}
+		for i := range total {
+			w, x := operand{v: t.w[i%count*t.n:][:t.n]}, t.right.slice(i/count*t.n, t.n)
+			if t.own != nil {
+				v, e := t.inOwn(w.v, x, from+i%count)
+				set(i, v, e)
+				continue
+			}
+			if t.Sum != nil {
+				v, e := t.ordered(w.v, x, from+i%count)
+				set(i, v, e)
+				continue
+			}
+			w.e = exact
+			of := t.f
+			if t.bias != nil {
+				of = t.product()
+			}
+			v, e := of.split(t.way, t.n, func(from, to int) partial { return t.Arith.products(x, w, from, to) })
+			if t.bias != nil {
+				v, e = t.f.plus(v, e, t.bias[from+i%count])
+			}
+			set(i, v, e)
+		}
+		return
+	}
+	t.right.values.Dots(t.sums, t.w, count, t.digits)
+	if t.held != nil {
+		t.against(out, from, count)
+		return
+	}
+	t.bounds(count)
+	for i := range total {
+		p := partial{sum: t.sums[i], squares: t.squares[i], abs: t.sizes[i], e: t.spreads[i]}
+		if t.bias == nil {
+			v, e := t.f.total(p, t.n)
+			set(i, v, e)
+			continue
+		}
+		v, e := t.biased(p, t.bias[from+i%count])
+		set(i, v, e)
+	}
+}
+
+// inFours finishes sums in the order of t.Sum, those of four rows of W at a time.
+func (t *tile) inFours(set func(i int, v, e float64), count int) {
+	row := func(k int) []float64 { return t.w[k*t.n:][:t.n] }
+	for token := range t.tokens {
+		x, k := t.right.v[token*t.n:][:t.n], 0
+		for ; k+4 <= count; k += 4 {
+			for at, v := range t.Sum.four(x, [4][]float64{row(k), row(k + 1), row(k + 2), row(k + 3)}) {
+				v, e := t.f.one(v, 0)
+				set(token*count+k+at, v, e)
+			}
+		}
+		for ; k < count; k++ {
+			v, e := t.f.one(t.Sum.dot(row(k), x), 0)
+			set(token*count+k, v, e)
+		}
+	}
+}
+
+// inOwn is the product of a row of W and x as the engine takes it, the bias after it. No number of float32 is rounded once more.
+func (t *tile) inOwn(w []float64, x operand, row int) (float64, float64) {
+	if zero(x.e) {
+		x.e = nil
+	}
+	v, e := t.own(w, x.v, x.e)
+	if t.bias == nil {
+		return t.f.narrowBound(v, e)
+	}
+	return t.f.plus(v, e, t.bias[row])
+}
+
+// biased finishes a sum with a bias.
+func (t *tile) biased(p partial, bias float64) (float64, float64) {
+	if t.after == WayOneSum && !t.Hull { // one more term: some engines add it last, others begin with it
+		p.sum += bias
+		if t.Bounds {
+			p.squares += float64(bias * bias)
+			p.abs += math.Abs(bias)
+		}
+		return t.f.total(p, t.n+1)
+	}
+	v, e := t.product().total(p, t.n)
+	return t.f.plus(v, e, bias)
+}
+
+// product finishes a sum to which the bias is added.
+func (t *tile) product() finisher {
+	of := t.f
+	of.last = false
+	if of.round = Plain; t.after == WayBiasAfterRounding {
+		of.round = Model
+	}
+	return of
+}
+
+// plus adds an exact number to one with a bound; see [run.sum] for what is absorbed.
+func (f finisher) plus(x, xe, y float64) (float64, float64) {
+	switch {
+	case f.round >= None || !f.Bounds:
+	case math.Abs(y) < f.absorbed()*math.Abs(x) && math.Abs(x) >= normal32:
+		return f.narrowBound(x, xe)
+	case math.Abs(x)+xe < f.absorbed()*math.Abs(y) && math.Abs(y) >= normal32:
+		return f.narrowBound(y, 0)
+	}
+	return f.one(x+y, xe)
+}
+
+// ordered is the product of a row of W and x in the order of t.Sum. Engines add the bias last, or begin with it: the bound
+// reaches from one to the other.
+func (t *tile) ordered(w []float64, x operand, row int) (float64, float64) {
+	product := func(k int) (float64, float64, float64, float64) { return w[k], 0, x.v[k], x.bound(k) }
+	sum := func() (float64, float64) { return t.replay(t.n, product) }
+	if zero(x.e) {
+		sum = func() (float64, float64) { return t.Sum.dot(w, x.v), 0 }
+	}
+	if t.bias == nil {
+		return t.f.one(sum())
+	}
+	of := t.f
+	of.round = Plain
+	bias, at := t.bias[row], 0
+	if t.Sum.Reversed {
+		at = t.n
+	}
+	v, e := of.one(sum())
+	v, e = t.f.plus(v, e, bias)
+	bv, be := t.f.one(t.replay(t.n+1, func(k int) (float64, float64, float64, float64) {
+		switch {
+		case k == at:
+			return bias, 0, 1, 0
+		case k > at:
+			k--
+		}
+		return product(k)
+	}))
+	return v, max(e, math.Abs(bv-v)+be)
+}
+
+// bounds sums up what the bounds of the products need, by the same loops. It uses w up.
+func (t *tile) bounds(count int) {
+	if !t.Bounds {
+		return
+	}
+	w := t.w[:count*t.n]
+	if t.right.bounds != nil {
+		absolute(w)
+		t.right.bounds.Dots(t.spreads, t.w, count, t.digits)
+	}
+	if t.Rigorous {
+		absolute(w)
+		t.right.abs.Dots(t.sizes, t.w, count, t.digits)
+	} else {
+		products.Square(w)
+		t.right.squared.Dots(t.squares, t.w, count, 2*t.digits)
+	}
+}
+
+// absolute replaces numbers by their absolute values.
+func absolute(x []float64) []float64 {
+	for i, v := range x {
+		x[i] = math.Abs(v)
+	}
+	return x
+}
