@@ -116,7 +116,7 @@ func (blanks) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// put writes data behind what is there, and behind a number of bytes that were written there before. They are no part of the trace yet.
+// put writes data after the data of the trace, skipping a number of bytes that earlier calls have written. The trace does not have the bytes until [part.append].
 func (p *part) put(data []byte, behind int64) error {
 	if len(data) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (p *part) put(data []byte, behind int64) error {
 	return err
 }
 
-// append makes the bytes behind what is there a part of the trace: it writes the entry over the closing brace of the header.
+// append adds bytes that [part.put] has written to the trace: it writes their entry over the closing brace of the header.
 func (p *part) append(bytes int64, entry []byte) error {
 	// The entry brings its own closing brace; the one that it overwrites makes room for its first byte.
 	grown := p.used + int64(len(entry)) - 1

@@ -120,7 +120,7 @@ func (w *Writer) begin(e hooks.Event) error {
 	return nil
 }
 
-// finish makes the bytes that were written behind the others a tensor of the trace.
+// finish adds a tensor whose bytes were written with [part.put] to the trace.
 func (w *Writer) finish(e hooks.Event, bytes int64) error {
 	w.key = appendKey(w.key[:0], e.Pass, e.Name, w.fired[e.Name])
 	w.entry = appendEntry(w.entry[:0], w.key, e.Tensor.DType, e.Tensor.Shape, w.part.data, w.part.data+bytes)

@@ -17,7 +17,7 @@ type Env struct {
 	Weights func(Weight) (program.Rows, error) // a checkpoint tensor in the model's dtype
 	Begin   func(pass int)                     // told when the first step of a pass is near; may be nil
 	Visit   func(Node, program.Value) error    // sees every step, rounded; what it writes into Data, later steps read; may be nil
-	Rows    *Rows                              // for [Plan.Run]: how large steps are computed, which Visit does not see; nil: as all others
+	Rows    *Rows                              // for [Plan.Run]: large steps are computed by rows, and Rows.Visit sees them, not Visit; nil: no step is
 }
 
 // DTypeOf is the dtype of an entry in a model of the given dtype.

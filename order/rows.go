@@ -14,14 +14,14 @@ import (
 
 // Rows is how a plan computes steps that are too large to be in memory as a whole.
 type Rows struct {
-	Elements int // the most that a step may have to be computed as a whole, and that is computed of a larger one at a time, but for one row
+	Elements int // a step with more elements is computed some rows at a time: so many elements at once, or one row
 	// Visit sees some rows of a large step, rounded, then the next, until the last. Of large steps that are computed from one another it sees some rows of
 	// each, then the next of each.
 	Visit func(n Node, v program.Value, last bool) error
 }
 
-// byRows gives the last step of each chain of large steps the chain, and every other step of the chain none: tensors with a row a token, each of which is
-// computed from the row of the same token of the one before, which nothing else reads.
+// byRows finds the chains of large steps: each row of a step is computed from the same row of the step before, and nothing else reads the step before. It maps the
+// last step of a chain to the chain, and every other step of a chain to an empty one.
 func (p *Plan) byRows(env Env) map[Node][]Node {
 	if env.Rows == nil || p.list.IsRecorded() {
 		return nil
@@ -68,7 +68,7 @@ func ofRows(o op.Op) bool {
 	return false
 }
 
-// tokenAxis is which axis of a tensor has an index a token, if all axes in front of it have one index; else −1.
+// tokenAxis is the token axis of a tensor, if all axes before it have size 1; else −1.
 func tokenAxis(e *Entry) int {
 	axes := strings.ReplaceAll(e.Axes, " ", "")
 	at := strings.IndexRune(axes, AxisToken)
@@ -78,7 +78,7 @@ func tokenAxis(e *Entry) int {
 	return at
 }
 
-// rows computes a chain of large steps, of which the last is step i.
+// rows computes a chain of large steps. The last step of the chain is step i of the plan.
 func (r *run) rows(ctx context.Context, i int, chain []Node) error {
 	first := r.list.parents(chain[0])[0]
 	x, err := r.input(first)
@@ -114,7 +114,7 @@ func (r *run) rows(ctx context.Context, i int, chain []Node) error {
 	return nil
 }
 
-// rowsFrom are some rows of a value, from one to another, along an axis with none but single indexes in front of it.
+// rowsFrom returns the rows of a value from one to another, along an axis. All axes before that axis have size 1.
 func rowsFrom(v program.Value, axis, from, to int) program.Value {
 	inner := size(v.Shape[axis+1:])
 	some := program.Value{Shape: slices.Clone(v.Shape), Data: v.Data[from*inner : to*inner]}

@@ -25,8 +25,8 @@ func (j *Job) traceAlone() bool {
 	return j.Registry == nil && j.Debug == nil && len(j.Manifest.Scope.Positions) == 0
 }
 
-// inPieces writes tensors that come some rows at a time. Of several that are computed from one another the first goes to the trace, and the others to
-// temporary files, from which they go to the trace at the end.
+// inPieces writes tensors that come some rows at a time. If several such tensors are open, the first is written to the trace, and each of the others to a
+// temporary file, which is copied to the trace when the tensor is complete.
 type inPieces struct {
 	*walk
 	trace    *capture.Writer
@@ -113,7 +113,7 @@ func (p *pieces) write(data []float64) error {
 	return err
 }
 
-// finish makes a tensor of which all rows are there a part of the trace.
+// finish adds a complete tensor to the trace.
 func (r *inPieces) finish(p *pieces) error {
 	r.open = slices.DeleteFunc(r.open, func(o *pieces) bool { return o == p })
 	if p.to != nil {

@@ -5,28 +5,27 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The searches for the arithmetic of one form draw on one account of work, see [diagnose.DefaultWork], and those for a mistake in it on another, so that a
-// mistake is looked for where no arithmetic is found. Each search has a limit of its own too, so that the first search does not take all of an account. Every evaluation of an entry counts: also those that ask all entries of a form for an arithmetic which
-// explains a few of them, and those in other orders of summation.
+// A form has two accounts of work, in the units of [diagnose.DefaultWork]: one for all searches for its arithmetic, and one for all searches for a mistake in
+// it, which run even if no arithmetic is found. Each search also has its own limit, so that the first search leaves something to the others. Every evaluation of
+// an entry counts, also the evaluations in other orders of summation.
 
 const (
 	// arithmeticWork is what one search for the arithmetic of a form may take: a quarter of what the searches for a mistake may take.
 	arithmeticWork = diagnose.DefaultWork / 4
-	// formWork is what all searches for the arithmetic of a form may take, and arithmeticWork what those for a mistake may. Beside that they may evaluate as many entries as are looked at of a form of large
-	// entries, minEntries, formPasses times: of a long prompt one evaluation of these may be as much as formWork.
+	// formWork is what all searches for the arithmetic of a form may take together. The searches for a mistake may take arithmeticWork. Both may also evaluate
+	// minEntries entries formPasses times: in a long prompt one evaluation of so many entries may take as much as formWork.
 	formWork   = diagnose.DefaultWork / 2
 	formPasses = 16
 )
 
-// account is what the searches for the arithmetic of one form have taken, what those for a mistake in it have, and the most that either may take. The
-// searches are made one after the other.
+// account has the work that the searches of one form have done, and the limits. The searches run one after the other.
 type account struct {
-	work, most         int
-	named, mostForName int
-	naming             bool // what is evaluated is evaluated for a mistake
+	work, most         int  // for the arithmetic
+	named, mostForName int  // for a mistake
+	naming             bool // a search for a mistake is running
 }
 
-// drawOn lets the evaluations of some entries count on an account, which gets as much as such entries may take.
+// drawOn sets the limits of an account by the size of some entries, and counts the evaluations of these entries on it.
 func drawOn(a *account, entries []*evidence) {
 	if len(entries) == 0 {
 		return
@@ -41,7 +40,7 @@ func drawOn(a *account, entries []*evidence) {
 	a.most, a.mostForName = formWork*times+formPasses*once, arithmeticWork*times+formPasses*once
 }
 
-// add counts work. No account: nothing is counted.
+// add counts work for the search that is running. On a nil account it does nothing.
 func (a *account) add(work int) {
 	switch {
 	case a == nil:
@@ -52,10 +51,11 @@ func (a *account) add(work int) {
 	}
 }
 
-// spent reports whether the searches for the arithmetic have used all of the work that they may use.
+// spent reports whether the searches for the arithmetic have reached their limit.
 func (a *account) spent() bool { return a != nil && a.work >= a.most }
 
-// onAccount runs a search for a mistake in the entries of a form, with so much of what is left for mistakes at most. The search is left out if nothing is left.
+// onAccount runs a search for a mistake in the entries of a form. The search may take `most`, and no more than the account has left; it does not run if nothing
+// is left.
 func onAccount(e *evidence, most int, find func(*diagnose.Model) (*diagnose.Finding, error)) (*diagnose.Finding, error) {
 	model, a := e.i.model(), e.account
 	model.Work = most * e.i.times()

@@ -100,8 +100,8 @@ func (m *member) leaves(a *arithmetic, inOrder bool) (left, vague int, err error
 	return len(off), vague, nil
 }
 
-// holds lists the entries that an arithmetic explains. An arithmetic that leaves something of more than half of the entries decides nothing: the entries
-// behind them are not asked, and not listed.
+// holds lists the entries that an arithmetic explains. It ends once the arithmetic has failed in more than half of the
+// entries: such an arithmetic decides nothing.
 func (s *search) holds(a *arithmetic) (held []*evidence, err error) {
 	for k, e := range s.entries {
 		if failed := k - len(held); 2*failed > len(s.entries) {

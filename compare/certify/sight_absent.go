@@ -132,7 +132,8 @@ func (a *absent) value(n order.Node) (program.Value, error) {
 	return v, err
 }
 
-// computed is an entry as the captured ones give it. It is without a shape where they do not, such as where an argument of its pass has another shape.
+// computed is an entry, computed from the captured entries. The value has no shape if the entry cannot be computed, for example if the positions of its pass have
+// the wrong shape.
 func (a *absent) computed(n order.Node) (program.Value, error) {
 	cut, err := a.i.list.Cut(func(n order.Node) bool {
 		_, ok := a.values[n]

@@ -354,8 +354,8 @@ func (t *trial) first() (j *judged, l *looked, err error) {
 	return j, l, nil
 }
 
-// condemned reports whether a part of an entry, of which an earlier part is wrong in transformers' arithmetic, has more elements outside than inside. No
-// arithmetic is asked for them.
+// condemned reports whether more than half of the elements of a part are outside, and an earlier part of the entry is wrong in transformers' arithmetic. No other
+// arithmetic is tried on such a part.
 func (t *trial) condemned(l *looked) bool { return t.accused && 2*int64(len(l.outside)) > l.Elements }
 
 // settled reports whether ceilings and sample both show that the bounds of an entry, of which nothing is outside, reach no further than any

@@ -22,13 +22,13 @@ type checksum struct {
 // checkBytes is how much of a member is read at once to compare its checksum.
 const checkBytes = 1 << 20
 
-// damaged is the error of a member whose bytes are not those that were written.
+// damaged is the error of a member with a wrong checksum.
 func (m Member) damaged(why error) error {
 	return hint.Add(fmt.Errorf("zip member %s is damaged: %w", Quote(m.Name), why),
 		"the file changed after it was written: copy it again and compare sha256sum on both sides, or write the dump again")
 }
 
-// Intact reads a whole member, and reports one whose bytes are not those that were written. A header that makes no sense may be a damaged one.
+// Intact reads a whole member and compares its checksum. It tells a damaged header from a header that was written wrong.
 func (z *Zip) Intact(m Member) error {
 	if m.file.Method == zip.Store {
 		if m.sum == nil {

@@ -107,7 +107,7 @@ func bomb(t testing.TB, name string, data []byte, size uint64) []byte {
 	return raw
 }
 
-// changed is an archive with a compressed array that is another one than was written.
+// changed is an archive with the checksum of one array and the compressed bytes of another array.
 func changed(t testing.TB, written, is []byte) []byte {
 	raw := archive(t, member{"a.npy", is, zip.Deflate})
 	binary.LittleEndian.PutUint32(raw[bytes.LastIndex(raw, []byte("PK\x01\x02"))+16:], crc32.ChecksumIEEE(written))
