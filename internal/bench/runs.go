@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
@@ -211,7 +212,10 @@ type sight struct {
 // look isolates a trace by itself, or compares it with another that is right.
 func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error) {
 	v := &sight{findings: map[string]*diagnose.Finding{}, efforts: map[string]diagnose.Effort{}}
+	var mu sync.Mutex // forms are searched beside each other
 	looked := func(e diagnose.Effort) {
+		mu.Lock()
+		defer mu.Unlock()
 		sum := v.efforts[e.Role]
 		v.efforts[e.Role] = diagnose.Effort{Role: e.Role, Tried: sum.Tried + e.Tried, Stopped: sum.Stopped || e.Stopped, Took: sum.Took + e.Took}
 	}
