@@ -35,7 +35,7 @@ func (p *Plan) byRows(env Env) map[Node][]Node {
 	chains := map[Node][]Node{}
 	for _, n := range p.Steps {
 		e, parents := p.list.At(n), p.list.parents(n)
-		if len(parents) != 1 || parents[0].Pass != n.Pass || e.Inputs[0].Index != nil || !ofRows(e.Op) || tokenAxis(e) < 0 || tokenAxis(p.list.At(parents[0])) < 0 ||
+		if len(parents) != 1 || parents[0].Pass != n.Pass || e.Inputs[0].Index != nil || !ofRows(e.Op) || rowAxis(e) < 0 || rowAxis(p.list.At(parents[0])) < 0 ||
 			size(p.list.Size(n, env.Passes)) <= env.Rows.Elements {
 			continue
 		}
@@ -68,8 +68,8 @@ func ofRows(o op.Op) bool {
 	return false
 }
 
-// tokenAxis is the token axis of a tensor, if all axes before it have size 1; else −1.
-func tokenAxis(e *Entry) int {
+// rowAxis is the token axis of a tensor that has one row a token, all axes before it of size 1; −1 for any other tensor.
+func rowAxis(e *Entry) int {
 	axes := strings.ReplaceAll(e.Axes, " ", "")
 	at := strings.IndexRune(axes, AxisToken)
 	if strings.Count(axes, string(AxisToken)) != 1 || strings.ContainsRune(axes, AxisKey) || slices.ContainsFunc(e.Shape[:max(at, 0)], func(d Dim) bool { return d != 1 }) {
@@ -94,10 +94,10 @@ func (r *run) rows(ctx context.Context, i int, chain []Node) error {
 			return err
 		}
 		to := min(from+some, tokens)
-		v := rowsFrom(x, tokenAxis(r.list.At(first)), from, to)
+		v := rowsFrom(x, rowAxis(r.list.At(first)), from, to)
 		for _, n := range chain {
 			shape := r.list.Size(n, r.env.Passes)
-			shape[tokenAxis(r.list.At(n))] = to - from
+			shape[rowAxis(r.list.At(n))] = to - from
 			if v, err = r.compute(n, shape, []program.Value{v}); err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ func (r *run) rows(ctx context.Context, i int, chain []Node) error {
 	return nil
 }
 
-// rowsFrom returns the rows of a value from one to another, along an axis. All axes before that axis have size 1.
+// rowsFrom slices a value along an axis: the rows from to to−1. All axes before the axis have size 1.
 func rowsFrom(v program.Value, axis, from, to int) program.Value {
 	inner := size(v.Shape[axis+1:])
 	some := program.Value{Shape: slices.Clone(v.Shape), Data: v.Data[from*inner : to*inner]}

@@ -107,6 +107,7 @@ func TestFit(t *testing.T) {
 		{"ids by two other names", []capture.Source{tensor("ids", hooks.I64, 1, 5), tensor("tokens", hooks.I64, 1, 5)}, "tokens [1 5]", ""},
 		{"ids of floats", []capture.Source{tensor("tokens", hooks.F32, 1, 5)}, "tokens [1 5]", ""},
 		{"ids of two sequences", []capture.Source{tensor("input_ids", hooks.I64, 2, 5)}, "input_ids [2 5]", ""},
+		{"ids with fractions", []capture.Source{tensor("input_ids", hooks.F32, 1, 5)}, "input_ids [1 5]", "input_ids is float32: token ids are integers"},
 		{"ids of two sequences by another name", []capture.Source{tensor("tokens", hooks.I64, 2, 5)}, "input_ids [2 5]", "tokens is taken for input_ids"},
 		{"ids beside those of two sequences", []capture.Source{tensor("ids", hooks.I64, 5), tensor("tokens", hooks.I64, 2, 5)}, "tokens [2 5]", "ids is taken for input_ids"},
 		{"heads first", []capture.Source{ids, tensor("layers.0.self_attn.q_norm", hooks.F32, 1, 4, 5, 6)}, "layers.0.self_attn.q_norm [1 5 4 6]", "heads before that of tokens"},

@@ -35,10 +35,10 @@ func passes(sources []capture.Source) (any bool, note string) {
 // "0.logits", "step1.logits", "passes.0.logits".
 var elementText = regexp.MustCompile(`^((?i:pass|passes|step|steps|iter|iteration|iterations)[-_.]?)?(0|[1-9][0-9]{0,8})\.(.+)$`)
 
-// elements reports whether a file is a list of passes. If so, it sets the pass of each source, and the name that the source has in its element. Every
-// tensor of such a file is in an element, and elements are counted from 0 or 1. Either a word says that the elements are passes, or each
-// element has more than half of all names, the first and another one have token ids, and no element after the first has more than one token for each
-// sequence. A list of layers has no ids. A list of ranks or of prompts has several tokens in each element; it is not read, and the note says so.
+// elements reports whether a file is a list of passes, and sets the pass and the name of each source if the file is one. Every tensor of such a file belongs to an
+// element, and elements are counted from 0 or 1. Either the keys have a word for passes, or these conditions hold: each element has more than half of all names,
+// the first element and a later element have token ids, and no later element has more than one token for each sequence. A list of layers has no ids. A list of
+// ranks or of prompts has several tokens in each element; it is not read, and the note says so.
 func elements(sources []capture.Source) (are bool, note string) {
 	word, of, all := "", map[int]map[string]bool{}, map[string]bool{}
 	found := make([]element, len(sources))

@@ -88,6 +88,8 @@ func (r *inPieces) of(n order.Node) (*pieces, error) {
 		p.to, err = r.trace.Stream(p.event)
 	} else if p.file, err = os.CreateTemp(filepath.Dir(r.Path), "rows-*.tmp"); err == nil {
 		p.out = bufio.NewWriterSize(p.file, 1<<20)
+		// Where the system lets an open file go without a name, a walk that is killed leaves nothing.
+		_ = os.Remove(p.file.Name())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("writing %s in pieces: %w", p.event.Name, err)

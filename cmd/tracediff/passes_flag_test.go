@@ -61,3 +61,17 @@ func TestOtherTokensInAPassThatIsNotCompared(t *testing.T) {
 		t.Errorf("the last line is %q", last)
 	}
 }
+
+// Where no entry is compared, no flag makes it a comparison.
+func TestNothingComparedNamesNoFlag(t *testing.T) {
+	f := plainDump(t, func(config string) string { return config })
+	f.drop(func(key string) bool { return strings.HasPrefix(key, "pass") })
+	for _, x := range f.tensors {
+		x.Key = "mine." + x.Key
+	}
+	other := filepath.Join(t.TempDir(), "other.safetensors")
+	must(t, os.WriteFile(other, f.bytes(), 0o600))
+	if last := lastLine(told(t, exitMismatch, "compare", other, mixedReference)); !strings.HasPrefix(last, "INCOMPLETE: 0 entries compared") || strings.Contains(last, "--passes") {
+		t.Errorf("the last line is %q", last)
+	}
+}

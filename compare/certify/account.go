@@ -5,27 +5,28 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// A form has two accounts of work, in the units of [diagnose.DefaultWork]: one for all searches for its arithmetic, and one for all searches for a mistake in
-// it, which run even if no arithmetic is found. Each search also has its own limit, so that the first search leaves something to the others. Every evaluation of
-// an entry counts, also the evaluations in other orders of summation.
+// The searches for the arithmetic of a form have a limit of work together, in the units of [diagnose.DefaultWork]. The searches for a mistake in the form have
+// the same limit again, so that a mistake is looked for even if the first limit is reached. Each search also has a limit of its own, which leaves work for the
+// other searches. Every evaluation of an entry counts, also the evaluations in other orders of summation.
 
 const (
 	// arithmeticWork is what one search for the arithmetic of a form may take: a quarter of what the searches for a mistake may take.
 	arithmeticWork = diagnose.DefaultWork / 4
-	// formWork is what all searches for the arithmetic of a form may take together. The searches for a mistake may take arithmeticWork. Both may also evaluate
-	// minEntries entries formPasses times: in a long prompt one evaluation of so many entries may take as much as formWork.
+	// formWork and formPasses are the limit of all searches of a form: formWork, and the work of evaluating minEntries entries formPasses times. In a long
+	// prompt one evaluation of so many entries may take as much as formWork.
 	formWork   = diagnose.DefaultWork / 2
 	formPasses = 16
 )
 
-// account has the work that the searches of one form have done, and the limits. The searches run one after the other.
+// account counts the work of the searches of one form. The searches run one after the other.
 type account struct {
-	work, most         int  // for the arithmetic
-	named, mostForName int  // for a mistake
-	naming             bool // a search for a mistake is running
+	work   int  // of the searches for the arithmetic
+	named  int  // of the searches for a mistake
+	most   int  // the limit of each of the two
+	naming bool // a search for a mistake is running
 }
 
-// drawOn sets the limits of an account by the size of some entries, and counts the evaluations of these entries on it.
+// drawOn sets the limit of an account by the size of some entries, and counts the evaluations of these entries on the account.
 func drawOn(a *account, entries []*evidence) {
 	if len(entries) == 0 {
 		return
@@ -36,8 +37,7 @@ func drawOn(a *account, entries []*evidence) {
 			once += timeOf(e.formula.Program, e.call)
 		}
 	}
-	times := entries[0].i.times()
-	a.most, a.mostForName = formWork*times+formPasses*once, arithmeticWork*times+formPasses*once
+	a.most = formWork*entries[0].i.times() + formPasses*once
 }
 
 // add counts work for the search that is running. On a nil account it does nothing.
@@ -54,6 +54,9 @@ func (a *account) add(work int) {
 // spent reports whether the searches for the arithmetic have reached their limit.
 func (a *account) spent() bool { return a != nil && a.work >= a.most }
 
+// ended reports whether the searches for the arithmetic or those for a mistake have reached their limit.
+func (a *account) ended() bool { return a.spent() || a != nil && a.named >= a.most }
+
 // onAccount runs a search for a mistake in the entries of a form. The search may take `most`, and no more than the account has left; it does not run if nothing
 // is left.
 func onAccount(e *evidence, most int, find func(*diagnose.Model) (*diagnose.Finding, error)) (*diagnose.Finding, error) {
@@ -62,10 +65,10 @@ func onAccount(e *evidence, most int, find func(*diagnose.Model) (*diagnose.Find
 	if a == nil {
 		return find(model)
 	}
-	if a.named >= a.mostForName {
+	if a.named >= a.most { // [account.ended] tells it
 		return nil, nil
 	}
-	model.Work = min(model.Work, a.mostForName-a.named)
+	model.Work = min(model.Work, a.most-a.named)
 	a.naming = true
 	found, err := find(model)
 	a.add(model.Taken())

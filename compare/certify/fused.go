@@ -103,9 +103,8 @@ func (f *form) kernels() ([]*arithmetic, error) {
 	return all, err
 }
 
-// heldBy splits the entries of a form into those that an arithmetic explains and the rest, for which [leftUnder] says what is left. Parts of large
-// entries come first: nothing is held by an arithmetic that leaves something of half of the entries, which decides nothing. So it is where the account of
-// the form ends.
+// heldBy splits the entries of a form into the entries that an arithmetic explains and the rest. Parts of large entries are judged first. If the arithmetic
+// fails in half of the entries, or if the account of the form ends, the arithmetic decides nothing, and no entry is held.
 func (f *form) heldBy(a *arithmetic) (held, rest []*evidence, err error) {
 	for _, whole := range []bool{false, true} {
 		asked := f.entries

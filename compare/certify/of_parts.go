@@ -25,7 +25,6 @@ func ofParts(t *trial) (*Certificate, error) {
 		if err != nil {
 			return nil, err
 		}
-		part.accused = p.worst != nil && p.worst.Outcome == Bug && p.worst.Arithmetic == string(Strict)
 		c, err := part.certify()
 		if c == nil || err != nil {
 			return nil, err
@@ -184,8 +183,7 @@ func (i *Isolator) givenInParts(ctx context.Context, t *trial, e *evidence, made
 	return false, nil
 }
 
-// givenWith judges an entry with an edit in an arithmetic. The entry is computed with the edit alone, and with bounds where they decide something if that
-// shows it. The judgement is nil if the edit leaves an element.
+// givenWith judges an entry with an edit in an arithmetic. The entry is computed once, with the edit. The judgement is nil if the edit leaves an element.
 func givenWith(t *trial, a *arithmetic, made diagnose.Made) (*judged, error) {
 	if err := t.prepare(); err != nil {
 		return nil, err
@@ -198,10 +196,5 @@ func givenWith(t *trial, a *arithmetic, made diagnose.Made) (*judged, error) {
 	if d == nil {
 		return nil, nil
 	}
-	p, call := d.Whole(s.entry.Call)
-	g := s.with(p, call)
-	if j, err := g.in(evaluated{arithmetic: a, held: true}); err != nil || len(j.outside()) == 0 {
-		return j, err
-	}
-	return s.given(p, call)
+	return s.given(d.Whole(s.entry.Call))
 }

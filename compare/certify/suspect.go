@@ -168,18 +168,13 @@ func (s *suspect) toTheBit(j *judged) (bits []int, proof int) {
 	return bits, len(bits) - againstABit*(len(s.left)-len(bits))
 }
 
-// with is the trial of another program than the entry's own.
-func (s *suspect) with(p *program.Program, c program.Call) *trial {
+// given judges another program than the entry's own, also in orders of summation. It returns nil if the program leaves an element.
+func (s *suspect) given(p *program.Program, c program.Call) (*judged, error) {
 	g := *s.trial
 	g.edited, g.call = true, c
 	g.formula = &order.Formula{Program: p, Inputs: s.formula.Inputs, Weights: s.formula.Weights}
 	g.other = map[program.Rewrite]*order.Formula{s.a.rewrites: g.formula}
-	return &g
-}
-
-// given judges another program than the entry's own, also in orders of summation. It returns nil if the program leaves an element.
-func (s *suspect) given(p *program.Program, c program.Call) (*judged, error) {
-	j, rest, _, err := s.with(p, c).strict(s.a)
+	j, rest, _, err := g.strict(s.a)
 	if err != nil || len(rest) > 0 {
 		return nil, err
 	}

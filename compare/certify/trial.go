@@ -100,7 +100,6 @@ type trial struct {
 	account   *account // of the form that it is evaluated for; nil where nothing is counted
 	mixed     bool     // results of ranks are added with what the formula adds to them; see together
 	right     bool     // no arithmetic is searched for; see [Chain.Prepare]
-	accused   bool     // an earlier part of the entry is wrong in transformers' arithmetic
 	strictly  *looked  // after certify: the elements against transformers' arithmetic
 	said      *looked  // after certify: the elements against the arithmetic of the certificate
 	remaining []int    // after certify: the elements that no arithmetic gives
@@ -347,16 +346,12 @@ func (t *trial) first() (j *judged, l *looked, err error) {
 			return nil, nil, err
 		}
 		l = look(j)
-		if c, ceiling := l.certificate(); j.x.Columns == 0 || len(l.outside) == 0 && c.settled(ceiling, t) || t.condemned(l) {
+		if c, ceiling := l.certificate(); j.x.Columns == 0 || len(l.outside) == 0 && c.settled(ceiling, t) {
 			break
 		}
 	}
 	return j, l, nil
 }
-
-// condemned reports whether more than half of the elements of a part are outside, and an earlier part of the entry is wrong in transformers' arithmetic. No other
-// arithmetic is tried on such a part.
-func (t *trial) condemned(l *looked) bool { return t.accused && 2*int64(len(l.outside)) > l.Elements }
 
 // settled reports whether ceilings and sample both show that the bounds of an entry, of which nothing is outside, reach no further than any
 // limit.

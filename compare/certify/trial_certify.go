@@ -21,11 +21,9 @@ func (t *trial) certify() (*Certificate, error) {
 	}
 	j, c := strict, l.ofAll()
 	t.strictly = l
-	left, order := l.outside, ""
-	if !t.condemned(l) {
-		if left, order, err = t.explained(j, &arithmetic{}, left); err != nil {
-			return nil, err
-		}
+	left, order, err := t.explained(j, &arithmetic{}, l.outside)
+	if err != nil {
+		return nil, err
 	}
 	if len(left) > 0 && t.right && !t.i.searched(t.i.formOf(t.cut, t.node)) {
 		return nil, nil
@@ -34,7 +32,7 @@ func (t *trial) certify() (*Certificate, error) {
 	c.Form, c.Arithmetic, c.Summation = op.Form(t.entry.Op), string(Strict), order
 	identified := true
 	switch {
-	case len(left) == 0 || t.i.o.Arithmetic != Auto || t.formula == nil || t.condemned(l):
+	case len(left) == 0 || t.i.o.Arithmetic != Auto || t.formula == nil:
 	case t.chooses(): // a choice has no arithmetic, and a wrong choice has no name
 		if _, rest, err := t.hull(left); err != nil {
 			return nil, err

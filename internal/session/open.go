@@ -25,9 +25,8 @@ func openTrace(path string) (*capture.Trace, error) {
 	return t, hint.Default(err, dump.Next)
 }
 
-// TraceTexts returns the texts of token ids: by the tokenizer of the model that was named, or by the embedded one for
-// traces of the embedded checkpoint. Without one, ids are shown alone. What
-// stands in its place and is no file, or is too large, is an error.
+// TraceTexts returns a function from token ids to texts. It reads the tokenizer of the named model, or the embedded tokenizer for traces of the embedded
+// checkpoint. The function is nil if there is no tokenizer. A tokenizer that is no regular file, or is too large, is an error.
 func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) {
 	var folder fs.FS
 	if dir != "" {

@@ -14,7 +14,7 @@ type Kept struct {
 	Time int // about how long these and the program itself took, as [Program.Time] has it; each step takes [StepTime] more
 }
 
-// StepTime is about how long a step takes beside its elements.
+// StepTime is the fixed cost of a step, in units of [Program.Time].
 const StepTime = 1 << 8
 
 // Keep evaluates a program. Choose gives a program its choices; nil for its own.

@@ -24,7 +24,7 @@ type tile struct {
 	w       []float64 // the rows of the tile
 	held    *Held     // see [tile.against]; nil: every element has its bound
 	norms   []float64 // of the rows of x
-	factor  float64   // of a bound, beside what its sum has
+	factor  float64   // of the rounding of a sum, see [finisher.ofSum]
 	open    []int     // elements of a block that have their bounds
 	// Of each product: Σ w·x, and for its bound Σ (w·x)², Σ |w·x| and Σ |w|·E.
 	sums, squares, sizes, spreads []float64
