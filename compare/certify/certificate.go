@@ -141,6 +141,22 @@ func (j *judged) consistent(i int) bool {
 	return y >= j.round(x-e) && y <= j.round(x+e)
 }
 
+// guessed reports whether an element is not R(x) and has no bound: any number is consistent with it.
+func (j *judged) guessed(i int) bool {
+	y, x := j.y.Data[i], j.x.Data[i]
+	return math.IsInf(j.x.Bound[i], 1) && y != j.round(x) && (y == y || x == x) && !j.masked(i)
+}
+
+// guesses reports whether an element is guessed.
+func (j *judged) guesses() bool {
+	for i := range j.y.Data {
+		if j.guessed(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // without is the outcome of an entry of which nothing is outside. Guessed: what one of its elements may be is not bounded; see [looked].
 func (c *Certificate) without(guessed bool) Outcome {
 	switch {

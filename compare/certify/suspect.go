@@ -101,7 +101,7 @@ func (s *suspect) Far(x program.Value) float64 {
 	return math.Sqrt(sum / float64(max(len(x.Data), 1)))
 }
 
-// outsideOf lists elements that are not consistent among some, nil for all, up to a limit.
+// outsideOf lists elements that are guessed or not consistent among some, nil for all, up to a limit.
 func (j *judged) outsideOf(some []int, limit int) []int {
 	var at []int
 	n := len(some)
@@ -113,7 +113,7 @@ func (j *judged) outsideOf(some []int, limit int) []int {
 		if some != nil {
 			i = some[k]
 		}
-		if !j.consistent(i) {
+		if !j.consistent(i) || j.guessed(i) {
 			at = append(at, i)
 		}
 	}
@@ -168,14 +168,14 @@ func (s *suspect) toTheBit(j *judged) (bits []int, proof int) {
 	return bits, len(bits) - againstABit*(len(s.left)-len(bits))
 }
 
-// given judges another program than the entry's own, also in orders of summation. It returns nil if the program leaves an element.
+// given judges another program than the entry's own, also in orders of summation. It returns nil if the program leaves an element, or if an element is guessed.
 func (s *suspect) given(p *program.Program, c program.Call) (*judged, error) {
 	g := *s.trial
 	g.edited, g.call = true, c
 	g.formula = &order.Formula{Program: p, Inputs: s.formula.Inputs, Weights: s.formula.Weights}
 	g.other = map[program.Rewrite]*order.Formula{s.a.rewrites: g.formula}
 	j, rest, _, err := g.strict(s.a)
-	if err != nil || len(rest) > 0 {
+	if err != nil || len(rest) > 0 || j.guesses() {
 		return nil, err
 	}
 	return j, nil
