@@ -61,7 +61,7 @@ func TestLargeProductsAreSampled(t *testing.T) {
 	if exact.Outcome != certify.Exact || exact.Sampled == 0 || exact.Sampled > exact.Elements/7 || !(exact.Power > 0) || !(exact.Reach > 0 && exact.Reach < 1e-3) {
 		t.Errorf("the walk's own: %+v", exact)
 	}
-	if wrong := certificate(changed(1)); wrong.Outcome != certify.Bug || wrong.Outside != 1 || wrong.Sampled != 0 {
+	if wrong := certificate(changed(1)); wrong.Outcome != certify.Bug || wrong.Outside != 1 || wrong.Sampled != exact.Sampled || wrong.Worst != 1 {
 		t.Errorf("one element is the next number: %+v", wrong)
 	}
 }

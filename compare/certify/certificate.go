@@ -124,9 +124,12 @@ func (j *judged) round(x float64) float64 {
 }
 
 // consistent reports whether element i may be what correct arithmetic makes of the inputs.
-func (j *judged) consistent(i int) bool {
+func (j *judged) consistent(i int) bool { return j.holds(i, j.round(j.x.Data[i])) || j.masked(i) }
+
+// holds is consistent for an element that is not masked. Want is R(x).
+func (j *judged) holds(i int, want float64) bool {
 	y, x, e := j.y.Data[i], j.x.Data[i], j.x.Bound[i]
-	if e >= 0 && y == j.round(x) || j.masked(i) { // nearly every element is R(x), which no bound takes from it
+	if e >= 0 && y == want { // nearly every element is R(x), which no bound takes from it
 		return true
 	}
 	if x != x || y != y {

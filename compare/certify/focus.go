@@ -105,14 +105,15 @@ func (e *evidence) few() *evidence {
 	return f
 }
 
-// someColumns keeps the columns with most of what is left, if the last operation is linear.
+// someColumns keeps the columns with most of what is left, if they are those of a linear operation.
 func (e *evidence) someColumns(most int) {
 	t := e.trial
-	o, linear := t.entry.Op.(op.Linear)
-	if !linear || len(t.entry.Weights) == 0 {
+	under := t.fromLinear()
+	if len(under) == 0 {
 		return
 	}
-	rows := t.entry.Weights[0].Shape[0]
+	linear := t.i.list.At(under[0])
+	rows := linear.Weights[0].Shape[0]
 	if rows <= most {
 		return
 	}
@@ -123,27 +124,58 @@ func (e *evidence) someColumns(most int) {
 	if last := len(shape) - 1; shape[last] == rows {
 		t.y.Shape = append(slices.Clone(shape[:last]), len(keep))
 	}
-	entry := *t.entry
-	entry.Weights = slices.Clone(entry.Weights)
-	entry.Weights[0].Shape = []int{len(keep), entry.Weights[0].Shape[1]}
-	if o.Bias {
-		entry.Weights[1].Shape = []int{len(keep)}
+	for _, n := range under {
+		entry := withColumns(t.i.list.At(n), len(keep))
+		t.cut = t.cut.With(n, entry)
+	}
+	for k, w := range t.formula.Weights {
+		if w.Name == linear.Weights[0].Name {
+			t.call.W[k] = someRows{t.call.W[k], keep}
+		} else if len(linear.Weights) > 1 && w.Name == linear.Weights[1].Name {
+			t.call.W[k] = someElements{t.call.W[k], keep}
+		}
+	}
+}
+
+// fromLinear lists the steps from a linear operation with a weight to the entry, where each of them reads the one before and nothing else, and computes each
+// element from one. It is empty if the entry has no such steps.
+func (t *trial) fromLinear() []order.Node {
+	for first := len(t.cut.Steps) - 1; first >= 0; first-- {
+		e := t.i.list.At(t.cut.Steps[first])
+		if o, linear := e.Op.(op.Linear); linear {
+			if o.Heads || o.Turned || len(e.Weights) == 0 { // its columns lie otherwise
+				return nil
+			}
+			return t.cut.Steps[first:]
+		}
+		switch e.Op.(type) {
+		case op.Identity, op.Softcap, op.Scale:
+		default:
+			return nil
+		}
+		if before := first - 1; before < 0 || len(e.Inputs) != 1 || e.Inputs[0].Name != t.i.list.At(t.cut.Steps[before]).Name || e.Inputs[0].Index != nil || e.Inputs[0].Prev {
+			return nil
+		}
+	}
+	return nil
+}
+
+// withColumns is an entry, computed from a linear operation, with fewer columns.
+func withColumns(e *order.Entry, columns int) *order.Entry {
+	few := *e
+	few.Weights = slices.Clone(e.Weights)
+	for k, w := range few.Weights {
+		few.Weights[k].Shape = slices.Clone(w.Shape)
+		few.Weights[k].Shape[0] = columns
 	}
 	tokens := 0
-	for a, d := range entry.Shape {
+	for a, d := range e.Shape {
 		if d == order.T {
 			tokens = a
 		}
 	}
-	entry.Shape = append(slices.Clone(entry.Shape[:tokens+1]), order.Dim(len(keep)))
-	t.cut = t.cut.With(t.node, &entry)
-	for k, w := range t.formula.Weights {
-		if w.Name == entry.Weights[0].Name {
-			t.call.W[k] = someRows{t.call.W[k], keep}
-		} else if o.Bias && w.Name == entry.Weights[1].Name {
-			t.call.W[k] = someElements{t.call.W[k], keep}
-		}
-	}
+	few.Shape = append(slices.Clone(e.Shape[:tokens+1]), order.Dim(columns))
+	return &few
 }
 
 // take keeps some indexes of an axis of the entry's tensor.

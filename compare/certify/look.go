@@ -147,14 +147,20 @@ func (j *judged) segmentIn(s *looked, from, to int, room []float64) {
 	}
 }
 
-// differs looks at an element that is not R(x), or that has no bound.
+// differs looks at an element that is not R(x), which is want, or that has no bound.
 func (j *judged) differs(s *looked, i int, want float64) {
 	y, e := j.y.Data[i], j.x.Bound[i]
-	if y != want && (y == y || want == want) && !j.masked(i) {
+	if j.masked(i) {
+		return
+	}
+	if y != want && (y == y || want == want) {
 		s.Unequal++
 		s.guessed = s.guessed || math.IsInf(e, 1)
 	}
-	if !j.consistent(i) {
+	if j.saved != 0 {
+		want = floats.Round(j.saved, want)
+	}
+	if !j.holds(i, want) {
 		s.outside = append(s.outside, i)
 	}
 }

@@ -339,22 +339,22 @@ func (t *trial) explained(j *judged, a *arithmetic, left []int) (_ []int, order 
 }
 
 // first judges the entry in transformers' arithmetic with bounds where they decide something, and with all of them where that does not settle
-// it: an element is outside or without a bound, or ceilings and sample do not both show that bounds reach no further than any limit.
+// it: an element is without a bound, or ceilings and sample do not both show that bounds reach no further than any limit. Which elements are outside
+// is the same either way.
 func (t *trial) first() (j *judged, l *looked, err error) {
 	for _, held := range []bool{true, false} {
 		if j, err = t.in(evaluated{arithmetic: &arithmetic{}, held: held}); err != nil {
 			return nil, nil, err
 		}
 		l = look(j)
-		if c, ceiling := l.certificate(); j.x.Columns == 0 || len(l.outside) == 0 && c.settled(ceiling, t) {
+		if c, ceiling := l.certificate(); j.x.Columns == 0 || c.settled(ceiling, t) {
 			break
 		}
 	}
 	return j, l, nil
 }
 
-// settled reports whether ceilings and sample both show that the bounds of an entry, of which nothing is outside, reach no further than any
-// limit.
+// settled reports whether ceilings and sample both show that the bounds of an entry reach no further than any limit.
 func (c *Certificate) settled(ceiling float64, t *trial) bool {
 	return c.Sampled > 0 && c.Unbounded == 0 && (c.Unequal == 0 || max(ceiling, float64(c.Reach)) <= gate.TableLimit(t.i.env.DType))
 }

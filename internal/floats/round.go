@@ -93,6 +93,9 @@ func Round(d hooks.DType, x float64) float64 {
 	if !d.Float() {
 		panic(fmt.Sprintf("floats: rounding to %s, which is not a float type", d))
 	}
+	if d == hooks.F32 {
+		return float64(float32(x))
+	}
 	f := &formats[d]
 	if a := math.Abs(x); a >= f.smallest() && a <= f.max {
 		// Nearly every number: adding half a unit, less one where the last kept bit is even, carries into the kept bits exactly

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/products"
 )
 
@@ -147,14 +148,16 @@ func (r *run) multiply(i int, x, out operand, held *Held) error {
 		t.digits = d.Digits()
 	}
 	t.way, t.after = s.ofSum(c.Way)
+	t.factor = t.f.ofSum(n)
 	t.right = r.a.right(x, n, t.whole())
 	t.tokens = len(t.right.v) / max(n, 1)
 	if len(s.Args) == 3 {
 		t.bias = r.packed(s.Args[2]).v
 	}
 	if t.holds(held) {
-		t.held, t.factor, r.columns = held, t.f.ofSum(n), rows
-		if !held.Alone {
+		t.held, r.columns = held, rows
+		t.single = held.DType == hooks.F32 && (t.f.round == Plain || t.f.round == Model && t.f.DType == hooks.F32)
+		if !held.Alone || t.single {
 			t.norms = norms(t.right.v, n)
 		}
 	}

@@ -178,6 +178,11 @@ func (r *run) at(i int, to Rounding) finisher {
 
 // one finishes one result, v being exact and e what the bounds of its operands make.
 func (f finisher) one(v, e float64) (float64, float64) {
+	if f.Bounds {
+		if r, bound, ok := f.usual(v, e); ok {
+			return r, bound
+		}
+	}
 	n := v
 	if f.round < None {
 		n = float64(float32(v))
@@ -280,14 +285,11 @@ func (f finisher) all(o operand, kept []bool) {
 		return
 	}
 	for i, v := range o.v {
-		n, e := v, o.e[i]
-		if kept == nil || !kept[i] {
-			if f.round < None {
-				n = float64(float32(v))
-			}
-			e = f.bound(n, v, e)
+		if kept != nil && kept[i] {
+			o.v[i], o.e[i] = f.narrowBound(v, o.e[i])
+		} else {
+			o.v[i], o.e[i] = f.one(v, o.e[i])
 		}
-		o.v[i], o.e[i] = f.narrowBound(n, e)
 	}
 }
 

@@ -70,13 +70,18 @@ type partial struct{ sum, squares, abs, e float64 }
 // after the other the errors were up to ten times as large at n = 16384. That is what [Summation] is for. Both are of normal numbers; see
 // [finisher.underflow] for others.
 func (f finisher) total(p partial, n int) (float64, float64) {
+	return f.totalOf(p, n, f.ofSum(n))
+}
+
+// totalOf is total with what ofSum gives.
+func (f finisher) totalOf(p partial, n int, ofSum float64) (float64, float64) {
 	switch {
 	case !f.Bounds, n == 1: // one term is no sum
 	case f.Rigorous:
 		p.e += float64(n)*f.unit()*p.abs + f.underflow(n, p.abs)
 	default:
 		size := math.Sqrt(p.squares) + math.Abs(p.sum)
-		p.e += f.ofSum(n)*size + f.underflow(n, size)
+		p.e += ofSum*size + f.underflow(n, size)
 	}
 	return f.one(p.sum, p.e)
 }

@@ -8,35 +8,33 @@ import (
 	"github.com/tracediff/tracediff/internal/products"
 )
 
-// The bounds of a product take as long as its values, and in 16 bits nearly every element of an engine is the value, rounded: no bound takes
-// that from it. So where a call has what the engine holds, a product with a large weight gives
+// The bounds of a product take as long as its values, and nearly every element of an engine is the rounded value, which no bound takes from it, or so near that
+// it is within any bound. So where a call has what the engine holds, a product with a large weight gives
 //
-//   - the bound of every element that is not the rounded value, or not finite;
+//   - the bound of every element that is not finite, or neither the rounded value nor within a floor, which its bound is not below;
 //   - the bounds of a sample, for what is said of all of them together;
 //   - of every other element a ceiling, which its bound is not above.
 //
-// A ceiling takes ‖t‖₂ of the terms t = w·x to be no more than max|w|·‖x‖₂.
+// Of the terms t = w·x a ceiling takes ‖t‖₂ to be max|w|·‖x‖₂, and a floor takes the first terms for all.
 
 // Held is what an engine has of the result of a program.
 type Held struct {
 	Data  []float64
 	DType hooks.DType
-	// Alone: all that is asked is whether each element is what the engine has. A large product has the bounds of those that are not the
-	// rounded value, and +∞ as that of any other; what is no product has no bounds at all.
+	// Alone: all that is asked is whether each element is what the engine has. A large product has +∞ as the bound of each element that is the rounded value,
+	// and of each other element its bound, or a floor that the engine's number is within; what is no product has no bounds at all.
 	Alone bool
 }
 
 const (
 	// sampledNumbers is how many numbers a weight has at least whose product is sampled.
 	sampledNumbers = 1 << 20
-	// digitsHeld is the most binary digits of a dtype in which engines have most elements to the bit.
-	digitsHeld = 11
 	// sampleOf is how many blocks of columns there are to each that is in the sample: of the first so many it is the first, of the next the
 	// second, so that no regular structure of columns is in it whole, or left out.
 	sampleOf = 8
 	// fewOpen is how many elements of a block have their bounds one by one: another number takes other time, and gives the same.
 	fewOpen = 8
-	// slack is more than what the ceiling's own roundings take from it.
+	// slack is more than what the roundings of a ceiling take from it, and those of a floor add to it.
 	slack = 1 + 0x1p-30
 )
 
@@ -51,7 +49,7 @@ func (v *Value) Sampled(i int) bool { return v.Columns == 0 || SampledColumn(i%v
 
 // holds reports whether a product's bounds are those of [Held]: a plain sum in the program's own arithmetic.
 func (t *tile) holds(h *Held) bool {
-	return h != nil && floats.Precision(h.DType) <= digitsHeld && t.all*t.n >= sampledNumbers && len(h.Data) == t.tokens*t.all &&
+	return h != nil && h.DType != hooks.F64 && t.all*t.n >= sampledNumbers && len(h.Data) == t.tokens*t.all &&
 		t.Bounds && !t.Rigorous && !t.Hull && t.Choices == nil && t.whole() && t.right.bounds == nil && t.bias == nil
 }
 
@@ -67,21 +65,27 @@ func norms(x []float64, n int) []float64 {
 // against finishes the sums of a tile of which the engine's result is known. It uses w up.
 func (t *tile) against(out operand, from, count int) {
 	largest := 0.0
-	if !t.held.Alone {
+	if !t.held.Alone || t.single {
 		largest = products.Largest(t.w[:count*t.n])
 	}
 	for first := 0; first < count; first += products.Tile {
 		rows := min(products.Tile, count-first)
+		w := t.w[first*t.n:]
 		t.open = t.open[:0]
 		for i := range t.tokens * rows {
 			token, row := i/rows, first+i%rows
 			sum, at := t.sums[token*count+row], token*t.all+from+row
-			v, e := t.ceiling(sum, largest, token)
-			if out.v[at], out.e[at] = v, e; v-v != 0 || t.held.Data[at] != floats.Round(t.held.DType, v) {
+			y, open := t.held.Data[at], false
+			if t.single {
+				out.v[at], out.e[at], open = t.inFloat32(sum, largest, token, y, w[i%rows*t.n:][:t.n])
+			} else {
+				v, e := t.ceiling(sum, largest, token)
+				out.v[at], out.e[at], open = v, e, v-v != 0 || y != floats.Round(t.held.DType, v)
+			}
+			if open {
 				t.open = append(t.open, i)
 			}
 		}
-		w := t.w[first*t.n:]
 		switch all := SampledColumn(from+first) && !t.held.Alone; {
 		case all || len(t.open) > fewOpen:
 			products.Square(w[:rows*t.n])
@@ -94,13 +98,13 @@ func (t *tile) against(out operand, from, count int) {
 			}
 		default:
 			for _, i := range t.open {
-				t.squares[i] = squares(w[i%rows*t.n:][:t.n], t.right.v[i/rows*t.n:][:t.n])
+				t.squares[i], _ = squares(w[i%rows*t.n:][:t.n], t.right.v[i/rows*t.n:][:t.n], math.Inf(1))
 			}
 		}
 		for _, i := range t.open {
 			token, row := i/rows, first+i%rows
 			at := token*t.all + from + row
-			out.v[at], out.e[at] = t.f.total(partial{sum: t.sums[token*count+row], squares: t.squares[i]}, t.n)
+			out.v[at], out.e[at] = t.f.totalOf(partial{sum: t.sums[token*count+row], squares: t.squares[i]}, t.n, t.factor)
 		}
 	}
 }
@@ -117,11 +121,53 @@ func (t *tile) ceiling(sum, largest float64, token int) (v, e float64) {
 	return t.f.narrow(sum), math.Inf(1)
 }
 
-// squares is Σ (w·x)², to the bit as it is of many rows.
-func squares(w, x []float64) float64 {
-	var s float64
-	for k, v := range w {
-		s += float64(float64(v*v) * float64(x[k]*x[k]))
+// inFloat32 is ceiling for a result that no engine has in fewer digits. open reports whether the sum needs its bound: it is near the largest numbers, or y, what
+// the engine has, is neither the rounded sum nor within the bound that the first terms alone make.
+func (t *tile) inFloat32(sum, largest float64, token int, y float64, w []float64) (v, e float64, open bool) {
+	v = float64(float32(sum))
+	a := math.Abs(sum)
+	if e = math.Inf(1); !t.held.Alone {
+		// See [finisher.bound]: one rounding, what underflows, and one more rounding of each end.
+		size := largest*t.norms[token] + a
+		e = (t.factor*size+float64(2*t.n)*normal32)*(slack*(1+4*unit32)) + 4*unit32*a + 2*normal32
+		if !(a+e < overflow32/4) {
+			return v, e, true
+		}
 	}
-	return s
+	if y == v {
+		return v, e, v-v != 0
+	}
+	off := math.Abs(y - v)
+	least := off/t.factor*slack - a // of ‖t‖₂, so that y is within the bound
+	if y != float64(float32(y)) || !(a+off < overflow32/4) {
+		return v, e, true
+	}
+	if least > 0 {
+		if least > largest*t.norms[token]*slack {
+			return v, e, true
+		}
+		if _, reached := squares(w, t.right.v[token*t.n:][:t.n], least*least*slack); !reached {
+			return v, e, true
+		}
+	}
+	if t.held.Alone {
+		e = off
+	}
+	return v, e, false
+}
+
+// squares is Σ (w·x)², to the bit as it is of many rows; or of the first terms, where these are as much as is asked for.
+func squares(w, x []float64, enough float64) (s float64, reached bool) {
+	const some = 32
+	for from := 0; from < len(w); from += some {
+		to := min(from+some, len(w))
+		x := x[from:to]
+		for k, v := range w[from:to] {
+			s += float64(float64(v*v) * float64(x[k]*x[k]))
+		}
+		if s >= enough {
+			return s, true
+		}
+	}
+	return s, false
 }

@@ -273,6 +273,10 @@ func (r *run) each(f finisher, fn library, out, x operand) {
 	}
 	for i, v := range x.v {
 		v, e := function(fn.of, fn.units, v, x.e[i])
+		if fn.extra == 0 {
+			out.v[i], out.e[i] = f.one(v, e)
+			continue
+		}
 		n := v
 		if f.round < None {
 			n = float64(float32(v))

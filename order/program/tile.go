@@ -25,6 +25,7 @@ type tile struct {
 	held    *Held     // see [tile.against]; nil: every element has its bound
 	norms   []float64 // of the rows of x
 	factor  float64   // of the rounding of a sum, see [finisher.ofSum]
+	single  bool      // the result is float32, of every engine
 	open    []int     // elements of a block that have their bounds
 	// Of each product: Σ w·x, and for its bound Σ (w·x)², Σ |w·x| and Σ |w|·E.
 	sums, squares, sizes, spreads []float64
@@ -103,7 +104,7 @@ func (t *tile) products(out operand, from, count int) {
 	for i := range total {
 		p := partial{sum: t.sums[i], squares: t.squares[i], abs: t.sizes[i], e: t.spreads[i]}
 		if t.bias == nil {
-			v, e := t.f.total(p, t.n)
+			v, e := t.f.totalOf(p, t.n, t.factor)
 			set(i, v, e)
 			continue
 		}
