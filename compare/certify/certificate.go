@@ -209,9 +209,15 @@ func (p *power) see(d hooks.DType, a, e float64) {
 		return
 	}
 	hi := floats.Round(d, a+e)
-	p.up = min(p.up, (hi+lastPlace(d, hi)/2)/a-1)
-	if lo := floats.Round(d, a-e); lo > 0 {
-		p.down = min(p.down, 1-(lo-lastPlace(d, lo)/2)/a)
+	place := lastPlace(d, hi)
+	p.up = min(p.up, (hi+place/2)/a-1)
+	lo := hi
+	if e != 0 {
+		lo = floats.Round(d, a-e)
+		place = lastPlace(d, lo)
+	}
+	if lo > 0 {
+		p.down = min(p.down, 1-(lo-place/2)/a)
 	}
 }
 

@@ -1,6 +1,7 @@
 package certify
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/tracediff/tracediff/order"
@@ -19,9 +20,9 @@ const (
 // focus is the entry with fewer tokens and columns, where it is large; else the entry.
 func (e *evidence) focus() *evidence { return e.focusAbove(focusWork, focusTokens, focusColumns, true) }
 
-// focusAbove is focus for an entry that takes more than some work, with so many tokens and columns. Keys: tokens of attention are fewer, too, whose formula
-// is that of all tokens.
-func (e *evidence) focusAbove(work, tokens, columns int, keys bool) *evidence {
+// focusAbove is focus for an entry that takes more than some work, with so many tokens and columns. As is: the formula is not edited. Then tokens of attention
+// are fewer, too, whose formula is that of all tokens, and so are columns of a linear operation that is not the last one: an edit may move them.
+func (e *evidence) focusAbove(work, tokens, columns int, asIs bool) *evidence {
 	if e.focused || e.formula.Work() <= work {
 		return e
 	}
@@ -30,8 +31,10 @@ func (e *evidence) focusAbove(work, tokens, columns int, keys bool) *evidence {
 	t.other, t.call.In, t.call.W = map[program.Rewrite]*order.Formula{}, slices.Clone(t.call.In), slices.Clone(t.call.W)
 	f := &evidence{&t, e.left}
 	f.someTokens(tokens)
-	f.someColumns(columns)
-	if keys && t.tokens == 0 {
+	if under := t.fromLinear(); asIs || len(under) == 1 {
+		f.someColumns(columns, under)
+	}
+	if asIs && t.tokens == 0 {
 		f.someQueries(tokens)
 	}
 	formula, err := t.formulaOf(0)
@@ -105,10 +108,9 @@ func (e *evidence) few() *evidence {
 	return f
 }
 
-// someColumns keeps the columns with most of what is left, if they are those of a linear operation.
-func (e *evidence) someColumns(most int) {
+// someColumns keeps the columns with most of what is left, if they are those of a linear operation: the first of some steps.
+func (e *evidence) someColumns(most int, under []order.Node) {
 	t := e.trial
-	under := t.fromLinear()
 	if len(under) == 0 {
 		return
 	}
@@ -185,15 +187,14 @@ func (e *evidence) take(axis int, keep []int) {
 
 // kept are those of some elements of a shape that are left where some indexes of an axis are kept, as they are numbered then.
 func kept(left, shape []int, axis int, keep []int) []int {
-	place := map[int]int{}
+	place := make([]int, shape[axis]) // 0 for one that is not kept
 	for at, k := range keep {
-		place[k] = at
+		place[k] = at + 1
 	}
-	inner := size(shape[axis+1:])
-	var some []int
-	for _, i := range left {
-		if at, ok := place[i/inner%shape[axis]]; ok {
-			some = append(some, (i/inner/shape[axis]*len(keep)+at)*inner+i%inner)
+	some := make([]int, 0, len(left)/shape[axis]*len(keep))
+	for at, i := range indexesOf(left, shape, axis) {
+		if at.index = place[at.index]; at.index > 0 {
+			some = append(some, (at.outer*len(keep)+at.index-1)*at.inner+i)
 		}
 	}
 	return some
@@ -202,9 +203,8 @@ func kept(left, shape []int, axis int, keep []int) []int {
 // mostLeft are the indexes of an axis with most of what is left, in their order.
 func mostLeft(left, shape []int, axis, n int) []int {
 	count := make([]int, shape[axis])
-	inner := size(shape[axis+1:])
-	for _, i := range left {
-		count[i/inner%shape[axis]]++
+	for at := range indexesOf(left, shape, axis) {
+		count[at.index]++
 	}
 	all := make([]int, len(count))
 	for k := range all {
@@ -214,6 +214,31 @@ func mostLeft(left, shape []int, axis, n int) []int {
 	all = all[:min(n, len(all))]
 	slices.Sort(all)
 	return all
+}
+
+// placed is where an element lies along an axis: the indexes of the axes before it as one number, its own index, and how many elements each index has.
+type placed struct{ outer, index, inner int }
+
+// indexesOf are the places of some elements along an axis, each with its number among those of its index. Elements that follow each other, as nearly all do,
+// are not divided.
+func indexesOf(some, shape []int, axis int) iter.Seq2[placed, int] {
+	inner, n := size(shape[axis+1:]), shape[axis]
+	return func(yield func(placed, int) bool) {
+		at, from := placed{inner: inner}, 0 // from: the first element of this index
+		for _, i := range some {
+			switch off := i - from; {
+			case off >= 0 && off < inner:
+			case off >= inner && off < 2*inner && at.index+1 < n:
+				at.index, from = at.index+1, from+inner
+			default:
+				from = i / inner * inner
+				at.outer, at.index = i/inner/n, i/inner%n
+			}
+			if !yield(at, i-from) {
+				return
+			}
+		}
+	}
 }
 
 // someRows are some rows of a weight, and someElements some elements of a vector.

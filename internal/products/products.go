@@ -49,19 +49,19 @@ const inexact = 64
 // float16, 24 for float32. It is more than a float64 has where a number is so large or so small that a product may leave
 // the normal numbers.
 func Digits(x []float64) int {
-	most := 0
+	all, some := uint64(0), false // the digits of all numbers on top of each other
 	for _, v := range x {
 		b := math.Float64bits(v)
-		exponent := int(b>>52&0x7ff) - 1023
-		switch {
-		case b<<1 == 0 || exponent == 1024: // zero; infinite or NaN: no product of these is rounded
-		case exponent < -farther || exponent > farther:
+		if exponent := int(b>>52&0x7ff) - 1023; exponent >= -farther && exponent <= farther {
+			all, some = all|b, true
+		} else if b<<1 != 0 && exponent != 1024 { // zero; infinite or NaN: no product of these is rounded
 			return inexact
-		default:
-			most = max(most, 53-min(bits.TrailingZeros64(b), 52))
 		}
 	}
-	return most
+	if !some {
+		return 0
+	}
+	return 53 - min(bits.TrailingZeros64(all), 52)
 }
 
 // exact reports whether no product with numbers of so many digits is rounded: multiplying and adding at once then gives the same

@@ -144,12 +144,17 @@ func (n needed) mark(p *Program, v Var, rows []bool) {
 	w, stride := v.shape[last], v.stride[last]
 	index, at := make([]int, last), v.off
 	for _, is := range rows {
-		if is && w > 0 {
+		switch {
+		case !is || w == 0:
+		case stride == 0:
+			n[v.step][at/width] = true
+		case stride == 1:
+			for row := at / width; row <= (at+w-1)/width; row++ {
+				n[v.step][row] = true
+			}
+		default:
 			for k := range w {
 				n[v.step][(at+k*stride)/width] = true
-				if stride == 0 {
-					break
-				}
 			}
 		}
 		for a := last - 1; a >= 0; a-- {
@@ -166,40 +171,36 @@ func (n needed) mark(p *Program, v Var, rows []bool) {
 
 // of takes some of a value.
 func (s *Some) of(v Value) Value {
-	outer, inner := size(v.Shape[:s.Axis]), size(v.Shape[s.Axis+1:])
+	width := v.Shape[len(v.Shape)-1]
+	outer, inner := size(v.Shape[:s.Axis]), size(v.Shape[s.Axis+1:len(v.Shape)-1])
+	columns := width
+	if s.Columns != nil {
+		columns = len(s.Columns)
+	}
 	take := func(x []float64) []float64 {
 		if x == nil {
 			return nil
 		}
-		out := make([]float64, 0, outer*len(s.Keep)*inner)
+		out := make([]float64, 0, outer*len(s.Keep)*inner*columns)
 		for o := range outer {
 			for _, k := range s.Keep {
-				out = append(out, x[(o*v.Shape[s.Axis]+k)*inner:][:inner]...)
+				rows := x[(o*v.Shape[s.Axis]+k)*inner*width:][:inner*width]
+				if s.Columns == nil {
+					out = append(out, rows...)
+					continue
+				}
+				for ; len(rows) > 0; rows = rows[width:] {
+					for _, c := range s.Columns {
+						out = append(out, rows[c])
+					}
+				}
 			}
 		}
 		return out
 	}
 	v.Data, v.Bound = take(v.Data), take(v.Bound)
 	v.Shape = slices.Clone(v.Shape)
-	v.Shape[s.Axis] = len(s.Keep)
-	if s.Columns == nil {
-		return v
-	}
-	width := v.Shape[len(v.Shape)-1]
-	few := func(x []float64) []float64 {
-		if x == nil {
-			return nil
-		}
-		var out []float64
-		for at := 0; at < len(x); at += width {
-			for _, k := range s.Columns {
-				out = append(out, x[at+k])
-			}
-		}
-		return out
-	}
-	v.Data, v.Bound = few(v.Data), few(v.Bound)
-	v.Shape[len(v.Shape)-1] = len(s.Columns)
+	v.Shape[s.Axis], v.Shape[len(v.Shape)-1] = len(s.Keep), columns
 	return v
 }
 

@@ -72,6 +72,44 @@ func (p *Program) columnsIn(v Var, of []int) []int {
 	return slices.Compact(all)
 }
 
+// fewOf are the columns that are needed of a step whose elements are functions of elements; nil for another step, and where most are needed.
+func (r *run) fewOf(i int) []int {
+	s := &r.p.Steps[i]
+	if r.few == nil || r.few[i] == nil || !s.Prim.byElement() || s.Prim == Angle || r.a.Together || 4*len(r.few[i]) > s.Shape[len(s.Shape)-1] {
+		return nil
+	}
+	return r.few[i]
+}
+
+// applyTo is apply for some columns of rows of a width.
+func (r *run) applyTo(columns []int, i, width int, out, x, y operand) {
+	some := out.picked(columns, width)
+	r.apply(i, some, x.picked(columns, width), y.picked(columns, width))
+	for k, v := range some.v {
+		at := k/len(columns)*width + columns[k%len(columns)]
+		if out.v[at] = v; out.e != nil {
+			out.e[at] = some.e[k]
+		}
+	}
+}
+
+// picked are some columns of rows of a width.
+func (o operand) picked(columns []int, width int) operand {
+	pick := func(x []float64) []float64 {
+		if x == nil {
+			return nil
+		}
+		some := make([]float64, 0, len(x)/width*len(columns))
+		for ; len(x) >= width; x = x[width:] {
+			for _, c := range columns {
+				some = append(some, x[c])
+			}
+		}
+		return some
+	}
+	return operand{v: pick(o.v), e: pick(o.e)}
+}
+
 // within lists the columns between two indexes, less the first index. It returns nil for all columns.
 func within(columns []int, from, to int) []int {
 	if columns == nil {

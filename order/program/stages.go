@@ -182,6 +182,10 @@ func (w *working) rows(from, rows int) {
 		if len(s.Args) > 1 {
 			y = r.load(&w.loads[n][1], st, w.scratch, w.whole, from, rows)
 		}
+		if few := r.fewOf(i); few != nil {
+			r.applyTo(few, i, width, out, x, y)
+			continue
+		}
 		switch s.Prim {
 		case Add:
 			x = r.together(s, x, y, from*width)
