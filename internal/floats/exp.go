@@ -25,19 +25,25 @@ func Exp(x float64) float64 {
 	}
 	n := math.RoundToEven(float64(x * perLn2))
 	r := math.FMA(-n, ln2Low, math.FMA(-n, ln2High, x)) / 16
-	series := 1. / (2 * 3 * 4 * 5 * 6 * 7 * 8)
-	for _, c := range [...]float64{1. / 5040, 1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2, 1} {
-		series = math.FMA(series, r, c)
-	}
+	series := math.FMA(1./40320, r, 1./5040)
+	series = math.FMA(series, r, 1./720)
+	series = math.FMA(series, r, 1./120)
+	series = math.FMA(series, r, 1./24)
+	series = math.FMA(series, r, 1./6)
+	series = math.FMA(series, r, 1./2)
+	series = math.FMA(series, r, 1)
 	y := float64(r * series)
 	for range 3 {
 		y = float64(y * (y + 2))
 	}
 	y = math.FMA(y, y+2, 1)
-	if n < -1022 { // the result may be subnormal, and is rounded once
+	switch {
+	case n < -1022: // the result may be subnormal, and is rounded once
 		return float64(y*math.Ldexp(1, int(n)+1022)) * 0x1p-1022
+	case n == -1022 || n > 1023:
+		return math.Ldexp(y, int(n))
 	}
-	return math.Ldexp(y, int(n))
+	return y * math.Float64frombits(uint64(int(n)+1023)<<52) // exact: y is nearly 1
 }
 
 // Tanh is the hyperbolic tangent, by [Exp] where [math.Tanh] is by [math.Exp].

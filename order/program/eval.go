@@ -24,6 +24,7 @@ type run struct {
 
 	need     needed
 	few      neededColumns
+	spare    spare
 	columns  int // see [Value.Columns]
 	followed int // elements that are the engine's own choice
 }

@@ -9,6 +9,7 @@ type Kept struct {
 	c      Call
 	choose func(*Program) []Choice
 	values []operand
+	spare  spare
 
 	Work int // elements and products that edited programs took
 	Time int // about how long these and the program itself took, as [Program.Time] has it; each step takes [StepTime] more
@@ -19,7 +20,7 @@ const StepTime = 1 << 8
 
 // Keep evaluates a program. Choose gives a program its choices; nil for its own.
 func (p *Program) Keep(c Call, choose func(*Program) []Choice) (*Kept, error) {
-	k := &Kept{p: p, c: c, choose: choose, values: make([]operand, len(p.Steps))}
+	k := &Kept{p: p, c: c, choose: choose, values: make([]operand, len(p.Steps)), spare: spare{}}
 	e, err := p.Edit().End()
 	if err != nil {
 		return nil, err
@@ -49,7 +50,15 @@ func (k *Kept) EvalSome(e *Edited, some *Some) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	return r.some()
+	v, err := r.some()
+	if some != nil { // the value is a copy
+		for i, from := range e.from {
+			if from < 0 {
+				r.free(i, r.values[i])
+			}
+		}
+	}
+	return v, err
 }
 
 // Numbers is how many numbers are kept, bounds counted as well.
@@ -57,6 +66,11 @@ func (k *Kept) Numbers() int {
 	n := 0
 	for _, o := range k.values {
 		n += len(o.v) + len(o.e)
+	}
+	for _, all := range k.spare {
+		for _, o := range all {
+			n += len(o.v) + len(o.e)
+		}
 	}
 	return n
 }
@@ -79,6 +93,9 @@ func (k *Kept) run(e *Edited, some *Some) (*run, error) {
 		c.Choices = k.choose(p)
 	}
 	r := &run{p: p, c: &c, a: c.Arith, values: make([]operand, len(p.Steps))}
+	if some != nil {
+		r.spare = k.spare
+	}
 	r.need, r.few = p.need(some, func(step int) bool { return e.from[step] >= 0 }, nil), p.columns(some)
 	for i := range p.Steps {
 		s := &p.Steps[i]

@@ -16,6 +16,7 @@ type Search struct {
 	leaves  run
 	memo    map[string]int
 	results []operand
+	of      []int // the step of each result
 	byHash  map[uint64][]int
 	seed    maphash.Seed
 	held    int // elements of results
@@ -39,6 +40,9 @@ func (p *Program) Search(c Call) (*Search, error) {
 	s := &Search{p: &single, c: c, seed: maphash.MakeSeed()}
 	s.forget()
 	s.leaves = run{p: s.p, c: &s.c, a: c.Arith, values: make([]operand, len(p.Steps)), need: single.need(c.Some, nil, single.stages), few: single.columns(c.Some)}
+	if c.Some != nil {
+		s.leaves.spare = spare{}
+	}
 	for i := range p.Steps {
 		if st := &p.Steps[i]; st.Prim.leaf() && st.Prim != Number {
 			if err := s.leaves.leaf(i, st); err != nil {
@@ -52,8 +56,12 @@ func (p *Program) Search(c Call) (*Search, error) {
 	return s, nil
 }
 
+// forget gives up all results. Where a part is evaluated, what was returned of them is a copy.
 func (s *Search) forget() {
-	s.memo, s.byHash, s.results, s.held = map[string]int{}, map[uint64][]int{}, nil, 0
+	for id, o := range s.results {
+		s.leaves.free(s.of[id], o)
+	}
+	s.memo, s.byHash, s.results, s.of, s.held = map[string]int{}, map[uint64][]int{}, nil, nil, 0
 }
 
 // alone is the stage of one step.
@@ -77,7 +85,7 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 	if s.held > maxHeld {
 		s.forget()
 	}
-	r := run{p: s.p, c: &s.c, a: s.c.Arith, values: slices.Clone(s.leaves.values), need: s.leaves.need, few: s.leaves.few}
+	r := run{p: s.p, c: &s.c, a: s.c.Arith, values: slices.Clone(s.leaves.values), need: s.leaves.need, few: s.leaves.few, spare: s.leaves.spare}
 	r.a.Choices = choices
 	ids := make([]int, len(s.p.Steps)) // of the results; a leaf that is always the same is −1
 	var key []byte
@@ -87,7 +95,9 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 		ids[i] = -1
 		if st.Prim == Number {
 			r.values[i] = r.number(i)
-			ids[i] = s.intern(r.values[i])
+			if ids[i] = s.intern(r.values[i], nil); ids[i] == len(s.of) {
+				s.of = append(s.of, i)
+			}
 			continue
 		}
 		if st.Prim.leaf() {
@@ -116,7 +126,12 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 			if err := r.stage(stage); err != nil {
 				return Value{}, err
 			}
-			id = s.intern(r.values[i])
+			shape, own := st.Shape, r.values[i]
+			if id = s.intern(own, r.need.places(i, shape[len(shape)-1])); id < len(s.of) {
+				r.free(i, own)
+			} else {
+				s.of = append(s.of, i)
+			}
 			s.memo[string(key)] = id
 			r.values[i] = s.results[id]
 		}
@@ -126,8 +141,11 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 	return r.some()
 }
 
-// intern is the number of a result: that of an equal one, where there is one.
-func (s *Search) intern(o operand) int {
+// intern is the number of a result: that of an equal one, where there is one. Numbers are looked at where they are needed.
+func (s *Search) intern(o operand, needed []place) int {
+	if needed == nil {
+		needed = []place{{0, len(o.v)}}
+	}
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	var b [8]byte
@@ -137,11 +155,17 @@ func (s *Search) intern(o operand) int {
 			h.Write(b[:])
 		}
 	}
-	write(o.v)
-	write(o.e)
+	for _, at := range needed {
+		write(o.v[at.from:at.to])
+		if o.e != nil {
+			write(o.e[at.from:at.to])
+		}
+	}
 	sum := h.Sum64()
 	for _, id := range s.byHash[sum] {
-		if sameBits(s.results[id].v, o.v) && sameBits(s.results[id].e, o.e) {
+		if same := s.results[id]; len(same.v) == len(o.v) && len(same.e) == len(o.e) && !slices.ContainsFunc(needed, func(at place) bool {
+			return !sameBits(same.v[at.from:at.to], o.v[at.from:at.to]) || o.e != nil && !sameBits(same.e[at.from:at.to], o.e[at.from:at.to])
+		}) {
 			return id
 		}
 	}

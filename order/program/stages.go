@@ -18,7 +18,7 @@ func (r *run) stage(k int) error {
 	}
 	i := st.steps[0]
 	s := &r.p.Steps[i]
-	out := r.room(size(s.Shape))
+	out := r.roomOf(i)
 	r.values[i] = out
 	switch s.Prim {
 	case Affine:
@@ -98,7 +98,7 @@ func (r *run) blocks(k int) {
 	block := min(max(blockElements/max(st.width, 1), 1), st.rows)
 	for _, i := range st.steps { // a result that a later stage reads, or the caller, is kept whole
 		if r.p.Steps[i].whole {
-			r.values[i] = r.room(size(r.p.Steps[i].Shape))
+			r.values[i] = r.roomOf(i)
 		}
 	}
 	workers := 1
