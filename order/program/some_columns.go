@@ -5,68 +5,89 @@ import "slices"
 // neededColumns are, by step, the columns of its result that are needed, in rising order; nil: all. A column is an index of the last axis.
 type neededColumns [][]int
 
-// columns works out which columns of the steps are needed for some of the result. It is nil where all are.
+// columns works out which columns of the steps are needed for some of the result. It is nil where all are. Elements are followed from the result to what they
+// are copied from or computed from, one by one.
 func (p *Program) columns(some *Some) neededColumns {
 	if some == nil || some.Columns == nil {
 		return nil
 	}
-	n, read := make(neededColumns, len(p.Steps)), make([]bool, len(p.Steps))
-	reads := func(v Var, of []int) {
-		of = p.columnsIn(v, of)
-		switch {
-		case !read[v.step]:
-			n[v.step] = of
-		case n[v.step] == nil || of == nil:
-			n[v.step] = nil
-		default:
-			n[v.step] = union(n[v.step], of)
+	of := make([][]int, len(p.Steps)) // elements that are needed, where some is
+	part, whole := make([]bool, len(p.Steps)), make([]bool, len(p.Steps))
+	reads := func(v Var, elements []int) {
+		part[v.step] = true
+		for _, e := range elements {
+			of[v.step] = append(of[v.step], v.source(e))
 		}
-		read[v.step] = true
 	}
-	reads(p.Out, some.Columns)
+	reads(p.Out, some.elements(p.Out.shape))
+	n := make(neededColumns, len(p.Steps))
 	for i := len(p.Steps) - 1; i >= 0; i-- {
 		s := &p.Steps[i]
-		if s.Prim.leaf() || !read[i] {
+		if s.Prim.leaf() || !part[i] && !whole[i] {
 			continue
 		}
-		from := 0
-		for _, a := range s.Args {
-			switch {
-			case s.Prim == Cat && s.Axis == len(s.Shape)-1:
-				reads(a, within(n[i], from, from+a.Last()))
-				from += a.Last()
-			case s.Prim == Cat || s.Prim.byElement():
-				reads(a, n[i])
-			default:
-				reads(a, nil)
+		if !whole[i] {
+			slices.Sort(of[i])
+			of[i] = slices.Compact(of[i])
+			n[i] = columnsOf(of[i], s.Shape[len(s.Shape)-1])
+		}
+		switch {
+		case whole[i] || s.Prim != Cat && !s.Prim.byElement():
+			for _, a := range s.Args {
+				whole[a.step] = true
+			}
+		case s.Prim == Cat:
+			from := 0
+			for _, a := range s.Args {
+				to := from + a.shape[s.Axis]
+				reads(a, within(of[i], s.Shape, s.Axis, from, to))
+				from = to
+			}
+		default:
+			for _, a := range s.Args {
+				if slices.Equal(a.shape, s.Shape) {
+					reads(a, of[i])
+				} else {
+					whole[a.step] = true
+				}
 			}
 		}
+		of[i] = nil
 	}
 	return n
 }
 
-// columnsIn are the columns of a step's result that some columns of a view show; nil for all, and where a column of the view is not one of the result.
-func (p *Program) columnsIn(v Var, of []int) []int {
-	shape := p.Steps[v.step].Shape
-	if of == nil || len(shape) == 0 || len(v.shape) == 0 {
-		return nil
-	}
-	width, last := shape[len(shape)-1], len(v.shape)-1
-	if width == 0 {
-		return nil
-	}
-	for a, stride := range v.stride[:last] {
-		if v.shape[a] > 1 && stride%width != 0 {
-			return nil
+// elements are those of a tensor that are asked for.
+func (s *Some) elements(shape []int) []int {
+	var all []int
+	width, inner, axis := shape[len(shape)-1], size(shape[s.Axis+1:len(shape)-1]), shape[s.Axis]
+	for outer := range size(shape[:s.Axis]) {
+		for _, k := range s.Keep {
+			for row := range inner {
+				for _, c := range s.Columns {
+					all = append(all, (((outer*axis+k)*inner)+row)*width+c)
+				}
+			}
 		}
 	}
-	all := make([]int, 0, len(of))
-	for _, c := range of {
-		at := v.off%width + c*v.stride[last]
-		if at < 0 || at >= width {
-			return nil
-		}
-		all = append(all, at)
+	return all
+}
+
+// source is the place of a view's element in the result that is viewed.
+func (v Var) source(element int) int {
+	at := v.off
+	for a := len(v.shape) - 1; a >= 0; a-- {
+		at += element % v.shape[a] * v.stride[a]
+		element /= v.shape[a]
+	}
+	return at
+}
+
+// columnsOf are the columns that some elements lie in, of rows of a width, in rising order.
+func columnsOf(elements []int, width int) []int {
+	all := make([]int, 0, len(elements))
+	for _, e := range elements {
+		all = append(all, e%width)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -110,23 +131,14 @@ func (o operand) picked(columns []int, width int) operand {
 	return operand{v: pick(o.v), e: pick(o.e)}
 }
 
-// within lists the columns between two indexes, less the first index. It returns nil for all columns.
-func within(columns []int, from, to int) []int {
-	if columns == nil {
-		return nil
-	}
-	some := []int{}
-	for _, c := range columns {
-		if c >= from && c < to {
-			some = append(some, c-from)
+// within are the elements with an index between two others along an axis, numbered in a tensor that has these indexes alone.
+func within(elements, shape []int, axis, from, to int) []int {
+	var some []int
+	inner := size(shape[axis+1:])
+	for _, e := range elements {
+		if at := e / inner % shape[axis]; at >= from && at < to {
+			some = append(some, (e/inner/shape[axis]*(to-from)+at-from)*inner+e%inner)
 		}
 	}
 	return some
-}
-
-// union is two lists in rising order as one.
-func union(a, b []int) []int {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
 }
