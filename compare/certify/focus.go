@@ -20,8 +20,8 @@ const (
 // focus is the entry with fewer tokens and columns, where it is large; else the entry.
 func (e *evidence) focus() *evidence { return e.focusAbove(focusWork, focusTokens, focusColumns, true) }
 
-// focusAbove is focus for an entry that takes more than some work, with so many tokens and columns. As is: the formula is not edited. Then tokens of attention
-// are fewer, too, whose formula is that of all tokens, and so are columns of a linear operation that is not the last one: an edit may move them.
+// focusAbove is focus for an entry that takes more than some work, with so many tokens and columns. asIs tells that the formula is not edited. Then attention has
+// fewer queries, too, and a linear operation has fewer columns if other steps follow it. An edit may move columns.
 func (e *evidence) focusAbove(work, tokens, columns int, asIs bool) *evidence {
 	if e.focused || e.formula.Work() <= work {
 		return e
@@ -108,7 +108,7 @@ func (e *evidence) few() *evidence {
 	return f
 }
 
-// someColumns keeps the columns with most of what is left, if they are those of a linear operation: the first of some steps.
+// someColumns keeps the columns in which most elements are left. The first of some steps is the linear operation that has these columns.
 func (e *evidence) someColumns(most int, under []order.Node) {
 	t := e.trial
 	if len(under) == 0 {
@@ -216,11 +216,11 @@ func mostLeft(left, shape []int, axis, n int) []int {
 	return all
 }
 
-// placed is where an element lies along an axis: the indexes of the axes before it as one number, its own index, and how many elements each index has.
+// placed is the place of an element along an axis. outer numbers the indexes of the axes before, and inner is the count of elements of one index.
 type placed struct{ outer, index, inner int }
 
-// indexesOf are the places of some elements along an axis, each with its number among those of its index. Elements that follow each other, as nearly all do,
-// are not divided.
+// indexesOf yields the place of each of some elements along an axis, and the number of the element among those of its index. It divides only where an element
+// does not follow the one before.
 func indexesOf(some, shape []int, axis int) iter.Seq2[placed, int] {
 	inner, n := size(shape[axis+1:]), shape[axis]
 	return func(yield func(placed, int) bool) {

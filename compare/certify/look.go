@@ -147,7 +147,7 @@ func (j *judged) segmentIn(s *looked, from, to int, room []float64) {
 	}
 }
 
-// differs looks at an element that is not R(x), which is want, or that has no bound.
+// differs looks at an element that is not want, the rounded value R(x), or that has no bound.
 func (j *judged) differs(s *looked, i int, want float64) {
 	y, e := j.y.Data[i], j.x.Bound[i]
 	if j.masked(i) {

@@ -21,8 +21,8 @@ import (
 type Held struct {
 	Data  []float64
 	DType hooks.DType
-	// Alone: all that is asked is whether each element is what the engine has. A large product has +∞ as the bound of each element that is the rounded value,
-	// and of each other element its bound, or a floor that the engine's number is within; what is no product has no bounds at all.
+	// Alone: the caller asks only whether each element is what the engine has. In a large product an element that is the rounded value has the bound +∞. Another
+	// element has its bound, or a smaller number that still holds what the engine has. Other operations have no bounds.
 	Alone bool
 }
 
@@ -34,7 +34,7 @@ const (
 	sampleOf = 8
 	// fewOpen is how many elements of a block have their bounds one by one: another number takes other time, and gives the same.
 	fewOpen = 8
-	// slack is more than what the roundings of a ceiling take from it, and those of a floor add to it.
+	// slack is more than the roundings of a ceiling or a floor change it by.
 	slack = 1 + 0x1p-30
 )
 
@@ -121,13 +121,13 @@ func (t *tile) ceiling(sum, largest float64, token int) (v, e float64) {
 	return t.f.narrow(sum), math.Inf(1)
 }
 
-// inFloat32 is ceiling for a result that no engine has in fewer digits. open reports whether the sum needs its bound: it is near the largest numbers, or y, what
-// the engine has, is neither the rounded sum nor within the bound that the first terms alone make.
+// inFloat32 is ceiling for a result in float32. The engine has y. open reports that the sum needs its bound: the sum is near the largest numbers of float32, or
+// y is not the rounded sum and the first terms of the sum do not make a bound that holds y.
 func (t *tile) inFloat32(sum, largest float64, token int, y float64, w []float64) (v, e float64, open bool) {
 	v = float64(float32(sum))
 	a := math.Abs(sum)
 	if e = math.Inf(1); !t.held.Alone {
-		// See [finisher.bound]: one rounding, what underflows, and one more rounding of each end.
+		// [finisher.bound] adds one rounding and the underflow, and [roundTo] rounds each end once more.
 		size := largest*t.norms[token] + a
 		e = (t.factor*size+float64(2*t.n)*normal32)*(slack*(1+4*unit32)) + 4*unit32*a + 2*normal32
 		if !(a+e < overflow32/4) {
@@ -156,7 +156,7 @@ func (t *tile) inFloat32(sum, largest float64, token int, y float64, w []float64
 	return v, e, false
 }
 
-// squares is Σ (w·x)², to the bit as it is of many rows; or of the first terms, where these are as much as is asked for.
+// squares adds the squares (w·x)² in the order in which [products.Right.Dots] adds them. It ends as soon as the sum reaches enough.
 func squares(w, x []float64, enough float64) (s float64, reached bool) {
 	const some = 32
 	for from := 0; from < len(w); from += some {

@@ -56,7 +56,7 @@ func (p *Program) Search(c Call) (*Search, error) {
 	return s, nil
 }
 
-// forget gives up all results. Where a part is evaluated, what was returned of them is a copy.
+// forget drops all results. Their room is used again if the search evaluates a part: then no caller holds a result, only copies.
 func (s *Search) forget() {
 	for id, o := range s.results {
 		s.leaves.free(s.of[id], o)
@@ -141,7 +141,7 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 	return r.some()
 }
 
-// intern is the number of a result: that of an equal one, where there is one. Numbers are looked at where they are needed.
+// intern returns the number of a result, which is the number of an equal result if there is one. Two results are equal if their needed numbers are.
 func (s *Search) intern(o operand, needed []place) int {
 	if needed == nil {
 		needed = []place{{0, len(o.v)}}

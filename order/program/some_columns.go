@@ -5,8 +5,8 @@ import "slices"
 // neededColumns are, by step, the columns of its result that are needed, in rising order; nil: all. A column is an index of the last axis.
 type neededColumns [][]int
 
-// columns works out which columns of the steps are needed for some of the result. It is nil where all are. Elements are followed from the result to what they
-// are copied from or computed from, one by one.
+// columns lists the columns of each step that some of the result needs. It is nil if all columns are needed. It follows each element of the result back to the
+// elements that it is copied from or computed from.
 func (p *Program) columns(some *Some) neededColumns {
 	if some == nil || some.Columns == nil {
 		return nil
@@ -131,7 +131,7 @@ func (o operand) picked(columns []int, width int) operand {
 	return operand{v: pick(o.v), e: pick(o.e)}
 }
 
-// within are the elements with an index between two others along an axis, numbered in a tensor that has these indexes alone.
+// within keeps the elements whose index along an axis lies from one number to another. It numbers them as in a tensor that has only these indexes.
 func within(elements, shape []int, axis, from, to int) []int {
 	var some []int
 	inner := size(shape[axis+1:])

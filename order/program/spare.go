@@ -17,7 +17,7 @@ func (r *run) roomOf(i int) operand {
 	return r.room(n)
 }
 
-// free gives back the room of a result of which some rows were computed, after clearing them. Nobody reads the result any more.
+// free clears the rows of a result that were computed, and keeps its room for another result. Nothing may read the result any more.
 func (r *run) free(i int, o operand) {
 	s := &r.p.Steps[i]
 	if r.spare == nil || r.need == nil || r.need[i] == nil || len(o.v) < spareNumbers || !(s.Prim.byElement() || s.Prim.byRow() || s.Prim == Dot || s.Prim == Affine) {

@@ -32,7 +32,7 @@ func (f finisher) usual(v, e float64) (r, bound float64, ok bool) {
 	return 0, 0, false
 }
 
-// toBF16 rounds a number of which half is among the normal numbers of float32, to the nearest, ties to even.
+// toBF16 rounds to bfloat16, to the nearest, ties to even. |x| is between the least and half of the largest normal number of float32.
 func toBF16(x float64) float64 {
 	const drop = 53 - 8
 	b := math.Float64bits(x)
