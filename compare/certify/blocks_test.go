@@ -76,7 +76,8 @@ func TestBlocksWithSomethingWrong(t *testing.T) {
 	}
 }
 
-// A name that gives the tokens that a search of a large entry has looked at, and not the others, is no name.
+// A name that gives the tokens that a search of a large entry has looked at, and not the others, is no name, whether the name is looked for before the entry is
+// certified or while it is.
 func TestNamesHoldInAllParts(t *testing.T) {
 	const golden, factor = "gemma3n-tiny/decode.float32", 1.5
 	healthy := openGolden(t, golden)
@@ -88,14 +89,21 @@ func TestNamesHoldInAllParts(t *testing.T) {
 			}
 		})
 		for _, block := range []int{blockElements, 64} {
-			i := isolatorIn(t, trace, "gemma3n-tiny")
-			i.block = block
-			f, err := i.Name(t.Context(), "logits")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if f.Named() != (wrong == tokens) {
-				t.Errorf("%d of %d tokens are wrong, in blocks of %d elements: %q", wrong, tokens, block, f.Text())
+			for _, certified := range []bool{false, true} {
+				i := isolatorIn(t, trace, "gemma3n-tiny")
+				i.block = block
+				if certified {
+					if c, err := i.Certify(t.Context(), "logits", 0); err != nil || c.Outcome != Bug {
+						t.Fatalf("%+v, %v", c, err)
+					}
+				}
+				f, err := i.Name(t.Context(), "logits")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f.Named() != (wrong == tokens) {
+					t.Errorf("%d of %d tokens are wrong, in blocks of %d elements, certified before %v: %q", wrong, tokens, block, certified, f.Text())
+				}
 			}
 		}
 	}

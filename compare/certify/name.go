@@ -62,12 +62,18 @@ func number(left, of []*evidence) (*diagnose.Finding, error) {
 	})
 }
 
-// named is what is wrong with the entries of a role, worked out once.
+// named is what is wrong with the entries of a role, worked out once: in a few tokens of large entries, and then in all of them.
 type named struct {
-	once    sync.Once
+	once sync.Once
+	few  *diagnose.Finding // of the search, which looks at a few tokens of a large entry
+	edit diagnose.Made     // its edit; nil where it has no name
+	err  error
+
+	whole   sync.Once
 	finding *diagnose.Finding
-	made    diagnose.Made // its edit
-	err     error
+	made    diagnose.Made // its edit, which gives all tokens
+
+	parts map[order.Node]bool // whether the edit gives all tokens of a large entry, where that was seen when the entry was certified
 }
 
 // Name returns what is wrong with an entry that is a BUG: the edit of its operation that gives every element of every entry that is
@@ -75,10 +81,28 @@ type named struct {
 // The error is that of reading the trace or the weights.
 func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, error) {
 	role := diagnose.Role(name)
+	f, err := i.nameInFew(ctx, role)
+	if err != nil {
+		return f.few, err
+	}
+	f.whole.Do(func() {
+		if f.finding, f.made = f.few, f.edit; f.edit == nil {
+			return
+		}
+		var all bool
+		if all, f.err = i.inAllParts(ctx, role, f); !all {
+			f.finding, f.made = f.few.Unnamed(), nil
+		}
+	})
+	return f.finding, f.err
+}
+
+// nameInFew is what is wrong with the entries of a role, by a few tokens of those that are large.
+func (i *Isolator) nameInFew(ctx context.Context, role string) (*named, error) {
 	i.mu.Lock()
 	f := i.named[role]
 	if f == nil {
-		f = &named{}
+		f = &named{parts: map[order.Node]bool{}}
 		i.named[role] = f
 	}
 	i.mu.Unlock()
@@ -86,22 +110,15 @@ func (i *Isolator) Name(ctx context.Context, name string) (*diagnose.Finding, er
 		i.tellSearch("what is wrong with", role)
 		var likely string
 		if likely, f.err = i.likely(ctx, role); likely != "" || f.err != nil {
-			f.finding = &diagnose.Finding{Likely: likely, Page: diagnose.QuantisedPage}
+			f.few = &diagnose.Finding{Likely: likely, Page: diagnose.QuantisedPage}
 			return
 		}
-		if f.finding, f.made, f.err = i.mistakeOfForms(ctx, role); f.finding == nil && f.err == nil {
-			f.finding, f.err = i.name(ctx, role)
-			f.made = f.finding.Take()
-		}
-		if f.made == nil || f.err != nil {
-			return
-		}
-		var all bool
-		if all, f.err = i.inAllParts(ctx, role, f.made); !all {
-			f.finding, f.made = f.finding.Unnamed(), nil
+		if f.few, f.edit, f.err = i.mistakeOfForms(ctx, role); f.few == nil && f.err == nil {
+			f.few, f.err = i.name(ctx, role)
+			f.edit = f.few.Take()
 		}
 	})
-	return f.finding, f.err
+	return f, f.err
 }
 
 // name looks for what is wrong with the entries of a role, in the arithmetic of the form of each; where that is not known, in a few.

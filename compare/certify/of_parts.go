@@ -19,18 +19,30 @@ func ofParts(t *trial) (*Certificate, error) {
 	}
 	shape, tokens, n := t.i.list.Size(t.node, t.i.env.Passes), t.i.env.Passes[t.node.Pass].Tokens, t.block()
 	p := partial{set: newOutsiders(shape), strictly: looked{weighed: newWeighed()}, said: looked{weighed: newWeighed()}, first: -1}
+	var mistake *inEachPart
 	for from := 0; from < tokens; from += n {
 		t.i.tell(t.node, ", token %d of %d", from, tokens)
 		part, err := t.of(upTo(from, min(from+n, tokens)))
 		if err != nil {
 			return nil, err
 		}
+		if mistake != nil {
+			if err := mistake.look(part); err != nil {
+				return nil, err
+			}
+		}
 		c, err := part.certify()
 		if c == nil || err != nil {
 			return nil, err
 		}
 		p.add(part, c, from, size(shape)/tokens)
+		if from == 0 && tokens > n && c.Outcome == Bug {
+			if mistake, err = newInEachPart(part, c); err != nil {
+				return nil, err
+			}
+		}
 	}
+	mistake.end(t)
 	t.formula = whole
 	return p.certificate(t), nil
 }
@@ -128,13 +140,19 @@ func (i *Isolator) partOf(ctx context.Context, n order.Node) (*trial, error) {
 }
 
 // inAllParts reports whether the edit of a name gives every element of the large entries of a role: the search has looked at a few tokens only.
-func (i *Isolator) inAllParts(ctx context.Context, role string, made diagnose.Made) (bool, error) {
+func (i *Isolator) inAllParts(ctx context.Context, role string, f *named) (bool, error) {
 	var nodes []order.Node
 	for _, form := range i.capturedForms().names {
 		nodes = append(nodes, i.capturedForms().nodes[form]...)
 	}
 	for _, n := range nodes {
 		if diagnose.Role(i.list.At(n).Name) != role {
+			continue
+		}
+		i.mu.Lock()
+		given := f.parts[n]
+		i.mu.Unlock()
+		if given {
 			continue
 		}
 		t, err := i.unread(ctx, n, i.has)
@@ -148,7 +166,7 @@ func (i *Isolator) inAllParts(ctx context.Context, role string, made diagnose.Ma
 		if e == nil || len(e.left) == 0 {
 			continue
 		}
-		if given, err := i.givenInParts(ctx, t, e, made); !given || err != nil {
+		if given, err := i.givenInParts(ctx, t, e, f.edit); !given || err != nil {
 			return false, err
 		}
 	}
