@@ -88,6 +88,13 @@ func (s *search) computed(e *Entry, at program.Place, d hooks.DType) *program.Ed
 	}
 	p, c := edited.Whole(e.Call)
 	c.DType, c.Choices = d, nil
+	if s.refused(e, func(some *program.Some) (program.Value, error) {
+		few := c
+		few.Some = some
+		return p.Eval(few)
+	}) {
+		return nil
+	}
 	v, err := p.Eval(c)
 	if err != nil {
 		s.failed(outside(err))

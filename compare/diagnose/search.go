@@ -236,6 +236,22 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 	return len(left) <= most, err
 }
 
+// refused reports whether few elements of a large entry refuse a hypothesis whose value is computed before its edit is made. The value is computed of these
+// elements alone.
+func (s *search) refused(e *Entry, of func(*program.Some) (program.Value, error)) bool {
+	f := e.Few
+	if f == nil || len(f.Left) == 0 || s.close != nil {
+		return false
+	}
+	x, err := of(&f.Some)
+	if err != nil {
+		return s.failed(outside(err))
+	}
+	most := len(f.Left) / 8
+	left, err := f.Leaves(x, most+1)
+	return s.failed(err) || len(left) > most
+}
+
 // edits tries edits that are data.
 func (s *search) edits(all []program.Edit) error {
 	for rank, d := range all {

@@ -101,6 +101,9 @@ func (s *search) narrow() error {
 				if rank == 1 {
 					to.dtype = hooks.F16
 				}
+				if s.refused(e, func(some *program.Some) (program.Value, error) { return s.storedIn(e, d, to, some) }) {
+					return nil
+				}
 				return s.stores(e, d, to)
 			},
 			say: func(*Entry) Name { return Name{What: "it is computed in " + n.words} },
@@ -162,6 +165,23 @@ func (s *search) stores(e *Entry, d *program.Edited, w stored) *program.Edited {
 		return nil
 	}
 	return given(e, v)
+}
+
+// storedIn is some of the result of an edited program, rounded to a type.
+func (s *search) storedIn(e *Entry, d *program.Edited, to stored, some *program.Some) (program.Value, error) {
+	k, err := s.m.values(e)
+	if err != nil {
+		return program.Value{}, err
+	}
+	v, err := k.EvalSome(d, some)
+	if err != nil {
+		return v, err
+	}
+	if v.Bound == nil {
+		v.Bound = make([]float64, len(v.Data))
+	}
+	to.store(v, v.Shape[len(v.Shape)-1], e.Call.DType)
+	return v, nil
 }
 
 // store rounds a value in its place; it reports whether its rows have such groups.
