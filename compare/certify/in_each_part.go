@@ -2,8 +2,8 @@ package certify
 
 import "github.com/tracediff/tracediff/compare/diagnose"
 
-// A product with a large vocabulary takes longer than all that a search does. So where the first tokens of an entry are wrong, what is wrong with them is looked
-// for at once. Then each later part is computed once, as it should be and with the mistake: what is kept of the program serves both.
+// A product with a large vocabulary takes longer than a search. If the first tokens of an entry are wrong, the search for the mistake begins at once. Each later
+// part then multiplies once: the right program and the program with the mistake share the product.
 
 // inEachPart follows a mistake through the parts of an entry.
 type inEachPart struct {
@@ -13,8 +13,8 @@ type inEachPart struct {
 	given   bool // every part so far
 }
 
-// newInEachPart looks for what is wrong with an entry whose first part is a BUG with a certificate. It is nil if that has no name, and if the entry's own
-// arithmetic is not transformers'.
+// newInEachPart looks for the mistake of an entry whose first part is a BUG with a certificate. The result is nil if no mistake gives the first part, and if the
+// arithmetic of the entry is not transformers'.
 func newInEachPart(first *trial, c *Certificate) (*inEachPart, error) {
 	i := first.i
 	f, err := i.nameInFew(first.ctx, diagnose.Role(first.entry.Name))
@@ -34,18 +34,29 @@ func newInEachPart(first *trial, c *Certificate) (*inEachPart, error) {
 		m.columns = first.y.Shape[len(first.y.Shape)-1]
 	}
 	j, err := givenWith(first, m.a, f.edit)
-	m.given = j != nil
-	return m, err
+	if j == nil || err != nil {
+		return nil, err
+	}
+	m.given = true
+	return m, nil
 }
 
-// look computes a part, gives the trial its value, and judges the part with the mistake.
+// look computes a part, gives the trial its value, and judges the part with the mistake. It does nothing on nil, and after a part that the mistake does not give.
 func (m *inEachPart) look(part *trial) error {
+	if m == nil || !m.given {
+		return nil
+	}
 	if err := part.prepare(); err != nil {
 		return err
 	}
 	s, err := suspectIn(&evidence{part, nil}, m.a)
 	if err != nil {
 		return err
+	}
+	d := m.named.edit(s.entry)
+	if d == nil {
+		m.given = false
+		return nil
 	}
 	call := s.entry.Call
 	call.Open = true
@@ -59,11 +70,6 @@ func (m *inEachPart) look(part *trial) error {
 	}
 	own.Columns = m.columns
 	part.value = &own
-	d := m.named.edit(s.entry)
-	if !m.given || d == nil {
-		m.given = false
-		return nil
-	}
 	x, err := kept.Eval(d)
 	if err != nil {
 		return err

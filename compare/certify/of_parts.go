@@ -26,10 +26,8 @@ func ofParts(t *trial) (*Certificate, error) {
 		if err != nil {
 			return nil, err
 		}
-		if mistake != nil {
-			if err := mistake.look(part); err != nil {
-				return nil, err
-			}
+		if err := mistake.look(part); err != nil {
+			return nil, err
 		}
 		c, err := part.certify()
 		if c == nil || err != nil {

@@ -236,8 +236,8 @@ func (s *search) may(h hypothesis, e *Entry) (bool, error) {
 	return len(left) <= most, err
 }
 
-// refused reports whether few elements of a large entry refuse a hypothesis whose value is computed before its edit is made. The value is computed of these
-// elements alone.
+// refused reports whether the few elements of a large entry refuse a hypothesis. The function computes the value of these elements, before all elements are
+// computed to make the edit.
 func (s *search) refused(e *Entry, of func(*program.Some) (program.Value, error)) bool {
 	f := e.Few
 	if f == nil || len(f.Left) == 0 || s.close != nil {

@@ -21,8 +21,8 @@ import (
 type Held struct {
 	Data  []float64
 	DType hooks.DType
-	// Alone: the caller asks only whether each element is what the engine has. In a large product an element that is the rounded value has the bound +∞. Another
-	// element has its bound, or a smaller number that still holds what the engine has. Other operations have no bounds.
+	// Alone is for a caller that asks only whether each element is what the engine has. A rounded value of a large product then has the bound +∞. Other elements
+	// have their bounds, or in float32 the difference from the engine's number, if the bound is not below that. Other operations have no bounds.
 	Alone bool
 }
 
@@ -156,7 +156,7 @@ func (t *tile) inFloat32(sum, largest float64, token int, y float64, w []float64
 	return v, e, false
 }
 
-// squares adds the squares (w·x)² in the order in which [products.Right.Dots] adds them. It ends as soon as the sum reaches enough.
+// squares adds (w·x)² in the order of [products.Right.Dots], until the sum reaches enough. reached reports that the sum did.
 func squares(w, x []float64, enough float64) (s float64, reached bool) {
 	const some = 32
 	for from := 0; from < len(w); from += some {

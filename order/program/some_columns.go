@@ -131,7 +131,7 @@ func (o operand) picked(columns []int, width int) operand {
 	return operand{v: pick(o.v), e: pick(o.e)}
 }
 
-// within keeps the elements whose index along an axis lies from one number to another. It numbers them as in a tensor that has only these indexes.
+// within keeps the elements with an index in [from, to) along an axis. The result has the numbers of the elements in the tensor of these indexes alone.
 func within(elements, shape []int, axis, from, to int) []int {
 	var some []int
 	inner := size(shape[axis+1:])
