@@ -21,7 +21,8 @@ func TestBounded(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "131073 tensors, more than 131072") {
 		t.Error(err)
 	}
-	if n := testing.AllocsPerRun(1, func() { _ = safetensors.Bounded(text) }); n > 0 {
+	// The mean of ten calls, rounded down: the runtime may allocate a little beside them.
+	if n := testing.AllocsPerRun(10, func() { _ = safetensors.Bounded(text) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
