@@ -78,11 +78,16 @@ func onAccount(e *evidence, most int, find func(*diagnose.Model) (*diagnose.Find
 
 // timeOf is about how long one evaluation of a program takes; with call.Some, of some tokens.
 func timeOf(p *program.Program, call program.Call) int {
-	work := p.Time() + program.StepTime*len(p.Steps)
-	if some := call.Some; some != nil {
-		if shape := p.Out.Shape(); some.Axis < len(shape) && shape[some.Axis] > len(some.Keep) {
-			work = work / shape[some.Axis] * len(some.Keep)
-		}
+	return partOf(p.Time()+program.StepTime*len(p.Steps), p, call.Some)
+}
+
+// partOf is the part of a program's work that some of its tokens take.
+func partOf(work int, p *program.Program, some *program.Some) int {
+	if some == nil {
+		return work
+	}
+	if shape := p.Out.Shape(); some.Axis < len(shape) && shape[some.Axis] > len(some.Keep) {
+		work = work / shape[some.Axis] * len(some.Keep)
 	}
 	return work
 }

@@ -70,6 +70,14 @@ func (e *evidence) someQueries(most int) {
 	e.take(at, t.call.Some.Keep)
 }
 
+// fewQueries is the entry with some tokens, computed from all of the inputs; the entry where someQueries keeps all tokens.
+func (e *evidence) fewQueries(most int) *evidence {
+	t := *e.trial
+	f := &evidence{&t, e.left}
+	f.someQueries(most)
+	return f
+}
+
 // firstQueries is a trial of the first tokens of an entry, computed from all inputs. It is nil if someQueries keeps all tokens.
 func (t *trial) firstQueries(most int) (*trial, error) {
 	if err := t.prepare(); err != nil || t.formula == nil {

@@ -87,7 +87,7 @@ type Isolator struct {
 	named     map[string]*named // by role
 	// positioned: the trace says where its tokens stand.
 	positioned bool
-	worked     atomic.Int64 // elements and products of the entries that were certified
+	worked     atomic.Int64 // the [program.Program.Time] of the entries that were certified
 	block      int          // elements of an entry that are certified at one time; see [blockElements]
 	memory     *memory      // nil: nothing is remembered
 	large      sync.Mutex   // held for an entry that is looked at whole and is certified in blocks where it is right
@@ -315,7 +315,7 @@ func (t *trial) certified() (*Certificate, *order.Plan, error) {
 func (t *trial) finished(c *Certificate) *Certificate {
 	work := 0
 	if t.formula != nil {
-		work = t.formula.Work()
+		work = t.formula.Time()
 	}
 	t.i.worked.Add(int64(work))
 	for _, n := range t.cut.Leaves {

@@ -63,7 +63,15 @@ func (l *looked) join(s *looked) {
 	l.weight, l.moves = l.weight+s.weight, l.moves+s.moves
 	l.qq, l.mm, l.mq = l.qq+s.qq, l.mm+s.mm, l.mq+s.mq
 	l.guessed = l.guessed || s.guessed
-	l.outside = append(l.outside, s.outside...)
+	l.outside = extended(l.outside, s.outside)
+}
+
+// extended is append for lists of millions of indexes: if there is no room, twice as much is made.
+func extended(all, more []int) []int {
+	if len(all)+len(more) > cap(all) {
+		all = slices.Grow(all, len(all)+len(more))
+	}
+	return append(all, more...)
 }
 
 // each calls do with the segments of an entry, on all cores if the entry is large, and join with the results in the order of the segments.
@@ -174,6 +182,6 @@ func (j *judged) outside() []int {
 				*at = append(*at, i)
 			}
 		}
-	}, func(at *[]int) { all = append(all, *at...) })
+	}, func(at *[]int) { all = extended(all, *at) })
 	return all
 }

@@ -43,15 +43,16 @@ const (
 )
 
 const (
-	// A search may compute sightWork elements and products on any trace, about half a second, or one part in sightShare of what
-	// certifying took: one of them takes about 15 times as long as one of a large product, so that it is a twentieth of the time. What
-	// moves elements by no more than roundings may has as much again.
+	// A search may take sightWork of [program.Program.Time] on any trace, about a quarter of a second, or one part in sightShare of what certifying took, about
+	// a tenth of the time: few rows take twenty times as long an element as many do. What moves elements by no more than roundings may has as much again.
 	sightWork  = 1 << 24
-	sightShare = 300
+	sightShare = 200
 	// Of an entry that takes more than sightFocus some tokens, and columns of a linear operation, are looked at.
 	sightFocus   = 1 << 15
 	sightTokens  = 2
 	sightColumns = 16
+	// sightRoom is how many numbers a mistake may take at one time: 128 MiB.
+	sightRoom = 1 << 24
 )
 
 // Unite is what several runs would have shown together: a mistake that one shows is shown. nil runs count for nothing; it is nil where
@@ -138,8 +139,8 @@ type sight struct {
 	read     func(order.Node) (program.Value, error) // what was not captured; nil: nothing
 }
 
-// Sight returns which of the usual mistakes the trace would have shown. Work bounds it: the elements and products that are computed;
-// 0 for as many as take half a second, or a tenth of the time that certifying took so far. The error is that of ctx, or of reading the trace or
+// Sight returns which of the usual mistakes the trace would have shown. Work bounds it, as [program.Program.Time] has it;
+// 0 for a quarter of a second, or a tenth of the time that certifying took so far. The error is that of ctx, or of reading the trace or
 // the weights. Of says which entries count; nil for all. Whether their operations may accuse is not asked, since that takes longer than
 // all the rest: one that may not has reproduced the trace where nothing is wrong, and no longer does so with a mistake.
 func (i *Isolator) Sight(ctx context.Context, work int, of func(name string, pass int) bool) (*Sight, error) {
@@ -171,11 +172,14 @@ func (i *Isolator) look(ctx context.Context, work int, of func(name string, pass
 	return s.found()
 }
 
-// run looks at the captured entries: one of each form, then the next of each, until every mistake was seen.
+// run looks at the captured entries: one of each form, then the next of each, until every mistake was seen. Entries of fewer steps come first: attention takes
+// most.
 func (s *sight) run() error {
 	forms := s.i.capturedForms()
 	var turns [][]order.Node
-	for _, name := range forms.names {
+	names := slices.Clone(forms.names)
+	slices.SortStableFunc(names, func(a, b string) int { return s.steps(forms.nodes[a][0]) - s.steps(forms.nodes[b][0]) })
+	for _, name := range names {
 		nodes := forms.nodes[name]
 		for turn, n := range permuted(nodes, scattered(len(nodes))) {
 			if turn == len(turns) {
@@ -196,6 +200,15 @@ func (s *sight) run() error {
 		}
 	}
 	return nil
+}
+
+// steps counts the operations from captured entries to an entry. It is 0 for an entry that cannot be computed from these.
+func (s *sight) steps(n order.Node) int {
+	cut, err := s.i.list.Cut(s.i.has, n)
+	if err != nil {
+		return 0
+	}
+	return len(cut.Steps)
 }
 
 // node looks at one entry.

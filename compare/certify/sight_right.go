@@ -50,7 +50,7 @@ func (t *trial) someRows() (*evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := part.prepare(); err != nil || part.formula == nil || streams(part) || len(keep) == rec.Shape[at] || part.formula.Work() <= sightFocus {
+	if err := part.prepare(); err != nil || part.formula == nil || streams(part) || len(keep) == rec.Shape[at] {
 		return nil, err
 	}
 	return &evidence{part, kept(all, rec.Shape, at, keep)}, nil
@@ -64,17 +64,20 @@ func (s *sight) prepared(t *trial) (*right, error) {
 	if streams(t) {
 		return s.computed(t)
 	}
-	return s.computed((&evidence{t, spread(t.entry, t.y.Shape)}).focusAbove(sightFocus, sightTokens, sightColumns, false).trial)
+	e := (&evidence{t, spread(t.entry, t.y.Shape)}).focusAbove(sightFocus, sightTokens, sightColumns, false)
+	if e.formula.Work() > focusWork {
+		e = e.fewQueries(sightTokens)
+	}
+	return s.computed(e.trial)
 }
 
 // computed is prepared of what is looked at.
 func (s *sight) computed(t *trial) (*right, error) {
-	work := t.formula.Time()
-	if s.short = s.work+work > s.most; s.short {
+	r := &right{trial: t, time: timeOf(t.formula.Program, t.call), products: partOf(t.formula.Work(), t.formula.Program, t.call.Some)}
+	if s.short = s.work+r.time > s.most; s.short {
 		return nil, nil
 	}
-	s.work += 2 * work
-	r := &right{trial: t}
+	s.work += 2 * r.time
 	var err error
 	if r.a, err = s.arithmetic(t); r.a == nil || err != nil {
 		return nil, err
@@ -89,15 +92,14 @@ func (s *sight) computed(t *trial) (*right, error) {
 	if call.In, call.W, err = r.inOrder(r.whole); err != nil {
 		return nil, err
 	}
-	if r.kept, err = r.whole.Keep(call, r.a.choices); err != nil {
-		return nil, err
-	}
 	r.given = call
-	x, err := r.kept.Own()
-	if err != nil {
+	if r.model, err = r.evaluate(call.DType, r.a.choices); errors.Is(err, program.ErrRoom) {
+		s.short = true
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
-	r.own, err = t.judge(copied(x), r.a, false)
+	r.own, err = t.judge(copied(r.model.own), r.a, false)
 	return r, err
 }
 
@@ -107,9 +109,10 @@ func (s *sight) wrong(r *right, k *sighted) (*judged, *program.Edited, error) {
 	if d == nil {
 		return nil, nil, nil
 	}
-	before := r.kept.Work
-	x, err := r.kept.Eval(d)
-	s.work += r.kept.Work - before
+	before := r.model.kept.Time
+	x, err := r.model.with(d)
+	s.work += r.model.kept.Time - before
+	k.ended = k.ended || errors.Is(err, program.ErrRoom)
 	if err != nil || size(x.Shape) != len(r.y.Data) { // such as an index out of range
 		return nil, nil, nil
 	}
@@ -169,16 +172,43 @@ type right struct {
 	*trial
 	whole     *order.Formula // of the cut, with what each entry has of it
 	parts     []order.Part
-	given     program.Call
-	kept      *program.Kept
-	float     *program.Kept // in float32
+	given     program.Call // also of which tokens
+	model     *evaluation  // in the model's dtype
+	float     *evaluation  // in float32
 	a         *arithmetic
 	own       *judged
 	rigorous  *judged
 	hulls     []*judged
 	rewritten []program.Rewrite
+	time      int // of one evaluation, as [program.Program.Time] has it
+	products  int // of one evaluation, as [program.Program.Work] has it
 	work      int
 	most      int // of work, for all mistakes
+}
+
+// evaluation is the formula in a dtype, with and without mistakes.
+type evaluation struct {
+	kept *program.Kept
+	some *program.Some
+	own  program.Value // before its last rounding
+}
+
+// evaluate evaluates the formula.
+func (r *right) evaluate(dtype hooks.DType, choices func(*program.Program) []program.Choice) (*evaluation, error) {
+	call := r.given
+	call.DType = dtype
+	kept, err := r.whole.Keep(call, choices)
+	if err != nil {
+		return nil, err
+	}
+	kept.Room = sightRoom
+	own, err := kept.OwnSome(call.Some)
+	return &evaluation{kept, call.Some, own}, err
+}
+
+// with is the result with a mistake, before its last rounding.
+func (e *evaluation) with(d *program.Edited) (program.Value, error) {
+	return e.kept.EvalSome(d, e.some)
 }
 
 // spread are elements all over an entry of some shape: what is looked at of it where it is large.
@@ -247,13 +277,13 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 	k.rounds = true
 	var err error
 	if r.rigorous == nil {
-		r.work += r.formula.Time()
+		r.work += r.time
 		if r.rigorous, err = r.in(evaluated{arithmetic: r.a, rigorous: true}); err != nil {
 			return false, err
 		}
 	}
 	if len(r.rigorous.apartFrom(wrong, off)) == 0 { // as of a trace: no order of summation gives all
-		work := len(program.Summations()) * r.formula.Work() // one product after the other
+		work := len(program.Summations()) * r.products // one product after the other
 		if r.work+work > r.most {
 			k.ended = true
 			return false, nil
@@ -276,7 +306,7 @@ func (r *right) shows(wrong *judged, k *sighted) (bool, error) {
 	}
 	for at, w := range r.rewritten {
 		if at == len(r.hulls) {
-			r.work += r.formula.Time()
+			r.work += r.time
 			j, err := r.in(evaluated{arithmetic: &arithmetic{rewrites: w}, hull: true})
 			if err != nil {
 				return false, err
@@ -303,19 +333,14 @@ func (r *right) with(wrong *judged) *trial {
 // inFloat32 reports whether a mistake would move an element in float32: the same formula of the same inputs, rounded to that.
 func (r *right) inFloat32(d *program.Edited) (bool, error) {
 	if r.float == nil {
-		r.work += r.formula.Time()
-		call := r.given
-		call.DType = hooks.F32
+		r.work += r.time
 		var err error
-		if r.float, err = r.whole.Keep(call, nil); err != nil {
+		if r.float, err = r.evaluate(hooks.F32, nil); err != nil {
 			return false, err
 		}
 	}
-	x, err := r.float.Own()
-	if err != nil {
-		return false, err
-	}
-	y, err := r.float.Eval(d)
+	x := r.float.own
+	y, err := r.float.with(d)
 	if err != nil || len(x.Data) != len(y.Data) {
 		return false, nil
 	}

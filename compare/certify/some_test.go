@@ -3,6 +3,7 @@ package certify
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/tracediff/tracediff/order"
@@ -134,12 +135,24 @@ func someOf(t *testing.T, key string, of *trial, some *program.Some) (less int) 
 		if ed == nil {
 			continue
 		}
+		fresh, err := p.Keep(call, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, firstErr := fresh.EvalSome(ed, some)
 		before := kept.Work
 		all, err := kept.Eval(ed)
 		if err != nil {
 			continue
 		}
 		took := kept.Work - before
+		same("edited before all of it was computed", first, all, firstErr)
+		after, err := fresh.Eval(ed)
+		if err != nil || !sameValue(after, all) {
+			t.Fatalf("%s: %v, or all of it is different after some of it", key, err)
+		}
+		own, err := fresh.OwnSome(some)
+		same("of the program itself", own, whole, err)
 		got, err := kept.EvalSome(ed, some)
 		same("edited", got, all, err)
 		if kept.Work-before-took < took {
@@ -147,4 +160,10 @@ func someOf(t *testing.T, key string, of *trial, some *program.Some) (less int) 
 		}
 	}
 	return less
+}
+
+// sameValue reports whether two values are the same to the bit, with their bounds.
+func sameValue(a, b program.Value) bool {
+	same := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }
+	return slices.EqualFunc(a.Data, b.Data, same) && slices.EqualFunc(a.Bound, b.Bound, same)
 }

@@ -38,13 +38,20 @@ func (o *outsiders) add(at []int, from int) {
 	inner := 1
 	for a, n := range slices.Backward(o.shape) {
 		hits := o.hits[a]
-		for k := 0; k < len(at); {
+		if inner == 1 {
+			row := 0
+			for _, i := range at {
+				if i+from-row >= n {
+					row = (i + from) / n * n
+				}
+				hits[i+from-row] = true
+			}
+		}
+		for k := 0; k < len(at) && inner > 1; { // the next elements have the same index, and may be many
 			index := (at[k] + from) / inner
 			hits[index%n] = true
-			if k++; inner > 1 { // the next elements have the same index, and may be many
-				next, _ := slices.BinarySearch(at[k:], (index+1)*inner-from)
-				k += next
-			}
+			next, _ := slices.BinarySearch(at[k:], (index+1)*inner-from)
+			k += next
 		}
 		inner *= n
 	}

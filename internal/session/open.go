@@ -51,5 +51,5 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 	if err != nil {
 		return nil, nil
 	}
-	return tok.Text, nil
+	return tok.Texts(), nil
 }

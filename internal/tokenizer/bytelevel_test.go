@@ -160,6 +160,9 @@ func TestTextShowsByteLevelPieces(t *testing.T) {
 		var got []string
 		for _, id := range encode(t, tok, text) {
 			got = append(got, tok.Text(id))
+			if alone := tok.Texts()(id); alone != got[len(got)-1] {
+				t.Errorf("Texts gives %q, Text %q", alone, got[len(got)-1])
+			}
 		}
 		if strings.Join(got, "|") != strings.Join(want, "|") {
 			t.Errorf("the pieces of %q are %q, want %q", text, got, want)

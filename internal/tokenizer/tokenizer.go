@@ -166,6 +166,16 @@ func (t *Tokenizer) Size() int {
 	return len(t.pieces)
 }
 
+// Texts is [Tokenizer.Text] without what encoding needs, which is most of the memory of a large vocabulary.
+func (t *Tokenizer) Texts() func(id int) string {
+	texts := &Tokenizer{added: t.added, byteLevel: t.byteLevel, pieces: make([]string, len(t.pieces))}
+	all := strings.Join(t.pieces, "")
+	for id, piece := range t.pieces {
+		texts.pieces[id], all = all[:len(piece)], all[len(piece):]
+	}
+	return texts.Text
+}
+
 // Text returns the piece of an id for display, with its spaces as spaces. A byte piece stays as the
 // file spells it, "<0x0A>", because one byte of a character cannot be shown, and of a byte-level piece
 // the bytes that make no whole character are written like it; an id outside of the vocabulary is

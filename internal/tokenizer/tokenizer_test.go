@@ -178,8 +178,8 @@ func TestFixtureLayout(t *testing.T) {
 			2: "<bos>", 105: "<start_of_turn>", 107: "\n", 125: "<0x0A>", 374: " the", 395: "  ", 1023: "½",
 			-1: "<id -1?>", 1024: "<id 1024?>", 5000: "<id 5000?>",
 		} {
-			if got := tok.Text(id); got != want {
-				t.Errorf("%s: Text(%d) = %q, want %q", name, id, got, want)
+			if got, alone := tok.Text(id), tok.Texts()(id); got != want || alone != want {
+				t.Errorf("%s: Text(%d) = %q, Texts %q, want %q", name, id, got, alone, want)
 			}
 		}
 		if got := encode(t, tok, "What"); len(got) != 1 || tok.Text(got[0]) != "What" {

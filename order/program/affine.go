@@ -53,17 +53,29 @@ func (r *run) affine(i int, out operand) error {
 	if v := r.p.Out; v.step != i || v.off != 0 || !v.plain() || r.c.Some != nil || held != nil && len(held.Data) != size(v.shape) {
 		held = nil
 	}
-	x, rows := r.packed(r.p.Steps[i].Args[0]), rowCount(r.p.Steps[i].Shape)
+	x := r.factors(i)
 	if r.few != nil && r.few[i] != nil && len(r.p.Steps[i].Args) == 2 {
 		return r.multiplyColumns(i, x, out)
 	}
-	if rows == 0 || r.need.count(i, rows) == rows {
-		return r.multiply(i, x, out, held)
-	}
-	return r.multiplySome(i, x, out)
+	return r.multiply(i, x, out, held)
 }
 
-// multiplyColumns is multiply of the columns and the rows that are needed.
+// factors are the rows that an Affine multiplies with its weight. If some rows of the result are needed, the factors are the rows for these.
+func (r *run) factors(i int) operand {
+	v, has := r.p.Steps[i].Args[0], r.slotsOf(i)
+	if has == nil {
+		return r.packed(v)
+	}
+	x := r.room(has.count * v.Last())
+	for row, at := range has.at {
+		if at >= 0 {
+			r.gather(x.slice(at*v.Last(), v.Last()), v, row, row+1)
+		}
+	}
+	return x
+}
+
+// multiplyColumns is multiply of the columns that are needed.
 func (r *run) multiplyColumns(i int, x, out operand) error {
 	s, few := r.p.Steps[i], *r
 	columns, width, at := r.few[i], s.Shape[len(s.Shape)-1], r.p.Steps[s.Args[1].step].Index
@@ -77,52 +89,16 @@ func (r *run) multiplyColumns(i int, x, out operand) error {
 	s.Shape[len(s.Shape)-1] = len(columns)
 	p.Steps[i] = s
 	few.c, few.p, few.piece = &c, &p, nil
-	some := r.room(rowCount(s.Shape) * len(columns))
-	var err error
-	if rows := rowCount(s.Shape); rows == 0 || r.need.count(i, rows) == rows {
-		err = few.multiply(i, x, some, nil)
-	} else {
-		err = few.multiplySome(i, x, some)
-	}
-	if err != nil {
+	some := r.room(r.rowsOf(i) * len(columns))
+	if err := few.multiply(i, x, some, nil); err != nil {
 		return err
 	}
-	for k := range rowCount(s.Shape) {
+	for k := range r.rowsOf(i) {
 		for n, column := range columns {
 			out.v[k*width+column] = some.v[k*len(columns)+n]
 			if out.e != nil {
 				out.e[k*width+column] = some.e[k*len(columns)+n]
 			}
-		}
-	}
-	return nil
-}
-
-// multiplySome is multiply of the rows that are needed.
-func (r *run) multiplySome(i int, x, out operand) error {
-	rows := rowCount(r.p.Steps[i].Shape)
-	in, width := len(x.v)/rows, len(out.v)/rows
-	var few operand
-	count := 0
-	for k := range rows {
-		if r.need.of(i, k) {
-			row := x.slice(k*in, in)
-			few.v, few.e = append(few.v, row.v...), append(few.e, row.e...)
-			count++
-		}
-	}
-	some := r.room(count * width)
-	if err := r.multiply(i, few, some, nil); err != nil {
-		return err
-	}
-	at := 0
-	for k := range rows {
-		if r.need.of(i, k) {
-			copy(out.v[k*width:], some.v[at*width:][:width])
-			if out.e != nil {
-				copy(out.e[k*width:], some.e[at*width:][:width])
-			}
-			at++
 		}
 	}
 	return nil

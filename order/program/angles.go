@@ -107,7 +107,7 @@ func frequenciesOf(s *Step, from, rows int) []float64 {
 		numbers[j] = float64(j)
 	}
 	at := make([]float64, rows*v.Last())
-	gather(at, numbers, v, from, from+rows)
+	gather(at, numbers, nil, v, from, from+rows)
 	return at
 }
 

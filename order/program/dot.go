@@ -222,11 +222,11 @@ func (r *run) dots(i int, out operand) {
 		x, y = y, x
 	}
 	n, inner := s.Args[0].Last(), s.Shape[last]
-	outer := len(out.v) / max(inner, 1)
+	outer := rowCount(s.Shape)
 	sx, sy := x.view.stride[last], y.view.stride[last]
 	together := sx == 0 && r.a.Sum == nil && c.Way == 0 && sharing(s.Shape, y.view) >= fewSharing && (!r.a.Bounds || x.finite() && y.finite())
 	rows := make([]dotted, 0, outer)
-	index := make([]int, last)
+	index, to := make([]int, last), r.slotsOf(i)
 	for o := range outer {
 		if r.need.of(i, o) {
 			rows = append(rows, dotted{x.at(index), y.at(index), o})
@@ -255,7 +255,7 @@ func (r *run) dots(i int, out operand) {
 		}
 		for from := int(next.Add(int64(piece))) - piece; from < outer && piece > 0; from = int(next.Add(int64(piece))) - piece {
 			for _, row := range rows[from:min(from+piece, outer)] {
-				if out := out.slice(row.out*inner, inner); together {
+				if out := out.slice(to.place(row.out*inner), inner); together {
 					b.add(x.slice(row.x, n), row.y, out)
 				} else {
 					r.dotRow(f, c.Way, out, pairs{x.operand, y.operand, row.x, row.y, sx, sy, n})
@@ -289,21 +289,23 @@ type dotted struct{ x, y, out int }
 type rowsOf struct {
 	operand
 	view Var
+	has  *slots
 }
 
+// at is where a row begins that is computed.
 func (o rowsOf) at(index []int) int {
 	at := o.view.off
 	for a, k := range index {
 		at += k * o.view.stride[a]
 	}
-	return at
+	return o.has.place(at)
 }
 
 // rows lays the last axis of a view side by side, where it is not.
 func (r *run) rows(v Var) rowsOf {
 	o := r.whole(v.step)
 	if v.stride[len(v.stride)-1] == 1 || v.Last() == 1 {
-		return rowsOf{o, v}
+		return rowsOf{o, v, r.slotsOf(v.step)}
 	}
 	packed := Var{step: v.step, off: v.off, shape: slices.Clone(v.shape), stride: v.stride}
 	last := len(v.shape) - 1
@@ -314,18 +316,17 @@ func (r *run) rows(v Var) rowsOf {
 	}
 	count := size(packed.shape)
 	p := operand{v: make([]float64, count)}
-	gather(p.v, o.v, packed, 0, count/max(v.Last(), 1))
 	if o.e != nil {
 		p.e = make([]float64, count)
-		gather(p.e, o.e, packed, 0, count/max(v.Last(), 1))
 	}
+	r.gather(p, packed, 0, count/max(v.Last(), 1))
 	stride := contiguous(packed.shape)
 	for a, s := range v.stride {
 		if s == 0 && a != last {
 			stride[a] = 0
 		}
 	}
-	return rowsOf{p, Var{v.step, 0, v.shape, stride}}
+	return rowsOf{p, Var{v.step, 0, v.shape, stride}, nil}
 }
 
 // pairs are the rows of which a row of results is made.

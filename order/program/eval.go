@@ -23,6 +23,7 @@ type run struct {
 	terms  map[int]*Terms // of the leaves that are sums
 
 	need     needed
+	slots    []*slots // of the rows that are needed
 	few      neededColumns
 	spare    spare
 	columns  int // see [Value.Columns]
@@ -47,7 +48,11 @@ func (p *Program) Eval(c Call) (Value, error) {
 		}
 	}
 	r.need, r.few = p.need(c.Some, nil, p.stages), p.columns(c.Some)
+	r.slots = p.slots(r.need)
 	for k := range p.stages {
+		if !r.needs(p.stages[k].steps[0]) {
+			continue
+		}
 		if err := r.stage(k); err != nil {
 			return Value{}, err
 		}
@@ -57,11 +62,32 @@ func (p *Program) Eval(c Call) (Value, error) {
 
 // some is the result, or some of it.
 func (r *run) some() (Value, error) {
-	v, err := r.result()
-	if err == nil && r.c.Some != nil {
-		v = r.c.Some.of(v)
+	some, out := r.c.Some, r.p.Out
+	if some == nil {
+		return r.result()
 	}
-	return v, err
+	if !some.in(out.shape) {
+		return Value{}, fmt.Errorf("some of the result: %w", ErrIndex)
+	}
+	v := Value{Shape: some.shape(out.shape), Followed: r.followed, Columns: r.columns}
+	all := r.room(size(v.Shape))
+	v.Data, v.Bound = all.v, all.e
+	last := len(out.shape) - 1
+	rows := size(out.shape[some.Axis+1 : last])
+	for o := range size(out.shape[:some.Axis]) {
+		for n, k := range some.Keep {
+			from := (o*out.shape[some.Axis] + k) * rows
+			to := all.slice((o*len(some.Keep)+n)*rows*v.Shape[last], rows*v.Shape[last])
+			if some.Columns == nil {
+				r.gather(to, out, from, from+rows)
+				continue
+			}
+			for row := range rows {
+				r.gatherColumns(to.slice(row*v.Shape[last], v.Shape[last]), out, from+row, some.Columns)
+			}
+		}
+	}
+	return v, nil
 }
 
 // result is the program's, which is the caller's.
@@ -76,13 +102,10 @@ func (r *run) result() (Value, error) {
 	}
 	rows := size(out.shape) / max(out.Last(), 1)
 	v.Data = make([]float64, size(out.shape))
-	gather(v.Data, o.v, out, 0, rows)
 	if r.a.Bounds {
 		v.Bound = make([]float64, len(v.Data))
-		if o.e != nil {
-			gather(v.Bound, o.e, out, 0, rows)
-		}
 	}
+	r.gather(operand{v.Data, v.Bound}, out, 0, rows)
 	return v, nil
 }
 
@@ -202,16 +225,11 @@ func (r *run) whole(step int) operand {
 
 // packed are all elements of a view, row-major.
 func (r *run) packed(v Var) operand {
-	o := r.whole(v.step)
 	if n := size(v.shape); v.plain() {
-		return o.slice(v.off, n)
+		return r.lines(v.step, v.off, n)
 	}
 	out := r.room(size(v.shape))
-	rows := len(out.v) / max(v.Last(), 1)
-	gather(out.v, o.v, v, 0, rows)
-	if out.e != nil {
-		gather(out.e, o.e, v, 0, rows)
-	}
+	r.gather(out, v, 0, len(out.v)/max(v.Last(), 1))
 	return out
 }
 

@@ -1,16 +1,26 @@
 package program
 
-import "slices"
+import (
+	"errors"
+	"slices"
+)
 
-// Kept is one evaluation of a program whose values are kept: of a program that is edited only what is computed from the edit is
-// computed again. Not for several goroutines.
+// ErrRoom is the error of an evaluation that would take more than [Kept.Room].
+var ErrRoom = errors.New("the values take more room than there is")
+
+// Kept is a program whose values are kept: of a program that is edited only what is computed from the edit is computed again. The program's own values are
+// computed, row by row, when an edited program first reads them. Not for several goroutines.
 type Kept struct {
 	p      *Program
 	c      Call
 	choose func(*Program) []Choice
-	values []operand
+	own    *run   // of the program itself: each step, and each leaf, is a stage
+	at     []int  // by step of the program: the step of own; −1 for one that nothing reads
+	there  needed // the rows of own that were computed
 	spare  spare
 
+	// Room is how many numbers, bounds counted as well, the values of the program and of one edited program may take; 0 for any.
+	Room int
 	Work int // elements and products that edited programs took
 	Time int // about how long these and the program itself took, as [Program.Time] has it; each step takes [StepTime] more
 }
@@ -18,27 +28,52 @@ type Kept struct {
 // StepTime is the fixed cost of a step, in units of [Program.Time].
 const StepTime = 1 << 8
 
-// Keep evaluates a program. Choose gives a program its choices; nil for its own.
+// Keep prepares a program for edits. Choose gives a program its choices; nil for its own. The error is that of the inputs.
 func (p *Program) Keep(c Call, choose func(*Program) []Choice) (*Kept, error) {
-	k := &Kept{p: p, c: c, choose: choose, values: make([]operand, len(p.Steps)), spare: spare{}}
 	e, err := p.Edit().End()
 	if err != nil {
 		return nil, err
 	}
-	from := e.from
-	e.from = make([]int, len(from))
-	for i := range e.from {
-		e.from[i] = -1
+	k := &Kept{p: p, c: c, choose: choose, at: slices.Repeat([]int{-1}, len(p.Steps)), spare: spare{}}
+	k.own = k.begin(e, nil)
+	for i := range k.own.p.Steps {
+		k.own.p.stages = append(k.own.p.stages, k.own.p.alone(i))
 	}
-	r, err := k.run(e, nil)
-	if err != nil {
-		return nil, err
+	for i, from := range e.from {
+		k.at[from] = i
 	}
-	for i, f := range from {
-		k.values[f] = r.values[i]
+	k.there, k.own.slots = k.none(), make([]*slots, len(k.own.p.Steps))
+	for i := range k.own.p.Steps {
+		if s := &k.own.p.Steps[i]; s.Prim.leaf() {
+			if err := k.own.leaf(i, s); err != nil {
+				return nil, err
+			}
+		}
 	}
-	k.Work = 0
 	return k, nil
+}
+
+// begin is an evaluation of an edited program that has computed nothing yet. It has no stages.
+func (k *Kept) begin(e *Edited, some *Some) *run {
+	c := e.call(k.c)
+	c.Some = some
+	p := &Program{Steps: slices.Clone(e.Steps), Out: e.Out, floors: e.floors}
+	e.indexes(p, len(c.In), len(c.W))
+	if k.choose != nil {
+		c.Choices = k.choose(p)
+	}
+	return &run{p: p, c: &c, a: c.Arith, values: make([]operand, len(p.Steps))}
+}
+
+// none are no rows of the program's own steps.
+func (k *Kept) none() needed {
+	n := make(needed, len(k.own.p.Steps))
+	for i := range n {
+		if s := &k.own.p.Steps[i]; !s.Prim.leaf() {
+			n[i] = make([]bool, rowCount(s.Shape))
+		}
+	}
+	return n
 }
 
 // Eval evaluates an edited program: its result before the last rounding, which is not to be written to.
@@ -64,7 +99,7 @@ func (k *Kept) EvalSome(e *Edited, some *Some) (Value, error) {
 // Numbers is how many numbers are kept, bounds counted as well.
 func (k *Kept) Numbers() int {
 	n := 0
-	for _, o := range k.values {
+	for _, o := range k.own.values {
 		n += len(o.v) + len(o.e)
 	}
 	for _, all := range k.spare {
@@ -76,51 +111,191 @@ func (k *Kept) Numbers() int {
 }
 
 // Own is the result of the program itself.
-func (k *Kept) Own() (Value, error) {
-	r := run{p: k.p, c: &k.c, a: k.c.Arith, values: slices.Clone(k.values)}
-	return r.result()
+func (k *Kept) Own() (Value, error) { return k.OwnSome(nil) }
+
+// OwnSome is Own of some of the result; nil for all of it.
+func (k *Kept) OwnSome(some *Some) (Value, error) {
+	e, err := k.p.Edit().End()
+	if err != nil {
+		return Value{}, err
+	}
+	return k.EvalSome(e, some)
 }
 
 func (k *Kept) run(e *Edited, some *Some) (*run, error) {
-	c := e.call(k.c)
-	c.Some = some
-	p := &Program{Steps: e.Steps, Out: e.Out, floors: e.floors, stages: make([]stage, len(e.Steps))}
-	if len(e.in)+len(e.w) > 0 {
-		p.Steps = slices.Clone(p.Steps)
-		e.indexes(p, len(c.In), len(c.W))
-	}
-	if k.choose != nil {
-		c.Choices = k.choose(p)
-	}
-	r := &run{p: p, c: &c, a: c.Arith, values: make([]operand, len(p.Steps))}
+	r := k.begin(e, some)
 	if some != nil {
 		r.spare = k.spare
 	}
-	r.need, r.few = p.need(some, func(step int) bool { return e.from[step] >= 0 }, nil), p.columns(some)
+	p, done := r.p, func(step int) bool { return e.from[step] >= 0 }
+	for i := range p.Steps {
+		p.Steps[i].whole = false
+	}
+	p.inStages(done)
+	r.need, r.few = p.need(some, done, p.stages), p.columns(some)
+	r.slots = p.slots(r.need)
+	own := k.read(e, r.need)
+	k.missing(own)
+	if k.Room > 0 && k.takes(r, e, own) > k.Room {
+		return nil, ErrRoom
+	}
+	if err := k.compute(own); err != nil {
+		return nil, err
+	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		switch {
-		case e.from[i] >= 0:
-			r.values[i] = k.values[e.from[i]]
-			continue
-		case s.Prim.leaf():
-			if err := r.leaf(i, s); err != nil {
-				return nil, err
+		if from := e.from[i]; from >= 0 {
+			own := k.at[from]
+			if r.values[i] = k.own.values[own]; r.slots != nil {
+				r.slots[i] = k.own.slots[own]
 			}
 			continue
 		}
-		p.stages[i] = p.alone(i)
-		rows := max(rowCount(s.Shape), 1)
-		work, time := p.work(i)/rows*r.need.count(i, rows), p.time(i)/rows*r.need.count(i, rows)
-		if s.Prim == Affine && r.few != nil && r.few[i] != nil {
-			width := max(s.Shape[len(s.Shape)-1], 1)
-			work, time = work/width*len(r.few[i]), time/width*len(r.few[i])
-		}
-		k.Work += work
-		k.Time += StepTime + time
-		if err := r.stage(i); err != nil {
-			return nil, err
+		if s.Prim.leaf() {
+			if err := r.leaf(i, s); err != nil {
+				return nil, err
+			}
 		}
 	}
+	for n := range p.stages {
+		work, time, err := r.counted(n)
+		if err != nil {
+			return nil, err
+		}
+		k.Work, k.Time = k.Work+work, k.Time+time
+	}
 	return r, nil
+}
+
+// counted computes the needed rows of a stage. It returns how many elements and products the rows take, and their [Program.Time].
+func (r *run) counted(stage int) (work, time int, err error) {
+	steps := r.p.stages[stage].steps
+	if !r.needs(steps[0]) {
+		return 0, 0, nil
+	}
+	for _, i := range steps {
+		all := rowCount(r.p.Steps[i].Shape)
+		rows := r.need.count(i, all)
+		all = max(all, 1)
+		w, t := r.p.work(i)/all*rows, r.p.time(i)/all*rows
+		if s := &r.p.Steps[i]; s.Prim == Affine && r.few != nil && r.few[i] != nil {
+			width := max(s.width(), 1)
+			w, t = w/width*len(r.few[i]), t/width*len(r.few[i])
+		}
+		work, time = work+w, time+t+StepTime
+	}
+	return work, time, r.stage(stage)
+}
+
+// read lists the rows of the program's own steps that an edited program reads. The edited program needs some of its rows; nil for all.
+func (k *Kept) read(e *Edited, need needed) needed {
+	n := k.none()
+	reads := func(step int, rows []bool) {
+		from := e.from[step]
+		if from < 0 {
+			return
+		}
+		own := k.at[from]
+		if rows == nil {
+			n[own] = nil
+		}
+		for row, is := range rows {
+			if is && n[own] != nil {
+				n[own][row] = true
+			}
+		}
+	}
+	if need != nil {
+		for i, rows := range need {
+			reads(i, rows)
+		}
+		return n
+	}
+	reads(e.Out.step, nil)
+	for i, from := range e.from {
+		if from >= 0 {
+			continue
+		}
+		for _, a := range e.Steps[i].Args {
+			reads(a.step, nil)
+		}
+	}
+	return n
+}
+
+// missing changes some rows of the program's own steps into the rows that have to be computed for them: those that are not there, with all rows that they
+// are computed from.
+func (k *Kept) missing(rows needed) {
+	p := k.own.p
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		if p.Steps[i].Prim.leaf() {
+			continue
+		}
+		missing := make([]bool, len(k.there[i]))
+		for row, is := range k.there[i] {
+			missing[row] = !is && rows.of(i, row)
+		}
+		rows[i] = missing
+		rows.operands(p, i)
+	}
+}
+
+// takes is how many numbers an evaluation of an edited program takes, for which some rows of the program's own steps are missing.
+func (k *Kept) takes(r *run, e *Edited, missing needed) int {
+	n := k.Numbers()
+	for i, rows := range missing {
+		for _, is := range rows {
+			if is {
+				n += 2 * k.own.p.Steps[i].width()
+			}
+		}
+	}
+	for i, from := range e.from {
+		if s := &r.p.Steps[i]; from < 0 && s.whole && !s.Prim.leaf() {
+			n += 2 * r.rowsOf(i) * s.width()
+		}
+	}
+	return n
+}
+
+// compute computes rows of the program's own steps.
+func (k *Kept) compute(rows needed) error {
+	p := k.own.p
+	k.own.need = rows
+	for i := range p.Steps {
+		if p.Steps[i].Prim.leaf() || !slices.Contains(rows[i], true) {
+			continue
+		}
+		k.grow(i, rows[i])
+		_, time, err := k.own.counted(i)
+		if err != nil {
+			return err
+		}
+		k.Time += time
+	}
+	return nil
+}
+
+// grow makes room for more rows of one of the program's own steps, or for all where rows are not computed apart.
+func (k *Kept) grow(i int, more []bool) {
+	r := k.own
+	before, was := r.slots[i], r.values[i]
+	for row := range k.there[i] {
+		k.there[i][row] = k.there[i][row] || more[row] || !r.p.byRows(i)
+	}
+	width := r.p.Steps[i].width()
+	r.slots[i], r.values[i] = slotsOf(k.there[i], width), operand{}
+	r.values[i] = r.roomOf(i)
+	if before == nil {
+		return
+	}
+	for row, from := range before.at {
+		if from >= 0 {
+			to := r.slots[i].place(row * width)
+			copy(r.values[i].v[to:], was.v[from*width:][:width])
+			if was.e != nil {
+				copy(r.values[i].e[to:], was.e[from*width:][:width])
+			}
+		}
+	}
 }

@@ -13,13 +13,19 @@ type floor struct {
 	number int // −1 for none
 }
 
-// schedule puts steps into stages: one that is computed by row goes with those before it whose rows are as many, unless it
-// reads one of them in another order than it was computed in.
+// schedule is what an evaluation of all of a program needs.
 func (p *Program) schedule() {
+	p.inStages(func(int) bool { return false })
+	p.end(p.Out.step)
+}
+
+// inStages puts steps into stages, without steps that are done: one that is computed by row goes with those before it whose rows are as many, unless it
+// reads one of them in another order than it was computed in.
+func (p *Program) inStages(done func(step int) bool) {
 	at := map[int]int{} // the stage of a step
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if s.Prim.leaf() {
+		if s.Prim.leaf() || done(i) {
 			continue
 		}
 		last := len(p.stages) - 1
@@ -52,7 +58,6 @@ func (p *Program) schedule() {
 		}
 	}
 	p.Steps[p.Out.step].whole = true
-	p.end(p.Out.step)
 }
 
 // end marks the steps whose results are the program's, as they are or moved there, and nothing else.

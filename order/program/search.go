@@ -40,6 +40,7 @@ func (p *Program) Search(c Call) (*Search, error) {
 	s := &Search{p: &single, c: c, seed: maphash.MakeSeed()}
 	s.forget()
 	s.leaves = run{p: s.p, c: &s.c, a: c.Arith, values: make([]operand, len(p.Steps)), need: single.need(c.Some, nil, single.stages), few: single.columns(c.Some)}
+	s.leaves.slots = single.slots(s.leaves.need)
 	if c.Some != nil {
 		s.leaves.spare = spare{}
 	}
@@ -85,7 +86,7 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 	if s.held > maxHeld {
 		s.forget()
 	}
-	r := run{p: s.p, c: &s.c, a: s.c.Arith, values: slices.Clone(s.leaves.values), need: s.leaves.need, few: s.leaves.few, spare: s.leaves.spare}
+	r := run{p: s.p, c: &s.c, a: s.c.Arith, values: slices.Clone(s.leaves.values), need: s.leaves.need, slots: s.leaves.slots, few: s.leaves.few, spare: s.leaves.spare}
 	r.a.Choices = choices
 	ids := make([]int, len(s.p.Steps)) // of the results; a leaf that is always the same is −1
 	var key []byte
@@ -95,7 +96,7 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 		ids[i] = -1
 		if st.Prim == Number {
 			r.values[i] = r.number(i)
-			if ids[i] = s.intern(r.values[i], nil); ids[i] == len(s.of) {
+			if ids[i] = s.intern(r.values[i]); ids[i] == len(s.of) {
 				s.of = append(s.of, i)
 			}
 			continue
@@ -126,8 +127,8 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 			if err := r.stage(stage); err != nil {
 				return Value{}, err
 			}
-			shape, own := st.Shape, r.values[i]
-			if id = s.intern(own, r.need.places(i, shape[len(shape)-1])); id < len(s.of) {
+			own := r.values[i]
+			if id = s.intern(own); id < len(s.of) {
 				r.free(i, own)
 			} else {
 				s.of = append(s.of, i)
@@ -142,10 +143,7 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 }
 
 // intern returns the number of a result, which is the number of an equal result if there is one. Two results are equal if their needed numbers are.
-func (s *Search) intern(o operand, needed []place) int {
-	if needed == nil {
-		needed = []place{{0, len(o.v)}}
-	}
+func (s *Search) intern(o operand) int {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	var b [8]byte
@@ -155,17 +153,11 @@ func (s *Search) intern(o operand, needed []place) int {
 			h.Write(b[:])
 		}
 	}
-	for _, at := range needed {
-		write(o.v[at.from:at.to])
-		if o.e != nil {
-			write(o.e[at.from:at.to])
-		}
-	}
+	write(o.v)
+	write(o.e)
 	sum := h.Sum64()
 	for _, id := range s.byHash[sum] {
-		if same := s.results[id]; len(same.v) == len(o.v) && len(same.e) == len(o.e) && !slices.ContainsFunc(needed, func(at place) bool {
-			return !sameBits(same.v[at.from:at.to], o.v[at.from:at.to]) || o.e != nil && !sameBits(same.e[at.from:at.to], o.e[at.from:at.to])
-		}) {
+		if same := s.results[id]; sameBits(same.v, o.v) && sameBits(same.e, o.e) {
 			return id
 		}
 	}

@@ -105,16 +105,32 @@ func (n needed) operands(p *Program, i int) {
 			one.shape[last], one.stride[last] = a.Last(), a.stride[last+1]
 			n.mark(p, one, n[i])
 		}
-	case s.Prim == Affine && rowCount(s.Args[0].shape) == rowCount(s.Shape):
+	case s.Prim == Affine && p.byRows(i):
 		n.mark(p, s.Args[0], n[i])
 		for _, a := range s.Args[1:] {
 			n.all(p, a)
+		}
+	case s.Prim == Cat && p.byRows(i):
+		for _, a := range s.Args {
+			n.mark(p, a, n[i])
 		}
 	default:
 		for _, a := range s.Args {
 			n.all(p, a)
 		}
 	}
+}
+
+// byRows reports whether a row of a step's result can be computed without the other rows.
+func (p *Program) byRows(i int) bool {
+	s := &p.Steps[i]
+	switch s.Prim {
+	case Affine:
+		return rowCount(s.Args[0].shape) == rowCount(s.Shape)
+	case Cat:
+		return s.Axis == len(s.Shape)-1
+	}
+	return s.Prim.byElement() || s.Prim.byRow() || s.Prim == Dot
 }
 
 // repeated has each row as often as it has elements.
@@ -169,39 +185,27 @@ func (n needed) mark(p *Program, v Var, rows []bool) {
 	}
 }
 
-// of takes some of a value.
-func (s *Some) of(v Value) Value {
-	width := v.Shape[len(v.Shape)-1]
-	outer, inner := size(v.Shape[:s.Axis]), size(v.Shape[s.Axis+1:len(v.Shape)-1])
-	columns := width
+// in reports whether a shape has the part. An edited program may have a result of another shape.
+func (s *Some) in(shape []int) bool {
+	last := len(shape) - 1
+	return s.Axis < last && !slices.ContainsFunc(s.Keep, func(k int) bool { return k >= shape[s.Axis] }) &&
+		!slices.ContainsFunc(s.Columns, func(c int) bool { return c >= shape[last] })
+}
+
+// shape is that of the part.
+func (s *Some) shape(all []int) []int {
+	shape := slices.Clone(all)
+	shape[s.Axis] = len(s.Keep)
 	if s.Columns != nil {
-		columns = len(s.Columns)
+		shape[len(shape)-1] = len(s.Columns)
 	}
-	take := func(x []float64) []float64 {
-		if x == nil {
-			return nil
-		}
-		out := make([]float64, 0, outer*len(s.Keep)*inner*columns)
-		for o := range outer {
-			for _, k := range s.Keep {
-				rows := x[(o*v.Shape[s.Axis]+k)*inner*width:][:inner*width]
-				if s.Columns == nil {
-					out = append(out, rows...)
-					continue
-				}
-				for ; len(rows) > 0; rows = rows[width:] {
-					for _, c := range s.Columns {
-						out = append(out, rows[c])
-					}
-				}
-			}
-		}
-		return out
-	}
-	v.Data, v.Bound = take(v.Data), take(v.Bound)
-	v.Shape = slices.Clone(v.Shape)
-	v.Shape[s.Axis], v.Shape[len(v.Shape)-1] = len(s.Keep), columns
-	return v
+	return shape
+}
+
+// needs reports whether a row of a step's result is needed. All is needed of one without rows.
+func (r *run) needs(step int) bool {
+	all := rowCount(r.p.Steps[step].Shape)
+	return all == 0 || r.need.count(step, all) > 0
 }
 
 // pickedRows are some rows of a weight.

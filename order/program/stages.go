@@ -26,7 +26,7 @@ func (r *run) stage(k int) error {
 	case Dot:
 		r.dots(i, out)
 	case Cat:
-		r.cat(s, out)
+		r.cat(i, out)
 	case Lookup:
 		return r.lookup(s, out)
 	case Mask:
@@ -34,7 +34,7 @@ func (r *run) stage(k int) error {
 	case Choose:
 		r.choose(s, out)
 	case Gather:
-		return r.gather(s, out)
+		return r.pick(s, out)
 	case Rank:
 		r.rank(i, out)
 	case Scatter, Collect:
@@ -60,8 +60,8 @@ func (r *run) choose(s *Step, out operand) {
 	}
 }
 
-// gather copies elements. Where an index has a bound, another element may be the right one: see [alternatives].
-func (r *run) gather(s *Step, out operand) error {
+// pick copies elements. Where an index has a bound, another element may be the right one: see [alternatives].
+func (r *run) pick(s *Step, out operand) error {
 	x, index := r.packed(s.Args[0]), r.packed(s.Args[1])
 	inner := size(s.Shape[s.Axis+1:])
 	n, own := s.Args[0].shape[s.Axis], s.Shape[s.Axis]
@@ -172,7 +172,7 @@ func (w *working) rows(from, rows int) {
 		width := s.Shape[len(s.Shape)-1]
 		out := w.scratch[n]
 		if w.whole[n] {
-			out = r.values[i].slice(from*width, rows*width)
+			out = r.lines(i, from*width, rows*width)
 		} else {
 			out = out.slice(0, rows*width)
 			w.scratch[n] = out
@@ -225,9 +225,10 @@ func (r *run) loads(st *stage, block int) [][2]load {
 			}
 			if l.from < 0 && constant {
 				o := r.values[v.step]
+				at := r.slotsOf(v.step).place(v.off)
 				for k := range l.scratch.v {
-					if l.scratch.v[k] = o.v[v.off]; l.scratch.e != nil && o.e != nil {
-						l.scratch.e[k] = o.e[v.off]
+					if l.scratch.v[k] = o.v[at]; l.scratch.e != nil && o.e != nil {
+						l.scratch.e[k] = o.e[at]
 					}
 				}
 				l.filled = true
@@ -245,13 +246,10 @@ func (r *run) load(l *load, st *stage, scratch []operand, whole []bool, from, ro
 	case l.filled:
 		return l.scratch.slice(0, rows*w)
 	case l.from < 0 && l.plain:
-		return r.whole(l.view.step).slice(l.view.off+from*w, rows*w)
+		return r.lines(l.view.step, l.view.off+from*w, rows*w)
 	case l.from < 0:
-		o, out := r.values[l.view.step], l.scratch.slice(0, rows*w)
-		gather(out.v, o.v, l.view, from, from+rows)
-		if out.e != nil && o.e != nil {
-			gather(out.e, o.e, l.view, from, from+rows)
-		}
+		out := l.scratch.slice(0, rows*w)
+		r.gather(out, l.view, from, from+rows)
 		return out
 	}
 	o := scratch[l.from]
@@ -260,7 +258,7 @@ func (r *run) load(l *load, st *stage, scratch []operand, whole []bool, from, ro
 		if l.repeat {
 			n = 1
 		}
-		o = r.values[st.steps[l.from]].slice(from*n, rows*n)
+		o = r.lines(st.steps[l.from], from*n, rows*n)
 	}
 	if !l.repeat {
 		return o
@@ -327,7 +325,12 @@ func largestOf(x operand) (v, e float64) {
 }
 
 // cat copies operands side by side.
-func (r *run) cat(s *Step, out operand) {
+func (r *run) cat(i int, out operand) {
+	s := &r.p.Steps[i]
+	if has := r.slotsOf(i); has != nil {
+		r.catRows(s, has, out)
+		return
+	}
 	inner := size(s.Shape[s.Axis+1:])
 	outer := size(s.Shape[:s.Axis])
 	at := 0
@@ -341,6 +344,20 @@ func (r *run) cat(s *Step, out operand) {
 			}
 		}
 		at += n
+	}
+}
+
+// catRows is cat along the last axis of the rows that are needed.
+func (r *run) catRows(s *Step, has *slots, out operand) {
+	for row, at := range has.at {
+		if at < 0 {
+			continue
+		}
+		at *= has.width
+		for _, v := range s.Args {
+			r.gather(out.slice(at, v.Last()), v, row, row+1)
+			at += v.Last()
+		}
 	}
 }
 

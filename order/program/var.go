@@ -42,26 +42,34 @@ func sameView(a, b Var) bool {
 	return a.step == b.step && a.off == b.off && slices.Equal(a.shape, b.shape) && slices.Equal(a.stride, b.stride)
 }
 
-// gather writes the rows [from, to) of a view, a row being its last axis, one after the other.
-func gather(dst, src []float64, v Var, from, to int) {
+// row is where a row begins, a row being the last axis; index becomes its index along the other axes.
+func (v Var) row(row int, index []int) int {
+	at := v.off
+	for a := len(v.shape) - 2; a >= 0; a-- {
+		index[a] = row % v.shape[a]
+		row /= v.shape[a]
+		at += index[a] * v.stride[a]
+	}
+	return at
+}
+
+// gather writes the rows [from, to) of a view one after the other. If the source has some rows alone, has tells which; elements of other rows stay as they are in dst.
+func gather(dst, src []float64, has *slots, v Var, from, to int) {
 	if from == to { // an axis may be empty
 		return
 	}
 	last := len(v.shape) - 1
 	n, s := v.shape[last], v.stride[last]
 	index := make([]int, last)
-	at, rest := v.off, from
-	for a := last - 1; a >= 0; a-- {
-		index[a] = rest % v.shape[a]
-		rest /= v.shape[a]
-		at += index[a] * v.stride[a]
-	}
+	at := v.row(from, index)
 	for r := from; r < to; r++ {
 		row := dst[(r-from)*n:][:n]
-		switch s {
-		case 1:
+		switch {
+		case has != nil:
+			has.row(row, src, at, s)
+		case s == 1:
 			copy(row, src[at:at+n])
-		case 0:
+		case s == 0:
 			x := src[at]
 			for i := range row {
 				row[i] = x

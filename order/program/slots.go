@@ -1,0 +1,116 @@
+package program
+
+// slots say where the rows of a step's result lie if some rows alone are computed: one after the other, without room for other rows. Attention of a few queries has
+// the scores of these queries alone.
+type slots struct {
+	at    []int // by row; −1 for one that is not computed
+	count int   // of the rows that are computed
+	width int   // of a row
+}
+
+// slots are, by step, those of the rows that are needed. They are nil for a step whose result has all rows.
+func (p *Program) slots(n needed) []*slots {
+	if n == nil {
+		return nil
+	}
+	all := make([]*slots, len(p.Steps))
+	for i := range p.Steps {
+		if s := &p.Steps[i]; !s.Prim.leaf() && n[i] != nil && p.byRows(i) {
+			all[i] = slotsOf(n[i], s.width())
+		}
+	}
+	return all
+}
+
+// slotsOf lays out needed rows of a width; nil where all are needed.
+func slotsOf(rows []bool, width int) *slots {
+	s := &slots{at: make([]int, len(rows)), width: width}
+	for row, is := range rows {
+		s.at[row] = -1
+		if is {
+			s.at[row] = s.count
+			s.count++
+		}
+	}
+	if s.count == len(rows) {
+		return nil
+	}
+	return s
+}
+
+// place is where an element lies; −1 where it is not computed. Those that follow it in rows that are computed follow it there, too.
+func (s *slots) place(element int) int {
+	if s == nil {
+		return element
+	}
+	row := s.at[element/s.width]
+	if row < 0 {
+		return -1
+	}
+	return row*s.width + element%s.width
+}
+
+// row copies len(dst) elements of src, a stride apart, from one on. Elements that are not computed stay as they are in dst.
+func (s *slots) row(dst, src []float64, from, stride int) {
+	if stride != 1 {
+		for i := range dst {
+			if at := s.place(from + i*stride); at >= 0 {
+				dst[i] = src[at]
+			}
+		}
+		return
+	}
+	for len(dst) > 0 {
+		n := min(s.width-from%s.width, len(dst))
+		if at := s.place(from); at >= 0 {
+			copy(dst[:n], src[at:])
+		}
+		dst, from = dst[n:], from+n
+	}
+}
+
+// width is how many elements a row of the step's result has.
+func (s *Step) width() int { return s.Shape[len(s.Shape)-1] }
+
+// slotsOf are those of a step's result.
+func (r *run) slotsOf(step int) *slots {
+	if r.slots == nil {
+		return nil
+	}
+	return r.slots[step]
+}
+
+// rowsOf is how many rows of a step's result there is room for.
+func (r *run) rowsOf(step int) int {
+	if s := r.slotsOf(step); s != nil {
+		return s.count
+	}
+	return rowCount(r.p.Steps[step].Shape)
+}
+
+// lines are elements of a step's result that follow each other, all of them computed.
+func (r *run) lines(step, from, n int) operand {
+	return r.whole(step).slice(r.slotsOf(step).place(from), n)
+}
+
+// gather writes the rows [from, to) of a view one after the other, with their bounds if there are some. Rows that are not computed stay as they are in dst.
+func (r *run) gather(dst operand, v Var, from, to int) {
+	o, s := r.values[v.step], r.slotsOf(v.step)
+	gather(dst.v, o.v, s, v, from, to)
+	if dst.e != nil && o.e != nil {
+		gather(dst.e, o.e, s, v, from, to)
+	}
+}
+
+// gatherColumns writes some columns of a row of a view that is computed, with their bounds where there are some.
+func (r *run) gatherColumns(dst operand, v Var, row int, columns []int) {
+	o, s, last := r.values[v.step], r.slotsOf(v.step), len(v.shape)-1
+	from := v.row(row, make([]int, last))
+	for k, c := range columns {
+		at := s.place(from + c*v.stride[last])
+		dst.v[k] = o.v[at]
+		if dst.e != nil && o.e != nil {
+			dst.e[k] = o.e[at]
+		}
+	}
+}
