@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare/certify"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // sightFile has what some goldens would not have shown, each read against its prompt and its checkpoint.
@@ -146,5 +148,45 @@ func TestUnite(t *testing.T) {
 	}
 	if certify.Unite([]*certify.Sight{nil, nil}) != nil {
 		t.Error("no run shows something")
+	}
+}
+
+// Of attention over a long prompt few queries are looked at, and all keys: what a prompt shows of a window, a mask or a rotation does not depend on how long it
+// is.
+func TestSightOfALongPrompt(t *testing.T) {
+	c := ordertest.DrawWith(t, "gemma3_text", 3, func(config map[string]any) {
+		ordertest.Acceptable(config)
+		config["num_hidden_layers"], config["layer_types"] = 2, []string{"sliding_attention", "full_attention"}
+		config["num_attention_heads"], config["num_key_value_heads"], config["head_dim"] = 4, 2, 16
+		config["sliding_window"], config["attention_bias"], config["max_position_embeddings"] = 64, false, 1024
+	})
+	c.Passes = [][]int{make([]int, 512)}
+	for k := range c.Passes[0] {
+		c.Passes[0][k] = k * k % c.List.Config.VocabSize
+	}
+	trace := localOf(t, c, hooks.F32)
+	// Between queries, keys and values, and the context nothing was captured, as in fused attention.
+	fused := rewritten(t, trace, nil, func(key string, e hooks.Event) []hooks.Event {
+		_, inner, _ := strings.Cut(key, ".self_attn.")
+		if slices.Contains([]string{"keys", "values", "scores", "scores_masked", "probs_f32", "probs", "q_rope", "k_rope"}, inner) {
+			return nil
+		}
+		return []hooks.Event{e}
+	})
+	i, err := certify.NewIsolator(fused, c.List, reference.Weights(c.Checkpoint, hooks.F32), certify.IsolateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := i.Sight(t.Context(), 1<<28, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"window+1", "window-1", "window-missing", "not-causal", "without-itself", "scale-missing", "values-moved", "rotation-missing"} {
+		if !slices.Contains(s.Seen, name) {
+			t.Errorf("%s is not seen: %+v", name, s)
+		}
+	}
+	if len(s.Skipped) > 0 { // all queries take more work than this
+		t.Errorf("%v were not looked at", s.Skipped)
 	}
 }
