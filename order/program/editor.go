@@ -184,7 +184,7 @@ func (e *Editor) End() (*Edited, error) {
 			args[k].step = at[a.step] - 1
 			clean = clean && d.from[args[k].step] >= 0
 		}
-		s.Args, s.readers, s.whole, s.final = args, 0, true, false
+		s.Args, s.readers, s.final = args, 0, false
 		from := -1
 		if clean {
 			from = i
@@ -213,9 +213,6 @@ func (e *Editor) End() (*Edited, error) {
 // Whole is the program with what it reads beside a call's, for one evaluation of all of it.
 func (d *Edited) Whole(c Call) (*Program, Call) {
 	p := &Program{Steps: slices.Clone(d.Steps), Out: d.Out, floors: d.floors}
-	for i := range p.Steps {
-		p.Steps[i].whole = false
-	}
 	c = d.call(c)
 	d.indexes(p, len(c.In), len(c.W))
 	p.schedule()

@@ -16,7 +16,7 @@ type Kept struct {
 	choose func(*Program) []Choice
 	own    *run   // of the program itself: each step, and each leaf, is a stage
 	at     []int  // by step of the program: the step of own; −1 for one that nothing reads
-	there  needed // the rows of own that were computed
+	there  needed // the rows of own that were computed; nil for all
 	spare  spare
 
 	// Room is how many numbers, bounds counted as well, the values of the program and of one edited program may take; 0 for any.
@@ -57,8 +57,11 @@ func (p *Program) Keep(c Call, choose func(*Program) []Choice) (*Kept, error) {
 func (k *Kept) begin(e *Edited, some *Some) *run {
 	c := e.call(k.c)
 	c.Some = some
-	p := &Program{Steps: slices.Clone(e.Steps), Out: e.Out, floors: e.floors}
-	e.indexes(p, len(c.In), len(c.W))
+	p := &Program{Steps: e.Steps, Out: e.Out, floors: e.floors}
+	if len(e.in)+len(e.w) > 0 {
+		p.Steps = slices.Clone(p.Steps)
+		e.indexes(p, len(c.In), len(c.W))
+	}
 	if k.choose != nil {
 		c.Choices = k.choose(p)
 	}
@@ -128,14 +131,10 @@ func (k *Kept) run(e *Edited, some *Some) (*run, error) {
 		r.spare = k.spare
 	}
 	p, done := r.p, func(step int) bool { return e.from[step] >= 0 }
-	for i := range p.Steps {
-		p.Steps[i].whole = false
-	}
 	p.inStages(done)
 	r.need, r.few = p.need(some, done, p.stages), p.columns(some)
 	r.slots = p.slots(r.need)
 	own := k.read(e, r.need)
-	k.missing(own)
 	if k.Room > 0 && k.takes(r, e, own) > k.Room {
 		return nil, ErrRoom
 	}
@@ -187,15 +186,19 @@ func (r *run) counted(stage int) (work, time int, err error) {
 	return work, time, r.stage(stage)
 }
 
-// read lists the rows of the program's own steps that an edited program reads. The edited program needs some of its rows; nil for all.
+// read lists the rows of the program's own steps that an edited program reads and that are not there, with all rows that these are computed from. It is nil for
+// none. The edited program needs some of its rows; nil for all.
 func (k *Kept) read(e *Edited, need needed) needed {
-	n := k.none()
+	var n needed
 	reads := func(step int, rows []bool) {
 		from := e.from[step]
-		if from < 0 {
+		if from < 0 || k.there[k.at[from]] == nil {
 			return
 		}
 		own := k.at[from]
+		if n == nil {
+			n = k.none()
+		}
 		if rows == nil {
 			n[own] = nil
 		}
@@ -205,34 +208,37 @@ func (k *Kept) read(e *Edited, need needed) needed {
 			}
 		}
 	}
-	if need != nil {
+	switch {
+	case need != nil:
 		for i, rows := range need {
 			reads(i, rows)
 		}
-		return n
-	}
-	reads(e.Out.step, nil)
-	for i, from := range e.from {
-		if from >= 0 {
-			continue
+	default:
+		reads(e.Out.step, nil)
+		for i, from := range e.from {
+			if from >= 0 {
+				continue
+			}
+			for _, a := range e.Steps[i].Args {
+				reads(a.step, nil)
+			}
 		}
-		for _, a := range e.Steps[i].Args {
-			reads(a.step, nil)
-		}
 	}
+	k.missing(n)
 	return n
 }
 
-// missing changes some rows of the program's own steps into the rows that have to be computed for them: those that are not there, with all rows that they
-// are computed from.
+// missing leaves of some rows of the program's own steps those that are not there, and adds what they are computed from.
 func (k *Kept) missing(rows needed) {
 	p := k.own.p
-	for i := len(p.Steps) - 1; i >= 0; i-- {
-		if p.Steps[i].Prim.leaf() {
+	for i := len(rows) - 1; i >= 0; i-- {
+		there := k.there[i]
+		if there == nil {
+			rows[i] = nil
 			continue
 		}
-		missing := make([]bool, len(k.there[i]))
-		for row, is := range k.there[i] {
+		missing := make([]bool, len(there))
+		for row, is := range there {
 			missing[row] = !is && rows.of(i, row)
 		}
 		rows[i] = missing
@@ -251,7 +257,7 @@ func (k *Kept) takes(r *run, e *Edited, missing needed) int {
 		}
 	}
 	for i, from := range e.from {
-		if s := &r.p.Steps[i]; from < 0 && s.whole && !s.Prim.leaf() {
+		if s := &r.p.Steps[i]; from < 0 && r.p.isWhole(i) && !s.Prim.leaf() {
 			n += 2 * r.rowsOf(i) * s.width()
 		}
 	}
@@ -260,10 +266,9 @@ func (k *Kept) takes(r *run, e *Edited, missing needed) int {
 
 // compute computes rows of the program's own steps.
 func (k *Kept) compute(rows needed) error {
-	p := k.own.p
 	k.own.need = rows
-	for i := range p.Steps {
-		if p.Steps[i].Prim.leaf() || !slices.Contains(rows[i], true) {
+	for i := range rows {
+		if !slices.Contains(rows[i], true) {
 			continue
 		}
 		k.grow(i, rows[i])
@@ -285,7 +290,9 @@ func (k *Kept) grow(i int, more []bool) {
 	}
 	width := r.p.Steps[i].width()
 	r.slots[i], r.values[i] = slotsOf(k.there[i], width), operand{}
-	r.values[i] = r.roomOf(i)
+	if r.values[i] = r.roomOf(i); r.slots[i] == nil {
+		k.there[i] = nil
+	}
 	if before == nil {
 		return
 	}

@@ -38,7 +38,6 @@ type Step struct {
 	inverse  bool // of a Number: it is one of these
 
 	readers  int     // how many steps read the result
-	whole    bool    // its result is read outside of its stage
 	fixed    bool    // of a Number: no site
 	units    float64 // of a Number: what it may be off by, in units of float32; of a Div: by what the divisor's reciprocal may
 	relative bool    // of a RowMax in a fused attention: probabilities are rounded relative to the maximum
@@ -54,6 +53,7 @@ type Program struct {
 	Out   Var
 
 	stages    []stage
+	whole     []bool // by step: its result is read outside of its stage; nil for each
 	floors    []floor  // by step: what its values are not below
 	reordered []string // what is said of additions in another order than the reference's
 	fused     *Fused   // the kernel in which it has its attentions

@@ -22,7 +22,8 @@ func (p *Program) schedule() {
 // inStages puts steps into stages, without steps that are done: one that is computed by row goes with those before it whose rows are as many, unless it
 // reads one of them in another order than it was computed in.
 func (p *Program) inStages(done func(step int) bool) {
-	at := map[int]int{} // the stage of a step
+	at := make([]int, len(p.Steps)) // the stage of a step, plus 1
+	p.whole = make([]bool, len(p.Steps))
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.Prim.leaf() || done(i) {
@@ -40,7 +41,7 @@ func (p *Program) inStages(done func(step int) bool) {
 		}
 		joins := last >= 0 && byRow && p.stages[last].rows == rows && rows > 0
 		for _, a := range s.Args {
-			if k, ok := at[a.step]; joins && ok && k == last && !p.aligned(a) {
+			if joins && at[a.step] == last+1 && !p.aligned(a) {
 				joins = false
 			}
 		}
@@ -50,15 +51,18 @@ func (p *Program) inStages(done func(step int) bool) {
 		}
 		st := &p.stages[last]
 		st.steps, st.width = append(st.steps, i), max(st.width, width)
-		at[i] = last
+		at[i] = last + 1
 		for _, a := range s.Args {
-			if k, ok := at[a.step]; ok && k != last {
-				p.Steps[a.step].whole = true
+			if k := at[a.step]; k > 0 && k != last+1 {
+				p.whole[a.step] = true
 			}
 		}
 	}
-	p.Steps[p.Out.step].whole = true
+	p.whole[p.Out.step] = true
 }
+
+// isWhole reports whether the result of a step is read outside of its stage.
+func (p *Program) isWhole(step int) bool { return p.whole == nil || p.whole[step] }
 
 // end marks the steps whose results are the program's, as they are or moved there, and nothing else.
 func (p *Program) end(i int) {

@@ -30,9 +30,8 @@ const maxHeld = 1 << 24
 // Search prepares a program for many choices on the same inputs. The error is that of the inputs.
 func (p *Program) Search(c Call) (*Search, error) {
 	single := *p
-	single.stages, single.Steps = nil, slices.Clone(p.Steps)
+	single.stages, single.whole = nil, nil
 	for i := range p.Steps {
-		single.Steps[i].whole = true
 		if !p.Steps[i].Prim.leaf() {
 			single.stages = append(single.stages, p.alone(i))
 		}

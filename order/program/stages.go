@@ -97,7 +97,7 @@ func (r *run) blocks(k int) {
 	st := &r.p.stages[k]
 	block := min(max(blockElements/max(st.width, 1), 1), st.rows)
 	for _, i := range st.steps { // a result that a later stage reads, or the caller, is kept whole
-		if r.p.Steps[i].whole {
+		if r.p.isWhole(i) {
 			r.values[i] = r.roomOf(i)
 		}
 	}
@@ -141,7 +141,7 @@ type working struct {
 func (r *run) working(st *stage, block int) *working {
 	w := &working{run: r, stage: st, scratch: make([]operand, len(st.steps)), whole: make([]bool, len(st.steps))}
 	for n, i := range st.steps {
-		if w.whole[n] = r.p.Steps[i].whole; !w.whole[n] {
+		if w.whole[n] = r.p.isWhole(i); !w.whole[n] {
 			w.scratch[n] = r.room(block * r.p.Steps[i].Shape[len(r.p.Steps[i].Shape)-1])
 		}
 	}
