@@ -150,7 +150,11 @@ func (i *Isolator) looksQuantised(ctx context.Context, products []order.Node) (s
 	names, looked := map[string]bool{}, 0
 	q := &i.quantised
 	q.levels = map[string]float64{}
-	for _, n := range Spread(products, mostLooked) {
+	some := Spread(products, mostLooked)
+	for k, n := range some {
+		if left := len(some) - k; float64(len(like)+left) < leastShare*float64(looked+left) { // though all that are left were
+			return "", nil
+		}
 		error, err := i.coded(ctx, n)
 		switch {
 		case err != nil:
