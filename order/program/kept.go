@@ -18,6 +18,7 @@ type Kept struct {
 	at     []int  // by step of the program: the step of own; −1 for one that nothing reads
 	there  needed // the rows of own that were computed; nil for all
 	spare  spare
+	err    error // of one of the program's own steps, after which no value can be trusted
 
 	// Room is how many numbers, bounds counted as well, the values of the program and of one edited program may take; 0 for any.
 	Room int
@@ -28,7 +29,8 @@ type Kept struct {
 // StepTime is the fixed cost of a step, in units of [Program.Time].
 const StepTime = 1 << 8
 
-// Keep prepares a program for edits. Choose gives a program its choices; nil for its own. The error is that of the inputs.
+// Keep prepares a program for edits. Choose gives a program its choices; nil for its own. The error is that of the inputs. An error of the program's own steps
+// is that of the first evaluation that reads them, and of all that follow.
 func (p *Program) Keep(c Call, choose func(*Program) []Choice) (*Kept, error) {
 	e, err := p.Edit().End()
 	if err != nil {
@@ -126,6 +128,9 @@ func (k *Kept) OwnSome(some *Some) (Value, error) {
 }
 
 func (k *Kept) run(e *Edited, some *Some) (*run, error) {
+	if k.err != nil {
+		return nil, k.err
+	}
 	r := k.begin(e, some)
 	if some != nil {
 		r.spare = k.spare
@@ -274,6 +279,7 @@ func (k *Kept) compute(rows needed) error {
 		k.grow(i, rows[i])
 		_, time, err := k.own.counted(i)
 		if err != nil {
+			k.err = err
 			return err
 		}
 		k.Time += time

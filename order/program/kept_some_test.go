@@ -69,3 +69,26 @@ func TestKeptRowsTakeTheirOwnRoom(t *testing.T) {
 		t.Errorf("%v, want that the result has no token 40", err)
 	}
 }
+
+// An error of the program's own steps is that of every evaluation that follows: what was not computed is never read as numbers.
+func TestKeptErrorsStay(t *testing.T) {
+	call := program.Call{
+		Arith: bounded(brain), In: []program.Value{tensor([]float64{1, 7, 0}, 1, 3)}, W: []program.Rows{matrix{3, 4, numbers(12, 8, bf16)}}, Shape: []int{1, 3, 4},
+	}
+	p, err := program.Of(op.Lookup{Rows: 3}, op.Form, 0, call.Shape, [][]int{{1, 3}}, [][2]int{{3, 4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := p.Keep(call, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if v, err := k.Own(); !errors.Is(err, program.ErrIndex) {
+			t.Errorf("%v and %v, want that there is no row 7", v.Data, err)
+		}
+	}
+	if v, err := k.OwnSome(&program.Some{Axis: 1, Keep: []int{0}}); !errors.Is(err, program.ErrIndex) {
+		t.Errorf("%v and %v after an error", v.Data, err)
+	}
+}
