@@ -53,7 +53,7 @@ type Program struct {
 	Out   Var
 
 	stages    []stage
-	whole     []bool // by step: its result is read outside of its stage; nil for each
+	whole     []bool   // by step: its result is read outside of its stage; nil for each
 	floors    []floor  // by step: what its values are not below
 	reordered []string // what is said of additions in another order than the reference's
 	fused     *Fused   // the kernel in which it has its attentions
