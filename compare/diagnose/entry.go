@@ -24,7 +24,8 @@ type Entry struct {
 
 	parts  *program.Parts
 	kept   *program.Kept
-	worked int    // what hypotheses have taken with values that are kept no longer
+	begun  bool   // its values were kept before
+	worked int    // what its own values have taken, and hypotheses with values that are kept no longer
 	tokens []bool // those that have something left; see leftTokens
 }
 
@@ -130,13 +131,16 @@ const keptPart = 4
 // values returns the values of an entry's own program. If kept values take too much memory, those with the oldest use are dropped.
 func (m *Model) values(e *Entry) (*program.Kept, error) {
 	if at := slices.Index(m.kept, e); at >= 0 {
-		m.kept = append(slices.Delete(m.kept, at, at+1), e)
-		return e.kept, nil
-	}
-	var err error
-	if e.kept, err = e.Program.Keep(e.Call, e.Choices); err != nil {
-		e.kept = nil
-		return nil, err
+		m.kept = slices.Delete(m.kept, at, at+1)
+	} else {
+		var err error
+		if e.kept, err = e.Program.Keep(e.Call, e.Choices); err != nil {
+			e.kept = nil
+			return nil, err
+		}
+		if !e.begun { // values that are computed again are not counted again: how many are kept depends on the room
+			e.begun, e.worked = true, e.worked+e.Program.Time()+program.StepTime*len(e.Program.Steps)
+		}
 	}
 	all, most := 0, int(m.Room/keptPart/8)
 	m.kept = append(m.kept, e)

@@ -47,6 +47,9 @@ func (p *Program) Eval(c Call) (Value, error) {
 			}
 		}
 	}
+	if err := c.Some.in(p.Out.shape); err != nil {
+		return Value{}, err
+	}
 	r.need, r.few = p.need(c.Some, nil, p.stages), p.columns(c.Some)
 	r.slots = p.slots(r.need)
 	for k := range p.stages {
@@ -65,9 +68,6 @@ func (r *run) some() (Value, error) {
 	some, out := r.c.Some, r.p.Out
 	if some == nil {
 		return r.result()
-	}
-	if !some.in(out.shape) {
-		return Value{}, fmt.Errorf("some of the result: %w", ErrIndex)
 	}
 	v := Value{Shape: some.shape(out.shape), Followed: r.followed, Columns: r.columns}
 	all := r.room(size(v.Shape))

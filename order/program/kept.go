@@ -23,7 +23,7 @@ type Kept struct {
 	// Room is how many numbers, bounds counted as well, the values of the program and of one edited program may take; 0 for any.
 	Room int
 	Work int // elements and products that edited programs took
-	Time int // about how long these and the program itself took, as [Program.Time] has it; each step takes [StepTime] more
+	Time int // about how long edited programs took, as [Program.Time] has it; each step takes [StepTime] more
 }
 
 // StepTime is the fixed cost of a step, in units of [Program.Time].
@@ -136,6 +136,9 @@ func (k *Kept) run(e *Edited, some *Some) (*run, error) {
 		r.spare = k.spare
 	}
 	p, done := r.p, func(step int) bool { return e.from[step] >= 0 }
+	if err := some.in(p.Out.shape); err != nil {
+		return nil, err
+	}
 	p.inStages(done)
 	r.need, r.few = p.need(some, done, p.stages), p.columns(some)
 	r.slots = p.slots(r.need)
@@ -255,10 +258,17 @@ func (k *Kept) missing(rows needed) {
 func (k *Kept) takes(r *run, e *Edited, missing needed) int {
 	n := k.Numbers()
 	for i, rows := range missing {
+		count := 0
 		for _, is := range rows {
 			if is {
-				n += 2 * k.own.p.Steps[i].width()
+				count++
 			}
+		}
+		if count > 0 && !k.own.p.byRows(i) { // then all rows are computed
+			count = len(rows)
+		}
+		if count > 0 {
+			n += 2 * count * k.own.p.Steps[i].width()
 		}
 	}
 	for i, from := range e.from {
@@ -277,12 +287,10 @@ func (k *Kept) compute(rows needed) error {
 			continue
 		}
 		k.grow(i, rows[i])
-		_, time, err := k.own.counted(i)
-		if err != nil {
+		if _, _, err := k.own.counted(i); err != nil {
 			k.err = err
 			return err
 		}
-		k.Time += time
 	}
 	return nil
 }

@@ -65,8 +65,109 @@ func TestKeptRowsTakeTheirOwnRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.EvalSome(d, &program.Some{Axis: 1, Keep: []int{40, 3}}); !errors.Is(err, program.ErrIndex) {
-		t.Errorf("%v, want that the result has no token 40", err)
+	for _, columns := range [][]int{nil, {1, 2}} {
+		if _, err := k.EvalSome(d, &program.Some{Axis: 1, Keep: []int{40, 3}, Columns: columns}); !errors.Is(err, program.ErrIndex) {
+			t.Errorf("%v, want that the result has no token 40", err)
+		}
+	}
+	if other, ok = p.Edit().As(p.Out, []int{tokens * rows}); ok {
+		ed := p.Edit()
+		ed.Return(other)
+		if d, err = ed.End(); err == nil {
+			_, err = k.EvalSome(d, &program.Some{Axis: 1, Keep: []int{3}, Columns: []int{1}})
+		}
+		if !errors.Is(err, program.ErrIndex) {
+			t.Errorf("%v, want that the result has one axis", err)
+		}
+	}
+}
+
+// A step that is not computed row by row takes the room of all its rows, and is refused with these.
+func TestKeptRoomIsOfWholeSteps(t *testing.T) {
+	const n, tokens = 64, 256
+	call := program.Call{Arith: bounded(brain), In: []program.Value{tensor(numbers(tokens*n, 7, bf16), 1, tokens, n)}, Shape: []int{1, 2 * tokens, n}}
+	p, err := program.Of(&formula{func(b *program.Builder, in, w []program.Var) program.Var { return b.Cat(1, in[0], in[0]) }}, op.Form, 0, call.Shape, [][]int{{1, tokens, n}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := p.Keep(call, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.Room = k.Numbers() + 4*n
+	if _, err := k.OwnSome(&program.Some{Axis: 1, Keep: []int{5}}); !errors.Is(err, program.ErrRoom) {
+		t.Errorf("%v, and %d numbers are kept of %d", err, k.Numbers(), k.Room)
+	}
+}
+
+// The room of a part is used again with zeros in all columns that were computed: a product with a bias computes all.
+func TestRoomIsUsedAgainAsZeros(t *testing.T) {
+	const n, width, tokens = 8, 8192, 3
+	call := program.Call{
+		Arith: bounded(brain), In: []program.Value{tensor(numbers(tokens*n, 7, bf16), 1, tokens, n), tensor(numbers(tokens*width/2, 9, bf16), 1, tokens, width/2)},
+		W: []program.Rows{matrix{width, n, numbers(width*n, 8, bf16)}, matrix{1, width, numbers(width, 3, bf16)}}, Shape: []int{1, tokens, width},
+	}
+	p, err := program.Of(&formula{func(b *program.Builder, in, w []program.Var) program.Var {
+		return b.Add("", b.Affine("", in[0], w[0], b.Whole(w[1])), b.Cat(2, in[1], in[1]))
+	}}, op.Form, 0, call.Shape, [][]int{{1, tokens, n}, {1, tokens, width / 2}}, [][2]int{{width, n}, {1, width}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := func(prim program.Prim) *program.Edited {
+		ed := p.Edit()
+		i := slices.IndexFunc(p.Steps, func(s program.Step) bool { return s.Prim == prim })
+		ed.Pass(i, ed.MoveWith(i, p.Steps[i].Args...))
+		d, err := ed.End()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	kept := func() *program.Kept {
+		k, err := p.Keep(call, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	k, some := kept(), &program.Some{Axis: 1, Keep: []int{1}, Columns: []int{7, 4097}}
+	for range 2 { // the second takes the room of the first
+		if _, err := k.EvalSome(again(program.Affine), &program.Some{Axis: 1, Keep: []int{1}, Columns: []int{0, 3}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := k.EvalSome(again(program.Cat), some)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := kept().EvalSome(again(program.Cat), some)
+	if err != nil || !slices.Equal(got.Data, want.Data) || !slices.Equal(got.Bound, want.Bound) {
+		t.Errorf("%v within %v, want %v within %v, %v", got.Data, got.Bound, want.Data, want.Bound, err)
+	}
+}
+
+// An operand of no columns is read of a step that nothing else reads. Cores share the bounds of a large operand that has none, which the race detector may see.
+func TestOperandsWithoutColumnsOrBounds(t *testing.T) {
+	const rows, width = 512, 256
+	call := program.Call{Arith: bounded(brain), In: []program.Value{tensor(numbers(rows*width, 7, bf16), rows, width)}, Shape: []int{rows, width}}
+	p, err := program.Of(&formula{func(b *program.Builder, in, w []program.Var) program.Var {
+		none := b.Slice(b.Mul("", in[0], b.Literal(2)), 1, 3, 3)
+		return b.Mul("", b.Cat(1, none, in[0]), in[0])
+	}}, op.Form, 0, call.Shape, [][]int{{rows, width}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := p.Eval(call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := p.Keep(call, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := k.OwnSome(&program.Some{Axis: 0, Keep: []int{9}})
+	if err != nil || !slices.Equal(part.Data, whole.Data[9*width:10*width]) {
+		t.Errorf("%d numbers, %v", len(part.Data), err)
 	}
 }
 

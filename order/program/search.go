@@ -36,6 +36,9 @@ func (p *Program) Search(c Call) (*Search, error) {
 			single.stages = append(single.stages, p.alone(i))
 		}
 	}
+	if err := c.Some.in(p.Out.shape); err != nil {
+		return nil, err
+	}
 	s := &Search{p: &single, c: c, seed: maphash.MakeSeed()}
 	s.forget()
 	s.leaves = run{p: s.p, c: &s.c, a: c.Arith, values: make([]operand, len(p.Steps)), need: single.need(c.Some, nil, single.stages), few: single.columns(c.Some)}

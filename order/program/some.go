@@ -1,6 +1,9 @@
 package program
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Some asks for a part of a program's result: some indexes of one axis, in the order of Keep, and some columns. The result has this part only. Each step
 // computes the rows that the part needs, and a product with a weight the columns. The steps of the program stay the same, so that an
@@ -185,11 +188,14 @@ func (n needed) mark(p *Program, v Var, rows []bool) {
 	}
 }
 
-// in reports whether a shape has the part. An edited program may have a result of another shape.
-func (s *Some) in(shape []int) bool {
+// in returns an error if a shape does not have the part. An edited program may have a result of another shape.
+func (s *Some) in(shape []int) error {
 	last := len(shape) - 1
-	return s.Axis < last && !slices.ContainsFunc(s.Keep, func(k int) bool { return k >= shape[s.Axis] }) &&
-		!slices.ContainsFunc(s.Columns, func(c int) bool { return c >= shape[last] })
+	if s == nil || s.Axis < last && !slices.ContainsFunc(s.Keep, func(k int) bool { return k >= shape[s.Axis] }) &&
+		!slices.ContainsFunc(s.Columns, func(c int) bool { return c >= shape[last] }) {
+		return nil
+	}
+	return fmt.Errorf("some of a result of shape %v: %w", shape, ErrIndex)
 }
 
 // shape is that of the part.

@@ -28,7 +28,7 @@ func (r *run) free(i int, o operand) {
 	}
 	width := s.width()
 	columns := r.fewOf(i)
-	if s.Prim == Affine && r.few != nil {
+	if s.Prim == Affine && len(s.Args) == 2 && r.few != nil { // see [run.affine]
 		columns = r.few[i]
 	}
 	for _, x := range [][]float64{o.v, o.e} {

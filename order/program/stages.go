@@ -101,6 +101,13 @@ func (r *run) blocks(k int) {
 			r.values[i] = r.roomOf(i)
 		}
 	}
+	for _, i := range st.steps { // all workers read these bounds
+		for _, v := range r.p.Steps[i].Args {
+			if !slices.Contains(st.steps, v.step) {
+				r.whole(v.step)
+			}
+		}
+	}
 	workers := 1
 	if st.rows*st.width >= manyElements {
 		workers = min(runtime.GOMAXPROCS(0), (st.rows+block-1)/block)

@@ -55,7 +55,7 @@ func (v Var) row(row int, index []int) int {
 
 // gather writes the rows [from, to) of a view one after the other. If the source has some rows alone, has tells which; elements of other rows stay as they are in dst.
 func gather(dst, src []float64, has *slots, v Var, from, to int) {
-	if from == to { // an axis may be empty
+	if from == to || v.Last() == 0 { // an axis may be empty
 		return
 	}
 	last := len(v.shape) - 1
