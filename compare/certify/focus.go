@@ -83,11 +83,10 @@ func (t *trial) firstQueries(most int) (*trial, error) {
 	if err := t.prepare(); err != nil || t.formula == nil {
 		return nil, err
 	}
-	f := *t
-	if (&evidence{&f, nil}).someQueries(most); f.call.Some == nil {
-		return nil, nil
+	if f := (&evidence{t, nil}).fewQueries(most).trial; f.call.Some != nil {
+		return f, nil
 	}
-	return &f, nil
+	return nil, nil
 }
 
 // fewColumns is how many columns a search looks at first of an entry whose rows are longer than manyColumns: logits of a large vocabulary.

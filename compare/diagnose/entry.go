@@ -25,7 +25,7 @@ type Entry struct {
 	parts  *program.Parts
 	kept   *program.Kept
 	begun  bool   // its values were kept before
-	worked int    // what its own values have taken, and hypotheses with values that are kept no longer
+	worked int    // the work of its own values, and of hypotheses before its values were dropped
 	tokens []bool // those that have something left; see leftTokens
 }
 

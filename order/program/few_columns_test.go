@@ -9,10 +9,9 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// A few columns of a linear operation are computed from as few rows of its weight, also where the result has its columns in another order, in blocks or by
-// turns, or is a function of them. They have the bits of all columns.
-func TestFewColumnsTakeFewRows(t *testing.T) {
-	const n, rows, tokens = 16, 1536, 5
+// linear is a linear operation on tokens of n numbers, with a weight of so many rows.
+func linear(t *testing.T, tokens, n, rows int) (*program.Program, program.Call) {
+	t.Helper()
 	call := program.Call{
 		Arith: bounded(brain), In: []program.Value{tensor(numbers(tokens*n, 7, bf16), 1, tokens, n)},
 		W: []program.Rows{matrix{rows, n, numbers(rows*n, 8, bf16)}}, Shape: []int{1, tokens, rows},
@@ -21,6 +20,14 @@ func TestFewColumnsTakeFewRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p, call
+}
+
+// A few columns of a linear operation are computed from as few rows of its weight, also where the result has its columns in another order, in blocks or by
+// turns, or is a function of them. They have the bits of all columns.
+func TestFewColumnsTakeFewRows(t *testing.T) {
+	const n, rows, tokens = 16, 1536, 5
+	p, call := linear(t, tokens, n, rows)
 	some := &program.Some{Axis: 1, Keep: []int{4, 2}, Columns: []int{1, 700, 701, rows - 1}}
 	for name, m := range map[string]program.Map{
 		"in reverse": {Kind: program.Reverse, Axis: 2}, "blocks in reverse": {Kind: program.Reverse, Axis: 2, By: 64}, "blocks turned": {Kind: program.Flip, Axis: 2, By: 64},

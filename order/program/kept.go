@@ -29,8 +29,8 @@ type Kept struct {
 // StepTime is the fixed cost of a step, in units of [Program.Time].
 const StepTime = 1 << 8
 
-// Keep prepares a program for edits. Choose gives a program its choices; nil for its own. The error is that of the inputs. An error of the program's own steps
-// is that of the first evaluation that reads them, and of all that follow.
+// Keep prepares a program for edits. Choose gives a program its choices; nil for the choices of the program. The error is an error of the inputs. If a step of the
+// program fails, the evaluation that reads the step returns the error, and so does every later evaluation.
 func (p *Program) Keep(c Call, choose func(*Program) []Choice) (*Kept, error) {
 	e, err := p.Edit().End()
 	if err != nil {
@@ -194,8 +194,8 @@ func (r *run) counted(stage int) (work, time int, err error) {
 	return work, time, r.stage(stage)
 }
 
-// read lists the rows of the program's own steps that an edited program reads and that are not there, with all rows that these are computed from. It is nil for
-// none. The edited program needs some of its rows; nil for all.
+// read lists the rows of the program's own steps that have to be computed before an edited program can read what it needs. need has the needed rows of the edited
+// program; nil for all rows. The result is nil if nothing has to be computed.
 func (k *Kept) read(e *Edited, need needed) needed {
 	var n needed
 	reads := func(step int, rows []bool) {
@@ -236,7 +236,7 @@ func (k *Kept) read(e *Edited, need needed) needed {
 	return n
 }
 
-// missing leaves of some rows of the program's own steps those that are not there, and adds what they are computed from.
+// missing removes the rows that are computed already, and adds the rows that the other rows are computed from.
 func (k *Kept) missing(rows needed) {
 	p := k.own.p
 	for i := len(rows) - 1; i >= 0; i-- {
@@ -264,12 +264,13 @@ func (k *Kept) takes(r *run, e *Edited, missing needed) int {
 				count++
 			}
 		}
-		if count > 0 && !k.own.p.byRows(i) { // then all rows are computed
+		if count == 0 {
+			continue
+		}
+		if !k.own.p.byRows(i) { // grow makes room for all rows
 			count = len(rows)
 		}
-		if count > 0 {
-			n += 2 * count * k.own.p.Steps[i].width()
-		}
+		n += 2 * count * k.own.p.Steps[i].width()
 	}
 	for i, from := range e.from {
 		if s := &r.p.Steps[i]; from < 0 && r.p.isWhole(i) && !s.Prim.leaf() {

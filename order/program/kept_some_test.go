@@ -10,26 +10,30 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// The program's own values take room for the rows that were asked for, and more rows are added to these. An evaluation that would take more than there is room
-// for is refused before it is computed, and so is a part that an edited result does not have.
-func TestKeptRowsTakeTheirOwnRoom(t *testing.T) {
-	const n, rows, tokens = 16, 1024, 64
-	call := program.Call{
-		Arith: bounded(brain), In: []program.Value{tensor(numbers(tokens*n, 7, bf16), 1, tokens, n)},
-		W: []program.Rows{matrix{rows, n, numbers(rows*n, 8, bf16)}}, Shape: []int{1, tokens, rows},
-	}
-	p, err := program.Of(op.Linear{}, op.Form, 0, call.Shape, [][]int{{1, tokens, n}}, [][2]int{{rows, n}})
+func wholeOf(t *testing.T, p *program.Program, call program.Call) program.Value {
+	t.Helper()
+	v, err := p.Eval(call)
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := p.Eval(call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return v
+}
+
+func kept(t *testing.T, p *program.Program, call program.Call) *program.Kept {
+	t.Helper()
 	k, err := p.Keep(call, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return k
+}
+
+// The program's own values take room for the rows that were asked for, and more rows are added to these. An evaluation that would take more than there is room
+// for is refused before it is computed, and so is a part that an edited result does not have.
+func TestKeptRowsTakeTheirOwnRoom(t *testing.T) {
+	const n, rows, tokens = 16, 1024, 64
+	p, call := linear(t, tokens, n, rows)
+	whole, k := wholeOf(t, p, call), kept(t, p, call)
 	before := k.Numbers()
 	for _, keep := range [][]int{{40, 3}, {41, 3, 40}, {2}} {
 		v, err := k.OwnSome(&program.Some{Axis: 1, Keep: keep})
@@ -90,10 +94,7 @@ func TestKeptRoomIsOfWholeSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := p.Keep(call, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := kept(t, p, call)
 	k.Room = k.Numbers() + 4*n
 	if _, err := k.OwnSome(&program.Some{Axis: 1, Keep: []int{5}}); !errors.Is(err, program.ErrRoom) {
 		t.Errorf("%v, and %d numbers are kept of %d", err, k.Numbers(), k.Room)
@@ -123,14 +124,7 @@ func TestRoomIsUsedAgainAsZeros(t *testing.T) {
 		}
 		return d
 	}
-	kept := func() *program.Kept {
-		k, err := p.Keep(call, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
-	}
-	k, some := kept(), &program.Some{Axis: 1, Keep: []int{1}, Columns: []int{7, 4097}}
+	k, some := kept(t, p, call), &program.Some{Axis: 1, Keep: []int{1}, Columns: []int{7, 4097}}
 	for range 2 { // the second takes the room of the first
 		if _, err := k.EvalSome(again(program.Affine), &program.Some{Axis: 1, Keep: []int{1}, Columns: []int{0, 3}}); err != nil {
 			t.Fatal(err)
@@ -140,7 +134,7 @@ func TestRoomIsUsedAgainAsZeros(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := kept().EvalSome(again(program.Cat), some)
+	want, err := kept(t, p, call).EvalSome(again(program.Cat), some)
 	if err != nil || !slices.Equal(got.Data, want.Data) || !slices.Equal(got.Bound, want.Bound) {
 		t.Errorf("%v within %v, want %v within %v, %v", got.Data, got.Bound, want.Data, want.Bound, err)
 	}
@@ -157,14 +151,7 @@ func TestOperandsWithoutColumnsOrBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := p.Eval(call)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, err := p.Keep(call, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole, k := wholeOf(t, p, call), kept(t, p, call)
 	part, err := k.OwnSome(&program.Some{Axis: 0, Keep: []int{9}})
 	if err != nil || !slices.Equal(part.Data, whole.Data[9*width:10*width]) {
 		t.Errorf("%d numbers, %v", len(part.Data), err)
@@ -180,10 +167,7 @@ func TestKeptErrorsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := p.Keep(call, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := kept(t, p, call)
 	for range 2 {
 		if v, err := k.Own(); !errors.Is(err, program.ErrIndex) {
 			t.Errorf("%v and %v, want that there is no row 7", v.Data, err)

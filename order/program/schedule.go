@@ -19,8 +19,8 @@ func (p *Program) schedule() {
 	p.end(p.Out.step)
 }
 
-// inStages puts steps into stages, without steps that are done: one that is computed by row goes with those before it whose rows are as many, unless it
-// reads one of them in another order than it was computed in.
+// inStages puts the steps that are not done into stages. A step that is computed by row joins the stage before if both have as many rows. A step that reads a
+// result of that stage in another order than the stage computes it begins a new stage.
 func (p *Program) inStages(done func(step int) bool) {
 	at := make([]int, len(p.Steps)) // the stage of a step, plus 1
 	p.whole = make([]bool, len(p.Steps))

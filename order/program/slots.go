@@ -1,14 +1,14 @@
 package program
 
-// slots say where the rows of a step's result lie if some rows alone are computed: one after the other, without room for other rows. Attention of a few queries has
-// the scores of these queries alone.
+// slots say where the computed rows of a step's result lie: one after the other, without room for the other rows. Attention of a few queries has scores of these
+// queries only.
 type slots struct {
-	at    []int // by row; −1 for one that is not computed
-	count int   // of the rows that are computed
+	at    []int // the place of each row; −1 for a row that is not computed
+	count int   // how many rows are computed
 	width int   // of a row
 }
 
-// slots are, by step, those of the rows that are needed. They are nil for a step whose result has all rows.
+// slots lists the slots of each step for the needed rows. A step whose result has all rows has nil.
 func (p *Program) slots(n needed) []*slots {
 	if n == nil {
 		return nil
@@ -38,7 +38,7 @@ func slotsOf(rows []bool, width int) *slots {
 	return s
 }
 
-// place is where an element lies; −1 where it is not computed. Those that follow it in rows that are computed follow it there, too.
+// place is where an element lies; −1 for an element that is not computed. Computed rows that follow each other in the result lie next to each other.
 func (s *slots) place(element int) int {
 	if s == nil {
 		return element
@@ -50,7 +50,7 @@ func (s *slots) place(element int) int {
 	return row*s.width + element%s.width
 }
 
-// row copies len(dst) elements of src, a stride apart, from one on. Elements that are not computed stay as they are in dst.
+// row fills dst with elements of src: the element numbered from, and then every stride-th element. For an element that is not computed dst keeps its number.
 func (s *slots) row(dst, src []float64, from, stride int) {
 	if stride != 1 {
 		for i := range dst {
@@ -88,12 +88,12 @@ func (r *run) rowsOf(step int) int {
 	return rowCount(r.p.Steps[step].Shape)
 }
 
-// lines are elements of a step's result that follow each other, all of them computed.
+// lines is the slice of n elements of a step's result from an element on. All n elements are computed.
 func (r *run) lines(step, from, n int) operand {
 	return r.whole(step).slice(r.slotsOf(step).place(from), n)
 }
 
-// gather writes the rows [from, to) of a view one after the other, with their bounds if there are some. Rows that are not computed stay as they are in dst.
+// gather writes the rows [from, to) of a view to dst, with bounds if both have bounds. For a row that is not computed dst keeps its numbers.
 func (r *run) gather(dst operand, v Var, from, to int) {
 	o, s := r.values[v.step], r.slotsOf(v.step)
 	gather(dst.v, o.v, s, v, from, to)

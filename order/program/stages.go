@@ -101,9 +101,9 @@ func (r *run) blocks(k int) {
 			r.values[i] = r.roomOf(i)
 		}
 	}
-	for _, i := range st.steps { // all workers read these bounds
+	for _, i := range st.steps { // all workers read the bounds of these operands, see [run.load]
 		for _, v := range r.p.Steps[i].Args {
-			if !slices.Contains(st.steps, v.step) {
+			if v.plain() && !slices.Contains(st.steps, v.step) {
 				r.whole(v.step)
 			}
 		}
@@ -329,43 +329,6 @@ func largestOf(x operand) (v, e float64) {
 		v, high, low = math.Max(v, w), math.Max(high, w+x.e[i]), math.Max(low, w-x.e[i])
 	}
 	return v, known(max(high-v, v-low, 0))
-}
-
-// cat copies operands side by side.
-func (r *run) cat(i int, out operand) {
-	s := &r.p.Steps[i]
-	if has := r.slotsOf(i); has != nil {
-		r.catRows(s, has, out)
-		return
-	}
-	inner := size(s.Shape[s.Axis+1:])
-	outer := size(s.Shape[:s.Axis])
-	at := 0
-	for _, v := range s.Args {
-		x := r.packed(v)
-		n := v.shape[s.Axis] * inner
-		for k := range outer {
-			copy(out.v[k*s.Shape[s.Axis]*inner+at:][:n], x.v[k*n:])
-			if out.e != nil {
-				copy(out.e[k*s.Shape[s.Axis]*inner+at:][:n], x.e[k*n:])
-			}
-		}
-		at += n
-	}
-}
-
-// catRows is cat along the last axis of the rows that are needed.
-func (r *run) catRows(s *Step, has *slots, out operand) {
-	for row, at := range has.at {
-		if at < 0 {
-			continue
-		}
-		at *= has.width
-		for _, v := range s.Args {
-			r.gather(out.slice(at, v.Last()), v, row, row+1)
-			at += v.Last()
-		}
-	}
 }
 
 // lookup takes rows of a table, exactly: what it copies has no bound. Of a row whose index has one nothing is known.

@@ -53,7 +53,7 @@ func (v Var) row(row int, index []int) int {
 	return at
 }
 
-// gather writes the rows [from, to) of a view one after the other. If the source has some rows alone, has tells which; elements of other rows stay as they are in dst.
+// gather writes the rows [from, to) of a view to dst. has tells which rows src has; nil for all rows. For a row that src does not have dst keeps its numbers.
 func gather(dst, src []float64, has *slots, v Var, from, to int) {
 	if from == to || v.Last() == 0 { // an axis may be empty
 		return
