@@ -178,6 +178,9 @@ func (r *run) at(i int, to Rounding) finisher {
 
 // one finishes one result, v being exact and e what the bounds of its operands make.
 func (f finisher) one(v, e float64) (float64, float64) {
+	if v == 0 && e == 0 && !f.Hull { // as of padding
+		return v, 0
+	}
 	if f.Bounds {
 		if r, bound, ok := f.usual(v, e); ok {
 			return r, bound

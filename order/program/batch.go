@@ -42,8 +42,14 @@ func newBatch(f finisher, n, inner int, x, y operand, step int) *batch {
 	return b
 }
 
-// add takes a row in, with the place of what it is multiplied with and of its results.
+// add takes a row in, with the place of what it is multiplied with and of its results. A row of zeros, such as padding, has zeros for products.
 func (b *batch) add(x operand, at int, out operand) {
+	if zero(x.v) && zero(x.e) {
+		v, e := b.total(partial{}, b.n)
+		fill(out.v, v)
+		fill(out.e, e)
+		return
+	}
 	if !b.laid || at != b.at || len(b.out) == products.Tile {
 		b.finish()
 	}

@@ -64,7 +64,8 @@ func (b *Builder) Program(out Var) (*Program, error) {
 	if b.steps[out.step].Prim == Matrix {
 		return nil, errors.New("the result is a matrix, which is read row by row")
 	}
-	p := &Program{Steps: b.steps, Out: out}
+	p := &Program{}
+	p.Steps, p.Out = trim(b.steps, out)
 	p.schedule()
 	p.bounds()
 	return p, nil

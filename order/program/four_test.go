@@ -25,14 +25,14 @@ func TestFourSumsAreOne(t *testing.T) {
 		}
 		for i, got := range s.four(x, y) {
 			want, other := s.dot(x, y[i]), s.add(n, func(k int) (float64, float64) { return y[i][k], x[k] })
-			if bits(got) != bits(want) || bits(got) != bits(other) {
+			if bitsOf(got) != bitsOf(want) || bitsOf(got) != bitsOf(other) {
 				t.Fatalf("%s, row %d of four: %x, by itself %x, product by product %x", s, i, got, want, other)
 			}
 		}
 	})
 }
 
-func bits(x float64) uint64 {
+func bitsOf(x float64) uint64 {
 	if x != x {
 		x = math.NaN()
 	}

@@ -54,12 +54,13 @@ const (
 	Dot     // Σ x·y over the last axis of both
 	Affine  // x·Wᵀ + b, W streamed
 	Collect // elements of one operand, and those of another added to them by index
+	Solve   // the solution of triangular systems of equations
 )
 
 var primNames = [...]string{
 	"input", "weight", "matrix", "dense", "number", "vector",
 	"cat", "neg", "max", "floor", "gate", "rowmax", "lookup", "mask", "round", "copy", "choose", "gather", "rank", "scatter",
-	"add", "sub", "mul", "div", "sqrt", "rsqrt", "exp", "tanh", "erf", "cos", "sin", "log", "log1p", "expm1", "pow", "angle", "sum", "dot", "affine", "collect",
+	"add", "sub", "mul", "div", "sqrt", "rsqrt", "exp", "tanh", "erf", "cos", "sin", "log", "log1p", "expm1", "pow", "angle", "sum", "dot", "affine", "collect", "solve",
 }
 
 // String is the primitive's name in listings.

@@ -34,6 +34,7 @@ type Step struct {
 
 	turns *Frequencies // of an Angle: how its frequencies may have been made
 
+	unit     bool // of a Solve: the diagonal is 1
 	byNumber bool // of a Mul: by a Number by whose inverse some engines divide
 	inverse  bool // of a Number: it is one of these
 
@@ -195,6 +196,8 @@ func (p *Program) work(i int) int {
 		return 0
 	case s.Prim == Sum || s.Prim == Dot || s.Prim == Affine:
 		return size(s.Shape) * max(s.Args[0].Last(), 1)
+	case s.Prim == Solve: // half of the products are of what is above the diagonal
+		return size(s.Shape) * (s.Shape[1] + 1) / 2
 	}
 	return size(s.Shape)
 }

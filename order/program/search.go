@@ -2,8 +2,8 @@ package program
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -18,7 +18,6 @@ type Search struct {
 	results []operand
 	of      []int // the step of each result
 	byHash  map[uint64][]int
-	seed    maphash.Seed
 	held    int // elements of results
 
 	Evaluations, Steps int // how many were asked for, and how many steps were computed
@@ -39,7 +38,7 @@ func (p *Program) Search(c Call) (*Search, error) {
 	if err := c.Some.in(p.Out.shape); err != nil {
 		return nil, err
 	}
-	s := &Search{p: &single, c: c, seed: maphash.MakeSeed()}
+	s := &Search{p: &single, c: c}
 	s.forget()
 	s.leaves = run{p: s.p, c: &s.c, a: c.Arith, values: make([]operand, len(p.Steps)), need: single.need(c.Some, nil, single.stages), few: single.columns(c.Some)}
 	s.leaves.slots = single.slots(s.leaves.need)
@@ -146,18 +145,7 @@ func (s *Search) Eval(choices []Choice) (Value, error) {
 
 // intern returns the number of a result, which is the number of an equal result if there is one. Two results are equal if their needed numbers are.
 func (s *Search) intern(o operand) int {
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	var b [8]byte
-	write := func(x []float64) {
-		for _, v := range x {
-			binary.LittleEndian.PutUint64(b[:], math.Float64bits(v))
-			h.Write(b[:])
-		}
-	}
-	write(o.v)
-	write(o.e)
-	sum := h.Sum64()
+	sum := mixed(mixed(0, o.v), o.e)
 	for _, id := range s.byHash[sum] {
 		if same := s.results[id]; sameBits(same.v, o.v) && sameBits(same.e, o.e) {
 			return id
@@ -168,6 +156,15 @@ func (s *Search) intern(o operand) int {
 	id := len(s.results) - 1
 	s.byHash[sum] = append(s.byHash[sum], id)
 	return id
+}
+
+// mixed mixes the bits of numbers into a hash.
+func mixed(hash uint64, x []float64) uint64 {
+	for _, v := range x {
+		high, low := bits.Mul64(hash^math.Float64bits(v), 0x9e3779b97f4a7c15) // 2⁶⁴ over the golden ratio
+		hash = high ^ low + 1
+	}
+	return hash
 }
 
 func sameBits(a, b []float64) bool {

@@ -39,6 +39,8 @@ func (r *run) stage(k int) error {
 		r.rank(i, out)
 	case Scatter, Collect:
 		return r.scatter(i, out)
+	case Solve:
+		r.solve(i, out)
 	}
 	return nil
 }

@@ -293,8 +293,8 @@ func wholes(op, attr string, want ...float64) formula {
 	}}
 }
 
-// solvedOf is X of L·X = B of three equations, L having ones on its diagonal.
-func solvedOf[T real](upper bool) func(in [][]T) []T {
+// solvedOf is X of L·X = B of three equations. With unit the diagonal of L counts as ones.
+func solvedOf[T real](upper, unit bool) func(in [][]T) []T {
 	return func(in [][]T) []T {
 		x := slices.Clone(in[1])
 		rows := []int{0, 1, 2}
@@ -305,6 +305,9 @@ func solvedOf[T real](upper bool) func(in [][]T) []T {
 			for c := range 2 {
 				for _, k := range rows[:n] {
 					x[i*2+c] -= in[0][i*3+k] * x[k*2+c]
+				}
+				if !unit {
+					x[i*2+c] /= in[0][i*3+i]
 				}
 			}
 		}
@@ -429,8 +432,9 @@ var formulas = []formula{
 	wholes("div", `"rounding_mode":"trunc"`, 3, -3, 2, 0, -2),
 	wholes("div", `"rounding_mode":"floor"`, 3, -4, 2, 0, -3),
 	wholes("floor_divide", ``, 3, -4, 2, 0, -3),
-	{"linalg_solve_triangular", `"upper":false,"unitriangular":true`, []string{"3x3", "3x2"}, "3x2", solvedOf[float64](false), solvedOf[float32](false)},
-	{"linalg_solve_triangular", `"upper":true,"unitriangular":true`, []string{"3x3", "3x2"}, "3x2", solvedOf[float64](true), solvedOf[float32](true)},
+	{"linalg_solve_triangular", `"upper":false,"unitriangular":true`, []string{"3x3", "3x2"}, "3x2", solvedOf[float64](false, true), solvedOf[float32](false, true)},
+	{"linalg_solve_triangular", `"upper":true,"unitriangular":true`, []string{"3x3", "3x2"}, "3x2", solvedOf[float64](true, true), solvedOf[float32](true, true)},
+	{"linalg_solve_triangular", `"upper":true`, []string{"3x3", "3x2"}, "3x2", solvedOf[float64](true, false), solvedOf[float32](true, false)},
 	{"_scaled_dot_product_flash_attention_for_cpu", `"is_causal":true`, []string{"1x1x3x4", "1x1x3x4", "1x1x3x4"}, "1x1x3x4", attentionOf[float64](0.5, true), attentionOf[float32](0.5, true)},
 	{"_scaled_dot_product_flash_attention_for_cpu", `"is_causal":true`, []string{"1x2x3x4", "1x1x3x4", "1x1x3x4"}, "1x2x3x4", groupedOf[float64], groupedOf[float32]},
 	{"_scaled_dot_product_flash_attention_for_cpu", `"scale":0.25`, []string{"1x1x3x4", "1x1x3x4", "1x1x3x4", "m3x3:1,0,0,1,1,0,1,1,1"}, "1x1x3x4", attentionOf[float64](0.25, true), attentionOf[float32](0.25, true)},

@@ -114,11 +114,7 @@ func convolution(m *maker) program.Var {
 	return y
 }
 
-// maxSolved bounds the rows of a system of equations, each of which is a sum of its own.
-const maxSolved = 256
-
-// solve is X with L·X = B, L being triangular, row by row: xᵢ = (bᵢ − Σ lᵢₖ·xₖ) / lᵢᵢ over the rows before, or behind where L is
-// upper. Bounds follow from those of the rows before: a solver that takes blocks adds in another order, as any sum.
+// solve is X with L·X = B, L being triangular. An upper one is a lower one from the last row to the first.
 func solve(m *maker) program.Var {
 	m.only("upper", "left", "unitriangular")
 	l, x := m.operand(0), m.operand(1)
@@ -127,7 +123,7 @@ func solve(m *maker) program.Var {
 		return m.unknown("its %d axes, or its being on the right", rank)
 	}
 	n, c := l.Last(), x.Last()
-	if l.Shape()[rank-2] != n || x.Shape()[rank-2] != n || n == 0 || n > maxSolved {
+	if l.Shape()[rank-2] != n || x.Shape()[rank-2] != n || n == 0 {
 		return m.unknown("%d equations", n)
 	}
 	l = m.b.Reshape(m.b.Plain(l), -1, n, n)
@@ -139,22 +135,7 @@ func solve(m *maker) program.Var {
 	if upper {
 		l, x = m.b.Reverse(m.b.Reverse(l, 1), 2), m.b.Reverse(x, 1)
 	}
-	var done program.Var
-	for i := range n {
-		row := m.b.Slice(x, 1, i, i+1)
-		if i > 0 {
-			known := m.b.Dot("product", "brk,bkc->brc", m.b.Slice(m.b.Slice(l, 1, i, i+1), 2, 0, i), done)
-			row = m.b.Sub("rest", row, known)
-		}
-		if !m.flag("unitriangular", false) {
-			row = m.b.Div("solution", row, m.b.Slice(m.b.Slice(l, 1, i, i+1), 2, i, i+1))
-		}
-		if i == 0 {
-			done = row
-		} else {
-			done = m.b.Cat(1, done, row)
-		}
-	}
+	done := m.b.Solve("solution", l, x, m.flag("unitriangular", false))
 	if upper {
 		done = m.b.Plain(m.b.Reverse(done, 1))
 	}

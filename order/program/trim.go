@@ -1,0 +1,297 @@
+package program
+
+import "slices"
+
+// A chunked recurrence pads a prompt of nine tokens to a chunk of 64, and drops the other rows from its result. trim makes a program of what is left: without
+// rows that nothing reads, and without zeros that sums only add. The result has the same elements. A product of such a zero and an infinity, which is not a
+// number, is not seen: an engine that has one there has another result than the program.
+
+// trim is the program without padding; the steps themselves, where that saves less than half of the time.
+func trim(steps []Step, out Var) ([]Step, Var) {
+	t := trimmer{steps: steps, cuts: make([][]cut, len(steps)), live: make([][]int, len(steps)), need: make([][]int, len(steps))}
+	if !t.padded() {
+		return steps, out
+	}
+	for i := range steps {
+		t.live[i] = t.liveOf(i)
+	}
+	last := t.cut(out)
+	t.mark(out, last, out.shape)
+	for i := len(steps) - 1; i >= 0; i-- {
+		t.read(i)
+	}
+	all, end := t.rebuilt(out, last)
+	if 2*(&Program{Steps: all}).Time() > (&Program{Steps: steps}).Time() {
+		return steps, out
+	}
+	return all, end
+}
+
+// trimmer has, by step, sizes of the axes of the result: behind live all elements are 0, whatever the arithmetic, and behind need nothing is read; nil where no
+// element is read.
+type trimmer struct {
+	steps      []Step
+	cuts       [][]cut // by step: of its operands
+	live, need [][]int
+}
+
+// padded reports whether the program puts zeros behind something.
+func (t *trimmer) padded() bool {
+	return slices.ContainsFunc(t.steps, func(s Step) bool {
+		return s.Prim == Cat && len(s.Args) > 1 && t.zero(s.Args[len(s.Args)-1].step)
+	})
+}
+
+func (t *trimmer) zero(step int) bool { return t.steps[step].Prim == Number && t.steps[step].Value == 0 }
+
+// cut says which elements of a step's result a view shows, by the axes of that result: element [i, j …] of the view is at index at[a] + i·by[0][a] + j·by[1][a] …
+// of axis a. It is not known of a view whose axis goes over the end of an axis of the result.
+type cut struct {
+	known bool
+	at    []int
+	by    [][]int
+}
+
+func (t *trimmer) cut(v Var) cut {
+	shape := t.steps[v.step].Shape
+	of := contiguous(shape)
+	digits := func(n int) []int {
+		all := make([]int, len(shape))
+		for a, size := range shape {
+			if size > 1 {
+				all[a], n = n/of[a], n%of[a]
+			}
+		}
+		return all
+	}
+	c := cut{known: size(v.shape) > 0 && size(shape) > 0, at: digits(v.off)}
+	most := slices.Clone(c.at)
+	for k, n := range v.shape {
+		stride := v.stride[k]
+		if n == 1 {
+			stride = 0
+		}
+		c.known = c.known && stride >= 0
+		c.by = append(c.by, digits(max(stride, 0)))
+		for a, by := range c.by[k] {
+			most[a] += by * (n - 1)
+		}
+	}
+	for a, n := range most {
+		c.known = c.known && n < shape[a]
+	}
+	return c
+}
+
+// liveView are the sizes of a view behind which it shows zeros: all 0 where it shows nothing else.
+func (t *trimmer) liveView(v Var, c cut) []int {
+	of, all := t.live[v.step], slices.Clone(v.shape)
+	if slices.Contains(of, 0) {
+		clear(all)
+		return all
+	}
+	if !c.known {
+		return all
+	}
+	for a, n := range of {
+		if c.at[a] >= n {
+			clear(all)
+			return all
+		}
+		for k := range all {
+			if by := c.by[k][a]; by > 0 {
+				all[k] = min(all[k], (n-c.at[a]+by-1)/by)
+			}
+		}
+	}
+	return all
+}
+
+// liveOf are the live sizes of a step's result, given those of its operands.
+func (t *trimmer) liveOf(i int) []int {
+	s := &t.steps[i]
+	live := slices.Clone(s.Shape)
+	if t.zero(i) {
+		clear(live)
+		return live
+	}
+	var of [][]int
+	for _, a := range s.Args {
+		c := t.cut(a)
+		t.cuts[i] = append(t.cuts[i], c)
+		of = append(of, t.liveView(a, c))
+	}
+	switch s.Prim {
+	case Neg, Round, Copy, Max, Add, Sub:
+		clear(live)
+		for _, sizes := range of {
+			live = largest(live, sizes)
+		}
+	case Choose:
+		live = largest(of[1], of[2])
+	case Mul, Dot:
+		for k, sizes := range of {
+			for a := range live {
+				if s.Args[k].shape[a] == s.Shape[a] { // a product repeats an operand along the axes of the other
+					live[a] = min(live[a], sizes[a])
+				}
+			}
+			if slices.Contains(sizes, 0) {
+				clear(live)
+			}
+		}
+	case Cat:
+		clear(live)
+		from := 0
+		for k, sizes := range of {
+			if !slices.Contains(sizes, 0) {
+				sizes[s.Axis] += from
+				live = largest(live, sizes)
+			}
+			from += s.Args[k].shape[s.Axis]
+		}
+	case Solve: // a row of zeros that reads no other row stays one
+		live = slices.Clone(of[1])
+		if !slices.Contains(live, 0) {
+			live[1] = max(live[1], of[0][1])
+		}
+	}
+	if slices.Contains(live, 0) {
+		clear(live)
+	}
+	return live
+}
+
+// largest are the larger of two sizes of each axis.
+func largest(x, y []int) []int {
+	all := slices.Clone(x)
+	for a := range all {
+		all[a] = max(all[a], y[a])
+	}
+	return all
+}
+
+// mark notes that a view is read up to some sizes of its axes.
+func (t *trimmer) mark(v Var, c cut, sizes []int) {
+	shape := t.steps[v.step].Shape
+	if t.need[v.step] == nil {
+		t.need[v.step] = make([]int, len(shape))
+	}
+	need := t.need[v.step]
+	for a := range need {
+		end := shape[a]
+		if c.known {
+			end = c.at[a] + 1
+			for k, n := range sizes {
+				end += c.by[k][a] * (n - 1)
+			}
+		}
+		need[a] = max(need[a], end)
+	}
+}
+
+// read marks what a step reads for the elements that are read of its result.
+func (t *trimmer) read(i int) {
+	s := &t.steps[i]
+	if t.need[i] == nil || s.Prim.leaf() {
+		return
+	}
+	if !t.trims(s) {
+		copy(t.need[i], s.Shape)
+	}
+	for k, a := range s.Args {
+		if sizes := t.sizes(i, k); !slices.Contains(sizes, 0) {
+			t.mark(a, t.cuts[i][k], sizes)
+		}
+	}
+}
+
+// trims reports whether some of a step's elements can be computed from some of its operands' elements.
+func (t *trimmer) trims(s *Step) bool {
+	switch {
+	case s.Prim == Dot, s.Prim == Sum, s.Prim == RowMax, s.Prim == Cat, s.Prim == Solve:
+		return true
+	case s.Prim == Choose, s.Prim.byElement() && s.Prim != Angle:
+		return !slices.ContainsFunc(s.Args, func(a Var) bool { return !slices.Equal(a.shape, s.Shape) })
+	}
+	return false
+}
+
+// sizes are the sizes up to which operand k of a step is read; one is 0 where nothing of it is.
+func (t *trimmer) sizes(i, k int) []int {
+	s, v := &t.steps[i], t.steps[i].Args[k]
+	need := t.need[i]
+	switch {
+	case !t.trims(s):
+		return v.shape
+	case s.Prim == Dot, s.Prim == Sum:
+		terms := v.Last()
+		for n, a := range s.Args {
+			live := t.liveView(a, t.cuts[i][n])
+			terms = min(terms, live[len(live)-1])
+		}
+		sizes := slices.Clone(need)
+		if s.Prim == Sum {
+			sizes = sizes[:len(sizes)-1]
+		}
+		for a := range sizes {
+			sizes[a] = min(sizes[a], v.shape[a])
+		}
+		return append(sizes, min(max(terms, 1), v.Last()))
+	case s.Prim == RowMax:
+		return append(slices.Clone(need[:len(need)-1]), v.Last())
+	case s.Prim == Solve && k == 0:
+		return []int{need[0], need[1], need[1]}
+	case s.Prim == Cat:
+		sizes := slices.Clone(need)
+		for _, a := range s.Args[:k] {
+			sizes[s.Axis] -= a.shape[s.Axis]
+		}
+		sizes[s.Axis] = min(max(sizes[s.Axis], 0), v.shape[s.Axis])
+		return sizes
+	}
+	return need
+}
+
+// rebuilt are the steps that are read, with the shapes that are.
+func (t *trimmer) rebuilt(out Var, last cut) ([]Step, Var) {
+	var all []Step
+	to := make([]int, len(t.steps))
+	view := func(v Var, c cut, sizes []int) Var {
+		w := Var{to[v.step], v.off, slices.Clone(sizes), v.stride}
+		if shape := all[w.step].Shape; c.known && !slices.Equal(shape, t.steps[v.step].Shape) {
+			of := contiguous(shape)
+			w.off, w.stride = 0, make([]int, len(sizes))
+			for a, n := range of {
+				w.off += c.at[a] * n
+				for k := range sizes {
+					w.stride[k] += c.by[k][a] * n
+				}
+			}
+		}
+		return w
+	}
+	for i := range t.steps {
+		s := t.steps[i]
+		if t.need[i] == nil && (!s.Prim.leaf() || s.Prim == Number || s.Prim == Vector) {
+			continue
+		}
+		if s.readers = 0; !s.Prim.leaf() {
+			s.Shape = t.need[i]
+		}
+		old := s.Args
+		s.Args = nil
+		for k, a := range old {
+			sizes := t.sizes(i, k)
+			if slices.Contains(sizes, 0) && size(a.shape) > 0 { // a part that is not read
+				continue
+			}
+			w := view(a, t.cuts[i][k], sizes)
+			all[w.step].readers++
+			s.Args = append(s.Args, w)
+		}
+		to[i] = len(all)
+		all = append(all, s)
+	}
+	return all, view(out, last, out.shape)
+}
