@@ -111,7 +111,9 @@ type Options struct {
 
 	LocalLabel     string // what to call the sides beside their producers: "golden"
 	ReferenceLabel string
-	TokenText      func(id int) string // nil: ids are shown without texts
+	// TokenTexts gives what says the text of a token id. It is called at the end, so that a tokenizer can be read beside the comparison; an error is the error of
+	// the comparison. Where it is nil, or gives nil, ids are shown without texts.
+	TokenTexts func() (func(id int) string, error)
 
 	// Observe is shown each pair of tensors of one shape after its row is decided, in the order of the walk. An error ends the
 	// comparison. It may not change the row. nil: nothing is shown.
@@ -200,6 +202,9 @@ func Run(ctx context.Context, localTrace, referenceTrace *capture.Trace, o Optio
 		return nil, err
 	}
 	if err := w.sight(); err != nil {
+		return nil, err
+	}
+	if err := w.spell(); err != nil {
 		return nil, err
 	}
 	w.res.strip()
@@ -358,9 +363,9 @@ func (w *walker) inputs(pass int) error {
 	if err != nil || !okL && !okR {
 		return err
 	}
-	in := Input{Pass: pass, Local: l, Reference: r, Texts: texts(l, w.o.TokenText), Match: okL && okR && slices.Equal(l, r)}
+	in := Input{Pass: pass, Local: l, Reference: r, Match: okL && okR && slices.Equal(l, r)}
 	if okL && okR && !in.Match && w.batched(pass, order.InputIDs) == "" {
-		in.Edits = withTexts(edits(r, l), w.o.TokenText)
+		in.Edits = edits(r, l)
 	}
 	w.res.Inputs = append(w.res.Inputs, in)
 	return nil

@@ -149,7 +149,7 @@ func (w *walker) choice(p *pair, row int) (Next, error) {
 		return Next{}, err
 	}
 	topL, topR := likeliest(l), likeliest(r)
-	n := Next{Top: candidates(l, r, w.o.TokenText), Local: -1, Reference: -1, KL: measure.Number(new(measure.Softmaxes).Divergence(l, r)), Lead: measure.Nan, Gap: measure.Nan}
+	n := Next{Top: candidates(l, r), Local: -1, Reference: -1, KL: measure.Number(new(measure.Softmaxes).Divergence(l, r)), Lead: measure.Nan, Gap: measure.Nan}
 	if len(topL) > 0 {
 		n.Local = topL[0]
 	}
@@ -253,7 +253,7 @@ func rank(row []float64, id int) int {
 }
 
 // candidates are the tokens of [Next.Top].
-func candidates(l, r []float64, text func(id int) string) []Token {
+func candidates(l, r []float64) []Token {
 	ids := likeliest(r)
 	for _, id := range likeliest(l) {
 		if !slices.Contains(ids, id) {
@@ -263,10 +263,6 @@ func candidates(l, r []float64, text func(id int) string) []Token {
 	tokens := make([]Token, len(ids))
 	for i, id := range ids {
 		tokens[i] = Token{ID: id, ReferenceRank: rank(r, id), LocalRank: rank(l, id), Reference: measure.Number(r[id]), Local: measure.Number(l[id])}
-		if text != nil {
-			s := text(id)
-			tokens[i].Text = &s
-		}
 	}
 	return tokens
 }

@@ -104,12 +104,14 @@ func softmax(row []float64) []float64 {
 }
 
 func TestCandidates(t *testing.T) {
-	text := func(id int) string { return fmt.Sprint("t", id) }
+	texts := func() (func(id int) string, error) {
+		return func(id int) string { return fmt.Sprint("t", id) }, nil
+	}
 	local := []float64{9, 8, notANum, 6, 5, 4, 3, -inf, 10}
 	ref := []float64{8, 8, 7, 6, 5, 4, 3, 2, notANum}
-	got := logits(t, local, ref, []int{1, 1, 9}, compare.Options{TokenText: text}).Passes[0].Last
+	got := logits(t, local, ref, []int{1, 1, 9}, compare.Options{TokenTexts: texts}).Passes[0].Last
 	token := func(id, rankR, rankL int) compare.Token {
-		s := text(id)
+		s := fmt.Sprint("t", id)
 		return compare.Token{ID: id, Text: &s, ReferenceRank: rankR, LocalRank: rankL, Reference: measure.Number(ref[id]), Local: measure.Number(local[id])}
 	}
 	// Of equal logits the lower id is first, a NaN has no rank, and of the local side's five only the first is new.

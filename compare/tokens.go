@@ -136,18 +136,36 @@ func backtrack(history [][]int, d, k, x int) []EditOp {
 	return ops
 }
 
-// withTexts gives each id of a script its text.
-func withTexts(script []Edit, text func(id int) string) []Edit {
-	for i := range script {
-		script[i].Texts = texts(script[i].IDs, text)
+// spell gives the ids of the result their texts.
+func (w *walker) spell() error {
+	if w.o.TokenTexts == nil {
+		return nil
 	}
-	return script
+	text, err := w.o.TokenTexts()
+	if text == nil || err != nil {
+		return err
+	}
+	for i := range w.res.Inputs {
+		in := &w.res.Inputs[i]
+		in.Texts = texts(in.Local, text)
+		for k := range in.Edits {
+			in.Edits[k].Texts = texts(in.Edits[k].IDs, text)
+		}
+	}
+	if w.res.Final == nil {
+		return nil
+	}
+	for _, pass := range w.res.Final.Passes {
+		for i := range pass.Last.Top {
+			t := &pass.Last.Top[i]
+			s := text(t.ID)
+			t.Text = &s
+		}
+	}
+	return nil
 }
 
 func texts(ids []int64, text func(id int) string) []string {
-	if text == nil {
-		return nil
-	}
 	out := make([]string, len(ids))
 	for i, id := range ids {
 		out[i] = text(int(id))

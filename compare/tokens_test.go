@@ -20,9 +20,10 @@ func script(t testing.TB, ref, loc []float64) (*compare.Result, []compare.Edit) 
 	t.Helper()
 	x := fire("x", hooks.F32, []int{8}, some...)
 	l, r := build(t, manifest("local", 0), ids(loc...), x), build(t, manifest("reference", 0), ids(ref...), x)
-	res := run(t, l, r, compare.Options{
-		Order: names(t, "x", "input_ids"), All: true, TokenText: func(id int) string { return fmt.Sprintf("<%d>", id) },
-	})
+	texts := func() (func(id int) string, error) {
+		return func(id int) string { return fmt.Sprintf("<%d>", id) }, nil
+	}
+	res := run(t, l, r, compare.Options{Order: names(t, "x", "input_ids"), All: true, TokenTexts: texts})
 	return res, res.Inputs[0].Edits
 }
 

@@ -213,14 +213,21 @@ func mostLeft(left, shape []int, axis, n int) []int {
 	for at := range indexesOf(left, shape, axis) {
 		count[at.index]++
 	}
-	all := make([]int, len(count))
-	for k := range all {
-		all[k] = k
+	var most []int // those with most first; of as many, the first index
+	for k, left := range count {
+		if len(most) == n && (n == 0 || left <= count[most[n-1]]) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(most, left, func(k, left int) int {
+			if count[k] >= left {
+				return -1
+			}
+			return 1
+		})
+		most = slices.Insert(most[:min(len(most), n-1)], at, k)
 	}
-	slices.SortStableFunc(all, func(a, b int) int { return count[b] - count[a] })
-	all = all[:min(n, len(all))]
-	slices.Sort(all)
-	return all
+	slices.Sort(most)
+	return most
 }
 
 // placed is the place of an element along an axis. outer numbers the indexes of the axes before, and inner is the count of elements of one index.

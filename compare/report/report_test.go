@@ -151,7 +151,9 @@ func (c result) run(t *testing.T) *compare.Result {
 	return res
 }
 
-func text(id int) string { return fmt.Sprintf("▁t%d", id) }
+func texts() (func(id int) string, error) {
+	return func(id int) string { return fmt.Sprintf("▁t%d", id) }, nil
+}
 
 // cases are the reports in testdata.
 func cases(t *testing.T) map[string]result {
@@ -180,14 +182,14 @@ func cases(t *testing.T) map[string]result {
 		return func(m *capture.Manifest) { m.Scope, m.Config = capture.Scope{}, json.RawMessage(`{"window":`+size+`}`) }
 	}
 	return map[string]result{
-		"match": {l: mlp(1)[:2], r: mlp(1)[:2], o: compare.Options{Order: names(t, "input_ids", "embed_tokens"), ReferenceLabel: "golden", TokenText: text}},
+		"match": {l: mlp(1)[:2], r: mlp(1)[:2], o: compare.Options{Order: names(t, "input_ids", "embed_tokens"), ReferenceLabel: "golden", TokenTexts: texts}},
 		"divergence": {
 			l: mlp(2), r: mlp(1), lm: undeclared, rm: undeclared,
-			o: compare.Options{Order: tiny(t), ReferenceLabel: "golden", TokenText: text},
+			o: compare.Options{Order: tiny(t), ReferenceLabel: "golden", TokenTexts: texts},
 		},
 		"tokens": {
 			l: []hooks.Event{tensor(0, "input_ids", []int{1, 3}, 500, 501, 9)}, r: []hooks.Event{ids},
-			o: compare.Options{Order: names(t, "input_ids", "x"), TokenText: text},
+			o: compare.Options{Order: names(t, "input_ids", "x"), TokenTexts: texts},
 		},
 		"uncertified": {l: mlp(1)[:2], r: mlp(1)[:2], o: compare.Options{Order: names(t, "input_ids", "embed_tokens"), NotIsolated: "the order has names and no operations"}},
 		"missing":     {l: mlp(1)[:2], r: mlp(1), o: compare.Options{Order: names(t, "input_ids", "embed_tokens", "layers.0.mlp.gated", "layers.0.mlp.down_proj")}},
@@ -202,20 +204,20 @@ func cases(t *testing.T) map[string]result {
 		"tie": {
 			l: vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8.001, 4, 8, -9),
 			r: vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 1, 1, 2, 8, 4, 8.001, -9),
-			o: compare.Options{Order: names(t, "input_ids", "position_ids", "logits"), TokenText: text, Noise: &gate.NoiseFloor{
+			o: compare.Options{Order: names(t, "input_ids", "position_ids", "logits"), TokenTexts: texts, Noise: &gate.NoiseFloor{
 				DType: "float32", Entries: map[string]gate.Noise{"logits": {RelL2: 1e-4}},
 			}, All: true},
 		},
 		"ab": {
 			l: mlp(2), r: mlp(1), lm: window("4"), rm: window("8"),
-			o: compare.Options{Order: tiny(t), AB: true, LocalLabel: "off.safetensors", ReferenceLabel: "on.safetensors", TokenText: text},
+			o: compare.Options{Order: tiny(t), AB: true, LocalLabel: "off.safetensors", ReferenceLabel: "on.safetensors", TokenTexts: texts},
 		},
 		"expected": {
 			l: append(mlp(2), vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8, 4, 7, -9)[2]),
 			r: append(mlp(1), vocabulary(1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 2, 1, 2, 8, 4, 7, -9)[2]),
 			o: compare.Options{
 				Order: names(t, "input_ids", "embed_tokens", "layers.0.mlp.gated", "layers.0.mlp.down_proj", "logits"),
-				AB:    true, Different: []string{"*.down_proj", "*.gated"}, TokenText: text,
+				AB:    true, Different: []string{"*.down_proj", "*.gated"}, TokenTexts: texts,
 			},
 		},
 		"notes": {
@@ -366,7 +368,9 @@ func TestHostileNames(t *testing.T) {
 	}
 	list := names(t, "input_ids")
 	list.Entries[0].Name = evil
-	c.o = compare.Options{Order: list, TokenText: func(int) string { return evil }}
+	c.o = compare.Options{Order: list, TokenTexts: func() (func(int) string, error) {
+		return func(int) string { return evil }, nil
+	}}
 	res := c.run(t)
 	for _, v := range []report.View{report.Short, report.Evidence, report.Everything, report.VerdictOnly} {
 		got := written(t, res, report.Style{}.WithView(v).WithSince(evil))

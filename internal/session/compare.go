@@ -101,7 +101,7 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (_ *compare.Resu
 	}
 	o := compare.Options{
 		// A gate is about everything at the level asked for, whatever the port says that it can show.
-		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenText: j.texts(),
+		Given: s.Local.Kind == KindFile, Order: j.record, Named: j.Order != "" || e.Gate, Scope: j.compared(ref.Trace, a.LevelTyped), ReferenceLabel: ref.Label, TokenTexts: j.texts,
 		Flaws: append(mapped.Differ, flaws...), Parity: e.Gate, Map: mapOf(mapped), Remarks: j.remarks(),
 	}
 	if s.Model == "" && a.Run == "" && s.Local.Kind != KindFile {
@@ -226,9 +226,7 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	}
 	o.Given, o.Parity = true, e.Gate && !o.AB
 	o.Named, o.Scope = s.Order != "" || e.Gate && !o.AB, s.Scope
-	if o.TokenText, err = TraceTexts(s.Model, local, ref); err != nil {
-		return nil, err
-	}
+	o.TokenTexts = textsBeside(s.Model, local, ref)
 	var ck *checkpoint.Checkpoint
 	if !o.AB || named || sameModel(local, ref) { // of two models there is no one noise floor
 		weights := s.Weights

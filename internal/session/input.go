@@ -106,11 +106,11 @@ func (j *Job) Text(id int) string {
 }
 
 // texts gives the texts of ids; nil when there is no tokenizer.
-func (j *Job) texts() func(int) string {
+func (j *Job) texts() (func(int) string, error) {
 	if j.tok == nil && j.byRunner == nil {
-		return nil
+		return nil, nil
 	}
-	return j.Text
+	return j.Text, nil
 }
 
 // ShowInput prints the model and the ids with their texts.

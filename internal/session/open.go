@@ -53,3 +53,18 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 	}
 	return tok.Texts(), nil
 }
+
+// textsBeside is [TraceTexts], read while something else is done.
+func textsBeside(dir string, traces ...*capture.Trace) func() (func(int) string, error) {
+	var texts func(int) string
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		texts, err = TraceTexts(dir, traces...)
+	}()
+	return func() (func(int) string, error) {
+		<-done
+		return texts, err
+	}
+}

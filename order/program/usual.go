@@ -17,8 +17,6 @@ func (f finisher) usual(v, e float64) (r, bound float64, ok bool) {
 		e += unit32*(size+e) + math.Abs(n-v)
 	}
 	switch {
-	case v == 0 && e == 0:
-		return n, 0, true
 	case !(size-e >= normal32 && size+e < overflow32/2):
 		return 0, 0, false
 	case f.round == Plain:
