@@ -5,7 +5,6 @@ import (
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
-	"github.com/tracediff/tracediff/order/program/functions"
 )
 
 // The ways to the exponential of a fused attention. Of the vector function that torch has on a CPU there is one for 16 bits and one for float32;
@@ -128,7 +127,7 @@ func (r *run) fusedExp(c Choice, f finisher, width int, out, x operand) {
 			out.v[i], _ = f.one(floats.Exp(v), 0)
 			continue
 		}
-		v, e := function(floats.Exp, functions.Exp, v, xe)
+		v, e := function(monotone[Exp], v, xe)
 		if c.Way == WayStatedError {
 			e += statedError * v
 		}

@@ -124,14 +124,23 @@ func root(x, xe float64) (v, e float64) {
 
 // function is a monotone function of a library: its bound is its change over [x−e, x+e], and the error of the library without
 // the rounding of the result.
-func function(f func(float64) float64, units, x, xe float64) (v, e float64) {
-	if v = f(x); math.IsInf(v, 0) && f(x-xe) == v && f(x+xe) == v {
+func function(f library, x, xe float64) (v, e float64) {
+	if v = f.of(x); math.IsInf(v, 0) && f.of(x-xe) == v && f.of(x+xe) == v {
 		return v, 0
 	}
 	if xe > 0 {
-		e = max(math.Abs(f(x+xe)-v), math.Abs(v-f(x-xe)))
+		switch f.farthest {
+		case upper:
+			e = math.Abs(f.of(x+xe) - v)
+		case lower:
+			e = math.Abs(f.of(x-xe) - v)
+		case inner:
+			e = math.Abs(f.of(x-math.Copysign(xe, x)) - v)
+		default:
+			e = math.Max(math.Abs(f.of(x+xe)-v), math.Abs(f.of(x-xe)-v))
+		}
 	}
-	return v, e + (units-1)*unit32*math.Abs(v)
+	return v, e + (f.units-1)*unit32*math.Abs(v)
 }
 
 // power is xʸ with what it changes by over its operands' bounds: monotone in |x| and in y, it changes most in a corner. Of a
@@ -251,16 +260,28 @@ func (r *run) apply(i int, out, x, y operand) {
 	}
 }
 
-// library is a monotone function of a library, and what that may be off by: units of the result, and of 1 whatever the result is.
+// library is a monotone function of a library, what that may be off by, in units of the result and of 1 whatever the result is, and where its values are
+// farthest from its value at x.
 type library struct {
 	of           func(float64) float64
 	units, extra float64
+	farthest     end
 }
 
+// end is an end of [x−e, x+e].
+type end uint8
+
+const (
+	anyEnd end = iota // it is not known which
+	upper             // x+e, as of a convex function that grows
+	lower             // x−e, as of a concave one
+	inner             // the one nearer to 0, as of an odd function that is concave above 0
+)
+
 var monotone = map[Prim]library{
-	Exp: {of: floats.Exp, units: functions.Exp}, Log: {of: math.Log, units: functions.Log}, Log1p: {of: math.Log1p, units: functions.Log},
-	Expm1: {of: math.Expm1, units: functions.Log}, Tanh: {of: floats.Tanh, units: functions.Tanh},
-	Erf: {of: math.Erf, units: functions.Erf, extra: functions.FusedErf},
+	Exp: {of: floats.Exp, units: functions.Exp, farthest: upper}, Log: {of: math.Log, units: functions.Log, farthest: lower},
+	Log1p: {of: math.Log1p, units: functions.Log, farthest: lower}, Expm1: {of: math.Expm1, units: functions.Log, farthest: upper},
+	Tanh: {of: floats.Tanh, units: functions.Tanh, farthest: inner}, Erf: {of: math.Erf, units: functions.Erf, extra: functions.FusedErf, farthest: inner},
 }
 
 // each applies a monotone function.
@@ -273,7 +294,7 @@ func (r *run) each(f finisher, fn library, out, x operand) {
 		return
 	}
 	for i, v := range x.v {
-		v, e := function(fn.of, fn.units, v, x.e[i])
+		v, e := function(fn, v, x.e[i])
 		if fn.extra == 0 {
 			out.v[i], out.e[i] = f.one(v, e)
 			continue

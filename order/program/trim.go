@@ -42,7 +42,9 @@ func (t *trimmer) padded() bool {
 	})
 }
 
-func (t *trimmer) zero(step int) bool { return t.steps[step].Prim == Number && t.steps[step].Value == 0 }
+func (t *trimmer) zero(step int) bool {
+	return t.steps[step].Prim == Number && t.steps[step].Value == 0
+}
 
 // cut says which elements of a step's result a view shows, by the axes of that result: element [i, j …] of the view is at index at[a] + i·by[0][a] + j·by[1][a] …
 // of axis a. It is not known of a view whose axis goes over the end of an axis of the result.
