@@ -199,9 +199,11 @@ func kept(left, shape []int, axis int, keep []int) []int {
 		place[k] = at + 1
 	}
 	some := make([]int, 0, len(left)/shape[axis]*len(keep))
-	for at, i := range indexesOf(left, shape, axis) {
-		if at.index = place[at.index]; at.index > 0 {
-			some = append(some, (at.outer*len(keep)+at.index-1)*at.inner+i)
+	for at, run := range runsOf(left, shape, axis) {
+		if to := place[at.index]; to > 0 {
+			for _, i := range run {
+				some = append(some, (at.outer*len(keep)+to-1)*at.inner+i-at.first)
+			}
 		}
 	}
 	return some
@@ -210,8 +212,8 @@ func kept(left, shape []int, axis int, keep []int) []int {
 // mostLeft are the indexes of an axis with most of what is left, in their order.
 func mostLeft(left, shape []int, axis, n int) []int {
 	count := make([]int, shape[axis])
-	for at := range indexesOf(left, shape, axis) {
-		count[at.index]++
+	for at, run := range runsOf(left, shape, axis) {
+		count[at.index] += len(run)
 	}
 	var most []int // those with most first; of as many, the first index
 	for k, left := range count {
@@ -230,27 +232,23 @@ func mostLeft(left, shape []int, axis, n int) []int {
 	return most
 }
 
-// placed is the place of an element along an axis. outer numbers the indexes of the axes before, and inner is the count of elements of one index.
-type placed struct{ outer, index, inner int }
+// placed is an index of an axis. outer numbers the indexes of the axes before, inner is the count of elements of one index, and first is its first element.
+type placed struct{ outer, index, inner, first int }
 
-// indexesOf yields the place of each of some elements along an axis, and the number of the element among those of its index. It divides only where an element
-// does not follow the one before.
-func indexesOf(some, shape []int, axis int) iter.Seq2[placed, int] {
+// runsOf yields the elements of each index of an axis, of some elements that ascend.
+func runsOf(some, shape []int, axis int) iter.Seq2[placed, []int] {
 	inner, n := size(shape[axis+1:]), shape[axis]
-	return func(yield func(placed, int) bool) {
-		at, from := placed{inner: inner}, 0 // from: the first element of this index
-		for _, i := range some {
-			switch off := i - from; {
-			case off >= 0 && off < inner:
-			case off >= inner && off < 2*inner && at.index+1 < n:
-				at.index, from = at.index+1, from+inner
-			default:
-				from = i / inner * inner
-				at.outer, at.index = i/inner/n, i/inner%n
+	return func(yield func(placed, []int) bool) {
+		for len(some) > 0 {
+			index := some[0] / inner
+			end := 1 // of one element a search is longer than a look
+			if inner > 1 {
+				end, _ = slices.BinarySearch(some, (index+1)*inner)
 			}
-			if !yield(at, i-from) {
+			if !yield(placed{index / n, index % n, inner, index * inner}, some[:end]) {
 				return
 			}
+			some = some[end:]
 		}
 	}
 }
