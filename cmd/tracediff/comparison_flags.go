@@ -55,7 +55,7 @@ func isolateOptions(c *cli.Context) (o certify.IsolateOptions, err error) {
 		return o, hint.Add(fmt.Errorf("--bound is %q", bound), "want probabilistic or rigorous")
 	}
 	if o.Room, err = amount.ParseBytes(c.String("memory")); err != nil || o.Room < leastMemory {
-		return o, hint.Add(fmt.Errorf("--memory is %q", c.String("memory")), "want at least "+amount.Bytes(leastMemory)+", such as 512MiB or 4GiB")
+		return o, hint.Add(fmt.Errorf("--memory is %q", c.String("memory")), "want a number and its unit, such as 512MiB or 4GiB, and at least "+amount.Bytes(leastMemory))
 	}
 	debug.SetMemoryLimit(o.Room)
 	if before := debug.SetGCPercent(leastGarbage); before > leastGarbage {

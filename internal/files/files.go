@@ -115,10 +115,29 @@ func ReadFS(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	return limited(name, f, limit)
 }
 
+// CheckFS is the error of [ReadFS] for a file that is no regular one, or is too large, before anything of it is read. A file that is not there is none.
+func CheckFS(fsys fs.FS, name string, limit int64) error {
+	switch info, err := fs.Stat(fsys, name); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return Irregular(name, info.Mode())
+	case info.Size() > limit:
+		return tooLarge(name, limit)
+	}
+	return nil
+}
+
+func tooLarge(path string, limit int64) error {
+	return &Error{Path: path, Why: "is larger than " + size(limit)}
+}
+
 func limited(path string, r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = &Error{Path: path, Why: "is larger than " + size(limit)}
+		err = tooLarge(path, limit)
 	}
 	return data, err
 }

@@ -226,7 +226,9 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	}
 	o.Given, o.Parity = true, e.Gate && !o.AB
 	o.Named, o.Scope = s.Order != "" || e.Gate && !o.AB, s.Scope
-	o.TokenTexts = textsBeside(s.Model, local, ref)
+	if o.TokenTexts, err = textsBeside(s.Model, local, ref); err != nil {
+		return nil, err
+	}
 	var ck *checkpoint.Checkpoint
 	if !o.AB || named || sameModel(local, ref) { // of two models there is no one noise floor
 		weights := s.Weights

@@ -26,36 +26,52 @@ func openTrace(path string) (*capture.Trace, error) {
 }
 
 // TraceTexts returns a function from token ids to texts. It reads the tokenizer of the named model, or the embedded tokenizer for traces of the embedded
-// checkpoint. The function is nil if there is no tokenizer. A tokenizer that is no regular file, or is too large, is an error.
+// model. The function is nil where there is no tokenizer that can be read; a file that is not to be read is an error.
 func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) {
-	var folder fs.FS
-	if dir != "" {
-		folder = os.DirFS(dir)
-	} else {
-		sub, err := fs.Sub(fixtures.Files, Embedded)
-		config, err2 := readModelConfig("")
-		if err != nil || err2 != nil {
-			return nil, nil
-		}
-		for _, t := range traces {
-			if t.Manifest().Config == nil || !order.SameConfig(t.Manifest().Config, config.Canonical()) {
-				return nil, nil
-			}
-		}
-		folder = sub
+	folder := tokenizerFolder(dir, traces)
+	if folder == nil {
+		return nil, nil
 	}
 	tok, err := tokenizer.Open(folder)
-	if place := (*files.Error)(nil); errors.As(err, &place) {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
 	if err != nil {
-		return nil, nil
+		return nil, ofPlace(dir, err)
 	}
 	return tok.Texts(), nil
 }
 
-// textsBeside is [TraceTexts], read while something else is done.
-func textsBeside(dir string, traces ...*capture.Trace) func() (func(int) string, error) {
+// ofPlace is the error of a file that is not to be read; nil for any other one.
+func ofPlace(dir string, err error) error {
+	if place := (*files.Error)(nil); errors.As(err, &place) {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return nil
+}
+
+// tokenizerFolder is where the tokenizer of traces is; nil where that is not known.
+func tokenizerFolder(dir string, traces []*capture.Trace) fs.FS {
+	if dir != "" {
+		return os.DirFS(dir)
+	}
+	sub, err := fs.Sub(fixtures.Files, Embedded)
+	config, err2 := readModelConfig("")
+	if err != nil || err2 != nil {
+		return nil
+	}
+	for _, t := range traces {
+		if t.Manifest().Config == nil || !order.SameConfig(t.Manifest().Config, config.Canonical()) {
+			return nil
+		}
+	}
+	return sub
+}
+
+// textsBeside is [TraceTexts], read while something else is done. A file that is not to be read is said at once.
+func textsBeside(dir string, traces ...*capture.Trace) (func() (func(int) string, error), error) {
+	if folder := tokenizerFolder(dir, traces); folder != nil {
+		if err := ofPlace(dir, tokenizer.Check(folder)); err != nil {
+			return nil, err
+		}
+	}
 	var texts func(int) string
 	var err error
 	done := make(chan struct{})
@@ -66,5 +82,5 @@ func textsBeside(dir string, traces ...*capture.Trace) func() (func(int) string,
 	return func() (func(int) string, error) {
 		<-done
 		return texts, err
-	}
+	}, nil
 }

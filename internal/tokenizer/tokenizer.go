@@ -109,6 +109,16 @@ func Open(fsys fs.FS) (*Tokenizer, error) {
 	return nil, fmt.Errorf("no tokenizer: looked for %s, then %s; %s", jsonFile, modelFile, passIDs)
 }
 
+// Check is the error of [Open] for a file that is not to be read: no regular file, or too large. It reads nothing.
+func Check(fsys fs.FS) error {
+	for _, name := range []string{jsonFile, modelFile, configFile, templateFile} {
+		if err := files.CheckFS(fsys, name, maxFile); err != nil {
+			return fmt.Errorf("reading the tokenizer: %w", err)
+		}
+	}
+	return nil
+}
+
 // Encode returns the ids of text, without a BOS before them. Empty text has no ids.
 //
 // Text that is not valid UTF-8 is an error that gives the place. The alternative, to replace the bad

@@ -196,7 +196,7 @@ func (b *Builder) round(x Var, to Rounding) Var {
 	}
 	s := &b.steps[x.step]
 	whole := x.off == 0 && size(x.shape) == size(s.Shape) && x.plain()
-	if s.Prim.Computes() && s.Round == Plain && s.readers == 0 && whole {
+	if s.Prim.Computes() && s.Prim != Solve && s.Round == Plain && s.readers == 0 && whole { // the rows of a solution are rounded when all are there
 		s.Round = to
 		return x
 	}

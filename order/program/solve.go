@@ -1,6 +1,9 @@
 package program
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Solve is X [m,n,c] with L·X = B for each of m systems: L [m,n,n] is lower triangular, and what stands above its diagonal is not read. With unit the diagonal is
 // 1, whatever stands there. B is [m,n,c].
@@ -11,9 +14,9 @@ func (b *Builder) Solve(name string, l, rest Var, unit bool) Var {
 	return b.add(Step{Prim: Solve, Name: name, Args: []Var{l, rest}, Shape: rest.shape, unit: unit})
 }
 
-// solve computes a Solve row by row: xᵢ = (bᵢ − Σ lᵢₖ·xₖ) / lᵢᵢ over the rows k before i. Each sum is rounded to float32, each difference is, and each row as the
-// step is before later rows read it. The bound of a row follows from the bounds of the rows before; it is for sums in any order, as solvers take them that go by
-// blocks.
+// solve computes a Solve row by row: xᵢ = (bᵢ − Σ lᵢₖ·xₖ) / lᵢᵢ over the rows k before i. Each sum is rounded to float32, and each row as the step is before later
+// rows read it. The bound of a row follows from the bounds of the rows before. bᵢ is a term of the sum like any other: a solver that goes by columns takes the
+// products off it one by one, and rounds each difference.
 func (r *run) solve(i int, out operand) {
 	s := &r.p.Steps[i]
 	n, width := s.Shape[1], s.Shape[2]
@@ -24,33 +27,47 @@ func (r *run) solve(i int, out operand) {
 	if !s.unit {
 		ofRest = between
 	}
-	finite := true                                   // what is solved of this system
-	columns, known := r.room(width*n), r.room(width) // columns are those of the solution: what a sum reads follows each other
+	finite := true               // what is solved of this system
+	columns := r.room(width * n) // of the solution: what a sum reads follows each other
 	for row := range s.Shape[0] * n {
 		x, above := out.slice(row*width, width), row%n
-		copy(x.v, b.v[row*width:])
-		if x.e != nil {
-			copy(x.e, b.e[row*width:])
-		}
 		at := row*n + above
-		if above > 0 {
-			if of := l.slice(row*n, above); finite && zero(of.v) && zero(of.e) { // as of padding
-				clear(known.v)
-				clear(known.e)
-			} else {
-				r.dotRow(between, 0, known, pairs{x: l, y: columns, ax: row * n, sy: n, n: above})
-			}
-			r.sum(ofRest, true, x, x, known)
-		}
+		of := l.slice(row*n, above)
+		padding := finite && zero(of.v) && zero(of.e)
 		for k := range width {
-			e := x.bound(k)
-			if !s.unit {
-				x.v[k], e = last.one(quotient(x.v[k], e, l.v[at], l.bound(at)))
+			v, e := b.v[row*width+k], b.bound(row*width+k)
+			if above == 0 || padding {
+				v, e = ofRest.one(v, e)
+			} else {
+				v, e = r.rest(ofRest, between, of, columns.slice(k*n, above), v, e)
 			}
-			if columns.v[k*n+above] = x.v[k]; x.e != nil {
+			if !s.unit {
+				v, e = quotient(v, e, l.v[at], l.bound(at))
+				v, e = last.one(v, e+reciprocal*math.Abs(v))
+			}
+			if x.v[k], columns.v[k*n+above] = v, v; x.e != nil {
 				x.e[k], columns.e[k*n+above] = e, e
 			}
 		}
 		finite = (above == 0 || finite) && x.finite()
 	}
+}
+
+// reciprocal is what the reciprocal of a diagonal may be off by: solvers take it once, and multiply by it.
+const reciprocal = unit32
+
+// rest is b − Σ x·y.
+func (r *run) rest(f, between finisher, x, y operand, b, be float64) (v, e float64) {
+	if r.a.Sum != nil {
+		v, e = between.one(r.a.replay(len(x.v), func(i int) (float64, float64, float64, float64) {
+			return x.v[i], x.bound(i), y.v[i], y.bound(i)
+		}))
+		return f.one(b-v, be+e)
+	}
+	p := r.a.products(x, y, 0, len(x.v))
+	p.sum = b - p.sum
+	p.squares += float64(b * b)
+	p.abs += math.Abs(b)
+	p.e += be
+	return f.total(p, len(x.v)+1)
 }

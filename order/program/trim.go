@@ -4,12 +4,12 @@ import "slices"
 
 // A chunked recurrence pads a prompt of nine tokens to a chunk of 64, and drops the other rows from its result. trim makes a program of what is left: without
 // rows that nothing reads, and without zeros that sums only add. The result has the same elements. A product of such a zero and an infinity, which is not a
-// number, is not seen: an engine that has one there has another result than the program.
+// number, is not seen: an engine that has one there has another result than the program. Additions in halves are those of the terms that are left.
 
 // trim is the program without padding; the steps themselves, where that saves less than half of the time.
 func trim(steps []Step, out Var) ([]Step, Var) {
 	t := trimmer{steps: steps, cuts: make([][]cut, len(steps)), live: make([][]int, len(steps)), need: make([][]int, len(steps))}
-	if !t.padded() {
+	if !t.padded() || t.empty(out) {
 		return steps, out
 	}
 	for i := range steps {
@@ -40,6 +40,12 @@ func (t *trimmer) padded() bool {
 	return slices.ContainsFunc(t.steps, func(s Step) bool {
 		return s.Prim == Cat && len(s.Args) > 1 && t.zero(s.Args[len(s.Args)-1].step)
 	})
+}
+
+// empty reports whether some view, of an operand or the result, has no elements: then it has no place either.
+func (t *trimmer) empty(out Var) bool {
+	none := func(v Var) bool { return size(v.shape) == 0 }
+	return none(out) || slices.ContainsFunc(t.steps, func(s Step) bool { return slices.ContainsFunc(s.Args, none) })
 }
 
 func (t *trimmer) zero(step int) bool {
@@ -152,8 +158,10 @@ func (t *trimmer) liveOf(i int) []int {
 			}
 			from += s.Args[k].shape[s.Axis]
 		}
-	case Solve: // a row of zeros that reads no other row stays one
-		live = slices.Clone(of[1])
+	case Solve: // a row of zeros that reads no other row stays one, unless it is divided by 0
+		if s.unit {
+			live = slices.Clone(of[1])
+		}
 		if !slices.Contains(live, 0) {
 			live[1] = max(live[1], of[0][1])
 		}
