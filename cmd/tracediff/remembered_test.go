@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,7 +78,7 @@ func TestRememberedCertificates(t *testing.T) {
 		}
 	}
 	for _, memory := range []string{"", "1", "63MiB", "much", "-1GiB"} {
-		if _, said, code := run("compare", local, at("run/reference.safetensors"), "--model", at("model"), "--memory", memory); code != 2 || !strings.Contains(said, "hint: want at least") {
+		if _, said, code := run("compare", local, at("run/reference.safetensors"), "--model", at("model"), "--memory", memory); code != 2 || !strings.Contains(said, "hint: want a number and its unit") {
 			t.Errorf("--memory %q: exit %d, %s", memory, code, said)
 		}
 	}
@@ -86,4 +90,59 @@ func TestRememberedCertificates(t *testing.T) {
 			t.Errorf("--search-work %q: exit %d, %s", times, code, said)
 		}
 	}
+}
+
+// A mistake has the same report, byte for byte, on any number of cores and with any memory.
+func TestAFindingIsTheSameWithLittleRoom(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	self, err := os.Executable()
+	must(t, err)
+	must(t, os.Symlink(self, at("tracediff")))
+	run := func(cores string, args ...string) (code int, said string) {
+		cmd := exec.Command(at("tracediff"), args...)
+		cmd.Env = append(os.Environ(), "GOMAXPROCS="+cores, "HOME="+dir, "XDG_CACHE_HOME="+t.TempDir(), "LocalAppData="+t.TempDir(), "NO_COLOR=1")
+		out, _ := cmd.CombinedOutput()
+		return cmd.ProcessState.ExitCode(), string(out)
+	}
+	if code, said := run("2", "capture", "--dtype", "float32", "--tokens", "5,6,7,8,9", "--level", "3", "--dir", at("run"), "--reference", "go"); code != 0 {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	doubled(t, at("run/local.safetensors"), "layers.0.mlp.down_proj")
+	var first []byte
+	for _, c := range []struct{ cores, memory string }{{"1", "256MiB"}, {"2", "4GiB"}, {"8", "64MiB"}, {"8", "4GiB"}} {
+		code, said := run(c.cores, "compare", at("run/local.safetensors"), at("run/reference.safetensors"), "--memory", c.memory, "--report", "json="+at("report.json"))
+		report, err := os.ReadFile(at("report.json"))
+		must(t, err)
+		if code != 1 || !strings.Contains(said, "multiplied by 2") {
+			t.Fatalf("exit %d: %s", code, said)
+		}
+		if first == nil {
+			first = report
+		}
+		if !bytes.Equal(report, first) {
+			t.Errorf("on %s cores and with %s the report is\n%s\nwant\n%s", c.cores, c.memory, report, first)
+		}
+	}
+}
+
+// doubled doubles the numbers of a float32 tensor in a safetensors file.
+func doubled(t *testing.T, file, tensor string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	must(t, err)
+	start := 8 + binary.LittleEndian.Uint64(data)
+	var header map[string]json.RawMessage
+	must(t, json.Unmarshal(data[8:start], &header))
+	var entry struct {
+		Offsets [2]uint64 `json:"data_offsets"`
+	}
+	must(t, json.Unmarshal(header[tensor], &entry))
+	numbers := data[start+entry.Offsets[0] : start+entry.Offsets[1]]
+	for i := 0; i < len(numbers); i += 4 {
+		x := math.Float32frombits(binary.LittleEndian.Uint32(numbers[i:]))
+		binary.LittleEndian.PutUint32(numbers[i:], math.Float32bits(2*x))
+	}
+	must(t, os.WriteFile(file, data, 0o600))
 }
