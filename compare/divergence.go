@@ -30,6 +30,8 @@ type Divergence struct {
 	Weights    []order.Weight `json:"weights,omitempty"` // that the operation uses
 	Hints      []string       `json:"hints,omitempty"`   // what to look at next, a sentence each
 	Code       *Code          `json:"code,omitempty"`    // what computes it, where a side was recorded as it ran
+	// Unproven are the lines of the map that give the entry and its parents their tensors, and that no value says are right: what is said holds if they are.
+	Unproven []string `json:"unproven,omitempty"`
 }
 
 // Fault is an entry that no row is about and that is wrong on its own inputs.
@@ -84,11 +86,31 @@ func (w *walker) divergence(row Row) (*Divergence, error) {
 	if d.Fault, err = w.fault(&row); err != nil {
 		return nil, err
 	}
+	d.Unproven = w.unproven(d)
 	d.Hints = w.hints(d)
 	if w.o.AB && row.Name != order.InputIDs {
 		d.Hints = append(d.Hints, "tracediff compare --isolate FILE says of one side by itself which of its operations are wrong")
 	}
 	return d, nil
+}
+
+// unproven are the lines on which a divergence stands.
+func (w *walker) unproven(d *Divergence) (lines []string) {
+	if w.o.Map == nil {
+		return nil
+	}
+	add := func(name string) {
+		if line, ok := w.o.Map.Unproven[name]; ok && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	add(d.Row.Name)
+	for _, p := range d.Parents {
+		if _, name, _, ok := capture.ParseKey(p.Key); ok {
+			add(name)
+		}
+	}
+	return lines
 }
 
 // clearScale is how far a fitted scale has to be from 1, and clearCosine how near the tensors to parallel, for the scale

@@ -175,6 +175,8 @@ func (w *walker) unknown() {
 			w.res.Incomplete = append(w.res.Incomplete, text(" that it declares", other.declared, other.name))
 		case w.o.AB && len(w.res.Differences) > 0: // what only one of two configurations has is what they differ in
 			w.res.Incomplete = append(w.res.Incomplete, text("", other.all, other.example))
+		case side == local && w.res.Map != nil: // the report begins with it
+			w.res.Map.Open = other.all
 		default:
 			note := text("", other.all, other.example)
 			if side == local && s.trace.Status() == "" { // a dump in names of its own

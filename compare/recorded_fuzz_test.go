@@ -48,7 +48,7 @@ func FuzzRecordedModels(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := mapping.Propose(ctx, dump, fitted, list, ref)
+		p, err := mapping.Propose(ctx, dump, fitted, list, ref, nil)
 		if errors.Is(err, mapping.ErrNoTokens) || ctx.Err() != nil {
 			return
 		} else if err != nil {

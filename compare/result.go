@@ -95,6 +95,12 @@ type Map struct {
 	File     string   `json:"file"`
 	Patterns int      `json:"patterns"`          // lines that gave names
 	Changes  []string `json:"changes,omitempty"` // the names with another layout, and what was left out, a sentence each
+	// Open counts the tensors of the dump that have no line and no name of the order.
+	Open int `json:"open,omitempty"`
+	// Absent has the line of each name that the map gives and no tensor of the dump has.
+	Absent map[string]string `json:"absent,omitempty"`
+	// Unproven has the line of each name that no value says is right.
+	Unproven map[string]string `json:"unproven,omitempty"`
 }
 
 // Input is the token ids of one pass, as far as they are in scope.

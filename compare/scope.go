@@ -33,6 +33,7 @@ func newSideIndex(t *capture.Trace) side {
 type plan struct {
 	entries []order.Entry
 	asked   bool // the entries were asked for by name: who does not have one misses it
+	mapped  *Map // the local side was read by it; nil for none
 	foreign bool // the local side is another program than the reference's, recorded as it ran
 	sides   *[2]side
 	names   sideNames
@@ -66,7 +67,7 @@ func newPlan(sides *[2]side, o Options) (*plan, error) {
 		}
 		sides[n].unmade = list.Unmade(fused)
 	}
-	p.asked = o.Named || list.Config == nil
+	p.asked, p.mapped = o.Named || list.Config == nil, o.Map
 	l, r := &sides[local].m, &sides[reference].m
 	p.foreign = l.Program != "" && l.Program != r.Program && (l.Producer.Name == "torch" || o.Map != nil)
 	p.entries = slices.Clone(list.Entries)
@@ -231,6 +232,8 @@ func walkable(passes, entries, held int) error {
 func (p *plan) promised(side, i int) bool {
 	s := &p.sides[side]
 	switch {
+	case side == local && p.mapped != nil && p.mapped.Absent[p.entries[i].Name] != "":
+		return true
 	case s.unmade[p.entries[i].Name]:
 		return false
 	case s.m.Scope.Level > 0 && !(side == local && p.foreign):

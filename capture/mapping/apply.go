@@ -3,6 +3,7 @@ package mapping
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,13 +22,17 @@ type Applied struct {
 	File     string
 	Patterns int
 	Changes  []string
+	// Absent has the line of each name that the map gives and no tensor has.
+	Absent map[string]string
+	// Unproven has the line of each name that no value says is right, as the proposal of the map noted it.
+	Unproven map[string]string
 }
 
 // Apply gives the tensors of a trace their names and layouts of the order. Those that no line matches keep theirs. list has the sizes that
 // layouts may leave out: h query heads, k key heads, d the width of a head, e the hidden size, v the vocabulary; nil where
 // the model is not known. The trace stays open as long as the new one is used.
 //
-// It is an error if a line gives no tensor a name, two lines match one and both give it a name of the order or neither does, two tensors get one name, a name is not in the order, or a
+// It is an error if no line gives a tensor a name, or one gives no name of the order, two lines match one and both give it a name of the order or neither does, two tensors get one name, a name is not in the order, or a
 // layout does not fit a shape. Errors name the line.
 func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
 	a := &application{m: m, list: list, sources: t.Sources(), sizes: sizesOf(list), groups: map[key]*group{}, ranks: map[*rule][][]int{}, path: t.Path()}
@@ -45,7 +50,58 @@ func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.name, err)
 	}
-	return &Applied{Trace: made, Differ: a.differ, File: m.name, Patterns: len(m.tensors), Changes: m.changes()}, nil
+	return &Applied{Trace: made, Differ: a.differ, File: m.name, Patterns: len(m.tensors), Changes: m.changes(), Absent: a.absent(), Unproven: a.unproven()}, nil
+}
+
+// absent are the names of the lines that match no tensor, as far as no other tensor has them.
+func (a *application) absent() map[string]string {
+	all := map[string]string{}
+	for _, r := range a.unused {
+		for _, name := range a.named(r) {
+			if !slices.ContainsFunc(a.out, func(s capture.Source) bool { return s.Name == name }) {
+				all[name] = a.m.at(r)
+			}
+		}
+	}
+	return all
+}
+
+// named are the names of the order that a line may give.
+func (a *application) named(r *rule) (names []string) {
+	if a.list == nil {
+		return nil
+	}
+	for _, t := range r.to {
+		parts := hole.Split(t.text, -1)
+		for i := range parts {
+			parts[i] = regexp.QuoteMeta(parts[i])
+		}
+		like := regexp.MustCompile("^" + strings.Join(parts, "[0-9]+") + "$")
+		for i := range a.list.Entries {
+			if name := a.list.Entries[i].Name; like.MatchString(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// unproven are the names that lines give whose own word is that they may be wrong.
+func (a *application) unproven() map[string]string {
+	all := map[string]string{}
+	for _, g := range a.order {
+		if g.rule.by == "" {
+			continue
+		}
+		what := "is a guess"
+		if g.rule.by == byName {
+			what = "stands on its name alone"
+		}
+		for _, to := range g.targets {
+			all[to.name] = fmt.Sprintf("%s %s", a.m.at(g.rule), what)
+		}
+	}
+	return all
 }
 
 // changes says which names are left out, and which have another layout, a sentence each.
@@ -127,6 +183,7 @@ type application struct {
 	ranks  map[*rule][][]int // all that there are anywhere for a line
 	out    []capture.Source
 	differ []string
+	unused []*rule // they match no tensor
 }
 
 // match finds the line of each tensor, and leaves the others as they are.
@@ -179,6 +236,11 @@ func (a *application) match() error {
 	}
 	for n, r := range a.m.tensors {
 		if !used[n] {
+			a.unused = append(a.unused, r)
+		}
+	}
+	for _, r := range a.unused {
+		if len(a.unused) == len(used) || len(a.named(r)) == 0 {
 			return hint.Add(fmt.Errorf("%s: it matches no tensor of %s", a.m.at(r), a.path), "tracediff inspect FILE lists the names that there are")
 		}
 	}

@@ -30,7 +30,9 @@ func (p *proposer) fused(ctx context.Context) error {
 		case len(proven) > 0:
 			best := slices.MaxFunc(proven, func(a, b cutting) int { return a.good - b.good })
 			best.Why = fmt.Sprintf("values: %d of %d", best.good, len(best.f.layers)) + best.f.why()
-			p.take(t, best.f, best.roles, best.Line)
+			if err := p.take(t, best.f, best.roles, best.Line); err != nil {
+				return err
+			}
 		case len(possible) > 0 && fusedNames.MatchString(t.text):
 			c := Choice{From: t.text}
 			for _, x := range possible {

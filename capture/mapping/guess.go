@@ -16,7 +16,9 @@ func (p *proposer) byNames(ctx context.Context) error {
 				continue
 			}
 			if ways := p.plainWays(t, r); len(ways) > 0 {
-				p.byName(t, r, ways)
+				if err := p.byName(t, r, ways); err != nil {
+					return err
+				}
 				break
 			}
 		}
@@ -58,13 +60,14 @@ func (p *proposer) plainWays(t *template, r *role) []way {
 }
 
 // byName takes the one way there is to take a tensor for an entry whose name it has, or offers all of them.
-func (p *proposer) byName(t *template, r *role, ways []way) {
-	if why := "name"; len(ways) == 1 && ways[0].f.certain() {
+func (p *proposer) byName(t *template, r *role, ways []way) error {
+	if len(ways) == 1 && ways[0].f.certain() {
+		l := Line{Axes: ways[0].how.axes, Why: "name"}
 		if p.ref != nil {
-			why = "name; no layer has the values of the reference"
+			l.By, l.Why = byName, "name; no layer has the values of the reference"
 		}
-		p.take(t, ways[0].f, []*role{r}, Line{Axes: ways[0].how.axes, Why: why + ways[0].f.why()})
-		return
+		l.Why += ways[0].f.why()
+		return p.take(t, ways[0].f, []*role{r}, l)
 	}
 	c := Choice{From: t.text}
 	for _, w := range ways {
@@ -75,16 +78,20 @@ func (p *proposer) byName(t *template, r *role, ways []way) {
 		c.Lines = append(c.Lines, p.lines(t, w.f, []*role{r}, Line{Axes: w.how.axes, Why: why})...)
 	}
 	p.choose(t, c)
+	return nil
 }
 
 // certain reports whether a form needs no values to be told from others: ranks that are not alike may be partial sums, and rows other tokens'.
 func (f *form) certain() bool { return f.join == "" || f.join == joinAxis || f.agree == len(f.layers) }
 
 // maxOffered bounds the lines that are offered for a tensor.
-const maxOffered = 6
+const maxOffered = 3
 
-// byShapes offers what the shapes of the other tensors leave open.
+// byShapes offers what the shapes of the other tensors leave open, where there are no values: those of a reference say more than a shape.
 func (p *proposer) byShapes(ctx context.Context) error {
+	if p.ref != nil {
+		return nil
+	}
 	for _, t := range p.open {
 		if err := ctx.Err(); err != nil {
 			return err

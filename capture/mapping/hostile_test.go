@@ -163,7 +163,7 @@ func TestMoreNamesThanLines(t *testing.T) {
 		sources = append(sources, counted(fmt.Sprintf("x%d", i), 0, 0, 10, 16))
 	}
 	trace := assembled(t, sources...)
-	_, err := mapping.Propose(t.Context(), trace, trace, list, nil)
+	_, err := mapping.Propose(t.Context(), trace, trace, list, nil, nil)
 	if next, _ := hint.Of(err); err == nil || err.Error() != "the names need 5000 lines, and a map has at most 4096" || !strings.Contains(next, "the number of the layer") {
 		t.Error(err)
 	}

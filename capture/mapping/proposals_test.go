@@ -98,9 +98,6 @@ func TestProposals(t *testing.T) {
 			0,
 		},
 		{
-			"no float is near", "llama-tiny", true, []tensors{between("what", "norm", "layers.0.out", 0.5)}, []string{`# "what" = "embed_tokens" # shape`, `# "what" = "norm" # shape`}, 1,
-		},
-		{
 			"more entries than are offered", "llama-tiny", false, []tensors{each("what_%d", "layers.%d.out", 0)}, []string{` more fit: tracediff order lists the entries.`}, 1,
 		},
 		{
@@ -143,6 +140,23 @@ func TestProposals(t *testing.T) {
 				t.Errorf("%d tokens\n%s", r.Shape[1], text)
 			}
 		})
+	}
+}
+
+// What is near to no entry of a reference is left, whatever its shape.
+func TestWhatIsNearToNothingIsLeft(t *testing.T) {
+	trace, list := golden(t, "llama-tiny/prefill.float32")
+	r, data := raw(t, trace, 0, "norm")
+	_, other := raw(t, trace, 0, "layers.0.out")
+	mixed := make([]byte, 0, len(data))
+	for i := 0; i < len(data); i += 4 {
+		x, y := math.Float32frombits(binary.LittleEndian.Uint32(data[i:])), math.Float32frombits(binary.LittleEndian.Uint32(other[i:]))
+		mixed = binary.LittleEndian.AppendUint32(mixed, math.Float32bits((x+y)/2))
+	}
+	what := capture.Source{Key: "what", Name: "what", DType: r.DType, Shape: r.Shape, Data: bytes.NewReader(mixed)}
+	p, text := proposed(t, assembled(t, copied(t, trace, order.InputIDs, order.InputIDs, 0), what), list, trace)
+	if len(p.Lines)+len(p.Choices) > 0 || !slices.Equal(p.Left, []string{"what"}) {
+		t.Errorf("%s", text)
 	}
 }
 

@@ -32,6 +32,7 @@ type Line struct {
 	Ring  string
 	Pass  string
 	Rows  string
+	By    string // what it stands on where no value says that it is right: "name" or "guess"
 	Why   string
 
 	at     int  // in the order
@@ -59,16 +60,16 @@ const (
 // values. A name stands for all layers that it has, so that layers that are wrong have the names of those that are right, and for all ranks or
 // stages. fitted is the dump with what needs no map already read; its tensors stand in the same order. ref may be nil. The error is that of
 // ctx or of reading, or [ErrNoTokens].
-func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace) (*Proposal, error) {
+func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, weights Weights) (*Proposal, error) {
 	t, fitted, ref, past, err := fromFirst(t, fitted, ref)
 	if err != nil {
 		return nil, err
 	}
-	p, err := propose(ctx, t, fitted, list, ref, past, false)
+	p, err := propose(ctx, t, fitted, list, ref, weights, past, false)
 	if err != nil || !inList(t) || p.provenLayers() {
 		return p, err
 	}
-	other, err := propose(ctx, t, fitted, list, ref, past, true)
+	other, err := propose(ctx, t, fitted, list, ref, weights, past, true)
 	if errors.Is(err, ErrNoTokens) {
 		return p, nil
 	}
@@ -85,7 +86,7 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 }
 
 // propose is Propose for one reading of a dump that is a list: its elements are passes, or not. past are the tokens before the first pass.
-func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, past int, passes bool) (*Proposal, error) {
+func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, weights Weights, past int, passes bool) (*Proposal, error) {
 	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: sizesOf(list)}
 	if len(p.passes) == 0 && ref != nil {
 		p.passes = passesOf(ref)
@@ -126,10 +127,13 @@ func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 		return nil, err
 	}
 	p.roles(fitted)
+	if weights != nil {
+		p.computed = p.newComputed(fitted, weights)
+	}
 	for _, q := range p.open {
 		q.addLastRows(p.tokens)
 	}
-	for _, step := range []func(context.Context) error{p.byValues, p.fused, p.byNames, p.byShapes} {
+	for _, step := range []func(context.Context) error{p.byValues, p.byComputing, p.fused, p.byComputing, p.byNames, p.byComputing, p.byRest, p.byConsumers, p.byShapes} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -193,6 +197,10 @@ type proposer struct {
 	sizes  map[string]int // those that layouts may leave out
 	ways   map[string][]arrangement
 	out    Proposal
+
+	computed *computed // nil without a checkpoint
+	made     int       // tensors that were computed
+	pairs    []pairing // in the order in which they were found
 }
 
 // want is the shape of an entry in the first pass.
@@ -373,12 +381,18 @@ func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
 }
 
 // take settles what a tensor is.
-func (p *proposer) take(t *template, f *form, roles []*role, l Line) {
-	p.out.Lines = append(p.out.Lines, p.lines(t, f, roles, l)...)
+func (p *proposer) take(t *template, f *form, roles []*role, l Line) error {
+	lines := p.lines(t, f, roles, l)
+	p.out.Lines = append(p.out.Lines, lines...)
 	t.settled = true
 	for _, r := range roles {
 		r.taken = true
 	}
+	p.pairs = append(p.pairs, pairing{t, roles[0], lines})
+	if p.computed == nil {
+		return nil
+	}
+	return p.computed.take(t, lines)
 }
 
 // choose leaves what a tensor is to a person.

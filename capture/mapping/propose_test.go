@@ -110,7 +110,7 @@ func port(t *testing.T, trace *capture.Trace, list *order.List, spoil func(name 
 
 func proposed(t *testing.T, dump *capture.Trace, list *order.List, ref *capture.Trace) (*mapping.Proposal, string) {
 	t.Helper()
-	p, err := mapping.Propose(t.Context(), dump, dump, list, ref)
+	p, err := mapping.Propose(t.Context(), dump, dump, list, ref, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

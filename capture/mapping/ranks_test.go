@@ -48,7 +48,7 @@ func halves(data []byte) (a, b []byte) {
 
 // restored holds the tensors that a proposed map makes of a dump to those of a trace, and returns how many there are.
 func restored(t *rapid.T, dump, trace *capture.Trace, list *order.List) int {
-	p, err := mapping.Propose(t.Context(), dump, dump, list, trace)
+	p, err := mapping.Propose(t.Context(), dump, dump, list, trace, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestProposedMapsApply(t *testing.T) {
 		if rapid.Bool().Draw(t, "no reference") {
 			ref = nil
 		}
-		p, err := mapping.Propose(t.Context(), dump, dump, list, ref)
+		p, err := mapping.Propose(t.Context(), dump, dump, list, ref, nil)
 		if err != nil {
 			if err == mapping.ErrNoTokens {
 				return

@@ -40,7 +40,7 @@ func FuzzRecordedModels(f *testing.F) {
 		if r.IntN(4) == 0 {
 			ref = nil
 		}
-		p, err := mapping.Propose(t.Context(), dump, fitted, list, ref)
+		p, err := mapping.Propose(t.Context(), dump, fitted, list, ref, nil)
 		switch {
 		case errors.Is(err, mapping.ErrNoTokens):
 			return

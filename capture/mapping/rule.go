@@ -22,7 +22,14 @@ type rule struct {
 	pass   *expression // nil: the pass that the tensor has
 	last   bool        // it has the row of its pass's last token alone
 	folded bool        // of a weight: the file has 1+w where the checkpoint has w
+	by     string      // what the line stands on where no value says that it is right: byName or byGuess; "" for a line that is believed
 }
+
+// What a line stands on that no value proves.
+const (
+	byName  = "name"  // a known name, and the values of the reference are others
+	byGuess = "guess" // alike names, the order of the dump, or values that are not far
+)
 
 // What join is beside the name of an axis.
 const (
@@ -40,7 +47,7 @@ type split struct {
 const maxText = 1 << 10
 
 // fields are those of a rule that is more than a name, and folded is one for weights alone.
-var fields = []string{"to", "axes", "split", "join", "ring", "pass", "rows"}
+var fields = []string{"to", "axes", "split", "join", "ring", "pass", "rows", "by"}
 
 const folded = "folded"
 
@@ -130,6 +137,9 @@ func (r *rule) transforms(texts map[string]string) error {
 	}
 	if rows, ok := texts["rows"]; ok && rows != "last" {
 		return fmt.Errorf("rows is %q, want last", rows)
+	}
+	if r.by = texts["by"]; r.by != "" && r.by != byName && r.by != byGuess {
+		return fmt.Errorf("by is %q, want name or guess, or nothing for a line that is right", r.by)
 	}
 	if text, ok := texts[folded]; ok && text != "1+w" {
 		return fmt.Errorf("%s is %q, want 1+w", folded, text)

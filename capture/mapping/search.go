@@ -76,7 +76,9 @@ func (p *proposer) byValues(ctx context.Context) error {
 			if line.Ring != "" {
 				line.Axes, line.Why = f.how.whole, line.Why+"; what later passes have stands in a ring"
 			}
-			p.take(f.t, f.f, []*role{f.r}, line)
+			if err := p.take(f.t, f.f, []*role{f.r}, line); err != nil {
+				return err
+			}
 			continue
 		}
 		c := Choice{From: f.t.text}
@@ -149,8 +151,25 @@ func (f *form) why() string {
 	return ""
 }
 
-// best is the arrangement of a form with the values of an entry in most layers.
+// values are those that a tensor has to have to be an entry; ok is false where they are not known.
+type values func(e *order.Entry) (x tensor, ok bool, err error)
+
+// ofReference are the values that the reference has.
+func (p *proposer) ofReference(e *order.Entry) (tensor, bool, error) {
+	r, ok := p.ref.Lookup(0, e.Name)
+	if !ok {
+		return tensor{}, false, nil
+	}
+	return recorded(p.ref, r), true, nil
+}
+
+// best is the arrangement of a form with the values of an entry of the reference in most layers.
 func (p *proposer) best(t *template, form *form, r *role) (fit, error) {
+	return p.bestOf(t, form, r, p.ofReference)
+}
+
+// bestOf is best for other values.
+func (p *proposer) bestOf(t *template, form *form, r *role, of values) (fit, error) {
 	best := fit{t: t, f: form, r: r}
 	for _, way := range p.fits(t, form, r) {
 		how := way.arrangement
@@ -160,7 +179,7 @@ func (p *proposer) best(t *template, form *form, r *role) (fit, error) {
 				f.of++
 				continue
 			}
-			d, ok, err := p.compare(form.layers[layer], r.layers[layer], how, form.last)
+			d, ok, err := p.compare(form.layers[layer], r.layers[layer], how, form.last, of)
 			if err != nil {
 				return best, err
 			}
@@ -177,16 +196,15 @@ func (p *proposer) best(t *template, form *form, r *role) (fit, error) {
 	return best, nil
 }
 
-// compare is the distance of a tensor, arranged, from an entry of the reference or its last row; ok is false where there is none to
+// compare is the distance of a tensor, arranged, from the values of an entry or their last row; ok is false where there are none to
 // compare with.
-func (p *proposer) compare(x tensor, e *order.Entry, how arrangement, last bool) (d float64, ok bool, err error) {
-	r, ok := p.ref.Lookup(0, e.Name)
-	if !ok {
-		return 0, false, nil
+func (p *proposer) compare(x tensor, e *order.Entry, how arrangement, last bool, of values) (d float64, ok bool, err error) {
+	other, ok, err := of(e)
+	if !ok || err != nil {
+		return 0, false, err
 	}
-	other := recorded(p.ref, r)
 	if last {
-		if len(r.Shape) != 3 || r.Shape[0] != 1 || r.Shape[1] < 1 {
+		if len(other.shape) != 3 || other.shape[0] != 1 || other.shape[1] < 1 {
 			return 0, false, nil
 		}
 		other = lastOf(other)

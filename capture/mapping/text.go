@@ -52,7 +52,7 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 		}
 	}
 	if len(p.Left) > 0 {
-		b.WriteString("\n# Left: no entry that is still free has such a shape. They are not compared.\n")
+		b.WriteString("\n# Left: nothing tells what these are. They are not compared.\n")
 		for _, name := range p.Left {
 			fmt.Fprintf(&b, "# %s\n", tomlfile.Quote(name))
 		}
@@ -72,7 +72,7 @@ func (l Line) text() string {
 		to = "[" + strings.Join(all, ", ") + "]"
 	}
 	var fields []string
-	for _, f := range [][2]string{{"axes", l.Axes}, {"split", l.Split}, {"join", l.Join}, {"ring", l.Ring}, {"pass", l.Pass}, {"rows", l.Rows}} {
+	for _, f := range [][2]string{{"axes", l.Axes}, {"split", l.Split}, {"join", l.Join}, {"ring", l.Ring}, {"pass", l.Pass}, {"rows", l.Rows}, {"by", l.By}} {
 		if f[1] != "" {
 			fields = append(fields, f[0]+" = "+tomlfile.Quote(f[1]))
 		}

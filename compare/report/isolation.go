@@ -176,6 +176,9 @@ func (p *printer) name(d *compare.Divergence) {
 		return
 	}
 	p.field("bug", "%s", bugText(d))
+	for _, line := range d.Unproven {
+		p.field("", "%s", line)
+	}
 	if !f.Named() {
 		if (p.style.view == Evidence || p.style.view == Everything) && f.Nearest != "" {
 			p.field("", "nearest: %s, which does not give all entries", f.Nearest)
@@ -197,13 +200,17 @@ func (p *printer) name(d *compare.Divergence) {
 // bugText is what is wrong at a divergence, with the entry that is at fault where that is another one; empty where neither is known.
 func bugText(d *compare.Divergence) string {
 	f, in := d.Bug()
+	text := ""
 	switch {
 	case f == nil:
 		return ""
 	case in != "":
-		return "in " + in + ": " + f.Text()
+		text = "in " + in + ": "
 	}
-	return f.Text()
+	if len(d.Unproven) > 0 {
+		text = "if the map is right, " + text
+	}
+	return text + f.Text()
 }
 
 // proof is why a name is believed, and where the same step is right. Elements that the mistake gives, too, but for which its rounding leaves more than one number, are no

@@ -10,6 +10,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -152,6 +154,9 @@ func (p *printer) mapped(m *compare.Map) {
 		return
 	}
 	p.line("map:       %s, %s", m.File, count(m.Patterns, "pattern", "patterns"))
+	for _, text := range unmapped(m) {
+		p.line("           %s", text)
+	}
 	for k, c := range m.Changes {
 		if k == maxShort && p.width > 0 {
 			p.line("           --verbose has %d more", len(m.Changes)-k)
@@ -161,9 +166,24 @@ func (p *printer) mapped(m *compare.Map) {
 	}
 }
 
+// unmapped says what a map leaves open, and what to do.
+func unmapped(m *compare.Map) (texts []string) {
+	if m.Open > 0 {
+		texts = append(texts, count(m.Open, "tensor", "tensors")+" of the dump "+either(m.Open == 1, "has", "have")+" no line: not compared; give each a line, or leave it out with to = []")
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(m.Absent)) {
+		if line := m.Absent[name]; !slices.Contains(lines, line) {
+			lines = append(lines, line)
+			texts = append(texts, line+" matches no tensor of the dump: its entries are MISSING")
+		}
+	}
+	return texts
+}
+
 // mapText is a map and all that it changed, in one text.
 func mapText(m *compare.Map) string {
-	text := m.File + ", " + count(m.Patterns, "pattern", "patterns")
+	text := strings.Join(append([]string{m.File + ", " + count(m.Patterns, "pattern", "patterns")}, unmapped(m)...), "; ")
 	if len(m.Changes) > 0 {
 		text += ": " + strings.Join(m.Changes, "; ")
 	}

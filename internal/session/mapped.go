@@ -10,7 +10,10 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/dump"
 	"github.com/tracediff/tracediff/internal/files"
 	"github.com/tracediff/tracediff/internal/hint"
@@ -58,7 +61,7 @@ func mapOf(a *mapping.Applied) *compare.Map {
 	if a.File == "" {
 		return nil
 	}
-	return &compare.Map{File: a.File, Patterns: a.Patterns, Changes: a.Changes}
+	return &compare.Map{File: a.File, Patterns: a.Patterns, Changes: a.Changes, Absent: a.Absent, Unproven: a.Unproven}
 }
 
 // openDump opens what a map is proposed for.
@@ -107,7 +110,16 @@ func ProposeMap(ctx context.Context, w io.Writer, model, program, localFile, ref
 	} else if far, err = foreign.Fit(ref, list); err != nil {
 		return nil, err
 	}
-	p, err := mapping.Propose(ctx, local, fitted, list, far)
+	ck, err := mapCheckpoint(ctx, model, ref)
+	if err != nil {
+		return nil, err
+	}
+	var weights mapping.Weights
+	if ck != nil {
+		defer ck.Close()
+		weights = reference.Weights(ck, hooks.F32)
+	}
+	p, err := mapping.Propose(ctx, local, fitted, list, far, weights)
 	if errors.Is(err, mapping.ErrNoTokens) {
 		return nil, hint.Add(err, "dump them as input_ids, or name a reference that has them: tracediff map LOCAL REFERENCE")
 	}
@@ -115,6 +127,18 @@ func ProposeMap(ctx context.Context, w io.Writer, model, program, localFile, ref
 		return nil, err
 	}
 	return p, p.Write(w, localFile, referenceFile)
+}
+
+// mapCheckpoint opens the checkpoint whose weights tell tensors from each other: the named one, or that of the reference. It is nil where there is none.
+func mapCheckpoint(ctx context.Context, model string, ref *capture.Trace) (*checkpoint.Checkpoint, error) {
+	if model == "" {
+		return traceCheckpoint(ctx, &Env{}, "", "", ref)
+	}
+	ck, err := checkpoint.Open(model)
+	if err != nil { // a folder with a config.json alone gives names
+		return nil, nil
+	}
+	return ck, nil
 }
 
 // mapOrder is the order for whose names a map is proposed: what compare would take for these two.
