@@ -39,6 +39,14 @@ type expected struct {
 // mostSteps bounds the entries without a tensor that are computed on the way to one.
 const mostSteps = 12
 
+// hasOperands reports whether a list has all that its entries are computed from: a recorded program without its steps that have no name, and a list of names that
+// somebody picked, have not.
+func hasOperands(list *order.List) bool {
+	return !list.IsRecorded() && !slices.ContainsFunc(list.Entries, func(e order.Entry) bool {
+		return slices.ContainsFunc(e.Inputs, func(in order.Ref) bool { return list.Index(in.Name) < 0 })
+	})
+}
+
 // newComputed has the tensors that need no line. Token ids may be the reference's.
 func (p *proposer) newComputed(fitted *capture.Trace, weights Weights) *computed {
 	c := &computed{p: p, weights: weights, have: map[string]tensor{}, made: map[string]expected{}}

@@ -127,7 +127,7 @@ func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 		return nil, err
 	}
 	p.roles(fitted)
-	if weights != nil {
+	if weights != nil && hasOperands(list) {
 		p.computed = p.newComputed(fitted, weights)
 	}
 	for _, q := range p.open {

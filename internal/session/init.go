@@ -1,7 +1,9 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -17,7 +19,8 @@ import (
 type Taken struct{ Key, Value string }
 
 // Initial is the text of a new tracediff.toml at path: the example, and in it what the last capture in dir ran, where there was one:
-// the model, the local side, the tokens and what belongs to them. How much was captured is not taken: a gate compares everything.
+// the model, the local side, the tokens and what belongs to them. Of a port it takes the map, and what the port showed. How much was captured of tracediff's own model
+// is not taken: a gate compares everything.
 func Initial(example []byte, path, dir string) (text []byte, taken []Taken, err error) {
 	s, there, err := LastSettings(dir)
 	if err != nil || !there {
@@ -52,6 +55,20 @@ func Initial(example []byte, path, dir string) (text []byte, taken []Taken, err 
 		if err := add(k.Key, k.Value); err != nil {
 			return nil, nil, err
 		}
+	}
+	if patterns, level := s.shown(dir); level > 0 {
+		if err := cmp.Or(add("level", level), add("tensors", patterns)); err != nil {
+			return nil, nil, err
+		}
+	}
+	if text, err := s.mapText(); err != nil {
+		return nil, nil, err
+	} else if text != "" {
+		before, _, ok := strings.Cut(edited, "# [map]\n")
+		if !ok {
+			return nil, nil, errors.New("the example has no [map]")
+		}
+		edited, taken = before+text, append(taken, Taken{"map", s.Map})
 	}
 	prompt, err := promptOf(s)
 	if err != nil {
@@ -138,7 +155,7 @@ func sideFrom(folder string, s Source) string {
 // stays.
 func setKey(text, key, line string) (string, error) {
 	for _, begin := range []string{"", "# ?"} {
-		pattern := regexp.MustCompile(`(?m)^` + begin + regexp.QuoteMeta(key) + ` = (?:"[^"]*"|[^\s"]+)([ \t]+#.*)?$`)
+		pattern := regexp.MustCompile(`(?m)^` + begin + regexp.QuoteMeta(key) + ` = (?:"[^"]*"|\[[^\]]*\]|[^\s"]+)([ \t]+#.*)?$`)
 		if at := pattern.FindStringSubmatchIndex(text); at != nil {
 			comment := ""
 			if at[2] >= 0 {

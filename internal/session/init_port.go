@@ -1,0 +1,97 @@
+package session
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/foreign"
+	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/internal/files"
+	"github.com/tracediff/tracediff/order"
+)
+
+// A port shows what it shows. The first gate of a port that matched asks for that, so that it passes, and a name that disappears later fails.
+
+// shown are patterns of the names that the port of the last capture showed, in their order, and the level that has them. Both are empty for another local side, and
+// where its trace is gone.
+func (s *Settings) shown(dir string) (patterns []string, level int) {
+	if s.Local.Kind != KindExec && s.Local.Kind != KindFile || s.Program != "" {
+		return nil, 0
+	}
+	list, err := ModelOrder(s.Model, s.Order)
+	if err != nil {
+		return nil, 0
+	}
+	file := filepath.Join(dir, "local.safetensors")
+	if s.Local.Kind == KindFile {
+		file = s.Local.Text
+	}
+	t, err := foreign.Open(file)
+	if err != nil {
+		return nil, 0
+	}
+	defer t.Close()
+	fitted, err := s.fit(t, list)
+	if err != nil {
+		return nil, 0
+	}
+	return patternsOf(fitted.Trace, list)
+}
+
+// patternsOf are the names of a trace that an order has, with * for the number of a layer where all layers have the name.
+func patternsOf(t *capture.Trace, list *order.List) (patterns []string, level int) {
+	has := map[string]bool{}
+	for _, r := range t.Records() {
+		has[r.Name] = true
+	}
+	lacks := map[string]bool{}
+	pattern := func(e *order.Entry) string {
+		if e.Layer < 0 {
+			return e.Name
+		}
+		return strings.Replace(e.Name, "."+strconv.Itoa(e.Layer)+".", ".*.", 1)
+	}
+	for i := range list.Entries {
+		if e := &list.Entries[i]; !has[e.Name] {
+			lacks[pattern(e)] = true
+		}
+	}
+	for i := range list.Entries {
+		e := &list.Entries[i]
+		if !has[e.Name] {
+			continue
+		}
+		level = max(level, e.Level)
+		name := pattern(e)
+		if lacks[name] {
+			name = e.Name
+		}
+		if !slices.Contains(patterns, name) {
+			patterns = append(patterns, name)
+		}
+	}
+	return patterns, level
+}
+
+// mapText is the map of the last capture as a table of tracediff.toml; empty where there was none.
+func (s *Settings) mapText() (string, error) {
+	if s.Map == "" {
+		return "", nil
+	}
+	text, _, err := files.ReadSoon(s.Map, mapping.MaxSize)
+	if err != nil {
+		return "", fmt.Errorf("the map of the last capture: %w", err)
+	}
+	var tables map[string]any
+	if err := toml.Unmarshal(text, &tables); err != nil {
+		return "", fmt.Errorf("%s: %w", s.Map, err)
+	}
+	made, err := toml.Marshal(map[string]any{"map": tables})
+	return string(made), err
+}
