@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
@@ -99,22 +100,24 @@ func (p *proposer) byShapes(ctx context.Context) error {
 		if t.settled {
 			continue
 		}
-		c := Choice{From: t.text}
+		var fits []*role
+		of := map[*role]way{}
 		for _, r := range p.free {
 			if !r.freeFor(t) {
 				continue
 			}
-			for _, w := range p.plainWays(t, r) {
-				if w.f.last && !slices.Contains([]string{"logits", "lm_head"}, r.text) { // any row could be of any entry
-					continue
-				}
-				if len(c.Lines) < maxOffered {
-					c.Lines = append(c.Lines, p.lines(t, w.f, []*role{r}, Line{Axes: w.how.axes, Why: "shape" + w.f.why()})...)
-				} else {
-					c.More++
-				}
-				break
+			ways := slices.DeleteFunc(p.plainWays(t, r), func(w way) bool { // any row could be of any entry
+				return w.f.last && !slices.Contains([]string{"logits", "lm_head"}, r.text)
+			})
+			if len(ways) > 0 {
+				fits, of[r] = append(fits, r), ways[0]
 			}
+		}
+		slices.SortStableFunc(fits, func(a, b *role) int { return cmp.Compare(alikeness(t.text, b.text), alikeness(t.text, a.text)) })
+		c := Choice{From: t.text, More: max(len(fits)-maxOffered, 0)}
+		for _, r := range fits[:len(fits)-c.More] {
+			w := of[r]
+			c.Lines = append(c.Lines, p.lines(t, w.f, []*role{r}, Line{Axes: w.how.axes, Why: "shape" + w.f.why()})...)
 		}
 		if len(c.Lines) > 0 {
 			p.choose(t, c)

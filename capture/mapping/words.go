@@ -15,7 +15,7 @@ func init() {
 	for word, written := range map[string]string{
 		"q": "q query queries wq qcur", "k": "k key keys wk kcur", "v": "v value values val wv vcur", "o": "o wo dense",
 		"gate": "g gate gating gated w1", "up": "u up w3", "down": "down w2", "norm": "norm normed normalized normalised ln layernorm rms rmsnorm",
-		"rope": "rope rot rotary rotated roped", "attn": "attn attention att mha", "mlp": "mlp ffn ff ffw feed forward feedforward",
+		"rope": "rope rot rotary rotated roped", "attn": "attn attention att at mha", "mlp": "mlp moe ffn ff ffw feed forward feedforward",
 		"embed": "emb embd embed embeddings embedding embedder wte tok", "logits": "logits head unembed", "out": "out output outputs x h hidden resid residual",
 		"context": "context ctx mix mixed z kqv", "act": "act activation gelu silu swiglu geglu", "post": "post after", "pre": "pre before", "in": "in input inp",
 		"scores": "scores score kq qk", "probs": "probs prob softmax weights pattern", "final": "final last f",
