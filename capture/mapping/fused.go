@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
 )
 
 // fused finds tensors that are several entries in one: query, key and value, gate and up.
@@ -89,9 +90,9 @@ func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []s
 	return p.rated(ctx, t, list)
 }
 
-// rated says of each cutting in how many layers it gives the values of the reference, where there is one.
+// rated says of each cutting in how many layers it gives the values of the reference, or those that are computed.
 func (p *proposer) rated(ctx context.Context, t *template, list []cutting) ([]cutting, error) {
-	if p.ref == nil {
+	if p.ref == nil && p.computed == nil {
 		return list, nil
 	}
 	for i := range list {
@@ -198,25 +199,49 @@ func (p *proposer) proven(t *template, c *cutting) (good int, err error) {
 			if !ok {
 				continue
 			}
-			other, ok := p.ref.Lookup(0, s.Name)
-			if !ok {
-				continue
-			}
 			n, err := newReader().of(tensor{s.Key, s.Shape, s.DType, s.Data})
 			if n == nil || err != nil {
 				return 0, err
 			}
-			far, err := p.far.of(recorded(p.ref, other))
-			if far == nil || err != nil {
+			is, err := p.isNear(e, n)
+			if err != nil {
 				return 0, err
 			}
-			right[e.Layer] += btoi(distance(n.plain, far.plain) < near)
+			right[e.Layer] += btoi(is)
 		}
 	}
 	for _, n := range right {
 		good += btoi(n == len(c.roles))
 	}
 	return good, nil
+}
+
+// isNear reports whether numbers are those of an entry of the reference, or those that it is computed to have.
+func (p *proposer) isNear(e *order.Entry, n *numbers) (bool, error) {
+	var sources []values
+	if p.ref != nil {
+		sources = append(sources, p.ofReference)
+	}
+	if p.computed != nil {
+		sources = append(sources, p.computed.of)
+	}
+	for _, of := range sources {
+		x, ok, err := of(e)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			continue
+		}
+		other, err := p.far.of(x)
+		if other == nil || err != nil {
+			return false, err
+		}
+		if distance(n.plain, other.plain) < near {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // applied is what a line makes of the tensors of a template; nothing where it does not fit.

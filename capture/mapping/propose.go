@@ -20,6 +20,8 @@ type Proposal struct {
 	Swapped []Line   // of tensors that have each other's names, or are wrong
 	Left    []string // patterns of what fits nothing
 	Known   int      // tensors that need no line
+
+	computed bool // there were weights to compute with
 }
 
 // Line is a line of a map, and why it is proposed.
@@ -128,7 +130,7 @@ func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 	}
 	p.roles(fitted)
 	if weights != nil && hasOperands(list) {
-		p.computed = p.newComputed(fitted, weights)
+		p.computed, p.out.computed = p.newComputed(fitted, weights), true
 	}
 	for _, q := range p.open {
 		q.addLastRows(p.tokens)

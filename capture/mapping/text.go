@@ -20,6 +20,8 @@ func (p *Proposal) Write(w io.Writer, of, reference string) error {
 	by := "names and shapes"
 	if reference != "" {
 		by += ", and the values of " + comment(reference)
+	} else if p.computed {
+		by += ", and what the checkpoint computes"
 	}
 	fmt.Fprintf(&b, "# The map of %s, proposed by %s.\n", comment(of), by)
 	switch {
