@@ -30,7 +30,7 @@ type Divergence struct {
 	Weights    []order.Weight `json:"weights,omitempty"` // that the operation uses
 	Hints      []string       `json:"hints,omitempty"`   // what to look at next, a sentence each
 	Code       *Code          `json:"code,omitempty"`    // what computes it, where a side was recorded as it ran
-	// Unproven are the lines of the map that give the entry and its parents their tensors, and that no value says are right: what is said holds if they are.
+	// Unproven lists the lines of the map that name the entry and its parents and that no value proves. The finding holds if these lines are right.
 	Unproven []string `json:"unproven,omitempty"`
 }
 

@@ -3,7 +3,6 @@ package mapping
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,57 +50,6 @@ func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
 		return nil, fmt.Errorf("%s: %w", m.name, err)
 	}
 	return &Applied{Trace: made, Differ: a.differ, File: m.name, Patterns: len(m.tensors), Changes: m.changes(), Absent: a.absent(), Unproven: a.unproven()}, nil
-}
-
-// absent are the names of the lines that match no tensor, as far as no other tensor has them.
-func (a *application) absent() map[string]string {
-	all := map[string]string{}
-	for _, r := range a.unused {
-		for _, name := range a.named(r) {
-			if !slices.ContainsFunc(a.out, func(s capture.Source) bool { return s.Name == name }) {
-				all[name] = a.m.at(r)
-			}
-		}
-	}
-	return all
-}
-
-// named are the names of the order that a line may give.
-func (a *application) named(r *rule) (names []string) {
-	if a.list == nil {
-		return nil
-	}
-	for _, t := range r.to {
-		parts := hole.Split(t.text, -1)
-		for i := range parts {
-			parts[i] = regexp.QuoteMeta(parts[i])
-		}
-		like := regexp.MustCompile("^" + strings.Join(parts, "[0-9]+") + "$")
-		for i := range a.list.Entries {
-			if name := a.list.Entries[i].Name; like.MatchString(name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return names
-}
-
-// unproven are the names that lines give whose own word is that they may be wrong.
-func (a *application) unproven() map[string]string {
-	all := map[string]string{}
-	for _, g := range a.order {
-		if g.rule.by == "" {
-			continue
-		}
-		what := "is a guess"
-		if g.rule.by == byName {
-			what = "stands on its name alone"
-		}
-		for _, to := range g.targets {
-			all[to.name] = fmt.Sprintf("%s %s", a.m.at(g.rule), what)
-		}
-	}
-	return all
 }
 
 // changes says which names are left out, and which have another layout, a sentence each.

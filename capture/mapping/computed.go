@@ -20,8 +20,8 @@ import (
 // Weights reads a tensor of the checkpoint.
 type Weights = func(order.Weight) (program.Rows, error)
 
-// computed computes entries of the first pass from tensors that have a name. A port that is wrong has the reference's values up to its mistake, and what follows it
-// computes from its own: a product of its own operands has one name, whatever is wrong before it.
+// computed computes entries of the first pass from the tensors of the dump that have a name already. A wrong port has the reference's values up to its mistake. Behind
+// the mistake it computes from its own values, so that the order computes the same from them.
 type computed struct {
 	p       *proposer
 	weights Weights
@@ -29,7 +29,7 @@ type computed struct {
 	made    map[string]expected
 }
 
-// expected is what an entry is. of are the keys of the tensors that it was computed from.
+// expected is a computed entry. of has the keys of its operands.
 type expected struct {
 	tensor
 	of string
@@ -39,8 +39,7 @@ type expected struct {
 // mostSteps bounds the entries without a tensor that are computed on the way to one.
 const mostSteps = 12
 
-// hasOperands reports whether a list has all that its entries are computed from: a recorded program without its steps that have no name, and a list of names that
-// somebody picked, have not.
+// hasOperands reports whether a list has all operands of its entries. The named steps of a recorded program, and names that somebody picked, lack some.
 func hasOperands(list *order.List) bool {
 	return !list.IsRecorded() && !slices.ContainsFunc(list.Entries, func(e order.Entry) bool {
 		return slices.ContainsFunc(e.Inputs, func(in order.Ref) bool { return list.Index(in.Name) < 0 })

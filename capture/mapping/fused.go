@@ -216,7 +216,7 @@ func (p *proposer) proven(t *template, c *cutting) (good int, err error) {
 	return good, nil
 }
 
-// isNear reports whether numbers are those of an entry of the reference, or those that it is computed to have.
+// isNear reports whether numbers are near to an entry of the reference, or to the entry as it is computed.
 func (p *proposer) isNear(e *order.Entry, n *numbers) (bool, error) {
 	var sources []values
 	if p.ref != nil {

@@ -381,24 +381,3 @@ func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
 	}
 	return list
 }
-
-// take settles what a tensor is.
-func (p *proposer) take(t *template, f *form, roles []*role, l Line) error {
-	lines := p.lines(t, f, roles, l)
-	p.out.Lines = append(p.out.Lines, lines...)
-	t.settled = true
-	for _, r := range roles {
-		r.taken = true
-	}
-	p.pairs = append(p.pairs, pairing{t, roles[0], lines})
-	if p.computed == nil {
-		return nil
-	}
-	return p.computed.take(t, lines)
-}
-
-// choose leaves what a tensor is to a person.
-func (p *proposer) choose(t *template, c Choice) {
-	p.out.Choices = append(p.out.Choices, c)
-	t.settled = true
-}

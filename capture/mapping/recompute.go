@@ -55,7 +55,8 @@ func (p *proposer) takeComputed(f *fit, why string) error {
 	return p.take(f.t, f.f, []*role{f.r}, Line{Axes: f.how.axes, Why: why, proven: f.good > 1})
 }
 
-// pair takes a tensor and what is computed from it: where one operand of an entry has no tensor yet, the one from which the entry comes out is that operand.
+// pair takes two tensors at once. If one operand of an entry has no tensor yet, pair looks for an open tensor from which another open tensor is recomputed: the first
+// is the operand, and the second is the entry.
 func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 	operand, could := p.lacking(r), p.fitting(r)
 	if operand == nil || len(could) == 0 {
@@ -144,7 +145,7 @@ func handsOn(e *order.Entry) bool {
 	return slices.Contains([]string{"cache", "cast", "identity"}, e.Op.Kind())
 }
 
-// meant is the entry that is meant where the next one has the same numbers: of those that no tensor is yet the one that is captured first.
+// meant chooses among free entries that follow each other with the same numbers, such as lm_head and logits: the entry of the lowest level.
 func (p *proposer) meant(r *role) *role {
 	for _, o := range p.free {
 		if o.taken || o.level > r.level || o.at <= r.at || len(o.layers) != len(r.layers) {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// What no value and no product tells is told by names, by the order in which tensors were written, and by how near their values are. That proves nothing: what is
-// taken so is a guess, and its line says so.
+// The names of tensors, the order in which a dump has them and near values decide what no equal value and no recomputed product has decided. They prove nothing: such
+// a line is a guess, and says so.
 
 // guess is a tensor as an entry, with what speaks for it.
 type guess struct {
@@ -51,7 +51,7 @@ func (g guess) why() string {
 	return text + g.f.why()
 }
 
-// byRest assigns what is left, the surest guess first. Each may tell what else is computed from it.
+// byRest assigns the open tensors, the surest guess first. After each guess the entries are computed again that the guess is an operand of.
 func (p *proposer) byRest(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -99,13 +99,15 @@ func (p *proposer) guesses() ([]guess, error) {
 		}
 	}
 	for i := range all {
-		others := func(g guess) bool { return g.t != all[i].t && g.r == all[i].r || g.t == all[i].t && g.r != all[i].r && g.r.level <= all[i].r.level }
+		others := func(g guess) bool {
+			return g.t != all[i].t && g.r == all[i].r || g.t == all[i].t && g.r != all[i].r && g.r.level <= all[i].r.level
+		}
 		all[i].only = !slices.ContainsFunc(all, others)
 	}
 	return slices.DeleteFunc(all, func(g guess) bool { return g.score() < leastScore }), nil
 }
 
-// another reports whether an entry is not what a person dumps: it has the numbers of one that is captured at a lower level.
+// another reports whether an entry has the numbers of an entry of a lower level, which is the one that people dump.
 func (p *proposer) another(r *role) bool {
 	if p.meant(r) != r {
 		return true

@@ -7,30 +7,28 @@ import (
 	"unicode"
 )
 
-// meanings are the words that names of tensors are made of, as people write them, and what each is called here. A letter that some port counts its norms by has
-// none.
-var meanings = map[string][]string{}
+// meanings lists, by the words of tensor names, the words of this package. "qn" is the norm of the queries. A letter that counts norms has no meaning.
+var meanings = meaningsOf(map[string]string{
+	"q": "q query queries wq qcur", "k": "k key keys wk kcur", "v": "v value values val wv vcur", "o": "o wo dense",
+	"gate": "g gate gating gated w1", "up": "u up w3", "down": "down w2", "norm": "norm normed normalized normalised ln layernorm rms rmsnorm",
+	"rope": "rope rot rotary rotated roped", "attn": "attn attention att at mha", "mlp": "mlp moe ffn ff ffw feed forward feedforward",
+	"embed": "emb embd embed embeddings embedding embedder wte tok", "logits": "logits head unembed", "out": "out output outputs x h hidden resid residual",
+	"context": "context ctx mix mixed z kqv", "act": "act activation gelu silu swiglu geglu", "post": "post after", "pre": "pre before", "in": "in input inp",
+	"scores": "scores score kq qk", "probs": "probs prob softmax weights pattern", "final": "final last f",
+	"q norm": "qn qnorm", "k norm": "kn knorm", "q k v": "qkv", "gate up": "gateup",
+})
 
-func init() {
-	for word, written := range map[string]string{
-		"q": "q query queries wq qcur", "k": "k key keys wk kcur", "v": "v value values val wv vcur", "o": "o wo dense",
-		"gate": "g gate gating gated w1", "up": "u up w3", "down": "down w2", "norm": "norm normed normalized normalised ln layernorm rms rmsnorm",
-		"rope": "rope rot rotary rotated roped", "attn": "attn attention att at mha", "mlp": "mlp moe ffn ff ffw feed forward feedforward",
-		"embed": "emb embd embed embeddings embedding embedder wte tok", "logits": "logits head unembed", "out": "out output outputs x h hidden resid residual",
-		"context": "context ctx mix mixed z kqv", "act": "act activation gelu silu swiglu geglu", "post": "post after", "pre": "pre before", "in": "in input inp",
-		"scores": "scores score kq qk", "probs": "probs prob softmax weights pattern", "final": "final last f",
-	} {
-		for _, w := range strings.Fields(written) {
-			meanings[w] = append(meanings[w], word)
+func meaningsOf(written map[string]string) map[string][]string {
+	all := map[string][]string{}
+	for meaning, words := range written {
+		for _, w := range strings.Fields(words) {
+			all[w] = append(all[w], strings.Fields(meaning)...)
 		}
 	}
-	for _, w := range []string{"q", "k"} { // qn and q_n are the norm of queries
-		meanings[w+"n"], meanings[w+"norm"] = []string{w, "norm"}, []string{w, "norm"}
-	}
-	meanings["qkv"], meanings["gateup"] = []string{"q", "k", "v"}, []string{"gate", "up"}
+	return all
 }
 
-// means is what an entry is called in words that its name has not.
+// means adds words to names of entries that say less than people do.
 var means = map[string]string{
 	"input_layernorm": "pre attn norm", "post_attention_layernorm": "post attn norm", "pre_feedforward_layernorm": "pre mlp norm",
 	"post_feedforward_layernorm": "post mlp norm", "o_proj": "attn o out", "context": "attn context", "down_proj": "mlp down out", "norm": "final norm",

@@ -23,14 +23,27 @@ import (
 
 // What a port calls the tensors that it dumps, in the order in which it writes them.
 var ownNames = [][2]string{
-	{"emb", "embed_tokens"}, {"blocks.{L}.norm_a", "layers.{L}.input_layernorm"}, {"blocks.{L}.attn.q", "layers.{L}.self_attn.q_proj"},
-	{"blocks.{L}.attn.k", "layers.{L}.self_attn.k_proj"}, {"blocks.{L}.attn.v", "layers.{L}.self_attn.v_proj"}, {"blocks.{L}.attn.qn", "layers.{L}.self_attn.q_norm"},
-	{"blocks.{L}.attn.kn", "layers.{L}.self_attn.k_norm"}, {"blocks.{L}.attn.q_rot", "layers.{L}.self_attn.q_rope"}, {"blocks.{L}.attn.k_rot", "layers.{L}.self_attn.k_rope"},
-	{"blocks.{L}.attn.mix", "layers.{L}.self_attn.context"}, {"blocks.{L}.attn.out", "layers.{L}.self_attn.o_proj"},
-	{"blocks.{L}.norm_b", "layers.{L}.post_attention_layernorm"}, {"blocks.{L}.norm_c", "layers.{L}.pre_feedforward_layernorm"},
-	{"blocks.{L}.ffn.g", "layers.{L}.mlp.gate_proj"}, {"blocks.{L}.ffn.u", "layers.{L}.mlp.up_proj"}, {"blocks.{L}.ffn.act", "layers.{L}.mlp.act_fn"},
-	{"blocks.{L}.ffn.down", "layers.{L}.mlp.down_proj"}, {"blocks.{L}.norm_d", "layers.{L}.post_feedforward_layernorm"}, {"blocks.{L}.x", "layers.{L}.out"},
-	{"final", "norm"}, {"scores_out", "logits"},
+	{"emb", "embed_tokens"},
+	{"blocks.{L}.norm_a", "layers.{L}.input_layernorm"},
+	{"blocks.{L}.attn.q", "layers.{L}.self_attn.q_proj"},
+	{"blocks.{L}.attn.k", "layers.{L}.self_attn.k_proj"},
+	{"blocks.{L}.attn.v", "layers.{L}.self_attn.v_proj"},
+	{"blocks.{L}.attn.qn", "layers.{L}.self_attn.q_norm"},
+	{"blocks.{L}.attn.kn", "layers.{L}.self_attn.k_norm"},
+	{"blocks.{L}.attn.q_rot", "layers.{L}.self_attn.q_rope"},
+	{"blocks.{L}.attn.k_rot", "layers.{L}.self_attn.k_rope"},
+	{"blocks.{L}.attn.mix", "layers.{L}.self_attn.context"},
+	{"blocks.{L}.attn.out", "layers.{L}.self_attn.o_proj"},
+	{"blocks.{L}.norm_b", "layers.{L}.post_attention_layernorm"},
+	{"blocks.{L}.norm_c", "layers.{L}.pre_feedforward_layernorm"},
+	{"blocks.{L}.ffn.g", "layers.{L}.mlp.gate_proj"},
+	{"blocks.{L}.ffn.u", "layers.{L}.mlp.up_proj"},
+	{"blocks.{L}.ffn.act", "layers.{L}.mlp.act_fn"},
+	{"blocks.{L}.ffn.down", "layers.{L}.mlp.down_proj"},
+	{"blocks.{L}.norm_d", "layers.{L}.post_feedforward_layernorm"},
+	{"blocks.{L}.x", "layers.{L}.out"},
+	{"final", "norm"},
+	{"scores_out", "logits"},
 }
 
 var layerNumber = regexp.MustCompile(`layers\.([0-9]+)\.`)

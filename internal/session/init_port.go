@@ -79,7 +79,7 @@ func patternsOf(t *capture.Trace, list *order.List) (patterns []string, level in
 	return patterns, level
 }
 
-// mapText is the map of the last capture as a table of tracediff.toml; empty where there was none.
+// mapText is the map of the last capture as a table of tracediff.toml; empty without a map.
 func (s *Settings) mapText() (string, error) {
 	if s.Map == "" {
 		return "", nil

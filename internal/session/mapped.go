@@ -129,13 +129,13 @@ func ProposeMap(ctx context.Context, w io.Writer, model, program, localFile, ref
 	return p, p.Write(w, localFile, referenceFile)
 }
 
-// mapCheckpoint opens the checkpoint whose weights tell tensors from each other: the named one, or that of the reference. It is nil where there is none.
+// mapCheckpoint opens the named checkpoint, or the checkpoint of the reference: its weights tell tensors from each other. nil: nothing is computed.
 func mapCheckpoint(ctx context.Context, model string, ref *capture.Trace) (*checkpoint.Checkpoint, error) {
 	if model == "" {
 		return traceCheckpoint(ctx, &Env{}, "", "", ref)
 	}
 	ck, err := checkpoint.Open(model)
-	if err != nil { // a folder with a config.json alone gives names
+	if err != nil { // a folder that has no weights gives names
 		return nil, nil
 	}
 	return ck, nil

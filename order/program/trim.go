@@ -2,8 +2,8 @@ package program
 
 import "slices"
 
-// A chunked recurrence pads a prompt of nine tokens to a chunk of 64, and drops the other rows from its result. trim makes a program of what is left: without
-// rows that nothing reads, and without zeros that sums only add. The result has the same elements. A product of such a zero and an infinity, which is not a
+// A chunked recurrence pads a prompt of nine tokens to a chunk of 64, and drops the other rows from its result. A trimmed program has no rows that nothing reads, and
+// sums no zeros of the padding. The result has the same elements. A product of such a zero and an infinity, which is not a
 // number, is not seen: an engine that has one there has another result than the program. Additions in halves are those of the terms that are left.
 
 // trim is the program without padding; the steps themselves, where that saves less than half of the time.
@@ -27,8 +27,8 @@ func trim(steps []Step, out Var) ([]Step, Var) {
 	return all, end
 }
 
-// trimmer has, by step, sizes of the axes of the result: behind live all elements are 0, whatever the arithmetic, and behind need nothing is read; nil where no
-// element is read.
+// trimmer has two sizes for each axis of a step's result: from index live on all elements are 0 in every arithmetic, and from index need on no element is read. need is
+// nil if no element is read.
 type trimmer struct {
 	steps      []Step
 	cuts       [][]cut // by step: of its operands
@@ -91,7 +91,7 @@ func (t *trimmer) cut(v Var) cut {
 	return c
 }
 
-// liveView are the sizes of a view behind which it shows zeros: all 0 where it shows nothing else.
+// liveView lists, by axis of a view, the index from which on the view shows zeros only; 0 for each axis of a view that shows zeros only.
 func (t *trimmer) liveView(v Var, c cut) []int {
 	of, all := t.live[v.step], slices.Clone(v.shape)
 	if slices.Contains(of, 0) {
@@ -200,7 +200,7 @@ func (t *trimmer) mark(v Var, c cut, sizes []int) {
 	}
 }
 
-// read marks what a step reads for the elements that are read of its result.
+// read marks the elements of the operands that a step needs for the needed elements of its result.
 func (t *trimmer) read(i int) {
 	s := &t.steps[i]
 	if t.need[i] == nil || s.Prim.leaf() {
