@@ -30,7 +30,11 @@ func (p *proposer) fused(ctx context.Context) error {
 		switch {
 		case len(proven) > 0:
 			best := slices.MaxFunc(proven, func(a, b cutting) int { return a.good - b.good })
-			best.Why = fmt.Sprintf("values: %d of %d", best.good, len(best.f.layers)) + best.f.why()
+			word := "values"
+			if p.ref == nil {
+				word = "recomputed"
+			}
+			best.Why = fmt.Sprintf("%s: %d of %d", word, best.good, len(best.f.layers)) + best.f.why()
 			if err := p.take(t, best.f, best.roles, best.Line); err != nil {
 				return err
 			}

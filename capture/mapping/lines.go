@@ -50,6 +50,9 @@ func (p *proposer) take(t *template, f *form, roles []*role, l Line) error {
 	t.settled = true
 	for _, r := range roles {
 		r.taken = true
+		for _, e := range r.layers {
+			p.named[e.Name] = true
+		}
 	}
 	p.pairs = append(p.pairs, pairing{t, roles[0], lines})
 	if p.computed == nil {

@@ -89,7 +89,7 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 
 // propose is Propose for one reading of a dump that is a list: its elements are passes, or not. past are the tokens before the first pass.
 func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, weights Weights, past int, passes bool) (*Proposal, error) {
-	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: sizesOf(list)}
+	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: sizesOf(list), named: map[string]bool{}, valued: map[string]bool{}}
 	if len(p.passes) == 0 && ref != nil {
 		p.passes = passesOf(ref)
 	}
@@ -129,7 +129,10 @@ func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 		return nil, err
 	}
 	p.roles(fitted)
-	if weights != nil && hasOperands(list) {
+	if err := p.note(fitted); err != nil {
+		return nil, err
+	}
+	if weights != nil && len(p.passes) > 0 && hasOperands(list) {
 		p.computed, p.out.computed = p.newComputed(fitted, weights), true
 	}
 	for _, q := range p.open {
@@ -200,9 +203,11 @@ type proposer struct {
 	ways   map[string][]arrangement
 	out    Proposal
 
-	computed *computed // nil without a checkpoint
-	made     int       // tensors that were computed
-	pairs    []pairing // in the order in which they were found
+	computed *computed       // nil without a checkpoint
+	made     int             // tensors that were computed
+	pairs    []pairing       // in the order in which they were found
+	named    map[string]bool // the entries that have a tensor
+	valued   map[string]bool // those of them that have the values of the reference
 }
 
 // want is the shape of an entry in the first pass.

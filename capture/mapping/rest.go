@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/tracediff/tracediff/order"
 )
 
 // The names of tensors, the order in which a dump has them and near values decide what no equal value and no recomputed product has decided. They prove nothing: such
@@ -53,7 +55,7 @@ func (g guess) why() string {
 
 // byRest assigns the open tensors, the surest guess first. After each guess the entries are computed again that the guess is an operand of.
 func (p *proposer) byRest(ctx context.Context) error {
-	for {
+	for p.ref != nil || p.computed != nil { // else nothing contradicts a guess
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -72,6 +74,7 @@ func (p *proposer) byRest(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // guesses are those that the shapes of the open tensors allow.
@@ -104,7 +107,20 @@ func (p *proposer) guesses() ([]guess, error) {
 		}
 		all[i].only = !slices.ContainsFunc(all, others)
 	}
-	return slices.DeleteFunc(all, func(g guess) bool { return g.score() < leastScore }), nil
+	var left []guess
+	for _, g := range all {
+		if g.score() < leastScore {
+			continue
+		}
+		no, err := p.contradicted(g)
+		if err != nil {
+			return nil, err
+		}
+		if !no {
+			left = append(left, g)
+		}
+	}
+	return left, nil
 }
 
 // another reports whether an entry has the numbers of an entry of a lower level, which is the one that people dump.
@@ -305,4 +321,46 @@ func assignment(score [][]float64) []int {
 		}
 	}
 	return out
+}
+
+// contradicted reports whether a guess cannot be: what the dump computes from the entry is right, and would not be if the entry had the values of the tensor.
+func (p *proposer) contradicted(g guess) (bool, error) {
+	if g.distance < near {
+		return false, nil
+	}
+	for layer := range g.f.layers {
+		if e := g.r.layers[layer]; e != nil && isFloat(e) && p.valuedBehind(e, mostBehind) { // indexes have no values to be compared
+			return true, nil
+		}
+	}
+	if p.computed == nil {
+		return false, nil
+	}
+	now, err := p.rightBehind(g.r, p.computed)
+	if now == 0 || err != nil {
+		return false, err
+	}
+	given, err := p.computed.supposing(g.t, p.lines(g.t, g.f, []*role{g.r}, Line{Axes: g.how.axes}))
+	if err != nil {
+		return false, err
+	}
+	then, err := p.rightBehind(g.r, given)
+	return then < now, err
+}
+
+// mostBehind bounds the entries without a tensor between an entry and one that is computed from it.
+const mostBehind = 6
+
+// valuedBehind reports whether an entry that is computed from another has the values of the reference in the dump: then the other has them, too.
+func (p *proposer) valuedBehind(e *order.Entry, steps int) bool {
+	for i := range p.list.Entries {
+		next := &p.list.Entries[i]
+		if next.Layer != e.Layer && next.Layer >= 0 && e.Layer >= 0 || !slices.ContainsFunc(next.Inputs, func(in order.Ref) bool { return in.Name == e.Name && !in.Prev }) {
+			continue
+		}
+		if p.valued[next.Name] || steps > 0 && !p.named[next.Name] && p.valuedBehind(next, steps-1) {
+			return true
+		}
+	}
+	return false
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -79,6 +80,9 @@ func (p *proposer) byValues(ctx context.Context) error {
 			if err := p.take(f.t, f.f, []*role{f.r}, line); err != nil {
 				return err
 			}
+			if err := p.noteValues(f); err != nil {
+				return err
+			}
 			continue
 		}
 		c := Choice{From: f.t.text}
@@ -86,6 +90,42 @@ func (p *proposer) byValues(ctx context.Context) error {
 			c.Lines = append(c.Lines, p.lines(g.t, g.f, []*role{g.r}, Line{Axes: g.how.axes, Why: g.why()})...)
 		}
 		p.choose(f.t, c)
+	}
+	return nil
+}
+
+// note notes the entries that tensors have without a line.
+func (p *proposer) note(fitted *capture.Trace) error {
+	sources := fitted.Sources()
+	for i, r := range fitted.Records() {
+		e, ok := p.list.Lookup(r.Name)
+		if !ok || r.Pass > 0 || r.Firing > 0 || !p.known(r) {
+			continue
+		}
+		if p.named[r.Name] = true; p.ref == nil || !r.DType.Float() {
+			continue
+		}
+		d, ok, err := p.equal(plainTensor(&sources[i]), e.Name)
+		if err != nil {
+			return err
+		}
+		p.valued[r.Name] = ok && d < near
+	}
+	return nil
+}
+
+// noteValues notes the layers in which a tensor has the values of the reference.
+func (p *proposer) noteValues(f fit) error {
+	for layer, x := range f.f.layers {
+		e := f.r.layers[layer]
+		if e == nil {
+			continue
+		}
+		d, ok, err := p.compare(x, e, f.how, f.f.last, p.ofReference)
+		if err != nil {
+			return err
+		}
+		p.valued[e.Name] = ok && d < near
 	}
 	return nil
 }

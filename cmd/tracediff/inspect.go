@@ -3,8 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -97,7 +99,12 @@ func inspectFiles(c *cli.Context) error {
 	if c.String("format") == "json" {
 		return report.InspectionJSON(c.App.Writer, version(), result)
 	}
-	return report.InspectionText(c.App.Writer, result)
+	var b strings.Builder
+	if err := report.InspectionText(&b, result); err != nil {
+		return err
+	}
+	_, err = io.WriteString(c.App.Writer, report.Inert(b.String()))
+	return err
 }
 
 // inspectTraces looks into one trace, or two.

@@ -118,3 +118,21 @@ func TestTheRoadOfAWrongPort(t *testing.T) {
 	run(1, "cp less.safetensors port.safetensors; tracediff gate", "MISSING")
 	run(0, "cp right.safetensors port.safetensors; tracediff gate", "1 of 1 prompts match")
 }
+
+// The name of a tensor is no command for the runner that prints a listing.
+func TestInspectedNamesAreNoCommands(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "dump.safetensors")
+	text, err := json.Marshal(map[string]tensorOfFile{"::stop-commands::x": {DType: "F32", Shape: []int{1}, Offsets: [2]uint64{0, 4}}})
+	must(t, err)
+	must(t, os.WriteFile(file, append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), 0, 0, 0, 0), 0o600))
+	said := told(t, 0, "inspect", file)
+	if !strings.Contains(said, "stop-commands") {
+		t.Errorf("the tensor is not listed:\n%s", said)
+	}
+	for line := range strings.Lines(said) {
+		if strings.HasPrefix(strings.TrimSpace(line), "::") {
+			t.Errorf("a command: %s", line)
+		}
+	}
+}

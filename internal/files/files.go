@@ -167,10 +167,13 @@ func readStream(path string, limit int64, opening time.Duration) (data []byte, s
 		return nil, false, err
 	}
 	switch m := info.Mode(); {
-	case m.IsRegular():
+	case m.IsRegular() && info.Size() > 0:
 		data, err = Read(path, limit)
 		return data, false, err
-	case m&(fs.ModeNamedPipe|fs.ModeCharDevice) == 0:
+	case m.IsRegular():
+		data, err = readEmpty(path, limit)
+		return data, false, err
+	case m&fs.ModeNamedPipe == 0 && path != os.DevNull:
 		return nil, false, Irregular(path, m)
 	}
 	start := time.Now()
@@ -203,6 +206,25 @@ func readStream(path string, limit int64, opening time.Duration) (data []byte, s
 	return nil, true, &Error{
 		Path: path, Why: fmt.Sprintf("is %s that did not end within %v", Kind(info.Mode()), Patience),
 		Next: nextStream, Err: os.ErrDeadlineExceeded,
+	}
+}
+
+// readEmpty reads a file that says that it is empty. One of the kernel's says so, too, and may let its reader wait for ever.
+func readEmpty(path string, limit int64) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := Read(path, limit)
+		done <- result{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-time.After(Patience):
+		return nil, &Error{Path: path, Why: fmt.Sprintf("did not end within %v", Patience), Next: nextStream, Err: os.ErrDeadlineExceeded}
 	}
 }
 
