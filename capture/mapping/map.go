@@ -79,8 +79,8 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 			switch {
 			case err == nil && r.folded && table.heading == "tensors":
 				err = errors.New("folded is for [weights]: what a norm makes is the same, whichever of 1+w and w a file has")
-			case err == nil && (r.ring != "" || r.pass != nil || r.last) && table.heading == "weights":
-				err = errors.New("ring, pass and rows are for [tensors]: a weight has none of them")
+			case err == nil && (r.ring != "" || r.pass != nil || r.last || r.by != "") && table.heading == "weights":
+				err = errors.New("ring, pass, rows and by are for [tensors]: a weight has none of them")
 			}
 			if err != nil {
 				return nil, hint.Add(fmt.Errorf("%s: %w", place(lines[pattern], pattern), err), "docs/maps.md has every word of a map")

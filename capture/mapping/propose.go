@@ -89,7 +89,7 @@ func Propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, re
 
 // propose is Propose for one reading of a dump that is a list: its elements are passes, or not. past are the tokens before the first pass.
 func propose(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, weights Weights, past int, passes bool) (*Proposal, error) {
-	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: sizesOf(list), named: map[string]bool{}, valued: map[string]bool{}}
+	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: sizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}}
 	if len(p.passes) == 0 && ref != nil {
 		p.passes = passesOf(ref)
 	}
@@ -203,11 +203,12 @@ type proposer struct {
 	ways   map[string][]arrangement
 	out    Proposal
 
-	computed *computed       // nil without a checkpoint
-	made     int             // tensors that were computed
-	pairs    []pairing       // in the order in which they were found
-	named    map[string]bool // the entries that have a tensor
-	valued   map[string]bool // those of them that have the values of the reference
+	computed *computed          // nil without a checkpoint
+	made     int                // tensors that were computed
+	pairs    []pairing          // in the order in which they were found
+	named    map[string]bool    // the entries that have a tensor
+	valued   map[string]float64 // by entry with the values of the reference: how far they are
+	tried    map[string]bool    // pairs that are none
 }
 
 // want is the shape of an entry in the first pass.

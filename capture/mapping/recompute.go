@@ -72,6 +72,10 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 				if err := ctx.Err(); err != nil {
 					return false, err
 				}
+				key := fmt.Sprintf("%s\x00%p\x00%s\x00%s\x00%s", t.text, form, way.axes, operand.text, r.text)
+				if p.tried[key] { // what else it reads has not changed
+					continue
+				}
 				f := &fit{t: t, f: form, r: operand, how: way.arrangement}
 				given, err := p.computed.supposing(t, p.lines(t, form, []*role{operand}, Line{Axes: way.axes}))
 				if err != nil {
@@ -81,6 +85,7 @@ func (p *proposer) pair(ctx context.Context, r *role) (bool, error) {
 				if err != nil {
 					return false, err
 				}
+				p.tried[key] = g == nil
 				if g != nil && (to == nil || cmp.Or(to.good-g.good, cmp.Compare(g.error, to.error)) < 0) {
 					from, to = f, g
 				}

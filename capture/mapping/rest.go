@@ -109,7 +109,7 @@ func (p *proposer) guesses() ([]guess, error) {
 	}
 	var left []guess
 	for _, g := range all {
-		if g.score() < leastScore {
+		if _, model := g.r.layers[-1]; g.score() < leastScore || model && g.distance >= 1 && !g.only && !g.between { // such as tables, which have names of rotations
 			continue
 		}
 		no, err := p.contradicted(g)
@@ -180,6 +180,9 @@ func (p *proposer) apart(x, other tensor, how arrangement) (float64, error) {
 	}
 	r, err := p.far.of(other)
 	if r == nil || err != nil {
+		return math.Inf(1), err
+	}
+	if s, err := p.far.summary(other); s == nil || !s.tells() || err != nil {
 		return math.Inf(1), err
 	}
 	values := l.plain
@@ -329,7 +332,7 @@ func (p *proposer) contradicted(g guess) (bool, error) {
 		return false, nil
 	}
 	for layer := range g.f.layers {
-		if e := g.r.layers[layer]; e != nil && isFloat(e) && p.valuedBehind(e, mostBehind) { // indexes have no values to be compared
+		if e := g.r.layers[layer]; e != nil && isFloat(e) && p.valuedBehind(e, min(g.distance, 1), mostBehind) { // indexes have no values to be compared
 			return true, nil
 		}
 	}
@@ -351,14 +354,18 @@ func (p *proposer) contradicted(g guess) (bool, error) {
 // mostBehind bounds the entries without a tensor between an entry and one that is computed from it.
 const mostBehind = 6
 
-// valuedBehind reports whether an entry that is computed from another has the values of the reference in the dump: then the other has them, too.
-func (p *proposer) valuedBehind(e *order.Entry, steps int) bool {
+// farther is how many times farther a tensor has to be from the reference than what is computed from the entry, for it not to be that entry.
+const farther = 100
+
+// valuedBehind reports whether an entry that is computed from another has the values of the reference in the dump, and a tensor at some distance would not give them.
+func (p *proposer) valuedBehind(e *order.Entry, distance float64, steps int) bool {
 	for i := range p.list.Entries {
 		next := &p.list.Entries[i]
 		if next.Layer != e.Layer && next.Layer >= 0 && e.Layer >= 0 || !slices.ContainsFunc(next.Inputs, func(in order.Ref) bool { return in.Name == e.Name && !in.Prev }) {
 			continue
 		}
-		if p.valued[next.Name] || steps > 0 && !p.named[next.Name] && p.valuedBehind(next, steps-1) {
+		d, valued := p.valued[next.Name]
+		if valued && farther*d < distance || steps > 0 && !p.named[next.Name] && p.valuedBehind(next, distance, steps-1) {
 			return true
 		}
 	}

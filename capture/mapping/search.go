@@ -109,7 +109,9 @@ func (p *proposer) note(fitted *capture.Trace) error {
 		if err != nil {
 			return err
 		}
-		p.valued[r.Name] = ok && d < near
+		if ok && d < near {
+			p.valued[r.Name] = d
+		}
 	}
 	return nil
 }
@@ -125,7 +127,9 @@ func (p *proposer) noteValues(f fit) error {
 		if err != nil {
 			return err
 		}
-		p.valued[e.Name] = ok && d < near
+		if ok && d < near {
+			p.valued[e.Name] = d
+		}
 	}
 	return nil
 }
@@ -254,7 +258,7 @@ func (p *proposer) compare(x tensor, e *order.Entry, how arrangement, last bool,
 		return 0, false, err
 	}
 	right, err := p.far.summary(other)
-	if right == nil || err != nil {
+	if right == nil || !right.tells() || err != nil {
 		return 0, false, err
 	}
 	if left.apart(right) {

@@ -136,6 +136,9 @@ func summarise(sorted []float64) *summary {
 	return s
 }
 
+// tells reports whether numbers tell a tensor from another: zeros, and what is no number, are alike in all tensors.
+func (s *summary) tells() bool { return s.norm > 0 && s.odd[0] == 0 }
+
 // apart reports whether tensors with these summaries cannot be near in any order of their elements: the distance of two vectors
 // is at least that of their norms, and that of their largest and of their smallest elements.
 func (s *summary) apart(ref *summary) bool {

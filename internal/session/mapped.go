@@ -117,7 +117,9 @@ func ProposeMap(ctx context.Context, w io.Writer, model, program, localFile, ref
 	var weights mapping.Weights
 	if ck != nil {
 		defer ck.Close()
-		weights = reference.Weights(ck, hooks.F32)
+		if !foreign.Printed(local) {
+			weights = reference.Weights(ck, hooks.F32)
+		}
 	}
 	p, err := mapping.Propose(ctx, local, fitted, list, far, weights)
 	if errors.Is(err, mapping.ErrNoTokens) {
