@@ -190,3 +190,30 @@ func TestAWrongPortIsMappedWhole(t *testing.T) {
 		})
 	}
 }
+
+// What is no number, or zero throughout, proves no line: one that is not a guess is right.
+func TestNothingProvesNothing(t *testing.T) {
+	trace, list := golden(t, "gemma3-tiny/prefill.float32")
+	right := map[string]string{}
+	for _, names := range ownNames {
+		right[names[0]] = names[1]
+	}
+	for name, value := range map[string]float64{"NaN": math.NaN(), "zeros": 0, "infinite": math.Inf(1)} {
+		for _, spoilt := range []string{"layers.{L}.self_attn.context", "layers.{L}.input_layernorm", "layers.{L}.mlp.gated"} {
+			dump, weights := wrongPort(t, "gemma3-tiny", trace, list, spoilt, func(x []float64, _ func(string) []float64) {
+				for i := range x {
+					x[i] = value
+				}
+			})
+			p, err := mapping.Propose(t.Context(), dump, dump, list, trace, weights)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range p.Lines {
+				if l.By == "" && (len(l.To) != 1 || l.To[0] != right[l.From]) {
+					t.Errorf("%s in %s: %s is %v # %s", name, spoilt, l.From, l.To, l.Why)
+				}
+			}
+		}
+	}
+}

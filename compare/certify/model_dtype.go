@@ -61,8 +61,13 @@ type tensorDTypes struct {
 	bf16, f16, f32 int // one tensor may count for several; float64 holds all
 }
 
-// add counts a tensor. The error is that of reading it.
+// add counts a tensor; one that is wider than 16 bits and has no number that tells is not counted. The error is that of reading it.
 func (c *tensorDTypes) add(t *capture.Trace, r capture.Record) error {
+	if r.DType == hooks.F32 || r.DType == hooks.F64 {
+		if tells, err := measure.Tells(t, r); !tells || err != nil {
+			return err
+		}
+	}
 	c.tensors++
 	for _, of := range []struct {
 		d     hooks.DType

@@ -31,3 +31,23 @@ func Holds(t *capture.Trace, r capture.Record, d hooks.DType) (bool, error) {
 	}
 	return true, nil
 }
+
+// Tells reports whether a tensor of floats has a finite number other than 0: zeros, NaN and infinities are numbers of every float type. The error is that of
+// reading.
+func Tells(t *capture.Trace, r capture.Record) (bool, error) {
+	v := Whole(t, r)
+	n := Elements(r.Shape)
+	values := make([]float64, min(n, holdsAtOnce))
+	for at := 0; at < n; at += len(values) {
+		values = values[:min(len(values), n-at)]
+		if err := v.Values(values, at); err != nil {
+			return false, err
+		}
+		for _, x := range values {
+			if x != 0 && x-x == 0 {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
