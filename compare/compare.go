@@ -111,8 +111,8 @@ type Options struct {
 
 	LocalLabel     string // what to call the sides beside their producers: "golden"
 	ReferenceLabel string
-	// TokenTexts gives what says the text of a token id. It is called at the end, so that a tokenizer can be read beside the comparison; an error is the error of
-	// the comparison. Where it is nil, or gives nil, ids are shown without texts.
+	// TokenTexts returns a function from token ids to texts. Run calls it at the end: a caller can read the tokenizer while entries are compared. Its error is Run's.
+	// If TokenTexts is nil or returns nil, ids have no texts.
 	TokenTexts func() (func(id int) string, error)
 
 	// Observe is shown each pair of tensors of one shape after its row is decided, in the order of the walk. An error ends the
@@ -351,24 +351,6 @@ func (w *walker) keep(row Row, why string) (err error) {
 	// Behind different inputs nothing is comparable, whatever was asked for.
 	w.stopped = w.stopped || !w.o.All || row.Name == order.InputIDs
 	return err
-}
-
-// inputs records the token ids of a pass and, where they differ, how.
-func (w *walker) inputs(pass int) error {
-	l, okL, err := integers(w.sides[local].trace, pass, order.InputIDs)
-	if err != nil {
-		return err
-	}
-	r, okR, err := integers(w.sides[reference].trace, pass, order.InputIDs)
-	if err != nil || !okL && !okR {
-		return err
-	}
-	in := Input{Pass: pass, Local: l, Reference: r, Match: okL && okR && slices.Equal(l, r)}
-	if okL && okR && !in.Match && w.batched(pass, order.InputIDs) == "" {
-		in.Edits = edits(r, l)
-	}
-	w.res.Inputs = append(w.res.Inputs, in)
-	return nil
 }
 
 // look puts two tensors side by side and measures them, where they can be.

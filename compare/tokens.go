@@ -1,5 +1,11 @@
 package compare
 
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order"
+)
+
 // Edit is a step from the reference's token ids to the local side's: ids that both have, that only the reference has or
 // that only the local side has.
 type Edit struct {
@@ -134,6 +140,24 @@ func backtrack(history [][]int, d, k, x int) []EditOp {
 		ops[i], ops[j] = ops[j], ops[i]
 	}
 	return ops
+}
+
+// inputs records the token ids of a pass and, where they differ, how.
+func (w *walker) inputs(pass int) error {
+	l, okL, err := integers(w.sides[local].trace, pass, order.InputIDs)
+	if err != nil {
+		return err
+	}
+	r, okR, err := integers(w.sides[reference].trace, pass, order.InputIDs)
+	if err != nil || !okL && !okR {
+		return err
+	}
+	in := Input{Pass: pass, Local: l, Reference: r, Match: okL && okR && slices.Equal(l, r)}
+	if okL && okR && !in.Match && w.batched(pass, order.InputIDs) == "" {
+		in.Edits = edits(r, l)
+	}
+	w.res.Inputs = append(w.res.Inputs, in)
+	return nil
 }
 
 // spell gives the ids of the result their texts.

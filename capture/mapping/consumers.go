@@ -8,8 +8,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// byConsumers moves a tensor to the next entry where what follows says so, and its name does not say otherwise: a port that forgets to scale its embeddings has the values of the lookup, but goes on
-// with them as with the embeddings.
+// byConsumers moves a tensor from an entry to the next one if more tensors are recomputed then, and the name fits as well. A port that forgets to scale its embeddings
+// dumps the values of the lookup, and computes layer 0 from them.
 func (p *proposer) byConsumers(ctx context.Context) error {
 	if p.computed == nil {
 		return nil
@@ -24,14 +24,16 @@ func (p *proposer) byConsumers(ctx context.Context) error {
 			}
 			line := pair.lines[0]
 			line.To = []string{next.text}
-			without := p.computed.without(pair.r)
 			now, err := p.rightBehind(next, p.computed)
 			if err != nil {
 				return err
 			}
-			given, err := without.supposing(pair.t, []Line{line})
+			given, err := p.computed.supposing(pair.t, []Line{line})
 			if err != nil {
 				return err
+			}
+			for _, e := range pair.r.layers {
+				delete(given.have, e.Name)
 			}
 			then, err := p.rightBehind(next, given)
 			if err != nil {
@@ -62,16 +64,7 @@ func (p *proposer) follows(next, r *role) bool {
 	return len(next.layers) == len(r.layers) && len(next.layers) > 0
 }
 
-// without are the tensors of c but those of an entry.
-func (c *computed) without(r *role) *computed {
-	less, _ := c.supposing(nil, nil)
-	for _, e := range r.layers {
-		delete(less.have, e.Name)
-	}
-	return less
-}
-
-// rightBehind counts the tensors that are what is computed from an entry, of those for which it is computed, or is there.
+// rightBehind counts the tensors whose cut has an entry, as a leaf or a step, and that are recomputed right.
 func (p *proposer) rightBehind(r *role, c *computed) (right int, err error) {
 	of := map[string]bool{}
 	for _, e := range r.layers {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/order"
 )
 
 // fused finds tensors that are several entries in one: query, key and value, gate and up.
@@ -30,11 +29,7 @@ func (p *proposer) fused(ctx context.Context) error {
 		switch {
 		case len(proven) > 0:
 			best := slices.MaxFunc(proven, func(a, b cutting) int { return a.good - b.good })
-			word := "values"
-			if p.ref == nil {
-				word = "recomputed"
-			}
-			best.Why = fmt.Sprintf("%s: %d of %d", word, best.good, len(best.f.layers)) + best.f.why()
+			best.Why = fmt.Sprintf("%s: %d of %d", best.by, best.good, len(best.f.layers)) + best.f.why()
 			if err := p.take(t, best.f, best.roles, best.Line); err != nil {
 				return err
 			}
@@ -55,7 +50,8 @@ type cutting struct {
 	Line
 	f     *form
 	roles []*role
-	good  int // layers in which all parts have the values of the reference
+	good  int    // layers in which all parts have the values of the reference, or those that are computed
+	by    string // which of the two
 }
 
 // cuttings are the ways to cut a form of a tensor into a group of entries, by its shape. What ranks have is cut on each of them, and
@@ -94,21 +90,41 @@ func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []s
 	return p.rated(ctx, t, list)
 }
 
-// rated says of each cutting in how many layers it gives the values of the reference, or those that are computed.
+// rated counts the layers in which each cutting gives the values of the reference; of a cutting that gives them nowhere, the layers with the values that are computed.
 func (p *proposer) rated(ctx context.Context, t *template, list []cutting) ([]cutting, error) {
-	if p.ref == nil && p.computed == nil {
-		return list, nil
-	}
 	for i := range list {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		var err error
-		if list[i].good, err = p.proven(t, &list[i]); err != nil {
-			return nil, err
+		for _, s := range p.sources() {
+			if list[i].good > 0 {
+				break
+			}
+			var err error
+			if list[i].good, err = p.proven(t, &list[i], s.of); err != nil {
+				return nil, err
+			}
+			list[i].by = s.by
 		}
 	}
 	return list, nil
+}
+
+// source has values of entries, and the word for them.
+type source struct {
+	by string
+	of values
+}
+
+// sources are the reference, and then what is computed.
+func (p *proposer) sources() (all []source) {
+	if p.ref != nil {
+		all = append(all, source{"values", p.ofReference})
+	}
+	if p.computed != nil {
+		all = append(all, source{"recomputed", p.computed.of})
+	}
+	return all
 }
 
 // widths are the entries of a group that no tensor has yet, and how wide each is; nil where one is not free, or has other axes.
@@ -190,8 +206,8 @@ func (p *proposer) blocks(group []string, widths []int, ranks int) (list []fusin
 	return list
 }
 
-// proven counts the layers in which all parts of a cutting have the values of the reference: it applies the line.
-func (p *proposer) proven(t *template, c *cutting) (good int, err error) {
+// proven counts the layers in which all parts of a cutting have some values: it applies the line.
+func (p *proposer) proven(t *template, c *cutting, of values) (good int, err error) {
 	right := map[int]int{}
 	for _, l := range p.lines(t, c.f, c.roles, c.Line) {
 		made, err := p.applied(t, l)
@@ -203,49 +219,32 @@ func (p *proposer) proven(t *template, c *cutting) (good int, err error) {
 			if !ok {
 				continue
 			}
+			want, ok, err := of(e)
+			if err != nil {
+				return 0, err
+			}
+			if !ok {
+				continue
+			}
 			n, err := newReader().of(tensor{s.Key, s.Shape, s.DType, s.Data})
 			if n == nil || err != nil {
 				return 0, err
 			}
-			is, err := p.isNear(e, n)
+			other, err := p.far.summary(want)
+			if other == nil || !other.tells() || err != nil {
+				return 0, err
+			}
+			far, err := p.far.of(want)
 			if err != nil {
 				return 0, err
 			}
-			right[e.Layer] += btoi(is)
+			right[e.Layer] += btoi(distance(n.plain, far.plain) < near)
 		}
 	}
 	for _, n := range right {
 		good += btoi(n == len(c.roles))
 	}
 	return good, nil
-}
-
-// isNear reports whether numbers are near to an entry of the reference, or to the entry as it is computed.
-func (p *proposer) isNear(e *order.Entry, n *numbers) (bool, error) {
-	var sources []values
-	if p.ref != nil {
-		sources = append(sources, p.ofReference)
-	}
-	if p.computed != nil {
-		sources = append(sources, p.computed.of)
-	}
-	for _, of := range sources {
-		x, ok, err := of(e)
-		if err != nil {
-			return false, err
-		}
-		if !ok {
-			continue
-		}
-		other, err := p.far.of(x)
-		if other == nil || err != nil {
-			return false, err
-		}
-		if distance(n.plain, other.plain) < near {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // applied is what a line makes of the tensors of a template; nothing where it does not fit.

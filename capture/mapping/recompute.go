@@ -108,7 +108,7 @@ func (p *proposer) fitting(r *role) []*template {
 	})
 }
 
-// lacking is the one operand of an entry that has no tensor and may get one; nil where there is none, or several.
+// lacking is the free entry without a tensor that an entry reads. It is nil if an entry reads no such entry, or several.
 func (p *proposer) lacking(r *role) *role {
 	var lacking *role
 	for _, layer := range keysOf(r.layers) {
@@ -130,7 +130,8 @@ func (p *proposer) lacking(r *role) *role {
 	return lacking
 }
 
-// behind is the entry whose numbers one has in the first pass: keys that are new are those of a cache, and what a cast changes is less than what is told apart here.
+// behind follows caches, casts and identities back to the entry whose numbers they hand on: in the first pass a cache has the new keys, and a cast changes less than
+// the distance that tells tensors apart.
 func (p *proposer) behind(name string) string {
 	for {
 		e, ok := p.list.Lookup(name)
@@ -168,7 +169,7 @@ func (p *proposer) meant(r *role) *role {
 	return r
 }
 
-// matching is the one fit of an open tensor whose values an entry is computed to have; nil where there is none, or several. without is left out.
+// matching finds the open tensor whose values an entry is computed to have. It is nil if no tensor has them, or several have them. The tensor without is not looked at.
 func (p *proposer) matching(r *role, without *template, c *computed) (*fit, error) {
 	if some, err := c.some(r); !some || err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ type guess struct {
 	r        *role
 	words    float64 // how alike the names are, from 0 to 1
 	between  bool    // it was written between the tensors of the entries around
-	only     bool    // no other open tensor has such a shape, and no other free entry that is captured as early
+	only     bool    // the entry fits no other open tensor, and the tensor fits no other free entry of its level or a lower one
 	distance float64 // from what the entry should be; +Inf where that is not known
 }
 
@@ -123,7 +123,7 @@ func (p *proposer) guesses() ([]guess, error) {
 	return left, nil
 }
 
-// another reports whether an entry has the numbers of an entry of a lower level, which is the one that people dump.
+// another reports whether an entry hands on the numbers of an entry of a lower level. People dump the entry of the lower level.
 func (p *proposer) another(r *role) bool {
 	if p.meant(r) != r {
 		return true
@@ -236,7 +236,7 @@ func (p *proposer) isBetween(t *template, r *role) bool {
 	return (before < 0 || p.pairs[before].r.at < r.at) && (after < 0 || r.at < p.pairs[after].r.at) && (before >= 0 || after >= 0)
 }
 
-// assigned is the surest of those guesses that are best for all tensors together; nil where none is.
+// assigned chooses the guesses with the largest sum of scores, one for each tensor, and returns the guess of them with the largest score. It is nil without guesses.
 func assigned(all []guess) *guess {
 	var tensors []*template
 	var roles []*role
@@ -351,7 +351,7 @@ func (p *proposer) contradicted(g guess) (bool, error) {
 	return then < now, err
 }
 
-// mostBehind bounds the entries without a tensor between an entry and one that is computed from it.
+// mostBehind bounds the entries without a tensor between two entries with tensors.
 const mostBehind = 6
 
 // farther is how many times farther a tensor has to be from the reference than what is computed from the entry, for it not to be that entry.

@@ -240,8 +240,7 @@ func (p *proposer) bestOf(t *template, form *form, r *role, of values) (fit, err
 	return best, nil
 }
 
-// compare is the distance of a tensor, arranged, from the values of an entry or their last row; ok is false where there are none to
-// compare with.
+// compare is the distance of a tensor, arranged, from the values of an entry, or from their last row. ok is false if the values are not known, or tell nothing.
 func (p *proposer) compare(x tensor, e *order.Entry, how arrangement, last bool, of values) (d float64, ok bool, err error) {
 	other, ok, err := of(e)
 	if !ok || err != nil {

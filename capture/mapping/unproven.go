@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 )
 
-// absent are the names of the lines that match no tensor, as far as no other tensor has them.
+// absent lists names whose line matches no tensor, without the names that another line or the dump gives.
 func (a *application) absent() map[string]string {
 	all := map[string]string{}
 	for _, r := range a.unused {
@@ -42,7 +42,7 @@ func (a *application) named(r *rule) (names []string) {
 	return names
 }
 
-// unproven are the names that lines give whose own word is that they may be wrong.
+// unproven lists names whose line has by = "guess" or "name".
 func (a *application) unproven() map[string]string {
 	all := map[string]string{}
 	for _, g := range a.order {

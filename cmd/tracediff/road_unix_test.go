@@ -5,8 +5,6 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,48 +21,18 @@ var portNames = map[string]string{
 	"mlp.gate_proj": "ffn.g", "mlp.up_proj": "ffn.u", "mlp.act_fn": "ffn.act", "mlp.down_proj": "ffn.down",
 }
 
-type tensorOfFile struct {
-	DType   string    `json:"dtype"`
-	Shape   []int     `json:"shape"`
-	Offsets [2]uint64 `json:"data_offsets"`
-}
-
-// portDump writes a trace as the dump of a port: in names of its own and without a batch axis. change may change the numbers of a tensor, or leave it out.
-func portDump(t *testing.T, trace, dump string, change func(name string, numbers []byte) bool) {
-	t.Helper()
-	data, err := os.ReadFile(trace)
-	must(t, err)
-	start := 8 + binary.LittleEndian.Uint64(data)
-	var header map[string]json.RawMessage
-	must(t, json.Unmarshal(data[8:start], &header))
-	written, body := map[string]tensorOfFile{}, []byte(nil)
-	for key, raw := range header {
-		own, ok := portNames[key]
-		if parts := strings.SplitN(key, ".", 3); parts[0] == "layers" {
-			if own, ok = portNames[parts[2]]; ok {
-				own = "blocks." + parts[1] + "." + own
-			}
-		}
-		if ok = ok || key == "input_ids"; !ok {
-			continue
-		}
-		var x tensorOfFile
-		must(t, json.Unmarshal(raw, &x))
-		numbers := bytes.Clone(data[start+x.Offsets[0] : start+x.Offsets[1]])
-		if own == "" {
-			own = key
-		}
-		if change != nil && !change(own, numbers) {
-			continue
-		}
-		x.Offsets = [2]uint64{uint64(len(body)), uint64(len(body) + len(numbers))}
-		x.Shape = x.Shape[1:]
-		written[own], body = x, append(body, numbers...)
+// ownName is what a port calls a tensor; ok is false for one that it does not dump.
+func ownName(key string) (own string, ok bool) {
+	if key == "input_ids" {
+		return key, true
 	}
-	text, err := json.Marshal(written)
-	must(t, err)
-	text = append(text, bytes.Repeat([]byte(" "), -len(text)&7)...)
-	must(t, os.WriteFile(dump, append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), body...), 0o600))
+	parts := strings.SplitN(key, ".", 3)
+	if parts[0] != "layers" {
+		own, ok = portNames[key]
+		return own, ok
+	}
+	own, ok = portNames[parts[2]]
+	return "blocks." + parts[1] + "." + own, ok
 }
 
 // The road of somebody whose port is wrong: dump, map, compare, mend, compare, init, gate, and a gate that fails when the port breaks, or shows less.
@@ -92,17 +60,14 @@ func TestTheRoadOfAWrongPort(t *testing.T) {
 		}
 		return string(out)
 	}
-	double := func(name string, numbers []byte) bool {
-		for i := 0; i < len(numbers) && name == "blocks.0.ffn.act"; i += 4 {
-			x := math.Float32frombits(binary.LittleEndian.Uint32(numbers[i:]))
-			binary.LittleEndian.PutUint32(numbers[i:], math.Float32bits(2*x))
-		}
-		return true
-	}
 	run(0, "tracediff capture --model model --dtype float32 --tokens 5,6,7,8,9 --level 3 --reference go --dir made")
-	portDump(t, at("made/local.safetensors"), at("right.safetensors"), nil)
-	portDump(t, at("made/local.safetensors"), at("wrong.safetensors"), double)
-	portDump(t, at("made/local.safetensors"), at("less.safetensors"), func(name string, _ []byte) bool { return name != "final" })
+	writeTensors(t, at("right.safetensors"), at("made/local.safetensors"), nil, true, ownName)
+	writeTensors(t, at("wrong.safetensors"), at("made/local.safetensors"), nil, true, ownName)
+	doubled(t, at("wrong.safetensors"), "blocks.0.ffn.act")
+	writeTensors(t, at("less.safetensors"), at("made/local.safetensors"), nil, true, func(key string) (string, bool) {
+		own, ok := ownName(key)
+		return own, ok && own != "final"
+	})
 
 	run(0, "tracediff map wrong.safetensors made/reference.safetensors > map.toml")
 	run(1, "tracediff compare wrong.safetensors made/reference.safetensors --map map.toml", "first layers.0.mlp.act_fn", "the factor 0.5 is left out")
@@ -123,9 +88,8 @@ func TestTheRoadOfAWrongPort(t *testing.T) {
 func TestInspectedNamesAreNoCommands(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "dump.safetensors")
-	text, err := json.Marshal(map[string]tensorOfFile{"::stop-commands::x": {DType: "F32", Shape: []int{1}, Offsets: [2]uint64{0, 4}}})
-	must(t, err)
-	must(t, os.WriteFile(file, append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(text))), text...), 0, 0, 0, 0), 0o600))
+	header := `{"::stop-commands::x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`
+	must(t, os.WriteFile(file, append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...), 0, 0, 0, 0), 0o600))
 	said := told(t, 0, "inspect", file)
 	if !strings.Contains(said, "stop-commands") {
 		t.Errorf("the tensor is not listed:\n%s", said)

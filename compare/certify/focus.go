@@ -241,10 +241,7 @@ func runsOf(some, shape []int, axis int) iter.Seq2[placed, []int] {
 	return func(yield func(placed, []int) bool) {
 		for len(some) > 0 {
 			index := some[0] / inner
-			end := 1 // of one element a search is longer than a look
-			if inner > 1 {
-				end, _ = slices.BinarySearch(some, (index+1)*inner)
-			}
+			end, _ := slices.BinarySearch(some[:min(inner, len(some))], (index+1)*inner)
 			if !yield(placed{index / n, index % n, inner, index * inner}, some[:end]) {
 				return
 			}

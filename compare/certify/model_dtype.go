@@ -61,7 +61,7 @@ type tensorDTypes struct {
 	bf16, f16, f32 int // one tensor may count for several; float64 holds all
 }
 
-// add counts a tensor; one that is wider than 16 bits and has no number that tells is not counted. The error is that of reading it.
+// add counts a tensor. It does not count a tensor of 32 or 64 bits without a finite number other than 0, which every dtype holds. The error is that of reading.
 func (c *tensorDTypes) add(t *capture.Trace, r capture.Record) error {
 	if r.DType == hooks.F32 || r.DType == hooks.F64 {
 		if tells, err := measure.Tells(t, r); !tells || err != nil {

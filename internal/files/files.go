@@ -115,7 +115,7 @@ func ReadFS(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	return limited(name, f, limit)
 }
 
-// CheckFS is the error of [ReadFS] for a file that is no regular one, or is too large, before anything of it is read. A file that is not there is none.
+// CheckFS returns the error of [ReadFS] for a directory, a pipe, a device or a file that is too large, without reading. A missing file is no error.
 func CheckFS(fsys fs.FS, name string, limit int64) error {
 	switch info, err := fs.Stat(fsys, name); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -209,7 +209,7 @@ func readStream(path string, limit int64, opening time.Duration) (data []byte, s
 	}
 }
 
-// readEmpty reads a file that says that it is empty. One of the kernel's says so, too, and may let its reader wait for ever.
+// readEmpty reads a file of size 0 for at most [Patience]: files of the kernel have this size, and reading some of them never ends.
 func readEmpty(path string, limit int64) ([]byte, error) {
 	type result struct {
 		data []byte

@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,8 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// A port shows what it shows. The first gate of a port that matched asks for that, so that it passes, and a name that disappears later fails.
+// The gate of a port asks for the names that the port dumped at the last capture. So the first gate of a port that matched passes, and a name that disappears later
+// fails.
 
 // shown are patterns of the names that the port of the last capture showed, in their order, and the level that has them. Both are empty for another local side, and
 // where its trace is gone.
@@ -28,7 +28,7 @@ func (s *Settings) shown(dir string) (patterns []string, level int) {
 	if err != nil {
 		return nil, 0
 	}
-	file := filepath.Join(dir, "local.safetensors")
+	file := TracePath(dir, "local")
 	if s.Local.Kind == KindFile {
 		file = s.Local.Text
 	}

@@ -28,7 +28,11 @@ func openTrace(path string) (*capture.Trace, error) {
 // TraceTexts returns a function from token ids to texts. It reads the tokenizer of the named model, or the embedded tokenizer for traces of the embedded
 // model. The function is nil where there is no tokenizer that can be read; a file that is not to be read is an error.
 func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) {
-	folder := tokenizerFolder(dir, traces)
+	return textsIn(dir, tokenizerFolder(dir, traces))
+}
+
+// textsIn is TraceTexts of a folder; nil for none.
+func textsIn(dir string, folder fs.FS) (func(int) string, error) {
 	if folder == nil {
 		return nil, nil
 	}
@@ -39,7 +43,7 @@ func TraceTexts(dir string, traces ...*capture.Trace) (func(int) string, error) 
 	return tok.Texts(), nil
 }
 
-// ofPlace is the error of a file that is not to be read; nil for any other one.
+// ofPlace is the error of a file that must not be read, such as a pipe; nil for another error.
 func ofPlace(dir string, err error) error {
 	if place := (*files.Error)(nil); errors.As(err, &place) {
 		return fmt.Errorf("%s: %w", dir, err)
@@ -67,7 +71,8 @@ func tokenizerFolder(dir string, traces []*capture.Trace) fs.FS {
 
 // textsBeside is [TraceTexts], read while something else is done. A file that is not to be read is said at once.
 func textsBeside(dir string, traces ...*capture.Trace) (func() (func(int) string, error), error) {
-	if folder := tokenizerFolder(dir, traces); folder != nil {
+	folder := tokenizerFolder(dir, traces)
+	if folder != nil {
 		if err := ofPlace(dir, tokenizer.Check(folder)); err != nil {
 			return nil, err
 		}
@@ -77,7 +82,7 @@ func textsBeside(dir string, traces ...*capture.Trace) (func() (func(int) string
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		texts, err = TraceTexts(dir, traces...)
+		texts, err = textsIn(dir, folder)
 	}()
 	return func() (func(int) string, error) {
 		<-done

@@ -42,7 +42,7 @@ func newBatch(f finisher, n, inner int, x, y operand, step int) *batch {
 	return b
 }
 
-// add takes a row in, with the place of what it is multiplied with and of its results. A row of zeros, such as padding, has zeros for products.
+// add collects a row x, the place of the rows that multiply x, and the room for the results. The products of a row of zeros, such as padding, are 0.
 func (b *batch) add(x operand, at int, out operand) {
 	if zero(x.v) && zero(x.e) {
 		v, e := b.total(partial{}, b.n)

@@ -35,7 +35,7 @@ type trimmer struct {
 	live, need [][]int
 }
 
-// padded reports whether the program puts zeros behind something.
+// padded reports whether a Cat of the program ends with zeros.
 func (t *trimmer) padded() bool {
 	return slices.ContainsFunc(t.steps, func(s Step) bool {
 		return s.Prim == Cat && len(s.Args) > 1 && t.zero(s.Args[len(s.Args)-1].step)
@@ -158,7 +158,7 @@ func (t *trimmer) liveOf(i int) []int {
 			}
 			from += s.Args[k].shape[s.Axis]
 		}
-	case Solve: // a row of zeros that reads no other row stays one, unless it is divided by 0
+	case Solve: // a row of B that is 0, beside a row of L that is 0, has a solution of 0, unless a diagonal of 0 divides
 		if s.unit {
 			live = slices.Clone(of[1])
 		}
