@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -56,7 +57,13 @@ func Initial(example []byte, path, dir string) (text []byte, taken []Taken, err 
 			return nil, nil, err
 		}
 	}
-	if patterns, level := s.shown(dir); level > 0 {
+	patterns, level, err := s.shown(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		taken = append(taken, Taken{"tensors", "all: the trace of the port is gone, capture again for those that it dumps"})
+	case err != nil:
+		return nil, nil, fmt.Errorf("what the port dumped at the last capture: %w", err)
+	case level > 0:
 		if err := cmp.Or(add("level", level), add("tensors", patterns)); err != nil {
 			return nil, nil, err
 		}

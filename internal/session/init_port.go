@@ -18,15 +18,15 @@ import (
 // The gate of a port asks for the names that the port dumped at the last capture. So the first gate of a port that matched passes, and a name that disappears later
 // fails.
 
-// shown are patterns of the names that the port of the last capture showed, in their order, and the level that has them. Both are empty for another local side, and
-// where its trace is gone.
-func (s *Settings) shown(dir string) (patterns []string, level int) {
+// shown lists patterns of the names that the port of the last capture dumped, and the level that has them. The level is 0 for another local side, and for a model that
+// no order describes. The error is that of the trace, or of the map that does not fit it.
+func (s *Settings) shown(dir string) (patterns []string, level int, err error) {
 	if s.Local.Kind != KindExec && s.Local.Kind != KindFile || s.Program != "" {
-		return nil, 0
+		return nil, 0, nil
 	}
 	list, err := ModelOrder(s.Model, s.Order)
 	if err != nil {
-		return nil, 0
+		return nil, 0, nil
 	}
 	file := TracePath(dir, "local")
 	if s.Local.Kind == KindFile {
@@ -34,14 +34,15 @@ func (s *Settings) shown(dir string) (patterns []string, level int) {
 	}
 	t, err := foreign.Open(file)
 	if err != nil {
-		return nil, 0
+		return nil, 0, err
 	}
 	defer t.Close()
 	fitted, err := s.fit(t, list)
 	if err != nil {
-		return nil, 0
+		return nil, 0, err
 	}
-	return patternsOf(fitted.Trace, list)
+	patterns, level = patternsOf(fitted.Trace, list)
+	return patterns, level, nil
 }
 
 // patternsOf are the names of a trace that an order has, with * for the number of a layer where all layers have the name.
