@@ -184,7 +184,7 @@ func fileSettings(c *cli.Context, next string) (session.Settings, error) {
 	if !c.IsSet("level") {
 		s.Scope.Level = 0 // everything that is there
 	}
-	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "gate", "debug"} {
+	for _, name := range []string{"prompt", "tokens", "chat", "dtype", "max-new-tokens", "local", "reference", "python", "debug"} {
 		if c.IsSet(name) {
 			return s, hint.Add(fmt.Errorf("--%s does not apply where traces are given", name), next)
 		}

@@ -47,7 +47,7 @@ func jobFlags() []cli.Flag {
 		&cli.StringFlag{Name: "local", Category: catSides, Value: session.KindGo, Usage: "`RUNNER` of the local side: go, a trace FILE as it is, or exec:COMMAND with {prompt}, {tokens}, {model}, {order}, {out} filled in"},
 		&cli.StringFlag{Name: "reference", Category: catSides, Value: "auto", Usage: "`RUNNER` of the reference: a trace FILE as it is, exec:COMMAND, go for the float64 walk, hf for transformers, or auto for the best there is"},
 		&cli.StringFlag{Name: "python", Category: catSides, Value: "python3", Usage: "Python `INTERPRETER` that has torch and transformers, for --reference hf"},
-		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "the reference has to be transformers: the float64 walk is refused unless --reference go asks for it (implied by CI=true)"},
+		&cli.BoolFlag{Name: "gate", Category: catSides, Usage: "the reference has to be transformers: the float64 walk is refused unless --reference go asks for it (implied by CI=true; --gate=false is none)"},
 	}, append(talkFlags(), debugFlag())...)
 }
 

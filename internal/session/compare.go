@@ -157,7 +157,7 @@ func CompareFiles(ctx context.Context, e *Env, s Settings, a *Asked, localFile, 
 	o := compare.Options{ReferenceLabel: "given"}
 	if a.AB {
 		o = abOptions(a, local, ref)
-	} else if err := e.notGated(ref); err != nil {
+	} else if err := e.notGated(ref, "--gate=false"); err != nil {
 		return nil, err
 	}
 	return compareTraces(ctx, e, s, a, local, ref, o)

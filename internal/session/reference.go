@@ -41,7 +41,7 @@ func (j *Job) chooseReference(ctx context.Context, e *Env, again bool) (*Found, 
 	case KindFile:
 		f, err := j.givenReference(ctx, e, j.Reference.Text, e.Partial)
 		if err == nil {
-			err = e.notGated(f.Trace)
+			err = e.notGated(f.Trace, "--reference go")
 		}
 		if err != nil && f != nil {
 			return nil, hint.Also(err, f.Close())
@@ -113,13 +113,13 @@ func (j *Job) stored(e *Env, r reference.Runner) (*Found, error) {
 }
 
 // notGated reports a walk in a file where only transformers may be the reference: a file's name does not say that somebody
-// asked for a walk.
-func (e *Env) notGated(ref *capture.Trace) error {
+// asked for a walk. The hint names the flag that accepts it here.
+func (e *Env) notGated(ref *capture.Trace, accept string) error {
 	if !e.Gate || ref.Manifest().Producer.Name != reference.WalkName {
 		return nil
 	}
 	return hint.Add(fmt.Errorf("%s is the float64 walk, and a gate needs a trace of transformers", ref.Path()),
-		"make a trace with --reference hf, or accept the walk with --reference go. --gate or CI=true makes this a gate")
+		"make a trace with --reference hf, or accept the walk with "+accept+". --gate or CI=true makes this a gate")
 }
 
 // gateError names the command that makes the reference which is missing.
