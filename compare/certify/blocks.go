@@ -121,8 +121,24 @@ func (t *trial) of(keep []int) (*trial, error) {
 	return &part, err
 }
 
-// inBlocks certifies an entry of which nothing was read, and which has blocks: nil for one that has to be looked at whole.
+// inBlocks certifies an entry of which nothing was read, and which has blocks: nil for one that has to be looked at whole. That is known when it is asked again.
 func (t *trial) inBlocks() (*Certificate, error) {
+	t.i.mu.Lock()
+	unsettled := t.i.unsettled[t.node]
+	t.i.mu.Unlock()
+	if unsettled {
+		return nil, nil
+	}
+	c, err := t.fromBlocks()
+	if c == nil && err == nil {
+		t.i.mu.Lock()
+		t.i.unsettled[t.node] = true
+		t.i.mu.Unlock()
+	}
+	return c, err
+}
+
+func (t *trial) fromBlocks() (*Certificate, error) {
 	whole, err := t.cut.Formula(t.i.env.Passes, t.i.env.DType)
 	if err != nil { // it comes again
 		return nil, nil

@@ -78,6 +78,7 @@ type Isolator struct {
 	mu        sync.Mutex
 	few       map[order.Node][]int // tokens of large entries that searches look at; see partOf
 	follows   map[order.Node]bool  // captured entries that something follows from: see sound
+	unsettled map[order.Node]bool  // large entries that blocks do not certify: see inBlocks
 	forms     map[string]*form     // by name
 	bothForms map[string]*form     // forms by their entries in passes of several tokens and of one token, by the name of the former
 	kernels   map[string]*kernel   // by the name of the form
@@ -134,7 +135,7 @@ func newIsolator(t *capture.Trace, list *order.List, weights func(order.Weight) 
 	if o.Arithmetic == "" {
 		o.Arithmetic = Auto
 	}
-	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, block: blockElements, layout: keyorder.New(t, list), forms: map[string]*form{}, bothForms: map[string]*form{}, kernels: map[string]*kernel{}, named: map[string]*named{}, follows: map[order.Node]bool{}, few: map[order.Node][]int{}}
+	i := &Isolator{trace: t, list: list, derived: map[string]bool{}, o: o, narrow: narrow, block: blockElements, layout: keyorder.New(t, list), forms: map[string]*form{}, bothForms: map[string]*form{}, kernels: map[string]*kernel{}, named: map[string]*named{}, follows: map[order.Node]bool{}, unsettled: map[order.Node]bool{}, few: map[order.Node][]int{}}
 	for _, name := range m.Derived { // what a trace claims beyond the order excuses it from nothing
 		if e, ok := list.Lookup(name); ok && e.Derived() {
 			i.derived[name] = true

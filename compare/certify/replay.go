@@ -13,16 +13,15 @@ import (
 func (t *trial) replay(j *judged, a *arithmetic, left []int) ([]int, string, error) {
 	some := &evidence{t, left}
 	if t.formula != nil && !t.edited && len(left) > 1 {
+		if len(left) > manyLeft { // a count of all of them takes as long as a product
+			if none, err := (&evidence{t, left[:manyLeft]}).focus().unexplained(t, a); none || err != nil {
+				return left, "", err
+			}
+		}
 		some = some.focus()
 	}
-	if some.trial != t { // what no order explains of a part, none explains of all
-		part, err := some.in(evaluated{arithmetic: a, rigorous: true})
-		if err != nil {
-			return nil, "", err
-		}
-		if slices.ContainsFunc(some.left, func(i int) bool { return !part.consistent(i) }) {
-			return left, "", nil
-		}
+	if none, err := some.unexplained(t, a); none || err != nil {
+		return left, "", err
 	}
 	all, err := t.in(evaluated{arithmetic: a, rigorous: true})
 	if err != nil {
@@ -41,6 +40,19 @@ func (t *trial) replay(j *judged, a *arithmetic, left []int) ([]int, string, err
 		}
 	}
 	return t.only(j, a, left)
+}
+
+// manyLeft is how many elements are looked at first where more are left.
+const manyLeft = 1 << 12
+
+// unexplained reports whether this part of an entry has an element that no order of summation explains: what no order explains of a part, none explains of all.
+// It is false where the part is the entry.
+func (e *evidence) unexplained(t *trial, a *arithmetic) (bool, error) {
+	if e.trial == t {
+		return false, nil
+	}
+	j, err := e.in(evaluated{arithmetic: a, rigorous: true})
+	return err == nil && slices.ContainsFunc(e.left, func(i int) bool { return !j.consistent(i) }), err
 }
 
 // replayWork is how many elements, or products, an entry takes at least of which only the rows and columns of some elements are replayed.

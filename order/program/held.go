@@ -77,7 +77,7 @@ func (t *tile) against(out operand, from, count int) {
 			sum, at := t.sums[token*count+row], token*t.all+from+row
 			y, open := t.held.Data[at], false
 			if t.single {
-				out.v[at], out.e[at], open = t.inFloat32(sum, largest, token, y, w[i%rows*t.n:][:t.n])
+				out.v[at], out.e[at], open = t.inFloat32(sum, largest, token, y, w[i%rows*t.n:][:t.n], len(t.open) > fewOpen)
 			} else {
 				v, e := t.ceiling(sum, largest, token)
 				out.v[at], out.e[at], open = v, e, v-v != 0 || y != floats.Round(t.held.DType, v)
@@ -122,8 +122,8 @@ func (t *tile) ceiling(sum, largest float64, token int) (v, e float64) {
 }
 
 // inFloat32 is ceiling for a result in float32. The engine has y. open reports that the sum needs its bound: the sum is near the largest numbers of float32, or
-// y is not the rounded sum and the first terms of the sum do not make a bound that holds y.
-func (t *tile) inFloat32(sum, largest float64, token int, y float64, w []float64) (v, e float64, open bool) {
+// y is not the rounded sum and the first terms of the sum do not make a bound that holds y; many: they are not asked, since all of the block get their bounds.
+func (t *tile) inFloat32(sum, largest float64, token int, y float64, w []float64, many bool) (v, e float64, open bool) {
 	v = float64(float32(sum))
 	a := math.Abs(sum)
 	if e = math.Inf(1); !t.held.Alone {
@@ -143,7 +143,7 @@ func (t *tile) inFloat32(sum, largest float64, token int, y float64, w []float64
 		return v, e, true
 	}
 	if least > 0 {
-		if least > largest*t.norms[token]*slack {
+		if many || least > largest*t.norms[token]*slack {
 			return v, e, true
 		}
 		if _, reached := squares(w, t.right.v[token*t.n:][:t.n], least*least*slack); !reached {
