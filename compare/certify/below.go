@@ -135,7 +135,7 @@ func (p *pooling) entry(t *trial, form string) (right bool, err error) {
 	for _, s := range p.sums {
 		begins = append(begins, len(s.ds))
 	}
-	if t.block() > 0 {
+	if t.pieces() > 0 {
 		right, err = p.blocks(t)
 	}
 	if !right && err == nil {

@@ -2,6 +2,7 @@ package certify
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -24,6 +25,31 @@ func (t *trial) block() int {
 		return 0
 	}
 	return min(max(i.block/(elements/tokens), 1), tokens)
+}
+
+// queries is how many tokens of attention are computed at one time, from all of its operands, where the largest of its steps has more than blockElements elements:
+// scores of a long prompt. It is 0 for all of them, and for an entry that has no row a token or nothing of keys.
+func (t *trial) queries() int {
+	i, tokens, most, keys := t.i, t.i.env.Passes[t.node.Pass].Tokens, 0, false
+	for _, n := range t.cut.Steps {
+		most = max(most, size(i.list.Size(n, i.env.Passes)))
+		keys = keys || strings.ContainsRune(i.list.At(n).Axes, order.AxisKey)
+	}
+	rec, _ := i.trace.Lookup(t.node.Pass, t.entry.Name)
+	at := tokenAxis(t.entry)
+	if most <= i.block || !keys || tokens < 2 || t.last || t.chooses() || t.entry.Compare != order.All || at < 0 || at >= len(rec.Shape)-1 || rec.Shape[at] != tokens ||
+		rec.LastRow || rec.Sums() || i.assumed(t.node) {
+		return 0
+	}
+	return max(i.block/(most/tokens), 1)
+}
+
+// pieces is how many tokens of an entry are certified at one time: of a block, or of queries; 0 for all of them.
+func (t *trial) pieces() int {
+	if n := t.block(); n > 0 {
+		return n
+	}
+	return t.queries()
 }
 
 // inParts reports whether the rows of some of several tokens can be certified without the others. The rows of tokens then follow each other in the trace.
@@ -114,7 +140,11 @@ func (t *trial) keptRows(read func(order.Node) (program.Value, error)) func(orde
 // of is the trial of some tokens' rows alone, of one that nothing was read of.
 func (t *trial) of(keep []int) (*trial, error) {
 	part := *t
-	part.kept, part.tokens = keep, len(keep)
+	if t.block() > 0 || t.queries() == 0 {
+		part.kept, part.tokens = keep, len(keep)
+	} else {
+		part.call.Some = &program.Some{Axis: tokenAxis(t.entry), Keep: keep}
+	}
 	rec, _ := t.i.trace.Lookup(t.node.Pass, t.entry.Name)
 	y, err := t.i.rows(t.node, keep)
 	part.hold(y, rec.DType)
@@ -129,46 +159,87 @@ func (t *trial) inBlocks() (*Certificate, error) {
 	if unsettled {
 		return nil, nil
 	}
-	c, err := t.fromBlocks()
+	some := *t // the whole is prepared otherwise
+	c, err := some.fromBlocks()
 	if c == nil && err == nil {
 		t.i.mu.Lock()
 		t.i.unsettled[t.node] = true
 		t.i.mu.Unlock()
 	}
+	t.formula = some.formula
 	return c, err
 }
 
-func (t *trial) fromBlocks() (*Certificate, error) {
-	whole, err := t.cut.Formula(t.i.env.Passes, t.i.env.DType)
-	if err != nil { // it comes again
+// fromBlocks is inBlocks of a trial that is not used any more. Attention that has a known kernel is computed in it.
+func (t *trial) fromBlocks() (_ *Certificate, err error) {
+	own := &arithmetic{}
+	if t.block() == 0 {
+		own, err = t.usual()
+	} else if t.formula, err = t.cut.Formula(t.i.env.Passes, t.i.env.DType); err != nil { // it comes again
 		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, held := range []bool{true, false} { // see [trial.first]
 		b := blocks{looked: looked{weighed: newWeighed()}}
-		if right, err := t.eachBlock(held, b.add); !right || err != nil {
+		if right, err := t.eachBlockIn(own, held, b.add); !right || err != nil {
 			return nil, err
 		}
 		c := b.certificate(t)
 		if c == nil {
 			continue
 		}
-		t.formula = whole
 		c.Form, c.Arithmetic = op.Form(t.entry.Op), string(Strict)
+		if !own.strict() {
+			p, err := t.rewritten(own.rewrites)
+			if err != nil {
+				return nil, err
+			}
+			c.Arithmetic, c.Where = own.words(p, t.i.env.DType), own.where(p, t)
+			if c.Outcome == Exact { // see [Certificate.settle]
+				c.Outcome = Rounding
+			}
+		}
 		return c, t.verify(c)
 	}
 	return nil, nil
 }
 
+// usual is the fused kernel of the form of attention, where one is known; else transformers' arithmetic.
+func (t *trial) usual() (*arithmetic, error) {
+	if err := t.prepare(); err != nil || t.formula == nil {
+		return &arithmetic{}, err
+	}
+	if t.i.o.Arithmetic == Auto && t.formula.Fuses() {
+		if own, err := kernelOf(t.ctx, t.i, t.i.formOf(t.cut, t.node)); own != nil || err != nil {
+			return own, err
+		}
+	}
+	return &arithmetic{}, nil
+}
+
 // eachBlock evaluates an entry in transformers' arithmetic some tokens at a time, and ends where do reports false. Held: with bounds where they
 // decide something.
 func (t *trial) eachBlock(held bool, do func(part *trial, j *judged) (bool, error)) (all bool, err error) {
-	n, tokens := t.block(), t.i.env.Passes[t.node.Pass].Tokens
+	return t.eachBlockIn(&arithmetic{}, held, do)
+}
+
+// eachBlockIn is eachBlock in another arithmetic.
+func (t *trial) eachBlockIn(a *arithmetic, held bool, do func(part *trial, j *judged) (bool, error)) (all bool, err error) {
+	n, tokens := t.pieces(), t.i.env.Passes[t.node.Pass].Tokens
+	if t.block() == 0 { // all queries read the same operands
+		some := *t
+		if t = &some; t.prepare() != nil || t.formula == nil { // an error comes again
+			return false, nil
+		}
+	}
 	for from := 0; from < tokens; from += n {
 		part, err := t.of(upTo(from, min(from+n, tokens)))
 		if err != nil {
 			return false, err
 		}
-		j, err := part.in(evaluated{arithmetic: &arithmetic{}, held: held})
+		j, err := part.in(evaluated{arithmetic: a, held: held})
 		if err != nil {
 			return false, err
 		}
@@ -177,6 +248,14 @@ func (t *trial) eachBlock(held bool, do func(part *trial, j *judged) (bool, erro
 		}
 	}
 	return true, nil
+}
+
+// rightInQueries reports whether transformers' arithmetic gives all of attention that is computed some queries at a time.
+func (t *trial) rightInQueries() (bool, error) {
+	if t.queries() == 0 {
+		return false, nil
+	}
+	return t.eachBlock(false, func(_ *trial, j *judged) (bool, error) { return len(j.outside()) == 0, nil })
 }
 
 // blocks sums up what is said of an entry whose rows are looked at some at a time.

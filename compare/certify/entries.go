@@ -62,6 +62,9 @@ func (i *Isolator) evidence(ctx context.Context, n order.Node) (*evidence, error
 	} else if err != nil {
 		return nil, err
 	}
+	if right, err := t.rightInQueries(); right || err != nil {
+		return &evidence{t, nil}, errors.Join(err, t.prepare())
+	}
 	_, left, _, err := t.strict(&arithmetic{})
 	if err != nil || t.formula == nil {
 		return nil, err

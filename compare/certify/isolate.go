@@ -278,7 +278,7 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 	}
 	t.right = right
 	i.tell(n, "")
-	if t.block() > 0 {
+	if t.pieces() > 0 {
 		c, err := t.inBlocks()
 		if err != nil {
 			return nil, nil, err
@@ -286,7 +286,7 @@ func (i *Isolator) certify(ctx context.Context, name string, pass int, right boo
 		if c == nil && right {
 			return nil, nil, nil
 		}
-		if c == nil {
+		if c == nil && t.block() > 0 {
 			if c, err = ofParts(t); err != nil {
 				return nil, nil, err
 			}
