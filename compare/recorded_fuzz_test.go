@@ -13,6 +13,7 @@ import (
 	dumps "github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/capture/mapping/mappingtest"
+	"github.com/tracediff/tracediff/capture/mapping/propose"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/certify"
 	"github.com/tracediff/tracediff/hooks"
@@ -48,8 +49,8 @@ func FuzzRecordedModels(f *testing.F) {
 		if err != nil {
 			return
 		}
-		p, err := mapping.Propose(ctx, dump, fitted, list, ref, nil)
-		if errors.Is(err, mapping.ErrNoTokens) || ctx.Err() != nil {
+		p, err := propose.Map(ctx, dump, fitted, list, ref, propose.Options{})
+		if errors.Is(err, propose.ErrNoTokens) || ctx.Err() != nil {
 			return
 		} else if err != nil {
 			t.Fatal(err)

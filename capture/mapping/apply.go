@@ -2,12 +2,12 @@ package mapping
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping/layout"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
@@ -34,7 +34,7 @@ type Applied struct {
 // It is an error if no line gives a tensor a name, or one gives no name of the order, two lines match one and both give it a name of the order or neither does, two tensors get one name, a name is not in the order, or a
 // layout does not fit a shape. Errors name the line.
 func (m *Map) Apply(t *capture.Trace, list *order.List) (*Applied, error) {
-	a := &application{m: m, list: list, sources: t.Sources(), sizes: sizesOf(list), groups: map[key]*group{}, ranks: map[*rule][][]int{}, path: t.Path()}
+	a := &application{m: m, list: list, sources: t.Sources(), sizes: SizesOf(list), groups: map[key]*group{}, ranks: map[*rule][][]int{}, path: t.Path()}
 	if err := a.match(); err != nil {
 		return nil, err
 	}
@@ -66,8 +66,22 @@ func (m *Map) changes() []string {
 	return all
 }
 
-// sizesOf are the sizes that a model gives to names of axes.
-func sizesOf(list *order.List) map[string]int {
+// Made are the tensors that a map makes of others, which have the names of the dump. ok is false where a line does not fit them.
+func (m *Map) Made(sources []capture.Source, list *order.List) (made []capture.Source, ok bool) {
+	a := &application{m: m, list: list, sources: sources, sizes: SizesOf(list), groups: map[key]*group{}, ranks: map[*rule][][]int{}}
+	if a.match() != nil {
+		return nil, false
+	}
+	for _, g := range a.order {
+		if a.make(g) != nil {
+			return nil, false
+		}
+	}
+	return a.out, true
+}
+
+// SizesOf are the sizes that a model gives to names of axes.
+func SizesOf(list *order.List) map[string]int {
 	if list == nil || list.Config == nil {
 		return nil
 	}
@@ -318,7 +332,7 @@ func (a *application) make(g *group) error {
 		return err
 	}
 	for part, to := range g.targets {
-		var blocks []block
+		var blocks []layout.Block
 		for _, m := range g.members {
 			b, err := a.block(g.rule, m.source, part, to.pass)
 			if err != nil {
@@ -330,13 +344,9 @@ func (a *application) make(g *group) error {
 		if err != nil {
 			return err
 		}
-		var terms []io.ReaderAt
-		if t, ok := b.data.(*total); ok {
-			terms = t.parts
-		}
 		a.out = append(a.out, capture.Source{
-			Key: g.members[0].source.Key, Name: to.name, Pass: to.pass, Firing: to.firing, DType: b.dtype, Shape: b.shape, Data: b.data,
-			LastRow: g.rule.last || g.members[0].source.LastRow, Printed: g.printed(), Terms: terms, InOrder: g.rule.ring != "",
+			Key: g.members[0].source.Key, Name: to.name, Pass: to.pass, Firing: to.firing, DType: b.DType, Shape: b.Shape, Data: b.Data,
+			LastRow: g.rule.last || g.members[0].source.LastRow, Printed: g.printed(), Terms: b.Terms(), InOrder: g.rule.ring != "",
 		})
 	}
 	return nil

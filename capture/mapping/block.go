@@ -5,41 +5,42 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping/layout"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/order"
 )
 
 // block is a part of a tensor in its new layout.
-func (a *application) block(r *rule, s *capture.Source, part, pass int) (block, error) {
+func (a *application) block(r *rule, s *capture.Source, part, pass int) (layout.Block, error) {
 	if r.layout == nil {
-		return block{shape: s.Shape, dtype: s.DType, data: s.Data}, nil
+		return layout.Block{Shape: s.Shape, DType: s.DType, Data: s.Data}, nil
 	}
-	axes, err := r.layout.apart(s.Shape, a.sizes)
+	axes, err := r.layout.Apart(s.Shape, a.sizes)
 	if err != nil {
-		return block{}, err
+		return layout.Block{}, err
 	}
 	from := 0
 	if r.split != nil {
 		if from, err = a.cut(r.split, axes, part); err != nil {
-			return block{}, err
+			return layout.Block{}, err
 		}
 	}
-	kept := names(r.layout.right)
+	kept := r.layout.Right()
 	for _, x := range axes {
-		if x.size != 1 && !slices.Contains(kept, x.name) {
-			return block{}, fmt.Errorf("axes %q: %s is %d wide and on the left alone, and no element may be lost", r.layout.text, x.name, x.size)
+		if x.Size != 1 && !slices.Contains(kept, x.Name) {
+			return layout.Block{}, fmt.Errorf("axes %q: %s is %d wide and on the left alone, and no element may be lost", r.layout.Text, x.Name, x.Size)
 		}
 	}
-	ordered, shape := r.layout.together(axes)
+	ordered, shape := r.layout.Together(axes)
 	if r.ring == "" {
-		return view(s, ordered, shape, from), nil
+		return layout.View(s, ordered, shape, from), nil
 	}
 	return a.unrolled(r, s, ordered, shape, from, pass)
 }
 
 // cut leaves of the axes one part of a split, and returns where its elements begin.
-func (a *application) cut(p *split, axes []strided, part int) (from int, err error) {
-	at := slices.IndexFunc(axes, func(x strided) bool { return x.name == p.axis })
+func (a *application) cut(p *split, axes []layout.Strided, part int) (from int, err error) {
+	at := slices.IndexFunc(axes, func(x layout.Strided) bool { return x.Name == p.axis })
 	before, whole, size := 0, 0, 0
 	for i, e := range p.sizes {
 		n, err := e.value(func(name string) (int, bool) { n, ok := a.sizes[name]; return n, ok })
@@ -54,36 +55,36 @@ func (a *application) cut(p *split, axes []strided, part int) (from int, err err
 		}
 		whole += n
 	}
-	if whole != axes[at].size {
-		return 0, fmt.Errorf("split: the parts of %s are %d together, and it has %d", p.axis, whole, axes[at].size)
+	if whole != axes[at].Size {
+		return 0, fmt.Errorf("split: the parts of %s are %d together, and it has %d", p.axis, whole, axes[at].Size)
 	}
-	axes[at].size = size
-	return before * axes[at].stride, nil
+	axes[at].Size = size
+	return before * axes[at].Stride, nil
 }
 
 // unrolled puts keys that stand in a ring of slots into the order of their positions: the one of position p is in slot p mod the
 // number of slots, so that the oldest stands behind the newest.
-func (a *application) unrolled(r *rule, s *capture.Source, axes []strided, shape []int, from, pass int) (block, error) {
-	at := slices.IndexFunc(axes, func(x strided) bool { return x.name == r.ring })
+func (a *application) unrolled(r *rule, s *capture.Source, axes []layout.Strided, shape []int, from, pass int) (layout.Block, error) {
+	at := slices.IndexFunc(axes, func(x layout.Strided) bool { return x.Name == r.ring })
 	total, ok := a.written(pass)
 	if !ok {
-		return block{}, hint.Add(fmt.Errorf("ring: how many tokens came before is not known: the trace has no %s of pass %d", order.InputIDs, pass), "ids under another name have a line of their own: \"my_ids\" = \"input_ids\"")
+		return layout.Block{}, hint.Add(fmt.Errorf("ring: how many tokens came before is not known: the trace has no %s of pass %d", order.InputIDs, pass), "ids under another name have a line of their own: \"my_ids\" = \"input_ids\"")
 	}
-	slots := axes[at].size
+	slots := axes[at].Size
 	oldest := 0
 	if slots > 0 && total > slots {
 		oldest = total % slots
 	}
 	if oldest == 0 {
-		return view(s, axes, shape, from), nil
+		return layout.View(s, axes, shape, from), nil
 	}
-	var halves []block
+	var halves []layout.Block
 	for _, h := range [][2]int{{oldest, slots}, {0, oldest}} {
 		part := slices.Clone(axes)
-		part[at].size = h[1] - h[0]
-		halves = append(halves, view(s, part, shape, from+h[0]*axes[at].stride))
+		part[at].Size = h[1] - h[0]
+		halves = append(halves, layout.View(s, part, shape, from+h[0]*axes[at].Stride))
 	}
-	return concat(halves, r.ring, r.layout)
+	return layout.Concat(halves, r.ring, r.layout)
 }
 
 // written is how many tokens a cache has seen with those of a pass.
@@ -113,32 +114,32 @@ func (a *application) written(pass int) (int, bool) {
 }
 
 // join makes one tensor of several.
-func (a *application) join(g *group, to key, blocks []block) (block, error) {
+func (a *application) join(g *group, to key, blocks []layout.Block) (layout.Block, error) {
 	switch g.rule.join {
 	case "":
 		return blocks[0], nil
-	case joinSum:
-		return sum(blocks)
-	case joinSame:
+	case JoinSum:
+		return layout.Sum(blocks)
+	case JoinSame:
 		return blocks[0], a.alike(g, to, blocks, len(blocks))
 	}
 	if n := g.rule.copies; n > 1 {
 		if len(blocks)%n != 0 {
-			return block{}, fmt.Errorf("join: %q has %d parts, which are not on %d ranks each", to.name, len(blocks), n)
+			return layout.Block{}, fmt.Errorf("join: %q has %d parts, which are not on %d ranks each", to.name, len(blocks), n)
 		}
 		if err := a.alike(g, to, blocks, n); err != nil {
-			return block{}, err
+			return layout.Block{}, err
 		}
-		blocks = everyNth(blocks, n)
+		blocks = layout.EveryNth(blocks, n)
 	}
-	return concat(blocks, g.rule.join, g.rule.layout)
+	return layout.Concat(blocks, g.rule.join, g.rule.layout)
 }
 
 // alike notes which blocks are not as the first of their run of n, which they have to be.
-func (a *application) alike(g *group, to key, blocks []block, n int) error {
+func (a *application) alike(g *group, to key, blocks []layout.Block, n int) error {
 	for i, b := range blocks {
 		first := i / n * n
-		how, err := differ(blocks[first], b)
+		how, err := layout.Differ(blocks[first], b)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/tracediff/tracediff/capture/mapping/layout"
 )
 
 // expression is a sum of products of whole numbers and names: "L+16*P", "S-1", "h*d".
@@ -63,9 +65,6 @@ func (e *expression) plain() bool {
 	return len(e.terms) == 1 && e.terms[0].sign == 1 && len(e.terms[0].factors) == 1 && len(e.names()) == 1
 }
 
-// most bounds every value on the way: nothing that is counted here has more.
-const most = 1 << 40
-
 // value computes it. of has the names.
 func (e *expression) value(of func(string) (int, bool)) (int, error) {
 	sum := 0
@@ -79,12 +78,12 @@ func (e *expression) value(of func(string) (int, bool)) (int, error) {
 					return 0, fmt.Errorf("%q: what is %s? Write its number", e.text, f)
 				}
 			}
-			if n != 0 && (product > most/n || product < -most/n) || n > most {
+			if n != 0 && (product > layout.Most/n || product < -layout.Most/n) || n > layout.Most {
 				return 0, fmt.Errorf("%q is too large a number", e.text)
 			}
 			product *= n
 		}
-		if sum += product; sum > most || sum < -most {
+		if sum += product; sum > layout.Most || sum < -layout.Most {
 			return 0, fmt.Errorf("%q is too large a number", e.text)
 		}
 	}

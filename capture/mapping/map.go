@@ -24,10 +24,10 @@ type Map struct {
 	fused   []string
 }
 
-// MaxSize bounds a map's file, in bytes, and maxRules the lines of each of its tables.
+// MaxSize bounds a map's file, in bytes, and MaxRules the lines of each of its tables.
 const (
 	MaxSize  = 1 << 20
-	maxRules = 1 << 12
+	MaxRules = 1 << 12
 )
 
 const oneLine = "a capture such as {L} makes one line of those of all layers"
@@ -43,8 +43,8 @@ type Tables struct {
 
 // Parse reads a map. name is that of its file, for errors and notes. Errors name the line.
 func Parse(name string, data []byte) (*Map, error) {
-	if n := bytes.Count(data, []byte("=")); n > 3*maxRules { // the time that TOML takes to read grows with the square of its keys
-		return nil, hint.Add(fmt.Errorf("%s: %d keys: %d are allowed", name, n, 3*maxRules), oneLine)
+	if n := bytes.Count(data, []byte("=")); n > 3*MaxRules { // the time that TOML takes to read grows with the square of its keys
+		return nil, hint.Add(fmt.Errorf("%s: %d keys: %d are allowed", name, n, 3*MaxRules), oneLine)
 	}
 	var t Tables
 	if err := tomlfile.Decode(data, &t); err != nil {
@@ -70,8 +70,8 @@ func New(name string, t Tables, data []byte) (*Map, error) {
 		rules   map[string]any
 		into    *[]*rule
 	}{{"tensors", t.Tensors, &m.tensors}, {"weights", t.Weights, &m.weights}} {
-		if len(table.rules) > maxRules {
-			return nil, hint.Add(fmt.Errorf("%d lines in [%s]: %d are allowed", len(table.rules), table.heading, maxRules), oneLine)
+		if len(table.rules) > MaxRules {
+			return nil, hint.Add(fmt.Errorf("%d lines in [%s]: %d are allowed", len(table.rules), table.heading, MaxRules), oneLine)
 		}
 		lines := linesOf(data, table.heading)
 		for pattern, value := range table.rules {
@@ -131,10 +131,13 @@ func (m *Map) String() string {
 	return b.String()
 }
 
+// maxShown is how many bytes of a pattern an error shows.
+const maxShown = 256
+
 // place is where a rule stands.
 func place(line int, pattern string) string {
-	if len(pattern) > maxName {
-		pattern = pattern[:maxName] + "..."
+	if len(pattern) > maxShown {
+		pattern = pattern[:maxShown] + "..."
 	}
 	if line == 0 {
 		return fmt.Sprintf("%q", pattern)

@@ -1,10 +1,7 @@
 package mapping_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -13,86 +10,23 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/capture/mapping/mappingtest"
 	"github.com/tracediff/tracediff/hooks"
 	_ "github.com/tracediff/tracediff/internal/seeds"
-	"github.com/tracediff/tracediff/order"
 )
 
-// counted is a float32 tensor whose elements are from, from+1, ...
-func counted(name string, pass, from int, shape ...int) capture.Source {
-	n, _ := hooks.Elements(shape)
-	data := make([]byte, 0, 4*n)
-	for i := range n {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(from+i)))
-	}
-	return capture.Source{Key: capture.Key(pass, name, 0), Name: name, Pass: pass, DType: hooks.F32, Shape: shape, Data: bytes.NewReader(data)}
-}
-
-func ids(pass int, n int) capture.Source {
-	return capture.Source{Name: order.InputIDs, Pass: pass, DType: hooks.I64, Shape: []int{1, n}, Data: bytes.NewReader(make([]byte, 8*n))}
-}
-
-func assembled(t interface {
-	Helper()
-	Fatal(...any)
-}, sources ...capture.Source,
-) *capture.Trace {
-	t.Helper()
-	trace, err := capture.Assemble("dump", sources, capture.Manifest{}, false, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return trace
-}
-
 // applied applies a map, whose lines are those of [tensors], to tensors.
-func applied(t interface {
-	Helper()
-	Fatal(...any)
-}, lines string, sources ...capture.Source,
-) *mapping.Applied {
+func applied(t mappingtest.TB, lines string, sources ...capture.Source) *mapping.Applied {
 	t.Helper()
 	m, err := mapping.Parse("map.toml", []byte("[tensors]\n"+lines))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := m.Apply(assembled(t, sources...), nil)
+	a, err := m.Apply(mappingtest.Assembled(t, sources...), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
-}
-
-// elements reads a float32 tensor of a trace in pieces of several sizes, which have to agree.
-func elements(t interface {
-	Helper()
-	Fatal(...any)
-}, trace *capture.Trace, pass int, name string,
-) (shape []int, values []float32) {
-	t.Helper()
-	r, ok := trace.Lookup(pass, name)
-	if !ok {
-		t.Fatal("there is no ", name)
-	}
-	whole := make([]byte, r.Size)
-	if _, err := trace.ReadAt(r, whole, 0); err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []int{3, 4, 20} {
-		for off := 0; off < len(whole); off += step {
-			part := make([]byte, min(step, len(whole)-off))
-			if _, err := trace.ReadAt(r, part, int64(off)); err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(part, whole[off:off+len(part)]) {
-				t.Fatal(fmt.Sprintf("%s: bytes %d to %d are others by themselves", name, off, off+len(part)))
-			}
-		}
-	}
-	for i := 0; i < len(whole); i += 4 {
-		values = append(values, math.Float32frombits(binary.LittleEndian.Uint32(whole[i:])))
-	}
-	return r.Shape, values
 }
 
 // Whatever its axes are called and however they are arranged, each element is where its indexes say.
@@ -117,8 +51,8 @@ func TestLayoutsMoveElements(t *testing.T) {
 			i += k
 		}
 		to := rapid.Permutation(all).Draw(t, "to")
-		a := applied(t, fmt.Sprintf("x = { to = 'y', axes = '%s -> 1 %s' }", strings.Join(left, " "), strings.Join(to, " ")), counted("x", 0, 0, shape...))
-		got, values := elements(t, a.Trace, 0, "y")
+		a := applied(t, fmt.Sprintf("x = { to = 'y', axes = '%s -> 1 %s' }", strings.Join(left, " "), strings.Join(to, " ")), mappingtest.Counted("x", 0, 0, shape...))
+		got, values := mappingtest.Elements(t, a.Trace, 0, "y")
 		want := []int{1}
 		for _, name := range to {
 			want = append(want, sizes[name])
@@ -157,80 +91,80 @@ func TestTransforms(t *testing.T) {
 	}{
 		{
 			"a name with a layer", `"blk.{L}.n" = "layers.{L}.norm"`,
-			[]capture.Source{counted("blk.1.n", 0, 0, 2), counted("other", 0, 7, 1)},
+			[]capture.Source{mappingtest.Counted("blk.1.n", 0, 0, 2), mappingtest.Counted("other", 0, 7, 1)},
 			[]want{{0, "layers.1.norm", []int{2}, []float32{0, 1}}, {0, "other", []int{1}, []float32{7}}},
 		},
 		{
 			"fused in blocks", `qkv = { to = ["q", "k", "v"], axes = "t c -> 1 t c", split = "c: 2*2 | 1 | 1" }`,
-			[]capture.Source{counted("qkv", 0, 0, 2, 6)},
+			[]capture.Source{mappingtest.Counted("qkv", 0, 0, 2, 6)},
 			[]want{{0, "q", []int{1, 2, 4}, []float32{0, 1, 2, 3, 6, 7, 8, 9}}, {0, "k", []int{1, 2, 1}, []float32{4, 10}}, {0, "v", []int{1, 2, 1}, []float32{5, 11}}},
 		},
 		{
 			"fused by key heads", `qkv = { to = ["q", "k"], axes = "t (g s:3 w:2) -> t (g s w)", split = "s: 2 | 1" }`,
-			[]capture.Source{counted("qkv", 0, 0, 1, 12)},
+			[]capture.Source{mappingtest.Counted("qkv", 0, 0, 1, 12)},
 			[]want{{0, "q", []int{1, 8}, []float32{0, 1, 2, 3, 6, 7, 8, 9}}, {0, "k", []int{1, 4}, []float32{4, 5, 10, 11}}},
 		},
 		{
 			"gate and up by turns", `gu = { to = ["gate", "up"], axes = "t (f s:2) -> t f", split = "s: 1 | 1" }`,
-			[]capture.Source{counted("gu", 0, 0, 1, 6)},
+			[]capture.Source{mappingtest.Counted("gu", 0, 0, 1, 6)},
 			[]want{{0, "gate", []int{1, 3}, []float32{0, 2, 4}}, {0, "up", []int{1, 3}, []float32{1, 3, 5}}},
 		},
 		{
 			"interleaved pairs", `q = { to = "r", axes = "t (p r:2) -> t (r p)" }`,
-			[]capture.Source{counted("q", 0, 0, 1, 6)},
+			[]capture.Source{mappingtest.Counted("q", 0, 0, 1, 6)},
 			[]want{{0, "r", []int{1, 6}, []float32{0, 2, 4, 1, 3, 5}}},
 		},
 		{
 			"the layout of convolutions", `x = { to = "y", axes = "b c 1 t -> b t c" }`,
-			[]capture.Source{counted("x", 0, 0, 1, 2, 1, 3)},
+			[]capture.Source{mappingtest.Counted("x", 0, 0, 1, 2, 1, 3)},
 			[]want{{0, "y", []int{1, 3, 2}, []float32{0, 3, 1, 4, 2, 5}}},
 		},
 		{
 			"ranks along heads", `"rank{R}/q" = { to = "q", axes = "t (h:2 d) -> 1 t (h d)", join = "h" }`,
-			[]capture.Source{counted("rank1/q", 0, 100, 2, 4), counted("rank0/q", 0, 0, 2, 4)},
+			[]capture.Source{mappingtest.Counted("rank1/q", 0, 100, 2, 4), mappingtest.Counted("rank0/q", 0, 0, 2, 4)},
 			[]want{{0, "q", []int{1, 2, 8}, []float32{0, 1, 2, 3, 100, 101, 102, 103, 4, 5, 6, 7, 104, 105, 106, 107}}},
 		},
 		{
 			"ranks of a fused product", `"rank{R}/qk" = { to = ["q", "k"], axes = "t c -> t c", split = "c: 2 | 1", join = "c" }`,
-			[]capture.Source{counted("rank0/qk", 0, 0, 1, 3), counted("rank1/qk", 0, 10, 1, 3)},
+			[]capture.Source{mappingtest.Counted("rank0/qk", 0, 0, 1, 3), mappingtest.Counted("rank1/qk", 0, 10, 1, 3)},
 			[]want{{0, "q", []int{1, 4}, []float32{0, 1, 10, 11}}, {0, "k", []int{1, 2}, []float32{2, 12}}},
 		},
 		{
 			"experts, one in each tensor", `"experts.{X}" = { to = "experts", axes = "(x:1 t) c -> x t c", join = "x" }`,
-			[]capture.Source{counted("experts.1", 0, 100, 2, 2), counted("experts.0", 0, 0, 2, 2)},
+			[]capture.Source{mappingtest.Counted("experts.1", 0, 100, 2, 2), mappingtest.Counted("experts.0", 0, 0, 2, 2)},
 			[]want{{0, "experts", []int{2, 2, 2}, []float32{0, 1, 2, 3, 100, 101, 102, 103}}},
 		},
 		{
 			"partial sums", `"rank{R}/o" = { to = "o", join = "sum" }`,
-			[]capture.Source{counted("rank0/o", 0, 1, 3), counted("rank1/o", 0, 10, 3)},
+			[]capture.Source{mappingtest.Counted("rank0/o", 0, 1, 3), mappingtest.Counted("rank1/o", 0, 10, 3)},
 			[]want{{0, "o", []int{3}, []float32{11, 13, 15}}},
 		},
 		{
 			"the same on all ranks", `"rank{R}/n" = { to = "n", join = "same" }`,
-			[]capture.Source{counted("rank0/n", 0, 1, 3), counted("rank1/n", 0, 1, 3)},
+			[]capture.Source{mappingtest.Counted("rank0/n", 0, 1, 3), mappingtest.Counted("rank1/n", 0, 1, 3)},
 			[]want{{0, "n", []int{3}, []float32{1, 2, 3}}},
 		},
 		{
 			"stages of a pipeline", `"stage{P}.layers.{L}" = "layers.{L+2*P}"`,
-			[]capture.Source{counted("stage0.layers.1", 0, 1, 1), counted("stage1.layers.0", 0, 2, 1)},
+			[]capture.Source{mappingtest.Counted("stage0.layers.1", 0, 1, 1), mappingtest.Counted("stage1.layers.0", 0, 2, 1)},
 			[]want{{0, "layers.1", []int{1}, []float32{1}}, {0, "layers.2", []int{1}, []float32{2}}},
 		},
 		{
 			"passes in names", `"step{S}/x" = { to = "x", pass = "S-1" }`,
-			[]capture.Source{counted("step1/x", 0, 1, 1), counted("step02/x", 0, 2, 1)},
+			[]capture.Source{mappingtest.Counted("step1/x", 0, 1, 1), mappingtest.Counted("step02/x", 0, 2, 1)},
 			[]want{{0, "x", []int{1}, []float32{1}}, {1, "x", []int{1}, []float32{2}}},
 		},
 		{
 			"keys of a ring", `k = { to = "keys", axes = "s d -> 1 s d", ring = "s" }`,
-			[]capture.Source{ids(0, 2), ids(1, 1), counted("k", 0, 0, 2, 2), counted("k", 1, 0, 2, 2)},
+			[]capture.Source{mappingtest.IDs(0, 2), mappingtest.IDs(1, 1), mappingtest.Counted("k", 0, 0, 2, 2), mappingtest.Counted("k", 1, 0, 2, 2)},
 			[]want{{0, "keys", []int{1, 2, 2}, []float32{0, 1, 2, 3}}, {1, "keys", []int{1, 2, 2}, []float32{2, 3, 0, 1}}},
 		},
-		{"braces of a name", `"a{{b}}{L}" = "x.{L}"`, []capture.Source{counted("a{b}3", 0, 5, 1)}, []want{{0, "x.3", []int{1}, []float32{5}}}},
+		{"braces of a name", `"a{{b}}{L}" = "x.{L}"`, []capture.Source{mappingtest.Counted("a{b}3", 0, 5, 1)}, []want{{0, "x.3", []int{1}, []float32{5}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := applied(t, c.lines, c.sources...)
 			for _, w := range c.want {
-				shape, values := elements(t, a.Trace, w.pass, w.name)
+				shape, values := mappingtest.Elements(t, a.Trace, w.pass, w.name)
 				if !slices.Equal(shape, w.shape) || !slices.Equal(values, w.values) {
 					t.Errorf("pass %d, %s: %v %v, want %v %v", w.pass, w.name, shape, values, w.shape, w.values)
 				}
@@ -247,14 +181,14 @@ func TestTransforms(t *testing.T) {
 
 // One firing of several of a name is picked, and rows of the last token are marked.
 func TestFiringsAndRows(t *testing.T) {
-	first, second := counted("q", 0, 0, 1), counted("q", 0, 5, 1)
+	first, second := mappingtest.Counted("q", 0, 0, 1), mappingtest.Counted("q", 0, 5, 1)
 	second.Firing = 1
 	a := applied(t, "'q#0' = 'q_proj'\n'q#last' = { to = 'q_rope', rows = 'last' }", first, second)
-	if _, v := elements(t, a.Trace, 0, "q_proj"); v[0] != 0 {
+	if _, v := mappingtest.Elements(t, a.Trace, 0, "q_proj"); v[0] != 0 {
 		t.Error(v)
 	}
 	r, ok := a.Trace.Lookup(0, "q_rope")
-	if _, v := elements(t, a.Trace, 0, "q_rope"); !ok || v[0] != 5 || !r.LastRow {
+	if _, v := mappingtest.Elements(t, a.Trace, 0, "q_rope"); !ok || v[0] != 5 || !r.LastRow {
 		t.Error(v, r)
 	}
 }
@@ -264,8 +198,8 @@ func TestFiringsAndRows(t *testing.T) {
 func TestLeftOut(t *testing.T) {
 	a := applied(t, `"norm" = { to = [] }
 "result_norm" = "norm"
-"rest-{L}" = { to = [] }`, counted("norm", 0, 0, 2), counted("result_norm", 0, 7, 2), counted("rest-1", 0, 0, 2), counted("kept", 0, 3, 1))
-	if _, values := elements(t, a.Trace, 0, "norm"); !slices.Equal(values, []float32{7, 8}) || len(a.Trace.Records()) != 2 {
+"rest-{L}" = { to = [] }`, mappingtest.Counted("norm", 0, 0, 2), mappingtest.Counted("result_norm", 0, 7, 2), mappingtest.Counted("rest-1", 0, 0, 2), mappingtest.Counted("kept", 0, 3, 1))
+	if _, values := mappingtest.Elements(t, a.Trace, 0, "norm"); !slices.Equal(values, []float32{7, 8}) || len(a.Trace.Records()) != 2 {
 		t.Errorf("norm is %v, of %d tensors", values, len(a.Trace.Records()))
 	}
 	if want := []string{"norm left out", "rest-* left out"}; !slices.Equal(a.Changes, want) {
@@ -275,16 +209,16 @@ func TestLeftOut(t *testing.T) {
 
 // Ranks that differ are a finding, and the first is taken.
 func TestRanksThatDiffer(t *testing.T) {
-	a := applied(t, `"rank{R}/n" = { to = "n", join = "same" }`, counted("rank0/n", 0, 1, 2, 2), counted("rank1/n", 0, 2, 2, 2))
+	a := applied(t, `"rank{R}/n" = { to = "n", join = "same" }`, mappingtest.Counted("rank0/n", 0, 1, 2, 2), mappingtest.Counted("rank1/n", 0, 2, 2, 2))
 	want := "n is not the same on all ranks: R 0 and R 1 differ in 4 of 4 elements, first at [0 0]"
-	if _, v := elements(t, a.Trace, 0, "n"); len(a.Differ) != 1 || a.Differ[0] != want || v[0] != 1 {
+	if _, v := mappingtest.Elements(t, a.Trace, 0, "n"); len(a.Differ) != 1 || a.Differ[0] != want || v[0] != 1 {
 		t.Errorf("%q, %v", a.Differ, v)
 	}
 }
 
 // A table without lines leaves a dump as it is; a file without a table is what a command that failed leaves behind.
 func TestEmptyMaps(t *testing.T) {
-	if a := applied(t, "# nothing to do", counted("a", 0, 0, 2)); len(a.Trace.Records()) != 1 || a.Patterns != 0 {
+	if a := applied(t, "# nothing to do", mappingtest.Counted("a", 0, 0, 2)); len(a.Trace.Records()) != 1 || a.Patterns != 0 {
 		t.Error(a.Trace.Records())
 	}
 	for _, text := range []string{"", "# a comment\n", "[settings]\n"} {
@@ -296,7 +230,7 @@ func TestEmptyMaps(t *testing.T) {
 
 // What is wrong with a map, or does not fit the tensors, is said with the line.
 func TestErrors(t *testing.T) {
-	x := []capture.Source{counted("blk.0.x", 0, 0, 2, 6), counted("blk.1.x", 0, 0, 2, 6)}
+	x := []capture.Source{mappingtest.Counted("blk.0.x", 0, 0, 2, 6), mappingtest.Counted("blk.1.x", 0, 0, 2, 6)}
 	for _, c := range []struct{ lines, want string }{
 		{`# "a" = "b" # shape`, "all lines of the map are comments"},
 		{`blk.x = "y"`, `map.toml: line 2, "blk": "x" is unknown: want to,`},
@@ -334,7 +268,7 @@ func TestErrors(t *testing.T) {
 	} {
 		m, err := mapping.Parse("map.toml", []byte("[tensors]\n"+c.lines))
 		if err == nil {
-			_, err = m.Apply(assembled(t, x...), nil)
+			_, err = m.Apply(mappingtest.Assembled(t, x...), nil)
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\n%v\nwant %q", c.lines, err, c.want)
@@ -348,7 +282,7 @@ func TestMissingRank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = m.Apply(assembled(t, counted("rank0/0", 0, 0, 1), counted("rank1/0", 0, 0, 1), counted("rank0/0", 2, 0, 1)), nil)
+	_, err = m.Apply(mappingtest.Assembled(t, mappingtest.Counted("rank0/0", 0, 0, 1), mappingtest.Counted("rank1/0", 0, 0, 1), mappingtest.Counted("rank0/0", 2, 0, 1)), nil)
 	if err == nil || !strings.Contains(err.Error(), `R 1 of "layers.0" is missing in pass 2`) {
 		t.Error(err)
 	}
@@ -357,13 +291,13 @@ func TestMissingRank(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("[tensors]\n\"blk.{L}.x\" = { to = [\"y.{L}\", \"z.{L}\"], axes = \"t (a:2 b) -> 1 t (a b)\", split = \"b: 1 | 2\" }\n")
 	f.Add("[tensors]\n\"rank{R}/x.{L+2*R}#last\" = { to = \"x\", join = \"same\", pass = \"R-1\", ring = \"s\", rows = \"last\" }\n[weights]\na = 'b'")
-	sources := []capture.Source{ids(0, 2), counted("blk.0.x", 0, 0, 2, 6), counted("rank0/x", 0, 0, 2), counted("rank1/x", 0, 0, 2)}
+	sources := []capture.Source{mappingtest.IDs(0, 2), mappingtest.Counted("blk.0.x", 0, 0, 2, 6), mappingtest.Counted("rank0/x", 0, 0, 2), mappingtest.Counted("rank1/x", 0, 0, 2)}
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := mapping.Parse("map.toml", []byte(text))
 		if err != nil {
 			return
 		}
-		a, err := m.Apply(assembled(t, sources...), nil)
+		a, err := m.Apply(mappingtest.Assembled(t, sources...), nil)
 		if err != nil {
 			return
 		}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/tracediff/tracediff/capture/mapping/layout"
 )
 
 // captures are what a pattern has found in a name, by the names of its captures: numbers in decimal.
@@ -34,7 +36,21 @@ const maxCaptures = 16
 // hole is a capture, or what is one of the name's own: "{{", "}}" or "##".
 var hole = regexp.MustCompile(`\{\{|\}\}|##|\{([^{}]*)\}|[{}]`)
 
-var captureName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+// ofLayer is the capture of a layer's number.
+const ofLayer = "{L}"
+
+// InLayer is a pattern, or a name to be, with the number of a layer in place of {L}.
+func InLayer(pattern, number string) string {
+	return hole.ReplaceAllStringFunc(pattern, func(found string) string {
+		if found == ofLayer {
+			return number
+		}
+		return found
+	})
+}
+
+// OfLayers reports whether a pattern has the number of a layer.
+func OfLayers(pattern string) bool { return slices.Contains(hole.FindAllString(pattern, -1), ofLayer) }
 
 // newPattern reads a pattern.
 func newPattern(text string) (*pattern, error) {
@@ -59,7 +75,7 @@ func newPattern(text string) (*pattern, error) {
 			p.start += literal
 		}
 	}, func(inside string) error {
-		if !captureName.MatchString(inside) {
+		if !layout.IsName(inside) {
 			return fmt.Errorf("{%s} is no capture: want a name, such as {L}", inside)
 		}
 		if p.names = append(p.names, inside); len(p.names) > maxCaptures {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tracediff/tracediff/capture/mapping/layout"
 )
 
 // rule is a line of a map.
@@ -13,7 +15,7 @@ type rule struct {
 	from *pattern
 	to   []target // none: the tensor is left out
 
-	layout *layout
+	layout *layout.Layout
 	split  *split      // one tensor becomes several
 	join   string      // several tensors become one: the name of an axis, or one of the words below; "" for none
 	copies int         // with the name of an axis: how many that follow one another have the same part each; 0 for one
@@ -22,19 +24,19 @@ type rule struct {
 	pass   *expression // nil: the pass that the tensor has
 	last   bool        // it has the row of its pass's last token alone
 	folded bool        // of a weight: the file has 1+w where the checkpoint has w
-	by     string      // what the line stands on where no value says that it is right: byName or byGuess; "" for a line that is believed
+	by     string      // what the line stands on where no value says that it is right: ByName or ByGuess; "" for a line that is believed
 }
 
 // What a line stands on that no value proves.
 const (
-	byName  = "name"  // a known name, and the values of the reference are others
-	byGuess = "guess" // alike names, the order of the dump, or values that are not far
+	ByName  = "name"  // a known name, and the values of the reference are others
+	ByGuess = "guess" // alike names, the order of the dump, or values that are not far
 )
 
 // What join is beside the name of an axis.
 const (
-	joinSum  = "sum"  // partial results are added up
-	joinSame = "same" // all have the same elements, of which one is taken
+	JoinSum  = "sum"  // partial results are added up
+	JoinSame = "same" // all have the same elements, of which one is taken
 )
 
 // split cuts an axis into parts, one after the other.
@@ -126,7 +128,7 @@ func (r *rule) transforms(texts map[string]string) error {
 		if r.split != nil {
 			dropped = r.split.axis
 		}
-		if r.layout, err = newLayout(text, dropped); err != nil {
+		if r.layout, err = layout.New(text, dropped); err != nil {
 			return err
 		}
 	}
@@ -138,7 +140,7 @@ func (r *rule) transforms(texts map[string]string) error {
 	if rows, ok := texts["rows"]; ok && rows != "last" {
 		return fmt.Errorf("rows is %q, want last", rows)
 	}
-	if r.by = texts["by"]; r.by != "" && r.by != byName && r.by != byGuess {
+	if r.by = texts["by"]; r.by != "" && r.by != ByName && r.by != ByGuess {
 		return fmt.Errorf("by is %q, want name or guess, or nothing for a line that is right", r.by)
 	}
 	if text, ok := texts[folded]; ok && text != "1+w" {
@@ -147,7 +149,7 @@ func (r *rule) transforms(texts map[string]string) error {
 	join, copies, several := strings.Cut(texts["join"], "/")
 	if several {
 		n, err := strconv.Atoi(copies)
-		if err != nil || n < 2 || n > maxText || join == joinSum || join == joinSame {
+		if err != nil || n < 2 || n > maxText || join == JoinSum || join == JoinSame {
 			return fmt.Errorf("join is %q, want an axis and how many ranks have each part of it, 2 or more, such as \"h/2\"", texts["join"])
 		}
 		r.copies = n
@@ -160,7 +162,7 @@ func (r *rule) transforms(texts map[string]string) error {
 func newSplit(text string) (*split, error) {
 	name, sizes, ok := strings.Cut(text, ":")
 	s := &split{axis: strings.TrimSpace(name)}
-	if !ok || !captureName.MatchString(s.axis) {
+	if !ok || !layout.IsName(s.axis) {
 		return nil, fmt.Errorf("split is %q, want an axis and the sizes of its parts, such as \"c: h*d | k*d | k*d\"", text)
 	}
 	for _, size := range strings.Split(sizes, "|") {
@@ -186,7 +188,7 @@ func (r *rule) whole() error {
 		parts = len(r.split.sizes)
 	}
 	named := func(what, name string) error {
-		if r.layout == nil || !slices.Contains(names(r.layout.left), name) {
+		if r.layout == nil || !slices.Contains(r.layout.Left(), name) {
 			return fmt.Errorf("%s: no axis is called %s: axes = \"... -> ...\" gives names", what, name)
 		}
 		return nil
@@ -204,7 +206,7 @@ func (r *rule) whole() error {
 			return err
 		}
 	}
-	if r.join != "" && r.join != joinSum && r.join != joinSame {
+	if r.join != "" && r.join != JoinSum && r.join != JoinSame {
 		if err := named("join", r.join); err != nil {
 			return err
 		}
@@ -246,7 +248,7 @@ func (r *rule) words() string {
 		}
 	}
 	if r.layout != nil {
-		add("axes", r.layout.text)
+		add("axes", r.layout.Text)
 	}
 	if r.split != nil {
 		var sizes []string

@@ -50,7 +50,7 @@ func (a *application) unproven() map[string]string {
 			continue
 		}
 		what := "is a guess"
-		if g.rule.by == byName {
+		if g.rule.by == ByName {
 			what = "stands on its name alone"
 		}
 		for _, to := range g.targets {

@@ -64,7 +64,7 @@ func (a *application) weights(g *group, list []Weight, at map[string]int) ([]Wei
 	first := at[g.members[0].source.Name]
 	planes := len(list[first].Planes)
 	for _, m := range g.members {
-		if len(list[at[m.source.Name]].Planes) != planes || g.rule.join == joinSum {
+		if len(list[at[m.source.Name]].Planes) != planes || g.rule.join == JoinSum {
 			planes = 0 // a sum of codes is none
 		}
 	}

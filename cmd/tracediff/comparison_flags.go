@@ -174,7 +174,7 @@ func env(c *cli.Context, out *outputs) *session.Env {
 	e := &session.Env{
 		Dir: c.String("dir"), Version: version(), Gate: gated(c), Partial: c.Bool("partial"),
 		Notes: notes(c), Errors: c.App.ErrWriter, Quiet: c.Bool("quiet"), Verbose: c.Bool("verbose"), Debug: debugs(c),
-		Progress: func(what, unit string, bytes func() int64) session.Progress { return newProgress(c, what, unit, bytes) },
+		Progress: drawn(c),
 	}
 	if out != nil {
 		e.Spare, e.Sight = out.spare, out.shows() && c.Context.Value(verdictAlone{}) == nil

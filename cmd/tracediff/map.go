@@ -37,7 +37,7 @@ Examples:
 			if err := checkTalk(c); err != nil {
 				return err
 			}
-			p, err := session.ProposeMap(c.Context, plain.Writer(c.App.Writer), c.String("model"), c.String("program"), c.Args().Get(0), c.Args().Get(1))
+			p, err := session.ProposeMap(c.Context, &session.Env{Progress: drawn(c)}, plain.Writer(c.App.Writer), c.String("model"), c.String("program"), c.Args().Get(0), c.Args().Get(1))
 			if err != nil {
 				return err
 			}

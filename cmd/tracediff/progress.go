@@ -14,6 +14,7 @@ import (
 
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/plain"
+	"github.com/tracediff/tracediff/internal/session"
 )
 
 // progress shows, on a terminal and nowhere else, how far a run is: what runs, the bytes that are written or read, and their rate.
@@ -37,6 +38,11 @@ func newProgress(c *cli.Context, what, unit string, bytes func() int64) *progres
 	return &progress{
 		bars: mpb.New(mpb.WithOutput(c.App.ErrWriter), mpb.WithWidth(30)), what: what, unit: unit, bytes: bytes, started: time.Now(), notes: notes(c),
 	}
+}
+
+// drawn is newProgress for what takes its time in a session.
+func drawn(c *cli.Context) func(what, unit string, bytes func() int64) session.Progress {
+	return func(what, unit string, bytes func() int64) session.Progress { return newProgress(c, what, unit, bytes) }
 }
 
 // Step is told before each step of each pass.

@@ -52,7 +52,9 @@ func writeFloor(ctx context.Context, e *Env, j reference.Job, rounded *capture.T
 		}
 		defer sides[i].Close()
 	}
-	result, err := compare.Run(ctx, sides[0], sides[1], compare.Options{Order: j.List, All: true})
+	p := e.progress("measuring the noise floor, comparing", "entry", sides[1].BytesRead)
+	result, err := compare.Run(ctx, sides[0], sides[1], compare.Options{Order: j.List, All: true, Progress: p.Step})
+	p.Done()
 	if err != nil {
 		return fmt.Errorf("measuring the noise floor: %w", err)
 	}

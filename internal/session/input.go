@@ -16,7 +16,10 @@ import (
 // readInput finds the token ids: those given, those of the prompt, those of a given trace, or "What".
 func (j *Job) readInput(ctx context.Context, e *Env) (err error) {
 	var missing error
-	if j.tok, missing = tokenizer.Open(j.folder); missing != nil {
+	p := e.progress("reading the tokenizer", "file", nil)
+	p.Step(0, 1, 0, 1)
+	j.tok, missing = tokenizer.Open(j.folder)
+	if p.Done(); missing != nil {
 		j.tok = nil
 	}
 	if j.Tokens != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/capture/mapping/propose"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/hooks"
@@ -76,7 +77,7 @@ func openDump(path string) (*capture.Trace, error) {
 // ProposeMap writes the map that a dump may need, by known names, shapes and, with a reference, values.
 // model is the folder of the checkpoint, where the reference does not say of which model it is, and program the file of a recorded
 // program, where none lies beside the reference; each may be empty.
-func ProposeMap(ctx context.Context, w io.Writer, model, program, localFile, referenceFile string) (*mapping.Proposal, error) {
+func ProposeMap(ctx context.Context, e *Env, w io.Writer, model, program, localFile, referenceFile string) (*propose.Proposal, error) {
 	local, err := openDump(localFile)
 	if err != nil {
 		return nil, err
@@ -114,15 +115,20 @@ func ProposeMap(ctx context.Context, w io.Writer, model, program, localFile, ref
 	if err != nil {
 		return nil, err
 	}
-	var weights mapping.Weights
+	var weights propose.Weights
 	if ck != nil {
 		defer ck.Close()
 		if !foreign.Printed(local) {
 			weights = reference.Weights(ck, hooks.F32)
 		}
 	}
-	p, err := mapping.Propose(ctx, local, fitted, list, far, weights)
-	if errors.Is(err, mapping.ErrNoTokens) {
+	shown := e.progress("proposing the map", "step", nil)
+	p, err := propose.Map(ctx, local, fitted, list, far, propose.Options{Weights: weights, Tell: func(step, steps int, name string) {
+		shown.Step(0, 1, step, steps)
+		shown.Doing(name)
+	}})
+	shown.Done()
+	if errors.Is(err, propose.ErrNoTokens) {
 		return nil, hint.Add(err, "dump them as input_ids, or name a reference that has them: tracediff map LOCAL REFERENCE")
 	}
 	if err != nil {

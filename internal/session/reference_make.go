@@ -44,7 +44,10 @@ func (j *Job) makeReference(ctx context.Context, e *Env, r reference.Runner) (*F
 	if err != nil {
 		return nil, err
 	}
+	p := e.progress("storing the reference", "file", nil)
+	p.Step(0, 1, 0, 1)
 	Kept, err := store.Keep(path, w, key)
+	p.Done()
 	if err != nil && r.Name == reference.External { // it is not what was asked for: the comparison says how
 		return j.unstored(ctx, e, path, err)
 	}

@@ -1,0 +1,259 @@
+package propose
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping"
+)
+
+// fused finds tensors that are several entries in one: query, key and value, gate and up.
+func (p *proposer) fused(ctx context.Context) error {
+	for _, t := range p.open {
+		if t.settled {
+			continue
+		}
+		var possible []cutting
+		for _, group := range fused {
+			for _, f := range t.forms {
+				cuts, err := p.cuttings(ctx, t, f, group)
+				if err != nil {
+					return err
+				}
+				possible = append(possible, cuts...)
+			}
+		}
+		proven := slices.DeleteFunc(slices.Clone(possible), func(c cutting) bool { return c.good == 0 })
+		switch {
+		case len(proven) > 0:
+			best := slices.MaxFunc(proven, func(a, b cutting) int { return a.good - b.good })
+			best.Why = fmt.Sprintf("%s: %d of %d", best.by, best.good, len(best.f.layers)) + best.f.why()
+			if err := p.take(t, best.f, best.roles, best.Line); err != nil {
+				return err
+			}
+		case len(possible) > 0 && fusedNames.MatchString(t.text):
+			c := Choice{From: t.text}
+			for _, x := range possible {
+				x.Why = "name and shape" + x.f.why()
+				c.Lines = append(c.Lines, p.lines(t, x.f, x.roles, x.Line)...)
+			}
+			p.choose(t, c)
+		}
+	}
+	return nil
+}
+
+// cutting is a way to cut a tensor.
+type cutting struct {
+	Line
+	f     *form
+	roles []*role
+	good  int    // layers in which all parts have the values of the reference, or those that are computed
+	by    string // which of the two
+}
+
+// cuttings are the ways to cut a form of a tensor into a group of entries, by its shape. What ranks have is cut on each of them, and
+// the parts stand behind each other; other joins of fused tensors are not looked for.
+func (p *proposer) cuttings(ctx context.Context, t *template, f *form, group []string) ([]cutting, error) {
+	roles, widths := p.widths(t, f, group)
+	if roles == nil || f.last || f.join == mapping.JoinSum {
+		return nil, nil
+	}
+	x, whole := f.common(), 0
+	for _, n := range widths {
+		whole += n
+	}
+	var list []cutting
+	last := len(x.shape) - 1
+	if last < 0 {
+		return nil, nil
+	}
+	if f.join == "" && x.dtype.Float() && x.shape[last] != whole {
+		for _, c := range p.spread(x.shape, group, widths) {
+			list = append(list, cutting{Line: c, f: f, roles: roles})
+		}
+		return p.rated(ctx, t, list)
+	} else if !slices.Equal(sizesWithoutOnes(x.shape), sizesWithoutOnes([]int{p.tokens, whole})) || x.shape[last] != whole || !x.dtype.Float() ||
+		f.join == joinAxis && f.axis != last {
+		return nil, nil
+	}
+	ranks := 1
+	if f.join == joinAxis {
+		ranks = f.ranks
+	}
+	for _, c := range p.blocks(group, widths, ranks) {
+		c.Axes = p.front(x.shape) + c.left + " -> 1 " + p.token() + " " + c.right
+		list = append(list, cutting{Line: Line{Axes: c.Axes, Split: c.Split}, f: f, roles: roles})
+	}
+	return p.rated(ctx, t, list)
+}
+
+// rated counts the layers in which each cutting gives the values of the reference; of a cutting that gives them nowhere, the layers with the values that are computed.
+func (p *proposer) rated(ctx context.Context, t *template, list []cutting) ([]cutting, error) {
+	for i := range list {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		for _, s := range p.sources() {
+			if list[i].good > 0 {
+				break
+			}
+			var err error
+			if list[i].good, err = p.proven(t, &list[i], s.of); err != nil {
+				return nil, err
+			}
+			list[i].by = s.by
+		}
+	}
+	return list, nil
+}
+
+// source has values of entries, and the word for them.
+type source struct {
+	by string
+	of values
+}
+
+// sources are the reference, and then what is computed.
+func (p *proposer) sources() (all []source) {
+	if p.ref != nil {
+		all = append(all, source{"values", p.ofReference})
+	}
+	if p.computed != nil {
+		all = append(all, source{"recomputed", p.computed.of})
+	}
+	return all
+}
+
+// widths are the entries of a group that no tensor has yet, and how wide each is; nil where one is not free, or has other axes.
+func (p *proposer) widths(t *template, f *form, group []string) (roles []*role, widths []int) {
+	layer := slices.Min(keysOf(f.layers))
+	for _, text := range group {
+		i := slices.IndexFunc(p.free, func(r *role) bool {
+			return r.text == text && r.freeFor(t) && !slices.ContainsFunc(r.held, func(h held) bool { return h.by == t })
+		})
+		if i < 0 {
+			return nil, nil
+		}
+		e := p.free[i].layers[layer]
+		if e == nil || len(e.Shape) != 3 {
+			return nil, nil
+		}
+		roles, widths = append(roles, p.free[i]), append(widths, p.want(e)[2])
+	}
+	return roles, widths
+}
+
+// front spells the axes of a shape but the last: that of tokens, and those of 1.
+func (p *proposer) front(shape []int) (text string) {
+	for _, n := range shape[:len(shape)-1] {
+		if n == 1 {
+			text += "1 "
+		} else {
+			text += "t "
+		}
+	}
+	return text
+}
+
+func (p *proposer) token() string {
+	if p.tokens == 1 {
+		return "1"
+	}
+	return "t"
+}
+
+// fusing is how the parts of a fused axis lie.
+type fusing struct {
+	Line
+	left, right string
+}
+
+// blocks are the ways in which entries of some widths lie in one axis, of which each of so many ranks has a part: behind each other, by
+// key heads, by turns.
+func (p *proposer) blocks(group []string, widths []int, ranks int) (list []fusing) {
+	add := func(left, right, axis string, parts []int) {
+		var words []string
+		for _, n := range parts {
+			words = append(words, fmt.Sprint(n))
+		}
+		list = append(list, fusing{Line{Split: axis + ": " + strings.Join(words, " | ")}, left, right})
+	}
+	var each []int
+	for _, n := range widths {
+		if n%ranks != 0 {
+			return nil
+		}
+		each = append(each, n/ranks)
+	}
+	add("c", "c", "c", each)
+	k := p.list.Config.NumKVHeads
+	if k%ranks != 0 { // then some ranks have the same heads
+		return list
+	}
+	if k /= ranks; len(widths) == 3 && k > 1 && each[1] == each[2] && each[0]%each[1] == 0 {
+		n := each[0] / each[1]
+		add(fmt.Sprintf("(k:%d s:%d d)", k, n+2), "(k s d)", "s", []int{n, 1, 1})
+	}
+	if len(widths) == 2 && each[0] == each[1] {
+		add(fmt.Sprintf("(f:%d s)", each[0]), "(f s)", "s", []int{1, 1})
+		if strings.Contains(group[0], "k_proj") && k > 1 {
+			add(fmt.Sprintf("(k:%d s:2 d)", k), "(k s d)", "s", []int{1, 1})
+		}
+	}
+	return list
+}
+
+// proven counts the layers in which all parts of a cutting have some values: it applies the line.
+func (p *proposer) proven(t *template, c *cutting, of values) (good int, err error) {
+	right := map[int]int{}
+	for _, l := range p.lines(t, c.f, c.roles, c.Line) {
+		made, err := p.applied(t, l)
+		if err != nil {
+			return 0, err
+		}
+		for _, s := range made {
+			e, ok := p.list.Lookup(s.Name)
+			if !ok {
+				continue
+			}
+			want, ok, err := of(e)
+			if err != nil {
+				return 0, err
+			}
+			if !ok {
+				continue
+			}
+			n, err := newReader().of(tensor{s.Key, s.Shape, s.DType, s.Data})
+			if n == nil || err != nil {
+				return 0, err
+			}
+			other, err := p.far.summary(want)
+			if other == nil || !other.tells() || err != nil {
+				return 0, err
+			}
+			far, err := p.far.of(want)
+			if err != nil {
+				return 0, err
+			}
+			right[e.Layer] += btoi(distance(n.plain, far.plain) < near)
+		}
+	}
+	for _, n := range right {
+		good += btoi(n == len(c.roles))
+	}
+	return good, nil
+}
+
+// applied is what a line makes of the tensors of a template; nothing where it does not fit.
+func (p *proposer) applied(t *template, l Line) ([]capture.Source, error) {
+	m, err := mapping.Parse("", []byte("[tensors]\n"+l.text()))
+	if err != nil {
+		return nil, err
+	}
+	made, _ := m.Made(t.sources, p.list)
+	return made, nil
+}

@@ -1,0 +1,129 @@
+package propose
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture/mapping"
+)
+
+// byNames takes tensors whose names are known ones, where their shapes fit.
+func (p *proposer) byNames(ctx context.Context) error {
+	for _, t := range p.open {
+		for _, r := range p.free {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if t.settled || !r.freeFor(t) || !t.called(r.text) {
+				continue
+			}
+			if ways := p.plainWays(t, r); len(ways) > 0 {
+				if err := p.byName(t, r, ways); err != nil {
+					return err
+				}
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// way is a form of a tensor in an arrangement.
+type way struct {
+	f   *form
+	how arrangement
+}
+
+// plainWays are the ways to take a tensor for an entry by the shapes of most layers, without rotary pairs as neighbours. Of a form whose axes are in the
+// order of the entry's, that way is the only one.
+func (p *proposer) plainWays(t *template, r *role) []way {
+	var list []way
+	for _, f := range t.forms {
+		ways := slices.DeleteFunc(p.fits(t, f, r), func(w fitting) bool { return w.pairs })
+		most := 0
+		for _, w := range ways {
+			most = max(most, len(w.layers))
+		}
+		ways = slices.DeleteFunc(ways, func(w fitting) bool { return len(w.layers) < most })
+		if i := slices.IndexFunc(ways, func(w fitting) bool { return w.same }); i >= 0 {
+			ways = ways[i : i+1]
+		}
+		for _, w := range ways {
+			list = append(list, way{f, w.arrangement})
+		}
+	}
+	nearest := 2
+	for _, w := range list {
+		if w.f.join == joinAxis {
+			nearest = min(nearest, w.how.distance())
+		}
+	}
+	return slices.DeleteFunc(list, func(w way) bool { return w.f.join == joinAxis && w.how.distance() > nearest })
+}
+
+// mapping.ByName takes the one way there is to take a tensor for an entry whose name it has, or offers all of them.
+func (p *proposer) byName(t *template, r *role, ways []way) error {
+	if len(ways) == 1 && ways[0].f.certain() {
+		l := Line{Axes: ways[0].how.axes, Why: "name"}
+		if p.ref != nil {
+			l.By, l.Why = mapping.ByName, "name; no layer has the values of the reference"
+		}
+		l.Why += ways[0].f.why()
+		return p.take(t, ways[0].f, []*role{r}, l)
+	}
+	c := Choice{From: t.text}
+	for _, w := range ways {
+		why := "name; its axes could be these"
+		if len(t.forms) > 1 {
+			why = "name" + w.f.why()
+		}
+		c.Lines = append(c.Lines, p.lines(t, w.f, []*role{r}, Line{Axes: w.how.axes, Why: why})...)
+	}
+	p.choose(t, c)
+	return nil
+}
+
+// certain reports whether a form needs no values to be told from others: ranks that are not alike may be partial sums, and rows other tokens'.
+func (f *form) certain() bool { return f.join == "" || f.join == joinAxis || f.agree == len(f.layers) }
+
+// maxOffered bounds the lines that are offered for a tensor.
+const maxOffered = 3
+
+// byShapes offers what the shapes of the other tensors leave open, where there are no values: those of a reference say more than a shape.
+func (p *proposer) byShapes(ctx context.Context) error {
+	if p.ref != nil {
+		return nil
+	}
+	for _, t := range p.open {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if t.settled {
+			continue
+		}
+		var fits []*role
+		of := map[*role]way{}
+		for _, r := range p.free {
+			if !r.freeFor(t) {
+				continue
+			}
+			ways := slices.DeleteFunc(p.plainWays(t, r), func(w way) bool { // any row could be of any entry
+				return w.f.last && !slices.Contains([]string{"logits", "lm_head"}, r.text)
+			})
+			if len(ways) > 0 {
+				fits, of[r] = append(fits, r), ways[0]
+			}
+		}
+		slices.SortStableFunc(fits, func(a, b *role) int { return cmp.Compare(alikeness(t.text, b.text), alikeness(t.text, a.text)) })
+		c := Choice{From: t.text, More: max(len(fits)-maxOffered, 0)}
+		for _, r := range fits[:len(fits)-c.More] {
+			w := of[r]
+			c.Lines = append(c.Lines, p.lines(t, w.f, []*role{r}, Line{Axes: w.how.axes, Why: "shape" + w.f.why()})...)
+		}
+		if len(c.Lines) > 0 {
+			p.choose(t, c)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package propose
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/tracediff/tracediff/capture/mapping"
+)
+
+// layerOfTarget is what a target has of the number of a layer.
+var layerOfTarget = regexp.MustCompile(`\{(L[^{}]*)\}`)
+
+// uncommon are the layers of a form that have another shape than most.
+func (f *form) uncommon() []int {
+	shape := f.common().shape
+	return slices.DeleteFunc(keysOf(f.layers), func(l int) bool { return slices.Equal(f.layers[l].shape, shape) })
+}
+
+// oneByOne is a line for each layer. Those that are unfit get the name alone, or that of their first part, so that a comparison shows their shape.
+func (t *template) oneByOne(f *form, l Line, unfit []int) (list []Line) {
+	written := map[int]string{}
+	for _, x := range t.all {
+		written[x.best.layer] = x.best.digits
+	}
+	for _, layer := range keysOf(f.layers) {
+		now := l
+		now.From, now.To = mapping.InLayer(l.From, written[layer]), nil
+		for _, to := range l.To {
+			now.To = append(now.To, mapping.InLayer(to, fmt.Sprint(layer)))
+		}
+		if slices.Contains(unfit, layer) {
+			now.To, now.Axes, now.Split, now.Ring, now.Why = now.To[:1], "", "", "", "the axes of the other layers do not fit its shape"
+		}
+		list = append(list, f.put(now)...)
+	}
+	return list
+}
+
+// take settles what a tensor is.
+func (p *proposer) take(t *template, f *form, roles []*role, l Line) error {
+	lines := p.lines(t, f, roles, l)
+	p.out.Lines = append(p.out.Lines, lines...)
+	t.settled = true
+	for _, r := range roles {
+		r.taken = true
+		for _, e := range r.layers {
+			p.named[e.Name] = true
+		}
+	}
+	p.pairs = append(p.pairs, pairing{t, roles[0], lines})
+	if p.computed == nil {
+		return nil
+	}
+	return p.computed.take(t, lines)
+}
+
+// choose leaves what a tensor is to a person.
+func (p *proposer) choose(t *template, c Choice) {
+	p.out.Choices = append(p.out.Choices, c)
+	t.settled = true
+}

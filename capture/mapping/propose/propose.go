@@ -1,0 +1,404 @@
+package propose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/capture/mapping"
+	"github.com/tracediff/tracediff/capture/mapping/layout"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/order"
+)
+
+// Proposal is a map that a dump may need.
+type Proposal struct {
+	Lines   []Line
+	Choices []Choice
+	Swapped []Line   // of tensors that have each other's names, or are wrong
+	Left    []string // patterns of what fits nothing
+	Known   int      // tensors that need no line
+
+	computed bool // there were weights to compute with
+}
+
+// Line is a line of a map, and why it is proposed.
+type Line struct {
+	From  string
+	To    []string
+	Axes  string
+	Split string
+	Join  string
+	Ring  string
+	Pass  string
+	Rows  string
+	By    string // what it stands on where no value says that it is right: "name" or "guess"
+	Why   string
+
+	at     int  // in the order
+	proven bool // the tensors of several layers have the values of the reference
+}
+
+// Choice is a tensor for which several lines are possible, of which a person takes one.
+type Choice struct {
+	From  string
+	Lines []Line
+	More  int // entries that would fit, too
+}
+
+// ErrNoTokens is returned where it is not known how many tokens the first pass has.
+var ErrNoTokens = errors.New("neither the dump nor the reference has the token ids of the first pass")
+
+// near is the relative L2 distance below which two tensors have the same values but for rounding, and clearly how many times further the
+// next candidate has to be.
+const (
+	near    = 2e-2
+	clearly = 10
+)
+
+// Options say what a proposal may use beside the two traces. The zero value is nothing.
+type Options struct {
+	Weights Weights                            // of the checkpoint, to compute entries from what the dump has; nil: none
+	Tell    func(step, steps int, name string) // is told how far a proposal is, and which tensor or entry is looked at; nil for nobody
+}
+
+// Map finds what the tensors of a dump are in the order of a model: by known names, by shapes and, where a reference is given, by
+// values. A name stands for all layers that it has, so that layers that are wrong have the names of those that are right, and for all ranks or
+// stages. fitted is the dump with what needs no map already read; its tensors stand in the same order. ref may be nil. The error is that of
+// ctx or of reading, or [ErrNoTokens].
+func Map(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, o Options) (*Proposal, error) {
+	t, fitted, ref, past, err := fromFirst(t, fitted, ref)
+	if err != nil {
+		return nil, err
+	}
+	p, err := proposed(ctx, t, fitted, list, ref, o, past, false)
+	if err != nil || !inList(t) || p.provenLayers() {
+		return p, err
+	}
+	other, err := proposed(ctx, t, fitted, list, ref, o, past, true)
+	if errors.Is(err, ErrNoTokens) {
+		return p, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(other.Lines)+len(other.Choices) == 0 {
+		return p, nil
+	}
+	if sure, err := other.provenPasses(t, ref); sure || err != nil {
+		return other, err
+	}
+	return p.orPasses(other), nil
+}
+
+// proposed is Map for one reading of a dump that is a list: its elements are passes, or not. past are the tokens before the first pass.
+func proposed(ctx context.Context, t, fitted *capture.Trace, list *order.List, ref *capture.Trace, o Options, past int, passes bool) (*Proposal, error) {
+	p := &proposer{list: list, trace: t, ref: ref, local: newReader(), far: newReader(), passes: passesOf(fitted), past: past, sizes: mapping.SizesOf(list), named: map[string]bool{}, valued: map[string]float64{}, tried: map[string]bool{}}
+	if len(p.passes) == 0 && ref != nil {
+		p.passes = passesOf(ref)
+	}
+	for i := range p.passes {
+		p.passes[i].Past += past
+	}
+	if len(p.passes) > 0 {
+		p.tokens = p.passes[0].Tokens
+	}
+	known := func(i int) bool { return p.known(fitted.Records()[i]) }
+	all, err := templates(ctx, t, list.Config.NumLayers, known, passes)
+	if err != nil {
+		return nil, err
+	}
+	p.of = make([]*template, len(fitted.Records()))
+	for _, q := range all {
+		for _, x := range q.all {
+			p.of[x.at] = q
+		}
+		if q.isKnown {
+			p.out.Known += len(q.sources)
+		} else {
+			p.open = append(p.open, q)
+		}
+	}
+	if n := len(p.open); n > mapping.MaxRules {
+		return nil, hint.Add(fmt.Errorf("the names need %d lines, and a map has at most %d", n, mapping.MaxRules),
+			"give the tensors of all layers one name with the number of the layer in it, such as h.0.attn, and leave out what is no tensor of the model")
+	}
+	if err := p.integers(fitted); err != nil {
+		return nil, err
+	}
+	if p.tokens == 0 {
+		return nil, ErrNoTokens
+	}
+	if err := p.swapped(ctx, fitted); err != nil {
+		return nil, err
+	}
+	p.roles(fitted)
+	if err := p.note(fitted); err != nil {
+		return nil, err
+	}
+	if o.Weights != nil && len(p.passes) > 0 && hasOperands(list) {
+		p.computed, p.out.computed = p.newComputed(fitted, o.Weights), true
+	}
+	for _, q := range p.open {
+		q.addLastRows(p.tokens)
+	}
+	steps := []func(context.Context) error{p.byValues, p.byComputing, p.fused, p.byComputing, p.byNames, p.byComputing, p.byRest, p.byConsumers, p.byShapes}
+	for k, step := range steps {
+		p.looking = func(name string) {
+			if o.Tell != nil {
+				o.Tell(k, len(steps), name)
+			}
+		}
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, q := range p.open {
+		if !q.settled {
+			p.out.Left = append(p.out.Left, q.text)
+		}
+	}
+	slices.SortStableFunc(p.out.Lines, func(a, b Line) int { return a.at - b.at })
+	return &p.out, nil
+}
+
+// addLastRows adds the forms of a tensor that is too small for all tokens and may be the row of the last.
+func (t *template) addLastRows(tokens int) {
+	for _, f := range t.forms {
+		for _, x := range f.layers {
+			if shape := sizesWithoutOnes(x.shape); tokens < 2 || len(shape) != 1 {
+				return
+			}
+		}
+	}
+	for _, f := range slices.Clone(t.forms) {
+		t.forms = append(t.forms, f.lastRow())
+	}
+}
+
+// role is an entry in all layers that have it.
+type role struct {
+	text   string
+	layers map[int]*order.Entry // −1 for one outside of layers
+	at     int                  // in the order
+	level  int                  // of its entries: of those with the same values, the one that is captured first is meant
+	taken  bool
+	held   []held // the tensors that have its name in another layout
+}
+
+// held is a pass in which a tensor has the name of an entry.
+type held struct {
+	by   *template
+	pass int
+}
+
+// freeFor reports whether a tensor may become an entry: none has its name in the same pass, but this one itself.
+func (r *role) freeFor(t *template) bool {
+	return !r.taken && !slices.ContainsFunc(r.held, func(h held) bool { return h.by != t && t.inPass(h.pass) })
+}
+
+type proposer struct {
+	list   *order.List
+	trace  *capture.Trace
+	ref    *capture.Trace
+	local  *reader
+	far    *reader
+	passes []order.Pass   // as far as they are known
+	tokens int            // of the first
+	past   int            // those before the first
+	of     []*template    // by tensor
+	open   []*template    // some are settled
+	free   []*role        // some are taken
+	sizes  map[string]int // those that layouts may leave out
+	ways   map[string][]arrangement
+	out    Proposal
+
+	computed *computed          // nil without a checkpoint
+	made     int                // tensors that were computed
+	pairs    []pairing          // in the order in which they were found
+	named    map[string]bool    // the entries that have a tensor
+	valued   map[string]float64 // by entry with the values of the reference: how far they are
+	tried    map[string]bool    // pairs that are none
+	looking  func(name string)  // is told of which tensor an entry is looked for, or of which entry a tensor
+}
+
+// want is the shape of an entry in the first pass.
+func (p *proposer) want(e *order.Entry) []int {
+	return e.Size(order.Pass{Past: p.past, Tokens: p.tokens}, p.list.Config.SlidingWindow)
+}
+
+// known reports whether a tensor has the name and the shape of an entry, so that it needs no line.
+func (p *proposer) known(r capture.Record) bool {
+	e, ok := p.list.Lookup(r.Name)
+	return ok && (r.Name == order.InputIDs || r.LastRow || r.Pass > 0 || slices.Equal(r.Shape, p.want(e)))
+}
+
+// roles lists the entries that no tensor of the dump has already.
+func (p *proposer) roles(fitted *capture.Trace) {
+	named := map[string][]held{}
+	for i, rec := range fitted.Records() {
+		if h := (held{p.of[i], rec.Pass}); rec.Firing == 0 { // what a line makes is the first of its name
+			named[rec.Name] = append(named[rec.Name], h)
+		}
+	}
+	found := map[string]*role{}
+	for i := range p.list.Entries {
+		e := &p.list.Entries[i]
+		rec, has := fitted.Lookup(0, e.Name)
+		if has && p.known(rec) || e.Name == order.InputIDs {
+			continue
+		}
+		text := layered(e)
+		r := found[text]
+		if r == nil {
+			r = &role{text: text, layers: map[int]*order.Entry{}, at: i, level: e.Level}
+			found[text] = r
+			p.free = append(p.free, r)
+		}
+		r.layers[e.Layer] = e
+		for _, h := range named[e.Name] {
+			if !slices.Contains(r.held, h) {
+				r.held = append(r.held, h)
+			}
+		}
+	}
+}
+
+// fitting is a way to take a form of a tensor for an entry, and the layers whose shapes it fits.
+type fitting struct {
+	arrangement
+	layers map[int]bool
+}
+
+// fits are the ways to take a form of a tensor for an entry, by shape. A way has to fit more than half of the layers: a port may be wrong in
+// some. One layer is enough for a tensor that is called like the entry.
+func (p *proposer) fits(t *template, f *form, r *role) []fitting {
+	var all []fitting
+	if !f.last && !p.asLarge(f, r) {
+		return nil
+	}
+	layers := keysOf(f.layers)
+	for _, layer := range layers {
+		x, e := f.layers[layer], r.layers[layer]
+		if e == nil || e.Op == nil || x.dtype.Float() != isFloat(e) {
+			return nil
+		}
+		letters := strings.ReplaceAll(e.Axes, " ", "")
+		want := p.want(e)
+		if f.last {
+			if len(want) != 3 || letters[:2] != "bt" {
+				return nil
+			}
+			want = []int{1, 1, want[2]}
+		}
+		for _, how := range p.arrangements(x.shape, want, letters, f.cut()) {
+			i := slices.IndexFunc(all, func(o fitting) bool { return o.arrangement == how })
+			if i < 0 {
+				i, all = len(all), append(all, fitting{how, map[int]bool{}})
+			}
+			all[i].layers[layer] = true
+		}
+	}
+	return slices.DeleteFunc(all, func(w fitting) bool {
+		few := 2*len(w.layers) <= len(layers) && !t.called(r.text)
+		return len(w.layers) < len(layers) && (few || f.last || f.join == joinAxis || f.stages != nil && len(p.unfit(f, w.axes)) > 0)
+	})
+}
+
+// asLarge reports whether a form has as many elements as an entry, in some layer.
+func (p *proposer) asLarge(f *form, r *role) bool {
+	for layer, x := range f.layers {
+		if e := r.layers[layer]; e != nil && elementsOf(x.shape) == elementsOf(p.want(e)) {
+			return true
+		}
+	}
+	return false
+}
+
+// unfit are the layers of a form whose shapes no layout with these axes takes apart.
+func (p *proposer) unfit(f *form, axes string) (layers []int) {
+	if axes == "" {
+		return nil
+	}
+	l, err := layout.New(axes, "")
+	if err != nil {
+		return nil
+	}
+	for _, layer := range keysOf(f.layers) {
+		if _, err := l.Apart(f.layers[layer].shape, p.sizes); err != nil {
+			layers = append(layers, layer)
+		}
+	}
+	return layers
+}
+
+// cut is that of a form whose parts stand behind each other.
+func (f *form) cut() cut {
+	if f.join != joinAxis {
+		return cut{}
+	}
+	return cut{f.axis, f.ranks}
+}
+
+// arrangements are those of two shapes, worked out once.
+func (p *proposer) arrangements(have, want []int, letters string, parts cut) []arrangement {
+	if len(have) > maxAxes {
+		return nil
+	}
+	key := fmt.Sprint(have, want, letters, parts)
+	ways, ok := p.ways[key]
+	if !ok {
+		if ways = arrangements(have, want, letters, p.sizes, parts); len(p.ways) == 0 || len(p.ways) > 1<<14 {
+			p.ways = map[string][]arrangement{}
+		}
+		p.ways[key] = ways
+	}
+	return slices.Clone(ways)
+}
+
+// maxAxes bounds the axes of a tensor that is read as an entry.
+const maxAxes = 16
+
+func isFloat(e *order.Entry) bool {
+	d := e.DTypeOf(hooks.F32)
+	return d.Float()
+}
+
+// lines completes a line: it is several for stages that are not even, and for layers to whose shapes its axes cannot be given.
+func (p *proposer) lines(t *template, f *form, roles []*role, l Line) []Line {
+	l.From, l.at = t.text, roles[0].at
+	for _, r := range roles {
+		l.To = append(l.To, r.text)
+	}
+	if t.steps {
+		l.Pass = "S"
+		if t.first != 0 {
+			l.Pass = fmt.Sprintf("S-%d", t.first)
+		}
+	}
+	if f.join == "" && f.stages == nil {
+		if mapping.OfLayers(t.text) && slices.ContainsFunc(l.To, func(to string) bool { return !strings.Contains(to, "{L}") }) {
+			return t.oneByOne(f, l, nil) // one layer computes what has the number of none
+		}
+		unfit := p.unfit(f, l.Axes)
+		if l.Split != "" {
+			unfit = f.uncommon()
+		}
+		if len(unfit) > 0 {
+			return t.oneByOne(f, l, unfit)
+		}
+	}
+	list := f.put(l)
+	if t.from > 0 {
+		for _, l := range list {
+			for i := range l.To {
+				l.To[i] = layerOfTarget.ReplaceAllString(l.To[i], fmt.Sprintf("{$1-%d}", t.from))
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,191 @@
+package propose
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracediff/tracediff/capture"
+	"github.com/tracediff/tracediff/order"
+)
+
+// misnamed is a tensor that has the name of an entry and not its values.
+type misnamed struct {
+	name string // in the dump, as a pattern
+	of   *order.Entry
+	x    tensor
+	has  *order.Entry // whose values it has
+}
+
+// swapped finds tensors that have each other's names: none has the values of the entry that it is called like, and each has those of
+// another of them. They may be called wrongly or be wrong, which no number tells, so that their lines are a person's choice.
+func (p *proposer) swapped(ctx context.Context, fitted *capture.Trace) error {
+	if p.ref == nil {
+		return nil
+	}
+	all, err := p.misnamed(fitted)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var best *order.Entry
+		for _, o := range all {
+			if o == m || best != nil && m.nearness(o.of) >= m.nearness(best) {
+				continue
+			}
+			d, ok, err := p.equal(m.x, o.of.Name)
+			if err != nil {
+				return err
+			}
+			if ok && d < near {
+				best = o.of
+			}
+		}
+		m.has = best
+	}
+	for n := -1; n != len(all); { // of a chain that closes, each is in another's place
+		n = len(all)
+		all = slices.DeleteFunc(all, func(m *misnamed) bool {
+			return m.has == nil || !slices.ContainsFunc(all, func(o *misnamed) bool { return o != m && o != nil && o.has == m.of }) ||
+				!slices.ContainsFunc(all, func(o *misnamed) bool { return o != nil && o.of == m.has })
+		})
+	}
+	p.out.Swapped = linesOfSwapped(all)
+	for _, m := range all {
+		for _, t := range p.open {
+			if slices.ContainsFunc(t.sources, func(s capture.Source) bool { return s.Key == m.x.key }) {
+				t.settled = true
+			}
+		}
+	}
+	return nil
+}
+
+// nearness orders the entries whose values a tensor has: the same of another layer, another of the same layer, any other.
+func (m *misnamed) nearness(e *order.Entry) int {
+	switch {
+	case layered(e) == layered(m.of):
+		return 0
+	case e.Layer == m.of.Layer:
+		return 1
+	}
+	return 2
+}
+
+// layered is the name of an entry in all layers.
+func layered(e *order.Entry) string {
+	return inLayers(e.Name, e.Layer)
+}
+
+// inLayers is a name with {L} for the number of its layer: the first of its parts between dots that is this number. Recorded programs have
+// layers under any path, such as h.3 or encoder.blocks.3.
+func inLayers(name string, layer int) string {
+	parts := strings.Split(name, ".")
+	if i := slices.Index(parts, strconv.Itoa(layer)); layer >= 0 && i >= 0 {
+		parts[i] = "{L}"
+	}
+	return strings.Join(parts, ".")
+}
+
+// misnamed are the tensors of the first pass that are called like an entry and have other values, or another shape.
+func (p *proposer) misnamed(fitted *capture.Trace) ([]*misnamed, error) {
+	var all []*misnamed
+	sources := fitted.Sources()
+	for i, r := range fitted.Records() {
+		e, ok := p.list.Lookup(r.Name)
+		if !ok || r.Pass > 0 || r.Firing > 0 || r.LastRow || !r.DType.Float() || e.Op == nil || e.Compare == order.Pattern {
+			continue
+		}
+		was := p.trace.Records()[i]
+		m := &misnamed{name: escape(was.Name), of: e, x: tensor{was.Key, r.Shape, r.DType, sources[i].Data}}
+		d, known, err := p.equal(m.x, e.Name)
+		if err != nil {
+			return nil, err
+		}
+		if known && d >= near {
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// equal is the distance of a tensor from one of the reference as they lie; ok is false where the two cannot be compared.
+func (p *proposer) equal(x tensor, name string) (d float64, ok bool, err error) {
+	r, has := p.ref.Lookup(0, name)
+	if !has || !r.DType.Float() {
+		return 0, false, nil
+	}
+	left, err := p.local.summary(x)
+	if left == nil || err != nil {
+		return 0, false, err
+	}
+	right, err := p.far.summary(recorded(p.ref, r))
+	if right == nil || err != nil {
+		return 0, false, err
+	}
+	if !slices.Equal(x.shape, r.Shape) || left.apart(right) {
+		return far, true, nil
+	}
+	l, err := p.local.of(x)
+	if err != nil {
+		return 0, false, err
+	}
+	other, err := p.far.of(recorded(p.ref, r))
+	if err != nil {
+		return 0, false, err
+	}
+	return distance(seen(l.plain), seen(other.plain)), true, nil
+}
+
+// seen are numbers without those that hide a key, which are far larger than all others.
+func seen(values []float64) []float64 {
+	if !slices.ContainsFunc(values, hides) {
+		return values
+	}
+	values = slices.Clone(values)
+	for i, v := range values {
+		if hides(v) {
+			values[i] = math.Inf(-1)
+		}
+	}
+	return values
+}
+
+func hides(v float64) bool { return v < -far }
+
+// far is a distance of tensors that are not near.
+const far = 1e9
+
+// linesOfSwapped are the lines for tensors in each other's place: one for those of all layers that have the same.
+func linesOfSwapped(all []*misnamed) []Line {
+	same := map[[2]string]int{}
+	for _, m := range all {
+		if m.of.Layer >= 0 && m.of.Layer == m.has.Layer {
+			same[[2]string{layered(m.of), layered(m.has)}]++
+		}
+	}
+	var list []Line
+	done := map[[2]string]bool{}
+	for _, m := range all {
+		l := Line{From: m.name, To: []string{m.has.Name}, Why: "the values of " + m.has.Name + ", and not its own"}
+		pair := [2]string{layered(m.of), layered(m.has)}
+		if pattern := inLayers(m.name, m.of.Layer); same[pair] > 1 && pattern != m.name {
+			if done[pair] {
+				continue
+			}
+			done[pair] = true
+			l.From, l.To = pattern, []string{pair[1]}
+			l.Why = fmt.Sprintf("the values of %s in %d layers, and not its own", pair[1], same[pair])
+		}
+		list = append(list, l)
+	}
+	slices.SortStableFunc(list, func(a, b Line) int { return cmp.Compare(a.From, b.From) })
+	return list
+}

@@ -1,0 +1,92 @@
+package propose
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tracediff/tracediff/internal/tomlfile"
+)
+
+// Open is how many patterns a person has to decide on, or that fit nothing.
+func (p *Proposal) Open() int { return len(p.Choices) + len(p.Swapped) + len(p.Left) }
+
+// Needless reports whether the dump is to be compared as it is.
+func (p *Proposal) Needless() bool { return len(p.Lines)+p.Open() == 0 }
+
+// Write writes a proposal as the file of a map, with a comment for each line. The error is that of w.
+func (p *Proposal) Write(w io.Writer, of, reference string) error {
+	var b strings.Builder
+	by := "names and shapes"
+	if reference != "" {
+		by += ", and the values of " + comment(reference)
+	} else if p.computed {
+		by += ", and what the checkpoint computes"
+	}
+	fmt.Fprintf(&b, "# The map of %s, proposed by %s.\n", comment(of), by)
+	switch {
+	case p.Known == 1:
+		b.WriteString("# 1 tensor needs no line.\n")
+	case p.Known > 1:
+		fmt.Fprintf(&b, "# %d tensors need no line.\n", p.Known)
+	}
+	if p.Needless() {
+		b.WriteString("# The dump needs no map: compare it as it is.\n")
+	}
+	b.WriteString("[tensors]\n")
+	for _, l := range p.Lines {
+		fmt.Fprintf(&b, "%s # %s\n", l.text(), comment(l.Why))
+	}
+	for _, c := range p.Choices {
+		fmt.Fprintf(&b, "\n# A choice: %s fits each of these. Remove the # of one.\n", comment(c.From))
+		for _, l := range c.Lines {
+			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
+		}
+		if c.More > 0 {
+			fmt.Fprintf(&b, "# %d more fit: tracediff order lists the entries.\n", c.More)
+		}
+	}
+	if len(p.Swapped) > 0 {
+		b.WriteString("\n# Each of these has the values of another of them. If they are dumped under each other's names, remove the # of all.\n")
+		b.WriteString("# If they are not, the port computes them so: compare it without these lines.\n")
+		for _, l := range p.Swapped {
+			fmt.Fprintf(&b, "# %s # %s\n", l.text(), comment(l.Why))
+		}
+	}
+	if len(p.Left) > 0 {
+		b.WriteString("\n# Left: nothing tells what these are. They are not compared.\n")
+		for _, name := range p.Left {
+			fmt.Fprintf(&b, "# %s\n", tomlfile.Quote(name))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// text is the line as TOML.
+func (l Line) text() string {
+	to := tomlfile.Quote(l.To[0])
+	if len(l.To) > 1 {
+		var all []string
+		for _, name := range l.To {
+			all = append(all, tomlfile.Quote(name))
+		}
+		to = "[" + strings.Join(all, ", ") + "]"
+	}
+	var fields []string
+	for _, f := range [][2]string{{"axes", l.Axes}, {"split", l.Split}, {"join", l.Join}, {"ring", l.Ring}, {"pass", l.Pass}, {"rows", l.Rows}, {"by", l.By}} {
+		if f[1] != "" {
+			fields = append(fields, f[0]+" = "+tomlfile.Quote(f[1]))
+		}
+	}
+	if len(fields) == 0 && len(l.To) == 1 {
+		return tomlfile.Quote(l.From) + " = " + to
+	}
+	return tomlfile.Quote(l.From) + " = { " + strings.Join(append([]string{"to = " + to}, fields...), ", ") + " }"
+}
+
+// comment is a text that stays in its line.
+func comment(text string) string {
+	quoted := tomlfile.Quote(text)
+	return quoted[1 : len(quoted)-1]
+}
