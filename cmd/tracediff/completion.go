@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/tracediff/tracediff/docs"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
 )
@@ -76,8 +77,13 @@ func completions(app *cli.App) []completed {
 			continue
 		}
 		one := completed{name: c.Name, usage: c.Usage}
-		if c.Name == "completion" {
+		switch c.Name {
+		case "completion":
 			one.words = []string{"bash", "zsh", "fish"}
+		case explainName:
+			for _, s := range docs.Mistakes() {
+				one.words = append(one.words, s.Anchor)
+			}
 		}
 		for _, f := range c.Flags {
 			name := f.Names()[0]

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"io"
 	"math"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/docs"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -54,7 +56,9 @@ func TestPages(t *testing.T) {
 		return text
 	}
 	const window = "compare -q fixtures/bugs/window-too-wide.float32.safetensors fixtures/golden/gemma3n-tiny/window.float32.safetensors"
-	sameNumbers(t, dir, "first", page("first", window, exitMismatch))
+	first := page("first", window, exitMismatch)
+	sameNumbers(t, dir, "first", first)
+	showsMistake(t, first, "window-size")
 	if os.Getenv("TRACEDIFF_PAGES") != "" {
 		sameNumbers(t, dir, "all", page("all", window+" --all", exitMismatch))
 		page("alone", "compare -q --isolate fixtures/bugs/window-too-wide.float32.safetensors", exitMismatch)
@@ -85,6 +89,23 @@ func TestPages(t *testing.T) {
 	for _, want := range []string{"2 of 3 prompts match", "prompts by entries", "unseen</b>: not compared"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page of a gate does not have %q", want)
+		}
+	}
+}
+
+// showsMistake holds a page to the section of docs/mistakes.md that its first divergence points to, whole.
+func showsMistake(t *testing.T, text, anchor string) {
+	t.Helper()
+	s, ok := docs.Mistake(anchor)
+	if !ok || !strings.Contains(text, "<dt>see</dt><dd>docs/mistakes.md#"+anchor) {
+		t.Errorf("the page does not point to %s", anchor)
+	}
+	_, section, _ := strings.Cut(text, `<details class="mistake" open><summary>`+s.Title)
+	section, _, _ = strings.Cut(section, "</details>")
+	section = strings.NewReplacer("<code>", "", "</code>", "").Replace(section)
+	for _, item := range s.Items {
+		if want := "<dt>" + item.Name + "</dt><dd>" + template.HTMLEscapeString(docs.Plain(item.Text)) + "</dd>"; !strings.Contains(section, want) {
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 }

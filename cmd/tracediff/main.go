@@ -3,6 +3,7 @@
 //	tracediff capture --prompt "Hello world"    dump the tensors of both sides
 //	tracediff compare                           capture the local side again, walk TENSOR_ORDER, stop at the first divergence
 //	tracediff demo                              compare the embedded model with transformers
+//	tracediff explain NAME                      explain a mistake that a report names, and its fix
 //	tracediff watch -- make port                build, run and compare again whenever a source changes
 //	tracediff check TRACE                       look for red flags in one trace, without a reference
 //	tracediff order                             print TENSOR_ORDER
@@ -138,7 +139,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Name:           "tracediff",
 		Usage:          "find the first tensor at which a port of a language model and the reference disagree",
 		Description:    "Try it: tracediff demo",
-		Commands:       []*cli.Command{captureCommand(), compareCommand(), demoCommand(), watchCommand(), checkCommand(), orderCommand(), diffProgramCommand(), inspectCommand(), mapCommand(), weightsCommand(), doctorCommand(), gateCommand(), mergeCommand(), acceptCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand(), manCommand()},
+		Commands:       []*cli.Command{captureCommand(), compareCommand(), demoCommand(), explainCommand(), watchCommand(), checkCommand(), orderCommand(), diffProgramCommand(), inspectCommand(), mapCommand(), weightsCommand(), doctorCommand(), gateCommand(), mergeCommand(), acceptCommand(), promptsCommand(), initCommand(), versionCommand(), completionCommand(), manCommand()},
 		Flags:          []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "print the version"}},
 		Reader:         stdin,
 		Writer:         stdout,

@@ -55,6 +55,7 @@ type htmlSection struct {
 	Verdict  said
 	Sides    []said
 	Problem  []said // the first divergence
+	Mistake  *htmlMistake
 	Summary  []said
 	Evidence []said
 	Chart    *htmlChart
@@ -187,6 +188,7 @@ func (p *htmlPage) section(r *Run, at int, budget *int) *htmlSection {
 		}
 	}
 	s.Problem = collect(func(p *printer) { p.shortDivergence(res) })
+	s.Mistake = newMistake(res)
 	s.Summary = collect(func(p *printer) {
 		p.others(res)
 		p.checked(res)

@@ -15,7 +15,7 @@ var floors = []string{
 }
 
 // leaves import nothing of the project, and stand beside the floors.
-var leaves = []string{"fixtures", "hooks/python"}
+var leaves = []string{"docs", "fixtures", "hooks/python"}
 
 const module = "github.com/tracediff/tracediff"
 
