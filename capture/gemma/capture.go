@@ -17,8 +17,9 @@ import (
 // Job is one local capture: a model, what to feed it, and what to record.
 type Job struct {
 	Checkpoint *checkpoint.Checkpoint
-	List       *order.List // of the checkpoint's configuration
-	Record     *order.List // the names to record and their order; nil for List
+	List       *order.List   // of the checkpoint's configuration
+	Computes   *order.Config // what the model computes by, where that is not List's configuration: a mistake that is made on purpose; nil for List's
+	Record     *order.List   // the names to record and their order; nil for List
 	DType      hooks.DType
 	Passes     [][]int
 	NewTokens  int // greedy passes after those
@@ -56,7 +57,7 @@ func Capture(ctx context.Context, j Job) (Output, error) {
 	if j.NewTokens > 0 { // the next token comes from the logits
 		build = All
 	}
-	model, err := New(j.Checkpoint, j.List, j.DType, j.Registry, build)
+	model, err := New(j.Checkpoint, j.computed(), j.DType, j.Registry, build)
 	if err != nil {
 		return Output{}, err
 	}
@@ -75,6 +76,16 @@ func Capture(ctx context.Context, j Job) (Output, error) {
 		return out, err
 	}
 	return out, w.Close()
+}
+
+// computed is the list with the configuration that the model computes by. The names are those of List.
+func (j *Job) computed() *order.List {
+	if j.Computes == nil {
+		return j.List
+	}
+	list := *j.List
+	list.Config = j.Computes
+	return &list
 }
 
 // tokens is the number of tokens of each pass.

@@ -7,27 +7,36 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
+	"github.com/tracediff/tracediff/docs"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/session"
+	"github.com/tracediff/tracediff/order"
 )
 
 const (
 	demoName   = "demo"
 	demoPrompt = "Hello world"
+
+	// demoEpsilon is the mistake of the demo: the default of many a framework, in place of what config.json says.
+	demoEpsilon = 1e-5
 )
 
 func demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  demoName,
-		Usage: "run the tiny Gemma 3n that is embedded in the program, and compare it with transformers",
-		Description: `Captures the local side of the embedded model in a temporary folder and compares it with the embedded trace of transformers.
-It needs no Python and no checkpoint, leaves no file behind, and changes no settings.
+		Usage: "run the tiny Gemma 3n that is embedded in the program with a mistake in it, find the mistake, and explain the report",
+		Description: `Runs the embedded model with the epsilon of its norms set to 1e-5, compares it with the embedded trace of transformers, explains
+each line of the report, and says what to type next for your own port. It takes a second, needs no Python, no checkpoint and no network,
+leaves no file behind, and changes no settings.
+
+Exit status: 0 the mistake was found and named, 1 it was not.
 
 Examples:
   tracediff demo
-  tracediff demo --table`,
+  tracediff demo --report html=demo.html`,
 		Flags: append(reportFlags(), talkFlags()...),
 		Action: func(c *cli.Context) error {
 			if err := noArguments(c); err != nil {
@@ -46,7 +55,7 @@ Examples:
 	}
 }
 
-// demo compares the embedded model with its golden, in a temporary folder that is removed at the end.
+// demo compares the embedded model, computed with a mistake, with its golden, in a temporary folder that is removed at the end.
 func demo(c *cli.Context, out *outputs) (err error) {
 	e := env(c, out)
 	if e.Dir, err = os.MkdirTemp("", "tracediff-demo-*"); err != nil {
@@ -55,12 +64,44 @@ func demo(c *cli.Context, out *outputs) (err error) {
 	defer func() { err = hint.Also(err, os.RemoveAll(e.Dir)) }()
 	s, prompt := session.Defaults(), demoPrompt
 	s.Prompt = &prompt
-	fmt.Fprintf(notes(c), "demo: the model %s, which is embedded in the program, reads %q\n", session.Embedded, prompt)
 	pictures := out.pictures()
-	result, err := session.Compare(c.Context, e, s, &session.Asked{Limits: &gate.Limits{}, Pictures: pictures, Numbers: c.Bool("verbose") || writesData(c)})
+	var right float64
+	asked := &session.Asked{Limits: &gate.Limits{}, Pictures: pictures, Numbers: c.Bool("verbose") || writesData(c)}
+	asked.Mistake = func(config *order.Config) { right, config.RMSNormEps = config.RMSNormEps, demoEpsilon }
+	result, err := session.Compare(c.Context, e, s, asked)
 	one := newRun("", result, err)
 	one.Pictures = pictures
-	return out.publish(c, report.NewDocument(version(), one), err)
+	d := report.NewDocument(version(), one)
+	explained := err == nil && out.format == "text" && !out.style.Terse()
+	if explained {
+		fmt.Fprintf(c.App.Writer, "The model %s, which is embedded in the program, reads %q. It runs with a mistake:\n"+
+			"its norms have an epsilon of %g, and config.json says %g. The comparison is not told.\n\n", session.Embedded, prompt, demoEpsilon, right)
+	}
+	if err := out.publish(c, d, err); !errors.As(err, new(mismatch)) {
+		return err // the mistake changes tensors: a match is none
+	}
+	page := mistakePage(result)
+	if explained {
+		if err := explainReport(c.App.Writer, d, page); err != nil {
+			return err
+		}
+	}
+	if page != docs.MistakesPage+"#epsilon" {
+		return mismatch{}
+	}
+	return nil
+}
+
+// mistakePage is the section of docs/mistakes.md that a comparison points to; empty where it names no mistake.
+func mistakePage(r *compare.Result) string {
+	if r.Divergence == nil {
+		return ""
+	}
+	f, _ := r.Divergence.Bug()
+	if f == nil || !f.Named() {
+		return ""
+	}
+	return f.Page
 }
 
 // readComparison reads the settings and the flags of a comparison that captures the local side again. The settings are those of the last capture in

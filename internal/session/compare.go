@@ -40,6 +40,10 @@ type Asked struct {
 	Baseline *Baseline    // the known divergences; nil: none is known
 	Run      string       // the prompt of a gate that is compared; empty outside of one
 
+	// Mistake changes the configuration that the local model computes by, and not the one that its trace declares: a port that reads a
+	// setting wrongly. Nil: the local model computes by config.json.
+	Mistake func(*order.Config)
+
 	program *recordedProgram // in use
 	port    *port            // whose own weights certify it; nil: those of the model do
 	kernels *port            // a file of the model's own numbers, whose formats say how an engine may multiply with them; nil: none was named
@@ -58,6 +62,11 @@ func Compare(ctx context.Context, e *Env, s Settings, a *Asked) (_ *compare.Resu
 		return nil, err
 	}
 	defer j.Close()
+	if a.Mistake != nil {
+		mistaken := *j.list.Config
+		a.Mistake(&mistaken)
+		j.mistaken = &mistaken
+	}
 	if err := j.checkLocal(ctx, e); err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ type Job struct {
 	weights  string
 
 	config      *order.Config // of an undescribed model, what any config.json says
+	mistaken    *order.Config // what the local model computes by in place of the list's configuration; nil for that
 	canonical   json.RawMessage
 	undescribed bool             // no order describes the model
 	program     *recordedProgram // whose list is the order; nil for an order that describes the family

@@ -75,7 +75,7 @@ func (j *Job) runModel(ctx context.Context, e *Env) (gemma.Output, error) {
 	log := j.debugLog(e, "local", j.Scope)
 	defer log.End()
 	out, err := gemma.Capture(ctx, gemma.Job{
-		Checkpoint: j.ck, List: j.list, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further,
+		Checkpoint: j.ck, List: j.list, Computes: j.mistaken, Record: j.record, DType: j.dtype, Passes: j.passes, NewTokens: j.further,
 		Path: j.path("local"), Manifest: m, Progress: p.Step, Debug: log,
 	})
 	if errors.Is(err, context.Canceled) {
