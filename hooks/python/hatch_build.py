@@ -1,0 +1,34 @@
+"""Puts the program into the wheel, so that one installation has the recorder and the command `tracediff`.
+
+TRACEDIFF_PROGRAM is the file of the program, and TRACEDIFF_PLATFORM what it was built for, as Go writes it: linux/amd64. Without them, as from a checkout or
+from the source archive, the wheel has the recorder alone and is for every platform.
+"""
+
+import os
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+# The tags of a platform say what the program needs. On Linux it is static, and needs the kernel alone: it runs with glibc, which manylinux is about, and
+# with musl. Go 1.26 needs macOS 12.
+TAGS = {
+    "linux/amd64": "manylinux_2_17_x86_64.musllinux_1_1_x86_64",
+    "linux/arm64": "manylinux_2_17_aarch64.musllinux_1_1_aarch64",
+    "darwin/amd64": "macosx_12_0_x86_64",
+    "darwin/arm64": "macosx_12_0_arm64",
+    "windows/amd64": "win_amd64",
+    "windows/arm64": "win_arm64",
+}
+
+
+class ProgramHook(BuildHookInterface):
+    """The build hook of hatchling."""
+
+    def initialize(self, version: str, build_data: dict) -> None:
+        """Add the program as a script, which installers put beside python, and say which platform the wheel is for."""
+        program = os.environ.get("TRACEDIFF_PROGRAM")
+        if not program:
+            return
+        platform = os.environ["TRACEDIFF_PLATFORM"]
+        build_data["pure_python"] = False
+        build_data["tag"] = "py3-none-" + TAGS[platform]
+        build_data["shared_scripts"][program] = "tracediff.exe" if platform.startswith("windows/") else "tracediff"
