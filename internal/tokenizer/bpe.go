@@ -27,8 +27,11 @@ type symbol struct {
 	prev, next int   // -1: none
 }
 
-// dead is no id.
-const dead = -1
+// Numbers that are no ids.
+const (
+	dead   = -1 // of a symbol that was merged
+	noByte = -2 // of a byte that the vocabulary has no piece for; no pair has it
+)
 
 // A workspace is what the encoding of a word leaves for that of the next. The zero value is ready.
 type workspace struct {
@@ -42,7 +45,7 @@ type candidate struct {
 	left int
 }
 
-// encode appends the ids of a word, which is normalised and holds no added token, to ids. It takes time
+// encode appends the ids of a word, which is normalised and holds no added token, to ids; noByte stands for a byte without a piece. It takes time
 // in O(n log n) of the characters: every merge removes a symbol and queues at most two candidates.
 func (b *bpe) encode(word string, ids []int, work *workspace) []int {
 	if b.whole {

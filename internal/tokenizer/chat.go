@@ -71,7 +71,10 @@ func (t *Tokenizer) Chat(prompt string) ([]int, error) {
 	if c.trim {
 		prompt = strings.TrimFunc(prompt, trimmed)
 	}
-	ids := t.encoder.encode(c.before + prompt + c.after)
+	ids, err := t.encode(c.before + prompt + c.after)
+	if err != nil {
+		return nil, err
+	}
 	if c.bos {
 		ids = append([]int{t.named}, ids...)
 	}

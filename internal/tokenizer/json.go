@@ -235,10 +235,10 @@ func (m *fileModel) bpe(byteLevel bool) (bpe, error) {
 	switch {
 	case byteLevel:
 		b.byteLevel = true
-		b.bytes, err = m.byteIDs("pre_tokenizer: ByteLevel", func(i int) string { return string(byteChars[i]) })
+		b.bytes = m.byteLevelIDs()
 	case m.ByteFallback:
 		// Where one is missing, transformers falls back to the unknown token for some characters.
-		b.bytes, err = m.byteIDs("model.byte_fallback", func(i int) string { return fmt.Sprintf("<0x%02X>", i) })
+		b.bytes, err = m.fallbackIDs()
 	case m.UnkToken == nil:
 		err = fmt.Errorf("model.unk_token: null without byte_fallback is not implemented; %s", passIDs)
 	default:
@@ -263,13 +263,28 @@ func (m *fileModel) bpe(byteLevel bool) (bpe, error) {
 	return b, nil
 }
 
-// byteIDs returns the ids of the pieces that stand for the 256 bytes, of which field has need.
-func (m *fileModel) byteIDs(field string, name func(i int) string) (*[256]int32, error) {
+// byteLevelIDs returns the ids of the pieces that stand for the 256 bytes; noByte where the vocabulary has none. One that was trained without
+// all bytes, such as SmolLM2's, lacks those that its texts did not have.
+func (m *fileModel) byteLevelIDs() *[256]int32 {
 	var ids [256]int32
 	for i := range ids {
-		id, ok := m.Vocab[name(i)]
+		id, ok := m.Vocab[string(byteChars[i])]
 		if !ok {
-			return nil, fmt.Errorf("%s: piece %s is missing; %s", field, name(i), passIDs)
+			id = noByte
+		}
+		ids[i] = id
+	}
+	return &ids
+}
+
+// fallbackIDs returns the ids of the pieces that stand for the 256 bytes of characters that are no piece: all of them are there.
+func (m *fileModel) fallbackIDs() (*[256]int32, error) {
+	var ids [256]int32
+	for i := range ids {
+		name := fmt.Sprintf("<0x%02X>", i)
+		id, ok := m.Vocab[name]
+		if !ok {
+			return nil, fmt.Errorf("model.byte_fallback: piece %s is missing; %s", name, passIDs)
 		}
 		ids[i] = id
 	}

@@ -30,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -130,7 +131,16 @@ func (t *Tokenizer) Encode(text string) ([]int, error) {
 	if text == "" {
 		return nil, nil
 	}
-	return t.encoder.encode(text), nil
+	return t.encode(text)
+}
+
+// encode returns the ids of a text that is valid. A byte without a piece is an error: transformers leaves it out without a word.
+func (t *Tokenizer) encode(text string) ([]int, error) {
+	ids := t.encoder.encode(text)
+	if slices.Contains(ids, noByte) {
+		return nil, fmt.Errorf("encoding the prompt: the vocabulary has no piece for a byte of %q; %s", text, passIDs)
+	}
+	return ids, nil
 }
 
 // valid returns an error that gives the place of the first byte of text that belongs to no character.
