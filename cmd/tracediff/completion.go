@@ -25,9 +25,10 @@ func completionCommand() *cli.Command {
 this build's own flags: load it at the start of a shell, and it is never out of date.
 
 Examples:
-  source <(tracediff completion bash)                      in ~/.bashrc
-  source <(tracediff completion zsh)                       in ~/.zshrc, after compinit
-  tracediff completion fish > ~/.config/fish/completions/tracediff.fish`,
+  source <(tracediff completion bash)     in ~/.bashrc
+  source <(tracediff completion zsh)      in ~/.zshrc, after compinit
+  tracediff completion fish > \
+      ~/.config/fish/completions/tracediff.fish`,
 		Action: func(c *cli.Context) error {
 			scripts := map[string]func(io.Writer, []completed){"bash": bashScript, "zsh": zshScript, "fish": fishScript}
 			if !c.Args().Present() {

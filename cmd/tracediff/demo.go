@@ -27,7 +27,7 @@ const (
 func demoCommand() *cli.Command {
 	return &cli.Command{
 		Name:  demoName,
-		Usage: "run the tiny Gemma 3n that is embedded in the program with a mistake in it, find the mistake, and explain the report",
+		Usage: "find a mistake in the embedded model, and explain the report",
 		Description: `Runs the embedded model with the epsilon of its norms set to 1e-5, compares it with the embedded trace of transformers, explains
 each line of the report, and says what to type next for your own port. It takes a second, needs no Python, no checkpoint and no network,
 leaves no file behind, and changes no settings.

@@ -38,7 +38,7 @@ Examples:
   tracediff doctor --model ./gemma-3n-E2B --prompt "Hello world" --level 3
   tracediff doctor --model ./gemma-3n-E2B --weights port.safetensors
   tracediff doctor --python ~/venv/bin/python --format json
-  tracediff doctor --clean                                   remove what captures have put into .tracediff`,
+  tracediff doctor --clean`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` as Hugging Face writes it (default: the embedded tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "prompt", Category: catInput, Usage: "`TEXT` to estimate traces of (default: the single token \"What\")"},

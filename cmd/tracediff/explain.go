@@ -19,7 +19,7 @@ const explainName = "explain"
 func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      explainName,
-		Usage:     "explain a mistake that a report names: how it looks in the numbers, its cause, and its fix",
+		Usage:     "explain a mistake that a report names: numbers, cause and fix",
 		ArgsUsage: "[NAME]",
 		Description: `Prints a section of docs/mistakes.md, which is embedded in the program: numbers, cause, fix, and the fix in a port by PyTorch, in C and
 by MLX. NAME is what a report has behind "see", whole or from the # on. Without NAME the names are listed.

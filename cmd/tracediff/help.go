@@ -1,6 +1,17 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/tracediff/tracediff/internal/plain"
+)
 
 // compareHelp is what people need of compare on one screen. --help-all has every flag.
 const compareHelp = `tracediff compare: find the first tensor at which your port and the reference
@@ -44,8 +55,181 @@ the report.
 // helpAll is the flag that prints every flag, of a command whose --help has some of them.
 const helpAll = "help-all"
 
+// mainFlags are the flags on the page of a command that has more of them than a page holds. A command that is not here shows all.
+var mainFlags = map[string][]string{
+	"capture": {"model", "prompt", "tokens", "max-new-tokens", "dtype", "local", "reference", "side", "level", "layers", "dir", "verbose"},
+	watchName: {"watch", "local", "reference", "model", "prompt", "tokens", "level", "layers", "all", "config", "quiet", "report"},
+	gateName:  {"config", "all", "baseline", "require-certified", "shard", "dir", "python", "table", "verbose", "quiet", "report"},
+	"order":   {"model", "level", "layers", "steps", "format", "record", "tokens", "order"},
+	"doctor":  {"model", "prompt", "tokens", "max-new-tokens", "weights", "level", "full", "clean", "python", "format"},
+}
+
+// briefs are flags in a line, where what --help-all says of them is longer.
+var briefs = map[string]string{
+	"model": "checkpoint, as Hugging Face writes it", "prompt": "what both sides read", "tokens": "token ids instead of a prompt: 2,513,88",
+	"max-new-tokens": "decode N tokens, each a pass of its own", "dtype": "float32, bfloat16, float16, or auto: the checkpoint's",
+	"local": "your port: exec:COMMAND, or a trace FILE", "reference": "hf (transformers), go (float64), or a trace FILE",
+	"level": "1 block boundaries, 2 outputs of modules, 3 everything", "layers": "only these, such as 0-3,7", "dir": "where traces are kept",
+	"verbose": "print what was used, and how long each step takes", "quiet": "print the verdict alone", "all": "go on after the first divergence",
+	"side": "local, reference or both", "table": "print every entry with all its numbers", "report": "also write html, json, jsonl, junit, text or github",
+	"config": "the file that says what is compared", "baseline": "known divergences, which do not fail",
+	"require-certified": "every entry has to be EXACT or ROUNDING", "shard": "the prompts of shard I of N, from 0",
+	"watch": "a folder or a file to watch, as often as needed", "python": "a Python with torch and transformers", "weights": "the port's own checkpoint",
+	"full": "look at every value, run the model however long", "clean": "remove what tracediff has put into --dir",
+	"format": "of standard output", "steps": "how each tensor is computed, step by step", "record": "store the program of a model without an order",
+	"order": "a list of names in place of the model's order",
+}
+
+// helpPages gives every command a --help of one page, as compare has it, and a --help-all where the page does not have all.
+func helpPages(commands []*cli.Command) {
+	for _, c := range commands {
+		if c.CustomHelpTemplate == "" {
+			c.CustomHelpTemplate = strings.NewReplacer("{{", "{{`{{`}}").Replace(helpPage(c, mainFlags[c.Name]))
+		}
+		if mainFlags[c.Name] == nil {
+			continue
+		}
+		c.Flags = append(c.Flags, &cli.BoolFlag{Name: helpAll, Usage: "show every flag"})
+		action := c.Action
+		c.Action = func(ctx *cli.Context) error {
+			if ctx.Bool(helpAll) {
+				return allFlags(ctx)
+			}
+			return action(ctx)
+		}
+	}
+}
+
 // allFlags prints the help of a command with every flag.
 func allFlags(c *cli.Context) error {
-	cli.HelpPrinter(c.App.Writer, cli.CommandHelpTemplate, c.Command)
-	return nil
+	_, err := io.WriteString(c.App.Writer, helpPage(c.Command, nil))
+	return err
+}
+
+// helpPage is the help of a command in lines of a page's width. With names of flags it has these, and of the description the first paragraph.
+func helpPage(c *cli.Command, shown []string) string {
+	var b strings.Builder
+	usage := "  tracediff " + c.Name
+	if len(c.Flags) > 0 {
+		usage += " [flags]"
+	}
+	fmt.Fprintf(&b, "%s\n\nUSAGE\n%s\n", plain.Wrap(fmt.Sprintf("tracediff %s: %s", c.Name, c.Usage), plain.Columns, 0), strings.TrimRight(usage+" "+c.ArgsUsage, " "))
+	if flags := flagLines(c, shown); len(flags) > 0 {
+		fmt.Fprintf(&b, "\nFLAGS\n%s\n", strings.Join(flags, "\n"))
+	}
+	text, examples, _ := strings.Cut(c.Description, "Example")
+	_, examples, _ = strings.Cut(examples, "\n")
+	_, status, hasStatus := strings.Cut(text, "Exit status: ")
+	text, _, _ = strings.Cut(text, "Exit status: ")
+	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		if paragraph == "" || shown != nil && i > 0 {
+			break
+		}
+		fmt.Fprintf(&b, "\n%s\n", plain.Wrap(strings.Join(strings.Fields(paragraph), " "), plain.Columns, 0))
+	}
+	fmt.Fprintf(&b, "\nEXAMPLES\n")
+	for line := range strings.Lines(examples) {
+		fmt.Fprintln(&b, continued(strings.TrimRight(line, "\n")))
+	}
+	if hasStatus {
+		fmt.Fprintf(&b, "\n%s\n", plain.Wrap("Exit status: "+strings.Join(strings.Fields(status), " "), plain.Columns, 0))
+	}
+	return b.String()
+}
+
+var placeholder = regexp.MustCompile("`([^`]+)`")
+
+// headColumns is how wide the names of flags are at most; a text behind a longer one begins in the next line.
+const headColumns = 26
+
+// flagLines are flags with their texts: those that are shown, briefly, or all.
+func flagLines(c *cli.Command, shown []string) []string {
+	var heads, texts []string
+	width := 0
+	add := func(head, text string) {
+		heads, texts = append(heads, head), append(texts, text)
+		width = max(width, min(len(head), headColumns))
+	}
+	names := shown
+	if shown == nil {
+		for _, f := range c.Flags {
+			names = append(names, f.Names()[0])
+		}
+	}
+	for _, name := range names {
+		at := slices.IndexFunc(c.Flags, func(f cli.Flag) bool { return f.Names()[0] == name })
+		doc, ok := c.Flags[at].(cli.DocGenerationFlag)
+		if !ok || name == "help" {
+			continue
+		}
+		head, usage := "--"+name, doc.GetUsage()
+		if name == "quiet" {
+			head = "-q, " + head
+		}
+		if m := placeholder.FindStringSubmatch(usage); m != nil && doc.TakesValue() {
+			head += " " + m[1]
+		}
+		usage = strings.ReplaceAll(usage, "`", "")
+		if value := doc.GetDefaultText(); doc.TakesValue() && value != "" && !strings.Contains(usage, "(default") {
+			usage += " (default: " + value + ")"
+		}
+		if shown != nil && briefs[name] != "" {
+			usage = briefs[name]
+		}
+		add("  "+head, usage)
+	}
+	if shown != nil {
+		add("  --"+helpAll, "the other flags, and more about this command")
+	}
+	var lines []string
+	for i, head := range heads {
+		if len(head) > width {
+			lines = append(lines, head)
+			head = ""
+		}
+		lines = append(lines, plain.Wrap(fmt.Sprintf("%-*s  %s", width, head, texts[i]), plain.Columns, width+2))
+	}
+	return lines
+}
+
+// continued breaks a command that is wider than a page in front of flags, as a shell takes it.
+func continued(line string) string {
+	var b strings.Builder
+	for utf8.RuneCountInString(line) > plain.Columns {
+		at := strings.LastIndex(string([]rune(line)[:plain.Columns-2]), " --")
+		if at <= 6 { // the flag itself is as wide as a page
+			break
+		}
+		b.WriteString(line[:at] + " \\\n")
+		line = "     " + line[at:]
+	}
+	return b.String() + line
+}
+
+// group is a heading of the list of commands.
+type group struct {
+	title string
+	names []string
+}
+
+// groups are all commands; a test holds them to those that there are.
+var groups = []group{
+	{"START", []string{demoName, "doctor", "capture", "compare", watchName, explainName}},
+	{"LOOK INSIDE", []string{"inspect", "check", "weights", "map", "order"}},
+	{"KEEP PARITY", []string{"init", gateName, "prompts", "accept"}},
+	{"RARELY TYPED", []string{"merge", "diff-program", "completion", "man", "version"}},
+}
+
+// appHelp is what the program prints without a command.
+func appHelp(app *cli.App) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nUSAGE\n  tracediff COMMAND [flags]\n", plain.Wrap("tracediff: "+app.Usage, plain.Columns, 0))
+	for _, g := range groups {
+		fmt.Fprintf(&b, "\n%s\n", g.title)
+		for _, name := range g.names {
+			fmt.Fprintln(&b, plain.Wrap(fmt.Sprintf("  %-14s%s", name, app.Command(name).Usage), plain.Columns, 16))
+		}
+	}
+	b.WriteString("\nTry it: tracediff demo. tracediff COMMAND --help shows the flags of a command.\n")
+	return b.String()
 }

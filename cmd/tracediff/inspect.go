@@ -45,7 +45,7 @@ Examples:
   tracediff inspect local.safetensors layers.3.self_attn.probs --slice '0,0,:8,:8'
   tracediff inspect local.safetensors logits --top 10
   tracediff inspect model.safetensors model.layers.0.mlp.up_proj.weight --slice ':4,:8' --top 10
-  tracediff inspect local.safetensors reference.safetensors layers.3.mlp.down_proj`,
+  tracediff inspect mine.safetensors reference.safetensors layers.3.mlp.act_fn`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "pass", Category: catLook, Usage: "only these forward `PASSES`, such as 0 or 1-3: 0 is the prefill (default: all in a list, of one tensor the first that has it)"},
 			&cli.StringFlag{Name: "slice", Category: catLook, Usage: "show the values of `SLICE`, as Python has it: an index or start:stop:step for each axis, as in '0,:8,-1'"},

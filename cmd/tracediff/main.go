@@ -161,6 +161,8 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		c.OnUsageError = usage
 		c.HideHelpCommand = true
 	}
+	helpPages(app.Commands)
+	app.CustomAppHelpTemplate = appHelp(app)
 	return app
 }
 

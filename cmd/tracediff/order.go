@@ -21,12 +21,15 @@ func orderCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "order",
 		Usage: "print TENSOR_ORDER: every named tensor in execution order, with the operation that makes it",
-		Description: `Example:
+		Description: `The list has what compare walks through. With --format json it is what python -m tracediff.hf reads, with --format text names to edit, for
+--order. Of a model that has no order here, --record stores what transformers computes.
+
+Examples:
   tracediff order --level 1
-  tracediff order --model ./gemma-3n-E2B --format json > order.json    what python -m tracediff.hf reads
-  tracediff order --format text > names.txt                            names to edit, for --order names.txt
-  tracediff order --model ./gemma-3n-E2B --layers 0 --steps            how each tensor is computed, step by step
-  tracediff order --record --model ./Mistral-7B --tokens 1,733,16289   of a model that has no order here`,
+  tracediff order --model ./gemma-3n-E2B --format json > order.json
+  tracediff order --format text > names.txt
+  tracediff order --model ./gemma-3n-E2B --layers 0 --steps
+  tracediff order --record --model ./Mistral-7B --tokens 1,733,16289`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR`; only its config.json is read (default: the embedded tiny Gemma 3n)"},
 			&cli.StringFlag{Name: "format", Value: "table", Usage: "`FORMAT`: table, json, or text for the names alone"},

@@ -40,21 +40,52 @@ func commandHint(app *cli.App, name string) string {
 	return all
 }
 
-// flagHint is for a command line that the flags' parser does not take: the flag whose name is nearest to one that does not exist.
+// flagsElsewhere are names that people type for flags, and what these flags are called here.
+var flagsElsewhere = map[string]string{
+	"out": "dir", "output": "dir", "o": "dir", "output-dir": "dir", "input": "prompt", "text": "prompt", "ids": "tokens", "checkpoint": "model", "ref": "reference",
+	"port": "local", "cmd": "local", "command": "local", "json": "report", "html": "report", "junit": "report", "sarif": "report", "max-tokens": "max-new-tokens", "n": "max-new-tokens",
+	"tolerance": "tolerances", "tol": "rtol", "interpreter": "python", "v": "verbose", "device": "local", "layer": "layers",
+}
+
+// flagHint is for a command line that the flags' parser does not take: the flag that is nearest to one that does not exist.
 func flagHint(c *cli.Context, err error) string {
 	const all = "tracediff --help lists commands, tracediff COMMAND --help the flags of one"
 	_, wrong, ok := strings.Cut(err.Error(), "flag provided but not defined: -")
 	if !ok || c.Command == nil {
 		return all
 	}
-	names := []string{}
-	for _, f := range c.Command.Flags {
-		names = append(names, f.Names()...)
+	near := nearestFlag(c.Command.Flags, strings.TrimLeft(wrong, "-"))
+	if near == nil {
+		return all
 	}
-	if near := nearest(strings.TrimLeft(wrong, "-"), names); near != "" {
-		return fmt.Sprintf("did you mean --%s? %s", near, all)
+	doc, _ := near.(cli.DocGenerationFlag)
+	usage, _, _ := strings.Cut(strings.ReplaceAll(doc.GetUsage(), "`", ""), " (default")
+	return fmt.Sprintf("did you mean --%s (%s)? %s", near.Names()[0], usage, all)
+}
+
+// nearestFlag is the flag that somebody may have meant: by what the name means elsewhere, by its beginning, else by its letters; nil where
+// there is no flag at all.
+func nearestFlag(flags []cli.Flag, wrong string) cli.Flag {
+	var best cli.Flag
+	least := 0
+	for _, f := range flags {
+		for _, name := range f.Names() {
+			if name == "help" || name == helpAll {
+				continue
+			}
+			d := 2 * distance(strings.ToLower(wrong), name)
+			switch {
+			case flagsElsewhere[strings.ToLower(wrong)] == name:
+				d = -1
+			case len(wrong) > 2 && (strings.HasPrefix(name, wrong) || strings.HasPrefix(wrong, name)):
+				d = 1
+			}
+			if best == nil || d < least {
+				best, least = f, d
+			}
+		}
 	}
-	return all
+	return best
 }
 
 // nearest is the name that differs from a misspelt one in at most a third of its letters; empty where none does.
