@@ -66,7 +66,7 @@ var flagValues = map[string][]string{
 
 // formatValues differ by command.
 var formatValues = map[string][]string{
-	"compare": {"text", "json", "jsonl", "junit"}, "gate": {"text", "json", "jsonl", "junit"}, "merge": {"text", "json", "jsonl", "junit"},
+	"compare": {"text", "json", "jsonl", "junit", "sarif"}, "gate": {"text", "json", "jsonl", "junit", "sarif"}, "merge": {"text", "json", "jsonl", "junit", "sarif"},
 	"order": {"table", "json", "text"}, "doctor": {"text", "json"}, "inspect": {"text", "json"}, "check": {"text", "json"}, "weights": {"text", "json", "junit", "html"},
 }
 

@@ -59,7 +59,7 @@ var failing = []struct {
 	{"gate,--config,required.toml,--no-isolate", `--no-isolate certifies nothing, and required.toml has require_certified`, "leave one"},
 	{"compare,--bound,none", `--bound is "none"`, "want probabilistic"},
 	{"compare,--color,sometimes", `--color is "sometimes"`, "--help"},
-	{"compare,--format,yaml", `--format is "yaml"`, "want text, json, jsonl, junit or html"},
+	{"compare,--format,yaml", `--format is "yaml"`, "want text, json, jsonl, junit, sarif or html"},
 	{"compare,--report,out.xml", `--report is "out.xml"`, "FORMAT=FILE"},
 	{"compare,--report,xml=out.xml", `--report is "xml=out.xml"`, "FORMAT=FILE"},
 	{"compare,--report,json=a,--report,junit=a", `--report: two reports would be written to "a"`, "of its own"},

@@ -24,7 +24,7 @@ import (
 // reportFlags say how and where a result is written.
 func reportFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT` of standard output: text, json, jsonl, junit or html"},
+		&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT` of standard output: text, json, jsonl, junit, sarif or html"},
 		&cli.StringSliceFlag{Name: "report", Category: catReport, Usage: "also write `FORMAT=FILE`, such as html=report.html; github is annotations and a summary of the step (repeatable)"},
 		&cli.BoolFlag{Name: "table", Category: catReport, Usage: "print every entry with all its numbers, and all of --verbose"},
 		&cli.StringFlag{Name: "color", Category: catReport, Value: "auto", Usage: "`WHEN` to colour: auto (on a terminal, unless NO_COLOR is set), always, never"},
@@ -37,13 +37,14 @@ var formats = map[string]func(io.Writer, *report.Document, report.Style) error{
 	"json":  func(w io.Writer, d *report.Document, _ report.Style) error { return report.JSON(w, d) },
 	"jsonl": func(w io.Writer, d *report.Document, _ report.Style) error { return report.JSONLines(w, d) },
 	"junit": func(w io.Writer, d *report.Document, _ report.Style) error { return report.JUnit(w, d) },
+	"sarif": func(w io.Writer, d *report.Document, _ report.Style) error { return report.SARIF(w, d) },
 	"html":  func(w io.Writer, d *report.Document, _ report.Style) error { return report.HTML(w, d) },
 }
 
 // html is the format that has pictures.
 const html = "html"
 
-const formatHint = "want text, json, jsonl, junit or html"
+const formatHint = "want text, json, jsonl, junit, sarif or html"
 
 // writesData reports whether a report is asked for that has everything.
 func writesData(c *cli.Context) bool {
@@ -89,7 +90,7 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 		return nil, hint.Add(fmt.Errorf("--format is %q", o.format), formatHint)
 	}
 	known := func(format string) bool { return formats[format] != nil }
-	if err := o.read(c, known, "such as junit=out.xml; a format is text, json, jsonl, junit, html or github"); err != nil {
+	if err := o.read(c, known, "such as junit=out.xml; a format is text, json, jsonl, junit, sarif, html or github"); err != nil {
 		return nil, err
 	}
 	return o, o.open(c)
