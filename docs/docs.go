@@ -1,5 +1,5 @@
-// Package docs embeds the page of the usual mistakes, so that an installed program and a report can show what they point to. It is the
-// file that people read on the web, and no copy of it.
+// Package docs embeds mistakes.md, the page of the usual mistakes, so that an installed program and a report can show the section that a
+// finding points to. The embedded file is the file that people read on the web.
 package docs
 
 import (
@@ -103,8 +103,8 @@ func newline(before string) string {
 	return "\n"
 }
 
-// Spans returns a text of the page as runs of plain text and code. A link is its text; where the text does not say so itself, what it links
-// to stands behind it.
+// Spans returns a text of the page as runs of plain text and code. A link becomes its text, followed by the target in brackets where the text
+// does not name the target.
 func Spans(text string) []Span {
 	var all []Span
 	for i, part := range strings.Split(text, "`") {

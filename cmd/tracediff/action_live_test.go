@@ -89,7 +89,7 @@ func (a *actionRun) write(python string) {
 		must(a.t, os.WriteFile(filepath.Join(a.repository, name), []byte(text), 0o666))
 	}
 	page := readPage(a.t, a.root, "docs/ci.md")
-	once := regexp.MustCompile(`(?m)^    tracediff (capture --side reference .*)$`).FindStringSubmatch(page)
+	once := regexp.MustCompile(`(?m)^ +tracediff (capture --side reference .*)$`).FindStringSubmatch(page)
 	if once == nil {
 		a.t.Fatal("docs/ci.md does not say how references are made")
 	}

@@ -77,8 +77,11 @@ func demo(c *cli.Context, out *outputs) (err error) {
 		fmt.Fprintf(c.App.Writer, "The model %s, which is embedded in the program, reads %q. It runs with a mistake:\n"+
 			"its norms have an epsilon of %g, and config.json says %g. The comparison is not told.\n\n", session.Embedded, prompt, demoEpsilon, right)
 	}
-	if err := out.publish(c, d, err); !errors.As(err, new(mismatch)) {
-		return err // the mistake changes tensors: a match is none
+	switch err := out.publish(c, d, err); {
+	case err == nil: // a match: the mistake was not found
+		return mismatch{}
+	case !errors.As(err, new(mismatch)):
+		return err
 	}
 	page := mistakePage(result)
 	if explained {

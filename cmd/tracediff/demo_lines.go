@@ -54,10 +54,10 @@ func meaningOf(line string) int {
 	return -1
 }
 
-// labelColumns is where texts begin behind their labels.
+// labelColumns is the column at which the text of a label begins.
 const labelColumns = 20
 
-// explainReport prints what the lines of a report mean, those that it has, and what to type next.
+// explainReport prints the meaning of each line of the report, and the commands to type next.
 func explainReport(w io.Writer, d *report.Document, page string) error {
 	var b bytes.Buffer
 	if err := texts(&b, d, report.NewStyle(false)); err != nil {

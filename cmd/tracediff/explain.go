@@ -92,8 +92,8 @@ func mistakesOf(w io.Writer, group string) {
 	}
 }
 
-// nearestMistakes are the n names that are most like a wrong one: first those of which a word is spelt like it, then those whose text has
-// it, each by the number of letters that differ.
+// nearestMistakes returns the n names nearest to an unknown name: first names with a word of nearly the same spelling, then names whose section
+// contains the unknown name, then the rest. Within each class the edit distance decides.
 func nearestMistakes(name string, n int) []string {
 	name = docs.Anchor(strings.TrimPrefix(strings.TrimPrefix(name, docs.MistakesPage), "#"))
 	type candidate struct {

@@ -35,7 +35,7 @@ FLAGS
   --table               print every entry with all its numbers
   --verbose             print the numbers that the verdict rests on
   -q                    print the verdict alone
-  --report FORMAT=FILE  also write html, json, jsonl, junit, text or github
+  --report FORMAT=FILE  also write html, json, jsonl, junit, sarif or github
   --help-all            the other flags: tolerances, certificates, A/B, CI
 
 Without --model, --prompt and --tokens the settings of the last capture or
@@ -64,14 +64,14 @@ var mainFlags = map[string][]string{
 	"doctor":  {"model", "prompt", "tokens", "max-new-tokens", "weights", "level", "full", "clean", "python", "format"},
 }
 
-// briefs are flags in a line, where what --help-all says of them is longer.
+// briefs has a text of one line for each flag on a short page. The usage of the flag itself, on --help-all, is longer.
 var briefs = map[string]string{
 	"model": "checkpoint, as Hugging Face writes it", "prompt": "what both sides read", "tokens": "token ids instead of a prompt: 2,513,88",
 	"max-new-tokens": "decode N tokens, each a pass of its own", "dtype": "float32, bfloat16, float16, or auto: the checkpoint's",
 	"local": "your port: exec:COMMAND, or a trace FILE", "reference": "hf (transformers), go (float64), or a trace FILE",
 	"level": "1 block boundaries, 2 outputs of modules, 3 everything", "layers": "only these, such as 0-3,7", "dir": "where traces are kept",
 	"verbose": "print what was used, and how long each step takes", "quiet": "print the verdict alone", "all": "go on after the first divergence",
-	"side": "local, reference or both", "table": "print every entry with all its numbers", "report": "also write html, json, jsonl, junit, text or github",
+	"side": "local, reference or both", "table": "print every entry with all its numbers", "report": "also write html, json, jsonl, junit, sarif or github",
 	"config": "the file that says what is compared", "baseline": "known divergences, which do not fail",
 	"require-certified": "every entry has to be EXACT or ROUNDING", "shard": "the prompts of shard I of N, from 0",
 	"watch": "a folder or a file to watch, as often as needed", "python": "a Python with torch and transformers", "weights": "the port's own checkpoint",
@@ -80,7 +80,7 @@ var briefs = map[string]string{
 	"order": "a list of names in place of the model's order",
 }
 
-// helpPages gives every command a --help of one page, as compare has it, and a --help-all where the page does not have all.
+// helpPages gives every command a --help of one page, and a --help-all where the page lacks flags.
 func helpPages(commands []*cli.Command) {
 	for _, c := range commands {
 		if c.CustomHelpTemplate == "" {
@@ -139,7 +139,7 @@ func helpPage(c *cli.Command, shown []string) string {
 
 var placeholder = regexp.MustCompile("`([^`]+)`")
 
-// headColumns is how wide the names of flags are at most; a text behind a longer one begins in the next line.
+// headColumns is the maximum width of the column of flag names. The text of a longer name begins in the next line.
 const headColumns = 26
 
 // flagLines are flags with their texts: those that are shown, briefly, or all.

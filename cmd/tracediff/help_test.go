@@ -89,7 +89,7 @@ func TestCommandsAreInGroups(t *testing.T) {
 func TestHintHasTheNearestFlag(t *testing.T) {
 	for args, want := range map[string]string{
 		"capture --out x": "--dir", "capture --promt x": "--prompt", "compare --json x": "--report", "compare --tol 1": "--rtol", "watch --layer 3": "--layers",
-		"gate --reprot x": "--report", "doctor --checkpoint x": "--model", "weights --html x": "--report", "inspect --zzzz": "--", "compare --out x": "--dir",
+		"gate --reprot x": "--report", "doctor --checkpoint x": "--model", "weights --html x": "--report", "inspect --zzzz": "--", "compare --out x": "--dir", "init --q": "--dir",
 	} {
 		var out, errOut bytes.Buffer
 		if code := run(append([]string{"tracediff"}, strings.Fields(args)...), nil, &out, &errOut); code != exitUnusable {

@@ -40,14 +40,14 @@ func commandHint(app *cli.App, name string) string {
 	return all
 }
 
-// flagsElsewhere are names that people type for flags, and what these flags are called here.
+// flagsElsewhere maps names that people know from other programs to the flags of tracediff.
 var flagsElsewhere = map[string]string{
 	"out": "dir", "output": "dir", "o": "dir", "output-dir": "dir", "input": "prompt", "text": "prompt", "ids": "tokens", "checkpoint": "model", "ref": "reference",
 	"port": "local", "cmd": "local", "command": "local", "json": "report", "html": "report", "junit": "report", "sarif": "report", "max-tokens": "max-new-tokens", "n": "max-new-tokens",
 	"tolerance": "tolerances", "tol": "rtol", "interpreter": "python", "v": "verbose", "device": "local", "layer": "layers",
 }
 
-// flagHint is for a command line that the flags' parser does not take: the flag that is nearest to one that does not exist.
+// flagHint is the hint for a command line that the flag parser refuses: the nearest flag to an unknown one.
 func flagHint(c *cli.Context, err error) string {
 	const all = "tracediff --help lists commands, tracediff COMMAND --help the flags of one"
 	_, wrong, ok := strings.Cut(err.Error(), "flag provided but not defined: -")
@@ -63,16 +63,16 @@ func flagHint(c *cli.Context, err error) string {
 	return fmt.Sprintf("did you mean --%s (%s)? %s", near.Names()[0], usage, all)
 }
 
-// nearestFlag is the flag that somebody may have meant: by what the name means elsewhere, by its beginning, else by its letters; nil where
-// there is no flag at all.
+// nearestFlag returns the flag nearest to an unknown name: a name of flagsElsewhere first, then a common prefix, then the edit distance. It is
+// nil for a command without flags.
 func nearestFlag(flags []cli.Flag, wrong string) cli.Flag {
 	var best cli.Flag
 	least := 0
 	for _, f := range flags {
+		if name := f.Names()[0]; name == "help" || name == helpAll {
+			continue
+		}
 		for _, name := range f.Names() {
-			if name == "help" || name == helpAll {
-				continue
-			}
 			d := 2 * distance(strings.ToLower(wrong), name)
 			switch {
 			case flagsElsewhere[strings.ToLower(wrong)] == name:

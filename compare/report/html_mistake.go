@@ -5,7 +5,7 @@ import (
 	"github.com/tracediff/tracediff/docs"
 )
 
-// htmlMistake is the section of docs/mistakes.md that the first divergence points to: whoever is sent a page has no docs beside it.
+// htmlMistake is the section of docs/mistakes.md that the first divergence points to. A page that is sent to somebody has to contain it.
 type htmlMistake struct {
 	Title, Page string
 	Items       []htmlItem

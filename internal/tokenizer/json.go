@@ -263,8 +263,8 @@ func (m *fileModel) bpe(byteLevel bool) (bpe, error) {
 	return b, nil
 }
 
-// byteLevelIDs returns the ids of the pieces that stand for the 256 bytes; noByte where the vocabulary has none. One that was trained without
-// all bytes, such as SmolLM2's, lacks those that its texts did not have.
+// byteLevelIDs returns the ids of the pieces of the 256 bytes, and noByte for a byte without a piece. The vocabulary of SmolLM2 lacks 21 bytes,
+// which its training texts did not contain.
 func (m *fileModel) byteLevelIDs() *[256]int32 {
 	var ids [256]int32
 	for i := range ids {
@@ -277,7 +277,7 @@ func (m *fileModel) byteLevelIDs() *[256]int32 {
 	return &ids
 }
 
-// fallbackIDs returns the ids of the pieces that stand for the 256 bytes of characters that are no piece: all of them are there.
+// fallbackIDs returns the ids of the pieces <0x00> to <0xFF>, which encode a character without a piece. A missing piece is an error.
 func (m *fileModel) fallbackIDs() (*[256]int32, error) {
 	var ids [256]int32
 	for i := range ids {
