@@ -234,6 +234,9 @@ func (s *summaryPage) table(d *Document) {
 				case r.Result.Divergence != nil:
 					d := r.Result.Divergence
 					first, what = d.Row.Key(), cmp.Or(bugText(d), d.Row.Detail)
+					if unnamed(d) {
+						what = d.Row.Detail
+					}
 				case len(r.Result.Incomplete) > 0:
 					what = r.Result.Incomplete[0]
 				}

@@ -33,7 +33,7 @@ func limit(ctx context.Context, e *Env, a *Asked, o *compare.Options, local, ref
 		return err
 	}
 	if err != nil {
-		fmt.Fprintf(e.Notes, "note: the table of limits decides, there is no noise floor: %v\n", err)
+		fmt.Fprintf(e.Notes, "note: the built-in limits decide (docs/tolerance.md), since there is no noise floor: %v\n", err)
 	}
 	return nil
 }
