@@ -7,29 +7,82 @@ import (
 	"strings"
 )
 
-// others looks for another tensor of the original.
+// others looks for another tensor of the original: in the layout that the tensor has by its name in the file, and in that of the other's name.
 func (a *attempt) others() (bool, error) {
-	rows, columns := a.local.flat()
 	for _, o := range a.originals {
-		if r, c := o.flat(); o == a.original || r != rows || c != columns || o.check() != nil {
+		if is, err := a.isOther(o); is || err != nil {
+			return is, err
+		}
+	}
+	if a.local.Instead == nil {
+		return false, nil
+	}
+	made := map[*Tensor]*attempt{}
+	for _, o := range a.originals {
+		t := a.local.Instead(o.key())
+		if t == nil {
 			continue
 		}
-		for _, x := range roundingsOf(a.local, o) {
-			q := plainRule(a.local.Add, x)
-			ok, err := a.like(o, q)
-			if err != nil {
+		b, known := made[t]
+		if !known {
+			var err error
+			if b, err = a.instead(t); err != nil {
 				return false, err
 			}
-			if !ok {
-				continue
-			}
-			if ok, err = a.explains(a.r, a.local, view{t: o}, q); err != nil {
-				return false, err
-			}
-			if ok {
-				a.another(o)
-				return true, nil
-			}
+			made[t] = b
+		}
+		if b == nil {
+			continue
+		}
+		if is, err := b.isOther(o); is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
+}
+
+// instead is an attempt at the tensor in another layout, which names the same row; nil where it is then the original's of its own name: that is an
+// order of rows, and no other tensor.
+func (a *attempt) instead(local *Tensor) (*attempt, error) {
+	if !slices.Equal(local.Shape, a.original.Shape) {
+		return nil, nil
+	}
+	if a.moves() && local.Grid != nil && !local.Grid.Moves {
+		local = asMoved(local)
+	}
+	t, q, err := a.agrees(a.r, local, view{t: a.original})
+	if err != nil || t.bad == 0 {
+		return nil, err
+	}
+	b := &attempt{comparison: a.comparison, r: a.r, row: a.row, local: local, original: a.original, q: q, t: t}
+	if _, err := b.sampled(); err != nil {
+		return nil, err
+	}
+	_, err = b.spotted()
+	return b, err
+}
+
+// isOther names the tensor where it is another one of the original.
+func (a *attempt) isOther(o *Tensor) (bool, error) {
+	rows, columns := a.local.flat()
+	if r, c := o.flat(); o == a.original || r != rows || c != columns || o.check() != nil {
+		return false, nil
+	}
+	for _, x := range roundingsOf(a.local, o) {
+		q := plainRule(a.local.Add, x)
+		ok, err := a.like(o, q)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			continue
+		}
+		if ok, err = a.explains(a.r, a.local, view{t: o}, q); err != nil {
+			return false, err
+		}
+		if ok {
+			a.another(o)
+			return true, nil
 		}
 	}
 	return false, nil
