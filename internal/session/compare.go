@@ -226,7 +226,7 @@ func compareTraces(ctx context.Context, e *Env, s Settings, a *Asked, local, ref
 	}
 	o.Given, o.Parity = true, e.Gate && !o.AB
 	o.Named, o.Scope = s.Order != "" || e.Gate && !o.AB, s.Scope
-	if o.TokenTexts, err = textsBeside(s.Model, local, ref); err != nil {
+	if o.TokenTexts, err = textsBeside(e, s.Model, local, ref); err != nil {
 		return nil, err
 	}
 	var ck *checkpoint.Checkpoint
