@@ -332,6 +332,13 @@ func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o com
 	if err != nil {
 		return nil, err
 	}
+	next, err := finer(result, &o, local, ref)
+	if err != nil {
+		return nil, err
+	}
+	if next != "" {
+		result.Notes = append([]string{next}, result.Notes...)
+	}
 	keep(e, o)
 	e.detail("compared %d entries in %s", len(result.Rows), amount.Since(started))
 	return result, nil
