@@ -41,8 +41,8 @@ Examples:
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "skip", Usage: "leave these `KINDS` of flags out, by the names that docs/check.md lists (repeatable)"},
 			&cli.Float64Flag{Name: "magnitude", Value: redflag.DefaultMagnitude, Usage: "raise a flag where half of a tensor is beyond this `NUMBER`; higher for models that have large values"},
-			lookMapFlag(),
-			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose config.json gives the order, where the trace has none"},
+			lookMapFlag(""),
+			&cli.StringFlag{Name: "model", Usage: "checkpoint `DIR` whose config.json gives the order, where the trace has none"},
 			&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT`: text, or json"},
 			&cli.StringSliceFlag{Name: "report", Usage: "also write `FORMAT=FILE`, such as html=flags.html; github is annotations, and a summary of the step (repeatable)"},
 			&cli.StringFlag{Name: "color", Value: "auto", Usage: "`WHEN`: auto, always or never"},

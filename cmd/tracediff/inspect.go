@@ -55,7 +55,7 @@ Examples:
 			&cli.IntFlag{Name: "top", Category: catLook, Value: 5, Usage: "list `N` channels and tokens"},
 			&cli.BoolFlag{Name: "header", Category: catLook, Usage: "list names, shapes and dtypes alone: no data are read"},
 			&cli.StringFlag{Name: "model", Category: catInput, Usage: "checkpoint `DIR` whose tokenizer has the texts of token ids, and whose config.json the order, where the file has none (default: the one that the file names, if it is there)"},
-			lookMapFlag(),
+			lookMapFlag(catInput),
 			&cli.StringFlag{Name: "format", Category: catReport, Value: "text", Usage: "`FORMAT`: text, or json"},
 		}, talkFlags()...),
 		Action: inspectFiles,

@@ -13,8 +13,8 @@ import (
 )
 
 // lookMapFlag is --map of commands that look into traces and compare nothing.
-func lookMapFlag() cli.Flag {
-	return &cli.StringFlag{Name: "map", Category: catInput, Usage: "a `FILE` that says how the names and layouts of a dump become those of the reference: tracediff map proposes one"}
+func lookMapFlag(category string) cli.Flag {
+	return &cli.StringFlag{Name: "map", Category: category, Usage: "a `FILE` that says how the names and layouts of a dump become those of the reference: tracediff map proposes one"}
 }
 
 // lookMapped gives traces the names and layouts that --map says.

@@ -103,15 +103,19 @@ func (p *printer) weightFinding(f *weights.Finding) {
 // rowsOfOriginal is said of sentences about a tensor whose rows the port's file has elsewhere.
 const rowsOfOriginal = "rows are counted as in the original; the port's file has them in other places"
 
-// weightAt says where the first element that is wrong stands, and what both files have there.
+// weightAt gives the place of the first wrong element, and the two values there.
 func weightAt(a *weights.Element) string {
-	f := a.File
-	if f == nil {
-		return fmt.Sprintf("row %d, column %d: %s, where the original has %s", a.Row, a.Column, a.Local, a.Original)
+	of, at := "", weights.Spot{Row: a.Row, Column: a.Column}
+	if a.File != nil {
+		at = *a.File
+		of = " of " + at.Key
 	}
-	text := fmt.Sprintf("row %d, column %d of %s: %s, where the original has %s", f.Row, f.Column, f.Key, a.Local, a.Original)
-	if f.Row != a.Row || f.Column != a.Column {
+	text := fmt.Sprintf("row %d, column %d%s: %s, where the original has %s", at.Row, at.Column, of, a.Local, a.Original)
+	if at.Row != a.Row || at.Column != a.Column {
 		text += fmt.Sprintf(" in row %d, column %d", a.Row, a.Column)
+	}
+	if a.Folded {
+		text += " (the file is to have 1+w)"
 	}
 	return text
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Finding is one kind of thing that is wrong, in one tensor or in several.
+// Finding is one kind of mistake, in one tensor or in several.
 type Finding struct {
 	Class    Class    `json:"class"`
 	Kind     Kind     `json:"kind"`
@@ -19,7 +19,7 @@ type Finding struct {
 	Try      string   `json:"try"`          // what to do; of several lines of a map one a line
 }
 
-// findings puts together what is of one kind, and sorts it: the worst first.
+// findings makes one finding of all rows of one class and kind. The worst comes first.
 func findings(rows []Row) []Finding {
 	layers, tensors := otherLayers(rows), crossed(rows)
 	type key struct {

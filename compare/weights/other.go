@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// others looks for another tensor of the original: in the layout that the tensor has by its name in the file, and in that of the other's name.
+// others looks for an original with these values under another name. It reads the tensor in the layout of its own name first, and then in the layout of the
+// other name.
 func (a *attempt) others() (bool, error) {
 	for _, o := range a.originals {
 		if is, err := a.isOther(o); is || err != nil {
@@ -41,8 +42,8 @@ func (a *attempt) others() (bool, error) {
 	return false, nil
 }
 
-// instead is an attempt at the tensor in another layout, which names the same row; nil where it is then the original's of its own name: that is an
-// order of rows, and no other tensor.
+// instead makes an attempt at the tensor in another layout, for the same row of the result. It is nil if the tensor then has the values of its own name: that is
+// an order of rows.
 func (a *attempt) instead(local *Tensor) (*attempt, error) {
 	if !slices.Equal(local.Shape, a.original.Shape) {
 		return nil, nil
@@ -62,7 +63,7 @@ func (a *attempt) instead(local *Tensor) (*attempt, error) {
 	return b, err
 }
 
-// isOther names the tensor where it is another one of the original.
+// isOther names the tensor if it has the values of o.
 func (a *attempt) isOther(o *Tensor) (bool, error) {
 	rows, columns := a.local.flat()
 	if r, c := o.flat(); o == a.original || r != rows || c != columns || o.check() != nil {

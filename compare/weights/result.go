@@ -105,13 +105,14 @@ type Stored struct {
 	Format string `json:"format"` // its dtype, or the format of its codes
 }
 
-// Element is a place in a tensor, as the original has it, and what both files have there.
+// Element is a place in a tensor of the original, and the two values there.
 type Element struct {
 	Row      int    `json:"row"`
 	Column   int    `json:"column"`
 	Local    string `json:"local"` // a number, NaN or an infinity, with all digits that its dtype tells apart
 	Original string `json:"original"`
-	File     *Spot  `json:"file,omitempty"` // where the port's file has it; absent: in the row and the column of the original
+	Folded   bool   `json:"folded,omitempty"` // the port's file is to have 1+w, where the original has w
+	File     *Spot  `json:"file,omitempty"`   // where the port's file has it; absent: in the row and the column of the original
 }
 
 // Spot is an element of a tensor of a file. A vector is one row; the columns are those of the last axis.
@@ -123,7 +124,7 @@ type Spot struct {
 
 // newElement is the element in a row and a column of two tensors of the original's shape, where they have the numbers mine and theirs.
 func newElement(local, original *Tensor, row, column int, mine, theirs float64) *Element {
-	e := &Element{Row: row, Column: column, Local: shortest(mine, local.DType), Original: shortest(theirs, original.DType)}
+	e := &Element{Row: row, Column: column, Local: shortest(mine, local.DType), Original: shortest(theirs, original.DType), Folded: local.Add == 1}
 	_, columns := original.flat()
 	if at := local.spot(row*columns + column); at != (Spot{local.key(), row, column}) {
 		e.File = &at
@@ -177,7 +178,7 @@ func (r *Row) at(t *tally, local, original *Tensor) {
 // number is a number for people.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 
-// shortest is a number as a file has it: with the fewest digits that tell it from the other numbers of its dtype, or of float32 where that is narrower.
+// shortest writes a number with the fewest digits that no other number of its dtype has. Dtypes narrower than float32 count as float32.
 func shortest(x float64, d hooks.DType) string {
 	bits := 32
 	if d == hooks.F64 || !d.Float() {

@@ -37,7 +37,7 @@ type alike struct {
 	names  []string
 }
 
-// ofFirst stands behind a sentence whose numbers each tensor has for itself.
+// ofFirst ends a sentence about several tensors whose numbers differ.
 const ofFirst = "; the numbers are those of the first tensor, and each has its own"
 
 func (a *alike) text() string {
@@ -80,8 +80,8 @@ func together(all []sentence) string {
 	return strings.Join(list, "; ")
 }
 
-// otherLayers says for each tensor that is another layer's what its layer has. Where all tensors of a layer are from one other, and those
-// of that one from this, the two were swapped.
+// otherLayers says for each tensor that belongs to another layer what its own layer has. If layer a has the tensors of layer b, and layer b those of
+// layer a, the two were swapped.
 func otherLayers(rows []Row) map[string]string {
 	from := map[int]map[int]int{} // by layer: how many tensors are those of which
 	total := map[int]int{}
@@ -122,7 +122,7 @@ func otherLayers(rows []Row) map[string]string {
 	return said
 }
 
-// crossed says for each tensor that is another one of the original's, of which the other way round is true, that both have changed places.
+// crossed finds pairs of tensors, each with the values of the other. It says for both that they have changed places.
 func crossed(rows []Row) map[string]string {
 	other := map[string]string{}
 	for i := range rows {
@@ -149,13 +149,13 @@ func crossed(rows []Row) map[string]string {
 // Name is the tensors of a finding in one line.
 func (f *Finding) Name() string { return called(append([]string{f.Tensor}, f.Also...)) }
 
-// Steps are what to do, of which a line of [Finding.Try] is one.
+// Steps are the lines of [Finding.Try].
 func (f *Finding) Steps() []string { return strings.Split(f.Try, "\n") }
 
-// maxCalled is how many names a line has. Those that differ in the number of a layer alone are one.
+// maxCalled is how many names a line has. Names that differ only in the number of a layer count once.
 const maxCalled = 3
 
-// called is tensors in one line: the first names, with layers as ranges, and how many tensors they are where these are several.
+// called names tensors in one line: the first names, with layers as ranges, and behind several tensors their number.
 func called(names []string) string {
 	if len(names) == 1 {
 		return names[0]

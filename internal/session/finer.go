@@ -48,8 +48,8 @@ func byCoarseLimit(r *compare.Row, limits *gate.Limits) bool {
 	return r.Isolated == nil || !r.Isolated.Good()
 }
 
-// madeInFloat32 reports whether a trace was computed in float32: it says so, or says nothing and has numbers that are none of bfloat16. What is stored
-// in float32 alone may have been computed in either.
+// madeInFloat32 reports whether a trace was computed in float32: its manifest says so, or the manifest says nothing and some number of the rows does not fit into
+// bfloat16. A tensor that was computed in bfloat16 may be stored in float32.
 func madeInFloat32(t *capture.Trace, rows []*compare.Row) (bool, error) {
 	const most = 64 // tensors that are read
 	if d := t.Manifest().DType; measure.Computes(d) {

@@ -32,11 +32,11 @@ func openTrace(path string) (*capture.Trace, error) {
 type tokenizerPlace struct {
 	folder fs.FS
 	path   string // for people
-	asked  bool   // somebody named it: a file there that is not to be read is an error
+	asked  bool   // the user named the folder: if a file there must not be read, that is an error
 }
 
-// placeOfTokenizer is that of the named folder, else the embedded one for traces of the embedded model, else the folder of the model that a trace names,
-// where it still has the configuration of the trace. nil where there is none of these.
+// placeOfTokenizer finds the tokenizer of traces. The first of these counts: the named folder; the embedded model, for its own traces; the folder of the model
+// that a trace names, if the configuration there is still that of the trace. It is nil if no place is known.
 func placeOfTokenizer(dir string, traces []*capture.Trace) *tokenizerPlace {
 	if dir != "" {
 		return &tokenizerPlace{os.DirFS(dir), dir, true}

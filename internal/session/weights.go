@@ -195,7 +195,7 @@ func configBeside(path string, folder bool) []byte {
 func (o *openedWeights) take() {
 	for i := range o.file.Tensors {
 		t := &o.file.Tensors[i]
-		w := mapping.Weight{Name: t.Name, Key: t.Name, DType: t.DType, Shape: t.Shape, Data: t, Places: places(i), From: i}
+		w := mapping.Weight{Name: t.Name, Key: t.Name, DType: t.DType, Shape: t.Shape, Data: t, Places: placesOf(i, t.Shape), From: i}
 		if q := o.codes[i]; q != nil {
 			w.Planes = planes(q)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture/mapping"
 	"github.com/tracediff/tracediff/compare/weights"
+	"github.com/tracediff/tracediff/hooks"
 )
 
 // side is the checkpoint as it is compared.
@@ -25,7 +26,7 @@ func (o *openedWeights) side() weights.Side {
 	return s
 }
 
-// tensor is one tensor as it is compared. row is where its rows lie in the file; nil where its own layout says so.
+// tensor makes of a weight what is compared. row says where in the file each of its rows lies; nil if the layout of the weight says that.
 func (o *openedWeights) tensor(w *mapping.Weight, row func(int) int) *weights.Tensor {
 	t := &weights.Tensor{Name: w.Name, Key: w.Key, Shape: w.Shape, DType: w.DType, Unknown: o.file.Tensors[w.From].Unknown, Data: w.Data, How: strings.Trim(w.How, " ()"), Place: o.place(w.Places)}
 	if w.Folded {
@@ -81,12 +82,20 @@ const placeBits = 40
 // places are those of the elements of a tensor of the file.
 type places int
 
+// placesOf are those of a tensor of a shape; nil where they do not fit into eight bytes.
+func placesOf(n int, shape []int) io.ReaderAt {
+	if elements, ok := hooks.Elements(shape); !ok || elements >= 1<<placeBits || n >= 1<<(63-placeBits) {
+		return nil
+	}
+	return places(n)
+}
+
 // ReadAt makes them.
 func (n places) ReadAt(p []byte, off int64) (int, error) {
 	var b [8]byte
 	for done := 0; done < len(p); {
 		at := off + int64(done)
-		binary.LittleEndian.PutUint64(b[:], uint64(n)<<placeBits|uint64(at/8)&(1<<placeBits-1))
+		binary.LittleEndian.PutUint64(b[:], uint64(n)<<placeBits|uint64(at/8))
 		done += copy(p[done:], b[at%8:])
 	}
 	return len(p), nil
