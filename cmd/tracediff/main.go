@@ -58,6 +58,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second interrupt ends the program wherever it is
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it, and means it
+		// A closed terminal interrupts, too. Its shell may send the signal a second time, which changes nothing: a command would go on without us.
+		var released func()
+		ctx, released = signal.NotifyContext(ctx, syscall.SIGHUP)
+		defer released()
+	}
 	// Go would end the program at the first write to a closed pipe, before it has cleaned up and has a verdict. Notified,
 	// it goes on; ignored, the commands that it starts would inherit that.
 	pipes := make(chan os.Signal, 1)
