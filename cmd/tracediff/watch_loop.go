@@ -160,6 +160,7 @@ func (w *watching) once(ctx context.Context, p *pass, said *spoken) error {
 	if err != nil {
 		return err
 	}
+	session.RemoveLeft(e, s)
 	if p.since, err = session.Since(w.c.String("dir"), s.Local, r); err != nil || p.since == "" || w.before != nil {
 		p.since, err = session.Moved(s.Local, w.before, r)
 	}

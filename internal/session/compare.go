@@ -333,6 +333,7 @@ func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o com
 		return nil, err
 	}
 	keep(e, o)
+	e.removeLeftWalks()
 	e.detail("compared %d entries in %s", len(result.Rows), amount.Since(started))
 	return result, nil
 }
