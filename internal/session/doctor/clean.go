@@ -163,7 +163,9 @@ func (p *Patient) useless() (map[string]bool, error) {
 // removable reports why a folder is not to be cleaned: nothing says that it is one of traces, or a run is writing there.
 func (p *Patient) removable(files []storedFile) error {
 	_, known, err := session.LastSettings(p.Dir)
-	known = err == nil && known || slices.ContainsFunc(files, func(f storedFile) bool { return f.kind == session.FileStored && strings.HasSuffix(f.path, ".safetensors") })
+	known = err == nil && known || slices.ContainsFunc(files, func(f storedFile) bool {
+		return f.kind == session.FileStored && strings.HasSuffix(f.path, ".safetensors")
+	})
 	if filepath.Base(filepath.Clean(p.Dir)) != session.DefaultDir && !known && len(files) > 0 {
 		return hint.Add(errors.New("nothing says that this is a folder of traces: it is not called "+session.DefaultDir+" and has no settings of a capture and no reference"),
 			"remove by hand what you no longer want")
