@@ -33,11 +33,14 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 
+	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/plain"
 )
 
 // Exit codes.
@@ -69,7 +72,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	defer signal.Stop(pipes)
-	out := &output{Writer: stdout}
+	out := newOutput(stdout)
+	if f, ok := stderr.(*os.File); !ok || !isatty.IsTerminal(f.Fd()) { // on a terminal lines are drawn anew, and no runner reads them
+		stderr = newOutput(stderr)
+	}
 	app := newApp(stdin, out, stderr)
 	err := app.RunContext(ctx, flagsFirst(app, args))
 	if out.err != nil { // a result that could not be written is none
@@ -98,14 +104,46 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitUnusable
 }
 
-// output remembers the first error of writing: much of what is printed goes through functions that do not return it. That
+// output is a stream of the program. It remembers the first error of writing: much of what is printed goes through functions that do not return it. That
 // nobody reads any further, as behind "| head", is none: the rest goes nowhere, and the verdict is what it is.
+//
+// Names, prompts and what a port prints come from others, and GitHub Actions acts on lines that look like its commands wherever it reads them: none gets
+// through but those of commands.
 type output struct {
 	io.Writer
 	err error
+
+	mu   sync.Mutex
+	safe io.Writer // to through, without commands
+}
+
+// through is the writer of an output to which commands for the runner are written.
+type through struct{ *output }
+
+func newOutput(w io.Writer) *output {
+	o := &output{Writer: w}
+	o.safe = plain.WithoutCommands(through{o})
+	return o
 }
 
 func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.safe.Write(p)
+}
+
+// commands writes what is meant for the runner of GitHub Actions.
+func commands(w io.Writer, text []byte) error {
+	if o, ok := w.(*output); ok {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		w = through{o}
+	}
+	_, err := w.Write(text)
+	return err
+}
+
+func (o through) Write(p []byte) (int, error) {
 	n, err := o.Writer.Write(p)
 	if errors.Is(err, syscall.EPIPE) {
 		o.Writer = io.Discard
