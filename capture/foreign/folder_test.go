@@ -14,6 +14,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/foreign"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/fuzztest"
 )
 
 // array is a .npy file of two float32.
@@ -142,6 +143,7 @@ var schemes = []string{"SGLang's dumper", "SGLang's hooks", "a debug tree", "msp
 // fuzz looks for a folder that makes a scheme panic, or that has a tensor which cannot be. A line of the input is a file: its name,
 // and behind a tab what is in it, where "=" stands for an array and "=NAME" for a tensor of that name.
 func fuzz(f *testing.F, scheme string, dirs ...string) {
+	var seeds [][]byte
 	for _, c := range folders {
 		own := slices.IndexFunc(schemes, func(s string) bool { return strings.HasPrefix(c.name, s) })
 		if own < 0 != (scheme == "") || own >= 0 && schemes[own] != scheme {
@@ -157,14 +159,14 @@ func fuzz(f *testing.F, scheme string, dirs ...string) {
 			}
 			fmt.Fprintf(&b, "%s\t%s\n", name, strings.ReplaceAll(data, "\n", " "))
 		}
-		f.Add(b.String())
+		seeds = append(seeds, []byte(b.String()))
 	}
 	for _, dir := range dirs {
-		f.Add(listing(f, filepath.Join("../../fixtures/foreign", dir)))
+		seeds = append(seeds, []byte(listing(f, filepath.Join("../../fixtures/foreign", dir))))
 	}
-	f.Fuzz(func(t *testing.T, text string) {
+	fuzztest.Files(f, seeds, func(t *testing.T, text []byte) {
 		files := map[string]string{}
-		for line := range strings.Lines(text) {
+		for line := range strings.Lines(string(text)) {
 			name, data, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 			if !filepath.IsLocal(name) || len(files) == 64 || len(name) > 200 {
 				continue
