@@ -223,8 +223,8 @@ func Busy(path string) bool {
 	return errors.Is(err, ErrLocked)
 }
 
-// Abandoned takes the lock of a path, as [Lock] does, where it is certain that no run has it. ok is false where a run has it, and where the file system has no
-// locks, so that nobody can tell.
+// Abandoned takes the lock of a path, as [Lock] does, if certainly no run has the lock. ok is false while a run has the lock, and on a file system without
+// locks.
 func Abandoned(path string) (release func(), ok bool) {
 	release, sure, err := lock(path + ".lock")
 	if err != nil {

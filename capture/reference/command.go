@@ -130,8 +130,8 @@ func RunBuild(ctx context.Context, line string, words []string, folder string, s
 	return err
 }
 
-// runTo runs a command in a group of its own and returns nil when it ended well and has left a complete trace at out. Nothing is at out before, so what is
-// there afterwards came from this run, whatever its date: a command may copy a file with its time, and the clock of a file server may be behind.
+// runTo runs a command in a group of its own and returns nil when it ended well and has left a complete trace at out. Nothing is at out before the run, so the
+// trace came from this run, whatever its date: a command may copy a file with its time, and the clock of a file server may be slow.
 func runTo(ctx context.Context, cmd *exec.Cmd, out string) error {
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is there already, a trace at it could be an old one", out)

@@ -104,11 +104,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return exitUnusable
 }
 
-// output is a stream of the program. It remembers the first error of writing: much of what is printed goes through functions that do not return it. That
-// nobody reads any further, as behind "| head", is none: the rest goes nowhere, and the verdict is what it is.
+// output is a stream of the program. It remembers the first error of writing: much of the output goes through functions that do not return errors. A closed
+// pipe, as after "| head", is no error: the rest goes nowhere, and the verdict stays the same.
 //
-// Names, prompts and what a port prints come from others, and GitHub Actions acts on lines that look like its commands wherever it reads them: none gets
-// through but those of commands.
+// Names, prompts and the output of a port are text of others. GitHub Actions acts on lines that look like its commands, so output breaks such lines; only the
+// function commands writes real commands.
 type output struct {
 	io.Writer
 	err error

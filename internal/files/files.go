@@ -90,8 +90,8 @@ func Open(path string) (*os.File, fs.FileInfo, error) {
 		f.Close()
 		return nil, nil, err
 	}
-	if info.Size() == 0 { // as files of the kernel have, and reading some of them, such as /proc/kmsg, never ends
-		_ = f.SetReadDeadline(time.Now().Add(Patience)) // an error is that of a file on a disk, whose end is known
+	if info.Size() == 0 { // files of the kernel have no size, and reading /proc/kmsg never ends
+		_ = f.SetReadDeadline(time.Now().Add(Patience)) // a file on a disk takes no deadline and needs none
 	}
 	return f, info, nil
 }

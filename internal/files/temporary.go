@@ -7,13 +7,13 @@ import (
 	"runtime"
 )
 
-// MkdirTemp makes a new folder among the temporary files of the system, as [os.MkdirTemp] does. Its error says where those are, and which variable names the place.
+// MkdirTemp makes a new temporary folder, as [os.MkdirTemp] does. Its error says where temporary files go, and which variable names the place.
 func MkdirTemp(pattern string) (string, error) {
 	dir, err := os.MkdirTemp("", pattern)
 	return dir, Temporary(err)
 }
 
-// CreateTemp makes a new file among the temporary files of the system, as [os.CreateTemp] does. Its error is as that of [MkdirTemp].
+// CreateTemp makes a new temporary file, as [os.CreateTemp] does, with the errors of [MkdirTemp].
 func CreateTemp(pattern string) (*os.File, error) {
 	f, err := os.CreateTemp("", pattern)
 	return f, Temporary(err)

@@ -15,7 +15,7 @@ const (
 	maxEdits = 6 * editSize // bytes of an input that count
 )
 
-// Files fuzzes with edits of files. check is given one of the files with its edits, which are its own.
+// Files fuzzes a target that reads files. check gets an edited copy of one of the files, and may change the copy.
 func Files(f *testing.F, files [][]byte, check func(t *testing.T, data []byte)) {
 	f.Helper()
 	if len(files) == 0 {

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// WithoutCommands writes to w what is no command for the runner of GitHub Actions, which acts on lines that begin with "::" and on "##[" anywhere, whatever a
-// program prints for: a space breaks these, and in JSON, which begins with a brace, an escape. A line begins behind a line feed or a carriage return, with any
-// white space.
+// WithoutCommands breaks what the runner of GitHub Actions would take for commands, and writes the text to w. The runner acts on a line that begins with "::",
+// after any white space, and on "##[" anywhere. A space breaks both; in a text that begins with a brace, which is JSON, an escape breaks "##[". A line feed and a
+// carriage return end a line.
 func WithoutCommands(w io.Writer) io.Writer { return &inert{w: w} }
 
 type inert struct {

@@ -28,8 +28,8 @@ func InRunFolder(name string) bool {
 	return runFolders.MatchString(parent + "/" + own)
 }
 
-// makeRunFolder makes a new folder for one run: before and after stand on the two sides of a number. The lock comes first, so that no other run takes the
-// folder for one that was left.
+// makeRunFolder makes a new folder for one run, named by a number between before and after. The lock comes first: without the lock another run would remove
+// the folder.
 func makeRunFolder(parent, before, after string) (folder string, release func(), err error) {
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return "", nil, err
@@ -53,8 +53,8 @@ func makeRunFolder(parent, before, after string) (folder string, release func(),
 	}
 }
 
-// RemoveLeft removes what runs that failed or were killed have left in the folder of traces. It is for the end of a run that went well: until then a person may
-// want to look into what the failed run left. What lies in a folder that a side of the settings names stays, and so does what another run has locked.
+// RemoveLeft removes the folders that failed and killed runs have left in the folder of traces. A command calls RemoveLeft after a successful run: until then a
+// person may want to look into these folders. A folder that holds a side of the settings stays, and a folder that another run has locked.
 func RemoveLeft(e *Env, s Settings) {
 	var given []string
 	for _, side := range []Source{s.Local, s.Reference} {
@@ -66,7 +66,8 @@ func RemoveLeft(e *Env, s Settings) {
 	e.removeLeftWalks()
 }
 
-// removeLeftWalks is [RemoveLeft] for what tracediff itself writes while it computes, which nobody looks into.
+// removeLeftWalks removes only the folders in which tracediff itself computes. A comparison of files calls it: a person may be comparing the trace of a failed
+// command, so the folders of commands stay.
 func (e *Env) removeLeftWalks() {
 	for _, parent := range []string{"references", "floors", portsFolder} {
 		e.removeLeft(parent)

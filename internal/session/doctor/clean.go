@@ -204,7 +204,7 @@ func sizeOf(files []storedFile) (total int64) {
 	return total
 }
 
-// removeEmpty removes the folders that the removed files were in, and those that runs made for themselves, the deepest first. Those that are not empty stay.
+// removeEmpty removes the folders of the removed files and the folders that runs made for themselves, the deepest first. A folder with files stays.
 func removeEmpty(root *os.Root, files []storedFile, folders []string) {
 	emptied := map[string]bool{}
 	for _, f := range files {
