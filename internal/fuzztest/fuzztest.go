@@ -12,7 +12,7 @@ import (
 
 const (
 	editSize = 5            // bytes: what is done, where in three, and an argument
-	maxEdits = 6 * editSize // bytes of an input that count
+	maxEdits = 4 * editSize // bytes of an input that count
 )
 
 // Files fuzzes a target that reads files. check gets an edited copy of one of the files, and may change the copy.
