@@ -70,7 +70,7 @@ func (a *application) weights(g *group, list []Weight, at map[string]int) ([]Wei
 		}
 	}
 	places := planes // the plane of places
-	several := g.rule.join == joinSum || g.rule.join == joinSame || g.rule.copies > 1
+	several := g.rule.join == JoinSum || g.rule.join == JoinSame || g.rule.copies > 1
 	if several || slices.ContainsFunc(g.members, func(m member) bool { return list[at[m.source.Name]].Places == nil }) {
 		places = -1
 	}

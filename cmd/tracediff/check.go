@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -107,14 +106,7 @@ func printFlags(c *cli.Context, out *outputs, r *redflag.Result, style report.St
 	if out.format == "json" {
 		err = report.CheckJSON(c.App.Writer, version(), r)
 	} else {
-		var b bytes.Buffer
-		if err = report.CheckText(&b, r, style); err == nil {
-			text := b.String()
-			if out.github || inActions() {
-				text = report.Inert(text)
-			}
-			_, err = io.WriteString(c.App.Writer, text)
-		}
+		err = report.CheckText(c.App.Writer, r, style)
 	}
 	if err != nil {
 		return err

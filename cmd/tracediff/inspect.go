@@ -3,10 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -101,12 +99,7 @@ func inspectFiles(c *cli.Context) error {
 	if c.String("format") == "json" {
 		return report.InspectionJSON(c.App.Writer, version(), result)
 	}
-	var b strings.Builder
-	if err := report.InspectionText(&b, result); err != nil {
-		return err
-	}
-	_, err = io.WriteString(c.App.Writer, report.Inert(b.String()))
-	return err
+	return report.InspectionText(c.App.Writer, result)
 }
 
 // inspectTraces looks into one trace, or two.

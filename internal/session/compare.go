@@ -340,6 +340,7 @@ func run(ctx context.Context, e *Env, a *Asked, local, ref *capture.Trace, o com
 		result.Notes = append([]string{next}, result.Notes...)
 	}
 	keep(e, o)
+	e.removeLeftWalks()
 	e.detail("compared %d entries in %s", len(result.Rows), amount.Since(started))
 	return result, nil
 }
